@@ -4,17 +4,17 @@
 #![no_main]
 
 use frit_fs::{Geometry, Mapped, Medium};
-use frit_torture::fs::damage::{Populated, exercise, populate, seal};
+use frit_torture::fs::damage::{PopulatedImage, exercise, populate, checksums};
 use libfuzzer_sys::fuzz_target;
 use std::sync::{Arc, OnceLock};
 
-static MADE: OnceLock<Populated> = OnceLock::new();
+static MADE: OnceLock<PopulatedImage> = OnceLock::new();
 
 /// Bytes of one change: which piece of metadata, where in it, the form, a value.
 const CHANGE: usize = 12;
 
 /// One change: bytes of the value at a place of a piece of metadata, and what seals it.
-fn change(image: &mut [u8], made: &Populated, g: &Geometry, bytes: &[u8]) {
+fn change(image: &mut [u8], made: &PopulatedImage, g: &Geometry, bytes: &[u8]) {
     let (_, range) = &made.metadata[usize::from(bytes[0]) % made.metadata.len()];
     let offset = u64::from(u16::from_le_bytes([bytes[1], bytes[2]])) % (range.end - range.start);
     let at = (range.start + offset) as usize / 8 * 8;
@@ -26,10 +26,10 @@ fn change(image: &mut [u8], made: &Populated, g: &Geometry, bytes: &[u8]) {
     let inodes = g.inodes_at as usize..(g.inodes_at + g.inodes * 256) as usize;
     let block = at as u64 / 4096;
     match bytes[3] >> 5 & 3 {
-        _ if inodes.contains(&at) => seal::inode(image, g, (at - inodes.start) as u64 / 256 + 1),
-        0 => seal::extents(image, block, u64::from(bytes[3] >> 3 & 3) + 12),
-        1 => seal::name(image, block, (u64::from(bytes[3] >> 3 & 3) + 1, 0), at % 4096 / 32),
-        2 => seal::name(image, block, (11, u64::from(bytes[3] >> 3 & 3)), at % 4096 / 32),
+        _ if inodes.contains(&at) => checksums::inode(image, g, (at - inodes.start) as u64 / 256 + 1),
+        0 => checksums::extents(image, block, u64::from(bytes[3] >> 3 & 3) + 12),
+        1 => checksums::name(image, block, (u64::from(bytes[3] >> 3 & 3) + 1, 0), at % 4096 / 32),
+        2 => checksums::name(image, block, (11, u64::from(bytes[3] >> 3 & 3)), at % 4096 / 32),
         _ => {}
     }
 }
@@ -41,9 +41,9 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((&form, bytes)) = bytes.split_first() else { return };
     bytes.chunks_exact(CHANGE).take(64).for_each(|bytes| change(&mut image, made, &g, bytes));
     if form % 8 < 6 {
-        seal::superblock(&mut image);
-        seal::ledger(&mut image, &g);
-        (0..g.lines).for_each(|line| seal::bitmap(&mut image, &g, line));
+        checksums::superblock(&mut image);
+        checksums::ledger(&mut image, &g);
+        (0..g.lines).for_each(|line| checksums::bitmap(&mut image, &g, line));
     }
     let Ok(medium) = Mapped::anonymous(image.len() as u64) else { return };
     medium.write_data(0, &image);

@@ -73,7 +73,7 @@ enum Command {
 }
 
 fn main() -> miette::Result<ExitCode> {
-    miette::set_hook(Box::new(|_| Box::new(output::Teller)))?;
+    miette::set_hook(Box::new(|_| Box::new(output::ErrorReporter)))?;
     match Cli::parse().command {
         Command::Run(args) => return cmd::run::run(&args),
         Command::Check(args) => return cmd::check::run(&args),

@@ -32,7 +32,7 @@ pub(crate) fn print_json<T: serde::Serialize>(value: &T) -> Result<()> {
 }
 
 /// Writes to standard error. Control characters of names and values in the text are escaped.
-pub(crate) fn complain(text: &str) -> Result<()> {
+pub(crate) fn print_stderr(text: &str) -> Result<()> {
     io::stderr().lock().write_all(lines(text).as_bytes()).into_diagnostic()
 }
 
@@ -68,9 +68,9 @@ pub(crate) fn text(t: &Table) -> String {
 
 /// Report handler that prints the causes of an error, unless its message already contains them.
 #[derive(Debug)]
-pub(crate) struct Teller;
+pub(crate) struct ErrorReporter;
 
-impl ReportHandler for Teller {
+impl ReportHandler for ErrorReporter {
     fn debug(&self, error: &dyn Diagnostic, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let told = error.to_string();
         let mut causes = std::iter::successors(error.source(), |&e| e.source());
@@ -80,25 +80,25 @@ impl ReportHandler for Teller {
         } else {
             options
         };
-        options.build().debug(&Shown::of(error), f)
+        options.build().debug(&EscapedDiagnostic::of(error), f)
     }
 }
 
 /// A diagnostic with escaped texts: names of files, keys and values may contain control characters.
-struct Shown<'a> {
+struct EscapedDiagnostic<'a> {
     of: &'a dyn Diagnostic,
     message: String,
-    cause: Option<Cause>,
-    related: Vec<Shown<'a>>,
+    cause: Option<EscapedCause>,
+    related: Vec<EscapedDiagnostic<'a>>,
     /// The source text of the labels, masked if it contains control characters.
     source: Option<NamedSource<String>>,
 }
 
-impl<'a> Shown<'a> {
-    fn of(of: &'a dyn Diagnostic) -> Shown<'a> {
-        let related = of.related().into_iter().flatten().map(Shown::of).collect();
-        let cause = of.source().map(Cause::of);
-        Shown {
+impl<'a> EscapedDiagnostic<'a> {
+    fn of(of: &'a dyn Diagnostic) -> EscapedDiagnostic<'a> {
+        let related = of.related().into_iter().flatten().map(EscapedDiagnostic::of).collect();
+        let cause = of.source().map(EscapedCause::of);
+        EscapedDiagnostic {
             of,
             message: lines(&of.to_string()),
             cause,
@@ -108,25 +108,25 @@ impl<'a> Shown<'a> {
     }
 }
 
-impl fmt::Debug for Shown<'_> {
+impl fmt::Debug for EscapedDiagnostic<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for EscapedDiagnostic<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl Error for Shown<'_> {
+impl Error for EscapedDiagnostic<'_> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.cause.as_ref().map(|c| c as &(dyn Error + 'static))
     }
 }
 
-impl Diagnostic for Shown<'_> {
+impl Diagnostic for EscapedDiagnostic<'_> {
     fn code<'b>(&'b self) -> Option<Box<dyn fmt::Display + 'b>> {
         self.of.code()
     }
@@ -180,24 +180,27 @@ fn masked(source: &dyn SourceCode) -> Option<NamedSource<String>> {
 
 /// A cause of an error, with its own cause.
 #[derive(Debug)]
-struct Cause {
+struct EscapedCause {
     message: String,
-    cause: Option<Box<Cause>>,
+    cause: Option<Box<EscapedCause>>,
 }
 
-impl Cause {
-    fn of(error: &dyn Error) -> Cause {
-        Cause { message: lines(&error.to_string()), cause: error.source().map(|c| Box::new(Cause::of(c))) }
+impl EscapedCause {
+    fn of(error: &dyn Error) -> EscapedCause {
+        EscapedCause {
+            message: lines(&error.to_string()),
+            cause: error.source().map(|c| Box::new(EscapedCause::of(c))),
+        }
     }
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for EscapedCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl Error for Cause {
+impl Error for EscapedCause {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.cause.as_deref().map(|c| c as &(dyn Error + 'static))
     }

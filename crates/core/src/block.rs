@@ -1,7 +1,8 @@
 //! The block interface between the layers of a stack.
 
 use crate::{
-    Buffer, Deferred, Durable, Hints, Intent, Nanos, Params, Result, Sector, Sink, Source, Target, Visible,
+    Buffer, Deferred, Durable, Hints, Nanos, Params, RequestIntent, Result, Sector, Sink, Source, StackView,
+    Target,
 };
 
 /// Identity and sizes of a layer.
@@ -85,7 +86,7 @@ pub trait BlockLayer<S: Sink> {
     /// Returns `true` if a request would have to wait for a slow medium now. It is a hint for
     /// callers that choose which thread waits. The call changes nothing and is cheap; a wrong
     /// answer costs only time.
-    fn slow(&self, _what: Intent, _at: Sector, _sectors: u64) -> bool {
+    fn would_block(&self, _what: RequestIntent, _at: Sector, _sectors: u64) -> bool {
         false
     }
 
@@ -117,7 +118,7 @@ pub trait BlockLayer<S: Sink> {
     }
 
     /// Adds the metrics of the layer and of its media to the view.
-    fn visible(&self, view: &mut Visible);
+    fn visible(&self, view: &mut StackView);
 
     /// Returns the parameters of the layer, which can be read and changed while it runs.
     fn params(&mut self) -> &mut dyn Params;
@@ -151,7 +152,7 @@ pub enum Precondition {
 }
 
 /// A layer that can start in a preconditioned state.
-pub trait Condition {
+pub trait Preconditioning {
     /// Brings a new volume into the state at once: no command is emitted or counted. Pages hold
     /// zeros.
     ///
@@ -161,5 +162,5 @@ pub trait Condition {
 }
 
 /// All interfaces of a complete stack, the device that a client uses.
-pub trait Top<S: Sink>: BlockLayer<S> + Quiesce<S> + Condition + Durable<S> + Send {}
-impl<S: Sink, L: BlockLayer<S> + Quiesce<S> + Condition + Durable<S> + Send> Top<S> for L {}
+pub trait StackDevice<S: Sink>: BlockLayer<S> + Quiesce<S> + Preconditioning + Durable<S> + Send {}
+impl<S: Sink, L: BlockLayer<S> + Quiesce<S> + Preconditioning + Durable<S> + Send> StackDevice<S> for L {}

@@ -7,7 +7,7 @@
 //! the accesses out](Deferred::run), takes the lock again and [settles](crate::BlockLayer::settle)
 //! them. [`BlockLayer::job`](crate::BlockLayer::job) hands out background work in the same way.
 //! Ranges with accesses in flight do not change meanwhile: a request that would change them gets
-//! [`Error::Later`](crate::Error::Later), and the caller repeats it after the next accesses are
+//! [`Error::WouldBlock`](crate::Error::WouldBlock), and the caller repeats it after the next accesses are
 //! settled.
 
 use crate::Result;
@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// A medium with slow accesses, which can be made from any thread.
-pub trait SlowMedium: Debug + Send + Sync {
+pub trait BlockingMedium: Debug + Send + Sync {
     /// Reads `into.len()` bytes from byte address `at`.
     ///
     /// # Errors
@@ -42,9 +42,9 @@ pub trait SlowMedium: Debug + Send + Sync {
     fn sync(&self) -> Result<()>;
 }
 
-/// Kind of a request that a caller intends to make ([`BlockLayer::slow`](crate::BlockLayer::slow)).
+/// Kind of a request that a caller intends to make ([`BlockLayer::would_block`](crate::BlockLayer::would_block)).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Intent {
+pub enum RequestIntent {
     /// A read.
     Read,
     /// A write.
@@ -57,7 +57,7 @@ pub enum Intent {
 
 /// One access to a slow medium.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum SlowAccess {
+pub enum BlockingAccess {
     /// Read bytes from `at` into this part of the request's buffer.
     Read {
         /// Byte address on the medium.
@@ -107,9 +107,9 @@ pub struct Deferred {
     /// Number by which the layer identifies the accesses.
     pub id: u64,
     /// The accesses.
-    pub accesses: Vec<SlowAccess>,
+    pub accesses: Vec<BlockingAccess>,
     /// The medium to access.
-    pub medium: Arc<dyn SlowMedium>,
+    pub medium: Arc<dyn BlockingMedium>,
 }
 
 impl Deferred {
@@ -120,13 +120,17 @@ impl Deferred {
     pub fn run(&self, buffer: &mut Buffer<'_>) -> Result<()> {
         for access in &self.accesses {
             match (access, &mut *buffer) {
-                (SlowAccess::Read { at, into }, Buffer::In(b)) => self.medium.read(*at, &mut b[into.clone()]),
-                (SlowAccess::Write { at, from }, Buffer::Out(b)) => self.medium.write(*at, &b[from.clone()]),
-                (SlowAccess::Put { at, data }, _) => self.medium.write(*at, data),
-                (SlowAccess::Zero { at, len }, _) => self.medium.zero(*at, *len),
-                (SlowAccess::Sync, _) => self.medium.sync(),
+                (BlockingAccess::Read { at, into }, Buffer::In(b)) => {
+                    self.medium.read(*at, &mut b[into.clone()])
+                }
+                (BlockingAccess::Write { at, from }, Buffer::Out(b)) => {
+                    self.medium.write(*at, &b[from.clone()])
+                }
+                (BlockingAccess::Put { at, data }, _) => self.medium.write(*at, data),
+                (BlockingAccess::Zero { at, len }, _) => self.medium.zero(*at, *len),
+                (BlockingAccess::Sync, _) => self.medium.sync(),
                 // A layer defers only accesses that match the buffer of the request.
-                (SlowAccess::Read { .. } | SlowAccess::Write { .. }, _) => Ok(()),
+                (BlockingAccess::Read { .. } | BlockingAccess::Write { .. }, _) => Ok(()),
             }?;
         }
         Ok(())

@@ -5,18 +5,18 @@ use serde::Serialize;
 
 /// Kind of failure that precedes a recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stop {
+pub enum CrashKind {
     /// Crash of the process, or power loss of modelled media. All data that the stores accepted is
     /// present.
     Process,
     /// Power loss of the machine that holds the backing files. Only synced data is sure to be
     /// present.
-    Machine,
+    PowerLoss,
 }
 
 /// Point at which an acknowledged write is durable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Lasting {
+pub enum DurabilityPoint {
     /// At the acknowledgement.
     OnAck,
     /// At the completion of a flush that was requested after the acknowledgement.
@@ -25,18 +25,18 @@ pub enum Lasting {
 
 /// Guarantees of an acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Promise {
+pub struct WriteGuarantee {
     /// Point at which an acknowledged write is durable.
-    pub lasting: Lasting,
+    pub durable_at: DurabilityPoint,
     /// Unit of atomicity in bytes, a multiple of a sector. Aligned parts of a volume of this size
     /// are old or new as a whole after any interruption of a write.
     pub atomic_bytes: u32,
 }
 
-impl Default for Promise {
+impl Default for WriteGuarantee {
     /// Durable at the acknowledgement, atomic in blocks of 4 KiB.
-    fn default() -> Promise {
-        Promise { lasting: Lasting::OnAck, atomic_bytes: 4096 }
+    fn default() -> WriteGuarantee {
+        WriteGuarantee { durable_at: DurabilityPoint::OnAck, atomic_bytes: 4096 }
     }
 }
 
@@ -127,7 +127,7 @@ pub struct Finding {
 
 /// Numbers of items that a check examined.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
-pub struct Checked {
+pub struct CheckCounts {
     /// Map entries.
     pub entries: u64,
     /// Pages whose data was read.
@@ -163,20 +163,25 @@ pub trait Durable<S: Sink> {
     /// # Errors
     /// Returns an error if the media were never formatted or belong to another configuration, or if
     /// a store fails.
-    fn recover(&mut self, sink: &mut S, stop: Stop) -> Result<Recovery>;
+    fn recover(&mut self, sink: &mut S, stop: CrashKind) -> Result<Recovery>;
 
     /// Returns the guarantees of an acknowledgement under the current parameters. If a layer lets
     /// some requests bypass its durable memory, this is the weakest guarantee; requests that do not
     /// bypass it keep the default.
-    fn promise(&self) -> Promise {
-        Promise::default()
+    fn write_guarantee(&self) -> WriteGuarantee {
+        WriteGuarantee::default()
     }
 
     /// Compares map, spare areas and descriptors, and also the data if `scope` asks for it.
     ///
     /// # Errors
     /// Returns an error if a store fails. Damaged contents are reported as [`Finding`]s.
-    fn check(&mut self, sink: &mut S, scope: CheckScope, found: &mut dyn FnMut(Finding)) -> Result<Checked>;
+    fn check(
+        &mut self,
+        sink: &mut S,
+        scope: CheckScope,
+        found: &mut dyn FnMut(Finding),
+    ) -> Result<CheckCounts>;
 
     /// Calls `each` with the extents of a range, in ascending order.
     ///

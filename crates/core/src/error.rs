@@ -93,7 +93,7 @@ pub enum Error {
     /// The request conflicts with accesses in flight (see [`crate::deferred`]). The caller must
     /// repeat it after the next of them is settled. Users never see this error.
     #[error("accesses to a slow medium are in flight")]
-    Later,
+    WouldBlock,
     /// The host failed to read or write a backing file.
     #[error("{what}: {source}")]
     Io {

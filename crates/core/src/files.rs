@@ -35,7 +35,7 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > bytes_max {
-        let what = format!("it is longer than {}, the limit", crate::size::show(bytes_max));
+        let what = format!("it is longer than {}, the limit", crate::size::format(bytes_max));
         return Err(io::Error::new(ErrorKind::FileTooLarge, what));
     }
     Ok(bytes)

@@ -3,7 +3,7 @@
 //! Units ([`Nanos`], [`Sector`], [`Lpn`], [`Ppn`] …), the commands that layers give to media and
 //! the cause of each ([`Cmd`], [`Op`], [`Cause`]), the receiver of commands ([`Sink`]), payloads
 //! that may be absent ([`Source`], [`Target`]), the block interface between layers
-//! ([`BlockLayer`]), errors, and the [`Visible`] view, which reports, report pages and policies
+//! ([`BlockLayer`]), errors, and the [`StackView`] view, which reports, report pages and policies
 //! read.
 //!
 //! It is not: a place for behavior. Nothing in this crate depends on the properties of a NAND page
@@ -27,12 +27,13 @@ pub mod text;
 pub mod units;
 pub mod visible;
 
-pub use block::{BlockLayer, Condition, Info, Precondition, Progress, Quiesce, Top};
+pub use block::{BlockLayer, Info, Precondition, Preconditioning, Progress, Quiesce, StackDevice};
 pub use cmd::{Cause, Cmd, MediumKind, Op, UnitId};
 pub use counts::{Count, Counts};
-pub use deferred::{Buffer, Deferred, Intent, SlowAccess, SlowMedium};
+pub use deferred::{BlockingAccess, BlockingMedium, Buffer, Deferred, RequestIntent};
 pub use durable::{
-    CheckScope, Checked, Durable, Extent, Finding, Lasting, LostPage, Promise, Recovery, Severity, Stop,
+    CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Extent, Finding, LostPage, Recovery,
+    Severity, WriteGuarantee,
 };
 pub use error::{Error, Result};
 pub use hints::Hints;
@@ -41,4 +42,4 @@ pub use payload::{Source, Target};
 pub use raw::{ByteAccess, RawAccess};
 pub use sink::{Null, Sink, UnitState};
 pub use units::{BlockId, Lpn, Nanos, PAGE_NONE, Ppn, SECTOR_BYTES, Sector};
-pub use visible::Visible;
+pub use visible::StackView;

@@ -36,7 +36,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
 
 /// Formats a size with the largest unit that divides it, or with one decimal.
 #[must_use]
-pub fn show(bytes: u64) -> String {
+pub fn format(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut power = 0;
     while power + 1 < UNITS.len() && bytes >> (10 * (power + 1)) > 0 {
@@ -96,8 +96,8 @@ mod tests {
     #[test]
     fn sizes_print_and_parse_back() {
         for bytes in [0, 1, 512, 4096, 3 << 20, 32 << 30] {
-            assert_eq!(parse(&show(bytes)), Ok(bytes));
+            assert_eq!(parse(&format(bytes)), Ok(bytes));
         }
-        assert_eq!(show(1536), "1.5 KiB");
+        assert_eq!(format(1536), "1.5 KiB");
     }
 }

@@ -5,14 +5,14 @@ use serde::Serialize;
 
 /// Metrics and state of all parts of a stack.
 #[derive(Clone, Default, Debug)]
-pub struct Visible {
+pub struct StackView {
     /// The media, one entry for each.
     pub media: Vec<MediumView>,
     /// The layers, one entry for each, top first.
     pub layers: Vec<LayerView>,
 }
 
-impl Visible {
+impl StackView {
     /// Returns the first medium of a kind.
     #[must_use]
     pub fn medium(&self, kind: MediumKind) -> Option<&MediumView> {

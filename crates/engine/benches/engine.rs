@@ -6,8 +6,10 @@
 #![allow(clippy::expect_used, clippy::print_stdout)] // a program for people, not a library
 
 use frit_core::{Cause, Cmd, MediumKind, Nanos, Null, Op, Progress, Result, Sink, UnitId};
-use frit_engine::{AnyScheduler, Arrival, Driver, Eager, Engine, Event, Host, Latencies, Mode, Times};
-use frit_media::{Device, Hardware, Model, NandTiming};
+use frit_engine::{
+    AnyScheduler, Arrival, Driver, Eager, Engine, Event, Host, LatencyByClass, LoopMode, RequestTimes,
+};
+use frit_media::{Device, Hardware, NandTiming, TimingModel};
 use std::hint::black_box;
 use std::time::Instant;
 use strum::VariantNames;
@@ -28,7 +30,7 @@ fn hardware() -> Hardware {
     let device = Device {
         name: "flash".into(),
         kind: MediumKind::Nand,
-        model: Model::Nand(timing),
+        model: TimingModel::Nand(timing),
         unit_channel: (0..UNITS).map(|u| u % CHANNELS).collect(),
     };
     hw.add(device).expect("a small device");
@@ -75,12 +77,12 @@ struct Requests {
     rng: Rng,
     left: u64,
     commands: u32,
-    latencies: Latencies,
+    latencies: LatencyByClass,
 }
 
 impl Requests {
     fn new(requests: u64, commands: u32) -> Requests {
-        Requests { rng: Rng(1), left: requests, commands, latencies: Latencies::new() }
+        Requests { rng: Rng(1), left: requests, commands, latencies: LatencyByClass::new() }
     }
 }
 
@@ -102,14 +104,14 @@ impl<S: Sink> Host<S> for Requests {
     fn background(&mut self, _: &mut S, _: u32) -> Result<Progress<S::Tok>> {
         Ok(Progress::Idle)
     }
-    fn done(&mut self, class: u8, times: Times) {
+    fn done(&mut self, class: u8, times: RequestTimes) {
         self.latencies.record(class, times);
     }
 }
 
 fn drive<E: Engine>(mut engine: E, depth: u32, commands: u32) -> u64 {
     let mut host = Requests::new(COMMANDS / u64::from(commands.max(1)), commands);
-    let mut driver = Driver::new(Mode::Closed { depth }).expect("a depth above 0");
+    let mut driver = Driver::new(LoopMode::Closed { depth }).expect("a depth above 0");
     driver.run(&mut engine, &mut host, None).expect("a host that does not fail");
     driver.finish(&mut engine, &mut host).expect("a host that does not fail").last_ack.0
 }
@@ -142,10 +144,10 @@ fn main() {
         last[0].0
     });
     best("latency record (2 histograms)", "request", COMMANDS, || {
-        let (mut l, mut rng) = (Latencies::new(), Rng(1));
+        let (mut l, mut rng) = (LatencyByClass::new(), Rng(1));
         for i in 0..COMMANDS {
             let end = Nanos(rng.next() % 1_000_000);
-            let t = Times { index: i, arrived: Nanos::ZERO, admitted: Nanos::ZERO, acknowledged: end };
+            let t = RequestTimes { index: i, arrived: Nanos::ZERO, admitted: Nanos::ZERO, acknowledged: end };
             l.record(0, t);
         }
         l.iter().count() as u64

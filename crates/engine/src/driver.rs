@@ -15,11 +15,11 @@ const BACKGROUND: Tag = Tag::MAX;
 /// Maximum number of background steps at one point in time without a request in between; after them
 /// the next step waits for a request. Without this limit, a layer that always reports "busy"
 /// without emitting a command would stop time.
-const STEPS_AN_INSTANT: u32 = 1 << 16;
+const STEPS_PER_INSTANT_MAX: u32 = 1 << 16;
 
 /// A watched token that is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Done {
+pub struct Completion {
     /// Tag under which it was watched.
     pub tag: Tag,
     /// Time at which it was done.
@@ -41,7 +41,7 @@ pub trait Engine: Sink {
 
     /// Advances time to the next watched token that is done, and returns it. If none is done until
     /// `limit`, advances to `limit` ([`Nanos::MAX`]: to the last event).
-    fn next_done(&mut self, limit: Nanos) -> Option<Done>;
+    fn next_done(&mut self, limit: Nanos) -> Option<Completion>;
 }
 
 /// Live use without modelled time: each command is done when it is emitted.
@@ -55,7 +55,7 @@ impl Engine for Null {
         Some(Nanos::ZERO)
     }
     #[inline]
-    fn next_done(&mut self, _: Nanos) -> Option<Done> {
+    fn next_done(&mut self, _: Nanos) -> Option<Completion> {
         None
     }
 }
@@ -72,7 +72,7 @@ pub struct Arrival {
 
 /// The times of one request, in the engine's time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Times {
+pub struct RequestTimes {
     /// Number of the request, from 0 on, in order of arrival.
     pub index: u64,
     /// Time at which it entered the host's queue.
@@ -83,7 +83,7 @@ pub struct Times {
     pub acknowledged: Nanos,
 }
 
-impl Times {
+impl RequestTimes {
     /// Latency as the user of the device sees it: from arrival to acknowledgement.
     #[inline]
     #[must_use]
@@ -121,12 +121,12 @@ pub trait Host<S: Sink> {
 
     /// Reports that a request is acknowledged. The eager engine knows the time in advance and calls
     /// this in order of admission; an event engine calls it in order of completion.
-    fn done(&mut self, class: u8, times: Times);
+    fn done(&mut self, class: u8, times: RequestTimes);
 }
 
 /// Rule for the admission of requests.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Mode {
+pub enum LoopMode {
     /// Closed loop: a request arrives when one of `depth` slots is free.
     Closed {
         /// Maximum number of outstanding requests, at least 1.
@@ -142,13 +142,13 @@ pub enum Mode {
     },
 }
 
-impl Mode {
+impl LoopMode {
     fn check(self) -> Result<()> {
         match self {
-            Mode::Closed { depth: 0 } | Mode::Open { depth: Some(0), .. } => {
+            LoopMode::Closed { depth: 0 } | LoopMode::Open { depth: Some(0), .. } => {
                 Err(Error::param("depth", 0, "the queue depth has to be at least 1"))
             }
-            Mode::Open { speed, .. } if !(speed > 0.0 && speed.is_finite()) => Err(Error::param(
+            LoopMode::Open { speed, .. } if !(speed > 0.0 && speed.is_finite()) => Err(Error::param(
                 "speed",
                 speed,
                 "a speed-up is a number above 0; 1 is the speed of the trace",
@@ -159,15 +159,15 @@ impl Mode {
 
     fn depth(self) -> Option<usize> {
         match self {
-            Mode::Closed { depth } => Some(depth as usize),
-            Mode::Open { depth, .. } => depth.map(|d| d as usize),
+            LoopMode::Closed { depth } => Some(depth as usize),
+            LoopMode::Open { depth, .. } => depth.map(|d| d as usize),
         }
     }
 }
 
 /// Counters of a driver.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Outcome {
+pub struct DriverCounters {
     /// Number of requests served.
     pub requests: u64,
     /// Number of requests whose arrival time was earlier than that of the previous request; they
@@ -184,7 +184,7 @@ pub struct Outcome {
 #[derive(Clone, Copy, Debug)]
 struct Outstanding {
     class: u8,
-    times: Times,
+    times: RequestTimes,
 }
 
 /// State of the background work.
@@ -214,7 +214,7 @@ impl Background {
 /// (a warm-up and a measurement).
 #[derive(Debug)]
 pub struct Driver<P = Unpaced> {
-    mode: Mode,
+    mode: LoopMode,
     budget: u32,
     pace: P,
     /// Requests whose completion the engine will report, by tag.
@@ -227,7 +227,7 @@ pub struct Driver<P = Unpaced> {
     /// Arrival of the first request: on the clock of the workload, and in the engine's time.
     origin: Option<(Nanos, Nanos)>,
     last_arrival: Nanos,
-    outcome: Outcome,
+    outcome: DriverCounters,
 }
 
 impl Driver {
@@ -236,7 +236,7 @@ impl Driver {
     ///
     /// # Errors
     /// A depth of zero, or a speed that is not a positive number.
-    pub fn new(mode: Mode) -> Result<Driver> {
+    pub fn new(mode: LoopMode) -> Result<Driver> {
         mode.check()?;
         Ok(Driver {
             mode,
@@ -249,7 +249,7 @@ impl Driver {
             instant: (Nanos::ZERO, 0),
             origin: None,
             last_arrival: Nanos::ZERO,
-            outcome: Outcome::default(),
+            outcome: DriverCounters::default(),
         })
     }
 
@@ -283,7 +283,7 @@ impl<P: Pace> Driver<P> {
 
     /// Returns the counters of the requests served so far.
     #[must_use]
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> DriverCounters {
         self.outcome
     }
 
@@ -314,7 +314,7 @@ impl<P: Pace> Driver<P> {
     ///
     /// # Errors
     /// The errors of [`Driver::run`].
-    pub fn finish<E: Engine, H: Host<E>>(&mut self, engine: &mut E, host: &mut H) -> Result<Outcome> {
+    pub fn finish<E: Engine, H: Host<E>>(&mut self, engine: &mut E, host: &mut H) -> Result<DriverCounters> {
         while self.watched() > 0 {
             self.wait_report(engine, host)?;
         }
@@ -332,8 +332,8 @@ impl<P: Pace> Driver<P> {
     #[inline]
     fn admit<E: Engine, H: Host<E>>(&mut self, engine: &mut E, host: &mut H, at: Nanos) -> Result<Nanos> {
         let arrived = match self.mode {
-            Mode::Closed { .. } => None,
-            Mode::Open { speed, .. } => Some(self.arrival(engine.now(), at, speed)),
+            LoopMode::Closed { .. } => None,
+            LoopMode::Open { speed, .. } => Some(self.arrival(engine.now(), at, speed)),
         };
         // A request that arrives at the time of the previous admission is admitted before any
         // completion is processed, so that the scheduler sees simultaneous requests together.
@@ -390,7 +390,7 @@ impl<P: Pace> Driver<P> {
         host.serve(engine)?;
         let tok = engine.end();
         self.outcome.requests += 1;
-        let mut times = Times { index, arrived, admitted, acknowledged: admitted };
+        let mut times = RequestTimes { index, arrived, admitted, acknowledged: admitted };
         // The tag is taken only if the engine has to report the completion.
         let tag = self.free.last().copied().unwrap_or(self.slots.len() as Tag);
         match engine.settle(tok, tag) {
@@ -402,7 +402,7 @@ impl<P: Pace> Driver<P> {
                 }
                 host.done(class, times);
             }
-            None => self.hold(tag, Outstanding { class, times }),
+            None => self.track(tag, Outstanding { class, times }),
         }
         // The request may have created background work, so work that sleeps takes a step now. A
         // request also resets the limit of steps at one point in time.
@@ -413,7 +413,7 @@ impl<P: Pace> Driver<P> {
         Ok(())
     }
 
-    fn hold(&mut self, tag: Tag, request: Outstanding) {
+    fn track(&mut self, tag: Tag, request: Outstanding) {
         if self.free.pop().is_some() {
             self.slots[tag as usize] = request;
         } else {
@@ -461,7 +461,12 @@ impl<P: Pace> Driver<P> {
         Ok(())
     }
 
-    fn deliver<E: Engine, H: Host<E>>(&mut self, engine: &mut E, host: &mut H, done: Done) -> Result<()> {
+    fn deliver<E: Engine, H: Host<E>>(
+        &mut self,
+        engine: &mut E,
+        host: &mut H,
+        done: Completion,
+    ) -> Result<()> {
         self.pace.wait_until(done.at);
         if done.tag == BACKGROUND {
             return self.step(engine, host);
@@ -480,9 +485,9 @@ impl<P: Pace> Driver<P> {
         self.outcome.steps += 1;
         self.background = match host.background(engine, self.budget)? {
             Progress::Idle => Background::Idle,
-            Progress::At(t) => self.go_on(now, Background::Sleep(t)),
+            Progress::At(t) => self.limit_steps(now, Background::Sleep(t)),
             Progress::Busy(tok) => match engine.settle(tok, BACKGROUND) {
-                Some(t) => self.go_on(now, Background::Resume(t)),
+                Some(t) => self.limit_steps(now, Background::Resume(t)),
                 None => Background::Watched,
             },
         };
@@ -491,11 +496,11 @@ impl<P: Pace> Driver<P> {
 
     /// Returns `next`, or `Idle` if too many steps were taken at this point in time.
     #[inline]
-    fn go_on(&mut self, now: Nanos, next: Background) -> Background {
+    fn limit_steps(&mut self, now: Nanos, next: Background) -> Background {
         if self.instant.0 != now {
             self.instant = (now, 0);
         }
         self.instant.1 += 1;
-        if self.instant.1 > STEPS_AN_INSTANT { Background::Idle } else { next }
+        if self.instant.1 > STEPS_PER_INSTANT_MAX { Background::Idle } else { next }
     }
 }

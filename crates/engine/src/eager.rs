@@ -1,13 +1,13 @@
 //! The fast engine for replay: a token is a completion time, and there is no event queue.
 
 use crate::calendar::Calendar;
-use crate::driver::{Done, Engine, Tag};
+use crate::driver::{Completion, Engine, Tag};
 use crate::usage::Usage;
 use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
-use frit_media::{Hardware, Model, Phases};
+use frit_media::{Hardware, Phases, TimingModel};
 
 #[derive(Clone, Copy, Debug)]
-struct Unit {
+struct EagerUnit {
     free: Nanos,
     channel: u16,
     device: u8,
@@ -27,9 +27,9 @@ struct Unit {
 pub struct Eager {
     now: Nanos,
     ack: Nanos,
-    units: Vec<Unit>,
+    units: Vec<EagerUnit>,
     channels: Vec<Calendar>,
-    models: Vec<Model>,
+    models: Vec<TimingModel>,
     usage: Usage,
 }
 
@@ -39,7 +39,7 @@ impl Eager {
     pub fn new(hardware: &Hardware) -> Eager {
         let units = (0..hardware.units())
             .map(|u| UnitId(u as u16))
-            .map(|u| Unit {
+            .map(|u| EagerUnit {
                 free: Nanos::ZERO,
                 channel: hardware.channel_of(u) as u16,
                 device: hardware.device_of(u) as u8,
@@ -68,7 +68,7 @@ impl Eager {
 
     /// Returns the start and the end of a command whose unit is free at `begin`.
     #[inline]
-    fn place(&mut self, channel: u16, begin: Nanos, p: Phases) -> (Nanos, Nanos) {
+    fn schedule_phases(&mut self, channel: u16, begin: Nanos, p: Phases) -> (Nanos, Nanos) {
         if p.bus_in > Nanos::ZERO && p.bus_out > Nanos::ZERO {
             let start = self.bus(channel, begin, p.bus_in);
             let out = self.bus(channel, start + p.bus_in + p.array, p.bus_out);
@@ -122,7 +122,7 @@ impl Sink for Eager {
         let ready = self.now.max(after);
         let begin = ready.max(unit.free);
         let phases = self.models[usize::from(unit.device)].phases(&cmd, begin);
-        let (start, end) = self.place(unit.channel, begin, phases);
+        let (start, end) = self.schedule_phases(unit.channel, begin, phases);
         self.units[cmd.unit.idx()].free = end;
         self.usage.command(&cmd, ready, start, end);
         end
@@ -156,7 +156,7 @@ impl Engine for Eager {
     }
 
     #[inline]
-    fn next_done(&mut self, limit: Nanos) -> Option<Done> {
+    fn next_done(&mut self, limit: Nanos) -> Option<Completion> {
         if limit < Nanos::MAX {
             self.now = self.now.max(limit);
         }

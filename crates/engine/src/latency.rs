@@ -1,6 +1,6 @@
 //! Request latencies: histograms of bounded size, and their summaries for reports.
 
-use crate::driver::Times;
+use crate::driver::RequestTimes;
 use frit_core::Nanos;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -13,25 +13,25 @@ const DIGITS: u8 = 3;
 
 /// A latency distribution: quantiles are accurate to 0.1 %, mean and maximum are exact.
 #[derive(Clone, Debug)]
-pub struct Latency {
+pub struct LatencyHistogram {
     histogram: Histogram<u64>,
     sum: u128,
     max: u64,
 }
 
-impl Default for Latency {
+impl Default for LatencyHistogram {
     fn default() -> Self {
-        Latency::new()
+        LatencyHistogram::new()
     }
 }
 
-impl Latency {
+impl LatencyHistogram {
     /// Creates an empty distribution.
     #[must_use]
     #[expect(clippy::expect_used, reason = "the library accepts these constants; the tests run it")]
-    pub fn new() -> Latency {
+    pub fn new() -> LatencyHistogram {
         let histogram = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("constant bounds");
-        Latency { histogram, sum: 0, max: 0 }
+        LatencyHistogram { histogram, sum: 0, max: 0 }
     }
 
     /// Records one time.
@@ -50,7 +50,7 @@ impl Latency {
     }
 
     /// Adds the times of another distribution.
-    pub fn merge(&mut self, other: &Latency) {
+    pub fn merge(&mut self, other: &LatencyHistogram) {
         // Both histograms have the same bounds, so that no value can be out of range.
         let _ = self.histogram.add(&other.histogram);
         self.sum += other.sum;
@@ -73,10 +73,10 @@ impl Latency {
 
     /// Returns the summary for a report.
     #[must_use]
-    pub fn summary(&self) -> Summary {
+    pub fn summary(&self) -> LatencySummary {
         let count = self.count();
         let mean_ns = if count == 0 { 0.0 } else { self.sum as f64 / count as f64 };
-        Summary {
+        LatencySummary {
             count,
             mean_ns,
             p50_ns: self.quantile(0.5),
@@ -97,7 +97,7 @@ impl Latency {
 
 /// The summary of a distribution, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
-pub struct Summary {
+pub struct LatencySummary {
     /// Number of recorded times.
     pub count: u64,
     /// Mean.
@@ -116,27 +116,27 @@ pub struct Summary {
 #[derive(Clone, Default, Debug)]
 pub struct ClassLatency {
     /// Time from arrival to acknowledgement.
-    pub latency: Latency,
+    pub latency: LatencyHistogram,
     /// Time from admission to acknowledgement, without the wait in the host's queue.
-    pub service: Latency,
+    pub service: LatencyHistogram,
 }
 
 /// Distributions by class of request; the host defines the classes (read, write, …).
 #[derive(Clone, Default, Debug)]
-pub struct Latencies {
+pub struct LatencyByClass {
     classes: Vec<Option<Box<ClassLatency>>>,
 }
 
-impl Latencies {
+impl LatencyByClass {
     /// Creates an empty collection.
     #[must_use]
-    pub fn new() -> Latencies {
-        Latencies::default()
+    pub fn new() -> LatencyByClass {
+        LatencyByClass::default()
     }
 
     /// Records one request.
     #[inline]
-    pub fn record(&mut self, class: u8, times: Times) {
+    pub fn record(&mut self, class: u8, times: RequestTimes) {
         if let Some(Some(c)) = self.classes.get_mut(usize::from(class)) {
             c.latency.record(times.latency());
             c.service.record(times.service());
@@ -146,7 +146,7 @@ impl Latencies {
     }
 
     #[cold]
-    fn first(&mut self, class: u8, times: Times) {
+    fn first(&mut self, class: u8, times: RequestTimes) {
         let class = usize::from(class);
         if self.classes.len() <= class {
             self.classes.resize_with(class + 1, || None);
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn figures_are_those_of_the_sorted_list() {
-        let mut l = Latency::new();
+        let mut l = LatencyHistogram::new();
         let times: Vec<u64> = (1..=10_000).map(|i| i * 1_003).collect();
         for &t in &times {
             l.record(Nanos(t));
@@ -208,25 +208,25 @@ mod tests {
 
     #[test]
     fn extremes_are_kept() {
-        let mut l = Latency::new();
-        assert_eq!(l.summary(), Summary::default());
+        let mut l = LatencyHistogram::new();
+        assert_eq!(l.summary(), LatencySummary::default());
         l.record(Nanos::ZERO);
         l.record(Nanos(u64::MAX / 2));
         assert_eq!(l.summary().max_ns, Nanos(u64::MAX / 2));
         assert_eq!(l.count(), 2);
         l.reset();
-        assert_eq!(l.summary(), Summary::default());
+        assert_eq!(l.summary(), LatencySummary::default());
     }
 
     #[test]
     fn classes_are_kept_apart_and_merge() {
-        let t = |arrived, admitted, acknowledged| Times {
+        let t = |arrived, admitted, acknowledged| RequestTimes {
             index: 0,
             arrived: Nanos(arrived),
             admitted: Nanos(admitted),
             acknowledged: Nanos(acknowledged),
         };
-        let mut l = Latencies::new();
+        let mut l = LatencyByClass::new();
         l.record(3, t(0, 10, 110));
         l.record(0, t(5, 5, 55));
         l.record(3, t(0, 0, 200));

@@ -1,13 +1,13 @@
 //! A sink that records a run: all commands, their order of durability, and the commands that each
 //! acknowledgement waits for.
 
-use crate::driver::{Done, Engine, Tag};
+use crate::driver::{Completion, Engine, Tag};
 use frit_core::{Cmd, Nanos, Null, Sink, UnitId, UnitState};
 use std::collections::HashMap;
 
 /// A token of the recorder: an entry in its table of dependencies, and the token of the sink below.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct RecordTok<T> {
+pub struct RecorderToken<T> {
     /// 0 if the token is done; otherwise the number of the entry plus one.
     entry: u32,
     below: T,
@@ -15,16 +15,16 @@ pub struct RecordTok<T> {
 
 /// A dependency that a token represents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Entry {
+enum Dependency {
     /// A command, by index into [`Recording::ops`].
     Op(u32),
     /// Join of two tokens.
-    Both(u32, u32),
+    Join(u32, u32),
 }
 
 /// A recorded command.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Recorded {
+pub struct RecordedCommand {
     /// The command.
     pub cmd: Cmd,
     /// Commands that must be durable before it, by index, ascending and without duplicates.
@@ -41,7 +41,7 @@ pub struct Recorded {
 #[derive(Clone, Default, Debug)]
 pub struct Recording {
     /// All commands. The index of a command in this list identifies it everywhere in this module.
-    pub ops: Vec<Recorded>,
+    pub ops: Vec<RecordedCommand>,
     /// For each request, the commands that its acknowledgement waits for, ascending.
     pub requests: Vec<Vec<u32>>,
 }
@@ -50,7 +50,7 @@ impl Recording {
     /// Returns `true` if a power loss can leave exactly these commands durable: for each of them,
     /// all commands that it waits for and the one that it follows are durable too.
     #[must_use]
-    pub fn is_down_closed(&self, done: impl Fn(u32) -> bool) -> bool {
+    pub fn is_valid_cut(&self, done: impl Fn(u32) -> bool) -> bool {
         self.ops
             .iter()
             .enumerate()
@@ -66,10 +66,10 @@ impl Recording {
 
 /// Records all commands and passes them to the sink below.
 #[derive(Clone, Debug)]
-pub struct Record<S: Sink = Null> {
+pub struct Recorder<S: Sink = Null> {
     below: S,
     recording: Recording,
-    entries: Vec<Entry>,
+    entries: Vec<Dependency>,
     /// Commands that the acknowledgement of the open request waits for.
     acks: Vec<u32>,
     open: bool,
@@ -79,16 +79,16 @@ pub struct Record<S: Sink = Null> {
     visit: Vec<u32>,
 }
 
-impl Default for Record {
+impl Default for Recorder {
     fn default() -> Self {
-        Record::new(Null)
+        Recorder::new(Null)
     }
 }
 
-impl<S: Sink> Record<S> {
+impl<S: Sink> Recorder<S> {
     /// Creates a recorder above `below`.
-    pub fn new(below: S) -> Record<S> {
-        Record {
+    pub fn new(below: S) -> Recorder<S> {
+        Recorder {
             below,
             recording: Recording::default(),
             entries: Vec::new(),
@@ -127,7 +127,7 @@ impl<S: Sink> Record<S> {
         (self.recording, self.below)
     }
 
-    fn entry(&mut self, entry: Entry) -> u32 {
+    fn entry(&mut self, entry: Dependency) -> u32 {
         self.entries.push(entry);
         self.entries.len() as u32
     }
@@ -141,8 +141,8 @@ impl<S: Sink> Record<S> {
                 continue;
             }
             match self.entries[e as usize - 1] {
-                Entry::Op(op) => into.push(op),
-                Entry::Both(a, b) => self.visit.extend([a, b]),
+                Dependency::Op(op) => into.push(op),
+                Dependency::Join(a, b) => self.visit.extend([a, b]),
             }
         }
         into.sort_unstable();
@@ -150,15 +150,15 @@ impl<S: Sink> Record<S> {
     }
 }
 
-impl<S: Sink> Sink for Record<S> {
-    type Tok = RecordTok<S::Tok>;
+impl<S: Sink> Sink for Recorder<S> {
+    type Tok = RecorderToken<S::Tok>;
 
     fn now(&self) -> Nanos {
         self.below.now()
     }
 
     fn start(&self) -> Self::Tok {
-        RecordTok { entry: 0, below: self.below.start() }
+        RecorderToken { entry: 0, below: self.below.start() }
     }
 
     fn unit(&self, unit: UnitId) -> UnitState {
@@ -179,17 +179,17 @@ impl<S: Sink> Sink for Record<S> {
             true => self.changed.get(&(cmd.unit, cmd.hazard)).copied(),
             false => self.changed.insert((cmd.unit, cmd.hazard), op),
         };
-        self.recording.ops.push(Recorded { cmd, after: edges, follows, request });
-        RecordTok { entry: self.entry(Entry::Op(op)), below: self.below.emit(cmd, after.below) }
+        self.recording.ops.push(RecordedCommand { cmd, after: edges, follows, request });
+        RecorderToken { entry: self.entry(Dependency::Op(op)), below: self.below.emit(cmd, after.below) }
     }
 
     fn join(&mut self, a: Self::Tok, b: Self::Tok) -> Self::Tok {
         let entry = match (a.entry, b.entry) {
             (0, e) | (e, 0) => e,
             (x, y) if x == y => x,
-            (x, y) => self.entry(Entry::Both(x, y)),
+            (x, y) => self.entry(Dependency::Join(x, y)),
         };
-        RecordTok { entry, below: self.below.join(a.below, b.below) }
+        RecorderToken { entry, below: self.below.join(a.below, b.below) }
     }
 
     fn ack(&mut self, tok: Self::Tok) {
@@ -203,7 +203,7 @@ impl<S: Sink> Sink for Record<S> {
 }
 
 /// Records a run of a driver. The token of an acknowledgement is that of the sink below.
-impl<S: Engine> Engine for Record<S> {
+impl<S: Engine> Engine for Recorder<S> {
     fn begin(&mut self) {
         self.begin_request();
         self.below.begin();
@@ -211,14 +211,14 @@ impl<S: Engine> Engine for Record<S> {
 
     fn end(&mut self) -> Self::Tok {
         self.end_request();
-        RecordTok { entry: 0, below: self.below.end() }
+        RecorderToken { entry: 0, below: self.below.end() }
     }
 
     fn settle(&mut self, tok: Self::Tok, tag: Tag) -> Option<Nanos> {
         self.below.settle(tok.below, tag)
     }
 
-    fn next_done(&mut self, limit: Nanos) -> Option<Done> {
+    fn next_done(&mut self, limit: Nanos) -> Option<Completion> {
         self.below.next_done(limit)
     }
 }
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn joins_become_edges_and_acks_are_sets() {
-        let mut r = Record::default();
+        let mut r = Recorder::default();
         let before = r.emit(cmd(0), r.start());
         r.begin_request();
         let a = r.emit(cmd(1), before);
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_cut_keeps_what_each_command_waits_for() {
-        let mut r = Record::default();
+        let mut r = Recorder::default();
         let a = r.emit(cmd(0), r.start());
         let b = r.emit(cmd(1), a);
         r.begin_request();
@@ -277,14 +277,14 @@ mod tests {
             (0b111, true, true),
         ] {
             let done = |i: u32| set >> i & 1 == 1;
-            assert_eq!(rec.is_down_closed(done), closed, "{set:b}");
+            assert_eq!(rec.is_valid_cut(done), closed, "{set:b}");
             assert_eq!(rec.is_acknowledged(0, done), acked, "{set:b}");
         }
     }
 
     #[test]
     fn pages_of_a_block_are_durable_in_order_without_edges() {
-        let mut r = Record::default();
+        let mut r = Recorder::default();
         for (addr, op) in
             [(0, Op::NandProgram), (9, Op::NandProgram), (1, Op::NandProgram), (0, Op::NandErase)]
         {
@@ -294,9 +294,9 @@ mod tests {
         let (rec, Null) = r.finish();
         let follows: Vec<Option<u32>> = rec.ops.iter().map(|o| o.follows).collect();
         assert_eq!(follows, [None, None, Some(0), Some(2)]);
-        assert!(rec.is_down_closed(|i| i < 3));
-        assert!(rec.is_down_closed(|i| i == 1));
-        assert!(!rec.is_down_closed(|i| i == 2));
-        assert!(!rec.is_down_closed(|i| i != 2));
+        assert!(rec.is_valid_cut(|i| i < 3));
+        assert!(rec.is_valid_cut(|i| i == 1));
+        assert!(!rec.is_valid_cut(|i| i == 2));
+        assert!(!rec.is_valid_cut(|i| i != 2));
     }
 }

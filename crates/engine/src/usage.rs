@@ -1,9 +1,9 @@
 //! Busy times of units and channels, and waiting and service times of commands.
 
-use crate::arm_use::ArmUse;
-use crate::latency::Latency;
+use crate::arm_stats::ArmStats;
+use crate::latency::LatencyHistogram;
 use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, UnitId};
-use frit_media::{Hardware, Model};
+use frit_media::{Hardware, TimingModel};
 use serde::Serialize;
 use strum::{EnumCount, IntoEnumIterator};
 
@@ -27,31 +27,31 @@ pub struct Usage {
     channel_busy: Vec<Nanos>,
     /// For each unit whose commands have no bus phase: its channel, which counts as busy while the
     /// unit works (published latencies of PCM include the transfer).
-    carried_by: Vec<Option<u16>>,
+    implicit_channel: Vec<Option<u16>>,
     /// Arm statistics of the disks, by unit.
-    arms: Vec<(UnitId, ArmUse)>,
+    arms: Vec<(UnitId, ArmStats)>,
     times: [[CommandTime; Cause::COUNT]; Op::COUNT],
-    series: Option<Box<Series>>,
-    by_op: Option<Box<[Latency; Op::COUNT]>>,
+    series: Option<Box<UtilizationSeries>>,
+    by_op: Option<Box<[LatencyHistogram; Op::COUNT]>>,
 }
 
 impl Usage {
     /// Creates empty statistics for these devices.
     #[must_use]
     pub fn new(hardware: &Hardware) -> Usage {
-        let carried_by = (0..hardware.units()).map(|u| UnitId(u as u16)).map(|u| {
+        let implicit_channel = (0..hardware.units()).map(|u| UnitId(u as u16)).map(|u| {
             let bus = match &hardware.devices()[hardware.device_of(u)].model {
-                Model::Nand(_) => true,
-                Model::Pcm(timing) => timing.bus_ps_per_byte > 0,
-                Model::Dram(_) | Model::Disk(_) => false,
+                TimingModel::Nand(_) => true,
+                TimingModel::Pcm(timing) => timing.bus_ps_per_byte > 0,
+                TimingModel::Dram(_) | TimingModel::Disk(_) => false,
             };
             (!bus).then(|| hardware.channel_of(u) as u16)
         });
         let is_disk = |u: &UnitId| hardware.devices()[hardware.device_of(*u)].kind == MediumKind::Disk;
         let units = (0..hardware.units()).map(|u| UnitId(u as u16));
         Usage {
-            carried_by: carried_by.collect(),
-            arms: units.filter(is_disk).map(|u| (u, ArmUse::default())).collect(),
+            implicit_channel: implicit_channel.collect(),
+            arms: units.filter(is_disk).map(|u| (u, ArmStats::default())).collect(),
             since: Nanos::ZERO,
             last: Nanos::ZERO,
             unit_busy: vec![Nanos::ZERO; hardware.units()],
@@ -72,29 +72,30 @@ impl Usage {
         self.times = Default::default();
         self.arms.iter_mut().for_each(|(_, a)| a.reset());
         if let Some(s) = &mut self.series {
-            **s = Series::new(now, s.channels, s.bins);
+            **s = UtilizationSeries::new(now, s.channels, s.bins);
         }
         if let Some(h) = &mut self.by_op {
-            h.iter_mut().for_each(Latency::reset);
+            h.iter_mut().for_each(LatencyHistogram::reset);
         }
     }
 
     /// Enables the time series of channel utilization, with at most `bins` equal bins per channel
     /// (at least 2).
-    pub fn keep_series(&mut self, bins: usize) {
-        self.series = Some(Box::new(Series::new(self.since, self.channel_busy.len(), bins.max(2))));
+    pub fn enable_series(&mut self, bins: usize) {
+        self.series =
+            Some(Box::new(UtilizationSeries::new(self.since, self.channel_busy.len(), bins.max(2))));
     }
 
     /// Enables a histogram of command times (waiting plus service) for each operation.
-    pub fn keep_histograms(&mut self) {
-        self.by_op = Some(Box::new(std::array::from_fn(|_| Latency::new())));
+    pub fn enable_histograms(&mut self) {
+        self.by_op = Some(Box::new(std::array::from_fn(|_| LatencyHistogram::new())));
     }
 
     /// Counts one command.
     #[inline]
     pub(crate) fn command(&mut self, cmd: &Cmd, ready: Nanos, start: Nanos, end: Nanos) {
         self.unit_busy[cmd.unit.idx()] += end - start;
-        if let Some(channel) = self.carried_by[cmd.unit.idx()] {
+        if let Some(channel) = self.implicit_channel[cmd.unit.idx()] {
             self.channel(channel, start, end - start);
             if cmd.op.medium() == MediumKind::Disk {
                 self.arm(cmd, end - start);
@@ -141,7 +142,7 @@ impl Usage {
 
     /// Arm statistics of a unit; `None` if it is not a disk.
     #[must_use]
-    pub fn arm_of(&self, unit: UnitId) -> Option<&ArmUse> {
+    pub fn arm_of(&self, unit: UnitId) -> Option<&ArmStats> {
         self.arms.iter().find(|(u, _)| *u == unit).map(|(_, a)| a)
     }
 
@@ -161,15 +162,15 @@ impl Usage {
         })
     }
 
-    /// Histogram of an operation, if [`Usage::keep_histograms`] enabled it.
+    /// Histogram of an operation, if [`Usage::enable_histograms`] enabled it.
     #[must_use]
-    pub fn histogram(&self, op: Op) -> Option<&Latency> {
+    pub fn histogram(&self, op: Op) -> Option<&LatencyHistogram> {
         self.by_op.as_ref().map(|h| &h[op as usize])
     }
 
-    /// Time series of channel utilization, if [`Usage::keep_series`] enabled it.
+    /// Time series of channel utilization, if [`Usage::enable_series`] enabled it.
     #[must_use]
-    pub fn series(&self) -> Option<&Series> {
+    pub fn series(&self) -> Option<&UtilizationSeries> {
         self.series.as_deref()
     }
 }
@@ -177,7 +178,7 @@ impl Usage {
 /// Time series of channel utilization in equal bins. When time exceeds the last bin, bins are
 /// merged in pairs, so that the length of the run need not be known in advance.
 #[derive(Clone, Debug)]
-pub struct Series {
+pub struct UtilizationSeries {
     origin: Nanos,
     /// The width of a bin is 2^shift nanoseconds, so that a bus phase needs no division.
     shift: u32,
@@ -187,9 +188,9 @@ pub struct Series {
     busy: Vec<u64>,
 }
 
-impl Series {
-    fn new(origin: Nanos, channels: usize, bins: usize) -> Series {
-        Series { origin, shift: 10, bins, channels, used: 0, busy: vec![0; bins * channels] }
+impl UtilizationSeries {
+    fn new(origin: Nanos, channels: usize, bins: usize) -> UtilizationSeries {
+        UtilizationSeries { origin, shift: 10, bins, channels, used: 0, busy: vec![0; bins * channels] }
     }
 
     /// Start of the first bin.
@@ -248,7 +249,7 @@ mod tests {
     #[test]
     fn series_merges_bins_and_loses_nothing() {
         for bins in [2, 5, 8] {
-            let mut s = Series::new(Nanos(500), 2, bins);
+            let mut s = UtilizationSeries::new(Nanos(500), 2, bins);
             let mut sum = [0, 0];
             for i in 0..200u64 {
                 let c = (i % 2) as usize;
@@ -266,7 +267,7 @@ mod tests {
 
     #[test]
     fn series_puts_time_where_it_belongs() {
-        let mut s = Series::new(Nanos::ZERO, 1, 4);
+        let mut s = UtilizationSeries::new(Nanos::ZERO, 1, 4);
         s.add(0, Nanos(512), Nanos(1024)); // half of bin 0, half of bin 1
         assert_eq!(s.channel(0).collect::<Vec<_>>(), [0.5, 0.5]);
         s.add(0, Nanos(6144), Nanos(2048)); // past 4 bins of 1024 ns: now 4 of 2048 ns

@@ -9,7 +9,7 @@ mod common;
 use common::*;
 use frit_core::{Cause, Cmd, Nanos, Op, UnitId};
 use frit_engine::sched::Fifo;
-use frit_engine::{AnyScheduler, Eager, Event, Mode, Times};
+use frit_engine::{AnyScheduler, Eager, Event, LoopMode, RequestTimes};
 use proptest::prelude::*;
 use strum::VariantNames;
 
@@ -55,14 +55,14 @@ fn pcm_cmd() -> impl Strategy<Value = Cmd> {
     })
 }
 
-fn mode() -> impl Strategy<Value = Mode> {
+fn mode() -> impl Strategy<Value = LoopMode> {
     prop_oneof![
-        (1u32..9).prop_map(|depth| Mode::Closed { depth }),
-        (0.5f64..4.0, prop::option::of(1u32..9)).prop_map(|(speed, depth)| Mode::Open { speed, depth }),
+        (1u32..9).prop_map(|depth| LoopMode::Closed { depth }),
+        (0.5f64..4.0, prop::option::of(1u32..9)).prop_map(|(speed, depth)| LoopMode::Open { speed, depth }),
     ]
 }
 
-fn mean(times: &[Times]) -> f64 {
+fn mean(times: &[RequestTimes]) -> f64 {
     times.iter().map(|t| t.latency().0 as f64).sum::<f64>() / times.len() as f64
 }
 
@@ -92,7 +92,7 @@ proptest! {
     ) {
         let r: Vec<Request> = r.into_iter().map(|(at, commands)| Request { at, commands }).collect();
         let hw = nand(&[0, 0, 0, 1, 1, 1]);
-        let m = Mode::Closed { depth };
+        let m = LoopMode::Closed { depth };
         let (eager, a) = run(&mut Eager::new(&hw), m, &r);
         let (event, b) = run(&mut Event::new(&hw, Fifo), m, &r);
         let close = |x: f64, y: f64| (x / y - 1.0).abs() <= 0.10;

@@ -9,7 +9,7 @@ mod common;
 use common::*;
 use frit_core::{Nanos, UnitId, UnitState};
 use frit_engine::sched::{Fifo, ReadFirst};
-use frit_engine::{Eager, Engine, Event, Mode};
+use frit_engine::{Eager, Engine, Event, LoopMode};
 use frit_media::Hardware;
 
 /// Checks the eager engine and the event engine with FIFO.
@@ -86,8 +86,8 @@ fn the_eager_bus_is_reserved_where_the_real_one_is_not() {
     // not for long enough.
     let hw = nand(&[0, 0]);
     let requests = [Request::at(0, &[read(0, 0)]), Request::at(55_000, &[program(1, 0)])];
-    let mode = Mode::Open { speed: 1.0, depth: None };
-    let ends = |t: &[frit_engine::Times]| t.iter().map(|t| t.acknowledged.0).collect::<Vec<_>>();
+    let mode = LoopMode::Open { speed: 1.0, depth: None };
+    let ends = |t: &[frit_engine::RequestTimes]| t.iter().map(|t| t.acknowledged.0).collect::<Vec<_>>();
     // Event engine: the program has the bus until 68 199, the read from then until 81 398.
     let (event, _) = run(&mut Event::new(&hw, Fifo), mode, &requests);
     assert_eq!(ends(&event), [81_398, 55_000 + 213_200]);
@@ -151,8 +151,8 @@ fn usage_is_the_sum_of_the_phases() {
     let hw = nand(&[0, 0]);
     let requests = singles(&[read(0, 0), read(1, 0), program(0, 0)]);
     let (mut eager, mut event) = (Eager::new(&hw), Event::new(&hw, Fifo));
-    eager.usage_mut().keep_histograms();
-    event.usage_mut().keep_histograms();
+    eager.usage_mut().enable_histograms();
+    event.usage_mut().enable_histograms();
     ends(&mut eager, &requests);
     ends(&mut event, &requests);
     for usage in [eager.usage(), event.usage()] {

@@ -9,13 +9,13 @@ use common::*;
 use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, UnitId};
 use frit_engine::event::Queues;
 use frit_engine::sched::Fifo;
-use frit_engine::{AnyScheduler, Eager, Event, Mode, Scheduler as EngineScheduler};
+use frit_engine::{AnyScheduler, Eager, Event, LoopMode, Scheduler as EngineScheduler};
 use frit_media::disk::geometry::{Geometry, Zone};
 use frit_media::disk::{
     Background, Bus, CacheSpec, DiskSpec, Drive, MAX_WAIT, Mechanics, Overheads, Positioning, Scheduler,
     SeekCurve, WriteBack,
 };
-use frit_media::{Device, Hardware, Model};
+use frit_media::{Device, Hardware, TimingModel};
 use proptest::prelude::*;
 use strum::{IntoEnumIterator, VariantNames};
 
@@ -51,7 +51,7 @@ fn constant(scheduler: Scheduler) -> DiskSpec {
 
 fn hardware(spec: &DiskSpec) -> Hardware {
     let mut hw = Hardware::new();
-    let model = Model::Disk(Box::new(Drive::new(spec).unwrap()));
+    let model = TimingModel::Disk(Box::new(Drive::new(spec).unwrap()));
     hw.add(Device { name: "disk".into(), kind: MediumKind::Disk, model, unit_channel: vec![0] }).unwrap();
     hw
 }
@@ -76,7 +76,7 @@ fn order<P: EngineScheduler>(spec: &DiskSpec, scheduler: P, first: Cmd, others: 
     let mut requests = vec![Request::at(0, &[first])];
     requests.extend(others.iter().map(|&c| Request::at(1, &[c])));
     let mut e = Event::new(&hardware(spec), scheduler);
-    let (times, _) = run(&mut e, Mode::Open { speed: 1.0, depth: None }, &requests);
+    let (times, _) = run(&mut e, LoopMode::Open { speed: 1.0, depth: None }, &requests);
     let mut order: Vec<usize> = (0..others.len()).collect();
     order.sort_by_key(|&i| times[i + 1].acknowledged);
     order
@@ -155,7 +155,7 @@ fn destaging_does_not_wait_for_ever() {
         let mut requests = vec![Request::at(0, &[destage(9)])];
         requests.extend([destage(1), destage(2), read_at(10), read_at(11)].map(|c| Request::at(1, &[c])));
         requests.extend([read_at(12), read_at(13)].map(|c| Request::at(1_500_000, &[c])));
-        let mode = Mode::Open { speed: 1.0, depth: None };
+        let mode = LoopMode::Open { speed: 1.0, depth: None };
         let (times, _) = run(&mut Event::new(&hardware(&spec), Fifo), mode, &requests);
         times.iter().map(|t| t.acknowledged.0 / 1_000_000).collect::<Vec<_>>()
     };
@@ -232,10 +232,10 @@ fn requests(edges: bool) -> impl Strategy<Value = Vec<Request>> {
     })
 }
 
-fn mode() -> impl Strategy<Value = Mode> {
+fn mode() -> impl Strategy<Value = LoopMode> {
     prop_oneof![
-        (1u32..20).prop_map(|depth| Mode::Closed { depth }),
-        (0.5f64..4.0).prop_map(|speed| Mode::Open { speed, depth: None }),
+        (1u32..20).prop_map(|depth| LoopMode::Closed { depth }),
+        (0.5f64..4.0).prop_map(|speed| LoopMode::Open { speed, depth: None }),
     ]
 }
 

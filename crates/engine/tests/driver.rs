@@ -10,18 +10,22 @@ use common::*;
 use frit_core::{Error, Nanos, Null, Progress, Result, Sink};
 use frit_engine::pace::Pace;
 use frit_engine::sched::{Fifo, Hfsl};
-use frit_engine::{Arrival, Driver, Eager, Engine, Event, Host, Mode, Record, Times};
+use frit_engine::{Arrival, Driver, Eager, Engine, Event, Host, LoopMode, Recorder, RequestTimes};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-const OPEN: Mode = Mode::Open { speed: 1.0, depth: None };
+const OPEN: LoopMode = LoopMode::Open { speed: 1.0, depth: None };
 
-fn split(times: &[Times]) -> Vec<(u64, u64, u64)> {
+fn split(times: &[RequestTimes]) -> Vec<(u64, u64, u64)> {
     times.iter().map(|t| (t.arrived.0, t.admitted.0, t.acknowledged.0)).collect()
 }
 
 /// Runs the requests on the eager and on the event engine, whose results must be equal.
-fn both(channels: &[u16], mode: Mode, requests: &[Request]) -> (Vec<(u64, u64, u64)>, frit_engine::Outcome) {
+fn both(
+    channels: &[u16],
+    mode: LoopMode,
+    requests: &[Request],
+) -> (Vec<(u64, u64, u64)>, frit_engine::DriverCounters) {
     let hw = nand(channels);
     let (eager, a) = run(&mut Eager::new(&hw), mode, requests);
     let (event, b) = run(&mut Event::new(&hw, Fifo), mode, requests);
@@ -36,7 +40,7 @@ fn reads(at: &[u64]) -> Vec<Request> {
 #[test]
 fn a_closed_loop_keeps_its_depth() {
     // One chip, two slots: a request is admitted when the one before the previous one is done.
-    let (times, outcome) = both(&[0], Mode::Closed { depth: 2 }, &reads(&[7, 3, 9, 9]));
+    let (times, outcome) = both(&[0], LoopMode::Closed { depth: 2 }, &reads(&[7, 3, 9, 9]));
     let r = READ;
     assert_eq!(times, [(0, 0, r), (0, 0, 2 * r), (r, r, 3 * r), (2 * r, 2 * r, 4 * r)]);
     assert_eq!((outcome.requests, outcome.unordered, outcome.last_ack), (4, 0, Nanos(4 * r)));
@@ -47,21 +51,29 @@ fn an_open_loop_queues_at_the_host_when_its_depth_is_reached() {
     // Arrival times are relative to the first. With one slot the second request waits in the host's
     // queue.
     let at = [1_000_000, 1_010_000];
-    let depth = |depth| Mode::Open { speed: 1.0, depth };
+    let depth = |depth| LoopMode::Open { speed: 1.0, depth };
     let (times, _) = both(&[0], depth(Some(1)), &reads(&at));
     assert_eq!(times, [(0, 0, READ), (10_000, READ, 2 * READ)]);
     // Without a limit it waits in the device: the latency is the same, but all of it is service
     // time.
     let (times, _) = both(&[0], depth(None), &reads(&at));
     assert_eq!(times, [(0, 0, READ), (10_000, 10_000, 2 * READ)]);
-    let t = Times { index: 1, arrived: Nanos(10_000), admitted: Nanos(READ), acknowledged: Nanos(2 * READ) };
+    let t = RequestTimes {
+        index: 1,
+        arrived: Nanos(10_000),
+        admitted: Nanos(READ),
+        acknowledged: Nanos(2 * READ),
+    };
     assert_eq!((t.latency(), t.service()), (Nanos(2 * READ - 10_000), Nanos(READ)));
 }
 
 #[test]
 fn arrivals_are_sped_up_and_put_in_order() {
-    let (times, outcome) =
-        both(&[0], Mode::Open { speed: 2.0, depth: None }, &reads(&[100, 400_100, 300_100, 50, 1_000_100]));
+    let (times, outcome) = both(
+        &[0],
+        LoopMode::Open { speed: 2.0, depth: None },
+        &reads(&[100, 400_100, 300_100, 50, 1_000_100]),
+    );
     let arrived: Vec<u64> = times.iter().map(|t| t.0).collect();
     assert_eq!(arrived, [0, 200_000, 200_000, 200_000, 500_000]);
     assert_eq!(outcome.unordered, 2);
@@ -70,11 +82,11 @@ fn arrivals_are_sped_up_and_put_in_order() {
 #[test]
 fn modes_that_cannot_be_are_refused() {
     for mode in [
-        Mode::Closed { depth: 0 },
-        Mode::Open { speed: 1.0, depth: Some(0) },
-        Mode::Open { speed: 0.0, depth: None },
-        Mode::Open { speed: f64::NAN, depth: None },
-        Mode::Open { speed: f64::INFINITY, depth: None },
+        LoopMode::Closed { depth: 0 },
+        LoopMode::Open { speed: 1.0, depth: Some(0) },
+        LoopMode::Open { speed: 0.0, depth: None },
+        LoopMode::Open { speed: f64::NAN, depth: None },
+        LoopMode::Open { speed: f64::INFINITY, depth: None },
     ] {
         assert!(matches!(Driver::new(mode), Err(Error::Param { .. })), "{mode:?}");
     }
@@ -85,7 +97,7 @@ fn a_run_in_parts_is_the_same_run() {
     let hw = nand(&[0, 0]);
     let requests: Vec<Request> =
         (0..50).map(|i| Request::at(i * 30_000, &[read((i % 2) as u16, 0), program(1, 0)])).collect();
-    for mode in [OPEN, Mode::Closed { depth: 3 }] {
+    for mode in [OPEN, LoopMode::Closed { depth: 3 }] {
         let (whole, outcome) = run(&mut Event::new(&hw, Fifo), mode, &requests);
         let mut engine = Event::new(&hw, Fifo);
         let mut host = Script::new(requests.clone());
@@ -186,7 +198,7 @@ fn live_use_is_driven_too() {
     let steps = Rc::default();
     let mut host = Script::new(reads(&[0, 5, 9]));
     host.background = Some(cleaner(5, &steps));
-    let mut driver = Driver::new(Mode::Closed { depth: 1 }).unwrap();
+    let mut driver = Driver::new(LoopMode::Closed { depth: 1 }).unwrap();
     driver.run(&mut Null, &mut host, None).unwrap();
     driver.finish(&mut Null, &mut host).unwrap();
     assert!(host.times.iter().all(|t| t.unwrap().latency() == Nanos::ZERO));
@@ -200,9 +212,9 @@ fn a_recorded_run_is_the_run_itself() {
     let hw = nand(&[0, 1]);
     let copy = Request { at: 0, commands: vec![(read(0, 0), None), (program(1, 0), Some(0))] };
     let requests = [copy, Request::at(0, &[read(1, 0)])];
-    let mode = Mode::Closed { depth: 2 };
+    let mode = LoopMode::Closed { depth: 2 };
     let plain = run(&mut Event::new(&hw, Fifo), mode, &requests);
-    let mut recorder = Record::new(Event::new(&hw, Fifo));
+    let mut recorder = Recorder::new(Event::new(&hw, Fifo));
     assert_eq!(run(&mut recorder, mode, &requests), plain);
     let (recording, engine) = recorder.finish();
     assert_eq!(recording.requests, [vec![0, 1], vec![2]]);
@@ -244,13 +256,13 @@ impl<S: Sink> Host<S> for Fails {
     fn background(&mut self, _: &mut S, _: u32) -> Result<Progress<S::Tok>> {
         Ok(Progress::Idle)
     }
-    fn done(&mut self, _: u8, _: Times) {}
+    fn done(&mut self, _: u8, _: RequestTimes) {}
 }
 
 #[test]
 fn an_error_of_the_host_ends_the_run() {
     let hw = nand(&[0]);
-    let mut driver = Driver::new(Mode::Closed { depth: 1 }).unwrap();
+    let mut driver = Driver::new(LoopMode::Closed { depth: 1 }).unwrap();
     let error = driver.run(&mut Event::new(&hw, Hfsl::default()), &mut Fails(0), None).unwrap_err();
     assert!(matches!(error, Error::ReadOnly { .. }));
     assert_eq!(driver.outcome().requests, 4);

@@ -9,7 +9,7 @@ use common::*;
 use frit_core::{Cmd, Op, ParamInfo, Params, Result, UnitId};
 use frit_engine::event::{CmdId, Queues};
 use frit_engine::sched::{Fifo, Hfsl, ReadFirst};
-use frit_engine::{AnyScheduler, Event, Mode, Scheduler};
+use frit_engine::{AnyScheduler, Event, LoopMode, Scheduler};
 use frit_media::Hardware;
 use proptest::prelude::*;
 use strum::VariantNames;
@@ -150,7 +150,7 @@ fn hfsl_keeps_a_closed_loop_in_step() {
     let params = [("max-cmd-send-counter", "8"), ("transfer-ns", "1000")];
     let mut e = Event::new(&hw, with::<Hfsl>(&params));
     let r = singles(&(0..80).map(|i| read(i % 2, 0)).collect::<Vec<_>>());
-    let (times, _) = run(&mut e, Mode::Closed { depth: 8 }, &r);
+    let (times, _) = run(&mut e, LoopMode::Closed { depth: 8 }, &r);
     assert!(times.iter().all(|t| t.latency().0 == 1_000 + 4 * READ), "{times:?}");
     assert_eq!(metric(&e, "batch_size"), 8.0);
 }
@@ -171,7 +171,7 @@ fn hfsl_sees_requests_that_arrive_together_together() {
     let hw = nand(&[0, 1]);
     let mut e = Event::new(&hw, with::<Hfsl>(&[("transfer-ns", "0")]));
     let r: Vec<Request> = (0..8).map(|i| Request::at(50_000, &[read(i % 2, 0)])).collect();
-    let (times, _) = run(&mut e, Mode::Open { speed: 1.0, depth: None }, &r);
+    let (times, _) = run(&mut e, LoopMode::Open { speed: 1.0, depth: None }, &r);
     assert!(times.iter().all(|t| t.latency().0 == 4 * READ), "{times:?}");
 }
 
@@ -229,7 +229,7 @@ fn a_scheduler_that_would_break_a_hazard_is_caught() {
 fn a_scheduler_that_stalls_is_an_error() {
     let hw = nand(&[0]);
     let mut host = Script::new(singles(&[read(0, 0)]));
-    let mut driver = frit_engine::Driver::new(Mode::Closed { depth: 1 }).unwrap();
+    let mut driver = frit_engine::Driver::new(LoopMode::Closed { depth: 1 }).unwrap();
     let mut e = Event::new(&hw, Stuck);
     driver.run(&mut e, &mut host, None).unwrap();
     let error = driver.finish(&mut e, &mut host).unwrap_err().to_string();

@@ -5,7 +5,9 @@
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
-use frit_fs::{Caller, Files, Format, Fs, Ino, Mapped, New, Open, OpenFile, RenameMode};
+use frit_fs::{
+    Caller, FileSystem, FormatOptions, Fs, FsOptions, Ino, Mapped, NewInode, OpenFile, RenameMode,
+};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -30,10 +32,10 @@ fn timed(order: &[usize], mut each: impl FnMut(usize)) -> f64 {
 
 /// Measures create, stat, open, rename and unlink.
 fn ours(fs: &Fs<Mapped>, order: &[usize], shuffled: &[usize]) -> [f64; 5] {
-    let dir = fs.create(ROOT, Ino::ROOT, b"d", New::directory(0o755)).unwrap().ino;
+    let dir = fs.create(ROOT, Ino::ROOT, b"d", NewInode::directory(0o755)).unwrap().ino;
     let at = |i: usize| name(i).into_bytes();
     [
-        timed(order, |i| _ = fs.create(ROOT, dir, &at(i), New::file(0o644)).unwrap()),
+        timed(order, |i| _ = fs.create(ROOT, dir, &at(i), NewInode::file(0o644)).unwrap()),
         timed(shuffled, |i| _ = fs.lookup(ROOT, dir, &at(i)).unwrap()),
         timed(shuffled, |i| drop(fs.open_file(ROOT, &format!("d/{}", name(i)), OpenFile::WRITE).unwrap())),
         timed(shuffled, |i| {
@@ -78,7 +80,7 @@ fn main() {
         Some(path) => Mapped::file(path).unwrap(),
         None => Mapped::anonymous((names as u64 * 400 + (64 << 20)).next_multiple_of(4096)).unwrap(),
     };
-    let format = Format { force: true, inodes: Some(names as u64 + 64), ..Format::default() };
+    let format = FormatOptions { force: true, inodes: Some(names as u64 + 64), ..FormatOptions::default() };
     let fs = Fs::format(medium, format).unwrap();
     let mut rows = vec![("the library".to_string(), ours(&fs, &order, &shuffled))];
     rows.extend(
@@ -95,11 +97,11 @@ fn main() {
     }
     let dir = fs.lookup(ROOT, Ino::ROOT, b"d").unwrap().ino;
     for i in &order {
-        fs.create(ROOT, dir, name(*i).as_bytes(), New::file(0o644)).unwrap();
+        fs.create(ROOT, dir, name(*i).as_bytes(), NewInode::file(0o644)).unwrap();
     }
     // State after a crash: the medium was not closed.
     let start = Instant::now();
-    let again = Fs::open(fs.medium(), Open::default()).unwrap();
+    let again = Fs::open(fs.medium(), FsOptions::default()).unwrap();
     let opened = start.elapsed();
     again.lookup(ROOT, dir, name(names / 2).as_bytes()).unwrap();
     let (found, report) = (start.elapsed(), Instant::now());

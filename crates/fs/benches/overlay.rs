@@ -5,7 +5,7 @@
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
-use frit_fs::{Caller, File, Format, Fs, Image, Mapped, Medium, OpenFile, Overlay};
+use frit_fs::{Caller, File, FormatOptions, Fs, Image, Mapped, Medium, OpenFile, OverlayOptions};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -43,7 +43,7 @@ fn pass(order: &[u64], len: usize, mut access: impl FnMut(u64)) -> f64 {
 }
 
 fn measure<M: Medium>(name: &str, medium: M, mib: usize) {
-    let fs = Fs::format(medium, Format { force: true, ..Format::default() }).unwrap();
+    let fs = Fs::format(medium, FormatOptions { force: true, ..FormatOptions::default() }).unwrap();
     let file: File<'_, M> = fs.open_file(&Caller::ROOT, "file", OpenFile::CREATE).unwrap();
     let bytes = mib << 20;
     file.write_at(0, &vec![7; bytes]).unwrap();
@@ -92,7 +92,7 @@ fn main() {
     std::fs::remove_file(&path).unwrap();
     let path = made(&dir, mib);
     // A bound larger than all changes, so that no write performs a sync.
-    let overlay = Overlay { bound: (mib as u64) << 23, ..Overlay::default() };
+    let overlay = OverlayOptions { bound: (mib as u64) << 23, ..OverlayOptions::default() };
     measure("overlaid", Image::open(&path, &overlay).unwrap(), mib);
     std::fs::remove_file(&path).unwrap();
 }

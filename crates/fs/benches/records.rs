@@ -11,7 +11,7 @@
 // Unsafe code: mapped files are raw memory.
 #![allow(clippy::print_stdout, clippy::unwrap_used, unsafe_code)]
 
-use frit_fs::{Caller, Format, Fs, Mapped, OpenFile};
+use frit_fs::{Caller, FormatOptions, Fs, Mapped, OpenFile};
 use memmap2::{MmapOptions, MmapRaw};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -194,7 +194,7 @@ fn library(image: Option<&PathBuf>, bytes: usize, sums: bool) -> Fs<Mapped> {
         Some(path) => Mapped::file(path).unwrap(),
         None => Mapped::anonymous(bytes as u64 * 3 / 2).unwrap(),
     };
-    Fs::format(medium, Format { force: true, sums, ..Format::default() }).unwrap()
+    Fs::format(medium, FormatOptions { force: true, sums, ..FormatOptions::default() }).unwrap()
 }
 
 fn main() {

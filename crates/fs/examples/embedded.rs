@@ -1,7 +1,10 @@
 //! A file system in an image, used by a program without a mount: `cargo run -p frit-fs --example
 //! embedded`.
 
-use frit_fs::{Caller, Files, Format, Fs, Image, New, Open, OpenFile, Overlay, Paths, XattrMode};
+use frit_fs::{
+    Caller, FileSystem, FormatOptions, Fs, FsOptions, Image, NewInode, OpenFile, OverlayOptions, Paths,
+    XattrMode,
+};
 use std::error::Error;
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 
@@ -12,8 +15,8 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let image = directory.path().join("notes.img");
     std::fs::File::create(&image)?.set_len(4 << 20)?;
     let fs = Fs::format(
-        Image::open(&image, &Overlay::default())?,
-        Format { label: "notes".into(), ..Format::default() },
+        Image::open(&image, &OverlayOptions::default())?,
+        FormatOptions { label: "notes".into(), ..FormatOptions::default() },
     )?;
 
     // The caller whose permissions are checked. The root directory belongs to the superuser.
@@ -35,13 +38,13 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     // Operations by path, or by inode number as in a kernel.
     fs.move_path(&me, "notes/2018/log", "notes/log")?;
     let notes = fs.resolve(&me, "notes", true)?.ino;
-    let link = fs.create(&me, notes, b"latest", New::symlink(b"log"))?;
+    let link = fs.create(&me, notes, b"latest", NewInode::symlink(b"log"))?;
     fs.set_xattr(&me, link.ino, b"trusted.why", b"an example", XattrMode::Create)?;
 
     // After a close, the image can be copied, checked, mounted (`frit mount`) or opened again.
     let medium = fs.close()?;
     assert!(frit_fs::check(&medium)?.is_clean());
-    let fs = Fs::open(medium, Open { read_only: true, ..Open::default() })?;
+    let fs = Fs::open(medium, FsOptions { read_only: true, ..FsOptions::default() })?;
     assert_eq!(fs.contents(&me, "notes/latest")?.len(), 790);
     assert_eq!(fs.names_of(&me, "notes")?.len(), 4);
     fs.close()?;

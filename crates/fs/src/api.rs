@@ -1,15 +1,15 @@
-//! Implementation of the [`Files`] interface for [`Fs`].
+//! Implementation of the [`FileSystem`] interface for [`Fs`].
 
 use crate::error::{Error, Result};
-use crate::files::Files;
+use crate::files::FileSystem;
 use crate::format::BLOCK;
 use crate::fs::Fs;
 use crate::inode::Node;
 use crate::journal::Txn;
 use crate::medium::Medium;
 use crate::types::{
-    Allocate, Attr, Caller, Changes, Entry, Gathered, Ino, NAME_MAX, New, Piece, RenameMode, Seek, Usage,
-    XattrMode,
+    Allocate, Attr, AttrChanges, Caller, DefragResult, DirEntry, FileExtent, Ino, NAME_MAX, NewInode,
+    RenameMode, Seek, Usage, XattrMode,
 };
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -27,11 +27,11 @@ impl<M: Medium> Fs<M> {
             return Ok(());
         }
         state.body = None;
-        self.space.forget_ahead(node.ino);
+        self.space.drop_reservation(node.ino);
         if state.inode.links > 0 {
             // Contents that were written while the file was open get their checksums when it is
             // closed.
-            self.settle_sums(&mut state);
+            self.write_missing_checksums(&mut state);
             return Ok(());
         }
         self.free_node(node, &mut state, Txn::new())
@@ -41,7 +41,7 @@ impl<M: Medium> Fs<M> {
     pub(crate) fn sync_node(&self, node: &Node, data_only: bool) -> Result<()> {
         if !data_only || self.has_sums() {
             let mut state = node.state.write();
-            self.settle_sums(&mut state);
+            self.write_missing_checksums(&mut state);
             if !data_only {
                 self.save_times(node, &mut state);
             }
@@ -56,10 +56,10 @@ impl<M: Medium> Fs<M> {
     }
 }
 
-impl<M: Medium> Files for Fs<M> {
+impl<M: Medium> FileSystem for Fs<M> {
     fn usage(&self) -> Result<Usage> {
-        let ledger = self.journal.ledger();
-        self.usage_outside(Usage {
+        let ledger = self.journal.counters();
+        self.usage_external(Usage {
             block_bytes: BLOCK as u32,
             blocks: self.geometry.data_blocks,
             blocks_free: self.space.free(),
@@ -77,11 +77,11 @@ impl<M: Medium> Files for Fs<M> {
         self.attr_of(ino)
     }
 
-    fn set_attr(&self, who: &Caller, ino: Ino, changes: &Changes) -> Result<Attr> {
+    fn set_attr(&self, who: &Caller, ino: Ino, changes: &AttrChanges) -> Result<Attr> {
         self.change_attr(who, ino, changes)
     }
 
-    fn create(&self, who: &Caller, dir: Ino, name: &[u8], new: New<'_>) -> Result<Attr> {
+    fn create(&self, who: &Caller, dir: Ino, name: &[u8], new: NewInode<'_>) -> Result<Attr> {
         self.create_in(who, dir, name, new)
     }
 
@@ -141,7 +141,7 @@ impl<M: Medium> Files for Fs<M> {
         self.sync_all()
     }
 
-    fn read_dir(&self, ino: Ino, from: u64, each: &mut dyn FnMut(&Entry<'_>) -> bool) -> Result<()> {
+    fn read_dir(&self, ino: Ino, from: u64, each: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
         self.list(&*self.node(ino)?, from, each)
     }
 
@@ -172,11 +172,11 @@ impl<M: Medium> Files for Fs<M> {
         state.body.as_ref().and_then(|body| body.descriptor())
     }
 
-    fn pieces(&self, ino: Ino, at: u64, each: &mut dyn FnMut(&Piece) -> bool) -> Result<()> {
+    fn pieces(&self, ino: Ino, at: u64, each: &mut dyn FnMut(&FileExtent) -> bool) -> Result<()> {
         self.pieces_of(&*self.node(ino)?, at, each)
     }
 
-    fn gather(&self, ino: Ino) -> Result<Gathered> {
-        self.gather_node(&*self.node(ino)?)
+    fn gather(&self, ino: Ino) -> Result<DefragResult> {
+        self.defragment_node(&*self.node(ino)?)
     }
 }

@@ -5,20 +5,20 @@ use crate::fs::Fs;
 use crate::inode::Inode;
 use crate::journal::Txn;
 use crate::medium::Medium;
-use crate::rules::{self, SGID, WRITE};
-use crate::types::{Attr, Caller, Changes, Ino, Kind, SetTime, Time};
+use crate::permissions::{self, SGID, WRITE};
+use crate::types::{Attr, AttrChanges, Caller, Ino, InodeType, SetTime, Time};
 
 /// Fails if the caller may not make the changes.
-fn permitted(who: &Caller, inode: &Inode, changes: &Changes) -> Result<()> {
+fn permitted(who: &Caller, inode: &Inode, changes: &AttrChanges) -> Result<()> {
     if !who.checked || who.uid == 0 {
         return Ok(());
     }
     let is_owner = who.uid == inode.uid;
     if changes.mode.is_some() {
-        rules::owner(who, inode)?;
+        permissions::check_owner(who, inode)?;
     }
     let keeps_user = changes.uid.is_none_or(|uid| uid == inode.uid);
-    let group_allowed = changes.gid.is_none_or(|gid| gid == inode.gid || rules::in_group(who, gid));
+    let group_allowed = changes.gid.is_none_or(|gid| gid == inode.gid || permissions::in_group(who, gid));
     let changes_owner = changes.uid.is_some() || changes.gid.is_some();
     if changes_owner && !(is_owner && keeps_user && group_allowed) {
         return Err(Error::NotPermitted);
@@ -27,22 +27,24 @@ fn permitted(who: &Caller, inode: &Inode, changes: &Changes) -> Result<()> {
     // a timestamp is reserved to the owner.
     match (changes.atime, changes.mtime) {
         (None, None) => {}
-        (Some(SetTime::Now), Some(SetTime::Now)) if !is_owner => rules::may(who, inode, WRITE)?,
-        _ => rules::owner(who, inode)?,
+        (Some(SetTime::Now), Some(SetTime::Now)) if !is_owner => {
+            permissions::check_access(who, inode, WRITE)?;
+        }
+        _ => permissions::check_owner(who, inode)?,
     }
     if changes.size.is_some() {
-        rules::may(who, inode, WRITE)?;
+        permissions::check_access(who, inode, WRITE)?;
     }
     Ok(())
 }
 
 /// Returns the mode of the inode after the changes.
-fn mode_after(who: &Caller, inode: &Inode, changes: &Changes) -> u16 {
+fn mode_after(who: &Caller, inode: &Inode, changes: &AttrChanges) -> u16 {
     let mut mode = inode.mode;
     let privileged = who.uid == 0 || !who.checked;
     if let Some(new) = changes.mode {
         mode = new & 0o7777;
-        if !privileged && !rules::in_group(who, inode.gid) {
+        if !privileged && !permissions::in_group(who, inode.gid) {
             mode &= !SGID;
         }
     }
@@ -51,30 +53,30 @@ fn mode_after(who: &Caller, inode: &Inode, changes: &Changes) -> u16 {
     let owner = who.checked && (changes.uid.is_some() || changes.gid.is_some());
     let size = !privileged && changes.size.is_some();
     if (owner && changes.mode.is_none()) || size {
-        mode = rules::without_set_ids(inode.kind, mode);
+        mode = permissions::without_set_ids(inode.kind, mode);
     }
     mode
 }
 
 impl<M: Medium> Fs<M> {
-    pub(crate) fn change_attr(&self, who: &Caller, ino: Ino, changes: &Changes) -> Result<Attr> {
+    pub(crate) fn change_attr(&self, who: &Caller, ino: Ino, changes: &AttrChanges) -> Result<Attr> {
         self.writable()?;
         let node = self.node(ino)?;
         let mut state = node.state.write();
         let state = &mut *state;
         state.alive()?;
-        if changes.mode.is_some() && state.inode.kind == Kind::Symlink {
+        if changes.mode.is_some() && state.inode.kind == InodeType::Symlink {
             return Err(Error::Unsupported("permissions of symbolic links"));
         }
         if changes.size.is_some() {
             match state.inode.kind {
-                Kind::File => {}
-                Kind::Directory => return Err(Error::IsDirectory),
+                InodeType::File => {}
+                InodeType::Directory => return Err(Error::IsDirectory),
                 _ => return Err(Error::Invalid("only files have a size that can be set")),
             }
         }
         permitted(who, &state.inode, changes)?;
-        if *changes == Changes::default() {
+        if *changes == AttrChanges::default() {
             return self.attr_in(&node, state);
         }
         let now = self.clock.now();
@@ -83,9 +85,9 @@ impl<M: Medium> Fs<M> {
             SetTime::Now => now,
             SetTime::To(time) => time,
         };
-        let outside = self.outside(&state.inode).is_some();
+        let external = self.external(&state.inode).is_some();
         // External contents are changed before the inode, because that can fail.
-        if outside {
+        if external {
             let times = (changes.atime.map(time), changes.mtime.map(time));
             self.change_body(&node, state, changes.size, times)?;
         } else if let Some(to) = changes.size {
@@ -105,7 +107,7 @@ impl<M: Medium> Fs<M> {
             let Time(nanos) = time(set);
             node.atime.store(nanos, std::sync::atomic::Ordering::Relaxed);
         }
-        match changes.size.filter(|_| !outside) {
+        match changes.size.filter(|_| !external) {
             Some(to) => self.resize(&node, state, txn, to)?,
             None => {
                 self.put_inode(&mut txn, &node, state);

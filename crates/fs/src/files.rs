@@ -3,7 +3,8 @@
 
 use crate::error::Result;
 use crate::types::{
-    Allocate, Attr, Caller, Changes, Entry, Gathered, Ino, New, Piece, RenameMode, Seek, Usage, XattrMode,
+    Allocate, Attr, AttrChanges, Caller, DefragResult, DirEntry, FileExtent, Ino, NewInode, RenameMode, Seek,
+    Usage, XattrMode,
 };
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 /// File system operations. Calls may run concurrently on several threads. Each takes effect
 /// completely or not at all, also at a power loss, unless its description says otherwise
 /// (`docs/semantics.md`).
-pub trait Files: Send + Sync {
+pub trait FileSystem: Send + Sync {
     /// Returns the space usage.
     fn usage(&self) -> Result<Usage>;
 
@@ -23,10 +24,10 @@ pub trait Files: Send + Sync {
     fn attr(&self, ino: Ino) -> Result<Attr>;
 
     /// Modifies attributes, all or none: chmod, chown, truncate, utimens.
-    fn set_attr(&self, who: &Caller, ino: Ino, changes: &Changes) -> Result<Attr>;
+    fn set_attr(&self, who: &Caller, ino: Ino, changes: &AttrChanges) -> Result<Attr>;
 
     /// Creates an inode under a name that must not exist.
-    fn create(&self, who: &Caller, dir: Ino, name: &[u8], new: New<'_>) -> Result<Attr>;
+    fn create(&self, who: &Caller, dir: Ino, name: &[u8], new: NewInode<'_>) -> Result<Attr>;
 
     /// Adds a name to an inode that is not a directory.
     fn link(&self, who: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr>;
@@ -75,9 +76,9 @@ pub trait Files: Send + Sync {
     fn sync(&self) -> Result<()>;
 
     /// Lists the names of a directory, `.` and `..` first, until `each` returns `false`. `from` is
-    /// 0 for all names, or [`Entry::next`] of an earlier entry. A name that exists during the whole
+    /// 0 for all names, or [`DirEntry::next`] of an earlier entry. A name that exists during the whole
     /// listing is reported exactly once.
-    fn read_dir(&self, ino: Ino, from: u64, each: &mut dyn FnMut(&Entry<'_>) -> bool) -> Result<()>;
+    fn read_dir(&self, ino: Ino, from: u64, each: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()>;
 
     /// Returns the value of an extended attribute. The name includes its namespace (`user.…`).
     fn xattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>>;
@@ -99,11 +100,11 @@ pub trait Files: Send + Sync {
 
     /// Reports the contiguous pieces of a file on the medium from byte `at`, in file order, until
     /// `each` returns `false`. Holes and contents outside the medium are left out.
-    fn pieces(&self, ino: Ino, at: u64, each: &mut dyn FnMut(&Piece) -> bool) -> Result<()>;
+    fn pieces(&self, ino: Ino, at: u64, each: &mut dyn FnMut(&FileExtent) -> bool) -> Result<()>;
 
     /// Defragments a file, as far as free space permits. Its contents and timestamps stay
     /// unchanged.
-    fn gather(&self, _: Ino) -> Result<Gathered> {
-        Ok(Gathered::default())
+    fn gather(&self, _: Ino) -> Result<DefragResult> {
+        Ok(DefragResult::default())
     }
 }

@@ -1,17 +1,17 @@
 //! The state of an open file system, which all operations share.
 
-use crate::bodies::Bodies;
 use crate::clock::Clock;
+use crate::content_store::ContentStore;
 use crate::error::{Error, Result};
 use crate::extents::{self, Change, LineReader};
 use crate::format::{Geometry, Superblock};
-use crate::inode::{Cache, Inode, Node, Numbers, State};
+use crate::inode::{Inode, InodeAllocator, Node, NodeCache, NodeState};
 use crate::journal::{Journal, Txn};
 use crate::medium::Medium;
 use crate::orphans::Orphans;
-use crate::space::{Allocator, Want};
+use crate::space::{AllocRequest, Allocator};
 use crate::sync::{Mutex, RwLock};
-use crate::types::{Ino, Kind};
+use crate::types::{Ino, InodeType};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -20,14 +20,14 @@ use std::sync::atomic::Ordering;
 pub struct Fs<M> {
     pub(crate) medium: M,
     /// Store of the contents of regular files; `None` if contents are on the medium.
-    pub(crate) bodies: Option<Arc<dyn Bodies>>,
+    pub(crate) bodies: Option<Arc<dyn ContentStore>>,
     pub(crate) superblock: Superblock,
     pub(crate) geometry: Geometry,
     pub(crate) salt: u32,
     pub(crate) journal: Journal,
     pub(crate) space: Box<dyn Allocator<M>>,
-    pub(crate) numbers: Numbers,
-    pub(crate) cache: Cache,
+    pub(crate) inode_allocator: InodeAllocator,
+    pub(crate) cache: NodeCache,
     pub(crate) orphans: Mutex<Orphans>,
     /// Exclusive while an inode moves from one directory to another, shared while names change in
     /// one.
@@ -57,7 +57,7 @@ impl<M: Medium> Fs<M> {
 
     /// All inode numbers up to the highest one ever used; some of them may be free.
     pub fn inodes(&self) -> impl Iterator<Item = Ino> + use<M> {
-        (1..=self.numbers.highest()).map(Ino)
+        (1..=self.inode_allocator.highest()).map(Ino)
     }
 
     /// The UUID of the file system.
@@ -81,7 +81,7 @@ impl<M: Medium> Fs<M> {
             return;
         }
         for run in &txn.freed {
-            self.space.expect(&self.medium, *run);
+            self.space.prepare_release(&self.medium, *run);
         }
         for run in self.journal.commit(&self.medium, txn) {
             self.space.release(run);
@@ -96,7 +96,7 @@ impl<M: Medium> Fs<M> {
         let load = || {
             // The inode table is initialized only up to the highest number in use. Entries beyond
             // it may contain data from an earlier use of the medium.
-            if ino.0 > self.numbers.highest() {
+            if ino.0 > self.inode_allocator.highest() {
                 return Err(Error::Stale);
             }
             let inode = Inode::read(&self.medium, &self.geometry, self.salt, ino)?;
@@ -114,16 +114,16 @@ impl<M: Medium> Fs<M> {
             // No other thread can hold the node: it is referenced by the cache alone, whose lock is
             // held.
             if let Some(mut state) = node.state.try_write() {
-                self.settle_sums(&mut state);
+                self.write_missing_checksums(&mut state);
                 self.save_times(node, &mut state);
             }
-            self.space.forget_ahead(node.ino);
+            self.space.drop_reservation(node.ino);
             true
         })
     }
 
     /// Adds the inode to a transaction, which the caller commits next.
-    pub(crate) fn put_inode(&self, txn: &mut Txn, node: &Node, state: &mut State) {
+    pub(crate) fn put_inode(&self, txn: &mut Txn, node: &Node, state: &mut NodeState) {
         state.inode.atime = crate::types::Time(node.atime.load(Ordering::Relaxed));
         node.newer_times.store(false, Ordering::Relaxed);
         let words = state.inode.encode(self.salt, node.ino);
@@ -132,7 +132,7 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Writes timestamps that are held in DRAM only.
-    pub(crate) fn save_times(&self, node: &Node, state: &mut State) {
+    pub(crate) fn save_times(&self, node: &Node, state: &mut NodeState) {
         if !node.newer_times.load(Ordering::Relaxed) || state.dead || self.read_only {
             return;
         }
@@ -142,10 +142,10 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Loads the extents of a file, if they are not in DRAM yet.
-    pub(crate) fn load_map(&self, ino: Ino, state: &mut State) -> Result<()> {
+    pub(crate) fn load_map(&self, ino: Ino, state: &mut NodeState) -> Result<()> {
         if state.map.is_none() {
             let mut map = extents::load(&self.lines_of(ino), &state.inode)?;
-            if !self.was_closed && self.has_sums() && state.inode.kind == Kind::File {
+            if !self.was_closed && self.has_sums() && state.inode.kind == InodeType::File {
                 // A crash leaves blocks without a checksum. The next sync computes one for each.
                 map.unsummed.add(0, u64::MAX);
             }
@@ -160,8 +160,8 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Returns the extents of a file for modification. The caller has loaded them.
-    pub(crate) fn change<'a>(&'a self, ino: Ino, state: &'a mut State) -> Change<'a, M> {
-        let map = state.map.get_or_insert_with(extents::Map::empty);
+    pub(crate) fn change<'a>(&'a self, ino: Ino, state: &'a mut NodeState) -> Change<'a, M> {
+        let map = state.map.get_or_insert_with(extents::ExtentMap::empty);
         Change::new(self.lines_of(ino), map, &mut state.inode)
     }
 
@@ -169,10 +169,10 @@ impl<M: Medium> Fs<M> {
     ///
     /// # Errors
     /// No block is free.
-    pub(crate) fn make_room(&self, change: &mut Change<'_, M>, txn: &mut Txn) -> Result<()> {
-        while !change.has_room(2) {
-            let block = self.space.reserve(&self.medium, Want::blocks(1))?;
-            change.make_room(txn, block)?;
+    pub(crate) fn ensure_free_slots(&self, change: &mut Change<'_, M>, txn: &mut Txn) -> Result<()> {
+        while !change.has_free_slots(2) {
+            let block = self.space.reserve(&self.medium, AllocRequest::blocks(1))?;
+            change.add_extent_block(txn, block)?;
         }
         Ok(())
     }

@@ -6,10 +6,12 @@
 
 mod api;
 mod attr;
-mod bodies;
 mod check;
+mod checksums;
 mod clock;
+mod content_store;
 mod contents;
+mod counters;
 mod dir;
 mod error;
 mod extents;
@@ -18,30 +20,28 @@ mod format;
 mod fs;
 mod inode;
 mod journal;
-mod ledger;
 mod library;
 mod medium;
 mod names;
 mod open;
 mod orphans;
-mod rules;
+mod permissions;
 mod space;
-mod sums;
 mod sync;
 mod types;
 mod xattr;
 
-pub use bodies::{Bodies, Body, BodyId, Ground, Look, Pool, Room};
 pub use check::{Report, check, check_contents, check_pool, repair, repair_pool};
 pub use clock::Clock;
+pub use content_store::{BackingFs, ContentFile, ContentId, ContentMetadata, ContentStore, Pool, StatFs};
 pub use error::{Error, Result};
-pub use files::Files;
+pub use files::FileSystem;
 pub use format::{Geometry, Region};
 pub use fs::Fs;
 pub use library::{File, OpenFile, Paths};
-pub use medium::{Disk, Image, ImageFile, LockFile, Mapped, Medium, Overlaid, Overlay};
-pub use open::{Format, Open};
+pub use medium::{Disk, Image, ImageFile, LockFile, Mapped, Medium, Overlaid, OverlayOptions};
+pub use open::{FormatOptions, FsOptions};
 pub use types::{
-    Allocate, Attr, Caller, Changes, Entry, FILE_MAX, Gathered, Ino, Kind, LINK_MAX, NAME_MAX, New, Piece,
-    RenameMode, Seek, SetTime, TARGET_MAX, Time, Usage, XATTR_MAX, XattrMode,
+    Allocate, Attr, AttrChanges, Caller, DefragResult, DirEntry, FILE_MAX, FileExtent, Ino, InodeType,
+    LINK_MAX, NAME_MAX, NewInode, RenameMode, Seek, SetTime, TARGET_MAX, Time, Usage, XATTR_MAX, XattrMode,
 };

@@ -1,19 +1,19 @@
 //! Formatting, opening and closing a file system.
 
-use crate::bodies::{Bodies, match_bodies};
 use crate::clock::Clock;
-use crate::contents::resize::After;
+use crate::content_store::{ContentStore, check_content_store};
+use crate::contents::resize::AfterTruncate;
+use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::{BLOCK, Geometry, LINE_BLOCKS, Superblock, fresh_uuid, present, write_words};
 use crate::fs::Fs;
-use crate::inode::{Cache, Inode, Numbers};
+use crate::inode::{Inode, InodeAllocator, NodeCache};
 use crate::journal::{Journal, Txn, replay};
-use crate::ledger::Ledger;
 use crate::medium::Medium;
 use crate::orphans::Orphans;
-use crate::space::{Bitmap, line};
+use crate::space::{BitmapAllocator, line};
 use crate::sync::{Mutex, RwLock};
-use crate::types::{Ino, Kind};
+use crate::types::{Ino, InodeType};
 use frit_core::planted::{Bug, is};
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const ORPHANS_MIN: u64 = 4;
 
 /// Options for formatting a file system.
 #[derive(Debug)]
-pub struct Format {
+pub struct FormatOptions {
     /// Maximum number of inodes; `None`: one per 16 KiB.
     pub inodes: Option<u64>,
     /// Label for users, at most 32 bytes.
@@ -42,10 +42,10 @@ pub struct Format {
     pub sums: bool,
     /// Store of the contents of regular files; `None`: on the medium. The file system takes the
     /// UUID of the store, and all content files in the store are removed.
-    pub bodies: Option<Arc<dyn Bodies>>,
+    pub bodies: Option<Arc<dyn ContentStore>>,
 }
 
-impl Default for Format {
+impl Default for FormatOptions {
     fn default() -> Self {
         Self {
             inodes: None,
@@ -63,7 +63,7 @@ impl Default for Format {
 
 /// Options for opening a file system.
 #[derive(Debug)]
-pub struct Open {
+pub struct FsOptions {
     /// The file system is read-only, except that recovery completes interrupted operations.
     pub read_only: bool,
     /// Source of the timestamps.
@@ -71,10 +71,10 @@ pub struct Open {
     /// Number of unused inodes cached in DRAM: about 700 bytes each, without extents and names.
     pub nodes: usize,
     /// Store of the contents of regular files; `None`: on the medium.
-    pub bodies: Option<Arc<dyn Bodies>>,
+    pub bodies: Option<Arc<dyn ContentStore>>,
 }
 
-impl Default for Open {
+impl Default for FsOptions {
     fn default() -> Self {
         Self { read_only: false, clock: Clock::Wall, nodes: 64 << 10, bodies: None }
     }
@@ -86,7 +86,7 @@ impl<M: Medium> Fs<M> {
     /// # Errors
     /// The medium contains data and `force` is not set, the medium is too small or too large, or it
     /// has no space for the requested number of inodes.
-    pub fn format(medium: M, options: Format) -> Result<Self> {
+    pub fn format(medium: M, options: FormatOptions) -> Result<Self> {
         let mut geometry = Geometry::divide_for(medium.bytes(), options.inodes, options.sums)?;
         geometry.orphans = options.orphans.unwrap_or(geometry.orphans).clamp(ORPHANS_MIN, geometry.orphans);
         if options.sums && options.bodies.is_some() {
@@ -100,10 +100,10 @@ impl<M: Medium> Fs<M> {
         }
         let uuid = options.bodies.as_ref().map(|bodies| bodies.uuid()).or(options.uuid);
         let uuid = uuid.map_or_else(fresh_uuid, |id| [id as u64, (id >> 64) as u64]);
-        let outside = options.bodies.is_some();
+        let external = options.bodies.is_some();
         let mut label = [0; 32];
         label[..options.label.len()].copy_from_slice(options.label.as_bytes());
-        let superblock = Superblock { geometry, uuid, label, created: options.clock.now(), outside };
+        let superblock = Superblock { geometry, uuid, label, created: options.clock.now(), external };
         // The superblocks are written last, so that an interrupted format leaves no valid file
         // system. Those of an earlier file system are erased first for the same reason.
         medium.zero(Geometry::SUPERBLOCK_AT, BLOCK);
@@ -125,16 +125,16 @@ impl<M: Medium> Fs<M> {
         if geometry.has_sums() {
             medium.zero(geometry.sums_at, geometry.data_blocks * 8);
         }
-        let ledger = Ledger { inodes: 1, highest: 1, made: 1, closed: true, ..Ledger::default() };
+        let ledger = Counters { inodes: 1, highest: 1, made: 1, closed: true, ..Counters::default() };
         ledger.write(&medium, &geometry, salt);
         let (uid, gid, mode) = options.root;
-        let mut root = Inode::new(Kind::Directory, mode, (uid, gid), 0, superblock.created);
+        let mut root = Inode::new(InodeType::Directory, mode, (uid, gid), 0, superblock.created);
         root.parent = Ino::ROOT;
         write_words(&medium, geometry.inode_at(1), &root.encode(salt, Ino::ROOT));
         medium.fence();
         superblock.write(&medium);
         medium.sync()?;
-        Self::open(medium, Open { clock: options.clock, bodies: options.bodies, ..Open::default() })
+        Self::open(medium, FsOptions { clock: options.clock, bodies: options.bodies, ..FsOptions::default() })
     }
 
     /// Opens a file system and runs recovery.
@@ -142,14 +142,14 @@ impl<M: Medium> Fs<M> {
     /// # Errors
     /// The medium holds no file system, or one with damage that recovery cannot repair. The store
     /// of external contents is missing or belongs to another file system.
-    pub fn open(medium: M, options: Open) -> Result<Self> {
-        match_bodies(&Superblock::read(&medium)?, options.bodies.as_deref())?;
+    pub fn open(medium: M, options: FsOptions) -> Result<Self> {
+        check_content_store(&Superblock::read(&medium)?, options.bodies.as_deref())?;
         Self::open_any(medium, options)
     }
 
     /// Opens a file system without a check of its content store, for callers that do not read
     /// contents.
-    pub(crate) fn open_any(medium: M, options: Open) -> Result<Self> {
+    pub(crate) fn open_any(medium: M, options: FsOptions) -> Result<Self> {
         let superblock = Superblock::read(&medium)?;
         let (geometry, salt) = (superblock.geometry, superblock.salt());
         // `read` accepts either copy; a damaged first copy is restored from the second.
@@ -157,16 +157,16 @@ impl<M: Medium> Fs<M> {
             superblock.write(&medium);
         }
         let replayed = replay(&medium, &geometry, salt)?;
-        let ledger = Ledger::read(&medium, &geometry, salt)?;
+        let ledger = Counters::read(&medium, &geometry, salt)?;
         let (orphans, found) = Orphans::read(&medium, &geometry);
         let fs = Self {
             superblock,
             geometry,
             salt,
             journal: Journal::new(geometry, salt, replayed.next, ledger),
-            space: Box::new(Bitmap::new(geometry, salt, ledger.blocks)),
-            numbers: Numbers::new(geometry, ledger.highest),
-            cache: Cache::new(options.nodes),
+            space: Box::new(BitmapAllocator::new(geometry, salt, ledger.blocks)),
+            inode_allocator: InodeAllocator::new(geometry, ledger.highest),
+            cache: NodeCache::new(options.nodes),
             orphans: Mutex::new(orphans),
             names: RwLock::new(()),
             clock: options.clock,
@@ -183,15 +183,15 @@ impl<M: Medium> Fs<M> {
             fs.commit(txn);
         }
         for (slot, ino) in found.into_iter().filter(|_| !is(Bug::FsOrphansForgotten)) {
-            match fs.settle(slot, ino) {
+            match fs.complete_orphan(slot, ino) {
                 // A damaged orphan stays on the list for `check` to report. The rest of the file
                 // system is usable.
                 Err(Error::Damaged { .. }) => {}
                 settled => settled?,
             }
         }
-        if fs.orphans.lock().has_more() && !is(Bug::FsMoreOrphansForgotten) {
-            fs.settle_more()?;
+        if fs.orphans.lock().has_overflow() && !is(Bug::FsMoreOrphansForgotten) {
+            fs.free_unlisted_orphans()?;
         }
         if !fs.read_only && !ledger.closed {
             fs.sweep()?;
@@ -200,42 +200,42 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Frees all inodes without links, including orphans that did not fit into the list.
-    fn settle_more(&self) -> Result<()> {
+    fn free_unlisted_orphans(&self) -> Result<()> {
         for ino in self.inodes() {
             // A damaged inode stays in the table for `check` to report.
             let Ok(Some(inode)) = Inode::read(&self.medium, &self.geometry, self.salt, ino) else { continue };
             if inode.links == 0 {
                 let node = self.node(ino)?;
                 let mut state = node.state.write();
-                match self.cut(&node, &mut state, Txn::new(), 0, After::Free) {
+                match self.truncate_blocks(&node, &mut state, Txn::new(), 0, AfterTruncate::Free) {
                     Err(Error::Damaged { .. }) => {}
                     freed => freed?,
                 }
             }
         }
-        self.forget_more();
+        self.clear_orphan_overflow();
         Ok(())
     }
 
     /// Clears the mark for orphans beyond the list: none are left.
-    fn forget_more(&self) {
+    fn clear_orphan_overflow(&self) {
         let mut orphans = self.orphans.lock();
         let mut txn = Txn::new();
-        if let Some(slot) = orphans.say_all(&mut txn) {
+        if let Some(slot) = orphans.clear_overflow(&mut txn) {
             self.commit(txn);
-            orphans.give(slot);
+            orphans.release_slot(slot);
         }
     }
 
     /// Completes the deletion or truncation of an orphan. No process has it open at this point.
-    fn settle(&self, slot: u32, ino: Ino) -> Result<()> {
+    fn complete_orphan(&self, slot: u32, ino: Ino) -> Result<()> {
         let node = match self.node(ino) {
             Ok(node) => node,
             Err(Error::Stale) => {
                 let mut txn = Txn::new();
                 self.orphans.lock().remove(&mut txn, slot);
                 self.commit(txn);
-                self.orphans.lock().give(slot);
+                self.orphans.lock().release_slot(slot);
                 return Ok(());
             }
             Err(error) => return Err(error),
@@ -243,19 +243,19 @@ impl<M: Medium> Fs<M> {
         let mut state = node.state.write();
         state.orphan = Some(slot);
         if state.inode.links == 0 {
-            return self.cut(&node, &mut state, Txn::new(), 0, After::Free);
+            return self.truncate_blocks(&node, &mut state, Txn::new(), 0, AfterTruncate::Free);
         }
         // An inode with links is a file whose truncation was interrupted: its blocks behind the end
         // are freed, and the inode is kept.
         let from = crate::contents::block_from(state.inode.size);
-        self.cut(&node, &mut state, Txn::new(), from, After::Keep)
+        self.truncate_blocks(&node, &mut state, Txn::new(), from, AfterTruncate::Keep)
     }
 
     /// Writes timestamps that are held in DRAM only, and checksums of contents that have none.
     pub(crate) fn save_all(&self) {
         for node in self.cache.all() {
             if self.has_sums() {
-                self.settle_sums(&mut node.state.write());
+                self.write_missing_checksums(&mut node.state.write());
             }
             if node.newer_times.load(std::sync::atomic::Ordering::Relaxed) {
                 self.save_times(&node, &mut node.state.write());
@@ -289,7 +289,7 @@ impl<M: Medium> Fs<M> {
             let mut state = node.state.write();
             if state.inode.links == 0 && !state.dead && !self.read_only {
                 node.pins.store(0, std::sync::atomic::Ordering::Release);
-                match self.cut(&node, &mut state, Txn::new(), 0, After::Free) {
+                match self.truncate_blocks(&node, &mut state, Txn::new(), 0, AfterTruncate::Free) {
                     Err(Error::Damaged { .. }) => all_freed = false,
                     freed => freed?,
                 }
@@ -297,7 +297,7 @@ impl<M: Medium> Fs<M> {
         }
         // A damaged orphan keeps the mark, so that the next open scans the table again.
         if all_freed && !self.read_only {
-            self.forget_more();
+            self.clear_orphan_overflow();
         }
         if let Some(bodies) = self.bodies.as_ref().filter(|_| !self.read_only) {
             bodies.sync()?;

@@ -16,9 +16,9 @@ use crate::types::Ino;
 /// Number of words of the list that are read at once.
 const READ_WORDS: usize = 512;
 /// Value of a word: the inode table may hold inodes without links that are not on the list.
-pub(crate) const MORE: u64 = u64::MAX;
-/// One word of this many is reserved for inodes that are truncated, and for [`MORE`].
-const KEPT_ONE_IN: u64 = 8;
+pub(crate) const OVERFLOW: u64 = u64::MAX;
+/// One word of this many is reserved for inodes that are truncated, and for [`OVERFLOW`].
+const RESERVED_ONE_IN: u64 = 8;
 
 /// The list of orphans: words on the medium, each an inode number or 0.
 #[derive(Debug)]
@@ -26,16 +26,16 @@ pub(crate) struct Orphans {
     at: u64,
     free: Vec<u32>,
     /// Number of words that are reserved, which inodes without links do not use.
-    kept: usize,
-    /// The slot that holds [`MORE`], if there is one.
+    reserved: usize,
+    /// The slot that holds [`OVERFLOW`], if there is one.
     more: Option<u32>,
 }
 
 impl Orphans {
     /// Reads the list; returns it with the orphans and their slots.
     pub(crate) fn read<M: Medium>(medium: &M, geometry: &Geometry) -> (Self, Vec<(u32, Ino)>) {
-        let kept = (geometry.orphans / KEPT_ONE_IN).max(2) as usize;
-        let mut list = Self { at: geometry.orphans_at, free: Vec::new(), kept, more: None };
+        let reserved = (geometry.orphans / RESERVED_ONE_IN).max(2) as usize;
+        let mut list = Self { at: geometry.orphans_at, free: Vec::new(), reserved, more: None };
         let mut found = Vec::new();
         let mut words = [0; READ_WORDS];
         for first in (0..geometry.orphans).step_by(READ_WORDS) {
@@ -44,7 +44,7 @@ impl Orphans {
             for (slot, ino) in (first as u32..).zip(part.iter()) {
                 match *ino {
                     0 => list.free.push(slot),
-                    MORE => list.more = Some(slot),
+                    OVERFLOW => list.more = Some(slot),
                     ino => found.push((slot, Ino(ino))),
                 }
             }
@@ -55,29 +55,29 @@ impl Orphans {
     }
 
     /// Returns `true` if the inode table may hold inodes without links that are not on the list.
-    pub(crate) fn has_more(&self) -> bool {
+    pub(crate) fn has_overflow(&self) -> bool {
         self.more.is_some()
     }
 
-    /// Returns `true` if no word is left for an inode without links, so that [`Orphans::has_more`]
+    /// Returns `true` if no word is left for an inode without links, so that [`Orphans::has_overflow`]
     /// is needed.
     pub(crate) fn is_full(&self) -> bool {
-        self.free.len() <= self.kept
+        self.free.len() <= self.reserved
     }
 
-    /// Adds the [`MORE`] mark to a transaction.
+    /// Adds the [`OVERFLOW`] mark to a transaction.
     ///
     /// # Errors
     /// Every word is taken, by inodes that are being truncated or are damaged.
-    pub(crate) fn say_more(&mut self, txn: &mut Txn) -> Result<()> {
+    pub(crate) fn mark_overflow(&mut self, txn: &mut Txn) -> Result<()> {
         let slot = self.free.pop().ok_or(Error::NoSpace)?;
-        txn.write(self.at + u64::from(slot) * 8, &[MORE]);
+        txn.write(self.at + u64::from(slot) * 8, &[OVERFLOW]);
         self.more = Some(slot);
         Ok(())
     }
 
-    /// Clears the [`MORE`] mark in a transaction. The slot is reusable after [`Orphans::give`].
-    pub(crate) fn say_all(&mut self, txn: &mut Txn) -> Option<u32> {
+    /// Clears the [`OVERFLOW`] mark in a transaction. The slot is reusable after [`Orphans::release_slot`].
+    pub(crate) fn clear_overflow(&mut self, txn: &mut Txn) -> Option<u32> {
         let slot = self.more.take()?;
         self.remove(txn, slot);
         Some(slot)
@@ -93,13 +93,13 @@ impl Orphans {
         Ok(slot)
     }
 
-    /// Removes an inode from the list. The slot is reusable after [`Orphans::give`].
+    /// Removes an inode from the list. The slot is reusable after [`Orphans::release_slot`].
     pub(crate) fn remove(&self, txn: &mut Txn, slot: u32) {
         txn.write(self.at + u64::from(slot) * 8, &[0]);
     }
 
     /// Makes a slot reusable. The transaction that cleared it is durable.
-    pub(crate) fn give(&mut self, slot: u32) {
+    pub(crate) fn release_slot(&mut self, slot: u32) {
         self.free.push(slot);
     }
 }

@@ -42,7 +42,7 @@ impl Time {
 /// Type of an inode.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, strum::FromRepr)]
 #[repr(u8)]
-pub enum Kind {
+pub enum InodeType {
     /// A regular file.
     File = 1,
     /// A directory.
@@ -67,7 +67,7 @@ pub struct Attr {
     /// Generation: counts the uses of the inode number.
     pub generation: u32,
     /// Type of the inode.
-    pub kind: Kind,
+    pub kind: InodeType,
     /// Permission bits with set-user-ID, set-group-ID and sticky: 0o7777.
     pub mode: u16,
     /// Number of hard links; for a directory, 2 plus the number of its sub-directories.
@@ -119,9 +119,9 @@ impl Caller {
 
 /// Attributes of an inode to be created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct New<'a> {
+pub struct NewInode<'a> {
     /// Type of the inode.
-    pub kind: Kind,
+    pub kind: InodeType,
     /// Permission bits, with the umask applied.
     pub mode: u16,
     /// Device number of a device file.
@@ -130,23 +130,23 @@ pub struct New<'a> {
     pub target: &'a [u8],
 }
 
-impl<'a> New<'a> {
+impl<'a> NewInode<'a> {
     /// A regular file.
     #[must_use]
     pub const fn file(mode: u16) -> Self {
-        Self { kind: Kind::File, mode, rdev: 0, target: &[] }
+        Self { kind: InodeType::File, mode, rdev: 0, target: &[] }
     }
 
     /// A directory.
     #[must_use]
     pub const fn directory(mode: u16) -> Self {
-        Self { kind: Kind::Directory, mode, rdev: 0, target: &[] }
+        Self { kind: InodeType::Directory, mode, rdev: 0, target: &[] }
     }
 
     /// A symbolic link.
     #[must_use]
     pub const fn symlink(target: &'a [u8]) -> Self {
-        Self { kind: Kind::Symlink, mode: 0o777, rdev: 0, target }
+        Self { kind: InodeType::Symlink, mode: 0o777, rdev: 0, target }
     }
 }
 
@@ -161,7 +161,7 @@ pub enum SetTime {
 
 /// Attributes for `set_attr` to change; those with `None` stay unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Changes {
+pub struct AttrChanges {
     /// Permission bits, masked with 0o7777.
     pub mode: Option<u16>,
     /// User ID of the owner.
@@ -226,13 +226,13 @@ pub enum XattrMode {
 
 /// Directory entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Entry<'a> {
+pub struct DirEntry<'a> {
     /// The name.
     pub name: &'a [u8],
     /// Inode number.
     pub ino: Ino,
     /// Type of the inode.
-    pub kind: Kind,
+    pub kind: InodeType,
     /// Position of the following entry, for the next call of `read_dir`.
     pub next: u64,
 }
@@ -256,7 +256,7 @@ pub struct Usage {
 
 /// Result of defragmenting a file.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Gathered {
+pub struct DefragResult {
     /// Number of contiguous pieces before.
     pub before: u64,
     /// Number of contiguous pieces after.
@@ -265,7 +265,7 @@ pub struct Gathered {
 
 /// Part of a file that is contiguous on the medium.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Piece {
+pub struct FileExtent {
     /// Byte position in the file.
     pub at: u64,
     /// Length in bytes.

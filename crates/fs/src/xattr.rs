@@ -9,12 +9,12 @@
 use crate::error::{Error, Result};
 use crate::format::{BLOCK, Geometry, crc_words, read_words};
 use crate::fs::Fs;
-use crate::inode::{Inode, State};
+use crate::inode::{Inode, NodeState};
 use crate::journal::{Run, Txn};
 use crate::medium::Medium;
-use crate::rules::{self, STICKY, WRITE};
-use crate::space::Want;
-use crate::types::{Caller, Ino, Kind, NAME_MAX, XATTR_MAX, XattrMode};
+use crate::permissions::{self, STICKY, WRITE};
+use crate::space::AllocRequest;
+use crate::types::{Caller, Ino, InodeType, NAME_MAX, XATTR_MAX, XattrMode};
 use frit_core::planted::{Bug, is};
 
 /// Maximum number of blocks for the attributes of one inode: 1 MiB.
@@ -37,13 +37,12 @@ fn permitted(who: &Caller, inode: &Inode, name: &[u8], writes: bool) -> Result<(
     }
     if is(b"user.") {
         // In a sticky directory, only the owner may change user attributes, see xattr(7).
-        let shared = inode.kind == Kind::Directory && inode.mode & STICKY != 0;
+        let shared = inode.kind == InodeType::Directory && inode.mode & STICKY != 0;
         return match inode.kind {
-            Kind::File | Kind::Directory if !writes => Ok(()),
-            Kind::File | Kind::Directory if shared => {
-                rules::owner(who, inode).and_then(|()| rules::may(who, inode, WRITE))
-            }
-            Kind::File | Kind::Directory => rules::may(who, inode, WRITE),
+            InodeType::File | InodeType::Directory if !writes => Ok(()),
+            InodeType::File | InodeType::Directory if shared => permissions::check_owner(who, inode)
+                .and_then(|()| permissions::check_access(who, inode, WRITE)),
+            InodeType::File | InodeType::Directory => permissions::check_access(who, inode, WRITE),
             _ if writes => Err(Error::NotPermitted),
             _ => Err(Error::NoAttribute),
         };
@@ -193,7 +192,7 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Writes all attributes to a new run and frees the old one.
-    fn put_pairs(&self, ino: Ino, state: &mut State, txn: &mut Txn, pairs: &[Pair]) -> Result<()> {
+    fn put_pairs(&self, ino: Ino, state: &mut NodeState, txn: &mut Txn, pairs: &[Pair]) -> Result<()> {
         // The old run stays intact until the transaction is durable, so a power loss finds either
         // the old or the new attributes.
         let old = state.inode.xattrs;
@@ -207,7 +206,7 @@ impl<M: Medium> Fs<M> {
             new = if is(Bug::FsXattrInPlace) && old.len == blocks {
                 old
             } else {
-                self.space.reserve(&self.medium, Want::blocks(blocks).whole())?
+                self.space.reserve(&self.medium, AllocRequest::blocks(blocks).whole())?
             };
             words[0] |= u64::from(check(self.salt, ino, new, &words));
             self.medium.write(new.at(), bytemuck::cast_slice(&words));

@@ -4,23 +4,26 @@
 #![allow(clippy::unwrap_used)]
 
 use frit_fs::RenameMode::{Exchange, Replace};
-use frit_fs::{Caller, Clock, Error, Files, Format, Fs, Ino, Mapped, Medium, New, Open, check, repair};
+use frit_fs::{
+    Caller, Clock, Error, FileSystem, FormatOptions, Fs, FsOptions, Ino, Mapped, Medium, NewInode, check,
+    repair,
+};
 use std::sync::Arc;
 
 const ROOT: &Caller = &Caller::ROOT;
 const TOP: Ino = Ino::ROOT;
 
-type Subject = Fs<Arc<Mapped>>;
+type TestFs = Fs<Arc<Mapped>>;
 
-fn fresh() -> Subject {
+fn fresh() -> TestFs {
     let medium = Arc::new(Mapped::anonymous(4 << 20).unwrap());
-    Fs::format(medium, Format { uuid: Some(7), ..Format::default() }).unwrap()
+    Fs::format(medium, FormatOptions { uuid: Some(7), ..FormatOptions::default() }).unwrap()
 }
 
-fn again(fs: Subject, damage: impl FnOnce(&Mapped)) -> Subject {
+fn again(fs: TestFs, damage: impl FnOnce(&Mapped)) -> TestFs {
     let medium = fs.close().unwrap();
     damage(&medium);
-    Fs::open(medium, Open::default()).unwrap()
+    Fs::open(medium, FsOptions::default()).unwrap()
 }
 
 fn flip(medium: &Mapped, at: u64, bit: u8) {
@@ -41,7 +44,7 @@ fn damaged<T: std::fmt::Debug>(answer: Result<T, Error>) {
     assert!(matches!(error, Error::Damaged { .. }), "{error:?}");
 }
 
-fn names(fs: &Subject, dir: Ino) -> (Vec<String>, Result<(), Error>) {
+fn names(fs: &TestFs, dir: Ino) -> (Vec<String>, Result<(), Error>) {
     let mut all = Vec::new();
     let end = fs.read_dir(dir, 2, &mut |entry| {
         all.push(String::from_utf8_lossy(entry.name).into_owned());
@@ -51,14 +54,14 @@ fn names(fs: &Subject, dir: Ino) -> (Vec<String>, Result<(), Error>) {
 }
 
 /// Asserts that a name with an unusable inode fails in all operations, which change nothing else.
-fn is_of_no_use(fs: &Subject, dir: Ino, name: &[u8]) {
+fn is_of_no_use(fs: &TestFs, dir: Ino, name: &[u8]) {
     damaged(fs.lookup(ROOT, dir, name));
     damaged(fs.unlink(ROOT, dir, name));
     damaged(fs.rmdir(ROOT, dir, name));
     damaged(fs.rename(ROOT, (dir, name), (TOP, b"moved"), Replace));
     damaged(fs.rename(ROOT, (TOP, b"sound"), (dir, name), Replace));
     damaged(fs.rename(ROOT, (TOP, b"sound"), (dir, name), Exchange));
-    assert!(matches!(fs.create(ROOT, dir, name, New::file(0)), Err(Error::Exists)));
+    assert!(matches!(fs.create(ROOT, dir, name, NewInode::file(0)), Err(Error::Exists)));
     assert!(matches!(fs.rmdir(ROOT, TOP, b"d"), Err(Error::NotEmpty)));
     assert!(names(fs, dir).0.iter().any(|listed| listed.as_bytes() == name));
     assert!(names(fs, dir).1.is_ok());
@@ -68,10 +71,10 @@ fn is_of_no_use(fs: &Subject, dir: Ino, name: &[u8]) {
 fn a_name_whose_inode_is_damaged_or_free_stays_until_a_repair_takes_it() {
     for free in [false, true] {
         let fs = fresh();
-        let dir = fs.create(ROOT, TOP, b"d", New::directory(0o755)).unwrap().ino;
-        fs.create(ROOT, TOP, b"sound", New::file(0o644)).unwrap();
-        let lost = fs.create(ROOT, dir, b"lost", New::file(0o644)).unwrap().ino;
-        fs.create(ROOT, dir, b"kept", New::file(0o644)).unwrap();
+        let dir = fs.create(ROOT, TOP, b"d", NewInode::directory(0o755)).unwrap().ino;
+        fs.create(ROOT, TOP, b"sound", NewInode::file(0o644)).unwrap();
+        let lost = fs.create(ROOT, dir, b"lost", NewInode::file(0o644)).unwrap().ino;
+        fs.create(ROOT, dir, b"kept", NewInode::file(0o644)).unwrap();
         let at = fs.geometry().inode_at(lost.0);
         let fs = again(fs, |medium| match free {
             true => medium.write_data(at, &[0; 16]),
@@ -91,7 +94,7 @@ fn a_name_whose_inode_is_damaged_or_free_stays_until_a_repair_takes_it() {
         let report = repair(&medium, &Clock::counted(1)).unwrap();
         let said = report.repairs.join("\n");
         assert!(report.is_clean() && said.contains("the name `lost`"), "{said}");
-        let fs = Fs::open(medium, Open::default()).unwrap();
+        let fs = Fs::open(medium, FsOptions::default()).unwrap();
         assert_eq!(names(&fs, dir).0, ["kept"]);
         fs.unlink(ROOT, dir, b"kept").unwrap();
         fs.rmdir(ROOT, TOP, b"d").unwrap();
@@ -103,9 +106,9 @@ fn a_listing_tells_the_names_around_a_damaged_one_and_then_the_damage() {
     // Damage before the directory is loaded, and after.
     for late in [false, true] {
         let fs = fresh();
-        let dir = fs.create(ROOT, TOP, b"d", New::directory(0o755)).unwrap().ino;
+        let dir = fs.create(ROOT, TOP, b"d", NewInode::directory(0o755)).unwrap().ino;
         for i in 0..20 {
-            fs.create(ROOT, dir, format!("{i}").as_bytes(), New::file(0o644)).unwrap();
+            fs.create(ROOT, dir, format!("{i}").as_bytes(), NewInode::file(0o644)).unwrap();
         }
         let block = word(fs.medium(), fs.geometry().inode_at(dir.0) + 136);
         let at = block * 4096 + 7 * 32 + 16;
@@ -129,8 +132,8 @@ fn a_listing_tells_the_names_around_a_damaged_one_and_then_the_damage() {
 
 /// Creates a symbolic link with a long target; returns its inode number, and the positions of its
 /// inode and its block.
-fn link(fs: &Subject, name: &str, target: &[u8]) -> (Ino, u64, u64) {
-    let ino = fs.create(ROOT, TOP, name.as_bytes(), New::symlink(target)).unwrap().ino;
+fn link(fs: &TestFs, name: &str, target: &[u8]) -> (Ino, u64, u64) {
+    let ino = fs.create(ROOT, TOP, name.as_bytes(), NewInode::symlink(target)).unwrap().ino;
     let at = fs.geometry().inode_at(ino.0);
     (ino, at, word(fs.medium(), at + 136))
 }
@@ -161,7 +164,7 @@ fn a_target_of_a_symbolic_link_is_what_was_given_or_an_error() {
         let medium = fs.close().unwrap();
         let report = repair(&medium, &Clock::counted(1)).unwrap();
         assert!(report.is_clean() && report.repairs.join("\n").contains("`l`"), "{report:#?}");
-        let fs = Fs::open(medium, Open::default()).unwrap();
+        let fs = Fs::open(medium, FsOptions::default()).unwrap();
         assert_eq!(names(&fs, TOP).0, ["m"]);
         assert_eq!(fs.lookup(ROOT, TOP, b"m").and_then(|m| fs.read_link(m.ino)).unwrap(), other);
     }
@@ -172,7 +175,7 @@ fn a_link_of_before_there_were_checks_of_targets_is_read_as_it_is() {
     let fs = fresh();
     let (ino, at, block) = link(&fs, "l", &[b't'; 1000]);
     // Two more transactions, because recovery replays the last two.
-    let _ = ["x", "y"].map(|name| fs.create(ROOT, TOP, name.as_bytes(), New::file(0)).unwrap());
+    let _ = ["x", "y"].map(|name| fs.create(ROOT, TOP, name.as_bytes(), NewInode::file(0)).unwrap());
     let salt = crc32c::crc32c(&[7_u64.to_le_bytes(), 0_u64.to_le_bytes()].concat());
     let fs = again(fs, |medium| {
         medium.write_data(at + 144, &[0; 8]);

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use frit_fs::{
-    Allocate, Caller, Changes, Clock, Files, Format, Fs, Ino, Mapped, Medium, New, Open, RenameMode,
-    XattrMode,
+    Allocate, AttrChanges, Caller, Clock, FileSystem, FormatOptions, Fs, FsOptions, Ino, Mapped, Medium,
+    NewInode, RenameMode, XattrMode,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Memory that counts fences.
-struct Counted(Mapped, AtomicU32);
+struct FenceCounter(Mapped, AtomicU32);
 
-impl Medium for Counted {
+impl Medium for FenceCounter {
     fn bytes(&self) -> u64 {
         self.0.bytes()
     }
@@ -60,12 +60,13 @@ fn said() -> BTreeMap<String, u32> {
 #[test]
 fn each_operation_takes_as_many_fences_as_the_page_says() {
     let root = &Caller::ROOT;
-    let medium = Arc::new(Counted(Mapped::anonymous(4 << 20).unwrap(), AtomicU32::new(0)));
-    drop(Fs::format(Arc::clone(&medium), Format::default()).unwrap());
+    let medium = Arc::new(FenceCounter(Mapped::anonymous(4 << 20).unwrap(), AtomicU32::new(0)));
+    drop(Fs::format(Arc::clone(&medium), FormatOptions::default()).unwrap());
     let mut found = BTreeMap::new();
     let mut before = medium.1.load(Ordering::Relaxed);
     let fs =
-        Fs::open(Arc::clone(&medium), Open { clock: Clock::counted(2 << 40), ..Open::default() }).unwrap();
+        Fs::open(Arc::clone(&medium), FsOptions { clock: Clock::counted(2 << 40), ..FsOptions::default() })
+            .unwrap();
     let mut cost = |what: &str| {
         let now = medium.1.load(Ordering::Relaxed);
         found.insert(what.to_string(), now - before);
@@ -73,11 +74,11 @@ fn each_operation_takes_as_many_fences_as_the_page_says() {
     };
     cost("open a file system");
     let make = |name: &str, new| fs.create(root, Ino::ROOT, name.as_bytes(), new).unwrap().ino;
-    let f = make("f", New::file(0o644));
+    let f = make("f", NewInode::file(0o644));
     cost("create, and the directory grows");
-    make("d", New::directory(0o755));
+    make("d", NewInode::directory(0o755));
     cost("create, mkdir, symlink of up to 128 bytes");
-    make("l", New::symlink(&[b't'; 200]));
+    make("l", NewInode::symlink(&[b't'; 200]));
     cost("symlink of more");
     fs.link(root, f, Ino::ROOT, b"g").unwrap();
     cost("link");
@@ -85,7 +86,7 @@ fn each_operation_takes_as_many_fences_as_the_page_says() {
     cost("rename");
     fs.unlink(root, Ino::ROOT, b"h").unwrap();
     cost("unlink, rmdir");
-    let mode = Changes { mode: Some(0o600), ..Changes::default() };
+    let mode = AttrChanges { mode: Some(0o600), ..AttrChanges::default() };
     let _ = fs.set_attr(root, f, &mode).unwrap();
     cost("chmod, chown, utimens");
     fs.write(f, 0, &[1; 5000]).unwrap();
@@ -96,9 +97,9 @@ fn each_operation_takes_as_many_fences_as_the_page_says() {
     cost("read, list, stat");
     fs.sync_file(f, true).unwrap();
     cost("fdatasync");
-    let _ = fs.set_attr(root, f, &Changes { size: Some(50), ..Changes::default() }).unwrap();
+    let _ = fs.set_attr(root, f, &AttrChanges { size: Some(50), ..AttrChanges::default() }).unwrap();
     cost("truncate, to less");
-    let _ = fs.set_attr(root, f, &Changes { size: Some(4000), ..Changes::default() }).unwrap();
+    let _ = fs.set_attr(root, f, &AttrChanges { size: Some(4000), ..AttrChanges::default() }).unwrap();
     cost("truncate, to more");
     fs.allocate(f, Allocate::Keep, 0, 1 << 16).unwrap();
     cost("fallocate, punch");

@@ -3,29 +3,31 @@
 #![allow(clippy::unwrap_used)]
 
 use frit_fs::Allocate::{Keep, Punch};
-use frit_fs::{Caller, Files, Format, Fs, Ino, Mapped, New, Open, check, check_contents};
+use frit_fs::{
+    Caller, FileSystem, FormatOptions, Fs, FsOptions, Ino, Mapped, NewInode, check, check_contents,
+};
 use std::sync::Arc;
 
 const ROOT: &Caller = &Caller::ROOT;
 const BLOCK: u64 = 4096;
 
-type Subject = Fs<Arc<Mapped>>;
+type TestFs = Fs<Arc<Mapped>>;
 
-fn fresh(sums: bool) -> Subject {
+fn fresh(sums: bool) -> TestFs {
     let medium = Arc::new(Mapped::anonymous(4 << 20).unwrap());
-    Fs::format(medium, Format { inodes: Some(1024), sums, ..Format::default() }).unwrap()
+    Fs::format(medium, FormatOptions { inodes: Some(1024), sums, ..FormatOptions::default() }).unwrap()
 }
 
-fn file(fs: &Subject, name: &str) -> Ino {
-    fs.create(ROOT, Ino::ROOT, name.as_bytes(), New::file(0o644)).unwrap().ino
+fn file(fs: &TestFs, name: &str) -> Ino {
+    fs.create(ROOT, Ino::ROOT, name.as_bytes(), NewInode::file(0o644)).unwrap().ino
 }
 
-fn free(fs: &Subject) -> u64 {
+fn free(fs: &TestFs) -> u64 {
     fs.usage().unwrap().blocks_free
 }
 
 /// Allocates all free blocks.
-fn fill(fs: &Subject) {
+fn fill(fs: &TestFs) {
     let ino = file(fs, "all");
     let mut at = 0;
     while let Ok(len) = fs.write(ino, at, &vec![0xEE; 1 << 20]) {
@@ -34,23 +36,23 @@ fn fill(fs: &Subject) {
     assert_eq!(free(fs), 0);
 }
 
-fn contents(fs: &Subject, ino: Ino) -> Vec<u8> {
+fn contents(fs: &TestFs, ino: Ino) -> Vec<u8> {
     let mut bytes = vec![0xAA; fs.attr(ino).unwrap().size as usize];
     assert_eq!(fs.read(ino, 0, &mut bytes).unwrap(), bytes.len());
     bytes
 }
 
 /// Closes the file system, checks it with its contents, and opens it again.
-fn again(fs: Subject) -> Subject {
+fn again(fs: TestFs) -> TestFs {
     let sums = fs.geometry().has_sums();
     let medium = fs.close().unwrap();
     let report = if sums { check_contents(&medium).unwrap() } else { check(&medium).unwrap() };
     assert!(report.is_clean() && report.unsummed == 0, "{report:#?}");
-    Fs::open(medium, Open::default()).unwrap()
+    Fs::open(medium, FsOptions::default()).unwrap()
 }
 
 /// Writes to every second block of an allocated file, in mixed order.
-fn write_every_second(fs: &Subject, ino: Ino, blocks: u64) -> Vec<u8> {
+fn write_every_second(fs: &TestFs, ino: Ino, blocks: u64) -> Vec<u8> {
     let mut expected = vec![0; (blocks * BLOCK) as usize];
     for i in 0..blocks / 2 {
         let block = (i * 37 % (blocks / 2)) * 2 + 1;

@@ -4,7 +4,10 @@
 // Clippy does not recognize helper functions as tests.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
-use frit_fs::{Caller, Error, Files, Format, Fs, Image, Ino, LockFile, New, Open, Overlaid, Overlay};
+use frit_fs::{
+    Caller, Error, FileSystem, FormatOptions, Fs, FsOptions, Image, Ino, LockFile, NewInode, Overlaid,
+    OverlayOptions,
+};
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
@@ -14,12 +17,12 @@ const ROOT: &Caller = &Caller::ROOT;
 const OTHER: u32 = 65534;
 
 /// A directory on a disk, and one in memory that, like /dev/shm, all users can write to.
-struct Place {
+struct TestDirs {
     disk: tempfile::TempDir,
     memory: tempfile::TempDir,
 }
 
-impl Place {
+impl TestDirs {
     fn new() -> Self {
         let place =
             Self { disk: tempfile::tempdir().unwrap(), memory: tempfile::tempdir_in("/dev/shm").unwrap() };
@@ -31,8 +34,8 @@ impl Place {
         self.disk.path().join(name)
     }
 
-    fn overlay(&self) -> Overlay {
-        Overlay { dir: Some(self.memory.path().into()), ..Overlay::default() }
+    fn overlay(&self) -> OverlayOptions {
+        OverlayOptions { dir: Some(self.memory.path().into()), ..OverlayOptions::default() }
     }
 
     fn medium(&self, name: &str) -> Result<Overlaid, Error> {
@@ -43,7 +46,7 @@ impl Place {
     fn killed(&self, name: &str) {
         let file = File::create(self.at(name)).unwrap();
         file.set_len(1 << 20).unwrap();
-        let fs = Fs::format(self.medium(name).unwrap(), Format::default()).unwrap();
+        let fs = Fs::format(self.medium(name).unwrap(), FormatOptions::default()).unwrap();
         make(&fs, "synced");
         fs.sync().unwrap();
         make(&fs, "killed");
@@ -56,7 +59,7 @@ impl Place {
 
     /// As `has`, but closes the file system cleanly.
     fn has_closed(&self, name: &str, file: &str) -> bool {
-        let fs = Fs::open(self.medium(name).unwrap(), Open::default()).unwrap();
+        let fs = Fs::open(self.medium(name).unwrap(), FsOptions::default()).unwrap();
         let has = fs.lookup(ROOT, Ino::ROOT, file.as_bytes()).is_ok();
         drop(fs.close().unwrap());
         has
@@ -88,13 +91,13 @@ fn list(dir: &Path) -> Vec<PathBuf> {
     all
 }
 
-fn make(fs: &dyn Files, name: &str) {
-    fs.create(ROOT, Ino::ROOT, name.as_bytes(), New::file(0o644)).unwrap();
+fn make(fs: &dyn FileSystem, name: &str) {
+    fs.create(ROOT, Ino::ROOT, name.as_bytes(), NewInode::file(0o644)).unwrap();
 }
 
 /// Looks up a file, and drops the file system without closing it.
 fn has(medium: Overlaid, file: &str) -> bool {
-    let fs = Fs::open(medium, Open::default()).unwrap();
+    let fs = Fs::open(medium, FsOptions::default()).unwrap();
     fs.lookup(ROOT, Ino::ROOT, file.as_bytes()).is_ok()
 }
 
@@ -118,14 +121,14 @@ fn no_root() -> bool {
 
 #[test]
 fn an_overlay_lies_in_a_directory_of_its_owner() {
-    let place = Place::new();
+    let place = TestDirs::new();
     place.killed("img");
     let [dir] = &list(place.memory.path())[..] else { panic!("one directory") };
     assert_eq!(dir.file_name().unwrap().to_str().unwrap(), format!("frit-{}", own()));
     assert_eq!(dir.metadata().unwrap().mode() & 0o7777, 0o700);
     let [overlay] = &list(dir)[..] else { panic!("one overlay") };
     assert_eq!(overlay.metadata().unwrap().mode() & 0o7777, 0o600);
-    let fs = Fs::open(place.medium("img").unwrap(), Open::default()).unwrap();
+    let fs = Fs::open(place.medium("img").unwrap(), FsOptions::default()).unwrap();
     assert!(fs.lookup(ROOT, Ino::ROOT, b"killed").is_ok());
     drop(fs.close().unwrap());
     assert_eq!(list(place.memory.path()), Vec::<PathBuf>::new());
@@ -133,7 +136,7 @@ fn an_overlay_lies_in_a_directory_of_its_owner() {
 }
 
 /// Creates files of another user under each name that an overlay or its directory could have.
-fn squat(place: &Place, how: &dyn Fn(&Path)) {
+fn squat(place: &TestDirs, how: &dyn Fn(&Path)) {
     let meta = place.at("img").metadata().unwrap();
     let older = format!("frit-{:x}-{:x}.overlay", meta.dev(), meta.ino());
     for name in [format!("frit-{}", own()), older] {
@@ -158,7 +161,7 @@ fn what_another_user_puts_in_the_way_is_passed_over() {
         },
     ];
     for how in ways {
-        let place = Place::new();
+        let place = TestDirs::new();
         File::create(place.at("img")).unwrap().set_len(1 << 20).unwrap();
         squat(&place, how);
         place.killed("img");
@@ -185,14 +188,14 @@ fn a_log_of_another_user_is_never_carried_out() {
     if no_root() {
         return;
     }
-    let place = Place::new();
+    let place = TestDirs::new();
     std::fs::set_permissions(place.disk.path(), Permissions::from_mode(0o1777)).unwrap();
     File::create(place.at("img.sync")).unwrap();
     chown(place.at("img.sync"), Some(OTHER), Some(OTHER)).unwrap();
     place.killed("img");
     assert_eq!(place.at("img.sync").metadata().unwrap().len(), 0);
     assert_eq!(list(place.disk.path()).len(), 3, "a log of another name");
-    let fs = Fs::open(place.medium("img").unwrap(), Open::default()).unwrap();
+    let fs = Fs::open(place.medium("img").unwrap(), FsOptions::default()).unwrap();
     assert!(fs.lookup(ROOT, Ino::ROOT, b"killed").is_ok());
     drop(fs.close().unwrap());
     assert_eq!(list(place.disk.path()), [place.at("img"), place.at("img.sync")]);
@@ -201,7 +204,7 @@ fn a_log_of_another_user_is_never_carried_out() {
     std::fs::write(place.at("precious"), b"precious").unwrap();
     symlink(place.at("precious"), place.at("img.sync")).unwrap();
     place.killed("img2");
-    let fs = Fs::open(place.medium("img").unwrap(), Open::default()).unwrap();
+    let fs = Fs::open(place.medium("img").unwrap(), FsOptions::default()).unwrap();
     make(&fs, "more");
     drop(fs.close().unwrap());
     assert_eq!(std::fs::read(place.at("precious")).unwrap(), b"precious");
@@ -209,7 +212,7 @@ fn a_log_of_another_user_is_never_carried_out() {
 
 #[test]
 fn a_renamed_image_finds_its_overlay_and_a_copy_does_not() {
-    let place = Place::new();
+    let place = TestDirs::new();
     place.killed("a");
     std::fs::copy(place.at("a"), place.at("b")).unwrap();
     assert!(!place.has_closed("b", "killed"));
@@ -235,21 +238,21 @@ fn a_renamed_image_finds_its_overlay_and_a_copy_does_not() {
 
 #[test]
 fn an_overlay_in_a_directory_of_ones_own_is_found_without_its_name() {
-    let place = Place::new();
+    let place = TestDirs::new();
     place.killed("img");
     let image = File::open(place.at("img")).unwrap();
     if rustix::fs::fgetxattr(&image, "user.frit.overlay", &mut [0; 4096]).is_err() {
         eprintln!("skipped: the file system has no attributes of users");
         return;
     }
-    let medium = Overlaid::open(&place.at("img"), &Overlay::default()).unwrap();
+    let medium = Overlaid::open(&place.at("img"), &OverlayOptions::default()).unwrap();
     assert!(has(medium, "killed"));
     assert_eq!(place.left().len(), 1);
 }
 
 #[test]
 fn an_image_restored_from_a_backup_is_refused() {
-    let place = Place::new();
+    let place = TestDirs::new();
     place.killed("img");
     std::fs::copy(place.at("img"), place.at("backup")).unwrap();
     std::fs::rename(place.at("img"), place.at("kept")).unwrap();
@@ -261,7 +264,7 @@ fn an_image_restored_from_a_backup_is_refused() {
 }
 
 /// Creates images until one has the inode number of a deleted one.
-fn reuse(place: &Place, inode: u64) -> bool {
+fn reuse(place: &TestDirs, inode: u64) -> bool {
     (0..200).any(|i| {
         let path = place.at(&format!("new{i}"));
         let file = File::create(&path).unwrap();
@@ -276,7 +279,7 @@ fn reuse(place: &Place, inode: u64) -> bool {
 
 #[test]
 fn a_new_image_with_the_inode_of_a_deleted_one_is_itself() {
-    let place = Place::new();
+    let place = TestDirs::new();
     place.killed("img");
     let [old] = &place.left()[..] else { panic!("one overlay") };
     let inode = place.at("img").metadata().unwrap().ino();
@@ -293,7 +296,7 @@ fn a_new_image_with_the_inode_of_a_deleted_one_is_itself() {
     assert_eq!(old.exists(), !certain, "{note}");
     assert!(note.contains(old.to_str().unwrap()) && note.contains("KiB of changes"), "{note}");
     assert_eq!(note.contains("was deleted before"), certain, "{note}");
-    let fs = Fs::format(medium, Format::default()).unwrap();
+    let fs = Fs::format(medium, FormatOptions::default()).unwrap();
     assert!(fs.lookup(ROOT, Ino::ROOT, b"killed").is_err());
     make(&fs, "new");
     drop(fs);
@@ -302,7 +305,7 @@ fn a_new_image_with_the_inode_of_a_deleted_one_is_itself() {
 
 #[test]
 fn changes_of_an_image_that_is_not_there_are_reported_and_kept() {
-    let place = Place::new();
+    let place = TestDirs::new();
     place.killed("img");
     let [old] = &place.left()[..] else { panic!("one overlay") };
     let away = tempfile::tempdir().unwrap();
@@ -320,9 +323,9 @@ fn changes_of_an_image_that_is_not_there_are_reported_and_kept() {
 
 #[test]
 fn an_image_that_is_deleted_while_it_is_open_leaves_nothing() {
-    let place = Place::new();
+    let place = TestDirs::new();
     File::create(place.at("img")).unwrap().set_len(1 << 20).unwrap();
-    let fs = Fs::format(place.medium("img").unwrap(), Format::default()).unwrap();
+    let fs = Fs::format(place.medium("img").unwrap(), FormatOptions::default()).unwrap();
     fs.sync().unwrap();
     make(&fs, "f");
     std::fs::remove_file(place.at("img")).unwrap();
@@ -333,14 +336,14 @@ fn an_image_that_is_deleted_while_it_is_open_leaves_nothing() {
 
 #[test]
 fn overlays_of_older_versions_are_taken_up() {
-    let place = Place::new();
+    let place = TestDirs::new();
     place.killed("img");
     let [overlay] = &place.left()[..] else { panic!("one overlay") };
     let meta = place.at("img").metadata().unwrap();
     let older = place.memory.path().join(format!("frit-{:x}-{:x}.overlay", meta.dev(), meta.ino()));
     std::fs::rename(overlay, &older).unwrap();
     std::fs::remove_dir(overlay.parent().unwrap()).unwrap();
-    let fs = Fs::open(place.medium("img").unwrap(), Open::default()).unwrap();
+    let fs = Fs::open(place.medium("img").unwrap(), FsOptions::default()).unwrap();
     assert!(fs.lookup(ROOT, Ino::ROOT, b"killed").is_ok());
     drop(fs.close().unwrap());
     assert_eq!(list(place.memory.path()), Vec::<PathBuf>::new());
@@ -351,7 +354,7 @@ fn root_keeps_changes_to_an_image_where_its_owner_finds_them() {
     if no_root() {
         return;
     }
-    let place = Place::new();
+    let place = TestDirs::new();
     File::create(place.at("img")).unwrap().set_len(1 << 20).unwrap();
     chown(place.at("img"), Some(OTHER), Some(OTHER)).unwrap();
     place.killed("img");
@@ -366,7 +369,7 @@ fn root_follows_no_link_of_another_user() {
     if no_root() {
         return;
     }
-    let place = Place::new();
+    let place = TestDirs::new();
     File::create(place.at("img")).unwrap().set_len(1 << 20).unwrap();
     chown(place.at("img"), Some(OTHER), Some(OTHER)).unwrap();
     let dir = place.memory.path().join(format!("frit-{OTHER}"));
@@ -390,7 +393,7 @@ fn root_follows_no_link_of_another_user() {
 
 #[test]
 fn the_lock_file_of_an_image_is_its_owners() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let image = File::create(place.at("img")).unwrap();
     let first = LockFile::open(&image).unwrap().unwrap();
     first.file().try_lock().unwrap();

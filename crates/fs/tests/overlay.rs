@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use frit_fs::{Caller, Error, Files, Format, Fs, Ino, Medium, New, Open, Overlaid, Overlay, check};
+use frit_fs::{
+    Caller, Error, FileSystem, FormatOptions, Fs, FsOptions, Ino, Medium, NewInode, Overlaid, OverlayOptions,
+    check,
+};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::path::{Path, PathBuf};
@@ -13,12 +16,12 @@ const ROOT: &Caller = &Caller::ROOT;
 const BYTES: u64 = 4 << 20;
 
 /// A directory on a disk and one in memory.
-struct Place {
+struct TestDirs {
     disk: tempfile::TempDir,
     memory: tempfile::TempDir,
 }
 
-impl Place {
+impl TestDirs {
     fn new() -> Self {
         let place =
             Self { disk: tempfile::tempdir().unwrap(), memory: tempfile::tempdir_in("/dev/shm").unwrap() };
@@ -30,8 +33,8 @@ impl Place {
         self.disk.path().join("img")
     }
 
-    fn overlay(&self) -> Overlay {
-        Overlay { dir: Some(self.memory.path().into()), ..Overlay::default() }
+    fn overlay(&self) -> OverlayOptions {
+        OverlayOptions { dir: Some(self.memory.path().into()), ..OverlayOptions::default() }
     }
 
     fn medium(&self) -> Result<Overlaid, Error> {
@@ -39,11 +42,11 @@ impl Place {
     }
 
     fn open(&self) -> Fs<Overlaid> {
-        Fs::open(self.medium().unwrap(), Open::default()).unwrap()
+        Fs::open(self.medium().unwrap(), FsOptions::default()).unwrap()
     }
 
     fn made(&self) -> Fs<Overlaid> {
-        Fs::format(self.medium().unwrap(), Format::default()).unwrap()
+        Fs::format(self.medium().unwrap(), FormatOptions::default()).unwrap()
     }
 
     fn names(&self) -> (Vec<String>, Vec<String>) {
@@ -58,13 +61,13 @@ fn list(dir: &Path) -> Vec<String> {
     names
 }
 
-fn file(fs: &dyn Files, name: &str, bytes: &[u8]) -> Ino {
-    let ino = fs.create(ROOT, Ino::ROOT, name.as_bytes(), New::file(0o644)).unwrap().ino;
+fn file(fs: &dyn FileSystem, name: &str, bytes: &[u8]) -> Ino {
+    let ino = fs.create(ROOT, Ino::ROOT, name.as_bytes(), NewInode::file(0o644)).unwrap().ino;
     assert_eq!(fs.write(ino, 0, bytes).unwrap(), bytes.len());
     ino
 }
 
-fn contents(fs: &dyn Files, name: &str) -> Vec<u8> {
+fn contents(fs: &dyn FileSystem, name: &str) -> Vec<u8> {
     let attr = fs.lookup(ROOT, Ino::ROOT, name.as_bytes()).unwrap();
     let mut bytes = vec![0; attr.size as usize];
     assert_eq!(fs.read(attr.ino, 0, &mut bytes).unwrap(), bytes.len());
@@ -81,7 +84,7 @@ fn refused<T>(done: Result<T, Error>) -> String {
 
 #[test]
 fn the_image_changes_with_a_sync_alone() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let fs = place.made();
     fs.sync().unwrap();
     let before = std::fs::read(place.image()).unwrap();
@@ -98,7 +101,7 @@ fn the_image_changes_with_a_sync_alone() {
 
 #[test]
 fn an_overlay_ends_with_its_last_change() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let fs = place.made();
     file(&fs, "f", b"bytes");
     let (disk, memory) = place.names();
@@ -114,7 +117,7 @@ fn an_overlay_ends_with_its_last_change() {
 
 #[test]
 fn a_kill_behind_any_sync_is_gone_on_from() {
-    let place = Place::new();
+    let place = TestDirs::new();
     drop(place.made());
     for i in 0..6 {
         let fs = place.open();
@@ -129,7 +132,7 @@ fn a_kill_behind_any_sync_is_gone_on_from() {
 
 #[test]
 fn an_image_that_was_replaced_is_refused() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let fs = place.made();
     file(&fs, "old", b"1");
     drop(fs.close().unwrap());
@@ -158,14 +161,14 @@ fn an_image_that_was_replaced_is_refused() {
 
 #[test]
 fn a_copy_is_another_image_and_a_moved_one_is_refused() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let fs = place.made();
     fs.sync().unwrap();
     file(&fs, "f", b"1");
     drop(fs);
     let copy = place.disk.path().join("copy");
     std::fs::copy(place.image(), &copy).unwrap();
-    let other = Fs::open(Overlaid::open(&copy, &place.overlay()).unwrap(), Open::default()).unwrap();
+    let other = Fs::open(Overlaid::open(&copy, &place.overlay()).unwrap(), FsOptions::default()).unwrap();
     assert!(other.lookup(ROOT, Ino::ROOT, b"f").is_err(), "it is as of the last sync");
     drop(other.close().unwrap());
     std::fs::remove_file(place.image()).unwrap();
@@ -175,7 +178,7 @@ fn a_copy_is_another_image_and_a_moved_one_is_refused() {
 
 #[test]
 fn nobody_else_has_it_open() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let fs = place.made();
     assert!(refused(place.medium()).contains("in use"));
     drop(fs);
@@ -184,21 +187,21 @@ fn nobody_else_has_it_open() {
 
 #[test]
 fn a_new_file_system_is_without_what_was_left() {
-    let place = Place::new();
+    let place = TestDirs::new();
     let fs = place.made();
     fs.sync().unwrap();
     file(&fs, "f", &[1; 50_000]);
     drop(fs);
     let medium = Overlaid::fresh(&place.image(), &place.overlay()).unwrap();
-    let fs = Fs::format(medium, Format { force: true, ..Format::default() }).unwrap();
+    let fs = Fs::format(medium, FormatOptions { force: true, ..FormatOptions::default() }).unwrap();
     assert!(fs.lookup(ROOT, Ino::ROOT, b"f").is_err());
     assert!(check(fs.medium()).unwrap().is_clean());
 }
 
 #[test]
 fn an_overlay_has_to_be_in_memory() {
-    let place = Place::new();
-    let on_disk = Overlay { dir: Some(place.disk.path().into()), ..Overlay::default() };
+    let place = TestDirs::new();
+    let on_disk = OverlayOptions { dir: Some(place.disk.path().into()), ..OverlayOptions::default() };
     assert!(refused(Overlaid::open(&place.image(), &on_disk)).contains("no directory in memory"));
 }
 
@@ -208,9 +211,9 @@ fn an_overlay_has_to_be_in_memory() {
 fn threads_change_words_of_the_same_pages_while_it_is_synced() {
     const THREADS: u64 = 4;
     const PAGES: u64 = 24;
-    let place = Place::new();
+    let place = TestDirs::new();
     // A small bound, so that writes perform syncs as well.
-    let overlay = Overlay { bound: 16 * 4096, ..place.overlay() };
+    let overlay = OverlayOptions { bound: 16 * 4096, ..place.overlay() };
     let medium = Arc::new(Overlaid::open(&place.image(), &overlay).unwrap());
     let over = Arc::new(AtomicBool::new(false));
     let syncer = {
@@ -258,9 +261,9 @@ fn threads_change_words_of_the_same_pages_while_it_is_synced() {
 /// The same with operations of a file system, checked after a simulated kill of the process.
 #[test]
 fn a_bound_holds_and_nothing_is_lost() {
-    let place = Place::new();
-    let overlay = Overlay { bound: 64 * 4096, ..place.overlay() };
-    let fs = Fs::format(Overlaid::open(&place.image(), &overlay).unwrap(), Format::default()).unwrap();
+    let place = TestDirs::new();
+    let overlay = OverlayOptions { bound: 64 * 4096, ..place.overlay() };
+    let fs = Fs::format(Overlaid::open(&place.image(), &overlay).unwrap(), FormatOptions::default()).unwrap();
     let mut rng = SmallRng::seed_from_u64(5);
     for i in 0..60 {
         let bytes = vec![i as u8; rng.random_range(1..60_000)];

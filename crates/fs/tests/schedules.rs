@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 use frit_fs::{
-    Caller, Changes, Clock, Disk, Error, Files, Format, Fs, Ino, Mapped, Medium, New, Open, OpenFile,
-    Overlaid, RenameMode, XattrMode, check,
+    AttrChanges, Caller, Clock, Disk, Error, FileSystem, FormatOptions, Fs, FsOptions, Ino, Mapped, Medium,
+    NewInode, OpenFile, Overlaid, RenameMode, XattrMode, check,
 };
 use std::sync::{Arc, Mutex};
 
@@ -14,27 +14,31 @@ const ROOT: &Caller = &Caller::ROOT;
 const TRIED: usize = 400;
 
 type Shared = Arc<Fs<Mapped>>;
-type Step = fn(&dyn Files);
+type ConcurrentOp = fn(&dyn FileSystem);
 
 /// Creates a file system with directories a and b, a file a/f with a second name b/h, and an empty
 /// directory a/d.
 fn fresh() -> Shared {
-    let format =
-        Format { inodes: Some(64), uuid: Some(3), clock: Clock::counted(1_000_000), ..Format::default() };
+    let format = FormatOptions {
+        inodes: Some(64),
+        uuid: Some(3),
+        clock: Clock::counted(1_000_000),
+        ..FormatOptions::default()
+    };
     let fs = Fs::format(Mapped::anonymous(512 << 10).unwrap(), format).unwrap();
-    let a = fs.create(ROOT, Ino::ROOT, b"a", New::directory(0o755)).unwrap().ino;
-    let b = fs.create(ROOT, Ino::ROOT, b"b", New::directory(0o755)).unwrap().ino;
-    let file = fs.create(ROOT, a, b"f", New::file(0o644)).unwrap().ino;
+    let a = fs.create(ROOT, Ino::ROOT, b"a", NewInode::directory(0o755)).unwrap().ino;
+    let b = fs.create(ROOT, Ino::ROOT, b"b", NewInode::directory(0o755)).unwrap().ino;
+    let file = fs.create(ROOT, a, b"f", NewInode::file(0o644)).unwrap().ino;
     fs.write(file, 0, &[1; 5000]).unwrap();
     fs.link(ROOT, file, b, b"h").unwrap();
-    fs.create(ROOT, a, b"d", New::directory(0o755)).unwrap();
+    fs.create(ROOT, a, b"d", NewInode::directory(0o755)).unwrap();
     // A tiny cache, so that nodes are evicted and loaded during the test.
     let medium = fs.close().unwrap();
-    let open = Open { nodes: 1, clock: Clock::counted(2_000_000), ..Open::default() };
+    let open = FsOptions { nodes: 1, clock: Clock::counted(2_000_000), ..FsOptions::default() };
     Arc::new(Fs::open(medium, open).unwrap())
 }
 
-fn dir(fs: &dyn Files, name: &[u8]) -> Option<Ino> {
+fn dir(fs: &dyn FileSystem, name: &[u8]) -> Option<Ino> {
     fs.lookup(ROOT, Ino::ROOT, name).ok().map(|attr| attr.ino)
 }
 
@@ -45,13 +49,13 @@ fn met<T>(done: Result<T, Error>) {
     }
 }
 
-fn rename(fs: &dyn Files, from: (&[u8], &[u8]), to: (&[u8], &[u8]), mode: RenameMode) {
+fn rename(fs: &dyn FileSystem, from: (&[u8], &[u8]), to: (&[u8], &[u8]), mode: RenameMode) {
     if let (Some(a), Some(b)) = (dir(fs, from.0), dir(fs, to.0)) {
         met(fs.rename(ROOT, (a, from.1), (b, to.1), mode));
     }
 }
 
-const STEPS: [Step; 12] = [
+const STEPS: [ConcurrentOp; 12] = [
     |fs| rename(fs, (b"a", b"f"), (b"b", b"h"), RenameMode::Replace),
     |fs| rename(fs, (b"a", b"f"), (b"b", b"g"), RenameMode::Replace),
     |fs| rename(fs, (b"b", b"h"), (b"a", b"d"), RenameMode::Exchange),
@@ -60,13 +64,13 @@ const STEPS: [Step; 12] = [
     |fs| met(dir(fs, b"a").map_or(Ok(()), |a| fs.unlink(ROOT, a, b"f"))),
     |fs| met(dir(fs, b"b").map_or(Ok(()), |b| fs.unlink(ROOT, b, b"h"))),
     |fs| met(dir(fs, b"a").map_or(Ok(()), |a| fs.rmdir(ROOT, a, b"d"))),
-    |fs| met(dir(fs, b"a").map(|a| fs.create(ROOT, a, b"g", New::file(0o600))).transpose()),
+    |fs| met(dir(fs, b"a").map(|a| fs.create(ROOT, a, b"g", NewInode::file(0o600))).transpose()),
     |fs| {
         if let Some(file) = dir(fs, b"b").and_then(|b| fs.lookup(ROOT, b, b"h").ok())
             && fs.pin(file.ino).is_ok()
         {
             met(fs.append(file.ino, &[2; 3000]));
-            met(fs.set_attr(ROOT, file.ino, &Changes { size: Some(100), ..Changes::default() }));
+            met(fs.set_attr(ROOT, file.ino, &AttrChanges { size: Some(100), ..AttrChanges::default() }));
             fs.unpin(file.ino).unwrap();
         }
     },
@@ -79,7 +83,7 @@ const STEPS: [Step; 12] = [
     |fs| met(dir(fs, b"a").map(|a| fs.read_dir(a, 0, &mut |_| true)).transpose()),
 ];
 
-fn meet(steps: Vec<Step>) {
+fn meet(steps: Vec<ConcurrentOp>) {
     let tried = TRIED / steps.len();
     shuttle::check_random(
         move || {
@@ -118,9 +122,9 @@ fn three_operations_meet() {
 }
 
 /// An image on a disk that never fails. Its log is never read.
-struct Quick(Mutex<Vec<u8>>);
+struct InfallibleDisk(Mutex<Vec<u8>>);
 
-impl Disk for Quick {
+impl Disk for InfallibleDisk {
     fn bytes(&self) -> u64 {
         self.0.lock().unwrap().len() as u64
     }
@@ -171,13 +175,17 @@ fn operations_meet_syncs_of_an_image_on_a_disk() {
         config.stack_size = 256 << 10;
         let runner = shuttle::Runner::new(shuttle::scheduler::RandomScheduler::new(TRIED / 8), config);
         runner.run(move || {
-            let disk = Arc::new(Quick(Mutex::new(vec![0; 512 << 10])));
+            let disk = Arc::new(InfallibleDisk(Mutex::new(vec![0; 512 << 10])));
             let medium = Overlaid::on(Arc::clone(&disk), 24 * 4096).unwrap();
-            let format = Format { inodes: Some(64), clock: Clock::counted(1_000_000), ..Format::default() };
+            let format = FormatOptions {
+                inodes: Some(64),
+                clock: Clock::counted(1_000_000),
+                ..FormatOptions::default()
+            };
             let fs = Arc::new(Fs::format(medium, format).unwrap());
-            let dir = |name| fs.create(ROOT, Ino::ROOT, name, New::directory(0o755)).unwrap().ino;
+            let dir = |name| fs.create(ROOT, Ino::ROOT, name, NewInode::directory(0o755)).unwrap().ino;
             let (a, b) = (dir(b"a"), dir(b"b"));
-            let file = fs.create(ROOT, a, b"f", New::file(0o644)).unwrap().ino;
+            let file = fs.create(ROOT, a, b"f", NewInode::file(0o644)).unwrap().ino;
             fs.write(file, 0, &[1; 5000]).unwrap();
             fs.link(ROOT, file, b, b"h").unwrap();
             let syncs = (0..2).map(|_| {
@@ -212,7 +220,7 @@ fn a_name_that_is_replaced_stays() {
             let replaces = Arc::clone(&fs);
             let replacer = shuttle::thread::spawn(move || {
                 for _ in 0..3 {
-                    replaces.create(ROOT, a, b"n", New::file(0o644)).unwrap();
+                    replaces.create(ROOT, a, b"n", NewInode::file(0o644)).unwrap();
                     replaces.rename(ROOT, (a, b"n"), (a, b"f"), RenameMode::Replace).unwrap();
                 }
             });

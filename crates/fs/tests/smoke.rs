@@ -3,16 +3,17 @@
 #![allow(clippy::unwrap_used)]
 
 use frit_fs::{
-    Allocate, Caller, Changes, Files, Format, Fs, Ino, Kind, Mapped, New, Open, RenameMode, Seek, XattrMode,
+    Allocate, AttrChanges, Caller, FileSystem, FormatOptions, Fs, FsOptions, Ino, InodeType, Mapped,
+    NewInode, RenameMode, Seek, XattrMode,
 };
 
 const ROOT: &Caller = &Caller::ROOT;
 
 fn fresh(bytes: u64) -> Fs<Mapped> {
-    Fs::format(Mapped::anonymous(bytes).unwrap(), Format::default()).unwrap()
+    Fs::format(Mapped::anonymous(bytes).unwrap(), FormatOptions::default()).unwrap()
 }
 
-fn names(fs: &dyn Files, dir: Ino) -> Vec<String> {
+fn names(fs: &dyn FileSystem, dir: Ino) -> Vec<String> {
     let mut all = Vec::new();
     fs.read_dir(dir, 0, &mut |entry| {
         all.push(String::from_utf8_lossy(entry.name).into_owned());
@@ -23,7 +24,7 @@ fn names(fs: &dyn Files, dir: Ino) -> Vec<String> {
     all
 }
 
-fn contents(fs: &dyn Files, ino: Ino) -> Vec<u8> {
+fn contents(fs: &dyn FileSystem, ino: Ino) -> Vec<u8> {
     let mut bytes = vec![0xEE; fs.attr(ino).unwrap().size as usize];
     assert_eq!(fs.read(ino, 0, &mut bytes).unwrap(), bytes.len());
     bytes
@@ -38,8 +39,8 @@ fn assert_clean(medium: &Mapped) {
 fn a_walk_through_everything() {
     let fs = fresh(4 << 20);
     let empty = fs.usage().unwrap();
-    let dir = fs.create(ROOT, Ino::ROOT, b"dir", New::directory(0o755)).unwrap().ino;
-    let file = fs.create(ROOT, dir, b"file", New::file(0o644)).unwrap().ino;
+    let dir = fs.create(ROOT, Ino::ROOT, b"dir", NewInode::directory(0o755)).unwrap().ino;
+    let file = fs.create(ROOT, dir, b"file", NewInode::file(0o644)).unwrap().ino;
     let text: Vec<u8> = (0..100_000u32).map(|i| (i * 7) as u8).collect();
     assert_eq!(fs.write(file, 0, &text).unwrap(), text.len());
     assert_eq!(fs.write(file, 300_001, b"far").unwrap(), 3);
@@ -52,17 +53,17 @@ fn a_walk_through_everything() {
     let long = [b'n'; 255];
     fs.link(ROOT, file, Ino::ROOT, &long).unwrap();
     let target = [b't'; 3000];
-    let link = fs.create(ROOT, dir, b"link", New::symlink(&target)).unwrap().ino;
+    let link = fs.create(ROOT, dir, b"link", NewInode::symlink(&target)).unwrap().ino;
     fs.set_xattr(ROOT, file, b"user.a", &[9; 5000], XattrMode::Any).unwrap();
     fs.allocate(file, Allocate::Punch, 4096, 8192).unwrap();
     expected[4096..12288].fill(0);
     fs.rename(ROOT, (dir, b"file"), (Ino::ROOT, b"moved"), RenameMode::Replace).unwrap();
-    fs.set_attr(ROOT, file, &Changes { size: Some(50_000), ..Changes::default() }).unwrap();
+    fs.set_attr(ROOT, file, &AttrChanges { size: Some(50_000), ..AttrChanges::default() }).unwrap();
     expected.truncate(50_000);
 
     let medium = fs.close().unwrap();
     assert_clean(&medium);
-    let fs = Fs::open(medium, Open::default()).unwrap();
+    let fs = Fs::open(medium, FsOptions::default()).unwrap();
     assert_eq!(contents(&fs, file), expected);
     assert_eq!(fs.read_link(link).unwrap(), target);
     assert_eq!(fs.xattr(file, b"user.a").unwrap(), [9; 5000]);
@@ -87,10 +88,10 @@ fn a_walk_through_everything() {
 #[test]
 fn directories_grow_and_keep_their_positions() {
     let fs = fresh(64 << 20);
-    let dir = fs.create(ROOT, Ino::ROOT, b"d", New::directory(0o755)).unwrap().ino;
+    let dir = fs.create(ROOT, Ino::ROOT, b"d", NewInode::directory(0o755)).unwrap().ino;
     for i in 0..3000 {
         let name = format!("{i}-{}", "x".repeat(i % 200));
-        fs.create(ROOT, dir, name.as_bytes(), New::file(0o600)).unwrap();
+        fs.create(ROOT, dir, name.as_bytes(), NewInode::file(0o600)).unwrap();
     }
     let mut seen = 0;
     let mut at = 0;
@@ -116,7 +117,7 @@ fn directories_grow_and_keep_their_positions() {
 #[test]
 fn a_full_medium_says_so_and_goes_on() {
     let fs = fresh(1 << 20);
-    let file = fs.create(ROOT, Ino::ROOT, b"f", New::file(0o600)).unwrap().ino;
+    let file = fs.create(ROOT, Ino::ROOT, b"f", NewInode::file(0o600)).unwrap().ino;
     let free = fs.usage().unwrap().blocks_free * 4096;
     let written = fs.write(file, 0, &vec![5; 2 << 20]).unwrap() as u64;
     assert_eq!(written, free);
@@ -124,6 +125,6 @@ fn a_full_medium_says_so_and_goes_on() {
     assert_eq!(fs.attr(file).unwrap().size, written);
     fs.unlink(ROOT, Ino::ROOT, b"f").unwrap();
     assert_eq!(fs.usage().unwrap().blocks_free * 4096, free);
-    assert_eq!(fs.attr(Ino::ROOT).unwrap().kind, Kind::Directory);
+    assert_eq!(fs.attr(Ino::ROOT).unwrap().kind, InodeType::Directory);
     assert_clean(fs.medium());
 }

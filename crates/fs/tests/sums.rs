@@ -3,22 +3,23 @@
 #![allow(clippy::unwrap_used)]
 
 use frit_fs::{
-    Caller, Changes, Error, Files, Format, Fs, Ino, Mapped, Medium, New, Open, check, check_contents,
+    AttrChanges, Caller, Error, FileSystem, FormatOptions, Fs, FsOptions, Ino, Mapped, Medium, NewInode,
+    check, check_contents,
 };
 use std::sync::Arc;
 
 const ROOT: &Caller = &Caller::ROOT;
 const BLOCK: usize = 4096;
 
-type Summed = Fs<Arc<Mapped>>;
+type TestFs = Fs<Arc<Mapped>>;
 
-fn fresh() -> Summed {
+fn fresh() -> TestFs {
     let medium = Arc::new(Mapped::anonymous(4 << 20).unwrap());
-    Fs::format(medium, Format { sums: true, ..Format::default() }).unwrap()
+    Fs::format(medium, FormatOptions { sums: true, ..FormatOptions::default() }).unwrap()
 }
 
-fn file(fs: &Summed, name: &str, bytes: &[u8]) -> Ino {
-    let ino = fs.create(ROOT, Ino::ROOT, name.as_bytes(), New::file(0o644)).unwrap().ino;
+fn file(fs: &TestFs, name: &str, bytes: &[u8]) -> Ino {
+    let ino = fs.create(ROOT, Ino::ROOT, name.as_bytes(), NewInode::file(0o644)).unwrap().ino;
     assert_eq!(fs.write(ino, 0, bytes).unwrap(), bytes.len());
     ino
 }
@@ -28,7 +29,7 @@ fn pattern(len: usize) -> Vec<u8> {
 }
 
 /// Returns the position of a byte of a file on the medium.
-fn place(fs: &Summed, ino: Ino, at: u64) -> u64 {
+fn place(fs: &TestFs, ino: Ino, at: u64) -> u64 {
     let mut place = None;
     fs.pieces(ino, at, &mut |piece| {
         place = (piece.at <= at).then(|| piece.medium + at - piece.at);
@@ -39,14 +40,14 @@ fn place(fs: &Summed, ino: Ino, at: u64) -> u64 {
 }
 
 /// Flips one bit of a file.
-fn flip(fs: &Summed, ino: Ino, at: u64, bit: u8) {
+fn flip(fs: &TestFs, ino: Ino, at: u64, bit: u8) {
     let at = place(fs, ino, at);
     let mut byte = [0];
     fs.medium().read(at, &mut byte);
     fs.medium().write_data(at, &[byte[0] ^ 1 << bit]);
 }
 
-fn reads(fs: &Summed, ino: Ino, at: u64, len: usize) -> Result<Vec<u8>, Error> {
+fn reads(fs: &TestFs, ino: Ino, at: u64, len: usize) -> Result<Vec<u8>, Error> {
     let mut bytes = vec![0; len];
     let n = fs.read(ino, at, &mut bytes)?;
     bytes.truncate(n);
@@ -86,7 +87,11 @@ fn damage_is_not_hidden_by_what_is_written_beside_it() {
     flip(&fs, ino, 2 * BLOCK as u64 + 5, 3);
     // A partial write of the block, growth of a file with a damaged tail, and an append.
     assert!(is_damaged(&fs.write(ino, 8000, &[1; 100])));
-    assert!(is_damaged(&fs.set_attr(ROOT, ino, &Changes { size: Some(1 << 20), ..Changes::default() })));
+    assert!(is_damaged(&fs.set_attr(
+        ROOT,
+        ino,
+        &AttrChanges { size: Some(1 << 20), ..AttrChanges::default() }
+    )));
     assert!(is_damaged(&fs.append(ino, &[1])));
     assert!(is_damaged(&reads(&fs, ino, 5000, 1)) && is_damaged(&reads(&fs, ino, 2 * BLOCK as u64, 1)));
     // A block that is overwritten as a whole is valid again.
@@ -94,7 +99,7 @@ fn damage_is_not_hidden_by_what_is_written_beside_it() {
     fs.sync_file(ino, true).unwrap();
     assert_eq!(reads(&fs, ino, 5000, 2).unwrap(), [7, 7]);
     // Truncated blocks are no longer checked.
-    fs.set_attr(ROOT, ino, &Changes { size: Some(100), ..Changes::default() }).unwrap();
+    fs.set_attr(ROOT, ino, &AttrChanges { size: Some(100), ..AttrChanges::default() }).unwrap();
     let medium = fs.close().unwrap();
     let report = check_contents(&medium).unwrap();
     assert!(report.is_clean() && report.verified == 1 && report.unsummed == 0, "{report:#?}");
@@ -130,7 +135,7 @@ fn a_check_tells_what_is_damaged_and_what_has_no_checksum() {
     assert_eq!((report.verified, report.unsummed, report.found), (3, 1, 1), "{report:#?}");
     assert!(report.problems[0].contains("from byte 12288 on"), "{report:#?}");
     assert!(check(&medium).unwrap().is_clean(), "metadata are");
-    let plain = Fs::format(Mapped::anonymous(1 << 20).unwrap(), Format::default()).unwrap();
+    let plain = Fs::format(Mapped::anonymous(1 << 20).unwrap(), FormatOptions::default()).unwrap();
     let refused = check_contents(plain.medium()).unwrap_err().to_string();
     assert!(refused.contains("--data-checksums"), "{refused}");
 }
@@ -142,7 +147,7 @@ fn what_a_stop_left_without_checksums_gets_them_with_the_next_sync() {
     let medium = Arc::clone(fs.medium());
     drop(fs);
     assert_eq!(check_contents(&medium).unwrap().unsummed, 4);
-    let fs = Fs::open(Arc::clone(&medium), Open::default()).unwrap();
+    let fs = Fs::open(Arc::clone(&medium), FsOptions::default()).unwrap();
     assert_eq!(reads(&fs, ino, 0, 4 * BLOCK).unwrap(), pattern(4 * BLOCK));
     fs.close().unwrap();
     let report = check_contents(&medium).unwrap();
@@ -152,7 +157,7 @@ fn what_a_stop_left_without_checksums_gets_them_with_the_next_sync() {
 #[test]
 fn the_last_close_of_a_file_gives_checksums() {
     let fs = fresh();
-    let ino = fs.create(ROOT, Ino::ROOT, b"f", New::file(0o644)).unwrap().ino;
+    let ino = fs.create(ROOT, Ino::ROOT, b"f", NewInode::file(0o644)).unwrap().ino;
     fs.pin(ino).unwrap();
     fs.pin(ino).unwrap();
     fs.write(ino, 0, &pattern(2 * BLOCK)).unwrap();

@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 use frit_fs::{
-    Allocate, Caller, Changes, Error, Files, Format, Fs, Ino, Mapped, New, Open, OpenFile, Paths, RenameMode,
-    check,
+    Allocate, AttrChanges, Caller, Error, FileSystem, FormatOptions, Fs, FsOptions, Ino, Mapped, NewInode,
+    OpenFile, Paths, RenameMode, check,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -46,7 +46,8 @@ fn own(fs: &Fs<Mapped>, dir: Ino, rng: &mut SmallRng, shadow: &mut BTreeMap<Stri
         (3, Some(bytes)) => {
             let ino = fs.lookup(ROOT, dir, name.as_bytes()).unwrap().ino;
             let size = rng.random_range(0..20_000);
-            fs.set_attr(ROOT, ino, &Changes { size: Some(size as u64), ..Changes::default() }).unwrap();
+            fs.set_attr(ROOT, ino, &AttrChanges { size: Some(size as u64), ..AttrChanges::default() })
+                .unwrap();
             bytes.resize(size, 0);
             let (at, len) = (rng.random_range(0..20_000), rng.random_range(1..9000));
             fs.allocate(ino, Allocate::Punch, at as u64, len as u64).unwrap();
@@ -64,7 +65,7 @@ fn own(fs: &Fs<Mapped>, dir: Ino, rng: &mut SmallRng, shadow: &mut BTreeMap<Stri
             assert_eq!(back[..bytes.len()], bytes[..]);
         }
         (_, None) => {
-            fs.create(ROOT, dir, name.as_bytes(), New::file(0o600)).unwrap();
+            fs.create(ROOT, dir, name.as_bytes(), NewInode::file(0o600)).unwrap();
             shadow.insert(name, Vec::new());
         }
     }
@@ -77,8 +78,8 @@ fn common(fs: &Fs<Mapped>, dirs: &[Ino], rng: &mut SmallRng) {
     let mut name = || format!("n{}", rng.random_range(0..6)).into_bytes();
     let (a, b) = (name(), name());
     let done = match rng.random_range(0..10) {
-        0 | 1 => fs.create(ROOT, from, &a, New::file(0o600)).map(drop),
-        2 => fs.create(ROOT, from, &a, New::directory(0o700)).map(drop),
+        0 | 1 => fs.create(ROOT, from, &a, NewInode::file(0o600)).map(drop),
+        2 => fs.create(ROOT, from, &a, NewInode::directory(0o700)).map(drop),
         3 => fs.unlink(ROOT, from, &a),
         4 => fs.rmdir(ROOT, from, &a),
         5 => fs.lookup(ROOT, from, &a).and_then(|found| fs.link(ROOT, found.ino, to, &b)).map(drop),
@@ -100,12 +101,12 @@ fn common(fs: &Fs<Mapped>, dirs: &[Ino], rng: &mut SmallRng) {
 }
 
 fn run(seed: u64, bytes: u64, nodes: usize) {
-    let fs = Fs::format(Mapped::anonymous(bytes).unwrap(), Format::default()).unwrap();
+    let fs = Fs::format(Mapped::anonymous(bytes).unwrap(), FormatOptions::default()).unwrap();
     let medium = fs.close().unwrap();
-    let fs = Fs::open(medium, Open { nodes, ..Open::default() }).unwrap();
+    let fs = Fs::open(medium, FsOptions { nodes, ..FsOptions::default() }).unwrap();
     let mut dirs = vec![Ino::ROOT];
     for name in ["x", "x/y", "z"] {
-        dirs.push(fs.make(ROOT, name, New::directory(0o777)).unwrap().ino);
+        dirs.push(fs.make(ROOT, name, NewInode::directory(0o777)).unwrap().ino);
     }
     let shadows: Vec<_> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS)
@@ -114,7 +115,7 @@ fn run(seed: u64, bytes: u64, nodes: usize) {
                 scope.spawn(move || {
                     let mut rng = SmallRng::seed_from_u64(seed * THREADS + i);
                     let path = format!("thread-{i}");
-                    let dir = fs.make(ROOT, &path, New::directory(0o700)).unwrap().ino;
+                    let dir = fs.make(ROOT, &path, NewInode::directory(0o700)).unwrap().ino;
                     let mut shadow = BTreeMap::new();
                     for _ in 0..STEPS {
                         own(fs, dir, &mut rng, &mut shadow);
@@ -128,7 +129,7 @@ fn run(seed: u64, bytes: u64, nodes: usize) {
     });
     let report = check(fs.medium()).unwrap();
     assert!(report.is_clean(), "{:#?}", report.problems);
-    let fs = Fs::open(fs.close().unwrap(), Open::default()).unwrap();
+    let fs = Fs::open(fs.close().unwrap(), FsOptions::default()).unwrap();
     for (path, shadow) in &shadows {
         let mut names: Vec<_> = fs.names_of(ROOT, path).unwrap().into_iter().map(|(name, _)| name).collect();
         names.sort();
@@ -153,7 +154,7 @@ fn the_same_with_hardly_any_inodes_in_memory() {
 
 #[test]
 fn appends_of_several_threads_are_all_there() {
-    let fs = Fs::format(Mapped::anonymous(32 << 20).unwrap(), Format::default()).unwrap();
+    let fs = Fs::format(Mapped::anonymous(32 << 20).unwrap(), FormatOptions::default()).unwrap();
     let file = Arc::new(fs.open_file(ROOT, "log", OpenFile { append: true, ..OpenFile::CREATE }).unwrap());
     std::thread::scope(|scope| {
         for i in 0..THREADS as u8 {

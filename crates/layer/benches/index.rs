@@ -5,7 +5,7 @@
 
 #![allow(clippy::print_stdout)]
 
-use frit_layer::cache::directory::Index;
+use frit_layer::cache::directory::SlotIndex;
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -80,13 +80,13 @@ fn nanos(operations: usize, f: impl FnOnce()) -> f64 {
     start.elapsed().as_secs_f64() * 1e9 / operations as f64
 }
 
-fn get_all(index: &Index, of: &[u32]) {
+fn get_all(index: &SlotIndex, of: &[u32]) {
     for &lbn in of {
         black_box(index.get(lbn));
     }
 }
 
-fn get_all_fetched(index: &Index, of: &[u32]) {
+fn get_all_fetched(index: &SlotIndex, of: &[u32]) {
     for (i, &lbn) in of.iter().enumerate() {
         if let Some(&next) = of.get(i + AHEAD) {
             index.prefetch(next);
@@ -97,7 +97,7 @@ fn get_all_fetched(index: &Index, of: &[u32]) {
 
 fn size(megabytes: u64) -> Found {
     let slots = (megabytes << 8) as usize;
-    let mut index = Index::new(slots);
+    let mut index = SlotIndex::new(slots);
     let mut state = 88_172_645_463_325_252;
     let mut held = Vec::with_capacity(slots);
     while index.len() < slots {

@@ -12,10 +12,10 @@
 pub mod cache;
 mod fences;
 pub mod flash;
-mod head;
+mod header;
 pub mod hfsl;
-mod named;
 pub mod ntl;
+mod param_value;
 mod record;
 mod summary;
 pub mod wear;

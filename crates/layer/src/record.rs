@@ -27,7 +27,7 @@ pub(crate) const COPIES_MAX: u32 = 2;
 /// Offset of the word that holds state and CRC.
 pub(crate) const STATE_WORD_AT: u64 = 24;
 const MOVED: u32 = u32::from_le_bytes(*b"move");
-const LEFT: u32 = u32::from_le_bytes(*b"left");
+const EVICTED: u32 = u32::from_le_bytes(*b"left");
 
 /// Contents of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,36 +43,36 @@ pub(crate) struct Record {
 
 /// Address of a record: its slot, and the number of the copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
+pub(crate) struct RecordAddr {
     pub(crate) slot: u32,
     pub(crate) copy: u32,
 }
 
 /// Reason for which a slot no longer holds its block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum End {
+pub(crate) enum RecordEnd {
     /// The block was rewritten in another slot.
     Moved,
     /// The block was written back or discarded.
-    Left,
+    Evicted,
 }
 
-impl End {
+impl RecordEnd {
     fn word(self) -> u32 {
         match self {
-            End::Moved => MOVED,
-            End::Left => LEFT,
+            RecordEnd::Moved => MOVED,
+            RecordEnd::Evicted => EVICTED,
         }
     }
 }
 
 /// Contents of one copy of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum State {
+pub(crate) enum CopyState {
     /// The slot holds the block.
     Block(Record),
     /// The slot no longer holds the block.
-    Ended(Record, End),
+    Ended(Record, RecordEnd),
     /// The copy is invalid: never written, torn, or damaged.
     Bad,
 }
@@ -82,7 +82,7 @@ fn word(b: &[u8], at: usize) -> u64 {
 }
 
 /// Returns the checksum of a record for its place. A record at the wrong place is invalid.
-fn crc(bytes: &[u8], place: Place) -> u32 {
+fn crc(bytes: &[u8], place: RecordAddr) -> u32 {
     let mut all = [0; 36];
     all[..bytes.len()].copy_from_slice(bytes);
     all[28..32].copy_from_slice(&place.slot.to_le_bytes());
@@ -91,21 +91,21 @@ fn crc(bytes: &[u8], place: Place) -> u32 {
 }
 
 impl Record {
-    pub(crate) fn bytes(&self, place: Place) -> [u8; RECORD_BYTES as usize] {
+    pub(crate) fn bytes(&self, place: RecordAddr) -> [u8; RECORD_BYTES as usize] {
         self.sealed(0, place)
     }
 
     /// Returns the bytes of a record that has ended.
-    pub(crate) fn ended_bytes(&self, end: End, place: Place) -> [u8; RECORD_BYTES as usize] {
+    pub(crate) fn ended_bytes(&self, end: RecordEnd, place: RecordAddr) -> [u8; RECORD_BYTES as usize] {
         self.sealed(end.word(), place)
     }
 
     /// Returns the last word of a record that has ended.
-    pub(crate) fn ended(&self, end: End, place: Place) -> [u8; 8] {
+    pub(crate) fn ended(&self, end: RecordEnd, place: RecordAddr) -> [u8; 8] {
         word(&self.ended_bytes(end, place), STATE_WORD_AT as usize).to_le_bytes()
     }
 
-    fn sealed(&self, state: u32, place: Place) -> [u8; RECORD_BYTES as usize] {
+    fn sealed(&self, state: u32, place: RecordAddr) -> [u8; RECORD_BYTES as usize] {
         let mut b = [0; RECORD_BYTES as usize];
         b[..4].copy_from_slice(&self.lbn.to_le_bytes());
         b[4] = self.valid;
@@ -118,43 +118,43 @@ impl Record {
     }
 }
 
-impl State {
-    pub(crate) fn read(b: &[u8; RECORD_BYTES as usize], place: Place) -> State {
+impl CopyState {
+    pub(crate) fn read(b: &[u8; RECORD_BYTES as usize], place: RecordAddr) -> CopyState {
         let last = word(b, STATE_WORD_AT as usize);
         // A record without valid fragments is blank or cleared.
         if b[4] == 0 || (last >> 32) as u32 != crc(&b[..28], place) {
-            return State::Bad;
+            return CopyState::Bad;
         }
         let r = Record { lbn: word(b, 0) as u32, valid: b[4], seq: word(b, 8), digest: word(b, 16) };
         match last as u32 {
-            0 => State::Block(r),
-            MOVED => State::Ended(r, End::Moved),
-            LEFT => State::Ended(r, End::Left),
-            _ => State::Bad,
+            0 => CopyState::Block(r),
+            MOVED => CopyState::Ended(r, RecordEnd::Moved),
+            EVICTED => CopyState::Ended(r, RecordEnd::Evicted),
+            _ => CopyState::Bad,
         }
     }
 }
 
 /// Combined state of the copies of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Verdict {
+pub(crate) struct CombinedState {
     /// The block that the slot holds: the valid record with the highest sequence number, unless a
     /// copy states that it has ended.
     pub(crate) block: Option<Record>,
     /// A block that the slot held before.
-    pub(crate) ended: Option<(Record, End)>,
+    pub(crate) ended: Option<(Record, RecordEnd)>,
     /// `true` if all copies agree.
     pub(crate) agreed: bool,
 }
 
-impl Verdict {
-    pub(crate) fn of(copies: &[State]) -> Verdict {
-        let mut v = Verdict { block: None, ended: None, agreed: true };
+impl CombinedState {
+    pub(crate) fn of(copies: &[CopyState]) -> CombinedState {
+        let mut v = CombinedState { block: None, ended: None, agreed: true };
         for &state in copies {
             v.agreed &= state == copies[0];
             match state {
-                State::Block(r) if v.block.is_none_or(|b| b.seq < r.seq) => v.block = Some(r),
-                State::Ended(r, end) if v.ended.is_none_or(|(e, _)| e.seq < r.seq) => {
+                CopyState::Block(r) if v.block.is_none_or(|b| b.seq < r.seq) => v.block = Some(r),
+                CopyState::Ended(r, end) if v.ended.is_none_or(|(e, _)| e.seq < r.seq) => {
                     v.ended = Some((r, end));
                 }
                 _ => {}
@@ -170,7 +170,7 @@ impl Verdict {
 mod tests {
     use super::*;
 
-    const PLACE: Place = Place { slot: 7, copy: 1 };
+    const PLACE: RecordAddr = RecordAddr { slot: 7, copy: 1 };
 
     fn record(seq: u64) -> Record {
         Record { lbn: 0xDEAD_BEEF, valid: 0x81, seq, digest: 77 }
@@ -180,42 +180,42 @@ mod tests {
     fn a_record_comes_back_and_no_part_of_it_does() {
         let r = record(1 << 40);
         let whole = r.bytes(PLACE);
-        assert_eq!(State::read(&whole, PLACE), State::Block(r));
-        assert_eq!(State::read(&whole, Place { slot: 8, ..PLACE }), State::Bad);
-        assert_eq!(State::read(&whole, Place { copy: 0, ..PLACE }), State::Bad);
+        assert_eq!(CopyState::read(&whole, PLACE), CopyState::Block(r));
+        assert_eq!(CopyState::read(&whole, RecordAddr { slot: 8, ..PLACE }), CopyState::Bad);
+        assert_eq!(CopyState::read(&whole, RecordAddr { copy: 0, ..PLACE }), CopyState::Bad);
         let other = Record { lbn: 5, valid: 0xFF, seq: (1 << 40) + 1, digest: 78 }.bytes(PLACE);
         for words in 1..15_u8 {
             let mut torn = whole;
             for w in (0..4).filter(|w| words >> w & 1 == 1) {
                 torn[8 * w..8 * w + 8].copy_from_slice(&other[8 * w..8 * w + 8]);
             }
-            assert_eq!(State::read(&torn, PLACE), State::Bad, "{words:04b}");
+            assert_eq!(CopyState::read(&torn, PLACE), CopyState::Bad, "{words:04b}");
         }
         let mut left = whole;
-        for end in [End::Moved, End::Left] {
+        for end in [RecordEnd::Moved, RecordEnd::Evicted] {
             left[24..].copy_from_slice(&r.ended(end, PLACE));
-            assert_eq!(State::read(&left, PLACE), State::Ended(r, end));
+            assert_eq!(CopyState::read(&left, PLACE), CopyState::Ended(r, end));
         }
         left[24..].fill(0);
-        assert_eq!(State::read(&left, PLACE), State::Bad);
-        assert_eq!(State::read(&[0; 32], PLACE), State::Bad);
+        assert_eq!(CopyState::read(&left, PLACE), CopyState::Bad);
+        assert_eq!(CopyState::read(&[0; 32], PLACE), CopyState::Bad);
     }
 
     #[test]
     fn one_copy_stands_in_for_the_other_and_the_later_word_counts() {
-        let block = |seq| State::Block(record(seq));
-        let gone = |seq| State::Ended(record(seq), End::Left);
-        let of = |a, b| Verdict::of(&[a, b]);
+        let block = |seq| CopyState::Block(record(seq));
+        let gone = |seq| CopyState::Ended(record(seq), RecordEnd::Evicted);
+        let of = |a, b| CombinedState::of(&[a, b]);
         let five = Some(record(5));
-        assert_eq!(of(block(5), block(5)), Verdict { block: five, ended: None, agreed: true });
-        assert_eq!(of(State::Bad, block(5)), Verdict { block: five, ended: None, agreed: false });
+        assert_eq!(of(block(5), block(5)), CombinedState { block: five, ended: None, agreed: true });
+        assert_eq!(of(CopyState::Bad, block(5)), CombinedState { block: five, ended: None, agreed: false });
         assert_eq!(of(block(5), block(9)).block, Some(record(9)));
         assert_eq!(of(gone(9), block(9)).block, None, "it has left, as one copy knows");
         assert_eq!(of(gone(8), block(9)).block, Some(record(9)), "another block before it had");
         assert_eq!(
-            of(gone(5), State::Bad),
-            Verdict { block: None, ended: Some((record(5), End::Left)), agreed: false }
+            of(gone(5), CopyState::Bad),
+            CombinedState { block: None, ended: Some((record(5), RecordEnd::Evicted)), agreed: false }
         );
-        assert_eq!(Verdict::of(&[State::Bad]).block, None);
+        assert_eq!(CombinedState::of(&[CopyState::Bad]).block, None);
     }
 }

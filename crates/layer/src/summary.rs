@@ -38,7 +38,7 @@ pub(crate) struct Summary {
 
 /// A record in the form that the parity covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Counted {
+pub(crate) struct SummaryEntry {
     /// The slot or page location of the record.
     pub(crate) slot: u32,
     /// The record.
@@ -47,7 +47,7 @@ pub(crate) struct Counted {
     pub(crate) ended: bool,
 }
 
-impl Counted {
+impl SummaryEntry {
     fn words(&self) -> [u64; 4] {
         let r = &self.record;
         [
@@ -59,22 +59,22 @@ impl Counted {
     }
 
     /// Returns the record with these words, if they are plausible.
-    fn of(words: [u64; 4]) -> Option<Counted> {
+    fn of(words: [u64; 4]) -> Option<SummaryEntry> {
         let [place, kind, seq, digest] = words;
         let record = Record { lbn: (place >> 32) as u32, valid: kind as u8, seq, digest };
-        let counted = Counted { slot: place as u32, record, ended: kind >> 8 == 1 };
+        let counted = SummaryEntry { slot: place as u32, record, ended: kind >> 8 == 1 };
         (kind >> 8 <= 1 && record.valid != 0).then_some(counted)
     }
 }
 
 impl Summary {
     /// Returns the summary of no record, for a layer that gave sequence numbers up to `seq`.
-    pub(crate) fn upto(seq: u64) -> Summary {
+    pub(crate) fn up_to(seq: u64) -> Summary {
         Summary { seq, ..Summary::default() }
     }
 
     /// Adds a record.
-    pub(crate) fn add(&mut self, counted: &Counted) {
+    pub(crate) fn add(&mut self, counted: &SummaryEntry) {
         self.records += 1;
         for (sum, word) in self.parity.iter_mut().zip(counted.words()) {
             *sum ^= word;
@@ -87,7 +87,7 @@ impl Summary {
     }
 
     /// Returns the record that `found` lacks, if it lacks exactly one.
-    pub(crate) fn missing_one(&self, found: &Summary) -> Option<Counted> {
+    pub(crate) fn missing_one(&self, found: &Summary) -> Option<SummaryEntry> {
         if found.records.checked_add(1) != Some(self.records) {
             return None;
         }
@@ -96,11 +96,11 @@ impl Summary {
         for (word, other) in words.iter_mut().zip(found.parity) {
             *word ^= other;
         }
-        Counted::of(words).filter(|c| c.record.seq > 0 && c.record.seq <= self.seq)
+        SummaryEntry::of(words).filter(|c| c.record.seq > 0 && c.record.seq <= self.seq)
     }
 
     /// Returns the smallest possible number of records that `found` lacks.
-    pub(crate) fn lacking(&self, found: &Summary) -> u32 {
+    pub(crate) fn missing_at_least(&self, found: &Summary) -> u32 {
         self.records.saturating_sub(found.records).max(1)
     }
 
@@ -157,9 +157,9 @@ pub(crate) fn damaged_records(all: &[u32], name: impl Fn(u32) -> Result<String>)
 mod tests {
     use super::*;
 
-    fn counted(n: u32) -> Counted {
+    fn counted(n: u32) -> SummaryEntry {
         let record = Record { lbn: n * 7, valid: 0x0F, seq: u64::from(n) + 1, digest: u64::from(n) << 33 };
-        Counted { slot: n, record, ended: n.is_multiple_of(3) }
+        SummaryEntry { slot: n, record, ended: n.is_multiple_of(3) }
     }
 
     fn of(numbers: impl IntoIterator<Item = u32>) -> Summary {
@@ -177,7 +177,7 @@ mod tests {
             assert_eq!(all.missing_one(&found), Some(counted(gone)));
         }
         let found = of(3..50);
-        assert_eq!((all.missing_one(&found), all.lacking(&found)), (None, 3));
+        assert_eq!((all.missing_one(&found), all.missing_at_least(&found)), (None, 3));
         assert!(all.same_records(&of((0..50).rev())), "their order does not matter");
         assert!(!all.same_records(&of(1..51)), "another record in place of one");
     }

@@ -1,7 +1,7 @@
 //! Timed, volatile DRAM buffer.
 
 use crate::stripe::Stripe;
-use crate::{Device, DramTiming, Hardware, Model, Store};
+use crate::{Device, DramTiming, Hardware, Store, TimingModel};
 use frit_core::visible::{MediumView, Wear};
 use frit_core::{Cause, Cmd, Counts, Error, MediumKind, Op, Result, Sink, Source, Target, UnitId};
 
@@ -67,7 +67,7 @@ impl<St: Store> Dram<St> {
         let first_unit = hw.add(Device {
             name: config.name.clone(),
             kind: MediumKind::Dram,
-            model: Model::Dram(config.timing),
+            model: TimingModel::Dram(config.timing),
             unit_channel: (0..config.channels as u16).collect(),
         })?;
         let stripe = Stripe::new(config.channels, config.interleave_bytes);
@@ -86,7 +86,7 @@ impl<St: Store> Dram<St> {
         UnitId(self.first_unit.0 + self.stripe.channel(at) as u16)
     }
 
-    fn give<S: Sink>(
+    fn emit_split<S: Sink>(
         &mut self,
         sink: &mut S,
         op: Op,
@@ -102,7 +102,7 @@ impl<St: Store> Dram<St> {
         let (mut at, mut left) = (at, len);
         let mut done: Option<S::Tok> = None;
         while left > 0 {
-            let n = self.stripe.piece(at, left);
+            let n = self.stripe.contiguous_len(at, left);
             self.counts.add(op, why, n);
             let hazard = (at / u64::from(self.config.interleave_bytes)) as u32;
             let cmd = Cmd { addr: at, len: n, hazard, unit: self.unit_of(at), op, cause: why };
@@ -129,7 +129,7 @@ impl<St: Store> Dram<St> {
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
-        let tok = self.give(sink, Op::DramRead, at, into.len(), cause, after)?;
+        let tok = self.emit_split(sink, Op::DramRead, at, into.len(), cause, after)?;
         if let Some(into) = into.bytes() {
             self.store.read(at, into)?;
         }
@@ -148,7 +148,7 @@ impl<St: Store> Dram<St> {
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
-        let tok = self.give(sink, Op::DramWrite, at, data.len(), cause, after)?;
+        let tok = self.emit_split(sink, Op::DramWrite, at, data.len(), cause, after)?;
         if let Some(bytes) = data.bytes() {
             self.store.write(at, bytes)?;
         }
@@ -159,7 +159,7 @@ impl<St: Store> Dram<St> {
     ///
     /// # Errors
     /// An error of the store.
-    pub fn lose(&mut self) -> Result<()> {
+    pub fn power_loss(&mut self) -> Result<()> {
         const ZEROS: [u8; 4096] = [0; 4096];
         let mut part = ZEROS;
         let mut at = 0;
@@ -206,7 +206,7 @@ impl<St: Store> Dram<St> {
 mod tests {
     use super::*;
     use crate::MemoryStore;
-    use crate::testing::Log;
+    use crate::testing::RecordingSink;
     use frit_core::{Nanos, Null};
 
     fn config() -> DramConfig {
@@ -226,7 +226,7 @@ mod tests {
         let mut out = [0; 10];
         d.read(&mut Null, 59, Target::Bytes(&mut out), Cause::Host, ()).unwrap();
         assert_eq!(out, [0, 7, 7, 7, 7, 7, 7, 7, 7, 0]);
-        d.lose().unwrap();
+        d.power_loss().unwrap();
         d.read(&mut Null, 59, Target::Bytes(&mut out), Cause::Host, ()).unwrap();
         assert_eq!(out, [0; 10]);
     }
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn accesses_split_over_channels_and_stay_inside() {
         let mut d = Dram::new(config(), MemoryStore::new(4096), &mut Hardware::new()).unwrap();
-        let mut log = Log::default();
+        let mut log = RecordingSink::default();
         let tok = d.write(&mut log, 32, Source::Bytes(&[1; 100]), Cause::Host, 0).unwrap();
         let seen: Vec<_> = log.cmds.iter().map(|(c, _)| (c.addr, c.len, c.unit.0)).collect();
         assert_eq!((seen, tok), (vec![(32, 32, 0), (64, 64, 1), (128, 4, 0)], 0b111));

@@ -1,6 +1,6 @@
 //! The devices of a stack as the engine sees them: units, channels, and the cost of commands.
 
-use crate::Model;
+use crate::TimingModel;
 use frit_core::{MediumKind, UnitId};
 
 /// One device to be added to the [`Hardware`].
@@ -11,7 +11,7 @@ pub struct Device {
     /// Kind of medium.
     pub kind: MediumKind,
     /// Timing model of its commands.
-    pub model: Model,
+    pub model: TimingModel,
     /// Channel of each unit, counted from 0 within the device.
     pub unit_channel: Vec<u16>,
 }
@@ -67,7 +67,7 @@ impl Hardware {
     /// Copies of the timing models, in the same order. The engine keeps its own copies because a
     /// model has state (the position of a disk's arm).
     #[must_use]
-    pub fn models(&self) -> Vec<Model> {
+    pub fn models(&self) -> Vec<TimingModel> {
         self.devices.iter().map(|d| d.model.clone()).collect()
     }
 
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn units_and_channels_are_numbered_through() {
-        let model = Model::Dram(DramTiming { latency: Nanos(50), ps_per_byte: 100 });
+        let model = TimingModel::Dram(DramTiming { latency: Nanos(50), ps_per_byte: 100 });
         let dev = |n: &str, unit_channel: Vec<u16>| Device {
             name: n.into(),
             kind: MediumKind::Dram,

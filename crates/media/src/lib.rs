@@ -26,8 +26,10 @@ pub mod timing;
 pub use disk::{Disk, DiskConfig};
 pub use dram::{Dram, DramConfig};
 pub use hardware::{Device, Hardware};
-pub use nand::{Expected, Nand, NandConfig, NandFaults, NandGeometry, PlaneOps, SPARE_RECORD_BYTES, Spare};
+pub use nand::{
+    ExpectedPage, Nand, NandConfig, NandFaults, NandGeometry, PlaneOps, SPARE_RECORD_BYTES, Spare,
+};
 pub use pcm::{Partition, Pcm, PcmConfig, PcmGeometry};
 pub use profile::{MediumConfig, MediumSpec, Profile};
 pub use store::{AnyStore, CustomStore, FileStore, MemoryStore, MmapStore, NoStore, Store};
-pub use timing::{Curve, DramTiming, Model, NandTiming, PcmTiming, Phases};
+pub use timing::{DramTiming, LatencyCurve, NandTiming, PcmTiming, Phases, TimingModel};

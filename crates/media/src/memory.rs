@@ -58,7 +58,7 @@ fn advise_huge(_: *mut u8, _: usize) {}
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 #[inline]
-pub fn fetch<R>(row: Option<&R>) {
+pub fn prefetch<R>(row: Option<&R>) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
     if let Some(row) = row {
@@ -69,7 +69,7 @@ pub fn fetch<R>(row: Option<&R>) {
 
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
-pub fn fetch<R>(_: Option<&R>) {}
+pub fn prefetch<R>(_: Option<&R>) {}
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 /// Divides `n` by `d`, with a shift if `d` is a power of two. NAND with several bits per cell has
 /// block sizes that are not.
 #[inline]
-pub(crate) fn quot(n: u32, d: u32) -> u32 {
+pub(crate) fn div_fast(n: u32, d: u32) -> u32 {
     if d & d.wrapping_sub(1) == 0 { n >> d.trailing_zeros() } else { n / d }
 }
 
@@ -33,7 +33,7 @@ impl Stripe {
 
     /// Returns how many of the `len` bytes that start at `at` lie on one channel without a gap.
     #[inline]
-    pub(crate) fn piece(&self, at: u64, len: u32) -> u32 {
+    pub(crate) fn contiguous_len(&self, at: u64, len: u32) -> u32 {
         if self.channels == 1 {
             return len;
         }
@@ -51,7 +51,7 @@ mod tests {
     fn quotients_are_those_of_division() {
         for d in [1, 2, 3, 7, 64, 100, 1152, 1 << 31] {
             for n in [0, 1, 2, 63, 64, 65, 999, 1 << 20, u32::MAX] {
-                assert_eq!(quot(n, d), n / d, "{n} / {d}");
+                assert_eq!(div_fast(n, d), n / d, "{n} / {d}");
             }
         }
     }
@@ -62,7 +62,7 @@ mod tests {
             let s = Stripe::new(channels, 512);
             let (mut at, mut left) = (300u64, 5000u32);
             while left > 0 {
-                let n = s.piece(at, left);
+                let n = s.contiguous_len(at, left);
                 assert!(n > 0 && s.channel(at) == s.channel(at + u64::from(n) - 1));
                 if n < left && channels > 1 {
                     assert_ne!(s.channel(at), s.channel(at + u64::from(n)));

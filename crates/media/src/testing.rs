@@ -5,11 +5,11 @@ use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
 /// All emitted commands, each with the tokens that it waited for. A token is a set of commands, one
 /// bit each.
 #[derive(Default)]
-pub(crate) struct Log {
+pub(crate) struct RecordingSink {
     pub(crate) cmds: Vec<(Cmd, u64)>,
 }
 
-impl Sink for Log {
+impl Sink for RecordingSink {
     type Tok = u64;
     fn now(&self) -> Nanos {
         Nanos::ZERO

@@ -73,25 +73,25 @@ impl NandTiming {
 ///   become negative (the straight line through the writes of Table 7 does, below 17 B), and at
 ///   least the latency of `floor_bytes`, the smallest access that the part makes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Curve {
+pub struct LatencyCurve {
     points: Vec<(u32, Nanos)>,
     floor_bytes: u32,
 }
 
-impl Curve {
+impl LatencyCurve {
     /// Creates a curve from points (bytes, latency), strictly ascending in bytes, and the smallest
     /// access in bytes.
     ///
     /// # Errors
     /// No points, a size of zero, or sizes that are not ascending.
-    pub fn new(points: Vec<(u32, Nanos)>, floor_bytes: u32) -> Result<Curve, String> {
+    pub fn new(points: Vec<(u32, Nanos)>, floor_bytes: u32) -> Result<LatencyCurve, String> {
         if points.is_empty() || points[0].0 == 0 || floor_bytes == 0 {
             return Err("a latency curve needs at least one point, and sizes above zero".into());
         }
         if points.windows(2).any(|w| w[0].0 >= w[1].0) {
             return Err("the sizes of a latency curve must be strictly ascending".into());
         }
-        Ok(Curve { points, floor_bytes })
+        Ok(LatencyCurve { points, floor_bytes })
     }
 
     /// Returns the latency of an access of `bytes`.
@@ -101,11 +101,11 @@ impl Curve {
         let whole = u64::from(bytes / largest) * t.0;
         match bytes % largest {
             0 => Nanos(whole),
-            rest => Nanos(whole + self.below(rest)),
+            rest => Nanos(whole + self.interpolate(rest)),
         }
     }
 
-    fn below(&self, bytes: u32) -> u64 {
+    fn interpolate(&self, bytes: u32) -> u64 {
         let bytes = bytes.max(self.floor_bytes);
         let mut prev = (0u32, 0u64);
         for &(size, t) in &self.points {
@@ -130,11 +130,11 @@ impl Curve {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PcmTiming {
     /// Read latency by size.
-    pub read: Curve,
+    pub read: LatencyCurve,
     /// Write latency by size over cells in any state (a *dirty* write).
-    pub write: Curve,
+    pub write: LatencyCurve,
     /// Write latency by size over refreshed cells (a *clean* write); `write` if `None`.
-    pub write_clean: Option<Curve>,
+    pub write_clean: Option<LatencyCurve>,
     /// Duration of a refresh of one refresh unit.
     pub refresh: Nanos,
     /// Transfer time of a channel in picoseconds per byte, in addition to the latencies above; 0 if
@@ -190,7 +190,7 @@ impl DramTiming {
 
 /// Timing model of one device.
 #[derive(Clone, Debug)]
-pub enum Model {
+pub enum TimingModel {
     /// NAND flash.
     Nand(NandTiming),
     /// PCM and other byte-addressable persistent memories.
@@ -201,16 +201,16 @@ pub enum Model {
     Disk(Box<Drive>),
 }
 
-impl Model {
+impl TimingModel {
     /// Returns the phases of a command that starts at `begin`. Takes `&mut self` because the cost
     /// of a disk command depends on the commands before it (the position of the arm).
     #[inline]
     pub fn phases(&mut self, cmd: &Cmd, begin: Nanos) -> Phases {
         match self {
-            Model::Nand(t) => t.phases(cmd),
-            Model::Pcm(t) => t.phases(cmd),
-            Model::Dram(t) => t.phases(cmd),
-            Model::Disk(drive) => disk_phases(drive, cmd, begin),
+            TimingModel::Nand(t) => t.phases(cmd),
+            TimingModel::Pcm(t) => t.phases(cmd),
+            TimingModel::Dram(t) => t.phases(cmd),
+            TimingModel::Disk(drive) => disk_phases(drive, cmd, begin),
         }
     }
 }
@@ -234,7 +234,7 @@ mod tests {
     fn curve_meets_its_points_and_never_turns_negative() {
         // Writes of Table 7 of the HFSL paper.
         let us = Nanos::from_us;
-        let c = Curve::new(vec![(128, us(20.7)), (256, us(45.9)), (512, us(93.5))], 16).unwrap();
+        let c = LatencyCurve::new(vec![(128, us(20.7)), (256, us(45.9)), (512, us(93.5))], 16).unwrap();
         assert_eq!(c.at(128), us(20.7));
         assert_eq!(c.at(512), us(93.5));
         assert_eq!(c.at(384), us(69.7));
@@ -251,8 +251,8 @@ mod tests {
 
     #[test]
     fn curve_refuses_what_is_no_curve() {
-        assert!(Curve::new(vec![], 1).is_err());
-        assert!(Curve::new(vec![(4, Nanos(1)), (4, Nanos(2))], 1).is_err());
-        assert!(Curve::new(vec![(0, Nanos(1))], 1).is_err());
+        assert!(LatencyCurve::new(vec![], 1).is_err());
+        assert!(LatencyCurve::new(vec![(4, Nanos(1)), (4, Nanos(2))], 1).is_err());
+        assert!(LatencyCurve::new(vec![(0, Nanos(1))], 1).is_err());
     }
 }

@@ -6,12 +6,12 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use frit_core::Nanos;
-use frit_media::disk::diskspecs::{self, Loaded};
-use frit_media::disk::score::{self, Measured, Score};
+use frit_media::disk::diskspecs::{self, LoadedDrive};
+use frit_media::disk::score::{self, MeasuredRequest, Score};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-struct Known {
+struct ReferenceDrive {
     name: &'static str,
     /// Score of DiskSim in µs.
     disksim_us: u32,
@@ -20,11 +20,11 @@ struct Known {
     bus_ns: Option<(u64, u64)>,
 }
 
-const fn known(name: &'static str, disksim_us: u32, bus_ns: Option<(u64, u64)>) -> Known {
-    Known { name, disksim_us, bus_ns }
+const fn known(name: &'static str, disksim_us: u32, bus_ns: Option<(u64, u64)>) -> ReferenceDrive {
+    ReferenceDrive { name, disksim_us, bus_ns }
 }
 
-const DRIVES: [Known; 7] = [
+const DRIVES: [ReferenceDrive; 7] = [
     known("atlas_III", 378, None),
     known("barracuda", 348, None),
     known("cheetah4LP", 318, None),
@@ -43,7 +43,7 @@ fn folder() -> Option<PathBuf> {
     Some(dir)
 }
 
-fn read(dir: &Path, name: &str) -> (Loaded, Vec<Measured>) {
+fn read(dir: &Path, name: &str) -> (LoadedDrive, Vec<MeasuredRequest>) {
     let loaded = diskspecs::load(&dir.join(format!("{name}.diskspecs"))).unwrap();
     let packed = std::fs::read(dir.join(format!("{name}.trace.zst"))).unwrap();
     let mut text = String::new();
@@ -51,7 +51,7 @@ fn read(dir: &Path, name: &str) -> (Loaded, Vec<Measured>) {
     (loaded, score::parse(&text).unwrap())
 }
 
-fn score_with(loaded: &Loaded, trace: &[Measured], bus_ps: Option<(u64, u64)>) -> Score {
+fn score_with(loaded: &LoadedDrive, trace: &[MeasuredRequest], bus_ps: Option<(u64, u64)>) -> Score {
     let mut spec = loaded.spec.clone();
     if let Some((read, write)) = bus_ps {
         (spec.bus.read_ps, spec.bus.write_ps) = (read, write);
@@ -64,7 +64,7 @@ fn score_with(loaded: &Loaded, trace: &[Measured], bus_ps: Option<(u64, u64)>) -
 fn no_worse_than_one_and_a_half_times_disksim_and_better_on_some() {
     let Some(dir) = folder() else { return };
     let mut better = 0;
-    for Known { name, disksim_us, bus_ns } in DRIVES {
+    for ReferenceDrive { name, disksim_us, bus_ns } in DRIVES {
         let disksim = f64::from(disksim_us) / 1e3;
         let (loaded, trace) = read(&dir, name);
         assert_eq!(loaded.spec.bus.read_ps == 0, bus_ns.is_some(), "{name}");
@@ -79,7 +79,7 @@ fn no_worse_than_one_and_a_half_times_disksim_and_better_on_some() {
 #[test]
 fn the_bus_that_a_trace_shows_does_as_well() {
     let Some(dir) = folder() else { return };
-    for Known { name, disksim_us, bus_ns } in DRIVES {
+    for ReferenceDrive { name, disksim_us, bus_ns } in DRIVES {
         let Some((published, _)) = bus_ns else { continue };
         let disksim = f64::from(disksim_us) / 1e3;
         let (loaded, trace) = read(&dir, name);

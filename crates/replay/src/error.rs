@@ -40,7 +40,7 @@ pub enum Error {
     #[error(
         "'{name}' has {requests} requests, and the warm-up took all of them; use a shorter warm-up, or --warm trace"
     )]
-    NothingLeft {
+    WorkloadExhausted {
         /// Name of the workload.
         name: String,
         /// Number of requests that the warm-up consumed.
@@ -50,7 +50,7 @@ pub enum Error {
     #[error(
         "--warm with a share needs the length of '{name}', which can be read only once; use a number of requests instead"
     )]
-    NoLength {
+    UnknownLength {
         /// Name of the workload.
         name: String,
     },

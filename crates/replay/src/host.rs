@@ -1,14 +1,14 @@
 //! The host of a run: takes requests from a workload in batches and passes them to the layer.
 
 use crate::verify::Verifier;
-use frit_core::{Nanos, Progress, Result, Sector, Sink, Source, Target, Top};
-use frit_engine::{Arrival, Host, Latencies, Times};
+use frit_core::{Nanos, Progress, Result, Sector, Sink, Source, StackDevice, Target};
+use frit_engine::{Arrival, Host, LatencyByClass, RequestTimes};
 use frit_trace::{ReqOp, Request, Workload};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
 /// Maximum number of sectors in one call of a layer: 1 GiB. Longer requests are split.
-const PIECE: u32 = 1 << 21;
+const SECTORS_PER_CALL_MAX: u32 = 1 << 21;
 
 /// Number of requests that are announced to the layer together.
 const EXPECT: usize = 16;
@@ -18,7 +18,7 @@ pub(crate) const CLASSES: [&str; 4] = ["read", "write", "discard", "flush"];
 
 /// Counts of the requests that a workload issued.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
-pub struct Asked {
+pub struct WorkloadCounts {
     /// Number of requests of all kinds.
     pub requests: u64,
     /// Number of reads.
@@ -37,7 +37,7 @@ pub struct Asked {
     pub flushes: u64,
 }
 
-impl Asked {
+impl WorkloadCounts {
     #[inline]
     fn count(&mut self, r: &Request) {
         self.requests += 1;
@@ -68,15 +68,15 @@ pub(crate) struct Batch {
 }
 
 /// Host of a replay.
-pub(crate) struct Replay<'a, S: Sink> {
-    layer: &'a mut dyn Top<S>,
+pub(crate) struct ReplayHost<'a, S: Sink> {
+    layer: &'a mut dyn StackDevice<S>,
     workload: &'a mut Workload,
     batch: &'a mut Batch,
     verifier: Option<&'a mut Verifier>,
     /// Latencies by class.
-    pub(crate) latencies: Latencies,
+    pub(crate) latencies: LatencyByClass,
     /// Counts of the requests that were issued.
-    pub(crate) asked: Asked,
+    pub(crate) asked: WorkloadCounts,
     /// Wall-clock time spent in the workload: parsing, decompressing, generating.
     pub(crate) reading: Duration,
     /// Error of the workload, if it failed.
@@ -85,20 +85,20 @@ pub(crate) struct Replay<'a, S: Sink> {
     pub(crate) background_failed: bool,
 }
 
-impl<'a, S: Sink> Replay<'a, S> {
+impl<'a, S: Sink> ReplayHost<'a, S> {
     pub(crate) fn new(
-        layer: &'a mut dyn Top<S>,
+        layer: &'a mut dyn StackDevice<S>,
         workload: &'a mut Workload,
         batch: &'a mut Batch,
         verifier: Option<&'a mut Verifier>,
-    ) -> Replay<'a, S> {
-        Replay {
+    ) -> ReplayHost<'a, S> {
+        ReplayHost {
             layer,
             workload,
             batch,
             verifier,
-            latencies: Latencies::new(),
-            asked: Asked::default(),
+            latencies: LatencyByClass::new(),
+            asked: WorkloadCounts::default(),
             reading: Duration::ZERO,
             failure: None,
             background_failed: false,
@@ -174,7 +174,7 @@ impl<'a, S: Sink> Replay<'a, S> {
 fn pieces(r: &Request) -> impl Iterator<Item = (Sector, u32)> + use<> {
     let (mut at, mut left) = (r.sector.0, r.sectors);
     std::iter::from_fn(move || {
-        let n = left.min(PIECE);
+        let n = left.min(SECTORS_PER_CALL_MAX);
         let piece = (n > 0).then_some((Sector(at), n * frit_core::SECTOR_BYTES as u32));
         at += u64::from(n);
         left -= n;
@@ -182,7 +182,7 @@ fn pieces(r: &Request) -> impl Iterator<Item = (Sector, u32)> + use<> {
     })
 }
 
-impl<S: Sink> Host<S> for Replay<'_, S> {
+impl<S: Sink> Host<S> for ReplayHost<'_, S> {
     #[inline]
     fn next(&mut self) -> Result<Option<Arrival>> {
         if self.batch.next == self.batch.requests.len() && !self.refill()? {
@@ -217,7 +217,7 @@ impl<S: Sink> Host<S> for Replay<'_, S> {
     }
 
     #[inline]
-    fn done(&mut self, class: u8, times: Times) {
+    fn done(&mut self, class: u8, times: RequestTimes) {
         self.latencies.record(class, times);
     }
 }
@@ -234,7 +234,7 @@ fn class(op: ReqOp) -> u8 {
 }
 
 /// Describes a request, for an error message.
-pub(crate) fn words(r: &Request) -> String {
+pub(crate) fn describe_request(r: &Request) -> String {
     let op = CLASSES[usize::from(class(r.op))];
     match r.op {
         ReqOp::Flush => op.into(),
@@ -262,8 +262,8 @@ mod tests {
             hints: Hints::NONE,
         };
         assert_eq!(pieces(&r(8)).collect::<Vec<_>>(), [(Sector(5), 4096)]);
-        let long: Vec<_> = pieces(&r(PIECE + 1)).collect();
-        assert_eq!(long, [(Sector(5), 1 << 30), (Sector(5 + u64::from(PIECE)), 512)]);
+        let long: Vec<_> = pieces(&r(SECTORS_PER_CALL_MAX + 1)).collect();
+        assert_eq!(long, [(Sector(5), 1 << 30), (Sector(5 + u64::from(SECTORS_PER_CALL_MAX)), 512)]);
         assert_eq!(pieces(&r(0)).count(), 0);
     }
 }

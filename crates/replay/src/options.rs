@@ -1,16 +1,16 @@
 //! Options for running a workload over a stack.
 
 use frit_core::Precondition;
-use frit_engine::Mode;
+use frit_engine::LoopMode;
 use std::str::FromStr;
 
 /// Options for running a workload over a stack.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RunOptions {
     /// Closed loop with a queue depth, or open loop by arrival times.
-    pub mode: Mode,
+    pub mode: LoopMode,
     /// Preparation of the volume before the measurement.
-    pub warm: Warm,
+    pub warm: WarmUp,
     /// Seed of the random choices of [`Precondition::Steady`] and of the contents that
     /// [`RunOptions::verify`] writes.
     pub seed: u64,
@@ -21,13 +21,13 @@ pub struct RunOptions {
 impl Default for RunOptions {
     /// Queue depth 1 on a new volume, without bytes.
     fn default() -> Self {
-        RunOptions { mode: Mode::Closed { depth: 1 }, warm: Warm::default(), seed: 1, verify: false }
+        RunOptions { mode: LoopMode::Closed { depth: 1 }, warm: WarmUp::default(), seed: 1, verify: false }
     }
 }
 
 /// Initial state of a volume.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Start {
+pub enum InitialState {
     /// New: the volume was never written.
     #[default]
     New,
@@ -37,20 +37,20 @@ pub enum Start {
     Steady,
 }
 
-impl Start {
+impl InitialState {
     /// Returns the preconditioning for the layer.
     pub(crate) fn precondition(self, seed: u64) -> Option<Precondition> {
         match self {
-            Start::New => None,
-            Start::Fill => Some(Precondition::Fill),
-            Start::Steady => Some(Precondition::Steady { seed }),
+            InitialState::New => None,
+            InitialState::Fill => Some(Precondition::Fill),
+            InitialState::Steady => Some(Precondition::Steady { seed }),
         }
     }
 }
 
 /// Part of the workload that is run before the measurement.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
-pub enum Lead {
+pub enum WarmUpRequests {
     /// No part of the workload.
     #[default]
     None,
@@ -68,28 +68,30 @@ pub enum Lead {
 /// Text form: parts joined by `+`, each of them `none`, `fill`, `steady`, `trace`, `trace:N`,
 /// `trace:N%`, `N` or `N%`.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
-pub struct Warm {
+pub struct WarmUp {
     /// Initial state of the volume.
-    pub start: Start,
+    pub start: InitialState,
     /// Part of the workload that is run but not measured.
-    pub lead: Lead,
+    pub warm_up_requests: WarmUpRequests,
 }
 
-impl FromStr for Warm {
+impl FromStr for WarmUp {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Warm, String> {
-        let mut warm = Warm::default();
+    fn from_str(text: &str) -> Result<WarmUp, String> {
+        let mut warm = WarmUp::default();
         for part in text.split(['+', ',']).map(str::trim) {
             let start = match part {
                 "none" => continue,
-                "fill" => Some(Start::Fill),
-                "steady" => Some(Start::Steady),
+                "fill" => Some(InitialState::Fill),
+                "steady" => Some(InitialState::Steady),
                 _ => None,
             };
             match start {
-                Some(s) if warm.start == Start::New => warm.start = s,
-                None if warm.lead == Lead::None => warm.lead = lead(part)?,
+                Some(s) if warm.start == InitialState::New => warm.start = s,
+                None if warm.warm_up_requests == WarmUpRequests::None => {
+                    warm.warm_up_requests = warm_up_requests(part)?;
+                }
                 _ => {
                     return Err(format!(
                         "'{text}' is ambiguous; use one of fill and steady, one of trace and N"
@@ -101,40 +103,40 @@ impl FromStr for Warm {
     }
 }
 
-fn lead(part: &str) -> Result<Lead, String> {
+fn warm_up_requests(part: &str) -> Result<WarmUpRequests, String> {
     let bad = || {
         format!(
             "'{part}' is no warm-up; use none, fill, steady, trace, a number of requests (5000) or a share of them (10%), or two joined by + (fill+10%)"
         )
     };
     let amount = match part.strip_prefix("trace") {
-        Some("") => return Ok(Lead::Whole),
+        Some("") => return Ok(WarmUpRequests::Whole),
         Some(rest) => rest.strip_prefix(':').ok_or_else(bad)?,
         None => part,
     };
     match amount.strip_suffix('%') {
         Some(percent) => match percent.trim().parse::<f64>() {
-            Ok(p) if (0.0..100.0).contains(&p) => Ok(Lead::Share(p / 100.0)),
+            Ok(p) if (0.0..100.0).contains(&p) => Ok(WarmUpRequests::Share(p / 100.0)),
             _ => Err(format!("'{part}': a share is from 0% to less than 100%")),
         },
-        None => amount.replace('_', "").parse().map(Lead::Requests).map_err(|_| bad()),
+        None => amount.replace('_', "").parse().map(WarmUpRequests::Requests).map_err(|_| bad()),
     }
 }
 
-impl std::fmt::Display for Warm {
+impl std::fmt::Display for WarmUp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let start = match self.start {
-            Start::New => None,
-            Start::Fill => Some("fill".to_owned()),
-            Start::Steady => Some("steady".to_owned()),
+            InitialState::New => None,
+            InitialState::Fill => Some("fill".to_owned()),
+            InitialState::Steady => Some("steady".to_owned()),
         };
-        let lead = match self.lead {
-            Lead::None => None,
-            Lead::Whole => Some("trace".to_owned()),
-            Lead::Requests(n) => Some(format!("trace:{n}")),
-            Lead::Share(s) => Some(format!("trace:{}%", s * 100.0)),
+        let warm_up_requests = match self.warm_up_requests {
+            WarmUpRequests::None => None,
+            WarmUpRequests::Whole => Some("trace".to_owned()),
+            WarmUpRequests::Requests(n) => Some(format!("trace:{n}")),
+            WarmUpRequests::Share(s) => Some(format!("trace:{}%", s * 100.0)),
         };
-        let parts: Vec<String> = start.into_iter().chain(lead).collect();
+        let parts: Vec<String> = start.into_iter().chain(warm_up_requests).collect();
         f.write_str(if parts.is_empty() { "none" } else { "" })?;
         f.write_str(&parts.join("+"))
     }
@@ -146,21 +148,27 @@ mod tests {
 
     #[test]
     fn warm_ups_parse_and_print() {
-        for (text, start, lead) in [
-            ("none", Start::New, Lead::None),
-            ("fill", Start::Fill, Lead::None),
-            ("steady+trace", Start::Steady, Lead::Whole),
-            ("trace:5000", Start::New, Lead::Requests(5000)),
-            ("fill+trace:10%", Start::Fill, Lead::Share(0.1)),
+        for (text, start, warm_up_requests) in [
+            ("none", InitialState::New, WarmUpRequests::None),
+            ("fill", InitialState::Fill, WarmUpRequests::None),
+            ("steady+trace", InitialState::Steady, WarmUpRequests::Whole),
+            ("trace:5000", InitialState::New, WarmUpRequests::Requests(5000)),
+            ("fill+trace:10%", InitialState::Fill, WarmUpRequests::Share(0.1)),
         ] {
-            let w: Warm = text.parse().unwrap();
-            assert_eq!(w, Warm { start, lead });
+            let w: WarmUp = text.parse().unwrap();
+            assert_eq!(w, WarmUp { start, warm_up_requests });
             assert_eq!(w.to_string(), text);
         }
-        assert_eq!("7_000".parse(), Ok(Warm { start: Start::New, lead: Lead::Requests(7000) }));
-        assert_eq!("2.5%".parse(), Ok(Warm { start: Start::New, lead: Lead::Share(0.025) }));
+        assert_eq!(
+            "7_000".parse(),
+            Ok(WarmUp { start: InitialState::New, warm_up_requests: WarmUpRequests::Requests(7000) })
+        );
+        assert_eq!(
+            "2.5%".parse(),
+            Ok(WarmUp { start: InitialState::New, warm_up_requests: WarmUpRequests::Share(0.025) })
+        );
         for bad in ["", "full", "100%", "-1%", "fill+steady", "trace+10%", "tracer", "fill fill", "NaN%"] {
-            assert!(bad.parse::<Warm>().is_err(), "{bad}");
+            assert!(bad.parse::<WarmUp>().is_err(), "{bad}");
         }
     }
 }

@@ -1,28 +1,28 @@
 //! A run from the caller's point of view: a stack is built, and a workload is run over it.
 
 use crate::error::{Error, Result};
-use crate::options::{Lead, RunOptions};
+use crate::options::{RunOptions, WarmUpRequests};
 use crate::report::{Report, StackId};
-use crate::rig::{Rig, Watch};
+use crate::runner::{ProgressFn, Runner};
 use frit_core::Sink;
 use frit_engine::{AnyScheduler, Eager, Event};
 use frit_media::Hardware;
-use frit_stack::{Built, Bytes, EngineKind, Stack};
+use frit_stack::{BuiltStack, Bytes, EngineKind, Stack};
 use frit_trace::{Fit, Options, Scan, Workload};
 
 /// A stack that is built and preconditioned, on its engine.
 pub struct Session(Inner);
 
 enum Inner {
-    Eager(Box<Rig<Eager>>),
-    Event(Box<Rig<Event<AnyScheduler>>>),
+    Eager(Box<Runner<Eager>>),
+    Event(Box<Runner<Event<AnyScheduler>>>),
 }
 
 macro_rules! each {
-    ($session:expr, $rig:ident => $e:expr) => {
+    ($session:expr, $runner:ident => $e:expr) => {
         match $session {
-            Inner::Eager($rig) => $e,
-            Inner::Event($rig) => $e,
+            Inner::Eager($runner) => $e,
+            Inner::Event($runner) => $e,
         }
     };
 }
@@ -47,13 +47,13 @@ impl Session {
             EngineKind::Eager => {
                 let (layer, hardware) = built::<Eager>(stack, options)?;
                 let engine = Eager::new(&hardware);
-                Inner::Eager(Box::new(Rig::new(engine, ("eager", None), layer, hardware, id, options)?))
+                Inner::Eager(Box::new(Runner::new(engine, ("eager", None), layer, hardware, id, options)?))
             }
             EngineKind::Event => {
                 let (layer, hardware) = built::<Event<AnyScheduler>>(stack, options)?;
                 let engine = Event::new(&hardware, config.scheduler.clone());
                 let names = ("event", Some(config.scheduler_name()));
-                Inner::Event(Box::new(Rig::new(engine, names, layer, hardware, id, options)?))
+                Inner::Event(Box::new(Runner::new(engine, names, layer, hardware, id, options)?))
             }
         }))
     }
@@ -61,7 +61,7 @@ impl Session {
     /// Returns the capacity of the volume, in sectors, to which a workload has to be fitted.
     #[must_use]
     pub fn sectors(&self) -> u64 {
-        each!(&self.0, rig => rig.sectors())
+        each!(&self.0, runner => runner.sectors())
     }
 
     /// Runs requests that are not measured: all of the workload, or at most `limit`. Returns their
@@ -69,13 +69,18 @@ impl Session {
     ///
     /// # Errors
     /// A workload or a stack that fails.
-    pub fn warm(&mut self, workload: &mut Workload, limit: Option<u64>, watch: Watch<'_>) -> Result<u64> {
-        each!(&mut self.0, rig => rig.warm(workload, limit, watch))
+    pub fn warm(
+        &mut self,
+        workload: &mut Workload,
+        limit: Option<u64>,
+        watch: ProgressFn<'_>,
+    ) -> Result<u64> {
+        each!(&mut self.0, runner => runner.warm(workload, limit, watch))
     }
 
     /// Prepares the session for another workload. Must be called between two workloads.
     pub fn next_workload(&mut self) {
-        each!(&mut self.0, rig => rig.next_workload());
+        each!(&mut self.0, runner => runner.next_workload());
     }
 
     /// Runs the rest of the workload, verifies the contents if the option is set, and returns the
@@ -84,8 +89,8 @@ impl Session {
     /// # Errors
     /// A workload or a stack that fails, and a workload without remaining requests. Mismatches are
     /// not errors: they are in [`Report::verification`].
-    pub fn measure(self, workload: &mut Workload, watch: Watch<'_>) -> Result<Report> {
-        each!(self.0, rig => rig.measure(workload, watch))
+    pub fn measure(self, workload: &mut Workload, watch: ProgressFn<'_>) -> Result<Report> {
+        each!(self.0, runner => runner.measure(workload, watch))
     }
 }
 
@@ -94,32 +99,34 @@ fn stack_id(stack: &Stack) -> StackId {
     StackId { name: id.name, sha256: id.sha256, toml: id.text, volume_bytes: 0 }
 }
 
-type Parts<S> = (Box<dyn frit_core::Top<S>>, Hardware);
+type Parts<S> = (Box<dyn frit_core::StackDevice<S>>, Hardware);
 
 fn built<S: Sink + 'static>(stack: &Stack, options: &RunOptions) -> Result<Parts<S>>
 where
     S::Tok: 'static,
 {
     let bytes = if options.verify { Bytes::Memory } else { Bytes::None };
-    let Built { layer, hardware } = stack.build::<S>(&bytes).map_err(Box::new)?;
+    let BuiltStack { layer, hardware } = stack.build::<S>(&bytes).map_err(Box::new)?;
     Ok((layer, hardware))
 }
 
 /// Runs a workload, which must have been fitted to the volume, over a stack.
 ///
-/// A warm-up by a number of requests is taken from the start of the workload. [`Lead::Whole`] and
-/// [`Lead::Share`] need the workload twice, or its length, and are refused: see [`Job`].
+/// A warm-up by a number of requests is taken from the start of the workload. [`WarmUpRequests::Whole`] and
+/// [`WarmUpRequests::Share`] need the workload twice, or its length, and are refused: see [`Job`].
 ///
 /// # Errors
 /// A stack that cannot be built or fails, a workload that fails.
 pub fn run(stack: &Stack, workload: &mut Workload, options: &RunOptions) -> Result<Report> {
     let mut session = Session::new(stack, options)?;
-    match options.warm.lead {
-        Lead::None => {}
-        Lead::Requests(n) => {
+    match options.warm.warm_up_requests {
+        WarmUpRequests::None => {}
+        WarmUpRequests::Requests(n) => {
             session.warm(workload, Some(n), &mut |_| {})?;
         }
-        Lead::Whole | Lead::Share(_) => return Err(Error::NoLength { name: workload.identity().name }),
+        WarmUpRequests::Whole | WarmUpRequests::Share(_) => {
+            return Err(Error::UnknownLength { name: workload.identity().name });
+        }
     }
     session.measure(workload, &mut |_| {})
 }
@@ -153,7 +160,7 @@ impl Job {
     pub fn open(spec: &str, options: &Options, fit: Fit, watch: &mut dyn FnMut(Progress)) -> Result<Job> {
         let file = spec != "-" && !spec.starts_with(frit_trace::workload::GENERATOR_PREFIX);
         let scan = match file {
-            true => Some(Scan::watched(spec, options, |n| watch(Progress::Scanned(n)))?),
+            true => Some(Scan::with_progress(spec, options, |n| watch(Progress::Scanned(n)))?),
             // Opened here only to report an invalid specification before a stack is built.
             false if spec != "-" => Workload::open(spec, options).map(|_| None)?,
             false => None,
@@ -194,13 +201,13 @@ impl Job {
     ) -> Result<Report> {
         let mut session = Session::new(stack, options)?;
         let mut workload = self.workload(session.sectors())?;
-        let lead = match options.warm.lead {
-            Lead::None => None,
-            Lead::Requests(n) => Some(n),
-            Lead::Share(share) => Some((self.length()? as f64 * share).round() as u64),
-            Lead::Whole => {
+        let warm_up_requests = match options.warm.warm_up_requests {
+            WarmUpRequests::None => None,
+            WarmUpRequests::Requests(n) => Some(n),
+            WarmUpRequests::Share(share) => Some((self.length()? as f64 * share).round() as u64),
+            WarmUpRequests::Whole => {
                 if self.spec == "-" {
-                    return Err(Error::NoLength { name: workload.identity().name });
+                    return Err(Error::UnknownLength { name: workload.identity().name });
                 }
                 session.warm(&mut workload, None, &mut |n| watch(Progress::Warmed(n)))?;
                 session.next_workload();
@@ -208,8 +215,8 @@ impl Job {
                 None
             }
         };
-        if lead.is_some() {
-            session.warm(&mut workload, lead, &mut |n| watch(Progress::Warmed(n)))?;
+        if warm_up_requests.is_some() {
+            session.warm(&mut workload, warm_up_requests, &mut |n| watch(Progress::Warmed(n)))?;
         }
         session.measure(&mut workload, &mut |n| watch(Progress::Served(n)))
     }
@@ -228,7 +235,7 @@ impl Job {
             return Ok(n);
         }
         if self.spec == "-" {
-            return Err(Error::NoLength { name: "standard input".into() });
+            return Err(Error::UnknownLength { name: "standard input".into() });
         }
         let (mut n, mut batch) = (0, Vec::new());
         let mut workload = Workload::open(&self.spec, &self.options)?;

@@ -17,14 +17,14 @@ pub const RANGE_MAX: f64 = 0.20;
 pub const SLOPE_MAX: f64 = 0.10;
 
 /// Number of requests of the shortest round.
-const ROUND: u64 = 1024;
+const ROUND_REQUESTS_MIN: u64 = 1024;
 /// Number of rounds at which pairs of rounds are joined: a long run has 16 to 31 rounds, whatever
 /// its length.
-const ROUNDS: usize = 32;
+const JOIN_ROUNDS: usize = 32;
 
 /// Cumulative sums since the start of the run, at the end of a round.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
-pub(crate) struct Sums {
+pub(crate) struct CumulativeCounts {
     pub(crate) requests: u64,
     pub(crate) written_bytes: u64,
     pub(crate) programmed_bytes: u64,
@@ -35,12 +35,12 @@ pub(crate) struct Sums {
 #[derive(Debug)]
 pub(crate) struct Rounds {
     size: u64,
-    sums: Vec<Sums>,
+    sums: Vec<CumulativeCounts>,
 }
 
 impl Rounds {
     pub(crate) fn new() -> Rounds {
-        Rounds { size: ROUND, sums: vec![Sums::default()] }
+        Rounds { size: ROUND_REQUESTS_MIN, sums: vec![CumulativeCounts::default()] }
     }
 
     /// Returns the number of requests until the end of the current round, after `requests` were
@@ -50,9 +50,9 @@ impl Rounds {
     }
 
     /// Records the end of a round.
-    pub(crate) fn end(&mut self, sums: Sums) {
+    pub(crate) fn end(&mut self, sums: CumulativeCounts) {
         self.sums.push(sums);
-        if self.sums.len() > ROUNDS {
+        if self.sums.len() > JOIN_ROUNDS {
             // The sums are cumulative, so dropping every second one joins pairs of rounds.
             self.sums = self.sums.iter().step_by(2).copied().collect();
             self.size *= 2;
@@ -65,7 +65,7 @@ impl Rounds {
         let last = rounds.len().checked_sub(1).filter(|&last| last + 1 >= WINDOW);
         let Some(last) = last else {
             return SteadyState {
-                verdict: Verdict::TooShort,
+                verdict: SteadyVerdict::TooShort,
                 round: None,
                 requests_a_round: self.size,
                 window: None,
@@ -76,7 +76,7 @@ impl Rounds {
         // run.
         let first = (WINDOW - 1..=last).rev().take_while(|&end| holds(end)).last();
         SteadyState {
-            verdict: if first.is_some() { Verdict::Reached } else { Verdict::NotReached },
+            verdict: if first.is_some() { SteadyVerdict::Reached } else { SteadyVerdict::NotReached },
             round: first.map(|f| f as u32 + 1),
             requests_a_round: self.size,
             window: Some(Window::over(&rounds[last + 1 - WINDOW..=last])),
@@ -88,7 +88,7 @@ impl Rounds {
 /// Result of the test for steady state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum SteadyVerdict {
     /// Steady from some round on to the end of the run.
     Reached,
     /// Not steady at the end of the run.
@@ -108,7 +108,7 @@ pub struct Round {
 }
 
 impl Round {
-    fn between(a: &Sums, b: &Sums) -> Round {
+    fn between(a: &CumulativeCounts, b: &CumulativeCounts) -> Round {
         let ratio = |n: u64, d: u64| (d > 0).then(|| n as f64 / d as f64);
         Round {
             write_amplification: ratio(
@@ -187,7 +187,7 @@ impl Window {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SteadyState {
     /// Result of the test.
-    pub verdict: Verdict,
+    pub verdict: SteadyVerdict,
     /// Round (from 1) at the end of which the rule held for the first time and from which on it
     /// held to the end.
     pub round: Option<u32>,
@@ -205,7 +205,7 @@ mod tests {
 
     /// Returns the steady state of rounds with the given write amplifications and throughputs.
     fn judged(figures: impl IntoIterator<Item = (f64, f64)>) -> SteadyState {
-        let (mut rounds, mut sums) = (Rounds::new(), Sums::default());
+        let (mut rounds, mut sums) = (Rounds::new(), CumulativeCounts::default());
         for (wa, rate) in figures {
             let n = rounds.left(sums.requests);
             sums.requests += n;
@@ -220,21 +220,21 @@ mod tests {
     #[test]
     fn flat_rounds_are_steady_from_the_fifth_on() {
         let s = judged(vec![(2.0, 1000.0); 10]);
-        assert_eq!((s.verdict, s.round), (Verdict::Reached, Some(5)));
-        assert_eq!(judged(vec![(2.0, 1000.0); 4]).verdict, Verdict::TooShort);
+        assert_eq!((s.verdict, s.round), (SteadyVerdict::Reached, Some(5)));
+        assert_eq!(judged(vec![(2.0, 1000.0); 4]).verdict, SteadyVerdict::TooShort);
     }
 
     #[test]
     fn the_limits_are_those_of_the_rule() {
         // Range: 0.20 of the mean is allowed, in both metrics; the fitted lines are flat.
         let zigzag = |low: f64, high: f64| [high, low, low, low, high].map(|v| (v, 1000.0));
-        assert_eq!(judged(zigzag(0.92, 1.119)).verdict, Verdict::Reached);
-        assert_eq!(judged(zigzag(0.92, 1.13)).verdict, Verdict::NotReached);
+        assert_eq!(judged(zigzag(0.92, 1.119)).verdict, SteadyVerdict::Reached);
+        assert_eq!(judged(zigzag(0.92, 1.13)).verdict, SteadyVerdict::NotReached);
         // Slope: a line from 0.95 to 1.05 changes by 0.10.
         let line = |d: f64| (0..5).map(move |i| (2.0, 1000.0 * (1.0 - d / 2.0 + d * f64::from(i) / 4.0)));
-        assert_eq!(judged(line(0.099)).verdict, Verdict::Reached);
+        assert_eq!(judged(line(0.099)).verdict, SteadyVerdict::Reached);
         let s = judged(line(0.102));
-        assert_eq!(s.verdict, Verdict::NotReached);
+        assert_eq!(s.verdict, SteadyVerdict::NotReached);
         let t = s.window.unwrap().requests_per_s.unwrap();
         assert!((t.slope - 0.102).abs() < 1e-3 && (t.range - 0.102).abs() < 1e-3);
     }
@@ -243,10 +243,10 @@ mod tests {
     fn a_cliff_after_flat_rounds_is_not_steady() {
         let new_volume = [(1.0, 1000.0); 8];
         let cliff = [(1.5, 800.0), (2.4, 500.0)];
-        assert_eq!(judged(new_volume.iter().copied().chain(cliff)).verdict, Verdict::NotReached);
+        assert_eq!(judged(new_volume.iter().copied().chain(cliff)).verdict, SteadyVerdict::NotReached);
         let settled = new_volume.iter().copied().chain(cliff).chain(vec![(2.5, 480.0); 6]);
         let s = judged(settled);
-        assert_eq!((s.verdict, s.round), (Verdict::Reached, Some(14)));
+        assert_eq!((s.verdict, s.round), (SteadyVerdict::Reached, Some(14)));
     }
 
     #[test]
@@ -254,6 +254,6 @@ mod tests {
         let s = judged((0..300).map(|i| (2.0 + f64::from(i) * 1e-4, 1000.0)));
         assert!((16..=32).contains(&s.rounds.len()), "{}", s.rounds.len());
         assert!(s.requests_a_round.is_power_of_two() && s.requests_a_round > 1024);
-        assert_eq!(s.verdict, Verdict::Reached);
+        assert_eq!(s.verdict, SteadyVerdict::Reached);
     }
 }

@@ -175,7 +175,7 @@ pub fn select(patterns: &[String]) -> Result<Vec<Experiment>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep::Figures;
+    use crate::sweep::RunMetrics;
     use std::collections::BTreeSet;
 
     fn ids(patterns: &[&str]) -> Vec<String> {
@@ -191,7 +191,7 @@ mod tests {
         for e in &all {
             let Some(figure) = &e.figure else { continue };
             let sweep = sweep(&figure.sweep).unwrap();
-            assert!(Figures::knows(&figure.metric), "{}: {}", e.id, figure.metric);
+            assert!(RunMetrics::is_known(&figure.metric), "{}: {}", e.id, figure.metric);
             let columns: Vec<&str> = sweep.columns.iter().map(|c| c.name.as_str()).collect();
             let states: Vec<&str> = sweep.states.iter().map(|s| s.name.as_str()).collect();
             let stands: Vec<&str> = sweep.workloads.iter().filter_map(|w| w.stands_for.as_deref()).collect();
@@ -245,9 +245,9 @@ mod tests {
             };
             let c = comparison(&plan.of).unwrap();
             let workload = |n: &String| c.workloads.iter().any(|w| w.name == *n);
-            let value = |v: &crate::describe::Value| {
+            let value = |v: &crate::describe::MetricExpr| {
                 let names: Vec<&str> = v.names().collect();
-                assert!(names.iter().all(|n| Figures::knows(n)), "{}: {names:?}", e.id);
+                assert!(names.iter().all(|n| RunMetrics::is_known(n)), "{}: {names:?}", e.id);
                 assert!(v.against.iter().all(|n| c.variant(n).is_ok()), "{}: {v:?}", e.id);
             };
             for t in &plan.tables {

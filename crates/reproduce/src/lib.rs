@@ -20,5 +20,5 @@ pub mod sweep;
 pub mod theory;
 
 pub use error::{Error, Result};
-pub use measure::{Plan, Watch, reproduce};
+pub use measure::{ProgressFn, ReproduceOptions, reproduce};
 pub use sweep::Traces;

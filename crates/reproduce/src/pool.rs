@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Results of jobs, by their keys.
 #[derive(Debug)]
-pub(crate) struct Pool<F> {
+pub(crate) struct JobPool<F> {
     found: BTreeMap<String, F>,
 }
 
@@ -19,13 +19,13 @@ pub(crate) struct Job<'a, F> {
     pub(crate) run: Box<dyn Fn() -> Result<F> + Send + Sync + 'a>,
 }
 
-impl<F> Default for Pool<F> {
+impl<F> Default for JobPool<F> {
     fn default() -> Self {
-        Pool { found: BTreeMap::new() }
+        JobPool { found: BTreeMap::new() }
     }
 }
 
-impl<F: Send> Pool<F> {
+impl<F: Send> JobPool<F> {
     /// Runs the jobs that have no result yet. `note` is called with the description of each job
     /// that starts.
     ///
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn each_key_runs_once_and_the_first_failure_is_told() {
-        let (ran, mut pool) = (AtomicUsize::new(0), Pool::default());
+        let (ran, mut pool) = (AtomicUsize::new(0), JobPool::default());
         pool.run(
             vec![job("a", &ran, Some(1)), job("b", &ran, Some(2)), job("a", &ran, Some(3))],
             &mut |_| {},

@@ -4,13 +4,14 @@
 
 use frit_reproduce::caching::Metric;
 use frit_reproduce::outcome::{
-    CachingOutcome, ComparisonOutcome, Even, FigureOutcome, FigureRow, Measured, Reproduction, plots, text,
+    BreakEven, CachingOutcome, ComparisonOutcome, FigureOutcome, FigureRow, Measured, Reproduction, plots,
+    text,
 };
-use frit_reproduce::{Plan, catalogue, reproduce};
+use frit_reproduce::{ReproduceOptions, catalogue, reproduce};
 
 fn quick(ids: &[&str]) -> Reproduction {
     let ids: Vec<String> = ids.iter().map(|i| (*i).to_owned()).collect();
-    let plan = Plan { quick: true, ..Plan::default() };
+    let plan = ReproduceOptions { quick: true, ..ReproduceOptions::default() };
     reproduce(&catalogue::select(&ids).unwrap(), &plan, &mut |_, _, _| {}).unwrap()
 }
 
@@ -216,9 +217,9 @@ fn the_price_at_which_a_log_pays_is_that_at_which_both_cost_the_same() {
     assert!(!points.is_empty() && c.values == [4096, 8192]);
     for p in points {
         match p.even {
-            Even::At(price) => assert!(p.free < 1.0 && price > 0.0 && p.count > 0.0, "{p:?}"),
-            Even::Never => assert!(p.free >= 1.0 && p.ratios.iter().all(|r| *r >= 1.0), "{p:?}"),
-            Even::Always => assert!(p.count == 0.0 && p.ratios.iter().all(|r| *r < 1.0), "{p:?}"),
+            BreakEven::At(price) => assert!(p.free < 1.0 && price > 0.0 && p.count > 0.0, "{p:?}"),
+            BreakEven::Never => assert!(p.free >= 1.0 && p.ratios.iter().all(|r| *r >= 1.0), "{p:?}"),
+            BreakEven::Always => assert!(p.count == 0.0 && p.ratios.iter().all(|r| *r < 1.0), "{p:?}"),
         }
     }
     let drawn = plots(&r);

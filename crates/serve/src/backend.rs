@@ -1,25 +1,25 @@
 //! The [`Backend`] trait: the narrow interface between clients and the storage that is served.
 
-use frit_core::{Buffer, Deferred, Error, Hints, Intent, MediumKind, ParamInfo, Result, Visible};
+use frit_core::{Buffer, Deferred, Error, Hints, MediumKind, ParamInfo, RequestIntent, Result, StackView};
 use std::fs::File;
 use std::time::Instant;
 
 /// Time at which the reply to a request may be sent. The request itself has already taken effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[must_use]
-pub struct Done {
+pub struct Completion {
     /// The reply must not be sent before this time, since a modelled device is still busy. `None`:
     /// the reply may be sent at once.
     pub not_before: Option<Instant>,
 }
 
-impl Done {
+impl Completion {
     /// Allows the reply at once.
-    pub const NOW: Done = Done { not_before: None };
+    pub const NOW: Completion = Completion { not_before: None };
 
     /// Returns the later of both times.
-    pub fn and(self, other: Done) -> Done {
-        Done { not_before: self.not_before.max(other.not_before) }
+    pub fn and(self, other: Completion) -> Completion {
+        Completion { not_before: self.not_before.max(other.not_before) }
     }
 }
 
@@ -38,7 +38,7 @@ pub trait Backend: Send {
     /// Returns the reason why writes are refused, or `None` if they are accepted.
     fn read_only(&self) -> Option<String>;
 
-    /// Returns `true` if replies may be delayed ([`Done::not_before`]).
+    /// Returns `true` if replies may be delayed ([`Completion::not_before`]).
     fn paced(&self) -> bool {
         false
     }
@@ -47,31 +47,31 @@ pub trait Backend: Send {
     ///
     /// # Errors
     /// A medium cannot return the bytes.
-    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Done>;
+    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Completion>;
 
     /// Writes `data` at `at`. `data` must not be empty.
     ///
     /// # Errors
     /// No space is left, or a medium fails. Writes acknowledged earlier are not lost.
-    fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<Done>;
+    fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<Completion>;
 
     /// Makes a range read as zeros. With `keep_allocated` its space stays allocated.
     ///
     /// # Errors
     /// As for [`Backend::write`].
-    fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Done>;
+    fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Completion>;
 
     /// Discards a range, which reads as zeros afterwards.
     ///
     /// # Errors
     /// As for [`Backend::write`].
-    fn discard(&mut self, at: u64, len: u64) -> Result<Done>;
+    fn discard(&mut self, at: u64, len: u64) -> Result<Completion>;
 
     /// Makes all completed writes durable.
     ///
     /// # Errors
     /// A medium fails. The state of all writes since the last successful flush is then unknown.
-    fn flush(&mut self) -> Result<Done>;
+    fn flush(&mut self) -> Result<Completion>;
 
     /// Passes the extents of a range to `each`, in order: length in bytes, and the medium (`None`:
     /// not allocated, reads as zeros).
@@ -95,7 +95,7 @@ pub trait Backend: Send {
 
     /// Returns `true` if a request would have to wait for a slow medium now. The result is a hint,
     /// used to distribute requests among threads.
-    fn slow(&self, _what: Intent, _at: u64, _len: u64) -> bool {
+    fn would_block(&self, _what: RequestIntent, _at: u64, _len: u64) -> bool {
         false
     }
 
@@ -122,7 +122,7 @@ pub trait Backend: Send {
     }
 
     /// Returns the visible state: metrics and placement of data.
-    fn visible(&self) -> Visible;
+    fn visible(&self) -> StackView;
 
     /// Returns the parameters with their current values.
     fn params(&mut self) -> Vec<ParamInfo>;

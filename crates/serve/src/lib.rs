@@ -12,20 +12,20 @@ pub mod backend;
 pub mod ctl;
 pub mod device;
 pub mod fuse;
-mod guard;
 mod log;
 pub mod metrics;
 pub mod mount;
 pub mod nbd;
 pub mod pace;
 pub mod record;
+mod resource_limits;
 pub mod testing;
 #[cfg(feature = "ublk")]
 pub mod ublk;
 mod unix;
 mod volume;
 
-pub use backend::{Backend, Done};
+pub use backend::{Backend, Completion};
 pub use device::{Device, DeviceOptions, Failure, FailureKind};
 pub use log::Log;
 pub use record::Recorder;

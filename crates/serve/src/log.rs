@@ -21,7 +21,7 @@ impl Log {
     }
 
     /// Logs one line. Control characters are escaped, since clients control parts of the text.
-    pub fn say(&self, line: impl fmt::Display) {
+    pub fn write_line(&self, line: impl fmt::Display) {
         (self.0)(&Escaped(&line.to_string()).to_string());
     }
 }

@@ -1,7 +1,7 @@
 //! An in-memory backend for tests, fuzzing and benchmarks of the protocols alone.
 
-use crate::{Backend, Done};
-use frit_core::{Error, Hints, MediumKind, ParamInfo, Result, Visible};
+use crate::{Backend, Completion};
+use frit_core::{Error, Hints, MediumKind, ParamInfo, Result, StackView};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -69,10 +69,10 @@ impl Memory {
         Ok(at as usize..(at + len) as usize)
     }
 
-    fn done(&self) -> Done {
+    fn done(&self) -> Completion {
         match self.knobs.pace_us.load(Ordering::Relaxed) {
-            0 => Done::NOW,
-            us => Done { not_before: Some(Instant::now() + Duration::from_micros(us)) },
+            0 => Completion::NOW,
+            us => Completion { not_before: Some(Instant::now() + Duration::from_micros(us)) },
         }
     }
 
@@ -112,13 +112,13 @@ impl Backend for Memory {
         self.knobs.pace_us.load(Ordering::Relaxed) > 0
     }
 
-    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Done> {
+    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Completion> {
         let range = self.range(at, into.len() as u64)?;
         into.copy_from_slice(&self.bytes[range]);
         Ok(self.done())
     }
 
-    fn write(&mut self, at: u64, data: &[u8], _: Hints) -> Result<Done> {
+    fn write(&mut self, at: u64, data: &[u8], _: Hints) -> Result<Completion> {
         let range = self.range(at, data.len() as u64)?;
         if self.knobs.panics.swap(false, Ordering::Relaxed) {
             self.bytes[range.start] = data[0];
@@ -130,7 +130,7 @@ impl Backend for Memory {
         Ok(self.done())
     }
 
-    fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Done> {
+    fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Completion> {
         let range = self.range(at, len)?;
         self.bytes[range].fill(0);
         self.mark(at, len, keep_allocated);
@@ -138,11 +138,11 @@ impl Backend for Memory {
         Ok(self.done())
     }
 
-    fn discard(&mut self, at: u64, len: u64) -> Result<Done> {
+    fn discard(&mut self, at: u64, len: u64) -> Result<Completion> {
         self.write_zeroes(at, len, false)
     }
 
-    fn flush(&mut self) -> Result<Done> {
+    fn flush(&mut self) -> Result<Completion> {
         self.range(0, 0)?;
         // Read before the delay: writes that complete during the flush are not covered by it.
         let covered = self.knobs.writes.load(Ordering::Relaxed);
@@ -173,8 +173,8 @@ impl Backend for Memory {
         Ok(left > 0)
     }
 
-    fn visible(&self) -> Visible {
-        Visible::default()
+    fn visible(&self) -> StackView {
+        StackView::default()
     }
 
     fn params(&mut self) -> Vec<ParamInfo> {

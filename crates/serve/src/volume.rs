@@ -1,7 +1,9 @@
 //! Implementation of [`Backend`] for volumes, without pacing.
 
-use crate::{Backend, Done};
-use frit_core::{Buffer, Deferred, Error, Hints, Intent, MediumKind, ParamInfo, Result, Sink, Visible};
+use crate::{Backend, Completion};
+use frit_core::{
+    Buffer, Deferred, Error, Hints, MediumKind, ParamInfo, RequestIntent, Result, Sink, StackView,
+};
 use frit_volume::Volume;
 use std::fs::File;
 
@@ -18,24 +20,24 @@ impl<S: Sink + Send> Backend for Volume<S> {
         Volume::read_only(self)
     }
 
-    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Done> {
-        Volume::read(self, at, into).map(|()| Done::NOW)
+    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Completion> {
+        Volume::read(self, at, into).map(|()| Completion::NOW)
     }
 
-    fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<Done> {
-        Volume::write(self, at, data, hints).map(|()| Done::NOW)
+    fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<Completion> {
+        Volume::write(self, at, data, hints).map(|()| Completion::NOW)
     }
 
-    fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Done> {
-        Volume::write_zeroes(self, at, len, keep_allocated).map(|()| Done::NOW)
+    fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Completion> {
+        Volume::write_zeroes(self, at, len, keep_allocated).map(|()| Completion::NOW)
     }
 
-    fn discard(&mut self, at: u64, len: u64) -> Result<Done> {
-        Volume::discard(self, at, len).map(|()| Done::NOW)
+    fn discard(&mut self, at: u64, len: u64) -> Result<Completion> {
+        Volume::discard(self, at, len).map(|()| Completion::NOW)
     }
 
-    fn flush(&mut self) -> Result<Done> {
-        Volume::flush(self).map(|()| Done::NOW)
+    fn flush(&mut self) -> Result<Completion> {
+        Volume::flush(self).map(|()| Completion::NOW)
     }
 
     fn extents(&self, at: u64, len: u64, each: &mut dyn FnMut(u64, Option<MediumKind>)) -> Result<()> {
@@ -50,8 +52,8 @@ impl<S: Sink + Send> Backend for Volume<S> {
         Volume::defer(self, on)
     }
 
-    fn slow(&self, what: Intent, at: u64, len: u64) -> bool {
-        Volume::slow(self, what, at, len)
+    fn would_block(&self, what: RequestIntent, at: u64, len: u64) -> bool {
+        Volume::would_block(self, what, at, len)
     }
 
     fn deferred(&mut self) -> Option<Deferred> {
@@ -66,7 +68,7 @@ impl<S: Sink + Send> Backend for Volume<S> {
         Volume::settle(self, of, outcome, buffer)
     }
 
-    fn visible(&self) -> Visible {
+    fn visible(&self) -> StackView {
         Volume::visible(self)
     }
 

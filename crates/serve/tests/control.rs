@@ -9,8 +9,8 @@ mod common;
 use common::{reopen, stamped, version, volume};
 use frit_core::{CheckScope, Hints};
 use frit_serve::ctl::{
-    About, Change, Changes, Client, ClientError, DevicePanel, Do, Done, Options, Panel, Refusal, Rights,
-    Server, Setting,
+    Change, ChangeLog, Client, ClientError, ControlTarget, DeviceTarget, Operation, Options, RefusalKind,
+    Rights, Server, Setting, Success, VolumeInfo,
 };
 use frit_serve::metrics::Stat;
 use frit_serve::{Device, DeviceOptions, Log};
@@ -37,12 +37,12 @@ impl Controlled {
 
     fn over(dir: tempfile::TempDir, path: PathBuf) -> Controlled {
         let mut volume = reopen(&path);
-        let about = About { volume: path.clone(), defaults: volume.params(), ..About::default() };
+        let about = VolumeInfo { volume: path.clone(), defaults: volume.params(), ..VolumeInfo::default() };
         let device = Device::new(Box::new(volume), DeviceOptions::default());
-        let panel: Arc<dyn Panel> = Arc::new(DevicePanel::new(device.clone(), about));
+        let control_target: Arc<dyn ControlTarget> = Arc::new(DeviceTarget::new(device.clone(), about));
         let options =
             Options { socket: path.join("ctl.sock"), volume: path.clone(), rights: Rights::own(false) };
-        let server = Server::start(&options, panel, Log::none()).unwrap();
+        let server = Server::start(&options, control_target, Log::none()).unwrap();
         Controlled { _dir: dir, volume: path, device, server }
     }
 
@@ -50,25 +50,25 @@ impl Controlled {
         Client::connect(self.server.path()).unwrap()
     }
 
-    fn set(&self, settings: &[(&str, &str)]) -> Result<Vec<Change>, Refusal> {
+    fn set(&self, settings: &[(&str, &str)]) -> Result<Vec<Change>, RefusalKind> {
         let setting = |&(key, value): &(&str, &str)| Setting { key: key.into(), value: value.into() };
-        match self.client().ask(Do::Set { changes: settings.iter().map(setting).collect() }) {
-            Ok(Done::Changed(changed)) => Ok(changed),
+        match self.client().ask(Operation::Set { changes: settings.iter().map(setting).collect() }) {
+            Ok(Success::Changed(changed)) => Ok(changed),
             Err(ClientError::Refused(refused)) => Err(refused.kind),
             other => panic!("{other:?}"),
         }
     }
 
     fn get(&self, key: &str) -> String {
-        match self.client().ask(Do::Get { key: Some(key.into()) }) {
-            Ok(Done::Params(params)) => params[0].value.clone(),
+        match self.client().ask(Operation::Get { key: Some(key.into()) }) {
+            Ok(Success::Params(params)) => params[0].value.clone(),
             other => panic!("{other:?}"),
         }
     }
 
     fn stat(&self) -> Stat {
-        match self.client().ask(Do::Stat {}) {
-            Ok(Done::Stat(stat)) => *stat,
+        match self.client().ask(Operation::Stat {}) {
+            Ok(Success::Stat(stat)) => *stat,
             other => panic!("{other:?}"),
         }
     }
@@ -88,7 +88,7 @@ fn changes_are_made_kept_and_written_down() {
     let keys: Vec<&str> = changed.iter().map(|c| &c.key[..]).collect();
     assert_eq!(keys, ["SSW", "gc"], "unchanged values are not included");
     assert_eq!((c.get("SSW"), c.get("gc")), ("4096".into(), "fifo".into()));
-    let log = std::fs::read_to_string(c.volume.join(Changes::NAME)).unwrap();
+    let log = std::fs::read_to_string(c.volume.join(ChangeLog::NAME)).unwrap();
     assert_eq!(log.lines().count(), 2);
     let me =
         format!(" uid {} pid {} SSW: 2048 -> 4096", rustix::process::geteuid().as_raw(), std::process::id());
@@ -110,10 +110,10 @@ fn several_are_changed_or_none() {
         (&[("gc", "fifo"), ("gc", "greedy")], "a key given twice"),
         (&[("gc", "fi\nfo")], "a control character"),
     ] {
-        assert_eq!(c.set(settings), Err(Refusal::Invalid), "{why}");
+        assert_eq!(c.set(settings), Err(RefusalKind::Invalid), "{why}");
         assert_eq!((c.get("gc"), c.get("SSW"), c.get("gc_low_blocks")), before, "{why}");
     }
-    assert!(!c.volume.join(Changes::NAME).exists(), "nothing was changed");
+    assert!(!c.volume.join(ChangeLog::NAME).exists(), "nothing was changed");
     let c = c.restart();
     assert_eq!((c.get("gc"), c.get("SSW"), c.get("gc_low_blocks")), before, "nothing is stored");
     c.device.close().unwrap();
@@ -186,9 +186,9 @@ const LIVE: &[(&str, &[&str])] = &[
 ];
 
 /// Deterministic pseudorandom numbers.
-struct Dice(u64);
+struct Prng(u64);
 
-impl Dice {
+impl Prng {
     fn roll(&mut self, sides: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -199,7 +199,7 @@ impl Dice {
 
 /// Writes whole stamped blocks, reads them and discards some. Each block belongs to one writer.
 fn write(device: &Device, writer: u64, stop: &AtomicBool, versions: &[AtomicU64]) {
-    let mut dice = Dice(0x9e37_79b9 + writer);
+    let mut dice = Prng(0x9e37_79b9 + writer);
     let mut last = 1;
     let mut buffer = vec![0; 4096];
     while !stop.load(Ordering::Relaxed) {
@@ -245,7 +245,7 @@ fn parameters_change_at_any_moment_under_writers() {
     let c = Controlled::new();
     let stop = AtomicBool::new(false);
     let versions: Vec<AtomicU64> = (0..BLOCKS).map(|_| AtomicU64::new(0)).collect();
-    let mut dice = Dice(77);
+    let mut dice = Prng(77);
     let mut switched = 0;
     let maintenance = c.device.maintain().unwrap();
     std::thread::scope(|s| {
@@ -264,7 +264,7 @@ fn parameters_change_at_any_moment_under_writers() {
             match c.set(&[(key, value), (other.0, other.1[0])]) {
                 Ok(_) => switched += 1,
                 // The watermarks are in the wrong order, or a key is given twice.
-                Err(e) => assert_eq!(e, Refusal::Invalid),
+                Err(e) => assert_eq!(e, RefusalKind::Invalid),
             }
             let stat = c.stat();
             assert_eq!(stat.volume.refuses, None);

@@ -7,7 +7,7 @@ mod common;
 
 use common::{stamped, version};
 use frit_core::Hints;
-use frit_serve::fuse::{Export, FILE_NAME, mounts_at, volumes_at};
+use frit_serve::fuse::{BlockExport, FILE_NAME, mounts_at, volumes_at};
 use frit_serve::testing::Memory;
 use frit_serve::{Device, DeviceOptions};
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
@@ -26,7 +26,7 @@ struct Mounted {
     _dir: tempfile::TempDir,
     at: PathBuf,
     device: Arc<Device>,
-    export: Option<Export>,
+    export: Option<BlockExport>,
 }
 
 impl Mounted {
@@ -40,7 +40,7 @@ impl Mounted {
         let at = dir.path().canonicalize().unwrap().join("mnt");
         std::fs::create_dir(&at).unwrap();
         let device = Device::new(Box::new(memory), DeviceOptions { read_only, ..DeviceOptions::default() });
-        let export = Some(Export::start(&device, &at).unwrap());
+        let export = Some(BlockExport::start(&device, &at).unwrap());
         Some(Mounted { _dir: dir, at, device, export })
     }
 
@@ -189,9 +189,9 @@ fn what_is_in_use_at_the_end_gets_errors_and_hangs_nobody() {
 #[test]
 fn a_mountpoint_is_an_empty_directory_that_is_there() {
     let Some(m) = Mounted::new(Memory::new(BYTES), false) else { return };
-    let said = Export::start(&m.device, &m.at).unwrap_err().to_string();
+    let said = BlockExport::start(&m.device, &m.at).unwrap_err().to_string();
     assert!(said.contains("mounted there already"), "{said}");
-    let said = Export::start(&m.device, &m.at.join("no/such")).unwrap_err().to_string();
+    let said = BlockExport::start(&m.device, &m.at.join("no/such")).unwrap_err().to_string();
     assert!(said.contains("existing directory"), "{said}");
     assert!(!m.export.as_ref().unwrap().is_over());
     frit_serve::fuse::unmount(&m.at, false).unwrap();

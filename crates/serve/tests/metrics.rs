@@ -7,9 +7,9 @@ mod common;
 
 use common::volume;
 use frit_core::Hints;
-use frit_serve::ctl::{About, DevicePanel, Panel};
+use frit_serve::ctl::{ControlTarget, DeviceTarget, VolumeInfo};
 use frit_serve::metrics::{Server, Stat};
-use frit_serve::pace::{Meter, Ticket};
+use frit_serve::pace::{PaceMeter, PendingReply};
 use frit_serve::{Device, DeviceOptions, Log};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -21,17 +21,17 @@ use std::time::{Duration, Instant};
 fn server() -> (tempfile::TempDir, Server) {
     let dir = tempfile::tempdir().unwrap();
     let volume = volume(&dir.path().join("volume"));
-    let meter = Arc::new(Meter::default());
+    let meter = Arc::new(PaceMeter::default());
     let now = Instant::now();
-    meter.admitted(Ticket { op: 0, admitted: now, due: now });
+    meter.admitted(PendingReply { op: 0, admitted: now, due: now });
     meter.replied(now, now);
-    let about = About { stack: "test".into(), pace: Some(meter), ..About::default() };
+    let about = VolumeInfo { stack: "test".into(), pace: Some(meter), ..VolumeInfo::default() };
     let device = Device::new(Box::new(volume), DeviceOptions::default());
     let _ = device.lock().write(0, &[1; 8192], Hints::NONE).unwrap();
     let _ = device.lock().write(1 << 20, &[1; 512], Hints::NONE).unwrap();
     let _ = device.lock().read(0, &mut [0; 4096]).unwrap();
-    let panel: Arc<dyn Panel> = Arc::new(DevicePanel::new(device, about));
-    (dir, Server::start(0, &panel, &Log::none()).unwrap())
+    let control_target: Arc<dyn ControlTarget> = Arc::new(DeviceTarget::new(device, about));
+    (dir, Server::start(0, &control_target, &Log::none()).unwrap())
 }
 
 fn ask(server: &Server, request: &str) -> (String, String) {

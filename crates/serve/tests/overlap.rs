@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::gate::{Behind, Gate};
+use common::gate::{Gate, GatedVolume};
 use common::{Client, device, reopen, request, start};
 use frit_stack::Stack;
 use frit_volume::{CreateOptions, Volume};
@@ -46,7 +46,7 @@ struct Version {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct PendingRequest {
     number: u16,
     at: u64,
     sectors: u64,
@@ -55,22 +55,22 @@ struct Asked {
 
 /// Model of the contents from the client's view. Each request and each reply advances its logical
 /// clock.
-struct Shadow {
+struct ContentModel {
     clock: u64,
     versions: Vec<Vec<Version>>,
-    under_way: HashMap<u64, Asked>,
+    under_way: HashMap<u64, PendingRequest>,
 }
 
-impl Shadow {
-    fn new() -> Shadow {
+impl ContentModel {
+    fn new() -> ContentModel {
         let zeros = Version { number: 0, asked: 0, answered: 0 };
-        Shadow { clock: 0, versions: vec![vec![zeros]; SECTORS as usize], under_way: HashMap::new() }
+        ContentModel { clock: 0, versions: vec![vec![zeros]; SECTORS as usize], under_way: HashMap::new() }
     }
 
     fn ask(&mut self, cookie: u64, number: u16, at: u64, sectors: u64) {
         self.clock += 1;
         let version = if number == WRITE { cookie } else { 0 };
-        let asked = Asked { number, at, sectors, asked: self.clock };
+        let asked = PendingRequest { number, at, sectors, asked: self.clock };
         if matches!(number, WRITE | TRIM | ZEROES) {
             for versions in &mut self.versions[at as usize..(at + sectors) as usize] {
                 versions.push(Version { number: version, asked: self.clock, answered: OPEN });
@@ -79,7 +79,7 @@ impl Shadow {
         assert!(self.under_way.insert(cookie, asked).is_none());
     }
 
-    fn answer(&mut self, cookie: u64) -> Asked {
+    fn answer(&mut self, cookie: u64) -> PendingRequest {
         self.clock += 1;
         let asked = self.under_way.remove(&cookie).unwrap();
         if matches!(asked.number, WRITE | TRIM | ZEROES) {
@@ -138,17 +138,17 @@ fn volume(dir: &Path, sets: &[&str]) -> Volume {
     reopen(dir)
 }
 
-struct Link {
-    shadow: Mutex<Shadow>,
+struct SharedState {
+    shadow: Mutex<ContentModel>,
     answered: Condvar,
     /// The receiving thread has failed.
     over: AtomicBool,
 }
 
 /// Stops the sending thread when the receiving thread panics.
-struct Over<'a>(&'a Link, &'a UnixStream);
+struct StopOnPanic<'a>(&'a SharedState, &'a UnixStream);
 
-impl Drop for Over<'_> {
+impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
             self.0.over.store(true, Ordering::SeqCst);
@@ -158,11 +158,11 @@ impl Drop for Over<'_> {
     }
 }
 
-impl Link {
+impl SharedState {
     /// Receives the given number of replies and checks their data.
     fn receive(&self, client: &mut Client, replies: usize) {
         let socket = client.socket.try_clone().unwrap();
-        let _over = Over(self, &socket);
+        let _over = StopOnPanic(self, &socket);
         for _ in 0..replies {
             let (cookie, error) = client.reply().unwrap();
             assert_eq!(error, 0, "request {cookie}");
@@ -224,14 +224,17 @@ impl Link {
 fn run(sets: &[&str], jitter_us: u64, steps: &[Step]) {
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path().join("volume");
-    let device = device(Behind(volume(&at, sets), Arc::new(Gate::with_jitter(jitter_us))));
+    let device = device(GatedVolume(volume(&at, sets), Arc::new(Gate::with_jitter(jitter_us))));
     let keeper = device.maintain().unwrap();
     let socket = dir.path().join("nbd.sock");
     let server = start(&device, &socket);
     let mut client = Client::connect(&socket).unwrap();
     client.socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    let link =
-        Link { shadow: Mutex::new(Shadow::new()), answered: Condvar::new(), over: AtomicBool::new(false) };
+    let link = SharedState {
+        shadow: Mutex::new(ContentModel::new()),
+        answered: Condvar::new(),
+        over: AtomicBool::new(false),
+    };
     let sending = client.socket.try_clone().unwrap();
     thread::scope(|s| {
         s.spawn(|| link.send(&sending, steps));

@@ -8,8 +8,8 @@ mod common;
 use common::volume;
 use frit_core::Hints;
 use frit_engine::Eager;
-use frit_serve::pace::{Meter, Paced, Timer};
-use frit_serve::{Device, DeviceOptions, Done};
+use frit_serve::pace::{PaceMeter, PacedBackend, Timer};
+use frit_serve::{Completion, Device, DeviceOptions};
 use frit_volume::{OpenOptions, Volume};
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const PROGRAM: Duration = Duration::from_micros(200);
 const READ: Duration = Duration::from_micros(62);
 
-fn paced(dir: &Path) -> (Arc<Device>, Arc<Meter>) {
+fn paced(dir: &Path) -> (Arc<Device>, Arc<PaceMeter>) {
     volume(dir).close().unwrap();
     let mut units = 0;
     let volume = Volume::open_with(dir, &OpenOptions::default(), |hardware| {
@@ -28,14 +28,14 @@ fn paced(dir: &Path) -> (Arc<Device>, Arc<Meter>) {
         Eager::new(hardware)
     })
     .unwrap();
-    let meter = Arc::new(Meter::default());
-    let backend = Paced::new(volume, units as u16, meter.clone());
+    let meter = Arc::new(PaceMeter::default());
+    let backend = PacedBackend::new(volume, units as u16, meter.clone());
     let options = DeviceOptions { meter: Some(meter.clone()), ..DeviceOptions::default() };
     (Device::new(Box::new(backend), options), meter)
 }
 
 /// Returns the time from `since` to the due time of the reply.
-fn after(done: Done, since: Instant) -> Duration {
+fn after(done: Completion, since: Instant) -> Duration {
     done.not_before.unwrap().saturating_duration_since(since)
 }
 
@@ -85,7 +85,7 @@ fn what_was_achieved_is_reported_by_operation() {
     let dir = tempfile::tempdir().unwrap();
     let (device, meter) = paced(&dir.path().join("volume"));
     let timer = Timer::start().unwrap();
-    let send = |done: Done| {
+    let send = |done: Completion| {
         let (device, due) = (device.clone(), done.not_before.unwrap());
         timer.at(due, move || device.replied(due));
     };

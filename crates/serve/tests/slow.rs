@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::gate::{Access, Behind, Gate};
+use common::gate::{Access, Gate, GatedVolume};
 use common::{Client, device, reopen, request, start};
 use frit_serve::Device;
 use frit_serve::nbd::{Server, fuzz};
@@ -56,7 +56,7 @@ impl Gated {
     fn with(gate: Gate, sets: &[&str]) -> Gated {
         let (dir, gate) = (tempfile::tempdir().unwrap(), Arc::new(gate));
         let volume = small(&dir.path().join("volume"), sets);
-        let device = device(Behind(volume, Arc::clone(&gate)));
+        let device = device(GatedVolume(volume, Arc::clone(&gate)));
         let socket = dir.path().join("nbd.sock");
         let server = Some(start(&device, &socket));
         Gated { gate, device, server, socket, dir }

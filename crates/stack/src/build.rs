@@ -5,7 +5,7 @@ use crate::layers::{LayerConfig, cache, hfsl, ntl};
 use crate::media::{Medium, param_problem};
 use crate::stack::Stack;
 use crate::tree::Table;
-use frit_core::{Error, Null, Sink, Top};
+use frit_core::{Error, Null, Sink, StackDevice};
 use frit_media::{
     AnyStore, DiskConfig, DramConfig, FileStore, Hardware, MediumSpec, MemoryStore, NandConfig, PcmConfig,
 };
@@ -22,37 +22,39 @@ pub enum Bytes {
     /// Sparse memory: only what is written takes space.
     Memory,
     /// A function of the caller opens each store; see also [`Bytes::files`].
-    Opener(Opener),
+    StoreOpener(StoreOpener),
 }
 
 /// Opens the store of a medium, given its name and its size in bytes.
 #[derive(Clone)]
-pub struct Opener {
+pub struct StoreOpener {
     open: Arc<OpenFn>,
     owner: Option<[u8; 16]>,
 }
 
 type OpenFn = dyn Fn(&str, u64) -> frit_core::Result<AnyStore> + Send + Sync;
 
-impl Opener {
+impl StoreOpener {
     /// Creates an opener from a function.
-    pub fn new(open: impl Fn(&str, u64) -> frit_core::Result<AnyStore> + Send + Sync + 'static) -> Opener {
-        Opener { open: Arc::new(open), owner: None }
+    pub fn new(
+        open: impl Fn(&str, u64) -> frit_core::Result<AnyStore> + Send + Sync + 'static,
+    ) -> StoreOpener {
+        StoreOpener { open: Arc::new(open), owner: None }
     }
 
     /// Binds the media to an owner, such as a volume. The serial number of each medium is derived
     /// from the owner and the name of the medium, so that media of different owners are not
     /// confused.
     #[must_use]
-    pub fn owned_by(mut self, owner: [u8; 16]) -> Opener {
+    pub fn owned_by(mut self, owner: [u8; 16]) -> StoreOpener {
         self.owner = Some(owner);
         self
     }
 }
 
-impl std::fmt::Debug for Opener {
+impl std::fmt::Debug for StoreOpener {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Opener")
+        f.write_str("StoreOpener")
     }
 }
 
@@ -62,7 +64,7 @@ impl Bytes {
     #[must_use]
     pub fn files(dir: impl Into<PathBuf>) -> Bytes {
         let dir = dir.into();
-        Bytes::Opener(Opener::new(move |name, len| {
+        Bytes::StoreOpener(StoreOpener::new(move |name, len| {
             DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(|source| Error::Io {
                 what: format!("cannot create the directory {}", dir.display()),
                 source,
@@ -74,7 +76,7 @@ impl Bytes {
     /// Returns the serial number of a medium, or 0 if the opener has no owner.
     pub(crate) fn serial(&self, name: &str) -> u64 {
         match self {
-            Bytes::Opener(Opener { owner: Some(owner), .. }) => {
+            Bytes::StoreOpener(StoreOpener { owner: Some(owner), .. }) => {
                 // Zero stands for "no serial number", so a digest of 0 becomes 1.
                 frit_media::checksum::digest(&[owner, name.as_bytes()].concat()).max(1)
             }
@@ -88,23 +90,23 @@ impl Bytes {
             // Layers over `Bytes::None` are compiled with a store of their own (`NoStore`) and do
             // not call this. Sparse memory that is never written is equivalent.
             Bytes::None | Bytes::Memory => Ok(AnyStore::Memory(MemoryStore::new(len))),
-            Bytes::Opener(opener) => (opener.open)(name, len),
+            Bytes::StoreOpener(opener) => (opener.open)(name, len),
         }
     }
 }
 
 /// A composed stack: a layer over its media.
-pub struct Built<S: Sink> {
+pub struct BuiltStack<S: Sink> {
     /// The top layer.
-    pub layer: Box<dyn Top<S>>,
+    pub layer: Box<dyn StackDevice<S>>,
     /// The devices, as an engine takes them.
     pub hardware: Hardware,
 }
 
-impl<S: Sink> std::fmt::Debug for Built<S> {
+impl<S: Sink> std::fmt::Debug for BuiltStack<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let layer = self.layer.info();
-        f.debug_struct("Built").field("layer", &layer).field("hardware", &self.hardware).finish()
+        f.debug_struct("BuiltStack").field("layer", &layer).field("hardware", &self.hardware).finish()
     }
 }
 
@@ -114,7 +116,7 @@ impl Stack {
     /// # Errors
     /// Sizes that do not fit together, reported at the line that gives them; files that cannot be
     /// used.
-    pub fn build<S: Sink>(&self, bytes: &Bytes) -> Result<Built<S>>
+    pub fn build<S: Sink>(&self, bytes: &Bytes) -> Result<BuiltStack<S>>
     where
         S::Tok: 'static,
     {
@@ -131,7 +133,7 @@ impl Stack {
                 .and_then(|pcm| ntl::build((**config).clone(), pcm, bytes, &mut hardware)),
         };
         match layer {
-            Ok(layer) => Ok(Built { layer, hardware }),
+            Ok(layer) => Ok(BuiltStack { layer, hardware }),
             Err(e) => Err(StackError::new(&self.name, vec![self.locate(e)])),
         }
     }

@@ -1,7 +1,7 @@
 //! Canonical text of a stack, independent of the form of its file, and the hash of that text.
 //! Reports carry both.
 
-use crate::layers::{Kind, LayerConfig};
+use crate::layers::{LayerConfig, LayerKind};
 use crate::stack::Stack;
 use crate::tree::Table;
 use frit_core::size;
@@ -49,7 +49,7 @@ impl Stack {
             table.insert(role.key.into(), self.media[*medium].name.clone().into());
         }
         let given = self.root.table(&layer.name).map(|t| plain(t, layer.kind)).unwrap_or_default();
-        let reads = |t: &toml::Table| layer.kind.reread(t);
+        let reads = |t: &toml::Table| layer.kind.decode_checked(t);
         for key in given.keys() {
             let mut without = given.clone();
             without.remove(key);
@@ -75,7 +75,7 @@ impl Stack {
 }
 
 /// Returns the parameters of the layer that its table gives, without roles and `kind`.
-fn plain(table: &Table, kind: Kind) -> toml::Table {
+fn plain(table: &Table, kind: LayerKind) -> toml::Table {
     let own = table.entries.iter().filter(|e| kind.keys().contains(&e.key.as_str()));
     own.map(|e| (e.key.clone(), e.value.to_toml())).collect()
 }

@@ -34,7 +34,7 @@ pub(crate) fn keys_of<T: DeserializeOwned>() -> &'static [&'static str] {
 }
 
 /// Decodes the keys of a table that belong to `T`. The table was decoded without errors before.
-pub(crate) fn reread<T: DeserializeOwned>(table: &toml::Table) -> Option<T> {
+pub(crate) fn decode_checked<T: DeserializeOwned>(table: &toml::Table) -> Option<T> {
     let known = keys_of::<T>();
     let own: toml::Table = table
         .iter()

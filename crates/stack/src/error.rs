@@ -5,12 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A source text of a stack: the file, or the argument of a `--set`.
-pub(crate) type Text = Arc<NamedSource<String>>;
+pub(crate) type SourceText = Arc<NamedSource<String>>;
 
 /// A range of bytes in a source text.
 #[derive(Clone, Debug)]
-pub(crate) struct Spot {
-    pub(crate) text: Text,
+pub(crate) struct TextSpan {
+    pub(crate) text: SourceText,
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
@@ -21,7 +21,7 @@ pub struct Problem {
     message: String,
     label: String,
     help: Option<String>,
-    spot: Option<Spot>,
+    spot: Option<TextSpan>,
     warning: bool,
 }
 
@@ -34,7 +34,7 @@ impl Problem {
         Problem { warning: true, ..Problem::new(message) }
     }
 
-    pub(crate) fn at(mut self, spot: Option<Spot>, label: impl Into<String>) -> Problem {
+    pub(crate) fn at(mut self, spot: Option<TextSpan>, label: impl Into<String>) -> Problem {
         self.spot = spot;
         self.label = label.into();
         self

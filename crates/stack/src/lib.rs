@@ -23,7 +23,7 @@ mod stack;
 mod summary;
 mod tree;
 
-pub use build::{Built, Bytes, Opener};
+pub use build::{BuiltStack, Bytes, StoreOpener};
 pub use builtin::{Builtin, builtins};
 pub use canonical::Identity;
 pub use engine::{EngineConfig, EngineKind};

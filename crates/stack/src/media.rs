@@ -1,7 +1,7 @@
 //! The `[media.<name>]` tables.
 
 use crate::decode::{decode, keys_of, nearest, unknown_key};
-use crate::error::{Problem, Spot};
+use crate::error::{Problem, TextSpan};
 use crate::tree::Table;
 use frit_core::{Error, MediumKind};
 use frit_media::profile::KEYS;
@@ -144,7 +144,7 @@ fn complete(mut config: MediumConfig, dir: &Path) -> MediumConfig {
 
 /// Returns the location of a parameter: its value if the table has it, else the key that supplies
 /// the value (`source`), else the table.
-fn spot_of(table: &Table, key: &str, source: &str) -> (Spot, &'static str) {
+fn spot_of(table: &Table, key: &str, source: &str) -> (TextSpan, &'static str) {
     // Some errors name several keys.
     if let Some(e) = key.split(", ").find_map(|k| table.get(k)) {
         return (e.value.spot.clone(), "this value");

@@ -3,9 +3,9 @@
 use crate::decode::{nearest, suggest, unknown_key};
 use crate::engine::EngineConfig;
 use crate::error::{Problem, Result, StackError};
-use crate::layers::{Kind, LayerConfig};
+use crate::layers::{LayerConfig, LayerKind};
 use crate::media::{self, Medium};
-use crate::roles::{self, NOTHING};
+use crate::roles::{self, NO_MEDIUM};
 use crate::stack::{Layer, Stack};
 use crate::tree::{self, Entry, Table};
 use crate::{engine, set};
@@ -119,7 +119,7 @@ fn as_table<'a>(entry: &'a Entry, path: &str, problems: &mut Vec<Problem>) -> Op
 /// safe characters are allowed.
 fn check_name(entry: &Entry, problems: &mut Vec<Problem>) {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if entry.key.is_empty() || !entry.key.chars().all(plain) || entry.key == NOTHING {
+    if entry.key.is_empty() || !entry.key.chars().all(plain) || entry.key == NO_MEDIUM {
         problems.push(
             Problem::new(format!("'{}' cannot be the name of a medium or a layer", entry.key))
                 .at(Some(entry.spot.clone()), "this name")
@@ -129,17 +129,17 @@ fn check_name(entry: &Entry, problems: &mut Vec<Problem>) {
 }
 
 /// Returns the kind of the layer that a table describes, given by its `kind` or else by its name.
-pub(crate) fn layer_kind(name: &str, table: &Table) -> Option<Kind> {
+pub(crate) fn layer_kind(name: &str, table: &Table) -> Option<LayerKind> {
     table.text("kind").unwrap_or(name).parse().ok()
 }
 
 /// Returns the tables that are layers, and checks that there is exactly one, to which requests go.
-fn layer_tables<'a>(root: &'a Table, problems: &mut Vec<Problem>) -> Vec<(&'a Entry, &'a Table, Kind)> {
+fn layer_tables<'a>(root: &'a Table, problems: &mut Vec<Problem>) -> Vec<(&'a Entry, &'a Table, LayerKind)> {
     let mut layers = Vec::new();
     let mut tables = 0;
     for entry in root.entries.iter().filter(|e| !TOP_KEYS.contains(&e.key.as_str())) {
         tables += 1;
-        if entry.value.as_table().is_none() && entry.key.parse::<Kind>().is_err() {
+        if entry.value.as_table().is_none() && entry.key.parse::<LayerKind>().is_err() {
             problems.push(stray_key(entry));
             continue;
         }
@@ -150,7 +150,7 @@ fn layer_tables<'a>(root: &'a Table, problems: &mut Vec<Problem>) -> Vec<(&'a En
             None => problems.push(no_layer(entry, table)),
         }
     }
-    let kinds = Kind::VARIANTS.join(", ");
+    let kinds = LayerKind::VARIANTS.join(", ");
     if tables == 0 {
         let help = format!("add the table of a layer, such as [hfsl]; there are {kinds}");
         problems.push(Problem::new("the stack has no layer").help(help));
@@ -167,8 +167,8 @@ fn layer_tables<'a>(root: &'a Table, problems: &mut Vec<Problem>) -> Vec<(&'a En
 }
 
 fn stray_key(entry: &Entry) -> Problem {
-    let known: Vec<&str> = TOP_KEYS.iter().chain(Kind::VARIANTS).copied().collect();
-    let owners: Vec<String> = Kind::all()
+    let known: Vec<&str> = TOP_KEYS.iter().chain(LayerKind::VARIANTS).copied().collect();
+    let owners: Vec<String> = LayerKind::all()
         .iter()
         .filter(|k| k.keys().contains(&entry.key.as_str()))
         .map(|k| format!("it is a key of [{}]", k.name()))
@@ -184,24 +184,24 @@ fn no_layer(entry: &Entry, table: &Table) -> Problem {
         Some(kind) => (kind.value.as_str().unwrap_or_default(), kind.value.spot.clone()),
         None => (entry.key.as_str(), entry.spot.clone()),
     };
-    let known: Vec<&str> = TOP_KEYS.iter().chain(Kind::VARIANTS).copied().collect();
+    let known: Vec<&str> = TOP_KEYS.iter().chain(LayerKind::VARIANTS).copied().collect();
     let help = match nearest(named, known) {
         Some(k) => format!("did you mean `{k}`?"),
         None => format!(
             "a table is `media`, `engine` or a layer, whose name or `kind` is one of {}",
-            Kind::VARIANTS.join(", ")
+            LayerKind::VARIANTS.join(", ")
         ),
     };
     Problem::new(format!("there is no layer '{named}'")).at(Some(spot), "unknown layer").help(help)
 }
 
 /// Returns all keys that the table of a layer can have.
-pub(crate) fn layer_keys(kind: Kind) -> Vec<&'static str> {
+pub(crate) fn layer_keys(kind: LayerKind) -> Vec<&'static str> {
     let roles = kind.roles().iter().map(|r| r.key);
     kind.keys().iter().copied().chain(roles).chain(["kind"]).collect()
 }
 
-fn check_layer_keys(entry: &Entry, table: &Table, kind: Kind, problems: &mut Vec<Problem>) {
+fn check_layer_keys(entry: &Entry, table: &Table, kind: LayerKind, problems: &mut Vec<Problem>) {
     let known = layer_keys(kind);
     for e in table.entries.iter().filter(|e| !known.contains(&e.key.as_str())) {
         problems.push(unknown_key(&entry.key, e, &known));
@@ -209,7 +209,7 @@ fn check_layer_keys(entry: &Entry, table: &Table, kind: Kind, problems: &mut Vec
 }
 
 fn idle_keys(path: &str, table: &Table, config: &LayerConfig) -> Vec<Problem> {
-    let given = config.idle().into_iter().filter_map(|(key, why)| Some((table.get(key)?, why)));
+    let given = config.ineffective().into_iter().filter_map(|(key, why)| Some((table.get(key)?, why)));
     given
         .map(|(entry, why)| {
             Problem::warning(format!("`{path}.{}` has no effect: {why}", entry.key))

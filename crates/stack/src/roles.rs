@@ -2,19 +2,19 @@
 
 use crate::decode::{nearest, suggest};
 use crate::error::Problem;
-use crate::layers::{Kind, Role};
+use crate::layers::{LayerKind, Role};
 use crate::media::Medium;
 use crate::tree::{Entry, Table};
 use frit_core::MediumKind;
 
 /// Value of a role that no medium fills.
-pub(crate) const NOTHING: &str = "none";
+pub(crate) const NO_MEDIUM: &str = "none";
 
 /// Assigns the medium that the layer's table names, or else the only medium of the stack that fits.
 pub(crate) fn read(
     path: &str,
     table: &Table,
-    kind: Kind,
+    kind: LayerKind,
     media: &mut [Medium],
     problems: &mut Vec<Problem>,
 ) -> Option<Vec<(&'static Role, usize)>> {
@@ -37,20 +37,20 @@ pub(crate) fn read(
     (problems.len() == before).then_some(on)
 }
 
-type Found = Result<Option<usize>, Box<Problem>>;
+type RoleMedium = Result<Option<usize>, Box<Problem>>;
 
 fn word(kind: MediumKind) -> &'static str {
     kind.into()
 }
 
-fn named_medium(path: &str, role: &Role, entry: &Entry, media: &[Medium]) -> Found {
+fn named_medium(path: &str, role: &Role, entry: &Entry, media: &[Medium]) -> RoleMedium {
     let at = Some(entry.value.spot.clone());
     let role_path = format!("`{path}.{}`", role.key);
     let Some(name) = entry.value.as_str() else {
         let p = Problem::new(format!("{role_path} has to name a medium")).at(at, "wrong kind of value");
         return Err(Box::new(p.help(role.help)));
     };
-    if name == NOTHING && role.optional {
+    if name == NO_MEDIUM && role.optional {
         return Ok(None);
     }
     let names: Vec<&str> =
@@ -77,7 +77,7 @@ fn named_medium(path: &str, role: &Role, entry: &Entry, media: &[Medium]) -> Fou
     }
 }
 
-fn only_medium(path: &str, role: &Role, table: &Table, media: &[Medium]) -> Found {
+fn only_medium(path: &str, role: &Role, table: &Table, media: &[Medium]) -> RoleMedium {
     let fit: Vec<usize> =
         (0..media.len()).filter(|&i| media[i].spec.kind() == role.medium && !media[i].used).collect();
     let kind = word(role.medium);

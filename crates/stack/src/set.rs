@@ -2,7 +2,7 @@
 
 use crate::decode::nearest;
 use crate::engine;
-use crate::error::{Problem, Spot, Text};
+use crate::error::{Problem, SourceText, TextSpan};
 use crate::media;
 use crate::read::{TOP_KEYS, layer_keys, layer_kind};
 use crate::tree::{self, Data, Entry, Table, Value};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Applies one override to the parsed file, before the file is checked.
 pub(crate) fn apply(root: &mut Table, arg: &str, dir: &Path, problems: &mut Vec<Problem>) {
     let text = tree::text("--set", arg);
-    let whole = Spot { text: Arc::clone(&text), start: 0, end: arg.len() };
+    let whole = TextSpan { text: Arc::clone(&text), start: 0, end: arg.len() };
     let Some((key, _)) = arg.split_once('=') else {
         problems.push(
             Problem::new(format!("--set {arg}: no `=`"))
@@ -22,7 +22,7 @@ pub(crate) fn apply(root: &mut Table, arg: &str, dir: &Path, problems: &mut Vec<
         return;
     };
     let value = tree::parse_value(&text, key.len() + 1);
-    let spot = Spot { end: key.len(), ..whole };
+    let spot = TextSpan { end: key.len(), ..whole };
     match find(root, key.trim(), dir) {
         Ok(path) => put(root, &path, &spot, value, problems),
         Err((message, help)) => {
@@ -89,7 +89,7 @@ fn paths(root: &Table, dir: &Path) -> Vec<Vec<String>> {
 }
 
 /// Sets a value and creates the tables on its path that do not exist.
-fn put(table: &mut Table, path: &[String], spot: &Spot, value: Value, problems: &mut Vec<Problem>) {
+fn put(table: &mut Table, path: &[String], spot: &TextSpan, value: Value, problems: &mut Vec<Problem>) {
     let [key, rest @ ..] = path else { return };
     if table.get(key).is_none() {
         let new = Table { spot: spot.clone(), entries: Vec::new() };
@@ -112,6 +112,6 @@ fn put(table: &mut Table, path: &[String], spot: &Spot, value: Value, problems: 
     }
 }
 
-fn shown(text: &Text) -> &str {
+fn shown(text: &SourceText) -> &str {
     text.inner()
 }

@@ -2,7 +2,7 @@
 
 use crate::engine::EngineConfig;
 use crate::error::{Problem, Result, StackError};
-use crate::layers::{Kind, LayerConfig, Role, Setting};
+use crate::layers::{LayerConfig, LayerKind, RequiredSetting, Role};
 use crate::media::Medium;
 use crate::tree::Table;
 use crate::{builtin, read};
@@ -15,7 +15,7 @@ pub struct Layer {
     /// Name of the layer: that of its table.
     pub name: String,
     /// The kind of the layer.
-    pub kind: Kind,
+    pub kind: LayerKind,
     /// Parameters of the layer.
     pub config: LayerConfig,
     /// Media below the layer: each role that is filled, with the index of the medium.
@@ -29,7 +29,7 @@ impl Layer {
     pub fn durable(&self, over_files: bool) -> Vec<String> {
         let needs = self.kind.durability();
         let files = if over_files { needs.over_files } else { &[] };
-        let set = |s: &Setting| format!("{}.{}={}", self.name, s.key, s.value);
+        let set = |s: &RequiredSetting| format!("{}.{}={}", self.name, s.key, s.value);
         needs.each_request.iter().chain(files).map(set).collect()
     }
 }

@@ -147,7 +147,7 @@ impl Stack {
         Ok((summary, warnings))
     }
 
-    fn layer_summary(&self, built: &mut crate::Built<Null>) -> LayerSummary {
+    fn layer_summary(&self, built: &mut crate::BuiltStack<Null>) -> LayerSummary {
         let info = built.layer.info();
         let capacity_bytes = info.sectors * SECTOR_BYTES;
         let pages = (capacity_bytes / u64::from(info.page_bytes)).max(1);
@@ -207,7 +207,7 @@ impl Stack {
     fn tight_map(&self, layer: &LayerSummary) -> Option<Problem> {
         let pcm = self.on("pcm")?;
         let share = layer.durable_map_bytes as f64 / pcm.spec.bytes() as f64;
-        let takes_data = !self.layer.config.idle().iter().any(|(key, _)| *key == "buffer");
+        let takes_data = !self.layer.config.ineffective().iter().any(|(key, _)| *key == "buffer");
         (share > MAP_SHARE_WARN && takes_data).then(|| {
             let spot = self.root.table("media").and_then(|t| t.get(&pcm.name)).map(|e| e.spot.clone());
             let message = format!(

@@ -1,6 +1,6 @@
 //! A stack file as a tree of keys and values with their source locations.
 
-use crate::error::{Problem, Spot, Text};
+use crate::error::{Problem, SourceText, TextSpan};
 use frit_core::text::Escaped;
 use miette::NamedSource;
 use std::ops::Range;
@@ -13,7 +13,7 @@ const SYNTAX_ERRORS_MAX: usize = 8;
 /// A value with its source location.
 #[derive(Clone, Debug)]
 pub(crate) struct Value {
-    pub(crate) spot: Spot,
+    pub(crate) spot: TextSpan,
     pub(crate) data: Data,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Data {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) key: String,
-    pub(crate) spot: Spot,
+    pub(crate) spot: TextSpan,
     pub(crate) value: Value,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Entry {
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     /// Location of the header, or of the inline table.
-    pub(crate) spot: Spot,
+    pub(crate) spot: TextSpan,
     pub(crate) entries: Vec<Entry>,
 }
 
@@ -81,12 +81,12 @@ impl Value {
 }
 
 /// Creates a named source text.
-pub(crate) fn text(name: &str, content: &str) -> Text {
+pub(crate) fn text(name: &str, content: &str) -> SourceText {
     Arc::new(NamedSource::new(Escaped(name).to_string(), content.to_owned()))
 }
 
 /// Reports the first control character in the text that would act upon a terminal which shows it.
-pub(crate) fn control_character(text: &Text) -> Option<Problem> {
+pub(crate) fn control_character(text: &SourceText) -> Option<Problem> {
     let content = text.inner();
     let (at, c) = content.char_indices().find(|(_, c)| c.is_control() && !matches!(c, '\n' | '\r' | '\t'))?;
     let line = content[..at].matches('\n').count() + 1;
@@ -96,12 +96,12 @@ pub(crate) fn control_character(text: &Text) -> Option<Problem> {
     Some(Problem::new(what).help(help))
 }
 
-fn spot(text: &Text, span: Range<usize>) -> Spot {
-    Spot { text: Arc::clone(text), start: span.start, end: span.end }
+fn spot(text: &SourceText, span: Range<usize>) -> TextSpan {
+    TextSpan { text: Arc::clone(text), start: span.start, end: span.end }
 }
 
 /// Parses TOML into a tree and reports syntax errors.
-pub(crate) fn parse(text: &Text, problems: &mut Vec<Problem>) -> Table {
+pub(crate) fn parse(text: &SourceText, problems: &mut Vec<Problem>) -> Table {
     let (table, errors) = DeTable::parse_recoverable(text.inner());
     for e in errors.iter().take(SYNTAX_ERRORS_MAX) {
         let at = e.span().map(|s| spot(text, s));
@@ -111,7 +111,12 @@ pub(crate) fn parse(text: &Text, problems: &mut Vec<Problem>) -> Table {
     convert_table(text, table.get_ref(), span, problems)
 }
 
-fn convert_table(text: &Text, table: &DeTable<'_>, span: Range<usize>, problems: &mut Vec<Problem>) -> Table {
+fn convert_table(
+    text: &SourceText,
+    table: &DeTable<'_>,
+    span: Range<usize>,
+    problems: &mut Vec<Problem>,
+) -> Table {
     let mut entries: Vec<Entry> = table
         .iter()
         .map(|(k, v)| Entry {
@@ -125,7 +130,7 @@ fn convert_table(text: &Text, table: &DeTable<'_>, span: Range<usize>, problems:
     Table { spot: spot(text, span), entries }
 }
 
-fn convert(text: &Text, value: &DeValue<'_>, span: Range<usize>, problems: &mut Vec<Problem>) -> Value {
+fn convert(text: &SourceText, value: &DeValue<'_>, span: Range<usize>, problems: &mut Vec<Problem>) -> Value {
     let spot = spot(text, span.clone());
     let data = match value {
         DeValue::Table(t) => Data::Table(convert_table(text, t, span, problems)),
@@ -159,7 +164,7 @@ fn convert_plain(value: &DeValue<'_>) -> Option<toml::Value> {
 
 /// Parses the value of a `--set`: TOML if it is valid, else the text itself, so that strings need
 /// no quotes.
-pub(crate) fn parse_value(text: &Text, from: usize) -> Value {
+pub(crate) fn parse_value(text: &SourceText, from: usize) -> Value {
     let given = &text.inner()[from..];
     let data = match DeValue::parse(given) {
         Ok(v) if !v.get_ref().is_table() => convert_plain(v.get_ref()),

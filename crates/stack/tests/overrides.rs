@@ -3,8 +3,8 @@
 // The helpers are not marked as tests, so clippy's exemption for tests does not cover them.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use frit_core::{Hints, Null, Sector, Source, Target, Visible};
-use frit_stack::layers::{Kind, LayerConfig};
+use frit_core::{Hints, Null, Sector, Source, StackView, Target};
+use frit_stack::layers::{LayerConfig, LayerKind};
 use frit_stack::{Bytes, EngineKind, Stack};
 
 fn small(sets: &[&str]) -> Stack {
@@ -105,7 +105,7 @@ fn parameters_of_a_layer_reach_it() {
 
 #[test]
 fn every_key_of_a_layer_is_listed_with_a_default() {
-    for &kind in Kind::all() {
+    for &kind in LayerKind::all() {
         let listed = kind.parameters().unwrap();
         for key in kind.keys() {
             assert!(listed.iter().any(|p| p.key == *key), "{} of {}", key, kind.name());
@@ -181,7 +181,7 @@ fn a_dram_medium_buffers_what_is_read_from_nand() {
         built.layer.read(sink, at, Target::Bytes(&mut got), Hints::NONE).unwrap();
         assert_eq!(got, [5; 4096]);
     }
-    let mut view = Visible::default();
+    let mut view = StackView::default();
     built.layer.visible(&mut view);
     assert_eq!((view.metric("dram_hits"), view.metric("dram_misses")), (Some(4.0), Some(2.0)));
 }

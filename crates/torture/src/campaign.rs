@@ -1,11 +1,11 @@
 //! Runs many workloads on all processor cores and sums their results.
 
 use crate::case::{Case, Mode};
-use crate::cuts::Item;
 use crate::oracle::{Oracle, Violation};
+use crate::power_cuts::WorkItem;
+use crate::recording_sink::Mutation;
 use crate::shrink::shrink;
-use crate::subject::Subject;
-use crate::tape::Mutation;
+use crate::target::TortureTarget;
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -82,7 +82,7 @@ impl Default for Options {
 
 /// A violation and the case that reproduces it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Found {
+pub struct Finding {
     /// Case that reproduces the violation.
     pub case: Case,
     /// Promise that does not hold.
@@ -108,7 +108,7 @@ pub struct Tally {
     pub(crate) faults: u64,
     pub(crate) faults_struck: u64,
     pub(crate) faults_seen: u64,
-    pub(crate) found: Vec<Found>,
+    pub(crate) found: Vec<Finding>,
 }
 
 /// Result of a campaign.
@@ -144,7 +144,7 @@ pub struct Report {
     /// Elapsed wall-clock time in seconds.
     pub seconds: f64,
     /// Violations, in the order of their cases.
-    pub violations: Vec<Found>,
+    pub violations: Vec<Finding>,
 }
 
 impl Report {
@@ -198,8 +198,8 @@ impl Total {
     }
 }
 
-/// Runs a campaign over a subject. Calls `progress` after each workload.
-pub fn run(subject: &dyn Subject, options: &Options, progress: &(dyn Fn(&Report) + Sync)) -> Report {
+/// Runs a campaign over a target. Calls `progress` after each workload.
+pub fn run(target: &dyn TortureTarget, options: &Options, progress: &(dyn Fn(&Report) + Sync)) -> Report {
     let begun = Instant::now();
     let (next, stop) = (AtomicU32::new(0), AtomicBool::new(false));
     let total = Mutex::new(Total::default());
@@ -213,7 +213,7 @@ pub fn run(subject: &dyn Subject, options: &Options, progress: &(dyn Fn(&Report)
                     {
                         return;
                     }
-                    let tally = item(subject, options, options.case(n));
+                    let tally = item(target, options, options.case(n));
                     let mut total = total.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                     total.add(tally);
                     total.report.seconds = begun.elapsed().as_secs_f64();
@@ -232,20 +232,20 @@ pub fn run(subject: &dyn Subject, options: &Options, progress: &(dyn Fn(&Report)
     report.violations.sort_by_key(|f| (f.case.number, f.case.mode.letter(), f.case.epoch, f.case.cut));
     report.seconds = begun.elapsed().as_secs_f64();
     if options.shrink {
-        shrink_first(subject, options, &mut report);
+        shrink_first(target, options, &mut report);
     }
     report
 }
 
 /// Reduces the first violation of each oracle.
-fn shrink_first(subject: &dyn Subject, options: &Options, report: &mut Report) {
+fn shrink_first(target: &dyn TortureTarget, options: &Options, report: &mut Report) {
     let mut done = Vec::new();
     for f in &mut report.violations {
         if done.contains(&f.violation.oracle) {
             continue;
         }
         done.push(f.violation.oracle);
-        if let Some((case, requests)) = shrink(subject, options, f) {
+        if let Some((case, requests)) = shrink(target, options, f) {
             f.shrunk = Some(case);
             f.requests = requests;
         }
@@ -254,10 +254,10 @@ fn shrink_first(subject: &dyn Subject, options: &Options, report: &mut Report) {
 
 /// Runs a single case.
 #[must_use]
-pub fn replay(subject: &dyn Subject, options: &Options, case: Case) -> Report {
+pub fn replay(target: &dyn TortureTarget, options: &Options, case: Case) -> Report {
     let begun = Instant::now();
     let mut total = Total::default();
-    total.add(item(subject, options, case));
+    total.add(item(target, options, case));
     total.report.seconds = begun.elapsed().as_secs_f64();
     total.report
 }
@@ -272,9 +272,9 @@ pub fn current() -> String {
     CURRENT.with(|c| c.try_borrow().map(|c| c.clone()).unwrap_or_default())
 }
 
-fn item(subject: &dyn Subject, options: &Options, case: Case) -> Tally {
+fn item(target: &dyn TortureTarget, options: &Options, case: Case) -> Tally {
     CURRENT.with(|c| *c.borrow_mut() = case.to_string());
-    let mut item = Item { subject, options, case, tally: Tally::default() };
+    let mut item = WorkItem { target, options, case, tally: Tally::default() };
     item.run();
     item.tally
 }

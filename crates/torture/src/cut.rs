@@ -4,8 +4,8 @@
 //! and a torn frontier: commands that had begun. The words of PCM that persist, of those that no
 //! fence made certain, are a separate choice.
 
+use crate::command_set::CommandSet;
 use crate::graph::{Effect, Graph};
-use crate::set::Set;
 use rand::rngs::SmallRng;
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{Rng, SeedableRng};
@@ -13,7 +13,7 @@ use std::collections::HashSet;
 
 /// State of a NAND command that a power cut interrupted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Torn {
+pub enum TornState {
     /// A program: the page and its spare area read as garbage.
     Unreadable,
     /// A program: some data bits are wrong.
@@ -28,12 +28,12 @@ pub enum Torn {
     AllLookErased,
 }
 
-const PROGRAM: [Torn; 3] = [Torn::Unreadable, Torn::Flipped, Torn::LooksErased];
-const ERASE: [Torn; 3] = [Torn::Weak, Torn::Part, Torn::AllLookErased];
+const PROGRAM: [TornState; 3] = [TornState::Unreadable, TornState::Flipped, TornState::LooksErased];
+const ERASE: [TornState; 3] = [TornState::Weak, TornState::Part, TornState::AllLookErased];
 
 /// Selection of the PCM words that persist, of those that no fence made certain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Words {
+pub enum PersistedWords {
     /// No word.
     None,
     /// Every word.
@@ -52,18 +52,18 @@ pub enum Words {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Cut {
     /// Commands that are complete.
-    pub set: Set,
+    pub set: CommandSet,
     /// NAND commands that had begun, and the state of each.
-    pub torn: Vec<(u32, Torn)>,
+    pub torn: Vec<(u32, TornState)>,
     /// PCM words that persist.
-    pub words: Words,
+    pub words: PersistedWords,
     /// Seed of the remaining random choices.
     pub seed: u64,
 }
 
 /// Parameters for choosing cuts.
 #[derive(Clone, Copy, Debug)]
-pub struct Cutting {
+pub struct CutOptions {
     /// Largest number of cuts of a workload.
     pub most: usize,
     /// Take all down-closed sets, as long as they are few enough; otherwise take samples.
@@ -80,7 +80,7 @@ struct Chooser<'a> {
 
 /// Chooses the cuts of a recorded run. Equal graphs and seeds give equal cuts.
 #[must_use]
-pub fn choose(graph: &Graph, seed: u64, cutting: Cutting) -> Vec<Cut> {
+pub fn choose_cuts(graph: &Graph, seed: u64, cutting: CutOptions) -> Vec<Cut> {
     let rng = SmallRng::seed_from_u64(seed);
     let mut c = Chooser { graph, rng, cuts: Vec::new(), seen: HashSet::new(), most: cutting.most };
     if cutting.exhaustive {
@@ -105,7 +105,7 @@ impl Chooser<'_> {
         self.cuts.len() >= self.most
     }
 
-    fn add(&mut self, set: &Set, torn: Vec<(u32, Torn)>, words: Words) {
+    fn add(&mut self, set: &CommandSet, torn: Vec<(u32, TornState)>, words: PersistedWords) {
         // Cuts are compared without their seed, so that a duplicate draws no random number.
         let cut = Cut { set: set.clone(), torn, words, seed: 0 };
         if !self.full() && self.seen.insert(cut.clone()) {
@@ -116,7 +116,7 @@ impl Chooser<'_> {
 
     /// Returns the sets of torn NAND commands to try: each command of the frontier alone, in each
     /// way.
-    fn torn_alone(&self, set: &Set) -> Vec<(u32, Torn)> {
+    fn torn_alone(&self, set: &CommandSet) -> Vec<(u32, TornState)> {
         self.graph
             .frontier(set)
             .into_iter()
@@ -124,8 +124,8 @@ impl Chooser<'_> {
             .collect()
     }
 
-    fn torn_random(&mut self, set: &Set) -> Vec<(u32, Torn)> {
-        let mut torn: Vec<(u32, Torn)> = Vec::new();
+    fn torn_random(&mut self, set: &CommandSet) -> Vec<(u32, TornState)> {
+        let mut torn: Vec<(u32, TornState)> = Vec::new();
         for n in self.graph.frontier(set) {
             let node = &self.graph.nodes[n];
             let kinds = kinds(node.effect);
@@ -141,18 +141,18 @@ impl Chooser<'_> {
     }
 
     /// Returns `true` if the set has writes that a cut may tear.
-    fn has_uncertain(&self, set: &Set) -> bool {
+    fn has_uncertain(&self, set: &CommandSet) -> bool {
         self.uncertain(set).next().is_some()
     }
 
-    fn uncertain<'s>(&'s self, set: &'s Set) -> impl Iterator<Item = usize> + 's {
+    fn uncertain<'s>(&'s self, set: &'s CommandSet) -> impl Iterator<Item = usize> + 's {
         let g = self.graph;
         (0..g.len()).filter(move |&n| {
             g.nodes[n].effect == Effect::Write && !g.is_certain(n, set) && g.nodes[n].before.within(set)
         })
     }
 
-    fn uncertain_words(&self, set: &Set) -> u64 {
+    fn uncertain_words(&self, set: &CommandSet) -> u64 {
         let of = |n: usize| {
             let node = &self.graph.nodes[n];
             node.pieces.iter().map(|p| words_of(p.at, p.len, node.word_bytes)).sum::<u64>()
@@ -160,23 +160,23 @@ impl Chooser<'_> {
         self.uncertain(set).map(of).sum()
     }
 
-    fn some_words(&mut self) -> Words {
+    fn some_words(&mut self) -> PersistedWords {
         match self.rng.random_range(0..6u8) {
-            0 => Words::None,
-            1 => Words::All,
-            2 => Words::One(self.rng.random_range(0..64)),
-            3 => Words::AllBut(self.rng.random_range(0..64)),
-            _ => Words::Some(self.rng.random_range(16..240)),
+            0 => PersistedWords::None,
+            1 => PersistedWords::All,
+            2 => PersistedWords::One(self.rng.random_range(0..64)),
+            3 => PersistedWords::AllBut(self.rng.random_range(0..64)),
+            _ => PersistedWords::Some(self.rng.random_range(16..240)),
         }
     }
 
-    fn with_words(&mut self, set: &Set, torn: &[(u32, Torn)], samples: u32) {
+    fn with_words(&mut self, set: &CommandSet, torn: &[(u32, TornState)], samples: u32) {
         if !self.has_uncertain(set) {
-            self.add(set, torn.to_vec(), Words::None);
+            self.add(set, torn.to_vec(), PersistedWords::None);
             return;
         }
-        self.add(set, torn.to_vec(), Words::None);
-        self.add(set, torn.to_vec(), Words::All);
+        self.add(set, torn.to_vec(), PersistedWords::None);
+        self.add(set, torn.to_vec(), PersistedWords::All);
         for _ in 0..samples {
             let words = self.some_words();
             self.add(set, torn.to_vec(), words);
@@ -198,7 +198,7 @@ impl Chooser<'_> {
             if self.full() {
                 return;
             }
-            let set = Set::below(self.graph.len(), upto);
+            let set = CommandSet::below(self.graph.len(), upto);
             self.with_words(&set, &[], 3);
             let next: Vec<_> =
                 self.torn_alone(&set).into_iter().filter(|&(n, _)| n as usize == upto).collect();
@@ -215,7 +215,7 @@ impl Chooser<'_> {
             let set = self.graph.closure_of(&self.graph.acks[r].clone());
             self.with_words(&set, &[], 1);
             for t in self.torn_alone(&set) {
-                self.add(&set, vec![t], Words::None);
+                self.add(&set, vec![t], PersistedWords::None);
             }
         }
         for n in self.shuffled(self.graph.len()) {
@@ -225,7 +225,7 @@ impl Chooser<'_> {
             let set = self.graph.nodes[n].before.clone();
             let kinds = kinds(self.graph.nodes[n].effect);
             for &k in kinds {
-                self.add(&set, vec![(n as u32, k)], Words::None);
+                self.add(&set, vec![(n as u32, k)], PersistedWords::None);
             }
             let set = self.graph.closure(n);
             self.with_words(&set, &[], u32::from(kinds.is_empty()));
@@ -241,10 +241,10 @@ impl Chooser<'_> {
             }
             // Commands up to 8, up to 40 and all after the late one are complete.
             for reach in [8, 40, n] {
-                let mut set = Set::below(n, (late + reach).min(n));
+                let mut set = CommandSet::below(n, (late + reach).min(n));
                 set.remove_all(&self.graph.needed_by[late]);
                 set.remove(late);
-                let words = if reach == 8 { Words::None } else { self.some_words() };
+                let words = if reach == 8 { PersistedWords::None } else { self.some_words() };
                 let torn = if reach == 8 { Vec::new() } else { self.torn_random(&set) };
                 self.add(&set, torn, words);
             }
@@ -258,7 +258,7 @@ impl Chooser<'_> {
         // A small graph has few distinct cuts: 64 rounds in a row without a new one end the search.
         while !self.full() && n > 0 && dry < 64 {
             let before = self.cuts.len();
-            let mut set = Set::below(n, self.rng.random_range(0..n));
+            let mut set = CommandSet::below(n, self.rng.random_range(0..n));
             for _ in 0..self.rng.random_range(1..40) {
                 let ready = self.graph.frontier(&set);
                 let Some(&next) = ready.choose(&mut self.rng) else { break };
@@ -278,8 +278,8 @@ impl Chooser<'_> {
         let n = self.graph.len();
         // Visits the lattice of down-closed sets depth first; `seen` keeps a set from being visited
         // twice.
-        let mut seen: HashSet<Set> = HashSet::new();
-        let mut todo = vec![Set::new(n)];
+        let mut seen: HashSet<CommandSet> = HashSet::new();
+        let mut todo = vec![CommandSet::new(n)];
         while let Some(set) = todo.pop() {
             if self.full() {
                 return;
@@ -287,7 +287,7 @@ impl Chooser<'_> {
             let words = self.uncertain_words(&set);
             let masks = 1u64 << words.min(6);
             for mask in 0..masks {
-                self.add(&set, Vec::new(), Words::Mask(mask));
+                self.add(&set, Vec::new(), PersistedWords::Mask(mask));
             }
             if words > 6 {
                 self.with_words(&set, &[], 8);
@@ -307,7 +307,7 @@ impl Chooser<'_> {
     }
 }
 
-fn kinds(effect: Effect) -> &'static [Torn] {
+fn kinds(effect: Effect) -> &'static [TornState] {
     match effect {
         Effect::Program => &PROGRAM,
         Effect::Erase => &ERASE,

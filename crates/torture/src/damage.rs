@@ -1,16 +1,16 @@
 //! Damage without a power cut: flipped bits; lost, misplaced and stale accesses.
 
-use crate::cuts::{Item, guarded};
+use crate::at_rest::{AtRestDamage, DamagedRange};
+use crate::command_set::CommandSet;
+use crate::fault::{Fault, FaultKind};
 use crate::history::History;
-use crate::medium::Shared;
+use crate::medium::SharedMedium;
 use crate::oracle::{Oracle, Violation};
-use crate::rest::{Rest, Struck};
-use crate::set::Set;
-use crate::stamp::{self, BLOCK, PER_BLOCK, SECTOR, Versions};
-use crate::subject::Subject;
-use crate::trouble::{Trouble, What};
-use crate::workload::{Clients, Failure, Mix, Request, fill_requests};
-use frit_core::{CheckScope, Hints, MediumKind, Null, Sector, Stop, Target, Top};
+use crate::power_cuts::{WorkItem, guarded};
+use crate::self_describing::{self, BLOCK, PER_BLOCK, SECTOR, Versions};
+use crate::target::TortureTarget;
+use crate::workload::{Clients, Request, RequestFailure, WorkloadMix, fill_requests};
+use frit_core::{CheckScope, CrashKind, Hints, MediumKind, Null, Sector, StackDevice, Target};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -19,14 +19,14 @@ const DAMAGES: usize = 500;
 
 /// Reports of damage by a client's request, a recovery or a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Told {
+struct DamageReports {
     /// Opening, recovery or a read failed.
     error: bool,
     /// A check reported a finding.
     found: bool,
 }
 
-impl Told {
+impl DamageReports {
     fn any(self) -> bool {
         self.error || self.found
     }
@@ -34,19 +34,19 @@ impl Told {
 
 /// Condition under which a read may return other data than the last version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Wrong {
+enum WrongDataRule {
     Never,
     /// A check reports the damage.
     IfFound,
     /// The caller compares the data itself.
-    AskedLater,
+    CallerVerifies,
 }
 
 /// Contents of each block; `None` where the read failed.
-type Got = Vec<Option<Versions>>;
+type ReadBlocks = Vec<Option<Versions>>;
 
 /// Reads each block with a request of its own.
-fn read_each(layer: &mut dyn Top<Null>, blocks: usize) -> Result<(Got, bool), Violation> {
+fn read_each(layer: &mut dyn StackDevice<Null>, blocks: usize) -> Result<(ReadBlocks, bool), Violation> {
     let mut got = Vec::with_capacity(blocks);
     let mut bytes = [0u8; BLOCK];
     let mut errors = false;
@@ -63,7 +63,7 @@ fn read_each(layer: &mut dyn Top<Null>, blocks: usize) -> Result<(Got, bool), Vi
             Ok(()) => {
                 let mut v: Versions = [0; PER_BLOCK];
                 for (j, s) in bytes.chunks_exact(SECTOR).enumerate() {
-                    v[j] = stamp::version(first + j as u64, s).map_err(|bad| {
+                    v[j] = self_describing::version(first + j as u64, s).map_err(|bad| {
                         Violation::new(Oracle::Torn, format!("sector {} gave {bad:?}", first + j as u64))
                     })?;
                 }
@@ -76,7 +76,7 @@ fn read_each(layer: &mut dyn Top<Null>, blocks: usize) -> Result<(Got, bool), Vi
 
 /// Verifies that extents reported as holes read as zeros: a program that copies a volume by its
 /// extents leaves them out.
-fn holes_are_zeros(layer: &mut dyn Top<Null>) -> Result<(), Violation> {
+fn holes_are_zeros(layer: &mut dyn StackDevice<Null>) -> Result<(), Violation> {
     let sectors = layer.info().sectors;
     let (mut holes, mut at) = (Vec::new(), 0);
     let told = layer.extents(Sector(0), sectors, &mut |e| {
@@ -107,8 +107,8 @@ fn holes_are_zeros(layer: &mut dyn Top<Null>) -> Result<(), Violation> {
 }
 
 /// A volume with known contents that is not in use.
-struct Still {
-    stores: Vec<Shared>,
+struct IdleVolume {
+    stores: Vec<SharedMedium>,
     history: History,
     blocks: usize,
     /// The volume was closed with a halt.
@@ -121,10 +121,10 @@ struct Still {
     over_files: bool,
     /// Kind of stop after which the volume is opened again. A volume over files is opened as after
     /// a power loss, also if it was halted.
-    stop: Stop,
+    stop: CrashKind,
 }
 
-impl Item<'_> {
+impl WorkItem<'_> {
     /// Applies damage of all kinds.
     pub(crate) fn damage(&mut self) {
         match guarded(|| self.still()) {
@@ -135,7 +135,7 @@ impl Item<'_> {
                     }
                     for s in &still.stores {
                         let mut m = s.lock();
-                        m.trouble = None;
+                        m.fault = None;
                         m.undo();
                     }
                     let mut rng = SmallRng::seed_from_u64(self.seed(1000 + i as u64));
@@ -162,33 +162,33 @@ impl Item<'_> {
         }
     }
 
-    /// Returns the subject that the volume was made with.
-    fn subject_of(&self, still: &Still) -> &dyn Subject {
-        if still.over_files { self.subject.over_files() } else { self.subject }
+    /// Returns the target that the volume was made with.
+    fn subject_of(&self, still: &IdleVolume) -> &dyn TortureTarget {
+        if still.over_files { self.target.over_files() } else { self.target }
     }
 
     /// Draws a medium whose damage a layer can detect. Disks are left out: they have no checksums
     /// of their own here.
     fn some_medium(&self, rng: &mut SmallRng) -> usize {
-        let media = self.subject.media();
+        let media = self.target.media();
         let all: Vec<usize> = (0..media.len()).filter(|&i| media[i].kind != MediumKind::Disk).collect();
         all[rng.random_range(0..all.len())]
     }
 
     /// Creates a volume with contents, halted or not.
-    fn still(&self) -> Result<Still, Violation> {
+    fn still(&self) -> Result<IdleVolume, Violation> {
         let mut rng = SmallRng::seed_from_u64(self.seed(1));
         let over_files = rng.random_bool(0.5);
-        let subject = if over_files { self.subject.over_files() } else { self.subject };
-        let stores = subject.blank();
+        let target = if over_files { self.target.over_files() } else { self.target };
+        let stores = target.blank_stores();
         stores.iter().for_each(|s| s.lock().volatile = over_files);
         let failed = |doing: &'static str| move |e| Violation::error(Oracle::Alive, doing, &e);
-        let mut layer = subject.live(&stores).map_err(failed("opening"))?;
+        let mut layer = target.build(&stores).map_err(failed("opening"))?;
         layer.format(&mut Null).map_err(failed("format"))?;
         let blocks = layer.info().sectors / PER_BLOCK as u64;
         let mut clients = Clients::new(History::empty(blocks as usize), 0);
         let mut requests = fill_requests(blocks);
-        let mix = Mix { requests: 120, clients: 2, hot_blocks: 10, most_sectors: 16, discards: 40 };
+        let mix = WorkloadMix { requests: 120, clients: 2, hot_blocks: 10, most_sectors: 16, discards: 40 };
         requests.extend(mix.requests(&mut rng, blocks));
         let mut earlier = Vec::new();
         for (i, r) in requests.iter().enumerate() {
@@ -210,16 +210,20 @@ impl Item<'_> {
         for s in &stores {
             s.lock().commit();
         }
-        let stop = if over_files { Stop::Machine } else { Stop::Process };
+        let stop = if over_files { CrashKind::PowerLoss } else { CrashKind::Process };
         let history = History::new(&now);
         let (blocks, all) = (blocks as usize, clients.history);
-        Ok(Still { stores, history, blocks, halted, all, earlier, over_files, stop })
+        Ok(IdleVolume { stores, history, blocks, halted, all, earlier, over_files, stop })
     }
 
     /// Opens, recovers, checks and reads the volume, and verifies the data that it returns.
-    fn told(&self, still: &Still, wrong: Wrong) -> Result<(Told, Option<Got>), Violation> {
-        let error = Told { error: true, found: false };
-        let Ok(mut layer) = self.subject_of(still).live(&still.stores) else { return Ok((error, None)) };
+    fn told(
+        &self,
+        still: &IdleVolume,
+        wrong: WrongDataRule,
+    ) -> Result<(DamageReports, Option<ReadBlocks>), Violation> {
+        let error = DamageReports { error: true, found: false };
+        let Ok(mut layer) = self.subject_of(still).build(&still.stores) else { return Ok((error, None)) };
         let recovery = match layer.recover(&mut Null, still.stop) {
             Ok(r) => r,
             Err(e @ frit_core::Error::Rule { .. }) => {
@@ -232,7 +236,7 @@ impl Item<'_> {
         let checked = layer.check(&mut Null, scope, &mut |_| found = true);
         let (got, errors) = read_each(layer.as_mut(), still.blocks)?;
         holes_are_zeros(layer.as_mut())?;
-        if wrong == Wrong::Never || wrong == Wrong::IfFound && !found {
+        if wrong == WrongDataRule::Never || wrong == WrongDataRule::IfFound && !found {
             for (b, v) in got.iter().enumerate() {
                 let want = still.history.now(b);
                 if v.is_some_and(|v| v != want) {
@@ -242,13 +246,13 @@ impl Item<'_> {
                 }
             }
         }
-        Ok((Told { error: errors || checked.is_err(), found }, Some(got)))
+        Ok((DamageReports { error: errors || checked.is_err(), found }, Some(got)))
     }
 
     /// Changes bits at rest, anywhere. The volume must never return wrong data.
-    fn at_rest(&self, still: &Still, rng: &mut SmallRng) -> Result<(bool, Told), Violation> {
+    fn at_rest(&self, still: &IdleVolume, rng: &mut SmallRng) -> Result<(bool, DamageReports), Violation> {
         let medium = self.some_medium(rng);
-        let what = Rest::draw(rng);
+        let what = AtRestDamage::draw(rng);
         let struck = {
             let mut m = still.stores[medium].lock();
             what.strike(&mut m, &still.earlier[medium], rng)
@@ -273,40 +277,40 @@ impl Item<'_> {
 
     /// Returns the damage at rest after which an older version may be read. docs/durability.md
     /// lists these exceptions; there are no others.
-    fn exception(&self, still: &Still, what: Rest, struck: Struck) -> Wrong {
-        let maps = self.subject.media().iter().any(|m| m.nand.is_some());
+    fn exception(&self, still: &IdleVolume, what: AtRestDamage, struck: DamagedRange) -> WrongDataRule {
+        let maps = self.target.media().iter().any(|m| m.nand.is_some());
         match what {
             // The map has entries of an earlier time, and their pages still exist. A check finds
             // the newer pages, unless a crash came between: a crash also leaves pages of writes
             // that were not acknowledged.
-            Rest::Older if maps && still.halted => Wrong::IfFound,
-            Rest::Older if maps => Wrong::AskedLater,
+            AtRestDamage::Older if maps && still.halted => WrongDataRule::IfFound,
+            AtRestDamage::Older if maps => WrongDataRule::CallerVerifies,
             // After a crash, a record with both copies damaged cannot be told from one that was
             // never complete.
-            _ if struck.both_copies && !still.halted && !maps => Wrong::AskedLater,
-            _ => Wrong::Never,
+            _ if struck.both_copies && !still.halted && !maps => WrongDataRule::CallerVerifies,
+            _ => WrongDataRule::Never,
         }
     }
 
     /// Flips a bit once on a read. The volume must never return wrong data, and the damage must not
     /// last.
-    fn on_read(&self, still: &Still, rng: &mut SmallRng) -> Result<(bool, Told), Violation> {
+    fn on_read(&self, still: &IdleVolume, rng: &mut SmallRng) -> Result<(bool, DamageReports), Violation> {
         let medium = self.some_medium(rng);
-        let trouble = Trouble::new(
+        let fault = Fault::new(
             medium as u8,
             rng.random_range(0..400),
-            What::FlipOnRead { bit: rng.random_range(0..1 << 15) },
+            FaultKind::FlipOnRead { bit: rng.random_range(0..1 << 15) },
         );
-        let after = trouble.after;
-        still.stores[medium].lock().trouble = Some(trouble);
+        let after = fault.after;
+        still.stores[medium].lock().fault = Some(fault);
         let at = |v: Violation| {
             let what = format!("a bit flipped on read {after} of medium {medium}: {}", v.what);
             Violation { what, ..v }
         };
-        let (told, _) = self.told(still, Wrong::Never).map_err(at)?;
-        let struck = still.stores[medium].lock().trouble.take().is_some_and(|t| t.struck > 0);
+        let (told, _) = self.told(still, WrongDataRule::Never).map_err(at)?;
+        let struck = still.stores[medium].lock().fault.take().is_some_and(|t| t.struck > 0);
         // A second pass without the fault shows whether the first one left any damage.
-        let (again, got) = self.told(still, Wrong::Never).map_err(at)?;
+        let (again, got) = self.told(still, WrongDataRule::Never).map_err(at)?;
         if again.any() || got.is_none() {
             let what = "the damage lasted though the medium has none";
             return Err(at(Violation::new(Oracle::Again, what)));
@@ -316,50 +320,54 @@ impl Item<'_> {
 
     /// Loses, misplaces or delays accesses; all data stays well-formed. A read must return a
     /// version of the same block, and a check must find an old one.
-    fn well_formed(&self, still: &Still, rng: &mut SmallRng) -> Result<(bool, Told), Violation> {
+    fn well_formed(
+        &self,
+        still: &IdleVolume,
+        rng: &mut SmallRng,
+    ) -> Result<(bool, DamageReports), Violation> {
         let medium = self.some_medium(rng);
         let what = match rng.random_range(0..5u8) {
-            0..2 => What::Lost,
+            0..2 => FaultKind::Lost,
             2..4 => {
                 let by = if still.stores[medium].lock().nand.is_some() {
                     rng.random_range(1..40)
                 } else {
                     8 << rng.random_range(0..7)
                 };
-                What::Misplaced { by }
+                FaultKind::Misplaced { by }
             }
-            _ => What::Stale,
+            _ => FaultKind::Stale,
         };
-        let trouble = Trouble::new(medium as u8, rng.random_range(0..24), what);
+        let fault = Fault::new(medium as u8, rng.random_range(0..24), what);
         let struck_at;
         let mut open_found = false;
         let mut error = false;
         let struck;
-        let mut lasted = Set::new(64);
+        let mut lasted = CommandSet::new(64);
         let mut clients = Clients::new(still.history.clone(), 10_000);
         {
             let mut layer = self
                 .subject_of(still)
-                .live(&still.stores)
+                .build(&still.stores)
                 .map_err(|e| Violation::error(Oracle::Recovers, "opening", &e))?;
             layer
                 .recover(&mut Null, still.stop)
                 .map_err(|e| Violation::error(Oracle::Recovers, "recovery", &e))?;
-            still.stores[medium].lock().trouble = Some(trouble);
-            let mix = Mix { requests: 6, clients: 1, hot_blocks: 0, most_sectors: 8, discards: 20 };
+            still.stores[medium].lock().fault = Some(fault);
+            let mix = WorkloadMix { requests: 6, clients: 1, hot_blocks: 0, most_sectors: 8, discards: 20 };
             for (i, r) in mix.requests(rng, still.blocks as u64).iter().enumerate() {
                 match clients.perform(layer.as_mut(), &mut Null, r, i as u32) {
                     Ok(()) => lasted.add(i),
-                    Err(Failure::Error(frit_core::Error::Rule { what, at, .. })) => {
+                    Err(RequestFailure::Error(frit_core::Error::Rule { what, at, .. })) => {
                         return Err(Violation::new(Oracle::Rule, format!("{r}: {what} at {at}")));
                     }
-                    Err(Failure::Error(_)) => error = true,
-                    Err(Failure::Violation(v)) => return Err(v),
+                    Err(RequestFailure::Error(_)) => error = true,
+                    Err(RequestFailure::Violation(v)) => return Err(v),
                 }
             }
-            let trouble = still.stores[medium].lock().trouble.take();
-            struck = trouble.as_ref().is_some_and(|t| t.struck > 0);
-            struck_at = trouble.map_or((0, 0), |t| t.place);
+            let fault = still.stores[medium].lock().fault.take();
+            struck = fault.as_ref().is_some_and(|t| t.struck > 0);
+            struck_at = fault.map_or((0, 0), |t| t.place);
             // While the volume is open, its map in DRAM holds the contents that PCM should have.
             // Only this check finds a lost map entry of a discard, or of a write over a discard:
             // after a restart no other record names the page.
@@ -371,14 +379,14 @@ impl Item<'_> {
             let (at, len) = struck_at;
             Violation { what: format!("{what:?} on medium {medium} at {at}+{len}: {}", v.what), ..v }
         };
-        let (told, got) = self.told(still, Wrong::AskedLater).map_err(named)?;
+        let (told, got) = self.told(still, WrongDataRule::CallerVerifies).map_err(named)?;
         let closed_found = told.found;
-        let told = Told { error: told.error || error, found: told.found || open_found };
+        let told = DamageReports { error: told.error || error, found: told.found || open_found };
         for (b, v) in got.iter().flatten().enumerate() {
             // Only the map records a discard, and a misplaced entry may hit the descriptor that it
             // names. Every other change must also be found on a closed volume.
             let discarded = clients.history.changes(b).iter().any(|c| c.version == 0);
-            let hidden = discarded || what != What::Lost || clients.history.had_zeros(b);
+            let hidden = discarded || what != FaultKind::Lost || clients.history.had_zeros(b);
             let known = told.found && (closed_found || hidden);
             if let Some(v) = v.filter(|v| !clients.history.allows(b, &lasted, v))
                 && (!known || !clients.history.ever_or_zero(b, &v))
@@ -395,9 +403,9 @@ impl Item<'_> {
     }
 }
 
-fn plain(f: Failure, r: &Request) -> Violation {
+fn plain(f: RequestFailure, r: &Request) -> Violation {
     match f {
-        Failure::Error(e) => Violation::error(Oracle::Alive, &r.to_string(), &e),
-        Failure::Violation(v) => v,
+        RequestFailure::Error(e) => Violation::error(Oracle::Alive, &r.to_string(), &e),
+        RequestFailure::Violation(v) => v,
     }
 }

@@ -7,9 +7,9 @@
 //! of PCM. The recorder's own order between fences and writes on a line is not used, because a
 //! fence is not a write.
 
-use crate::set::Set;
-use crate::subject::MediumShape;
-use crate::tap::{AccessKind, Log};
+use crate::access_log::{AccessKind, AccessRecords};
+use crate::command_set::CommandSet;
+use crate::target::MediumShape;
 use frit_core::{Cause, Op};
 use frit_engine::Recording;
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ pub enum Effect {
 
 /// Bytes that a node wrote, as a range of a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Piece {
+pub struct WrittenRange {
     /// Number of the medium.
     pub medium: u8,
     /// Address in the store.
@@ -42,7 +42,7 @@ pub struct Piece {
 
 /// A command with a lasting effect.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct CommandNode {
     /// Effect of the command.
     pub effect: Effect,
     /// Cause of the command.
@@ -54,26 +54,26 @@ pub struct Node {
     /// Bytes that a cut does not tear.
     pub word_bytes: u64,
     /// Bytes that it wrote, in order.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<WrittenRange>,
     /// Nodes that must be complete before it, directly or indirectly.
-    pub before: Set,
+    pub before: CommandSet,
     /// Fences that make it certain (PCM and disk writes).
-    pub fenced_by: Set,
+    pub fenced_by: CommandSet,
 }
 
 /// A recorded run.
 #[derive(Clone, Debug)]
 pub struct Graph {
     /// Nodes, in the order in which the commands were issued.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<CommandNode>,
     /// For each node, the nodes that depend on it.
-    pub needed_by: Vec<Set>,
+    pub needed_by: Vec<CommandSet>,
     /// For each request, the nodes that its acknowledgement waited for.
-    pub acks: Vec<Set>,
+    pub acks: Vec<CommandSet>,
     /// Bytes of all pieces.
     pub bytes: Vec<u8>,
     /// Pieces written before the first command; they are certain.
-    pub early: Vec<Piece>,
+    pub early: Vec<WrittenRange>,
 }
 
 fn effect(op: Op) -> Option<Effect> {
@@ -89,7 +89,7 @@ fn effect(op: Op) -> Option<Effect> {
 impl Graph {
     /// Creates the graph of a recording and of the accesses to its stores.
     #[must_use]
-    pub fn new(recording: &Recording, log: Log, media: &[MediumShape]) -> Graph {
+    pub fn new(recording: &Recording, log: AccessRecords, media: &[MediumShape]) -> Graph {
         let mut node_of = vec![None; recording.ops.len()];
         let mut count = 0;
         for (i, op) in recording.ops.iter().enumerate() {
@@ -100,7 +100,7 @@ impl Graph {
         }
         let mut g = Graph {
             nodes: Vec::with_capacity(count),
-            needed_by: vec![Set::new(count); count],
+            needed_by: vec![CommandSet::new(count); count],
             acks: Vec::new(),
             bytes: Vec::new(),
             early: Vec::new(),
@@ -110,7 +110,7 @@ impl Graph {
             .requests
             .iter()
             .map(|ops| {
-                let mut set = Set::new(count);
+                let mut set = CommandSet::new(count);
                 for &op in ops {
                     set.add_all(&waits[op as usize]);
                     if let Some(n) = node_of[op as usize] {
@@ -132,12 +132,12 @@ impl Graph {
         node_of: &[Option<usize>],
         count: usize,
         media: &[MediumShape],
-    ) -> Vec<Set> {
-        let mut waits: Vec<Set> = Vec::with_capacity(node_of.len());
+    ) -> Vec<CommandSet> {
+        let mut waits: Vec<CommandSet> = Vec::with_capacity(node_of.len());
         let mut last_in_block: HashMap<(u16, u32), usize> = HashMap::new();
         let mut last_on_line: HashMap<(u16, u64), usize> = HashMap::new();
         for (i, op) in recording.ops.iter().enumerate() {
-            let mut before = Set::new(count);
+            let mut before = CommandSet::new(count);
             for &a in &op.after {
                 before.add_all(&waits[a as usize]);
                 if let Some(n) = node_of[a as usize] {
@@ -152,7 +152,7 @@ impl Graph {
                         earlier.extend(last_in_block.insert((cmd.unit.0, cmd.hazard), n));
                     }
                     Effect::Write => {
-                        let line = grain_of(media, cmd.unit.0).0;
+                        let line = granularity_of(media, cmd.unit.0).0;
                         for l in cmd.addr / line..(cmd.addr + u64::from(cmd.len)).div_ceil(line) {
                             earlier.extend(last_on_line.insert((cmd.unit.0, l), n));
                         }
@@ -169,15 +169,15 @@ impl Graph {
                 for b in before.iter() {
                     self.needed_by[b].add(n);
                 }
-                self.nodes.push(Node {
+                self.nodes.push(CommandNode {
                     effect,
                     cause: cmd.cause,
                     unit: cmd.unit.0,
                     addr: cmd.addr,
-                    word_bytes: grain_of(media, cmd.unit.0).1,
+                    word_bytes: granularity_of(media, cmd.unit.0).1,
                     pieces: Vec::new(),
                     before: before.clone(),
-                    fenced_by: Set::new(count),
+                    fenced_by: CommandSet::new(count),
                 });
             }
             waits.push(before);
@@ -202,10 +202,16 @@ impl Graph {
     }
 
     /// Assigns each written byte to its command.
-    fn place(&mut self, recording: &Recording, log: Log, node_of: &[Option<usize>], media: &[MediumShape]) {
+    fn place(
+        &mut self,
+        recording: &Recording,
+        log: AccessRecords,
+        node_of: &[Option<usize>],
+        media: &[MediumShape],
+    ) {
         for access in &log.accesses {
             let AccessKind::Write { at, from, len } = access.kind else { continue };
-            let piece = Piece { medium: access.medium, at, from, len };
+            let piece = WrittenRange { medium: access.medium, at, from, len };
             let shape = &media[access.medium as usize];
             let mut rest = vec![piece];
             // A PCM write is one command for each contiguous range on a channel. Its bytes are
@@ -235,12 +241,12 @@ impl Graph {
     }
 
     /// Assigns the part of a write within a node's range to the node. Returns the remaining parts.
-    fn claim(&mut self, node: usize, p: Piece, addr: u64, len: u32) -> Vec<Piece> {
+    fn claim(&mut self, node: usize, p: WrittenRange, addr: u64, len: u32) -> Vec<WrittenRange> {
         let (from, to) = (p.at.max(addr), (p.at + u64::from(p.len)).min(addr + u64::from(len)));
         if from >= to {
             return vec![p];
         }
-        let part = |a: u64, b: u64| Piece {
+        let part = |a: u64, b: u64| WrittenRange {
             at: a,
             from: p.from + (a - p.at) as u32,
             len: (b - a) as u32,
@@ -268,7 +274,7 @@ impl Graph {
 
     /// Returns a node together with its dependencies.
     #[must_use]
-    pub fn closure(&self, node: usize) -> Set {
+    pub fn closure(&self, node: usize) -> CommandSet {
         let mut s = self.nodes[node].before.clone();
         s.add(node);
         s
@@ -276,7 +282,7 @@ impl Graph {
 
     /// Returns the nodes of a set together with their dependencies.
     #[must_use]
-    pub fn closure_of(&self, nodes: &Set) -> Set {
+    pub fn closure_of(&self, nodes: &CommandSet) -> CommandSet {
         let mut s = nodes.clone();
         for n in nodes.iter() {
             s.add_all(&self.nodes[n].before);
@@ -287,28 +293,28 @@ impl Graph {
     /// Returns `true` if the set is down-closed, so that a power cut can leave exactly these nodes
     /// complete.
     #[must_use]
-    pub fn is_closed(&self, set: &Set) -> bool {
+    pub fn is_closed(&self, set: &CommandSet) -> bool {
         set.iter().all(|n| self.nodes[n].before.within(set))
     }
 
     /// Returns the incomplete nodes whose dependencies are complete. A cut can tear these.
     #[must_use]
-    pub fn frontier(&self, set: &Set) -> Vec<usize> {
+    pub fn frontier(&self, set: &CommandSet) -> Vec<usize> {
         (0..self.len()).filter(|&n| !set.has(n) && self.nodes[n].before.within(set)).collect()
     }
 
     /// Returns `true` if the effect of a node certainly persists.
     #[inline]
     #[must_use]
-    pub fn is_certain(&self, node: usize, set: &Set) -> bool {
+    pub fn is_certain(&self, node: usize, set: &CommandSet) -> bool {
         let n = &self.nodes[node];
         set.has(node) && (n.effect != Effect::Write || n.fenced_by.meets(set))
     }
 
     /// Returns the acknowledged requests.
     #[must_use]
-    pub fn acknowledged(&self, set: &Set) -> Set {
-        let mut all = Set::new(self.acks.len());
+    pub fn acknowledged(&self, set: &CommandSet) -> CommandSet {
+        let mut all = CommandSet::new(self.acks.len());
         for r in (0..self.acks.len()).filter(|&r| self.is_acknowledged(r, set)) {
             all.add(r);
         }
@@ -318,22 +324,22 @@ impl Graph {
     /// Returns `true` if a request is acknowledged.
     #[inline]
     #[must_use]
-    pub fn is_acknowledged(&self, request: usize, set: &Set) -> bool {
+    pub fn is_acknowledged(&self, request: usize, set: &CommandSet) -> bool {
         self.acks[request].within(set)
     }
 }
 
 /// Returns the bytes of a line, whose writes are ordered, and of a word, which a cut does not tear,
 /// for a unit.
-fn grain_of(media: &[MediumShape], unit: u16) -> (u64, u64) {
+fn granularity_of(media: &[MediumShape], unit: u16) -> (u64, u64) {
     media.iter().find(|m| m.units.contains(&unit)).map_or((8, 8), |m| (m.line_bytes, m.word_bytes))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tap::Tap;
-    use crate::tape::Tape;
+    use crate::access_log::AccessLog;
+    use crate::recording_sink::RecordingSink;
     use frit_core::{Cmd, Sink, UnitId};
     use std::sync::Arc;
 
@@ -355,43 +361,43 @@ mod tests {
 
     #[test]
     fn fences_make_certain_what_they_wait_for_and_reads_hand_on() {
-        let tap = Arc::new(Tap::default());
-        let mut t = Tape::new(tap.clone(), None, 0..0);
-        t.roll();
+        let access_log = Arc::new(AccessLog::default());
+        let mut t = RecordingSink::new(access_log.clone(), None, 0..0);
+        t.start_recording();
         t.begin();
         let a = t.emit(cmd(Op::PcmWrite, 0, 64, 0), Sink::start(&t));
-        tap.write(0, 0, &[1; 64]);
+        access_log.write(0, 0, &[1; 64]);
         let r = t.emit(cmd(Op::PcmRead, 0, 64, 0), a);
         let b = t.emit(cmd(Op::PcmWrite, 64, 32, 0), r);
-        tap.write(0, 70, &[2; 20]);
+        access_log.write(0, 70, &[2; 20]);
         let other = t.emit(cmd(Op::PcmWrite, 512, 8, 1), Sink::start(&t));
-        tap.write(0, 512, &[3; 8]);
+        access_log.write(0, 512, &[3; 8]);
         let both = t.join(b, other);
         let f = t.emit(cmd(Op::PcmFence, 0, 0, 0), both);
         t.ack(f);
         t.end();
-        let g = Graph::new(&t.finish(), tap.take(), &[shape(0..2)]);
+        let g = Graph::new(&t.finish(), access_log.take(), &[shape(0..2)]);
         assert_eq!(g.len(), 4);
         assert!(g.nodes[1].before.has(0), "through the read");
-        assert_eq!(g.nodes[1].pieces, [Piece { medium: 0, at: 70, from: 64, len: 20 }]);
-        let all = Set::below(4, 4);
+        assert_eq!(g.nodes[1].pieces, [WrittenRange { medium: 0, at: 70, from: 64, len: 20 }]);
+        let all = CommandSet::below(4, 4);
         assert!(g.is_certain(0, &all) && g.is_certain(1, &all));
         assert!(!g.is_certain(2, &all), "a fence of another channel");
-        assert!(!g.is_certain(0, &Set::below(4, 3)) && g.is_acknowledged(0, &all));
-        assert_eq!(g.frontier(&Set::new(4)), [0, 2]);
-        assert!(g.is_closed(&Set::below(4, 1)) && g.closure(3) == all);
+        assert!(!g.is_certain(0, &CommandSet::below(4, 3)) && g.is_acknowledged(0, &all));
+        assert_eq!(g.frontier(&CommandSet::new(4)), [0, 2]);
+        assert!(g.is_closed(&CommandSet::below(4, 1)) && g.closure(3) == all);
     }
 
     #[test]
     fn a_write_over_two_channels_is_shared_by_address() {
-        let tap = Arc::new(Tap::default());
-        let mut t = Tape::new(tap.clone(), None, 0..0);
-        t.roll();
+        let access_log = Arc::new(AccessLog::default());
+        let mut t = RecordingSink::new(access_log.clone(), None, 0..0);
+        t.start_recording();
         let s = Sink::start(&t);
         t.emit(cmd(Op::PcmWrite, 448, 64, 0), s);
         t.emit(cmd(Op::PcmWrite, 512, 64, 1), s);
-        tap.write(0, 500, &[7; 40]);
-        let g = Graph::new(&t.finish(), tap.take(), &[shape(0..2)]);
+        access_log.write(0, 500, &[7; 40]);
+        let g = Graph::new(&t.finish(), access_log.take(), &[shape(0..2)]);
         let of = |n: usize| g.nodes[n].pieces.iter().map(|p| (p.at, p.len)).collect::<Vec<_>>();
         assert_eq!((of(0), of(1)), (vec![(500, 12)], vec![(512, 28)]));
         assert!(g.early.is_empty());

@@ -6,8 +6,8 @@
 //! one persists, since both were in flight together. Within a block, each request persists
 //! completely or not at all.
 
-use crate::set::Set;
-use crate::stamp::{PER_BLOCK, Versions};
+use crate::command_set::CommandSet;
+use crate::self_describing::{PER_BLOCK, Versions};
 
 /// Change of a block by a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,7 +61,7 @@ impl History {
     }
 
     /// Splits these requests into sectors: they are atomic by sector only.
-    pub fn split(&mut self, requests: &Set) {
+    pub fn split(&mut self, requests: &CommandSet) {
         for block in &mut self.blocks {
             let all = std::mem::take(&mut block.changes);
             for c in all {
@@ -111,7 +111,7 @@ impl History {
     /// in none. Accepting a request that can be visible is always correct: it explains its own
     /// sectors and does not affect the others.
     #[must_use]
-    pub fn allows(&self, block: usize, lasted: &Set, found: &Versions) -> bool {
+    pub fn allows(&self, block: usize, lasted: &CommandSet, found: &Versions) -> bool {
         let b = &self.blocks[block];
         let mut open = [true; PER_BLOCK];
         for c in b.changes.iter().rev() {
@@ -175,8 +175,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn set(of: &[usize]) -> Set {
-        let mut s = Set::new(64);
+    fn set(of: &[usize]) -> CommandSet {
+        let mut s = CommandSet::new(64);
         of.iter().for_each(|&i| s.add(i));
         s
     }
@@ -205,7 +205,7 @@ mod tests {
             pick in any::<u8>(), spoil in prop::option::of((0usize..8, 0u32..8)),
         ) {
             let mut h = History::empty(1);
-            let mut lasted = Set::new(64);
+            let mut lasted = CommandSet::new(64);
             for (i, &(from, len, discard, last)) in changes.iter().enumerate() {
                 let to = (from + len).min(8);
                 h.change(i as u32, u64::from(from), u64::from(to - from), if discard { 0 } else { i as u32 + 1 });

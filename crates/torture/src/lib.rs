@@ -1,36 +1,36 @@
 //! Faults, a power cut at every media operation, and oracles that verify the results.
 //!
-//! A run of a layer is recorded once, over stores that log every write with its command ([`tap`],
-//! [`tape`]). The recording is an order of durability ([`graph`]), which is cut everywhere
-//! ([`cut`]). Each cut gives an image of the media ([`apply`]), which is recovered, read, checked,
+//! A run of a layer is recorded once, over stores that log every write with its command ([`access_log`],
+//! [`recording_sink`]). The recording is an order of durability ([`graph`]), which is cut everywhere
+//! ([`cut`]). Each cut gives an image of the media ([`crash_image`]), which is recovered, read, checked,
 //! recovered again and used ([`oracle`]). `docs/torture.md` is the manual, `docs/faults.md` the
 //! list of faults.
 //!
 //! The crate does not simulate the inside of a device and is not limited to one layer: it tortures
 //! any stack that a stack file describes.
 
-pub mod apply;
+pub mod access_log;
+mod at_rest;
 pub mod campaign;
 pub mod case;
+pub mod command_set;
+pub mod crash_image;
 pub mod cut;
-mod cuts;
 mod damage;
-mod errors;
-pub mod files;
+pub mod fault;
 pub mod fs;
 pub mod graph;
 pub mod history;
+mod host_errors;
 pub mod medium;
 pub mod oracle;
-mod rest;
-pub mod scale;
-pub mod session;
-pub mod set;
+pub mod page_cache;
+mod power_cuts;
+pub mod recording;
+pub mod recording_sink;
+pub mod self_describing;
 mod shrink;
-pub mod stamp;
-pub mod subject;
-pub mod tap;
-pub mod tape;
-pub mod trouble;
+pub mod small_stack;
+pub mod target;
 mod wear;
 pub mod workload;

@@ -1,13 +1,13 @@
 //! The store of one medium, with faults and power cuts.
 //!
-//! Every medium of a tortured stack uses this store. It records accesses (a [`Tap`]) and restores
+//! Every medium of a tortured stack uses this store. It records accesses (a [`AccessLog`]) and restores
 //! its base (images are deltas over a base). It keeps cell states that bytes do not show (a page
 //! that looks erased and is not), hashes the bytes that are read, and fails on demand
-//! ([`Trouble`]).
+//! ([`Fault`]).
 
-use crate::stamp::mix;
-use crate::tap::Tap;
-use crate::trouble::Trouble;
+use crate::access_log::AccessLog;
+use crate::fault::Fault;
+use crate::self_describing::mix;
 use frit_core::{Error, Result};
 use frit_media::nand::SPARE_RECORD_BYTES;
 use frit_media::{CustomStore, NandGeometry};
@@ -18,7 +18,7 @@ const CHUNK: usize = 1 << 10;
 
 /// Layout of a NAND device's store (docs/media.md).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NandPlan {
+pub struct NandLayout {
     /// Bytes of a page.
     pub page_bytes: u64,
     /// Number of pages in a block.
@@ -27,11 +27,11 @@ pub struct NandPlan {
     pub pages: u64,
 }
 
-impl NandPlan {
+impl NandLayout {
     /// Returns the layout for a geometry.
     #[must_use]
-    pub fn new(g: &NandGeometry) -> NandPlan {
-        NandPlan {
+    pub fn new(g: &NandGeometry) -> NandLayout {
+        NandLayout {
             page_bytes: u64::from(g.page_bytes),
             pages_per_block: u64::from(g.pages_per_block),
             pages: u64::from(g.pages()),
@@ -73,16 +73,16 @@ pub struct Medium {
     /// Number of the medium, in the order in which the stack opens its stores.
     pub number: u8,
     /// Layout of the store, if the medium is NAND.
-    pub nand: Option<NandPlan>,
+    pub nand: Option<NandLayout>,
     /// Writes can be lost until a sync.
     pub volatile: bool,
     /// A failed sync loses the writes since the last one, as in the page cache of an operating
     /// system.
-    pub forgets: bool,
+    pub loses_unsynced: bool,
     /// Recorder of the accesses.
-    pub tap: Option<Arc<Tap>>,
+    pub access_log: Option<Arc<AccessLog>>,
     /// Fault to inject.
-    pub trouble: Option<Trouble>,
+    pub fault: Option<Fault>,
     bytes: Vec<u8>,
     base: Vec<u8>,
     /// NAND pages that look erased although they were programmed or partly erased. Data that is
@@ -100,14 +100,14 @@ pub struct Medium {
 impl Medium {
     /// Creates a blank medium.
     #[must_use]
-    pub fn new(number: u8, nand: Option<NandPlan>) -> Medium {
+    pub fn new(number: u8, nand: Option<NandLayout>) -> Medium {
         Medium {
             number,
             nand,
             volatile: false,
-            forgets: false,
-            tap: None,
-            trouble: None,
+            loses_unsynced: false,
+            access_log: None,
+            fault: None,
             bytes: Vec::new(),
             base: Vec::new(),
             worn: Vec::new(),
@@ -211,7 +211,7 @@ impl Medium {
     }
 
     /// Marks a NAND page as one that looks erased but is not.
-    pub fn wear_page(&mut self, page: u64) {
+    pub fn mark_falsely_erased(&mut self, page: u64) {
         self.worn[page as usize] = true;
     }
 
@@ -248,7 +248,7 @@ impl Medium {
             self.note_read(at, into.len());
         }
         into.copy_from_slice(&self.bytes[at as usize..at as usize + into.len()]);
-        match &mut self.trouble {
+        match &mut self.fault {
             Some(t) => t.read(self.number, at, into),
             None => Ok(()),
         }
@@ -257,7 +257,7 @@ impl Medium {
     fn write(&mut self, at: u64, data: &[u8]) -> Result<()> {
         self.inside(at, data.len())?;
         self.blank = false;
-        if let Some(t) = &mut self.trouble {
+        if let Some(t) = &mut self.fault {
             t.remember(at, &self.bytes[at as usize..at as usize + data.len()]);
             let verdict = t.write(self.number, self.nand.as_ref(), at, data);
             for (at, bytes) in verdict.lands {
@@ -268,29 +268,29 @@ impl Medium {
             }
             return verdict.result;
         }
-        if let Some(tap) = &self.tap {
-            tap.write(self.number, at, data);
+        if let Some(access_log) = &self.access_log {
+            access_log.write(self.number, at, data);
         }
         self.put(at, data);
         Ok(())
     }
 
     fn sync(&mut self) -> Result<()> {
-        if let Some(t) = &mut self.trouble
+        if let Some(t) = &mut self.fault
             && let Err(e) = t.sync(self.number)
         {
             // The base holds the contents as of the last sync, so `undo` drops the writes since
             // then.
-            if self.forgets {
+            if self.loses_unsynced {
                 self.undo();
             }
             return Err(e);
         }
-        if self.forgets {
+        if self.loses_unsynced {
             self.commit();
         }
-        if let Some(tap) = &self.tap {
-            tap.sync(self.number);
+        if let Some(access_log) = &self.access_log {
+            access_log.sync(self.number);
         }
         Ok(())
     }
@@ -308,13 +308,13 @@ impl Medium {
 
 /// A medium that the stack and the harness share.
 #[derive(Clone, Debug)]
-pub struct Shared(Arc<Mutex<Medium>>);
+pub struct SharedMedium(Arc<Mutex<Medium>>);
 
-impl Shared {
+impl SharedMedium {
     /// Creates a shared medium.
     #[must_use]
-    pub fn new(medium: Medium) -> Shared {
-        Shared(Arc::new(Mutex::new(medium)))
+    pub fn new(medium: Medium) -> SharedMedium {
+        SharedMedium(Arc::new(Mutex::new(medium)))
     }
 
     /// Locks the medium.
@@ -335,7 +335,7 @@ impl Shared {
     }
 }
 
-impl CustomStore for Shared {
+impl CustomStore for SharedMedium {
     fn len(&self) -> u64 {
         self.lock().bytes.len() as u64
     }
@@ -365,7 +365,7 @@ impl CustomStore for Shared {
 mod tests {
     use super::*;
 
-    const PLAN: NandPlan = NandPlan { page_bytes: 512, pages_per_block: 2, pages: 4 };
+    const PLAN: NandLayout = NandLayout { page_bytes: 512, pages_per_block: 2, pages: 4 };
 
     fn medium() -> Medium {
         let mut m = Medium::new(0, Some(PLAN));
@@ -389,7 +389,7 @@ mod tests {
     #[test]
     fn a_page_that_only_looks_erased_spoils_what_is_programmed_until_it_is_erased() {
         let mut m = medium();
-        m.wear_page(1);
+        m.mark_falsely_erased(1);
         m.put(512, &[9; 512]);
         assert!(m.bytes()[512..1024].iter().any(|&b| b != 9));
         m.put(PLAN.record_at(0), &[0; 48]);

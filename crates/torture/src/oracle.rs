@@ -1,13 +1,13 @@
 //! Promises that an image must keep: it recovers, holds all acknowledged data, gives the same
 //! contents at a second recovery, passes a check, and accepts further writes.
 
+use crate::command_set::CommandSet;
 use crate::history::History;
-use crate::medium::Shared;
-use crate::set::Set;
-use crate::stamp::{self, Bad, PER_BLOCK, SECTOR, Versions, mix};
-use crate::subject::Subject;
-use crate::workload::{Clients, Failure, Kind, Mix, fill_requests};
-use frit_core::{CheckScope, Error, Hints, Null, Sector, Severity, Sink, Stop, Target, Top};
+use crate::medium::SharedMedium;
+use crate::self_describing::{self, BadSector, PER_BLOCK, SECTOR, Versions, mix};
+use crate::target::TortureTarget;
+use crate::workload::{Clients, RequestFailure, RequestKind, WorkloadMix, fill_requests};
+use frit_core::{CheckScope, CrashKind, Error, Hints, Null, Sector, Severity, Sink, StackDevice, Target};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use serde::Serialize;
@@ -71,7 +71,7 @@ impl Violation {
 
 /// Extent of the examination of an image.
 #[derive(Clone, Copy, Debug)]
-pub struct Depth {
+pub struct ExamineOptions {
     /// Recover a second time.
     pub twice: bool,
     /// Rewrite the volume in full afterwards.
@@ -79,14 +79,14 @@ pub struct Depth {
     /// The volume may be out of usable blocks and therefore refuse writes.
     pub worn: bool,
     /// The kind of stop before the recovery.
-    pub stop: Stop,
+    pub stop: CrashKind,
     /// Seed of the random choices.
     pub seed: u64,
 }
 
 /// Result of the examination of an image.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Seen {
+pub struct ImageState {
     /// Hash of all bytes that recovery read.
     pub image: u64,
     /// Hash of all contents.
@@ -98,16 +98,16 @@ pub struct Seen {
 }
 
 /// An image after recovery.
-pub struct Up {
+pub struct RecoveredVolume {
     /// The recovered layer.
-    pub layer: Box<dyn Top<Null>>,
+    pub layer: Box<dyn StackDevice<Null>>,
     /// Contents and hashes of the image.
-    pub seen: Seen,
+    pub seen: ImageState,
 }
 
-impl std::fmt::Debug for Up {
+impl std::fmt::Debug for RecoveredVolume {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Up").field("seen", &self.seen).finish_non_exhaustive()
+        f.debug_struct("RecoveredVolume").field("seen", &self.seen).finish_non_exhaustive()
     }
 }
 
@@ -115,17 +115,17 @@ impl std::fmt::Debug for Up {
 ///
 /// # Errors
 /// A promise that does not hold.
-pub fn bring_up(
-    subject: &dyn Subject,
-    stores: &[Shared],
+pub fn recover_and_read(
+    target: &dyn TortureTarget,
+    stores: &[SharedMedium],
     blocks: usize,
-    stop: Stop,
-) -> Result<Up, Violation> {
+    stop: CrashKind,
+) -> Result<RecoveredVolume, Violation> {
     for s in stores {
         s.lock().start_hash();
     }
     let recovers = |doing: &'static str| move |e: Error| Violation::error(Oracle::Recovers, doing, &e);
-    let mut layer = subject.live(stores).map_err(recovers("opening"))?;
+    let mut layer = target.build(stores).map_err(recovers("opening"))?;
     let found = layer.recover(&mut Null, stop).map_err(recovers("recovery"))?;
     let (mut image, mut read_bytes) = (0, 0);
     for s in stores {
@@ -142,14 +142,14 @@ pub fn bring_up(
     check(layer.as_mut(), "after recovery")?;
     let versions = read_all(layer.as_mut(), &mut Null, blocks)?;
     let state = hash_of(&versions);
-    Ok(Up { layer, seen: Seen { image, state, read_bytes, versions } })
+    Ok(RecoveredVolume { layer, seen: ImageState { image, state, read_bytes, versions } })
 }
 
 /// Runs a check with data, which must report nothing of importance.
 ///
 /// # Errors
 /// The first finding.
-pub fn check(layer: &mut dyn Top<Null>, when: &str) -> Result<(), Violation> {
+pub fn check(layer: &mut dyn StackDevice<Null>, when: &str) -> Result<(), Violation> {
     let mut first = None;
     let scope = CheckScope { data: true, ..CheckScope::default() };
     let done = layer.check(&mut Null, scope, &mut |f| {
@@ -177,24 +177,24 @@ const READ_BLOCKS: usize = 16;
 /// # Errors
 /// A block that cannot be read, or that holds data that was never written there.
 pub fn read_all<S: Sink>(
-    layer: &mut dyn Top<S>,
+    layer: &mut dyn StackDevice<S>,
     sink: &mut S,
     blocks: usize,
 ) -> Result<Vec<Versions>, Violation> {
     let mut versions = Vec::with_capacity(blocks);
-    let mut bytes = vec![0u8; READ_BLOCKS * stamp::BLOCK];
+    let mut bytes = vec![0u8; READ_BLOCKS * self_describing::BLOCK];
     while versions.len() < blocks {
         let first = versions.len() * PER_BLOCK;
         let n = (blocks - versions.len()).min(READ_BLOCKS);
-        let part = &mut bytes[..n * stamp::BLOCK];
+        let part = &mut bytes[..n * self_describing::BLOCK];
         layer
             .read(sink, Sector(first as u64), Target::Bytes(part), Hints::NONE)
             .map_err(|e| Violation::error(Oracle::Reads, &format!("reading at sector {first}"), &e))?;
-        for (i, block) in part.chunks_exact(stamp::BLOCK).enumerate() {
+        for (i, block) in part.chunks_exact(self_describing::BLOCK).enumerate() {
             let mut v: Versions = [0; PER_BLOCK];
             for (j, s) in block.chunks_exact(SECTOR).enumerate() {
                 let sector = (first + i * PER_BLOCK + j) as u64;
-                v[j] = stamp::version(sector, s).map_err(|bad| bad_sector(sector, bad))?;
+                v[j] = self_describing::version(sector, s).map_err(|bad| bad_sector(sector, bad))?;
             }
             versions.push(v);
         }
@@ -202,10 +202,10 @@ pub fn read_all<S: Sink>(
     Ok(versions)
 }
 
-fn bad_sector(sector: u64, bad: Bad) -> Violation {
+fn bad_sector(sector: u64, bad: BadSector) -> Violation {
     let what = match bad {
-        Bad::Torn => format!("sector {sector} is torn, mixed or damaged"),
-        Bad::Other { sector: other, version } => {
+        BadSector::Torn => format!("sector {sector} is torn, mixed or damaged"),
+        BadSector::Other { sector: other, version } => {
             format!("sector {sector} holds sector {other}, version {version}")
         }
     };
@@ -223,12 +223,12 @@ pub fn hash_of(versions: &[Versions]) -> u64 {
 ///
 /// # Errors
 /// The first block that does not.
-pub fn judge(history: &History, lasted: &Set, found: &[Versions]) -> Result<(), Violation> {
+pub fn verify_contents(history: &History, lasted: &CommandSet, found: &[Versions]) -> Result<(), Violation> {
     for (b, v) in found.iter().enumerate() {
         if history.allows(b, lasted, v) {
             continue;
         }
-        let (oracle, why) = if history.allows(b, &Set::new(lasted.limit()), v) {
+        let (oracle, why) = if history.allows(b, &CommandSet::new(lasted.limit()), v) {
             (Oracle::Content, "an earlier state: later acknowledged requests are lost")
         } else {
             (Oracle::Torn, "which was never its state")
@@ -257,25 +257,28 @@ pub fn judge(history: &History, lasted: &Set, found: &[Versions]) -> Result<(), 
 /// # Errors
 /// A promise that does not hold.
 pub fn examine(
-    subject: &dyn Subject,
-    stores: &[Shared],
+    target: &dyn TortureTarget,
+    stores: &[SharedMedium],
     history: &History,
-    lasted: &Set,
-    depth: Depth,
-) -> Result<Seen, Violation> {
-    let up = bring_up(subject, stores, history.len(), depth.stop)?;
-    judge(history, lasted, &up.seen.versions)?;
-    let Up { layer, seen } = up;
+    lasted: &CommandSet,
+    depth: ExamineOptions,
+) -> Result<ImageState, Violation> {
+    let up = recover_and_read(target, stores, history.len(), depth.stop)?;
+    verify_contents(history, lasted, &up.seen.versions)?;
+    let RecoveredVolume { layer, seen } = up;
     drop(layer);
     if depth.twice || depth.alive {
         // The machine runs again, so the second recovery follows a crash of the process.
-        let again = bring_up(subject, stores, history.len(), Stop::Process)
+        let again = recover_and_read(target, stores, history.len(), CrashKind::Process)
             .map_err(|v| Violation { what: format!("at the second recovery: {}", v.what), ..v })?;
         if again.seen.versions != seen.versions {
-            return Err(Violation::new(Oracle::Again, differing(&seen.versions, &again.seen.versions)));
+            return Err(Violation::new(
+                Oracle::Again,
+                describe_difference(&seen.versions, &again.seen.versions),
+            ));
         }
         if depth.alive {
-            alive(subject, stores, again, depth)?;
+            alive(target, stores, again, depth)?;
         }
     }
     Ok(seen)
@@ -283,7 +286,7 @@ pub fn examine(
 
 /// Describes the first difference between two states.
 #[must_use]
-pub fn differing(first: &[Versions], second: &[Versions]) -> String {
+pub fn describe_difference(first: &[Versions], second: &[Versions]) -> String {
     match first.iter().zip(second).position(|(a, b)| a != b) {
         Some(b) => format!("block {b} held {:?} and then {:?}", first[b], second[b]),
         None => "nothing".into(),
@@ -292,7 +295,12 @@ pub fn differing(first: &[Versions], second: &[Versions]) -> String {
 
 /// Rewrites the whole volume, with discards and a flush, and verifies the data before and after a
 /// restart.
-fn alive(subject: &dyn Subject, stores: &[Shared], up: Up, depth: Depth) -> Result<(), Violation> {
+fn alive(
+    target: &dyn TortureTarget,
+    stores: &[SharedMedium],
+    up: RecoveredVolume,
+    depth: ExamineOptions,
+) -> Result<(), Violation> {
     let blocks = up.seen.versions.len();
     // New versions are above all versions in the image, so that none repeats.
     let version = 1 + up.seen.versions.iter().flatten().copied().max().unwrap_or(0) + (1 << 24);
@@ -300,26 +308,26 @@ fn alive(subject: &dyn Subject, stores: &[Shared], up: Up, depth: Depth) -> Resu
     let mut layer = up.layer;
     let mut rng = SmallRng::seed_from_u64(depth.seed);
     let mut requests = fill_requests(blocks as u64);
-    let mix = Mix { requests: 24, clients: 2, hot_blocks: 4, most_sectors: 24, discards: 60 };
+    let mix = WorkloadMix { requests: 24, clients: 2, hot_blocks: 4, most_sectors: 24, discards: 60 };
     requests.extend(mix.requests(&mut rng, blocks as u64));
-    requests.push(Kind::Flush.alone());
-    let mut lasted = Set::below(requests.len(), requests.len());
+    requests.push(RequestKind::Flush.without_range());
+    let mut lasted = CommandSet::below(requests.len(), requests.len());
     for (i, r) in requests.iter().enumerate() {
         let done = clients.perform(layer.as_mut(), &mut Null, r, i as u32);
-        if let (Err(Failure::Error(Error::ReadOnly { .. })), true) = (&done, depth.worn) {
+        if let (Err(RequestFailure::Error(Error::ReadOnly { .. })), true) = (&done, depth.worn) {
             lasted.remove(i);
             continue;
         }
         done.map_err(|f| match f {
-            Failure::Error(e) => Violation::error(Oracle::Alive, &format!("after recovery, {r}"), &e),
-            Failure::Violation(v) => Violation { what: format!("after recovery, {}", v.what), ..v },
+            RequestFailure::Error(e) => Violation::error(Oracle::Alive, &format!("after recovery, {r}"), &e),
+            RequestFailure::Violation(v) => Violation { what: format!("after recovery, {}", v.what), ..v },
         })?;
     }
     let found = read_all(layer.as_mut(), &mut Null, blocks)?;
-    judge(&clients.history, &lasted, &found)?;
+    verify_contents(&clients.history, &lasted, &found)?;
     check(layer.as_mut(), "after a full rewrite")?;
     drop(layer);
-    let again = bring_up(subject, stores, blocks, Stop::Process)
+    let again = recover_and_read(target, stores, blocks, CrashKind::Process)
         .map_err(|v| Violation { what: format!("after a full rewrite and a restart: {}", v.what), ..v })?;
-    judge(&clients.history, &lasted, &again.seen.versions)
+    verify_contents(&clients.history, &lasted, &again.seen.versions)
 }

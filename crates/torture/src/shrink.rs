@@ -1,9 +1,9 @@
 //! Reduction of a failing case to fewer requests.
 
-use crate::campaign::{Found, Options, replay};
+use crate::campaign::{Finding, Options, replay};
 use crate::case::{Case, Mode};
-use crate::cuts::planned;
-use crate::subject::Subject;
+use crate::power_cuts::original_requests;
+use crate::target::TortureTarget;
 use std::time::{Duration, Instant};
 
 /// Time limit for reducing one violation.
@@ -12,27 +12,31 @@ const TIME: Duration = Duration::from_secs(20);
 /// Removes requests from a violation's workload as long as the same oracle reports a violation.
 /// Returns `None` if the mode has no requests to remove, or if none could be removed.
 #[must_use]
-pub(crate) fn shrink(subject: &dyn Subject, options: &Options, found: &Found) -> Option<(Case, Vec<String>)> {
+pub(crate) fn shrink(
+    target: &dyn TortureTarget,
+    options: &Options,
+    found: &Finding,
+) -> Option<(Case, Vec<String>)> {
     if !matches!(found.case.mode, Mode::Cuts | Mode::Exhaustive | Mode::Files | Mode::Wear) {
         return None;
     }
     let end = Instant::now() + TIME;
-    let all = planned(subject, options, &found.case)?;
+    let all = original_requests(target, options, &found.case)?;
     let options = Options { first_only: true, shrink: false, threads: 1, ..options.clone() };
     let whole = Case { cut: None, nested: Vec::new(), keep: Vec::new(), ..found.case.clone() };
     let fails = |keep: &[u32]| {
         let case = Case { keep: keep.to_vec(), ..whole.clone() };
-        let report = replay(subject, &options, case);
+        let report = replay(target, &options, case);
         report.violations.iter().any(|f| f.violation.oracle == found.violation.oracle)
     };
-    let keep = fewest(all.len(), end, &mut |keep| fails(keep));
+    let keep = minimize_set(all.len(), end, &mut |keep| fails(keep));
     let lines = keep.iter().filter_map(|&i| all.get(i as usize)).map(ToString::to_string).collect();
     (keep.len() < all.len()).then_some((Case { keep, ..whole }, lines))
 }
 
 /// Returns a small subset of `count` items that still fails. It removes halves first and single
 /// items last, until the time `end`. At least one item remains.
-pub(crate) fn fewest(count: usize, end: Instant, fails: &mut dyn FnMut(&[u32]) -> bool) -> Vec<u32> {
+pub(crate) fn minimize_set(count: usize, end: Instant, fails: &mut dyn FnMut(&[u32]) -> bool) -> Vec<u32> {
     let mut keep: Vec<u32> = (0..count as u32).collect();
     let mut chunk = keep.len().div_ceil(2).max(1);
     while Instant::now() < end {

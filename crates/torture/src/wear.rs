@@ -3,26 +3,26 @@
 
 use crate::campaign::Options;
 use crate::case::Case;
-use crate::cuts::{Item, guarded};
+use crate::command_set::CommandSet;
 use crate::history::History;
-use crate::oracle::{Depth, Oracle, Violation, examine};
-use crate::set::Set;
-use crate::stamp::PER_BLOCK;
-use crate::subject::Subject;
-use crate::workload::{Clients, Failure, Mix, fill_requests};
-use frit_core::{Error, Null, Stop};
+use crate::oracle::{ExamineOptions, Oracle, Violation, examine};
+use crate::power_cuts::{WorkItem, guarded};
+use crate::self_describing::PER_BLOCK;
+use crate::target::TortureTarget;
+use crate::workload::{Clients, RequestFailure, WorkloadMix, fill_requests};
+use frit_core::{CrashKind, Error, Null};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 /// Number of requests after which the run ends if the volume still works.
 const REQUESTS: u32 = 4_000;
 
-impl Item<'_> {
+impl WorkItem<'_> {
     /// Runs the workload on media that wear out.
     pub(crate) fn wear(&mut self) {
         let mut rng = SmallRng::seed_from_u64(self.seed(1));
         let rate = [0.001, 0.004, 0.01][rng.random_range(0..3usize)];
-        let Some(nand) = self.subject.media().iter().find(|m| m.nand.is_some()) else { return };
+        let Some(nand) = self.target.media().iter().find(|m| m.nand.is_some()) else { return };
         let key = |key: &str, value: String| format!("media.{}.{key}={value}", nand.name);
         let sets = [
             key("program_fail", rate.to_string()),
@@ -30,9 +30,9 @@ impl Item<'_> {
             key("endurance", rng.random_range(20..200).to_string()),
             key("seed", rng.random_range(1..1_000_000).to_string()),
         ];
-        let Some(subject) = self.subject.variant(&sets) else { return };
+        let Some(target) = self.target.variant(&sets) else { return };
         if self.case.cut.is_none() {
-            match guarded(|| self.to_the_end(subject.as_ref(), &mut rng)) {
+            match guarded(|| self.to_the_end(target.as_ref(), &mut rng)) {
                 Ok(failures) => {
                     self.tally.faults += failures;
                     self.tally.faults_struck += failures;
@@ -42,36 +42,37 @@ impl Item<'_> {
                 }
             }
         }
-        self.under_cuts(subject.as_ref());
+        self.under_cuts(target.as_ref());
     }
 
     /// Runs the usual power cuts on these media.
-    fn under_cuts(&mut self, subject: &dyn Subject) {
+    fn under_cuts(&mut self, target: &dyn TortureTarget) {
         let options: &Options = self.options;
         let case: Case = self.case.clone();
-        let mut inner = Item { subject, options, case, tally: std::mem::take(&mut self.tally) };
+        let mut inner = WorkItem { target, options, case, tally: std::mem::take(&mut self.tally) };
         inner.cuts();
         self.tally = inner.tally;
     }
 
     /// Writes until the volume refuses writes. All acknowledged data must be readable then, before
     /// and after a restart. Returns the number of bad blocks.
-    fn to_the_end(&self, subject: &dyn Subject, rng: &mut SmallRng) -> Result<u64, Violation> {
-        let stores = subject.blank();
+    fn to_the_end(&self, target: &dyn TortureTarget, rng: &mut SmallRng) -> Result<u64, Violation> {
+        let stores = target.blank_stores();
         let failed = |doing: &'static str| move |e| Violation::error(Oracle::Alive, doing, &e);
-        let mut layer = subject.live(&stores).map_err(failed("opening"))?;
+        let mut layer = target.build(&stores).map_err(failed("opening"))?;
         layer.format(&mut Null).map_err(failed("format"))?;
         let blocks = layer.info().sectors / PER_BLOCK as u64;
         let mut clients = Clients::new(History::empty(blocks as usize), 0);
-        let mix = Mix { requests: REQUESTS, clients: 2, hot_blocks: 12, most_sectors: 24, discards: 20 };
+        let mix =
+            WorkloadMix { requests: REQUESTS, clients: 2, hot_blocks: 12, most_sectors: 24, discards: 20 };
         let mut requests = fill_requests(blocks);
         requests.extend(mix.requests(rng, blocks));
-        let mut lasted = Set::new(requests.len());
+        let mut lasted = CommandSet::new(requests.len());
         let mut refusals = 0;
         for (n, r) in requests.iter().enumerate() {
             match clients.perform(layer.as_mut(), &mut Null, r, n as u32) {
                 Ok(()) => lasted.add(n),
-                Err(Failure::Error(Error::ReadOnly { .. } | Error::NoSpace { .. })) => {
+                Err(RequestFailure::Error(Error::ReadOnly { .. } | Error::NoSpace { .. })) => {
                     if layer.refuses().is_none() {
                         let what = format!("{r} was refused, and the volume gives no reason");
                         return Err(Violation::new(Oracle::Poisoned, what));
@@ -81,17 +82,25 @@ impl Item<'_> {
                         break;
                     }
                 }
-                Err(Failure::Error(e)) => return Err(Violation::error(Oracle::Alive, &r.to_string(), &e)),
-                Err(Failure::Violation(v)) if refusals == 0 => return Err(v),
-                Err(Failure::Violation(_)) => {}
+                Err(RequestFailure::Error(e)) => {
+                    return Err(Violation::error(Oracle::Alive, &r.to_string(), &e));
+                }
+                Err(RequestFailure::Violation(v)) if refusals == 0 => return Err(v),
+                Err(RequestFailure::Violation(_)) => {}
             }
         }
-        let mut view = frit_core::visible::Visible::default();
+        let mut view = frit_core::visible::StackView::default();
         layer.visible(&mut view);
         let bad = view.media.iter().map(|m| u64::from(m.wear.bad)).sum();
         drop(layer);
-        let depth = Depth { twice: true, alive: true, worn: true, stop: Stop::Process, seed: rng.random() };
-        examine(subject, &stores, &clients.history, &lasted, depth)
+        let depth = ExamineOptions {
+            twice: true,
+            alive: true,
+            worn: true,
+            stop: CrashKind::Process,
+            seed: rng.random(),
+        };
+        examine(target, &stores, &clients.history, &lasted, depth)
             .map_err(|v| Violation { what: format!("worn out: {}", v.what), ..v })?;
         Ok(bad)
     }

@@ -2,16 +2,16 @@
 
 use crate::history::History;
 use crate::oracle::{Oracle, Violation};
-use crate::stamp::{self, PER_BLOCK, SECTOR};
-use crate::tape::Tape;
-use frit_core::{Error, Hints, Null, Sector, Sink, Source, Target, Top};
+use crate::recording_sink::RecordingSink;
+use crate::self_describing::{self, PER_BLOCK, SECTOR};
+use frit_core::{Error, Hints, Null, Sector, Sink, Source, StackDevice, Target};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 
 /// The kind of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum RequestKind {
     /// A write.
     Write(Hints),
     /// A discard.
@@ -26,16 +26,16 @@ pub enum Kind {
     Halt,
 }
 
-impl Kind {
+impl RequestKind {
     /// Returns `true` if its success makes all earlier acknowledged requests certain.
     #[must_use]
     pub fn makes_certain(self) -> bool {
-        matches!(self, Kind::Flush | Kind::Halt)
+        matches!(self, RequestKind::Flush | RequestKind::Halt)
     }
 
     /// Creates a request of this kind without a range.
     #[must_use]
-    pub fn alone(self) -> Request {
+    pub fn without_range(self) -> Request {
         Request { kind: self, first: 0, sectors: 0, client: 0 }
     }
 }
@@ -44,7 +44,7 @@ impl Kind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
     /// The kind of the request.
-    pub kind: Kind,
+    pub kind: RequestKind,
     /// First sector.
     pub first: u64,
     /// Number of sectors.
@@ -57,20 +57,20 @@ impl std::fmt::Display for Request {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Request { first, sectors, client, .. } = self;
         match self.kind {
-            Kind::Write(h) if h.has(Hints::FUA) => write!(f, "{client}: write {first}+{sectors} fua"),
-            Kind::Write(_) => write!(f, "{client}: write {first}+{sectors}"),
-            Kind::Discard => write!(f, "{client}: discard {first}+{sectors}"),
-            Kind::Flush => write!(f, "{client}: flush"),
-            Kind::Read => write!(f, "{client}: read {first}+{sectors}"),
-            Kind::Step(n) => write!(f, "step {n}"),
-            Kind::Halt => write!(f, "halt"),
+            RequestKind::Write(h) if h.has(Hints::FUA) => write!(f, "{client}: write {first}+{sectors} fua"),
+            RequestKind::Write(_) => write!(f, "{client}: write {first}+{sectors}"),
+            RequestKind::Discard => write!(f, "{client}: discard {first}+{sectors}"),
+            RequestKind::Flush => write!(f, "{client}: flush"),
+            RequestKind::Read => write!(f, "{client}: read {first}+{sectors}"),
+            RequestKind::Step(n) => write!(f, "step {n}"),
+            RequestKind::Halt => write!(f, "halt"),
         }
     }
 }
 
 /// Parameters of a workload.
 #[derive(Clone, Copy, Debug)]
-pub struct Mix {
+pub struct WorkloadMix {
     /// Number of requests.
     pub requests: u32,
     /// Number of clients, which take turns at random.
@@ -83,16 +83,16 @@ pub struct Mix {
     pub discards: u8,
 }
 
-impl Mix {
+impl WorkloadMix {
     /// Draws the parameters. A `short` workload suits exhaustive cuts.
-    pub fn draw(rng: &mut SmallRng, short: bool) -> Mix {
+    pub fn draw(rng: &mut SmallRng, short: bool) -> WorkloadMix {
         let sizes = [4, 8, 16, 32, 128];
         // One in five is long, so that slots, descriptors and blocks are reused.
         let long = !short && rng.random_bool(0.2);
         if long {
             let hot_blocks = rng.random_range(0..24);
             let requests = rng.random_range(100..160);
-            return Mix {
+            return WorkloadMix {
                 requests,
                 clients: 3,
                 hot_blocks,
@@ -100,7 +100,7 @@ impl Mix {
                 discards: rng.random_range(0..20),
             };
         }
-        Mix {
+        WorkloadMix {
             requests: if short { rng.random_range(1..5) } else { rng.random_range(12..48) },
             clients: rng.random_range(1..4),
             hot_blocks: if rng.random_bool(0.7) { rng.random_range(1..12) } else { 0 },
@@ -119,15 +119,15 @@ impl Mix {
         let draw = rng.random_range(0..=255u8);
         let nothing = |kind| Request { kind, first: 0, sectors: 0, client };
         match draw {
-            0..10 => return nothing(Kind::Flush),
-            10..40 => return nothing(Kind::Step(rng.random_range(1..40))),
+            0..10 => return nothing(RequestKind::Flush),
+            10..40 => return nothing(RequestKind::Step(rng.random_range(1..40))),
             _ => {}
         }
         let (first, len) = self.range(rng, sectors);
         let kind = match draw {
-            40..52 => Kind::Read,
-            d if u16::from(d) < 52 + u16::from(self.discards) => Kind::Discard,
-            _ => Kind::Write(hints(rng)),
+            40..52 => RequestKind::Read,
+            d if u16::from(d) < 52 + u16::from(self.discards) => RequestKind::Discard,
+            _ => RequestKind::Write(hints(rng)),
         };
         Request { kind, first, sectors: len, client }
     }
@@ -165,16 +165,16 @@ fn hints(rng: &mut SmallRng) -> Hints {
 }
 
 /// A sink that marks the begin and the end of each request.
-pub trait Marks: Sink {
+pub trait RequestMarks: Sink {
     /// Records the begin of a request.
     fn begin_request(&mut self) {}
     /// Records the end of a request: it has issued all its commands.
     fn end_request(&mut self) {}
 }
 
-impl Marks for Null {}
+impl RequestMarks for Null {}
 
-impl Marks for Tape {
+impl RequestMarks for RecordingSink {
     fn begin_request(&mut self) {
         self.begin();
     }
@@ -186,7 +186,7 @@ impl Marks for Tape {
 
 /// Reason for which a request failed.
 #[derive(Debug)]
-pub enum Failure {
+pub enum RequestFailure {
     /// An error of the layer.
     Error(Error),
     /// Wrong data from the layer.
@@ -203,7 +203,7 @@ pub struct Clients {
     /// Planted bug: FUA writes are not flushed.
     pub ignore_fua: bool,
     /// Requests that failed: their changes may be present or not.
-    pub unsure: Vec<u32>,
+    pub uncertain_requests: Vec<u32>,
     buffer: Vec<u8>,
 }
 
@@ -211,28 +211,28 @@ impl Clients {
     /// Creates clients of a volume with the contents of a history.
     #[must_use]
     pub fn new(history: History, version: u32) -> Clients {
-        Clients { history, version, ignore_fua: false, unsure: Vec::new(), buffer: Vec::new() }
+        Clients { history, version, ignore_fua: false, uncertain_requests: Vec::new(), buffer: Vec::new() }
     }
 
     /// Performs a request. The changes of a failed one are possible but not certain.
     ///
     /// # Errors
     /// An error of the layer, or wrong data from it.
-    pub fn perform<S: Marks>(
+    pub fn perform<S: RequestMarks>(
         &mut self,
-        layer: &mut dyn Top<S>,
+        layer: &mut dyn StackDevice<S>,
         sink: &mut S,
         request: &Request,
         number: u32,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RequestFailure> {
         let at = Sector(request.first);
         let bytes = request.sectors as usize * SECTOR;
         sink.begin_request();
         self.version += 1;
         let done = match request.kind {
-            Kind::Write(hints) => {
+            RequestKind::Write(hints) => {
                 self.buffer.resize(bytes, 0);
-                stamp::fill_all(request.first, self.version, &mut self.buffer[..bytes]);
+                self_describing::fill_all(request.first, self.version, &mut self.buffer[..bytes]);
                 self.history.change(number, request.first, request.sectors, self.version);
                 let written = layer.write(sink, at, Source::Bytes(&self.buffer[..bytes]), hints);
                 // As in a volume, the layer receives the hint, but only a flush makes the write
@@ -242,33 +242,37 @@ impl Clients {
                     other => other,
                 }
             }
-            Kind::Discard => {
+            RequestKind::Discard => {
                 self.history.change(number, request.first, request.sectors, 0);
                 layer.discard(sink, at, request.sectors)
             }
-            Kind::Flush => layer.flush(sink),
-            Kind::Step(n) => layer.step(sink, n).map(|_| ()),
-            Kind::Halt => layer.halt(sink),
-            Kind::Read => {
+            RequestKind::Flush => layer.flush(sink),
+            RequestKind::Step(n) => layer.step(sink, n).map(|_| ()),
+            RequestKind::Halt => layer.halt(sink),
+            RequestKind::Read => {
                 self.buffer.resize(bytes, 0);
                 layer.read(sink, at, Target::Bytes(&mut self.buffer[..bytes]), Hints::NONE)
             }
         };
         sink.end_request();
         if let Err(e) = done {
-            self.unsure.push(number);
-            return Err(Failure::Error(e));
+            self.uncertain_requests.push(number);
+            return Err(RequestFailure::Error(e));
         }
-        if request.kind == Kind::Read { self.compare(request).map_err(Failure::Violation) } else { Ok(()) }
+        if request.kind == RequestKind::Read {
+            self.compare(request).map_err(RequestFailure::Violation)
+        } else {
+            Ok(())
+        }
     }
 
     /// Verifies that a read returned the last written data.
     fn compare(&self, request: &Request) -> Result<(), Violation> {
         for (i, s) in self.buffer[..request.sectors as usize * SECTOR].chunks_exact(SECTOR).enumerate() {
             let sector = request.first + i as u64;
-            let got = stamp::version(sector, s);
+            let got = self_describing::version(sector, s);
             let (block, at) = ((sector / PER_BLOCK as u64) as usize, sector as usize % PER_BLOCK);
-            let sure = |r: u32| !self.unsure.contains(&r);
+            let sure = |r: u32| !self.uncertain_requests.contains(&r);
             let want = self.history.after(block, sure)[at];
             if !got.is_ok_and(|v| self.history.may_show(block, at, v, sure)) {
                 let what =
@@ -286,7 +290,7 @@ pub fn fill_requests(blocks: u64) -> Vec<Request> {
     let all = blocks * PER_BLOCK as u64;
     (0..all.div_ceil(64))
         .map(|i| Request {
-            kind: Kind::Write(Hints::NONE),
+            kind: RequestKind::Write(Hints::NONE),
             first: i * 64,
             sectors: (all - i * 64).min(64),
             client: 0,
@@ -303,7 +307,7 @@ mod tests {
     fn requests_lie_inside_and_come_again_with_the_seed() {
         let draw = |seed| {
             let mut rng = SmallRng::seed_from_u64(seed);
-            let mix = Mix::draw(&mut rng, false);
+            let mix = WorkloadMix::draw(&mut rng, false);
             mix.requests(&mut rng, 10)
         };
         for seed in 0..50 {

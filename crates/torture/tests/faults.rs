@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{STACKS, complain, subject};
+use common::{STACKS, complain, target};
 use frit_torture::campaign::{Options, Report, run};
 use frit_torture::case::Mode;
 
@@ -12,7 +12,7 @@ fn torture(mode: Mode, stacks: &[&str], items: u32, cuts_most: Option<usize>) ->
     let mut all = Report::default();
     for name in stacks {
         let options = Options { modes: vec![mode], items: Some(items), cuts_most, ..Options::default() };
-        let r = run(&subject(name), &options, &|_| {});
+        let r = run(&target(name), &options, &|_| {});
         println!(
             "{name} {mode:?}: {} faults planned, {} struck, {} reported, {} images, {:.1} s",
             r.faults, r.faults_struck, r.faults_seen, r.images, r.seconds

@@ -3,11 +3,11 @@
 // Clippy does not treat helper functions of tests as tests.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
-use frit_torture::fs::apply::Session;
-use frit_torture::fs::crash::{Cuts, Density, Found};
-use frit_torture::fs::draw::Drawer;
+use frit_torture::fs::apply::ProgramSession;
+use frit_torture::fs::crash::{CutReport, Density, FsCuts};
 use frit_torture::fs::every::{base, every};
 use frit_torture::fs::op::Path;
+use frit_torture::fs::op_generator::OpGenerator;
 use frit_torture::fs::{Act, Model, Op, parse};
 
 use rand::rngs::SmallRng;
@@ -40,7 +40,7 @@ fn number(name: &str, otherwise: usize) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-fn conclude(what: &str, begun: Instant, found: &Found) {
+fn conclude(what: &str, begun: Instant, found: &CutReport) {
     println!(
         "{what}: {} images, {} of cut recoveries, {} violations, {:.1} s",
         found.images,
@@ -57,8 +57,8 @@ fn conclude(what: &str, begun: Instant, found: &Found) {
 #[test]
 fn every_operation_alone() {
     let begun = Instant::now();
-    let mut found = Found::default();
-    let cuts = Cuts { density: Density::FINE, ..Cuts::default() };
+    let mut found = CutReport::default();
+    let cuts = FsCuts { density: Density::FINE, ..FsCuts::default() };
     for op in changing() {
         found.add(cuts.run(&base(), &[op]));
     }
@@ -69,11 +69,11 @@ fn every_operation_alone() {
 #[test]
 fn a_pool_in_every_operation_and_in_pairs() {
     let begun = Instant::now();
-    let mut found = Found::default();
-    let pool = Cuts { pool: true, ..Cuts::default() };
+    let mut found = CutReport::default();
+    let pool = FsCuts { pool: true, ..FsCuts::default() };
     let ops = changing();
     for op in &ops {
-        found.add(Cuts { density: Density::FINE, ..pool }.run(&base(), std::slice::from_ref(op)));
+        found.add(FsCuts { density: Density::FINE, ..pool }.run(&base(), std::slice::from_ref(op)));
     }
     let mut rng = SmallRng::seed_from_u64(number("SEED", 1) as u64);
     for _ in 0..number("POOL_PAIRS", 300) {
@@ -86,13 +86,13 @@ fn a_pool_in_every_operation_and_in_pairs() {
 #[test]
 fn drawn_sequences() {
     let begun = Instant::now();
-    let mut found = Found::default();
+    let mut found = CutReport::default();
     let there: Vec<Path> = THERE.into_iter().map(Path::new).collect();
     let first = number("SEED", 0) as u64 * 1_000_000;
     for seed in first..first + number("SEQUENCES", 60) as u64 {
-        let mut drawer = Drawer::new(seed);
+        let mut drawer = OpGenerator::new(seed);
         let ops: Vec<Op> = (0..12).map(|_| drawer.draw(&there)).collect();
-        found.add(Cuts { seed, ..Cuts::default() }.run(&base(), &ops));
+        found.add(FsCuts { seed, ..FsCuts::default() }.run(&base(), &ops));
     }
     conclude("drawn sequences", begun, &found);
 }
@@ -100,11 +100,11 @@ fn drawn_sequences() {
 #[test]
 fn contents_with_checksums() {
     let begun = Instant::now();
-    let mut found = Found::default();
-    let summed = Cuts { sums: true, ..Cuts::default() };
+    let mut found = CutReport::default();
+    let summed = FsCuts { sums: true, ..FsCuts::default() };
     let of_contents: Vec<Op> = changing().into_iter().filter(|op| is_of_contents(&op.act)).collect();
     for op in &of_contents {
-        found.add(Cuts { density: Density::FINE, ..summed }.run(&base(), std::slice::from_ref(op)));
+        found.add(FsCuts { density: Density::FINE, ..summed }.run(&base(), std::slice::from_ref(op)));
     }
     let ops = changing();
     let mut rng = SmallRng::seed_from_u64(number("SEED", 1) as u64);
@@ -132,9 +132,9 @@ const ON_FULL: [&[&str]; 9] = [
 #[test]
 fn a_full_file_system() {
     let begun = Instant::now();
-    let mut found = Found::default();
+    let mut found = CutReport::default();
     for sums in [false, true] {
-        let cuts = Cuts { sums, ..Cuts::default() };
+        let cuts = FsCuts { sums, ..FsCuts::default() };
         let full = cuts.full().unwrap();
         for lines in ON_FULL {
             let ops: Vec<Op> = lines.iter().map(|line| line.parse().unwrap()).collect();
@@ -148,8 +148,8 @@ fn a_full_file_system() {
 #[test]
 fn more_orphans_than_are_listed() {
     let begun = Instant::now();
-    let mut found = Found::default();
-    let cuts = Cuts { density: Density::FINE, orphans: Some(4), ..Cuts::default() };
+    let mut found = CutReport::default();
+    let cuts = FsCuts { density: Density::FINE, orphans: Some(4), ..FsCuts::default() };
     let opens = "root open #0 b/p\nroot open #1 a/e\nroot open #2 b/g";
     let before = [base(), parse(opens).unwrap()].concat();
     let unlinked = "root unlink b/p\nroot unlink a/e\nroot unlink b/g";
@@ -173,12 +173,12 @@ fn is_of_contents(act: &Act) -> bool {
 #[test]
 fn pairs_of_operations() {
     let begun = Instant::now();
-    let mut found = Found::default();
+    let mut found = CutReport::default();
     let ops = changing();
     let mut rng = SmallRng::seed_from_u64(number("SEED", 1) as u64);
     for _ in 0..number("PAIRS", 600) {
         let pair = [ops[rng.random_range(0..ops.len())].clone(), ops[rng.random_range(0..ops.len())].clone()];
-        found.add(Cuts::default().run(&base(), &pair));
+        found.add(FsCuts::default().run(&base(), &pair));
     }
     conclude("pairs", begun, &found);
 }
@@ -187,7 +187,7 @@ fn pairs_of_operations() {
 fn succeeding() -> Vec<Op> {
     let succeeds = |op: &Op| {
         let model = Model::new();
-        let mut session = Session::new(&model);
+        let mut session = ProgramSession::new(&model);
         for op in base() {
             let _ = session.apply(&op);
         }
@@ -206,15 +206,15 @@ fn every_pair_of_operations() {
     // The pairs are spread evenly over all of them.
     let pair = |i: usize| i * pairs / wanted;
     let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let mut found = Found::default();
+    let mut found = CutReport::default();
     std::thread::scope(|scope| {
         let part = |worker: usize| {
             let ops = &ops;
             scope.spawn(move || {
-                let mut found = Found::default();
+                let mut found = CutReport::default();
                 for i in (worker..wanted).step_by(workers).map(pair) {
                     let cut = [ops[i / ops.len()].clone(), ops[i % ops.len()].clone()];
-                    found.add(Cuts { seed: i as u64, ..Cuts::default() }.run(&base(), &cut));
+                    found.add(FsCuts { seed: i as u64, ..FsCuts::default() }.run(&base(), &cut));
                 }
                 found
             })

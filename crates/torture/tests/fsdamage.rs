@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use frit_fs::{Geometry, Mapped, Medium};
-use frit_torture::fs::damage::{Judge, Populated, Verdict, exercise, populate, seal};
+use frit_torture::fs::damage::{DamageJudge, DamageVerdict, PopulatedImage, checksums, exercise, populate};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
@@ -51,9 +51,9 @@ impl Tally {
     }
 }
 
-fn start() -> (Populated, Judge, Geometry) {
+fn start() -> (PopulatedImage, DamageJudge, Geometry) {
     let made = populate().unwrap();
-    let judge = Judge::new(&made).unwrap();
+    let judge = DamageJudge::new(&made).unwrap();
     let geometry = Geometry::divide(made.image.len() as u64, Some(32)).unwrap();
     (made, judge, geometry)
 }
@@ -74,9 +74,9 @@ fn every_bit_of_metadata() {
             flips += 1;
             let place = format!("bit {} of byte {at:#x} ({what})", bit % 8);
             match tally.look(&place, || judge.check(&image)) {
-                Some(Verdict::Reported) => tally.count(what, "reported"),
-                Some(Verdict::Harmless) => tally.count(what, "harmless"),
-                Some(Verdict::Unnoticed) => tally.wrong.push(format!("{place}: unnoticed")),
+                Some(DamageVerdict::Reported) => tally.count(what, "reported"),
+                Some(DamageVerdict::Harmless) => tally.count(what, "harmless"),
+                Some(DamageVerdict::Unnoticed) => tally.wrong.push(format!("{place}: unnoticed")),
                 None => {}
             }
             if flips % DEEPLY == 0 {
@@ -93,11 +93,11 @@ fn every_bit_of_metadata() {
 /// Replaces bytes by another version and examines the image.
 fn replace(
     tally: &mut Tally,
-    judge: &Judge,
+    judge: &DamageJudge,
     what: &'static str,
     (image, at): (&[u8], u64),
     with: &[u8],
-) -> Option<Verdict> {
+) -> Option<DamageVerdict> {
     let at = at as usize;
     if image[at..at + with.len()] == *with {
         return None;
@@ -113,9 +113,9 @@ fn replace(
     tally.count(
         what,
         match verdict {
-            Verdict::Reported => "reported",
-            Verdict::Harmless => "harmless",
-            Verdict::Unnoticed => "unnoticed",
+            DamageVerdict::Reported => "reported",
+            DamageVerdict::Harmless => "harmless",
+            DamageVerdict::Unnoticed => "unnoticed",
         },
     );
     Some(verdict)
@@ -143,20 +143,20 @@ fn well_formed_and_misplaced() {
             let at = g.inodes_at + (to - 1) * 256;
             let with = piece(g.inodes_at + (from - 1) * 256, 256);
             let verdict = replace(&mut tally, &judge, "an inode over another", (&made.image, at), with);
-            assert_ne!(verdict, Some(Verdict::Unnoticed), "inode {from} over {to}");
+            assert_ne!(verdict, Some(DamageVerdict::Unnoticed), "inode {from} over {to}");
         }
     }
     for to in &made.blocks {
         for from in made.blocks.iter().filter(|from| *from != to) {
             let with = piece(from * 4096, 4096);
             let verdict = replace(&mut tally, &judge, "a block over another", (&made.image, to * 4096), with);
-            assert_ne!(verdict, Some(Verdict::Unnoticed), "block {from} over {to}");
+            assert_ne!(verdict, Some(DamageVerdict::Unnoticed), "block {from} over {to}");
         }
         for (line, other) in (0..16).flat_map(|line| [(line, (line + 1) % 16), (line, (line + 7) % 16)]) {
             let at = to * 4096 + line * 256;
             let with = piece(to * 4096 + other * 256, 256);
             let verdict = replace(&mut tally, &judge, "a line over another", (&made.image, at), with);
-            assert_ne!(verdict, Some(Verdict::Unnoticed), "line {other} over {line} of block {to}");
+            assert_ne!(verdict, Some(DamageVerdict::Unnoticed), "line {other} over {line} of block {to}");
         }
     }
     tally.conclude("misplaced", begun);
@@ -177,7 +177,7 @@ fn well_formed_and_stale() {
             one("an older block", block * 4096, 4096);
         }
         let space = [one("an older ledger", g.ledger_at, 64), one("an older bitmap", g.bitmap_at, 512)];
-        assert!(!space.contains(&Some(Verdict::Unnoticed)), "{space:?}");
+        assert!(!space.contains(&Some(DamageVerdict::Unnoticed)), "{space:?}");
     }
     tally.conclude("stale", begun);
     // An old block may be known only to its own metadata. The judge has verified that this affects
@@ -229,14 +229,14 @@ fn bytes_at_random() {
 const BYTES: u64 = 512 << 10;
 
 /// Updates the checksums of everything that was changed.
-fn seal_all(image: &mut [u8], made: &Populated, g: &Geometry) {
-    seal::superblock(image);
-    seal::ledger(image, g);
-    (0..g.lines).for_each(|line| seal::bitmap(image, g, line));
+fn seal_all(image: &mut [u8], made: &PopulatedImage, g: &Geometry) {
+    checksums::superblock(image);
+    checksums::ledger(image, g);
+    (0..g.lines).for_each(|line| checksums::bitmap(image, g, line));
     for ino in 1..=g.inodes {
         let at = (g.inodes_at + (ino - 1) * 256) as usize;
         if image[at..at + 256] != made.image[at..at + 256] {
-            seal::inode(image, g, ino);
+            checksums::inode(image, g, ino);
         }
     }
 }

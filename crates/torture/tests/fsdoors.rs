@@ -7,7 +7,9 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use frit_core::planted::{Bug, set};
-use frit_torture::fs::damage::{Door, Doors, Harm, Harmer, How, Populated, populate_as};
+use frit_torture::fs::damage::{
+    AccessChecker, AccessPath, DamageInjector, DamageKind, ImageOptions, PopulatedImage, populate_as,
+};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use std::collections::BTreeMap;
@@ -23,12 +25,12 @@ fn number(name: &str, otherwise: u64) -> u64 {
 }
 
 /// Creates an image with each combination of options.
-fn all_made() -> Vec<(How, Populated, Doors)> {
+fn all_made() -> Vec<(ImageOptions, PopulatedImage, AccessChecker)> {
     let ways = [(true, true), (true, false), (false, true), (false, false)];
     let make = |(sums, closed)| {
-        let how = How { sums, closed };
+        let how = ImageOptions { sums, closed };
         let made = populate_as(how).unwrap();
-        let doors = Doors::new(&made).unwrap();
+        let doors = AccessChecker::new(&made).unwrap();
         (how, made, doors)
     };
     ways.into_iter().map(make).collect()
@@ -37,14 +39,14 @@ fn all_made() -> Vec<(How, Populated, Doors)> {
 /// Applies each kind of damage to each image this many times, and accesses the result in each way.
 /// Returns the failures.
 fn tried(
-    all: &[(How, Populated, Doors)],
-    (harms, doors_tried): (&[Harm], &[Door]),
+    all: &[(ImageOptions, PopulatedImage, AccessChecker)],
+    (harms, doors_tried): (&[DamageKind], &[AccessPath]),
     cases: u64,
-    mut each: impl FnMut(&How, Harm, Door, &str),
+    mut each: impl FnMut(&ImageOptions, DamageKind, AccessPath, &str),
 ) -> Vec<String> {
     let mut wrong = Vec::new();
     for (how, made, doors) in all {
-        let harmer = Harmer::new(made, doors.geometry(), doors.unsummed());
+        let harmer = DamageInjector::new(made, doors.geometry(), doors.unsummed());
         for &harm in harms {
             for case in 0..cases {
                 let seed = number("SEED", 1) << 32 | case << 8 | harm as u64;
@@ -67,8 +69,8 @@ fn tried(
 #[test]
 fn nothing_is_silently_another() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut counts: BTreeMap<(Harm, Door, String), u64> = BTreeMap::new();
-    let (harms, doors): (Vec<_>, Vec<_>) = (Harm::iter().collect(), Door::iter().collect());
+    let mut counts: BTreeMap<(DamageKind, AccessPath, String), u64> = BTreeMap::new();
+    let (harms, doors): (Vec<_>, Vec<_>) = (DamageKind::iter().collect(), AccessPath::iter().collect());
     let wrong = tried(&all_made(), (&harms, &doors), number("CASES", 12), |_, harm, door, outcome| {
         *counts.entry((harm, door, outcome.to_string())).or_default() += 1;
     });
@@ -80,7 +82,7 @@ fn nothing_is_silently_another() {
     let first = wrong.iter().take(number("SHOWN", 5) as usize).cloned().collect::<Vec<_>>().join("\n---\n");
     assert!(wrong.is_empty(), "{} wrong:\n{first}", wrong.len());
     // Each kind of damage is reported by each way of access.
-    for (harm, door) in Harm::iter().flat_map(|harm| Door::iter().map(move |door| (harm, door))) {
+    for (harm, door) in DamageKind::iter().flat_map(|harm| AccessPath::iter().map(move |door| (harm, door))) {
         let noticed = counts.contains_key(&(harm, door, "told".into()));
         assert!(noticed || harm.is_older(), "{harm:?} through {door:?}");
     }
@@ -88,15 +90,15 @@ fn nothing_is_silently_another() {
 
 /// Returns the kinds of damage and the way of access that reveal a bug, and the number of cases
 /// that it takes.
-fn shown_by(bug: Bug) -> (&'static [Harm], Door, u64) {
+fn shown_by(bug: Bug) -> (&'static [DamageKind], AccessPath, u64) {
     match bug {
-        Bug::FsNamesNotCompared => (&[Harm::Zeros], Door::ReadOnly, 12),
-        Bug::FsTargetUnchecked => (&[Harm::Swapped, Harm::Garbage], Door::ReadOnly, 40),
-        Bug::FsPartUnchecked => (&[Harm::Bit, Harm::Garbage], Door::Overwrite, 12),
-        Bug::FsRepairUntold => (&[Harm::Bit, Harm::Garbage], Door::Repair, 40),
-        Bug::FsCheckSkipsTargets => (&[Harm::Zeros, Harm::Garbage], Door::Check, 80),
-        Bug::FsBlocksNotCompared => (&[Harm::OlderPage], Door::ReadOnly, 120),
-        _ => (&[Harm::Bit, Harm::Garbage], Door::ReadOnly, 12),
+        Bug::FsNamesNotCompared => (&[DamageKind::Zeros], AccessPath::ReadOnly, 12),
+        Bug::FsTargetUnchecked => (&[DamageKind::Swapped, DamageKind::Garbage], AccessPath::ReadOnly, 40),
+        Bug::FsPartUnchecked => (&[DamageKind::Bit, DamageKind::Garbage], AccessPath::Overwrite, 12),
+        Bug::FsRepairUntold => (&[DamageKind::Bit, DamageKind::Garbage], AccessPath::Repair, 40),
+        Bug::FsCheckSkipsTargets => (&[DamageKind::Zeros, DamageKind::Garbage], AccessPath::Check, 80),
+        Bug::FsBlocksNotCompared => (&[DamageKind::OlderPage], AccessPath::ReadOnly, 120),
+        _ => (&[DamageKind::Bit, DamageKind::Garbage], AccessPath::ReadOnly, 12),
     }
 }
 

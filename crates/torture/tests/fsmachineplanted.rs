@@ -6,8 +6,8 @@
 mod workload;
 
 use frit_core::planted::{Bug, set};
-use frit_fs::{Caller, Files, Format, Fs, Ino, New, Overlaid, Overlay};
-use frit_torture::fs::crash::{Found, MachineCuts};
+use frit_fs::{Caller, FileSystem, FormatOptions, Fs, Ino, NewInode, Overlaid, OverlayOptions};
+use frit_torture::fs::crash::{CutReport, PowerLossCuts};
 use frit_torture::fs::every::base;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use strum::IntoEnumIterator;
@@ -16,8 +16,8 @@ use workload::workload;
 /// Number of sequences that are tried with each bug.
 const SEEDS: u64 = 6;
 
-fn hunt(seed: u64) -> Option<Found> {
-    let cuts = MachineCuts { meanwhile: true, nested_one_in: u64::MAX, seed, ..MachineCuts::default() };
+fn hunt(seed: u64) -> Option<CutReport> {
+    let cuts = PowerLossCuts { meanwhile: true, nested_one_in: u64::MAX, seed, ..PowerLossCuts::default() };
     // A planted bug may make the file system panic, which counts as found.
     catch_unwind(AssertUnwindSafe(|| cuts.run(&base(), &workload(seed, 24)))).ok()
 }
@@ -33,12 +33,12 @@ fn takes_what_belongs_to_another_state() -> bool {
     let disk = tempfile::tempdir().unwrap();
     let image = disk.path().join("image");
     std::fs::File::create(&image).unwrap().set_len(1 << 20).unwrap();
-    let overlay = Overlay { dir: Some(memory.path().into()), ..Overlay::default() };
+    let overlay = OverlayOptions { dir: Some(memory.path().into()), ..OverlayOptions::default() };
     let open = || Overlaid::open(&image, &overlay);
-    let fs = Fs::format(open().unwrap(), Format::default()).unwrap();
+    let fs = Fs::format(open().unwrap(), FormatOptions::default()).unwrap();
     fs.sync().unwrap();
     let older = std::fs::read(&image).unwrap();
-    let new = |name| fs.create(&Caller::ROOT, Ino::ROOT, name, New::file(0o600)).unwrap();
+    let new = |name| fs.create(&Caller::ROOT, Ino::ROOT, name, NewInode::file(0o600)).unwrap();
     new(b"synced");
     fs.sync().unwrap();
     new(b"left over");

@@ -5,7 +5,7 @@
 
 use frit_core::planted::{Bug, set};
 use frit_torture::fs::Op;
-use frit_torture::fs::crash::{Cuts, Density, Found};
+use frit_torture::fs::crash::{CutReport, Density, FsCuts};
 use frit_torture::fs::every::base;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -52,7 +52,7 @@ const ORPHANS: [&[&str]; 1] =
 
 /// Configuration of the file system, and the tree before a sequence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+enum HuntConfig {
     Plain,
     Sums,
     Pool,
@@ -61,17 +61,17 @@ enum Kind {
 }
 
 /// Returns the general sequences with their configurations.
-fn hunts(sums: bool) -> impl Iterator<Item = (&'static [&'static str], Kind)> {
-    let kind = if sums { Kind::Sums } else { Kind::Plain };
-    HUNTS.iter().map(move |ops| (*ops, kind)).chain(POOL.iter().map(|ops| (*ops, Kind::Pool)))
+fn hunts(sums: bool) -> impl Iterator<Item = (&'static [&'static str], HuntConfig)> {
+    let kind = if sums { HuntConfig::Sums } else { HuntConfig::Plain };
+    HUNTS.iter().map(move |ops| (*ops, kind)).chain(POOL.iter().map(|ops| (*ops, HuntConfig::Pool)))
 }
 
 /// Returns the sequences that may reveal a bug.
-fn hunts_of(bug: Bug) -> Box<dyn Iterator<Item = (&'static [&'static str], Kind)>> {
+fn hunts_of(bug: Bug) -> Box<dyn Iterator<Item = (&'static [&'static str], HuntConfig)>> {
     match bug {
-        Bug::FsAroundNotZeroed => Box::new(special().filter(|hunt| hunt.1 == Kind::Full)),
+        Bug::FsAroundNotZeroed => Box::new(special().filter(|hunt| hunt.1 == HuntConfig::Full)),
         Bug::FsMoreOrphansNotNoted | Bug::FsMoreOrphansForgotten => {
-            Box::new(special().filter(|hunt| hunt.1 == Kind::Orphans))
+            Box::new(special().filter(|hunt| hunt.1 == HuntConfig::Orphans))
         }
         Bug::FsSumClearedLate | Bug::FsSumBeforeBytes | Bug::FsSumOfOtherStays => Box::new(hunts(true)),
         Bug::FsNamesNotCounted => Box::new(hunts(false).take(1)),
@@ -80,29 +80,29 @@ fn hunts_of(bug: Bug) -> Box<dyn Iterator<Item = (&'static [&'static str], Kind)
 }
 
 /// Returns the sequences that only a few bugs need.
-fn special() -> impl Iterator<Item = (&'static [&'static str], Kind)> {
-    let full = FULL.iter().map(|ops| (*ops, Kind::Full));
-    full.chain(ORPHANS.iter().map(|ops| (*ops, Kind::Orphans)))
+fn special() -> impl Iterator<Item = (&'static [&'static str], HuntConfig)> {
+    let full = FULL.iter().map(|ops| (*ops, HuntConfig::Full));
+    full.chain(ORPHANS.iter().map(|ops| (*ops, HuntConfig::Orphans)))
 }
 
-fn hunt(ops: &[&str], kind: Kind, seed: u64) -> Result<Found, ()> {
+fn hunt(ops: &[&str], kind: HuntConfig, seed: u64) -> Result<CutReport, ()> {
     let ops: Vec<Op> = ops.iter().map(|line| line.parse().unwrap()).collect();
-    let (sums, pool) = (kind == Kind::Sums, kind == Kind::Pool);
-    let orphans = (kind == Kind::Orphans).then_some(4);
+    let (sums, pool) = (kind == HuntConfig::Sums, kind == HuntConfig::Pool);
+    let orphans = (kind == HuntConfig::Orphans).then_some(4);
     let cuts =
-        Cuts { density: Density::COARSE, seed, nested_one_in: 4, sums, pool, orphans, ..Cuts::default() };
+        FsCuts { density: Density::COARSE, seed, nested_one_in: 4, sums, pool, orphans, ..FsCuts::default() };
     // A planted bug may make the file system panic, which counts as found.
     catch_unwind(AssertUnwindSafe(|| cuts.run(&before(&cuts, kind), &ops))).map_err(|_| ())
 }
 
-fn before(cuts: &Cuts, kind: Kind) -> Vec<Op> {
+fn before(cuts: &FsCuts, kind: HuntConfig) -> Vec<Op> {
     match kind {
-        Kind::Full => cuts.full().unwrap(),
-        Kind::Orphans => {
+        HuntConfig::Full => cuts.full().unwrap(),
+        HuntConfig::Orphans => {
             let opens = "root open #0 b/p\nroot open #1 a/e\nroot open #2 b/g";
             [base(), frit_torture::fs::parse(opens).unwrap()].concat()
         }
-        Kind::Plain | Kind::Sums | Kind::Pool => base(),
+        HuntConfig::Plain | HuntConfig::Sums | HuntConfig::Pool => base(),
     }
 }
 
@@ -128,10 +128,10 @@ fn every_planted_bug_of_the_file_system_is_found() {
         match found {
             Some((seed, (ops, kind))) => {
                 let place = match kind {
-                    Kind::Pool => "in a pool: ",
-                    Kind::Full => "without a free block: ",
-                    Kind::Orphans => "with few orphans: ",
-                    Kind::Plain | Kind::Sums => "",
+                    HuntConfig::Pool => "in a pool: ",
+                    HuntConfig::Full => "without a free block: ",
+                    HuntConfig::Orphans => "with few orphans: ",
+                    HuntConfig::Plain | HuntConfig::Sums => "",
                 };
                 println!(
                     "| {name} | {place}{} | {} | {:.1} s |",

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use frit_fs::{Caller, Clock, Files, Fs, Geometry, Ino, Kind, Mapped, Medium, Open, check, repair};
-use frit_torture::fs::damage::{populate, seal};
+use frit_fs::{
+    Caller, Clock, FileSystem, Fs, FsOptions, Geometry, Ino, InodeType, Mapped, Medium, check, repair,
+};
+use frit_torture::fs::damage::{checksums, populate};
 use std::sync::Arc;
 
 /// Repairs a damaged image. Returns the messages of the repair, and the file system.
@@ -19,10 +21,10 @@ fn repaired(damage: impl FnOnce(&mut [u8], &Geometry)) -> (String, Fs<Arc<Mapped
     assert!(check(&medium).unwrap().is_clean());
     let again = repair(&medium, &Clock::counted(1)).unwrap();
     assert_eq!(again.repaired, 0, "{again:#?}");
-    (report.repairs.join("\n"), Fs::open(medium, Open::default()).unwrap())
+    (report.repairs.join("\n"), Fs::open(medium, FsOptions::default()).unwrap())
 }
 
-fn find(fs: &dyn Files, path: &str) -> frit_fs::Result<frit_fs::Attr> {
+fn find(fs: &dyn FileSystem, path: &str) -> frit_fs::Result<frit_fs::Attr> {
     path.split('/')
         .try_fold(fs.attr(Ino::ROOT)?, |dir, name| fs.lookup(&Caller::ROOT, dir.ino, name.as_bytes()))
 }
@@ -31,7 +33,7 @@ fn find(fs: &dyn Files, path: &str) -> frit_fs::Result<frit_fs::Attr> {
 fn number(path: &str) -> u64 {
     let medium = Mapped::anonymous(512 << 10).unwrap();
     medium.write_data(0, &populate().unwrap().image);
-    find(&Fs::open(medium, Open::default()).unwrap(), path).unwrap().ino.0
+    find(&Fs::open(medium, FsOptions::default()).unwrap(), path).unwrap().ino.0
 }
 
 fn at(g: &Geometry, ino: u64) -> usize {
@@ -44,7 +46,7 @@ fn without_a_root_everything_is_found_again() {
     let (said, fs) = repaired(|image, g| image[at(g, 1) + 40] ^= 1);
     assert!(said.contains("inode 1 ") && said.contains("a new, empty root directory"), "{said}");
     let place = find(&fs, "lost+found").unwrap();
-    assert_eq!((place.kind, place.mode), (Kind::Directory, 0o700));
+    assert_eq!((place.kind, place.mode), (InodeType::Directory, 0o700));
     assert_eq!(find(&fs, &format!("lost+found/#{dir}/f")).unwrap().links, 2);
     let mut bytes = [0; 100];
     let found = find(&fs, &format!("lost+found/#{file}")).unwrap().ino;
@@ -86,7 +88,7 @@ fn the_younger_of_two_inodes_loses_blocks_that_both_have() {
         let first = |ino| at(g, ino) + 128;
         let start = image[first(older) + 8..first(older) + 16].to_vec();
         image[first(younger) + 8..first(younger) + 16].copy_from_slice(&start);
-        seal::inode(image, g, younger);
+        checksums::inode(image, g, younger);
     });
     assert!(
         said.contains(&format!("inode {younger} ")) && said.contains("has lost bytes from 0 to 4096"),
@@ -109,9 +111,9 @@ fn a_directory_stays_where_its_parent_says() {
             let slot = (0..128).find(|slot| image[block as usize * 4096 + slot * 32 + 16] == b'h').unwrap();
             let name = block as usize * 4096 + slot * 32;
             image[name..name + 8].copy_from_slice(&(d | 2 << 48 | 1 << 56).to_le_bytes());
-            seal::name(image, block, (b, 0), slot);
+            checksums::name(image, block, (b, 0), slot);
             image[at(g, d) + 96..at(g, d) + 104].copy_from_slice(&parent.to_le_bytes());
-            seal::inode(image, g, d);
+            checksums::inode(image, g, d);
         });
         assert!(said.contains("is a second name of a directory"), "{said}");
         assert_eq!(find(&fs, stays).unwrap().ino, Ino(d));

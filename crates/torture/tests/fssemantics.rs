@@ -4,11 +4,11 @@
 #![allow(clippy::unwrap_used)]
 
 use frit_torture::fs::Op;
-use frit_torture::fs::crash::{Cuts, Density, MachineCuts};
+use frit_torture::fs::crash::{Density, FsCuts, PowerLossCuts};
 use frit_torture::fs::every::base;
 
-fn cuts() -> Cuts {
-    Cuts { density: Density::FINE, ..Cuts::default() }
+fn cuts() -> FsCuts {
+    FsCuts { density: Density::FINE, ..FsCuts::default() }
 }
 
 fn ops(lines: &[&str]) -> Vec<Op> {
@@ -17,7 +17,7 @@ fn ops(lines: &[&str]) -> Vec<Op> {
 
 /// Runs a sequence of operations on the base tree, with power cuts everywhere.
 #[track_caller]
-fn survives(cuts: Cuts, lines: &[&str]) {
+fn survives(cuts: FsCuts, lines: &[&str]) {
     let found = cuts.run(&base(), &ops(lines));
     assert!(found.images > 0, "{lines:?}");
     assert!(found.violations.is_empty(), "{}", found.violations[0]);
@@ -77,12 +77,12 @@ fn s70_what_is_found_is_a_beginning_of_what_was_done() {
         "root unlink b/h",
         "root create file b/h 600 0",
     ];
-    survives(Cuts::default(), &lines);
+    survives(FsCuts::default(), &lines);
 }
 
 #[test]
 fn s90_contents_with_checksums_are_sound_or_in_flux() {
-    let summed = Cuts { sums: true, ..cuts() };
+    let summed = FsCuts { sums: true, ..cuts() };
     for line in [
         "root write a/f 3 4093 11",
         "root write b/g 0 12288 11",
@@ -93,12 +93,12 @@ fn s90_contents_with_checksums_are_sound_or_in_flux() {
     ] {
         survives(summed, &[line]);
     }
-    survives(Cuts { sums: true, ..Cuts::default() }, &["root truncate b/g 1", "root append b/g 9000 3"]);
+    survives(FsCuts { sums: true, ..FsCuts::default() }, &["root truncate b/g 1", "root append b/g 9000 3"]);
 }
 
 #[test]
 fn s71_a_start_that_is_cut_is_done_again() {
-    let always = Cuts { nested_one_in: 1, ..Cuts::default() };
+    let always = FsCuts { nested_one_in: 1, ..FsCuts::default() };
     survives(always, &["root open #0 a/f", "root unlink a/f", "root unlink b/h", "root create file n 600 0"]);
 }
 
@@ -114,7 +114,7 @@ fn s91_a_cut_of_the_machine_leaves_an_image_on_a_disk_as_of_a_sync() {
         "root create dir b/h 700 0",
     ];
     for (meanwhile, bound) in [(false, 1 << 30), (true, 1 << 30), (false, 8 * 4096)] {
-        let cuts = MachineCuts { meanwhile, bound, sync_one_in: 2, cuts: 12, ..MachineCuts::default() };
+        let cuts = PowerLossCuts { meanwhile, bound, sync_one_in: 2, cuts: 12, ..PowerLossCuts::default() };
         let found = cuts.run(&base(), &ops(&lines));
         assert!(found.images > 20, "{}", found.images);
         assert!(found.violations.is_empty(), "{}", found.violations[0]);

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{STACKS, complain, subject};
+use common::{STACKS, complain, target};
 use frit_torture::campaign::{Options, run};
 use frit_torture::case::Mode;
 
@@ -33,7 +33,7 @@ fn a_hundred_thousand_distinct_images_hold() {
             alive_every: 32,
             ..Options::default()
         };
-        let r = run(&subject(name), &options, &|_| {});
+        let r = run(&target(name), &options, &|_| {});
         println!(
             "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {:.1} | {:.0} |",
             r.workloads,

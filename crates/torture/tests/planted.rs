@@ -9,10 +9,10 @@
 mod common;
 
 use frit_core::planted::{self, Bug};
-use frit_torture::campaign::{Found, Options, replay, run};
+use frit_torture::campaign::{Finding, Options, replay, run};
 use frit_torture::case::{Case, Mode};
 use frit_torture::oracle::Oracle;
-use frit_torture::tape::{Class, Mutation};
+use frit_torture::recording_sink::{CommandClass, Mutation};
 use std::collections::HashMap;
 use std::time::Instant;
 use strum::IntoEnumIterator;
@@ -55,7 +55,7 @@ fn hunt(what: Plant, modes: &[Mode], stacks: &[&'static str], sound: &mut Sound)
     while workloads < MOST {
         for &mode in modes {
             for &stack in stacks {
-                let subject = common::subject(stack);
+                let target = common::target(stack);
                 let options = Options {
                     seed,
                     modes: vec![mode],
@@ -65,15 +65,15 @@ fn hunt(what: Plant, modes: &[Mode], stacks: &[&'static str], sound: &mut Sound)
                     mutation: plant(Some(what)),
                     ..Options::default()
                 };
-                let r = run(&subject, &options, &|_| {});
+                let r = run(&target, &options, &|_| {});
                 let mutation = plant(None);
                 workloads += r.workloads;
                 // A violation that also occurs without the bug does not count.
-                let mut own = |f: &&Found| {
+                let mut own = |f: &&Finding| {
                     *sound.entry((mode, stack, seed, f.case.number)).or_insert_with(|| {
                         let options = Options { mutation, ..options.clone() };
                         let case = Case::workload(mode, f.case.number);
-                        replay(&subject, &options, case).violations.is_empty()
+                        replay(&target, &options, case).violations.is_empty()
                     })
                 };
                 if let Some(f) = r.violations.iter().find(|f| own(f)) {
@@ -107,12 +107,12 @@ fn mutations() -> Vec<(String, Mutation)> {
         ("acknowledged before metadata".into(), Mutation::AckBeforeMeta),
         ("FUA ignored".into(), Mutation::IgnoreFua),
     ];
-    for class in Class::iter() {
+    for class in CommandClass::iter() {
         let name: &str = class.into();
         all.push((format!("no `after` of {name}"), Mutation::DropAfter(class)));
         // Data is followed by its descriptor, and an erase by no write, so no fence directly
         // follows either.
-        if !matches!(class, Class::Erase | Class::PcmData) {
+        if !matches!(class, CommandClass::Erase | CommandClass::PcmData) {
             all.push((format!("no fence behind {name}"), Mutation::DropFence(class)));
         }
     }

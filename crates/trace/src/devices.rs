@@ -7,12 +7,12 @@ use std::collections::HashMap;
 /// requests.
 const ALIGN: u64 = 2048;
 
-/// Slot of [`Names::small`] without a device.
+/// Slot of [`DeviceNames::small`] without a device.
 const FREE: u16 = u16::MAX;
 
 /// Device names in order of first appearance; a request holds the index.
 #[derive(Clone, Debug)]
-pub struct Names {
+pub struct DeviceNames {
     names: Vec<String>,
     small: Vec<u16>,
     last: Vec<u8>,
@@ -20,9 +20,9 @@ pub struct Names {
     map: HashMap<Vec<u8>, u16>,
 }
 
-impl Default for Names {
+impl Default for DeviceNames {
     fn default() -> Self {
-        Names {
+        DeviceNames {
             names: Vec::new(),
             small: vec![FREE; 256],
             last: Vec::new(),
@@ -32,7 +32,7 @@ impl Default for Names {
     }
 }
 
-impl Names {
+impl DeviceNames {
     /// Returns all names.
     #[must_use]
     pub fn list(&self) -> &[String] {
@@ -86,16 +86,16 @@ impl Names {
 
 /// Start of each device in the one address space, in sectors.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Layout {
+pub struct DeviceLayout {
     base: Vec<u64>,
     end: u64,
 }
 
-impl Layout {
+impl DeviceLayout {
     /// Places the devices one after another. Each starts at the next MiB after the highest request
     /// of the device before it. `ends` holds the end of the highest request of each device.
     #[must_use]
-    pub fn concat(ends: &[u64]) -> Layout {
+    pub fn concat(ends: &[u64]) -> DeviceLayout {
         let mut at = 0u64;
         let mut end = 0;
         let mut base = Vec::with_capacity(ends.len());
@@ -104,7 +104,7 @@ impl Layout {
             end = at.saturating_add(e);
             at = end.div_ceil(ALIGN).saturating_mul(ALIGN);
         }
-        Layout { base, end }
+        DeviceLayout { base, end }
     }
 
     /// Returns the first sector of a device, or `None` for a device that did not occur when the
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn names_are_interned_in_order_of_appearance() {
-        let mut n = Names::default();
+        let mut n = DeviceNames::default();
         assert_eq!(n.number(7), Ok(0));
         assert_eq!(n.name(b"sda"), Ok(1));
         assert_eq!(n.number(7), Ok(0));
@@ -139,9 +139,9 @@ mod tests {
 
     #[test]
     fn devices_follow_each_other_at_whole_mebibytes() {
-        let l = Layout::concat(&[10, 2048, 1]);
+        let l = DeviceLayout::concat(&[10, 2048, 1]);
         assert_eq!((l.base(0), l.base(1), l.base(2), l.base(3)), (Some(0), Some(2048), Some(4096), None));
         assert_eq!(l.end(), 4097);
-        assert_eq!(Layout::concat(&[77]).end(), 77);
+        assert_eq!(DeviceLayout::concat(&[77]).end(), 77);
     }
 }

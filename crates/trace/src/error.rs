@@ -127,7 +127,7 @@ pub enum Error {
     #[error(
         "{name} reaches {} and the volume holds {}.\n  options: a volume of at least that size; --wrap (addresses modulo \
          the volume); --compact (only the {} of chunks that are touched, packed in order of first touch)",
-        size::show(*trace), size::show(*volume), size::show(*compact)
+        size::format(*trace), size::format(*volume), size::format(*compact)
     )]
     TooLarge {
         /// Name of the workload.
@@ -143,7 +143,7 @@ pub enum Error {
     #[error(
         "{name}: a request at byte {at} of {} is outside the volume of {}.\n  options: a larger volume; --wrap (addresses \
          modulo the volume); --compact (touched chunks packed in order of first touch)",
-        size::show(*bytes), size::show(*volume)
+        size::format(*bytes), size::format(*volume)
     )]
     Outside {
         /// Name of the workload.
@@ -158,7 +158,7 @@ pub enum Error {
     /// The chunks that a packed trace touches are larger than the volume.
     #[error(
         "{name} touches more chunks of {} than the volume of {} holds, even packed; use a larger volume, a smaller chunk, or --wrap",
-        size::show(*chunk), size::show(*volume)
+        size::format(*chunk), size::format(*volume)
     )]
     CompactFull {
         /// Name of the workload.

@@ -29,11 +29,11 @@ pub enum Fit {
 pub(crate) struct Fitter {
     name: String,
     capacity: u64,
-    how: How,
+    how: FitState,
     scratch: Vec<Request>,
 }
 
-enum How {
+enum FitState {
     Strict,
     Wrap,
     Compact(Packer),
@@ -47,17 +47,17 @@ impl Fitter {
             return Err(Error::spec("volume", "its capacity is 0 sectors"));
         }
         let how = match fit {
-            Fit::Strict => How::Strict,
-            Fit::Wrap => How::Wrap,
+            Fit::Strict => FitState::Strict,
+            Fit::Wrap => FitState::Wrap,
             Fit::Compact { chunk } => {
                 if chunk == 0 || chunk % SECTOR_BYTES != 0 || chunk / SECTOR_BYTES > capacity {
                     let why = format!(
                         "use a multiple of 512 up to the volume's {}",
-                        size::show(capacity * SECTOR_BYTES)
+                        size::format(capacity * SECTOR_BYTES)
                     );
                     return Err(Error::spec(format!("chunk of {chunk} bytes"), why));
                 }
-                How::Compact(Packer::new(chunk / SECTOR_BYTES, capacity))
+                FitState::Compact(Packer::new(chunk / SECTOR_BYTES, capacity))
             }
         };
         if let Some(scan) = scan {
@@ -83,7 +83,7 @@ impl Fitter {
     pub(crate) fn apply(&mut self, requests: &mut Vec<Request>) -> Result<()> {
         let capacity = self.capacity;
         match &mut self.how {
-            How::Strict => match requests.iter().find(|r| r.end() > capacity) {
+            FitState::Strict => match requests.iter().find(|r| r.end() > capacity) {
                 None => Ok(()),
                 Some(r) => Err(Error::Outside {
                     name: self.name.clone(),
@@ -92,7 +92,7 @@ impl Fitter {
                     volume: capacity * SECTOR_BYTES,
                 }),
             },
-            How::Wrap => {
+            FitState::Wrap => {
                 if requests.iter().any(|r| r.end() > capacity) {
                     self.scratch.clear();
                     requests.iter().for_each(|r| wrap(*r, capacity, &mut self.scratch));
@@ -100,7 +100,7 @@ impl Fitter {
                 }
                 Ok(())
             }
-            How::Compact(packer) => {
+            FitState::Compact(packer) => {
                 self.scratch.clear();
                 for r in requests.iter() {
                     if packer.pack(*r, &mut self.scratch).is_none() {
@@ -139,7 +139,7 @@ const NONE: u32 = u32::MAX;
 /// Assigns new positions to touched chunks, in order of first touch.
 struct Packer {
     chunk: u64,
-    room: u32,
+    chunks_max: u32,
     used: u32,
     dense: Vec<u32>,
     sparse: HashMap<u64, u32>,
@@ -147,8 +147,8 @@ struct Packer {
 
 impl Packer {
     fn new(chunk: u64, capacity: u64) -> Packer {
-        let room = u32::try_from(capacity / chunk).unwrap_or(NONE).min(NONE - 1);
-        Packer { chunk, room, used: 0, dense: Vec::new(), sparse: HashMap::new() }
+        let chunks_max = u32::try_from(capacity / chunk).unwrap_or(NONE).min(NONE - 1);
+        Packer { chunk, chunks_max, used: 0, dense: Vec::new(), sparse: HashMap::new() }
     }
 
     fn get(&self, chunk: u64) -> Option<u32> {
@@ -163,7 +163,7 @@ impl Packer {
         if let Some(c) = self.get(chunk) {
             return Some(c);
         }
-        if self.used == self.room {
+        if self.used == self.chunks_max {
             return None;
         }
         let new = self.used;

@@ -6,7 +6,7 @@ use std::fmt;
 /// Origin of the requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum WorkloadKind {
     /// Recorded from a real system, or given as a trace file.
     Real,
     /// Produced by a generator.
@@ -19,7 +19,7 @@ pub struct Identity {
     /// File name without directory, or name of the generator.
     pub name: String,
     /// Recorded or generated.
-    pub kind: Kind,
+    pub kind: WorkloadKind,
     /// SHA-256 of the uncompressed bytes, as `zstd -dc FILE | sha256sum` prints it; known after a
     /// scan.
     pub sha256: Option<String>,

@@ -81,7 +81,7 @@ impl SizeUnit {
         match self.0 {
             1 => "bytes".into(),
             512 => "sectors of 512 B".into(),
-            n => format!("units of {}", frit_core::size::show(u64::from(n))),
+            n => format!("units of {}", frit_core::size::format(u64::from(n))),
         }
     }
 }
@@ -126,7 +126,7 @@ impl FromStr for ReadDigit {
 
 /// blktrace event that represents a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub enum Event {
+pub enum BlktraceEvent {
     /// Q, queued: the request of the file system or program, before merges.
     Queue,
     /// I, inserted into the scheduler.
@@ -137,27 +137,27 @@ pub enum Event {
     Complete,
 }
 
-impl Event {
+impl BlktraceEvent {
     /// Returns the letter that blkparse prints.
     #[must_use]
     pub fn letter(self) -> u8 {
         match self {
-            Event::Queue => b'Q',
-            Event::Insert => b'I',
-            Event::Dispatch => b'D',
-            Event::Complete => b'C',
+            BlktraceEvent::Queue => b'Q',
+            BlktraceEvent::Insert => b'I',
+            BlktraceEvent::Dispatch => b'D',
+            BlktraceEvent::Complete => b'C',
         }
     }
 }
 
-impl FromStr for Event {
+impl FromStr for BlktraceEvent {
     type Err = Error;
-    fn from_str(s: &str) -> Result<Event> {
+    fn from_str(s: &str) -> Result<BlktraceEvent> {
         match s {
-            "Q" | "q" => Ok(Event::Queue),
-            "I" | "i" => Ok(Event::Insert),
-            "D" | "d" => Ok(Event::Dispatch),
-            "C" | "c" => Ok(Event::Complete),
+            "Q" | "q" => Ok(BlktraceEvent::Queue),
+            "I" | "i" => Ok(BlktraceEvent::Insert),
+            "D" | "d" => Ok(BlktraceEvent::Dispatch),
+            "C" | "c" => Ok(BlktraceEvent::Complete),
             _ => Err(Error::spec(format!("event '{s}'"), "use Q, I, D or C")),
         }
     }
@@ -204,7 +204,7 @@ pub struct Options {
     /// Columns of a generic CSV; implies that format.
     pub columns: Option<Columns>,
     /// blktrace event that represents a request (default: Q if the trace has one, else D, I, C).
-    pub event: Option<Event>,
+    pub event: Option<BlktraceEvent>,
     /// Mapping of devices to one address space.
     pub devices: Devices,
     /// Part of the name of a file inside a tar archive (default: the first file).

@@ -2,7 +2,7 @@
 //! BIOTracer traces have many requests of 9, 17 or 25 sectors from an aligned start.
 
 use crate::Request;
-use crate::reading::{How, Reading};
+use crate::reading::{FactSource, Reading};
 use crate::request::SECTOR_LIMIT;
 
 /// Number of sectors in a page of 4 KiB.
@@ -13,7 +13,7 @@ const HINT_SHARE: u64 = 20;
 
 /// Converts sizes to whole pages, or counts the requests that seem to have an added sector.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Pages {
+pub(crate) struct PageRounder {
     /// Requests are changed.
     round: bool,
     requests: u64,
@@ -31,9 +31,9 @@ fn has_added_sector(r: &Request) -> bool {
     r.sector.0.is_multiple_of(PAGE) & (sectors % PAGE == 1) & (sectors > PAGE)
 }
 
-impl Pages {
-    pub(crate) fn new(round: bool) -> Pages {
-        Pages { round, ..Pages::default() }
+impl PageRounder {
+    pub(crate) fn new(round: bool) -> PageRounder {
+        PageRounder { round, ..PageRounder::default() }
     }
 
     /// Counts requests, and converts them if the option is set.
@@ -55,19 +55,19 @@ impl Pages {
     }
 
     /// Adds the conversion, or a hint that it is possible, to the reading of a trace.
-    pub(crate) fn tell(&self, reading: &mut Reading) {
-        let Pages { requests, added, widened, .. } = self;
+    pub(crate) fn add_to(&self, reading: &mut Reading) {
+        let PageRounder { requests, added, widened, .. } = self;
         if self.round {
             let value = format!(
                 "whole pages of 4 KiB: of {requests} requests {added} lost an added sector, {widened} were widened"
             );
-            reading.fact("sizes", value, How::Stated);
+            reading.fact("sizes", value, FactSource::Stated);
         } else if *added > 0 && added * HINT_SHARE >= *requests {
             let why = format!(
                 "{added} of {requests} requests have one sector more than whole pages, as drivers add; \
                  --whole-pages removes it"
             );
-            reading.fact("sizes", "as the trace has them", How::Assumed(why));
+            reading.fact("sizes", "as the trace has them", FactSource::Assumed(why));
         }
     }
 }
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_sector_that_was_added_goes_and_the_rest_is_widened() {
-        let mut pages = Pages::new(true);
+        let mut pages = PageRounder::new(true);
         let mut all = [
             (0, 8, 0, 8),
             (8, 9, 8, 8),
@@ -116,7 +116,7 @@ mod tests {
             assert!(r.end() <= SECTOR_LIMIT);
         }
         let mut reading = Reading::default();
-        pages.tell(&mut reading);
+        pages.add_to(&mut reading);
         let told = reading.get("sizes").unwrap().to_string();
         assert_eq!(
             told,
@@ -127,14 +127,14 @@ mod tests {
     #[test]
     fn many_odd_sizes_are_hinted_at_and_few_are_not() {
         let told = |odd: usize| {
-            let mut pages = Pages::default();
+            let mut pages = PageRounder::default();
             let mut all = vec![request(8, 8); 100 - odd];
             all.resize(100, request(8, 17));
             let before = all.clone();
             pages.apply(&mut all);
             assert_eq!(all, before);
             let mut reading = Reading::default();
-            pages.tell(&mut reading);
+            pages.add_to(&mut reading);
             reading.get("sizes").map(ToString::to_string)
         };
         assert!(told(5).unwrap().contains("5 of 100 requests"));

@@ -4,7 +4,7 @@ use frit_core::Nanos;
 use serde::Serialize;
 
 /// Maximum number of malformed lines that are kept to be shown.
-pub const SHOWN: usize = 20;
+pub const MALFORMED_SHOWN_MAX: usize = 20;
 
 /// Maximum number of characters of a malformed line that are kept.
 const SNIPPET: usize = 100;
@@ -14,7 +14,7 @@ pub(crate) type Reason = &'static str;
 
 /// A line that could not be parsed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Malformed {
+pub struct MalformedLine {
     /// Line number, from 1 (for a binary format, the number of the record).
     pub line: u64,
     /// The line, shortened and escaped.
@@ -31,7 +31,7 @@ pub struct Problems {
     /// Number of lines that could not be parsed.
     pub malformed: u64,
     /// The first malformed lines.
-    pub shown: Vec<Malformed>,
+    pub shown: Vec<MalformedLine>,
     /// Number of requests with a time before that of the previous request. They keep their position
     /// and arrive together with the previous request.
     pub backwards: u64,
@@ -55,8 +55,8 @@ impl Problems {
     #[cold]
     pub(crate) fn malformed(&mut self, line: u64, text: &[u8], reason: Reason) {
         self.malformed += 1;
-        if self.shown.len() < SHOWN {
-            self.shown.push(Malformed { line, text: snippet(text), reason });
+        if self.shown.len() < MALFORMED_SHOWN_MAX {
+            self.shown.push(MalformedLine { line, text: snippet(text), reason });
         }
     }
 
@@ -131,7 +131,7 @@ mod tests {
         for i in 0..50 {
             p.malformed(i, b"\xff\x00", "no number");
         }
-        assert_eq!((p.malformed, p.shown.len()), (50, SHOWN));
+        assert_eq!((p.malformed, p.shown.len()), (50, MALFORMED_SHOWN_MAX));
         assert_eq!(p.shown[0].text, "\\xff\\x00");
         assert!(p.sentences().last().unwrap().contains("30 more"));
         assert!(!p.is_clean());

@@ -6,7 +6,7 @@ use std::fmt;
 /// Source of a fact about a trace.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase", tag = "how", content = "why")]
-pub enum How {
+pub enum FactSource {
     /// The format fixes it.
     Fixed,
     /// The user gave it.
@@ -26,7 +26,7 @@ pub struct Fact {
     pub value: String,
     /// Source of the value.
     #[serde(flatten)]
-    pub how: How,
+    pub how: FactSource,
 }
 
 /// Record of how a trace was read.
@@ -44,7 +44,7 @@ pub struct Reading {
 
 impl Reading {
     /// Adds a fact.
-    pub(crate) fn fact(&mut self, what: &'static str, value: impl Into<String>, how: How) {
+    pub(crate) fn fact(&mut self, what: &'static str, value: impl Into<String>, how: FactSource) {
         self.facts.push(Fact { what, value: value.into(), how });
     }
 
@@ -71,10 +71,10 @@ impl fmt::Display for Fact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.what, self.value)?;
         match &self.how {
-            How::Fixed => Ok(()),
-            How::Stated => f.write_str(" (stated)"),
-            How::Recognised(why) => write!(f, " (recognised: {why})"),
-            How::Assumed(why) => write!(f, " (ASSUMED: {why})"),
+            FactSource::Fixed => Ok(()),
+            FactSource::Stated => f.write_str(" (stated)"),
+            FactSource::Recognised(why) => write!(f, " (recognised: {why})"),
+            FactSource::Assumed(why) => write!(f, " (ASSUMED: {why})"),
         }
     }
 }

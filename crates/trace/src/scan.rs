@@ -1,17 +1,17 @@
 //! A single pass over a workload: statistics, problems and identity.
 
-mod tally;
+mod stats;
 
-pub use tally::{Arrivals, Sizes};
+pub use stats::{ArrivalStats, SizeStats};
 
-use crate::devices::Layout;
+use crate::devices::DeviceLayout;
 use crate::identity::Identity;
 use crate::problems::Problems;
-use crate::workload::Source;
+use crate::workload::RequestSource;
 use crate::{Devices, Options, Reading, Request, Result};
 use frit_core::{Nanos, SECTOR_BYTES};
 use serde::Serialize;
-use tally::Tally;
+use stats::StatsCollector;
 
 /// Results of one pass over a workload.
 ///
@@ -29,15 +29,15 @@ pub struct Scan {
     pub devices: Vec<String>,
     /// Start of each device in the one address space.
     #[serde(skip)]
-    pub layout: Layout,
+    pub layout: DeviceLayout,
     /// Number of requests.
     pub requests: u64,
     /// Statistics of reads.
-    pub reads: Sizes,
+    pub reads: SizeStats,
     /// Statistics of writes.
-    pub writes: Sizes,
+    pub writes: SizeStats,
     /// Statistics of discards.
-    pub discards: Sizes,
+    pub discards: SizeStats,
     /// Number of flushes.
     pub flushes: u64,
     /// Share of writes among reads and writes, from 0 to 1.
@@ -69,7 +69,7 @@ pub struct Scan {
     #[serde(rename = "duration_ns")]
     pub duration: Nanos,
     /// Statistics of the arrivals.
-    pub arrivals: Arrivals,
+    pub arrivals: ArrivalStats,
 }
 
 impl Scan {
@@ -78,17 +78,17 @@ impl Scan {
     /// # Errors
     /// As [`crate::Workload::open`] and [`crate::Workload::fill`].
     pub fn of(spec: &str, options: &Options) -> Result<Scan> {
-        Scan::watched(spec, options, |_| {})
+        Scan::with_progress(spec, options, |_| {})
     }
 
     /// Like [`Scan::of`], and calls `progress` with the number of requests after each batch.
     ///
     /// # Errors
     /// As [`Scan::of`].
-    pub fn watched(spec: &str, options: &Options, mut progress: impl FnMut(u64)) -> Result<Scan> {
-        let mut source = Source::open(spec, options, true)?;
+    pub fn with_progress(spec: &str, options: &Options, mut progress: impl FnMut(u64)) -> Result<Scan> {
+        let mut source = RequestSource::open(spec, options, true)?;
         let limit = options.limit.unwrap_or(u64::MAX);
-        let (mut tally, mut ends) = (Tally::new(&options.devices), Vec::new());
+        let (mut stats, mut ends) = (StatsCollector::new(&options.devices), Vec::new());
         let mut batch = Vec::new();
         while source.fill(&mut batch)? {
             extend(&mut ends, &batch);
@@ -96,23 +96,23 @@ impl Scan {
                 let only = source.devices().iter().position(|d| d == name);
                 batch.retain(|r| only == Some(usize::from(r.device)));
             }
-            let room = usize::try_from(limit - tally.requests).unwrap_or(usize::MAX);
-            batch.iter().take(room).for_each(|r| tally.add(r));
-            progress(tally.requests);
+            let room = usize::try_from(limit - stats.requests).unwrap_or(usize::MAX);
+            batch.iter().take(room).for_each(|r| stats.add(r));
+            progress(stats.requests);
             // A generator has no devices to measure and no bytes to hash, so the rest of it is not
             // needed.
-            if tally.requests == limit && matches!(source, Source::Generated(_)) {
+            if stats.requests == limit && matches!(source, RequestSource::Generated(_)) {
                 break;
             }
         }
         crate::workload::check_only(&source, &options.devices, spec)?;
         let (sha256, problems) = match &mut source {
-            Source::Trace(s) => (s.digest(), s.problems().clone()),
-            Source::Generated(_) => (None, Problems::default()),
+            RequestSource::Trace(s) => (s.digest(), s.problems().clone()),
+            RequestSource::Generated(_) => (None, Problems::default()),
         };
-        let layout = Layout::concat(&ends);
+        let layout = DeviceLayout::concat(&ends);
         let identity = source.identity(spec, sha256);
-        Ok(tally.finish(identity, source.reading(), problems, source.devices().to_vec(), layout))
+        Ok(stats.finish(identity, source.reading(), problems, source.devices().to_vec(), layout))
     }
 
     /// Returns the number of bytes from sector 0 to the end of the highest request.
@@ -134,11 +134,11 @@ fn extend(ends: &mut Vec<u64>, batch: &[Request]) {
 }
 
 /// Reads a trace only to determine the extents of its devices.
-pub(crate) fn layout(spec: &str, options: &Options) -> Result<Layout> {
-    let mut source = Source::open(spec, options, false)?;
+pub(crate) fn layout(spec: &str, options: &Options) -> Result<DeviceLayout> {
+    let mut source = RequestSource::open(spec, options, false)?;
     let (mut ends, mut batch) = (Vec::new(), Vec::new());
     while source.fill(&mut batch)? {
         extend(&mut ends, &batch);
     }
-    Ok(Layout::concat(&ends))
+    Ok(DeviceLayout::concat(&ends))
 }

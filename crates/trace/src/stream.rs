@@ -1,36 +1,36 @@
 //! A trace file as a stream of requests, with the devices of the trace and times from its first
 //! request on.
 
-use crate::formats::{Decoded, Decoder, Head};
+use crate::formats::{Decoder, DecoderOutput, Head};
 use crate::input::Input;
-use crate::pages::Pages;
+use crate::pages::PageRounder;
 use crate::problems::Problems;
 use crate::recognise::{first_line, recognise};
 use crate::{Error, Options, Reading, Request, Result};
 use frit_core::Nanos;
 
 /// A trace that is being read.
-pub(crate) struct Stream {
+pub(crate) struct TraceStream {
     path: String,
     input: Input,
     decoder: Box<dyn Decoder + Send>,
-    decoded: Decoded,
+    decoded: DecoderOutput,
     reading: Reading,
     first_line: String,
-    clock: Clock,
-    pages: Pages,
+    clock: ClockNormaliser,
+    pages: PageRounder,
     any: bool,
     over: bool,
 }
 
-impl Stream {
+impl TraceStream {
     /// Opens a trace and recognises its format.
-    pub(crate) fn open(path: &str, options: &Options, hash: bool) -> Result<Stream> {
-        Stream::of(path, Input::open(path, options, hash)?, options)
+    pub(crate) fn open(path: &str, options: &Options, hash: bool) -> Result<TraceStream> {
+        TraceStream::of(path, Input::open(path, options, hash)?, options)
     }
 
     /// Creates a stream from an open input.
-    pub(crate) fn of(path: &str, mut input: Input, options: &Options) -> Result<Stream> {
+    pub(crate) fn of(path: &str, mut input: Input, options: &Options) -> Result<TraceStream> {
         let mut head = Head { bytes: input.bytes(), whole: input.at_end(), judged: usize::MAX };
         let mut reading = Reading { container: input.container(), ..Reading::default() };
         if head.bytes.is_empty() {
@@ -44,11 +44,11 @@ impl Stream {
         reading.about = format.about.into();
         let first_line = first_line(&head);
         let decoder = (format.open)(&head, options, &mut reading)?;
-        let decoded = Decoded { strict: options.strict, ..Decoded::default() };
-        let clock = Clock { max_gap: options.max_gap, ..Clock::default() };
-        let (path, pages) = (path.into(), Pages::new(options.whole_pages));
+        let decoded = DecoderOutput { strict: options.strict, ..DecoderOutput::default() };
+        let clock = ClockNormaliser { max_gap: options.max_gap, ..ClockNormaliser::default() };
+        let (path, pages) = (path.into(), PageRounder::new(options.whole_pages));
         let (any, over) = (false, false);
-        Ok(Stream { path, input, decoder, decoded, reading, first_line, clock, pages, any, over })
+        Ok(TraceStream { path, input, decoder, decoded, reading, first_line, clock, pages, any, over })
     }
 
     /// Replaces the contents of `out` by the next requests; returns `false` at the end.
@@ -126,7 +126,7 @@ impl Stream {
     /// Returns the reading, with the changes to requests so far.
     pub(crate) fn reading(&self) -> Reading {
         let mut reading = self.reading.clone();
-        self.pages.tell(&mut reading);
+        self.pages.add_to(&mut reading);
         reading
     }
 
@@ -153,7 +153,7 @@ const CLOCK_SET: u64 = 30 * 86_400 * 1_000_000_000;
 /// Converts times to start at the first request, prevents them from running backwards, and shortens
 /// pauses.
 #[derive(Default)]
-struct Clock {
+struct ClockNormaliser {
     started: bool,
     /// Last time that the trace gave.
     raw: u64,
@@ -163,7 +163,7 @@ struct Clock {
     max_gap: Option<Nanos>,
 }
 
-impl Clock {
+impl ClockNormaliser {
     fn normalise(&mut self, requests: &mut [Request], problems: &mut Problems) {
         for r in requests {
             let raw = r.at.0;
@@ -198,7 +198,7 @@ mod tests {
     use frit_core::{Hints, Sector};
 
     fn normalised(times: &[u64], max_gap: Option<u64>) -> (Vec<u64>, Problems) {
-        let mut clock = Clock { max_gap: max_gap.map(Nanos), ..Clock::default() };
+        let mut clock = ClockNormaliser { max_gap: max_gap.map(Nanos), ..ClockNormaliser::default() };
         let mut rs: Vec<Request> = times
             .iter()
             .map(|&t| Request {

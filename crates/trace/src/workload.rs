@@ -1,12 +1,12 @@
 //! The input of a run: a trace file, standard input, or a generator.
 
-use crate::devices::Layout;
+use crate::devices::DeviceLayout;
 use crate::fit::Fitter;
 use crate::generate::Generator;
-use crate::identity::{Identity, Kind};
+use crate::identity::{Identity, WorkloadKind};
 use crate::input::Input;
 use crate::problems::Problems;
-use crate::stream::Stream;
+use crate::stream::TraceStream;
 use crate::{Devices, Error, Fit, Options, Reading, Request, Result, Scan};
 use std::io::Read;
 use std::path::Path;
@@ -17,37 +17,37 @@ pub const GENERATOR_PREFIX: &str = "gen:";
 /// Workload specification of standard input.
 pub const STDIN: &str = "-";
 
-pub(crate) enum Source {
-    Trace(Box<Stream>),
+pub(crate) enum RequestSource {
+    Trace(Box<TraceStream>),
     Generated(Box<Generator>),
 }
 
-impl Source {
-    pub(crate) fn open(spec: &str, options: &Options, hash: bool) -> Result<Source> {
+impl RequestSource {
+    pub(crate) fn open(spec: &str, options: &Options, hash: bool) -> Result<RequestSource> {
         Ok(match spec.strip_prefix(GENERATOR_PREFIX) {
-            Some(g) => Source::Generated(Box::new(Generator::parse(g)?)),
-            None => Source::Trace(Box::new(Stream::open(spec, options, hash)?)),
+            Some(g) => RequestSource::Generated(Box::new(Generator::parse(g)?)),
+            None => RequestSource::Trace(Box::new(TraceStream::open(spec, options, hash)?)),
         })
     }
 
     pub(crate) fn fill(&mut self, out: &mut Vec<Request>) -> Result<bool> {
         match self {
-            Source::Trace(s) => s.fill(out),
-            Source::Generated(g) => Ok(g.fill(out)),
+            RequestSource::Trace(s) => s.fill(out),
+            RequestSource::Generated(g) => Ok(g.fill(out)),
         }
     }
 
     pub(crate) fn identity(&self, spec: &str, sha256: Option<String>) -> Identity {
         match self {
-            Source::Trace(_) => {
+            RequestSource::Trace(_) => {
                 let file = Path::new(spec).file_name().map(|n| n.to_string_lossy().into_owned());
                 let name =
                     if spec == STDIN { "standard input".into() } else { file.unwrap_or_else(|| spec.into()) };
-                Identity { name, kind: Kind::Real, sha256, generator: None, version: None }
+                Identity { name, kind: WorkloadKind::Real, sha256, generator: None, version: None }
             }
-            Source::Generated(g) => Identity {
+            RequestSource::Generated(g) => Identity {
                 name: g.name().into(),
-                kind: Kind::Generated,
+                kind: WorkloadKind::Generated,
                 sha256: None,
                 generator: Some(g.canonical()),
                 version: Some(crate::generate::VERSION),
@@ -57,15 +57,15 @@ impl Source {
 
     pub(crate) fn devices(&self) -> &[String] {
         match self {
-            Source::Trace(s) => s.devices(),
-            Source::Generated(_) => &[],
+            RequestSource::Trace(s) => s.devices(),
+            RequestSource::Generated(_) => &[],
         }
     }
 
     pub(crate) fn reading(&self) -> Reading {
         match self {
-            Source::Trace(s) => s.reading(),
-            Source::Generated(g) => g.reading(),
+            RequestSource::Trace(s) => s.reading(),
+            RequestSource::Generated(g) => g.reading(),
         }
     }
 }
@@ -92,10 +92,10 @@ impl Source {
 pub struct Workload {
     spec: String,
     options: Options,
-    source: Source,
+    source: RequestSource,
     again: bool,
     only: Option<u16>,
-    layout: Option<Layout>,
+    layout: Option<DeviceLayout>,
     fitter: Option<Fitter>,
     left: u64,
     sha256: Option<String>,
@@ -110,7 +110,7 @@ impl Workload {
     /// A file that cannot be read, is empty, or is in no known format; a generator or option that
     /// is not valid.
     pub fn open(spec: &str, options: &Options) -> Result<Workload> {
-        Ok(Workload::of(spec, options, Source::open(spec, options, false)?, spec != STDIN))
+        Ok(Workload::of(spec, options, RequestSource::open(spec, options, false)?, spec != STDIN))
     }
 
     /// Creates a workload from a reader, which is read once. Errors and the identity refer to it as
@@ -120,11 +120,11 @@ impl Workload {
     /// As [`Workload::open`].
     pub fn from_reader(name: &str, reader: Box<dyn Read + Send>, options: &Options) -> Result<Workload> {
         let input = Input::from_reader(name, reader, options, false)?;
-        let source = Source::Trace(Box::new(Stream::of(name, input, options)?));
+        let source = RequestSource::Trace(Box::new(TraceStream::of(name, input, options)?));
         Ok(Workload::of(name, options, source, false))
     }
 
-    fn of(spec: &str, options: &Options, source: Source, again: bool) -> Workload {
+    fn of(spec: &str, options: &Options, source: RequestSource, again: bool) -> Workload {
         Workload {
             spec: spec.into(),
             options: options.clone(),
@@ -217,14 +217,14 @@ impl Workload {
                 for r in out.iter_mut().filter(|r| r.sectors > 0) {
                     let base = layout.and_then(|l| l.base(r.device)).unwrap_or(u64::MAX);
                     let at = base.checked_add(r.sector.0).filter(|at| *at < crate::request::SECTOR_LIMIT);
-                    r.sector.0 = at.ok_or_else(|| self.no_room())?;
+                    r.sector.0 = at.ok_or_else(|| self.address_space_full())?;
                 }
                 Ok(())
             }
         }
     }
 
-    fn no_room(&self) -> Error {
+    fn address_space_full(&self) -> Error {
         Error::Devices {
             name: self.identity().name,
             why: "its devices, one after another, do not fit an address space of 2^64 bytes; use --devices merge or only:NAME".into(),
@@ -232,7 +232,7 @@ impl Workload {
     }
 
     /// Reads the whole trace to determine the size of each device.
-    fn measure(&self) -> Result<Layout> {
+    fn measure(&self) -> Result<DeviceLayout> {
         if !self.again {
             let why = format!(
                 "there is more than one device ({}), and this input cannot be read twice, which is necessary to place them one after another; use \
@@ -260,8 +260,8 @@ impl Workload {
     #[must_use]
     pub fn problems(&self) -> Problems {
         match &self.source {
-            Source::Trace(s) => s.problems().clone(),
-            Source::Generated(_) => Problems::default(),
+            RequestSource::Trace(s) => s.problems().clone(),
+            RequestSource::Generated(_) => Problems::default(),
         }
     }
 
@@ -273,7 +273,7 @@ impl Workload {
 }
 
 /// Checks, at the end of a trace, that the requested device occurred.
-pub(crate) fn check_only(source: &Source, devices: &Devices, spec: &str) -> Result<()> {
+pub(crate) fn check_only(source: &RequestSource, devices: &Devices, spec: &str) -> Result<()> {
     match devices {
         Devices::Only(name) if !source.devices().iter().any(|d| d == name) => Err(Error::Devices {
             name: source.identity(spec, None).name,

@@ -14,7 +14,7 @@ pub const DIR_MODE: u32 = 0o700;
 /// Search (execute) permission for the group and for others.
 const SEARCH: u32 = 0o011;
 /// Read and write permission for the group and for others.
-const USE: u32 = 0o066;
+const READ_WRITE: u32 = 0o066;
 const WRITE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
@@ -47,7 +47,7 @@ pub fn foreign_owner(path: &Path) -> Option<u32> {
 }
 
 /// Gives `to` the owner, group and mode of `from`.
-pub(crate) fn copy_rights(from: &Path, to: &Path) -> Result<()> {
+pub(crate) fn copy_permissions(from: &Path, to: &Path) -> Result<()> {
     let failed = |e| io(format!("cannot give {} the access rights of {}", to.display(), from.display()))(e);
     let (was, is) = (from.metadata().map_err(failed)?, to.metadata().map_err(failed)?);
     if (was.uid(), was.gid()) != (is.uid(), is.gid()) {
@@ -88,11 +88,11 @@ fn exposed_mode(path: &Path) -> Option<u32> {
     let meta = path.metadata().ok()?;
     let mode = meta.mode() & 0o7777;
     let bits = match &meta {
-        m if m.is_file() => mode & USE,
+        m if m.is_file() => mode & READ_WRITE,
         m if m.is_dir() && mode & STICKY == 0 => mode & WRITE,
         _ => 0,
     };
-    (bits & spread(searchable(path)) != 0).then_some(mode)
+    (bits & class_permissions(searchable(path)) != 0).then_some(mode)
 }
 
 /// Returns `true` if every user can traverse all directories above a path.
@@ -116,12 +116,12 @@ fn search_of(dir: &Metadata) -> u32 {
 }
 
 /// Returns all permission bits of the classes whose search bit is set.
-fn spread(search: u32) -> u32 {
+fn class_permissions(search: u32) -> u32 {
     ((search & 0o010) * 7) | ((search & 0o001) * 7)
 }
 
 /// Returns the directory and files of a volume that [`exposed`] examines.
-pub(crate) fn of_volume(dir: &Path, media: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
+pub(crate) fn volume_paths(dir: &Path, media: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
     let own = [dir.to_owned(), dir.join(crate::superblock::FILE_NAME), dir.join(crate::lock::FILE_NAME)];
     own.into_iter().chain(media).collect()
 }

@@ -5,7 +5,7 @@ use crate::error::{Error, Result, io};
 use crate::lock;
 use crate::superblock::{Backing, MediumRecord};
 use frit_core::MediumKind;
-use frit_media::store::Mapping;
+use frit_media::store::MapMode;
 use frit_media::{AnyStore, FileStore, MmapStore};
 use frit_stack::Stack;
 use rustix::fs::{FallocateFlags, OFlags};
@@ -27,7 +27,7 @@ pub(crate) struct MediumFile {
     file: File,
     pub(crate) bytes: u64,
     backing: Backing,
-    mapping: Mapping,
+    mapping: MapMode,
 }
 
 /// Returns the path of a medium's file.
@@ -46,13 +46,13 @@ pub(crate) fn media_of(stack: &Stack, given: &Stack) -> Result<Vec<MediumRecord>
     // record them.
     let asked = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&asked);
-    let opener = frit_stack::Opener::new(move |name, bytes| {
+    let opener = frit_stack::StoreOpener::new(move |name, bytes| {
         if let Ok(mut seen) = seen.lock() {
             seen.push((name.to_owned(), bytes));
         }
         Ok(AnyStore::Memory(frit_media::MemoryStore::new(bytes)))
     });
-    stack.build::<frit_core::Null>(&frit_stack::Bytes::Opener(opener))?;
+    stack.build::<frit_core::Null>(&frit_stack::Bytes::StoreOpener(opener))?;
     let asked = asked.lock().map(|a| a.clone()).unwrap_or_default();
     let record = |(name, bytes): (String, u64)| {
         let medium = given.media().iter().find(|m| m.name == name);
@@ -80,18 +80,18 @@ impl MediumFile {
             options.create(true).truncate(false).mode(FILE_MODE);
         }
         if record.path.is_empty() && !is_device {
-            remove_left(record, &path)?;
+            remove_stale_file(record, &path)?;
         }
         let file = options.open(&path).map_err(|e| match e.kind() {
             ErrorKind::NotFound => bad(record, &path, "cannot be created: its directory does not exist"),
             _ => cannot_open(record, &path, &e),
         })?;
-        lock::lock_beside(&file, false, &path)?;
+        lock::lock_ignoring_readers(&file, false, &path)?;
         if is_device {
             record.backing = Backing::BlockDevice;
             check_device(&file, record, &path)?;
             if !force {
-                refuse_content(&file, record, &path)?;
+                refuse_nonblank_device(&file, record, &path)?;
             }
         } else {
             // The contents of an earlier volume must not be taken for those of this one.
@@ -102,7 +102,7 @@ impl MediumFile {
         }
         allocate(&file, record.bytes, is_device).map_err(io(format!(
             "cannot allocate {} in {}",
-            frit_core::size::show(record.bytes),
+            frit_core::size::format(record.bytes),
             path.display()
         )))?;
         Ok(MediumFile {
@@ -112,7 +112,7 @@ impl MediumFile {
             file,
             bytes: record.bytes,
             backing: record.backing,
-            mapping: Mapping::Shared,
+            mapping: MapMode::Shared,
         })
     }
 
@@ -125,7 +125,7 @@ impl MediumFile {
             options.custom_flags(OFlags::EXCL.bits() as i32);
         }
         let file = options.open(&path).map_err(|e| cannot_open(record, &path, &e))?;
-        lock::lock_beside(&file, read_only, &path)?;
+        lock::lock_ignoring_readers(&file, read_only, &path)?;
         let meta = file.metadata().map_err(io(format!("cannot look at {}", path.display())))?;
         match record.backing {
             Backing::BlockDevice => check_device(&file, record, &path)?,
@@ -142,7 +142,7 @@ impl MediumFile {
             }
             _ => {}
         }
-        let mapping = if read_only { Mapping::Private } else { Mapping::Shared };
+        let mapping = if read_only { MapMode::Private } else { MapMode::Shared };
         Ok(MediumFile {
             name: record.name.clone(),
             kind: record.kind,
@@ -168,7 +168,7 @@ impl MediumFile {
     }
 
     /// Returns the reason if the file was deleted or resized since it was opened.
-    pub(crate) fn vanished(&self) -> Option<String> {
+    pub(crate) fn unusable_reason(&self) -> Option<String> {
         let path = self.path.display();
         let name = &self.name;
         match self.file.metadata() {
@@ -191,7 +191,7 @@ impl MediumFile {
 
 /// Removes a file that an earlier or unfinished volume left in the directory. It is not reused,
 /// because other users may have it open.
-fn remove_left(record: &MediumRecord, path: &Path) -> Result<()> {
+fn remove_stale_file(record: &MediumRecord, path: &Path) -> Result<()> {
     match path.symlink_metadata() {
         Ok(meta) if meta.is_file() => {
             std::fs::remove_file(path).map_err(io(format!("cannot remove {}", path.display())))
@@ -231,7 +231,7 @@ fn check_device(file: &File, record: &MediumRecord, path: &Path) -> Result<()> {
 }
 
 /// Refuses a device whose first MiB is not all zeros.
-fn refuse_content(file: &File, record: &MediumRecord, path: &Path) -> Result<()> {
+fn refuse_nonblank_device(file: &File, record: &MediumRecord, path: &Path) -> Result<()> {
     let mut head = vec![0; (1 << 20).min(record.bytes as usize)];
     file.read_exact_at(&mut head, 0).map_err(io(format!("cannot read {}", path.display())))?;
     if head.iter().any(|&b| b != 0) {

@@ -4,12 +4,12 @@ use crate::access::{foreign_owner, make_private_dir};
 use crate::backing::{MediumFile, media_of, path_of};
 use crate::error::{Error, Result, io};
 use crate::lock::VolumeLock;
-use crate::open::{Recovered, build};
+use crate::open::{OpenReport, build};
 use crate::superblock::{FILE_NAME, MediumRecord, State, Superblock, SuperblockFile, boot_id, unix_now};
-use crate::volume::{Parts, Volume};
-use frit_core::{Null, Stop};
+use crate::volume::{Volume, VolumeParts};
+use frit_core::{CrashKind, Null};
 use frit_stack::Stack;
-use frit_stack::layers::Setting;
+use frit_stack::layers::RequiredSetting;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub fn durable_stack(stack: &Stack) -> Result<(Stack, Option<String>)> {
     let changed = durable.identity().sha256 != stack.identity().sha256;
     let note = changed.then(|| {
         let needs = layer.kind.durability();
-        let line = |s: &Setting| format!("{}.{} is {}: {}", layer.name, s.key, s.value, s.why);
+        let line = |s: &RequiredSetting| format!("{}.{} is {}: {}", layer.name, s.key, s.value, s.why);
         needs.each_request.iter().chain(needs.over_files).map(line).collect::<Vec<_>>().join("; ")
     });
     Ok((durable, note))
@@ -69,7 +69,7 @@ impl Volume {
     ) -> Result<Volume> {
         let (stack, _) = durable_stack(&options.stack)?;
         let mut media = media_of(&stack, &options.stack)?;
-        let replaced = make_room(dir, options.force)?;
+        let replaced = prepare_directory(dir, options.force)?;
         let identity = stack.identity();
         let first = Superblock {
             sequence: 1,
@@ -97,7 +97,7 @@ impl Volume {
         // taken for a volume. It becomes clean only after the media are formatted and synced.
         let mut superblock = SuperblockFile::create(dir, first, lock)?;
         if let Some(old) = old {
-            clear(dir, &old, &media)?;
+            remove_old_media(dir, &old, &media)?;
         }
         let made = make_media(dir, &mut media, options.force).and_then(|files| {
             let mut layer = build::<Null>(&stack, &files, uuid, true)?.layer;
@@ -111,9 +111,9 @@ impl Volume {
         superblock.update(|s| (s.state, s.media) = (State::Clean, media))?;
         let boot = boot_id();
         // The layer is formatted and open, as after a recovery without work.
-        let recovered = Recovered::nothing(Stop::Process);
+        let recovered = OpenReport::new_volume(CrashKind::Process);
         superblock.set_state(State::Dirty, boot)?;
-        Ok(Volume::from_parts(Parts {
+        Ok(Volume::from_parts(VolumeParts {
             dir: dir.into(),
             stack,
             layer,
@@ -143,7 +143,7 @@ fn discard_media(dir: &Path, media: &[MediumRecord]) {
 }
 
 /// Removes the files of a replaced volume, except those that the new one overwrites.
-fn clear(dir: &Path, old: &Superblock, media: &[MediumRecord]) -> Result<()> {
+fn remove_old_media(dir: &Path, old: &Superblock, media: &[MediumRecord]) -> Result<()> {
     let inside = old.media.iter().filter(|m| Path::new(&m.path).is_relative());
     for path in inside.map(|m| path_of(dir, m)) {
         if media.iter().all(|m| path_of(dir, m) != path) && path.is_file() {
@@ -168,7 +168,7 @@ pub(crate) fn sha256(text: &str) -> [u8; 32] {
 
 /// Creates the directory, or makes sure that creating a volume in it loses no data. Returns a
 /// volume that is to be replaced; it stays locked until the new one is complete.
-fn make_room(dir: &Path, force: bool) -> Result<Option<SuperblockFile>> {
+fn prepare_directory(dir: &Path, force: bool) -> Result<Option<SuperblockFile>> {
     let exists = |why: String| Error::Exists { dir: dir.into(), why };
     if !dir.exists() {
         make_private_dir(dir).map_err(io(format!("cannot make the directory {}", dir.display())))?;
@@ -187,7 +187,7 @@ fn make_room(dir: &Path, force: bool) -> Result<Option<SuperblockFile>> {
     if !dir.join(FILE_NAME).exists() {
         // Files of a creation that was interrupted before the superblock was complete.
         let left = |n: &&std::ffi::OsString| {
-            [crate::superblock::NEW_NAME, crate::lock::FILE_NAME].iter().any(|l| *n == l)
+            [crate::superblock::TEMP_FILE_NAME, crate::lock::FILE_NAME].iter().any(|l| *n == l)
         };
         return match names.iter().find(|n| !left(n)) {
             None => Ok(None),
@@ -198,7 +198,7 @@ fn make_room(dir: &Path, force: bool) -> Result<Option<SuperblockFile>> {
         };
     }
     let old = SuperblockFile::open(dir, false)?;
-    match old.now().state {
+    match old.current().state {
         State::Creating => {}
         State::Clean if force => {}
         State::Clean => {

@@ -1,14 +1,14 @@
 //! Growing a volume: a larger copy is created beside it, verified, and exchanged for it in one
 //! step.
 
-use crate::access::copy_rights;
+use crate::access::copy_permissions;
 use crate::backing::path_of;
 use crate::create::{CreateOptions, durable_stack};
 use crate::error::{Error, Result, io};
-use crate::image::{Progress, stretches};
+use crate::image::{ProgressFn, mapped_ranges};
 use crate::lock;
 use crate::open::OpenOptions;
-use crate::superblock::{FILE_NAME, NEW_NAME, Superblock, SuperblockFile, sync_dir, sync_parent};
+use crate::superblock::{FILE_NAME, Superblock, SuperblockFile, TEMP_FILE_NAME, sync_dir, sync_parent};
 use crate::volume::Volume;
 use frit_core::planted::{Bug, is};
 use frit_core::{Hints, Null};
@@ -22,7 +22,7 @@ const CHUNK: usize = 1 << 20;
 
 /// Result of growing a volume.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct Grown {
+pub struct GrowReport {
     /// Size before, in bytes.
     pub before: u64,
     /// Size now, in bytes.
@@ -37,7 +37,7 @@ pub struct Grown {
 ///
 /// # Errors
 /// Invalid overrides.
-pub fn stack_with(superblock: &Superblock, sets: &[String]) -> frit_stack::Result<Stack> {
+pub fn stack_with_overrides(superblock: &Superblock, sets: &[String]) -> frit_stack::Result<Stack> {
     let inside = superblock.media.iter().filter(|m| !m.path.is_empty() && Path::new(&m.path).is_relative());
     let paths = inside.map(|m| format!("media.{}.path={:?}", m.name, m.path));
     let all: Vec<String> = paths.chain(sets.iter().cloned()).collect();
@@ -54,7 +54,7 @@ pub fn volume_bytes(stack: &Stack) -> Result<u64> {
 }
 
 /// Returns the directory in which the larger volume is created.
-fn beside(dir: &Path) -> Result<PathBuf> {
+fn growing_path(dir: &Path) -> Result<PathBuf> {
     let full = dir.canonicalize().map_err(io(format!("cannot find {}", dir.display())))?;
     let device = |p: &Path| p.metadata().map(|m| m.dev()).ok();
     match full.file_name() {
@@ -78,10 +78,10 @@ fn beside(dir: &Path) -> Result<PathBuf> {
 /// # Errors
 /// The stack is too small for the stored data; the disk has no space for both volumes; data is
 /// damaged.
-pub fn grow(dir: &Path, stack: &Stack, step: &mut dyn FnMut(&str, u64, u64)) -> Result<Grown> {
+pub fn grow(dir: &Path, stack: &Stack, step: &mut dyn FnMut(&str, u64, u64)) -> Result<GrowReport> {
     let mut old = Volume::open(dir, &OpenOptions::default())?;
     let kept = old.superblock().clone();
-    let made = beside(dir).and_then(|growing| match make_copy(&growing, stack, &mut old, step) {
+    let made = growing_path(dir).and_then(|growing| match make_copy(&growing, stack, &mut old, step) {
         Ok(grown) => Ok((growing, grown)),
         Err(e) => {
             // The first error is reported. A failed removal is not: the next call removes the copy.
@@ -99,7 +99,7 @@ pub fn grow(dir: &Path, stack: &Stack, step: &mut dyn FnMut(&str, u64, u64)) -> 
     };
     // The old volume stays locked until the new one has taken its place.
     let locked = old.finish()?;
-    let full = growing_target(dir)?;
+    let full = canonical_dir(dir)?;
     step("exchanging", 0, 0);
     let exchanged =
         rustix::fs::renameat_with(rustix::fs::CWD, &growing, rustix::fs::CWD, &full, RenameFlags::EXCHANGE);
@@ -115,7 +115,7 @@ pub fn grow(dir: &Path, stack: &Stack, step: &mut dyn FnMut(&str, u64, u64)) -> 
     Ok(grown)
 }
 
-fn growing_target(dir: &Path) -> Result<PathBuf> {
+fn canonical_dir(dir: &Path) -> Result<PathBuf> {
     dir.canonicalize().map_err(io(format!("cannot find {}", dir.display())))
 }
 
@@ -125,12 +125,12 @@ fn make_copy(
     stack: &Stack,
     old: &mut Volume,
     step: &mut dyn FnMut(&str, u64, u64),
-) -> Result<Grown> {
+) -> Result<GrowReport> {
     let was = old.superblock().clone();
     let (durable, _) = durable_stack(stack)?;
     let size =
         durable.build::<Null>(&frit_stack::Bytes::None)?.layer.info().sectors * frit_core::SECTOR_BYTES;
-    let held = stretches(old)?;
+    let held = mapped_ranges(old)?;
     check_size(old, &held, size)?;
     let left = check_paths(&was, stack)?;
     if growing.exists() {
@@ -144,15 +144,15 @@ fn make_copy(
     let params: Vec<(&str, &str)> = was.params.iter().map(|(key, value)| (&key[..], &value[..])).collect();
     new.set_params(&params)?;
     new.close()?;
-    let mut new = Volume::open(growing, &OpenOptions { read_only: true, stop: None })?;
+    let mut new = Volume::open(growing, &OpenOptions { read_only: true, crash: None })?;
     compare(old, &mut new, &held, &mut |done| step("comparing", data, done))?;
-    keep_rights(old.dir(), &was, growing, new.superblock())?;
-    Ok(Grown { before: old.bytes(), now: size, data_bytes: data, left })
+    copy_volume_permissions(old.dir(), &was, growing, new.superblock())?;
+    Ok(GrowReport { before: old.bytes(), now: size, data_bytes: data, left })
 }
 
 /// Gives the larger volume the owner and the modes of the old one. The directory is last, since its
 /// mode may deny access to the files.
-fn keep_rights(home: &Path, was: &Superblock, growing: &Path, new: &Superblock) -> Result<()> {
+fn copy_volume_permissions(home: &Path, was: &Superblock, growing: &Path, new: &Superblock) -> Result<()> {
     let inside = |m: &&crate::superblock::MediumRecord| Path::new(&m.path).is_relative();
     let media = new.media.iter().filter(inside).filter_map(|m| {
         let old = was.media.iter().filter(inside).find(|old| old.name == m.name)?;
@@ -160,9 +160,9 @@ fn keep_rights(home: &Path, was: &Superblock, growing: &Path, new: &Superblock) 
     });
     let own = [FILE_NAME, lock::FILE_NAME].map(|name| (home.join(name), growing.join(name)));
     for (from, to) in media.chain(own).filter(|(from, to)| from.is_file() && to.is_file()) {
-        copy_rights(&from, &to)?;
+        copy_permissions(&from, &to)?;
     }
-    copy_rights(home, growing)
+    copy_permissions(home, growing)
 }
 
 /// Refuses a size that would cut off stored data.
@@ -221,7 +221,7 @@ fn read_old(old: &mut Volume, at: u64, into: &mut [u8]) -> Result<()> {
     Ok(())
 }
 
-fn copy(old: &mut Volume, new: &mut Volume, held: &[(u64, bool)], progress: Progress<'_>) -> Result<()> {
+fn copy(old: &mut Volume, new: &mut Volume, held: &[(u64, bool)], progress: ProgressFn<'_>) -> Result<()> {
     each_chunk(held, progress, |at, len| {
         let mut bytes = vec![0; len];
         read_old(old, at, &mut bytes)?;
@@ -239,7 +239,7 @@ fn copy(old: &mut Volume, new: &mut Volume, held: &[(u64, bool)], progress: Prog
     })
 }
 
-fn compare(old: &mut Volume, new: &mut Volume, held: &[(u64, bool)], progress: Progress<'_>) -> Result<()> {
+fn compare(old: &mut Volume, new: &mut Volume, held: &[(u64, bool)], progress: ProgressFn<'_>) -> Result<()> {
     each_chunk(held, progress, |at, len| {
         let (mut a, mut b) = (vec![0; len], vec![0; len]);
         read_old(old, at, &mut a)?;
@@ -255,7 +255,7 @@ fn compare(old: &mut Volume, new: &mut Volume, held: &[(u64, bool)], progress: P
 /// Calls `chunk` for each chunk of the mapped ranges.
 fn each_chunk(
     held: &[(u64, bool)],
-    progress: Progress<'_>,
+    progress: ProgressFn<'_>,
     mut chunk: impl FnMut(u64, usize) -> Result<()>,
 ) -> Result<()> {
     let (mut at, mut done) = (0, 0);
@@ -279,7 +279,7 @@ fn each_chunk(
 /// directory.
 fn remove(growing: &Path, home: &Path, of: &Superblock, locked: bool) -> Result<()> {
     let cannot = |what: &str| io(format!("cannot {what} {}", growing.display()));
-    let mut files = vec![growing.join(NEW_NAME), growing.join(lock::FILE_NAME)];
+    let mut files = vec![growing.join(TEMP_FILE_NAME), growing.join(lock::FILE_NAME)];
     if growing.join(FILE_NAME).exists() {
         let (left, _, in_use) = SuperblockFile::peek(growing)?;
         let unfinished = left.state == crate::superblock::State::Creating;
@@ -292,7 +292,7 @@ fn remove(growing: &Path, home: &Path, of: &Superblock, locked: bool) -> Result<
         files.extend(inside.map(|m| path_of(growing, m)));
         // The superblock is removed last, because it identifies the owner of the files until then.
         files.push(growing.join(FILE_NAME));
-        carry(growing, home, &files)?;
+        move_foreign_files(growing, home, &files)?;
     }
     for file in files {
         match std::fs::remove_file(&file) {
@@ -304,7 +304,7 @@ fn remove(growing: &Path, home: &Path, of: &Superblock, locked: bool) -> Result<
 }
 
 /// Moves files other than the volume's `own` files to the volume that replaces it.
-fn carry(growing: &Path, home: &Path, own: &[PathBuf]) -> Result<()> {
+fn move_foreign_files(growing: &Path, home: &Path, own: &[PathBuf]) -> Result<()> {
     let cannot = || io(format!("cannot list {}", growing.display()));
     for entry in std::fs::read_dir(growing).map_err(cannot())? {
         let entry = entry.map_err(cannot())?;

@@ -11,10 +11,10 @@ use std::os::unix::fs::FileExt;
 /// Size of a copied chunk, in bytes.
 const CHUNK: usize = 1 << 20;
 /// Granularity at which zeros are detected, in bytes: the block size of most file systems.
-const PIECE: usize = 4096;
+const ZERO_GRANULARITY: usize = 4096;
 
 /// Destination of an exported image.
-pub enum ImageOut<'a> {
+pub enum ImageSink<'a> {
     /// An empty file: zeros become holes.
     Sparse(&'a File),
     /// A sequential stream.
@@ -22,7 +22,7 @@ pub enum ImageOut<'a> {
 }
 
 /// Source of an imported image.
-pub enum ImageIn<'a> {
+pub enum ImageSource<'a> {
     /// A file: its holes are discarded.
     File(&'a File),
     /// A sequential stream.
@@ -31,7 +31,7 @@ pub enum ImageIn<'a> {
 
 /// Result of an export or import.
 #[derive(Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
-pub struct Moved {
+pub struct TransferReport {
     /// Size of the image, in bytes.
     pub bytes: u64,
     /// Bytes of the image that hold data.
@@ -41,7 +41,7 @@ pub struct Moved {
 }
 
 /// Callback that receives the number of bytes that are done.
-pub type Progress<'a> = &'a mut dyn FnMut(u64);
+pub type ProgressFn<'a> = &'a mut dyn FnMut(u64);
 
 /// Exports the volume's bytes. With `rescue`, ranges that cannot be read become zeros and are
 /// listed; without it, they are errors.
@@ -50,19 +50,19 @@ pub type Progress<'a> = &'a mut dyn FnMut(u64);
 /// Damaged data without `rescue`; an image that cannot be written.
 pub fn export<S: Sink>(
     v: &mut Volume<S>,
-    out: &mut ImageOut<'_>,
+    out: &mut ImageSink<'_>,
     rescue: bool,
-    progress: Progress<'_>,
-) -> Result<Moved> {
-    let mut moved = Moved { bytes: v.bytes(), ..Moved::default() };
+    progress: ProgressFn<'_>,
+) -> Result<TransferReport> {
+    let mut moved = TransferReport { bytes: v.bytes(), ..TransferReport::default() };
     let failed = || io("cannot write the image");
-    if let ImageOut::Sparse(file) = out {
+    if let ImageSink::Sparse(file) = out {
         // Sets the full size first, so that zeros at the end become a hole as well.
         file.set_len(v.bytes()).map_err(failed())?;
     }
     let mut buffer = vec![0; CHUNK];
     let mut at = 0;
-    for (len, mapped) in stretches(v)? {
+    for (len, mapped) in mapped_ranges(v)? {
         let end = at + len;
         while at < end {
             let n = CHUNK.min((end - at) as usize);
@@ -74,23 +74,23 @@ pub fn export<S: Sink>(
                 chunk.fill(0);
             }
             match out {
-                ImageOut::Sparse(file) if mapped => write_sparse(file, at, chunk).map_err(failed())?,
-                ImageOut::Sparse(_) => {}
-                ImageOut::Stream(w) => w.write_all(chunk).map_err(failed())?,
+                ImageSink::Sparse(file) if mapped => write_sparse(file, at, chunk).map_err(failed())?,
+                ImageSink::Sparse(_) => {}
+                ImageSink::Stream(w) => w.write_all(chunk).map_err(failed())?,
             }
             at += n as u64;
             progress(at);
         }
     }
     match out {
-        ImageOut::Sparse(file) => file.sync_all().map_err(failed())?,
-        ImageOut::Stream(w) => w.flush().map_err(failed())?,
+        ImageSink::Sparse(file) => file.sync_all().map_err(failed())?,
+        ImageSink::Stream(w) => w.flush().map_err(failed())?,
     }
     Ok(moved)
 }
 
 /// Returns the lengths of the volume's alternating ranges, each with `true` if it is mapped.
-pub(crate) fn stretches<S: Sink>(v: &Volume<S>) -> Result<Vec<(u64, bool)>> {
+pub(crate) fn mapped_ranges<S: Sink>(v: &Volume<S>) -> Result<Vec<(u64, bool)>> {
     let mut all: Vec<(u64, bool)> = Vec::new();
     v.extents(0, v.bytes(), &mut |len, place| match all.last_mut() {
         Some((l, mapped)) if *mapped == place.is_some() => *l += len,
@@ -102,7 +102,7 @@ pub(crate) fn stretches<S: Sink>(v: &Volume<S>) -> Result<Vec<(u64, bool)>> {
 /// Returns `true` if every byte of the volume reads as zero. Ranges that cannot be read count as
 /// data.
 pub fn is_blank<S: Sink>(v: &mut Volume<S>) -> bool {
-    let Ok(all) = stretches(v) else { return false };
+    let Ok(all) = mapped_ranges(v) else { return false };
     let mut buffer = vec![0; CHUNK];
     let mut at = 0;
     for (len, mapped) in all {
@@ -125,7 +125,7 @@ fn read_chunk<S: Sink>(
     at: u64,
     chunk: &mut [u8],
     rescue: bool,
-    moved: &mut Moved,
+    moved: &mut TransferReport,
 ) -> Result<()> {
     match v.read(at, chunk) {
         Ok(()) => return Ok(()),
@@ -148,7 +148,7 @@ fn read_chunk<S: Sink>(
 
 fn write_sparse(file: &File, at: u64, chunk: &[u8]) -> std::io::Result<()> {
     let mut from = at;
-    for piece in chunk.chunks(PIECE) {
+    for piece in chunk.chunks(ZERO_GRANULARITY) {
         if piece.iter().any(|&b| b != 0) {
             file.write_all_at(piece, from)?;
         }
@@ -162,11 +162,15 @@ fn write_sparse(file: &File, at: u64, chunk: &[u8]) -> std::io::Result<()> {
 /// # Errors
 /// The image is larger than the volume or cannot be read; the volume cannot store it. What was read
 /// until the error is in the volume.
-pub fn import<S: Sink>(v: &mut Volume<S>, from: &mut ImageIn<'_>, progress: Progress<'_>) -> Result<Moved> {
+pub fn import<S: Sink>(
+    v: &mut Volume<S>,
+    from: &mut ImageSource<'_>,
+    progress: ProgressFn<'_>,
+) -> Result<TransferReport> {
     let failed = || io("cannot read the image");
-    let mut moved = Moved::default();
+    let mut moved = TransferReport::default();
     let mut buffer = vec![0; CHUNK];
-    if let ImageIn::File(file) = from {
+    if let ImageSource::File(file) = from {
         let size = size_of_file(file).map_err(failed())?;
         if size > v.bytes() {
             return Err(too_large(v, Some(size)));
@@ -174,7 +178,7 @@ pub fn import<S: Sink>(v: &mut Volume<S>, from: &mut ImageIn<'_>, progress: Prog
     }
     loop {
         let at = moved.bytes;
-        if let ImageIn::File(file) = from {
+        if let ImageSource::File(file) = from {
             let hole = hole_at(file, at).min(v.bytes() - at);
             if hole > 0 {
                 v.discard(at, hole / 512 * 512)?;
@@ -186,8 +190,8 @@ pub fn import<S: Sink>(v: &mut Volume<S>, from: &mut ImageIn<'_>, progress: Prog
             }
         }
         let n = match from {
-            ImageIn::File(file) => fill(&mut buffer, |b, done| file.read_at(b, at + done as u64)),
-            ImageIn::Stream(r) => fill(&mut buffer, |b, _| r.read(b)),
+            ImageSource::File(file) => fill(&mut buffer, |b, done| file.read_at(b, at + done as u64)),
+            ImageSource::Stream(r) => fill(&mut buffer, |b, _| r.read(b)),
         }
         .map_err(failed())?;
         if n == 0 {
@@ -199,7 +203,7 @@ pub fn import<S: Sink>(v: &mut Volume<S>, from: &mut ImageIn<'_>, progress: Prog
         if at + whole as u64 > v.bytes() {
             return Err(too_large(v, None));
         }
-        put(v, at, &buffer[..whole], &mut moved)?;
+        write_or_discard(v, at, &buffer[..whole], &mut moved)?;
         moved.bytes += whole as u64;
         progress(moved.bytes);
         if n < buffer.len() {
@@ -213,13 +217,18 @@ pub fn import<S: Sink>(v: &mut Volume<S>, from: &mut ImageIn<'_>, progress: Prog
 }
 
 /// Writes the data, and discards ranges of zeros.
-fn put<S: Sink>(v: &mut Volume<S>, at: u64, data: &[u8], moved: &mut Moved) -> Result<()> {
+fn write_or_discard<S: Sink>(
+    v: &mut Volume<S>,
+    at: u64,
+    data: &[u8],
+    moved: &mut TransferReport,
+) -> Result<()> {
     let mut from = 0;
     while from < data.len() {
         let zero = is_zero(data, from);
         let mut to = from;
         while to < data.len() && is_zero(data, to) == zero {
-            to = (to + PIECE).min(data.len());
+            to = (to + ZERO_GRANULARITY).min(data.len());
         }
         if zero {
             v.discard(at + from as u64, (to - from) as u64)?;
@@ -233,7 +242,7 @@ fn put<S: Sink>(v: &mut Volume<S>, at: u64, data: &[u8], moved: &mut Moved) -> R
 }
 
 fn is_zero(data: &[u8], from: usize) -> bool {
-    data[from..(from + PIECE).min(data.len())].iter().all(|&b| b == 0)
+    data[from..(from + ZERO_GRANULARITY).min(data.len())].iter().all(|&b| b == 0)
 }
 
 fn too_large<S: Sink>(v: &Volume<S>, size: Option<u64>) -> Error {

@@ -1,6 +1,6 @@
 //! Inspection of a volume without locking or changing it.
 
-use crate::access::{exposed, of_volume};
+use crate::access::{exposed, volume_paths};
 use crate::backing::path_of;
 use crate::error::Result;
 use crate::superblock::{Backing, Superblock, SuperblockFile};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// State of a medium's file.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct MediumFound {
+pub struct MediumStatus {
     /// Its name in the stack.
     pub name: String,
     /// Kind of the medium.
@@ -35,7 +35,7 @@ pub struct Inspection {
     /// The defect of the other copy, if any.
     pub damaged_copy: Option<String>,
     /// The media that hold the volume's bytes.
-    pub media: Vec<MediumFound>,
+    pub media: Vec<MediumStatus>,
     /// The process that has the volume open, if any; empty if it is unknown.
     pub in_use: Option<String>,
     /// A message that names the files that other users can read or change, and the command that
@@ -63,7 +63,7 @@ pub fn inspect(dir: impl AsRef<Path>) -> Result<Inspection> {
             Ok(_) => None,
         };
         let allocated = meta.ok().filter(std::fs::Metadata::is_file).map(|m| m.blocks() * 512);
-        MediumFound {
+        MediumStatus {
             name: record.name.clone(),
             kind: record.kind,
             backing: record.backing,
@@ -73,8 +73,8 @@ pub fn inspect(dir: impl AsRef<Path>) -> Result<Inspection> {
             problem,
         }
     });
-    let media: Vec<MediumFound> = media.collect();
-    let files = of_volume(dir, media.iter().map(|medium| medium.path.clone()));
+    let media: Vec<MediumStatus> = media.collect();
+    let files = volume_paths(dir, media.iter().map(|medium| medium.path.clone()));
     let exposed = exposed(files.iter().map(PathBuf::as_path));
     Ok(Inspection { media, superblock, damaged_copy, in_use, exposed })
 }

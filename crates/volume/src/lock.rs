@@ -9,8 +9,8 @@
 mod holders;
 
 use crate::error::{Error, Result, io};
-pub use holders::are_readers;
-use holders::writer;
+use holders::first_writer;
+pub use holders::locked_by_readers_only;
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
@@ -23,10 +23,10 @@ pub const FILE_NAME: &str = "frit.lock";
 
 /// Time for which a lock is retried. Others hold it briefly to inspect the volume, or while a
 /// forked child has not yet closed the descriptors that it inherits.
-const PATIENCE: Duration = Duration::from_millis(500);
-const PAUSE: Duration = Duration::from_millis(5);
+const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(5);
 /// Maximum number of attempts to open the lock file when another program replaces it.
-const TRIES: u32 = 10;
+const OPEN_ATTEMPTS: u32 = 10;
 
 /// Locks a file until it is closed (flock). Errors name `dir`. Waits up to half a second for other
 /// holders.
@@ -42,8 +42,8 @@ pub fn lock(file: &File, shared: bool, dir: &Path) -> Result<()> {
 ///
 /// # Errors
 /// As for [`lock`].
-pub fn lock_beside(file: &File, shared: bool, dir: &Path) -> Result<bool> {
-    try_lock(file, shared, dir, &|| are_readers(file))
+pub fn lock_ignoring_readers(file: &File, shared: bool, dir: &Path) -> Result<bool> {
+    try_lock(file, shared, dir, &|| locked_by_readers_only(file))
 }
 
 fn try_lock(file: &File, shared: bool, dir: &Path, pass: &dyn Fn() -> bool) -> Result<bool> {
@@ -52,7 +52,9 @@ fn try_lock(file: &File, shared: bool, dir: &Path, pass: &dyn Fn() -> bool) -> R
         match if shared { file.try_lock_shared() } else { file.try_lock() } {
             Ok(()) => return Ok(true),
             Err(TryLockError::WouldBlock) if pass() => return Ok(false),
-            Err(TryLockError::WouldBlock) if begin.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) if begin.elapsed() < LOCK_TIMEOUT => {
+                std::thread::sleep(LOCK_RETRY_INTERVAL);
+            }
             Err(TryLockError::WouldBlock) => {
                 return Err(Error::InUse { dir: dir.into(), by: holder(file) });
             }
@@ -69,10 +71,10 @@ fn holder(file: &File) -> String {
 
 /// Returns the holder of a volume's lock; an empty text if its process is unknown. Older versions
 /// lock `superblock`.
-pub(crate) fn held(dir: &Path, superblock: &File) -> Option<String> {
+pub(crate) fn volume_holder(dir: &Path, superblock: &File) -> Option<String> {
     let lock = dir.join(FILE_NAME).metadata().ok();
     let held = lock.and_then(|meta| holders::holders(&meta).into_iter().next());
-    let held = held.or_else(|| writer(&superblock.metadata().ok()?));
+    let held = held.or_else(|| first_writer(&superblock.metadata().ok()?));
     held.map(|holder| if holder.is_known() { holder.to_string() } else { String::new() })
 }
 
@@ -90,9 +92,9 @@ impl VolumeLock {
     /// Another program has the volume open; the lock file may not be opened by this user.
     pub(crate) fn take(dir: &Path, shared: bool) -> Result<VolumeLock> {
         let path = dir.join(FILE_NAME);
-        for _ in 0..TRIES {
+        for _ in 0..OPEN_ATTEMPTS {
             let Some(file) = open(&path, shared)? else { return Ok(VolumeLock { _file: None }) };
-            lock(&file, shared, dir).map_err(|e| widened(e, &file, &path))?;
+            lock(&file, shared, dir).map_err(|e| with_mode_hint(e, &file, &path))?;
             // The file may have been replaced between opening and locking it; a lock on a replaced
             // file protects nothing, so the attempt is repeated.
             let same = |now: std::fs::Metadata, locked: std::fs::Metadata| {
@@ -116,19 +118,23 @@ fn open(path: &Path, shared: bool) -> Result<Option<File>> {
     // symbolic link.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let cannot = |e| io(format!("cannot open the lock file {}", path.display()))(e);
-    for _ in 0..TRIES {
+    for _ in 0..OPEN_ATTEMPTS {
         match OpenOptions::new().read(true).write(!shared).custom_flags(flags).open(path) {
             Ok(file) if file.metadata().is_ok_and(|meta| meta.is_file()) => return Ok(Some(file)),
             Ok(_) => return Err(cannot(std::io::Error::other("it is no regular file"))),
             Err(e) if e.kind() == ErrorKind::NotFound => {}
-            Err(e) if e.kind() == ErrorKind::PermissionDenied && shared => return Err(no_right(path)),
+            Err(e) if e.kind() == ErrorKind::PermissionDenied && shared => {
+                return Err(permission_error(path));
+            }
             Err(e) => return Err(cannot(e)),
         }
         match crate::access::new_private().open(path) {
-            Ok(file) => give(&file, path).map_err(cannot)?,
+            Ok(file) => chown_to_dir_owner(&file, path).map_err(cannot)?,
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
             Err(e) if e.kind() == ErrorKind::ReadOnlyFilesystem && shared => return Ok(None),
-            Err(e) if e.kind() == ErrorKind::PermissionDenied && shared => return Err(no_right(path)),
+            Err(e) if e.kind() == ErrorKind::PermissionDenied && shared => {
+                return Err(permission_error(path));
+            }
             Err(e) => return Err(cannot(e)),
         }
     }
@@ -136,7 +142,7 @@ fn open(path: &Path, shared: bool) -> Result<Option<File>> {
 }
 
 /// Adds a hint to the error if the mode of the lock file lets other users lock it.
-fn widened(e: Error, file: &File, path: &Path) -> Error {
+fn with_mode_hint(e: Error, file: &File, path: &Path) -> Error {
     match (e, file.metadata().map_or(0, |meta| meta.mode() & 0o7777)) {
         (Error::InUse { dir, by }, mode) if mode & 0o066 != 0 => {
             let path = path.display();
@@ -149,7 +155,7 @@ fn widened(e: Error, file: &File, path: &Path) -> Error {
 }
 
 /// Gives the lock file to the owner of the directory, when the superuser created it.
-fn give(file: &File, path: &Path) -> std::io::Result<()> {
+fn chown_to_dir_owner(file: &File, path: &Path) -> std::io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("/")).metadata()?;
     if rustix::process::geteuid().is_root() && dir.uid() != 0 {
         std::os::unix::fs::fchown(file, Some(dir.uid()), Some(dir.gid()))?;
@@ -159,7 +165,7 @@ fn give(file: &File, path: &Path) -> std::io::Result<()> {
 
 /// Returns the error of a reader without access to the lock file. A reader blocks the owner's
 /// writes, so the owner has to allow it.
-fn no_right(path: &Path) -> Error {
+fn permission_error(path: &Path) -> Error {
     let what = format!(
         "cannot lock the volume for reading: this user may not open {0}. A reader keeps the owner \
          from writing. To allow the group to read, open the volume once as its owner, then run chmod g+r {0}",
@@ -183,7 +189,7 @@ mod tests {
         assert!(e.contains("in use") && e.contains(&format!("by process {}", std::process::id())), "{e}");
         // A holder that releases the lock within the waiting time is no error.
         std::thread::spawn(move || {
-            std::thread::sleep(PAUSE * 4);
+            std::thread::sleep(LOCK_RETRY_INTERVAL * 4);
             drop(first);
         });
         lock(&second, true, dir.path()).unwrap();

@@ -4,10 +4,10 @@ use crate::backing::MediumFile;
 use crate::create::sha256;
 use crate::error::{Error, Result};
 use crate::superblock::{FILE_NAME, RecoveryRecord, State, Superblock, SuperblockFile, boot_id};
-use crate::volume::{Parts, Volume};
-use frit_core::{Null, Recovery, Sink, Stop};
+use crate::volume::{Volume, VolumeParts};
+use frit_core::{CrashKind, Null, Recovery, Sink};
 use frit_media::Hardware;
-use frit_stack::{Built, Bytes, Opener, Stack};
+use frit_stack::{BuiltStack, Bytes, Stack, StoreOpener};
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ pub struct OpenOptions {
     pub read_only: bool,
     /// Kind of crash to recover from. `None`: power loss if the machine has booted since the volume
     /// was last opened for writing, otherwise a crash of the process.
-    pub stop: Option<Stop>,
+    pub crash: Option<CrashKind>,
 }
 
 /// Result of opening a volume.
 #[derive(Clone, Debug, Serialize)]
-pub struct Recovered {
+pub struct OpenReport {
     /// Recovery result of the layer.
     #[serde(flatten)]
     pub recovery: Recovery,
@@ -40,13 +40,13 @@ pub struct Recovered {
     pub durable_bytes: u64,
 }
 
-impl Recovered {
+impl OpenReport {
     /// Returns the result for a new volume, which needs no recovery.
-    pub(crate) fn nothing(stop: Stop) -> Recovered {
+    pub(crate) fn new_volume(stop: CrashKind) -> OpenReport {
         let recovery = Recovery { clean: true, ..Recovery::default() };
-        Recovered {
+        OpenReport {
             recovery,
-            machine: stop == Stop::Machine,
+            machine: stop == CrashKind::PowerLoss,
             seconds: 0.0,
             seconds_per_gb: 0.0,
             durable_bytes: 0,
@@ -60,12 +60,12 @@ pub(crate) fn build<S: Sink>(
     files: &Arc<Vec<MediumFile>>,
     uuid: [u8; 16],
     blank: bool,
-) -> Result<Built<S>>
+) -> Result<BuiltStack<S>>
 where
     S::Tok: 'static,
 {
     let files = Arc::clone(files);
-    let opener = Opener::new(move |name, bytes| {
+    let opener = StoreOpener::new(move |name, bytes| {
         let file = files.iter().find(|f| f.name == name && f.bytes == bytes);
         let none = || {
             let why = "the stack asks for a medium that the volume does not have: the superblock is damaged, or \
@@ -74,7 +74,7 @@ where
         };
         file.ok_or_else(none)?.store(blank)
     });
-    Ok(stack.build(&Bytes::Opener(opener.owned_by(uuid)))?)
+    Ok(stack.build(&Bytes::StoreOpener(opener.owned_by(uuid)))?)
 }
 
 /// Returns the stack that a superblock holds, after checking its hash.
@@ -120,7 +120,7 @@ where
     ) -> Result<Volume<S>> {
         let dir = dir.as_ref();
         let mut superblock = SuperblockFile::open(dir, options.read_only)?;
-        let was = superblock.now().clone();
+        let was = superblock.current().clone();
         if was.state == State::Creating {
             let why = "its creation was not finished; run frit create again".into();
             return Err(Error::NotAVolume { dir: dir.into(), why });
@@ -133,10 +133,10 @@ where
         // A clean superblock over a layer that is marked in use is an older copy, restored by hand.
         // The kind of crash since then is unknown, so the worse one, a power loss, is assumed.
         let stop = match was.state {
-            State::Dirty if !rebooted => Stop::Process,
-            _ => Stop::Machine,
+            State::Dirty if !rebooted => CrashKind::Process,
+            _ => CrashKind::PowerLoss,
         };
-        let stop = options.stop.unwrap_or(stop);
+        let stop = options.crash.unwrap_or(stop);
         // A power loss is recognized by the recorded boot ID. That ID is replaced only after
         // recovery, so that an interrupted recovery starts over as a recovery from power loss.
         if was.state == State::Clean && !options.read_only {
@@ -151,8 +151,8 @@ where
         let seconds = taken.as_secs_f64();
         let durable_bytes = recovery.pages_in_pcm * u64::from(layer.info().page_bytes);
         let gb = (layer.info().sectors * frit_core::SECTOR_BYTES) as f64 / 1e9;
-        let recovered = Recovered {
-            machine: stop == Stop::Machine && !recovery.clean,
+        let recovered = OpenReport {
+            machine: stop == CrashKind::PowerLoss && !recovery.clean,
             recovery,
             seconds,
             seconds_per_gb: seconds / gb.max(1e-9),
@@ -168,7 +168,7 @@ where
                 })?;
             }
         }
-        let mut volume = Volume::from_parts(Parts {
+        let mut volume = Volume::from_parts(VolumeParts {
             dir: dir.into(),
             stack,
             layer,
@@ -178,7 +178,7 @@ where
             read_only: options.read_only,
             recovered,
         });
-        volume.reapply()?;
+        volume.apply_saved_params()?;
         Ok(volume)
     }
 }

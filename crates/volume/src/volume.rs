@@ -2,11 +2,11 @@
 
 use crate::backing::MediumFile;
 use crate::error::{Error, Result};
-use crate::open::Recovered;
+use crate::open::OpenReport;
 use crate::superblock::{State, Superblock, SuperblockFile, boot_id};
 use frit_core::{
-    Buffer, CheckScope, Checked, Deferred, Finding, Hints, Intent, MediumKind, Null, ParamInfo, Progress,
-    Result as CoreResult, SECTOR_BYTES, Sector, Sink, Source, Target, Top, Visible,
+    Buffer, CheckCounts, CheckScope, Deferred, Finding, Hints, MediumKind, Null, ParamInfo, Progress,
+    RequestIntent, Result as CoreResult, SECTOR_BYTES, Sector, Sink, Source, StackDevice, StackView, Target,
 };
 use frit_stack::Stack;
 use std::path::{Path, PathBuf};
@@ -22,26 +22,26 @@ static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
 pub struct Volume<S: Sink = Null> {
     dir: PathBuf,
     stack: Stack,
-    layer: Box<dyn Top<S>>,
+    layer: Box<dyn StackDevice<S>>,
     sink: S,
     superblock: SuperblockFile,
     files: Arc<Vec<MediumFile>>,
     read_only: bool,
-    pub(crate) recovered: Recovered,
+    pub(crate) recovered: OpenReport,
     bytes: u64,
     page_bytes: u32,
 }
 
 /// Components of an open volume.
-pub(crate) struct Parts<S: Sink> {
+pub(crate) struct VolumeParts<S: Sink> {
     pub(crate) dir: PathBuf,
     pub(crate) stack: Stack,
-    pub(crate) layer: Box<dyn Top<S>>,
+    pub(crate) layer: Box<dyn StackDevice<S>>,
     pub(crate) sink: S,
     pub(crate) superblock: SuperblockFile,
     pub(crate) files: Arc<Vec<MediumFile>>,
     pub(crate) read_only: bool,
-    pub(crate) recovered: Recovered,
+    pub(crate) recovered: OpenReport,
 }
 
 impl<S: Sink> std::fmt::Debug for Volume<S> {
@@ -72,7 +72,7 @@ fn sector(at: u64, len: u64, size: u64) -> CoreResult<Sector> {
 }
 
 impl<S: Sink> Volume<S> {
-    pub(crate) fn from_parts(p: Parts<S>) -> Volume<S> {
+    pub(crate) fn from_parts(p: VolumeParts<S>) -> Volume<S> {
         let info = p.layer.info();
         Volume {
             dir: p.dir,
@@ -89,15 +89,15 @@ impl<S: Sink> Volume<S> {
     }
 
     /// Applies the parameters that were changed in earlier sessions.
-    pub(crate) fn reapply(&mut self) -> Result<()> {
-        let kept = self.superblock.now().params.clone();
-        Ok(self.in_some_order(&kept)?)
+    pub(crate) fn apply_saved_params(&mut self) -> Result<()> {
+        let kept = self.superblock.current().params.clone();
+        Ok(self.set_in_any_order(&kept)?)
     }
 
     /// Sets parameters of the layer. Parameters that depend on each other (cleaning thresholds, for
     /// example) may have to be set in another order than the given one: all that can be set are,
     /// until all are or no further one can be.
-    fn in_some_order<T: AsRef<str>>(&mut self, settings: &[(T, T)]) -> CoreResult<()> {
+    fn set_in_any_order<T: AsRef<str>>(&mut self, settings: &[(T, T)]) -> CoreResult<()> {
         let mut left: Vec<(&str, &str)> = settings.iter().map(|(k, v)| (k.as_ref(), v.as_ref())).collect();
         loop {
             let (had, mut first) = (left.len(), None);
@@ -134,7 +134,7 @@ impl<S: Sink> Volume<S> {
 
     /// Returns the result of the recovery at opening.
     #[must_use]
-    pub fn recovery(&self) -> &Recovered {
+    pub fn recovery(&self) -> &OpenReport {
         &self.recovered
     }
 
@@ -155,7 +155,7 @@ impl<S: Sink> Volume<S> {
         for part in into.chunks_mut(REQUEST_BYTES) {
             let sectors = part.len() as u64 / SECTOR_BYTES;
             let read = self.layer.read(&mut self.sink, at, Target::Bytes(part), Hints::NONE);
-            self.watch(read)?;
+            self.check_files_on_error(read)?;
             at.0 += sectors;
         }
         Ok(())
@@ -172,7 +172,7 @@ impl<S: Sink> Volume<S> {
         let mut at = sector(at, data.len() as u64, self.bytes)?;
         for part in data.chunks(REQUEST_BYTES) {
             let wrote = self.layer.write(&mut self.sink, at, Source::Bytes(part), hints);
-            self.watch(wrote)?;
+            self.check_files_on_error(wrote)?;
             at.0 += part.len() as u64 / SECTOR_BYTES;
         }
         if hints.has(Hints::FUA) { self.flush() } else { Ok(()) }
@@ -193,7 +193,7 @@ impl<S: Sink> Volume<S> {
             let n = left.min(ZEROS.len() as u64);
             let zeros = Source::Bytes(&ZEROS[..n as usize]);
             let wrote = self.layer.write(&mut self.sink, at, zeros, Hints::NONE);
-            self.watch(wrote)?;
+            self.check_files_on_error(wrote)?;
             at.0 += n / SECTOR_BYTES;
             left -= n;
         }
@@ -208,7 +208,7 @@ impl<S: Sink> Volume<S> {
         self.writable()?;
         let at = sector(at, len, self.bytes)?;
         let done = self.layer.discard(&mut self.sink, at, len / SECTOR_BYTES);
-        self.watch(done)
+        self.check_files_on_error(done)
     }
 
     /// Makes all acknowledged writes survive a power loss: they are in the files when this returns.
@@ -224,7 +224,7 @@ impl<S: Sink> Volume<S> {
             // `Later` asks for another attempt; after a failure of a disk behind a cache, the cache
             // keeps the blocks and writes them again. Neither loses data, so the volume stays
             // writable.
-            if matches!(e, frit_core::Error::Later | frit_core::Error::Medium { .. }) {
+            if matches!(e, frit_core::Error::WouldBlock | frit_core::Error::Medium { .. }) {
                 return Err(e);
             }
             // After a failed sync, dirty pages may be gone from the page cache, and the next sync
@@ -259,13 +259,13 @@ impl<S: Sink> Volume<S> {
             return Ok(false);
         }
         let step = self.layer.step(&mut self.sink, budget);
-        Ok(matches!(self.watch(step)?, Progress::Busy(_)))
+        Ok(matches!(self.check_files_on_error(step)?, Progress::Busy(_)))
     }
 
     /// Returns the visible state of layer and media.
     #[must_use]
-    pub fn visible(&self) -> Visible {
-        let mut view = Visible::default();
+    pub fn visible(&self) -> StackView {
+        let mut view = StackView::default();
         self.layer.visible(&mut view);
         view
     }
@@ -296,14 +296,14 @@ impl<S: Sink> Volume<S> {
         }
         let now = |(key, _): &(&str, &str)| Ok(((*key).to_owned(), self.layer.params().get(key)?));
         let before = settings.iter().map(now).collect::<CoreResult<Vec<_>>>()?;
-        let done = self.in_some_order(settings).and_then(|()| {
+        let done = self.set_in_any_order(settings).and_then(|()| {
             let kept =
                 self.superblock.update(|s| settings.iter().for_each(|(key, value)| s.set_param(key, value)));
-            kept.map_err(core)
+            kept.map_err(core_error)
         });
         if done.is_err() {
             // All or none: parameters that were set before the error get their old values back.
-            self.in_some_order(&before)?;
+            self.set_in_any_order(&before)?;
         }
         done
     }
@@ -312,12 +312,12 @@ impl<S: Sink> Volume<S> {
     ///
     /// # Errors
     /// A store fails; repair is requested of a read-only volume.
-    pub fn check(&mut self, scope: CheckScope, found: &mut dyn FnMut(Finding)) -> CoreResult<Checked> {
+    pub fn check(&mut self, scope: CheckScope, found: &mut dyn FnMut(Finding)) -> CoreResult<CheckCounts> {
         if scope.repair {
             self.writable()?;
         }
         let checked = self.layer.check(&mut self.sink, scope, found);
-        self.watch(checked)
+        self.check_files_on_error(checked)
     }
 
     /// Refuses writes from now on; reads continue. For errors that only the server detects.
@@ -332,10 +332,10 @@ impl<S: Sink> Volume<S> {
     }
 
     /// Returns `true` if a request for these bytes would have to wait for a slow medium now. This
-    /// is a hint ([`frit_core::BlockLayer::slow`]).
+    /// is a hint ([`frit_core::BlockLayer::would_block`]).
     #[must_use]
-    pub fn slow(&self, what: Intent, at: u64, len: u64) -> bool {
-        self.layer.slow(what, Sector(at / SECTOR_BYTES), len.div_ceil(SECTOR_BYTES))
+    pub fn would_block(&self, what: RequestIntent, at: u64, len: u64) -> bool {
+        self.layer.would_block(what, Sector(at / SECTOR_BYTES), len.div_ceil(SECTOR_BYTES))
     }
 
     /// Returns the accesses that the last call deferred; its request completes after them.
@@ -349,7 +349,7 @@ impl<S: Sink> Volume<S> {
     /// A medium fails.
     pub fn job(&mut self) -> CoreResult<Option<Deferred>> {
         let job = self.layer.job(&mut self.sink);
-        self.watch(job)
+        self.check_files_on_error(job)
     }
 
     /// Completes deferred accesses, which succeeded or failed.
@@ -358,11 +358,11 @@ impl<S: Sink> Volume<S> {
     /// The error with which the request of the accesses ends.
     pub fn settle(&mut self, of: &Deferred, outcome: CoreResult<()>, buffer: &Buffer<'_>) -> CoreResult<()> {
         let settled = self.layer.settle(&mut self.sink, of, outcome, buffer);
-        self.watch(settled)
+        self.check_files_on_error(settled)
     }
 
     /// Carries out all deferred work, and turns deferral off.
-    fn catch_up(&mut self) -> CoreResult<()> {
+    fn run_deferred_work(&mut self) -> CoreResult<()> {
         while let Some(job) = self.layer.job(&mut self.sink)? {
             let outcome = job.run(&mut Buffer::None);
             self.layer.settle(&mut self.sink, &job, outcome, &Buffer::None)?;
@@ -391,7 +391,7 @@ impl<S: Sink> Volume<S> {
     /// Returns the superblock.
     #[must_use]
     pub fn superblock(&self) -> &Superblock {
-        self.superblock.now()
+        self.superblock.current()
     }
 
     /// Writes the remaining state to the media, and marks the volume clean.
@@ -408,9 +408,9 @@ impl<S: Sink> Volume<S> {
         if self.read_only {
             return Ok(self.superblock);
         }
-        self.catch_up()?;
+        self.run_deferred_work()?;
         self.flush()?;
-        self.keep_settled()?;
+        self.save_disabled_params()?;
         if let Some(why) = self.layer.refuses() {
             return Err(Error::LeftDirty { why });
         }
@@ -425,10 +425,10 @@ impl<S: Sink> Volume<S> {
 
     /// Saves parameters that turned themselves off (`drain` of a cache, when all blocks are clean).
     /// Otherwise the next opening would turn them on again.
-    fn keep_settled(&mut self) -> Result<()> {
+    fn save_disabled_params(&mut self) -> Result<()> {
         let now = self.layer.params().list();
         let value = |key: &str| now.iter().find(|p| p.key == key).map(|p| p.value.clone());
-        let kept = &self.superblock.now().params;
+        let kept = &self.superblock.current().params;
         let off =
             kept.iter().filter(|(_, v)| v == "true").filter_map(|(key, _)| Some((key.clone(), value(key)?)));
         let off: Vec<(String, String)> = off.filter(|(_, v)| v == "false").collect();
@@ -441,7 +441,7 @@ impl<S: Sink> Volume<S> {
     /// Checks the files after an I/O error of the host: if one was deleted or resized, reads
     /// continue and writes are refused.
     #[inline]
-    fn watch<T>(&mut self, result: CoreResult<T>) -> CoreResult<T> {
+    fn check_files_on_error<T>(&mut self, result: CoreResult<T>) -> CoreResult<T> {
         if let Err(frit_core::Error::Io { .. } | frit_core::Error::Corrupt { .. }) = &result {
             // The error of the request is more specific; the result of the check is available from
             // `read_only`.
@@ -452,7 +452,11 @@ impl<S: Sink> Volume<S> {
 
     /// Checks that every file is still the one that was opened.
     fn check_files(&mut self) -> CoreResult<()> {
-        match self.superblock.vanished().or_else(|| self.files.iter().find_map(MediumFile::vanished)) {
+        match self
+            .superblock
+            .unusable_reason()
+            .or_else(|| self.files.iter().find_map(MediumFile::unusable_reason))
+        {
             None => Ok(()),
             Some(why) => {
                 self.layer.refuse(why.clone());
@@ -463,7 +467,7 @@ impl<S: Sink> Volume<S> {
 }
 
 /// Converts an error of a volume to an error of a request.
-fn core(e: Error) -> frit_core::Error {
+fn core_error(e: Error) -> frit_core::Error {
     match e {
         Error::Core(e) => e,
         other => frit_core::Error::Io {

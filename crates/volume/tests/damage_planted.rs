@@ -4,19 +4,19 @@
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
+#[path = "damage/access_paths.rs"]
+mod access_paths;
 #[path = "damage/campaign.rs"]
 mod campaign;
 mod common;
-#[path = "damage/doors.rs"]
-mod doors;
-#[path = "damage/harm.rs"]
-mod harm;
-#[path = "damage/subject.rs"]
-mod subject;
+#[path = "damage/damage_kind.rs"]
+mod damage_kind;
+#[path = "damage/test_volume.rs"]
+mod test_volume;
 
 use campaign::run;
 use frit_core::planted::{self, Bug};
-use subject::{KINDS, Left};
+use test_volume::{KINDS, ShutdownKind};
 
 /// Rounds of damage after which a bug counts as missed.
 const EACH: u64 = 12;
@@ -45,7 +45,7 @@ fn every_planted_bug_of_damage_is_found() {
         let kind = KINDS.iter().find(|k| k.name == name).unwrap();
         let (dir, _) = common::place_in_memory();
         planted::set(Some(bug));
-        let found = run(kind, Left::Closed, 1, EACH, dir.path());
+        let found = run(kind, ShutdownKind::Closed, 1, EACH, dir.path());
         planted::set(None);
         match found {
             Err(what) => println!("{bug:?} on {name}: {what}"),

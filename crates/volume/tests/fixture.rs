@@ -10,7 +10,7 @@
 mod common;
 
 use common::{open_read_only, read};
-use frit_core::{CheckScope, Hints, Stop};
+use frit_core::{CheckScope, CrashKind, Hints};
 use frit_volume::superblock::{State, VERSION};
 use frit_volume::{OpenOptions, Volume, inspect};
 use std::fs::File;
@@ -26,7 +26,7 @@ fn file(version: u32) -> PathBuf {
 }
 
 /// A request.
-enum Do {
+enum FixtureRequest {
     Write(u64, Vec<u8>),
     Discard(u64, u64),
     Flush,
@@ -39,7 +39,7 @@ fn data(at: u64, n: u64, len: u64) -> Vec<u8> {
 }
 
 /// Returns the n-th request. The sequence must never change.
-fn request(n: u64, size: u64) -> Do {
+fn request(n: u64, size: u64) -> FixtureRequest {
     let mut x = (n + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     x ^= x >> 27;
@@ -47,9 +47,9 @@ fn request(n: u64, size: u64) -> Do {
     let span = if x >> 20 & 31 == 0 { size } else { BUSY };
     let at = (x >> 32) % ((span - len) / 512) * 512;
     match x & 15 {
-        0 => Do::Discard(at, len),
-        1 if n.is_multiple_of(4) => Do::Flush,
-        _ => Do::Write(at, data(at, n, len)),
+        0 => FixtureRequest::Discard(at, len),
+        1 if n.is_multiple_of(4) => FixtureRequest::Flush,
+        _ => FixtureRequest::Write(at, data(at, n, len)),
     }
 }
 
@@ -58,19 +58,19 @@ fn request(n: u64, size: u64) -> Do {
 fn carry_out(requests: std::ops::Range<u64>, shadow: &mut [u8], mut v: Option<&mut Volume>) {
     for n in requests {
         match request(n, shadow.len() as u64) {
-            Do::Write(at, data) => {
+            FixtureRequest::Write(at, data) => {
                 shadow[at as usize..at as usize + data.len()].copy_from_slice(&data);
                 if let Some(v) = &mut v {
                     v.write(at, &data, Hints::NONE).unwrap();
                 }
             }
-            Do::Discard(at, len) => {
+            FixtureRequest::Discard(at, len) => {
                 shadow[at as usize..(at + len) as usize].fill(0);
                 if let Some(v) = &mut v {
                     v.discard(at, len).unwrap();
                 }
             }
-            Do::Flush => v.iter_mut().for_each(|v| v.flush().unwrap()),
+            FixtureRequest::Flush => v.iter_mut().for_each(|v| v.flush().unwrap()),
         }
         if let Some(v) = &mut v
             && n.is_multiple_of(16)
@@ -137,12 +137,14 @@ fn every_version_has_a_fixture_that_opens_and_holds_what_it_held() {
             let mut shadow = vec![0; v.bytes() as usize];
             carry_out(0..REQUESTS, &mut shadow, None);
             // As after a power loss: whichever map is used, every page that it names exists.
-            for (read_only, stop) in [(true, Stop::Machine), (true, Stop::Process), (false, Stop::Process)] {
+            for (read_only, stop) in
+                [(true, CrashKind::PowerLoss), (true, CrashKind::Process), (false, CrashKind::Process)]
+            {
                 drop(v);
-                v = Volume::open(&volume, &OpenOptions { read_only, stop: Some(stop) }).unwrap();
+                v = Volume::open(&volume, &OpenOptions { read_only, crash: Some(stop) }).unwrap();
                 assert!(v.recovery().recovery.lost.is_empty());
                 assert_eq!(v.recovery().recovery.clean, state == State::Clean);
-                if stop == Stop::Process {
+                if stop == CrashKind::Process {
                     assert!(read(&mut v, 0, shadow.len()) == shadow, "format {version}, {name}");
                 }
                 if read_only {

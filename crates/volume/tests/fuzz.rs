@@ -10,7 +10,7 @@ mod common;
 use common::{create, open_read_only};
 use frit_core::Hints;
 use frit_volume::inspect;
-use frit_volume::superblock::{COPY_BYTES, newest};
+use frit_volume::superblock::{COPY_BYTES, decode_newest};
 use proptest::prelude::*;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -56,7 +56,7 @@ proptest! {
         }
         bytes.resize(COPY_BYTES, 0);
         seal(&mut bytes);
-        if let Err(why) = newest(&bytes) {
+        if let Err(why) = decode_newest(&bytes) {
             prop_assert!(!why.is_empty());
         }
     }

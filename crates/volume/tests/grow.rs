@@ -7,7 +7,9 @@ mod common;
 
 use common::{create, create_with, open, pattern, place, read, stack, try_open};
 use frit_core::Hints;
-use frit_volume::{ImageIn, ImageOut, Volume, export, grow, import, inspect, sized, stack_with};
+use frit_volume::{
+    ImageSink, ImageSource, Volume, export, grow, import, inspect, sized_stack, stack_with_overrides,
+};
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -52,7 +54,7 @@ fn a_volume_grows_with_all_that_it_holds() {
     let (_dir, dir) = place();
     let (data, uuid) = filled(&dir);
     let before = inspect(&dir).unwrap().superblock;
-    let larger = stack_with(&before, &["media.nand.blocks_per_plane=64".to_owned()]).unwrap();
+    let larger = stack_with_overrides(&before, &["media.nand.blocks_per_plane=64".to_owned()]).unwrap();
     let grown = grow(&dir, &larger, &mut |_, _, _| {}).unwrap();
     assert!(grown.now > grown.before * 3 / 2, "{grown:?}");
     let mut v = holds(&dir, &data);
@@ -146,7 +148,7 @@ fn a_size_is_met_exactly() {
     for bytes in [2 << 20, (5 << 20) + 512, 40 << 20] {
         let load =
             |more: &[String]| frit_stack::Stack::parse("small", &common::SMALL.replace("128K", "256K"), more);
-        let stack = sized(bytes, load).unwrap();
+        let stack = sized_stack(bytes, load).unwrap();
         let (_dir, dir) = place();
         let options = frit_volume::CreateOptions { stack, force: false };
         let v = Volume::create(&dir, &options).unwrap();
@@ -179,13 +181,14 @@ fn made_and_grown(stack: &str, sets: &[&str], gets: u64) {
         frit_stack::Stack::builtin(stack, &sets)
     };
     let (_dir, dir) = place();
-    let options = frit_volume::CreateOptions { stack: sized((5 << 20) + 512, load).unwrap(), force: false };
+    let options =
+        frit_volume::CreateOptions { stack: sized_stack((5 << 20) + 512, load).unwrap(), force: false };
     let mut v = Volume::create(&dir, &options).unwrap();
     assert_eq!(v.bytes(), gets);
     let data = vec![7; 1 << 20];
     v.write(4 << 20, &data, Hints::NONE).unwrap();
     v.close().unwrap();
-    let grown = grow(&dir, &sized(9 << 20, load).unwrap(), &mut |_, _, _| {}).unwrap();
+    let grown = grow(&dir, &sized_stack(9 << 20, load).unwrap(), &mut |_, _, _| {}).unwrap();
     assert_eq!(grown.now, 9 << 20);
     let mut v = open(&dir);
     let mut back = vec![0; 1 << 20];
@@ -202,9 +205,9 @@ fn images_go_out_and_in() {
     let mut v = open(&dir);
     let size = v.bytes();
     let file = File::create_new(&image).unwrap();
-    let out = export(&mut v, &mut ImageOut::Sparse(&file), false, &mut |_| {}).unwrap();
+    let out = export(&mut v, &mut ImageSink::Sparse(&file), false, &mut |_| {}).unwrap();
     let mut stream = Vec::new();
-    export(&mut v, &mut ImageOut::Stream(&mut stream), false, &mut |_| {}).unwrap();
+    export(&mut v, &mut ImageSink::Stream(&mut stream), false, &mut |_| {}).unwrap();
     v.close().unwrap();
     assert_eq!((out.bytes, out.data_bytes), (size, (300 << 10) + 4096));
     assert!(std::fs::read(&image).unwrap() == stream && stream[..data.len()] == data);
@@ -219,7 +222,7 @@ fn images_go_out_and_in() {
         }
         let file = File::open(&image).unwrap();
         let mut bytes = &stream[..];
-        let mut from = if from_stream { ImageIn::Stream(&mut bytes) } else { ImageIn::File(&file) };
+        let mut from = if from_stream { ImageSource::Stream(&mut bytes) } else { ImageSource::File(&file) };
         let moved = import(&mut v, &mut from, &mut |_| {}).unwrap();
         assert_eq!(moved.bytes, size);
         v.close().unwrap();
@@ -239,13 +242,13 @@ fn images_that_do_not_fit_are_refused_and_odd_ones_end_in_zeros() {
     let image = base.path().join("image");
     let file = File::options().read(true).write(true).create_new(true).open(&image).unwrap();
     file.set_len(size + 1).unwrap();
-    let e = import(&mut v, &mut ImageIn::File(&file), &mut |_| {}).unwrap_err().to_string();
+    let e = import(&mut v, &mut ImageSource::File(&file), &mut |_| {}).unwrap_err().to_string();
     assert!(e.contains("frit grow"), "{e}");
     let mut long = std::io::repeat(1);
-    let e = import(&mut v, &mut ImageIn::Stream(&mut long), &mut |_| {}).unwrap_err().to_string();
+    let e = import(&mut v, &mut ImageSource::Stream(&mut long), &mut |_| {}).unwrap_err().to_string();
     assert!(e.contains("more than that"), "{e}");
     let mut odd = &[5u8; 700][..];
-    import(&mut v, &mut ImageIn::Stream(&mut odd), &mut |_| {}).unwrap();
+    import(&mut v, &mut ImageSource::Stream(&mut odd), &mut |_| {}).unwrap();
     let back = read(&mut v, 0, 4096);
     assert!(back[..700].iter().all(|&b| b == 5) && back[700..].iter().all(|&b| b == 0));
     assert!(read(&mut v, 1 << 20, 4096).iter().all(|&b| b == 0), "what was there before is gone");
@@ -266,10 +269,10 @@ fn damaged_data_ends_an_export_or_is_listed() {
     std::fs::write(&nand, bytes).unwrap();
     let mut v = open(&dir);
     let e =
-        export(&mut v, &mut ImageOut::Stream(&mut Vec::new()), false, &mut |_| {}).unwrap_err().to_string();
+        export(&mut v, &mut ImageSink::Stream(&mut Vec::new()), false, &mut |_| {}).unwrap_err().to_string();
     assert!(e.contains("damaged"), "{e}");
     let mut out = Vec::new();
-    let moved = export(&mut v, &mut ImageOut::Stream(&mut out), true, &mut |_| {}).unwrap();
+    let moved = export(&mut v, &mut ImageSink::Stream(&mut out), true, &mut |_| {}).unwrap();
     let page = u64::from(v.page_bytes());
     assert_eq!(moved.damaged.len(), 1, "{:?}", moved.damaged);
     let (at, len, _) = moved.damaged[0];

@@ -6,7 +6,7 @@
 mod common;
 
 use common::{create, files, open, open_read_only, pattern, place, read};
-use frit_core::{Hints, Stop};
+use frit_core::{CrashKind, Hints};
 use frit_volume::superblock::State;
 use frit_volume::{OpenOptions, Volume, inspect};
 
@@ -94,7 +94,8 @@ fn what_was_flushed_survives_a_stop_of_the_machine() {
     v.write(0, &data, Hints::NONE).unwrap();
     v.flush().unwrap();
     drop(v);
-    let mut v = Volume::open(&dir, &OpenOptions { read_only: false, stop: Some(Stop::Machine) }).unwrap();
+    let mut v =
+        Volume::open(&dir, &OpenOptions { read_only: false, crash: Some(CrashKind::PowerLoss) }).unwrap();
     assert!(v.recovery().machine);
     assert!(read(&mut v, 0, 32 << 10) == data);
     v.close().unwrap();

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 /// An operation of a client. Addresses and lengths are in sectors and limited to the volume.
 #[derive(Clone, Debug)]
-enum Do {
+enum ClientOp {
     Write(u64, u64, bool),
     Read(u64, u64),
     Discard(u64, u64),
@@ -33,18 +33,18 @@ fn range() -> impl Strategy<Value = (u64, u64)> {
     (at, len)
 }
 
-fn what() -> impl Strategy<Value = Do> {
+fn what() -> impl Strategy<Value = ClientOp> {
     prop_oneof![
-        10 => (range(), any::<bool>()).prop_map(|((a, l), fua)| Do::Write(a, l, fua)),
-        4 => range().prop_map(|(a, l)| Do::Read(a, l)),
-        2 => range().prop_map(|(a, l)| Do::Discard(a, l)),
-        1 => (range(), any::<bool>()).prop_map(|((a, l), k)| Do::Zero(a, l, k)),
-        1 => Just(Do::Flush),
-        1 => (1u32..200).prop_map(Do::Step),
-        1 => Just(Do::Close),
-        1 => Just(Do::Drop),
-        1 => Just(Do::Peek),
-        1 => (0u64..9).prop_map(|n| Do::Set(n * 512)),
+        10 => (range(), any::<bool>()).prop_map(|((a, l), fua)| ClientOp::Write(a, l, fua)),
+        4 => range().prop_map(|(a, l)| ClientOp::Read(a, l)),
+        2 => range().prop_map(|(a, l)| ClientOp::Discard(a, l)),
+        1 => (range(), any::<bool>()).prop_map(|((a, l), k)| ClientOp::Zero(a, l, k)),
+        1 => Just(ClientOp::Flush),
+        1 => (1u32..200).prop_map(ClientOp::Step),
+        1 => Just(ClientOp::Close),
+        1 => Just(ClientOp::Drop),
+        1 => Just(ClientOp::Peek),
+        1 => (0u64..9).prop_map(|n| ClientOp::Set(n * 512)),
     ]
 }
 
@@ -77,45 +77,45 @@ proptest! {
         for (n, op) in ops.into_iter().enumerate() {
             let size = shadow.len();
             match op {
-                Do::Write(at, len, fua) => {
+                ClientOp::Write(at, len, fua) => {
                     let (at, len) = cut(at, len, size);
                     let data = pattern(at, n as u32, len);
                     v.write(at, &data, if fua { Hints::FUA } else { Hints::NONE }).unwrap();
                     shadow[at as usize..at as usize + len].copy_from_slice(&data);
                 }
-                Do::Read(at, len) => {
+                ClientOp::Read(at, len) => {
                     let (at, len) = cut(at, len, size);
                     prop_assert!(read(&mut v, at, len) == shadow[at as usize..at as usize + len]);
                 }
-                Do::Discard(at, len) => {
+                ClientOp::Discard(at, len) => {
                     let (at, len) = cut(at, len, size);
                     v.discard(at, len as u64).unwrap();
                     shadow[at as usize..at as usize + len].fill(0);
                 }
-                Do::Zero(at, len, keep) => {
+                ClientOp::Zero(at, len, keep) => {
                     let (at, len) = cut(at, len, size);
                     v.write_zeroes(at, len as u64, keep).unwrap();
                     shadow[at as usize..at as usize + len].fill(0);
                 }
-                Do::Flush => v.flush().unwrap(),
-                Do::Step(budget) => drop(v.step(budget).unwrap()),
-                Do::Close => {
+                ClientOp::Flush => v.flush().unwrap(),
+                ClientOp::Step(budget) => drop(v.step(budget).unwrap()),
+                ClientOp::Close => {
                     v.close().unwrap();
                     v = open(&dir);
                     prop_assert!(v.recovery().recovery.clean);
                 }
-                Do::Drop => {
+                ClientOp::Drop => {
                     drop(v);
                     v = open(&dir);
                     prop_assert!(v.recovery().recovery.lost.is_empty());
                     all_is_there(&mut v, &shadow)?;
                 }
-                Do::Peek => {
+                ClientOp::Peek => {
                     drop(v);
                     all_is_there(&mut open_read_only(&dir).unwrap(), &shadow)?;
                     v = open(&dir);
                 }
-                Do::Set(bytes) => {
+                ClientOp::Set(bytes) => {
                     v.set_param("SSW", &bytes.to_string()).unwrap();
                     ssw = Some(bytes.to_string());
                 }

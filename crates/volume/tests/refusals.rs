@@ -29,7 +29,7 @@ fn a_directory_with_something_else_is_never_touched() {
     std::fs::write(volume.join("thesis.tex"), b"x").unwrap();
     for force in [false, true] {
         let e = create_with(&volume, &[], force).unwrap_err().to_string();
-        assert!(e.contains("no volume and not empty (it has thesis.tex)"), "{e}");
+        assert!(e.contains("not empty and not a volume (it contains thesis.tex)"), "{e}");
     }
     assert_eq!(files(&volume), [("thesis.tex".to_owned(), b"x".to_vec())]);
 }

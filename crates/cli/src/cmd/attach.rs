@@ -1,15 +1,14 @@
 //! `frit attach`: makes a block device of a volume, through FUSE and a loop device.
 
-pub(crate) mod bounded;
 pub(crate) mod state;
+pub(crate) mod subprocess;
 
 use crate::output::print;
-use bounded::output;
-use frit_serve::ctl::{Client, Do, Done, SOCKET};
-use frit_serve::fuse::{FILE_NAME, loops, volumes_at};
+use frit_serve::ctl::{Client, Operation, SOCKET, Success};
+use frit_serve::fuse::{FILE_NAME, loop_devices, volumes_at};
 use frit_volume::access::FILE_MODE;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
-use state::{Attached, mountpoint};
+use state::{AttachState, mountpoint};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
@@ -17,15 +16,16 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use subprocess::run_with_timeout;
 
 /// Log file of a server that was started by `frit attach`, in the volume's directory.
 const LOG: &str = "serve.log";
 /// Interval of polling for the server to become ready.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Number of log bytes that are read after a failure.
 const SAID_BYTES_MAX: u64 = 1 << 20;
 /// Time limit of losetup.
-const LOSETUP: Duration = Duration::from_secs(20);
+const LOSETUP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Attach a volume as a block device, through FUSE and a loop device.
 #[derive(clap::Args, Debug)]
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Err(_) => start(args, &dir)?,
     };
     let file = attached.mountpoint.join(FILE_NAME);
-    let found = loops::over(&file).into_diagnostic()?;
+    let found = loop_devices::over(&file).into_diagnostic()?;
     if let [first, ..] = &found[..] {
         if args.read_only && !is_read_only(&first.device) {
             let device = first.device.display();
@@ -88,11 +88,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if args.read_only {
         losetup.arg("--read-only");
     }
-    let device = output(losetup.arg(&file), LOSETUP)
+    let device = run_with_timeout(losetup.arg(&file), LOSETUP_TIMEOUT)
         .wrap_err("the volume is served, but no loop device could be made")?;
     let device = PathBuf::from(device.trim());
     print(&format!("{}\n", device.display()))?;
-    Attached { device: Some(device), ..attached }.write(&dir)
+    AttachState { device: Some(device), ..attached }.write(&dir)
 }
 
 /// Checks that the user is root and the kernel has FUSE and loop devices.
@@ -121,9 +121,9 @@ fn is_read_only(device: &Path) -> bool {
 }
 
 /// Returns the state of a server that is already running.
-fn served(dir: &Path, client: &mut Client) -> Result<Attached> {
-    let stat = match client.ask(Do::Stat {}).into_diagnostic()? {
-        Done::Stat(stat) => *stat,
+fn served(dir: &Path, client: &mut Client) -> Result<AttachState> {
+    let stat = match client.ask(Operation::Stat {}).into_diagnostic()? {
+        Success::Stat(stat) => *stat,
         _ => return Err(miette!("the server of {} gave another answer than asked for", dir.display())),
     };
     let exports = stat.server.map(|s| s.exports).unwrap_or_default();
@@ -137,17 +137,19 @@ fn served(dir: &Path, client: &mut Client) -> Result<Attached> {
         ));
     };
     // The recorded state is used only if the running server is the recorded one.
-    let known = Attached::read(dir).filter(|a| a.server == client.server());
+    let known = AttachState::read(dir).filter(|a| a.server == client.server());
     let started = known.as_ref().is_some_and(|a| a.started);
     let device = known.and_then(|a| a.device);
-    Ok(Attached { mountpoint: mountpoint.into(), server: client.server(), started, device })
+    Ok(AttachState { mountpoint: mountpoint.into(), server: client.server(), started, device })
 }
 
 /// Starts a server in the background, and waits until it is ready.
-fn start(args: &Args, dir: &Path) -> Result<Attached> {
+fn start(args: &Args, dir: &Path) -> Result<AttachState> {
     let mountpoint = mountpoint(dir, args.mountpoint.as_deref())?;
     let file = mountpoint.join(FILE_NAME);
-    if volumes_at(&mountpoint).into_diagnostic()? > 0 || !loops::over(&file).into_diagnostic()?.is_empty() {
+    if volumes_at(&mountpoint).into_diagnostic()? > 0
+        || !loop_devices::over(&file).into_diagnostic()?.is_empty()
+    {
         return Err(miette!(
             help = format!("frit detach {}", args.volume.display()),
             "{} was attached and its server is gone: detach it first",
@@ -170,19 +172,19 @@ fn start(args: &Args, dir: &Path) -> Result<Attached> {
     // server.
     serve.stdin(Stdio::null()).stdout(out).stderr(err).process_group(0).current_dir("/");
     let mut child = serve.spawn().into_diagnostic()?;
-    let attached = Attached { mountpoint, server: child.id() as i32, started: true, device: None };
+    let attached = AttachState { mountpoint, server: child.id() as i32, started: true, device: None };
     // Recorded before the server is ready, so that `frit detach` can stop it in the meantime.
     attached.write(dir)?;
     let ready = wait(&mut child, dir, &attached.mountpoint, Duration::from_secs(args.timeout));
     if ready.is_err() && child.try_wait().into_diagnostic()?.is_some() {
-        Attached::remove(dir)?;
+        AttachState::remove(dir)?;
     }
     ready.wrap_err_with(|| said(&log, before))?;
     Ok(attached)
 }
 
-fn wait(child: &mut Child, dir: &Path, mountpoint: &Path, patience: Duration) -> Result<()> {
-    let end = Instant::now() + patience;
+fn wait(child: &mut Child, dir: &Path, mountpoint: &Path, timeout: Duration) -> Result<()> {
+    let end = Instant::now() + timeout;
     loop {
         if let Some(status) = child.try_wait().into_diagnostic()? {
             return Err(miette!("the server ended at once ({status})"));
@@ -192,14 +194,14 @@ fn wait(child: &mut Child, dir: &Path, mountpoint: &Path, patience: Duration) ->
             return Ok(());
         }
         if Instant::now() > end {
-            let seconds = patience.as_secs();
+            let seconds = timeout.as_secs();
             return Err(miette!(
                 help = "it keeps running; run the command again to wait for it, or frit detach to stop it",
                 "the server, process {}, is not ready after {seconds} s",
                 child.id()
             ));
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 

@@ -3,12 +3,12 @@
 mod blocks;
 
 use super::trace::ReadArgs;
-use crate::output::{complain, print, print_json, right, table, text};
-use blocks::Blocks;
+use crate::output::{print, print_json, print_stderr, right, table, text};
+use blocks::BlockTrace;
 use frit_core::{Params, size};
 use frit_layer::cache::BLOCK_BYTES;
 use frit_layer::cache::policy::{Policy, PolicyConfig};
-use frit_layer::cache::sim::{Outcome, Sim, next_uses};
+use frit_layer::cache::sim::{Sim, SimCounts, next_uses};
 use frit_trace::Devices;
 use indicatif::{ProgressBar, ProgressStyle};
 use miette::{Result, miette};
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use strum::VariantNames;
 
 /// Accesses between two updates of the progress bar.
-const STRETCH: usize = 1 << 16;
+const ACCESSES_PER_UPDATE: usize = 1 << 16;
 
 /// Count hits and misses of eviction policies on a workload.
 #[derive(clap::Args, Debug)]
@@ -63,7 +63,7 @@ fn slots(text: &str) -> Result<u32, String> {
 
 /// Result of one policy at one cache size.
 #[derive(Serialize, Debug)]
-struct Row {
+struct PolicyResult {
     policy: String,
     /// Size of the cache, in bytes.
     size: u64,
@@ -96,18 +96,18 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     let all: Vec<String> = Policy::VARIANTS.iter().map(|&v| v.to_owned()).collect();
     let policies = if args.policy.is_empty() { &all } else { &args.policy };
-    let blocks = Blocks::read(&args.workload, &args.read.options(Devices::Concat))?;
+    let blocks = BlockTrace::read(&args.workload, &args.read.options(Devices::Concat))?;
     let bar = bar(blocks.accesses.len() * policies.len() * args.size.len());
     let mut rows = Vec::new();
     for policy in policies {
         config.policy.clone_from(policy);
         let future = (policy == "belady").then(|| next_uses(&blocks.accesses));
         for &slots in &args.size {
-            bar.set_message(format!("{policy}, {}", size::show(u64::from(slots) * BLOCK_BYTES)));
+            bar.set_message(format!("{policy}, {}", size::format(u64::from(slots) * BLOCK_BYTES)));
             let sim = Sim::new(&config, slots, blocks.end, args.writes_only, future.as_ref());
             let mut sim = sim.map_err(|e| miette!("{e}"))?;
             let mut took = Duration::ZERO;
-            for stretch in blocks.accesses.chunks(STRETCH) {
+            for stretch in blocks.accesses.chunks(ACCESSES_PER_UPDATE) {
                 let start = Instant::now();
                 sim.run(stretch);
                 took += start.elapsed();
@@ -118,15 +118,15 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     bar.finish_and_clear();
     for remark in &blocks.remarks {
-        complain(&format!("frit: {remark}\n"))?;
+        print_stderr(&format!("frit: {remark}\n"))?;
     }
     if args.json { print_json(&rows) } else { show(&blocks, &args.size, &rows, args.writes_only) }
 }
 
-fn row(policy: &str, slots: u32, sim: &Sim, took: Duration) -> Row {
-    let Outcome { accesses, hits, writes, write_hits, evicted, destaged, evictions } = sim.outcome();
+fn row(policy: &str, slots: u32, sim: &Sim, took: Duration) -> PolicyResult {
+    let SimCounts { accesses, hits, writes, write_hits, evicted, destaged, evictions } = sim.outcome();
     let (directory_bytes, policy_bytes) = sim.dram_bytes();
-    Row {
+    PolicyResult {
         policy: policy.into(),
         size: u64::from(slots) * BLOCK_BYTES,
         accesses,
@@ -151,8 +151,8 @@ fn bar(accesses: usize) -> ProgressBar {
     bar
 }
 
-fn show(blocks: &Blocks, sizes: &[u32], rows: &[Row], writes_only: bool) -> Result<()> {
-    let names: Vec<String> = sizes.iter().map(|&s| size::show(u64::from(s) * BLOCK_BYTES)).collect();
+fn show(blocks: &BlockTrace, sizes: &[u32], rows: &[PolicyResult], writes_only: bool) -> Result<()> {
+    let names: Vec<String> = sizes.iter().map(|&s| size::format(u64::from(s) * BLOCK_BYTES)).collect();
     let mut header = vec!["miss ratio"];
     header.extend(names.iter().map(String::as_str));
     let mut t = table(&header);

@@ -2,7 +2,7 @@
 
 mod show;
 
-use super::volume::check::{How, check as check_volume};
+use super::volume::check::{CheckOptions, check as check_volume};
 use crate::output::{print, print_json, report, table, text};
 use frit_stack::{Problem, Stack, StackError, Summary, builtins};
 use miette::{Report, Result, miette};
@@ -72,7 +72,7 @@ fn volumes(args: &Args) -> Result<ExitCode> {
     if !args.set.is_empty() || args.print || args.all {
         return Err(miette!("--set, --print and --all are for stacks"));
     }
-    let how = How { data: args.data, repair: args.repair, older: args.older, json: args.json };
+    let how = CheckOptions { data: args.data, repair: args.repair, older: args.older, json: args.json };
     let (mut worst, mut outcomes) = (0, Vec::new());
     for volume in &args.stacks {
         worst = worst.max(check_volume(Path::new(volume), how, &mut outcomes)?);
@@ -85,16 +85,16 @@ fn volumes(args: &Args) -> Result<ExitCode> {
 
 /// Result for one stack.
 #[derive(Serialize)]
-struct Outcome<'a> {
+struct StackCheckJson<'a> {
     stack: &'a str,
     ok: bool,
-    errors: Vec<Place<'a>>,
-    warnings: Vec<Place<'a>>,
+    errors: Vec<ProblemJson<'a>>,
+    warnings: Vec<ProblemJson<'a>>,
     summary: Option<&'a Summary>,
 }
 
 #[derive(Serialize)]
-struct Place<'a> {
+struct ProblemJson<'a> {
     message: &'a str,
     hint: Option<&'a str>,
     /// Source of the text: the file, the built-in stack, or "--set".
@@ -103,7 +103,7 @@ struct Place<'a> {
     column: Option<usize>,
 }
 
-type Checked = std::result::Result<(Summary, Vec<Problem>), StackError>;
+type StackCheck = std::result::Result<(Summary, Vec<Problem>), StackError>;
 
 /// Runs the command.
 ///
@@ -124,11 +124,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         print_texts(&args.stacks)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let checked: Vec<Checked> =
+    let checked: Vec<StackCheck> =
         args.stacks.iter().map(|name| Stack::load(name, &args.set).and_then(|s| s.summary())).collect();
     let ok = checked.iter().all(std::result::Result::is_ok);
     if args.json {
-        let outcomes: Vec<Outcome<'_>> = args.stacks.iter().zip(&checked).map(outcome).collect();
+        let outcomes: Vec<StackCheckJson<'_>> = args.stacks.iter().zip(&checked).map(outcome).collect();
         print_json(&outcomes)?;
     } else {
         for (i, result) in checked.into_iter().enumerate() {
@@ -149,25 +149,29 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn outcome<'a>((stack, checked): (&'a String, &'a Checked)) -> Outcome<'a> {
+fn outcome<'a>((stack, checked): (&'a String, &'a StackCheck)) -> StackCheckJson<'a> {
     let places = |all: &'a [Problem]| all.iter().map(place).collect();
     match checked {
-        Ok((summary, warnings)) => Outcome {
+        Ok((summary, warnings)) => StackCheckJson {
             stack,
             ok: true,
             errors: Vec::new(),
             warnings: places(warnings),
             summary: Some(summary),
         },
-        Err(e) => {
-            Outcome { stack, ok: false, errors: places(e.problems()), warnings: Vec::new(), summary: None }
-        }
+        Err(e) => StackCheckJson {
+            stack,
+            ok: false,
+            errors: places(e.problems()),
+            warnings: Vec::new(),
+            summary: None,
+        },
     }
 }
 
-fn place(p: &Problem) -> Place<'_> {
+fn place(p: &Problem) -> ProblemJson<'_> {
     let (line, column) = p.line_column().unzip();
-    Place { message: p.message(), hint: p.hint(), text: p.text(), line, column }
+    ProblemJson { message: p.message(), hint: p.hint(), text: p.text(), line, column }
 }
 
 fn list() -> Result<()> {

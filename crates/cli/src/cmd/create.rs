@@ -5,7 +5,7 @@ use crate::output::{print, print_json, report, table, text};
 use frit_core::size;
 use frit_stack::Stack;
 use frit_volume::superblock::VERSION;
-use frit_volume::{CreateOptions, MediumFound, Volume, durable_stack, inspect, sized};
+use frit_volume::{CreateOptions, MediumStatus, Volume, durable_stack, inspect, sized_stack};
 use miette::{Report, Result};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Made<'a> {
+struct CreateJson<'a> {
     volume: &'a Path,
     uuid: String,
     format_version: u32,
@@ -51,7 +51,7 @@ struct Made<'a> {
     page_bytes: u32,
     stack: &'a str,
     sha256: String,
-    media: &'a [MediumFound],
+    media: &'a [MediumStatus],
     /// Settings that were changed in the stack.
     changed: Option<&'a str>,
 }
@@ -66,7 +66,7 @@ pub(crate) fn load(text: &str, sets: &[String], size: Option<u64>) -> Result<Sta
         Stack::load(name, &all)
     };
     Ok(match size {
-        Some(bytes) => sized(bytes, load)?,
+        Some(bytes) => sized_stack(bytes, load)?,
         None => load(&[])?,
     })
 }
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let made = inspect(&args.volume)?;
     warn(made.exposed.clone())?;
     if args.json {
-        return print_json(&Made {
+        return print_json(&CreateJson {
             volume: &args.volume,
             uuid: made.superblock.uuid_text(),
             format_version: VERSION,
@@ -111,7 +111,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 /// Returns the media files as a table.
-pub(crate) fn media(all: &[MediumFound]) -> String {
+pub(crate) fn media(all: &[MediumStatus]) -> String {
     let mut t = table(&["medium", "kind", "size", "held by", "where"]);
     for m in all {
         let kind: &str = m.kind.into();
@@ -124,7 +124,7 @@ pub(crate) fn media(all: &[MediumFound]) -> String {
             None => m.path.display().to_string(),
             Some(problem) => format!("{}: {problem}", m.path.display()),
         };
-        t.add_row([m.name.as_str(), kind, &size::show(m.bytes), held, &place]);
+        t.add_row([m.name.as_str(), kind, &size::format(m.bytes), held, &place]);
     }
     text(&t)
 }

@@ -1,11 +1,11 @@
 //! `frit ctl`: shows the state of a volume and changes its parameters, served or not.
 
-mod direct;
+mod offline;
 mod show;
 mod top;
 
-use crate::output::{complain, print, print_json};
-use frit_serve::ctl::{Client, ClientError, Do, Done, Param, SOCKET, Setting};
+use crate::output::{print, print_json, print_stderr};
+use frit_serve::ctl::{Client, ClientError, Operation, Param, SOCKET, Setting, Success};
 use frit_serve::metrics::Stat;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use std::io::ErrorKind;
@@ -26,14 +26,14 @@ pub(crate) struct Args {
     /// Volume: a directory that frit create made.
     volume: PathBuf,
     #[command(subcommand)]
-    what: What,
+    what: CtlCommand,
     /// Socket of its server. [default: VOLUME/ctl.sock]
     #[arg(long, value_name = "PATH", global = true)]
     socket: Option<PathBuf>,
 }
 
 #[derive(clap::Subcommand, Debug)]
-enum What {
+enum CtlCommand {
     /// Show parameters.
     Get {
         /// Show only this parameter.
@@ -74,25 +74,25 @@ fn setting(text: &str) -> Result<Setting, String> {
 /// The server refuses the request, or the volume cannot be opened.
 pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.what {
-        What::Get { key, json } => {
+        CtlCommand::Get { key, json } => {
             let params = get(args, key.as_deref())?;
             if *json { print_json(&params) } else { print(&show::params(&params)) }
         }
-        What::Set { changes } => {
+        CtlCommand::Set { changes } => {
             let changed = match client(args)? {
-                Some(mut client) => match ask(&mut client, Do::Set { changes: changes.clone() })? {
-                    Done::Changed(changed) => changed,
+                Some(mut client) => match ask(&mut client, Operation::Set { changes: changes.clone() })? {
+                    Success::Changed(changed) => changed,
                     other => return Err(unexpected(&other)),
                 },
-                None => direct::set(&args.volume, changes)?,
+                None => offline::set(&args.volume, changes)?,
             };
             print(&show::changes(changes, &changed))
         }
-        What::Stat { json } => {
+        CtlCommand::Stat { json } => {
             let stat = stat(args)?;
             if *json { print_json(&stat) } else { print(&show::stat(&stat)) }
         }
-        What::Top(top) => {
+        CtlCommand::Top(top) => {
             let Some(mut client) = client(args)? else {
                 let volume = args.volume.display();
                 return Err(miette!(
@@ -112,7 +112,7 @@ fn client(args: &Args) -> Result<Option<Client>> {
     let socket = args.socket.clone().unwrap_or_else(|| args.volume.join(SOCKET));
     match Client::connect(&socket) {
         Ok(client) => Ok(Some(client)),
-        Err(e) if args.socket.is_none() && is_nobody(e.kind()) => Ok(None),
+        Err(e) if args.socket.is_none() && is_not_served(e.kind()) => Ok(None),
         Err(e) if e.kind() == ErrorKind::PermissionDenied => Err(miette!(
             help = "only the user who serves the volume and root have access, unless it is served with --ctl-read-all",
             "{}: {e}",
@@ -125,34 +125,34 @@ fn client(args: &Args) -> Result<Option<Client>> {
 }
 
 /// Returns `true` if a connection error means that there is no server.
-fn is_nobody(kind: ErrorKind) -> bool {
+fn is_not_served(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::NotFound | ErrorKind::ConnectionRefused)
 }
 
-fn ask(client: &mut Client, what: Do) -> Result<Done> {
+fn ask(client: &mut Client, what: Operation) -> Result<Success> {
     client.ask(what).map_err(|e| match e {
         ClientError::Refused(refused) => miette!("{refused}"),
         other => miette!("{other}"),
     })
 }
 
-fn unexpected(answer: &Done) -> miette::Report {
+fn unexpected(answer: &Success) -> miette::Report {
     let what = match answer {
-        Done::Params(_) => "parameters",
-        Done::Changed(_) => "changes",
-        Done::Stat(_) => "a view",
+        Success::Params(_) => "parameters",
+        Success::Changed(_) => "changes",
+        Success::Stat(_) => "a view",
     };
     miette!("the server sent an unexpected reply: {what}")
 }
 
 fn get(args: &Args, key: Option<&str>) -> Result<Vec<Param>> {
     if let Some(mut client) = client(args)? {
-        return match ask(&mut client, Do::Get { key: key.map(Into::into) })? {
-            Done::Params(params) => Ok(params),
+        return match ask(&mut client, Operation::Get { key: key.map(Into::into) })? {
+            Success::Params(params) => Ok(params),
             other => Err(unexpected(&other)),
         };
     }
-    let mut params = direct::params(&args.volume)?;
+    let mut params = offline::params(&args.volume)?;
     if let Some(key) = key {
         if !params.iter().any(|p| p.key == key) {
             let known: Vec<&str> = params.iter().map(|p| &p.key[..]).collect();
@@ -167,17 +167,17 @@ fn stat(args: &Args) -> Result<Stat> {
     match client(args)? {
         Some(mut client) => server_stat(&mut client),
         None => {
-            complain(
+            print_stderr(
                 "not served: only the state of the media is shown; requests are counted while the volume is served\n",
             )?;
-            direct::stat(&args.volume)
+            offline::stat(&args.volume)
         }
     }
 }
 
 fn server_stat(client: &mut Client) -> Result<Stat> {
-    match ask(client, Do::Stat {})? {
-        Done::Stat(stat) => Ok(*stat),
+    match ask(client, Operation::Stat {})? {
+        Success::Stat(stat) => Ok(*stat),
         other => Err(unexpected(&other)),
     }
 }

@@ -1,8 +1,8 @@
 //! `frit defrag`.
 
-use super::image::{self, Changes, Locked};
+use super::image::{self, LockedImage, OverlayArgs};
 use crate::output::{print, print_json};
-use frit_fs::{Files, Gathered, Kind};
+use frit_fs::{DefragResult, FileSystem, InodeType};
 use miette::{IntoDiagnostic, Result, miette};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -14,20 +14,20 @@ use std::sync::Arc;
   frit defrag img
   frit defrag img --json
 
-Contents, names and times stay; a crash at any moment loses nothing. Files are moved in runs of up to 32 MiB, where contiguous
+Contents, names and times stay; a crash at any moment loses nothing. FileSystem are moved in runs of up to 32 MiB, where contiguous
 free space allows. See docs/mount.md.")]
 pub(crate) struct Args {
     /// Image of the file system.
     image: PathBuf,
     #[command(flatten)]
-    changes: Changes,
+    changes: OverlayArgs,
     /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Serialize)]
-struct Done<'a> {
+struct DefragJson<'a> {
     image: &'a Path,
     /// Number of files with contents.
     files: u64,
@@ -51,15 +51,21 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             args.image.display()
         ));
     }
-    let _locked = Locked::open(&args.image)?;
+    let _locked = LockedImage::open(&args.image)?;
     let fs = Arc::new(image::open(&args.image, None, false, &args.changes)?);
-    let mut done =
-        Done { image: &args.image, files: 0, changed: 0, pieces_before: 0, pieces_after: 0, damaged: 0 };
+    let mut done = DefragJson {
+        image: &args.image,
+        files: 0,
+        changed: 0,
+        pieces_before: 0,
+        pieces_after: 0,
+        damaged: 0,
+    };
     let mut failed = None;
     for ino in fs.inodes() {
         match fs.attr(ino).and_then(|attr| match attr.kind {
-            Kind::File => fs.gather(ino),
-            _ => Ok(Gathered::default()),
+            InodeType::File => fs.gather(ino),
+            _ => Ok(DefragResult::default()),
         }) {
             Ok(gathered) if gathered.before > 0 => {
                 done.files += 1;

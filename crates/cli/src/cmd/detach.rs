@@ -1,11 +1,11 @@
 //! `frit detach`: reverses `frit attach`, also after the server was killed.
 
 use super::attach::able;
-use super::attach::bounded::output;
-use super::attach::state::{Attached, mountpoint};
-use crate::output::{complain, print};
+use super::attach::state::{AttachState, mountpoint};
+use super::attach::subprocess::run_with_timeout;
+use crate::output::{print, print_stderr};
 use frit_serve::ctl::{Client, SOCKET};
-use frit_serve::fuse::{FILE_NAME, loops, unmount, volumes_at};
+use frit_serve::fuse::{FILE_NAME, loop_devices, unmount, volumes_at};
 use frit_volume::superblock::State;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -14,9 +14,9 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 /// Interval of polling for the end of a process or device.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Time limit for releasing a loop device.
-const RELEASE: Duration = Duration::from_secs(20);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Release the block device that frit attach made of a volume.
 #[derive(clap::Args, Debug)]
@@ -49,7 +49,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     able()?;
     let dir = super::volume::whole_path(&args.volume)?;
-    let known = Attached::read(&dir);
+    let known = AttachState::read(&dir);
     let server = Client::connect(&dir.join(SOCKET)).ok().map(|c| c.server());
     let mounted = match (&args.mountpoint, &known) {
         (None, Some(known)) => known.mountpoint.clone(),
@@ -59,18 +59,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     // This is checked before the cleanup: a killed server leaves the volume dirty, or its mount.
     let gone = known.as_ref().filter(|k| server.is_none() && k.started && !is_ours(k.server, &dir));
     let devices = devices(&mounted, known.as_ref())?;
-    let ended = gone.map(|known| Ended::of(known, &dir, !devices.is_empty()));
+    let ended = gone.map(|known| EndedServer::of(known, &dir, !devices.is_empty()));
     for device in devices {
         release(&device, args)?;
         did.push(device.display().to_string());
     }
-    let patience = Duration::from_secs(args.timeout);
+    let timeout = Duration::from_secs(args.timeout);
     match (server, &known) {
-        (Some(pid), Some(known)) if known.started => stop(pid, patience)?,
+        (Some(pid), Some(known)) if known.started => stop(pid, timeout)?,
         // A server that is not ready yet, or no longer listens.
-        (None, Some(known)) if known.started && is_ours(known.server, &dir) => stop(known.server, patience)?,
+        (None, Some(known)) if known.started && is_ours(known.server, &dir) => stop(known.server, timeout)?,
         (Some(pid), _) => {
-            complain(&format!("process {pid} keeps serving it: it was not started by frit attach\n"))?;
+            print_stderr(&format!("process {pid} keeps serving it: it was not started by frit attach\n"))?;
             did.push("nothing else".into());
         }
         (None, _) => {}
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         did.push(mounted.display().to_string());
     }
     if known.is_some() {
-        Attached::remove(&dir)?;
+        AttachState::remove(&dir)?;
     }
     match &did[..] {
         [] if known.is_none() => print(&format!("{} is not attached\n", args.volume.display())),
@@ -90,12 +90,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         did => print(&format!("{} is detached: {}\n", args.volume.display(), did.join(", "))),
     }?;
     let Some(ended) = ended else { return Ok(ExitCode::SUCCESS) };
-    complain(&ended.told(&args.volume))?;
+    print_stderr(&ended.told(&args.volume))?;
     Ok(if ended.may_have_lost() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// State of a server that had ended before its device was released.
-struct Ended {
+struct EndedServer {
     server: i32,
     device: String,
     /// `true` if the server did not close the volume.
@@ -104,11 +104,11 @@ struct Ended {
     had_device: bool,
 }
 
-impl Ended {
-    fn of(known: &Attached, dir: &Path, had_device: bool) -> Ended {
+impl EndedServer {
+    fn of(known: &AttachState, dir: &Path, had_device: bool) -> EndedServer {
         let clean = frit_volume::inspect(dir).is_ok_and(|i| i.superblock.state == State::Clean);
         let device = known.device.as_ref().map_or("the device".into(), |d| d.display().to_string());
-        Ended { server: known.server, device, killed: !clean, had_device }
+        EndedServer { server: known.server, device, killed: !clean, had_device }
     }
 
     fn may_have_lost(&self) -> bool {
@@ -117,7 +117,7 @@ impl Ended {
 
     /// Returns a message with the data that is kept, the data that may be lost, and the remedy.
     fn told(&self, volume: &Path) -> String {
-        let Ended { server, device, .. } = self;
+        let EndedServer { server, device, .. } = self;
         let volume = volume.display();
         let mut out = if self.killed {
             format!(
@@ -140,18 +140,18 @@ impl Ended {
 
 /// Returns the loop devices over the file. After a lazy unmount the kernel reports only the last
 /// part of the file's path: then the recorded device is the right one.
-fn devices(mounted: &Path, known: Option<&Attached>) -> Result<Vec<PathBuf>> {
+fn devices(mounted: &Path, known: Option<&AttachState>) -> Result<Vec<PathBuf>> {
     let file = mounted.join(FILE_NAME);
     let cut = Path::new("/").join(FILE_NAME);
     let wrote = known.and_then(|k| k.device.as_ref());
-    let ours = |l: &loops::Loop| l.file == file || (l.file == cut && Some(&l.device) == wrote);
-    let all = loops::all().into_diagnostic()?;
+    let ours = |l: &loop_devices::LoopDevice| l.file == file || (l.file == cut && Some(&l.device) == wrote);
+    let all = loop_devices::all().into_diagnostic()?;
     Ok(all.into_iter().filter(ours).map(|l| l.device).collect())
 }
 
 /// Releases a loop device, and waits until it is free.
 fn release(device: &Path, args: &Args) -> Result<()> {
-    let at = loops::mounted(device).into_diagnostic()?;
+    let at = loop_devices::mounted(device).into_diagnostic()?;
     if !at.is_empty() && !args.force {
         let list: Vec<String> = at.iter().map(|p| p.display().to_string()).collect();
         return Err(miette!(
@@ -165,14 +165,14 @@ fn release(device: &Path, args: &Args) -> Result<()> {
     for path in at.iter().rev() {
         unmount(path, true).into_diagnostic().wrap_err_with(|| path.display().to_string())?;
     }
-    let holders = loops::holders(device).into_diagnostic()?;
+    let holders = loop_devices::holders(device).into_diagnostic()?;
     if let Some(holder) = holders.first() {
         let holder = holder.display();
         return Err(miette!("{} is part of {holder}: take it out of there first", device.display()));
     }
-    output(Command::new("losetup").arg("--detach").arg(device), RELEASE)?;
-    let end = Instant::now() + RELEASE;
-    while loops::all().into_diagnostic()?.iter().any(|l| l.device == device) {
+    run_with_timeout(Command::new("losetup").arg("--detach").arg(device), RELEASE_TIMEOUT)?;
+    let end = Instant::now() + RELEASE_TIMEOUT;
+    while loop_devices::all().into_diagnostic()?.iter().any(|l| l.device == device) {
         if Instant::now() > end {
             return Err(miette!(
                 help = format!(
@@ -183,7 +183,7 @@ fn release(device: &Path, args: &Args) -> Result<()> {
                 device.display()
             ));
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }
@@ -197,23 +197,23 @@ fn is_ours(pid: i32, dir: &Path) -> bool {
 }
 
 /// Asks a server to stop cleanly, and waits until it has ended.
-fn stop(pid: i32, patience: Duration) -> Result<()> {
+fn stop(pid: i32, timeout: Duration) -> Result<()> {
     let Some(process) = Pid::from_raw(pid) else { return Ok(()) };
     match kill_process(process, Signal::TERM) {
         Ok(()) => {}
         Err(rustix::io::Errno::SRCH) => return Ok(()),
         Err(e) => return Err(e).into_diagnostic().wrap_err_with(|| format!("cannot stop process {pid}")),
     }
-    let end = Instant::now() + patience;
+    let end = Instant::now() + timeout;
     while test_kill_process(process).is_ok() && !is_over(pid) {
         if Instant::now() > end {
-            let seconds = patience.as_secs();
+            let seconds = timeout.as_secs();
             return Err(miette!(
                 help = "wait for it (--timeout), or kill -9 it and run frit detach again: the next start recovers the volume",
                 "the server, process {pid}, has not closed the volume after {seconds} s"
             ));
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }

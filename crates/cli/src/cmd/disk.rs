@@ -7,7 +7,7 @@ mod show;
 use clap::Subcommand;
 use frit_core::Error;
 use frit_media::disk::DiskProfile;
-use frit_media::disk::diskspecs::{self, Loaded};
+use frit_media::disk::diskspecs::{self, LoadedDrive};
 use miette::{Result, miette};
 use std::path::Path;
 
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 /// Loads a drive by name, or from a file.
-fn drive(name: &str) -> Result<Loaded> {
+fn drive(name: &str) -> Result<LoadedDrive> {
     let path = Path::new(name);
     match path.extension().and_then(|e| e.to_str()) {
         Some("diskspecs" | "parv" | "model") => diskspecs::load(path).map_err(|e| miette!("{e}")),
@@ -58,8 +58,8 @@ fn drive(name: &str) -> Result<Loaded> {
     }
 }
 
-fn of_profile(p: &DiskProfile) -> Result<Loaded> {
-    Ok(Loaded { spec: p.spec().map_err(|e| report(&e))?, notes: Vec::new() })
+fn of_profile(p: &DiskProfile) -> Result<LoadedDrive> {
+    Ok(LoadedDrive { spec: p.spec().map_err(|e| report(&e))?, notes: Vec::new() })
 }
 
 fn report(e: &Error) -> miette::Report {

@@ -1,11 +1,11 @@
 //! `frit export`.
 
-use super::volume::{Bar, not_opened, open};
-use crate::output::{complain, print_json};
+use super::volume::{ByteProgress, not_opened, open};
+use crate::output::{print_json, print_stderr};
 use frit_core::files::OutputFile;
 use frit_core::size;
 use frit_core::text::shown;
-use frit_volume::{ImageOut, Moved, export};
+use frit_volume::{ImageSink, TransferReport, export};
 use miette::{IntoDiagnostic, Report, Result, bail, miette};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -45,17 +45,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Ok(v) => v,
         Err(e) => return not_opened(e),
     };
-    let bar = Bar::bytes(args.json, "exporting", Some(volume.bytes()));
+    let bar = ByteProgress::bytes(args.json, "exporting", Some(volume.bytes()));
     let mut progress = |done| bar.at(done);
     let moved = if to_stdout {
         let mut out = std::io::stdout().lock();
-        export(&mut volume, &mut ImageOut::Stream(&mut out), args.rescue, &mut progress)?
+        export(&mut volume, &mut ImageSink::Stream(&mut out), args.rescue, &mut progress)?
     } else {
         let file = create(&args.image, args.force)?;
         let mut writer = file.file();
         // A block device has no holes, so every byte is written.
         let mut out =
-            if file.is_in_place() { ImageOut::Stream(&mut writer) } else { ImageOut::Sparse(file.file()) };
+            if file.is_in_place() { ImageSink::Stream(&mut writer) } else { ImageSink::Sparse(file.file()) };
         match export(&mut volume, &mut out, args.rescue, &mut progress) {
             Ok(moved) => {
                 file.commit().into_diagnostic()?;
@@ -94,17 +94,17 @@ fn create(image: &Path, force: bool) -> Result<OutputFile> {
     OutputFile::create_private(image).into_diagnostic()
 }
 
-fn tell(args: &Args, moved: &Moved, to_stdout: bool) -> Result<()> {
+fn tell(args: &Args, moved: &TransferReport, to_stdout: bool) -> Result<()> {
     if args.json && !to_stdout {
         return print_json(moved);
     }
     let mut out = format!(
         "{} exported, {} of them written data\n",
-        size::show(moved.bytes),
-        size::show(moved.data_bytes)
+        size::format(moved.bytes),
+        size::format(moved.data_bytes)
     );
     for (at, len, why) in &moved.damaged {
         out += &format!("zeros instead of {len} bytes at {at}: {why}\n");
     }
-    complain(&out)
+    print_stderr(&out)
 }

@@ -1,7 +1,7 @@
 //! `frit fsck`.
 
-use super::image::{self, Changes, Locked};
-use crate::output::{complain, print, print_json};
+use super::image::{self, LockedImage, OverlayArgs};
+use crate::output::{print, print_json, print_stderr};
 use frit_fs::{
     Clock, Error, Image, Medium, Pool, Report, check, check_contents, check_pool, repair, repair_pool,
 };
@@ -37,14 +37,14 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "repair")]
     data: bool,
     #[command(flatten)]
-    changes: Changes,
+    changes: OverlayArgs,
     /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Serialize)]
-struct Outcome<'a> {
+struct FsckJson<'a> {
     image: &'a Path,
     /// `true` if no problems were found, or none are left.
     ok: bool,
@@ -82,13 +82,13 @@ struct Outcome<'a> {
 /// The output cannot be written. A damaged file system is reported by the exit code.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let start = Instant::now();
-    let checked = image::pool(&args.image).and_then(|pool| {
-        let image = image::of(&args.image);
-        let _locked = Locked::open(&image)?;
+    let checked = image::open_pool(&args.image).and_then(|pool| {
+        let image = image::image_path(&args.image);
+        let _locked = LockedImage::open(&image)?;
         image::warn_exposed(&image, pool.as_ref().map(|_| args.image.as_path()))?;
         let checked = Image::open(&image, &args.changes.overlay()).and_then(|medium| {
-            image::say(&medium);
-            let report = look(args, &medium, pool.as_deref())?;
+            image::print_notes(&medium);
+            let report = check_or_repair(args, &medium, pool.as_deref())?;
             // Opening the image may have completed interrupted operations, and a repair has changed
             // it: both are synced.
             medium.sync().map(|()| report).map_err(|e| unsynced(&medium, e))
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let report = match checked {
         Ok(report) => report,
         Err(e) => {
-            complain(&format!("{e:?}\n"))?;
+            print_stderr(&format!("{e:?}\n"))?;
             return Ok(ExitCode::from(NOT_CHECKED));
         }
     };
@@ -117,7 +117,7 @@ fn unsynced(medium: &Image, error: Error) -> Error {
     }
 }
 
-fn look(args: &Args, medium: &Image, pool: Option<&Pool>) -> frit_fs::Result<Report> {
+fn check_or_repair(args: &Args, medium: &Image, pool: Option<&Pool>) -> frit_fs::Result<Report> {
     match (pool, args.repair) {
         // For a pool, this returns the error that pools have no checksums of contents.
         (_, false) if args.data => check_contents(medium),
@@ -130,7 +130,7 @@ fn look(args: &Args, medium: &Image, pool: Option<&Pool>) -> frit_fs::Result<Rep
 
 fn tell(args: &Args, r: &Report, seconds: f64) -> Result<()> {
     if args.json {
-        return print_json(&Outcome {
+        return print_json(&FsckJson {
             image: &args.image,
             ok: r.is_clean(),
             directories: r.directories,

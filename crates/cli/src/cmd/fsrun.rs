@@ -4,9 +4,9 @@ mod show;
 
 use crate::output::{print, print_json};
 use clap::builder::NonEmptyStringValueParser;
-use frit_board::bench::{self, Options};
-use frit_board::plan::{self, Asked};
 use frit_core::size;
+use frit_fs_sim::bench::{self, Options};
+use frit_fs_sim::plan::{self, OperationSpec};
 use miette::{Result, miette};
 use std::process::ExitCode;
 
@@ -59,9 +59,9 @@ pub(crate) struct Args {
     #[arg(long)]
     verify: bool,
     /// Show the plan of one operation instead: its name, and its size in bytes if it has one.
-    #[arg(long, value_name = "OPERATION", value_parser = Asked::parse,
+    #[arg(long, value_name = "OPERATION", value_parser = OperationSpec::parse,
           conflicts_with_all = ["file", "records", "no_records", "names", "seed", "verify"])]
-    explain: Option<Asked>,
+    explain: Option<OperationSpec>,
     /// Also list every command of the plan.
     #[arg(long, requires = "explain")]
     commands: bool,

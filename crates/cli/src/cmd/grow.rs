@@ -1,11 +1,11 @@
 //! `frit grow`.
 
 use super::create::load;
-use super::volume::{Bar, sizes};
+use super::volume::{ByteProgress, sizes};
 use crate::output::{print, print_json};
 use frit_core::{size, text::shown};
 use frit_stack::Stack;
-use frit_volume::{grow, inspect, sized, stack_with, volume_bytes};
+use frit_volume::{grow, inspect, sized_stack, stack_with_overrides, volume_bytes};
 use miette::{Result, bail, miette};
 use std::path::{Path, PathBuf};
 
@@ -46,17 +46,17 @@ fn stack(args: &Args) -> Result<Stack> {
     let superblock = inspect(&args.volume)?.superblock;
     let load = |more: &[String]| {
         let sets: Vec<String> = args.set.iter().chain(more).cloned().collect();
-        stack_with(&superblock, &sets)
+        stack_with_overrides(&superblock, &sets)
     };
     Ok(match args.size {
-        Some(bytes) => sized(bytes, load)?,
+        Some(bytes) => sized_stack(bytes, load)?,
         None => load(&[])?,
     })
 }
 
 /// Refuses a stack whose volume is smaller than the existing one.
 fn refuse_smaller(dir: &Path, stack: &Stack) -> Result<()> {
-    let has = volume_bytes(&stack_with(&inspect(dir)?.superblock, &[])?)?;
+    let has = volume_bytes(&stack_with_overrides(&inspect(dir)?.superblock, &[])?)?;
     let wanted = volume_bytes(stack)?;
     if wanted >= has {
         return Ok(());
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if !args.shrink {
         refuse_smaller(&args.volume, &stack)?;
     }
-    let bar = Bar::bytes(args.json, "opening", None);
+    let bar = ByteProgress::bytes(args.json, "opening", None);
     let mut now = String::new();
     let grown = grow(&args.volume, &stack, &mut |what, length, done| {
         if now != what {
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         args.volume.display(),
         sizes(grown.before),
         sizes(grown.now),
-        size::show(grown.data_bytes)
+        size::format(grown.data_bytes)
     );
     for left in grown.left {
         out += &format!("{} is no longer used; it still holds the old data\n", left.display());

@@ -1,10 +1,10 @@
 //! The image file of a file system: creation, locking, opening.
 
 use super::volume::warn;
-use crate::output::complain;
-use frit_fs::{Bodies, Fs, Image, LockFile, Open, Overlay, Pool};
+use crate::output::print_stderr;
+use frit_fs::{ContentStore, Fs, FsOptions, Image, LockFile, OverlayOptions, Pool};
 use frit_volume::access::{exposed, foreign_owner, new_private};
-use frit_volume::lock::{are_readers, lock, lock_beside};
+use frit_volume::lock::{lock, lock_ignoring_readers, locked_by_readers_only};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -16,21 +16,21 @@ use std::time::{Duration, Instant};
 /// Limit of open files of a process, if the kernel allows it: the default of fs.nr_open.
 const FILES_MAX: u64 = 1 << 20;
 /// Interval of polling for an image to become free.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Location of the unsynced changes of an image on a disk.
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct Changes {
+pub(crate) struct OverlayArgs {
     /// Directory in memory (tmpfs) for unsynced changes of an image on a disk. [default: /dev/shm,
     /// else $XDG_RUNTIME_DIR]
     #[arg(long, value_name = "DIR")]
     overlay: Option<PathBuf>,
 }
 
-impl Changes {
+impl OverlayArgs {
     /// Returns the options of the library.
-    pub(crate) fn overlay(&self) -> Overlay {
-        Overlay { dir: self.overlay.clone(), ..Overlay::default() }
+    pub(crate) fn overlay(&self) -> OverlayOptions {
+        OverlayOptions { dir: self.overlay.clone(), ..OverlayOptions::default() }
     }
 
     /// Returns the options as words of a command line, with an absolute path.
@@ -44,18 +44,18 @@ impl Changes {
 /// An image that is locked against other users. The lock ends when this is dropped, and with the
 /// process.
 #[derive(Debug)]
-pub(crate) struct Locked {
+pub(crate) struct LockedImage {
     file: File,
     own: Option<LockFile>,
 }
 
-impl Locked {
+impl LockedImage {
     /// Opens and locks an existing image. It is opened for writing also by readers, because opening
     /// a file system completes interrupted operations first.
     ///
     /// # Errors
     /// The path is not a regular file, or it is in use.
-    pub(crate) fn open(image: &Path) -> Result<Locked> {
+    pub(crate) fn open(image: &Path) -> Result<LockedImage> {
         let at = || format!("cannot open {}", image.display());
         let file = OpenOptions::new().read(true).write(true).open(image);
         let file = file.into_diagnostic().wrap_err_with(at)?;
@@ -68,24 +68,24 @@ impl Locked {
                 image.display()
             ));
         }
-        Locked::lock(file, image)
+        LockedImage::lock(file, image)
     }
 
     /// Locks an image by a lock file that only its owner can open, and by the image itself, as
     /// older versions do. Without the lock file, a lock of any user blocks the image.
-    fn lock(file: File, image: &Path) -> Result<Locked> {
+    fn lock(file: File, image: &Path) -> Result<LockedImage> {
         let failed = || format!("cannot lock {}", image.display());
         loop {
             let Some(own) = LockFile::open(&file).into_diagnostic().wrap_err_with(failed)? else {
                 lock(&file, false, image)?;
-                return Ok(Locked { file, own: None });
+                return Ok(LockedImage { file, own: None });
             };
             lock(own.file(), false, image)?;
             // The previous holder may have removed the lock file between opening and locking it;
             // then the attempt is repeated.
             if own.is_current() {
-                let locked = Locked { file, own: Some(own) };
-                lock_beside(&locked.file, false, image)?;
+                let locked = LockedImage { file, own: Some(own) };
+                lock_ignoring_readers(&locked.file, false, image)?;
                 return Ok(locked);
             }
         }
@@ -97,14 +97,14 @@ impl Locked {
     ///
     /// # Errors
     /// The file exists and `force` is not set; the file is in use; no space is left.
-    pub(crate) fn make(image: &Path, size: Option<u64>, force: bool) -> Result<(Locked, bool)> {
+    pub(crate) fn make(image: &Path, size: Option<u64>, force: bool) -> Result<(LockedImage, bool)> {
         match (new_private().open(image), size) {
             (Ok(_), None) => {
                 std::fs::remove_file(image).into_diagnostic()?;
                 Err(miette!("{} does not exist: give its size with --size", image.display()))
             }
             (Ok(file), Some(size)) => {
-                let made = Locked::lock(file, image).and_then(|locked| locked.resize(image, size));
+                let made = LockedImage::lock(file, image).and_then(|locked| locked.resize(image, size));
                 if made.is_err() {
                     std::fs::remove_file(image).into_diagnostic()?;
                 }
@@ -118,7 +118,7 @@ impl Locked {
                         image.display()
                     ));
                 }
-                let locked = Locked::open(image)?;
+                let locked = LockedImage::open(image)?;
                 if !force && locked.file.metadata().into_diagnostic()?.len() > 0 {
                     return Err(miette!(
                         help = "--force makes a new file system in it; its contents are lost",
@@ -136,7 +136,7 @@ impl Locked {
     }
 
     /// Sets the size of the image, and allocates its space.
-    fn resize(self, image: &Path, size: u64) -> Result<Locked> {
+    fn resize(self, image: &Path, size: u64) -> Result<LockedImage> {
         let at = || format!("cannot make {} {size} bytes large", image.display());
         self.file.set_len(size).into_diagnostic().wrap_err_with(at)?;
         match rustix::fs::fallocate(&self.file, rustix::fs::FallocateFlags::empty(), 0, size) {
@@ -153,7 +153,7 @@ impl Locked {
     }
 }
 
-impl Drop for Locked {
+impl Drop for LockedImage {
     fn drop(&mut self) {
         if let Some(own) = &self.own {
             own.remove();
@@ -174,15 +174,15 @@ pub(crate) fn warn_exposed(image: &Path, pool: Option<&Path>) -> Result<()> {
 }
 
 /// Prints notes about the overlays of other images.
-pub(crate) fn say(medium: &Image) {
+pub(crate) fn print_notes(medium: &Image) {
     for note in medium.notes() {
         // There is no other place to report a failure.
-        let _ = complain(&format!("frit: {note}\n"));
+        let _ = print_stderr(&format!("frit: {note}\n"));
     }
 }
 
 /// Returns the image that a path names: the file itself, or the image in the directory of a pool.
-pub(crate) fn of(place: &Path) -> PathBuf {
+pub(crate) fn image_path(place: &Path) -> PathBuf {
     if place.is_dir() { Pool::image(place) } else { place.to_owned() }
 }
 
@@ -190,7 +190,7 @@ pub(crate) fn of(place: &Path) -> PathBuf {
 ///
 /// # Errors
 /// The directory is not a pool.
-pub(crate) fn pool(place: &Path) -> Result<Option<Arc<Pool>>> {
+pub(crate) fn open_pool(place: &Path) -> Result<Option<Arc<Pool>>> {
     if !place.is_dir() {
         return Ok(None);
     }
@@ -208,19 +208,19 @@ pub(crate) fn open(
     image: &Path,
     pool: Option<Arc<Pool>>,
     read_only: bool,
-    changes: &Changes,
+    changes: &OverlayArgs,
 ) -> Result<Fs<Image>> {
-    let bodies = pool.map(|pool| pool as Arc<dyn Bodies>);
-    let options = Open { read_only, bodies, ..Open::default() };
+    let bodies = pool.map(|pool| pool as Arc<dyn ContentStore>);
+    let options = FsOptions { read_only, bodies, ..FsOptions::default() };
     let opened = Image::open(image, &changes.overlay()).and_then(|medium| {
-        say(&medium);
+        print_notes(&medium);
         Fs::open(medium, options)
     });
     opened.into_diagnostic().wrap_err_with(|| format!("cannot open {}", image.display()))
 }
 
 /// Raises this process's limit on open files to the maximum: each open file of a pool is one.
-pub(crate) fn raise_limit() {
+pub(crate) fn raise_open_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     let held = getrlimit(Resource::Nofile);
@@ -257,7 +257,7 @@ fn is_open(image: &File) -> bool {
     match LockFile::open(image) {
         Ok(Some(own)) if locked(own.file()) => true,
         Ok(Some(own)) => {
-            let is_open = locked(image) && !are_readers(image);
+            let is_open = locked(image) && !locked_by_readers_only(image);
             if own.is_current() {
                 own.remove();
             }
@@ -271,14 +271,14 @@ fn is_open(image: &File) -> bool {
 ///
 /// # Errors
 /// The time limit is reached.
-pub(crate) fn wait_closed(image: &Path, patience: Duration) -> Result<()> {
+pub(crate) fn wait_closed(image: &Path, timeout: Duration) -> Result<()> {
     let Ok(file) = File::open(image) else { return Ok(()) };
-    let end = Instant::now() + patience;
+    let end = Instant::now() + timeout;
     while is_open(&file) {
         if Instant::now() > end {
-            return Err(miette!("{} is still open after {} s", image.display(), patience.as_secs()));
+            return Err(miette!("{} is still open after {} s", image.display(), timeout.as_secs()));
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }

@@ -2,11 +2,11 @@
 
 mod format;
 
-use super::volume::{Bar, not_opened, open};
+use super::volume::{ByteProgress, not_opened, open};
 use crate::output::{print, print_json};
 use format::{Format, HEAD_BYTES};
 use frit_core::{size, text::shown};
-use frit_volume::{ImageIn, import, inspect, is_blank};
+use frit_volume::{ImageSource, import, inspect, is_blank};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use std::fs::File;
 use std::io::{Cursor, Read};
@@ -81,13 +81,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
     }
     let length = file.as_ref().and_then(|f| f.metadata().ok()).map(|m| m.len()).filter(|&n| n > 0);
-    let bar = Bar::bytes(args.json, "importing", length);
+    let bar = ByteProgress::bytes(args.json, "importing", length);
     let mut progress = |done| bar.at(done);
     let imported = match &file {
-        Some(f) => import(&mut volume, &mut ImageIn::File(f), &mut progress),
+        Some(f) => import(&mut volume, &mut ImageSource::File(f), &mut progress),
         None => {
             let mut all = Cursor::new(head).chain(std::io::stdin().lock());
-            import(&mut volume, &mut ImageIn::Stream(&mut all), &mut progress)
+            import(&mut volume, &mut ImageSource::Stream(&mut all), &mut progress)
         }
     };
     drop(bar);
@@ -100,8 +100,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     } else {
         print(&format!(
             "{} imported, {} of them data; the rest reads as zeros\n",
-            size::show(moved.bytes),
-            size::show(moved.data_bytes)
+            size::format(moved.bytes),
+            size::format(moved.data_bytes)
         ))?;
     }
     Ok(ExitCode::SUCCESS)

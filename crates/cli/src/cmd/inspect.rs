@@ -6,7 +6,7 @@ use crate::output::{print, print_json, right, table, text};
 use frit_core::visible::WearSummary;
 use frit_core::{MediumKind, ParamInfo, size};
 use frit_volume::superblock::{Features, RecoveryRecord, State, VERSION};
-use frit_volume::{Inspection, MediumFound, OpenOptions, Recovered, Volume, inspect};
+use frit_volume::{Inspection, MediumStatus, OpenOptions, OpenReport, Volume, inspect};
 use miette::Result;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct InspectJson<'a> {
     volume: &'a Path,
     uuid: String,
     format_version: u32,
@@ -48,17 +48,17 @@ struct Shown<'a> {
     stack_name: &'a str,
     stack: &'a str,
     sha256: String,
-    media: &'a [MediumFound],
+    media: &'a [MediumStatus],
     changed_parameters: BTreeMap<&'a str, &'a str>,
     last_recovery: Option<RecoveryRecord>,
     /// Properties of the open volume; null if it cannot be opened now.
-    inside: Option<&'a Inside>,
+    inside: Option<&'a OpenedJson>,
     why_closed: Option<&'a str>,
 }
 
 /// Properties that are known only of an open volume.
 #[derive(Serialize)]
-struct Inside {
+struct OpenedJson {
     bytes: u64,
     page_bytes: u32,
     /// Bytes of the volume by their location.
@@ -66,14 +66,14 @@ struct Inside {
     pcm_bytes: u64,
     disk_bytes: u64,
     unwritten_bytes: u64,
-    wear: Vec<Worn>,
+    wear: Vec<MediumWearJson>,
     parameters: BTreeMap<&'static str, String>,
     /// Result of the recovery that an opening would run now.
-    recovery: Recovered,
+    recovery: OpenReport,
 }
 
 #[derive(Serialize)]
-struct Worn {
+struct MediumWearJson {
     medium: String,
     per: String,
     limit: u64,
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut in_use = found.in_use.is_some();
     let inside = match in_use {
         true => Err("it is in use; frit ctl shows its contents".to_owned()),
-        false => look_inside(&args.volume).map_err(|e| {
+        false => read_opened(&args.volume).map_err(|e| {
             // Another process has opened the volume in the meantime.
             in_use = matches!(e, frit_volume::Error::InUse { .. });
             e.to_string()
@@ -113,8 +113,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if fails { ExitCode::from(NOT_OPENED) } else { ExitCode::SUCCESS })
 }
 
-fn look_inside(dir: &Path) -> frit_volume::Result<Inside> {
-    let mut v = Volume::open(dir, &OpenOptions { read_only: true, stop: None })?;
+fn read_opened(dir: &Path) -> frit_volume::Result<OpenedJson> {
+    let mut v = Volume::open(dir, &OpenOptions { read_only: true, crash: None })?;
     let mut by = [0u64; 4];
     v.extents(0, v.bytes(), &mut |len, place| match place {
         None => by[0] += len,
@@ -124,14 +124,14 @@ fn look_inside(dir: &Path) -> frit_volume::Result<Inside> {
     })?;
     let wear =
         v.visible().media.into_iter().filter(|m| !matches!(m.kind, MediumKind::Dram | MediumKind::Disk));
-    let worn = wear.map(|m| Worn {
+    let worn = wear.map(|m| MediumWearJson {
         medium: m.name,
         cycles: m.wear.summary(),
         per: m.wear.per,
         limit: m.wear.limit,
         bad: m.wear.bad,
     });
-    Ok(Inside {
+    Ok(OpenedJson {
         bytes: v.bytes(),
         page_bytes: v.page_bytes(),
         nand_bytes: by[2],
@@ -144,9 +144,9 @@ fn look_inside(dir: &Path) -> frit_volume::Result<Inside> {
     })
 }
 
-fn shown<'a>(dir: &'a Path, i: &'a Inspection, inside: &'a Result<Inside, String>) -> Shown<'a> {
+fn shown<'a>(dir: &'a Path, i: &'a Inspection, inside: &'a Result<OpenedJson, String>) -> InspectJson<'a> {
     let s = &i.superblock;
-    Shown {
+    InspectJson {
         volume: dir,
         uuid: s.uuid_text(),
         format_version: VERSION,
@@ -168,7 +168,7 @@ fn shown<'a>(dir: &'a Path, i: &'a Inspection, inside: &'a Result<Inside, String
     }
 }
 
-fn told(dir: &Path, i: &Inspection, inside: &Result<Inside, String>) -> String {
+fn told(dir: &Path, i: &Inspection, inside: &Result<OpenedJson, String>) -> String {
     let s = &i.superblock;
     let mut out = String::new();
     let mut row = |name: &str, value: &str| out += &format!("{name:<12} {value}\n");
@@ -185,7 +185,7 @@ fn told(dir: &Path, i: &Inspection, inside: &Result<Inside, String>) -> String {
         let pages = inside.bytes / u64::from(inside.page_bytes);
         row(
             "size",
-            &format!("{}, {pages} pages of {}", sizes(inside.bytes), size::show(inside.page_bytes.into())),
+            &format!("{}, {pages} pages of {}", sizes(inside.bytes), size::format(inside.page_bytes.into())),
         );
         let has = |kind| i.media.iter().any(|m| m.kind == kind);
         // A disk has no map, so no part of it is known to be unwritten.
@@ -197,7 +197,7 @@ fn told(dir: &Path, i: &Inspection, inside: &Result<Inside, String>) -> String {
             (!disk, inside.unwritten_bytes, "unwritten"),
         ];
         let data = data.iter().filter(|(shown, ..)| *shown);
-        let data: Vec<String> = data.map(|(_, n, what)| format!("{} {what}", size::show(*n))).collect();
+        let data: Vec<String> = data.map(|(_, n, what)| format!("{} {what}", size::format(*n))).collect();
         row("occupancy", &data.join(", "));
     }
     row("UUID", &s.uuid_text());
@@ -234,7 +234,7 @@ fn last(r: &RecoveryRecord) -> String {
     )
 }
 
-fn wear(all: &[Worn]) -> String {
+fn wear(all: &[MediumWearJson]) -> String {
     let mut t = table(&["wear", "per", "mean", "least", "most", "specified", "bad"]);
     for w in all {
         let c = &w.cycles;

@@ -1,7 +1,7 @@
 //! `frit layers`.
 
 use crate::output::{print, print_json, table, text};
-use frit_stack::layers::Kind;
+use frit_stack::layers::LayerKind;
 use miette::{Result, miette};
 use serde::Serialize;
 
@@ -53,7 +53,7 @@ struct ParameterJson {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let kinds = match &args.name {
         Some(name) => vec![find(name)?],
-        None => Kind::all().to_vec(),
+        None => LayerKind::all().to_vec(),
     };
     let layers: Vec<LayerJson> = kinds.into_iter().map(layer).collect::<Result<_>>()?;
     match (&layers[..], args.json, args.name.is_some()) {
@@ -64,14 +64,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
 }
 
-fn find(name: &str) -> Result<Kind> {
+fn find(name: &str) -> Result<LayerKind> {
     name.parse().map_err(|_| {
-        let names: Vec<&str> = Kind::all().iter().map(|k| k.name()).collect();
+        let names: Vec<&str> = LayerKind::all().iter().map(|k| k.name()).collect();
         miette!("there is no layer '{name}'; there are {}", names.join(", "))
     })
 }
 
-fn layer(kind: Kind) -> Result<LayerJson> {
+fn layer(kind: LayerKind) -> Result<LayerJson> {
     let names = |key: &str| kind.choices().iter().find(|c| c.key == key).map_or(&[][..], |c| c.names);
     let parameters = kind.parameters()?.into_iter().map(|p| ParameterJson {
         key: p.key,

@@ -2,12 +2,12 @@
 
 mod pool;
 
-use super::image::{self, Changes, Locked};
+use super::image::{self, LockedImage, OverlayArgs};
 use super::mount::hint;
 use super::volume::sizes;
 use crate::output::{print, print_json};
 use frit_core::size;
-use frit_fs::{Bodies, Files, Format, Fs, Image, Pool};
+use frit_fs::{ContentStore, FileSystem, FormatOptions, Fs, Image, Pool};
 use frit_volume::access::{foreign_owner, make_private_dir};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use serde::Serialize;
@@ -53,14 +53,14 @@ pub(crate) struct Args {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    changes: Changes,
+    changes: OverlayArgs,
     /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Serialize)]
-struct Made<'a> {
+struct MkfsJson<'a> {
     image: &'a Path,
     bytes: u64,
     uuid: String,
@@ -80,10 +80,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         (Some(directory), _) => plan_pool(args, directory)?,
         (None, image) => {
             let image = image.clone().unwrap_or_default();
-            Plan { image, size: args.size, inodes: args.inodes, pool: None }
+            FormatPlan { image, size: args.size, inodes: args.inodes, pool: None }
         }
     };
-    let (locked, new) = Locked::make(&plan.image, plan.size, args.force)?;
+    let (locked, new) = LockedImage::make(&plan.image, plan.size, args.force)?;
     image::warn_exposed(&plan.image, plan.pool)?;
     let made = make(args, &plan, &locked);
     if made.is_err() && new {
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 /// The file system to be created.
-struct Plan<'a> {
+struct FormatPlan<'a> {
     image: PathBuf,
     size: Option<u64>,
     inodes: Option<u64>,
@@ -102,7 +102,7 @@ struct Plan<'a> {
 }
 
 /// Creates the directory of a pool, and determines the size of its image.
-fn plan_pool<'a>(args: &Args, directory: &'a Path) -> Result<Plan<'a>> {
+fn plan_pool<'a>(args: &Args, directory: &'a Path) -> Result<FormatPlan<'a>> {
     let at = || format!("cannot make a pool of {}", directory.display());
     if let Some(user) = foreign_owner(directory).filter(|_| !args.force) {
         return Err(miette!(
@@ -119,25 +119,25 @@ fn plan_pool<'a>(args: &Args, directory: &'a Path) -> Result<Plan<'a>> {
     let there = std::fs::metadata(&image).map(|found| found.len()).ok().filter(|_| args.size.is_none());
     let place = found.f_blocks.saturating_mul(found.f_frsize);
     let (size, inodes) = pool::sizes(place, args.size.or(there), args.inodes);
-    Ok(Plan { image, size: Some(size), inodes: Some(inodes), pool: Some(directory) })
+    Ok(FormatPlan { image, size: Some(size), inodes: Some(inodes), pool: Some(directory) })
 }
 
-fn make(args: &Args, plan: &Plan<'_>, locked: &Locked) -> Result<()> {
+fn make(args: &Args, plan: &FormatPlan<'_>, locked: &LockedImage) -> Result<()> {
     let shown = plan.pool.unwrap_or(&plan.image);
     let pool = plan.pool.map(|directory| Pool::make(directory, None)).transpose().into_diagnostic()?;
     if let Some(pool) = &pool {
         hint(pool)?;
     }
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    let format = Format {
+    let format = FormatOptions {
         inodes: plan.inodes,
-        bodies: pool.map(|pool| Arc::new(pool) as Arc<dyn Bodies>),
+        bodies: pool.map(|pool| Arc::new(pool) as Arc<dyn ContentStore>),
         label: args.label.clone(),
-        // `Locked::make` has already checked the contents of the file.
+        // `LockedImage::make` has already checked the contents of the file.
         force: true,
         root: (uid, gid, 0o755),
         sums: args.data_checksums,
-        ..Format::default()
+        ..FormatOptions::default()
     };
     let medium = Image::fresh(&plan.image, &args.changes.overlay());
     let made = medium.and_then(|medium| Fs::format(medium, format));
@@ -147,7 +147,7 @@ fn make(args: &Args, plan: &Plan<'_>, locked: &Locked) -> Result<()> {
     let usage = fs.usage().into_diagnostic()?;
     let uuid = fs.uuid();
     fs.close().into_diagnostic()?;
-    let made = Made {
+    let made = MkfsJson {
         image: shown,
         bytes: locked.bytes()?,
         uuid: Uuid::from_u128(uuid).to_string(),
@@ -163,7 +163,7 @@ fn make(args: &Args, plan: &Plan<'_>, locked: &Locked) -> Result<()> {
         "{}: a file system of {}\n{} for files in blocks of {} bytes, {} inodes, UUID {}\n",
         shown.display(),
         sizes(made.bytes),
-        size::show(made.blocks * u64::from(made.block_bytes)),
+        size::format(made.blocks * u64::from(made.block_bytes)),
         made.block_bytes,
         made.inodes,
         made.uuid

@@ -1,25 +1,25 @@
 //! `frit mount`: mounts the file system of an image.
 
 mod background;
-mod syncing;
+mod periodic_sync;
 
-use super::image::{self, Changes, Locked};
-use super::serve::{LOOK_EVERY, second_signal_exits, stop_signals};
-use crate::output::{complain, print};
+use super::image::{self, LockedImage, OverlayArgs};
+use super::serve::{POLL_INTERVAL, second_signal_exits, stop_signals};
+use crate::output::{print, print_stderr};
 use frit_core::size;
 use frit_fs::{Fs, Image, Pool};
 use frit_serve::fuse::whole;
 use frit_serve::mount::{Mount, Options, THREADS_MAX, clear_stale};
 use miette::{IntoDiagnostic, Result, WrapErr};
+use periodic_sync::PeriodicSync;
 use signal_hook::iterator::Signals;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use syncing::Syncing;
 
 /// Time for which programs may keep using the mount after a signal, before new users are locked
 /// out.
-const PATIENCE: Duration = Duration::from_secs(2);
+const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Mount the file system of an image.
 #[derive(clap::Args, Debug)]
@@ -57,7 +57,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
     sync_every: f64,
     #[command(flatten)]
-    changes: Changes,
+    changes: OverlayArgs,
     /// Mount options, separated by commas. Can be given again.
     #[arg(short, value_name = "OPTIONS")]
     options: Vec<String>,
@@ -110,13 +110,13 @@ fn serve(args: &Args, options: &Options) -> Result<()> {
     let mut signals = Signals::new(stop_signals()).into_diagnostic()?;
     second_signal_exits()?;
     clear(args)?;
-    let pool = image::pool(&args.image)?;
-    let image = image::of(&args.image);
-    let locked = Locked::open(&image)?;
+    let pool = image::open_pool(&args.image)?;
+    let image = image::image_path(&args.image);
+    let locked = LockedImage::open(&image)?;
     image::warn_exposed(&image, pool.as_ref().map(|_| args.image.as_path()))?;
     let mut options = options.clone();
     if let Some(pool) = &pool {
-        image::raise_limit();
+        image::raise_open_file_limit();
         options.passthrough = true;
         hint(pool)?;
     }
@@ -128,8 +128,8 @@ fn serve(args: &Args, options: &Options) -> Result<()> {
         reserve(&files, &image)?;
     }
     let mount = Mount::start(&files, &args.directory, &options).into_diagnostic()?;
-    if let Some(why) = mount.without_passthrough() {
-        complain(&format!(
+    if let Some(why) = mount.passthrough_refusal() {
+        print_stderr(&format!(
             "frit mount: {}: no passthrough ({why}): reads and writes are FUSE requests\n",
             args.directory.display()
         ))?;
@@ -137,10 +137,10 @@ fn serve(args: &Args, options: &Options) -> Result<()> {
     let how = if options.read_only { ", read-only" } else { "" };
     let size = match options.passthrough {
         true => "a pool".to_string(),
-        false => size::show(locked.bytes()?),
+        false => size::format(locked.bytes()?),
     };
     print(&format!("{} ({size}{how}) at {}\n", args.image.display(), mount.mountpoint().display()))?;
-    let syncing = Syncing::start(&files, Duration::from_secs_f64(args.sync_every));
+    let syncing = PeriodicSync::start(&files, Duration::from_secs_f64(args.sync_every));
     wait(&mount, &mut signals)?;
     drop(syncing);
     let ended = mount.join().into_diagnostic().wrap_err("the connection to the kernel broke");
@@ -153,7 +153,7 @@ fn serve(args: &Args, options: &Options) -> Result<()> {
 fn clear(args: &Args) -> Result<()> {
     if clear_stale(&args.directory).into_diagnostic()? {
         let at = args.directory.display();
-        complain(&format!("frit mount: {at}: unmounted a stale mount of a killed frit\n"))?;
+        print_stderr(&format!("frit mount: {at}: unmounted a stale mount of a killed frit\n"))?;
     }
     Ok(())
 }
@@ -162,7 +162,7 @@ fn clear(args: &Args) -> Result<()> {
 /// sync has left must stay accessible.
 fn reserve(files: &Fs<Image>, image: &Path) -> Result<()> {
     let Err(error) = files.medium().reserve() else { return Ok(()) };
-    complain(&format!(
+    print_stderr(&format!(
         "frit mount: {error}; {} is synced when there is space; until then changes are only in memory\n",
         image.display()
     ))
@@ -170,21 +170,21 @@ fn reserve(files: &Fs<Image>, image: &Path) -> Result<()> {
 
 /// Prints a hint if the configuration of a pool is slow.
 pub(super) fn hint(pool: &Pool) -> Result<()> {
-    pool.ground().hint().map_or(Ok(()), |hint| complain(&format!("frit: {hint}\n")))
+    pool.backing_fs().hint().map_or(Ok(()), |hint| print_stderr(&format!("frit: {hint}\n")))
 }
 
 /// Returns when the file system is unmounted and no program uses it any more. A signal unmounts it.
 fn wait(mount: &Mount, signals: &mut Signals) -> Result<()> {
     while !mount.is_over() {
-        if signals.pending().next().is_some() && mount.unmount(PATIENCE).into_diagnostic()? {
+        if signals.pending().next().is_some() && mount.unmount(UNMOUNT_TIMEOUT).into_diagnostic()? {
             let at = mount.mountpoint().display();
             // The terminal may be closed; the image is closed all the same.
-            let _ = complain(&format!(
+            let _ = print_stderr(&format!(
                 "frit mount: {at} is unmounted; files that programs still have open are served until they \
                  are closed; a second signal ends it at once\n"
             ));
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }

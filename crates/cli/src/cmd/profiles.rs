@@ -2,7 +2,7 @@
 
 use crate::output::{print, print_json, right, table, text};
 use frit_core::Error;
-use frit_media::profile::Row;
+use frit_media::profile::ProfileRow;
 use frit_media::{MediumConfig, Profile};
 use miette::{Result, miette};
 use serde::Serialize;
@@ -69,7 +69,7 @@ fn bytes(p: &Profile) -> Option<u64> {
 }
 
 fn json(p: &Profile) -> ProfileJson<'_> {
-    let value = |r: Row| ValueJson { key: r.key, value: r.value, source: r.source, help: r.help };
+    let value = |r: ProfileRow| ValueJson { key: r.key, value: r.value, source: r.source, help: r.help };
     ProfileJson {
         name: &p.name,
         medium: p.medium.into(),
@@ -83,7 +83,7 @@ fn list(all: &[Profile]) -> String {
     let mut t = table(&["profile", "medium", "size", "about"]);
     for p in all {
         let medium: &str = p.medium.into();
-        let size = bytes(p).map(frit_core::size::show).unwrap_or_default();
+        let size = bytes(p).map(frit_core::size::format).unwrap_or_default();
         // Only the first sentence is listed; `frit profiles NAME` shows all.
         let about = p.about.trim();
         let about = about.split_once(". ").map_or(about, |(first, _)| first);
@@ -103,6 +103,6 @@ fn show(p: &Profile) -> String {
     for r in p.rows() {
         t.add_row([r.key, &r.value, &r.source]);
     }
-    let size = bytes(p).map(|b| format!(", {}", frit_core::size::show(b))).unwrap_or_default();
+    let size = bytes(p).map(|b| format!(", {}", frit_core::size::format(b))).unwrap_or_default();
     format!("{} ({medium}{size})\n{}\n\n{}", p.name, p.about.trim(), text(&t))
 }

@@ -32,9 +32,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Ok(v) => v,
         Err(e) => return not_opened(e),
     };
-    let length = volume.mapped().into_diagnostic()?;
+    let length = volume.mapped_bytes().into_diagnostic()?;
     volume.sink().bar().begin("checking data", Some(length));
-    let looked = volume.find_lost();
+    let looked = volume.find_lost_pages();
     let found = volume.recovery().clone();
     let page_bytes = volume.page_bytes();
     // The volume is closed before any error is reported, so that the recovery persists.

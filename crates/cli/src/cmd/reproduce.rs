@@ -1,9 +1,9 @@
 //! `frit reproduce`.
 
-use crate::output::{complain, print, print_json, table, text};
+use crate::output::{print, print_json, print_stderr, table, text};
 use clap::ArgAction;
 use frit_core::files;
-use frit_reproduce::{Plan, Traces, catalogue, outcome, reproduce};
+use frit_reproduce::{ReproduceOptions, Traces, catalogue, outcome, reproduce};
 use indicatif::{ProgressBar, ProgressStyle};
 use miette::{IntoDiagnostic, Result, miette};
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let experiments = catalogue::select(&args.ids).into_diagnostic()?;
-    let plan = Plan { traces: traces(args)?, quick: args.quick, seed: args.seed };
+    let plan = ReproduceOptions { traces: traces(args)?, quick: args.quick, seed: args.seed };
     let bar = if args.quiet { ProgressBar::hidden() } else { ProgressBar::new(0) };
     if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg} {elapsed}") {
         bar.set_style(style);
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     bar.finish_and_clear();
     let done = done.into_diagnostic()?;
     for m in &done.missing {
-        complain(&format!("frit: skipped {}: {}\n", m.name, m.why))?;
+        print_stderr(&format!("frit: skipped {}: {}\n", m.name, m.why))?;
     }
     if let Some(dir) = &args.plots {
         for (name, drawing) in outcome::plots(&done) {

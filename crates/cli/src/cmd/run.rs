@@ -4,18 +4,18 @@ mod inputs;
 mod progress;
 
 use super::trace::ReadArgs;
-use crate::output::{complain, print, report};
+use crate::output::{print, print_stderr, report};
 use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory};
 use frit_core::files::{self, OutputFile};
-use frit_engine::Mode;
+use frit_engine::LoopMode;
 use frit_replay::report::{compare, text, write_json};
-use frit_replay::{Error, Job, Report, RunOptions, Warm, html, sectors};
+use frit_replay::{Error, Job, Report, RunOptions, WarmUp, html, sectors};
 use frit_stack::Stack;
 use frit_trace::{Devices, Fit};
 use inputs::Inputs;
 use miette::{IntoDiagnostic, Result, miette};
-use progress::Bar;
+use progress::RunProgress;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -57,11 +57,11 @@ pub(crate) struct Args {
     /// Divide arrival times by this factor.
     #[arg(long, value_name = "X", allow_hyphen_values = true, default_value_t = 1.0, requires = "open", value_parser = speed)]
     speed: f64,
-    /// Warm-up, excluded from the results: none, fill (every page written once), steady (state
+    /// WarmUp-up, excluded from the results: none, fill (every page written once), steady (state
     /// after long random overwriting), trace (the whole workload once), N or N% (its first
     /// requests); two joined by +, such as fill+10%.
-    #[arg(long, value_name = "HOW", default_value_t = Warm::default())]
-    warm: Warm,
+    #[arg(long, value_name = "HOW", default_value_t = WarmUp::default())]
+    warm: WarmUp,
     /// Store data, verify every byte that is read, and read everything back at the end, before and
     /// after a recovery.
     #[arg(long)]
@@ -100,8 +100,8 @@ fn speed(text: &str) -> std::result::Result<f64, String> {
 impl Args {
     fn options(&self) -> RunOptions {
         let mode = match self.open {
-            true => Mode::Open { speed: self.speed, depth: self.qd },
-            false => Mode::Closed { depth: self.qd.unwrap_or(1) },
+            true => LoopMode::Open { speed: self.speed, depth: self.qd },
+            false => LoopMode::Closed { depth: self.qd.unwrap_or(1) },
         };
         let seed = self.seed.unwrap_or(RunOptions::default().seed);
         RunOptions { mode, warm: self.warm, seed, verify: self.verify }
@@ -127,7 +127,7 @@ impl Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let inputs = match Inputs::sort(&args.inputs, &args.stack, &args.trace) {
         Ok(inputs) => inputs,
-        Err(why) => misused(&why),
+        Err(why) => usage_error(&why),
     };
     let stacks = load(&inputs.stacks, &args.set)?;
     let json = args.json.as_deref().filter(|_| !args.to_stdout());
@@ -159,7 +159,7 @@ fn is_special(path: &Path) -> bool {
 }
 
 /// Ends the program with exit code 2, as clap does for a wrong command line.
-fn misused(why: &str) -> ! {
+fn usage_error(why: &str) -> ! {
     let mut cli = crate::Cli::command();
     cli.build();
     let run = cli.find_subcommand_mut("run").cloned();
@@ -186,7 +186,7 @@ fn all(args: &Args, workloads: &[String], stacks: &[Stack], reports: &mut Vec<Re
     let read = args.read.options(Devices::Concat);
     let mut jobs = Vec::new();
     for spec in workloads {
-        let bar = Bar::new(args.quiet, &format!("reading {spec}"), None);
+        let bar = RunProgress::new(args.quiet, &format!("reading {spec}"), None);
         let spec = inputs::seeded(spec, args.seed);
         jobs.push(Job::open(&spec, &read, args.fit(), &mut |p| bar.at(p)).map_err(explain)?);
     }
@@ -197,7 +197,8 @@ fn all(args: &Args, workloads: &[String], stacks: &[Stack], reports: &mut Vec<Re
     }
     for (job, workload) in jobs.iter().zip(workloads) {
         for stack in stacks {
-            let bar = Bar::new(args.quiet, &format!("{workload} over {}", stack.name()), job.requests());
+            let bar =
+                RunProgress::new(args.quiet, &format!("{workload} over {}", stack.name()), job.requests());
             let report = job.run(stack, &options, &mut |p| bar.at(p)).map_err(explain)?;
             drop(bar);
             reports.push(report);
@@ -221,7 +222,7 @@ fn show(args: &Args, reports: &[Report], stacks: usize) -> Result<()> {
         for remark in text::remarks(r) {
             let line = format!("frit: {}: {remark}\n", r.workload.identity.name);
             if !told.contains(&line) {
-                complain(&line)?;
+                print_stderr(&line)?;
                 told.push(line);
             }
         }

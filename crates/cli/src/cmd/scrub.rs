@@ -1,6 +1,6 @@
 //! `frit scrub`.
 
-use super::volume::check::{How, check};
+use super::volume::check::{CheckOptions, check};
 use crate::output::print_json;
 use miette::Result;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ pub(crate) struct Args {
 /// The volume cannot be read.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut outcomes = Vec::new();
-    let how = How { data: true, repair: args.repair, older: args.older, json: args.json };
+    let how = CheckOptions { data: true, repair: args.repair, older: args.older, json: args.json };
     let code = check(&args.volume, how, &mut outcomes)?;
     if let Some(outcome) = outcomes.first() {
         print_json(outcome)?;

@@ -1,16 +1,16 @@
 //! `frit serve`: serves a volume to other programs until a signal ends it.
 
-mod fronts;
+mod frontends;
 mod limits;
 
-use crate::output::{complain, print};
+use crate::output::{print, print_stderr};
 use frit_core::{files, size};
-use frit_serve::ctl::About;
+use frit_serve::ctl::VolumeInfo;
 use frit_serve::nbd::{Address, Export, Server, ServerOptions};
 use frit_serve::{Device, DeviceOptions, Log, Recorder};
-use frit_volume::{OpenOptions, Recovered};
-pub(crate) use fronts::defaults;
-use fronts::{FrontArgs, Fronts, Opened};
+use frit_volume::{OpenOptions, OpenReport};
+pub(crate) use frontends::defaults;
+use frontends::{FrontendArgs, Frontends, OpenedVolume};
 use limits::LimitArgs;
 use miette::{IntoDiagnostic, Result, WrapErr, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -22,9 +22,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Time limit for clients to accept their last replies when the server stops.
-const GRACE: Duration = Duration::from_secs(10);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval of polling for a signal.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Serve a volume to other programs.
 #[derive(clap::Args, Debug)]
@@ -67,7 +67,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     pidfile: Option<PathBuf>,
     #[command(flatten)]
-    fronts: FrontArgs,
+    frontends: FrontendArgs,
 }
 
 /// Checks the length of an export name, which the protocol limits.
@@ -79,7 +79,7 @@ fn export_name(name: &str) -> Result<String, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    if args.nbd.is_empty() && !args.fronts.any() {
+    if args.nbd.is_empty() && !args.frontends.any() {
         bail!("no client could connect: give --nbd unix:PATH, --nbd tcp:HOST:PORT or --fuse MOUNTPOINT");
     }
     // From here on signals are queued, however long opening takes.
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 /// Starts all frontends, prints their addresses, waits for a signal, and stops them.
-fn serve(args: &Args, device: &Arc<Device>, about: About, signals: &mut Signals) -> Result<()> {
+fn serve(args: &Args, device: &Arc<Device>, about: VolumeInfo, signals: &mut Signals) -> Result<()> {
     let maintenance = device.maintain().into_diagnostic()?;
     let description = format!("frit volume {}", args.volume.display());
     let export = Arc::new(Export::new(Arc::clone(device), &args.export, &description));
@@ -110,28 +110,28 @@ fn serve(args: &Args, device: &Arc<Device>, about: About, signals: &mut Signals)
     let nbd = Server::start(export, options).into_diagnostic()?;
     let pidfile = args.pidfile.as_deref().map(PidFile::write).transpose()?;
     let mut uris: Vec<String> = nbd.addresses().iter().map(|a| a.uri(&args.export)).collect();
-    let fronts = args.fronts.start(&args.volume, device, about, &mut uris)?;
+    let frontends = args.frontends.start(&args.volume, device, about, &mut uris)?;
     let how = if device.read_only().is_some() { ", read-only" } else { "" };
-    let size = size::show(device.bytes());
+    let size = size::format(device.bytes());
     print(&format!("{} ({size}{how}) at {}\n", args.volume.display(), uris.join(" and ")))?;
-    wait(args, &fronts, signals);
+    wait(args, &frontends, signals);
     drop(pidfile);
     // The terminal may be closed; the volume is closed all the same.
-    for line in fronts.stop() {
-        let _ = complain(&format!("frit serve: {line}\n"));
+    for line in frontends.stop() {
+        let _ = print_stderr(&format!("frit serve: {line}\n"));
     }
-    let cut_off = nbd.stop(GRACE);
+    let cut_off = nbd.stop(REPLY_TIMEOUT);
     if cut_off > 0 {
-        let _ = complain(&format!("{cut_off} clients did not take their replies and were cut off\n"));
+        let _ = print_stderr(&format!("{cut_off} clients did not take their replies and were cut off\n"));
     }
     drop(maintenance);
     Ok(())
 }
 
 /// Returns on a signal, or when the only export was a FUSE file and it was unmounted.
-fn wait(args: &Args, fronts: &Fronts, signals: &mut Signals) {
-    while signals.pending().next().is_none() && !(args.nbd.is_empty() && fronts.is_over()) {
-        std::thread::sleep(LOOK_EVERY);
+fn wait(args: &Args, frontends: &Frontends, signals: &mut Signals) {
+    while signals.pending().next().is_none() && !(args.nbd.is_empty() && frontends.is_over()) {
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -165,16 +165,16 @@ fn recorder(path: &str) -> Result<Recorder> {
     Recorder::create(path).into_diagnostic()
 }
 
-fn open(args: &Args) -> Result<Opened> {
-    let options = OpenOptions { read_only: args.read_only, stop: None };
-    let opened = args.fronts.open(&args.volume, &options)?;
+fn open(args: &Args) -> Result<OpenedVolume> {
+    let options = OpenOptions { read_only: args.read_only, crash: None };
+    let opened = args.frontends.open(&args.volume, &options)?;
     super::volume::warn_exposed(&args.volume)?;
     remark(&opened.recovered)?;
     Ok(opened)
 }
 
 /// Prints the result of the recovery, if there was anything to recover.
-fn remark(found: &Recovered) -> Result<()> {
+fn remark(found: &OpenReport) -> Result<()> {
     let lost = found.recovery.lost.len();
     let mut line = if found.recovery.clean {
         "the volume had been closed in order".to_owned()
@@ -184,7 +184,7 @@ fn remark(found: &Recovered) -> Result<()> {
     };
     if !found.recovery.clean && found.durable_bytes > 0 {
         let gb = found.durable_bytes as f64 / 1e9;
-        let held = size::show(found.durable_bytes);
+        let held = size::format(found.durable_bytes);
         line += &format!("; {held} in durable memory, {:.2} s a GB of it", found.seconds / gb);
     }
     if lost > 0 {
@@ -196,14 +196,14 @@ fn remark(found: &Recovered) -> Result<()> {
     if found.recovery.clean && !found.recovery.lost_any() {
         return Ok(());
     }
-    complain(&format!("{line}\n"))
+    print_stderr(&format!("{line}\n"))
 }
 
 /// Returns a log that prints the server's messages to standard error.
 fn log() -> Log {
     Log::new(|line| {
         // There is no other place to report a failure.
-        let _ = complain(&format!("frit serve: {line}\n"));
+        let _ = print_stderr(&format!("frit serve: {line}\n"));
     })
 }
 

@@ -1,11 +1,11 @@
 //! `frit torture`.
 
-use crate::output::{complain, print, print_json, right, table, text};
+use crate::output::{print, print_json, print_stderr, right, table, text};
 use frit_stack::Stack;
-use frit_torture::campaign::{Found, Options, Report, current, replay, run as torture};
+use frit_torture::campaign::{Finding, Options, Report, current, replay, run as torture};
 use frit_torture::case::{Case, Mode};
-use frit_torture::scale;
-use frit_torture::subject::StackSubject;
+use frit_torture::small_stack;
+use frit_torture::target::StackTarget;
 use indicatif::{ProgressBar, ProgressStyle};
 use miette::{Result, miette};
 use std::process::ExitCode;
@@ -57,7 +57,7 @@ pub(crate) struct Args {
 /// # Errors
 /// The stack or the case is invalid. Violations are reported by the exit code.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let subject = subject(args)?;
+    let target = target(args)?;
     let mut options = Options {
         seed: args.seed,
         modes: if args.mode.is_empty() { Mode::all() } else { args.mode.clone() },
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let report = match &args.replay {
         Some(case) => {
             let case: Case = case.parse().map_err(|e: String| miette!("{e}"))?;
-            let report = replay(&subject, &Options { explain: true, ..options }, case.clone());
+            let report = replay(&target, &Options { explain: true, ..options }, case.clone());
             if report.images == 0 && report.faults == 0 && report.violations.is_empty() {
                 return Err(miette!(
                     help =
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             }
             report
         }
-        None => with_progress(args, &subject, &options),
+        None => with_progress(args, &target, &options),
     };
     if args.json {
         print_json(&report)?;
@@ -97,12 +97,12 @@ fn mode(word: &str) -> std::result::Result<Mode, String> {
     })
 }
 
-fn subject(args: &Args) -> Result<StackSubject> {
+fn target(args: &Args) -> Result<StackTarget> {
     let given = Stack::load(&args.stack, &args.set)?;
-    let mut sets = if args.full_size { Vec::new() } else { scale::overrides(&given) };
+    let mut sets = if args.full_size { Vec::new() } else { small_stack::overrides(&given) };
     sets.extend(args.set.iter().cloned());
     let name = args.stack.clone();
-    Ok(StackSubject::new(move |more| {
+    Ok(StackTarget::new(move |more| {
         let all: Vec<String> = sets.iter().chain(more).cloned().collect();
         Stack::load(&name, &all)
     })?)
@@ -113,17 +113,17 @@ fn subject(args: &Args) -> Result<StackSubject> {
 fn quiet_panics() {
     std::panic::set_hook(Box::new(|info| {
         // A failed write to a closed terminal cannot be handled.
-        let _ = complain(&format!("a panic in workload {}: {info}\n", current()));
+        let _ = print_stderr(&format!("a panic in workload {}: {info}\n", current()));
     }));
 }
 
-fn with_progress(args: &Args, subject: &StackSubject, options: &Options) -> Report {
+fn with_progress(args: &Args, target: &StackTarget, options: &Options) -> Report {
     let seconds = (args.minutes * 60.0) as u64;
     let bar = if args.json { ProgressBar::hidden() } else { ProgressBar::new(seconds.max(1)) };
     if let Ok(style) = ProgressStyle::with_template("{elapsed:>4} {wide_bar} {msg}") {
         bar.set_style(style);
     }
-    let report = torture(subject, options, &|r| {
+    let report = torture(target, options, &|r| {
         bar.set_position(r.seconds as u64);
         bar.set_message(format!(
             "{} images, {} distinct, {:.0}/s, {} violations",
@@ -167,7 +167,7 @@ fn show(args: &Args, r: &Report) -> String {
     out
 }
 
-fn violation(args: &Args, f: &Found) -> String {
+fn violation(args: &Args, f: &Finding) -> String {
     let mut out = format!("  {}\n    {}\n", f.violation.what, command(args, &f.case));
     if let Some(case) = &f.shrunk {
         out.push_str(&format!("    with fewer requests: {}\n", command(args, case)));

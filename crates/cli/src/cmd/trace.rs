@@ -3,10 +3,10 @@
 mod convert;
 mod generate;
 mod head;
-mod reading;
+mod read_args;
 mod stat;
 
-pub(crate) use reading::ReadArgs;
+pub(crate) use read_args::ReadArgs;
 pub(crate) use stat::spinner;
 
 use clap::Subcommand;
@@ -55,5 +55,5 @@ fn show(text: &str) -> Result<()> {
 
 /// Writes notes to standard error.
 fn remark(lines: &[String]) -> Result<()> {
-    lines.iter().try_for_each(|line| crate::output::complain(&format!("frit: {line}\n")))
+    lines.iter().try_for_each(|line| crate::output::print_stderr(&format!("frit: {line}\n")))
 }

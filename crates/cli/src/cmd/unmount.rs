@@ -1,11 +1,11 @@
 //! `frit unmount`.
 
-mod left;
+mod unsynced_changes;
 
 use super::image;
-use crate::output::{complain, print};
+use crate::output::{print, print_stderr};
 use frit_serve::fuse::unmount;
-use frit_serve::mount::{Mounted, mounted};
+use frit_serve::mount::{MountInfo, mounted};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -45,21 +45,21 @@ pub(crate) struct Args {
 /// Nothing is mounted there, or programs use it; the image cannot be synced or closed.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let directory = args.directory.display();
-    let found: Option<Mounted> = mounted(&args.directory).into_diagnostic()?;
+    let found: Option<MountInfo> = mounted(&args.directory).into_diagnostic()?;
     let found = found.ok_or_else(|| miette!("{directory}: no file system of frit is mounted there"))?;
     if args.save.is_some() && Path::new(&found.source).is_dir() {
         return Err(miette!(
             "{directory} is a pool, whose contents are beside its image: --save writes images only"
         ));
     }
-    let image = image::of(found.source.as_ref());
+    let image = image::image_path(found.source.as_ref());
     // This is determined while the image is mounted: after the server has ended, only the name is
     // left.
-    let overlay = left::overlay_of(&image);
-    let patience = Duration::from_secs(args.timeout);
+    let overlay = unsynced_changes::overlay_of(&image);
+    let timeout = Duration::from_secs(args.timeout);
     // The image is synced while it is still mounted: if the sync fails, it stays mounted and
     // nothing is lost.
-    let synced = left::sync(&found.mountpoint, patience);
+    let synced = unsynced_changes::sync(&found.mountpoint, timeout);
     if let (Err(e), false, None) = (&synced, args.force, &args.save) {
         return Err(miette!(
             help = "free space on its disk and unmount again. Or unmount with --save FILE, which writes the whole file \
@@ -83,15 +83,15 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         other => other.into_diagnostic().wrap_err_with(|| format!("cannot unmount {directory}"))?,
     }
     if !args.lazy {
-        image::wait_closed(&image, patience)?;
+        image::wait_closed(&image, timeout)?;
         if let Some(overlay) = overlay.filter(|overlay| overlay.exists()) {
-            left::take_care(&image, &overlay, args.save.as_deref()).wrap_err_with(|| {
+            unsynced_changes::sync_or_save(&image, &overlay, args.save.as_deref()).wrap_err_with(|| {
                 format!("{directory} is unmounted, and {} is not up to date", image.display())
             })?;
         }
     }
     if matches!(synced, Ok(false)) {
-        complain(&format!(
+        print_stderr(&format!(
             "frit unmount: the server of {directory} was killed: frit mount or frit fsck recovers what it had not \
              synced, until the machine stops\n"
         ))?;

@@ -1,7 +1,7 @@
 //! `frit wear`: simulates the wear of PCM by a workload under each wear leveler.
 
 use super::trace::ReadArgs;
-use crate::output::{complain, print, print_json, right, table, text};
+use crate::output::{print, print_json, print_stderr, right, table, text};
 use frit_core::size;
 use frit_layer::wear::sim::{SimReport, Simulation};
 use frit_layer::wear::{LevelerKind, WearConfig};
@@ -128,7 +128,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if args.repeat > 1 && args.workload == "-" {
         return Err(miette!("standard input can be read only once; --repeat needs a file or a generator"));
     }
-    let mut feed = Feed { blocks, packed: args.compact.then(HashMap::new), wrapped: false, out: Vec::new() };
+    let mut feed =
+        BlockMapper { blocks, packed: args.compact.then(HashMap::new), wrapped: false, out: Vec::new() };
     let options = args.read.options(Devices::Concat);
     let bar = spinner();
     for _ in 0..args.repeat {
@@ -170,7 +171,7 @@ impl Args {
         kinds.iter().map(of).collect()
     }
 
-    fn report(&self, feed: &Feed, levelers: Vec<SimReport>) -> WearJson {
+    fn report(&self, feed: &BlockMapper, levelers: Vec<SimReport>) -> WearJson {
         WearJson {
             workload: self.workload.clone(),
             pcm_bytes: self.pcm,
@@ -193,7 +194,7 @@ impl Args {
 }
 
 /// Converter of requests to blocks of the PCM.
-struct Feed {
+struct BlockMapper {
     blocks: u64,
     /// Packed block of each block, in order of first write.
     packed: Option<HashMap<u64, u64>>,
@@ -201,7 +202,7 @@ struct Feed {
     out: Vec<u32>,
 }
 
-impl Feed {
+impl BlockMapper {
     fn take(&mut self, requests: &[Request]) {
         self.out.clear();
         for r in requests.iter().filter(|r| r.op == ReqOp::Write) {
@@ -226,7 +227,7 @@ impl Feed {
 fn pass(
     workload: &str,
     options: &Options,
-    feed: &mut Feed,
+    feed: &mut BlockMapper,
     sims: &mut [Simulation],
     bar: &ProgressBar,
 ) -> Result<()> {
@@ -240,7 +241,7 @@ fn pass(
         bar.inc(batch.len() as u64);
     }
     for line in stream.problems().sentences() {
-        bar.suspend(|| complain(&format!("frit: {line}\n")))?;
+        bar.suspend(|| print_stderr(&format!("frit: {line}\n")))?;
     }
     Ok(())
 }
@@ -265,7 +266,7 @@ fn show(r: &WearJson) -> Result<()> {
             format!("{:.1} %", 100.0 * l.extra_writes),
             lifetime,
             l.lifetime_share.map_or("-".into(), |s| format!("{:.2} %", 100.0 * s)),
-            size::show(l.overhead_bytes),
+            size::format(l.overhead_bytes),
         ]);
     }
     for column in 1..7 {
@@ -275,7 +276,7 @@ fn show(r: &WearJson) -> Result<()> {
     let wrapped = if r.wrapped { ", wrapped" } else { "" };
     print(&format!(
         "{writes} writes of 4 KiB to {} of PCM{wrapped}; endurance {}\n\n{}",
-        size::show(r.pcm_bytes),
+        size::format(r.pcm_bytes),
         r.endurance,
         text(&t)
     ))
@@ -283,7 +284,11 @@ fn show(r: &WearJson) -> Result<()> {
 
 /// Formats a number of bytes that may exceed 64 bits, as lifetimes do.
 fn bytes(n: f64) -> String {
-    if n < (1u64 << 60) as f64 { size::show(n as u64) } else { format!("{:.1} EiB", n / (1u64 << 60) as f64) }
+    if n < (1u64 << 60) as f64 {
+        size::format(n as u64)
+    } else {
+        format!("{:.1} EiB", n / (1u64 << 60) as f64)
+    }
 }
 
 #[cfg(test)]
@@ -304,7 +309,7 @@ mod tests {
             request(ReqOp::Write, 15, 1),
         ];
         let feed = |packed| {
-            let mut f = Feed { blocks: 100, packed, wrapped: false, out: Vec::new() };
+            let mut f = BlockMapper { blocks: 100, packed, wrapped: false, out: Vec::new() };
             f.take(&requests);
             (f.out, f.wrapped)
         };

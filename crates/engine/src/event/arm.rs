@@ -11,7 +11,7 @@
 use super::state::{CmdId, NONE, Queues, Stage};
 use frit_core::{Nanos, UnitId};
 use frit_media::disk::{Job, Queue, Request};
-use frit_media::{Hardware, Model};
+use frit_media::{Hardware, TimingModel};
 
 /// "None" among the disks of an engine. No disk has this number, since there are at most 255
 /// devices.
@@ -36,9 +36,9 @@ impl Arm {
 
 /// State of a command at a disk.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Role {
+pub(super) struct DiskJobState {
     /// The command is in the drive's queue.
-    lined_up: bool,
+    enqueued: bool,
     /// The command belongs to the host, or a command of the host must follow it.
     urgent: bool,
 }
@@ -47,7 +47,7 @@ pub(super) struct Role {
 pub(super) fn arms(hardware: &Hardware) -> (Vec<Arm>, Vec<u8>) {
     let (mut arms, mut of) = (Vec::new(), Vec::new());
     for model in hardware.models() {
-        let Model::Disk(drive) = model else {
+        let TimingModel::Disk(drive) = model else {
             of.push(NO_ARM);
             continue;
         };
@@ -66,56 +66,56 @@ impl Queues {
 
     /// Registers a new command of a disk. If it belongs to the host, the commands that it must
     /// follow stop yielding.
-    pub(super) fn enter_arm(&mut self, id: u32) {
+    pub(super) fn register_at_disk(&mut self, id: u32) {
         let cmd = self.nodes[id as usize].cmd;
         if cmd.cause.is_background() {
             return;
         }
-        let mut todo = std::mem::take(&mut self.hurried);
-        self.hurry(id, &mut todo);
+        let mut todo = std::mem::take(&mut self.promote_list);
+        self.promote(id, &mut todo);
         while let Some(id) = todo.pop() {
             let node = &self.nodes[id as usize];
             let (order, op, mut at) = (node.order, node.cmd.op, node.prev);
-            self.hurry(order.before, &mut todo);
+            self.promote(order.before, &mut todo);
             if op.is_read() {
                 continue;
             }
             let fences = &self.units[cmd.unit.idx()].order.fences;
             let before = fences.partition_point(|&f| self.nodes[f as usize].order.seq < order.seq);
             let fence = before.checked_sub(1).map_or(NONE, |i| fences[i]);
-            self.hurry(fence, &mut todo);
+            self.promote(fence, &mut todo);
             // A fence must follow all commands before it that do not read. The loop ends at the
             // previous fence, which was marked above and covers the commands before it.
             while op.is_fence() && at != NONE && at != fence {
                 if !self.nodes[at as usize].cmd.op.is_read() {
-                    self.hurry(at, &mut todo);
+                    self.promote(at, &mut todo);
                 }
                 at = self.nodes[at as usize].prev;
             }
         }
-        self.hurried = todo;
+        self.promote_list = todo;
     }
 
     /// Marks a command as urgent, and adds it to `todo` if it was not urgent before.
-    fn hurry(&mut self, id: u32, todo: &mut Vec<u32>) {
+    fn promote(&mut self, id: u32, todo: &mut Vec<u32>) {
         if id == NONE || self.nodes[id as usize].role.urgent {
             return;
         }
         let node = &mut self.nodes[id as usize];
         node.role.urgent = true;
-        let (lined_up, seq, unit) = (node.role.lined_up, node.order.seq, node.cmd.unit);
-        if lined_up {
+        let (enqueued, seq, unit) = (node.role.enqueued, node.order.seq, node.cmd.unit);
+        if enqueued {
             let arm = usize::from(self.units[unit.idx()].arm);
-            self.arms[arm].queue.hurry(seq);
+            self.arms[arm].queue.promote(seq);
         }
         todo.push(id);
     }
 
     /// Moves a command that was sent into the drive's queue, unless it has to follow another
     /// command first.
-    pub(super) fn line_up(&mut self, id: u32) {
+    pub(super) fn enqueue_at_disk(&mut self, id: u32) {
         let node = &self.nodes[id as usize];
-        if node.stage != Stage::Sent || node.role.lined_up || self.blocked(CmdId(id)) {
+        if node.stage != Stage::Sent || node.role.enqueued || self.blocked(CmdId(id)) {
             return;
         }
         let unit = &self.units[node.cmd.unit.idx()];
@@ -125,30 +125,30 @@ impl Queues {
             background: !node.role.urgent,
             tag: id,
         };
-        if let Model::Disk(drive) = &self.models[usize::from(unit.device)] {
+        if let TimingModel::Disk(drive) = &self.models[usize::from(unit.device)] {
             self.arms[usize::from(unit.arm)].queue.add(drive, job);
         }
-        self.nodes[id as usize].role.lined_up = true;
+        self.nodes[id as usize].role.enqueued = true;
     }
 
     /// Starts the command that the drive chooses, if its queue is not empty.
     pub(super) fn start_arm(&mut self, unit: UnitId) {
         let (u, now) = (&self.units[unit.idx()], self.now());
-        let Model::Disk(drive) = &self.models[usize::from(u.device)] else { return };
+        let TimingModel::Disk(drive) = &self.models[usize::from(u.device)] else { return };
         let Some(id) = self.arms[usize::from(u.arm)].queue.pop(drive, now) else { return };
         let node = &self.nodes[id as usize];
         let (behind, mut at, is_fence) = (node.order.behind, node.next, node.cmd.op.is_fence());
         self.start(unit, CmdId(id));
         // Commands that had to follow it may enter the queue now.
         if behind != NONE {
-            self.line_up(behind);
+            self.enqueue_at_disk(behind);
         }
         let fence = self.units[unit.idx()].order.fences.front().copied().unwrap_or(NONE);
         if fence != NONE {
-            self.line_up(fence);
+            self.enqueue_at_disk(fence);
         }
         while is_fence && at != NONE && at != fence {
-            self.line_up(at);
+            self.enqueue_at_disk(at);
             at = self.nodes[at as usize].next;
         }
     }

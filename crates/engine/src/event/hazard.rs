@@ -18,14 +18,14 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Last command of each chain, by unit and hazard.
-pub(super) type Chains = HashMap<u64, u32, BuildHasherDefault<Mix>>;
+pub(super) type Chains = HashMap<u64, u32, BuildHasherDefault<FibonacciHasher>>;
 
 /// A hash for keys that are evenly distributed except in their high bits: one multiplication
 /// (Fibonacci hashing, Knuth, The Art of Computer Programming 3, section 6.4).
 #[derive(Default)]
-pub(super) struct Mix(u64);
+pub(super) struct FibonacciHasher(u64);
 
-impl Hasher for Mix {
+impl Hasher for FibonacciHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -40,7 +40,7 @@ impl Hasher for Mix {
 
 /// Links and counters of the commands that a command must follow.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Order {
+pub(super) struct HazardLinks {
     /// Number of the command in order of emission.
     pub(super) seq: u64,
     /// Neighbours that have not started, in the chain of its hazard.
@@ -56,7 +56,7 @@ pub(super) struct Order {
 
 /// Counters over the commands of a unit.
 #[derive(Clone, Default, Debug)]
-pub(super) struct UnitOrder {
+pub(super) struct UnitHazards {
     unstarted_reads: u32,
     unreleased_reads: u32,
     /// Erases that have not started, in order of emission.
@@ -100,7 +100,7 @@ impl Queues {
     }
 
     /// Registers a new command.
-    pub(super) fn enter(&mut self, id: u32) {
+    pub(super) fn register(&mut self, id: u32) {
         self.emitted += 1;
         let cmd = self.nodes[id as usize].cmd;
         let last = self.chains.insert(key(&cmd), id).unwrap_or(NONE);
@@ -109,7 +109,7 @@ impl Queues {
         }
         let unit = &mut self.units[cmd.unit.idx()].order;
         let order = &mut self.nodes[id as usize].order;
-        *order = Order { seq: self.emitted, before: last, ..Order::default() };
+        *order = HazardLinks { seq: self.emitted, before: last, ..HazardLinks::default() };
         order.entered = unit.entered;
         match cmd.op {
             Op::NandErase => {
@@ -165,7 +165,7 @@ impl Queues {
     }
 
     /// Unregisters a command that starts: it blocks no other command any longer.
-    pub(super) fn leave(&mut self, id: u32) {
+    pub(super) fn unregister(&mut self, id: u32) {
         let node = &self.nodes[id as usize];
         let (cmd, order) = (node.cmd, node.order);
         if order.behind == NONE {
@@ -201,7 +201,7 @@ impl Queues {
     /// Decrements a counter of each erase that must follow a read, and wakes the erases that were
     /// held for it.
     #[inline]
-    fn each_erase_behind(&mut self, cmd: &Cmd, seq: u64, count: impl Fn(&mut Order) -> &mut u32) {
+    fn each_erase_behind(&mut self, cmd: &Cmd, seq: u64, count: impl Fn(&mut HazardLinks) -> &mut u32) {
         for i in (0..self.units[cmd.unit.idx()].order.erases.len()).rev() {
             let erase = self.units[cmd.unit.idx()].order.erases[i];
             let order = &mut self.nodes[erase as usize].order;

@@ -4,15 +4,15 @@ mod arm;
 mod hazard;
 mod state;
 
-pub use state::{CmdId, Queues, Tok, Waiting};
+pub use state::{CmdId, QueuedCommand, Queues, Tok};
 
-use crate::driver::{Done, Engine, Tag};
+use crate::driver::{Completion, Engine, Tag};
 use crate::sched::Scheduler;
 use crate::usage::Usage;
 use frit_core::visible::Metric;
 use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
 use frit_media::Hardware;
-use state::{Event as Due, Stage};
+use state::{PendingEvent, Stage};
 
 /// A discrete-event engine with a scheduler.
 ///
@@ -86,7 +86,7 @@ impl<P: Scheduler> Event<P> {
     }
 
     /// Does all work that is due at the current time without an event.
-    fn settle_instant(&mut self) {
+    fn process_instant(&mut self) {
         loop {
             // Releases come first: the scheduler gets all commands that are ready at this time
             // before it picks one of them.
@@ -106,11 +106,11 @@ impl<P: Scheduler> Event<P> {
         }
     }
 
-    fn happen(&mut self, due: Due) {
+    fn process_event(&mut self, due: PendingEvent) {
         match due {
-            Due::Timer(token) => self.scheduler.timer(&mut self.queues, token),
-            Due::Phase(id) => {
-                if self.queues.phase_over(id) == Stage::Finished {
+            PendingEvent::Timer(token) => self.scheduler.timer(&mut self.queues, token),
+            PendingEvent::Phase(id) => {
+                if self.queues.end_phase(id) == Stage::Finished {
                     self.scheduler.finished(&mut self.queues, id);
                 }
             }
@@ -167,17 +167,17 @@ impl<P: Scheduler> Engine for Event<P> {
         if self.queues.watch(tok, tag) { None } else { Some(self.queues.now()) }
     }
 
-    fn next_done(&mut self, limit: Nanos) -> Option<Done> {
+    fn next_done(&mut self, limit: Nanos) -> Option<Completion> {
         loop {
             if let Some(done) = self.queues.next_report() {
                 return Some(done);
             }
-            self.settle_instant();
+            self.process_instant();
             if self.queues.has_report() {
                 continue;
             }
             let due = self.queues.next_event(limit)?;
-            self.happen(due);
+            self.process_event(due);
         }
     }
 }
@@ -187,10 +187,10 @@ mod tests {
     use super::*;
     use crate::sched::Fifo;
     use frit_core::{Cause, MediumKind, Op};
-    use frit_media::{Device, DramTiming, Model};
+    use frit_media::{Device, DramTiming, TimingModel};
 
     fn engine() -> Event<Fifo> {
-        let model = Model::Dram(DramTiming { latency: Nanos(50), ps_per_byte: 0 });
+        let model = TimingModel::Dram(DramTiming { latency: Nanos(50), ps_per_byte: 0 });
         let (name, kind) = ("dram".into(), MediumKind::Dram);
         let mut hw = Hardware::new();
         hw.add(Device { name, kind, model, unit_channel: vec![0, 0] }).unwrap();
@@ -213,7 +213,7 @@ mod tests {
             e.ack(b);
             let tok = e.end();
             assert_eq!(e.settle(tok, 7), None);
-            assert_eq!(e.next_done(Nanos::MAX), Some(Done { tag: 7, at: Nanos(50 * (round + 1)) }));
+            assert_eq!(e.next_done(Nanos::MAX), Some(Completion { tag: 7, at: Nanos(50 * (round + 1)) }));
             old.extend([a, b]);
             assert!(old.iter().all(|&t| e.settle(t, 8).is_some()));
         }
@@ -241,7 +241,7 @@ mod tests {
         e.settle(a, 0);
         assert_eq!(e.next_done(Nanos(49)), None);
         assert_eq!(e.now(), Nanos(49));
-        assert_eq!(e.next_done(Nanos(50)), Some(Done { tag: 0, at: Nanos(50) }));
+        assert_eq!(e.next_done(Nanos(50)), Some(Completion { tag: 0, at: Nanos(50) }));
         assert_eq!(e.next_done(Nanos(20)), None);
         assert_eq!(e.now(), Nanos(50));
     }

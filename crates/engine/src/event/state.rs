@@ -1,12 +1,12 @@
 //! State of the event engine: commands and their dependencies, the queue of each unit, channels,
 //! events.
 
-use super::arm::{Arm, NO_ARM, Role, arms};
-use super::hazard::{Chains, Order, UnitOrder};
-use crate::driver::{Done, Tag};
+use super::arm::{Arm, DiskJobState, NO_ARM, arms};
+use super::hazard::{Chains, HazardLinks, UnitHazards};
+use crate::driver::{Completion, Tag};
 use crate::usage::Usage;
 use frit_core::{Cmd, Nanos, Op, UnitId, UnitState};
-use frit_media::{Hardware, Model, Phases};
+use frit_media::{Hardware, Phases, TimingModel};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -56,7 +56,7 @@ pub(super) struct Node {
     /// Number of tokens that it still waits for, at most two.
     waits: u8,
     /// State of a command of a disk.
-    pub(super) role: Role,
+    pub(super) role: DiskJobState,
     /// First of the links (`id × 2 + wait`) that wait for this node, newest first.
     waiters: u32,
     /// The next link in each list that contains this node.
@@ -68,7 +68,7 @@ pub(super) struct Node {
     /// Neighbours among the commands that were sent to the unit.
     sent_prev: u32,
     sent_next: u32,
-    pub(super) order: Order,
+    pub(super) order: HazardLinks,
     tag: Option<Tag>,
     phases: Phases,
     ready: Nanos,
@@ -80,19 +80,19 @@ const NO_CMD: Cmd =
 
 /// A queue linked through `next` of the nodes, in order of entry.
 #[derive(Clone, Copy, Default, Debug)]
-struct Fifo {
+struct LinkedQueue {
     head: u32,
     tail: u32,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Unit {
+pub(super) struct UnitQueue {
     /// Commands that have not started, in order of emission.
-    queue: Fifo,
+    queue: LinkedQueue,
     queued: u32,
     /// Commands of the queue that were sent, in the order in which they were sent.
-    sent: Fifo,
-    pub(super) order: UnitOrder,
+    sent: LinkedQueue,
+    pub(super) order: UnitHazards,
     running: u32,
     /// Time at which the unit will be free if no command waits for a channel.
     expected: Nanos,
@@ -107,12 +107,12 @@ pub(super) struct Unit {
 #[derive(Clone, Default, Debug)]
 struct Channel {
     busy: bool,
-    waiting: Fifo,
+    waiting: LinkedQueue,
 }
 
 /// An event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Event {
+pub(super) enum PendingEvent {
     /// A phase of a command ends.
     Phase(CmdId),
     /// A timer of the scheduler expires.
@@ -122,18 +122,18 @@ pub(super) enum Event {
 /// An event in the heap. The key orders by time and, at equal times, by creation; it is a single
 /// number because a heap spends its time on comparisons.
 #[derive(Clone, Copy, Debug)]
-struct Scheduled {
+struct HeapEntry {
     key: u128,
-    event: Event,
+    event: PendingEvent,
 }
 
-impl Scheduled {
+impl HeapEntry {
     fn at(&self) -> Nanos {
         Nanos((self.key >> 64) as u64)
     }
 }
 
-impl Ord for Scheduled {
+impl Ord for HeapEntry {
     /// Reverses the order: the heap returns the greatest element first, which must be the earliest
     /// event.
     fn cmp(&self, other: &Self) -> Ordering {
@@ -141,23 +141,23 @@ impl Ord for Scheduled {
     }
 }
 
-impl PartialOrd for Scheduled {
+impl PartialOrd for HeapEntry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Scheduled {
+impl PartialEq for HeapEntry {
     fn eq(&self, other: &Self) -> bool {
         self.key == other.key
     }
 }
 
-impl Eq for Scheduled {}
+impl Eq for HeapEntry {}
 
 /// A command that waits at a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Waiting {
+pub struct QueuedCommand {
     /// Id of the command.
     pub id: CmdId,
     /// The command.
@@ -171,23 +171,23 @@ pub struct Queues {
     pub(super) nodes: Vec<Node>,
     free: u32,
     outstanding: u32,
-    pub(super) units: Vec<Unit>,
+    pub(super) units: Vec<UnitQueue>,
     pub(super) chains: Chains,
     pub(super) emitted: u64,
     channels: Vec<Channel>,
-    pub(super) models: Vec<Model>,
+    pub(super) models: Vec<TimingModel>,
     pub(super) arms: Vec<Arm>,
     /// Worklist of disk commands that stop yielding; kept to reuse its memory.
-    pub(super) hurried: Vec<u32>,
+    pub(super) promote_list: Vec<u32>,
     /// Copies of the models for [`Queues::unit_state`]: an estimate must not move the arm of a
     /// disk.
-    estimates: Vec<Model>,
-    events: BinaryHeap<Scheduled>,
+    estimates: Vec<TimingModel>,
+    events: BinaryHeap<HeapEntry>,
     sequence: u64,
     /// Nodes whose dependencies are done, and units that may have a command to start.
     pub(super) woken: VecDeque<u32>,
     free_units: VecDeque<UnitId>,
-    reports: VecDeque<Done>,
+    reports: VecDeque<Completion>,
     refused: u64,
     usage: Usage,
 }
@@ -236,13 +236,13 @@ impl Queues {
     /// Returns the commands that were sent to a unit and have not started, in the order in which
     /// they were sent. Hazards may still block them.
     #[inline]
-    pub fn sent(&self, unit: UnitId) -> impl Iterator<Item = Waiting> + '_ {
+    pub fn sent(&self, unit: UnitId) -> impl Iterator<Item = QueuedCommand> + '_ {
         let mut at = self.units[unit.idx()].sent.head;
         std::iter::from_fn(move || {
             let node = self.nodes.get(at as usize).filter(|_| at != NONE)?;
             let id = CmdId(at);
             at = node.sent_next;
-            Some(Waiting { id, cmd: node.cmd })
+            Some(QueuedCommand { id, cmd: node.cmd })
         })
     }
 
@@ -264,7 +264,7 @@ impl Queues {
             NONE => self.units[unit.idx()].sent.head = id.0,
             t => self.nodes[t as usize].sent_next = id.0,
         }
-        self.list(unit);
+        self.list_free_unit(unit);
     }
 
     /// Notifies the host that a finished command is done. The commands that wait for it continue.
@@ -277,7 +277,7 @@ impl Queues {
     /// Sets a timer: the scheduler's `timer` is called with `token` at the given time (at once if
     /// it is past).
     pub fn timer(&mut self, at: Nanos, token: u32) {
-        self.at(at.max(self.now), Event::Timer(token));
+        self.at(at.max(self.now), PendingEvent::Timer(token));
     }
 }
 
@@ -285,11 +285,11 @@ impl Queues {
 impl Queues {
     pub(super) fn new(hardware: &Hardware) -> Queues {
         let (arms, arm_of) = arms(hardware);
-        let unit = |u: UnitId| Unit {
-            queue: Fifo::default(),
+        let unit = |u: UnitId| UnitQueue {
+            queue: LinkedQueue::default(),
             queued: 0,
-            sent: Fifo::default(),
-            order: UnitOrder::default(),
+            sent: LinkedQueue::default(),
+            order: UnitHazards::default(),
             running: NONE,
             expected: Nanos::ZERO,
             channel: hardware.channel_of(u) as u16,
@@ -308,7 +308,7 @@ impl Queues {
             channels: vec![Channel::default(); hardware.channels()],
             models: hardware.models(),
             arms,
-            hurried: Vec::new(),
+            promote_list: Vec::new(),
             estimates: hardware.models(),
             events: BinaryHeap::new(),
             sequence: 0,
@@ -375,9 +375,9 @@ impl Queues {
             self.nodes[tail as usize].next = id;
         }
         self.nodes[id as usize].prev = tail;
-        self.enter(id);
+        self.register(id);
         if arm != NO_ARM {
-            self.enter_arm(id);
+            self.register_at_disk(id);
         }
         self.wait_for(id, 0, after);
         self.wake(id);
@@ -416,7 +416,7 @@ impl Queues {
         !self.reports.is_empty()
     }
 
-    pub(super) fn next_report(&mut self) -> Option<Done> {
+    pub(super) fn next_report(&mut self) -> Option<Completion> {
         self.reports.pop_front()
     }
 
@@ -433,7 +433,7 @@ impl Queues {
     }
 
     /// Returns the next event until `limit`; if there is none, time advances to `limit`.
-    pub(super) fn next_event(&mut self, limit: Nanos) -> Option<Event> {
+    pub(super) fn next_event(&mut self, limit: Nanos) -> Option<PendingEvent> {
         match self.events.peek() {
             Some(&next) if next.at() <= limit => {
                 self.events.pop();
@@ -475,7 +475,7 @@ impl Queues {
         self.wake_held(id);
         if self.is_arm(unit) {
             self.send(CmdId(id));
-            self.line_up(id);
+            self.enqueue_at_disk(id);
             return None;
         }
         Some(CmdId(id))
@@ -501,40 +501,40 @@ impl Queues {
         node.start = now;
         if node.phases.bus_in > Nanos::ZERO {
             node.stage = Stage::In;
-            self.ask_channel(id.0);
+            self.request_channel(id.0);
         } else {
             node.stage = Stage::Array;
             let end = now + node.phases.array;
-            self.at(end, Event::Phase(id));
+            self.at(end, PendingEvent::Phase(id));
         }
     }
 
     /// Ends a phase of a command, and returns its new stage.
-    pub(super) fn phase_over(&mut self, id: CmdId) -> Stage {
+    pub(super) fn end_phase(&mut self, id: CmdId) -> Stage {
         let now = self.now;
         let node = &mut self.nodes[id.0 as usize];
         let phases = node.phases;
         match node.stage {
             Stage::In => {
                 node.stage = Stage::Array;
-                self.leave_channel(id.0);
-                self.at(now + phases.array, Event::Phase(id));
+                self.release_channel(id.0);
+                self.at(now + phases.array, PendingEvent::Phase(id));
             }
             Stage::Array if phases.bus_out > Nanos::ZERO => {
                 node.stage = Stage::Out;
-                self.ask_channel(id.0);
+                self.request_channel(id.0);
             }
             stage => {
                 node.stage = Stage::Finished;
                 let (cmd, ready, start) = (node.cmd, node.ready, node.start);
                 if stage == Stage::Out {
-                    self.leave_channel(id.0);
+                    self.release_channel(id.0);
                 }
                 self.usage.command(&cmd, ready, start, now);
                 let unit = &mut self.units[cmd.unit.idx()];
                 unit.running = NONE;
                 if unit.queued > 0 {
-                    self.list(cmd.unit);
+                    self.list_free_unit(cmd.unit);
                 } else {
                     // The estimate did not include the waits for channels.
                     unit.expected = now;
@@ -555,14 +555,14 @@ impl Queues {
             generation,
             stage,
             waits: 0,
-            role: Role::default(),
+            role: DiskJobState::default(),
             waiters: NONE,
             next_waiter: [NONE; 2],
             prev: NONE,
             next: NONE,
             sent_prev: NONE,
             sent_next: NONE,
-            order: Order::default(),
+            order: HazardLinks::default(),
             tag: None,
             phases: Phases::default(),
             ready: Nanos::ZERO,
@@ -607,7 +607,7 @@ impl Queues {
         let node = &mut self.nodes[id as usize];
         let mut newest = node.waiters;
         if let Some(tag) = node.tag {
-            self.reports.push_back(Done { tag, at: self.now });
+            self.reports.push_back(Completion { tag, at: self.now });
         }
         node.generation = node.generation.wrapping_add(1);
         node.stage = Stage::Free;
@@ -631,7 +631,7 @@ impl Queues {
     }
 
     fn unlink(&mut self, id: u32) {
-        self.leave(id);
+        self.unregister(id);
         let Node { prev, next, sent_prev, sent_next, cmd, .. } = self.nodes[id as usize];
         let unit = &mut self.units[cmd.unit.idx()];
         unit.queued -= 1;
@@ -654,7 +654,7 @@ impl Queues {
         self.nodes[id as usize].next = NONE;
     }
 
-    fn list(&mut self, unit: UnitId) {
+    fn list_free_unit(&mut self, unit: UnitId) {
         let u = &mut self.units[unit.idx()];
         if !u.listed && u.running == NONE {
             u.listed = true;
@@ -662,13 +662,13 @@ impl Queues {
         }
     }
 
-    fn at(&mut self, at: Nanos, event: Event) {
+    fn at(&mut self, at: Nanos, event: PendingEvent) {
         self.sequence += 1;
         let key = u128::from(at.0) << 64 | u128::from(self.sequence);
-        self.events.push(Scheduled { key, event });
+        self.events.push(HeapEntry { key, event });
     }
 
-    fn ask_channel(&mut self, id: u32) {
+    fn request_channel(&mut self, id: u32) {
         let unit = self.nodes[id as usize].cmd.unit;
         let channel = &mut self.channels[usize::from(self.units[unit.idx()].channel)];
         if !channel.busy {
@@ -695,10 +695,10 @@ impl Queues {
         };
         let channel = self.units[node.cmd.unit.idx()].channel;
         self.usage.channel(channel, now, len);
-        self.at(now + len, Event::Phase(CmdId(id)));
+        self.at(now + len, PendingEvent::Phase(CmdId(id)));
     }
 
-    fn leave_channel(&mut self, id: u32) {
+    fn release_channel(&mut self, id: u32) {
         let unit = self.nodes[id as usize].cmd.unit;
         let channel = &mut self.channels[usize::from(self.units[unit.idx()].channel)];
         let next = channel.waiting.head;

@@ -30,7 +30,7 @@ pub struct Hfsl {
     /// The circular queue of each channel.
     rings: Vec<VecDeque<CmdId>>,
     /// One group for the device, or one per channel.
-    groups: Vec<Group>,
+    groups: Vec<CounterGroup>,
     /// Time until which the host interface is busy.
     link_free: Nanos,
     batches: u64,
@@ -39,7 +39,7 @@ pub struct Hfsl {
 
 /// The commands that share one counter.
 #[derive(Clone, Default, Debug)]
-struct Group {
+struct CounterGroup {
     /// The data counter of the paper: commands that were sent and are not done.
     counter: u32,
     /// The batch that is being transferred to the device.
@@ -47,7 +47,7 @@ struct Group {
     /// The commands of the batch that the device has finished.
     finished: Vec<CmdId>,
     /// A check of the counter is scheduled.
-    look: bool,
+    check_due: bool,
     /// The channel whose command is taken next.
     turn: usize,
 }
@@ -74,7 +74,7 @@ impl Default for Hfsl {
 }
 
 /// Timers: the check of a group's counter, and the arrival of its batch at the device.
-const LOOK: u32 = 0;
+const CHECK: u32 = 0;
 const ARRIVE: u32 = 1;
 
 impl Hfsl {
@@ -91,26 +91,26 @@ impl Hfsl {
     }
 
     /// Schedules a check of the counter at the next tick, if it is zero and commands wait.
-    fn look_soon(&mut self, queues: &mut Queues, group: usize) {
+    fn schedule_check(&mut self, queues: &mut Queues, group: usize) {
         let waits = self.rings[self.channels(group)].iter().any(|r| !r.is_empty());
         let g = &mut self.groups[group];
-        if g.look || g.counter > 0 || !waits {
+        if g.check_due || g.counter > 0 || !waits {
             return;
         }
-        g.look = true;
+        g.check_due = true;
         let now = queues.now();
         let at = match self.timer {
             Nanos::ZERO => now,
             Nanos(period) => Nanos(now.0.div_ceil(period) * period),
         };
-        queues.timer(at, group as u32 * 2 + LOOK);
+        queues.timer(at, group as u32 * 2 + CHECK);
     }
 
     /// Sends the next batch.
     fn dispatch(&mut self, queues: &mut Queues, group: usize) {
         let channels = self.channels(group);
         let g = &mut self.groups[group];
-        g.look = false;
+        g.check_due = false;
         if g.counter > 0 {
             return;
         }
@@ -147,7 +147,7 @@ impl Hfsl {
 impl Scheduler for Hfsl {
     fn attach(&mut self, queues: &Queues) {
         self.rings = vec![VecDeque::new(); queues.channels()];
-        self.groups = vec![Group::default(); if self.per_channel { queues.channels() } else { 1 }];
+        self.groups = vec![CounterGroup::default(); if self.per_channel { queues.channels() } else { 1 }];
     }
 
     fn ready(&mut self, queues: &mut Queues, id: CmdId) {
@@ -157,7 +157,7 @@ impl Scheduler for Hfsl {
         let channel = queues.channel_of(queues.cmd(id).unit);
         self.rings[channel].push_back(id);
         let group = self.group_of(channel);
-        self.look_soon(queues, group);
+        self.schedule_check(queues, group);
     }
 
     fn pick(&mut self, queues: &Queues, unit: UnitId) -> Option<CmdId> {
@@ -176,13 +176,13 @@ impl Scheduler for Hfsl {
             for id in g.finished.drain(..) {
                 queues.complete(id);
             }
-            self.look_soon(queues, group);
+            self.schedule_check(queues, group);
         }
     }
 
     fn timer(&mut self, queues: &mut Queues, token: u32) {
         let group = (token / 2) as usize;
-        if token % 2 == LOOK {
+        if token % 2 == CHECK {
             return self.dispatch(queues, group);
         }
         for id in self.groups[group].sending.drain(..) {

@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests
 
 use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, Progress, Result, Sink, UnitId};
-use frit_engine::{Arrival, Driver, Engine, Host, Mode, Outcome, Times};
-use frit_media::{Curve, Device, Hardware, Model, NandTiming, PcmTiming};
+use frit_engine::{Arrival, Driver, DriverCounters, Engine, Host, LoopMode, RequestTimes};
+use frit_media::{Device, Hardware, LatencyCurve, NandTiming, PcmTiming, TimingModel};
 
 /// Phases of profile `slc-k9-2016` in ns, for a page of 2 KB: cells in a read and in a program,
 /// bus.
@@ -25,24 +25,24 @@ pub fn nand(channels: &[u16]) -> Hardware {
         t_erase: Nanos(T_ERASE),
         bus_ps_per_byte: 6_445,
     };
-    device(MediumKind::Nand, Model::Nand(timing), channels)
+    device(MediumKind::Nand, TimingModel::Nand(timing), channels)
 }
 
 /// PCM without bus phases.
 pub fn pcm(channels: &[u16]) -> Hardware {
     let points = vec![(128, Nanos(20_700)), (512, Nanos(93_500))];
     let timing = PcmTiming {
-        read: Curve::new(vec![(512, Nanos(5_000))], 16).unwrap(),
-        write: Curve::new(points, 16).unwrap(),
+        read: LatencyCurve::new(vec![(512, Nanos(5_000))], 16).unwrap(),
+        write: LatencyCurve::new(points, 16).unwrap(),
         write_clean: None,
         refresh: Nanos(1_000),
         bus_ps_per_byte: 0,
         fence: Nanos(100),
     };
-    device(MediumKind::Pcm, Model::Pcm(timing), channels)
+    device(MediumKind::Pcm, TimingModel::Pcm(timing), channels)
 }
 
-fn device(kind: MediumKind, model: Model, channels: &[u16]) -> Hardware {
+fn device(kind: MediumKind, model: TimingModel, channels: &[u16]) -> Hardware {
     let mut hw = Hardware::new();
     let name = format!("{kind:?}");
     hw.add(Device { name, kind, model, unit_channel: channels.to_vec() }).unwrap();
@@ -94,7 +94,7 @@ pub type Background<S> = Box<dyn FnMut(&mut S, u32) -> Progress<<S as Sink>::Tok
 pub struct Script<S: Sink> {
     pub requests: Vec<Request>,
     pub next: usize,
-    pub times: Vec<Option<Times>>,
+    pub times: Vec<Option<RequestTimes>>,
     pub background: Option<Background<S>>,
 }
 
@@ -131,7 +131,7 @@ impl<S: Sink> Host<S> for Script<S> {
         Ok(self.background.as_mut().map_or(Progress::Idle, |b| b(sink, budget)))
     }
 
-    fn done(&mut self, class: u8, times: Times) {
+    fn done(&mut self, class: u8, times: RequestTimes) {
         let index = times.index as usize;
         assert_eq!(usize::from(class), self.requests[index].commands.len());
         assert!(self.times[index].replace(times).is_none(), "acknowledged twice");
@@ -139,7 +139,11 @@ impl<S: Sink> Host<S> for Script<S> {
 }
 
 /// Runs a script to its end. Returns the times by index.
-pub fn run<E: Engine>(engine: &mut E, mode: Mode, requests: &[Request]) -> (Vec<Times>, Outcome) {
+pub fn run<E: Engine>(
+    engine: &mut E,
+    mode: LoopMode,
+    requests: &[Request],
+) -> (Vec<RequestTimes>, DriverCounters) {
     let mut host = Script::new(requests.to_vec());
     let mut driver = Driver::new(mode).unwrap();
     driver.run(engine, &mut host, None).unwrap();
@@ -149,6 +153,6 @@ pub fn run<E: Engine>(engine: &mut E, mode: Mode, requests: &[Request]) -> (Vec<
 
 /// Runs all requests at once. Returns the times of acknowledgement.
 pub fn ends<E: Engine>(engine: &mut E, requests: &[Request]) -> Vec<u64> {
-    let mode = Mode::Closed { depth: 1000 };
+    let mode = LoopMode::Closed { depth: 1000 };
     run(engine, mode, requests).0.iter().map(|t| t.acknowledged.0).collect()
 }

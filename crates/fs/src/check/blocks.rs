@@ -1,6 +1,6 @@
 //! Blocks in use, as found by a check.
 
-use super::Checked;
+use super::CheckContext;
 use crate::format::{Geometry, LINE_BLOCKS};
 use crate::journal::Run;
 use crate::medium::Medium;
@@ -59,7 +59,7 @@ impl Blocks {
     }
 
     /// Compares the marks with the bitmap on the medium; returns the number of used blocks.
-    pub(super) fn match_bitmap<M: Medium>(&self, checked: &mut Checked<'_, M>) -> u64 {
+    pub(super) fn match_bitmap<M: Medium>(&self, checked: &mut CheckContext<'_, M>) -> u64 {
         let geometry = checked.geometry;
         let mut used = 0;
         for (number, found) in self.lines.iter().enumerate() {
@@ -67,7 +67,7 @@ impl Blocks {
             used += found.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
             let first = geometry.data_first + number * LINE_BLOCKS;
             let Some(bits) = line::read(checked.medium, &geometry, checked.salt, number) else {
-                checked.report.tell(format_args!(
+                checked.report.add_message(format_args!(
                     "the line of the bitmap for blocks from {first} on does not match its checksum"
                 ));
                 continue;
@@ -77,7 +77,7 @@ impl Blocks {
             };
             let (lost, unmarked) = (count(&bits, found), count(found, &bits));
             if lost + unmarked > 0 {
-                checked.report.tell(format_args!(
+                checked.report.add_message(format_args!(
                     "among the {LINE_BLOCKS} blocks from {first} on, {lost} are marked as used but belong to no inode, \
                      {unmarked} belong to an inode but are marked as free"
                 ));

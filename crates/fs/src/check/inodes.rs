@@ -1,23 +1,23 @@
 //! Check of each inode by itself.
 
-use super::Checked;
+use super::CheckContext;
 use super::blocks::Blocks;
+use crate::checksums;
 use crate::error::Error;
-use crate::extents::{self, LineReader, Map};
+use crate::extents::{self, ExtentMap, LineReader};
 use crate::format::BLOCK;
 use crate::inode::{INLINE_TARGET, Inode};
 use crate::journal::Run;
 use crate::medium::Medium;
 use crate::names::target;
-use crate::sums;
-use crate::types::{Ino, Kind, TARGET_MAX};
+use crate::types::{Ino, InodeType, TARGET_MAX};
 use crate::xattr;
 use frit_core::planted::{Bug, is};
 
 /// State of an inode during a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Seen {
-    pub(super) kind: Option<Kind>,
+pub(super) struct CheckedInode {
+    pub(super) kind: Option<InodeType>,
     /// `true` if the inode does not match its checksum; its type is unknown.
     pub(super) unreadable: bool,
     /// `true` if the inode is on the orphan list.
@@ -34,14 +34,14 @@ pub(super) struct Seen {
 
 /// State of all inodes up to the highest number ever used; the first is number 1.
 #[derive(Debug)]
-pub(super) struct Inodes {
-    pub(super) seen: Vec<Seen>,
+pub(super) struct CheckedInodes {
+    pub(super) seen: Vec<CheckedInode>,
 }
 
-impl Inodes {
+impl CheckedInodes {
     /// Creates the state for `highest` inodes, all of them free.
     pub(super) fn blank(highest: u64) -> Self {
-        let free = Seen {
+        let free = CheckedInode {
             kind: None,
             unreadable: false,
             orphan: false,
@@ -54,7 +54,11 @@ impl Inodes {
         Self { seen: vec![free; highest as usize] }
     }
 
-    pub(super) fn read<M: Medium>(checked: &mut Checked<'_, M>, blocks: &mut Blocks, highest: u64) -> Self {
+    pub(super) fn read<M: Medium>(
+        checked: &mut CheckContext<'_, M>,
+        blocks: &mut Blocks,
+        highest: u64,
+    ) -> Self {
         let mut inodes = Self::blank(highest);
         let seen = &mut inodes.seen;
         for number in 1..=highest {
@@ -63,7 +67,7 @@ impl Inodes {
                 Ok(None) => {}
                 Ok(Some(inode)) => {
                     match inode.kind {
-                        Kind::Directory => checked.report.directories += 1,
+                        InodeType::Directory => checked.report.directories += 1,
                         _ => checked.report.files += 1,
                     }
                     let kept = &mut seen[number as usize - 1];
@@ -74,69 +78,69 @@ impl Inodes {
                 }
                 Err(error) => {
                     seen[number as usize - 1].unreadable = true;
-                    checked.report.tell(format_args!("{}: {error}", checked.place(ino)));
+                    checked.report.add_message(format_args!("{}: {error}", checked.place(ino)));
                 }
             }
         }
-        if seen.first().is_none_or(|root| root.kind != Some(Kind::Directory)) {
-            checked.report.tell("inode 1 is not a directory, but it must be the root");
+        if seen.first().is_none_or(|root| root.kind != Some(InodeType::Directory)) {
+            checked.report.add_message("inode 1 is not a directory, but it must be the root");
         }
         inodes
     }
 
-    pub(super) fn get(&mut self, ino: Ino) -> Option<&mut Seen> {
+    pub(super) fn get(&mut self, ino: Ino) -> Option<&mut CheckedInode> {
         self.seen.get_mut((ino.0 as usize).checked_sub(1)?)
     }
 }
 
 /// Checks the extents, extended attributes and size of one inode, and marks its blocks as used.
-fn check_blocks<M: Medium>(checked: &mut Checked<'_, M>, blocks: &mut Blocks, ino: Ino, inode: &Inode) {
+fn check_blocks<M: Medium>(checked: &mut CheckContext<'_, M>, blocks: &mut Blocks, ino: Ino, inode: &Inode) {
     let map = match map_of(checked, ino, inode) {
         Ok(map) => map,
         Err(error) => {
-            checked.report.tell(format_args!("{}: {error}", checked.place(ino)));
+            checked.report.add_message(format_args!("{}: {error}", checked.place(ino)));
             return;
         }
     };
-    if checked.contents && inode.kind == Kind::File {
+    if checked.contents && inode.kind == InodeType::File {
         check_contents(checked, ino, &map);
     }
     let mut count = inode.xattrs.len;
-    let runs = map.iter().map(|extent| extent.run()).chain(map.holders()).chain([inode.xattrs]);
+    let runs = map.iter().map(|extent| extent.run()).chain(map.extent_blocks()).chain([inode.xattrs]);
     for run in runs.filter(|run| run.len > 0) {
         mark(checked, blocks, ino, run);
     }
-    count += map.iter().map(|extent| extent.len).sum::<u64>() + map.holders().count() as u64;
+    count += map.iter().map(|extent| extent.len).sum::<u64>() + map.extent_blocks().count() as u64;
     if count != inode.blocks {
-        checked.report.tell(format_args!(
+        checked.report.add_message(format_args!(
             "{} records {} blocks, but has {count}",
             checked.place(ino),
             inode.blocks
         ));
     }
     if let Err(error) = xattr::read(checked.medium, &checked.geometry, checked.salt, ino, inode) {
-        checked.report.tell(format_args!("{}: {error}", checked.place(ino)));
+        checked.report.add_message(format_args!("{}: {error}", checked.place(ino)));
     }
     if let Err(error) = target_of(checked, ino, inode, &map) {
-        checked.report.tell(format_args!("{}: {error}", checked.place(ino)));
+        checked.report.add_message(format_args!("{}: {error}", checked.place(ino)));
     }
     let fits = match inode.kind {
-        Kind::Directory => {
+        InodeType::Directory => {
             // Directories have neither holes nor unwritten blocks.
             let whole = map.iter().zip(std::iter::once(0).chain(map.iter().map(|e| e.end())));
             inode.size.is_multiple_of(BLOCK)
                 && map.iter().map(|e| e.len).sum::<u64>() == inode.size / BLOCK
                 && whole.into_iter().all(|(extent, end)| extent.at == end && extent.written)
         }
-        Kind::Symlink => {
+        InodeType::Symlink => {
             let inline = inode.size as usize <= INLINE_TARGET;
             inode.size >= 1 && inode.size as usize <= TARGET_MAX && (inline || map.len() == 1)
         }
-        Kind::File => true,
+        InodeType::File => true,
         _ => inode.size == 0 && map.is_empty(),
     };
     if !fits {
-        checked.report.tell(format_args!(
+        checked.report.add_message(format_args!(
             "{}: its size of {} bytes does not match its blocks",
             checked.place(ino),
             inode.size
@@ -145,17 +149,17 @@ fn check_blocks<M: Medium>(checked: &mut Checked<'_, M>, blocks: &mut Blocks, in
 }
 
 /// Verifies the contents of a file against their checksums.
-fn check_contents<M: Medium>(checked: &mut Checked<'_, M>, ino: Ino, map: &Map) {
+fn check_contents<M: Medium>(checked: &mut CheckContext<'_, M>, ino: Ino, map: &ExtentMap) {
     let (medium, geometry) = (checked.medium, checked.geometry);
     let place = checked.place(ino);
     for extent in map.iter().filter(|extent| extent.written && geometry.holds(extent.start, extent.len)) {
         let report = &mut checked.report;
         // Damage is reported by the callback, and the remaining extents are still verified.
-        let _ = sums::words(medium, &geometry, extent.run(), |block, word| {
-            match sums::verify_block(medium, block, word) {
+        let _ = checksums::words(medium, &geometry, extent.run(), |block, word| {
+            match checksums::verify_block(medium, block, word) {
                 Ok(()) if word == 0 => report.unsummed += 1,
                 Ok(()) => report.verified += 1,
-                Err(_) => report.tell(format_args!(
+                Err(_) => report.add_message(format_args!(
                     "{place}: the contents from byte {} on, in block {block}, do not match their checksum",
                     (extent.at + (block - extent.start)) * BLOCK
                 )),
@@ -166,30 +170,36 @@ fn check_contents<M: Medium>(checked: &mut Checked<'_, M>, ino: Ino, map: &Map) 
 }
 
 /// Verifies the target of a symbolic link that is stored in a block.
-fn target_of<M: Medium>(checked: &Checked<'_, M>, ino: Ino, inode: &Inode, map: &Map) -> Result<(), Error> {
-    match map.at(0).filter(|_| inode.kind == Kind::Symlink && !is(Bug::FsCheckSkipsTargets)) {
+fn target_of<M: Medium>(
+    checked: &CheckContext<'_, M>,
+    ino: Ino,
+    inode: &Inode,
+    map: &ExtentMap,
+) -> Result<(), Error> {
+    match map.at(0).filter(|_| inode.kind == InodeType::Symlink && !is(Bug::FsCheckSkipsTargets)) {
         Some(extent) => target::read(checked.medium, checked.salt, ino, inode, extent.start).map(drop),
         None => Ok(()),
     }
 }
 
 /// Loads the extents of an inode.
-fn map_of<M: Medium>(checked: &Checked<'_, M>, ino: Ino, inode: &Inode) -> Result<Map, Error> {
+fn map_of<M: Medium>(checked: &CheckContext<'_, M>, ino: Ino, inode: &Inode) -> Result<ExtentMap, Error> {
     let reader = LineReader { medium: checked.medium, geometry: &checked.geometry, salt: checked.salt, ino };
     extents::load_uncounted(&reader, inode)
 }
 
-fn mark<M: Medium>(checked: &mut Checked<'_, M>, blocks: &mut Blocks, ino: Ino, run: Run) {
+fn mark<M: Medium>(checked: &mut CheckContext<'_, M>, blocks: &mut Blocks, ino: Ino, run: Run) {
     if !checked.geometry.holds(run.start, run.len) {
-        checked.report.tell(format_args!(
+        checked.report.add_message(format_args!(
             "{}: blocks {} to {} lie outside of the data space",
             checked.place(ino),
             run.start,
             run.end()
         ));
     } else if let Some(block) = blocks.mark(&checked.geometry, run) {
-        checked
-            .report
-            .tell(format_args!("{}: block {block} belongs to another inode as well", checked.place(ino)));
+        checked.report.add_message(format_args!(
+            "{}: block {block} belongs to another inode as well",
+            checked.place(ino)
+        ));
     }
 }

@@ -5,27 +5,27 @@
 //! orphan list. A check takes 24 bytes of DRAM for each inode ever used, and a bit for each block.
 
 mod blocks;
-mod bodies;
 mod inodes;
 mod names;
+mod pool;
 mod repair;
 
+use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::{Geometry, Superblock};
 use crate::inode::Inode;
 use crate::journal::replay;
-use crate::ledger::Ledger;
 use crate::medium::Medium;
 use crate::orphans::Orphans;
 use crate::types::Ino;
 use blocks::Blocks;
-pub use bodies::{check_pool, repair_pool};
-use inodes::Inodes;
+use inodes::CheckedInodes;
+pub use pool::{check_pool, repair_pool};
 pub use repair::repair;
 use std::fmt;
 
 /// Maximum number of problems that are described individually.
-const TOLD_MAX: usize = 1000;
+const REPORTED_MAX: usize = 1000;
 
 /// Result of a check.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -64,9 +64,9 @@ impl Report {
         self.found == 0
     }
 
-    fn tell(&mut self, problem: impl fmt::Display) {
+    fn add_message(&mut self, problem: impl fmt::Display) {
         self.found += 1;
-        if self.problems.len() < TOLD_MAX {
+        if self.problems.len() < REPORTED_MAX {
             self.problems.push(problem.to_string());
         }
     }
@@ -74,7 +74,7 @@ impl Report {
 
 /// Context of a check.
 #[derive(Debug)]
-struct Checked<'a, M> {
+struct CheckContext<'a, M> {
     medium: &'a M,
     geometry: Geometry,
     salt: u32,
@@ -106,30 +106,34 @@ pub fn check_contents<M: Medium>(medium: &M) -> Result<Report> {
 fn check_all<M: Medium>(medium: &M, contents: bool) -> Result<Report> {
     let superblock = Superblock::read(medium)?;
     let (geometry, salt) = (superblock.geometry, superblock.salt());
-    let mut checked = Checked { medium, geometry, salt, contents, report: Report::default() };
+    let mut checked = CheckContext { medium, geometry, salt, contents, report: Report::default() };
     for (which, at) in [("first", Geometry::SUPERBLOCK_AT), ("second", geometry.copy_at())] {
         match Superblock::read_at(medium, at) {
             Ok(copy) if copy == superblock => {}
-            Ok(_) => checked.report.tell(format_args!("the {which} superblock differs from the other one")),
-            Err(why) => checked.report.tell(format_args!("the {which} superblock at byte {at:#x}: {why}")),
+            Ok(_) => {
+                checked.report.add_message(format_args!("the {which} superblock differs from the other one"));
+            }
+            Err(why) => {
+                checked.report.add_message(format_args!("the {which} superblock at byte {at:#x}: {why}"));
+            }
         }
     }
     if let Err(error) = replay(medium, &geometry, salt) {
-        checked.report.tell(error);
+        checked.report.add_message(error);
     }
-    let read = Ledger::read(medium, &geometry, salt);
+    let read = Counters::read(medium, &geometry, salt);
     let sound = read.is_ok();
     let ledger = read.unwrap_or_else(|error| {
-        checked.report.tell(error);
-        Ledger { highest: highest(medium, &geometry, salt), ..Ledger::default() }
+        checked.report.add_message(error);
+        Counters { highest: highest(medium, &geometry, salt), ..Counters::default() }
     });
     checked.report.closed = ledger.closed;
     let mut blocks = Blocks::new(&geometry);
-    let mut inodes = Inodes::read(&mut checked, &mut blocks, ledger.highest);
+    let mut inodes = CheckedInodes::read(&mut checked, &mut blocks, ledger.highest);
     inodes.follow_names(&mut checked);
     let (list, orphans) = Orphans::read(medium, &geometry);
     inodes.match_orphans(&mut checked, &orphans);
-    if list.has_more() {
+    if list.has_overflow() {
         inodes.add_orphans(&mut checked);
     }
     inodes.match_links(&mut checked);
@@ -141,7 +145,7 @@ fn check_all<M: Medium>(medium: &M, contents: bool) -> Result<Report> {
             // Without valid counters, their damage is the only problem to report.
             checked
                 .report
-                .tell(format_args!("the ledger counts {said} {what} in use, but {found} are in use"));
+                .add_message(format_args!("the ledger counts {said} {what} in use, but {found} are in use"));
         }
     }
     Ok(checked.report)
@@ -159,7 +163,7 @@ fn place(geometry: &Geometry, ino: Ino) -> String {
     format!("inode {} at byte {:#x}", ino.0, geometry.inode_at(ino.0))
 }
 
-impl<M: Medium> Checked<'_, M> {
+impl<M: Medium> CheckContext<'_, M> {
     fn place(&self, ino: Ino) -> String {
         place(&self.geometry, ino)
     }

@@ -1,35 +1,35 @@
 //! Check of directories, and of names against inodes.
 
-use super::Checked;
-use super::inodes::Inodes;
-use crate::dir::Index;
+use super::CheckContext;
+use super::inodes::CheckedInodes;
+use crate::dir::DirIndex;
 use crate::extents::{self, LineReader};
 use crate::format::Geometry;
 use crate::inode::Inode;
 use crate::medium::Medium;
-use crate::types::{Ino, Kind};
+use crate::types::{Ino, InodeType};
 use std::collections::HashSet;
 
-impl Inodes {
+impl CheckedInodes {
     /// Walks the directory tree from the root.
-    pub(super) fn follow_names<M: Medium>(&mut self, checked: &mut Checked<'_, M>) {
+    pub(super) fn follow_names<M: Medium>(&mut self, checked: &mut CheckContext<'_, M>) {
         let mut next = vec![Ino::ROOT];
         if let Some(root) = self.get(Ino::ROOT) {
             root.reached = true;
             if root.parent != Ino::ROOT {
-                checked.report.tell("the root directory is not its own parent");
+                checked.report.add_message("the root directory is not its own parent");
             }
         }
         while let Some(dir) = next.pop() {
             let Some(index) = read(checked.medium, &checked.geometry, checked.salt, dir) else { continue };
             if let Some(names) = index.miscounted() {
-                checked.report.tell(format_args!(
+                checked.report.add_message(format_args!(
                     "{} counts {names} names, but {} are found",
                     checked.place(dir),
                     index.len()
                 ));
             } else if let Some(at) = index.damage() {
-                checked.report.tell(format_args!(
+                checked.report.add_message(format_args!(
                     "{}: a name at byte {at:#x} does not match its checksum",
                     checked.place(dir)
                 ));
@@ -38,7 +38,9 @@ impl Inodes {
             for (_, record) in index.records(checked.medium) {
                 let name = String::from_utf8_lossy(record.name()).into_owned();
                 if !names.insert(record.name().to_vec()) {
-                    checked.report.tell(format_args!("{} has two entries `{name}`", checked.place(dir)));
+                    checked
+                        .report
+                        .add_message(format_args!("{} has two entries `{name}`", checked.place(dir)));
                 }
                 if self.follow(checked, dir, &name, record.ino(), record.kind()) {
                     next.push(record.ino());
@@ -50,42 +52,45 @@ impl Inodes {
     /// Checks one name. Returns `true` if it leads to a directory that was not visited before.
     fn follow<M: Medium>(
         &mut self,
-        checked: &mut Checked<'_, M>,
+        checked: &mut CheckContext<'_, M>,
         dir: Ino,
         name: &str,
         ino: Ino,
-        kind: Option<Kind>,
+        kind: Option<InodeType>,
     ) -> bool {
         let place = checked.place(dir);
         if self.get(ino).is_some_and(|seen| seen.unreadable) {
             let inode = ino.0;
-            checked
-                .report
-                .tell(format_args!("{place}: the name `{name}` leads to inode {inode}, which is damaged"));
+            checked.report.add_message(format_args!(
+                "{place}: the name `{name}` leads to inode {inode}, which is damaged"
+            ));
             return false;
         }
         let Some(seen) = self.get(ino).filter(|seen| seen.kind.is_some()) else {
-            checked
-                .report
-                .tell(format_args!("{place}: the name `{name}` leads to inode {}, which is free", ino.0));
+            checked.report.add_message(format_args!(
+                "{place}: the name `{name}` leads to inode {}, which is free",
+                ino.0
+            ));
             return false;
         };
         seen.names += 1;
         let first = !std::mem::replace(&mut seen.reached, true);
         if seen.kind != kind {
-            checked.report.tell(format_args!("{place}: `{name}` and its inode have different types"));
+            checked.report.add_message(format_args!("{place}: `{name}` and its inode have different types"));
             return false;
         }
-        if kind != Some(Kind::Directory) {
+        if kind != Some(InodeType::Directory) {
             return false;
         }
         if !first {
-            checked.report.tell(format_args!("{place}: the directory `{name}` has two names"));
+            checked.report.add_message(format_args!("{place}: the directory `{name}` has two names"));
             return false;
         }
         if seen.parent != dir {
             let parent = seen.parent.0;
-            checked.report.tell(format_args!("{place}: `..` of the directory `{name}` is inode {parent}"));
+            checked
+                .report
+                .add_message(format_args!("{place}: `..` of the directory `{name}` is inode {parent}"));
         }
         if let Some(above) = self.get(dir) {
             above.below += 1;
@@ -94,12 +99,20 @@ impl Inodes {
     }
 
     /// Checks the entries of the orphan list against the inodes.
-    pub(super) fn match_orphans<M: Medium>(&mut self, checked: &mut Checked<'_, M>, orphans: &[(u32, Ino)]) {
+    pub(super) fn match_orphans<M: Medium>(
+        &mut self,
+        checked: &mut CheckContext<'_, M>,
+        orphans: &[(u32, Ino)],
+    ) {
         for (slot, ino) in orphans {
             match self.get(*ino).filter(|seen| seen.kind.is_some()) {
-                None => checked.report.tell(format_args!("orphan {slot} is inode {}, which is free", ino.0)),
+                None => checked
+                    .report
+                    .add_message(format_args!("orphan {slot} is inode {}, which is free", ino.0)),
                 Some(seen) if seen.orphan => {
-                    checked.report.tell(format_args!("inode {} is on the list of orphans twice", ino.0));
+                    checked
+                        .report
+                        .add_message(format_args!("inode {} is on the list of orphans twice", ino.0));
                 }
                 Some(seen) => {
                     seen.orphan = true;
@@ -110,7 +123,7 @@ impl Inodes {
     }
 
     /// Marks all inodes without links as orphans, because the orphan list was full.
-    pub(super) fn add_orphans<M: Medium>(&mut self, checked: &mut Checked<'_, M>) {
+    pub(super) fn add_orphans<M: Medium>(&mut self, checked: &mut CheckContext<'_, M>) {
         for seen in self.seen.iter_mut().filter(|seen| seen.kind.is_some() && seen.links == 0 && !seen.orphan)
         {
             seen.orphan = true;
@@ -119,25 +132,27 @@ impl Inodes {
     }
 
     /// Compares link counts with the names that were found.
-    pub(super) fn match_links<M: Medium>(&self, checked: &mut Checked<'_, M>) {
+    pub(super) fn match_links<M: Medium>(&self, checked: &mut CheckContext<'_, M>) {
         for (i, seen) in self.seen.iter().enumerate() {
             let ino = Ino(i as u64 + 1);
             let Some(kind) = seen.kind else { continue };
             let expected = match kind {
                 // A directory has one link for its name, one for `.`, and one for each
                 // sub-directory.
-                Kind::Directory if seen.names > 0 || ino == Ino::ROOT => 2 + seen.below,
-                Kind::Directory => 0,
+                InodeType::Directory if seen.names > 0 || ino == Ino::ROOT => 2 + seen.below,
+                InodeType::Directory => 0,
                 _ => seen.names,
             };
             if seen.links != expected {
-                checked.report.tell(format_args!(
+                checked.report.add_message(format_args!(
                     "{} counts {} links, but there are {expected}",
                     checked.place(ino),
                     seen.links
                 ));
             } else if seen.links == 0 && !seen.orphan {
-                checked.report.tell(format_args!("{} has no name and is not an orphan", checked.place(ino)));
+                checked
+                    .report
+                    .add_message(format_args!("{} has no name and is not an orphan", checked.place(ino)));
             }
         }
     }
@@ -145,9 +160,9 @@ impl Inodes {
 
 /// Loads the names of a directory; returns `None` if its extents are unreadable, which was reported
 /// before.
-pub(super) fn read<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, dir: Ino) -> Option<Index> {
+pub(super) fn read<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, dir: Ino) -> Option<DirIndex> {
     let inode = Inode::read(medium, geometry, salt, dir).ok()??;
     let reader = LineReader { medium, geometry, salt, ino: dir };
     let map = extents::load_uncounted(&reader, &inode).ok()?;
-    Some(Index::load(medium, (salt, geometry.inode_at(dir.0)), dir, &map, (inode.size, inode.names)))
+    Some(DirIndex::load(medium, (salt, geometry.inode_at(dir.0)), dir, &map, (inode.size, inode.names)))
 }

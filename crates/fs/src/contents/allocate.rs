@@ -1,15 +1,15 @@
 //! fallocate(2): preallocation, hole punching and zeroing.
 
-use super::resize::After;
+use super::resize::AfterTruncate;
 use super::{block_from, block_of};
 use crate::error::{Error, Result};
 use crate::extents::{Extent, LEN_MAX, STEP_WORDS};
 use crate::format::BLOCK;
 use crate::fs::Fs;
-use crate::inode::{Node, State};
+use crate::inode::{Node, NodeState};
 use crate::journal::{Run, Txn};
 use crate::medium::Medium;
-use crate::space::Want;
+use crate::space::AllocRequest;
 use crate::types::{Allocate, FILE_MAX};
 use std::sync::atomic::Ordering;
 
@@ -23,13 +23,13 @@ impl<M: Medium> Fs<M> {
         let state = &mut *state;
         state.file()?;
         let end = at.checked_add(len).filter(|end| *end <= FILE_MAX).ok_or(Error::TooLarge)?;
-        if self.outside(&state.inode).is_some() {
-            return self.allocate_outside(node, state, how, (at, len));
+        if self.external(&state.inode).is_some() {
+            return self.allocate_external(node, state, how, (at, len));
         }
         self.load_map(node.ino, state)?;
         let grows = matches!(how, Allocate::Extend | Allocate::Zero) && end > state.inode.size;
         if grows {
-            self.open_tail(state, end)?;
+            self.begin_tail_overwrite(state, end)?;
         }
         let mut txn = Txn::new();
         match how {
@@ -41,7 +41,7 @@ impl<M: Medium> Fs<M> {
                 // All space is allocated first, so that the following steps cannot fail with
                 // `NoSpace`.
                 self.fill(node, state, block_of(at), block_from(end), false)?;
-                self.open_edges(state, at, end)?;
+                self.begin_edge_overwrite(state, at, end)?;
                 txn.data = self.zero_edges_of(state, at, end);
                 self.fill(node, state, block_from(at), block_of(end), true)?;
             }
@@ -62,7 +62,7 @@ impl<M: Medium> Fs<M> {
 
     /// Allocates the missing blocks of `from..to`. With `zero`, written blocks become unwritten, so
     /// that they read as zeros.
-    fn fill(&self, node: &Node, state: &mut State, from: u64, to: u64, zero: bool) -> Result<()> {
+    fn fill(&self, node: &Node, state: &mut NodeState, from: u64, to: u64, zero: bool) -> Result<()> {
         let missing = self.missing(state, from, to);
         if missing > self.space.free() {
             return Err(Error::NoSpace);
@@ -84,7 +84,7 @@ impl<M: Medium> Fs<M> {
                         let free_to = next.map_or(to, |e| e.at.min(to));
                         let goal = change.map().goal(at);
                         let want = (free_to - at).min(LEN_MAX);
-                        match self.space.reserve(&self.medium, Want::blocks(want).at(goal)) {
+                        match self.space.reserve(&self.medium, AllocRequest::blocks(want).at(goal)) {
                             Ok(run) => (Extent { at, len: run.len, start: run.start, written: false }, true),
                             Err(error) => {
                                 failed = Some(error);
@@ -93,11 +93,11 @@ impl<M: Medium> Fs<M> {
                         }
                     }
                 };
-                if let Err(error) = self.make_room(&mut change, &mut txn) {
+                if let Err(error) = self.ensure_free_slots(&mut change, &mut txn) {
                     if !is_new {
                         // There is no slot for another extent: the blocks are zeroed in place
                         // instead.
-                        self.forget_sums_durably(extent.run());
+                        self.clear_checksums_durably(extent.run());
                         change.unsummed(extent.at, extent.end());
                         self.medium.zero(extent.run().at(), extent.len * BLOCK);
                         txn.data = true;
@@ -118,7 +118,7 @@ impl<M: Medium> Fs<M> {
                 at = extent.end();
             }
             change.finish(&mut txn);
-            self.keep_made(node, state, txn);
+            self.commit_partial(node, state, txn);
             if let Some(error) = failed {
                 return Err(error);
             }
@@ -127,7 +127,7 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Returns the number of blocks of `from..to` that the file does not have.
-    fn missing(&self, state: &State, from: u64, to: u64) -> u64 {
+    fn missing(&self, state: &NodeState, from: u64, to: u64) -> u64 {
         let Some(map) = &state.map else { return 0 };
         let mut at = from;
         let mut missing = 0;
@@ -145,7 +145,7 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Punches a hole into a range of bytes. The caller's transaction `last` follows.
-    fn punch(&self, node: &Node, state: &mut State, last: &mut Txn, at: u64, end: u64) -> Result<()> {
+    fn punch(&self, node: &Node, state: &mut NodeState, last: &mut Txn, at: u64, end: u64) -> Result<()> {
         let (from, to) = (block_from(at), block_of(end));
         let split = self.split_by(state, from, to);
         let mut own = None;
@@ -153,18 +153,18 @@ impl<M: Medium> Fs<M> {
             // Steps that can fail precede the first change of contents.
             let mut txn = Txn::new();
             let mut change = self.change(node.ino, state);
-            let room = match change.has_room(1) {
+            let room = match change.has_free_slots(1) {
                 true => Ok(()),
-                false => self.make_room(&mut change, &mut txn),
+                false => self.ensure_free_slots(&mut change, &mut txn),
             };
             change.finish(&mut txn);
-            self.keep_made(node, state, txn);
+            self.commit_partial(node, state, txn);
             match room {
                 Err(Error::NoSpace) => own = split,
                 room => room?,
             }
         }
-        self.open_edges(state, at, end)?;
+        self.begin_edge_overwrite(state, at, end)?;
         // The zeroed bytes become durable before the transaction that frees the blocks, or with the
         // inode's.
         let mut zeroed = self.zero_edges_of(state, at, end);
@@ -183,7 +183,7 @@ impl<M: Medium> Fs<M> {
             for run in freed {
                 txn.free(run);
             }
-            self.keep_made(node, state, txn);
+            self.commit_partial(node, state, txn);
         }
         last.data = zeroed;
         Ok(())
@@ -191,7 +191,7 @@ impl<M: Medium> Fs<M> {
 
     /// Returns the extent that the hole `from..to` splits into two. Only such a hole needs one more
     /// extent slot than before.
-    fn split_by(&self, state: &State, from: u64, to: u64) -> Option<Extent> {
+    fn split_by(&self, state: &NodeState, from: u64, to: u64) -> Option<Extent> {
         let extent = state.map.as_ref()?.at(from)?;
         (from < to && extent.at < from && to < extent.end()).then_some(extent)
     }
@@ -202,42 +202,42 @@ impl<M: Medium> Fs<M> {
     fn punch_without_room(
         &self,
         node: &Node,
-        state: &mut State,
+        state: &mut NodeState,
         extent: Extent,
         (from, to): (u64, u64),
     ) -> Result<()> {
         let hole = extent.part(from, to).run();
-        let (holder, rest) = (Run { len: 1, ..hole }, Run { start: hole.start + 1, len: hole.len - 1 });
-        self.open_sums(state, from * BLOCK, (from + 1) * BLOCK)?;
-        self.medium.zero(holder.at(), BLOCK);
+        let (extent_block, rest) = (Run { len: 1, ..hole }, Run { start: hole.start + 1, len: hole.len - 1 });
+        self.begin_overwrite(state, from * BLOCK, (from + 1) * BLOCK)?;
+        self.medium.zero(extent_block.at(), BLOCK);
         let mut txn = Txn::new();
         txn.data = true;
         let mut change = self.change(node.ino, state);
-        change.make_room_of_own(holder)?;
+        change.adopt_extent_block(extent_block)?;
         change.remove(from, to, 1, |_| ())?;
         change.sub_blocks(hole.len);
         change.finish(&mut txn);
         if rest.len > 0 {
             txn.free(rest);
         }
-        self.keep_made(node, state, txn);
+        self.commit_partial(node, state, txn);
         Ok(())
     }
 
     /// Removes the checksums of the blocks at both ends of a range that `zero_edges_of` changes.
-    fn open_edges(&self, state: &mut State, at: u64, end: u64) -> Result<()> {
-        self.open_sums(state, at, end.min(block_from(at) * BLOCK))?;
-        self.open_sums(state, (block_of(end) * BLOCK).max(at), end)
+    fn begin_edge_overwrite(&self, state: &mut NodeState, at: u64, end: u64) -> Result<()> {
+        self.begin_overwrite(state, at, end.min(block_from(at) * BLOCK))?;
+        self.begin_overwrite(state, (block_of(end) * BLOCK).max(at), end)
     }
 
     /// Zeroes the partial blocks at both ends of a range. Returns `true` if any byte was written.
-    fn zero_edges_of(&self, state: &State, at: u64, end: u64) -> bool {
+    fn zero_edges_of(&self, state: &NodeState, at: u64, end: u64) -> bool {
         let first = self.zero_inside(state, at, end.min(block_from(at) * BLOCK));
         self.zero_inside(state, (block_of(end) * BLOCK).max(at), end) || first
     }
 
     /// Zeroes bytes in written blocks. Returns `true` if there were any.
-    fn zero_inside(&self, state: &State, at: u64, end: u64) -> bool {
+    fn zero_inside(&self, state: &NodeState, at: u64, end: u64) -> bool {
         let Some(map) = &state.map else { return false };
         let (mut at, mut zeroed) = (at, false);
         while at < end {
@@ -258,8 +258,8 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Frees an inode without links and pins, with its blocks.
-    pub(crate) fn free_node(&self, node: &Node, state: &mut State, txn: Txn) -> Result<()> {
+    pub(crate) fn free_node(&self, node: &Node, state: &mut NodeState, txn: Txn) -> Result<()> {
         debug_assert!(state.inode.links == 0 && node.pins.load(Ordering::Acquire) == 0);
-        self.cut(node, state, txn, 0, After::Free)
+        self.truncate_blocks(node, state, txn, 0, AfterTruncate::Free)
     }
 }

@@ -5,14 +5,14 @@ use crate::error::Result;
 use crate::extents::Extent;
 use crate::format::BLOCK;
 use crate::fs::Fs;
-use crate::inode::{Node, State};
+use crate::inode::{Node, NodeState};
 use crate::medium::Medium;
 use crate::sync::RwLockReadGuard;
 use frit_core::planted::{Bug, is};
 
 impl<M: Medium> Fs<M> {
     /// Returns the shared lock of a regular file with its extents loaded.
-    pub(super) fn loaded<'a>(&self, node: &'a Node) -> Result<RwLockReadGuard<'a, State>> {
+    pub(super) fn loaded<'a>(&self, node: &'a Node) -> Result<RwLockReadGuard<'a, NodeState>> {
         // The inode may be freed between the shared and the exclusive lock, so the checks are
         // repeated.
         loop {
@@ -31,8 +31,8 @@ impl<M: Medium> Fs<M> {
     /// Reads from byte `at` of a file.
     pub(crate) fn read_node(&self, node: &Node, at: u64, into: &mut [u8]) -> Result<usize> {
         let state = self.loaded(node)?;
-        if self.outside(&state.inode).is_some() {
-            return self.read_outside(node, &state, at, into);
+        if self.external(&state.inode).is_some() {
+            return self.read_external(node, &state, at, into);
         }
         let len = state.inode.size.saturating_sub(at).min(into.len() as u64) as usize;
         if len > 0 {
@@ -48,7 +48,7 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Copies bytes from the medium. The range is within the size of the file.
-    pub(crate) fn copy_out(&self, state: &State, mut at: u64, mut into: &mut [u8]) {
+    pub(crate) fn copy_out(&self, state: &NodeState, mut at: u64, mut into: &mut [u8]) {
         let Some(map) = &state.map else { return };
         let mut extent: Option<Extent> = map.from(block_of(at));
         while !into.is_empty() {

@@ -5,11 +5,11 @@ use crate::error::{Error, Result};
 use crate::extents::{Extent, STEP_WORDS};
 use crate::format::BLOCK;
 use crate::fs::Fs;
-use crate::inode::{Inode, Node, State};
+use crate::inode::{Inode, Node, NodeState};
 use crate::journal::{Run, Txn};
 use crate::medium::Medium;
-use crate::space::Want;
-use crate::types::{Gathered, Kind};
+use crate::space::AllocRequest;
+use crate::types::{DefragResult, InodeType};
 use frit_core::planted::{Bug, is};
 
 /// Maximum number of blocks relocated in one transaction, 32 MiB. The file is locked meanwhile.
@@ -25,15 +25,15 @@ impl<M: Medium> Fs<M> {
     /// # Errors
     /// No extent slot is free, or an extent line is damaged. Nothing is moved then, and the caller
     /// still owns `to`.
-    pub(crate) fn relocate(&self, node: &Node, state: &mut State, at: u64, to: Run) -> Result<()> {
+    pub(crate) fn relocate(&self, node: &Node, state: &mut NodeState, at: u64, to: Run) -> Result<()> {
         let mut txn = Txn::new();
         let end = at + to.len;
-        self.forget_sums(to);
+        self.clear_checksums(to);
         self.copy_blocks(state, at, to)?;
         let mut change = self.change(node.ino, state);
-        if let Err(error) = self.make_room(&mut change, &mut txn) {
+        if let Err(error) = self.ensure_free_slots(&mut change, &mut txn) {
             change.finish(&mut txn);
-            self.keep_made(node, state, txn);
+            self.commit_partial(node, state, txn);
             return Err(error);
         }
         let mut old = Vec::new();
@@ -60,7 +60,7 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Discards extent changes that were not added to a transaction, by reloading the extents.
-    fn take_changes_back(&self, node: &Node, state: &mut State) {
+    fn take_changes_back(&self, node: &Node, state: &mut NodeState) {
         if let Ok(Some(saved)) = Inode::decode(&self.geometry, self.salt, node.ino, &state.saved) {
             state.inode.extents = saved.extents;
             state.inode.blocks = saved.blocks;
@@ -75,7 +75,7 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Copies the contents of blocks from `at` to a run.
-    fn copy_blocks(&self, state: &State, at: u64, to: Run) -> Result<()> {
+    fn copy_blocks(&self, state: &NodeState, at: u64, to: Run) -> Result<()> {
         let bytes = to.len * BLOCK;
         let mut buffer = vec![0; bytes.min(COPY_BYTES) as usize];
         let mut done = 0;
@@ -92,34 +92,34 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Defragments a file, as far as free space permits.
-    pub(crate) fn gather_node(&self, node: &Node) -> Result<Gathered> {
+    pub(crate) fn defragment_node(&self, node: &Node) -> Result<DefragResult> {
         self.writable()?;
-        let mut gathered = Gathered::default();
+        let mut gathered = DefragResult::default();
         let mut from = 0;
         loop {
             // The lock is released between windows, so that other threads can use the file.
             let mut state = node.state.write();
             state.alive()?;
-            if state.inode.kind != Kind::File || self.outside(&state.inode).is_some() {
+            if state.inode.kind != InodeType::File || self.external(&state.inode).is_some() {
                 return Ok(gathered);
             }
             self.load_map(node.ino, &mut state)?;
             let pieces = state.map.as_ref().map_or(0, |map| map.len() as u64);
             if from == 0 {
-                self.space.forget_ahead(node.ino);
+                self.space.drop_reservation(node.ino);
                 gathered.before = pieces;
             }
             gathered.after = pieces;
             let Some(window) = self.window(&state, from) else { return Ok(gathered) };
-            from = self.gather_window(node, &mut state, &window)?;
+            from = self.defragment_window(node, &mut state, &window)?;
         }
     }
 
     /// Returns the next window from block `from`: written extents that are consecutive in the file
     /// and can be moved in one transaction.
-    fn window(&self, state: &State, from: u64) -> Option<Vec<Extent>> {
+    fn window(&self, state: &NodeState, from: u64) -> Option<Vec<Extent>> {
         let map = state.map.as_ref()?;
-        let most = (self.journal.room() - FIXED_WORDS) / STEP_WORDS - 2;
+        let most = (self.journal.capacity() - FIXED_WORDS) / STEP_WORDS - 2;
         let mut window: Vec<Extent> = Vec::new();
         let mut blocks = 0;
         let mut next = map.from(from);
@@ -142,14 +142,14 @@ impl<M: Medium> Fs<M> {
 
     /// Relocates a window, or the part of it that fits into one free run, if that reduces the
     /// number of pieces. Returns the block from which to continue.
-    fn gather_window(&self, node: &Node, state: &mut State, window: &[Extent]) -> Result<u64> {
+    fn defragment_window(&self, node: &Node, state: &mut NodeState, window: &[Extent]) -> Result<u64> {
         let (first, last) = (window[0], window[window.len() - 1]);
         if window.len() == 1 {
             return Ok(last.end());
         }
         let blocks = last.end() - first.at;
         let goal = state.map.as_ref().and_then(|map| map.goal(first.at));
-        let run = match self.space.reserve(&self.medium, Want::blocks(blocks).at(goal)) {
+        let run = match self.space.reserve(&self.medium, AllocRequest::blocks(blocks).at(goal)) {
             Ok(run) => run,
             // The medium is full: the window stays fragmented.
             Err(Error::NoSpace) => return Ok(last.end()),

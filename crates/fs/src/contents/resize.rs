@@ -5,7 +5,7 @@ use super::write::FIXED_WORDS;
 use crate::error::{Error, Result};
 use crate::extents::STEP_WORDS;
 use crate::fs::Fs;
-use crate::inode::{Node, State};
+use crate::inode::{Node, NodeState};
 use crate::journal::Txn;
 use crate::medium::Medium;
 use crate::types::FILE_MAX;
@@ -13,7 +13,7 @@ use frit_core::planted::{Bug, is};
 
 /// Handling of the inode after its blocks are freed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum After {
+pub(crate) enum AfterTruncate {
     /// The inode stays.
     Keep,
     /// The inode is freed.
@@ -23,7 +23,7 @@ pub(crate) enum After {
 impl<M: Medium> Fs<M> {
     /// Returns the maximum number of extents that one transaction changes.
     pub(super) fn steps(&self) -> usize {
-        (self.journal.room() - FIXED_WORDS) / STEP_WORDS / 2
+        (self.journal.capacity() - FIXED_WORDS) / STEP_WORDS / 2
     }
 
     /// Performs the steps of a resize that can fail, before [`Fs::resize`].
@@ -34,7 +34,7 @@ impl<M: Medium> Fs<M> {
     pub(crate) fn prepare_resize(
         &self,
         node: &Node,
-        state: &mut State,
+        state: &mut NodeState,
         txn: &mut Txn,
         to: u64,
     ) -> Result<()> {
@@ -42,20 +42,20 @@ impl<M: Medium> Fs<M> {
             return Err(Error::TooLarge);
         }
         self.load_map(node.ino, state)?;
-        self.open_tail(state, to)?;
-        self.prepare_cut(node, state, txn, (After::Keep, false))
+        self.begin_tail_overwrite(state, to)?;
+        self.prepare_truncate(node, state, txn, (AfterTruncate::Keep, false))
     }
 
     /// Changes the size of a file, and commits the transaction with its other changes and the
     /// inode.
-    pub(crate) fn resize(&self, node: &Node, state: &mut State, mut txn: Txn, to: u64) -> Result<()> {
+    pub(crate) fn resize(&self, node: &Node, state: &mut NodeState, mut txn: Txn, to: u64) -> Result<()> {
         if to > state.inode.size {
             self.zero_tail(state, &mut txn, to);
         }
         state.inode.size = to;
-        self.space.forget_ahead(node.ino);
+        self.space.drop_reservation(node.ino);
         // Blocks that were allocated beyond the end are freed as well.
-        self.cut(node, state, txn, block_from(to), After::Keep)
+        self.truncate_blocks(node, state, txn, block_from(to), AfterTruncate::Keep)
     }
 
     /// Performs the steps that can fail before a file is truncated or loses its last name: loads
@@ -64,26 +64,26 @@ impl<M: Medium> Fs<M> {
     ///
     /// # Errors
     /// The extents are damaged, or the list is full of files that are being truncated.
-    pub(crate) fn prepare_cut(
+    pub(crate) fn prepare_truncate(
         &self,
         node: &Node,
-        state: &mut State,
+        state: &mut NodeState,
         txn: &mut Txn,
-        (after, open): (After, bool),
+        (after, open): (AfterTruncate, bool),
     ) -> Result<()> {
         self.load_map(node.ino, state)?;
         self.xattrs_held(node.ino, &state.inode)?;
         let steps = self.steps();
-        let large = state.map.as_ref().is_some_and(|map| map.len() + map.holders().count() > steps);
+        let large = state.map.as_ref().is_some_and(|map| map.len() + map.extent_blocks().count() > steps);
         if (large || open) && state.orphan.is_none() && !is(Bug::FsOrphanNotListed) {
             let mut orphans = self.orphans.lock();
-            if after == After::Keep || !orphans.is_full() {
+            if after == AfterTruncate::Keep || !orphans.is_full() {
                 state.orphan = Some(orphans.add(txn, node.ino)?);
-            } else if !orphans.has_more() && !is(Bug::FsMoreOrphansNotNoted) {
+            } else if !orphans.has_overflow() && !is(Bug::FsMoreOrphansNotNoted) {
                 // Durable before any inode relies on the mark, and independent of the caller's
                 // transaction.
                 let mut note = Txn::new();
-                orphans.say_more(&mut note)?;
+                orphans.mark_overflow(&mut note)?;
                 self.commit(note);
             }
         }
@@ -91,17 +91,17 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Frees the blocks of a file from block `from`, in as many transactions as necessary. The
-    /// first one includes the changes in `txn`. The caller has called `prepare_cut`.
-    pub(crate) fn cut(
+    /// first one includes the changes in `txn`. The caller has called `prepare_truncate`.
+    pub(crate) fn truncate_blocks(
         &self,
         node: &Node,
-        state: &mut State,
+        state: &mut NodeState,
         mut txn: Txn,
         from: u64,
-        after: After,
+        after: AfterTruncate,
     ) -> Result<()> {
         self.load_map(node.ino, state)?;
-        if after == After::Free {
+        if after == AfterTruncate::Free {
             self.xattrs_held(node.ino, &state.inode)?;
         }
         let steps = self.steps();
@@ -110,13 +110,13 @@ impl<M: Medium> Fs<M> {
             let mut change = self.change(node.ino, state);
             let left = change.remove(from, u64::MAX, steps, |extent| freed.push(extent.run()))?;
             change.sub_blocks(freed.iter().map(|run| run.len).sum());
-            let done = left <= from && change.drop_holders(&mut txn, steps)?;
+            let done = left <= from && change.free_extent_blocks(&mut txn, steps)?;
             change.finish(&mut txn);
             for run in freed {
                 txn.free(run);
             }
             if done {
-                self.finish_cut(node, state, txn, after);
+                self.finish_truncate(node, state, txn, after);
                 return Ok(());
             }
             self.put_inode(&mut txn, node, state);
@@ -126,14 +126,14 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Commits the last transaction of a truncation or deletion.
-    fn finish_cut(&self, node: &Node, state: &mut State, mut txn: Txn, after: After) {
-        let leaves = state.orphan.filter(|_| after == After::Free || state.inode.links > 0);
+    fn finish_truncate(&self, node: &Node, state: &mut NodeState, mut txn: Txn, after: AfterTruncate) {
+        let leaves = state.orphan.filter(|_| after == AfterTruncate::Free || state.inode.links > 0);
         if let Some(slot) = leaves.filter(|_| !is(Bug::FsOrphanStays)) {
             self.orphans.lock().remove(&mut txn, slot);
         }
         match after {
-            After::Keep => self.put_inode(&mut txn, node, state),
-            After::Free => {
+            AfterTruncate::Keep => self.put_inode(&mut txn, node, state),
+            AfterTruncate::Free => {
                 if state.inode.xattrs.len > 0 {
                     txn.free(state.inode.xattrs);
                 }
@@ -143,23 +143,23 @@ impl<M: Medium> Fs<M> {
                 state.dead = true;
             }
         }
-        if after == After::Free && is(Bug::FsBodyBeforeName) {
+        if after == AfterTruncate::Free && is(Bug::FsBodyBeforeName) {
             self.drop_body(node, state);
         }
         self.commit(txn);
-        if after == After::Free {
+        if after == AfterTruncate::Free {
             // The content file is removed only after the inode is durably freed.
             self.drop_body(node, state);
         }
         // The slot is reusable only after the transaction that cleared it is durable.
         if let Some(slot) = leaves {
             state.orphan = None;
-            self.orphans.lock().give(slot);
+            self.orphans.lock().release_slot(slot);
         }
-        if after == After::Free {
-            self.space.forget_ahead(node.ino);
+        if after == AfterTruncate::Free {
+            self.space.drop_reservation(node.ino);
             self.cache.remove(node.ino);
-            self.numbers.give(node.ino);
+            self.inode_allocator.give(node.ino);
         }
     }
 }

@@ -6,13 +6,13 @@ use crate::format::BLOCK;
 use crate::fs::Fs;
 use crate::inode::Node;
 use crate::medium::Medium;
-use crate::types::{Piece, Seek};
+use crate::types::{FileExtent, Seek};
 
 impl<M: Medium> Fs<M> {
     pub(crate) fn seek_node(&self, node: &Node, what: Seek, at: u64) -> Result<u64> {
         let state = self.loaded(node)?;
-        if self.outside(&state.inode).is_some() {
-            return self.seek_outside(node, &state, what, at);
+        if self.external(&state.inode).is_some() {
+            return self.seek_external(node, &state, what, at);
         }
         let size = state.inode.size;
         if at >= size {
@@ -36,13 +36,22 @@ impl<M: Medium> Fs<M> {
         if what == Seek::Hole { Ok(size) } else { Err(Error::BeyondEnd) }
     }
 
-    pub(crate) fn pieces_of(&self, node: &Node, at: u64, each: &mut dyn FnMut(&Piece) -> bool) -> Result<()> {
+    pub(crate) fn pieces_of(
+        &self,
+        node: &Node,
+        at: u64,
+        each: &mut dyn FnMut(&FileExtent) -> bool,
+    ) -> Result<()> {
         let state = self.loaded(node)?;
         let Some(map) = &state.map else { return Ok(()) };
         let mut block = block_of(at);
         while let Some(e) = map.from(block) {
-            let piece =
-                Piece { at: e.at * BLOCK, len: e.len * BLOCK, medium: e.start * BLOCK, written: e.written };
+            let piece = FileExtent {
+                at: e.at * BLOCK,
+                len: e.len * BLOCK,
+                medium: e.start * BLOCK,
+                written: e.written,
+            };
             if !each(&piece) {
                 break;
             }

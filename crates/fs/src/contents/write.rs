@@ -9,10 +9,10 @@ use crate::error::{Error, Result};
 use crate::extents::{Change, Extent, LEN_MAX, STEP_WORDS};
 use crate::format::BLOCK;
 use crate::fs::Fs;
-use crate::inode::{Node, State};
+use crate::inode::{Node, NodeState};
 use crate::journal::Txn;
 use crate::medium::Medium;
-use crate::space::Want;
+use crate::space::AllocRequest;
 use crate::types::{FILE_MAX, Ino};
 use frit_core::planted::{Bug, is};
 use std::sync::atomic::Ordering;
@@ -24,7 +24,7 @@ const AHEAD_MAX: u64 = 2048;
 
 /// Data to be written, with its position.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Put<'a> {
+pub(super) struct WriteRequest<'a> {
     pub(super) at: u64,
     pub(super) data: &'a [u8],
 }
@@ -47,7 +47,13 @@ impl<M: Medium> Fs<M> {
         Ok((at + len as u64, len))
     }
 
-    pub(crate) fn write_state(&self, node: &Node, state: &mut State, at: u64, data: &[u8]) -> Result<usize> {
+    pub(crate) fn write_state(
+        &self,
+        node: &Node,
+        state: &mut NodeState,
+        at: u64,
+        data: &[u8],
+    ) -> Result<usize> {
         state.file()?;
         if data.is_empty() {
             return Ok(0);
@@ -57,13 +63,13 @@ impl<M: Medium> Fs<M> {
         }
         // A write across the maximum file size is short, as write(2) permits.
         let data = &data[..data.len().min((FILE_MAX - at) as usize)];
-        if self.outside(&state.inode).is_some() {
-            return self.write_outside(node, state, at, data);
+        if self.external(&state.inode).is_some() {
+            return self.write_external(node, state, at, data);
         }
         self.load_map(node.ino, state)?;
         // Checksums of written blocks are cleared first, as these blocks may be overwritten in
         // place.
-        self.open_sums(state, at, at + data.len() as u64)?;
+        self.begin_overwrite(state, at, at + data.len() as u64)?;
         if self.overwrite(state, at, data) {
             let now = self.clock.now();
             // New timestamps alone need no transaction: the next one or a sync writes them.
@@ -76,7 +82,7 @@ impl<M: Medium> Fs<M> {
         }
         let mut written = 0;
         while written < data.len() {
-            let put = Put { at: at + written as u64, data: &data[written..] };
+            let put = WriteRequest { at: at + written as u64, data: &data[written..] };
             match self.write_some(node, state, put) {
                 Ok(n) => written += n,
                 Err(error) if written == 0 => return Err(error),
@@ -89,7 +95,7 @@ impl<M: Medium> Fs<M> {
 
     /// Overwrites data if the whole range is within the size and in written blocks, so that no
     /// metadata changes. Returns `true` if the data was written.
-    fn overwrite(&self, state: &State, at: u64, data: &[u8]) -> bool {
+    fn overwrite(&self, state: &NodeState, at: u64, data: &[u8]) -> bool {
         let end = at + data.len() as u64;
         let Some(map) = state.map.as_ref().filter(|_| end <= state.inode.size) else { return false };
         let covers = |e: &Extent, from: u64| e.written && e.at * BLOCK <= from;
@@ -119,20 +125,20 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Writes as much as fits into one transaction.
-    fn write_some(&self, node: &Node, state: &mut State, put: Put<'_>) -> Result<usize> {
+    fn write_some(&self, node: &Node, state: &mut NodeState, put: WriteRequest<'_>) -> Result<usize> {
         let mut txn = Txn::new();
         let size = state.inode.size;
         if put.at > size {
-            self.open_tail(state, put.at)?;
+            self.begin_tail_overwrite(state, put.at)?;
             self.zero_tail(state, &mut txn, put.at);
         }
-        let room = self.journal.room() - FIXED_WORDS;
+        let room = self.journal.capacity() - FIXED_WORDS;
         let mut change = self.change(node.ino, state);
         let mut done = 0;
         let mut failed = None;
         // The loop ends while another piece still fits into the transaction.
         while done < put.data.len() && change.words() + 2 * STEP_WORDS < room {
-            let rest = Put { at: put.at + done as u64, data: &put.data[done..] };
+            let rest = WriteRequest { at: put.at + done as u64, data: &put.data[done..] };
             match self.write_piece(node.ino, &mut change, &mut txn, rest, size) {
                 Ok(n) => done += n,
                 Err(error) => {
@@ -143,7 +149,7 @@ impl<M: Medium> Fs<M> {
         }
         change.finish(&mut txn);
         if let Some(error) = failed.filter(|_| done == 0) {
-            self.keep_made(node, state, txn);
+            self.commit_partial(node, state, txn);
             return Err(error);
         }
         let end = put.at + done as u64;
@@ -161,7 +167,7 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Commits the extent block that a failed write has already added to the file.
-    pub(crate) fn keep_made(&self, node: &Node, state: &mut State, mut txn: Txn) {
+    pub(crate) fn commit_partial(&self, node: &Node, state: &mut NodeState, mut txn: Txn) {
         if !txn.is_empty() {
             self.put_inode(&mut txn, node, state);
             self.commit(txn);
@@ -174,7 +180,7 @@ impl<M: Medium> Fs<M> {
         ino: Ino,
         change: &mut Change<'_, M>,
         txn: &mut Txn,
-        put: Put<'_>,
+        put: WriteRequest<'_>,
         size: u64,
     ) -> Result<usize> {
         let block = block_of(put.at);
@@ -182,14 +188,14 @@ impl<M: Medium> Fs<M> {
         let (extent, is_new) = match change.map().from(block) {
             Some(e) if e.at <= block => (e, false),
             next => {
-                self.make_room(change, txn)?;
+                self.ensure_free_slots(change, txn)?;
                 let free_to = next.map_or(u64::MAX, |e| e.at);
                 let want = (block_from(end).min(free_to) - block).min(LEN_MAX);
                 let grows = next.is_none() && end > size;
                 // A file that grows at its end gets a reservation in proportion to its size.
                 let more = if grows { (block / 4 + want / 2).clamp(8, AHEAD_MAX) } else { 0 };
                 let goal = change.map().goal(block);
-                let blocks = Want::blocks(want).at(goal);
+                let blocks = AllocRequest::blocks(want).at(goal);
                 let blocks = if more > 0 { blocks.ahead(ino, more) } else { blocks };
                 let run = self.space.reserve(&self.medium, blocks)?;
                 (Extent { at: block, len: run.len, start: run.start, written: true }, true)
@@ -198,7 +204,7 @@ impl<M: Medium> Fs<M> {
         let len = (end.min(extent.end() * BLOCK) - put.at) as usize;
         let (mut from, mut to) = (block, block_from(put.at + len as u64));
         if !is_new && !extent.written {
-            match self.make_room(change, txn) {
+            match self.ensure_free_slots(change, txn) {
                 Err(Error::NoSpace) => {
                     (from, to) = self.write_around(change, &extent, (from, to));
                     txn.data = true;
@@ -208,7 +214,7 @@ impl<M: Medium> Fs<M> {
         }
         if is_new || !extent.written {
             let fresh = extent.part(block, block_from(put.at + len as u64));
-            self.forget_sums(fresh.run());
+            self.clear_checksums(fresh.run());
             change.unsummed(fresh.at, fresh.end());
             // The rest of a block that is written first must not expose the block's earlier
             // contents.
@@ -239,14 +245,14 @@ impl<M: Medium> Fs<M> {
     ) -> (u64, u64) {
         let (before, behind) = (from - extent.at, extent.end() - to);
         let (from_then, to_then) = match (before, behind) {
-            _ if !change.has_room(1) => (extent.at, extent.end()),
+            _ if !change.has_free_slots(1) => (extent.at, extent.end()),
             (1.., 1..) if before <= behind => (extent.at, to),
             (1.., 1..) => (from, extent.end()),
             _ => (from, to),
         };
         for (at, end) in [(from_then, from), (to, to_then)].into_iter().filter(|(at, end)| at < end) {
             let part = extent.part(at, end);
-            self.forget_sums(part.run());
+            self.clear_checksums(part.run());
             change.unsummed(at, end);
             if !is(Bug::FsAroundNotZeroed) {
                 self.medium.zero(part.run().at(), part.len * BLOCK);
@@ -276,14 +282,14 @@ impl<M: Medium> Fs<M> {
     ///
     /// # Errors
     /// The block does not match its checksum.
-    pub(crate) fn open_tail(&self, state: &mut State, to: u64) -> Result<()> {
+    pub(crate) fn begin_tail_overwrite(&self, state: &mut NodeState, to: u64) -> Result<()> {
         let size = state.inode.size;
-        self.open_sums(state, size, to.min(size.next_multiple_of(BLOCK)))
+        self.begin_overwrite(state, size, to.min(size.next_multiple_of(BLOCK)))
     }
 
     /// Zeroes the last block behind the end of the file, up to `to`, before the size grows. These
     /// bytes are undefined until then.
-    pub(crate) fn zero_tail(&self, state: &State, txn: &mut Txn, to: u64) {
+    pub(crate) fn zero_tail(&self, state: &NodeState, txn: &mut Txn, to: u64) {
         let size = state.inode.size;
         if size.is_multiple_of(BLOCK) || is(Bug::FsTailNotZeroed) {
             return;

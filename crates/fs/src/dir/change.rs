@@ -1,17 +1,17 @@
 //! Changes of names within a transaction.
 
 use super::index::BLOCKS_MAX;
-use super::record::{Record, slots_for};
-use super::{Found, Index, SLOT};
+use super::record::{DirRecord, slots_for};
+use super::{DirIndex, FoundName, SLOT};
 use crate::error::{Error, Result};
 use crate::extents::Extent;
 use crate::format::BLOCK;
 use crate::fs::Fs;
-use crate::inode::{Node, State};
+use crate::inode::{Node, NodeState};
 use crate::journal::Txn;
 use crate::medium::Medium;
-use crate::space::Want;
-use crate::types::{Ino, Kind, NAME_MAX};
+use crate::space::AllocRequest;
+use crate::types::{Ino, InodeType, NAME_MAX};
 use frit_core::planted::{Bug, is};
 
 /// Maximum number of blocks that a directory grows by at once.
@@ -30,12 +30,12 @@ pub(crate) fn valid(name: &[u8]) -> Result<()> {
 
 impl<M: Medium> Fs<M> {
     /// Loads the index of a directory, if it is not in DRAM yet.
-    pub(crate) fn load_index(&self, dir: &Node, state: &mut State) -> Result<()> {
+    pub(crate) fn load_index(&self, dir: &Node, state: &mut NodeState) -> Result<()> {
         state.directory()?;
         if state.index.is_none() {
             self.load_map(dir.ino, state)?;
             if let Some(map) = &state.map {
-                let index = Index::load(
+                let index = DirIndex::load(
                     &self.medium,
                     (self.salt, self.geometry.inode_at(dir.ino.0)),
                     dir.ino,
@@ -49,7 +49,7 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Finds a name in a loaded directory.
-    pub(crate) fn find(&self, state: &State, name: &[u8]) -> Result<Option<Found>> {
+    pub(crate) fn find(&self, state: &NodeState, name: &[u8]) -> Result<Option<FoundName>> {
         match &state.index {
             Some(index) => index.find(&self.medium, name),
             None => Ok(None),
@@ -61,7 +61,7 @@ impl<M: Medium> Fs<M> {
     ///
     /// # Errors
     /// No space is left, or the directory is damaged.
-    pub(crate) fn place(&self, dir: &Node, state: &mut State, txn: &mut Txn, name: &[u8]) -> Result<u32> {
+    pub(crate) fn place(&self, dir: &Node, state: &mut NodeState, txn: &mut Txn, name: &[u8]) -> Result<u32> {
         let slots = slots_for(name.len());
         let Some(index) = state.index.as_deref_mut() else { return Err(Error::NotDirectory) };
         if let Some(at) = index.damage() {
@@ -76,7 +76,7 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Adds empty blocks to a directory, an eighth of its size.
-    fn grow(&self, dir: &Node, state: &mut State, txn: &mut Txn) -> Result<()> {
+    fn grow(&self, dir: &Node, state: &mut NodeState, txn: &mut Txn) -> Result<()> {
         let blocks = state.index.as_ref().map_or(0, |index| index.blocks());
         if blocks >= BLOCKS_MAX - GROW_MAX {
             return Err(Error::NoSpace);
@@ -84,13 +84,13 @@ impl<M: Medium> Fs<M> {
         let want = (blocks / 8).clamp(1, GROW_MAX);
         let goal = state.map.as_ref().and_then(|map| map.goal(blocks));
         let mut change = self.change(dir.ino, state);
-        self.make_room(&mut change, txn)?;
-        let run = match self.space.reserve(&self.medium, Want::blocks(want).at(goal)) {
+        self.ensure_free_slots(&mut change, txn)?;
+        let run = match self.space.reserve(&self.medium, AllocRequest::blocks(want).at(goal)) {
             Ok(run) => run,
             Err(error) => {
                 // The extent block that was added stays with the directory.
                 change.finish(txn);
-                self.keep_made(dir, state, std::mem::replace(txn, Txn::new()));
+                self.commit_partial(dir, state, std::mem::replace(txn, Txn::new()));
                 return Err(error);
             }
         };
@@ -114,20 +114,20 @@ impl<M: Medium> Fs<M> {
     pub(crate) fn put_name(
         &self,
         dir: &Node,
-        state: &State,
+        state: &NodeState,
         txn: &mut Txn,
         slot: u32,
         name: &[u8],
-        of: (Ino, Kind),
+        of: (Ino, InodeType),
     ) {
         if let Some(index) = &state.index {
-            let record = Record::new(self.salt, dir.ino, slot, name, of.0, of.1);
+            let record = DirRecord::new(self.salt, dir.ino, slot, name, of.0, of.1);
             txn.write(index.at(slot), record.words());
         }
     }
 
     /// Clears the slots of a name.
-    pub(crate) fn clear_name(&self, state: &State, txn: &mut Txn, slot: u32, name: &[u8]) {
+    pub(crate) fn clear_name(&self, state: &NodeState, txn: &mut Txn, slot: u32, name: &[u8]) {
         let Some(index) = &state.index else { return };
         let slots = if is(Bug::FsNameHalfCleared) { 1 } else { slots_for(name.len()) };
         for i in 0..slots {

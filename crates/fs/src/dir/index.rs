@@ -1,11 +1,11 @@
 //! The index of a directory in DRAM.
 
-use super::record::{Record, SLOT, SLOTS, slots_for};
+use super::record::{DirRecord, SLOT, SLOTS, slots_for};
 use crate::error::{Error, Result};
-use crate::extents::Map;
+use crate::extents::ExtentMap;
 use crate::format::BLOCK;
 use crate::medium::Medium;
-use crate::types::{Ino, Kind};
+use crate::types::{Ino, InodeType};
 use frit_core::planted::{Bug, is};
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, RandomState};
@@ -18,7 +18,7 @@ pub(crate) const BLOCKS_MAX: u64 = (u32::MAX / SLOTS) as u64;
 
 /// Hash and first slot of a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Known {
+struct IndexEntry {
     hash: u32,
     slot: u32,
 }
@@ -36,11 +36,11 @@ struct Page {
 
 /// Maps names to slots.
 #[derive(Debug)]
-pub(crate) struct Index {
+pub(crate) struct DirIndex {
     salt: u32,
     dir: Ino,
     hasher: RandomState,
-    table: HashTable<Known>,
+    table: HashTable<IndexEntry>,
     pages: Vec<Page>,
     /// For each number of slots: no page before this one has as many consecutive free slots.
     fits_from: [u32; RUN_MAX + 1],
@@ -53,10 +53,10 @@ pub(crate) struct Index {
 
 /// Result of a lookup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundName {
     pub(crate) slot: u32,
     pub(crate) ino: Ino,
-    pub(crate) kind: Kind,
+    pub(crate) kind: InodeType,
 }
 
 /// Expands a hash to 64 bits, because the table uses bits of both ends.
@@ -64,7 +64,7 @@ fn spread(hash: u32) -> u64 {
     u64::from(hash) | u64::from(hash.wrapping_mul(0x9E37_79B1)) << 32
 }
 
-impl Index {
+impl DirIndex {
     /// Creates the index of an empty directory.
     pub(crate) fn new(salt: u32, dir: Ino) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl Index {
         medium: &M,
         (salt, at): (u32, u64),
         dir: Ino,
-        map: &Map,
+        map: &ExtentMap,
         (size, names): (u64, Option<u64>),
     ) -> Self {
         let mut index = Self::new(salt, dir);
@@ -148,8 +148,8 @@ impl Index {
 
     /// Reads the record that begins at a slot, without verification. The part outside its block is
     /// not read.
-    fn read<M: Medium>(&self, medium: &M, slot: u32) -> Record {
-        let mut record = Record::blank();
+    fn read<M: Medium>(&self, medium: &M, slot: u32) -> DirRecord {
+        let mut record = DirRecord::blank();
         let at = self.at(slot);
         medium.read(at, record.first());
         if slot % SLOTS + record.slots() <= SLOTS {
@@ -166,11 +166,11 @@ impl Index {
     ///
     /// # Errors
     /// The name is not found and the directory is damaged, or was damaged since it was loaded.
-    pub(crate) fn find<M: Medium>(&self, medium: &M, name: &[u8]) -> Result<Option<Found>> {
+    pub(crate) fn find<M: Medium>(&self, medium: &M, name: &[u8]) -> Result<Option<FoundName>> {
         let hash = self.hash(name);
         let mut found = None;
         let mut damaged = self.damaged;
-        let same = |known: &Known| {
+        let same = |known: &IndexEntry| {
             if known.hash != hash {
                 return false;
             }
@@ -184,7 +184,7 @@ impl Index {
             if record.name() != name {
                 return false;
             }
-            found = record.kind().map(|kind| Found { slot: known.slot, ino: record.ino(), kind });
+            found = record.kind().map(|kind| FoundName { slot: known.slot, ino: record.ino(), kind });
             true
         };
         self.table.find(spread(hash), same);
@@ -195,7 +195,7 @@ impl Index {
     }
 
     /// Returns the record at a slot, or `None` if it was damaged since the directory was loaded.
-    pub(crate) fn record<M: Medium>(&self, medium: &M, slot: u32) -> Option<Record> {
+    pub(crate) fn record<M: Medium>(&self, medium: &M, slot: u32) -> Option<DirRecord> {
         Some(self.read(medium, slot)).filter(|record| record.sound(self.salt, self.dir, slot))
     }
 
@@ -241,7 +241,7 @@ impl Index {
 
     fn learn(&mut self, name: &[u8], slot: u32) {
         let hash = self.hash(name);
-        self.table.insert_unique(spread(hash), Known { hash, slot }, |known| spread(known.hash));
+        self.table.insert_unique(spread(hash), IndexEntry { hash, slot }, |known| spread(known.hash));
     }
 
     /// Records a name at a slot.
@@ -272,7 +272,7 @@ impl Index {
     pub(crate) fn records<'a, M: Medium>(
         &'a self,
         medium: &'a M,
-    ) -> impl Iterator<Item = (u32, Record)> + 'a {
+    ) -> impl Iterator<Item = (u32, DirRecord)> + 'a {
         let mut next = 0;
         std::iter::from_fn(move || {
             let head = self.next_head(next)?;

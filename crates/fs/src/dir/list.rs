@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::inode::Node;
 use crate::medium::Medium;
-use crate::types::{Entry, Kind};
+use crate::types::{DirEntry, InodeType};
 use frit_core::planted::{Bug, is};
 
 /// Position of the first name after `.` and `..`.
@@ -16,7 +16,7 @@ impl<M: Medium> Fs<M> {
         &self,
         node: &Node,
         from: u64,
-        each: &mut dyn FnMut(&Entry<'_>) -> bool,
+        each: &mut dyn FnMut(&DirEntry<'_>) -> bool,
     ) -> Result<()> {
         let mut state = node.state.read();
         if state.index.is_none() {
@@ -30,7 +30,7 @@ impl<M: Medium> Fs<M> {
         state.directory()?;
         let Some(index) = state.index.as_deref() else { return Ok(()) };
         for (at, name, ino) in [(0, &b"."[..], node.ino), (1, &b".."[..], state.inode.parent)] {
-            if from <= at && !each(&Entry { name, ino, kind: Kind::Directory, next: at + 1 }) {
+            if from <= at && !each(&DirEntry { name, ino, kind: InodeType::Directory, next: at + 1 }) {
                 return Ok(());
             }
         }
@@ -44,7 +44,7 @@ impl<M: Medium> Fs<M> {
                 continue;
             };
             let next = u64::from(head) + u64::from(slots_for(record.name().len()));
-            let entry = record.kind().map(|kind| Entry {
+            let entry = record.kind().map(|kind| DirEntry {
                 name: record.name(),
                 ino: record.ino(),
                 kind,

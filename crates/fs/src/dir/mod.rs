@@ -13,6 +13,6 @@ mod record;
 mod salvage;
 
 pub(crate) use change::valid;
-pub(crate) use index::{BLOCKS_MAX, Found, Index};
+pub(crate) use index::{BLOCKS_MAX, DirIndex, FoundName};
 pub(crate) use record::SLOT;
 pub(crate) use salvage::salvage;

@@ -2,7 +2,7 @@
 //! bytes in the first slot and 32 in each further one. A first word of 0 marks a free slot.
 
 use crate::format::{BLOCK, crc_words};
-use crate::types::{Ino, Kind, NAME_MAX};
+use crate::types::{Ino, InodeType, NAME_MAX};
 
 /// Size of a slot in bytes.
 pub(crate) const SLOT: u64 = 32;
@@ -20,13 +20,13 @@ pub(crate) const fn slots_for(name: usize) -> u32 {
 
 /// A name, as stored on the medium.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Record {
+pub(crate) struct DirRecord {
     words: [u64; WORDS_MAX],
 }
 
-impl Record {
+impl DirRecord {
     /// Creates the record of a name at a slot of a directory.
-    pub(crate) fn new(salt: u32, dir: Ino, slot: u32, name: &[u8], ino: Ino, kind: Kind) -> Self {
+    pub(crate) fn new(salt: u32, dir: Ino, slot: u32, name: &[u8], ino: Ino, kind: InodeType) -> Self {
         let mut record = Self { words: [0; WORDS_MAX] };
         record.words[0] = ino.0 | (kind as u64) << 48 | (name.len() as u64) << 56;
         bytemuck::cast_slice_mut(&mut record.words[2..])[..name.len()].copy_from_slice(name);
@@ -74,8 +74,8 @@ impl Record {
         Ino(self.words[0] & ((1 << 48) - 1))
     }
 
-    pub(crate) fn kind(&self) -> Option<Kind> {
-        Kind::from_repr((self.words[0] >> 48) as u8)
+    pub(crate) fn kind(&self) -> Option<InodeType> {
+        InodeType::from_repr((self.words[0] >> 48) as u8)
     }
 
     pub(crate) fn name(&self) -> &[u8] {

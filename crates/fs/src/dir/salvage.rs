@@ -1,6 +1,6 @@
 //! Repair of a directory block with damaged names.
 
-use super::record::{Record, SLOT, SLOTS};
+use super::record::{DirRecord, SLOT, SLOTS};
 use crate::format::{BLOCK, write_words};
 use crate::medium::Medium;
 use crate::types::Ino;
@@ -18,7 +18,7 @@ pub(crate) fn salvage<M: Medium>(
     let (mut slot, mut in_run) = (0, false);
     while slot < SLOTS {
         let at = block * BLOCK + u64::from(slot) * SLOT;
-        let mut record = Record::blank();
+        let mut record = DirRecord::blank();
         medium.read(at, record.first());
         let slots = record.slots();
         if record.is_free() {
@@ -32,7 +32,7 @@ pub(crate) fn salvage<M: Medium>(
             let number = |page: u64| page as u32 * SLOTS + slot;
             if let Some(kind) = record.kind().filter(|_| record.sound(salt, dir, number(pages.0))) {
                 if pages.0 != pages.1 {
-                    let moved = Record::new(salt, dir, number(pages.1), record.name(), record.ino(), kind);
+                    let moved = DirRecord::new(salt, dir, number(pages.1), record.name(), record.ino(), kind);
                     write_words(medium, at, moved.words());
                 }
                 (slot, in_run) = (slot + slots, false);

@@ -2,8 +2,8 @@
 
 use super::extent::Extent;
 use super::load::LineReader;
-use super::places::{self, INLINE, LINE_WORDS, LINES, PER_BLOCK, Where, line_at};
-use super::{Map, Placed};
+use super::slots::{self, INLINE, LINE_WORDS, LINES, PER_BLOCK, SlotPosition, line_at};
+use super::{ExtentMap, SlottedExtent};
 use crate::error::Result;
 use crate::format::{BLOCK, write_words};
 use crate::inode::Inode;
@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 pub(crate) const STEP_WORDS: usize = 24;
 
 /// Changes of one file's extents, collected for a transaction. The step that can fail comes first
-/// ([`Change::make_room`]), so that no change has to be undone.
+/// ([`Change::add_extent_block`]), so that no change has to be undone.
 pub(crate) struct Change<'a, M> {
     reader: LineReader<'a, M>,
-    map: &'a mut Map,
+    map: &'a mut ExtentMap,
     inode: &'a mut Inode,
     /// Changed lines, with their old and new words.
     lines: BTreeMap<u64, ([u64; LINE_WORDS], [u64; LINE_WORDS])>,
@@ -28,12 +28,12 @@ pub(crate) struct Change<'a, M> {
 }
 
 impl<'a, M: Medium> Change<'a, M> {
-    pub(crate) fn new(reader: LineReader<'a, M>, map: &'a mut Map, inode: &'a mut Inode) -> Self {
+    pub(crate) fn new(reader: LineReader<'a, M>, map: &'a mut ExtentMap, inode: &'a mut Inode) -> Self {
         Self { reader, map, inode, lines: BTreeMap::new(), steps: 0 }
     }
 
     /// Returns the current extents.
-    pub(crate) fn map(&self) -> &Map {
+    pub(crate) fn map(&self) -> &ExtentMap {
         self.map
     }
 
@@ -47,27 +47,27 @@ impl<'a, M: Medium> Change<'a, M> {
         self.steps * STEP_WORDS
     }
 
-    /// Returns `true` if at least `places` extent slots are free.
-    pub(crate) fn has_room(&self, places: usize) -> bool {
-        self.map.free.len() >= places
+    /// Returns `true` if at least `slots` extent slots are free.
+    pub(crate) fn has_free_slots(&self, slots: usize) -> bool {
+        self.map.free.len() >= slots
     }
 
     /// Adds a newly reserved extent block. Its lines are written directly, before the transaction.
     ///
     /// # Errors
     /// The line that must refer to the block is damaged.
-    pub(crate) fn make_room(&mut self, txn: &mut Txn, block: Run) -> Result<()> {
+    pub(crate) fn add_extent_block(&mut self, txn: &mut Txn, block: Run) -> Result<()> {
         let mut empty = [0; LINE_WORDS];
         self.link(block)?;
         for line in 0..LINES {
             let at = line_at(block.start, line);
-            empty[0] = places::check(self.reader.salt, self.reader.ino, at, &empty);
+            empty[0] = slots::check(self.reader.salt, self.reader.ino, at, &empty);
             write_words(self.reader.medium, at, &empty);
         }
         // The fence before the transaction makes the lines durable before the file refers to them.
         txn.data = true;
         txn.take(block);
-        self.add_places(block);
+        self.add_slots(block);
         self.steps += 1;
         Ok(())
     }
@@ -78,12 +78,12 @@ impl<'a, M: Medium> Change<'a, M> {
     ///
     /// # Errors
     /// The line that must refer to the block is damaged.
-    pub(crate) fn make_room_of_own(&mut self, block: Run) -> Result<()> {
+    pub(crate) fn adopt_extent_block(&mut self, block: Run) -> Result<()> {
         self.link(block)?;
         for line in 0..LINES {
             self.lines.insert(line_at(block.start, line), ([0; LINE_WORDS], [0; LINE_WORDS]));
         }
-        self.add_places(block);
+        self.add_slots(block);
         self.steps += 2;
         Ok(())
     }
@@ -98,12 +98,12 @@ impl<'a, M: Medium> Change<'a, M> {
     }
 
     /// Adds the slots of a linked extent block to the free slots.
-    fn add_places(&mut self, block: Run) {
+    fn add_slots(&mut self, block: Run) {
         self.add_blocks(1);
         let n = self.map.blocks.len();
         self.map.blocks.push(block.start);
         // Free slots are taken from the end, so those in the new block are used last.
-        self.map.free.splice(0..0, places::of_block(n));
+        self.map.free.splice(0..0, slots::of_block(n));
     }
 
     /// Returns the words of a line, including the changes so far.
@@ -117,9 +117,9 @@ impl<'a, M: Medium> Change<'a, M> {
     }
 
     fn put(&mut self, place: u32, words: [u64; 2]) -> Result<()> {
-        match places::find(place) {
-            Where::Inode(word) => self.inode.area[word..word + 2].copy_from_slice(&words),
-            Where::Block(block, line, word) => {
+        match slots::find(place) {
+            SlotPosition::Inode(word) => self.inode.area[word..word + 2].copy_from_slice(&words),
+            SlotPosition::Block(block, line, word) => {
                 let block = self.map.blocks[block];
                 self.line(block, line)?[word..word + 2].copy_from_slice(&words);
             }
@@ -156,7 +156,7 @@ impl<'a, M: Medium> Change<'a, M> {
         debug_assert!(place.is_some(), "a free slot was ensured before");
         let Some(place) = place else { return Ok(()) };
         self.put(place, extent.encode())?;
-        self.map.extents.insert(extent.at, Placed { extent, place });
+        self.map.extents.insert(extent.at, SlottedExtent { extent, place });
         Ok(())
     }
 
@@ -200,7 +200,7 @@ impl<'a, M: Medium> Change<'a, M> {
                 let extent = placed.extent.part(at, end);
                 let Some(place) = place.take().or_else(|| self.map.free.pop()) else { continue };
                 self.put(place, extent.encode())?;
-                self.map.extents.insert(at, Placed { extent, place });
+                self.map.extents.insert(at, SlottedExtent { extent, place });
             }
             if let Some(place) = place {
                 self.put(place, [0, 0])?;
@@ -212,7 +212,7 @@ impl<'a, M: Medium> Change<'a, M> {
         Ok(from)
     }
 
-    fn last_in(&self, from: u64, to: u64) -> Option<Placed> {
+    fn last_in(&self, from: u64, to: u64) -> Option<SlottedExtent> {
         let (_, placed) = self.map.extents.range(..to).next_back()?;
         (placed.extent.end() > from).then_some(*placed)
     }
@@ -222,7 +222,7 @@ impl<'a, M: Medium> Change<'a, M> {
     ///
     /// # Errors
     /// An extent line is damaged.
-    pub(crate) fn drop_holders(&mut self, txn: &mut Txn, most: usize) -> Result<bool> {
+    pub(crate) fn free_extent_blocks(&mut self, txn: &mut Txn, most: usize) -> Result<bool> {
         if !self.map.is_empty() || self.map.blocks.is_empty() {
             return Ok(true);
         }
@@ -244,13 +244,13 @@ impl<'a, M: Medium> Change<'a, M> {
     /// Adds the changed lines to the transaction. The caller adds the inode.
     pub(crate) fn finish(mut self, txn: &mut Txn) {
         for (at, (before, now)) in &mut self.lines {
-            now[0] = places::check(self.reader.salt, self.reader.ino, *at, now);
+            now[0] = slots::check(self.reader.salt, self.reader.ino, *at, now);
             txn.write_changed(*at, before, now);
         }
     }
 }
 
-impl Map {
+impl ExtentMap {
     /// Creates the extent map of a new file.
     pub(crate) fn empty() -> Self {
         Self { free: (0..INLINE).rev().collect(), ..Self::default() }

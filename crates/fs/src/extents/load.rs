@@ -1,8 +1,8 @@
 //! Loading of the extents of a file.
 
 use super::extent::Extent;
-use super::places::{self, HOLDERS_MAX, INLINE, LINE_WORDS, PER_BLOCK, Where, line_at};
-use super::{Map, Placed};
+use super::slots::{self, EXTENT_BLOCKS_MAX, INLINE, LINE_WORDS, PER_BLOCK, SlotPosition, line_at};
+use super::{ExtentMap, SlottedExtent};
 use crate::error::{Error, Result};
 use crate::format::{Geometry, read_words};
 use crate::inode::Inode;
@@ -28,7 +28,7 @@ impl<M: Medium> LineReader<'_, M> {
         let at = line_at(block, line);
         let damaged = Error::Damaged { what: "a line of extents", at };
         let words: [u64; LINE_WORDS] = read_words(self.medium, at);
-        if words[0] == places::check(self.salt, self.ino, at, &words) { Ok(words) } else { Err(damaged) }
+        if words[0] == slots::check(self.salt, self.ino, at, &words) { Ok(words) } else { Err(damaged) }
     }
 }
 
@@ -38,7 +38,7 @@ impl<M: Medium> LineReader<'_, M> {
 /// A line does not match its checksum, extents overlap or lie outside the data space, or the number
 /// of blocks differs from that in the inode. The count is the only means to detect an older version
 /// of a line.
-pub(crate) fn load<M: Medium>(reader: &LineReader<'_, M>, inode: &Inode) -> Result<Map> {
+pub(crate) fn load<M: Medium>(reader: &LineReader<'_, M>, inode: &Inode) -> Result<ExtentMap> {
     let map = load_uncounted(reader, inode)?;
     let blocks =
         map.iter().map(|extent| extent.len).sum::<u64>() + map.blocks.len() as u64 + inode.xattrs.len;
@@ -51,21 +51,21 @@ pub(crate) fn load<M: Medium>(reader: &LineReader<'_, M>, inode: &Inode) -> Resu
 
 /// Loads extents as [`load`], but ignores the block count of the inode, for a check that reports
 /// both counts.
-pub(crate) fn load_uncounted<M: Medium>(reader: &LineReader<'_, M>, inode: &Inode) -> Result<Map> {
+pub(crate) fn load_uncounted<M: Medium>(reader: &LineReader<'_, M>, inode: &Inode) -> Result<ExtentMap> {
     if !inode.has_extents() {
-        return Ok(Map::empty());
+        return Ok(ExtentMap::empty());
     }
     let damaged =
         || Error::Damaged { what: "extents of an inode", at: reader.geometry.inode_at(reader.ino.0) };
-    let mut map = Map { blocks: holders(reader, inode)?, ..Map::default() };
-    let places = INLINE + map.blocks.len() as u32 * PER_BLOCK;
+    let mut map = ExtentMap { blocks: extent_blocks(reader, inode)?, ..ExtentMap::default() };
+    let slots = INLINE + map.blocks.len() as u32 * PER_BLOCK;
     let mut line = [0; LINE_WORDS];
     let mut loaded = None;
     let mut blocks = 0;
-    for place in 0..places {
-        let words = match places::find(place) {
-            Where::Inode(word) => [inode.area[word], inode.area[word + 1]],
-            Where::Block(block, of, word) => {
+    for place in 0..slots {
+        let words = match slots::find(place) {
+            SlotPosition::Inode(word) => [inode.area[word], inode.area[word + 1]],
+            SlotPosition::Block(block, of, word) => {
                 if loaded != Some((block, of)) {
                     line = reader.line(map.blocks[block], of)?;
                     loaded = Some((block, of));
@@ -76,7 +76,7 @@ pub(crate) fn load_uncounted<M: Medium>(reader: &LineReader<'_, M>, inode: &Inod
         match Extent::decode(words) {
             Some(extent) if extent.fits(reader.geometry) => {
                 blocks += extent.len;
-                let twice = map.extents.insert(extent.at, Placed { extent, place }).is_some();
+                let twice = map.extents.insert(extent.at, SlottedExtent { extent, place }).is_some();
                 if twice || blocks > reader.geometry.data_blocks {
                     return Err(damaged());
                 }
@@ -86,26 +86,28 @@ pub(crate) fn load_uncounted<M: Medium>(reader: &LineReader<'_, M>, inode: &Inod
         }
     }
     map.free.reverse();
-    let mut holders = map.blocks.clone();
-    holders.sort_unstable();
+    let mut extent_blocks = map.blocks.clone();
+    extent_blocks.sort_unstable();
     // An extent of a file cannot include one of its own extent blocks.
     let holds_own = |e: Extent| {
-        holders.get(holders.partition_point(|block| *block < e.start)).is_some_and(|b| *b < e.start + e.len)
+        extent_blocks
+            .get(extent_blocks.partition_point(|block| *block < e.start))
+            .is_some_and(|b| *b < e.start + e.len)
     };
     let overlap = map.iter().zip(map.iter().skip(1)).any(|(a, b)| a.end() > b.at)
-        || (!holders.is_empty() && map.iter().any(holds_own));
+        || (!extent_blocks.is_empty() && map.iter().any(holds_own));
     if overlap { Err(damaged()) } else { Ok(map) }
 }
 
 /// Returns the chain of extent blocks.
-fn holders<M: Medium>(reader: &LineReader<'_, M>, inode: &Inode) -> Result<Vec<u64>> {
+fn extent_blocks<M: Medium>(reader: &LineReader<'_, M>, inode: &Inode) -> Result<Vec<u64>> {
     let mut blocks = Vec::new();
     // Cycle detection (Brent): the mark moves to each block whose ordinal is a power of two, so a
     // chain with a loop meets it again.
     let mut mark = 0;
     let mut next = inode.extents;
     while next != 0 {
-        if next == mark || blocks.len() >= HOLDERS_MAX {
+        if next == mark || blocks.len() >= EXTENT_BLOCKS_MAX {
             return Err(Error::Damaged {
                 what: "blocks of extents",
                 at: reader.geometry.inode_at(reader.ino.0),

@@ -8,39 +8,39 @@
 mod change;
 mod extent;
 mod load;
-mod places;
 mod salvage;
+mod slots;
 
 pub(crate) use change::{Change, STEP_WORDS};
 pub(crate) use extent::{Extent, LEN_MAX};
 pub(crate) use load::{LineReader, load, load_uncounted};
 pub(crate) use salvage::Salvage;
 
+use crate::checksums::BlockRanges;
 use crate::journal::Run;
-use crate::sums::Ranges;
 use std::collections::BTreeMap;
 
 /// Extents of one file.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Map {
+pub(crate) struct ExtentMap {
     /// Extents by their first block in the file.
-    extents: BTreeMap<u64, Placed>,
+    extents: BTreeMap<u64, SlottedExtent>,
     /// Free slots.
     free: Vec<u32>,
     /// The extent blocks, which hold slots beyond those in the inode, in chain order.
     blocks: Vec<u64>,
     /// Blocks of the file that may have no checksum yet.
-    pub(crate) unsummed: Ranges,
+    pub(crate) unsummed: BlockRanges,
 }
 
 /// Extent and its slot on the medium.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Placed {
+struct SlottedExtent {
     extent: Extent,
     place: u32,
 }
 
-impl Map {
+impl ExtentMap {
     /// Returns the extent that contains a block of the file.
     #[inline]
     pub(crate) fn at(&self, block: u64) -> Option<Extent> {
@@ -75,7 +75,7 @@ impl Map {
     }
 
     /// Returns the extent blocks.
-    pub(crate) fn holders(&self) -> impl Iterator<Item = Run> + '_ {
+    pub(crate) fn extent_blocks(&self) -> impl Iterator<Item = Run> + '_ {
         self.blocks.iter().map(|start| Run { start: *start, len: 1 })
     }
 }

@@ -12,7 +12,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"frit-fs\0");
 const VERSION: u64 = 1;
 /// Format version with contents of regular files in an external store. The separate version
 /// prevents older programs from treating the files as empty.
-const VERSION_OUTSIDE: u64 = 2;
+const VERSION_EXTERNAL: u64 = 2;
 /// Format version with checksums of contents. Programs that do not know it must not write contents
 /// without updating the checksums.
 const VERSION_SUMS: u64 = 3;
@@ -27,7 +27,7 @@ pub(crate) struct Superblock {
     pub(crate) label: [u8; 32],
     pub(crate) created: Time,
     /// `true` if contents of regular files are in an external store.
-    pub(crate) outside: bool,
+    pub(crate) external: bool,
 }
 
 /// Returns a random UUID. The hasher of the standard library is seeded from the system's random
@@ -47,8 +47,8 @@ impl Superblock {
         let g = &self.geometry;
         let mut w = [0; WORDS];
         w[0] = MAGIC;
-        let version = match (self.outside, g.has_sums()) {
-            (true, _) => VERSION_OUTSIDE,
+        let version = match (self.external, g.has_sums()) {
+            (true, _) => VERSION_EXTERNAL,
             (false, true) => VERSION_SUMS,
             (false, false) => VERSION,
         };
@@ -82,8 +82,8 @@ impl Superblock {
             return Err("its superblock does not match its checksum".into());
         }
         let sums = w[1] == VERSION_SUMS | BLOCK << 32;
-        let outside = w[1] == VERSION_OUTSIDE | BLOCK << 32;
-        if !sums && !outside && w[1] != VERSION | BLOCK << 32 {
+        let external = w[1] == VERSION_EXTERNAL | BLOCK << 32;
+        if !sums && !external && w[1] != VERSION | BLOCK << 32 {
             return Err(format!(
                 "format version {} with blocks of {} bytes: this program knows versions {VERSION} to {VERSION_SUMS} \
                  with {BLOCK}",
@@ -118,7 +118,7 @@ impl Superblock {
         }
         let mut label = [0; 32];
         label.copy_from_slice(bytemuck::cast_slice(&w[4..8]));
-        Ok(Self { geometry, uuid: [w[2], w[3]], label, created: Time(w[21] as i64), outside })
+        Ok(Self { geometry, uuid: [w[2], w[3]], label, created: Time(w[21] as i64), external })
     }
 
     /// Writes both copies, the second one first, so that one of them is valid at any time.

@@ -19,13 +19,13 @@ type Shard = HashMap<Ino, Arc<Node>, FixedState>;
 
 /// Nodes by inode number.
 #[derive(Debug)]
-pub(crate) struct Cache {
+pub(crate) struct NodeCache {
     shards: Vec<Mutex<Shard>>,
     /// Number of nodes of a shard above which it evicts unused ones.
     most: usize,
 }
 
-impl Cache {
+impl NodeCache {
     /// Creates a cache for about `nodes` unused nodes. Nodes in use are always kept.
     pub(crate) fn new(nodes: usize) -> Self {
         Self {

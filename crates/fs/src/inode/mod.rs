@@ -1,11 +1,11 @@
 //! Inodes: 256 bytes each in the inode table, and the state of those in use in DRAM.
 
+mod allocator;
 mod cache;
 mod node;
-mod numbers;
 mod raw;
 
-pub(crate) use cache::Cache;
-pub(crate) use node::{Guard, Node, State};
-pub(crate) use numbers::Numbers;
+pub(crate) use allocator::InodeAllocator;
+pub(crate) use cache::NodeCache;
+pub(crate) use node::{Node, NodeGuard, NodeState};
 pub(crate) use raw::{INLINE_TARGET, Inode};

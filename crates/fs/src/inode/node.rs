@@ -7,12 +7,12 @@
 //! held around the others.
 
 use super::raw::{Inode, WORDS};
-use crate::bodies::Body;
-use crate::dir::Index;
+use crate::content_store::ContentFile;
+use crate::dir::DirIndex;
 use crate::error::{Error, Result};
-use crate::extents::Map;
+use crate::extents::ExtentMap;
 use crate::sync::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, RwLock, RwLockWriteGuard};
-use crate::types::{Attr, Ino, Kind, Time};
+use crate::types::{Attr, Ino, InodeType, Time};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 pub(crate) struct Node {
     pub(crate) ino: Ino,
     /// Data protected by the lock of the node.
-    pub(crate) state: RwLock<State>,
+    pub(crate) state: RwLock<NodeState>,
     /// Number of times the inode is held open.
     pub(crate) pins: AtomicU32,
     /// Parent of a directory, readable without its lock.
@@ -35,20 +35,20 @@ pub(crate) struct Node {
 }
 
 /// Exclusive lock of a node.
-pub(crate) type Guard<'a> = RwLockWriteGuard<'a, State>;
+pub(crate) type NodeGuard<'a> = RwLockWriteGuard<'a, NodeState>;
 
 /// In-memory state of an inode.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct NodeState {
     pub(crate) inode: Inode,
     /// The words of the inode on the medium.
     pub(crate) saved: [u64; WORDS],
     /// Extents, if they are loaded.
-    pub(crate) map: Option<Map>,
+    pub(crate) map: Option<ExtentMap>,
     /// Name index of a directory, if it is loaded.
-    pub(crate) index: Option<Box<Index>>,
+    pub(crate) index: Option<Box<DirIndex>>,
     /// The content file, if contents are outside the medium and the inode is pinned.
-    pub(crate) body: Option<Arc<dyn Body>>,
+    pub(crate) body: Option<Arc<dyn ContentFile>>,
     /// Slot of the inode in the orphan list.
     pub(crate) orphan: Option<u32>,
     /// `true` if the inode was freed. Threads that still hold the node must not use it.
@@ -63,7 +63,7 @@ impl Node {
     pub(crate) fn new(ino: Ino, inode: Inode, saved: [u64; WORDS]) -> Self {
         let atime = AtomicI64::new(inode.atime.0);
         let parent = AtomicU64::new(inode.parent.0);
-        let state = State { inode, saved, map: None, index: None, body: None, orphan: None, dead: false };
+        let state = NodeState { inode, saved, map: None, index: None, body: None, orphan: None, dead: false };
         Self {
             ino,
             state: RwLock::new(state),
@@ -76,13 +76,13 @@ impl Node {
     }
 
     /// Returns the attributes for stat(2).
-    pub(crate) fn attr(&self, state: &State) -> Attr {
+    pub(crate) fn attr(&self, state: &NodeState) -> Attr {
         state.inode.attr(self.ino, Time(self.atime.load(Ordering::Relaxed)))
     }
 
     /// Updates the access time after a read, by the rules of `relatime`.
     #[inline]
-    pub(crate) fn accessed(&self, state: &State, now: Time) {
+    pub(crate) fn accessed(&self, state: &NodeState, now: Time) {
         let atime = self.atime.load(Ordering::Relaxed);
         let changed = state.inode.mtime.max(state.inode.ctime).0;
         if (atime <= changed && atime != now.0) || now.0.saturating_sub(atime) >= ATIME_AGE {
@@ -96,7 +96,7 @@ impl Node {
     }
 
     /// Changes the parent of a directory. The caller holds the lock of its node.
-    pub(crate) fn move_to(&self, state: &mut State, parent: Ino) {
+    pub(crate) fn set_parent(&self, state: &mut NodeState, parent: Ino) {
         state.inode.parent = parent;
         self.parent.store(parent.0, Ordering::Relaxed);
     }
@@ -107,7 +107,7 @@ impl Node {
     }
 }
 
-impl State {
+impl NodeState {
     /// Fails with [`Error::Stale`] if the inode was freed.
     pub(crate) fn alive(&self) -> Result<()> {
         if self.dead { Err(Error::Stale) } else { Ok(()) }
@@ -116,7 +116,7 @@ impl State {
     /// Fails if the inode is not a directory, or is one that was removed.
     pub(crate) fn directory(&self) -> Result<()> {
         self.alive()?;
-        if self.inode.kind != Kind::Directory {
+        if self.inode.kind != InodeType::Directory {
             return Err(Error::NotDirectory);
         }
         if self.inode.links == 0 { Err(Error::NotFound) } else { Ok(()) }
@@ -126,8 +126,8 @@ impl State {
     pub(crate) fn file(&self) -> Result<()> {
         self.alive()?;
         match self.inode.kind {
-            Kind::File => Ok(()),
-            Kind::Directory => Err(Error::IsDirectory),
+            InodeType::File => Ok(()),
+            InodeType::Directory => Err(Error::IsDirectory),
             _ => Err(Error::Invalid("not a regular file")),
         }
     }

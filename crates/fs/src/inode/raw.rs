@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::format::{Geometry, crc_words, read_words};
 use crate::journal::Run;
 use crate::medium::Medium;
-use crate::types::{Attr, FILE_MAX, Ino, Kind, Time};
+use crate::types::{Attr, FILE_MAX, Ino, InodeType, Time};
 
 /// Number of words of an inode.
 pub(crate) const WORDS: usize = 32;
@@ -24,7 +24,7 @@ pub(crate) type Area = [u64; AREA];
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Inode {
     pub(crate) generation: u32,
-    pub(crate) kind: Kind,
+    pub(crate) kind: InodeType,
     /// Permission bits: 0o7777.
     pub(crate) mode: u16,
     pub(crate) links: u32,
@@ -58,12 +58,12 @@ pub(crate) fn check(salt: u32, ino: Ino, words: &[u64; WORDS]) -> u32 {
 
 impl Inode {
     /// Creates an inode.
-    pub(crate) fn new(kind: Kind, mode: u16, owner: (u32, u32), generation: u32, now: Time) -> Self {
+    pub(crate) fn new(kind: InodeType, mode: u16, owner: (u32, u32), generation: u32, now: Time) -> Self {
         Self {
             generation,
             kind,
             mode: mode & 0o7777,
-            links: if kind == Kind::Directory { 2 } else { 1 },
+            links: if kind == InodeType::Directory { 2 } else { 1 },
             uid: owner.0,
             gid: owner.1,
             rdev: 0,
@@ -76,7 +76,7 @@ impl Inode {
             extents: 0,
             xattrs: Run::default(),
             parent: Ino(0),
-            names: (kind == Kind::Directory).then_some(0),
+            names: (kind == InodeType::Directory).then_some(0),
             area: [0; AREA],
         }
     }
@@ -113,7 +113,7 @@ impl Inode {
         if w[0] as u32 != check(salt, ino, w) {
             return Err(damaged);
         }
-        let Some(kind) = Kind::from_repr(w[1] as u8).filter(|_| w[3] <= FILE_MAX) else {
+        let Some(kind) = InodeType::from_repr(w[1] as u8).filter(|_| w[3] <= FILE_MAX) else {
             return Err(damaged);
         };
         let mut area = [0; AREA];
@@ -135,7 +135,7 @@ impl Inode {
             extents: w[10],
             xattrs: Run { start: w[11] & ((1 << 48) - 1), len: w[11] >> 48 },
             parent: Ino(w[12]),
-            names: (kind == Kind::Directory && w[13] & COUNTED != 0).then_some(w[13] & !COUNTED),
+            names: (kind == InodeType::Directory && w[13] & COUNTED != 0).then_some(w[13] & !COUNTED),
             area,
         }))
     }
@@ -157,8 +157,8 @@ impl Inode {
     /// or nothing.
     pub(crate) fn has_extents(&self) -> bool {
         match self.kind {
-            Kind::File | Kind::Directory => true,
-            Kind::Symlink => self.size > INLINE_TARGET as u64,
+            InodeType::File | InodeType::Directory => true,
+            InodeType::Symlink => self.size > INLINE_TARGET as u64,
             _ => false,
         }
     }

@@ -9,17 +9,17 @@
 mod replay;
 mod txn;
 
-pub(crate) use replay::{carry_out_last, forget, replay};
+pub(crate) use replay::{erase, replay, replay_last};
 pub(crate) use txn::{Run, Txn};
 
+use crate::counters::Counters;
 use crate::format::{Geometry, write_words};
-use crate::ledger::Ledger;
 use crate::medium::Medium;
 use crate::space::line;
 use crate::sync::Mutex;
 use frit_core::planted::{Bug, is};
 use frit_media::checksum::digest;
-use txn::Record;
+use txn::JournalRecord;
 
 /// Words of a slot's header: the checksum, the sequence number, the length in words with the salt
 /// in the upper half.
@@ -37,7 +37,7 @@ pub(crate) struct Journal {
 struct Inner {
     /// Sequence number of the next transaction.
     next: u64,
-    ledger: Ledger,
+    ledger: Counters,
 }
 
 /// Computes the checksum of a slot: a CRC-64 over all words except the first. CRC32C is not
@@ -55,26 +55,26 @@ fn slot_at(geometry: &Geometry, seq: u64) -> u64 {
 impl Journal {
     /// Creates the journal of an open file system. `next` is the sequence number after the replayed
     /// ones.
-    pub(crate) fn new(geometry: Geometry, salt: u32, next: u64, ledger: Ledger) -> Self {
+    pub(crate) fn new(geometry: Geometry, salt: u32, next: u64, ledger: Counters) -> Self {
         Self { geometry, salt, inner: Mutex::new(Inner { next, ledger }) }
     }
 
     /// Returns the maximum number of words in a transaction.
-    pub(crate) fn room(&self) -> usize {
-        self.geometry.slot_bytes as usize / 8 - HEADER - Ledger::RECORD_WORDS
+    pub(crate) fn capacity(&self) -> usize {
+        self.geometry.slot_bytes as usize / 8 - HEADER - Counters::RECORD_WORDS
     }
 
     /// Returns the current counters.
-    pub(crate) fn ledger(&self) -> Ledger {
+    pub(crate) fn counters(&self) -> Counters {
         self.inner.lock().ledger
     }
 
     /// Commits a transaction and returns the blocks that it freed. It is durable when this returns.
     ///
     /// # Panics
-    /// The transaction has more words than [`Journal::room`].
+    /// The transaction has more words than [`Journal::capacity`].
     pub(crate) fn commit<M: Medium>(&self, medium: &M, mut txn: Txn) -> Vec<Run> {
-        assert!(txn.words().len() <= self.room(), "a transaction of {} words", txn.words().len());
+        assert!(txn.words().len() <= self.capacity(), "a transaction of {} words", txn.words().len());
         debug_assert!(txn.frees_nothing_it_writes(&self.geometry));
         // Contents must be durable before the metadata that refers to them.
         if txn.data && !is(Bug::FsDataNotFenced) {
@@ -107,8 +107,8 @@ impl Journal {
     fn apply<M: Medium>(&self, medium: &M, txn: &Txn) {
         for record in txn.records() {
             match record {
-                Record::Write { at, words } => write_words(medium, at, words),
-                Record::Bits { run, set } => line::change(medium, &self.geometry, self.salt, run, set),
+                JournalRecord::Write { at, words } => write_words(medium, at, words),
+                JournalRecord::Bits { run, set } => line::change(medium, &self.geometry, self.salt, run, set),
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Replay of the journal during recovery.
 
-use super::txn::{Record, Records};
+use super::txn::{JournalRecord, JournalRecords};
 use super::{HEADER, check, slot_at};
 use crate::error::{Error, Result};
 use crate::format::{Geometry, read_words, write_words};
@@ -60,17 +60,17 @@ pub(crate) fn replay<M: Medium>(medium: &M, geometry: &Geometry, salt: u32) -> R
         _ if is(Bug::FsReplayForgotten) => 2,
         _ => 0,
     };
-    carry_out(medium, geometry, salt, last_two.skip(skip));
+    apply_all(medium, geometry, salt, last_two.skip(skip));
     Ok(Replayed { next: last + 1 })
 }
 
 /// Replays the last transaction where the one before it is unreadable, for `repair`.
-pub(crate) fn carry_out_last<M: Medium>(medium: &M, geometry: &Geometry, salt: u32) {
-    carry_out(medium, geometry, salt, all(medium, geometry, salt).last().into_iter());
+pub(crate) fn replay_last<M: Medium>(medium: &M, geometry: &Geometry, salt: u32) {
+    apply_all(medium, geometry, salt, all(medium, geometry, salt).last().into_iter());
 }
 
 /// Erases the journal, so that a later replay does not undo repairs.
-pub(crate) fn forget<M: Medium>(medium: &M, geometry: &Geometry) {
+pub(crate) fn erase<M: Medium>(medium: &M, geometry: &Geometry) {
     medium.fence();
     for slot in 0..geometry.slots {
         medium.zero(geometry.journal_at + slot * geometry.slot_bytes, HEADER as u64 * 8);
@@ -81,18 +81,18 @@ pub(crate) fn forget<M: Medium>(medium: &M, geometry: &Geometry) {
 /// Applies the writes of transactions, and brings each line of the bitmap to its state after all of
 /// them. The changes of a line are applied together: an intermediate state could not be
 /// distinguished from damage.
-fn carry_out<'a, M: Medium>(
+fn apply_all<'a, M: Medium>(
     medium: &M,
     geometry: &Geometry,
     salt: u32,
     txns: impl Iterator<Item = &'a (u64, Vec<u64>)>,
 ) {
-    let mut lines: BTreeMap<u64, line::Changes> = BTreeMap::new();
+    let mut lines: BTreeMap<u64, line::BitChanges> = BTreeMap::new();
     for (_, words) in txns {
-        for record in (Records { words }).filter(|record| inside(geometry, record)) {
+        for record in (JournalRecords { words }).filter(|record| inside(geometry, record)) {
             match record {
-                Record::Write { at, words } => write_words(medium, at, words),
-                Record::Bits { run, set } => {
+                JournalRecord::Write { at, words } => write_words(medium, at, words),
+                JournalRecord::Bits { run, set } => {
                     for (line, from, to) in line::parts(geometry, run) {
                         lines.entry(line).or_default().push((from, to, set));
                     }
@@ -107,12 +107,12 @@ fn carry_out<'a, M: Medium>(
 }
 
 /// Returns `true` if a record refers only to positions that can hold metadata.
-fn inside(geometry: &Geometry, record: &Record<'_>) -> bool {
+fn inside(geometry: &Geometry, record: &JournalRecord<'_>) -> bool {
     match *record {
-        Record::Write { at, words } => {
+        JournalRecord::Write { at, words } => {
             at >= geometry.ledger_at
                 && at.checked_add(words.len() as u64 * 8).is_some_and(|end| end <= geometry.copy_at())
         }
-        Record::Bits { run, .. } => geometry.holds(run.start, run.len),
+        JournalRecord::Bits { run, .. } => geometry.holds(run.start, run.len),
     }
 }

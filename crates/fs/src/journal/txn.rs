@@ -1,8 +1,8 @@
 //! A transaction under construction.
 
 use super::{HEADER, check};
+use crate::counters::CounterDelta;
 use crate::format::{BLOCK, Geometry};
-use crate::ledger::Counts;
 
 /// Contiguous blocks, numbered from the start of the medium.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -36,7 +36,7 @@ const WORDS_MAX: usize = (1 << (KIND - COUNT)) - 1;
 
 /// One change, decoded from a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Record<'a> {
+pub(crate) enum JournalRecord<'a> {
     /// Words to write at a byte position.
     Write { at: u64, words: &'a [u64] },
     /// Bits of the block bitmap to set or clear.
@@ -49,7 +49,7 @@ pub(crate) struct Txn {
     /// The words of the header, followed by the records.
     words: Vec<u64>,
     /// Changes of the counters.
-    pub(crate) counts: Counts,
+    pub(crate) counts: CounterDelta,
     /// `true` if contents were written that must be durable before the transaction is.
     pub(crate) data: bool,
     /// Blocks that the transaction frees. They become available when it is durable.
@@ -58,7 +58,7 @@ pub(crate) struct Txn {
 
 impl Txn {
     pub(crate) fn new() -> Self {
-        Self { words: vec![0; HEADER], counts: Counts::default(), data: false, freed: Vec::new() }
+        Self { words: vec![0; HEADER], counts: CounterDelta::default(), data: false, freed: Vec::new() }
     }
 
     /// Adds a write of words at a byte position.
@@ -106,7 +106,7 @@ impl Txn {
 
     /// Returns `true` if the transaction has no changes.
     pub(crate) fn is_empty(&self) -> bool {
-        self.words.len() == HEADER && self.counts == Counts::default()
+        self.words.len() == HEADER && self.counts == CounterDelta::default()
     }
 
     /// Returns the words of the records.
@@ -126,46 +126,46 @@ impl Txn {
         &self.words
     }
 
-    pub(super) fn records(&self) -> Records<'_> {
-        Records { words: self.words() }
+    pub(super) fn records(&self) -> JournalRecords<'_> {
+        JournalRecords { words: self.words() }
     }
 
     /// Returns `true` if the transaction writes to none of the blocks that it frees. Such a block
     /// may belong to another file when recovery replays the last two transactions.
     pub(super) fn frees_nothing_it_writes(&self, geometry: &Geometry) -> bool {
         self.records().all(|record| match record {
-            Record::Write { at, .. } => {
+            JournalRecord::Write { at, .. } => {
                 let block = at / BLOCK;
                 !geometry.holds(block, 1)
                     || self.freed.iter().all(|run| !(run.start..run.end()).contains(&block))
             }
-            Record::Bits { .. } => true,
+            JournalRecord::Bits { .. } => true,
         })
     }
 }
 
 /// Iterator over the records of a transaction's words, up to the first invalid record.
 #[derive(Clone, Debug)]
-pub(super) struct Records<'a> {
+pub(super) struct JournalRecords<'a> {
     pub(super) words: &'a [u64],
 }
 
-impl<'a> Iterator for Records<'a> {
-    type Item = Record<'a>;
+impl<'a> Iterator for JournalRecords<'a> {
+    type Item = JournalRecord<'a>;
 
-    fn next(&mut self) -> Option<Record<'a>> {
+    fn next(&mut self) -> Option<JournalRecord<'a>> {
         let (&first, rest) = self.words.split_first()?;
         match first >> KIND {
             WRITE => {
                 let count = (first >> COUNT) as usize & WORDS_MAX;
                 let words = rest.get(..count)?;
                 self.words = &rest[count..];
-                Some(Record::Write { at: (first & PLACE) * 8, words })
+                Some(JournalRecord::Write { at: (first & PLACE) * 8, words })
             }
             kind => {
                 let (&len, rest) = rest.split_first()?;
                 self.words = rest;
-                Some(Record::Bits { run: Run { start: first & PLACE, len }, set: kind == SET })
+                Some(JournalRecord::Bits { run: Run { start: first & PLACE, len }, set: kind == SET })
             }
         }
     }
@@ -186,10 +186,10 @@ mod tests {
         assert_eq!(
             records,
             [
-                Record::Write { at: 64, words: &[1, 2, 3] },
-                Record::Bits { run: Run { start: 7, len: 9 }, set: true },
-                Record::Bits { run: Run { start: 100, len: 1 }, set: false },
-                Record::Write { at: 808, words: &[0, 3, 9] },
+                JournalRecord::Write { at: 64, words: &[1, 2, 3] },
+                JournalRecord::Bits { run: Run { start: 7, len: 9 }, set: true },
+                JournalRecord::Bits { run: Run { start: 100, len: 1 }, set: false },
+                JournalRecord::Write { at: 808, words: &[0, 3, 9] },
             ]
         );
         assert_eq!(txn.counts.blocks, 8);

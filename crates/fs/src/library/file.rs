@@ -2,13 +2,13 @@
 
 use super::paths::Paths;
 use crate::error::{Error, Result};
-use crate::files::Files;
+use crate::files::FileSystem;
 use crate::fs::Fs;
 use crate::inode::Node;
 use crate::medium::Medium;
-use crate::names::RACES_MAX;
-use crate::rules::{self, READ, WRITE};
-use crate::types::{Allocate, Attr, Caller, Changes, Kind, New, Piece, Seek};
+use crate::names::LOOKUP_RETRIES_MAX;
+use crate::permissions::{self, READ, WRITE};
+use crate::types::{Allocate, Attr, AttrChanges, Caller, FileExtent, InodeType, NewInode, Seek};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl<M: Medium> Fs<M> {
     /// # Errors
     /// The file does not exist, exists, or is a directory, or the caller lacks permission.
     pub fn open_file(&self, who: &Caller, path: &str, how: OpenFile) -> Result<File<'_, M>> {
-        for _ in 0..RACES_MAX {
+        for _ in 0..LOOKUP_RETRIES_MAX {
             match self.try_open_file(who, path, how) {
                 // The inode was freed after the lookup. Another inode may have the name by now.
                 Err(Error::Stale) => {}
@@ -68,7 +68,7 @@ impl<M: Medium> Fs<M> {
 
     fn try_open_file(&self, who: &Caller, path: &str, how: OpenFile) -> Result<File<'_, M>> {
         let (ino, made) = match how.create {
-            Some(mode) => match self.make(who, path, New::file(mode)) {
+            Some(mode) => match self.make(who, path, NewInode::file(mode)) {
                 Ok(attr) => (attr.ino, true),
                 Err(Error::Exists) if !how.exclusive => (self.resolve(who, path, true)?.ino, false),
                 Err(error) => return Err(error),
@@ -78,8 +78,8 @@ impl<M: Medium> Fs<M> {
         let node = self.node(ino)?;
         self.pin_node(&node, |state| {
             match state.inode.kind {
-                Kind::File => {}
-                Kind::Directory => return Err(Error::IsDirectory),
+                InodeType::File => {}
+                InodeType::Directory => return Err(Error::IsDirectory),
                 _ => return Err(Error::Invalid("not a regular file")),
             }
             let writes = how.write || how.append || how.truncate;
@@ -88,7 +88,7 @@ impl<M: Medium> Fs<M> {
                 return Ok(());
             }
             let want = if how.read { READ } else { 0 } | if writes { WRITE } else { 0 };
-            rules::may(who, &state.inode, want)
+            permissions::check_access(who, &state.inode, want)
         })?;
         let file = File { fs: self, node, how, at: 0 };
         if how.truncate && !made {
@@ -153,7 +153,7 @@ impl<M: Medium> File<'_, M> {
     /// # Errors
     /// No space is left for the metadata of the change; the size is too large.
     pub fn set_len(&self, size: u64) -> Result<()> {
-        let changes = Changes { size: Some(size), ..Changes::default() };
+        let changes = AttrChanges { size: Some(size), ..AttrChanges::default() };
         self.fs.set_attr(&Caller::trusted(0, 0), self.node.ino, &changes)?;
         Ok(())
     }
@@ -161,7 +161,7 @@ impl<M: Medium> File<'_, M> {
     /// Allocates, punches or zeroes a range.
     ///
     /// # Errors
-    /// As [`Files::allocate`].
+    /// As [`FileSystem::allocate`].
     pub fn allocate(&self, how: Allocate, at: u64, len: u64) -> Result<()> {
         self.fs.allocate_node(&self.node, how, at, len)
     }
@@ -169,7 +169,7 @@ impl<M: Medium> File<'_, M> {
     /// Searches for data or a hole.
     ///
     /// # Errors
-    /// As [`Files::seek`].
+    /// As [`FileSystem::seek`].
     pub fn seek_for(&self, what: Seek, at: u64) -> Result<u64> {
         self.fs.seek_node(&self.node, what, at)
     }
@@ -177,8 +177,8 @@ impl<M: Medium> File<'_, M> {
     /// Reports the contiguous pieces of the file on the medium.
     ///
     /// # Errors
-    /// As [`Files::pieces`].
-    pub fn pieces(&self, at: u64, each: &mut dyn FnMut(&Piece) -> bool) -> Result<()> {
+    /// As [`FileSystem::pieces`].
+    pub fn pieces(&self, at: u64, each: &mut dyn FnMut(&FileExtent) -> bool) -> Result<()> {
         self.fs.pieces_of(&self.node, at, each)
     }
 

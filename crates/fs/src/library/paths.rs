@@ -1,15 +1,15 @@
-//! Operations by path, on any implementation of [`Files`].
+//! Operations by path, on any implementation of [`FileSystem`].
 
 use crate::error::{Error, Result};
-use crate::files::Files;
-use crate::types::{Attr, Caller, Changes, Ino, Kind, New, RenameMode};
+use crate::files::FileSystem;
+use crate::types::{Attr, AttrChanges, Caller, Ino, InodeType, NewInode, RenameMode};
 
 /// Maximum number of symbolic links in a path (MAXSYMLINKS of Linux).
 const LINKS_MAX: u32 = 40;
 
 /// Operations by path. A path starts at the root directory, with or without a leading slash.
 /// Symbolic links in it are followed; one in the last name is followed only where documented.
-pub trait Paths: Files {
+pub trait Paths: FileSystem {
     /// Resolves a path to an inode. `follow`: a symbolic link in the last name is followed.
     ///
     /// # Errors
@@ -44,8 +44,8 @@ pub trait Paths: Files {
     /// Creates an inode.
     ///
     /// # Errors
-    /// As [`Files::create`].
-    fn make(&self, who: &Caller, path: &str, new: New<'_>) -> Result<Attr> {
+    /// As [`FileSystem::create`].
+    fn make(&self, who: &Caller, path: &str, new: NewInode<'_>) -> Result<Attr> {
         let (dir, name) = self.parent(who, path)?;
         self.create(who, dir, name, new)
     }
@@ -53,11 +53,11 @@ pub trait Paths: Files {
     /// Creates a directory and its missing ancestors.
     ///
     /// # Errors
-    /// As [`Files::create`].
+    /// As [`FileSystem::create`].
     fn make_directories(&self, who: &Caller, path: &str, mode: u16) -> Result<Attr> {
         let mut at = self.attr(Ino::ROOT)?;
         for name in path.split('/').filter(|name| !name.is_empty()) {
-            at = match self.create(who, at.ino, name.as_bytes(), New::directory(mode)) {
+            at = match self.create(who, at.ino, name.as_bytes(), NewInode::directory(mode)) {
                 // The existing name may be a directory or a symbolic link to one.
                 Err(Error::Exists) => {
                     let mut links = 0;
@@ -72,10 +72,10 @@ pub trait Paths: Files {
     /// Removes a name, of an empty directory or of any other inode.
     ///
     /// # Errors
-    /// As [`Files::unlink`] and [`Files::rmdir`].
+    /// As [`FileSystem::unlink`] and [`FileSystem::rmdir`].
     fn remove_path(&self, who: &Caller, path: &str) -> Result<()> {
         let (dir, name) = self.parent(who, path)?;
-        if self.lookup(who, dir, name)?.kind == Kind::Directory {
+        if self.lookup(who, dir, name)?.kind == InodeType::Directory {
             self.rmdir(who, dir, name)
         } else {
             self.unlink(who, dir, name)
@@ -85,7 +85,7 @@ pub trait Paths: Files {
     /// Renames a path and replaces an existing target.
     ///
     /// # Errors
-    /// As [`Files::rename`].
+    /// As [`FileSystem::rename`].
     fn move_path(&self, who: &Caller, from: &str, to: &str) -> Result<()> {
         let (from, to) = (self.parent(who, from)?, self.parent(who, to)?);
         self.rename(who, from, to, RenameMode::Replace)
@@ -94,8 +94,8 @@ pub trait Paths: Files {
     /// Returns the names of a directory, without `.` and `..`.
     ///
     /// # Errors
-    /// As [`Files::read_dir`].
-    fn names_of(&self, who: &Caller, path: &str) -> Result<Vec<(Vec<u8>, Kind)>> {
+    /// As [`FileSystem::read_dir`].
+    fn names_of(&self, who: &Caller, path: &str) -> Result<Vec<(Vec<u8>, InodeType)>> {
         let dir = self.resolve(who, path, true)?.ino;
         let mut names = Vec::new();
         // Position 2 skips `.` and `..`.
@@ -109,7 +109,7 @@ pub trait Paths: Files {
     /// Returns the whole contents of a file.
     ///
     /// # Errors
-    /// As [`Files::read`].
+    /// As [`FileSystem::read`].
     fn contents(&self, who: &Caller, path: &str) -> Result<Vec<u8>> {
         let attr = self.resolve(who, path, true)?;
         let mut bytes = vec![0; attr.size as usize];
@@ -121,13 +121,13 @@ pub trait Paths: Files {
     /// Writes the whole contents of a file, which is created if it does not exist.
     ///
     /// # Errors
-    /// As [`Files::create`] and [`Files::write`]; no space for all of them.
+    /// As [`FileSystem::create`] and [`FileSystem::write`]; no space for all of them.
     fn store(&self, who: &Caller, path: &str, bytes: &[u8]) -> Result<Attr> {
-        let ino = match self.make(who, path, New::file(0o644)) {
+        let ino = match self.make(who, path, NewInode::file(0o644)) {
             Err(Error::Exists) => self.resolve(who, path, true)?.ino,
             made => made?.ino,
         };
-        self.set_attr(who, ino, &Changes { size: Some(0), ..Changes::default() })?;
+        self.set_attr(who, ino, &AttrChanges { size: Some(0), ..AttrChanges::default() })?;
         let mut at = 0;
         while at < bytes.len() {
             at += self.write(ino, at as u64, &bytes[at..])?;
@@ -136,9 +136,9 @@ pub trait Paths: Files {
     }
 }
 
-impl<F: Files + ?Sized> Paths for F {}
+impl<F: FileSystem + ?Sized> Paths for F {}
 
-fn walk<F: Files + ?Sized>(
+fn walk<F: FileSystem + ?Sized>(
     fs: &F,
     who: &Caller,
     from: Attr,
@@ -151,7 +151,7 @@ fn walk<F: Files + ?Sized>(
     while let Some(name) = left.next() {
         let dir = at;
         at = fs.lookup(who, dir.ino, name)?;
-        if at.kind == Kind::Symlink && (follow || left.peek().is_some()) {
+        if at.kind == InodeType::Symlink && (follow || left.peek().is_some()) {
             *links += 1;
             if *links > LINKS_MAX {
                 return Err(Error::TooManyLinks);

@@ -2,7 +2,7 @@
 
 use super::mapped::is_dax;
 use super::overlaid::in_memory;
-use super::{Mapped, Medium, Overlaid, Overlay};
+use super::{Mapped, Medium, Overlaid, OverlayOptions};
 use crate::error::{Error, Result};
 use std::fs::File;
 use std::path::Path;
@@ -25,7 +25,7 @@ impl Image {
     /// The file cannot be opened or mapped. For an image on a disk also: no directory in memory is
     /// available for the overlay, an overlay or a double-write file belongs to another state of the
     /// image, or the image is in use.
-    pub fn open(path: &Path, overlay: &Overlay) -> Result<Self> {
+    pub fn open(path: &Path, overlay: &OverlayOptions) -> Result<Self> {
         if is_memory(path)? {
             return Mapped::file(path).map(Self::Mapped);
         }
@@ -37,7 +37,7 @@ impl Image {
     ///
     /// # Errors
     /// As [`Image::open`], except for files that belong to another state.
-    pub fn fresh(path: &Path, overlay: &Overlay) -> Result<Self> {
+    pub fn fresh(path: &Path, overlay: &OverlayOptions) -> Result<Self> {
         if is_memory(path)? {
             return Mapped::file(path).map(Self::Mapped);
         }

@@ -1,7 +1,7 @@
 //! A medium in memory of this machine: anonymous, or a mapped file.
 
 use super::Medium;
-use super::lines::Lines;
+use super::cache_lines::CacheLineFlush;
 use super::memory::Memory;
 use crate::error::{Error, Result};
 use memmap2::{MmapOptions, MmapRaw};
@@ -29,7 +29,7 @@ impl Mapped {
         let map = MmapRaw::from(map);
         #[cfg(target_os = "linux")]
         let _ = map.advise(memmap2::Advice::HugePage);
-        Ok(Self { memory: Memory::new(map, Lines::Stay), file: None })
+        Ok(Self { memory: Memory::new(map, CacheLineFlush::NoFlush), file: None })
     }
 
     /// Maps a whole existing file.
@@ -48,7 +48,7 @@ impl Mapped {
         let _ = map.advise(memmap2::Advice::HugePage);
         // Without DAX, cache line writeback is useless: the page cache is durable only after a
         // sync.
-        let lines = if is_dax(&file) { Lines::of_processor() } else { Lines::Stay };
+        let lines = if is_dax(&file) { CacheLineFlush::detect() } else { CacheLineFlush::NoFlush };
         Ok(Self { memory: Memory::new(map, lines), file: Some(path.to_owned()) })
     }
 }

@@ -4,14 +4,14 @@
 // prevent data races, as `Medium` requires.
 #![allow(unsafe_code)]
 
-use super::lines::Lines;
+use super::cache_lines::CacheLineFlush;
 use memmap2::MmapRaw;
 
 /// A mapping with its method of cache line writeback.
 #[derive(Debug)]
 pub(super) struct Memory {
     map: MmapRaw,
-    lines: Lines,
+    lines: CacheLineFlush,
 }
 
 // SAFETY: the mapping is plain memory that lives as long as this value; callers prevent data races,
@@ -21,7 +21,7 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    pub(super) fn new(map: MmapRaw, lines: Lines) -> Self {
+    pub(super) fn new(map: MmapRaw, lines: CacheLineFlush) -> Self {
         Self { map, lines }
     }
 
@@ -92,7 +92,7 @@ const STREAM_FROM: usize = 32 << 10;
 /// # Safety
 /// `to` is valid for writes of `data.len()` bytes and does not overlap `data`.
 #[cfg(target_arch = "x86_64")]
-unsafe fn stream(data: &[u8], to: *mut u8, cached: Lines) {
+unsafe fn stream(data: &[u8], to: *mut u8, cached: CacheLineFlush) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
 
     const WIDE: usize = size_of::<__m128i>();
@@ -124,7 +124,7 @@ unsafe fn stream(data: &[u8], to: *mut u8, cached: Lines) {
 /// # Safety
 /// `to` is valid for writes of `data.len()` bytes and does not overlap `data`.
 #[cfg(not(target_arch = "x86_64"))]
-unsafe fn stream(data: &[u8], to: *mut u8, cached: Lines) {
+unsafe fn stream(data: &[u8], to: *mut u8, cached: CacheLineFlush) {
     // SAFETY: the caller's.
     unsafe {
         std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len());
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn bytes_come_back_at_every_length_and_place() {
-        for lines in [Lines::Stay, Lines::of_processor()] {
+        for lines in [CacheLineFlush::NoFlush, CacheLineFlush::detect()] {
             let map = memmap2::MmapOptions::new().len(1 << 20).map_anon().unwrap();
             let medium = Memory::new(map.into(), lines);
             for len in [0, 1, 8, 63, 64, 4096, STREAM_FROM - 1, STREAM_FROM, STREAM_FROM + 1, 300_007] {

@@ -1,14 +1,14 @@
 //! Interface to the medium: bytes that are read and written in place, and a fence.
 
+mod cache_lines;
 mod image;
-mod lines;
 mod mapped;
 mod memory;
 mod overlaid;
 
 pub use image::Image;
 pub use mapped::Mapped;
-pub use overlaid::{Disk, ImageFile, LockFile, Overlaid, Overlay};
+pub use overlaid::{Disk, ImageFile, LockFile, Overlaid, OverlayOptions};
 
 use crate::error::Result;
 

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::journal::Txn;
 use crate::medium::Medium;
-use crate::types::{Caller, Ino, Kind, New};
+use crate::types::{Caller, Ino, InodeType, NewInode};
 
 /// Name of the directory for such inodes.
 const PLACE: &str = "lost+found";
@@ -19,10 +19,10 @@ impl<M: Medium> Fs<M> {
     /// No space or no inode is left for it.
     pub(crate) fn lost_and_found(&self) -> Result<Ino> {
         self.first_free(PLACE, |name| {
-            match self.create_in(&Caller::ROOT, Ino::ROOT, name, New::directory(0o700)) {
+            match self.create_in(&Caller::ROOT, Ino::ROOT, name, NewInode::directory(0o700)) {
                 Err(Error::Exists) => {
                     let there = self.lookup_attr(&Caller::ROOT, Ino::ROOT, name)?;
-                    if there.kind == Kind::Directory { Ok(there.ino) } else { Err(Error::Exists) }
+                    if there.kind == InodeType::Directory { Ok(there.ino) } else { Err(Error::Exists) }
                 }
                 made => made.map(|attr| attr.ino),
             }
@@ -54,15 +54,15 @@ impl<M: Medium> Fs<M> {
         let parent = self.node(dir)?;
         let mut dir = parent.state.write();
         self.load_index(&parent, &mut dir)?;
-        self.vacant(&Caller::ROOT, &dir, name)?;
+        self.check_vacant(&Caller::ROOT, &dir, name)?;
         let mut state = node.state.write();
         let mut txn = Txn::new();
         let slot = self.place(&parent, &mut dir, &mut txn, name)?;
         self.put_name(&parent, &dir, &mut txn, slot, name, (ino, state.inode.kind));
         touch(&mut dir, self.clock.now(), 1);
-        if state.inode.kind == Kind::Directory {
+        if state.inode.kind == InodeType::Directory {
             dir.inode.links = dir.inode.links.saturating_add(1);
-            node.move_to(&mut state, parent.ino);
+            node.set_parent(&mut state, parent.ino);
         }
         self.put_inode(&mut txn, &parent, &mut dir);
         self.put_inode(&mut txn, &node, &mut state);

@@ -1,24 +1,24 @@
 //! Creation of files, directories, symbolic links and device files.
 
 use super::target;
-use crate::dir::{Index, valid};
+use crate::dir::{DirIndex, valid};
 use crate::error::{Error, Result};
 use crate::extents::{self, Extent};
 use crate::format::BLOCK;
 use crate::fs::Fs;
-use crate::inode::{INLINE_TARGET, Inode, Node, State};
+use crate::inode::{INLINE_TARGET, Inode, Node, NodeState};
 use crate::journal::Txn;
 use crate::medium::Medium;
-use crate::rules::{self, EXECUTE, WRITE};
-use crate::space::Want;
-use crate::types::{Attr, Caller, Ino, Kind, LINK_MAX, New, TARGET_MAX, Time};
+use crate::permissions::{self, EXECUTE, WRITE};
+use crate::space::AllocRequest;
+use crate::types::{Attr, Caller, Ino, InodeType, LINK_MAX, NewInode, TARGET_MAX, Time};
 use frit_core::planted::{Bug, is};
 use std::sync::Arc;
 
 impl<M: Medium> Fs<M> {
-    pub(crate) fn create_in(&self, who: &Caller, dir: Ino, name: &[u8], new: New<'_>) -> Result<Attr> {
+    pub(crate) fn create_in(&self, who: &Caller, dir: Ino, name: &[u8], new: NewInode<'_>) -> Result<Attr> {
         self.writable()?;
-        if new.kind == Kind::Symlink {
+        if new.kind == InodeType::Symlink {
             match new.target.len() {
                 0 => return Err(Error::NotFound),
                 n if n > TARGET_MAX => return Err(Error::NameTooLong),
@@ -29,26 +29,26 @@ impl<M: Medium> Fs<M> {
         let parent = self.node(dir)?;
         let mut state = parent.state.write();
         self.load_index(&parent, &mut state)?;
-        self.vacant(who, &state, name)?;
+        self.check_vacant(who, &state, name)?;
         // A character device with number 0 is a whiteout, which every user may create.
-        let device = new.kind == Kind::Block || (new.kind == Kind::Char && new.rdev != 0);
+        let device = new.kind == InodeType::Block || (new.kind == InodeType::Char && new.rdev != 0);
         if device && who.checked && who.uid != 0 {
             return Err(Error::NotPermitted);
         }
-        if new.kind == Kind::Directory && state.inode.links >= LINK_MAX {
+        if new.kind == InodeType::Directory && state.inode.links >= LINK_MAX {
             return Err(Error::LinksFull);
         }
-        let ino = self.numbers.take(&self.medium)?;
+        let ino = self.inode_allocator.take(&self.medium)?;
         let made = self.make(who, &parent, &mut state, name, ino, new);
         if made.is_err() {
-            self.numbers.give(ino);
+            self.inode_allocator.give(ino);
         }
         made
     }
 
     /// Fails if a name exists in a loaded directory, or the caller may not create it.
-    pub(crate) fn vacant(&self, who: &Caller, dir: &State, name: &[u8]) -> Result<()> {
-        rules::may(who, &dir.inode, EXECUTE)?;
+    pub(crate) fn check_vacant(&self, who: &Caller, dir: &NodeState, name: &[u8]) -> Result<()> {
+        permissions::check_access(who, &dir.inode, EXECUTE)?;
         if matches!(name, b"." | b"..") {
             return Err(Error::Exists);
         }
@@ -56,33 +56,33 @@ impl<M: Medium> Fs<M> {
         if self.find(dir, name)?.is_some() {
             return Err(Error::Exists);
         }
-        rules::may(who, &dir.inode, WRITE)
+        permissions::check_access(who, &dir.inode, WRITE)
     }
 
     fn make(
         &self,
         who: &Caller,
         parent: &Node,
-        dir: &mut State,
+        dir: &mut NodeState,
         name: &[u8],
         ino: Ino,
-        new: New<'_>,
+        new: NewInode<'_>,
     ) -> Result<Attr> {
         let mut txn = Txn::new();
         let slot = self.place(parent, dir, &mut txn, name)?;
         let now = self.clock.now();
-        let (mode, gid) = rules::inherited(who, &dir.inode, new.kind, new.mode);
+        let (mode, gid) = permissions::inherited(who, &dir.inode, new.kind, new.mode);
         // Unique as long as the ledger counts created inodes. Two concurrent creations may get the
         // same generation, but for different inode numbers.
-        let generation = self.journal.ledger().made as u32;
+        let generation = self.journal.counters().made as u32;
         let mut inode = Inode::new(new.kind, mode, (who.uid, gid), generation, now);
         inode.rdev = new.rdev;
         match new.kind {
-            Kind::Directory => inode.parent = parent.ino,
-            Kind::Symlink => {
+            InodeType::Directory => inode.parent = parent.ino,
+            InodeType::Symlink => {
                 if let Err(error) = self.put_target(ino, &mut inode, &mut txn, new.target) {
                     // A directory that grew for the name keeps its size.
-                    self.keep_made(parent, dir, txn);
+                    self.commit_partial(parent, dir, txn);
                     return Err(error);
                 }
             }
@@ -93,7 +93,7 @@ impl<M: Medium> Fs<M> {
         txn.counts.inodes += 1;
         txn.counts.highest = ino.0;
         self.put_name(parent, dir, &mut txn, slot, name, (ino, new.kind));
-        if new.kind == Kind::Directory && !is(Bug::FsParentNotCounted) {
+        if new.kind == InodeType::Directory && !is(Bug::FsParentNotCounted) {
             dir.inode.links += 1;
         }
         touch(dir, now, 1);
@@ -109,13 +109,13 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Initializes the state of a new inode without reading it.
-    fn remember_new(&self, node: &Node, kind: Kind) -> Attr {
+    fn remember_new(&self, node: &Node, kind: InodeType) -> Attr {
         let mut state = node.state.write();
-        if kind == Kind::Directory {
-            state.index = Some(Box::new(Index::new(self.salt, node.ino)));
+        if kind == InodeType::Directory {
+            state.index = Some(Box::new(DirIndex::new(self.salt, node.ino)));
         }
-        if matches!(kind, Kind::Directory | Kind::File) {
-            state.map = Some(extents::Map::empty());
+        if matches!(kind, InodeType::Directory | InodeType::File) {
+            state.map = Some(extents::ExtentMap::empty());
         }
         node.attr(&state)
     }
@@ -127,7 +127,7 @@ impl<M: Medium> Fs<M> {
             bytemuck::cast_slice_mut(&mut inode.area)[..target.len()].copy_from_slice(target);
             return Ok(());
         }
-        let run = self.space.reserve(&self.medium, Want::blocks(1))?;
+        let run = self.space.reserve(&self.medium, AllocRequest::blocks(1))?;
         let mut block = [0; BLOCK as usize];
         block[..target.len()].copy_from_slice(target);
         self.medium.write_data(run.at(), &block);
@@ -143,7 +143,7 @@ impl<M: Medium> Fs<M> {
 
 /// Updates timestamps and name count of a directory for `more` names. The directory is loaded, and
 /// its index does not include the change yet.
-pub(crate) fn touch(dir: &mut State, now: Time, more: i64) {
+pub(crate) fn touch(dir: &mut NodeState, now: Time, more: i64) {
     dir.inode.mtime = now;
     dir.inode.ctime = now;
     let there = dir.index.as_ref().map(|index| index.len() as u64);

@@ -7,7 +7,7 @@ use crate::fs::Fs;
 use crate::inode::INLINE_TARGET;
 use crate::journal::Txn;
 use crate::medium::Medium;
-use crate::types::{Attr, Caller, Ino, Kind, LINK_MAX};
+use crate::types::{Attr, Caller, Ino, InodeType, LINK_MAX};
 use frit_core::planted::{Bug, is};
 
 impl<M: Medium> Fs<M> {
@@ -18,10 +18,10 @@ impl<M: Medium> Fs<M> {
         let parent = self.node(dir)?;
         let mut dir = parent.state.write();
         self.load_index(&parent, &mut dir)?;
-        self.vacant(who, &dir, name)?;
+        self.check_vacant(who, &dir, name)?;
         // Lock order: below a locked directory only its descendants may be locked, and this inode
         // might be one of its ancestors. Directories are refused before their lock is needed.
-        if ino == parent.ino || self.find_kind(&node) == Kind::Directory {
+        if ino == parent.ino || self.find_kind(&node) == InodeType::Directory {
             return Err(Error::NotPermitted);
         }
         let mut state = node.state.write();
@@ -54,7 +54,7 @@ impl<M: Medium> Fs<M> {
         let node = self.node(ino)?;
         let mut state = node.state.write();
         state.alive()?;
-        if state.inode.kind != Kind::Symlink {
+        if state.inode.kind != InodeType::Symlink {
             return Err(Error::Invalid("not a symbolic link"));
         }
         let len = state.inode.size as usize;

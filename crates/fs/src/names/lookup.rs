@@ -6,25 +6,25 @@ use crate::format::INODE;
 use crate::fs::Fs;
 use crate::inode::Node;
 use crate::medium::Medium;
-use crate::rules::{self, EXECUTE};
-use crate::types::{Attr, Caller, Ino, Kind};
+use crate::permissions::{self, EXECUTE};
+use crate::types::{Attr, Caller, Ino, InodeType};
 use std::sync::Arc;
 
 /// Maximum number of lookups if the inode found was freed in the meantime. The limit is reached
 /// only in a damaged directory with a name that leads to a free inode.
-pub(crate) const RACES_MAX: u32 = 1000;
+pub(crate) const LOOKUP_RETRIES_MAX: u32 = 1000;
 
 impl<M: Medium> Fs<M> {
     /// Fails if the caller may not look up names in a directory.
-    pub(crate) fn reach(&self, who: &Caller, dir: Ino) -> Result<()> {
+    pub(crate) fn check_search(&self, who: &Caller, dir: Ino) -> Result<()> {
         let node = self.node(dir)?;
         let state = node.state.read();
         state.directory()?;
-        rules::may(who, &state.inode, EXECUTE)
+        permissions::check_access(who, &state.inode, EXECUTE)
     }
 
     /// Returns the type of an inode.
-    pub(crate) fn find_kind(&self, node: &Node) -> Kind {
+    pub(crate) fn find_kind(&self, node: &Node) -> InodeType {
         node.state.read().inode.kind
     }
 
@@ -39,7 +39,7 @@ impl<M: Medium> Fs<M> {
             state = node.state.read();
         }
         state.directory()?;
-        rules::may(who, &state.inode, EXECUTE)?;
+        permissions::check_access(who, &state.inode, EXECUTE)?;
         match name {
             b"." => return Ok(dir),
             b".." => return Ok(state.inode.parent),
@@ -50,7 +50,7 @@ impl<M: Medium> Fs<M> {
 
     pub(crate) fn lookup_attr(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<Attr> {
         let mut ino = Ino(0);
-        for _ in 0..RACES_MAX {
+        for _ in 0..LOOKUP_RETRIES_MAX {
             ino = self.lookup_ino(who, dir, name)?;
             match self.attr_of(ino) {
                 // The inode was freed after the lookup, perhaps because another inode has the name

@@ -8,4 +8,4 @@ mod remove;
 mod rename;
 pub(crate) mod target;
 
-pub(crate) use lookup::RACES_MAX;
+pub(crate) use lookup::LOOKUP_RETRIES_MAX;

@@ -1,22 +1,22 @@
 //! Removal of names.
 
 use super::create::touch;
-use crate::contents::resize::After;
+use crate::contents::resize::AfterTruncate;
 use crate::dir::valid;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
-use crate::inode::{Node, State};
+use crate::inode::{Node, NodeState};
 use crate::journal::Txn;
 use crate::medium::Medium;
-use crate::rules;
-use crate::types::{Caller, Ino, Kind};
+use crate::permissions;
+use crate::types::{Caller, Ino, InodeType};
 use frit_core::planted::{Bug, is};
 
 impl<M: Medium> Fs<M> {
     pub(crate) fn remove(&self, who: &Caller, dir: Ino, name: &[u8], directory: bool) -> Result<()> {
         self.writable()?;
         if matches!(name, b"." | b"..") {
-            self.reach(who, dir)?;
+            self.check_search(who, dir)?;
         }
         match (name, directory) {
             (b".", true) => return Err(Error::Invalid("`.` cannot be removed")),
@@ -28,7 +28,7 @@ impl<M: Medium> Fs<M> {
         let parent = self.node(dir)?;
         let mut dir = parent.state.write();
         self.load_index(&parent, &mut dir)?;
-        rules::may(who, &dir.inode, rules::EXECUTE)?;
+        permissions::check_access(who, &dir.inode, permissions::EXECUTE)?;
         valid(name)?;
         let found = self.find(&dir, name)?.ok_or(Error::NotFound)?;
         // Such a name exists only through damage; its inode is the parent, which is locked already.
@@ -39,15 +39,15 @@ impl<M: Medium> Fs<M> {
         let node = self.named(found.ino)?;
         let mut state = node.state.write();
         state.alive()?;
-        rules::may_remove(who, &dir.inode, &state.inode)?;
-        match (directory, state.inode.kind == Kind::Directory) {
+        permissions::check_remove(who, &dir.inode, &state.inode)?;
+        match (directory, state.inode.kind == InodeType::Directory) {
             (true, false) => return Err(Error::NotDirectory),
             (false, true) => return Err(Error::IsDirectory),
             (true, true) => self.empty(&node, &mut state)?,
             (false, false) => {}
         }
         let mut txn = Txn::new();
-        self.prepare_loss(&node, &mut state, &mut txn)?;
+        self.prepare_unlink(&node, &mut state, &mut txn)?;
         if !is(Bug::FsNameStays) {
             self.clear_name(&dir, &mut txn, found.slot, name);
         }
@@ -59,7 +59,7 @@ impl<M: Medium> Fs<M> {
         state.inode.ctime = now;
         self.drop_link(&mut state);
         self.put_inode(&mut txn, &parent, &mut dir);
-        let done = self.let_go(&node, &mut state, txn);
+        let done = self.commit_unlink(&node, &mut state, txn);
         if let Some(index) = dir.index.as_deref_mut() {
             index.remove(name, found.slot);
         }
@@ -67,7 +67,7 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Fails if a directory is not empty.
-    pub(crate) fn empty(&self, node: &Node, state: &mut State) -> Result<()> {
+    pub(crate) fn empty(&self, node: &Node, state: &mut NodeState) -> Result<()> {
         self.load_index(node, state)?;
         let Some(index) = state.index.as_deref() else { return Ok(()) };
         if let Some(at) = index.damage() {
@@ -77,22 +77,26 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Decrements the link count; that of a directory becomes 0.
-    pub(crate) fn drop_link(&self, state: &mut State) {
+    pub(crate) fn drop_link(&self, state: &mut NodeState) {
         state.inode.links =
-            if state.inode.kind == Kind::Directory { 0 } else { state.inode.links.saturating_sub(1) };
+            if state.inode.kind == InodeType::Directory { 0 } else { state.inode.links.saturating_sub(1) };
     }
 
     /// Performs the steps that can fail before an inode loses a name.
-    pub(crate) fn prepare_loss(&self, node: &Node, state: &mut State, txn: &mut Txn) -> Result<()> {
-        let last = state.inode.links <= 1 || state.inode.kind == Kind::Directory;
-        if last { self.prepare_cut(node, state, txn, (After::Free, node.pinned())) } else { Ok(()) }
+    pub(crate) fn prepare_unlink(&self, node: &Node, state: &mut NodeState, txn: &mut Txn) -> Result<()> {
+        let last = state.inode.links <= 1 || state.inode.kind == InodeType::Directory;
+        if last {
+            self.prepare_truncate(node, state, txn, (AfterTruncate::Free, node.pinned()))
+        } else {
+            Ok(())
+        }
     }
 
-    /// Commits the transaction in which an inode loses a name, after [`Fs::prepare_loss`]. An inode
+    /// Commits the transaction in which an inode loses a name, after [`Fs::prepare_unlink`]. An inode
     /// without names is freed, unless it is held open.
-    pub(crate) fn let_go(&self, node: &Node, state: &mut State, mut txn: Txn) -> Result<()> {
+    pub(crate) fn commit_unlink(&self, node: &Node, state: &mut NodeState, mut txn: Txn) -> Result<()> {
         if state.inode.links == 0 && !node.pinned() {
-            return self.cut(node, state, txn, 0, After::Free);
+            return self.truncate_blocks(node, state, txn, 0, AfterTruncate::Free);
         }
         self.put_inode(&mut txn, node, state);
         self.commit(txn);

@@ -1,40 +1,40 @@
 //! Renaming: renameat2(2).
 
 use super::create::touch;
-use crate::dir::{Found, valid};
+use crate::dir::{FoundName, valid};
 use crate::error::{Error, Result};
 use crate::fs::Fs;
-use crate::inode::{Guard, Node, State};
+use crate::inode::{Node, NodeGuard, NodeState};
 use crate::journal::Txn;
 use crate::medium::Medium;
-use crate::rules::{self, EXECUTE, WRITE};
-use crate::types::{Caller, Ino, Kind, LINK_MAX, RenameMode};
+use crate::permissions::{self, EXECUTE, WRITE};
+use crate::types::{Caller, Ino, InodeType, LINK_MAX, RenameMode};
 use frit_core::planted::{Bug, is};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// One side of a rename: a directory and a name in it.
 #[derive(Clone, Copy, Debug)]
-struct Side<'a> {
+struct DirName<'a> {
     dir: &'a Node,
     name: &'a [u8],
 }
 
 /// The locked directories of a rename: one or two.
-struct Dirs<'a> {
-    from: Guard<'a>,
-    to: Option<Guard<'a>>,
+struct LockedDirs<'a> {
+    from: NodeGuard<'a>,
+    to: Option<NodeGuard<'a>>,
 }
 
-impl Dirs<'_> {
-    fn to(&mut self) -> &mut State {
+impl LockedDirs<'_> {
+    fn to(&mut self) -> &mut NodeState {
         match &mut self.to {
             Some(to) => to,
             None => &mut self.from,
         }
     }
 
-    fn to_ref(&self) -> &State {
+    fn to_ref(&self) -> &NodeState {
         self.to.as_deref().unwrap_or(&self.from)
     }
 }
@@ -48,8 +48,8 @@ impl<M: Medium> Fs<M> {
         mode: RenameMode,
     ) -> Result<()> {
         self.writable()?;
-        self.reach(who, from.0)?;
-        self.reach(who, to.0)?;
+        self.check_search(who, from.0)?;
+        self.check_search(who, to.0)?;
         let dots = |name: &[u8]| matches!(name, b"." | b"..");
         if dots(from.1) || dots(to.1) {
             let exists = mode == RenameMode::NoReplace && !dots(from.1);
@@ -63,9 +63,9 @@ impl<M: Medium> Fs<M> {
         // two renames cannot deadlock.
         let from_state = from_node.state.write();
         let to_state = moves.then(|| to_node.state.write());
-        let mut dirs = Dirs { from: from_state, to: to_state };
-        let from = Side { dir: &from_node, name: from.1 };
-        let to = Side { dir: &to_node, name: to.1 };
+        let mut dirs = LockedDirs { from: from_state, to: to_state };
+        let from = DirName { dir: &from_node, name: from.1 };
+        let to = DirName { dir: &to_node, name: to.1 };
         let done = self.rename_locked(who, &mut dirs, from, to, mode);
         drop(dirs);
         drop(alone);
@@ -75,15 +75,15 @@ impl<M: Medium> Fs<M> {
     fn rename_locked(
         &self,
         who: &Caller,
-        dirs: &mut Dirs<'_>,
-        from: Side<'_>,
-        to: Side<'_>,
+        dirs: &mut LockedDirs<'_>,
+        from: DirName<'_>,
+        to: DirName<'_>,
         mode: RenameMode,
     ) -> Result<()> {
         self.load_index(from.dir, &mut dirs.from)?;
         self.load_index(to.dir, dirs.to())?;
-        rules::may(who, &dirs.from.inode, EXECUTE)?;
-        rules::may(who, &dirs.to_ref().inode, EXECUTE)?;
+        permissions::check_access(who, &dirs.from.inode, EXECUTE)?;
+        permissions::check_access(who, &dirs.to_ref().inode, EXECUTE)?;
         valid(from.name)?;
         let source = self.find(&dirs.from, from.name)?.ok_or(Error::NotFound)?;
         valid(to.name)?;
@@ -94,7 +94,7 @@ impl<M: Medium> Fs<M> {
             _ => {}
         }
         if dirs.to.is_some() {
-            self.no_circle(dirs, from, to, source, target, mode)?;
+            self.check_no_cycle(dirs, from, to, source, target, mode)?;
         }
         // Both names refer to the same inode: rename(2) does nothing then.
         if target.is_some_and(|target| target.ino == source.ino) {
@@ -110,7 +110,7 @@ impl<M: Medium> Fs<M> {
         let source_node = self.named(source.ino)?;
         let target_node = target.map(|target| self.named(target.ino)).transpose()?;
         let (mut source_state, target_state) = lock_both(&source_node, target_node.as_ref());
-        let movers = Movers { who, from, to, source, source_node: &source_node };
+        let movers = RenameArgs { who, from, to, source, source_node: &source_node };
         match (target, target_node.as_ref().zip(target_state)) {
             (Some(target), Some((node, state))) if mode == RenameMode::Exchange => {
                 self.exchange(&movers, dirs, &mut source_state, target, (node, state))
@@ -121,20 +121,20 @@ impl<M: Medium> Fs<M> {
 
     /// Fails if a directory would move into itself or its descendants, or would replace its own
     /// ancestor.
-    fn no_circle(
+    fn check_no_cycle(
         &self,
-        dirs: &Dirs<'_>,
-        from: Side<'_>,
-        to: Side<'_>,
-        source: Found,
-        target: Option<Found>,
+        dirs: &LockedDirs<'_>,
+        from: DirName<'_>,
+        to: DirName<'_>,
+        source: FoundName,
+        target: Option<FoundName>,
         mode: RenameMode,
     ) -> Result<()> {
-        let above = |of: &Node, state: &State, what: Ino| self.is_above(what, of.ino, state.inode.parent);
-        if source.kind == Kind::Directory && above(to.dir, dirs.to_ref(), source.ino)? {
+        let above = |of: &Node, state: &NodeState, what: Ino| self.is_above(what, of.ino, state.inode.parent);
+        if source.kind == InodeType::Directory && above(to.dir, dirs.to_ref(), source.ino)? {
             return Err(Error::Invalid("a directory cannot move into itself"));
         }
-        let Some(target) = target.filter(|target| target.kind == Kind::Directory) else { return Ok(()) };
+        let Some(target) = target.filter(|target| target.kind == InodeType::Directory) else { return Ok(()) };
         if above(from.dir, &dirs.from, target.ino)? {
             return Err(match mode {
                 RenameMode::Exchange => Error::Invalid("a directory cannot move into itself"),
@@ -168,29 +168,29 @@ impl<M: Medium> Fs<M> {
     /// Renames an inode, and frees the inode that had the new name.
     fn replace(
         &self,
-        movers: &Movers<'_>,
-        dirs: &mut Dirs<'_>,
-        source: &mut State,
-        target: Option<(Found, (&Arc<Node>, Guard<'_>))>,
+        movers: &RenameArgs<'_>,
+        dirs: &mut LockedDirs<'_>,
+        source: &mut NodeState,
+        target: Option<(FoundName, (&Arc<Node>, NodeGuard<'_>))>,
     ) -> Result<()> {
-        let Movers { who, from, to, .. } = *movers;
+        let RenameArgs { who, from, to, .. } = *movers;
         source.alive()?;
-        rules::may_remove(who, &dirs.from.inode, &source.inode)?;
-        let is_dir = source.inode.kind == Kind::Directory;
+        permissions::check_remove(who, &dirs.from.inode, &source.inode)?;
+        let is_dir = source.inode.kind == InodeType::Directory;
         let mut txn = Txn::new();
         let mut target = target;
         let slot = if let Some((found, (node, state))) = &mut target {
-            may_replace(who, dirs.to_ref(), is_dir, state)?;
-            self.may_leave(movers, dirs, source)?;
+            check_replace(who, dirs.to_ref(), is_dir, state)?;
+            self.check_new_parent(movers, dirs, source)?;
             // Permissions are checked before the directory must be empty, as in Linux.
             if is_dir {
                 self.empty(node, state)?;
             }
-            self.prepare_loss(node, state, &mut txn)?;
+            self.prepare_unlink(node, state, &mut txn)?;
             found.slot
         } else {
-            rules::may(who, &dirs.to_ref().inode, WRITE)?;
-            self.may_leave(movers, dirs, source)?;
+            permissions::check_access(who, &dirs.to_ref().inode, WRITE)?;
+            self.check_new_parent(movers, dirs, source)?;
             if is_dir && dirs.to.is_some() && dirs.to_ref().inode.links >= LINK_MAX {
                 return Err(Error::LinksFull);
             }
@@ -215,10 +215,10 @@ impl<M: Medium> Fs<M> {
             drop_one(&mut dirs.from);
             add_one(dirs.to());
             if !is(Bug::FsParentStays) {
-                movers.source_node.move_to(source, to.dir.ino);
+                movers.source_node.set_parent(source, to.dir.ino);
             }
         }
-        if target.as_ref().is_some_and(|(_, (_, state))| state.inode.kind == Kind::Directory) {
+        if target.as_ref().is_some_and(|(_, (_, state))| state.inode.kind == InodeType::Directory) {
             drop_one(dirs.to());
         }
         self.put_inode(&mut txn, movers.source_node, source);
@@ -228,7 +228,7 @@ impl<M: Medium> Fs<M> {
             Some((_, (node, mut state))) => {
                 state.inode.ctime = now;
                 self.drop_link(&mut state);
-                self.let_go(node, &mut state, txn)
+                self.commit_unlink(node, &mut state, txn)
             }
             None => {
                 self.commit(txn);
@@ -246,9 +246,14 @@ impl<M: Medium> Fs<M> {
 
     /// Fails if the caller may not change the `..` of a directory, which requires write permission
     /// to it.
-    fn may_leave(&self, movers: &Movers<'_>, dirs: &Dirs<'_>, source: &State) -> Result<()> {
-        if source.inode.kind == Kind::Directory && dirs.to.is_some() {
-            rules::may(movers.who, &source.inode, WRITE)?;
+    fn check_new_parent(
+        &self,
+        movers: &RenameArgs<'_>,
+        dirs: &LockedDirs<'_>,
+        source: &NodeState,
+    ) -> Result<()> {
+        if source.inode.kind == InodeType::Directory && dirs.to.is_some() {
+            permissions::check_access(movers.who, &source.inode, WRITE)?;
         }
         Ok(())
     }
@@ -256,10 +261,10 @@ impl<M: Medium> Fs<M> {
     /// Updates timestamps and name counts of both directories.
     fn touch_both(
         &self,
-        dirs: &mut Dirs<'_>,
+        dirs: &mut LockedDirs<'_>,
         txn: &mut Txn,
-        (from, more_from): (Side<'_>, i64),
-        (to, more_to): (Side<'_>, i64),
+        (from, more_from): (DirName<'_>, i64),
+        (to, more_to): (DirName<'_>, i64),
         now: crate::types::Time,
     ) {
         let here = if dirs.to.is_some() { more_from } else { more_from + more_to };
@@ -274,38 +279,38 @@ impl<M: Medium> Fs<M> {
     /// Exchanges two names.
     fn exchange(
         &self,
-        movers: &Movers<'_>,
-        dirs: &mut Dirs<'_>,
-        source: &mut State,
-        target: Found,
-        (target_node, mut other): (&Arc<Node>, Guard<'_>),
+        movers: &RenameArgs<'_>,
+        dirs: &mut LockedDirs<'_>,
+        source: &mut NodeState,
+        target: FoundName,
+        (target_node, mut other): (&Arc<Node>, NodeGuard<'_>),
     ) -> Result<()> {
-        let Movers { who, from, to, .. } = *movers;
+        let RenameArgs { who, from, to, .. } = *movers;
         source.alive()?;
         other.alive()?;
-        rules::may_remove(who, &dirs.from.inode, &source.inode)?;
-        rules::may_remove(who, &dirs.to_ref().inode, &other.inode)?;
-        self.may_leave(movers, dirs, source)?;
-        self.may_leave(movers, dirs, &other)?;
+        permissions::check_remove(who, &dirs.from.inode, &source.inode)?;
+        permissions::check_remove(who, &dirs.to_ref().inode, &other.inode)?;
+        self.check_new_parent(movers, dirs, source)?;
+        self.check_new_parent(movers, dirs, &other)?;
         let mut txn = Txn::new();
         let now = self.clock.now();
         let (source_is, other_is) = (movers.source.kind, target.kind);
-        let is_directory = |kind| u32::from(kind == Kind::Directory);
+        let is_directory = |kind| u32::from(kind == InodeType::Directory);
         let (leave, come) = (is_directory(source_is), is_directory(other_is));
-        let full = |dir: &State, more: u32, less: u32| more > less && dir.inode.links >= LINK_MAX;
+        let full = |dir: &NodeState, more: u32, less: u32| more > less && dir.inode.links >= LINK_MAX;
         if dirs.to.is_some() && (full(&dirs.from, come, leave) || full(dirs.to_ref(), leave, come)) {
             return Err(Error::LinksFull);
         }
         self.put_name(to.dir, dirs.to_ref(), &mut txn, target.slot, to.name, (movers.source.ino, source_is));
         self.put_name(from.dir, &dirs.from, &mut txn, movers.source.slot, from.name, (target.ino, other_is));
         if dirs.to.is_some() {
-            if source_is == Kind::Directory {
-                movers.source_node.move_to(source, to.dir.ino);
+            if source_is == InodeType::Directory {
+                movers.source_node.set_parent(source, to.dir.ino);
                 drop_one(&mut dirs.from);
                 add_one(dirs.to());
             }
-            if other_is == Kind::Directory {
-                target_node.move_to(&mut other, from.dir.ino);
+            if other_is == InodeType::Directory {
+                target_node.set_parent(&mut other, from.dir.ino);
                 add_one(&mut dirs.from);
                 drop_one(dirs.to());
             }
@@ -321,10 +326,10 @@ impl<M: Medium> Fs<M> {
 }
 
 /// Fails if the inode of a name in `dir` may not be replaced by a directory or by another inode.
-fn may_replace(who: &Caller, dir: &State, by_directory: bool, state: &State) -> Result<()> {
+fn check_replace(who: &Caller, dir: &NodeState, by_directory: bool, state: &NodeState) -> Result<()> {
     state.alive()?;
-    rules::may_remove(who, &dir.inode, &state.inode)?;
-    match (by_directory, state.inode.kind == Kind::Directory) {
+    permissions::check_remove(who, &dir.inode, &state.inode)?;
+    match (by_directory, state.inode.kind == InodeType::Directory) {
         (true, false) => Err(Error::NotDirectory),
         (false, true) => Err(Error::IsDirectory),
         _ => Ok(()),
@@ -332,29 +337,29 @@ fn may_replace(who: &Caller, dir: &State, by_directory: bool, state: &State) -> 
 }
 
 /// Decrements the count of sub-directories. Damaged counts saturate.
-fn drop_one(dir: &mut State) {
+fn drop_one(dir: &mut NodeState) {
     dir.inode.links = dir.inode.links.saturating_sub(1);
 }
 
 /// Increments the count of sub-directories.
-fn add_one(dir: &mut State) {
+fn add_one(dir: &mut NodeState) {
     dir.inode.links = dir.inode.links.saturating_add(1);
 }
 
 /// Parameters of a rename.
 #[derive(Clone, Copy)]
-struct Movers<'a> {
+struct RenameArgs<'a> {
     who: &'a Caller,
-    from: Side<'a>,
-    to: Side<'a>,
-    source: Found,
+    from: DirName<'a>,
+    to: DirName<'a>,
+    source: FoundName,
     source_node: &'a Node,
 }
 
 /// Locks the source and the target of a rename: directories first, then by number.
-fn lock_both<'a>(source: &'a Node, target: Option<&'a Arc<Node>>) -> (Guard<'a>, Option<Guard<'a>>) {
+fn lock_both<'a>(source: &'a Node, target: Option<&'a Arc<Node>>) -> (NodeGuard<'a>, Option<NodeGuard<'a>>) {
     let Some(target) = target else { return (source.state.write(), None) };
-    let key = |node: &Node| (node.state.read().inode.kind != Kind::Directory, node.ino);
+    let key = |node: &Node| (node.state.read().inode.kind != InodeType::Directory, node.ino);
     if key(source) < key(target) {
         let first = source.state.write();
         (first, Some(target.state.write()))

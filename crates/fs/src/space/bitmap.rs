@@ -3,7 +3,7 @@
 //! Lines of the bitmap are read on first use and kept: 32 KB of DRAM for each GB accessed.
 
 use super::line::{self, Bits};
-use super::{Allocator, Want};
+use super::{AllocRequest, Allocator};
 use crate::error::{Error, Result};
 use crate::format::{Geometry, LINE_BLOCKS};
 use crate::journal::Run;
@@ -18,7 +18,7 @@ const UNREAD: u16 = u16::MAX;
 
 /// Free blocks of an image.
 #[derive(Debug)]
-pub(crate) struct Bitmap {
+pub(crate) struct BitmapAllocator {
     pub(super) geometry: Geometry,
     pub(super) salt: u32,
     inner: Mutex<Inner>,
@@ -43,7 +43,7 @@ pub(super) struct Inner {
     damaged: u64,
 }
 
-impl Bitmap {
+impl BitmapAllocator {
     /// Creates an allocator with no line read.
     pub(crate) fn new(geometry: Geometry, salt: u32, used: u64) -> Self {
         let lines = geometry.lines as usize;
@@ -60,32 +60,32 @@ impl Bitmap {
     }
 }
 
-impl<M: Medium> Allocator<M> for Bitmap {
+impl<M: Medium> Allocator<M> for BitmapAllocator {
     fn free(&self) -> u64 {
         let inner = self.inner.lock();
         inner.free + inner.ahead_blocks
     }
 
-    fn reserve(&self, medium: &M, want: Want) -> Result<Run> {
+    fn reserve(&self, medium: &M, want: AllocRequest) -> Result<Run> {
         let mut inner = self.inner.lock();
         if let Some((ino, more)) = want.ahead
-            && let Some(run) = inner.find_ahead(self, medium, want, ino, more)
+            && let Some(run) = inner.find_reserved(self, medium, want, ino, more)
         {
             return Ok(run);
         }
-        if let Some(run) = inner.find_as_wanted(self, medium, want) {
+        if let Some(run) = inner.find_for_request(self, medium, want) {
             return Ok(run);
         }
         // Space is short: reservations are dropped before the request fails.
-        inner.forget_ahead(self);
-        inner.find_as_wanted(self, medium, want).ok_or(Error::NoSpace)
+        inner.drop_reservation(self);
+        inner.find_for_request(self, medium, want).ok_or(Error::NoSpace)
     }
 
     fn release(&self, run: Run) {
-        self.inner.lock().put_back(self, run);
+        self.inner.lock().free_run(self, run);
     }
 
-    fn expect(&self, medium: &M, run: Run) {
+    fn prepare_release(&self, medium: &M, run: Run) {
         // A line loaded after the transaction would have the bits clear already, and `release`
         // would not count the blocks as free.
         let mut inner = self.inner.lock();
@@ -94,32 +94,37 @@ impl<M: Medium> Allocator<M> for Bitmap {
         }
     }
 
-    fn forget_ahead(&self, ino: Ino) {
+    fn drop_reservation(&self, ino: Ino) {
         let mut inner = self.inner.lock();
         if let Some(kept) = inner.take_ahead(ino) {
-            inner.put_back(self, kept);
+            inner.free_run(self, kept);
         }
     }
 }
 
 impl Inner {
     /// Searches once: at or near the goal, or for a whole run anywhere if one is required.
-    fn find_as_wanted<M: Medium>(&mut self, space: &Bitmap, medium: &M, want: Want) -> Option<Run> {
+    fn find_for_request<M: Medium>(
+        &mut self,
+        space: &BitmapAllocator,
+        medium: &M,
+        want: AllocRequest,
+    ) -> Option<Run> {
         let near = self.find(space, medium, want.goal, want.blocks)?;
         if !want.whole || near.len == want.blocks {
             return Some(near);
         }
-        self.put_back(space, near);
+        self.free_run(space, near);
         self.find_whole(space, medium, want.blocks)
     }
 
     /// Allocates from the reservation of a file if the file continues there. Otherwise allocates a
     /// run and reserves its rest.
-    fn find_ahead<M: Medium>(
+    fn find_reserved<M: Medium>(
         &mut self,
-        space: &Bitmap,
+        space: &BitmapAllocator,
         medium: &M,
-        want: Want,
+        want: AllocRequest,
         ino: Ino,
         more: u64,
     ) -> Option<Run> {
@@ -127,7 +132,7 @@ impl Inner {
             if want.goal == Some(kept.start) {
                 return Some(self.keep_rest(ino, kept, want.blocks));
             }
-            self.put_back(space, kept);
+            self.free_run(space, kept);
         }
         let run = self.find(space, medium, want.goal, want.blocks + more)?;
         Some(self.keep_rest(ino, run, want.blocks))
@@ -149,15 +154,15 @@ impl Inner {
         Run { start: run.start, len }
     }
 
-    fn forget_ahead(&mut self, space: &Bitmap) {
+    fn drop_reservation(&mut self, space: &BitmapAllocator) {
         let kept: Vec<_> = self.ahead.drain().map(|(_, run)| run).collect();
         self.ahead_blocks = 0;
         for run in kept {
-            self.put_back(space, run);
+            self.free_run(space, run);
         }
     }
 
-    fn put_back(&mut self, space: &Bitmap, run: Run) {
+    fn free_run(&mut self, space: &BitmapAllocator, run: Run) {
         for (line, from, to) in line::parts(&space.geometry, run) {
             // A damaged line has no bits, and no blocks are allocated from it.
             if let Some(bits) = self.lines[line as usize].as_mut() {
@@ -175,7 +180,7 @@ impl Inner {
     }
 
     /// Returns the number of free blocks of a line, which is read if necessary.
-    pub(super) fn load<M: Medium>(&mut self, space: &Bitmap, medium: &M, line: u64) -> u16 {
+    pub(super) fn load<M: Medium>(&mut self, space: &BitmapAllocator, medium: &M, line: u64) -> u16 {
         let i = line as usize;
         if self.free_in[i] != UNREAD {
             return self.free_in[i];

@@ -77,12 +77,12 @@ pub(crate) fn change<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, run:
 }
 
 /// Bit ranges `from..to` of one line to change, in order; `true` sets the bits.
-pub(crate) type Changes = Vec<(u64, u64, bool)>;
+pub(crate) type BitChanges = Vec<(u64, u64, bool)>;
 
 /// Replays changes that a crash may have interrupted at any point. The stored checksum must match
 /// the line before, between or after the changes. Otherwise the line was damaged, and stays marked
 /// so.
-pub(crate) fn redo<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, line: u64, changes: &Changes) {
+pub(crate) fn redo<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, line: u64, changes: &BitChanges) {
     let (mut bits, found) = read_raw(medium, geometry, line);
     for (from, to, set) in changes {
         put(&mut bits, *from, *to, *set);

@@ -8,7 +8,7 @@ mod bitmap;
 pub(crate) mod line;
 mod search;
 
-pub(crate) use bitmap::Bitmap;
+pub(crate) use bitmap::BitmapAllocator;
 
 use crate::error::Result;
 use crate::journal::Run;
@@ -17,7 +17,7 @@ use std::fmt;
 
 /// Allocation request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Want {
+pub(crate) struct AllocRequest {
     /// Number of blocks, at least one.
     pub(crate) blocks: u64,
     /// Preferred first block, after those that the file has.
@@ -29,7 +29,7 @@ pub(crate) struct Want {
     pub(crate) ahead: Option<(Ino, u64)>,
 }
 
-impl Want {
+impl AllocRequest {
     /// Requests up to `blocks` blocks, anywhere.
     pub(crate) fn blocks(blocks: u64) -> Self {
         Self { blocks: blocks.max(1), goal: None, whole: false, ahead: None }
@@ -62,15 +62,15 @@ pub(crate) trait Allocator<M>: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// No block is free, or no contiguous run if one is required.
-    fn reserve(&self, medium: &M, want: Want) -> Result<Run>;
+    fn reserve(&self, medium: &M, want: AllocRequest) -> Result<Run>;
 
     /// Frees blocks: allocated ones that were not used, or ones that a durable transaction freed.
     fn release(&self, run: Run);
 
     /// Announces that a transaction is about to free blocks in the bitmap. [`Allocator::release`]
     /// follows.
-    fn expect(&self, medium: &M, run: Run);
+    fn prepare_release(&self, medium: &M, run: Run);
 
     /// Drops the reservation of a file.
-    fn forget_ahead(&self, ino: Ino);
+    fn drop_reservation(&self, ino: Ino);
 }

@@ -1,19 +1,19 @@
 //! Search for free blocks: at the goal, else from the position of the last search. The first run
 //! that is long enough in one of a few lines is taken, else the longest run in them.
 
-use super::bitmap::{Bitmap, Inner};
+use super::bitmap::{BitmapAllocator, Inner};
 use super::line::{self, Bits, WORDS};
 use crate::format::LINE_BLOCKS;
 use crate::journal::Run;
 use crate::medium::Medium;
 
 /// Number of lines with free blocks that a search examines before it takes the longest run found.
-const LOOKED_AT: u32 = 8;
+const LINES_EXAMINED: u32 = 8;
 
 impl Inner {
     pub(super) fn find<M: Medium>(
         &mut self,
-        space: &Bitmap,
+        space: &BitmapAllocator,
         medium: &M,
         goal: Option<u64>,
         want: u64,
@@ -22,7 +22,7 @@ impl Inner {
             return None;
         }
         if let Some(run) = goal.and_then(|goal| self.at_goal(space, medium, goal, want)) {
-            return Some(self.hand_out(space, run));
+            return Some(self.mark_used(space, run));
         }
         let lines = space.geometry.lines;
         // Without a goal in the data space, the search continues where the last one ended.
@@ -43,18 +43,23 @@ impl Inner {
             }
             // The number of lines is limited to bound the latency on a fragmented medium.
             looked += 1;
-            if len >= want || looked >= LOOKED_AT {
+            if len >= want || looked >= LINES_EXAMINED {
                 break;
             }
         }
         let (line, from, len) = best.filter(|(.., len)| *len > 0)?;
         self.cursor = line;
         let start = space.geometry.data_first + line * LINE_BLOCKS + from;
-        Some(self.hand_out(space, Run { start, len: len.min(want) }))
+        Some(self.mark_used(space, Run { start, len: len.min(want) }))
     }
 
     /// Allocates a run of exactly `want` blocks within one line, anywhere.
-    pub(super) fn find_whole<M: Medium>(&mut self, space: &Bitmap, medium: &M, want: u64) -> Option<Run> {
+    pub(super) fn find_whole<M: Medium>(
+        &mut self,
+        space: &BitmapAllocator,
+        medium: &M,
+        want: u64,
+    ) -> Option<Run> {
         for line in 0..space.geometry.lines {
             if u64::from(self.load(space, medium, line)) < want {
                 continue;
@@ -63,14 +68,20 @@ impl Inner {
             let (from, len) = longest(bits, want);
             if len >= want {
                 let start = space.geometry.data_first + line * LINE_BLOCKS + from;
-                return Some(self.hand_out(space, Run { start, len: want }));
+                return Some(self.mark_used(space, Run { start, len: want }));
             }
         }
         None
     }
 
     /// Returns the free blocks from `goal` within its line.
-    fn at_goal<M: Medium>(&mut self, space: &Bitmap, medium: &M, goal: u64, want: u64) -> Option<Run> {
+    fn at_goal<M: Medium>(
+        &mut self,
+        space: &BitmapAllocator,
+        medium: &M,
+        goal: u64,
+        want: u64,
+    ) -> Option<Run> {
         if !space.geometry.holds(goal, 1) {
             return None;
         }
@@ -86,7 +97,7 @@ impl Inner {
         (len > 0).then_some(Run { start: goal, len })
     }
 
-    fn hand_out(&mut self, space: &Bitmap, run: Run) -> Run {
+    fn mark_used(&mut self, space: &BitmapAllocator, run: Run) -> Run {
         for (line, from, to) in line::parts(&space.geometry, run) {
             if let Some(bits) = self.lines[line as usize].as_mut() {
                 for (word, mask) in line::masks(from, to) {

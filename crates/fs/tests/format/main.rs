@@ -5,7 +5,9 @@
 mod bytes;
 
 use bytes::{Image, crc32c, crc64};
-use frit_fs::{Allocate, Caller, Clock, Files, Format, Fs, Ino, Mapped, Medium, New, XattrMode};
+use frit_fs::{
+    Allocate, Caller, Clock, FileSystem, FormatOptions, Fs, Ino, Mapped, Medium, NewInode, XattrMode,
+};
 use std::sync::Arc;
 
 const ROOT: &Caller = &Caller::ROOT;
@@ -28,27 +30,27 @@ const NAMELESS: u64 = 6;
 
 fn make() -> Image {
     let medium = Arc::new(Mapped::anonymous(BYTES).unwrap());
-    let options = Format {
+    let options = FormatOptions {
         inodes: Some(40),
         label: "fixture".into(),
         root: (10, 20, 0o751),
         uuid: Some(UUID),
         clock: Clock::counted(TIME),
-        ..Format::default()
+        ..FormatOptions::default()
     };
     let fs = Fs::format(Arc::clone(&medium), options).unwrap();
-    let dir = fs.create(ROOT, Ino::ROOT, b"dir", New::directory(0o755)).unwrap().ino;
-    let file = fs.create(ROOT, dir, LONG.as_bytes(), New::file(0o4640)).unwrap().ino;
+    let dir = fs.create(ROOT, Ino::ROOT, b"dir", NewInode::directory(0o755)).unwrap().ino;
+    let file = fs.create(ROOT, dir, LONG.as_bytes(), NewInode::file(0o4640)).unwrap().ino;
     for i in 0..10 {
         fs.write(file, i * 8192, &[b'0' + i as u8; 4096]).unwrap();
     }
     fs.allocate(file, Allocate::Keep, 20 * 4096, 2 * 4096).unwrap();
-    fs.create(ROOT, Ino::ROOT, b"short", New::symlink(b"dir/file")).unwrap();
-    fs.create(ROOT, Ino::ROOT, b"far", New::symlink(&[b't'; 200])).unwrap();
+    fs.create(ROOT, Ino::ROOT, b"short", NewInode::symlink(b"dir/file")).unwrap();
+    fs.create(ROOT, Ino::ROOT, b"far", NewInode::symlink(&[b't'; 200])).unwrap();
     fs.set_xattr(ROOT, file, b"user.one", b"value", XattrMode::Any).unwrap();
     fs.set_xattr(ROOT, file, b"user.two", &[7; 100], XattrMode::Any).unwrap();
     fs.link(ROOT, file, Ino::ROOT, b"second").unwrap();
-    let open = fs.create(ROOT, Ino::ROOT, b"open", New::file(0o600)).unwrap().ino;
+    let open = fs.create(ROOT, Ino::ROOT, b"open", NewInode::file(0o600)).unwrap().ino;
     fs.pin(open).unwrap();
     fs.unlink(ROOT, Ino::ROOT, b"open").unwrap();
     // Not closed, so that the image has an orphan and its last transactions.

@@ -1,16 +1,16 @@
 //! Promises that apply only to a pool.
 
 use crate::*;
-use frit_fs::{Allocate, BodyId, SetTime, Time, XattrMode, check_pool, repair_pool};
+use frit_fs::{Allocate, ContentId, SetTime, Time, XattrMode, check_pool, repair_pool};
 
-fn sorted(pool: &Pool) -> Vec<BodyId> {
+fn sorted(pool: &Pool) -> Vec<ContentId> {
     let mut all = pool.all().unwrap();
     all.sort();
     all
 }
 
-fn id(fs: &dyn Files, ino: Ino) -> BodyId {
-    BodyId { ino, generation: fs.attr(ino).unwrap().generation }
+fn id(fs: &dyn FileSystem, ino: Ino) -> ContentId {
+    ContentId { ino, generation: fs.attr(ino).unwrap().generation }
 }
 
 #[test]
@@ -63,7 +63,8 @@ fn opening_moves_no_time() {
     tick();
     fs.pin(f).unwrap();
     assert_eq!(fs.attr(f).unwrap(), made, "although it has got a body");
-    let to_come = Changes { mtime: Some(SetTime::To(Time(8_000_000_000_000_000_000))), ..Changes::default() };
+    let to_come =
+        AttrChanges { mtime: Some(SetTime::To(Time(8_000_000_000_000_000_000))), ..AttrChanges::default() };
     let set = fs.set_attr(ROOT, f, &to_come).unwrap();
     assert!(set.ctime > made.ctime && set.ctime.0 < set.mtime.0, "a future mtime does not set the ctime");
 }
@@ -72,10 +73,10 @@ fn opening_moves_no_time() {
 fn times_of_contents_outlive_a_kill() {
     let fs = fresh(1 << 20);
     let f = file(&fs, "f");
-    let times = |t| Changes {
+    let times = |t| AttrChanges {
         atime: Some(SetTime::To(Time(t))),
         mtime: Some(SetTime::To(Time(t + 1))),
-        ..Changes::default()
+        ..AttrChanges::default()
     };
     let _ = fs.set_attr(ROOT, f, &times(5_000_000_007)).unwrap();
     fs.pin(f).unwrap();
@@ -97,9 +98,9 @@ fn s97_a_start_sweeps_what_a_stop_left() {
     let (f, d) = (file(&fs, "f"), directory(&fs, "d"));
     write(&fs, f, 0, b"bytes");
     let kept = id(&fs, f);
-    let older = BodyId { generation: kept.generation + 1, ..kept };
-    let never = BodyId { ino: Ino(700), generation: 3 };
-    let strays = [older, never, BodyId { ino: d, generation: fs.attr(d).unwrap().generation }];
+    let older = ContentId { generation: kept.generation + 1, ..kept };
+    let never = ContentId { ino: Ino(700), generation: 3 };
+    let strays = [older, never, ContentId { ino: d, generation: fs.attr(d).unwrap().generation }];
     let plant = || {
         for stray in strays {
             pool.open(stray, true).unwrap().unwrap().write(0, b"old").unwrap();
@@ -150,13 +151,13 @@ fn s99_an_image_and_a_pool_belong_together() {
     file(&fs, "f");
     let medium = fs.close().unwrap();
     let said = |opened: frit_fs::Result<Fs<&Mapped>>| opened.unwrap_err().to_string();
-    assert!(said(Fs::open(&medium, Open::default())).contains("are in a pool"));
+    assert!(said(Fs::open(&medium, FsOptions::default())).contains("are in a pool"));
     let other = fresh(1 << 20);
-    let bodies = Some(pool_of(other.medium()) as Arc<dyn Bodies>);
-    let open = || Open { bodies: bodies.clone(), ..Open::default() };
+    let bodies = Some(pool_of(other.medium()) as Arc<dyn ContentStore>);
+    let open = || FsOptions { bodies: bodies.clone(), ..FsOptions::default() };
     assert!(said(Fs::open(&medium, open())).contains("belong to another file system"));
     let plain = Mapped::anonymous(1 << 20).unwrap();
-    drop(Fs::format(&plain, Format::default()).unwrap());
+    drop(Fs::format(&plain, FormatOptions::default()).unwrap());
     assert!(said(Fs::open(&plain, open())).contains("no image of a pool"));
     refused!(check_pool(&plain, &*pool), Image);
     let dir = tempfile::tempdir().unwrap();
@@ -169,8 +170,10 @@ fn made_anew_it_has_none_of_the_old_bodies() {
     let pool = pool_of(fs.medium());
     let f = file(&fs, "f");
     write(&fs, f, 0, b"old");
-    let bodies = Some(Arc::clone(&pool) as Arc<dyn Bodies>);
-    let fs = Fs::format(fs.close().unwrap(), Format { bodies, force: true, ..Format::default() }).unwrap();
+    let bodies = Some(Arc::clone(&pool) as Arc<dyn ContentStore>);
+    let fs =
+        Fs::format(fs.close().unwrap(), FormatOptions { bodies, force: true, ..FormatOptions::default() })
+            .unwrap();
     assert_eq!(sorted(&pool), []);
     let g = file(&fs, "g");
     assert_eq!((g, contents(&fs, g)), (f, Vec::new()));
@@ -184,8 +187,8 @@ fn read_only_nothing_moves() {
     write(&fs, f, 0, b"bytes");
     let medium = fs.close().unwrap();
     let before = sorted(&pool);
-    let bodies = Some(Arc::clone(&pool) as Arc<dyn Bodies>);
-    let fs = Fs::open(medium, Open { read_only: true, bodies, ..Open::default() }).unwrap();
+    let bodies = Some(Arc::clone(&pool) as Arc<dyn ContentStore>);
+    let fs = Fs::open(medium, FsOptions { read_only: true, bodies, ..FsOptions::default() }).unwrap();
     let attr = fs.attr(f).unwrap();
     tick();
     for ino in [f, empty] {
@@ -207,7 +210,7 @@ fn names_have_their_own_room() {
     assert_eq!(contents(&fs, f), large, "larger than the image");
     fs.set_xattr(ROOT, f, b"user.a", &[1; 5000], XattrMode::Any).unwrap();
     let mut made = 0;
-    while fs.create(ROOT, TOP, format!("{made:0>255}").as_bytes(), New::symlink(&[b't'; 3000])).is_ok() {
+    while fs.create(ROOT, TOP, format!("{made:0>255}").as_bytes(), NewInode::symlink(&[b't'; 3000])).is_ok() {
         made += 1;
     }
     assert!(made > 3, "{made}");

@@ -42,7 +42,7 @@ mod watched;
 mod xattrs;
 
 use common::*;
-use frit_fs::{Bodies, Clock, Format, Fs, Mapped, Open, Pool};
+use frit_fs::{Clock, ContentStore, FormatOptions, Fs, FsOptions, Mapped, Pool};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::Path;
@@ -50,11 +50,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A pool with its directory.
-type Kept = (tempfile::TempDir, Arc<Pool>);
+type PoolInDir = (tempfile::TempDir, Arc<Pool>);
 
 thread_local! {
     /// Pools of a test by their UUID. They are removed when the thread of the test ends.
-    static POOLS: RefCell<HashMap<u128, Kept>> = RefCell::default();
+    static POOLS: RefCell<HashMap<u128, PoolInDir>> = RefCell::default();
 }
 
 fn fresh(bytes: u64) -> Fs<Mapped> {
@@ -68,7 +68,12 @@ fn on<M: Medium>(medium: M) -> Fs<M> {
     let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
     let pool = Arc::new(Pool::make(dir.path(), None).unwrap());
     POOLS.with_borrow_mut(|pools| pools.insert(pool.uuid(), (dir, Arc::clone(&pool))));
-    let format = Format { root: (0, 0, 0o777), clock: Clock::Wall, bodies: Some(pool), ..Format::default() };
+    let format = FormatOptions {
+        root: (0, 0, 0o777),
+        clock: Clock::Wall,
+        bodies: Some(pool),
+        ..FormatOptions::default()
+    };
     Fs::format(medium, format).unwrap()
 }
 
@@ -85,8 +90,8 @@ fn pool_of<M: Medium>(medium: &M) -> Arc<Pool> {
 
 /// Opens a file system again.
 fn again<M: Medium>(medium: M) -> Fs<M> {
-    let bodies = known(&medium).map(|pool| pool as Arc<dyn Bodies>);
-    Fs::open(medium, Open { bodies, ..Open::default() }).unwrap()
+    let bodies = known(&medium).map(|pool| pool as Arc<dyn ContentStore>);
+    Fs::open(medium, FsOptions { bodies, ..FsOptions::default() }).unwrap()
 }
 
 /// Waits until the kernel's coarse clock has advanced.

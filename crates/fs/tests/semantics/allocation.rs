@@ -103,7 +103,7 @@ fn s28_pieces_tell_where_the_bytes_lie() {
     }
 }
 
-fn pieces(fs: &dyn Files, ino: Ino) -> usize {
+fn pieces(fs: &dyn FileSystem, ino: Ino) -> usize {
     let mut count = 0;
     fs.pieces(ino, 0, &mut |_| {
         count += 1;
@@ -114,7 +114,7 @@ fn pieces(fs: &dyn Files, ino: Ino) -> usize {
 }
 
 /// Creates a file in which each block is a separate extent.
-fn splinters(fs: &dyn Files, name: &str, blocks: u64) -> Ino {
+fn splinters(fs: &dyn FileSystem, name: &str, blocks: u64) -> Ino {
     let ino = scattered(fs, name, blocks / 2, 1);
     for i in 0..blocks / 2 {
         write(fs, ino, (2 * i + 1) * BLOCK, &[2; BLOCK as usize]);

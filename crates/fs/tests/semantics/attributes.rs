@@ -10,15 +10,15 @@ fn s29_attributes_change_all_or_none() {
     let f = file(&fs, "f");
     let before = fs.attr(f).unwrap();
     let too_large =
-        Changes { mode: Some(0o777), uid: Some(5), size: Some(FILE_MAX + 1), ..Changes::default() };
+        AttrChanges { mode: Some(0o777), uid: Some(5), size: Some(FILE_MAX + 1), ..AttrChanges::default() };
     refused!(fs.set_attr(ROOT, f, &too_large), TooLarge);
     assert_eq!(fs.attr(f).unwrap(), before);
-    let size = Changes { size: Some(77), ..too_large };
+    let size = AttrChanges { size: Some(77), ..too_large };
     let after = fs.set_attr(ROOT, f, &size).unwrap();
     assert_eq!((after.mode, after.uid, after.size, fs.attr(f).unwrap()), (0o777, 5, 77, after));
-    refused!(fs.set_attr(ROOT, TOP, &Changes { size: Some(0), ..Changes::default() }), IsDirectory);
-    let link = fs.create(ROOT, TOP, b"l", New::symlink(b"f")).unwrap().ino;
-    refused!(fs.set_attr(ROOT, link, &Changes { mode: Some(0), ..Changes::default() }), Unsupported);
+    refused!(fs.set_attr(ROOT, TOP, &AttrChanges { size: Some(0), ..AttrChanges::default() }), IsDirectory);
+    let link = fs.create(ROOT, TOP, b"l", NewInode::symlink(b"f")).unwrap().ino;
+    refused!(fs.set_attr(ROOT, link, &AttrChanges { mode: Some(0), ..AttrChanges::default() }), Unsupported);
 }
 
 #[test]
@@ -26,10 +26,10 @@ fn s30_times_are_nanoseconds_from_1677_to_2262() {
     let fs = fresh(1 << 20);
     let f = file(&fs, "f");
     let set = |atime, mtime| {
-        let times = Changes {
+        let times = AttrChanges {
             atime: Some(SetTime::To(atime)),
             mtime: Some(SetTime::To(mtime)),
-            ..Changes::default()
+            ..AttrChanges::default()
         };
         let _ = fs.set_attr(ROOT, f, &times).unwrap();
         (fs.attr(f).unwrap().atime, fs.attr(f).unwrap().mtime)
@@ -57,7 +57,7 @@ fn s31_each_operation_moves_its_times() {
     assert_eq!(moved(&|| write(&fs, f, 0, b"new")), [true, true, false]);
     assert_eq!(moved(&|| write(&fs, f, 0, b"old")), [true, true, false]);
     assert_eq!(moved(&|| resize(&fs, f, 1)), [true, true, false]);
-    let mode = Changes { mode: Some(0o600), ..Changes::default() };
+    let mode = AttrChanges { mode: Some(0o600), ..AttrChanges::default() };
     assert_eq!(moved(&|| assert!(fs.set_attr(ROOT, f, &mode).is_ok())), [false, true, false]);
     assert_eq!(moved(&|| assert!(fs.link(ROOT, f, TOP, b"g").is_ok())), [false, true, true]);
     assert_eq!(moved(&|| fs.unlink(ROOT, TOP, b"g").unwrap()), [false, true, true]);
@@ -96,7 +96,7 @@ fn s32_access_times_move_as_relatime_has_it() {
     let day = 24 * 3600 * 1_000_000_000;
     for (later, moves) in [(day - 1_000_000, false), (day, true)] {
         let clock = Clock::counted(second.0 + later);
-        let fs = Fs::open(Arc::clone(&medium), Open { clock, ..Open::default() }).unwrap();
+        let fs = Fs::open(Arc::clone(&medium), FsOptions { clock, ..FsOptions::default() }).unwrap();
         assert_eq!(read(&fs) > second, moves, "a day old");
     }
 }
@@ -145,17 +145,18 @@ fn s34_users_lose_set_id_bits_with_owner_and_size() {
     let f = file(&fs, "f");
     let mode = || fs.attr(f).unwrap().mode;
     let set = || {
-        let all = Changes { mode: Some(0o6777), uid: Some(1000), gid: Some(1000), ..Changes::default() };
+        let all =
+            AttrChanges { mode: Some(0o6777), uid: Some(1000), gid: Some(1000), ..AttrChanges::default() };
         let _ = fs.set_attr(ROOT, f, &all).unwrap();
         assert_eq!(mode(), 0o6777);
     };
     set();
     resize(&fs, f, 5);
     assert_eq!(mode(), 0o6777, "the superuser keeps them");
-    let _ = fs.set_attr(&alice(), f, &Changes { size: Some(0), ..Changes::default() }).unwrap();
+    let _ = fs.set_attr(&alice(), f, &AttrChanges { size: Some(0), ..AttrChanges::default() }).unwrap();
     assert_eq!(mode(), 0o777);
     set();
-    let _ = fs.set_attr(ROOT, f, &Changes { uid: Some(7), ..Changes::default() }).unwrap();
+    let _ = fs.set_attr(ROOT, f, &AttrChanges { uid: Some(7), ..AttrChanges::default() }).unwrap();
     assert_eq!(mode(), 0o777, "also the superuser's change of owner");
     set();
     write(&fs, f, 0, b"bytes");

@@ -1,6 +1,6 @@
 //! Helpers for all tests of promises, independent of where contents are stored.
 
-pub(crate) use frit_fs::{Caller, Changes, Files, Ino, Medium, New, Seek};
+pub(crate) use frit_fs::{AttrChanges, Caller, FileSystem, Ino, Medium, NewInode, Seek};
 
 pub(crate) const ROOT: &Caller = &Caller::ROOT;
 /// The root directory.
@@ -11,34 +11,34 @@ pub(crate) fn alice() -> Caller {
     Caller { uid: 1000, gid: 1000, groups: Vec::new(), checked: true }
 }
 
-pub(crate) fn file(fs: &dyn Files, name: &str) -> Ino {
-    fs.create(ROOT, TOP, name.as_bytes(), New::file(0o644)).unwrap().ino
+pub(crate) fn file(fs: &dyn FileSystem, name: &str) -> Ino {
+    fs.create(ROOT, TOP, name.as_bytes(), NewInode::file(0o644)).unwrap().ino
 }
 
-pub(crate) fn directory(fs: &dyn Files, name: &str) -> Ino {
-    fs.create(ROOT, TOP, name.as_bytes(), New::directory(0o755)).unwrap().ino
+pub(crate) fn directory(fs: &dyn FileSystem, name: &str) -> Ino {
+    fs.create(ROOT, TOP, name.as_bytes(), NewInode::directory(0o755)).unwrap().ino
 }
 
-pub(crate) fn find(fs: &dyn Files, name: &str) -> frit_fs::Result<Ino> {
+pub(crate) fn find(fs: &dyn FileSystem, name: &str) -> frit_fs::Result<Ino> {
     fs.lookup(ROOT, TOP, name.as_bytes()).map(|attr| attr.ino)
 }
 
-pub(crate) fn write(fs: &dyn Files, ino: Ino, at: u64, data: &[u8]) {
+pub(crate) fn write(fs: &dyn FileSystem, ino: Ino, at: u64, data: &[u8]) {
     assert_eq!(fs.write(ino, at, data).unwrap(), data.len());
 }
 
-pub(crate) fn contents(fs: &dyn Files, ino: Ino) -> Vec<u8> {
+pub(crate) fn contents(fs: &dyn FileSystem, ino: Ino) -> Vec<u8> {
     let mut bytes = vec![0xAA; fs.attr(ino).unwrap().size as usize];
     assert_eq!(fs.read(ino, 0, &mut bytes).unwrap(), bytes.len());
     bytes
 }
 
-pub(crate) fn resize(fs: &dyn Files, ino: Ino, size: u64) {
-    let _ = fs.set_attr(ROOT, ino, &Changes { size: Some(size), ..Changes::default() }).unwrap();
+pub(crate) fn resize(fs: &dyn FileSystem, ino: Ino, size: u64) {
+    let _ = fs.set_attr(ROOT, ino, &AttrChanges { size: Some(size), ..AttrChanges::default() }).unwrap();
 }
 
 /// Returns the names of a directory in order, without `.` and `..`.
-pub(crate) fn names(fs: &dyn Files, dir: Ino) -> Vec<String> {
+pub(crate) fn names(fs: &dyn FileSystem, dir: Ino) -> Vec<String> {
     let mut all = Vec::new();
     fs.read_dir(dir, 2, &mut |entry| {
         all.push(String::from_utf8_lossy(entry.name).into_owned());
@@ -49,12 +49,12 @@ pub(crate) fn names(fs: &dyn Files, dir: Ino) -> Vec<String> {
     all
 }
 
-pub(crate) fn free(fs: &dyn Files) -> u64 {
+pub(crate) fn free(fs: &dyn FileSystem) -> u64 {
     fs.usage().unwrap().blocks_free
 }
 
 /// Creates a file with data in every second of `2 * pieces` blocks, which takes `pieces` extents.
-pub(crate) fn scattered(fs: &dyn Files, name: &str, pieces: u64, byte: u8) -> Ino {
+pub(crate) fn scattered(fs: &dyn FileSystem, name: &str, pieces: u64, byte: u8) -> Ino {
     let ino = file(fs, name);
     for i in 0..pieces {
         write(fs, ino, 2 * i * BLOCK, &[byte; BLOCK as usize]);
@@ -64,7 +64,7 @@ pub(crate) fn scattered(fs: &dyn Files, name: &str, pieces: u64, byte: u8) -> In
 }
 
 /// Creates a file that takes all free space.
-pub(crate) fn fill(fs: &dyn Files, name: &str) -> Ino {
+pub(crate) fn fill(fs: &dyn FileSystem, name: &str) -> Ino {
     let ino = file(fs, name);
     let chunk = vec![0xEE; 1 << 20];
     let mut at = 0;

@@ -81,7 +81,7 @@ fn s20_what_a_block_held_before_is_never_seen() {
     let dir = directory(&fs, "d");
     assert_eq!(names(&fs, dir).len(), 0);
     for i in 0..50 {
-        fs.create(ROOT, dir, format!("{i}").as_bytes(), New::symlink(b"t")).unwrap();
+        fs.create(ROOT, dir, format!("{i}").as_bytes(), NewInode::symlink(b"t")).unwrap();
     }
     assert_eq!(names(&fs, dir).len(), 50);
     assert_clean(fs.medium());
@@ -116,12 +116,12 @@ fn s22_no_space_for_a_name_leaves_all_as_it_is() {
     fill(&fs, "all");
     let mut made = 0;
     let long = |i| format!("{i:0>255}");
-    while fs.create(ROOT, TOP, long(made).as_bytes(), New::file(0)).is_ok() {
+    while fs.create(ROOT, TOP, long(made).as_bytes(), NewInode::file(0)).is_ok() {
         made += 1;
     }
     let before = (names(&fs, TOP), fs.usage().unwrap(), fs.attr(TOP).unwrap(), fs.attr(f).unwrap());
-    refused!(fs.create(ROOT, TOP, long(999).as_bytes(), New::directory(0o755)), NoSpace);
-    refused!(fs.create(ROOT, TOP, b"s", New::symlink(&[b't'; 3000])), NoSpace);
+    refused!(fs.create(ROOT, TOP, long(999).as_bytes(), NewInode::directory(0o755)), NoSpace);
+    refused!(fs.create(ROOT, TOP, b"s", NewInode::symlink(&[b't'; 3000])), NoSpace);
     refused!(fs.link(ROOT, f, TOP, long(999).as_bytes()), NoSpace);
     let to = long(999);
     refused!(fs.rename(ROOT, (TOP, b"f"), (TOP, to.as_bytes()), frit_fs::RenameMode::Replace), NoSpace);

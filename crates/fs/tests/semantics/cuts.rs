@@ -1,20 +1,20 @@
 //! State after a power loss between two fences. `frit-torture` tests power loss between words.
 
-use crate::watched::Watched;
+use crate::watched::RecordingMedium;
 use crate::*;
 use frit_fs::Allocate::{Punch, Zero};
 use frit_fs::{RenameMode, SetTime, Time, XattrMode};
 use std::sync::Arc;
 
-fn watched() -> (Arc<Watched>, Fs<Arc<Watched>>) {
-    let medium = Arc::new(Watched::new(1 << 20));
+fn watched() -> (Arc<RecordingMedium>, Fs<Arc<RecordingMedium>>) {
+    let medium = Arc::new(RecordingMedium::new(1 << 20));
     let fs = on(Arc::clone(&medium));
     (medium, fs)
 }
 
 /// Reads `pieces` blocks of a scattered file, every second one from `first`. Returns for each
 /// `true` if it contains only `byte`.
-fn blocks_of(fs: &dyn Files, ino: Ino, byte: u8, first: u64, pieces: u64) -> Vec<bool> {
+fn blocks_of(fs: &dyn FileSystem, ino: Ino, byte: u8, first: u64, pieces: u64) -> Vec<bool> {
     let all = |i| {
         let mut block = [byte ^ 1; BLOCK as usize];
         let _ = fs.read(ino, (first + 2 * i) * BLOCK, &mut block).unwrap();
@@ -37,7 +37,8 @@ fn s60_names_and_attributes_are_durable_when_the_call_returns() {
     fs.set_xattr(ROOT, f, b"user.a", b"value", XattrMode::Any).unwrap();
     assert_eq!(again(medium.cut()).xattr(f, b"user.a").unwrap(), b"value");
     let atime = Some(SetTime::To(Time(5)));
-    let _ = fs.set_attr(ROOT, f, &Changes { mode: Some(0o777), atime, ..Changes::default() }).unwrap();
+    let _ =
+        fs.set_attr(ROOT, f, &AttrChanges { mode: Some(0o777), atime, ..AttrChanges::default() }).unwrap();
     let found = again(medium.cut()).attr(f).unwrap();
     assert_eq!((found.mode, found.atime), (0o777, Time(5)));
     directory(&fs, "d");

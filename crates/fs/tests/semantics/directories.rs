@@ -4,7 +4,7 @@ use crate::*;
 use std::collections::BTreeMap;
 
 /// Lists a directory in batches of up to `most` names, and calls `between` after each.
-fn in_batches(fs: &dyn Files, dir: Ino, most: usize, mut between: impl FnMut(&[String])) -> Vec<String> {
+fn in_batches(fs: &dyn FileSystem, dir: Ino, most: usize, mut between: impl FnMut(&[String])) -> Vec<String> {
     let (mut at, mut all) = (0, Vec::new());
     loop {
         let mut batch = Vec::new();
@@ -26,7 +26,7 @@ fn in_batches(fs: &dyn Files, dir: Ino, most: usize, mut between: impl FnMut(&[S
 fn s40_dot_and_dot_dot_come_first() {
     let fs = fresh(1 << 20);
     let d = directory(&fs, "d");
-    fs.create(ROOT, d, b"f", New::file(0)).unwrap();
+    fs.create(ROOT, d, b"f", NewInode::file(0)).unwrap();
     let mut told = Vec::new();
     fs.read_dir(d, 0, &mut |entry| {
         told.push((entry.name.to_vec(), entry.ino));
@@ -42,7 +42,7 @@ fn s40_dot_and_dot_dot_come_first() {
 fn s41_a_name_that_stays_is_told_exactly_once() {
     let fs = fresh(64 << 20);
     let d = directory(&fs, "d");
-    let make = |name: String| assert!(fs.create(ROOT, d, name.as_bytes(), New::symlink(b"t")).is_ok());
+    let make = |name: String| assert!(fs.create(ROOT, d, name.as_bytes(), NewInode::symlink(b"t")).is_ok());
     for i in 0..600 {
         make(format!("stays-{i}-{}", "x".repeat(i % 100)));
         make(format!("goes-{i}-{}", "y".repeat(i % 180)));
@@ -96,7 +96,7 @@ fn s43_a_directory_keeps_its_blocks_until_it_is_removed() {
     let d = directory(&fs, "d");
     let empty = free(&fs);
     for i in 0..200 {
-        fs.create(ROOT, d, format!("{i:0>100}").as_bytes(), New::symlink(b"t")).unwrap();
+        fs.create(ROOT, d, format!("{i:0>100}").as_bytes(), NewInode::symlink(b"t")).unwrap();
     }
     let grown = fs.attr(d).unwrap().size;
     assert!(grown >= 7 * BLOCK && grown.is_multiple_of(BLOCK));

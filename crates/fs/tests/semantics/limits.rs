@@ -24,7 +24,7 @@ fn s44_a_file_ends_before_4_pib() {
 fn s45_65000_links() {
     let fs = Fs::format(
         Mapped::anonymous(64 << 20).unwrap(),
-        Format { inodes: Some(70_000), ..Format::default() },
+        FormatOptions { inodes: Some(70_000), ..FormatOptions::default() },
     )
     .unwrap();
     let (many, full) = (directory(&fs, "many"), directory(&fs, "full"));
@@ -34,10 +34,10 @@ fn s45_65000_links() {
     }
     refused!(fs.link(ROOT, f, TOP, b"g"), LinksFull);
     for i in 2..LINK_MAX {
-        fs.create(ROOT, full, format!("{i}").as_bytes(), New::directory(0)).unwrap();
+        fs.create(ROOT, full, format!("{i}").as_bytes(), NewInode::directory(0)).unwrap();
     }
     assert_eq!(fs.attr(full).unwrap().links, LINK_MAX);
-    refused!(fs.create(ROOT, full, b"x", New::directory(0)), LinksFull);
+    refused!(fs.create(ROOT, full, b"x", NewInode::directory(0)), LinksFull);
     directory(&fs, "d");
     refused!(fs.rename(ROOT, (TOP, b"d"), (full, b"d"), Replace), LinksFull);
     fs.rename(ROOT, (TOP, b"f"), (full, b"f"), Replace).unwrap();
@@ -49,7 +49,7 @@ fn s45_65000_links() {
 
 #[test]
 fn s46_a_medium_has_256_kib_to_1_pib() {
-    assert!(Fs::format(Mapped::anonymous(252 << 10).unwrap(), Format::default()).is_err());
+    assert!(Fs::format(Mapped::anonymous(252 << 10).unwrap(), FormatOptions::default()).is_err());
     let fs = fresh(256 << 10);
     let f = file(&fs, "f");
     write(&fs, f, 0, &[1; 50_000]);
@@ -61,12 +61,12 @@ fn s46_a_medium_has_256_kib_to_1_pib() {
 #[test]
 fn s47_there_are_as_many_inodes_as_it_was_made_with() {
     let medium = Mapped::anonymous(1 << 20).unwrap();
-    let fs = Fs::format(medium, Format { inodes: Some(32), ..Format::default() }).unwrap();
+    let fs = Fs::format(medium, FormatOptions { inodes: Some(32), ..FormatOptions::default() }).unwrap();
     assert_eq!((fs.usage().unwrap().inodes, fs.usage().unwrap().inodes_free), (32, 31));
     for i in 0..31 {
         file(&fs, &format!("{i}"));
     }
-    refused!(fs.create(ROOT, TOP, b"x", New::file(0)), NoInode);
+    refused!(fs.create(ROOT, TOP, b"x", NewInode::file(0)), NoInode);
     assert_eq!(frit_fs::Error::NoInode.errno(), frit_fs::Error::NoSpace.errno());
     fs.unlink(ROOT, TOP, b"7").unwrap();
     file(&fs, "x");
@@ -76,12 +76,12 @@ fn s47_there_are_as_many_inodes_as_it_was_made_with() {
 fn s48_a_directory_has_names_as_long_as_there_is_room() {
     let fs = Fs::format(
         Mapped::anonymous(64 << 20).unwrap(),
-        Format { inodes: Some(150_000), ..Format::default() },
+        FormatOptions { inodes: Some(150_000), ..FormatOptions::default() },
     )
     .unwrap();
     let d = directory(&fs, "d");
     for i in 0..100_000 {
-        fs.create(ROOT, d, format!("{i}").as_bytes(), New::file(0)).unwrap();
+        fs.create(ROOT, d, format!("{i}").as_bytes(), NewInode::file(0)).unwrap();
     }
     // Names of up to 16 bytes take 32 bytes each.
     let size = fs.attr(d).unwrap().size;
@@ -97,7 +97,8 @@ fn s49_any_number_of_open_files_can_be_without_names() {
     assert_eq!((of_size(1 << 20), of_size(16 << 20), of_size(256 << 20)), (512, 1024, 4096));
     for ends in ["closed", "closed one by one", "killed", "killed, then only read"] {
         let medium = Arc::new(Mapped::anonymous(1 << 20).unwrap());
-        let fs = Fs::format(medium, Format { inodes: Some(1024), ..Format::default() }).unwrap();
+        let fs =
+            Fs::format(medium, FormatOptions { inodes: Some(1024), ..FormatOptions::default() }).unwrap();
         let kept = file(&fs, "kept");
         let (before, inodes) = (free(&fs), fs.usage().unwrap().inodes_free);
         let all: Vec<Ino> = (0..600).map(|i| file(&fs, &format!("{i}"))).collect();
@@ -122,7 +123,7 @@ fn s49_any_number_of_open_files_can_be_without_names() {
             _ => drop(fs),
         }
         let read_only = ends.ends_with("read");
-        let fs = Fs::open(Arc::clone(&medium), Open { read_only, ..Open::default() }).unwrap();
+        let fs = Fs::open(Arc::clone(&medium), FsOptions { read_only, ..FsOptions::default() }).unwrap();
         let report = frit_fs::check(&medium).unwrap();
         assert!(report.is_clean() && report.orphans == 0, "{ends}: {report:#?}");
         // The directory keeps the blocks that it grew by.

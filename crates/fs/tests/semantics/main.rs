@@ -31,7 +31,7 @@ mod watched;
 mod xattrs;
 
 use common::*;
-use frit_fs::{Clock, Format, Fs, Mapped, Open};
+use frit_fs::{Clock, FormatOptions, Fs, FsOptions, Mapped};
 
 /// First time of counted clocks, in nanoseconds.
 const EPOCH: i64 = 1_000_000_000_000;
@@ -42,13 +42,14 @@ fn fresh(bytes: u64) -> Fs<Mapped> {
 
 /// Formats a file system with a root directory that every user can write to.
 fn on<M: Medium>(medium: M) -> Fs<M> {
-    let format = Format { root: (0, 0, 0o777), clock: Clock::counted(EPOCH), ..Format::default() };
+    let format =
+        FormatOptions { root: (0, 0, 0o777), clock: Clock::counted(EPOCH), ..FormatOptions::default() };
     Fs::format(medium, format).unwrap()
 }
 
 /// Opens a file system again, with a later time.
 fn again<M: Medium>(medium: M) -> Fs<M> {
-    Fs::open(medium, Open { clock: Clock::counted(2 * EPOCH), ..Open::default() }).unwrap()
+    Fs::open(medium, FsOptions { clock: Clock::counted(2 * EPOCH), ..FsOptions::default() }).unwrap()
 }
 
 /// Waits for the clock to advance. Counted clocks advance at each reading.

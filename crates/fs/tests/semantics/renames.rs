@@ -3,7 +3,7 @@
 use crate::*;
 use frit_fs::RenameMode::{Exchange, NoReplace, Replace};
 
-fn rename(fs: &dyn Files, from: &str, to: &str, mode: frit_fs::RenameMode) -> frit_fs::Result<()> {
+fn rename(fs: &dyn FileSystem, from: &str, to: &str, mode: frit_fs::RenameMode) -> frit_fs::Result<()> {
     let split = |path: &str| match path.split_once('/') {
         Some((dir, name)) => (find(fs, dir).unwrap(), name.as_bytes().to_vec()),
         None => (TOP, path.as_bytes().to_vec()),
@@ -45,7 +45,7 @@ fn s12_noreplace_leaves_what_is_there() {
 fn s13_exchange_swaps_whatever_both_are() {
     let fs = fresh(1 << 20);
     let (d, f) = (directory(&fs, "d"), file(&fs, "f"));
-    let below = fs.create(ROOT, d, b"below", New::directory(0o755)).unwrap().ino;
+    let below = fs.create(ROOT, d, b"below", NewInode::directory(0o755)).unwrap().ino;
     rename(&fs, "d/below", "f", Exchange).unwrap();
     assert_eq!((find(&fs, "f").unwrap(), fs.lookup(ROOT, d, b"below").unwrap().ino), (below, f));
     assert_eq!(fs.lookup(ROOT, below, b"..").unwrap().ino, TOP);
@@ -70,7 +70,7 @@ fn s14_renaming_onto_another_name_of_the_same_changes_nothing() {
 fn s15_a_directory_never_comes_below_itself() {
     let fs = fresh(1 << 20);
     let d = directory(&fs, "d");
-    let below = fs.create(ROOT, d, b"below", New::directory(0o755)).unwrap().ino;
+    let below = fs.create(ROOT, d, b"below", NewInode::directory(0o755)).unwrap().ino;
     refused!(rename(&fs, "d", "d/x", Replace), Invalid);
     refused!(fs.rename(ROOT, (TOP, b"d"), (below, b"x"), Replace), Invalid);
     refused!(fs.rename(ROOT, (TOP, b"d"), (below, b"x"), Exchange), NotFound);

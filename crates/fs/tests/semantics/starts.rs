@@ -1,8 +1,8 @@
 //! Formatting, opening and closing.
 
-use crate::watched::Watched;
+use crate::watched::RecordingMedium;
 use crate::*;
-use frit_fs::{Image, Overlaid, Overlay};
+use frit_fs::{Image, Overlaid, OverlayOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ fn s55_a_medium_that_holds_something_is_left_alone() {
     let fs = fresh(1 << 20);
     let f = file(&fs, "f");
     let medium = Arc::new(fs.close().unwrap());
-    refused!(Fs::format(Arc::clone(&medium), Format::default()), Image);
+    refused!(Fs::format(Arc::clone(&medium), FormatOptions::default()), Image);
     let fs = again(Arc::clone(&medium));
     assert_eq!(find(&fs, "f").unwrap(), f);
     drop(fs);
-    let fs = Fs::format(medium, Format { force: true, ..Format::default() }).unwrap();
+    let fs = Fs::format(medium, FormatOptions { force: true, ..FormatOptions::default() }).unwrap();
     assert_eq!(names(&fs, TOP).len(), 0);
     let other = Mapped::anonymous(1 << 20).unwrap();
     other.write(8, &[1; 8]);
-    refused!(Fs::format(other, Format::default()), Image);
+    refused!(Fs::format(other, FormatOptions::default()), Image);
 }
 
 #[test]
@@ -27,10 +27,10 @@ fn s56_it_is_made_whole_or_not_at_all() {
     if image_only("it is opened without a pool") {
         return;
     }
-    let medium = Arc::new(Watched::new(1 << 20));
+    let medium = Arc::new(RecordingMedium::new(1 << 20));
     drop(on(Arc::clone(&medium)));
     let cuts = medium.cuts();
-    let opens = cuts.iter().map(|cut| Fs::open(cut, Open::default()).is_ok());
+    let opens = cuts.iter().map(|cut| Fs::open(cut, FsOptions::default()).is_ok());
     let opens: Vec<bool> = opens.collect();
     assert!(!opens[0] && opens[opens.len() - 1] && opens.is_sorted(), "{opens:?}");
     for cut in cuts.iter().zip(opens).filter_map(|(cut, opens)| opens.then_some(cut)) {
@@ -49,14 +49,14 @@ fn s57_read_only_changes_nothing() {
     let medium = fs.close().unwrap();
     let mut before = vec![0; 1 << 20];
     medium.read(0, &mut before);
-    let fs = Fs::open(medium, Open { read_only: true, ..Open::default() }).unwrap();
+    let fs = Fs::open(medium, FsOptions { read_only: true, ..FsOptions::default() }).unwrap();
     let attr = fs.attr(f).unwrap();
     assert_eq!(contents(&fs, f), b"bytes");
     assert_eq!(fs.attr(f).unwrap(), attr, "no access time either");
     refused!(fs.write(f, 0, b"x"), ReadOnly);
-    refused!(fs.create(ROOT, TOP, b"x", New::file(0)), ReadOnly);
+    refused!(fs.create(ROOT, TOP, b"x", NewInode::file(0)), ReadOnly);
     refused!(fs.unlink(ROOT, TOP, b"f"), ReadOnly);
-    refused!(fs.set_attr(ROOT, f, &Changes::default()), ReadOnly);
+    refused!(fs.set_attr(ROOT, f, &AttrChanges::default()), ReadOnly);
     refused!(fs.set_xattr(ROOT, f, b"user.a", b"", frit_fs::XattrMode::Any), ReadOnly);
     refused!(fs.allocate(f, frit_fs::Allocate::Punch, 0, 1), ReadOnly);
     fs.sync().unwrap();
@@ -73,23 +73,23 @@ fn s57_read_only_changes_nothing() {
     fs.medium().read(0, &mut left);
     let medium = Mapped::anonymous(1 << 20).unwrap();
     medium.write_data(0, &left);
-    let fs = Fs::open(medium, Open { read_only: true, ..Open::default() }).unwrap();
+    let fs = Fs::open(medium, FsOptions { read_only: true, ..FsOptions::default() }).unwrap();
     refused!(fs.attr(f), Stale);
 }
 
 #[test]
 fn s58_what_a_killed_process_did_is_there() {
     // On a disk, and on tmpfs.
-    killed(&Empty::new(&std::env::temp_dir(), 1 << 20));
-    killed(&Empty::new(Path::new("/dev/shm"), 1 << 20));
+    killed(&ImageDir::new(&std::env::temp_dir(), 1 << 20));
+    killed(&ImageDir::new(Path::new("/dev/shm"), 1 << 20));
 }
 
 /// An empty image in its own directory, which is removed with all files beside the image.
-struct Empty(tempfile::TempDir);
+struct ImageDir(tempfile::TempDir);
 
-impl Empty {
-    fn new(parent: &Path, bytes: u64) -> Empty {
-        let empty = Empty(tempfile::tempdir_in(parent).unwrap());
+impl ImageDir {
+    fn new(parent: &Path, bytes: u64) -> ImageDir {
+        let empty = ImageDir(tempfile::tempdir_in(parent).unwrap());
         std::fs::File::create(empty.path()).unwrap().set_len(bytes).unwrap();
         empty
     }
@@ -99,8 +99,8 @@ impl Empty {
     }
 }
 
-fn killed(image: &Empty) {
-    let open = || Image::open(&image.path(), &Overlay::default()).unwrap();
+fn killed(image: &ImageDir) {
+    let open = || Image::open(&image.path(), &OverlayOptions::default()).unwrap();
     let fs = on(open());
     let f = file(&fs, "f");
     write(&fs, f, 0, &[1; 9000]);
@@ -119,7 +119,7 @@ fn killed(image: &Empty) {
 
 #[test]
 fn s59_what_was_synced_last_outlives_the_machine() {
-    let medium = Arc::new(Watched::new(1 << 20));
+    let medium = Arc::new(RecordingMedium::new(1 << 20));
     let fs = on(Arc::clone(&medium));
     let f = file(&fs, "f");
     write(&fs, f, 0, &[1; 9000]);
@@ -139,13 +139,13 @@ fn s59_what_was_synced_last_outlives_the_machine() {
 }
 
 /// Creates an image of 16 MiB on a disk, and a directory in memory for its overlay.
-fn on_disk() -> (Empty, tempfile::TempDir) {
-    let image = Empty::new(&std::env::temp_dir(), 16 << 20);
+fn on_disk() -> (ImageDir, tempfile::TempDir) {
+    let image = ImageDir::new(&std::env::temp_dir(), 16 << 20);
     (image, tempfile::tempdir_in("/dev/shm").unwrap())
 }
 
 fn overlaid(image: &Path, memory: &Path, bound: u64) -> frit_fs::Result<Overlaid> {
-    Overlaid::open(image, &Overlay { dir: Some(memory.into()), bound })
+    Overlaid::open(image, &OverlayOptions { dir: Some(memory.into()), bound })
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn s53_of_several_who_make_a_name_one_does() {
     let fs = fresh(4 << 20);
     for round in 0..300 {
         let name = format!("{round}");
-        let make = || fs.create(ROOT, TOP, name.as_bytes(), New::symlink(b"t")).is_ok();
+        let make = || fs.create(ROOT, TOP, name.as_bytes(), NewInode::symlink(b"t")).is_ok();
         let made = scope(|s| [s.spawn(make), s.spawn(make)].map(|thread| thread.join().unwrap()));
         assert_eq!(made.into_iter().filter(|made| *made).count(), 1);
         fs.unlink(ROOT, TOP, name.as_bytes()).unwrap();

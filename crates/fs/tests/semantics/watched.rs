@@ -4,16 +4,16 @@ use frit_fs::{Mapped, Medium};
 use std::sync::Mutex;
 
 /// Memory with recorded states.
-pub(crate) struct Watched {
+pub(crate) struct RecordingMedium {
     memory: Mapped,
-    /// State after a power loss at each fence since [`Watched::begin`], with no later write
+    /// State after a power loss at each fence since [`RecordingMedium::begin`], with no later write
     /// durable.
     fenced: Mutex<Vec<Vec<u8>>>,
     /// State at the last sync.
     synced: Mutex<Vec<u8>>,
 }
 
-impl Watched {
+impl RecordingMedium {
     pub(crate) fn new(bytes: u64) -> Self {
         Self { memory: Mapped::anonymous(bytes).unwrap(), fenced: Mutex::default(), synced: Mutex::default() }
     }
@@ -51,7 +51,7 @@ fn mapped(image: &[u8]) -> Mapped {
     medium
 }
 
-impl Medium for Watched {
+impl Medium for RecordingMedium {
     fn bytes(&self) -> u64 {
         self.memory.bytes()
     }

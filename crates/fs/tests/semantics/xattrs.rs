@@ -23,8 +23,8 @@ fn s36_extended_attributes_are_made_replaced_and_removed() {
 #[test]
 fn s37_there_are_three_namespaces() {
     let fs = fresh(1 << 20);
-    let f = fs.create(&alice(), TOP, b"f", New::file(0o644)).unwrap().ino;
-    let link = fs.create(ROOT, TOP, b"l", New::symlink(b"f")).unwrap().ino;
+    let f = fs.create(&alice(), TOP, b"f", NewInode::file(0o644)).unwrap().ino;
+    let link = fs.create(ROOT, TOP, b"l", NewInode::symlink(b"f")).unwrap().ino;
     fs.set_xattr(&alice(), f, b"user.a", b"", Any).unwrap();
     for name in [&b"trusted.a"[..], b"security.a"] {
         refused!(fs.set_xattr(&alice(), f, name, b"", Any), NotPermitted);

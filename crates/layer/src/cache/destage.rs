@@ -2,19 +2,19 @@
 
 use super::BLOCK_BYTES;
 use super::directory::{BucketBlocks, PINNED};
-use super::flying::DAMAGED;
+use super::in_flight::DAMAGED;
 use super::layer::Cache;
-use super::policy::{Victim, WriteCache};
+use super::policy::{EvictionPolicy, Victim};
 use super::space::{FRAGMENT, runs};
 use crate::Token;
 use frit_core::planted::{Bug, is};
-use frit_core::{Cause, Error, Op, Result, Sink, SlowAccess, Source};
+use frit_core::{BlockingAccess, Cause, Error, Op, Result, Sink, Source};
 use frit_media::Store;
-use frit_media::disk::ORDER_BYTES;
+use frit_media::disk::HAZARD_BYTES;
 
 /// Adjacent blocks that one write carries to the disk.
 #[derive(Clone, Copy, Debug)]
-struct Run<T> {
+struct WriteRun<T> {
     /// First byte on the disk. The next field is the length in bytes.
     at: u64,
     len: u32,
@@ -37,25 +37,25 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if !is(Bug::DestagedEarly) {
             self.commit(sink)?;
         }
-        if self.left.on() {
-            return self.leave_out(sink, blocks, leave);
+        if self.deferred_io.on() {
+            return self.defer_writeback(sink, blocks, leave);
         }
-        let mut run: Option<Run<T>> = None;
+        let mut run: Option<WriteRun<T>> = None;
         for i in 0..blocks.len() {
             let v = blocks[i];
-            if !self.may_fly(v.lbn) {
+            if !self.may_write_back(v.lbn) {
                 self.stay(v, leave);
                 continue;
             }
             if self.dir.flags(v.slot) & PINNED != 0 {
                 // The block is in flight already, to stay as a clean copy. It now leaves the cache
                 // as well.
-                self.leaves_too(v.slot);
+                self.evict_when_done(v.slot);
                 continue;
             }
             if !self.dir.dirty(v.slot) {
                 self.stats.dropped += u64::from(leave);
-                self.take_off(v, leave);
+                self.begin_writeback(v, leave);
                 continue;
             }
             let valid = self.dir.valid(v.slot);
@@ -64,13 +64,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 let at = u64::from(v.lbn) * BLOCK_BYTES + u64::from(first * FRAGMENT);
                 let len = n * FRAGMENT;
                 run = match run {
-                    // No command crosses a multiple of `ORDER_BYTES`, so a run ends there.
-                    Some(r) if r.at + u64::from(r.len) == at && !at.is_multiple_of(ORDER_BYTES) => {
-                        Some(Run { len: r.len + len, read: sink.join(r.read, read), ..r })
+                    // No command crosses a multiple of `HAZARD_BYTES`, so a run ends there.
+                    Some(r) if r.at + u64::from(r.len) == at && !at.is_multiple_of(HAZARD_BYTES) => {
+                        Some(WriteRun { len: r.len + len, read: sink.join(r.read, read), ..r })
                     }
                     other => {
                         self.write_run(sink, other, (blocks, i), leave)?;
-                        Some(Run { at, len, read })
+                        Some(WriteRun { at, len, read })
                     }
                 };
                 if P::HOLDS {
@@ -78,7 +78,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                     self.run.extend_from_slice(&self.block[from..from + len as usize]);
                 }
             }
-            self.take_off(v, leave);
+            self.begin_writeback(v, leave);
             *(if leave { &mut self.stats.destaged } else { &mut self.stats.cleaned }) += 1;
         }
         self.write_run(sink, run, (blocks, blocks.len()), leave)
@@ -116,22 +116,27 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Variant of [`Cache::write_out`] that defers the writes to the caller.
-    fn leave_out<S: Sink<Tok = T>>(&mut self, sink: &mut S, blocks: &[Victim], leave: bool) -> Result<()> {
-        let mut puts: Vec<SlowAccess> = Vec::new();
+    fn defer_writeback<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        blocks: &[Victim],
+        leave: bool,
+    ) -> Result<()> {
+        let mut puts: Vec<BlockingAccess> = Vec::new();
         let mut written = Vec::new();
         let start = sink.start();
         for &v in blocks {
-            if !self.may_fly(v.lbn) {
+            if !self.may_write_back(v.lbn) {
                 self.stay(v, leave);
                 continue;
             }
             if self.dir.flags(v.slot) & PINNED != 0 {
-                self.leaves_too(v.slot);
+                self.evict_when_done(v.slot);
                 continue;
             }
             if !self.dir.dirty(v.slot) {
                 self.stats.dropped += u64::from(leave);
-                self.take_off(v, leave);
+                self.begin_writeback(v, leave);
                 continue;
             }
             if self.fetch_out(sink, v, leave)?.is_none() {
@@ -142,10 +147,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 let (from, to) = ((first * FRAGMENT) as usize, ((first + n) * FRAGMENT) as usize);
                 let bytes = &self.block[from..to];
                 match puts.last_mut() {
-                    Some(SlowAccess::Put { at: begin, data }) if *begin + data.len() as u64 == at => {
+                    Some(BlockingAccess::Put { at: begin, data }) if *begin + data.len() as u64 == at => {
                         data.extend_from_slice(bytes);
                     }
-                    _ => puts.push(SlowAccess::Put { at, data: bytes.to_vec() }),
+                    _ => puts.push(BlockingAccess::Put { at, data: bytes.to_vec() }),
                 }
             }
             self.pin(v.slot, leave);
@@ -153,12 +158,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             *(if leave { &mut self.stats.destaged } else { &mut self.stats.cleaned }) += 1;
         }
         for put in &puts {
-            let SlowAccess::Put { at, data } = put else { continue };
+            let BlockingAccess::Put { at, data } = put else { continue };
             self.stats.destage_writes += 1;
-            self.disk.note(sink, Op::DiskWrite, *at, data.len() as u64, Cause::Destage, start)?;
+            self.disk.emit_deferred(sink, Op::DiskWrite, *at, data.len() as u64, Cause::Destage, start)?;
         }
         if !written.is_empty() {
-            self.leave_writes(puts, written);
+            self.defer_writes(puts, written);
         }
         Ok(())
     }
@@ -168,7 +173,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     fn write_run<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        run: Option<Run<T>>,
+        run: Option<WriteRun<T>>,
         (blocks, upto): (&[Victim], usize),
         leave: bool,
     ) -> Result<()> {
@@ -181,9 +186,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let done = self.disk.write(sink, run.at, data, Cause::Destage, after);
         self.run.clear();
         self.stats.destage_writes += 1;
-        match self.of_disk(done) {
+        match self.check_disk(done) {
             Ok(done) => {
-                self.flies_until(sink, done);
+                self.wait_for_write(sink, done);
                 Ok(())
             }
             Err(e) => {
@@ -220,8 +225,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let out = self.write_out(sink, &chosen, false);
         self.chosen = chosen;
         out?;
-        if self.many_fly() && !self.left.busy() {
-            self.land_or_leave(sink)?;
+        if self.too_many_in_flight() && !self.deferred_io.busy() {
+            self.complete_or_defer(sink)?;
         }
         Ok(any)
     }

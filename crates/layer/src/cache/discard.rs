@@ -2,13 +2,13 @@
 
 use super::BLOCK_BYTES;
 use super::directory::{BUCKET_BLOCKS, BucketBlocks, PINNED};
-use super::flying::{DAMAGED, LEAVES};
+use super::in_flight::{DAMAGED, EVICT};
 use super::layer::{Cache, spans};
-use super::policy::WriteCache;
+use super::policy::EvictionPolicy;
 use crate::Token;
-use crate::record::End;
+use crate::record::RecordEnd;
 use frit_core::planted::{Bug, is};
-use frit_core::{Cause, Error, Op, Result, SECTOR_BYTES, Sink, SlowAccess, Source};
+use frit_core::{BlockingAccess, Cause, Error, Op, Result, SECTOR_BYTES, Sink, Source};
 use frit_media::Store;
 
 /// Zeros that overwrite parts of blocks.
@@ -24,9 +24,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         bytes: u64,
     ) -> Result<()> {
         self.writable()?;
-        self.free_to(at, at + bytes, true)?;
-        if self.left.on() {
-            return self.leave_zeros(sink, at, bytes);
+        self.check_no_conflict(at, at + bytes, true)?;
+        if self.deferred_io.on() {
+            return self.defer_zeros(sink, at, bytes);
         }
         let end = at + bytes;
         let (first, last) = (at.div_ceil(BLOCK_BYTES), end / BLOCK_BYTES);
@@ -57,7 +57,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let settled = self.space.settle(sink, start);
         let (at, len) = (u64::from(first) * BLOCK_BYTES, u64::from(last - first) * BLOCK_BYTES);
         let zeroed = self.disk.zero(sink, at, len, Cause::Host, settled);
-        let zeroed = self.of_disk(zeroed)?;
+        let zeroed = self.check_disk(zeroed)?;
         let done = match self.unflushed {
             Some(u) => sink.join(u, zeroed),
             None => zeroed,
@@ -68,9 +68,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Defers the zeroing of the disk to the caller. Parts of blocks that are cached are
     /// overwritten in the cache instead.
-    fn leave_zeros<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
-        if self.left.syncs() {
-            return Err(Error::Later);
+    fn defer_zeros<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
+        if self.deferred_io.flush_in_flight() {
+            return Err(Error::WouldBlock);
         }
         let start = sink.start();
         let (mut from, mut to) = (at, at + bytes);
@@ -88,10 +88,11 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
         if from < to {
             self.space.settle(sink, start);
-            self.disk.note(sink, Op::DiskWrite, from, to - from, Cause::Host, start)?;
+            self.disk.emit_deferred(sink, Op::DiskWrite, from, to - from, Cause::Host, start)?;
             self.begin_flush();
-            self.left.now = vec![SlowAccess::Zero { at: from, len: to - from }, SlowAccess::Sync];
-            self.left.zeroed = Some((first as u32, last.max(first) as u32));
+            self.deferred_io.now =
+                vec![BlockingAccess::Zero { at: from, len: to - from }, BlockingAccess::Sync];
+            self.deferred_io.zeroed = Some((first as u32, last.max(first) as u32));
         }
         Ok(())
     }
@@ -134,12 +135,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let mut freed = Vec::with_capacity(gone.len());
         for (lbn, slot) in gone {
             let flags = self.dir.flags(slot);
-            if flags & (LEAVES | DAMAGED) == 0 {
+            if flags & (EVICT | DAMAGED) == 0 {
                 self.policy.remove(slot, lbn);
             }
-            self.flying.leaving -= u32::from(flags & LEAVES != 0);
+            self.in_flight.evicting -= u32::from(flags & EVICT != 0);
             self.dir.remove(lbn);
-            self.space.end_record(sink, slot, End::Left, done)?;
+            self.space.end_record(sink, slot, RecordEnd::Evicted, done)?;
             // The slot of a block in flight is freed when its writeback completes.
             if flags & PINNED == 0 || flags & DAMAGED != 0 {
                 freed.push(slot);
@@ -164,23 +165,23 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.writable()?;
         // The result of a flush in flight is not known yet, and the medium reports a failure only
         // to the request that it belongs to. So the caller must repeat this flush after that one.
-        if self.left.syncs() {
-            return Err(Error::Later);
+        if self.deferred_io.flush_in_flight() {
+            return Err(Error::WouldBlock);
         }
-        if self.left.on() && self.unflushed.is_some() {
-            return self.leave_flush(sink);
+        if self.deferred_io.on() && self.unflushed.is_some() {
+            return self.defer_flush(sink);
         }
         if let Some(after) = self.unflushed {
             self.flush_disk(sink, Cause::Host, after)?;
         }
         // A flush that was issued for another reason covers direct writes too.
         sink.ack(self.flushed);
-        self.outlive(sink)
+        self.sync_pcm(sink)
     }
 
     /// Syncs PCM and advances the mark. Records below the mark are known to be complete, so that
     /// later damage to them is distinguished from a torn write.
-    pub(super) fn outlive<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn sync_pcm<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         self.commit(sink)?;
         if self.space.seq > self.space.mark {
             self.space.set_mark(sink)?;

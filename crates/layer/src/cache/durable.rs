@@ -3,16 +3,17 @@
 use super::BLOCK_BYTES;
 use super::config::Mode;
 use super::directory::PINNED;
-use super::flying::{DAMAGED, LEAVES};
+use super::in_flight::{DAMAGED, EVICT};
 use super::layer::Cache;
 use super::layout::RECORDS_AT;
-use super::policy::WriteCache;
+use super::policy::EvictionPolicy;
 use crate::Token;
-use crate::record::{End, Record};
+use crate::record::{Record, RecordEnd};
 use frit_core::planted::{Bug, is};
 use frit_core::{
-    CheckScope, Checked, Condition, Durable, Error, Extent, Finding, Lasting, MediumKind, Precondition,
-    Promise, Quiesce, Recovery, Result, SECTOR_BYTES, Sector, Severity, Sink, Stop,
+    CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Error, Extent, Finding, MediumKind,
+    Precondition, Preconditioning, Quiesce, Recovery, Result, SECTOR_BYTES, Sector, Severity, Sink,
+    WriteGuarantee,
 };
 use frit_media::Store;
 use frit_media::checksum::digest;
@@ -20,11 +21,11 @@ use frit_media::checksum::digest;
 impl<S: Sink, P: Store, D: Store> Quiesce<S> for Cache<S::Tok, P, D> {
     fn halt(&mut self, sink: &mut S) -> Result<()> {
         self.writable()?;
-        self.stop(sink)
+        self.shut_down(sink)
     }
 
     fn boot(&mut self, sink: &mut S) -> Result<()> {
-        self.find(sink, Stop::Process).map(|_| ())
+        self.recover_blocks(sink, CrashKind::Process).map(|_| ())
     }
 }
 
@@ -33,24 +34,32 @@ impl<S: Sink, P: Store, D: Store> Durable<S> for Cache<S::Tok, P, D> {
         self.write_head(sink)
     }
 
-    fn recover(&mut self, sink: &mut S, stop: Stop) -> Result<Recovery> {
-        self.find(sink, stop)
+    fn recover(&mut self, sink: &mut S, stop: CrashKind) -> Result<Recovery> {
+        self.recover_blocks(sink, stop)
     }
 
-    fn promise(&self) -> Promise {
-        if self.config.passes() {
+    fn write_guarantee(&self) -> WriteGuarantee {
+        if self.config.bypasses() {
             // The guarantee of the bare disk, whose cache is volatile.
-            return Promise { lasting: Lasting::OnFlush, atomic_bytes: SECTOR_BYTES as u32 };
+            return WriteGuarantee {
+                durable_at: DurabilityPoint::OnFlush,
+                atomic_bytes: SECTOR_BYTES as u32,
+            };
         }
         // Over files, a write-through block can reach the disk in part before the PCM is synced.
         let torn = self.config.mode == Mode::WriteThrough && self.space.volatile();
         let atomic_bytes = if torn { SECTOR_BYTES as u32 } else { BLOCK_BYTES as u32 };
-        Promise { atomic_bytes, ..Promise::default() }
+        WriteGuarantee { atomic_bytes, ..WriteGuarantee::default() }
     }
 
-    fn check(&mut self, sink: &mut S, scope: CheckScope, found: &mut dyn FnMut(Finding)) -> Result<Checked> {
-        let mut checked = Checked::default();
-        if let Some(missing) = self.trouble.missing.clone() {
+    fn check(
+        &mut self,
+        sink: &mut S,
+        scope: CheckScope,
+        found: &mut dyn FnMut(Finding),
+    ) -> Result<CheckCounts> {
+        let mut checked = CheckCounts::default();
+        if let Some(missing) = self.health.missing.clone() {
             let repaired = scope.repair && scope.older;
             if repaired {
                 self.accept_missing(sink)?;
@@ -70,10 +79,10 @@ impl<S: Sink, P: Store, D: Store> Durable<S> for Cache<S::Tok, P, D> {
         for (lbn, slot) in blocks {
             checked.entries += 1;
             checked.records += 1;
-            let verdict = self.space.verdict(slot)?;
+            let verdict = self.space.record_state(slot)?;
             let own = verdict.block.filter(|r| r.lbn == lbn && r.valid == self.dir.valid(slot));
             if let Some(record) = own.filter(|_| !verdict.agreed) {
-                let repaired = scope.repair && self.mend(sink, slot, &record)?;
+                let repaired = scope.repair && self.rewrite_record(sink, slot, &record)?;
                 found(Finding {
                     kind: "bad-copy",
                     severity: Severity::Minor,
@@ -98,7 +107,7 @@ impl<S: Sink, P: Store, D: Store> Durable<S> for Cache<S::Tok, P, D> {
                 None
             };
             let Some((kind, what)) = bad else { continue };
-            let repaired = scope.repair && self.give_up(sink, lbn, slot, scope.older)?;
+            let repaired = scope.repair && self.drop_damaged(sink, lbn, slot, scope.older)?;
             found(Finding {
                 kind,
                 severity: Severity::Major,
@@ -146,17 +155,17 @@ impl<S: Sink, P: Store, D: Store> Durable<S> for Cache<S::Tok, P, D> {
     }
 
     fn refuses(&self) -> Option<String> {
-        self.trouble.refusal.clone()
+        self.health.refusal.clone()
     }
 
     fn refuse(&mut self, why: String) {
-        self.trouble.refusal.get_or_insert(why);
+        self.health.refusal.get_or_insert(why);
     }
 }
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Rewrites all copies of a record.
-    fn mend<S: Sink<Tok = T>>(&mut self, sink: &mut S, slot: u32, record: &Record) -> Result<bool> {
+    fn rewrite_record<S: Sink<Tok = T>>(&mut self, sink: &mut S, slot: u32, record: &Record) -> Result<bool> {
         let start = sink.start();
         self.space.put_record(sink, slot, record, start)?;
         self.space.fence(sink);
@@ -165,25 +174,31 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Removes a damaged block from the cache, so that reads return the disk's version. A clean
     /// block is removed at once, a dirty one only if `older` permits an older version.
-    fn give_up<S: Sink<Tok = T>>(&mut self, sink: &mut S, lbn: u32, slot: u32, older: bool) -> Result<bool> {
+    fn drop_damaged<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        lbn: u32,
+        slot: u32,
+        older: bool,
+    ) -> Result<bool> {
         let flags = self.dir.flags(slot);
         let older = older || is(Bug::RepairDiscards);
         if self.dir.dirty(slot) && !older || flags & PINNED != 0 && flags & DAMAGED == 0 {
             return Ok(false);
         }
-        if flags & (LEAVES | DAMAGED) == 0 {
+        if flags & (EVICT | DAMAGED) == 0 {
             self.policy.remove(slot, lbn);
         }
         self.dir.remove(lbn);
         let start = sink.start();
-        let done = self.space.end_record(sink, slot, End::Left, start)?;
+        let done = self.space.end_record(sink, slot, RecordEnd::Evicted, start)?;
         let done = self.space.settle(sink, done);
         self.give_back(slot, done, false);
         Ok(true)
     }
 }
 
-impl<T: Token, P: Store, D: Store> Condition for Cache<T, P, D> {
+impl<T: Token, P: Store, D: Store> Preconditioning for Cache<T, P, D> {
     /// Brings the cache into a stationary state. `Fill` changes nothing: the disk counts as filled.
     /// `Steady` fills the cache up to its threshold with dirty blocks at random addresses.
     fn precondition(&mut self, how: Precondition) -> Result<()> {

@@ -3,9 +3,9 @@
 use super::layer::Cache;
 use super::space::digest_of;
 use crate::Token;
-use crate::head::{Head, Use, damaged, put_state, state};
+use crate::header::{Header, UsageState, damaged, put_state, state};
 use crate::record::Record;
-use crate::summary::{Counted, Summary};
+use crate::summary::{Summary, SummaryEntry};
 use frit_core::planted::{Bug, is};
 use frit_core::{Result, Sink};
 use frit_media::Store;
@@ -17,7 +17,7 @@ const SLOTS_WORD: usize = 1;
 
 /// The usage state of the layer that the header in PCM contains.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Usage {
+pub(super) struct HeaderNote {
     /// `true` if the header states that the layer is in use.
     noted: bool,
     /// `true` from a halt to the next use: the header vouches for the media as they are.
@@ -26,15 +26,15 @@ pub(super) struct Usage {
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Returns the header: version, slots, bytes of the disk (two words), copies of records.
-    fn head(&self) -> Head {
+    fn head(&self) -> Header {
         let layout = &self.space.layout;
         let disk = self.disk.bytes();
-        Head::new(MAGIC, &[VERSION, layout.slots, disk as u32, (disk >> 32) as u32, layout.copies])
+        Header::new(MAGIC, &[VERSION, layout.slots, disk as u32, (disk >> 32) as u32, layout.copies])
     }
 
     /// Writes the state after `after`, and returns the completion after which it is durable. The
     /// state "halted" is written after all data that it vouches for, the summary included.
-    fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: Use, after: T) -> Result<T> {
+    fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: UsageState, after: T) -> Result<T> {
         let fenced = if is(Bug::HaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
         let after = sink.join(fenced, after);
         let tok = put_state(&mut self.space.pcm, sink, state, after)?;
@@ -60,19 +60,19 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// first, so that the state "halted" is true after any power loss.
     pub(super) fn note_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         let start = sink.start();
-        let noted = self.write_state(sink, Use::Open, start)?;
+        let noted = self.write_state(sink, UsageState::InUse, start)?;
         self.space.noted = sink.join(self.space.noted, noted);
         if self.space.volatile() {
             self.space.pcm.flush(sink)?;
         }
-        self.usage = Usage { noted: true, halted: false };
+        self.usage = HeaderNote { noted: true, halted: false };
         Ok(())
     }
 
     /// Writes the header if PCM is blank. A simulation with data starts without a format, but can
     /// be halted and booted too.
     fn head_new<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        if P::HOLDS && Head::read(&self.space.pcm)?.is_blank() { self.put_head(sink) } else { Ok(()) }
+        if P::HOLDS && Header::read(&self.space.pcm)?.is_blank() { self.put_head(sink) } else { Ok(()) }
     }
 
     pub(super) fn write_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
@@ -84,28 +84,28 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let tok = self.head().put(&mut self.space.pcm, sink)?;
         let done = self.space.fence_after(sink, tok);
         sink.ack(done);
-        self.write_state(sink, Use::Halted, done)?;
+        self.write_state(sink, UsageState::Halted, done)?;
         self.space.pcm.sync(sink)
     }
 
     /// Shuts down in order: completes all writebacks, writes the summary, and notes it in the
     /// header.
-    pub(super) fn stop<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        if self.flying.len() > 0 || self.unflushed.is_some() {
-            let direct = self.unflushed.is_some() && self.config.passes();
-            let landed = self.land(sink);
+    pub(super) fn shut_down<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        if self.in_flight.len() > 0 || self.unflushed.is_some() {
+            let direct = self.unflushed.is_some() && self.config.bypasses();
+            let landed = self.complete_writebacks(sink);
             // The halt is complete when the disk has what it was given, direct writes included.
             if let Ok(landed) = &landed {
                 self.flushed = sink.join(self.flushed, *landed);
             }
             // Dirty blocks stay in PCM. Data that bypassed the cache has no other copy, so its
             // failure is an error.
-            if landed.is_err() && (!self.was_disk() || direct) {
+            if landed.is_err() && (!self.take_disk_error() || direct) {
                 landed?;
             }
         }
-        self.keep_damage(sink)?;
-        self.outlive(sink)?;
+        self.preserve_damage(sink)?;
+        self.sync_pcm(sink)?;
         if P::HOLDS {
             // The summary must not be durable before the data that it describes, also over files.
             self.space.pcm.flush(sink)?;
@@ -115,15 +115,15 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             let put = self.summary()?.put(&mut self.space.pcm, sink, after)?;
             self.space.fence_after(sink, put);
         }
-        self.usage = Usage { noted: false, halted: true };
-        let state = if P::HOLDS { Use::Summed } else { Use::Halted };
+        self.usage = HeaderNote { noted: false, halted: true };
+        let state = if P::HOLDS { UsageState::HaltedWithSummary } else { UsageState::Halted };
         self.write_state(sink, state, self.flushed)?;
         self.space.pcm.sync(sink)
     }
 
     /// Writes a new record for each block whose record is damaged in all copies. Its digest is
     /// wrong on purpose, so that the block stays known as damaged.
-    fn keep_damage<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    fn preserve_damage<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         if !P::HOLDS {
             return Ok(());
         }
@@ -149,20 +149,20 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Returns the summary of the records that the next opening will find: those of cached blocks,
     /// and those of earlier versions in flight that were superseded.
     fn summary(&self) -> Result<Summary> {
-        let mut sum = Summary::upto(self.space.seq);
-        let earlier = self.flying.blocks.iter().filter(|v| self.dir.get(v.lbn) != Some(v.slot));
+        let mut sum = Summary::up_to(self.space.seq);
+        let earlier = self.in_flight.blocks.iter().filter(|v| self.dir.get(v.lbn) != Some(v.slot));
         let earlier = earlier.map(|v| v.slot);
         for slot in self.dir.iter().map(|(_, slot)| slot).chain(earlier) {
             if let Some(record) = self.space.record(slot)? {
-                sum.add(&Counted { slot, record, ended: false });
+                sum.add(&SummaryEntry { slot, record, ended: false });
             }
         }
         Ok(sum)
     }
 
     /// Reads the header and returns the state of the layer.
-    pub(super) fn read_head(&self) -> Result<Use> {
-        let head = Head::read(&self.space.pcm)?;
+    pub(super) fn read_head(&self) -> Result<UsageState> {
+        let head = Header::read(&self.space.pcm)?;
         if head == self.head() {
             return state(&self.space.pcm);
         }

@@ -1,21 +1,21 @@
 //! The layer [`Cache`]: its state, and its block interface.
 
 use super::config::{CacheConfig, Mode};
-use super::deferred::Left;
+use super::deferred::DeferredIo;
 use super::directory::Directory;
-use super::flying::Flying;
-use super::layout::Layout;
-use super::policy::{Access, Policy, Setup, Victim, WriteCache};
-use super::space::Space;
-use super::stats::Stats;
+use super::in_flight::InFlight;
+use super::layout::CacheLayout;
+use super::policy::{Access, EvictionPolicy, Policy, PolicySetup, Victim};
+use super::space::CachePcm;
+use super::stats::CacheStats;
 use super::streams::Streams;
 use super::{BLOCK_BYTES, halt};
 use crate::Token;
 use crate::wear::Leveled;
 use crate::wear::WearKeys;
 use frit_core::{
-    BlockLayer, Buffer, Deferred, Error, Hints, Info, Intent, Params, Progress, Result, SECTOR_BYTES, Sector,
-    Sink, Source, Target, Visible,
+    BlockLayer, Buffer, Deferred, Error, Hints, Info, Params, Progress, RequestIntent, Result, SECTOR_BYTES,
+    Sector, Sink, Source, StackView, Target,
 };
 use frit_media::{Disk, Pcm, Store};
 use std::sync::Arc;
@@ -25,11 +25,11 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Cache<T, P: Store, D: Store> {
     pub(super) config: CacheConfig,
-    pub(super) space: Space<T, P>,
+    pub(super) space: CachePcm<T, P>,
     pub(super) disk: Disk<D>,
     pub(super) dir: Directory,
     pub(super) policy: Policy,
-    pub(super) flying: Flying<T>,
+    pub(super) in_flight: InFlight<T>,
     pub(super) streams: Streams,
     /// Number of requests so far, the time base of policies.
     pub(super) clock: u32,
@@ -44,10 +44,10 @@ pub struct Cache<T, P: Store, D: Store> {
     pub(super) flushed: T,
     /// The bucket after the one that was cleaned last.
     pub(super) clean_hand: u32,
-    pub(super) trouble: super::trouble::Trouble,
-    pub(super) left: Left,
-    pub(super) usage: halt::Usage,
-    pub(super) stats: Stats,
+    pub(super) health: super::health::Health,
+    pub(super) deferred_io: DeferredIo,
+    pub(super) usage: halt::HeaderNote,
+    pub(super) stats: CacheStats,
     /// Buffer in which a block is assembled. It is empty if the media hold no bytes.
     pub(super) block: Vec<u8>,
     /// Buffer of the blocks that the next write to the disk carries.
@@ -70,30 +70,30 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     ) -> Result<Cache<T, P, D>> {
         config.validate()?;
         let pcm = Leveled::new(pcm, config.wear.config()?).map_err(WearKeys::in_table)?;
-        let layout = Layout::new(pcm.bytes(), config.cache_bytes, config.record_copies)?;
+        let layout = CacheLayout::new(pcm.bytes(), config.cache_bytes, config.record_copies)?;
         let blocks = disk.bytes() / BLOCK_BYTES;
         let disk_blocks = u32::try_from(blocks).ok().filter(|&b| b > 0 && b < u32::MAX).ok_or_else(|| {
             Error::param("bytes", disk.bytes(), "of the disk have to be 4 KiB to less than 16 TiB")
         })?;
-        let setup = Setup { slots: layout.slots, disk_blocks, config: &config.policy, next_use };
+        let setup = PolicySetup { slots: layout.slots, disk_blocks, config: &config.policy, next_use };
         let held = |n: usize| if P::HOLDS { vec![0; n] } else { Vec::new() };
         Ok(Cache {
             policy: Policy::new(&setup)?,
             dir: Directory::new(disk_blocks, layout.slots)?,
             streams: Streams::new(config.bypass_streams),
-            space: Space::new(pcm, layout),
+            space: CachePcm::new(pcm, layout),
             disk,
-            flying: Flying::default(),
+            in_flight: InFlight::default(),
             clock: 0,
             accesses: 0,
             replaced: Vec::new(),
             unflushed: None,
             flushed: T::default(),
             clean_hand: 0,
-            trouble: super::trouble::Trouble::default(),
-            left: Left::default(),
-            usage: halt::Usage::default(),
-            stats: Stats::default(),
+            health: super::health::Health::default(),
+            deferred_io: DeferredIo::default(),
+            usage: halt::HeaderNote::default(),
+            stats: CacheStats::default(),
             block: held(BLOCK_BYTES as usize),
             run: Vec::new(),
             chosen: Vec::new(),
@@ -146,7 +146,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Handles the failure of a request: cancels its deferred accesses and stops writes if
     /// necessary.
     fn ended(&mut self, e: Error) -> Error {
-        self.forget_left();
+        self.cancel_deferred();
         self.poisoned(e)
     }
 
@@ -159,7 +159,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
 /// A part of one block that a request covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Span {
+pub(super) struct BlockSpan {
     pub(super) lbn: u32,
     /// First fragment, relative to the block. The next field is the number of fragments.
     pub(super) first: u32,
@@ -168,7 +168,7 @@ pub(super) struct Span {
     pub(super) from: u32,
 }
 
-impl Span {
+impl BlockSpan {
     /// Returns the fragments as a bitmap.
     #[inline]
     pub(super) fn mask(self) -> u8 {
@@ -182,7 +182,7 @@ impl Span {
 
 /// Splits whole sectors, `len` bytes from byte `at`, at the boundaries of blocks.
 #[inline]
-pub(super) fn spans(at: u64, len: u32) -> impl Iterator<Item = Span> {
+pub(super) fn spans(at: u64, len: u32) -> impl Iterator<Item = BlockSpan> {
     let mut from = 0;
     std::iter::from_fn(move || {
         if from >= len {
@@ -191,7 +191,7 @@ pub(super) fn spans(at: u64, len: u32) -> impl Iterator<Item = Span> {
         let pos = at + u64::from(from);
         let first = (pos % BLOCK_BYTES) as u32 / SECTOR_BYTES as u32;
         let fragments = (8 - first).min((len - from) / SECTOR_BYTES as u32);
-        let span = Span { lbn: (pos / BLOCK_BYTES) as u32, first, fragments, from };
+        let span = BlockSpan { lbn: (pos / BLOCK_BYTES) as u32, first, fragments, from };
         from += span.bytes().max(1);
         Some(span)
     })
@@ -232,7 +232,7 @@ impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
     fn read(&mut self, sink: &mut S, at: Sector, into: Target<'_>, _: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(into.len()))?;
         self.tick();
-        self.read_range(sink, at, into).inspect_err(|_| self.forget_left())
+        self.read_range(sink, at, into).inspect_err(|_| self.cancel_deferred())
     }
 
     fn write(&mut self, sink: &mut S, at: Sector, data: Source<'_>, _: Hints) -> Result<()> {
@@ -262,12 +262,12 @@ impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
         self.set_deferring(on)
     }
 
-    fn slow(&self, what: Intent, at: Sector, sectors: u64) -> bool {
-        self.would_wait(what, at, sectors)
+    fn would_block(&self, what: RequestIntent, at: Sector, sectors: u64) -> bool {
+        self.would_block_on(what, at, sectors)
     }
 
     fn deferred(&mut self) -> Option<Deferred> {
-        self.take_left()
+        self.take_deferred()
     }
 
     fn job(&mut self, sink: &mut S) -> Result<Option<Deferred>> {
@@ -281,10 +281,10 @@ impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
         outcome: Result<()>,
         buffer: &Buffer<'_>,
     ) -> Result<()> {
-        self.settle_left(sink, of.id, outcome, buffer).map_err(|e| self.poisoned(e))
+        self.settle_deferred(sink, of.id, outcome, buffer).map_err(|e| self.poisoned(e))
     }
 
-    fn visible(&self, view: &mut Visible) {
+    fn visible(&self, view: &mut StackView) {
         self.show(view);
     }
 
@@ -300,7 +300,7 @@ impl CacheConfig {
     }
 
     /// Returns `true` if some writes may bypass the cache.
-    pub(super) fn passes(&self) -> bool {
+    pub(super) fn bypasses(&self) -> bool {
         self.around() || self.bypass_bytes > 0
     }
 }

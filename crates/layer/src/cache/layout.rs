@@ -8,8 +8,8 @@
 //! ```
 
 use super::BLOCK_BYTES;
-use crate::head::mark_copy_at;
-use crate::record::{Place, RECORD_BYTES};
+use crate::header::mark_copy_at;
+use crate::record::{RECORD_BYTES, RecordAddr};
 use frit_core::{Error, Result, size};
 
 const MARKS_AT: u64 = 4096;
@@ -21,39 +21,39 @@ pub(super) const RECORDS_AT: u64 = 8192;
 
 /// Sizes and addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Layout {
+pub(super) struct CacheLayout {
     pub(super) slots: u32,
     /// Number of copies of each record.
     pub(super) copies: u32,
     data_at: u64,
 }
 
-impl Layout {
+impl CacheLayout {
     /// Lays out a PCM of `bytes`, of which `cache_bytes` hold data (0: as many as fit), with the
     /// given number of copies of each record.
     ///
     /// # Errors
     /// Returns an error if fewer than 64 blocks fit, the least that a cache works with.
-    pub(super) fn new(bytes: u64, cache_bytes: u64, copies: u32) -> Result<Layout> {
+    pub(super) fn new(bytes: u64, cache_bytes: u64, copies: u32) -> Result<CacheLayout> {
         let meta = RECORD_BYTES * u64::from(copies);
         let most = bytes.saturating_sub(RECORDS_AT + BLOCK_BYTES) / (BLOCK_BYTES + meta);
         let slots = if cache_bytes == 0 { most } else { cache_bytes / BLOCK_BYTES };
         if slots > most {
-            let why = format!("the PCM has room for {} beside the records", size::show(most * BLOCK_BYTES));
-            return Err(Error::param("cache_bytes", size::show(cache_bytes), why));
+            let why = format!("the PCM has room for {} beside the records", size::format(most * BLOCK_BYTES));
+            return Err(Error::param("cache_bytes", size::format(cache_bytes), why));
         }
         if slots < SLOTS_LEAST {
             let why = format!("has to leave room for {SLOTS_LEAST} blocks of 4 KiB, but leaves {slots}");
             let key = if cache_bytes == 0 { "chip_bytes" } else { "cache_bytes" };
             return Err(Error::param(
                 key,
-                size::show(if cache_bytes == 0 { bytes } else { cache_bytes }),
+                size::format(if cache_bytes == 0 { bytes } else { cache_bytes }),
                 why,
             ));
         }
         let slots = slots.min(u64::from(u32::MAX >> 1) - 2);
         let data_at = (RECORDS_AT + slots * meta).next_multiple_of(BLOCK_BYTES);
-        Ok(Layout { slots: slots as u32, copies, data_at })
+        Ok(CacheLayout { slots: slots as u32, copies, data_at })
     }
 
     #[inline]
@@ -62,15 +62,15 @@ impl Layout {
     }
 
     #[inline]
-    pub(super) fn record(&self, place: Place) -> u64 {
+    pub(super) fn record(&self, place: RecordAddr) -> u64 {
         let index = u64::from(place.copy) * u64::from(self.slots) + u64::from(place.slot);
         RECORDS_AT + index * RECORD_BYTES
     }
 
     /// Iterates over the places of the copies of a slot's record.
     #[inline]
-    pub(super) fn places(&self, slot: u32) -> impl Iterator<Item = Place> + use<> {
-        (0..self.copies).map(move |copy| Place { slot, copy })
+    pub(super) fn places(&self, slot: u32) -> impl Iterator<Item = RecordAddr> + use<> {
+        (0..self.copies).map(move |copy| RecordAddr { slot, copy })
     }
 
     pub(super) fn mark(&self, i: u64) -> u64 {
@@ -100,19 +100,19 @@ mod tests {
     fn everything_fits_and_nothing_overlaps() {
         for bytes in [1 << 20, (1 << 20) + 12_345, 1 << 30, 3 << 33] {
             for copies in 1..=2 {
-                let l = Layout::new(bytes, 0, copies).unwrap();
-                let record = |slot, copy| l.record(Place { slot, copy });
+                let l = CacheLayout::new(bytes, 0, copies).unwrap();
+                let record = |slot, copy| l.record(RecordAddr { slot, copy });
                 assert!(l.data(l.slots - 1) + BLOCK_BYTES <= bytes);
                 assert!(record(l.slots - 1, copies - 1) + RECORD_BYTES <= l.data(0));
                 assert!(copies == 1 || record(l.slots - 1, 0) + RECORD_BYTES <= record(0, 1));
                 assert!(l.data(0).is_multiple_of(4096));
-                assert!(l.mark(MARKS - 1) < record(0, 0) && l.mark(0) > crate::head::STATE_AT);
+                assert!(l.mark(MARKS - 1) < record(0, 0) && l.mark(0) > crate::header::STATE_AT);
                 let each = 4096 + 32 * u64::from(copies);
                 assert!(u64::from(l.slots) * each + 16384 + each > bytes, "room is left");
             }
         }
-        assert!(Layout::new(1 << 20, 2 << 20, 1).is_err());
-        assert!(Layout::new(100_000, 0, 1).is_err());
-        assert_eq!(Layout::new(1 << 20, 512 << 10, 1).unwrap().slots, 128);
+        assert!(CacheLayout::new(1 << 20, 2 << 20, 1).is_err());
+        assert!(CacheLayout::new(100_000, 0, 1).is_err());
+        assert_eq!(CacheLayout::new(1 << 20, 512 << 10, 1).unwrap().slots, 128);
     }
 }

@@ -2,13 +2,13 @@
 //! synced.
 
 use super::layout::MARKS;
-use super::space::Space;
+use super::space::CachePcm;
 use crate::Token;
 use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Result, Sink, Source};
 use frit_media::Store;
 
-impl<T: Token, P: Store> Space<T, P> {
+impl<T: Token, P: Store> CachePcm<T, P> {
     /// Returns `true` if the mark should advance: a quarter of the slots was written since it was
     /// set.
     #[inline]

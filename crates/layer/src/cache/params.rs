@@ -4,7 +4,7 @@ use super::config::{CacheConfig, Mode};
 use super::layer::Cache;
 use super::streams::Streams;
 use crate::Token;
-use crate::named::{named, number, size_of, switch};
+use crate::param_value::{parse_bool, parse_name, parse_number, parse_size};
 use frit_core::{Error, ParamInfo, Params, Result, size};
 use frit_media::Store;
 use std::fmt::Display;
@@ -38,7 +38,7 @@ impl CacheConfig {
             info(
                 "bypass_bytes",
                 true,
-                &size::show(self.bypass_bytes),
+                &size::format(self.bypass_bytes),
                 "bytes of a sequential stream after which it bypasses the cache; 0: never",
             ),
             info("bypass_streams", true, &self.bypass_streams, "streams that are tracked, 1 to 256"),
@@ -61,7 +61,7 @@ impl CacheConfig {
                 &self.record_copies,
                 "copies of each block's record: 2 tell damage from a torn write",
             ),
-            info("cache_bytes", false, &size::show(self.cache_bytes), "PCM that caches data; 0: all of it"),
+            info("cache_bytes", false, &size::format(self.cache_bytes), "PCM that caches data; 0: all of it"),
         ];
         all.extend(self.policy.list());
         all.extend(self.wear.params());
@@ -77,14 +77,14 @@ impl<T: Token, P: Store, D: Store> Params for Cache<T, P, D> {
     fn set(&mut self, key: &str, value: &str) -> Result<()> {
         let mut c = self.config.clone();
         match key {
-            "mode" => c.mode = named::<Mode>(key, value)?,
-            "read_caching" => c.read_caching = switch(key, value)?,
-            "threshold" => c.threshold = number(key, value)?,
-            "dirty_low" => c.dirty_low = number(key, value)?,
-            "drain" => c.drain = switch(key, value)?,
-            "bypass_bytes" => c.bypass_bytes = size_of(key, value)?,
-            "bypass_streams" => c.bypass_streams = number(key, value)?,
-            "flying" => c.flying = number(key, value)?,
+            "mode" => c.mode = parse_name::<Mode>(key, value)?,
+            "read_caching" => c.read_caching = parse_bool(key, value)?,
+            "threshold" => c.threshold = parse_number(key, value)?,
+            "dirty_low" => c.dirty_low = parse_number(key, value)?,
+            "drain" => c.drain = parse_bool(key, value)?,
+            "bypass_bytes" => c.bypass_bytes = parse_size(key, value)?,
+            "bypass_streams" => c.bypass_streams = parse_number(key, value)?,
+            "flying" => c.flying = parse_number(key, value)?,
             _ if self.list().iter().any(|p| p.key == key) => {
                 return Err(Error::param(key, value, "is fixed once the layer runs; set it in the stack"));
             }

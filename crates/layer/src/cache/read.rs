@@ -1,13 +1,13 @@
 //! Reads: cached fragments come from PCM, all others from the disk.
 
 use super::BLOCK_BYTES;
-use super::flying::{DAMAGED, LEAVES};
-use super::layer::{Cache, Span, spans};
-use super::policy::WriteCache;
+use super::health::disk_failure;
+use super::in_flight::{DAMAGED, EVICT};
+use super::layer::{BlockSpan, Cache, spans};
+use super::policy::EvictionPolicy;
 use super::space::{FRAGMENT, digest_of, runs};
-use super::trouble::not_reached;
 use crate::Token;
-use frit_core::{Cause, Op, Result, Sink, SlowAccess, Source, Target};
+use frit_core::{BlockingAccess, Cause, Op, Result, Sink, Source, Target};
 use frit_media::Store;
 
 /// Largest number of cached bytes between two missing ranges that the disk reads along. A disk
@@ -24,7 +24,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let mut missing: Option<(u64, u64)> = None;
         let mut cached = false;
         for span in spans(at, into.len()) {
-            let has = self.look(span);
+            let has = self.lookup(span);
             cached |= has != 0;
             let lacks = span.mask() & !has;
             if lacks == 0 {
@@ -32,13 +32,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             }
             // A block that is not cached may be one whose record is missing.
             if self.dir.get(span.lbn).is_none() {
-                self.on_disk(span.lbn)?;
+                self.check_not_missing(span.lbn)?;
             }
             let base = u64::from(span.lbn) * BLOCK_BYTES;
-            if self.left.on() {
+            if self.deferred_io.on() {
                 for (first, n) in runs(lacks) {
                     let from = base + u64::from(first * FRAGMENT);
-                    self.leave_read(sink, at, from, from + u64::from(n * FRAGMENT))?;
+                    self.defer_read(sink, at, from, from + u64::from(n * FRAGMENT))?;
                 }
                 continue;
             }
@@ -65,29 +65,29 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 Target::Bytes(b) => Source::Bytes(b),
                 Target::Len(n) => Source::Len(*n),
             };
-            self.keep_read(sink, at, data);
+            self.cache_read(sink, at, data);
         }
         Ok(())
     }
 
     /// Defers a read of the disk to the caller.
-    fn leave_read<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, from: u64, to: u64) -> Result<()> {
-        self.free_to(from, to, false)?;
+    fn defer_read<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, from: u64, to: u64) -> Result<()> {
+        self.check_no_conflict(from, to, false)?;
         let part = (from - at) as usize..(to - at) as usize;
-        if let Some(SlowAccess::Read { into, .. }) = self.left.now.last_mut()
+        if let Some(BlockingAccess::Read { into, .. }) = self.deferred_io.now.last_mut()
             && into.end == part.start
         {
             into.end = part.end;
         } else {
-            self.left.now.push(SlowAccess::Read { at: from, into: part });
+            self.deferred_io.now.push(BlockingAccess::Read { at: from, into: part });
         }
         let start = sink.start();
-        self.disk.note(sink, Op::DiskRead, from, to - from, Cause::Host, start)?;
+        self.disk.emit_deferred(sink, Op::DiskRead, from, to - from, Cause::Host, start)?;
         Ok(())
     }
 
     /// Caches these ranges of the disk, which were read for a request that starts at `at`.
-    pub(super) fn keep_ranges<S: Sink<Tok = T>>(
+    pub(super) fn cache_ranges<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         at: u64,
@@ -95,20 +95,20 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         ranges: &[(u64, u64)],
     ) {
         for &(from, to) in ranges {
-            self.keep_read(sink, from, Source::Bytes(&read[(from - at) as usize..(to - at) as usize]));
+            self.cache_read(sink, from, Source::Bytes(&read[(from - at) as usize..(to - at) as usize]));
         }
     }
 
     /// Looks up a part of a block, updates the policy and the counters, and returns the cached
     /// fragments.
-    fn look(&mut self, span: Span) -> u8 {
+    fn lookup(&mut self, span: BlockSpan) -> u8 {
         let access = self.access(span.lbn, false);
         let Some(slot) = self.dir.get(span.lbn) else {
             self.stats.read_misses += 1;
             return 0;
         };
         self.dir.touch(span.lbn, self.clock);
-        if self.dir.flags(slot) & (LEAVES | DAMAGED) == 0 {
+        if self.dir.flags(slot) & (EVICT | DAMAGED) == 0 {
             self.policy.hit(slot, &access);
         }
         let has = self.dir.valid(slot) & span.mask();
@@ -125,10 +125,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         stretch: Option<(u64, u64)>,
     ) -> Result<()> {
         let Some((from, to)) = stretch else { return Ok(()) };
-        self.free_to(from, to, false)?;
+        self.check_no_conflict(from, to, false)?;
         let part = into.part((from - at) as u32, (to - from) as u32);
         let after = sink.start();
-        let done = self.disk.read(sink, from, part, Cause::Host, after).map_err(|e| not_reached(&e))?;
+        let done = self.disk.read(sink, from, part, Cause::Host, after).map_err(|e| disk_failure(&e))?;
         sink.ack(done);
         Ok(())
     }
@@ -137,7 +137,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     fn read_cached<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        span: Span,
+        span: BlockSpan,
         slot: u32,
         mut into: Target<'_>,
     ) -> Result<()> {
@@ -174,8 +174,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Caches blocks that were read from the disk, as far as slots are free. The read itself is
     /// complete, so a failure of PCM is not returned; the layer refuses writes from then on.
-    fn keep_read<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, read: Source<'_>) {
-        if self.trouble.refusal.is_none()
+    fn cache_read<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, read: Source<'_>) {
+        if self.health.refusal.is_none()
             && let Err(e) = self.copy_read(sink, at, read)
         {
             drop(self.poisoned(e));
@@ -219,6 +219,6 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
         // The read does not wait for the copy to be durable, so the fence is not acknowledged.
         self.space.fence(sink);
-        self.keep_room(sink)
+        self.evict_to_threshold(sink)
     }
 }

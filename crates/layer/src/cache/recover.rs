@@ -3,14 +3,14 @@
 
 use super::BLOCK_BYTES;
 use super::layer::Cache;
-use super::layout::Layout;
-use super::policy::{Policy, Setup, WriteCache};
+use super::layout::CacheLayout;
+use super::policy::{EvictionPolicy, Policy, PolicySetup};
 use super::space::{FRAGMENT, runs};
 use crate::Token;
-use crate::record::{COPIES_MAX, End, RECORD_BYTES, Record, STATE_WORD_AT, State, Verdict};
-use crate::summary::{Counted, Summary};
+use crate::record::{COPIES_MAX, CombinedState, CopyState, RECORD_BYTES, Record, RecordEnd, STATE_WORD_AT};
+use crate::summary::{Summary, SummaryEntry};
 use frit_core::planted::{Bug, is};
-use frit_core::{Cause, Recovery, Result, Sink, Source, Stop, Target};
+use frit_core::{Cause, CrashKind, Recovery, Result, Sink, Source, Target};
 use frit_media::Store;
 use std::collections::{HashMap, HashSet};
 
@@ -21,7 +21,7 @@ const AHEAD: usize = 8;
 
 /// A record that the scan found.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(super) struct FoundRecord {
     seq: u64,
     digest: u64,
     lbn: u32,
@@ -36,24 +36,24 @@ pub(super) struct Found {
 
 /// Result of a scan of the records.
 #[derive(Debug, Default)]
-pub(super) struct Scanned {
-    pub(super) found: Vec<Found>,
+pub(super) struct ScannedBlocks {
+    pub(super) found: Vec<FoundRecord>,
     /// The highest sequence number of a record.
     pub(super) highest: u64,
     /// Slots whose record has ended in some copies only, because a power loss interrupted its end.
-    halves: Vec<(u32, (Record, End))>,
+    halves: Vec<(u32, (Record, RecordEnd))>,
     /// Slots whose record is invalid. Together with words of a later record of the same block it
     /// could become valid again, without valid data.
     pub(super) remains: Vec<u32>,
 }
 
-impl Scanned {
+impl ScannedBlocks {
     /// Returns the summary of the blocks that the slots hold.
     pub(super) fn summary(&self) -> Summary {
         let mut sum = Summary::default();
         for f in self.found.iter().filter(|f| f.there) {
             let record = Record { lbn: f.lbn, valid: f.valid, seq: f.seq, digest: f.digest };
-            sum.add(&Counted { slot: f.slot, record, ended: false });
+            sum.add(&SummaryEntry { slot: f.slot, record, ended: false });
         }
         sum
     }
@@ -61,18 +61,18 @@ impl Scanned {
 
 /// Result of handling an earlier version of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Earlier {
+enum EarlierVersion {
     /// Fragments that the later version lacks were written to the disk.
-    Passed,
+    WrittenBack,
     /// The earlier version is damaged and has fragments that the later version lacks.
     Damaged,
     /// The earlier version has no fragment that is needed.
-    Needless,
+    Unneeded,
 }
 
 /// Data that the recovery collects about blocks that left the cache.
 #[derive(Debug)]
-struct Left<T> {
+struct EvictedBlocks<T> {
     /// Completion of the writes of earlier versions to the disk.
     written: Option<T>,
     /// Fragments, for each block, that newer records have or that were written to the disk.
@@ -83,9 +83,9 @@ struct Left<T> {
     gone: HashSet<u32>,
 }
 
-impl<T> Default for Left<T> {
-    fn default() -> Left<T> {
-        Left { written: None, parts: HashMap::new(), taken: Vec::new(), gone: HashSet::new() }
+impl<T> Default for EvictedBlocks<T> {
+    fn default() -> EvictedBlocks<T> {
+        EvictedBlocks { written: None, parts: HashMap::new(), taken: Vec::new(), gone: HashSet::new() }
     }
 }
 
@@ -100,15 +100,20 @@ pub(super) enum Copies {
 
 /// Returns the combined state of the copies of a slot's record. The chunks in `copies` begin with
 /// the slot `first`.
-fn verdict_in(copies: &[Vec<u8>], layout: &Layout, which: Copies, (first, slot): (u32, u32)) -> Verdict {
-    let mut states = [State::Bad; COPIES_MAX as usize];
+fn combine_copies(
+    copies: &[Vec<u8>],
+    layout: &CacheLayout,
+    which: Copies,
+    (first, slot): (u32, u32),
+) -> CombinedState {
+    let mut states = [CopyState::Bad; COPIES_MAX as usize];
     for ((state, place), bytes) in states.iter_mut().zip(layout.places(slot)).zip(copies) {
         let (records, _) = bytes.as_chunks::<{ RECORD_BYTES as usize }>();
         if which == Copies::All || which == Copies::One(place.copy) {
-            *state = State::read(&records[(slot - first) as usize], place);
+            *state = CopyState::read(&records[(slot - first) as usize], place);
         }
     }
-    Verdict::of(&states[..copies.len()])
+    CombinedState::of(&states[..copies.len()])
 }
 
 /// Returns `true` if a copy of a slot's record has a last word that is not zero. The chunks in
@@ -122,27 +127,31 @@ fn has_remains(copies: &[Vec<u8>], first: u32, slot: u32) -> bool {
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Resets the cache and recovers the cached blocks from PCM.
-    pub(super) fn find<S: Sink<Tok = T>>(&mut self, sink: &mut S, stop: Stop) -> Result<Recovery> {
+    pub(super) fn recover_blocks<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        stop: CrashKind,
+    ) -> Result<Recovery> {
         // The wear leveler comes first: addresses are valid only after its recovery.
         self.space.pcm.recover(sink, stop)?;
         let state = self.read_head()?;
-        self.forget()?;
+        self.reset()?;
         let mut recovery = Recovery::default();
         let mut scanned = self.scan(sink, Copies::All, &mut recovery)?;
         self.space.load_marks(scanned.highest)?;
         recovery.clean = self.compare_with_halt(sink, state, &mut scanned, &mut recovery)?;
-        if self.trouble.missing.is_none() {
+        if self.health.missing.is_none() {
             self.note_use(sink)?;
         }
-        let doubt = !recovery.clean && stop == Stop::Machine && self.space.volatile();
+        let doubt = !recovery.clean && stop == CrashKind::PowerLoss && self.space.volatile();
         let sure = self.sure(stop, recovery.clean);
-        let Scanned { mut found, halves, remains, .. } = scanned;
+        let ScannedBlocks { mut found, halves, remains, .. } = scanned;
         // The newest version of a block comes first. If all of it is valid, it is the current one.
         found.sort_unstable_by_key(|f| std::cmp::Reverse(f.seq));
         if is(Bug::AnyVersionTaken) {
             found.reverse();
         }
-        let mut left = Left::default();
+        let mut left = EvictedBlocks::default();
         let gone = self.choose(sink, &mut found, sure, &mut left, &mut recovery)?;
         self.dir.free_rest();
         self.warm(&found);
@@ -152,7 +161,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         // It is not known whether the disk was flushed since its last write, so the next flush must
         // do it.
         self.unflushed = Some(sink.start());
-        if self.trouble.missing.is_some() {
+        if self.health.missing.is_some() {
             // The records stay unchanged, because they may be needed to find out which ones are
             // missing.
             return Ok(recovery);
@@ -183,7 +192,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
         for slot in left.taken {
             // The disk has these fragments now. An older version must not be restored over them.
-            self.space.end_record(sink, slot, End::Left, after)?;
+            self.space.end_record(sink, slot, RecordEnd::Evicted, after)?;
         }
         let done = self.space.settle(sink, after);
         self.space.fence_after(sink, done);
@@ -200,9 +209,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     fn choose<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        found: &mut [Found],
+        found: &mut [FoundRecord],
         sure: u64,
-        left: &mut Left<T>,
+        left: &mut EvictedBlocks<T>,
         recovery: &mut Recovery,
     ) -> Result<Vec<u32>> {
         let mut gone = Vec::new();
@@ -217,22 +226,22 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             if left.gone.contains(&f.lbn) && !is(Bug::GoneForgotten) {
                 // A later version has left the cache, so this one is outdated.
             } else if let Some(last) = self.dir.get(f.lbn) {
-                match self.take_along(sink, f, last, left, (sure, recovery))? {
-                    Earlier::Passed => {
+                match self.keep_earlier(sink, f, last, left, (sure, recovery))? {
+                    EarlierVersion::WrittenBack => {
                         left.taken.push(f.slot);
                         found[i].seq = 0;
                         continue;
                     }
                     // Neither version has the whole block, and the disk may lack the rest. The
                     // block stays in the cache as damaged.
-                    Earlier::Damaged => {
+                    EarlierVersion::Damaged => {
                         self.dir.remove(f.lbn);
                         self.dir.insert(f.lbn, f.slot, f.valid, true);
                         gone.push(last);
                         found[..i].iter_mut().filter(|f| f.slot == last).for_each(|f| f.seq = 0);
                         continue;
                     }
-                    Earlier::Needless => {}
+                    EarlierVersion::Unneeded => {}
                 }
             } else if f.lbn < self.dir.disk_blocks() && self.is_whole(f, sure, recovery)? {
                 self.dir.insert(f.lbn, f.slot, f.valid, true);
@@ -247,8 +256,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Prefetches the data for later records. Each of them would otherwise wait for memory several
     /// times.
     #[inline]
-    fn fetch_ahead(&self, found: &[Found], i: usize) {
-        let inside = |f: &&Found| f.lbn < self.dir.disk_blocks();
+    fn fetch_ahead(&self, found: &[FoundRecord], i: usize) {
+        let inside = |f: &&FoundRecord| f.lbn < self.dir.disk_blocks();
         if let Some(f) = found.get(i + 2 * AHEAD).filter(inside) {
             self.dir.prefetch(f.lbn);
             self.dir.prefetch_slot(f.slot);
@@ -259,7 +268,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Inserts the blocks into the policy in the order in which they were written.
-    fn warm(&mut self, found: &[Found]) {
+    fn warm(&mut self, found: &[FoundRecord]) {
         for (i, f) in found.iter().enumerate().rev().filter(|(_, f)| f.seq > 0) {
             if let Some(before) = i.checked_sub(AHEAD) {
                 self.dir.prefetch(found[before].lbn);
@@ -276,25 +285,25 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// may not have the rest of the block yet. The rest is written to the disk now. (While such a
     /// record exists, the disk has nothing newer: every direct write to the disk first makes the
     /// ends of records of evicted blocks durable.)
-    fn take_along<S: Sink<Tok = T>>(
+    fn keep_earlier<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        f: &Found,
+        f: &FoundRecord,
         last: u32,
-        left: &mut Left<T>,
+        left: &mut EvictedBlocks<T>,
         (sure, recovery): (u64, &mut Recovery),
-    ) -> Result<Earlier> {
-        if self.trouble.missing.is_some() {
-            return Ok(Earlier::Needless);
+    ) -> Result<EarlierVersion> {
+        if self.health.missing.is_some() {
+            return Ok(EarlierVersion::Unneeded);
         }
         let newer = self.dir.valid(last) | left.parts.get(&f.lbn).copied().unwrap_or(0);
         let rest = f.valid & !newer;
         if rest == 0 || is(Bug::RestForgotten) {
-            return Ok(Earlier::Needless);
+            return Ok(EarlierVersion::Unneeded);
         }
         if !self.is_whole(f, 0, recovery)? {
             let torn = f.seq > sure;
-            return Ok(if torn { Earlier::Needless } else { Earlier::Damaged });
+            return Ok(if torn { EarlierVersion::Unneeded } else { EarlierVersion::Damaged });
         }
         left.parts.insert(f.lbn, newer | f.valid);
         let start = sink.start();
@@ -307,12 +316,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 None => done,
             });
         }
-        Ok(Earlier::Passed)
+        Ok(EarlierVersion::WrittenBack)
     }
 
     /// Returns `true` if the data of a block matches its record. If the data was read, it is in the
     /// block buffer.
-    fn is_whole(&mut self, f: &Found, sure: u64, recovery: &mut Recovery) -> Result<bool> {
+    fn is_whole(&mut self, f: &FoundRecord, sure: u64, recovery: &mut Recovery) -> Result<bool> {
         if f.seq <= sure || is(Bug::TornBlockTaken) {
             return Ok(true);
         }
@@ -331,12 +340,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Returns the sequence number up to which blocks are known to be durable. A mismatch of their
     /// data is damage, not a torn write.
-    fn sure(&self, stop: Stop, clean: bool) -> u64 {
-        if is(Bug::HaltIgnored) && stop == Stop::Machine && self.space.volatile() {
+    fn sure(&self, stop: CrashKind, clean: bool) -> u64 {
+        if is(Bug::HaltIgnored) && stop == CrashKind::PowerLoss && self.space.volatile() {
             0
         } else if clean {
             u64::MAX
-        } else if stop == Stop::Machine && self.space.volatile() {
+        } else if stop == CrashKind::PowerLoss && self.space.volatile() {
             // Data that the machine had not synced to its files may be missing anywhere.
             self.space.synced_mark
         } else {
@@ -350,9 +359,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         sink: &mut S,
         which: Copies,
         recovery: &mut Recovery,
-    ) -> Result<Scanned> {
+    ) -> Result<ScannedBlocks> {
         let layout = self.space.layout;
-        let mut all = Scanned::default();
+        let mut all = ScannedBlocks::default();
         let chunk = (CHUNK.min(layout.slots) * RECORD_BYTES as u32) as usize;
         let mut copies = vec![vec![0; chunk]; layout.copies as usize];
         let start = sink.start();
@@ -365,21 +374,22 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 self.space.pcm.read(sink, at, Target::Bytes(part), Cause::Meta, start)?;
             }
             for slot in first..first + n {
-                let Verdict { block, ended, agreed } = verdict_in(&copies, &layout, which, (first, slot));
+                let CombinedState { block, ended, agreed } =
+                    combine_copies(&copies, &layout, which, (first, slot));
                 if let (None, Some(ended), false) = (block, ended, agreed) {
                     all.halves.push((slot, ended));
                 }
                 if block.is_none() && ended.is_none() && has_remains(&copies, first, slot) {
                     all.remains.push(slot);
                 }
-                let left = ended.filter(|(_, end)| *end == End::Left).map(|(r, _)| r);
+                let left = ended.filter(|(_, end)| *end == RecordEnd::Evicted).map(|(r, _)| r);
                 for r in [block, ended.map(|(r, _)| r)].into_iter().flatten() {
                     all.highest = all.highest.max(r.seq);
                 }
                 let both = [(block, true), (left, false)];
                 for (r, there) in both.into_iter().filter_map(|(r, there)| Some((r?, there))) {
                     let (seq, digest, lbn, valid) = (r.seq, r.digest, r.lbn, r.valid);
-                    all.found.push(Found { seq, digest, lbn, slot, valid, there, agreed });
+                    all.found.push(FoundRecord { seq, digest, lbn, slot, valid, there, agreed });
                 }
             }
         }
@@ -387,19 +397,19 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Resets the cache to its initial state.
-    fn forget(&mut self) -> Result<()> {
+    fn reset(&mut self) -> Result<()> {
         let slots = self.space.layout.slots;
         let disk_blocks = self.dir.disk_blocks();
         self.dir = super::directory::Directory::new(disk_blocks, slots)?;
-        let setup = Setup { slots, disk_blocks, config: &self.config.policy, next_use: None };
+        let setup = PolicySetup { slots, disk_blocks, config: &self.config.policy, next_use: None };
         self.policy = Policy::new(&setup)?;
         self.space.forget_reuse();
-        self.flying = super::flying::Flying::default();
+        self.in_flight = super::in_flight::InFlight::default();
         self.replaced.clear();
         self.unflushed = None;
         self.flushed = T::default();
-        self.left = super::deferred::Left::default();
-        self.trouble = super::trouble::Trouble::default();
+        self.deferred_io = super::deferred::DeferredIo::default();
+        self.health = super::health::Health::default();
         Ok(())
     }
 }

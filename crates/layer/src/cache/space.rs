@@ -8,10 +8,10 @@
 //! after the flush of the disk, and its end is fenced before the slot is reused.
 
 use super::BLOCK_BYTES;
-use super::layout::Layout;
+use super::layout::CacheLayout;
 use crate::Token;
 use crate::fences::Fences;
-use crate::record::{COPIES_MAX, End, RECORD_BYTES, Record, STATE_WORD_AT, State, Verdict};
+use crate::record::{COPIES_MAX, CombinedState, CopyState, RECORD_BYTES, Record, RecordEnd, STATE_WORD_AT};
 use crate::wear::Leveled;
 use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Result, Sink, Source, Target};
@@ -52,9 +52,9 @@ struct Unsynced {
 
 /// The PCM of a cache.
 #[derive(Debug)]
-pub(super) struct Space<T, P: Store> {
+pub(super) struct CachePcm<T, P: Store> {
     pub(super) pcm: Leveled<T, P>,
-    pub(super) layout: Layout,
+    pub(super) layout: CacheLayout,
     /// Free slots that may not be written at once, in the order of the free list: number of slots,
     /// and the completion after which they may be written. Slots in the list before these may be
     /// written at once.
@@ -82,9 +82,9 @@ pub(super) struct Space<T, P: Store> {
     pub(super) synced_marks: u64,
 }
 
-impl<T: Token, P: Store> Space<T, P> {
-    pub(super) fn new(pcm: Leveled<T, P>, layout: Layout) -> Space<T, P> {
-        Space {
+impl<T: Token, P: Store> CachePcm<T, P> {
+    pub(super) fn new(pcm: Leveled<T, P>, layout: CacheLayout) -> CachePcm<T, P> {
+        CachePcm {
             fences: Fences::new(&pcm),
             pcm,
             layout,
@@ -182,7 +182,7 @@ impl<T: Token, P: Store> Space<T, P> {
     }
 
     /// Writes a block to a slot: the `valid` fragments of `block`, which contains all eight of them
-    /// if it has bytes. The block is not durable before [`Space::fence`].
+    /// if it has bytes. The block is not durable before [`CachePcm::fence`].
     pub(super) fn write_block<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -214,7 +214,7 @@ impl<T: Token, P: Store> Space<T, P> {
         sink: &mut S,
         slot: u32,
         record: (u32, u8),
-        (span, data): (super::layer::Span, Source<'_>),
+        (span, data): (super::layer::BlockSpan, Source<'_>),
         block: &mut [u8],
         after: T,
     ) -> Result<()> {
@@ -258,7 +258,7 @@ impl<T: Token, P: Store> Space<T, P> {
         Ok(())
     }
 
-    /// Writes all copies of a record. They are not durable before [`Space::fence`].
+    /// Writes all copies of a record. They are not durable before [`CachePcm::fence`].
     pub(super) fn put_record<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -299,7 +299,7 @@ impl<T: Token, P: Store> Space<T, P> {
         &mut self,
         sink: &mut S,
         slot: u32,
-        end: End,
+        end: RecordEnd,
         after: T,
     ) -> Result<T> {
         let record = if P::HOLDS { self.record(slot)? } else { None };
@@ -317,7 +317,7 @@ impl<T: Token, P: Store> Space<T, P> {
         &mut self,
         sink: &mut S,
         slot: u32,
-        record: Option<(&Record, End)>,
+        record: Option<(&Record, RecordEnd)>,
         after: T,
     ) -> Result<T> {
         // A head that says "halted" vouches for the records as they were then.
@@ -366,19 +366,19 @@ impl<T: Token, P: Store> Space<T, P> {
     }
 
     /// Returns the combined state of the copies of a slot's record.
-    pub(super) fn verdict(&self, slot: u32) -> Result<Verdict> {
-        let mut states = [State::Bad; COPIES_MAX as usize];
+    pub(super) fn record_state(&self, slot: u32) -> Result<CombinedState> {
+        let mut states = [CopyState::Bad; COPIES_MAX as usize];
         let mut bytes = [0; RECORD_BYTES as usize];
         for (state, place) in states.iter_mut().zip(self.layout.places(slot)) {
             self.pcm.peek(self.layout.record(place), &mut bytes)?;
-            *state = State::read(&bytes, place);
+            *state = CopyState::read(&bytes, place);
         }
-        Ok(Verdict::of(&states[..self.layout.copies as usize]))
+        Ok(CombinedState::of(&states[..self.layout.copies as usize]))
     }
 
     /// Returns the record of a slot, if the slot holds a block.
     pub(super) fn record(&self, slot: u32) -> Result<Option<Record>> {
-        Ok(self.verdict(slot)?.block)
+        Ok(self.record_state(slot)?.block)
     }
 
     /// Loads the valid fragments of a slot to their positions in `block`. Returns `true` if they
@@ -402,7 +402,7 @@ impl<T: Token, P: Store> Space<T, P> {
         self.unsynced.due = std::mem::take(&mut self.unsynced.closed);
         let start = sink.start();
         for slot in std::mem::take(&mut self.unsynced.replaced) {
-            self.end_record(sink, slot, End::Moved, start)?;
+            self.end_record(sink, slot, RecordEnd::Moved, start)?;
             self.unsynced.due.push(slot);
         }
         Ok(free)

@@ -2,7 +2,7 @@
 
 /// Counters since the layer was created.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Stats {
+pub(super) struct CacheStats {
     /// Blocks read that were cached completely.
     pub(super) read_hits: u64,
     /// Blocks read that were cached in part.

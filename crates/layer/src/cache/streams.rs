@@ -2,7 +2,7 @@
 
 /// A sequential stream.
 #[derive(Clone, Copy, Default, Debug)]
-struct Stream {
+struct WriteStream {
     /// The byte after its last write.
     next: u64,
     /// Bytes so far.
@@ -14,13 +14,13 @@ struct Stream {
 /// The streams that were continued most recently.
 #[derive(Clone, Debug)]
 pub(super) struct Streams {
-    all: Vec<Stream>,
+    all: Vec<WriteStream>,
     requests: u64,
 }
 
 impl Streams {
     pub(super) fn new(streams: u32) -> Streams {
-        Streams { all: vec![Stream::default(); streams as usize], requests: 0 }
+        Streams { all: vec![WriteStream::default(); streams as usize], requests: 0 }
     }
 
     /// Returns the length in bytes that the stream would have after a write.
@@ -34,11 +34,11 @@ impl Streams {
         self.requests += 1;
         let met = self.requests;
         if let Some(s) = self.all.iter_mut().find(|s| s.bytes > 0 && s.next == at) {
-            *s = Stream { next: at + len, bytes: s.bytes + len, met };
+            *s = WriteStream { next: at + len, bytes: s.bytes + len, met };
             return s.bytes;
         }
         if let Some(s) = self.all.iter_mut().min_by_key(|s| s.met) {
-            *s = Stream { next: at + len, bytes: len, met };
+            *s = WriteStream { next: at + len, bytes: len, met };
         }
         len
     }

@@ -3,13 +3,13 @@
 //! After a clean shutdown all data is durable, so a missing record is damage and never a torn
 //! write.
 
+use super::health::MissingRecords;
 use super::layer::Cache;
-use super::recover::{Copies, Scanned};
-use super::trouble::Missing;
+use super::recover::{Copies, ScannedBlocks};
 use crate::Token;
-use crate::head::Use;
-use crate::record::{Place, RECORD_BYTES, State};
-use crate::summary::{Counted, Summary, damaged_records};
+use crate::header::UsageState;
+use crate::record::{CopyState, RECORD_BYTES, RecordAddr};
+use crate::summary::{Summary, SummaryEntry, damaged_records};
 use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Recovery, Result, Sink, Source};
 use frit_media::Store;
@@ -21,12 +21,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     pub(super) fn compare_with_halt<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        state: Use,
-        scanned: &mut Scanned,
+        state: UsageState,
+        scanned: &mut ScannedBlocks,
         recovery: &mut Recovery,
     ) -> Result<bool> {
-        if state != Use::Summed || is(Bug::SummaryIgnored) {
-            return Ok(state != Use::Open);
+        if state != UsageState::HaltedWithSummary || is(Bug::SummaryIgnored) {
+            return Ok(state != UsageState::InUse);
         }
         // A header that is older than the records does not describe them.
         let summary = Summary::read(&self.space.pcm)?.filter(|s| scanned.highest <= s.seq);
@@ -45,7 +45,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             }
         }
         let missing = summary.missing_one(&scanned.summary()).filter(|c| self.fits(c, scanned));
-        if let Some(Counted { slot, record, .. }) = missing {
+        if let Some(SummaryEntry { slot, record, .. }) = missing {
             let start = sink.start();
             self.space.put_record(sink, slot, &record, start)?;
             self.certain(sink)?;
@@ -57,7 +57,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Returns `true` if a record is plausible for a slot that has none.
-    fn fits(&self, counted: &Counted, scanned: &Scanned) -> bool {
+    fn fits(&self, counted: &SummaryEntry, scanned: &ScannedBlocks) -> bool {
         counted.slot < self.space.layout.slots
             && counted.record.lbn < self.dir.disk_blocks()
             && !counted.ended
@@ -74,21 +74,21 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Makes all copies of the records equal to one of them.
     fn copy_records<S: Sink<Tok = T>>(&mut self, sink: &mut S, from: u32) -> Result<()> {
         let layout = self.space.layout;
-        let read = |cache: &Self, place: Place| -> Result<State> {
+        let read = |cache: &Self, place: RecordAddr| -> Result<CopyState> {
             let mut bytes = [0; RECORD_BYTES as usize];
             cache.space.pcm.peek(layout.record(place), &mut bytes)?;
-            Ok(State::read(&bytes, place))
+            Ok(CopyState::read(&bytes, place))
         };
         for slot in 0..layout.slots {
-            let right = read(self, Place { slot, copy: from })?;
+            let right = read(self, RecordAddr { slot, copy: from })?;
             for place in layout.places(slot) {
                 if read(self, place)? == right {
                     continue;
                 }
                 let bytes = match right {
-                    State::Block(record) => record.bytes(place),
-                    State::Ended(record, end) => record.ended_bytes(end, place),
-                    State::Bad => [0; RECORD_BYTES as usize],
+                    CopyState::Block(record) => record.bytes(place),
+                    CopyState::Ended(record, end) => record.ended_bytes(end, place),
+                    CopyState::Bad => [0; RECORD_BYTES as usize],
                 };
                 let start = sink.start();
                 let tok = self.space.pcm.write(
@@ -106,10 +106,15 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Handles missing records of unknown blocks: refuses writes, and reads of blocks that are not
     /// cached.
-    fn note_missing(&mut self, summary: &Summary, scanned: &Scanned, recovery: &mut Recovery) -> Result<()> {
-        let records = summary.lacking(&scanned.summary());
+    fn note_missing(
+        &mut self,
+        summary: &Summary,
+        scanned: &ScannedBlocks,
+        recovery: &mut Recovery,
+    ) -> Result<()> {
+        let records = summary.missing_at_least(&scanned.summary());
         let damaged = damaged_records(&scanned.remains, |slot| {
-            let at = self.space.layout.record(Place { slot, copy: 0 });
+            let at = self.space.layout.record(RecordAddr { slot, copy: 0 });
             let mut lbn = [0; 4];
             self.space.pcm.peek(at, &mut lbn)?;
             let lbn = u32::from_le_bytes(lbn);
@@ -125,16 +130,16 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
              these blocks{damaged}; put the file of PCM back as it was, or copy what can be read with frit export \
              --rescue, or let the disk's versions show with frit check --repair --older"
         );
-        self.trouble.refusal = Some(what.clone());
+        self.health.refusal = Some(what.clone());
         recovery.unnamed.push(what.clone());
-        self.trouble.missing = Some(Missing { what });
+        self.health.missing = Some(MissingRecords { what });
         Ok(())
     }
 
     /// Accepts the disk's versions of the blocks whose records are missing.
     pub(super) fn accept_missing<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        self.trouble.missing = None;
-        self.trouble.refusal = None;
+        self.health.missing = None;
+        self.health.refusal = None;
         self.note_use(sink)
     }
 }

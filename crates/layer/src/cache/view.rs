@@ -2,7 +2,7 @@
 
 use super::layer::Cache;
 use crate::Token;
-use frit_core::Visible;
+use frit_core::StackView;
 use frit_core::visible::{LayerView, Metric, Residence};
 use frit_media::Store;
 
@@ -10,7 +10,7 @@ use frit_media::Store;
 const SLICES: u32 = 512;
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
-    pub(super) fn show(&self, view: &mut Visible) {
+    pub(super) fn show(&self, view: &mut StackView) {
         view.media.push(self.space.pcm.view());
         view.media.push(self.disk.view());
         let mut metrics = self.metrics();
@@ -60,10 +60,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             count("room_waits", s.waits, "writes that waited for a slot"),
             count("disk_flushes", s.disk_flushes, "flushes of the disk by the cache"),
             blocks("set_aside", s.set_aside, "damaged blocks that could not be written back"),
-            count("disk_failures", self.trouble.failures, "failures of the disk"),
+            count("disk_failures", self.health.failures, "failures of the disk"),
             Metric {
                 name: "degraded",
-                value: f64::from(u8::from(self.trouble.disk.is_some())),
+                value: f64::from(u8::from(self.health.disk.is_some())),
                 unit: "",
                 help: "1 while the disk fails and dirty blocks are kept",
             },

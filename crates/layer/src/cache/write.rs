@@ -3,14 +3,14 @@
 use super::BLOCK_BYTES;
 use super::config::{Mode, Overwrite};
 use super::directory::PINNED;
-use super::flying::{DAMAGED, LEAVES};
-use super::layer::{Cache, Span, spans};
-use super::policy::{Access, Victim, WriteCache};
+use super::in_flight::{DAMAGED, EVICT};
+use super::layer::{BlockSpan, Cache, spans};
+use super::policy::{Access, EvictionPolicy, Victim};
 use super::space::{FRAGMENT, runs};
 use crate::Token;
-use crate::record::End;
+use crate::record::RecordEnd;
 use frit_core::planted::{Bug, is};
-use frit_core::{Cause, Error, MediumKind, Op, Result, Sink, SlowAccess, Source, Target};
+use frit_core::{BlockingAccess, Cause, Error, MediumKind, Op, Result, Sink, Source, Target};
 use frit_media::Store;
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
@@ -26,18 +26,18 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         // A conflict is detected before anything changes, so that the caller can repeat the
         // request.
         if self.config.mode == Mode::WriteThrough {
-            self.free_to(at, at + u64::from(data.len()), true)?;
+            self.check_no_conflict(at, at + u64::from(data.len()), true)?;
         }
         let direct = self.config.around() || bypass > 0 && stream >= bypass;
         if direct {
-            self.free_to(at, at + u64::from(data.len()), true)?;
+            self.check_no_conflict(at, at + u64::from(data.len()), true)?;
         }
         // Bytes of the request (from, to) that the next direct write to the disk carries.
         let mut run = (0, 0);
         for span in spans(at, data.len()) {
             let part = data.part(span.from, span.bytes());
             let access = self.access(span.lbn, true);
-            if direct && self.makes_way(sink, span.lbn)? {
+            if direct && self.drop_for_direct(sink, span.lbn)? {
                 if run.1 != span.from {
                     self.write_direct(sink, at, data, run)?;
                     run.0 = span.from;
@@ -53,25 +53,25 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if self.config.mode == Mode::WriteThrough {
             self.write_through(sink, at, data)?;
         }
-        self.keep_room(sink)
+        self.evict_to_threshold(sink)
     }
 
     /// Returns `true` if a write that bypasses the cache may drop this cached block. A block that
     /// is dirty or in flight is written in the cache instead, because its writeback would otherwise
     /// overwrite the newer data on the disk.
-    pub(super) fn may_pass(&self, slot: u32) -> bool {
+    pub(super) fn may_bypass(&self, slot: u32) -> bool {
         !self.dir.dirty(slot) && self.dir.flags(slot) & (PINNED | DAMAGED) == 0 && self.config.around()
     }
 
     /// Returns `true` if a direct write may bypass the cache for this block: it is not cached, or
     /// was clean and is dropped.
-    fn makes_way<S: Sink<Tok = T>>(&mut self, sink: &mut S, lbn: u32) -> Result<bool> {
+    fn drop_for_direct<S: Sink<Tok = T>>(&mut self, sink: &mut S, lbn: u32) -> Result<bool> {
         let Some(slot) = self.dir.get(lbn) else { return Ok(true) };
-        if !self.may_pass(slot) {
+        if !self.may_bypass(slot) {
             return Ok(false);
         }
         // The record may only go after the flush that made the block durable on the disk.
-        let gone = self.space.end_record(sink, slot, End::Left, self.flushed)?;
+        let gone = self.space.end_record(sink, slot, RecordEnd::Evicted, self.flushed)?;
         let free = self.space.settle(sink, gone);
         self.dir.remove(lbn);
         self.policy.remove(slot, lbn);
@@ -94,9 +94,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
         let start = sink.start();
         let after = self.space.settle(sink, start);
-        if self.left.on() {
-            let part = SlowAccess::Write { at: at + u64::from(from), from: from as usize..to as usize };
-            self.disk.note(
+        if self.deferred_io.on() {
+            let part = BlockingAccess::Write { at: at + u64::from(from), from: from as usize..to as usize };
+            self.disk.emit_deferred(
                 sink,
                 Op::DiskWrite,
                 at + u64::from(from),
@@ -104,19 +104,19 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 Cause::Host,
                 after,
             )?;
-            self.left.now.push(part);
+            self.deferred_io.now.push(part);
             return Ok(());
         }
         let part = data.part(from, to - from);
         let done = self.disk.write(sink, at + u64::from(from), part, Cause::Host, after);
-        let done = self.of_disk(done)?;
-        self.not_flushed(sink, done);
+        let done = self.check_disk(done)?;
+        self.note_unflushed(sink, done);
         sink.ack(done);
         Ok(())
     }
 
     /// Notes a write that the disk has acknowledged and that the next flush must cover.
-    pub(super) fn not_flushed<S: Sink<Tok = T>>(&mut self, sink: &mut S, tok: T) {
+    pub(super) fn note_unflushed<S: Sink<Tok = T>>(&mut self, sink: &mut S, tok: T) {
         self.unflushed = Some(match self.unflushed {
             Some(u) => sink.join(u, tok),
             None => tok,
@@ -126,31 +126,31 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Writes a request to the disk as well, after it is durable in the cache.
     fn write_through<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, data: Source<'_>) -> Result<()> {
         let after = self.space.fenced();
-        if self.left.on() {
-            return self.leave_through(sink, at, data, after);
+        if self.deferred_io.on() {
+            return self.defer_write_through(sink, at, data, after);
         }
         let done = match self.disk.write(sink, at, data, Cause::Host, after) {
             Ok(done) => done,
             Err(e) => {
                 // The cache holds the data, dirty and durable: the request succeeds, and the write
                 // to the disk is repeated later.
-                drop(self.of_disk::<T>(Err(e)));
-                self.was_disk();
+                drop(self.check_disk::<T>(Err(e)));
+                self.take_disk_error();
                 return Ok(());
             }
         };
         sink.ack(done);
-        self.flies_until(sink, done);
+        self.wait_for_write(sink, done);
         for v in self.written_through(at, data.len()) {
-            self.take_off(v, false);
+            self.begin_writeback(v, false);
         }
-        if self.many_fly() { self.land(sink).map(|_| ()) } else { Ok(()) }
+        if self.too_many_in_flight() { self.complete_writebacks(sink).map(|_| ()) } else { Ok(()) }
     }
 
     /// Returns the blocks of a request that are clean once the disk has the request, because all of
     /// their valid fragments are part of it.
     fn written_through(&self, at: u64, len: u32) -> Vec<Victim> {
-        let whole = |span: Span| {
+        let whole = |span: BlockSpan| {
             let slot = self.dir.get(span.lbn)?;
             let all = self.dir.flags(slot) & PINNED == 0 && self.dir.valid(slot) & !span.mask() == 0;
             all.then_some(Victim { lbn: span.lbn, slot })
@@ -160,7 +160,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Variant of [`Cache::write_through`] that defers the write. The request is complete when the
     /// caller has written to the disk.
-    fn leave_through<S: Sink<Tok = T>>(
+    fn defer_write_through<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         at: u64,
@@ -168,11 +168,11 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         after: T,
     ) -> Result<()> {
         let len = data.len();
-        self.disk.note(sink, Op::DiskWrite, at, u64::from(len), Cause::Host, after)?;
+        self.disk.emit_deferred(sink, Op::DiskWrite, at, u64::from(len), Cause::Host, after)?;
         let blocks = self.written_through(at, len);
         blocks.iter().for_each(|v| self.pin(v.slot, false));
-        self.left.now.push(SlowAccess::Write { at, from: 0..len as usize });
-        self.left.through = Some(blocks);
+        self.deferred_io.now.push(BlockingAccess::Write { at, from: 0..len as usize });
+        self.deferred_io.through = Some(blocks);
         Ok(())
     }
 
@@ -180,7 +180,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     pub(super) fn write_cached<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        span: Span,
+        span: BlockSpan,
         data: Source<'_>,
         access: &Access,
     ) -> Result<()> {
@@ -190,8 +190,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         {
             return self.write_in_place(sink, span, data, access, slot);
         }
-        let (to, after) = self.take_slot(sink)?;
-        // `take_slot` may have evicted the block, so the directory is searched only now.
+        let (to, after) = self.alloc_slot(sink)?;
+        // `alloc_slot` may have evicted the block, so the directory is searched only now.
         let put = match self.dir.get(span.lbn) {
             Some(from) => self.put_over(sink, span, data, access, (from, to), after),
             None => self.put_new(sink, span, data, access, to, after),
@@ -208,7 +208,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     fn put_new<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        span: Span,
+        span: BlockSpan,
         data: Source<'_>,
         access: &Access,
         slot: u32,
@@ -227,7 +227,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     fn put_over<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        span: Span,
+        span: BlockSpan,
         data: Source<'_>,
         access: &Access,
         (from, to): (u32, u32),
@@ -246,8 +246,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.dir.set_flags(to, 0);
         self.dir.set_valid(to, valid);
         self.dir.set_dirty(span.lbn, to, true);
-        self.flying.leaving -= u32::from(flags & LEAVES != 0);
-        if flags & (LEAVES | DAMAGED) != 0 {
+        self.in_flight.evicting -= u32::from(flags & EVICT != 0);
+        if flags & (EVICT | DAMAGED) != 0 {
             // The policy does not know the block any more.
             self.policy.insert(to, access);
         } else {
@@ -268,7 +268,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         sink: &mut S,
         slot: u32,
         record: (u32, u8),
-        (span, data): (Span, Source<'_>),
+        (span, data): (BlockSpan, Source<'_>),
         after: T,
     ) -> Result<()> {
         if span.mask() == 0xFF {
@@ -287,7 +287,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     fn write_in_place<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        span: Span,
+        span: BlockSpan,
         data: Source<'_>,
         access: &Access,
         slot: u32,
@@ -372,7 +372,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 continue;
             }
             if !is(Bug::OldRecordStays) {
-                self.space.end_record(sink, slot, End::Moved, after)?;
+                self.space.end_record(sink, slot, RecordEnd::Moved, after)?;
             }
             self.give_back(slot, done, i > 0);
         }

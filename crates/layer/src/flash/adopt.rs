@@ -2,11 +2,11 @@
 //! preconditioning creates.
 
 use super::BlockState;
-use super::space::{Flash, Open, Stream};
+use super::space::{Flash, OpenBlock, Stream};
 use crate::Token;
 use frit_core::planted::{Bug, is};
 use frit_core::{BlockId, Cause, Error, Lpn, MediumKind, Ppn, Result, Sink, Source};
-use frit_media::{Expected, Spare, Store};
+use frit_media::{ExpectedPage, Spare, Store};
 
 impl<T: Token, N: Store> Flash<T, N> {
     /// Adopts a page that the map names. With `look`, the page's spare area must agree.
@@ -26,13 +26,13 @@ impl<T: Token, N: Store> Flash<T, N> {
             }
         }
         let unit = g.unit_of_block(g.block_of(ppn));
-        self.note_valid(unit, ppn, lpn);
+        self.mark_valid(unit, ppn, lpn);
         Ok(())
     }
 
     /// Sequence number of a page, which must be the given version.
     pub(crate) fn version(&self, ppn: Ppn, lpn: Lpn, tag: u16) -> Result<u64> {
-        let spare = self.nand.spare(ppn)?.filter(|s| Expected { lpn: lpn.0, tag }.is(*s));
+        let spare = self.nand.spare(ppn)?.filter(|s| ExpectedPage { lpn: lpn.0, tag }.is(*s));
         spare.map(|s| s.seq).ok_or_else(|| Error::Corrupt {
             medium: MediumKind::Nand,
             at: u64::from(ppn.0),
@@ -46,7 +46,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.seq = seq;
         let pages = self.blocks.pages_per_block();
         for unit in 0..self.units.len() as u32 {
-            let mut begun = Vec::new();
+            let mut partial_blocks = Vec::new();
             self.units[unit as usize].free.clear();
             for b in self.blocks.of_unit(unit) {
                 let next = match self.nand.next_page(BlockId(b)) {
@@ -60,29 +60,29 @@ impl<T: Token, N: Store> Flash<T, N> {
                         self.blocks.block[b as usize].suspect = suspect;
                         self.units[unit as usize].free.push_back(b);
                     }
-                    n if n < pages => begun.push(Open { block: b, next: n }),
+                    n if n < pages => partial_blocks.push(OpenBlock { block: b, next: n }),
                     _ => self.seal(b),
                 }
             }
             // The emptiest block goes to garbage collection, which must not run out of pages, and
             // so do all blocks beyond three.
-            begun.sort_by_key(|open| open.next);
+            partial_blocks.sort_by_key(|open| open.next);
             let slots = [Stream::Gc as usize, Stream::Host as usize, Stream::Cold as usize];
-            let rest = begun.split_off(begun.len().min(slots.len()));
-            for open in begun.iter().chain(&rest) {
+            let rest = partial_blocks.split_off(partial_blocks.len().min(slots.len()));
+            for open in partial_blocks.iter().chain(&rest) {
                 self.blocks.block[open.block as usize].state = BlockState::Open;
             }
-            for (slot, open) in slots.into_iter().zip(begun) {
+            for (slot, open) in slots.into_iter().zip(partial_blocks) {
                 self.units[unit as usize].open[slot] = Some(open);
             }
-            self.units[unit as usize].begun = rest;
+            self.units[unit as usize].partial_blocks = rest;
             self.degrade(unit);
         }
     }
 
     /// Pads the next page of each partly written block, since a crash may have interrupted its
     /// program. Called after all pages were adopted. Returns the number of padded pages.
-    pub(crate) fn pad_begun<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<u32> {
+    pub(crate) fn pad_partial_blocks<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<u32> {
         let mut padded = 0;
         for b in 0..self.blocks.count() {
             let next = self.nand.next_page(BlockId(b));
@@ -99,7 +99,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Removes a block from the free pool and seals it, since one of its pages is still needed.
-    pub(crate) fn rescue(&mut self, ppn: Ppn) {
+    pub(crate) fn keep_block(&mut self, ppn: Ppn) {
         let block = self.nand.geometry().block_of(ppn).0;
         if self.blocks.state(block) == BlockState::Free {
             self.units[self.blocks.unit_of(block) as usize].free.retain(|&b| b != block);
@@ -109,7 +109,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Number of free blocks that are erased again before use.
-    pub(crate) fn suspects(&self) -> u32 {
+    pub(crate) fn suspect_blocks(&self) -> u32 {
         (0..self.blocks.count()).filter(|&b| self.blocks.is_suspect(b)).count() as u32
     }
 
@@ -152,14 +152,14 @@ impl<T: Token, N: Store> Flash<T, N> {
             self.seal(block);
         } else {
             self.blocks.block[block as usize].state = BlockState::Open;
-            let open = Open { block, next: pages.len() as u32 };
+            let open = OpenBlock { block, next: pages.len() as u32 };
             self.units[unit as usize].open[Stream::Host as usize] = Some(open);
         }
         Ok(())
     }
 
     /// Removes the blocks that preconditioning has written from the pool of a unit.
-    pub(crate) fn filled(&mut self, unit: u32, blocks: usize) {
+    pub(crate) fn remove_filled(&mut self, unit: u32, blocks: usize) {
         self.units[unit as usize].free.drain(..blocks);
     }
 

@@ -1,6 +1,6 @@
 //! Allocation of the next page, and programming with retries after failures.
 
-use super::space::{Flash, ForwardMap, Open, Stream};
+use super::space::{Flash, ForwardMap, OpenBlock, Stream};
 use super::{BlockState, GcPolicy, WearPolicy};
 use crate::Token;
 use frit_core::planted::{Bug, is};
@@ -18,10 +18,10 @@ impl<T: Token, N: Store> Flash<T, N> {
     ) -> Result<(Ppn, T)> {
         self.writable()?;
         loop {
-            if self.unit_is_full(page.unit, page.stream) {
+            if self.needs_reserve(page.unit, page.stream) {
                 // The full block becomes a candidate before a victim is chosen.
                 self.close(page.unit, page.stream);
-                self.make_room(sink, map, page.unit)?;
+                self.collect_until_free(sink, map, page.unit)?;
             }
             // Checked again after a failed program: the reserve of garbage collection is not for
             // host data.
@@ -33,7 +33,7 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Returns `true` if a write into the stream would have to open a block of the reserve.
     #[inline]
-    fn unit_is_full(&self, unit: u32, stream: Stream) -> bool {
+    fn needs_reserve(&self, unit: u32, stream: Stream) -> bool {
         let u = &self.units[unit as usize];
         let open = u.open[stream as usize].is_some_and(|o| o.next < self.blocks.pages_per_block());
         !open && u.free.len() <= self.reserve
@@ -71,7 +71,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             Ok(done) => done,
             Err(Error::ProgramFailed { .. }) if is(Bug::ProgramFailureIgnored) => page.after,
             Err(Error::ProgramFailed { .. }) => {
-                self.doom(page.unit, page.stream);
+                self.start_retiring(page.unit, page.stream);
                 return Ok(None);
             }
             Err(e) => return Err(e),
@@ -80,12 +80,12 @@ impl<T: Token, N: Store> Flash<T, N> {
             // The program waits for `named`, so its token covers everything that `named` did.
             self.named = done;
         }
-        self.note_valid(page.unit, ppn, page.lpn);
+        self.mark_valid(page.unit, ppn, page.lpn);
         Ok(Some((ppn, done)))
     }
 
     #[inline]
-    pub(super) fn note_valid(&mut self, unit: u32, ppn: Ppn, lpn: Lpn) {
+    pub(super) fn mark_valid(&mut self, unit: u32, ppn: Ppn, lpn: Lpn) {
         self.reverse[ppn.idx()] = lpn.0 + 1;
         let block = self.nand.geometry().block_of(ppn).idx();
         self.blocks.block[block].valid += 1;
@@ -115,7 +115,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Undoes the allocation of a stream's next page.
-    pub(super) fn give_page_back(&mut self, unit: u32, stream: Stream) {
+    pub(super) fn undo_next_page(&mut self, unit: u32, stream: Stream) {
         if let Some(open) = &mut self.units[unit as usize].open[stream as usize] {
             open.next = self.nand.next_page(BlockId(open.block));
         }
@@ -126,25 +126,25 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.close(unit, stream);
         let u = &mut self.units[unit as usize];
         // Garbage collection fills blocks left open by a crash before it takes a free block.
-        if let Some(begun) = if stream == Stream::Gc { u.begun.pop() } else { None } {
-            u.open[stream as usize] = Some(begun);
+        if let Some(partial_blocks) = if stream == Stream::Gc { u.partial_blocks.pop() } else { None } {
+            u.open[stream as usize] = Some(partial_blocks);
             return Ok(());
         }
-        let block = match self.take_block(sink, unit, stream) {
-            Err(Error::NoSpace { .. }) if stream == Stream::Gc && self.borrow_open(unit) => return Ok(()),
+        let block = match self.alloc_block(sink, unit, stream) {
+            Err(Error::NoSpace { .. }) if stream == Stream::Gc && self.lend_open_block(unit) => return Ok(()),
             taken => taken?,
         };
         self.blocks.block[block as usize].state = BlockState::Open;
-        self.restless = true;
+        self.idle_work_pending = true;
         self.units[unit as usize].open[stream as usize] =
-            Some(Open { block, next: self.nand.next_page(BlockId(block)) });
-        self.fetch_reverse(block);
+            Some(OpenBlock { block, next: self.nand.next_page(BlockId(block)) });
+        self.prefetch_reverse(block);
         Ok(())
     }
 
     /// Lends an open block of another stream to garbage collection if no block is free. Garbage
     /// collection frees more pages than it takes.
-    fn borrow_open(&mut self, unit: u32) -> bool {
+    fn lend_open_block(&mut self, unit: u32) -> bool {
         let pages = self.blocks.pages_per_block();
         let open = &mut self.units[unit as usize].open;
         let lender = open.iter().position(|o| o.is_some_and(|o| o.next < pages));
@@ -154,7 +154,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Takes a free block, and erases it again if a crash may have interrupted its erase.
-    fn take_block<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, stream: Stream) -> Result<u32> {
+    fn alloc_block<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, stream: Stream) -> Result<u32> {
         loop {
             let u = &mut self.units[unit as usize];
             let nand = &self.nand;
@@ -183,7 +183,7 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Prefetches the block's part of the reverse map, which is about to be filled. Loads overlap,
     /// while stores that miss the processor's cache would block all later stores.
-    fn fetch_reverse(&self, block: u32) {
+    fn prefetch_reverse(&self, block: u32) {
         let first = self.nand.geometry().ppn(BlockId(block), 0).idx();
         let rows = &self.reverse[first..first + self.blocks.pages_per_block() as usize];
         std::hint::black_box(rows.iter().step_by(16).fold(0, |a, r| a ^ r));
@@ -206,12 +206,12 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Closes the open block of a stream after a failed program. Garbage collection moves its valid
     /// pages, and then retires it.
-    pub(super) fn doom(&mut self, unit: u32, stream: Stream) {
+    pub(super) fn start_retiring(&mut self, unit: u32, stream: Stream) {
         let u = &mut self.units[unit as usize];
         if let Some(o) = u.open[stream as usize].take() {
-            self.blocks.block[o.block as usize].state = BlockState::Doomed;
-            u.doomed.push(o.block);
-            self.restless = true;
+            self.blocks.block[o.block as usize].state = BlockState::Retiring;
+            u.retiring.push(o.block);
+            self.idle_work_pending = true;
             self.stats.program_retries += 1;
         }
     }

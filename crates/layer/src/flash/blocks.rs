@@ -16,14 +16,14 @@ pub enum BlockState {
     /// names its pages.
     Emptied,
     /// A program failed in it: its valid pages are moved, then it is retired.
-    Doomed,
+    Retiring,
     /// Bad: out of use.
     Bad,
 }
 
 /// State of a block: 8 bytes, so that invalidating a page touches one cache line.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Block {
+pub(super) struct BlockInfo {
     pub(super) touched: u32,
     pub(super) valid: u16,
     pub(super) state: BlockState,
@@ -33,17 +33,17 @@ pub(super) struct Block {
 
 /// State, valid pages and age of all blocks. Unit `u` has the blocks from `u × blocks_per_unit` on.
 #[derive(Clone, Debug)]
-pub struct Blocks {
-    pub(super) block: Vec<Block>,
+pub struct BlockTable {
+    pub(super) block: Vec<BlockInfo>,
     pub(super) clock: u32,
     blocks_per_unit: u32,
     pages_per_block: u32,
 }
 
-impl Blocks {
-    pub(super) fn new(units: u32, blocks_per_unit: u32, pages_per_block: u32) -> Blocks {
+impl BlockTable {
+    pub(super) fn new(units: u32, blocks_per_unit: u32, pages_per_block: u32) -> BlockTable {
         let n = units as usize * blocks_per_unit as usize;
-        Blocks { block: vec![Block::default(); n], clock: 0, blocks_per_unit, pages_per_block }
+        BlockTable { block: vec![BlockInfo::default(); n], clock: 0, blocks_per_unit, pages_per_block }
     }
 
     /// Number of blocks in all units.

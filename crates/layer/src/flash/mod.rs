@@ -7,12 +7,12 @@
 mod adopt;
 pub(crate) mod alloc;
 mod blocks;
-mod clean;
+mod collect;
 pub mod gc;
 mod space;
 pub mod wear;
 
-pub use blocks::{BlockState, Blocks};
+pub use blocks::{BlockState, BlockTable};
 pub use gc::{Gc, GcPolicy};
-pub use space::{Flash, FlashConfig, FlashStats, ForwardMap, Moved, Stream};
+pub use space::{Flash, FlashConfig, FlashStats, ForwardMap, MovedPage, Stream};
 pub use wear::{Wear, WearPolicy};

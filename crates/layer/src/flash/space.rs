@@ -1,11 +1,11 @@
 //! The NAND space: its state, initialisation, and accessors.
 
-use super::{BlockState, Blocks, Gc, GcPolicy, Wear, WearPolicy};
+use super::{BlockState, BlockTable, Gc, GcPolicy, Wear, WearPolicy};
 use crate::Token;
 use frit_core::planted::{Bug, is};
 use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Result, Sink, Target, UnitState};
 use frit_media::memory::table32;
-use frit_media::{Expected, Nand, Store};
+use frit_media::{ExpectedPage, Nand, Store};
 use std::collections::VecDeque;
 
 /// Free blocks of a unit reserved for garbage collection: one for the block that it fills, one in
@@ -73,7 +73,7 @@ pub struct FlashStats {
 
 /// Page moved by garbage collection.
 #[derive(Clone, Copy, Debug)]
-pub struct Moved<T> {
+pub struct MovedPage<T> {
     /// Logical page.
     pub lpn: Lpn,
     /// New physical page.
@@ -90,7 +90,7 @@ pub trait ForwardMap<T: Token> {
     ///
     /// # Errors
     /// A medium of the map fails.
-    fn moved<S: Sink<Tok = T>>(&mut self, sink: &mut S, page: Moved<T>) -> Result<T>;
+    fn moved<S: Sink<Tok = T>>(&mut self, sink: &mut S, page: MovedPage<T>) -> Result<T>;
 
     /// Prefetches the entries of pages (LPN + 1, 0 for none) that will be moved soon. A map larger
     /// than the processor's cache loads them together, rather than one after the other.
@@ -106,12 +106,12 @@ pub trait ForwardMap<T: Token> {
     ///
     /// # Errors
     /// A medium of the map fails.
-    fn outlive<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()>;
+    fn make_durable<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()>;
 }
 
 #[derive(Clone, Copy, Debug)]
 /// Block that a stream writes to, and its next page.
-pub(super) struct Open {
+pub(super) struct OpenBlock {
     pub(super) block: u32,
     pub(super) next: u32,
 }
@@ -128,7 +128,7 @@ pub(super) struct Victim<T> {
     /// Reason of the collection, for the media's counters.
     pub(super) cause: Cause,
     /// The block is retired instead of erased.
-    pub(super) doomed: bool,
+    pub(super) retiring: bool,
     /// Token that completes when all pages moved out of it are durable.
     pub(super) done: T,
 }
@@ -136,14 +136,14 @@ pub(super) struct Victim<T> {
 #[derive(Clone, Debug)]
 pub(super) struct Unit<T> {
     pub(super) free: VecDeque<u32>,
-    pub(super) open: [Option<Open>; STREAMS],
+    pub(super) open: [Option<OpenBlock>; STREAMS],
     /// Partly written blocks left by a crash, beyond one for each stream. They are filled before a
     /// free block is taken.
-    pub(super) begun: Vec<Open>,
+    pub(super) partial_blocks: Vec<OpenBlock>,
     pub(super) victim: Option<Victim<T>>,
-    pub(super) doomed: Vec<u32>,
+    pub(super) retiring: Vec<u32>,
     /// Empty blocks that are erased after the next flush.
-    pub(super) emptied: Vec<Victim<T>>,
+    pub(super) awaiting_flush: Vec<Victim<T>>,
     /// Moves that garbage collection owes, times the victim's gain.
     pub(super) debt: u32,
     pub(super) valid_pages: u32,
@@ -155,7 +155,7 @@ pub(super) struct Unit<T> {
 pub struct Flash<T, N: Store> {
     pub(super) nand: Nand<N>,
     pub(super) config: FlashConfig,
-    pub(super) blocks: Blocks,
+    pub(super) blocks: BlockTable,
     pub(super) units: Vec<Unit<T>>,
     /// PPN → LPN + 1 for valid pages, 0 for all others: memory that the kernel provides as zeros
     /// needs no initialisation.
@@ -167,9 +167,9 @@ pub struct Flash<T, N: Store> {
     pub(super) scratch: Vec<u8>,
     pub(super) read_only: Option<String>,
     /// Unit that is examined first in idle time.
-    pub(super) turn: u32,
+    pub(super) next_idle_unit: u32,
     /// `false` after a search of all units found no work for idle time.
-    pub(super) restless: bool,
+    pub(super) idle_work_pending: bool,
     /// For each block, a token that completes when all pages invalidated since its erase are
     /// durable elsewhere. Empty unless the map is written with each write.
     pub(super) freed: Vec<T>,
@@ -184,7 +184,7 @@ pub struct Flash<T, N: Store> {
     /// Time at which all erases so far are done.
     pub(crate) erased: T,
     /// Empty blocks are held back, and erased after the next flush.
-    pub(super) holds_back: bool,
+    pub(super) erase_after_flush: bool,
     /// Free blocks of a unit reserved for garbage collection.
     pub(super) reserve: usize,
 }
@@ -198,7 +198,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         let scratch = if N::HOLDS { vec![0; g.page_bytes as usize] } else { Vec::new() };
         let reverse = table32(g.pages() as usize);
         let mut flash = Flash {
-            blocks: Blocks::new(g.units(), g.blocks_per_unit(), g.pages_per_block),
+            blocks: BlockTable::new(g.units(), g.blocks_per_unit(), g.pages_per_block),
             units: Vec::new(),
             reverse,
             seq: 0,
@@ -206,13 +206,13 @@ impl<T: Token, N: Store> Flash<T, N> {
             stats: FlashStats::default(),
             scratch,
             read_only: None,
-            turn: 0,
-            restless: true,
+            next_idle_unit: 0,
+            idle_work_pending: true,
             freed: Vec::new(),
             named: T::default(),
             in_use: T::default(),
             erased: T::default(),
-            holds_back: false,
+            erase_after_flush: false,
             reserve: RESERVE,
             nand,
             config,
@@ -223,9 +223,9 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Makes each erase wait until the pages invalidated in the block are durable elsewhere and,
     /// with `hold_back`, also for the next flush.
-    pub(crate) fn keep_order(&mut self, hold_back: bool) {
+    pub(crate) fn enforce_erase_order(&mut self, hold_back: bool) {
         self.freed = vec![T::default(); self.blocks.count() as usize];
-        self.holds_back = hold_back;
+        self.erase_after_flush = hold_back;
         self.reserve = reserve(true);
         // Garbage collection must start before only the reserve is left.
         self.config.low_blocks = self.config.low_blocks.max(self.reserve + 1);
@@ -241,11 +241,11 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Forgets all pages: every block that is not bad becomes free.
     pub(crate) fn reset(&mut self) {
         let g = *self.nand.geometry();
-        self.blocks = Blocks::new(g.units(), g.blocks_per_unit(), g.pages_per_block);
+        self.blocks = BlockTable::new(g.units(), g.blocks_per_unit(), g.pages_per_block);
         self.reverse.fill(0);
         self.freed.fill(T::default());
         (self.named, self.in_use, self.erased) = (T::default(), T::default(), T::default());
-        self.restless = true;
+        self.idle_work_pending = true;
         self.units.clear();
         for unit in 0..g.units() {
             let mut free = VecDeque::new();
@@ -260,10 +260,10 @@ impl<T: Token, N: Store> Flash<T, N> {
                 usable_blocks: free.len() as u32,
                 free,
                 open: [None; STREAMS],
-                begun: Vec::new(),
+                partial_blocks: Vec::new(),
                 victim: None,
-                doomed: Vec::new(),
-                emptied: Vec::new(),
+                retiring: Vec::new(),
+                awaiting_flush: Vec::new(),
                 debt: 0,
                 valid_pages: 0,
             });
@@ -300,7 +300,7 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// State of the blocks.
     #[must_use]
-    pub fn blocks(&self) -> &Blocks {
+    pub fn blocks(&self) -> &BlockTable {
         &self.blocks
     }
 
@@ -357,14 +357,14 @@ impl<T: Token, N: Store> Flash<T, N> {
     ) -> Result<T> {
         let expect = self.expected(ppn, || tag);
         let after = sink.start();
-        self.nand.read_of(sink, ppn, offset, into, expect, cause, after)
+        self.nand.read_expected(sink, ppn, offset, into, expect, cause, after)
     }
 
-    /// Expected owner of a valid page, if the medium holds bytes to compare with.
+    /// ExpectedPage owner of a valid page, if the medium holds bytes to compare with.
     #[inline]
-    pub(super) fn expected(&self, ppn: Ppn, tag: impl Fn() -> u16) -> Option<Expected> {
+    pub(super) fn expected(&self, ppn: Ppn, tag: impl Fn() -> u16) -> Option<ExpectedPage> {
         (N::HOLDS && !is(Bug::OwnerUnchecked))
-            .then(|| Expected { lpn: self.reverse[ppn.idx()].wrapping_sub(1), tag: tag() })
+            .then(|| ExpectedPage { lpn: self.reverse[ppn.idx()].wrapping_sub(1), tag: tag() })
     }
 
     /// Returns the next sequence number. Every page version in every medium has its own. The low 16
@@ -380,7 +380,7 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Records that an entry names a programmed page after `done`.
     #[inline]
-    pub(crate) fn note_named<S: Sink<Tok = T>>(&mut self, sink: &mut S, done: T) {
+    pub(crate) fn record_named<S: Sink<Tok = T>>(&mut self, sink: &mut S, done: T) {
         if !self.freed.is_empty() {
             self.named = sink.join(self.named, done);
         }
@@ -409,14 +409,14 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Prefetches what a read of this page needs.
     #[inline]
-    pub(crate) fn read_soon(&self, ppn: Ppn) {
+    pub(crate) fn prefetch_read(&self, ppn: Ppn) {
         std::hint::black_box(self.reverse[ppn.idx()]);
         self.nand.expect(ppn);
     }
 
     /// Invalidates a page that is replaced after `done`.
     #[inline]
-    pub(crate) fn give_up<S: Sink<Tok = T>>(&mut self, sink: &mut S, ppn: Ppn, done: T) {
+    pub(crate) fn invalidate_after<S: Sink<Tok = T>>(&mut self, sink: &mut S, ppn: Ppn, done: T) {
         if !self.freed.is_empty() {
             let block = self.nand.geometry().block_of(ppn).idx();
             self.freed[block] = sink.join(self.freed[block], done);
@@ -492,7 +492,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             gc.sealed(b, &self.blocks);
         }
         self.config.gc = gc;
-        self.restless = true;
+        self.idle_work_pending = true;
     }
 
     /// Changes the wear-leveling policy.
@@ -508,7 +508,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     pub(crate) fn config_mut(&mut self) -> &mut FlashConfig {
-        self.restless = true;
+        self.idle_work_pending = true;
         &mut self.config
     }
 }

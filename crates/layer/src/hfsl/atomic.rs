@@ -7,10 +7,10 @@
 //! map it; therefore space is reserved beforehand.
 
 use super::Hfsl;
-use super::entry::{Entry, Place};
-use super::head::{REDO_ENTRIES, Redo};
-use super::layer::{Span, spans};
-use super::pcm::Region;
+use super::entry::{MapEntry, PageLocation};
+use super::header::{REDO_ENTRIES, RedoRecord};
+use super::layer::{PageSpan, spans};
+use super::pcm::PcmRegion;
 use super::read::sub_spans;
 use super::route::Request;
 use super::to_nand::overlay;
@@ -27,17 +27,17 @@ pub(crate) const ATOMIC_BYTES: u32 = 4096;
 
 /// Page of a group with its destination.
 #[derive(Clone, Copy, Debug)]
-struct Planned {
-    span: Span,
-    region: Option<Region>,
+struct PlannedPage {
+    span: PageSpan,
+    region: Option<PcmRegion>,
     unit: u32,
 }
 
 /// Page written to a new location, which no entry names yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Placed<T> {
+pub(crate) struct WrittenPage<T> {
     lpn: Lpn,
-    entry: Entry,
+    entry: MapEntry,
     /// Sub-pages that the old and the new descriptor share, one bit each.
     kept: u8,
     /// Token that completes when the data is durable.
@@ -64,7 +64,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         data: Source<'_>,
         request: Request,
     ) -> Result<()> {
-        let mut group: Vec<Span> = Vec::with_capacity(REDO_ENTRIES);
+        let mut group: Vec<PageSpan> = Vec::with_capacity(REDO_ENTRIES);
         for span in spans(at, data.len(), self.page_bytes) {
             if group.first().is_some_and(|first| self.group_of(first.lpn) != self.group_of(span.lpn)) {
                 self.write_group(sink, request, &group, data)?;
@@ -79,7 +79,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &mut self,
         sink: &mut S,
         request: Request,
-        group: &[Span],
+        group: &[PageSpan],
         data: Source<'_>,
     ) -> Result<()> {
         match group {
@@ -94,8 +94,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
                 // map a new page early.
                 for p in &plan {
                     match p.region {
-                        Some(region) => self.pace_pcm(sink, region)?,
-                        None => self.flash.pace(sink, &mut self.map, p.unit)?,
+                        Some(region) => self.destage_on_write(sink, region)?,
+                        None => self.flash.collect_on_write(sink, &mut self.map, p.unit)?,
                     }
                 }
                 Ok(())
@@ -108,18 +108,18 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &mut self,
         sink: &mut S,
         request: Request,
-        group: &[Span],
-    ) -> Result<(Vec<Planned>, Stream)> {
+        group: &[PageSpan],
+    ) -> Result<(Vec<PlannedPage>, Stream)> {
         let mut plan = Vec::with_capacity(group.len());
         let mut hot = false;
         for &span in group {
             let is_hot = self.note_write(span.lpn, request.hints);
             hot |= is_hot;
-            self.forget_copy(span.lpn);
-            plan.push(Planned { span, region: self.route(request, is_hot), unit: 0 });
+            self.invalidate_copy(span.lpn);
+            plan.push(PlannedPage { span, region: self.route(request, is_hot), unit: 0 });
         }
-        for region in Region::ALL {
-            self.make_group_room(sink, &mut plan, region)?;
+        for region in PcmRegion::ALL {
+            self.reserve_group(sink, &mut plan, region)?;
         }
         // One stream for all pages, so that a unit opens at most one new block.
         let stream = self.stream(hot);
@@ -137,14 +137,14 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Reserves space in PCM for all pages that go to a region. If there is too little, they go to
     /// NAND.
-    fn make_group_room<S: Sink<Tok = T>>(
+    fn reserve_group<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        plan: &mut [Planned],
-        region: Region,
+        plan: &mut [PlannedPage],
+        region: PcmRegion,
     ) -> Result<()> {
-        let mine: Vec<Span> = plan.iter().filter(|p| p.region == Some(region)).map(|p| p.span).collect();
-        if mine.is_empty() || self.make_room_for(sink, &mine, region)? {
+        let mine: Vec<PageSpan> = plan.iter().filter(|p| p.region == Some(region)).map(|p| p.span).collect();
+        if mine.is_empty() || self.reserve_pcm_for(sink, &mine, region)? {
             return Ok(());
         }
         for p in plan.iter_mut().filter(|p| p.region == Some(region)) {
@@ -157,10 +157,10 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     fn place<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        plan: &[Planned],
+        plan: &[PlannedPage],
         stream: Stream,
         data: Source<'_>,
-    ) -> Result<Vec<Placed<T>>> {
+    ) -> Result<Vec<WrittenPage<T>>> {
         let mut placed = Vec::with_capacity(plan.len());
         for p in plan {
             let part = data.part(p.span.from, p.span.len);
@@ -172,7 +172,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
                 Ok(one) => placed.push(one),
                 Err(e) => {
                     // Nothing is mapped yet, so the block keeps its old contents.
-                    self.take_back(sink, &placed);
+                    self.release_written(sink, &placed);
                     return Err(e);
                 }
             }
@@ -183,17 +183,17 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     fn place_in_nand<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        p: Planned,
+        p: PlannedPage,
         data: Source<'_>,
         stream: Stream,
-    ) -> Result<Placed<T>> {
+    ) -> Result<WrittenPage<T>> {
         let (lpn, start) = (p.span.lpn, sink.start());
         let write = |data, after| PageWrite { lpn, unit: p.unit, stream, data, cause: Cause::Host, after };
         let (ppn, durable) = if p.span.len == self.page_bytes {
             self.flash.program(sink, write(data, start))?
         } else {
             let mut page = std::mem::take(&mut self.scratch);
-            let done = self.fetch(sink, lpn, &mut page, Cause::Merge).and_then(|read| {
+            let done = self.read_whole(sink, lpn, &mut page, Cause::Merge).and_then(|read| {
                 overlay(&mut page, p.span.offset, data);
                 let whole = self.source(&page);
                 self.flash.program(sink, write(whole, read))
@@ -201,38 +201,38 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             self.scratch = page;
             done?
         };
-        let entry = self.map.get(lpn).moved(Place::Nand(ppn), 0, self.flash.last_seq());
-        Ok(Placed { lpn, entry, kept: 0, durable })
+        let entry = self.map.get(lpn).moved(PageLocation::Nand(ppn), 0, self.flash.last_seq());
+        Ok(WrittenPage { lpn, entry, kept: 0, durable })
     }
 
     fn place_in_pcm<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        span: Span,
+        span: PageSpan,
         data: Source<'_>,
-        region: Region,
-    ) -> Result<Placed<T>> {
+        region: PcmRegion,
+    ) -> Result<WrittenPage<T>> {
         let (desc, written, kept) = match self.map.get(span.lpn).place() {
-            Place::Pcm(old) => {
+            PageLocation::Pcm(old) => {
                 let shadow = self.shadow(sink, old, span, data, region)?;
                 (shadow.desc, shadow.written, shadow.kept)
             }
             place => {
-                let (desc, written) = self.bring(sink, place, span, data, region)?;
+                let (desc, written) = self.write_to_new_desc(sink, place, span, data, region)?;
                 (desc, written, 0)
             }
         };
-        let (entry, durable) = self.describe(sink, span.lpn, desc, written)?;
-        Ok(Placed { lpn: span.lpn, entry, kept, durable })
+        let (entry, durable) = self.number_desc(sink, span.lpn, desc, written)?;
+        Ok(WrittenPage { lpn: span.lpn, entry, kept, durable })
     }
 
     /// Releases pages that were written and will not be mapped.
-    fn take_back<S: Sink<Tok = T>>(&mut self, sink: &mut S, placed: &[Placed<T>]) {
+    fn release_written<S: Sink<Tok = T>>(&mut self, sink: &mut S, placed: &[WrittenPage<T>]) {
         for p in placed {
             match p.entry.place() {
-                Place::Unmapped => {}
-                Place::Nand(ppn) => self.flash.invalidate(ppn),
-                Place::Pcm(desc) => {
+                PageLocation::Unmapped => {}
+                PageLocation::Nand(ppn) => self.flash.invalidate(ppn),
+                PageLocation::Pcm(desc) => {
                     if let Some(pcm) = &mut self.map.pcm {
                         let start = sink.start();
                         pcm.release(desc, p.kept, start);
@@ -243,10 +243,10 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Maps all pages to their new locations atomically, and releases the old locations.
-    pub(crate) fn commit<S: Sink<Tok = T>>(&mut self, sink: &mut S, placed: &[Placed<T>]) -> Result<()> {
+    pub(crate) fn commit<S: Sink<Tok = T>>(&mut self, sink: &mut S, placed: &[WrittenPage<T>]) -> Result<()> {
         let Some(first) = placed.first().map(|p| p.lpn.0) else { return Ok(()) };
-        let mut redo = Redo { first, mask: 0, raw: [0; REDO_ENTRIES] };
-        let mut durable = self.map.gate;
+        let mut redo = RedoRecord { first, mask: 0, raw: [0; REDO_ENTRIES] };
+        let mut durable = self.map.redo_barrier;
         for p in placed {
             let i = p.lpn.0 - first;
             redo.mask |= 1 << i;
@@ -271,20 +271,20 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         // The next change of one of these entries waits for this token: until then the record could
         // undo it.
         if !is(Bug::RedoNotCleared) {
-            self.map.gate = pcm.clear_redo(sink, done)?;
+            self.map.redo_barrier = pcm.clear_redo(sink, done)?;
         }
-        self.flash.note_named(sink, done);
+        self.flash.record_named(sink, done);
         for p in placed {
             let old = self.map.get(p.lpn).place();
             self.map.note(p.lpn, p.entry.clean());
             match old {
-                Place::Pcm(desc) => {
-                    self.stats.to_nand += u64::from(matches!(p.entry.place(), Place::Nand(_)));
+                PageLocation::Pcm(desc) => {
+                    self.stats.to_nand += u64::from(matches!(p.entry.place(), PageLocation::Nand(_)));
                     if let Some(pcm) = &mut self.map.pcm {
                         pcm.release(desc, p.kept, done);
                     }
                 }
-                old => self.leave(sink, old, done),
+                old => self.release_location(sink, old, done),
             }
         }
         sink.ack(done);
@@ -300,20 +300,20 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     ) -> Result<()> {
         let gone: Vec<Lpn> = (first..first + pages)
             .map(Lpn)
-            .filter(|&l| self.is_mapped(l) || self.may_be_pending(l))
+            .filter(|&l| self.is_mapped(l) || self.discard_pending(l))
             .collect();
         for &lpn in &gone {
-            self.forget_copy(lpn);
+            self.invalidate_copy(lpn);
         }
         if let [one] = gone[..] {
             return self.unmap(sink, one);
         }
         let durable = sink.start();
-        let placed: Vec<Placed<T>> = gone
+        let placed: Vec<WrittenPage<T>> = gone
             .into_iter()
             .map(|lpn| {
-                let entry = self.map.get(lpn).moved(Place::Unmapped, 0, self.flash.next_seq());
-                Placed { lpn, entry, kept: 0, durable }
+                let entry = self.map.get(lpn).moved(PageLocation::Unmapped, 0, self.flash.next_seq());
+                WrittenPage { lpn, entry, kept: 0, durable }
             })
             .collect();
         self.commit(sink, &placed)
@@ -347,7 +347,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     #[inline]
     pub(crate) fn unit_for<S: Sink<Tok = T>>(&self, sink: &S, lpn: Lpn) -> u32 {
         match self.map.get(lpn).place() {
-            Place::Nand(ppn) => {
+            PageLocation::Nand(ppn) => {
                 let g = self.flash.nand().geometry();
                 g.unit_of_block(g.block_of(ppn))
             }
@@ -356,14 +356,18 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Number of slots needed to write parts of pages to PCM, all of them to new slots.
-    pub(crate) fn slots_for_all(&self, spans: &[Span]) -> u32 {
+    pub(crate) fn slots_for_all(&self, spans: &[PageSpan]) -> u32 {
         let Some(pcm) = &self.map.pcm else { return 0 };
-        let touched = |s: &Span| sub_spans(s.offset, s.len, pcm.sub_bytes).count() as u32;
+        let touched = |s: &PageSpan| sub_spans(s.offset, s.len, pcm.sub_bytes).count() as u32;
         spans
             .iter()
-            .map(
-                |s| if matches!(self.map.get(s.lpn).place(), Place::Nand(_)) { pcm.subs } else { touched(s) },
-            )
+            .map(|s| {
+                if matches!(self.map.get(s.lpn).place(), PageLocation::Nand(_)) {
+                    pcm.subs
+                } else {
+                    touched(s)
+                }
+            })
             .sum()
     }
 }

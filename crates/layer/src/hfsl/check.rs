@@ -3,17 +3,18 @@
 //! A read verifies the page that the map names. It cannot detect a map entry whose last change
 //! never reached PCM: the old page that the entry names is valid. Only the newer page, which no
 //! entry names, reveals it. Pages without an entry are in order up to the sequence number of the
-//! last recovery after a crash (`Usage::recovered`): they belong to writes that were never
+//! last recovery after a crash (`UsageState::recovered`): they belong to writes that were never
 //! acknowledged.
 
 use super::Hfsl;
-use super::entry::{Entry, Place};
-use super::layer::Span;
+use super::entry::{MapEntry, PageLocation};
+use super::layer::PageSpan;
 use super::pcm::{DESC_BYTES, Desc, NONE};
 use crate::Token;
 use frit_core::planted::{Bug, is};
 use frit_core::{
-    BlockId, Cause, CheckScope, Checked, Error, Finding, Lpn, MediumKind, Ppn, Result, Severity, Sink, Target,
+    BlockId, Cause, CheckCounts, CheckScope, Error, Finding, Lpn, MediumKind, Ppn, Result, Severity, Sink,
+    Target,
 };
 use frit_media::Store;
 use std::collections::BTreeMap;
@@ -22,14 +23,14 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Orphan {
     pub(super) seq: u64,
-    pub(super) place: Place,
+    pub(super) place: PageLocation,
 }
 
 /// State of a running check.
-pub(super) struct Check<'a> {
+pub(super) struct CheckRun<'a> {
     pub(super) scope: CheckScope,
     found: &'a mut dyn FnMut(Finding),
-    pub(super) seen: Checked,
+    pub(super) seen: CheckCounts,
     /// Sequence numbers of the versions that the map names; 0 for none.
     mapped: Vec<u64>,
     /// Findings about damaged pages, held back until their other versions are known.
@@ -38,14 +39,14 @@ pub(super) struct Check<'a> {
     newest: BTreeMap<u32, Orphan>,
 }
 
-impl Check<'_> {
+impl CheckRun<'_> {
     fn report(&mut self, kind: &'static str, lpn: u32, (medium, at): (MediumKind, u64), what: String) {
         let severity = Severity::Major;
         let finding = Finding { kind, severity, lpn: Some(lpn), medium, at, what, repaired: false };
         self.bad.entry(lpn).or_default().push(finding);
     }
 
-    pub(super) fn tell(
+    pub(super) fn emit_finding(
         &mut self,
         kind: &'static str,
         lpn: u32,
@@ -57,7 +58,7 @@ impl Check<'_> {
     }
 
     /// Records a page version that the map does not name.
-    fn orphan(&mut self, lpn: u32, seq: u64, place: Place) {
+    fn orphan(&mut self, lpn: u32, seq: u64, place: PageLocation) {
         let newest = self.newest.entry(lpn).or_insert(Orphan { seq, place });
         if seq > newest.seq {
             *newest = Orphan { seq, place };
@@ -66,7 +67,7 @@ impl Check<'_> {
 }
 
 /// Location of the damage that an error reports.
-fn place_of(e: &Error) -> (MediumKind, u64) {
+fn damage_location(e: &Error) -> (MediumKind, u64) {
     match e {
         Error::Corrupt { medium, at, .. } => (*medium, *at),
         _ => (MediumKind::Pcm, 0),
@@ -75,16 +76,16 @@ fn place_of(e: &Error) -> (MediumKind, u64) {
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// Compares map, spare areas, descriptors and data with each other.
-    pub(super) fn examine<S: Sink<Tok = T>>(
+    pub(super) fn run_check<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
-    ) -> Result<Checked> {
-        let mut check = Check {
+    ) -> Result<CheckCounts> {
+        let mut check = CheckRun {
             scope,
             found,
-            seen: Checked::default(),
+            seen: CheckCounts::default(),
             mapped: vec![0; self.pages as usize],
             bad: BTreeMap::new(),
             newest: BTreeMap::new(),
@@ -97,20 +98,22 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             self.check_entry(lpn, &mut check)?;
             if let Err(e) = self.check_page(sink, lpn, &mut check) {
                 match e {
-                    Error::Corrupt { .. } => check.report("bad-page", lpn.0, place_of(&e), e.to_string()),
+                    Error::Corrupt { .. } => {
+                        check.report("bad-page", lpn.0, damage_location(&e), e.to_string());
+                    }
                     e => return Err(e),
                 }
             }
         }
         self.find_orphans(sink, &mut check)?;
-        self.judge_orphans(sink, &mut check)?;
-        let Check { bad, found, seen, .. } = check;
+        self.resolve_orphans(sink, &mut check)?;
+        let CheckRun { bad, found, seen, .. } = check;
         bad.into_values().flatten().for_each(found);
         Ok(seen)
     }
 
     /// Compares the entry in PCM with the entry in DRAM.
-    fn check_entry(&self, lpn: Lpn, check: &mut Check<'_>) -> Result<()> {
+    fn check_entry(&self, lpn: Lpn, check: &mut CheckRun<'_>) -> Result<()> {
         let Some(pcm) = &self.map.pcm else { return Ok(()) };
         check.seen.entries += 1;
         let is = self.map.get(lpn);
@@ -120,8 +123,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
         let at = (MediumKind::Pcm, pcm.map_at + 8 * u64::from(lpn.0));
         let raw = pcm.peek_entry(lpn.0)?;
-        match Entry::unsealed(raw, lpn.0) {
-            None if raw == 0 && !self.usage.filled => {}
+        match MapEntry::decode_checked(raw, lpn.0) {
+            None if raw == 0 && !self.usage.map_initialised => {}
             None => check.report("bad-entry", lpn.0, at, "the map entry in PCM is damaged".into()),
             Some(e) if e.place() != is.place() || e.tag() != is.tag() => {
                 let what =
@@ -135,15 +138,20 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Compares the record of a page with its entry, and verifies the data if the scope includes
     /// it.
-    fn check_page<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: Lpn, check: &mut Check<'_>) -> Result<()> {
+    fn check_page<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        lpn: Lpn,
+        check: &mut CheckRun<'_>,
+    ) -> Result<()> {
         let entry = self.map.get(lpn);
         match entry.place() {
-            Place::Unmapped => return Ok(()),
-            Place::Nand(ppn) => {
+            PageLocation::Unmapped => return Ok(()),
+            PageLocation::Nand(ppn) => {
                 check.seen.records += 1;
                 check.mapped[lpn.idx()] = self.flash.version(ppn, lpn, entry.tag())?;
             }
-            Place::Pcm(desc) => {
+            PageLocation::Pcm(desc) => {
                 let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
                 check.mapped[lpn.idx()] = pcm.desc[desc as usize].seq;
                 if !entry.changed() {
@@ -154,8 +162,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
         if check.scope.data {
             let mut page = std::mem::take(&mut self.scratch);
-            let span = Span { lpn, offset: 0, len: self.page_bytes, from: 0 };
-            let read = self.gather(sink, span, Target::Bytes(&mut page), Cause::Meta);
+            let span = PageSpan { lpn, offset: 0, len: self.page_bytes, from: 0 };
+            let read = self.read_part(sink, span, Target::Bytes(&mut page), Cause::Meta);
             self.scratch = page;
             check.seen.pages_read += 1;
             check.seen.bytes_verified += u64::from(self.page_bytes);
@@ -165,7 +173,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Finds valid page versions that no entry names.
-    fn find_orphans<S: Sink<Tok = T>>(&mut self, sink: &mut S, check: &mut Check<'_>) -> Result<()> {
+    fn find_orphans<S: Sink<Tok = T>>(&mut self, sink: &mut S, check: &mut CheckRun<'_>) -> Result<()> {
         let g = *self.flash.nand().geometry();
         for block in (0..g.blocks()).map(BlockId) {
             for page in 0..self.flash.nand().next_page(block) {
@@ -175,7 +183,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
                     continue;
                 }
                 match self.flash.nand().spare(ppn) {
-                    Ok(Some(s)) if s.lpn < self.pages => check.orphan(s.lpn, s.seq, Place::Nand(ppn)),
+                    Ok(Some(s)) if s.lpn < self.pages => check.orphan(s.lpn, s.seq, PageLocation::Nand(ppn)),
                     Ok(_) | Err(Error::Corrupt { .. }) => {}
                     Err(e) => return Err(e),
                 }
@@ -188,34 +196,34 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             let (at, start) = (pcm.desc_at + u64::from(desc) * DESC_BYTES, sink.start());
             pcm.medium.read(sink, at, Target::Bytes(&mut bytes), Cause::Meta, start)?;
             if let Some((d, _)) = Desc::decode(&bytes).filter(|(d, _)| d.lpn < self.pages) {
-                check.orphan(d.lpn, d.seq, Place::Pcm(desc));
+                check.orphan(d.lpn, d.seq, PageLocation::Pcm(desc));
             }
         }
         Ok(())
     }
 
     /// Decides whether an entry should name a version that it does not, and repairs it if asked to.
-    fn judge_orphans<S: Sink<Tok = T>>(&mut self, sink: &mut S, check: &mut Check<'_>) -> Result<()> {
+    fn resolve_orphans<S: Sink<Tok = T>>(&mut self, sink: &mut S, check: &mut CheckRun<'_>) -> Result<()> {
         for (lpn, orphan) in std::mem::take(&mut check.newest) {
             let at = match orphan.place {
-                Place::Nand(ppn) => (MediumKind::Nand, u64::from(ppn.0)),
-                Place::Pcm(desc) => (MediumKind::Pcm, u64::from(desc)),
-                Place::Unmapped => continue,
+                PageLocation::Nand(ppn) => (MediumKind::Nand, u64::from(ppn.0)),
+                PageLocation::Pcm(desc) => (MediumKind::Pcm, u64::from(desc)),
+                PageLocation::Unmapped => continue,
             };
             if let Some(findings) = check.bad.remove(&lpn) {
-                let findings = self.replace(sink, Lpn(lpn), (orphan, at), findings, check)?;
+                let findings = self.extend_findings(sink, Lpn(lpn), (orphan, at), findings, check)?;
                 check.bad.insert(lpn, findings);
                 continue;
             }
             if is(Bug::StaleEntryUnseen) || !self.is_stale(Lpn(lpn), orphan, check)? {
                 continue;
             }
-            let repaired = check.scope.repair && self.take_over(sink, Lpn(lpn), orphan)?;
+            let repaired = check.scope.repair && self.map_orphan(sink, Lpn(lpn), orphan)?;
             let what = format!(
                 "version {} of the page lies here, the map names version {}",
                 orphan.seq, check.mapped[lpn as usize]
             );
-            check.tell("stale-entry", lpn, at, what, repaired);
+            check.emit_finding("stale-entry", lpn, at, what, repaired);
         }
         Ok(())
     }
@@ -223,18 +231,18 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// Extends the findings about a damaged page by its newest other version. Maps that version if
     /// repair is asked for, and it is the lost version or a newer one, or older versions are
     /// permitted.
-    fn replace<S: Sink<Tok = T>>(
+    fn extend_findings<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         lpn: Lpn,
         (orphan, (medium, at)): (Orphan, (MediumKind, u64)),
         mut findings: Vec<Finding>,
-        check: &Check<'_>,
+        check: &CheckRun<'_>,
     ) -> Result<Vec<Finding>> {
         let raw = self.map.pcm.as_ref().map(|p| p.peek_entry(lpn.0)).transpose()?;
         // The entry in PCM still has the version tag of a lost page, unless the entry itself is
         // damaged.
-        let named = raw.and_then(|raw| Entry::unsealed(raw, lpn.0)).map(Entry::tag);
+        let named = raw.and_then(|raw| MapEntry::decode_checked(raw, lpn.0)).map(MapEntry::tag);
         let (same, which) = match named {
             Some(tag) if tag == orphan.seq as u16 => (true, "the same version"),
             // The page is damaged, and the map is stale as well.
@@ -246,7 +254,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             None => (false, "a version that may be older"),
         };
         let scope = check.scope;
-        let mapped = scope.repair && (same || scope.older) && self.take_over(sink, lpn, orphan)?;
+        let mapped = scope.repair && (same || scope.older) && self.map_orphan(sink, lpn, orphan)?;
         let medium: &'static str = medium.into();
         let then = match (mapped, same || scope.older) {
             (true, _) => "; that version is mapped now",
@@ -263,11 +271,11 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Returns `true` if the map should name this version: it is newer, and not the result of a
     /// crash.
-    fn is_stale(&self, lpn: Lpn, orphan: Orphan, check: &Check<'_>) -> Result<bool> {
+    fn is_stale(&self, lpn: Lpn, orphan: Orphan, check: &CheckRun<'_>) -> Result<bool> {
         if orphan.seq <= self.usage.recovered {
             return Ok(false);
         }
-        if self.map.get(lpn).place() != Place::Unmapped {
+        if self.map.get(lpn).place() != PageLocation::Unmapped {
             return Ok(orphan.seq > check.mapped[lpn.idx()]);
         }
         // A discarded page keeps only the tag of its version in the entry, so nothing can be

@@ -3,10 +3,10 @@
 
 use super::Hfsl;
 use super::buffer::BufferPolicy;
-use super::entry::{Entry, Place};
+use super::entry::{MapEntry, PageLocation};
 use super::heat::HeatPolicy;
-use super::layer::Span;
-use super::pcm::{NONE, Region};
+use super::layer::PageSpan;
+use super::pcm::{NONE, PcmRegion};
 use super::read::sub_spans;
 use crate::Token;
 use crate::flash::Stream;
@@ -18,10 +18,10 @@ const SECOND_CHANCES: u32 = 8;
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// Number of slots that a write of part of a page to PCM takes.
-    fn slots_for(&self, span: Span) -> u32 {
+    fn slots_for(&self, span: PageSpan) -> u32 {
         let Some(pcm) = &self.map.pcm else { return 0 };
         match self.map.get(span.lpn).place() {
-            Place::Pcm(desc) if !self.map.each() => {
+            PageLocation::Pcm(desc) if !self.map.each() => {
                 let subs = &pcm.desc[desc as usize].subs;
                 sub_spans(span.offset, span.len, pcm.sub_bytes).filter(|p| subs[p.sub] == NONE).count() as u32
             }
@@ -31,32 +31,32 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Reserves space in a region for part of a page. Returns `false` if PCM cannot take it.
     #[inline]
-    pub(crate) fn make_pcm_room<S: Sink<Tok = T>>(
+    pub(crate) fn reserve_pcm<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        span: Span,
-        region: Region,
+        span: PageSpan,
+        region: PcmRegion,
     ) -> Result<bool> {
         // The need is computed again after each destage: the destaged page may be this one.
-        self.make_room_with(sink, |hfsl| (hfsl.slots_for(span), 1), region)
+        self.reserve_pcm_with(sink, |hfsl| (hfsl.slots_for(span), 1), region)
     }
 
     /// Reserves space for parts of pages that are written before any of them is mapped.
-    pub(crate) fn make_room_for<S: Sink<Tok = T>>(
+    pub(crate) fn reserve_pcm_for<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        spans: &[Span],
-        region: Region,
+        spans: &[PageSpan],
+        region: PcmRegion,
     ) -> Result<bool> {
-        self.make_room_with(sink, |hfsl| (hfsl.slots_for_all(spans), spans.len()), region)
+        self.reserve_pcm_with(sink, |hfsl| (hfsl.slots_for_all(spans), spans.len()), region)
     }
 
     #[inline]
-    fn make_room_with<S: Sink<Tok = T>>(
+    fn reserve_pcm_with<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         need: impl Fn(&Self) -> (u32, usize),
-        region: Region,
+        region: PcmRegion,
     ) -> Result<bool> {
         loop {
             let (n, descs) = need(self);
@@ -64,24 +64,24 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
                 None => return Ok(false),
                 // An update in place takes no slot.
                 Some(_) if n == 0 => return Ok(true),
-                Some(pcm) if pcm.has_room(region, n, descs) => return Ok(true),
+                Some(pcm) if pcm.has_space(region, n, descs) => return Ok(true),
                 // The region can never hold the page, however much is destaged.
                 Some(pcm) if pcm.regions[region as usize].quota < n.max(pcm.subs) => return Ok(false),
                 // A flush frees what is held back; a destage would only add to it.
-                Some(pcm) if pcm.holds_back() => {
-                    self.flash.outlive(sink, &mut self.map)?;
+                Some(pcm) if pcm.has_held() => {
+                    self.flash.make_durable(sink, &mut self.map)?;
                     continue;
                 }
                 Some(_) => {}
             }
             let Some(from) = self.region_to_shrink(region, n) else { return Ok(false) };
             self.stats.destage_waits += 1;
-            self.destage_from(sink, from)?;
+            self.destage_victim(sink, from)?;
         }
     }
 
     /// Chooses the region that must give up a page so that `region` can grow.
-    fn region_to_shrink(&self, region: Region, n: u32) -> Option<Region> {
+    fn region_to_shrink(&self, region: PcmRegion, n: u32) -> Option<PcmRegion> {
         let pcm = self.map.pcm.as_ref()?;
         // The region itself if it would exceed its quota, else one above its quota, else the
         // fullest.
@@ -89,18 +89,19 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         if own.pages > 0 && own.used + n > own.quota {
             return Some(region);
         }
-        let over = |r: &&Region| {
+        let over = |r: &&PcmRegion| {
             let s = &pcm.regions[**r as usize];
             s.pages > 0 && s.used > s.quota
         };
-        let fullest = |r: &&Region| pcm.regions[**r as usize].pages;
-        let some = Region::ALL.iter().find(over).or_else(|| Region::ALL.iter().max_by_key(fullest)).copied();
+        let fullest = |r: &&PcmRegion| pcm.regions[**r as usize].pages;
+        let some =
+            PcmRegion::ALL.iter().find(over).or_else(|| PcmRegion::ALL.iter().max_by_key(fullest)).copied();
         some.filter(|r| pcm.regions[*r as usize].pages > 0)
     }
 
     /// Returns `true` if a region is above its quota, or closer to it than the share `margin` of
     /// the quota.
-    fn wants_out(&self, region: Region, margin: f64) -> bool {
+    fn above_quota(&self, region: PcmRegion, margin: f64) -> bool {
         let Some(pcm) = &self.map.pcm else { return false };
         let r = &pcm.regions[region as usize];
         let spare = (f64::from(r.quota) * margin) as u32;
@@ -110,31 +111,37 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// Destages at most one page (or run of pages) in return for a page written to PCM, while
     /// little space is free.
     #[inline]
-    pub(crate) fn pace_pcm<S: Sink<Tok = T>>(&mut self, sink: &mut S, region: Region) -> Result<()> {
-        let other = if region == Region::Level { Region::Cache } else { Region::Level };
-        if self.wants_out(region, self.config.pcm_low) {
-            self.destage_from(sink, region)?;
-        } else if self.wants_out(other, 0.0) {
-            self.destage_from(sink, other)?;
+    pub(crate) fn destage_on_write<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        region: PcmRegion,
+    ) -> Result<()> {
+        let other = if region == PcmRegion::Storage { PcmRegion::Cache } else { PcmRegion::Storage };
+        if self.above_quota(region, self.config.pcm_low) {
+            self.destage_victim(sink, region)?;
+        } else if self.above_quota(other, 0.0) {
+            self.destage_victim(sink, other)?;
         }
         Ok(())
     }
 
     /// Destages the victim of a region; in a cache also the pages that follow it.
-    fn destage_from<S: Sink<Tok = T>>(&mut self, sink: &mut S, region: Region) -> Result<T> {
-        let Some(desc) = self.coldest(region) else { return Ok(sink.start()) };
+    fn destage_victim<S: Sink<Tok = T>>(&mut self, sink: &mut S, region: PcmRegion) -> Result<T> {
+        let Some(desc) = self.choose_victim(region) else { return Ok(sink.start()) };
         let Some(pcm) = &self.map.pcm else { return Ok(sink.start()) };
         let lpn = Lpn(pcm.desc[desc as usize].lpn);
         let run = match region {
-            Region::Cache => pcm.regions[region as usize].buffer.followers(lpn, self.config.destage_run - 1),
-            Region::Level => Vec::new(),
+            PcmRegion::Cache => {
+                pcm.regions[region as usize].buffer.followers(lpn, self.config.destage_run - 1)
+            }
+            PcmRegion::Storage => Vec::new(),
         };
         let mut done = self.destage(sink, lpn)?;
         for desc in run {
             let Some(pcm) = &self.map.pcm else { break };
             let lpn = Lpn(pcm.desc[desc as usize].lpn);
             // The destage of an earlier page of the run may have moved this one.
-            if self.map.get(lpn).place() == Place::Pcm(desc) {
+            if self.map.get(lpn).place() == PageLocation::Pcm(desc) {
                 let next = self.destage(sink, lpn)?;
                 done = sink.join(done, next);
             }
@@ -144,14 +151,14 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Chooses the next victim of a region by its buffer policy. In the storage region hot pages
     /// are skipped.
-    fn coldest(&mut self, region: Region) -> Option<u32> {
+    fn choose_victim(&mut self, region: PcmRegion) -> Option<u32> {
         let pcm = self.map.pcm.as_mut()?;
         let r = &mut pcm.regions[region as usize];
         for _ in 0..SECOND_CHANCES {
             let desc = r.buffer.victim()?;
             let lpn = Lpn(pcm.desc[desc as usize].lpn);
-            let counter = Entry(self.map.table[lpn.idx()]).counter();
-            if region == Region::Cache || !self.heat_on || !self.heat.is_hot(lpn, counter) {
+            let counter = MapEntry(self.map.table[lpn.idx()]).counter();
+            if region == PcmRegion::Cache || !self.heat_on || !self.heat.is_hot(lpn, counter) {
                 return Some(desc);
             }
             // A second chance: the hot page becomes the most recently used one.
@@ -164,7 +171,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     fn destage<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: Lpn) -> Result<T> {
         self.stats.destaged += 1;
         let mut page = std::mem::take(&mut self.scratch);
-        let moved = self.fetch(sink, lpn, &mut page, Cause::Destage).and_then(|read| {
+        let moved = self.read_whole(sink, lpn, &mut page, Cause::Destage).and_then(|read| {
             let whole = self.source(&page);
             // Not the cold stream: pages from PCM are younger than the pages that the filter calls
             // cold, and mixing them spoils the blocks of cold data (bundled mail recording: 1.08 ×
@@ -176,11 +183,11 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         match moved {
             // The page is unreadable. It is marked as lost, so that it does not block the destaging
             // of others.
-            Err(e @ Error::Corrupt { .. }) if matches!(self.map.get(lpn).place(), Place::Pcm(_)) => {
+            Err(e @ Error::Corrupt { .. }) if matches!(self.map.get(lpn).place(), PageLocation::Pcm(_)) => {
                 let old = self.map.get(lpn).place();
-                self.map.lose(lpn, &e);
+                self.map.mark_lost(lpn, &e);
                 let start = sink.start();
-                self.leave(sink, old, start);
+                self.release_location(sink, old, start);
                 Ok(start)
             }
             moved => moved,
@@ -188,15 +195,15 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Idle-time work: destages PCM, then collects garbage in NAND.
-    pub(crate) fn background<S: Sink<Tok = T>>(&mut self, sink: &mut S, budget: u32) -> Result<Progress<T>> {
-        // After a halt the header vouches for the media as they are: background work waits for the next write.
+    pub(crate) fn idle_work<S: Sink<Tok = T>>(&mut self, sink: &mut S, budget: u32) -> Result<Progress<T>> {
+        // After a halt the header vouches for the media as they are: idle_work work waits for the next write.
         let halted = self.usage.formatted && !self.usage.in_use;
         if halted || self.flash.writable().is_err() {
             return Ok(Progress::Idle);
         }
-        for region in Region::ALL {
-            if self.wants_out(region, self.config.pcm_high) {
-                return Ok(Progress::Busy(self.destage_from(sink, region)?));
+        for region in PcmRegion::ALL {
+            if self.above_quota(region, self.config.pcm_high) {
+                return Ok(Progress::Busy(self.destage_victim(sink, region)?));
             }
         }
         self.flash.step(sink, &mut self.map, budget)

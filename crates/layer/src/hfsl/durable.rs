@@ -2,11 +2,11 @@
 //! medium of each extent.
 
 use super::Hfsl;
-use super::entry::Place;
+use super::entry::PageLocation;
 use crate::Token;
 use frit_core::{
-    CheckScope, Checked, Durable, Error, Extent, Finding, Lpn, MediumKind, Recovery, Result, SECTOR_BYTES,
-    Sector, Sink, Stop,
+    CheckCounts, CheckScope, CrashKind, Durable, Error, Extent, Finding, Lpn, MediumKind, Recovery, Result,
+    SECTOR_BYTES, Sector, Sink,
 };
 use frit_media::Store;
 
@@ -15,10 +15,10 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         match self.map.get(lpn).place() {
             // A lost page is not reported as a hole: a copy by extents must read it and get the
             // error.
-            Place::Unmapped if self.is_mapped(lpn) => Some(MediumKind::Nand),
-            Place::Unmapped => None,
-            Place::Nand(_) => Some(MediumKind::Nand),
-            Place::Pcm(_) => Some(MediumKind::Pcm),
+            PageLocation::Unmapped if self.is_mapped(lpn) => Some(MediumKind::Nand),
+            PageLocation::Unmapped => None,
+            PageLocation::Nand(_) => Some(MediumKind::Nand),
+            PageLocation::Pcm(_) => Some(MediumKind::Pcm),
         }
     }
 }
@@ -29,17 +29,22 @@ impl<S: Sink, N: Store, P: Store> Durable<S> for Hfsl<S::Tok, N, P> {
             let why = "does not survive a crash or a power loss; a volume needs \"each\"";
             return Err(Error::param("map_persist", "halt", why));
         }
-        self.note_use(sink, true)?;
-        sink.ack(self.map.gate);
+        self.write_usage(sink, true)?;
+        sink.ack(self.map.redo_barrier);
         Ok(())
     }
 
-    fn recover(&mut self, sink: &mut S, stop: Stop) -> Result<Recovery> {
-        self.come_up(sink, stop)
+    fn recover(&mut self, sink: &mut S, stop: CrashKind) -> Result<Recovery> {
+        self.recover_from_media(sink, stop)
     }
 
-    fn check(&mut self, sink: &mut S, scope: CheckScope, found: &mut dyn FnMut(Finding)) -> Result<Checked> {
-        self.examine(sink, scope, found)
+    fn check(
+        &mut self,
+        sink: &mut S,
+        scope: CheckScope,
+        found: &mut dyn FnMut(Finding),
+    ) -> Result<CheckCounts> {
+        self.run_check(sink, scope, found)
     }
 
     fn extents(&self, at: Sector, sectors: u64, each: &mut dyn FnMut(Extent)) -> Result<()> {

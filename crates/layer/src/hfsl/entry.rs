@@ -49,7 +49,7 @@ fn check(lpn: u32, kept: u64) -> u64 {
 
 /// Location of a logical page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum PageLocation {
     /// No location: the page was never written, or was discarded.
     Unmapped,
     /// A NAND page.
@@ -60,32 +60,32 @@ pub enum Place {
 
 /// An entry of the mapping table.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Entry(pub(crate) u64);
+pub struct MapEntry(pub(crate) u64);
 
-impl Entry {
+impl MapEntry {
     /// Location of the page.
     #[inline]
     #[must_use]
-    pub fn place(self) -> Place {
+    pub fn place(self) -> PageLocation {
         match (self.0 & MAPPED != 0, self.0 & PCM != 0) {
-            (false, _) => Place::Unmapped,
-            (true, false) => Place::Nand(Ppn(self.0 as u32)),
-            (true, true) => Place::Pcm(self.0 as u32),
+            (false, _) => PageLocation::Unmapped,
+            (true, false) => PageLocation::Nand(Ppn(self.0 as u32)),
+            (true, true) => PageLocation::Pcm(self.0 as u32),
         }
     }
 
     /// Returns the entry for the page at a new location: dirty, with the same write counter.
     #[inline]
     #[must_use]
-    pub(crate) fn moved(self, to: Place, state: u8, seq: u64) -> Entry {
+    pub(crate) fn moved(self, to: PageLocation, state: u8, seq: u64) -> MapEntry {
         let keep = self.0 & (u64::from(COUNTER_MAX) << COUNTER_SHIFT);
         let place = match to {
             // The tag distinguishes a discarded page from one that was never written (tag 0).
-            Place::Unmapped => return Entry(keep | CHANGED | (seq << TAG_SHIFT)),
-            Place::Nand(ppn) => MAPPED | u64::from(ppn.0),
-            Place::Pcm(desc) => MAPPED | PCM | u64::from(desc) | (u64::from(state) << STATE_SHIFT),
+            PageLocation::Unmapped => return MapEntry(keep | CHANGED | (seq << TAG_SHIFT)),
+            PageLocation::Nand(ppn) => MAPPED | u64::from(ppn.0),
+            PageLocation::Pcm(desc) => MAPPED | PCM | u64::from(desc) | (u64::from(state) << STATE_SHIFT),
         };
-        Entry(keep | CHANGED | place | (seq << TAG_SHIFT))
+        MapEntry(keep | CHANGED | place | (seq << TAG_SHIFT))
     }
 
     /// Sub-pages stored in PCM, one bit each.
@@ -104,8 +104,8 @@ impl Entry {
     /// Returns the entry with its write counter incremented.
     #[inline]
     #[must_use]
-    pub(crate) fn counted(self) -> Entry {
-        if self.counter() == COUNTER_MAX { self } else { Entry(self.0 + (1 << COUNTER_SHIFT)) }
+    pub(crate) fn with_write_counted(self) -> MapEntry {
+        if self.counter() == COUNTER_MAX { self } else { MapEntry(self.0 + (1 << COUNTER_SHIFT)) }
     }
 
     /// Version tag.
@@ -122,14 +122,14 @@ impl Entry {
 
     /// Returns the entry marked as dirty, so that it and its descriptor are written to PCM.
     #[must_use]
-    pub(crate) fn dirtied(self) -> Entry {
-        Entry(self.0 | CHANGED)
+    pub(crate) fn marked_dirty(self) -> MapEntry {
+        MapEntry(self.0 | CHANGED)
     }
 
     /// Returns the entry marked as clean: equal to the entry in PCM.
     #[must_use]
-    pub(crate) fn clean(self) -> Entry {
-        Entry(self.0 & !CHANGED)
+    pub(crate) fn clean(self) -> MapEntry {
+        MapEntry(self.0 & !CHANGED)
     }
 
     /// Encodes the entry for PCM, with its check bits.
@@ -141,15 +141,15 @@ impl Entry {
 
     /// Decodes an entry from PCM. `None` if it is damaged or belongs to another page.
     #[must_use]
-    pub(crate) fn unsealed(raw: u64, lpn: u32) -> Option<Entry> {
-        let entry = Entry(raw & !(CHECK << CHECK_SHIFT));
+    pub(crate) fn decode_checked(raw: u64, lpn: u32) -> Option<MapEntry> {
+        let entry = MapEntry(raw & !(CHECK << CHECK_SHIFT));
         (entry.sealed(lpn) == raw || is(Bug::EntryCheckIgnored)).then_some(entry)
     }
 
     /// Returns the entry with the sub-pages that its descriptor names.
     #[must_use]
-    pub(crate) fn with_state(self, state: u8) -> Entry {
-        Entry(self.0 & !(0xFF << STATE_SHIFT) | u64::from(state) << STATE_SHIFT)
+    pub(crate) fn with_state(self, state: u8) -> MapEntry {
+        MapEntry(self.0 & !(0xFF << STATE_SHIFT) | u64::from(state) << STATE_SHIFT)
     }
 }
 
@@ -159,35 +159,35 @@ mod tests {
 
     #[test]
     fn fields_do_not_touch_each_other() {
-        let mut e = Entry::default();
-        assert_eq!(e.place(), Place::Unmapped);
+        let mut e = MapEntry::default();
+        assert_eq!(e.place(), PageLocation::Unmapped);
         for _ in 0..40 {
-            e = e.counted();
+            e = e.with_write_counted();
         }
         assert_eq!(e.counter(), COUNTER_MAX);
-        e = e.moved(Place::Pcm(u32::MAX), 0xFF, 0x1_ABCD);
-        assert_eq!((e.place(), e.state(), e.tag()), (Place::Pcm(u32::MAX), 0xFF, 0xABCD));
+        e = e.moved(PageLocation::Pcm(u32::MAX), 0xFF, 0x1_ABCD);
+        assert_eq!((e.place(), e.state(), e.tag()), (PageLocation::Pcm(u32::MAX), 0xFF, 0xABCD));
         assert_eq!(e.counter(), COUNTER_MAX);
         assert!(e.changed() && !e.clean().changed());
-        e = e.moved(Place::Nand(Ppn(7)), 0, 0);
-        assert_eq!((e.place(), e.state(), e.tag()), (Place::Nand(Ppn(7)), 0, 0));
-        assert_eq!(e.moved(Place::Unmapped, 0, 9).place(), Place::Unmapped);
+        e = e.moved(PageLocation::Nand(Ppn(7)), 0, 0);
+        assert_eq!((e.place(), e.state(), e.tag()), (PageLocation::Nand(Ppn(7)), 0, 0));
+        assert_eq!(e.moved(PageLocation::Unmapped, 0, 9).place(), PageLocation::Unmapped);
     }
 
     #[test]
     fn flipped_bits_and_misplaced_entries_are_seen() {
-        let e = Entry::default().moved(Place::Nand(Ppn(0x1234)), 0, 77);
+        let e = MapEntry::default().moved(PageLocation::Nand(Ppn(0x1234)), 0, 77);
         let raw = e.sealed(9);
-        assert_eq!(Entry::unsealed(raw, 9), Some(e.clean()));
-        assert_eq!(Entry::unsealed(raw, 8), None);
+        assert_eq!(MapEntry::decode_checked(raw, 9), Some(e.clean()));
+        assert_eq!(MapEntry::decode_checked(raw, 8), None);
         for a in 0..64 {
-            assert_eq!(Entry::unsealed(raw ^ 1 << a, 9), None, "bit {a}");
+            assert_eq!(MapEntry::decode_checked(raw ^ 1 << a, 9), None, "bit {a}");
             for b in 0..a {
-                assert_eq!(Entry::unsealed(raw ^ 1 << a ^ 1 << b, 9), None, "bits {a} and {b}");
+                assert_eq!(MapEntry::decode_checked(raw ^ 1 << a ^ 1 << b, 9), None, "bits {a} and {b}");
             }
         }
-        assert_eq!(Entry::unsealed(0, 9), None);
-        assert!((0..100_000).all(|lpn| Entry::default().sealed(lpn) != 0));
-        assert_eq!(Entry::unsealed(Entry::default().sealed(9), 9), Some(Entry::default()));
+        assert_eq!(MapEntry::decode_checked(0, 9), None);
+        assert!((0..100_000).all(|lpn| MapEntry::default().sealed(lpn) != 0));
+        assert_eq!(MapEntry::decode_checked(MapEntry::default().sealed(9), 9), Some(MapEntry::default()));
     }
 }

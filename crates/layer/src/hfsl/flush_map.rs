@@ -5,7 +5,7 @@
 //! process. A flush syncs the files, updates the second map, and syncs again. Everything that the
 //! second map names is therefore in synced storage, provided that nothing it names is erased or
 //! overwritten: locations released between flushes are held back until the next one
-//! (`PcmSpace::held`, `Unit::emptied`).
+//! (`PcmSpace::held`, `Unit::awaiting_flush`).
 
 use super::mapping::{ENTRY_BYTES, Mapping};
 use crate::Token;
@@ -76,7 +76,7 @@ impl<T: Token, P: Store> Mapping<T, P> {
         }
         pcm.medium.store_mut().sync()?;
         // Only now does no durable map name the released locations.
-        pcm.let_go();
+        pcm.release_held();
         Ok(())
     }
 }

@@ -1,13 +1,13 @@
 //! Block interface of HFSL: splits requests into pages.
 
 use super::Hfsl;
-use super::entry::{Entry, Place};
+use super::entry::{MapEntry, PageLocation};
 use super::route::Request;
 use crate::Token;
 use frit_core::planted::{Bug, is};
 use frit_core::{
     BlockLayer, ByteAccess, Error, Hints, Info, Lpn, Params, Ppn, Progress, Result, SECTOR_BYTES, Sector,
-    Sink, Source, Target, Visible,
+    Sink, Source, StackView, Target,
 };
 use frit_media::Store;
 
@@ -25,15 +25,15 @@ const EXPECT_PAGES: u64 = 4;
 
 /// NAND page that an entry names, if it names one.
 fn nand_page(entry: Option<u64>) -> Option<Ppn> {
-    match Entry(entry?).place() {
-        Place::Nand(ppn) => Some(ppn),
+    match MapEntry(entry?).place() {
+        PageLocation::Nand(ppn) => Some(ppn),
         _ => None,
     }
 }
 
 /// Part of one page.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
+pub(crate) struct PageSpan {
     pub(crate) lpn: Lpn,
     /// Offset from the start of the page, in bytes.
     pub(crate) offset: u32,
@@ -51,7 +51,7 @@ fn split(n: u64, d: u64) -> (u64, u64) {
 
 /// Splits a byte range into its parts of pages.
 #[inline]
-pub(crate) fn spans(at: u64, len: u32, page_bytes: u32) -> impl Iterator<Item = Span> {
+pub(crate) fn spans(at: u64, len: u32, page_bytes: u32) -> impl Iterator<Item = PageSpan> {
     let mut from = 0u32;
     std::iter::from_fn(move || {
         if from == len {
@@ -60,7 +60,7 @@ pub(crate) fn spans(at: u64, len: u32, page_bytes: u32) -> impl Iterator<Item = 
         let (page, offset) = split(at + u64::from(from), u64::from(page_bytes));
         let offset = offset as u32;
         let len = (page_bytes - offset).min(len - from);
-        let span = Span { lpn: Lpn(page as u32), offset, len, from };
+        let span = PageSpan { lpn: Lpn(page as u32), offset, len, from };
         from += span.len;
         Some(span)
     })
@@ -90,14 +90,14 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         data: Source<'_>,
         hints: Hints,
     ) -> Result<()> {
-        self.begin_use(sink)?;
+        self.ensure_in_use(sink)?;
         let request = Request { bytes: u64::from(data.len()), hints };
         if self.has_groups() {
-            return self.write_groups(sink, at, data, request).map_err(|e| self.poisoned(e));
+            return self.write_groups(sink, at, data, request).map_err(|e| self.refuse_after(e));
         }
         for span in spans(at, data.len(), self.page_bytes) {
             if let Err(e) = self.write_page(sink, request, span, data.part(span.from, span.len)) {
-                return Err(self.poisoned(e));
+                return Err(self.refuse_after(e));
             }
         }
         Ok(())
@@ -106,7 +106,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// Makes the layer refuse writes after an unexpected error, since tables and media may
     /// disagree. Reads continue.
     #[cold]
-    fn poisoned(&mut self, e: Error) -> Error {
+    fn refuse_after(&mut self, e: Error) -> Error {
         // A write meets `Corrupt` while it reads old contents, before it has changed anything.
         let expected = matches!(
             e,
@@ -126,11 +126,11 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     ) -> Result<()> {
         let (first, last) = self.pages_of(at, into.len());
         if N::HOLDS && first < last {
-            (first + 1..last.min(first + READ_AHEAD)).for_each(|lpn| self.read_soon(lpn));
+            (first + 1..last.min(first + READ_AHEAD)).for_each(|lpn| self.prefetch_read(lpn));
         }
         for span in spans(at, into.len(), self.page_bytes) {
             if N::HOLDS && span.lpn.0 + READ_AHEAD <= last {
-                self.read_soon(span.lpn.0 + READ_AHEAD);
+                self.prefetch_read(span.lpn.0 + READ_AHEAD);
             }
             self.read_page(sink, span, into.part(span.from, span.len))?;
         }
@@ -147,9 +147,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Prefetches what a read of the page needs.
     #[inline]
-    fn read_soon(&self, lpn: u32) {
-        if let Place::Nand(ppn) = self.map.get(Lpn(lpn)).place() {
-            self.flash.read_soon(ppn);
+    fn prefetch_read(&self, lpn: u32) {
+        if let PageLocation::Nand(ppn) = self.map.get(Lpn(lpn)).place() {
+            self.flash.prefetch_read(ppn);
         }
     }
 }
@@ -199,7 +199,7 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
             return Ok(());
         }
         if self.config.flush_map {
-            return self.flash.outlive(sink, &mut self.map).map_err(|e| self.poisoned(e));
+            return self.flash.make_durable(sink, &mut self.map).map_err(|e| self.refuse_after(e));
         }
         // Acknowledged data is already in durable media; the fence only establishes its order.
         if let Some(pcm) = &mut self.map.pcm {
@@ -216,13 +216,13 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
         // Before the range is examined: after a failed operation even a discard without effect
         // would report a state that may be incomplete.
         self.flash.writable()?;
-        self.begin_use(sink)?;
+        self.ensure_in_use(sink)?;
         let page = u64::from(self.page_bytes);
         let (mut byte, end) = (at.bytes(), at.bytes() + bytes);
         if self.has_groups() {
             let zeros =
                 |len: u32| if N::HOLDS { Source::Bytes(&ZEROS[..len as usize]) } else { Source::Len(len) };
-            return self.discard_groups(sink, byte, end, zeros).map_err(|e| self.poisoned(e));
+            return self.discard_groups(sink, byte, end, zeros).map_err(|e| self.refuse_after(e));
         }
         while byte < end {
             let (lpn, offset) = split(byte, page);
@@ -230,7 +230,7 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
             let lpn = Lpn(lpn as u32);
             // A part of an unmapped page reads as zeros without being written.
             if len == page || !self.is_mapped(lpn) {
-                self.unmap(sink, lpn).map_err(|e| self.poisoned(e))?;
+                self.unmap(sink, lpn).map_err(|e| self.refuse_after(e))?;
             } else {
                 let zeros =
                     if N::HOLDS { Source::Bytes(&ZEROS[..len as usize]) } else { Source::Len(len as u32) };
@@ -242,10 +242,10 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
     }
 
     fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
-        self.background(sink, budget).map_err(|e| self.poisoned(e))
+        self.idle_work(sink, budget).map_err(|e| self.refuse_after(e))
     }
 
-    fn visible(&self, view: &mut Visible) {
+    fn visible(&self, view: &mut StackView) {
         self.show(view);
     }
 

@@ -1,11 +1,11 @@
 //! Mapping table: in DRAM for lookups, in PCM for durability.
 
 use super::config::MapPersist;
-use super::entry::{Entry, Place};
+use super::entry::{MapEntry, PageLocation};
 use super::flush_map::FlushMap;
 use super::pcm::PcmSpace;
 use crate::Token;
-use crate::flash::{ForwardMap, Moved};
+use crate::flash::{ForwardMap, MovedPage};
 use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Error, Lpn, MediumKind, Result, Sink, Source};
 use frit_media::Store;
@@ -22,7 +22,7 @@ pub(crate) struct Mapping<T, P: Store> {
     pub(crate) persist: MapPersist,
     /// Token that every write of an entry waits for: after it, no older redo record can overwrite
     /// the entry.
-    pub(crate) gate: T,
+    pub(crate) redo_barrier: T,
     /// Time at which all entries so far are as durable as the configuration wants them.
     pub(crate) written: T,
     /// Pages whose contents are lost, with the reason. They are unmapped in the table.
@@ -39,7 +39,7 @@ impl<T: Token, P: Store> Mapping<T, P> {
             table,
             pcm,
             persist,
-            gate: T::default(),
+            redo_barrier: T::default(),
             written: T::default(),
             lost: BTreeMap::new(),
             flush_map,
@@ -54,8 +54,8 @@ impl<T: Token, P: Store> Mapping<T, P> {
 
     /// Returns the entry of a page.
     #[inline]
-    pub(crate) fn get(&self, lpn: Lpn) -> Entry {
-        Entry(self.table[lpn.idx()])
+    pub(crate) fn get(&self, lpn: Lpn) -> MapEntry {
+        MapEntry(self.table[lpn.idx()])
     }
 
     /// Changes an entry after `after` is complete. Returns a token that completes when the change
@@ -65,7 +65,7 @@ impl<T: Token, P: Store> Mapping<T, P> {
         &mut self,
         sink: &mut S,
         lpn: Lpn,
-        entry: Entry,
+        entry: MapEntry,
         after: T,
     ) -> Result<T> {
         self.note(lpn, entry);
@@ -73,8 +73,8 @@ impl<T: Token, P: Store> Mapping<T, P> {
             return Ok(after);
         }
         let after = if is(Bug::EntryBeforeData) { sink.start() } else { after };
-        // Until `self.gate` an older redo record could overwrite this entry in a recovery.
-        let after = if is(Bug::RedoGateOpen) { after } else { sink.join(after, self.gate) };
+        // Until `self.redo_barrier` an older redo record could overwrite this entry in a recovery.
+        let after = if is(Bug::RedoGateOpen) { after } else { sink.join(after, self.redo_barrier) };
         let Some(pcm) = &mut self.pcm else { return Ok(after) };
         // Clean in DRAM, since PCM receives the same entry now.
         self.table[lpn.idx()] = entry.clean().0;
@@ -87,7 +87,7 @@ impl<T: Token, P: Store> Mapping<T, P> {
     /// Changes an entry in DRAM only.
     #[inline]
     // A new entry ends the loss of the page: its contents are valid again.
-    pub(crate) fn note(&mut self, lpn: Lpn, entry: Entry) {
+    pub(crate) fn note(&mut self, lpn: Lpn, entry: MapEntry) {
         self.table[lpn.idx()] = entry.0;
         if !self.lost.is_empty() {
             self.lost.remove(&lpn.0);
@@ -98,7 +98,7 @@ impl<T: Token, P: Store> Mapping<T, P> {
     }
 
     /// Marks a page as lost. Reads of it fail with the reason until it is written again.
-    pub(crate) fn lose(&mut self, lpn: Lpn, why: &Error) {
+    pub(crate) fn mark_lost(&mut self, lpn: Lpn, why: &Error) {
         self.table[lpn.idx()] = 0;
         self.lost.insert(lpn.0, why.to_string());
     }
@@ -108,7 +108,7 @@ impl<T: Token, P: Store> Mapping<T, P> {
     /// # Errors
     /// `Corrupt` if the page was lost.
     #[inline]
-    pub(crate) fn not_lost(&self, lpn: Lpn) -> Result<()> {
+    pub(crate) fn check_not_lost(&self, lpn: Lpn) -> Result<()> {
         match self.lost.get(&lpn.0) {
             None => Ok(()),
             Some(why) => Err(Error::Corrupt {
@@ -122,8 +122,8 @@ impl<T: Token, P: Store> Mapping<T, P> {
 
 impl<T: Token, P: Store> ForwardMap<T> for Mapping<T, P> {
     #[inline]
-    fn moved<S: Sink<Tok = T>>(&mut self, sink: &mut S, page: Moved<T>) -> Result<T> {
-        let entry = self.get(page.lpn).moved(Place::Nand(page.to), 0, page.seq);
+    fn moved<S: Sink<Tok = T>>(&mut self, sink: &mut S, page: MovedPage<T>) -> Result<T> {
+        let entry = self.get(page.lpn).moved(PageLocation::Nand(page.to), 0, page.seq);
         self.set(sink, page.lpn, entry, page.done)
     }
 
@@ -139,10 +139,10 @@ impl<T: Token, P: Store> ForwardMap<T> for Mapping<T, P> {
     }
 
     fn lost(&mut self, lpn: Lpn, why: &Error) {
-        self.lose(lpn, why);
+        self.mark_lost(lpn, why);
     }
 
-    fn outlive<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    fn make_durable<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         self.write_flush_map(sink)
     }
 }

@@ -7,7 +7,7 @@
 //! | file | subject |
 //! |---|---|
 //! | `entry`, `mapping` | the 8-byte map entry; the mapping table in DRAM and PCM |
-//! | `head`, `flush_map` | header, sequence numbers, redo slot; the map as of the last flush |
+//! | `header`, `flush_map` | header, sequence numbers, redo slot; the map as of the last flush |
 //! | `pcm` | layout of PCM, sub-page slots, descriptors, regions |
 //! | `route` | choice of the medium of a write |
 //! | `to_pcm`, `to_nand` | writes of a page to PCM and to NAND |
@@ -29,7 +29,7 @@ mod destage;
 mod durable;
 mod entry;
 mod flush_map;
-mod head;
+mod header;
 pub mod heat;
 mod layer;
 mod mapping;
@@ -51,11 +51,11 @@ mod view;
 mod tests;
 
 pub use config::{FusionMethod, HfslConfig, MapPersist, SswCompare};
-pub use entry::{Entry, Place};
+pub use entry::{MapEntry, PageLocation};
 
 use crate::Token;
 use crate::flash::{Flash, FlashConfig, Gc, Wear, WearPolicy};
-use crate::named::named;
+use crate::param_value::parse_name;
 use buffer::Buffer;
 use entry::SUBPAGES_MAX;
 use frit_core::{Error, Lpn, PAGE_NONE, Result, SECTOR_BYTES};
@@ -100,7 +100,7 @@ pub struct Hfsl<T, N: Store, P: Store> {
     /// Buffer in which a page is assembled; empty when the media hold no bytes.
     pub(crate) scratch: Vec<u8>,
     /// State of use, as recorded in the header in PCM.
-    pub(crate) usage: recover::Usage,
+    pub(crate) usage: recover::UsageState,
     pub(crate) dram: Option<ReadBuffer<P>>,
 }
 
@@ -114,21 +114,21 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         config.validate()?;
         let g = *nand.geometry();
         check_sizes(&config, &g, pcm.as_ref().map(Pcm::bytes))?;
-        let (pages, share) = match pcm.as_ref().map(head::made_for).transpose()?.flatten() {
+        let (pages, share) = match pcm.as_ref().map(header::formatted_pages).transpose()?.flatten() {
             // The capacity does not change when blocks go bad after the volume was formatted.
             Some(pages) if config.capacity == 0 => (pages, pages.div_ceil(g.units())),
             _ => capacity(&config, &nand)?,
         };
-        let mut wear: Wear = named("wear_leveling", &config.wear_leveling)?;
+        let mut wear: Wear = parse_name("wear_leveling", &config.wear_leveling)?;
         wear.set_threshold(config.wear_threshold);
         let flash_config = FlashConfig {
-            gc: named::<Gc>("gc", &config.gc)?,
+            gc: parse_name::<Gc>("gc", &config.gc)?,
             wear,
             low_blocks: config.gc_low_blocks as usize,
             high_blocks: config.gc_high_blocks as usize,
             copyback: config.copyback,
         };
-        let buffer: Buffer = named("buffer", &config.buffer)?;
+        let buffer: Buffer = parse_name("buffer", &config.buffer)?;
         let pcm = match pcm {
             Some(medium) => {
                 let sub = subpage(&config, g.page_bytes)?;
@@ -136,10 +136,10 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             }
             None => None,
         };
-        let mut heat: Heat = named("heat", &config.heat)?;
+        let mut heat: Heat = parse_name("heat", &config.heat)?;
         heat.set_window(config.heat_window);
         let mut hfsl = Hfsl {
-            placement: named("placement", &config.placement)?,
+            placement: parse_name("placement", &config.placement)?,
             heat_on: config.heat != "off",
             heat,
             stats: HfslStats::default(),
@@ -149,12 +149,12 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             flash: Flash::new(nand, flash_config, share),
             dram: None,
             map: Mapping::new(pages, pcm, config.map_persist),
-            usage: recover::Usage::default(),
+            usage: recover::UsageState::default(),
             config,
         };
         // With a durable map, an erase must not destroy a page that a durable entry still names.
         if hfsl.map.each() {
-            hfsl.flash.keep_order(hfsl.config.flush_map);
+            hfsl.flash.enforce_erase_order(hfsl.config.flush_map);
         }
         hfsl.apply_fusion();
         Ok(hfsl)
@@ -165,7 +165,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// # Errors
     /// The buffer is smaller than a page.
     pub fn with_dram(mut self, dram: Dram<P>) -> Result<Self> {
-        let policy = named("buffer", &self.config.buffer)?;
+        let policy = parse_name("buffer", &self.config.buffer)?;
         self.dram = Some(ReadBuffer::new(dram, self.page_bytes, policy)?);
         Ok(self)
     }
@@ -198,8 +198,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// The map entry of a page; `None` past the end of the volume.
     #[must_use]
-    pub fn entry(&self, lpn: Lpn) -> Option<Entry> {
-        self.map.table.get(lpn.idx()).copied().map(Entry)
+    pub fn entry(&self, lpn: Lpn) -> Option<MapEntry> {
+        self.map.table.get(lpn.idx()).copied().map(MapEntry)
     }
 
     /// The current configuration.

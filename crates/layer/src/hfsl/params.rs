@@ -4,7 +4,7 @@ use super::heat::HeatPolicy;
 use super::{FusionMethod, Hfsl, SswCompare};
 use crate::Token;
 use crate::flash::{Gc, Wear};
-use crate::named::{named, number, size_of as bytes, switch};
+use crate::param_value::{parse_bool, parse_name, parse_number, parse_size as bytes};
 use frit_core::{Error, ParamInfo, Params, Result};
 use frit_media::Store;
 use std::fmt::Display;
@@ -108,27 +108,27 @@ impl<T: Token, N: Store, P: Store> Params for Hfsl<T, N, P> {
         let mut c = self.config.clone();
         match key {
             "FUSION_METHOD" => {
-                c.fusion_method = named::<FusionMethod>(key, value)?;
+                c.fusion_method = parse_name::<FusionMethod>(key, value)?;
                 if self.map.pcm.is_none() && c.fusion_method != FusionMethod::None {
                     return Err(Error::param(key, value, "the stack has no PCM"));
                 }
             }
             "SSW" => c.ssw = bytes(key, value)?,
             "ADDR_GRAN_PCM" => c.addr_gran_pcm = bytes(key, value)?,
-            "ssw_compare" => c.ssw_compare = named::<SswCompare>(key, value)?,
-            "cache_ratio" => c.cache_ratio = number(key, value)?,
+            "ssw_compare" => c.ssw_compare = parse_name::<SswCompare>(key, value)?,
+            "cache_ratio" => c.cache_ratio = parse_number(key, value)?,
             "gc" => c.gc = value.into(),
-            "gc_low_blocks" => c.gc_low_blocks = number(key, value)?,
-            "gc_high_blocks" => c.gc_high_blocks = number(key, value)?,
-            "copyback" => c.copyback = switch(key, value)?,
+            "gc_low_blocks" => c.gc_low_blocks = parse_number(key, value)?,
+            "gc_high_blocks" => c.gc_high_blocks = parse_number(key, value)?,
+            "copyback" => c.copyback = parse_bool(key, value)?,
             "wear_leveling" => c.wear_leveling = value.into(),
-            "wear_threshold" => c.wear_threshold = number(key, value)?,
+            "wear_threshold" => c.wear_threshold = parse_number(key, value)?,
             "heat" => c.heat = value.into(),
-            "heat_window" => c.heat_window = number(key, value)?,
+            "heat_window" => c.heat_window = parse_number(key, value)?,
             "placement" => c.placement = value.into(),
-            "destage_run" => c.destage_run = number(key, value)?,
-            "pcm_low" => c.pcm_low = number(key, value)?,
-            "pcm_high" => c.pcm_high = number(key, value)?,
+            "destage_run" => c.destage_run = parse_number(key, value)?,
+            "pcm_low" => c.pcm_low = parse_number(key, value)?,
+            "pcm_high" => c.pcm_high = parse_number(key, value)?,
             _ if self.list().iter().any(|p| p.key == key) => {
                 return Err(Error::param(key, value, "is fixed once the layer runs; set it in the stack"));
             }
@@ -147,20 +147,20 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     fn apply(&mut self, key: &str, c: super::HfslConfig) -> Result<()> {
         match key {
             "gc" => {
-                let gc: Gc = named(key, &c.gc)?;
+                let gc: Gc = parse_name(key, &c.gc)?;
                 self.flash.set_gc(gc);
             }
             "wear_leveling" | "wear_threshold" => {
-                let wear: Wear = named("wear_leveling", &c.wear_leveling)?;
+                let wear: Wear = parse_name("wear_leveling", &c.wear_leveling)?;
                 self.flash.set_wear(wear, c.wear_threshold);
             }
             "heat" | "heat_window" => {
-                let mut heat: super::heat::Heat = named("heat", &c.heat)?;
+                let mut heat: super::heat::Heat = parse_name("heat", &c.heat)?;
                 heat.set_window(c.heat_window);
                 self.heat = heat;
                 self.heat_on = c.heat != "off";
             }
-            "placement" => self.placement = named(key, &c.placement)?,
+            "placement" => self.placement = parse_name(key, &c.placement)?,
             _ => {}
         }
         let flash = self.flash.config_mut();

@@ -7,7 +7,7 @@
 
 use super::buffer::{Buffer, BufferPolicy};
 use super::entry::SUBPAGES_MAX;
-use super::head::HEAD_BYTES;
+use super::header::HEADER_BYTES;
 use super::mapping::ENTRY_BYTES;
 use crate::Token;
 use frit_core::planted::{Bug, is};
@@ -24,22 +24,22 @@ const SLOTS_MAX: u64 = (1 << 24) - 1;
 
 /// Purpose of a page in PCM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Region {
+pub(crate) enum PcmRegion {
     /// Storage tier: the page stays until space runs short.
-    Level = 0,
+    Storage = 0,
     /// Write cache of NAND.
     Cache = 1,
 }
 
-impl Region {
-    pub(crate) const ALL: [Region; 2] = [Region::Level, Region::Cache];
+impl PcmRegion {
+    pub(crate) const ALL: [PcmRegion; 2] = [PcmRegion::Storage, PcmRegion::Cache];
 }
 
 /// Descriptor of a page in PCM.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Desc {
     pub(crate) lpn: u32,
-    pub(crate) region: Region,
+    pub(crate) region: PcmRegion,
     pub(crate) seq: u64,
     pub(crate) subs: [u32; SUBPAGES_MAX as usize],
 }
@@ -71,7 +71,7 @@ pub(crate) struct RegionState {
 #[derive(Debug)]
 pub(crate) struct PcmSpace<T, P: Store> {
     pub(crate) medium: Pcm<P>,
-    pub(crate) head_at: u64,
+    pub(crate) header_at: u64,
     pub(crate) map_at: u64,
     pub(crate) map_bytes: u64,
     /// Address of the map as of the last flush, for files behind a page cache.
@@ -114,10 +114,10 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     ) -> Result<PcmSpace<T, P>> {
         let map_bytes = u64::from(pages) * ENTRY_BYTES;
         let align = u64::from(sub_bytes);
-        let head = medium.carve("head", HEAD_BYTES, align)?;
-        let map = medium.carve("map", map_bytes, align)?;
-        let flushed = flush_map.then(|| medium.carve("flush-map", map_bytes, align)).transpose()?;
-        let rest = medium.bytes() - medium.carved_bytes();
+        let head = medium.add_partition("head", HEADER_BYTES, align)?;
+        let map = medium.add_partition("map", map_bytes, align)?;
+        let flushed = flush_map.then(|| medium.add_partition("flush-map", map_bytes, align)).transpose()?;
+        let rest = medium.bytes() - medium.partitioned_bytes();
         // Two sub-pages are left for the alignment of the two partitions below.
         // One descriptor for each slot: at worst each page in PCM has a single sub-page.
         let slots = rest.saturating_sub(2 * u64::from(sub_bytes)) / (u64::from(sub_bytes) + DESC_BYTES);
@@ -137,11 +137,13 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
                 ),
             ));
         }
-        let desc = medium.carve("descriptors", u64::from(slots) * DESC_BYTES, u64::from(sub_bytes))?;
-        let data = medium.carve("data", u64::from(slots) * u64::from(sub_bytes), u64::from(sub_bytes))?;
+        let desc =
+            medium.add_partition("descriptors", u64::from(slots) * DESC_BYTES, u64::from(sub_bytes))?;
+        let data =
+            medium.add_partition("data", u64::from(slots) * u64::from(sub_bytes), u64::from(sub_bytes))?;
         let region = || RegionState { buffer: buffer.clone(), used: 0, quota: 0, pages: 0 };
         let mut space = PcmSpace {
-            head_at: head.start,
+            header_at: head.start,
             map_at: map.start,
             map_bytes,
             flush_map_at: flushed.map(|p| p.start),
@@ -168,7 +170,8 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     /// Forgets all pages.
     pub(crate) fn reset(&mut self) {
-        let none = Desc { lpn: NONE, region: Region::Level, seq: 0, subs: [NONE; SUBPAGES_MAX as usize] };
+        let none =
+            Desc { lpn: NONE, region: PcmRegion::Storage, seq: 0, subs: [NONE; SUBPAGES_MAX as usize] };
         self.free = (0..self.slots).collect();
         self.ready = vec![T::default(); self.slots as usize];
         self.desc = vec![none; self.slots as usize];
@@ -202,13 +205,13 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     /// Takes a free slot. It may be written after the returned token. The caller has reserved
     /// space.
-    pub(crate) fn take_slot<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<(u32, T)> {
-        let slot = self.free.pop_front().ok_or_else(|| no_room("sub-page"))?;
+    pub(crate) fn alloc_slot<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<(u32, T)> {
+        let slot = self.free.pop_front().ok_or_else(|| no_space("sub-page"))?;
         Ok((slot, sink.join(self.ready[slot as usize], self.in_use)))
     }
 
     /// Releases a slot, which may be written again after `ready`.
-    pub(crate) fn give_slot(&mut self, slot: u32, ready: T) {
+    pub(crate) fn free_slot(&mut self, slot: u32, ready: T) {
         self.ready[slot as usize] = if is(Bug::SlotReuseEarly) { T::default() } else { ready };
         // The map as of the last flush may still name the slot.
         match &mut self.held {
@@ -218,12 +221,12 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     }
 
     /// Returns `true` if a flush would free slots or descriptors.
-    pub(crate) fn holds_back(&self) -> bool {
+    pub(crate) fn has_held(&self) -> bool {
         self.held.as_ref().is_some_and(|(slots, descs)| !slots.is_empty() || !descs.is_empty())
     }
 
     /// Frees everything that was released before the flush that has just completed.
-    pub(crate) fn let_go(&mut self) {
+    pub(crate) fn release_held(&mut self) {
         if let Some((slots, descs)) = &mut self.held {
             self.free.extend(slots.drain(..));
             self.desc_free.extend(descs.drain(..));
@@ -241,7 +244,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     /// Records the checksum of the bytes written to a slot.
     #[inline]
-    pub(crate) fn note_sum(&mut self, lpn: u32, sub: usize, slot: u32, bytes: &[u8]) {
+    pub(crate) fn record_sum(&mut self, lpn: u32, sub: usize, slot: u32, bytes: &[u8]) {
         if P::HOLDS {
             self.sums[slot as usize] = sum_of(lpn, sub, bytes);
         }
@@ -287,8 +290,8 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     }
 
     /// Allocates a descriptor for a page without sub-pages.
-    pub(crate) fn admit(&mut self, lpn: Lpn, region: Region) -> Result<u32> {
-        let desc = self.desc_free.pop_front().ok_or_else(|| no_room("descriptor"))?;
+    pub(crate) fn admit(&mut self, lpn: Lpn, region: PcmRegion) -> Result<u32> {
+        let desc = self.desc_free.pop_front().ok_or_else(|| no_space("descriptor"))?;
         self.desc[desc as usize] = Desc { lpn: lpn.0, region, seq: 0, subs: [NONE; SUBPAGES_MAX as usize] };
         let r = &mut self.regions[region as usize];
         r.buffer.admitted(desc, lpn);
@@ -312,7 +315,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         r.used -= d.count();
         for (i, &slot) in d.subs.iter().enumerate() {
             if slot != NONE && keep & (1 << i) == 0 {
-                self.give_slot(slot, ready);
+                self.free_slot(slot, ready);
             }
         }
         self.desc[desc as usize].lpn = NONE;
@@ -324,7 +327,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     }
 
     /// Records a further write of a page, which may move it to another region.
-    pub(crate) fn touch(&mut self, desc: u32, region: Region) {
+    pub(crate) fn touch(&mut self, desc: u32, region: PcmRegion) {
         let d = self.desc[desc as usize];
         if d.region == region {
             self.regions[region as usize].buffer.touched(desc);
@@ -344,8 +347,8 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     /// Divides the slots between storage and cache.
     pub(crate) fn set_quotas(&mut self, level: f64, cache: f64) {
-        self.regions[Region::Level as usize].quota = (f64::from(self.slots) * level) as u32;
-        self.regions[Region::Cache as usize].quota = (f64::from(self.slots) * cache) as u32;
+        self.regions[PcmRegion::Storage as usize].quota = (f64::from(self.slots) * level) as u32;
+        self.regions[PcmRegion::Cache as usize].quota = (f64::from(self.slots) * cache) as u32;
     }
 
     /// Adopts a descriptor that was read from PCM.
@@ -372,7 +375,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     /// Returns `true` if `n` slots and `descs` descriptors are available to a region without
     /// destaging.
     #[inline]
-    pub(crate) fn has_room(&self, region: Region, n: u32, descs: usize) -> bool {
+    pub(crate) fn has_space(&self, region: PcmRegion, n: u32, descs: usize) -> bool {
         let r = &self.regions[region as usize];
         self.free.len() >= n as usize && r.used + n <= r.quota && self.desc_free.len() >= descs
     }
@@ -380,11 +383,11 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
 /// Accumulator of tokens: completes when all added tokens have completed.
 #[derive(Clone, Copy)]
-pub(crate) struct Joined<T>(Option<T>);
+pub(crate) struct JoinedToken<T>(Option<T>);
 
-impl<T: Token> Joined<T> {
-    pub(crate) fn new() -> Joined<T> {
-        Joined(None)
+impl<T: Token> JoinedToken<T> {
+    pub(crate) fn new() -> JoinedToken<T> {
+        JoinedToken(None)
     }
 
     pub(crate) fn add<S: Sink<Tok = T>>(&mut self, sink: &mut S, tok: T) {
@@ -408,6 +411,6 @@ pub(crate) fn sum_of(lpn: u32, sub: usize, bytes: &[u8]) -> u32 {
     checksum::seal(checksum::digest(bytes), &place.to_le_bytes()) >> 8
 }
 
-fn no_room(what: &str) -> Error {
+fn no_space(what: &str) -> Error {
     Error::NoSpace { what: format!("no free {what} in PCM although space was reserved: a bug of the layer") }
 }

@@ -2,16 +2,16 @@
 //! the writes.
 
 use super::Hfsl;
-use super::entry::{Entry, Place};
+use super::entry::{MapEntry, PageLocation};
 use crate::Token;
 use crate::flash::Gc;
-use frit_core::{Condition, Error, Lpn, Ppn, Precondition, Result};
+use frit_core::{Error, Lpn, Ppn, Precondition, Preconditioning, Result};
 use frit_media::Store;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 
-impl<T: Token, N: Store, P: Store> Condition for Hfsl<T, N, P> {
+impl<T: Token, N: Store, P: Store> Preconditioning for Hfsl<T, N, P> {
     /// The steady state is that of uniform random overwriting. Under greedy garbage collection the
     /// share of blocks with `i` valid pages falls as 1/i down to the victim's level (a block loses
     /// pages at a rate of `i`, and as many blocks pass each level as are collected). Under FIFO
@@ -19,7 +19,8 @@ impl<T: Token, N: Store, P: Store> Condition for Hfsl<T, N, P> {
     /// keeps each page with probability p^x. Other policies start from the greedy state and need a
     /// warm-up.
     fn precondition(&mut self, how: Precondition) -> Result<()> {
-        if self.flash.valid_pages() > 0 || self.map.table.iter().any(|&e| Entry(e).place() != Place::Unmapped)
+        if self.flash.valid_pages() > 0
+            || self.map.table.iter().any(|&e| MapEntry(e).place() != PageLocation::Unmapped)
         {
             return Err(Error::param("warm", "fill or steady", "the volume is not new"));
         }
@@ -57,7 +58,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         for unit in 0..units {
             // Pages `unit`, `unit + units`, `unit + 2 * units`, …: rounded up for the first units.
             let mine = (u64::from(self.pages) + u64::from(units - 1 - unit)) / u64::from(units);
-            self.flash.filled(unit, mine.div_ceil(u64::from(ppb)) as usize);
+            self.flash.remove_filled(unit, mine.div_ceil(u64::from(ppb)) as usize);
         }
         Ok(())
     }
@@ -65,7 +66,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     fn preset(&mut self, unit: u32, block: u32, pages: &[u32]) -> Result<()> {
         let table = &mut self.map.table;
         self.flash.preset_block(unit, block, pages, &mut |lpn: Lpn, ppn: Ppn, seq| {
-            table[lpn.idx()] = Entry::default().moved(Place::Nand(ppn), 0, seq).0;
+            table[lpn.idx()] = MapEntry::default().moved(PageLocation::Nand(ppn), 0, seq).0;
         })
     }
 
@@ -84,14 +85,14 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             let rho = lpns.len() as f64 / (pool.len() as f64 * f64::from(ppb));
             let targets =
                 if fifo { fifo_counts(rho, pool.len(), ppb) } else { greedy_counts(rho, pool.len(), ppb) };
-            let targets = settle(targets, lpns.len(), ppb);
+            let targets = round_to_sum(targets, lpns.len(), ppb);
             let mut next = lpns.into_iter();
             let mut page = vec![0u32; ppb as usize];
             for (&block, &valid) in pool.iter().zip(&targets) {
                 scatter(&mut page, valid, &mut next, &mut rng);
                 self.preset(unit, block, &page)?;
             }
-            self.flash.filled(unit, pool.len());
+            self.flash.remove_filled(unit, pool.len());
         }
         Ok(())
     }
@@ -158,7 +159,7 @@ fn fifo_counts(rho: f64, blocks: usize, b: u32) -> Vec<f64> {
 }
 
 /// Rounds to whole counts that add up to `pages`, each as close to its target as possible.
-fn settle(targets: Vec<f64>, pages: usize, b: u32) -> Vec<u32> {
+fn round_to_sum(targets: Vec<f64>, pages: usize, b: u32) -> Vec<u32> {
     // Error diffusion: each rounding error is carried to the next block. The loop below settles the
     // rest.
     let mut carry = 0.0;
@@ -208,7 +209,7 @@ mod tests {
     #[test]
     fn counts_settle_to_the_exact_number_of_pages() {
         for pages in [0, 1, 500, 639, 640] {
-            let counts = settle(vec![48.3; 10], pages, 64);
+            let counts = round_to_sum(vec![48.3; 10], pages, 64);
             assert_eq!(counts.iter().sum::<u32>() as usize, pages);
             assert!(counts.iter().all(|&c| c <= 64));
         }

@@ -1,9 +1,9 @@
 //! Reads of a page from either medium.
 
 use super::Hfsl;
-use super::entry::Place;
-use super::layer::Span;
-use super::pcm::{Joined, NONE};
+use super::entry::PageLocation;
+use super::layer::PageSpan;
+use super::pcm::{JoinedToken, NONE};
 use crate::Token;
 use frit_core::{Cause, Result, Sink, Source, Target};
 use frit_media::Store;
@@ -14,15 +14,15 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     pub(crate) fn read_page<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        span: Span,
+        span: PageSpan,
         into: Target<'_>,
     ) -> Result<()> {
         // Pages in PCM bypass the buffer: it keeps pages of NAND only.
-        let buffered = self.dram.is_some() && matches!(self.map.get(span.lpn).place(), Place::Nand(_));
+        let buffered = self.dram.is_some() && matches!(self.map.get(span.lpn).place(), PageLocation::Nand(_));
         let done = if buffered {
             self.read_buffered(sink, span, into)?
         } else {
-            self.gather(sink, span, into, Cause::Host)?
+            self.read_part(sink, span, into, Cause::Host)?
         };
         sink.ack(done);
         Ok(())
@@ -32,21 +32,21 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     fn read_buffered<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        span: Span,
+        span: PageSpan,
         mut into: Target<'_>,
     ) -> Result<T> {
-        let Some(dram) = &mut self.dram else { return self.gather(sink, span, into, Cause::Host) };
+        let Some(dram) = &mut self.dram else { return self.read_part(sink, span, into, Cause::Host) };
         if let Some(done) = dram.read(sink, span.lpn, span.offset, into.part(0, span.len))? {
             return Ok(done);
         }
         let mut page = std::mem::take(&mut self.scratch);
-        let read = self.fetch(sink, span.lpn, &mut page, Cause::Host).and_then(|read| {
+        let read = self.read_whole(sink, span.lpn, &mut page, Cause::Host).and_then(|read| {
             if let Some(bytes) = into.bytes() {
                 bytes.copy_from_slice(&page[span.offset as usize..(span.offset + span.len) as usize]);
             }
             let whole = if N::HOLDS { Source::Bytes(&page) } else { Source::Len(self.page_bytes) };
             match &mut self.dram {
-                Some(dram) => dram.keep(sink, span.lpn, whole, read).map(|()| read),
+                Some(dram) => dram.insert_copy(sink, span.lpn, whole, read).map(|()| read),
                 None => Ok(read),
             }
         });
@@ -55,36 +55,36 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Reads part of a page from either medium, with the given cause.
-    pub(crate) fn gather<S: Sink<Tok = T>>(
+    pub(crate) fn read_part<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        span: Span,
+        span: PageSpan,
         mut into: Target<'_>,
         cause: Cause,
     ) -> Result<T> {
         match self.map.get(span.lpn).place() {
-            Place::Unmapped => {
-                self.map.not_lost(span.lpn)?;
+            PageLocation::Unmapped => {
+                self.map.check_not_lost(span.lpn)?;
                 into.zero();
                 Ok(sink.start())
             }
-            Place::Nand(ppn) => {
+            PageLocation::Nand(ppn) => {
                 let tag = self.map.get(span.lpn).tag();
                 self.flash.read(sink, ppn, span.offset, into, tag, cause)
             }
-            Place::Pcm(desc) => self.gather_pcm(sink, desc, span, into, cause),
+            PageLocation::Pcm(desc) => self.read_from_pcm(sink, desc, span, into, cause),
         }
     }
 
-    fn gather_pcm<S: Sink<Tok = T>>(
+    fn read_from_pcm<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         desc: u32,
-        span: Span,
+        span: PageSpan,
         mut into: Target<'_>,
         cause: Cause,
     ) -> Result<T> {
-        let mut all = Joined::new();
+        let mut all = JoinedToken::new();
         let Some(pcm) = &mut self.map.pcm else { return Ok(sink.start()) };
         let subs = pcm.desc[desc as usize].subs;
         for part in sub_spans(span.offset, span.len, pcm.sub_bytes) {

@@ -52,9 +52,9 @@ impl<P: Store> ReadBuffer<P> {
     }
 
     /// Drops all contents, as after a crash or a power loss.
-    pub(crate) fn lose(&mut self) -> Result<()> {
+    pub(crate) fn drop_all(&mut self) -> Result<()> {
         self.clear();
-        self.medium.lose()
+        self.medium.power_loss()
     }
 
     /// Reads part of a page if the buffer holds it.
@@ -80,7 +80,7 @@ impl<P: Store> ReadBuffer<P> {
     }
 
     /// Keeps a copy of a page after its read. No request waits for this write.
-    pub(crate) fn keep<S: Sink>(
+    pub(crate) fn insert_copy<S: Sink>(
         &mut self,
         sink: &mut S,
         lpn: Lpn,
@@ -107,7 +107,7 @@ impl<P: Store> ReadBuffer<P> {
 
     /// Drops the copy of a page, which is about to become stale.
     #[inline]
-    pub(crate) fn forget(&mut self, lpn: Lpn) {
+    pub(crate) fn invalidate(&mut self, lpn: Lpn) {
         if let Some(slot) = self.slots.remove(&lpn.0) {
             self.policy.removed(slot, lpn);
             self.free.push(slot);

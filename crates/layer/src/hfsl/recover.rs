@@ -7,13 +7,13 @@
 //! repeated.
 
 use super::Hfsl;
-use super::entry::{Entry, Place};
-use super::head::{Head, IN_USE, RESTORING, SUSPECTS};
+use super::entry::{MapEntry, PageLocation};
+use super::header::{Header, IN_USE, RESTORING, SUSPECTS};
 use super::mapping::ENTRY_BYTES;
 use super::pcm::{DESC_BYTES, Desc, NONE, PcmSpace};
 use crate::Token;
 use frit_core::planted::{Bug, is};
-use frit_core::{Cause, Error, LostPage, Lpn, MediumKind, Recovery, Result, Sink, Stop, Target};
+use frit_core::{Cause, CrashKind, Error, LostPage, Lpn, MediumKind, Recovery, Result, Sink, Target};
 use frit_media::{SPARE_RECORD_BYTES, Store};
 
 /// Number of entries transferred by one command: 4 KiB of map.
@@ -26,10 +26,10 @@ const SEQ_MARGIN: u64 = 1 << 20;
 
 /// State of use, as recorded in the header in PCM.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Usage {
+pub(crate) struct UsageState {
     pub(crate) formatted: bool,
     /// `true` if the map was initialised at format time, so that zeros in it are damage.
-    pub(crate) filled: bool,
+    pub(crate) map_initialised: bool,
     pub(crate) in_use: bool,
     /// Sequence numbers below this limit may be in use.
     pub(crate) seq_limit: u64,
@@ -40,19 +40,19 @@ pub(crate) struct Usage {
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// Prepares for a change: marks the layer as in use in PCM, and reserves sequence numbers.
     #[inline]
-    pub(crate) fn begin_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(crate) fn ensure_in_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         if self.usage.in_use && self.flash.last_seq() + SEQ_MARGIN <= self.usage.seq_limit {
             return Ok(());
         }
-        self.note_use(sink, false)
+        self.write_usage(sink, false)
     }
 
     /// Writes the state of use. With `fill` the map is new, and is initialised with entries of
     /// pages that were never written.
     #[cold]
-    pub(super) fn note_use<S: Sink<Tok = T>>(&mut self, sink: &mut S, fill: bool) -> Result<()> {
+    pub(super) fn write_usage<S: Sink<Tok = T>>(&mut self, sink: &mut S, fill: bool) -> Result<()> {
         let Some(pcm) = &mut self.map.pcm else {
-            self.usage = Usage { in_use: true, seq_limit: u64::MAX, ..self.usage };
+            self.usage = UsageState { in_use: true, seq_limit: u64::MAX, ..self.usage };
             return Ok(());
         };
         let limit = self.flash.last_seq() + SEQ_STEP;
@@ -60,28 +60,29 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             let done = pcm.write_seq_limit(sink, limit)?;
             if self.usage.in_use { done } else { pcm.write_flags(sink, IN_USE, done)? }
         } else {
-            pcm.write_head(sink, limit, fill)?
+            pcm.write_header(sink, limit, fill)?
         };
-        self.map.gate = sink.join(self.map.gate, noted);
+        self.map.redo_barrier = sink.join(self.map.redo_barrier, noted);
         let first = if is(Bug::UsedBeforeNoted) { T::default() } else { noted };
         (self.flash.in_use, pcm.in_use) = (first, first);
         // Media behind a page cache are synced as well, before the first data is written.
         pcm.medium.store_mut().sync()?;
-        let filled = if self.usage.formatted { self.usage.filled } else { fill };
-        self.usage = Usage { formatted: true, filled, in_use: true, seq_limit: limit, ..self.usage };
+        let map_initialised = if self.usage.formatted { self.usage.map_initialised } else { fill };
+        self.usage =
+            UsageState { formatted: true, map_initialised, in_use: true, seq_limit: limit, ..self.usage };
         Ok(())
     }
 
     /// Marks the layer as cleanly shut down, so that the next boot has nothing to repair.
-    pub(super) fn end_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn mark_clean<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         // Stores a limit above all numbers in use, from which the next boot continues.
-        self.note_use(sink, false)?;
-        let flags = if self.flash.suspects() > 0 { SUSPECTS } else { 0 };
+        self.write_usage(sink, false)?;
+        let flags = if self.flash.suspect_blocks() > 0 { SUSPECTS } else { 0 };
         if let Some(pcm) = &mut self.map.pcm {
             // The head says "halted" when nothing is on its way any more: a recovery looks for nothing torn then.
-            let entries = sink.join(self.map.gate, self.map.written);
+            let entries = sink.join(self.map.redo_barrier, self.map.written);
             let all = sink.join(entries, self.flash.erased);
-            let all = if is(Bug::HaltedBeforeEntries) { self.map.gate } else { all };
+            let all = if is(Bug::HaltedBeforeEntries) { self.map.redo_barrier } else { all };
             let done = pcm.write_flags(sink, flags, all)?;
             sink.ack(done);
             pcm.medium.sync()?;
@@ -91,21 +92,25 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Recovers from the media after the given kind of stop.
-    pub(super) fn come_up<S: Sink<Tok = T>>(&mut self, sink: &mut S, stop: Stop) -> Result<Recovery> {
+    pub(super) fn recover_from_media<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        stop: CrashKind,
+    ) -> Result<Recovery> {
         if !N::HOLDS {
             let why = "media without bytes hold nothing to recover from";
             return Err(Error::param("store", "none", why));
         }
-        self.forget_all()?;
+        self.reset_state()?;
         let each = self.map.each();
-        let Some(pcm) = &mut self.map.pcm else { return self.come_up_without_pcm() };
-        let head = pcm.read_head(sink)?;
+        let Some(pcm) = &mut self.map.pcm else { return self.recover_without_pcm() };
+        let head = pcm.read_header(sink)?;
         let clean = head.flags & (IN_USE | RESTORING) == 0;
         if !clean && !each {
             let what = "it was not shut down cleanly, and map_persist = \"halt\" writes the map only then";
-            return Err(damaged(pcm.head_at, what.into()));
+            return Err(damaged(pcm.header_at, what.into()));
         }
-        let machine = stop == Stop::Machine || head.flags & RESTORING != 0;
+        let machine = stop == CrashKind::PowerLoss || head.flags & RESTORING != 0;
         let machine = machine && !is(Bug::FlushedMapIgnored);
         // After a power loss the current map may name data that was never synced; the second map
         // does not.
@@ -113,39 +118,39 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let mut r = Recovery { clean, from_flush: from_flush.is_some(), ..Recovery::default() };
         // Both change the map in PCM, so they precede its reading.
         match from_flush {
-            Some(flushed) => self.restore_flushed(sink, flushed)?,
+            Some(flushed) => self.restore_flush_map(sink, flushed)?,
             None => r.redone = self.redo(sink)?,
         }
-        self.read_map(sink, head.filled, &mut r)?;
+        self.read_map(sink, head.map_initialised, &mut r)?;
         self.adopt_all(sink, &mut r)?;
         if !clean {
-            r.padded = self.flash.pad_begun(sink)?;
+            r.padded = self.flash.pad_partial_blocks(sink)?;
         }
         let suspect = !clean || head.flags & SUSPECTS != 0;
         // Numbers continue after the limit: no page can have a higher one, whatever the crash left
         // behind.
         self.flash.adopted(if is(Bug::SeqRestarts) { 0 } else { head.seq_limit }, suspect);
-        r.suspect_blocks = self.flash.suspects();
+        r.suspect_blocks = self.flash.suspect_blocks();
         self.resume(sink, head, clean)?;
         Ok(r)
     }
 
-    fn forget_all(&mut self) -> Result<()> {
+    fn reset_state(&mut self) -> Result<()> {
         self.map.table.fill(0);
         self.map.lost.clear();
-        (self.map.gate, self.map.written) = (T::default(), T::default());
+        (self.map.redo_barrier, self.map.written) = (T::default(), T::default());
         self.flash.reset();
         if let Some(pcm) = &mut self.map.pcm {
             pcm.reset();
         }
         match &mut self.dram {
-            Some(dram) => dram.lose(),
+            Some(dram) => dram.drop_all(),
             None => Ok(()),
         }
     }
 
     /// Marks the layer as in use, with sequence numbers that no page has.
-    fn resume<S: Sink<Tok = T>>(&mut self, sink: &mut S, head: Head, clean: bool) -> Result<()> {
+    fn resume<S: Sink<Tok = T>>(&mut self, sink: &mut S, head: Header, clean: bool) -> Result<()> {
         let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
         let limit = head.seq_limit + SEQ_STEP;
         let mut done = pcm.write_seq_limit(sink, limit)?;
@@ -157,13 +162,18 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         sink.ack(done);
         (self.flash.in_use, pcm.in_use) = (done, done);
         pcm.medium.store_mut().sync()?;
-        self.usage =
-            Usage { formatted: true, filled: head.filled, in_use: true, seq_limit: limit, recovered };
+        self.usage = UsageState {
+            formatted: true,
+            map_initialised: head.map_initialised,
+            in_use: true,
+            seq_limit: limit,
+            recovered,
+        };
         Ok(())
     }
 
     /// Replaces the current map, which is ahead of its data, by the map as of the last flush.
-    fn restore_flushed<S: Sink<Tok = T>>(&mut self, sink: &mut S, flushed: u64) -> Result<()> {
+    fn restore_flush_map<S: Sink<Tok = T>>(&mut self, sink: &mut S, flushed: u64) -> Result<()> {
         // The flag makes an interrupted copy start over, whatever kind of stop interrupts it.
         let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
         let start = sink.start();
@@ -204,7 +214,12 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(redo.entries().count() as u32)
     }
 
-    fn read_map<S: Sink<Tok = T>>(&mut self, sink: &mut S, filled: bool, r: &mut Recovery) -> Result<()> {
+    fn read_map<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        map_initialised: bool,
+        r: &mut Recovery,
+    ) -> Result<()> {
         let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
         let mut bytes = vec![0u8; CHUNK * ENTRY_BYTES as usize];
         let mut bad = Vec::new();
@@ -218,22 +233,22 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             for (j, (e, b)) in chunk.iter_mut().zip(bytes.chunks_exact(ENTRY_BYTES as usize)).enumerate() {
                 let raw = u64::from_le_bytes(b.try_into().unwrap_or_default());
                 let lpn = (i * CHUNK + j) as u32;
-                match Entry::unsealed(raw, lpn) {
+                match MapEntry::decode_checked(raw, lpn) {
                     Some(entry) => *e = entry.0,
                     // A map that was not initialised has zeros for pages that were never written.
-                    None if raw == 0 && !filled => *e = 0,
+                    None if raw == 0 && !map_initialised => *e = 0,
                     None => bad.push((lpn, damaged(at + 8 * j as u64, "the map entry is damaged".into()))),
                 }
             }
         }
         for (lpn, why) in bad {
-            self.note_lost(Lpn(lpn), &why, r);
+            self.record_lost(Lpn(lpn), &why, r);
         }
         Ok(())
     }
 
-    fn note_lost(&mut self, lpn: Lpn, why: &Error, r: &mut Recovery) {
-        self.map.lose(lpn, why);
+    fn record_lost(&mut self, lpn: Lpn, why: &Error, r: &mut Recovery) {
+        self.map.mark_lost(lpn, why);
         r.lost.push(LostPage { lpn: lpn.0, why: why.to_string() });
     }
 
@@ -243,12 +258,12 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         for lpn in (0..self.pages).map(Lpn) {
             let entry = self.map.get(lpn);
             let adopted = match entry.place() {
-                Place::Unmapped => continue,
-                Place::Nand(ppn) => {
+                PageLocation::Unmapped => continue,
+                PageLocation::Nand(ppn) => {
                     r.bytes_read += SPARE_RECORD_BYTES as u64;
                     self.flash.adopt(lpn, ppn, entry.tag(), true)
                 }
-                Place::Pcm(desc) => {
+                PageLocation::Pcm(desc) => {
                     r.bytes_read += DESC_BYTES;
                     r.pages_in_pcm += 1;
                     self.adopt_desc(sink, lpn, desc, &mut used)
@@ -257,8 +272,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             match adopted {
                 Ok(()) => r.pages += 1,
                 Err(e @ Error::Corrupt { .. }) => {
-                    r.pages_in_pcm -= u64::from(matches!(entry.place(), Place::Pcm(_)));
-                    self.note_lost(lpn, &e, r);
+                    r.pages_in_pcm -= u64::from(matches!(entry.place(), PageLocation::Pcm(_)));
+                    self.record_lost(lpn, &e, r);
                 }
                 Err(e) => return Err(e),
             }

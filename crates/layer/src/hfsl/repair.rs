@@ -2,54 +2,55 @@
 
 use super::Hfsl;
 use super::check::Orphan;
-use super::entry::{Entry, Place};
+use super::entry::{MapEntry, PageLocation};
 use super::pcm::{NONE, sum_of};
 use crate::Token;
 use frit_core::{Cause, Error, Lpn, Result, Sink, Target};
-use frit_media::{Expected, Store};
+use frit_media::{ExpectedPage, Store};
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// Maps a page to a version that no entry named. Returns `false` if that version is damaged
     /// too.
-    pub(super) fn take_over<S: Sink<Tok = T>>(
+    pub(super) fn map_orphan<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         lpn: Lpn,
         orphan: Orphan,
     ) -> Result<bool> {
         let taken = match orphan.place {
-            Place::Nand(ppn) => {
+            PageLocation::Nand(ppn) => {
                 let tag = orphan.seq as u16;
-                let expect = Some(Expected { lpn: lpn.0, tag });
+                let expect = Some(ExpectedPage { lpn: lpn.0, tag });
                 let mut page = std::mem::take(&mut self.scratch);
                 let (start, into) = (sink.start(), Target::Bytes(&mut page));
-                let read = self.flash.nand_mut().read_of(sink, ppn, 0, into, expect, Cause::Meta, start);
+                let read =
+                    self.flash.nand_mut().read_expected(sink, ppn, 0, into, expect, Cause::Meta, start);
                 self.scratch = page;
                 // The block may be in the free pool; it must not be erased while the page is
                 // mapped.
-                self.flash.rescue(ppn);
+                self.flash.keep_block(ppn);
                 read.and_then(|_| self.flash.adopt(lpn, ppn, tag, true)).map(|()| 0)
             }
-            Place::Pcm(desc) => self.take_desc_over(sink, lpn, desc, orphan.seq as u16),
-            Place::Unmapped => return Ok(false),
+            PageLocation::Pcm(desc) => self.adopt_orphan_desc(sink, lpn, desc, orphan.seq as u16),
+            PageLocation::Unmapped => return Ok(false),
         };
         let state = match taken {
             Ok(state) => state,
             Err(Error::Corrupt { .. }) => return Ok(false),
             Err(e) => return Err(e),
         };
-        self.begin_use(sink)?;
+        self.ensure_in_use(sink)?;
         let old = self.map.get(lpn);
-        let entry = Entry::default().moved(orphan.place, state, orphan.seq);
+        let entry = MapEntry::default().moved(orphan.place, state, orphan.seq);
         let start = sink.start();
         let done = self.map.set(sink, lpn, entry, start)?;
-        self.leave(sink, old.place(), done);
+        self.release_location(sink, old.place(), done);
         sink.ack(done);
         Ok(true)
     }
 
     /// Adopts a descriptor if its sub-page slots are free and hold unchanged contents.
-    fn take_desc_over<S: Sink<Tok = T>>(
+    fn adopt_orphan_desc<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         lpn: Lpn,

@@ -1,9 +1,9 @@
 //! Choice of the medium of a write.
 
-use super::entry::{Entry, Place};
+use super::entry::{MapEntry, PageLocation};
 use super::heat::HeatPolicy;
-use super::layer::Span;
-use super::pcm::Region;
+use super::layer::PageSpan;
+use super::pcm::PcmRegion;
 use super::placement::{PlacementPolicy, WriteView};
 use super::{FusionMethod, Hfsl, SswCompare};
 use crate::Token;
@@ -26,17 +26,17 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &mut self,
         sink: &mut S,
         request: Request,
-        span: Span,
+        span: PageSpan,
         data: Source<'_>,
     ) -> Result<()> {
         self.flash.writable()?;
         let hot = self.note_write(span.lpn, request.hints);
-        self.forget_copy(span.lpn);
+        self.invalidate_copy(span.lpn);
         match self.route(request, hot) {
             Some(region) => {
-                if self.make_pcm_room(sink, span, region)? {
+                if self.reserve_pcm(sink, span, region)? {
                     self.write_to_pcm(sink, span, data, region)?;
-                    return self.pace_pcm(sink, region);
+                    return self.destage_on_write(sink, region);
                 }
                 self.stats.overflowed += 1;
                 self.write_to_nand(sink, span, data, self.stream(hot))
@@ -49,10 +49,10 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     #[inline]
     pub(crate) fn note_write(&mut self, lpn: Lpn, hints: Hints) -> bool {
         let entry = &mut self.map.table[lpn.idx()];
-        let counted = Entry(*entry).counted();
-        *entry = counted.0;
-        let counter = counted.counter();
-        let judged = self.heat_on && self.heat.wrote(lpn, counter);
+        let with_write_counted = MapEntry(*entry).with_write_counted();
+        *entry = with_write_counted.0;
+        let counter = with_write_counted.counter();
+        let judged = self.heat_on && self.heat.record_write(lpn, counter);
         (judged || hints.has(Hints::HOT)) && !hints.has(Hints::COLD)
     }
 
@@ -65,7 +65,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Returns the region of PCM that takes the write; `None` for NAND.
     #[inline]
-    pub(crate) fn route(&self, request: Request, hot: bool) -> Option<Region> {
+    pub(crate) fn route(&self, request: Request, hot: bool) -> Option<PcmRegion> {
         let wants_pcm = || {
             self.placement.to_pcm(&WriteView {
                 bytes: request.bytes,
@@ -78,49 +78,49 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         };
         match self.config.fusion_method {
             FusionMethod::None => None,
-            FusionMethod::Cache => Some(Region::Cache),
-            FusionMethod::SameLevel => wants_pcm().then_some(Region::Level),
-            FusionMethod::Both if wants_pcm() => Some(Region::Level),
-            FusionMethod::Both => hot.then_some(Region::Cache),
+            FusionMethod::Cache => Some(PcmRegion::Cache),
+            FusionMethod::SameLevel => wants_pcm().then_some(PcmRegion::Storage),
+            FusionMethod::Both if wants_pcm() => Some(PcmRegion::Storage),
+            FusionMethod::Both => hot.then_some(PcmRegion::Cache),
         }
     }
 
     /// Drops the DRAM copy of a page, which becomes stale.
     #[inline]
-    pub(crate) fn forget_copy(&mut self, lpn: Lpn) {
+    pub(crate) fn invalidate_copy(&mut self, lpn: Lpn) {
         if let Some(dram) = &mut self.dram {
-            dram.forget(lpn);
+            dram.invalidate(lpn);
         }
     }
 
     pub(crate) fn is_mapped(&self, lpn: Lpn) -> bool {
-        self.map.get(lpn).place() != Place::Unmapped || self.map.not_lost(lpn).is_err()
+        self.map.get(lpn).place() != PageLocation::Unmapped || self.map.check_not_lost(lpn).is_err()
     }
 
     /// Returns `true` if the entry of an earlier discard of the page may not be durable yet. A
     /// second discard then writes the entry again, since its acknowledgement depends on it. With
     /// the null sink an entry is durable as soon as it is written.
-    pub(crate) fn may_be_pending(&self, lpn: Lpn) -> bool {
+    pub(crate) fn discard_pending(&self, lpn: Lpn) -> bool {
         size_of::<T>() > 0 && self.map.each() && self.map.get(lpn).tag() != 0
     }
 
     /// Discards a page: it reads as zeros, and its space is free after the change is durable.
     pub(crate) fn unmap<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: Lpn) -> Result<()> {
         let old = self.map.get(lpn);
-        if !self.is_mapped(lpn) && !self.may_be_pending(lpn) {
+        if !self.is_mapped(lpn) && !self.discard_pending(lpn) {
             return Ok(());
         }
-        self.forget_copy(lpn);
+        self.invalidate_copy(lpn);
         let seq = self.flash.next_seq();
         let after = sink.start();
-        let gone = old.moved(Place::Unmapped, 0, seq);
+        let gone = old.moved(PageLocation::Unmapped, 0, seq);
         if is(Bug::DropTrim) {
             self.map.note(lpn, gone);
-            self.leave(sink, old.place(), after);
+            self.release_location(sink, old.place(), after);
             return Ok(());
         }
         let done = self.map.set(sink, lpn, gone, after)?;
-        self.leave(sink, old.place(), done);
+        self.release_location(sink, old.place(), done);
         if !is(Bug::TrimNotAcked) {
             sink.ack(done);
         }
@@ -129,11 +129,11 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Releases the old location of a page once `done` completes.
     #[inline]
-    pub(crate) fn leave<S: Sink<Tok = T>>(&mut self, sink: &mut S, old: Place, done: T) {
+    pub(crate) fn release_location<S: Sink<Tok = T>>(&mut self, sink: &mut S, old: PageLocation, done: T) {
         match old {
-            Place::Unmapped => {}
-            Place::Nand(ppn) => self.flash.give_up(sink, ppn, done),
-            Place::Pcm(desc) => {
+            PageLocation::Unmapped => {}
+            PageLocation::Nand(ppn) => self.flash.invalidate_after(sink, ppn, done),
+            PageLocation::Pcm(desc) => {
                 if let Some(pcm) = &mut self.map.pcm {
                     pcm.release(desc, 0, done);
                 }

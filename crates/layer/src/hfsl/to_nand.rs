@@ -2,8 +2,8 @@
 //! written whole.
 
 use super::Hfsl;
-use super::entry::Place;
-use super::layer::Span;
+use super::entry::PageLocation;
+use super::layer::PageSpan;
 use crate::Token;
 use crate::flash::Stream;
 use crate::flash::alloc::PageWrite;
@@ -17,7 +17,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     pub(crate) fn write_to_nand<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        span: Span,
+        span: PageSpan,
         data: Source<'_>,
         stream: Stream,
     ) -> Result<()> {
@@ -35,15 +35,15 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     fn merge_to_nand<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        span: Span,
+        span: PageSpan,
         data: Source<'_>,
         stream: Stream,
     ) -> Result<T> {
-        if matches!(self.map.get(span.lpn).place(), Place::Nand(_)) {
+        if matches!(self.map.get(span.lpn).place(), PageLocation::Nand(_)) {
             self.stats.flash_updates += 1;
         }
         let mut page = std::mem::take(&mut self.scratch);
-        let done = self.fetch(sink, span.lpn, &mut page, Cause::Merge).and_then(|read| {
+        let done = self.read_whole(sink, span.lpn, &mut page, Cause::Merge).and_then(|read| {
             overlay(&mut page, span.offset, data);
             let whole = self.source(&page);
             self.program_page(sink, span.lpn, whole, stream, Cause::Host, read)
@@ -59,7 +59,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Reads the current contents of a whole page; zeros where nothing was written.
-    pub(crate) fn fetch<S: Sink<Tok = T>>(
+    pub(crate) fn read_whole<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         lpn: Lpn,
@@ -67,8 +67,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         cause: Cause,
     ) -> Result<T> {
         let into = if N::HOLDS { Target::Bytes(page) } else { Target::Len(self.page_bytes) };
-        let whole = Span { lpn, offset: 0, len: self.page_bytes, from: 0 };
-        self.gather(sink, whole, into, cause)
+        let whole = PageSpan { lpn, offset: 0, len: self.page_bytes, from: 0 };
+        self.read_part(sink, whole, into, cause)
     }
 
     /// Programs a whole page, maps it, and releases its old location.
@@ -88,17 +88,17 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         // Garbage collection may have moved the old page in `flash.write`, so the entry is read
         // again.
         let old = self.map.get(lpn);
-        let entry = old.moved(Place::Nand(ppn), 0, self.flash.last_seq());
+        let entry = old.moved(PageLocation::Nand(ppn), 0, self.flash.last_seq());
         let done = self.map.set(sink, lpn, entry, programmed)?;
-        self.flash.note_named(sink, done);
-        if matches!(old.place(), Place::Pcm(_)) && cause == Cause::Host {
+        self.flash.record_named(sink, done);
+        if matches!(old.place(), PageLocation::Pcm(_)) && cause == Cause::Host {
             self.stats.to_nand += 1;
         }
         // The old location may be reused only after the new entry is durable (`done`).
-        self.leave(sink, old.place(), done);
+        self.release_location(sink, old.place(), done);
         // Garbage collection runs after the page is mapped: a victim could contain the page just
         // written.
-        self.flash.pace(sink, &mut self.map, unit)?;
+        self.flash.collect_on_write(sink, &mut self.map, unit)?;
         Ok(if is(Bug::AckBeforeMap) { programmed } else { done })
     }
 }

@@ -5,9 +5,9 @@
 //! Under `each` a changed sub-page goes to a new slot and the page to a new descriptor, so that a
 //! power loss leaves either the old page or the new one.
 
-use super::entry::{Entry, Place};
-use super::layer::Span;
-use super::pcm::{DESC_BYTES, Desc, Joined, NONE, PcmSpace, Region};
+use super::entry::{MapEntry, PageLocation};
+use super::layer::PageSpan;
+use super::pcm::{DESC_BYTES, Desc, JoinedToken, NONE, PcmRegion, PcmSpace};
 use super::read::{SubSpan, sub_spans};
 use super::to_nand::overlay;
 use super::{Hfsl, MapPersist};
@@ -21,17 +21,19 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     pub(crate) fn write_to_pcm<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        span: Span,
+        span: PageSpan,
         data: Source<'_>,
-        region: Region,
+        region: PcmRegion,
     ) -> Result<()> {
         let done = match self.map.get(span.lpn).place() {
-            Place::Pcm(desc) if self.config.map_persist == MapPersist::Halt || is(Bug::OverwriteInPlace) => {
+            PageLocation::Pcm(desc)
+                if self.config.map_persist == MapPersist::Halt || is(Bug::OverwriteInPlace) =>
+            {
                 self.update_in_place(sink, desc, span, data, region)?
             }
-            Place::Pcm(desc) => self.update_shadow(sink, desc, span, data, region)?,
-            place @ (Place::Nand(_) | Place::Unmapped) => {
-                self.bring_to_pcm(sink, place, span, data, region)?
+            PageLocation::Pcm(desc) => self.update_shadow(sink, desc, span, data, region)?,
+            place @ (PageLocation::Nand(_) | PageLocation::Unmapped) => {
+                self.write_new_to_pcm(sink, place, span, data, region)?
             }
         };
         sink.ack(done);
@@ -39,33 +41,33 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Writes a page that is not yet in PCM.
-    fn bring_to_pcm<S: Sink<Tok = T>>(
+    fn write_new_to_pcm<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        place: Place,
-        span: Span,
+        place: PageLocation,
+        span: PageSpan,
         data: Source<'_>,
-        region: Region,
+        region: PcmRegion,
     ) -> Result<T> {
-        let (desc, written) = self.bring(sink, place, span, data, region)?;
-        self.publish(sink, span.lpn, desc, written)
+        let (desc, written) = self.write_to_new_desc(sink, place, span, data, region)?;
+        self.map_and_release(sink, span.lpn, desc, written)
     }
 
     /// Writes a page to a new descriptor, which no entry names yet.
-    pub(crate) fn bring<S: Sink<Tok = T>>(
+    pub(crate) fn write_to_new_desc<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        place: Place,
-        span: Span,
+        place: PageLocation,
+        span: PageSpan,
         data: Source<'_>,
-        region: Region,
+        region: PcmRegion,
     ) -> Result<(u32, T)> {
         let partial = span.len < self.page_bytes;
-        let from_nand = matches!(place, Place::Nand(_));
+        let from_nand = matches!(place, PageLocation::Nand(_));
         let mut page = std::mem::take(&mut self.scratch);
         let fetched = if partial {
             self.stats.flash_updates += u64::from(from_nand);
-            self.fetch(sink, span.lpn, &mut page, Cause::Merge)
+            self.read_whole(sink, span.lpn, &mut page, Cause::Merge)
         } else {
             Ok(sink.start())
         };
@@ -86,22 +88,22 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     fn fill_subs<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        span: Span,
+        span: PageSpan,
         page: &[u8],
         range: (u32, u32),
-        region: Region,
+        region: PcmRegion,
         after: T,
     ) -> Result<(u32, T)> {
         let Some(pcm) = &mut self.map.pcm else { return Ok((NONE, after)) };
         let desc = pcm.admit(span.lpn, region)?;
         let sub_bytes = pcm.sub_bytes;
-        let mut all = Joined::new();
+        let mut all = JoinedToken::new();
         for part in sub_spans(range.0, range.1 - range.0, sub_bytes) {
             let start = part.sub as u32 * sub_bytes;
             // Sub-pages without new bytes are counted as migration, not as host writes.
             let host = start < span.offset + span.len && span.offset < start + sub_bytes;
             let cause = if host { Cause::Host } else { Cause::Migrate };
-            let (slot, ready) = pcm.take_slot(sink)?;
+            let (slot, ready) = pcm.alloc_slot(sink)?;
             pcm.attach(desc, part.sub, slot);
             let bytes = if P::HOLDS {
                 Source::Bytes(&page[start as usize..(start + sub_bytes) as usize])
@@ -112,7 +114,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             let at = pcm.slot_at(slot);
             let done = pcm.medium.write(sink, at, bytes, cause, after)?;
             if let Source::Bytes(bytes) = bytes {
-                pcm.note_sum(span.lpn.0, part.sub, slot, bytes);
+                pcm.record_sum(span.lpn.0, part.sub, slot, bytes);
             }
             pcm.ready[slot as usize] = done;
             all.add(sink, done);
@@ -121,9 +123,15 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// Maps a page to its new descriptor and releases its old location.
-    fn publish<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: Lpn, desc: u32, written: T) -> Result<T> {
+    fn map_and_release<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        lpn: Lpn,
+        desc: u32,
+        written: T,
+    ) -> Result<T> {
         let (old, done) = self.map_desc(sink, lpn, desc, written)?;
-        self.leave(sink, old, done);
+        self.release_location(sink, old, done);
         Ok(done)
     }
 
@@ -135,8 +143,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         lpn: Lpn,
         desc: u32,
         written: T,
-    ) -> Result<(Place, T)> {
-        let (entry, durable) = self.describe(sink, lpn, desc, written)?;
+    ) -> Result<(PageLocation, T)> {
+        let (entry, durable) = self.number_desc(sink, lpn, desc, written)?;
         let old = self.map.get(lpn).place();
         let done = self.map.set(sink, lpn, entry, durable)?;
         Ok((old, done))
@@ -144,19 +152,19 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Assigns a sequence number to a descriptor and, under `map_persist = each`, writes it to PCM.
     /// Returns the entry for it, and a token that completes when data and descriptor are durable.
-    pub(crate) fn describe<S: Sink<Tok = T>>(
+    pub(crate) fn number_desc<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         lpn: Lpn,
         desc: u32,
         written: T,
-    ) -> Result<(Entry, T)> {
+    ) -> Result<(MapEntry, T)> {
         let seq = self.flash.next_seq();
         let each = self.map.each();
         let old = self.map.get(lpn);
         let Some(pcm) = &mut self.map.pcm else { return Ok((old, written)) };
         pcm.desc[desc as usize].seq = seq;
-        let entry = old.moved(Place::Pcm(desc), pcm.desc[desc as usize].state(), seq);
+        let entry = old.moved(PageLocation::Pcm(desc), pcm.desc[desc as usize].state(), seq);
         if !each {
             return Ok((entry, written));
         }
@@ -173,14 +181,14 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &mut self,
         sink: &mut S,
         desc: u32,
-        span: Span,
+        span: PageSpan,
         data: Source<'_>,
-        region: Region,
+        region: PcmRegion,
     ) -> Result<T> {
         let gran = self.config.addr_gran_pcm as u32;
         let Some(pcm) = &mut self.map.pcm else { return Ok(sink.start()) };
         pcm.touch(desc, region);
-        let mut all = Joined::new();
+        let mut all = JoinedToken::new();
         let mut grown = false;
         for part in sub_spans(span.offset, span.len, pcm.sub_bytes) {
             let piece = data.part(part.from, part.len);
@@ -202,7 +210,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
         // The checksums in the descriptor changed, so the descriptor must be written at the next
         // halt.
-        self.map.note(span.lpn, self.map.get(span.lpn).dirtied());
+        self.map.note(span.lpn, self.map.get(span.lpn).marked_dirty());
         Ok(written)
     }
 
@@ -211,9 +219,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &mut self,
         sink: &mut S,
         old: u32,
-        span: Span,
+        span: PageSpan,
         data: Source<'_>,
-        region: Region,
+        region: PcmRegion,
     ) -> Result<T> {
         let shadow = self.shadow(sink, old, span, data, region)?;
         let (_, done) = self.map_desc(sink, span.lpn, shadow.desc, shadow.written)?;
@@ -229,14 +237,14 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &mut self,
         sink: &mut S,
         old: u32,
-        span: Span,
+        span: PageSpan,
         data: Source<'_>,
-        region: Region,
-    ) -> Result<Shadow<T>> {
+        region: PcmRegion,
+    ) -> Result<ShadowPage<T>> {
         let Some(pcm) = &mut self.map.pcm else { return Err(no_pcm()) };
         let before = pcm.desc[old as usize];
         let new = pcm.admit(span.lpn, region)?;
-        let mut all = Joined::new();
+        let mut all = JoinedToken::new();
         let mut replaced = 0u8;
         for part in sub_spans(span.offset, span.len, pcm.sub_bytes) {
             replaced |= 1 << part.sub;
@@ -251,13 +259,13 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
                 all.add(sink, pcm.ready[slot as usize]);
             }
         }
-        Ok(Shadow { desc: new, written: all.get(sink), kept: !replaced })
+        Ok(ShadowPage { desc: new, written: all.get(sink), kept: !replaced })
     }
 }
 
 /// New version of a page in PCM, not mapped yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shadow<T> {
+pub(crate) struct ShadowPage<T> {
     pub(crate) desc: u32,
     pub(crate) written: T,
     /// Sub-pages shared with the old descriptor, one bit each.
@@ -278,7 +286,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         data: Source<'_>,
         old: Option<u32>,
     ) -> Result<T> {
-        let (slot, ready) = self.take_slot(sink)?;
+        let (slot, ready) = self.alloc_slot(sink)?;
         self.attach(desc, part.sub, slot);
         let done = self.fill_slot(sink, desc, slot, (part, data), old, ready)?;
         self.ready[slot as usize] = done;
@@ -298,7 +306,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         let lpn = self.desc[desc as usize].lpn;
         if part.len == self.sub_bytes {
             if let Source::Bytes(bytes) = data {
-                self.note_sum(lpn, part.sub, slot, bytes);
+                self.record_sum(lpn, part.sub, slot, bytes);
             }
             return self.medium.write(sink, at, data, Cause::Host, ready);
         }
@@ -312,7 +320,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
             after = sink.join(read, ready);
         }
         overlay(&mut whole, part.offset, data);
-        self.note_sum(lpn, part.sub, slot, &whole);
+        self.record_sum(lpn, part.sub, slot, &whole);
         let bytes = if P::HOLDS { Source::Bytes(&whole) } else { Source::Len(self.sub_bytes) };
         self.medium.write(sink, at, bytes, Cause::Host, after)
     }
@@ -392,7 +400,7 @@ impl Desc {
             subs[i] = three(12 + 3 * i).map(|s| if s == 0xFF_FFFF { NONE } else { s })?;
             sums[i] = three(36 + 3 * i)?;
         }
-        let region = Region::ALL.get(usize::from(b[4])).copied()?;
+        let region = PcmRegion::ALL.get(usize::from(b[4])).copied()?;
         let seq = u64::from(word(6)?) | u64::from(word(8)? >> 16) << 32;
         Some((Desc { lpn: word(0)?, region, seq, subs }, sums))
     }

@@ -1,11 +1,11 @@
 //! Metrics of the layer, and the residence of its pages.
 
 use super::Hfsl;
-use super::entry::{Entry, Place};
+use super::entry::{MapEntry, PageLocation};
 use super::heat::HeatPolicy;
-use super::pcm::Region;
+use super::pcm::PcmRegion;
 use crate::Token;
-use frit_core::Visible;
+use frit_core::StackView;
 use frit_core::visible::{LayerView, Metric, Residence};
 use frit_media::Store;
 
@@ -15,13 +15,13 @@ const SLICES: usize = 256;
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// DRAM used by the mapping and its helper tables, in bytes.
     pub(crate) fn dram_bytes(&self) -> u64 {
-        let table = self.map.table.len() as u64 * size_of::<Entry>() as u64;
+        let table = self.map.table.len() as u64 * size_of::<MapEntry>() as u64;
         let pcm = self.map.pcm.as_ref().map_or(0, super::pcm::PcmSpace::dram_bytes);
         let buffer = self.dram.as_ref().map_or(0, super::read_buffer::ReadBuffer::dram_bytes);
         table + self.flash.dram_bytes() + pcm + self.heat.dram_bytes() + buffer
     }
 
-    pub(crate) fn show(&self, view: &mut Visible) {
+    pub(crate) fn show(&self, view: &mut StackView) {
         view.layers.push(LayerView {
             name: "hfsl".into(),
             metrics: self.metrics(),
@@ -38,15 +38,16 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     fn metrics(&self) -> Vec<Metric> {
         let m = |name, value: u64, unit, help| Metric { name, value: value as f64, unit, help };
-        let region = |r: Region| self.map.pcm.as_ref().map_or(0, |p| u64::from(p.regions[r as usize].pages));
+        let region =
+            |r: PcmRegion| self.map.pcm.as_ref().map_or(0, |p| u64::from(p.regions[r as usize].pages));
         let free = self.map.pcm.as_ref().map_or(0, |p| p.free.len() as u64);
         let (hits, misses) = self.dram.as_ref().map_or((0, 0), |d| (d.hits, d.misses));
         let (h, f) = (&self.stats, self.flash.stats());
         vec![
             m("pages", u64::from(self.pages), "pages", "logical pages of the volume"),
             m("nand_pages", self.flash.valid_pages(), "pages", "valid pages in NAND"),
-            m("pcm_level_pages", region(Region::Level), "pages", "pages in PCM as storage"),
-            m("pcm_cache_pages", region(Region::Cache), "pages", "pages in PCM as a cache"),
+            m("pcm_level_pages", region(PcmRegion::Storage), "pages", "pages in PCM as storage"),
+            m("pcm_cache_pages", region(PcmRegion::Cache), "pages", "pages in PCM as a cache"),
             m("pcm_free_slots", free, "sub-pages", "free sub-pages in PCM"),
             m("nand_free_blocks", self.flash.free_blocks(), "blocks", "erased blocks in the pools"),
             m("flash_updates", h.flash_updates, "pages", "writes of part of a page that lay in NAND"),
@@ -75,13 +76,15 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     fn residence_of(&self, entries: &[u64]) -> Residence {
         let mut r = Residence::default();
         for e in entries {
-            match Entry(*e).place() {
-                Place::Unmapped => r.unmapped += 1,
-                Place::Nand(_) => r.nand += 1,
-                Place::Pcm(desc) => match self.map.pcm.as_ref().map(|p| p.desc[desc as usize].region) {
-                    Some(Region::Cache) => r.pcm_cache += 1,
-                    _ => r.pcm_level += 1,
-                },
+            match MapEntry(*e).place() {
+                PageLocation::Unmapped => r.unmapped += 1,
+                PageLocation::Nand(_) => r.nand += 1,
+                PageLocation::Pcm(desc) => {
+                    match self.map.pcm.as_ref().map(|p| p.desc[desc as usize].region) {
+                        Some(PcmRegion::Cache) => r.pcm_cache += 1,
+                        _ => r.pcm_level += 1,
+                    }
+                }
             }
         }
         r

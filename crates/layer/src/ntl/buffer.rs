@@ -5,7 +5,7 @@ use crate::Token;
 
 /// Updates that wait in DRAM.
 #[derive(Clone, Debug)]
-pub(super) struct Buffer<T> {
+pub(super) struct UpdateBuffer<T> {
     page: usize,
     lpns: Vec<u32>,
     /// Contents of the pages; empty if the store holds no bytes.
@@ -15,11 +15,11 @@ pub(super) struct Buffer<T> {
     pub(super) ready: T,
 }
 
-impl<T: Token> Buffer<T> {
+impl<T: Token> UpdateBuffer<T> {
     /// Creates a buffer for `pages` pages; 0: no buffer.
-    pub(super) fn new(pages: u32, page_bytes: u32, holds: bool) -> Buffer<T> {
+    pub(super) fn new(pages: u32, page_bytes: u32, holds: bool) -> UpdateBuffer<T> {
         let page = page_bytes as usize;
-        Buffer {
+        UpdateBuffer {
             page,
             lpns: Vec::with_capacity(pages as usize),
             bytes: vec![0; if holds { pages as usize * page } else { 0 }],
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn what_is_taken_out_leaves_the_rest() {
-        let mut b: Buffer<()> = Buffer::new(3, 512, true);
+        let mut b: UpdateBuffer<()> = UpdateBuffer::new(3, 512, true);
         for lpn in [5, 6, 7] {
             let i = b.push(lpn);
             b.bytes_mut(i).unwrap().fill(lpn as u8);

@@ -1,8 +1,8 @@
 //! Configuration of NTL.
 
 use super::mapping::MappingKind;
-use super::placement::Placement;
-use crate::named::named;
+use super::placement::ChipPlacement;
+use crate::param_value::parse_name;
 use crate::wear::WearKeys;
 use frit_core::{Error, Result, SECTOR_BYTES, size};
 use serde::Deserialize;
@@ -92,7 +92,7 @@ pub struct NtlConfig {
     pub block_pages: u32,
     /// Selection of the chip for the first write of a page or block, if the mapping does not
     /// determine it.
-    pub placement: Placement,
+    pub placement: ChipPlacement,
     /// Destination of updates.
     pub log: LogKind,
     /// Share of the pages that belong to the log, rounded up to whole refresh units on each chip.
@@ -119,7 +119,7 @@ impl Default for NtlConfig {
             capacity: 0,
             page_bytes: 4096,
             block_pages: 128,
-            placement: Placement::RoundRobin,
+            placement: ChipPlacement::RoundRobin,
             log: LogKind::None,
             // Section II.B.3: log blocks are 0.1 % of the memory.
             log_share: 0.001,
@@ -171,7 +171,7 @@ impl NtlConfig {
     /// # Errors
     /// Returns an error if the name is unknown.
     pub fn mapping_kind(&self) -> Result<MappingKind> {
-        named("mapping", &self.mapping)
+        parse_name("mapping", &self.mapping)
     }
 
     /// Rejects settings under which a power loss could tear or lose data.

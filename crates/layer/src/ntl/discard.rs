@@ -1,6 +1,6 @@
 //! Discards: pages that read as zeros afterwards.
 
-use super::layer::{Ntl, Span, spans};
+use super::layer::{Ntl, PageSpan, spans};
 use crate::Token;
 use frit_core::planted::{Bug, is};
 use frit_core::{Result, Sink, Source};
@@ -42,7 +42,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     /// Writes zeros to parts of pages that hold data.
     fn zero_part<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
         let shift = self.page_bytes().trailing_zeros();
-        let parts: Vec<Span> = spans(at, bytes, shift).filter(|s| self.live.has(s.lpn)).collect();
+        let parts: Vec<PageSpan> = spans(at, bytes, shift).filter(|s| self.live.has(s.lpn)).collect();
         for span in parts {
             let zeros = vec![0; if P::HOLDS { span.len as usize } else { 0 }];
             let data = if P::HOLDS { Source::Bytes(&zeros) } else { Source::Len(span.len) };

@@ -1,13 +1,14 @@
 //! Durability interface of NTL: format, recovery, guarantees, checks.
 
-use super::bits::Bits;
 use super::layer::Ntl;
 use super::mapping::Mapping;
+use super::page_bitmap::PageBitmap;
 use crate::Token;
-use crate::record::{Place, Record};
+use crate::record::{Record, RecordAddr};
 use frit_core::{
-    CheckScope, Checked, Condition, Durable, Error, Extent, Finding, Lasting, MediumKind, Precondition,
-    Promise, Quiesce, Recovery, Result, SECTOR_BYTES, Sector, Severity, Sink, Stop,
+    CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Error, Extent, Finding, MediumKind,
+    Precondition, Preconditioning, Quiesce, Recovery, Result, SECTOR_BYTES, Sector, Severity, Sink,
+    WriteGuarantee,
 };
 use frit_media::Store;
 use frit_media::checksum::digest;
@@ -15,11 +16,11 @@ use frit_media::checksum::digest;
 impl<S: Sink, P: Store> Quiesce<S> for Ntl<S::Tok, P> {
     fn halt(&mut self, sink: &mut S) -> Result<()> {
         self.writable()?;
-        self.stop(sink)
+        self.shut_down(sink)
     }
 
     fn boot(&mut self, sink: &mut S) -> Result<()> {
-        self.find(sink, Stop::Process).map(|_| ())
+        self.recover_pages(sink, CrashKind::Process).map(|_| ())
     }
 }
 
@@ -29,17 +30,23 @@ impl<S: Sink, P: Store> Durable<S> for Ntl<S::Tok, P> {
         self.put_head(sink)
     }
 
-    fn recover(&mut self, sink: &mut S, stop: Stop) -> Result<Recovery> {
-        self.find(sink, stop)
+    fn recover(&mut self, sink: &mut S, stop: CrashKind) -> Result<Recovery> {
+        self.recover_pages(sink, stop)
     }
 
-    fn promise(&self) -> Promise {
-        let lasting = if self.buffer.is_there() { Lasting::OnFlush } else { Lasting::OnAck };
-        Promise { lasting, atomic_bytes: self.page_bytes() }
+    fn write_guarantee(&self) -> WriteGuarantee {
+        let durable_at =
+            if self.buffer.is_there() { DurabilityPoint::OnFlush } else { DurabilityPoint::OnAck };
+        WriteGuarantee { durable_at, atomic_bytes: self.page_bytes() }
     }
 
-    fn check(&mut self, sink: &mut S, scope: CheckScope, found: &mut dyn FnMut(Finding)) -> Result<Checked> {
-        let mut checked = Checked::default();
+    fn check(
+        &mut self,
+        sink: &mut S,
+        scope: CheckScope,
+        found: &mut dyn FnMut(Finding),
+    ) -> Result<CheckCounts> {
+        let mut checked = CheckCounts::default();
         if !self.space.protected {
             return Ok(checked);
         }
@@ -64,7 +71,7 @@ impl<S: Sink, P: Store> Durable<S> for Ntl<S::Tok, P> {
                     self.check_page(sink, (lpn, place), scope, &mut checked, found)?;
                 }
             } else {
-                self.check_gone(sink, (lpn, place), scope, found)?;
+                self.check_discarded(sink, (lpn, place), scope, found)?;
             }
         }
         self.commit(sink);
@@ -117,7 +124,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         sink: &mut S,
         (lpn, place): (u32, u32),
         scope: CheckScope,
-        checked: &mut Checked,
+        checked: &mut CheckCounts,
         found: &mut dyn FnMut(Finding),
     ) -> Result<()> {
         let at = self.space.layout.data(place);
@@ -130,12 +137,12 @@ impl<T: Token, P: Store> Ntl<T, P> {
             what,
             repaired,
         };
-        let verdict = self.space.verdict(place)?;
+        let verdict = self.space.record_state(place)?;
         let own = verdict.block.filter(|r| r.lbn == lpn);
         if own.is_some() && !verdict.agreed {
             if scope.repair {
                 let start = sink.start();
-                self.mend(sink, place, start)?;
+                self.rewrite_record(sink, place, start)?;
             }
             let what = "a copy of the record is damaged; the other is intact".into();
             found(finding("bad-copy", Severity::Minor, what, scope.repair));
@@ -155,21 +162,21 @@ impl<T: Token, P: Store> Ntl<T, P> {
             None
         };
         if let Some((kind, what)) = bad {
-            let repaired = scope.repair && scope.older && self.take_older(sink, lpn, place)?;
+            let repaired = scope.repair && scope.older && self.restore_older(sink, lpn, place)?;
             found(finding(kind, Severity::Major, what, repaired));
         }
         Ok(())
     }
 
     /// Checks that the record of a discarded page notes the discard.
-    fn check_gone<S: Sink<Tok = T>>(
+    fn check_discarded<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         (lpn, place): (u32, u32),
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<()> {
-        if self.space.verdict(place)?.block.is_none_or(|r| r.lbn != lpn) {
+        if self.space.record_state(place)?.block.is_none_or(|r| r.lbn != lpn) {
             return Ok(());
         }
         if scope.repair {
@@ -189,12 +196,12 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Replaces a damaged page in the log by its older version at home, if there is a valid one.
-    fn take_older<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: u32, place: u32) -> Result<bool> {
+    fn restore_older<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: u32, place: u32) -> Result<bool> {
         if !self.is_logged(lpn) {
             return Ok(false);
         }
         let Some(home) = self.mapping.home(lpn) else { return Ok(false) };
-        let older = self.space.verdict(home)?.block.is_some_and(|r| r.lbn == lpn);
+        let older = self.space.record_state(home)?.block.is_some_and(|r| r.lbn == lpn);
         self.space.load(home, &mut self.copy)?;
         if !older || self.space.verify(home, lpn, &self.copy).is_err() {
             return Ok(false);
@@ -206,11 +213,11 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 }
 
-impl<T: Token, P: Store> Condition for Ntl<T, P> {
+impl<T: Token, P: Store> Preconditioning for Ntl<T, P> {
     /// Marks every page as written once, in order. Except for the log, which starts empty, this
     /// state is also stationary.
     fn precondition(&mut self, _: Precondition) -> Result<()> {
-        if self.used != Bits::new(self.pages()) {
+        if self.used != PageBitmap::new(self.pages()) {
             return Err(Error::param("precondition", "fill", "the volume is not new"));
         }
         self.mapping.fill();
@@ -225,7 +232,7 @@ impl<T: Token, P: Store> Condition for Ntl<T, P> {
                 self.space.seq += 1;
                 let record = Record { lbn: lpn, valid: u8::MAX, seq: self.space.seq, digest };
                 for copy in 0..super::layout::COPIES {
-                    let bytes = record.bytes(Place { slot: place, copy });
+                    let bytes = record.bytes(RecordAddr { slot: place, copy });
                     self.space.pcm.preset(self.space.layout.record(place, copy), &bytes)?;
                 }
             }

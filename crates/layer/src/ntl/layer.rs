@@ -1,18 +1,18 @@
 //! The layer [`Ntl`]: its state, and its block interface.
 
-use super::bits::Bits;
-use super::buffer::Buffer;
+use super::buffer::UpdateBuffer;
 use super::config::{LogKind, NtlConfig};
 use super::log::Log;
-use super::mapping::{Mapping, Mappings, Setup};
+use super::mapping::{Mapping, MappingSetup, Mappings};
+use super::page_bitmap::PageBitmap;
 use super::rounds::Rounds;
-use super::space::Space;
-use super::stats::Stats;
+use super::space::NtlMemory;
+use super::stats::NtlStats;
 use crate::Token;
 use frit_core::planted::{Bug, is};
 use frit_core::{
-    BlockLayer, Error, Hints, Info, Params, Progress, Result, SECTOR_BYTES, Sector, Sink, Source, Target,
-    Visible,
+    BlockLayer, Error, Hints, Info, Params, Progress, Result, SECTOR_BYTES, Sector, Sink, Source, StackView,
+    Target,
 };
 use frit_media::{Pcm, Store};
 
@@ -21,32 +21,32 @@ use frit_media::{Pcm, Store};
 #[derive(Debug)]
 pub struct Ntl<T, P: Store> {
     pub(super) config: NtlConfig,
-    pub(super) space: Space<T, P>,
+    pub(super) space: NtlMemory<T, P>,
     pub(super) mapping: Mappings,
     /// Pages whose home location was written. The next write there is an update.
-    pub(super) used: Bits,
+    pub(super) used: PageBitmap,
     /// Pages that hold data. All others read as zeros.
-    pub(super) live: Bits,
+    pub(super) live: PageBitmap,
     /// Pages whose newest version, or whose note of a discard, lies in the log.
-    pub(super) logged: Bits,
+    pub(super) logged: PageBitmap,
     /// Two-bit update counters of pages in the current window, see [`super::write`]. Empty without
     /// a remap table.
-    pub(super) warm: [Bits; 2],
+    pub(super) warm: [PageBitmap; 2],
     /// `true` if updates by this request go to the full log.
     pub(super) logs: bool,
     /// Number of updates until the counters are reset.
     pub(super) warm_left: u32,
     pub(super) log: Option<Log>,
-    pub(super) buffer: Buffer<T>,
+    pub(super) buffer: UpdateBuffer<T>,
     /// Completion after which the free slots of the log may be written.
-    pub(super) gate: T,
+    pub(super) reuse_barrier: T,
     pub(super) rounds: Rounds,
-    pub(super) stats: Stats,
+    pub(super) stats: NtlStats,
     /// The chip after that of the last first write.
     pub(super) turn: u32,
     pub(super) costs: Vec<u64>,
     /// Number of pages that a merge writes to each chip.
-    pub(super) homing: Vec<u32>,
+    pub(super) pages_by_chip: Vec<u32>,
     /// `true` if the header states that the layer is in use.
     pub(super) noted: bool,
     /// Reason for which writes are refused.
@@ -68,9 +68,10 @@ impl<T: Token, P: Store> Ntl<T, P> {
     /// values.
     pub fn new(config: NtlConfig, pcm: Pcm<P>) -> Result<Ntl<T, P>> {
         config.validate()?;
-        let space = Space::new(&config, pcm)?;
+        let space = NtlMemory::new(&config, pcm)?;
         let layout = &space.layout;
-        let setup = Setup { chips: layout.chips, chip_pages: layout.homes, block_pages: config.block_pages };
+        let setup =
+            MappingSetup { chips: layout.chips, chip_pages: layout.homes, block_pages: config.block_pages };
         let pages = layout.home_places();
         let log = (config.log_kind() != LogKind::None).then(|| Log::new(&config, layout));
         let warm = if config.log_kind() == LogKind::Remap { pages } else { 0 };
@@ -78,20 +79,20 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let buffered = if config.buffers() { layout.chips } else { 0 };
         Ok(Ntl {
             mapping: Mappings::new(config.mapping_kind()?, &setup),
-            used: Bits::new(pages),
-            live: Bits::new(pages),
-            logged: Bits::new(if log.is_some() { pages } else { 0 }),
-            warm: [Bits::new(warm), Bits::new(warm)],
+            used: PageBitmap::new(pages),
+            live: PageBitmap::new(pages),
+            logged: PageBitmap::new(if log.is_some() { pages } else { 0 }),
+            warm: [PageBitmap::new(warm), PageBitmap::new(warm)],
             logs: true,
             warm_left: 0,
             log,
-            buffer: Buffer::new(buffered, layout.page_bytes, P::HOLDS),
-            gate: T::default(),
+            buffer: UpdateBuffer::new(buffered, layout.page_bytes, P::HOLDS),
+            reuse_barrier: T::default(),
             rounds: Rounds::new(layout.chips),
-            stats: Stats::default(),
+            stats: NtlStats::default(),
             turn: 0,
             costs: Vec::new(),
-            homing: vec![0; layout.chips as usize],
+            pages_by_chip: vec![0; layout.chips as usize],
             noted: false,
             refusal: None,
             missing: None,
@@ -174,7 +175,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
 /// A part of one page that a request covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Span {
+pub(super) struct PageSpan {
     pub(super) lpn: u32,
     /// Offset in bytes from the start of the page.
     pub(super) first: u32,
@@ -185,7 +186,7 @@ pub(super) struct Span {
 
 /// Splits `len` bytes from byte `at` at the boundaries of pages of `1 << shift` bytes.
 #[inline]
-pub(super) fn spans(at: u64, len: u64, shift: u32) -> impl Iterator<Item = Span> {
+pub(super) fn spans(at: u64, len: u64, shift: u32) -> impl Iterator<Item = PageSpan> {
     let mut from = 0;
     std::iter::from_fn(move || {
         if from >= len {
@@ -194,7 +195,8 @@ pub(super) fn spans(at: u64, len: u64, shift: u32) -> impl Iterator<Item = Span>
         let pos = at + from;
         let first = pos & ((1 << shift) - 1);
         let n = ((1 << shift) - first).min(len - from);
-        let span = Span { lpn: (pos >> shift) as u32, first: first as u32, len: n as u32, from: from as u32 };
+        let span =
+            PageSpan { lpn: (pos >> shift) as u32, first: first as u32, len: n as u32, from: from as u32 };
         from += n;
         Some(span)
     })
@@ -247,7 +249,7 @@ impl<S: Sink, P: Store> BlockLayer<S> for Ntl<S::Tok, P> {
         Ok(Progress::Idle)
     }
 
-    fn visible(&self, view: &mut Visible) {
+    fn visible(&self, view: &mut StackView) {
         self.show(view);
     }
 

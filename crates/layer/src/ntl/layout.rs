@@ -27,11 +27,11 @@ const MARKS_AT: u64 = 4096;
 const TAILS_AT: u64 = 8192;
 const TABLES_AT: u64 = 12288;
 /// Size of the header of a checkpoint, in bytes.
-pub(super) const SAVED_HEAD: u64 = 64;
+pub(super) const CHECKPOINT_HEADER_BYTES: u64 = 64;
 
 /// Sizes and addresses.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Layout {
+pub(super) struct NtlLayout {
     pub(super) chips: u32,
     chip_shift: Option<u32>,
     pub(super) page_bytes: u32,
@@ -52,7 +52,7 @@ pub(super) struct Layout {
 
 /// Properties of the memory below.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Below {
+pub(super) struct MemoryShape {
     pub(super) geometry: PcmGeometry,
     /// Capacity after wear leveling, in bytes.
     pub(super) bytes: u64,
@@ -64,21 +64,21 @@ pub(super) struct Below {
 
 /// Returns the size of a checkpoint in bytes: for each page two bits, and four bytes for a mapping
 /// that has a table.
-fn saved_bytes(pages: u64, log_pages: u64) -> u64 {
-    SAVED_HEAD + pages.div_ceil(64) * 16 + 4 * pages + 4 * log_pages
+fn checkpoint_bytes(pages: u64, log_pages: u64) -> u64 {
+    CHECKPOINT_HEADER_BYTES + pages.div_ceil(64) * 16 + 4 * pages + 4 * log_pages
 }
 
-impl Layout {
+impl NtlLayout {
     /// Computes the layout for a memory.
     ///
     /// # Errors
     /// Returns an error if a page or refresh unit would not lie on one chip, or if no page fits.
-    pub(super) fn new(config: &NtlConfig, below: &Below) -> Result<Layout> {
+    pub(super) fn new(config: &NtlConfig, below: &MemoryShape) -> Result<NtlLayout> {
         let g = &below.geometry;
         let page = config.page_bytes as u32;
         if g.interleave_bytes < page {
             let why = format!("has to be at least a page of {page} bytes, so that a page lies in one chip");
-            return Err(Error::param("interleave_bytes", size::show(u64::from(g.interleave_bytes)), why));
+            return Err(Error::param("interleave_bytes", size::format(u64::from(g.interleave_bytes)), why));
         }
         let refresh = refresh_bytes(config, below, page)?;
         let strip = u64::from(g.interleave_bytes);
@@ -101,7 +101,7 @@ impl Layout {
         let align = if logs == 0 { u64::from(page) } else { row_bytes.max(u64::from(page)) };
         // The log lies at the end of the chip and is aligned, so that no refresh unit is split.
         let log_at = (chip_bytes / align * align).saturating_sub(logs * u64::from(page));
-        let mut layout = Layout {
+        let mut layout = NtlLayout {
             chips: g.channels,
             chip_shift: g.channels.is_power_of_two().then(|| g.channels.trailing_zeros()),
             page_bytes: page,
@@ -133,15 +133,15 @@ impl Layout {
             if homes == 0 {
                 let why = format!(
                     "leaves no page of {} on a chip beside the log and the records or tables",
-                    size::show(page)
+                    size::format(page)
                 );
-                return Err(Error::param("chip_bytes", size::show(room), why));
+                return Err(Error::param("chip_bytes", size::format(room), why));
             }
             let home_at = (TABLES_AT + self.tables_bytes(homes)).next_multiple_of(page);
             if home_at + homes * page <= room {
                 if homes * chips * page < config.capacity {
-                    let why = format!("the memory has room for {}", size::show(homes * chips * page));
-                    return Err(Error::param("capacity", size::show(config.capacity), why));
+                    let why = format!("the memory has room for {}", size::format(homes * chips * page));
+                    return Err(Error::param("capacity", size::format(config.capacity), why));
                 }
                 self.homes = homes as u32;
                 self.home_at = home_at;
@@ -158,7 +158,7 @@ impl Layout {
         if self.protected {
             return (homes + u64::from(self.logs)) * RECORD_BYTES * u64::from(COPIES);
         }
-        let all = saved_bytes(pages, logs).div_ceil(u64::from(self.page_bytes));
+        let all = checkpoint_bytes(pages, logs).div_ceil(u64::from(self.page_bytes));
         all.div_ceil(u64::from(self.chips)) * u64::from(self.page_bytes)
     }
 
@@ -240,7 +240,7 @@ impl Layout {
     }
 
     /// Returns the address of a part of the checkpoint, which must not cross a page boundary.
-    pub(super) fn saved(&self, from: u64) -> u64 {
+    pub(super) fn checkpoint(&self, from: u64) -> u64 {
         let (page, offset) = (from >> self.page_shift, from & (u64::from(self.page_bytes) - 1));
         let (row, chip) = self.split(page as u32);
         self.on_chip(chip, TABLES_AT + (u64::from(row) << self.page_shift) + offset)
@@ -263,15 +263,15 @@ impl Layout {
 }
 
 /// Returns the bytes of a refresh unit for the log, or of a page if the log is not refreshed.
-fn refresh_bytes(config: &NtlConfig, below: &Below, page: u32) -> Result<u32> {
+fn refresh_bytes(config: &NtlConfig, below: &MemoryShape, page: u32) -> Result<u32> {
     if !config.refreshes() {
         return Ok(page);
     }
     let Some(bytes) = below.refresh_bytes else {
         if let Some(unit) = below.cells_refresh_bytes {
             let why =
-                format!("has to be at least a refresh unit of {} for a log", size::show(u64::from(unit)));
-            return Err(Error::param("wear_stripe", size::show(config.wear.wear_stripe), why));
+                format!("has to be at least a refresh unit of {} for a log", size::format(u64::from(unit)));
+            return Err(Error::param("wear_stripe", size::format(config.wear.wear_stripe), why));
         }
         let log: &'static str = config.log.into();
         return Err(Error::param("log", log, "needs a memory with clean writes: `refresh_bytes`"));
@@ -279,11 +279,11 @@ fn refresh_bytes(config: &NtlConfig, below: &Below, page: u32) -> Result<u32> {
     let most = below.geometry.interleave_bytes;
     if bytes < page || bytes > most {
         let why = format!("has to be from a page of {page} bytes to interleave_bytes, {most}, for a log");
-        return Err(Error::param("refresh_bytes", size::show(u64::from(bytes)), why));
+        return Err(Error::param("refresh_bytes", size::format(u64::from(bytes)), why));
     }
     if config.log == LogKind::Coarse && u64::from(bytes) > u64::from(config.block_pages) * u64::from(page) {
         let why = "has to be at most block_pages pages: a log block is refreshed alone";
-        return Err(Error::param("refresh_bytes", size::show(u64::from(bytes)), why));
+        return Err(Error::param("refresh_bytes", size::format(u64::from(bytes)), why));
     }
     Ok(bytes)
 }
@@ -292,7 +292,7 @@ fn refresh_bytes(config: &NtlConfig, below: &Below, page: u32) -> Result<u32> {
 mod tests {
     use super::*;
 
-    fn below(channels: u32, chip_bytes: u64) -> Below {
+    fn below(channels: u32, chip_bytes: u64) -> MemoryShape {
         let geometry = PcmGeometry {
             channels,
             chips_per_channel: 1,
@@ -302,7 +302,12 @@ mod tests {
             line_bytes: 4096,
             interleave_bytes: 512 << 10,
         };
-        Below { geometry, bytes: geometry.bytes(), refresh_bytes: Some(64 << 10), cells_refresh_bytes: None }
+        MemoryShape {
+            geometry,
+            bytes: geometry.bytes(),
+            refresh_bytes: Some(64 << 10),
+            cells_refresh_bytes: None,
+        }
     }
 
     #[test]
@@ -317,7 +322,7 @@ mod tests {
             ] {
                 let config = NtlConfig { log, protect, log_share: 0.02, ..NtlConfig::default() };
                 let b = below(channels, 4 << 20);
-                let l = Layout::new(&config, &b).unwrap();
+                let l = NtlLayout::new(&config, &b).unwrap();
                 let mut all: Vec<(u64, u64)> =
                     vec![(0, 128), (l.mark(0), l.mark(63) + 64), (l.tail(0), l.tail(63) + 64)];
                 for place in 0..l.places() {
@@ -328,8 +333,8 @@ mod tests {
                     assert_eq!(l.data(place) / (512 << 10) % u64::from(channels), u64::from(l.chip(place)));
                 }
                 if protect == Protect::None {
-                    let saved = saved_bytes(u64::from(l.home_places()), u64::from(l.slots()));
-                    all.extend((0..saved).step_by(4096).map(|n| (l.saved(n), l.saved(n) + 4096)));
+                    let saved = checkpoint_bytes(u64::from(l.home_places()), u64::from(l.slots()));
+                    all.extend((0..saved).step_by(4096).map(|n| (l.checkpoint(n), l.checkpoint(n) + 4096)));
                 }
                 all.sort_unstable();
                 assert!(all.windows(2).all(|w| w[0].1 <= w[1].0), "{log:?} {protect:?} overlaps");
@@ -349,7 +354,7 @@ mod tests {
 
     #[test]
     fn shapes_that_do_not_fit_are_refused_by_key() {
-        let key = |config: &NtlConfig, b: &Below| match Layout::new(config, b) {
+        let key = |config: &NtlConfig, b: &MemoryShape| match NtlLayout::new(config, b) {
             Err(Error::Param { key, .. }) => key,
             other => panic!("{other:?}"),
         };
@@ -357,10 +362,13 @@ mod tests {
         let mut b = below(4, 4 << 20);
         b.geometry.interleave_bytes = 512;
         assert_eq!(key(&NtlConfig::default(), &b), "interleave_bytes");
-        let none = Below { refresh_bytes: None, ..below(4, 4 << 20) };
+        let none = MemoryShape { refresh_bytes: None, ..below(4, 4 << 20) };
         assert_eq!(key(&full, &none), "log");
-        assert_eq!(key(&full, &Below { cells_refresh_bytes: Some(1 << 20), ..none }), "wear_stripe");
-        assert_eq!(key(&full, &Below { refresh_bytes: Some(1 << 20), ..below(4, 4 << 20) }), "refresh_bytes");
+        assert_eq!(key(&full, &MemoryShape { cells_refresh_bytes: Some(1 << 20), ..none }), "wear_stripe");
+        assert_eq!(
+            key(&full, &MemoryShape { refresh_bytes: Some(1 << 20), ..below(4, 4 << 20) }),
+            "refresh_bytes"
+        );
         let blocks = NtlConfig { mapping: "block".into(), ..full };
         assert_eq!(key(&blocks, &below(4, 512 << 10)), "chip_bytes");
     }

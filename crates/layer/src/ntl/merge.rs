@@ -8,7 +8,7 @@
 use super::config::LogKind;
 use super::layer::Ntl;
 use super::log::Log;
-use super::space::Cells;
+use super::space::CellState;
 use crate::Token;
 use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Result, Sink, Source, Target};
@@ -24,7 +24,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let coarse = log.kind() == LogKind::Coarse;
         // An update must be durable in the log before it overwrites the page at home.
         self.commit(sink);
-        self.outlive(sink, Bug::NtlHomeBeforeSync)?;
+        self.sync_before(sink, Bug::NtlHomeBeforeSync)?;
         let seq = self.last_number(&rows, coarse)?;
         let start = sink.start();
         let certain = if is(Bug::NtlHomeEarly) { start } else { self.space.fenced() };
@@ -32,11 +32,11 @@ impl<T: Token, P: Store> Ntl<T, P> {
         for slot in slots {
             let Some(lpn) = self.log.as_ref().and_then(|log| log.owner(slot)) else { continue };
             if self.live.has(lpn) {
-                let home = self.bring_home(sink, lpn, slot, certain)?;
+                let home = self.copy_home(sink, lpn, slot, certain)?;
                 done = sink.join(done, home);
             } else if self.space.protected && !is(Bug::NtlDiscardForgotten) {
                 let home = self.home_for(sink, lpn)?;
-                self.space.put_gone(sink, home, lpn, certain)?;
+                self.space.put_discard(sink, home, lpn, certain)?;
             }
             // The page leaves the log only after the copy succeeded, so that a failure does not
             // lose it.
@@ -48,7 +48,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
                 Some(fenced) => sink.join(done, fenced),
                 None => sink.join(done, certain),
             };
-            self.outlive(sink, Bug::NtlReuseBeforeSync)?;
+            self.sync_before(sink, Bug::NtlReuseBeforeSync)?;
             let void = if coarse {
                 self.void_slots(sink, &rows, done)?
             } else {
@@ -57,8 +57,9 @@ impl<T: Token, P: Store> Ntl<T, P> {
             done = sink.join(done, void);
         }
         let refreshed = self.refresh(sink, &rows, done)?;
-        let gate = sink.join(done, refreshed);
-        self.gate = if is(Bug::NtlReuseEarly) { start } else { sink.join(self.gate, gate) };
+        let reuse_barrier = sink.join(done, refreshed);
+        self.reuse_barrier =
+            if is(Bug::NtlReuseEarly) { start } else { sink.join(self.reuse_barrier, reuse_barrier) };
         if let Some(log) = &mut self.log {
             log.reclaim(&rows);
         }
@@ -67,7 +68,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Syncs the memory if it is backed by files, so that later writes cannot become durable before
     /// earlier ones.
-    fn outlive<S: Sink<Tok = T>>(&mut self, sink: &mut S, bug: Bug) -> Result<()> {
+    fn sync_before<S: Sink<Tok = T>>(&mut self, sink: &mut S, bug: Bug) -> Result<()> {
         if self.space.protected && self.space.volatile() && !is(bug) {
             self.space.pcm.flush(sink)?;
         }
@@ -83,7 +84,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         };
         let mut last = self.space.tail;
         for slot in log.slots(rows) {
-            let v = self.space.verdict(self.space.layout.slot_place(slot))?;
+            let v = self.space.record_state(self.space.layout.slot_place(slot))?;
             let seq = v.block.map(|r| r.seq).max(v.ended.map(|(r, _)| r.seq)).unwrap_or(0);
             last = last.max(seq);
         }
@@ -91,7 +92,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Copies a page from the log to its home location.
-    fn bring_home<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: u32, slot: u32, certain: T) -> Result<T> {
+    fn copy_home<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: u32, slot: u32, certain: T) -> Result<T> {
         let place = self.space.layout.slot_place(slot);
         let home = self.home_for(sink, lpn)?;
         let page = self.page_bytes();
@@ -99,13 +100,13 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let mut copy = std::mem::take(&mut self.copy);
         let outcome = self.digest_of_slot(place, lpn, &mut copy).and_then(|was| {
             let data = if P::HOLDS { Source::Bytes(&copy) } else { Source::Len(page) };
-            let cells = if self.used.has(lpn) { Cells::Used } else { Cells::Fresh };
+            let cells = if self.used.has(lpn) { CellState::Used } else { CellState::Fresh };
             let after = sink.join(read, certain);
             self.space.put_copy(sink, home, (lpn, was), (data, cells), after)
         });
         self.copy = copy;
         self.used.set(lpn);
-        self.homing[self.space.chip(home) as usize] += 1;
+        self.pages_by_chip[self.space.chip(home) as usize] += 1;
         self.stats.merged_pages += 1;
         outcome
     }
@@ -119,7 +120,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         if !self.space.protected {
             return Ok(0);
         }
-        let Some(record) = self.space.verdict(place)?.block.filter(|r| r.lbn == lpn) else {
+        let Some(record) = self.space.record_state(place)?.block.filter(|r| r.lbn == lpn) else {
             // Without its record the contents are not trustworthy. A digest that cannot match keeps
             // the page known as damaged.
             return Ok(!digest(copy));
@@ -140,8 +141,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     fn count_merge(&mut self) {
-        let rounds = u64::from(self.homing.iter().copied().max().unwrap_or(0));
-        self.homing.fill(0);
+        let rounds = u64::from(self.pages_by_chip.iter().copied().max().unwrap_or(0));
+        self.pages_by_chip.fill(0);
         self.stats.merges += 1;
         self.stats.merge_rounds += rounds;
         self.stats.parallel_dirty += rounds;
@@ -162,7 +163,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             return Ok(after);
         }
         let Some(slots) = self.log.as_ref().map(|log: &Log| log.slots(rows)) else { return Ok(after) };
-        // `homing` is zero after `count_merge`. Here it counts the refreshes of each chip.
+        // `pages_by_chip` is zero after `count_merge`. Here it counts the refreshes of each chip.
         let unit = self.space.layout.refresh_pages;
         let bytes = unit * self.page_bytes();
         let mut done = after;
@@ -178,10 +179,10 @@ impl<T: Token, P: Store> Ntl<T, P> {
             }
             let tok = self.space.pcm.refresh(sink, at, Cause::Gc, after)?;
             done = sink.join(done, tok);
-            self.homing[chip as usize] += 1;
+            self.pages_by_chip[chip as usize] += 1;
         }
-        self.stats.refreshes += u64::from(self.homing.iter().copied().max().unwrap_or(0));
-        self.homing.fill(0);
+        self.stats.refreshes += u64::from(self.pages_by_chip.iter().copied().max().unwrap_or(0));
+        self.pages_by_chip.fill(0);
         Ok(done)
     }
 }

@@ -10,23 +10,23 @@
 //!
 //! `docs/ntl.md` is the manual, with a worked example.
 
-mod bits;
 mod buffer;
+mod checkpoint;
 mod config;
 mod discard;
 mod durable;
-mod head;
+mod header;
 mod layer;
 mod layout;
 mod log;
 mod mapping;
 mod merge;
+mod page_bitmap;
 mod params;
 mod placement;
 mod read;
 mod recover;
 mod rounds;
-mod saved;
 mod space;
 mod stats;
 #[cfg(test)]
@@ -38,4 +38,4 @@ mod write;
 pub use config::{LogBuffer, LogKind, MergeUnit, NtlConfig, Protect};
 pub use layer::Ntl;
 pub use mapping::{Mapping, MappingKind, Mappings};
-pub use placement::Placement;
+pub use placement::ChipPlacement;

@@ -2,9 +2,9 @@
 
 use super::config::NtlConfig;
 use super::layer::Ntl;
-use super::placement::Placement;
+use super::placement::ChipPlacement;
 use crate::Token;
-use crate::named::{named, number};
+use crate::param_value::{parse_name, parse_number};
 use frit_core::{Error, ParamInfo, Params, Result, size};
 use frit_media::Store;
 use std::fmt::Display;
@@ -26,10 +26,10 @@ impl NtlConfig {
             info(
                 "capacity",
                 false,
-                &size::show(self.capacity),
+                &size::format(self.capacity),
                 "bytes of the volume; 0: as many as fit beside the log",
             ),
-            info("page_bytes", false, &size::show(self.page_bytes), "bytes of a page: 512, 2K, 4K"),
+            info("page_bytes", false, &size::format(self.page_bytes), "bytes of a page: 512, 2K, 4K"),
             info(
                 "block_pages",
                 false,
@@ -83,9 +83,9 @@ impl<T: Token, P: Store> Params for Ntl<T, P> {
     fn set(&mut self, key: &str, value: &str) -> Result<()> {
         let mut c = self.config.clone();
         match key {
-            "placement" => c.placement = named::<Placement>(key, value)?,
-            "log_request_pages" => c.log_request_pages = number(key, value)?,
-            "hot_updates" => c.hot_updates = number(key, value)?,
+            "placement" => c.placement = parse_name::<ChipPlacement>(key, value)?,
+            "log_request_pages" => c.log_request_pages = parse_number(key, value)?,
+            "hot_updates" => c.hot_updates = parse_number(key, value)?,
             _ if self.list().iter().any(|p| p.key == key) => {
                 return Err(Error::param(key, value, "is fixed once the layer runs; set it in the stack"));
             }

@@ -10,7 +10,7 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub enum Placement {
+pub enum ChipPlacement {
     /// The next chip after that of the last first write.
     #[default]
     RoundRobin,
@@ -20,7 +20,7 @@ pub enum Placement {
     Idle,
 }
 
-impl Placement {
+impl ChipPlacement {
     /// Computes the cost of each chip. The chip with the lowest cost is selected; among equal ones,
     /// the first in turn.
     pub(super) fn costs<S: Sink>(
@@ -36,9 +36,9 @@ impl Placement {
         costs.extend((0..chips).map(|chip| {
             let after = u64::from((chip + chips - turn) % chips);
             let load = match self {
-                Placement::RoundRobin => 0,
-                Placement::LeastLoaded => u64::from(pages[chip as usize]),
-                Placement::Idle => match sink.unit(UnitId(first_unit.0 + chip as u16)) {
+                ChipPlacement::RoundRobin => 0,
+                ChipPlacement::LeastLoaded => u64::from(pages[chip as usize]),
+                ChipPlacement::Idle => match sink.unit(UnitId(first_unit.0 + chip as u16)) {
                     UnitState::Idle => 0,
                     // The limit prevents an overflow of the product below.
                     UnitState::BusyUntil(t) => t.0.min(u64::MAX >> 13),
@@ -79,17 +79,17 @@ mod tests {
     fn the_next_in_turn_or_the_least_loaded() {
         let mut costs = Vec::new();
         let best = |costs: &[u64]| (0..costs.len()).min_by_key(|&i| costs[i]);
-        Placement::RoundRobin.costs(&Null, UnitId(0), &[9, 0, 0, 0], 0, &mut costs);
+        ChipPlacement::RoundRobin.costs(&Null, UnitId(0), &[9, 0, 0, 0], 0, &mut costs);
         assert_eq!(best(&costs), Some(0));
-        Placement::RoundRobin.costs(&Null, UnitId(0), &[0, 0, 0, 0], 3, &mut costs);
+        ChipPlacement::RoundRobin.costs(&Null, UnitId(0), &[0, 0, 0, 0], 3, &mut costs);
         assert_eq!((best(&costs), costs[0]), (Some(3), 1));
-        Placement::LeastLoaded.costs(&Null, UnitId(0), &[2, 1, 1, 2], 2, &mut costs);
+        ChipPlacement::LeastLoaded.costs(&Null, UnitId(0), &[2, 1, 1, 2], 2, &mut costs);
         assert_eq!(best(&costs), Some(2));
-        Placement::Idle.costs(&Null, UnitId(0), &[2, 1, 1, 2], 1, &mut costs);
+        ChipPlacement::Idle.costs(&Null, UnitId(0), &[2, 1, 1, 2], 1, &mut costs);
         assert_eq!(best(&costs), Some(1), "with nothing to wait for, the next in turn");
-        Placement::Idle.costs(&Busy([900, 700, 0, 800]), UnitId(0), &[0; 4], 3, &mut costs);
+        ChipPlacement::Idle.costs(&Busy([900, 700, 0, 800]), UnitId(0), &[0; 4], 3, &mut costs);
         assert_eq!(best(&costs), Some(2), "the one that is idle");
-        Placement::Idle.costs(&Busy([900, 700, 950, 800]), UnitId(0), &[0; 4], 3, &mut costs);
+        ChipPlacement::Idle.costs(&Busy([900, 700, 950, 800]), UnitId(0), &[0; 4], 3, &mut costs);
         assert_eq!(best(&costs), Some(1), "the one that is idle first");
     }
 }

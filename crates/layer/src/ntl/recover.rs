@@ -4,11 +4,11 @@ use super::layer::Ntl;
 use super::layout::COPIES;
 use super::mapping::Mapping;
 use crate::Token;
-use crate::head::Use;
-use crate::record::{COPIES_MAX, Place, RECORD_BYTES, State, Verdict};
-use crate::summary::{Counted, Summary};
+use crate::header::UsageState;
+use crate::record::{COPIES_MAX, CombinedState, CopyState, RECORD_BYTES, RecordAddr};
+use crate::summary::{Summary, SummaryEntry};
 use frit_core::planted::{Bug, is};
-use frit_core::{Cause, Error, Recovery, Result, Sink, Stop, Target};
+use frit_core::{Cause, CrashKind, Error, Recovery, Result, Sink, Target};
 use frit_media::Store;
 use frit_media::checksum::digest;
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ const CHUNK: u32 = 2048;
 
 /// The newest version of a page in the log.
 #[derive(Clone, Copy, Debug)]
-struct Logged {
+struct LoggedPage {
     seq: u64,
     slot: u32,
     /// `true` if the page has data, `false` if it was discarded.
@@ -27,7 +27,8 @@ struct Logged {
 }
 
 /// Callback of a scan for each place with a valid record.
-type Each<'a, N> = dyn FnMut(&mut N, u32, Verdict, &mut Amend, &mut Recovery) -> Result<()> + 'a;
+type ScanCallback<'a, N> =
+    dyn FnMut(&mut N, u32, CombinedState, &mut Repairs, &mut Recovery) -> Result<()> + 'a;
 
 /// Copies of the records that a scan reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,15 +41,15 @@ pub(super) enum Copies {
 
 /// Result of a scan of the records.
 #[derive(Debug, Default)]
-pub(super) struct Scanned {
+pub(super) struct ScannedPages {
     /// The newest versions that lie in the log.
-    logged: HashMap<u32, Logged>,
+    logged: HashMap<u32, LoggedPage>,
     /// Summary of the valid records at home.
     pub(super) homes: Summary,
-    amend: Amend,
+    repairs: Repairs,
 }
 
-impl Scanned {
+impl ScannedPages {
     /// Returns `true` if the log holds the newest version of a page.
     pub(super) fn is_logged(&self) -> bool {
         !self.logged.is_empty()
@@ -56,13 +57,13 @@ impl Scanned {
 
     /// Returns the places whose record is invalid.
     pub(super) fn damaged(&self) -> &[u32] {
-        &self.amend.wipe
+        &self.repairs.wipe
     }
 }
 
 /// Repairs that a recovery has to make.
 #[derive(Debug, Default)]
-struct Amend {
+struct Repairs {
     /// Places whose record must be cleared.
     wipe: Vec<u32>,
     /// Places whose record is damaged or outdated in one copy.
@@ -71,25 +72,29 @@ struct Amend {
 
 impl<T: Token, P: Store> Ntl<T, P> {
     /// Resets the layer and recovers the pages.
-    pub(super) fn find<S: Sink<Tok = T>>(&mut self, sink: &mut S, stop: Stop) -> Result<Recovery> {
+    pub(super) fn recover_pages<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        stop: CrashKind,
+    ) -> Result<Recovery> {
         // The wear leveler comes first: addresses are valid only after its recovery.
         self.space.pcm.recover(sink, stop)?;
         let state = self.read_head()?;
         self.forget();
-        let mut recovery = Recovery { clean: state != Use::Open, ..Recovery::default() };
+        let mut recovery = Recovery { clean: state != UsageState::InUse, ..Recovery::default() };
         if !self.space.protected {
             if !recovery.clean {
                 let why = "the layer was not shut down cleanly, and without protection its tables are lost; use redo";
                 return Err(Error::param("protect", "none", why));
             }
-            self.restore_saved(sink)?;
+            self.read_checkpoint(sink)?;
         } else {
             let scanned = self.scan_all(sink, Copies::All, &mut recovery)?;
             let scanned = self.compare_with_halt(sink, state, scanned, &mut recovery)?;
             if self.missing.is_none() {
                 self.note_use(sink)?;
-                self.take_up(scanned.logged);
-                self.put_right(sink, &scanned.amend)?;
+                self.restore_logged(scanned.logged);
+                self.apply_repairs(sink, &scanned.repairs)?;
             }
             if is(Bug::NtlSeqRestarts) {
                 (self.space.seq, self.space.mark) = (0, 0);
@@ -106,12 +111,12 @@ impl<T: Token, P: Store> Ntl<T, P> {
         sink: &mut S,
         which: Copies,
         recovery: &mut Recovery,
-    ) -> Result<Scanned> {
+    ) -> Result<ScannedPages> {
         self.space.load_counters()?;
-        let mut amend = Amend::default();
-        let mut logged = self.scan_log(sink, which, &mut amend, recovery)?;
-        let homes = self.scan_homes(sink, which, &mut logged, (&mut amend, recovery))?;
-        Ok(Scanned { logged, homes, amend })
+        let mut repairs = Repairs::default();
+        let mut logged = self.scan_log(sink, which, &mut repairs, recovery)?;
+        let homes = self.scan_homes(sink, which, &mut logged, (&mut repairs, recovery))?;
+        Ok(ScannedPages { logged, homes, repairs })
     }
 
     /// Reads the records of a range of indices on each chip.
@@ -119,8 +124,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
         &mut self,
         sink: &mut S,
         (indices, which): (Range<u32>, Copies),
-        (amend, recovery): (&mut Amend, &mut Recovery),
-        each: &mut Each<'_, Self>,
+        (repairs, recovery): (&mut Repairs, &mut Recovery),
+        each: &mut ScanCallback<'_, Self>,
     ) -> Result<()> {
         let start = sink.start();
         let mut copies = [const { Vec::new() }; COPIES as usize];
@@ -141,13 +146,13 @@ impl<T: Token, P: Store> Ntl<T, P> {
                     recovery.bytes_read += bytes.len() as u64;
                 }
                 for (i, place) in places.into_iter().enumerate() {
-                    let verdict = verdict_in(&copies, which, i, place);
+                    let verdict = combine_copies(&copies, which, i, place);
                     if verdict.block.is_some() || verdict.ended.is_some() {
-                        each(self, place, verdict, amend, recovery)?;
+                        each(self, place, verdict, repairs, recovery)?;
                     } else if !is_blank(&copies, i) && !is(Bug::NtlRemainsKept) {
                         // The record is torn. Together with words of a later record of the same
                         // page it could become valid again.
-                        amend.wipe.push(place);
+                        repairs.wipe.push(place);
                     }
                 }
                 index += n;
@@ -161,15 +166,15 @@ impl<T: Token, P: Store> Ntl<T, P> {
         &mut self,
         sink: &mut S,
         which: Copies,
-        amend: &mut Amend,
+        repairs: &mut Repairs,
         recovery: &mut Recovery,
-    ) -> Result<HashMap<u32, Logged>> {
+    ) -> Result<HashMap<u32, LoggedPage>> {
         let (homes, logs) = (self.space.layout.homes, self.space.layout.logs);
         let first_slot = self.space.layout.home_places();
-        let mut all: Vec<(u32, Logged)> = Vec::new();
+        let mut all: Vec<(u32, LoggedPage)> = Vec::new();
         let pages = self.pages();
         let indices = homes..homes + logs;
-        self.scan(sink, (indices, which), (amend, recovery), &mut |ntl, place, v, amend, recovery| {
+        self.scan(sink, (indices, which), (repairs, recovery), &mut |ntl, place, v, repairs, recovery| {
             let slot = place - first_slot;
             for (record, there) in
                 v.block.map(|r| (r, true)).into_iter().chain(v.ended.map(|(r, _)| (r, false)))
@@ -179,14 +184,14 @@ impl<T: Token, P: Store> Ntl<T, P> {
                     continue;
                 }
                 if there && !ntl.is_whole(place, record.seq, record.digest, recovery)? {
-                    amend.wipe.push(place);
+                    repairs.wipe.push(place);
                     continue;
                 }
-                all.push((record.lbn, Logged { seq: record.seq, slot, there }));
+                all.push((record.lbn, LoggedPage { seq: record.seq, slot, there }));
             }
             Ok(())
         })?;
-        let mut newest: HashMap<u32, Logged> = HashMap::new();
+        let mut newest: HashMap<u32, LoggedPage> = HashMap::new();
         for (lpn, l) in all {
             let kept = newest.entry(lpn).or_insert(l);
             if (kept.seq < l.seq) != is(Bug::NtlOldVersionTaken) {
@@ -202,26 +207,26 @@ impl<T: Token, P: Store> Ntl<T, P> {
         &mut self,
         sink: &mut S,
         which: Copies,
-        logged: &mut HashMap<u32, Logged>,
-        (amend, recovery): (&mut Amend, &mut Recovery),
+        logged: &mut HashMap<u32, LoggedPage>,
+        (repairs, recovery): (&mut Repairs, &mut Recovery),
     ) -> Result<Summary> {
         let homes = self.space.layout.homes;
         let pages = self.pages();
         let mut sum = Summary::default();
-        self.scan(sink, (0..homes, which), (amend, recovery), &mut |ntl, place, v, amend, recovery| {
+        self.scan(sink, (0..homes, which), (repairs, recovery), &mut |ntl, place, v, repairs, recovery| {
             let there = v.block.is_some();
             let Some(record) = v.block.or(v.ended.map(|(r, _)| r)) else { return Ok(()) };
             ntl.space.seq = ntl.space.seq.max(record.seq);
             let whole = !there || ntl.is_whole(place, record.seq, record.digest, recovery)?;
             if record.lbn >= pages || !whole || !ntl.mapping.restore(record.lbn, place) {
-                amend.wipe.push(place);
+                repairs.wipe.push(place);
                 return Ok(());
             }
             if !v.agreed {
-                amend.mend.push(place);
+                repairs.mend.push(place);
             }
             ntl.used.set(record.lbn);
-            sum.add(&Counted { slot: place, record, ended: !there });
+            sum.add(&SummaryEntry { slot: place, record, ended: !there });
             match logged.get(&record.lbn) {
                 Some(l) if l.seq > record.seq => {}
                 _ => {
@@ -233,7 +238,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             }
             Ok(())
         })?;
-        self.mapping.restored();
+        self.mapping.end_restore();
         Ok(sum)
     }
 
@@ -254,8 +259,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(false)
     }
 
-    fn take_up(&mut self, logged: HashMap<u32, Logged>) {
-        let mut all: Vec<(u32, Logged)> = logged.into_iter().collect();
+    fn restore_logged(&mut self, logged: HashMap<u32, LoggedPage>) {
+        let mut all: Vec<(u32, LoggedPage)> = logged.into_iter().collect();
         all.sort_unstable_by_key(|(_, l)| l.slot);
         for (lpn, l) in all {
             if let Some(log) = &mut self.log {
@@ -272,13 +277,13 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Clears invalid records, repairs damaged ones, and merges the log.
-    fn put_right<S: Sink<Tok = T>>(&mut self, sink: &mut S, amend: &Amend) -> Result<()> {
-        let start = self.gate;
-        for &place in &amend.wipe {
+    fn apply_repairs<S: Sink<Tok = T>>(&mut self, sink: &mut S, repairs: &Repairs) -> Result<()> {
+        let start = self.reuse_barrier;
+        for &place in &repairs.wipe {
             self.space.wipe_record(sink, place, start)?;
         }
-        for &place in &amend.mend {
-            self.mend(sink, place, start)?;
+        for &place in &repairs.mend {
+            self.rewrite_record(sink, place, start)?;
         }
         self.commit(sink);
         if self.space.volatile() {
@@ -288,7 +293,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         if let Some(rows) = self.log.as_ref().map(super::log::Log::rows) {
             self.merge(sink, rows)?;
             // The merge of a recovery is not counted.
-            self.stats = super::stats::Stats::default();
+            self.stats = super::stats::NtlStats::default();
         }
         if let Some(log) = &mut self.log {
             log.forget();
@@ -300,8 +305,13 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Rewrites both copies of a page's record.
-    pub(super) fn mend<S: Sink<Tok = T>>(&mut self, sink: &mut S, place: u32, after: T) -> Result<()> {
-        let v = self.space.verdict(place)?;
+    pub(super) fn rewrite_record<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        place: u32,
+        after: T,
+    ) -> Result<()> {
+        let v = self.space.record_state(place)?;
         let Some(record) = v.block.or(v.ended.map(|(r, _)| r)) else { return Ok(()) };
         if v.block.is_none() {
             return self.space.end_record(sink, place, after);
@@ -316,15 +326,15 @@ fn is_blank(copies: &[Vec<u8>; COPIES as usize], i: usize) -> bool {
     copies.iter().all(|bytes| bytes[from..from + RECORD_BYTES as usize].iter().all(|&b| b == 0))
 }
 
-fn verdict_in(copies: &[Vec<u8>; COPIES as usize], which: Copies, i: usize, place: u32) -> Verdict {
-    let mut states = [State::Bad; COPIES_MAX as usize];
+fn combine_copies(copies: &[Vec<u8>; COPIES as usize], which: Copies, i: usize, place: u32) -> CombinedState {
+    let mut states = [CopyState::Bad; COPIES_MAX as usize];
     for (copy, bytes) in (0..COPIES).zip(copies) {
         if which == Copies::All || which == Copies::One(copy) {
             let (records, _) = bytes.as_chunks::<{ RECORD_BYTES as usize }>();
-            states[copy as usize] = State::read(&records[i], Place { slot: place, copy });
+            states[copy as usize] = CopyState::read(&records[i], RecordAddr { slot: place, copy });
         }
     }
-    Verdict::of(&states[..COPIES as usize])
+    CombinedState::of(&states[..COPIES as usize])
 }
 
 const _: () = assert!(COPIES == COPIES_MAX);

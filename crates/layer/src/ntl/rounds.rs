@@ -4,7 +4,7 @@
 //! request: the first page of each chip is in the first round, its second in the second, and so on.
 //! A round with a dirty page is dirty.
 
-use super::stats::Stats;
+use super::stats::NtlStats;
 
 /// The rounds of a request.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ impl Rounds {
 
     /// Adds the rounds of a request to the counters, and resets them.
     #[inline]
-    pub(super) fn end(&mut self, stats: &mut Stats) {
+    pub(super) fn end(&mut self, stats: &mut NtlStats) {
         if self.kinds.is_empty() {
             return;
         }
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_round_takes_a_page_of_each_chip() {
-        let mut s = Stats::default();
+        let mut s = NtlStats::default();
         let mut r = Rounds::new(4);
         // Six pages from chip 2 on; the third is an update.
         for (i, chip) in [2, 3, 0, 1, 2, 3].into_iter().enumerate() {

@@ -6,12 +6,14 @@
 //! `docs/durability.md` has the order and its reasons.
 
 use super::config::{NtlConfig, Protect};
-use super::layout::{Below, COPIES, Layout, WORDS};
+use super::layout::{COPIES, MemoryShape, NtlLayout, WORDS};
 use crate::Token;
 use crate::fences::Fences;
-use crate::head::mark_copy_at;
-use crate::record::{COPIES_MAX, End, Place, RECORD_BYTES, Record, STATE_WORD_AT, State, Verdict};
-use crate::summary::Counted;
+use crate::header::mark_copy_at;
+use crate::record::{
+    COPIES_MAX, CombinedState, CopyState, RECORD_BYTES, Record, RecordAddr, RecordEnd, STATE_WORD_AT,
+};
+use crate::summary::SummaryEntry;
 use crate::wear::{Leveled, WearKeys};
 use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Target};
@@ -20,7 +22,7 @@ use frit_media::{Pcm, Store};
 
 /// Write state of the cells of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Cells {
+pub(super) enum CellState {
     /// Refreshed, as far as is known: a clean write.
     Fresh,
     /// Written before: a dirty write.
@@ -46,9 +48,9 @@ const TAIL: u8 = 2;
 
 /// The memory of the layer.
 #[derive(Debug)]
-pub(super) struct Space<T, P: Store> {
+pub(super) struct NtlMemory<T, P: Store> {
     pub(super) pcm: Leveled<T, P>,
-    pub(super) layout: Layout,
+    pub(super) layout: NtlLayout,
     pub(super) protected: bool,
     /// `true` if no leveler moves pages, so that the chip of a place is fixed.
     plain: bool,
@@ -63,19 +65,19 @@ pub(super) struct Space<T, P: Store> {
     tails: u64,
 }
 
-impl<T: Token, P: Store> Space<T, P> {
-    pub(super) fn new(config: &NtlConfig, pcm: Pcm<P>) -> Result<Space<T, P>> {
+impl<T: Token, P: Store> NtlMemory<T, P> {
+    pub(super) fn new(config: &NtlConfig, pcm: Pcm<P>) -> Result<NtlMemory<T, P>> {
         let wear = config.wear.config()?;
         let plain = config.wear.wear_leveling == "none";
         let pcm = Leveled::new(pcm, wear).map_err(WearKeys::in_table)?;
-        let below = Below {
+        let below = MemoryShape {
             geometry: *pcm.geometry(),
             bytes: pcm.bytes(),
             refresh_bytes: pcm.refresh_bytes(),
             cells_refresh_bytes: pcm.config().refresh_bytes,
         };
-        Ok(Space {
-            layout: Layout::new(config, &below)?,
+        Ok(NtlMemory {
+            layout: NtlLayout::new(config, &below)?,
             protected: config.protect == Protect::Redo,
             plain,
             seq: 0,
@@ -129,7 +131,7 @@ impl<T: Token, P: Store> Space<T, P> {
         sink: &mut S,
         place: u32,
         lpn: u32,
-        (data, cells): (Source<'_>, Cells),
+        (data, cells): (Source<'_>, CellState),
         (cause, after): (Cause, T),
     ) -> Result<T> {
         let tok = self.put_data(sink, place, (data, cells), (cause, after))?;
@@ -137,21 +139,21 @@ impl<T: Token, P: Store> Space<T, P> {
             return Ok(tok);
         }
         let digest = data.bytes().map_or(0, digest);
-        self.note(sink, place, (lpn, digest), tok, after)
+        self.put_new_record(sink, place, (lpn, digest), tok, after)
     }
 
-    /// Variant of [`Space::put`] for a page that another record described. The digest is copied,
+    /// Variant of [`NtlMemory::put`] for a page that another record described. The digest is copied,
     /// even if it is wrong, so that damage stays known.
     pub(super) fn put_copy<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         place: u32,
         (lpn, digest): (u32, u64),
-        (data, cells): (Source<'_>, Cells),
+        (data, cells): (Source<'_>, CellState),
         after: T,
     ) -> Result<T> {
         let tok = self.put_data(sink, place, (data, cells), (Cause::Gc, after))?;
-        if self.protected { self.note(sink, place, (lpn, digest), tok, after) } else { Ok(tok) }
+        if self.protected { self.put_new_record(sink, place, (lpn, digest), tok, after) } else { Ok(tok) }
     }
 
     #[inline]
@@ -159,19 +161,19 @@ impl<T: Token, P: Store> Space<T, P> {
         &mut self,
         sink: &mut S,
         place: u32,
-        (data, cells): (Source<'_>, Cells),
+        (data, cells): (Source<'_>, CellState),
         (cause, after): (Cause, T),
     ) -> Result<T> {
         let at = self.layout.data(place);
         match cells {
-            Cells::Fresh => self.pcm.write_fresh(sink, at, data, cause, after),
-            Cells::Used => self.pcm.write(sink, at, data, cause, after),
+            CellState::Fresh => self.pcm.write_fresh(sink, at, data, cause, after),
+            CellState::Used => self.pcm.write(sink, at, data, cause, after),
         }
     }
 
     /// Writes the record of a page whose data is complete with the token `data`. Returns the
     /// completion of both.
-    fn note<S: Sink<Tok = T>>(
+    fn put_new_record<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         place: u32,
@@ -201,17 +203,17 @@ impl<T: Token, P: Store> Space<T, P> {
     pub(super) fn put_counted<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        counted: &Counted,
+        counted: &SummaryEntry,
         after: T,
     ) -> Result<()> {
         let r = &counted.record;
-        let bytes = |p| if counted.ended { r.ended_bytes(End::Left, p) } else { r.bytes(p) };
+        let bytes = |p| if counted.ended { r.ended_bytes(RecordEnd::Evicted, p) } else { r.bytes(p) };
         self.put_copies(sink, counted.slot, bytes, after).map(|_| ())
     }
 
     /// Notes a discard in the record at home, with a higher sequence number than the versions in
     /// the log.
-    pub(super) fn put_gone<S: Sink<Tok = T>>(
+    pub(super) fn put_discard<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         place: u32,
@@ -220,19 +222,19 @@ impl<T: Token, P: Store> Space<T, P> {
     ) -> Result<()> {
         self.seq += 1;
         let record = Record { lbn: lpn, valid: u8::MAX, seq: self.seq, digest: 0 };
-        self.put_copies(sink, place, |p| record.ended_bytes(End::Left, p), after).map(|_| ())
+        self.put_copies(sink, place, |p| record.ended_bytes(RecordEnd::Evicted, p), after).map(|_| ())
     }
 
     fn put_copies<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         place: u32,
-        bytes: impl Fn(Place) -> [u8; RECORD_BYTES as usize],
+        bytes: impl Fn(RecordAddr) -> [u8; RECORD_BYTES as usize],
         after: T,
     ) -> Result<T> {
         let mut done = after;
         for copy in 0..COPIES {
-            let bytes = bytes(Place { slot: place, copy });
+            let bytes = bytes(RecordAddr { slot: place, copy });
             let source = if P::HOLDS { Source::Bytes(&bytes) } else { Source::Len(RECORD_BYTES as u32) };
             let tok = self.pcm.write(sink, self.layout.record(place, copy), source, Cause::Meta, after)?;
             done = sink.join(done, tok);
@@ -243,13 +245,14 @@ impl<T: Token, P: Store> Space<T, P> {
 
     /// Notes a discard in the record of a page, if it has one.
     pub(super) fn end_record<S: Sink<Tok = T>>(&mut self, sink: &mut S, place: u32, after: T) -> Result<()> {
-        let verdict = self.verdict(place)?;
+        let verdict = self.record_state(place)?;
         let record = verdict.block.or(verdict.ended.map(|(r, _)| r));
         if P::HOLDS && record.is_none() {
             return Ok(());
         }
         for copy in 0..COPIES {
-            let word = record.map_or([0; 8], |r| r.ended(End::Left, Place { slot: place, copy }));
+            let word =
+                record.map_or([0; 8], |r| r.ended(RecordEnd::Evicted, RecordAddr { slot: place, copy }));
             let source = if P::HOLDS { Source::Bytes(&word) } else { Source::Len(8) };
             let at = self.layout.record(place, copy) + STATE_WORD_AT;
             let tok = self.pcm.write(sink, at, source, Cause::Meta, after)?;
@@ -286,16 +289,16 @@ impl<T: Token, P: Store> Space<T, P> {
 
     /// Returns the combined state of the copies of a page's record. Without bytes both copies are
     /// invalid.
-    pub(super) fn verdict(&self, place: u32) -> Result<Verdict> {
-        let mut states = [State::Bad; COPIES_MAX as usize];
+    pub(super) fn record_state(&self, place: u32) -> Result<CombinedState> {
+        let mut states = [CopyState::Bad; COPIES_MAX as usize];
         if P::HOLDS {
             for copy in 0..COPIES {
                 let mut bytes = [0; RECORD_BYTES as usize];
                 self.pcm.peek(self.layout.record(place, copy), &mut bytes)?;
-                states[copy as usize] = State::read(&bytes, Place { slot: place, copy });
+                states[copy as usize] = CopyState::read(&bytes, RecordAddr { slot: place, copy });
             }
         }
-        Ok(Verdict::of(&states[..COPIES as usize]))
+        Ok(CombinedState::of(&states[..COPIES as usize]))
     }
 
     /// Loads the contents of a page without a command, to compute the digest beside a read that was
@@ -306,7 +309,7 @@ impl<T: Token, P: Store> Space<T, P> {
 
     /// Verifies the contents of a page against its record.
     pub(super) fn verify(&self, place: u32, lpn: u32, page: &[u8]) -> Result<()> {
-        let what = match self.verdict(place)?.block {
+        let what = match self.record_state(place)?.block {
             Some(r) if r.lbn == lpn && (r.digest == digest(page) || is(Bug::NtlDataUnchecked)) => {
                 return Ok(());
             }

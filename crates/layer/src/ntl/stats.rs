@@ -2,7 +2,7 @@
 
 /// Counters since the layer was created.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Stats {
+pub(super) struct NtlStats {
     /// Rounds of first writes and of writes to clean log pages.
     pub(super) parallel_clean: u64,
     /// Rounds with an update in place, including those of merges.

@@ -3,10 +3,12 @@
 
 use super::*;
 use frit_core::{
-    BlockLayer, CheckScope, Condition, Durable, Hints, Nanos, Null, Precondition, Quiesce, Sector, Source,
-    Stop, Target, Visible,
+    BlockLayer, CheckScope, CrashKind, Durable, Hints, Nanos, Null, Precondition, Preconditioning, Quiesce,
+    Sector, Source, StackView, Target,
 };
-use frit_media::{Curve, Hardware, MemoryStore, NoStore, Pcm, PcmConfig, PcmGeometry, PcmTiming, Store};
+use frit_media::{
+    Hardware, LatencyCurve, MemoryStore, NoStore, Pcm, PcmConfig, PcmGeometry, PcmTiming, Store,
+};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use strum::VariantNames;
@@ -16,7 +18,7 @@ mod halt;
 /// Four chips of 256 KiB with refresh units of 16 KiB, and the times of the paper's Table 2.
 fn chips() -> PcmConfig {
     let us = Nanos::from_us;
-    let curve = |t| Curve::new(vec![(4096, us(t))], 4096).unwrap();
+    let curve = |t| LatencyCurve::new(vec![(4096, us(t))], 4096).unwrap();
     PcmConfig {
         name: "chips".into(),
         geometry: PcmGeometry {
@@ -55,7 +57,7 @@ fn counted(config: &NtlConfig) -> Ntl<(), NoStore> {
 }
 
 fn layer<L: BlockLayer<Null>>(layer: &L) -> impl Fn(&str) -> u64 + use<L> {
-    let mut view = Visible::default();
+    let mut view = StackView::default();
     layer.visible(&mut view);
     move |name| view.metric(name).unwrap_or_else(|| panic!("no metric {name}")) as u64
 }
@@ -100,7 +102,7 @@ enum Step {
     Discard(u64, u64),
     Flush,
     Halt,
-    Stop,
+    CrashKind,
     Scrub,
 }
 
@@ -118,7 +120,7 @@ fn step(sectors: u64) -> impl Strategy<Value = Step> {
         4 => range.prop_map(|(at, n)| Step::Discard(at, n)),
         2 => Just(Step::Flush),
         1 => Just(Step::Halt),
-        2 => Just(Step::Stop),
+        2 => Just(Step::CrashKind),
         1 => Just(Step::Scrub),
     ]
 }
@@ -165,17 +167,17 @@ fn play(config: &NtlConfig, steps: &[Step]) {
                 ntl.halt(&mut Null).unwrap();
                 ntl.boot(&mut Null).unwrap();
             }
-            Step::Stop if config.protect == Protect::Redo => {
+            Step::CrashKind if config.protect == Protect::Redo => {
                 // Pages that wait in DRAM would be lost without a flush.
                 ntl.flush(&mut Null).unwrap();
-                let found = ntl.recover(&mut Null, Stop::Process).unwrap();
+                let found = ntl.recover(&mut Null, CrashKind::Process).unwrap();
                 assert_eq!(found.pages, ntl.live.len());
             }
             Step::Scrub => {
                 let scope = CheckScope { data: true, ..CheckScope::default() };
                 ntl.check(&mut Null, scope, &mut |f| panic!("{config:?}: {f:?}")).unwrap();
             }
-            Step::Halt | Step::Stop => {}
+            Step::Halt | Step::CrashKind => {}
         }
         let logged = (0..ntl.pages()).filter(|&l| ntl.is_logged(l)).count() as u32;
         assert_eq!(logged, ntl.log.as_ref().map_or(0, log::Log::pages), "{config:?}");
@@ -267,7 +269,7 @@ fn a_merge_takes_the_time_of_equation_1() {
     let see = layer(&ntl);
     assert_eq!((see("merges"), see("merged_pages"), see("refreshes")), (1, 5, 2));
     assert_eq!(see("parallel_dirty_writes"), 2, "M of Equation 1");
-    let mut view = Visible::default();
+    let mut view = StackView::default();
     BlockLayer::<Null>::visible(&ntl, &mut view);
     let time = view.metric("merge_time").unwrap();
     assert!((time - (2.0 * 250e-6 + 2.0 * 0.1)).abs() < 1e-9, "{time}");
@@ -369,7 +371,7 @@ fn what_a_stop_left_of_a_record_goes() {
     }
     let data = ntl.space.layout.data(10);
     ntl.space.pcm.store_mut().write(data, &[1; 8]).unwrap();
-    ntl.recover(&mut Null, Stop::Process).unwrap();
+    ntl.recover(&mut Null, CrashKind::Process).unwrap();
     for at in records {
         let mut left = [1; 32];
         ntl.space.pcm.peek(at, &mut left).unwrap();
@@ -425,6 +427,6 @@ fn an_unprotected_layer_is_no_volume_and_does_not_survive_a_stop() {
     let mut ntl = held(&NtlConfig::default());
     assert!(ntl.format(&mut Null).unwrap_err().to_string().contains("needs redo"));
     ntl.write(&mut Null, Sector(0), Source::Bytes(&[1; 4096]), Hints::NONE).unwrap();
-    let e = ntl.recover(&mut Null, Stop::Process).unwrap_err().to_string();
+    let e = ntl.recover(&mut Null, CrashKind::Process).unwrap_err().to_string();
     assert!(e.contains("use redo"), "{e}");
 }

@@ -7,11 +7,11 @@
 use super::layer::Ntl;
 use super::layout::COPIES;
 use super::mapping::Mapping;
-use super::recover::{Copies, Scanned};
+use super::recover::{Copies, ScannedPages};
 use crate::Token;
-use crate::head::Use;
-use crate::record::{Place, RECORD_BYTES, Record, State};
-use crate::summary::{Counted, Summary, damaged_records};
+use crate::header::UsageState;
+use crate::record::{CopyState, RECORD_BYTES, Record, RecordAddr};
+use crate::summary::{Summary, SummaryEntry, damaged_records};
 use frit_core::planted::{Bug, is};
 use frit_core::{Error, MediumKind, Recovery, Result, Sink};
 use frit_media::Store;
@@ -20,11 +20,11 @@ use frit_media::checksum::digest;
 impl<T: Token, P: Store> Ntl<T, P> {
     /// Merges the log and writes the summary of all records, after the data that it covers is
     /// durable.
-    pub(super) fn sum_up<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn write_summary<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         if let Some(rows) = self.log.as_ref().filter(|log| log.pages() > 0).map(super::log::Log::rows) {
             self.merge(sink, rows)?;
         }
-        self.keep_damage(sink)?;
+        self.preserve_damage(sink)?;
         self.commit(sink);
         self.space.pcm.flush(sink)?;
         self.space.set_mark(sink)?;
@@ -36,17 +36,17 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Returns the record at the home location of a page, if it is valid.
-    fn record_at_home(&self, lpn: u32) -> Result<Option<Counted>> {
+    fn record_at_home(&self, lpn: u32) -> Result<Option<SummaryEntry>> {
         let Some(slot) = self.mapping.home(lpn) else { return Ok(None) };
-        let v = self.space.verdict(slot)?;
-        let block = v.block.map(|record| Counted { slot, record, ended: false });
-        let found = block.or(v.ended.map(|(record, _)| Counted { slot, record, ended: true }));
+        let v = self.space.record_state(slot)?;
+        let block = v.block.map(|record| SummaryEntry { slot, record, ended: false });
+        let found = block.or(v.ended.map(|(record, _)| SummaryEntry { slot, record, ended: true }));
         Ok(found.filter(|c| c.record.lbn == lpn && c.ended != self.live.has(lpn)))
     }
 
     /// Writes a new record for each page whose record is damaged in both copies. Its digest is
     /// wrong on purpose, so that the page stays known as damaged.
-    fn keep_damage<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    fn preserve_damage<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         let mut next = 0;
         while let Some(lpn) = self.used.next(next) {
             next = lpn + 1;
@@ -62,14 +62,14 @@ impl<T: Token, P: Store> Ntl<T, P> {
                 let wrong = Record { lbn: lpn, valid: u8::MAX, seq: self.space.seq, digest };
                 self.space.put_record(sink, place, &wrong, start)?;
             } else {
-                self.space.put_gone(sink, place, lpn, start)?;
+                self.space.put_discard(sink, place, lpn, start)?;
             }
         }
         Ok(())
     }
 
     fn summary(&self) -> Result<Summary> {
-        let mut sum = Summary::upto(self.space.seq);
+        let mut sum = Summary::up_to(self.space.seq);
         let mut next = 0;
         while let Some(lpn) = self.used.next(next) {
             next = lpn + 1;
@@ -86,11 +86,11 @@ impl<T: Token, P: Store> Ntl<T, P> {
     pub(super) fn compare_with_halt<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        state: Use,
-        scanned: Scanned,
+        state: UsageState,
+        scanned: ScannedPages,
         recovery: &mut Recovery,
-    ) -> Result<Scanned> {
-        if state != Use::Summed || is(Bug::NtlSummaryIgnored) {
+    ) -> Result<ScannedPages> {
+        if state != UsageState::HaltedWithSummary || is(Bug::NtlSummaryIgnored) {
             return Ok(scanned);
         }
         // A header that is older than the records does not describe them.
@@ -127,18 +127,18 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(scanned)
     }
 
-    fn scan_anew<S: Sink<Tok = T>>(&mut self, sink: &mut S, recovery: &mut Recovery) -> Result<Scanned> {
+    fn scan_anew<S: Sink<Tok = T>>(&mut self, sink: &mut S, recovery: &mut Recovery) -> Result<ScannedPages> {
         self.forget();
         self.scan_all(sink, Copies::All, recovery)
     }
 
     /// Returns `true` if a record is plausible for a place that has none.
-    fn fits(&self, counted: &Counted) -> Result<bool> {
+    fn fits(&self, counted: &SummaryEntry) -> Result<bool> {
         let (place, lpn) = (counted.slot, counted.record.lbn);
         if place >= self.space.layout.home_places() || lpn >= self.pages() || self.used.has(lpn) {
             return Ok(false);
         }
-        let v = self.space.verdict(place)?;
+        let v = self.space.record_state(place)?;
         let wiped = v.block.is_some_and(|r| r == counted.record);
         Ok(wiped || v.block.is_none() && v.ended.is_none())
     }
@@ -153,10 +153,10 @@ impl<T: Token, P: Store> Ntl<T, P> {
     /// Makes both copies of the records at home equal to one of them.
     fn copy_records<S: Sink<Tok = T>>(&mut self, sink: &mut S, from: u32) -> Result<()> {
         for place in 0..self.space.layout.home_places() {
-            let read = |copy: u32| -> Result<State> {
+            let read = |copy: u32| -> Result<CopyState> {
                 let mut bytes = [0; RECORD_BYTES as usize];
                 self.space.pcm.peek(self.space.layout.record(place, copy), &mut bytes)?;
-                Ok(State::read(&bytes, Place { slot: place, copy }))
+                Ok(CopyState::read(&bytes, RecordAddr { slot: place, copy }))
             };
             let right = read(from)?;
             if (0..COPIES).map(read).all(|state| state.is_ok_and(|s| s == right)) {
@@ -164,15 +164,15 @@ impl<T: Token, P: Store> Ntl<T, P> {
             }
             let start = sink.start();
             match right {
-                State::Block(record) => {
-                    let counted = Counted { slot: place, record, ended: false };
+                CopyState::Block(record) => {
+                    let counted = SummaryEntry { slot: place, record, ended: false };
                     self.space.put_counted(sink, &counted, start)?;
                 }
-                State::Ended(record, _) => {
-                    let counted = Counted { slot: place, record, ended: true };
+                CopyState::Ended(record, _) => {
+                    let counted = SummaryEntry { slot: place, record, ended: true };
                     self.space.put_counted(sink, &counted, start)?;
                 }
-                State::Bad => self.space.wipe_record(sink, place, start)?,
+                CopyState::Bad => self.space.wipe_record(sink, place, start)?,
             }
         }
         self.certain(sink)
@@ -180,8 +180,13 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Handles missing records of unknown pages: refuses writes, and reads of pages without a
     /// record.
-    fn note_missing(&mut self, summary: &Summary, scanned: &Scanned, recovery: &mut Recovery) -> Result<()> {
-        let records = summary.lacking(&scanned.homes);
+    fn note_missing(
+        &mut self,
+        summary: &Summary,
+        scanned: &ScannedPages,
+        recovery: &mut Recovery,
+    ) -> Result<()> {
+        let records = summary.missing_at_least(&scanned.homes);
         let damaged = damaged_records(scanned.damaged(), |place| {
             let at = self.space.layout.record(place, 0);
             let mut lpn = [0; 4];

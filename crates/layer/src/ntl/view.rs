@@ -2,7 +2,7 @@
 
 use super::layer::Ntl;
 use crate::Token;
-use frit_core::Visible;
+use frit_core::StackView;
 use frit_core::visible::{LayerView, Metric, Residence};
 use frit_media::Store;
 
@@ -10,7 +10,7 @@ use frit_media::Store;
 const SLICES: u32 = 512;
 
 impl<T: Token, P: Store> Ntl<T, P> {
-    pub(super) fn show(&self, view: &mut Visible) {
+    pub(super) fn show(&self, view: &mut StackView) {
         view.media.push(self.space.pcm.view());
         let mut metrics = self.metrics();
         metrics.extend(self.space.pcm.metrics());

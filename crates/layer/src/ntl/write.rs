@@ -2,10 +2,10 @@
 //! log.
 
 use super::config::LogKind;
-use super::layer::{Ntl, Span, spans};
-use super::log::Room;
+use super::layer::{Ntl, PageSpan, spans};
+use super::log::LogSpace;
 use super::mapping::Mapping;
-use super::space::Cells;
+use super::space::CellState;
 use crate::Token;
 use frit_core::{Cause, Error, Result, Sink, Source, Target};
 use frit_media::Store;
@@ -41,7 +41,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     pub(super) fn write_part<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        span: Span,
+        span: PageSpan,
         data: Source<'_>,
     ) -> Result<()> {
         let page = self.page_bytes();
@@ -108,7 +108,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         after: T,
     ) -> Result<()> {
         let place = self.home_for(sink, lpn)?;
-        let tok = self.space.put(sink, place, lpn, (data, Cells::Fresh), (Cause::Host, after))?;
+        let tok = self.space.put(sink, place, lpn, (data, CellState::Fresh), (Cause::Host, after))?;
         if !self.space.protected {
             sink.ack(tok);
         }
@@ -150,7 +150,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         after: T,
     ) -> Result<()> {
         let place = self.home_for(sink, lpn)?;
-        let tok = self.space.put(sink, place, lpn, (data, Cells::Used), (Cause::Host, after))?;
+        let tok = self.space.put(sink, place, lpn, (data, CellState::Used), (Cause::Host, after))?;
         sink.ack(tok);
         self.rounds.add(self.space.chip(place), true);
         self.live.set(lpn);
@@ -165,11 +165,11 @@ impl<T: Token, P: Store> Ntl<T, P> {
         data: Source<'_>,
         after: T,
     ) -> Result<T> {
-        let slot = self.room(sink, lpn)?;
+        let slot = self.find_log_slot(sink, lpn)?;
         let place = self.space.layout.slot_place(slot);
         // A slot must not be written again before its merge is durable.
-        let after = sink.join(after, self.gate);
-        let tok = self.space.put(sink, place, lpn, (data, Cells::Fresh), (Cause::Host, after))?;
+        let after = sink.join(after, self.reuse_barrier);
+        let tok = self.space.put(sink, place, lpn, (data, CellState::Fresh), (Cause::Host, after))?;
         self.take_slot(lpn, slot);
         self.rounds.add(self.space.chip(place), self.overwrites_slots());
         self.stats.log_writes += 1;
@@ -192,12 +192,12 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Returns a slot for a page. Merges rows of the log if there is none.
-    fn room<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: u32) -> Result<u32> {
+    fn find_log_slot<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: u32) -> Result<u32> {
         let block = lpn / self.config.block_pages;
         loop {
-            match self.log.as_ref().map(|log| log.room(block)) {
-                Some(Room::Slot(slot)) => return Ok(slot),
-                Some(Room::Merge(rows)) => self.merge(sink, rows)?,
+            match self.log.as_ref().map(|log| log.next_slot(block)) {
+                Some(LogSpace::Slot(slot)) => return Ok(slot),
+                Some(LogSpace::Merge(rows)) => self.merge(sink, rows)?,
                 None => return Err(Error::NoSpace { what: "the layer has no log".into() }),
             }
         }
@@ -238,13 +238,19 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let dirty = self.overwrites_slots();
         for i in 0..self.buffer.lpns().len() {
             let lpn = self.buffer.lpns()[i];
-            let slot = self.room(sink, lpn)?;
+            let slot = self.find_log_slot(sink, lpn)?;
             let place = self.space.layout.slot_place(slot);
             let data = match self.buffer.bytes(i) {
                 Some(bytes) if P::HOLDS => Source::Bytes(bytes),
                 _ => Source::Len(self.space.layout.page_bytes),
             };
-            let tok = self.space.put(sink, place, lpn, (data, Cells::Fresh), (Cause::Host, self.gate))?;
+            let tok = self.space.put(
+                sink,
+                place,
+                lpn,
+                (data, CellState::Fresh),
+                (Cause::Host, self.reuse_barrier),
+            )?;
             done = sink.join(done, tok);
             self.take_slot(lpn, slot);
             self.stats.log_writes += 1;

@@ -11,54 +11,54 @@ use frit_core::{Error, Result};
 
 /// Vector along one axis: the axis, and a signed length.
 #[derive(Clone, Copy, Debug)]
-struct Side {
+struct AxisVector {
     axis: usize,
     len: i32,
 }
 
-impl Side {
+impl AxisVector {
     fn size(self) -> i32 {
         self.len.abs()
     }
 
     /// Vector of length one in the same direction.
-    fn unit(self) -> Side {
-        Side { len: self.len.signum(), ..self }
+    fn unit(self) -> AxisVector {
+        AxisVector { len: self.len.signum(), ..self }
     }
 
-    fn neg(self) -> Side {
-        Side { len: -self.len, ..self }
+    fn neg(self) -> AxisVector {
+        AxisVector { len: -self.len, ..self }
     }
 
-    fn minus(self, other: Side) -> Side {
-        Side { len: self.len - other.len, ..self }
+    fn minus(self, other: AxisVector) -> AxisVector {
+        AxisVector { len: self.len - other.len, ..self }
     }
 
     /// Half of the vector, rounded up to an even length if the vector is longer than two: the parts
     /// only join at even lengths.
-    fn half(self) -> Side {
+    fn half(self) -> AxisVector {
         let half = self.size() / 2;
         let half = if half % 2 == 1 && self.size() > 2 { half + 1 } else { half };
-        Side { len: half * self.len.signum(), ..self }
+        AxisVector { len: half * self.len.signum(), ..self }
     }
 }
 
 type Point = [i32; 3];
 
-fn plus(p: Point, side: Side) -> Point {
+fn plus(p: Point, side: AxisVector) -> Point {
     let mut q = p;
     q[side.axis] += side.len;
     q
 }
 
 /// Position of the last point along a side.
-fn end(p: Point, side: Side) -> Point {
+fn end(p: Point, side: AxisVector) -> Point {
     plus(plus(p, side), side.unit().neg())
 }
 
 /// Fills the box at `p` spanned by three sides. The curve starts at `p` and ends at the end of side
 /// `a`.
-fn fill(p: Point, a: Side, b: Side, c: Side, out: &mut Vec<Point>) {
+fn fill(p: Point, a: AxisVector, b: AxisVector, c: AxisVector, out: &mut Vec<Point>) {
     let (w, h, d) = (a.size(), b.size(), c.size());
     if w * h * d == 0 {
         // An empty box: half of a side of length one.
@@ -135,7 +135,7 @@ impl Curve3 {
     }
 
     fn along(sides: [u32; 3], order: [usize; 3]) -> Curve3 {
-        let side = |i: usize| Side { axis: order[i], len: sides[order[i]] as i32 };
+        let side = |i: usize| AxisVector { axis: order[i], len: sides[order[i]] as i32 };
         let mut out = Vec::with_capacity(sides.iter().map(|&s| s as usize).product());
         fill([0; 3], side(0), side(1), side(2), &mut out);
         Curve3 { points: out.into_iter().map(|p| p.map(|x| x as u16)).collect() }

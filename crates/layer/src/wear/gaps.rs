@@ -7,7 +7,7 @@
 
 /// State of one region: its number of moves, and the registers that follow from it.
 #[derive(Clone, Copy, Debug)]
-struct Registers {
+struct RegionGap {
     moves: u64,
     start: u32,
     gap: u32,
@@ -15,15 +15,15 @@ struct Registers {
 
 /// Start-gap registers of all regions, which have the same size.
 #[derive(Clone, Debug)]
-pub(crate) struct Gaps {
+pub(crate) struct GapRegisters {
     n: u32,
-    regions: Vec<Registers>,
+    regions: Vec<RegionGap>,
 }
 
-impl Gaps {
+impl GapRegisters {
     /// Creates `regions` regions of `n` logical stripes, with `n + 1` positions each.
-    pub(crate) fn new(regions: u32, n: u32) -> Gaps {
-        Gaps { n, regions: vec![Registers { moves: 0, start: 0, gap: n }; regions as usize] }
+    pub(crate) fn new(regions: u32, n: u32) -> GapRegisters {
+        GapRegisters { n, regions: vec![RegionGap { moves: 0, start: 0, gap: n }; regions as usize] }
     }
 
     pub(crate) fn regions(&self) -> u32 {
@@ -63,7 +63,7 @@ impl Gaps {
         let places = u64::from(self.n) + 1;
         let start = (moves / places % u64::from(self.n)) as u32;
         let gap = self.n - (moves % places) as u32;
-        self.regions[region as usize] = Registers { moves, start, gap };
+        self.regions[region as usize] = RegionGap { moves, start, gap };
     }
 }
 
@@ -75,7 +75,7 @@ mod tests {
     fn registers_go_as_in_the_paper() {
         // Figure 4 of the paper: 16 lines; after 17 moves the gap is at the end again and start is
         // 1.
-        let mut g = Gaps::new(1, 16);
+        let mut g = GapRegisters::new(1, 16);
         for moves in 1..=17 {
             let (from, to) = g.step(0);
             let before: Vec<u32> = (0..16).map(|l| g.map(0, l)).collect();

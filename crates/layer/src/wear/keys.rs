@@ -1,6 +1,6 @@
 //! Keys of wear leveling in the stack-file table of a layer that uses it.
 
-use crate::named::named;
+use crate::param_value::parse_name;
 use crate::wear::{LevelerKind, WearConfig};
 use frit_core::{Error, ParamInfo, Result, size};
 use serde::Deserialize;
@@ -56,7 +56,7 @@ impl WearKeys {
         let stripe = u32::try_from(self.wear_stripe).ok().filter(|s| s.is_power_of_two());
         let why = "has to be a power of two below 4 GiB";
         Ok(WearConfig {
-            leveler: named::<LevelerKind>("wear_leveling", &self.wear_leveling)?,
+            leveler: parse_name::<LevelerKind>("wear_leveling", &self.wear_leveling)?,
             stripe_bytes: stripe.ok_or_else(|| Error::param("wear_stripe", self.wear_stripe, why))?,
             ranks: self.wear_ranks,
             banks: self.wear_banks,
@@ -88,7 +88,7 @@ impl WearKeys {
         let info = |key, value: String, help| ParamInfo { key, help, value, live: false };
         vec![
             info("wear_leveling", self.wear_leveling.clone(), "wear leveler of PCM"),
-            info("wear_stripe", size::show(self.wear_stripe), "stripe size: the unit of a move"),
+            info("wear_stripe", size::format(self.wear_stripe), "stripe size: the unit of a move"),
             info(
                 "wear_interval",
                 self.wear_interval.to_string(),

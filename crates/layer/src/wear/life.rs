@@ -16,7 +16,7 @@ pub fn rate(banks: &[u64]) -> f64 {
 
 /// Evenness of wear after some writes, and the lifetime if such writes continue.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Life {
+pub struct WearLifetime {
     /// The life rate: see [`rate`].
     pub rate: f64,
     /// Write count of the most written bank divided by the mean.
@@ -27,14 +27,14 @@ pub struct Life {
     pub host_until_worn: Option<f64>,
 }
 
-impl Life {
+impl WearLifetime {
     /// Computes the lifetime from the write counts of banks, the host writes in that time, the wear
     /// of the most worn cell, and the endurance of a cell.
     #[must_use]
-    pub fn new(banks: &[u64], host: u64, most_worn: u64, endurance: u64) -> Life {
+    pub fn new(banks: &[u64], host: u64, most_worn: u64, endurance: u64) -> WearLifetime {
         let rate = rate(banks);
         let host_until_worn = (most_worn > 0).then(|| host as f64 * (endurance as f64 / most_worn as f64));
-        Life { rate, max_over_mean: 1.0 / rate, host_until_worn }
+        WearLifetime { rate, max_over_mean: 1.0 / rate, host_until_worn }
     }
 }
 
@@ -48,9 +48,9 @@ mod tests {
         assert_eq!(rate(&[0, 0]), 1.0);
         // Mean 4, largest deviation 8: 1 / (8 / 4 + 1).
         assert!((rate(&[12, 0, 0]) - 1.0 / 3.0).abs() < 1e-12);
-        let l = Life::new(&[12, 0, 0], 120, 6, 1000);
+        let l = WearLifetime::new(&[12, 0, 0], 120, 6, 1000);
         assert!((l.max_over_mean - 3.0).abs() < 1e-12);
         assert_eq!(l.host_until_worn, Some(20_000.0));
-        assert_eq!(Life::new(&[0], 0, 0, 1000).host_until_worn, None);
+        assert_eq!(WearLifetime::new(&[0], 0, 0, 1000).host_until_worn, None);
     }
 }

@@ -28,7 +28,7 @@ pub use curve::Curve3;
 pub use feistel::Feistel;
 pub use keys::WearKeys;
 pub use leveled::{Leveled, WearRecovery};
-pub use levelers::{Leveler, LevelerKind, Levelers, Place, Step};
+pub use levelers::{Leveler, LevelerKind, Levelers, StripeLocation, StripeMove};
 pub use shape::Shape;
 
 #[cfg(test)]

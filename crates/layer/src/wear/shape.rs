@@ -42,14 +42,14 @@ impl Shape {
         let bank_stripes = bytes.saturating_sub(head) / (all_banks * (u64::from(stripe) + per_stripe));
         if bank_stripes * all_banks > 1 << 31 {
             // Stripe numbers have 32 bits, and `Feistel` permutes at most 2^31 of them.
-            let why = format!("makes more than 2^31 stripes of {}; use larger ones", size::show(bytes));
+            let why = format!("makes more than 2^31 stripes of {}; use larger ones", size::format(bytes));
             return Err(Error::param("stripe_bytes", stripe, why));
         }
         if bank_stripes < 2 {
             let why = format!(
                 "{} of PCM are less than two stripes for each of {all_banks} banks: use smaller stripes, \
                  fewer banks or more PCM",
-                size::show(bytes)
+                size::format(bytes)
             );
             return Err(Error::param("stripe_bytes", stripe, why));
         }

@@ -5,7 +5,7 @@
 //! banks.
 
 use super::config::WRITE_BYTES;
-use super::life::{self, Life};
+use super::life::{self, WearLifetime};
 use super::{Leveler, Levelers, Shape, WearConfig};
 use frit_core::{Error, Result};
 use serde::Serialize;
@@ -116,7 +116,7 @@ impl Simulation {
     }
 
     /// Number of writes to each block of a bank.
-    fn worn(&self, bank: u32) -> impl Iterator<Item = u64> + '_ {
+    fn block_wear(&self, bank: u32) -> impl Iterator<Item = u64> + '_ {
         let first = bank * self.shape.bank_stripes;
         let stripes = first..first + self.shape.bank_stripes;
         let of = |s: u32| {
@@ -130,13 +130,13 @@ impl Simulation {
     /// Number of writes to each bank, including moves.
     #[must_use]
     pub fn bank_writes(&self) -> Vec<u64> {
-        (0..self.shape.all_banks()).map(|b| self.worn(b).sum()).collect()
+        (0..self.shape.all_banks()).map(|b| self.block_wear(b).sum()).collect()
     }
 
     /// Number of writes to the most written block, including moves.
     #[must_use]
     pub fn block_max(&self) -> u64 {
-        (0..self.shape.all_banks()).flat_map(|b| self.worn(b)).max().unwrap_or(0)
+        (0..self.shape.all_banks()).flat_map(|b| self.block_wear(b)).max().unwrap_or(0)
     }
 
     /// Returns the result, for cells with an endurance of `endurance` writes.
@@ -145,7 +145,7 @@ impl Simulation {
         let banks = self.bank_writes();
         let block_max = self.block_max();
         let all = self.written.len() as f64;
-        let life = Life::new(&banks, self.writes, block_max, endurance);
+        let life = WearLifetime::new(&banks, self.writes, block_max, endurance);
         let offered = u64::from(self.leveler.logical()) * u64::from(self.shape.stripe_bytes);
         SimReport {
             leveler: self.config.leveler.into(),

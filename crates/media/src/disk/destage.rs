@@ -1,12 +1,12 @@
 //! Write-back cache of the drive: acknowledges writes while it has space, and destages them in the
 //! order in which the arm reaches them soonest.
 
-use super::drive::{Drive, Hit, Kind, Moved, Request, Service};
+use super::drive::{CacheResult, Drive, PositioningTimes, Request, RequestKind, ServiceResult};
 use frit_core::Nanos;
 use std::collections::BTreeMap;
 
 /// Number of runs on either side that are considered for the next destage.
-const LOOK: usize = 24;
+const CANDIDATES: usize = 24;
 
 /// Blocks that are acknowledged and not yet on the platters: first block → number of blocks.
 #[derive(Clone, Default, Debug)]
@@ -15,7 +15,7 @@ pub(super) struct Dirty {
     sectors: u64,
     /// The run that is being written (first block and number of blocks). It is on the platters when
     /// the arm is free.
-    flying: (u64, u32),
+    in_flight: (u64, u32),
     /// Block after the run that was written last, where the arm is.
     last: u64,
 }
@@ -65,7 +65,7 @@ impl Dirty {
 
     /// Returns `true` if all these blocks are in one run, or in the run that is being written.
     pub(super) fn holds(&self, block: u64, end: u64, writing: bool) -> bool {
-        let (first, n) = self.flying;
+        let (first, n) = self.in_flight;
         if writing && first <= block && end <= first + u64::from(n) {
             return true;
         }
@@ -76,34 +76,34 @@ impl Dirty {
 impl Drive {
     /// Returns the number of dirty blocks in the cache at `at`, and how many of them are being
     /// written. A run that is being written occupies its space until it is on the platters.
-    fn taken(&self, at: u64) -> (u64, u64) {
-        let flying = if self.free > at { u64::from(self.dirty.flying.1) } else { 0 };
-        (self.dirty.sectors + flying, flying)
+    fn occupied(&self, at: u64) -> (u64, u64) {
+        let in_flight = if self.free > at { u64::from(self.dirty.in_flight.1) } else { 0 };
+        (self.dirty.sectors + in_flight, in_flight)
     }
 
     /// Returns the maximum number of dirty blocks. A larger write is accepted if it is alone.
-    fn room(&self, r: &Request) -> u64 {
+    fn dirty_max(&self, r: &Request) -> u64 {
         u64::from(self.spec.cache.dirty_sectors).max(u64::from(r.sectors))
     }
 
     /// Returns `true` if a write can be acknowledged at once.
-    pub(super) fn has_room(&self, r: &Request, at: u64) -> bool {
-        self.taken(at).0 + u64::from(r.sectors) <= self.room(r)
+    pub(super) fn has_space(&self, r: &Request, at: u64) -> bool {
+        self.occupied(at).0 + u64::from(r.sectors) <= self.dirty_max(r)
     }
 
     /// Serves a write that is acknowledged as soon as the cache has space for it.
-    pub(super) fn write_behind(&mut self, r: &Request, at: u64) -> Service {
+    pub(super) fn write_to_cache(&mut self, r: &Request, at: u64) -> ServiceResult {
         let o = self.spec.overheads;
         let mut bus = at + self.after(o.write_hit) + o.data_prepare.0;
-        let mut hit = Hit::Whole;
+        let mut hit = CacheResult::Full;
         let mut ready = at;
         loop {
-            if self.has_room(r, ready) {
+            if self.has_space(r, ready) {
                 break;
             }
-            let (_, flying) = self.taken(ready);
-            hit = Hit::Partial;
-            if flying > 0 {
+            let (_, in_flight) = self.occupied(ready);
+            hit = CacheResult::Partial;
+            if in_flight > 0 {
                 ready = self.free;
             } else {
                 self.stop(ready);
@@ -125,7 +125,7 @@ impl Drive {
             self.stop(at);
         }
         self.segments.drop_overlapping(usize::MAX, first, end);
-        Service::over(done, Moved::default(), hit)
+        ServiceResult::ending_at(done, PositioningTimes::default(), hit)
     }
 
     /// Destages dirty blocks while the arm is free before `now`.
@@ -138,8 +138,8 @@ impl Drive {
     fn destage_one(&mut self, at: u64) -> bool {
         let at = at.max(self.free);
         let hint = self.dirty.last;
-        let up = self.dirty.runs.range(hint..).take(LOOK);
-        let down = self.dirty.runs.range(..hint).rev().take(LOOK);
+        let up = self.dirty.runs.range(hint..).take(CANDIDATES);
+        let down = self.dirty.runs.range(..hint).rev().take(CANDIDATES);
         let soonest = up.chain(down).min_by_key(|&(&b, _)| {
             let mut arm = self.arm;
             let p = self.mechanism.pass(&mut arm, at, b, 1, true);
@@ -156,7 +156,7 @@ impl Drive {
         self.dirty.remove(block, n);
         self.free = t;
         self.dirty.last = b;
-        self.dirty.flying = (block, n);
+        self.dirty.in_flight = (block, n);
         true
     }
 
@@ -166,7 +166,7 @@ impl Drive {
         self.advance(begin.0);
         self.stop(begin.0);
         while self.destage_one(begin.0) {}
-        self.last = Kind::Write;
+        self.last = RequestKind::Write;
         Nanos(self.free.max(begin.0))
     }
 }

@@ -9,10 +9,10 @@
 
 use super::{DiskSpec, Drive};
 use crate::header::{self, HEADER_BYTES, Header};
-use crate::{Device, Hardware, Model, Store};
+use crate::{Device, Hardware, Store, TimingModel};
 use frit_core::visible::{MediumView, Wear};
 use frit_core::{
-    Cause, Cmd, Counts, Error, MediumKind, Op, Result, SECTOR_BYTES, Sink, SlowMedium, Source, Target,
+    BlockingMedium, Cause, Cmd, Counts, Error, MediumKind, Op, Result, SECTOR_BYTES, Sink, Source, Target,
     UnitId, size,
 };
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const VERSION: u32 = 1;
 
 /// Size of an aligned range within which commands keep their order: the range is the
 /// [`Cmd::hazard`] of a command, and no command crosses a multiple of this size.
-pub const ORDER_BYTES: u64 = 1 << 20;
+pub const HAZARD_BYTES: u64 = 1 << 20;
 
 /// Configuration of a disk.
 #[derive(Clone, Debug)]
@@ -80,7 +80,7 @@ impl<St: Store> Disk<St> {
                 "the disk '{}' cannot have {} bytes: whole sectors are needed, and the drive has {}",
                 config.name,
                 config.bytes,
-                size::show(all)
+                size::format(all)
             ));
         }
         if St::HOLDS {
@@ -102,7 +102,7 @@ impl<St: Store> Disk<St> {
         let unit = hw.add(Device {
             name: config.name.clone(),
             kind: MediumKind::Disk,
-            model: Model::Disk(Box::new(drive)),
+            model: TimingModel::Disk(Box::new(drive)),
             unit_channel: vec![0],
         })?;
         Ok(Disk { config, unit, counts: Counts::default(), store })
@@ -144,8 +144,8 @@ impl<St: Store> Disk<St> {
         &mut self.store
     }
 
-    /// Emits one command for each part of an access that lies in one range of [`ORDER_BYTES`].
-    fn give<S: Sink>(
+    /// Emits one command for each part of an access that lies in one range of [`HAZARD_BYTES`].
+    fn emit_split<S: Sink>(
         &mut self,
         sink: &mut S,
         op: Op,
@@ -157,8 +157,8 @@ impl<St: Store> Disk<St> {
         let (mut pos, end) = (at, at + len);
         let mut done: Option<S::Tok> = None;
         while pos < end {
-            let next = end.min((pos / ORDER_BYTES + 1) * ORDER_BYTES);
-            let tok = self.give_one(sink, op, pos, (next - pos) as u32, cause, after);
+            let next = end.min((pos / HAZARD_BYTES + 1) * HAZARD_BYTES);
+            let tok = self.emit_one(sink, op, pos, (next - pos) as u32, cause, after);
             done = Some(match done {
                 Some(d) => sink.join(d, tok),
                 None => tok,
@@ -169,7 +169,7 @@ impl<St: Store> Disk<St> {
     }
 
     #[inline]
-    fn give_one<S: Sink>(
+    fn emit_one<S: Sink>(
         &mut self,
         sink: &mut S,
         op: Op,
@@ -179,12 +179,12 @@ impl<St: Store> Disk<St> {
         after: S::Tok,
     ) -> S::Tok {
         self.counts.add(op, cause, len);
-        let hazard = (addr / ORDER_BYTES) as u32;
+        let hazard = (addr / HAZARD_BYTES) as u32;
         sink.emit(Cmd { addr, len, hazard, unit: self.unit, op, cause }, after)
     }
 
     #[inline]
-    fn inside(&self, at: u64, len: u64) -> Result<()> {
+    fn check_range(&self, at: u64, len: u64) -> Result<()> {
         let rule = |what| Err(Error::Rule { medium: MediumKind::Disk, at, what });
         if !at.is_multiple_of(SECTOR_BYTES) || !len.is_multiple_of(SECTOR_BYTES) {
             return rule("an access has to cover whole sectors");
@@ -208,8 +208,8 @@ impl<St: Store> Disk<St> {
         after: S::Tok,
     ) -> Result<S::Tok> {
         let len = u64::from(into.len());
-        self.inside(at, len)?;
-        let tok = self.give(sink, Op::DiskRead, at, len, cause, after);
+        self.check_range(at, len)?;
+        let tok = self.emit_split(sink, Op::DiskRead, at, len, cause, after);
         if let Some(into) = into.bytes() {
             self.store.read(at, into)?;
         }
@@ -230,21 +230,21 @@ impl<St: Store> Disk<St> {
         after: S::Tok,
     ) -> Result<S::Tok> {
         let len = u64::from(data.len());
-        self.inside(at, len)?;
+        self.check_range(at, len)?;
         let Some(bytes) = data.bytes().filter(|_| St::HOLDS) else {
             if St::HOLDS {
                 let what = "a write without bytes on a disk that holds bytes";
                 return Err(Error::Rule { medium: MediumKind::Disk, at, what });
             }
-            return Ok(self.give(sink, Op::DiskWrite, at, len, cause, after));
+            return Ok(self.emit_split(sink, Op::DiskWrite, at, len, cause, after));
         };
         // A change of the store belongs to the command before it, so each part is emitted and then
         // written.
         let mut done: Option<S::Tok> = None;
         let (mut pos, end) = (at, at + len);
         while pos < end {
-            let next = end.min((pos / ORDER_BYTES + 1) * ORDER_BYTES);
-            let tok = self.give_one(sink, Op::DiskWrite, pos, (next - pos) as u32, cause, after);
+            let next = end.min((pos / HAZARD_BYTES + 1) * HAZARD_BYTES);
+            let tok = self.emit_one(sink, Op::DiskWrite, pos, (next - pos) as u32, cause, after);
             self.store.write(pos, &bytes[(pos - at) as usize..(next - at) as usize])?;
             done = Some(match done {
                 Some(d) => sink.join(d, tok),
@@ -267,12 +267,12 @@ impl<St: Store> Disk<St> {
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
-        self.inside(at, len)?;
+        self.check_range(at, len)?;
         let (mut pos, end) = (at, at + len);
         let mut done = after;
         while pos < end {
-            let next = end.min((pos / ORDER_BYTES + 1) * ORDER_BYTES);
-            let tok = self.give_one(sink, Op::DiskWrite, pos, (next - pos) as u32, cause, after);
+            let next = end.min((pos / HAZARD_BYTES + 1) * HAZARD_BYTES);
+            let tok = self.emit_one(sink, Op::DiskWrite, pos, (next - pos) as u32, cause, after);
             if St::HOLDS {
                 self.store.zero(pos, next - pos)?;
             }
@@ -286,7 +286,7 @@ impl<St: Store> Disk<St> {
     ///
     /// # Errors
     /// `Rule` for an access past the end or to parts of sectors.
-    pub fn note<S: Sink>(
+    pub fn emit_deferred<S: Sink>(
         &mut self,
         sink: &mut S,
         op: Op,
@@ -295,16 +295,16 @@ impl<St: Store> Disk<St> {
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
-        self.inside(at, len)?;
+        self.check_range(at, len)?;
         if op == Op::DiskFlush {
-            return Ok(self.give_one(sink, op, 0, 0, cause, after));
+            return Ok(self.emit_one(sink, op, 0, 0, cause, after));
         }
-        Ok(self.give(sink, op, at, len, cause, after))
+        Ok(self.emit_split(sink, op, at, len, cause, after))
     }
 
     /// Returns a handle to the bytes of the disk for accesses from any thread, if the store
     /// supports it.
-    pub fn shared(&self) -> Option<Arc<dyn SlowMedium>> {
+    pub fn shared(&self) -> Option<Arc<dyn BlockingMedium>> {
         self.store.shared()
     }
 
@@ -314,7 +314,7 @@ impl<St: Store> Disk<St> {
     /// # Errors
     /// An error of the store.
     pub fn flush<S: Sink>(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> Result<S::Tok> {
-        let tok = self.give_one(sink, Op::DiskFlush, 0, 0, cause, after);
+        let tok = self.emit_one(sink, Op::DiskFlush, 0, 0, cause, after);
         self.store.sync()?;
         Ok(tok)
     }
@@ -324,7 +324,7 @@ impl<St: Store> Disk<St> {
     /// # Errors
     /// `Rule` for an access past the end or to parts of sectors, or an error of the store.
     pub fn peek(&self, at: u64, into: &mut [u8]) -> Result<()> {
-        self.inside(at, into.len() as u64)?;
+        self.check_range(at, into.len() as u64)?;
         self.store.read(at, into)
     }
 

@@ -2,12 +2,12 @@
 
 use super::cache::Segments;
 use super::mechanism::{Arm, Mechanism, Pass};
-use super::spec::{After, DiskSpec, WriteBack};
+use super::spec::{DiskSpec, OverheadAfter, WriteBack};
 use frit_core::{Cmd, Nanos, Op, Result, SECTOR_BYTES, Sector};
 
 /// Direction of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Kind {
+pub enum RequestKind {
     /// Read.
     Read,
     /// Write.
@@ -18,7 +18,7 @@ pub enum Kind {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Request {
     /// Direction of the transfer.
-    pub kind: Kind,
+    pub kind: RequestKind,
     /// First sector.
     pub sector: Sector,
     /// Number of sectors.
@@ -30,8 +30,8 @@ impl Request {
     #[must_use]
     pub fn of(cmd: &Cmd) -> Option<Request> {
         let kind = match cmd.op {
-            Op::DiskRead => Kind::Read,
-            Op::DiskWrite => Kind::Write,
+            Op::DiskRead => RequestKind::Read,
+            Op::DiskWrite => RequestKind::Write,
             _ => return None,
         };
         let sectors = (u64::from(cmd.len) / SECTOR_BYTES) as u32;
@@ -45,18 +45,18 @@ impl Request {
 
 /// Result of the cache lookup of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Hit {
+pub enum CacheResult {
     /// The cache contributed nothing: all sectors were transferred from or to the platters.
     Miss,
     /// The cache had the first sectors of a read.
     Partial,
     /// The cache had all sectors of a read, or acknowledged a write.
-    Whole,
+    Full,
 }
 
 /// Result of the service of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Service {
+pub struct ServiceResult {
     /// Time at which the host has the data or the acknowledgement.
     pub done: Nanos,
     /// Seek time of this request.
@@ -65,20 +65,20 @@ pub struct Service {
     /// lost later.
     pub rotation: Nanos,
     /// Result of the cache lookup.
-    pub hit: Hit,
+    pub hit: CacheResult,
 }
 
-impl Service {
+impl ServiceResult {
     /// Creates the result of a request that ends at `done`, with the seek and rotation times of
     /// `moved`.
-    pub(super) fn over(done: u64, moved: Moved, hit: Hit) -> Service {
-        Service { done: Nanos(done), seek: Nanos(moved.seek), rotation: Nanos(moved.rotation), hit }
+    pub(super) fn ending_at(done: u64, moved: PositioningTimes, hit: CacheResult) -> ServiceResult {
+        ServiceResult { done: Nanos(done), seek: Nanos(moved.seek), rotation: Nanos(moved.rotation), hit }
     }
 }
 
 /// A read-ahead in progress.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ahead {
+pub(super) struct ReadAheadState {
     pub segment: usize,
     /// The block before which the read-ahead ends.
     pub limit: u64,
@@ -93,12 +93,12 @@ pub(super) struct Ahead {
 
 /// Seek and rotation times of accesses to the platters.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Moved {
+pub(super) struct PositioningTimes {
     pub seek: u64,
     pub rotation: u64,
 }
 
-impl Moved {
+impl PositioningTimes {
     pub(super) fn add(&mut self, p: &Pass) {
         self.seek += p.seek;
         self.rotation += p.rotation;
@@ -114,10 +114,10 @@ pub struct Drive {
     pub(super) arm: Arm,
     /// Time at which the arm has finished its work for earlier requests.
     pub(super) free: u64,
-    pub(super) ahead: Option<Ahead>,
+    pub(super) ahead: Option<ReadAheadState>,
     /// The segment of the last write to the platters, and the block after that write.
     pub(super) wrote: Option<(usize, u64)>,
-    pub(super) last: Kind,
+    pub(super) last: RequestKind,
     pub(super) passes: Vec<Pass>,
     /// Blocks after a read that passed under the head before the read's first block.
     pub(super) early: (u64, u64),
@@ -137,7 +137,7 @@ impl Drive {
             free: 0,
             ahead: None,
             wrote: None,
-            last: Kind::Read,
+            last: RequestKind::Read,
             passes: Vec::with_capacity(16),
             early: (0, 0),
             dirty: super::destage::Dirty::default(),
@@ -176,15 +176,17 @@ impl Drive {
     pub fn positioning(&self, request: &Request, at: Nanos) -> Nanos {
         let o = self.spec.overheads;
         let begin = at.0 + o.command.0;
-        let write = request.kind == Kind::Write;
+        let write = request.kind == RequestKind::Write;
         let (first, end) = (request.sector.0, request.end());
         let growing = self.ahead.map(|a| a.segment);
         let cached = match request.kind {
-            Kind::Read => {
+            RequestKind::Read => {
                 self.dirty.holds(first, end, self.free > begin)
                     || self.segments.find(first, end, growing, false).is_some()
             }
-            Kind::Write => self.spec.cache.write_back == WriteBack::Full && self.has_room(request, begin),
+            RequestKind::Write => {
+                self.spec.cache.write_back == WriteBack::Full && self.has_space(request, begin)
+            }
         };
         if cached {
             return Nanos::ZERO;
@@ -200,38 +202,50 @@ impl Drive {
     /// Serves a request whose service begins at `begin` (for a request that arrives at an idle
     /// drive, its arrival). Requests are served in the order of these calls; `begin` must not
     /// decrease. Sectors past the end of the disk are treated as the last one.
-    pub fn service(&mut self, request: &Request, begin: Nanos) -> Service {
+    pub fn service(&mut self, request: &Request, begin: Nanos) -> ServiceResult {
         let at = begin.0 + self.spec.overheads.command.0;
         if let Some(t) = self.mechanism.constant() {
             let start = at.max(self.free);
             self.free = start + t.0;
             self.last = request.kind;
-            return Service { done: Nanos(self.free), seek: t, rotation: Nanos::ZERO, hit: Hit::Miss };
+            return ServiceResult {
+                done: Nanos(self.free),
+                seek: t,
+                rotation: Nanos::ZERO,
+                hit: CacheResult::Miss,
+            };
         }
         if request.sectors == 0 {
-            return Service { done: Nanos(at), seek: Nanos::ZERO, rotation: Nanos::ZERO, hit: Hit::Whole };
+            return ServiceResult {
+                done: Nanos(at),
+                seek: Nanos::ZERO,
+                rotation: Nanos::ZERO,
+                hit: CacheResult::Full,
+            };
         }
         self.advance(at);
         let service = match request.kind {
-            Kind::Read => self.read(request, at),
-            Kind::Write if self.spec.cache.write_back == WriteBack::Full => self.write_behind(request, at),
-            Kind::Write => self.write(request, at),
+            RequestKind::Read => self.read(request, at),
+            RequestKind::Write if self.spec.cache.write_back == WriteBack::Full => {
+                self.write_to_cache(request, at)
+            }
+            RequestKind::Write => self.write(request, at),
         };
         self.last = request.kind;
         service
     }
 
     /// Selects the one of two times that applies after the kind of the previous request.
-    pub(super) fn after(&self, t: After) -> u64 {
+    pub(super) fn after(&self, t: OverheadAfter) -> u64 {
         match self.last {
-            Kind::Read => t.read.0,
-            Kind::Write => t.write.0,
+            RequestKind::Read => t.read.0,
+            RequestKind::Write => t.write.0,
         }
     }
 
     /// Advances the background work (read-ahead, then destaging) to `now`.
     pub(super) fn advance(&mut self, now: u64) {
-        self.read_on(now);
+        self.advance_read_ahead(now);
         if self.ahead.is_none() {
             self.destage(now);
         }

@@ -10,7 +10,7 @@ use frit_core::{Error, Result};
 
 /// Physical location of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Spot {
+pub(super) struct BlockLocation {
     /// Index of the zone.
     pub zone: u32,
     /// Cylinder.
@@ -26,7 +26,7 @@ pub(super) struct Spot {
 }
 
 #[derive(Clone, Debug)]
-struct Band {
+struct ZoneLayout {
     first_block: u64,
     blocks: u64,
     first_cylinder: u32,
@@ -48,7 +48,7 @@ enum Slips {
     /// `(sector, sector − slips before it in its region, slips before it in its region)`.
     Local(Vec<(u64, u64, u64)>),
     /// Slot numbers minus the number of slips before: each slip shifts all blocks that follow.
-    Onward(Vec<u64>),
+    Cumulative(Vec<u64>),
     /// Track numbers minus the number of slipped tracks before.
     Tracks(Vec<u64>),
 }
@@ -56,7 +56,7 @@ enum Slips {
 /// The precomputed layout of a disk.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    bands: Vec<Band>,
+    bands: Vec<ZoneLayout>,
     heads: u32,
     mapping: Mapping,
     /// `true` if slips before a cylinder shift its angle.
@@ -114,7 +114,7 @@ impl Layout {
 
     /// Returns the location of a block; a block past the end is treated as the last one.
     #[inline]
-    pub(super) fn locate(&self, block: u64) -> Spot {
+    pub(super) fn locate(&self, block: u64) -> BlockLocation {
         let block = block.min(self.blocks - 1);
         let zone = self.bands.partition_point(|b| b.first_block <= block) - 1;
         let band = &self.bands[zone];
@@ -135,7 +135,7 @@ impl Layout {
             Mapping::SerpentineZone => cylinder % 2 == 1,
             Mapping::SerpentineDisk => (cylinder + u64::from(band.first_cylinder)) % 2 == 1,
         };
-        Spot {
+        BlockLocation {
             zone: zone as u32,
             cylinder: band.first_cylinder + cylinder as u32,
             head: if back { self.heads - 1 - turn } else { turn },
@@ -145,7 +145,7 @@ impl Layout {
         }
     }
 
-    fn angle(&self, band: &Band, cylinder: u64, turn: u32, sector: u32) -> u64 {
+    fn angle(&self, band: &ZoneLayout, cylinder: u64, turn: u32, sector: u32) -> u64 {
         // Skew accumulates over all head switches and cylinder switches since the start of the
         // zone.
         let switches = u64::from(turn) + u64::from(self.heads - 1) * cylinder;
@@ -161,7 +161,7 @@ impl Layout {
     }
 
     /// Returns the first block on the track of `block`, whose location is `spot`.
-    pub(super) fn track_first(&self, block: u64, spot: &Spot) -> u64 {
+    pub(super) fn track_first(&self, block: u64, spot: &BlockLocation) -> u64 {
         let band = &self.bands[spot.zone as usize];
         // Because of slips this is a lower bound; the first block that lies on the track is near
         // it.
@@ -177,7 +177,7 @@ impl Layout {
     }
 
     /// Returns the block after the last one on the track of `block`.
-    pub(super) fn track_end(&self, block: u64, spot: &Spot) -> u64 {
+    pub(super) fn track_end(&self, block: u64, spot: &BlockLocation) -> u64 {
         let mut end = block + u64::from(spot.run);
         while end < self.blocks {
             let s = self.locate(end);
@@ -194,7 +194,7 @@ impl Slips {
     fn before(&self, sector: u64) -> u64 {
         match self {
             Slips::Local(s) => s.partition_point(|x| x.0 < sector) as u64,
-            Slips::Onward(s) => {
+            Slips::Cumulative(s) => {
                 s.iter().enumerate().take_while(|&(i, &x)| x + i as u64 <= sector).count() as u64
             }
             Slips::None | Slips::Tracks(_) => 0,
@@ -202,7 +202,7 @@ impl Slips {
     }
 }
 
-impl Band {
+impl ZoneLayout {
     /// Returns the sector of the zone that holds a block of the zone, and the number of blocks,
     /// including this one, that follow without a gap.
     #[inline]
@@ -217,7 +217,7 @@ impl Band {
                 ((track + slipped) * n + sector, n - sector)
             }
             Slips::None => self.in_region(off),
-            Slips::Onward(slips) => {
+            Slips::Cumulative(slips) => {
                 let i = slips.partition_point(|&s| s <= off);
                 let (p, run) = self.in_region(off + i as u64);
                 let gap = slips.get(i).map_or(u64::MAX, |s| s - off);
@@ -254,7 +254,7 @@ impl Band {
     }
 }
 
-fn band(g: &Geometry, z: &Zone, index: usize, first_block: u64, period_ps: u64) -> Result<Band> {
+fn band(g: &Geometry, z: &Zone, index: usize, first_block: u64, period_ps: u64) -> Result<ZoneLayout> {
     let n = u64::from(z.sectors_per_track);
     let per_cylinder = n * u64::from(g.heads);
     let cylinders = u64::from(z.cylinders());
@@ -306,7 +306,7 @@ fn band(g: &Geometry, z: &Zone, index: usize, first_block: u64, period_ps: u64) 
     }
     defects.retain(|d| d.0 != d.1 && d.0 < all && d.1 < all);
     defects.sort_unstable();
-    Ok(Band {
+    Ok(ZoneLayout {
         first_block,
         blocks,
         first_cylinder: z.first_cylinder,
@@ -342,7 +342,7 @@ fn slips(sparing: Sparing, z: &Zone, region_sectors: u64, region_blocks: u64, fr
                 let within = (s % region_sectors).checked_sub(front).filter(|&w| w < region_blocks)?;
                 Some(s / region_sectors * region_blocks + within)
             };
-            Slips::Onward(less_index(sectors.into_iter().filter_map(slot).collect()))
+            Slips::Cumulative(less_index(sectors.into_iter().filter_map(slot).collect()))
         }
         _ => {
             let mut out: Vec<(u64, u64, u64)> = Vec::with_capacity(sectors.len());

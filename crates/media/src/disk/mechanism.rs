@@ -4,7 +4,7 @@
 //! access left it. Times are whole nanoseconds; angles are picoseconds of a revolution, so that the
 //! phase remains exact over days of virtual time.
 
-use super::layout::{Layout, Spot};
+use super::layout::{BlockLocation, Layout};
 use super::spec::{DiskSpec, Positioning};
 use frit_core::{Nanos, Result};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(super) struct Arm {
 }
 
 impl Arm {
-    pub(super) fn at(spot: &Spot) -> Arm {
+    pub(super) fn at(spot: &BlockLocation) -> Arm {
         Arm { cylinder: spot.cylinder, head: spot.head }
     }
 }
@@ -110,7 +110,7 @@ impl Mechanism {
 
     /// Returns the time in which sectors of a zone pass under the head.
     #[inline]
-    pub(super) fn span(&self, zone: u32, sectors: u32) -> u64 {
+    pub(super) fn transfer_time(&self, zone: u32, sectors: u32) -> u64 {
         (u64::from(sectors) * self.period_ps / u64::from(self.layout.sectors(zone))).div_ceil(1000)
     }
 
@@ -138,6 +138,6 @@ impl Mechanism {
         let sectors = spot.run.min(count);
         let begin = t + seek + rotation;
         *arm = to;
-        Pass { sectors, begin, end: begin + self.span(spot.zone, sectors), seek, rotation }
+        Pass { sectors, begin, end: begin + self.transfer_time(spot.zone, sectors), seek, rotation }
     }
 }

@@ -7,11 +7,11 @@
 //! nanoseconds, and nothing is random. `docs/disk.md` is the manual.
 
 mod cache;
+pub mod characteristics;
 mod destage;
 mod device;
 pub mod diskspecs;
 mod drive;
-pub mod figures;
 pub mod geometry;
 mod layout;
 mod mechanism;
@@ -28,13 +28,13 @@ mod testing;
 mod tests;
 mod write;
 
-pub use device::{Disk, DiskConfig, ORDER_BYTES};
-pub use drive::{Drive, Hit, Kind, Request, Service};
+pub use device::{Disk, DiskConfig, HAZARD_BYTES};
+pub use drive::{CacheResult, Drive, Request, RequestKind, ServiceResult};
 pub use profile::{DiskProfile, DriveConfig};
 pub use queue::{Job, Queue};
 pub use schedule::Scheduler;
 pub use seek::{CYLINDERS_MAX, SeekCurve};
 pub use spec::{
-    After, Background, Bus, CacheSpec, DiskSpec, ExtraDisconnect, MAX_WAIT, Mechanics, Overheads,
+    Background, Bus, CacheSpec, DiskSpec, ExtraDisconnect, MAX_WAIT, Mechanics, OverheadAfter, Overheads,
     Positioning, ReadAhead, WriteBack,
 };

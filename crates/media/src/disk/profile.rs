@@ -4,8 +4,8 @@ use super::geometry::{Geometry, Mapping, Sparing, Zone};
 use super::schedule::Scheduler;
 use super::seek::SeekCurve;
 use super::spec::{
-    After, Background, Bus, CacheSpec, DiskSpec, MAX_WAIT, Mechanics, Overheads, Positioning, ReadAhead,
-    WriteBack,
+    Background, Bus, CacheSpec, DiskSpec, MAX_WAIT, Mechanics, OverheadAfter, Overheads, Positioning,
+    ReadAhead, WriteBack,
 };
 use crate::profile::{Size, Time};
 use frit_core::files::{self, TEXT_BYTES_MAX};
@@ -181,7 +181,7 @@ impl DriveConfig {
         v.check()?;
         let revolution_ps = (60e12 / f64::from(v.rpm)).round() as u64;
         let bus_ps = (SECTOR_BYTES as f64 * 1e6 / v.bus_mb_per_s).round() as u64;
-        let after = After { read: v.command_overhead.nanos(), write: v.command_overhead.nanos() };
+        let after = OverheadAfter { read: v.command_overhead.nanos(), write: v.command_overhead.nanos() };
         let segment = v.cache_bytes.0 / SECTOR_BYTES / u64::from(v.cache_segments.max(1));
         let spec = DiskSpec {
             name: name.into(),
@@ -211,7 +211,7 @@ impl DriveConfig {
                 segment_sectors: segment.clamp(1, 1 << 30) as u32,
                 read_ahead: if v.read_ahead { ReadAhead::Segment } else { ReadAhead::Off },
                 read_on_arrival: true,
-                keeps_passing: true,
+                read_free_blocks: true,
                 almost_hits: true,
                 write_back: if v.write_back { WriteBack::Full } else { WriteBack::Off },
                 dirty_sectors: (v.dirty_bytes.0 / SECTOR_BYTES).min(1 << 30) as u32,
@@ -222,7 +222,7 @@ impl DriveConfig {
             max_wait: MAX_WAIT,
             background: Background::Yield,
         };
-        spec.check_whole()?;
+        spec.check_buildable()?;
         Ok(spec)
     }
 
@@ -303,18 +303,18 @@ impl DriveConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::{Drive, figures};
+    use crate::disk::{Drive, characteristics};
 
     #[test]
     fn builtins_are_the_drives_that_their_sheets_describe() {
         for p in DiskProfile::builtins().unwrap() {
             let spec = p.spec().unwrap();
             assert_eq!(Drive::new(&spec).unwrap().sectors(), p.values.sectors, "{}", p.name);
-            let z = figures::zones(&spec).unwrap();
+            let z = characteristics::zones(&spec).unwrap();
             let near = |zone: usize, mb: f64| (z[zone].bytes_per_second / mb / 1e6 - 1.0).abs() < 0.01;
             assert!(near(0, p.values.outer_mb_per_s), "{}", p.name);
             assert!(near(z.len() - 1, p.values.inner_mb_per_s), "{}", p.name);
-            let average = figures::seeks(&spec).unwrap().average.0 as f64;
+            let average = characteristics::seeks(&spec).unwrap().average.0 as f64;
             assert!((average / p.values.average_seek.nanos().0 as f64 - 1.0).abs() < 0.01, "{}", p.name);
         }
     }

@@ -1,7 +1,7 @@
 //! The queue of a drive: a part at the host, and a part that the drive sees and chooses from.
 
 use super::drive::{Drive, Request};
-use super::schedule::{Candidate, Chooser, Scheduler};
+use super::schedule::{Candidate, Scheduler, SchedulerState};
 use super::spec::{Background, DiskSpec};
 use frit_core::Nanos;
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ pub struct Job<T> {
 
 /// A queued job.
 #[derive(Clone, Copy, Debug)]
-struct Waiting<T> {
+struct QueuedJob<T> {
     candidate: Candidate,
     number: u64,
     /// Time from which it could have been chosen.
@@ -32,39 +32,39 @@ struct Waiting<T> {
 
 /// Jobs of one priority class, in the order of the host.
 #[derive(Clone, Debug)]
-struct Line<T> {
+struct JobQueue<T> {
     /// The jobs that the drive sees. A job has been here at least as long as those behind it.
-    seen: VecDeque<Waiting<T>>,
+    visible: VecDeque<QueuedJob<T>>,
     /// The jobs behind them, at the host.
-    rest: VecDeque<Waiting<T>>,
+    rest: VecDeque<QueuedJob<T>>,
 }
 
-impl<T> Line<T> {
-    const fn new() -> Line<T> {
-        Line { seen: VecDeque::new(), rest: VecDeque::new() }
+impl<T> JobQueue<T> {
+    const fn new() -> JobQueue<T> {
+        JobQueue { visible: VecDeque::new(), rest: VecDeque::new() }
     }
 
-    fn add(&mut self, w: Waiting<T>) {
+    fn add(&mut self, w: QueuedJob<T>) {
         let place = self.rest.partition_point(|x| x.number < w.number);
         self.rest.insert(place, w);
     }
 
     /// Moves jobs to the part that the drive sees, up to its queue depth.
     fn fill(&mut self, depth: usize, at: Nanos) {
-        while self.seen.len() < depth
+        while self.visible.len() < depth
             && let Some(mut w) = self.rest.pop_front()
         {
-            let place = self.seen.partition_point(|x| x.number < w.number);
+            let place = self.visible.partition_point(|x| x.number < w.number);
             // An older job that arrives late cannot have waited for a shorter time than the job
             // behind it.
-            let behind = self.seen.get(place).map_or(Nanos::MAX, |x| x.since);
+            let behind = self.visible.get(place).map_or(Nanos::MAX, |x| x.since);
             w.since = w.since.min(at).min(behind);
-            self.seen.insert(place, w);
+            self.visible.insert(place, w);
         }
     }
 
-    fn take(&mut self, number: u64) -> Option<Waiting<T>> {
-        [&mut self.seen, &mut self.rest].into_iter().find_map(|list| {
+    fn take(&mut self, number: u64) -> Option<QueuedJob<T>> {
+        [&mut self.visible, &mut self.rest].into_iter().find_map(|list| {
             let at = list.binary_search_by_key(&number, |w| w.number).ok()?;
             list.remove(at)
         })
@@ -78,13 +78,13 @@ impl<T> Line<T> {
 /// chosen for longer than the drive's maximum wait is served next, independent of the scheduler.
 #[derive(Clone, Debug)]
 pub struct Queue<T> {
-    chooser: Chooser,
+    chooser: SchedulerState,
     depth: usize,
     max_wait: Nanos,
     yields: bool,
     next: u64,
-    front: Line<T>,
-    background: Line<T>,
+    front: JobQueue<T>,
+    background: JobQueue<T>,
 }
 
 impl<T> Queue<T> {
@@ -92,13 +92,13 @@ impl<T> Queue<T> {
     #[must_use]
     pub fn new(scheduler: Scheduler) -> Queue<T> {
         Queue {
-            chooser: Chooser::new(scheduler),
+            chooser: SchedulerState::new(scheduler),
             depth: usize::MAX,
             max_wait: Nanos::MAX,
             yields: false,
             next: 0,
-            front: Line::new(),
-            background: Line::new(),
+            front: JobQueue::new(),
+            background: JobQueue::new(),
         }
     }
 
@@ -116,7 +116,7 @@ impl<T> Queue<T> {
     /// Number of queued jobs.
     #[must_use]
     pub fn len(&self) -> usize {
-        let of = |l: &Line<T>| l.seen.len() + l.rest.len();
+        let of = |l: &JobQueue<T>| l.visible.len() + l.rest.len();
         of(&self.front) + of(&self.background)
     }
 
@@ -136,12 +136,12 @@ impl<T> Queue<T> {
         self.next = self.next.max(job.number + 1);
         let cylinder = job.request.map_or(0, |r| drive.cylinder(r.sector));
         let candidate = Candidate { request: job.request, cylinder };
-        let w = Waiting { candidate, number: job.number, since: Nanos::MAX, tag: job.tag };
+        let w = QueuedJob { candidate, number: job.number, since: Nanos::MAX, tag: job.tag };
         if job.background && self.yields { self.background.add(w) } else { self.front.add(w) }
     }
 
     /// Moves a background job to the foreground because a request of the host now waits for it.
-    pub fn hurry(&mut self, number: u64) {
+    pub fn promote(&mut self, number: u64) {
         if let Some(w) = self.background.take(number) {
             self.front.add(w);
         }
@@ -151,24 +151,24 @@ impl<T> Queue<T> {
     pub fn pop(&mut self, drive: &Drive, at: Nanos) -> Option<T> {
         self.front.fill(self.depth, at);
         self.background.fill(self.depth, at);
-        let since = |l: &Line<T>| l.seen.front().map_or(Nanos::MAX, |w| w.since);
+        let since = |l: &JobQueue<T>| l.visible.front().map_or(Nanos::MAX, |w| w.since);
         let (a, b) = (since(&self.front), since(&self.background));
         let (oldest, line) = if a <= b { (a, &mut self.front) } else { (b, &mut self.background) };
         if at.since(oldest) >= self.max_wait {
-            return line.seen.pop_front().map(|w| w.tag);
+            return line.visible.pop_front().map(|w| w.tag);
         }
-        let line = if self.front.seen.is_empty() { &mut self.background } else { &mut self.front };
-        let next = self.chooser.choose(drive, at, &line.seen.iter().map(|w| &w.candidate))?;
-        line.seen.remove(next).map(|w| w.tag)
+        let line = if self.front.visible.is_empty() { &mut self.background } else { &mut self.front };
+        let next = self.chooser.choose(drive, at, &line.visible.iter().map(|w| &w.candidate))?;
+        line.visible.remove(next).map(|w| w.tag)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::drive::Kind;
+    use crate::disk::drive::RequestKind;
     use crate::disk::testing::simple;
-    use crate::disk::{After, CacheSpec, WriteBack};
+    use crate::disk::{CacheSpec, OverheadAfter, WriteBack};
     use frit_core::Sector;
     use strum::IntoEnumIterator;
 
@@ -176,7 +176,7 @@ mod tests {
     /// 50.
     fn order(scheduler: Scheduler, cylinders: &[u64]) -> Vec<u64> {
         let mut drive = Drive::new(&simple()).unwrap();
-        let read = |c: u64| Request { kind: Kind::Read, sector: Sector(c * 100), sectors: 1 };
+        let read = |c: u64| Request { kind: RequestKind::Read, sector: Sector(c * 100), sectors: 1 };
         let mut now = drive.service(&read(50), Nanos::ZERO).done;
         let mut queue = Queue::new(scheduler);
         for &c in cylinders {
@@ -214,11 +214,11 @@ mod tests {
         // The overheads are long enough for a sector to pass in the meantime.
         let mut slow = simple();
         slow.overheads.command = Nanos(200_000);
-        slow.overheads.read_miss = After { read: Nanos(350_000), write: Nanos(50_000) };
+        slow.overheads.read_miss = OverheadAfter { read: Nanos(350_000), write: Nanos(50_000) };
         let mut drive = Drive::new(&slow).unwrap();
         let mut now = Nanos::ZERO;
         for block in [700, 12, 9_950, 4_401, 4_405, 4_412] {
-            let r = Request { kind: Kind::Read, sector: Sector(block), sectors: 1 };
+            let r = Request { kind: RequestKind::Read, sector: Sector(block), sectors: 1 };
             let expected = drive.positioning(&r, now);
             let s = drive.service(&r, now);
             assert_eq!(s.seek + s.rotation, expected);
@@ -232,9 +232,9 @@ mod tests {
         let mut drive = Drive::new(&DiskSpec { cache, ..simple() }).unwrap();
         let job = |kind, block| Request { kind, sector: Sector(block), sectors: 8 };
         let way = |d: &Drive, kind, block| d.positioning(&job(kind, block), Nanos(10)) > Nanos::ZERO;
-        assert!(!way(&drive, Kind::Write, 5000) && way(&drive, Kind::Read, 5000));
-        drive.service(&job(Kind::Write, 5000), Nanos(0));
-        assert!(way(&drive, Kind::Write, 7000) && !way(&drive, Kind::Read, 5000));
+        assert!(!way(&drive, RequestKind::Write, 5000) && way(&drive, RequestKind::Read, 5000));
+        drive.service(&job(RequestKind::Write, 5000), Nanos(0));
+        assert!(way(&drive, RequestKind::Write, 7000) && !way(&drive, RequestKind::Read, 5000));
     }
 
     const DEPTH: u32 = 4;
@@ -244,7 +244,7 @@ mod tests {
     }
 
     fn job(cylinder: u64, number: u64, background: bool) -> Job<u64> {
-        let request = Request { kind: Kind::Read, sector: Sector(cylinder * 100), sectors: 1 };
+        let request = Request { kind: RequestKind::Read, sector: Sector(cylinder * 100), sectors: 1 };
         Job { request: Some(request), number, background, tag: number }
     }
 
@@ -310,7 +310,7 @@ mod tests {
         (0..12).for_each(|n| q.add(&drive, job(n, n, n < 10)));
         assert_eq!(q.pop(&drive, Nanos(0)), Some(10));
         for n in [9, 1, 11] {
-            q.hurry(n); // at the host, visible to the drive, and not a background job
+            q.promote(n); // at the host, visible to the drive, and not a background job
         }
         let rest: Vec<_> = std::iter::from_fn(|| q.pop(&drive, Nanos(0))).collect();
         assert_eq!(rest, [1, 9, 11, 0, 2, 3, 4, 5, 6, 7, 8]);

@@ -1,48 +1,50 @@
 //! Reads and read-ahead.
 
-use super::drive::{Ahead, Drive, Hit, Kind, Moved, Request, Service};
+use super::drive::{
+    CacheResult, Drive, PositioningTimes, ReadAheadState, Request, RequestKind, ServiceResult,
+};
 use super::mechanism::{Arm, Pass};
 use super::spec::{ReadAhead, WriteBack};
 
 impl Drive {
-    pub(super) fn read(&mut self, r: &Request, at: u64) -> Service {
+    pub(super) fn read(&mut self, r: &Request, at: u64) -> ServiceResult {
         let (first, end) = (r.sector.0, r.sector.0 + u64::from(r.sectors));
         if self.dirty.holds(first, end, self.free > at) {
             let done = self.hit_ready(at) + self.bus_time(r) + self.spec.overheads.read_complete.0;
-            return Service::over(done, Moved::default(), Hit::Whole);
+            return ServiceResult::ending_at(done, PositioningTimes::default(), CacheResult::Full);
         }
         let growing = self.ahead.map(|a| a.segment);
         match self.segments.find(first, end, growing, self.spec.cache.almost_hits) {
-            Some((segment, true)) => self.read_whole(r, at, segment),
-            Some((segment, false)) => self.read_rest(r, at, segment),
+            Some((segment, true)) => self.read_full_hit(r, at, segment),
+            Some((segment, false)) => self.read_partial_hit(r, at, segment),
             None => self.read_miss(r, at),
         }
     }
 
     /// Serves a read whose sectors are all in the cache.
-    fn read_whole(&mut self, r: &Request, at: u64, segment: usize) -> Service {
+    fn read_full_hit(&mut self, r: &Request, at: u64, segment: usize) -> ServiceResult {
         self.segments.touch(segment);
         let bus = self.hit_ready(at);
         let done = bus + self.bus_time(r) + self.spec.overheads.read_complete.0;
         let end = r.sector.0 + u64::from(r.sectors);
         if self.ahead.is_some_and(|a| a.segment == segment) {
-            self.read_on_to(segment, end, None);
+            self.extend_read_ahead(segment, end, None);
         } else {
             let free = self.stop(at);
             if self.spec.cache.read_ahead_on_hit && !self.segments.get(segment).written {
                 let start = free.max(at + self.after(self.spec.overheads.read_miss));
                 self.early = (0, 0);
-                self.read_on_to(segment, end, Some(start));
+                self.extend_read_ahead(segment, end, Some(start));
             }
         }
-        if self.spec.cache.forgets_read {
+        if self.spec.cache.discards_read {
             self.segments.forget(segment, end);
         }
-        Service::over(done, Moved::default(), Hit::Whole)
+        ServiceResult::ending_at(done, PositioningTimes::default(), CacheResult::Full)
     }
 
     /// Serves a read whose first sectors are in the cache or in an active read-ahead.
-    fn read_rest(&mut self, r: &Request, at: u64, segment: usize) -> Service {
+    fn read_partial_hit(&mut self, r: &Request, at: u64, segment: usize) -> ServiceResult {
         self.segments.touch(segment);
         let bus = self.hit_ready(at);
         let end = r.sector.0 + u64::from(r.sectors);
@@ -55,14 +57,14 @@ impl Drive {
         let have = (from - r.sector.0) as u32;
         let ready = bus + u64::from(have) * self.spec.bus.read_ps / 1000;
         let (over, moved) = self.read_media(start, from, (end - from) as u32);
-        let done = self.deliver(ready) + self.spec.overheads.read_complete.0;
+        let done = self.bus_end(ready) + self.spec.overheads.read_complete.0;
         self.segments.grow(segment, end);
         self.free = over;
-        self.read_on_to(segment, end, Some(over));
-        Service::over(done, moved, Hit::Partial)
+        self.extend_read_ahead(segment, end, Some(over));
+        ServiceResult::ending_at(done, moved, CacheResult::Partial)
     }
 
-    fn read_miss(&mut self, r: &Request, at: u64) -> Service {
+    fn read_miss(&mut self, r: &Request, at: u64) -> ServiceResult {
         let o = &self.spec.overheads;
         let command = self.after(o.read_miss);
         let off_bus = at + command + self.after(o.read_disconnect);
@@ -71,20 +73,20 @@ impl Drive {
         let free = self.stop(at);
         let start = free.max(at + command);
         let (first, end) = (r.sector.0, r.sector.0 + u64::from(r.sectors));
-        let from = if self.spec.cache.keeps_passing { self.passing(start, first) } else { first };
+        let from = if self.spec.cache.read_free_blocks { self.first_passing(start, first) } else { first };
         let (over, moved) = self.read_media(start, first, r.sectors);
         let ready = if self.spec.bus.never_disconnects {
             at + command + prepare
         } else {
             off_bus.max(self.watermark(r.sectors)) + reselect + prepare
         };
-        let done = self.deliver(ready) + complete;
+        let done = self.bus_end(ready) + complete;
         let segment = self.segments.victim(false, first, end, None);
         self.segments.fill(segment, from, end, false);
         self.segments.touch(segment);
         self.free = over;
-        self.read_on_to(segment, end, Some(over));
-        Service::over(done, moved, Hit::Miss)
+        self.extend_read_ahead(segment, end, Some(over));
+        ServiceResult::ending_at(done, moved, CacheResult::Miss)
     }
 
     /// Returns the time at which the data of a cache hit can be transferred.
@@ -100,18 +102,18 @@ impl Drive {
     }
 
     fn bus_time(&self, r: &Request) -> u64 {
-        let ps = if r.kind == Kind::Read { self.spec.bus.read_ps } else { self.spec.bus.write_ps };
+        let ps = if r.kind == RequestKind::Read { self.spec.bus.read_ps } else { self.spec.bus.write_ps };
         u64::from(r.sectors) * ps / 1000
     }
 
     /// Reads blocks from the platters into `passes`; the arm is free at `start`. Returns the time
     /// at which the last block is in the buffer.
-    fn read_media(&mut self, start: u64, block: u64, count: u32) -> (u64, Moved) {
+    fn read_media(&mut self, start: u64, block: u64, count: u32) -> (u64, PositioningTimes) {
         self.passes.clear();
         self.early = (0, 0);
-        let on_arrival = self.spec.cache.read_on_arrival || self.spec.cache.keeps_passing;
+        let on_arrival = self.spec.cache.read_on_arrival || self.spec.cache.read_free_blocks;
         let (mut at, mut block, mut left) = (start, block, count);
-        let mut moved = Moved::default();
+        let mut moved = PositioningTimes::default();
         while left > 0 {
             let p = if left == count {
                 self.mechanism.pass(&mut self.arm, at, block, left, false)
@@ -120,7 +122,7 @@ impl Drive {
             };
             moved.add(&p);
             let n = p.sectors;
-            at = if on_arrival { self.arrive(block, p) } else { self.push(p) };
+            at = if on_arrival { self.push_split(block, p) } else { self.push(p) };
             block += u64::from(n);
             left -= n;
         }
@@ -135,7 +137,7 @@ impl Drive {
     /// Adds a pass. If the head arrives in the middle of it, the rear part is read first and waits
     /// in the buffer for the front part; the blocks that follow on the track were read before as
     /// well. Returns the time at which the pass is in the buffer.
-    fn arrive(&mut self, block: u64, p: Pass) -> u64 {
+    fn push_split(&mut self, block: u64, p: Pass) -> u64 {
         let n = u64::from(p.sectors);
         let spot = self.mechanism.layout.locate(block);
         let track = u64::from(self.mechanism.layout.sectors(spot.zone));
@@ -154,7 +156,7 @@ impl Drive {
             return self.push(p);
         }
         self.early = (block + n, tail.max(block + n));
-        let over = p.begin + self.mechanism.span(spot.zone, met as u32);
+        let over = p.begin + self.mechanism.transfer_time(spot.zone, met as u32);
         self.push(Pass { sectors: met as u32, end: over, ..p });
         self.push(Pass { sectors: (n - met) as u32, begin: over, end: over, seek: 0, rotation: 0 });
         over
@@ -162,13 +164,13 @@ impl Drive {
 
     /// Returns the first block of the track that passes completely under the head before `block`
     /// does.
-    fn passing(&self, start: u64, block: u64) -> u64 {
+    fn first_passing(&self, start: u64, block: u64) -> u64 {
         let m = &self.mechanism;
         let spot = m.layout.locate(block);
         let seek = m.position(self.arm, Arm::at(&spot), false);
         let wait = m.wait(start + seek, spot.angle_ps);
         let first = m.layout.track_first(block, &spot);
-        let sector = m.span(spot.zone, 1).max(1);
+        let sector = m.transfer_time(spot.zone, 1).max(1);
         let passed = (wait / sector).min(block - first);
         block - passed
     }
@@ -195,7 +197,7 @@ impl Drive {
 
     /// Returns the time at which the last block has crossed the bus. The transfer begins at `ready`
     /// at the earliest, and each block must have passed under the head first.
-    fn deliver(&self, ready: u64) -> u64 {
+    fn bus_end(&self, ready: u64) -> u64 {
         let (b, o) = (&self.spec.bus, &self.spec.overheads);
         let gap =
             if b.never_disconnects || b.holds_reads { 0 } else { o.reselect_first.0 + o.data_prepare.0 };
@@ -216,10 +218,10 @@ impl Drive {
 
     /// Sets the limit of the read-ahead in a segment after a read that ended at `end`. `from` is
     /// the time at which the read-ahead starts, or `None` if it is already active.
-    fn read_on_to(&mut self, segment: usize, end: u64, from: Option<u64>) {
+    fn extend_read_ahead(&mut self, segment: usize, end: u64, from: Option<u64>) {
         let c = &self.spec.cache;
         let limit = self.limit(segment, end).min(self.sectors());
-        if c.forgets_read {
+        if c.discards_read {
             self.segments.forget(segment, end);
         }
         let least = end + u64::from(c.read_ahead_min);
@@ -229,7 +231,7 @@ impl Drive {
                 a.least = a.least.max(least);
             }
             (_, Some(at)) if limit > self.segments.get(segment).end => {
-                self.ahead = Some(Ahead { segment, limit, least, at, early: self.early });
+                self.ahead = Some(ReadAheadState { segment, limit, least, at, early: self.early });
             }
             _ => {}
         }
@@ -275,7 +277,7 @@ impl Drive {
     }
 
     /// Advances the read-ahead to `now`.
-    pub(super) fn read_on(&mut self, now: u64) {
+    pub(super) fn advance_read_ahead(&mut self, now: u64) {
         let Some(mut a) = self.ahead else { return };
         loop {
             let next = self.segments.get(a.segment).end;
@@ -316,11 +318,11 @@ impl Drive {
         let Some(a) = self.ahead.take() else { return self.free.max(now) };
         // A read-ahead has to fetch a minimum of blocks before it can be stopped.
         if self.segments.get(a.segment).end < a.least {
-            self.ahead = Some(Ahead { limit: a.least.min(self.sectors()), ..a });
+            self.ahead = Some(ReadAheadState { limit: a.least.min(self.sectors()), ..a });
             let mut until = now;
             while self.ahead.is_some() {
                 until += self.mechanism.period_ps / 1000;
-                self.read_on(until);
+                self.advance_read_ahead(until);
             }
             return self.free.max(now);
         }

@@ -48,14 +48,14 @@ pub(super) struct Candidate {
 
 /// A scheduler with its state: the elevator remembers its direction.
 #[derive(Clone, Debug)]
-pub(super) struct Chooser {
+pub(super) struct SchedulerState {
     scheduler: Scheduler,
     up: bool,
 }
 
-impl Chooser {
-    pub(super) fn new(scheduler: Scheduler) -> Chooser {
-        Chooser { scheduler, up: true }
+impl SchedulerState {
+    pub(super) fn new(scheduler: Scheduler) -> SchedulerState {
+        SchedulerState { scheduler, up: true }
     }
 
     /// Returns the index of the request that is served next if service begins at `at`. `waiting` is

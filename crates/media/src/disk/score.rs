@@ -8,14 +8,14 @@
 //! "An introduction to disk drive modeling", 1994). It compares all quantiles, not single requests,
 //! since the angle of the platter at the start is unknown.
 
-use super::drive::{Drive, Kind, Request};
+use super::drive::{Drive, Request, RequestKind};
 use super::spec::DiskSpec;
 use frit_core::{Error, Nanos, Result, Sector};
 use std::collections::BTreeMap;
 
 /// A request with its measured times.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Measured {
+pub struct MeasuredRequest {
     /// The request.
     pub request: Request,
     /// Service time that was measured.
@@ -28,7 +28,7 @@ pub struct Measured {
 ///
 /// # Errors
 /// A line that is not a request, with its number.
-pub fn parse(text: &str) -> Result<Vec<Measured>> {
+pub fn parse(text: &str) -> Result<Vec<MeasuredRequest>> {
     let mut out = Vec::new();
     for (i, line) in text.lines().enumerate() {
         if line.trim().is_empty() {
@@ -42,7 +42,7 @@ pub fn parse(text: &str) -> Result<Vec<Measured>> {
     Ok(out)
 }
 
-fn parse_line(line: &str) -> std::result::Result<Measured, String> {
+fn parse_line(line: &str) -> std::result::Result<MeasuredRequest, String> {
     let bad = || {
         format!(
             "'{}' is no request; expected R or W, hit or miss, block, blocks, service time (µs), pause (µs)",
@@ -52,14 +52,14 @@ fn parse_line(line: &str) -> std::result::Result<Measured, String> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let [kind, _, block, blocks, service, pause] = fields[..] else { return Err(bad()) };
     let kind = match kind {
-        "R" | "r" => Kind::Read,
-        "W" | "w" => Kind::Write,
+        "R" | "r" => RequestKind::Read,
+        "W" | "w" => RequestKind::Write,
         _ => return Err(bad()),
     };
     let number = |t: &str| t.parse::<f64>().ok().filter(|x| (0.0..1e13).contains(x)).ok_or_else(bad);
     let block: u64 = block.parse().map_err(|_| bad())?;
     let blocks: u32 = blocks.parse().ok().filter(|&n| n > 0 && n <= 1 << 24).ok_or_else(bad)?;
-    Ok(Measured {
+    Ok(MeasuredRequest {
         request: Request { kind, sector: Sector(block), sectors: blocks },
         service: Nanos::from_us(number(service)?),
         pause: Nanos::from_us(number(pause)?),
@@ -70,7 +70,7 @@ fn parse_line(line: &str) -> std::result::Result<Measured, String> {
 ///
 /// # Errors
 /// Impossible parameters; a request past the end of the drive.
-pub fn replay(spec: &DiskSpec, trace: &[Measured]) -> Result<Vec<Nanos>> {
+pub fn replay(spec: &DiskSpec, trace: &[MeasuredRequest]) -> Result<Vec<Nanos>> {
     let mut drive = Drive::new(spec)?;
     let capacity = drive.sectors();
     let mut now = Nanos::ZERO;
@@ -96,13 +96,13 @@ pub const FAST_SCSI_PS: u64 = 51_200_000;
 /// over all pairs of sizes (Theil and Sen). Returns `None` if there are too few such reads. Use it
 /// for drives whose description does not state the bus.
 #[must_use]
-pub fn bus_ps(trace: &[Measured]) -> Option<u64> {
+pub fn bus_ps(trace: &[MeasuredRequest]) -> Option<u64> {
     const ENOUGH: usize = 8;
     let mut sizes: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
     for w in trace.windows(2) {
         let (a, b) = (w[0].request, w[1].request);
         let follows = b.sector.0 == a.sector.0 + u64::from(a.sectors);
-        if follows && a.kind == Kind::Read && b.kind == Kind::Read {
+        if follows && a.kind == RequestKind::Read && b.kind == RequestKind::Read {
             sizes.entry(b.sectors).or_default().push(w[1].service.0);
         }
     }
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn traces_parse_and_say_where_they_do_not() {
         let t = parse("W Hit    4583176   4    663.00000  45422.00000\n\nR Miss 7 1 12.5 0\n").unwrap();
-        assert_eq!((t.len(), t[0].request.kind, t[0].service), (2, Kind::Write, Nanos(663_000)));
+        assert_eq!((t.len(), t[0].request.kind, t[0].service), (2, RequestKind::Write, Nanos(663_000)));
         assert_eq!((t[1].request.sector, t[1].pause), (Sector(7), Nanos::ZERO));
         for (text, words) in [
             ("", "no requests"),

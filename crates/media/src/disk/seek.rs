@@ -5,10 +5,10 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 /// A curve, a number of cylinders, and the table for them.
-type Tabled = (SeekCurve, u32, Arc<[u32]>);
+type CachedTable = (SeekCurve, u32, Arc<[u32]>);
 
 thread_local! {
-    static LAST: RefCell<Option<Tabled>> = const { RefCell::new(None) };
+    static LAST: RefCell<Option<CachedTable>> = const { RefCell::new(None) };
 }
 
 /// Maximum number of cylinders of a disk: the seek curve is kept as a table with one entry per

@@ -37,7 +37,7 @@ pub struct Mechanics {
 
 /// A time of the electronics that depends on the kind of the previous request.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct After {
+pub struct OverheadAfter {
     /// Time after a read.
     pub read: Nanos,
     /// Time after a write.
@@ -51,14 +51,14 @@ pub struct Overheads {
     /// Overhead of any command on arrival.
     pub command: Nanos,
     /// Read whose first block is in the cache: time to the start of its transfer.
-    pub read_hit: After,
+    pub read_hit: OverheadAfter,
     /// Other reads: time to the start of the arm.
-    pub read_miss: After,
+    pub read_miss: OverheadAfter,
     /// Write that is acknowledged from the cache: time to the start of its transfer and of the arm.
-    pub write_hit: After,
+    pub write_hit: OverheadAfter,
     /// Write that is acknowledged from the platters: time to the start of its transfer and of the
     /// arm.
-    pub write_miss: After,
+    pub write_miss: OverheadAfter,
     /// Completion of a read.
     pub read_complete: Nanos,
     /// Completion of a write.
@@ -70,7 +70,7 @@ pub struct Overheads {
     /// Later reselections.
     pub reselect_other: Nanos,
     /// Disconnection in a read: time to release the bus.
-    pub read_disconnect: After,
+    pub read_disconnect: OverheadAfter,
     /// Disconnection in a write: time to release the bus.
     pub write_disconnect: Nanos,
     /// An additional disconnection of a write before its data, which some drives make.
@@ -164,7 +164,7 @@ pub struct CacheSpec {
     /// A read that is served from the cache starts a read-ahead as well.
     pub read_ahead_on_hit: bool,
     /// The cache keeps blocks that pass under the head before the first requested block.
-    pub keeps_passing: bool,
+    pub read_free_blocks: bool,
     /// Reads transfer blocks in the order in which they pass, not in ascending order.
     pub read_on_arrival: bool,
     /// Writes transfer blocks in the order in which they pass, not in ascending order.
@@ -173,7 +173,7 @@ pub struct CacheSpec {
     pub almost_hits: bool,
     /// Blocks are dropped from the cache when the host has read them; blocks that were read ahead
     /// stay.
-    pub forgets_read: bool,
+    pub discards_read: bool,
     /// Reads can hit written data.
     pub hits_on_writes: bool,
     /// A read-ahead can be stopped within a sector.
@@ -183,7 +183,7 @@ pub struct CacheSpec {
     /// Maximum number of dirty sectors, for [`WriteBack::Full`].
     pub dirty_sectors: u32,
     /// A write that continues the dirty blocks joins them.
-    pub joins_writes: bool,
+    pub combines_writes: bool,
 }
 
 impl Default for CacheSpec {
@@ -198,16 +198,16 @@ impl Default for CacheSpec {
             read_ahead_min: 0,
             read_ahead_max: 0,
             read_ahead_on_hit: false,
-            keeps_passing: false,
+            read_free_blocks: false,
             read_on_arrival: false,
             write_on_arrival: false,
             almost_hits: false,
-            forgets_read: false,
+            discards_read: false,
             hits_on_writes: false,
             stops_in_sector: true,
             write_back: WriteBack::Off,
             dirty_sectors: 0,
-            joins_writes: false,
+            combines_writes: false,
         }
     }
 }
@@ -306,7 +306,7 @@ impl DiskSpec {
     /// # Errors
     /// The errors of [`DiskSpec::check`], of the layout and of the seek curve. A drive whose
     /// parameters pass can be built.
-    pub fn check_whole(&self) -> Result<()> {
+    pub fn check_buildable(&self) -> Result<()> {
         super::mechanism::Mechanism::new(self).map(drop)
     }
 }

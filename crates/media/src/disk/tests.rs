@@ -1,17 +1,17 @@
 //! Tests of a drive against times that were computed by hand.
 
-use super::drive::{Drive, Hit, Kind, Request};
+use super::drive::{CacheResult, Drive, Request, RequestKind};
 use super::spec::{DiskSpec, ReadAhead, WriteBack};
 use super::testing::simple;
 use frit_core::{Nanos, Sector};
 use proptest::prelude::*;
 
 fn read(block: u64, sectors: u32) -> Request {
-    Request { kind: Kind::Read, sector: Sector(block), sectors }
+    Request { kind: RequestKind::Read, sector: Sector(block), sectors }
 }
 
 fn write(block: u64, sectors: u32) -> Request {
-    Request { kind: Kind::Write, ..read(block, sectors) }
+    Request { kind: RequestKind::Write, ..read(block, sectors) }
 }
 
 fn us(x: u64) -> Nanos {
@@ -32,7 +32,7 @@ fn a_read_waits_for_arm_and_platter() {
     let mut d = Drive::new(&simple()).unwrap();
     // The arm is on the track: sector 10 passes after 1 ms, for 0.1 ms, then the bus takes 1 µs.
     let s = d.service(&read(10, 1), Nanos::ZERO);
-    assert_eq!((s.done, s.seek, s.rotation, s.hit), (us(1101), us(0), us(1000), Hit::Miss));
+    assert_eq!((s.done, s.seek, s.rotation, s.hit), (us(1101), us(0), us(1000), CacheResult::Miss));
     // At 5 ms: a seek over 10 cylinders takes 2 ms, so the platter is at sector 70; sector 60
     // passes 9 ms later.
     let s = d.service(&read(1060, 4), us(5000));
@@ -53,7 +53,7 @@ fn writes_settle_longer_and_go_through() {
     let mut d = Drive::new(&simple()).unwrap();
     let s = d.service(&write(1060, 2), Nanos::ZERO);
     // 2 ms and 0.5 ms of settling: sector 25 is under the head; sector 60 passes 3.5 ms later.
-    assert_eq!((s.seek, s.rotation, s.done, s.hit), (us(2500), us(3500), us(6200), Hit::Miss));
+    assert_eq!((s.seek, s.rotation, s.done, s.hit), (us(2500), us(3500), us(6200), CacheResult::Miss));
 }
 
 #[test]
@@ -77,13 +77,13 @@ fn reading_on_makes_the_next_read_a_hit() {
     // Half a millisecond later 5 more blocks are in the cache: a hit for 5; the next 5 are just
     // being read.
     let s = d.service(&read(10, 5), us(1500));
-    assert_eq!((s.hit, s.done), (Hit::Whole, us(1505)));
+    assert_eq!((s.hit, s.done), (CacheResult::Full, us(1505)));
     let s = d.service(&read(12, 10), us(1600));
-    assert_eq!((s.hit, s.seek, s.rotation, s.done), (Hit::Partial, us(0), us(0), us(2200 + 1)));
+    assert_eq!((s.hit, s.seek, s.rotation, s.done), (CacheResult::Partial, us(0), us(0), us(2200 + 1)));
     // The segment holds 50 blocks; the read-ahead stops there, and old blocks were dropped.
     let s = d.service(&read(22, 40), us(9000));
-    assert_eq!(s.hit, Hit::Whole);
-    assert_eq!(d.service(&read(0, 1), us(9999)).hit, Hit::Miss);
+    assert_eq!(s.hit, CacheResult::Full);
+    assert_eq!(d.service(&read(0, 1), us(9999)).hit, CacheResult::Miss);
 }
 
 #[test]
@@ -96,10 +96,10 @@ fn reading_on_goes_on_over_tracks_and_stops_for_others() {
     // Sector 99 passes at 10 ms; the next cylinder is reached at 11.1 ms, and its first sector at
     // 20 ms.
     let s = d.service(&read(90, 12), us(21_000));
-    assert_eq!(s.hit, Hit::Whole);
+    assert_eq!(s.hit, CacheResult::Full);
     // Back to cylinder 0: another read stops the read-ahead at once.
     let s = d.service(&read(5, 1), us(21_100));
-    assert_eq!((s.hit, s.seek), (Hit::Miss, us(1100)));
+    assert_eq!((s.hit, s.seek), (CacheResult::Miss, us(1100)));
 }
 
 #[test]
@@ -112,8 +112,8 @@ fn read_ahead_keeps_to_its_bounds() {
     ] {
         let mut d = cached(|s| s.cache.read_ahead = kind);
         d.service(&read(80, 10), Nanos::ZERO);
-        assert_eq!(d.service(&read(in_cache, 1), us(100_000)).hit, Hit::Whole, "{kind:?}");
-        assert_eq!(d.service(&read(not, 1), us(200_000)).hit, Hit::Miss, "{kind:?}");
+        assert_eq!(d.service(&read(in_cache, 1), us(100_000)).hit, CacheResult::Full, "{kind:?}");
+        assert_eq!(d.service(&read(not, 1), us(200_000)).hit, CacheResult::Miss, "{kind:?}");
     }
 }
 
@@ -129,21 +129,21 @@ fn reading_on_arrival_saves_the_turn() {
 
 #[test]
 fn what_passes_first_is_kept() {
-    let mut d = cached(|s| s.cache.keeps_passing = true);
+    let mut d = cached(|s| s.cache.read_free_blocks = true);
     d.service(&read(40, 5), us(20_500));
-    assert_eq!(d.service(&read(5, 40), us(30_000)).hit, Hit::Whole);
-    assert_eq!(d.service(&read(4, 1), us(40_000)).hit, Hit::Miss);
+    assert_eq!(d.service(&read(5, 40), us(30_000)).hit, CacheResult::Full);
+    assert_eq!(d.service(&read(4, 1), us(40_000)).hit, CacheResult::Miss);
 }
 
 #[test]
 fn what_the_host_has_read_may_go() {
     let mut d = cached(|s| {
         s.cache.read_ahead = ReadAhead::Segment;
-        s.cache.forgets_read = true;
+        s.cache.discards_read = true;
     });
     d.service(&read(0, 10), Nanos::ZERO);
-    assert_eq!(d.service(&read(10, 5), us(9_000)).hit, Hit::Whole);
-    assert_eq!(d.service(&read(12, 1), us(9_500)).hit, Hit::Miss);
+    assert_eq!(d.service(&read(10, 5), us(9_000)).hit, CacheResult::Full);
+    assert_eq!(d.service(&read(12, 1), us(9_500)).hit, CacheResult::Miss);
 }
 
 #[test]
@@ -170,11 +170,11 @@ fn nothing_takes_nothing() {
 fn a_write_behind_is_done_with_the_bus_and_busies_the_arm() {
     let mut d = cached(|s| {
         s.cache.write_back = WriteBack::Stream;
-        s.cache.joins_writes = true;
+        s.cache.combines_writes = true;
         s.cache.hits_on_writes = true;
     });
     let s = d.service(&write(1000, 10), Nanos::ZERO);
-    assert_eq!((s.done, s.hit), (us(10), Hit::Whole));
+    assert_eq!((s.done, s.hit), (us(10), CacheResult::Full));
     // A write that continues it joins; the platter access takes 2.5 ms of seek, 7.5 ms of rotation
     // and 2 ms of transfer.
     let s = d.service(&write(1010, 10), us(100));
@@ -182,7 +182,11 @@ fn a_write_behind_is_done_with_the_bus_and_busies_the_arm() {
     // Another write waits for them.
     let s = d.service(&write(5000, 10), us(1000));
     assert_eq!(s.done, us(12_000 + 10));
-    assert_eq!(d.service(&read(5000, 10), us(60_000)).hit, Hit::Whole, "a read finds what was written");
+    assert_eq!(
+        d.service(&read(5000, 10), us(60_000)).hit,
+        CacheResult::Full,
+        "a read finds what was written"
+    );
 }
 
 #[test]
@@ -194,11 +198,11 @@ fn a_full_write_cache_makes_writes_wait() {
     let mut now = Nanos::ZERO;
     for block in [100, 300] {
         let s = d.service(&write(block, 10), now);
-        assert_eq!((s.done.since(now), s.hit), (us(10), Hit::Whole));
+        assert_eq!((s.done.since(now), s.hit), (us(10), CacheResult::Full));
         now = s.done;
     }
     let s = d.service(&write(500, 10), now);
-    assert!(s.hit == Hit::Partial && s.done.since(now) > us(2000), "{s:?}");
+    assert!(s.hit == CacheResult::Partial && s.done.since(now) > us(2000), "{s:?}");
     let clean = d.flush(s.done);
     assert!(clean > s.done);
     assert_eq!(d.flush(clean), clean, "nothing is left");
@@ -218,7 +222,7 @@ fn a_write_cache_serves_reads_while_the_arm_is_busy() {
     // The arm is seeking; the cache has these blocks.
     for r in [read(15, 5), read(20, 5), read(3_002, 4)] {
         let s = d.service(&r, us(10_500));
-        assert_eq!((s.hit, s.done), (Hit::Whole, us(10_500 + u64::from(r.sectors))), "{r:?}");
+        assert_eq!((s.hit, s.done), (CacheResult::Full, us(10_500 + u64::from(r.sectors))), "{r:?}");
     }
     // A write to blocks that are being read ahead stops the read-ahead.
     let mut d = cached(|s| {
@@ -228,17 +232,17 @@ fn a_write_cache_serves_reads_while_the_arm_is_busy() {
     });
     d.service(&read(0, 10), Nanos::ZERO);
     d.service(&write(12, 1), us(1_500));
-    assert_eq!(d.service(&read(12, 1), us(1_600)).hit, Hit::Whole, "dirty");
-    assert_eq!(d.service(&read(0, 10), us(90_000)).hit, Hit::Miss, "stale");
+    assert_eq!(d.service(&read(12, 1), us(1_600)).hit, CacheResult::Full, "dirty");
+    assert_eq!(d.service(&read(0, 10), us(90_000)).hit, CacheResult::Miss, "stale");
 }
 
 #[test]
 fn a_write_makes_cached_blocks_stale() {
     let mut d = cached(|_| {});
     d.service(&read(0, 10), Nanos::ZERO);
-    assert_eq!(d.service(&read(0, 10), us(20_000)).hit, Hit::Whole);
+    assert_eq!(d.service(&read(0, 10), us(20_000)).hit, CacheResult::Full);
     d.service(&write(5, 1), us(30_000));
-    assert_eq!(d.service(&read(0, 10), us(60_000)).hit, Hit::Miss);
+    assert_eq!(d.service(&read(0, 10), us(60_000)).hit, CacheResult::Miss);
 }
 
 fn drives() -> impl Strategy<Value = DiskSpec> {
@@ -254,11 +258,11 @@ fn drives() -> impl Strategy<Value = DiskSpec> {
             c.write_segment = b[1];
             c.segment_sectors = 60;
             c.dirty_sectors = 64;
-            c.keeps_passing = b[2];
+            c.read_free_blocks = b[2];
             c.read_on_arrival = b[3];
             c.write_on_arrival = b[4];
             c.read_ahead_on_hit = b[5];
-            c.joins_writes = b[6];
+            c.combines_writes = b[6];
             c.stops_in_sector = b[6];
             c.almost_hits = b[5];
             c.read_ahead_min = if b[4] { 8 } else { 0 };

@@ -1,21 +1,21 @@
 //! Writes to the platters, and writes that the cache acknowledges early.
 
-use super::drive::{Drive, Hit, Moved, Request, Service};
+use super::drive::{CacheResult, Drive, PositioningTimes, Request, ServiceResult};
 use super::mechanism::Pass;
 use super::spec::WriteBack;
 
 /// Arrival of a write's data over the bus.
 #[derive(Clone, Copy, Debug)]
-struct Supply {
+struct DataArrival {
     /// Time at which the transfer of the first block begins.
     start: u64,
     /// Transfer time of a block, in picoseconds.
     ps: u64,
     /// Number of blocks that must be in the buffer before the first is written to the platters.
-    gate: u64,
+    prebuffer: u64,
 }
 
-impl Supply {
+impl DataArrival {
     /// Returns the time at which `blocks` blocks have arrived.
     fn at(&self, blocks: u64) -> u64 {
         self.start + blocks * self.ps / 1000
@@ -25,17 +25,17 @@ impl Supply {
 /// Minimum number of buffered blocks before a write starts, for drives that disconnect before the
 /// data of a write: 10, or 15 for a request of at least 45 blocks. Source: DiskSim's model of the
 /// HP C2247A.
-const GATE: (u32, u64, u64) = (45, 10, 15);
+const PREBUFFER: (u32, u64, u64) = (45, 10, 15);
 
 impl Drive {
     /// Serves a write that goes to the platters, or that is acknowledged early while it is the only
     /// one in flight.
-    pub(super) fn write(&mut self, r: &Request, at: u64) -> Service {
+    pub(super) fn write(&mut self, r: &Request, at: u64) -> ServiceResult {
         let o = self.spec.overheads;
         let (first, end) = (r.sector.0, r.sector.0 + u64::from(r.sectors));
         let behind = self.spec.cache.write_back == WriteBack::Stream;
         let busy = self.ahead.is_none() && self.free > at;
-        let joins = self.spec.cache.joins_writes
+        let joins = self.spec.cache.combines_writes
             && busy
             && self
                 .wrote
@@ -56,12 +56,12 @@ impl Drive {
             None => (command, command),
         };
         let ps = self.spec.bus.write_ps;
-        let gate = match extra.or(o.extra) {
-            Some(_) if r.sectors < GATE.0 => u64::from(r.sectors).min(GATE.1),
-            Some(_) => GATE.2,
+        let prebuffer = match extra.or(o.extra) {
+            Some(_) if r.sectors < PREBUFFER.0 => u64::from(r.sectors).min(PREBUFFER.1),
+            Some(_) => PREBUFFER.2,
             None => 1,
         };
-        let supply = Supply { start: bus + o.data_prepare.0, ps, gate };
+        let supply = DataArrival { start: bus + o.data_prepare.0, ps, prebuffer };
         let over_bus = supply.at(u64::from(r.sectors));
         let delay = if joins { 0 } else { o.seek_delay_min.0 };
         let (over, moved) = self.write_media(media.max(free), r, supply, delay);
@@ -87,18 +87,24 @@ impl Drive {
         self.segments.drop_overlapping(segment, first, end);
         self.segments.touch(segment);
         self.wrote = Some((segment, end));
-        let hit = if behind { Hit::Whole } else { Hit::Miss };
-        Service::over(done, moved, hit)
+        let hit = if behind { CacheResult::Full } else { CacheResult::Miss };
+        ServiceResult::ending_at(done, moved, hit)
     }
 
     /// Writes blocks to the platters as they arrive over the bus; the arm is free at `start`. A
     /// block that has not arrived when its sector passes waits for the next revolution. Returns the
     /// time at which the last block is written.
-    fn write_media(&mut self, start: u64, r: &Request, supply: Supply, delay: u64) -> (u64, Moved) {
+    fn write_media(
+        &mut self,
+        start: u64,
+        r: &Request,
+        supply: DataArrival,
+        delay: u64,
+    ) -> (u64, PositioningTimes) {
         let turn = self.mechanism.period_ps.div_ceil(1000);
         let (mut at, mut block, mut left) = (start, r.sector.0, r.sectors);
         let mut written = 0_u64;
-        let mut moved = Moved::default();
+        let mut moved = PositioningTimes::default();
         while left > 0 {
             if written == 0 && delay > 0 {
                 let mut arm = self.arm;
@@ -111,11 +117,11 @@ impl Drive {
                 self.mechanism.pass_on(&mut self.arm, at, block, left, true)
             };
             moved.add(&p);
-            let need = supply.at(if written == 0 { supply.gate } else { written + 1 });
+            let need = supply.at(if written == 0 { supply.prebuffer } else { written + 1 });
             let late = need.saturating_sub(p.begin).div_ceil(turn) * turn;
             moved.rotation += late;
             let begin = p.begin + late;
-            let n = runs_until_dry(begin, p.end - p.begin, p.sectors, supply, written);
+            let n = sectors_before_underrun(begin, p.end - p.begin, p.sectors, supply, written);
             at = begin + (p.end - p.begin) * u64::from(n) / u64::from(p.sectors);
             if self.spec.cache.write_on_arrival && n == p.sectors && late == 0 {
                 at = self.arrive_write(at, p, supply);
@@ -129,7 +135,7 @@ impl Drive {
 
     /// Returns the end of a pass in which the head arrives in the middle. If all data has arrived,
     /// the pass ends where it began, one revolution later.
-    fn arrive_write(&self, over: u64, p: Pass, supply: Supply) -> u64 {
+    fn arrive_write(&self, over: u64, p: Pass, supply: DataArrival) -> u64 {
         let turn = self.mechanism.period_ps / 1000;
         let down = p.begin - p.rotation;
         let inside = p.rotation + (p.end - p.begin) > turn;
@@ -139,7 +145,7 @@ impl Drive {
 
 /// Returns the number of sectors of a pass that are written before the first sector whose block has
 /// not arrived.
-fn runs_until_dry(begin: u64, span: u64, sectors: u32, supply: Supply, written: u64) -> u32 {
+fn sectors_before_underrun(begin: u64, span: u64, sectors: u32, supply: DataArrival, written: u64) -> u32 {
     let n = u64::from(sectors);
     let last = begin + span * (n - 1) / n;
     if supply.at(written + n) <= last || supply.ps == 0 {

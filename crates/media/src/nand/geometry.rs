@@ -1,6 +1,6 @@
 //! Geometry of a NAND device, and the numbering of its units, blocks and pages.
 
-use crate::stripe::quot;
+use crate::stripe::div_fast;
 use frit_core::{BlockId, Error, PAGE_NONE, Ppn, Result, size};
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -142,7 +142,7 @@ impl NandGeometry {
     #[inline]
     #[must_use]
     pub fn block_of(&self, page: Ppn) -> BlockId {
-        BlockId(quot(page.0, self.pages_per_block))
+        BlockId(div_fast(page.0, self.pages_per_block))
     }
 
     /// Index of a page within its block.
@@ -163,7 +163,7 @@ impl NandGeometry {
     #[inline]
     #[must_use]
     pub fn unit_of_block(&self, block: BlockId) -> u32 {
-        quot(block.0, self.blocks_per_unit())
+        div_fast(block.0, self.blocks_per_unit())
     }
 
     /// First block of a unit.
@@ -212,7 +212,7 @@ impl std::fmt::Display for NandGeometry {
             self.planes_per_die,
             self.blocks_per_plane,
             self.pages_per_block,
-            size::show(u64::from(self.page_bytes)),
+            size::format(u64::from(self.page_bytes)),
             self.spare_bytes
         )
     }

@@ -8,8 +8,8 @@
 //! ```
 //! `docs/media.md` shows every byte.
 
-use super::page::{Found, Record, SPARE_RECORD_BYTES, find};
-use super::{BAD, Block, ERASE_FAILED, Nand, NandGeometry};
+use super::page::{PageRecord, SPARE_RECORD_BYTES, SpareRecord, decode_record};
+use super::{BAD, BlockState, ERASE_FAILED, Nand, NandGeometry};
 use crate::Store;
 use crate::header::{self, HEADER_BYTES, Header};
 use frit_core::{BlockId, Ppn, Result};
@@ -63,7 +63,7 @@ impl NandGeometry {
 
 /// Encodes the state of a block: erases (4), flags (4), block (4), CRC32C of these (4). All zeros:
 /// a new block.
-fn state_bytes(block: BlockId, state: Block) -> [u8; STATE_BYTES] {
+fn state_bytes(block: BlockId, state: BlockState) -> [u8; STATE_BYTES] {
     let mut b = [0; STATE_BYTES];
     b[..4].copy_from_slice(&state.erases.to_le_bytes());
     b[4..8].copy_from_slice(&u32::from(state.flags).to_le_bytes());
@@ -74,18 +74,18 @@ fn state_bytes(block: BlockId, state: Block) -> [u8; STATE_BYTES] {
 }
 
 /// Decodes the state of a block; `None` if it is damaged.
-fn state_from(block: BlockId, b: &[u8]) -> Option<Block> {
+fn state_from(block: BlockId, b: &[u8]) -> Option<BlockState> {
     if b.iter().all(|&x| x == 0) {
-        return Some(Block::default());
+        return Some(BlockState::default());
     }
     let word = |i: usize| b.get(i..i + 4)?.try_into().ok().map(u32::from_le_bytes);
-    let state = Block { next: 0, flags: word(4)? as u16 & (BAD | ERASE_FAILED), erases: word(0)? };
+    let state = BlockState { next: 0, flags: word(4)? as u16 & (BAD | ERASE_FAILED), erases: word(0)? };
     (b == state_bytes(block, state)).then_some(state)
 }
 
 impl<St: Store> Nand<St> {
     /// Initializes a new device, or recovers the one in the store.
-    pub(super) fn start(&mut self) -> std::result::Result<(), String> {
+    pub(super) fn load(&mut self) -> std::result::Result<(), String> {
         if St::HOLDS && !self.store.is_blank() {
             let g = self.config.geometry;
             header::identify(
@@ -97,10 +97,10 @@ impl<St: Store> Nand<St> {
             )?;
             return self.recover().map_err(|e| e.to_string());
         }
-        self.begin().map_err(|e| e.to_string())
+        self.format_store().map_err(|e| e.to_string())
     }
 
-    fn begin(&mut self) -> Result<()> {
+    fn format_store(&mut self) -> Result<()> {
         if St::HOLDS {
             let g = self.config.geometry;
             self.store.write(g.header_at(), &header::seal(g.header(), self.config.serial))?;
@@ -123,12 +123,13 @@ impl<St: Store> Nand<St> {
             let block = BlockId(b as u32);
             // A block with a damaged state may be bad: treat it as bad, so that it is read but not
             // programmed again.
-            let state = state_from(block, bytes).unwrap_or(Block { flags: BAD, ..Block::default() });
+            let state =
+                state_from(block, bytes).unwrap_or(BlockState { flags: BAD, ..BlockState::default() });
             self.store.read(g.record_at(g.ppn(block, 0)), &mut records)?;
             // The records tell how many pages are programmed: a programmed page has a record that
             // is not zero, also where the program failed.
             let last = records.chunks_exact(SPARE_RECORD_BYTES).rposition(|r| r.iter().any(|&x| x != 0));
-            self.state[b] = Block { next: last.map_or(0, |p| p as u16 + 1), ..state };
+            self.state[b] = BlockState { next: last.map_or(0, |p| p as u16 + 1), ..state };
         }
         Ok(())
     }
@@ -143,10 +144,10 @@ impl<St: Store> Nand<St> {
     }
 
     /// Reads and decodes the record of a page.
-    pub(super) fn found(&self, ppn: Ppn) -> Result<Found> {
-        let mut r: Record = [0; SPARE_RECORD_BYTES];
+    pub(super) fn read_record(&self, ppn: Ppn) -> Result<PageRecord> {
+        let mut r: SpareRecord = [0; SPARE_RECORD_BYTES];
         self.store.read(self.config.geometry.record_at(ppn), &mut r)?;
-        Ok(find(&r))
+        Ok(decode_record(&r))
     }
 
     /// Zeros the spare areas of a block, which makes its pages erased. The data stays in the store;

@@ -18,9 +18,9 @@ mod preset;
 
 pub use faults::NandFaults;
 pub use geometry::{NandGeometry, PlaneOps};
-pub use page::{Expected, SPARE_RECORD_BYTES, Spare};
+pub use page::{ExpectedPage, SPARE_RECORD_BYTES, Spare};
 
-use crate::{Device, Hardware, Model, NandTiming, Store};
+use crate::{Device, Hardware, NandTiming, Store, TimingModel};
 use frit_core::visible::{MediumView, Wear};
 use frit_core::{BlockId, Counts, MediumKind, Result, UnitId};
 
@@ -49,7 +49,7 @@ const ERASE_FAILED: u16 = 2;
 
 /// State of a block: 8 bytes, so that a cache line holds eight blocks.
 #[derive(Clone, Copy, Default, Debug)]
-struct Block {
+struct BlockState {
     /// Number of programmed pages, from the first page on.
     next: u16,
     flags: u16,
@@ -63,11 +63,11 @@ pub struct Nand<St> {
     pages: u32,
     blocks_per_unit: u32,
     first_unit: UnitId,
-    state: Vec<Block>,
+    state: Vec<BlockState>,
     counts: Counts,
     injects: bool,
     /// `true` if the store refused a block state. The next sync writes all block states.
-    unsaved: bool,
+    states_dirty: bool,
     store: St,
     /// Buffer of one page, for partial reads and for copybacks. Empty if the store holds no bytes.
     page: Vec<u8>,
@@ -97,22 +97,22 @@ impl<St: Store> Nand<St> {
         let first_unit = hw.add(Device {
             name: config.name.clone(),
             kind: MediumKind::Nand,
-            model: Model::Nand(config.timing),
+            model: TimingModel::Nand(config.timing),
             unit_channel: (0..g.units()).map(|u| g.channel_of_unit(u) as u16).collect(),
         })?;
         let mut nand = Nand {
             pages: g.pages(),
             blocks_per_unit: g.blocks_per_unit(),
             first_unit,
-            state: vec![Block::default(); g.blocks() as usize],
+            state: vec![BlockState::default(); g.blocks() as usize],
             counts: Counts::default(),
             injects: config.faults.injects(),
-            unsaved: false,
+            states_dirty: false,
             store,
             page: vec![0; if St::HOLDS { g.page_bytes as usize } else { 0 }],
             config,
         };
-        nand.start().map_err(|e| format!("NAND '{}': {e}", nand.config.name))?;
+        nand.load().map_err(|e| format!("NAND '{}': {e}", nand.config.name))?;
         Ok(nand)
     }
 
@@ -192,11 +192,11 @@ impl<St: Store> Nand<St> {
     /// # Errors
     /// An error of the store.
     pub fn sync(&mut self) -> Result<()> {
-        if self.unsaved {
+        if self.states_dirty {
             for b in 0..self.state.len() as u32 {
                 self.save_state(BlockId(b))?;
             }
-            self.unsaved = false;
+            self.states_dirty = false;
         }
         self.store.sync()
     }

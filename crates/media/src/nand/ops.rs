@@ -1,10 +1,10 @@
 //! NAND commands.
 
-use super::page::{Expected, SPARE_RECORD_BYTES, Spare, corrupt, data_crc, failed_record, record};
-use super::{BAD, Block, ERASE_FAILED, Nand};
+use super::page::{ExpectedPage, SPARE_RECORD_BYTES, Spare, corrupt, data_crc, failed_record, record};
+use super::{BAD, BlockState, ERASE_FAILED, Nand};
 use crate::Store;
 use crate::checksum::digest;
-use crate::stripe::quot;
+use crate::stripe::div_fast;
 use frit_core::planted::{Bug, is};
 use frit_core::{BlockId, Cause, Cmd, Error, MediumKind, Op, Ppn, Result, Sink, Source, Target};
 
@@ -20,7 +20,7 @@ impl<St: Store> Nand<St> {
     /// Counts a command and emits it into the sink. The bytes are moved in the store after this, so
     /// that all store accesses between two commands belong to the first of them.
     #[inline]
-    fn give<S: Sink>(
+    fn emit_one<S: Sink>(
         &mut self,
         sink: &mut S,
         op: Op,
@@ -31,7 +31,7 @@ impl<St: Store> Nand<St> {
     ) -> S::Tok {
         let len = if op as u8 == Op::NandErase as u8 { 0 } else { self.config.geometry.page_bytes };
         self.counts.add(op, why, len);
-        let unit = self.unit_id(quot(block, self.blocks_per_unit));
+        let unit = self.unit_id(div_fast(block, self.blocks_per_unit));
         sink.emit(Cmd { addr: u64::from(ppn), len, hazard: block, unit, op, cause: why }, after)
     }
 
@@ -42,7 +42,7 @@ impl<St: Store> Nand<St> {
             return Err(rule(ppn.0, "the page lies outside the device"));
         }
         let per_block = self.config.geometry.pages_per_block;
-        let block = quot(ppn.0, per_block);
+        let block = div_fast(ppn.0, per_block);
         if ppn.0 - block * per_block >= u32::from(self.state[block as usize].next) {
             return Err(rule(ppn.0, "a page was read that is erased"));
         }
@@ -56,10 +56,10 @@ impl<St: Store> Nand<St> {
             return Err(rule(ppn.0, "the page lies outside the device"));
         }
         let per_block = self.config.geometry.pages_per_block;
-        let block = quot(ppn.0, per_block);
+        let block = div_fast(ppn.0, per_block);
         let (state, page) = (&self.state[block as usize], ppn.0 - block * per_block);
         if u32::from(state.next) != page || state.flags != 0 {
-            return Err(rule(ppn.0, refusal(state, page)));
+            return Err(rule(ppn.0, program_rule(state, page)));
         }
         Ok(block)
     }
@@ -97,7 +97,7 @@ impl<St: Store> Nand<St> {
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
-        self.read_of(sink, ppn, offset, into, None, cause, after)
+        self.read_expected(sink, ppn, offset, into, None, cause, after)
     }
 
     /// Reads a page like [`Nand::read`], and checks that it is the expected version of the expected
@@ -107,13 +107,13 @@ impl<St: Store> Nand<St> {
     /// The errors of [`Nand::read`], and `Corrupt` for another page.
     #[inline]
     #[allow(clippy::too_many_arguments)]
-    pub fn read_of<S: Sink>(
+    pub fn read_expected<S: Sink>(
         &mut self,
         sink: &mut S,
         ppn: Ppn,
         offset: u32,
         mut into: Target<'_>,
-        expect: Option<Expected>,
+        expect: Option<ExpectedPage>,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
@@ -121,10 +121,10 @@ impl<St: Store> Nand<St> {
         if u64::from(offset) + u64::from(into.len()) > u64::from(self.config.geometry.page_bytes) {
             return Err(rule(ppn.0, "a read reaches past the end of its page"));
         }
-        let tok = self.give(sink, Op::NandRead, ppn.0, block, cause, after);
+        let tok = self.emit_one(sink, Op::NandRead, ppn.0, block, cause, after);
         if let Some(into) = into.bytes() {
             if St::HOLDS {
-                self.fetch(ppn, offset as usize, into, expect)?;
+                self.read_checked(ppn, offset as usize, into, expect)?;
             } else {
                 into.fill(0);
             }
@@ -134,8 +134,14 @@ impl<St: Store> Nand<St> {
 
     /// Reads the bytes of a page from `offset` on, and checks the checksum and the identity of the
     /// page.
-    fn fetch(&mut self, ppn: Ppn, offset: usize, into: &mut [u8], expect: Option<Expected>) -> Result<()> {
-        let (spare, crc) = self.owned(ppn, expect)?;
+    fn read_checked(
+        &mut self,
+        ppn: Ppn,
+        offset: usize,
+        into: &mut [u8],
+        expect: Option<ExpectedPage>,
+    ) -> Result<()> {
+        let (spare, crc) = self.check_identity(ppn, expect)?;
         let (at, len) = (self.data_at(ppn), self.config.geometry.page_bytes as usize);
         let sum = if let Some(page) = self.store.slice(at, len) {
             // The digest is computed first: it waits for the memory, and the copy then finds the
@@ -151,16 +157,16 @@ impl<St: Store> Nand<St> {
             into.copy_from_slice(&self.page[offset..offset + into.len()]);
             digest(&self.page)
         };
-        intact(ppn, data_crc(sum, spare), crc)
+        check_data_crc(ppn, data_crc(sum, spare), crc)
     }
 
     /// Returns the spare area of a page and the checksum of its data, after a check that it is the
     /// expected page.
     #[inline]
-    fn owned(&self, ppn: Ppn, expect: Option<Expected>) -> Result<(Spare, u32)> {
-        let (spare, crc) = self.found(ppn)?.page(ppn)?;
+    fn check_identity(&self, ppn: Ppn, expect: Option<ExpectedPage>) -> Result<(Spare, u32)> {
+        let (spare, crc) = self.read_record(ppn)?.page(ppn)?;
         match expect.filter(|e| !e.is(spare)) {
-            Some(e) => Err(another(ppn, e, spare)),
+            Some(e) => Err(wrong_page_error(ppn, e, spare)),
             None => Ok((spare, crc)),
         }
     }
@@ -175,8 +181,8 @@ impl<St: Store> Nand<St> {
         if !St::HOLDS || ppn.0 >= self.pages {
             return Ok(None);
         }
-        match self.found(ppn)? {
-            super::page::Found::Erased => Ok(None),
+        match self.read_record(ppn)? {
+            super::page::PageRecord::Erased => Ok(None),
             other => other.page(ppn).map(|(spare, _)| Some(spare)),
         }
     }
@@ -204,9 +210,9 @@ impl<St: Store> Nand<St> {
         if St::HOLDS && data.bytes().is_none() {
             return Err(rule(ppn.0, "a program without bytes on a device that holds bytes"));
         }
-        let tok = self.use_up(sink, Op::NandProgram, (ppn, block), spare, cause, after)?;
+        let tok = self.program_next(sink, Op::NandProgram, (ppn, block), spare, cause, after)?;
         if let (true, Some(bytes)) = (St::HOLDS, data.bytes()) {
-            self.put(ppn, bytes, spare)?;
+            self.write_page(ppn, bytes, spare)?;
         }
         Ok(tok)
     }
@@ -214,7 +220,7 @@ impl<St: Store> Nand<St> {
     /// Emits a command that programs the next page of a block. The page is used up even if the
     /// program fails.
     #[inline]
-    fn use_up<S: Sink>(
+    fn program_next<S: Sink>(
         &mut self,
         sink: &mut S,
         op: Op,
@@ -224,13 +230,13 @@ impl<St: Store> Nand<St> {
         after: S::Tok,
     ) -> Result<S::Tok> {
         let fails = self.program_fails(ppn, block);
-        let tok = self.give(sink, op, ppn.0, block, cause, after);
+        let tok = self.emit_one(sink, op, ppn.0, block, cause, after);
         self.state[block as usize].next += 1;
         if fails { self.fail(ppn, spare) } else { Ok(tok) }
     }
 
     /// Writes the data first, then the record that makes it a valid page.
-    pub(super) fn put(&mut self, ppn: Ppn, bytes: &[u8], spare: Spare) -> Result<()> {
+    pub(super) fn write_page(&mut self, ppn: Ppn, bytes: &[u8], spare: Spare) -> Result<()> {
         let record = record(digest(bytes), spare);
         self.store.write(self.data_at(ppn), bytes)?;
         self.store.write(self.config.geometry.record_at(ppn), &record)
@@ -239,8 +245,8 @@ impl<St: Store> Nand<St> {
     /// Returns the digest of a page's data, after a check that the page is undamaged and the
     /// expected one. If the store cannot copy by itself, the page stays in `self.page`, so that the
     /// bytes that are written are the bytes that were checked.
-    fn sum_checked(&mut self, ppn: Ppn, expect: Option<Expected>) -> Result<u64> {
-        let (spare, crc) = self.owned(ppn, expect)?;
+    fn verified_digest(&mut self, ppn: Ppn, expect: Option<ExpectedPage>) -> Result<u64> {
+        let (spare, crc) = self.check_identity(ppn, expect)?;
         let (at, len) = (self.data_at(ppn), self.config.geometry.page_bytes as usize);
         let sum = match self.store.slice(at, len).filter(|_| self.store.copies()) {
             Some(page) => digest(page),
@@ -249,13 +255,13 @@ impl<St: Store> Nand<St> {
                 digest(&self.page)
             }
         };
-        intact(ppn, data_crc(sum, spare), crc)?;
+        check_data_crc(ppn, data_crc(sum, spare), crc)?;
         Ok(sum)
     }
 
     /// Copies the data of a page that was just checked to another page: data first, then the
     /// record.
-    fn put_copy(&mut self, from: Ppn, to: Ppn, sum: u64, spare: Spare) -> Result<()> {
+    fn copy_page(&mut self, from: Ppn, to: Ppn, sum: u64, spare: Spare) -> Result<()> {
         let (from, at) = (self.data_at(from), self.data_at(to));
         let len = self.config.geometry.page_bytes as usize;
         match self.store.copy(from, at, len) {
@@ -266,10 +272,10 @@ impl<St: Store> Nand<St> {
     }
 
     /// Moves a page over the bus: a read, then a program that waits for it. The bytes are checked
-    /// as by [`Nand::read_of`], and copied once.
+    /// as by [`Nand::read_expected`], and copied once.
     ///
     /// # Errors
-    /// The errors of [`Nand::read_of`] (in which case nothing was programmed) and of
+    /// The errors of [`Nand::read_expected`] (in which case nothing was programmed) and of
     /// [`Nand::program`].
     #[allow(clippy::too_many_arguments)]
     pub fn relocate<S: Sink>(
@@ -278,17 +284,17 @@ impl<St: Store> Nand<St> {
         from: Ppn,
         to: Ppn,
         spare: Spare,
-        expect: Option<Expected>,
+        expect: Option<ExpectedPage>,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
         let source = self.readable(from)?;
         let block = self.programmable(to)?;
-        let read = self.give(sink, Op::NandRead, from.0, source, cause, after);
-        let sum = if St::HOLDS { self.sum_checked(from, expect)? } else { 0 };
-        let tok = self.use_up(sink, Op::NandProgram, (to, block), spare, cause, read)?;
+        let read = self.emit_one(sink, Op::NandRead, from.0, source, cause, after);
+        let sum = if St::HOLDS { self.verified_digest(from, expect)? } else { 0 };
+        let tok = self.program_next(sink, Op::NandProgram, (to, block), spare, cause, read)?;
         if St::HOLDS {
-            self.put_copy(from, to, sum, spare)?;
+            self.copy_page(from, to, sum, spare)?;
         }
         Ok(tok)
     }
@@ -315,7 +321,7 @@ impl<St: Store> Nand<St> {
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
-        let Some(&Block { flags, erases, .. }) = self.state.get(block.idx()) else {
+        let Some(&BlockState { flags, erases, .. }) = self.state.get(block.idx()) else {
             return Err(rule(block.0, "the block lies outside the device"));
         };
         if flags & BAD != 0 {
@@ -326,7 +332,7 @@ impl<St: Store> Nand<St> {
         let fails = (self.injects && faults.erase_fails(block.0, erases))
             || (erases > endurance && faults.wears_out(block.0, erases, endurance));
         let first = self.config.geometry.ppn(block, 0);
-        let tok = self.give(sink, Op::NandErase, first.0, block.0, cause, after);
+        let tok = self.emit_one(sink, Op::NandErase, first.0, block.0, cause, after);
         let state = &mut self.state[block.idx()];
         state.erases = erases;
         if fails {
@@ -334,7 +340,7 @@ impl<St: Store> Nand<St> {
             self.save_state(block)?;
             return Err(Error::EraseFailed { block: block.0 });
         }
-        *state = Block { next: 0, flags: 0, erases };
+        *state = BlockState { next: 0, flags: 0, erases };
         if St::HOLDS {
             // Records before the state: after a crash in between the block is erased, and only this
             // erase is missing in its state.
@@ -352,7 +358,7 @@ impl<St: Store> Nand<St> {
     /// `Rule` as for a program, or an error of the store.
     pub fn pad<S: Sink>(&mut self, sink: &mut S, ppn: Ppn, cause: Cause, after: S::Tok) -> Result<S::Tok> {
         let block = self.programmable(ppn)?;
-        let tok = self.give(sink, Op::NandProgram, ppn.0, block, cause, after);
+        let tok = self.emit_one(sink, Op::NandProgram, ppn.0, block, cause, after);
         self.state[block as usize].next += 1;
         if St::HOLDS {
             let record = failed_record(Spare { lpn: u32::MAX, seq: 0 });
@@ -376,19 +382,19 @@ impl<St: Store> Nand<St> {
         from: Ppn,
         to: Ppn,
         spare: Spare,
-        expect: Option<Expected>,
+        expect: Option<ExpectedPage>,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
         let source = self.readable(from)?;
         let block = self.programmable(to)?;
-        if quot(source, self.blocks_per_unit) != quot(block, self.blocks_per_unit) {
+        if div_fast(source, self.blocks_per_unit) != div_fast(block, self.blocks_per_unit) {
             return Err(rule(to.0, "a copyback cannot leave its unit"));
         }
-        let sum = if St::HOLDS { self.sum_checked(from, expect)? } else { 0 };
-        let tok = self.use_up(sink, Op::NandCopyback, (to, block), spare, cause, after)?;
+        let sum = if St::HOLDS { self.verified_digest(from, expect)? } else { 0 };
+        let tok = self.program_next(sink, Op::NandCopyback, (to, block), spare, cause, after)?;
         if St::HOLDS {
-            self.put_copy(from, to, sum, spare)?;
+            self.copy_page(from, to, sum, spare)?;
         }
         Ok(tok)
     }
@@ -397,12 +403,12 @@ impl<St: Store> Nand<St> {
     pub fn retire(&mut self, block: BlockId) {
         self.state[block.idx()].flags |= BAD;
         // If the store refuses the mark now, the next sync writes it or reports the error.
-        self.unsaved |= self.save_state(block).is_err();
+        self.states_dirty |= self.save_state(block).is_err();
     }
 }
 
 #[cold]
-fn refusal(state: &Block, page: u32) -> &'static str {
+fn program_rule(state: &BlockState, page: u32) -> &'static str {
     if state.flags & BAD != 0 {
         "a page was programmed in a bad block"
     } else if state.flags & ERASE_FAILED != 0 {
@@ -415,8 +421,8 @@ fn refusal(state: &Block, page: u32) -> &'static str {
 }
 
 #[cold]
-fn another(ppn: Ppn, expected: Expected, found: Spare) -> Error {
-    let Expected { lpn, tag } = expected;
+fn wrong_page_error(ppn: Ppn, expected: ExpectedPage, found: Spare) -> Error {
+    let ExpectedPage { lpn, tag } = expected;
     let what = format!(
         "it holds logical page {}, version {}, but should hold page {lpn}, version {tag} (modulo 65536)",
         found.lpn, found.seq
@@ -425,7 +431,7 @@ fn another(ppn: Ppn, expected: Expected, found: Spare) -> Error {
 }
 
 #[inline]
-fn intact(ppn: Ppn, found: u32, written: u32) -> Result<()> {
+fn check_data_crc(ppn: Ppn, found: u32, written: u32) -> Result<()> {
     if found == written || is(Bug::NandDataUnchecked) { Ok(()) } else { Err(damaged(ppn, found, written)) }
 }
 

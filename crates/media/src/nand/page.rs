@@ -15,14 +15,14 @@ pub struct Spare {
 
 /// Identity that a page must have when it is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Expected {
+pub struct ExpectedPage {
     /// Logical page number.
     pub lpn: u32,
     /// Low 16 bits of the sequence number.
     pub tag: u16,
 }
 
-impl Expected {
+impl ExpectedPage {
     /// Returns `true` if a spare area belongs to this page.
     #[inline]
     #[must_use]
@@ -42,11 +42,11 @@ const FAILED: u32 = u32::from_le_bytes(*b"fnpX");
 /// The record in the spare area, little endian: mark (4), LPN (4), sequence number (8), CRC32C over
 /// the data's digest, LPN and sequence number (4), CRC32C over the 20 bytes before (4). All zeros:
 /// erased.
-pub(super) type Record = [u8; SPARE_RECORD_BYTES];
+pub(super) type SpareRecord = [u8; SPARE_RECORD_BYTES];
 
 /// A decoded record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Found {
+pub(super) enum PageRecord {
     /// Nothing was programmed since the last erase.
     Erased,
     /// A programmed page, with the checksum of its data.
@@ -67,7 +67,7 @@ pub(super) fn data_crc(digest: u64, spare: Spare) -> u32 {
     checksum::seal(digest, &owner)
 }
 
-fn seal(mark: u32, spare: Spare, crc: u32) -> Record {
+fn encode_record(mark: u32, spare: Spare, crc: u32) -> SpareRecord {
     let mut r = [0; SPARE_RECORD_BYTES];
     r[..4].copy_from_slice(&mark.to_le_bytes());
     r[4..8].copy_from_slice(&spare.lpn.to_le_bytes());
@@ -79,13 +79,13 @@ fn seal(mark: u32, spare: Spare, crc: u32) -> Record {
 }
 
 /// Returns the record of a page, given the digest of its data.
-pub(super) fn record(digest: u64, spare: Spare) -> Record {
-    seal(PROGRAMMED, spare, data_crc(digest, spare))
+pub(super) fn record(digest: u64, spare: Spare) -> SpareRecord {
+    encode_record(PROGRAMMED, spare, data_crc(digest, spare))
 }
 
 /// Returns the record of a page whose program failed.
-pub(super) fn failed_record(spare: Spare) -> Record {
-    seal(FAILED, spare, 0)
+pub(super) fn failed_record(spare: Spare) -> SpareRecord {
+    encode_record(FAILED, spare, 0)
 }
 
 fn word(b: &[u8]) -> u32 {
@@ -95,18 +95,18 @@ fn word(b: &[u8]) -> u32 {
 }
 
 /// Decodes a record.
-pub(super) fn find(r: &Record) -> Found {
+pub(super) fn decode_record(r: &SpareRecord) -> PageRecord {
     if r.iter().all(|&b| b == 0) {
-        return Found::Erased;
+        return PageRecord::Erased;
     }
     if word(&r[20..]) != crc32c(&r[..20]) {
-        return Found::Damaged;
+        return PageRecord::Damaged;
     }
     let seq = u64::from(word(&r[8..])) | u64::from(word(&r[12..])) << 32;
     match word(&r[..]) {
-        PROGRAMMED => Found::Page(Spare { lpn: word(&r[4..]), seq }, word(&r[16..])),
-        FAILED => Found::Failed,
-        _ => Found::Damaged,
+        PROGRAMMED => PageRecord::Page(Spare { lpn: word(&r[4..]), seq }, word(&r[16..])),
+        FAILED => PageRecord::Failed,
+        _ => PageRecord::Damaged,
     }
 }
 
@@ -115,14 +115,14 @@ pub(super) fn corrupt(ppn: Ppn, what: impl Into<String>) -> Error {
     Error::Corrupt { medium: MediumKind::Nand, at: u64::from(ppn.0), what: what.into() }
 }
 
-impl Found {
+impl PageRecord {
     /// Returns the page, or an error that says why there is none.
     pub(super) fn page(self, ppn: Ppn) -> Result<(Spare, u32)> {
         match self {
-            Found::Page(spare, crc) => Ok((spare, crc)),
-            Found::Erased => Err(corrupt(ppn, "its spare area is empty: nothing was programmed here")),
-            Found::Failed => Err(corrupt(ppn, "its program had failed")),
-            Found::Damaged => Err(corrupt(ppn, "its spare area does not match its checksum")),
+            PageRecord::Page(spare, crc) => Ok((spare, crc)),
+            PageRecord::Erased => Err(corrupt(ppn, "its spare area is empty: nothing was programmed here")),
+            PageRecord::Failed => Err(corrupt(ppn, "its program had failed")),
+            PageRecord::Damaged => Err(corrupt(ppn, "its spare area does not match its checksum")),
         }
     }
 }
@@ -135,9 +135,9 @@ mod tests {
     fn records_come_back() {
         let spare = Spare { lpn: 0x0102_0304, seq: u64::MAX - 1 };
         let r = record(7, spare);
-        assert_eq!(find(&r), Found::Page(spare, data_crc(7, spare)));
-        assert_eq!(find(&failed_record(spare)), Found::Failed);
-        assert_eq!(find(&[0; SPARE_RECORD_BYTES]), Found::Erased);
+        assert_eq!(decode_record(&r), PageRecord::Page(spare, data_crc(7, spare)));
+        assert_eq!(decode_record(&failed_record(spare)), PageRecord::Failed);
+        assert_eq!(decode_record(&[0; SPARE_RECORD_BYTES]), PageRecord::Erased);
     }
 
     #[test]
@@ -146,7 +146,7 @@ mod tests {
         for bit in 0..SPARE_RECORD_BYTES * 8 {
             let mut bad = r;
             bad[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(find(&bad), Found::Damaged, "bit {bit}");
+            assert_eq!(decode_record(&bad), PageRecord::Damaged, "bit {bit}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Preconditioning: sets the state of a used device without the commands that would lead to it.
 
-use super::{Block, Nand, Spare};
+use super::{BlockState, Nand, Spare};
 use crate::Store;
 use frit_core::{BlockId, Error, MediumKind, Ppn, Result, Source};
 
@@ -12,8 +12,8 @@ impl<St: Store> Nand<St> {
     pub fn preset(&mut self, block: BlockId, programmed: u32, erases: u32) {
         let next = programmed.min(self.config.geometry.pages_per_block) as u16;
         let state = &mut self.state[block.idx()];
-        *state = Block { next, flags: state.flags, erases };
-        self.unsaved |= self.save_state(block).is_err();
+        *state = BlockState { next, flags: state.flags, erases };
+        self.states_dirty |= self.save_state(block).is_err();
     }
 
     /// Programs the next page of a block without a command.
@@ -33,7 +33,7 @@ impl<St: Store> Nand<St> {
         if St::HOLDS {
             let bytes =
                 data.bytes().ok_or_else(|| rule("a preset without bytes on a device that holds bytes"))?;
-            self.put(ppn, bytes, spare)?;
+            self.write_page(ppn, bytes, spare)?;
         }
         self.state[block.idx()].next += 1;
         Ok(())

@@ -5,7 +5,7 @@
 
 use super::Pcm;
 use crate::Store;
-use crate::memory::fetch;
+use crate::memory::prefetch;
 use frit_core::{Cause, Op, Result, Sink, Source};
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ const CHUNK: u32 = 4096;
 
 /// The write units that accept a clean write.
 #[derive(Debug)]
-pub(super) struct Clean {
+pub(super) struct CleanMap {
     /// One bit per write unit: it was refreshed and not written since. Empty for a device without
     /// refresh.
     bits: Vec<u64>,
@@ -49,30 +49,30 @@ fn copy_bits(table: &mut [u64], mut from: u64, mut to: u64, mut n: u64) {
     }
 }
 
-impl Clean {
+impl CleanMap {
     /// Creates the state of a device without refresh: no bits are kept.
-    pub(super) fn none() -> Clean {
-        Clean { bits: Vec::new(), unknown: Vec::new(), unit_shift: 0 }
+    pub(super) fn none() -> CleanMap {
+        CleanMap { bits: Vec::new(), unknown: Vec::new(), unit_shift: 0 }
     }
 
     /// Creates the state of `units` write units of `1 << unit_shift` bytes. The cells of a blank
     /// device are equivalent to refreshed ones; those of a recovered device are unknown.
-    pub(super) fn new(units: u64, unit_shift: u32, blank: bool) -> Clean {
+    pub(super) fn new(units: u64, unit_shift: u32, blank: bool) -> CleanMap {
         let words = units.div_ceil(64) as usize;
         let full = |yes: bool| if yes { vec![u64::MAX; words] } else { Vec::new() };
         let bits = if blank { full(true) } else { vec![0; words] };
-        Clean { bits, unknown: full(!blank), unit_shift }
+        CleanMap { bits, unknown: full(!blank), unit_shift }
     }
 
     #[inline]
-    fn is_kept(&self) -> bool {
+    fn is_tracked(&self) -> bool {
         !self.bits.is_empty()
     }
 
     /// Prefetches the bit of the write unit that holds an address.
     #[inline]
     pub(super) fn prefetch(&self, at: u64) {
-        fetch(self.bits.get((at >> self.unit_shift) as usize / 64));
+        prefetch(self.bits.get((at >> self.unit_shift) as usize / 64));
     }
 
     /// Returns the bits of the write units in a range. An empty range has none, even inside a unit.
@@ -111,12 +111,12 @@ impl Clean {
 
     /// Returns `true` if a bit of a range is unknown.
     #[inline]
-    fn asks(&self, bits: Range<u64>) -> bool {
+    fn has_unknown(&self, bits: Range<u64>) -> bool {
         !self.unknown.is_empty() && words(bits).any(|(w, mask)| self.unknown[w] & mask != 0)
     }
 
     /// Sets the unknown bits of a range from its `bytes`, which start at the write unit `first`.
-    fn learn(&mut self, first: u64, bytes: &[u8]) {
+    fn resolve_unknown(&mut self, first: u64, bytes: &[u8]) {
         for (bit, unit) in (first..).zip(bytes.chunks(1 << self.unit_shift)) {
             let (w, mask) = ((bit / 64) as usize, 1 << (bit % 64));
             if self.unknown[w] & mask != 0 {
@@ -133,24 +133,24 @@ impl<St: Store> Pcm<St> {
     /// Marks the write units of a range as not refreshed.
     #[inline]
     pub(super) fn mark_dirty(&mut self, at: u64, len: u32) {
-        if self.clean.is_kept() {
+        if self.clean.is_tracked() {
             self.clean.clear(self.clean.range(at, len));
         }
     }
 
     /// Examines the bytes of the unknown write units in a range.
     #[cold]
-    fn look(&mut self, bits: Range<u64>) -> Result<()> {
+    fn examine(&mut self, bits: Range<u64>) -> Result<()> {
         let shift = self.clean.unit_shift;
         let mut bytes = [0; CHUNK as usize];
         let step = u64::from(CHUNK) >> shift;
         let mut first = bits.start;
         while first < bits.end {
             let end = bits.end.min(first + step);
-            if self.clean.asks(first..end) {
+            if self.clean.has_unknown(first..end) {
                 let part = &mut bytes[..((end - first) << shift) as usize];
                 self.store.read(first << shift, part)?;
-                self.clean.learn(first, part);
+                self.clean.resolve_unknown(first, part);
             }
             first = end;
         }
@@ -163,11 +163,11 @@ impl<St: Store> Pcm<St> {
     /// refresh, and after a read error of the store. An empty range is clean.
     #[inline]
     pub fn is_clean(&mut self, at: u64, len: u32) -> bool {
-        if !self.clean.is_kept() || self.inside(at, len).is_err() {
+        if !self.clean.is_tracked() || self.check_range(at, len).is_err() {
             return false;
         }
         let bits = self.clean.range(at, len);
-        if self.clean.asks(bits.clone()) && self.look(bits.clone()).is_err() {
+        if self.clean.has_unknown(bits.clone()) && self.examine(bits.clone()).is_err() {
             return false;
         }
         self.clean.all(bits)
@@ -186,7 +186,7 @@ impl<St: Store> Pcm<St> {
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
-        self.writes(at, data)?;
+        self.check_write(at, data)?;
         if !self.is_clean(at, data.len()) {
             return Self::rule(at, "a clean write needs cells that were refreshed");
         }
@@ -207,7 +207,7 @@ impl<St: Store> Pcm<St> {
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
-        self.writes(at, data)?;
+        self.check_write(at, data)?;
         let op = if self.is_clean(at, data.len()) { Op::PcmWriteClean } else { Op::PcmWrite };
         self.write_as(sink, op, at, data, cause, after)
     }
@@ -223,7 +223,7 @@ impl<St: Store> Pcm<St> {
         let Some(bytes) = self.config.refresh_bytes else {
             return Self::rule(at, "a refresh on a part that has none (no refresh_bytes)");
         };
-        self.inside(at, bytes)?;
+        self.check_range(at, bytes)?;
         if !at.is_multiple_of(u64::from(bytes)) {
             return Self::rule(at, "a refresh has to start at a multiple of refresh_bytes");
         }
@@ -234,7 +234,7 @@ impl<St: Store> Pcm<St> {
         let mut done = after;
         for n in 0..channels {
             let first = at + u64::from(n) * u64::from(g.interleave_bytes);
-            let tok = self.give(sink, Op::PcmRefresh, first, bytes / channels, cause, after);
+            let tok = self.emit_one(sink, Op::PcmRefresh, first, bytes / channels, cause, after);
             done = if n == 0 { tok } else { sink.join(done, tok) };
         }
         if St::HOLDS {
@@ -255,13 +255,13 @@ impl<St: Store> Pcm<St> {
     /// # Errors
     /// `Rule` for a range past the end of the device, or one that does not start and end at a write
     /// unit.
-    pub fn carry_clean(&mut self, from: u64, to: u64, len: u32) -> Result<()> {
-        self.inside(from, len)?;
-        self.inside(to, len)?;
+    pub fn copy_clean_state(&mut self, from: u64, to: u64, len: u32) -> Result<()> {
+        self.check_range(from, len)?;
+        self.check_range(to, len)?;
         if !(from | to | u64::from(len)).is_multiple_of(u64::from(self.config.geometry.write_unit)) {
             return Self::rule(to, "only whole write units can be copied as clean");
         }
-        if self.clean.is_kept() {
+        if self.clean.is_tracked() {
             let (of, first) = (self.clean.range(from, len), self.clean.range(to, len).start);
             let n = of.end - of.start;
             copy_bits(&mut self.clean.bits, of.start, first, n);
@@ -289,7 +289,7 @@ mod tests {
             units in 1u64..400,
             ops in prop::collection::vec((0u8..4, any::<u64>(), any::<u64>(), any::<u64>()), 1..80),
         ) {
-            let mut clean = Clean::new(units, 4, true);
+            let mut clean = CleanMap::new(units, 4, true);
             let mut model = vec![true; units as usize];
             for (what, a, b, c) in ops {
                 let (a, b) = (a % (units + 1), b % (units + 1));

@@ -49,7 +49,7 @@ impl PcmGeometry {
 
 impl<St: Store> Pcm<St> {
     /// Initializes a new device, or recovers the one in the store.
-    pub(super) fn start(&mut self) -> std::result::Result<(), String> {
+    pub(super) fn load(&mut self) -> std::result::Result<(), String> {
         if !St::HOLDS {
             return Ok(());
         }
@@ -63,11 +63,11 @@ impl<St: Store> Pcm<St> {
                 "PCM of this geometry",
             )?;
         }
-        self.begin().map_err(|e| e.to_string())
+        self.load_wear().map_err(|e| e.to_string())
     }
 
     /// Writes the header of a new device, or reads the wear counters of an existing one.
-    fn begin(&mut self) -> Result<()> {
+    fn load_wear(&mut self) -> Result<()> {
         let g = self.config.geometry;
         if self.store.is_blank() {
             return self.store.write(g.header_at(), &header::seal(g.header(), self.config.serial));

@@ -24,8 +24,8 @@ pub use partition::Partition;
 
 use crate::memory::table32;
 use crate::stripe::Stripe;
-use crate::{Device, Hardware, Model, PcmTiming, Store};
-use clean::Clean;
+use crate::{Device, Hardware, PcmTiming, Store, TimingModel};
+use clean::CleanMap;
 use frit_core::visible::{MediumView, Wear};
 use frit_core::{Counts, Error, MediumKind, Result, UnitId, size};
 
@@ -65,7 +65,7 @@ pub struct Pcm<St> {
     line_shift: u32,
     first_unit: UnitId,
     wear: Vec<u32>,
-    clean: Clean,
+    clean: CleanMap,
     partitions: Vec<(&'static str, Partition)>,
     counts: Counts,
     store: St,
@@ -88,19 +88,19 @@ impl<St: Store> Pcm<St> {
                 config.name,
                 store.len(),
                 g.store_bytes(),
-                size::show(g.bytes())
+                size::format(g.bytes())
             ));
         }
         let first_unit = hw.add(Device {
             name: config.name.clone(),
             kind: MediumKind::Pcm,
-            model: Model::Pcm(config.timing.clone()),
+            model: TimingModel::Pcm(config.timing.clone()),
             unit_channel: (0..g.units()).map(|unit| (unit % g.channels) as u16).collect(),
         })?;
         let unit_shift = g.write_unit.trailing_zeros();
         let clean = match config.refresh_bytes {
-            None => Clean::none(),
-            Some(_) => Clean::new(g.bytes() >> unit_shift, unit_shift, store.is_blank()),
+            None => CleanMap::none(),
+            Some(_) => CleanMap::new(g.bytes() >> unit_shift, unit_shift, store.is_blank()),
         };
         let mut pcm = Pcm {
             bytes: g.bytes(),
@@ -115,7 +115,7 @@ impl<St: Store> Pcm<St> {
             store,
             config,
         };
-        pcm.start().map_err(|e| format!("PCM '{}': {e}", pcm.config.name))?;
+        pcm.load().map_err(|e| format!("PCM '{}': {e}", pcm.config.name))?;
         Ok(pcm)
     }
 
@@ -202,7 +202,7 @@ impl<St: Store> Pcm<St> {
         geometry.extend(self.partitions.iter().map(|(name, p)| (*name, p.bytes)));
         let lines = self.wear.len().div_ceil(WEAR_ENTRIES_MAX).max(1);
         let cycles = self.wear.chunks(lines).map(|c| c.iter().copied().max().unwrap_or(0)).collect();
-        let line = size::show(u64::from(g.line_bytes));
+        let line = size::format(u64::from(g.line_bytes));
         let per = match lines {
             1 => format!("line of {line}"),
             n => format!("most written of {n} lines of {line}"),

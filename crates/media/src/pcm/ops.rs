@@ -2,13 +2,13 @@
 
 use super::Pcm;
 use crate::Store;
-use crate::memory::fetch;
+use crate::memory::prefetch;
 use frit_core::{Cause, Cmd, Op, Result, Sink, Source, Target};
 
 impl<St: Store> Pcm<St> {
     /// Counts a command and emits it into the sink.
     #[inline]
-    pub(super) fn give<S: Sink>(
+    pub(super) fn emit_one<S: Sink>(
         &mut self,
         sink: &mut S,
         op: Op,
@@ -26,7 +26,7 @@ impl<St: Store> Pcm<St> {
     /// Emits one command for each contiguous part of a range on one unit, all after the same token.
     /// Returns a token for all of them.
     #[inline]
-    pub(super) fn give_pieces<S: Sink>(
+    pub(super) fn emit_split<S: Sink>(
         &mut self,
         sink: &mut S,
         op: Op,
@@ -37,8 +37,8 @@ impl<St: Store> Pcm<St> {
     ) -> S::Tok {
         let mut done: Option<S::Tok> = None;
         while len > 0 {
-            let n = self.piece(at, len);
-            let tok = self.give(sink, op, at, n, cause, after);
+            let n = self.contiguous_len(at, len);
+            let tok = self.emit_one(sink, op, at, n, cause, after);
             done = Some(match done {
                 Some(d) => sink.join(d, tok),
                 None => tok,
@@ -51,8 +51,8 @@ impl<St: Store> Pcm<St> {
 
     /// Returns how many of the `len` bytes that start at `at` lie on one unit without a gap.
     #[inline]
-    fn piece(&self, at: u64, len: u32) -> u32 {
-        let n = self.stripe.piece(at, len);
+    fn contiguous_len(&self, at: u64, len: u32) -> u32 {
+        let n = self.stripe.contiguous_len(at, len);
         if self.config.geometry.groups == 1 {
             return n;
         }
@@ -60,7 +60,7 @@ impl<St: Store> Pcm<St> {
     }
 
     #[inline]
-    pub(super) fn inside(&self, at: u64, len: u32) -> Result<()> {
+    pub(super) fn check_range(&self, at: u64, len: u32) -> Result<()> {
         match at.checked_add(u64::from(len)) {
             Some(end) if end <= self.bytes => Ok(()),
             _ => Self::rule(at, "an access reaches past the end of the device"),
@@ -69,7 +69,7 @@ impl<St: Store> Pcm<St> {
 
     /// Returns the write units that a range covers, as address and length.
     #[inline]
-    pub(super) fn covering(&self, at: u64, len: u32) -> (u64, u32) {
+    pub(super) fn covered_units(&self, at: u64, len: u32) -> (u64, u32) {
         let unit = u64::from(self.config.geometry.write_unit);
         let first = at & !(unit - 1);
         let end = (at + u64::from(len)).next_multiple_of(unit);
@@ -91,7 +91,7 @@ impl<St: Store> Pcm<St> {
     #[inline]
     pub fn prefetch(&self, at: u64) {
         self.clean.prefetch(at);
-        fetch(self.wear.get((at >> self.line_shift) as usize));
+        prefetch(self.wear.get((at >> self.line_shift) as usize));
     }
 
     /// Reads bytes. Emits one command for each contiguous part on one unit.
@@ -108,8 +108,8 @@ impl<St: Store> Pcm<St> {
         after: S::Tok,
     ) -> Result<S::Tok> {
         let len = into.len();
-        self.inside(at, len)?;
-        let tok = self.give_pieces(sink, Op::PcmRead, at, len, cause, after);
+        self.check_range(at, len)?;
+        let tok = self.emit_split(sink, Op::PcmRead, at, len, cause, after);
         if let Some(into) = into.bytes() {
             self.store.read(at, into)?;
         }
@@ -123,7 +123,7 @@ impl<St: Store> Pcm<St> {
     /// `Rule` for an access past the end of the device, or an error of the store.
     pub fn peek(&self, at: u64, into: &mut [u8]) -> Result<()> {
         match u32::try_from(into.len()) {
-            Ok(len) => self.inside(at, len)?,
+            Ok(len) => self.check_range(at, len)?,
             Err(_) => return Self::rule(at, "a peek of 4 GiB or more"),
         }
         self.store.read(at, into)
@@ -144,21 +144,21 @@ impl<St: Store> Pcm<St> {
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
-        self.writes(at, data)?;
+        self.check_write(at, data)?;
         self.write_as(sink, Op::PcmWrite, at, data, cause, after)
     }
 
     /// Checks that a write is possible.
     #[inline]
-    pub(super) fn writes(&self, at: u64, data: Source<'_>) -> Result<()> {
-        self.inside(at, data.len())?;
+    pub(super) fn check_write(&self, at: u64, data: Source<'_>) -> Result<()> {
+        self.check_range(at, data.len())?;
         if St::HOLDS && data.bytes().is_none() {
             return Self::rule(at, "a write without bytes on a device that holds bytes");
         }
         Ok(())
     }
 
-    /// Executes a write that [`Pcm::writes`] has accepted.
+    /// Executes a write that [`Pcm::check_write`] has accepted.
     #[inline]
     pub(super) fn write_as<S: Sink>(
         &mut self,
@@ -173,10 +173,10 @@ impl<St: Store> Pcm<St> {
         if len == 0 {
             return Ok(after);
         }
-        let (first, covered) = self.covering(at, len);
+        let (first, covered) = self.covered_units(at, len);
         self.wear_lines(first, covered);
         self.mark_dirty(first, covered);
-        let tok = self.give_pieces(sink, op, first, covered, cause, after);
+        let tok = self.emit_split(sink, op, first, covered, cause, after);
         if let (true, Some(bytes)) = (St::HOLDS, data.bytes()) {
             self.store.write(at, bytes)?;
         }
@@ -192,7 +192,7 @@ impl<St: Store> Pcm<St> {
         for unit in 0..self.config.geometry.units() {
             let (group, channel) = (u64::from(unit / channels), u64::from(unit % channels));
             // Any address on the unit will do: the unit of the command is derived from it.
-            let tok = self.give(
+            let tok = self.emit_one(
                 sink,
                 Op::PcmFence,
                 group * self.group_bytes + channel * strip,
@@ -213,9 +213,9 @@ impl<St: Store> Pcm<St> {
         let Ok(len) = u32::try_from(data.len()) else {
             return Self::rule(at, "a preset of 4 GiB or more");
         };
-        self.inside(at, len)?;
+        self.check_range(at, len)?;
         if len > 0 {
-            let (first, covered) = self.covering(at, len);
+            let (first, covered) = self.covered_units(at, len);
             self.mark_dirty(first, covered);
         }
         self.store.write(at, data)

@@ -30,16 +30,16 @@ impl<St: Store> Pcm<St> {
     /// # Errors
     /// A name that is in use, a size of zero, or a size larger than the free space; the message
     /// names all partitions.
-    pub fn carve(&mut self, name: &'static str, bytes: u64, align: u64) -> Result<Partition> {
-        self.carve_within(self.bytes, name, bytes, align)
+    pub fn add_partition(&mut self, name: &'static str, bytes: u64, align: u64) -> Result<Partition> {
+        self.add_partition_within(self.bytes, name, bytes, align)
     }
 
-    /// Allocates a partition like [`Pcm::carve`], within the first `size` bytes. A wear leveler
+    /// Allocates a partition like [`Pcm::add_partition`], within the first `size` bytes. A wear leveler
     /// that offers fewer bytes than the device uses this.
     ///
     /// # Errors
-    /// The errors of [`Pcm::carve`].
-    pub fn carve_within(
+    /// The errors of [`Pcm::add_partition`].
+    pub fn add_partition_within(
         &mut self,
         size: u64,
         name: &'static str,
@@ -47,7 +47,7 @@ impl<St: Store> Pcm<St> {
         align: u64,
     ) -> Result<Partition> {
         if let Some(p) = self.partition(name) {
-            let why = format!("exists already, {} at {}", size::show(p.bytes), p.start);
+            let why = format!("exists already, {} at {}", size::format(p.bytes), p.start);
             return Err(Error::param("partition", name, why));
         }
         if bytes == 0 || align == 0 {
@@ -57,35 +57,35 @@ impl<St: Store> Pcm<St> {
                 "a partition and its alignment have to be larger than zero",
             ));
         }
-        let from = self.carved_bytes();
+        let from = self.partitioned_bytes();
         let start = from.checked_next_multiple_of(align).unwrap_or(u64::MAX);
         match start.checked_add(bytes) {
             Some(end) if end <= size.min(self.bytes) => {}
-            _ => return Err(self.no_room(size.min(self.bytes), name, bytes)),
+            _ => return Err(self.no_space(size.min(self.bytes), name, bytes)),
         }
         let p = Partition { start, bytes };
         self.partitions.push((name, p));
         Ok(p)
     }
 
-    fn no_room(&self, of: u64, name: &str, bytes: u64) -> Error {
+    fn no_space(&self, of: u64, name: &str, bytes: u64) -> Error {
         let taken: Vec<String> =
-            self.partitions.iter().map(|(n, p)| format!("{n} {}", size::show(p.bytes))).collect();
+            self.partitions.iter().map(|(n, p)| format!("{n} {}", size::format(p.bytes))).collect();
         let taken = if taken.is_empty() { "nothing".into() } else { taken.join(", ") };
         Error::NoSpace {
             what: format!(
                 "partition '{name}' of {} does not fit PCM '{}' of {}, which holds {taken}; make the PCM larger \
                  or the partitions smaller",
-                size::show(bytes),
+                size::format(bytes),
                 self.config.name,
-                size::show(of)
+                size::format(of)
             ),
         }
     }
 
     /// End of the allocated space: all bytes from this address on are free.
     #[must_use]
-    pub fn carved_bytes(&self) -> u64 {
+    pub fn partitioned_bytes(&self) -> u64 {
         self.partitions.last().map_or(0, |(_, p)| p.end())
     }
 

@@ -1,13 +1,13 @@
 mod clean;
 
 use super::*;
-use crate::testing::Log;
-use crate::{Curve, MemoryStore, NoStore, Phases};
+use crate::testing::RecordingSink;
+use crate::{LatencyCurve, MemoryStore, NoStore, Phases};
 use frit_core::{Cause, Cmd, Nanos, Null, Op, Source, Target};
 use proptest::prelude::*;
 
 fn config(channels: u32, refresh: bool) -> PcmConfig {
-    let curve = |t| Curve::new(vec![(64, Nanos(t))], 16).unwrap();
+    let curve = |t| LatencyCurve::new(vec![(64, Nanos(t))], 16).unwrap();
     PcmConfig {
         name: "pcm".into(),
         geometry: PcmGeometry {
@@ -56,7 +56,7 @@ proptest! {
         let group = size / u64::from(groups);
         let mut plain = vec![0u8; size as usize];
         for (at, len, byte, is_write) in ops {
-            let mut log = Log::default();
+            let mut log = RecordingSink::default();
             let fits = at + len as u64 <= size;
             let data: Vec<u8> = (0..len).map(|i| byte.wrapping_add(i as u8)).collect();
             let mut out = vec![0xEE; len];
@@ -109,7 +109,7 @@ proptest! {
 #[test]
 fn writes_cost_and_wear_the_units_that_they_cover() {
     let mut p = on(config(1, false), NoStore);
-    let mut log = Log::default();
+    let mut log = RecordingSink::default();
     p.write(&mut log, 60, Source::Len(8), Cause::Host, 0).unwrap();
     assert_eq!((log.cmds[0].0.addr, log.cmds[0].0.len), (48, 32));
     assert_eq!((p.wear_of(0), p.wear_of(64), p.wear_of(128)), (1, 1, 0));
@@ -127,7 +127,7 @@ fn writes_cost_and_wear_the_units_that_they_cover() {
 #[test]
 fn a_fence_holds_on_every_channel() {
     let mut p = on(config(3, false), NoStore);
-    let mut log = Log::default();
+    let mut log = RecordingSink::default();
     let w = p.write(&mut log, 0, Source::Len(16), Cause::Host, 0).unwrap();
     let f = p.fence(&mut log, w);
     let fences: Vec<_> = log.cmds[1..].iter().map(|(c, after)| (c.op, c.unit.0, *after)).collect();
@@ -145,7 +145,7 @@ fn groups_of_a_channel_are_units_that_share_its_bus() {
     assert_eq!([0, 1, 2, 3].map(|u| hw.channel_of(UnitId(u))), [0, 1, 0, 1]);
     assert_eq!([0, 128, 4096, 4224].map(|at| p.unit_of(at).0), [0, 1, 2, 3]);
     assert!(p.view().geometry.contains(&("groups_per_channel", 2)));
-    let mut log = Log::default();
+    let mut log = RecordingSink::default();
     let f = p.fence(&mut log, 0);
     assert_eq!(log.cmds.iter().map(|(c, _)| c.unit.0).collect::<Vec<_>>(), [0, 1, 2, 3]);
     assert_eq!(f, 0b1111);
@@ -179,16 +179,16 @@ fn rules_are_kept() {
 #[test]
 fn partitions_do_not_overlap_and_fit() {
     let mut p = on(config(2, false), NoStore);
-    let a = p.carve("map", 100, 1).unwrap();
-    let b = p.carve("level", 1000, 512).unwrap();
+    let a = p.add_partition("map", 100, 1).unwrap();
+    let b = p.add_partition("level", 1000, 512).unwrap();
     assert_eq!((a, b), (Partition { start: 0, bytes: 100 }, Partition { start: 512, bytes: 1000 }));
     assert_eq!(p.partition("level"), Some(b));
-    assert!(p.carve("map", 1, 1).unwrap_err().to_string().contains("exists already"));
-    assert!(p.carve("none", 0, 1).is_err() && p.carve("none", 1, 0).is_err());
-    let e = p.carve("cache", 8000, 1).unwrap_err().to_string();
+    assert!(p.add_partition("map", 1, 1).unwrap_err().to_string().contains("exists already"));
+    assert!(p.add_partition("none", 0, 1).is_err() && p.add_partition("none", 1, 0).is_err());
+    let e = p.add_partition("cache", 8000, 1).unwrap_err().to_string();
     assert!(e.contains("'cache' of 7.8 KiB") && e.contains("map 100 B, level 1000 B"), "{e}");
-    assert!(p.carve("huge", u64::MAX, 4096).is_err());
-    let rest = p.carve("rest", p.bytes() - p.carved_bytes(), 1).unwrap();
+    assert!(p.add_partition("huge", u64::MAX, 4096).is_err());
+    let rest = p.add_partition("rest", p.bytes() - p.partitioned_bytes(), 1).unwrap();
     assert_eq!(rest.end(), p.bytes());
     assert!(p.view().geometry.contains(&("level", 1000)));
     assert_eq!(p.partitions().len(), 3);

@@ -19,7 +19,7 @@ impl<'de> Deserialize<'de> for Size {
 }
 
 /// A latency curve: pairs of size and time.
-pub type Points = Vec<(Size, Time)>;
+pub type CurvePoints = Vec<(Size, Time)>;
 
 /// Formatting of a value for tables.
 trait Show {
@@ -39,7 +39,7 @@ show!(u32, u64, f64, bool, String, Time, DriveRef);
 
 impl Show for Size {
     fn show(&self) -> String {
-        size::show(self.0)
+        size::format(self.0)
     }
 }
 
@@ -67,9 +67,9 @@ impl Show for MediumKind {
     }
 }
 
-impl Show for Points {
+impl Show for CurvePoints {
     fn show(&self) -> String {
-        self.iter().map(|(s, t)| format!("{}: {t}", size::show(s.0))).collect::<Vec<_>>().join(", ")
+        self.iter().map(|(s, t)| format!("{}: {t}", size::format(s.0))).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -169,11 +169,11 @@ medium_config! {
     /// Consecutive bytes on one channel: a power of two.
     [Pcm Dram] interleave_bytes: Size;
     /// Read latency by size: pairs such as `[128, "12.8 us"]`.
-    [Pcm] read: Points;
+    [Pcm] read: CurvePoints;
     /// Write latency by size.
-    [Pcm] write: Points;
+    [Pcm] write: CurvePoints;
     /// Write latency by size over refreshed cells (default: as `write`).
-    [Pcm] write_clean: Points;
+    [Pcm] write_clean: CurvePoints;
     /// Smallest access that the part makes; a smaller one costs as much (default: the write unit).
     [Pcm] floor_bytes: Size;
     /// Bytes that one refresh cleans; without it there are no clean writes.

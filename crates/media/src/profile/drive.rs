@@ -15,7 +15,7 @@ pub enum DriveRef {
     /// Values of the drive.
     Values(Box<DriveConfig>),
     /// Path of a `.diskspecs` file.
-    Described(String),
+    DiskSim(String),
 }
 
 impl DriveRef {
@@ -26,7 +26,7 @@ impl DriveRef {
     pub fn spec(&self) -> Result<DiskSpec> {
         match self {
             DriveRef::Values(v) => v.spec("drive"),
-            DriveRef::Described(path) => load(Path::new(path)),
+            DriveRef::DiskSim(path) => load(Path::new(path)),
         }
     }
 }
@@ -37,23 +37,23 @@ impl fmt::Display for DriveRef {
             DriveRef::Values(v) => write!(
                 f,
                 "{}, {} rpm, {} to {} MB/s",
-                size::show(v.sectors * SECTOR_BYTES),
+                size::format(v.sectors * SECTOR_BYTES),
                 v.rpm,
                 v.outer_mb_per_s,
                 v.inner_mb_per_s
             ),
-            DriveRef::Described(path) => f.write_str(path),
+            DriveRef::DiskSim(path) => f.write_str(path),
         }
     }
 }
 
 fn load(path: &Path) -> Result<DiskSpec> {
-    let wrong = |e: diskspecs::ReadError| Error::param("drive", path.display(), e.to_string());
+    let wrong = |e: diskspecs::DiskspecsError| Error::param("drive", path.display(), e.to_string());
     diskspecs::load(path).map(|l| l.spec).map_err(wrong)
 }
 
 /// Returns `true` if the name is that of a DiskSim parameter file.
-pub(super) fn is_described(name: &str) -> bool {
+pub(super) fn is_diskspecs(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|e| e == "diskspecs")
 }
 
@@ -69,8 +69,8 @@ pub(super) fn as_profile(p: DiskProfile) -> Profile {
 }
 
 /// Reads a DiskSim description of a drive as a profile.
-pub(super) fn described(path: &Path) -> Result<Profile> {
+pub(super) fn load_diskspecs(path: &Path) -> Result<Profile> {
     let spec = load(path)?;
     let path = path.display().to_string();
-    Ok(profile(spec.name, "a drive from a DiskSim description".into(), DriveRef::Described(path)))
+    Ok(profile(spec.name, "a drive from a DiskSim description".into(), DriveRef::DiskSim(path)))
 }

@@ -5,7 +5,7 @@ mod drive;
 mod resolve;
 mod time;
 
-pub use config::{KEYS, Key, MediumConfig, Points, Size};
+pub use config::{CurvePoints, KEYS, Key, MediumConfig, Size};
 pub use drive::DriveRef;
 pub use resolve::MediumSpec;
 pub use time::Time;
@@ -52,7 +52,7 @@ pub struct Profile {
 
 /// One value of a profile, for tables.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Row {
+pub struct ProfileRow {
     /// Key of the value.
     pub key: &'static str,
     /// The value, as text.
@@ -122,8 +122,8 @@ impl Profile {
     /// The errors of [`Profile::builtin`] and [`Profile::load`].
     /// As for [`Profile::builtin`] and [`Profile::load`].
     pub fn find(name: &str, dir: &Path) -> Result<Profile> {
-        if drive::is_described(name) {
-            drive::described(&dir.join(name))
+        if drive::is_diskspecs(name) {
+            drive::load_diskspecs(&dir.join(name))
         } else if name.contains('/') || name.ends_with(".toml") {
             let path = dir.join(name);
             // A TOML file may describe a drive, whose profile has other keys than a medium.
@@ -137,8 +137,8 @@ impl Profile {
 
     /// Its values with their sources, for tables.
     #[must_use]
-    pub fn rows(&self) -> Vec<Row> {
-        let row = |(key, value): (&'static Key, String)| Row {
+    pub fn rows(&self) -> Vec<ProfileRow> {
+        let row = |(key, value): (&'static Key, String)| ProfileRow {
             key: key.name,
             value,
             source: self.sources.get(key.name).cloned().unwrap_or_default(),

@@ -1,11 +1,11 @@
 //! Resolution of the keys of a medium into a complete, checked device configuration.
 
-use super::{KEYS, MediumConfig, Points, Profile, Size, Time};
+use super::{CurvePoints, KEYS, MediumConfig, Profile, Size, Time};
 use crate::disk::{Drive, WriteBack};
 use crate::pcm::PcmGeometry;
 use crate::{
-    Curve, DiskConfig, DramConfig, DramTiming, NandConfig, NandFaults, NandGeometry, NandTiming, PcmConfig,
-    PcmTiming, PlaneOps,
+    DiskConfig, DramConfig, DramTiming, LatencyCurve, NandConfig, NandFaults, NandGeometry, NandTiming,
+    PcmConfig, PcmTiming, PlaneOps,
 };
 use frit_core::{Error, MediumKind, Nanos, Result, SECTOR_BYTES, size};
 use std::path::Path;
@@ -68,7 +68,7 @@ impl MediumConfig {
     /// # Errors
     /// `Param` with the key, its value and the values that are allowed.
     pub fn resolve(&self, name: &str, dir: &Path) -> Result<MediumSpec> {
-        let all = self.clone().complete(dir)?;
+        let all = self.clone().with_profile(dir)?;
         let Some(medium) = all.medium else {
             return Err(missing(
                 "profile",
@@ -93,7 +93,7 @@ impl MediumConfig {
     }
 
     /// Fills in the missing values from the profile, and from the profiles that it refers to.
-    fn complete(mut self, dir: &Path) -> Result<MediumConfig> {
+    fn with_profile(mut self, dir: &Path) -> Result<MediumConfig> {
         let mut chain: Vec<String> = Vec::new();
         while let Some(name) = self.profile.take() {
             let base = Profile::find(&name, dir)?;
@@ -230,9 +230,9 @@ impl MediumConfig {
         if bytes == 0 || bytes > all || !bytes.is_multiple_of(SECTOR_BYTES) {
             let why = format!(
                 "has to be whole sectors of 512 bytes, at least one, and at most the {} of the drive",
-                size::show(all)
+                size::format(all)
             );
-            return Err(Error::param("bytes", size::show(bytes), why));
+            return Err(Error::param("bytes", size::format(bytes), why));
         }
         Ok(DiskConfig { name: name.into(), spec: Box::new(spec), bytes, serial: 0 })
     }
@@ -254,7 +254,7 @@ fn bytes32(key: &str, value: Option<Size>) -> Result<u32> {
     u32::try_from(n)
         .ok()
         .filter(|&n| n > 0)
-        .ok_or_else(|| Error::param(key, size::show(n), "has to be at least 1 byte and less than 4 GiB"))
+        .ok_or_else(|| Error::param(key, size::format(n), "has to be at least 1 byte and less than 4 GiB"))
 }
 
 fn duration(key: &str, value: Option<Time>) -> Result<Nanos> {
@@ -265,7 +265,7 @@ fn duration(key: &str, value: Option<Time>) -> Result<Nanos> {
     Ok(t.nanos())
 }
 
-fn curve(key: &str, points: Option<&Points>, floor: u32) -> Result<Curve> {
+fn curve(key: &str, points: Option<&CurvePoints>, floor: u32) -> Result<LatencyCurve> {
     let points = need(key, points)?;
     let mut at = Vec::with_capacity(points.len());
     for &(size, time) in points {
@@ -275,5 +275,5 @@ fn curve(key: &str, points: Option<&Points>, floor: u32) -> Result<Curve> {
     if at.windows(2).any(|w| w[0].1 > w[1].1) {
         return Err(Error::param(key, shown(), "a larger access cannot take less time than a smaller one"));
     }
-    Curve::new(at, floor).map_err(|why| Error::param(key, shown(), why))
+    LatencyCurve::new(at, floor).map_err(|why| Error::param(key, shown(), why))
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::disk::Background;
-use crate::{Model, NandGeometry, PlaneOps};
+use crate::{NandGeometry, PlaneOps, TimingModel};
 use frit_core::{Cause, Cmd, Nanos, Op, UnitId};
 
 fn resolve(toml: &str) -> Result<MediumSpec> {
@@ -11,7 +11,7 @@ fn error(toml: &str) -> String {
     resolve(toml).unwrap_err().to_string()
 }
 
-fn cost(model: &mut Model, op: Op, len: u32) -> Nanos {
+fn cost(model: &mut TimingModel, op: Op, len: u32) -> Nanos {
     let cmd = Cmd { addr: 0, len, hazard: 0, unit: UnitId(0), op, cause: Cause::Host };
     model.phases(&cmd, Nanos::ZERO).total()
 }
@@ -33,13 +33,13 @@ fn every_builtin_resolves_and_names_a_source_for_every_value() {
 #[test]
 fn table_7_comes_out_exactly() {
     let MediumSpec::Nand(nand) = resolve("profile = 'slc-k9-2016'").unwrap() else { panic!() };
-    let mut m = Model::Nand(nand.timing);
+    let mut m = TimingModel::Nand(nand.timing);
     assert_eq!(cost(&mut m, Op::NandRead, 2048), Nanos(75_500));
     assert_eq!(cost(&mut m, Op::NandProgram, 2048), Nanos(213_200));
     assert_eq!(cost(&mut m, Op::NandErase, 0), Nanos(1_500_000));
 
     let MediumSpec::Pcm(pcm) = resolve("profile = 'pcm-p8p-2016'").unwrap() else { panic!() };
-    let mut m = Model::Pcm(pcm.timing);
+    let mut m = TimingModel::Pcm(pcm.timing);
     for (bytes, read, write) in [(128, 12_800, 20_700), (256, 24_600, 45_900), (512, 45_900, 93_500)] {
         assert_eq!(cost(&mut m, Op::PcmRead, bytes), Nanos(read));
         assert_eq!(cost(&mut m, Op::PcmWrite, bytes), Nanos(write));
@@ -62,16 +62,16 @@ fn table_6_comes_out_exactly() {
 #[test]
 fn modern_profiles_meet_what_they_cite() {
     let model = |p: &str| match resolve(&format!("profile = '{p}'")).unwrap() {
-        MediumSpec::Nand(c) => Model::Nand(c.timing),
-        MediumSpec::Pcm(c) => Model::Pcm(c.timing),
-        MediumSpec::Dram(c) => Model::Dram(c.timing),
-        MediumSpec::Disk(c) => Model::Disk(Box::new(crate::disk::Drive::new(&c.spec).unwrap())),
+        MediumSpec::Nand(c) => TimingModel::Nand(c.timing),
+        MediumSpec::Pcm(c) => TimingModel::Pcm(c.timing),
+        MediumSpec::Dram(c) => TimingModel::Dram(c.timing),
+        MediumSpec::Disk(c) => TimingModel::Disk(Box::new(crate::disk::Drive::new(&c.spec).unwrap())),
     };
     let mut optane = model("dimm-optane-2019");
     assert_eq!(cost(&mut optane, Op::PcmRead, 64), Nanos(305));
     assert_eq!(cost(&mut optane, Op::PcmWrite, 64), Nanos(94));
     let gb_s = |bytes: u64, t: Nanos| bytes as f64 / t.0 as f64;
-    let long = |m: &mut Model, op| gb_s(8 << 20, cost(m, op, 8 << 20));
+    let long = |m: &mut TimingModel, op| gb_s(8 << 20, cost(m, op, 8 << 20));
     assert!((long(&mut optane, Op::PcmRead) - 6.6).abs() < 0.3, "{}", long(&mut optane, Op::PcmRead));
     assert!((long(&mut optane, Op::PcmWrite) - 2.3).abs() < 0.1);
     // 16 KB at 1200 MT/s over 8 bits.
@@ -99,7 +99,7 @@ fn durable_memories_hold_a_page_on_one_channel_and_make_small_writes_cheap() {
         assert_eq!(c.refresh_bytes.is_some(), p.starts_with("bnvm"), "{p}");
     }
     // A whole page costs the same with and without writes of parts.
-    let model = |p| Model::Pcm(pcm(p).timing);
+    let model = |p| TimingModel::Pcm(pcm(p).timing);
     let (mut whole, mut bytes) = (model("bnvm-pcm-2019"), model("bnvm-pcm-bytes"));
     for (op, share) in [(Op::PcmRead, 1766), (Op::PcmWrite, 4891), (Op::PcmWriteClean, 4109)] {
         assert_eq!(cost(&mut whole, op, 64), cost(&mut whole, op, 4096));

@@ -1,7 +1,7 @@
 //! A store that holds bytes, of a kind that is chosen at run time.
 
 use super::{CustomStore, FileStore, MemoryStore, MmapStore, Store};
-use frit_core::{Result, SlowMedium};
+use frit_core::{BlockingMedium, Result};
 use std::sync::Arc;
 
 /// A store that holds bytes. A medium is generic over its store; this enum keeps the number of
@@ -76,7 +76,7 @@ impl Store for AnyStore {
         each!(self, s => Store::volatile(s))
     }
 
-    fn shared(&self) -> Option<Arc<dyn SlowMedium>> {
+    fn shared(&self) -> Option<Arc<dyn BlockingMedium>> {
         each!(self, s => Store::shared(s))
     }
 }

@@ -12,15 +12,15 @@ const LINE: usize = 64;
 
 /// Size in bytes from which writes of a store bypass the cache. Smaller stores may fit into the
 /// cache.
-pub(super) const PAST_CACHE_STORE_MIN: usize = 64 << 20;
+pub(super) const NONTEMPORAL_STORE_MIN: usize = 64 << 20;
 /// Size in bytes from which a copy bypasses the cache. For smaller copies it does not pay.
-pub(super) const PAST_CACHE_BYTES_MIN: usize = 1024;
+pub(super) const NONTEMPORAL_COPY_MIN: usize = 1024;
 
 /// Copies `from` over `into`, which must have the same length, past the cache where the processor
 /// can. When this returns, the bytes are in memory, visible to all threads and ordered before all
 /// later writes.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn copy_past(into: &mut [u8], from: &[u8]) {
+pub(super) fn copy_nontemporal(into: &mut [u8], from: &[u8]) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
 
     let (head, body, tail) = aligned(into);
@@ -43,7 +43,7 @@ pub(super) fn copy_past(into: &mut [u8], from: &[u8]) {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) fn copy_past(into: &mut [u8], from: &[u8]) {
+pub(super) fn copy_nontemporal(into: &mut [u8], from: &[u8]) {
     into.copy_from_slice(from);
 }
 
@@ -65,12 +65,12 @@ pub(super) fn fetch(_: &[u8]) {}
 
 #[cfg(target_arch = "x86_64")]
 #[repr(align(64))]
-struct Line([u8; LINE]);
+struct CacheLine([u8; LINE]);
 
 /// Splits `bytes` into the part before the first whole line, the whole lines, and the part after
 /// the last.
 #[cfg(target_arch = "x86_64")]
-fn aligned(bytes: &mut [u8]) -> (&mut [u8], &mut [Line], &mut [u8]) {
+fn aligned(bytes: &mut [u8]) -> (&mut [u8], &mut [CacheLine], &mut [u8]) {
     // SAFETY: any 64 bytes are a valid line, and `align_to_mut` ensures the alignment.
     unsafe { bytes.align_to_mut() }
 }
@@ -84,7 +84,7 @@ mod tests {
         let from: Vec<u8> = (0..5000u32).map(|i| ((i * 7) >> 2) as u8).collect();
         for (start, len) in [(0, 0), (1, 1), (0, 64), (3, 63), (5, 128), (7, 1000), (64, 4096), (9, 4900)] {
             let mut into = vec![0xEE; 5000];
-            copy_past(&mut into[start..start + len], &from[..len]);
+            copy_nontemporal(&mut into[start..start + len], &from[..len]);
             assert!(into[start..start + len] == from[..len], "{len} bytes at {start}");
             let around = into[..start].iter().chain(&into[start + len..]);
             assert!(around.into_iter().all(|&b| b == 0xEE), "{len} bytes at {start}: written beside");

@@ -1,7 +1,7 @@
 //! A store in a file, accessed with `pread` and `pwrite`.
 
 use super::{Store, check_range};
-use frit_core::{Error, Result, SlowMedium, size};
+use frit_core::{BlockingMedium, Error, Result, size};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ impl FileStore {
         }
         if has == 0 {
             file.set_len(len)
-                .map_err(|e| io(&format!("cannot grow the backing file to {}", size::show(len)), e))?;
+                .map_err(|e| io(&format!("cannot grow the backing file to {}", size::format(len)), e))?;
         } else if has != len {
             let why = format!(
                 "has {has} bytes, the medium needs {len}: it belongs to another geometry; use that geometry, \
@@ -118,7 +118,7 @@ impl Store for FileStore {
         SharedFile::zero(&self.file, &self.path, at, len)
     }
 
-    fn shared(&self) -> Option<Arc<dyn SlowMedium>> {
+    fn shared(&self) -> Option<Arc<dyn BlockingMedium>> {
         let file = self.file.try_clone().ok()?;
         Some(Arc::new(SharedFile { file, path: self.path.clone() }))
     }
@@ -159,7 +159,7 @@ fn punch(file: &File, at: u64, len: u64) -> bool {
     fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, at, len).is_ok()
 }
 
-impl SlowMedium for SharedFile {
+impl BlockingMedium for SharedFile {
     fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
         self.file.read_exact_at(into, at).map_err(|e| SharedFile::failed(&self.path, "read", at, e))
     }

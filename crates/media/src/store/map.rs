@@ -2,7 +2,7 @@
 
 use super::cache;
 use super::populate::Populate;
-use super::sigbus::Guard;
+use super::sigbus::SigbusGuard;
 use super::{FileStore, Store, check_range};
 use frit_core::{Error, Result};
 use memmap2::{Advice, MmapMut, MmapOptions};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// The kind of a mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mapping {
+pub enum MapMode {
     /// Writes reach the file.
     Shared,
     /// Copy on write: writes stay in this process and are lost with it. The file may be open for
@@ -37,16 +37,16 @@ const RAMFS_MAGIC: u64 = 0x8584_58f6;
 pub struct MmapStore {
     // Fields are dropped in order: these two must be dropped before the map.
     populate: Option<Populate>,
-    guard: Guard,
+    guard: SigbusGuard,
     map: MmapMut,
     // Holds the lock.
     file: File,
     path: PathBuf,
-    mapping: Mapping,
+    mapping: MapMode,
     blank: bool,
     /// `true` if the mapping is too large for the processor's cache, so that writes bypass the
     /// cache.
-    past_cache: bool,
+    nontemporal_writes: bool,
     /// `true` after a failed sync. The pages that it should have written may be gone from the page
     /// cache, and a second sync would report success.
     sync_failed: bool,
@@ -59,7 +59,7 @@ impl MmapStore {
     /// The errors of [`FileStore::open`], and a host that cannot map the file.
     pub fn open(path: impl AsRef<Path>, len: u64) -> Result<MmapStore> {
         let (file, path, len, blank) = FileStore::open(path, len)?.into_parts();
-        MmapStore::map(file, path, len, blank, Mapping::Shared)
+        MmapStore::map(file, path, len, blank, MapMode::Shared)
     }
 
     /// Maps the first `len` bytes of a file or device that the caller has opened and locked; the
@@ -68,7 +68,7 @@ impl MmapStore {
     /// # Errors
     /// A host that cannot map the file.
     #[allow(unsafe_code)]
-    pub fn map(file: File, path: PathBuf, len: u64, blank: bool, mapping: Mapping) -> Result<MmapStore> {
+    pub fn map(file: File, path: PathBuf, len: u64, blank: bool, mapping: MapMode) -> Result<MmapStore> {
         let cannot =
             |source| Error::Io { what: format!("cannot map {len} bytes of {}", path.display()), source };
         let size = usize::try_from(len).map_err(|_| cannot(std::io::ErrorKind::FileTooLarge.into()))?;
@@ -78,13 +78,13 @@ impl MmapStore {
         // The file is at least `len` bytes long and locked by us until the map is dropped; the lock
         // is advisory, so a program that ignores it can still do harm, as with any mapped file.
         let map = match mapping {
-            Mapping::Shared => unsafe { options.map_mut(&file) },
+            MapMode::Shared => unsafe { options.map_mut(&file) },
             // No swap is reserved for a private mapping: only pages that are written need memory.
-            Mapping::Private => unsafe { options.no_reserve_swap().map_copy(&file) },
+            MapMode::Private => unsafe { options.no_reserve_swap().map_copy(&file) },
         };
         let map = map.map_err(cannot)?;
-        let guard = Guard::new(map.as_ptr(), map.len());
-        let past_cache = map.len() >= cache::PAST_CACHE_STORE_MIN;
+        let guard = SigbusGuard::new(map.as_ptr(), map.len());
+        let nontemporal_writes = map.len() >= cache::NONTEMPORAL_STORE_MIN;
         let mut store = MmapStore {
             populate: None,
             guard,
@@ -93,7 +93,7 @@ impl MmapStore {
             path,
             mapping,
             blank,
-            past_cache,
+            nontemporal_writes,
             sync_failed: false,
         };
         store.advise();
@@ -105,7 +105,7 @@ impl MmapStore {
     fn advise(&mut self) {
         let Ok(fs) = rustix::fs::fstatfs(&self.file) else { return };
         let in_memory = [TMPFS_MAGIC, RAMFS_MAGIC].contains(&(fs.f_type as u64));
-        if in_memory && self.mapping == Mapping::Shared {
+        if in_memory && self.mapping == MapMode::Shared {
             drop(self.map.advise(Advice::HugePage));
             if self.map.len() as u64 <= POPULATE_BYTES_MAX {
                 self.populate = Some(Populate::new(self.map.as_ptr(), self.map.len()));
@@ -115,7 +115,7 @@ impl MmapStore {
 
     /// Returns the error for pages that the host could not provide.
     #[cold]
-    fn hurt(&self, at: usize, len: usize) -> Error {
+    fn lost_pages_error(&self, at: usize, len: usize) -> Error {
         let why = "the file was cut short, or its disk fails";
         Error::Io {
             what: format!("{len} bytes at {at} of {} are gone", self.path.display()),
@@ -140,7 +140,7 @@ impl Store for MmapStore {
         let at = at as usize;
         into.copy_from_slice(&self.map[at..at + into.len()]);
         // Checked after the copy: the signal handler marks a page during the access to it.
-        if self.guard.hurt(at, into.len()) { Err(self.hurt(at, into.len())) } else { Ok(()) }
+        if self.guard.is_lost(at, into.len()) { Err(self.lost_pages_error(at, into.len())) } else { Ok(()) }
     }
 
     fn write(&mut self, at: u64, data: &[u8]) -> Result<()> {
@@ -148,18 +148,18 @@ impl Store for MmapStore {
         self.blank = false;
         let at = at as usize;
         let into = &mut self.map[at..at + data.len()];
-        if self.past_cache && data.len() >= cache::PAST_CACHE_BYTES_MIN {
-            cache::copy_past(into, data);
+        if self.nontemporal_writes && data.len() >= cache::NONTEMPORAL_COPY_MIN {
+            cache::copy_nontemporal(into, data);
         } else {
             into.copy_from_slice(data);
         }
-        if self.guard.hurt(at, data.len()) { Err(self.hurt(at, data.len())) } else { Ok(()) }
+        if self.guard.is_lost(at, data.len()) { Err(self.lost_pages_error(at, data.len())) } else { Ok(()) }
     }
 
     /// Syncs with `fdatasync` of the file: Linux tracks the pages that are dirtied through a shared
     /// mapping (clean pages are write-protected), and writes only those.
     fn sync(&mut self) -> Result<()> {
-        if self.mapping == Mapping::Private {
+        if self.mapping == MapMode::Private {
             return Ok(());
         }
         let cannot = |source| Error::Io { what: format!("cannot sync {}", self.path.display()), source };
@@ -176,7 +176,7 @@ impl Store for MmapStore {
         check_range(at, len, self.len()).ok()?;
         // A page that fails only after this check reads as zeros here. No checksum accepts zeros as
         // its data.
-        if self.guard.hurt(at as usize, len) {
+        if self.guard.is_lost(at as usize, len) {
             return None;
         }
         self.map.get(at as usize..at as usize + len)
@@ -187,8 +187,8 @@ impl Store for MmapStore {
         Some(inside.and_then(|()| {
             let (from, to) = (from as usize, to as usize);
             self.map.copy_within(from..from + len, to);
-            match [from, to].into_iter().find(|&at| self.guard.hurt(at, len)) {
-                Some(at) => Err(self.hurt(at, len)),
+            match [from, to].into_iter().find(|&at| self.guard.is_lost(at, len)) {
+                Some(at) => Err(self.lost_pages_error(at, len)),
                 None => Ok(()),
             }
         }))
@@ -206,6 +206,6 @@ impl Store for MmapStore {
     }
 
     fn volatile(&self) -> bool {
-        self.mapping == Mapping::Shared
+        self.mapping == MapMode::Shared
     }
 }

@@ -15,10 +15,10 @@ mod sigbus;
 pub use any::AnyStore;
 pub use custom::CustomStore;
 pub use file::FileStore;
-pub use map::{Mapping, MmapStore};
+pub use map::{MapMode, MmapStore};
 pub use memory::MemoryStore;
 
-use frit_core::{Error, Result, SlowMedium};
+use frit_core::{BlockingMedium, Error, Result};
 use std::sync::Arc;
 
 /// Bytes by address. A medium accesses its bytes only through this trait, so that a store that
@@ -96,7 +96,7 @@ pub trait Store {
 
     /// Returns a handle to the same bytes for use from any thread, if accesses are slow and the
     /// store supports it.
-    fn shared(&self) -> Option<Arc<dyn SlowMedium>> {
+    fn shared(&self) -> Option<Arc<dyn BlockingMedium>> {
         None
     }
 
@@ -156,7 +156,7 @@ impl<S: Store> Store for &mut S {
         (**self).volatile()
     }
 
-    fn shared(&self) -> Option<Arc<dyn SlowMedium>> {
+    fn shared(&self) -> Option<Arc<dyn BlockingMedium>> {
         (**self).shared()
     }
 }

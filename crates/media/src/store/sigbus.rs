@@ -3,7 +3,7 @@
 //! the signal ends the program, which for a server of volumes means that all clients lose
 //! everything because of one bad page.
 //!
-//! Here the signal is caught. If the address lies in a mapping that has a [`Guard`], the handler
+//! Here the signal is caught. If the address lies in a mapping that has a [`SigbusGuard`], the handler
 //! maps a page of zeros over it, lets the access continue, and records the address in the guard:
 //! the store then reports an I/O error for it. Any other SIGBUS is passed to the previous handler.
 //!
@@ -31,7 +31,7 @@ struct Slot {
     high: AtomicUsize,
 }
 
-static TABLE: [Slot; SLOTS] = [const {
+static GUARDED: [Slot; SLOTS] = [const {
     Slot {
         taken: AtomicBool::new(false),
         start: AtomicUsize::new(0),
@@ -42,51 +42,51 @@ static TABLE: [Slot; SLOTS] = [const {
 }; SLOTS];
 
 static INSTALL: Once = Once::new();
-static PAGE: AtomicUsize = AtomicUsize::new(4096);
+static PAGE_BYTES: AtomicUsize = AtomicUsize::new(4096);
 /// The handler that was installed before (address and flags).
-static BEFORE: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
-static BEFORE_FLAGS: AtomicUsize = AtomicUsize::new(0);
+static PREVIOUS_HANDLER: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
+static PREVIOUS_FLAGS: AtomicUsize = AtomicUsize::new(0);
 
 /// Watches one mapping. It must be dropped before the mapping is.
 #[derive(Debug)]
-pub(super) struct Guard {
+pub(super) struct SigbusGuard {
     slot: Option<usize>,
     start: usize,
 }
 
-impl Guard {
+impl SigbusGuard {
     /// Guards `len` bytes of memory at `start`.
-    pub(super) fn new(start: *const u8, len: usize) -> Guard {
+    pub(super) fn new(start: *const u8, len: usize) -> SigbusGuard {
         INSTALL.call_once(install);
         let start = start as usize;
-        let free = TABLE.iter().position(|s| !s.taken.swap(true, Ordering::AcqRel));
-        if let Some(s) = free.map(|n| &TABLE[n]) {
+        let free = GUARDED.iter().position(|s| !s.taken.swap(true, Ordering::AcqRel));
+        if let Some(s) = free.map(|n| &GUARDED[n]) {
             s.low.store(usize::MAX, Ordering::Relaxed);
             s.high.store(0, Ordering::Relaxed);
             // The end before the start: a slot with a start is complete for the handler.
             s.end.store(start + len, Ordering::Release);
             s.start.store(start, Ordering::Release);
         }
-        Guard { slot: free, start }
+        SigbusGuard { slot: free, start }
     }
 
     /// Returns `true` if the range `at` .. `at + len` overlaps the span from the first to the last
     /// address over which zeros were mapped.
     #[inline]
-    pub(super) fn hurt(&self, at: usize, len: usize) -> bool {
+    pub(super) fn is_lost(&self, at: usize, len: usize) -> bool {
         let Some(n) = self.slot else { return false };
         // The handler runs in this thread, during the access that precedes this call: the compiler
         // must not move that access behind these loads.
         compiler_fence(Ordering::SeqCst);
-        let s = &TABLE[n];
+        let s = &GUARDED[n];
         let from = self.start + at;
         s.low.load(Ordering::Relaxed) < from + len && from < s.high.load(Ordering::Relaxed)
     }
 }
 
-impl Drop for Guard {
+impl Drop for SigbusGuard {
     fn drop(&mut self) {
-        if let Some(s) = self.slot.map(|n| &TABLE[n]) {
+        if let Some(s) = self.slot.map(|n| &GUARDED[n]) {
             // The start first: the handler ignores a slot without a start.
             s.start.store(0, Ordering::Release);
             s.end.store(0, Ordering::Release);
@@ -101,14 +101,14 @@ fn install() {
     unsafe {
         let page = libc::sysconf(libc::_SC_PAGESIZE);
         if page > 0 {
-            PAGE.store(page as usize, Ordering::Relaxed);
+            PAGE_BYTES.store(page as usize, Ordering::Relaxed);
         }
         let mut old: libc::sigaction = std::mem::zeroed();
         if libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut old) != 0 {
             return;
         }
-        BEFORE.store(old.sa_sigaction, Ordering::Relaxed);
-        BEFORE_FLAGS.store(old.sa_flags as usize, Ordering::Relaxed);
+        PREVIOUS_HANDLER.store(old.sa_sigaction, Ordering::Relaxed);
+        PREVIOUS_FLAGS.store(old.sa_flags as usize, Ordering::Relaxed);
         let mut new: libc::sigaction = std::mem::zeroed();
         let entry: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_sigbus;
         new.sa_sigaction = entry as usize;
@@ -122,21 +122,21 @@ extern "C" fn on_sigbus(signal: libc::c_int, info: *mut libc::siginfo_t, context
     // SAFETY: the kernel passes a valid `info` to a SA_SIGINFO handler; for SIGBUS it contains an
     // address.
     let address = unsafe { (*info).si_addr() } as usize;
-    let slot = TABLE.iter().find(|s| {
+    let slot = GUARDED.iter().find(|s| {
         let start = s.start.load(Ordering::Acquire);
         start != 0 && (start..s.end.load(Ordering::Acquire)).contains(&address)
     });
     if let Some(s) = slot
-        && zeros_over(address, s)
+        && map_zero_page(address, s)
     {
         return;
     }
-    pass_on(signal, info, context);
+    chain_to_previous(signal, info, context);
 }
 
 /// Maps a page of zeros where the mapping failed. Returns `true` on success.
-fn zeros_over(address: usize, slot: &Slot) -> bool {
-    let size = PAGE.load(Ordering::Relaxed);
+fn map_zero_page(address: usize, slot: &Slot) -> bool {
+    let size = PAGE_BYTES.load(Ordering::Relaxed);
     let page = address & !(size - 1);
     // The mark is set before the zeros are mapped, so that no other thread can read zeros without a
     // mark.
@@ -164,8 +164,8 @@ fn zeros_over(address: usize, slot: &Slot) -> bool {
 }
 
 /// Passes a SIGBUS outside of all guarded mappings to the previous handler.
-fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    let before = BEFORE.load(Ordering::Relaxed);
+fn chain_to_previous(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let before = PREVIOUS_HANDLER.load(Ordering::Relaxed);
     if before == libc::SIG_DFL || before == libc::SIG_IGN {
         // SAFETY: as in `install`. The failed access is repeated when the handler returns, and then
         // ends the program as it would have without this handler.
@@ -176,7 +176,7 @@ fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::
         }
         return;
     }
-    let with_info = BEFORE_FLAGS.load(Ordering::Relaxed) & libc::SA_SIGINFO as usize != 0;
+    let with_info = PREVIOUS_FLAGS.load(Ordering::Relaxed) & libc::SA_SIGINFO as usize != 0;
     // SAFETY: the address is the handler that `sigaction` returned, with the signature that the
     // flag states; it is called with the arguments that the kernel passed.
     unsafe {

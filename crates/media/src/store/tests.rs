@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stderr)]
 
-use super::cache::PAST_CACHE_STORE_MIN;
+use super::cache::NONTEMPORAL_STORE_MIN;
 use super::*;
 use proptest::prelude::*;
 
@@ -125,7 +125,7 @@ fn a_private_mapping_changes_nothing() {
     let path = dir.path().join("nand.img");
     std::fs::write(&path, [7; 8192]).unwrap();
     let file = std::fs::File::open(&path).unwrap();
-    let mut s = MmapStore::map(file, path.clone(), 8192, false, Mapping::Private).unwrap();
+    let mut s = MmapStore::map(file, path.clone(), 8192, false, MapMode::Private).unwrap();
     s.write(4096, &[1; 4]).unwrap();
     s.sync().unwrap();
     assert_eq!(s.slice(4094, 4).unwrap(), [7, 7, 1, 1]);
@@ -162,7 +162,7 @@ fn a_sync_of_the_file_cleans_the_pages_that_were_written_through_the_mapping() {
 fn a_large_file_takes_writes_past_the_cache_as_any_other() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("large.img");
-    let len = PAST_CACHE_STORE_MIN as u64;
+    let len = NONTEMPORAL_STORE_MIN as u64;
     let mut s = MmapStore::open(&path, len).unwrap();
     let data: Vec<u8> = (0..9000u32).map(|i| (i % 251) as u8).collect();
     let mut back = vec![0; data.len()];

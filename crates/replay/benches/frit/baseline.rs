@@ -8,7 +8,7 @@ const B: usize = 64;
 const NONE: u32 = u32::MAX;
 
 /// A page map with a reverse map, valid counts, and lists of blocks by valid count.
-pub(crate) struct Forty {
+pub(crate) struct GreedyFtl {
     map: Vec<u32>,
     reverse: Vec<u32>,
     valid: Vec<u8>,
@@ -20,10 +20,10 @@ pub(crate) struct Forty {
     pub(crate) programs: u64,
 }
 
-impl Forty {
+impl GreedyFtl {
     /// Creates a full volume of `pages` pages on `blocks` blocks.
-    pub(crate) fn new(pages: usize, blocks: usize) -> Forty {
-        let mut f = Forty {
+    pub(crate) fn new(pages: usize, blocks: usize) -> GreedyFtl {
+        let mut f = GreedyFtl {
             map: vec![NONE; pages],
             reverse: vec![NONE; blocks * B],
             valid: vec![0; blocks],

@@ -2,7 +2,7 @@
 
 use super::{best, random, row};
 use frit_core::{Hints, Null, Sector, Source};
-use frit_replay::{RunOptions, Warm, run};
+use frit_replay::{RunOptions, WarmUp, run};
 use frit_stack::{Bytes, Stack};
 use frit_trace::{Options, Workload};
 use std::collections::HashMap;
@@ -25,7 +25,7 @@ const WORKLOADS: [(&str, u64, &str); 2] = [
 
 /// An LRU cache in some forty lines, based on the standard hash map. It only inserts and evicts
 /// blocks: no media, no time, no fragments, no counts.
-struct Forty {
+struct LruCache {
     at: HashMap<u32, u32>,
     /// Block, newer, older.
     nodes: Vec<(u32, u32, u32)>,
@@ -36,11 +36,11 @@ struct Forty {
 
 const NONE: u32 = u32::MAX;
 
-impl Forty {
-    fn new(blocks: usize) -> Forty {
+impl LruCache {
+    fn new(blocks: usize) -> LruCache {
         let free = (0..blocks as u32).collect();
         let (at, nodes) = (HashMap::with_capacity(blocks), vec![(0, NONE, NONE); blocks]);
-        Forty { at, nodes, newest: NONE, oldest: NONE, free }
+        LruCache { at, nodes, newest: NONE, oldest: NONE, free }
     }
 
     fn unlink(&mut self, slot: u32) {
@@ -86,7 +86,7 @@ pub(crate) fn cached() {
     println!("a disk behind 2 GB of PCM, {} million requests a round", REQUESTS / 1_000_000);
     for (name, span, spec) in WORKLOADS {
         println!("  {name}");
-        let mut forty = Forty::new(BLOCKS);
+        let mut forty = LruCache::new(BLOCKS);
         let mut state = 7;
         let mut rate = || {
             let start = Instant::now();
@@ -132,7 +132,7 @@ fn replay(name: &str, stack: &Stack, spec: &str, base: f64) {
     let mut commands = 0.0;
     let rate = best(|| {
         let mut workload = Workload::open(&spec, &Options::default()).unwrap();
-        let warm = REQUESTS.to_string().parse::<Warm>().unwrap();
+        let warm = REQUESTS.to_string().parse::<WarmUp>().unwrap();
         let report = run(stack, &mut workload, &RunOptions { warm, ..RunOptions::default() }).unwrap();
         commands = report.software.ns_per_request / report.software.ns_per_command.unwrap_or(f64::NAN);
         1e3 / report.software.ns_per_request

@@ -11,9 +11,9 @@ mod baseline;
 mod cached;
 mod mapped;
 
-use baseline::Forty;
+use baseline::GreedyFtl;
 use frit_core::{Hints, Null, Precondition, Sector, Source};
-use frit_replay::{RunOptions, Warm, run};
+use frit_replay::{RunOptions, WarmUp, run};
 use frit_stack::{Bytes, Stack};
 use frit_trace::{Options, Workload};
 use std::hint::black_box;
@@ -97,7 +97,7 @@ fn writes() {
     let mut built = stack.build::<Null>(&Bytes::None).unwrap();
     let places = built.layer.info().sectors / 8;
     let base = {
-        let mut forty = Forty::new(places as usize * 2, 262_144);
+        let mut forty = GreedyFtl::new(places as usize * 2, 262_144);
         let mut state = 7;
         let mut rate = || {
             let (start, before) = (Instant::now(), forty.programs);
@@ -166,8 +166,8 @@ fn engine(name: &str, stack: &Stack, requests: u64, depth: u32, base: f64) {
     let rate = best(|| {
         let mut workload = Workload::open(&spec, &Options::default()).unwrap();
         let options = RunOptions {
-            mode: frit_engine::Mode::Closed { depth },
-            warm: format!("steady+trace:{requests}").parse::<Warm>().unwrap(),
+            mode: frit_engine::LoopMode::Closed { depth },
+            warm: format!("steady+trace:{requests}").parse::<WarmUp>().unwrap(),
             ..RunOptions::default()
         };
         let report = run(stack, &mut workload, &options).unwrap();

@@ -3,7 +3,7 @@
 
 use super::{best, random, row};
 use frit_core::{Hints, Null, Sector, Source};
-use frit_replay::{RunOptions, Warm, run};
+use frit_replay::{RunOptions, WarmUp, run};
 use frit_stack::{Bytes, Stack};
 use frit_trace::{Options, Workload};
 use std::hint::black_box;
@@ -17,13 +17,13 @@ const SPAN: u64 = 4 << 20;
 
 /// Static mapping in a few lines: the pages that were written, rounds of four chips, and the wear
 /// of each page; no time, no media, no rules.
-struct Few {
+struct StaticMapping {
     written: Vec<bool>,
     wear: Vec<u32>,
     rounds: [u64; 2],
 }
 
-impl Few {
+impl StaticMapping {
     fn write(&mut self, first: u64, pages: u64) {
         let (mut chips, mut dirty) = ([0usize; 4], [false; 64]);
         for lpn in first as usize..(first + pages) as usize {
@@ -45,8 +45,11 @@ pub(crate) fn mapped() {
         println!("  random writes of {} KiB", 4 * pages);
         let places = SPAN / pages;
         let requests = PAGES / pages;
-        let mut few =
-            Few { written: vec![true; SPAN as usize], wear: vec![0; SPAN as usize], rounds: [0; 2] };
+        let mut few = StaticMapping {
+            written: vec![true; SPAN as usize],
+            wear: vec![0; SPAN as usize],
+            rounds: [0; 2],
+        };
         let mut state = 7;
         let mut rate = || {
             let start = Instant::now();
@@ -108,7 +111,7 @@ fn replay(name: &str, stack: &Stack, pages: u64, base: f64) {
     let spec = format!("gen:uniform,ops=write,size={}K,count={requests},span=16G,seed=3", 4 * pages);
     let rate = best(|| {
         let mut workload = Workload::open(&spec, &Options::default()).unwrap();
-        let warm = "fill".parse::<Warm>().unwrap();
+        let warm = "fill".parse::<WarmUp>().unwrap();
         let report = run(stack, &mut workload, &RunOptions { warm, ..RunOptions::default() }).unwrap();
         1e3 / report.software.ns_per_request * pages as f64
     });

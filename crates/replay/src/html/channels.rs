@@ -1,7 +1,7 @@
 //! Channel use over time: one lane per channel.
 
 use super::draw::{Area, Axis, field, figure, svg, x_axis};
-use super::heat::{Ramp, cells};
+use super::heat_map::{ColourScale, cells};
 use super::numbers::{ceiling, px, tick_time};
 use super::scale::Scale;
 use crate::report::show::{percent, time};
@@ -21,7 +21,7 @@ pub(super) fn section(r: &Report) -> Markup {
         return html! { p { "No channel transferred data." } };
     }
     let most = s.channels.iter().flat_map(|c| &c.busy).fold(0.0f32, |m, &b| m.max(b));
-    let ramp = Ramp::linear(ceiling(f64::from(most)).min(1.0));
+    let ramp = ColourScale::linear(ceiling(f64::from(most)).min(1.0));
     let hidden = s.channels.len().saturating_sub(LANES);
     let more = if hidden > 0 {
         format!(" The first {LANES} channels; {hidden} more are in the JSON report.")
@@ -43,7 +43,7 @@ pub(super) fn section(r: &Report) -> Markup {
     )
 }
 
-fn lanes(r: &Report, channels: &[ChannelUse], bins: usize, ramp: &Ramp) -> Markup {
+fn lanes(r: &Report, channels: &[ChannelUse], bins: usize, ramp: &ColourScale) -> Markup {
     let bin_ns = r.channels.bin_ns;
     let names: Vec<String> = channels.iter().map(|c| format!("{} {}", c.medium, c.channel)).collect();
     let levels: Vec<Vec<usize>> = channels

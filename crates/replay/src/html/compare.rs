@@ -1,13 +1,13 @@
 //! Comparison of several runs: one chart per workload, relative to the first run.
 
 use super::colour;
+use super::distribution::{self, Curve};
 use super::draw::{Area, figure, legend, svg};
 use super::head;
 use super::numbers::{ceiling, px, tick};
 use super::scale::Scale;
-use super::spread::{self, Curve};
 use crate::report::Report;
-use crate::report::compare::{FIGURES, Figure, numbered};
+use crate::report::compare::{COMPARED_METRICS, ComparedMetric, numbered};
 use maud::{Markup, html};
 
 const WIDTH: f64 = 1080.0;
@@ -60,19 +60,19 @@ fn group(runs: &[Report]) -> Markup {
             (figure(&format!("Relative to {}", names[0]), &note, &bars(runs, &names)))
         }
         div class="pair" {
-            (figure("Latency of all requests", "Response, from arrival to acknowledgement.", &spread::within(&curves)))
-            (figure("Tail", "The share of requests that take longer.", &spread::beyond(&curves)))
+            (figure("Latency of all requests", "Response, from arrival to acknowledgement.", &distribution::within(&curves)))
+            (figure("Tail", "The share of requests that take longer.", &distribution::beyond(&curves)))
         }
     }
 }
 
 /// A metric that at least one run has with a value other than zero, with the values of all runs.
-struct Row<'a> {
-    figure: &'a Figure,
+struct ComparisonRow<'a> {
+    figure: &'a ComparedMetric,
     values: Vec<Option<f64>>,
 }
 
-impl Row<'_> {
+impl ComparisonRow<'_> {
     /// Returns the metric of a run relative to the first run.
     fn ratio(&self, i: usize) -> Option<f64> {
         let first = self.values[0].filter(|f| *f != 0.0)?;
@@ -80,9 +80,12 @@ impl Row<'_> {
     }
 }
 
-fn rows(runs: &[Report]) -> Vec<Row<'static>> {
-    let row = |figure: &'static Figure| Row { figure, values: runs.iter().map(figure.value).collect() };
-    FIGURES.iter().map(row).filter(|r| r.values.iter().flatten().any(|v| *v != 0.0)).collect()
+fn rows(runs: &[Report]) -> Vec<ComparisonRow<'static>> {
+    let row = |figure: &'static ComparedMetric| ComparisonRow {
+        figure,
+        values: runs.iter().map(figure.value).collect(),
+    };
+    COMPARED_METRICS.iter().map(row).filter(|r| r.values.iter().flatten().any(|v| *v != 0.0)).collect()
 }
 
 fn bars(runs: &[Report], names: &[String]) -> Markup {
@@ -119,7 +122,7 @@ fn bars(runs: &[Report], names: &[String]) -> Markup {
 }
 
 /// Draws one bar, from 1 to the ratio, with its values.
-fn one(row: &Row<'_>, i: usize, name: &str, a: &Area, scale: &Scale, top: f64) -> Markup {
+fn one(row: &ComparisonRow<'_>, i: usize, name: &str, a: &Area, scale: &Scale, top: f64) -> Markup {
     let Some(value) = row.values[i] else {
         return html! { text class="end" x=(px(WIDTH - 2.0)) y=(px(top + 11.5)) { "–" } };
     };

@@ -1,10 +1,10 @@
 //! Commands by cause, and the write amplification that they cause.
 
 use super::colour;
-use super::draw::{Area, Axis, Part, bar, figure, legend, svg, x_axis};
+use super::draw::{Area, Axis, BarSegment, bar, figure, legend, svg, x_axis};
 use super::numbers::{px, tick};
 use super::scale::Scale;
-use crate::report::show::{count, maybe, percent};
+use crate::report::show::{count, percent, ratio_or_dash};
 use crate::report::{CountRow, Report};
 use frit_core::{Cause, MediumKind, size};
 use maud::{Markup, html};
@@ -32,20 +32,24 @@ fn amplification_note(r: &Report) -> String {
     let w = &r.write_amplification;
     let mut by = Vec::new();
     if r.has(MediumKind::Nand) {
-        by.push(format!("NAND {}; flash only, per byte that reached it, {}.", maybe(w.nand), maybe(w.flash)));
+        by.push(format!(
+            "NAND {}; flash only, per byte that reached it, {}.",
+            ratio_or_dash(w.nand),
+            ratio_or_dash(w.flash)
+        ));
     }
     if r.has(MediumKind::Pcm) {
-        by.push(format!("PCM {}.", maybe(w.pcm)));
+        by.push(format!("PCM {}.", ratio_or_dash(w.pcm)));
     }
     format!(
         "Bytes written to a medium for each byte that the host wrote ({}). {}",
-        size::show(r.asked.written_bytes),
+        size::format(r.asked.written_bytes),
         by.join(" ")
     )
 }
 
 /// Returns the bytes written to a medium for each byte of the host, by cause.
-fn parts(r: &Report, medium: &str) -> Vec<Part> {
+fn parts(r: &Report, medium: &str) -> Vec<BarSegment> {
     let host = r.asked.written_bytes.max(1) as f64;
     let writes = |op: &str| {
         matches!(
@@ -57,10 +61,14 @@ fn parts(r: &Report, medium: &str) -> Vec<Part> {
         let rows = r.counts.iter().filter(|c| c.medium == medium && c.cause == cause && writes(c.op));
         let bytes = rows.map(|c| c.count.bytes).sum::<u64>();
         let value = bytes as f64 / host;
-        Part {
+        BarSegment {
             colour: colour::cause(cause),
             value,
-            tip: format!("{cause}: {} per byte of the host ({})", maybe(Some(value)), size::show(bytes)),
+            tip: format!(
+                "{cause}: {} per byte of the host ({})",
+                ratio_or_dash(Some(value)),
+                size::format(bytes)
+            ),
         }
     };
     Cause::iter().map(|c| of(c.into())).filter(|p| p.value > 0.0).collect()
@@ -70,8 +78,9 @@ fn amplification(r: &Report) -> Markup {
     if r.asked.written_bytes == 0 {
         return html! { p { "The host did not write." } };
     }
-    let bars: Vec<(&str, Vec<Part>)> = r.media.iter().map(|m| (m.name.as_str(), parts(r, &m.name))).collect();
-    let sum = |parts: &[Part]| parts.iter().fold(0.0, |s, p| s + p.value);
+    let bars: Vec<(&str, Vec<BarSegment>)> =
+        r.media.iter().map(|m| (m.name.as_str(), parts(r, &m.name))).collect();
+    let sum = |parts: &[BarSegment]| parts.iter().fold(0.0, |s, p| s + p.value);
     let most = bars.iter().map(|(_, p)| sum(p)).fold(1.0, f64::max);
     let a = Area { left: LEFT, top: 8.0, width: WIDTH - LEFT - 80.0, height: ROW * bars.len() as f64 };
     let axis = Axis {
@@ -91,7 +100,7 @@ fn amplification(r: &Report) -> Markup {
                 @let top = a.top + ROW * i as f64 + 3.0;
                 text class="end ink" x=(px(LEFT - 10.0)) y=(px(top + 14.0)) { (name) }
                 (bar(&Area { top, height: ROW - 7.0, ..a }, &axis.scale, parts))
-                text class="strong" x=(px(a.left + axis.scale.at(sum(parts)) * a.width + 7.0)) y=(px(top + 14.0)) { (maybe(Some(sum(parts)))) }
+                text class="strong" x=(px(a.left + axis.scale.at(sum(parts)) * a.width + 7.0)) y=(px(top + 14.0)) { (ratio_or_dash(Some(sum(parts)))) }
             }
             line class="mark" x1=(px(one)) x2=(px(one)) y1=(px(a.top - 6.0)) y2=(px(a.bottom())) {}
         },
@@ -114,7 +123,7 @@ fn commands(r: &Report, causes: &[&str]) -> Markup {
     let all = operations(r);
     let a = Area { left: LEFT, top: 6.0, width: WIDTH - LEFT - 240.0, height: ROW * all.len() as f64 };
     let whole = Scale::Linear { from: 0.0, to: 1.0 };
-    let share = |rows: &[&CountRow]| -> Vec<Part> {
+    let share = |rows: &[&CountRow]| -> Vec<BarSegment> {
         let sum = rows.iter().map(|c| c.count.commands).sum::<u64>().max(1) as f64;
         let part = |cause: &&str| {
             let c = rows.iter().find(|c| c.cause == *cause)?;
@@ -124,9 +133,9 @@ fn commands(r: &Report, causes: &[&str]) -> Markup {
                 c.cause,
                 count(c.count.commands),
                 percent(value),
-                size::show(c.count.bytes)
+                size::format(c.count.bytes)
             );
-            Some(Part { colour: colour::cause(c.cause), value, tip })
+            Some(BarSegment { colour: colour::cause(c.cause), value, tip })
         };
         causes.iter().filter_map(part).collect()
     };
@@ -148,7 +157,7 @@ fn commands(r: &Report, causes: &[&str]) -> Markup {
 fn bytes(rows: &[&CountRow]) -> String {
     match rows.iter().map(|c| c.count.bytes).sum() {
         0 => "–".into(),
-        bytes => size::show(bytes),
+        bytes => size::format(bytes),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::draw::{Area, Axes, Axis, figure, svg};
 use super::numbers::{px, tick, tick_percent};
 use super::scale::Scale;
-use crate::report::show::{count, figure as number, maybe, percent, time};
+use crate::report::show::{count, figure as number, percent, ratio_or_dash, time};
 use crate::report::{DiskReport, DistanceBucket, MediumReport, Report};
 use maud::{Markup, html};
 
@@ -40,7 +40,7 @@ fn table(all: &[(&MediumReport, &DiskReport)]) -> Markup {
                 td class="num" { (count(d.flushes)) } td class="num" { (time(d.busy_ns as f64)) }
                 td class="num" { (shown(d.served_mean_ns, time)) } td class="num" { (number(d.requests_per_s)) }
                 td class="num" { (number(d.mb_per_s)) } td class="num" { (shown(d.distance_mean_sectors, number)) }
-                td class="num" { (shown(d.sequential(), percent)) } td class="num" { (maybe(d.traffic_rate)) }
+                td class="num" { (shown(d.sequential(), percent)) } td class="num" { (ratio_or_dash(d.traffic_rate)) }
             } } }
         } }
         p class="soft" {

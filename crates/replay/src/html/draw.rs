@@ -139,7 +139,7 @@ pub(super) fn field(a: &Area, kind: &str, values: &serde_json::Value) -> Markup 
 
 /// A part of a stacked bar.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct BarSegment {
     pub(super) colour: Colour,
     /// Length, on the scale of the bar.
     pub(super) value: f64,
@@ -148,9 +148,9 @@ pub(super) struct Part {
 }
 
 /// Draws a horizontal stacked bar from the left end of an area; `scale` converts values to lengths.
-pub(super) fn bar(a: &Area, scale: &Scale, parts: &[Part]) -> Markup {
+pub(super) fn bar(a: &Area, scale: &Scale, parts: &[BarSegment]) -> Markup {
     let mut sum = 0.0;
-    let mut place = |p: &Part| {
+    let mut place = |p: &BarSegment| {
         let (from, to) = (scale.at(sum), scale.at(sum + p.value));
         sum += p.value;
         (a.left + from * a.width, (to - from) * a.width)

@@ -1,12 +1,12 @@
 //! Head of a report: its inputs and its key metrics.
 
 use super::steady;
-use crate::report::show::{count, figure as number, maybe, percent, time};
+use crate::report::show::{count, figure as number, percent, ratio_or_dash, time};
 use crate::report::{Report, text};
-use crate::steady::Verdict;
+use crate::steady::SteadyVerdict;
 use crate::verify::{Stage, Verification};
 use frit_core::{MediumKind, Op, size};
-use frit_trace::Kind;
+use frit_trace::WorkloadKind;
 use maud::{Markup, html};
 
 /// Returns a short name of a stack: its file name without the directory.
@@ -17,8 +17,8 @@ pub(super) fn stack(name: &str) -> &str {
 /// Returns a badge for the origin of the workload: recorded or generated.
 pub(super) fn kind(r: &Report) -> Markup {
     match r.workload.identity.kind {
-        Kind::Real => html! { span class="badge real" { "REAL TRACE" } },
-        Kind::Generated => html! { span class="badge generated" { "GENERATED" } },
+        WorkloadKind::Real => html! { span class="badge real" { "REAL TRACE" } },
+        WorkloadKind::Generated => html! { span class="badge generated" { "GENERATED" } },
     }
 }
 
@@ -37,7 +37,7 @@ pub(super) fn identity(r: &Report) -> Markup {
     html! {
         p { (kind(r)) (verdict(r)) }
         dl class="id" {
-            dt { "Stack" } dd { strong { (r.stack.name) } ", volume of " (size::show(r.stack.volume_bytes)) ", sha256 " code { (short(&r.stack.sha256)) } }
+            dt { "Stack" } dd { strong { (r.stack.name) } ", volume of " (size::format(r.stack.volume_bytes)) ", sha256 " code { (short(&r.stack.sha256)) } }
             dt { "Workload" } dd {
                 strong { (w.name) }
                 @if let Some(spec) = &w.generator {
@@ -70,7 +70,7 @@ fn asked(r: &Report) -> String {
         (a.discards, "discards", a.discarded_bytes),
     ] {
         if n > 0 {
-            parts.push(format!("{} {name} of {}", count(n), size::show(bytes)));
+            parts.push(format!("{} {name} of {}", count(n), size::format(bytes)));
         }
     }
     if a.flushes > 0 {
@@ -116,9 +116,9 @@ fn tiles(r: &Report) -> Markup {
     let steady = Tile {
         name: "steady state",
         value: match r.steady_state.verdict {
-            Verdict::Reached => "reached".into(),
-            Verdict::NotReached => "not reached".into(),
-            Verdict::TooShort => "unknown".into(),
+            SteadyVerdict::Reached => "reached".into(),
+            SteadyVerdict::NotReached => "not reached".into(),
+            SteadyVerdict::TooShort => "unknown".into(),
         },
         note: steady::verdict(&r.steady_state),
     };
@@ -160,14 +160,14 @@ fn amplification(r: &Report) -> Vec<Tile> {
     let w = &r.write_amplification;
     if !r.has(MediumKind::Nand) {
         let note = "PCM bytes per byte of the host".to_owned();
-        let tile = |p| Tile { name: "write amplification", value: maybe(Some(p)), note };
+        let tile = |p| Tile { name: "write amplification", value: ratio_or_dash(Some(p)), note };
         return w.pcm.filter(|_| r.has(MediumKind::Pcm)).map(tile).into_iter().collect();
     }
     let pcm = w.pcm.map_or(String::new(), |p| format!(", PCM {p:.3}"));
     vec![Tile {
         name: "write amplification",
-        value: maybe(w.nand),
-        note: format!("NAND; flash only {}{pcm}", maybe(w.flash)),
+        value: ratio_or_dash(w.nand),
+        note: format!("NAND; flash only {}{pcm}", ratio_or_dash(w.flash)),
     }]
 }
 
@@ -188,7 +188,7 @@ fn disks(r: &Report) -> Vec<Tile> {
         count(m.reads.commands + m.writes.commands),
         m.name,
         d.served_mean_ns.map_or_else(|| "–".into(), time),
-        maybe(d.traffic_rate)
+        ratio_or_dash(d.traffic_rate)
     );
     vec![Tile { name: "disk busy", value: time(d.busy_ns as f64), note }]
 }

@@ -1,8 +1,8 @@
 //! Latency of requests.
 
 use super::colour;
+use super::distribution::{Curve, beyond, legend, within};
 use super::draw::figure;
-use super::spread::{Curve, beyond, legend, within};
 use crate::report::show::{count, time};
 use crate::report::{ClassLatency, Distribution, Report};
 use maud::{Markup, html};
@@ -47,11 +47,11 @@ fn curves(r: &Report) -> Vec<Curve<'_>> {
 }
 
 /// A kind of latency distribution: name and accessor.
-type Kind = (&'static str, fn(&ClassLatency) -> &Distribution);
+type LatencyKind = (&'static str, fn(&ClassLatency) -> &Distribution);
 
 fn table(r: &Report) -> Markup {
     let queued = r.latency.iter().any(|l| l.response.buckets != l.service.buckets);
-    let kinds: [Kind; 2] = [("response", |l| &l.response), ("service", |l| &l.service)];
+    let kinds: [LatencyKind; 2] = [("response", |l| &l.response), ("service", |l| &l.service)];
     html! {
         div class="scroll" { table {
             thead { tr {

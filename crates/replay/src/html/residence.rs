@@ -1,11 +1,11 @@
 //! Placement of data over the address space.
 
 use super::colour::Colour;
-use super::draw::{Area, Axes, Axis, Part, bar, field, figure, legend, line, svg};
+use super::draw::{Area, Axes, Axis, BarSegment, bar, field, figure, legend, line, svg};
 use super::numbers::{tick, tick_percent};
 use super::scale::Scale;
 use crate::report::show::{count, percent};
-use crate::report::{LayerReport, Placed, Report};
+use crate::report::{LayerReport, PagePlacement, Report};
 use frit_core::visible::Residence;
 use maud::{Markup, html};
 use serde_json::json;
@@ -15,19 +15,24 @@ const WIDTH: f64 = 1080.0;
 const LITTLE: f64 = 0.2;
 
 /// A place for data, in the order of stacking.
-struct Place {
+struct ResidencePlace {
     name: &'static str,
     colour: Colour,
     slice: fn(&Residence) -> u32,
-    total: fn(&Placed) -> u64,
+    total: fn(&PagePlacement) -> u64,
 }
 
-const PLACES: [Place; 5] = [
-    Place { name: "NAND", colour: "blue", slice: |r| r.nand, total: |p| p.nand },
-    Place { name: "PCM as storage", colour: "orange", slice: |r| r.pcm_level, total: |p| p.pcm_level },
-    Place { name: "PCM as cache", colour: "purple", slice: |r| r.pcm_cache, total: |p| p.pcm_cache },
-    Place { name: "disk", colour: "grey", slice: |r| r.disk, total: |p| p.disk },
-    Place {
+const PLACES: [ResidencePlace; 5] = [
+    ResidencePlace { name: "NAND", colour: "blue", slice: |r| r.nand, total: |p| p.nand },
+    ResidencePlace {
+        name: "PCM as storage",
+        colour: "orange",
+        slice: |r| r.pcm_level,
+        total: |p| p.pcm_level,
+    },
+    ResidencePlace { name: "PCM as cache", colour: "purple", slice: |r| r.pcm_cache, total: |p| p.pcm_cache },
+    ResidencePlace { name: "disk", colour: "grey", slice: |r| r.disk, total: |p| p.disk },
+    ResidencePlace {
         name: "unmapped (never written, or discarded)",
         colour: "none",
         slice: |r| r.unmapped,
@@ -48,12 +53,13 @@ pub(super) fn section(r: &Report) -> Markup {
     }
 }
 
-fn total(p: &Placed) -> Markup {
+fn total(p: &PagePlacement) -> Markup {
     let all = PLACES.iter().map(|k| (k.total)(p)).sum::<u64>();
-    let share = |k: &Place| (k.total)(p) as f64 / all.max(1) as f64;
-    let text = |k: &Place| format!("{}: {} pages, {}", k.name, count((k.total)(p)), percent(share(k)));
-    let parts: Vec<Part> =
-        PLACES.iter().map(|k| Part { colour: k.colour, value: share(k), tip: text(k) }).collect();
+    let share = |k: &ResidencePlace| (k.total)(p) as f64 / all.max(1) as f64;
+    let text =
+        |k: &ResidencePlace| format!("{}: {} pages, {}", k.name, count((k.total)(p)), percent(share(k)));
+    let parts: Vec<BarSegment> =
+        PLACES.iter().map(|k| BarSegment { colour: k.colour, value: share(k), tip: text(k) }).collect();
     let entries: Vec<(Colour, String)> =
         PLACES.iter().filter(|k| (k.total)(p) > 0).map(|k| (k.colour, text(k))).collect();
     let a = Area { left: 52.0, top: 2.0, width: WIDTH - 60.0, height: 20.0 };
@@ -84,7 +90,7 @@ impl<'a> Slices<'a> {
 
     /// Draws the share of the pages of each slice in the given places, one band above another.
     /// `height` is the height of the drawing without its axis.
-    fn draw(&self, name: &str, places: &[Place], scale: Scale, height: f64) -> Markup {
+    fn draw(&self, name: &str, places: &[ResidencePlace], scale: Scale, height: f64) -> Markup {
         let (unit, x_name) = match self.volume {
             v if v >= 2f64.powi(31) => (2f64.powi(30), "address, GiB"),
             v if v >= 2f64.powi(21) => (2f64.powi(20), "address, MiB"),
@@ -112,7 +118,7 @@ impl<'a> Slices<'a> {
     }
 
     /// Returns the path of one band: along its top from left to right, and back along its bottom.
-    fn band(&self, places: &[Place], place: usize, unit: f64, axes: &Axes<'_>) -> String {
+    fn band(&self, places: &[ResidencePlace], place: usize, unit: f64, axes: &Axes<'_>) -> String {
         if self.of.iter().all(|r| (places[place].slice)(r) == 0) {
             return String::new();
         }
@@ -130,7 +136,7 @@ impl<'a> Slices<'a> {
 }
 
 /// Returns the number of pages of a slice in the given places.
-fn pages(r: &Residence, places: &[Place]) -> f64 {
+fn pages(r: &Residence, places: &[ResidencePlace]) -> f64 {
     places.iter().map(|k| f64::from((k.slice)(r))).sum::<f64>()
 }
 

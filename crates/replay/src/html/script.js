@@ -55,7 +55,7 @@
       return size(i * d.slice) + ' to ' + size(Math.min(d.volume, (i + 1) * d.slice)) + '\n' +
         d.names.map(function (n, k) { return n + ': ' + int(all[k]) + ' pages (' + percent(sum ? all[k] / sum : 0) + ')'; }).join('\n');
     },
-    spread: function (d, x) {
+    distribution: function (d, x) {
       var t = Math.pow(10, d.from + x * (d.to - d.from));
       return (d.tail ? 'longer than ' : 'at most ') + time(t) + '\n' + d.series.map(function (s) {
         var below = 0, i = 0;

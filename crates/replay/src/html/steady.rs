@@ -6,7 +6,7 @@ use super::numbers::{px, tick};
 use super::scale::Scale;
 use crate::report::Report;
 use crate::report::show::{count, figure as number, percent};
-use crate::steady::{RANGE_MAX, Round, SLOPE_MAX, SteadyState, Test, Verdict, WINDOW};
+use crate::steady::{RANGE_MAX, Round, SLOPE_MAX, SteadyState, SteadyVerdict, Test, WINDOW};
 use maud::{Markup, html};
 
 /// Draws the verdict, the metrics it is based on, and the rounds.
@@ -33,8 +33,8 @@ pub(super) fn section(r: &Report) -> Markup {
 pub(super) fn verdict(s: &SteadyState) -> String {
     let of = format!("{} rounds of {} requests", s.rounds.len(), count(s.requests_a_round));
     match (s.verdict, s.round) {
-        (Verdict::TooShort, _) => format!("Too short to tell: {of}, {WINDOW} are needed."),
-        (Verdict::Reached, Some(k)) => format!("Reached at round {k} of {of}."),
+        (SteadyVerdict::TooShort, _) => format!("Too short to tell: {of}, {WINDOW} are needed."),
+        (SteadyVerdict::Reached, Some(k)) => format!("Reached at round {k} of {of}."),
         _ => format!("Not reached in {of}."),
     }
 }

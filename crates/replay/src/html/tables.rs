@@ -19,7 +19,7 @@ pub(super) fn section(r: &Report) -> Markup {
 /// Formats a value with its unit, without loss of precision.
 fn value(v: f64, unit: &str) -> String {
     match unit {
-        "bytes" if v >= 0.0 => size::show(v as u64),
+        "bytes" if v >= 0.0 => size::format(v as u64),
         _ if v.fract() == 0.0 && (0.0..1e15).contains(&v) => count(v as u64),
         _ if v.fract() == 0.0 && v.abs() < 1e15 => format!("−{}", count(v.abs() as u64)),
         _ => format!("{v:.4}"),
@@ -64,7 +64,7 @@ fn media(r: &Report) -> Markup {
             div class="scroll" { table {
                 thead { tr { th { "medium" } th { "kind" } th class="num" { "size" } th class="num" { "channels busy" } th class="num" { "units busy" } } }
                 tbody { @for m in &r.media { tr {
-                    td { (m.name) } td { (kind(m).unwrap_or_default()) } td class="num" { (size::show(m.bytes)) }
+                    td { (m.name) } td { (kind(m).unwrap_or_default()) } td class="num" { (size::format(m.bytes)) }
                     td class="num" { (span(&m.channel_busy)) } td class="num" { (span(&m.unit_busy)) }
                 } } }
             } }
@@ -84,10 +84,10 @@ fn media(r: &Report) -> Markup {
 fn memory(r: &Report) -> Markup {
     let m = &r.memory;
     html! {
-        p { "Mapping takes " (size::show(m.dram_bytes)) " of DRAM (" (number(m.dram_bytes_a_page)) " bytes a page"
+        p { "Mapping takes " (size::format(m.dram_bytes)) " of DRAM (" (number(m.dram_bytes_a_page)) " bytes a page"
             @if let Some(b) = m.dram_bytes_a_mapped_page { ", " (number(b)) " a mapped page" }
-            ") and reserves " (size::show(m.durable_map_bytes)) " of durable memory, for " (count(m.pages)) " pages of "
-            (size::show(u64::from(m.page_bytes))) ", of which " (count(m.mapped_pages)) " are mapped." }
+            ") and reserves " (size::format(m.durable_map_bytes)) " of durable memory, for " (count(m.pages)) " pages of "
+            (size::format(u64::from(m.page_bytes))) ", of which " (count(m.mapped_pages)) " are mapped." }
     }
 }
 

@@ -3,9 +3,9 @@
 use super::{page, write};
 use crate::tests::{mixed_trace, run, small, small_without_pcm};
 use crate::{Report, RunOptions, sectors};
-use frit_engine::Mode;
+use frit_engine::LoopMode;
 use frit_stack::Stack;
-use frit_trace::Kind;
+use frit_trace::WorkloadKind;
 use scraper::{Html, Selector};
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ const LOAD: &str = "gen:mix,count=6k+zipf,weight=3,size=4K,read=0.4,span=800K,me
 const HOSTILE: &str = r#"</title><script>alert("x")</script><img src=x onerror='y'>&amp;"#;
 
 fn reports() -> Vec<Report> {
-    let options = RunOptions { mode: Mode::Closed { depth: 4 }, verify: true, ..RunOptions::default() };
+    let options = RunOptions { mode: LoopMode::Closed { depth: 4 }, verify: true, ..RunOptions::default() };
     vec![run(&small_without_pcm(&[]), LOAD, &options), run(&small(&["engine.kind=event"]), LOAD, &options)]
 }
 
@@ -56,7 +56,7 @@ fn one_report_has_every_section() {
         assert!(section[0].children().count() > 1, "{id} is empty");
     }
     let field = |kind: &str| select(&html, &format!("rect[data-kind={kind}]")).len();
-    assert_eq!(["spread", "lanes", "places", "wear"].map(field), [2, 1, 1, 2]);
+    assert_eq!(["distribution", "lanes", "places", "wear"].map(field), [2, 1, 1, 2]);
     assert_eq!(select(&html, ".badge.generated").len(), 1);
     assert_eq!(select(&html, ".badge.pass").len(), 1);
     for part in [
@@ -95,7 +95,7 @@ fn several_reports_are_compared_and_linked() {
     );
     // Another workload forms another group.
     let mut other = reports.clone();
-    other[1].workload.identity.kind = Kind::Real;
+    other[1].workload.identity.kind = WorkloadKind::Real;
     assert_eq!(select(&parsed(&page(&other)), "#compare h3").len(), 2);
 }
 

@@ -1,7 +1,7 @@
 //! Wear of media: distribution over addresses, and evenness.
 
 use super::draw::{Area, Axes, Axis, field, figure, svg};
-use super::heat::{Ramp, cells};
+use super::heat_map::{ColourScale, cells};
 use super::numbers::{px, tick, tick_percent};
 use super::scale::Scale;
 use crate::report::show::{count, figure as number};
@@ -55,7 +55,7 @@ fn groups(m: &MediumReport) -> u64 {
 }
 
 fn note(m: &MediumReport) -> String {
-    let l = Layout::of(m);
+    let l = WearMapLayout::of(m);
     let order = match &l.units {
         Some(_) => "one row per unit, in order of address from left to right",
         None => "in order of address, left to right, row by row",
@@ -94,15 +94,15 @@ fn evenness(m: &MediumReport) -> String {
 }
 
 /// Arrangement of the cells of a map.
-struct Layout {
+struct WearMapLayout {
     columns: usize,
     rows: usize,
     /// Names of the rows, if each row is a unit.
     units: Option<Vec<String>>,
 }
 
-impl Layout {
-    fn of(m: &MediumReport) -> Layout {
+impl WearMapLayout {
+    fn of(m: &MediumReport) -> WearMapLayout {
         let places = m.wear.map.mean.len();
         let units = m.geometry.get("units").map_or(0, |&u| u as usize);
         let channels = m.geometry.get("channels").map_or(1, |&c| c.max(1));
@@ -110,14 +110,14 @@ impl Layout {
         // Only NAND numbers its blocks through a unit; PCM stripes its lines over channels.
         if m.kind == MediumKind::Nand && even && (1..=ROWS).contains(&units) && places.is_multiple_of(units) {
             let name = |u| format!("unit {u}, channel {}", u as u64 % channels);
-            return Layout {
+            return WearMapLayout {
                 columns: places / units,
                 rows: units,
                 units: Some((0..units).map(name).collect()),
             };
         }
         let columns = COLUMNS.min(places).max(1);
-        Layout { columns, rows: places.div_ceil(columns), units: None }
+        WearMapLayout { columns, rows: places.div_ceil(columns), units: None }
     }
 
     /// Returns the label of a row.
@@ -130,9 +130,9 @@ impl Layout {
 }
 
 fn map(m: &MediumReport) -> Markup {
-    let layout = Layout::of(m);
+    let layout = WearMapLayout::of(m);
     let map = &m.wear.map;
-    let ramp = Ramp::of(map.mean.iter().map(|&v| f64::from(v)));
+    let ramp = ColourScale::of(map.mean.iter().map(|&v| f64::from(v)));
     let levels: Vec<usize> = map.mean.iter().map(|&v| ramp.level(f64::from(v))).collect();
     let row = if layout.rows > 24 { 9.0 } else { 15.0 };
     let a = Area { left: 78.0, top: 22.0, width: WIDTH - 80.0, height: row * layout.rows as f64 };

@@ -4,34 +4,35 @@ use super::disk::disk;
 use super::latency::classes;
 use super::media::medium;
 use super::{
-    CauseShare, ChannelSeries, ChannelUse, CommandTimeRow, CountRow, LayerReport, Memory, MetricRow, Placed,
-    Program, Report, RunId, SCHEMA, Software, StackId, Throughput, WorkloadId, WriteAmplification,
+    CauseShare, ChannelSeries, ChannelUse, CommandTimeRow, CountRow, LayerReport, MappingMemory, MetricRow,
+    PagePlacement, Program, Report, RunId, SCHEMA, SoftwareTime, StackId, Throughput, WorkloadId,
+    WriteAmplification,
 };
-use crate::host::Asked;
+use crate::host::WorkloadCounts;
 use crate::steady::SteadyState;
 use frit_core::visible::{LayerView, Metric};
-use frit_core::{Cause, Counts, Info, MediumKind, Nanos, Op, SECTOR_BYTES, UnitId, Visible};
-use frit_engine::{Latencies, Outcome, Usage};
+use frit_core::{Cause, Counts, Info, MediumKind, Nanos, Op, SECTOR_BYTES, StackView, UnitId};
+use frit_engine::{DriverCounters, LatencyByClass, Usage};
 use frit_media::Hardware;
 use strum::IntoEnumIterator;
 
 /// Snapshot of the layer and the engine. One is taken before the measured part and one after it.
 #[derive(Debug)]
-pub(crate) struct Before {
-    pub(crate) visible: Visible,
+pub(crate) struct Snapshot {
+    pub(crate) visible: StackView,
     pub(crate) engine: Vec<Metric>,
 }
 
 /// Data from which a report is built.
-pub(crate) struct Inputs<'a> {
+pub(crate) struct ReportInputs<'a> {
     pub(crate) stack: StackId,
     pub(crate) workload: WorkloadId,
     pub(crate) run: RunId,
-    pub(crate) asked: Asked,
-    pub(crate) latencies: &'a Latencies,
-    pub(crate) outcome: Outcome,
-    pub(crate) before: &'a Before,
-    pub(crate) after: Before,
+    pub(crate) asked: WorkloadCounts,
+    pub(crate) latencies: &'a LatencyByClass,
+    pub(crate) outcome: DriverCounters,
+    pub(crate) before: &'a Snapshot,
+    pub(crate) after: Snapshot,
     pub(crate) usage: &'a Usage,
     pub(crate) hardware: &'a Hardware,
     pub(crate) info: Info,
@@ -42,7 +43,7 @@ pub(crate) struct Inputs<'a> {
 }
 
 /// Builds a report.
-pub(crate) fn build(i: Inputs<'_>) -> Report {
+pub(crate) fn build(i: ReportInputs<'_>) -> Report {
     let (mut media, mut counts, mut all) = (Vec::new(), Vec::new(), Counts::default());
     for (k, after) in i.after.visible.media.iter().enumerate() {
         let Some(before) = i.before.visible.media.get(k) else { continue };
@@ -104,7 +105,7 @@ fn busy(report: &mut super::MediumReport, first: UnitId, units: u32, usage: &Usa
     report.channel_busy = channels.iter().filter_map(|&c| usage.channels().get(c)).map(share).collect();
 }
 
-fn throughput(asked: &Asked, outcome: &Outcome) -> Throughput {
+fn throughput(asked: &WorkloadCounts, outcome: &DriverCounters) -> Throughput {
     let duration = outcome.last_ack.since(outcome.first_arrival);
     let rate = |n: u64| if duration == Nanos::ZERO { 0.0 } else { n as f64 / duration.as_secs() };
     Throughput {
@@ -182,7 +183,7 @@ fn metrics(before: &[Metric], after: Vec<Metric>) -> Vec<MetricRow> {
 fn layers(before: &[LayerView], after: Vec<LayerView>) -> Vec<LayerReport> {
     let old = before.iter().map(|l| l.metrics.as_slice()).chain(std::iter::repeat(&[][..]));
     let one = |(l, old): (LayerView, &[Metric])| LayerReport {
-        residence_total: l.residence.iter().fold(Placed::default(), |t, r| Placed {
+        residence_total: l.residence.iter().fold(PagePlacement::default(), |t, r| PagePlacement {
             unmapped: t.unmapped + u64::from(r.unmapped),
             nand: t.nand + u64::from(r.nand),
             pcm_level: t.pcm_level + u64::from(r.pcm_level),
@@ -196,9 +197,9 @@ fn layers(before: &[LayerView], after: Vec<LayerView>) -> Vec<LayerReport> {
     after.into_iter().zip(old).map(one).collect()
 }
 
-fn memory(info: &Info, mapped: u64) -> Memory {
+fn memory(info: &Info, mapped: u64) -> MappingMemory {
     let pages = info.sectors * SECTOR_BYTES / u64::from(info.page_bytes.max(1));
-    Memory {
+    MappingMemory {
         dram_bytes: info.dram_bytes,
         durable_map_bytes: info.durable_map_bytes,
         page_bytes: info.page_bytes,
@@ -215,9 +216,9 @@ fn software(
     wall_ns: u64,
     workload_wall_ns: u64,
     verifying: bool,
-) -> Software {
+) -> SoftwareTime {
     let commands = counts.iter().map(|(_, _, c)| c.commands).sum();
-    Software {
+    SoftwareTime {
         ns_per_request: wall_ns as f64 / requests.max(1) as f64,
         ns_per_command: ratio(wall_ns, commands),
         wall_ns,

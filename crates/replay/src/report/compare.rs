@@ -6,7 +6,7 @@ use super::{DiskReport, Report};
 use frit_core::Op;
 
 /// A row of the comparison: a metric with its accessor and its format.
-pub(crate) struct Figure {
+pub(crate) struct ComparedMetric {
     pub(crate) name: &'static str,
     pub(crate) value: fn(&Report) -> Option<f64>,
     pub(crate) show: fn(f64) -> String,
@@ -39,51 +39,67 @@ fn disk(r: &Report, of: impl Fn(&DiskReport) -> Option<f64>) -> Option<f64> {
     r.media.iter().find_map(|m| m.disk.as_ref()).and_then(of)
 }
 
-pub(crate) const FIGURES: [Figure; 28] = [
-    Figure { name: "latency, mean", value: |r| mean(r, "all"), show: time },
-    Figure {
+pub(crate) const COMPARED_METRICS: [ComparedMetric; 28] = [
+    ComparedMetric { name: "latency, mean", value: |r| mean(r, "all"), show: time },
+    ComparedMetric {
         name: "latency, p99",
         value: |r| Some(r.class("all")?.response.figures.p99_ns.0 as f64),
         show: time,
     },
-    Figure {
+    ComparedMetric {
         name: "latency, p99.9",
         value: |r| Some(r.class("all")?.response.figures.p999_ns.0 as f64),
         show: time,
     },
-    Figure { name: "read latency, mean", value: |r| mean(r, "read"), show: time },
-    Figure { name: "write latency, mean", value: |r| mean(r, "write"), show: time },
-    Figure { name: "requests/s", value: |r| Some(r.throughput.requests_per_s), show: figure },
-    Figure { name: "MB/s", value: |r| Some(r.throughput.mb_per_s), show: figure },
-    Figure { name: "write amplification, NAND", value: |r| r.write_amplification.nand, show: three },
-    Figure { name: "write amplification, flash", value: |r| r.write_amplification.flash, show: three },
-    Figure { name: "flash updates", value: |r| r.flash_updates.map(|n| n as f64), show: whole },
-    Figure { name: "NAND reads", value: |r| commands(r, Op::NandRead), show: whole },
-    Figure { name: "NAND programs", value: |r| commands(r, Op::NandProgram), show: whole },
-    Figure { name: "NAND erases", value: |r| commands(r, Op::NandErase), show: whole },
-    Figure { name: "NAND wear, maximum erases", value: wear_max, show: whole },
-    Figure { name: "PCM reads", value: |r| commands(r, Op::PcmRead), show: whole },
-    Figure {
+    ComparedMetric { name: "read latency, mean", value: |r| mean(r, "read"), show: time },
+    ComparedMetric { name: "write latency, mean", value: |r| mean(r, "write"), show: time },
+    ComparedMetric { name: "requests/s", value: |r| Some(r.throughput.requests_per_s), show: figure },
+    ComparedMetric { name: "MB/s", value: |r| Some(r.throughput.mb_per_s), show: figure },
+    ComparedMetric { name: "write amplification, NAND", value: |r| r.write_amplification.nand, show: three },
+    ComparedMetric {
+        name: "write amplification, flash",
+        value: |r| r.write_amplification.flash,
+        show: three,
+    },
+    ComparedMetric { name: "flash updates", value: |r| r.flash_updates.map(|n| n as f64), show: whole },
+    ComparedMetric { name: "NAND reads", value: |r| commands(r, Op::NandRead), show: whole },
+    ComparedMetric { name: "NAND programs", value: |r| commands(r, Op::NandProgram), show: whole },
+    ComparedMetric { name: "NAND erases", value: |r| commands(r, Op::NandErase), show: whole },
+    ComparedMetric { name: "NAND wear, maximum erases", value: wear_max, show: whole },
+    ComparedMetric { name: "PCM reads", value: |r| commands(r, Op::PcmRead), show: whole },
+    ComparedMetric {
         name: "PCM writes",
         value: |r| Some(commands(r, Op::PcmWrite)? + commands(r, Op::PcmWriteClean)?),
         show: whole,
     },
-    Figure { name: "parallel writes, clean", value: |r| r.counted("parallel_clean_writes"), show: whole },
-    Figure { name: "parallel writes, dirty", value: |r| r.counted("parallel_dirty_writes"), show: whole },
-    Figure { name: "merges of the log", value: |r| r.counted("merges"), show: whole },
-    Figure { name: "refreshes", value: |r| r.counted("refreshes"), show: whole },
-    Figure {
+    ComparedMetric {
+        name: "parallel writes, clean",
+        value: |r| r.counted("parallel_clean_writes"),
+        show: whole,
+    },
+    ComparedMetric {
+        name: "parallel writes, dirty",
+        value: |r| r.counted("parallel_dirty_writes"),
+        show: whole,
+    },
+    ComparedMetric { name: "merges of the log", value: |r| r.counted("merges"), show: whole },
+    ComparedMetric { name: "refreshes", value: |r| r.counted("refreshes"), show: whole },
+    ComparedMetric {
         name: "parallel writes, time",
         value: |r| r.counted("parallel_time").map(|s| s * 1e9),
         show: time,
     },
-    Figure { name: "disk reads", value: |r| commands(r, Op::DiskRead), show: whole },
-    Figure { name: "disk writes", value: |r| commands(r, Op::DiskWrite), show: whole },
-    Figure { name: "disk, busy time", value: |r| disk(r, |d| Some(d.busy_ns as f64)), show: time },
-    Figure { name: "disk, time per request", value: |r| disk(r, |d| d.served_mean_ns), show: time },
-    Figure { name: "disk, traffic rate", value: |r| disk(r, |d| d.traffic_rate), show: three },
-    Figure { name: "disk, mean distance", value: |r| disk(r, |d| d.distance_mean_sectors), show: figure },
-    Figure { name: "software per request", value: |r| Some(r.software.ns_per_request), show: time },
+    ComparedMetric { name: "disk reads", value: |r| commands(r, Op::DiskRead), show: whole },
+    ComparedMetric { name: "disk writes", value: |r| commands(r, Op::DiskWrite), show: whole },
+    ComparedMetric { name: "disk, busy time", value: |r| disk(r, |d| Some(d.busy_ns as f64)), show: time },
+    ComparedMetric { name: "disk, time per request", value: |r| disk(r, |d| d.served_mean_ns), show: time },
+    ComparedMetric { name: "disk, traffic rate", value: |r| disk(r, |d| d.traffic_rate), show: three },
+    ComparedMetric {
+        name: "disk, mean distance",
+        value: |r| disk(r, |d| d.distance_mean_sectors),
+        show: figure,
+    },
+    ComparedMetric { name: "software per request", value: |r| Some(r.software.ns_per_request), show: time },
 ];
 
 /// Formats the comparison as a table. `stacks` is the number of stacks over which each workload was
@@ -103,7 +119,7 @@ pub fn compare(reports: &[Report], stacks: usize) -> String {
             t.add_row(vec![""; head.len()]);
         }
         let mut name = workloads[k].as_str();
-        for f in &FIGURES {
+        for f in &COMPARED_METRICS {
             let values: Vec<Option<f64>> = of_one.iter().map(f.value).collect();
             if values.iter().all(|v| v.is_none_or(|v| v == 0.0)) {
                 continue;

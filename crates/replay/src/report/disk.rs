@@ -1,9 +1,9 @@
 //! Metrics of a disk: load, and distances between requests.
 
 use super::MediumReport;
-use crate::host::Asked;
+use crate::host::WorkloadCounts;
 use frit_core::{Nanos, UnitId};
-use frit_engine::{ArmUse, Usage};
+use frit_engine::{ArmStats, Usage};
 use serde::Serialize;
 
 /// Metrics of a disk in the measured part.
@@ -57,9 +57,9 @@ pub(crate) fn disk(
     flushes: u64,
     unit: UnitId,
     usage: &Usage,
-    asked: &Asked,
+    asked: &WorkloadCounts,
 ) -> Option<DiskReport> {
-    let arm: &ArmUse = usage.arm_of(unit)?;
+    let arm: &ArmStats = usage.arm_of(unit)?;
     let bytes = medium.reads.bytes + medium.writes.bytes;
     let host = asked.read_bytes + asked.written_bytes;
     let seconds = usage.window().as_secs();

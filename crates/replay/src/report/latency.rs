@@ -1,7 +1,7 @@
 //! Latency in a report.
 
 use crate::host::CLASSES;
-use frit_engine::{Latencies, Latency, Summary};
+use frit_engine::{LatencyByClass, LatencyHistogram, LatencySummary};
 use serde::Serialize;
 
 /// Number of buckets per decade in a report: neighbouring buckets differ by 12 %.
@@ -23,7 +23,7 @@ pub struct ClassLatency {
 pub struct Distribution {
     /// Count, mean, p50, p99, p99.9 and maximum, in nanoseconds; quantiles within 0.1 %.
     #[serde(flatten)]
-    pub figures: Summary,
+    pub figures: LatencySummary,
     /// Buckets, twenty per decade; empty buckets are omitted.
     pub buckets: Vec<Bucket>,
 }
@@ -39,7 +39,7 @@ pub struct Bucket {
 }
 
 impl Distribution {
-    pub(crate) fn of(latency: &Latency) -> Distribution {
+    pub(crate) fn of(latency: &LatencyHistogram) -> Distribution {
         let mut buckets: Vec<Bucket> = Vec::new();
         let mut slot = i64::MIN;
         for (to, count) in latency.buckets() {
@@ -58,7 +58,7 @@ impl Distribution {
 }
 
 /// Returns the latency of all classes that occurred, and of all requests together.
-pub(crate) fn classes(latencies: &Latencies) -> Vec<ClassLatency> {
+pub(crate) fn classes(latencies: &LatencyByClass) -> Vec<ClassLatency> {
     let all = latencies.all();
     let named = latencies.iter().filter_map(|(c, l)| Some((*CLASSES.get(usize::from(c))?, l)));
     named
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn buckets_are_few_and_hold_everything() {
-        let mut l = Latency::new();
+        let mut l = LatencyHistogram::new();
         (0..100_000u64).for_each(|i| l.record(Nanos(i * i)));
         let d = Distribution::of(&l);
         assert_eq!(d.buckets.iter().map(|b| b.count).sum::<u64>(), 100_000);

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use strum::IntoEnumIterator;
 
 /// Maximum number of cells of a wear map.
-const MAP: usize = 1024;
+const WEAR_CELLS_MAX: usize = 1024;
 /// Maximum number of buckets of a wear histogram.
-const BUCKETS: u32 = 32;
+const WEAR_BUCKETS_MAX: u32 = 32;
 
 /// Report of a medium.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -131,7 +131,7 @@ fn wear(before: &Wear, after: &Wear) -> WearReport {
 
 fn histogram(cycles: &[u32]) -> Vec<WearBucket> {
     let (Some(&min), Some(&max)) = (cycles.iter().min(), cycles.iter().max()) else { return Vec::new() };
-    let width = (max - min) / BUCKETS + 1;
+    let width = (max - min) / WEAR_BUCKETS_MAX + 1;
     let n = ((max - min) / width + 1) as usize;
     let mut groups = vec![0u64; n];
     for c in cycles {
@@ -145,7 +145,7 @@ fn histogram(cycles: &[u32]) -> Vec<WearBucket> {
 }
 
 fn map(cycles: &[u32]) -> WearMap {
-    let groups = cycles.len().div_ceil(MAP).max(1);
+    let groups = cycles.len().div_ceil(WEAR_CELLS_MAX).max(1);
     let mean =
         |c: &[u32]| (c.iter().map(|&x| f64::from(x)).sum::<f64>() / c.len() as f64 * 1e3).round() / 1e3;
     WearMap {
@@ -167,7 +167,7 @@ mod tests {
             assert_eq!(h.iter().map(|b| b.groups).sum::<u64>(), u64::from(n));
             assert!(h.len() <= 33 && h.windows(2).all(|w| w[0].to + 1 == w[1].from));
             let m = map(&cycles);
-            assert!(m.mean.len() <= MAP && m.mean.len() == m.max.len());
+            assert!(m.mean.len() <= WEAR_CELLS_MAX && m.mean.len() == m.max.len());
             assert_eq!(m.max.iter().max(), cycles.iter().max());
         }
     }

@@ -1,6 +1,6 @@
 //! Report of a run: one data structure, from which text, JSON, pages and comparisons are made.
 //!
-//! All values come from [`Visible`](frit_core::Visible), its counts, and the engine; nothing is
+//! All values come from [`StackView`](frit_core::StackView), its counts, and the engine; nothing is
 //! counted twice. `docs/report.md` describes every field in JSON.
 
 mod build;
@@ -11,12 +11,12 @@ mod media;
 pub(crate) mod show;
 pub mod text;
 
-pub(crate) use build::{Before, Inputs, build};
+pub(crate) use build::{ReportInputs, Snapshot, build};
 pub use disk::{DiskReport, DistanceBucket};
 pub use latency::{Bucket, ClassLatency, Distribution};
 pub use media::{MediumReport, WearBucket, WearMap, WearReport};
 
-use crate::host::Asked;
+use crate::host::WorkloadCounts;
 use crate::steady::SteadyState;
 use crate::verify::Verification;
 use frit_core::visible::Residence;
@@ -42,7 +42,7 @@ pub struct Report {
     /// Options of the run.
     pub run: RunId,
     /// Counts of the requests of the workload in the measured part.
-    pub asked: Asked,
+    pub asked: WorkloadCounts,
     /// Latency by class of request, and of all requests together (class `all`, last).
     pub latency: Vec<ClassLatency>,
     /// Throughput in virtual time.
@@ -65,12 +65,12 @@ pub struct Report {
     /// Metrics of the engine and its scheduler.
     pub engine: Vec<MetricRow>,
     /// DRAM and durable memory used for mapping.
-    pub memory: Memory,
+    pub memory: MappingMemory,
     /// Steady state of the run.
     pub steady_state: SteadyState,
     /// Wall-clock time that frit itself took: the only part that differs between two runs with the
     /// same inputs.
-    pub software: Software,
+    pub software: SoftwareTime,
     /// Results of `--verify`; `None` without it.
     pub verification: Option<Verification>,
 }
@@ -244,7 +244,7 @@ pub struct LayerReport {
     /// Metrics of the layer.
     pub metrics: Vec<MetricRow>,
     /// Placement of data at the end of the run, over the whole address space.
-    pub residence_total: Placed,
+    pub residence_total: PagePlacement,
     /// The same for equal slices of the address space, in pages.
     pub residence: Vec<Residence>,
 }
@@ -266,7 +266,7 @@ pub struct MetricRow {
 
 /// Number of pages by place.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
-pub struct Placed {
+pub struct PagePlacement {
     /// Pages that were never written, or were discarded.
     pub unmapped: u64,
     /// Pages in NAND.
@@ -279,7 +279,7 @@ pub struct Placed {
     pub disk: u64,
 }
 
-impl Placed {
+impl PagePlacement {
     /// Returns the number of pages that have a place.
     #[must_use]
     pub fn mapped(&self) -> u64 {
@@ -289,7 +289,7 @@ impl Placed {
 
 /// DRAM and durable memory used for mapping.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct Memory {
+pub struct MappingMemory {
     /// DRAM that the layer uses for mapping, in bytes.
     pub dram_bytes: u64,
     /// Durable memory that the layer reserves for mapping, in bytes.
@@ -308,7 +308,7 @@ pub struct Memory {
 
 /// Wall-clock time that frit itself took.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Software {
+pub struct SoftwareTime {
     /// Nanoseconds per request on one core: the driver, the layer with its media rules, the engine
     /// and the histograms; without parsing, decompressing or generating the workload. With
     /// verification it includes generating and checking contents.

@@ -41,7 +41,7 @@ pub(crate) fn percent(share: f64) -> String {
 }
 
 /// Formats a ratio, or a dash if there is none.
-pub(crate) fn maybe(v: Option<f64>) -> String {
+pub(crate) fn ratio_or_dash(v: Option<f64>) -> String {
     v.map_or_else(|| "–".into(), |v| format!("{v:.3}"))
 }
 
@@ -74,6 +74,6 @@ mod tests {
         );
         assert_eq!([0.126, 12.345, 456.7, 12_345.6].map(figure), ["0.13", "12.3", "457", "12,346"]);
         assert_eq!([75.0, 75_500.0, 1_500_000.0, 2e9].map(time), ["75 ns", "75.5 µs", "1.50 ms", "2.00 s"]);
-        assert_eq!(maybe(None), "–");
+        assert_eq!(ratio_or_dash(None), "–");
     }
 }

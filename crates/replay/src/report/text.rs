@@ -1,8 +1,8 @@
 //! A report as text for a terminal.
 
-use super::show::{count, figure, lines, maybe, percent, table, time};
+use super::show::{count, figure, lines, percent, ratio_or_dash, table, time};
 use super::{ClassLatency, DiskReport, Distribution, MediumReport, Report};
-use crate::steady::{Test, Verdict};
+use crate::steady::{SteadyVerdict, Test};
 use crate::verify::{Stage, Verification};
 use frit_core::{MediumKind, size};
 use std::fmt::Write;
@@ -20,7 +20,7 @@ pub fn report(r: &Report) -> String {
         format!(
             "{}, volume of {}, sha256 {}",
             r.stack.name,
-            size::show(r.stack.volume_bytes),
+            size::format(r.stack.volume_bytes),
             short(&r.stack.sha256)
         ),
     );
@@ -45,9 +45,9 @@ pub fn report(r: &Report) -> String {
 #[must_use]
 pub fn remarks(r: &Report) -> Vec<String> {
     let mut all = r.workload.problems.sentences();
-    let assumed = |f: &&frit_trace::Fact| matches!(f.how, frit_trace::How::Assumed(_));
+    let assumed = |f: &&frit_trace::Fact| matches!(f.how, frit_trace::FactSource::Assumed(_));
     for fact in r.workload.reading.facts.iter().filter(assumed) {
-        if let frit_trace::How::Assumed(why) = &fact.how {
+        if let frit_trace::FactSource::Assumed(why) = &fact.how {
             all.push(format!("{}: {} is assumed: {why}", fact.what, fact.value));
         }
     }
@@ -143,7 +143,7 @@ fn commands(r: &Report) -> String {
             n => count(n),
         }));
         let (commands, bytes) = of(None);
-        row.extend([count(commands), size::show(bytes)]);
+        row.extend([count(commands), size::format(bytes)]);
         t.add_row(row);
     }
     lines(&t)
@@ -204,7 +204,7 @@ fn figures(r: &Report) -> Vec<(&'static str, String)> {
         m.dram_bytes_a_mapped_page.map_or(String::new(), |b| format!(", {} B per mapped page", figure(b)));
     all.push((
         "mapping",
-        format!("{} of DRAM: {} B per page{mapped}", size::show(m.dram_bytes), figure(m.dram_bytes_a_page)),
+        format!("{} of DRAM: {} B per page{mapped}", size::format(m.dram_bytes), figure(m.dram_bytes_a_page)),
     ));
     all.push(("steady state", steady(r)));
     let s = &r.software;
@@ -248,9 +248,9 @@ fn write_amplification(r: &Report) -> String {
     let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
     let pcm = w.pcm.filter(|p| *p > 0.0).map_or(String::new(), |p| format!("; PCM {p:.3}"));
     if !r.has(MediumKind::Nand) {
-        return format!("PCM {}", maybe(w.pcm));
+        return format!("PCM {}", ratio_or_dash(w.pcm));
     }
-    format!("NAND {}{parts}; flash only {}{pcm}", maybe(w.nand), maybe(w.flash))
+    format!("NAND {}{parts}; flash only {}{pcm}", ratio_or_dash(w.nand), ratio_or_dash(w.flash))
 }
 
 fn disk(m: &MediumReport, d: &DiskReport) -> String {
@@ -273,7 +273,7 @@ fn distance(m: &MediumReport, d: &DiskReport) -> String {
         "{}: mean {} sectors{sequential}; traffic rate {}",
         m.name,
         d.distance_mean_sectors.map_or_else(|| "–".into(), figure),
-        maybe(d.traffic_rate)
+        ratio_or_dash(d.traffic_rate)
     )
 }
 
@@ -333,8 +333,8 @@ fn steady(r: &Report) -> String {
     let why =
         if window.is_empty() { String::new() } else { format!("; the last five: {}", window.join("; ")) };
     match (s.verdict, s.round) {
-        (Verdict::TooShort, _) => format!("too short to tell: {of}, five are needed"),
-        (Verdict::Reached, Some(k)) => format!("reached at round {k} of {of}{why}"),
+        (SteadyVerdict::TooShort, _) => format!("too short to tell: {of}, five are needed"),
+        (SteadyVerdict::Reached, Some(k)) => format!("reached at round {k} of {of}{why}"),
         _ => format!("not reached in {of}{why}"),
     }
 }

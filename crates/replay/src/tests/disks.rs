@@ -3,14 +3,15 @@
 use crate::RunOptions;
 use crate::html::page;
 use crate::report::{Report, StackId, compare::compare, text};
-use crate::rig::{Metered, Rig};
+use crate::runner::{MeteredEngine, Runner};
 use frit_core::hints::Hints;
-use frit_core::visible::Visible;
+use frit_core::visible::StackView;
 use frit_core::{
-    BlockLayer, Cause, CheckScope, Checked, Condition, Durable, Extent, Finding, Info, ParamInfo, Params,
-    Precondition, Progress, Quiesce, Recovery, Result, SECTOR_BYTES, Sector, Sink, Source, Stop, Target,
+    BlockLayer, Cause, CheckCounts, CheckScope, CrashKind, Durable, Extent, Finding, Info, ParamInfo, Params,
+    Precondition, Preconditioning, Progress, Quiesce, Recovery, Result, SECTOR_BYTES, Sector, Sink, Source,
+    Target,
 };
-use frit_engine::{AnyScheduler, Eager, Event, Mode};
+use frit_engine::{AnyScheduler, Eager, Event, LoopMode};
 use frit_media::disk::{DiskProfile, Scheduler};
 use frit_media::{Disk, DiskConfig, Hardware, NoStore};
 use frit_trace::{Options, Workload};
@@ -54,7 +55,7 @@ impl<S: Sink> BlockLayer<S> for Plain {
     fn step(&mut self, _: &mut S, _: u32) -> Result<Progress<S::Tok>> {
         Ok(Progress::Idle)
     }
-    fn visible(&self, view: &mut Visible) {
+    fn visible(&self, view: &mut StackView) {
         view.media.push(self.0.view());
     }
     fn params(&mut self) -> &mut dyn Params {
@@ -71,7 +72,7 @@ impl<S: Sink> Quiesce<S> for Plain {
     }
 }
 
-impl Condition for Plain {
+impl Preconditioning for Plain {
     fn precondition(&mut self, _: Precondition) -> Result<()> {
         Ok(())
     }
@@ -81,11 +82,11 @@ impl<S: Sink> Durable<S> for Plain {
     fn format(&mut self, _: &mut S) -> Result<()> {
         Ok(())
     }
-    fn recover(&mut self, _: &mut S, _: Stop) -> Result<Recovery> {
+    fn recover(&mut self, _: &mut S, _: CrashKind) -> Result<Recovery> {
         Ok(Recovery::default())
     }
-    fn check(&mut self, _: &mut S, _: CheckScope, _: &mut dyn FnMut(Finding)) -> Result<Checked> {
-        Ok(Checked::default())
+    fn check(&mut self, _: &mut S, _: CheckScope, _: &mut dyn FnMut(Finding)) -> Result<CheckCounts> {
+        Ok(CheckCounts::default())
     }
     fn extents(&self, _: Sector, _: u64, _: &mut dyn FnMut(Extent)) -> Result<()> {
         Ok(())
@@ -97,7 +98,12 @@ impl<S: Sink> Durable<S> for Plain {
 }
 
 /// Runs a workload over a disk with the given order of service, on the engine that `engine` makes.
-fn run<E: Metered>(order: Scheduler, engine: impl Fn(&Hardware) -> E, mode: Mode, workload: &str) -> Report {
+fn run<E: MeteredEngine>(
+    order: Scheduler,
+    engine: impl Fn(&Hardware) -> E,
+    mode: LoopMode,
+    workload: &str,
+) -> Report {
     let mut spec = DiskProfile::builtin("st3500320as-2008").unwrap().spec().unwrap();
     spec.scheduler = order;
     spec.cache.write_back = frit_media::disk::WriteBack::Off;
@@ -108,16 +114,16 @@ fn run<E: Metered>(order: Scheduler, engine: impl Fn(&Hardware) -> E, mode: Mode
     let engine = engine(&hardware);
     let id = StackId { name: "plain".into(), sha256: String::new(), toml: String::new(), volume_bytes: 0 };
     let options = RunOptions { mode, ..RunOptions::default() };
-    let rig = Rig::new(engine, ("x", None), Box::new(layer), hardware, id, &options).unwrap();
+    let runner = Runner::new(engine, ("x", None), Box::new(layer), hardware, id, &options).unwrap();
     let mut workload = Workload::open(workload, &Options::default()).unwrap();
-    rig.measure(&mut workload, &mut |_| {}).unwrap()
+    runner.measure(&mut workload, &mut |_| {}).unwrap()
 }
 
 const RANDOM: &str = "gen:uniform,count=6000,size=4K,read=0.5,span=256G";
 
 #[test]
 fn a_disk_is_reported_by_what_its_arm_did() {
-    let depth = |depth| Mode::Closed { depth };
+    let depth = |depth| LoopMode::Closed { depth };
     // Each request of 64 KiB continues the one before, and the disk transfers exactly the data of
     // the host.
     let r = run(Scheduler::Fifo, Eager::new, depth(1), "gen:sequential,count=100,size=64K,span=256G");
@@ -146,7 +152,7 @@ fn a_disk_is_reported_by_what_its_arm_did() {
 
 #[test]
 fn without_nand_nothing_is_said_of_it() {
-    let r = run(Scheduler::Fifo, Eager::new, Mode::Closed { depth: 1 }, RANDOM);
+    let r = run(Scheduler::Fifo, Eager::new, LoopMode::Closed { depth: 1 }, RANDOM);
     let said = text::report(&r);
     for line in ["disk          ", "disk distance", "traffic rate 1.000", "3,"] {
         assert!(said.contains(line), "{line}: {said}");

@@ -3,12 +3,13 @@
 
 use super::{mixed_trace, small};
 use crate::report::StackId;
-use crate::rig::Rig;
+use crate::runner::Runner;
 use crate::verify::{Stage, Verification};
 use crate::{RunOptions, sectors};
 use frit_core::{
-    BlockLayer, CheckScope, Checked, Condition, Durable, Extent, Finding, Hints, Info, Params, Precondition,
-    Progress, Quiesce, Recovery, Result, Sector, Sink, Source, Stop, Target, Top, Visible,
+    BlockLayer, CheckCounts, CheckScope, CrashKind, Durable, Extent, Finding, Hints, Info, Params,
+    Precondition, Preconditioning, Progress, Quiesce, Recovery, Result, Sector, Sink, Source, StackDevice,
+    StackView, Target,
 };
 use frit_engine::Eager;
 use frit_stack::Bytes;
@@ -36,7 +37,7 @@ enum Fault {
 
 /// A layer with one injected fault.
 struct Faulty<S: Sink> {
-    inner: Box<dyn Top<S>>,
+    inner: Box<dyn StackDevice<S>>,
     fault: Fault,
     /// The fault was injected.
     done: bool,
@@ -101,7 +102,7 @@ impl<S: Sink> BlockLayer<S> for Faulty<S> {
     fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
         self.inner.step(sink, budget)
     }
-    fn visible(&self, view: &mut Visible) {
+    fn visible(&self, view: &mut StackView) {
         self.inner.visible(view);
     }
     fn params(&mut self) -> &mut dyn Params {
@@ -113,10 +114,15 @@ impl<S: Sink> Durable<S> for Faulty<S> {
     fn format(&mut self, sink: &mut S) -> Result<()> {
         self.inner.format(sink)
     }
-    fn recover(&mut self, sink: &mut S, stop: Stop) -> Result<Recovery> {
+    fn recover(&mut self, sink: &mut S, stop: CrashKind) -> Result<Recovery> {
         self.inner.recover(sink, stop)
     }
-    fn check(&mut self, sink: &mut S, scope: CheckScope, found: &mut dyn FnMut(Finding)) -> Result<Checked> {
+    fn check(
+        &mut self,
+        sink: &mut S,
+        scope: CheckScope,
+        found: &mut dyn FnMut(Finding),
+    ) -> Result<CheckCounts> {
         self.inner.check(sink, scope, found)
     }
     fn extents(&self, at: Sector, sectors: u64, each: &mut dyn FnMut(Extent)) -> Result<()> {
@@ -145,7 +151,7 @@ impl<S: Sink> Quiesce<S> for Faulty<S> {
     }
 }
 
-impl<S: Sink> Condition for Faulty<S> {
+impl<S: Sink> Preconditioning for Faulty<S> {
     fn precondition(&mut self, how: Precondition) -> Result<()> {
         self.inner.precondition(how)
     }
@@ -161,8 +167,8 @@ fn verified(fault: Fault) -> Verification {
     let layer = Faulty { inner: built.layer, fault, done: false, writes: 0, old: None };
     let id = StackId { name: "faulty".into(), sha256: String::new(), toml: String::new(), volume_bytes: 0 };
     let options = RunOptions { verify: true, ..RunOptions::default() };
-    let rig = Rig::new(engine, ("eager", None), Box::new(layer), built.hardware, id, &options).unwrap();
-    let report = rig.measure(&mut workload, &mut |_| {}).unwrap();
+    let runner = Runner::new(engine, ("eager", None), Box::new(layer), built.hardware, id, &options).unwrap();
+    let report = runner.measure(&mut workload, &mut |_| {}).unwrap();
     assert_eq!(report.passed(), report.verification.as_ref().unwrap().mismatches == 0);
     report.verification.unwrap()
 }

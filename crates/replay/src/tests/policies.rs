@@ -1,8 +1,8 @@
 //! Every fusion method with every cleaning policy, on both engines, returns every byte.
 
 use super::{mixed_trace, run, small, small_without_pcm};
-use crate::{Lead, RunOptions, Start, Warm, sectors};
-use frit_engine::Mode;
+use crate::{InitialState, RunOptions, WarmUp, WarmUpRequests, sectors};
+use frit_engine::LoopMode;
 use frit_stack::Stack;
 
 const ENGINES: [&str; 3] = ["fifo", "read-first", "hfsl"];
@@ -33,10 +33,10 @@ fn every_fusion_method_with_every_cleaning_gives_every_byte_back() {
                 "engine.kind=event",
             ];
             let what = format!("{fusion} {gc} {scheduler}");
-            let open = Mode::Open { speed: 10.0, depth: Some(16) };
+            let open = LoopMode::Open { speed: 10.0, depth: Some(16) };
             verified(&small(&sets.map(|s| s)), &what, RunOptions { mode: open, ..RunOptions::default() });
             let eager = [sets[0], sets[1]];
-            let closed = Mode::Closed { depth: 4 };
+            let closed = LoopMode::Closed { depth: 4 };
             verified(&small(&eager), &what, RunOptions { mode: closed, ..RunOptions::default() });
         }
     }
@@ -59,9 +59,9 @@ fn without_pcm_a_boot_forgets_discards_and_nothing_else() {
 
 #[test]
 fn preconditioned_volumes_hold_zeros_and_give_every_byte_back() {
-    for start in [Start::Fill, Start::Steady] {
-        for lead in [Lead::None, Lead::Share(0.25)] {
-            let warm = Warm { start, lead };
+    for start in [InitialState::Fill, InitialState::Steady] {
+        for warm_up_requests in [WarmUpRequests::None, WarmUpRequests::Share(0.25)] {
+            let warm = WarmUp { start, warm_up_requests };
             for (stack, what) in [(small(&[]), "with PCM"), (small_without_pcm(&[]), "without PCM")] {
                 verified(&stack, &format!("{warm} {what}"), RunOptions { warm, ..RunOptions::default() });
             }

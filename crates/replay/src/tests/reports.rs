@@ -3,9 +3,9 @@
 
 use super::{mixed_trace, run, small, small_without_pcm};
 use crate::report::{compare::compare, text, write_json};
-use crate::{Error, Lead, Report, RunOptions, Start, Warm, sectors};
+use crate::{Error, InitialState, Report, RunOptions, WarmUp, WarmUpRequests, sectors};
 use frit_core::Op;
-use frit_engine::Mode;
+use frit_engine::LoopMode;
 use frit_trace::{Fit, Options, Workload};
 
 /// Returns a report as JSON, without wall-clock times.
@@ -24,8 +24,8 @@ const MIX: &str = "gen:mix,count=20k+zipf,weight=3,size=4K,read=0.4,span=800K,me
 fn two_runs_are_equal_but_for_the_wall_clock() {
     for sets in [&[][..], &["engine.kind=event", "engine.scheduler=hfsl"]] {
         let stack = small(sets);
-        let warm = Warm { start: Start::Steady, lead: Lead::Share(0.1) };
-        let options = RunOptions { mode: Mode::Closed { depth: 8 }, warm, ..RunOptions::default() };
+        let warm = WarmUp { start: InitialState::Steady, warm_up_requests: WarmUpRequests::Share(0.1) };
+        let options = RunOptions { mode: LoopMode::Closed { depth: 8 }, warm, ..RunOptions::default() };
         let (a, b) = (run(&stack, MIX, &options), run(&stack, MIX, &options));
         assert_eq!(fixed(&a), fixed(&b));
         let other = run(&stack, MIX, &RunOptions { seed: 2, ..options });
@@ -64,7 +64,7 @@ fn latencies_are_those_of_the_data_sheet() {
     assert_eq!((placed.nand, placed.pcm_level), (100, 0));
     assert_eq!(w.memory.mapped_pages, 100);
 
-    let warm = Warm { start: Start::Fill, lead: Lead::None };
+    let warm = WarmUp { start: InitialState::Fill, warm_up_requests: WarmUpRequests::None };
     let options = RunOptions { warm, ..RunOptions::default() };
     let r = run(&stack, "gen:uniform,count=100,read=1,size=2K,align=2K,span=400K", &options);
     let read = r.class("read").unwrap();
@@ -76,7 +76,7 @@ fn latencies_are_those_of_the_data_sheet() {
 #[test]
 fn open_loops_wait_in_the_host_queue() {
     let stack = small_without_pcm(&[]);
-    let mode = Mode::Open { speed: 1.0, depth: Some(1) };
+    let mode = LoopMode::Open { speed: 1.0, depth: Some(1) };
     // Ten writes arrive at once, and one is outstanding: the k-th waits for k − 1 others.
     let spec = "gen:sequential,count=10,size=2K,align=2K,span=400K,arrival=none";
     let r = run(&stack, spec, &RunOptions { mode, ..RunOptions::default() });
@@ -90,10 +90,18 @@ fn open_loops_wait_in_the_host_queue() {
 fn warm_up_is_in_no_figure() {
     let stack = small_without_pcm(&[]);
     let spec = "gen:uniform,count=4000,size=2K,align=2K,span=1M";
-    let of = |lead| {
-        run(&stack, spec, &RunOptions { warm: Warm { start: Start::New, lead }, ..RunOptions::default() })
+    let of = |warm_up_requests| {
+        run(
+            &stack,
+            spec,
+            &RunOptions {
+                warm: WarmUp { start: InitialState::New, warm_up_requests },
+                ..RunOptions::default()
+            },
+        )
     };
-    let (whole, cut, twice) = (of(Lead::None), of(Lead::Requests(1000)), of(Lead::Whole));
+    let (whole, cut, twice) =
+        (of(WarmUpRequests::None), of(WarmUpRequests::Requests(1000)), of(WarmUpRequests::Whole));
     assert_eq!([&whole, &cut, &twice].map(|r| r.asked.requests), [4000, 3000, 4000]);
     assert_eq!([&whole, &cut, &twice].map(|r| r.run.warm_requests), [0, 1000, 4000]);
     for r in [&whole, &cut, &twice] {
@@ -121,12 +129,12 @@ fn long_uniform_overwriting_is_steady_and_a_new_volume_is_not() {
     let stack = small_without_pcm(&["over_provisioning=0.4"]);
     let span = sectors(&stack).unwrap() * 512;
     let spec = |count| format!("gen:uniform,count={count},size=2K,align=2K,span={span}");
-    let warm = Warm { start: Start::Steady, lead: Lead::Requests(5000) };
+    let warm = WarmUp { start: InitialState::Steady, warm_up_requests: WarmUpRequests::Requests(5000) };
     let r = run(&stack, &spec(60_000), &RunOptions { warm, ..RunOptions::default() });
-    assert_eq!(r.steady_state.verdict, crate::steady::Verdict::Reached, "{:#?}", r.steady_state);
+    assert_eq!(r.steady_state.verdict, crate::steady::SteadyVerdict::Reached, "{:#?}", r.steady_state);
     // Five rounds, the first of which is before cleaning begins.
     let new = run(&stack, &spec(5200), &RunOptions::default());
-    assert_ne!(new.steady_state.verdict, crate::steady::Verdict::Reached, "{:#?}", new.steady_state);
+    assert_ne!(new.steady_state.verdict, crate::steady::SteadyVerdict::Reached, "{:#?}", new.steady_state);
 }
 
 #[test]
@@ -141,8 +149,8 @@ fn errors_say_who_what_and_where() {
     for part in ["hfsl-small", "request ", "write of 128 sectors at sector ", "--wrap"] {
         assert!(e.to_string().contains(part), "{e}");
     }
-    let lead = Lead::Requests(20);
-    let warm = Warm { start: Start::New, lead };
+    let warm_up_requests = WarmUpRequests::Requests(20);
+    let warm = WarmUp { start: InitialState::New, warm_up_requests };
     let e = fail("gen:uniform,count=10,size=4K,span=1M", &RunOptions { warm, ..RunOptions::default() });
     assert!(e.to_string().contains("the warm-up took all"), "{e}");
     let job = crate::Job::open("gen:uniform,count=9,span=1G", &Options::default(), Fit::Strict, &mut |_| {})

@@ -15,13 +15,13 @@ const MAGIC: u64 = u64::from_le_bytes(*b"fritvrfy");
 /// so that no two sectors and no two versions share a word at the same position (except by chance),
 /// and a shifted or torn sector is detected.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Content {
+pub(crate) struct VerifyPattern {
     seed: u64,
 }
 
 /// Contents that were found in a sector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Found {
+pub(crate) enum FoundContent {
     /// All bytes are zero.
     Zeros,
     /// Complete, valid contents, possibly of another sector or version.
@@ -44,9 +44,9 @@ pub(crate) enum Found {
     Foreign,
 }
 
-impl Content {
-    pub(crate) fn new(seed: u64) -> Content {
-        Content { seed: mix(seed) }
+impl VerifyPattern {
+    pub(crate) fn new(seed: u64) -> VerifyPattern {
+        VerifyPattern { seed: mix(seed) }
     }
 
     fn word(&self, key: u64, sector: u64, version: u32, i: usize) -> u64 {
@@ -89,21 +89,21 @@ impl Content {
     }
 
     /// Identifies the contents of a sector.
-    pub(crate) fn find(&self, data: &[u8]) -> Found {
+    pub(crate) fn find(&self, data: &[u8]) -> FoundContent {
         if is_zero(data) {
-            return Found::Zeros;
+            return FoundContent::Zeros;
         }
         let word = |i: usize| {
             data.get(8 * i..8 * i + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
         };
         // The first bytes identify the contents; `differs` then compares all bytes.
         let (Ok(version), true) = (u32::try_from(word(2)), word(0) == MAGIC ^ self.seed) else {
-            return Found::Foreign;
+            return FoundContent::Foreign;
         };
         let sector = word(1);
         match self.differs(sector, version, data) {
-            None => Found::Valid { sector, version },
-            Some(byte) => Found::Torn { sector, version, byte },
+            None => FoundContent::Valid { sector, version },
+            Some(byte) => FoundContent::Torn { sector, version, byte },
         }
     }
 }
@@ -131,25 +131,25 @@ mod tests {
     proptest! {
         #[test]
         fn any_changed_byte_is_found(sector in 0u64..1 << 40, version in 1u32..1 << 31, at in 0..SECTOR, flip in 1u8..) {
-            let c = Content::new(7);
+            let c = VerifyPattern::new(7);
             let mut b = [0u8; SECTOR];
             c.write(sector, version, &mut b);
             prop_assert!(c.holds(sector, version, &b));
-            prop_assert_eq!(c.find(&b), Found::Valid { sector, version });
+            prop_assert_eq!(c.find(&b), FoundContent::Valid { sector, version });
             prop_assert!(!c.holds(sector ^ 1, version, &b) && !c.holds(sector, version ^ 1, &b));
-            prop_assert!(!Content::new(8).holds(sector, version, &b));
+            prop_assert!(!VerifyPattern::new(8).holds(sector, version, &b));
             b[at] ^= flip;
             prop_assert!(!c.holds(sector, version, &b));
             if at >= 24 {
-                prop_assert_eq!(c.find(&b), Found::Torn { sector, version, byte: at });
+                prop_assert_eq!(c.find(&b), FoundContent::Torn { sector, version, byte: at });
             }
         }
     }
 
     #[test]
     fn zeros_and_foreign_bytes_are_told_apart() {
-        let c = Content::new(7);
-        assert_eq!(c.find(&[0; SECTOR]), Found::Zeros);
-        assert_eq!(c.find(&[0xa5; SECTOR]), Found::Foreign);
+        let c = VerifyPattern::new(7);
+        assert_eq!(c.find(&[0; SECTOR]), FoundContent::Zeros);
+        assert_eq!(c.find(&[0xa5; SECTOR]), FoundContent::Foreign);
     }
 }

@@ -11,13 +11,13 @@ mod shadow;
 
 pub(crate) use readback::ReadBack;
 
-use content::{Content, Found, SECTOR, is_zero};
-use frit_core::{Hints, Result, SECTOR_BYTES, Sector, Sink, Source, Target, Top};
+use content::{FoundContent, SECTOR, VerifyPattern, is_zero};
+use frit_core::{Hints, Result, SECTOR_BYTES, Sector, Sink, Source, StackDevice, Target};
 use serde::Serialize;
 use shadow::{Expected, Shadow, VERSION_MAX};
 
 /// Maximum number of mismatches that are kept to be shown; all are counted.
-pub const SHOWN: usize = 10;
+pub const MISMATCHES_SHOWN_MAX: usize = 10;
 
 /// Byte that fills a buffer before a read, so that bytes that a layer does not write are detected.
 const POISON: u8 = 0xa5;
@@ -80,7 +80,7 @@ impl Verification {
 /// Generates the contents of writes and checks those of reads.
 #[derive(Debug)]
 pub(crate) struct Verifier {
-    content: Content,
+    content: VerifyPattern,
     shadow: Shadow,
     version: u32,
     stage: Stage,
@@ -92,7 +92,7 @@ impl Verifier {
     /// Creates a verifier for a volume of `sectors` sectors that contains zeros.
     pub(crate) fn new(seed: u64, sectors: u64, map_is_durable: bool) -> Verifier {
         Verifier {
-            content: Content::new(seed),
+            content: VerifyPattern::new(seed),
             shadow: Shadow::new(sectors),
             version: 0,
             stage: Stage::Run,
@@ -112,7 +112,7 @@ impl Verifier {
     /// Writes sectors with generated contents.
     pub(crate) fn write<S: Sink>(
         &mut self,
-        layer: &mut dyn Top<S>,
+        layer: &mut dyn StackDevice<S>,
         sink: &mut S,
         at: Sector,
         bytes: u32,
@@ -133,7 +133,7 @@ impl Verifier {
     /// Discards sectors, which must contain zeros afterwards.
     pub(crate) fn discard<S: Sink>(
         &mut self,
-        layer: &mut dyn Top<S>,
+        layer: &mut dyn StackDevice<S>,
         sink: &mut S,
         at: Sector,
         sectors: u64,
@@ -146,7 +146,7 @@ impl Verifier {
     /// Reads sectors and checks all of them.
     pub(crate) fn read<S: Sink>(
         &mut self,
-        layer: &mut dyn Top<S>,
+        layer: &mut dyn StackDevice<S>,
         sink: &mut S,
         at: Sector,
         bytes: u32,
@@ -180,7 +180,7 @@ impl Verifier {
         let expected = self.shadow.get(sector);
         let good = match expected {
             Expected::Version(v) => self.content.holds(sector, v, data),
-            Expected::Fresh => is_zero(data),
+            Expected::Unwritten => is_zero(data),
             Expected::Discarded(v) => is_zero(data) || self.forgotten_discard(sector, v, data),
         };
         if !good {
@@ -194,16 +194,16 @@ impl Verifier {
     fn forgotten_discard(&self, sector: u64, last: u32, data: &[u8]) -> bool {
         self.stage == Stage::AfterBoot
             && !self.outcome.map_is_durable
-            && matches!(self.content.find(data), Found::Valid { sector: s, version } if s == sector && version <= last)
+            && matches!(self.content.find(data), FoundContent::Valid { sector: s, version } if s == sector && version <= last)
     }
 
     #[cold]
     fn mismatch(&mut self, sector: u64, expected: Expected, data: &[u8]) {
         self.outcome.mismatches += 1;
-        if self.outcome.first.len() < SHOWN {
-            let found = words(sector, expected, self.content.find(data));
+        if self.outcome.first.len() < MISMATCHES_SHOWN_MAX {
+            let found = describe_found(sector, expected, self.content.find(data));
             let expected = match expected {
-                Expected::Fresh => "zeros (never written)".into(),
+                Expected::Unwritten => "zeros (never written)".into(),
                 Expected::Discarded(v) => format!("zeros (discarded after version {v})"),
                 Expected::Version(v) => format!("version {v}"),
             };
@@ -218,21 +218,21 @@ impl Verifier {
 }
 
 /// Describes the contents that were found, in relation to the expected ones.
-fn words(sector: u64, expected: Expected, found: Found) -> String {
+fn describe_found(sector: u64, expected: Expected, found: FoundContent) -> String {
     let newest = match expected {
-        Expected::Fresh => 0,
+        Expected::Unwritten => 0,
         Expected::Discarded(v) | Expected::Version(v) => v,
     };
     match found {
-        Found::Zeros => "zeros (lost)".into(),
-        Found::Valid { sector: s, version } if s != sector => {
+        FoundContent::Zeros => "zeros (lost)".into(),
+        FoundContent::Valid { sector: s, version } if s != sector => {
             format!("version {version} of sector {s} (misplaced)")
         }
-        Found::Valid { version, .. } if version < newest => format!("version {version} (stale)"),
-        Found::Valid { version, .. } => format!("version {version}"),
-        Found::Torn { sector: s, version, byte } => {
+        FoundContent::Valid { version, .. } if version < newest => format!("version {version} (stale)"),
+        FoundContent::Valid { version, .. } => format!("version {version}"),
+        FoundContent::Torn { sector: s, version, byte } => {
             format!("version {version} of sector {s} up to byte {byte}, then other bytes (torn)")
         }
-        Found::Foreign => "bytes that this run did not write".into(),
+        FoundContent::Foreign => "bytes that this run did not write".into(),
     }
 }

@@ -2,15 +2,15 @@
 //! again.
 
 use super::{Stage, Verifier};
-use frit_core::{Hints, Progress, Result, SECTOR_BYTES, Sector, Sink, Top};
-use frit_engine::{Arrival, Host, Times};
+use frit_core::{Hints, Progress, Result, SECTOR_BYTES, Sector, Sink, StackDevice};
+use frit_engine::{Arrival, Host, RequestTimes};
 
 /// Maximum number of sectors of one read: 256 KiB.
-const LONGEST: u64 = 512;
+const READ_SECTORS_MAX: u64 = 512;
 
 /// A step of the check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Step {
+enum ReadBackStep {
     Read(usize),
     Halt,
     Boot,
@@ -21,27 +21,27 @@ enum Step {
 /// Host that performs the check. It uses an engine like any other host, so that commands are
 /// completed and do not accumulate in a queue.
 pub(crate) struct ReadBack<'a, S: Sink> {
-    layer: &'a mut dyn Top<S>,
+    layer: &'a mut dyn StackDevice<S>,
     verifier: &'a mut Verifier,
     ranges: Vec<(u64, u64)>,
-    next: Step,
-    now: Step,
+    next: ReadBackStep,
+    now: ReadBackStep,
 }
 
 impl<'a, S: Sink> ReadBack<'a, S> {
-    pub(crate) fn new(layer: &'a mut dyn Top<S>, verifier: &'a mut Verifier) -> ReadBack<'a, S> {
+    pub(crate) fn new(layer: &'a mut dyn StackDevice<S>, verifier: &'a mut Verifier) -> ReadBack<'a, S> {
         let page = u64::from(layer.info().page_bytes) / SECTOR_BYTES;
-        let ranges = verifier.shadow.touched(page, LONGEST);
-        ReadBack { layer, verifier, ranges, next: Step::Read(0), now: Step::Read(0) }
+        let ranges = verifier.shadow.touched(page, READ_SECTORS_MAX);
+        ReadBack { layer, verifier, ranges, next: ReadBackStep::Read(0), now: ReadBackStep::Read(0) }
     }
 
     /// Describes the current step, for an error message.
-    pub(crate) fn doing(&self) -> &'static str {
+    pub(crate) fn step_name(&self) -> &'static str {
         match self.now {
-            Step::Read(_) => "reading everything back",
-            Step::Halt => "halting for --verify",
-            Step::Boot => "booting for --verify",
-            Step::ReadAgain(_) | Step::End => "reading everything back after a boot",
+            ReadBackStep::Read(_) => "reading everything back",
+            ReadBackStep::Halt => "halting for --verify",
+            ReadBackStep::Boot => "booting for --verify",
+            ReadBackStep::ReadAgain(_) | ReadBackStep::End => "reading everything back after a boot",
         }
     }
 
@@ -58,32 +58,36 @@ impl<S: Sink> Host<S> for ReadBack<'_, S> {
         let ends = |i: usize| i + 1 >= self.ranges.len();
         self.now = self.next;
         self.next = match self.now {
-            Step::Read(i) if ends(i) => Step::Halt,
-            Step::Read(i) => Step::Read(i + 1),
-            Step::Halt => Step::Boot,
-            Step::Boot => Step::ReadAgain(0),
-            Step::ReadAgain(i) if ends(i) => Step::End,
-            Step::ReadAgain(i) => Step::ReadAgain(i + 1),
-            Step::End => return Ok(None),
+            ReadBackStep::Read(i) if ends(i) => ReadBackStep::Halt,
+            ReadBackStep::Read(i) => ReadBackStep::Read(i + 1),
+            ReadBackStep::Halt => ReadBackStep::Boot,
+            ReadBackStep::Boot => ReadBackStep::ReadAgain(0),
+            ReadBackStep::ReadAgain(i) if ends(i) => ReadBackStep::End,
+            ReadBackStep::ReadAgain(i) => ReadBackStep::ReadAgain(i + 1),
+            ReadBackStep::End => return Ok(None),
         };
         Ok(Some(Arrival { at: frit_core::Nanos::ZERO, class: 0 }))
     }
 
     fn serve(&mut self, sink: &mut S) -> Result<()> {
         match self.now {
-            Step::Read(i) => self.read(sink, Stage::ReadBack, i),
-            Step::Halt => self.layer.halt(sink),
-            Step::Boot => self.layer.boot(sink),
-            Step::ReadAgain(i) => self.read(sink, Stage::AfterBoot, i),
-            Step::End => Ok(()),
+            ReadBackStep::Read(i) => self.read(sink, Stage::ReadBack, i),
+            ReadBackStep::Halt => self.layer.halt(sink),
+            ReadBackStep::Boot => self.layer.boot(sink),
+            ReadBackStep::ReadAgain(i) => self.read(sink, Stage::AfterBoot, i),
+            ReadBackStep::End => Ok(()),
         }
     }
 
     fn background(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
         // A halted layer has written its map to durable memory, so nothing may change until it has
         // booted.
-        if matches!(self.now, Step::Halt) { Ok(Progress::Idle) } else { self.layer.step(sink, budget) }
+        if matches!(self.now, ReadBackStep::Halt) {
+            Ok(Progress::Idle)
+        } else {
+            self.layer.step(sink, budget)
+        }
     }
 
-    fn done(&mut self, _: u8, _: Times) {}
+    fn done(&mut self, _: u8, _: RequestTimes) {}
 }

@@ -2,7 +2,7 @@
 //! copy of its data.
 
 /// Number of sectors of one leaf (256 KiB of the volume).
-const LEAF: usize = 512;
+const LEAF_SECTORS: usize = 512;
 /// Flag of a sector that was discarded after the given version was written.
 const DISCARDED: u32 = 1 << 31;
 
@@ -13,7 +13,7 @@ pub(crate) const VERSION_MAX: u32 = DISCARDED - 1;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Expected {
     /// Zeros: the sector was never written.
-    Fresh,
+    Unwritten,
     /// Zeros: the sector was discarded after this version.
     Discarded(u32),
     /// The given version.
@@ -23,26 +23,26 @@ pub(crate) enum Expected {
 /// A table of versions in leaves, which are allocated on the first write.
 #[derive(Debug)]
 pub(crate) struct Shadow {
-    leaves: Vec<Option<Box<[u32; LEAF]>>>,
+    leaves: Vec<Option<Box<[u32; LEAF_SECTORS]>>>,
     sectors: u64,
 }
 
 impl Shadow {
     /// Creates the table for a volume of `sectors` sectors that contains zeros.
     pub(crate) fn new(sectors: u64) -> Shadow {
-        let leaves = sectors.div_ceil(LEAF as u64) as usize;
+        let leaves = sectors.div_ceil(LEAF_SECTORS as u64) as usize;
         Shadow { leaves: std::iter::repeat_with(|| None).take(leaves).collect(), sectors }
     }
 
     fn raw(&self, sector: u64) -> u32 {
-        let leaf = self.leaves.get((sector / LEAF as u64) as usize).and_then(Option::as_ref);
-        leaf.map_or(0, |l| l[sector as usize % LEAF])
+        let leaf = self.leaves.get((sector / LEAF_SECTORS as u64) as usize).and_then(Option::as_ref);
+        leaf.map_or(0, |l| l[sector as usize % LEAF_SECTORS])
     }
 
     /// Returns the expected contents of a sector.
     pub(crate) fn get(&self, sector: u64) -> Expected {
         match self.raw(sector) {
-            0 => Expected::Fresh,
+            0 => Expected::Unwritten,
             v if v & DISCARDED != 0 => Expected::Discarded(v & !DISCARDED),
             v => Expected::Version(v),
         }
@@ -51,8 +51,8 @@ impl Shadow {
     /// Records a write of the given version.
     pub(crate) fn write(&mut self, from: u64, sectors: u64, version: u32) {
         for sector in from..(from + sectors).min(self.sectors) {
-            let leaf = &mut self.leaves[(sector / LEAF as u64) as usize];
-            leaf.get_or_insert_with(|| Box::new([0; LEAF]))[sector as usize % LEAF] = version;
+            let leaf = &mut self.leaves[(sector / LEAF_SECTORS as u64) as usize];
+            leaf.get_or_insert_with(|| Box::new([0; LEAF_SECTORS]))[sector as usize % LEAF_SECTORS] = version;
         }
     }
 
@@ -60,10 +60,10 @@ impl Shadow {
     pub(crate) fn discard(&mut self, from: u64, sectors: u64) {
         let (mut at, end) = (from, (from + sectors).min(self.sectors));
         while at < end {
-            let stop = end.min((at / LEAF as u64 + 1) * LEAF as u64);
-            if let Some(leaf) = &mut self.leaves[(at / LEAF as u64) as usize] {
+            let stop = end.min((at / LEAF_SECTORS as u64 + 1) * LEAF_SECTORS as u64);
+            if let Some(leaf) = &mut self.leaves[(at / LEAF_SECTORS as u64) as usize] {
                 for s in at..stop {
-                    let v = &mut leaf[s as usize % LEAF];
+                    let v = &mut leaf[s as usize % LEAF_SECTORS];
                     *v |= if *v == 0 { 0 } else { DISCARDED };
                 }
             }
@@ -79,7 +79,7 @@ impl Shadow {
         for (i, leaf) in self.leaves.iter().enumerate() {
             let Some(leaf) = leaf else { continue };
             for (j, _) in leaf.iter().enumerate().filter(|(_, v)| **v != 0) {
-                let sector = (i * LEAF + j) as u64;
+                let sector = (i * LEAF_SECTORS + j) as u64;
                 let (from, to) = (sector.saturating_sub(margin), (sector + 1 + margin).min(self.sectors));
                 match runs.last_mut() {
                     Some(run) if from <= run.1 => run.1 = to,
@@ -116,7 +116,7 @@ mod tests {
                 }
             }
             for sector in 0..2000 {
-                prop_assert_eq!(s.get(sector), plain.get(&sector).copied().unwrap_or(Expected::Fresh));
+                prop_assert_eq!(s.get(sector), plain.get(&sector).copied().unwrap_or(Expected::Unwritten));
             }
             let mut covered = vec![0; 2000];
             for (at, n) in s.touched(4, 64) {

@@ -1,7 +1,7 @@
 //! A sink that serves disk commands one after the other; other commands take no time.
 
 use frit_core::{Cmd, MediumKind, Nanos, Op, SECTOR_BYTES, Sink, UnitId, UnitState};
-use frit_media::{Hardware, Model};
+use frit_media::{Hardware, TimingModel};
 
 /// Work of the disk.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -23,9 +23,9 @@ pub struct DiskWork {
 /// Sink for the replay of the HALO paper (section V) in one pass: the cache's commands to the disk
 /// are served in their order, closed loop, one at a time. PCM takes no time.
 #[derive(Debug)]
-pub struct DiskTime {
+pub struct DiskOnlySink {
     /// Timing models; `None` if commands are only counted.
-    models: Option<Vec<Model>>,
+    models: Option<Vec<TimingModel>>,
     device_of: Vec<usize>,
     /// Sector after the last command.
     behind: Option<u64>,
@@ -33,12 +33,12 @@ pub struct DiskTime {
     pub work: DiskWork,
 }
 
-impl DiskTime {
+impl DiskOnlySink {
     /// Returns a sink for these devices, at time zero.
     #[must_use]
-    pub fn new(hardware: &Hardware) -> DiskTime {
+    pub fn new(hardware: &Hardware) -> DiskOnlySink {
         let units = (0..hardware.units()).map(|u| hardware.device_of(UnitId(u as u16)));
-        DiskTime {
+        DiskOnlySink {
             models: Some(hardware.models()),
             device_of: units.collect(),
             behind: None,
@@ -48,12 +48,12 @@ impl DiskTime {
 
     /// Returns a sink that takes no time and only counts.
     #[must_use]
-    pub fn counting() -> DiskTime {
-        DiskTime { models: None, device_of: Vec::new(), behind: None, work: DiskWork::default() }
+    pub fn counting() -> DiskOnlySink {
+        DiskOnlySink { models: None, device_of: Vec::new(), behind: None, work: DiskWork::default() }
     }
 }
 
-impl Sink for DiskTime {
+impl Sink for DiskOnlySink {
     type Tok = ();
 
     #[inline]
@@ -110,14 +110,14 @@ mod tests {
     #[test]
     fn only_the_disk_takes_time_and_distances_are_from_end_to_start() {
         let mut hw = Hardware::new();
-        let dram = Model::Dram(DramTiming { latency: Nanos(50), ps_per_byte: 100 });
+        let dram = TimingModel::Dram(DramTiming { latency: Nanos(50), ps_per_byte: 100 });
         hw.add(Device { name: "m".into(), kind: MediumKind::Dram, model: dram, unit_channel: vec![0] })
             .unwrap();
         let spec = DiskProfile::builtin("st3500320as-2008").unwrap().spec().unwrap();
         let drive = frit_media::disk::Drive::new(&spec).unwrap();
-        let model = Model::Disk(Box::new(drive));
+        let model = TimingModel::Disk(Box::new(drive));
         hw.add(Device { name: "d".into(), kind: MediumKind::Disk, model, unit_channel: vec![0] }).unwrap();
-        let mut sink = DiskTime::new(&hw);
+        let mut sink = DiskOnlySink::new(&hw);
         let cmd = |op, unit, sector: u64, len| Cmd {
             addr: sector * 512,
             len,

@@ -1,6 +1,6 @@
 //! Wear of the cache's PCM under each wear leveler, from the cache's writes, without media.
 
-use super::cell::{Cell, drive};
+use super::cache_run::{CacheRun, drive};
 use crate::Result;
 use crate::sweep::Input;
 use frit_core::{Cmd, Nanos, Op, SECTOR_BYTES, Sink, UnitId, UnitState};
@@ -17,14 +17,14 @@ const ENDURANCE: u64 = 100_000_000;
 const BATCH: usize = 1 << 14;
 
 /// Sink that passes the blocks written to PCM to simulated levelers.
-struct Wearing {
+struct WearSink {
     simulations: Vec<Simulation>,
     /// Number of blocks that all simulations have.
     blocks: u64,
     batch: Vec<u32>,
 }
 
-impl Wearing {
+impl WearSink {
     fn flush(&mut self) {
         for s in &mut self.simulations {
             s.write(&self.batch);
@@ -33,7 +33,7 @@ impl Wearing {
     }
 }
 
-impl Sink for Wearing {
+impl Sink for WearSink {
     type Tok = ();
 
     fn now(&self) -> Nanos {
@@ -68,7 +68,7 @@ impl Sink for Wearing {
 ///
 /// # Errors
 /// A stack, a workload or a leveler is invalid.
-pub(crate) fn wear(cell: &Cell, input: &Input, levelers: &[LevelerKind]) -> Result<Vec<SimReport>> {
+pub(crate) fn wear(cell: &CacheRun, input: &Input, levelers: &[LevelerKind]) -> Result<Vec<SimReport>> {
     let simulation = |&leveler: &LevelerKind| {
         let plain = WearConfig { leveler, ..WearConfig::default() };
         // Cubes have 16 stripes a bank, as in Table I of the paper; a smaller PCM has fewer cubes.
@@ -79,8 +79,8 @@ pub(crate) fn wear(cell: &Cell, input: &Input, levelers: &[LevelerKind]) -> Resu
     };
     let simulations: Vec<Simulation> = levelers.iter().map(simulation).collect::<frit_core::Result<_>>()?;
     let blocks = simulations.iter().map(Simulation::blocks).min().unwrap_or(1);
-    let mut sink = Wearing { simulations, blocks, batch: Vec::with_capacity(BATCH) };
-    let mut built = cell.stack()?.build::<Wearing>(&Bytes::None).map_err(Box::new)?;
+    let mut sink = WearSink { simulations, blocks, batch: Vec::with_capacity(BATCH) };
+    let mut built = cell.stack()?.build::<WearSink>(&Bytes::None).map_err(Box::new)?;
     let top = built.layer.as_mut();
     let mut workload = input.open()?.fit(Fit::Strict, top.info().sectors, None)?;
     drive(top, &mut sink, &mut workload)?;

@@ -27,7 +27,7 @@ pub struct Claim {
 /// Direction of a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Goes {
+pub enum TrendDirection {
     /// The metric falls.
     Down,
     /// The metric grows.
@@ -40,7 +40,7 @@ pub enum Goes {
 #[serde(deny_unknown_fields)]
 pub struct Direction {
     /// Direction.
-    pub goes: Goes,
+    pub goes: TrendDirection,
     /// Columns, in order.
     pub over: Vec<String>,
     /// Tolerance of a step in the other direction, as a share of the value before it.
@@ -102,8 +102,8 @@ impl Direction {
     #[must_use]
     pub fn words(&self) -> String {
         let (way, other, last) = match self.goes {
-            Goes::Down => ("falls", "rises", "below"),
-            Goes::Up => ("grows", "falls", "above"),
+            TrendDirection::Down => ("falls", "rises", "below"),
+            TrendDirection::Up => ("grows", "falls", "above"),
         };
         format!(
             "{way} over {}: no step {other} by more than {} %, and the last is more than {} % {last} the first",
@@ -120,13 +120,13 @@ impl Direction {
         let (Some(&first), Some(&last)) = (values.first(), values.last()) else { return None };
         let steps = || values.windows(2);
         match self.goes {
-            Goes::Down if first == 0.0 => None,
-            Goes::Down => {
+            TrendDirection::Down if first == 0.0 => None,
+            TrendDirection::Down => {
                 let falls = steps().all(|w| w[1] <= w[0] * (1.0 + self.slack));
                 Some(falls && last < first * (1.0 - self.change))
             }
-            Goes::Up if values.iter().all(|v| *v == 0.0) => None,
-            Goes::Up => {
+            TrendDirection::Up if values.iter().all(|v| *v == 0.0) => None,
+            TrendDirection::Up => {
                 let grows = steps().all(|w| w[1] >= w[0] * (1.0 - self.slack));
                 Some(grows && last > first * (1.0 + self.change))
             }
@@ -141,12 +141,12 @@ mod tests {
     #[test]
     fn directions_are_judged_by_their_rule() {
         let rule = |goes| Direction { goes, over: Vec::new(), slack: 0.01, change: 0.05 };
-        let down = rule(Goes::Down);
+        let down = rule(TrendDirection::Down);
         assert_eq!(down.holds(&[1.0, 0.9, 0.905, 0.5]), Some(true));
         assert_eq!(down.holds(&[1.0, 0.5, 0.6, 0.4]), Some(false), "a step back");
         assert_eq!(down.holds(&[1.0, 1.0, 0.96]), Some(false), "too little");
         assert_eq!(down.holds(&[0.0, 0.0]), None, "nothing to count");
-        let up = rule(Goes::Up);
+        let up = rule(TrendDirection::Up);
         assert_eq!(up.holds(&[0.0, 0.0, 7.0]), Some(true));
         assert_eq!(up.holds(&[0.0, 0.0]), None);
         assert_eq!(up.holds(&[5.0, 4.0, 7.0]), Some(false));

@@ -36,7 +36,7 @@ pub struct Comparison {
     #[serde(rename = "workload")]
     pub workloads: Vec<WorkloadSpec>,
     /// Reduction for `--quick`.
-    pub quick: super::Quick,
+    pub quick: super::QuickPlan,
 }
 
 /// A method of running.
@@ -77,10 +77,10 @@ pub struct Variant {
     pub set: Vec<String>,
 }
 
-/// An expression over metrics of runs, see [`crate::sweep::Figures`].
+/// An expression over metrics of runs, see [`crate::sweep::RunMetrics`].
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Value {
+pub struct MetricExpr {
     /// Name of a metric, or several with ` + ` between them: their sum.
     pub of: String,
     /// Divisor, in the same syntax.
@@ -124,20 +124,20 @@ pub struct TablePlan {
     pub wide: bool,
     /// Metrics.
     #[serde(rename = "column")]
-    pub columns: Vec<FigureColumn>,
+    pub columns: Vec<MetricColumn>,
 }
 
 /// A metric with its heading.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FigureColumn {
+pub struct MetricColumn {
     /// Heading.
     pub head: String,
     /// Number of decimals.
     #[serde(default)]
     pub digits: usize,
     /// Expression of the value.
-    pub value: Value,
+    pub value: MetricExpr,
 }
 
 /// Break-even point of two variants: a cost that grows by a price for each counted event. Counts do
@@ -161,16 +161,16 @@ pub struct CrossingPlan {
     /// Parameter that is varied.
     pub axis: Axis,
     /// Cost without the price.
-    pub cost: Value,
+    pub cost: MetricExpr,
     /// Number of events for each of which the price is paid.
-    pub per: Value,
+    pub per: MetricExpr,
     /// Description of the price, with its unit.
     pub price: String,
     /// Prices for which the cost relative to the baseline is shown.
     pub prices: Vec<f64>,
     /// Prices that are drawn for comparison.
     #[serde(rename = "mark", default)]
-    pub marks: Vec<Mark>,
+    pub marks: Vec<ReferencePrice>,
 }
 
 /// Parameter that is varied along the plot.
@@ -188,7 +188,7 @@ pub struct Axis {
 /// A price that depends on the axis: `price · (value / at)^power`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Mark {
+pub struct ReferencePrice {
     /// Label.
     pub name: String,
     /// Axis value to which `price` belongs: a size.
@@ -214,7 +214,7 @@ pub struct Check {
     /// Names of the workloads.
     pub workloads: Vec<String>,
     /// Expression of the value.
-    pub value: Value,
+    pub value: MetricExpr,
     /// Published value.
     pub published: Option<f64>,
     /// Tolerance, as a share of the published value.
@@ -264,7 +264,7 @@ impl Comparison {
     }
 }
 
-impl Value {
+impl MetricExpr {
     /// Returns the names of all metrics in the expression.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let by = self.by.as_deref().into_iter().flat_map(|b| b.split(" + "));
@@ -311,7 +311,7 @@ impl Check {
     }
 }
 
-impl Mark {
+impl ReferencePrice {
     /// Returns the price at a value of the axis.
     #[must_use]
     pub fn price(&self, value: f64) -> f64 {
@@ -323,7 +323,7 @@ impl Mark {
 mod tests {
     use super::*;
 
-    fn value(text: &str) -> Value {
+    fn value(text: &str) -> MetricExpr {
         toml::from_str(text).unwrap()
     }
 
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn marks_are_constant_or_proportional() {
-        let mark = |power| Mark { name: String::new(), at: 512, price: 0.1, power };
+        let mark = |power| ReferencePrice { name: String::new(), at: 512, price: 0.1, power };
         assert!(
             (mark(0.0).price(64.0) - 0.1).abs() < 1e-12 && (mark(1.0).price(64.0) - 0.0125).abs() < 1e-12
         );

@@ -11,15 +11,17 @@ mod comparison;
 mod study;
 mod sweep;
 
-pub use claim::{Band, Claim, Direction, Goes};
+pub use claim::{Band, Claim, Direction, TrendDirection};
 pub use comparison::{
-    Axis, Check, Comparison, ComparisonPlan, CrossingPlan, FigureColumn, Mark, PackedSpace, RunView,
-    TablePlan, Value, Variant,
+    Axis, Check, Comparison, ComparisonPlan, CrossingPlan, MetricColumn, MetricExpr, PackedSpace,
+    ReferencePrice, RunView, TablePlan, Variant,
 };
-pub use study::{CacheSize, CachingPlan, HostLoop, Judged, PolicySpec, Study, StudyQuick, View, WearPlan};
-pub use sweep::{Column, Hints, Quick, Scale, State, Sweep, WorkloadSpec};
+pub use study::{
+    CacheSize, CachingPlan, HostLoop, JudgedChange, PolicySpec, Study, StudyQuick, View, WearPlan,
+};
+pub use sweep::{Column, DeviceScale, HintHandling, QuickPlan, Sweep, SweepState, WorkloadSpec};
 
-use crate::theory::{Policy, Start};
+use crate::theory::{InitialState, Policy};
 use crate::{Error, Result};
 use frit_core::size;
 use serde::Deserialize;
@@ -57,7 +59,7 @@ pub struct Experiment {
     /// Software time compared with the kernel's.
     pub software: Option<SoftwarePlan>,
     /// Reason why it cannot be measured.
-    pub missing: Option<Missing>,
+    pub missing: Option<NotMeasurable>,
 }
 
 /// A metric over a sweep.
@@ -66,7 +68,7 @@ pub struct Experiment {
 pub struct Figure {
     /// Name of the sweep.
     pub sweep: String,
-    /// Name of the metric: see [`crate::sweep::Figures`].
+    /// Name of the metric: see [`crate::sweep::RunMetrics`].
     pub metric: String,
     /// Baseline column, to which the others are relative; absent: absolute values.
     pub by: Option<String>,
@@ -106,9 +108,9 @@ pub struct TheoryPlan {
     /// Values of the over-provisioning T/U − 1.
     pub over_provisioning: Vec<f64>,
     /// Initial states of runs.
-    pub starts: Vec<Start>,
+    pub starts: Vec<InitialState>,
     /// Numbers of blocks and units.
-    pub shapes: Vec<Shape>,
+    pub shapes: Vec<DeviceShape>,
     /// Maximum relative difference from theory that counts as agreement.
     pub within: f64,
 }
@@ -116,7 +118,7 @@ pub struct TheoryPlan {
 /// Dimensions of a device of [`TheoryPlan`].
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Shape {
+pub struct DeviceShape {
     /// Number of blocks of all units.
     pub blocks: u32,
     /// Number of units.
@@ -173,7 +175,7 @@ pub struct SoftwarePlan {
 /// A result that cannot be measured here.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Missing {
+pub struct NotMeasurable {
     /// The reason.
     pub why: String,
 }

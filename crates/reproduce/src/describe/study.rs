@@ -127,13 +127,13 @@ pub struct CachingPlan {
     /// Baseline policy, to which the others are relative, in the first metric.
     pub by: Option<String>,
     /// Claim to be judged.
-    pub judged: Option<Judged>,
+    pub judged: Option<JudgedChange>,
 }
 
 /// A claim about the first metric of a policy relative to that of the baseline `by`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Judged {
+pub struct JudgedChange {
     /// The policy.
     pub policy: String,
     /// Published changes in percent, by the paper's workload.

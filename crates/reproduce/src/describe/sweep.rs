@@ -28,12 +28,12 @@ pub struct Sweep {
     pub columns: Vec<Column>,
     /// Initial states and sizes of volumes.
     #[serde(rename = "state")]
-    pub states: Vec<State>,
+    pub states: Vec<SweepState>,
     /// Workloads.
     #[serde(rename = "workload")]
     pub workloads: Vec<WorkloadSpec>,
     /// Reduction for `--quick`.
-    pub quick: Quick,
+    pub quick: QuickPlan,
 }
 
 /// A column: a variant of the stack.
@@ -61,7 +61,7 @@ pub struct Column {
 /// Initial state and size of a volume.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct State {
+pub struct SweepState {
     /// Its name.
     pub name: String,
     /// Description, in a sentence.
@@ -79,7 +79,7 @@ pub struct State {
     #[serde(deserialize_with = "size::deserialize")]
     pub chunk: u64,
     /// Sizing of media to the workload; absent: sizes of the stacks.
-    pub scale: Option<Scale>,
+    pub scale: Option<DeviceScale>,
     /// `true` if only recorded workloads are run.
     #[serde(default)]
     pub real_only: bool,
@@ -88,7 +88,7 @@ pub struct State {
 /// Sizing of media to a workload.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Scale {
+pub struct DeviceScale {
     /// NAND pages beyond the volume's, as a share of the volume's.
     pub over_provisioning: f64,
     /// Ratio of NAND to PCM, in bytes.
@@ -103,7 +103,7 @@ pub struct Scale {
 /// Handling of the host's hints.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Hints {
+pub enum HintHandling {
     /// All hints are removed.
     #[default]
     Off,
@@ -131,7 +131,7 @@ pub struct WorkloadSpec {
     pub generator: Option<String>,
     /// Handling of hints.
     #[serde(default)]
-    pub hints: Hints,
+    pub hints: HintHandling,
     /// Overrides of every stack that this workload needs.
     #[serde(default)]
     pub set: Vec<String>,
@@ -161,7 +161,7 @@ impl WorkloadSpec {
 /// Reduction for `--quick`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Quick {
+pub struct QuickPlan {
     /// Number of first requests of each workload.
     pub requests: u64,
     /// Names of the workloads.
@@ -198,12 +198,12 @@ impl Sweep {
     }
 
     /// Returns the columns of a state.
-    pub fn columns_of<'a>(&'a self, state: &'a State) -> impl Iterator<Item = &'a Column> {
+    pub fn columns_of<'a>(&'a self, state: &'a SweepState) -> impl Iterator<Item = &'a Column> {
         self.columns.iter().filter(|c| c.states.is_empty() || c.states.contains(&state.name))
     }
 }
 
-impl State {
+impl SweepState {
     /// Returns `true` if sizes are the paper's, so that values can be compared, and not only
     /// directions.
     #[must_use]
@@ -215,7 +215,7 @@ impl State {
 impl Column {
     /// Returns the heading in a state, with the threshold scaled.
     #[must_use]
-    pub fn head(&self, state: &State) -> String {
+    pub fn head(&self, state: &SweepState) -> String {
         match (self.threshold, state.times) {
             (0, _) | (_, 1) => self.name.clone(),
             (t, times) => self.name.replace(&t.to_string(), &(u64::from(t) * u64::from(times)).to_string()),
@@ -224,7 +224,7 @@ impl Column {
 
     /// Returns the overrides in a state.
     #[must_use]
-    pub fn sets(&self, state: &State) -> Vec<String> {
+    pub fn sets(&self, state: &SweepState) -> Vec<String> {
         self.set.iter().map(|s| braces(s, state.times)).collect()
     }
 }

@@ -1,20 +1,22 @@
 //! Measurement of metrics over studies of caches.
 
-use crate::caching::{Cell, Cells, Metric};
-use crate::describe::{CacheSize, CachingPlan, Experiment, Judged, PolicySpec, Study, View, WorkloadSpec};
+use crate::caching::{CacheRun, CacheRunResults, Metric};
+use crate::describe::{
+    CacheSize, CachingPlan, Experiment, JudgedChange, PolicySpec, Study, View, WorkloadSpec,
+};
 use crate::outcome::{
-    CachedWorkload, CachingOutcome, CachingRow, CachingView, Change, MeanChange, Reproduction,
+    CachedWorkload, CachingOutcome, CachingRow, CachingView, MeanChange, MetricChange, Reproduction,
 };
 use crate::sweep::{Input, Traces, share};
 use crate::{Error, Result, catalogue};
 use frit_trace::ReqOp;
-use frit_trace::identity::Kind;
+use frit_trace::identity::WorkloadKind;
 
 /// Minimum cache size, in bytes: a smaller cache holds less than a bucket's blocks.
 const CACHE_LEAST: u64 = 1 << 20;
 
 /// An available workload.
-pub(super) struct Here<'a> {
+pub(super) struct StudyWorkload<'a> {
     pub(super) spec: &'a WorkloadSpec,
     pub(super) input: Box<Input>,
     pub(super) facts: CachedWorkload,
@@ -24,7 +26,7 @@ pub(super) fn caching(
     e: &Experiment,
     plan: &CachingPlan,
     (traces, quick): (&Traces, bool),
-    cells: &mut Cells,
+    cells: &mut CacheRunResults,
     out: &mut Reproduction,
     note: &mut dyn FnMut(&str),
 ) -> Result<CachingOutcome> {
@@ -41,7 +43,7 @@ pub(super) fn caching(
     if quick {
         sizes.truncate(2);
     }
-    let cell = |h: &Here<'_>, view: &View, policy: &PolicySpec, times: f64| Cell {
+    let cell = |h: &StudyWorkload<'_>, view: &View, policy: &PolicySpec, times: f64| CacheRun {
         stack: study.stack.clone(),
         set: [&study.set, &view.set, &policy.set].into_iter().flatten().cloned().collect(),
         cache_bytes: cache_bytes(&study, h, times, quick),
@@ -97,14 +99,14 @@ pub(super) fn find<'a>(
     traces: &Traces,
     quick: bool,
     out: &mut Reproduction,
-) -> Result<Vec<Here<'a>>> {
+) -> Result<Vec<StudyWorkload<'a>>> {
     let limit = quick.then_some(study.quick.requests);
     let shown = |w: &&WorkloadSpec| only.is_none_or(|only| only.contains(&w.name));
     let named = |w: &WorkloadSpec| traces.named.contains_key(&w.name);
     let wanted = |w: &&WorkloadSpec| !quick || study.quick.workloads.contains(&w.name) || named(w);
     let specs = study.workloads.iter().filter(shown).filter(wanted);
     let here = super::find(specs, traces, limit, out)?.into_iter();
-    here.map(|(spec, input)| Ok(Here { spec, facts: facts(spec, &input)?, input })).collect()
+    here.map(|(spec, input)| Ok(StudyWorkload { spec, facts: facts(spec, &input)?, input })).collect()
 }
 
 /// Returns the characteristics of a workload.
@@ -131,7 +133,7 @@ fn facts(spec: &WorkloadSpec, input: &Input) -> Result<CachedWorkload> {
     })
 }
 
-pub(super) fn cache_bytes(study: &Study, h: &Here<'_>, times: f64, quick: bool) -> u64 {
+pub(super) fn cache_bytes(study: &Study, h: &StudyWorkload<'_>, times: f64, quick: bool) -> u64 {
     let bytes = match h.spec.cache {
         Some(CacheSize::Bytes(n)) if quick => n / study.quick.cache_by,
         Some(CacheSize::Bytes(n)) => n,
@@ -142,7 +144,12 @@ pub(super) fn cache_bytes(study: &Study, h: &Here<'_>, times: f64, quick: bool) 
     ((bytes as f64 * times) as u64).max(CACHE_LEAST) / 4096 * 4096
 }
 
-fn judge(j: &Judged, plan: &CachingPlan, metric: Option<&Metric>, row: &CachingRow) -> Option<Change> {
+fn judge(
+    j: &JudgedChange,
+    plan: &CachingPlan,
+    metric: Option<&Metric>,
+    row: &CachingRow,
+) -> Option<MetricChange> {
     let at = |name: &str| {
         let column = plan.policies.iter().position(|p| p == name)?;
         Some(metric?.of(row.found.get(column)?))
@@ -152,12 +159,12 @@ fn judge(j: &Judged, plan: &CachingPlan, metric: Option<&Metric>, row: &CachingR
     let measured = (at(&j.policy)? / base - 1.0) * 100.0;
     let published = row.stands_for.as_ref().and_then(|s| j.published.get(s)).copied();
     let near = |p: f64| (measured - p).abs() <= j.within;
-    Some(Change {
+    Some(MetricChange {
         measured,
         published,
         direction: published.map(|p| (p < 0.0) == (measured < 0.0)),
         // Recordings are only parts of the paper's workloads, so their values are not judged.
-        value: published.filter(|_| row.kind == Kind::Generated).map(near),
+        value: published.filter(|_| row.kind == WorkloadKind::Generated).map(near),
     })
 }
 
@@ -167,7 +174,7 @@ fn mean(rows: &[CachingRow]) -> Option<MeanChange> {
         let j = r.judged?;
         Some((r.workload.clone(), j.measured, j.published?))
     };
-    let of: Vec<_> = rows.iter().filter(|r| r.kind == Kind::Generated).filter_map(about).collect();
+    let of: Vec<_> = rows.iter().filter(|r| r.kind == WorkloadKind::Generated).filter_map(about).collect();
     let n = of.len() as f64;
     (!of.is_empty()).then(|| MeanChange {
         measured: of.iter().map(|o| o.1).sum::<f64>() / n,

@@ -1,15 +1,15 @@
 //! Comparisons of variants of a stack: runs, tables, claims.
 
-use super::{Plan, crossing, find, note_workload, workload_outcome};
+use super::{ReproduceOptions, crossing, find, note_workload, workload_outcome};
 use crate::caching::pcm_chips;
 use crate::describe::{
-    Check, Comparison, ComparisonPlan, Experiment, RunView, TablePlan, Value, WorkloadSpec,
+    Check, Comparison, ComparisonPlan, Experiment, MetricExpr, RunView, TablePlan, WorkloadSpec,
 };
-use crate::outcome::{Checked, ComparedRow, ComparedTable, ComparisonOutcome, Reproduction};
-use crate::pool::{Job, Pool};
-use crate::sweep::{Facts, Figures, Input};
+use crate::outcome::{CheckVerdict, ComparedRow, ComparedTable, ComparisonOutcome, Reproduction};
+use crate::pool::{Job, JobPool};
+use crate::sweep::{Input, RunMetrics, WorkloadStats};
 use crate::{Result, catalogue};
-use frit_engine::Mode;
+use frit_engine::LoopMode;
 use frit_replay::{RunOptions, Session};
 use frit_stack::Stack;
 use frit_trace::Fit;
@@ -18,34 +18,34 @@ use frit_trace::Fit;
 const CHIP_STEP: u64 = 4 << 20;
 
 /// An available workload.
-pub(super) struct Here<'a> {
+pub(super) struct ComparisonWorkload<'a> {
     pub(super) spec: &'a WorkloadSpec,
     pub(super) input: Box<Input>,
-    facts: Facts,
+    facts: WorkloadStats,
 }
 
 /// Parameters of a run: view, workload, and overrides in addition to the view's.
-pub(super) type Wanted<'a> = (&'a RunView, &'a Here<'a>, Vec<String>);
+pub(super) type RunRequest<'a> = (&'a RunView, &'a ComparisonWorkload<'a>, Vec<String>);
 
 /// Runs of a comparison, with their results.
-pub(super) struct Sheet<'a> {
+pub(super) struct ComparisonRuns<'a> {
     comparison: &'a Comparison,
-    pool: &'a mut Pool<Figures>,
+    pool: &'a mut JobPool<RunMetrics>,
     seed: u64,
 }
 
 pub(super) fn comparison(
     e: &Experiment,
     plan: &ComparisonPlan,
-    how: &Plan,
-    pool: &mut Pool<Figures>,
+    how: &ReproduceOptions,
+    pool: &mut JobPool<RunMetrics>,
     out: &mut Reproduction,
     note: &mut dyn FnMut(&str),
 ) -> Result<ComparisonOutcome> {
     let comparison = catalogue::comparison(&plan.of)?;
     let here = here(e, plan, &comparison, how, out)?;
     let seed = how.seed.unwrap_or(RunOptions::default().seed);
-    let mut sheet = Sheet { comparison: &comparison, pool, seed };
+    let mut sheet = ComparisonRuns { comparison: &comparison, pool, seed };
     let checks: Vec<(&str, &Check)> =
         e.claims.iter().flat_map(|c| c.checks.iter().map(|k| (c.id.as_str(), k))).collect();
     let mut wanted = Vec::new();
@@ -84,9 +84,9 @@ fn here<'a>(
     e: &Experiment,
     plan: &ComparisonPlan,
     comparison: &'a Comparison,
-    how: &Plan,
+    how: &ReproduceOptions,
     out: &mut Reproduction,
-) -> Result<Vec<Here<'a>>> {
+) -> Result<Vec<ComparisonWorkload<'a>>> {
     let lists = plan.tables.iter().map(|t| &t.workloads).chain(plan.crossings.iter().map(|x| &x.workloads));
     let lists: Vec<_> = lists.collect();
     let checked: Vec<&String> = e.claims.iter().flat_map(|c| &c.checks).flat_map(|k| &k.workloads).collect();
@@ -101,15 +101,15 @@ fn here<'a>(
     let mut here = Vec::new();
     let specs = comparison.workloads.iter().filter(shown).filter(wanted);
     for (spec, input) in find(specs, &how.traces, limit, out)? {
-        let facts = Facts::of(&mut input.open()?, comparison.page, chunk)?;
+        let facts = WorkloadStats::of(&mut input.open()?, comparison.page, chunk)?;
         note_workload(out, workload_outcome(&comparison.sizes, spec, &input, &facts));
-        here.push(Here { spec, input, facts });
+        here.push(ComparisonWorkload { spec, input, facts });
     }
     Ok(here)
 }
 
-fn judge(claim: &str, k: &Check, h: &Here<'_>, value: Option<f64>) -> Checked {
-    Checked {
+fn judge(claim: &str, k: &Check, h: &ComparisonWorkload<'_>, value: Option<f64>) -> CheckVerdict {
+    CheckVerdict {
         claim: claim.to_owned(),
         what: k.what.clone(),
         workload: h.spec.name.clone(),
@@ -122,15 +122,15 @@ fn judge(claim: &str, k: &Check, h: &Here<'_>, value: Option<f64>) -> Checked {
     }
 }
 
-impl<'a> Sheet<'a> {
+impl<'a> ComparisonRuns<'a> {
     /// Adds the runs that a metric of a variant needs.
     fn want<'h>(
         &self,
         view: &str,
         variant: &str,
-        value: &Value,
-        h: &'h Here<'h>,
-        wanted: &mut Vec<Wanted<'h>>,
+        value: &MetricExpr,
+        h: &'h ComparisonWorkload<'h>,
+        wanted: &mut Vec<RunRequest<'h>>,
     ) -> Result<()>
     where
         'a: 'h,
@@ -143,11 +143,16 @@ impl<'a> Sheet<'a> {
         Ok(())
     }
 
-    fn want_table<'h>(&self, t: &TablePlan, here: &'h [Here<'h>], wanted: &mut Vec<Wanted<'h>>) -> Result<()>
+    fn want_table<'h>(
+        &self,
+        t: &TablePlan,
+        here: &'h [ComparisonWorkload<'h>],
+        wanted: &mut Vec<RunRequest<'h>>,
+    ) -> Result<()>
     where
         'a: 'h,
     {
-        for h in here.iter().filter(|h| shows(t.workloads.as_deref(), h)) {
+        for h in here.iter().filter(|h| includes_workload(t.workloads.as_deref(), h)) {
             for view in &t.views {
                 for variant in &t.variants {
                     for c in &t.columns {
@@ -160,32 +165,38 @@ impl<'a> Sheet<'a> {
     }
 
     /// Runs the jobs that have no result yet.
-    pub(super) fn run(&mut self, wanted: &[Wanted<'_>], note: &mut dyn FnMut(&str)) -> Result<()> {
+    pub(super) fn run(&mut self, wanted: &[RunRequest<'_>], note: &mut dyn FnMut(&str)) -> Result<()> {
         let jobs: Result<Vec<_>> = wanted.iter().map(|w| self.job(w)).collect();
         self.pool.run(jobs?, note)
     }
 
     /// Returns the metrics of a run; zeros if it was not made.
-    pub(super) fn figures(&self, wanted: &Wanted<'_>) -> Result<Figures> {
+    pub(super) fn figures(&self, wanted: &RunRequest<'_>) -> Result<RunMetrics> {
         let key = self.key(&self.stack(wanted)?, wanted);
         Ok(self.pool.get(&key).cloned().unwrap_or_default())
     }
 
-    fn value(&self, view: &str, variant: &str, value: &Value, h: &Here<'_>) -> Result<Option<f64>> {
+    fn value(
+        &self,
+        view: &str,
+        variant: &str,
+        value: &MetricExpr,
+        h: &ComparisonWorkload<'_>,
+    ) -> Result<Option<f64>> {
         let view = self.comparison.view(view)?;
-        let of = |name: &str| -> Result<Figures> {
+        let of = |name: &str| -> Result<RunMetrics> {
             self.figures(&(view, h, self.comparison.variant(name)?.set.clone()))
         };
         let figures = of(variant)?;
         let base = value.against.as_deref().map(of).transpose()?;
-        let get = |f: &Figures, n: &str| f.get(n);
+        let get = |f: &RunMetrics, n: &str| f.get(n);
         let base = base.as_ref().map(|b| move |n: &str| get(b, n));
         Ok(value.of(&|n| figures.get(n), base.as_ref().map(|b| b as &dyn Fn(&str) -> f64)))
     }
 
-    fn table(&self, t: &TablePlan, here: &[Here<'_>]) -> Result<ComparedTable> {
+    fn table(&self, t: &TablePlan, here: &[ComparisonWorkload<'_>]) -> Result<ComparedTable> {
         let mut rows = Vec::new();
-        for h in here.iter().filter(|h| shows(t.workloads.as_deref(), h)) {
+        for h in here.iter().filter(|h| includes_workload(t.workloads.as_deref(), h)) {
             for view in &t.views {
                 let row = |variant: Option<&String>, values| ComparedRow {
                     workload: h.spec.name.clone(),
@@ -219,7 +230,7 @@ impl<'a> Sheet<'a> {
         })
     }
 
-    fn stack(&self, (view, h, set): &Wanted<'_>) -> Result<Stack> {
+    fn stack(&self, (view, h, set): &RunRequest<'_>) -> Result<Stack> {
         let c = self.comparison;
         let mut sets: Vec<String> =
             [&c.set, &view.set, set, &h.spec.set].into_iter().flatten().cloned().collect();
@@ -231,31 +242,31 @@ impl<'a> Sheet<'a> {
         Ok(Stack::load(&c.stack, &sets).map_err(Box::new)?)
     }
 
-    fn key(&self, stack: &Stack, (view, h, _): &Wanted<'_>) -> String {
+    fn key(&self, stack: &Stack, (view, h, _): &RunRequest<'_>) -> String {
         let packed = view.packed.is_some();
         // Runs of different variants with equal stacks share a key, and so a result.
         format!("{} {} {} {packed} {}", h.spec.name, stack.identity().sha256, view.depth, self.seed)
     }
 
-    fn job<'h>(&self, wanted: &Wanted<'h>) -> Result<Job<'h, Figures>> {
+    fn job<'h>(&self, wanted: &RunRequest<'h>) -> Result<Job<'h, RunMetrics>> {
         let stack = self.stack(wanted)?;
         let key = self.key(&stack, wanted);
         let (view, h, set) = wanted;
         let about = format!("{}, {}, {}", h.spec.name, view.name, set.join(" "));
-        let mode = Mode::Closed { depth: view.depth };
+        let mode = LoopMode::Closed { depth: view.depth };
         let options = RunOptions { mode, seed: self.seed, ..RunOptions::default() };
         let (h, packed) = (*h, view.packed.is_some());
         let run = move || {
             let session = Session::new(&stack, &options)?;
             let workload = if packed { h.input.packed(&h.facts.chunks, false)? } else { h.input.open()? };
             let mut workload = workload.fit(Fit::Strict, session.sectors(), None)?;
-            Ok(Figures::of(&session.measure(&mut workload, &mut |_| {})?))
+            Ok(RunMetrics::of(&session.measure(&mut workload, &mut |_| {})?))
         };
         Ok(Job { key, about, run: Box::new(run) })
     }
 }
 
 /// Returns `true` if a list contains a workload, or if there is no list.
-pub(super) fn shows(list: Option<&[String]>, h: &Here<'_>) -> bool {
+pub(super) fn includes_workload(list: Option<&[String]>, h: &ComparisonWorkload<'_>) -> bool {
     list.is_none_or(|l| l.contains(&h.spec.name))
 }

@@ -1,17 +1,17 @@
 //! Break-even points: prices at which one variant of a stack begins to cost less than another.
 
-use super::comparison::{Here, Sheet, Wanted, shows};
+use super::comparison::{ComparisonRuns, ComparisonWorkload, RunRequest, includes_workload};
 use crate::Result;
-use crate::describe::{Comparison, CrossingPlan, Value};
-use crate::outcome::{Crossing, CrossingLine, CrossingPoint, Even};
-use crate::sweep::Figures;
+use crate::describe::{Comparison, CrossingPlan, MetricExpr};
+use crate::outcome::{BreakEven, Crossing, CrossingLine, CrossingPoint};
+use crate::sweep::RunMetrics;
 use frit_core::size;
 
 pub(super) fn crossing<'h>(
     x: &CrossingPlan,
     comparison: &'h Comparison,
-    here: &'h [Here<'h>],
-    sheet: &mut Sheet<'_>,
+    here: &'h [ComparisonWorkload<'h>],
+    sheet: &mut ComparisonRuns<'_>,
     quick: bool,
     note: &mut dyn FnMut(&str),
 ) -> Result<Crossing> {
@@ -23,8 +23,8 @@ pub(super) fn crossing<'h>(
     let at = |set: &[String], value: &String| -> Vec<String> {
         set.iter().chain(&x.set).cloned().chain([format!("{}={value}", x.axis.key)]).collect()
     };
-    let mut wanted: Vec<Wanted<'h>> = Vec::new();
-    let shown = || here.iter().filter(|h| shows(x.workloads.as_deref(), h));
+    let mut wanted: Vec<RunRequest<'h>> = Vec::new();
+    let shown = || here.iter().filter(|h| includes_workload(x.workloads.as_deref(), h));
     for h in shown() {
         // The baseline does not depend on the varied parameter, so one run of it is enough.
         wanted.push((view, h, base.set.clone()));
@@ -65,15 +65,15 @@ pub(super) fn crossing<'h>(
     })
 }
 
-fn figure(value: &Value, figures: &Figures) -> f64 {
+fn figure(value: &MetricExpr, figures: &RunMetrics) -> f64 {
     value.of(&|n| figures.get(n), None).unwrap_or(0.0)
 }
 
 fn point(base: f64, cost: f64, per: f64, prices: &[f64]) -> CrossingPoint {
     let even = match (base - cost, per) {
-        (saved, _) if saved <= 0.0 => Even::Never,
-        (_, 0.0) => Even::Always,
-        (saved, per) => Even::At(saved / per),
+        (saved, _) if saved <= 0.0 => BreakEven::Never,
+        (_, 0.0) => BreakEven::Always,
+        (saved, per) => BreakEven::At(saved / per),
     };
     let ratio = |price: f64| if base == 0.0 { 0.0 } else { (cost + price * per) / base };
     CrossingPoint { even, count: per, free: ratio(0.0), ratios: prices.iter().map(|p| ratio(*p)).collect() }
@@ -86,9 +86,9 @@ mod tests {
     #[test]
     fn both_cost_the_same_at_the_even_price() {
         let p = point(10.0, 8.0, 4.0, &[0.0, 0.5, 1.0]);
-        assert_eq!((p.even, p.free), (Even::At(0.5), 0.8));
+        assert_eq!((p.even, p.free), (BreakEven::At(0.5), 0.8));
         assert_eq!(p.ratios, [0.8, 1.0, 1.2]);
-        assert_eq!(point(10.0, 11.0, 4.0, &[]).even, Even::Never);
-        assert_eq!(point(10.0, 9.0, 0.0, &[]).even, Even::Always);
+        assert_eq!(point(10.0, 11.0, 4.0, &[]).even, BreakEven::Never);
+        assert_eq!(point(10.0, 9.0, 0.0, &[]).even, BreakEven::Always);
     }
 }

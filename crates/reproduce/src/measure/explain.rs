@@ -2,47 +2,47 @@
 //! and the runs.
 
 use crate::outcome::count;
-use crate::sweep::{Facts, Figures, share};
+use crate::sweep::{RunMetrics, WorkloadStats, share};
 use frit_core::size;
 
 /// The runs of a row that explanations use.
-pub(super) struct Runs<'a> {
+pub(super) struct RowRuns<'a> {
     /// The baseline.
-    pub(super) first: &'a Figures,
+    pub(super) first: &'a RunMetrics,
     /// Run with the largest threshold.
-    pub(super) last: &'a Figures,
+    pub(super) last: &'a RunMetrics,
     /// The runs that the claim is about, in its order.
-    pub(super) over: Vec<&'a Figures>,
+    pub(super) over: Vec<&'a RunMetrics>,
     /// Run like `last` with more PCM, if there is one.
-    pub(super) more: Option<&'a Figures>,
+    pub(super) more: Option<&'a RunMetrics>,
 }
 
 /// Subject of the explanations.
-struct Row<'a> {
+struct RowContext<'a> {
     metric: &'a str,
     threshold: u64,
-    facts: &'a Facts,
+    facts: &'a WorkloadStats,
     /// Number of pages that are sent to PCM at least once.
     pcm_pages: u64,
-    runs: &'a Runs<'a>,
+    runs: &'a RowRuns<'a>,
 }
 
 /// Minimum share that counts as a reason.
-const MATTERS: f64 = 0.05;
+const MIN_SHARE: f64 = 0.05;
 
 pub(super) fn explain(
     metric: &str,
     threshold: u64,
-    facts: &Facts,
+    facts: &WorkloadStats,
     hints: bool,
-    runs: &Runs<'_>,
+    runs: &RowRuns<'_>,
 ) -> Vec<String> {
     let (all, small) = (facts.all(), facts.up_to(threshold));
     let (marked, pcm_pages) = match hints {
         true => (all.metadata, facts.small_or_marked_pages),
         false => (0, facts.small_pages),
     };
-    let row = Row { metric, threshold, facts, pcm_pages, runs };
+    let row = RowContext { metric, threshold, facts, pcm_pages, runs };
     if all.writes == 0 {
         return vec!["the workload writes nothing".into()];
     }
@@ -69,7 +69,7 @@ pub(super) fn explain(
     out
 }
 
-impl Row<'_> {
+impl RowContext<'_> {
     fn updates(&self, out: &mut Vec<String>) {
         let (f, runs) = (self.facts, self.runs);
         let (all, small) = (f.all(), f.up_to(self.threshold));
@@ -77,12 +77,12 @@ impl Row<'_> {
             out.push(format!(
                 "there is nothing to fall: {} of page writes cover their whole page of {}",
                 percent(1.0 - share(all.partial, all.parts)),
-                size::show(f.page_bytes)
+                size::format(f.page_bytes)
             ));
             return;
         }
         let large = share(all.partial - small.partial, all.partial);
-        if large > MATTERS {
+        if large > MIN_SHARE {
             out.push(format!(
                 "{} of the partial page writes are ends of requests above {} B, which stay in NAND at any SSW",
                 percent(large),
@@ -90,7 +90,7 @@ impl Row<'_> {
             ));
         }
         let (moved, left) = (runs.last.get("layer.moved_to_pcm"), runs.last.get(self.metric));
-        if left > 0.0 && moved / left > MATTERS {
+        if left > 0.0 && moved / left > MIN_SHARE {
             out.push(format!(
                 "{} small writes met their page in NAND and moved it to PCM, which is an update too where it is a part of the page",
                 whole(moved)
@@ -118,9 +118,9 @@ impl Row<'_> {
             / runs.first.get("commands.nand-program.host").max(1.0);
         out.push(format!("programs for the host are {by_host:.3} of those without PCM"));
         let cleaning =
-            |r: &Figures| r.get("commands.nand-program.gc") / r.get("commands.nand-program").max(1.0);
+            |r: &RunMetrics| r.get("commands.nand-program.gc") / r.get("commands.nand-program").max(1.0);
         let (before, after) = (cleaning(runs.first), cleaning(runs.last));
-        if before.max(after) > MATTERS {
+        if before.max(after) > MIN_SHARE {
             out.push(format!(
                 "cleaning makes {} of all programs without PCM and {} with it",
                 percent(before),
@@ -132,7 +132,7 @@ impl Row<'_> {
 
     fn reads(&self, out: &mut Vec<String>) {
         let (f, runs) = (self.facts, self.runs);
-        let of = |r: &Figures, cause: &str| r.get(&format!("commands.nand-read.{cause}"));
+        let of = |r: &RunMetrics, cause: &str| r.get(&format!("commands.nand-read.{cause}"));
         let all = runs.first.get(self.metric);
         let unwritten = share(f.read_unwritten, f.read_parts);
         if all == 0.0 {
@@ -148,7 +148,7 @@ impl Row<'_> {
                 .collect();
             out.push(format!("by cause, without PCM → with it: {}", parts.join(", ")));
         }
-        if unwritten > MATTERS {
+        if unwritten > MIN_SHARE {
             out.push(format!(
                 "{} of page reads are of pages that the trace had not written before",
                 percent(unwritten)
@@ -187,19 +187,19 @@ impl Row<'_> {
     fn room(&self, out: &mut Vec<String>) {
         let (last, base) = (self.runs.last, self.runs.first.get(self.metric));
         let gone = last.get("layer.destaged");
-        if gone == 0.0 || gone < self.pcm_pages as f64 * MATTERS {
+        if gone == 0.0 || gone < self.pcm_pages as f64 * MIN_SHARE {
             return;
         }
         let mut text = format!(
             "PCM of {} (map included) is too small for the {} pages that are sent there: pages were written back to NAND {} times to make room",
-            size::show(last.get("bytes.pcm") as u64),
+            size::format(last.get("bytes.pcm") as u64),
             count(self.pcm_pages),
             whole(gone)
         );
         if let Some(more) = self.runs.more.filter(|_| base > 0.0) {
             text += &format!(
                 "; with {} the figure is {:.3} instead of {:.3}, and {} are written back",
-                size::show(more.get("bytes.pcm") as u64),
+                size::format(more.get("bytes.pcm") as u64),
                 more.get(self.metric) / base,
                 last.get(self.metric) / base,
                 whole(more.get("layer.destaged"))
@@ -223,15 +223,15 @@ mod tests {
     use super::*;
     use frit_trace::{Options, Workload};
 
-    fn facts(csv: &'static str) -> Facts {
+    fn facts(csv: &'static str) -> WorkloadStats {
         let mut w = Workload::from_reader("t", Box::new(csv.as_bytes()), &Options::default()).unwrap();
-        Facts::of(&mut w, 2048, 65_536).unwrap()
+        WorkloadStats::of(&mut w, 2048, 65_536).unwrap()
     }
 
     #[test]
     fn what_is_said_holds_for_the_workload() {
-        let empty = Figures::default();
-        let runs = Runs { first: &empty, last: &empty, over: Vec::new(), more: None };
+        let empty = RunMetrics::default();
+        let runs = RowRuns { first: &empty, last: &empty, over: Vec::new(), more: None };
         let large = facts("time_us,op,sector,sectors,flags\n0,W,0,8,M\n");
         let said = explain("commands.nand-program", 2048, &large, false, &runs);
         assert!(said.len() == 1 && said[0].contains("the smallest is of 4096 B"), "{said:?}");

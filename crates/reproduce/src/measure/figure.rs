@@ -1,14 +1,14 @@
 //! A metric over a sweep: rows, verdicts, means.
 
-use super::explain::{Runs, explain};
+use super::explain::{RowRuns, explain};
 use super::{note_missing, note_workload, workload_outcome};
-use crate::describe::{Claim, Column, Experiment, Figure, State, WorkloadSpec};
+use crate::describe::{Claim, Column, Experiment, Figure, SweepState, WorkloadSpec};
 use crate::outcome::{
     BandVerdict, FigureOutcome, FigureRow, FigureTable, MeanRow, MissingWorkload, Reproduction, Verdict,
 };
-use crate::sweep::{Cell, Facts, Figures, Found, Input, Runner};
+use crate::sweep::{Input, RunMetrics, Runner, SweepCell, WorkloadLookup, WorkloadStats};
 use crate::{Result, catalogue};
-use frit_trace::identity::Kind;
+use frit_trace::identity::WorkloadKind;
 use std::rc::Rc;
 
 pub(super) fn figure(
@@ -19,7 +19,7 @@ pub(super) fn figure(
     note: &mut dyn FnMut(&str),
 ) -> Result<FigureOutcome> {
     let sweep = catalogue::sweep(&plan.sweep)?;
-    let shown = |s: &&State| plan.states.as_ref().is_none_or(|only| only.contains(&s.name));
+    let shown = |s: &&SweepState| plan.states.as_ref().is_none_or(|only| only.contains(&s.name));
     let workloads: Vec<WorkloadSpec> = runner.workloads(&sweep).cloned().collect();
     let mut tables = Vec::new();
     for state in sweep.states.iter().filter(shown) {
@@ -27,19 +27,19 @@ pub(super) fn figure(
         for w in &workloads {
             let found = runner.input(&sweep, w)?;
             let input = match &*found {
-                Found::Here(input) => input,
-                Found::Missing(why) => {
+                WorkloadLookup::Available(input) => input,
+                WorkloadLookup::Missing(why) => {
                     note_missing(out, MissingWorkload { name: w.name.clone(), why: why.clone() });
                     continue;
                 }
             };
             if let Some(whole) = w.unless.as_ref().and_then(|n| workloads.iter().find(|o| o.name == *n))
-                && matches!(&*runner.input(&sweep, whole)?, Found::Here(_))
+                && matches!(&*runner.input(&sweep, whole)?, WorkloadLookup::Available(_))
             {
                 continue;
             }
             for hints in Runner::rows(w, input, state) {
-                let cell = Cell { sweep: &sweep, workload: w, hints, state };
+                let cell = SweepCell { sweep: &sweep, workload: w, hints, state };
                 let facts = runner.facts(cell, input)?;
                 note_workload(out, workload_outcome(&sweep.sizes, w, input, &facts));
                 rows.push(row(e, plan, cell, input, &facts, runner, note)?);
@@ -73,13 +73,13 @@ pub(super) fn figure(
 fn row(
     e: &Experiment,
     plan: &Figure,
-    cell: Cell<'_>,
+    cell: SweepCell<'_>,
     input: &Input,
-    facts: &Facts,
+    facts: &WorkloadStats,
     runner: &mut Runner,
     note: &mut dyn FnMut(&str),
 ) -> Result<FigureRow> {
-    let mut runs: Vec<(&str, Rc<Figures>)> = Vec::new();
+    let mut runs: Vec<(&str, Rc<RunMetrics>)> = Vec::new();
     for column in cell.sweep.columns_of(cell.state) {
         runs.push((&column.name, runner.run(cell, column, input, note)?));
     }
@@ -104,7 +104,7 @@ fn row(
     let open = verdicts.iter().any(|v| v.differs() || (v.judged && v.direction.is_none()));
     let why = match (at(runs.first().map(|(n, _)| *n)), at(last)) {
         (Some(first), Some(last)) if open => {
-            let runs = Runs { first, last, over, more: at(more) };
+            let runs = RowRuns { first, last, over, more: at(more) };
             let threshold = u64::from(threshold) * u64::from(cell.state.times);
             explain(&plan.metric, threshold, facts, cell.hints, &runs)
         }
@@ -158,7 +158,7 @@ fn means(claim: &Claim, columns: &[&Column], rows: &[FigureRow]) -> Vec<MeanRow>
     let mut out = Vec::new();
     for band in claim.bands.iter().filter(|b| b.mean) {
         let Some(at) = columns.iter().position(|c| c.name == band.column) else { continue };
-        for kind in [Kind::Real, Kind::Generated] {
+        for kind in [WorkloadKind::Real, WorkloadKind::Generated] {
             let about =
                 |r: &&FigureRow| r.kind == kind && !r.hints && band.is_about(claim, r.stands_for.as_deref());
             let of: Vec<(&str, f64)> = rows

@@ -10,17 +10,19 @@ mod recovery;
 mod theory;
 mod wear;
 
-use crate::caching::Cells;
+use crate::caching::CacheRunResults;
 use crate::describe::{Experiment, WorkloadSpec};
-use crate::outcome::{Claimed, Measured, MissingWorkload, Outcome, Reproduction, SCHEMA, WorkloadOutcome};
-use crate::pool::Pool;
-use crate::sweep::{Facts, Figures, Found, Input, Runner, Traces};
+use crate::outcome::{
+    ClaimText, ExperimentOutcome, Measured, MissingWorkload, Reproduction, SCHEMA, WorkloadOutcome,
+};
+use crate::pool::JobPool;
+use crate::sweep::{Input, RunMetrics, Runner, Traces, WorkloadLookup, WorkloadStats};
 use crate::{Result, software};
 use frit_replay::report::Program;
 
 /// Parameters of a reproduction.
 #[derive(Clone, Default, Debug)]
-pub struct Plan {
+pub struct ReproduceOptions {
     /// Locations of recordings.
     pub traces: Traces,
     /// `true`: reduced requests, workloads, rounds and cases.
@@ -30,16 +32,20 @@ pub struct Plan {
 }
 
 /// Progress callback: number of completed steps, number of all steps, and name of the current one.
-pub type Watch<'a> = &'a mut dyn FnMut(usize, usize, &str);
+pub type ProgressFn<'a> = &'a mut dyn FnMut(usize, usize, &str);
 
 /// Measures experiments.
 ///
 /// # Errors
 /// A stack, a workload or a description fails. Missing recordings are no error: the result lists
 /// them.
-pub fn reproduce(experiments: &[Experiment], plan: &Plan, watch: Watch<'_>) -> Result<Reproduction> {
+pub fn reproduce(
+    experiments: &[Experiment],
+    plan: &ReproduceOptions,
+    watch: ProgressFn<'_>,
+) -> Result<Reproduction> {
     let mut runner = Runner::new(plan.traces.clone(), plan.quick, plan.seed);
-    let (mut cells, mut compared) = (Cells::default(), Pool::default());
+    let (mut cells, mut compared) = (CacheRunResults::default(), JobPool::default());
     let mut out = Reproduction {
         schema: SCHEMA,
         frit: Program::this(),
@@ -52,7 +58,7 @@ pub fn reproduce(experiments: &[Experiment], plan: &Plan, watch: Watch<'_>) -> R
     for (i, e) in experiments.iter().enumerate() {
         let mut note = |what: &str| watch(i, experiments.len(), &format!("{}: {what}", e.id));
         let measured = measure(e, plan, (&mut runner, &mut cells, &mut compared), &mut out, &mut note)?;
-        out.experiments.push(Outcome {
+        out.experiments.push(ExperimentOutcome {
             id: e.id.clone(),
             title: e.title.clone(),
             source: e.source.clone(),
@@ -67,8 +73,8 @@ pub fn reproduce(experiments: &[Experiment], plan: &Plan, watch: Watch<'_>) -> R
 
 fn measure(
     e: &Experiment,
-    plan: &Plan,
-    (runner, cells, compared): (&mut Runner, &mut Cells, &mut Pool<Figures>),
+    plan: &ReproduceOptions,
+    (runner, cells, compared): (&mut Runner, &mut CacheRunResults, &mut JobPool<RunMetrics>),
     out: &mut Reproduction,
     note: &mut dyn FnMut(&str),
 ) -> Result<Measured> {
@@ -101,9 +107,9 @@ fn measure(
     Ok(Measured::Nothing(e.missing.as_ref().map(|m| m.why.clone()).unwrap_or_default()))
 }
 
-fn claimed(c: &crate::describe::Claim) -> Claimed {
+fn claimed(c: &crate::describe::Claim) -> ClaimText {
     let rule = c.direction.as_ref().map(crate::describe::Direction::words);
-    Claimed { id: c.id.clone(), published: c.published.clone(), rule }
+    ClaimText { id: c.id.clone(), published: c.published.clone(), rule }
 }
 
 /// Returns the available ones of these workloads, with their input; missing ones are recorded. A
@@ -120,15 +126,17 @@ fn find<'a>(
             continue;
         }
         match traces.find(spec, limit)? {
-            Found::Missing(why) => note_missing(out, MissingWorkload { name: spec.name.clone(), why }),
-            Found::Here(input) => here.push((spec, input)),
+            WorkloadLookup::Missing(why) => {
+                note_missing(out, MissingWorkload { name: spec.name.clone(), why });
+            }
+            WorkloadLookup::Available(input) => here.push((spec, input)),
         }
     }
     Ok(here)
 }
 
 /// Returns the description and the characteristics of a workload.
-fn workload_outcome(sizes: &[u32], w: &WorkloadSpec, input: &Input, f: &Facts) -> WorkloadOutcome {
+fn workload_outcome(sizes: &[u32], w: &WorkloadSpec, input: &Input, f: &WorkloadStats) -> WorkloadOutcome {
     let all = f.all();
     WorkloadOutcome {
         name: w.name.clone(),

@@ -27,7 +27,7 @@ pub(super) fn recovery(
     let sizes = if quick { vec![QUICK] } else { plan.caches.iter().map(|c| c.bytes).collect() };
     let mut rows = Vec::new();
     for bytes in sizes {
-        note(&format!("PCM of {}", frit_core::size::show(bytes)));
+        note(&format!("PCM of {}", frit_core::size::format(bytes)));
         let dir = tempfile::tempdir().map_err(|e| Error::Recovery(format!("a temporary directory: {e}")))?;
         rows.push(crash(plan, bytes, &dir.path().join("volume"))?);
     }

@@ -1,7 +1,7 @@
 //! Measurement of the wear of a cache's PCM.
 
 use super::caching::{cache_bytes, find};
-use crate::caching::{self, Cell};
+use crate::caching::{self, CacheRun};
 use crate::describe::{Experiment, HostLoop, WearPlan};
 use crate::outcome::{Reproduction, WearOutcome, WearRow};
 use crate::sweep::Traces;
@@ -28,7 +28,7 @@ pub(super) fn wear(
     let mut rows = Vec::new();
     for h in find(&study, Some(&plan.workloads), traces, quick, out)? {
         note(&h.spec.name);
-        let cell = Cell {
+        let cell = CacheRun {
             stack: study.stack.clone(),
             set: [&study.set, &policy.set].into_iter().flatten().cloned().collect(),
             // A bank has at least 16 stripes.

@@ -1,7 +1,7 @@
 //! Results of a study of caches.
 
-use crate::caching::{Found, Metric};
-use frit_trace::identity::Kind;
+use crate::caching::{CacheRunResult, Metric};
+use frit_trace::identity::WorkloadKind;
 use serde::Serialize;
 
 /// Metrics over a study: a table for each view and metric.
@@ -31,7 +31,7 @@ pub struct CachedWorkload {
     /// Description.
     pub about: String,
     /// Recorded or generated.
-    pub kind: Kind,
+    pub kind: WorkloadKind,
     /// The workload of the paper that it stands for.
     pub stands_for: Option<String>,
     /// The file's hash, or the generator's whole specification.
@@ -65,20 +65,20 @@ pub struct CachingRow {
     /// The workload.
     pub workload: String,
     /// Recorded or generated.
-    pub kind: Kind,
+    pub kind: WorkloadKind,
     /// The workload of the paper that it stands for.
     pub stands_for: Option<String>,
     /// Size of the cache, in bytes.
     pub cache_bytes: u64,
     /// Results by policy.
-    pub found: Vec<Found>,
+    pub found: Vec<CacheRunResult>,
     /// Claimed and measured change.
-    pub judged: Option<Change>,
+    pub judged: Option<MetricChange>,
 }
 
 /// The change of the first metric relative to that of the baseline `by`, in percent.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct Change {
+pub struct MetricChange {
     /// Measured change.
     pub measured: f64,
     /// Published change; `None` for a workload that the paper does not have.

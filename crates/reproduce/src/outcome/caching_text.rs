@@ -1,7 +1,7 @@
 //! Results of studies of caches as text.
 
-use super::caching::{CachingOutcome, CachingRow, CachingView, Change};
-use super::show::{change, count, generated, percent, table};
+use super::caching::{CachingOutcome, CachingRow, CachingView, MetricChange};
+use super::format::{change, count, generated, percent, table};
 use crate::caching::Metric;
 use frit_core::size;
 use std::fmt::Write as _;
@@ -88,7 +88,7 @@ fn points(percent: f64) -> String {
     change(1.0 + percent / 100.0)
 }
 
-fn verdict(c: Option<&Change>) -> [String; 2] {
+fn verdict(c: Option<&MetricChange>) -> [String; 2] {
     let Some((c, published)) = c.and_then(|c| Some((c, c.published?))) else {
         return ["–".into(), "–".into()];
     };
@@ -128,7 +128,7 @@ pub(super) fn studies<'a>(all: impl Iterator<Item = &'a CachingOutcome>) -> Stri
                 count(w.requests),
                 percent(w.write_ratio),
                 format!("{:.2} KB", w.mean_bytes / 1024.0),
-                size::show(w.asked_bytes >> 20 << 20),
+                size::format(w.asked_bytes >> 20 << 20),
             ]);
             let _ = writeln!(about, "- {}: {}; `{}`", w.name, w.about, w.identity);
         }

@@ -1,6 +1,6 @@
 //! Results of a comparison.
 
-use frit_trace::identity::Kind;
+use frit_trace::identity::WorkloadKind;
 use serde::Serialize;
 
 /// Tables and verdicts over a comparison.
@@ -15,7 +15,7 @@ pub struct ComparisonOutcome {
     /// Break-even points of variants.
     pub crossings: Vec<Crossing>,
     /// Verdicts on the claims.
-    pub checks: Vec<Checked>,
+    pub checks: Vec<CheckVerdict>,
 }
 
 /// A table of a comparison.
@@ -35,7 +35,7 @@ pub struct ComparedRow {
     /// The workload.
     pub workload: String,
     /// Recorded or generated.
-    pub kind: Kind,
+    pub kind: WorkloadKind,
     /// The workload of the paper that it stands for.
     pub stands_for: Option<String>,
     /// The view.
@@ -48,7 +48,7 @@ pub struct ComparedRow {
 
 /// Verdict on a claim about one metric.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Checked {
+pub struct CheckVerdict {
     /// ID of the claim.
     pub claim: String,
     /// Description of the metric.
@@ -56,7 +56,7 @@ pub struct Checked {
     /// The workload.
     pub workload: String,
     /// Recorded or generated.
-    pub kind: Kind,
+    pub kind: WorkloadKind,
     /// The variant.
     pub variant: String,
     /// Measured value; `None` for a division by zero.
@@ -96,7 +96,7 @@ pub struct CrossingLine {
     /// The workload.
     pub workload: String,
     /// Recorded or generated.
-    pub kind: Kind,
+    pub kind: WorkloadKind,
     /// The variant.
     pub variant: String,
     /// Points, one for each value of the axis.
@@ -107,7 +107,7 @@ pub struct CrossingLine {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CrossingPoint {
     /// Break-even price.
-    pub even: Even,
+    pub even: BreakEven,
     /// Number of events for which the price is paid.
     pub count: f64,
     /// Cost relative to the baseline at a price of zero.
@@ -119,7 +119,7 @@ pub struct CrossingPoint {
 /// Break-even price of two variants.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Even {
+pub enum BreakEven {
     /// This price; below it the variant costs less than the baseline.
     At(f64),
     /// No price: the variant costs as much or more even at a price of zero.

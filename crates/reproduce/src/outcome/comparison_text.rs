@@ -1,7 +1,7 @@
 //! Results of comparisons as text.
 
-use super::comparison::{Checked, ComparedTable, ComparisonOutcome, Crossing, Even};
-use super::show::{change, count, generated, table};
+use super::comparison::{BreakEven, CheckVerdict, ComparedTable, ComparisonOutcome, Crossing};
+use super::format::{change, count, generated, table};
 use frit_core::size;
 use std::fmt::Write as _;
 
@@ -23,7 +23,7 @@ pub(super) fn comparison(o: &ComparisonOutcome) -> String {
     out
 }
 
-fn checks(all: &[Checked]) -> String {
+fn checks(all: &[CheckVerdict]) -> String {
     let head = ["claim", "workload", "variant", "figure", "published", "measured", "rule", "verdict"];
     let rows: Vec<Vec<String>> = all
         .iter()
@@ -96,9 +96,9 @@ fn crossing(c: &Crossing) -> String {
     }
     let _ = writeln!(out, "{} at which the variant costs what {} costs, by {}:\n", c.price, c.base, c.axis);
     out += &grid(c, |p| match p.even {
-        Even::At(price) => seconds(price),
-        Even::Never => "never".into(),
-        Even::Always => "any".into(),
+        BreakEven::At(price) => seconds(price),
+        BreakEven::Never => "never".into(),
+        BreakEven::Always => "any".into(),
     });
     for (name, prices) in &c.marks {
         let prices: Vec<String> = prices.iter().map(|p| seconds(*p)).collect();
@@ -116,7 +116,7 @@ fn crossing(c: &Crossing) -> String {
 
 fn grid(c: &Crossing, cell: impl Fn(&super::CrossingPoint) -> String) -> String {
     let mut head = vec!["workload".to_owned(), "variant".to_owned()];
-    head.extend(c.values.iter().map(|v| size::show(*v)));
+    head.extend(c.values.iter().map(|v| size::format(*v)));
     let row = |l: &super::CrossingLine| {
         let mut row = vec![generated(&l.workload, l.kind), l.variant.clone()];
         row.extend(l.points.iter().map(&cell));

@@ -4,25 +4,26 @@ mod caching;
 mod caching_text;
 mod comparison;
 mod comparison_text;
+mod format;
 mod plot;
 mod recovery;
-mod show;
 mod text;
 mod wear;
 
-pub use caching::{CachedWorkload, CachingOutcome, CachingRow, CachingView, Change, MeanChange};
+pub use caching::{CachedWorkload, CachingOutcome, CachingRow, CachingView, MeanChange, MetricChange};
 pub use comparison::{
-    Checked, ComparedRow, ComparedTable, ComparisonOutcome, Crossing, CrossingLine, CrossingPoint, Even,
+    BreakEven, CheckVerdict, ComparedRow, ComparedTable, ComparisonOutcome, Crossing, CrossingLine,
+    CrossingPoint,
 };
+pub(crate) use format::count;
 pub use plot::plots;
 pub use recovery::{RecoveryOutcome, RecoveryRow};
-pub(crate) use show::count;
 pub use text::text;
 pub use wear::{WearOutcome, WearRow};
 
-use crate::sweep::SizeRow;
+use crate::sweep::WriteCounts;
 use crate::theory::CaseResult;
-use frit_trace::identity::Kind;
+use frit_trace::identity::WorkloadKind;
 use serde::Serialize;
 
 /// Version of the structure that `--json` writes.
@@ -44,7 +45,7 @@ pub struct Reproduction {
     /// Workloads that were run.
     pub workloads: Vec<WorkloadOutcome>,
     /// The experiments.
-    pub experiments: Vec<Outcome>,
+    pub experiments: Vec<ExperimentOutcome>,
 }
 
 /// A missing workload.
@@ -64,7 +65,7 @@ pub struct WorkloadOutcome {
     /// Description.
     pub about: String,
     /// Recorded or generated.
-    pub kind: Kind,
+    pub kind: WorkloadKind,
     /// The workload of the paper that it stands for.
     pub stands_for: Option<String>,
     /// The file's hash, or the generator's whole specification.
@@ -82,7 +83,7 @@ pub struct WorkloadOutcome {
     /// Cumulative shares of writes of at most this many bytes.
     pub write_shares: Vec<(u32, f64)>,
     /// Counts of all writes; pages have `page_bytes`.
-    pub writes: SizeRow,
+    pub writes: WriteCounts,
     /// Page size in bytes.
     pub page_bytes: u64,
     /// Number of pages written at least once.
@@ -93,7 +94,7 @@ pub struct WorkloadOutcome {
 
 /// Result of an experiment.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Outcome {
+pub struct ExperimentOutcome {
     /// ID of the experiment.
     pub id: String,
     /// Description of the measured quantity.
@@ -103,14 +104,14 @@ pub struct Outcome {
     /// Assumptions where the paper leaves details open.
     pub readings: Vec<String>,
     /// Claims of the paper.
-    pub claims: Vec<Claimed>,
+    pub claims: Vec<ClaimText>,
     /// Measured results.
     pub measured: Measured,
 }
 
 /// A claim.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Claimed {
+pub struct ClaimText {
     /// ID of the claim.
     pub id: String,
     /// Text of the paper.
@@ -179,7 +180,7 @@ pub struct FigureRow {
     /// The workload.
     pub workload: String,
     /// Recorded or generated.
-    pub kind: Kind,
+    pub kind: WorkloadKind,
     /// The workload of the paper that it stands for.
     pub stands_for: Option<String>,
     /// `true` if the host's hints were kept.
@@ -201,8 +202,8 @@ pub struct FigureRow {
 /// Mean over workloads.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct MeanRow {
-    /// Kind of the workloads: recorded or generated.
-    pub kind: Kind,
+    /// WorkloadKind of the workloads: recorded or generated.
+    pub kind: WorkloadKind,
     /// The workloads.
     pub of: Vec<String>,
     /// The column.

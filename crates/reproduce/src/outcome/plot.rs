@@ -1,8 +1,8 @@
 //! Plots of break-even prices: a self-contained SVG, legible on light and dark backgrounds.
 
-use super::comparison::{Crossing, Even};
+use super::comparison::{BreakEven, Crossing};
 use super::comparison_text::seconds;
-use super::show::generated;
+use super::format::generated;
 use super::{Measured, Reproduction};
 use frit_core::size;
 use maud::{Markup, html};
@@ -74,8 +74,8 @@ impl Scales {
 
 fn even_prices(c: &Crossing) -> impl Iterator<Item = f64> + '_ {
     c.lines.iter().flat_map(|l| &l.points).filter_map(|p| match p.even {
-        Even::At(price) => Some(price),
-        Even::Never | Even::Always => None,
+        BreakEven::At(price) => Some(price),
+        BreakEven::Never | BreakEven::Always => None,
     })
 }
 
@@ -106,7 +106,7 @@ fn axes(c: &Crossing, s: &Scales) -> Markup {
         }
         @for v in c.values.iter().map(|v| *v as f64) {
             line x1=(px(s.x(v))) x2=(px(s.x(v))) y1=(AREA.1) y2=(AREA.3) stroke="#dddddd" {}
-            text x=(px(s.x(v))) y=(AREA.3 + 18.0) text-anchor="middle" fill="#000000" { (size::show(v as u64)) }
+            text x=(px(s.x(v))) y=(AREA.3 + 18.0) text-anchor="middle" fill="#000000" { (size::format(v as u64)) }
         }
         rect x=(AREA.0) y=(AREA.1) width=(AREA.2 - AREA.0) height=(AREA.3 - AREA.1) fill="none" stroke="#000000" {}
         text x=(px((AREA.0 + AREA.2) / 2.0)) y=(AREA.3 + 40.0) text-anchor="middle" fill="#000000" { (c.axis) }
@@ -118,7 +118,7 @@ fn lines(c: &Crossing, s: &Scales) -> Markup {
     let (mut workloads, mut variants): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
     let mut shown = Vec::new();
     for l in &c.lines {
-        let even = |p: &super::CrossingPoint| matches!(p.even, Even::At(_));
+        let even = |p: &super::CrossingPoint| matches!(p.even, BreakEven::At(_));
         if l.points.iter().any(even) {
             let (w, v) = (place(&mut workloads, &l.workload), place(&mut variants, &l.variant));
             shown.push((l, HUES[w % HUES.len()], DASHES[v % DASHES.len()]));
@@ -128,8 +128,8 @@ fn lines(c: &Crossing, s: &Scales) -> Markup {
         @for (i, (l, hue, dash)) in shown.iter().enumerate() {
             path fill="none" stroke=(hue) stroke-width="2" stroke-dasharray=(dash)
                 d=(path(c.values.iter().zip(&l.points).map(|(v, p)| match p.even {
-                    Even::At(price) => Some((s.x(*v as f64), s.y(price))),
-                    Even::Never | Even::Always => None,
+                    BreakEven::At(price) => Some((s.x(*v as f64), s.y(price))),
+                    BreakEven::Never | BreakEven::Always => None,
                 }))) {}
             (entry(c.marks.len() + i, hue, dash, &format!("{}, {}", generated(&l.workload, l.kind), l.variant)))
         }
@@ -175,14 +175,14 @@ fn px(v: f64) -> String {
 mod tests {
     use super::*;
     use crate::outcome::{CrossingLine, CrossingPoint};
-    use frit_trace::identity::Kind;
+    use frit_trace::identity::WorkloadKind;
 
     #[test]
     fn lines_are_drawn_where_costs_cross() {
         let point = |even| CrossingPoint { even, count: 1.0, free: 1.0, ratios: Vec::new() };
-        let line = |workload: &str, evens: [Even; 3]| CrossingLine {
+        let line = |workload: &str, evens: [BreakEven; 3]| CrossingLine {
             workload: workload.into(),
-            kind: Kind::Real,
+            kind: WorkloadKind::Real,
             variant: "log".into(),
             points: evens.map(point).into(),
         };
@@ -195,8 +195,8 @@ mod tests {
             prices: Vec::new(),
             marks: vec![("100 ms".into(), vec![0.1; 3])],
             lines: vec![
-                line("crosses", [Even::At(0.001), Even::At(0.01), Even::Never]),
-                line("does not", [Even::Never; 3]),
+                line("crosses", [BreakEven::At(0.001), BreakEven::At(0.01), BreakEven::Never]),
+                line("does not", [BreakEven::Never; 3]),
             ],
         };
         let svg = drawing(&c).into_string();

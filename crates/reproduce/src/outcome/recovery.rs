@@ -1,6 +1,6 @@
 //! Recovery of a volume with a cache after a crash.
 
-use super::show::{count, table};
+use super::format::{count, table};
 use frit_core::size;
 use serde::Serialize;
 
@@ -49,7 +49,7 @@ pub(super) fn recovery(o: &RecoveryOutcome) -> String {
     .map(String::from);
     let row = |r: &RecoveryRow| {
         vec![
-            size::show(r.pcm_bytes),
+            size::format(r.pcm_bytes),
             format!("{:.0} MB", r.dirty_bytes as f64 / 1e6),
             format!("{:.3}", r.seconds),
             format!("{:.3}", r.seconds_per_gb),

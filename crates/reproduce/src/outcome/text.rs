@@ -1,14 +1,14 @@
 //! Results as text.
 
-use super::show::{change, count, generated, percent, table};
+use super::format::{change, count, generated, percent, table};
 use super::{
-    FigureOutcome, FigureRow, FigureTable, LatencyRow, Measured, Outcome, PathTime, Reproduction,
+    ExperimentOutcome, FigureOutcome, FigureRow, FigureTable, LatencyRow, Measured, PathTime, Reproduction,
     SoftwareOutcome, TheoryOutcome, Verdict, WorkloadOutcome,
 };
 use super::{caching_text, comparison_text};
-use crate::theory::Start;
+use crate::theory::InitialState;
 use frit_core::size;
-use frit_trace::identity::Kind;
+use frit_trace::identity::WorkloadKind;
 use std::fmt::Write as _;
 
 /// Returns all results as text, with tables in Markdown.
@@ -61,7 +61,7 @@ fn sweeps(r: &Reproduction) -> String {
     out
 }
 
-fn experiment(e: &Outcome) -> String {
+fn experiment(e: &ExperimentOutcome) -> String {
     let mut out = format!("## {}: {}\n\n{}\n\n", e.id, e.title, e.source);
     for c in &e.claims {
         let _ = writeln!(out, "- published, {}: {}", c.id, c.published);
@@ -112,7 +112,7 @@ fn figure_table(t: &FigureTable, by: Option<&str>) -> String {
     let rows: Vec<Vec<String>> = t.rows.iter().map(|r| figure_row(r, &t.columns, by)).collect();
     out += &table(&head, 3, &rows);
     for m in &t.means {
-        let kind = if m.kind == Kind::Real { "recorded" } else { "GENERATED" };
+        let kind = if m.kind == WorkloadKind::Real { "recorded" } else { "GENERATED" };
         let _ = writeln!(
             out,
             "\nMean of the {kind} ({}) at {}: {:.4}: {}",
@@ -154,7 +154,7 @@ fn figure_row(r: &FigureRow, columns: &[String], by: Option<&str>) -> Vec<String
     let mut row = vec![
         name(r),
         r.stands_for.clone().unwrap_or_else(|| "–".into()),
-        format!("{} / {}", size::show(r.volume_bytes), size::show(r.pcm_bytes)),
+        format!("{} / {}", size::format(r.volume_bytes), size::format(r.pcm_bytes)),
     ];
     for (i, column) in columns.iter().enumerate() {
         row.push(match &r.relative {
@@ -207,7 +207,7 @@ fn theory(t: &TheoryOutcome) -> String {
     ];
     let mut rows = Vec::new();
     for c in &t.cases {
-        let from = if c.case.start == Start::Fill { "fill" } else { "steady" };
+        let from = if c.case.start == InitialState::Fill { "fill" } else { "steady" };
         let unsettled = if c.settled { "" } else { ", not settled" };
         let agrees = if c.distance().abs() <= t.within { "agrees" } else { "DIFFERS" };
         rows.push(vec![
@@ -284,7 +284,7 @@ fn software(s: &SoftwareOutcome) -> String {
         "Wall-clock time of a request of {} at random places, over {} rounds of {} reads and as many writes, the paths in turns. The one \
          measurement here that differs from run to run; on a busy machine the fastest rounds say more than the medians, since the kernel's \
          path waits for its worker to be scheduled.\n\n{}\n",
-        size::show(s.request_bytes),
+        size::format(s.request_bytes),
         s.rounds,
         count(u64::from(s.requests)),
         table(&head.map(String::from), 2, &rows)
@@ -321,18 +321,18 @@ fn workloads(all: &[WorkloadOutcome]) -> String {
         ];
         row.extend(w.write_shares.iter().map(|(_, share)| percent(*share)));
         row.push(percent(w.partial));
-        row.push(size::show(w.written_pages * w.page_bytes));
+        row.push(size::format(w.written_pages * w.page_bytes));
         rows.push(row);
     }
     let page = all.first().map_or(0, |w| w.page_bytes);
     let mut out = format!(
         "## Workloads\n\n≤N: the share of writes of at most N bytes; partial: page writes that cover only a part of a page of {}; written: pages written at \
          least once.\n\n{}\n",
-        size::show(page),
+        size::format(page),
         table(&head, 2, &rows)
     );
     for w in all {
-        let kind = if w.kind == Kind::Real { "recorded" } else { "GENERATED" };
+        let kind = if w.kind == WorkloadKind::Real { "recorded" } else { "GENERATED" };
         let _ = writeln!(out, "- {} ({kind}): {}; `{}`", w.name, w.about, w.identity);
     }
     out.push('\n');

@@ -1,8 +1,8 @@
 //! Wear of a cache's PCM.
 
-use super::show::{count, generated, table};
+use super::format::{count, generated, table};
 use frit_core::size;
-use frit_trace::identity::Kind;
+use frit_trace::identity::WorkloadKind;
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -31,7 +31,7 @@ pub struct WearRow {
     /// Name of the workload.
     pub workload: String,
     /// Recorded or generated.
-    pub kind: Kind,
+    pub kind: WorkloadKind,
     /// Size of the cache, in bytes.
     pub cache_bytes: u64,
     /// Number of blocks written to PCM.
@@ -51,7 +51,7 @@ pub(super) fn wear(o: &WearOutcome) -> String {
     let mut rows = Vec::new();
     for r in &o.rows {
         let mut row =
-            vec![generated(&r.workload, r.kind), size::show(r.cache_bytes >> 20 << 20), count(r.writes)];
+            vec![generated(&r.workload, r.kind), size::format(r.cache_bytes >> 20 << 20), count(r.writes)];
         row.extend(rates(&r.rates));
         row.push(format!("{:.2}", r.factor));
         rows.push(row);

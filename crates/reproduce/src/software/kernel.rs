@@ -1,6 +1,6 @@
 //! The kernel's block path: a loop device over a file in tmpfs, read and written with O_DIRECT.
 
-use super::Way;
+use super::RequestPath;
 use crate::{Error, Result};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -33,9 +33,9 @@ fn losetup(args: &[&std::ffi::OsStr]) -> std::result::Result<String, String> {
 }
 
 /// Guard that detaches a device when it is dropped, unless the device was taken out.
-struct Attached(Option<PathBuf>);
+struct AttachGuard(Option<PathBuf>);
 
-impl Drop for Attached {
+impl Drop for AttachGuard {
     fn drop(&mut self) {
         if let Some(device) = &self.0 {
             detach(device);
@@ -56,7 +56,7 @@ impl LoopDevice {
         let backing = tempfile::Builder::new().prefix("frit-loop").tempfile_in(TMPFS).map_err(words)?;
         backing.as_file().set_len(bytes).map_err(words)?;
         let device = losetup(&["--find".as_ref(), "--show".as_ref(), backing.path().as_os_str()])?;
-        let mut attached = Attached(Some(PathBuf::from(device)));
+        let mut attached = AttachGuard(Some(PathBuf::from(device)));
         let device = attached.0.clone().unwrap_or_default();
         let file = OpenOptions::new()
             .read(true)
@@ -75,7 +75,7 @@ impl LoopDevice {
     }
 }
 
-impl Way for LoopDevice {
+impl RequestPath for LoopDevice {
     fn read(&mut self, at: u64) -> Result<()> {
         let into = &mut self.buffer[self.from..self.from + self.len];
         let done = self.file.read_exact_at(into, at);

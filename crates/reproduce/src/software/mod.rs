@@ -6,7 +6,7 @@ mod kernel;
 use crate::describe::SoftwarePlan;
 use crate::outcome::{PathTime, SoftwareOutcome};
 use crate::{Error, Result};
-use frit_core::{Hints, Null, Sector, Source, Target, Top};
+use frit_core::{Hints, Null, Sector, Source, StackDevice, Target};
 use frit_stack::{Bytes, Stack};
 use kernel::LoopDevice;
 use rand::rngs::SmallRng;
@@ -19,20 +19,20 @@ const SEED: u64 = 1;
 const QUICK: (u32, u32) = (3, 1000);
 
 /// Access to a request path.
-trait Way {
+trait RequestPath {
     fn read(&mut self, at: u64) -> Result<()>;
     fn write(&mut self, at: u64) -> Result<()>;
 }
 
 /// A layer over a sink that takes no time.
-struct Layer {
-    top: Box<dyn Top<Null>>,
+struct LayerPath {
+    top: Box<dyn StackDevice<Null>>,
     buffer: Vec<u8>,
     bytes: bool,
 }
 
-impl Layer {
-    fn new(stack: &Stack, plan: &SoftwarePlan, bytes: &Bytes) -> Result<Layer> {
+impl LayerPath {
+    fn new(stack: &Stack, plan: &SoftwarePlan, bytes: &Bytes) -> Result<LayerPath> {
         let holds = !matches!(bytes, Bytes::None);
         let top = stack.build::<Null>(bytes).map_err(Box::new)?.layer;
         let size = top.info().sectors * frit_core::SECTOR_BYTES;
@@ -40,11 +40,11 @@ impl Layer {
             let why = format!("the volume of {size} bytes is smaller than the span of {}", plan.span);
             return Err(Error::Description { name: plan.stack.clone(), why });
         }
-        Ok(Layer { top, buffer: vec![0xa5; plan.request as usize], bytes: holds })
+        Ok(LayerPath { top, buffer: vec![0xa5; plan.request as usize], bytes: holds })
     }
 }
 
-impl Way for Layer {
+impl RequestPath for LayerPath {
     fn read(&mut self, at: u64) -> Result<()> {
         let len = self.buffer.len() as u32;
         let into = if self.bytes { Target::Bytes(&mut self.buffer) } else { Target::Len(len) };
@@ -59,18 +59,23 @@ impl Way for Layer {
 }
 
 /// A request path with its measured times.
-struct Path {
+struct MeasuredPath {
     name: &'static str,
     contains: &'static str,
     kernel: bool,
-    way: Box<dyn Way>,
+    way: Box<dyn RequestPath>,
     reads: Vec<f64>,
     writes: Vec<f64>,
 }
 
-impl Path {
-    fn new(name: &'static str, contains: &'static str, kernel: bool, way: Box<dyn Way>) -> Path {
-        Path { name, contains, kernel, way, reads: Vec::new(), writes: Vec::new() }
+impl MeasuredPath {
+    fn new(
+        name: &'static str,
+        contains: &'static str,
+        kernel: bool,
+        way: Box<dyn RequestPath>,
+    ) -> MeasuredPath {
+        MeasuredPath { name, contains, kernel, way, reads: Vec::new(), writes: Vec::new() }
     }
 
     /// Writes all of the span once.
@@ -129,22 +134,22 @@ pub(crate) fn software(
     let (rounds, requests) = if quick { QUICK } else { (plan.rounds, plan.requests) };
     let stack = Stack::load(&plan.stack, &plan.set).map_err(Box::new)?;
     let mut paths = vec![
-        Path::new(
+        MeasuredPath::new(
             "frit, with bytes",
             "map, policies, media rules, checksums, copies to and from memory, cleaning",
             false,
-            Box::new(Layer::new(&stack, plan, &Bytes::Memory)?),
+            Box::new(LayerPath::new(&stack, plan, &Bytes::Memory)?),
         ),
-        Path::new(
+        MeasuredPath::new(
             "frit, without bytes",
             "map, policies, media rules, cleaning",
             false,
-            Box::new(Layer::new(&stack, plan, &Bytes::None)?),
+            Box::new(LayerPath::new(&stack, plan, &Bytes::None)?),
         ),
     ];
     let mut skipped = None;
     match LoopDevice::new(plan.span, plan.request as usize) {
-        Ok(device) => paths.push(Path::new(
+        Ok(device) => paths.push(MeasuredPath::new(
             "kernel",
             "system call (O_DIRECT pread or pwrite), block layer, loop driver with its worker, copy to or from a file in tmpfs",
             true,
@@ -167,7 +172,7 @@ pub(crate) fn software(
             p.round(&places)?;
         }
     }
-    let paths = paths.into_iter().map(Path::time).collect();
+    let paths = paths.into_iter().map(MeasuredPath::time).collect();
     Ok(SoftwareOutcome { request_bytes: plan.request, requests, rounds, paths, skipped })
 }
 

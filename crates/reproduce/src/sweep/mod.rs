@@ -1,16 +1,16 @@
 //! Runs of a sweep: workloads × states of the volume × columns. Several metrics are read from the
 //! same runs.
 
-mod facts;
-mod figures;
-mod packed;
+mod metrics;
+mod packed_workload;
 mod runner;
 mod scale;
 mod source;
+mod workload_stats;
 
-pub(crate) use facts::share;
-pub use facts::{Facts, SizeRow};
-pub use figures::Figures;
-pub use packed::Chunks;
-pub use runner::{Cell, Runner, Watch};
-pub use source::{Found, Input, Traces};
+pub use metrics::RunMetrics;
+pub use packed_workload::Chunks;
+pub use runner::{RunNoteFn, Runner, SweepCell};
+pub use source::{Input, Traces, WorkloadLookup};
+pub(crate) use workload_stats::share;
+pub use workload_stats::{WorkloadStats, WriteCounts};

@@ -1,23 +1,23 @@
 //! Runner of cells. Each cell runs once, for any number of metrics that are read from it.
 
-use super::scale::Sized;
-use super::{Facts, Figures, Found, Input, Traces};
-use crate::describe::{Column, Hints, State, Sweep, WorkloadSpec};
+use super::scale::ScaledDevice;
+use super::{Input, RunMetrics, Traces, WorkloadLookup, WorkloadStats};
+use crate::describe::{Column, HintHandling, Sweep, SweepState, WorkloadSpec};
 use crate::{Error, Result};
-use frit_engine::Mode;
-use frit_replay::{Lead, RunOptions, Session, Warm};
+use frit_engine::LoopMode;
+use frit_replay::{RunOptions, Session, WarmUp, WarmUpRequests};
 use frit_stack::Stack;
-use frit_trace::identity::Kind;
+use frit_trace::identity::WorkloadKind;
 use frit_trace::{Fit, Workload};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Callback that receives the name of each run that starts.
-pub type Watch<'a> = &'a mut dyn FnMut(&str);
+pub type RunNoteFn<'a> = &'a mut dyn FnMut(&str);
 
 /// A cell of a sweep: one run, for a given column.
 #[derive(Clone, Copy, Debug)]
-pub struct Cell<'a> {
+pub struct SweepCell<'a> {
     /// The sweep.
     pub sweep: &'a Sweep,
     /// The workload.
@@ -25,7 +25,7 @@ pub struct Cell<'a> {
     /// `true` if the host's hints are kept.
     pub hints: bool,
     /// The state.
-    pub state: &'a State,
+    pub state: &'a SweepState,
 }
 
 /// Runs cells and keeps their results.
@@ -34,9 +34,9 @@ pub struct Runner {
     traces: Traces,
     quick: bool,
     seed: Option<u64>,
-    inputs: BTreeMap<String, Rc<Found>>,
-    facts: BTreeMap<(String, u64, u64), Rc<Facts>>,
-    figures: BTreeMap<String, Rc<Figures>>,
+    inputs: BTreeMap<String, Rc<WorkloadLookup>>,
+    facts: BTreeMap<(String, u64, u64), Rc<WorkloadStats>>,
+    figures: BTreeMap<String, Rc<RunMetrics>>,
 }
 
 impl Runner {
@@ -73,7 +73,7 @@ impl Runner {
     ///
     /// # Errors
     /// The workload exists and cannot be read.
-    pub fn input(&mut self, sweep: &Sweep, workload: &WorkloadSpec) -> Result<Rc<Found>> {
+    pub fn input(&mut self, sweep: &Sweep, workload: &WorkloadSpec) -> Result<Rc<WorkloadLookup>> {
         if let Some(found) = self.inputs.get(&workload.name) {
             return Ok(Rc::clone(found));
         }
@@ -86,12 +86,12 @@ impl Runner {
     /// Returns the rows of a workload in a state, as values of `hints`: without hints, and with
     /// them if there are any.
     #[must_use]
-    pub fn rows(workload: &WorkloadSpec, input: &Input, state: &State) -> Vec<bool> {
-        if state.real_only && input.kind == Kind::Generated {
+    pub fn rows(workload: &WorkloadSpec, input: &Input, state: &SweepState) -> Vec<bool> {
+        if state.real_only && input.kind == WorkloadKind::Generated {
             return Vec::new();
         }
         match workload.hints {
-            Hints::Both if input.has_metadata() => vec![false, true],
+            HintHandling::Both if input.has_metadata() => vec![false, true],
             _ => vec![false],
         }
     }
@@ -100,12 +100,12 @@ impl Runner {
     ///
     /// # Errors
     /// The workload cannot be read.
-    pub fn facts(&mut self, cell: Cell<'_>, input: &Input) -> Result<Rc<Facts>> {
+    pub fn facts(&mut self, cell: SweepCell<'_>, input: &Input) -> Result<Rc<WorkloadStats>> {
         let key = (cell.workload.name.clone(), page_bytes(cell)?, cell.state.chunk);
         if let Some(facts) = self.facts.get(&key) {
             return Ok(Rc::clone(facts));
         }
-        let facts = Rc::new(Facts::of(&mut input.open()?, key.1, key.2)?);
+        let facts = Rc::new(WorkloadStats::of(&mut input.open()?, key.1, key.2)?);
         self.facts.insert(key, Rc::clone(&facts));
         Ok(facts)
     }
@@ -116,11 +116,11 @@ impl Runner {
     /// A stack or a workload fails.
     pub fn run(
         &mut self,
-        cell: Cell<'_>,
+        cell: SweepCell<'_>,
         column: &Column,
         input: &Input,
-        watch: Watch<'_>,
-    ) -> Result<Rc<Figures>> {
+        watch: RunNoteFn<'_>,
+    ) -> Result<Rc<RunMetrics>> {
         let (w, s) = (&cell.workload.name, cell.state);
         let facts = self.facts(cell, input)?;
         let stack = stack(cell, column, &facts)?;
@@ -140,7 +140,7 @@ impl Runner {
 }
 
 /// Returns the page size of a state's stacks.
-fn page_bytes(cell: Cell<'_>) -> Result<u64> {
+fn page_bytes(cell: SweepCell<'_>) -> Result<u64> {
     let Some(column) = cell.sweep.columns_of(cell.state).next() else {
         let why = format!("the state '{}' has no column", cell.state.name);
         return Err(Error::Description { name: cell.sweep.name.clone(), why });
@@ -150,7 +150,7 @@ fn page_bytes(cell: Cell<'_>) -> Result<u64> {
     Ok(u64::from(built.layer.info().page_bytes))
 }
 
-fn load(cell: Cell<'_>, column: &Column, more: &[String]) -> Result<Stack> {
+fn load(cell: SweepCell<'_>, column: &Column, more: &[String]) -> Result<Stack> {
     let (sweep, state) = (cell.sweep, cell.state);
     let mut sets = sweep.set.clone();
     sets.extend(state.set.iter().cloned());
@@ -161,10 +161,10 @@ fn load(cell: Cell<'_>, column: &Column, more: &[String]) -> Result<Stack> {
 }
 
 /// Returns the stack of a column, sized to the workload if the state requests it.
-fn stack(cell: Cell<'_>, column: &Column, facts: &Facts) -> Result<Stack> {
+fn stack(cell: SweepCell<'_>, column: &Column, facts: &WorkloadStats) -> Result<Stack> {
     let plain = load(cell, column, &[])?;
     let Some(scale) = &cell.state.scale else { return Ok(plain) };
-    let sized = Sized::new(scale, facts.chunks.bytes());
+    let sized = ScaledDevice::new(scale, facts.chunks.bytes());
     let mut sets = sized.nand();
     if plain.media().iter().any(|m| m.name == "pcm") {
         sets.extend(sized.pcm(column.pcm));
@@ -172,28 +172,35 @@ fn stack(cell: Cell<'_>, column: &Column, facts: &Facts) -> Result<Stack> {
     load(cell, column, &sets)
 }
 
-fn measure(cell: Cell<'_>, stack: &Stack, input: &Input, facts: &Facts, seed: u64) -> Result<Figures> {
+fn measure(
+    cell: SweepCell<'_>,
+    stack: &Stack,
+    input: &Input,
+    facts: &WorkloadStats,
+    seed: u64,
+) -> Result<RunMetrics> {
     let described = |why: String| Error::Description { name: cell.sweep.name.clone(), why };
-    let warm: Warm = cell.state.warm.parse().map_err(described)?;
-    let options = RunOptions { mode: Mode::Closed { depth: cell.sweep.depth }, warm, seed, verify: false };
+    let warm: WarmUp = cell.state.warm.parse().map_err(described)?;
+    let options =
+        RunOptions { mode: LoopMode::Closed { depth: cell.sweep.depth }, warm, seed, verify: false };
     let mut session = Session::new(stack, &options)?;
     let sectors = session.sectors();
     let open = || -> Result<Workload> {
         Ok(input.packed(&facts.chunks, cell.hints)?.fit(Fit::Strict, sectors, None)?)
     };
-    match warm.lead {
-        Lead::None => {}
-        Lead::Whole => {
+    match warm.warm_up_requests {
+        WarmUpRequests::None => {}
+        WarmUpRequests::Whole => {
             session.warm(&mut open()?, None, &mut |_| {})?;
-            // Warm-up and measurement are two workloads of one session, so that the measured one
+            // WarmUp-up and measurement are two workloads of one session, so that the measured one
             // meets the state that the first has left.
             session.next_workload();
         }
-        Lead::Requests(_) | Lead::Share(_) => {
+        WarmUpRequests::Requests(_) | WarmUpRequests::Share(_) => {
             return Err(described(format!(
                 "warm = \"{warm}\": a sweep warms with the whole workload or not at all"
             )));
         }
     }
-    Ok(Figures::of(&session.measure(&mut open()?, &mut |_| {})?))
+    Ok(RunMetrics::of(&session.measure(&mut open()?, &mut |_| {})?))
 }

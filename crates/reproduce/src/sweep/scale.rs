@@ -1,6 +1,6 @@
 //! Sizing of media to a workload, so that a short trace fills them and garbage collection has work.
 
-use crate::describe::Scale;
+use crate::describe::DeviceScale;
 
 /// Blocks of a unit without data: HFSL reserves two for garbage collection and has up to three
 /// open.
@@ -16,7 +16,7 @@ const PCM_CHIP_STEP: u64 = 4096;
 
 /// A device with the shape of the paper's prototype and another size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Sized {
+pub(super) struct ScaledDevice {
     pub(super) volume: u64,
     channels: u64,
     chips: u64,
@@ -25,8 +25,8 @@ pub(super) struct Sized {
     nand_per_pcm_milli: u64,
 }
 
-impl Sized {
-    pub(super) fn new(scale: &Scale, volume: u64) -> Sized {
+impl ScaledDevice {
+    pub(super) fn new(scale: &DeviceScale, volume: u64) -> ScaledDevice {
         let block = scale.block;
         let data = (volume as f64 * (1.0 + scale.over_provisioning)) as u64;
         let blocks = data.div_ceil(block);
@@ -37,7 +37,7 @@ impl Sized {
         // One block more than the volume's share, so that garbage collection always frees space.
         let least = volume.div_ceil(units).div_ceil(block) + 1;
         let channels = units.min(CHANNELS_MAX);
-        Sized {
+        ScaledDevice {
             volume,
             channels,
             chips: units / channels,
@@ -70,10 +70,14 @@ impl Sized {
 mod tests {
     use super::*;
 
-    fn sized(volume: u64) -> Sized {
-        let scale =
-            Scale { over_provisioning: 0.07, nand_per_pcm: 128.0, block: 128 << 10, blocks_per_unit: 64 };
-        Sized::new(&scale, volume)
+    fn sized(volume: u64) -> ScaledDevice {
+        let scale = DeviceScale {
+            over_provisioning: 0.07,
+            nand_per_pcm: 128.0,
+            block: 128 << 10,
+            blocks_per_unit: 64,
+        };
+        ScaledDevice::new(&scale, volume)
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Sources of workloads: recordings in a directory, named files, bundled recordings, generators.
 
 use super::Chunks;
-use super::packed::Packed;
+use super::packed_workload::PackedReader;
 use crate::catalogue::BUNDLED;
 use crate::describe::WorkloadSpec;
 use crate::{Error, Result};
-use frit_trace::identity::Kind;
+use frit_trace::identity::WorkloadKind;
 use frit_trace::workload::GENERATOR_PREFIX;
 use frit_trace::{Options, Scan, Workload};
 use std::collections::BTreeMap;
@@ -22,9 +22,9 @@ pub struct Traces {
 
 /// Result of looking for a workload.
 #[derive(Debug)]
-pub enum Found {
+pub enum WorkloadLookup {
     /// The workload is available.
-    Here(Box<Input>),
+    Available(Box<Input>),
     /// The workload is missing, with the reason.
     Missing(String),
 }
@@ -36,7 +36,7 @@ pub struct Input {
     options: Options,
     scan: Option<Scan>,
     /// Recorded or generated.
-    pub kind: Kind,
+    pub kind: WorkloadKind,
     /// Identity in reports: the file's hash or the generator's full specification.
     pub identity: String,
     /// Temporary directory that holds a bundled recording.
@@ -48,43 +48,43 @@ impl Traces {
     ///
     /// # Errors
     /// A recording exists and cannot be read; a generator is invalid.
-    pub fn find(&self, w: &WorkloadSpec, limit: Option<u64>) -> Result<Found> {
+    pub fn find(&self, w: &WorkloadSpec, limit: Option<u64>) -> Result<WorkloadLookup> {
         let mut options = Options { limit, whole_pages: w.whole_pages, ..Options::default() };
         options.time_unit = w.time_unit.as_deref().map(str::parse).transpose()?;
         options.size_unit = w.size_unit.as_deref().map(str::parse).transpose()?;
         if let Some(generator) = &w.generator {
-            return Ok(Found::Here(Box::new(Input::generated(generator, options)?)));
+            return Ok(WorkloadLookup::Available(Box::new(Input::generated(generator, options)?)));
         }
         if let Some(path) = self.named.get(&w.name) {
             // A file of the user may be in another format: its units are detected again.
             let options = Options { limit, whole_pages: w.whole_pages, ..Options::default() };
-            return Ok(Found::Here(Box::new(Input::recorded(path, options, None)?)));
+            return Ok(WorkloadLookup::Available(Box::new(Input::recorded(path, options, None)?)));
         }
         if let Some(name) = &w.bundled {
             return unpack(name, options);
         }
         let file = w.file.as_deref().unwrap_or_default();
         let Some(dir) = &self.dir else {
-            return Ok(Found::Missing(format!("no directory of traces for {file}")));
+            return Ok(WorkloadLookup::Missing(format!("no directory of traces for {file}")));
         };
         let path = dir.join(file);
         if !path.is_file() {
-            return Ok(Found::Missing(format!("{} is not there", path.display())));
+            return Ok(WorkloadLookup::Missing(format!("{} is not there", path.display())));
         }
-        Ok(Found::Here(Box::new(Input::recorded(&path, options, None)?)))
+        Ok(WorkloadLookup::Available(Box::new(Input::recorded(&path, options, None)?)))
     }
 }
 
 /// Unpacks a bundled recording into a temporary directory.
-fn unpack(name: &str, options: Options) -> Result<Found> {
+fn unpack(name: &str, options: Options) -> Result<WorkloadLookup> {
     let Some(b) = BUNDLED.iter().find(|b| b.name == name) else {
-        return Ok(Found::Missing(format!("{name} does not come with frit")));
+        return Ok(WorkloadLookup::Missing(format!("{name} does not come with frit")));
     };
     let failed = |source| Error::File { path: name.to_owned(), source };
     let dir = tempfile::tempdir().map_err(failed)?;
     let path = dir.path().join(name);
     std::fs::write(&path, b.bytes).map_err(failed)?;
-    Ok(Found::Here(Box::new(Input::recorded(&path, options, Some(dir))?)))
+    Ok(WorkloadLookup::Available(Box::new(Input::recorded(&path, options, Some(dir))?)))
 }
 
 impl Input {
@@ -92,7 +92,14 @@ impl Input {
         let spec = format!("{GENERATOR_PREFIX}{generator}");
         let identity = Workload::open(&spec, &options)?.identity();
         let canonical = identity.generator.unwrap_or(identity.name);
-        Ok(Input { spec, options, scan: None, kind: Kind::Generated, identity: canonical, _dir: None })
+        Ok(Input {
+            spec,
+            options,
+            scan: None,
+            kind: WorkloadKind::Generated,
+            identity: canonical,
+            _dir: None,
+        })
     }
 
     fn recorded(path: &Path, options: Options, dir: Option<tempfile::TempDir>) -> Result<Input> {
@@ -100,7 +107,7 @@ impl Input {
         let scan = Scan::of(&spec, &options)?;
         let hash = scan.identity.sha256.clone().unwrap_or_default();
         let identity = format!("{}, sha256 {}", scan.identity.name, hash.get(..16).unwrap_or(&hash));
-        Ok(Input { spec, options, scan: Some(scan), kind: Kind::Real, identity, _dir: dir })
+        Ok(Input { spec, options, scan: Some(scan), kind: WorkloadKind::Real, identity, _dir: dir })
     }
 
     /// Returns `true` if some requests are marked as metadata.
@@ -125,7 +132,7 @@ impl Input {
     /// # Errors
     /// The input can no longer be read.
     pub fn packed(&self, chunks: &Chunks, hints: bool) -> Result<Workload> {
-        let reader = Packed::new(self.open()?, chunks.clone(), hints);
+        let reader = PackedReader::new(self.open()?, chunks.clone(), hints);
         Ok(Workload::from_reader("packed", Box::new(reader), &Options::default())?)
     }
 }

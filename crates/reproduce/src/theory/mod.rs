@@ -9,7 +9,7 @@ mod fifo;
 mod greedy;
 mod run;
 
-pub use run::{Case, CaseResult, Start, run};
+pub use run::{Case, CaseResult, InitialState, run};
 
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@
 
 use super::{Policy, Theory};
 use crate::{Error, Result};
-use frit_core::{BlockLayer, Condition, Hints, Nanos, Null, Op, Precondition, Sector, Source};
+use frit_core::{BlockLayer, Hints, Nanos, Null, Op, Precondition, Preconditioning, Sector, Source};
 use frit_layer::flash::BlockState;
 use frit_layer::{FusionMethod, Hfsl, HfslConfig};
 use frit_media::{Hardware, Nand, NandConfig, NandFaults, NandGeometry, NandTiming, NoStore, PlaneOps};
@@ -28,7 +28,7 @@ const MEASURED_ROUNDS: u64 = 4;
 /// Initial state of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Start {
+pub enum InitialState {
     /// Every page is written once, in order; then pages are overwritten until the state is steady.
     Fill,
     /// The state that preconditioning draws from the stationary distribution.
@@ -49,7 +49,7 @@ pub struct Case {
     /// Nominal over-provisioning T/U − 1; T itself is known only from the resulting state.
     pub over_provisioning: f64,
     /// Initial state.
-    pub start: Start,
+    pub start: InitialState,
     /// Seed of the random choices.
     pub seed: u64,
 }
@@ -98,7 +98,7 @@ impl CaseResult {
     }
 }
 
-type Layer = Hfsl<(), NoStore, NoStore>;
+type NandLayer = Hfsl<(), NoStore, NoStore>;
 
 /// Runs one case. `progress` is called with the number of completed rounds.
 ///
@@ -109,7 +109,7 @@ pub fn run(case: Case, progress: &mut dyn FnMut(usize)) -> Result<CaseResult> {
     let mut rng = SmallRng::seed_from_u64(case.seed);
     let (rounds, settled) = settle(&case, &mut layer, pages, &mut rng, progress)?;
     let before = programmed(&layer);
-    let mut seen = Seen::new(case.pages_per_block);
+    let mut seen = BlockStateSums::new(case.pages_per_block);
     let step = pages * MEASURED_ROUNDS / SAMPLES;
     for _ in 0..SAMPLES {
         overwrite(&mut layer, pages, step, &mut rng)?;
@@ -148,7 +148,7 @@ pub fn run(case: Case, progress: &mut dyn FnMut(usize)) -> Result<CaseResult> {
 }
 
 /// Builds a layer on NAND alone with one stream: heat classification and wear leveling are off.
-fn volume(case: &Case) -> Result<(Layer, u64)> {
+fn volume(case: &Case) -> Result<(NandLayer, u64)> {
     let geometry = NandGeometry {
         channels: case.units,
         chips_per_channel: 1,
@@ -186,10 +186,10 @@ fn volume(case: &Case) -> Result<(Layer, u64)> {
         capacity: pages * u64::from(PAGE_BYTES),
         ..defaults
     };
-    let mut layer: Layer = Hfsl::new(config, nand, None).map_err(|e| refused(e.to_string()))?;
+    let mut layer: NandLayer = Hfsl::new(config, nand, None).map_err(|e| refused(e.to_string()))?;
     let how = match case.start {
-        Start::Fill => Precondition::Fill,
-        Start::Steady => Precondition::Steady { seed: case.seed },
+        InitialState::Fill => Precondition::Fill,
+        InitialState::Steady => Precondition::Steady { seed: case.seed },
     };
     layer.precondition(how).map_err(|e| refused(e.to_string()))?;
     Ok((layer, pages))
@@ -199,13 +199,13 @@ fn volume(case: &Case) -> Result<(Layer, u64)> {
 /// is steady.
 fn settle(
     case: &Case,
-    layer: &mut Layer,
+    layer: &mut NandLayer,
     pages: u64,
     rng: &mut SmallRng,
     progress: &mut dyn FnMut(usize),
 ) -> Result<(usize, bool)> {
     // Preconditioning draws the stationary state; one round lets pools and open blocks settle.
-    if case.start == Start::Steady {
+    if case.start == InitialState::Steady {
         overwrite(layer, pages, pages, rng)?;
         return Ok((1, true));
     }
@@ -232,7 +232,7 @@ fn steady(history: &[f64]) -> bool {
     high - low <= STEADY_SPREAD * mean && drift.abs() <= STEADY_SPREAD / 2.0 * mean
 }
 
-fn overwrite(layer: &mut Layer, pages: u64, writes: u64, rng: &mut SmallRng) -> Result<()> {
+fn overwrite(layer: &mut NandLayer, pages: u64, writes: u64, rng: &mut SmallRng) -> Result<()> {
     let sectors = u64::from(PAGE_BYTES) / frit_core::SECTOR_BYTES;
     for _ in 0..writes {
         let at = Sector(rng.random_range(0..pages) * sectors);
@@ -241,12 +241,12 @@ fn overwrite(layer: &mut Layer, pages: u64, writes: u64, rng: &mut SmallRng) -> 
     Ok(())
 }
 
-fn programmed(layer: &Layer) -> u64 {
+fn programmed(layer: &NandLayer) -> u64 {
     layer.flash().nand().view().counts.of(Op::NandProgram).commands
 }
 
 /// Sums of block states over all samples.
-struct Seen {
+struct BlockStateSums {
     looks: u64,
     free: u64,
     open: u64,
@@ -255,12 +255,12 @@ struct Seen {
     valid: Vec<u64>,
 }
 
-impl Seen {
-    fn new(pages_per_block: u32) -> Seen {
-        Seen { looks: 0, free: 0, open: 0, data: 0, valid: vec![0; pages_per_block as usize + 1] }
+impl BlockStateSums {
+    fn new(pages_per_block: u32) -> BlockStateSums {
+        BlockStateSums { looks: 0, free: 0, open: 0, data: 0, valid: vec![0; pages_per_block as usize + 1] }
     }
 
-    fn look(&mut self, layer: &Layer) {
+    fn look(&mut self, layer: &NandLayer) {
         let blocks = layer.flash().blocks();
         self.looks += 1;
         for block in 0..blocks.count() {
@@ -272,7 +272,7 @@ impl Seen {
                     self.valid[usize::from(blocks.valid(block))] += 1;
                 }
                 BlockState::Victim | BlockState::Emptied => self.data += 1,
-                BlockState::Doomed | BlockState::Bad => {}
+                BlockState::Retiring | BlockState::Bad => {}
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Atomic changes of several parameters.
 
-use super::wire::{Change, Refusal, Refused, Setting};
+use super::wire::{Change, RefusalKind, Refused, Setting};
 use crate::backend::Backend;
 use frit_core::{Error, ParamInfo};
 
@@ -14,7 +14,7 @@ pub fn apply(device: &mut dyn Backend, settings: &[Setting]) -> Result<Vec<Chang
     for (i, s) in settings.iter().enumerate() {
         allowed(&before, s)?;
         if settings[..i].iter().any(|other| other.key == s.key) {
-            return Err(Refused::new(Refusal::Invalid, format!("{} is given twice", s.key)));
+            return Err(Refused::new(RefusalKind::Invalid, format!("{} is given twice", s.key)));
         }
     }
     let wanted: Vec<(&str, &str)> = settings.iter().map(|s| (&s.key[..], &s.value[..])).collect();
@@ -42,11 +42,11 @@ fn allowed(params: &[ParamInfo], setting: &Setting) -> Result<(), Refused> {
             format!("there is no parameter '{}'; there are {}", setting.key, live.join(", "))
         }
     };
-    Err(Refused::new(Refusal::Invalid, why))
+    Err(Refused::new(RefusalKind::Invalid, why))
 }
 
 /// Converts an error of the device to a refusal of the protocol.
 fn refused(error: &Error) -> Refused {
-    let kind = if matches!(error, Error::Param { .. }) { Refusal::Invalid } else { Refusal::Failed };
+    let kind = if matches!(error, Error::Param { .. }) { RefusalKind::Invalid } else { RefusalKind::Failed };
     Refused::new(kind, error.to_string())
 }

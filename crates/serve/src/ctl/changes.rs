@@ -1,6 +1,6 @@
 //! Log of the parameter changes of a volume: user, time and values.
 
-use super::rights::Caller;
+use super::rights::PeerCredentials;
 use super::wire::Change;
 use frit_core::text::Escaped;
 use std::fs::{File, OpenOptions};
@@ -11,21 +11,21 @@ use std::time::SystemTime;
 
 /// The log file in a volume's directory. Each change appends one line; the file is never rewritten.
 #[derive(Clone, Debug)]
-pub struct Changes {
+pub struct ChangeLog {
     path: PathBuf,
 }
 
 /// The process that made a change.
-pub type Who = Caller;
+pub type ChangeAuthor = PeerCredentials;
 
-impl Changes {
+impl ChangeLog {
     /// Name of the file.
     pub const NAME: &'static str = "changes.log";
 
     /// Returns the log of a volume.
     #[must_use]
-    pub fn of(volume: &Path) -> Changes {
-        Changes { path: volume.join(Changes::NAME) }
+    pub fn of(volume: &Path) -> ChangeLog {
+        ChangeLog { path: volume.join(ChangeLog::NAME) }
     }
 
     /// Appends changes in the format `2026-01-31T12:00:00Z uid 1000 pid 4711 SSW: 2048 -> 4096`.
@@ -33,7 +33,7 @@ impl Changes {
     ///
     /// # Errors
     /// The error of the host.
-    pub fn append(&self, at: SystemTime, who: Who, changes: &[Change]) -> io::Result<()> {
+    pub fn append(&self, at: SystemTime, who: ChangeAuthor, changes: &[Change]) -> io::Result<()> {
         if changes.is_empty() {
             return Ok(());
         }
@@ -45,7 +45,7 @@ impl Changes {
 }
 
 /// Formats a change as one line.
-pub(super) fn line(at: SystemTime, who: Who, change: &Change) -> String {
+pub(super) fn line(at: SystemTime, who: ChangeAuthor, change: &Change) -> String {
     let Change { key, old, new } = change;
     let at = humantime::format_rfc3339_seconds(at);
     let [key, old, new] = [key, old, new].map(|text| Escaped(text));
@@ -60,13 +60,13 @@ mod tests {
     #[test]
     fn changes_are_appended() {
         let dir = tempfile::tempdir().unwrap();
-        let log = Changes::of(dir.path());
+        let log = ChangeLog::of(dir.path());
         let at = SystemTime::UNIX_EPOCH + Duration::from_secs(86_400);
         let change = |new: &str| Change { key: "gc".into(), old: "greedy".into(), new: new.into() };
-        log.append(at, Who { uid: 7, pid: 8 }, &[]).unwrap();
+        log.append(at, ChangeAuthor { uid: 7, pid: 8 }, &[]).unwrap();
         assert!(!dir.path().join("changes.log").exists());
-        log.append(at, Who { uid: 7, pid: 8 }, &[change("fifo")]).unwrap();
-        log.append(at, Who { uid: 7, pid: 9 }, &[change("off")]).unwrap();
+        log.append(at, ChangeAuthor { uid: 7, pid: 8 }, &[change("fifo")]).unwrap();
+        log.append(at, ChangeAuthor { uid: 7, pid: 9 }, &[change("off")]).unwrap();
         let text = std::fs::read_to_string(dir.path().join("changes.log")).unwrap();
         assert_eq!(
             text,

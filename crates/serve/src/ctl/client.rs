@@ -1,14 +1,14 @@
 //! Client of the control socket.
 
 use super::socket;
-use super::wire::{self, Answer, Do, Done, Outcome, Refused, Request, VERSION};
+use super::wire::{self, Answer, ControlResult, Operation, Refused, Request, Success, VERSION};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
 /// Maximum time to wait for an answer. A busy device answers between two requests.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Error of a request to the server.
 #[derive(Debug, thiserror::Error)]
@@ -38,9 +38,9 @@ impl Client {
     /// `NotFound` or `ConnectionRefused` if no server listens there.
     pub fn connect(path: &Path) -> io::Result<Client> {
         let stream = socket::connect(path)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        let server = super::Caller::of(&stream)?.pid;
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+        let server = super::PeerCredentials::of(&stream)?.pid;
         Ok(Client { stream: BufReader::new(stream), server })
     }
 
@@ -54,7 +54,7 @@ impl Client {
     ///
     /// # Errors
     /// The server refused the request, or did not answer.
-    pub fn ask(&mut self, what: Do) -> Result<Done, ClientError> {
+    pub fn ask(&mut self, what: Operation) -> Result<Success, ClientError> {
         let request = wire::line(&Request { v: VERSION, what }).map_err(io::Error::from)?;
         // A server that refuses the connection sends its answer before it reads. So a failed write
         // is reported only if there is no answer.
@@ -67,8 +67,8 @@ impl Client {
         }
         let answer: Answer = serde_json::from_slice(&line).map_err(|e| ClientError::Answer(e.to_string()))?;
         match answer.result {
-            Outcome::Ok(done) => Ok(done),
-            Outcome::Error(refused) => Err(refused.into()),
+            ControlResult::Ok(done) => Ok(done),
+            ControlResult::Error(refused) => Err(refused.into()),
         }
     }
 }

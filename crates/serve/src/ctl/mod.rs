@@ -2,25 +2,25 @@
 //! paper (section 2.6).
 //!
 //! A request ([`wire`]) arrives at the socket ([`Server`]), is authorized by the user of the client
-//! ([`Rights`]), and is answered by a [`Panel`], the served device. A change of several parameters
-//! is atomic ([`apply`]) and is appended to the volume's log of changes ([`Changes`]).
+//! ([`Rights`]), and is answered by a [`ControlTarget`], the served device. A change of several parameters
+//! is atomic ([`apply`]) and is appended to the volume's log of changes ([`ChangeLog`]).
 
 mod apply;
 mod changes;
 mod client;
-mod panel;
+mod control_target;
 mod rights;
 mod server;
 mod socket;
 pub mod wire;
 
 pub use apply::apply;
-pub use changes::{Changes, Who};
+pub use changes::{ChangeAuthor, ChangeLog};
 pub use client::{Client, ClientError};
-pub use panel::{About, DevicePanel, Panel, params};
-pub use rights::{Caller, Rights};
+pub use control_target::{ControlTarget, DeviceTarget, VolumeInfo, params};
+pub use rights::{PeerCredentials, Rights};
 pub use server::{Options, Server};
-pub use wire::{Change, Do, Done, Param, Refusal, Refused, Setting};
+pub use wire::{Change, Operation, Param, RefusalKind, Refused, Setting, Success};
 
 /// Name of the control socket in a volume's directory.
 pub const SOCKET: &str = "ctl.sock";

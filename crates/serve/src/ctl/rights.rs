@@ -1,27 +1,27 @@
 //! Access rights, based on credentials reported by the kernel.
 
-use super::wire::{Do, Refusal, Refused};
+use super::wire::{Operation, RefusalKind, Refused};
 use std::io;
 use std::os::unix::net::UnixStream;
 
 /// The process at the other end of the socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Caller {
+pub struct PeerCredentials {
     /// Effective user ID.
     pub uid: u32,
     /// Process ID.
     pub pid: i32,
 }
 
-impl Caller {
+impl PeerCredentials {
     /// Returns the process that connected (`SO_PEERCRED`: its credentials at the time of
     /// connecting).
     ///
     /// # Errors
     /// The error of the kernel.
-    pub fn of(stream: &UnixStream) -> io::Result<Caller> {
+    pub fn of(stream: &UnixStream) -> io::Result<PeerCredentials> {
         let cred = rustix::net::sockopt::socket_peercred(stream)?;
-        Ok(Caller { uid: cred.uid.as_raw(), pid: cred.pid.as_raw_nonzero().get() })
+        Ok(PeerCredentials { uid: cred.uid.as_raw(), pid: cred.pid.as_raw_nonzero().get() })
     }
 }
 
@@ -46,8 +46,8 @@ impl Rights {
     ///
     /// # Errors
     /// A refusal that names the users who may.
-    pub fn check(self, caller: Caller, what: &Do) -> Result<(), Refused> {
-        let changes = matches!(what, Do::Set { .. });
+    pub fn check(self, caller: PeerCredentials, what: &Operation) -> Result<(), Refused> {
+        let changes = matches!(what, Operation::Set { .. });
         if caller.uid == 0 || caller.uid == self.owner || (self.read_all && !changes) {
             return Ok(());
         }
@@ -55,7 +55,7 @@ impl Rights {
         let hint = if changes { "" } else { ", or all users with --ctl-read-all" };
         let (owner, uid) = (self.owner, caller.uid);
         let what = format!("user {uid} may not {may}; only user {owner}, who serves it, and root may{hint}");
-        Err(Refused::new(Refusal::Denied, what))
+        Err(Refused::new(RefusalKind::Denied, what))
     }
 }
 
@@ -65,16 +65,16 @@ mod tests {
 
     #[test]
     fn only_the_owner_and_root_change_anything() {
-        let set = Do::Set { changes: vec![] };
-        let looks = [Do::Get { key: None }, Do::Stat {}];
+        let set = Operation::Set { changes: vec![] };
+        let looks = [Operation::Get { key: None }, Operation::Stat {}];
         for read_all in [false, true] {
             let rights = Rights { owner: 1000, read_all };
             for uid in [0, 1000] {
-                assert!(rights.check(Caller { uid, pid: 1 }, &set).is_ok());
-                assert!(looks.iter().all(|l| rights.check(Caller { uid, pid: 1 }, l).is_ok()));
+                assert!(rights.check(PeerCredentials { uid, pid: 1 }, &set).is_ok());
+                assert!(looks.iter().all(|l| rights.check(PeerCredentials { uid, pid: 1 }, l).is_ok()));
             }
-            let other = Caller { uid: 1001, pid: 1 };
-            assert_eq!(rights.check(other, &set).unwrap_err().kind, Refusal::Denied);
+            let other = PeerCredentials { uid: 1001, pid: 1 };
+            assert_eq!(rights.check(other, &set).unwrap_err().kind, RefusalKind::Denied);
             assert!(looks.iter().all(|l| rights.check(other, l).is_ok() == read_all));
         }
     }

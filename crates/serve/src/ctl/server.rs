@@ -1,12 +1,12 @@
 //! Server of the control socket: a thread that accepts connections, and one thread per client.
 
-use super::changes::{self, Changes};
-use super::panel::Panel;
-use super::rights::{Caller, Rights};
+use super::changes::{self, ChangeLog};
+use super::control_target::ControlTarget;
+use super::rights::{PeerCredentials, Rights};
 use super::socket;
-use super::wire::{self, Answer, Do, Done, Refusal, Refused};
-use crate::guard::{Peer, Place, Places, read_before, write_before};
+use super::wire::{self, Answer, Operation, RefusalKind, Refused, Success};
 use crate::log::Log;
+use crate::resource_limits::{ConnectionSlot, ConnectionSlots, Peer, read_before, write_before};
 use std::io;
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -44,11 +44,11 @@ pub struct Server {
 }
 
 struct Shared {
-    panel: Arc<dyn Panel>,
-    changes: Changes,
+    control_target: Arc<dyn ControlTarget>,
+    changes: ChangeLog,
     rights: Rights,
     log: Log,
-    places: Arc<Places<UnixStream>>,
+    slots: Arc<ConnectionSlots<UnixStream>>,
 }
 
 impl Server {
@@ -56,15 +56,15 @@ impl Server {
     ///
     /// # Errors
     /// The socket cannot be created.
-    pub fn start(options: &Options, panel: Arc<dyn Panel>, log: Log) -> io::Result<Server> {
+    pub fn start(options: &Options, control_target: Arc<dyn ControlTarget>, log: Log) -> io::Result<Server> {
         let listener = socket::listen(&options.socket, options.rights.read_all)?;
         let stop = Arc::new(AtomicBool::new(false));
         let shared = Arc::new(Shared {
-            panel,
-            changes: Changes::of(&options.volume),
+            control_target,
+            changes: ChangeLog::of(&options.volume),
             rights: options.rights,
             log,
-            places: Places::new(CLIENTS_MAX, Some(IDLE_MIN)),
+            slots: ConnectionSlots::new(CLIENTS_MAX, Some(IDLE_MIN)),
         });
         let seen = stop.clone();
         let accept = move || accept(&listener, &shared, &seen);
@@ -103,7 +103,7 @@ fn accept(listener: &UnixListener, shared: &Arc<Shared>, stop: &AtomicBool) {
         if let Err(e) = accepted.and_then(|(stream, _)| admit(shared, stream)) {
             // The error may be temporary, for example if no descriptor is free.
             if !std::mem::replace(&mut told, true) {
-                shared.log.say(format_args!("control: cannot serve a client: {e}"));
+                shared.log.write_line(format_args!("control: cannot serve a client: {e}"));
             }
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -111,37 +111,37 @@ fn accept(listener: &UnixListener, shared: &Arc<Shared>, stop: &AtomicBool) {
 }
 
 fn admit(shared: &Arc<Shared>, stream: UnixStream) -> io::Result<()> {
-    let peer = Caller::of(&stream).map_or(Peer::Unknown, |c| Peer::Process(c.uid, c.pid));
+    let peer = PeerCredentials::of(&stream).map_or(Peer::Unknown, |c| Peer::Process(c.uid, c.pid));
     let stream = Arc::new(stream);
-    let Some((place, _)) = shared.places.admit(&stream, peer) else {
+    let Some((slot, _)) = shared.slots.admit(&stream, peer) else {
         let what = format!("{CLIENTS_MAX} clients are connected already; try again");
         stream.set_nonblocking(true)?;
         // An error means that the client has disconnected.
-        let _ = send(&stream, Err(Refused::new(Refusal::Busy, what)));
+        let _ = send(&stream, Err(Refused::new(RefusalKind::Busy, what)));
         let _ = stream.shutdown(Shutdown::Both);
         return Ok(());
     };
     let client = Arc::clone(shared);
     // An error ends only this connection, and is not reported.
-    let run = move || drop(serve(&stream, &place, &client));
+    let run = move || drop(serve(&stream, &slot, &client));
     std::thread::Builder::new().name("ctl-client".into()).spawn(run).map(drop)
 }
 
 /// Answers requests until the client disconnects, reaches a timeout, or sends a line that is too
 /// long.
-fn serve(stream: &UnixStream, place: &Place<UnixStream>, shared: &Shared) -> io::Result<()> {
+fn serve(stream: &UnixStream, slot: &ConnectionSlot<UnixStream>, shared: &Shared) -> io::Result<()> {
     stream.set_write_timeout(Some(SILENCE_MAX))?;
-    let caller = Caller::of(stream)?;
+    let caller = PeerCredentials::of(stream)?;
     let mut held = Vec::new();
     while let Some(end) = line(stream, &mut held)? {
         if end > wire::REQUEST_BYTES_MAX {
             // The start of the next request is unknown.
             return send(stream, Err(wire::too_long()));
         }
-        place.busy();
+        slot.busy();
         send(stream, shared.answer(caller, &held[..end]))?;
         held.drain(..=end);
-        place.idle(Instant::now());
+        slot.idle(Instant::now());
     }
     Ok(())
 }
@@ -167,47 +167,47 @@ fn line(stream: &UnixStream, held: &mut Vec<u8>) -> io::Result<Option<usize>> {
     }
 }
 
-fn send(stream: &UnixStream, result: Result<Done, Refused>) -> io::Result<()> {
+fn send(stream: &UnixStream, result: Result<Success, Refused>) -> io::Result<()> {
     write_before(stream, &wire::line(&Answer::from(result)).map_err(io::Error::from)?, SILENCE_MAX)
 }
 
 impl Shared {
-    fn answer(&self, caller: Caller, line: &[u8]) -> Result<Done, Refused> {
+    fn answer(&self, caller: PeerCredentials, line: &[u8]) -> Result<Success, Refused> {
         let what = wire::parse(line)?;
         let done = self.rights.check(caller, &what).and_then(|()| match &what {
-            Do::Get { key } => self.get(key.as_deref()),
-            Do::Set { changes } => self.set(caller, changes),
-            Do::Stat {} => Ok(Done::Stat(Box::new(self.panel.stat()))),
+            Operation::Get { key } => self.get(key.as_deref()),
+            Operation::Set { changes } => self.set(caller, changes),
+            Operation::Stat {} => Ok(Success::Stat(Box::new(self.control_target.stat()))),
         });
-        if let (Err(refused), Do::Set { .. }) = (&done, &what) {
-            let Caller { uid, pid } = caller;
-            self.log.say(format_args!("control: refused a change by uid {uid} pid {pid}: {refused}"));
+        if let (Err(refused), Operation::Set { .. }) = (&done, &what) {
+            let PeerCredentials { uid, pid } = caller;
+            self.log.write_line(format_args!("control: refused a change by uid {uid} pid {pid}: {refused}"));
         }
         done
     }
 
-    fn get(&self, key: Option<&str>) -> Result<Done, Refused> {
-        let mut all = self.panel.params();
+    fn get(&self, key: Option<&str>) -> Result<Success, Refused> {
+        let mut all = self.control_target.params();
         if let Some(key) = key {
             if !all.iter().any(|p| p.key == key) {
                 let known: Vec<&str> = all.iter().map(|p| &p.key[..]).collect();
                 let what = format!("there is no parameter '{key}'; there are {}", known.join(", "));
-                return Err(Refused::new(Refusal::Invalid, what));
+                return Err(Refused::new(RefusalKind::Invalid, what));
             }
             all.retain(|p| p.key == key);
         }
-        Ok(Done::Params(all))
+        Ok(Success::Params(all))
     }
 
-    fn set(&self, caller: Caller, settings: &[wire::Setting]) -> Result<Done, Refused> {
-        let changed = self.panel.change(settings)?;
+    fn set(&self, caller: PeerCredentials, settings: &[wire::Setting]) -> Result<Success, Refused> {
+        let changed = self.control_target.change(settings)?;
         let now = SystemTime::now();
         for change in &changed {
-            self.log.say(format_args!("control: {}", changes::line(now, caller, change)));
+            self.log.write_line(format_args!("control: {}", changes::line(now, caller, change)));
         }
         if let Err(e) = self.changes.append(now, caller, &changed) {
-            self.log.say(format_args!("control: cannot write {} of the volume: {e}", Changes::NAME));
+            self.log.write_line(format_args!("control: cannot write {} of the volume: {e}", ChangeLog::NAME));
         }
-        Ok(Done::Changed(changed))
+        Ok(Success::Changed(changed))
     }
 }

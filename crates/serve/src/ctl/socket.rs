@@ -11,23 +11,23 @@ use std::path::{Path, PathBuf};
 const PATH_BYTES_MAX: usize = 107;
 
 /// A path that fits into a socket address, and the open directory on which it depends.
-struct Short {
+struct ShortPath {
     path: PathBuf,
     _dir: Option<OwnedFd>,
 }
 
 /// Returns a path that fits into a socket address. A path that is too long is shortened by
 /// `/proc/self/fd` and an open directory.
-fn short(path: &Path) -> io::Result<Short> {
+fn short(path: &Path) -> io::Result<ShortPath> {
     if path.as_os_str().as_bytes().len() <= PATH_BYTES_MAX {
-        return Ok(Short { path: path.into(), _dir: None });
+        return Ok(ShortPath { path: path.into(), _dir: None });
     }
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no path of a socket"));
     };
     let dir = rustix::fs::open(dir, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let path = Path::new("/proc/self/fd").join(dir.as_raw_fd().to_string()).join(name);
-    Ok(Short { path, _dir: Some(dir) })
+    Ok(ShortPath { path, _dir: Some(dir) })
 }
 
 /// Connects to a socket.

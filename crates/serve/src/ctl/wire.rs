@@ -18,7 +18,7 @@ pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Operation of a request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
-pub enum Do {
+pub enum Operation {
     /// Reads all parameters, or one.
     Get {
         /// Name of the parameter; `None`: all.
@@ -51,7 +51,7 @@ pub struct Request {
     pub v: u32,
     /// Operation.
     #[serde(flatten)]
-    pub what: Do,
+    pub what: Operation,
 }
 
 /// A parameter, as shown by `get`.
@@ -83,20 +83,20 @@ pub struct Change {
 /// Result of a successful request.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Done {
-    /// Result of [`Do::Get`].
+pub enum Success {
+    /// Result of [`Operation::Get`].
     Params(Vec<Param>),
-    /// Result of [`Do::Set`]: the parameters whose values have changed. Parameters that already had
+    /// Result of [`Operation::Set`]: the parameters whose values have changed. Parameters that already had
     /// the requested value are not included.
     Changed(Vec<Change>),
-    /// Result of [`Do::Stat`].
+    /// Result of [`Operation::Stat`].
     Stat(Box<Stat>),
 }
 
 /// Reason of a refusal, for programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Refusal {
+pub enum RefusalKind {
     /// The line is not a request of this protocol.
     Malformed,
     /// The request has another protocol version.
@@ -118,14 +118,14 @@ pub enum Refusal {
 #[error("{what}")]
 pub struct Refused {
     /// Reason of the refusal.
-    pub kind: Refusal,
+    pub kind: RefusalKind,
     /// Message for the user.
     pub what: String,
 }
 
 impl Refused {
     /// Creates a refusal with a message.
-    pub fn new(kind: Refusal, what: impl Into<String>) -> Refused {
+    pub fn new(kind: RefusalKind, what: impl Into<String>) -> Refused {
         Refused { kind, what: what.into() }
     }
 }
@@ -137,24 +137,24 @@ pub struct Answer {
     pub v: u32,
     /// Result of the request.
     #[serde(flatten)]
-    pub result: Outcome,
+    pub result: ControlResult,
 }
 
 /// Result of a request.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum ControlResult {
     /// The request succeeded.
-    Ok(Done),
+    Ok(Success),
     /// The request was refused.
     Error(Refused),
 }
 
-impl From<Result<Done, Refused>> for Answer {
-    fn from(result: Result<Done, Refused>) -> Answer {
+impl From<Result<Success, Refused>> for Answer {
+    fn from(result: Result<Success, Refused>) -> Answer {
         let result = match result {
-            Ok(done) => Outcome::Ok(done),
-            Err(refused) => Outcome::Error(refused),
+            Ok(done) => ControlResult::Ok(done),
+            Err(refused) => ControlResult::Error(refused),
         };
         Answer { v: VERSION, result }
     }
@@ -164,7 +164,7 @@ impl From<Result<Done, Refused>> for Answer {
 ///
 /// # Errors
 /// The request is invalid.
-pub fn parse(line: &[u8]) -> Result<Do, Refused> {
+pub fn parse(line: &[u8]) -> Result<Operation, Refused> {
     #[derive(Deserialize)]
     struct Version {
         v: u32,
@@ -172,11 +172,12 @@ pub fn parse(line: &[u8]) -> Result<Do, Refused> {
     if line.len() > REQUEST_BYTES_MAX {
         return Err(too_long());
     }
-    let malformed = |e: serde_json::Error| Refused::new(Refusal::Malformed, format!("invalid request: {e}"));
+    let malformed =
+        |e: serde_json::Error| Refused::new(RefusalKind::Malformed, format!("invalid request: {e}"));
     let Version { v } = serde_json::from_slice(line).map_err(malformed)?;
     if v != VERSION {
         let what = format!("a request of version {v}; this server supports version {VERSION}");
-        return Err(Refused::new(Refusal::Version, what));
+        return Err(Refused::new(RefusalKind::Version, what));
     }
     serde_json::from_slice::<Request>(line).map(|r| r.what).map_err(malformed)
 }
@@ -184,7 +185,7 @@ pub fn parse(line: &[u8]) -> Result<Do, Refused> {
 /// Returns the refusal of a request that is too long.
 #[must_use]
 pub fn too_long() -> Refused {
-    Refused::new(Refusal::TooLong, format!("a request has at most {REQUEST_BYTES_MAX} bytes"))
+    Refused::new(RefusalKind::TooLong, format!("a request has at most {REQUEST_BYTES_MAX} bytes"))
 }
 
 /// Serializes a message as a line with its newline.
@@ -204,37 +205,37 @@ mod tests {
 
     fn set(key: &str, value: &str) -> Request {
         let changes = vec![Setting { key: key.into(), value: value.into() }];
-        Request { v: VERSION, what: Do::Set { changes } }
+        Request { v: VERSION, what: Operation::Set { changes } }
     }
 
     #[test]
     fn requests_look_as_documented() {
         let text = |r: &Request| serde_json::to_string(r).unwrap();
-        assert_eq!(text(&Request { v: 1, what: Do::Get { key: None } }), r#"{"v":1,"do":"get"}"#);
+        assert_eq!(text(&Request { v: 1, what: Operation::Get { key: None } }), r#"{"v":1,"do":"get"}"#);
         assert_eq!(text(&set("SSW", "4K")), r#"{"v":1,"do":"set","changes":[{"key":"SSW","value":"4K"}]}"#);
-        assert_eq!(parse(br#"{"v":1,"do":"stat"}"#), Ok(Do::Stat {}));
-        assert_eq!(parse(br#"{"do":"get","key":"gc","v":1}"#), Ok(Do::Get { key: Some("gc".into()) }));
+        assert_eq!(parse(br#"{"v":1,"do":"stat"}"#), Ok(Operation::Stat {}));
+        assert_eq!(parse(br#"{"do":"get","key":"gc","v":1}"#), Ok(Operation::Get { key: Some("gc".into()) }));
     }
 
     #[test]
     fn what_is_no_request_is_named() {
         let kind = |line: &[u8]| parse(line).unwrap_err().kind;
-        assert_eq!(kind(b""), Refusal::Malformed);
-        assert_eq!(kind(b"{}"), Refusal::Malformed);
-        assert_eq!(kind(br#"{"v":1,"do":"format"}"#), Refusal::Malformed);
-        assert_eq!(kind(br#"{"v":1,"do":"set","changes":[{"key":"gc"}]}"#), Refusal::Malformed);
-        assert_eq!(kind(br#"{"v":2,"do":"format","then":{}}"#), Refusal::Version);
-        assert_eq!(kind(&vec![b' '; REQUEST_BYTES_MAX + 1]), Refusal::TooLong);
-        assert_eq!(kind(&[b'['; 10_000]), Refusal::Malformed, "nesting is bounded");
+        assert_eq!(kind(b""), RefusalKind::Malformed);
+        assert_eq!(kind(b"{}"), RefusalKind::Malformed);
+        assert_eq!(kind(br#"{"v":1,"do":"format"}"#), RefusalKind::Malformed);
+        assert_eq!(kind(br#"{"v":1,"do":"set","changes":[{"key":"gc"}]}"#), RefusalKind::Malformed);
+        assert_eq!(kind(br#"{"v":2,"do":"format","then":{}}"#), RefusalKind::Version);
+        assert_eq!(kind(&vec![b' '; REQUEST_BYTES_MAX + 1]), RefusalKind::TooLong);
+        assert_eq!(kind(&[b'['; 10_000]), RefusalKind::Malformed, "nesting is bounded");
     }
 
     #[test]
     fn answers_come_back_as_they_were() {
         let change = Change { key: "gc".into(), old: "greedy".into(), new: "fifo".into() };
         let answers = [
-            Answer::from(Ok(Done::Changed(vec![change]))),
-            Answer::from(Err(Refused::new(Refusal::TooLong, "x"))),
-            Answer::from(Ok(Done::Stat(Box::default()))),
+            Answer::from(Ok(Success::Changed(vec![change]))),
+            Answer::from(Err(Refused::new(RefusalKind::TooLong, "x"))),
+            Answer::from(Ok(Success::Stat(Box::default()))),
         ];
         for answer in answers {
             let back: Answer = serde_json::from_slice(&line(&answer).unwrap()).unwrap();

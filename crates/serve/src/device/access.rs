@@ -1,10 +1,10 @@
 //! Requests under the device lock: alignment, counters, recording, and refusal of writes after an
 //! error.
 
-use super::counters::Kind;
+use super::counters::RequestKind;
 use super::{Device, Failure, SLICE_BYTES, SYNC_AHEAD_BYTES, State};
-use crate::backend::{Backend, Done, is_unexpected};
-use frit_core::{Buffer, Deferred, Error, Hints, Intent, MediumKind, SECTOR_BYTES, Sector};
+use crate::backend::{Backend, Completion, is_unexpected};
+use frit_core::{Buffer, Deferred, Error, Hints, MediumKind, RequestIntent, SECTOR_BYTES, Sector};
 use frit_trace::ReqOp;
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
@@ -22,7 +22,7 @@ const DATA_SLICE: u64 = 1 << 20;
 static ZEROS: [u8; DATA_SLICE as usize] = [0; DATA_SLICE as usize];
 
 /// Maximum time to wait on a condition variable before its condition is checked again.
-const WAIT_AT_MOST: Duration = Duration::from_millis(20);
+const WAIT_MAX: Duration = Duration::from_millis(20);
 
 /// Exclusive access to a device for a few requests; holds the device lock.
 ///
@@ -37,7 +37,7 @@ pub struct Access<'a> {
 
 /// Properties of a request for counters and the recording.
 struct Item {
-    kind: Kind,
+    kind: RequestKind,
     op: Option<ReqOp>,
     at: u64,
     len: u64,
@@ -50,7 +50,7 @@ impl<'a> Access<'a> {
     }
 
     /// Sets the time from which the service time of the next request is counted.
-    pub(super) fn asked(&mut self, when: Instant) {
+    pub(super) fn arrived(&mut self, when: Instant) {
         self.turn = when;
     }
 
@@ -61,29 +61,29 @@ impl<'a> Access<'a> {
 
     /// Returns `true` if a request would have to wait for a slow medium now. The result is a hint,
     /// and always `false` for a backend without slow media.
-    pub fn slow(&self, what: Intent, at: u64, len: u64) -> bool {
+    pub fn would_block(&self, what: RequestIntent, at: u64, len: u64) -> bool {
         let Some(backend) = self.state.backend.as_ref().filter(|_| self.device.deferring) else {
             return false;
         };
         // Such a flush syncs all files before it takes the lock, including that of the slow medium.
-        if what == Intent::Flush && self.device.unsynced.load(Ordering::Relaxed) >= SYNC_AHEAD_BYTES {
+        if what == RequestIntent::Flush && self.device.unsynced.load(Ordering::Relaxed) >= SYNC_AHEAD_BYTES {
             return true;
         }
-        let (from, to) = around(at.min(self.device.bytes()), len.min(self.device.bytes()));
-        backend.slow(what, from, to - from)
+        let (from, to) = outer_sectors(at.min(self.device.bytes()), len.min(self.device.bytes()));
+        backend.would_block(what, from, to - from)
     }
 
     /// Reads the bytes from `at` on into `into`.
     ///
     /// # Errors
     /// A range outside the device, or a medium that cannot return the bytes.
-    pub fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Done> {
+    pub fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Completion> {
         let len = into.len() as u64;
-        let result = self.reading(at, len).and_then(|()| {
+        let result = self.check_read(at, len).and_then(|()| {
             if aligned(at, len) {
                 return self.read_sectors(at, into);
             }
-            let (from, to) = around(at, len);
+            let (from, to) = outer_sectors(at, len);
             if self.device.deferring {
                 // The lock is released while the slow medium is read, and other requests may use
                 // the shared bounce buffer meanwhile. So this request needs a private one.
@@ -92,14 +92,14 @@ impl<'a> Access<'a> {
                 into.copy_from_slice(&sectors[(at - from) as usize..][..into.len()]);
                 return Ok(done);
             }
-            self.at_once(|backend, bounce| {
+            self.read_modify_write(|backend, bounce| {
                 let done = backend.read(from, sized(bounce, to - from))?;
                 into.copy_from_slice(&bounce[(at - from) as usize..][..into.len()]);
                 shrink(bounce);
                 Ok(done)
             })
         });
-        let item = Item { kind: Kind::Read, op: Some(ReqOp::Read), at, len, hints: Hints::NONE };
+        let item = Item { kind: RequestKind::Read, op: Some(ReqOp::Read), at, len, hints: Hints::NONE };
         self.count(&item, result)
     }
 
@@ -107,28 +107,28 @@ impl<'a> Access<'a> {
     ///
     /// # Errors
     /// A range outside the device, no space, writes that are refused, or a medium that fails.
-    pub fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<Done> {
+    pub fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<Completion> {
         let len = data.len() as u64;
-        let result = self.writing(at, len).and_then(|()| {
+        let result = self.check_write(at, len).and_then(|()| {
             if !aligned(at, len) {
-                return self.at_once(|backend, bounce| {
+                return self.read_modify_write(|backend, bounce| {
                     patch(backend, bounce, (at, len), |part| part.copy_from_slice(data))
                 });
             }
-            let mut done = Done::NOW;
+            let mut done = Completion::NOW;
             // Other requests may come between slices, so a longer write is not atomic.
             for (pos, n) in Slices(at, at + len, DATA_SLICE) {
                 let part = &data[(pos - at) as usize..][..n as usize];
-                let slice = self.persist(pos > at, |b| b.write(pos, part, own(hints)))?;
-                self.carry_out(&mut Buffer::Out(part))?;
+                let slice = self.retry_on_conflict(pos > at, |b| b.write(pos, part, without_fua(hints)))?;
+                self.run_deferred(&mut Buffer::Out(part))?;
                 done = done.and(slice);
             }
             Ok(done)
         });
         if self.device.deferring {
-            self.device.wanted.notify_one();
+            self.device.work_available.notify_one();
         }
-        self.count(&Item { kind: Kind::Write, op: Some(ReqOp::Write), at, len, hints }, result)
+        self.count(&Item { kind: RequestKind::Write, op: Some(ReqOp::Write), at, len, hints }, result)
     }
 
     /// Makes a range read as zeros. With `keep_allocated` its space stays allocated. The lock is
@@ -136,28 +136,30 @@ impl<'a> Access<'a> {
     ///
     /// # Errors
     /// As for [`Access::write`].
-    pub fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Done> {
-        let result = self.writing(at, len).and_then(|()| {
-            let (from, to) = within(at, len);
+    pub fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Completion> {
+        let result = self.check_write(at, len).and_then(|()| {
+            let (from, to) = inner_sectors(at, len);
             // The range contains no whole sector.
             if from >= to {
-                return self
-                    .at_once(|backend, bounce| patch(backend, bounce, (at, len), |part| part.fill(0)));
+                return self.read_modify_write(|backend, bounce| {
+                    patch(backend, bounce, (at, len), |part| part.fill(0))
+                });
             }
-            let mut done = Done::NOW;
+            let mut done = Completion::NOW;
             for (at, len) in Slices(from, to, SLICE_BYTES) {
                 let slice = self.zeroes(at > from, at, len, keep_allocated)?;
                 done = done.and(slice);
             }
             for (at, len) in [(at, from - at), (to, at + len - to)].into_iter().filter(|p| p.1 > 0) {
-                let part =
-                    self.at_once(|backend, bounce| patch(backend, bounce, (at, len), |part| part.fill(0)))?;
+                let part = self.read_modify_write(|backend, bounce| {
+                    patch(backend, bounce, (at, len), |part| part.fill(0))
+                })?;
                 done = done.and(part);
             }
             Ok(done)
         });
         let op = if keep_allocated { ReqOp::Write } else { ReqOp::Discard };
-        let item = Item { kind: Kind::WriteZeroes, op: Some(op), at, len, hints: Hints::NONE };
+        let item = Item { kind: RequestKind::WriteZeroes, op: Some(op), at, len, hints: Hints::NONE };
         self.count(&item, result)
     }
 
@@ -166,38 +168,38 @@ impl<'a> Access<'a> {
     ///
     /// # Errors
     /// As for [`Access::write`].
-    pub fn discard(&mut self, at: u64, len: u64) -> Result<Done> {
-        let result = self.writing(at, len).and_then(|()| {
-            let (from, to) = within(at, len);
+    pub fn discard(&mut self, at: u64, len: u64) -> Result<Completion> {
+        let result = self.check_write(at, len).and_then(|()| {
+            let (from, to) = inner_sectors(at, len);
             if from >= to {
-                return Ok(Done::NOW);
+                return Ok(Completion::NOW);
             }
-            let mut done = Done::NOW;
+            let mut done = Completion::NOW;
             for (at, len) in Slices(from, to, SLICE_BYTES) {
-                let slice = self.persist(at > from, |b| b.discard(at, len))?;
-                self.carry_out(&mut Buffer::None)?;
+                let slice = self.retry_on_conflict(at > from, |b| b.discard(at, len))?;
+                self.run_deferred(&mut Buffer::None)?;
                 done = done.and(slice);
             }
             Ok(done)
         });
-        let item = Item { kind: Kind::Discard, op: Some(ReqOp::Discard), at, len, hints: Hints::NONE };
+        let item = Item { kind: RequestKind::Discard, op: Some(ReqOp::Discard), at, len, hints: Hints::NONE };
         self.count(&item, result)
     }
 
     /// Flushes, unless a flush that began after flush number `begun` has succeeded.
-    pub(super) fn flush(&mut self, begun: u64, op: Option<ReqOp>) -> Result<Done> {
-        let item = Item { kind: Kind::Flush, op, at: 0, len: 0, hints: Hints::NONE };
+    pub(super) fn flush(&mut self, begun: u64, op: Option<ReqOp>) -> Result<Completion> {
+        let item = Item { kind: RequestKind::Flush, op, at: 0, len: 0, hints: Hints::NONE };
         // A flush that began after the arrival of this one covers all writes that this one must
         // cover.
         if self.state.flushed > begun {
             self.state.counters.flushes_shared += 1;
-            return self.count(&item, Ok(Done::NOW));
+            return self.count(&item, Ok(Completion::NOW));
         }
         // The counter is reset before the flush: bytes written meanwhile belong to the next one.
         let number = self.device.flushes_begun.fetch_add(1, Ordering::AcqRel) + 1;
         self.device.unsynced.store(0, Ordering::Relaxed);
-        let result = self.persist(false, |b| b.flush());
-        let result = result.and_then(|done| self.carry_out(&mut Buffer::None).map(|()| done));
+        let result = self.retry_on_conflict(false, |b| b.flush());
+        let result = result.and_then(|done| self.run_deferred(&mut Buffer::None).map(|()| done));
         if result.is_ok() {
             self.state.flushed = number;
         }
@@ -214,8 +216,8 @@ impl<'a> Access<'a> {
         len: u64,
         each: &mut dyn FnMut(u64, Option<MediumKind>),
     ) -> Result<()> {
-        let result = self.reading(at, len).and_then(|()| {
-            let (from, to) = around(at, len);
+        let result = self.check_read(at, len).and_then(|()| {
+            let (from, to) = outer_sectors(at, len);
             let mut pos = from;
             self.backend()?.extents(from, to - from, &mut |bytes, place| {
                 let end = pos + bytes;
@@ -225,9 +227,9 @@ impl<'a> Access<'a> {
                 }
                 pos = end;
             })?;
-            Ok(Done::NOW)
+            Ok(Completion::NOW)
         });
-        let item = Item { kind: Kind::Extents, op: None, at, len, hints: Hints::NONE };
+        let item = Item { kind: RequestKind::Extents, op: None, at, len, hints: Hints::NONE };
         self.count(&item, result).map(|_| ())
     }
 
@@ -239,7 +241,7 @@ impl<'a> Access<'a> {
     pub fn step(&mut self, budget: u32) -> Result<bool> {
         self.state.counters.steps += 1;
         let result = match self.backend()?.step(budget) {
-            Err(Error::Later) => Ok(false),
+            Err(Error::WouldBlock) => Ok(false),
             done => done,
         };
         if let Some(e) = result.as_ref().err().filter(|e| is_unexpected(e)) {
@@ -255,7 +257,7 @@ impl<'a> Access<'a> {
 
     /// Calls the backend, and repeats the call as long as it conflicts with accesses in flight.
     /// With `others` the lock is offered to other threads first.
-    fn persist<T>(
+    fn retry_on_conflict<T>(
         &mut self,
         others: bool,
         mut ask: impl FnMut(&mut dyn Backend) -> frit_core::Result<T>,
@@ -265,14 +267,14 @@ impl<'a> Access<'a> {
         }
         loop {
             match ask(self.backend()?) {
-                Err(Error::Later) => self.wait_for_others()?,
+                Err(Error::WouldBlock) => self.wait_for_conflict()?,
                 done => return Ok(done?),
             }
         }
     }
 
     /// Carries out the accesses that the last call deferred, with the lock released.
-    fn carry_out(&mut self, buffer: &mut Buffer<'_>) -> Result<()> {
+    fn run_deferred(&mut self, buffer: &mut Buffer<'_>) -> Result<()> {
         while let Some(left) = self.backend()?.deferred() {
             self.settle(&left, buffer)?;
         }
@@ -288,11 +290,11 @@ impl<'a> Access<'a> {
 
     /// Waits after a conflict with accesses in flight: carries out a pending access if there is
     /// one, otherwise waits until another thread settles its access.
-    fn wait_for_others(&mut self) -> Result<()> {
+    fn wait_for_conflict(&mut self) -> Result<()> {
         match self.backend()?.job()? {
             Some(job) => self.settle(&job, &mut Buffer::None),
             None => {
-                self.device.settled.wait_for(&mut self.state, WAIT_AT_MOST);
+                self.device.settled.wait_for(&mut self.state, WAIT_MAX);
                 Ok(())
             }
         }
@@ -300,10 +302,10 @@ impl<'a> Access<'a> {
 
     /// Runs a read-modify-write under one hold of the lock. Accesses to slow media are not deferred
     /// meanwhile, so that no other request can come between the read and the write.
-    fn at_once(
+    fn read_modify_write(
         &mut self,
-        mut ask: impl FnMut(&mut dyn Backend, &mut Vec<u8>) -> Result<Done>,
-    ) -> Result<Done> {
+        mut ask: impl FnMut(&mut dyn Backend, &mut Vec<u8>) -> Result<Completion>,
+    ) -> Result<Completion> {
         loop {
             let State { backend, bounce, .. } = &mut *self.state;
             let backend = backend.as_deref_mut().ok_or(Failure::Stopping)?;
@@ -317,7 +319,7 @@ impl<'a> Access<'a> {
             match done {
                 // The whole operation is repeated, since the data read may be stale after the lock
                 // was released.
-                Err(Failure::Backend(Error::Later)) => self.wait_for_others()?,
+                Err(Failure::Backend(Error::WouldBlock)) => self.wait_for_conflict()?,
                 done => return done,
             }
         }
@@ -327,15 +329,15 @@ impl<'a> Access<'a> {
     pub(super) fn take_backend(&mut self) -> Option<Box<dyn Backend>> {
         if self.device.deferring {
             // An error is ignored here, since `Backend::close` reports it again.
-            let flushed = self.persist(false, |b| b.flush());
-            drop(flushed.and_then(|_| self.carry_out(&mut Buffer::None)));
+            let flushed = self.retry_on_conflict(false, |b| b.flush());
+            drop(flushed.and_then(|_| self.run_deferred(&mut Buffer::None)));
         }
         self.state.backend.take()
     }
 
     /// Waits until there may be background work.
     pub(super) fn wait_for_work(&mut self) {
-        self.device.wanted.wait_for(&mut self.state, WAIT_AT_MOST);
+        self.device.work_available.wait_for(&mut self.state, WAIT_MAX);
     }
 
     /// Carries out one deferred background access. Returns `true` if there was one.
@@ -349,27 +351,27 @@ impl<'a> Access<'a> {
         }
     }
 
-    fn read_sectors(&mut self, at: u64, into: &mut [u8]) -> Result<Done> {
-        let mut done = Done::NOW;
+    fn read_sectors(&mut self, at: u64, into: &mut [u8]) -> Result<Completion> {
+        let mut done = Completion::NOW;
         for (pos, n) in Slices(at, at + into.len() as u64, DATA_SLICE) {
             let part = &mut into[(pos - at) as usize..][..n as usize];
-            let slice = self.persist(pos > at, |b| b.read(pos, part))?;
-            self.carry_out(&mut Buffer::In(part))?;
+            let slice = self.retry_on_conflict(pos > at, |b| b.read(pos, part))?;
+            self.run_deferred(&mut Buffer::In(part))?;
             done = done.and(slice);
         }
         Ok(done)
     }
 
-    fn zeroes(&mut self, others: bool, at: u64, len: u64, keep_allocated: bool) -> Result<Done> {
+    fn zeroes(&mut self, others: bool, at: u64, len: u64, keep_allocated: bool) -> Result<Completion> {
         if !keep_allocated {
-            let done = self.persist(others, |b| b.write_zeroes(at, len, false))?;
-            self.carry_out(&mut Buffer::None)?;
+            let done = self.retry_on_conflict(others, |b| b.write_zeroes(at, len, false))?;
+            self.run_deferred(&mut Buffer::None)?;
             return Ok(done);
         }
-        let mut done = Done::NOW;
+        let mut done = Completion::NOW;
         for (pos, n) in Slices(at, at + len, DATA_SLICE) {
-            let slice = self.persist(others || pos > at, |b| b.write_zeroes(pos, n, true))?;
-            self.carry_out(&mut Buffer::Out(&ZEROS))?;
+            let slice = self.retry_on_conflict(others || pos > at, |b| b.write_zeroes(pos, n, true))?;
+            self.run_deferred(&mut Buffer::Out(&ZEROS))?;
             done = done.and(slice);
         }
         Ok(done)
@@ -382,7 +384,7 @@ impl<'a> Access<'a> {
         }
     }
 
-    fn reading(&self, at: u64, len: u64) -> Result<()> {
+    fn check_read(&self, at: u64, len: u64) -> Result<()> {
         let bytes = self.device.bytes();
         if self.device.is_stopping() {
             return Err(Failure::Stopping);
@@ -397,14 +399,14 @@ impl<'a> Access<'a> {
         }
     }
 
-    fn writing(&self, at: u64, len: u64) -> Result<()> {
+    fn check_write(&self, at: u64, len: u64) -> Result<()> {
         match &self.state.refusal {
             Some(why) => Err(Failure::ReadOnly(why.clone())),
-            None => self.reading(at, len),
+            None => self.check_read(at, len),
         }
     }
 
-    fn count(&mut self, item: &Item, result: Result<Done>) -> Result<Done> {
+    fn count(&mut self, item: &Item, result: Result<Completion>) -> Result<Completion> {
         let now = Instant::now();
         // A paced request counts until its due time, so that the histogram shows the modelled
         // latency.
@@ -415,21 +417,21 @@ impl<'a> Access<'a> {
         let service_ns = until.duration_since(self.turn).as_nanos() as u64;
         self.state.counters.of(item.kind).add(item.len, service_ns, result.is_err());
         if let (Some(recorder), Some(op), Ok(_)) = (&self.device.recorder, item.op, &result) {
-            let (from, to) = if item.len == 0 { (0, 0) } else { around(item.at, item.len) };
+            let (from, to) = if item.len == 0 { (0, 0) } else { outer_sectors(item.at, item.len) };
             let sectors = (to - from) / SECTOR_BYTES;
             recorder.note(self.turn, op, Sector(from / SECTOR_BYTES), sectors, item.hints);
         }
-        let changes = !matches!(item.kind, Kind::Read | Kind::Extents);
+        let changes = !matches!(item.kind, RequestKind::Read | RequestKind::Extents);
         if item.op == Some(ReqOp::Write) && result.is_ok() {
             self.device.unsynced.fetch_add(item.len, Ordering::Relaxed);
         }
         match &result {
             Err(Failure::Backend(e @ Error::Corrupt { .. })) => {
-                self.device.met_damage(item.at, item.len, e);
+                self.device.log_damage(item.at, item.len, e);
             }
             // Failed writes are logged by `refuse` below.
             Err(Failure::Backend(e @ Error::Io { .. })) if !changes => {
-                self.device.met_damage(item.at, item.len, e);
+                self.device.log_damage(item.at, item.len, e);
             }
             // The volume itself has detected that it must refuse writes.
             Err(Failure::Backend(Error::ReadOnly { why })) => {
@@ -466,8 +468,8 @@ fn patch(
     bounce: &mut Vec<u8>,
     (at, len): (u64, u64),
     change: impl FnOnce(&mut [u8]),
-) -> Result<Done> {
-    let (from, to) = around(at, len);
+) -> Result<Completion> {
+    let (from, to) = outer_sectors(at, len);
     let buffer = sized(bounce, to - from);
     let sector = SECTOR_BYTES as usize;
     let tail = buffer.len() - sector;
@@ -497,7 +499,7 @@ impl Iterator for Slices {
 
 /// Returns the hints for the backend. FUA is removed, since one flush afterwards covers several
 /// writes, and the backend need not flush after each of them.
-fn own(hints: Hints) -> Hints {
+fn without_fua(hints: Hints) -> Hints {
     if hints == Hints::FUA { Hints::NONE } else { hints }
 }
 
@@ -506,12 +508,12 @@ fn aligned(at: u64, len: u64) -> bool {
 }
 
 /// Returns start and end of the range, extended to whole sectors.
-fn around(at: u64, len: u64) -> (u64, u64) {
+fn outer_sectors(at: u64, len: u64) -> (u64, u64) {
     (at - at % SECTOR_BYTES, (at + len).next_multiple_of(SECTOR_BYTES))
 }
 
 /// Returns start and end of the whole sectors inside a range. The start may lie behind the end.
-fn within(at: u64, len: u64) -> (u64, u64) {
+fn inner_sectors(at: u64, len: u64) -> (u64, u64) {
     let end = at + len;
     (at.next_multiple_of(SECTOR_BYTES), end - end % SECTOR_BYTES)
 }

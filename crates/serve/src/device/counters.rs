@@ -8,17 +8,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Default, Debug)]
 pub struct Counters {
     /// Reads.
-    pub read: Tally,
+    pub read: OpCounters,
     /// Writes.
-    pub write: Tally,
+    pub write: OpCounters,
     /// Ranges set to zero.
-    pub write_zeroes: Tally,
+    pub write_zeroes: OpCounters,
     /// Ranges discarded.
-    pub discard: Tally,
+    pub discard: OpCounters,
     /// Flushes, including those of writes with FUA.
-    pub flush: Tally,
+    pub flush: OpCounters,
     /// Queries for extents.
-    pub extents: Tally,
+    pub extents: OpCounters,
     /// Flushes that were skipped because another flush had begun after their arrival and covered
     /// them.
     pub flushes_shared: u64,
@@ -27,19 +27,19 @@ pub struct Counters {
 }
 
 impl Counters {
-    pub(super) fn of(&mut self, kind: Kind) -> &mut Tally {
+    pub(super) fn of(&mut self, kind: RequestKind) -> &mut OpCounters {
         match kind {
-            Kind::Read => &mut self.read,
-            Kind::Write => &mut self.write,
-            Kind::WriteZeroes => &mut self.write_zeroes,
-            Kind::Discard => &mut self.discard,
-            Kind::Flush => &mut self.flush,
-            Kind::Extents => &mut self.extents,
+            RequestKind::Read => &mut self.read,
+            RequestKind::Write => &mut self.write,
+            RequestKind::WriteZeroes => &mut self.write_zeroes,
+            RequestKind::Discard => &mut self.discard,
+            RequestKind::Flush => &mut self.flush,
+            RequestKind::Extents => &mut self.extents,
         }
     }
 
     /// Returns the counters of each type with its name, in the order of tables.
-    pub fn by_kind(&self) -> [(&'static str, &Tally); 6] {
+    pub fn by_kind(&self) -> [(&'static str, &OpCounters); 6] {
         [
             ("read", &self.read),
             ("write", &self.write),
@@ -53,7 +53,7 @@ impl Counters {
 
 /// Type of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum RequestKind {
     Read,
     Write,
     WriteZeroes,
@@ -64,7 +64,7 @@ pub(super) enum Kind {
 
 /// Counters of one type of request.
 #[derive(Clone)]
-pub struct Tally {
+pub struct OpCounters {
     /// Number of requests, including failed ones.
     pub requests: u64,
     /// Total length of the requests in bytes, including failed ones.
@@ -79,9 +79,9 @@ pub struct Tally {
 /// Upper bound of the histogram of service times, in ns: 1000 s. Longer times are counted as this.
 const SERVICE_NS_MAX: u64 = 1_000_000_000_000;
 
-impl Default for Tally {
-    fn default() -> Tally {
-        Tally { requests: 0, bytes: 0, errors: 0, service_ns: histogram() }
+impl Default for OpCounters {
+    fn default() -> OpCounters {
+        OpCounters { requests: 0, bytes: 0, errors: 0, service_ns: histogram() }
     }
 }
 
@@ -90,7 +90,7 @@ fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, SERVICE_NS_MAX, 2).expect("constant bounds")
 }
 
-impl Tally {
+impl OpCounters {
     /// Counts one request.
     pub(super) fn add(&mut self, bytes: u64, service_ns: u64, failed: bool) {
         self.requests += 1;
@@ -100,9 +100,9 @@ impl Tally {
     }
 }
 
-impl fmt::Debug for Tally {
+impl fmt::Debug for OpCounters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tally")
+        f.debug_struct("OpCounters")
             .field("requests", &self.requests)
             .field("bytes", &self.bytes)
             .field("errors", &self.errors)
@@ -114,14 +114,14 @@ impl fmt::Debug for Tally {
 
 /// Connection counters by outcome.
 #[derive(Default, Debug)]
-pub struct Clients {
+pub struct ConnectionCounters {
     open: AtomicU64,
     accepted: AtomicU64,
     refused: AtomicU64,
     dropped: AtomicU64,
 }
 
-impl Clients {
+impl ConnectionCounters {
     /// Returns the number of open connections.
     pub fn open(&self) -> u64 {
         self.open.load(Ordering::Relaxed)
@@ -144,23 +144,23 @@ impl Clients {
     }
 
     /// Counts a new connection.
-    pub(crate) fn came(&self) {
+    pub(crate) fn count_accepted(&self) {
         self.open.fetch_add(1, Ordering::Relaxed);
         self.accepted.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts the end of a connection.
-    pub(crate) fn left(&self) {
+    pub(crate) fn count_closed(&self) {
         self.open.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Counts a connection that the server closed.
-    pub(crate) fn was_dropped(&self) {
+    pub(crate) fn count_dropped(&self) {
         self.dropped.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a connection that was refused.
-    pub(crate) fn turned_away(&self) {
+    pub(crate) fn count_refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 }

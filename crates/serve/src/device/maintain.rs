@@ -7,15 +7,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Interval at which the thread checks whether the device is idle.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// Interval at which recorded requests are written to their file.
-const RECORD_EVERY: Duration = Duration::from_millis(500);
+const RECORD_INTERVAL: Duration = Duration::from_millis(500);
 /// Media commands per step: about 100 µs of work, by which a request that arrives meanwhile is
 /// delayed.
 const STEP_BUDGET: u32 = 32;
 /// Pause after each step, so that a request that arrives meanwhile finds the lock and the processor
 /// free.
-const BETWEEN_STEPS: Duration = Duration::from_micros(100);
+const STEP_PAUSE: Duration = Duration::from_micros(100);
 
 /// The threads that do background work. Dropping it stops them.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Device {
         let (device, flag) = (Arc::clone(self), Arc::clone(&stop));
         let thread = std::thread::Builder::new()
             .name("maintain".into())
-            .spawn(move || Keeper::new(&device, &flag).run())?;
+            .spawn(move || MaintenanceLoop::new(&device, &flag).run())?;
         let mut maintenance = Maintenance { stop, threads: vec![thread] };
         if self.deferring {
             let (device, flag) = (Arc::clone(self), Arc::clone(&maintenance.stop));
@@ -75,29 +75,29 @@ impl Drop for Maintenance {
     }
 }
 
-struct Keeper<'a> {
+struct MaintenanceLoop<'a> {
     device: &'a Device,
     stop: &'a AtomicBool,
     recorded: Instant,
     /// `true` if the backend has reported no more work since the last request.
-    rested: bool,
+    idle: bool,
 }
 
-impl<'a> Keeper<'a> {
-    fn new(device: &'a Device, stop: &'a AtomicBool) -> Keeper<'a> {
-        Keeper { device, stop, recorded: Instant::now(), rested: false }
+impl<'a> MaintenanceLoop<'a> {
+    fn new(device: &'a Device, stop: &'a AtomicBool) -> MaintenanceLoop<'a> {
+        MaintenanceLoop { device, stop, recorded: Instant::now(), idle: false }
     }
 
     fn run(mut self) {
         // No real count has this value, so the first check never finds the device idle.
         let mut seen = u64::MAX;
         while !self.done() {
-            std::thread::park_timeout(LOOK_EVERY);
+            std::thread::park_timeout(IDLE_CHECK_INTERVAL);
             let now = self.device.activity();
             if now == seen {
                 self.work(now);
             } else {
-                (seen, self.rested) = (now, false);
+                (seen, self.idle) = (now, false);
             }
             self.record();
         }
@@ -105,24 +105,24 @@ impl<'a> Keeper<'a> {
 
     /// Runs steps until a request arrives or no work is left.
     fn work(&mut self, seen: u64) {
-        while !self.rested && !self.done() && self.device.activity() == seen {
+        while !self.idle && !self.done() && self.device.activity() == seen {
             match self.device.lock().step(STEP_BUDGET) {
-                Ok(true) => std::thread::park_timeout(BETWEEN_STEPS),
+                Ok(true) => std::thread::park_timeout(STEP_PAUSE),
                 // After an unexpected error the device refuses writes and has logged the reason. If
                 // no space is left, the next write reports it.
-                Ok(false) | Err(_) => self.rested = true,
+                Ok(false) | Err(_) => self.idle = true,
             }
         }
     }
 
     fn record(&mut self) {
-        if self.recorded.elapsed() < RECORD_EVERY {
+        if self.recorded.elapsed() < RECORD_INTERVAL {
             return;
         }
         self.recorded = Instant::now();
         let Some(recorder) = &self.device.recorder else { return };
         if let Err(Failure::Record(e)) = recorder.drain() {
-            self.device.log().say(format_args!("recording to {} ends: {e}", recorder.path()));
+            self.device.log().write_line(format_args!("recording to {} ends: {e}", recorder.path()));
         }
     }
 

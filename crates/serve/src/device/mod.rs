@@ -13,13 +13,13 @@ mod maintain;
 mod tests;
 
 pub use access::Access;
-pub use counters::{Clients, Counters, Tally};
+pub use counters::{ConnectionCounters, Counters, OpCounters};
 pub use failure::{Failure, FailureKind};
 pub use maintain::Maintenance;
 
 use crate::Log;
-use crate::backend::{Backend, Done};
-use crate::pace::Meter;
+use crate::backend::{Backend, Completion};
+use crate::pace::PaceMeter;
 use crate::record::Recorder;
 use frit_core::Error;
 use frit_trace::ReqOp;
@@ -42,7 +42,7 @@ pub const SLICE_BYTES: u64 = 16 << 20;
 const SYNC_AHEAD_BYTES: u64 = 1 << 20;
 
 /// Maximum number of requests with damage that are logged one by one.
-const DAMAGE_TOLD: u64 = 20;
+const DAMAGE_LOGGED_MAX: u64 = 20;
 
 /// Options of a device.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub struct DeviceOptions {
     /// Recording of requests.
     pub recorder: Option<Recorder>,
     /// Measures the delay of replies of a paced backend against their due times.
-    pub meter: Option<Arc<Meter>>,
+    pub meter: Option<Arc<PaceMeter>>,
     /// Destination of log lines.
     pub log: Log,
 }
@@ -79,15 +79,15 @@ pub struct Device {
     unsynced: AtomicU64,
     /// The files below the backend, for syncs without the lock.
     files: Vec<File>,
-    clients: Clients,
+    clients: ConnectionCounters,
     /// Signalled after deferred accesses were settled.
     settled: Condvar,
     /// Signalled when there may be work for the thread of background accesses.
-    wanted: Condvar,
+    work_available: Condvar,
     /// Number of requests that met damage.
     damaged: AtomicU64,
     recorder: Option<Recorder>,
-    meter: Option<Arc<Meter>>,
+    meter: Option<Arc<PaceMeter>>,
     log: Log,
 }
 
@@ -120,9 +120,9 @@ impl Device {
             flushes_begun: AtomicU64::new(0),
             unsynced: AtomicU64::new(0),
             files,
-            clients: Clients::default(),
+            clients: ConnectionCounters::default(),
             settled: Condvar::new(),
-            wanted: Condvar::new(),
+            work_available: Condvar::new(),
             damaged: AtomicU64::new(0),
             recorder: options.recorder,
             meter: options.meter,
@@ -147,19 +147,19 @@ impl Device {
         self.page_bytes
     }
 
-    /// Returns `true` if replies may be delayed ([`Done::not_before`]).
+    /// Returns `true` if replies may be delayed ([`Completion::not_before`]).
     pub fn paced(&self) -> bool {
         self.paced
     }
 
     /// Returns `true` if some requests wait for a slow medium with the lock released
-    /// ([`Access::slow`] predicts which).
+    /// ([`Access::would_block`] predicts which).
     pub fn deferring(&self) -> bool {
         self.deferring
     }
 
     /// Returns the connection counters.
-    pub fn clients(&self) -> &Clients {
+    pub fn clients(&self) -> &ConnectionCounters {
         &self.clients
     }
 
@@ -213,7 +213,7 @@ impl Device {
     ///
     /// # Errors
     /// A medium fails. The device refuses writes from then on.
-    pub fn flush(&self) -> Result<Done, Failure> {
+    pub fn flush(&self) -> Result<Completion, Failure> {
         self.sync(Some(ReqOp::Flush))
     }
 
@@ -222,12 +222,12 @@ impl Device {
     ///
     /// # Errors
     /// As for [`Device::flush`].
-    pub fn flush_for_fua(&self) -> Result<Done, Failure> {
+    pub fn flush_for_fua(&self) -> Result<Completion, Failure> {
         self.sync(None)
     }
 
-    fn sync(&self, recorded: Option<ReqOp>) -> Result<Done, Failure> {
-        let asked = Instant::now();
+    fn sync(&self, recorded: Option<ReqOp>) -> Result<Completion, Failure> {
+        let arrived = Instant::now();
         // The number is read before the sync: only a flush that begins later covers all earlier
         // writes.
         let begun = self.flushes_begun.load(Ordering::Acquire);
@@ -237,7 +237,7 @@ impl Device {
             access.refuse(&format!("a file could not be synced: {source}"));
             return Err(Failure::Backend(Error::Io { what: "cannot sync a medium's file".into(), source }));
         }
-        access.asked(asked);
+        access.arrived(arrived);
         access.flush(begun, recorded)
     }
 
@@ -276,12 +276,14 @@ impl Device {
 
     /// Logs the first requests that meet damage, since most clients report only an error number.
     #[cold]
-    fn met_damage(&self, at: u64, len: u64, why: &Error) {
+    fn log_damage(&self, at: u64, len: u64, why: &Error) {
         match self.damaged.fetch_add(1, Ordering::Relaxed) {
-            n if n < DAMAGE_TOLD => {
-                self.log.say(format_args!("I/O error for a client, {len} bytes at {at}: {why}"));
+            n if n < DAMAGE_LOGGED_MAX => {
+                self.log.write_line(format_args!("I/O error for a client, {len} bytes at {at}: {why}"));
             }
-            DAMAGE_TOLD => self.log.say(format_args!("more damage was found; frit scrub lists all of it")),
+            DAMAGE_LOGGED_MAX => {
+                self.log.write_line(format_args!("more damage was found; frit scrub lists all of it"));
+            }
             _ => {}
         }
     }
@@ -289,7 +291,7 @@ impl Device {
     fn refuse(&self, state: &mut MutexGuard<'_, State>, why: &str) {
         if state.refusal.is_none() {
             state.refusal = Some(Arc::from(why));
-            self.log.say(format_args!("writes are refused from now on, reads go on: {why}"));
+            self.log.write_line(format_args!("writes are refused from now on, reads go on: {why}"));
         }
     }
 }

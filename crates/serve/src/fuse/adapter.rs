@@ -1,7 +1,7 @@
 //! FUSE adapter of a device: a directory with one file.
 
 use super::file;
-use crate::backend::Done;
+use crate::backend::Completion;
 use crate::device::Device;
 use crate::pace::Timer;
 use fuser::{
@@ -34,17 +34,17 @@ thread_local! {
 
 /// A file system with one file.
 #[derive(Debug)]
-pub(super) struct Adapter {
+pub(super) struct BlockAdapter {
     device: Arc<Device>,
     timer: Arc<Timer>,
     mounted: SystemTime,
     owner: (u32, u32),
 }
 
-impl Adapter {
-    pub(super) fn new(device: Arc<Device>, timer: Arc<Timer>) -> Adapter {
+impl BlockAdapter {
+    pub(super) fn new(device: Arc<Device>, timer: Arc<Timer>) -> BlockAdapter {
         let owner = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        Adapter { device, timer, mounted: SystemTime::now(), owner }
+        BlockAdapter { device, timer, mounted: SystemTime::now(), owner }
     }
 
     fn attr(&self, ino: INodeNo) -> Option<FileAttr> {
@@ -74,7 +74,7 @@ impl Adapter {
     }
 
     /// Sends a reply when it is due.
-    fn reply(&self, done: Done, send: impl FnOnce() + Send + 'static) {
+    fn reply(&self, done: Completion, send: impl FnOnce() + Send + 'static) {
         match done.not_before {
             None => send(),
             Some(due) => {
@@ -87,7 +87,7 @@ impl Adapter {
         }
     }
 
-    fn reply_empty(&self, result: Result<Done, Errno>, reply: ReplyEmpty) {
+    fn reply_empty(&self, result: Result<Completion, Errno>, reply: ReplyEmpty) {
         match result {
             Ok(done) => self.reply(done, move || reply.ok()),
             Err(e) => reply.error(e),
@@ -95,7 +95,7 @@ impl Adapter {
     }
 }
 
-impl Filesystem for Adapter {
+impl Filesystem for BlockAdapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         // If the kernel allows less, it reports its maximum, which is then used.
         let _ = config.set_max_write(REQUEST_BYTES_MAX).map_err(|most| config.set_max_write(most));
@@ -177,7 +177,7 @@ impl Filesystem for Adapter {
                 buffer.resize(size as usize, 0);
             }
             match file::read(&self.device, offset, &mut buffer[..size as usize]) {
-                Ok((data, Done::NOW)) => reply.data(data),
+                Ok((data, Completion::NOW)) => reply.data(data),
                 Ok((data, done)) => {
                     let data = data.to_vec();
                     self.reply(done, move || reply.data(&data));

@@ -1,6 +1,6 @@
 //! A device mounted as a file.
 
-use super::adapter::Adapter;
+use super::adapter::BlockAdapter;
 use super::mounts::{self, SOURCE, unmount, unmount_within};
 use crate::device::Device;
 use crate::pace::Timer;
@@ -15,7 +15,7 @@ use std::time::Duration;
 const THREADS: usize = 4;
 /// A device mounted as a file.
 #[derive(Debug)]
-pub struct Export {
+pub struct BlockExport {
     mountpoint: PathBuf,
     session: Option<BackgroundSession>,
     device: Arc<Device>,
@@ -23,19 +23,19 @@ pub struct Export {
     _timer: Arc<Timer>,
 }
 
-impl Export {
+impl BlockExport {
     /// Mounts the file in an empty directory.
     ///
     /// # Errors
     /// FUSE is not available, or the directory cannot be mounted on.
-    pub fn start(device: &Arc<Device>, directory: &Path) -> io::Result<Export> {
-        let mountpoint = mounts::usable(directory)?;
+    pub fn start(device: &Arc<Device>, directory: &Path) -> io::Result<BlockExport> {
+        let mountpoint = mounts::check_mountpoint(directory)?;
         let timer = Arc::new(Timer::start()?);
-        let adapter = Adapter::new(device.clone(), timer.clone());
+        let adapter = BlockAdapter::new(device.clone(), timer.clone());
         let mounted = Session::new(adapter, &mountpoint, &config(device)).and_then(Session::spawn);
-        let session = mounted.map_err(|e| mounts::explained(&mountpoint, &e))?;
-        device.clients().came();
-        Ok(Export { mountpoint, session: Some(session), device: device.clone(), _timer: timer })
+        let session = mounted.map_err(|e| mounts::with_hint(&mountpoint, &e))?;
+        device.clients().count_accepted();
+        Ok(BlockExport { mountpoint, session: Some(session), device: device.clone(), _timer: timer })
     }
 
     /// Returns the mountpoint.
@@ -62,7 +62,7 @@ impl Export {
 
     fn end(&mut self, patience: Duration) -> io::Result<()> {
         let Some(session) = self.session.take() else { return Ok(()) };
-        self.device.clients().left();
+        self.device.clients().count_closed();
         if session.guard.is_finished() {
             return session.join();
         }
@@ -83,7 +83,7 @@ impl Export {
     }
 }
 
-impl Drop for Export {
+impl Drop for BlockExport {
     fn drop(&mut self) {
         // `stop` has reported an error already, or the caller has dropped the value and gets no
         // result.

@@ -1,13 +1,13 @@
 //! Operations of the file, independent of FUSE.
 
-use crate::backend::Done;
+use crate::backend::Completion;
 use crate::device::{Device, Failure, FailureKind};
 use frit_core::Hints;
 use fuser::Errno;
 
 /// Number of bytes of the map that one search for data or a hole reads under one hold of the device
 /// lock.
-const LOOK_BYTES: u64 = 1 << 30;
+const SEEK_SLICE_BYTES: u64 = 1 << 30;
 
 /// Modes of fallocate(2), with the values of linux/falloc.h.
 pub(crate) mod mode {
@@ -39,44 +39,48 @@ fn inside(device: &Device, at: u64, len: u64) -> u64 {
 }
 
 /// Reads from the file. At its end, fewer bytes are returned, or none.
-pub(super) fn read<'a>(device: &Device, at: u64, into: &'a mut [u8]) -> Result<(&'a [u8], Done), Errno> {
+pub(super) fn read<'a>(
+    device: &Device,
+    at: u64,
+    into: &'a mut [u8],
+) -> Result<(&'a [u8], Completion), Errno> {
     let len = inside(device, at, into.len() as u64) as usize;
     let into = &mut into[..len];
     if into.is_empty() {
-        return Ok((into, Done::NOW));
+        return Ok((into, Completion::NOW));
     }
     let done = device.lock().read(at, into).map_err(|e| errno(&e))?;
     Ok((into, done))
 }
 
 /// Writes to the file. Returns the number of bytes written.
-pub(super) fn write(device: &Device, at: u64, data: &[u8]) -> Result<(u32, Done), Errno> {
+pub(super) fn write(device: &Device, at: u64, data: &[u8]) -> Result<(u32, Completion), Errno> {
     let len = inside(device, at, data.len() as u64) as usize;
     if len == 0 && !data.is_empty() {
         return Err(Errno::ENOSPC);
     }
     if data.is_empty() {
-        return Ok((0, Done::NOW));
+        return Ok((0, Completion::NOW));
     }
     let done = device.lock().write(at, &data[..len], Hints::NONE).map_err(|e| errno(&e))?;
     Ok((len as u32, done))
 }
 
 /// Makes all completed writes durable.
-pub(super) fn sync(device: &Device) -> Result<Done, Errno> {
+pub(super) fn sync(device: &Device) -> Result<Completion, Errno> {
     device.flush().map_err(|e| errno(&e))
 }
 
 /// Punches holes or writes zeros. Other allocation has no effect, since the file always has its
 /// full size.
-pub(super) fn allocate(device: &Device, at: u64, len: u64, how: i32) -> Result<Done, Errno> {
+pub(super) fn allocate(device: &Device, at: u64, len: u64, how: i32) -> Result<Completion, Errno> {
     let end = at.checked_add(len).ok_or(Errno::EINVAL)?;
     if end > device.bytes() {
         return Err(Errno::ENOSPC);
     }
     let mut access = device.lock();
     let done = match how & !mode::KEEP_SIZE {
-        0 => return Ok(Done::NOW),
+        0 => return Ok(Completion::NOW),
         // A hole reads as zeros to the byte. Sectors that the range covers only in part are
         // overwritten with zeros.
         mode::PUNCH_HOLE if how & mode::KEEP_SIZE != 0 => access.write_zeroes(at, len, false),
@@ -97,7 +101,7 @@ pub(super) fn seek(device: &Device, at: i64, whence: i32) -> Result<i64, Errno> 
     let bytes = device.bytes();
     let mut at = u64::try_from(at).ok().filter(|&at| at < bytes).ok_or(Errno::ENXIO)?;
     while at < bytes {
-        let len = LOOK_BYTES.min(bytes - at);
+        let len = SEEK_SLICE_BYTES.min(bytes - at);
         let (mut pos, mut found) = (at, None);
         let look = &mut |len: u64, place: Option<_>| {
             if found.is_none() && place.is_some() == data {
@@ -144,17 +148,17 @@ mod tests {
         let d = device(DeviceOptions::default());
         assert_eq!(seek(&d, 0, whence::SEEK_DATA).unwrap_err(), Errno::ENXIO);
         assert_eq!(seek(&d, 5, whence::SEEK_HOLE).unwrap(), 5);
-        assert_eq!(write(&d, 0, &[1; 3 * 4096]).unwrap(), (3 * 4096, Done::NOW));
+        assert_eq!(write(&d, 0, &[1; 3 * 4096]).unwrap(), (3 * 4096, Completion::NOW));
         assert_eq!(seek(&d, 0, whence::SEEK_HOLE).unwrap(), 3 * 4096);
         let hole = mode::PUNCH_HOLE | mode::KEEP_SIZE;
-        assert_eq!(allocate(&d, 4096, 4096, hole).unwrap(), Done::NOW);
+        assert_eq!(allocate(&d, 4096, 4096, hole).unwrap(), Completion::NOW);
         assert_eq!(seek(&d, 0, whence::SEEK_HOLE).unwrap(), 4096);
         assert_eq!(seek(&d, 4096, whence::SEEK_DATA).unwrap(), 2 * 4096);
         assert_eq!(seek(&d, -1, whence::SEEK_DATA).unwrap_err(), Errno::ENXIO);
         assert_eq!(seek(&d, 0, 17).unwrap_err(), Errno::EINVAL);
         // Ranges that are not aligned to sectors, and zeros that stay allocated.
-        assert_eq!(allocate(&d, 10, 3, hole).unwrap(), Done::NOW);
-        assert_eq!(allocate(&d, 100, 4, mode::ZERO_RANGE).unwrap(), Done::NOW);
+        assert_eq!(allocate(&d, 10, 3, hole).unwrap(), Completion::NOW);
+        assert_eq!(allocate(&d, 100, 4, mode::ZERO_RANGE).unwrap(), Completion::NOW);
         let mut buffer = [0; 104];
         let mut expected = [1; 104];
         expected[10..13].fill(0);

@@ -2,16 +2,16 @@
 //! on machines without NBD or ublk drivers.
 //!
 //! `file` implements the operations of the file without FUSE, `adapter` translates requests, and
-//! [`Export`] mounts and unmounts. docs/fuse.md describes what programs observe, also when the
+//! [`BlockExport`] mounts and unmounts. docs/fuse.md describes what programs observe, also when the
 //! server is killed.
 
 mod adapter;
 mod export;
 mod file;
-pub mod loops;
+pub mod loop_devices;
 pub(crate) mod mounts;
 
 pub use adapter::FILE_NAME;
-pub use export::Export;
+pub use export::BlockExport;
 pub(crate) use file::{mode, whence};
 pub use mounts::{mounts_at, unmount, volumes_at, whole};

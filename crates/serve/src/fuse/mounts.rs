@@ -1,6 +1,6 @@
 //! Mountpoints: checks, unmounting, and the kernel's list of mounts.
 
-use super::loops::unescape;
+use super::loop_devices::unescape;
 use rustix::mount::UnmountFlags;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ const RETRY: Duration = Duration::from_millis(50);
 pub(crate) const NOT_CONNECTED: i32 = rustix::io::Errno::NOTCONN.raw_os_error();
 
 /// Returns the absolute path of a directory that can be mounted on.
-pub(crate) fn usable(directory: &Path) -> io::Result<PathBuf> {
+pub(crate) fn check_mountpoint(directory: &Path) -> io::Result<PathBuf> {
     // A mount whose server no longer exists has a path, but every access to it fails.
     let there = std::fs::metadata(directory).and_then(|_| directory.canonicalize());
     let mountpoint = there.map_err(|e| {
@@ -38,7 +38,7 @@ pub(crate) fn usable(directory: &Path) -> io::Result<PathBuf> {
 }
 
 /// Returns an error of mounting, extended by advice.
-pub(crate) fn explained(mountpoint: &Path, error: &io::Error) -> io::Error {
+pub(crate) fn with_hint(mountpoint: &Path, error: &io::Error) -> io::Error {
     let hint = match error.kind() {
         io::ErrorKind::NotFound => "; FUSE needs /dev/fuse (modprobe fuse), and fusermount3 without root",
         io::ErrorKind::PermissionDenied => "; mounting needs root, or fusermount3 from the package fuse3",
@@ -108,7 +108,7 @@ fn fusermount(mountpoint: &Path, lazy: bool) -> io::Result<()> {
 /// # Errors
 /// /proc cannot be read.
 pub fn mounts_at(directory: &Path) -> io::Result<usize> {
-    Ok(kinds_at(directory)?.len())
+    Ok(file_systems_at(directory)?.len())
 }
 
 /// Returns the number of volumes mounted at a directory, including those whose server no longer
@@ -118,12 +118,12 @@ pub fn mounts_at(directory: &Path) -> io::Result<usize> {
 /// /proc cannot be read.
 pub fn volumes_at(directory: &Path) -> io::Result<usize> {
     let ours = |k: &&(String, String)| k.0.starts_with("fuse") && k.1 == SOURCE;
-    Ok(kinds_at(directory)?.iter().filter(ours).count())
+    Ok(file_systems_at(directory)?.iter().filter(ours).count())
 }
 
 /// Returns types and sources of the file systems mounted at a directory. They are taken from the
 /// kernel's list, since the file systems themselves may hang.
-pub(crate) fn kinds_at(directory: &Path) -> io::Result<Vec<(String, String)>> {
+pub(crate) fn file_systems_at(directory: &Path) -> io::Result<Vec<(String, String)>> {
     let list = std::fs::read_to_string("/proc/self/mountinfo")?;
     let at = |line: &&str| line.split(' ').nth(4).is_some_and(|p| unescape(p) == directory);
     // Type and source follow a separator, since the number of fields before it varies (proc(5)).

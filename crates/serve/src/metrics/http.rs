@@ -2,9 +2,9 @@
 //! port of the loopback address.
 
 use super::prometheus;
-use crate::ctl::Panel;
-use crate::guard::{Peer, Place, Places, read_before, write_before};
+use crate::ctl::ControlTarget;
 use crate::log::Log;
+use crate::resource_limits::{ConnectionSlot, ConnectionSlots, Peer, read_before, write_before};
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const HEAD_BYTES_MAX: usize = 8 * 1024;
 /// Maximum number of header fields.
 const HEADERS_MAX: usize = 64;
 /// Maximum time in which a client must send its request, and accept the response.
-const PATIENCE: Duration = Duration::from_secs(5);
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Content type of OpenMetrics.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -40,11 +40,11 @@ impl Server {
     ///
     /// # Errors
     /// The port is in use.
-    pub fn start(port: u16, panel: &Arc<dyn Panel>, log: &Log) -> io::Result<Server> {
+    pub fn start(port: u16, control_target: &Arc<dyn ControlTarget>, log: &Log) -> io::Result<Server> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let (address, stop) = (listener.local_addr()?, Arc::new(AtomicBool::new(false)));
-        let (panel, log, seen) = (Arc::clone(panel), log.clone(), Arc::clone(&stop));
-        let run = move || accept(&listener, &panel, &seen, &log);
+        let (control_target, log, seen) = (Arc::clone(control_target), log.clone(), Arc::clone(&stop));
+        let run = move || accept(&listener, &control_target, &seen, &log);
         let thread = Some(std::thread::Builder::new().name("metrics".into()).spawn(run)?);
         Ok(Server { address, stop, thread })
     }
@@ -60,7 +60,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
         // `accept` has no timeout, so a connection to the own address wakes its thread.
-        if TcpStream::connect_timeout(&self.address, PATIENCE).is_ok()
+        if TcpStream::connect_timeout(&self.address, CLIENT_TIMEOUT).is_ok()
             && let Some(thread) = self.thread.take()
         {
             let _ = thread.join();
@@ -68,8 +68,8 @@ impl Drop for Server {
     }
 }
 
-fn accept(listener: &TcpListener, panel: &Arc<dyn Panel>, stop: &AtomicBool, log: &Log) {
-    let places = Places::new(CONNECTIONS_MAX, None);
+fn accept(listener: &TcpListener, control_target: &Arc<dyn ControlTarget>, stop: &AtomicBool, log: &Log) {
+    let slots = ConnectionSlots::new(CONNECTIONS_MAX, None);
     let mut told = false;
     loop {
         let accepted = listener.accept();
@@ -79,28 +79,32 @@ fn accept(listener: &TcpListener, panel: &Arc<dyn Panel>, stop: &AtomicBool, log
         let spawned = accepted.and_then(|(stream, peer)| {
             let stream = Arc::new(stream);
             // All other connections are being answered, which takes a few seconds at most.
-            let Some((place, _)) = places.admit(&stream, Peer::Machine(peer.ip())) else { return Ok(()) };
-            let panel = Arc::clone(panel);
+            let Some((slot, _)) = slots.admit(&stream, Peer::Machine(peer.ip())) else { return Ok(()) };
+            let control_target = Arc::clone(control_target);
             // An error ends only this connection, and is not reported.
-            let run = move || drop(serve(&stream, &place, &*panel));
+            let run = move || drop(serve(&stream, &slot, &*control_target));
             std::thread::Builder::new().name("metrics-client".into()).spawn(run).map(drop)
         });
         if let Err(e) = spawned {
             if !std::mem::replace(&mut told, true) {
-                log.say(format_args!("metrics: cannot serve a client: {e}"));
+                log.write_line(format_args!("metrics: cannot serve a client: {e}"));
             }
             std::thread::sleep(Duration::from_millis(100));
         }
     }
 }
 
-fn serve(stream: &TcpStream, place: &Place<TcpStream>, panel: &dyn Panel) -> io::Result<()> {
-    stream.set_write_timeout(Some(PATIENCE))?;
+fn serve(
+    stream: &TcpStream,
+    slot: &ConnectionSlot<TcpStream>,
+    control_target: &dyn ControlTarget,
+) -> io::Result<()> {
+    stream.set_write_timeout(Some(CLIENT_TIMEOUT))?;
     let Some(head) = head(stream)? else {
         let status = "431 Request Header Fields Too Large";
         return answer(stream, status, PLAIN, "the request header is too long\n", false);
     };
-    place.busy();
+    slot.busy();
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     if request.parse(&head).is_err() {
@@ -113,11 +117,11 @@ fn serve(stream: &TcpStream, place: &Place<TcpStream>, panel: &dyn Panel) -> io:
     let failed = |e: &dyn std::fmt::Display| ("500 Internal Server Error", PLAIN, format!("{e}\n"));
     let path = request.path.unwrap_or("").split('?').next().unwrap_or("");
     let (status, kind, body) = match path {
-        "/metrics" => match prometheus::text(panel.stat()) {
+        "/metrics" => match prometheus::text(control_target.stat()) {
             Ok(text) => ("200 OK", OPENMETRICS, text),
             Err(e) => failed(&e),
         },
-        "/visible" => match serde_json::to_string_pretty(&panel.stat()) {
+        "/visible" => match serde_json::to_string_pretty(&control_target.stat()) {
             Ok(text) => ("200 OK", JSON, text + "\n"),
             Err(e) => failed(&e),
         },
@@ -129,7 +133,7 @@ fn serve(stream: &TcpStream, place: &Place<TcpStream>, panel: &dyn Panel) -> io:
 
 /// Reads the request header up to the empty line. Returns `None` if it is too long.
 fn head(stream: &TcpStream) -> io::Result<Option<Vec<u8>>> {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + CLIENT_TIMEOUT;
     let mut head = Vec::new();
     let mut part = [0; 1024];
     while !head.windows(4).any(|w| w == b"\r\n\r\n") {
@@ -149,9 +153,9 @@ fn answer(mut stream: &TcpStream, status: &str, kind: &str, body: &str, only_hea
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len}\r\nConnection: close\r\n\r\n"
     );
-    write_before(stream, head.as_bytes(), PATIENCE)?;
+    write_before(stream, head.as_bytes(), CLIENT_TIMEOUT)?;
     if !only_head {
-        write_before(stream, body.as_bytes(), PATIENCE)?;
+        write_before(stream, body.as_bytes(), CLIENT_TIMEOUT)?;
     }
     stream.flush()
 }

@@ -27,7 +27,7 @@ struct Snapshot(Stat);
 type Labels<'a, const N: usize> = [(&'static str, &'a str); N];
 
 /// Description of a metric.
-struct About {
+struct MetricDesc {
     name: &'static str,
     unit: Option<Unit>,
     kind: MetricType,
@@ -35,22 +35,22 @@ struct About {
 }
 
 /// Returns the description of a metric with a unit.
-fn about(name: &'static str, unit: &'static str, kind: MetricType, help: &'static str) -> About {
-    About { name, unit: Some(Unit::Other(unit.into())), kind, help }
+fn about(name: &'static str, unit: &'static str, kind: MetricType, help: &'static str) -> MetricDesc {
+    MetricDesc { name, unit: Some(Unit::Other(unit.into())), kind, help }
 }
 
-fn counter(name: &'static str, unit: &'static str, help: &'static str) -> About {
+fn counter(name: &'static str, unit: &'static str, help: &'static str) -> MetricDesc {
     about(name, unit, MetricType::Counter, help)
 }
 
-fn gauge(name: &'static str, unit: &'static str, help: &'static str) -> About {
+fn gauge(name: &'static str, unit: &'static str, help: &'static str) -> MetricDesc {
     about(name, unit, MetricType::Gauge, help)
 }
 
 /// Encodes one metric with all its values.
 fn family(
     to: &mut DescriptorEncoder<'_>,
-    about: &About,
+    about: &MetricDesc,
     values: impl FnOnce(&mut MetricEncoder<'_>) -> fmt::Result,
 ) -> fmt::Result {
     values(&mut to.encode_descriptor(about.name, about.help, about.unit.as_ref(), about.kind)?)
@@ -80,8 +80,12 @@ impl Collector for Snapshot {
 impl Snapshot {
     fn volume(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let (s, v) = (&self.0, &self.0.volume);
-        let info =
-            About { name: "volume", unit: None, kind: MetricType::Info, help: "the volume that is served" };
+        let info = MetricDesc {
+            name: "volume",
+            unit: None,
+            kind: MetricType::Info,
+            help: "the volume that is served",
+        };
         family(to, &info, |m| m.encode_info(&[("path", &v.path[..]), ("stack", &v.stack[..])]))?;
         family(to, &gauge("volume_size", "bytes", "size of the volume"), |m| {
             m.encode_gauge(&(v.bytes as f64))
@@ -110,7 +114,7 @@ impl Snapshot {
     fn requests(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let ops = &self.0.requests;
         type Value = fn(&super::OpStat) -> u64;
-        let counts: [(About, Value); 3] = [
+        let counts: [(MetricDesc, Value); 3] = [
             (counter("client", "requests", "requests of clients, failed ones included"), |o| o.requests),
             (counter("client_data", "bytes", "bytes that requests of clients were about"), |o| o.bytes),
             (counter("client", "errors", "requests of clients that failed"), |o| o.errors),
@@ -138,7 +142,7 @@ fn histogram(to: &mut MetricEncoder<'_>, l: &LatencyStat) -> fmt::Result {
 
 fn media(to: &mut DescriptorEncoder<'_>, media: &[MediumStat]) -> fmt::Result {
     type Value = fn(&super::CommandStat) -> u64;
-    let counts: [(About, Value); 2] = [
+    let counts: [(MetricDesc, Value); 2] = [
         (counter("media", "commands", "commands given to media"), |c| c.commands),
         (counter("media_data", "bytes", "bytes that commands to media carried"), |c| c.bytes),
     ];
@@ -159,7 +163,7 @@ fn media(to: &mut DescriptorEncoder<'_>, media: &[MediumStat]) -> fmt::Result {
         })?;
     }
     type Level = fn(&MediumStat) -> f64;
-    let levels: [(About, Level); 7] = [
+    let levels: [(MetricDesc, Level); 7] = [
         (gauge("media_size", "bytes", "size of the medium"), |m| m.bytes as f64),
         (gauge("wear_min", "cycles", "fewest cycles of a cell group (NAND: a block)"), |m| m.wear.min.into()),
         (gauge("wear_mean", "cycles", "mean cycles of cell groups"), |m| m.wear.mean),
@@ -197,12 +201,13 @@ fn layer(to: &mut DescriptorEncoder<'_>, l: &LayerStat) -> fmt::Result {
 }
 
 fn server(to: &mut DescriptorEncoder<'_>, s: &ServerStat) -> fmt::Result {
-    let info = About { name: "server", unit: None, kind: MetricType::Info, help: "the process that serves" };
+    let info =
+        MetricDesc { name: "server", unit: None, kind: MetricType::Info, help: "the process that serves" };
     family(to, &info, |m| m.encode_info(&[("version", &s.version[..])]))?;
     family(to, &gauge("server_uptime", "seconds", "how long the server has run"), |m| {
         m.encode_gauge(&s.uptime_s)
     })?;
-    let clients: [(About, u64); 3] = [
+    let clients: [(MetricDesc, u64); 3] = [
         (counter("accepted", "connections", "clients that connected"), s.connections_accepted),
         (
             counter("refused", "connections", "clients turned away since too many were there"),

@@ -2,7 +2,7 @@
 
 use crate::pace::PaceStat;
 use frit_core::visible::{LayerView, MediumView, Metric, Residence, WearSummary};
-use frit_core::{Cause, Count, Counts, MediumKind, Op, Visible};
+use frit_core::{Cause, Count, Counts, MediumKind, Op, StackView};
 use serde::{Deserialize, Serialize};
 use strum::IntoEnumIterator;
 
@@ -165,15 +165,15 @@ pub struct LayerStat {
     /// Name of the layer.
     pub name: String,
     /// Metrics defined by the layer.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<LayerMetric>,
     /// Placement of pages, by equal slices of the address space.
-    pub residence: Vec<Slice>,
+    pub residence: Vec<PlacementCounts>,
 }
 
 /// A metric of a layer.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Figure {
+pub struct LayerMetric {
     /// Name.
     pub name: String,
     /// Value.
@@ -187,7 +187,7 @@ pub struct Figure {
 /// Number of pages of a slice of the address space, by placement.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Slice {
+pub struct PlacementCounts {
     /// Pages never written, or discarded.
     pub unmapped: u64,
     /// Pages in NAND.
@@ -214,7 +214,7 @@ pub struct Amplification {
 impl Stat {
     /// Sets the metrics of media and layers from a view. `written` is the number of bytes that
     /// clients wrote since its counters were reset.
-    pub fn show(&mut self, view: &Visible, written: u64) {
+    pub fn show(&mut self, view: &StackView, written: u64) {
         self.media = view.media.iter().map(medium).collect();
         self.layers = view.layers.iter().map(layer).collect();
         let counts = view.counts();
@@ -227,7 +227,7 @@ impl Stat {
 
     /// Returns the value of a metric of any layer.
     #[must_use]
-    pub fn figure(&self, name: &str) -> Option<f64> {
+    pub fn layer_metric(&self, name: &str) -> Option<f64> {
         self.layers.iter().flat_map(|l| &l.figures).find(|f| f.name == name).map(|f| f.value)
     }
 
@@ -239,9 +239,9 @@ impl Stat {
 
     /// Returns the placement of all pages.
     #[must_use]
-    pub fn residence(&self) -> Slice {
+    pub fn residence(&self) -> PlacementCounts {
         let slices = self.layers.iter().flat_map(|l| &l.residence);
-        slices.fold(Slice::default(), |a, s| Slice {
+        slices.fold(PlacementCounts::default(), |a, s| PlacementCounts {
             unmapped: a.unmapped + s.unmapped,
             nand: a.nand + s.nand,
             pcm_level: a.pcm_level + s.pcm_level,
@@ -289,9 +289,13 @@ fn medium(m: &MediumView) -> MediumStat {
 }
 
 fn layer(l: &LayerView) -> LayerStat {
-    let figure =
-        |m: &Metric| Figure { name: m.name.into(), value: m.value, unit: m.unit.into(), help: m.help.into() };
-    let slice = |r: &Residence| Slice {
+    let layer_metric = |m: &Metric| LayerMetric {
+        name: m.name.into(),
+        value: m.value,
+        unit: m.unit.into(),
+        help: m.help.into(),
+    };
+    let slice = |r: &Residence| PlacementCounts {
         unmapped: u64::from(r.unmapped),
         nand: u64::from(r.nand),
         pcm_level: u64::from(r.pcm_level),
@@ -300,7 +304,7 @@ fn layer(l: &LayerView) -> LayerStat {
     };
     LayerStat {
         name: l.name.clone(),
-        figures: l.metrics.iter().map(figure).collect(),
+        figures: l.metrics.iter().map(layer_metric).collect(),
         residence: l.residence.iter().map(slice).collect(),
     }
 }
@@ -332,13 +336,13 @@ mod tests {
         let slice = Residence { unmapped: 1, nand: 2, ..Residence::default() };
         let layer = LayerView { name: "hfsl".into(), metrics: vec![metric], residence: vec![slice; 2] };
         let mut s = Stat::default();
-        s.show(&Visible { media: vec![medium], layers: vec![layer] }, 3072);
+        s.show(&StackView { media: vec![medium], layers: vec![layer] }, 3072);
         assert_eq!(s.write_amplification.nand, Some(2.0));
         assert_eq!(s.media[0].commands.len(), 4);
         assert_eq!((s.media[0].wear.max, s.media[0].wear.mean), (3, 2.0));
-        assert_eq!(s.figure("gc_victims"), Some(2.0));
+        assert_eq!(s.layer_metric("gc_victims"), Some(2.0));
         assert_eq!((s.residence().nand, s.residence().unmapped), (4, 2));
-        s.show(&Visible::default(), 0);
+        s.show(&StackView::default(), 0);
         assert_eq!(s.write_amplification, Amplification::default(), "no writes, no ratio");
     }
 }

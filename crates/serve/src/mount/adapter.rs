@@ -1,19 +1,19 @@
-//! FUSE adapter of a file system: each request of the kernel is passed to [`Files`]. Longer
+//! FUSE adapter of a file system: each request of the kernel is passed to [`FileSystem`]. Longer
 //! operations are in the neighboring modules.
 
 use super::convert::xattr_mode;
 use super::convert::{
     allocate, errno, file_attr, generation, kind, permissions, rename_mode, set_time, time,
 };
-use super::listing::Removed;
+use super::killpriv::{CAPABILITY, KillprivCache, PrivilegeLoss};
+use super::listing::RemovedDirs;
 use super::names::{caller, ino, visible};
 use super::options::Options;
-use super::pages::Pages;
+use super::page_invalidation::PageInvalidator;
 use super::passthrough::Passthrough;
-use super::plain::{CAPABILITY, Loses, Plain};
 use super::reply::{self, TTL};
 use super::setup;
-use frit_fs::{Changes, Files, New, RenameMode};
+use frit_fs::{AttrChanges, FileSystem, NewInode, RenameMode};
 use fuser::{
     AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, INodeNo,
     InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
@@ -29,41 +29,41 @@ use std::time::SystemTime;
 
 /// A file system, as served to FUSE.
 #[derive(Debug)]
-pub(super) struct Adapter<F> {
+pub(super) struct FsAdapter<F> {
     pub(super) files: Arc<F>,
-    pub(super) plain: Plain,
+    pub(super) killpriv: KillprivCache,
     pub(super) passthrough: Passthrough,
-    pages: Pages,
-    removed: Removed,
+    page_invalidation: PageInvalidator,
+    removed: RemovedDirs,
     writeback: bool,
     /// `true` if the kernel opens directories without a request.
     free_opendir: bool,
 }
 
-impl<F: Files + 'static> Adapter<F> {
+impl<F: FileSystem + 'static> FsAdapter<F> {
     /// Creates the adapter of a file system.
     ///
     /// # Errors
     /// The thread for invalidation cannot be started.
-    pub(super) fn new(files: Arc<F>, options: &Options) -> io::Result<Adapter<F>> {
+    pub(super) fn new(files: Arc<F>, options: &Options) -> io::Result<FsAdapter<F>> {
         let passthrough = Passthrough::new(options.passthrough);
-        let pages = Pages::start(&*files, passthrough.notifier())?;
-        Ok(Adapter {
+        let page_invalidation = PageInvalidator::start(&*files, passthrough.notifier())?;
+        Ok(FsAdapter {
             files,
-            plain: Plain::new(),
+            killpriv: KillprivCache::new(),
             passthrough,
-            pages,
-            removed: Removed::default(),
+            page_invalidation,
+            removed: RemovedDirs::default(),
             writeback: options.writeback,
             free_opendir: false,
         })
     }
 }
 
-impl<F: Files + 'static> Filesystem for Adapter<F> {
+impl<F: FileSystem + 'static> Filesystem for FsAdapter<F> {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        setup::ask(config, self.writeback)?;
-        self.passthrough.ask(config, &*self.files);
+        setup::negotiate(config, self.writeback)?;
+        self.passthrough.negotiate(config, &*self.files);
         self.free_opendir = config.capabilities().contains(InitFlags::FUSE_NO_OPENDIR_SUPPORT);
         Ok(())
     }
@@ -104,7 +104,7 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
         _: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let mut changes = Changes {
+        let mut changes = AttrChanges {
             mode: mode.map(permissions),
             uid,
             gid,
@@ -114,17 +114,17 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
             ctime: ctime.map(time),
         };
         let who = caller(request);
-        if changes == Changes::default() {
+        if changes == AttrChanges::default() {
             // SETATTR without attributes precedes a write, or a change of owner that changes
             // nothing. It asks to remove set-ID bits and capabilities.
-            let taken = Plain::take_before(&*self.files, ino(number), who.uid == 0);
+            let taken = KillprivCache::take_before(&*self.files, ino(number), who.uid == 0);
             let attr = taken.and_then(|()| self.files.attr(ino(number)));
             return reply::attr(reply, &self.passthrough, attr);
         }
-        let taken = Plain::taken_with(&*self.files, &who, ino(number), &mut changes);
+        let taken = KillprivCache::taken_with(&*self.files, &who, ino(number), &mut changes);
         let attr = taken.and_then(|()| self.files.set_attr(&who, ino(number), &changes));
         if changes.mode.is_some() {
-            self.plain.forget(ino(number));
+            self.killpriv.forget(ino(number));
         }
         reply::attr(reply, &self.passthrough, attr);
     }
@@ -147,17 +147,17 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
         reply: ReplyEntry,
     ) {
         let Some(kind) = kind(mode) else { return reply.error(Errno::EINVAL) };
-        let new = New { kind, mode: permissions(mode), rdev, target: &[] };
+        let new = NewInode { kind, mode: permissions(mode), rdev, target: &[] };
         reply::entry(reply, &self.passthrough, self.make(request, dir, name, new));
     }
 
     fn mkdir(&self, request: &Request, dir: INodeNo, name: &OsStr, mode: u32, _: u32, reply: ReplyEntry) {
-        let new = New::directory(permissions(mode));
+        let new = NewInode::directory(permissions(mode));
         reply::entry(reply, &self.passthrough, self.make(request, dir, name, new));
     }
 
     fn symlink(&self, request: &Request, dir: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
-        let new = New::symlink(target.as_os_str().as_bytes());
+        let new = NewInode::symlink(target.as_os_str().as_bytes());
         reply::entry(reply, &self.passthrough, self.make(request, dir, name, new));
     }
 
@@ -257,7 +257,7 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
         owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        self.pages.fill(ino(number), owner);
+        self.page_invalidation.fill(ino(number), owner);
         self.read_into(ino(number), at, len, reply);
     }
 
@@ -273,12 +273,12 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
         owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        self.pages.fill(ino(number), owner);
+        self.page_invalidation.fill(ino(number), owner);
         // With O_APPEND the kernel determines the offset. It lets only one writer at a time extend
         // a file, and its page cache holds the bytes for that offset.
-        let taken = self.plain.take(&*self.files, ino(number), Loses::by(flags, handle));
+        let taken = self.killpriv.take(&*self.files, ino(number), PrivilegeLoss::by(flags, handle));
         match taken.and_then(|()| self.files.write(ino(number), at, data)) {
-            Ok(bytes) => self.pages.answer(reply, ino(number), at, bytes, flags),
+            Ok(bytes) => self.page_invalidation.answer(reply, ino(number), at, bytes, flags),
             Err(e) => reply.error(errno(&e)),
         }
     }
@@ -364,7 +364,7 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
         let Some(mode) = xattr_mode(flags) else { return reply.error(Errno::EINVAL) };
         let set = self.files.set_xattr(&caller(request), ino(number), name.as_bytes(), value, mode);
         if name.as_bytes() == CAPABILITY {
-            self.plain.forget(ino(number));
+            self.killpriv.forget(ino(number));
         }
         reply::empty(reply, set);
     }
@@ -397,12 +397,12 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
         reply: ReplyEmpty,
     ) {
         let Some(how) = allocate(how) else { return reply.error(Errno::EOPNOTSUPP) };
-        let taken = self.plain.take(&*self.files, ino(number), Loses::of(request));
+        let taken = self.killpriv.take(&*self.files, ino(number), PrivilegeLoss::of(request));
         reply::empty(reply, taken.and_then(|()| self.files.allocate(ino(number), how, at, len)));
     }
 
     fn lseek(&self, _: &Request, number: INodeNo, _: FileHandle, at: i64, whence: i32, reply: ReplyLseek) {
-        match self.look_for(ino(number), at, whence) {
+        match self.seek(ino(number), at, whence) {
             Ok(found) => reply.offset(found),
             Err(e) => reply.error(errno(&e)),
         }
@@ -421,7 +421,7 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
         _: CopyFileRangeFlags,
         reply: ReplyWrite,
     ) {
-        let taken = self.plain.take(&*self.files, ino(to), Loses::of(request));
+        let taken = self.killpriv.take(&*self.files, ino(to), PrivilegeLoss::of(request));
         reply::written(reply, taken.and_then(|()| self.copy((ino(from), from_at), (ino(to), to_at), len)));
     }
 }

@@ -1,10 +1,10 @@
 //! Contents of files: opening, reading, copying, and the search for data and holes.
 
-use super::adapter::Adapter;
+use super::adapter::FsAdapter;
 use super::convert::errno;
-use super::plain::{DIRECT, Plain, has_set_id};
+use super::killpriv::{DIRECT, KillprivCache, has_set_id};
 use crate::fuse::whence;
-use frit_fs::{Caller, Changes, Error, Files, Ino, Result, Seek};
+use frit_fs::{AttrChanges, Caller, Error, FileSystem, Ino, Result, Seek};
 use fuser::{BackingId, FileHandle, FopenFlags, OpenAccMode, OpenFlags, ReplyData, Request};
 use rustix::fs::OFlags;
 use std::cell::RefCell;
@@ -37,7 +37,7 @@ fn position(at: i64) -> Result<u64> {
     u64::try_from(at).map_err(|_| Error::BeyondEnd)
 }
 
-impl<F: Files + 'static> Adapter<F> {
+impl<F: FileSystem + 'static> FsAdapter<F> {
     /// Adds a user to a pinned inode. Returns the kernel's ID of its backing file if the kernel
     /// reads and writes the contents itself.
     pub(super) fn backing(
@@ -56,7 +56,7 @@ impl<F: Files + 'static> Adapter<F> {
     /// With O_DIRECT, requests bypass the page cache (FOPEN_DIRECT_IO), and several writes run at a
     /// time, except those that extend the file. A file with set-ID bits is opened without these
     /// flags even for O_DIRECT, because only then the kernel removes the bits before a write
-    /// (`plain`). The same holds for a file whose attributes cannot be read.
+    /// (`killpriv`). The same holds for a file whose attributes cannot be read.
     pub(super) fn how(&self, ino: Ino, flags: OpenFlags) -> (FileHandle, FopenFlags) {
         let direct = flags.0 as u32 & OFlags::DIRECT.bits() != 0;
         if direct && self.files.attr(ino).is_ok_and(|attr| !has_set_id(&attr)) {
@@ -83,8 +83,8 @@ impl<F: Files + 'static> Adapter<F> {
 
     fn truncate(&self, request: &Request, ino: Ino) -> Result<()> {
         let who = Caller::trusted(request.uid(), request.gid());
-        let mut changes = Changes { size: Some(0), ..Changes::default() };
-        Plain::taken_with(&*self.files, &who, ino, &mut changes)?;
+        let mut changes = AttrChanges { size: Some(0), ..AttrChanges::default() };
+        KillprivCache::taken_with(&*self.files, &who, ino, &mut changes)?;
         self.files.set_attr(&who, ino, &changes).map(drop)
     }
 
@@ -128,7 +128,7 @@ impl<F: Files + 'static> Adapter<F> {
         }
     }
 
-    pub(super) fn look_for(&self, ino: Ino, at: i64, direction: i32) -> Result<i64> {
+    pub(super) fn seek(&self, ino: Ino, at: i64, direction: i32) -> Result<i64> {
         let what = match direction {
             whence::SEEK_DATA => Seek::Data,
             whence::SEEK_HOLE => Seek::Hole,

@@ -1,6 +1,6 @@
-//! Conversions between the types of FUSE and of [`frit_fs::Files`].
+//! Conversions between the types of FUSE and of [`frit_fs::FileSystem`].
 
-use frit_fs::{Allocate, Attr, Error, Kind, RenameMode, SetTime, Time, XattrMode};
+use frit_fs::{Allocate, Attr, Error, InodeType, RenameMode, SetTime, Time, XattrMode};
 use fuser::{Errno, FileAttr, FileType, Generation, INodeNo, RenameFlags, TimeOrNow};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -24,26 +24,26 @@ pub(super) fn errno(error: &Error) -> Errno {
     Errno::from_i32(error.errno())
 }
 
-pub(super) fn file_type(kind: Kind) -> FileType {
+pub(super) fn file_type(kind: InodeType) -> FileType {
     match kind {
-        Kind::File => FileType::RegularFile,
-        Kind::Directory => FileType::Directory,
-        Kind::Symlink => FileType::Symlink,
-        Kind::Fifo => FileType::NamedPipe,
-        Kind::Socket => FileType::Socket,
-        Kind::Char => FileType::CharDevice,
-        Kind::Block => FileType::BlockDevice,
+        InodeType::File => FileType::RegularFile,
+        InodeType::Directory => FileType::Directory,
+        InodeType::Symlink => FileType::Symlink,
+        InodeType::Fifo => FileType::NamedPipe,
+        InodeType::Socket => FileType::Socket,
+        InodeType::Char => FileType::CharDevice,
+        InodeType::Block => FileType::BlockDevice,
     }
 }
 
 /// Returns the type of the inode that mknod(2) creates.
-pub(super) fn kind(mode: u32) -> Option<Kind> {
+pub(super) fn kind(mode: u32) -> Option<InodeType> {
     Some(match mode & format::MASK {
-        0 | format::FILE => Kind::File,
-        format::FIFO => Kind::Fifo,
-        format::CHAR => Kind::Char,
-        format::BLOCK => Kind::Block,
-        format::SOCKET => Kind::Socket,
+        0 | format::FILE => InodeType::File,
+        format::FIFO => InodeType::Fifo,
+        format::CHAR => InodeType::Char,
+        format::BLOCK => InodeType::Block,
+        format::SOCKET => InodeType::Socket,
         _ => return None,
     })
 }
@@ -164,6 +164,6 @@ mod tests {
         assert_eq!(allocate(0x08), None, "collapse");
         assert_eq!(xattr_mode(3), None);
         assert_eq!(kind(0o040_755), None, "mkdir makes directories");
-        assert_eq!(kind(0o140_644), Some(Kind::Socket));
+        assert_eq!(kind(0o140_644), Some(InodeType::Socket));
     }
 }

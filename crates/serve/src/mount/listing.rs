@@ -1,10 +1,10 @@
 //! Directories: listings, and removed directories that are still in use.
 
-use super::adapter::Adapter;
+use super::adapter::FsAdapter;
 use super::convert::{file_attr, file_type, generation};
 use super::reply;
 use frit_core::planted::{Bug, is};
-use frit_fs::{Attr, Caller, Entry, Error, Files, Ino, Kind, Result};
+use frit_fs::{Attr, Caller, DirEntry, Error, FileSystem, Ino, InodeType, Result};
 use fuser::{FileAttr, Generation, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 use parking_lot::Mutex;
 use std::collections::HashSet;
@@ -22,32 +22,32 @@ const BATCH: usize = 32;
 #[derive(Default)]
 struct Batch {
     names: Vec<u8>,
-    entries: Vec<Copied>,
+    entries: Vec<CopiedEntry>,
 }
 
 /// A copied entry. Its name ends at `end` in the names of the batch.
 #[derive(Clone, Copy)]
-struct Copied {
+struct CopiedEntry {
     ino: Ino,
-    kind: Kind,
+    kind: InodeType,
     next: u64,
     end: usize,
 }
 
 impl Batch {
-    fn fill<F: Files>(&mut self, files: &F, dir: Ino, from: u64) -> Result<()> {
+    fn fill<F: FileSystem>(&mut self, files: &F, dir: Ino, from: u64) -> Result<()> {
         self.names.clear();
         self.entries.clear();
-        files.read_dir(dir, from, &mut |entry: &Entry<'_>| {
+        files.read_dir(dir, from, &mut |entry: &DirEntry<'_>| {
             self.names.extend_from_slice(entry.name);
-            let (end, Entry { ino, kind, next, .. }) = (self.names.len(), *entry);
-            self.entries.push(Copied { ino, kind, next, end });
+            let (end, DirEntry { ino, kind, next, .. }) = (self.names.len(), *entry);
+            self.entries.push(CopiedEntry { ino, kind, next, end });
             self.entries.len() < BATCH
         })
     }
 }
 
-impl<F: Files + 'static> Adapter<F> {
+impl<F: FileSystem + 'static> FsAdapter<F> {
     /// Lists names and types. If damage follows entries that were added already, the error is
     /// returned to the next request.
     pub(super) fn list(&self, dir: Ino, from: u64, reply: &mut ReplyDirectory) -> Result<()> {
@@ -68,7 +68,7 @@ impl<F: Files + 'static> Adapter<F> {
         loop {
             let filled = batch.fill(&*self.files, dir, from);
             let mut start = 0;
-            for &Copied { ino, kind, next, end } in &batch.entries {
+            for &CopiedEntry { ino, kind, next, end } in &batch.entries {
                 let name = &batch.names[start..end];
                 start = end;
                 let Some((attr, ttl, generation)) = self.attributes(dir, name, ino, kind) else { continue };
@@ -94,7 +94,7 @@ impl<F: Files + 'static> Adapter<F> {
         dir: Ino,
         name: &[u8],
         ino: Ino,
-        kind: Kind,
+        kind: InodeType,
     ) -> Option<(FileAttr, Duration, Generation)> {
         let known = |attr: Attr| (file_attr(&attr), reply::ttl(&self.passthrough, &attr), generation(&attr));
         match self.files.attr(ino) {
@@ -103,7 +103,7 @@ impl<F: Files + 'static> Adapter<F> {
             Err(_) => match self.files.lookup(&Caller::ROOT, dir, name) {
                 Ok(attr) if attr.ino == ino => Some(known(attr)),
                 Ok(_) | Err(Error::NotFound) => None,
-                Err(_) => Some((reply::unread(ino, kind), Duration::ZERO, Generation(0))),
+                Err(_) => Some((reply::attr_from_entry(ino, kind), Duration::ZERO, Generation(0))),
             },
         }
     }
@@ -113,20 +113,20 @@ impl<F: Files + 'static> Adapter<F> {
 /// directories. They are pinned until the kernel forgets them, so that opening and closing
 /// directories needs no request.
 #[derive(Debug, Default)]
-pub(super) struct Removed {
+pub(super) struct RemovedDirs {
     pinned: Mutex<HashSet<Ino>>,
     count: AtomicUsize,
 }
 
-impl Removed {
+impl RemovedDirs {
     /// Calls `remove`, and keeps the inode of the removed file pinned if it is a directory.
-    pub(super) fn removing<F: Files>(
+    pub(super) fn removing<F: FileSystem>(
         &self,
         files: &F,
         victim: Result<Attr>,
         remove: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        let victim = victim.ok().filter(|attr| attr.kind == Kind::Directory).map(|attr| attr.ino);
+        let victim = victim.ok().filter(|attr| attr.kind == InodeType::Directory).map(|attr| attr.ino);
         let Some(ino) = victim.filter(|&ino| files.pin(ino).is_ok()) else { return remove() };
         let removed = remove();
         if removed.is_err() {
@@ -139,7 +139,7 @@ impl Removed {
     }
 
     /// Unpins an inode that the kernel has forgotten.
-    pub(super) fn forget<F: Files>(&self, files: &F, ino: Ino) {
+    pub(super) fn forget<F: FileSystem>(&self, files: &F, ino: Ino) {
         if self.count.load(Ordering::Acquire) > 0 && self.pinned.lock().remove(&ino) {
             self.count.fetch_sub(1, Ordering::Release);
             // FORGET has no reply. Space that cannot be freed now is found by the next check.

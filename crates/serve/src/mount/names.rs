@@ -1,17 +1,23 @@
 //! Operations on names: creation, and lookup before removal.
 
-use super::adapter::Adapter;
+use super::adapter::FsAdapter;
 use super::convert::permissions;
-use frit_fs::{Attr, Caller, Error, Files, Ino, New, Result};
+use frit_fs::{Attr, Caller, Error, FileSystem, Ino, NewInode, Result};
 use fuser::{INodeNo, OpenFlags, Request};
 use rustix::fs::OFlags;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-impl<F: Files + 'static> Adapter<F> {
-    pub(super) fn make(&self, request: &Request, dir: INodeNo, name: &OsStr, new: New<'_>) -> Result<Attr> {
+impl<F: FileSystem + 'static> FsAdapter<F> {
+    pub(super) fn make(
+        &self,
+        request: &Request,
+        dir: INodeNo,
+        name: &OsStr,
+        new: NewInode<'_>,
+    ) -> Result<Attr> {
         let attr = self.files.create(&caller(request), ino(dir), name.as_bytes(), new)?;
-        self.plain.forget(attr.ino);
+        self.killpriv.forget(attr.ino);
         Ok(attr)
     }
 
@@ -26,7 +32,7 @@ impl<F: Files + 'static> Adapter<F> {
         flags: i32,
     ) -> Result<Attr> {
         let old = flags as u32 & OFlags::EXCL.bits() == 0;
-        let (attr, made) = match self.make(request, dir, name, New::file(permissions(mode))) {
+        let (attr, made) = match self.make(request, dir, name, NewInode::file(permissions(mode))) {
             Err(Error::Exists) if old => {
                 (self.files.lookup(&caller(request), ino(dir), name.as_bytes())?, false)
             }

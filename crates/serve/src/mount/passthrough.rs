@@ -8,7 +8,7 @@
 
 use super::reply::TTL;
 use super::setup;
-use frit_fs::{Attr, Files, Ino};
+use frit_fs::{Attr, FileSystem, Ino};
 use fuser::{BackingId, INodeNo, KernelConfig, Notifier};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ pub(super) struct Passthrough {
     on: bool,
     /// Reason why passthrough is not active although requested.
     without: Arc<OnceLock<&'static str>>,
-    open: Mutex<HashMap<Ino, Opened>>,
+    open: Mutex<HashMap<Ino, OpenInode>>,
     /// Bitmap of the inodes that were opened for writing since mounting.
     written: Box<[AtomicU64]>,
     /// Connection for invalidation of cached attributes.
@@ -36,7 +36,7 @@ pub(super) struct Passthrough {
 
 /// An open inode.
 #[derive(Debug)]
-struct Opened {
+struct OpenInode {
     users: u64,
     /// Backing file as registered with the kernel. `None`: contents are transferred by requests.
     backing: Option<Arc<BackingId>>,
@@ -48,12 +48,12 @@ impl Passthrough {
     }
 
     /// Requests passthrough from the kernel, if it is wanted.
-    pub(super) fn ask<F: Files>(&mut self, config: &mut KernelConfig, files: &F) {
+    pub(super) fn negotiate<F: FileSystem>(&mut self, config: &mut KernelConfig, files: &F) {
         if !self.wanted {
             return;
         }
         let why = match refused() {
-            None if setup::ask_passthrough(config) => return self.enable(files),
+            None if setup::negotiate_passthrough(config) => return self.enable(files),
             None => "it requires Linux 6.9 with CONFIG_FUSE_PASSTHROUGH",
             Some(why) => why,
         };
@@ -61,7 +61,7 @@ impl Passthrough {
     }
 
     /// Activates passthrough, after kernel and permissions have been checked.
-    fn enable<F: Files>(&mut self, files: &F) {
+    fn enable<F: FileSystem>(&mut self, files: &F) {
         let inodes = files.usage().map_or(0, |usage| usage.inodes);
         self.written = (0..=inodes / 64).map(|_| AtomicU64::new(0)).collect();
         self.on = true;
@@ -83,7 +83,7 @@ impl Passthrough {
 
     /// Adds a user to a pinned inode. Returns the kernel's ID of the backing file if passthrough is
     /// used for this inode; `register` registers the file.
-    pub(super) fn open<F: Files>(
+    pub(super) fn open<F: FileSystem>(
         &self,
         files: &F,
         ino: Ino,
@@ -99,7 +99,7 @@ impl Passthrough {
                 // If registration fails, for example for lack of descriptors, contents are
                 // transferred by requests.
                 let backing = files.body(ino).and_then(|body| register(&body).ok());
-                Opened { users: 0, backing: backing.map(Arc::new) }
+                OpenInode { users: 0, backing: backing.map(Arc::new) }
             });
             opened.users += 1;
             opened.backing.clone()

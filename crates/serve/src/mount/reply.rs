@@ -1,9 +1,9 @@
 //! Conversion of results of the file system to replies.
 
 use super::convert::{errno, file_attr, file_type, generation};
+use super::killpriv::has_set_id;
 use super::passthrough::Passthrough;
-use super::plain::has_set_id;
-use frit_fs::{Attr, Error, Ino, Kind, Result};
+use frit_fs::{Attr, Error, Ino, InodeType, Result};
 use fuser::{
     Errno, FileAttr, FileType, Generation, INodeNo, ReplyAttr, ReplyEmpty, ReplyEntry, ReplyWrite, ReplyXattr,
 };
@@ -37,13 +37,13 @@ pub(super) fn entry(reply: ReplyEntry, passthrough: &Passthrough, result: Result
 /// Replies like [`entry`], but lets the kernel also cache that a name does not exist.
 pub(super) fn looked_up(reply: ReplyEntry, passthrough: &Passthrough, result: Result<Attr>) {
     match result {
-        Err(Error::NotFound) => reply.entry(&TTL, &NOBODY, Generation(0)),
+        Err(Error::NotFound) => reply.entry(&TTL, &NO_INODE, Generation(0)),
         other => entry(reply, passthrough, other),
     }
 }
 
 /// Attributes of inode 0, which mark a cacheable negative entry.
-const NOBODY: FileAttr = FileAttr {
+const NO_INODE: FileAttr = FileAttr {
     ino: INodeNo(0),
     size: 0,
     blocks: 0,
@@ -62,8 +62,8 @@ const NOBODY: FileAttr = FileAttr {
 };
 
 /// Returns attributes for an inode that cannot be read, from its directory entry.
-pub(super) fn unread(ino: Ino, kind: Kind) -> FileAttr {
-    FileAttr { ino: INodeNo(ino.0), kind: file_type(kind), nlink: 1, ..NOBODY }
+pub(super) fn attr_from_entry(ino: Ino, kind: InodeType) -> FileAttr {
+    FileAttr { ino: INodeNo(ino.0), kind: file_type(kind), nlink: 1, ..NO_INODE }
 }
 
 pub(super) fn attr(reply: ReplyAttr, passthrough: &Passthrough, result: Result<Attr>) {

@@ -1,10 +1,10 @@
 //! Mounting and unmounting of a file system.
 
-use super::adapter::Adapter;
+use super::adapter::FsAdapter;
 use super::options::Options;
-use crate::fuse::mounts::{explained, unmount_within, usable};
+use crate::fuse::mounts::{check_mountpoint, unmount_within, with_hint};
 use crate::fuse::unmount;
-use frit_fs::Files;
+use frit_fs::FileSystem;
 use fuser::{BackgroundSession, Session};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,12 +24,12 @@ impl Mount {
     ///
     /// # Errors
     /// FUSE is not available, or the directory cannot be mounted on.
-    pub fn start<F: Files + 'static>(
+    pub fn start<F: FileSystem + 'static>(
         files: &Arc<F>,
         directory: &Path,
         options: &Options,
     ) -> io::Result<Mount> {
-        let mountpoint = usable(directory)?;
+        let mountpoint = check_mountpoint(directory)?;
         if !options.nonempty && std::fs::read_dir(&mountpoint)?.next().is_some() {
             let what = format!(
                 "{}: the directory is not empty, and what is in it would be hidden; -o nonempty mounts over it",
@@ -42,19 +42,19 @@ impl Mount {
                 "a pool's files are read and written by the kernel itself: --writeback is not supported";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
-        let adapter = Adapter::new(Arc::clone(files), options)?;
+        let adapter = FsAdapter::new(Arc::clone(files), options)?;
         let (notifier, without) = (adapter.passthrough.notifier(), adapter.passthrough.without());
         let connected = Session::new(adapter, &mountpoint, &options.config());
-        let session = connected.map_err(|e| explained(&mountpoint, &e))?;
+        let session = connected.map_err(|e| with_hint(&mountpoint, &e))?;
         let _ = notifier.set(session.notifier());
-        let session = session.spawn().map_err(|e| explained(&mountpoint, &e))?;
+        let session = session.spawn().map_err(|e| with_hint(&mountpoint, &e))?;
         Ok(Mount { mountpoint, session: Some(session), without: without.get().copied() })
     }
 
     /// Returns the reason why passthrough is not active although it was requested. Files work
     /// without it.
     #[must_use]
-    pub fn without_passthrough(&self) -> Option<&'static str> {
+    pub fn passthrough_refusal(&self) -> Option<&'static str> {
         self.without
     }
 

@@ -11,15 +11,15 @@ const BACKGROUND_MAX: u16 = 128;
 
 /// Capabilities requested from the kernel; each is used if the kernel has it. FUSE_ATOMIC_O_TRUNC
 /// is not requested: the reply to OPEN has no attributes, so the kernel would continue with the
-/// set-ID bits that the truncation removed (`plain`). The reply to SETATTR, which it sends instead,
+/// set-ID bits that the truncation removed (`killpriv`). The reply to SETATTR, which it sends instead,
 /// contains the mode.
-const WISHES: [InitFlags; 9] = [
+const CAPABILITIES: [InitFlags; 9] = [
     // Concurrent lookups and listings of one directory by several programs.
     InitFlags::FUSE_PARALLEL_DIROPS,
     // Listings with attributes if lookups follow.
     InitFlags::FUSE_DO_READDIRPLUS,
     InitFlags::FUSE_READDIRPLUS_AUTO,
-    // Concurrent requests of one O_DIRECT reader or writer (`pages`), and memory maps of files
+    // Concurrent requests of one O_DIRECT reader or writer (`page_invalidation`), and memory maps of files
     // opened in this way.
     InitFlags::FUSE_ASYNC_DIO,
     InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
@@ -28,7 +28,7 @@ const WISHES: [InitFlags; 9] = [
     InitFlags::FUSE_CACHE_SYMLINKS,
     // Handles for open_by_handle_at(2), and for export over NFS.
     InitFlags::FUSE_EXPORT_SUPPORT,
-    // Set-ID bits and capabilities are removed here (`plain`), so that a write is one request.
+    // Set-ID bits and capabilities are removed here (`killpriv`), so that a write is one request.
     // Otherwise the kernel requests the capabilities before each write: two requests, and 23 µs of
     // processor time instead of 17 µs for 4 KiB.
     InitFlags::FUSE_HANDLE_KILLPRIV_V2,
@@ -38,11 +38,11 @@ const WISHES: [InitFlags; 9] = [
 ///
 /// # Errors
 /// A writeback cache was requested, but this kernel has none.
-pub(super) fn ask(config: &mut KernelConfig, writeback: bool) -> io::Result<()> {
+pub(super) fn negotiate(config: &mut KernelConfig, writeback: bool) -> io::Result<()> {
     // If the kernel allows less, it reports its maximum, which is then used.
     let _ = config.set_max_write(REQUEST_BYTES_MAX).map_err(|most| config.set_max_write(most));
     let _ = config.set_max_background(BACKGROUND_MAX);
-    for wish in WISHES {
+    for wish in CAPABILITIES {
         let _ = config.add_capabilities(wish);
     }
     if writeback {
@@ -55,6 +55,6 @@ pub(super) fn ask(config: &mut KernelConfig, writeback: bool) -> io::Result<()> 
 
 /// Requests passthrough, and returns `true` if the kernel has it. Backing files may be on file
 /// systems that are not stacked.
-pub(super) fn ask_passthrough(config: &mut KernelConfig) -> bool {
+pub(super) fn negotiate_passthrough(config: &mut KernelConfig) -> bool {
     config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok() && config.set_max_stack_depth(1).is_ok()
 }

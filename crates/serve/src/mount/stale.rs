@@ -1,14 +1,14 @@
 //! File systems mounted at a directory, including those whose server no longer exists.
 
 use super::options::SUBTYPE;
-use crate::fuse::mounts::{NOT_CONNECTED, kinds_at};
+use crate::fuse::mounts::{NOT_CONNECTED, file_systems_at};
 use crate::fuse::{unmount, whole};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// A mounted file system of this module.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mounted {
+pub struct MountInfo {
     /// Mountpoint, as in the kernel's list.
     pub mountpoint: PathBuf,
     /// Source: the image, unless `fsname` sets another name.
@@ -20,11 +20,11 @@ pub struct Mounted {
 ///
 /// # Errors
 /// /proc cannot be read, or the path does not exist.
-pub fn mounted(directory: &Path) -> io::Result<Option<Mounted>> {
+pub fn mounted(directory: &Path) -> io::Result<Option<MountInfo>> {
     let mountpoint = whole(directory)?;
-    let top = kinds_at(&mountpoint)?.pop();
+    let top = file_systems_at(&mountpoint)?.pop();
     let ours = top.filter(|(kind, _)| kind.strip_prefix("fuse.") == Some(SUBTYPE));
-    Ok(ours.map(|(_, source)| Mounted { mountpoint, source }))
+    Ok(ours.map(|(_, source)| MountInfo { mountpoint, source }))
 }
 
 /// Unmounts the file system that a killed server left at a directory. Returns `true` if there was
@@ -36,7 +36,7 @@ pub fn clear_stale(directory: &Path) -> io::Result<bool> {
     let mut any = false;
     while std::fs::metadata(directory).is_err_and(|e| e.raw_os_error() == Some(NOT_CONNECTED)) {
         let mountpoint = whole(directory)?;
-        if !kinds_at(&mountpoint)?.pop().is_some_and(|(kind, _)| kind.starts_with("fuse")) {
+        if !file_systems_at(&mountpoint)?.pop().is_some_and(|(kind, _)| kind.starts_with("fuse")) {
             break;
         }
         // Programs with open files there already get errors.

@@ -4,18 +4,18 @@
 
 mod pieces;
 
-use super::execute::{Outcome, execute, flush, flushed, slow};
-use super::handshake::{Agreed, Haggle, Handshake};
-use super::outlet::Outlet;
+use super::execute::{ReplyOutcome, execute, flush, reply_after_flush, slow};
+use super::handshake::{Handshake, HandshakeState, Negotiated};
 use super::output::Output;
+use super::reply_writer::ReplyWriter;
 use super::request::{Command, Limits, Request};
 use super::wire::REQUEST_BYTES;
 use super::workers::{Job, Workers};
 use super::{Export, reply};
-use crate::backend::Done;
+use crate::backend::Completion;
 use crate::device::{Access, Device};
-use crate::guard::{Budget, Grant};
-use pieces::{Reading, Writing};
+use crate::resource_limits::{Budget, Grant};
+use pieces::{PartialRead, PartialWrite};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,39 +56,39 @@ enum Phase {
     /// The payload of a refused request is discarded; the number of bytes still to come.
     Skip(usize),
     /// The payload of a write is received in pieces.
-    Write(Writing),
+    Write(PartialWrite),
     /// The reply to a read is sent in pieces.
-    Read(Reading),
-    Over,
+    Read(PartialRead),
+    Closed,
 }
 
 /// A request whose reply is sent after the next flush.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct PendingFlush {
     cookie: u64,
-    done: Done,
+    done: Completion,
     /// `true` for a flush, `false` for a write with FUA.
     is_flush: bool,
 }
 
 /// Progress of a request after `Connection::begin`.
-enum Begun {
+enum Started {
     /// The request is executed, or was handed to a worker thread.
-    Whole,
+    Accepted,
     /// The workers are at their limit; the request must be repeated.
-    Crowded,
+    WorkersBusy,
     /// The request is executed in pieces from now on, or was refused. Only its header is consumed
     /// so far.
-    Pieces,
+    Piecewise,
 }
 
 /// The device lock, taken at its first use.
-struct Lock<'a> {
+struct LazyDeviceLock<'a> {
     device: &'a Device,
     access: Option<Access<'a>>,
 }
 
-impl<'a> Lock<'a> {
+impl<'a> LazyDeviceLock<'a> {
     fn take(&mut self) -> &mut Access<'a> {
         let device = self.device;
         self.access.get_or_insert_with(|| device.lock())
@@ -100,16 +100,16 @@ impl<'a> Lock<'a> {
 pub struct Connection {
     export: Arc<Export>,
     phase: Phase,
-    agreed: Agreed,
+    negotiated: Negotiated,
     /// Requests whose replies are sent after the next flush.
-    after_flush: Vec<Waiting>,
+    after_flush: Vec<PendingFlush>,
     out: Output,
     /// Writer for the replies of worker threads. It moves to `workers` at the end of the handshake.
-    outlet: Option<Arc<Outlet>>,
+    reply_writer: Option<Arc<ReplyWriter>>,
     /// Threads that execute slow requests, for devices that defer accesses.
     workers: Option<Workers>,
     /// The request that found the workers at their limit. It is executed next.
-    crowded: Option<(Command, Request)>,
+    blocked_request: Option<(Command, Request)>,
     /// Memory of the shared budget that replies use. `None`: replies are not limited.
     grant: Option<Grant>,
     /// The next request does not fit into memory as a whole, and is executed in pieces.
@@ -126,12 +126,12 @@ impl Connection {
         Connection {
             export,
             phase,
-            agreed: Agreed::default(),
+            negotiated: Negotiated::default(),
             after_flush: Vec::new(),
             out,
-            outlet: None,
+            reply_writer: None,
             workers: None,
-            crowded: None,
+            blocked_request: None,
             grant: None,
             in_pieces: false,
             memory_wait_max: Duration::ZERO,
@@ -139,15 +139,20 @@ impl Connection {
     }
 
     /// Starts the session of a client whose large requests take memory from a budget. A read that
-    /// cannot be answered in pieces waits up to `memory_wait_max` for memory. If `outlet` is given,
+    /// cannot be answered in pieces waits up to `memory_wait_max` for memory. If `reply_writer` is given,
     /// slow requests are executed and answered by worker threads.
     pub(super) fn with_limits(
         export: Arc<Export>,
         budget: &Arc<Budget>,
         memory_wait_max: Duration,
-        outlet: Option<Arc<Outlet>>,
+        reply_writer: Option<Arc<ReplyWriter>>,
     ) -> Connection {
-        Connection { outlet, grant: Some(Grant::none(budget)), memory_wait_max, ..Connection::new(export) }
+        Connection {
+            reply_writer,
+            grant: Some(Grant::none(budget)),
+            memory_wait_max,
+            ..Connection::new(export)
+        }
     }
 
     /// Returns the output to be sent. The caller clears it after sending.
@@ -157,7 +162,7 @@ impl Connection {
 
     /// Returns `true` if the handshake is complete and the session has not ended.
     pub fn is_transmitting(&self) -> bool {
-        !matches!(self.phase, Phase::Handshake(_) | Phase::Over)
+        !matches!(self.phase, Phase::Handshake(_) | Phase::Closed)
     }
 
     /// Returns `true` if the payload of a request is still incomplete.
@@ -167,7 +172,7 @@ impl Connection {
 
     #[cfg(test)]
     pub(super) fn agreed_structured(&self) -> bool {
-        self.agreed.structured
+        self.negotiated.structured
     }
 
     /// Consumes complete messages from the input and executes them. One call holds the device lock
@@ -181,17 +186,17 @@ impl Connection {
             Phase::Handshake(handshake) => {
                 let (used, more, haggle) = handshake.take(&self.export, input, &mut self.out);
                 let next = match haggle {
-                    Haggle::On if used == 0 => Next::More(more),
-                    Haggle::On => Next::Again,
-                    Haggle::Taken => {
-                        self.agreed = handshake.agreed();
+                    HandshakeState::Negotiating if used == 0 => Next::More(more),
+                    HandshakeState::Negotiating => Next::Again,
+                    HandshakeState::ExportSelected => {
+                        self.negotiated = handshake.negotiated();
                         self.phase = Phase::Transmission;
-                        self.workers = self.outlet.take().map(|outlet| {
-                            Workers::new(Arc::clone(&self.export), self.agreed.clone(), outlet)
+                        self.workers = self.reply_writer.take().map(|reply_writer| {
+                            Workers::new(Arc::clone(&self.export), self.negotiated.clone(), reply_writer)
                         });
                         Next::Again
                     }
-                    Haggle::Over => self.end(),
+                    HandshakeState::Closed => self.end(),
                 };
                 Advance { used, next }
             }
@@ -207,25 +212,25 @@ impl Connection {
             }
             Phase::Write(_) => self.write_piece(input),
             Phase::Read(_) => self.read_piece(),
-            Phase::Over => Advance { used: input.len(), next: Next::Close },
+            Phase::Closed => Advance { used: input.len(), next: Next::Close },
         }
     }
 
     /// Executes the complete requests of the input, up to the limits of a batch.
     fn requests(&mut self, input: &[u8]) -> Advance {
         // The request is still in the input and is decoded again below. The wait takes place
-        // here, rather than in `hand_over`, which lets the session send the earlier replies first.
-        if let (Some(workers), Some((command, request))) = (&self.workers, self.crowded.take()) {
-            workers.wait_for_room(command, &request);
+        // here, rather than in `submit_to_worker`, which lets the session send the earlier replies first.
+        if let (Some(workers), Some((command, request))) = (&self.workers, self.blocked_request.take()) {
+            workers.wait_until_accepted(command, &request);
         }
         let export = Arc::clone(&self.export);
         let device = export.device();
         let limits = Limits {
             bytes: device.bytes(),
-            structured: self.agreed.structured,
-            contexts: !self.agreed.contexts.is_empty(),
+            structured: self.negotiated.structured,
+            contexts: !self.negotiated.contexts.is_empty(),
         };
-        let mut access = Lock { device, access: None };
+        let mut access = LazyDeviceLock { device, access: None };
         let (mut used, mut count, mut written) = (0, 0, 0);
         loop {
             let rest = &input[used..];
@@ -246,7 +251,7 @@ impl Connection {
                 Ok(command) => command,
                 Err(wrong) => {
                     reply::error(&mut self.out, limits.structured, request.cookie, wrong.0, wrong.1);
-                    self.mark(Done::NOW);
+                    self.mark(Completion::NOW);
                     used += REQUEST_BYTES;
                     if payload > 0 {
                         self.phase = Phase::Skip(payload);
@@ -269,9 +274,9 @@ impl Connection {
                 return self.pause(used, REQUEST_BYTES + payload);
             };
             match self.begin(&mut access, command, &request, data) {
-                Begun::Whole => {}
-                Begun::Crowded => return Advance { used, next: Next::Again },
-                Begun::Pieces => return Advance { used: used + REQUEST_BYTES, next: Next::Again },
+                Started::Accepted => {}
+                Started::WorkersBusy => return Advance { used, next: Next::Again },
+                Started::Piecewise => return Advance { used: used + REQUEST_BYTES, next: Next::Again },
             }
             used += REQUEST_BYTES + payload;
             written += payload;
@@ -281,16 +286,22 @@ impl Connection {
 
     /// Starts a request: executes it, hands it to a worker thread, or begins to execute it in
     /// pieces.
-    fn begin(&mut self, lock: &mut Lock<'_>, command: Command, request: &Request, data: &[u8]) -> Begun {
+    fn begin(
+        &mut self,
+        lock: &mut LazyDeviceLock<'_>,
+        command: Command,
+        request: &Request,
+        data: &[u8],
+    ) -> Started {
         if self.workers.is_some() && slow(lock.take(), command, request) {
             // The thread that executes the request needs the lock.
             lock.access = None;
-            match self.hand_over(command, request, data) {
+            match self.submit_to_worker(command, request, data) {
                 Some(true) => {}
-                Some(false) => return Begun::Crowded,
+                Some(false) => return Started::WorkersBusy,
                 None if command == Command::Read => {
                     self.begin_read(request);
-                    return Begun::Pieces;
+                    return Started::Piecewise;
                 }
                 None => self.execute(lock.take(), command, request, data),
             }
@@ -298,22 +309,22 @@ impl Connection {
             // The lock is not needed yet. The flush is delayed to the end of the batch, so that it
             // covers all requests before it and is shared by the flushes that follow.
             self.wait_for_flush(request);
-        } else if command == Command::Read && !self.has_room_for(request.len) {
+        } else if command == Command::Read && !self.reserve_output(request.len) {
             lock.access = None;
             self.begin_read(request);
-            return Begun::Pieces;
+            return Started::Piecewise;
         } else {
             self.execute(lock.take(), command, request, data);
         }
-        Begun::Whole
+        Started::Accepted
     }
 
     /// Hands a slow request to a worker thread. Returns `Some(false)` if the workers are at their
     /// limit, and `None` if the budget has no memory for it, so that this thread must execute it.
-    fn hand_over(&mut self, command: Command, request: &Request, data: &[u8]) -> Option<bool> {
+    fn submit_to_worker(&mut self, command: Command, request: &Request, data: &[u8]) -> Option<bool> {
         let Some(workers) = &mut self.workers else { return Some(false) };
-        if !workers.have_room(command, request) {
-            self.crowded = Some((command, *request));
+        if !workers.can_submit(command, request) {
+            self.blocked_request = Some((command, *request));
             return Some(false);
         }
         let job = match &self.grant {
@@ -322,7 +333,7 @@ impl Connection {
                 Job::new(command, request, data, Some(grant.like(Job::memory_bytes(command, request))?))
             }
         };
-        match workers.hand(job) {
+        match workers.submit(job) {
             None => {}
             // No thread could be started, so this thread executes the request.
             Some(Job { command: Command::Flush, request, .. }) => self.wait_for_flush(&request),
@@ -335,14 +346,14 @@ impl Connection {
     }
 
     fn wait_for_flush(&mut self, request: &Request) {
-        self.after_flush.push(Waiting { cookie: request.cookie, done: Done::NOW, is_flush: true });
+        self.after_flush.push(PendingFlush { cookie: request.cookie, done: Completion::NOW, is_flush: true });
     }
 
     fn execute(&mut self, access: &mut Access<'_>, command: Command, request: &Request, data: &[u8]) {
-        match execute(access, &self.agreed, command, request, data, &mut self.out) {
-            Outcome::Replied(done) => self.mark(done),
-            Outcome::AfterFlush(done) => {
-                self.after_flush.push(Waiting { cookie: request.cookie, done, is_flush: false });
+        match execute(access, &self.negotiated, command, request, data, &mut self.out) {
+            ReplyOutcome::Replied(done) => self.mark(done),
+            ReplyOutcome::AfterFlush(done) => {
+                self.after_flush.push(PendingFlush { cookie: request.cookie, done, is_flush: false });
             }
         }
     }
@@ -356,7 +367,7 @@ impl Connection {
 
     /// Ends the session after pending flushes have been answered.
     fn end(&mut self) -> Next {
-        self.phase = Phase::Over;
+        self.phase = Phase::Closed;
         if self.after_flush.is_empty() { Next::Close } else { Next::Again }
     }
 
@@ -364,13 +375,13 @@ impl Connection {
     fn flush(&mut self) {
         let asked_for = self.after_flush.iter().any(|w| w.is_flush);
         let result = flush(self.export.device(), asked_for);
-        for Waiting { cookie, done, .. } in std::mem::take(&mut self.after_flush) {
-            flushed(&mut self.out, &self.agreed, cookie, &result);
-            self.mark(result.as_ref().map_or(Done::NOW, |f| done.and(*f)));
+        for PendingFlush { cookie, done, .. } in std::mem::take(&mut self.after_flush) {
+            reply_after_flush(&mut self.out, &self.negotiated, cookie, &result);
+            self.mark(result.as_ref().map_or(Completion::NOW, |f| done.and(*f)));
         }
     }
 
-    fn mark(&mut self, done: Done) {
+    fn mark(&mut self, done: Completion) {
         if self.export.device().paced() {
             self.out.mark(done.not_before);
         }

@@ -6,7 +6,7 @@ use super::wire::{self, CHUNK_MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, Reader, S
 use super::{Connection, Export, Next};
 use crate::Device;
 use crate::device::REQUEST_BYTES_MAX;
-use crate::guard::Budget;
+use crate::resource_limits::Budget;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -95,17 +95,17 @@ pub fn limited(device: &Arc<Device>, bytes: &[u8]) -> bool {
             Next::More(whole) => whole,
         };
         assert!(whole > input.bytes().len(), "{whole} bytes are requested, but available");
-        let room = input.room(whole);
-        if room.is_empty() {
+        let free_space = input.free_space(whole);
+        if free_space.is_empty() {
             connection.take_in_pieces();
             continue;
         }
-        let n = room.len().min(rest.len()).min(step);
+        let n = free_space.len().min(rest.len()).min(step);
         if n == 0 {
             break;
         }
-        room[..n].copy_from_slice(&rest[..n]);
-        input.came(n);
+        free_space[..n].copy_from_slice(&rest[..n]);
+        input.commit(n);
         assert!(
             input.bytes().len() <= (65 << 10) + BUDGET,
             "{} bytes of input are held",

@@ -47,7 +47,7 @@ impl Context {
 
 /// Settings negotiated by client and server.
 #[derive(Clone, Default, Debug)]
-pub struct Agreed {
+pub struct Negotiated {
     /// Replies may be structured.
     pub structured: bool,
     /// Metadata contexts selected for BLOCK_STATUS.
@@ -56,13 +56,13 @@ pub struct Agreed {
 
 /// State of the handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Haggle {
+pub(super) enum HandshakeState {
     /// The handshake continues.
-    On,
+    Negotiating,
     /// An export was selected; requests follow.
-    Taken,
+    ExportSelected,
     /// The session ends.
-    Over,
+    Closed,
 }
 
 /// The server's side of the handshake.
@@ -73,7 +73,7 @@ pub(super) struct Handshake {
     options: u32,
     /// Number of bytes of option data still to be discarded, and the option, which is then refused.
     skip: Option<(usize, u32)>,
-    agreed: Agreed,
+    negotiated: Negotiated,
 }
 
 impl Handshake {
@@ -82,20 +82,31 @@ impl Handshake {
         out.u64(MAGIC);
         out.u64(OPTION_MAGIC);
         out.u16(handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES);
-        Handshake { greeted: false, no_zeroes: false, options: 0, skip: None, agreed: Agreed::default() }
+        Handshake {
+            greeted: false,
+            no_zeroes: false,
+            options: 0,
+            skip: None,
+            negotiated: Negotiated::default(),
+        }
     }
 
     /// Returns the negotiated settings.
-    pub(super) fn agreed(&mut self) -> Agreed {
-        std::mem::take(&mut self.agreed)
+    pub(super) fn negotiated(&mut self) -> Negotiated {
+        std::mem::take(&mut self.negotiated)
     }
 
     /// Processes one message of the input. Returns the number of bytes consumed, the minimum number
     /// of bytes needed if none were consumed, and the state of the handshake.
-    pub(super) fn take(&mut self, on: &Export, input: &[u8], out: &mut Output) -> (usize, usize, Haggle) {
+    pub(super) fn take(
+        &mut self,
+        on: &Export,
+        input: &[u8],
+        out: &mut Output,
+    ) -> (usize, usize, HandshakeState) {
         if !self.greeted {
             let mut r = Reader(input);
-            let Some(flags) = r.u32() else { return (0, 4, Haggle::On) };
+            let Some(flags) = r.u32() else { return (0, 4, HandshakeState::Negotiating) };
             return (4, 0, self.client_flags(flags));
         }
         if let Some((left, option)) = self.skip {
@@ -104,48 +115,56 @@ impl Handshake {
             if n == left {
                 error(out, option, reply::ERR_TOO_BIG, "the option's data is longer than 64 KiB");
             }
-            return (n, usize::from(n == 0 && left > 0), Haggle::On);
+            return (n, usize::from(n == 0 && left > 0), HandshakeState::Negotiating);
         }
         let mut r = Reader(input);
         let (Some(magic), Some(option), Some(len)) = (r.u64(), r.u32(), r.u32()) else {
-            return (0, OPTION_BYTES, Haggle::On);
+            return (0, OPTION_BYTES, HandshakeState::Negotiating);
         };
         let len = len as usize;
         self.options += 1;
         if magic != OPTION_MAGIC || len > OPTION_SKIPPED_MAX || self.options > OPTIONS_MAX {
-            return (OPTION_BYTES, 0, Haggle::Over);
+            return (OPTION_BYTES, 0, HandshakeState::Closed);
         }
         if len > OPTION_DATA_MAX {
             // EXPORT_NAME has no error reply, so the session ends.
             let over = option == option::EXPORT_NAME;
             self.skip = Some((len, option));
-            return (OPTION_BYTES, 0, if over { Haggle::Over } else { Haggle::On });
+            return (
+                OPTION_BYTES,
+                0,
+                if over { HandshakeState::Closed } else { HandshakeState::Negotiating },
+            );
         }
         let Some(data) = r.bytes(len) else {
             // The option is counted when it is complete.
             self.options -= 1;
-            return (0, OPTION_BYTES + len, Haggle::On);
+            return (0, OPTION_BYTES + len, HandshakeState::Negotiating);
         };
         (OPTION_BYTES + len, 0, self.option(on, option, data, out))
     }
 
-    fn client_flags(&mut self, flags: u32) -> Haggle {
+    fn client_flags(&mut self, flags: u32) -> HandshakeState {
         let known = u32::from(handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES);
         self.greeted = true;
         self.no_zeroes = flags & u32::from(handshake::NO_ZEROES) != 0;
-        if flags & !known == 0 { Haggle::On } else { Haggle::Over }
+        if flags & !known == 0 { HandshakeState::Negotiating } else { HandshakeState::Closed }
     }
 
-    fn option(&mut self, on: &Export, option: u32, data: &[u8], out: &mut Output) -> Haggle {
+    fn option(&mut self, on: &Export, option: u32, data: &[u8], out: &mut Output) -> HandshakeState {
         if on.device().is_stopping() && option != option::ABORT {
             error(out, option, reply::ERR_SHUTDOWN, "the server is stopping");
-            return if option == option::EXPORT_NAME { Haggle::Over } else { Haggle::On };
+            return if option == option::EXPORT_NAME {
+                HandshakeState::Closed
+            } else {
+                HandshakeState::Negotiating
+            };
         }
         match option {
             option::EXPORT_NAME => return self.export_name(on, data, out),
             option::ABORT => {
                 answer(out, option, reply::ACK, &[]);
-                return Haggle::Over;
+                return HandshakeState::Closed;
             }
             option::LIST if data.is_empty() => {
                 let name = on.name().as_bytes();
@@ -154,7 +173,7 @@ impl Handshake {
                 answer(out, option, reply::ACK, &[]);
             }
             option::STRUCTURED_REPLY if data.is_empty() => {
-                self.agreed.structured = true;
+                self.negotiated.structured = true;
                 answer(out, option, reply::ACK, &[]);
             }
             option::LIST | option::STRUCTURED_REPLY => {
@@ -165,29 +184,29 @@ impl Handshake {
             option::LIST_META_CONTEXT | option::SET_META_CONTEXT => self.contexts(on, option, data, out),
             _ => error(out, option, reply::ERR_UNSUP, "this option is not known"),
         }
-        Haggle::On
+        HandshakeState::Negotiating
     }
 
-    fn export_name(&mut self, on: &Export, name: &[u8], out: &mut Output) -> Haggle {
+    fn export_name(&mut self, on: &Export, name: &[u8], out: &mut Output) -> HandshakeState {
         if !on.is(name) {
-            return Haggle::Over;
+            return HandshakeState::Closed;
         }
         out.u64(on.device().bytes());
-        out.u16(flags(on, self.agreed.structured));
+        out.u16(flags(on, self.negotiated.structured));
         if !self.no_zeroes {
             out.space(124).fill(0);
         }
-        Haggle::Taken
+        HandshakeState::ExportSelected
     }
 
-    fn info(&mut self, on: &Export, option: u32, data: &[u8], out: &mut Output) -> Haggle {
+    fn info(&mut self, on: &Export, option: u32, data: &[u8], out: &mut Output) -> HandshakeState {
         let Some((name, wanted)) = parse_info(data) else {
             error(out, option, reply::ERR_INVALID, "the lengths inside the option do not fit its data");
-            return Haggle::On;
+            return HandshakeState::Negotiating;
         };
         if !on.is(name) {
             error(out, option, reply::ERR_UNKNOWN, "there is no such export");
-            return Haggle::On;
+            return HandshakeState::Negotiating;
         }
         let told = |out: &mut Output, what: u16, parts: &[&[u8]]| {
             let what = what.to_be_bytes();
@@ -195,7 +214,7 @@ impl Handshake {
             answer(out, option, reply::INFO, &all);
         };
         let size = on.device().bytes().to_be_bytes();
-        let flags = flags(on, self.agreed.structured).to_be_bytes();
+        let flags = flags(on, self.negotiated.structured).to_be_bytes();
         told(out, info::EXPORT, &[&size, &flags]);
         for what in wanted {
             match what {
@@ -209,16 +228,16 @@ impl Handshake {
             }
         }
         answer(out, option, reply::ACK, &[]);
-        if option == option::GO { Haggle::Taken } else { Haggle::On }
+        if option == option::GO { HandshakeState::ExportSelected } else { HandshakeState::Negotiating }
     }
 
     fn contexts(&mut self, on: &Export, option: u32, data: &[u8], out: &mut Output) {
         let sets = option == option::SET_META_CONTEXT;
         if sets {
             // Every SET_META_CONTEXT discards the earlier selection, even if it fails.
-            self.agreed.contexts.clear();
+            self.negotiated.contexts.clear();
         }
-        if !self.agreed.structured {
+        if !self.negotiated.structured {
             return error(out, option, reply::ERR_INVALID, "contexts need structured replies");
         }
         let Some((name, queries)) = parse_contexts(data) else {
@@ -241,7 +260,7 @@ impl Handshake {
             let id = if sets { context as u32 } else { 0 };
             answer(out, option, reply::META_CONTEXT, &[&id.to_be_bytes(), context.name().as_bytes()]);
             if sets {
-                self.agreed.contexts.push(context);
+                self.negotiated.contexts.push(context);
             }
         }
         answer(out, option, reply::ACK, &[]);

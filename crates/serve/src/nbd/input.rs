@@ -1,7 +1,7 @@
 //! Receive buffer of a client, reused for all its requests.
 
 use super::wire::OPTION_BYTES;
-use crate::guard::{Budget, Buffer, Grant};
+use crate::resource_limits::{Budget, Buffer, Grant};
 use std::sync::Arc;
 
 /// Buffer length that each client may use in any case, in bytes. It holds the longest option, or a
@@ -13,7 +13,7 @@ const BUSY: usize = 512 << 10;
 /// Maximum length of a buffer that is kept for the next request, in bytes.
 const KEPT: usize = 4 << 20;
 /// Minimum free space for a read from the socket, in bytes.
-const ROOM: usize = 128 << 10;
+const READ_SPACE_MIN: usize = 128 << 10;
 
 /// Received bytes that are not consumed yet. Memory beyond a small base belongs to the shared
 /// budget. It grows as bytes arrive, so that a request header alone takes none.
@@ -47,7 +47,7 @@ impl Input {
 
     /// Returns free space to read into, towards a total of `whole` bytes. It is empty if the buffer
     /// is full and neither the budget nor the system has more memory.
-    pub(super) fn room(&mut self, whole: usize) -> &mut [u8] {
+    pub(super) fn free_space(&mut self, whole: usize) -> &mut [u8] {
         let held = self.to - self.from;
         // A buffer that a very large request has needed is not kept.
         if held == 0 && self.buffer.len() > KEPT && whole <= BUSY {
@@ -63,7 +63,7 @@ impl Input {
             self.resize(whole.min((2 * len).max(BUSY)));
         }
         let len = self.buffer.len();
-        let needed = (whole.min(len) - held.min(whole.min(len))).max(ROOM.min(len - held));
+        let needed = (whole.min(len) - held.min(whole.min(len))).max(READ_SPACE_MIN.min(len - held));
         // The bytes are moved only if the space behind them is too small, since moving costs a
         // copy.
         if self.to + needed > len {
@@ -74,13 +74,13 @@ impl Input {
     }
 
     /// Appends the `n` bytes that were read into the free space.
-    pub(super) fn came(&mut self, n: usize) {
+    pub(super) fn commit(&mut self, n: usize) {
         self.to += n;
         self.filled = self.to == self.buffer.len();
     }
 
     /// Frees the buffer of an idle client, if it is empty.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn release(&mut self) {
         if self.from == self.to {
             self.resize(0);
         }
@@ -109,13 +109,13 @@ mod tests {
             let mut input = Input::new(&Budget::new(budget));
             let (mut next_in, mut next_out) = (0u8, 0u8);
             for round in 1..4000usize {
-                let room = input.room(round * 97 % 300_000 + 1);
-                let n = (round * 7919 % 90_000).min(room.len());
-                for b in &mut room[..n] {
+                let free_space = input.free_space(round * 97 % 300_000 + 1);
+                let n = (round * 7919 % 90_000).min(free_space.len());
+                for b in &mut free_space[..n] {
                     *b = next_in;
                     next_in = next_in.wrapping_add(1);
                 }
-                input.came(n);
+                input.commit(n);
                 let n = input.bytes().len() * (round % 5) / 4;
                 for b in &input.bytes()[..n] {
                     assert_eq!(*b, next_out);
@@ -130,11 +130,11 @@ mod tests {
     /// number of bytes held.
     fn fill(input: &mut Input, whole: usize) -> usize {
         while input.bytes().len() < whole {
-            let room = input.room(whole).len();
-            if room == 0 {
+            let free_space = input.free_space(whole).len();
+            if free_space == 0 {
                 break;
             }
-            input.came(room.min(whole - input.bytes().len()));
+            input.commit(free_space.min(whole - input.bytes().len()));
         }
         input.bytes().len()
     }
@@ -144,16 +144,16 @@ mod tests {
         let budget = Budget::new(64 << 20);
         let mut input = Input::new(&budget);
         let whole = (32 << 20) + 28;
-        assert_eq!(input.room(whole).len(), BASE, "a request header alone takes no memory");
+        assert_eq!(input.free_space(whole).len(), BASE, "a request header alone takes no memory");
         assert_eq!(budget.used(), 0);
-        input.came(BASE);
-        assert_eq!(input.room(whole).len(), BUSY - BASE);
+        input.commit(BASE);
+        assert_eq!(input.free_space(whole).len(), BUSY - BASE);
         assert_eq!(budget.used(), BUSY - BASE);
         assert_eq!(fill(&mut input, whole), whole);
         assert_eq!(budget.used(), whole - BASE);
         input.used(whole);
-        assert_eq!(input.room(28).len(), BUSY);
-        input.rest();
+        assert_eq!(input.free_space(28).len(), BUSY);
+        input.release();
         assert_eq!((budget.used(), input.buffer.len()), (0, 0));
     }
 
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(fill(&mut first, 1 << 20), BUSY);
         assert_eq!(fill(&mut second, 1 << 20), BASE);
         second.used(BASE - 100);
-        assert_eq!(second.room(1 << 20).len(), BASE - 100, "the client continues with its base buffer");
+        assert_eq!(second.free_space(1 << 20).len(), BASE - 100, "the client continues with its base buffer");
         drop(first);
         assert_eq!(fill(&mut second, BUSY), BUSY);
     }

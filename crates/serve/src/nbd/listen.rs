@@ -46,11 +46,11 @@ impl Listener {
         }
     }
 
-    /// Waits for a client. `patience` is the timeout for sending replies to it.
-    pub(super) fn accept(&self, patience: Duration) -> io::Result<Stream> {
+    /// Waits for a client. `send_timeout` is the timeout for sending replies to it.
+    pub(super) fn accept(&self, send_timeout: Duration) -> io::Result<Stream> {
         match self {
-            Listener::Unix { socket, .. } => Stream::unix(socket.accept()?.0, patience),
-            Listener::Tcp(l) => Stream::tcp(l.accept()?.0, patience),
+            Listener::Unix { socket, .. } => Stream::unix(socket.accept()?.0, send_timeout),
+            Listener::Tcp(l) => Stream::tcp(l.accept()?.0, send_timeout),
         }
     }
 

@@ -4,6 +4,7 @@
 //! sockets and threads. `docs/serve.md` describes the flags announced to clients and the guarantee
 //! behind each.
 
+mod adaptive_spin;
 mod address;
 mod connection;
 mod execute;
@@ -12,11 +13,10 @@ pub mod fuzz;
 mod handshake;
 mod input;
 mod listen;
-mod outlet;
 mod output;
 mod paced;
-mod patience;
 mod reply;
+mod reply_writer;
 mod request;
 mod server;
 mod status;
@@ -29,7 +29,7 @@ mod workers;
 pub use address::Address;
 pub use connection::{Advance, Connection, Next};
 pub use export::Export;
-pub use handshake::{Agreed, Context};
+pub use handshake::{Context, Negotiated};
 pub use output::Output;
-pub use request::{Command, Limits, Request, Wrong};
+pub use request::{Command, InvalidRequest, Limits, Request};
 pub use server::{Server, ServerOptions};

@@ -1,6 +1,6 @@
 //! Send buffer of a client, reused for all its replies.
 
-use crate::guard::Buffer;
+use crate::resource_limits::Buffer;
 use std::alloc::{Layout, handle_alloc_error};
 use std::time::Instant;
 
@@ -55,7 +55,7 @@ impl Output {
     }
 
     /// Frees the buffer. The output must be empty.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn release(&mut self) {
         debug_assert!(self.is_empty());
         self.clear();
         self.buffer = Buffer::default();

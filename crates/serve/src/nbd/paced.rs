@@ -2,8 +2,8 @@
 
 use super::output::Output;
 use super::stream::Stream;
-use crate::guard::{Budget, Grant};
 use crate::pace::wait_until;
+use crate::resource_limits::{Budget, Grant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,16 +12,16 @@ use std::time::{Duration, Instant};
 
 /// Number of bytes of delayed replies allowed in any case. More need memory of the shared budget;
 /// without it the session reads no more requests until some replies were sent.
-const WAITING_BASE: usize = 256 << 10;
+const QUEUED_BASE: usize = 256 << 10;
 /// Maximum number of bytes of delayed replies with memory of the budget.
-const WAITING_MAX: usize = 40 << 20;
+const QUEUED_MAX: usize = 40 << 20;
 
 /// Time before a due time at which the thread stops sleeping and starts polling. Replies that
 /// become due earlier are then no longer considered.
-const CLOSE: Duration = Duration::from_micros(100);
+const POLL_BEFORE_DUE: Duration = Duration::from_micros(100);
 
 /// Delayed replies of a client, ordered by due time.
-pub(super) struct Waiting {
+pub(super) struct ReplyQueue {
     queue: Mutex<Queue>,
     changed: Condvar,
 }
@@ -43,17 +43,16 @@ impl Queue {
     fn take(&mut self, more: usize) -> bool {
         let whole = self.bytes + more;
         // An empty queue takes a reply of any length, since otherwise it would wait for ever.
-        self.replies.is_empty()
-            || whole <= WAITING_MAX && self.grant.resize(whole.saturating_sub(WAITING_BASE))
+        self.replies.is_empty() || whole <= QUEUED_MAX && self.grant.resize(whole.saturating_sub(QUEUED_BASE))
     }
 }
 
-impl Waiting {
+impl ReplyQueue {
     /// Creates an empty queue whose replies take memory from a budget.
-    pub(super) fn new(budget: &Arc<Budget>) -> Waiting {
+    pub(super) fn new(budget: &Arc<Budget>) -> ReplyQueue {
         let (replies, grant) = (BinaryHeap::new(), Grant::none(budget));
         let queue = Queue { grant, replies, bytes: 0, number: 0, ended: false, broken: false };
-        Waiting { queue: Mutex::new(queue), changed: Condvar::new() }
+        ReplyQueue { queue: Mutex::new(queue), changed: Condvar::new() }
     }
 
     /// Queues the replies of an output, and waits while too many are queued. Returns `false` if the
@@ -96,7 +95,7 @@ impl Waiting {
                 }
             }
             if !bytes.is_empty() {
-                let held = queue.bytes.saturating_sub(WAITING_BASE).min(queue.grant.bytes());
+                let held = queue.bytes.saturating_sub(QUEUED_BASE).min(queue.grant.bytes());
                 queue.grant.resize(held);
                 // The lock is released while replies are sent, so that the session can queue more.
                 drop(queue);
@@ -112,7 +111,7 @@ impl Waiting {
                 _ if queue.broken => return,
                 Some(Reverse((due, ..))) => {
                     let due = *due;
-                    match due.checked_sub(CLOSE).filter(|t| *t > now) {
+                    match due.checked_sub(POLL_BEFORE_DUE).filter(|t| *t > now) {
                         Some(early) => drop(self.changed.wait_until(&mut queue, early)),
                         None => MutexGuard::unlocked(&mut queue, || wait_until(due)),
                     }

@@ -81,7 +81,7 @@ pub struct Limits {
 
 /// Error number and message of an invalid request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Wrong(pub Errno, pub &'static str);
+pub struct InvalidRequest(pub Errno, pub &'static str);
 
 impl Request {
     /// Decodes a request. Returns `None` if the magic number is wrong.
@@ -107,50 +107,50 @@ impl Request {
     ///
     /// # Errors
     /// The error that the protocol specifies for each kind of invalid request.
-    pub fn validate(&self, limits: &Limits) -> Result<Command, Wrong> {
+    pub fn validate(&self, limits: &Limits) -> Result<Command, InvalidRequest> {
         let Some(command) = Command::from_number(self.number) else {
-            return Err(Wrong(Errno::Inval, "this command is not known"));
+            return Err(InvalidRequest(Errno::Inval, "this command is not known"));
         };
         if command == Command::Disc {
             return Ok(command);
         }
         if self.flags & !command.flags(limits.structured) != 0 {
-            return Err(Wrong(Errno::Inval, "a flag does not belong to this command"));
+            return Err(InvalidRequest(Errno::Inval, "a flag does not belong to this command"));
         }
         if command == Command::Flush {
             return if self.at == 0 && self.len == 0 {
                 Ok(command)
             } else {
-                Err(Wrong(Errno::Inval, "a flush has neither offset nor length"))
+                Err(InvalidRequest(Errno::Inval, "a flush has neither offset nor length"))
             };
         }
         if self.len == 0 {
-            return Err(Wrong(Errno::Inval, "the length is zero"));
+            return Err(InvalidRequest(Errno::Inval, "the length is zero"));
         }
         self.range(command, limits)?;
         if command == Command::BlockStatus && !limits.contexts {
-            return Err(Wrong(Errno::Inval, "no metadata context was chosen"));
+            return Err(InvalidRequest(Errno::Inval, "no metadata context was chosen"));
         }
         Ok(command)
     }
 
-    fn range(&self, command: Command, limits: &Limits) -> Result<(), Wrong> {
+    fn range(&self, command: Command, limits: &Limits) -> Result<(), InvalidRequest> {
         let inside = self.at.checked_add(u64::from(self.len)).is_some_and(|end| end <= limits.bytes);
         if !inside {
             return Err(match command {
                 Command::Write | Command::WriteZeroes => {
-                    Wrong(Errno::NoSpc, "the write ends past the end of the export")
+                    InvalidRequest(Errno::NoSpc, "the write ends past the end of the export")
                 }
-                _ => Wrong(Errno::Inval, "the range ends past the end of the export"),
+                _ => InvalidRequest(Errno::Inval, "the range ends past the end of the export"),
             });
         }
         let too_long = self.len > REQUEST_BYTES_MAX;
         match command {
             Command::Read if too_long && self.has(flag::DF) => {
-                Err(Wrong(Errno::Overflow, "the read is longer than one chunk may be, 32 MiB"))
+                Err(InvalidRequest(Errno::Overflow, "the read is longer than one chunk may be, 32 MiB"))
             }
             Command::Read | Command::Write if too_long => {
-                Err(Wrong(Errno::Inval, "the request is longer than 32 MiB"))
+                Err(InvalidRequest(Errno::Inval, "the request is longer than 32 MiB"))
             }
             _ => Ok(()),
         }

@@ -6,7 +6,7 @@ mod session;
 use super::listen::Listener;
 use super::stream::Stream;
 use super::{Address, Export};
-use crate::guard::{Budget, Place, Places};
+use crate::resource_limits::{Budget, ConnectionSlot, ConnectionSlots};
 use std::io;
 use std::net::Shutdown;
 use std::sync::Arc;
@@ -63,10 +63,10 @@ struct Shared {
     export: Arc<Export>,
     options: ServerOptions,
     listeners: Vec<Listener>,
-    places: Arc<Places<Stream>>,
+    slots: Arc<ConnectionSlots<Stream>>,
     budget: Arc<Budget>,
     /// The log already says that clients are refused.
-    told: AtomicBool,
+    logged: AtomicBool,
     stopping: AtomicBool,
 }
 
@@ -95,11 +95,11 @@ impl Server {
         let addresses = listeners.iter().map(Listener::address).collect::<io::Result<_>>()?;
         let shared = Arc::new(Shared {
             export,
-            places: Places::new(options.connections_max, options.idle_evict),
+            slots: ConnectionSlots::new(options.connections_max, options.idle_evict),
             budget: Budget::new(options.buffers_max),
             options,
             listeners,
-            told: AtomicBool::new(false),
+            logged: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
         });
         let acceptors = (0..shared.listeners.len())
@@ -125,23 +125,23 @@ impl Server {
         for acceptor in self.acceptors.drain(..) {
             let _ = acceptor.join();
         }
-        let places = &self.shared.places;
+        let slots = &self.shared.slots;
         // Bytes that the socket holds can still be read after this, but no more arrive.
-        places.each(|s| s.shutdown(Shutdown::Read));
-        let cut_off = places.wait(Some(grace));
-        places.each(|s| s.shutdown(Shutdown::Both));
-        places.wait(None);
+        slots.each(|s| s.shutdown(Shutdown::Read));
+        let cut_off = slots.wait(Some(grace));
+        slots.each(|s| s.shutdown(Shutdown::Both));
+        slots.wait(None);
         cut_off
     }
 }
 
 fn accept(shared: &Arc<Shared>, i: usize) {
     let log = shared.export.device().log();
-    let mut told = false;
+    let mut logged = false;
     while !shared.stopping.load(Ordering::Acquire) {
         match shared.listeners[i].accept(shared.options.request_max) {
             Ok(stream) => {
-                told = false;
+                logged = false;
                 admit(shared, stream);
             }
             Err(_) if shared.stopping.load(Ordering::Acquire) => {}
@@ -149,8 +149,8 @@ fn accept(shared: &Arc<Shared>, i: usize) {
             // may become free when other clients disconnect, so the loop continues.
             Err(e) => {
                 if e.kind() != io::ErrorKind::ConnectionAborted {
-                    if !std::mem::replace(&mut told, true) {
-                        log.say(format_args!("a client could not be accepted: {e}"));
+                    if !std::mem::replace(&mut logged, true) {
+                        log.write_line(format_args!("a client could not be accepted: {e}"));
                     }
                     // Avoids a busy loop as long as no descriptor is free.
                     std::thread::sleep(Duration::from_millis(100));
@@ -164,23 +164,23 @@ fn accept(shared: &Arc<Shared>, i: usize) {
 fn admit(shared: &Arc<Shared>, stream: Stream) {
     let device = shared.export.device();
     let stream = Arc::new(stream);
-    let Some((place, evicted)) = shared.places.admit(&stream, stream.peer()) else {
-        device.clients().turned_away();
-        if !shared.told.swap(true, Ordering::Relaxed) {
+    let Some((slot, evicted)) = shared.slots.admit(&stream, stream.peer()) else {
+        device.clients().count_refused();
+        if !shared.logged.swap(true, Ordering::Relaxed) {
             let most = shared.options.connections_max;
-            device.log().say(format_args!("{most} clients are connected; more are turned away"));
+            device.log().write_line(format_args!("{most} clients are connected; more are turned away"));
         }
         return;
     };
     if evicted {
-        device.clients().was_dropped();
+        device.clients().count_dropped();
     }
-    device.clients().came();
-    let leave = Leave { shared: Arc::clone(shared), place };
+    device.clients().count_accepted();
+    let leave = ConnectionGuard { shared: Arc::clone(shared), slot };
     let run = move || {
-        match session::serve(&leave.shared, &stream, &leave.place) {
+        match session::serve(&leave.shared, &stream, &leave.slot) {
             Err(e) if e.kind() == io::ErrorKind::TimedOut => {
-                leave.shared.export.device().clients().was_dropped();
+                leave.shared.export.device().clients().count_dropped();
             }
             // Any other error means that the client has disconnected, which is normal.
             _ => {}
@@ -188,20 +188,20 @@ fn admit(shared: &Arc<Shared>, stream: Stream) {
         stream.shutdown(Shutdown::Both);
     };
     if let Err(e) = std::thread::Builder::new().name("nbd-client".into()).spawn(run) {
-        device.log().say(format_args!("a client could not be served: {e}"));
+        device.log().write_line(format_args!("a client could not be served: {e}"));
     }
 }
 
 /// Counts the end of a client when its thread ends, even by a panic.
-struct Leave {
+struct ConnectionGuard {
     shared: Arc<Shared>,
-    place: Place<Stream>,
+    slot: ConnectionSlot<Stream>,
 }
 
-impl Drop for Leave {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
-        self.shared.told.store(false, Ordering::Relaxed);
-        self.shared.export.device().clients().left();
+        self.shared.logged.store(false, Ordering::Relaxed);
+        self.shared.export.device().clients().count_closed();
     }
 }
 

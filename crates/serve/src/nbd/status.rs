@@ -18,16 +18,16 @@ const ZERO: u32 = 2;
 
 /// Extents of one context: length in bytes and flags. Adjacent extents with equal flags are merged.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct ContextExtents {
     context: Context,
     pub(super) extents: Vec<(u32, u32)>,
     most: usize,
     full: bool,
 }
 
-impl Told {
-    fn new(context: Context, one: bool) -> Told {
-        Told { context, extents: Vec::new(), most: if one { 1 } else { EXTENTS_MAX }, full: false }
+impl ContextExtents {
+    fn new(context: Context, one: bool) -> ContextExtents {
+        ContextExtents { context, extents: Vec::new(), most: if one { 1 } else { EXTENTS_MAX }, full: false }
     }
 
     fn add(&mut self, bytes: u64, place: Option<MediumKind>) {
@@ -52,13 +52,13 @@ impl Told {
 
 /// Returns the extents of a range in each context. It stops when every context has reached its
 /// maximum number of extents.
-pub(super) fn look(
+pub(super) fn block_status(
     access: &mut Access<'_>,
     (at, len): (u64, u32),
     one: bool,
     contexts: &[Context],
-) -> Result<Vec<Told>, Failure> {
-    let mut told: Vec<Told> = contexts.iter().map(|&c| Told::new(c, one)).collect();
+) -> Result<Vec<ContextExtents>, Failure> {
+    let mut told: Vec<ContextExtents> = contexts.iter().map(|&c| ContextExtents::new(c, one)).collect();
     let (mut at, end) = (at, at + u64::from(len));
     while at < end && !told.iter().all(|t| t.full) {
         let part = SLICE.min(end - at);

@@ -1,6 +1,6 @@
 //! Client sockets of both kinds: Unix and TCP.
 
-use crate::guard::{HangUp, Peer, write_before};
+use crate::resource_limits::{Disconnect, Peer, write_before};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, sockopt};
 use std::io::{self, Read};
@@ -28,28 +28,28 @@ pub(super) struct Stream {
     socket: Socket,
     peer: Peer,
     /// Maximum time in which the client must accept some bytes of its replies.
-    patience: Duration,
+    send_timeout: Duration,
 }
 
 impl Stream {
-    /// Wraps the socket of a client of this machine. `patience` is the timeout for sending replies.
-    pub(super) fn unix(socket: UnixStream, patience: Duration) -> io::Result<Stream> {
-        socket.set_write_timeout(Some(patience))?;
+    /// Wraps the socket of a client of this machine. `send_timeout` is the timeout for sending replies.
+    pub(super) fn unix(socket: UnixStream, send_timeout: Duration) -> io::Result<Stream> {
+        socket.set_write_timeout(Some(send_timeout))?;
         let peer = sockopt::socket_peercred(&socket)
             .map_or(Peer::Unknown, |c| Peer::Process(c.uid.as_raw(), c.pid.as_raw_nonzero().get()));
-        Ok(Stream { socket: Socket::Unix(socket), peer, patience })
+        Ok(Stream { socket: Socket::Unix(socket), peer, send_timeout })
     }
 
     /// Wraps the socket of a TCP client, with keepalive probes that detect a vanished machine.
-    pub(super) fn tcp(socket: TcpStream, patience: Duration) -> io::Result<Stream> {
+    pub(super) fn tcp(socket: TcpStream, send_timeout: Duration) -> io::Result<Stream> {
         socket.set_nodelay(true)?;
-        socket.set_write_timeout(Some(patience))?;
+        socket.set_write_timeout(Some(send_timeout))?;
         sockopt::set_socket_keepalive(&socket, true)?;
         sockopt::set_tcp_keepidle(&socket, KEEPALIVE_IDLE)?;
         sockopt::set_tcp_keepintvl(&socket, KEEPALIVE_EVERY)?;
         sockopt::set_tcp_keepcnt(&socket, KEEPALIVE_COUNT)?;
         let peer = socket.peer_addr().map_or(Peer::Unknown, |a| Peer::Machine(a.ip()));
-        Ok(Stream { socket: Socket::Tcp(socket), peer, patience })
+        Ok(Stream { socket: Socket::Tcp(socket), peer, send_timeout })
     }
 
     /// Returns the peer of the connection.
@@ -90,8 +90,8 @@ impl Stream {
     /// `TimedOut` if the client does not accept its replies, or the error of the system.
     pub(super) fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
         match &self.socket {
-            Socket::Unix(s) => write_before(s, bytes, self.patience),
-            Socket::Tcp(s) => write_before(s, bytes, self.patience),
+            Socket::Unix(s) => write_before(s, bytes, self.send_timeout),
+            Socket::Tcp(s) => write_before(s, bytes, self.send_timeout),
         }
     }
 
@@ -111,8 +111,8 @@ impl Stream {
     }
 }
 
-impl HangUp for Stream {
-    fn hang_up(&self) {
+impl Disconnect for Stream {
+    fn disconnect(&self) {
         self.shutdown(Shutdown::Both);
     }
 }

@@ -3,13 +3,13 @@
 //! request, up to a limit; the threads end with its session.
 
 use super::Export;
-use super::execute::{Outcome, execute, flush, flushed};
-use super::handshake::Agreed;
-use super::outlet::Outlet;
+use super::execute::{ReplyOutcome, execute, flush, reply_after_flush};
+use super::handshake::Negotiated;
 use super::output::Output;
+use super::reply_writer::ReplyWriter;
 use super::request::{Command, Request};
 use crate::device::REQUEST_BYTES_MAX;
-use crate::guard::Grant;
+use crate::resource_limits::Grant;
 use frit_core::SECTOR_BYTES;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -64,11 +64,11 @@ pub(super) struct Workers {
 #[derive(Debug)]
 struct Shared {
     export: Arc<Export>,
-    agreed: Agreed,
-    outlet: Arc<Outlet>,
+    negotiated: Negotiated,
+    reply_writer: Arc<ReplyWriter>,
     queue: Mutex<Queue>,
     /// Signalled when a request was queued, or when no more follow.
-    handed: Condvar,
+    queued: Condvar,
     /// Signalled when a request was answered.
     answered: Condvar,
 }
@@ -85,36 +85,40 @@ struct Queue {
 }
 
 impl Workers {
-    pub(super) fn new(export: Arc<Export>, agreed: Agreed, outlet: Arc<Outlet>) -> Workers {
-        let (queue, handed, answered) = (Mutex::default(), Condvar::new(), Condvar::new());
+    pub(super) fn new(
+        export: Arc<Export>,
+        negotiated: Negotiated,
+        reply_writer: Arc<ReplyWriter>,
+    ) -> Workers {
+        let (queue, queued, answered) = (Mutex::default(), Condvar::new(), Condvar::new());
         Workers {
-            shared: Arc::new(Shared { export, agreed, outlet, queue, handed, answered }),
+            shared: Arc::new(Shared { export, negotiated, reply_writer, queue, queued, answered }),
             threads: Vec::new(),
         }
     }
 
     /// Returns `true` if a request can be queued now.
-    pub(super) fn have_room(&self, command: Command, request: &Request) -> bool {
-        self.shared.queue.lock().has_room(Job::bytes(command, request))
+    pub(super) fn can_submit(&self, command: Command, request: &Request) -> bool {
+        self.shared.queue.lock().accepts(Job::bytes(command, request))
     }
 
     /// Waits until a request can be queued.
-    pub(super) fn wait_for_room(&self, command: Command, request: &Request) {
+    pub(super) fn wait_until_accepted(&self, command: Command, request: &Request) {
         let mut queue = self.shared.queue.lock();
-        while !queue.has_room(Job::bytes(command, request)) {
+        while !queue.accepts(Job::bytes(command, request)) {
             self.shared.answered.wait(&mut queue);
         }
     }
 
     /// Queues a request. Returns it if there is no thread for it and none can be started.
-    pub(super) fn hand(&mut self, job: Job) -> Option<Job> {
+    pub(super) fn submit(&mut self, job: Job) -> Option<Job> {
         let mut queue = self.shared.queue.lock();
         queue.open += 1;
         queue.bytes += Job::bytes(job.command, &job.request);
         queue.jobs.push_back(job);
         // There is an idle thread for each queued request.
         if queue.jobs.len() <= queue.idle {
-            self.shared.handed.notify_one();
+            self.shared.queued.notify_one();
             return None;
         }
         // With fewer than `REQUESTS_MAX` open requests before this one, at least one thread has
@@ -140,7 +144,7 @@ impl Workers {
 impl Drop for Workers {
     fn drop(&mut self) {
         self.shared.queue.lock().ended = true;
-        self.shared.handed.notify_all();
+        self.shared.queued.notify_all();
         for thread in self.threads.drain(..) {
             // A thread that panicked has closed the connection, and the device refuses writes.
             let _ = thread.join();
@@ -149,7 +153,7 @@ impl Drop for Workers {
 }
 
 impl Queue {
-    fn has_room(&self, bytes: usize) -> bool {
+    fn accepts(&self, bytes: usize) -> bool {
         // A single request is always accepted, so that no request waits for ever.
         self.open == 0 || self.open < REQUESTS_MAX && self.bytes + bytes <= BYTES_MAX
     }
@@ -161,16 +165,16 @@ impl Queue {
 }
 
 /// A request taken by a thread. Dropping it counts the request as answered, even after a panic.
-struct Taken<'a> {
+struct RunningJob<'a> {
     shared: &'a Shared,
     job: Job,
 }
 
-impl Drop for Taken<'_> {
+impl Drop for RunningJob<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             // Without a reply the client would wait for ever.
-            self.shared.outlet.hang_up();
+            self.shared.reply_writer.disconnect();
         }
         self.shared.queue.lock().answered(&self.job);
         self.shared.answered.notify_one();
@@ -182,10 +186,10 @@ impl Shared {
     fn work(&self) {
         let mut out = Output::default();
         while let Some(taken) = self.take() {
-            self.carry_out(&taken.job, &mut out);
+            self.execute_job(&taken.job, &mut out);
             // An error means that the client has disconnected. The session ends when its thread
             // reads from the socket.
-            let _ = self.outlet.send(out.bytes());
+            let _ = self.reply_writer.send(out.bytes());
             out.clear();
             if out.capacity() > OUTPUT_KEPT {
                 out = Output::default();
@@ -193,33 +197,33 @@ impl Shared {
         }
     }
 
-    fn take(&self) -> Option<Taken<'_>> {
+    fn take(&self) -> Option<RunningJob<'_>> {
         let mut queue = self.queue.lock();
         loop {
             if let Some(job) = queue.jobs.pop_front() {
-                return Some(Taken { shared: self, job });
+                return Some(RunningJob { shared: self, job });
             }
             if queue.ended {
                 return None;
             }
             queue.idle += 1;
-            self.handed.wait(&mut queue);
+            self.queued.wait(&mut queue);
             queue.idle -= 1;
         }
     }
 
     /// Executes a request, and the flush on which its reply depends.
-    fn carry_out(&self, job: &Job, out: &mut Output) {
+    fn execute_job(&self, job: &Job, out: &mut Output) {
         let Job { command, request, payload, .. } = job;
         let device = self.export.device();
         let is_flush = *command == Command::Flush;
         let waits = is_flush
             || matches!(
-                execute(&mut device.lock(), &self.agreed, *command, request, payload, out),
-                Outcome::AfterFlush(_)
+                execute(&mut device.lock(), &self.negotiated, *command, request, payload, out),
+                ReplyOutcome::AfterFlush(_)
             );
         if waits {
-            flushed(out, &self.agreed, request.cookie, &flush(device, is_flush));
+            reply_after_flush(out, &self.negotiated, request.cookie, &flush(device, is_flush));
         }
     }
 }

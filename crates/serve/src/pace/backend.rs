@@ -1,9 +1,9 @@
 //! A backend whose replies take as long as on the modelled device.
 
-use super::meter::{Meter, Ticket};
-use super::timeline::Timeline;
-use crate::backend::{Backend, Done};
-use frit_core::{Hints, MediumKind, ParamInfo, Result, Sink, UnitId, Visible};
+use super::meter::{PaceMeter, PendingReply};
+use super::virtual_clock::VirtualClock;
+use crate::backend::{Backend, Completion};
+use frit_core::{Hints, MediumKind, ParamInfo, Result, Sink, StackView, UnitId};
 use frit_engine::Eager;
 use frit_volume::Volume;
 use std::sync::Arc;
@@ -11,34 +11,38 @@ use std::time::{Duration, Instant};
 
 /// A volume on the eager engine, paced in real time.
 #[derive(Debug)]
-pub struct Paced {
+pub struct PacedBackend {
     volume: Volume<Eager>,
     units: u16,
     start: Instant,
-    time: Timeline,
-    meter: Arc<Meter>,
+    time: VirtualClock,
+    meter: Arc<PaceMeter>,
 }
 
-impl Paced {
+impl PacedBackend {
     /// Paces a volume from now on. Recovery, and earlier requests, ran at the speed of the host.
     #[must_use]
-    pub fn new(mut volume: Volume<Eager>, units: u16, meter: Arc<Meter>) -> Paced {
+    pub fn new(mut volume: Volume<Eager>, units: u16, meter: Arc<PaceMeter>) -> PacedBackend {
         // The engine is busy with commands of the opening. Time starts at their end, so that no
         // request waits for them.
         let busy = (0..units).map(|u| busy_until(volume.sink(), UnitId(u))).max().unwrap_or_default();
         let start = Instant::now().checked_sub(busy).unwrap_or_else(Instant::now);
-        Paced { volume, units, start, time: Timeline::new(Duration::ZERO), meter }
+        PacedBackend { volume, units, start, time: VirtualClock::new(Duration::ZERO), meter }
     }
 
     /// Executes a request and returns the due time of its reply.
-    fn timed(&mut self, op: usize, request: impl FnOnce(&mut Volume<Eager>) -> Result<()>) -> Result<Done> {
+    fn timed(
+        &mut self,
+        op: usize,
+        request: impl FnOnce(&mut Volume<Eager>) -> Result<()>,
+    ) -> Result<Completion> {
         let admitted = Instant::now();
         self.time.admit(self.volume.sink(), admitted.saturating_duration_since(self.start));
         request(&mut self.volume)?;
-        let Some(done) = self.time.done(self.volume.sink()) else { return Ok(Done::NOW) };
+        let Some(done) = self.time.done(self.volume.sink()) else { return Ok(Completion::NOW) };
         let due = self.start + done;
-        self.meter.admitted(Ticket { op, admitted, due });
-        Ok(Done { not_before: Some(due) })
+        self.meter.admitted(PendingReply { op, admitted, due });
+        Ok(Completion { not_before: Some(due) })
     }
 }
 
@@ -49,7 +53,7 @@ fn busy_until(engine: &Eager, unit: UnitId) -> Duration {
     }
 }
 
-impl Backend for Paced {
+impl Backend for PacedBackend {
     fn bytes(&self) -> u64 {
         self.volume.bytes()
     }
@@ -66,23 +70,23 @@ impl Backend for Paced {
         true
     }
 
-    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Done> {
+    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Completion> {
         self.timed(0, |v| v.read(at, into))
     }
 
-    fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<Done> {
+    fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<Completion> {
         self.timed(1, |v| v.write(at, data, hints))
     }
 
-    fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Done> {
+    fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Completion> {
         self.timed(2, |v| v.write_zeroes(at, len, keep_allocated))
     }
 
-    fn discard(&mut self, at: u64, len: u64) -> Result<Done> {
+    fn discard(&mut self, at: u64, len: u64) -> Result<Completion> {
         self.timed(3, |v| v.discard(at, len))
     }
 
-    fn flush(&mut self) -> Result<Done> {
+    fn flush(&mut self) -> Result<Completion> {
         self.timed(4, Volume::flush)
     }
 
@@ -101,7 +105,7 @@ impl Backend for Paced {
         self.volume.step(budget)
     }
 
-    fn visible(&self) -> Visible {
+    fn visible(&self) -> StackView {
         self.volume.visible()
     }
 

@@ -1,7 +1,7 @@
 //! Measurement of the accuracy of paced replies.
 
 use frit_core::Nanos;
-use frit_engine::Latency;
+use frit_engine::LatencyHistogram;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -13,8 +13,8 @@ const WAITING_MAX: usize = 1 << 16;
 
 /// A request whose reply is not sent yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Ticket {
-    /// Operation, as an index into [`Meter::OPS`].
+pub struct PendingReply {
+    /// Operation, as an index into [`PaceMeter::OPS`].
     pub op: usize,
     /// Time at which the request was admitted.
     pub admitted: Instant,
@@ -46,26 +46,26 @@ pub struct PaceStat {
 
 /// Compares the send times of replies with their due times.
 #[derive(Debug, Default)]
-pub struct Meter(Mutex<Inner>);
+pub struct PaceMeter(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    waiting: VecDeque<Ticket>,
-    ops: [Op; Meter::OPS.len()],
+    waiting: VecDeque<PendingReply>,
+    ops: [Op; PaceMeter::OPS.len()],
 }
 
 #[derive(Debug, Default)]
 struct Op {
-    model: Latency,
-    achieved: Latency,
+    model: LatencyHistogram,
+    achieved: LatencyHistogram,
 }
 
-impl Meter {
+impl PaceMeter {
     /// Operations that are measured separately.
     pub const OPS: [&'static str; 5] = ["read", "write", "write_zeroes", "discard", "flush"];
 
     /// Records the admission of a request whose reply has a due time.
-    pub fn admitted(&self, ticket: Ticket) {
+    pub fn admitted(&self, ticket: PendingReply) {
         let mut inner = self.0.lock();
         if inner.waiting.len() >= WAITING_MAX {
             inner.waiting.pop_front();
@@ -87,12 +87,12 @@ impl Meter {
     /// Returns the metrics of the operations that occurred.
     pub fn stat(&self) -> Vec<PaceStat> {
         let inner = self.0.lock();
-        let named = Meter::OPS.iter().zip(&inner.ops);
-        named.filter(|(_, op)| op.model.count() > 0).map(|(name, op)| figures(name, op)).collect()
+        let named = PaceMeter::OPS.iter().zip(&inner.ops);
+        named.filter(|(_, op)| op.model.count() > 0).map(|(name, op)| pace_stat(name, op)).collect()
     }
 }
 
-fn figures(name: &str, op: &Op) -> PaceStat {
+fn pace_stat(name: &str, op: &Op) -> PaceStat {
     let (model, achieved) = (op.model.summary(), op.achieved.summary());
     let error = |is: Nanos, should: Nanos| is.0 as f64 / (should.0.max(1)) as f64 - 1.0;
     PaceStat {
@@ -113,12 +113,12 @@ mod tests {
 
     #[test]
     fn replies_are_compared_with_the_model() {
-        let meter = Meter::default();
+        let meter = PaceMeter::default();
         let start = Instant::now();
         let us = Duration::from_micros;
         for i in 0..100 {
             let admitted = start + us(1_000 * i);
-            meter.admitted(Ticket { op: 0, admitted, due: admitted + us(100) });
+            meter.admitted(PendingReply { op: 0, admitted, due: admitted + us(100) });
         }
         // Replies may come in any order. Two of a hundred are late.
         for i in (0..100).rev() {
@@ -137,10 +137,10 @@ mod tests {
 
     #[test]
     fn what_is_never_replied_is_forgotten() {
-        let meter = Meter::default();
+        let meter = PaceMeter::default();
         let t = Instant::now();
         for _ in 0..WAITING_MAX + 10 {
-            meter.admitted(Ticket { op: 1, admitted: t, due: t });
+            meter.admitted(PendingReply { op: 1, admitted: t, due: t });
         }
         assert_eq!(meter.0.lock().waiting.len(), WAITING_MAX);
         assert!(meter.stat().is_empty());

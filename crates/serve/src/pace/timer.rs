@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Time before a due time from which the thread polls the clock instead of waiting for new entries.
 /// An entry added meanwhile with an earlier due time is late by at most this time.
-const NEAR: Duration = Duration::from_micros(100);
+const POLL_BEFORE_DUE: Duration = Duration::from_micros(100);
 
 /// Runs functions, such as the sending of replies, when they are due.
 pub struct Timer {
@@ -113,7 +113,7 @@ fn run(shared: &Shared) {
         };
         let due = next.due;
         if !state.stop {
-            if let Some(wait) = due.checked_sub(NEAR).filter(|&t| t > Instant::now()) {
+            if let Some(wait) = due.checked_sub(POLL_BEFORE_DUE).filter(|&t| t > Instant::now()) {
                 shared.news.wait_until(&mut state, wait);
                 continue;
             }

@@ -16,7 +16,7 @@ thread_local! {
 }
 
 /// A clock with functions to wait.
-pub trait Sleeper {
+pub trait SleepClock {
     /// Returns the current time.
     fn now(&self) -> Instant;
     /// Sleeps for about this time, often a little longer.
@@ -28,7 +28,7 @@ pub trait Sleeper {
 /// The clock of the host.
 struct System;
 
-impl Sleeper for System {
+impl SleepClock for System {
     fn now(&self) -> Instant {
         Instant::now()
     }
@@ -47,7 +47,7 @@ pub fn wait_until(moment: Instant) {
     wait(&mut System, moment);
 }
 
-fn wait(clock: &mut impl Sleeper, moment: Instant) {
+fn wait(clock: &mut impl SleepClock, moment: Instant) {
     loop {
         let left = moment.saturating_duration_since(clock.now());
         match left.checked_sub(SPIN) {
@@ -68,7 +68,7 @@ mod tests {
         spun: u32,
     }
 
-    impl Sleeper for Fake {
+    impl SleepClock for Fake {
         fn now(&self) -> Instant {
             self.now
         }

@@ -28,19 +28,19 @@ const REQUEST_BYTES_MAX: u32 = 512 << 10;
 
 /// A block device of the kernel.
 #[derive(Debug)]
-pub struct Export {
+pub struct UblkDisk {
     number: i32,
     path: PathBuf,
     thread: Option<JoinHandle<Result<(), UblkError>>>,
     device: Arc<Device>,
 }
 
-impl Export {
+impl UblkDisk {
     /// Creates a block device for a device.
     ///
     /// # Errors
     /// The kernel does not support ublk, or the user lacks the permission.
-    pub fn start(device: &Arc<Device>) -> io::Result<Export> {
+    pub fn start(device: &Arc<Device>) -> io::Result<UblkDisk> {
         if !Path::new(CONTROL).exists() {
             let what = format!(
                 "{CONTROL} is missing: this kernel has no ublk, or its module is not loaded (modprobe ublk_drv; Linux 6.0 \
@@ -59,8 +59,8 @@ impl Export {
         let thread = std::thread::Builder::new().name("ublk".into()).spawn(run)?;
         match started.recv() {
             Ok((number, path)) => {
-                device.clients().came();
-                Ok(Export { number, path, thread: Some(thread), device: Arc::clone(device) })
+                device.clients().count_accepted();
+                Ok(UblkDisk { number, path, thread: Some(thread), device: Arc::clone(device) })
             }
             Err(_) => Err(ended(thread)),
         }
@@ -82,7 +82,7 @@ impl Export {
 
     fn end(&mut self) -> io::Result<()> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
-        self.device.clients().left();
+        self.device.clients().count_closed();
         let ctrl = UblkCtrl::new_simple(self.number).map_err(|e| io_error(&e))?;
         ctrl.kill_dev().map_err(|e| io_error(&e))?;
         match thread.join() {
@@ -94,7 +94,7 @@ impl Export {
     }
 }
 
-impl Drop for Export {
+impl Drop for UblkDisk {
     fn drop(&mut self) {
         // `stop` has reported an error already, or the caller has dropped the value and gets no
         // result.
@@ -136,7 +136,7 @@ fn serve(device: &Arc<Device>, ready: &Sender<(i32, PathBuf)>) -> Result<(), Ubl
         },
         move |queue, dev: &UblkDev| {
             if let Err(e) = handle(queue, dev, &served) {
-                served.log().say(format_args!("ublk: the queue ended: {e}"));
+                served.log().write_line(format_args!("ublk: the queue ended: {e}"));
             }
         },
         move |ctrl: &UblkCtrl| {
@@ -209,7 +209,7 @@ mod tests {
             return;
         }
         let device = Device::new(Box::new(Memory::new(1 << 20)), DeviceOptions::default());
-        let said = Export::start(&device).unwrap_err().to_string();
+        let said = UblkDisk::start(&device).unwrap_err().to_string();
         assert!(said.contains("no ublk") && said.contains("frit attach"), "{said}");
     }
 }

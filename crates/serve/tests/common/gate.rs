@@ -1,7 +1,9 @@
 //! A volume whose disk accesses can be blocked by a test.
 
-use frit_core::{Buffer, Deferred, Error, Hints, Intent, MediumKind, ParamInfo, Result, SlowMedium, Visible};
-use frit_serve::{Backend, Done};
+use frit_core::{
+    BlockingMedium, Buffer, Deferred, Error, Hints, MediumKind, ParamInfo, RequestIntent, Result, StackView,
+};
+use frit_serve::{Backend, Completion};
 use frit_volume::Volume;
 use std::fs::File;
 use std::sync::{Arc, Condvar, Mutex};
@@ -16,7 +18,7 @@ pub(crate) enum Access {
 }
 
 #[derive(Default, Debug)]
-struct Inside {
+struct GateState {
     /// Selects the accesses that are blocked.
     closed: Option<fn(&Access) -> bool>,
     /// The next sync fails.
@@ -32,7 +34,7 @@ struct Inside {
 /// A gate that blocks or passes accesses to the disk.
 #[derive(Default, Debug)]
 pub(crate) struct Gate {
-    inside: Mutex<Inside>,
+    inside: Mutex<GateState>,
     changed: Condvar,
     /// Upper bound of the varying duration of accesses, in µs.
     jitter_us: u64,
@@ -112,12 +114,12 @@ impl Gate {
 
 /// A medium behind a gate.
 #[derive(Debug)]
-struct Gated {
-    medium: Arc<dyn SlowMedium>,
+struct GatedMedium {
+    medium: Arc<dyn BlockingMedium>,
     gate: Arc<Gate>,
 }
 
-impl SlowMedium for Gated {
+impl BlockingMedium for GatedMedium {
     fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
         self.gate.pass(Access::Read(at), || self.medium.read(at, into))
     }
@@ -134,16 +136,16 @@ impl SlowMedium for Gated {
 
 /// A volume whose disk is behind a gate.
 #[derive(Debug)]
-pub(crate) struct Behind(pub(crate) Volume, pub(crate) Arc<Gate>);
+pub(crate) struct GatedVolume(pub(crate) Volume, pub(crate) Arc<Gate>);
 
-impl Behind {
+impl GatedVolume {
     fn gated(&self, left: Deferred) -> Deferred {
-        let medium = Arc::new(Gated { medium: left.medium, gate: Arc::clone(&self.1) });
+        let medium = Arc::new(GatedMedium { medium: left.medium, gate: Arc::clone(&self.1) });
         Deferred { medium, ..left }
     }
 }
 
-impl Backend for Behind {
+impl Backend for GatedVolume {
     fn bytes(&self) -> u64 {
         self.0.bytes()
     }
@@ -153,19 +155,19 @@ impl Backend for Behind {
     fn read_only(&self) -> Option<String> {
         self.0.read_only()
     }
-    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Done> {
+    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Completion> {
         Backend::read(&mut self.0, at, into)
     }
-    fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<Done> {
+    fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<Completion> {
         Backend::write(&mut self.0, at, data, hints)
     }
-    fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Done> {
+    fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Completion> {
         Backend::write_zeroes(&mut self.0, at, len, keep_allocated)
     }
-    fn discard(&mut self, at: u64, len: u64) -> Result<Done> {
+    fn discard(&mut self, at: u64, len: u64) -> Result<Completion> {
         Backend::discard(&mut self.0, at, len)
     }
-    fn flush(&mut self) -> Result<Done> {
+    fn flush(&mut self) -> Result<Completion> {
         Backend::flush(&mut self.0)
     }
     fn extents(&self, at: u64, len: u64, each: &mut dyn FnMut(u64, Option<MediumKind>)) -> Result<()> {
@@ -177,8 +179,8 @@ impl Backend for Behind {
     fn defer(&mut self, on: bool) -> bool {
         self.0.defer(on)
     }
-    fn slow(&self, what: Intent, at: u64, len: u64) -> bool {
-        self.0.slow(what, at, len)
+    fn would_block(&self, what: RequestIntent, at: u64, len: u64) -> bool {
+        self.0.would_block(what, at, len)
     }
     fn deferred(&mut self) -> Option<Deferred> {
         self.0.deferred().map(|left| self.gated(left))
@@ -189,7 +191,7 @@ impl Backend for Behind {
     fn settle(&mut self, of: &Deferred, outcome: Result<()>, buffer: &Buffer<'_>) -> Result<()> {
         self.0.settle(of, outcome, buffer)
     }
-    fn visible(&self) -> Visible {
+    fn visible(&self) -> StackView {
         self.0.visible()
     }
     fn params(&mut self) -> Vec<ParamInfo> {

@@ -1,6 +1,6 @@
 //! Helpers of all tests through the kernel, for both kinds of storage of contents.
 
-pub(crate) use frit_fs::{Files, Format, Fs, Mapped};
+pub(crate) use frit_fs::{FileSystem, FormatOptions, Fs, Mapped};
 use frit_serve::mount::{Mount, Options};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Tests of damaged metadata: damaged entries are listed, and their use is an error.
 
-use super::{BYTES, Files, Format, Fs, Mapped, Memory, Mounted};
-use frit_fs::{Caller, Ino, Medium, New, Open};
+use super::{BYTES, FileSystem, FormatOptions, Fs, Mapped, Memory, Mounted};
+use frit_fs::{Caller, FsOptions, Ino, Medium, NewInode};
 use std::path::Path;
 use std::process::Command;
 
@@ -12,15 +12,15 @@ const NAMES: usize = 300;
 /// Returns a file system with a directory `d` of files and one directory. One bit is flipped at
 /// each address that `damage` returns.
 fn damaged(damage: impl FnOnce(&Memory) -> Vec<u64>) -> Memory {
-    let fs = Fs::format(Mapped::anonymous(BYTES).unwrap(), Format::default()).unwrap();
-    let dir = fs.create(ROOT, Ino::ROOT, b"d", New::directory(0o755)).unwrap().ino;
+    let fs = Fs::format(Mapped::anonymous(BYTES).unwrap(), FormatOptions::default()).unwrap();
+    let dir = fs.create(ROOT, Ino::ROOT, b"d", NewInode::directory(0o755)).unwrap().ino;
     for i in 0..NAMES {
-        let ino = fs.create(ROOT, dir, format!("file-{i:03}").as_bytes(), New::file(0o644)).unwrap().ino;
+        let ino = fs.create(ROOT, dir, format!("file-{i:03}").as_bytes(), NewInode::file(0o644)).unwrap().ino;
         fs.write(ino, 0, format!("contents of {i}").as_bytes()).unwrap();
     }
-    fs.create(ROOT, dir, b"sub", New::directory(0o755)).unwrap();
+    fs.create(ROOT, dir, b"sub", NewInode::directory(0o755)).unwrap();
     // Opening executes the last two transactions again, which must not repair the damage.
-    let _ = ["x", "y"].map(|name| fs.create(ROOT, Ino::ROOT, name.as_bytes(), New::file(0)).unwrap());
+    let _ = ["x", "y"].map(|name| fs.create(ROOT, Ino::ROOT, name.as_bytes(), NewInode::file(0)).unwrap());
     let places = damage(&fs);
     let medium = fs.close().unwrap();
     for at in places {
@@ -28,7 +28,7 @@ fn damaged(damage: impl FnOnce(&Memory) -> Vec<u64>) -> Memory {
         medium.read(at, &mut byte);
         medium.write_data(at, &[byte[0] ^ 4]);
     }
-    Fs::open(medium, Open::default()).unwrap()
+    Fs::open(medium, FsOptions::default()).unwrap()
 }
 
 /// Returns the address of a byte in the inode of `d/name`.

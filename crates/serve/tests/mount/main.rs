@@ -17,7 +17,7 @@ use common::*;
 const POOL: bool = false;
 
 fn memory() -> Memory {
-    let format = Format { inodes: Some(INODES), ..Format::default() };
+    let format = FormatOptions { inodes: Some(INODES), ..FormatOptions::default() };
     Fs::format(Mapped::anonymous(BYTES).unwrap(), format).unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! Tests of guarantees of `docs/semantics.md` for the mount that the other modules do not cover.
 
 use super::{Mounted, code, error, sh_as, soon};
-use frit_fs::{Files, Format, Fs, Mapped, Medium};
+use frit_fs::{FileSystem, FormatOptions, Fs, Mapped, Medium};
 use frit_serve::mount::{Mount, Options};
 use rustix::fs::{FlockOperation, OFlags, XattrFlags, flock};
 use rustix::io::Errno;
@@ -124,7 +124,7 @@ fn s87_fsync_reaches_the_medium_and_syncfs_does_not() {
     let at = m._dir.path().canonicalize().unwrap().join("counted");
     fs::create_dir(&at).unwrap();
     let medium = Arc::new(Counted(Mapped::anonymous(4 << 20).unwrap(), AtomicU64::new(0)));
-    let files = Arc::new(Fs::format(Arc::clone(&medium), Format::default()).unwrap());
+    let files = Arc::new(Fs::format(Arc::clone(&medium), FormatOptions::default()).unwrap());
     let mount = Mount::start(&files, &at, &Options::new("counted")).unwrap();
     let synced = || medium.1.load(Ordering::Relaxed);
     let mut before = synced();

@@ -1,7 +1,7 @@
 //! Tests of passthrough: contents that the kernel accesses without the server.
 
 use super::{Mounted, code, error, sh_as, soon};
-use frit_fs::{Files, Ino};
+use frit_fs::{FileSystem, Ino};
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Mounts with passthrough. Prints the reason and returns `None` if it is not active.
 fn passing() -> Option<Mounted> {
     let m = Mounted::new("")?;
-    match m.mount.as_ref().unwrap().without_passthrough() {
+    match m.mount.as_ref().unwrap().passthrough_refusal() {
         None => Some(m),
         Some(why) => {
             eprintln!("skipped: {why}");

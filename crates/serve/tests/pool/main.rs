@@ -41,7 +41,7 @@ fn memory() -> Memory {
     let dir = if shared.is_dir() { tempfile::tempdir_in(shared) } else { tempfile::tempdir() }.unwrap();
     let pool = Arc::new(Pool::make(dir.path(), None).unwrap());
     DIRECTORIES.with_borrow_mut(|all| all.push(dir));
-    let format = Format { inodes: Some(INODES), bodies: Some(pool), ..Format::default() };
+    let format = FormatOptions { inodes: Some(INODES), bodies: Some(pool), ..FormatOptions::default() };
     Fs::format(Mapped::anonymous(BYTES).unwrap(), format).unwrap()
 }
 

@@ -1,11 +1,11 @@
 //! The cache layer: a disk behind a durable write cache in PCM.
 
-use super::{Choice, Durability, Role, Setting, keyword, policy};
+use super::{Choice, Durability, RequiredSetting, Role, keyword, policy};
 use crate::Bytes;
-use crate::decode::{decode as decode_as, keys_of, reread as reread_keys};
+use crate::decode::{decode as decode_as, decode_checked as reread_keys, keys_of};
 use crate::error::Problem;
 use crate::tree::Table;
-use frit_core::{Error, MediumKind, Result, Sink, Top};
+use frit_core::{Error, MediumKind, Result, Sink, StackDevice};
 use frit_layer::cache::policy::{Policy, PolicyConfig};
 use frit_layer::cache::{Cache, CacheConfig, DiskFlush, Mode, Overwrite, WearKeys};
 use frit_layer::wear::LevelerKind;
@@ -35,12 +35,12 @@ pub(super) const CHOICES: &[Choice] = &[
 ];
 
 pub(super) const DURABILITY: Durability = Durability {
-    each_request: &[Setting {
+    each_request: &[RequiredSetting {
         key: "record_copies",
         value: "2",
         why: "a damaged record can be distinguished from a write torn by a crash",
     }],
-    over_files: &[Setting {
+    over_files: &[RequiredSetting {
         key: "over_files",
         value: "true",
         why: "wear leveling also keeps its registers as of the last flush",
@@ -60,7 +60,7 @@ pub(super) fn decode(path: &str, table: &Table, problems: &mut Vec<Problem>) -> 
     Some(CacheConfig { policy: policy?, wear: wear?, ..config? })
 }
 
-pub(super) fn reread(table: &toml::Table) -> Option<CacheConfig> {
+pub(super) fn decode_checked(table: &toml::Table) -> Option<CacheConfig> {
     Some(CacheConfig {
         policy: reread_keys::<PolicyConfig>(table)?,
         wear: reread_keys::<WearKeys>(table)?,
@@ -69,22 +69,22 @@ pub(super) fn reread(table: &toml::Table) -> Option<CacheConfig> {
 }
 
 /// Returns the parameters without effect under the given configuration, each with the reason.
-pub(super) fn idle(c: &CacheConfig) -> Vec<(&'static str, &'static str)> {
-    let mut idle = Vec::new();
+pub(super) fn ineffective(c: &CacheConfig) -> Vec<(&'static str, &'static str)> {
+    let mut ineffective = Vec::new();
     if c.bypass_bytes == 0 {
-        idle.push(("bypass_streams", "no stream bypasses the cache"));
+        ineffective.push(("bypass_streams", "no stream bypasses the cache"));
     }
     if c.mode == Mode::WriteAround {
-        idle.push(("bypass_bytes", "all writes bypass the cache"));
+        ineffective.push(("bypass_bytes", "all writes bypass the cache"));
         if !c.read_caching {
-            idle.push(("policy", "nothing is cached: writes go around, and reads are not cached"));
+            ineffective.push(("policy", "nothing is cached: writes go around, and reads are not cached"));
         }
     }
     for (_, why, keys) in OF_POLICIES.iter().filter(|(policy, ..)| *policy != c.policy.policy) {
-        idle.extend(keys.iter().map(|key| (*key, *why)));
+        ineffective.extend(keys.iter().map(|key| (*key, *why)));
     }
-    idle.extend(super::wear::idle(&c.wear));
-    idle
+    ineffective.extend(super::wear::ineffective(&c.wear));
+    ineffective
 }
 
 /// Parameters that only one policy has: the policy, the reason given for other policies, the keys.
@@ -114,7 +114,7 @@ pub(crate) fn build<S: Sink>(
     mut disk: DiskConfig,
     bytes: &Bytes,
     hardware: &mut Hardware,
-) -> Result<Box<dyn Top<S>>>
+) -> Result<Box<dyn StackDevice<S>>>
 where
     S::Tok: 'static,
 {
@@ -132,7 +132,7 @@ fn compose<S: Sink, St: Store + Send + 'static>(
     disk: DiskConfig,
     hardware: &mut Hardware,
     store: impl Fn(&str, u64) -> Result<St>,
-) -> Result<Box<dyn Top<S>>>
+) -> Result<Box<dyn StackDevice<S>>>
 where
     S::Tok: 'static,
 {

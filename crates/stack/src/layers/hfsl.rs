@@ -1,9 +1,9 @@
 //! The HFSL layer: PCM and NAND fused by software-defined methods.
 
-use super::{Choice, Durability, Role, Setting, keyword, policy};
+use super::{Choice, Durability, RequiredSetting, Role, keyword, policy};
 use crate::Bytes;
 use crate::decode::keys_of;
-use frit_core::{Error, MediumKind, ParamInfo, Result, Sink, Top};
+use frit_core::{Error, MediumKind, ParamInfo, Result, Sink, StackDevice};
 use frit_layer::flash::{Gc, Wear};
 use frit_layer::hfsl::buffer::Buffer;
 use frit_layer::hfsl::heat::Heat;
@@ -46,12 +46,12 @@ pub(super) const CHOICES: &[Choice] = &[
 ];
 
 pub(super) const DURABILITY: Durability = Durability {
-    each_request: &[Setting {
+    each_request: &[RequiredSetting {
         key: "map_persist",
         value: "each",
         why: "map entries are durable before a request is acknowledged",
     }],
-    over_files: &[Setting {
+    over_files: &[RequiredSetting {
         key: "flush_map",
         value: "true",
         why: "a second map keeps the state of the last flush",
@@ -59,13 +59,13 @@ pub(super) const DURABILITY: Durability = Durability {
 };
 
 /// Returns the parameters without effect under the given configuration, each with the reason.
-pub(super) fn idle(c: &HfslConfig) -> Vec<(&'static str, &'static str)> {
+pub(super) fn ineffective(c: &HfslConfig) -> Vec<(&'static str, &'static str)> {
     let method = c.fusion_method;
     let level = matches!(method, FusionMethod::SameLevel | FusionMethod::Both);
-    let mut idle = Vec::new();
+    let mut ineffective = Vec::new();
     let mut add = |when: bool, keys: &[&'static str], why| {
         if when {
-            idle.extend(keys.iter().map(|&k| (k, why)));
+            ineffective.extend(keys.iter().map(|&k| (k, why)));
         }
     };
     add(!level, &["SSW", "ssw_compare", "placement"], "only the methods same-level and both use it");
@@ -74,7 +74,7 @@ pub(super) fn idle(c: &HfslConfig) -> Vec<(&'static str, &'static str)> {
     add(method != FusionMethod::Both, &["cache_ratio"], "only the method both divides PCM");
     add(c.wear_leveling != "static", &["wear_threshold"], "only static wear leveling has a threshold");
     add(c.heat == "off", &["heat_window"], "the heat module is off");
-    idle
+    ineffective
 }
 
 pub(super) fn keys() -> &'static [&'static str] {
@@ -121,7 +121,7 @@ pub(crate) fn build<S: Sink>(
     mut media: Media,
     bytes: &Bytes,
     hardware: &mut Hardware,
-) -> Result<Box<dyn Top<S>>>
+) -> Result<Box<dyn StackDevice<S>>>
 where
     S::Tok: 'static,
 {
@@ -148,7 +148,7 @@ fn compose<S: Sink, St: Store + Send + 'static>(
     hardware: &mut Hardware,
     store: impl Fn(&str, u64) -> Result<St>,
     volatile: impl Fn(u64) -> St,
-) -> Result<Box<dyn Top<S>>>
+) -> Result<Box<dyn StackDevice<S>>>
 where
     S::Tok: 'static,
 {

@@ -1,5 +1,5 @@
 //! The kinds of layers that a stack can have. To add a kind, add a file here and a line in
-//! [`Kind`].
+//! [`LayerKind`].
 
 pub(crate) mod cache;
 pub(crate) mod hfsl;
@@ -19,7 +19,7 @@ use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
 /// The kinds of layers, by the names that stack files use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, EnumString, IntoStaticStr, VariantNames, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
-pub enum Kind {
+pub enum LayerKind {
     /// PCM and NAND, fused.
     Hfsl,
     /// A disk behind a cache in PCM.
@@ -55,7 +55,7 @@ pub struct Choice {
 
 /// A parameter value that a layer needs to be durable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Setting {
+pub struct RequiredSetting {
     /// Name of the parameter.
     pub key: &'static str,
     /// Required value.
@@ -69,9 +69,9 @@ pub struct Setting {
 pub struct Durability {
     /// Settings for durability of each request after a crash, or after a power loss of modelled
     /// media.
-    pub each_request: &'static [Setting],
+    pub each_request: &'static [RequiredSetting],
     /// Settings for durability after a power loss of the machine, with media in files.
-    pub over_files: &'static [Setting],
+    pub over_files: &'static [RequiredSetting],
 }
 
 /// Returns the parameters of the layer of a small stack, with their values there.
@@ -99,11 +99,11 @@ pub enum LayerConfig {
     Ntl(Box<NtlConfig>),
 }
 
-impl Kind {
+impl LayerKind {
     /// Returns all kinds.
     #[must_use]
-    pub fn all() -> &'static [Kind] {
-        <Kind as VariantArray>::VARIANTS
+    pub fn all() -> &'static [LayerKind] {
+        <LayerKind as VariantArray>::VARIANTS
     }
 
     /// Returns the name that stack files use.
@@ -116,9 +116,9 @@ impl Kind {
     #[must_use]
     pub fn about(self) -> &'static str {
         match self {
-            Kind::Hfsl => hfsl::ABOUT,
-            Kind::Cache => cache::ABOUT,
-            Kind::Ntl => ntl::ABOUT,
+            LayerKind::Hfsl => hfsl::ABOUT,
+            LayerKind::Cache => cache::ABOUT,
+            LayerKind::Ntl => ntl::ABOUT,
         }
     }
 
@@ -126,9 +126,9 @@ impl Kind {
     #[must_use]
     pub fn roles(self) -> &'static [Role] {
         match self {
-            Kind::Hfsl => hfsl::ROLES,
-            Kind::Cache => cache::ROLES,
-            Kind::Ntl => ntl::ROLES,
+            LayerKind::Hfsl => hfsl::ROLES,
+            LayerKind::Cache => cache::ROLES,
+            LayerKind::Ntl => ntl::ROLES,
         }
     }
 
@@ -136,9 +136,9 @@ impl Kind {
     #[must_use]
     pub fn keys(self) -> &'static [&'static str] {
         match self {
-            Kind::Hfsl => hfsl::keys(),
-            Kind::Cache => cache::keys(),
-            Kind::Ntl => ntl::keys(),
+            LayerKind::Hfsl => hfsl::keys(),
+            LayerKind::Cache => cache::keys(),
+            LayerKind::Ntl => ntl::keys(),
         }
     }
 
@@ -146,9 +146,9 @@ impl Kind {
     #[must_use]
     pub fn choices(self) -> &'static [Choice] {
         match self {
-            Kind::Hfsl => hfsl::CHOICES,
-            Kind::Cache => cache::CHOICES,
-            Kind::Ntl => ntl::CHOICES,
+            LayerKind::Hfsl => hfsl::CHOICES,
+            LayerKind::Cache => cache::CHOICES,
+            LayerKind::Ntl => ntl::CHOICES,
         }
     }
 
@@ -159,9 +159,9 @@ impl Kind {
     /// None for the builtin kinds, as a test shows.
     pub fn parameters(self) -> crate::Result<Vec<ParamInfo>> {
         match self {
-            Kind::Hfsl => hfsl::parameters(),
-            Kind::Cache => parameters_in(cache::SMALL),
-            Kind::Ntl => parameters_in(ntl::SMALL),
+            LayerKind::Hfsl => hfsl::parameters(),
+            LayerKind::Cache => parameters_in(cache::SMALL),
+            LayerKind::Ntl => parameters_in(ntl::SMALL),
         }
     }
 
@@ -169,9 +169,9 @@ impl Kind {
     #[must_use]
     pub fn durability(self) -> Durability {
         match self {
-            Kind::Hfsl => hfsl::DURABILITY,
-            Kind::Cache => cache::DURABILITY,
-            Kind::Ntl => ntl::DURABILITY,
+            LayerKind::Hfsl => hfsl::DURABILITY,
+            LayerKind::Cache => cache::DURABILITY,
+            LayerKind::Ntl => ntl::DURABILITY,
         }
     }
 
@@ -184,9 +184,11 @@ impl Kind {
     ) -> Option<LayerConfig> {
         let before = problems.len();
         let config = match self {
-            Kind::Hfsl => decode(path, table, self.keys(), problems).map(|c| LayerConfig::Hfsl(Box::new(c))),
-            Kind::Cache => cache::decode(path, table, problems).map(|c| LayerConfig::Cache(Box::new(c))),
-            Kind::Ntl => ntl::decode(path, table, problems).map(|c| LayerConfig::Ntl(Box::new(c))),
+            LayerKind::Hfsl => {
+                decode(path, table, self.keys(), problems).map(|c| LayerConfig::Hfsl(Box::new(c)))
+            }
+            LayerKind::Cache => cache::decode(path, table, problems).map(|c| LayerConfig::Cache(Box::new(c))),
+            LayerKind::Ntl => ntl::decode(path, table, problems).map(|c| LayerConfig::Ntl(Box::new(c))),
         };
         for choice in self.choices() {
             let Some(entry) = table.get(choice.key) else { continue };
@@ -206,22 +208,24 @@ impl Kind {
     }
 
     /// Decodes parameters that were decoded without errors before.
-    pub(crate) fn reread(self, table: &toml::Table) -> Option<LayerConfig> {
+    pub(crate) fn decode_checked(self, table: &toml::Table) -> Option<LayerConfig> {
         match self {
-            Kind::Hfsl => HfslConfig::deserialize(table.clone()).ok().map(|c| LayerConfig::Hfsl(Box::new(c))),
-            Kind::Cache => cache::reread(table).map(|c| LayerConfig::Cache(Box::new(c))),
-            Kind::Ntl => ntl::reread(table).map(|c| LayerConfig::Ntl(Box::new(c))),
+            LayerKind::Hfsl => {
+                HfslConfig::deserialize(table.clone()).ok().map(|c| LayerConfig::Hfsl(Box::new(c)))
+            }
+            LayerKind::Cache => cache::decode_checked(table).map(|c| LayerConfig::Cache(Box::new(c))),
+            LayerKind::Ntl => ntl::decode_checked(table).map(|c| LayerConfig::Ntl(Box::new(c))),
         }
     }
 }
 
 impl LayerConfig {
     /// Returns the given parameters that have no effect, each with the reason.
-    pub(crate) fn idle(&self) -> Vec<(&'static str, &'static str)> {
+    pub(crate) fn ineffective(&self) -> Vec<(&'static str, &'static str)> {
         match self {
-            LayerConfig::Hfsl(c) => hfsl::idle(c),
-            LayerConfig::Cache(c) => cache::idle(c),
-            LayerConfig::Ntl(c) => ntl::idle(c),
+            LayerConfig::Hfsl(c) => hfsl::ineffective(c),
+            LayerConfig::Cache(c) => cache::ineffective(c),
+            LayerConfig::Ntl(c) => ntl::ineffective(c),
         }
     }
 

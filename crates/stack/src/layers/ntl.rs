@@ -1,12 +1,12 @@
 //! NTL: address mapping for an SSD of byte-addressable memory.
 
-use super::{Choice, Durability, Role, Setting, keyword, policy};
+use super::{Choice, Durability, RequiredSetting, Role, keyword, policy};
 use crate::Bytes;
-use crate::decode::{decode as decode_as, keys_of, reread as reread_keys};
+use crate::decode::{decode as decode_as, decode_checked as reread_keys, keys_of};
 use crate::error::Problem;
 use crate::tree::Table;
-use frit_core::{Error, MediumKind, Result, Sink, Top};
-use frit_layer::ntl::{LogBuffer, LogKind, MappingKind, MergeUnit, Ntl, NtlConfig, Placement, Protect};
+use frit_core::{Error, MediumKind, Result, Sink, StackDevice};
+use frit_layer::ntl::{ChipPlacement, LogBuffer, LogKind, MappingKind, MergeUnit, Ntl, NtlConfig, Protect};
 use frit_layer::wear::{LevelerKind, WearKeys};
 use frit_media::{Hardware, NoStore, Pcm, PcmConfig, Store};
 use std::sync::OnceLock;
@@ -21,7 +21,7 @@ pub(super) const ROLES: &[Role] =
 pub(super) const CHOICES: &[Choice] = &[
     policy("mapping", MappingKind::VARIANTS),
     policy("wear_leveling", LevelerKind::VARIANTS),
-    keyword("placement", Placement::VARIANTS),
+    keyword("placement", ChipPlacement::VARIANTS),
     keyword("log", LogKind::VARIANTS),
     keyword("log_buffer", LogBuffer::VARIANTS),
     keyword("merge", MergeUnit::VARIANTS),
@@ -29,12 +29,12 @@ pub(super) const CHOICES: &[Choice] = &[
 ];
 
 pub(super) const DURABILITY: Durability = Durability {
-    each_request: &[Setting {
+    each_request: &[RequiredSetting {
         key: "protect",
         value: "redo",
         why: "pages have records, and an overwrite is in the log before it reaches its page",
     }],
-    over_files: &[Setting {
+    over_files: &[RequiredSetting {
         key: "over_files",
         value: "true",
         why: "wear leveling also keeps its registers as of the last flush",
@@ -53,36 +53,36 @@ pub(super) fn decode(path: &str, table: &Table, problems: &mut Vec<Problem>) -> 
     Some(NtlConfig { wear: wear?, ..config? })
 }
 
-pub(super) fn reread(table: &toml::Table) -> Option<NtlConfig> {
+pub(super) fn decode_checked(table: &toml::Table) -> Option<NtlConfig> {
     Some(NtlConfig { wear: reread_keys(table)?, ..reread_keys(table)? })
 }
 
 /// Returns the parameters without effect under the given configuration, each with the reason.
-pub(super) fn idle(c: &NtlConfig) -> Vec<(&'static str, &'static str)> {
-    let mut idle = super::wear::idle(&c.wear);
+pub(super) fn ineffective(c: &NtlConfig) -> Vec<(&'static str, &'static str)> {
+    let mut ineffective = super::wear::ineffective(&c.wear);
     let log = c.log_kind();
     if c.mapping == "static" {
-        idle.push(("placement", "static mapping fixes the chip of each page"));
+        ineffective.push(("placement", "static mapping fixes the chip of each page"));
     }
     if c.mapping != "block" {
-        idle.push(("block_pages", "only the mapping `block` has blocks"));
+        ineffective.push(("block_pages", "only the mapping `block` has blocks"));
     }
     if log == LogKind::None {
-        idle.push(("log_share", "there is no log"));
+        ineffective.push(("log_share", "there is no log"));
     }
     if matches!(log, LogKind::None | LogKind::Coarse) {
-        idle.push(("merge", "only a log that all pages share is merged by rows"));
+        ineffective.push(("merge", "only a log that all pages share is merged by rows"));
     }
     if c.log != LogKind::Full {
-        idle.push(("log_buffer", "only `log` = full collects updates"));
-        idle.push(("log_request_pages", "only `log` = full excludes large requests"));
+        ineffective.push(("log_buffer", "only `log` = full collects updates"));
+        ineffective.push(("log_request_pages", "only `log` = full excludes large requests"));
     } else if c.protect == Protect::Redo {
-        idle.push(("log_request_pages", "all protected updates go to the log"));
+        ineffective.push(("log_request_pages", "all protected updates go to the log"));
     }
     if log != LogKind::Remap {
-        idle.push(("hot_updates", "only `log` = remap, unprotected, looks for hot pages"));
+        ineffective.push(("hot_updates", "only `log` = remap, unprotected, looks for hot pages"));
     }
-    idle
+    ineffective
 }
 
 /// A small stack that is built to list the parameters of the layer.
@@ -97,7 +97,7 @@ pub(crate) fn build<S: Sink>(
     mut pcm: PcmConfig,
     bytes: &Bytes,
     hardware: &mut Hardware,
-) -> Result<Box<dyn Top<S>>>
+) -> Result<Box<dyn StackDevice<S>>>
 where
     S::Tok: 'static,
 {
@@ -116,7 +116,7 @@ fn compose<S: Sink, St: Store + Send + 'static>(
     pcm: PcmConfig,
     held: St,
     hardware: &mut Hardware,
-) -> Result<Box<dyn Top<S>>>
+) -> Result<Box<dyn StackDevice<S>>>
 where
     S::Tok: 'static,
 {

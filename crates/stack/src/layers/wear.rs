@@ -3,17 +3,18 @@
 use frit_layer::wear::WearKeys;
 
 /// Returns the parameters without effect under the given configuration, each with the reason.
-pub(super) fn idle(wear: &WearKeys) -> Vec<(&'static str, &'static str)> {
-    let mut idle = Vec::new();
+pub(super) fn ineffective(wear: &WearKeys) -> Vec<(&'static str, &'static str)> {
+    let mut ineffective = Vec::new();
     let leveler = &wear.wear_leveling[..];
     if leveler == "none" {
-        idle.push(("wear_interval", "wear leveling is off"));
+        ineffective.push(("wear_interval", "wear leveling is off"));
     }
     if leveler != "sfc" {
-        idle.push(("wear_cubes", "only `wear_leveling` = sfc has cubes"));
+        ineffective.push(("wear_cubes", "only `wear_leveling` = sfc has cubes"));
     }
     if !["start-gap", "randomized-start-gap", "security-refresh"].contains(&leveler) {
-        idle.push(("wear_region", "only start-gap, randomized-start-gap and security-refresh have regions"));
+        ineffective
+            .push(("wear_region", "only start-gap, randomized-start-gap and security-refresh have regions"));
     }
-    idle
+    ineffective
 }

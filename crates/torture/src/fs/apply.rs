@@ -1,13 +1,13 @@
 //! Applies operations to any file system, with results in a form that can be compared.
 
-use super::op::{Act, Op, Path, SLOTS, Target, Who, expand};
-use frit_fs::{Attr, Caller, Changes, Files, Ino, Kind, New, Time};
+use super::op::{Act, Op, Path, SLOTS, Target, User, expand};
+use frit_fs::{Attr, AttrChanges, Caller, FileSystem, Ino, InodeType, NewInode, Time};
 
 /// Attributes of an inode that are the same in all correct file systems.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Seen {
+pub struct InodeAttrs {
     /// Kind of the inode.
-    pub kind: Kind,
+    pub kind: InodeType,
     /// Permission bits.
     pub mode: u16,
     /// Number of hard links.
@@ -22,24 +22,24 @@ pub struct Seen {
     pub size: u64,
 }
 
-impl From<Attr> for Seen {
+impl From<Attr> for InodeAttrs {
     fn from(a: Attr) -> Self {
-        let size = if a.kind == Kind::Directory { 0 } else { a.size };
+        let size = if a.kind == InodeType::Directory { 0 } else { a.size };
         Self { kind: a.kind, mode: a.mode, links: a.links, uid: a.uid, gid: a.gid, rdev: a.rdev, size }
     }
 }
 
 /// Result of an operation that succeeded.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum OpResult {
     /// The operation is complete and returns no data.
     Done,
     /// The slot had no open file, so the operation did nothing.
     Nothing,
     /// Attributes of an inode.
-    Inode(Seen),
+    Inode(InodeAttrs),
     /// Attributes of an inode, and the access and modification times that were set explicitly.
-    Times(Seen, Option<Time>, Option<Time>),
+    Times(InodeAttrs, Option<Time>, Option<Time>),
     /// Bytes: contents, the target of a symbolic link, or the value of an attribute.
     Bytes(Vec<u8>),
     /// Number of bytes written.
@@ -49,7 +49,7 @@ pub enum Outcome {
     /// A position in a file.
     At(u64),
     /// Names of a directory with kinds, sorted by bytes.
-    Names(Vec<(Vec<u8>, Kind)>),
+    Names(Vec<(Vec<u8>, InodeType)>),
     /// Names of extended attributes, sorted by bytes.
     Keys(Vec<Vec<u8>>),
 }
@@ -66,35 +66,35 @@ pub fn bytes(stamp: u8, at: u64, len: u32) -> Vec<u8> {
 
 /// A program that uses a file system and holds files open.
 #[derive(Clone)]
-pub struct Session<'a> {
-    fs: &'a dyn Files,
+pub struct ProgramSession<'a> {
+    fs: &'a dyn FileSystem,
     open: [Option<Ino>; SLOTS as usize],
 }
 
-impl std::fmt::Debug for Session<'_> {
+impl std::fmt::Debug for ProgramSession<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session").field("open", &self.open).finish_non_exhaustive()
+        f.debug_struct("ProgramSession").field("open", &self.open).finish_non_exhaustive()
     }
 }
 
-type Answer<T> = frit_fs::Result<T>;
+type FsResult<T> = frit_fs::Result<T>;
 
-impl<'a> Session<'a> {
+impl<'a> ProgramSession<'a> {
     /// Creates a session without open files.
     #[must_use]
-    pub fn new(fs: &'a dyn Files) -> Self {
+    pub fn new(fs: &'a dyn FileSystem) -> Self {
         Self { fs, open: [None; SLOTS as usize] }
     }
 
     /// Returns the same session on a copy of its file system.
     #[must_use]
-    pub fn on<'b>(&self, fs: &'b dyn Files) -> Session<'b> {
-        Session { fs, open: self.open }
+    pub fn on<'b>(&self, fs: &'b dyn FileSystem) -> ProgramSession<'b> {
+        ProgramSession { fs, open: self.open }
     }
 
     /// Returns the file system.
     #[must_use]
-    pub fn fs(&self) -> &'a dyn Files {
+    pub fn fs(&self) -> &'a dyn FileSystem {
         self.fs
     }
 
@@ -108,7 +108,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// The error number of the operation.
-    pub fn apply(&mut self, op: &Op) -> Result<Outcome, i32> {
+    pub fn apply(&mut self, op: &Op) -> Result<OpResult, i32> {
         self.act(&op.who.caller(), &op.act).map_err(|e| e.errno())
     }
 
@@ -116,124 +116,127 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// Errors of the lookups on the path.
-    pub fn find(&self, who: &Caller, target: &Target) -> Answer<Option<Ino>> {
+    pub fn find(&self, who: &Caller, target: &Target) -> FsResult<Option<Ino>> {
         match target {
             Target::Slot(slot) => Ok(self.open.get(usize::from(*slot)).copied().flatten()),
             Target::Path(path) => self.walk(who, &path.names()).map(Some),
         }
     }
 
-    fn walk(&self, who: &Caller, names: &[Vec<u8>]) -> Answer<Ino> {
+    fn walk(&self, who: &Caller, names: &[Vec<u8>]) -> FsResult<Ino> {
         names.iter().try_fold(Ino::ROOT, |dir, name| Ok(self.fs.lookup(who, dir, name)?.ino))
     }
 
     /// Returns the directory of a path's last name, and the name. For the root it returns the root
     /// and `.`.
-    fn parent(&self, who: &Caller, path: &Path) -> Answer<(Ino, Vec<u8>)> {
+    fn parent(&self, who: &Caller, path: &Path) -> FsResult<(Ino, Vec<u8>)> {
         let mut names = path.names();
         let last = names.pop().unwrap_or_else(|| b".".to_vec());
         Ok((self.walk(who, &names)?, last))
     }
 
-    fn act(&mut self, who: &Caller, act: &Act) -> Answer<Outcome> {
+    fn act(&mut self, who: &Caller, act: &Act) -> FsResult<OpResult> {
         let fs = self.fs;
         match act {
             Act::Create { path, kind, mode, rdev } => {
                 let (dir, name) = self.parent(who, path)?;
-                let new = New { kind: *kind, mode: *mode, rdev: *rdev, target: &[] };
-                Ok(Outcome::Inode(fs.create(who, dir, &name, new)?.into()))
+                let new = NewInode { kind: *kind, mode: *mode, rdev: *rdev, target: &[] };
+                Ok(OpResult::Inode(fs.create(who, dir, &name, new)?.into()))
             }
             Act::Symlink { path, to } => {
                 let (dir, name) = self.parent(who, path)?;
-                Ok(Outcome::Inode(fs.create(who, dir, &name, New::symlink(&expand(to)))?.into()))
+                Ok(OpResult::Inode(fs.create(who, dir, &name, NewInode::symlink(&expand(to)))?.into()))
             }
             Act::Unlink(path) => {
                 let (dir, name) = self.parent(who, path)?;
-                fs.unlink(who, dir, &name).map(|()| Outcome::Done)
+                fs.unlink(who, dir, &name).map(|()| OpResult::Done)
             }
             Act::Rmdir(path) => {
                 let (dir, name) = self.parent(who, path)?;
-                fs.rmdir(who, dir, &name).map(|()| Outcome::Done)
+                fs.rmdir(who, dir, &name).map(|()| OpResult::Done)
             }
             Act::Rename { from, to, mode } => {
                 let (from, to) = (self.parent(who, from)?, self.parent(who, to)?);
-                fs.rename(who, (from.0, &from.1), (to.0, &to.1), *mode).map(|()| Outcome::Done)
+                fs.rename(who, (from.0, &from.1), (to.0, &to.1), *mode).map(|()| OpResult::Done)
             }
             Act::Open { slot, path } => {
                 let ino = self.walk(who, &path.names())?;
                 fs.pin(ino)?;
                 match self.open[usize::from(*slot)].replace(ino) {
-                    Some(old) => fs.unpin(old).map(|()| Outcome::Done),
-                    None => Ok(Outcome::Done),
+                    Some(old) => fs.unpin(old).map(|()| OpResult::Done),
+                    None => Ok(OpResult::Done),
                 }
             }
             Act::Close(slot) => match self.open[usize::from(*slot)].take() {
-                Some(old) => fs.unpin(old).map(|()| Outcome::Done),
-                None => Ok(Outcome::Nothing),
+                Some(old) => fs.unpin(old).map(|()| OpResult::Done),
+                None => Ok(OpResult::Nothing),
             },
-            Act::Sync => fs.sync().map(|()| Outcome::Done),
+            Act::Sync => fs.sync().map(|()| OpResult::Done),
             _ => {
                 // These calls act on an open file, so the lookup is made as the superuser.
-                let finder = if is_of_contents(act) { Who::Root.caller() } else { who.clone() };
+                let finder = if skips_permissions(act) { User::Root.caller() } else { who.clone() };
                 let found = act.target().map_or(Ok(None), |t| self.find(&finder, t))?;
-                found.map_or(Ok(Outcome::Nothing), |ino| self.act_on(who, act, ino))
+                found.map_or(Ok(OpResult::Nothing), |ino| self.act_on(who, act, ino))
             }
         }
     }
 
-    fn act_on(&self, who: &Caller, act: &Act, ino: Ino) -> Answer<Outcome> {
+    fn act_on(&self, who: &Caller, act: &Act, ino: Ino) -> FsResult<OpResult> {
         let fs = self.fs;
-        let done = |()| Outcome::Done;
-        let change = |changes: Changes| fs.set_attr(who, ino, &changes).map(|a| Outcome::Inode(a.into()));
+        let done = |()| OpResult::Done;
+        let change =
+            |changes: AttrChanges| fs.set_attr(who, ino, &changes).map(|a| OpResult::Inode(a.into()));
         match act {
-            Act::Stat(_) => Ok(Outcome::Inode(fs.attr(ino)?.into())),
-            Act::ReadLink(_) => fs.read_link(ino).map(Outcome::Bytes),
-            Act::List(_) => list(fs, ino).map(Outcome::Names),
-            Act::Xattrs(_) => keys(fs, ino).map(Outcome::Keys),
+            Act::Stat(_) => Ok(OpResult::Inode(fs.attr(ino)?.into())),
+            Act::ReadLink(_) => fs.read_link(ino).map(OpResult::Bytes),
+            Act::List(_) => list(fs, ino).map(OpResult::Names),
+            Act::Xattrs(_) => keys(fs, ino).map(OpResult::Keys),
             Act::Link { path, .. } => {
                 let (dir, name) = self.parent(who, path)?;
-                Ok(Outcome::Inode(fs.link(who, ino, dir, &name)?.into()))
+                Ok(OpResult::Inode(fs.link(who, ino, dir, &name)?.into()))
             }
-            Act::Chmod { mode, .. } => change(Changes { mode: Some(*mode), ..Changes::default() }),
-            Act::Chown { uid, gid, .. } => change(Changes { uid: *uid, gid: *gid, ..Changes::default() }),
-            Act::Truncate { size, .. } => change(Changes { size: Some(*size), ..Changes::default() }),
+            Act::Chmod { mode, .. } => change(AttrChanges { mode: Some(*mode), ..AttrChanges::default() }),
+            Act::Chown { uid, gid, .. } => {
+                change(AttrChanges { uid: *uid, gid: *gid, ..AttrChanges::default() })
+            }
+            Act::Truncate { size, .. } => change(AttrChanges { size: Some(*size), ..AttrChanges::default() }),
             Act::Times { atime, mtime, .. } => {
                 use frit_fs::SetTime::To;
-                let changes = Changes { atime: *atime, mtime: *mtime, ..Changes::default() };
+                let changes = AttrChanges { atime: *atime, mtime: *mtime, ..AttrChanges::default() };
                 let a = fs.set_attr(who, ino, &changes)?;
                 let is = |set: &Option<frit_fs::SetTime>, time| matches!(set, Some(To(_))).then_some(time);
-                Ok(Outcome::Times(a.into(), is(atime, a.atime), is(mtime, a.mtime)))
+                Ok(OpResult::Times(a.into(), is(atime, a.atime), is(mtime, a.mtime)))
             }
             Act::Read { at, len, .. } => {
                 let mut into = vec![0xA5; *len as usize];
                 let n = fs.read(ino, *at, &mut into)?;
                 into.truncate(n);
-                Ok(Outcome::Bytes(into))
+                Ok(OpResult::Bytes(into))
             }
             Act::Write { at, len, stamp, .. } => {
-                fs.write(ino, *at, &bytes(*stamp, *at, *len)).map(Outcome::Written)
+                fs.write(ino, *at, &bytes(*stamp, *at, *len)).map(OpResult::Written)
             }
             Act::Append { len, stamp, .. } => {
                 let (end, n) = fs.append(ino, &bytes(*stamp, 0, *len))?;
-                Ok(Outcome::Appended(end, n))
+                Ok(OpResult::Appended(end, n))
             }
             Act::Allocate { how, at, len, .. } => fs.allocate(ino, *how, *at, *len).map(done),
-            Act::Seek { kind, at, .. } => fs.seek(ino, *kind, *at).map(Outcome::At),
+            Act::Seek { kind, at, .. } => fs.seek(ino, *kind, *at).map(OpResult::At),
             Act::SyncFile { data_only, .. } => fs.sync_file(ino, *data_only).map(done),
             // The number of extents is invisible to readers, so it is not compared.
-            Act::Gather(_) => fs.gather(ino).map(|_| Outcome::Done),
-            Act::Xattr { name, .. } => fs.xattr(ino, &expand(name)).map(Outcome::Bytes),
+            Act::Gather(_) => fs.gather(ino).map(|_| OpResult::Done),
+            Act::Xattr { name, .. } => fs.xattr(ino, &expand(name)).map(OpResult::Bytes),
             Act::SetXattr { name, len, stamp, mode, .. } => {
                 fs.set_xattr(who, ino, &expand(name), &bytes(*stamp, 0, *len), *mode).map(done)
             }
             Act::RemoveXattr { name, .. } => fs.remove_xattr(who, ino, &expand(name)).map(done),
-            _ => Ok(Outcome::Nothing),
+            _ => Ok(OpResult::Nothing),
         }
     }
 }
 
 /// Returns `true` if the operation checks no permissions of the caller.
-fn is_of_contents(act: &Act) -> bool {
+fn skips_permissions(act: &Act) -> bool {
     matches!(
         act,
         Act::Read { .. } | Act::Write { .. } | Act::Append { .. } | Act::Allocate { .. } | Act::Seek { .. }
@@ -244,7 +247,7 @@ fn is_of_contents(act: &Act) -> bool {
 ///
 /// # Errors
 /// Errors of the listing.
-pub fn list(fs: &dyn Files, dir: Ino) -> Answer<Vec<(Vec<u8>, Kind)>> {
+pub fn list(fs: &dyn FileSystem, dir: Ino) -> FsResult<Vec<(Vec<u8>, InodeType)>> {
     let (mut names, mut from) = (Vec::new(), 0);
     loop {
         let mut left = 3;
@@ -266,7 +269,7 @@ pub fn list(fs: &dyn Files, dir: Ino) -> Answer<Vec<(Vec<u8>, Kind)>> {
 ///
 /// # Errors
 /// Errors of the listing.
-pub fn keys(fs: &dyn Files, ino: Ino) -> Answer<Vec<Vec<u8>>> {
+pub fn keys(fs: &dyn FileSystem, ino: Ino) -> FsResult<Vec<Vec<u8>>> {
     let all = fs.xattrs(ino)?;
     let mut keys: Vec<Vec<u8>> = all.split_inclusive(|&b| b == 0).map(<[u8]>::to_vec).collect();
     for key in &mut keys {

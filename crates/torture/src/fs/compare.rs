@@ -1,8 +1,8 @@
 //! Comparison of the trees of two file systems, and a digest of a tree.
 
-use super::apply::{Seen, keys};
+use super::apply::{InodeAttrs, keys};
 use super::op::{Path, shorten};
-use frit_fs::{Caller, Files, Ino, Kind, Seek};
+use frit_fs::{Caller, FileSystem, Ino, InodeType, Seek};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::collections::hash_map::DefaultHasher;
@@ -16,9 +16,9 @@ const WHOLE: u64 = 1 << 20;
 
 /// Properties of an inode that are compared.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Node {
+pub struct TreeNode {
     /// Attributes.
-    pub seen: Seen,
+    pub seen: InodeAttrs,
     /// First path of the inode, if this path is another hard link to it.
     pub same_as: Option<Path>,
     /// Pages that are not all zeros, by number.
@@ -31,10 +31,10 @@ pub struct Node {
 
 /// All inodes that are reachable from the root, by path.
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
-pub struct Tree(pub BTreeMap<Path, Node>);
+pub struct Tree(pub BTreeMap<Path, TreeNode>);
 
 /// Returns the pages of a file that are not all zeros.
-fn pages(fs: &dyn Files, ino: Ino, size: u64) -> frit_fs::Result<BTreeMap<u64, Vec<u8>>> {
+fn pages(fs: &dyn FileSystem, ino: Ino, size: u64) -> frit_fs::Result<BTreeMap<u64, Vec<u8>>> {
     let mut pages = BTreeMap::new();
     let mut at = 0;
     let mut buffer = vec![0; 32 * PAGE];
@@ -66,26 +66,27 @@ fn pages(fs: &dyn Files, ino: Ino, size: u64) -> frit_fs::Result<BTreeMap<u64, V
     Ok(pages)
 }
 
-impl Node {
+impl TreeNode {
     /// Reads the properties of one inode.
     ///
     /// # Errors
     /// Errors of the file system.
-    pub fn of(fs: &dyn Files, ino: Ino) -> frit_fs::Result<Node> {
-        let seen: Seen = fs.attr(ino)?.into();
-        let pages = if seen.kind == Kind::File { pages(fs, ino, seen.size)? } else { BTreeMap::default() };
-        let target = if seen.kind == Kind::Symlink { fs.read_link(ino)? } else { Vec::new() };
+    pub fn of(fs: &dyn FileSystem, ino: Ino) -> frit_fs::Result<TreeNode> {
+        let seen: InodeAttrs = fs.attr(ino)?.into();
+        let pages =
+            if seen.kind == InodeType::File { pages(fs, ino, seen.size)? } else { BTreeMap::default() };
+        let target = if seen.kind == InodeType::Symlink { fs.read_link(ino)? } else { Vec::new() };
         let mut xattrs = BTreeMap::new();
         for key in keys(fs, ino)? {
             let value = fs.xattr(ino, &key)?;
             xattrs.insert(key, value);
         }
-        Ok(Node { seen, same_as: None, pages, target, xattrs })
+        Ok(TreeNode { seen, same_as: None, pages, target, xattrs })
     }
 
     /// Describes the first difference.
     #[must_use]
-    pub fn difference(&self, other: &Node) -> Option<String> {
+    pub fn difference(&self, other: &TreeNode) -> Option<String> {
         if self.seen != other.seen {
             return Some(format!("{:?} and {:?}", self.seen, other.seen));
         }
@@ -111,9 +112,9 @@ impl Node {
 }
 
 /// Verifies the `.` and `..` entries of a directory, and returns its other names with their inodes.
-fn entries(fs: &dyn Files, dir: Ino, parent: Ino) -> Result<Vec<(Vec<u8>, Ino, Kind)>, String> {
+fn entries(fs: &dyn FileSystem, dir: Ino, parent: Ino) -> Result<Vec<(Vec<u8>, Ino, InodeType)>, String> {
     let mut listed = Vec::new();
-    let each = &mut |e: &frit_fs::Entry<'_>| {
+    let each = &mut |e: &frit_fs::DirEntry<'_>| {
         listed.push((e.name.to_vec(), e.ino, e.kind));
         true
     };
@@ -135,18 +136,18 @@ impl Tree {
     ///
     /// # Errors
     /// An inconsistency of the file system, or an error that it returns.
-    pub fn of(fs: &dyn Files) -> Result<Tree, String> {
+    pub fn of(fs: &dyn FileSystem) -> Result<Tree, String> {
         let mut tree = Tree::default();
         let mut first: BTreeMap<Ino, Path> = BTreeMap::new();
         let mut left = vec![(Path::new(""), Ino::ROOT, Ino::ROOT)];
         while let Some((path, ino, parent)) = left.pop() {
             let wrong = |e: String| format!("{path}: {e}");
-            let mut node = Node::of(fs, ino).map_err(|e| wrong(e.to_string()))?;
+            let mut node = TreeNode::of(fs, ino).map_err(|e| wrong(e.to_string()))?;
             match first.entry(ino) {
                 Entry::Occupied(e) => node.same_as = Some(e.get().clone()),
                 Entry::Vacant(e) => _ = e.insert(path.clone()),
             }
-            if node.seen.kind == Kind::Directory {
+            if node.seen.kind == InodeType::Directory {
                 if node.same_as.is_some() {
                     return Err(wrong("a directory that has two names".to_string()));
                 }
@@ -174,7 +175,7 @@ impl Tree {
     fn links(&self) -> Result<(), String> {
         let mut counts: BTreeMap<&Path, u32> = BTreeMap::new();
         for (path, node) in &self.0 {
-            if node.seen.kind == Kind::Directory {
+            if node.seen.kind == InodeType::Directory {
                 *counts.entry(path).or_default() += 2;
                 let above = path.0.rsplit_once('/').map_or("", |(above, _)| above);
                 if !path.0.is_empty()
@@ -225,7 +226,7 @@ impl Tree {
 ///
 /// # Errors
 /// The first difference, or an inconsistency of one of them.
-pub fn compare(first: &dyn Files, second: &dyn Files) -> Result<(), String> {
+pub fn compare(first: &dyn FileSystem, second: &dyn FileSystem) -> Result<(), String> {
     let one = Tree::of(first).map_err(|e| format!("the first: {e}"))?;
     let two = Tree::of(second).map_err(|e| format!("the second: {e}"))?;
     one.difference(&two).map_or(Ok(()), Err)
@@ -235,7 +236,7 @@ pub fn compare(first: &dyn Files, second: &dyn Files) -> Result<(), String> {
 ///
 /// # Errors
 /// An inconsistency of the file system.
-pub fn digest(fs: &dyn Files) -> Result<u128, String> {
+pub fn digest(fs: &dyn FileSystem) -> Result<u128, String> {
     Ok(Tree::of(fs)?.digest())
 }
 
@@ -244,8 +245,8 @@ pub fn digest(fs: &dyn Files) -> Result<u128, String> {
 ///
 /// # Errors
 /// The first extent or byte that violates this.
-pub fn pieces(fs: &dyn Files, ino: Ino, node: &Node) -> Result<(), String> {
-    let mut all: Vec<frit_fs::Piece> = Vec::new();
+pub fn pieces(fs: &dyn FileSystem, ino: Ino, node: &TreeNode) -> Result<(), String> {
+    let mut all: Vec<frit_fs::FileExtent> = Vec::new();
     fs.pieces(ino, 0, &mut |piece| {
         all.push(*piece);
         true

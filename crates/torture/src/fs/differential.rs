@@ -1,14 +1,14 @@
 //! Differential testing: the same operations on a subject and on the model, and a reduction to the
 //! fewest operations that still diverge.
 
-use super::apply::{Outcome, Session};
-use super::compare::{self, Node, Tree};
-use super::draw::Drawer;
+use super::apply::{OpResult, ProgramSession};
+use super::compare::{self, Tree, TreeNode};
 use super::model::Model;
-use super::op::{Act, Op, Path, Target, Who};
-use super::times::{Watch, left_open};
+use super::op::{Act, Op, Path, Target, User};
+use super::op_generator::OpGenerator;
+use super::times::{TimesSnapshot, times_unspecified};
 use crate::shrink;
-use frit_fs::{Error, Files, Kind};
+use frit_fs::{Error, FileSystem, InodeType};
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const TIME: Duration = Duration::from_secs(20);
 
 /// Result of an operation, or its error number.
-pub type Answer = Result<Outcome, i32>;
+pub type OpAnswer = Result<OpResult, i32>;
 
 /// Properties that are compared, and deviations that a subject is allowed.
 #[derive(Clone, Copy, Debug)]
@@ -28,9 +28,9 @@ pub struct Rules {
     pub trees: usize,
     /// Interval, in operations, at which changes of times are compared; 0 for never.
     pub times: usize,
-    /// `true` if times can be set explicitly. Otherwise [`Watch::new`] waits for the clock.
+    /// `true` if times can be set explicitly. Otherwise [`TimesSnapshot::new`] waits for the clock.
     pub age: bool,
-    /// `true` if [`Files::pieces`] is called.
+    /// `true` if [`FileSystem::pieces`] is called.
     pub pieces: bool,
     /// `true` if offsets go up to the largest size of a file.
     pub limits: bool,
@@ -77,15 +77,15 @@ impl fmt::Display for Divergence {
 
 /// A subject and the model, with a session on each.
 #[derive(Debug)]
-struct Pair<'a> {
-    subject: Session<'a>,
+struct SideBySide<'a> {
+    subject: ProgramSession<'a>,
     model: &'a Model,
-    known: Session<'a>,
+    known: ProgramSession<'a>,
     rules: Rules,
 }
 
 /// Formats an answer, shortened if it is long.
-fn shown(answer: &Answer) -> String {
+fn shown(answer: &OpAnswer) -> String {
     let text = match answer {
         Ok(outcome) => format!("{outcome:?}"),
         Err(errno) => std::io::Error::from_raw_os_error(*errno).to_string(),
@@ -96,18 +96,18 @@ fn shown(answer: &Answer) -> String {
 /// Separator between the answers of the subject and the model in a divergence.
 const ANSWER: &str = "; the model: ";
 
-fn parted(got: &Answer, want: &Answer) -> String {
+fn divergence_text(got: &OpAnswer, want: &OpAnswer) -> String {
     format!("{}{ANSWER}{}", shown(got), shown(want))
 }
 
-impl Pair<'_> {
+impl SideBySide<'_> {
     /// Applies one operation to both. With `watched` it also compares the times that the operation
     /// changes.
     fn step(&mut self, op: &Op, watched: bool) -> Result<(), String> {
-        if !watched || left_open(&op.act) {
+        if !watched || times_unspecified(&op.act) {
             return self.answers(op);
         }
-        let watch = |fs, age| Watch::new(fs, age).map_err(|e| format!("times before: {e}"));
+        let watch = |fs, age| TimesSnapshot::new(fs, age).map_err(|e| format!("times before: {e}"));
         let (subject, model) = (self.subject.fs(), self.known.fs());
         let before = (watch(subject, self.rules.age)?, watch(model, true)?);
         self.answers(op)?;
@@ -135,22 +135,22 @@ impl Pair<'_> {
         if got == want || both_fail || self.fits(op, &got)? {
             return Ok(());
         }
-        Err(parted(&got, &want))
+        Err(divergence_text(&got, &want))
     }
 
     /// Returns `true` if kernels refuse the operation without calling any file system: a change of
     /// a symbolic link's mode, and a listing of a removed directory.
     fn is_never_asked(&self, op: &Op) -> bool {
         let (Act::Chmod { what, .. } | Act::List(what)) = &op.act else { return false };
-        let found = self.known.find(&Who::Root.caller(), what).ok().flatten();
+        let found = self.known.find(&User::Root.caller(), what).ok().flatten();
         let Some(attr) = found.and_then(|ino| self.model.attr(ino).ok()) else { return false };
         let mode = matches!(op.act, Act::Chmod { .. });
-        if mode { attr.kind == Kind::Symlink } else { attr.links == 0 }
+        if mode { attr.kind == InodeType::Symlink } else { attr.links == 0 }
     }
 
     /// Handles answers of a full file system: verifies that the model can complete the operation,
     /// and lets the model do as much as the subject did. Returns `None` for all other answers.
-    fn out_of_space(&mut self, op: &Op, got: &Answer) -> Option<Result<(), String>> {
+    fn out_of_space(&mut self, op: &Op, got: &OpAnswer) -> Option<Result<(), String>> {
         let full = [Error::NoSpace.errno(), Error::Quota.errno()];
         match (got, &op.act) {
             (Err(e), _) if full.contains(e) => {
@@ -159,15 +159,15 @@ impl Pair<'_> {
                 let copy = self.model.clone();
                 let want = self.known.on(&copy).apply(op);
                 let excused = want.is_ok() || want == *got;
-                Some(excused.then_some(()).ok_or_else(|| parted(got, &want)))
+                Some(excused.then_some(()).ok_or_else(|| divergence_text(got, &want)))
             }
-            (Ok(Outcome::Written(n)), Act::Write { what, at, len, stamp })
+            (Ok(OpResult::Written(n)), Act::Write { what, at, len, stamp })
                 if *n < *len as usize && *n > 0 =>
             {
                 let act = Act::Write { what: what.clone(), at: *at, len: *n as u32, stamp: *stamp };
                 Some(self.shorter(&Op { who: op.who, act }, got))
             }
-            (Ok(Outcome::Appended(_, n)), Act::Append { what, len, stamp })
+            (Ok(OpResult::Appended(_, n)), Act::Append { what, len, stamp })
                 if *n < *len as usize && *n > 0 =>
             {
                 let act = Act::Append { what: what.clone(), len: *n as u32, stamp: *stamp };
@@ -177,20 +177,20 @@ impl Pair<'_> {
         }
     }
 
-    fn shorter(&mut self, op: &Op, got: &Answer) -> Result<(), String> {
+    fn shorter(&mut self, op: &Op, got: &OpAnswer) -> Result<(), String> {
         let want = self.known.apply(op);
-        if want == *got { Ok(()) } else { Err(parted(got, &want)) }
+        if want == *got { Ok(()) } else { Err(divergence_text(got, &want)) }
     }
 
     /// Returns `true` if the answer is correct although it differs from the model's.
-    fn fits(&self, op: &Op, got: &Answer) -> Result<bool, String> {
+    fn fits(&self, op: &Op, got: &OpAnswer) -> Result<bool, String> {
         let Act::Seek { what, kind, at } = &op.act else { return Ok(false) };
         let answer = match got {
-            Ok(Outcome::At(at)) => Some(*at),
+            Ok(OpResult::At(at)) => Some(*at),
             Err(e) if *e == Error::BeyondEnd.errno() => None,
             _ => return Ok(false),
         };
-        match self.known.find(&Who::Root.caller(), what) {
+        match self.known.find(&User::Root.caller(), what) {
             Ok(Some(ino)) => Ok(self.model.may_seek(ino, *kind, *at, answer).unwrap_or(false)),
             _ => Ok(false),
         }
@@ -202,7 +202,7 @@ impl Pair<'_> {
         compare::compare(subject, model)?;
         for (slot, (a, b)) in self.subject.open().iter().zip(self.known.open()).enumerate() {
             if let (Some(a), Some(b)) = (a, b) {
-                let of = |fs, ino| Node::of(fs, ino).map_err(|e| format!("#{slot}: {e}"));
+                let of = |fs, ino| TreeNode::of(fs, ino).map_err(|e| format!("#{slot}: {e}"));
                 if let Some(difference) = of(subject, *a)?.difference(&of(model, *b)?) {
                     return Err(format!("#{slot}: {difference}"));
                 }
@@ -214,8 +214,8 @@ impl Pair<'_> {
     fn pieces(&self) -> Result<(), String> {
         let subject = self.subject.fs();
         for (path, node) in Tree::of(subject)?.0 {
-            if node.seen.kind == Kind::File {
-                let found = self.subject.find(&Who::Root.caller(), &Target::Path(path.clone()));
+            if node.seen.kind == InodeType::File {
+                let found = self.subject.find(&User::Root.caller(), &Target::Path(path.clone()));
                 let ino = found.map_err(|e| format!("{path}: {e}"))?;
                 if let Some(ino) = ino {
                     compare::pieces(subject, ino, &node).map_err(|e| format!("{path}: {e}"))?;
@@ -248,13 +248,13 @@ impl Pair<'_> {
 }
 
 fn side_by_side(
-    subject: &dyn Files,
+    subject: &dyn FileSystem,
     rules: &Rules,
     next: &mut dyn FnMut(&Model) -> Option<Op>,
 ) -> Result<(), Divergence> {
     let model = Model::new();
-    let (one, two) = (Session::new(subject), Session::new(&model));
-    Pair { subject: one, model: &model, known: two, rules: *rules }.all(next)
+    let (one, two) = (ProgramSession::new(subject), ProgramSession::new(&model));
+    SideBySide { subject: one, model: &model, known: two, rules: *rules }.all(next)
 }
 
 /// Applies `count` operations of a seed to a new subject and to the model. Compares all answers,
@@ -262,8 +262,8 @@ fn side_by_side(
 ///
 /// # Errors
 /// The first divergence.
-pub fn run(seed: u64, count: usize, subject: &dyn Files, rules: &Rules) -> Result<(), Divergence> {
-    let mut drawer = Drawer::new(seed);
+pub fn run(seed: u64, count: usize, subject: &dyn FileSystem, rules: &Rules) -> Result<(), Divergence> {
+    let mut drawer = OpGenerator::new(seed);
     drawer.limits = rules.limits;
     let (mut left, mut base) = (count, super::every::base().into_iter());
     side_by_side(subject, rules, &mut |model| {
@@ -279,7 +279,7 @@ pub fn run(seed: u64, count: usize, subject: &dyn Files, rules: &Rules) -> Resul
 ///
 /// # Errors
 /// The first divergence.
-pub fn replay(ops: &[Op], subject: &dyn Files, rules: &Rules) -> Result<(), Divergence> {
+pub fn replay(ops: &[Op], subject: &dyn FileSystem, rules: &Rules) -> Result<(), Divergence> {
     let mut ops = ops.iter().cloned();
     side_by_side(subject, rules, &mut |_| ops.next())
 }
@@ -294,11 +294,11 @@ fn stands_for(one: &Divergence, other: &Divergence) -> bool {
 /// Removes operations from a divergence while new subjects still diverge from the model in the same
 /// way. Trees and times are compared after each operation.
 #[must_use]
-pub fn smallest(found: &Divergence, fresh: &dyn Fn() -> Box<dyn Files>, rules: &Rules) -> Divergence {
+pub fn minimize(found: &Divergence, fresh: &dyn Fn() -> Box<dyn FileSystem>, rules: &Rules) -> Divergence {
     let mut best = found.clone();
     let careful = Rules { trees: 1, times: rules.times.min(1), ..*rules };
     let pick = |keep: &[u32]| keep.iter().filter_map(|&i| found.ops.get(i as usize)).cloned().collect();
-    let keep = shrink::fewest(found.ops.len(), Instant::now() + TIME, &mut |keep| {
+    let keep = shrink::minimize_set(found.ops.len(), Instant::now() + TIME, &mut |keep| {
         let ops: Vec<Op> = pick(keep);
         match replay(&ops, fresh().as_ref(), &careful) {
             Ok(()) => false,

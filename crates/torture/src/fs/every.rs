@@ -1,8 +1,8 @@
 //! All operations on a small fixed tree, for tests of each operation and of each pair.
 
-use super::op::{Act, Op, Path, Target, Who};
+use super::op::{Act, Op, Path, Target, User};
 use super::text::parse;
-use frit_fs::{Allocate, Kind, RenameMode, Seek, SetTime, Time, XattrMode};
+use frit_fs::{Allocate, InodeType, RenameMode, Seek, SetTime, Time, XattrMode};
 
 /// Operations that create the tree for [`every`]: directories, a file with data, an empty file, a
 /// symbolic link, a hard link, a sparse file and a file of three extents.
@@ -42,7 +42,7 @@ fn at(path: &str) -> Target {
 fn names(all: &mut Vec<Act>) {
     let path = Path::new;
     for free in ["n", "a/n", "a/f", "a/f/n", "none/n", "b/."] {
-        for kind in [Kind::File, Kind::Directory, Kind::Fifo] {
+        for kind in [InodeType::File, InodeType::Directory, InodeType::Fifo] {
             all.push(Act::Create { path: path(free), kind, mode: 0o640, rdev: 0 });
         }
         all.push(Act::Symlink { path: path(free), to: "a".to_string() });
@@ -125,7 +125,7 @@ pub fn every() -> Vec<Op> {
     names(&mut of_names);
     attributes(&mut of_names);
     contents(&mut others);
-    let by_root = of_names.iter().chain(&others).map(|act| Op { who: Who::Root, act: act.clone() });
-    let by_user = of_names.iter().step_by(3).map(|act| Op { who: Who::Alice, act: act.clone() });
+    let by_root = of_names.iter().chain(&others).map(|act| Op { who: User::Root, act: act.clone() });
+    let by_user = of_names.iter().step_by(3).map(|act| Op { who: User::Alice, act: act.clone() });
     by_root.chain(by_user).collect()
 }

@@ -1,6 +1,6 @@
 //! Operations of programs, addressed by paths.
 
-use frit_fs::{Allocate, Caller, Kind, RenameMode, Seek, SetTime, XattrMode};
+use frit_fs::{Allocate, Caller, InodeType, RenameMode, Seek, SetTime, XattrMode};
 
 /// Number of open files that a session can hold.
 pub const SLOTS: u8 = 3;
@@ -8,7 +8,7 @@ pub const SLOTS: u8 = 3;
 /// User that performs an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, strum::EnumString, strum::IntoStaticStr, strum::EnumIter)]
 #[strum(serialize_all = "lowercase")]
-pub enum Who {
+pub enum User {
     /// The superuser.
     Root,
     /// User 1000 of group 1000.
@@ -19,15 +19,15 @@ pub enum Who {
     Trusted,
 }
 
-impl Who {
+impl User {
     /// Returns the caller for the file system.
     #[must_use]
     pub fn caller(self) -> Caller {
         match self {
-            Who::Root => Caller::ROOT,
-            Who::Alice => Caller { uid: 1000, gid: 1000, groups: Vec::new(), checked: true },
-            Who::Bob => Caller { uid: 1001, gid: 1001, groups: vec![1000], checked: true },
-            Who::Trusted => Caller::trusted(1002, 1002),
+            User::Root => Caller::ROOT,
+            User::Alice => Caller { uid: 1000, gid: 1000, groups: Vec::new(), checked: true },
+            User::Bob => Caller { uid: 1001, gid: 1001, groups: vec![1000], checked: true },
+            User::Trusted => Caller::trusted(1002, 1002),
         }
     }
 }
@@ -90,12 +90,12 @@ pub enum Target {
 
 /// Operation of a program.
 #[derive(Clone, PartialEq, Eq, Debug)]
-#[allow(missing_docs)] // The fields are those of the calls of `Files`.
+#[allow(missing_docs)] // The fields are those of the calls of `FileSystem`.
 pub enum Act {
     /// Reads the attributes of an inode.
     Stat(Target),
     /// Creates an inode that is not a symbolic link.
-    Create { path: Path, kind: Kind, mode: u16, rdev: u32 },
+    Create { path: Path, kind: InodeType, mode: u16, rdev: u32 },
     /// Creates a symbolic link. The target is written in the form of a name.
     Symlink { path: Path, to: String },
     /// Adds a name to an inode.
@@ -153,7 +153,7 @@ pub enum Act {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Op {
     /// User.
-    pub who: Who,
+    pub who: User,
     /// Operation.
     pub act: Act,
 }

@@ -1,40 +1,40 @@
 //! Text form of operations: printing and parsing.
 
-use super::op::{Act, Op, Path, Target, Who};
-use frit_fs::{Allocate, Kind, RenameMode, Seek, SetTime, Time, XattrMode};
+use super::op::{Act, Op, Path, Target, User};
+use frit_fs::{Allocate, InodeType, RenameMode, Seek, SetTime, Time, XattrMode};
 use std::fmt;
 use std::str::{FromStr, SplitWhitespace};
 
 /// Names of the values of an enum of `frit_fs`, which has no text form of its own.
-type Words<T> = &'static [(&'static str, T)];
+type ValueNames<T> = &'static [(&'static str, T)];
 
-const KINDS: Words<Kind> = &[
-    ("file", Kind::File),
-    ("dir", Kind::Directory),
-    ("symlink", Kind::Symlink),
-    ("fifo", Kind::Fifo),
-    ("socket", Kind::Socket),
-    ("char", Kind::Char),
-    ("block", Kind::Block),
+const KINDS: ValueNames<InodeType> = &[
+    ("file", InodeType::File),
+    ("dir", InodeType::Directory),
+    ("symlink", InodeType::Symlink),
+    ("fifo", InodeType::Fifo),
+    ("socket", InodeType::Socket),
+    ("char", InodeType::Char),
+    ("block", InodeType::Block),
 ];
-const RENAMES: Words<RenameMode> = &[
+const RENAMES: ValueNames<RenameMode> = &[
     ("replace", RenameMode::Replace),
     ("noreplace", RenameMode::NoReplace),
     ("exchange", RenameMode::Exchange),
 ];
-const ALLOCATES: Words<Allocate> = &[
+const ALLOCATES: ValueNames<Allocate> = &[
     ("extend", Allocate::Extend),
     ("keep", Allocate::Keep),
     ("punch", Allocate::Punch),
     ("zero", Allocate::Zero),
     ("zero-keep", Allocate::ZeroKeep),
 ];
-const SEEKS: Words<Seek> = &[("data", Seek::Data), ("hole", Seek::Hole)];
-const XATTRS: Words<XattrMode> =
+const SEEKS: ValueNames<Seek> = &[("data", Seek::Data), ("hole", Seek::Hole)];
+const XATTRS: ValueNames<XattrMode> =
     &[("any", XattrMode::Any), ("create", XattrMode::Create), ("replace", XattrMode::Replace)];
-const SYNCS: Words<bool> = &[("data", true), ("all", false)];
+const SYNCS: ValueNames<bool> = &[("data", true), ("all", false)];
 
-fn word<T: PartialEq>(words: Words<T>, value: &T) -> &'static str {
+fn word<T: PartialEq>(words: ValueNames<T>, value: &T) -> &'static str {
     words.iter().find(|(_, v)| v == value).map_or("?", |(w, _)| w)
 }
 
@@ -112,12 +112,12 @@ impl fmt::Display for Op {
 }
 
 /// Parser of one line.
-struct Line<'a> {
+struct LineParser<'a> {
     whole: &'a str,
     words: SplitWhitespace<'a>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> LineParser<'a> {
     fn wrong(&self) -> String {
         format!("'{}' is not an operation; an example is: alice write a/f 4095 100 7", self.whole)
     }
@@ -134,7 +134,7 @@ impl<'a> Line<'a> {
         u16::from_str_radix(self.next()?, 8).map_err(|_| self.wrong())
     }
 
-    fn of<T: Copy>(&mut self, words: Words<T>) -> Result<T, String> {
+    fn of<T: Copy>(&mut self, words: ValueNames<T>) -> Result<T, String> {
         let next = self.next()?;
         words.iter().find(|(w, _)| *w == next).map(|(_, v)| *v).ok_or_else(|| self.wrong())
     }
@@ -228,8 +228,8 @@ impl FromStr for Op {
     type Err = String;
 
     fn from_str(whole: &str) -> Result<Op, String> {
-        let mut line = Line { whole, words: whole.split_whitespace() };
-        let who = line.next()?.parse::<Who>().map_err(|_| line.wrong())?;
+        let mut line = LineParser { whole, words: whole.split_whitespace() };
+        let who = line.next()?.parse::<User>().map_err(|_| line.wrong())?;
         let act = line.act()?;
         if line.words.next().is_some() {
             return Err(line.wrong());
@@ -250,12 +250,12 @@ pub fn parse(text: &str) -> Result<Vec<Op>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fs::draw::Drawer;
     use crate::fs::every::every;
+    use crate::fs::op_generator::OpGenerator;
 
     #[test]
     fn operations_are_printed_and_read() {
-        let mut drawer = Drawer::new(5);
+        let mut drawer = OpGenerator::new(5);
         let drawn = (0..3000).map(|_| drawer.draw(&[Path::new("a/b"), Path::new("")]));
         for op in drawn.chain(every()) {
             assert_eq!(op.to_string().parse::<Op>(), Ok(op));

@@ -1,7 +1,7 @@
 //! Detection of the times that an operation changes, independent of the clock's resolution.
 
 use super::op::{Act, Path, shorten};
-use frit_fs::{Caller, Changes, Files, Ino, Kind, SetTime, Time};
+use frit_fs::{AttrChanges, Caller, FileSystem, Ino, InodeType, SetTime, Time};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const TICK: Duration = Duration::from_millis(11);
 
 /// Times of an inode that changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Changed {
+pub struct TimesChanged {
     /// Time of the last change of contents.
     pub mtime: bool,
     /// Time of the last change of the inode.
@@ -22,15 +22,15 @@ pub struct Changed {
 
 /// Times of all inodes before an operation.
 #[derive(Clone, Debug)]
-pub struct Watch(BTreeMap<Path, (Ino, Time, Time)>);
+pub struct TimesSnapshot(BTreeMap<Path, (Ino, Time, Time)>);
 
-impl Watch {
+impl TimesSnapshot {
     /// Records the times of all inodes that are reachable from the root. With `age` it first sets
     /// all times to a time long ago. Otherwise it waits for the clock to advance.
     ///
     /// # Errors
     /// Errors of the file system.
-    pub fn new(fs: &dyn Files, age: bool) -> frit_fs::Result<Watch> {
+    pub fn new(fs: &dyn FileSystem, age: bool) -> frit_fs::Result<TimesSnapshot> {
         if !age {
             std::thread::sleep(TICK);
         }
@@ -39,11 +39,11 @@ impl Watch {
         while let Some((path, ino)) = left.pop() {
             if age {
                 let changes =
-                    Changes { mtime: Some(SetTime::To(OLD)), ctime: Some(OLD), ..Changes::default() };
+                    AttrChanges { mtime: Some(SetTime::To(OLD)), ctime: Some(OLD), ..AttrChanges::default() };
                 fs.set_attr(&Caller::ROOT, ino, &changes)?;
             }
             let attr = fs.attr(ino)?;
-            if attr.kind == Kind::Directory {
+            if attr.kind == InodeType::Directory {
                 fs.read_dir(ino, 0, &mut |e| {
                     if e.name != b"." && e.name != b".." {
                         left.push((path.join(&shorten(e.name)), e.ino));
@@ -53,16 +53,16 @@ impl Watch {
             }
             seen.insert(path, (ino, attr.mtime, attr.ctime));
         }
-        Ok(Watch(seen))
+        Ok(TimesSnapshot(seen))
     }
 
     /// Returns the changes since, by the former path. Removed inodes are left out.
     #[must_use]
-    pub fn changed(&self, fs: &dyn Files) -> BTreeMap<Path, Changed> {
+    pub fn changed(&self, fs: &dyn FileSystem) -> BTreeMap<Path, TimesChanged> {
         let mut changed = BTreeMap::new();
         for (path, (ino, mtime, ctime)) in &self.0 {
             if let Some(now) = fs.attr(*ino).ok().filter(|a| a.links > 0) {
-                let c = Changed { mtime: now.mtime != *mtime, ctime: now.ctime != *ctime };
+                let c = TimesChanged { mtime: now.mtime != *mtime, ctime: now.ctime != *ctime };
                 changed.insert(path.clone(), c);
             }
         }
@@ -73,6 +73,6 @@ impl Watch {
 /// Returns `true` if POSIX leaves open which times the operation changes: truncate(2) to the
 /// current size, and fallocate(2).
 #[must_use]
-pub fn left_open(act: &Act) -> bool {
+pub fn times_unspecified(act: &Act) -> bool {
     matches!(act, Act::Truncate { .. } | Act::Allocate { .. })
 }

@@ -5,8 +5,8 @@
 use frit_stack::Stack;
 use frit_torture::campaign::{Options, Report, run};
 use frit_torture::case::Mode;
-use frit_torture::scale;
-use frit_torture::subject::StackSubject;
+use frit_torture::small_stack;
+use frit_torture::target::StackTarget;
 
 /// Names of the stacks in `stacks/`, fast ones first.
 pub(crate) const STACKS: [&str; 7] =
@@ -50,14 +50,14 @@ fn path(name: &str) -> String {
     format!("{}/stacks/{name}.toml", env!("CARGO_MANIFEST_DIR"))
 }
 
-pub(crate) fn subject(name: &str) -> StackSubject {
+pub(crate) fn target(name: &str) -> StackTarget {
     let Some((base, sets)) = variant_of(name) else {
         let path = path(name);
-        return StackSubject::new(move |sets| Stack::load(&path, sets)).expect("a stack of these tests");
+        return StackTarget::new(move |sets| Stack::load(&path, sets)).expect("a stack of these tests");
     };
     let given = Stack::load(base, &sets).expect("a variant of these tests");
-    let small: Vec<String> = scale::overrides(&given).into_iter().chain(sets).collect();
-    StackSubject::new(move |more| Stack::load(base, &small.iter().chain(more).cloned().collect::<Vec<_>>()))
+    let small: Vec<String> = small_stack::overrides(&given).into_iter().chain(sets).collect();
+    StackTarget::new(move |more| Stack::load(base, &small.iter().chain(more).cloned().collect::<Vec<_>>()))
         .expect("a variant of these tests")
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn complain(name: &str, r: &Report) {
 /// Tortures a variant and prints a row of the table that [`many_images`] begins.
 pub(crate) fn torture(name: &str, options: Options) -> Report {
     let options = Options { nested_every: 256, alive_every: 32, ..options };
-    let r = run(&subject(name), &options, &|_| {});
+    let r = run(&target(name), &options, &|_| {});
     println!(
         "| {name} | {} | {} | {} | {} | {} | {} | {} | {} / {} / {} | {:.1} |",
         r.workloads,

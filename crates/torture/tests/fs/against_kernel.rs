@@ -2,10 +2,10 @@
 
 use crate::kernel::Kernel;
 use crate::user;
-use frit_fs::{Allocate, Files};
-use frit_torture::fs::differential::smallest;
+use frit_fs::{Allocate, FileSystem};
+use frit_torture::fs::differential::minimize;
 use frit_torture::fs::every::{base, every};
-use frit_torture::fs::{Act, Divergence, Op, Rules, Who, replay, run};
+use frit_torture::fs::{Act, Divergence, Op, Rules, User, replay, run};
 use std::path::{Path, PathBuf};
 
 /// Returns directories of the kernel's file systems to compare with: one on a disk, one in memory.
@@ -29,9 +29,9 @@ fn places() -> Vec<(PathBuf, Rules)> {
 fn leave_out(op: &Op) -> bool {
     match &op.act {
         // The permissions of this caller count as checked, which has no equivalent in a process.
-        _ if op.who == Who::Trusted => true,
+        _ if op.who == User::Trusted => true,
         // `fs.protected_hardlinks` is a rule of the kernel above all file systems.
-        Act::Link { .. } => op.who != Who::Root,
+        Act::Link { .. } => op.who != User::Root,
         _ => false,
     }
 }
@@ -42,32 +42,32 @@ fn leave_out_of_memory(op: &Op) -> bool {
 }
 
 /// A directory of the kernel that is removed when dropped.
-struct Fresh {
+struct KernelDir {
     kernel: Kernel,
     _dir: tempfile::TempDir,
 }
 
-impl Fresh {
-    fn new(place: &Path) -> Fresh {
+impl KernelDir {
+    fn new(place: &Path) -> KernelDir {
         let dir = tempfile::tempdir_in(place).unwrap();
-        Fresh { kernel: Kernel::new(dir.path()), _dir: dir }
+        KernelDir { kernel: Kernel::new(dir.path()), _dir: dir }
     }
 }
 
 /// Fails with the fewest operations that still diverge.
 fn complain(place: &Path, rules: &Rules, found: &Divergence) {
-    let fresh = || -> Box<dyn Files> {
+    let fresh = || -> Box<dyn FileSystem> {
         let dir = tempfile::tempdir_in(place).unwrap();
         Box::new(Kernel::new(&dir.keep()))
     };
-    panic!("{}:\n{}", place.display(), smallest(found, &fresh, rules));
+    panic!("{}:\n{}", place.display(), minimize(found, &fresh, rules));
 }
 
 #[test]
 fn sequences_by_chance_are_as_the_kernel_has_them() {
     for (place, rules) in places() {
         for seed in 0..60 {
-            let fresh = Fresh::new(&place);
+            let fresh = KernelDir::new(&place);
             if let Err(found) = run(seed, 400, &fresh.kernel, &rules) {
                 complain(&place, &rules, &found);
             }
@@ -84,7 +84,7 @@ fn every_operation_is_as_the_kernel_has_it() {
             let before = &all[(i * 7919 + 13) % all.len()];
             for some in [vec![op.clone()], vec![before.clone(), op.clone()]] {
                 let ops: Vec<Op> = base().into_iter().chain(some).collect();
-                let fresh = Fresh::new(&place);
+                let fresh = KernelDir::new(&place);
                 if let Err(found) = replay(&ops, &fresh.kernel, &rules) {
                     complain(&place, &rules, &found);
                 }
@@ -101,7 +101,7 @@ fn times_change_as_the_kernel_changes_them() {
         let rules = Rules { times: base().len() + 1, ..rules };
         for op in every().iter().step_by(2).filter(|op| !(rules.leave_out)(op)) {
             let ops: Vec<Op> = base().into_iter().chain([op.clone()]).collect();
-            let fresh = Fresh::new(&place);
+            let fresh = KernelDir::new(&place);
             if let Err(found) = replay(&ops, &fresh.kernel, &rules) {
                 panic!("{}:\n{found}", place.display());
             }

@@ -6,8 +6,8 @@
 
 use crate::user::as_user;
 use frit_fs::{
-    Allocate, Attr, Caller, Changes, Entry, Error, Files, Ino, Kind, NAME_MAX, New, Piece, RenameMode,
-    Result, Seek, SetTime, Time, Usage, XattrMode,
+    Allocate, Attr, AttrChanges, Caller, DirEntry, Error, FileExtent, FileSystem, Ino, InodeType, NAME_MAX,
+    NewInode, RenameMode, Result, Seek, SetTime, Time, Usage, XattrMode,
 };
 use rustix::fs::{
     AtFlags, Dir, FallocateFlags, FileType, Gid, Mode, OFlags, RenameFlags, SeekFrom, Timespec, Timestamps,
@@ -37,15 +37,15 @@ fn open_at(dir: impl AsFd, name: &[u8]) -> Result<OwnedFd> {
     rustix::fs::openat(dir, name, flags, Mode::empty()).map_err(os)
 }
 
-fn kind_of(mode: u32) -> Kind {
+fn kind_of(mode: u32) -> InodeType {
     match FileType::from_raw_mode(mode) {
-        FileType::RegularFile => Kind::File,
-        FileType::Directory => Kind::Directory,
-        FileType::Symlink => Kind::Symlink,
-        FileType::Fifo => Kind::Fifo,
-        FileType::Socket => Kind::Socket,
-        FileType::CharacterDevice => Kind::Char,
-        _ => Kind::Block,
+        FileType::RegularFile => InodeType::File,
+        FileType::Directory => InodeType::Directory,
+        FileType::Symlink => InodeType::Symlink,
+        FileType::Fifo => InodeType::Fifo,
+        FileType::Socket => InodeType::Socket,
+        FileType::CharacterDevice => InodeType::Char,
+        _ => InodeType::Block,
     }
 }
 
@@ -111,8 +111,8 @@ impl Kernel {
     /// Opens a regular file as the superuser; other inodes have no contents.
     fn open(&self, ino: Ino, flags: OFlags) -> Result<File> {
         match self.attr(ino)?.kind {
-            Kind::File => {}
-            Kind::Directory => return Err(Error::IsDirectory),
+            InodeType::File => {}
+            InodeType::Directory => return Err(Error::IsDirectory),
             _ => return Err(Error::Invalid("only regular files have contents")),
         }
         let fd = rustix::fs::open(self.path(ino)?, flags | OFlags::CLOEXEC, Mode::empty()).map_err(os)?;
@@ -144,7 +144,7 @@ fn dots(name: &[u8]) -> bool {
     matches!(name, b"." | b"..")
 }
 
-impl Files for Kernel {
+impl FileSystem for Kernel {
     fn usage(&self) -> Result<Usage> {
         let s = rustix::fs::fstatvfs(&*self.fd(Ino::ROOT)?).map_err(os)?;
         Ok(Usage {
@@ -168,7 +168,7 @@ impl Files for Kernel {
         self.stat(&*self.fd(ino)?)
     }
 
-    fn set_attr(&self, who: &Caller, ino: Ino, changes: &Changes) -> Result<Attr> {
+    fn set_attr(&self, who: &Caller, ino: Ino, changes: &AttrChanges) -> Result<Attr> {
         let fd = self.fd(ino)?;
         if let Some(size) = changes.size {
             self.truncate(who, ino, size)?;
@@ -194,19 +194,19 @@ impl Files for Kernel {
         self.attr(ino)
     }
 
-    fn create(&self, who: &Caller, dir: Ino, name: &[u8], new: New<'_>) -> Result<Attr> {
+    fn create(&self, who: &Caller, dir: Ino, name: &[u8], new: NewInode<'_>) -> Result<Attr> {
         let fd = self.fd(dir)?;
         let mode = Mode::from_raw_mode(new.mode.into());
         let node = |kind| rustix::fs::mknodat(&*fd, name, kind, mode, new.rdev.into());
         as_user(who, || {
             match new.kind {
-                Kind::File => node(FileType::RegularFile),
-                Kind::Directory => rustix::fs::mkdirat(&*fd, name, mode),
-                Kind::Symlink => rustix::fs::symlinkat(new.target, &*fd, name),
-                Kind::Fifo => node(FileType::Fifo),
-                Kind::Socket => node(FileType::Socket),
-                Kind::Char => node(FileType::CharacterDevice),
-                Kind::Block => node(FileType::BlockDevice),
+                InodeType::File => node(FileType::RegularFile),
+                InodeType::Directory => rustix::fs::mkdirat(&*fd, name, mode),
+                InodeType::Symlink => rustix::fs::symlinkat(new.target, &*fd, name),
+                InodeType::Fifo => node(FileType::Fifo),
+                InodeType::Socket => node(FileType::Socket),
+                InodeType::Char => node(FileType::CharacterDevice),
+                InodeType::Block => node(FileType::BlockDevice),
             }
             .map_err(os)
         })?;
@@ -242,7 +242,7 @@ impl Files for Kernel {
     }
 
     fn read_link(&self, ino: Ino) -> Result<Vec<u8>> {
-        if self.attr(ino)?.kind != Kind::Symlink {
+        if self.attr(ino)?.kind != InodeType::Symlink {
             return Err(Error::Invalid("not a symbolic link"));
         }
         rustix::fs::readlinkat(&*self.fd(ino)?, c"", Vec::new())
@@ -305,7 +305,7 @@ impl Files for Kernel {
         Ok(())
     }
 
-    fn read_dir(&self, ino: Ino, from: u64, each: &mut dyn FnMut(&Entry<'_>) -> bool) -> Result<()> {
+    fn read_dir(&self, ino: Ino, from: u64, each: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::open(self.path(ino)?, flags, Mode::empty()).map_err(os)?;
         let mut all = Vec::new();
@@ -326,7 +326,7 @@ impl Files for Kernel {
         // no name is added or removed.
         all.sort_by(|a, b| dots(&b.0).cmp(&dots(&a.0)).then(a.0.cmp(&b.0)));
         for (i, (name, ino, kind)) in all.iter().enumerate().skip(from as usize) {
-            if !each(&Entry { name, ino: *ino, kind: *kind, next: i as u64 + 1 }) {
+            if !each(&DirEntry { name, ino: *ino, kind: *kind, next: i as u64 + 1 }) {
                 break;
             }
         }
@@ -362,7 +362,7 @@ impl Files for Kernel {
         as_user(who, || rustix::fs::removexattr(&path, name).map_err(os))
     }
 
-    fn pieces(&self, _: Ino, _: u64, _: &mut dyn FnMut(&Piece) -> bool) -> Result<()> {
+    fn pieces(&self, _: Ino, _: u64, _: &mut dyn FnMut(&FileExtent) -> bool) -> Result<()> {
         Err(Error::Unsupported("where a kernel keeps bytes"))
     }
 }

@@ -1,12 +1,12 @@
 //! The tester finds planted bugs of a file system, and no divergence in the model.
 
 use frit_fs::{
-    Allocate, Attr, Caller, Changes, Entry, Error, Files, Ino, New, Piece, RenameMode, Result, Seek, Usage,
-    XattrMode,
+    Allocate, Attr, AttrChanges, Caller, DirEntry, Error, FileExtent, FileSystem, Ino, NewInode, RenameMode,
+    Result, Seek, Usage, XattrMode,
 };
-use frit_torture::fs::apply::Session;
+use frit_torture::fs::apply::ProgramSession;
 use frit_torture::fs::compare::{compare, digest};
-use frit_torture::fs::differential::smallest;
+use frit_torture::fs::differential::minimize;
 use frit_torture::fs::every::{base, every};
 use frit_torture::fs::{Divergence, Model, Rules, parse, replay, run};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,15 +36,15 @@ enum Bug {
 }
 
 /// The model with a planted bug.
-struct Wrong {
+struct BuggyModel {
     model: Model,
     bug: Bug,
     calls: AtomicU64,
 }
 
-impl Wrong {
-    fn new(bug: Bug) -> Wrong {
-        Wrong { model: Model::new(), bug, calls: AtomicU64::new(0) }
+impl BuggyModel {
+    fn new(bug: Bug) -> BuggyModel {
+        BuggyModel { model: Model::new(), bug, calls: AtomicU64::new(0) }
     }
 
     /// Returns `true` if space has run out for this call.
@@ -54,7 +54,7 @@ impl Wrong {
     }
 }
 
-impl Files for Wrong {
+impl FileSystem for BuggyModel {
     fn usage(&self) -> Result<Usage> {
         self.model.usage()
     }
@@ -64,10 +64,10 @@ impl Files for Wrong {
     fn attr(&self, ino: Ino) -> Result<Attr> {
         self.model.attr(ino)
     }
-    fn set_attr(&self, who: &Caller, ino: Ino, changes: &Changes) -> Result<Attr> {
+    fn set_attr(&self, who: &Caller, ino: Ino, changes: &AttrChanges) -> Result<Attr> {
         self.model.set_attr(who, ino, changes)
     }
-    fn create(&self, who: &Caller, dir: Ino, name: &[u8], new: New<'_>) -> Result<Attr> {
+    fn create(&self, who: &Caller, dir: Ino, name: &[u8], new: NewInode<'_>) -> Result<Attr> {
         let full = self.full();
         let on = if full && self.bug == Bug::Full { &self.model.clone() } else { &self.model };
         let attr = on.create(who, dir, name, new)?;
@@ -77,7 +77,7 @@ impl Files for Wrong {
         let before = self.model.attr(ino)?.ctime;
         let attr = self.model.link(who, ino, dir, name)?;
         if self.bug == Bug::LinkTime {
-            let changes = Changes { ctime: Some(before), ..Changes::default() };
+            let changes = AttrChanges { ctime: Some(before), ..AttrChanges::default() };
             self.model.set_attr(&Caller::ROOT, ino, &changes)?;
         }
         Ok(attr)
@@ -140,7 +140,7 @@ impl Files for Wrong {
     fn sync(&self) -> Result<()> {
         self.model.sync()
     }
-    fn read_dir(&self, ino: Ino, from: u64, each: &mut dyn FnMut(&Entry<'_>) -> bool) -> Result<()> {
+    fn read_dir(&self, ino: Ino, from: u64, each: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
         let skip = u64::from(self.bug == Bug::Listing && from > 2);
         self.model.read_dir(ino, from + skip, each)
     }
@@ -157,7 +157,7 @@ impl Files for Wrong {
     fn remove_xattr(&self, who: &Caller, ino: Ino, name: &[u8]) -> Result<()> {
         self.model.remove_xattr(who, ino, name)
     }
-    fn pieces(&self, ino: Ino, at: u64, each: &mut dyn FnMut(&Piece) -> bool) -> Result<()> {
+    fn pieces(&self, ino: Ino, at: u64, each: &mut dyn FnMut(&FileExtent) -> bool) -> Result<()> {
         let last = if self.bug == Bug::Pieces { 1 } else { u64::MAX };
         self.model.pieces(ino, at, &mut |p| p.at < last && each(p))
     }
@@ -165,7 +165,7 @@ impl Files for Wrong {
 
 /// Returns the first divergence of some seeds, with the bug.
 fn found(bug: Bug, rules: &Rules) -> Option<Divergence> {
-    (0..160).find_map(|seed| run(seed, 400, &Wrong::new(bug), rules).err())
+    (0..160).find_map(|seed| run(seed, 400, &BuggyModel::new(bug), rules).err())
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn what_is_wrong_is_found_with_few_operations() {
         (Bug::Pieces, Rules::default()),
     ] {
         let first = found(bug, &rules).unwrap_or_else(|| panic!("{bug:?} is not found"));
-        let few = smallest(&first, &|| Box::new(Wrong::new(bug)), &rules);
+        let few = minimize(&first, &|| Box::new(BuggyModel::new(bug)), &rules);
         println!("{bug:?}: {} operations, {} needed\n{few}", first.ops.len(), few.ops.len());
         assert!(few.ops.len() <= 12, "{bug:?} needs {} operations:\n{few}", few.ops.len());
         // The printed form reproduces the divergence.
@@ -200,7 +200,7 @@ fn a_limit_is_no_divergence_where_it_may_be() {
 #[test]
 fn every_pair_leaves_a_tree_that_agrees_with_itself() {
     let start = Model::new();
-    let mut session = Session::new(&start);
+    let mut session = ProgramSession::new(&start);
     for op in base() {
         session.apply(&op).unwrap();
     }
@@ -224,7 +224,7 @@ fn every_pair_leaves_a_tree_that_agrees_with_itself() {
 fn a_failed_operation_changes_nothing() {
     for op in every() {
         let model = Model::new();
-        let mut session = Session::new(&model);
+        let mut session = ProgramSession::new(&model);
         for op in base() {
             session.apply(&op).unwrap();
         }

@@ -1,10 +1,12 @@
 //! The file system on byte-addressable memory gives the same answers as the model.
 
-use frit_fs::{Allocate, Bodies, Files, Format, Fs, Mapped, Open, Pool, check, check_pool};
+use frit_fs::{
+    Allocate, ContentStore, FileSystem, FormatOptions, Fs, FsOptions, Mapped, Pool, check, check_pool,
+};
 use frit_torture::fs::compare::Tree;
-use frit_torture::fs::differential::smallest;
+use frit_torture::fs::differential::minimize;
 use frit_torture::fs::every::{base, every};
-use frit_torture::fs::{Act, Divergence, Op, Rules, Who, replay, run};
+use frit_torture::fs::{Act, Divergence, Op, Rules, User, replay, run};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,19 +17,20 @@ const SMALL: u64 = 256 << 10;
 
 fn fresh(bytes: u64) -> Fs<Mapped> {
     let inodes = (bytes == SMALL).then_some(64);
-    Fs::format(Mapped::anonymous(bytes).unwrap(), Format { inodes, ..Format::default() }).unwrap()
+    Fs::format(Mapped::anonymous(bytes).unwrap(), FormatOptions { inodes, ..FormatOptions::default() })
+        .unwrap()
 }
 
 /// Returns the rules of a mount: the kernel checks permissions, and refuses most invalid
 /// operations, before it calls the file system.
 fn mounted() -> Rules {
-    Rules { errors: false, leave_out: |op| matches!(op.who, Who::Alice | Who::Bob), ..Rules::default() }
+    Rules { errors: false, leave_out: |op| matches!(op.who, User::Alice | User::Bob), ..Rules::default() }
 }
 
 /// Fails with the fewest operations that still diverge.
 fn complain(bytes: u64, rules: &Rules, found: &Divergence) {
-    let again = || -> Box<dyn Files> { Box::new(fresh(bytes)) };
-    panic!("{} operations, of which these are needed:\n{}", found.ops.len(), smallest(found, &again, rules));
+    let again = || -> Box<dyn FileSystem> { Box::new(fresh(bytes)) };
+    panic!("{} operations, of which these are needed:\n{}", found.ops.len(), minimize(found, &again, rules));
 }
 
 /// Closes the file system, which must leave a clean medium, and opens it again, which must give the
@@ -37,7 +40,7 @@ fn close_and_open(fs: Fs<Mapped>, seed: u64) {
     let medium = fs.close().unwrap();
     let report = check(&medium).unwrap();
     assert!(report.is_clean() && report.closed, "seed {seed}: {report:?}");
-    let after = Tree::of(&Fs::open(medium, Open::default()).unwrap()).unwrap();
+    let after = Tree::of(&Fs::open(medium, FsOptions::default()).unwrap()).unwrap();
     assert_eq!(before.difference(&after), None, "seed {seed}");
 }
 
@@ -113,8 +116,8 @@ fn with_pool() -> (tempfile::TempDir, Arc<Pool>, Fs<Mapped>) {
     let memory = Path::new("/dev/shm");
     let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
     let pool = Arc::new(Pool::make(dir.path(), None).unwrap());
-    let bodies = Some(Arc::clone(&pool) as Arc<dyn Bodies>);
-    let format = Format { bodies, ..Format::default() };
+    let bodies = Some(Arc::clone(&pool) as Arc<dyn ContentStore>);
+    let format = FormatOptions { bodies, ..FormatOptions::default() };
     (dir, pool, Fs::format(Mapped::anonymous(LARGE).unwrap(), format).unwrap())
 }
 
@@ -135,7 +138,7 @@ fn sequences_over_a_pool_are_as_the_model_has_them() {
         let medium = fs.close().unwrap();
         let report = check_pool(&medium, &*pool).unwrap();
         assert!(report.is_clean() && report.closed && report.strays == 0, "seed {seed}: {report:?}");
-        let open = Open { bodies: Some(pool), ..Open::default() };
+        let open = FsOptions { bodies: Some(pool), ..FsOptions::default() };
         let after = Tree::of(&Fs::open(medium, open).unwrap()).unwrap();
         assert_eq!(before.difference(&after), None, "seed {seed}");
     }

@@ -4,13 +4,13 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod cuts;
+mod device;
 mod files;
 mod oracle;
-mod rig;
 
+use device::TestDevice;
 use frit_core::planted::{self, Bug};
 use frit_layer::wear::LevelerKind;
-use rig::Rig;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use strum::IntoEnumIterator;
@@ -19,32 +19,35 @@ use strum::IntoEnumIterator;
 static PLANTED: Mutex<()> = Mutex::new(());
 
 /// A method to find violations. `Err` describes the violation.
-type Hunt = fn(&Rig, u64) -> Result<usize, String>;
+type Hunt = fn(&TestDevice, u64) -> Result<usize, String>;
 
 const HUNTS: [(&str, Hunt); 3] =
     [("power cuts", cuts::power), ("files", files::stops), ("damage", cuts::damage)];
 
-fn rigs() -> Vec<Rig> {
-    LevelerKind::iter().flat_map(|kind| [64, 256].map(|interleave| Rig::new(kind, interleave))).collect()
+fn rigs() -> Vec<TestDevice> {
+    LevelerKind::iter()
+        .flat_map(|kind| [64, 256].map(|interleave| TestDevice::new(kind, interleave)))
+        .collect()
 }
 
 /// Runs a method and reports a panic as a violation.
-fn guarded(hunt: Hunt, rig: &Rig, seed: u64) -> Result<usize, String> {
-    catch_unwind(AssertUnwindSafe(|| hunt(rig, seed))).unwrap_or_else(|_| Err("panicked".into()))
+fn guarded(hunt: Hunt, device: &TestDevice, seed: u64) -> Result<usize, String> {
+    catch_unwind(AssertUnwindSafe(|| hunt(device, seed))).unwrap_or_else(|_| Err("panicked".into()))
 }
 
 #[test]
 fn what_was_acknowledged_is_there_after_any_stop() {
     let _alone = PLANTED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    for rig in rigs() {
+    for device in rigs() {
         for (name, hunt) in HUNTS {
             let mut images = 0;
             for seed in 1..4 {
-                images += hunt(&rig, seed).unwrap_or_else(|v| panic!("{rig:?}, {name}, seed {seed}: {v}"));
+                images +=
+                    hunt(&device, seed).unwrap_or_else(|v| panic!("{device:?}, {name}, seed {seed}: {v}"));
             }
-            println!("{rig:?}, {name}: {images} images");
+            println!("{device:?}, {name}: {images} images");
             // Without leveling there are no registers to damage.
-            assert!(images > 100 || rig.is_plain(), "{rig:?} {name}: {images}");
+            assert!(images > 100 || device.is_plain(), "{device:?} {name}: {images}");
         }
     }
 }
@@ -55,15 +58,15 @@ const ROUNDS: u64 = 12;
 fn find(bug: Bug) -> Option<String> {
     for seed in 1..=ROUNDS {
         // Only the exchange of two stripes has intermediate steps.
-        for rig in rigs().into_iter().filter(|r| bug != Bug::WearSwapNotNoted || r.exchanges()) {
+        for device in rigs().into_iter().filter(|r| bug != Bug::WearSwapNotNoted || r.exchanges()) {
             for (name, hunt) in HUNTS {
                 planted::set(Some(bug));
-                let found = guarded(hunt, &rig, seed);
+                let found = guarded(hunt, &device, seed);
                 planted::set(None);
                 if let Err(v) = found {
                     // A violation that also occurs without the bug does not count.
-                    assert!(hunt(&rig, seed).is_ok(), "{rig:?} {name} {seed}");
-                    return Some(format!("{name:<10} | {rig:?}, seed {seed} | {v:.100}"));
+                    assert!(hunt(&device, seed).is_ok(), "{device:?} {name} {seed}");
+                    return Some(format!("{name:<10} | {device:?}, seed {seed} | {v:.100}"));
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 /// A part of a request: words to write or to refresh.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct PartSpec {
     pub(crate) first: u64,
     pub(crate) len: u64,
     /// `true` for a refresh, which sets the words to zeros.
@@ -20,7 +20,7 @@ struct Part {
 /// Range of the versions that a word may have. Versions with equal contents, such as zeros, make it
 /// more than one.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+struct VersionRange {
     least: u32,
     most: u32,
 }
@@ -57,8 +57,8 @@ impl History {
     }
 
     /// Records a request of two parts. Returns the bytes of each part.
-    pub(crate) fn request(&mut self, parts: [Ask; 2]) -> [Vec<u8>; 2] {
-        let noted = parts.map(|Ask { first, len, empties }| {
+    pub(crate) fn request(&mut self, parts: [PartSpec; 2]) -> [Vec<u8>; 2] {
+        let noted = parts.map(|PartSpec { first, len, empties }| {
             let version = self.empties.len() as u32;
             self.empties.push(empties);
             for w in first..first + len {
@@ -72,11 +72,11 @@ impl History {
     }
 
     /// Returns the range of versions of a word that have this value.
-    fn find(&self, word: usize, value: u64) -> Option<Found> {
+    fn find(&self, word: usize, value: u64) -> Option<VersionRange> {
         let leaves = |v: u32| if self.empties[v as usize] { 0 } else { stamp(word as u64, v) };
         let mut may = self.versions[word].iter().copied().filter(|&v| leaves(v) == value);
         let least = may.next()?;
-        Some(Found { least, most: may.next_back().unwrap_or(least) })
+        Some(VersionRange { least, most: may.next_back().unwrap_or(least) })
     }
 
     /// Verifies an image. `lasted` returns `true` for requests that certainly persist. `ordered` is

@@ -1,20 +1,20 @@
 //! Operations for power losses under an image file.
 
-use frit_torture::fs::apply::Session;
-use frit_torture::fs::draw::Drawer;
+use frit_torture::fs::apply::ProgramSession;
 use frit_torture::fs::every::base;
 use frit_torture::fs::op::Path;
+use frit_torture::fs::op_generator::OpGenerator;
 use frit_torture::fs::{Act, Model, Op, Target};
 
 /// Returns random operations on the base tree that change it, without open files.
 pub(crate) fn workload(seed: u64, len: usize) -> Vec<Op> {
     let model = Model::new();
-    let mut session = Session::new(&model);
+    let mut session = ProgramSession::new(&model);
     for op in base() {
         let _ = session.apply(&op);
     }
     let there: Vec<Path> = ["a", "b", "a/d", "a/f", "a/e", "s", "b/h", "b/p"].map(Path::new).to_vec();
-    let mut drawer = Drawer::new(seed);
+    let mut drawer = OpGenerator::new(seed);
     drawer.limits = false;
     let mut ops = Vec::new();
     while ops.len() < len {

@@ -5,10 +5,10 @@
 //! marks a write. The time of generation is the arrival time. Sizes are not always whole pages: the
 //! driver added a sector to many requests ([`crate::Options::whole_pages`]).
 
-use super::{Decoded, Format, Head};
+use super::{DecoderOutput, Format, Head};
 use crate::problems::Reason;
-use crate::reading::How;
-use crate::text::{Cursor, LineParser, Lines};
+use crate::reading::FactSource;
+use crate::text::{Cursor, LineDecoder, LineParser};
 use crate::{ReqOp, TimeUnit};
 use frit_core::{Hints, SECTOR_BYTES};
 
@@ -18,17 +18,17 @@ pub static FORMAT: Format = Format {
     about: "BIOTracer trace (sector sectors bytes flags and four times)",
     score: |head| head.share(&mut Bio),
     open: |_: &Head<'_>, _, reading| {
-        reading.fact("time unit", TimeUnit::S.name(), How::Fixed);
-        reading.fact("arrival", "the time of generation (5th column)", How::Fixed);
-        reading.fact("size unit", "sectors of 512 B", How::Fixed);
-        Ok(Box::new(Lines::new(Bio)))
+        reading.fact("time unit", TimeUnit::S.name(), FactSource::Fixed);
+        reading.fact("arrival", "the time of generation (5th column)", FactSource::Fixed);
+        reading.fact("size unit", "sectors of 512 B", FactSource::Fixed);
+        Ok(Box::new(LineDecoder::new(Bio)))
     },
 };
 
 struct Bio;
 
 impl LineParser for Bio {
-    fn line(&mut self, mut c: Cursor<'_>, out: &mut Decoded) -> Result<(), Reason> {
+    fn line(&mut self, mut c: Cursor<'_>, out: &mut DecoderOutput) -> Result<(), Reason> {
         c.blanks();
         let sector = c.u64()?;
         c.gap()?;

@@ -5,11 +5,11 @@
 //! read-ahead. One kind of event represents a request: Q (queued) if the head contains any, else D,
 //! I, C. All other events and the summary at the end are skipped.
 
-use super::{Decoded, Format, Head};
-use crate::options::{Event, TimeUnit};
+use super::{DecoderOutput, Format, Head};
+use crate::options::{BlktraceEvent, TimeUnit};
 use crate::problems::Reason;
-use crate::reading::How;
-use crate::text::{Cursor, LineParser, Lines};
+use crate::reading::FactSource;
+use crate::text::{Cursor, LineDecoder, LineParser};
 use crate::{Options, ReqOp};
 use frit_core::Hints;
 
@@ -20,15 +20,15 @@ pub static FORMAT: Format = Format {
     score: |head| head.share(&mut Blk { event: present(head).unwrap_or(b'Q') }),
     open: |head: &Head<'_>, options: &Options, reading| {
         let (event, how) = match (options.event, present(head)) {
-            (Some(e), _) => (e.letter(), How::Stated),
-            (None, Some(b'Q') | None) => (b'Q', How::Fixed),
-            (None, Some(e)) => (e, How::Recognised("the head has no Q event".into())),
+            (Some(e), _) => (e.letter(), FactSource::Stated),
+            (None, Some(b'Q') | None) => (b'Q', FactSource::Fixed),
+            (None, Some(e)) => (e, FactSource::Recognised("the head has no Q event".into())),
         };
         reading.fact("event", char::from(event).to_string(), how);
-        reading.fact("time unit", TimeUnit::S.name(), How::Fixed);
-        reading.fact("size unit", "sectors of 512 B", How::Fixed);
-        reading.fact("device", "major,minor", How::Fixed);
-        Ok(Box::new(Lines::new(Blk { event })))
+        reading.fact("time unit", TimeUnit::S.name(), FactSource::Fixed);
+        reading.fact("size unit", "sectors of 512 B", FactSource::Fixed);
+        reading.fact("device", "major,minor", FactSource::Fixed);
+        Ok(Box::new(LineDecoder::new(Blk { event })))
     },
 };
 
@@ -42,9 +42,9 @@ fn present(head: &Head<'_>) -> Option<u8> {
             _ => None,
         })
         .collect();
-    [Event::Queue, Event::Dispatch, Event::Insert, Event::Complete]
+    [BlktraceEvent::Queue, BlktraceEvent::Dispatch, BlktraceEvent::Insert, BlktraceEvent::Complete]
         .into_iter()
-        .map(Event::letter)
+        .map(BlktraceEvent::letter)
         .find(|e| actions.contains(e))
 }
 
@@ -70,7 +70,7 @@ struct Blk {
 }
 
 impl LineParser for Blk {
-    fn line(&mut self, mut c: Cursor<'_>, out: &mut Decoded) -> Result<(), Reason> {
+    fn line(&mut self, mut c: Cursor<'_>, out: &mut DecoderOutput) -> Result<(), Reason> {
         c.blanks();
         if SUMMARY.iter().any(|s| c.rest.starts_with(s)) {
             return Ok(());

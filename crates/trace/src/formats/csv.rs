@@ -3,12 +3,12 @@
 //! `time=ts:us,op=type,sector=lba,bytes=len` reads the columns with those names in the header.
 //! Columns can also be given by number (`time=1:us`, from 1). Each has a unit.
 
-use super::{Decoded, Format, Head};
+use super::{DecoderOutput, Format, Head};
 use crate::options::{ReadDigit, SizeUnit, TimeUnit};
 use crate::problems::Reason;
-use crate::reading::How;
+use crate::reading::FactSource;
 use crate::text::cursor::{OVERFLOW, number};
-use crate::text::{Cursor, LineParser, Lines};
+use crate::text::{Cursor, LineDecoder, LineParser};
 use crate::{Error, Options, Reading, ReqOp, Result};
 use frit_core::{Hints, SECTOR_BYTES};
 use std::str::FromStr;
@@ -26,7 +26,7 @@ pub static FORMAT: Format = Format {
                 "name the columns: --columns time=ts:us,op=type,sector=lba,bytes=len",
             ));
         };
-        Ok(Box::new(Lines::new(Csv::new(columns, head, reading)?)))
+        Ok(Box::new(LineDecoder::new(Csv::new(columns, head, reading)?)))
     },
 };
 
@@ -138,10 +138,10 @@ impl Csv {
     fn new(columns: &Columns, head: &Head<'_>, reading: &mut Reading) -> Result<Csv> {
         let first = head.lines().next().unwrap_or_default();
         let (delimiter, how) = match columns.delimiter {
-            Some(d) => (d, How::Stated),
+            Some(d) => (d, FactSource::Stated),
             None => {
                 let found = *b",\t;|".iter().find(|d| first.contains(d)).unwrap_or(&b' ');
-                (found, How::Recognised("the first line".into()))
+                (found, FactSource::Recognised("the first line".into()))
             }
         };
         let mut fields = [&b""[..]; FIELDS];
@@ -174,15 +174,15 @@ impl Csv {
         let device = columns.device.as_ref().map(&mut find).transpose()?;
         let flags = columns.flags.as_ref().map(&mut find).transpose()?;
         if columns.device.is_some() {
-            reading.fact("device", "by --columns", How::Stated);
+            reading.fact("device", "by --columns", FactSource::Stated);
         }
-        reading.fact("columns", columns.text.clone(), How::Stated);
+        reading.fact("columns", columns.text.clone(), FactSource::Stated);
         reading.fact("delimiter", delimiter.escape_ascii().to_string(), how);
         let mut csv = Csv { delimiter, header: None, time, op, place, size, device, flags, most };
         // If the address in the first line is not a number, the line is a header, even if columns
         // are given by number.
         let header = named
-            || csv.line(Cursor::new(first), &mut Decoded::default()).is_err()
+            || csv.line(Cursor::new(first), &mut DecoderOutput::default()).is_err()
                 && number(fields[place.0]).is_err();
         csv.header = header.then(|| first.to_vec());
         Ok(csv)
@@ -209,7 +209,7 @@ fn split<'a>(line: &'a [u8], delimiter: u8, fields: &mut [&'a [u8]; FIELDS]) -> 
 }
 
 impl LineParser for Csv {
-    fn line(&mut self, c: Cursor<'_>, out: &mut Decoded) -> std::result::Result<(), Reason> {
+    fn line(&mut self, c: Cursor<'_>, out: &mut DecoderOutput) -> std::result::Result<(), Reason> {
         // Only the first line can be the header; a later line with the same text is parsed as data.
         if out.problems.lines <= 1 && self.header.as_deref() == Some(c.rest) {
             return Ok(());

@@ -3,10 +3,10 @@
 //! Source: the columns of Sysinternals DiskMon (#, Time, Duration, Disk, Request, Sector, Length).
 //! Times are in seconds since the start of the recording.
 
-use super::{Decoded, Format, Head};
+use super::{DecoderOutput, Format, Head};
 use crate::problems::Reason;
-use crate::reading::How;
-use crate::text::{Cursor, LineParser, Lines};
+use crate::reading::FactSource;
+use crate::text::{Cursor, LineDecoder, LineParser};
 use crate::{ReqOp, TimeUnit};
 use frit_core::Hints;
 
@@ -16,17 +16,17 @@ pub static FORMAT: Format = Format {
     about: "DiskMon trace (seq time duration disk op sector sectors)",
     score: |head| head.share(&mut DiskMon),
     open: |_: &Head<'_>, _, reading| {
-        reading.fact("time unit", TimeUnit::S.name(), How::Fixed);
-        reading.fact("size unit", "sectors of 512 B", How::Fixed);
-        reading.fact("device", "disk number", How::Fixed);
-        Ok(Box::new(Lines::new(DiskMon)))
+        reading.fact("time unit", TimeUnit::S.name(), FactSource::Fixed);
+        reading.fact("size unit", "sectors of 512 B", FactSource::Fixed);
+        reading.fact("device", "disk number", FactSource::Fixed);
+        Ok(Box::new(LineDecoder::new(DiskMon)))
     },
 };
 
 struct DiskMon;
 
 impl LineParser for DiskMon {
-    fn line(&mut self, mut c: Cursor<'_>, out: &mut Decoded) -> Result<(), Reason> {
+    fn line(&mut self, mut c: Cursor<'_>, out: &mut DecoderOutput) -> Result<(), Reason> {
         c.blanks();
         c.u64()?;
         c.gap()?;

@@ -6,12 +6,12 @@
 //! recognised (see `disksim_units`) and reported.
 
 use super::disksim_units as units;
-use super::{Decoded, Format, Head};
+use super::{DecoderOutput, Format, Head};
 use crate::ReqOp;
 use crate::options::{ReadDigit, SizeUnit};
 use crate::problems::Reason;
-use crate::reading::How;
-use crate::text::{Cursor, LineParser, Lines};
+use crate::reading::FactSource;
+use crate::text::{Cursor, LineDecoder, LineParser};
 use frit_core::{Hints, SECTOR_BYTES};
 
 /// The DiskSim ASCII format.
@@ -21,24 +21,24 @@ pub static FORMAT: Format = Format {
     score: |head| head.share(&mut DiskSim::default()),
     open: |head: &Head<'_>, options, reading| {
         let (time, how) = match options.time_unit {
-            Some(u) => (u, How::Stated),
+            Some(u) => (u, FactSource::Stated),
             None => units::time(head),
         };
         reading.fact("time unit", time.name(), how);
         let (size, how) = match options.size_unit {
-            Some(u) => (u, How::Stated),
+            Some(u) => (u, FactSource::Stated),
             None => units::size(head),
         };
         reading.fact("size unit", size.name(), how);
-        reading.fact("address unit", "sectors of 512 B", How::Fixed);
-        reading.fact("device", "2nd column", How::Fixed);
+        reading.fact("address unit", "sectors of 512 B", FactSource::Fixed);
+        reading.fact("device", "2nd column", FactSource::Fixed);
         let (read, how) = match options.read_digit {
-            Some(d) => (d, How::Stated),
-            None => (ReadDigit::One, How::Assumed("DiskSim's convention".into())),
+            Some(d) => (d, FactSource::Stated),
+            None => (ReadDigit::One, FactSource::Assumed("DiskSim's convention".into())),
         };
         reading.fact("op", if read == ReadDigit::One { "1 = read" } else { "0 = read" }, how);
         let parser = DiskSim { power: time.power(), unit: size.0, read };
-        Ok(Box::new(Lines::new(parser)))
+        Ok(Box::new(LineDecoder::new(parser)))
     },
 };
 
@@ -56,7 +56,7 @@ impl Default for DiskSim {
 
 impl LineParser for DiskSim {
     #[inline]
-    fn line(&mut self, mut c: Cursor<'_>, out: &mut Decoded) -> Result<(), Reason> {
+    fn line(&mut self, mut c: Cursor<'_>, out: &mut DecoderOutput) -> Result<(), Reason> {
         c.blanks();
         let at = c.decimal(self.power)?;
         c.gap()?;

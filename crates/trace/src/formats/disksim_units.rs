@@ -13,7 +13,7 @@
 
 use super::Head;
 use crate::options::{SizeUnit, TimeUnit};
-use crate::reading::How;
+use crate::reading::FactSource;
 use crate::text::Cursor;
 
 /// Number of lines of the head that are examined.
@@ -49,7 +49,7 @@ fn rows<'a>(head: &Head<'a>) -> Vec<Row<'a>> {
 }
 
 /// Recognises the size unit.
-pub(super) fn size(head: &Head<'_>) -> (SizeUnit, How) {
+pub(super) fn size(head: &Head<'_>) -> (SizeUnit, FactSource) {
     let rows = rows(head);
     let (mut sectors, mut pages) = (0u32, 0u32);
     for (i, r) in rows.iter().enumerate() {
@@ -66,18 +66,18 @@ pub(super) fn size(head: &Head<'_>) -> (SizeUnit, How) {
     let n = rows.len();
     let seen = format!("of {n} requests {sectors} continue another in sectors, {pages} in 4 KiB pages");
     if sectors >= ENOUGH && sectors > 2 * pages {
-        (SizeUnit::SECTORS, How::Recognised(seen))
+        (SizeUnit::SECTORS, FactSource::Recognised(seen))
     } else if pages >= ENOUGH && pages > 2 * sectors {
-        (SizeUnit::PAGES, How::Recognised(seen))
+        (SizeUnit::PAGES, FactSource::Recognised(seen))
     } else if n > 1 && rows.iter().all(|r| r.size % 8 == 0) {
-        (SizeUnit::SECTORS, How::Recognised("every size is a multiple of 8".into()))
+        (SizeUnit::SECTORS, FactSource::Recognised("every size is a multiple of 8".into()))
     } else {
-        (SizeUnit::SECTORS, How::Assumed(format!("undecided: {seen}; see --size-unit")))
+        (SizeUnit::SECTORS, FactSource::Assumed(format!("undecided: {seen}; see --size-unit")))
     }
 }
 
 /// Recognises the time unit.
-pub(super) fn time(head: &Head<'_>) -> (TimeUnit, How) {
+pub(super) fn time(head: &Head<'_>) -> (TimeUnit, FactSource) {
     let rows = rows(head);
     let decimals = rows.iter().map(|r| decimals(r.time)).max().unwrap_or(0);
     let value = |r: &Row<'_>| std::str::from_utf8(r.time).ok().and_then(|t| t.parse::<f64>().ok());
@@ -87,33 +87,36 @@ pub(super) fn time(head: &Head<'_>) -> (TimeUnit, How) {
         _ => {
             return (
                 TimeUnit::Ms,
-                How::Assumed("undecided: the head shows no time passing; see --time-unit".into()),
+                FactSource::Assumed("undecided: the head shows no time passing; see --time-unit".into()),
             );
         }
     };
     match decimals {
         0 if times.iter().all(|t| t % 1000.0 == 0.0) => {
-            (TimeUnit::Ns, How::Recognised("integers in whole thousands".into()))
+            (TimeUnit::Ns, FactSource::Recognised("integers in whole thousands".into()))
         }
         0 => integers(gap),
         1..=3 if gap >= 0.01 => {
-            (TimeUnit::Ms, How::Recognised(format!("{decimals} decimals at most: microseconds")))
+            (TimeUnit::Ms, FactSource::Recognised(format!("{decimals} decimals at most: microseconds")))
         }
         _ if gap > 10.0 => {
-            (TimeUnit::Ms, How::Recognised(format!("a mean gap of {gap:.0} would be long in seconds")))
+            (TimeUnit::Ms, FactSource::Recognised(format!("a mean gap of {gap:.0} would be long in seconds")))
         }
-        _ if gap < 0.01 => {
-            (TimeUnit::S, How::Recognised(format!("a mean gap of {gap:.4} would be short in milliseconds")))
-        }
+        _ if gap < 0.01 => (
+            TimeUnit::S,
+            FactSource::Recognised(format!("a mean gap of {gap:.4} would be short in milliseconds")),
+        ),
         d => (
             TimeUnit::S,
-            How::Assumed(format!("{d} decimals, mean gap {gap:.3}: s, less likely ms; see --time-unit")),
+            FactSource::Assumed(format!(
+                "{d} decimals, mean gap {gap:.3}: s, less likely ms; see --time-unit"
+            )),
         ),
     }
 }
 
 /// Recognises the unit of integers: the unit that brings the mean gap closest to a millisecond.
-fn integers(gap: f64) -> (TimeUnit, How) {
+fn integers(gap: f64) -> (TimeUnit, FactSource) {
     let off = |u: TimeUnit| (gap.log10() + f64::from(u.power()) - 6.0).abs();
     let mut units = [TimeUnit::Us, TimeUnit::Ns, TimeUnit::Ms];
     units.sort_by(|a, b| off(*a).total_cmp(&off(*b)));
@@ -121,9 +124,9 @@ fn integers(gap: f64) -> (TimeUnit, How) {
     // The unit counts as recognised only if the second best is at least half an order of magnitude
     // worse.
     if off(units[1]) - off(units[0]) > 0.5 {
-        (units[0], How::Recognised(why))
+        (units[0], FactSource::Recognised(why))
     } else {
-        (units[0], How::Assumed(format!("undecided: {why}; see --time-unit")))
+        (units[0], FactSource::Assumed(format!("undecided: {why}; see --time-unit")))
     }
 }
 
@@ -148,9 +151,9 @@ mod tests {
         let pages: String = (0..20).map(|i| format!("{i}.5 0 {} 2 1\n", i * 16)).collect();
         assert_eq!(size(&head(&pages)).0, SizeUnit::PAGES);
         let sectors: String = (0..20).map(|i| format!("{i}.5 0 {} 3 1\n", i * 3)).collect();
-        assert!(matches!(size(&head(&sectors)), (SizeUnit::SECTORS, How::Recognised(_))));
+        assert!(matches!(size(&head(&sectors)), (SizeUnit::SECTORS, FactSource::Recognised(_))));
         let random: String = (0..20).map(|i| format!("{i}.5 0 {} 3 1\n", i * 7919)).collect();
-        assert!(matches!(size(&head(&random)), (SizeUnit::SECTORS, How::Assumed(_))));
+        assert!(matches!(size(&head(&random)), (SizeUnit::SECTORS, FactSource::Assumed(_))));
     }
 
     #[test]
@@ -164,6 +167,6 @@ mod tests {
         assert_eq!(at(&|i| format!("{}.221000", i * 3)), TimeUnit::Ms);
         assert_eq!(at(&|i| format!("{}.026214", i / 3)), TimeUnit::S);
         assert_eq!(at(&|i| format!("{}.026214", i * 300)), TimeUnit::Ms);
-        assert!(matches!(time(&head("5 0 8 8 1\n")), (TimeUnit::Ms, How::Assumed(_))));
+        assert!(matches!(time(&head("5 0 8 8 1\n")), (TimeUnit::Ms, FactSource::Assumed(_))));
     }
 }

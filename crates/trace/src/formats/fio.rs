@@ -6,11 +6,11 @@
 //! Version 2 has only `wait`, in µs after the previous wait: all requests between two waits arrive
 //! together.
 
-use super::{Decoded, Format, Head};
+use super::{DecoderOutput, Format, Head};
 use crate::problems::Reason;
-use crate::reading::How;
+use crate::reading::FactSource;
 use crate::text::cursor::{OVERFLOW, number};
-use crate::text::{Cursor, LineParser, Lines};
+use crate::text::{Cursor, LineDecoder, LineParser};
 use crate::{ReqOp, TimeUnit};
 use frit_core::Hints;
 
@@ -20,10 +20,14 @@ pub static V2: Format = Format {
     about: "fio iolog version 2 (file action offset length)",
     score: |head| begins(head, b"fio version 2 iolog"),
     open: |_: &Head<'_>, _, reading| {
-        reading.fact("time", "only wait, in us; requests between two waits arrive together", How::Fixed);
-        reading.fact("size unit", "bytes", How::Fixed);
-        reading.fact("device", "file", How::Fixed);
-        Ok(Box::new(Lines::new(Fio { timed: false, now: 0 })))
+        reading.fact(
+            "time",
+            "only wait, in us; requests between two waits arrive together",
+            FactSource::Fixed,
+        );
+        reading.fact("size unit", "bytes", FactSource::Fixed);
+        reading.fact("device", "file", FactSource::Fixed);
+        Ok(Box::new(LineDecoder::new(Fio { timed: false, now: 0 })))
     },
 };
 
@@ -33,10 +37,10 @@ pub static V3: Format = Format {
     about: "fio iolog version 3 (us file action offset length)",
     score: |head| begins(head, b"fio version 3 iolog"),
     open: |_: &Head<'_>, _, reading| {
-        reading.fact("time unit", TimeUnit::Us.name(), How::Fixed);
-        reading.fact("size unit", "bytes", How::Fixed);
-        reading.fact("device", "file", How::Fixed);
-        Ok(Box::new(Lines::new(Fio { timed: true, now: 0 })))
+        reading.fact("time unit", TimeUnit::Us.name(), FactSource::Fixed);
+        reading.fact("size unit", "bytes", FactSource::Fixed);
+        reading.fact("device", "file", FactSource::Fixed);
+        Ok(Box::new(LineDecoder::new(Fio { timed: true, now: 0 })))
     },
 };
 
@@ -50,7 +54,7 @@ struct Fio {
 }
 
 impl LineParser for Fio {
-    fn line(&mut self, mut c: Cursor<'_>, out: &mut Decoded) -> Result<(), Reason> {
+    fn line(&mut self, mut c: Cursor<'_>, out: &mut DecoderOutput) -> Result<(), Reason> {
         c.blanks();
         if c.rest.starts_with(b"fio version ") {
             return Ok(());

@@ -4,11 +4,11 @@
 //! contain blanks, so all fields after it are read from the end of the line. Newer sets omit the
 //! MD5.
 
-use super::{Decoded, Format, Head};
+use super::{DecoderOutput, Format, Head};
 use crate::problems::Reason;
-use crate::reading::How;
+use crate::reading::FactSource;
 use crate::text::cursor::number;
-use crate::text::{Cursor, LineParser, Lines};
+use crate::text::{Cursor, LineDecoder, LineParser};
 use crate::{ReqOp, TimeUnit};
 use frit_core::Hints;
 
@@ -18,10 +18,10 @@ pub static FORMAT: Format = Format {
     about: "FIU trace (ns pid process sector sectors op major minor MD5)",
     score: |head| head.share(&mut Fiu::default()),
     open: |_: &Head<'_>, _, reading| {
-        reading.fact("time unit", TimeUnit::Ns.name(), How::Fixed);
-        reading.fact("size unit", "sectors of 512 B", How::Fixed);
-        reading.fact("device", "major,minor", How::Fixed);
-        Ok(Box::new(Lines::new(Fiu::default())))
+        reading.fact("time unit", TimeUnit::Ns.name(), FactSource::Fixed);
+        reading.fact("size unit", "sectors of 512 B", FactSource::Fixed);
+        reading.fact("device", "major,minor", FactSource::Fixed);
+        Ok(Box::new(LineDecoder::new(Fiu::default())))
     },
 };
 
@@ -31,7 +31,7 @@ struct Fiu {
 }
 
 impl LineParser for Fiu {
-    fn line(&mut self, mut c: Cursor<'_>, out: &mut Decoded) -> Result<(), Reason> {
+    fn line(&mut self, mut c: Cursor<'_>, out: &mut DecoderOutput) -> Result<(), Reason> {
         let mut minor = c.last_word()?;
         // A hash is 32 hexadecimal digits; a minor number is never that long.
         if minor.len() == 32 {

@@ -1,6 +1,6 @@
 //! The first bytes of a trace, from which its format is recognised.
 
-use super::Decoded;
+use super::DecoderOutput;
 use crate::text::{Cursor, LineParser};
 
 /// The first bytes of a trace.
@@ -29,7 +29,7 @@ impl<'a> Head<'a> {
     /// Returns the share of lines that a parser accepts, among those that it does not skip; 0 if it
     /// yields no request.
     pub(crate) fn share(&self, parser: &mut impl LineParser) -> f32 {
-        let mut out = Decoded::default();
+        let mut out = DecoderOutput::default();
         let mut bad = 0usize;
         for line in self.lines().take(self.judged) {
             bad += usize::from(parser.line(Cursor::new(line), &mut out).is_err());

@@ -16,7 +16,7 @@ pub mod vscsi;
 
 pub(crate) use head::Head;
 
-use crate::devices::Names;
+use crate::devices::DeviceNames;
 use crate::problems::{Problems, Reason};
 use crate::request::SECTOR_LIMIT;
 use crate::{Options, Reading, ReqOp, Request, Result};
@@ -58,16 +58,16 @@ pub(crate) const BATCH: usize = 4096;
 pub(crate) trait Decoder {
     /// Consumes complete records from the front of `bytes` while `out` accepts more, and returns
     /// the number of bytes consumed. `last` is `true` if `bytes` is the end of the input.
-    fn decode(&mut self, bytes: &[u8], last: bool, out: &mut Decoded) -> usize;
+    fn decode(&mut self, bytes: &[u8], last: bool, out: &mut DecoderOutput) -> usize;
 }
 
 /// Output of a decoder.
 #[derive(Default)]
-pub(crate) struct Decoded {
+pub(crate) struct DecoderOutput {
     /// Requests, with the times of the trace.
     pub(crate) requests: Vec<Request>,
     /// Device names.
-    pub(crate) names: Names,
+    pub(crate) names: DeviceNames,
     /// Problems of the input.
     pub(crate) problems: Problems,
     /// `true` if decoding ends at the first malformed line.
@@ -76,10 +76,10 @@ pub(crate) struct Decoded {
     pub(crate) stop: bool,
 }
 
-impl Decoded {
+impl DecoderOutput {
     /// Returns `true` if the decoder should continue.
     #[inline]
-    pub(crate) fn wants(&self) -> bool {
+    pub(crate) fn accepts_more(&self) -> bool {
         self.requests.len() < BATCH && !self.stop
     }
 

@@ -3,10 +3,10 @@
 //! Source: the README of the traces at SNIA IOTTA (set 388). FILETIME and response time are in
 //! units of 100 ns.
 
-use super::{Decoded, Format, Head};
+use super::{DecoderOutput, Format, Head};
 use crate::problems::Reason;
-use crate::reading::How;
-use crate::text::{Cursor, LineParser, Lines};
+use crate::reading::FactSource;
+use crate::text::{Cursor, LineDecoder, LineParser};
 use crate::{ReqOp, TimeUnit};
 use frit_core::Hints;
 
@@ -16,10 +16,10 @@ pub static FORMAT: Format = Format {
     about: "MSR Cambridge trace (FILETIME,host,disk,op,byte offset,bytes,response)",
     score: |head| head.share(&mut Msr),
     open: |_: &Head<'_>, _, reading| {
-        reading.fact("time unit", "100 ns (FILETIME)", How::Fixed);
-        reading.fact("size unit", "bytes", How::Fixed);
-        reading.fact("device", "host.disk", How::Fixed);
-        Ok(Box::new(Lines::new(Msr)))
+        reading.fact("time unit", "100 ns (FILETIME)", FactSource::Fixed);
+        reading.fact("size unit", "bytes", FactSource::Fixed);
+        reading.fact("device", "host.disk", FactSource::Fixed);
+        Ok(Box::new(LineDecoder::new(Msr)))
     },
 };
 
@@ -27,7 +27,7 @@ struct Msr;
 
 impl LineParser for Msr {
     #[inline]
-    fn line(&mut self, mut c: Cursor<'_>, out: &mut Decoded) -> Result<(), Reason> {
+    fn line(&mut self, mut c: Cursor<'_>, out: &mut DecoderOutput) -> Result<(), Reason> {
         let at = c.decimal(TimeUnit::FileTime.power())?;
         c.expect(b',')?;
         let from = c.rest;

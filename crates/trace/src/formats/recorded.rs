@@ -5,10 +5,10 @@
 //! unit access, P preflush. A preflush becomes a flush request before the write. A sixth column
 //! `device` is read if the header has it. Times may have decimals.
 
-use super::{Decoded, Format, Head};
+use super::{DecoderOutput, Format, Head};
 use crate::problems::Reason;
-use crate::reading::How;
-use crate::text::{Cursor, LineParser, Lines};
+use crate::reading::FactSource;
+use crate::text::{Cursor, LineDecoder, LineParser};
 use crate::{ReqOp, TimeUnit};
 use frit_core::Hints;
 
@@ -26,11 +26,11 @@ pub static FORMAT: Format = Format {
     },
     open: |head: &Head<'_>, _, reading| {
         if head.lines().next().is_some_and(|l| l.starts_with(HEADER) && l.ends_with(b",device")) {
-            reading.fact("device", "6th column", How::Fixed);
+            reading.fact("device", "6th column", FactSource::Fixed);
         }
-        reading.fact("time unit", TimeUnit::Us.name(), How::Fixed);
-        reading.fact("size unit", "sectors of 512 B", How::Fixed);
-        Ok(Box::new(Lines::new(Recorded)))
+        reading.fact("time unit", TimeUnit::Us.name(), FactSource::Fixed);
+        reading.fact("size unit", "sectors of 512 B", FactSource::Fixed);
+        Ok(Box::new(LineDecoder::new(Recorded)))
     },
 };
 
@@ -38,7 +38,7 @@ struct Recorded;
 
 impl LineParser for Recorded {
     #[inline]
-    fn line(&mut self, mut c: Cursor<'_>, out: &mut Decoded) -> Result<(), Reason> {
+    fn line(&mut self, mut c: Cursor<'_>, out: &mut DecoderOutput) -> Result<(), Reason> {
         if let [b't', ..] = c.rest
             && c.rest.starts_with(HEADER)
         {

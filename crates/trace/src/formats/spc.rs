@@ -4,10 +4,10 @@
 //! is in sectors of 512 bytes, size in bytes, opcode R or W in either case. Fields after the fifth
 //! are allowed and ignored.
 
-use super::{Decoded, Format, Head};
+use super::{DecoderOutput, Format, Head};
 use crate::problems::Reason;
-use crate::reading::How;
-use crate::text::{Cursor, LineParser, Lines};
+use crate::reading::FactSource;
+use crate::text::{Cursor, LineDecoder, LineParser};
 use crate::{ReqOp, TimeUnit};
 use frit_core::{Hints, SECTOR_BYTES};
 
@@ -17,10 +17,10 @@ pub static FORMAT: Format = Format {
     about: "SPC trace (ASU,LBA,bytes,op,seconds)",
     score: |head| head.share(&mut Spc),
     open: |_: &Head<'_>, _, reading| {
-        reading.fact("time unit", TimeUnit::S.name(), How::Fixed);
-        reading.fact("size unit", "bytes", How::Fixed);
-        reading.fact("device", "ASU", How::Fixed);
-        Ok(Box::new(Lines::new(Spc)))
+        reading.fact("time unit", TimeUnit::S.name(), FactSource::Fixed);
+        reading.fact("size unit", "bytes", FactSource::Fixed);
+        reading.fact("device", "ASU", FactSource::Fixed);
+        Ok(Box::new(LineDecoder::new(Spc)))
     },
 };
 
@@ -28,7 +28,7 @@ struct Spc;
 
 impl LineParser for Spc {
     #[inline]
-    fn line(&mut self, mut c: Cursor<'_>, out: &mut Decoded) -> Result<(), Reason> {
+    fn line(&mut self, mut c: Cursor<'_>, out: &mut DecoderOutput) -> Result<(), Reason> {
         c.blanks();
         let asu = c.u64()?;
         c.expect(b',')?;

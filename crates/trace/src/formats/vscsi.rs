@@ -5,9 +5,9 @@
 //! `u16 cmd, ver; u32 sn, len, nSG; u64 lbn, ts, rt`. The version is the high byte of `ver`, `cmd`
 //! is the SCSI operation code, `len` is in bytes, `ts` in µs.
 
-use super::{Decoded, Decoder, Format, Head};
+use super::{Decoder, DecoderOutput, Format, Head};
 use crate::problems::Reason;
-use crate::reading::How;
+use crate::reading::FactSource;
 use crate::{ReqOp, TimeUnit};
 use frit_core::{Hints, SECTOR_BYTES};
 
@@ -18,12 +18,12 @@ pub static FORMAT: Format = Format {
     score: |head| Version::of(head).map_or(0.0, |v| v.share(head)),
     open: |head: &Head<'_>, _, reading| {
         let (version, how) = match Version::of(head) {
-            Some(v) => (v, How::Recognised("the version field of the records".into())),
-            None => (Version::V1, How::Assumed("the version field is neither 1 nor 2".into())),
+            Some(v) => (v, FactSource::Recognised("the version field of the records".into())),
+            None => (Version::V1, FactSource::Assumed("the version field is neither 1 nor 2".into())),
         };
         reading.fact("version", if version == Version::V1 { "1" } else { "2" }, how);
-        reading.fact("time unit", TimeUnit::Us.name(), How::Fixed);
-        reading.fact("size unit", "bytes", How::Fixed);
+        reading.fact("time unit", TimeUnit::Us.name(), FactSource::Fixed);
+        reading.fact("size unit", "bytes", FactSource::Fixed);
         Ok(Box::new(Vscsi { version }))
     },
 };
@@ -35,7 +35,7 @@ enum Version {
 }
 
 /// A record of the trace.
-struct Record {
+struct VscsiRecord {
     cmd: u16,
     ver: u16,
     len: u32,
@@ -57,12 +57,12 @@ impl Version {
         }
     }
 
-    fn record(self, b: &[u8]) -> Record {
+    fn record(self, b: &[u8]) -> VscsiRecord {
         let (cmd, ver, len, lbn, ts) = match self {
             Version::V1 => (12, 14, 4, 16, 24),
             Version::V2 => (0, 2, 8, 16, 24),
         };
-        Record {
+        VscsiRecord {
             cmd: u16::from_le_bytes(le(b, cmd)),
             ver: u16::from_le_bytes(le(b, ver)),
             len: u32::from_le_bytes(le(b, len)),
@@ -99,7 +99,7 @@ struct Vscsi {
 }
 
 impl Vscsi {
-    fn one(&self, b: &[u8], out: &mut Decoded) -> Result<(), Reason> {
+    fn one(&self, b: &[u8], out: &mut DecoderOutput) -> Result<(), Reason> {
         let r = self.version.record(b);
         if r.ver >> 8 != self.version.number() {
             return Err("record of another version");
@@ -126,7 +126,7 @@ impl Vscsi {
         out.push(at, op, r.lbn, sectors, Hints::NONE, device)
     }
 
-    fn reject(b: &[u8], reason: Reason, out: &mut Decoded) {
+    fn reject(b: &[u8], reason: Reason, out: &mut DecoderOutput) {
         let n = out.problems.lines;
         out.problems.malformed(n, b, reason);
         out.stop |= out.strict;
@@ -134,10 +134,10 @@ impl Vscsi {
 }
 
 impl Decoder for Vscsi {
-    fn decode(&mut self, bytes: &[u8], last: bool, out: &mut Decoded) -> usize {
+    fn decode(&mut self, bytes: &[u8], last: bool, out: &mut DecoderOutput) -> usize {
         let size = self.version.bytes();
         let mut at = 0;
-        while out.wants() && at < bytes.len() {
+        while out.accepts_more() && at < bytes.len() {
             let Some(b) = bytes.get(at..at + size) else {
                 if !last {
                     return at;

@@ -14,16 +14,16 @@ mod spec;
 mod zipf;
 
 pub use models::{MODELS, Model};
-pub use recipes::{PAGES, RECIPES, Recipe};
+pub use recipes::{PAGE_SHARE, RECIPES, Recipe};
 
 use crate::formats::BATCH;
-use crate::reading::{How, Reading};
+use crate::reading::{FactSource, Reading};
 use crate::{ReqOp, Request, Result};
 use frit_core::{Hints, Nanos, Sector};
-use place::Place;
+use place::AddressDistribution;
 use random::Random;
-use sizes::Sizes;
-use spec::Spec;
+use sizes::SizeDistribution;
+use spec::GeneratorSpec;
 
 /// Version of the generators. It changes when a specification yields other requests than before.
 pub const VERSION: u32 = 1;
@@ -46,10 +46,10 @@ pub const PATTERNS: [(&str, &str); 5] = [
 /// One pattern of a workload, with its weight.
 struct Pattern {
     weight: f64,
-    place: Place,
+    place: AddressDistribution,
     read: f64,
-    reads: Sizes,
-    writes: Sizes,
+    reads: SizeDistribution,
+    writes: SizeDistribution,
     metadata: f64,
     flush_every: u64,
     writes_done: u64,
@@ -57,7 +57,7 @@ struct Pattern {
 
 /// Process by which requests arrive.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Arrival {
+enum ArrivalProcess {
     Poisson,
     Fixed,
     AtOnce,
@@ -69,7 +69,7 @@ pub struct Generator {
     canonical: String,
     reading: Reading,
     patterns: Vec<Pattern>,
-    arrival: Arrival,
+    arrival: ArrivalProcess,
     gap_ns: f64,
     clock: f64,
     left: u64,
@@ -82,7 +82,7 @@ impl Generator {
     /// # Errors
     /// A name or key that is not known, or a value that is not valid.
     pub fn parse(text: &str) -> Result<Generator> {
-        let spec = Spec::parse(text)?;
+        let spec = GeneratorSpec::parse(text)?;
         if let Some(model) = MODELS.iter().find(|m| m.name == spec.name) {
             return models::build(model, spec);
         }
@@ -123,9 +123,9 @@ impl Generator {
     fn one(&mut self, out: &mut Vec<Request>) {
         let at = Nanos(self.clock.round() as u64);
         self.clock += match self.arrival {
-            Arrival::Poisson => self.gap_ns * self.random.exponential(),
-            Arrival::Fixed => self.gap_ns,
-            Arrival::AtOnce => 0.0,
+            ArrivalProcess::Poisson => self.gap_ns * self.random.exponential(),
+            ArrivalProcess::Fixed => self.gap_ns,
+            ArrivalProcess::AtOnce => 0.0,
         };
         let i = self.pick();
         let (pattern, random) = (&mut self.patterns[i], &mut self.random);
@@ -169,7 +169,7 @@ impl Generator {
 fn reading(about: &str) -> Reading {
     let mut reading =
         Reading { format: "generated".into(), about: format!("generated: {about}"), ..Reading::default() };
-    reading.fact("generator version", VERSION.to_string(), How::Fixed);
+    reading.fact("generator version", VERSION.to_string(), FactSource::Fixed);
     reading
 }
 

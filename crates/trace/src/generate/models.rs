@@ -6,12 +6,12 @@
 //! published mean in expectation.
 
 use super::bijection::Bijection;
-use super::place::{Law, Place};
-use super::sizes::Sizes;
-use super::spec::{Spec, common, finish, span};
+use super::place::{AddressDistribution, AddressLaw};
+use super::sizes::SizeDistribution;
+use super::spec::{GeneratorSpec, common, finish, span};
 use super::zipf::Zipf;
 use super::{Generator, Pattern};
-use crate::reading::How;
+use crate::reading::FactSource;
 use crate::{Error, Result};
 
 /// A table of sizes in sectors, with weights.
@@ -246,20 +246,20 @@ impl Model {
         (self.read_kb.unwrap_or(self.write_kb) * 2.0).max(1.0)
     }
 
-    fn sizes(&self, mean: f64) -> Sizes {
+    fn sizes(&self, mean: f64) -> SizeDistribution {
         match (self.small, self.large) {
             // A mixture of two equal sizes would divide by zero in `with_mean`.
-            ([(n, _)], [(m, _)]) if n == m => Sizes::Fixed(*n),
-            _ if mean <= 1.0 => Sizes::Fixed(1),
-            (small, large) => Sizes::with_mean(mean, small, large),
+            ([(n, _)], [(m, _)]) if n == m => SizeDistribution::Fixed(*n),
+            _ if mean <= 1.0 => SizeDistribution::Fixed(1),
+            (small, large) => SizeDistribution::with_mean(mean, small, large),
         }
     }
 
-    fn pattern(&self, weight: f64, span: u64, law: Law) -> Pattern {
+    fn pattern(&self, weight: f64, span: u64, law: AddressLaw) -> Pattern {
         let align = u64::from(self.align);
         Pattern {
             weight,
-            place: Place { base: 0, span, align, law },
+            place: AddressDistribution { base: 0, span, align, law },
             read: 1.0 - self.write_ratio,
             reads: self.sizes(self.read_sectors()),
             writes: self.sizes(self.write_sectors()),
@@ -271,7 +271,7 @@ impl Model {
 }
 
 /// Builds a generator from a model. The user may change count, seed, arrival, rate and span.
-pub(super) fn build(model: &Model, mut spec: Spec) -> Result<Generator> {
+pub(super) fn build(model: &Model, mut spec: GeneratorSpec) -> Result<Generator> {
     let common = common(&mut spec)?;
     let align = u64::from(model.align);
     // Published data sets are not whole sectors, but a span must be. It is rounded down to whole
@@ -282,15 +282,15 @@ pub(super) fn build(model: &Model, mut spec: Spec) -> Result<Generator> {
     if span < u64::from(largest) {
         return Err(spec.bad("the span is smaller than the largest request"));
     }
-    let n = Place::slots(span, align);
+    let n = AddressDistribution::slots(span, align);
     let random = match model.locality {
-        Locality::Uniform => Law::Uniform,
-        Locality::Zipf(theta) => Law::Zipf(Zipf::new(n, theta), Bijection::new(n, common.seed)),
+        Locality::Uniform => AddressLaw::Uniform,
+        Locality::Zipf(theta) => AddressLaw::Zipf(Zipf::new(n, theta), Bijection::new(n, common.seed)),
     };
     let mut patterns = vec![model.pattern(1.0 - model.sequential, span, random)];
     if model.sequential > 0.0 {
         // The second element is the start of the writes: the middle of the span.
-        let law = Law::Sequential([0, span / 2 / align * align]);
+        let law = AddressLaw::Sequential([0, span / 2 / align * align]);
         patterns.push(model.pattern(model.sequential, span, law));
     }
     let mut g = finish(&spec, &common, patterns, model.about)?;
@@ -301,12 +301,12 @@ pub(super) fn build(model: &Model, mut spec: Spec) -> Result<Generator> {
     let data = model.data_set.map_or(String::new(), |d| format!(", data set {d}"));
     let published =
         format!("{:.1} % writes of {} KB, {reads}{data}", model.write_ratio * 100.0, model.write_kb);
-    g.reading.fact("published", published, How::Fixed);
+    g.reading.fact("published", published, FactSource::Fixed);
     let why = "not published".into();
     g.reading.fact(
         "locality, sizes, arrival",
         format!("{}; poisson arrival", model.assumed),
-        How::Assumed(why),
+        FactSource::Assumed(why),
     );
     Ok(g)
 }

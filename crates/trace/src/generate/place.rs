@@ -5,7 +5,7 @@ use super::random::Random;
 use super::zipf::Zipf;
 
 /// Distribution over the slots of a span.
-pub(super) enum Law {
+pub(super) enum AddressLaw {
     /// All slots have the same probability.
     Uniform,
     /// Zipf distribution by popularity rank, with popular slots scattered over the span.
@@ -18,14 +18,14 @@ pub(super) enum Law {
 }
 
 /// Distribution of addresses: a law over slots of `align` sectors in a span.
-pub(super) struct Place {
+pub(super) struct AddressDistribution {
     pub(super) base: u64,
     pub(super) span: u64,
     pub(super) align: u64,
-    pub(super) law: Law,
+    pub(super) law: AddressLaw,
 }
 
-impl Place {
+impl AddressDistribution {
     /// Returns the number of slots in the span.
     pub(super) fn slots(span: u64, align: u64) -> u64 {
         (span / align).max(1)
@@ -35,11 +35,11 @@ impl Place {
     #[inline]
     pub(super) fn draw(&mut self, random: &mut Random, sectors: u32, read: bool) -> u64 {
         let size = u64::from(sectors);
-        let n = Place::slots(self.span, self.align);
+        let n = AddressDistribution::slots(self.span, self.align);
         let slot = match &mut self.law {
-            Law::Uniform => random.below(n),
-            Law::Zipf(zipf, scatter) => scatter.map(zipf.draw(random)),
-            Law::HotCold(hot, share, scatter) => {
+            AddressLaw::Uniform => random.below(n),
+            AddressLaw::Zipf(zipf, scatter) => scatter.map(zipf.draw(random)),
+            AddressLaw::HotCold(hot, share, scatter) => {
                 let rank = if random.unit() < *share {
                     random.below(*hot)
                 } else {
@@ -48,7 +48,7 @@ impl Place {
                 let rank = rank.min(n - 1);
                 scatter.as_ref().map_or(rank, |s| s.map(rank))
             }
-            Law::Sequential(next) => {
+            AddressLaw::Sequential(next) => {
                 let next = &mut next[usize::from(!read)];
                 if *next + size > self.span {
                     *next = 0;

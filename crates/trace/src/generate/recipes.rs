@@ -9,9 +9,9 @@
 //! write new files one after the other.
 
 use super::Generator;
-use super::spec::{Spec, common, finish, parts};
+use super::spec::{GeneratorSpec, common, finish, parts};
 use crate::Result;
-use crate::reading::How;
+use crate::reading::FactSource;
 
 /// A mix that represents an application.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub struct Recipe {
 }
 
 /// Range of the share of 4 KB requests in 15 of 18 recordings (Zhou et al., abstract).
-pub const PAGES: (f64, f64) = (0.449, 0.574);
+pub const PAGE_SHARE: (f64, f64) = (0.449, 0.574);
 
 /// All recipes: traces A, B, D, E and F of the BNVM-SSD paper.
 pub static RECIPES: &[Recipe] = &[
@@ -81,17 +81,17 @@ pub static RECIPES: &[Recipe] = &[
 ];
 
 /// Builds a generator from a recipe. The user may change count, seed, arrival and rate.
-pub(super) fn build(recipe: &Recipe, mut spec: Spec) -> Result<Generator> {
+pub(super) fn build(recipe: &Recipe, mut spec: GeneratorSpec) -> Result<Generator> {
     let common = common(&mut spec)?;
-    let patterns = parts(&mut Spec::parse(recipe.mix)?.into_parts(), common.seed)?;
+    let patterns = parts(&mut GeneratorSpec::parse(recipe.mix)?.into_parts(), common.seed)?;
     let mut g = finish(&spec, &common, patterns, recipe.about)?;
     let published = format!(
         "{} to {} % of the requests are of 4 KB in 15 of 18 recordings",
-        PAGES.0 * 100.0,
-        PAGES.1 * 100.0
+        PAGE_SHARE.0 * 100.0,
+        PAGE_SHARE.1 * 100.0
     );
-    g.reading.fact("published", published, How::Fixed);
+    g.reading.fact("published", published, FactSource::Fixed);
     let why = "not published".into();
-    g.reading.fact("mix, sizes, locality, arrival", recipe.assumed.to_owned(), How::Assumed(why));
+    g.reading.fact("mix, sizes, locality, arrival", recipe.assumed.to_owned(), FactSource::Assumed(why));
     Ok(g)
 }

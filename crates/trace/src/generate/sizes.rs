@@ -5,7 +5,7 @@ use frit_core::{SECTOR_BYTES, size};
 
 /// Distribution of request sizes.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Sizes {
+pub(super) enum SizeDistribution {
     /// All requests have the same size.
     Fixed(u32),
     /// Every multiple of a step in a range with equal probability: first, step, number of sizes.
@@ -14,21 +14,21 @@ pub(super) enum Sizes {
     Table(Vec<(u32, f64)>),
 }
 
-impl Sizes {
+impl SizeDistribution {
     /// Creates a distribution from weighted sizes in sectors.
-    pub(super) fn table(weighted: &[(u32, f64)]) -> Sizes {
+    pub(super) fn table(weighted: &[(u32, f64)]) -> SizeDistribution {
         let sum: f64 = weighted.iter().map(|w| w.1).sum();
         let mut total = 0.0;
         let cumulative = weighted.iter().map(|&(n, w)| {
             total += w / sum;
             (n, total)
         });
-        Sizes::Table(cumulative.collect())
+        SizeDistribution::Table(cumulative.collect())
     }
 
     /// Creates a mixture of small and large sizes with exactly this mean, in sectors. The mean must
     /// be between the means of the small and the large sizes.
-    pub(super) fn with_mean(mean: f64, small: &[(u32, f64)], large: &[(u32, f64)]) -> Sizes {
+    pub(super) fn with_mean(mean: f64, small: &[(u32, f64)], large: &[(u32, f64)]) -> SizeDistribution {
         let mean_of = |t: &[(u32, f64)]| {
             t.iter().map(|&(n, w)| f64::from(n) * w).sum::<f64>() / t.iter().map(|t| t.1).sum::<f64>()
         };
@@ -39,11 +39,11 @@ impl Sizes {
             let sum: f64 = t.iter().map(|t| t.1).sum();
             t.iter().map(|&(n, w)| (n, w / sum * p)).collect::<Vec<_>>()
         };
-        Sizes::table(&[part(small, p), part(large, 1.0 - p)].concat())
+        SizeDistribution::table(&[part(small, p), part(large, 1.0 - p)].concat())
     }
 
     /// Parses `4K`, `4K..64K` (multiples of the first) or `4K:3/16K:1`.
-    pub(super) fn parse(text: &str) -> Result<Sizes, String> {
+    pub(super) fn parse(text: &str) -> Result<SizeDistribution, String> {
         let sectors = |t: &str| {
             let bytes = size::parse(t)?;
             match u32::try_from(bytes / SECTOR_BYTES) {
@@ -56,7 +56,7 @@ impl Sizes {
             if low > high {
                 return Err(format!("in '{text}' the first size is larger than the last"));
             }
-            return Ok(Sizes::Even(low, low, (high - low) / low + 1));
+            return Ok(SizeDistribution::Even(low, low, (high - low) / low + 1));
         }
         let mut weighted = Vec::new();
         for part in text.split('/') {
@@ -68,8 +68,8 @@ impl Sizes {
             weighted.push((sectors(bytes)?, weight));
         }
         match weighted[..] {
-            [(n, _)] => Ok(Sizes::Fixed(n)),
-            _ => Ok(Sizes::table(&weighted)),
+            [(n, _)] => Ok(SizeDistribution::Fixed(n)),
+            _ => Ok(SizeDistribution::table(&weighted)),
         }
     }
 
@@ -77,11 +77,11 @@ impl Sizes {
     #[cfg(test)]
     pub(super) fn mean(&self) -> f64 {
         match self {
-            Sizes::Fixed(n) => f64::from(*n),
-            Sizes::Even(first, step, count) => {
+            SizeDistribution::Fixed(n) => f64::from(*n),
+            SizeDistribution::Even(first, step, count) => {
                 f64::from(*first) + f64::from(*step) * f64::from(count - 1) / 2.0
             }
-            Sizes::Table(t) => {
+            SizeDistribution::Table(t) => {
                 let mut before = 0.0;
                 t.iter()
                     .map(|&(n, c)| {
@@ -97,27 +97,29 @@ impl Sizes {
     /// Returns the largest size, in sectors.
     pub(super) fn max(&self) -> u32 {
         match self {
-            Sizes::Fixed(n) => *n,
-            Sizes::Even(first, step, count) => first + step * (count - 1),
-            Sizes::Table(t) => t.iter().map(|t| t.0).max().unwrap_or(1),
+            SizeDistribution::Fixed(n) => *n,
+            SizeDistribution::Even(first, step, count) => first + step * (count - 1),
+            SizeDistribution::Table(t) => t.iter().map(|t| t.0).max().unwrap_or(1),
         }
     }
 
     /// Returns `true` if all sizes are multiples of the given number of sectors.
     pub(super) fn multiples_of(&self, sectors: u32) -> bool {
         match self {
-            Sizes::Fixed(n) => n % sectors == 0,
-            Sizes::Even(first, step, _) => first % sectors == 0 && step % sectors == 0,
-            Sizes::Table(t) => t.iter().all(|t| t.0 % sectors == 0),
+            SizeDistribution::Fixed(n) => n % sectors == 0,
+            SizeDistribution::Even(first, step, _) => first % sectors == 0 && step % sectors == 0,
+            SizeDistribution::Table(t) => t.iter().all(|t| t.0 % sectors == 0),
         }
     }
 
     #[inline]
     pub(super) fn draw(&self, random: &mut Random) -> u32 {
         match self {
-            Sizes::Fixed(n) => *n,
-            Sizes::Even(first, step, count) => first + step * random.below(u64::from(*count)) as u32,
-            Sizes::Table(t) => {
+            SizeDistribution::Fixed(n) => *n,
+            SizeDistribution::Even(first, step, count) => {
+                first + step * random.below(u64::from(*count)) as u32
+            }
+            SizeDistribution::Table(t) => {
                 let u = random.unit();
                 t.iter().find(|t| u < t.1).or(t.last()).map_or(1, |t| t.0)
             }
@@ -131,19 +133,22 @@ mod tests {
 
     #[test]
     fn sizes_parse_and_have_the_mean_they_say() {
-        assert_eq!(Sizes::parse("4K"), Ok(Sizes::Fixed(8)));
-        assert_eq!(Sizes::parse("4K..16K"), Ok(Sizes::Even(8, 8, 4)));
-        assert!((Sizes::parse("4K:3/16K:1").unwrap().mean() - 14.0).abs() < 1e-9);
-        assert!((Sizes::with_mean(5.82, &[(1, 1.0), (3, 1.0)], &[(16, 2.0)]).mean() - 5.82).abs() < 1e-9);
+        assert_eq!(SizeDistribution::parse("4K"), Ok(SizeDistribution::Fixed(8)));
+        assert_eq!(SizeDistribution::parse("4K..16K"), Ok(SizeDistribution::Even(8, 8, 4)));
+        assert!((SizeDistribution::parse("4K:3/16K:1").unwrap().mean() - 14.0).abs() < 1e-9);
+        assert!(
+            (SizeDistribution::with_mean(5.82, &[(1, 1.0), (3, 1.0)], &[(16, 2.0)]).mean() - 5.82).abs()
+                < 1e-9
+        );
         for bad in ["", "100", "4K:0", "4K:x", "16K..4K", "0", "5T"] {
-            assert!(Sizes::parse(bad).is_err(), "{bad}");
+            assert!(SizeDistribution::parse(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn draws_stay_in_the_range() {
         let mut r = Random::new(5);
-        let s = Sizes::parse("4K..16K").unwrap();
+        let s = SizeDistribution::parse("4K..16K").unwrap();
         let drawn: std::collections::BTreeSet<u32> = (0..1000).map(|_| s.draw(&mut r)).collect();
         assert_eq!(drawn.into_iter().collect::<Vec<_>>(), [8, 16, 24, 32]);
     }

@@ -1,29 +1,29 @@
 //! Specifications of generators: `NAME,key=value,…`, and for mixes `mix,…+NAME,…+NAME,…`.
 
 use super::bijection::Bijection;
-use super::place::{Law, Place};
+use super::place::{AddressDistribution, AddressLaw};
 use super::random::Random;
-use super::sizes::Sizes;
+use super::sizes::SizeDistribution;
 use super::zipf::Zipf;
-use super::{Arrival, Generator, MODELS, PATTERNS, Pattern, RECIPES, reading};
+use super::{ArrivalProcess, Generator, MODELS, PATTERNS, Pattern, RECIPES, reading};
 use crate::workload::GENERATOR_PREFIX;
 use crate::{Error, Result};
 use frit_core::{SECTOR_BYTES, size};
 
 /// A parsed specification. Keys that were read are removed from `pairs` and added to `spelled`.
-pub(super) struct Spec {
+pub(super) struct GeneratorSpec {
     text: String,
     pub(super) name: String,
     pairs: Vec<(String, String)>,
-    parts: Vec<Spec>,
+    parts: Vec<GeneratorSpec>,
     spelled: Vec<String>,
 }
 
-impl Spec {
-    pub(super) fn parse(text: &str) -> Result<Spec> {
+impl GeneratorSpec {
+    pub(super) fn parse(text: &str) -> Result<GeneratorSpec> {
         let mut pieces = text.split('+');
-        let mut first = Spec::piece(pieces.next().unwrap_or_default())?;
-        first.parts = pieces.map(Spec::piece).collect::<Result<_>>()?;
+        let mut first = GeneratorSpec::piece(pieces.next().unwrap_or_default())?;
+        first.parts = pieces.map(GeneratorSpec::piece).collect::<Result<_>>()?;
         first.text = text.into();
         if !first.parts.is_empty() && first.name != "mix" {
             return Err(first.bad("only a mix has parts: gen:mix,…+NAME,…"));
@@ -31,11 +31,16 @@ impl Spec {
         Ok(first)
     }
 
-    fn piece(text: &str) -> Result<Spec> {
+    fn piece(text: &str) -> Result<GeneratorSpec> {
         let mut fields = text.split(',');
         let name = fields.next().unwrap_or_default().trim().to_owned();
-        let mut spec =
-            Spec { text: text.into(), name, pairs: Vec::new(), parts: Vec::new(), spelled: Vec::new() };
+        let mut spec = GeneratorSpec {
+            text: text.into(),
+            name,
+            pairs: Vec::new(),
+            parts: Vec::new(),
+            spelled: Vec::new(),
+        };
         for field in fields {
             let Some((key, value)) = field.split_once('=') else {
                 return Err(spec.bad(&format!("'{field}' has no =; write key=value")));
@@ -50,7 +55,7 @@ impl Spec {
     }
 
     /// Returns the parts of a mix.
-    pub(super) fn into_parts(self) -> Vec<Spec> {
+    pub(super) fn into_parts(self) -> Vec<GeneratorSpec> {
         self.parts
     }
 
@@ -82,20 +87,20 @@ impl Spec {
 }
 
 /// Values that all generators have.
-pub(super) struct Common {
+pub(super) struct CommonOptions {
     pub(super) count: u64,
     pub(super) seed: u64,
-    arrival: Arrival,
+    arrival: ArrivalProcess,
     gap_ns: f64,
 }
 
-pub(super) fn common(spec: &mut Spec) -> Result<Common> {
+pub(super) fn common(spec: &mut GeneratorSpec) -> Result<CommonOptions> {
     let count = spec.take("count", "1M", count)?;
     let seed = spec.take("seed", "1", |v| v.parse().map_err(|_| "a seed is a whole number".into()))?;
     let arrival = spec.take("arrival", "poisson", |v| match v {
-        "poisson" => Ok(Arrival::Poisson),
-        "fixed" => Ok(Arrival::Fixed),
-        "none" => Ok(Arrival::AtOnce),
+        "poisson" => Ok(ArrivalProcess::Poisson),
+        "fixed" => Ok(ArrivalProcess::Fixed),
+        "none" => Ok(ArrivalProcess::AtOnce),
         _ => Err("use poisson, fixed, or none (all at once)".into()),
     })?;
     let rate: f64 = spec.take("rate", "1000", |v| {
@@ -103,7 +108,7 @@ pub(super) fn common(spec: &mut Spec) -> Result<Common> {
             v.parse().or_else(|_| count_f64(v)).map_err(|_| "a rate is requests a second".to_owned())?;
         if n > 0.0 && n.is_finite() { Ok(n) } else { Err("a rate is more than 0".into()) }
     })?;
-    Ok(Common { count, seed, arrival, gap_ns: 1e9 / rate })
+    Ok(CommonOptions { count, seed, arrival, gap_ns: 1e9 / rate })
 }
 
 /// Parses a whole number, with k, M or G for powers of ten.
@@ -140,21 +145,21 @@ pub(super) fn sectors(text: &str) -> std::result::Result<u64, String> {
 }
 
 /// Reads the span, which the user of a model may change.
-pub(super) fn span(spec: &mut Spec, default: &str) -> Result<u64> {
+pub(super) fn span(spec: &mut GeneratorSpec, default: &str) -> Result<u64> {
     spec.take("span", default, sectors)
 }
 
 /// Assembles a generator.
 pub(super) fn finish(
-    spec: &Spec,
-    common: &Common,
+    spec: &GeneratorSpec,
+    common: &CommonOptions,
     mut patterns: Vec<Pattern>,
     about: &str,
 ) -> Result<Generator> {
     spec.done()?;
     let sum: f64 = patterns.iter().map(|p| p.weight).sum();
     patterns.iter_mut().for_each(|p| p.weight /= sum);
-    let spell = |s: &Spec| [vec![s.name.clone()], s.spelled.clone()].concat().join(",");
+    let spell = |s: &GeneratorSpec| [vec![s.name.clone()], s.spelled.clone()].concat().join(",");
     let parts = spec.parts.iter().map(|p| format!("+{}", spell(p))).collect::<String>();
     Ok(Generator {
         name: spec.name.clone(),
@@ -170,7 +175,7 @@ pub(super) fn finish(
 }
 
 /// Builds a generator from patterns.
-pub(super) fn build(mut spec: Spec) -> Result<Generator> {
+pub(super) fn build(mut spec: GeneratorSpec) -> Result<Generator> {
     let about = match PATTERNS.iter().find(|p| p.0 == spec.name) {
         Some((name, about)) => format!("{name}, {}", about.split(':').next().unwrap_or(about)),
         None => {
@@ -200,7 +205,7 @@ pub(super) fn build(mut spec: Spec) -> Result<Generator> {
 }
 
 /// Returns the patterns of a mix.
-pub(super) fn parts(parts: &mut [Spec], seed: u64) -> Result<Vec<Pattern>> {
+pub(super) fn parts(parts: &mut [GeneratorSpec], seed: u64) -> Result<Vec<Pattern>> {
     let mut patterns = Vec::new();
     for (i, part) in parts.iter_mut().enumerate() {
         let weight = part.take("weight", "1", |v| match v.parse::<f64>() {
@@ -217,7 +222,7 @@ pub(super) fn parts(parts: &mut [Spec], seed: u64) -> Result<Vec<Pattern>> {
     Ok(patterns)
 }
 
-fn pattern(spec: &mut Spec, seed: u64) -> Result<Pattern> {
+fn pattern(spec: &mut GeneratorSpec, seed: u64) -> Result<Pattern> {
     let read = spec.take(
         "read",
         match spec.pairs.iter().find(|p| p.0 == "ops").map(|p| p.1.as_str()) {
@@ -236,9 +241,9 @@ fn pattern(spec: &mut Spec, seed: u64) -> Result<Pattern> {
         spec.take("ops", "", agrees)?;
     }
     let all = spec.pairs.iter().find(|p| p.0 == "size").map_or("4K".to_owned(), |p| p.1.clone());
-    spec.take("size", "4K", Sizes::parse)?;
-    let reads = spec.take("rsize", &all, Sizes::parse)?;
-    let writes = spec.take("wsize", &all, Sizes::parse)?;
+    spec.take("size", "4K", SizeDistribution::parse)?;
+    let reads = spec.take("rsize", &all, SizeDistribution::parse)?;
+    let writes = spec.take("wsize", &all, SizeDistribution::parse)?;
     let whole = reads.multiples_of(8) && writes.multiples_of(8);
     let align = spec.take("align", if whole { "4K" } else { "512" }, sectors)?;
     let span = spec.take("span", "1G", sectors)?;
@@ -255,26 +260,26 @@ fn pattern(spec: &mut Spec, seed: u64) -> Result<Pattern> {
             "the span is smaller than the largest request or the alignment, or reaches past 2^64 bytes",
         ));
     }
-    let n = Place::slots(span, align);
+    let n = AddressDistribution::slots(span, align);
     let law = law(spec, n, align, span, seed)?;
-    let place = Place { base, span, align, law };
+    let place = AddressDistribution { base, span, align, law };
     let metadata = spec.take("meta", "0", share)?;
     let flush_every =
         spec.take("flush", "0", |v| v.parse().map_err(|_| "writes between two flushes, or 0".into()))?;
     Ok(Pattern { weight: 1.0, place, read, reads, writes, metadata, flush_every, writes_done: 0 })
 }
 
-fn law(spec: &mut Spec, n: u64, align: u64, span: u64, seed: u64) -> Result<Law> {
+fn law(spec: &mut GeneratorSpec, n: u64, align: u64, span: u64, seed: u64) -> Result<AddressLaw> {
     let name = spec.name.clone();
     Ok(match name.as_str() {
-        "uniform" => Law::Uniform,
-        "sequential" => Law::Sequential([0, span / 2 / align * align]),
+        "uniform" => AddressLaw::Uniform,
+        "sequential" => AddressLaw::Sequential([0, span / 2 / align * align]),
         "zipf" => {
             let theta = spec.take("theta", "0.9", |v| match v.parse::<f64>() {
                 Ok(t) if (0.01..=10.0).contains(&t) => Ok(t),
                 _ => Err("use an exponent between 0.01 and 10".into()),
             })?;
-            Law::Zipf(Zipf::new(n, theta), Bijection::new(n, seed))
+            AddressLaw::Zipf(Zipf::new(n, theta), Bijection::new(n, seed))
         }
         "hotcold" => {
             let space = spec.take("space", "0.2", share)?;
@@ -285,7 +290,7 @@ fn law(spec: &mut Spec, n: u64, align: u64, span: u64, seed: u64) -> Result<Law>
                 _ => Err("use yes or no (the hot part first)".into()),
             })?;
             let hot = ((n as f64 * space).round() as u64).clamp(1, n);
-            Law::HotCold(hot, traffic, scatter.then(|| Bijection::new(n, seed)))
+            AddressLaw::HotCold(hot, traffic, scatter.then(|| Bijection::new(n, seed)))
         }
         _ => {
             return Err(spec.bad(&format!(

@@ -92,7 +92,7 @@ fn recipes_have_the_published_share_of_pages() {
         let requests = all(&format!("{},count=100k", r.name));
         let share = |f: &dyn Fn(&Request) -> bool| requests.iter().filter(|r| f(r)).count() as f64 / 1e5;
         let pages = share(&|r| r.sectors == 8);
-        assert!((PAGES.0..=PAGES.1).contains(&pages), "{}: {pages}", r.name);
+        assert!((PAGE_SHARE.0..=PAGE_SHARE.1).contains(&pages), "{}: {pages}", r.name);
         assert!(requests.iter().all(|r| r.sector.0 % 8 == 0 && r.end() * 512 <= 32 << 30), "{}", r.name);
         assert!(share(&|r| r.op == ReqOp::Write) > 0.5, "{}", r.name);
         let g = Generator::parse(r.name).unwrap();

@@ -1,7 +1,7 @@
 //! Reads one file of a tar archive as a stream. Truncated archives are normal: often only the head
 //! of a large archive is distributed.
 
-use super::peel::{Shared, lock};
+use super::decompress::{InputState, lock};
 use std::io::{self, ErrorKind, Read};
 use std::sync::{Arc, Mutex};
 use tar::{EntryType, Header};
@@ -33,7 +33,7 @@ fn header(block: &[u8]) -> Option<Header> {
 /// Reader for one file of an archive.
 pub(super) struct Member {
     inner: Box<dyn Read + Send>,
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<InputState>>,
     name: String,
     left: u64,
     padding: u64,
@@ -45,7 +45,7 @@ impl Member {
     pub(super) fn open(
         inner: Box<dyn Read + Send>,
         wanted: Option<&str>,
-        shared: Arc<Mutex<Shared>>,
+        shared: Arc<Mutex<InputState>>,
     ) -> io::Result<Member> {
         let mut m = Member { inner, shared, name: String::new(), left: 0, padding: 0, over: false };
         let mut names = Vec::new();
@@ -146,7 +146,7 @@ impl Read for Member {
         if n == 0 && !into.is_empty() {
             self.over = true;
             let what = format!("the tar archive ends {} bytes before the end of {}", self.left, self.name);
-            lock(&self.shared).tar_cut = Some(what);
+            lock(&self.shared).tar_truncation = Some(what);
         }
         Ok(n)
     }

@@ -2,17 +2,17 @@
 //! counted and hashed.
 
 mod archive;
-mod peel;
+mod decompress;
 
 use crate::problems::Problems;
 use crate::{Error, Options, Result};
-use peel::{Shared, peel};
+use decompress::{InputState, decompress};
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::sync::{Arc, Mutex};
 
-pub(crate) use peel::lock;
+pub(crate) use decompress::lock;
 
 /// Size of the buffer; also the number of bytes that recognition of a format sees.
 pub(crate) const BUFFER: usize = 256 << 10;
@@ -21,7 +21,7 @@ pub(crate) const BUFFER: usize = 256 << 10;
 pub(crate) struct Input {
     path: String,
     reader: Box<dyn Read + Send>,
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<InputState>>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -52,7 +52,7 @@ impl Input {
         options: &Options,
         hash: bool,
     ) -> Result<Input> {
-        let shared = Shared { hash: hash.then(Sha256::new), drain: hash, ..Shared::default() };
+        let shared = InputState { hash: hash.then(Sha256::new), drain: hash, ..InputState::default() };
         let shared = Arc::new(Mutex::new(shared));
         let mut input = Input {
             path: path.into(),
@@ -65,9 +65,9 @@ impl Input {
             failed: None,
         };
         // A truncated header of a compressed file is not an error here: `finish` reports it.
-        match peel(raw, options.member.as_deref(), &shared) {
+        match decompress(raw, options.member.as_deref(), &shared) {
             Ok(reader) => input.reader = reader,
-            Err(source) if lock(&shared).cut_off(&source) => input.failed = Some(source),
+            Err(source) if lock(&shared).is_truncated(&source) => input.failed = Some(source),
             Err(source) => return Err(Error::Read { path: path.into(), at: 0, source }),
         }
         input.fill();
@@ -108,7 +108,7 @@ impl Input {
     /// Returns `true` if the input has ended without error or truncation, so that its last line is
     /// complete.
     pub(crate) fn ended_well(&self) -> bool {
-        self.eof && self.failed.is_none() && lock(&self.shared).tar_cut.is_none()
+        self.eof && self.failed.is_none() && lock(&self.shared).tar_truncation.is_none()
     }
 
     /// Returns the containers around the bytes, outermost first.
@@ -123,8 +123,8 @@ impl Input {
         problems.notes.extend(shared.notes.iter().cloned());
         let at = shared.plain;
         let cut = match self.failed.take() {
-            None => shared.tar_cut.clone(),
-            Some(e) if shared.cut_off(&e) => Some(format!(
+            None => shared.tar_truncation.clone(),
+            Some(e) if shared.is_truncated(&e) => Some(format!(
                 "the compressed input is truncated after {} compressed bytes ({at} uncompressed): the requests before that were read, \
                  an incomplete last line was skipped",
                 shared.compressed

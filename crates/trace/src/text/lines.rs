@@ -1,6 +1,6 @@
 //! Splitting of a buffer into lines: lines are counted and parsed, malformed ones are recorded.
 
-use crate::formats::{Decoded, Decoder};
+use crate::formats::{Decoder, DecoderOutput};
 use crate::problems::Reason;
 use crate::text::Cursor;
 use memchr::memchr;
@@ -12,21 +12,21 @@ pub(crate) const LINE_MAX: usize = 64 << 10;
 pub(crate) trait LineParser {
     /// Parses one line, without its line end. A line that yields no request (a header, a summary)
     /// adds nothing to `out`.
-    fn line(&mut self, line: Cursor<'_>, out: &mut Decoded) -> Result<(), Reason>;
+    fn line(&mut self, line: Cursor<'_>, out: &mut DecoderOutput) -> Result<(), Reason>;
 }
 
 /// A [`Decoder`] based on a [`LineParser`].
-pub(crate) struct Lines<P> {
+pub(crate) struct LineDecoder<P> {
     parser: P,
     skipping: bool,
 }
 
-impl<P: LineParser> Lines<P> {
+impl<P: LineParser> LineDecoder<P> {
     pub(crate) fn new(parser: P) -> Self {
-        Lines { parser, skipping: false }
+        LineDecoder { parser, skipping: false }
     }
 
-    fn one(&mut self, line: &[u8], out: &mut Decoded) {
+    fn one(&mut self, line: &[u8], out: &mut DecoderOutput) {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         out.problems.lines += 1;
         if let Err(reason) = self.parser.line(Cursor::new(line), out) {
@@ -37,7 +37,7 @@ impl<P: LineParser> Lines<P> {
 
 /// Records a line that the parser rejected, unless it is blank, a comment or padding.
 #[cold]
-fn reject(line: &[u8], reason: Reason, out: &mut Decoded) {
+fn reject(line: &[u8], reason: Reason, out: &mut DecoderOutput) {
     let text = line.trim_ascii();
     let padding = text.iter().all(|&b| b == 0);
     if !padding && !text.starts_with(b"#") && !text.starts_with(b"//") {
@@ -47,10 +47,10 @@ fn reject(line: &[u8], reason: Reason, out: &mut Decoded) {
     }
 }
 
-impl<P: LineParser> Decoder for Lines<P> {
-    fn decode(&mut self, bytes: &[u8], last: bool, out: &mut Decoded) -> usize {
+impl<P: LineParser> Decoder for LineDecoder<P> {
+    fn decode(&mut self, bytes: &[u8], last: bool, out: &mut DecoderOutput) -> usize {
         let mut at = 0;
-        while out.wants() {
+        while out.accepts_more() {
             let rest = &bytes[at..];
             match memchr(b'\n', rest) {
                 Some(n) => {

@@ -4,4 +4,4 @@ pub(crate) mod cursor;
 pub(crate) mod lines;
 
 pub(crate) use cursor::Cursor;
-pub(crate) use lines::{LineParser, Lines};
+pub(crate) use lines::{LineDecoder, LineParser};

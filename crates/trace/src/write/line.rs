@@ -55,15 +55,15 @@ impl FromStr for WriteFormat {
 }
 
 /// Writes lines of one format.
-pub(super) struct Line {
+pub(super) struct LineWriter {
     format: WriteFormat,
     devices: bool,
     waited_us: u64,
     opened: Vec<bool>,
 }
 
-impl Line {
-    pub(super) fn new(format: WriteFormat, devices: bool, out: &mut Vec<u8>) -> Line {
+impl LineWriter {
+    pub(super) fn new(format: WriteFormat, devices: bool, out: &mut Vec<u8>) -> LineWriter {
         match format {
             WriteFormat::Recorded => {
                 out.extend_from_slice(crate::formats::recorded::HEADER);
@@ -73,7 +73,7 @@ impl Line {
             WriteFormat::Fio3 => out.extend_from_slice(b"fio version 3 iolog\n"),
             _ => {}
         }
-        Line { format, devices, waited_us: 0, opened: Vec::new() }
+        LineWriter { format, devices, waited_us: 0, opened: Vec::new() }
     }
 
     /// Returns `true` if the format has metadata, FUA and SYNC hints.

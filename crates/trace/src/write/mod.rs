@@ -2,19 +2,19 @@
 //! file name.
 
 mod line;
-mod sink;
+mod output;
 
 pub use line::{WRITABLE, WriteFormat};
 
 use crate::{Error, ReqOp, Request, Result};
 use frit_core::Hints;
-use line::Line;
+use line::LineWriter;
+use output::OutputEncoder;
 use serde::Serialize;
-use sink::Sink;
 
 /// Counts of the requests that were written and of the data that the format cannot represent.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
-pub struct Written {
+pub struct WriteSummary {
     /// Number of requests that were written.
     pub requests: u64,
     /// Number of flushes that were dropped because the format cannot represent them.
@@ -25,7 +25,7 @@ pub struct Written {
     pub hints_lost: u64,
 }
 
-impl Written {
+impl WriteSummary {
     /// Returns one sentence for each kind of loss, for display.
     #[must_use]
     pub fn sentences(&self, format: WriteFormat) -> Vec<String> {
@@ -50,10 +50,10 @@ impl Written {
 /// Writes requests to a file.
 pub struct Writer {
     path: String,
-    sink: Sink,
-    line: Line,
+    output: OutputEncoder,
+    line: LineWriter,
     buffer: Vec<u8>,
-    written: Written,
+    written: WriteSummary,
 }
 
 impl Writer {
@@ -66,7 +66,7 @@ impl Writer {
     /// The file cannot be created, or its extension selects a compression that is only supported
     /// for reading.
     pub fn create(path: &str, format: WriteFormat, devices: bool) -> Result<Writer> {
-        Writer::over(Sink::create(path, false)?, path, format, devices)
+        Writer::over(OutputEncoder::create(path, false)?, path, format, devices)
     }
 
     /// Creates a file that readers can follow while it grows; an existing file is not replaced.
@@ -74,13 +74,13 @@ impl Writer {
     /// # Errors
     /// As for [`Writer::create`].
     pub fn create_growing(path: &str, format: WriteFormat, devices: bool) -> Result<Writer> {
-        Writer::over(Sink::create(path, true)?, path, format, devices)
+        Writer::over(OutputEncoder::create(path, true)?, path, format, devices)
     }
 
-    fn over(sink: Sink, path: &str, format: WriteFormat, devices: bool) -> Result<Writer> {
+    fn over(output: OutputEncoder, path: &str, format: WriteFormat, devices: bool) -> Result<Writer> {
         let mut buffer = Vec::with_capacity(1 << 16);
-        let line = Line::new(format, devices, &mut buffer);
-        Ok(Writer { path: path.into(), sink, line, buffer, written: Written::default() })
+        let line = LineWriter::new(format, devices, &mut buffer);
+        Ok(Writer { path: path.into(), output, line, buffer, written: WriteSummary::default() })
     }
 
     /// Writes requests. `names` are the device names of their workload.
@@ -108,12 +108,12 @@ impl Writer {
     /// The file cannot be written.
     pub fn flush(&mut self) -> Result<()> {
         let path = &self.path;
-        self.sink.flush().map_err(|source| Error::Write { path: path.clone(), source })
+        self.output.flush().map_err(|source| Error::Write { path: path.clone(), source })
     }
 
     fn drain(&mut self) -> Result<()> {
         let path = &self.path;
-        self.sink.put(&self.buffer).map_err(|source| Error::Write { path: path.clone(), source })?;
+        self.output.put(&self.buffer).map_err(|source| Error::Write { path: path.clone(), source })?;
         self.buffer.clear();
         Ok(())
     }
@@ -122,11 +122,11 @@ impl Writer {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn finish(mut self) -> Result<Written> {
+    pub fn finish(mut self) -> Result<WriteSummary> {
         self.line.end(&mut self.buffer);
         self.drain()?;
         let path = self.path;
-        self.sink.finish().map_err(|source| Error::Write { path, source })?;
+        self.output.finish().map_err(|source| Error::Write { path, source })?;
         Ok(self.written)
     }
 }

@@ -61,14 +61,14 @@ pub(super) fn holders(file: &Metadata) -> Vec<Holder> {
 
 /// Returns `true` if a file is locked, and only by users who may read it and not write to it.
 #[must_use]
-pub fn are_readers(file: &File) -> bool {
+pub fn locked_by_readers_only(file: &File) -> bool {
     let Ok(meta) = file.metadata() else { return false };
     let all = holders(&meta);
     !all.is_empty() && all.iter().all(|holder| holder.is_reader_of(&meta))
 }
 
 /// Returns the first holder that may write to a file.
-pub(super) fn writer(file: &Metadata) -> Option<Holder> {
+pub(super) fn first_writer(file: &Metadata) -> Option<Holder> {
     holders(file).into_iter().find(|holder| !holder.is_reader_of(file))
 }
 

@@ -18,7 +18,7 @@ fn made() -> (tempfile::TempDir, PathBuf) {
 }
 
 fn now(dir: &Path) -> Superblock {
-    SuperblockFile::open(dir, true).unwrap().now().clone()
+    SuperblockFile::open(dir, true).unwrap().current().clone()
 }
 
 /// Marks the volume as left by another boot of the machine.
@@ -56,7 +56,7 @@ fn a_recovery_that_does_not_end_is_repeated_as_what_it_was() {
     assert_eq!(now(&dir).boot_id, OTHER_BOOT);
     std::fs::write(&nand, bytes).unwrap();
     // A read-only opening changes nothing either.
-    let look = OpenOptions { read_only: true, stop: None };
+    let look = OpenOptions { read_only: true, crash: None };
     assert!(Volume::open(&dir, &look).unwrap().recovery().machine);
     assert_eq!(now(&dir).boot_id, OTHER_BOOT);
     assert!(machine(&dir));

@@ -1,6 +1,6 @@
 //! The superblock file with its two copies: locking, reading, updating.
 
-use super::bytes::{Bad, decode, encode};
+use super::encoding::{DecodeError, decode, encode};
 use super::{State, Superblock};
 use crate::access::new_private;
 use crate::error::{Error, Result, io};
@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 /// Name of the superblock file in a volume.
 pub const FILE_NAME: &str = "frit.volume";
 /// Name of the superblock file until it is complete.
-pub(crate) const NEW_NAME: &str = "frit.volume.new";
+pub(crate) const TEMP_FILE_NAME: &str = "frit.volume.new";
 /// Maximum size of one copy, in bytes.
 pub const COPY_BYTES: usize = 64 << 10;
 
 /// Maximum number of repeated reads of a superblock that another process may be writing.
-const PEEKS: u32 = 5;
+const PEEK_ATTEMPTS: u32 = 5;
 
 /// The superblock file. The volume is locked until this is dropped.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct SuperblockFile {
     file: File,
     path: PathBuf,
     /// The current contents of the file.
-    pub(crate) now: Superblock,
+    pub(crate) current: Superblock,
     /// The defect of the other copy, if any.
     other: Option<String>,
 }
@@ -44,7 +44,7 @@ impl SuperblockFile {
         let lock = VolumeLock::take(dir, read_only)?;
         // The superblock may have been replaced before it was locked: it is opened again.
         let file = open(dir, &path, read_only)?;
-        lock::lock_beside(&file, read_only, dir)?;
+        lock::lock_ignoring_readers(&file, read_only, dir)?;
         let (now, other) = read(&file, &path)?;
         let unknown = now.features.read_only;
         if unknown != 0 && !read_only {
@@ -54,16 +54,16 @@ impl SuperblockFile {
             );
             return Err(Error::Superblock { path, why });
         }
-        Ok(SuperblockFile { lock, file, path, now, other })
+        Ok(SuperblockFile { lock, file, path, current: now, other })
     }
 
     /// Returns the lock of the volume and the contents, without the file.
     pub(crate) fn into_lock(self) -> (VolumeLock, Superblock) {
-        (self.lock, self.now)
+        (self.lock, self.current)
     }
 
     /// Returns the reason if the file was deleted since it was opened; updates of it would be lost.
-    pub(crate) fn vanished(&self) -> Option<String> {
+    pub(crate) fn unusable_reason(&self) -> Option<String> {
         let gone = self.file.metadata().is_ok_and(|m| m.nlink() == 0);
         gone.then(|| {
             format!(
@@ -79,9 +79,9 @@ impl SuperblockFile {
     pub(crate) fn peek(dir: &Path) -> Result<(Superblock, Option<String>, Option<String>)> {
         let path = dir.join(FILE_NAME);
         let file = open(dir, &path, true)?;
-        let in_use = lock::held(dir, &file);
+        let in_use = lock::volume_holder(dir, &file);
         let mut found = read(&file, &path);
-        for _ in 0..PEEKS {
+        for _ in 0..PEEK_ATTEMPTS {
             if found.is_ok() || in_use.is_none() {
                 break;
             }
@@ -96,15 +96,15 @@ impl SuperblockFile {
     /// under another name first, so that the superblock is either complete or missing.
     pub(crate) fn create(dir: &Path, first: Superblock, lock: VolumeLock) -> Result<SuperblockFile> {
         let path = dir.join(FILE_NAME);
-        let new = dir.join(NEW_NAME);
+        let new = dir.join(TEMP_FILE_NAME);
         let what = |what: &str| io(format!("cannot {what} {}", new.display()));
-        remove_left(&new, dir)?;
+        remove_stale_copy(&new, dir)?;
         let file = new_private().open(&new).map_err(what("make"))?;
         lock::lock(&file, false, dir)?;
         let zeros = vec![0; 2 * COPY_BYTES];
         file.write_all_at(&zeros, 0).map_err(what("write"))?;
-        let mut made = SuperblockFile { lock, file, path, now: first, other: None };
-        let first = made.now.clone();
+        let mut made = SuperblockFile { lock, file, path, current: first, other: None };
+        let first = made.current.clone();
         made.write(first)?;
         made.file.sync_all().map_err(what("sync"))?;
         std::fs::rename(&new, &made.path).map_err(what("rename"))?;
@@ -114,8 +114,8 @@ impl SuperblockFile {
 
     /// Returns the contents of the superblock.
     #[must_use]
-    pub fn now(&self) -> &Superblock {
-        &self.now
+    pub fn current(&self) -> &Superblock {
+        &self.current
     }
 
     /// Returns the defect of the older copy, if any; the next update repairs it.
@@ -126,7 +126,7 @@ impl SuperblockFile {
 
     /// Changes the superblock; the change is durable when this returns.
     pub(crate) fn update(&mut self, change: impl FnOnce(&mut Superblock)) -> Result<()> {
-        let mut next = self.now.clone();
+        let mut next = self.current.clone();
         change(&mut next);
         next.sequence += 1;
         self.write(next)
@@ -134,7 +134,7 @@ impl SuperblockFile {
 
     /// Sets the state and the boot ID, unless they are current.
     pub(crate) fn set_state(&mut self, state: State, boot_id: [u8; 16]) -> Result<()> {
-        if (self.now.state, self.now.boot_id) == (state, boot_id) {
+        if (self.current.state, self.current.boot_id) == (state, boot_id) {
             return Ok(());
         }
         self.update(|s| (s.state, s.boot_id) = (state, boot_id))
@@ -153,20 +153,20 @@ impl SuperblockFile {
         let at = (next.sequence % 2) * COPY_BYTES as u64;
         let cannot = |source| io(format!("cannot write the superblock {}", self.path.display()))(source);
         self.file.write_all_at(&bytes, at).map_err(cannot)?;
-        // `next` replaces `self.now` only when it is durable.
+        // `next` replaces `self.current` only when it is durable.
         self.file.sync_data().map_err(cannot)?;
-        self.now = next;
+        self.current = next;
         self.other = None;
         Ok(())
     }
 }
 
 /// Removes the file of an interrupted creation, unless an older frit holds a lock on it.
-fn remove_left(new: &Path, dir: &Path) -> Result<()> {
+fn remove_stale_copy(new: &Path, dir: &Path) -> Result<()> {
     let cannot = |e| io(format!("cannot remove {}", new.display()))(e);
     let Ok(meta) = new.symlink_metadata() else { return Ok(()) };
     if meta.is_file() {
-        lock::lock_beside(&File::open(new).map_err(cannot)?, false, dir)?;
+        lock::lock_ignoring_readers(&File::open(new).map_err(cannot)?, false, dir)?;
     }
     std::fs::remove_file(new).map_err(cannot)
 }
@@ -214,7 +214,7 @@ fn read(file: &File, path: &Path) -> Result<(Superblock, Option<String>)> {
             Err(e) => return Err(io(format!("cannot read {}", path.display()))(e)),
         }
     }
-    newest(&bytes[..len]).map_err(|why| Error::Superblock { path: path.into(), why })
+    decode_newest(&bytes[..len]).map_err(|why| Error::Superblock { path: path.into(), why })
 }
 
 /// Returns the newest valid copy in the bytes of a superblock file, and the defect of the other
@@ -222,17 +222,17 @@ fn read(file: &File, path: &Path) -> Result<(Superblock, Option<String>)> {
 ///
 /// # Errors
 /// A message: no copy is valid, or a copy has a version or features that this frit does not know.
-pub fn newest(bytes: &[u8]) -> std::result::Result<(Superblock, Option<String>), String> {
+pub fn decode_newest(bytes: &[u8]) -> std::result::Result<(Superblock, Option<String>), String> {
     let part =
         |n: usize| bytes.get(n * COPY_BYTES..bytes.len().min((n + 1) * COPY_BYTES)).unwrap_or_default();
     match (decode(part(0)), decode(part(1))) {
         // A copy that a newer frit wrote is never ignored: the other copy is older and obsolete.
-        (Err(Bad::Refused(why)), _) | (_, Err(Bad::Refused(why))) => Err(why),
+        (Err(DecodeError::Refused(why)), _) | (_, Err(DecodeError::Refused(why))) => Err(why),
         (Ok(a), Ok(b)) if a.sequence >= b.sequence => Ok((a, None)),
         (Ok(_), Ok(b)) => Ok((b, None)),
-        (Ok(a), Err(Bad::Damaged(why))) => Ok((a, other(why, part(1)))),
-        (Err(Bad::Damaged(why)), Ok(b)) => Ok((b, other(why, part(0)))),
-        (Err(Bad::Damaged(a)), Err(Bad::Damaged(b))) => Err(format!(
+        (Ok(a), Err(DecodeError::Damaged(why))) => Ok((a, other(why, part(1)))),
+        (Err(DecodeError::Damaged(why)), Ok(b)) => Ok((b, other(why, part(0)))),
+        (Err(DecodeError::Damaged(a)), Err(DecodeError::Damaged(b))) => Err(format!(
             "neither copy of the superblock is valid (first: {a}; second: {b}); nothing was changed. Restore the \
              file from a backup; the media files alone do not identify the stack"
         )),

@@ -4,13 +4,13 @@
 //! leaves the other copy intact. The newest valid copy is used. `docs/format.md` documents the
 //! format.
 
-mod bytes;
+mod encoding;
 mod file;
 
-pub use file::{COPY_BYTES, FILE_NAME, SuperblockFile, newest};
-pub(crate) use file::{NEW_NAME, sync_dir, sync_parent};
+pub use file::{COPY_BYTES, FILE_NAME, SuperblockFile, decode_newest};
+pub(crate) use file::{TEMP_FILE_NAME, sync_dir, sync_parent};
 
-use frit_core::{MediumKind, Recovery, Stop};
+use frit_core::{CrashKind, MediumKind, Recovery};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Format version that this frit writes, and the newest that it reads.
@@ -97,10 +97,10 @@ pub struct RecoveryRecord {
 impl RecoveryRecord {
     /// Returns the record of a recovery that has just ended.
     #[must_use]
-    pub fn new(r: &Recovery, stop: Stop, micros: u64) -> RecoveryRecord {
+    pub fn new(r: &Recovery, stop: CrashKind, micros: u64) -> RecoveryRecord {
         RecoveryRecord {
             unix: unix_now(),
-            machine: stop == Stop::Machine,
+            machine: stop == CrashKind::PowerLoss,
             from_flush: r.from_flush,
             pages: r.pages,
             pages_in_pcm: r.pages_in_pcm,

@@ -1,6 +1,6 @@
 //! Tests of the superblock: it survives power cuts and refuses unknown versions and features.
 
-use super::bytes::{decode, encode};
+use super::encoding::{decode, encode};
 use super::*;
 use crate::lock::VolumeLock;
 use std::path::Path;
@@ -40,7 +40,7 @@ fn file(dir: &Path, copies: [&[u8]; 2]) {
 }
 
 fn opened(dir: &Path) -> Superblock {
-    SuperblockFile::open(dir, true).unwrap().now().clone()
+    SuperblockFile::open(dir, true).unwrap().current().clone()
 }
 
 fn refused(dir: &Path) -> String {
@@ -89,10 +89,10 @@ fn the_newer_copy_counts_and_updates_take_turns() {
         SuperblockFile::create(dir.path(), sample(1), VolumeLock::take(dir.path(), false).unwrap()).unwrap();
     for n in 2..6 {
         made.update(|s| s.set_param("SSW", &n.to_string())).unwrap();
-        assert_eq!(made.now().sequence, n);
+        assert_eq!(made.current().sequence, n);
     }
-    assert_eq!(made.now().params, [("gc".to_owned(), "fi=fo".to_owned()), ("SSW".into(), "5".into())]);
-    let expected = made.now().clone();
+    assert_eq!(made.current().params, [("gc".to_owned(), "fi=fo".to_owned()), ("SSW".into(), "5".into())]);
+    let expected = made.current().clone();
     drop(made);
     assert_eq!(opened(dir.path()), expected);
     let bytes = std::fs::read(dir.path().join(FILE_NAME)).unwrap();
@@ -143,7 +143,7 @@ fn every_damaged_byte_is_found_and_the_other_copy_taken() {
             if at % 61 == 0 || at < 16 {
                 file(dir.path(), [&bad, &b]);
                 let open = SuperblockFile::open(dir.path(), false).unwrap();
-                assert_eq!(open.now().sequence, 1, "byte {at}");
+                assert_eq!(open.current().sequence, 1, "byte {at}");
                 assert!(open.damaged_copy().is_some(), "byte {at}");
                 drop(open);
                 file(dir.path(), [&bad, &[]]);

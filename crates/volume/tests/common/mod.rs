@@ -35,7 +35,7 @@ pub fn try_open(dir: &Path) -> frit_volume::Result<Volume> {
 }
 
 pub fn open_read_only(dir: &Path) -> frit_volume::Result<Volume> {
-    Volume::open(dir, &OpenOptions { read_only: true, stop: None })
+    Volume::open(dir, &OpenOptions { read_only: true, crash: None })
 }
 
 /// Returns a temporary directory, and the path of a volume in it.

@@ -1,8 +1,8 @@
 //! The campaign: damage, every access path, and the permitted results.
 
-use super::doors::{DOORS, Door, Out, enter};
-use super::harm::{Damage, HARMS, Harm, strike};
-use super::subject::{Kind, Left, Subject};
+use super::access_paths::{ACCESS_PATHS, AccessPath, AccessResult, enter};
+use super::damage_kind::{DAMAGE_KINDS, Damage, DamageKind, strike};
+use super::test_volume::{Kind, ShutdownKind, TestVolume};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use std::path::Path;
@@ -23,29 +23,31 @@ pub(crate) enum Exception {
 }
 
 /// Returns the exception that applies to this damage and access path.
-fn exception(subject: &Subject, damage: &Damage, door: Door) -> Option<Exception> {
+fn exception(subject: &TestVolume, damage: &Damage, door: AccessPath) -> Option<Exception> {
     let pcm = damage.file == "pcm.medium";
     let hfsl = !subject.kind.is_halo() && !subject.kind.is_ntl();
     match damage.harm {
-        Harm::OlderPage if hfsl && pcm => Some(Exception::OlderEntries),
-        Harm::OlderFile if pcm => Some(if hfsl { Exception::OlderEntries } else { Exception::OlderMedium }),
-        _ if damage.both_copies && subject.left == Left::Killed && !hfsl => {
+        DamageKind::OlderPage if hfsl && pcm => Some(Exception::OlderEntries),
+        DamageKind::OlderFile if pcm => {
+            Some(if hfsl { Exception::OlderEntries } else { Exception::OlderMedium })
+        }
+        _ if damage.both_copies && subject.left == ShutdownKind::Killed && !hfsl => {
             Some(Exception::BothCopiesNotClosed)
         }
-        _ if door == Door::Older => Some(Exception::RepairToOlder),
+        _ if door == AccessPath::Older => Some(Exception::RepairToOlder),
         _ => None,
     }
 }
 
 /// Returns the violation that an access path shows, if any.
-fn judge(subject: &Subject, damage: &Damage, door: Door, out: &Out) -> Option<String> {
+fn judge(subject: &TestVolume, damage: &Damage, door: AccessPath, out: &AccessResult) -> Option<String> {
     if let Some(wrong) = &out.wrong {
         return Some(wrong.clone());
     }
-    if damage.harm == Harm::Cut && damage.file != "frit.volume" {
+    if damage.harm == DamageKind::Cut && damage.file != "frit.volume" {
         let named = out.refused.as_ref().is_some_and(|why| why.contains("bytes and had"));
         let told = out.told && out.blocks.is_empty();
-        return (!(named || door == Door::Grow && told))
+        return (!(named || door == AccessPath::Grow && told))
             .then(|| format!("a file that was cut: {:?}", out.refused));
     }
     let allowed = exception(subject, damage, door);
@@ -60,7 +62,10 @@ fn judge(subject: &Subject, damage: &Damage, door: Door, out: &Out) -> Option<St
         }
     }
     let errors = out.blocks.iter().filter(|b| b.is_none()).count();
-    let tells = matches!(door, Door::Check | Door::Recover | Door::Repair | Door::Older | Door::Rescue);
+    let tells = matches!(
+        door,
+        AccessPath::Check | AccessPath::Recover | AccessPath::Repair | AccessPath::Older | AccessPath::Rescue
+    );
     (tells && errors > 0 && !out.told)
         .then(|| format!("{errors} blocks cannot be read, and nothing is said of it"))
 }
@@ -79,26 +84,26 @@ pub(crate) struct Tally {
 /// Returns the first violation with the means to reproduce it.
 pub(crate) fn run(
     kind: &'static Kind,
-    left: Left,
+    left: ShutdownKind,
     seed: u64,
     each: u64,
     dir: &Path,
 ) -> Result<Tally, String> {
-    let subject = Subject::new(kind, left, seed, &dir.join("made"));
+    let subject = TestVolume::new(kind, left, seed, &dir.join("made"));
     let volume = dir.join("vol");
     let mut tally = Tally::default();
     for round in 0..each {
-        for (i, harm) in HARMS.into_iter().enumerate() {
+        for (i, harm) in DAMAGE_KINDS.into_iter().enumerate() {
             let mut rng = SmallRng::seed_from_u64(seed ^ (round << 8 | i as u64) << 20);
             let Some((files, damage)) = strike(&subject, harm, &mut rng) else { continue };
             tally.damages += 1;
             let mut found_by_check = false;
             let mut older = false;
-            for door in DOORS {
+            for door in ACCESS_PATHS {
                 let out = enter(door, &subject, &files, &volume);
                 tally.doors += 1;
                 tally.told += usize::from(out.told);
-                found_by_check |= door == Door::Check && out.told;
+                found_by_check |= door == AccessPath::Check && out.told;
                 let wrong = |what: &str| {
                     let Damage { harm, file, at, .. } = &damage;
                     let name = kind.name;
@@ -111,10 +116,10 @@ pub(crate) fn run(
                 }
                 let stale =
                     |(i, b): (usize, &Option<Vec<u8>>)| b.as_ref().is_some_and(|b| !subject.is_right(i, b));
-                older |= door == Door::ReadOnly && out.blocks.iter().enumerate().any(stale);
+                older |= door == AccessPath::ReadOnly && out.blocks.iter().enumerate().any(stale);
                 // A crash leaves pages of unacknowledged writes, which look like newer ones.
                 if older
-                    && left == Left::Closed
+                    && left == ShutdownKind::Closed
                     && !found_by_check
                     && exception(&subject, &damage, door) == Some(Exception::OlderEntries)
                 {

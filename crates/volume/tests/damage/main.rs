@@ -8,15 +8,15 @@
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
+mod access_paths;
 mod campaign;
 #[path = "../common/mod.rs"]
 mod common;
-mod doors;
-mod harm;
-mod subject;
+mod damage_kind;
+mod test_volume;
 
 use campaign::run;
-use subject::{KINDS, Left};
+use test_volume::{KINDS, ShutdownKind};
 
 fn asked(key: &str, default: u64) -> u64 {
     std::env::var(key).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
@@ -29,7 +29,7 @@ fn damage_is_never_read_as_data() {
     println!("seed {seed}, {each} of each kind of damage");
     let mut violations = Vec::new();
     for kind in KINDS.iter().filter(|k| only.as_ref().is_none_or(|o| k.name == o)) {
-        for left in [Left::Closed, Left::Killed] {
+        for left in [ShutdownKind::Closed, ShutdownKind::Killed] {
             let (dir, _) = common::place_in_memory();
             match run(kind, left, seed, each, dir.path()) {
                 Ok(tally) => println!("{:<24} {left:?}: {tally:?}", kind.name),

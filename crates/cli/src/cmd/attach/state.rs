@@ -10,7 +10,7 @@ const NAME: &str = "attached.json";
 
 /// State of an attached volume.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Attached {
+pub(crate) struct AttachState {
     /// Directory where the raw file is mounted.
     pub(crate) mountpoint: PathBuf,
     /// Process ID of the server.
@@ -21,9 +21,9 @@ pub(crate) struct Attached {
     pub(crate) device: Option<PathBuf>,
 }
 
-impl Attached {
+impl AttachState {
     /// Reads the recorded state, if there is any.
-    pub(crate) fn read(dir: &Path) -> Option<Attached> {
+    pub(crate) fn read(dir: &Path) -> Option<AttachState> {
         serde_json::from_slice(&files::read(&dir.join(NAME), TEXT_BYTES_MAX).ok()?).ok()
     }
 

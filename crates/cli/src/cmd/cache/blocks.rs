@@ -9,7 +9,7 @@ use std::collections::HashSet;
 const SECTORS: u64 = BLOCK_BYTES / frit_core::SECTOR_BYTES;
 
 /// All accesses of a workload, in order.
-pub(super) struct Blocks {
+pub(super) struct BlockTrace {
     pub(super) name: String,
     pub(super) accesses: Vec<BlockAccess>,
     /// Number of the block after the last accessed one.
@@ -20,10 +20,10 @@ pub(super) struct Blocks {
     pub(super) remarks: Vec<String>,
 }
 
-impl Blocks {
+impl BlockTrace {
     /// Reads a workload. A request accesses every block that it touches; flushes and discards are
     /// ignored.
-    pub(super) fn read(spec: &str, options: &Options) -> Result<Blocks> {
+    pub(super) fn read(spec: &str, options: &Options) -> Result<BlockTrace> {
         let bar = crate::cmd::trace::spinner();
         let mut workload = Workload::open(spec, options).into_diagnostic()?;
         let (mut batch, mut accesses, mut end, mut requests) = (Vec::new(), Vec::new(), 0, 0);
@@ -48,6 +48,6 @@ impl Blocks {
         }
         let different = accesses.iter().map(|a| a.lbn).collect::<HashSet<_>>().len();
         let (name, remarks) = (workload.identity().name, workload.problems().sentences());
-        Ok(Blocks { name, accesses, end, different, remarks })
+        Ok(BlockTrace { name, accesses, end, different, remarks })
     }
 }

@@ -64,7 +64,7 @@ fn media(all: &[MediumSummary]) -> String {
         let name = if m.name == kind { m.name.clone() } else { format!("{} ({kind})", m.name) };
         t.add_row([
             format!("{name}{used}"),
-            size::show(m.bytes),
+            size::format(m.bytes),
             m.channels.to_string(),
             m.units.to_string(),
             [profile(m), said(m, &SHAPE), said(m, &TIMES)]
@@ -109,14 +109,14 @@ fn volume(s: &Summary) -> String {
     let mut t = table(&[]);
     t.add_row(["layer".to_owned(), format!("{}{kind} on {}", l.name, on.join(", "))]);
     let pages = l.capacity_bytes / u64::from(l.page_bytes).max(1);
-    let page = size::show(u64::from(l.page_bytes));
+    let page = size::format(u64::from(l.page_bytes));
     t.add_row([
         "volume".to_owned(),
-        format!("{} ({} bytes), {pages} pages of {page}", size::show(l.capacity_bytes), l.capacity_bytes),
+        format!("{} ({} bytes), {pages} pages of {page}", size::format(l.capacity_bytes), l.capacity_bytes),
     ]);
     t.add_row([
         "DRAM".to_owned(),
-        format!("{}, {:.1} bytes a mapped page", size::show(l.dram_bytes), l.dram_bytes_per_page),
+        format!("{}, {:.1} bytes a mapped page", size::format(l.dram_bytes), l.dram_bytes_per_page),
     ]);
     t.add_row(["map".to_owned(), map(s)]);
     text(&t)
@@ -129,7 +129,7 @@ fn map(s: &Summary) -> String {
     match pcm {
         Some(m) if l.durable_map_bytes > 0 => {
             let share = 100.0 * l.durable_map_bytes as f64 / m.bytes as f64;
-            format!("{} of '{}' ({share:.0} %)", size::show(l.durable_map_bytes), m.name)
+            format!("{} of '{}' ({share:.0} %)", size::format(l.durable_map_bytes), m.name)
         }
         _ => "in DRAM only; rebuilt from the spare areas of NAND".into(),
     }

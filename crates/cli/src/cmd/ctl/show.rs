@@ -35,7 +35,7 @@ pub(super) fn changes(asked: &[Setting], changed: &[Change]) -> String {
 /// Returns the complete statistics as tables.
 pub(super) fn stat(s: &Stat) -> String {
     let v = &s.volume;
-    let mut out = format!("{} ({}), stack {}\n", v.path, size::show(v.bytes), v.stack);
+    let mut out = format!("{} ({}), stack {}\n", v.path, size::format(v.bytes), v.stack);
     if let Some(why) = &v.refuses {
         let _ = writeln!(out, "refuses writes: {why}");
     }
@@ -88,7 +88,7 @@ fn requests(s: &Stat) -> String {
         t.add_row([
             o.op.clone(),
             o.requests.to_string(),
-            size::show(o.bytes),
+            size::format(o.bytes),
             o.errors.to_string(),
             time(o.latency.p50_ns),
             time(o.latency.p99_ns),
@@ -123,7 +123,7 @@ fn media(all: &[MediumStat]) -> String {
         t.add_row([
             m.name.clone(),
             m.kind.clone(),
-            size::show(m.bytes),
+            size::format(m.bytes),
             m.channels.to_string(),
             m.units.to_string(),
             worn(w.min.to_string()),
@@ -139,7 +139,7 @@ fn media(all: &[MediumStat]) -> String {
                 c.op.clone(),
                 c.cause.clone(),
                 c.commands.to_string(),
-                size::show(c.bytes),
+                size::format(c.bytes),
             ]);
         }
     }
@@ -171,7 +171,7 @@ fn figures(s: &Stat) -> String {
     for l in &s.layers {
         let mut t = table(&[&l.name, "", "unit", "meaning"]);
         for f in &l.figures {
-            // `size::show` adds the unit itself.
+            // `size::format` adds the unit itself.
             let unit = if f.unit == "B" { String::new() } else { f.unit.clone() };
             t.add_row([f.name.clone(), figure(f.value, &f.unit), unit, f.help.clone()]);
         }
@@ -185,7 +185,7 @@ fn figures(s: &Stat) -> String {
 /// decimals.
 fn figure(value: f64, unit: &str) -> String {
     match value {
-        v if unit == "B" && (0.0..u64::MAX as f64).contains(&v) => size::show(v as u64),
+        v if unit == "B" && (0.0..u64::MAX as f64).contains(&v) => size::format(v as u64),
         v if v.fract() == 0.0 => v.to_string(),
         v => format!("{v:.4}"),
     }

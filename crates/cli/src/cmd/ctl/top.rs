@@ -120,7 +120,7 @@ impl Rates {
         (1..5).for_each(|c| right(&mut ops, c));
         right(&mut commands, 2);
         let v = &s.volume;
-        let mut page = format!("{} ({}), stack {}\n", v.path, size::show(v.bytes), v.stack);
+        let mut page = format!("{} ({}), stack {}\n", v.path, size::format(v.bytes), v.stack);
         if let Some(why) = &v.refuses {
             page += &format!("refuses writes: {why}\n");
         }
@@ -135,10 +135,10 @@ impl Rates {
 
 /// Returns the free space and the use of PCM.
 fn space(s: &Stat) -> String {
-    let free = s.figure("nand_free_blocks").unwrap_or(0.0);
+    let free = s.layer_metric("nand_free_blocks").unwrap_or(0.0);
     let r = s.residence();
     let pcm = r.pcm_level + r.pcm_cache;
-    let slots = s.figure("pcm_free_slots").unwrap_or(0.0);
+    let slots = s.layer_metric("pcm_free_slots").unwrap_or(0.0);
     format!("free blocks {free:.0}  PCM pages {pcm}, free sub-pages {slots:.0}")
 }
 

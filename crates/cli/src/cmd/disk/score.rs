@@ -1,9 +1,9 @@
 //! `frit disk score`.
 
 use super::{drive, report};
-use crate::output::{complain, print, print_json, right, table, text};
+use crate::output::{print, print_json, print_stderr, right, table, text};
 use frit_core::{Nanos, files, size};
-use frit_media::disk::score::{self, Measured};
+use frit_media::disk::score::{self, MeasuredRequest};
 use frit_media::disk::{Bus, DiskSpec};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use serde::Serialize;
@@ -94,7 +94,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     print(&text(&t))?;
     for s in &scores {
         for note in &s.notes {
-            complain(&format!("{}: {note}\n", s.drive))?;
+            print_stderr(&format!("{}: {note}\n", s.drive))?;
         }
     }
     Ok(())
@@ -162,7 +162,12 @@ fn one(args: &Args, file: &str, path: &Path) -> Result<ScoreJson> {
     })
 }
 
-fn fill_bus(spec: &mut DiskSpec, notes: &mut Vec<String>, given: Option<(f64, f64)>, trace: &[Measured]) {
+fn fill_bus(
+    spec: &mut DiskSpec,
+    notes: &mut Vec<String>,
+    given: Option<(f64, f64)>,
+    trace: &[MeasuredRequest],
+) {
     if spec.bus.read_ps > 0 {
         return;
     }
@@ -196,7 +201,7 @@ fn read(path: &Path) -> Result<String> {
             .into_diagnostic()
             .wrap_err_with(at)?;
         if out.len() as u64 > TRACE_BYTES_MAX {
-            let most = size::show(TRACE_BYTES_MAX);
+            let most = size::format(TRACE_BYTES_MAX);
             return Err(miette!("the trace {} is longer than {most} when unpacked", path.display()));
         }
         out

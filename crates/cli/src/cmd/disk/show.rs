@@ -3,9 +3,9 @@
 use super::{drive, report};
 use crate::output::{print, print_json, right, table, text};
 use frit_core::{Error, Nanos, SECTOR_BYTES, size};
-use frit_media::disk::figures::{self, Random, SeekFigures, SpanFigures, ZoneFigures};
+use frit_media::disk::characteristics::{self, RandomWorkload, SeekTimes, SpanIops, ZoneRate};
 use frit_media::disk::score;
-use frit_media::disk::{DiskProfile, DiskSpec, Drive, Kind, Scheduler, WriteBack};
+use frit_media::disk::{DiskProfile, DiskSpec, Drive, RequestKind, Scheduler, WriteBack};
 use miette::{Result, miette};
 use serde::Serialize;
 use std::fmt::Write;
@@ -108,7 +108,7 @@ struct SpanJson {
 }
 
 /// Throughput of small random requests in the HALO paper, section V, in bytes a second.
-const SLOW: f64 = 0.5e6;
+const PAPER_RANDOM_BYTES_PER_S: f64 = 0.5e6;
 
 /// The part of the disk over which one request at a time is as slow as on the HALO paper's disk.
 #[derive(Serialize)]
@@ -150,8 +150,8 @@ fn ms(t: Nanos) -> f64 {
 }
 
 fn gather(args: &Args, spec: &DiskSpec, notes: Vec<String>) -> Result<ShowJson, Error> {
-    let seeks: SeekFigures = figures::seeks(spec)?;
-    let zone = |z: ZoneFigures| ZoneJson {
+    let seeks: SeekTimes = characteristics::seeks(spec)?;
+    let zone = |z: ZoneRate| ZoneJson {
         first_cylinder: z.first_cylinder,
         last_cylinder: z.last_cylinder,
         sectors_per_track: z.sectors_per_track,
@@ -159,21 +159,27 @@ fn gather(args: &Args, spec: &DiskSpec, notes: Vec<String>) -> Result<ShowJson, 
         sectors: z.sectors,
         mb_per_s: z.bytes_per_second / 1e6,
     };
-    let kind = if args.write { Kind::Write } else { Kind::Read };
+    let kind = if args.write { RequestKind::Write } else { RequestKind::Read };
     let mut rows = Vec::new();
     for depth in DEPTHS {
         for scheduler in Scheduler::iter() {
-            let w =
-                Random { kind, bytes: args.size, span: args.span, depth, scheduler, requests: args.requests };
+            let w = RandomWorkload {
+                kind,
+                bytes: args.size,
+                span: args.span,
+                depth,
+                scheduler,
+                requests: args.requests,
+            };
             rows.push(DepthJson {
                 depth,
                 scheduler: scheduler.into(),
-                iops: figures::random_iops(spec, &w)?,
+                iops: characteristics::random_iops(spec, &w)?,
             });
         }
     }
     let span = |span| {
-        let f = SpanFigures::of(spec, args.size, span, args.requests)?;
+        let f = SpanIops::of(spec, args.size, span, args.requests)?;
         let (reads, reads_queued) = (f.reads, f.reads_queued);
         let (writes_through, writes_behind) = (f.writes_through, f.writes_behind);
         Ok(SpanJson { span, reads, reads_queued, writes_through, writes_behind })
@@ -190,7 +196,7 @@ fn gather(args: &Args, spec: &DiskSpec, notes: Vec<String>) -> Result<ShowJson, 
         seek_single_ms: ms(seeks.single),
         seek_average_ms: ms(seeks.average),
         seek_full_ms: ms(seeks.full),
-        zones: figures::zones(spec)?.into_iter().map(zone).collect(),
+        zones: characteristics::zones(spec)?.into_iter().map(zone).collect(),
         random: RandomJson {
             kind: if args.write { "write" } else { "read" },
             bytes: args.size,
@@ -206,14 +212,21 @@ fn gather(args: &Args, spec: &DiskSpec, notes: Vec<String>) -> Result<ShowJson, 
 fn slow(args: &Args, spec: &DiskSpec) -> Result<SlowJson, Error> {
     let mut through = spec.clone();
     through.cache.write_back = WriteBack::Off;
-    let iops = SLOW / args.size as f64;
+    let iops = PAPER_RANDOM_BYTES_PER_S / args.size as f64;
     let span = |kind| {
         let scheduler = Scheduler::Fifo;
-        let w = Random { kind, bytes: args.size, span: 1.0, depth: 1, scheduler, requests: args.requests };
-        figures::span_for(&through, &w, iops)
+        let w = RandomWorkload {
+            kind,
+            bytes: args.size,
+            span: 1.0,
+            depth: 1,
+            scheduler,
+            requests: args.requests,
+        };
+        characteristics::span_for(&through, &w, iops)
     };
-    let (reads_span, writes_through_span) = (span(Kind::Read)?, span(Kind::Write)?);
-    Ok(SlowJson { mb_per_s: SLOW / 1e6, iops, reads_span, writes_through_span })
+    let (reads_span, writes_through_span) = (span(RequestKind::Read)?, span(RequestKind::Write)?);
+    Ok(SlowJson { mb_per_s: PAPER_RANDOM_BYTES_PER_S / 1e6, iops, reads_span, writes_through_span })
 }
 
 /// Returns a table of small random requests by part of the disk, and the part where they are as
@@ -222,8 +235,8 @@ fn spans_of(s: &ShowJson) -> String {
     let mut t = table(&["of the disk", "reads", "reads, queued", "writes", "writes, cached"]);
     for f in &s.spans {
         let mut cells = vec![format!("{:.0} %", f.span * 100.0)];
-        let figures = [f.reads, f.reads_queued, f.writes_through, f.writes_behind];
-        cells.extend(figures.iter().map(|iops| format!("{iops:.0}")));
+        let characteristics = [f.reads, f.reads_queued, f.writes_through, f.writes_behind];
+        cells.extend(characteristics.iter().map(|iops| format!("{iops:.0}")));
         t.add_row(cells);
     }
     (0..5).for_each(|c| right(&mut t, c));
@@ -234,7 +247,7 @@ fn spans_of(s: &ShowJson) -> String {
     format!(
         "random requests of {} to a part of the disk, requests a second; one at a time, but for those queued:\n\n{}\n\
          {} MB/s ({:.0} requests a second, one at a time, without the write cache): {}, {}\n",
-        size::show(s.random.bytes),
+        size::format(s.random.bytes),
         text(&t),
         slow.mb_per_s,
         slow.iops,
@@ -269,7 +282,7 @@ fn text_of(s: &ShowJson) -> Result<String> {
     line(text(&zones))?;
     let r = &s.random;
     let span = if r.span < 1.0 { format!(" to the first {:.0} %", r.span * 100.0) } else { String::new() };
-    line(format!("random {}s of {}{span}, requests a second:\n", r.kind, size::show(r.bytes)))?;
+    line(format!("random {}s of {}{span}, requests a second:\n", r.kind, size::format(r.bytes)))?;
     let names: Vec<&str> = Scheduler::iter().map(Into::into).collect();
     let mut header = vec!["queue"];
     header.extend(&names);

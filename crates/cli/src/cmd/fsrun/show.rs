@@ -1,18 +1,18 @@
 //! Reports and plans as tables.
 
 use crate::output::{right, table, text};
-use frit_board::bench::{Measured, Report, Verified};
-use frit_board::plan::{Plan, PlanCommand, PlanStep};
 use frit_core::{Nanos, size};
+use frit_fs_sim::bench::{PatternMetrics, Report, Verification};
+use frit_fs_sim::plan::{Plan, PlanCommand, PlanStep};
 use std::fmt::Write as _;
 
 /// Maximum number of dependencies that are shown of a command or call.
 const AFTER_MAX: usize = 4;
 
 /// Returns the title of a pattern.
-fn title(m: &Measured) -> String {
+fn title(m: &PatternMetrics) -> String {
     match m.record {
-        Some(record) => format!("{} {}", m.name, size::show(record)),
+        Some(record) => format!("{} {}", m.name, size::format(record)),
         None => m.name.into(),
     }
 }
@@ -21,10 +21,10 @@ fn title(m: &Measured) -> String {
 pub(super) fn report(r: &Report) -> String {
     let mut out = format!(
         "file system of {} on {}, host {}; file of {}, {} names, seed {}; virtual time\n\n",
-        size::show(r.bytes),
+        size::format(r.bytes),
         r.profile,
         r.host.name,
-        size::show(r.file_bytes),
+        size::format(r.file_bytes),
         r.names,
         r.seed
     );
@@ -41,7 +41,7 @@ pub(super) fn report(r: &Report) -> String {
     out
 }
 
-fn speeds(measured: &[Measured]) -> String {
+fn speeds(measured: &[PatternMetrics]) -> String {
     let mut t = table(&["pattern", "MB/s", "operations/s", "mean", "p50", "p99", "max", "fences"]);
     for m in measured {
         let l = &m.latency;
@@ -61,7 +61,7 @@ fn speeds(measured: &[Measured]) -> String {
     text(&t)
 }
 
-fn areas(measured: &[Measured]) -> String {
+fn areas(measured: &[PatternMetrics]) -> String {
     let mut t =
         table(&["pattern", "area", "cause", "reads", "writes", "bytes written", "all metadata", "× data"]);
     for m in measured {
@@ -85,7 +85,7 @@ fn areas(measured: &[Measured]) -> String {
     text(&t)
 }
 
-fn busy(measured: &[Measured]) -> String {
+fn busy(measured: &[PatternMetrics]) -> String {
     let Some(first) = measured.first() else { return String::new() };
     let parts: Vec<&str> = first.busy.iter().map(|b| b.part.as_str()).collect();
     let mut t = table(&[&["pattern"], &parts[..]].concat());
@@ -98,11 +98,11 @@ fn busy(measured: &[Measured]) -> String {
     text(&t)
 }
 
-fn verified(v: &Verified) -> String {
+fn verified(v: &Verification) -> String {
     let mut out = format!(
         "\nverified: {} mismatches; {} and {} answers about names compared\n",
         v.mismatches,
-        size::show(v.bytes),
+        size::format(v.bytes),
         v.names
     );
     for what in &v.first {

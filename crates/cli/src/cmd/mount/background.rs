@@ -1,7 +1,7 @@
 //! A mount that is served by a background process.
 
 use super::Args;
-use crate::output::{complain, print};
+use crate::output::{print, print_stderr};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use rustix::fs::MemfdFlags;
 use std::fs::{File, OpenOptions};
@@ -32,7 +32,7 @@ pub(super) fn start(args: &Args) -> Result<()> {
         BufReader::new(out).read_line(&mut line).into_diagnostic()?;
     }
     // The background process prints one line after mounting, and none on failure.
-    complain(&said(&log, before)?)?;
+    print_stderr(&said(&log, before)?)?;
     if !line.is_empty() {
         return print(&line);
     }

@@ -12,7 +12,7 @@ pub(super) struct Inputs {
 }
 
 /// Classification of an argument.
-enum Kind {
+enum ArgKind {
     Stack,
     Workload,
 }
@@ -26,8 +26,8 @@ impl Inputs {
         let mut all = Inputs { stacks: Vec::new(), workloads: Vec::new() };
         for arg in plain {
             match kind(arg)? {
-                Kind::Stack => all.stacks.push(arg.clone()),
-                Kind::Workload => all.workloads.push(arg.clone()),
+                ArgKind::Stack => all.stacks.push(arg.clone()),
+                ArgKind::Workload => all.workloads.push(arg.clone()),
             }
         }
         all.stacks.extend_from_slice(stacks);
@@ -62,26 +62,26 @@ pub(super) fn variant(stack: &str) -> (&str, Vec<String>) {
     }
 }
 
-fn kind(arg: &str) -> Result<Kind, String> {
+fn kind(arg: &str) -> Result<ArgKind, String> {
     if arg == "-" || arg.starts_with(GENERATOR_PREFIX) {
-        return Ok(Kind::Workload);
+        return Ok(ArgKind::Workload);
     }
     let (arg, sets) = variant(arg);
     if !sets.is_empty() {
-        return Ok(Kind::Stack);
+        return Ok(ArgKind::Stack);
     }
     let path = Path::new(arg);
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("toml")) {
-        return Ok(Kind::Stack);
+        return Ok(ArgKind::Stack);
     }
     let builtin = builtins().iter().any(|b| b.name == arg);
     match (builtin, path.exists()) {
         (true, true) => {
             Err(format!("'{arg}' is a built-in stack and a file here: use --stack {arg} or --trace ./{arg}"))
         }
-        (true, false) => Ok(Kind::Stack),
+        (true, false) => Ok(ArgKind::Stack),
         // A name that looks like a file is a workload; opening it reports a missing file.
-        (false, exists) if exists || arg.contains(['/', '.']) => Ok(Kind::Workload),
+        (false, exists) if exists || arg.contains(['/', '.']) => Ok(ArgKind::Workload),
         _ => Err(format!(
             "'{arg}' is neither a stack nor a workload: there is no such file, the builtin stacks are {}, and \
              generators are written gen:NAME,key=value,…",

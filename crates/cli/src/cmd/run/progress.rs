@@ -4,13 +4,13 @@ use frit_replay::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// A progress bar, removed when this is dropped.
-pub(super) struct Bar {
+pub(super) struct RunProgress {
     bar: ProgressBar,
     name: String,
 }
 
-impl Bar {
-    pub(super) fn new(quiet: bool, name: &str, length: Option<u64>) -> Bar {
+impl RunProgress {
+    pub(super) fn new(quiet: bool, name: &str, length: Option<u64>) -> RunProgress {
         let bar = match (quiet, length) {
             (true, _) => ProgressBar::hidden(),
             (false, Some(n)) => ProgressBar::new(n),
@@ -24,7 +24,7 @@ impl Bar {
             bar.set_style(style);
         }
         bar.set_message(name.to_owned());
-        Bar { bar, name: name.to_owned() }
+        RunProgress { bar, name: name.to_owned() }
     }
 
     /// Updates the position.
@@ -41,7 +41,7 @@ impl Bar {
     }
 }
 
-impl Drop for Bar {
+impl Drop for RunProgress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

@@ -1,9 +1,9 @@
 //! `frit trace convert`.
 
-use super::reading::sectors;
+use super::read_args::sectors;
 use super::{ReadArgs, remark};
 use frit_core::size;
-use frit_trace::write::{WriteFormat, Writer, Written};
+use frit_trace::write::{WriteFormat, WriteSummary, Writer};
 use frit_trace::{Devices, Fit, Scan, Workload};
 use miette::{IntoDiagnostic, Result, bail};
 use std::path::Path;
@@ -111,7 +111,7 @@ fn copy(
     to: WriteFormat,
     devices: bool,
     bar: &indicatif::ProgressBar,
-) -> frit_trace::Result<Written> {
+) -> frit_trace::Result<WriteSummary> {
     // The first batch is read before the file is created: a workload without requests creates no
     // file.
     let mut batch = Vec::new();

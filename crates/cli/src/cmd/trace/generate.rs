@@ -3,7 +3,7 @@
 use super::convert::write;
 use super::show;
 use comfy_table::{Table, presets};
-use frit_trace::generate::{MODELS, PAGES, PATTERNS, RECIPES};
+use frit_trace::generate::{MODELS, PAGE_SHARE, PATTERNS, RECIPES};
 use frit_trace::workload::GENERATOR_PREFIX;
 use frit_trace::write::WriteFormat;
 use frit_trace::{Options, Workload};
@@ -84,8 +84,8 @@ fn list() -> String {
             " {}: {}\n   published: {} to {} % of the requests are of 4 KB (in 15 of 18 recordings)\n   assumed: {}",
             r.name,
             r.about,
-            PAGES.0 * 100.0,
-            PAGES.1 * 100.0,
+            PAGE_SHARE.0 * 100.0,
+            PAGE_SHARE.1 * 100.0,
             r.assumed
         );
     }

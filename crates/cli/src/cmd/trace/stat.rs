@@ -3,8 +3,8 @@
 use super::{ReadArgs, remark, show};
 use comfy_table::{CellAlignment, Table, presets};
 use frit_core::{SECTOR_BYTES, size};
-use frit_trace::scan::Sizes;
-use frit_trace::{Devices, Kind, Scan};
+use frit_trace::scan::SizeStats;
+use frit_trace::{Devices, Scan, WorkloadKind};
 use indicatif::{ProgressBar, ProgressStyle};
 use miette::{IntoDiagnostic, Result};
 use std::fmt::Write;
@@ -30,7 +30,8 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let bar = spinner();
-    let scan = Scan::watched(&args.workload, &args.read.options(Devices::Concat), |n| bar.set_position(n));
+    let scan =
+        Scan::with_progress(&args.workload, &args.read.options(Devices::Concat), |n| bar.set_position(n));
     bar.finish_and_clear();
     let scan = scan.into_diagnostic()?;
     if args.json {
@@ -58,7 +59,7 @@ fn table() -> Table {
 
 fn text(s: &Scan) -> String {
     let mut out = String::new();
-    let kind = if s.identity.kind == Kind::Real { "real" } else { "GENERATED" };
+    let kind = if s.identity.kind == WorkloadKind::Real { "real" } else { "GENERATED" };
     let _ = writeln!(out, "{} ({kind})", s.identity.name);
     if let Some(sha) = &s.identity.sha256 {
         let _ = writeln!(out, "sha256 {sha} (uncompressed)");
@@ -79,7 +80,7 @@ fn text(s: &Scan) -> String {
 fn places(s: &Scan) -> String {
     let place = |(i, name): (usize, &String)| {
         let base = u16::try_from(i).ok().and_then(|i| s.layout.base(i)).unwrap_or(0);
-        format!("\n  {name} at {}", size::show(base * SECTOR_BYTES))
+        format!("\n  {name} at {}", size::format(base * SECTOR_BYTES))
     };
     s.devices.iter().enumerate().map(place).collect()
 }
@@ -88,10 +89,10 @@ fn sizes(s: &Scan) -> Table {
     let mut t = table();
     t.set_header(["", "requests", "share", "bytes", "min", "mean", "p50", "p90", "p99", "max"]);
     let share = |n: u64| format!("{:.1} %", 100.0 * n as f64 / s.requests.max(1) as f64);
-    let mut row = |name: &str, z: &Sizes| {
+    let mut row = |name: &str, z: &SizeStats| {
         if z.count > 0 {
-            let cells = [z.min, z.mean.round() as u64, z.p50, z.p90, z.p99, z.max].map(size::show);
-            let mut all = vec![name.to_owned(), z.count.to_string(), share(z.count), size::show(z.bytes)];
+            let cells = [z.min, z.mean.round() as u64, z.p50, z.p90, z.p99, z.max].map(size::format);
+            let mut all = vec![name.to_owned(), z.count.to_string(), share(z.count), size::format(z.bytes)];
             all.extend(cells);
             t.add_row(all);
         }
@@ -110,15 +111,15 @@ fn sizes(s: &Scan) -> Table {
 fn facts(s: &Scan) -> Table {
     let mut t = table();
     let percent = |f: f64| format!("{:.1} %", 100.0 * f);
-    let pages = |n: u64| size::show(n * 4096);
+    let pages = |n: u64| size::format(n * 4096);
     t.add_row(["write ratio", &percent(s.write_ratio)]);
-    t.add_row(["address space", &format!("{} (sector {})", size::show(s.end_bytes()), s.end_sector)]);
+    t.add_row(["address space", &format!("{} (sector {})", size::format(s.end_bytes()), s.end_sector)]);
     t.add_row([
         "footprint",
         &format!(
             "{} in pages of 4 KiB; {} in chunks of 1 MiB",
             pages(s.footprint_pages),
-            size::show(s.chunks << 20)
+            size::format(s.chunks << 20)
         ),
     ]);
     t.add_row([

@@ -1,9 +1,9 @@
 //! Check of a volume, for `frit check VOLUME` and `frit scrub`.
 
-use super::{NOT_OPENED, Watch, not_opened, open, warn};
+use super::{NOT_OPENED, ProgressSink, not_opened, open, warn};
 use crate::output::{print, report, right, table, text};
-use frit_core::{CheckScope, Checked, Finding, MediumKind, size};
-use frit_volume::{Recovered, Volume, inspect};
+use frit_core::{CheckCounts, CheckScope, Finding, MediumKind, size};
+use frit_volume::{OpenReport, Volume, inspect};
 use miette::{IntoDiagnostic, Report, Result};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ const SHOWN: usize = 100;
 
 /// Options of a check.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct How {
+pub(crate) struct CheckOptions {
     /// Read and verify all data.
     pub(crate) data: bool,
     /// Repair damage where possible.
@@ -27,14 +27,14 @@ pub(crate) struct How {
 }
 
 #[derive(Serialize)]
-struct Outcome<'a> {
+struct VolumeCheckJson<'a> {
     volume: &'a Path,
     /// `true` if no findings are left.
     ok: bool,
     /// The defect of one of the superblock's copies.
     superblock: Option<&'a str>,
-    recovery: &'a Recovered,
-    checked: Checked,
+    recovery: &'a OpenReport,
+    checked: CheckCounts,
     findings: &'a [Finding],
     seconds: f64,
     /// Rate of verification, in 10⁶ bytes of data a second.
@@ -44,7 +44,7 @@ struct Outcome<'a> {
 /// Checks the volume and reports the findings; JSON is added to `outcomes`, to be printed by the
 /// caller. Returns the exit code: 0 if no findings are left, 1 if some are, 2 if the volume cannot
 /// be opened.
-pub(crate) fn check(dir: &Path, how: How, outcomes: &mut Vec<Value>) -> Result<u8> {
+pub(crate) fn check(dir: &Path, how: CheckOptions, outcomes: &mut Vec<Value>) -> Result<u8> {
     let superblock = match inspect(dir) {
         Ok(i) => {
             warn(i.exposed)?;
@@ -73,7 +73,7 @@ pub(crate) fn check(dir: &Path, how: How, outcomes: &mut Vec<Value>) -> Result<u
     let ok = left == 0 && !recovery.recovery.lost_any() && closed.is_ok();
     let rate = checked.bytes_verified as f64 / 1e6 / seconds.max(1e-9);
     if how.json {
-        let outcome = Outcome {
+        let outcome = VolumeCheckJson {
             volume: dir,
             ok,
             superblock: superblock.as_deref(),
@@ -86,7 +86,7 @@ pub(crate) fn check(dir: &Path, how: How, outcomes: &mut Vec<Value>) -> Result<u
         outcomes.push(serde_json::to_value(&outcome).into_diagnostic()?);
     } else {
         let superblock = superblock.as_deref();
-        let outcome = Found { superblock, recovery: &recovery, findings: &findings, disk };
+        let outcome = CheckSummary { superblock, recovery: &recovery, findings: &findings, disk };
         print(&shown(dir, how, &checked, &outcome, page_bytes))?;
         let rate = if how.data { format!(", {rate:.0} MB/s") } else { String::new() };
         print(&format!(
@@ -101,7 +101,7 @@ pub(crate) fn check(dir: &Path, how: How, outcomes: &mut Vec<Value>) -> Result<u
 }
 
 /// Reports a volume that cannot be opened on standard error and in the JSON.
-fn fails(dir: &Path, how: How, e: frit_volume::Error, outcomes: &mut Vec<Value>) -> Result<u8> {
+fn fails(dir: &Path, how: CheckOptions, e: frit_volume::Error, outcomes: &mut Vec<Value>) -> Result<u8> {
     if how.json {
         outcomes.push(json!({ "volume": dir, "ok": false, "error": e.to_string() }));
     }
@@ -112,7 +112,11 @@ fn count(left: usize) -> String {
     if left == 1 { "1 finding is".into() } else { format!("{left} findings are") }
 }
 
-fn run(v: &mut Volume<Watch>, how: How, findings: &mut Vec<Finding>) -> frit_core::Result<Checked> {
+fn run(
+    v: &mut Volume<ProgressSink>,
+    how: CheckOptions,
+    findings: &mut Vec<Finding>,
+) -> frit_core::Result<CheckCounts> {
     let length = if how.data {
         let mut mapped = 0;
         v.extents(0, v.bytes(), &mut |len, place| mapped += if place.is_some() { len } else { 0 })?;
@@ -125,15 +129,21 @@ fn run(v: &mut Volume<Watch>, how: How, findings: &mut Vec<Finding>) -> frit_cor
     v.check(scope, &mut |f| findings.push(f))
 }
 
-struct Found<'a> {
+struct CheckSummary<'a> {
     superblock: Option<&'a str>,
-    recovery: &'a Recovered,
+    recovery: &'a OpenReport,
     findings: &'a [Finding],
     /// `true` for a cache in front of a disk, which has records of blocks and no map.
     disk: bool,
 }
 
-fn shown(dir: &Path, how: How, checked: &Checked, found: &Found<'_>, page_bytes: u32) -> String {
+fn shown(
+    dir: &Path,
+    how: CheckOptions,
+    checked: &CheckCounts,
+    found: &CheckSummary<'_>,
+    page_bytes: u32,
+) -> String {
     let (entries, records) = if found.disk {
         ("blocks in the cache", "records")
     } else {
@@ -145,7 +155,7 @@ fn shown(dir: &Path, how: How, checked: &Checked, found: &Found<'_>, page_bytes:
         checked.entries,
         checked.records,
         if how.data {
-            format!("{} pages read, {} verified", checked.pages_read, size::show(checked.bytes_verified))
+            format!("{} pages read, {} verified", checked.pages_read, size::format(checked.bytes_verified))
         } else {
             "data not read (use --data)".into()
         }

@@ -1,13 +1,13 @@
 //! Shared parts of the commands on volumes: opening, a progress bar, recovery and findings as text.
 
-mod bar;
 pub(crate) mod check;
+mod progress;
 mod show;
 
-pub(crate) use bar::{Bar, Watch};
+pub(crate) use progress::{ByteProgress, ProgressSink};
 pub(crate) use show::{recovery, sizes, when};
 
-use crate::output::{complain, report};
+use crate::output::{print_stderr, report};
 use frit_volume::{OpenOptions, Volume};
 use miette::{IntoDiagnostic, Report, Result, WrapErr};
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ use std::process::ExitCode;
 pub(crate) const NOT_OPENED: u8 = 2;
 
 /// Opens a volume with a bar that shows the progress of its recovery.
-pub(crate) fn open(dir: &Path, read_only: bool, quiet: bool) -> frit_volume::Result<Volume<Watch>> {
-    let bar = Bar::bytes(quiet, "recovering", None);
-    Volume::open_with(dir, &OpenOptions { read_only, stop: None }, |_| Watch::new(bar))
+pub(crate) fn open(dir: &Path, read_only: bool, quiet: bool) -> frit_volume::Result<Volume<ProgressSink>> {
+    let bar = ByteProgress::bytes(quiet, "recovering", None);
+    Volume::open_with(dir, &OpenOptions { read_only, crash: None }, |_| ProgressSink::new(bar))
 }
 
 /// Warns about files of a volume that other users can read or change.
@@ -35,7 +35,7 @@ pub(crate) fn warn_exposed(dir: &Path) -> Result<()> {
 /// # Errors
 /// The output cannot be written.
 pub(crate) fn warn(exposed: Option<String>) -> Result<()> {
-    exposed.map_or(Ok(()), |exposed| complain(&format!("frit: warning: {exposed}\n")))
+    exposed.map_or(Ok(()), |exposed| print_stderr(&format!("frit: warning: {exposed}\n")))
 }
 
 /// Returns the absolute path of a volume.

@@ -1,19 +1,19 @@
 //! Text of sizes, recoveries and dates of volumes.
 
 use frit_core::{Recovery, size};
-use frit_volume::Recovered;
+use frit_volume::OpenReport;
 use std::fmt::Write;
 
 /// Returns a size in units and in bytes.
 pub(crate) fn sizes(bytes: u64) -> String {
-    if bytes < 1024 { format!("{bytes} B") } else { format!("{} ({bytes} bytes)", size::show(bytes)) }
+    if bytes < 1024 { format!("{bytes} B") } else { format!("{} ({bytes} bytes)", size::format(bytes)) }
 }
 
 /// Maximum number of lost pages that are listed.
 const LOST_SHOWN: usize = 20;
 
 /// Returns the result of a recovery as text.
-pub(crate) fn recovery(r: &Recovered, page_bytes: u32) -> String {
+pub(crate) fn recovery(r: &OpenReport, page_bytes: u32) -> String {
     let f = &r.recovery;
     let mut out = String::new();
     if f.clean {
@@ -41,7 +41,7 @@ pub(crate) fn recovery(r: &Recovered, page_bytes: u32) -> String {
         row("suspect blocks", format!("{}, erased again before use", f.suspect_blocks));
     }
     row("lost", lost(f));
-    row("read", size::show(f.bytes_read));
+    row("read", size::format(f.bytes_read));
     let mut took = format!("{:.3} s, {:.3} s for a GB of volume", r.seconds, r.seconds_per_gb);
     let held = f.pages_in_pcm as f64 * f64::from(page_bytes) / 1e9;
     if held > 0.0 {

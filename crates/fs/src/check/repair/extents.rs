@@ -1,6 +1,6 @@
 //! Repair of the extents of one inode.
 
-use super::Mender;
+use super::RepairRound;
 use crate::dir;
 use crate::extents::{Extent, LineReader, Salvage};
 use crate::format::BLOCK;
@@ -8,18 +8,18 @@ use crate::inode::Inode;
 use crate::journal::Run;
 use crate::medium::Medium;
 use crate::names::target;
-use crate::types::{Ino, Kind, TARGET_MAX};
+use crate::types::{Ino, InodeType, TARGET_MAX};
 use frit_core::planted::{Bug, is};
 use std::collections::BTreeMap;
 
 /// Valid extents with their slots, by their first block in the file.
-type Kept = BTreeMap<u64, (u32, Extent)>;
+type KeptExtents = BTreeMap<u64, (u32, Extent)>;
 
-impl<M: Medium> Mender<'_, M> {
+impl<M: Medium> RepairRound<'_, M> {
     /// Removes invalid extents. Returns the number of blocks that remain, or `None` if the inode is
     /// lost.
-    pub(super) fn mend_extents(&mut self, ino: Ino, inode: &mut Inode) -> Option<u64> {
-        let symlink = inode.kind == Kind::Symlink;
+    pub(super) fn repair_extents(&mut self, ino: Ino, inode: &mut Inode) -> Option<u64> {
+        let symlink = inode.kind == InodeType::Symlink;
         if symlink && !(1..=TARGET_MAX as u64).contains(&inode.size) {
             return None;
         }
@@ -28,20 +28,20 @@ impl<M: Medium> Mender<'_, M> {
         }
         let (medium, geometry, place) = (self.medium, self.geometry, self.place(ino));
         let reader = LineReader { medium, geometry: &geometry, salt: self.salt, ino };
-        let (told, blocks) = (&mut *self.told, &mut self.blocks);
-        let mut holders = Vec::new();
+        let (log, blocks) = (&mut *self.log, &mut self.blocks);
+        let mut extent_blocks = Vec::new();
         let taken = |run: Run| {
             let free = blocks.claim(&geometry, run);
-            holders.extend(free.then_some(run));
+            extent_blocks.extend(free.then_some(run));
             !free
         };
-        let tell = |what: String| told.tell(format_args!("{place}: {what}"));
-        let mut salvage = Salvage::read(&reader, inode, taken, tell);
-        let mut kept = Kept::new();
+        let add_message = |what: String| log.add_message(format_args!("{place}: {what}"));
+        let mut salvage = Salvage::read(&reader, inode, taken, add_message);
+        let mut kept = KeptExtents::new();
         for (at, extent) in salvage.extents(inode) {
             if let Some(why) = self.refuse(inode.kind, &kept, extent) {
                 let (from, to) = (extent.at * BLOCK, extent.end() * BLOCK);
-                self.told.tell(format_args!(
+                self.log.add_message(format_args!(
                     "{place} has lost bytes from {from} to {to}, blocks from {} on: {why}",
                     extent.start
                 ));
@@ -55,22 +55,22 @@ impl<M: Medium> Mender<'_, M> {
         // A link without its whole target is lost: its blocks are released, and the caller frees
         // it.
         if symlink && (kept.len() != 1 || !kept.get(&0).is_some_and(sound)) {
-            let runs = kept.values().map(|(_, extent)| extent.run()).chain(holders);
+            let runs = kept.values().map(|(_, extent)| extent.run()).chain(extent_blocks);
             runs.for_each(|run| self.blocks.release(&geometry, run));
             return None;
         }
-        if inode.kind == Kind::Directory {
-            self.mend_directory(ino, inode, &mut salvage, &kept);
+        if inode.kind == InodeType::Directory {
+            self.repair_directory(ino, inode, &mut salvage, &kept);
         }
-        let count = salvage.holders() + kept.values().map(|(_, extent)| extent.len).sum::<u64>();
+        let count = salvage.extent_blocks() + kept.values().map(|(_, extent)| extent.len).sum::<u64>();
         salvage.write();
         Some(count)
     }
 
     /// Returns the reason why an extent is invalid; claims its blocks if it is valid.
-    fn refuse(&mut self, kind: Kind, kept: &Kept, extent: Extent) -> Option<&'static str> {
+    fn refuse(&mut self, kind: InodeType, kept: &KeptExtents, extent: Extent) -> Option<&'static str> {
         let before = kept.range(..extent.end()).next_back();
-        let directory = kind == Kind::Directory;
+        let directory = kind == InodeType::Directory;
         if !extent.fits(&self.geometry) {
             Some("they lie outside the data space, or beyond the maximum file size")
         } else if before.is_some_and(|(_, (_, before))| before.end() > extent.at) {
@@ -85,16 +85,22 @@ impl<M: Medium> Mender<'_, M> {
     }
 
     /// Clears slots without valid names, and closes gaps left by lost blocks.
-    fn mend_directory(&mut self, ino: Ino, inode: &mut Inode, salvage: &mut Salvage<'_, M>, kept: &Kept) {
+    fn repair_directory(
+        &mut self,
+        ino: Ino,
+        inode: &mut Inode,
+        salvage: &mut Salvage<'_, M>,
+        kept: &KeptExtents,
+    ) {
         let place = self.place(ino);
         let mut page = 0;
         for (at, extent) in kept.values() {
             for i in 0..extent.len {
                 let pages = (extent.at + i, page + i);
-                let told = &mut *self.told;
+                let log = &mut *self.log;
                 dir::salvage(self.medium, (self.salt, ino), extent.start + i, pages, |at| {
                     if !is(Bug::FsRepairUntold) {
-                        told.tell(format_args!(
+                        log.add_message(format_args!(
                             "{place}: a name at byte {at:#x} did not match its checksum: it was removed"
                         ));
                     }
@@ -106,7 +112,7 @@ impl<M: Medium> Mender<'_, M> {
             page += extent.len;
         }
         if inode.size != page * BLOCK {
-            self.told.tell(format_args!(
+            self.log.add_message(format_args!(
                 "{place}: the size of the directory was {} bytes: it was set to {}",
                 inode.size,
                 page * BLOCK

@@ -1,30 +1,30 @@
 //! Repair of each inode by itself.
 
-use super::Mender;
-use crate::check::inodes::Inodes;
+use super::RepairRound;
+use crate::check::inodes::CheckedInodes;
 use crate::format::write_words;
 use crate::inode::Inode;
 use crate::journal::Run;
 use crate::medium::Medium;
-use crate::types::{Ino, Kind};
+use crate::types::{Ino, InodeType};
 use crate::xattr;
 
 /// Permissions of a newly created root directory.
 const ROOT_MODE: u16 = 0o755;
 
-impl<M: Medium> Mender<'_, M> {
+impl<M: Medium> RepairRound<'_, M> {
     /// Repairs all inodes in the order of the table. If two inodes claim the same block, the one
     /// with the lower number keeps it.
-    pub(super) fn mend_inodes(&mut self, highest: u64) {
-        self.inodes = Inodes::blank(highest);
+    pub(super) fn repair_inodes(&mut self, highest: u64) {
+        self.inodes = CheckedInodes::blank(highest);
         for number in 1..=highest {
             let ino = Ino(number);
             match Inode::read(self.medium, &self.geometry, self.salt, ino) {
                 Ok(None) => {}
-                Ok(Some(inode)) => self.mend_inode(ino, inode),
+                Ok(Some(inode)) => self.repair_inode(ino, inode),
                 Err(_) => {
                     let place = self.place(ino);
-                    self.told.tell(format_args!("{place} does not match its checksum: it was freed"));
+                    self.log.add_message(format_args!("{place} does not match its checksum: it was freed"));
                     self.free(ino);
                 }
             }
@@ -32,24 +32,25 @@ impl<M: Medium> Mender<'_, M> {
     }
 
     /// Repairs a readable inode and marks its blocks as used.
-    fn mend_inode(&mut self, ino: Ino, mut inode: Inode) {
+    fn repair_inode(&mut self, ino: Ino, mut inode: Inode) {
         let before = inode.encode(self.salt, ino);
-        let Some(extents) = self.mend_extents(ino, &mut inode) else {
+        let Some(extents) = self.repair_extents(ino, &mut inode) else {
             let place = self.place(ino);
-            self.told.tell(format_args!("{place}: the target of the symbolic link is lost: it was freed"));
+            self.log
+                .add_message(format_args!("{place}: the target of the symbolic link is lost: it was freed"));
             self.free(ino);
             return;
         };
-        self.mend_xattrs(ino, &mut inode);
+        self.repair_xattrs(ino, &mut inode);
         let count = extents + inode.xattrs.len;
         let place = self.place(ino);
         if inode.blocks != count {
-            self.told.tell(format_args!("{place} recorded {} blocks, but has {count}", inode.blocks));
+            self.log.add_message(format_args!("{place} recorded {} blocks, but has {count}", inode.blocks));
             inode.blocks = count;
         }
-        let sizeless = !matches!(inode.kind, Kind::File | Kind::Directory | Kind::Symlink);
+        let sizeless = !matches!(inode.kind, InodeType::File | InodeType::Directory | InodeType::Symlink);
         if sizeless && inode.size != 0 {
-            self.told.tell(format_args!("{place} had a size of {}, but must have none", inode.size));
+            self.log.add_message(format_args!("{place} had a size of {}, but must have none", inode.size));
             inode.size = 0;
         }
         if inode.encode(self.salt, ino) != before {
@@ -65,7 +66,7 @@ impl<M: Medium> Mender<'_, M> {
         }
     }
 
-    fn mend_xattrs(&mut self, ino: Ino, inode: &mut Inode) {
+    fn repair_xattrs(&mut self, ino: Ino, inode: &mut Inode) {
         let run = inode.xattrs;
         if run.len == 0 {
             return;
@@ -73,19 +74,22 @@ impl<M: Medium> Mender<'_, M> {
         let sound = xattr::read(self.medium, &self.geometry, self.salt, ino, inode).is_ok();
         if !sound || !self.blocks.claim(&self.geometry, run) {
             let place = self.place(ino);
-            self.told.tell(format_args!("{place} has lost its extended attributes at byte {:#x}", run.at()));
+            self.log.add_message(format_args!(
+                "{place} has lost its extended attributes at byte {:#x}",
+                run.at()
+            ));
             inode.xattrs = Run::default();
         }
     }
 
     /// Ensures that inode 1 is a valid root directory.
-    pub(super) fn mend_root(&mut self) {
+    pub(super) fn repair_root(&mut self) {
         let found = Inode::read(self.medium, &self.geometry, self.salt, Ino::ROOT).ok().flatten();
         let mut root = match found {
-            Some(root) if root.kind == Kind::Directory => root,
+            Some(root) if root.kind == InodeType::Directory => root,
             _ => {
-                self.told.tell("inode 1 is not a directory: a new, empty root directory was created");
-                Inode::new(Kind::Directory, ROOT_MODE, (0, 0), 0, self.now)
+                self.log.add_message("inode 1 is not a directory: a new, empty root directory was created");
+                Inode::new(InodeType::Directory, ROOT_MODE, (0, 0), 0, self.now)
             }
         };
         if root.parent != Ino::ROOT {
@@ -93,7 +97,7 @@ impl<M: Medium> Mender<'_, M> {
             self.write(Ino::ROOT, &root);
         }
         if let Some(seen) = self.inodes.get(Ino::ROOT) {
-            (seen.kind, seen.links, seen.parent) = (Some(Kind::Directory), root.links, Ino::ROOT);
+            (seen.kind, seen.links, seen.parent) = (Some(InodeType::Directory), root.links, Ino::ROOT);
         }
     }
 

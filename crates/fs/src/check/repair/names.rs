@@ -1,15 +1,15 @@
 //! Repair of names, and search for inodes without names.
 
-use super::Mender;
+use super::RepairRound;
 use crate::check::names::read;
-use crate::dir::{Index, SLOT};
+use crate::dir::{DirIndex, SLOT};
 use crate::format::write_words;
 use crate::medium::Medium;
-use crate::types::{Ino, Kind};
+use crate::types::{Ino, InodeType};
 use std::collections::{HashSet, VecDeque};
 
 /// A directory entry under examination.
-struct Name {
+struct EntryToRepair {
     dir: Ino,
     text: String,
     ino: Ino,
@@ -17,9 +17,9 @@ struct Name {
     slots: Vec<u64>,
 }
 
-impl<M: Medium> Mender<'_, M> {
+impl<M: Medium> RepairRound<'_, M> {
     /// Walks the tree from the given directories, marks what it reaches, and removes invalid names.
-    pub(super) fn mend_names(&mut self, from: Vec<Ino>) {
+    pub(super) fn repair_names(&mut self, from: Vec<Ino>) {
         let mut next = from;
         for ino in &next {
             if let Some(seen) = self.inodes.get(*ino) {
@@ -31,18 +31,18 @@ impl<M: Medium> Mender<'_, M> {
         let mut doubtful = VecDeque::new();
         loop {
             while let Some(dir) = next.pop() {
-                self.mend_names_of(dir, &mut next, &mut doubtful);
+                self.repair_names_of(dir, &mut next, &mut doubtful);
             }
             let Some(name) = doubtful.pop_front() else { return };
-            next.extend(self.decide(&name));
+            next.extend(self.assign_parent(&name));
         }
     }
 
-    fn mend_names_of(&mut self, dir: Ino, next: &mut Vec<Ino>, doubtful: &mut VecDeque<Name>) {
+    fn repair_names_of(&mut self, dir: Ino, next: &mut Vec<Ino>, doubtful: &mut VecDeque<EntryToRepair>) {
         let Some(index) = read(self.medium, &self.geometry, self.salt, dir) else { return };
         let mut texts = HashSet::new();
         for (slot, record) in index.records(self.medium) {
-            let name = Name {
+            let name = EntryToRepair {
                 dir,
                 text: String::from_utf8_lossy(record.name()).into_owned(),
                 ino: record.ino(),
@@ -57,7 +57,7 @@ impl<M: Medium> Mender<'_, M> {
                 self.remove(&name, "is a duplicate");
             } else if seen.kind != record.kind() {
                 self.remove(&name, "leads to an inode of another type");
-            } else if seen.kind != Some(Kind::Directory) {
+            } else if seen.kind != Some(InodeType::Directory) {
                 seen.names += 1;
                 seen.reached = true;
             } else if seen.reached {
@@ -71,7 +71,7 @@ impl<M: Medium> Mender<'_, M> {
         }
     }
 
-    fn accept(&mut self, name: &Name) {
+    fn accept(&mut self, name: &EntryToRepair) {
         if let Some(seen) = self.inodes.get(name.ino) {
             seen.reached = true;
             seen.names += 1;
@@ -82,7 +82,7 @@ impl<M: Medium> Mender<'_, M> {
     }
 
     /// Assigns a directory to the directory with this name, unless a better name was found.
-    fn decide(&mut self, name: &Name) -> Option<Ino> {
+    fn assign_parent(&mut self, name: &EntryToRepair) -> Option<Ino> {
         let seen = self.inodes.get(name.ino)?;
         if seen.reached {
             self.remove(name, "is a second name of a directory");
@@ -90,17 +90,19 @@ impl<M: Medium> Mender<'_, M> {
         }
         let old = std::mem::replace(&mut seen.parent, name.dir);
         let place = self.place(name.dir);
-        let Name { text, ino, dir, .. } = name;
-        self.told.tell(format_args!("{place}: `..` of the directory `{text}` was inode {}", old.0));
+        let EntryToRepair { text, ino, dir, .. } = name;
+        self.log.add_message(format_args!("{place}: `..` of the directory `{text}` was inode {}", old.0));
         self.rewrite(*ino, |inode| inode.parent = *dir);
         self.accept(name);
         Some(name.ino)
     }
 
-    fn remove(&mut self, name: &Name, why: &str) {
+    fn remove(&mut self, name: &EntryToRepair, why: &str) {
         let place = self.place(name.dir);
-        self.told
-            .tell(format_args!("{place}: the name `{}` {why}, inode {}: removed", name.text, name.ino.0));
+        self.log.add_message(format_args!(
+            "{place}: the name `{}` {why}, inode {}: removed",
+            name.text, name.ino.0
+        ));
         for at in &name.slots {
             write_words(self.medium, *at, &[0]);
         }
@@ -118,18 +120,18 @@ impl<M: Medium> Mender<'_, M> {
                 let ino = Ino(number);
                 let Some(seen) = self.inodes.get(ino) else { continue };
                 let removed = seen.orphan && seen.links == 0;
-                let directory = seen.kind == Some(Kind::Directory);
+                let directory = seen.kind == Some(InodeType::Directory);
                 if !directory || seen.reached || removed || (below.contains(&ino) && !among_named) {
                     continue;
                 }
                 // No name agrees with its `..` until it is in `lost+found`.
                 seen.parent = Ino(0);
                 lost.push(ino);
-                self.mend_names(vec![ino]);
+                self.repair_names(vec![ino]);
             }
         }
         let others = self.inodes.seen.iter().enumerate().filter(|(_, seen)| {
-            seen.kind.is_some_and(|kind| kind != Kind::Directory)
+            seen.kind.is_some_and(|kind| kind != InodeType::Directory)
                 && !seen.reached
                 && !(seen.orphan && seen.links == 0)
         });
@@ -142,7 +144,8 @@ impl<M: Medium> Mender<'_, M> {
         let mut named = HashSet::new();
         for number in 1..=self.inodes.seen.len() as u64 {
             let ino = Ino(number);
-            let lost = self.inodes.get(ino).is_some_and(|s| s.kind == Some(Kind::Directory) && !s.reached);
+            let lost =
+                self.inodes.get(ino).is_some_and(|s| s.kind == Some(InodeType::Directory) && !s.reached);
             let index = lost.then(|| read(self.medium, &self.geometry, self.salt, ino)).flatten();
             if let Some(index) = index {
                 let all = index.records(self.medium).map(|(_, record)| record.ino());
@@ -154,6 +157,6 @@ impl<M: Medium> Mender<'_, M> {
 }
 
 /// Returns the byte positions of the slots of a name.
-fn positions(index: &Index, slot: u32, slots: u32) -> Vec<u64> {
+fn positions(index: &DirIndex, slot: u32, slots: u32) -> Vec<u64> {
     (0..slots).map(|i| index.at(slot) + u64::from(i) * SLOT).collect()
 }

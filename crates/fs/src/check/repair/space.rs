@@ -1,14 +1,14 @@
 //! Repair of the bitmap and of the counters.
 
-use super::Mender;
-use crate::ledger::Ledger;
+use super::RepairRound;
+use crate::counters::Counters;
 use crate::medium::Medium;
 use crate::space::line;
 
-impl<M: Medium> Mender<'_, M> {
+impl<M: Medium> RepairRound<'_, M> {
     /// Writes both if they differ from the contents found. `before` is the counters, if their
     /// checksum matched.
-    pub(super) fn mend_space(&mut self, before: Option<Ledger>, highest: u64) {
+    pub(super) fn repair_space(&mut self, before: Option<Counters>, highest: u64) {
         let (mut used, mut written) = (0, 0);
         for (number, bits) in self.blocks.lines().enumerate() {
             let number = number as u64;
@@ -20,16 +20,16 @@ impl<M: Medium> Mender<'_, M> {
         }
         if written > 0 {
             let lines = self.geometry.lines;
-            self.told.tell(format_args!(
+            self.log.add_message(format_args!(
                 "{written} of {lines} lines of the bitmap were written anew: {used} blocks are used"
             ));
         }
         let inodes = self.inodes.seen.iter().filter(|seen| seen.kind.is_some()).count() as u64;
         let old = before.unwrap_or_default();
         let made = old.made.max(u64::from(self.generation) + 1);
-        let ledger = Ledger { blocks: used, inodes, highest, made, ..old };
+        let ledger = Counters { blocks: used, inodes, highest, made, ..old };
         if before != Some(ledger) {
-            self.told.tell(format_args!(
+            self.log.add_message(format_args!(
                 "the ledger was written anew: {used} blocks and {inodes} inodes in use, the highest {highest}"
             ));
             ledger.write(self.medium, &self.geometry, self.salt);

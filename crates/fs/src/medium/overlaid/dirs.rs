@@ -87,7 +87,7 @@ pub(super) fn of_user(base: &Path, user: u32) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// No directory exists, and none can be created.
-pub(super) fn home(bases: &[PathBuf], user: u32) -> Result<PathBuf> {
+pub(super) fn private_dir(bases: &[PathBuf], user: u32) -> Result<PathBuf> {
     let mut failed = None;
     for base in bases {
         match of_user(base, user).into_iter().next().map_or_else(|| make(base, user), Ok) {
@@ -155,7 +155,7 @@ pub(super) fn open(path: &Path, flags: OFlags) -> io::Result<File> {
 }
 
 /// Removes a user's directory if it is empty.
-pub(super) fn tidy(dir: &Path) {
+pub(super) fn remove_if_empty(dir: &Path) {
     let name = dir.file_name().unwrap_or_default().to_string_lossy();
     if name.starts_with(PREFIX) {
         let _ = std::fs::remove_dir(dir);

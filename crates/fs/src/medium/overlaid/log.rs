@@ -33,12 +33,12 @@ const STAMP_AT: usize = PAGE - STAMP * 8;
 /// Identifies the last sync of an image: its number, and a tag for all data written up to then.
 /// Zeros if there was no sync.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct Stamp {
+pub(super) struct SyncStamp {
     pub(super) number: u64,
     pub(super) tag: u64,
 }
 
-impl Stamp {
+impl SyncStamp {
     /// Returns the stamp in the first block of an image.
     pub(super) fn of(first: &[u8; PAGE]) -> Self {
         let mut words = [0_u64; STAMP];
@@ -68,14 +68,14 @@ fn check(words: &[u64; STAMP]) -> u64 {
 
 /// Metadata of a log: the words of the header up to the tag, and the index.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct DoubleWriteLog {
     words: Vec<u64>,
     tag: u64,
 }
 
-impl Log {
+impl DoubleWriteLog {
     /// Creates the log of the sync after `before`, for pages with the CRCs of their contents.
-    pub(super) fn new(before: Stamp, bytes: u64, pages: &[(u64, u64)]) -> Self {
+    pub(super) fn new(before: SyncStamp, bytes: u64, pages: &[(u64, u64)]) -> Self {
         let mut words = vec![MAGIC, VERSION, before.number + 1, before.tag, bytes, pages.len() as u64];
         words.extend(pages.iter().flat_map(|(page, crc)| [*page, *crc]));
         let tag = digest(bytemuck::cast_slice(&words));
@@ -83,13 +83,13 @@ impl Log {
     }
 
     /// Returns the stamp of the previous sync, which the image has before the log is replayed.
-    fn before(&self) -> Stamp {
-        Stamp { number: self.words[2] - 1, tag: self.words[3] }
+    fn before(&self) -> SyncStamp {
+        SyncStamp { number: self.words[2] - 1, tag: self.words[3] }
     }
 
     /// Returns the stamp of the sync in the log.
-    pub(super) fn stamp(&self) -> Stamp {
-        Stamp { number: self.words[2], tag: self.tag }
+    pub(super) fn stamp(&self) -> SyncStamp {
+        SyncStamp { number: self.words[2], tag: self.tag }
     }
 
     /// Iterates over page numbers and CRCs.
@@ -164,7 +164,7 @@ impl Log {
     }
 
     /// Writes the pages of the log to the image.
-    fn carry_out(&self, disk: &impl Disk) -> Result<()> {
+    fn replay(&self, disk: &impl Disk) -> Result<()> {
         let mut page = [0; PAGE];
         for (i, (number, _)) in self.pages().enumerate() {
             self.contents(disk, i, &mut page)?;
@@ -184,9 +184,9 @@ impl Log {
 /// # Errors
 /// The log belongs to another image, or to another state of this one; a call of the operating
 /// system failed.
-pub(super) fn recover(disk: &impl Disk) -> Result<Stamp> {
-    let at = Stamp::read(disk);
-    let Some(log) = Log::read(disk)?.filter(|_| !is(Bug::FileLogForgotten)) else { return Ok(at) };
+pub(super) fn recover(disk: &impl Disk) -> Result<SyncStamp> {
+    let at = SyncStamp::read(disk);
+    let Some(log) = DoubleWriteLog::read(disk)?.filter(|_| !is(Bug::FileLogForgotten)) else { return Ok(at) };
     // The image must be at the sync before the log, or already at the sync of the log.
     let belongs = (at == log.before() || at == log.stamp()) && log.words[4] == disk.bytes();
     if !belongs && !is(Bug::FileNumberIgnored) {
@@ -199,7 +199,7 @@ pub(super) fn recover(disk: &impl Disk) -> Result<Stamp> {
             at.number
         )));
     }
-    log.carry_out(disk)?;
+    log.replay(disk)?;
     done(disk)?;
     Ok(log.stamp())
 }

@@ -13,32 +13,32 @@
 mod dirs;
 mod disk;
 mod files;
-mod gate;
-mod leftover;
+mod lock_file;
 mod log;
-mod own;
-mod place;
+mod overlay_file;
+mod sharded_lock;
+mod stale;
 mod store;
 mod sync;
 
 pub use disk::Disk;
 pub use files::ImageFile;
-pub use own::LockFile;
-pub use place::Overlay;
-pub(super) use place::in_memory;
+pub use lock_file::LockFile;
+pub use overlay_file::OverlayOptions;
+pub(super) use overlay_file::in_memory;
 
 use super::Medium;
 use crate::error::{Error, Result};
 use crate::format::BLOCK;
 use crate::sync::{AtomicU64, Mutex};
 use frit_core::planted::{Bug, is};
-use gate::Gate;
+use sharded_lock::ShardedRwLock;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use store::Store;
-use sync::Run;
+use sync::SyncState;
 
 /// Number of locks for pages that are copied into the overlay.
 const STRIPES: usize = 64;
@@ -61,11 +61,11 @@ pub struct Overlaid<D: Disk = ImageFile> {
     path: Option<PathBuf>,
     /// Messages about overlays of other images.
     notes: Vec<String>,
-    gate: Gate,
+    sharded_lock: ShardedRwLock,
     stripes: [Mutex<()>; STRIPES],
     /// Number of syncs requested.
     asked: AtomicU64,
-    run: Mutex<Run>,
+    run: Mutex<SyncState>,
     /// Number of pages in the current layer at which a write performs a sync.
     limit: u64,
     /// The effective limit, raised temporarily when that sync failed.
@@ -74,12 +74,12 @@ pub struct Overlaid<D: Disk = ImageFile> {
 
 /// Contents to write to a range.
 #[derive(Clone, Copy)]
-enum New<'a> {
+enum NewContents<'a> {
     Bytes(&'a [u8]),
     Zeros(u64),
 }
 
-impl<'a> New<'a> {
+impl<'a> NewContents<'a> {
     fn len(self) -> u64 {
         match self {
             Self::Bytes(data) => data.len() as u64,
@@ -105,7 +105,7 @@ impl<'a> New<'a> {
 }
 
 /// Error: no memory is available for another page.
-struct Full;
+struct NoMemory;
 
 impl Overlaid {
     /// Reserves disk space for the largest sync that the overlay's limit permits, so that syncs do
@@ -116,7 +116,7 @@ impl Overlaid {
     pub fn reserve(&self) -> Result<()> {
         // One page more, as the first page of the image is part of each sync.
         let pages = (self.limit + 1).min(self.disk.bytes() / BLOCK);
-        self.disk.reserve_log(log::Log::bytes_of(pages as usize))
+        self.disk.reserve_log(log::DoubleWriteLog::bytes_of(pages as usize))
     }
 }
 
@@ -145,12 +145,12 @@ impl<D: Disk> Overlaid<D> {
         // Half of the bound, as a sync writes one layer while the other one is filled.
         let limit = (bound / BLOCK / 2).max(1);
         Self {
-            run: Mutex::new(Run::new(log::Stamp::read(&disk))),
+            run: Mutex::new(SyncState::new(log::SyncStamp::read(&disk))),
             disk,
             store,
             path,
             notes: Vec::new(),
-            gate: Gate::new(),
+            sharded_lock: ShardedRwLock::new(),
             stripes: std::array::from_fn(|_| Mutex::new(())),
             asked: AtomicU64::new(0),
             limit,
@@ -181,7 +181,7 @@ impl<D: Disk> Overlaid<D> {
     /// thread writes to the range, because pages leave the overlay only after they were written to
     /// the image.
     #[inline]
-    fn is_below(&self, at: u64, len: u64) -> bool {
+    fn is_unchanged(&self, at: u64, len: u64) -> bool {
         let none = |layer| self.store.count(layer) == 0;
         // The counts avoid a scan of the bitmaps while the overlay is empty.
         (none(0) && none(1))
@@ -213,18 +213,18 @@ impl<D: Disk> Overlaid<D> {
         }
     }
 
-    fn change(&self, at: u64, new: New<'_>) {
+    fn change(&self, at: u64, new: NewContents<'_>) {
         self.inside(at, new.len());
         let mut done = 0;
         while done < new.len() {
             let rest = new.part(done, (new.len() - done).min(STEP));
             let changed = {
-                let _inside = self.gate.enter();
+                let _inside = self.sharded_lock.lock_shared();
                 self.change_some(at + done, rest)
             };
             match changed {
                 Ok(len) => done += len,
-                Err(Full) => self.relieve(),
+                Err(NoMemory) => self.reclaim(),
             }
             if self.store.count(self.store.current()) >= self.next.load(Ordering::Relaxed) {
                 self.bound();
@@ -234,7 +234,7 @@ impl<D: Disk> Overlaid<D> {
 
     /// Changes a prefix of the range that needs one kind of access: pages in the current layer,
     /// whole pages that are not in it, or a part of such a page. Returns the number of bytes.
-    fn change_some(&self, at: u64, new: New<'_>) -> Result<u64, Full> {
+    fn change_some(&self, at: u64, new: NewContents<'_>) -> Result<u64, NoMemory> {
         let layer = self.store.current();
         let (page, end) = (at / BLOCK, at + new.len());
         let whole = |page: u64| page * BLOCK >= at && (page + 1) * BLOCK <= end;
@@ -249,11 +249,11 @@ impl<D: Disk> Overlaid<D> {
             let pages = (page..end.div_ceil(BLOCK)).take_while(absent).count() as u64;
             // The caller of `Medium` ensures that no other thread accesses these pages.
             let contents = new.part(0, pages * BLOCK).bytes();
-            self.store.add(layer, page, contents).map_err(|_| Full)?;
+            self.store.add(layer, page, contents).map_err(|_| NoMemory)?;
             return Ok(contents.len() as u64);
         }
         let len = (BLOCK - at % BLOCK).min(new.len());
-        self.bring(layer, at, new.part(0, len))?;
+        self.copy_up(layer, at, new.part(0, len))?;
         Ok(len)
     }
 
@@ -262,17 +262,17 @@ impl<D: Disk> Overlaid<D> {
         self.store.has(layer, page) || (is(Bug::FileNotFrozen) && self.store.has(1 - layer, page))
     }
 
-    fn in_place(&self, layer: usize, at: u64, new: New<'_>) {
+    fn in_place(&self, layer: usize, at: u64, new: NewContents<'_>) {
         let layer =
             if is(Bug::FileNotFrozen) && !self.store.has(layer, at / BLOCK) { 1 - layer } else { layer };
         match new {
-            New::Bytes(data) => self.store.write(layer, at, data),
-            New::Zeros(len) => self.store.zero(layer, at, len),
+            NewContents::Bytes(data) => self.store.write(layer, at, data),
+            NewContents::Zeros(len) => self.store.zero(layer, at, len),
         }
     }
 
     /// Copies a page into the layer and changes a part of it.
-    fn bring(&self, layer: usize, at: u64, new: New<'_>) -> Result<(), Full> {
+    fn copy_up(&self, layer: usize, at: u64, new: NewContents<'_>) -> Result<(), NoMemory> {
         let page = at / BLOCK;
         // Threads may change different bytes of one page, which must be copied only once.
         let _one = self.stripes[page as usize % STRIPES].lock();
@@ -289,13 +289,13 @@ impl<D: Disk> Overlaid<D> {
         }
         let from = (at % BLOCK) as usize;
         contents[from..from + new.len() as usize].copy_from_slice(new.bytes());
-        self.store.add(layer, page, &contents).map_err(|_| Full)
+        self.store.add(layer, page, &contents).map_err(|_| NoMemory)
     }
 
     /// Frees memory by a sync when the overlay cannot grow. If the sync fails or there is nothing
     /// to sync, the write waits.
     #[cold]
-    fn relieve(&self) {
+    fn reclaim(&self) {
         if self.unsynced() == 0 || self.sync().is_err() {
             std::thread::sleep(PAUSE);
         }
@@ -322,27 +322,27 @@ impl<D: Disk> Medium for Overlaid<D> {
     #[inline]
     fn read(&self, at: u64, into: &mut [u8]) {
         self.inside(at, into.len() as u64);
-        if self.is_below(at, into.len() as u64) {
+        if self.is_unchanged(at, into.len() as u64) {
             return self.disk.read_image(at, into);
         }
-        let _inside = self.gate.enter();
+        let _inside = self.sharded_lock.lock_shared();
         self.read_layers(at, into);
     }
 
     #[inline]
     fn write(&self, at: u64, data: &[u8]) {
         debug_assert!(at.is_multiple_of(8) && data.len().is_multiple_of(8));
-        self.change(at, New::Bytes(data));
+        self.change(at, NewContents::Bytes(data));
     }
 
     #[inline]
     fn write_data(&self, at: u64, data: &[u8]) {
-        self.change(at, New::Bytes(data));
+        self.change(at, NewContents::Bytes(data));
     }
 
     #[inline]
     fn zero(&self, at: u64, len: u64) {
-        self.change(at, New::Zeros(len));
+        self.change(at, NewContents::Zeros(len));
     }
 
     #[inline]

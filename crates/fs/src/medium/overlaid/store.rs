@@ -18,9 +18,9 @@
 // The words of the mapped file are shared between threads as atomics.
 #![allow(unsafe_code)]
 
-use super::log::Stamp;
+use super::log::SyncStamp;
 use crate::format::BLOCK;
-use crate::medium::lines::Lines;
+use crate::medium::cache_lines::CacheLineFlush;
 use crate::medium::memory::Memory;
 use memmap2::MmapOptions;
 use rustix::fs::{FallocateFlags, fallocate};
@@ -77,7 +77,7 @@ impl Store {
         bytes: u64,
         image: [u64; IMAGE_WORDS],
         path: &[u8],
-        at: Stamp,
+        at: SyncStamp,
     ) -> io::Result<Self> {
         let pages = bytes / BLOCK;
         let head = BLOCK + 2 * bits_bytes(pages);
@@ -109,7 +109,7 @@ impl Store {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let map = MmapOptions::new().len(len as usize).map_raw(&file)?;
-        let memory = Memory::new(map, Lines::Stay);
+        let memory = Memory::new(map, CacheLineFlush::NoFlush);
         let store = Self {
             file,
             memory,
@@ -270,7 +270,7 @@ impl Store {
         self.memory.zero(self.layer_at(layer) + at, len);
     }
 
-    /// Removes all pages from a layer. Its memory is kept until [`Store::give_back`].
+    /// Removes all pages from a layer. Its memory is kept until [`Store::free_memory`].
     pub(super) fn empty(&self, layer: usize) {
         for word in self.bits(layer) {
             if word.load(Ordering::Relaxed) != 0 {
@@ -281,7 +281,7 @@ impl Store {
     }
 
     /// Frees the memory of an empty layer.
-    pub(super) fn give_back(&self, layer: usize) {
+    pub(super) fn free_memory(&self, layer: usize) {
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         // If punching is not supported, the memory is reused when the layer is current again.
         let _ = fallocate(&self.file, hole, self.layer_at(layer), self.pages * BLOCK);
@@ -290,25 +290,25 @@ impl Store {
     }
 
     /// Records that the image may be at this sync or at the one before.
-    pub(super) fn expect(&self, stamp: Stamp) {
+    pub(super) fn expect(&self, stamp: SyncStamp) {
         self.expect_in(stamp.number, stamp);
     }
 
     /// Records that the image is at this sync.
-    pub(super) fn settle(&self, stamp: Stamp) {
+    pub(super) fn settle(&self, stamp: SyncStamp) {
         self.expect_in(stamp.number, stamp);
         self.expect_in(stamp.number + 1, stamp);
     }
 
-    fn expect_in(&self, number: u64, stamp: Stamp) {
+    fn expect_in(&self, number: u64, stamp: SyncStamp) {
         let at = STAMPS_AT + 2 * (number % 2) as usize;
         self.word(at).store(stamp.number, Ordering::Release);
         self.word(at + 1).store(stamp.tag, Ordering::Release);
     }
 
     /// Returns the syncs that the image may be at.
-    pub(super) fn expected(&self) -> [Stamp; 2] {
-        [0, 1].map(|i| Stamp {
+    pub(super) fn expected(&self) -> [SyncStamp; 2] {
+        [0, 1].map(|i| SyncStamp {
             number: self.word(STAMPS_AT + 2 * i).load(Ordering::Acquire),
             tag: self.word(STAMPS_AT + 2 * i + 1).load(Ordering::Acquire),
         })

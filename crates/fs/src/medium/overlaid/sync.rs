@@ -1,6 +1,6 @@
 //! Sync of an image: the frozen layer is written to the double-write file, then to the image.
 
-use super::log::{Log, Stamp, done};
+use super::log::{DoubleWriteLog, SyncStamp, done};
 use super::{Disk, Overlaid};
 use crate::error::Result;
 use crate::format::{BLOCK, uuid_in};
@@ -14,17 +14,17 @@ const RUN_MAX: usize = 256;
 
 /// State shared by syncs. The thread that holds its lock performs a sync.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct SyncState {
     /// Ticket of the last request that is covered by a completed sync.
     done: u64,
     /// Identifies the last sync of the image.
-    at: Stamp,
+    at: SyncStamp,
     /// `true` if the directory entry of the log is known to be durable.
     named: bool,
 }
 
-impl Run {
-    pub(super) fn new(at: Stamp) -> Self {
+impl SyncState {
+    pub(super) fn new(at: SyncStamp) -> Self {
         Self { done: 0, at, named: false }
     }
 }
@@ -41,7 +41,7 @@ impl<D: Disk> Overlaid<D> {
         // The layer of a sync that failed or was interrupted by a kill is written first.
         self.write_frozen(&mut run)?;
         if self.store.count(self.store.current()) > 0 {
-            self.gate.alone(|| self.store.freeze());
+            self.sharded_lock.with_exclusive(|| self.store.freeze());
             self.write_frozen(&mut run)?;
         }
         run.done = covers;
@@ -49,7 +49,7 @@ impl<D: Disk> Overlaid<D> {
     }
 
     /// Writes the frozen layer to the image and empties it.
-    fn write_frozen(&self, run: &mut Run) -> Result<()> {
+    fn write_frozen(&self, run: &mut SyncState) -> Result<()> {
         let frozen = 1 - self.store.current();
         if self.store.count(frozen) == 0 {
             return Ok(());
@@ -81,16 +81,22 @@ impl<D: Disk> Overlaid<D> {
         self.store.name(uuid_in(&first));
         // Readers may still use the layer, so it is emptied with exclusive access before its memory
         // is freed.
-        self.gate.alone(|| self.store.empty(frozen));
-        self.store.give_back(frozen);
+        self.sharded_lock.with_exclusive(|| self.store.empty(frozen));
+        self.store.free_memory(frozen);
         done(&self.disk)
     }
 
     /// Writes the log, over an existing one. An existing log that is still needed, because its sync
     /// failed, has the same pages.
-    fn write_log(&self, at: Stamp, frozen: usize, pages: &[u64], first: &[u8; PAGE]) -> Result<Log> {
+    fn write_log(
+        &self,
+        at: SyncStamp,
+        frozen: usize,
+        pages: &[u64],
+        first: &[u8; PAGE],
+    ) -> Result<DoubleWriteLog> {
         let mut index = Vec::with_capacity(pages.len());
-        let mut place = Log::contents_at(pages.len());
+        let mut place = DoubleWriteLog::contents_at(pages.len());
         for some in pages.chunks(RUN_MAX) {
             let contents = self.contents(frozen, some, first);
             let crcs = contents.chunks_exact(PAGE).map(digest);
@@ -98,7 +104,7 @@ impl<D: Disk> Overlaid<D> {
             self.disk.write_log(place, &contents)?;
             place += contents.len() as u64;
         }
-        let log = Log::new(at, self.disk.bytes(), &index);
+        let log = DoubleWriteLog::new(at, self.disk.bytes(), &index);
         // The stamp is recorded before the log can be complete: a recovery that replays the log
         // then finds an overlay that accepts the new stamp.
         self.store.expect(log.stamp());
@@ -127,7 +133,7 @@ impl<D: Disk> Overlaid<D> {
         } else {
             self.disk.read_image(0, &mut first);
         }
-        Stamp::default().put(&mut first);
+        SyncStamp::default().put(&mut first);
         first
     }
 }

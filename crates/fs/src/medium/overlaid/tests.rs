@@ -7,7 +7,7 @@ const BYTES: u64 = 64 * BLOCK;
 
 /// A disk in memory with injected failures.
 #[derive(Default)]
-struct Failing {
+struct FailingDisk {
     image: std::sync::Mutex<Vec<u8>>,
     log: std::sync::Mutex<Vec<u8>>,
     /// Number of accesses that succeed before one fails.
@@ -15,7 +15,7 @@ struct Failing {
     synced: AtomicU32,
 }
 
-impl Failing {
+impl FailingDisk {
     fn new() -> Self {
         let image = std::sync::Mutex::new(vec![0; BYTES as usize]);
         Self { image, left: u32::MAX.into(), ..Self::default() }
@@ -36,7 +36,7 @@ impl Failing {
     }
 }
 
-impl Disk for Failing {
+impl Disk for FailingDisk {
     fn bytes(&self) -> u64 {
         BYTES
     }
@@ -83,7 +83,7 @@ impl Disk for Failing {
     }
 }
 
-fn page(medium: &Overlaid<Failing>, page: u64) -> Vec<u8> {
+fn page(medium: &Overlaid<FailingDisk>, page: u64) -> Vec<u8> {
     let mut bytes = vec![0; BLOCK as usize];
     medium.read(page * BLOCK, &mut bytes);
     bytes
@@ -91,7 +91,7 @@ fn page(medium: &Overlaid<Failing>, page: u64) -> Vec<u8> {
 
 #[test]
 fn a_write_that_finds_memory_full_makes_a_sync_and_goes_on() {
-    let medium = Overlaid::on(Failing::new(), 1 << 30).unwrap();
+    let medium = Overlaid::on(FailingDisk::new(), 1 << 30).unwrap();
     medium.store.room.store(3, Ordering::Relaxed);
     for i in 0..40 {
         medium.write_data((1 + i) * BLOCK + 100, &[i as u8 + 1; 2000]);
@@ -106,7 +106,7 @@ fn a_write_that_finds_memory_full_makes_a_sync_and_goes_on() {
 fn a_sync_that_fails_loses_nothing_and_the_next_one_has_it_all() {
     // Each access fails in turn.
     for left in 0..12 {
-        let medium = Overlaid::on(Failing::new(), 1 << 30).unwrap();
+        let medium = Overlaid::on(FailingDisk::new(), 1 << 30).unwrap();
         medium.write_data(3 * BLOCK, &[1; 3 * BLOCK as usize]);
         medium.sync().unwrap();
         medium.write_data(3 * BLOCK + 8, &[2; 100]);
@@ -128,13 +128,13 @@ fn a_sync_that_fails_loses_nothing_and_the_next_one_has_it_all() {
         let image = medium.disk.image.lock().unwrap();
         assert!(image[3 * BLOCK as usize..][..BLOCK as usize] == expected);
         assert!(image[9 * BLOCK as usize..][..100] == [3; 100]);
-        assert!(log::Log::is_done(&medium.disk), "{left}");
+        assert!(log::DoubleWriteLog::is_done(&medium.disk), "{left}");
     }
 }
 
 #[test]
 fn those_who_ask_at_once_share_a_sync() {
-    let medium = Overlaid::on(Failing::new(), 1 << 30).unwrap();
+    let medium = Overlaid::on(FailingDisk::new(), 1 << 30).unwrap();
     let run = medium.run.lock();
     medium.write(BLOCK, &[1; 8]);
     std::thread::scope(|scope| {

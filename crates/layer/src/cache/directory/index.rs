@@ -5,7 +5,7 @@
 //! load of 0.97, Dietzfelbinger and Weidling 2007). Keys are stored in full, as in HALO (section
 //! III-A): with partial keys, a read of PCM would be needed to distinguish blocks.
 
-use frit_media::memory::fetch;
+use frit_media::memory::prefetch;
 use frit_media::memory::table_of;
 
 /// The key of an empty entry. Therefore the last block of 16 TiB cannot be cached.
@@ -45,7 +45,7 @@ impl Row {
 
 /// A row that the search for a free entry has reached, and the step that led to it.
 #[derive(Clone, Copy)]
-struct Step {
+struct SearchStep {
     row: u32,
     parent: u16,
     /// The entry of the parent's row that could move here.
@@ -55,7 +55,7 @@ struct Step {
 /// The table. Values are slots, but any 32 bits are possible: the ghost lists of policies use the
 /// table too.
 #[derive(Clone, Debug)]
-pub struct Index {
+pub struct SlotIndex {
     rows: Vec<Row>,
     len: usize,
     capacity: usize,
@@ -64,14 +64,14 @@ pub struct Index {
     stash: Vec<(u32, u32)>,
 }
 
-impl Index {
+impl SlotIndex {
     /// Creates an empty table for `capacity` blocks. More can be inserted, but insertion becomes
     /// slower.
     #[must_use]
-    pub fn new(capacity: usize) -> Index {
+    pub fn new(capacity: usize) -> SlotIndex {
         let rows = (capacity as u64 * 10).div_ceil(LOAD_TENTHS * WAYS as u64).max(1);
         let empty = Row { keys: [EMPTY; WAYS], slots: [0; WAYS] };
-        Index { rows: table_of(rows as usize, empty), len: 0, capacity, stash: Vec::new() }
+        SlotIndex { rows: table_of(rows as usize, empty), len: 0, capacity, stash: Vec::new() }
     }
 
     /// Returns the two rows of a key, from the two halves of its hash. Two rounds of multiply and
@@ -113,15 +113,15 @@ impl Index {
         }
     }
 
-    /// Prefetches the rows for [`Index::get`] of a block.
+    /// Prefetches the rows for [`SlotIndex::get`] of a block.
     #[inline]
     pub fn prefetch(&self, lbn: u32) {
         for row in self.places(lbn) {
-            fetch(self.rows.get(row as usize));
+            prefetch(self.rows.get(row as usize));
         }
     }
 
-    /// Returns the number of cache lines that [`Index::get`] of a block touches.
+    /// Returns the number of cache lines that [`SlotIndex::get`] of a block touches.
     #[must_use]
     pub fn probes_of(&self, lbn: u32) -> u32 {
         let [a, b] = self.places(lbn).map(|r| r as usize);
@@ -160,7 +160,7 @@ impl Index {
     /// shortest path to a free entry.
     #[cold]
     fn insert_full(&mut self, lbn: u32, slot: u32, [a, b]: [u32; 2]) -> u32 {
-        let mut queue = [Step { row: a, parent: NONE, way: 0 }; SEARCH];
+        let mut queue = [SearchStep { row: a, parent: NONE, way: 0 }; SEARCH];
         queue[1].row = b;
         let mut tail = 2;
         'search: for head in 0..SEARCH {
@@ -173,7 +173,7 @@ impl Index {
                     break 'search;
                 }
                 let to = self.other(self.rows[row as usize].keys[way], row);
-                queue[tail] = Step { row: to, parent: head as u16, way: way as u8 };
+                queue[tail] = SearchStep { row: to, parent: head as u16, way: way as u8 };
                 tail += 1;
                 if let Some(free) = self.rows[to as usize].way(EMPTY) {
                     match self.shift(&queue, tail - 1, free) {
@@ -191,7 +191,7 @@ impl Index {
     /// Moves entries along the path that ends at step `at`, whose row has `way` free, the last
     /// entry first. Returns the entry that is free afterwards, or `None` if the path crosses
     /// itself; the entries moved so far are in valid rows.
-    fn shift(&mut self, queue: &[Step; SEARCH], mut at: usize, way: usize) -> Option<(usize, usize)> {
+    fn shift(&mut self, queue: &[SearchStep; SEARCH], mut at: usize, way: usize) -> Option<(usize, usize)> {
         let mut free = (queue[at].row as usize, way);
         loop {
             let step = queue[at];

@@ -1,4 +1,4 @@
-//! Directory of the cached blocks: [`Index`] finds the slot of a block, and a bucket for each MiB
+//! Directory of the cached blocks: [`SlotIndex`] finds the slot of a block, and a bucket for each MiB
 //! of disk chains the blocks that would be written back together.
 //!
 //! The chain of a bucket links positions in the bucket (8 bits), not slots (32 bits), so each step
@@ -9,21 +9,21 @@
 //!
 //! It is not: durable. It is held in DRAM and rebuilt from the records in PCM.
 
-mod active;
 mod bucket;
 mod groups;
 mod index;
 mod slots;
+mod sparse_bitmap;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use active::Bits;
 pub use bucket::{BUCKET_BLOCKS, Bucket, BucketBlocks};
-pub use index::Index;
+pub use index::SlotIndex;
 pub use slots::{DIRTY, PINNED};
+pub(crate) use sparse_bitmap::SparseBitmap;
 
 use frit_core::{Error, Result};
-use frit_media::memory::fetch;
+use frit_media::memory::prefetch;
 use frit_media::memory::table64;
 use groups::{GROUP, Groups};
 use slots::Slots;
@@ -38,11 +38,11 @@ const AHEAD: u32 = 16;
 /// The directory of a cache.
 #[derive(Clone, Debug)]
 pub struct Directory {
-    index: Index,
+    index: SlotIndex,
     slots: Slots,
     /// The [`Bucket`]s in packed form.
     buckets: Vec<u64>,
-    active: Bits,
+    active: SparseBitmap,
     groups: Groups,
     dirty: u32,
     disk_blocks: u32,
@@ -63,10 +63,10 @@ impl Directory {
         let words = Slots::new(slots)?;
         let buckets = disk_blocks.div_ceil(BUCKET_BLOCKS);
         Ok(Directory {
-            index: Index::new(slots as usize),
+            index: SlotIndex::new(slots as usize),
             slots: words,
             buckets: table64(buckets as usize),
-            active: Bits::new(u64::from(buckets)),
+            active: SparseBitmap::new(u64::from(buckets)),
             groups: Groups::new(buckets),
             dirty: 0,
             disk_blocks,
@@ -84,7 +84,7 @@ impl Directory {
     #[inline]
     pub fn prefetch(&self, lbn: u32) {
         self.index.prefetch(lbn);
-        fetch(self.buckets.get(self.bucket_of(lbn) as usize));
+        prefetch(self.buckets.get(self.bucket_of(lbn) as usize));
     }
 
     /// Prefetches the head of a bucket's chain for the insertion of a block.
@@ -101,7 +101,7 @@ impl Directory {
     /// Prefetches the word of a slot.
     #[inline]
     pub fn prefetch_slot(&self, slot: u32) {
-        fetch(self.slots.word(slot));
+        prefetch(self.slots.word(slot));
     }
 
     /// Allocates a free slot: one that was never used, or else the one that was freed first. The
@@ -312,7 +312,7 @@ impl Directory {
     /// the bounds are made exact, which reads all active buckets of the group.
     #[inline]
     #[must_use]
-    pub fn rest_of_group(&self, i: u32, tighten: bool) -> Rest {
+    pub fn rest_of_group(&self, i: u32, tighten: bool) -> GroupBounds {
         let group = i / GROUP;
         if tighten || self.groups.unknown(group) {
             let first = group * GROUP;
@@ -325,7 +325,12 @@ impl Directory {
             self.groups.tighten(group, all);
         }
         let (most, oldest) = self.groups.bounds(group);
-        Rest { active: self.active.rest_of_word(i).count_ones(), most, oldest, next: (group + 1) * GROUP }
+        GroupBounds {
+            active: self.active.rest_of_word(i).count_ones(),
+            most,
+            oldest,
+            next: (group + 1) * GROUP,
+        }
     }
 
     /// Lists the blocks of a bucket in ascending order.
@@ -355,7 +360,7 @@ impl Directory {
         for i in 0..BUCKET_BLOCKS {
             self.index.prefetch(first + (i + AHEAD).min(BUCKET_BLOCKS - 1));
             if let Some(slot) = self.index.get(first + i) {
-                fetch(self.slots.word(slot));
+                prefetch(self.slots.word(slot));
                 into.add(i as u8, slot);
                 left -= 1;
                 if left == 0 {
@@ -414,7 +419,7 @@ impl Directory {
 
 /// Bounds on some consecutive buckets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Rest {
+pub struct GroupBounds {
     /// Number of active buckets.
     pub active: u32,
     /// Upper bound of the number of blocks of a bucket.

@@ -2,7 +2,7 @@
 //! of a list of free slots.
 
 use frit_core::{Error, Result};
-use frit_media::memory::{fetch, table32};
+use frit_media::memory::{prefetch, table32};
 
 /// Bit of a slot that holds a block. The only other bit that belongs to the directory is [`DIRTY`].
 const USED: u32 = 1 << 31;
@@ -85,7 +85,7 @@ impl Slots {
         let slot = self.heads[list];
         let next = std::mem::take(&mut self.words[slot as usize]);
         self.heads[list] = next;
-        fetch(self.words.get(next as usize));
+        prefetch(self.words.get(next as usize));
         if next == END {
             self.tails[list] = END;
         }

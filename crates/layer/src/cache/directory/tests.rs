@@ -154,7 +154,7 @@ proptest! {
         spread in prop::sample::select(vec![1u32, 4096, 0x0100_0101]),
     ) {
         // The table is filled far above its capacity, so that rows overflow into the stash.
-        let (mut index, mut shadow) = (Index::new(150), HashMap::new());
+        let (mut index, mut shadow) = (SlotIndex::new(150), HashMap::new());
         for (n, (i, op)) in ops.into_iter().enumerate() {
             let (lbn, slot) = (i.wrapping_mul(spread), n as u32);
             match op {

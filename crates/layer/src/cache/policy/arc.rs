@@ -6,8 +6,8 @@
 //! ratio is rounded; it is not rounded here, as in libCacheSim.
 
 use super::ghosts::Ghosts;
-use super::links::{Links, List};
-use super::{Access, Setup, Victim, WriteCache};
+use super::slot_lists::{List, SlotLists};
+use super::{Access, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
 use frit_core::Result;
 
@@ -19,7 +19,7 @@ const SECOND: List = List(1);
 /// Four lists: T1 and T2 over slots, B1 and B2 as ghosts.
 #[derive(Clone, Debug, Default)]
 pub struct Arc {
-    links: Links,
+    links: SlotLists,
     again: Vec<bool>,
     lens: [u32; 2],
     ghosts: Ghosts,
@@ -68,10 +68,10 @@ impl Arc {
     }
 }
 
-impl WriteCache for Arc {
-    fn reset(&mut self, setup: &Setup<'_>) -> Result<()> {
+impl EvictionPolicy for Arc {
+    fn reset(&mut self, setup: &PolicySetup<'_>) -> Result<()> {
         *self = Arc {
-            links: Links::new(setup.slots, 2),
+            links: SlotLists::new(setup.slots, 2),
             again: vec![false; setup.slots as usize],
             lens: [0; 2],
             ghosts: Ghosts::new(setup.slots),

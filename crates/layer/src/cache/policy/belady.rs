@@ -3,7 +3,7 @@
 //! future, so it bounds the hits of all other policies if every miss inserts its block. It is not a
 //! bound of disk time.
 
-use super::{Access, Setup, Victim, WriteCache};
+use super::{Access, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
 use frit_core::{Error, Result};
 use std::collections::BinaryHeap;
@@ -39,8 +39,8 @@ impl Belady {
     }
 }
 
-impl WriteCache for Belady {
-    fn reset(&mut self, setup: &Setup<'_>) -> Result<()> {
+impl EvictionPolicy for Belady {
+    fn reset(&mut self, setup: &PolicySetup<'_>) -> Result<()> {
         let future = setup.next_use.ok_or_else(|| {
             Error::param("policy", "belady", "needs to know the future accesses: it is for `frit cache` only")
         })?;

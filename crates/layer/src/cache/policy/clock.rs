@@ -2,8 +2,8 @@
 //! passed it last, gets a second round. With one bit this is also called second chance or
 //! FIFO-Reinsertion.
 
-use super::links::{Links, List};
-use super::{Access, Setup, Victim, WriteCache};
+use super::slot_lists::{List, SlotLists};
+use super::{Access, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
 use frit_core::Result;
 
@@ -12,13 +12,13 @@ const RING: List = List(0);
 /// The ring begins at the hand: the oldest block is next, the newest last.
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
-    links: Links,
+    links: SlotLists,
     accessed: Vec<bool>,
 }
 
-impl WriteCache for Clock {
-    fn reset(&mut self, setup: &Setup<'_>) -> Result<()> {
-        self.links = Links::new(setup.slots, 1);
+impl EvictionPolicy for Clock {
+    fn reset(&mut self, setup: &PolicySetup<'_>) -> Result<()> {
+        self.links = SlotLists::new(setup.slots, 1);
         self.accessed = vec![false; setup.slots as usize];
         Ok(())
     }
@@ -60,7 +60,7 @@ impl WriteCache for Clock {
 
     #[inline]
     fn prefetch(&self, slot: u32) {
-        frit_media::memory::fetch(self.accessed.get(slot as usize));
+        frit_media::memory::prefetch(self.accessed.get(slot as usize));
     }
 
     fn dram_bytes(&self) -> u64 {

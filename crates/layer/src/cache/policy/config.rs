@@ -106,7 +106,7 @@ impl PolicyConfig {
         if self.sweep_gap > 1 << 20 {
             return Err(Error::param(
                 "sweep_gap",
-                size::show(self.sweep_gap),
+                size::format(self.sweep_gap),
                 "has to be at most 1 MiB, a bucket",
             ));
         }
@@ -179,7 +179,7 @@ impl Params for PolicyConfig {
             info("sweep_batch", &self.sweep_batch, "sweep: least number of blocks evicted together"),
             info(
                 "sweep_gap",
-                &size::show(self.sweep_gap),
+                &size::format(self.sweep_gap),
                 "sweep: least distance in bytes between runs written consecutively",
             ),
             info(

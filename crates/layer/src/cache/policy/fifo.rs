@@ -1,7 +1,7 @@
 //! FIFO: evicts the block that was inserted first, independent of later accesses.
 
-use super::links::{Links, List};
-use super::{Access, Setup, Victim, WriteCache};
+use super::slot_lists::{List, SlotLists};
+use super::{Access, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
 use frit_core::Result;
 
@@ -10,12 +10,12 @@ const ALL: List = List(0);
 /// One list, newest first.
 #[derive(Clone, Debug, Default)]
 pub struct Fifo {
-    links: Links,
+    links: SlotLists,
 }
 
-impl WriteCache for Fifo {
-    fn reset(&mut self, setup: &Setup<'_>) -> Result<()> {
-        self.links = Links::new(setup.slots, 1);
+impl EvictionPolicy for Fifo {
+    fn reset(&mut self, setup: &PolicySetup<'_>) -> Result<()> {
+        self.links = SlotLists::new(setup.slots, 1);
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Ghosts: numbers of evicted blocks, in lists in order of eviction, with an index.
 
-use super::links::{Links, List};
-use crate::cache::directory::Index;
+use super::slot_lists::{List, SlotLists};
+use crate::cache::directory::SlotIndex;
 
 /// Bit of an index entry that selects one of two lists.
 const SECOND: u32 = 1 << 31;
@@ -9,9 +9,9 @@ const SECOND: u32 = 1 << 31;
 /// At most two lists that share one capacity.
 #[derive(Clone, Debug)]
 pub(super) struct Ghosts {
-    index: Index,
+    index: SlotIndex,
     /// Lists 0 and 1; list 2 holds the free nodes.
-    links: Links,
+    links: SlotLists,
     /// First node that was never used.
     fresh: u32,
     room: u32,
@@ -29,7 +29,13 @@ impl Default for Ghosts {
 impl Ghosts {
     /// Creates empty lists for `room` blocks in total.
     pub(super) fn new(room: u32) -> Ghosts {
-        Ghosts { index: Index::new(room as usize), links: Links::new(room, 3), fresh: 0, room, lens: [0; 2] }
+        Ghosts {
+            index: SlotIndex::new(room as usize),
+            links: SlotLists::new(room, 3),
+            fresh: 0,
+            room,
+            lens: [0; 2],
+        }
     }
 
     pub(super) fn len(&self, list: List) -> u32 {

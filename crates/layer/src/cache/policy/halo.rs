@@ -8,8 +8,8 @@
 //! at which any bucket has enough blocks. The next bucket is then evicted in any case. A search
 //! continues where the last one ended (the paper's Buck_scan) and skips empty buckets.
 
-use super::{Access, Setup, Victim, WriteCache};
-use crate::cache::directory::{BucketBlocks, Directory, PINNED, Rest};
+use super::{Access, EvictionPolicy, PolicySetup, Victim};
+use crate::cache::directory::{BucketBlocks, Directory, GroupBounds, PINNED};
 use frit_core::Result;
 
 /// Number of fraction bits of the thresholds, which are fixed-point numbers.
@@ -45,7 +45,7 @@ impl Thresholds {
     /// Returns `true` if none of some buckets can reach the thresholds by the time it is scanned,
     /// and none is outdated.
     #[inline]
-    fn none_of(&self, rest: &Rest, clock: u32, outdate: u32) -> bool {
+    fn none_of(&self, rest: &GroupBounds, clock: u32, outdate: u32) -> bool {
         let age = clock.wrapping_sub(rest.oldest);
         let n = i64::from(rest.active) - 1;
         // A threshold that is already negative rises.
@@ -81,8 +81,8 @@ impl Halo {
     }
 }
 
-impl WriteCache for Halo {
-    fn reset(&mut self, setup: &Setup<'_>) -> Result<()> {
+impl EvictionPolicy for Halo {
+    fn reset(&mut self, setup: &PolicySetup<'_>) -> Result<()> {
         let requests = |share: f64| (share * f64::from(setup.slots)).min(f64::from(u32::MAX / 2)) as u32;
         let c = setup.config;
         *self = Halo {
@@ -121,7 +121,7 @@ impl WriteCache for Halo {
             // Most searches pass hundreds of buckets without a candidate, so they skip 64 at a
             // time.
             let mut rest = dir.rest_of_group(i, false);
-            let none = |rest: &Rest| {
+            let none = |rest: &GroupBounds| {
                 scanned + u64::from(rest.active) <= scan && needs.none_of(rest, clock, self.outdate_recency)
             };
             let mut skip = none(&rest);
@@ -148,7 +148,7 @@ impl WriteCache for Halo {
         }
     }
 
-    fn by_place(&self) -> bool {
+    fn by_address(&self) -> bool {
         true
     }
 
@@ -199,7 +199,7 @@ mod tests {
                 ..PolicyConfig::default()
             };
             let mut halo = Halo::default();
-            let setup = Setup { slots: SLOTS, disk_blocks: BUCKETS * 256, config: &config, next_use: None };
+            let setup = PolicySetup { slots: SLOTS, disk_blocks: BUCKETS * 256, config: &config, next_use: None };
             halo.reset(&setup).unwrap();
             let mut dir = Directory::new(BUCKETS * 256, SLOTS).unwrap();
             // The clock starts near its end in half of the cases, so that it wraps.

@@ -1,8 +1,8 @@
 //! LRU: evicts the block whose last access is longest ago. If only writes are cached, this is LRW,
 //! the cache that the HALO paper compares with.
 
-use super::links::{Links, List};
-use super::{Access, Setup, Victim, WriteCache};
+use super::slot_lists::{List, SlotLists};
+use super::{Access, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
 use frit_core::Result;
 
@@ -11,12 +11,12 @@ const ALL: List = List(0);
 /// One list, newest first.
 #[derive(Clone, Debug, Default)]
 pub struct Lru {
-    links: Links,
+    links: SlotLists,
 }
 
-impl WriteCache for Lru {
-    fn reset(&mut self, setup: &Setup<'_>) -> Result<()> {
-        self.links = Links::new(setup.slots, 1);
+impl EvictionPolicy for Lru {
+    fn reset(&mut self, setup: &PolicySetup<'_>) -> Result<()> {
+        self.links = SlotLists::new(setup.slots, 1);
         Ok(())
     }
 

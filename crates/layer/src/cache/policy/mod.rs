@@ -1,13 +1,13 @@
 //! Eviction policies of the cache.
 //!
-//! A policy is one file of this module that implements [`WriteCache`], and one line in [`Policy`].
+//! A policy is one file of this module that implements [`EvictionPolicy`], and one line in [`Policy`].
 //! Its name in a stack file is the variant's name in kebab case. `docs/cache-policies.md` describes
 //! all policies and their sources.
 //!
-//! Protocol between a cache and its policy: an access to a cached block calls [`WriteCache::hit`].
-//! For a block that is not cached and will be inserted, the cache calls [`WriteCache::miss`], then
-//! [`WriteCache::victims`] while no slot is free, then [`WriteCache::insert`]. A block that leaves
-//! without being a victim calls [`WriteCache::remove`]. The caller maintains the recency of buckets
+//! Protocol between a cache and its policy: an access to a cached block calls [`EvictionPolicy::hit`].
+//! For a block that is not cached and will be inserted, the cache calls [`EvictionPolicy::miss`], then
+//! [`EvictionPolicy::victims`] while no slot is free, then [`EvictionPolicy::insert`]. A block that leaves
+//! without being a victim calls [`EvictionPolicy::remove`]. The caller maintains the recency of buckets
 //! in the directory: it [touches](Directory::touch) the bucket at each access.
 
 mod arc;
@@ -17,9 +17,9 @@ mod config;
 mod fifo;
 mod ghosts;
 mod halo;
-mod links;
 mod lru;
 mod s3_fifo;
+mod slot_lists;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -67,7 +67,7 @@ pub struct Victim {
 
 /// Parameters of a new policy.
 #[derive(Clone, Copy, Debug)]
-pub struct Setup<'a> {
+pub struct PolicySetup<'a> {
     /// Number of slots of the cache.
     pub slots: u32,
     /// Number of blocks of the disk.
@@ -81,13 +81,13 @@ pub struct Setup<'a> {
 /// An eviction policy: chooses the victims of a full cache. Policies identify blocks by slot; the
 /// caller owns the [`Directory`].
 #[enum_dispatch]
-pub trait WriteCache {
+pub trait EvictionPolicy {
     /// Resets the policy for an empty cache.
     ///
     /// # Errors
     /// Returns an error if the parameters do not suit the cache, or if the policy needs the future
     /// accesses and they are unknown.
-    fn reset(&mut self, setup: &Setup<'_>) -> Result<()>;
+    fn reset(&mut self, setup: &PolicySetup<'_>) -> Result<()>;
 
     /// Notes an access to a cached block.
     fn hit(&mut self, slot: u32, access: &Access);
@@ -110,17 +110,17 @@ pub trait WriteCache {
     /// [`PINNED`](super::directory::PINNED) are never victims.
     fn victims(&mut self, dir: &Directory, clock: u32, out: &mut Vec<Victim>);
 
-    /// Prefetches the data for [`WriteCache::hit`] of a slot.
+    /// Prefetches the data for [`EvictionPolicy::hit`] of a slot.
     #[inline]
     fn prefetch(&self, _slot: u32) {}
 
-    /// Prefetches the data for [`WriteCache::miss`] of a block.
+    /// Prefetches the data for [`EvictionPolicy::miss`] of a block.
     #[inline]
     fn prefetch_miss(&self, _lbn: u32) {}
 
     /// Returns `true` if victims depend on addresses on the disk. Only such a policy reads the
     /// directory.
-    fn by_place(&self) -> bool {
+    fn by_address(&self) -> bool {
         false
     }
 
@@ -129,7 +129,7 @@ pub trait WriteCache {
 }
 
 /// All policies.
-#[enum_dispatch(WriteCache)]
+#[enum_dispatch(EvictionPolicy)]
 #[derive(Clone, Debug, EnumString, VariantNames, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Policy {
@@ -164,7 +164,7 @@ impl Policy {
     ///
     /// # Errors
     /// Returns an error if the name is unknown or a parameter is invalid.
-    pub fn new(setup: &Setup<'_>) -> Result<Policy> {
+    pub fn new(setup: &PolicySetup<'_>) -> Result<Policy> {
         setup.config.validate()?;
         let name = &setup.config.policy;
         let mut policy: Policy = name.parse().map_err(|_| {

@@ -7,8 +7,8 @@
 //! of the small FIFO enter the main one.
 
 use super::ghosts::Ghosts;
-use super::links::{Links, List};
-use super::{Access, Setup, Victim, WriteCache};
+use super::slot_lists::{List, SlotLists};
+use super::{Access, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
 use frit_core::Result;
 
@@ -23,7 +23,7 @@ const ACCESSES_MAX: u8 = 3;
 /// Two FIFOs, and a FIFO of ghosts.
 #[derive(Clone, Debug, Default)]
 pub struct S3Fifo {
-    links: Links,
+    links: SlotLists,
     state: Vec<u8>,
     small_len: u32,
     main_len: u32,
@@ -75,12 +75,12 @@ impl S3Fifo {
     }
 }
 
-impl WriteCache for S3Fifo {
-    fn reset(&mut self, setup: &Setup<'_>) -> Result<()> {
+impl EvictionPolicy for S3Fifo {
+    fn reset(&mut self, setup: &PolicySetup<'_>) -> Result<()> {
         let share = |s: f64| (f64::from(setup.slots) * s) as u32;
         let small_size = share(setup.config.s3_small);
         *self = S3Fifo {
-            links: Links::new(setup.slots, 2),
+            links: SlotLists::new(setup.slots, 2),
             state: vec![0; setup.slots as usize],
             small_len: 0,
             main_len: 0,
@@ -143,7 +143,7 @@ impl WriteCache for S3Fifo {
 
     #[inline]
     fn prefetch(&self, slot: u32) {
-        frit_media::memory::fetch(self.state.get(slot as usize));
+        frit_media::memory::prefetch(self.state.get(slot as usize));
     }
 
     #[inline]

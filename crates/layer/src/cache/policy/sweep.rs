@@ -12,7 +12,7 @@
 //!    pass over a bucket takes the runs that begin at least `sweep_gap` after the last one, as old
 //!    formats interleaved sectors.
 
-use super::{Access, Setup, Victim, WriteCache};
+use super::{Access, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::BLOCK_BYTES;
 use crate::cache::directory::{BucketBlocks, Directory, PINNED};
 use frit_core::Result;
@@ -72,8 +72,8 @@ impl Sweep {
     }
 }
 
-impl WriteCache for Sweep {
-    fn reset(&mut self, setup: &Setup<'_>) -> Result<()> {
+impl EvictionPolicy for Sweep {
+    fn reset(&mut self, setup: &PolicySetup<'_>) -> Result<()> {
         let c = setup.config;
         *self = Sweep {
             batch: c.sweep_batch.clamp(1, (setup.slots / 64).max(1)) as usize,
@@ -135,7 +135,7 @@ impl WriteCache for Sweep {
         }
     }
 
-    fn by_place(&self) -> bool {
+    fn by_address(&self) -> bool {
         true
     }
 
@@ -154,7 +154,7 @@ mod tests {
 
     fn sweep(config: &PolicyConfig) -> Sweep {
         let mut s = Sweep::default();
-        s.reset(&Setup { slots: 4096, disk_blocks: DISK, config, next_use: None }).unwrap();
+        s.reset(&PolicySetup { slots: 4096, disk_blocks: DISK, config, next_use: None }).unwrap();
         s
     }
 

@@ -12,7 +12,7 @@ fn make(name: &str, slots: u32) -> Policy {
     // An arbitrary future, not that of the accesses: the policy `belady` must stay consistent with
     // any.
     let future: std::sync::Arc<[u64]> = (0..1000).map(|at| at + 1 + at * at % 97).collect();
-    Policy::new(&Setup { slots, disk_blocks: DISK, config: &config, next_use: Some(&future) }).unwrap()
+    Policy::new(&PolicySetup { slots, disk_blocks: DISK, config: &config, next_use: Some(&future) }).unwrap()
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -123,7 +123,8 @@ proptest! {
 #[test]
 fn names_that_there_are_not_are_refused_with_those_that_there_are() {
     let config = PolicyConfig::named("mru");
-    let e = Policy::new(&Setup { slots: 4, disk_blocks: 9, config: &config, next_use: None }).unwrap_err();
+    let e =
+        Policy::new(&PolicySetup { slots: 4, disk_blocks: 9, config: &config, next_use: None }).unwrap_err();
     assert!(e.to_string().contains("halo, lru"), "{e}");
 }
 
@@ -160,7 +161,7 @@ fn halo() -> Policy {
         halo_scan: 8,
         ..PolicyConfig::default()
     };
-    Policy::new(&Setup { slots: 4096, disk_blocks: DISK, config: &config, next_use: None }).unwrap()
+    Policy::new(&PolicySetup { slots: 4096, disk_blocks: DISK, config: &config, next_use: None }).unwrap()
 }
 
 #[test]

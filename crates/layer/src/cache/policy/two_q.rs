@@ -6,8 +6,8 @@
 //! cache for A1in, and half of the cache's number of blocks remembered.
 
 use super::ghosts::Ghosts;
-use super::links::{Links, List};
-use super::{Access, Setup, Victim, WriteCache};
+use super::slot_lists::{List, SlotLists};
+use super::{Access, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
 use frit_core::Result;
 
@@ -19,7 +19,7 @@ const MAIN: List = List(1);
 /// A FIFO, an LRU, and a FIFO of ghosts.
 #[derive(Clone, Debug, Default)]
 pub struct TwoQ {
-    links: Links,
+    links: SlotLists,
     main: Vec<bool>,
     new_len: u32,
     main_len: u32,
@@ -30,11 +30,11 @@ pub struct TwoQ {
     met: bool,
 }
 
-impl WriteCache for TwoQ {
-    fn reset(&mut self, setup: &Setup<'_>) -> Result<()> {
+impl EvictionPolicy for TwoQ {
+    fn reset(&mut self, setup: &PolicySetup<'_>) -> Result<()> {
         let share = |s: f64| (f64::from(setup.slots) * s) as u32;
         *self = TwoQ {
-            links: Links::new(setup.slots, 2),
+            links: SlotLists::new(setup.slots, 2),
             main: vec![false; setup.slots as usize],
             new_len: 0,
             main_len: 0,

@@ -8,9 +8,9 @@
 //! The paper keeps the groups in a sorted queue, where insertion costs O(log n). Here they are a
 //! bitmap with one bit for each group of the disk, so insertion is O(1).
 
-use super::{Access, Setup, Victim, WriteCache};
+use super::{Access, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::BLOCK_BYTES;
-use crate::cache::directory::{Bits, Directory, PINNED};
+use crate::cache::directory::{Directory, PINNED, SparseBitmap};
 use frit_core::Result;
 
 /// Bitmaps of the groups. A group whose last block left for another reason is found empty when the
@@ -18,8 +18,8 @@ use frit_core::Result;
 #[derive(Clone, Debug, Default)]
 pub struct Wow {
     /// Groups that hold blocks, or did.
-    filled: Bits,
-    recent: Bits,
+    filled: SparseBitmap,
+    recent: SparseBitmap,
     hand: u32,
     group_blocks: u32,
     disk_blocks: u32,
@@ -42,11 +42,11 @@ impl Wow {
     }
 }
 
-impl WriteCache for Wow {
-    fn reset(&mut self, setup: &Setup<'_>) -> Result<()> {
+impl EvictionPolicy for Wow {
+    fn reset(&mut self, setup: &PolicySetup<'_>) -> Result<()> {
         let group_blocks = (setup.config.wow_group / BLOCK_BYTES) as u32;
         let groups = u64::from(setup.disk_blocks.div_ceil(group_blocks));
-        let (filled, recent) = (Bits::new(groups), Bits::new(groups));
+        let (filled, recent) = (SparseBitmap::new(groups), SparseBitmap::new(groups));
         *self = Wow { filled, recent, hand: 0, group_blocks, disk_blocks: setup.disk_blocks };
         Ok(())
     }
@@ -90,7 +90,7 @@ impl WriteCache for Wow {
         }
     }
 
-    fn by_place(&self) -> bool {
+    fn by_address(&self) -> bool {
         true
     }
 

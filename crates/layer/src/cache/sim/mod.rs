@@ -1,14 +1,14 @@
 //! Simulation of a policy without media: hits and evictions over a sequence of block accesses.
 
+mod cached_blocks;
 mod future;
-mod held;
 
 pub use future::next_uses;
 
 use super::directory::Directory;
-use super::policy::{Access, Policy, PolicyConfig, Setup, Victim, WriteCache};
+use super::policy::{Access, EvictionPolicy, Policy, PolicyConfig, PolicySetup, Victim};
+use cached_blocks::{CachedBlocks, UnplacedBlocks};
 use frit_core::Result;
-use held::{Holds, Plain};
 use std::sync::Arc;
 
 /// Number of accesses by which prefetches of the directory run ahead. Prefetches of the policy run
@@ -28,7 +28,7 @@ pub struct BlockAccess {
 
 /// Counters of a simulation.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Outcome {
+pub struct SimCounts {
     /// Block accesses.
     pub accesses: u64,
     /// Accesses that found the block.
@@ -45,7 +45,7 @@ pub struct Outcome {
     pub evictions: u64,
 }
 
-impl Outcome {
+impl SimCounts {
     /// Returns the share of accesses that did not find the block.
     #[must_use]
     pub fn miss_ratio(&self) -> f64 {
@@ -56,13 +56,13 @@ impl Outcome {
 /// A simulated cache without media.
 #[derive(Debug)]
 pub struct Sim {
-    held: Held,
+    held: BlockSet,
     run: Run,
 }
 
 #[derive(Debug)]
-enum Held {
-    Plain(Plain),
+enum BlockSet {
+    UnplacedBlocks(UnplacedBlocks),
     Placed(Directory),
 }
 
@@ -73,7 +73,7 @@ struct Run {
     writes_only: bool,
     clock: u32,
     out: Vec<Victim>,
-    outcome: Outcome,
+    outcome: SimCounts,
 }
 
 impl Sim {
@@ -89,12 +89,12 @@ impl Sim {
         writes_only: bool,
         next_use: Option<&Arc<[u64]>>,
     ) -> Result<Sim> {
-        let policy = Policy::new(&Setup { slots, disk_blocks, config, next_use })?;
-        let held = match policy.by_place() {
-            true => Held::Placed(Directory::new(disk_blocks, slots)?),
-            false => Held::Plain(Plain::new(slots)?),
+        let policy = Policy::new(&PolicySetup { slots, disk_blocks, config, next_use })?;
+        let held = match policy.by_address() {
+            true => BlockSet::Placed(Directory::new(disk_blocks, slots)?),
+            false => BlockSet::UnplacedBlocks(UnplacedBlocks::new(slots)?),
         };
-        let run = Run { policy, writes_only, clock: 0, out: Vec::new(), outcome: Outcome::default() };
+        let run = Run { policy, writes_only, clock: 0, out: Vec::new(), outcome: SimCounts::default() };
         Ok(Sim { held, run })
     }
 
@@ -102,14 +102,14 @@ impl Sim {
     /// of millions of blocks would otherwise miss the processor's cache at each access.
     pub fn run(&mut self, accesses: &[BlockAccess]) {
         match &mut self.held {
-            Held::Plain(held) => self.run.all(held, accesses),
-            Held::Placed(held) => self.run.all(held, accesses),
+            BlockSet::UnplacedBlocks(held) => self.run.all(held, accesses),
+            BlockSet::Placed(held) => self.run.all(held, accesses),
         }
     }
 
     /// Returns the counters of all accesses so far.
     #[must_use]
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> SimCounts {
         self.run.outcome
     }
 
@@ -117,15 +117,15 @@ impl Sim {
     #[must_use]
     pub fn dram_bytes(&self) -> (u64, u64) {
         let held = match &self.held {
-            Held::Plain(held) => held.bytes(),
-            Held::Placed(held) => Holds::bytes(held),
+            BlockSet::UnplacedBlocks(held) => held.bytes(),
+            BlockSet::Placed(held) => CachedBlocks::bytes(held),
         };
         (held, self.run.policy.dram_bytes())
     }
 }
 
 impl Run {
-    fn all<H: Holds>(&mut self, held: &mut H, accesses: &[BlockAccess]) {
+    fn all<H: CachedBlocks>(&mut self, held: &mut H, accesses: &[BlockAccess]) {
         for (i, &a) in accesses.iter().enumerate() {
             if let Some(a) = accesses.get(i + AHEAD) {
                 held.prefetch(a.lbn);
@@ -144,7 +144,7 @@ impl Run {
     }
 
     #[inline]
-    fn access<H: Holds>(&mut self, held: &mut H, a: BlockAccess) {
+    fn access<H: CachedBlocks>(&mut self, held: &mut H, a: BlockAccess) {
         self.clock = self.clock.wrapping_add(u32::from(a.begins));
         let access = Access { lbn: a.lbn, write: a.write, at: self.outcome.accesses, clock: self.clock };
         self.outcome.accesses += 1;
@@ -160,7 +160,7 @@ impl Run {
                 if let Some(slot) = held.insert(a.lbn, a.write, self.clock) {
                     return self.policy.insert(slot, &access);
                 }
-                if !self.make_room(held) {
+                if !self.evict(held) {
                     return;
                 }
             }
@@ -168,7 +168,7 @@ impl Run {
     }
 
     /// Evicts blocks. Returns `true` if any block was evicted.
-    fn make_room<H: Holds>(&mut self, held: &mut H) -> bool {
+    fn evict<H: CachedBlocks>(&mut self, held: &mut H) -> bool {
         self.out.clear();
         self.policy.victims(held.directory(), self.clock, &mut self.out);
         self.outcome.evictions += u64::from(!self.out.is_empty());
@@ -192,8 +192,15 @@ mod tests {
         // evicts 2.
         let accesses = [(1, true), (2, true), (3, false), (1, false), (4, true), (2, true)];
         sim.run(&accesses.map(|(lbn, write)| BlockAccess { lbn, write, begins: true }));
-        let want =
-            Outcome { accesses: 6, hits: 1, writes: 4, write_hits: 0, evicted: 2, destaged: 2, evictions: 2 };
+        let want = SimCounts {
+            accesses: 6,
+            hits: 1,
+            writes: 4,
+            write_hits: 0,
+            evicted: 2,
+            destaged: 2,
+            evictions: 2,
+        };
         assert_eq!(sim.outcome(), want);
     }
 }

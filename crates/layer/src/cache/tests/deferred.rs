@@ -2,7 +2,7 @@
 //! some moment between request and completion, and a hit never waits.
 
 use super::*;
-use frit_core::{Buffer, Deferred, Error, Intent, Result, SlowMedium};
+use frit_core::{BlockingMedium, Buffer, Deferred, Error, RequestIntent, Result};
 use std::sync::{Arc, Mutex};
 
 /// A disk in memory that can be accessed from any thread.
@@ -26,12 +26,12 @@ impl Store for SharedDisk {
     fn sync(&mut self) -> Result<()> {
         Ok(())
     }
-    fn shared(&self) -> Option<Arc<dyn SlowMedium>> {
+    fn shared(&self) -> Option<Arc<dyn BlockingMedium>> {
         Some(Arc::new(self.clone()))
     }
 }
 
-impl SlowMedium for SharedDisk {
+impl BlockingMedium for SharedDisk {
     fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
         Store::read(self, at, into)
     }
@@ -103,8 +103,8 @@ impl Run {
     }
 
     /// Returns the layer's prediction for a request before it is made.
-    fn slow(&self, what: Intent, at: u64, sectors: u64) -> bool {
-        BlockLayer::<Null>::slow(&self.layer, what, Sector(at), sectors)
+    fn would_block(&self, what: RequestIntent, at: u64, sectors: u64) -> bool {
+        BlockLayer::<Null>::would_block(&self.layer, what, Sector(at), sectors)
     }
 
     fn changes(&mut self, at: u64, sectors: u64, to: u8) {
@@ -127,9 +127,9 @@ impl Run {
         // From now on a concurrent read may return the new data.
         self.changes(at, sectors, self.stamp);
         let slow = loop {
-            let slow = self.slow(Intent::Write, at, sectors);
+            let slow = self.would_block(RequestIntent::Write, at, sectors);
             match self.layer.write(&mut Null, Sector(at), Source::Bytes(&write), Hints::NONE) {
-                Err(Error::Later) => {
+                Err(Error::WouldBlock) => {
                     assert!(slow, "`slow` did not predict that a write waits");
                     self.wait(pick);
                 }
@@ -151,9 +151,9 @@ impl Run {
     fn read(&mut self, at: u64, sectors: u64, pick: usize) {
         let mut bytes = vec![0xEE; (sectors * 512) as usize];
         let slow = loop {
-            let slow = self.slow(Intent::Read, at, sectors);
+            let slow = self.would_block(RequestIntent::Read, at, sectors);
             match self.layer.read(&mut Null, Sector(at), Target::Bytes(&mut bytes), Hints::NONE) {
-                Err(Error::Later) => {
+                Err(Error::WouldBlock) => {
                     assert!(slow, "`slow` did not predict that a read waits");
                     self.wait(pick);
                 }
@@ -179,7 +179,7 @@ impl Run {
         self.changes(at, sectors, 0);
         loop {
             match self.layer.discard(&mut Null, Sector(at), sectors) {
-                Err(Error::Later) => self.wait(pick),
+                Err(Error::WouldBlock) => self.wait(pick),
                 done => break done.unwrap(),
             }
         }
@@ -305,13 +305,13 @@ fn where_all_blocks_are_being_read_writes_wait_and_nothing_spins() {
             next += 1;
         }
         assert!((90..200).contains(&next), "{policy}: {next} blocks in a cache of some 96");
-        assert!(matches!(write(&mut layer, next), Err(Error::Later)), "{policy}");
+        assert!(matches!(write(&mut layer, next), Err(Error::WouldBlock)), "{policy}");
         let mut buffer = Buffer::In(&mut miss);
         let outcome = missed.run(&mut buffer);
         layer.settle(&mut Null, &missed, outcome, &buffer).unwrap();
         // After the read is settled they can be evicted.
         while let Err(e) = write(&mut layer, next) {
-            assert!(matches!(e, Error::Later), "{policy}: {e}");
+            assert!(matches!(e, Error::WouldBlock), "{policy}: {e}");
             let job = BlockLayer::<Null>::job(&mut layer, &mut Null).unwrap().expect("a destage");
             let outcome = job.run(&mut Buffer::None);
             layer.settle(&mut Null, &job, outcome, &Buffer::None).unwrap();

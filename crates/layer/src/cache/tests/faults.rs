@@ -148,10 +148,10 @@ fn media_of_another_shape_are_refused() {
     let (mut pcm, mut disk) = stores();
     open(&named("halo"), &mut pcm, &mut disk).format(&mut Null).unwrap();
     let small = CacheConfig { cache_bytes: 70 * 4096, ..named("halo") };
-    let e = open(&small, &mut pcm, &mut disk).recover(&mut Null, Stop::Process).unwrap_err();
+    let e = open(&small, &mut pcm, &mut disk).recover(&mut Null, CrashKind::Process).unwrap_err();
     assert!(e.to_string().contains("cache of"), "{e}");
     let (mut blank, _) = stores();
-    let e = open(&named("halo"), &mut blank, &mut disk).recover(&mut Null, Stop::Process).unwrap_err();
+    let e = open(&named("halo"), &mut blank, &mut disk).recover(&mut Null, CrashKind::Process).unwrap_err();
     assert!(e.to_string().contains("holds no cache"), "{e}");
 }
 
@@ -174,7 +174,7 @@ fn what_a_stop_left_of_a_record_goes() {
         layer.space.pcm.store_mut().write(at, &[0; 8]).unwrap();
         assert_ne!(last_word(&layer, at), 0);
     }
-    layer.recover(&mut Null, Stop::Process).unwrap();
+    layer.recover(&mut Null, CrashKind::Process).unwrap();
     assert!(layer.dir.get(5).is_none());
     for at in records {
         assert_eq!(last_word(&layer, at), 0);

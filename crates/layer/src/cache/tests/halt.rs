@@ -76,7 +76,7 @@ fn halted<'a, P: Store>(pcm: &'a mut P, disk: &'a mut MemoryStore, model: &mut M
 /// that was not synced, and the disk's version was read.
 #[test]
 fn a_bit_that_flips_behind_a_halt_is_an_error_and_never_the_disks_version() {
-    for stop in [Stop::Machine, Stop::Process] {
+    for stop in [CrashKind::PowerLoss, CrashKind::Process] {
         let ((mut pcm, mut disk), mut model) = (files(), Model::new());
         let mut layer = halted(&mut pcm, &mut disk, &mut model);
         let at = layer.space.layout.data(layer.dir.get(12).unwrap());
@@ -104,7 +104,7 @@ fn a_bit_that_flips_in_what_was_flushed_is_an_error_behind_a_stop_of_the_machine
     layer.flush(&mut Null).unwrap();
     let at = layer.space.layout.data(layer.dir.get(12).unwrap());
     flip(&mut layer, at + 1000);
-    let found = layer.recover(&mut Null, Stop::Machine).unwrap();
+    let found = layer.recover(&mut Null, CrashKind::PowerLoss).unwrap();
     assert!(!found.clean);
     assert!(matches!(block(&mut layer, 12), Err(Error::Corrupt { .. })));
 }
@@ -117,7 +117,7 @@ fn a_record_that_is_lost_in_both_copies_is_restored_from_the_others() {
         for at in records(&layer, lbn) {
             flip(&mut layer, at + u64::from(lbn));
         }
-        let found = layer.recover(&mut Null, Stop::Machine).unwrap();
+        let found = layer.recover(&mut Null, CrashKind::PowerLoss).unwrap();
         assert!(found.clean && !found.lost_any() && found.pages == 20, "{found:?}");
         model.all(&mut layer);
         layer.audit();
@@ -133,7 +133,7 @@ fn several_lost_records_make_everything_that_is_not_cached_an_error() {
     let lost: Vec<u64> = [12, 20].into_iter().flat_map(|lbn| records(&layer, lbn)).collect();
     lost.into_iter().for_each(|at| flip(&mut layer, at + 9));
     for _ in 0..2 {
-        let found = layer.recover(&mut Null, Stop::Machine).unwrap();
+        let found = layer.recover(&mut Null, CrashKind::PowerLoss).unwrap();
         assert!(found.clean && found.lost_any() && found.pages == 18, "{found:?}");
         let what = &found.unnamed[0];
         assert!(
@@ -156,7 +156,7 @@ fn several_lost_records_make_everything_that_is_not_cached_an_error() {
     assert_eq!(told, [("missing-records", false), ("missing-records", true)]);
     assert!(block(&mut layer, 300).is_ok(), "the disk's versions show");
     layer.halt(&mut Null).unwrap();
-    let found = layer.recover(&mut Null, Stop::Machine).unwrap();
+    let found = layer.recover(&mut Null, CrashKind::PowerLoss).unwrap();
     assert!(found.clean && !found.lost_any(), "{found:?}");
 }
 
@@ -167,7 +167,7 @@ fn an_earlier_copy_of_all_records_does_not_count() {
         let ((mut pcm, mut disk), mut model) = (files(), Model::new());
         let mut layer = halted(&mut pcm, &mut disk, &mut model);
         let layout = layer.space.layout;
-        let at = layout.record(crate::record::Place { slot: 0, copy });
+        let at = layout.record(crate::record::RecordAddr { slot: 0, copy });
         let mut earlier = vec![0; layout.slots as usize * 32];
         layer.space.pcm.peek(at, &mut earlier).unwrap();
         for lbn in 10..30 {
@@ -176,7 +176,7 @@ fn an_earlier_copy_of_all_records_does_not_count() {
         model.discard(&mut layer, 96, 32);
         layer.halt(&mut Null).unwrap();
         layer.space.pcm.store_mut().write(at, &earlier).unwrap();
-        let found = layer.recover(&mut Null, Stop::Machine).unwrap();
+        let found = layer.recover(&mut Null, CrashKind::PowerLoss).unwrap();
         assert!(found.clean && !found.lost_any() && found.pages == 16, "copy {copy}: {found:?}");
         model.all(&mut layer);
         layer.audit();
@@ -191,7 +191,7 @@ fn a_block_whose_record_was_damaged_before_the_halt_stays_an_error() {
     let mut layer = halted(&mut pcm, &mut disk, &mut model);
     records(&layer, 12).into_iter().for_each(|at| flip(&mut layer, at + 9));
     layer.halt(&mut Null).unwrap();
-    let found = layer.recover(&mut Null, Stop::Machine).unwrap();
+    let found = layer.recover(&mut Null, CrashKind::PowerLoss).unwrap();
     assert!(found.clean && found.pages == 20, "{found:?}");
     assert!(matches!(block(&mut layer, 12), Err(Error::Corrupt { .. })));
     model.read(&mut layer, 13 * 8, 8);
@@ -207,7 +207,7 @@ fn a_head_that_is_older_than_the_records_says_nothing_of_them() {
     model.write(&mut layer, 96, 64);
     layer.flush(&mut Null).unwrap();
     layer.space.pcm.store_mut().write(0, &head).unwrap();
-    let found = layer.recover(&mut Null, Stop::Machine).unwrap();
+    let found = layer.recover(&mut Null, CrashKind::PowerLoss).unwrap();
     assert!(!found.clean && !found.lost_any(), "{found:?}");
     model.all(&mut layer);
 }
@@ -243,7 +243,7 @@ fn a_damaged_rest_of_a_block_that_was_leaving_is_an_error() {
             flip(&mut layer, at + 1000);
         }
         for _ in 0..2 {
-            let found = layer.recover(&mut Null, Stop::Process).unwrap();
+            let found = layer.recover(&mut Null, CrashKind::Process).unwrap();
             assert!(!found.clean);
             layer.audit();
             match block(&mut layer, 12) {

@@ -6,16 +6,16 @@ mod faults;
 mod halt;
 mod modes;
 
-use super::flying::LEAVES;
+use super::in_flight::EVICT;
 use super::policy::{Policy, PolicyConfig};
 use super::{BLOCK_BYTES, Cache, CacheConfig};
 use frit_core::{
-    BlockLayer, CheckScope, Durable, Hints, Nanos, Null, Op, Params, Quiesce, Sector, Source, Stop, Target,
-    Visible,
+    BlockLayer, CheckScope, CrashKind, Durable, Hints, Nanos, Null, Op, Params, Quiesce, Sector, Source,
+    StackView, Target,
 };
 use frit_media::disk::DiskProfile;
 use frit_media::{
-    Curve, Disk, DiskConfig, Hardware, MemoryStore, Pcm, PcmConfig, PcmGeometry, PcmTiming, Store,
+    Disk, DiskConfig, Hardware, LatencyCurve, MemoryStore, Pcm, PcmConfig, PcmGeometry, PcmTiming, Store,
 };
 use proptest::prelude::*;
 use strum::VariantNames;
@@ -24,7 +24,7 @@ use strum::VariantNames;
 const DISK_BLOCKS: u64 = 2048;
 
 fn pcm_config(slots: u64) -> PcmConfig {
-    let curve = || Curve::new(vec![(512, Nanos(1_000))], 16).unwrap();
+    let curve = || LatencyCurve::new(vec![(512, Nanos(1_000))], 16).unwrap();
     PcmConfig {
         name: "pcm".into(),
         geometry: PcmGeometry {
@@ -92,15 +92,15 @@ impl<P: Store, D: Store> Cache<(), P, D> {
             dirty += u32::from(self.dir.dirty(slot));
         }
         assert_eq!(dirty, self.dir.dirty_len());
-        let leaving = self.dir.iter().filter(|(_, slot)| self.dir.flags(*slot) & LEAVES != 0).count();
-        assert_eq!(leaving as u32, self.flying.leaving);
+        let leaving = self.dir.iter().filter(|(_, slot)| self.dir.flags(*slot) & EVICT != 0).count();
+        assert_eq!(leaving as u32, self.in_flight.evicting);
         let orphans =
-            self.flying.blocks.iter().filter(|v| self.dir.get(v.lbn) != Some(v.slot)).count() as u32;
+            self.in_flight.blocks.iter().filter(|v| self.dir.get(v.lbn) != Some(v.slot)).count() as u32;
         let all = self.dir.len()
             + self.dir.free_len()
             + orphans
             + self.space.unsynced() as u32
-            + self.left.orphans(&self.dir);
+            + self.deferred_io.orphans(&self.dir);
         assert_eq!(all, self.dir.capacity(), "slots are lost or used twice");
     }
 }
@@ -154,7 +154,7 @@ enum Step {
     Flush,
     Idle(u32),
     Set(&'static str, &'static str),
-    Stop { halt: bool },
+    Crash { halt: bool },
     Check,
 }
 
@@ -191,7 +191,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Flush),
         2 => (1..40_u32).prop_map(Step::Idle),
         2 => sets.prop_map(|(k, v)| Step::Set(k, v)),
-        1 => any::<bool>().prop_map(|halt| Step::Stop { halt }),
+        1 => any::<bool>().prop_map(|halt| Step::Crash { halt }),
         1 => Just(Step::Check),
     ]
 }
@@ -209,14 +209,14 @@ fn run(config: &CacheConfig, steps: &[Step]) {
             Step::Flush => BlockLayer::<Null>::flush(&mut layer, &mut Null).unwrap(),
             Step::Idle(n) => drop(layer.step(&mut Null, n).unwrap()),
             Step::Set(key, value) => layer.set(key, value).unwrap(),
-            Step::Stop { halt } => {
+            Step::Crash { halt } => {
                 if halt {
                     Quiesce::<Null>::halt(&mut layer, &mut Null).unwrap();
                 }
                 let config = layer.config().clone();
                 drop(layer);
                 layer = open(&config, &mut pcm, &mut disk);
-                let found = layer.recover(&mut Null, Stop::Process).unwrap();
+                let found = layer.recover(&mut Null, CrashKind::Process).unwrap();
                 assert!(found.clean || !halt);
             }
             Step::Check => {
@@ -247,7 +247,7 @@ fn disk_commands<P: Store>(layer: &Layer<'_, P>, op: Op) -> u64 {
 }
 
 fn metric<P: Store>(layer: &Layer<'_, P>, name: &str) -> f64 {
-    let mut view = Visible::default();
+    let mut view = StackView::default();
     BlockLayer::<Null>::visible(layer, &mut view);
     view.metric(name).unwrap()
 }

@@ -135,7 +135,7 @@ fn a_drain_writes_all_back_and_keeps_it() {
     // The blocks that were kept are cached after a crash too.
     drop(layer);
     let mut layer = open(&named("halo"), &mut pcm, &mut disk);
-    layer.recover(&mut Null, Stop::Process).unwrap();
+    layer.recover(&mut Null, CrashKind::Process).unwrap();
     assert_eq!(metric(&layer, "cached_blocks"), 40.0);
     model.all(&mut layer);
 }

@@ -3,7 +3,7 @@
 //! share of valid pages.
 
 use super::GcPolicy;
-use crate::flash::{BlockState, Blocks};
+use crate::flash::{BlockState, BlockTable};
 
 /// Chooses the block with the best ratio of benefit to cost. Scans all blocks of the unit: exact,
 /// at about a nanosecond a block for each victim.
@@ -11,7 +11,7 @@ use crate::flash::{BlockState, Blocks};
 pub struct CostBenefit;
 
 impl GcPolicy for CostBenefit {
-    fn victim(&mut self, unit: u32, blocks: &Blocks) -> Option<u32> {
+    fn victim(&mut self, unit: u32, blocks: &BlockTable) -> Option<u32> {
         let pages = blocks.pages_per_block();
         let mut best = None;
         let mut best_score = -1.0f32;

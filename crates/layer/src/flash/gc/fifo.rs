@@ -1,7 +1,7 @@
 //! FIFO (cyclic) garbage collection: victims are taken in the order in which blocks were sealed.
 
 use super::GcPolicy;
-use crate::flash::{BlockState, Blocks};
+use crate::flash::{BlockState, BlockTable};
 use std::collections::VecDeque;
 
 /// Chooses the block that was sealed first. A fully valid block is skipped and goes to the end of
@@ -14,15 +14,15 @@ pub struct Fifo {
 }
 
 impl GcPolicy for Fifo {
-    fn reset(&mut self, blocks: &Blocks) {
+    fn reset(&mut self, blocks: &BlockTable) {
         self.queues = vec![VecDeque::new(); (blocks.count() / blocks.blocks_per_unit().max(1)) as usize];
     }
 
-    fn sealed(&mut self, block: u32, blocks: &Blocks) {
+    fn sealed(&mut self, block: u32, blocks: &BlockTable) {
         self.queues[blocks.unit_of(block) as usize].push_back(block);
     }
 
-    fn victim(&mut self, unit: u32, blocks: &Blocks) -> Option<u32> {
+    fn victim(&mut self, unit: u32, blocks: &BlockTable) -> Option<u32> {
         let queue = &mut self.queues[unit as usize];
         for _ in 0..queue.len() {
             let block = queue.pop_front()?;
@@ -38,7 +38,7 @@ impl GcPolicy for Fifo {
         None
     }
 
-    fn removed(&mut self, block: u32, blocks: &Blocks) {
+    fn removed(&mut self, block: u32, blocks: &BlockTable) {
         if self.taken.take() == Some(block) {
             return;
         }

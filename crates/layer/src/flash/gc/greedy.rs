@@ -2,7 +2,7 @@
 //! page becomes invalid.
 
 use super::GcPolicy;
-use crate::flash::{BlockState, Blocks};
+use crate::flash::{BlockState, BlockTable};
 
 const NONE: u32 = u32::MAX;
 
@@ -74,7 +74,7 @@ impl Greedy {
     }
 
     /// Sets the limit by a scan of the unit's blocks. The lists must be empty.
-    fn look_through(&mut self, unit: u32, blocks: &Blocks) {
+    fn rebuild_lists(&mut self, unit: u32, blocks: &BlockTable) {
         let sealed = || blocks.of_unit(unit).filter(|&b| blocks.state(b) == BlockState::Sealed);
         let Some(fewest) = sealed().map(|b| u32::from(blocks.valid(b))).min() else { return };
         let limit = (fewest + MARGIN).min(blocks.pages_per_block() - 1);
@@ -87,7 +87,7 @@ impl Greedy {
 
     /// Lowers the limit when victims have fewer valid pages; blocks above it are dropped from their
     /// lists.
-    fn lower(&mut self, unit: u32, valid: u32) {
+    fn lower_limit(&mut self, unit: u32, valid: u32) {
         let limit = valid + MARGIN;
         if limit + MARGIN < self.limit[unit as usize] {
             let (from, to) = (self.list(unit, limit + 1), self.list(unit, self.limit[unit as usize]));
@@ -100,7 +100,7 @@ impl Greedy {
 }
 
 impl GcPolicy for Greedy {
-    fn reset(&mut self, blocks: &Blocks) {
+    fn reset(&mut self, blocks: &BlockTable) {
         let n = blocks.count() as usize;
         let units = (blocks.count() / blocks.blocks_per_unit().max(1)) as usize;
         self.lists_per_unit = blocks.pages_per_block() + 1;
@@ -110,7 +110,7 @@ impl GcPolicy for Greedy {
         self.least = vec![1; units];
     }
 
-    fn sealed(&mut self, block: u32, blocks: &Blocks) {
+    fn sealed(&mut self, block: u32, blocks: &BlockTable) {
         let (unit, valid) = (blocks.unit_of(block), u32::from(blocks.valid(block)));
         if valid <= self.limit[unit as usize] {
             self.link(unit, block, valid);
@@ -118,7 +118,7 @@ impl GcPolicy for Greedy {
     }
 
     #[inline]
-    fn invalidated(&mut self, block: u32, blocks: &Blocks) {
+    fn invalidated(&mut self, block: u32, blocks: &BlockTable) {
         let (unit, valid) = (blocks.unit_of(block), u32::from(blocks.valid(block)));
         let limit = self.limit[unit as usize];
         if valid > limit {
@@ -131,19 +131,19 @@ impl GcPolicy for Greedy {
         self.link(unit, block, valid);
     }
 
-    fn removed(&mut self, block: u32, blocks: &Blocks) {
+    fn removed(&mut self, block: u32, blocks: &BlockTable) {
         let (unit, valid) = (blocks.unit_of(block), u32::from(blocks.valid(block)));
         if valid <= self.limit[unit as usize] {
             self.unlink(unit, block, valid);
         }
     }
 
-    fn victim(&mut self, unit: u32, blocks: &Blocks) -> Option<u32> {
+    fn victim(&mut self, unit: u32, blocks: &BlockTable) -> Option<u32> {
         if self.lowest(unit).is_none() {
-            self.look_through(unit, blocks);
+            self.rebuild_lists(unit, blocks);
         }
         let (valid, block) = self.lowest(unit)?;
-        self.lower(unit, valid);
+        self.lower_limit(unit, valid);
         (valid < blocks.pages_per_block()).then_some(block)
     }
 }

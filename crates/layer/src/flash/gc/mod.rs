@@ -9,7 +9,7 @@ mod fifo;
 mod greedy;
 mod off;
 
-use super::Blocks;
+use super::BlockTable;
 use cost_benefit::CostBenefit;
 use enum_dispatch::enum_dispatch;
 use fifo::Fifo;
@@ -23,22 +23,22 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 pub trait GcPolicy {
     /// Returns the best block of `unit` to collect now, among those in state `Sealed`. `None` if no
     /// block has an invalid page, or if garbage collection is switched off.
-    fn victim(&mut self, unit: u32, blocks: &Blocks) -> Option<u32>;
+    fn victim(&mut self, unit: u32, blocks: &BlockTable) -> Option<u32>;
 
     /// Resets the policy for these blocks, none of which is sealed.
-    fn reset(&mut self, _blocks: &Blocks) {}
+    fn reset(&mut self, _blocks: &BlockTable) {}
 
     /// Records that a block is full, and a candidate from now on.
-    fn sealed(&mut self, _block: u32, _blocks: &Blocks) {}
+    fn sealed(&mut self, _block: u32, _blocks: &BlockTable) {}
 
     /// Records that a page of a sealed block became invalid (its valid count is already lower by
     /// one).
     #[inline]
-    fn invalidated(&mut self, _block: u32, _blocks: &Blocks) {}
+    fn invalidated(&mut self, _block: u32, _blocks: &BlockTable) {}
 
     /// Records that a sealed block is no longer a candidate: it was chosen as victim, or taken for
     /// another reason.
-    fn removed(&mut self, _block: u32, _blocks: &Blocks) {}
+    fn removed(&mut self, _block: u32, _blocks: &BlockTable) {}
 }
 
 /// All garbage-collection policies.

@@ -13,7 +13,7 @@ pub struct Dynamic;
 
 /// Position of the most (`cold`) or least worn block among the first free ones; the first of
 /// several equals.
-pub(super) fn place(free: &VecDeque<u32>, cold: bool, erases: &dyn Fn(u32) -> u32) -> Option<usize> {
+pub(super) fn select_free(free: &VecDeque<u32>, cold: bool, erases: &dyn Fn(u32) -> u32) -> Option<usize> {
     let candidates = free.iter().take(WINDOW).enumerate();
     let key = |&(at, &b): &(usize, &u32)| {
         let e = i64::from(erases(b));
@@ -24,7 +24,7 @@ pub(super) fn place(free: &VecDeque<u32>, cold: bool, erases: &dyn Fn(u32) -> u3
 
 impl WearPolicy for Dynamic {
     fn take(&mut self, free: &mut VecDeque<u32>, cold: bool, erases: &dyn Fn(u32) -> u32) -> Option<u32> {
-        let at = place(free, cold, erases)?;
+        let at = select_free(free, cold, erases)?;
         free.remove(at)
     }
 }

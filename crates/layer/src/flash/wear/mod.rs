@@ -6,7 +6,7 @@ mod dynamic;
 mod none;
 mod static_;
 
-use super::Blocks;
+use super::BlockTable;
 use dynamic::Dynamic;
 use enum_dispatch::enum_dispatch;
 use none::None as NoLeveling;
@@ -23,7 +23,7 @@ pub trait WearPolicy {
 
     /// Returns a sealed block whose data should be moved, so that the block is used again. Called
     /// after a block of `unit` was erased.
-    fn relocate(&mut self, _unit: u32, _blocks: &Blocks, _erases: &dyn Fn(u32) -> u32) -> Option<u32> {
+    fn relocate(&mut self, _unit: u32, _blocks: &BlockTable, _erases: &dyn Fn(u32) -> u32) -> Option<u32> {
         None
     }
 

@@ -2,7 +2,7 @@
 //! block at a low erase count.
 
 use super::{WearPolicy, dynamic};
-use crate::flash::{BlockState, Blocks};
+use crate::flash::{BlockState, BlockTable};
 use std::collections::VecDeque;
 
 /// Default of the tolerated spread of erase counts within a unit, in cycles. An assumption, since
@@ -29,11 +29,11 @@ impl Default for Static {
 
 impl WearPolicy for Static {
     fn take(&mut self, free: &mut VecDeque<u32>, cold: bool, erases: &dyn Fn(u32) -> u32) -> Option<u32> {
-        let at = dynamic::place(free, cold, erases)?;
+        let at = dynamic::select_free(free, cold, erases)?;
         free.remove(at)
     }
 
-    fn relocate(&mut self, unit: u32, blocks: &Blocks, erases: &dyn Fn(u32) -> u32) -> Option<u32> {
+    fn relocate(&mut self, unit: u32, blocks: &BlockTable, erases: &dyn Fn(u32) -> u32) -> Option<u32> {
         self.since += 1;
         if self.since < SCAN_EVERY.min(self.threshold) {
             return None;

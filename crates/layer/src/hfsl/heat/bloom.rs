@@ -14,14 +14,14 @@ const WINDOW: u64 = 65_536;
 
 /// Bloom filters of the current window and of the last one.
 #[derive(Clone, Debug, Default)]
-struct Filter {
+struct WindowedFilter {
     now: Vec<u64>,
     last: Vec<u64>,
 }
 
-impl Filter {
-    fn new(bits: u64) -> Filter {
-        Filter { now: vec![0; (bits / 64) as usize], last: vec![0; (bits / 64) as usize] }
+impl WindowedFilter {
+    fn new(bits: u64) -> WindowedFilter {
+        WindowedFilter { now: vec![0; (bits / 64) as usize], last: vec![0; (bits / 64) as usize] }
     }
 
     fn insert(&mut self, lpn: Lpn, mask: u64) {
@@ -33,7 +33,7 @@ impl Filter {
         all(&self.now) || all(&self.last)
     }
 
-    fn turn(&mut self) {
+    fn rotate(&mut self) {
         std::mem::swap(&mut self.now, &mut self.last);
         self.now.fill(0);
     }
@@ -42,8 +42,8 @@ impl Filter {
 /// Detector by Bloom filters: a page is hot if it was written again in this window or the last.
 #[derive(Clone, Debug)]
 pub struct Bloom {
-    written: Filter,
-    again: Filter,
+    written: WindowedFilter,
+    again: WindowedFilter,
     mask: u64,
     window: u64,
     writes: u64,
@@ -51,8 +51,13 @@ pub struct Bloom {
 
 impl Default for Bloom {
     fn default() -> Self {
-        let mut b =
-            Bloom { written: Filter::default(), again: Filter::default(), mask: 0, window: 0, writes: 0 };
+        let mut b = Bloom {
+            written: WindowedFilter::default(),
+            again: WindowedFilter::default(),
+            mask: 0,
+            window: 0,
+            writes: 0,
+        };
         b.set_window(WINDOW);
         b
     }
@@ -79,7 +84,7 @@ fn bits(lpn: Lpn, mask: u64) -> impl Iterator<Item = (usize, u64)> {
 }
 
 impl HeatPolicy for Bloom {
-    fn wrote(&mut self, lpn: Lpn, _: u8) -> bool {
+    fn record_write(&mut self, lpn: Lpn, _: u8) -> bool {
         let hot = self.written.has(lpn, self.mask);
         self.written.insert(lpn, self.mask);
         if hot {
@@ -88,8 +93,8 @@ impl HeatPolicy for Bloom {
         self.writes += 1;
         if self.writes >= self.window {
             self.writes = 0;
-            self.written.turn();
-            self.again.turn();
+            self.written.rotate();
+            self.again.rotate();
         }
         hot
     }
@@ -103,8 +108,8 @@ impl HeatPolicy for Bloom {
         self.window = writes.clamp(1, 1 << 32);
         let bits = (self.window * BITS_PER_WRITE).next_power_of_two().max(64);
         self.mask = bits - 1;
-        self.written = Filter::new(bits);
-        self.again = Filter::new(bits);
+        self.written = WindowedFilter::new(bits);
+        self.again = WindowedFilter::new(bits);
         self.writes = 0;
     }
 
@@ -121,12 +126,12 @@ mod tests {
     fn what_was_written_lately_is_hot_and_cools_down() {
         let mut b = Bloom::default();
         b.set_window(100);
-        assert!(!b.wrote(Lpn(1), 0));
+        assert!(!b.record_write(Lpn(1), 0));
         assert!(!b.is_hot(Lpn(1), 0), "written once");
-        assert!(b.wrote(Lpn(1), 0));
+        assert!(b.record_write(Lpn(1), 0));
         assert!(b.is_hot(Lpn(1), 0), "written again");
         for i in 0..300 {
-            b.wrote(Lpn(1000 + i), 0);
+            b.record_write(Lpn(1000 + i), 0);
         }
         assert!(!b.is_hot(Lpn(1), 0));
     }
@@ -136,7 +141,7 @@ mod tests {
         let mut b = Bloom::default();
         b.set_window(10_000);
         for i in 0..9_999 {
-            b.wrote(Lpn(i), 0);
+            b.record_write(Lpn(i), 0);
         }
         let wrong = (100_000..200_000).filter(|&i| b.written.has(Lpn(i), b.mask)).count();
         assert!(wrong < 1_000, "{wrong} of 100000");

@@ -13,7 +13,7 @@ const HOT_FROM: u8 = 4;
 pub struct Counter;
 
 impl HeatPolicy for Counter {
-    fn wrote(&mut self, _: Lpn, counter: u8) -> bool {
+    fn record_write(&mut self, _: Lpn, counter: u8) -> bool {
         counter >= HOT_FROM
     }
     fn is_hot(&self, _: Lpn, counter: u8) -> bool {

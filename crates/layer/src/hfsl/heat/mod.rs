@@ -16,7 +16,7 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 pub trait HeatPolicy {
     /// Records a write. Returns `true` if it makes the page hot. `counter` is the page's write
     /// counter in the map.
-    fn wrote(&mut self, lpn: Lpn, counter: u8) -> bool;
+    fn record_write(&mut self, lpn: Lpn, counter: u8) -> bool;
 
     /// Returns `true` if a page is hot now.
     fn is_hot(&self, lpn: Lpn, counter: u8) -> bool;

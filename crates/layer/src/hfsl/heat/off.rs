@@ -9,7 +9,7 @@ pub struct Off;
 
 impl HeatPolicy for Off {
     #[inline]
-    fn wrote(&mut self, _: Lpn, _: u8) -> bool {
+    fn record_write(&mut self, _: Lpn, _: u8) -> bool {
         false
     }
     #[inline]

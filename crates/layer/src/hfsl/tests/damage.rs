@@ -42,7 +42,7 @@ fn a_flipped_bit_in_an_entry_loses_one_page_and_says_which() {
         pcm_bytes(&mut m, at, &mut b, false);
         b[bit / 8] ^= 1 << (bit % 8);
         pcm_bytes(&mut m, at, &mut b, true);
-        let found = m.layer.recover(&mut Null, Stop::Process).unwrap();
+        let found = m.layer.recover(&mut Null, CrashKind::Process).unwrap();
         assert_eq!(found.lost.iter().map(|l| l.lpn).collect::<Vec<_>>(), [9], "bit {bit}");
         let mut out = [0; 2048];
         let e = m.layer.read(&mut Null, Sector(36), Target::Bytes(&mut out), Hints::NONE).unwrap_err();
@@ -51,7 +51,7 @@ fn a_flipped_bit_in_an_entry_loses_one_page_and_says_which() {
         b[bit / 8] ^= 1 << (bit % 8);
         pcm_bytes(&mut m, at, &mut b, true);
     }
-    assert_eq!(m.layer.recover(&mut Null, Stop::Process).unwrap().lost, []);
+    assert_eq!(m.layer.recover(&mut Null, CrashKind::Process).unwrap().lost, []);
     m.check_all();
 }
 
@@ -60,7 +60,7 @@ fn a_lost_page_is_found_again_or_written_anew() {
     let mut m = volume();
     let at = entry_at(&m, 9);
     pcm_bytes(&mut m, at, &mut [0xFF; 8], true);
-    m.layer.recover(&mut Null, Stop::Process).unwrap();
+    m.layer.recover(&mut Null, CrashKind::Process).unwrap();
     let kinds: Vec<_> = findings(&mut m, false).iter().map(|f| (f.kind, f.lpn)).collect();
     assert_eq!(kinds, [("lost", Some(9))]);
     // A lost page is not a hole: a copy by extents meets the error.
@@ -78,7 +78,7 @@ fn a_lost_page_is_found_again_or_written_anew() {
     m.check_all();
 
     pcm_bytes(&mut m, at, &mut [0xFF; 8], true);
-    m.layer.recover(&mut Null, Stop::Process).unwrap();
+    m.layer.recover(&mut Null, CrashKind::Process).unwrap();
     // A partial write of a lost page fails; a full write succeeds.
     let part = Action::Write { at: 37, sectors: 1, metadata: false };
     assert!(matches!(m.act(&part), Err(Error::Corrupt { .. })));
@@ -118,9 +118,10 @@ fn a_lost_map_write_is_found_by_a_check_and_mended() {
 #[test]
 fn flipped_bits_in_descriptors_and_data_are_seen() {
     let mut m = volume();
-    let lpn = (0..m.layer.pages).map(Lpn).find(|&l| matches!(m.layer.map.get(l).place(), Place::Pcm(_)));
+    let lpn =
+        (0..m.layer.pages).map(Lpn).find(|&l| matches!(m.layer.map.get(l).place(), PageLocation::Pcm(_)));
     let lpn = lpn.expect("metadata lies in PCM");
-    let Place::Pcm(desc) = m.layer.map.get(lpn).place() else { unreachable!() };
+    let PageLocation::Pcm(desc) = m.layer.map.get(lpn).place() else { unreachable!() };
     let pcm = m.layer.map.pcm.as_ref().unwrap();
     let slot = pcm.desc[desc as usize].subs.into_iter().find(|&s| s != NONE).unwrap();
     let (data, record) = (pcm.slot_at(slot), pcm.desc_at + u64::from(desc) * 64);
@@ -148,14 +149,14 @@ fn media_of_another_make_are_refused() {
         pcm_bytes(&mut m, at, &mut b, false);
         b[0] ^= 0x40;
         pcm_bytes(&mut m, at, &mut b, true);
-        let e = m.layer.recover(&mut Null, Stop::Process).unwrap_err();
+        let e = m.layer.recover(&mut Null, CrashKind::Process).unwrap_err();
         assert!(matches!(e, Error::Corrupt { medium: MediumKind::Pcm, .. }), "{at}: {e}");
         b[0] ^= 0x40;
         pcm_bytes(&mut m, at, &mut b, true);
     }
-    m.layer.recover(&mut Null, Stop::Process).unwrap();
+    m.layer.recover(&mut Null, CrashKind::Process).unwrap();
     let mut blank = layer(HfslConfig::default(), true, NandFaults::default());
-    let e = blank.recover(&mut Null, Stop::Process).unwrap_err().to_string();
+    let e = blank.recover(&mut Null, CrashKind::Process).unwrap_err().to_string();
     assert!(e.contains("no HFSL was formatted here"), "{e}");
 }
 
@@ -185,7 +186,7 @@ fn after_a_stop_of_the_machine_the_last_flush_counts() {
         }
         m.act(&Action::Discard { at: 300, sectors: 9 }).unwrap();
         let now = m.shadow.clone();
-        let found = m.layer.recover(&mut Null, Stop::Machine).unwrap();
+        let found = m.layer.recover(&mut Null, CrashKind::PowerLoss).unwrap();
         assert!(found.from_flush && found.lost.is_empty());
         let mut got = vec![0; now.len()];
         m.layer.read(&mut Null, Sector(0), Target::Bytes(&mut got), Hints::NONE).unwrap();
@@ -215,7 +216,7 @@ fn blocks_that_go_bad_do_not_change_the_size() {
     let pcm = Pcm::new(pcm_config(4096), pcm, &mut hw).unwrap();
     let mut again = Hfsl::<(), _, _>::new(config, nand, Some(pcm)).unwrap();
     assert_eq!(again.pages, pages);
-    assert_eq!(again.recover(&mut Null, Stop::Process).unwrap().lost, []);
+    assert_eq!(again.recover(&mut Null, CrashKind::Process).unwrap().lost, []);
     let mut got = vec![0; m.shadow.len()];
     again.read(&mut Null, Sector(0), Target::Bytes(&mut got), Hints::NONE).unwrap();
     assert!(got == m.shadow);

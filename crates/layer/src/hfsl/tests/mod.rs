@@ -1,18 +1,18 @@
 //! Property tests of the whole layer against a shadow model: random operations and changes of
 //! policy, each read compared with a plain byte array, and all tables audited.
 
-use super::entry::Place;
-use super::pcm::{NONE, Region};
+use super::entry::PageLocation;
+use super::pcm::{NONE, PcmRegion};
 use super::{Hfsl, HfslConfig, MapPersist};
 use crate::flash::{BlockState, Gc, Wear};
 use frit_core::Nanos;
 use frit_core::{
-    BlockLayer, ByteAccess, Cause, CheckScope, Condition, Durable, Error, Hints, Lpn, MediumKind, Null,
-    Params, Precondition, Quiesce, RawAccess, Result, Sector, Source, Stop, Target,
+    BlockLayer, ByteAccess, Cause, CheckScope, CrashKind, Durable, Error, Hints, Lpn, MediumKind, Null,
+    Params, Precondition, Preconditioning, Quiesce, RawAccess, Result, Sector, Source, Target,
 };
 use frit_media::{
-    Curve, Dram, DramConfig, DramTiming, Hardware, MemoryStore, Nand, NandConfig, NandFaults, NandGeometry,
-    NandTiming, NoStore, Pcm, PcmConfig, PcmGeometry, PcmTiming, PlaneOps, Store,
+    Dram, DramConfig, DramTiming, Hardware, LatencyCurve, MemoryStore, Nand, NandConfig, NandFaults,
+    NandGeometry, NandTiming, NoStore, Pcm, PcmConfig, PcmGeometry, PcmTiming, PlaneOps, Store,
 };
 use proptest::prelude::*;
 use strum::VariantNames;
@@ -44,7 +44,7 @@ pub(crate) fn nand_config(geometry: NandGeometry, faults: NandFaults) -> NandCon
 }
 
 fn pcm_config(chip_bytes: u64) -> PcmConfig {
-    let curve = || Curve::new(vec![(512, Nanos(50_000))], 16).unwrap();
+    let curve = || LatencyCurve::new(vec![(512, Nanos(50_000))], 16).unwrap();
     PcmConfig {
         name: "pcm".into(),
         geometry: PcmGeometry {
@@ -91,12 +91,12 @@ impl<N: Store, P: Store> Hfsl<(), N, P> {
         let mut slots = std::collections::HashSet::new();
         for lpn in (0..self.pages).map(Lpn) {
             match self.map.get(lpn).place() {
-                Place::Unmapped => {}
-                Place::Nand(ppn) => {
+                PageLocation::Unmapped => {}
+                PageLocation::Nand(ppn) => {
                     assert_eq!(self.flash.lpn_of(ppn), Some(lpn));
                     valid[g.block_of(ppn).idx()] += 1;
                 }
-                Place::Pcm(d) => {
+                PageLocation::Pcm(d) => {
                     let d = self.map.pcm.as_ref().unwrap().desc[d as usize];
                     assert_eq!(d.lpn, lpn.0);
                     assert_eq!(d.state(), self.map.get(lpn).state());
@@ -116,7 +116,7 @@ impl<N: Store, P: Store> Hfsl<(), N, P> {
         }
         assert_eq!(self.flash.valid_pages(), valid.iter().map(|&v| u64::from(v)).sum::<u64>());
         if let Some(pcm) = &self.map.pcm {
-            for r in Region::ALL {
+            for r in PcmRegion::ALL {
                 assert_eq!(pcm.regions[r as usize].used, used[r as usize]);
                 assert_eq!(pcm.regions[r as usize].pages, pages[r as usize]);
             }
@@ -248,7 +248,7 @@ impl Model {
             }
             Action::Crash => {
                 if self.layer.map.each() && self.layer.usage.formatted {
-                    let found = self.layer.recover(&mut Null, Stop::Process)?;
+                    let found = self.layer.recover(&mut Null, CrashKind::Process)?;
                     assert_eq!(found.lost, []);
                     self.checked();
                 }
@@ -459,7 +459,7 @@ fn a_flipped_bit_is_an_error_with_its_place() {
     let config = HfslConfig { fusion_method: super::FusionMethod::None, ..HfslConfig::default() };
     let mut l = layer(config, false, NandFaults::default());
     l.write(&mut Null, Sector(0), Source::Bytes(&[7; 2048]), Hints::NONE).unwrap();
-    let Place::Nand(ppn) = l.entry(Lpn(0)).unwrap().place() else { panic!("in NAND") };
+    let PageLocation::Nand(ppn) = l.entry(Lpn(0)).unwrap().place() else { panic!("in NAND") };
     // The page is at the start of the page area of the store: find it by its contents.
     let store = l.flash.nand_mut().store_mut();
     let mut at = 0;
@@ -490,8 +490,8 @@ fn simulation_and_volume_count_alike() {
         lengths.read(&mut Null, Sector(i % SECTORS), Target::Len(512), Hints::NONE).unwrap();
         bytes.read(&mut Null, Sector(i % SECTORS), Target::Bytes(&mut [0; 512]), Hints::NONE).unwrap();
     }
-    let counts = |v: &dyn Fn(&mut frit_core::Visible)| {
-        let mut view = frit_core::Visible::default();
+    let counts = |v: &dyn Fn(&mut frit_core::StackView)| {
+        let mut view = frit_core::StackView::default();
         v(&mut view);
         view.counts()
     };

@@ -5,7 +5,7 @@ use super::*;
 use frit_core::{Cmd, Op, Sink, UnitId, UnitState};
 
 /// Sink whose tokens are times: a map entry takes 1000, any other command takes 1.
-struct Clock {
+struct TimedSink {
     map: std::ops::Range<u64>,
     /// Time at which all entries written so far are durable.
     named: u64,
@@ -13,7 +13,7 @@ struct Clock {
     begun: Vec<(Cause, i64)>,
 }
 
-impl Sink for Clock {
+impl Sink for TimedSink {
     type Tok = u64;
     fn now(&self) -> Nanos {
         Nanos::ZERO
@@ -55,7 +55,7 @@ fn a_block_is_begun_once_entries_name_the_pages_of_the_last() {
     let mut l = Hfsl::<u64, NoStore, NoStore>::new(config, nand, Some(pcm)).unwrap();
     let at = l.map.pcm.as_ref().unwrap().map_at;
     let map = at..at + 8 * u64::from(l.pages);
-    let mut clock = Clock { map, named: 0, begun: Vec::new() };
+    let mut clock = TimedSink { map, named: 0, begun: Vec::new() };
     let mut state = 1u64;
     for i in 0..u64::from(l.pages) * 8 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -1,9 +1,9 @@
 //! One small test for the purpose of each policy and parameter.
 
 use super::*;
-use crate::hfsl::Place;
+use crate::hfsl::PageLocation;
 use crate::hfsl::heat::{Heat, HeatPolicy};
-use frit_core::{Cmd, Op, Sink, UnitId, UnitState, Visible};
+use frit_core::{Cmd, Op, Sink, StackView, UnitId, UnitState};
 
 /// Geometry with more than one chunk of the map, and with free space in PCM.
 const WIDE: NandGeometry = NandGeometry { blocks_per_plane: 48, pages_per_block: 16, ..GEOMETRY };
@@ -20,8 +20,8 @@ fn write(l: &mut Layer, at: u64, sectors: u64) {
     l.write(&mut Null, Sector(at), Source::Bytes(&data), Hints::NONE).unwrap();
 }
 
-fn visible(l: &Layer) -> Visible {
-    let mut v = Visible::default();
+fn visible(l: &Layer) -> StackView {
+    let mut v = StackView::default();
     BlockLayer::<Null>::visible(l, &mut v);
     v
 }
@@ -31,7 +31,7 @@ fn metric(l: &Layer, name: &str) -> u64 {
 }
 
 fn in_pcm(l: &Layer, lpn: u32) -> bool {
-    matches!(l.entry(Lpn(lpn)).unwrap().place(), Place::Pcm(_))
+    matches!(l.entry(Lpn(lpn)).unwrap().place(), PageLocation::Pcm(_))
 }
 
 #[test]
@@ -296,10 +296,10 @@ fn cold_data_takes_the_most_worn_free_block() {
 fn what_is_hot_outlives_the_end_of_a_window() {
     let mut heat: Heat = "bloom".parse().unwrap();
     heat.set_window(10);
-    heat.wrote(Lpn(1), 0);
-    heat.wrote(Lpn(1), 0);
+    heat.record_write(Lpn(1), 0);
+    heat.record_write(Lpn(1), 0);
     for i in 0..12 {
-        heat.wrote(Lpn(100 + i), 0);
+        heat.record_write(Lpn(100 + i), 0);
     }
     assert!(heat.is_hot(Lpn(1), 0), "written in the last window");
 }
@@ -325,7 +325,7 @@ impl Sink for Busy {
 fn a_first_write_takes_an_idle_unit_and_a_rewrite_stays() {
     let mut l = layer(HfslConfig::default(), true, NandFaults::default());
     let unit = |l: &Layer| {
-        let Place::Nand(ppn) = l.entry(Lpn(4)).unwrap().place() else { panic!("in NAND") };
+        let PageLocation::Nand(ppn) = l.entry(Lpn(4)).unwrap().place() else { panic!("in NAND") };
         let g = l.flash.nand().geometry();
         g.unit_of_block(g.block_of(ppn))
     };

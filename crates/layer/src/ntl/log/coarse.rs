@@ -1,14 +1,14 @@
 //! Allocation in the coarse log: each data block that is updated has a log block, which is filled
 //! in order. The oldest log block is merged if another data block needs one.
 
-use super::Room;
-use crate::ntl::mapping::NOWHERE;
+use super::LogSpace;
+use crate::ntl::mapping::PLACE_NONE;
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
 /// Log blocks, numbered `index * chips + chip`, and their data blocks.
 #[derive(Clone, Debug)]
-pub(super) struct Blocks {
+pub(super) struct LogBlocks {
     pages: u32,
     chips: u32,
     /// For each log block: the data block, and the number of filled pages.
@@ -19,12 +19,12 @@ pub(super) struct Blocks {
     taken: VecDeque<u32>,
 }
 
-impl Blocks {
-    pub(super) fn new(blocks: u32, pages: u32, chips: u32) -> Blocks {
-        let mut b = Blocks {
+impl LogBlocks {
+    pub(super) fn new(blocks: u32, pages: u32, chips: u32) -> LogBlocks {
+        let mut b = LogBlocks {
             pages,
             chips,
-            used: vec![(NOWHERE, 0); blocks as usize],
+            used: vec![(PLACE_NONE, 0); blocks as usize],
             of: HashMap::new(),
             free: VecDeque::new(),
             taken: VecDeque::new(),
@@ -38,16 +38,16 @@ impl Blocks {
         (index * self.pages + page) * self.chips + chip
     }
 
-    pub(super) fn room(&self, block: u32) -> Room {
+    pub(super) fn next_slot(&self, block: u32) -> LogSpace {
         match (self.of.get(&block), self.free.front()) {
             (Some(&b), _) if self.used[b as usize].1 < self.pages => {
-                Room::Slot(self.slot(b, self.used[b as usize].1))
+                LogSpace::Slot(self.slot(b, self.used[b as usize].1))
             }
-            (Some(&b), _) => Room::Merge(b..b + 1),
-            (None, Some(&b)) => Room::Slot(self.slot(b, 0)),
+            (Some(&b), _) => LogSpace::Merge(b..b + 1),
+            (None, Some(&b)) => LogSpace::Slot(self.slot(b, 0)),
             (None, None) => {
                 let oldest = self.taken.front().copied().unwrap_or(0);
-                Room::Merge(oldest..oldest + 1)
+                LogSpace::Merge(oldest..oldest + 1)
             }
         }
     }
@@ -67,8 +67,8 @@ impl Blocks {
 
     pub(super) fn reclaim(&mut self, rows: &Range<u32>) {
         for b in rows.clone() {
-            let (block, _) = std::mem::replace(&mut self.used[b as usize], (NOWHERE, 0));
-            if block == NOWHERE {
+            let (block, _) = std::mem::replace(&mut self.used[b as usize], (PLACE_NONE, 0));
+            if block == PLACE_NONE {
                 continue;
             }
             self.of.remove(&block);
@@ -78,7 +78,7 @@ impl Blocks {
     }
 
     pub(super) fn clear(&mut self) {
-        self.used.fill((NOWHERE, 0));
+        self.used.fill((PLACE_NONE, 0));
         self.of.clear();
         self.taken.clear();
         self.free = (0..self.used.len() as u32).collect();
@@ -91,13 +91,13 @@ mod tests {
 
     #[test]
     fn a_data_block_fills_its_own_and_the_oldest_goes() {
-        let mut b = Blocks::new(2, 2, 2);
-        let write = |b: &mut Blocks, block| match b.room(block) {
-            Room::Slot(s) => {
+        let mut b = LogBlocks::new(2, 2, 2);
+        let write = |b: &mut LogBlocks, block| match b.next_slot(block) {
+            LogSpace::Slot(s) => {
                 b.take(block, s);
                 Ok(s)
             }
-            Room::Merge(rows) => Err(rows.start),
+            LogSpace::Merge(rows) => Err(rows.start),
         };
         assert_eq!(write(&mut b, 7), Ok(0));
         assert_eq!(write(&mut b, 9), Ok(1));

@@ -1,21 +1,21 @@
 //! An index from a page to the slot of its newest version: open addressing with linear probing, at
 //! most half full.
 
-use crate::ntl::mapping::NOWHERE;
+use crate::ntl::mapping::PLACE_NONE;
 
 /// Map from pages to slots. Eight bytes for a row, two to four rows for a slot.
 #[derive(Clone, Debug)]
-pub(super) struct Index {
+pub(super) struct LogIndex {
     rows: Vec<(u32, u32)>,
     shift: u32,
     len: u32,
 }
 
-impl Index {
+impl LogIndex {
     /// Creates an index for `entries` entries.
-    pub(super) fn new(entries: u32) -> Index {
+    pub(super) fn new(entries: u32) -> LogIndex {
         let rows = (entries as usize * 2).next_power_of_two().max(4);
-        Index { rows: vec![(NOWHERE, 0); rows], shift: 32 - rows.trailing_zeros(), len: 0 }
+        LogIndex { rows: vec![(PLACE_NONE, 0); rows], shift: 32 - rows.trailing_zeros(), len: 0 }
     }
 
     /// Returns the first row of a page's probe sequence. Fibonacci hashing (Knuth, The Art of
@@ -30,7 +30,7 @@ impl Index {
     fn find(&self, lpn: u32) -> usize {
         let mask = self.rows.len() - 1;
         let mut row = self.start(lpn);
-        while self.rows[row].0 != lpn && self.rows[row].0 != NOWHERE {
+        while self.rows[row].0 != lpn && self.rows[row].0 != PLACE_NONE {
             row = (row + 1) & mask;
         }
         row
@@ -67,7 +67,7 @@ impl Index {
         loop {
             row = (row + 1) & mask;
             let (next, _) = self.rows[row];
-            if next == NOWHERE {
+            if next == PLACE_NONE {
                 break;
             }
             let from_start = row.wrapping_sub(self.start(next)) & mask;
@@ -76,7 +76,7 @@ impl Index {
                 hole = row;
             }
         }
-        self.rows[hole] = (NOWHERE, 0);
+        self.rows[hole] = (PLACE_NONE, 0);
         Some(slot)
     }
 
@@ -85,7 +85,7 @@ impl Index {
     }
 
     pub(super) fn clear(&mut self) {
-        self.rows.fill((NOWHERE, 0));
+        self.rows.fill((PLACE_NONE, 0));
         self.len = 0;
     }
 
@@ -103,7 +103,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_a_map(ops in prop::collection::vec((0..3u8, 0..40u32, 0..64u32), 0..400)) {
-            let (mut index, mut model) = (Index::new(40), HashMap::new());
+            let (mut index, mut model) = (LogIndex::new(40), HashMap::new());
             for (op, lpn, slot) in ops {
                 // Colliding keys: multiples of a large power of two have similar hashes in their
                 // low bits.

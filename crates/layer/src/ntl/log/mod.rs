@@ -8,15 +8,15 @@ mod index;
 mod ring;
 
 use super::config::{LogKind, MergeUnit, NtlConfig};
-use super::layout::Layout;
-use super::mapping::NOWHERE;
-use coarse::Blocks;
-use index::Index;
-use ring::Ring;
+use super::layout::NtlLayout;
+use super::mapping::PLACE_NONE;
+use coarse::LogBlocks;
+use index::LogIndex;
+use ring::RingAllocator;
 
 /// Result of a request for a slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Room {
+pub(super) enum LogSpace {
     /// The next slot.
     Slot(u32),
     /// No slot is free until these rows of the log are merged.
@@ -24,41 +24,45 @@ pub(super) enum Room {
 }
 
 #[derive(Clone, Debug)]
-enum Order {
-    Ring(Ring),
-    Blocks(Blocks),
+enum SlotOrder {
+    RingAllocator(RingAllocator),
+    LogBlocks(LogBlocks),
 }
 
 /// Tables of the log.
 #[derive(Clone, Debug)]
 pub(super) struct Log {
     kind: LogKind,
-    order: Order,
+    order: SlotOrder,
     /// For each slot, the page whose newest version it holds.
     owners: Vec<u32>,
-    index: Index,
+    index: LogIndex,
     chips: u32,
     row_pages: u32,
 }
 
 impl Log {
-    pub(super) fn new(config: &NtlConfig, layout: &Layout) -> Log {
+    pub(super) fn new(config: &NtlConfig, layout: &NtlLayout) -> Log {
         let kind = config.log_kind();
         let rows = layout.logs / layout.row_pages.max(1);
         let order = match kind {
             LogKind::Coarse => {
-                Order::Blocks(Blocks::new(rows * layout.chips, layout.row_pages, layout.chips))
+                SlotOrder::LogBlocks(LogBlocks::new(rows * layout.chips, layout.row_pages, layout.chips))
             }
             _ => {
                 let rows_at_once = if config.merge == MergeUnit::All { rows } else { 1 };
-                Order::Ring(Ring::new(layout.slots(), layout.row_pages * layout.chips, rows_at_once))
+                SlotOrder::RingAllocator(RingAllocator::new(
+                    layout.slots(),
+                    layout.row_pages * layout.chips,
+                    rows_at_once,
+                ))
             }
         };
         Log {
             kind,
             order,
-            owners: vec![NOWHERE; layout.slots() as usize],
-            index: Index::new(layout.slots()),
+            owners: vec![PLACE_NONE; layout.slots() as usize],
+            index: LogIndex::new(layout.slots()),
             chips: layout.chips,
             row_pages: layout.row_pages,
         }
@@ -71,20 +75,20 @@ impl Log {
     /// Returns the slot for the next version of a page. `block` is the page's block, for the coarse
     /// log.
     #[inline]
-    pub(super) fn room(&self, block: u32) -> Room {
+    pub(super) fn next_slot(&self, block: u32) -> LogSpace {
         match &self.order {
-            Order::Ring(ring) => ring.room(),
-            Order::Blocks(blocks) => blocks.room(block),
+            SlotOrder::RingAllocator(ring) => ring.next_slot(),
+            SlotOrder::LogBlocks(blocks) => blocks.next_slot(block),
         }
     }
 
-    /// Takes the slot that [`Log::room`] returned. It holds the newest version of `lpn` from now
+    /// Takes the slot that [`Log::next_slot`] returned. It holds the newest version of `lpn` from now
     /// on.
     #[inline]
     pub(super) fn take(&mut self, lpn: u32, block: u32, slot: u32) {
         match &mut self.order {
-            Order::Ring(ring) => ring.take(),
-            Order::Blocks(blocks) => blocks.take(block, slot),
+            SlotOrder::RingAllocator(ring) => ring.take(),
+            SlotOrder::LogBlocks(blocks) => blocks.take(block, slot),
         }
         self.own(lpn, slot);
     }
@@ -93,7 +97,7 @@ impl Log {
     fn own(&mut self, lpn: u32, slot: u32) {
         self.owners[slot as usize] = lpn;
         if let Some(old) = self.index.put(lpn, slot) {
-            self.owners[old as usize] = NOWHERE;
+            self.owners[old as usize] = PLACE_NONE;
         }
     }
 
@@ -111,21 +115,21 @@ impl Log {
     /// Returns the page whose newest version a slot holds.
     #[inline]
     pub(super) fn owner(&self, slot: u32) -> Option<u32> {
-        Some(self.owners[slot as usize]).filter(|&lpn| lpn != NOWHERE)
+        Some(self.owners[slot as usize]).filter(|&lpn| lpn != PLACE_NONE)
     }
 
     /// Removes a page whose newest version is no longer in the log.
     pub(super) fn drop_page(&mut self, lpn: u32) {
         if let Some(slot) = self.index.remove(lpn) {
-            self.owners[slot as usize] = NOWHERE;
+            self.owners[slot as usize] = PLACE_NONE;
         }
     }
 
     /// Frees rows that were merged.
     pub(super) fn reclaim(&mut self, rows: &std::ops::Range<u32>) {
         match &mut self.order {
-            Order::Ring(ring) => ring.reclaim(rows),
-            Order::Blocks(blocks) => blocks.reclaim(rows),
+            SlotOrder::RingAllocator(ring) => ring.reclaim(rows),
+            SlotOrder::LogBlocks(blocks) => blocks.reclaim(rows),
         }
     }
 
@@ -133,7 +137,7 @@ impl Log {
     /// log lies on one.
     pub(super) fn slots(&self, rows: &std::ops::Range<u32>) -> impl Iterator<Item = u32> + use<> {
         let (chips, pages, rows) = (self.chips, self.row_pages, rows.clone());
-        let coarse = matches!(self.order, Order::Blocks(_));
+        let coarse = matches!(self.order, SlotOrder::LogBlocks(_));
         let (count, row_chips) = if coarse { (1, 1) } else { (chips, chips) };
         rows.flat_map(move |row| {
             let (index, chip) = if coarse { (row / chips, row % chips) } else { (row, 0) };
@@ -146,7 +150,7 @@ impl Log {
     /// Returns the range of all rows.
     pub(super) fn rows(&self) -> std::ops::Range<u32> {
         let rows = self.owners.len() as u32 / self.chips / self.row_pages.max(1);
-        0..if matches!(self.order, Order::Blocks(_)) { rows * self.chips } else { rows }
+        0..if matches!(self.order, SlotOrder::LogBlocks(_)) { rows * self.chips } else { rows }
     }
 
     /// Returns the number of pages whose newest version lies in the log.
@@ -155,11 +159,11 @@ impl Log {
     }
 
     pub(super) fn forget(&mut self) {
-        self.owners.fill(NOWHERE);
+        self.owners.fill(PLACE_NONE);
         self.index.clear();
         match &mut self.order {
-            Order::Ring(ring) => ring.clear(),
-            Order::Blocks(blocks) => blocks.clear(),
+            SlotOrder::RingAllocator(ring) => ring.clear(),
+            SlotOrder::LogBlocks(blocks) => blocks.clear(),
         }
     }
 
@@ -181,11 +185,21 @@ mod tests {
             (LogKind::Coarse, MergeUnit::All),
         ] {
             let order = match kind {
-                LogKind::Coarse => Order::Blocks(Blocks::new(6, 4, 3)),
-                _ => Order::Ring(Ring::new(24, 12, if merge == MergeUnit::All { 2 } else { 1 })),
+                LogKind::Coarse => SlotOrder::LogBlocks(LogBlocks::new(6, 4, 3)),
+                _ => SlotOrder::RingAllocator(RingAllocator::new(
+                    24,
+                    12,
+                    if merge == MergeUnit::All { 2 } else { 1 },
+                )),
             };
-            let log =
-                Log { kind, order, owners: vec![NOWHERE; 24], index: Index::new(24), chips: 3, row_pages: 4 };
+            let log = Log {
+                kind,
+                order,
+                owners: vec![PLACE_NONE; 24],
+                index: LogIndex::new(24),
+                chips: 3,
+                row_pages: 4,
+            };
             let mut all: Vec<u32> = log.slots(&log.rows()).collect();
             all.sort_unstable();
             assert_eq!(all, (0..24).collect::<Vec<_>>(), "{kind:?}");

@@ -1,11 +1,11 @@
 //! Allocation in the full log: slots in cyclic order.
 
-use super::Room;
+use super::LogSpace;
 use std::ops::Range;
 
 /// A ring of slots. The free ones start at `next`.
 #[derive(Clone, Debug)]
-pub(super) struct Ring {
+pub(super) struct RingAllocator {
     slots: u32,
     row: u32,
     /// Number of rows that are merged together.
@@ -15,20 +15,20 @@ pub(super) struct Ring {
     free: u32,
 }
 
-impl Ring {
+impl RingAllocator {
     /// Creates a ring in which `row` slots form a row, and `at_once` rows are merged when no slot
     /// is free.
-    pub(super) fn new(slots: u32, row: u32, at_once: u32) -> Ring {
-        Ring { slots, row, at_once, next: 0, free: slots }
+    pub(super) fn new(slots: u32, row: u32, at_once: u32) -> RingAllocator {
+        RingAllocator { slots, row, at_once, next: 0, free: slots }
     }
 
     #[inline]
-    pub(super) fn room(&self) -> Room {
+    pub(super) fn next_slot(&self) -> LogSpace {
         if self.free > 0 {
-            return Room::Slot(self.next);
+            return LogSpace::Slot(self.next);
         }
         let first = self.next / self.row;
-        Room::Merge(first..first + self.at_once)
+        LogSpace::Merge(first..first + self.at_once)
     }
 
     #[inline]
@@ -59,22 +59,22 @@ mod tests {
 
     #[test]
     fn rows_are_merged_in_turn() {
-        let mut r = Ring::new(12, 4, 1);
+        let mut r = RingAllocator::new(12, 4, 1);
         for slot in 0..12 {
-            assert_eq!(r.room(), Room::Slot(slot));
+            assert_eq!(r.next_slot(), LogSpace::Slot(slot));
             r.take();
         }
-        assert_eq!(r.room(), Room::Merge(0..1));
+        assert_eq!(r.next_slot(), LogSpace::Merge(0..1));
         r.reclaim(&(0..1));
         for slot in 0..4 {
-            assert_eq!(r.room(), Room::Slot(slot));
+            assert_eq!(r.next_slot(), LogSpace::Slot(slot));
             r.take();
         }
-        assert_eq!(r.room(), Room::Merge(1..2));
-        let mut all = Ring::new(12, 4, 3);
+        assert_eq!(r.next_slot(), LogSpace::Merge(1..2));
+        let mut all = RingAllocator::new(12, 4, 3);
         (0..12).for_each(|_| all.take());
-        assert_eq!(all.room(), Room::Merge(0..3));
+        assert_eq!(all.next_slot(), LogSpace::Merge(0..3));
         all.reclaim(&(0..3));
-        assert_eq!(all.room(), Room::Slot(0));
+        assert_eq!(all.next_slot(), LogSpace::Slot(0));
     }
 }

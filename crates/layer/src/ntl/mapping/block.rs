@@ -1,7 +1,7 @@
 //! Block-level mapping: a block of pages lies on one chip, in order (section II.B.2). The table has
 //! four bytes for each block.
 
-use super::{Free, Mapping, NOWHERE, Setup};
+use super::{FreePlaces, Mapping, MappingSetup, PLACE_NONE};
 
 /// Table from logical to physical blocks.
 #[derive(Clone, Debug)]
@@ -10,20 +10,20 @@ pub struct Block {
     pages: u32,
     /// For each block, `index * chips + chip` of the physical block.
     table: Vec<u32>,
-    free: Free,
+    free: FreePlaces,
     /// For each physical block, the logical block that was restored to it, until
-    /// [`Mapping::restored`].
+    /// [`Mapping::end_restore`].
     taken: Vec<u32>,
 }
 
 impl Block {
-    pub(super) fn new(setup: &Setup) -> Block {
+    pub(super) fn new(setup: &MappingSetup) -> Block {
         let per_chip = setup.chip_pages / setup.block_pages;
         Block {
             chips: setup.chips,
             pages: setup.block_pages,
-            table: vec![NOWHERE; (per_chip * setup.chips) as usize],
-            free: Free::new(setup.chips, per_chip),
+            table: vec![PLACE_NONE; (per_chip * setup.chips) as usize],
+            free: FreePlaces::new(setup.chips, per_chip),
             taken: Vec::new(),
         }
     }
@@ -40,7 +40,7 @@ impl Mapping for Block {
     #[inline]
     fn home(&self, lpn: u32) -> Option<u32> {
         match self.table[(lpn / self.pages) as usize] {
-            NOWHERE => None,
+            PLACE_NONE => None,
             block => Some(self.place(block, lpn)),
         }
     }
@@ -53,7 +53,7 @@ impl Mapping for Block {
     }
 
     fn restore(&mut self, lpn: u32, place: u32) -> bool {
-        self.taken.resize(self.table.len(), NOWHERE);
+        self.taken.resize(self.table.len(), PLACE_NONE);
         let (index, chip) = (place / self.chips, place % self.chips);
         let block = index / self.pages * self.chips + chip;
         let lbn = lpn / self.pages;
@@ -62,18 +62,18 @@ impl Mapping for Block {
         }
         let Some(&owner) = self.taken.get(block as usize) else { return false };
         let mapped = self.table[lbn as usize];
-        if (owner, mapped) == (NOWHERE, NOWHERE) {
+        if (owner, mapped) == (PLACE_NONE, PLACE_NONE) {
             self.taken[block as usize] = lbn;
             self.table[lbn as usize] = block;
         }
         self.table[lbn as usize] == block
     }
 
-    fn restored(&mut self) {
+    fn end_restore(&mut self) {
         let taken = std::mem::take(&mut self.taken);
         let chips = self.chips;
         self.free.rebuild(|index, chip| {
-            taken.get((index * chips + chip) as usize).is_some_and(|&lbn| lbn != NOWHERE)
+            taken.get((index * chips + chip) as usize).is_some_and(|&lbn| lbn != PLACE_NONE)
         });
     }
 
@@ -85,7 +85,7 @@ impl Mapping for Block {
     }
 
     fn forget(&mut self) {
-        self.table.fill(NOWHERE);
+        self.table.fill(PLACE_NONE);
         self.free.clear();
         self.taken.clear();
     }

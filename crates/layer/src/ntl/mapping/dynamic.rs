@@ -1,7 +1,7 @@
 //! Dynamic page-level mapping: any idle chip at the first write, in place afterwards (sections II.A
 //! and IV.B). The table has four bytes for each page.
 
-use super::{Free, Mapping, NOWHERE, Setup};
+use super::{FreePlaces, Mapping, MappingSetup, PLACE_NONE};
 use frit_media::memory::table_of;
 
 /// Table from pages to places.
@@ -9,18 +9,18 @@ use frit_media::memory::table_of;
 pub struct Dynamic {
     chips: u32,
     table: Vec<u32>,
-    free: Free,
-    /// Places to which pages were restored, until [`Mapping::restored`].
+    free: FreePlaces,
+    /// Places to which pages were restored, until [`Mapping::end_restore`].
     taken: Vec<bool>,
 }
 
 impl Dynamic {
-    pub(super) fn new(setup: &Setup) -> Dynamic {
+    pub(super) fn new(setup: &MappingSetup) -> Dynamic {
         let pages = (setup.chips * setup.chip_pages) as usize;
         Dynamic {
             chips: setup.chips,
-            table: table_of(pages, NOWHERE),
-            free: Free::new(setup.chips, setup.chip_pages),
+            table: table_of(pages, PLACE_NONE),
+            free: FreePlaces::new(setup.chips, setup.chip_pages),
             taken: Vec::new(),
         }
     }
@@ -29,7 +29,7 @@ impl Dynamic {
 impl Mapping for Dynamic {
     #[inline]
     fn home(&self, lpn: u32) -> Option<u32> {
-        Some(self.table[lpn as usize]).filter(|&p| p != NOWHERE)
+        Some(self.table[lpn as usize]).filter(|&p| p != PLACE_NONE)
     }
 
     fn assign(&mut self, lpn: u32, costs: &[u64]) -> Option<u32> {
@@ -42,7 +42,7 @@ impl Mapping for Dynamic {
     fn restore(&mut self, lpn: u32, place: u32) -> bool {
         self.taken.resize(self.table.len(), false);
         let free = self.taken.get(place as usize) == Some(&false);
-        let open = self.table.get(lpn as usize) == Some(&NOWHERE);
+        let open = self.table.get(lpn as usize) == Some(&PLACE_NONE);
         if free && open {
             self.taken[place as usize] = true;
             self.table[lpn as usize] = place;
@@ -50,7 +50,7 @@ impl Mapping for Dynamic {
         free && open
     }
 
-    fn restored(&mut self) {
+    fn end_restore(&mut self) {
         let taken = std::mem::take(&mut self.taken);
         let chips = self.chips;
         self.free.rebuild(|index, chip| taken.get((index * chips + chip) as usize) == Some(&true));
@@ -64,7 +64,7 @@ impl Mapping for Dynamic {
     }
 
     fn forget(&mut self) {
-        self.table.fill(NOWHERE);
+        self.table.fill(PLACE_NONE);
         self.free.clear();
         self.taken.clear();
     }

@@ -26,7 +26,7 @@ impl Mapping for Static {
         lpn == place
     }
 
-    fn restored(&mut self) {}
+    fn end_restore(&mut self) {}
 
     fn fill(&mut self) {}
 

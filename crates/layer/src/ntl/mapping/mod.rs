@@ -14,11 +14,11 @@ use fixed::Static;
 use strum::{EnumDiscriminants, EnumString, IntoStaticStr, VariantNames};
 
 /// Reserved number that means "no place".
-pub(crate) const NOWHERE: u32 = u32::MAX;
+pub(crate) const PLACE_NONE: u32 = u32::MAX;
 
 /// Parameters of a new mapping.
 #[derive(Clone, Copy, Debug)]
-pub struct Setup {
+pub struct MappingSetup {
     /// Number of chips.
     pub chips: u32,
     /// Number of pages on each chip. The volume has the same number of pages for each chip.
@@ -46,7 +46,7 @@ pub trait Mapping {
     fn restore(&mut self, lpn: u32, place: u32) -> bool;
 
     /// Ends a restoration: all places to which no page was restored become free.
-    fn restored(&mut self);
+    fn end_restore(&mut self);
 
     /// Assigns home locations as if all pages had been written in order.
     fn fill(&mut self);
@@ -79,7 +79,7 @@ pub enum Mappings {
 impl Mappings {
     /// Creates a mapping of a kind.
     #[must_use]
-    pub fn new(kind: MappingKind, setup: &Setup) -> Mappings {
+    pub fn new(kind: MappingKind, setup: &MappingSetup) -> Mappings {
         match kind {
             MappingKind::Static => Static::new().into(),
             MappingKind::Dynamic => Dynamic::new(setup).into(),
@@ -95,15 +95,15 @@ fn cheapest(costs: &[u64], room: impl Fn(usize) -> bool) -> Option<usize> {
 
 /// The free places on each chip: all from a cursor on, and holes before it.
 #[derive(Clone, Debug)]
-struct Free {
+struct FreePlaces {
     per_chip: u32,
     next: Vec<u32>,
     holes: Vec<Vec<u32>>,
 }
 
-impl Free {
-    fn new(chips: u32, per_chip: u32) -> Free {
-        Free { per_chip, next: vec![0; chips as usize], holes: vec![Vec::new(); chips as usize] }
+impl FreePlaces {
+    fn new(chips: u32, per_chip: u32) -> FreePlaces {
+        FreePlaces { per_chip, next: vec![0; chips as usize], holes: vec![Vec::new(); chips as usize] }
     }
 
     fn take(&mut self, costs: &[u64]) -> Option<(u32, u32)> {
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
     use strum::VariantNames;
 
-    const SETUP: Setup = Setup { chips: 4, chip_pages: 8, block_pages: 2 };
+    const SETUP: MappingSetup = MappingSetup { chips: 4, chip_pages: 8, block_pages: 2 };
 
     #[test]
     fn every_page_finds_a_home_of_its_own_and_finds_it_again() {
@@ -148,7 +148,7 @@ mod tests {
             let kind: MappingKind = name.parse().unwrap();
             let mut m = Mappings::new(kind, &SETUP);
             let pages: Vec<u32> = (0..32).map(|i| i * 13 % 32).collect();
-            let mut homes = vec![NOWHERE; 32];
+            let mut homes = vec![PLACE_NONE; 32];
             for (n, &lpn) in pages.iter().enumerate() {
                 let turn = n as u64 % 4;
                 let costs: Vec<u64> = (0..4).map(|c| (c + 4 - turn) % 4).collect();
@@ -163,7 +163,7 @@ mod tests {
             for lpn in (0..32).filter(|l| l % 3 > 0) {
                 assert!(back.restore(lpn, homes[lpn as usize]), "{name} {lpn}");
             }
-            back.restored();
+            back.end_restore();
             for lpn in (0..32).filter(|l| l % 3 > 0) {
                 assert_eq!(back.home(lpn), Some(homes[lpn as usize]), "{name}");
             }

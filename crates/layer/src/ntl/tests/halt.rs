@@ -50,7 +50,7 @@ fn a_record_that_is_lost_in_both_copies_is_restored_from_the_others() {
         for lpn in 3..13 {
             let (mut ntl, all) = halted(&config);
             lose_record(&mut ntl, lpn);
-            let found = ntl.recover(&mut Null, Stop::Process).unwrap();
+            let found = ntl.recover(&mut Null, CrashKind::Process).unwrap();
             assert!(found.clean && !found.lost_any() && found.pages == 9, "{config:?}: {found:?}");
             for (lpn, want) in all.chunks(4096).enumerate() {
                 assert!(read_page(&mut ntl, lpn as u64).unwrap() == want, "{config:?}: page {lpn}");
@@ -66,7 +66,7 @@ fn several_lost_records_make_every_page_without_one_an_error() {
         lose_record(&mut ntl, 4);
         lose_record(&mut ntl, 9);
         for _ in 0..2 {
-            let found = ntl.recover(&mut Null, Stop::Machine).unwrap();
+            let found = ntl.recover(&mut Null, CrashKind::PowerLoss).unwrap();
             assert!(found.clean && found.lost_any(), "{config:?}: {found:?}");
             assert!(found.unnamed[0].contains("the records of 2 or more pages"), "{:?}", found.unnamed);
             for (lpn, want) in all.chunks(4096).enumerate() {
@@ -92,6 +92,6 @@ fn several_lost_records_make_every_page_without_one_an_error() {
         assert_eq!(told, [("missing-records", false), ("missing-records", true)]);
         assert_eq!(read_page(&mut ntl, 4).unwrap(), [0; 4096]);
         ntl.halt(&mut Null).unwrap();
-        assert!(!ntl.recover(&mut Null, Stop::Machine).unwrap().lost_any());
+        assert!(!ntl.recover(&mut Null, CrashKind::PowerLoss).unwrap().lost_any());
     }
 }

@@ -16,16 +16,16 @@ use super::super::{Leveler, Levelers, Shape, WearConfig};
 /// Size of a register, in bytes.
 pub(super) const WORD_BYTES: u32 = 8;
 /// Size of the header, and of the state field, in bytes.
-pub(super) const HEAD_BYTES: u64 = 64;
+pub(super) const HEADER_BYTES: u64 = 64;
 
 /// Mask of a number: 48 bits, which last nine years at one move a microsecond.
 const NUMBER: u64 = u64::MAX >> 16;
 /// Number in a line that never held one.
-const NEVER: u64 = NUMBER;
+const NEVER_WRITTEN: u64 = NUMBER;
 
 /// Kind of a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Ring {
+pub(super) enum RegisterRing {
     /// Current number of the region.
     Current,
     /// Number of the region as of the last flush.
@@ -34,7 +34,7 @@ pub(super) enum Ring {
 
 /// Layout of the registers in the device.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Area {
+pub(super) struct RegisterArea {
     at: u64,
     line: u64,
     /// Number of lines in a ring.
@@ -47,21 +47,21 @@ fn rings(config: &WearConfig) -> u32 {
     if config.over_files { 2 } else { 1 }
 }
 
-impl Area {
+impl RegisterArea {
     fn line_bytes(line: u32) -> u64 {
-        u64::from(line.max(HEAD_BYTES as u32))
+        u64::from(line.max(HEADER_BYTES as u32))
     }
 
     /// Bytes of registers for each stripe, and bytes needed once.
     pub(super) fn cost(config: &WearConfig, line: u32) -> (u64, u64) {
-        let line = Area::line_bytes(line);
+        let line = RegisterArea::line_bytes(line);
         (line * u64::from(rings(config)), 2 * line)
     }
 
-    pub(super) fn new(config: &WearConfig, shape: &Shape, leveler: &Levelers, line: u32) -> Area {
-        Area {
+    pub(super) fn new(config: &WearConfig, shape: &Shape, leveler: &Levelers, line: u32) -> RegisterArea {
+        RegisterArea {
             at: u64::from(shape.stripes()) * u64::from(shape.stripe_bytes),
-            line: Area::line_bytes(line),
+            line: RegisterArea::line_bytes(line),
             lines: leveler.region_stripes(),
             regions: leveler.regions(),
             rings: rings(config),
@@ -72,7 +72,7 @@ impl Area {
         self.line * (2 + u64::from(self.regions) * u64::from(self.lines) * u64::from(self.rings))
     }
 
-    pub(super) fn head_at(&self) -> u64 {
+    pub(super) fn header_at(&self) -> u64 {
         self.at
     }
 
@@ -81,8 +81,9 @@ impl Area {
     }
 
     /// Address of a line of a ring.
-    pub(super) fn line_at(&self, ring: Ring, region: u32, line: u32) -> u64 {
-        let which = u64::from(region) + if ring == Ring::Synced { u64::from(self.regions) } else { 0 };
+    pub(super) fn line_at(&self, ring: RegisterRing, region: u32, line: u32) -> u64 {
+        let which =
+            u64::from(region) + if ring == RegisterRing::Synced { u64::from(self.regions) } else { 0 };
         self.at + self.line * (2 + which * u64::from(self.lines) + u64::from(line))
     }
 
@@ -98,7 +99,7 @@ impl Area {
 
     /// Encodes a 48-bit number with a 16-bit check over the number and its position, so that a
     /// register in the wrong position fails the check.
-    fn word(number: u64, ring: Ring, region: u32, line: u32) -> u64 {
+    fn word(number: u64, ring: RegisterRing, region: u32, line: u32) -> u64 {
         let mut b = [0; 17];
         b[..8].copy_from_slice(&(number & NUMBER).to_le_bytes());
         b[8..12].copy_from_slice(&region.to_le_bytes());
@@ -108,23 +109,29 @@ impl Area {
     }
 
     /// Encodes a number for its line.
-    pub(super) fn encode(&self, number: u64, ring: Ring, region: u32) -> [u8; WORD_BYTES as usize] {
-        Area::word(number, ring, region, self.line_of(number)).to_le_bytes()
+    pub(super) fn encode(&self, number: u64, ring: RegisterRing, region: u32) -> [u8; WORD_BYTES as usize] {
+        RegisterArea::word(number, ring, region, self.line_of(number)).to_le_bytes()
     }
 
     /// Encodes a line that never held a number. Zeros are damage instead.
-    pub(super) fn never(ring: Ring, region: u32, line: u32) -> [u8; WORD_BYTES as usize] {
-        Area::word(NEVER, ring, region, line).to_le_bytes()
+    pub(super) fn never(ring: RegisterRing, region: u32, line: u32) -> [u8; WORD_BYTES as usize] {
+        RegisterArea::word(NEVER_WRITTEN, ring, region, line).to_le_bytes()
     }
 
     /// Decodes a line. `None`: damaged. `Some(None)`: never written. `Some(Some(n))`: the number n.
-    pub(super) fn decode(&self, word: u64, ring: Ring, region: u32, line: u32) -> Option<Option<u64>> {
+    pub(super) fn decode(
+        &self,
+        word: u64,
+        ring: RegisterRing,
+        region: u32,
+        line: u32,
+    ) -> Option<Option<u64>> {
         let number = word & NUMBER;
-        if Area::word(number, ring, region, line) != word {
+        if RegisterArea::word(number, ring, region, line) != word {
             return None;
         }
         match number {
-            NEVER => Some(None),
+            NEVER_WRITTEN => Some(None),
             n => (self.line_of(n) == line).then_some(Some(n)),
         }
     }
@@ -136,23 +143,23 @@ mod tests {
 
     #[test]
     fn registers_check_themselves_and_their_place() {
-        let area = Area { at: 4096, line: 64, lines: 9, regions: 3, rings: 2 };
-        let word = u64::from_le_bytes(area.encode(31, Ring::Current, 2));
+        let area = RegisterArea { at: 4096, line: 64, lines: 9, regions: 3, rings: 2 };
+        let word = u64::from_le_bytes(area.encode(31, RegisterRing::Current, 2));
         let line = area.line_of(31);
         assert_eq!(line, 4);
-        assert_eq!(area.decode(word, Ring::Current, 2, line), Some(Some(31)));
-        assert_eq!(area.decode(word, Ring::Synced, 2, line), None);
-        assert_eq!(area.decode(word, Ring::Current, 1, line), None);
-        assert_eq!(area.decode(word, Ring::Current, 2, line + 1), None);
-        assert_eq!(area.decode(0, Ring::Current, 0, 0), None, "zeros are damage");
-        let never = u64::from_le_bytes(Area::never(Ring::Synced, 1, 7));
-        assert_eq!(area.decode(never, Ring::Synced, 1, 7), Some(None));
+        assert_eq!(area.decode(word, RegisterRing::Current, 2, line), Some(Some(31)));
+        assert_eq!(area.decode(word, RegisterRing::Synced, 2, line), None);
+        assert_eq!(area.decode(word, RegisterRing::Current, 1, line), None);
+        assert_eq!(area.decode(word, RegisterRing::Current, 2, line + 1), None);
+        assert_eq!(area.decode(0, RegisterRing::Current, 0, 0), None, "zeros are damage");
+        let never = u64::from_le_bytes(RegisterArea::never(RegisterRing::Synced, 1, 7));
+        assert_eq!(area.decode(never, RegisterRing::Synced, 1, 7), Some(None));
         for bit in 0..64 {
-            assert_eq!(area.decode(word ^ 1 << bit, Ring::Current, 2, line), None, "bit {bit}");
+            assert_eq!(area.decode(word ^ 1 << bit, RegisterRing::Current, 2, line), None, "bit {bit}");
         }
         // Rings do not overlap, and are inside the area.
-        let mut all: Vec<u64> = vec![area.head_at(), area.state_at()];
-        for ring in [Ring::Current, Ring::Synced] {
+        let mut all: Vec<u64> = vec![area.header_at(), area.state_at()];
+        for ring in [RegisterRing::Current, RegisterRing::Synced] {
             all.extend(
                 (0..3).flat_map(|r| (0..9).map(move |l| (r, l))).map(|(r, l)| area.line_at(ring, r, l)),
             );

@@ -11,22 +11,22 @@ impl<T: Token, St: Store> Leveled<T, St> {
     #[must_use]
     pub fn refresh_bytes(&self) -> Option<u32> {
         let unit = self.pcm.config().refresh_bytes;
-        unit.filter(|&bytes| self.plain || bytes <= self.shape.stripe_bytes)
+        unit.filter(|&bytes| self.passthrough || bytes <= self.shape.stripe_bytes)
     }
 
     /// Returns `true` if all write units of a range accept a clean write: see
     /// [`Pcm::is_clean`](frit_media::Pcm::is_clean).
     #[inline]
     pub fn is_clean(&mut self, at: u64, len: u32) -> bool {
-        if self.plain {
+        if self.passthrough {
             return self.pcm.is_clean(at, len);
         }
-        if self.inside(at, u64::from(len)).is_err() {
+        if self.check_range(at, u64::from(len)).is_err() {
             return false;
         }
         let mut from = 0;
         while from < len {
-            let p = self.piece(at, from, len);
+            let p = self.stripe_part(at, from, len);
             if !self.pcm.is_clean(p.at, p.len) {
                 return false;
             }
@@ -60,19 +60,19 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// `Rule` past the end, if [`Leveled::refresh_bytes`] is `None`, or if no refresh unit starts
     /// at `at`; the store fails; `ReadOnly` after a move failed half-way.
     pub fn refresh<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, cause: Cause, after: T) -> Result<T> {
-        if self.plain {
+        if self.passthrough {
             return self.pcm.refresh(sink, at, cause, after);
         }
         let Some(bytes) = self.refresh_bytes() else {
             let what = "refresh of leveled PCM without refresh, or with stripes smaller than a refresh unit";
             return Err(Error::Rule { medium: MediumKind::Pcm, at, what });
         };
-        self.inside(at, u64::from(bytes))?;
+        self.check_range(at, u64::from(bytes))?;
         self.writable()?;
-        let p = self.piece(at, 0, bytes);
+        let p = self.stripe_part(at, 0, bytes);
         let after = self.free(sink, p, after);
         let done = self.pcm.refresh(sink, p.at, cause, after)?;
-        self.wrote(sink, p, done)?;
+        self.record_write(sink, p, done)?;
         Ok(done)
     }
 }

@@ -8,7 +8,7 @@ use frit_media::Store;
 
 /// Part of an access that is in one stripe.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
+pub(super) struct StripePart {
     /// Physical address.
     pub(super) at: u64,
     pub(super) stripe: u32,
@@ -21,7 +21,7 @@ pub(super) struct Piece {
 
 impl<T: Token, St: Store> Leveled<T, St> {
     #[inline]
-    pub(super) fn inside(&self, at: u64, len: u64) -> Result<()> {
+    pub(super) fn check_range(&self, at: u64, len: u64) -> Result<()> {
         match at.checked_add(len) {
             Some(end) if end <= self.bytes => Ok(()),
             _ => Err(past_end(at)),
@@ -31,12 +31,12 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// Part of an access that starts at offset `from` and ends at the end of its stripe. The access
     /// must be in range.
     #[inline]
-    pub(super) fn piece(&self, at: u64, from: u32, len: u32) -> Piece {
+    pub(super) fn stripe_part(&self, at: u64, from: u32, len: u32) -> StripePart {
         let at = at + u64::from(from);
         let place = self.leveler.map((at >> self.stripe_shift) as u32);
         let stripe_bytes = 1 << self.stripe_shift;
         let offset = at as u32 & (stripe_bytes - 1);
-        Piece {
+        StripePart {
             at: u64::from(place.stripe) << self.stripe_shift | u64::from(offset),
             stripe: place.stripe,
             region: place.region,
@@ -48,7 +48,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// Physical address of a logical one, which must be in range.
     #[inline]
     pub(super) fn physical(&self, at: u64) -> u64 {
-        if self.plain { at } else { self.piece(at, 0, 1).at }
+        if self.passthrough { at } else { self.stripe_part(at, 0, 1).at }
     }
 
     /// Prefetches the wear counter that a write to an address will update. The address must be in
@@ -71,14 +71,14 @@ impl<T: Token, St: Store> Leveled<T, St> {
         cause: Cause,
         after: T,
     ) -> Result<T> {
-        if self.plain {
+        if self.passthrough {
             return self.pcm.read(sink, at, into, cause, after);
         }
         let len = into.len();
-        self.inside(at, u64::from(len))?;
+        self.check_range(at, u64::from(len))?;
         let (mut done, mut from) = (None, 0);
         while from < len {
-            let p = self.piece(at, from, len);
+            let p = self.stripe_part(at, from, len);
             let after = sink.join(after, self.ready[p.stripe as usize]);
             let one = self.pcm.read(sink, p.at, into.part(p.from, p.len), cause, after)?;
             done = Some(done.map_or(one, |d| sink.join(d, one)));
@@ -115,27 +115,27 @@ impl<T: Token, St: Store> Leveled<T, St> {
         cause: Cause,
         after: T,
     ) -> Result<T> {
-        if self.plain {
-            return self.put_piece::<S, FRESH>(sink, at, data, cause, after);
+        if self.passthrough {
+            return self.write_part::<S, FRESH>(sink, at, data, cause, after);
         }
         let len = data.len();
-        self.inside(at, u64::from(len))?;
+        self.check_range(at, u64::from(len))?;
         self.writable()?;
         let (mut done, mut from) = (None, 0);
         while from < len {
-            let p = self.piece(at, from, len);
+            let p = self.stripe_part(at, from, len);
             let after = self.free(sink, p, after);
             let data = data.part(p.from, p.len);
-            let one = self.put_piece::<S, FRESH>(sink, p.at, data, cause, after)?;
+            let one = self.write_part::<S, FRESH>(sink, p.at, data, cause, after)?;
             done = Some(done.map_or(one, |d| sink.join(d, one)));
             from += p.len;
-            self.wrote(sink, p, one)?;
+            self.record_write(sink, p, one)?;
         }
         Ok(done.unwrap_or(after))
     }
 
     #[inline]
-    fn put_piece<S: Sink<Tok = T>, const FRESH: bool>(
+    fn write_part<S: Sink<Tok = T>, const FRESH: bool>(
         &mut self,
         sink: &mut S,
         at: u64,
@@ -152,14 +152,19 @@ impl<T: Token, St: Store> Leveled<T, St> {
 
     /// Returns the token that a write to a stripe waits for: the stripe must not be in a move.
     #[inline]
-    pub(super) fn free<S: Sink<Tok = T>>(&self, sink: &mut S, p: Piece, after: T) -> T {
+    pub(super) fn free<S: Sink<Tok = T>>(&self, sink: &mut S, p: StripePart, after: T) -> T {
         if is(Bug::WearWriteEarly) { after } else { sink.join(after, self.ready[p.stripe as usize]) }
     }
 
     /// Records a write to a stripe: its token, and its length in whole write units. Makes the moves
     /// that become due.
     #[inline]
-    pub(super) fn wrote<S: Sink<Tok = T>>(&mut self, sink: &mut S, p: Piece, done: T) -> Result<()> {
+    pub(super) fn record_write<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        p: StripePart,
+        done: T,
+    ) -> Result<()> {
         let stripe = p.stripe as usize;
         self.written[stripe] = sink.join(self.written[stripe], done);
         let unit = u64::from(self.pcm.geometry().write_unit);
@@ -169,7 +174,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         if region.written < self.interval_bytes {
             return Ok(());
         }
-        self.level(sink, p.region)
+        self.make_due_moves(sink, p.region)
     }
 
     /// Copies bytes from the store without a command, to verify checksums beside a read.
@@ -177,14 +182,14 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// # Errors
     /// `Rule` past the end; the store fails.
     pub fn peek(&self, at: u64, into: &mut [u8]) -> Result<()> {
-        if self.plain {
+        if self.passthrough {
             return self.pcm.peek(at, into);
         }
-        self.inside(at, into.len() as u64)?;
+        self.check_range(at, into.len() as u64)?;
         let mut done = 0;
         while done < into.len() {
             let at = at + done as u64;
-            let p = self.piece(at, 0, (into.len() - done).min(1 << 30) as u32);
+            let p = self.stripe_part(at, 0, (into.len() - done).min(1 << 30) as u32);
             self.pcm.peek(p.at, &mut into[done..done + p.len as usize])?;
             done += p.len as usize;
         }
@@ -196,14 +201,14 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// # Errors
     /// `Rule` past the end; the store fails.
     pub fn preset(&mut self, at: u64, data: &[u8]) -> Result<()> {
-        if self.plain {
+        if self.passthrough {
             return self.pcm.preset(at, data);
         }
-        self.inside(at, data.len() as u64)?;
+        self.check_range(at, data.len() as u64)?;
         let mut done = 0;
         while done < data.len() {
             let at = at + done as u64;
-            let p = self.piece(at, 0, (data.len() - done).min(1 << 30) as u32);
+            let p = self.stripe_part(at, 0, (data.len() - done).min(1 << 30) as u32);
             self.pcm.preset(p.at, &data[done..done + p.len as usize])?;
             done += p.len as usize;
         }
@@ -216,7 +221,8 @@ impl<T: Token, St: Store> Leveled<T, St> {
             return;
         }
         // Only up to the end of the stripe: the next stripe is at another physical address.
-        let len = if self.plain { len } else { len.min(self.piece(at, 0, u32::MAX).len as usize) };
+        let len =
+            if self.passthrough { len } else { len.min(self.stripe_part(at, 0, u32::MAX).len as usize) };
         self.pcm.store().fetch(self.physical(at), len);
     }
 
@@ -234,7 +240,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
 
     #[inline]
     pub(super) fn writable(&self) -> Result<()> {
-        match &self.broken {
+        match &self.refuse_reason {
             None => Ok(()),
             Some(why) => Err(Error::ReadOnly { why: why.clone() }),
         }

@@ -2,7 +2,7 @@
 
 mod area;
 mod fresh;
-mod head;
+mod header;
 mod io;
 mod moves;
 mod recover;
@@ -12,17 +12,17 @@ pub use recover::WearRecovery;
 
 use super::{Leveler, LevelerKind, Levelers, Shape, WearConfig};
 use crate::Token;
-use area::Area;
+use area::RegisterArea;
 use frit_core::{Error, Result, UnitId};
 use frit_media::{Pcm, PcmConfig, PcmGeometry, Store};
 
 /// State of a region.
 #[derive(Clone, Copy, Debug)]
-struct Region<T> {
+struct WearRegion<T> {
     /// Bytes written since the last move.
     written: u64,
     /// Token that completes when the last move is durable.
-    gate: T,
+    move_barrier: T,
     /// Number of the region as of the last flush, if that is kept.
     synced: u64,
 }
@@ -36,15 +36,15 @@ struct Region<T> {
 pub struct Leveled<T, St> {
     pcm: Pcm<St>,
     /// `true` without leveling: calls go directly to the device.
-    plain: bool,
+    passthrough: bool,
     bytes: u64,
     config: WearConfig,
     shape: Shape,
     leveler: Levelers,
-    area: Area,
+    area: RegisterArea,
     stripe_shift: u32,
     interval_bytes: u64,
-    regions: Vec<Region<T>>,
+    regions: Vec<WearRegion<T>>,
     /// For each physical stripe: token of the writes to it since its last move.
     written: Vec<T>,
     /// For each physical stripe: token after which it may be accessed, since a move filled or freed
@@ -58,7 +58,7 @@ pub struct Leveled<T, St> {
     again: Vec<u8>,
     moves: u64,
     /// Reason for refusing writes: a register write failed, so the registers in PCM are unknown.
-    broken: Option<String>,
+    refuse_reason: Option<String>,
 }
 
 impl<T: Token, St: Store> Leveled<T, St> {
@@ -70,34 +70,37 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// an interleave unit.
     pub fn new(pcm: Pcm<St>, config: WearConfig) -> Result<Leveled<T, St>> {
         let line = pcm.geometry().line_bytes;
-        let plain = config.leveler == LevelerKind::NoLeveling;
-        if config.stripe_bytes < line && !plain {
+        let passthrough = config.leveler == LevelerKind::NoLeveling;
+        if config.stripe_bytes < line && !passthrough {
             let why = format!("has to be a multiple of the PCM's line of {line} bytes");
             return Err(Error::param("stripe_bytes", config.stripe_bytes, why));
         }
-        let (per_stripe, head) = if plain { (0, 0) } else { Area::cost(&config, line) };
+        let (per_stripe, head) = if passthrough { (0, 0) } else { RegisterArea::cost(&config, line) };
         let shape = Shape::fit(&config, pcm.bytes(), per_stripe, head);
         // Without leveling, stripes serve only for counting, so any size of device is accepted.
-        let shape = if plain { shape.or_else(|_| Shape::whole(pcm.bytes())) } else { shape }?;
+        let shape = if passthrough { shape.or_else(|_| Shape::whole(pcm.bytes())) } else { shape }?;
         let leveler = Levelers::new(&config, &shape)?;
-        let bytes =
-            if plain { pcm.bytes() } else { u64::from(leveler.logical()) * u64::from(shape.stripe_bytes) };
-        let stripes = if plain { 0 } else { leveler.physical() as usize };
-        let region = Region { written: 0, gate: T::default(), synced: 0 };
+        let bytes = if passthrough {
+            pcm.bytes()
+        } else {
+            u64::from(leveler.logical()) * u64::from(shape.stripe_bytes)
+        };
+        let stripes = if passthrough { 0 } else { leveler.physical() as usize };
+        let region = WearRegion { written: 0, move_barrier: T::default(), synced: 0 };
         Ok(Leveled {
-            plain,
+            passthrough,
             bytes,
-            area: Area::new(&config, &shape, &leveler, line),
+            area: RegisterArea::new(&config, &shape, &leveler, line),
             stripe_shift: shape.stripe_bytes.trailing_zeros(),
             interval_bytes: config.interval_bytes()?,
             regions: vec![region; leveler.regions() as usize],
             written: vec![T::default(); stripes],
             ready: vec![T::default(); stripes],
             moved: Vec::new(),
-            buffer: vec![0; if St::HOLDS && !plain { shape.stripe_bytes as usize } else { 0 }],
-            again: vec![0; if St::HOLDS && !plain { shape.stripe_bytes as usize } else { 0 }],
+            buffer: vec![0; if St::HOLDS && !passthrough { shape.stripe_bytes as usize } else { 0 }],
+            again: vec![0; if St::HOLDS && !passthrough { shape.stripe_bytes as usize } else { 0 }],
             moves: 0,
-            broken: None,
+            refuse_reason: None,
             config,
             shape,
             leveler,
@@ -116,7 +119,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// the division.
     #[must_use]
     pub fn unused_bytes(&self) -> u64 {
-        if self.plain {
+        if self.passthrough {
             return 0;
         }
         let used = u64::from(self.leveler.regions()) * u64::from(self.leveler.region_stripes());
@@ -187,7 +190,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// Reason for refusing writes, if writes are refused.
     #[must_use]
     pub fn refuses(&self) -> Option<&str> {
-        self.broken.as_deref()
+        self.refuse_reason.as_deref()
     }
 }
 

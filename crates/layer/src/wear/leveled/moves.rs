@@ -5,7 +5,7 @@
 //! it). Later accesses to the stripe wait for the register: before it, a recovery would find the
 //! stripe at its old position.
 
-use super::area::Ring;
+use super::area::RegisterRing;
 use super::{Leveled, Leveler};
 use crate::Token;
 use frit_core::planted::{Bug, is};
@@ -13,12 +13,12 @@ use frit_core::{Cause, Result, Sink, Source, Target};
 use frit_media::Store;
 
 /// Number of times that a stripe is read again when two reads of it differ.
-const LOOKS: u32 = 3;
+const READ_RETRIES: u32 = 3;
 
 impl<T: Token, St: Store> Leveled<T, St> {
     /// Makes the moves that are due in a region.
     #[cold]
-    pub(super) fn level<S: Sink<Tok = T>>(&mut self, sink: &mut S, region: u32) -> Result<()> {
+    pub(super) fn make_due_moves<S: Sink<Tok = T>>(&mut self, sink: &mut S, region: u32) -> Result<()> {
         while self.regions[region as usize].written >= self.interval_bytes {
             self.regions[region as usize].written -= self.interval_bytes;
             self.step(sink, region)?;
@@ -43,22 +43,23 @@ impl<T: Token, St: Store> Leveled<T, St> {
         // A recovery may still find data at the destination until the move that freed it is
         // durable.
         if !is(Bug::WearGapEarly) {
-            let free = sink.join(self.ready[to], self.regions[region as usize].gate);
+            let free = sink.join(self.ready[to], self.regions[region as usize].move_barrier);
             after = sink.join(after, free);
         }
         let copied = self.copy(sink, step.from, step.to, after)?;
         let safe = match (is(Bug::WearRegisterEarly), is(Bug::WearCopyNotFenced)) {
-            (true, _) => self.regions[region as usize].gate,
+            (true, _) => self.regions[region as usize].move_barrier,
             (_, true) => copied,
             _ => self.pcm.fence(sink, copied),
         };
         // After a failed write the register may or may not be in PCM, so the position of the stripe
         // is uncertain: no further writes are accepted.
-        let noted = self.note(sink, Ring::Current, region, step.number, safe);
-        let noted = noted.inspect_err(|e| self.broken = Some(format!("leveling register failed: {e}")))?;
+        let noted = self.write_register(sink, RegisterRing::Current, region, step.number, safe);
+        let noted =
+            noted.inspect_err(|e| self.refuse_reason = Some(format!("leveling register failed: {e}")))?;
         let done = if is(Bug::WearRegisterNotFenced) { noted } else { self.pcm.fence(sink, noted) };
         self.leveler.set_number(region, step.number);
-        self.regions[region as usize].gate = done;
+        self.regions[region as usize].move_barrier = done;
         for stripe in [from, to] {
             self.ready[stripe] = done;
             // The old writes are part of the copy, whose token everything waits for now.
@@ -77,18 +78,18 @@ impl<T: Token, St: Store> Leveled<T, St> {
         let into = if St::HOLDS { Target::Bytes(&mut self.buffer) } else { Target::Len(len) };
         let read = self.pcm.read(sink, from, into, Cause::WearLevel, after)?;
         if St::HOLDS {
-            self.look_again(from)?;
+            self.read_until_stable(from)?;
         }
         let data = if St::HOLDS { Source::Bytes(&self.buffer) } else { Source::Len(len) };
         let written = self.pcm.write(sink, to, data, Cause::WearLevel, read)?;
-        self.pcm.carry_clean(from, to, len)?;
+        self.pcm.copy_clean_state(from, to, len)?;
         Ok(written)
     }
 
     /// Reads a stripe until two reads agree: otherwise a bit flipped in transfer would become
     /// permanent.
-    fn look_again(&mut self, from: u64) -> Result<()> {
-        for _ in 0..LOOKS {
+    fn read_until_stable(&mut self, from: u64) -> Result<()> {
+        for _ in 0..READ_RETRIES {
             self.pcm.peek(from, &mut self.again)?;
             if self.again == self.buffer {
                 break;
@@ -99,10 +100,10 @@ impl<T: Token, St: Store> Leveled<T, St> {
     }
 
     /// Writes a number of a region to its line of a ring.
-    pub(super) fn note<S: Sink<Tok = T>>(
+    pub(super) fn write_register<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        ring: Ring,
+        ring: RegisterRing,
         region: u32,
         number: u64,
         after: T,
@@ -136,7 +137,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         if self.moved.is_empty() || !is(Bug::WearSyncedFirst) {
             self.pcm.store_mut().sync()?;
         }
-        self.note_synced(sink)
+        self.write_synced_registers(sink)
     }
 
     /// Flushes as [`Leveled::flush`], and stores the wear counters of the device.
@@ -145,21 +146,22 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// The store fails.
     pub fn sync<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         self.pcm.sync()?;
-        self.note_synced(sink)
+        self.write_synced_registers(sink)
     }
 
     /// Records the numbers of all moved regions as those of a flush. Called after a sync, and syncs
     /// again.
-    fn note_synced<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    fn write_synced_registers<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         if self.moved.is_empty() {
             return Ok(());
         }
         // The list is kept until the numbers are durable, so that a failed flush is repeated.
         for i in 0..self.moved.len() {
             let region = self.moved[i];
-            let (number, gate) = (self.leveler.number(region), self.regions[region as usize].gate);
-            let noted = self.note(sink, Ring::Synced, region, number, gate)?;
-            self.regions[region as usize].gate = self.pcm.fence(sink, noted);
+            let (number, move_barrier) =
+                (self.leveler.number(region), self.regions[region as usize].move_barrier);
+            let noted = self.write_register(sink, RegisterRing::Synced, region, number, move_barrier)?;
+            self.regions[region as usize].move_barrier = self.pcm.fence(sink, noted);
         }
         self.pcm.store_mut().sync()?;
         for region in self.moved.drain(..) {

@@ -5,12 +5,12 @@
 //! power loss with media in files. Then the numbers as of the last flush count, and later ones are
 //! removed from their rings. A flag makes an interrupted recovery start over.
 
-use super::area::{Area, HEAD_BYTES, Ring, WORD_BYTES};
-use super::head::{RESTORING, state_word};
+use super::area::{HEADER_BYTES, RegisterArea, RegisterRing, WORD_BYTES};
+use super::header::{RESTORING, state_word};
 use super::{Leveled, Leveler};
 use crate::Token;
 use frit_core::planted::{Bug, is};
-use frit_core::{Cause, Error, Result, Sink, Stop, Target};
+use frit_core::{Cause, CrashKind, Error, Result, Sink, Target};
 use frit_media::Store;
 
 /// Size of a read of registers, in bytes.
@@ -38,19 +38,19 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// The device was never formatted, or for another configuration; a register is damaged where a
     /// newer number could be; after a power loss there are no registers as of the last flush; the
     /// store fails.
-    pub fn recover<S: Sink<Tok = T>>(&mut self, sink: &mut S, stop: Stop) -> Result<WearRecovery> {
-        if self.plain {
+    pub fn recover<S: Sink<Tok = T>>(&mut self, sink: &mut S, stop: CrashKind) -> Result<WearRecovery> {
+        if self.passthrough {
             return Ok(WearRecovery::default());
         }
         if !St::HOLDS {
             let why = "wear leveling of a medium without bytes has nothing to recover from";
             return Err(Error::param("store", "none", why));
         }
-        self.forget();
+        self.reset_state();
         let mut found = WearRecovery::default();
-        let mut head = [0; HEAD_BYTES as usize];
-        self.read_registers(sink, self.area.head_at(), &mut head, &mut found)?;
-        self.check_head(&head)?;
+        let mut head = [0; HEADER_BYTES as usize];
+        self.read_registers(sink, self.area.header_at(), &mut head, &mut found)?;
+        self.check_header(&head)?;
         let mut state = [0; WORD_BYTES as usize];
         self.read_registers(sink, self.area.state_at(), &mut state, &mut found)?;
         let restoring = match u64::from_le_bytes(state) {
@@ -60,13 +60,13 @@ impl<T: Token, St: Store> Leveled<T, St> {
         };
         // Only a volatile store, such as a file behind a page cache, can lose acknowledged
         // registers.
-        let machine = restoring || stop == Stop::Machine && self.pcm.store().volatile();
+        let machine = restoring || stop == CrashKind::PowerLoss && self.pcm.store().volatile();
         if machine && !self.config.over_files {
             let why = "keeps no registers as of the last flush, which recovery from a power loss needs";
             return Err(Error::param("over_files", false, why));
         }
         for region in 0..self.leveler.regions() {
-            let number = self.newest(sink, Ring::Current, region, &mut found)?;
+            let number = self.newest(sink, RegisterRing::Current, region, &mut found)?;
             self.leveler.set_number(region, number);
         }
         if self.config.over_files {
@@ -83,12 +83,12 @@ impl<T: Token, St: Store> Leveled<T, St> {
     ) -> Result<()> {
         for region in 0..self.leveler.regions() {
             let current = self.leveler.number(region);
-            let synced = self.newest(sink, Ring::Synced, region, found)?;
+            let synced = self.newest(sink, RegisterRing::Synced, region, found)?;
             // A region moves at most once between two flushes: anything else is damage.
             let once = current == synced || self.leveler.step(region).number == current;
             self.leveler.set_number(region, current);
             if !once {
-                let at = self.area.line_at(Ring::Synced, region, self.area.line_of(synced));
+                let at = self.area.line_at(RegisterRing::Synced, region, self.area.line_of(synced));
                 return self
                     .damaged(at, format!("region {region} is at move {current}, flushed at move {synced}"));
             }
@@ -97,11 +97,11 @@ impl<T: Token, St: Store> Leveled<T, St> {
                 self.moved.push(region);
             }
         }
-        if machine { self.take_back(sink, found) } else { Ok(()) }
+        if machine { self.undo_moves(sink, found) } else { Ok(()) }
     }
 
     /// Undoes the moves since the last flush: clears their registers.
-    fn take_back<S: Sink<Tok = T>>(&mut self, sink: &mut S, found: &mut WearRecovery) -> Result<()> {
+    fn undo_moves<S: Sink<Tok = T>>(&mut self, sink: &mut S, found: &mut WearRecovery) -> Result<()> {
         found.from_flush = true;
         let state_at = self.area.state_at();
         let mut done = sink.start();
@@ -114,9 +114,10 @@ impl<T: Token, St: Store> Leveled<T, St> {
         }
         for region in std::mem::take(&mut self.moved) {
             let line = self.area.line_of(self.leveler.number(region));
-            let at = self.area.line_at(Ring::Current, region, line);
+            let at = self.area.line_at(RegisterRing::Current, region, line);
             if !is(Bug::WearVoidKept) {
-                let gone = self.word(sink, at, Area::never(Ring::Current, region, line), done)?;
+                let gone =
+                    self.word(sink, at, RegisterArea::never(RegisterRing::Current, region, line), done)?;
                 done = self.pcm.fence(sink, gone);
             }
             self.leveler.set_number(region, self.regions[region as usize].synced);
@@ -129,7 +130,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         let done = self.pcm.fence(sink, noted);
         self.pcm.store_mut().sync()?;
         for region in &mut self.regions {
-            region.gate = done;
+            region.move_barrier = done;
         }
         self.ready.fill(done);
         sink.ack(done);
@@ -140,7 +141,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     fn newest<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        ring: Ring,
+        ring: RegisterRing,
         region: u32,
         found: &mut WearRecovery,
     ) -> Result<u64> {

@@ -1,6 +1,6 @@
 //! Metrics of wear leveling, and partitions of the logical space.
 
-use super::super::life::{self, Life};
+use super::super::life::{self, WearLifetime};
 use super::{Leveled, Leveler};
 use crate::Token;
 use frit_core::visible::{MediumView, Metric};
@@ -9,18 +9,18 @@ use frit_media::{Partition, Store};
 
 impl<T: Token, St: Store> Leveled<T, St> {
     /// Allocates a partition of `bytes` bytes from the free logical space: see
-    /// [`Pcm::carve`](frit_media::Pcm::carve).
+    /// [`Pcm::add_partition`](frit_media::Pcm::add_partition).
     ///
     /// # Errors
-    /// As for `Pcm::carve`.
-    pub fn carve(&mut self, name: &'static str, bytes: u64, align: u64) -> Result<Partition> {
-        self.pcm.carve_within(self.bytes, name, bytes, align)
+    /// As for `Pcm::add_partition`.
+    pub fn add_partition(&mut self, name: &'static str, bytes: u64, align: u64) -> Result<Partition> {
+        self.pcm.add_partition_within(self.bytes, name, bytes, align)
     }
 
     /// End of the allocated partitions: the space after it is free.
     #[must_use]
-    pub fn carved_bytes(&self) -> u64 {
-        self.pcm.carved_bytes()
+    pub fn partitioned_bytes(&self) -> u64 {
+        self.pcm.partitioned_bytes()
     }
 
     /// Returns a partition by its name.
@@ -45,7 +45,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     #[must_use]
     pub fn view(&self) -> MediumView {
         let mut view = self.pcm.view();
-        if !self.plain {
+        if !self.passthrough {
             view.geometry.extend([
                 ("wear_logical_bytes", self.bytes),
                 ("wear_stripe_bytes", u64::from(self.shape.stripe_bytes)),
@@ -71,14 +71,19 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// Evenness of wear and expected lifetime of the device, over all lines including registers.
     /// Refreshes cause wear, but are not bytes written by the host.
     #[must_use]
-    pub fn life(&self) -> Life {
+    pub fn life(&self) -> WearLifetime {
         let line = u64::from(self.pcm.geometry().line_bytes);
         let lines = self.pcm.bytes() / line;
         let most = (0..lines).map(|l| self.pcm.wear_of(l * line)).max().unwrap_or(0);
         let counts = self.pcm.counts();
         let all = counts.of(Op::PcmWrite).bytes + counts.of(Op::PcmWriteClean).bytes;
         let own = self.move_bytes();
-        Life::new(&self.bank_writes(), all - own.min(all), u64::from(most), self.pcm.config().endurance)
+        WearLifetime::new(
+            &self.bank_writes(),
+            all - own.min(all),
+            u64::from(most),
+            self.pcm.config().endurance,
+        )
     }
 
     /// Bytes written by moves and register updates.

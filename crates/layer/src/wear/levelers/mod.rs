@@ -20,7 +20,7 @@ use strum::{EnumDiscriminants, EnumIter, EnumString, IntoStaticStr, VariantNames
 
 /// Location of a logical stripe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct StripeLocation {
     /// Physical stripe.
     pub stripe: u32,
     /// Region of the stripe, which counts its writes.
@@ -29,7 +29,7 @@ pub struct Place {
 
 /// Next step of a region: a copy of one stripe, after which the region has a new number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Step {
+pub struct StripeMove {
     /// Physical stripe whose contents are copied.
     pub from: u32,
     /// Physical stripe that receives the copy, and holds no data.
@@ -54,10 +54,10 @@ pub trait Leveler {
     fn region_stripes(&self) -> u32;
 
     /// Current location of a logical stripe, which must be below [`Leveler::logical`].
-    fn map(&self, stripe: u32) -> Place;
+    fn map(&self, stripe: u32) -> StripeLocation;
 
     /// Next step of a region.
-    fn step(&self, region: u32) -> Step;
+    fn step(&self, region: u32) -> StripeMove;
 
     /// Number of a region, initially 0.
     fn number(&self, region: u32) -> u64;

@@ -1,6 +1,6 @@
 //! No wear leveling.
 
-use super::{Leveler, Place, Shape, Step};
+use super::{Leveler, Shape, StripeLocation, StripeMove};
 
 /// Identity mapping: nothing moves.
 #[derive(Clone, Debug)]
@@ -32,12 +32,12 @@ impl Leveler for NoLeveling {
     }
 
     #[inline]
-    fn map(&self, stripe: u32) -> Place {
-        Place { stripe, region: 0 }
+    fn map(&self, stripe: u32) -> StripeLocation {
+        StripeLocation { stripe, region: 0 }
     }
 
-    fn step(&self, _region: u32) -> Step {
-        Step { from: 0, to: 0, number: 0 }
+    fn step(&self, _region: u32) -> StripeMove {
+        StripeMove { from: 0, to: 0, number: 0 }
     }
 
     fn number(&self, _region: u32) -> u64 {

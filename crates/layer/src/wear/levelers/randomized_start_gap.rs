@@ -3,7 +3,7 @@
 
 use super::super::feistel::Feistel;
 use super::start_gap::StartGap;
-use super::{Leveler, Place, Shape, Step, WearConfig};
+use super::{Leveler, Shape, StripeLocation, StripeMove, WearConfig};
 use frit_core::Result;
 
 /// Permutes addresses by a Feistel network, then applies start-gap in regions.
@@ -38,11 +38,11 @@ impl Leveler for RandomizedStartGap {
     }
 
     #[inline]
-    fn map(&self, stripe: u32) -> Place {
+    fn map(&self, stripe: u32) -> StripeLocation {
         self.below.map(self.order.map(stripe))
     }
 
-    fn step(&self, region: u32) -> Step {
+    fn step(&self, region: u32) -> StripeMove {
         self.below.step(region)
     }
 

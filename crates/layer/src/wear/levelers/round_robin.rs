@@ -1,19 +1,19 @@
 //! Round robin (HALO paper, section V.B, "RR"): stripes are distributed first over ranks, then over
 //! the banks of a rank. In each bank they move as with start-gap.
 
-use super::super::gaps::Gaps;
-use super::{Leveler, Place, Shape, Step};
+use super::super::gaps::GapRegisters;
+use super::{Leveler, Shape, StripeLocation, StripeMove};
 
 /// Distributes stripes over banks; each bank is a region.
 #[derive(Clone, Debug)]
 pub struct RoundRobin {
     shape: Shape,
-    gaps: Gaps,
+    gaps: GapRegisters,
 }
 
 impl RoundRobin {
     pub(super) fn new(shape: &Shape) -> RoundRobin {
-        RoundRobin { shape: *shape, gaps: Gaps::new(shape.all_banks(), shape.bank_stripes - 1) }
+        RoundRobin { shape: *shape, gaps: GapRegisters::new(shape.all_banks(), shape.bank_stripes - 1) }
     }
 }
 
@@ -35,17 +35,17 @@ impl Leveler for RoundRobin {
     }
 
     #[inline]
-    fn map(&self, stripe: u32) -> Place {
+    fn map(&self, stripe: u32) -> StripeLocation {
         let (rank, row) = (stripe % self.shape.ranks, stripe / self.shape.ranks);
         let (bank, offset) = (row % self.shape.banks, row / self.shape.banks);
         let region = rank * self.shape.banks + bank;
-        Place { stripe: self.shape.at(rank, bank, self.gaps.map(region, offset)), region }
+        StripeLocation { stripe: self.shape.at(rank, bank, self.gaps.map(region, offset)), region }
     }
 
-    fn step(&self, region: u32) -> Step {
+    fn step(&self, region: u32) -> StripeMove {
         let base = region * self.shape.bank_stripes;
         let (from, to) = self.gaps.step(region);
-        Step { from: base + from, to: base + to, number: self.gaps.moves(region) + 1 }
+        StripeMove { from: base + from, to: base + to, number: self.gaps.moves(region) + 1 }
     }
 
     fn number(&self, region: u32) -> u64 {

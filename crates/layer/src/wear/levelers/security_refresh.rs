@@ -12,7 +12,7 @@
 
 use super::super::config::WRITE_BYTES;
 use super::super::feistel::mix;
-use super::{Leveler, Place, Shape, Step, WearConfig};
+use super::{Leveler, Shape, StripeLocation, StripeMove, WearConfig};
 use frit_core::{Error, Result};
 
 /// Number of copies in an exchange.
@@ -20,7 +20,7 @@ const COPIES: u64 = 3;
 
 /// State of one region. All registers follow from its number.
 #[derive(Clone, Copy, Debug)]
-struct Registers {
+struct RefreshState {
     /// `3 × (round × n + pointer) + copies made of the exchange at the pointer`.
     number: u64,
     old: u32,
@@ -36,7 +36,7 @@ pub struct SecurityRefresh {
     n: u32,
     spares: u32,
     seed: u64,
-    regions: Vec<Registers>,
+    regions: Vec<RefreshState>,
 }
 
 impl SecurityRefresh {
@@ -58,7 +58,7 @@ impl SecurityRefresh {
             );
             return Err(Error::param("region_stripes", asked, why));
         }
-        let zero = Registers { number: 0, old: 0, new: 0, pointer: 0, copies: 0, scratch: 0 };
+        let zero = RefreshState { number: 0, old: 0, new: 0, pointer: 0, copies: 0, scratch: 0 };
         let mut s = SecurityRefresh { n, spares, seed: config.seed, regions: vec![zero; regions as usize] };
         for region in 0..regions {
             s.set_number(region, 0);
@@ -81,10 +81,10 @@ impl SecurityRefresh {
         (0..).map(|i| (key + i) % self.n).find(|&k| k != before && (k != after || self.n == 2)).unwrap_or(key)
     }
 
-    fn registers(&self, region: u32, number: u64) -> Registers {
+    fn registers(&self, region: u32, number: u64) -> RefreshState {
         let (at, copies) = (number / COPIES, (number % COPIES) as u8);
         let round = at / u64::from(self.n);
-        Registers {
+        RefreshState {
             number,
             old: self.key(region, round),
             new: self.key(region, round + 1),
@@ -95,7 +95,7 @@ impl SecurityRefresh {
     }
 
     /// State at the next address, from the pointer on, whose stripe must be exchanged.
-    fn next_exchange(&self, region: u32, number: u64) -> Registers {
+    fn next_exchange(&self, region: u32, number: u64) -> RefreshState {
         let mut r = self.registers(region, number);
         loop {
             // Each pair is exchanged once, at its smaller address.
@@ -104,7 +104,7 @@ impl SecurityRefresh {
             }
             if r.pointer + 1 < self.n {
                 let scratch = self.n + ((r.number / COPIES + 1) % u64::from(self.spares)) as u32;
-                r = Registers { number: r.number + COPIES, pointer: r.pointer + 1, scratch, ..r };
+                r = RefreshState { number: r.number + COPIES, pointer: r.pointer + 1, scratch, ..r };
             } else {
                 r = self.registers(region, r.number + COPIES);
             }
@@ -130,7 +130,7 @@ impl Leveler for SecurityRefresh {
     }
 
     #[inline]
-    fn map(&self, stripe: u32) -> Place {
+    fn map(&self, stripe: u32) -> StripeLocation {
         let (region, offset) = (stripe / self.n, stripe % self.n);
         let r = &self.regions[region as usize];
         let other = offset ^ r.old ^ r.new;
@@ -144,10 +144,10 @@ impl Leveler for SecurityRefresh {
         } else {
             offset ^ r.old
         };
-        Place { stripe: region * self.region_stripes() + place, region }
+        StripeLocation { stripe: region * self.region_stripes() + place, region }
     }
 
-    fn step(&self, region: u32) -> Step {
+    fn step(&self, region: u32) -> StripeMove {
         let base = region * self.region_stripes();
         let now = self.regions[region as usize];
         let r = if now.copies == 0 { self.next_exchange(region, now.number) } else { now };
@@ -156,7 +156,7 @@ impl Leveler for SecurityRefresh {
             1 => (r.pointer ^ r.new, r.pointer ^ r.old),
             _ => (r.scratch, r.pointer ^ r.new),
         };
-        Step { from: base + from, to: base + to, number: r.number + 1 }
+        StripeMove { from: base + from, to: base + to, number: r.number + 1 }
     }
 
     fn number(&self, region: u32) -> u64 {

@@ -4,15 +4,15 @@
 //! gap costs one stripe of each cube (of 2048 with the sizes of Table I).
 
 use super::super::curve::Curve3;
-use super::super::gaps::Gaps;
-use super::{Leveler, Place, Shape, Step, WearConfig};
+use super::super::gaps::GapRegisters;
+use super::{Leveler, Shape, StripeLocation, StripeMove, WearConfig};
 use frit_core::{Error, Result};
 
 /// Distributes stripes over cubes; each cube is a region.
 #[derive(Clone, Debug)]
 pub struct Sfc {
     cubes: u32,
-    gaps: Gaps,
+    gaps: GapRegisters,
     /// For each cube, the physical stripe at each position of the curve.
     places: Vec<u32>,
 }
@@ -50,7 +50,7 @@ impl Sfc {
         };
         let places = (0..cubes).flat_map(|c| (0..curve.len()).map(move |s| (c, s)));
         let places = places.map(|(c, s)| place(c, s)).collect();
-        Ok(Sfc { cubes, gaps: Gaps::new(cubes, curve.len() - 1), places })
+        Ok(Sfc { cubes, gaps: GapRegisters::new(cubes, curve.len() - 1), places })
     }
 
     #[inline]
@@ -77,14 +77,14 @@ impl Leveler for Sfc {
     }
 
     #[inline]
-    fn map(&self, stripe: u32) -> Place {
+    fn map(&self, stripe: u32) -> StripeLocation {
         let (cube, offset) = (stripe % self.cubes, stripe / self.cubes);
-        Place { stripe: self.place(cube, self.gaps.map(cube, offset)), region: cube }
+        StripeLocation { stripe: self.place(cube, self.gaps.map(cube, offset)), region: cube }
     }
 
-    fn step(&self, region: u32) -> Step {
+    fn step(&self, region: u32) -> StripeMove {
         let (from, to) = self.gaps.step(region);
-        Step {
+        StripeMove {
             from: self.place(region, from),
             to: self.place(region, to),
             number: self.gaps.moves(region) + 1,

@@ -1,13 +1,13 @@
 //! Start-gap in regions of consecutive stripes (Qureshi et al., MICRO 2009, section 6.3: regions).
 
-use super::super::gaps::Gaps;
-use super::{Leveler, Place, Shape, Step, WearConfig};
+use super::super::gaps::GapRegisters;
+use super::{Leveler, Shape, StripeLocation, StripeMove, WearConfig};
 use frit_core::{Error, Result};
 
 /// Maps regions of consecutive stripes, each with its own gap.
 #[derive(Clone, Debug)]
 pub struct StartGap {
-    gaps: Gaps,
+    gaps: GapRegisters,
 }
 
 impl StartGap {
@@ -17,7 +17,7 @@ impl StartGap {
             let why = format!("has to be 2 to the {} stripes of the PCM, or 0 for a bank", shape.stripes());
             return Err(Error::param("region_stripes", config.region_stripes, why));
         }
-        Ok(StartGap { gaps: Gaps::new(shape.stripes() / region, region - 1) })
+        Ok(StartGap { gaps: GapRegisters::new(shape.stripes() / region, region - 1) })
     }
 }
 
@@ -39,15 +39,15 @@ impl Leveler for StartGap {
     }
 
     #[inline]
-    fn map(&self, stripe: u32) -> Place {
+    fn map(&self, stripe: u32) -> StripeLocation {
         let (region, offset) = (stripe / self.gaps.n(), stripe % self.gaps.n());
-        Place { stripe: region * (self.gaps.n() + 1) + self.gaps.map(region, offset), region }
+        StripeLocation { stripe: region * (self.gaps.n() + 1) + self.gaps.map(region, offset), region }
     }
 
-    fn step(&self, region: u32) -> Step {
+    fn step(&self, region: u32) -> StripeMove {
         let base = region * self.region_stripes();
         let (from, to) = self.gaps.step(region);
-        Step { from: base + from, to: base + to, number: self.gaps.moves(region) + 1 }
+        StripeMove { from: base + from, to: base + to, number: self.gaps.moves(region) + 1 }
     }
 
     fn number(&self, region: u32) -> u64 {

@@ -1,12 +1,12 @@
 //! The `disksim_disk` block: electronics, bus, cache, queue.
 
-use super::text::{Block, Kind, Value};
-use super::{Loaded, ReadError, model};
+use super::text::{Block, Value, ValueKind};
+use super::{DiskspecsError, LoadedDrive, model};
 use crate::disk::geometry::{Geometry, Zone};
 use crate::disk::schedule::Scheduler;
 use crate::disk::spec::{
-    After, Background, Bus, CacheSpec, DiskSpec, ExtraDisconnect, MAX_WAIT, Mechanics, Overheads, ReadAhead,
-    WriteBack,
+    Background, Bus, CacheSpec, DiskSpec, ExtraDisconnect, MAX_WAIT, Mechanics, OverheadAfter, Overheads,
+    ReadAhead, WriteBack,
 };
 use frit_core::Nanos;
 
@@ -27,14 +27,14 @@ const IGNORED: [(&str, &str); 12] = [
 ];
 
 /// A block whose parameters are consumed one by one. Those that remain are reported.
-pub(super) struct Taker<'a> {
+pub(super) struct BlockReader<'a> {
     pub block: &'a Block,
     taken: Vec<&'a str>,
 }
 
-impl<'a> Taker<'a> {
-    pub(super) fn new(block: &'a Block) -> Taker<'a> {
-        Taker { block, taken: Vec::new() }
+impl<'a> BlockReader<'a> {
+    pub(super) fn new(block: &'a Block) -> BlockReader<'a> {
+        BlockReader { block, taken: Vec::new() }
     }
 
     pub(super) fn value(&mut self, key: &'static str) -> Option<&'a Value> {
@@ -42,19 +42,19 @@ impl<'a> Taker<'a> {
         self.block.find(key)
     }
 
-    pub(super) fn text(&mut self, key: &'static str) -> Result<Option<&'a str>, ReadError> {
+    pub(super) fn text(&mut self, key: &'static str) -> Result<Option<&'a str>, DiskspecsError> {
         match self.value(key) {
             None => Ok(None),
-            Some(Value { kind: Kind::Text(t), .. }) => Ok(Some(t)),
+            Some(Value { kind: ValueKind::Text(t), .. }) => Ok(Some(t)),
             Some(v) => Err(v.at.error(format!("'{key}' should be a word or a number"))),
         }
     }
 
-    pub(super) fn number(&mut self, key: &'static str) -> Result<Option<f64>, ReadError> {
+    pub(super) fn number(&mut self, key: &'static str) -> Result<Option<f64>, DiskspecsError> {
         self.value(key).map(|v| number(key, v)).transpose()
     }
 
-    pub(super) fn needed(&mut self, key: &'static str) -> Result<f64, ReadError> {
+    pub(super) fn needed(&mut self, key: &'static str) -> Result<f64, DiskspecsError> {
         let missing = || self.block.at.error(format!("'{key}' is missing in this block"));
         let value = self.block.find(key).ok_or_else(missing)?;
         self.taken.push(key);
@@ -62,7 +62,7 @@ impl<'a> Taker<'a> {
     }
 
     /// Consumes a whole number from 0 to `max`.
-    pub(super) fn whole(&mut self, key: &'static str, max: u64) -> Result<Option<u64>, ReadError> {
+    pub(super) fn whole(&mut self, key: &'static str, max: u64) -> Result<Option<u64>, DiskspecsError> {
         let Some(x) = self.number(key)? else { return Ok(None) };
         if x < 0.0 || x > max as f64 || x.fract() != 0.0 {
             let at = self.block.find(key).map_or(&self.block.at, |v| &v.at);
@@ -71,12 +71,12 @@ impl<'a> Taker<'a> {
         Ok(Some(x as u64))
     }
 
-    pub(super) fn flag(&mut self, key: &'static str) -> Result<bool, ReadError> {
+    pub(super) fn flag(&mut self, key: &'static str) -> Result<bool, DiskspecsError> {
         Ok(self.whole(key, 9)?.is_some_and(|x| x != 0))
     }
 
     /// Consumes a time of 0 to 60 000 milliseconds.
-    pub(super) fn time(&mut self, key: &'static str) -> Result<Option<Nanos>, ReadError> {
+    pub(super) fn time(&mut self, key: &'static str) -> Result<Option<Nanos>, DiskspecsError> {
         let Some(ms) = self.number(key)? else { return Ok(None) };
         if !(0.0..=60_000.0).contains(&ms) {
             let at = self.block.find(key).map_or(&self.block.at, |v| &v.at);
@@ -85,12 +85,12 @@ impl<'a> Taker<'a> {
         Ok(Some(Nanos::from_us(ms * 1e3)))
     }
 
-    fn time_or_zero(&mut self, key: &'static str) -> Result<Nanos, ReadError> {
+    fn time_or_zero(&mut self, key: &'static str) -> Result<Nanos, DiskspecsError> {
         Ok(self.time(key)?.unwrap_or(Nanos::ZERO))
     }
 
-    fn after(&mut self, read: &'static str, write: &'static str) -> Result<After, ReadError> {
-        Ok(After { read: self.time_or_zero(read)?, write: self.time_or_zero(write)? })
+    fn after(&mut self, read: &'static str, write: &'static str) -> Result<OverheadAfter, DiskspecsError> {
+        Ok(OverheadAfter { read: self.time_or_zero(read)?, write: self.time_or_zero(write)? })
     }
 
     /// Adds a note for each parameter that was not consumed. None is an error, since DiskSim's
@@ -108,8 +108,8 @@ impl<'a> Taker<'a> {
     }
 }
 
-pub(super) fn number(key: &str, v: &Value) -> Result<f64, ReadError> {
-    let Kind::Text(t) = &v.kind else { return Err(v.at.error(format!("'{key}' should be a number"))) };
+pub(super) fn number(key: &str, v: &Value) -> Result<f64, DiskspecsError> {
+    let ValueKind::Text(t) = &v.kind else { return Err(v.at.error(format!("'{key}' should be a number"))) };
     let parsed: Option<f64> = match t.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16).ok().map(|x| x as f64),
         None => t.parse().ok(),
@@ -120,7 +120,7 @@ pub(super) fn number(key: &str, v: &Value) -> Result<f64, ReadError> {
 }
 
 /// Reads a `dm_disk` block alone: mechanics and layout, no cache, no overheads.
-pub(super) fn bare(block: &Block) -> Result<Loaded, ReadError> {
+pub(super) fn from_model_only(block: &Block) -> Result<LoadedDrive, DiskspecsError> {
     let mut notes = vec!["the file does not describe the electronics: no overheads, no cache".to_string()];
     let (geometry, mechanics) = model::model(block, &mut notes)?;
     let spec = DiskSpec {
@@ -135,31 +135,31 @@ pub(super) fn bare(block: &Block) -> Result<Loaded, ReadError> {
         max_wait: MAX_WAIT,
         background: Background::Yield,
     };
-    Ok(Loaded { spec, notes })
+    Ok(LoadedDrive { spec, notes })
 }
 
-pub(super) fn disk(block: &Block) -> Result<Loaded, ReadError> {
+pub(super) fn disk(block: &Block) -> Result<LoadedDrive, DiskspecsError> {
     let mut notes = Vec::new();
-    let mut t = Taker::new(block);
+    let mut t = BlockReader::new(block);
     let model = match t.value("Model") {
-        Some(Value { kind: Kind::Block(b), .. }) => b,
+        Some(Value { kind: ValueKind::Block(b), .. }) => b,
         Some(v) => return Err(v.at.error("'Model' should be a dm_disk block, or 'source FILE' with one")),
         None => {
             return Err(block.at.error("'Model' is missing: the dm_disk block, or 'source FILE' with one"));
         }
     };
     let (geometry, mechanics) = model::model(model, &mut notes)?;
-    let mechanics = switching(&geometry, mechanics, &mut notes);
+    let mechanics = raise_head_switch(&geometry, mechanics, &mut notes);
     let overheads = overheads(&mut t)?;
     let cache = cache(&mut t)?;
     let bus = bus_of(&mut t)?;
     let scheduler = match t.value("Scheduler") {
-        Some(Value { kind: Kind::Block(b), .. }) => scheduler(b, &mut notes)?,
+        Some(Value { kind: ValueKind::Block(b), .. }) => scheduler(b, &mut notes)?,
         _ => Scheduler::Fifo,
     };
     let queue_depth = t.whole("Max queue length", 1 << 20)?.unwrap_or(1).max(1) as u32;
     for (key, why) in IGNORED {
-        let on = matches!(t.value(key), Some(Value { kind: Kind::Text(v), .. }) if v.parse() != Ok(0.0));
+        let on = matches!(t.value(key), Some(Value { kind: ValueKind::Text(v), .. }) if v.parse() != Ok(0.0));
         let common = ["Maximum number of write segments", "Write hit stop prefetch"].contains(&key);
         if on && !why.is_empty() && !common {
             notes.push(format!("'{key}' is ignored: {why}"));
@@ -180,7 +180,7 @@ pub(super) fn disk(block: &Block) -> Result<Loaded, ReadError> {
         max_wait,
         background,
     };
-    Ok(Loaded { spec, notes })
+    Ok(LoadedDrive { spec, notes })
 }
 
 /// Minimum duration of a head switch, as a fraction of the track skew. The manufacturer chose the
@@ -191,7 +191,7 @@ pub(super) fn disk(block: &Block) -> Result<Loaded, ReadError> {
 const SWITCH_OF_SKEW: f64 = 0.4;
 
 /// Raises a head switch time that is too short for the track skew.
-fn switching(geometry: &Geometry, mut mechanics: Mechanics, notes: &mut Vec<String>) -> Mechanics {
+fn raise_head_switch(geometry: &Geometry, mut mechanics: Mechanics, notes: &mut Vec<String>) -> Mechanics {
     let turn = mechanics.revolution_ps as f64 / 1000.0;
     let skew =
         |z: &Zone| z.track_skew.rem_euclid(f64::from(z.sectors_per_track)) / f64::from(z.sectors_per_track);
@@ -211,7 +211,7 @@ fn switching(geometry: &Geometry, mut mechanics: Mechanics, notes: &mut Vec<Stri
     mechanics
 }
 
-fn overheads(t: &mut Taker<'_>) -> Result<Overheads, ReadError> {
+fn overheads(t: &mut BlockReader<'_>) -> Result<Overheads, DiskspecsError> {
     let scale = t.number("Time scale for overheads")?.unwrap_or(1.0);
     if !(0.0..=1000.0).contains(&scale) {
         return Err(t
@@ -248,7 +248,7 @@ fn overheads(t: &mut Taker<'_>) -> Result<Overheads, ReadError> {
 /// Returns the overheads multiplied by a factor. The minimum seek delay is mechanical and stays.
 fn scaled(o: Overheads, scale: f64) -> Overheads {
     let f = |t: Nanos| Nanos((t.0 as f64 * scale).round() as u64);
-    let a = |t: After| After { read: f(t.read), write: f(t.write) };
+    let a = |t: OverheadAfter| OverheadAfter { read: f(t.read), write: f(t.write) };
     Overheads {
         command: f(o.command),
         read_hit: a(o.read_hit),
@@ -273,7 +273,7 @@ fn scaled(o: Overheads, scale: f64) -> Overheads {
     }
 }
 
-fn bus_of(t: &mut Taker<'_>) -> Result<Bus, ReadError> {
+fn bus_of(t: &mut BlockReader<'_>) -> Result<Bus, DiskspecsError> {
     let sector = t.time_or_zero("Bulk sector transfer time")?;
     Ok(Bus {
         read_ps: sector.0 * 1000,
@@ -286,7 +286,7 @@ fn bus_of(t: &mut Taker<'_>) -> Result<Bus, ReadError> {
     })
 }
 
-fn cache(t: &mut Taker<'_>) -> Result<CacheSpec, ReadError> {
+fn cache(t: &mut BlockReader<'_>) -> Result<CacheSpec, DiskspecsError> {
     let read_ahead = match t.whole("Buffer continuous read", 4)?.unwrap_or(0) {
         0 => ReadAhead::Off,
         1 => ReadAhead::Track,
@@ -298,7 +298,8 @@ fn cache(t: &mut Taker<'_>) -> Result<CacheSpec, ReadError> {
         0 => WriteBack::Off,
         _ => WriteBack::Stream,
     };
-    let sectors = |t: &mut Taker<'_>, key| Ok::<_, ReadError>(t.whole(key, 1 << 30)?.unwrap_or(0) as u32);
+    let sectors =
+        |t: &mut BlockReader<'_>, key| Ok::<_, DiskspecsError>(t.whole(key, 1 << 30)?.unwrap_or(0) as u32);
     let c = CacheSpec {
         enabled: t.flag("Enable caching in buffer")?,
         segments: t.whole("Number of buffer segments", 4096)?.unwrap_or(1).max(1) as u32,
@@ -308,16 +309,16 @@ fn cache(t: &mut Taker<'_>) -> Result<CacheSpec, ReadError> {
         read_ahead_min: sectors(t, "Minimum read-ahead (blks)")?,
         read_ahead_max: sectors(t, "Maximum read-ahead (blks)")?,
         read_ahead_on_hit: t.flag("Read-ahead on idle hit")?,
-        keeps_passing: t.flag("Read any free blocks")?,
+        read_free_blocks: t.flag("Read any free blocks")?,
         read_on_arrival: t.flag("Immediate buffer read")?,
         write_on_arrival: t.flag("Immediate buffer write")?,
         almost_hits: t.flag("Allow almost read hits")?,
-        forgets_read: t.number("Read-ahead over requested")?.is_some_and(|x| x < 0.0),
+        discards_read: t.number("Read-ahead over requested")?.is_some_and(|x| x < 0.0),
         hits_on_writes: t.flag("Allow read hits on write data")?,
         stops_in_sector: t.flag("Stop prefetch in sector")?,
         write_back,
         dirty_sectors: 0,
-        joins_writes: t.flag("Combine seq writes")?,
+        combines_writes: t.flag("Combine seq writes")?,
     };
     // Keys of segment management that make no difference in this model.
     for key in ["Read directly to buffer", "Immed transfer partial hit"] {
@@ -327,8 +328,8 @@ fn cache(t: &mut Taker<'_>) -> Result<CacheSpec, ReadError> {
 }
 
 /// Maps DiskSim's numbers of scheduling policies to the schedulers that exist here.
-fn scheduler(b: &Block, notes: &mut Vec<String>) -> Result<Scheduler, ReadError> {
-    let n = Taker::new(b).whole("Scheduling policy", 64)?.unwrap_or(1);
+fn scheduler(b: &Block, notes: &mut Vec<String>) -> Result<Scheduler, DiskspecsError> {
+    let n = BlockReader::new(b).whole("Scheduling policy", 64)?.unwrap_or(1);
     Ok(match n {
         1 => Scheduler::Fifo,
         2 | 3 => Scheduler::Scan,
@@ -343,10 +344,10 @@ fn scheduler(b: &Block, notes: &mut Vec<String>) -> Result<Scheduler, ReadError>
 }
 
 /// Takes the transfer times of the buses for a drive that does not state them.
-pub(super) fn bus(blocks: &[Block], loaded: &mut Loaded) -> Result<(), ReadError> {
+pub(super) fn bus(blocks: &[Block], loaded: &mut LoadedDrive) -> Result<(), DiskspecsError> {
     let bus = &mut loaded.spec.bus;
     for b in blocks.iter().filter(|b| b.kind == "disksim_bus") {
-        let mut t = Taker::new(b);
+        let mut t = BlockReader::new(b);
         let read = t.time_or_zero("Read block transfer time")?.0 * 1000;
         let write = t.time_or_zero("Write block transfer time")?.0 * 1000;
         bus.read_ps = bus.read_ps.max(read);

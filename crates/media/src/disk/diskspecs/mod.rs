@@ -2,7 +2,7 @@
 //! that it names.
 //!
 //! Source of the grammar and of the parameters' meaning: the DiskSim 4.0 reference manual (Bucy et
-//! al., CMU-PDL-08-101) and the diskmodel manual. [`Loaded::notes`] lists the parameters that have
+//! al., CMU-PDL-08-101) and the diskmodel manual. [`LoadedDrive::notes`] lists the parameters that have
 //! no effect on the model, and the values that a file does not state.
 
 mod drive;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// A problem in a parameter file, with its location.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ReadError {
+pub struct DiskspecsError {
     /// Path of the file.
     pub file: PathBuf,
     /// Line number from 1 on; 0 for a problem of the whole file.
@@ -24,7 +24,7 @@ pub struct ReadError {
     pub what: String,
 }
 
-impl fmt::Display for ReadError {
+impl fmt::Display for DiskspecsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             0 => write!(f, "{}: {}", self.file.display(), self.what),
@@ -33,11 +33,11 @@ impl fmt::Display for ReadError {
     }
 }
 
-impl std::error::Error for ReadError {}
+impl std::error::Error for DiskspecsError {}
 
 /// A drive that was read, with remarks about the file.
 #[derive(Clone, Debug)]
-pub struct Loaded {
+pub struct LoadedDrive {
     /// Parameters of the drive.
     pub spec: DiskSpec,
     /// Remarks: parameters that are ignored, values that are assumed, contradictions.
@@ -50,7 +50,7 @@ pub struct Loaded {
 ///
 /// # Errors
 /// A problem, with file and line.
-pub fn load(file: &Path) -> Result<Loaded, ReadError> {
+pub fn load(file: &Path) -> Result<LoadedDrive, DiskspecsError> {
     let mut loaded = from_blocks(file, &text::blocks(file)?)?;
     let parv = file.with_extension("parv");
     if loaded.spec.bus.read_ps == 0 && parv != file && parv.is_file() {
@@ -64,21 +64,21 @@ pub fn load(file: &Path) -> Result<Loaded, ReadError> {
 ///
 /// # Errors
 /// A problem, with file and line.
-pub fn parse(file: &Path, text: &str) -> Result<Loaded, ReadError> {
+pub fn parse(file: &Path, text: &str) -> Result<LoadedDrive, DiskspecsError> {
     from_blocks(file, &text::blocks_of(file, text, 0)?)
 }
 
-fn from_blocks(file: &Path, blocks: &[text::Block]) -> Result<Loaded, ReadError> {
-    let whole = |what: &str| ReadError { file: file.to_path_buf(), line: 0, what: what.into() };
+fn from_blocks(file: &Path, blocks: &[text::Block]) -> Result<LoadedDrive, DiskspecsError> {
+    let whole = |what: &str| DiskspecsError { file: file.to_path_buf(), line: 0, what: what.into() };
     let mut loaded = if let Some(b) = blocks.iter().find(|b| b.kind == "disksim_disk") {
         drive::disk(b)?
     } else if let Some(b) = blocks.iter().find(|b| b.kind == "dm_disk") {
-        drive::bare(b)?
+        drive::from_model_only(b)?
     } else {
         return Err(whole("has no disksim_disk block; name a .diskspecs file of DiskSim"));
     };
     drive::bus(blocks, &mut loaded)?;
-    loaded.spec.check_whole().map_err(|e| whole(&e.to_string()))?;
+    loaded.spec.check_buildable().map_err(|e| whole(&e.to_string()))?;
     Ok(loaded)
 }
 

@@ -1,15 +1,15 @@
 //! The `dm_disk` block: mechanics and layout.
 
-use super::ReadError;
-use super::drive::{Taker, number};
-use super::text::{Block, Kind, Value, beside, load};
+use super::DiskspecsError;
+use super::drive::{BlockReader, number};
+use super::text::{Block, Value, ValueKind, load, relative_to};
 use crate::disk::geometry::{Geometry, Mapping, Sparing, Zone};
 use crate::disk::seek::SeekCurve;
 use crate::disk::spec::{Mechanics, Positioning};
 use frit_core::Nanos;
 
-pub(super) fn model(block: &Block, notes: &mut Vec<String>) -> Result<(Geometry, Mechanics), ReadError> {
-    let mut t = Taker::new(block);
+pub(super) fn model(block: &Block, notes: &mut Vec<String>) -> Result<(Geometry, Mechanics), DiskspecsError> {
+    let mut t = BlockReader::new(block);
     let heads = t.needed("Number of data surfaces")?;
     let cylinders = t.needed("Number of cylinders")?;
     if !(1.0..=256.0).contains(&heads) || !(1.0..=4e6).contains(&cylinders) {
@@ -17,8 +17,8 @@ pub(super) fn model(block: &Block, notes: &mut Vec<String>) -> Result<(Geometry,
             "{heads} surfaces and {cylinders} cylinders are invalid; there should be 1 to 256 and 1 to 4000000"
         )));
     }
-    let part = |t: &mut Taker<'_>, key: &'static str| match t.block.find(key) {
-        Some(Value { kind: Kind::Block(b), .. }) => Ok(b.clone()),
+    let part = |t: &mut BlockReader<'_>, key: &'static str| match t.block.find(key) {
+        Some(Value { kind: ValueKind::Block(b), .. }) => Ok(b.clone()),
         Some(v) => Err(v.at.error(format!("'{key}' should be a block"))),
         None => Err(block.at.error(format!("'{key}' is missing in this block"))),
     };
@@ -37,13 +37,13 @@ pub(super) fn model(block: &Block, notes: &mut Vec<String>) -> Result<(Geometry,
     Ok((geometry, mechanics))
 }
 
-fn mechanics(block: &Block, notes: &mut Vec<String>) -> Result<Mechanics, ReadError> {
+fn mechanics(block: &Block, notes: &mut Vec<String>) -> Result<Mechanics, DiskspecsError> {
     if block.kind != "dm_mech_g1" {
         return Err(block
             .at
             .error(format!("'{}' is not a supported mechanical model; dm_mech_g1 is", block.kind)));
     }
-    let mut t = Taker::new(block);
+    let mut t = BlockReader::new(block);
     let positioning = match t.text("Access time type")?.unwrap_or("trackSwitchPlusRotation") {
         "constant" => {
             let none = || block.at.error("'Constant access time' is missing for access time type 'constant'");
@@ -93,11 +93,11 @@ fn mechanics(block: &Block, notes: &mut Vec<String>) -> Result<Mechanics, ReadEr
     })
 }
 
-fn seek(t: &mut Taker<'_>) -> Result<SeekCurve, ReadError> {
+fn seek(t: &mut BlockReader<'_>) -> Result<SeekCurve, DiskspecsError> {
     let kind = t.text("Seek type")?.unwrap_or("extracted").to_string();
     let block = t.block;
     let missing = |key: &str| block.at.error(format!("'{key}' is missing for seek type '{kind}'"));
-    let three = |t: &mut Taker<'_>| -> Result<[Nanos; 3], ReadError> {
+    let three = |t: &mut BlockReader<'_>| -> Result<[Nanos; 3], DiskspecsError> {
         let mut out = [Nanos::ZERO; 3];
         let keys = ["Single cylinder seek time", "Average seek time", "Full strobe seek time"];
         for (o, key) in out.iter_mut().zip(keys) {
@@ -128,7 +128,7 @@ fn seek(t: &mut Taker<'_>) -> Result<SeekCurve, ReadError> {
             Ok(SeekCurve::TwoPiece { division, root_ms: (v[1], v[2]), line_ms: (v[3], v[4]), first })
         }
         "extracted" => match t.value("Full seek curve") {
-            Some(Value { kind: Kind::Text(name), at }) => points(&beside(&at.file, name), at),
+            Some(Value { kind: ValueKind::Text(name), at }) => points(&relative_to(&at.file, name), at),
             Some(v) => Err(v.at.error("'Full seek curve' should be the name of a file")),
             None => Err(missing("Full seek curve")),
         },
@@ -139,9 +139,13 @@ fn seek(t: &mut Taker<'_>) -> Result<SeekCurve, ReadError> {
     }
 }
 
-fn list(t: &mut Taker<'_>, key: &'static str, least: usize) -> Result<Option<Vec<f64>>, ReadError> {
+fn list(
+    t: &mut BlockReader<'_>,
+    key: &'static str,
+    least: usize,
+) -> Result<Option<Vec<f64>>, DiskspecsError> {
     let Some(v) = t.value(key) else { return Ok(None) };
-    let Kind::List(items) = &v.kind else { return Err(v.at.error(format!("'{key}' should be a list"))) };
+    let ValueKind::List(items) = &v.kind else { return Err(v.at.error(format!("'{key}' should be a list"))) };
     if items.len() < least {
         return Err(v.at.error(format!("'{key}' has {} numbers; it needs {least}", items.len())));
     }
@@ -149,7 +153,7 @@ fn list(t: &mut Taker<'_>, key: &'static str, least: usize) -> Result<Option<Vec
 }
 
 /// Reads a file with lines of `distance, time [, deviation]`, in cylinders and ms.
-fn points(file: &std::path::Path, named: &super::text::At) -> Result<SeekCurve, ReadError> {
+fn points(file: &std::path::Path, named: &super::text::Location) -> Result<SeekCurve, DiskspecsError> {
     if !file.is_file() {
         let why = format!("the seek curve '{}' is missing; put it into the same folder", file.display());
         return Err(named.error(why));
@@ -163,7 +167,7 @@ fn points(file: &std::path::Path, named: &super::text::At) -> Result<SeekCurve, 
         let mut fields = line.split(|c: char| c == ',' || c.is_whitespace()).filter(|f| !f.is_empty());
         let (distance, ms) =
             (fields.next().and_then(|f| f.parse().ok()), fields.next().and_then(|f| f.parse().ok()));
-        let bad = |what: String| ReadError { file: file.to_path_buf(), line: i + 1, what };
+        let bad = |what: String| DiskspecsError { file: file.to_path_buf(), line: i + 1, what };
         let (Some(distance), Some(ms)) = (distance, ms) else {
             return Err(bad(format!("'{line}' is not a pair of a distance in cylinders and a time in ms")));
         };
@@ -177,19 +181,19 @@ fn points(file: &std::path::Path, named: &super::text::At) -> Result<SeekCurve, 
     points.sort_by_key(|p| p.0);
     points.dedup_by_key(|p| p.0);
     if points.is_empty() {
-        return Err(ReadError { file: file.to_path_buf(), line: 0, what: "has no seek times".into() });
+        return Err(DiskspecsError { file: file.to_path_buf(), line: 0, what: "has no seek times".into() });
     }
     Ok(SeekCurve::Points(points))
 }
 
-fn layout(block: &Block, heads: u32, notes: &mut Vec<String>) -> Result<Geometry, ReadError> {
+fn layout(block: &Block, heads: u32, notes: &mut Vec<String>) -> Result<Geometry, DiskspecsError> {
     if !["dm_layout_g1", "dm_layout_g1_old"].contains(&block.kind.as_str()) {
         return Err(block.at.error(format!(
             "'{}' is not a supported layout; dm_layout_g1 with zones is (g2 and g4 need DiskSim's own maps)",
             block.kind
         )));
     }
-    let mut t = Taker::new(block);
+    let mut t = BlockReader::new(block);
     let mapping = match t.whole("LBN-to-PBN mapping scheme", 2)?.unwrap_or(0) {
         0 => Mapping::Cylinders,
         1 => Mapping::SerpentineZone,
@@ -211,13 +215,13 @@ fn layout(block: &Block, heads: u32, notes: &mut Vec<String>) -> Result<Geometry
     let range_cylinders = t.whole("Rangesize for sparing", 1 << 30)?.unwrap_or(1) as u32;
     let turns = units(&mut t)?.unwrap_or(false);
     let zones = match t.value("Zones") {
-        Some(Value { kind: Kind::List(l), .. }) => l,
+        Some(Value { kind: ValueKind::List(l), .. }) => l,
         Some(v) => return Err(v.at.error("'Zones' should be a list of blocks")),
         None => return Err(block.at.error("'Zones' is missing in this block")),
     };
     let mut out = Vec::with_capacity(zones.len());
     for z in zones {
-        let Kind::Block(b) = &z.kind else { return Err(z.at.error("a zone should be a block")) };
+        let ValueKind::Block(b) = &z.kind else { return Err(z.at.error("a zone should be a block")) };
         out.push(zone(b, turns, notes)?);
     }
     t.rest(notes);
@@ -226,7 +230,7 @@ fn layout(block: &Block, heads: u32, notes: &mut Vec<String>) -> Result<Geometry
 
 /// Returns `true` if skews are in revolutions, `false` if they are in sectors, and `None` if the
 /// block does not state it.
-fn units(t: &mut Taker<'_>) -> Result<Option<bool>, ReadError> {
+fn units(t: &mut BlockReader<'_>) -> Result<Option<bool>, DiskspecsError> {
     match t.text("Skew units")? {
         None => Ok(None),
         Some("sectors") => Ok(Some(false)),
@@ -237,8 +241,8 @@ fn units(t: &mut Taker<'_>) -> Result<Option<bool>, ReadError> {
     }
 }
 
-fn zone(block: &Block, turns: bool, notes: &mut Vec<String>) -> Result<Zone, ReadError> {
-    let mut t = Taker::new(block);
+fn zone(block: &Block, turns: bool, notes: &mut Vec<String>) -> Result<Zone, DiskspecsError> {
+    let mut t = BlockReader::new(block);
     let need = |x: Option<u64>, key: &str| {
         x.ok_or_else(|| block.at.error(format!("'{key}' is missing in this zone")))
     };
@@ -268,7 +272,7 @@ fn zone(block: &Block, turns: bool, notes: &mut Vec<String>) -> Result<Zone, Rea
     Ok(zone)
 }
 
-fn whole_list(t: &mut Taker<'_>, key: &'static str) -> Result<Vec<u64>, ReadError> {
+fn whole_list(t: &mut BlockReader<'_>, key: &'static str) -> Result<Vec<u64>, DiskspecsError> {
     let at = t.block.find(key).map(|v| v.at.clone());
     let all = list(t, key, 0)?.unwrap_or_default();
     if let (Some(x), Some(at)) = (all.iter().find(|x| **x < 0.0 || x.fract() != 0.0 || **x > 1e15), at) {

@@ -250,7 +250,7 @@ proptest! {
         if let Ok(l) = parse(Path::new("garbled.diskspecs"), &text) {
             let mut drive = Drive::new(&l.spec).unwrap();
             let last = drive.sectors() - 1;
-            let r = crate::disk::Request { kind: crate::disk::Kind::Read, sector: frit_core::Sector(last), sectors: 1 };
+            let r = crate::disk::Request { kind: crate::disk::RequestKind::Read, sector: frit_core::Sector(last), sectors: 1 };
             drive.service(&r, frit_core::Nanos::ZERO);
         }
     }

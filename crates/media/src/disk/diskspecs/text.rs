@@ -1,6 +1,6 @@
 //! DiskSim's parameter grammar: blocks of `key = value`, lists, sources, comments.
 
-use super::ReadError;
+use super::DiskspecsError;
 use std::path::{Path, PathBuf};
 
 /// Maximum depth of nested blocks, and of files that include each other.
@@ -10,26 +10,26 @@ const BYTES_MAX: u64 = 64 << 20;
 
 /// A location in a parameter file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct At {
+pub(super) struct Location {
     pub file: PathBuf,
     pub line: usize,
 }
 
-impl At {
-    pub(super) fn error(&self, what: impl Into<String>) -> ReadError {
-        ReadError { file: self.file.clone(), line: self.line, what: what.into() }
+impl Location {
+    pub(super) fn error(&self, what: impl Into<String>) -> DiskspecsError {
+        DiskspecsError { file: self.file.clone(), line: self.line, what: what.into() }
     }
 }
 
 /// A value and its location.
 #[derive(Clone, Debug)]
 pub(super) struct Value {
-    pub at: At,
-    pub kind: Kind,
+    pub at: Location,
+    pub kind: ValueKind,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
+pub(super) enum ValueKind {
     Text(String),
     List(Vec<Value>),
     Block(Block),
@@ -38,7 +38,7 @@ pub(super) enum Kind {
 /// `type name { key = value, … }`.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
-    pub at: At,
+    pub at: Location,
     pub kind: String,
     pub name: String,
     pub entries: Vec<(String, Value)>,
@@ -52,8 +52,8 @@ impl Block {
 }
 
 /// Reads a file of at most [`BYTES_MAX`] bytes.
-pub(super) fn load(file: &Path) -> Result<String, ReadError> {
-    let fail = |what: String| ReadError { file: file.to_path_buf(), line: 0, what };
+pub(super) fn load(file: &Path) -> Result<String, DiskspecsError> {
+    let fail = |what: String| DiskspecsError { file: file.to_path_buf(), line: 0, what };
     let bytes = frit_core::files::read(file, BYTES_MAX).map_err(|e| match e.kind() {
         std::io::ErrorKind::FileTooLarge => {
             fail(format!("has more than {BYTES_MAX} bytes, far more than a parameter file of DiskSim"))
@@ -64,12 +64,12 @@ pub(super) fn load(file: &Path) -> Result<String, ReadError> {
 }
 
 /// Reads the top-level blocks of a file, and of the files that it sources at the top level.
-pub(super) fn blocks(file: &Path) -> Result<Vec<Block>, ReadError> {
+pub(super) fn blocks(file: &Path) -> Result<Vec<Block>, DiskspecsError> {
     blocks_of(file, &load(file)?, 0)
 }
 
 /// Parses the top-level blocks of a text that is treated as the contents of `file`.
-pub(super) fn blocks_of(file: &Path, text: &str, depth: usize) -> Result<Vec<Block>, ReadError> {
+pub(super) fn blocks_of(file: &Path, text: &str, depth: usize) -> Result<Vec<Block>, DiskspecsError> {
     let tokens = tokens(file, text);
     let mut p = Parser { tokens: &tokens, next: 0, file, depth };
     let mut out = Vec::new();
@@ -83,7 +83,7 @@ pub(super) fn blocks_of(file: &Path, text: &str, depth: usize) -> Result<Vec<Blo
             let (at, words) = (at.clone(), words.clone());
             out.push(p.block(at, &words)?);
         } else if let Some(source) = words.strip_prefix("source ") {
-            let sourced = beside(file, source.trim());
+            let sourced = relative_to(file, source.trim());
             if !sourced.is_file() {
                 return Err(at.error(format!("sources '{}', which does not exist", sourced.display())));
             }
@@ -96,7 +96,7 @@ pub(super) fn blocks_of(file: &Path, text: &str, depth: usize) -> Result<Vec<Blo
 }
 
 /// Returns a path that a file names, relative to the folder of the file.
-pub(super) fn beside(file: &Path, name: &str) -> PathBuf {
+pub(super) fn relative_to(file: &Path, name: &str) -> PathBuf {
     file.parent().map_or_else(|| PathBuf::from(name), |d| d.join(name))
 }
 
@@ -112,10 +112,10 @@ enum Token {
 
 /// Splits a text into tokens, without comments. Words between punctuation form one token, which
 /// ends at the end of the line.
-fn tokens(file: &Path, text: &str) -> Vec<(At, Token)> {
+fn tokens(file: &Path, text: &str) -> Vec<(Location, Token)> {
     let mut out = Vec::new();
     for (i, line) in text.lines().enumerate() {
-        let at = At { file: file.to_path_buf(), line: i + 1 };
+        let at = Location { file: file.to_path_buf(), line: i + 1 };
         let line = line.split('#').next().unwrap_or_default();
         let mut words = String::new();
         for c in line.chars() {
@@ -139,7 +139,7 @@ fn tokens(file: &Path, text: &str) -> Vec<(At, Token)> {
     out
 }
 
-fn flush(at: &At, words: &mut String, out: &mut Vec<(At, Token)>) {
+fn flush(at: &Location, words: &mut String, out: &mut Vec<(Location, Token)>) {
     let text: Vec<&str> = words.split_whitespace().collect();
     if !text.is_empty() {
         out.push((at.clone(), Token::Text(text.join(" "))));
@@ -148,24 +148,24 @@ fn flush(at: &At, words: &mut String, out: &mut Vec<(At, Token)>) {
 }
 
 struct Parser<'a> {
-    tokens: &'a [(At, Token)],
+    tokens: &'a [(Location, Token)],
     next: usize,
     file: &'a Path,
     depth: usize,
 }
 
 impl<'a> Parser<'a> {
-    fn peek(&self) -> Option<&'a (At, Token)> {
+    fn peek(&self) -> Option<&'a (Location, Token)> {
         self.tokens.get(self.next)
     }
 
-    fn take(&mut self, at: &At, wanted: &str) -> Result<&'a (At, Token), ReadError> {
+    fn take(&mut self, at: &Location, wanted: &str) -> Result<&'a (Location, Token), DiskspecsError> {
         let t = self.peek().ok_or_else(|| at.error(format!("the file ends here, before {wanted}")))?;
         self.next += 1;
         Ok(t)
     }
 
-    fn enter(&self, at: &At, depth: usize) -> Result<(), ReadError> {
+    fn enter(&self, at: &Location, depth: usize) -> Result<(), DiskspecsError> {
         if depth >= DEPTH_MAX {
             return Err(at.error(format!("nests more than {DEPTH_MAX} deep; does a file source itself?")));
         }
@@ -173,7 +173,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses a block whose type and name were consumed; the next token is its `{`.
-    fn block(&mut self, at: At, words: &str) -> Result<Block, ReadError> {
+    fn block(&mut self, at: Location, words: &str) -> Result<Block, DiskspecsError> {
         self.enter(&at, self.depth)?;
         self.depth += 1;
         self.next += 1;
@@ -199,23 +199,23 @@ impl<'a> Parser<'a> {
         Ok(block)
     }
 
-    fn value(&mut self, at: &At, key: &str) -> Result<Value, ReadError> {
+    fn value(&mut self, at: &Location, key: &str) -> Result<Value, DiskspecsError> {
         let (at, token) = self.take(at, &format!("the value of '{key}'"))?;
         let kind = match token {
-            Token::ListOpen => Kind::List(self.list(at, key)?),
+            Token::ListOpen => ValueKind::List(self.list(at, key)?),
             Token::Text(words) if matches!(self.peek(), Some((_, Token::Open))) => {
-                Kind::Block(self.block(at.clone(), words)?)
+                ValueKind::Block(self.block(at.clone(), words)?)
             }
             Token::Text(words) => match words.strip_prefix("source ") {
-                Some(name) => Kind::Block(self.source(at, key, name.trim())?),
-                None => Kind::Text(words.clone()),
+                Some(name) => ValueKind::Block(self.source(at, key, name.trim())?),
+                None => ValueKind::Text(words.clone()),
             },
             _ => return Err(at.error(format!("the value of '{key}' is missing"))),
         };
         Ok(Value { at: at.clone(), kind })
     }
 
-    fn list(&mut self, at: &At, key: &str) -> Result<Vec<Value>, ReadError> {
+    fn list(&mut self, at: &Location, key: &str) -> Result<Vec<Value>, DiskspecsError> {
         self.enter(at, self.depth)?;
         self.depth += 1;
         let mut out = Vec::new();
@@ -232,8 +232,8 @@ impl<'a> Parser<'a> {
         Ok(out)
     }
 
-    fn source(&self, at: &At, key: &str, name: &str) -> Result<Block, ReadError> {
-        let file = beside(self.file, name);
+    fn source(&self, at: &Location, key: &str, name: &str) -> Result<Block, DiskspecsError> {
+        let file = relative_to(self.file, name);
         if !file.is_file() {
             let why = format!(
                 "'{key}' sources '{}', which does not exist; put it into the same folder, or correct the name",
@@ -244,7 +244,7 @@ impl<'a> Parser<'a> {
         self.enter(at, self.depth)?;
         let mut all = blocks_of(&file, &load(&file)?, self.depth + 1)?;
         if all.is_empty() {
-            return Err(ReadError { file, line: 0, what: format!("has no block for '{key}'") });
+            return Err(DiskspecsError { file, line: 0, what: format!("has no block for '{key}'") });
         }
         Ok(all.swap_remove(0))
     }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::NoStore;
-use crate::testing::Log;
+use crate::testing::RecordingSink;
 use frit_core::{Error, Op};
 
 #[track_caller]
@@ -77,7 +77,7 @@ fn commands_name_page_block_unit_cause_and_what_they_wait_for() {
     let first = Nand::new(config(), NoStore, &mut hw).unwrap();
     let mut n = Nand::new(config(), NoStore, &mut hw).unwrap();
     assert_eq!((first.unit_id(0), n.unit_id(1)), (UnitId(0), UnitId(3)));
-    let mut log = Log::default();
+    let mut log = RecordingSink::default();
     let len = Source::Len(PAGE as u32);
     let p = n.program(&mut log, Ppn(24), len, spare(0), Cause::Host, 0).unwrap();
     let r = n.read(&mut log, Ppn(24), 0, Target::Len(4), Cause::Merge, p).unwrap();

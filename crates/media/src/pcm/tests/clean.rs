@@ -5,10 +5,10 @@ use super::*;
 #[test]
 fn clean_writes_need_a_refresh() {
     let mut p = in_memory(config(2, true));
-    let clean = |p: &mut Pcm<MemoryStore>, at, log: &mut Log| {
+    let clean = |p: &mut Pcm<MemoryStore>, at, log: &mut RecordingSink| {
         p.write_clean(log, at, Source::Bytes(&[5; 32]), Cause::Host, 0).is_ok()
     };
-    let mut log = Log::default();
+    let mut log = RecordingSink::default();
     // New cells are equivalent to refreshed ones; cells that were written are not.
     assert!(clean(&mut p, 512, &mut log) && !clean(&mut p, 512, &mut log) && clean(&mut p, 544, &mut log));
     p.write(&mut log, 600, Source::Bytes(&[6; 1]), Cause::Host, 0).unwrap();
@@ -31,7 +31,7 @@ fn clean_writes_need_a_refresh() {
 #[test]
 fn a_fresh_write_is_clean_where_all_of_it_can_be() {
     let mut p = in_memory(config(1, true));
-    let mut log = Log::default();
+    let mut log = RecordingSink::default();
     for (at, op) in [(0, Op::PcmWriteClean), (0, Op::PcmWrite), (24, Op::PcmWrite), (64, Op::PcmWriteClean)] {
         log.cmds.clear();
         p.write_fresh(&mut log, at, Source::Bytes(&[1; 32]), Cause::Host, 0).unwrap();
@@ -73,9 +73,9 @@ fn copies_of_clean_cells_are_clean() {
     p.peek(0, &mut copied).unwrap();
     p.write(&mut Null, 4096, Source::Bytes(&copied), Cause::WearLevel, ()).unwrap();
     assert!(!p.is_clean(4096, 16));
-    p.carry_clean(0, 4096, 64).unwrap();
+    p.copy_clean_state(0, 4096, 64).unwrap();
     assert!(p.is_clean(4096, 16) && !p.is_clean(4112, 16) && p.is_clean(4128, 32));
-    assert!(p.carry_clean(8, 4096, 64).is_err() && p.carry_clean(0, 8192 - 32, 64).is_err());
+    assert!(p.copy_clean_state(8, 4096, 64).is_err() && p.copy_clean_state(0, 8192 - 32, 64).is_err());
 }
 
 proptest! {
@@ -132,7 +132,7 @@ proptest! {
                     let copied = bytes[16 * from..16 * (from + n)].to_vec();
                     let dest = 16 * to as u64;
                     p.write(&mut Null, dest, Source::Bytes(&copied), Cause::WearLevel, ()).unwrap();
-                    p.carry_clean(16 * from as u64, dest, 16 * n as u32).unwrap();
+                    p.copy_clean_state(16 * from as u64, dest, 16 * n as u32).unwrap();
                     bytes[16 * to..16 * (to + n)].copy_from_slice(&copied);
                     clean.copy_within(from..from + n, to);
                 }

@@ -4,12 +4,12 @@
 //! Clients notice only the lower speed. The protocol allows an unanswered write to be applied in
 //! part, and a structured reply to have many chunks. Simple replies are sent while they are read.
 
-use super::super::execute::check;
+use super::super::execute::prefetch;
 use super::super::reply;
 use super::super::request::{Command, Request};
 use super::super::wire::{Errno, flag};
-use super::{Advance, Connection, Next, Phase, Waiting};
-use crate::backend::Done;
+use super::{Advance, Connection, Next, PendingFlush, Phase};
+use crate::backend::Completion;
 use crate::device::Failure;
 use frit_core::Hints;
 use std::sync::Arc;
@@ -23,33 +23,33 @@ const READ_PIECE: u32 = 128 << 10;
 /// read.
 const OUTPUT_BASE: usize = super::OUTPUT_BATCH + READ_PIECE as usize + 4096;
 /// Interval at which a read that cannot be executed in pieces checks for free memory.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const MEMORY_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// State of a write whose payload is incomplete.
 #[derive(Debug)]
-pub(super) struct Writing {
+pub(super) struct PartialWrite {
     request: Request,
     at: u64,
     left: usize,
-    done: Done,
+    done: Completion,
 }
 
 /// State of a read whose reply is incomplete.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct PartialRead {
     cookie: u64,
     at: u64,
     left: u32,
     /// `true` if each piece is a chunk of its own. Otherwise the header of the only reply has been
     /// sent.
     chunks: bool,
-    done: Done,
+    done: Completion,
 }
 
 impl Connection {
     /// Returns `true` if the output can grow by `len` bytes, in the client's own buffer or with
     /// memory of the budget.
-    pub(super) fn has_room_for(&mut self, len: u32) -> bool {
+    pub(super) fn reserve_output(&mut self, len: u32) -> bool {
         let Some(grant) = &mut self.grant else { return true };
         // 64 bytes are enough for the headers of the reply.
         let whole = self.out.len() + len as usize + 64;
@@ -72,8 +72,8 @@ impl Connection {
     }
 
     /// Frees the output buffer of an idle client.
-    pub(in super::super) fn rest(&mut self) {
-        self.out.rest();
+    pub(in super::super) fn release(&mut self) {
+        self.out.release();
         self.give_back();
     }
 
@@ -86,7 +86,7 @@ impl Connection {
     pub(super) fn begin_write(&mut self, request: Request) {
         self.in_pieces = false;
         let (at, left) = (request.at, request.len as usize);
-        self.phase = Phase::Write(Writing { request, at, left, done: Done::NOW });
+        self.phase = Phase::Write(PartialWrite { request, at, left, done: Completion::NOW });
     }
 
     /// Executes a piece of a write.
@@ -123,7 +123,7 @@ impl Connection {
             let done = writing.done;
             self.phase = Phase::Transmission;
             if fua {
-                self.after_flush.push(Waiting { cookie, done, is_flush: false });
+                self.after_flush.push(PendingFlush { cookie, done, is_flush: false });
             } else {
                 reply::success(&mut self.out, cookie);
                 self.mark(done);
@@ -135,22 +135,22 @@ impl Connection {
     /// Begins a read whose reply does not fit into memory.
     pub(super) fn begin_read(&mut self, request: &Request) {
         let Request { cookie, at, len, .. } = *request;
-        let chunks = self.agreed.structured && !request.has(flag::DF);
-        if !chunks && !self.answers_alone() {
+        let chunks = self.negotiated.structured && !request.has(flag::DF);
+        if !chunks && !self.is_only_writer() {
             return self.wait_for_memory(request);
         }
-        let mut done = Done::NOW;
+        let mut done = Completion::NOW;
         if !chunks {
             // A simple reply cannot report an error after its header. So the whole range is read
             // once beforehand to find damage.
             let export = Arc::clone(&self.export);
-            match check(&mut export.device().lock(), at, len, &mut self.out) {
+            match prefetch(&mut export.device().lock(), at, len, &mut self.out) {
                 Ok(ready) => done = ready,
                 Err(failure) => return self.refuse(cookie, &failure),
             }
-            reply::data_head(&mut self.out, self.agreed.structured, cookie, at, len);
+            reply::data_head(&mut self.out, self.negotiated.structured, cookie, at, len);
         }
-        self.phase = Phase::Read(Reading { cookie, at, left: len, chunks, done });
+        self.phase = Phase::Read(PartialRead { cookie, at, left: len, chunks, done });
     }
 
     /// Appends a piece of the reply to a read.
@@ -190,8 +190,10 @@ impl Connection {
                 // error.
                 self.out.truncate(before);
                 let log = self.export.device().log();
-                log.say(format_args!("a read failed at {at} during its reply, session closed: {failure}"));
-                self.phase = Phase::Over;
+                log.write_line(format_args!(
+                    "a read failed at {at} during its reply, session closed: {failure}"
+                ));
+                self.phase = Phase::Closed;
             }
         }
         Advance { used: 0, next: Next::Again }
@@ -199,7 +201,7 @@ impl Connection {
 
     /// Returns `true` if no other thread sends replies to the client, so that a reply may be sent
     /// in parts.
-    fn answers_alone(&self) -> bool {
+    fn is_only_writer(&self) -> bool {
         self.workers.is_none() && !self.export.device().paced()
     }
 
@@ -207,14 +209,14 @@ impl Connection {
     /// memory for a limited time only.
     fn wait_for_memory(&mut self, request: &Request) {
         let until = Instant::now() + self.memory_wait_max;
-        while !self.has_room_for(request.len) {
+        while !self.reserve_output(request.len) {
             if Instant::now() >= until || self.export.device().is_stopping() {
                 let words = "not enough memory for a read of this length at present";
-                let structured = self.agreed.structured;
+                let structured = self.negotiated.structured;
                 reply::error(&mut self.out, structured, request.cookie, Errno::NoMem, words);
-                return self.mark(Done::NOW);
+                return self.mark(Completion::NOW);
             }
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(MEMORY_POLL_INTERVAL);
         }
         let export = Arc::clone(&self.export);
         self.execute(&mut export.device().lock(), Command::Read, request, &[]);
@@ -223,7 +225,7 @@ impl Connection {
     /// Replies with an error of the device.
     fn refuse(&mut self, cookie: u64, failure: &Failure) {
         let number = super::super::execute::errno(failure);
-        reply::error(&mut self.out, self.agreed.structured, cookie, number, &failure.to_string());
-        self.mark(Done::NOW);
+        reply::error(&mut self.out, self.negotiated.structured, cookie, number, &failure.to_string());
+        self.mark(Completion::NOW);
     }
 }

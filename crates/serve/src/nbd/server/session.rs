@@ -1,41 +1,41 @@
 //! Thread of a client: receives, executes and replies, with deadlines for incomplete messages.
 
+use super::super::adaptive_spin::AdaptiveSpin;
 use super::super::connection::{Connection, Next};
 use super::super::input::Input;
-use super::super::outlet::Outlet;
-use super::super::paced::Waiting;
-use super::super::patience::Patience;
+use super::super::paced::ReplyQueue;
+use super::super::reply_writer::ReplyWriter;
 use super::super::stream::Stream;
 use super::super::{Output, ServerOptions};
 use super::Shared;
-use crate::guard::{BYTES_PER_SECOND_MIN, Place, is_timeout};
+use crate::resource_limits::{BYTES_PER_SECOND_MIN, ConnectionSlot, is_timeout};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Time without requests after which a client's buffers are freed.
-const REST_AFTER: Duration = Duration::from_secs(1);
+const RELEASE_AFTER: Duration = Duration::from_secs(1);
 
 /// Serves a client until client or server ends the session.
 ///
 /// # Errors
 /// `TimedOut` if the client was too slow, or the error of its socket.
-pub(super) fn serve(shared: &Shared, stream: &Arc<Stream>, place: &Place<Stream>) -> io::Result<()> {
-    let outlet = shared.export.device().deferring().then(|| Arc::new(Outlet::new(stream)));
+pub(super) fn serve(shared: &Shared, stream: &Arc<Stream>, slot: &ConnectionSlot<Stream>) -> io::Result<()> {
+    let reply_writer = shared.export.device().deferring().then(|| Arc::new(ReplyWriter::new(stream)));
     let connection = Connection::with_limits(
         Arc::clone(&shared.export),
         &shared.budget,
         shared.options.request_max,
-        outlet.clone(),
+        reply_writer.clone(),
     );
-    let mut session = Session::new(shared, stream, place, connection);
-    if let Some(outlet) = outlet {
-        return session.exchange(&mut |out| outlet.send(out.bytes()));
+    let mut session = Session::new(shared, stream, slot, connection);
+    if let Some(reply_writer) = reply_writer {
+        return session.exchange(&mut |out| reply_writer.send(out.bytes()));
     }
     if !shared.export.device().paced() {
         return session.exchange(&mut |out| stream.write_all(out.bytes()));
     }
-    let (device, waiting) = (shared.export.device(), Waiting::new(&shared.budget));
+    let (device, waiting) = (shared.export.device(), ReplyQueue::new(&shared.budget));
     std::thread::scope(|scope| {
         let sender = std::thread::Builder::new().name("nbd-paced".into());
         sender.spawn_scoped(scope, || waiting.send(stream, &|due| device.replied(due)))?;
@@ -52,7 +52,7 @@ pub(super) fn serve(shared: &Shared, stream: &Arc<Stream>, place: &Place<Stream>
 
 /// Activity of a client, which determines its deadline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Doing {
+enum ClientActivity {
     /// The client selects an export, until this deadline.
     Handshake(Instant),
     /// The client is sending a request: start time, and number of bytes received since.
@@ -66,32 +66,32 @@ enum Doing {
 struct Session<'a> {
     options: &'a ServerOptions,
     stream: &'a Stream,
-    place: &'a Place<Stream>,
+    slot: &'a ConnectionSlot<Stream>,
     connection: Connection,
     input: Input,
-    doing: Doing,
+    activity: ClientActivity,
     /// Current read timeout of the socket.
     timeout: Option<Duration>,
-    patience: Patience,
+    adaptive_spin: AdaptiveSpin,
 }
 
 impl<'a> Session<'a> {
     fn new(
         shared: &'a Shared,
         stream: &'a Stream,
-        place: &'a Place<Stream>,
+        slot: &'a ConnectionSlot<Stream>,
         connection: Connection,
     ) -> Session<'a> {
-        let doing = Doing::Handshake(Instant::now() + shared.options.handshake_max);
+        let activity = ClientActivity::Handshake(Instant::now() + shared.options.handshake_max);
         Session {
             options: &shared.options,
             stream,
-            place,
+            slot,
             connection,
             input: Input::new(&shared.budget),
-            doing,
+            activity,
             timeout: None,
-            patience: Patience::default(),
+            adaptive_spin: AdaptiveSpin::default(),
         }
     }
 
@@ -100,9 +100,9 @@ impl<'a> Session<'a> {
         loop {
             let step = self.connection.advance(self.input.bytes());
             self.input.used(step.used);
-            if step.used > 0 && matches!(self.doing, Doing::Request(..)) {
+            if step.used > 0 && matches!(self.activity, ClientActivity::Request(..)) {
                 // A request, or a piece of it, is complete.
-                self.doing = Doing::Idle;
+                self.activity = ClientActivity::Idle;
             }
             self.note_negotiated();
             let out = self.connection.output();
@@ -115,7 +115,7 @@ impl<'a> Session<'a> {
                 Next::Close => return Ok(()),
                 Next::More(whole) => whole,
             };
-            if self.input.room(whole).is_empty() {
+            if self.input.free_space(whole).is_empty() {
                 self.connection.take_in_pieces();
             } else if self.receive(whole)? == 0 {
                 return Ok(());
@@ -127,22 +127,26 @@ impl<'a> Session<'a> {
     /// the reply is sent: a client that has received the reply must not count as one that has sent
     /// no complete message, since those may be evicted first.
     fn note_negotiated(&mut self) {
-        if matches!(self.doing, Doing::Handshake(_)) && self.connection.is_transmitting() {
-            self.doing = Doing::Idle;
-            self.place.busy();
+        if matches!(self.activity, ClientActivity::Handshake(_)) && self.connection.is_transmitting() {
+            self.activity = ClientActivity::Idle;
+            self.slot.busy();
         }
     }
 
     /// Reads at least one byte from the socket. Returns 0 if the client has disconnected.
     fn receive(&mut self, whole: usize) -> io::Result<usize> {
         let negotiated = self.connection.is_transmitting();
-        let looked = if negotiated { self.patience.read(self.stream, self.input.room(whole))? } else { None };
+        let looked = if negotiated {
+            self.adaptive_spin.read(self.stream, self.input.free_space(whole))?
+        } else {
+            None
+        };
         let n = match looked {
             Some(n) => n,
             None => self.wait(whole)?,
         };
-        self.input.came(n);
-        if let Doing::Request(_, bytes) = &mut self.doing {
+        self.input.commit(n);
+        if let ClientActivity::Request(_, bytes) = &mut self.activity {
             *bytes += n as u64;
         }
         Ok(n)
@@ -151,47 +155,49 @@ impl<'a> Session<'a> {
     /// Waits for bytes, up to the deadline of the client's current activity.
     fn wait(&mut self, whole: usize) -> io::Result<usize> {
         let within = !self.input.bytes().is_empty() || self.connection.is_within_request();
-        self.doing = match self.doing {
-            Doing::Handshake(until) => Doing::Handshake(until),
-            Doing::Request(since, bytes) if within => Doing::Request(since, bytes),
-            _ if within => Doing::Request(Instant::now(), 0),
-            _ => Doing::Pause(Instant::now() + REST_AFTER),
+        self.activity = match self.activity {
+            ClientActivity::Handshake(until) => ClientActivity::Handshake(until),
+            ClientActivity::Request(since, bytes) if within => ClientActivity::Request(since, bytes),
+            _ if within => ClientActivity::Request(Instant::now(), 0),
+            _ => ClientActivity::Pause(Instant::now() + RELEASE_AFTER),
         };
         let mut rested = false;
         loop {
             let now = Instant::now();
-            let left = match self.doing {
-                Doing::Handshake(until) | Doing::Pause(until) => Some(until.saturating_duration_since(now)),
-                Doing::Request(since, bytes) => {
+            let left = match self.activity {
+                ClientActivity::Handshake(until) | ClientActivity::Pause(until) => {
+                    Some(until.saturating_duration_since(now))
+                }
+                ClientActivity::Request(since, bytes) => {
                     let most = self.options.request_max + Duration::from_secs(bytes / BYTES_PER_SECOND_MIN);
                     Some(most.saturating_sub(now.saturating_duration_since(since)))
                 }
-                Doing::Idle => None,
+                ClientActivity::Idle => None,
             };
             if left.is_some_and(|t| t.is_zero()) {
-                if !matches!(self.doing, Doing::Pause(_)) {
+                if !matches!(self.activity, ClientActivity::Pause(_)) {
                     return Err(io::ErrorKind::TimedOut.into());
                 }
                 // Idle clients may stay connected for hours. From now on they cost little more than
                 // a thread.
-                (self.doing, rested) = (Doing::Idle, true);
-                self.input.rest();
-                self.connection.rest();
-                self.place.idle(now);
+                (self.activity, rested) = (ClientActivity::Idle, true);
+                self.input.release();
+                self.connection.release();
+                self.slot.idle(now);
                 continue;
             }
             // The timeout is rounded so that it rarely changes, which saves system calls. The loop
             // checks the exact deadline.
-            let timeout = left.map(|t| if t > REST_AFTER / 2 { REST_AFTER } else { t });
+            let timeout = left.map(|t| if t > RELEASE_AFTER / 2 { RELEASE_AFTER } else { t });
             if self.timeout != timeout {
                 self.stream.set_read_timeout(timeout)?;
                 self.timeout = timeout;
             }
-            match self.stream.read(self.input.room(whole)) {
+            match self.stream.read(self.input.free_space(whole)) {
                 Err(e) if is_timeout(&e) => {}
                 result => {
                     if rested {
-                        self.place.busy();
+                        self.slot.busy();
                     }
                     return result;
                 }

@@ -5,7 +5,7 @@ use super::super::input::Input;
 use super::super::wire::{self, CHUNK_MAGIC, Errno, SIMPLE_MAGIC, flag, option};
 use super::super::{Command, Connection, Export, Next};
 use super::{BYTES, Req, device, go, option_bytes};
-use crate::guard::Budget;
+use crate::resource_limits::Budget;
 use crate::testing::Knobs;
 use crate::{Device, DeviceOptions};
 use std::sync::Arc;
@@ -54,14 +54,14 @@ impl Client {
                 Next::Close => self.closed = true,
                 Next::More(whole) => {
                     assert!(whole > self.input.bytes().len(), "available bytes are requested");
-                    let room = self.input.room(whole);
-                    if room.is_empty() {
+                    let free_space = self.input.free_space(whole);
+                    if free_space.is_empty() {
                         self.connection.take_in_pieces();
                         continue;
                     }
-                    let n = room.len().min(bytes.len());
-                    room[..n].copy_from_slice(&bytes[..n]);
-                    self.input.came(n);
+                    let n = free_space.len().min(bytes.len());
+                    free_space[..n].copy_from_slice(&bytes[..n]);
+                    self.input.commit(n);
                     bytes = &bytes[n..];
                     if n == 0 {
                         return;

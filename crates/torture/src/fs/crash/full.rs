@@ -1,19 +1,19 @@
 //! Operations that leave a file system without a free block, and with files that can still be
 //! changed.
 
-use super::super::apply::Session;
+use super::super::apply::ProgramSession;
 use super::super::every::base;
 use super::super::op::Op;
 use super::super::text::parse;
-use super::run::Cuts;
-use frit_fs::{Files, Fs, Mapped};
+use super::run::FsCuts;
+use frit_fs::{FileSystem, Fs, Mapped};
 
 /// Two files with one free slot for extents: `x` has an allocated extent after its six extents, `y`
 /// a written one.
 const PIECES: [(&str, &str); 2] =
     [("x", "root allocate x extend 81920 49152"), ("y", "root write y 81920 49152 7")];
 
-impl Cuts {
+impl FsCuts {
     /// Returns the base tree with more files, and a file that takes every free block.
     ///
     /// # Errors
@@ -32,7 +32,7 @@ impl Cuts {
         }
         ops.extend(parse("root create file all 644 0").unwrap_or_default());
         let fs = Fs::format(Mapped::anonymous(self.bytes)?, self.format())?;
-        let mut session = Session::new(&fs);
+        let mut session = ProgramSession::new(&fs);
         for op in &ops {
             let _ = session.apply(op);
         }

@@ -1,8 +1,8 @@
 //! Images that a power cut can leave: everything that was fenced, and any subset of the other
 //! aligned words.
 
-use super::bodies::Store;
-use super::recorded::{Event, WORD};
+use super::content_store::ContentSnapshot;
+use super::recording_medium::{MediumEvent, WORD};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -34,16 +34,16 @@ struct Pending {
 }
 
 /// Bodies at the time of a cut.
-struct Found {
-    store: Store,
+struct CutBodies {
+    store: ContentSnapshot,
     /// Removed bodies that a cut may restore.
-    ghosts: Store,
+    ghosts: ContentSnapshot,
 }
 
-impl Found {
+impl CutBodies {
     /// Calls `tell` with an image and the remaining bodies, and again with the removed bodies added
     /// if there are any.
-    fn tell(&self, image: &[u8], done: usize, tell: &mut impl FnMut(&[u8], usize, &Store)) {
+    fn tell(&self, image: &[u8], done: usize, tell: &mut impl FnMut(&[u8], usize, &ContentSnapshot)) {
         tell(image, done, &self.store);
         if !self.ghosts.is_empty() {
             let mut all = self.ghosts.clone();
@@ -55,31 +55,31 @@ impl Found {
 
 /// Calls `tell` with every image of a log that starts from `base`: its bytes, the number of
 /// operations that had returned, and the bodies.
-pub(super) fn each(
-    (base, store): (Vec<u8>, Store),
-    log: &[Event],
+pub(super) fn for_each_image(
+    (base, store): (Vec<u8>, ContentSnapshot),
+    log: &[MediumEvent],
     density: Density,
     seed: u64,
-    mut tell: impl FnMut(&[u8], usize, &Store),
+    mut tell: impl FnMut(&[u8], usize, &ContentSnapshot),
 ) {
-    let mut bodies = Found { store, ghosts: Store::new() };
+    let mut bodies = CutBodies { store, ghosts: ContentSnapshot::new() };
     let mut rng = SmallRng::seed_from_u64(seed);
     let mut durable = base;
     let mut pending: Vec<Pending> = Vec::new();
     let mut done = 0;
     // A cut before the first event finds the state after the last operation before the log.
     bodies.tell(&durable, 0, &mut tell);
-    for event in log.iter().chain([&Event::Fence]) {
+    for event in log.iter().chain([&MediumEvent::Fence]) {
         match event {
-            Event::Words(first, values) => {
+            MediumEvent::Words(first, values) => {
                 pending.extend(values.iter().enumerate().map(|(i, value)| Pending {
                     word: first + i as u64,
                     value: *value,
                     begins: i == 0,
                 }));
             }
-            Event::Done => done += 1,
-            Event::Body(of, contents) => {
+            MediumEvent::Done => done += 1,
+            MediumEvent::ContentFile(of, contents) => {
                 let before = match contents {
                     Some(contents) => {
                         // New contents under this ID replace a removed body.
@@ -92,7 +92,7 @@ pub(super) fn each(
                 bodies.ghosts.extend(before.map(|contents| (*of, contents)));
                 bodies.tell(&durable, done, &mut tell);
             }
-            Event::Fence => {
+            MediumEvent::Fence => {
                 for subset in subsets(&pending, density, &mut rng) {
                     let undo = put(&mut durable, &pending, &subset);
                     bodies.tell(&durable, done, &mut tell);

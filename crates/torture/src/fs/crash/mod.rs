@@ -2,18 +2,18 @@
 //! records every word and every fence. Each image that a cut can leave is opened, checked and
 //! compared with the states that are allowed.
 //!
-//! `machine` and `disk` do the same one level lower, for an image in an ordinary file. A log holds
+//! `power_loss` and `simulated_disk` do the same one level lower, for an image in an ordinary file. A log holds
 //! every access to the file, and a cut keeps or loses the data that was not synced.
 
-mod bodies;
-mod disk;
+mod content_store;
 mod full;
 mod images;
-mod machine;
 mod oracle;
-mod recorded;
+mod power_loss;
+mod recording_medium;
 mod run;
+mod simulated_disk;
 
 pub use images::Density;
-pub use machine::MachineCuts;
-pub use run::{Cuts, Found, Violation};
+pub use power_loss::PowerLossCuts;
+pub use run::{CutReport, CutViolation, FsCuts};

@@ -2,13 +2,13 @@
 //! after it. Only the contents of a file that is being written may be mixed: each aligned word is
 //! old or new.
 
-use super::super::compare::{Node, Tree};
+use super::super::compare::{Tree, TreeNode};
 use super::super::op::Act;
-use super::recorded::WORD;
-use frit_fs::Kind;
+use super::recording_medium::WORD;
+use frit_fs::InodeType;
 use std::collections::BTreeMap;
 
-/// Bytes of a page of a [`Node`].
+/// Bytes of a page of a [`TreeNode`].
 const PAGE: u64 = 4096;
 
 /// Returns `true` if the operation changes bytes of a file in place.
@@ -41,19 +41,19 @@ pub(super) fn allowed_outside(
     // below.
     let bare = |tree: &Tree| {
         let mut bare = tree.clone();
-        for node in bare.0.values_mut().filter(|node| node.seen.kind == Kind::File) {
+        for node in bare.0.values_mut().filter(|node| node.seen.kind == InodeType::File) {
             (node.seen.size, node.pages) = (0, BTreeMap::new());
         }
         bare
     };
     let names = bare(found) == bare(before) || bare(found) == bare(after);
-    let contents = |node: &Node, path| {
+    let contents = |node: &TreeNode, path| {
         [before, after].iter().filter_map(|tree| tree.0.get(path)).any(|known| {
             known.seen.kind == node.seen.kind
                 && (known.seen.size, &known.pages) == (node.seen.size, &node.pages)
         })
     };
-    if names && found.0.iter().all(|(path, node)| node.seen.kind != Kind::File || contents(node, path)) {
+    if names && found.0.iter().all(|(path, node)| node.seen.kind != InodeType::File || contents(node, path)) {
         return Ok(());
     }
     Err(format!("from the state before: {difference}; from the state after: {other}"))
@@ -67,8 +67,8 @@ fn between(found: &Tree, before: &Tree, after: &Tree) -> bool {
         && same_names(after)
         && found.0.iter().all(|(path, node)| {
             let (old, new) = (&before.0[path], &after.0[path]);
-            let like = |other: &Node| {
-                let bare = |node: &Node| Node { pages: BTreeMap::new(), ..node.clone() };
+            let like = |other: &TreeNode| {
+                let bare = |node: &TreeNode| TreeNode { pages: BTreeMap::new(), ..node.clone() };
                 bare(node) == bare(other)
             };
             (like(old) || like(new)) && words(node, old, new)
@@ -76,12 +76,12 @@ fn between(found: &Tree, before: &Tree, after: &Tree) -> bool {
 }
 
 /// Returns `true` if each word is old or new, and each byte that the file gained is new.
-fn words(found: &Node, old: &Node, new: &Node) -> bool {
+fn words(found: &TreeNode, old: &TreeNode, new: &TreeNode) -> bool {
     let numbers = found.pages.keys().chain(old.pages.keys()).chain(new.pages.keys());
     numbers.into_iter().all(|number| {
         let base = number * PAGE;
         (0..PAGE).step_by(WORD as usize).all(|at| {
-            let word = |node: &Node| -> Vec<u8> {
+            let word = |node: &TreeNode| -> Vec<u8> {
                 let page = node.pages.get(number);
                 let end = found.seen.size.min(base + at + WORD);
                 (base + at..end)

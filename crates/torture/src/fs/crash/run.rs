@@ -1,16 +1,16 @@
 //! Runs operations of the file system and cuts them.
 
-use super::super::apply::Session;
+use super::super::apply::ProgramSession;
 use super::super::compare::Tree;
 use super::super::model::Model;
 use super::super::op::{Act, Op, Target};
-use super::bodies::{Memory, Store};
+use super::content_store::{ContentSnapshot, MemoryContentStore};
 use super::images::{self, Density};
 use super::oracle;
-use super::recorded::{Event, Recorded};
+use super::recording_medium::{MediumEvent, RecordingMedium};
 use frit_fs::{
-    Bodies, Caller, Clock, Files, Format, Fs, Ino, Mapped, Medium, New, Open, Report, check, check_contents,
-    check_pool,
+    Caller, Clock, ContentStore, FileSystem, FormatOptions, Fs, FsOptions, Ino, Mapped, Medium, NewInode,
+    Report, check, check_contents, check_pool,
 };
 use std::collections::HashSet;
 use std::fmt;
@@ -24,7 +24,7 @@ const UUID: u128 = 7;
 
 /// Parameters of power cuts of the file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Cuts {
+pub struct FsCuts {
     /// Size of the medium in bytes.
     pub bytes: u64,
     /// Number of cuts.
@@ -42,7 +42,7 @@ pub struct Cuts {
     pub orphans: Option<u64>,
 }
 
-impl Default for Cuts {
+impl Default for FsCuts {
     fn default() -> Self {
         let (density, seed) = (Density::COARSE, 1);
         let (sums, pool, orphans) = (false, false, None);
@@ -52,18 +52,18 @@ impl Default for Cuts {
 
 /// Result of runs.
 #[derive(Clone, Default, Debug)]
-pub struct Found {
+pub struct CutReport {
     /// Number of distinct images that were opened.
     pub images: u64,
     /// Number of images of cut recoveries.
     pub nested: u64,
     /// Violations.
-    pub violations: Vec<Violation>,
+    pub violations: Vec<CutViolation>,
 }
 
 /// An image that breaks a promise, and the operations that led to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Violation {
+pub struct CutViolation {
     /// Operations up to the cut. The last one may have been interrupted.
     pub ops: Vec<Op>,
     /// Number of operations that had returned.
@@ -72,7 +72,7 @@ pub struct Violation {
     pub what: String,
 }
 
-impl fmt::Display for Violation {
+impl fmt::Display for CutViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, op) in self.ops.iter().enumerate() {
             writeln!(f, "{} {op}", if i < self.returned { "returned:" } else { "cut off: " })?;
@@ -83,16 +83,16 @@ impl fmt::Display for Violation {
 
 /// An image that a cut left.
 #[derive(Clone, Copy, Debug)]
-struct Cut<'a> {
+struct CutImage<'a> {
     image: &'a [u8],
-    store: &'a Store,
+    store: &'a ContentSnapshot,
     /// Number of operations that had returned.
     done: usize,
 }
 
 /// A completed run, for comparison with the images of its cuts.
-struct Ran<'a> {
-    cuts: Cuts,
+struct CompletedRun<'a> {
+    cuts: FsCuts,
     ops: &'a [Op],
     /// Trees before each operation and after the last one.
     trees: Vec<Tree>,
@@ -101,7 +101,7 @@ struct Ran<'a> {
     seen: HashSet<u64>,
 }
 
-impl Found {
+impl CutReport {
     /// Adds the result of another run.
     pub fn add(&mut self, other: Self) {
         self.images += other.images;
@@ -110,11 +110,11 @@ impl Found {
     }
 }
 
-impl Cuts {
+impl FsCuts {
     /// Formats a file system, runs `before`, then `ops`, and cuts the latter everywhere.
     #[must_use]
-    pub fn run(&self, before: &[Op], ops: &[Op]) -> Found {
-        let mut found = Found::default();
+    pub fn run(&self, before: &[Op], ops: &[Op]) -> CutReport {
+        let mut found = CutReport::default();
         if let Err(violation) = self.try_run(before, ops, &mut found) {
             found.violations.push(violation);
         }
@@ -122,27 +122,31 @@ impl Cuts {
     }
 
     /// Returns the format of the file system, without bodies.
-    pub(super) fn format(&self) -> Format {
-        Format {
+    pub(super) fn format(&self) -> FormatOptions {
+        FormatOptions {
             clock: Clock::counted(EPOCH),
             uuid: Some(UUID),
             inodes: Some(64),
             sums: self.sums,
             orphans: self.orphans,
-            ..Format::default()
+            ..FormatOptions::default()
         }
     }
 
-    fn try_run(&self, before: &[Op], ops: &[Op], found: &mut Found) -> Result<(), Violation> {
-        let wrong = |what: String| Violation { ops: ops.to_vec(), returned: ops.len(), what };
+    fn try_run(&self, before: &[Op], ops: &[Op], found: &mut CutReport) -> Result<(), CutViolation> {
+        let wrong = |what: String| CutViolation { ops: ops.to_vec(), returned: ops.len(), what };
         let said = |error: frit_fs::Error| wrong(format!("without any cut: {error}"));
-        let medium = Arc::new(Recorded::new(vec![0; self.bytes as usize]));
-        let bodies = self.pool.then(|| Memory::new(UUID, &Store::new(), Some(Arc::clone(&medium))));
-        let format =
-            Format { bodies: bodies.clone().map(|bodies| bodies as Arc<dyn Bodies>), ..self.format() };
+        let medium = Arc::new(RecordingMedium::new(vec![0; self.bytes as usize]));
+        let bodies = self
+            .pool
+            .then(|| MemoryContentStore::new(UUID, &ContentSnapshot::new(), Some(Arc::clone(&medium))));
+        let format = FormatOptions {
+            bodies: bodies.clone().map(|bodies| bodies as Arc<dyn ContentStore>),
+            ..self.format()
+        };
         let fs = Fs::format(Arc::clone(&medium), format).map_err(said)?;
         let model = Model::new();
-        let (mut session, mut expected) = (Session::new(&fs), Session::new(&model));
+        let (mut session, mut expected) = (ProgramSession::new(&fs), ProgramSession::new(&model));
         for op in before {
             let _ = (session.apply(op), expected.apply(op));
         }
@@ -155,7 +159,7 @@ impl Cuts {
         for (i, op) in ops.iter().enumerate() {
             let (answer, right) = (session.apply(op), expected.apply(op));
             // The model has no limit of space, so ENOSPC is the only difference that is allowed.
-            if answer.is_ok() != right.is_ok() && answer != Err(rustix_nospc()) {
+            if answer.is_ok() != right.is_ok() && answer != Err(no_space_errno()) {
                 return Err(wrong(format!("operation {i} answers {answer:?}, and should {right:?}")));
             }
             if let (Act::Write { what, .. } | Act::Append { what, .. }, Ok(_)) = (&op.act, &answer) {
@@ -171,7 +175,7 @@ impl Cuts {
         let log = medium.log();
         drop(fs);
         let scratch = Arc::new(Mapped::anonymous(self.bytes).map_err(said)?);
-        let mut ran = Ran {
+        let mut ran = CompletedRun {
             cuts: *self,
             ops,
             trees,
@@ -180,32 +184,32 @@ impl Cuts {
             seen: HashSet::new(),
         };
         let log = until_last_done(&log);
-        images::each(base, log, self.density, self.seed, |image, done, store| {
-            ran.look_at(Cut { image, store, done }, found);
+        images::for_each_image(base, log, self.density, self.seed, |image, done, store| {
+            ran.examine_cut(CutImage { image, store, done }, found);
         });
         Ok(())
     }
 }
 
 /// Returns the error number of a full medium.
-fn rustix_nospc() -> i32 {
+fn no_space_errno() -> i32 {
     frit_fs::Error::NoSpace.errno()
 }
 
 /// Makes a write durable with a sync of its file. Both count as one operation.
-fn sync(session: &mut Session<'_>, op: &Op, what: &Target) {
+fn sync(session: &mut ProgramSession<'_>, op: &Op, what: &Target) {
     let act = Act::SyncFile { what: what.clone(), data_only: true };
     let _ = session.apply(&Op { who: op.who, act });
 }
 
 /// Returns the log without the events after the last operation, which dropping the sessions causes.
-fn until_last_done(log: &[Event]) -> &[Event] {
-    let end = log.iter().rposition(|event| *event == Event::Done).map_or(0, |i| i + 1);
+fn until_last_done(log: &[MediumEvent]) -> &[MediumEvent] {
+    let end = log.iter().rposition(|event| *event == MediumEvent::Done).map_or(0, |i| i + 1);
     &log[..end]
 }
 
-impl Ran<'_> {
-    fn look_at(&mut self, cut: Cut<'_>, found: &mut Found) {
+impl CompletedRun<'_> {
+    fn examine_cut(&mut self, cut: CutImage<'_>, found: &mut CutReport) {
         // Equal images after the same operations are examined only once.
         if !self.seen.insert(self.hasher.hash_one((cut.image, cut.done, cut.store))) {
             return;
@@ -221,17 +225,21 @@ impl Ran<'_> {
     }
 
     /// Returns the bodies of a cut, if contents are in a pool.
-    fn bodies(&self, store: &Store, log: Option<&Arc<Recorded>>) -> Option<Arc<Memory>> {
-        self.cuts.pool.then(|| Memory::new(UUID, store, log.cloned()))
+    fn bodies(
+        &self,
+        store: &ContentSnapshot,
+        log: Option<&Arc<RecordingMedium>>,
+    ) -> Option<Arc<MemoryContentStore>> {
+        self.cuts.pool.then(|| MemoryContentStore::new(UUID, store, log.cloned()))
     }
 
-    fn violation(&self, found: &mut Found, done: usize, what: String) {
+    fn violation(&self, found: &mut CutReport, done: usize, what: String) {
         let ops = self.ops[..(done + 1).min(self.ops.len())].to_vec();
-        found.violations.push(Violation { ops, returned: done, what });
+        found.violations.push(CutViolation { ops, returned: done, what });
     }
 
     /// Opens an image and examines it.
-    fn open(&self, cut: Cut<'_>) -> Result<(), String> {
+    fn open(&self, cut: CutImage<'_>) -> Result<(), String> {
         let medium = &self.scratch;
         medium.write_data(0, cut.image);
         let bodies = self.bodies(cut.store, None);
@@ -255,7 +263,7 @@ impl Ran<'_> {
         Ok(())
     }
 
-    fn compare(&self, fs: &dyn Files, done: usize) -> Result<(), String> {
+    fn compare(&self, fs: &dyn FileSystem, done: usize) -> Result<(), String> {
         let tree = Tree::of(fs)?;
         let after = self.trees.get(done + 1).map(|after| (after, &self.ops[done].act));
         let allowed = if self.cuts.pool { oracle::allowed_outside } else { oracle::allowed };
@@ -263,13 +271,13 @@ impl Ran<'_> {
     }
 
     /// Interrupts the recovery of an image by power cuts, and uses the recovered file system.
-    fn cut_again(&self, cut: Cut<'_>, found: &mut Found) {
+    fn cut_again(&self, cut: CutImage<'_>, found: &mut CutReport) {
         let done = cut.done;
-        let recorded = Arc::new(Recorded::new(cut.image.to_vec()));
+        let recorded = Arc::new(RecordingMedium::new(cut.image.to_vec()));
         let base = (recorded.start(), cut.store.clone());
         let bodies = self.bodies(cut.store, Some(&recorded));
         if let Err(what) =
-            open(Arc::clone(&recorded), bodies).and_then(|fs| self.use_it(&fs, done, &recorded))
+            open(Arc::clone(&recorded), bodies).and_then(|fs| self.exercise_recovered(&fs, done, &recorded))
         {
             self.violation(found, done, what);
             return;
@@ -277,11 +285,11 @@ impl Ran<'_> {
         let log = recorded.log();
         // The first `Done` marks the end of the recovery; the use of the file system after it is
         // not cut.
-        let end = log.iter().position(|event| *event == Event::Done).unwrap_or(log.len());
+        let end = log.iter().position(|event| *event == MediumEvent::Done).unwrap_or(log.len());
         let mut wrong = None;
-        images::each(base, &log[..end], Density::COARSE, self.cuts.seed, |image, _, store| {
+        images::for_each_image(base, &log[..end], Density::COARSE, self.cuts.seed, |image, _, store| {
             found.nested += 1;
-            if let Err(what) = self.open(Cut { image, store, done }) {
+            if let Err(what) = self.open(CutImage { image, store, done }) {
                 wrong = Some(format!("recovery was cut: {what}"));
             }
         });
@@ -291,12 +299,17 @@ impl Ran<'_> {
     }
 
     /// Creates, writes and reads a file after a recovery, and checks the medium.
-    fn use_it(&self, fs: &Fs<Arc<Recorded>>, done: usize, recorded: &Arc<Recorded>) -> Result<(), String> {
+    fn exercise_recovered(
+        &self,
+        fs: &Fs<Arc<RecordingMedium>>,
+        done: usize,
+        recorded: &Arc<RecordingMedium>,
+    ) -> Result<(), String> {
         recorded.done();
         self.compare(fs, done)?;
         let text = [0x5A; 9000];
         let used = || -> frit_fs::Result<bool> {
-            let file = fs.create(&Caller::ROOT, Ino::ROOT, b"used-again", New::file(0o600))?.ino;
+            let file = fs.create(&Caller::ROOT, Ino::ROOT, b"used-again", NewInode::file(0o600))?.ino;
             let written = fs.write(file, 3, &text)?;
             let mut back = vec![1; written + 3];
             fs.read(file, 0, &mut back)?;
@@ -305,7 +318,7 @@ impl Ran<'_> {
         match used() {
             Ok(true) => {}
             Ok(false) => return Err("data written after a recovery reads back differently".to_string()),
-            Err(error) if error.errno() == rustix_nospc() => {}
+            Err(error) if error.errno() == no_space_errno() => {}
             Err(error) => return Err(format!("used after recovery: {error}")),
         }
         let report = check(recorded).map_err(|error| format!("check after use: {error}"))?;
@@ -313,13 +326,13 @@ impl Ran<'_> {
     }
 }
 
-fn look<M: Medium>(medium: &M, bodies: Option<&Memory>) -> frit_fs::Result<Report> {
+fn look<M: Medium>(medium: &M, bodies: Option<&MemoryContentStore>) -> frit_fs::Result<Report> {
     bodies.map_or_else(|| check(medium), |bodies| check_pool(medium, bodies))
 }
 
 /// Opens the image that a cut left.
-pub(super) fn open<M: Medium>(medium: M, bodies: Option<Arc<Memory>>) -> Result<Fs<M>, String> {
-    let bodies = bodies.map(|bodies| bodies as Arc<dyn Bodies>);
-    let open = Open { clock: Clock::counted(2 * EPOCH), bodies, ..Open::default() };
+pub(super) fn open<M: Medium>(medium: M, bodies: Option<Arc<MemoryContentStore>>) -> Result<Fs<M>, String> {
+    let bodies = bodies.map(|bodies| bodies as Arc<dyn ContentStore>);
+    let open = FsOptions { clock: Clock::counted(2 * EPOCH), bodies, ..FsOptions::default() };
     Fs::open(medium, open).map_err(|error| format!("cannot be opened: {error}"))
 }

@@ -1,9 +1,11 @@
 //! A small file system with objects of every kind, and the locations of its metadata.
 
-use super::super::apply::Session;
+use super::super::apply::ProgramSession;
 use super::super::every::base;
 use super::super::op::Op;
-use frit_fs::{Allocate, Caller, Clock, Files, Format, Fs, Ino, Mapped, Medium, New, XattrMode};
+use frit_fs::{
+    Allocate, Caller, Clock, FileSystem, FormatOptions, Fs, Ino, Mapped, Medium, NewInode, XattrMode,
+};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -19,11 +21,11 @@ const NAMES: usize = 300;
 const EXTENTS: u64 = 20;
 
 /// Kind and location of a range of bytes of the medium.
-pub type Piece = (&'static str, std::ops::Range<u64>);
+pub type MetadataRange = (&'static str, std::ops::Range<u64>);
 
 /// An image and its earlier versions.
 #[derive(Debug)]
-pub struct Populated {
+pub struct PopulatedImage {
     /// Bytes of the medium. If it was not closed, it has an orphan.
     pub image: Vec<u8>,
     /// Image before the last transaction.
@@ -31,14 +33,14 @@ pub struct Populated {
     /// Images after each step of the creation, oldest first.
     pub history: Vec<Vec<u8>>,
     /// Kind and location of the metadata in use.
-    pub metadata: Vec<Piece>,
+    pub metadata: Vec<MetadataRange>,
     /// Blocks of the data space that hold metadata.
     pub blocks: Vec<u64>,
 }
 
-type Subject = Fs<Arc<Mapped>>;
+type MappedFs = Fs<Arc<Mapped>>;
 
-fn image(fs: &Subject) -> Vec<u8> {
+fn image(fs: &MappedFs) -> Vec<u8> {
     let mut image = vec![0; BYTES as usize];
     fs.medium().read(0, &mut image);
     image
@@ -46,7 +48,7 @@ fn image(fs: &Subject) -> Vec<u8> {
 
 /// Options of an image.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct How {
+pub struct ImageOptions {
     /// Contents have checksums.
     pub sums: bool,
     /// The image is closed. Otherwise it was synced before the last operations, and has an orphan.
@@ -57,26 +59,26 @@ pub struct How {
 ///
 /// # Errors
 /// Errors of the file system.
-pub fn populate() -> frit_fs::Result<Populated> {
-    populate_as(How::default())
+pub fn populate() -> frit_fs::Result<PopulatedImage> {
+    populate_as(ImageOptions::default())
 }
 
 /// Creates an image.
 ///
 /// # Errors
 /// Errors of the file system.
-pub fn populate_as(how: How) -> frit_fs::Result<Populated> {
+pub fn populate_as(how: ImageOptions) -> frit_fs::Result<PopulatedImage> {
     let medium = Arc::new(Mapped::anonymous(BYTES)?);
-    let format = Format {
+    let format = FormatOptions {
         clock: Clock::counted(EPOCH),
         uuid: Some(7),
         inodes: Some(32),
         sums: how.sums,
-        ..Format::default()
+        ..FormatOptions::default()
     };
     let fs = Fs::format(medium, format)?;
     let mut history = vec![image(&fs)];
-    let mut session = Session::new(&fs);
+    let mut session = ProgramSession::new(&fs);
     for op in base() {
         let _ = session.apply(&op);
         history.push(image(&fs));
@@ -97,16 +99,16 @@ pub fn populate_as(how: How) -> frit_fs::Result<Populated> {
         let mut image = vec![0; BYTES as usize];
         medium.read(0, &mut image);
         history.push(image.clone());
-        return Ok(Populated { before_last: image.clone(), image, history, metadata, blocks });
+        return Ok(PopulatedImage { before_last: image.clone(), image, history, metadata, blocks });
     }
-    Ok(Populated { image: image(&fs), before_last, history, metadata, blocks })
+    Ok(PopulatedImage { image: image(&fs), before_last, history, metadata, blocks })
 }
 
 /// Adds objects that the base tree lacks.
-fn more(fs: &Subject, history: &mut Vec<Vec<u8>>) -> frit_fs::Result<()> {
+fn more(fs: &MappedFs, history: &mut Vec<Vec<u8>>) -> frit_fs::Result<()> {
     let who = &Caller::ROOT;
-    let large = fs.create(who, Ino::ROOT, b"large", New::directory(0o755))?.ino;
-    let linked = fs.create(who, large, b"linked", New::file(0o644))?.ino;
+    let large = fs.create(who, Ino::ROOT, b"large", NewInode::directory(0o755))?.ino;
+    let linked = fs.create(who, large, b"linked", NewInode::file(0o644))?.ino;
     for i in 0..NAMES {
         let name = format!("{i}{}", "-name".repeat(i % 8));
         fs.link(who, linked, large, name.as_bytes())?;
@@ -118,7 +120,7 @@ fn more(fs: &Subject, history: &mut Vec<Vec<u8>>) -> frit_fs::Result<()> {
         fs.unlink(who, large, format!("{i}{}", "-name".repeat(i % 8)).as_bytes())?;
     }
     history.push(image(fs));
-    let pieces = fs.create(who, Ino::ROOT, b"pieces", New::file(0o600))?.ino;
+    let pieces = fs.create(who, Ino::ROOT, b"pieces", NewInode::file(0o600))?.ino;
     for i in 0..EXTENTS {
         fs.write(pieces, i * 2 * BLOCK, &[i as u8 + 1; 100])?;
         history.push(image(fs));
@@ -127,9 +129,9 @@ fn more(fs: &Subject, history: &mut Vec<Vec<u8>>) -> frit_fs::Result<()> {
     fs.set_xattr(who, pieces, b"user.large", &[5; 3000], XattrMode::Any)?;
     fs.set_xattr(who, large, b"user.small", b"value", XattrMode::Any)?;
     history.push(image(fs));
-    fs.create(who, Ino::ROOT, b"long", New::symlink(&[b't'; 1000]))?;
-    fs.create(who, Ino::ROOT, b"fifo", New { kind: frit_fs::Kind::Fifo, ..New::file(0o600) })?;
-    let open = fs.create(who, Ino::ROOT, b"open", New::file(0o600))?.ino;
+    fs.create(who, Ino::ROOT, b"long", NewInode::symlink(&[b't'; 1000]))?;
+    fs.create(who, Ino::ROOT, b"fifo", NewInode { kind: frit_fs::InodeType::Fifo, ..NewInode::file(0o600) })?;
+    let open = fs.create(who, Ino::ROOT, b"open", NewInode::file(0o600))?.ino;
     fs.write(open, 0, &[9; 5000])?;
     fs.pin(open)?;
     fs.unlink(who, Ino::ROOT, b"open")?;
@@ -140,7 +142,7 @@ fn more(fs: &Subject, history: &mut Vec<Vec<u8>>) -> frit_fs::Result<()> {
 /// Returns the locations of metadata. A used block of the data space without contents of files
 /// holds names, extents, attributes, or the target of the long symbolic link. The block of the link
 /// is left out: all its bits are examined elsewhere.
-fn metadata(fs: &Subject) -> (Vec<Piece>, Vec<u64>) {
+fn metadata(fs: &MappedFs) -> (Vec<MetadataRange>, Vec<u64>) {
     let g = *fs.geometry();
     let word = |at: u64| {
         let mut bytes = [0; 8];

@@ -1,7 +1,9 @@
 //! Verification of what a damaged file system returns: the data before the damage, or an error.
 
-use super::image::{BYTES, Populated};
-use frit_fs::{Attr, Caller, Clock, Files, Fs, Ino, Kind, Mapped, Medium, Open, Report, check, repair};
+use super::image::{BYTES, PopulatedImage};
+use frit_fs::{
+    Attr, Caller, Clock, FileSystem, Fs, FsOptions, Ino, InodeType, Mapped, Medium, Report, check, repair,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -12,7 +14,7 @@ const WALKED: usize = 2000;
 
 /// Attributes, contents and extended attributes of an inode.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Known {
+pub(super) struct InodeContents {
     pub(super) attr: Attr,
     pub(super) contents: Vec<u8>,
     pub(super) xattrs: Vec<(Vec<u8>, Vec<u8>)>,
@@ -20,14 +22,14 @@ pub(super) struct Known {
 
 /// All inodes and names of a file system.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(super) struct Whole {
-    pub(super) inodes: BTreeMap<Ino, Known>,
+pub(super) struct TreeContents {
+    pub(super) inodes: BTreeMap<Ino, InodeContents>,
     pub(super) names: BTreeMap<(Ino, Vec<u8>), Ino>,
 }
 
 /// Result of damage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum DamageVerdict {
     /// The check reported it.
     Reported,
     /// Everything reads as before.
@@ -38,37 +40,37 @@ pub enum Verdict {
 
 /// Verifies damaged images of one file system.
 #[derive(Debug)]
-pub struct Judge {
+pub struct DamageJudge {
     scratch: Arc<Mapped>,
-    expected: Whole,
+    expected: TreeContents,
     /// State before the last transaction, which recovery may discard as incomplete.
-    before_last: Whole,
+    before_last: TreeContents,
 }
 
-pub(super) fn known(fs: &dyn Files, ino: Ino) -> frit_fs::Result<Known> {
+pub(super) fn known(fs: &dyn FileSystem, ino: Ino) -> frit_fs::Result<InodeContents> {
     let attr = fs.attr(ino)?;
     let contents = match attr.kind {
-        Kind::File => {
+        InodeType::File => {
             let mut bytes = vec![0xA5; attr.size.min(1 << 20) as usize];
             let n = fs.read(ino, 0, &mut bytes)?;
             bytes.truncate(n);
             bytes
         }
-        Kind::Symlink => fs.read_link(ino)?,
+        InodeType::Symlink => fs.read_link(ino)?,
         _ => Vec::new(),
     };
     let mut xattrs = Vec::new();
     for key in fs.xattrs(ino)?.split(|b| *b == 0).filter(|key| !key.is_empty()) {
         xattrs.push((key.to_vec(), fs.xattr(ino, key)?));
     }
-    Ok(Known { attr, contents, xattrs })
+    Ok(InodeContents { attr, contents, xattrs })
 }
 
 /// An entry of a directory listing.
-pub(super) type Listed = (Vec<u8>, Ino, Kind);
+pub(super) type ListedEntry = (Vec<u8>, Ino, InodeType);
 
 /// Returns the names of a directory and the result of the listing.
-pub(super) fn listed(fs: &dyn Files, dir: Ino) -> (Vec<Listed>, frit_fs::Result<()>) {
+pub(super) fn listed(fs: &dyn FileSystem, dir: Ino) -> (Vec<ListedEntry>, frit_fs::Result<()>) {
     let mut names = Vec::new();
     let end = fs.read_dir(dir, 0, &mut |entry| {
         names.push((entry.name.to_vec(), entry.ino, entry.kind));
@@ -81,15 +83,15 @@ pub(super) fn is_dot(name: &[u8]) -> bool {
     matches!(name, b"." | b"..")
 }
 
-pub(super) fn whole(fs: &dyn Files) -> Result<Whole, String> {
-    let mut whole = Whole::default();
+pub(super) fn whole(fs: &dyn FileSystem) -> Result<TreeContents, String> {
+    let mut whole = TreeContents::default();
     let mut next = vec![Ino::ROOT];
     while let Some(ino) = next.pop() {
         if whole.inodes.contains_key(&ino) {
             continue;
         }
         let known = known(fs, ino).map_err(|e| format!("{ino:?}: {e}"))?;
-        if known.attr.kind == Kind::Directory {
+        if known.attr.kind == InodeType::Directory {
             let (names, end) = listed(fs, ino);
             end.map_err(|e| format!("list {ino:?}: {e}"))?;
             for (name, below, _) in names.into_iter().filter(|(name, ..)| !is_dot(name)) {
@@ -103,19 +105,19 @@ pub(super) fn whole(fs: &dyn Files) -> Result<Whole, String> {
 }
 
 fn open<M: Medium>(medium: M) -> frit_fs::Result<Fs<M>> {
-    Fs::open(medium, Open { read_only: true, clock: Clock::counted(LATER), ..Open::default() })
+    Fs::open(medium, FsOptions { read_only: true, clock: Clock::counted(LATER), ..FsOptions::default() })
 }
 
 pub(super) fn is_io(error: &frit_fs::Error) -> bool {
     matches!(error, frit_fs::Error::Damaged { .. } | frit_fs::Error::Image(_))
 }
 
-impl Judge {
+impl DamageJudge {
     /// Creates a judge for an image.
     ///
     /// # Errors
     /// The image cannot be read.
-    pub fn new(of: &Populated) -> Result<Self, String> {
+    pub fn new(of: &PopulatedImage) -> Result<Self, String> {
         let scratch = Arc::new(Mapped::anonymous(BYTES).map_err(|e| e.to_string())?);
         let read = |image: &[u8]| {
             scratch.write_data(0, image);
@@ -130,18 +132,18 @@ impl Judge {
     /// # Errors
     /// The check reports nothing, and the tree cannot be read or differs in more than one inode and
     /// one name.
-    pub fn check(&self, image: &[u8]) -> Result<Verdict, String> {
+    pub fn check(&self, image: &[u8]) -> Result<DamageVerdict, String> {
         self.scratch.write_data(0, image);
         if check(&self.scratch).map_or(true, |report| !report.is_clean()) {
-            return Ok(Verdict::Reported);
+            return Ok(DamageVerdict::Reported);
         }
         let fs = open(Arc::clone(&self.scratch)).map_err(|e| format!("check is clean, and: {e}"))?;
         let found = whole(&fs).map_err(|e| format!("check is clean, and {e}"))?;
         let same = found == self.expected || found == self.before_last;
         if same {
-            return Ok(Verdict::Harmless);
+            return Ok(DamageVerdict::Harmless);
         }
-        self.expected.bounds(&found).map(|()| Verdict::Unnoticed)
+        self.expected.bounds(&found).map(|()| DamageVerdict::Unnoticed)
     }
 
     /// Reads everything of a damaged image by its former names. Each answer must be correct, or an
@@ -162,7 +164,7 @@ impl Judge {
         }
     }
 
-    fn compare(&self, fs: &dyn Files, right: &Whole) -> Result<u64, String> {
+    fn compare(&self, fs: &dyn FileSystem, right: &TreeContents) -> Result<u64, String> {
         let mut errors = 0;
         for ((dir, name), ino) in &right.names {
             match fs.lookup(&Caller::ROOT, *dir, name) {
@@ -177,7 +179,7 @@ impl Judge {
                 Err(error) if is_io(&error) => errors += 1,
                 other => return Err(format!("{ino:?}: {other:?}, and it was {expected:?}")),
             }
-            if expected.attr.kind == Kind::Directory {
+            if expected.attr.kind == InodeType::Directory {
                 errors += u64::from(right.listing(fs, *ino)?);
             }
         }
@@ -215,9 +217,9 @@ impl Judge {
     }
 }
 
-impl Whole {
+impl TreeContents {
     /// Verifies the listing of a directory. Returns `true` if it ended with an error.
-    fn listing(&self, fs: &dyn Files, dir: Ino) -> Result<bool, String> {
+    fn listing(&self, fs: &dyn FileSystem, dir: Ino) -> Result<bool, String> {
         let (names, end) = listed(fs, dir);
         let mut seen = BTreeSet::new();
         for (name, ino, kind) in names.into_iter().filter(|(name, ..)| !is_dot(name)) {
@@ -235,10 +237,11 @@ impl Whole {
     }
 
     /// Verifies that a repair of a single damage lost no more than it may.
-    fn bounds(&self, found: &Whole) -> Result<(), String> {
-        let differs = |(ino, known): &(&Ino, &Known)| {
+    fn bounds(&self, found: &TreeContents) -> Result<(), String> {
+        let differs = |(ino, known): &(&Ino, &InodeContents)| {
             found.inodes.get(ino).is_none_or(|now| {
-                let own = |of: &Known| (of.attr.kind, of.attr.mode, of.attr.uid, of.attr.gid, of.attr.size);
+                let own =
+                    |of: &InodeContents| (of.attr.kind, of.attr.mode, of.attr.uid, of.attr.gid, of.attr.size);
                 own(now) != own(known) || now.contents != known.contents || now.xattrs != known.xattrs
             })
         };

@@ -1,12 +1,12 @@
 //! Damage to a file system's medium, and the required results of checks, reads and repairs.
 
-mod doors;
-mod harm;
+mod access_paths;
+pub mod checksums;
 mod image;
+mod injector;
 mod judge;
-pub mod seal;
 
-pub use doors::{Door, Doors, Outcome};
-pub use harm::{Harm, Harmer};
-pub use image::{How, Piece, Populated, populate, populate_as};
-pub use judge::{Judge, Verdict, exercise};
+pub use access_paths::{AccessChecker, AccessOutcome, AccessPath};
+pub use image::{ImageOptions, MetadataRange, PopulatedImage, populate, populate_as};
+pub use injector::{DamageInjector, DamageKind};
+pub use judge::{DamageJudge, DamageVerdict, exercise};

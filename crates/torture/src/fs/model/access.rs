@@ -1,6 +1,6 @@
 //! Access rights: the rules of Linux for callers whose permissions are checked here.
 
-use super::node::Node;
+use super::node::ModelInode;
 use frit_fs::{Caller, Error, Result};
 
 /// Set-user-ID bit of a mode.
@@ -12,7 +12,7 @@ const GROUP_EXECUTE: u16 = 0o010;
 
 /// Kind of access to an inode.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Want {
+pub(super) enum AccessMode {
     /// Lookup of names.
     Search = 1,
     /// Change of the inode.
@@ -30,7 +30,7 @@ pub(super) fn in_group(who: &Caller, gid: u32) -> bool {
 }
 
 /// Returns `true` if the mode of the inode allows the access.
-pub(super) fn allowed(who: &Caller, node: &Node, want: Want) -> bool {
+pub(super) fn allowed(who: &Caller, node: &ModelInode, want: AccessMode) -> bool {
     let shift = match () {
         () if is_super(who) => return true,
         () if who.uid == node.uid => 6,
@@ -40,7 +40,7 @@ pub(super) fn allowed(who: &Caller, node: &Node, want: Want) -> bool {
     node.mode >> shift & want as u16 != 0
 }
 
-pub(super) fn is_owner(who: &Caller, node: &Node) -> bool {
+pub(super) fn is_owner(who: &Caller, node: &ModelInode) -> bool {
     is_super(who) || who.uid == node.uid
 }
 
@@ -48,8 +48,8 @@ pub(super) fn is_owner(who: &Caller, node: &Node) -> bool {
 ///
 /// # Errors
 /// EACCES.
-pub(super) fn may_add(who: &Caller, dir: &Node) -> Result<()> {
-    if allowed(who, dir, Want::Write) { Ok(()) } else { Err(Error::Access) }
+pub(super) fn may_add(who: &Caller, dir: &ModelInode) -> Result<()> {
+    if allowed(who, dir, AccessMode::Write) { Ok(()) } else { Err(Error::Access) }
 }
 
 /// Verifies that the caller may remove the name of `victim` from a directory. In a sticky directory
@@ -57,7 +57,7 @@ pub(super) fn may_add(who: &Caller, dir: &Node) -> Result<()> {
 ///
 /// # Errors
 /// EACCES or EPERM; ENOTDIR or EISDIR if the victim is of the wrong kind.
-pub(super) fn may_delete(who: &Caller, dir: &Node, victim: &Node, wants_dir: bool) -> Result<()> {
+pub(super) fn may_delete(who: &Caller, dir: &ModelInode, victim: &ModelInode, wants_dir: bool) -> Result<()> {
     may_add(who, dir)?;
     if dir.mode & STICKY != 0 && !is_owner(who, victim) && !is_owner(who, dir) {
         return Err(Error::NotPermitted);
@@ -71,7 +71,7 @@ pub(super) fn may_delete(who: &Caller, dir: &Node, victim: &Node, wants_dir: boo
 
 /// Returns the mode without the bits that a change of owner or contents clears: set-user-ID always,
 /// set-group-ID if the group may execute the file or the caller is not in the group.
-pub(super) fn without_privileges(who: &Caller, node: &Node) -> u16 {
+pub(super) fn without_privileges(who: &Caller, node: &ModelInode) -> u16 {
     let group = node.mode & GROUP_EXECUTE != 0 || !(is_super(who) || in_group(who, node.gid));
     node.mode & !SET_UID & if group { !SET_GID } else { !0 }
 }

@@ -1,31 +1,31 @@
 //! Changes of attributes: chmod, chown, truncate, utimens.
 
-use super::access::{SET_GID, Want, allowed, in_group, is_owner, is_super, without_privileges};
-use super::node::Node;
+use super::access::{AccessMode, SET_GID, allowed, in_group, is_owner, is_super, without_privileges};
+use super::node::ModelInode;
 use super::state::State;
-use frit_fs::{Attr, Caller, Changes, Error, FILE_MAX, Ino, Kind, Result, SetTime, Time};
+use frit_fs::{Attr, AttrChanges, Caller, Error, FILE_MAX, Ino, InodeType, Result, SetTime, Time};
 
 /// Verifies that the caller may make these changes, by the rules of `notify_change` and its callers
 /// in Linux.
-fn permitted(who: &Caller, node: &Node, changes: &Changes) -> Result<()> {
+fn permitted(who: &Caller, node: &ModelInode, changes: &AttrChanges) -> Result<()> {
     if let Some(size) = changes.size {
         match node.kind {
-            Kind::File => {}
-            Kind::Directory => return Err(Error::IsDirectory),
+            InodeType::File => {}
+            InodeType::Directory => return Err(Error::IsDirectory),
             _ => return Err(Error::Invalid("only regular files have a size to change")),
         }
-        if !allowed(who, node, Want::Write) {
+        if !allowed(who, node, AccessMode::Write) {
             return Err(Error::Access);
         }
         if size > FILE_MAX {
             return Err(Error::TooLarge);
         }
     }
-    if changes.mode.is_some() && node.kind == Kind::Symlink {
+    if changes.mode.is_some() && node.kind == InodeType::Symlink {
         return Err(Error::Unsupported("the mode of a symbolic link"));
     }
     let touch = (changes.atime, changes.mtime) == (Some(SetTime::Now), Some(SetTime::Now));
-    if touch && !is_owner(who, node) && !allowed(who, node, Want::Write) {
+    if touch && !is_owner(who, node) && !allowed(who, node, AccessMode::Write) {
         return Err(Error::Access);
     }
     let mine = is_owner(who, node);
@@ -40,7 +40,7 @@ fn permitted(who: &Caller, node: &Node, changes: &Changes) -> Result<()> {
 }
 
 /// Returns the mode after the changes.
-fn mode_after(who: &Caller, node: &Node, changes: &Changes) -> u16 {
+fn mode_after(who: &Caller, node: &ModelInode, changes: &AttrChanges) -> u16 {
     if let Some(mode) = changes.mode {
         let outside = !is_super(who) && !in_group(who, changes.gid.unwrap_or(node.gid));
         return mode & if outside { 0o7777 & !SET_GID } else { 0o7777 };
@@ -59,14 +59,14 @@ fn set(time: &mut Time, to: Option<SetTime>, now: Time) {
 }
 
 impl State {
-    pub(super) fn set_attr(&mut self, who: &Caller, ino: Ino, changes: &Changes) -> Result<Attr> {
+    pub(super) fn set_attr(&mut self, who: &Caller, ino: Ino, changes: &AttrChanges) -> Result<Attr> {
         let now = self.now();
         let node = self.node_mut(ino)?;
         permitted(who, node, changes)?;
         let mode = mode_after(who, node, changes);
         // Truncation to the current size changes nothing, except that it may clear set-ID bits.
         let sizes = changes.size.is_some_and(|s| s != node.data.size);
-        let others = Changes { size: None, ..*changes } != Changes::default();
+        let others = AttrChanges { size: None, ..*changes } != AttrChanges::default();
         if others || mode != node.mode {
             node.ctime = now;
         }

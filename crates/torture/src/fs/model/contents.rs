@@ -1,7 +1,7 @@
 //! Bytes of a file: written pages, and holes.
 
 use super::state::State;
-use frit_fs::{Allocate, Error, FILE_MAX, Ino, Piece, Result, Seek};
+use frit_fs::{Allocate, Error, FILE_MAX, FileExtent, Ino, Result, Seek};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -117,9 +117,9 @@ impl Contents {
 
     /// Returns the written pages as extents. The model has no medium, so positions on it equal
     /// those in the file.
-    pub(super) fn pieces(&self, at: u64) -> Vec<Piece> {
+    pub(super) fn pieces(&self, at: u64) -> Vec<FileExtent> {
         let place =
-            |(&page, _)| Piece { at: page * PAGE64, len: PAGE64, medium: page * PAGE64, written: true };
+            |(&page, _)| FileExtent { at: page * PAGE64, len: PAGE64, medium: page * PAGE64, written: true };
         self.pages.range(at / PAGE64..).map(place).collect()
     }
 

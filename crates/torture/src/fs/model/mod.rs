@@ -17,8 +17,8 @@ mod xattrs;
 
 use super::op::shorten;
 use frit_fs::{
-    Allocate, Attr, Caller, Changes, Entry, Files, Ino, NAME_MAX, New, Piece, RenameMode, Result, Seek,
-    Usage, XattrMode,
+    Allocate, Attr, AttrChanges, Caller, DirEntry, FileExtent, FileSystem, Ino, NAME_MAX, NewInode,
+    RenameMode, Result, Seek, Usage, XattrMode,
 };
 use state::State;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -93,7 +93,7 @@ impl Model {
     }
 }
 
-impl Files for Model {
+impl FileSystem for Model {
     fn usage(&self) -> Result<Usage> {
         let (blocks, nodes) = self.state().used();
         Ok(Usage {
@@ -115,11 +115,11 @@ impl Files for Model {
         self.state().attr(ino)
     }
 
-    fn set_attr(&self, who: &Caller, ino: Ino, changes: &Changes) -> Result<Attr> {
+    fn set_attr(&self, who: &Caller, ino: Ino, changes: &AttrChanges) -> Result<Attr> {
         self.later().set_attr(who, ino, changes)
     }
 
-    fn create(&self, who: &Caller, dir: Ino, name: &[u8], new: New<'_>) -> Result<Attr> {
+    fn create(&self, who: &Caller, dir: Ino, name: &[u8], new: NewInode<'_>) -> Result<Attr> {
         self.later().create(who, dir, name, new)
     }
 
@@ -182,10 +182,10 @@ impl Files for Model {
         Ok(())
     }
 
-    fn read_dir(&self, ino: Ino, from: u64, each: &mut dyn FnMut(&Entry<'_>) -> bool) -> Result<()> {
+    fn read_dir(&self, ino: Ino, from: u64, each: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()> {
         let listed = self.state().listed(ino, from)?;
         for (position, name, ino, kind) in listed {
-            if !each(&Entry { name: &name, ino, kind, next: position + 1 }) {
+            if !each(&DirEntry { name: &name, ino, kind, next: position + 1 }) {
                 break;
             }
         }
@@ -208,7 +208,7 @@ impl Files for Model {
         self.later().remove_xattr(who, ino, name)
     }
 
-    fn pieces(&self, ino: Ino, at: u64, each: &mut dyn FnMut(&Piece) -> bool) -> Result<()> {
+    fn pieces(&self, ino: Ino, at: u64, each: &mut dyn FnMut(&FileExtent) -> bool) -> Result<()> {
         let pieces = self.state().file(ino)?.data.pieces(at);
         for piece in pieces {
             if !each(&piece) {

@@ -1,13 +1,13 @@
 //! Operations on names: create, link, unlink, rmdir.
 
 use super::access::{SET_GID, is_super, may_add, may_delete, mode_of_new};
-use super::node::Node;
+use super::node::ModelInode;
 use super::state::{State, is_dot};
-use frit_fs::{Attr, Caller, Error, Ino, Kind, LINK_MAX, New, Result, TARGET_MAX};
+use frit_fs::{Attr, Caller, Error, Ino, InodeType, LINK_MAX, NewInode, Result, TARGET_MAX};
 
 impl State {
     /// Verifies that the caller can add `name` to a directory.
-    fn addable(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<()> {
+    fn check_addable(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<()> {
         let node = self.search(who, dir)?;
         if is_dot(name) || self.child(node, name)?.is_some() {
             return Err(Error::Exists);
@@ -15,16 +15,16 @@ impl State {
         may_add(who, node)
     }
 
-    pub(super) fn create(&mut self, who: &Caller, dir: Ino, name: &[u8], new: New<'_>) -> Result<Attr> {
-        if new.kind == Kind::Symlink {
+    pub(super) fn create(&mut self, who: &Caller, dir: Ino, name: &[u8], new: NewInode<'_>) -> Result<Attr> {
+        if new.kind == InodeType::Symlink {
             match new.target.len() {
                 0 => return Err(Error::NotFound),
                 len if len > TARGET_MAX => return Err(Error::NameTooLong),
                 _ => {}
             }
         }
-        self.addable(who, dir, name)?;
-        let device = matches!(new.kind, Kind::Char | Kind::Block);
+        self.check_addable(who, dir, name)?;
+        let device = matches!(new.kind, InodeType::Char | InodeType::Block);
         if device && !is_super(who) {
             return Err(Error::NotPermitted);
         }
@@ -33,23 +33,23 @@ impl State {
         let of_parent = parent.mode & SET_GID != 0;
         let gid = if of_parent { parent.gid } else { who.gid };
         let mode = match new.kind {
-            Kind::Directory if of_parent => new.mode & 0o7777 | SET_GID,
-            Kind::Symlink => 0o777,
-            Kind::Directory => new.mode & 0o7777,
+            InodeType::Directory if of_parent => new.mode & 0o7777 | SET_GID,
+            InodeType::Symlink => 0o777,
+            InodeType::Directory => new.mode & 0o7777,
             // A directory with set-group-ID passes on its group, which may be one that the caller
             // is not in.
             _ => mode_of_new(who, new.mode & 0o7777, gid),
         };
         parent.put(name, ino);
         parent.modified(now);
-        if new.kind == Kind::Directory {
+        if new.kind == InodeType::Directory {
             parent.links += 1;
         }
-        let mut node = Node::new(new.kind, mode, (who.uid, gid), dir, now);
+        let mut node = ModelInode::new(new.kind, mode, (who.uid, gid), dir, now);
         if device {
             node.rdev = new.rdev;
         }
-        if new.kind == Kind::Symlink {
+        if new.kind == InodeType::Symlink {
             node.target = new.target.to_vec();
         }
         let attr = node.attr(ino);
@@ -60,7 +60,7 @@ impl State {
 
     pub(super) fn link(&mut self, who: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
         let node = self.node(ino)?;
-        self.addable(who, dir, name)?;
+        self.check_addable(who, dir, name)?;
         if node.is_dir() {
             return Err(Error::NotPermitted);
         }
@@ -87,8 +87,8 @@ impl State {
         }
         let ino = self.child(node, name)?.ok_or(Error::NotFound)?;
         may_delete(who, node, self.node(ino)?, false)?;
-        self.forget(dir, name)?;
-        self.unnamed(ino)
+        self.remove_name(dir, name)?;
+        self.drop_link(ino)
     }
 
     pub(super) fn rmdir(&mut self, who: &Caller, dir: Ino, name: &[u8]) -> Result<()> {
@@ -104,12 +104,12 @@ impl State {
         if !victim.names.is_empty() {
             return Err(Error::NotEmpty);
         }
-        self.forget(dir, name)?;
-        self.dir_unnamed(ino, dir)
+        self.remove_name(dir, name)?;
+        self.drop_directory(ino, dir)
     }
 
     /// Removes a name from a directory.
-    pub(super) fn forget(&mut self, dir: Ino, name: &[u8]) -> Result<()> {
+    pub(super) fn remove_name(&mut self, dir: Ino, name: &[u8]) -> Result<()> {
         let now = self.now();
         let node = self.node_mut(dir)?;
         node.names.remove(name);

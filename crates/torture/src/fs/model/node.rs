@@ -1,12 +1,12 @@
 //! Inodes of the model.
 
 use super::contents::Contents;
-use frit_fs::{Attr, Ino, Kind, Time};
+use frit_fs::{Attr, Ino, InodeType, Time};
 use std::collections::BTreeMap;
 
 /// An entry of a directory.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Named {
+pub(super) struct NamedInode {
     /// Position in a listing. It does not change while the name exists.
     pub(super) position: u64,
     /// Inode that the name refers to.
@@ -15,8 +15,8 @@ pub(super) struct Named {
 
 /// An inode.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) kind: Kind,
+pub(super) struct ModelInode {
+    pub(super) kind: InodeType,
     pub(super) mode: u16,
     pub(super) links: u32,
     pub(super) uid: u32,
@@ -31,7 +31,7 @@ pub(super) struct Node {
     /// Target of a symbolic link.
     pub(super) target: Vec<u8>,
     /// Names of a directory, without `.` and `..`.
-    pub(super) names: BTreeMap<Vec<u8>, Named>,
+    pub(super) names: BTreeMap<Vec<u8>, NamedInode>,
     /// Position of the next new name. `.` and `..` have positions 0 and 1.
     pub(super) position: u64,
     /// Parent of a directory.
@@ -40,13 +40,13 @@ pub(super) struct Node {
     pub(super) pins: u32,
 }
 
-impl Node {
+impl ModelInode {
     /// Creates an inode without a name. The link count of a directory includes its own `.`.
-    pub(super) fn new(kind: Kind, mode: u16, (uid, gid): (u32, u32), parent: Ino, now: Time) -> Self {
+    pub(super) fn new(kind: InodeType, mode: u16, (uid, gid): (u32, u32), parent: Ino, now: Time) -> Self {
         Self {
             kind,
             mode,
-            links: if kind == Kind::Directory { 2 } else { 1 },
+            links: if kind == InodeType::Directory { 2 } else { 1 },
             uid,
             gid,
             rdev: 0,
@@ -65,7 +65,7 @@ impl Node {
     }
 
     pub(super) fn is_dir(&self) -> bool {
-        self.kind == Kind::Directory
+        self.kind == InodeType::Directory
     }
 
     /// Sets the times for a change of contents.
@@ -77,14 +77,14 @@ impl Node {
     pub(super) fn put(&mut self, name: &[u8], ino: Ino) {
         let position = self.names.get(name).map_or(self.position, |n| n.position);
         self.position = self.position.max(position + 1);
-        self.names.insert(name.to_vec(), Named { position, ino });
+        self.names.insert(name.to_vec(), NamedInode { position, ino });
     }
 
     pub(super) fn attr(&self, ino: Ino) -> Attr {
         let size = match self.kind {
-            Kind::File => self.data.size,
-            Kind::Symlink => self.target.len() as u64,
-            Kind::Directory => self.names.len() as u64,
+            InodeType::File => self.data.size,
+            InodeType::Symlink => self.target.len() as u64,
+            InodeType::Directory => self.names.len() as u64,
             _ => 0,
         };
         Attr {

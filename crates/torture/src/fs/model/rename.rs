@@ -1,6 +1,6 @@
 //! Renames, with the checks in the order of Linux (`do_renameat2` and `vfs_rename`).
 
-use super::access::{Want, allowed, may_add, may_delete};
+use super::access::{AccessMode, allowed, may_add, may_delete};
 use super::state::{State, is_dot};
 use frit_fs::{Caller, Error, Ino, RenameMode, Result};
 use std::path::PathBuf;
@@ -79,7 +79,7 @@ impl State {
         if from != to {
             let other = target.filter(|t| exchange && t.is_dir());
             for dir in [Some(moved).filter(|m| m.is_dir()), other].into_iter().flatten() {
-                if !allowed(who, dir, Want::Write) {
+                if !allowed(who, dir, AccessMode::Write) {
                     return Err(Error::Access);
                 }
             }
@@ -96,15 +96,15 @@ impl State {
         ((to, new), target): ((Ino, &[u8]), Option<Ino>),
     ) -> Result<()> {
         let now = self.now();
-        self.forget(from, old)?;
+        self.remove_name(from, old)?;
         let dir = self.node_mut(to)?;
         dir.put(new, source);
         dir.modified(now);
         if let Some(target) = target {
             if self.node(target)?.is_dir() {
-                self.dir_unnamed(target, to)?;
+                self.drop_directory(target, to)?;
             } else {
-                self.unnamed(target)?;
+                self.drop_link(target)?;
             }
         }
         self.moved(source, from, to)

@@ -1,17 +1,17 @@
 //! All inodes of the model, with lookup and removal.
 
-use super::access::{Want, allowed};
-use super::node::Node;
-use frit_fs::{Attr, Caller, Error, Ino, Kind, NAME_MAX, Result, Time};
+use super::access::{AccessMode, allowed};
+use super::node::ModelInode;
+use frit_fs::{Attr, Caller, Error, Ino, InodeType, NAME_MAX, Result, Time};
 use std::collections::BTreeMap;
 
 /// An entry of a listing: position, name, inode, kind.
-pub(super) type Listed = (u64, Vec<u8>, Ino, Kind);
+pub(super) type ListedName = (u64, Vec<u8>, Ino, InodeType);
 
 /// State of the model.
 #[derive(Clone, Debug)]
 pub(super) struct State {
-    pub(super) nodes: BTreeMap<Ino, Node>,
+    pub(super) nodes: BTreeMap<Ino, ModelInode>,
     /// Number of the next inode. Numbers are never reused.
     pub(super) next: u64,
     /// Time of the logical clock in nanoseconds: it advances by one at each call that may change
@@ -23,7 +23,7 @@ impl Default for State {
     fn default() -> Self {
         // The clock starts in 2033, so its times differ from those that tests set.
         let clock = 2_000_000_000_000_000_000;
-        let root = Node::new(Kind::Directory, 0o755, (0, 0), Ino::ROOT, Time(clock));
+        let root = ModelInode::new(InodeType::Directory, 0o755, (0, 0), Ino::ROOT, Time(clock));
         Self { nodes: BTreeMap::from([(Ino::ROOT, root)]), next: Ino::ROOT.0 + 1, clock }
     }
 }
@@ -38,20 +38,20 @@ impl State {
         Time(self.clock)
     }
 
-    pub(super) fn node(&self, ino: Ino) -> Result<&Node> {
+    pub(super) fn node(&self, ino: Ino) -> Result<&ModelInode> {
         self.nodes.get(&ino).ok_or(Error::Stale)
     }
 
-    pub(super) fn node_mut(&mut self, ino: Ino) -> Result<&mut Node> {
+    pub(super) fn node_mut(&mut self, ino: Ino) -> Result<&mut ModelInode> {
         self.nodes.get_mut(&ino).ok_or(Error::Stale)
     }
 
     /// Returns a regular file; other inodes have no contents.
-    pub(super) fn file(&self, ino: Ino) -> Result<&Node> {
+    pub(super) fn file(&self, ino: Ino) -> Result<&ModelInode> {
         let node = self.node(ino)?;
         match node.kind {
-            Kind::File => Ok(node),
-            Kind::Directory => Err(Error::IsDirectory),
+            InodeType::File => Ok(node),
+            InodeType::Directory => Err(Error::IsDirectory),
             _ => Err(Error::Invalid("only regular files have contents")),
         }
     }
@@ -61,12 +61,12 @@ impl State {
     }
 
     /// Returns a directory if the caller may look up names in it.
-    pub(super) fn search(&self, who: &Caller, dir: Ino) -> Result<&Node> {
+    pub(super) fn search(&self, who: &Caller, dir: Ino) -> Result<&ModelInode> {
         let node = self.node(dir)?;
         if !node.is_dir() {
             return Err(Error::NotDirectory);
         }
-        if !allowed(who, node, Want::Search) {
+        if !allowed(who, node, AccessMode::Search) {
             return Err(Error::Access);
         }
         Ok(node)
@@ -74,7 +74,7 @@ impl State {
 
     /// Returns the inode of `name` in a directory; `name` is not `.` or `..`. A removed directory
     /// has no names and accepts none, so it gives the same error for every name.
-    pub(super) fn child(&self, dir: &Node, name: &[u8]) -> Result<Option<Ino>> {
+    pub(super) fn child(&self, dir: &ModelInode, name: &[u8]) -> Result<Option<Ino>> {
         if name.is_empty() || dir.links == 0 {
             return Err(Error::NotFound);
         }
@@ -109,7 +109,7 @@ impl State {
 
     pub(super) fn read_link(&self, ino: Ino) -> Result<Vec<u8>> {
         let node = self.node(ino)?;
-        if node.kind != Kind::Symlink {
+        if node.kind != InodeType::Symlink {
             return Err(Error::Invalid("not a symbolic link"));
         }
         Ok(node.target.clone())
@@ -117,7 +117,7 @@ impl State {
 
     /// Returns the names from a position on, sorted by position. A removed directory cannot be
     /// listed.
-    pub(super) fn listed(&self, ino: Ino, from: u64) -> Result<Vec<Listed>> {
+    pub(super) fn listed(&self, ino: Ino, from: u64) -> Result<Vec<ListedName>> {
         let dir = self.node(ino)?;
         if !dir.is_dir() {
             return Err(Error::NotDirectory);
@@ -125,8 +125,10 @@ impl State {
         if dir.links == 0 {
             return Err(Error::NotFound);
         }
-        let mut all =
-            vec![(0, b".".to_vec(), ino, Kind::Directory), (1, b"..".to_vec(), dir.parent, Kind::Directory)];
+        let mut all = vec![
+            (0, b".".to_vec(), ino, InodeType::Directory),
+            (1, b"..".to_vec(), dir.parent, InodeType::Directory),
+        ];
         for (name, named) in &dir.names {
             all.push((named.position, name.clone(), named.ino, self.node(named.ino)?.kind));
         }
@@ -147,7 +149,7 @@ impl State {
     }
 
     /// Removes one link of an inode that is not a directory.
-    pub(super) fn unnamed(&mut self, ino: Ino) -> Result<()> {
+    pub(super) fn drop_link(&mut self, ino: Ino) -> Result<()> {
         let now = self.now();
         let node = self.node_mut(ino)?;
         node.links -= 1;
@@ -156,7 +158,7 @@ impl State {
     }
 
     /// Removes the only link of a directory, and its `..` from the link count of its parent.
-    pub(super) fn dir_unnamed(&mut self, ino: Ino, parent: Ino) -> Result<()> {
+    pub(super) fn drop_directory(&mut self, ino: Ino, parent: Ino) -> Result<()> {
         let now = self.now();
         self.node_mut(parent)?.links -= 1;
         let node = self.node_mut(ino)?;

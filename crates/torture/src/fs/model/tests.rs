@@ -12,11 +12,11 @@ fn errno<T>(answer: Result<T>) -> i32 {
 }
 
 fn file(model: &Model, name: &[u8]) -> Ino {
-    model.create(&ROOT, Ino::ROOT, name, New::file(0o644)).unwrap().ino
+    model.create(&ROOT, Ino::ROOT, name, NewInode::file(0o644)).unwrap().ino
 }
 
-fn size(size: u64) -> Changes {
-    Changes { size: Some(size), ..Changes::default() }
+fn size(size: u64) -> AttrChanges {
+    AttrChanges { size: Some(size), ..AttrChanges::default() }
 }
 
 #[test]
@@ -41,11 +41,11 @@ fn what_is_longer_than_the_longest_is_refused() {
     let model = Model::new();
     let ino = file(&model, b"a");
     let target = vec![b'x'; TARGET_MAX + 1];
-    let make = |t: &[u8]| errno(model.create(&ROOT, Ino::ROOT, b"l", New::symlink(t)));
+    let make = |t: &[u8]| errno(model.create(&ROOT, Ino::ROOT, b"l", NewInode::symlink(t)));
     assert_eq!((make(&target), make(b""), make(&target[1..])), (36, 2, 0));
     let name = vec![b'n'; NAME_MAX + 1];
     assert_eq!(errno(model.lookup(&ROOT, Ino::ROOT, &name)), 36);
-    assert_eq!(errno(model.create(&ROOT, Ino::ROOT, &name, New::file(0))), 36);
+    assert_eq!(errno(model.create(&ROOT, Ino::ROOT, &name, NewInode::file(0))), 36);
     let value = vec![1; XATTR_MAX + 1];
     let set = |v: &[u8]| errno(model.set_xattr(&ROOT, ino, b"user.v", v, XattrMode::Any));
     assert_eq!((set(&value), set(&value[1..])), (28, 0));
@@ -76,10 +76,10 @@ fn what_is_pinned_lives_without_names_and_takes_none() {
     model.unpin(ino).unwrap();
     assert_eq!(errno(model.attr(ino)), 116);
     assert_eq!(errno(model.unpin(ino)), 116);
-    let dir = model.create(&ROOT, Ino::ROOT, b"d", New::directory(0o755)).unwrap().ino;
+    let dir = model.create(&ROOT, Ino::ROOT, b"d", NewInode::directory(0o755)).unwrap().ino;
     model.pin(dir).unwrap();
     model.rmdir(&ROOT, Ino::ROOT, b"d").unwrap();
-    assert_eq!(errno(model.create(&ROOT, dir, b"f", New::file(0))), 2);
+    assert_eq!(errno(model.create(&ROOT, dir, b"f", NewInode::file(0))), 2);
     assert_eq!(errno(model.read_dir(dir, 0, &mut |_| true)), 2);
 }
 
@@ -93,7 +93,7 @@ fn a_listing_tells_what_stays_once_while_others_come_and_go() {
     loop {
         let mut any = false;
         let start = from;
-        let one = &mut |e: &Entry<'_>| {
+        let one = &mut |e: &DirEntry<'_>| {
             told.push(e.name.to_vec());
             (from, any) = (e.next, true);
             false
@@ -117,18 +117,18 @@ fn callers_that_are_checked_elsewhere_get_what_they_ask_for() {
     let model = Model::new();
     let trusted = Caller::trusted(1000, 1000);
     let ino = file(&model, b"a");
-    let mode = |m| Changes { mode: Some(m), ..Changes::default() };
+    let mode = |m| AttrChanges { mode: Some(m), ..AttrChanges::default() };
     assert_eq!(model.set_attr(&trusted, ino, &mode(0o6755)).unwrap().mode, 0o6755);
     assert_eq!(model.set_attr(&trusted, ino, &size(10)).unwrap().mode, 0o6755);
-    let owner = Changes { uid: Some(1), ..Changes::default() };
+    let owner = AttrChanges { uid: Some(1), ..AttrChanges::default() };
     assert_eq!(model.set_attr(&trusted, ino, &owner).unwrap().mode, 0o6755);
     // The permissions of the superuser are checked: a change of owner clears set-ID bits.
     assert_eq!(model.set_attr(&ROOT, ino, &owner).unwrap().mode, 0o755);
     assert_eq!(errno(model.set_attr(&user(2), ino, &mode(0))), 1);
-    let now = Changes { mtime: Some(SetTime::Now), atime: Some(SetTime::Now), ..Changes::default() };
+    let now = AttrChanges { mtime: Some(SetTime::Now), atime: Some(SetTime::Now), ..AttrChanges::default() };
     assert_eq!(errno(model.set_attr(&user(2), ino, &now)), 13);
-    assert_eq!(errno(model.set_attr(&user(2), ino, &Changes { atime: None, ..now })), 1);
-    let ctime = Changes { ctime: Some(Time(5)), ..Changes::default() };
+    assert_eq!(errno(model.set_attr(&user(2), ino, &AttrChanges { atime: None, ..now })), 1);
+    let ctime = AttrChanges { ctime: Some(Time(5)), ..AttrChanges::default() };
     assert_eq!(model.set_attr(&trusted, ino, &ctime).unwrap().ctime, Time(5));
 }
 

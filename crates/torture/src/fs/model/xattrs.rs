@@ -1,13 +1,13 @@
 //! Extended attributes of the model, with the rules of their namespaces.
 
-use super::access::{Want, allowed, is_owner, is_super};
-use super::node::Node;
+use super::access::{AccessMode, allowed, is_owner, is_super};
+use super::node::ModelInode;
 use super::state::State;
-use frit_fs::{Caller, Error, Ino, Kind, Result, XATTR_MAX, XattrMode};
+use frit_fs::{Caller, Error, Ino, InodeType, Result, XATTR_MAX, XattrMode};
 
 /// Namespace of an extended attribute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Space {
+enum XattrNamespace {
     /// `user.`: for all users, on files and directories.
     User,
     /// `trusted.` and `security.`: for the superuser.
@@ -19,14 +19,16 @@ const ERANGE: i32 = 34;
 /// XATTR_NAME_MAX of linux/limits.h.
 const XATTR_NAME_MAX: usize = 255;
 
-fn space(name: &[u8]) -> Result<Space> {
+fn space(name: &[u8]) -> Result<XattrNamespace> {
     if name.is_empty() || name.len() > XATTR_NAME_MAX {
         let error = std::io::Error::from_raw_os_error(ERANGE);
         return Err(Error::Os { what: "the name of an extended attribute", path: "".into(), error });
     }
-    for (prefix, space) in
-        [(&b"user."[..], Space::User), (b"trusted.", Space::Super), (b"security.", Space::Super)]
-    {
+    for (prefix, space) in [
+        (&b"user."[..], XattrNamespace::User),
+        (b"trusted.", XattrNamespace::Super),
+        (b"security.", XattrNamespace::Super),
+    ] {
         match name.strip_prefix(prefix) {
             Some(b"") => return Err(Error::Invalid("an extended attribute without a name")),
             Some(_) => return Ok(space),
@@ -38,21 +40,21 @@ fn space(name: &[u8]) -> Result<Space> {
 
 /// Returns `true` if the inode can have `user.` attributes. Modes of links and devices do not
 /// protect data of users, so these have none.
-fn holds_user(node: &Node) -> bool {
-    matches!(node.kind, Kind::File | Kind::Directory)
+fn holds_user(node: &ModelInode) -> bool {
+    matches!(node.kind, InodeType::File | InodeType::Directory)
 }
 
-fn may_change(who: &Caller, node: &Node, name: &[u8]) -> Result<()> {
+fn may_change(who: &Caller, node: &ModelInode, name: &[u8]) -> Result<()> {
     match space(name)? {
-        Space::Super if is_super(who) => Ok(()),
-        Space::Super => Err(Error::NotPermitted),
-        Space::User if !holds_user(node) => Err(Error::NotPermitted),
+        XattrNamespace::Super if is_super(who) => Ok(()),
+        XattrNamespace::Super => Err(Error::NotPermitted),
+        XattrNamespace::User if !holds_user(node) => Err(Error::NotPermitted),
         // In a sticky directory only the owner changes `user.` attributes.
-        Space::User if node.is_dir() && node.mode & 0o1000 != 0 && !is_owner(who, node) => {
+        XattrNamespace::User if node.is_dir() && node.mode & 0o1000 != 0 && !is_owner(who, node) => {
             Err(Error::NotPermitted)
         }
-        Space::User if !allowed(who, node, Want::Write) => Err(Error::Access),
-        Space::User => Ok(()),
+        XattrNamespace::User if !allowed(who, node, AccessMode::Write) => Err(Error::Access),
+        XattrNamespace::User => Ok(()),
     }
 }
 

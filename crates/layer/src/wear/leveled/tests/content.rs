@@ -1,7 +1,7 @@
 //! Contents are read back as written, after any moves and after recovery.
 
 use super::*;
-use frit_core::{Cause, Null, Source, Stop, Target};
+use frit_core::{Cause, CrashKind, Null, Source, Target};
 use proptest::prelude::*;
 
 /// Performs one call on the device and on a plain array, and compares the results.
@@ -48,7 +48,7 @@ proptest! {
                     0 => d.flush(&mut Null).unwrap(),
                     1 => {
                         d = Leveled::new(reopened(d.into_store(), size), config.clone()).unwrap();
-                        d.recover(&mut Null, Stop::Process).unwrap();
+                        d.recover(&mut Null, CrashKind::Process).unwrap();
                         prop_assert!(all(&d) == plain, "{kind:?}");
                     }
                     _ => agree(&mut d, &mut plain, at, len, byte, what < 8),
@@ -107,11 +107,11 @@ fn partitions_are_of_the_logical_bytes() {
     let mut d: Leveled<(), NoStore> =
         Leveled::new(without_bytes(1 << 20, 64), small(LevelerKind::StartGap)).unwrap();
     assert!(d.bytes() < 1 << 20);
-    let a = d.carve("head", 100, 64).unwrap();
+    let a = d.add_partition("head", 100, 64).unwrap();
     let rest = d.bytes() - 128;
-    assert!(d.carve("all", rest + 1, 64).is_err());
-    let b = d.carve("all", rest, 64).unwrap();
-    assert_eq!((a.start, b.start, d.carved_bytes()), (0, 128, d.bytes()));
+    assert!(d.add_partition("all", rest + 1, 64).is_err());
+    let b = d.add_partition("all", rest, 64).unwrap();
+    assert_eq!((a.start, b.start, d.partitioned_bytes()), (0, 128, d.bytes()));
     assert_eq!((d.partition("all"), d.partitions().len()), (Some(b), 2));
 }
 
@@ -120,7 +120,9 @@ fn registers_of_something_else_are_refused() {
     let config = small(LevelerKind::RoundRobin);
     let what = |d: Result<WearRecovery>| d.unwrap_err().to_string();
     let mut blank: Leveled<(), _> = Leveled::new(in_memory(24 << 10, 64), config.clone()).unwrap();
-    assert!(what(blank.recover(&mut Null, Stop::Process)).contains("no wear leveling was formatted here"));
+    assert!(
+        what(blank.recover(&mut Null, CrashKind::Process)).contains("no wear leveling was formatted here")
+    );
     blank.format(&mut Null).unwrap();
     for i in 0..2000u64 {
         blank.write(&mut Null, i % 50 * 256, Source::Bytes(&[1; 256]), Cause::Host, ()).unwrap();
@@ -128,24 +130,25 @@ fn registers_of_something_else_are_refused() {
     let store = blank.into_store();
     let other = WearConfig { seed: 2, ..config.clone() };
     let mut d: Leveled<(), _> = Leveled::new(reopened(store, 24 << 10), other).unwrap();
-    assert!(what(d.recover(&mut Null, Stop::Process)).contains("another leveler, seed"));
+    assert!(what(d.recover(&mut Null, CrashKind::Process)).contains("another leveler, seed"));
     let store = d.into_store();
     // With the newest register of a region damaged, the number before it would be wrong.
     let mut d: Leveled<(), _> = Leveled::new(reopened(store, 24 << 10), config).unwrap();
-    d.recover(&mut Null, Stop::Process).unwrap();
+    d.recover(&mut Null, CrashKind::Process).unwrap();
     let region = (0..d.leveler.regions()).max_by_key(|&r| d.leveler.number(r)).unwrap();
     let number = d.leveler.number(region);
     assert!(number > 3);
-    let line =
-        |d: &Leveled<(), MemoryStore>, n| d.area.line_at(area::Ring::Current, region, d.area.line_of(n));
+    let line = |d: &Leveled<(), MemoryStore>, n| {
+        d.area.line_at(area::RegisterRing::Current, region, d.area.line_of(n))
+    };
     let newest = line(&d, number);
     d.store_mut().write(newest, &[0; 8]).unwrap();
-    assert!(what(d.recover(&mut Null, Stop::Process)).contains("is damaged"));
+    assert!(what(d.recover(&mut Null, CrashKind::Process)).contains("is damaged"));
     // Damage of an older register has no effect.
-    let word = d.area.encode(number, area::Ring::Current, region);
+    let word = d.area.encode(number, area::RegisterRing::Current, region);
     d.store_mut().write(newest, &word).unwrap();
     let older = line(&d, number - 1);
     d.store_mut().write(older, &[0; 8]).unwrap();
-    d.recover(&mut Null, Stop::Process).unwrap();
+    d.recover(&mut Null, CrashKind::Process).unwrap();
     assert_eq!(d.leveler.number(region), number);
 }

@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 fn lines(d: &Leveled<(), NoStore>) -> (Vec<u32>, Vec<u32>) {
     let line = u64::from(d.geometry().line_bytes);
     let data = u64::from(d.leveler.physical()) * u64::from(d.shape.stripe_bytes) / line;
-    let from = d.area.head_at() / line + 2;
+    let from = d.area.header_at() / line + 2;
     let rings = u64::from(d.leveler.regions() * d.area.lines) * if d.config.over_files { 2 } else { 1 };
     let wear = |l: u64| d.pcm.wear_of(l * line);
     ((from..from + rings).map(wear).collect(), (0..data).map(wear).collect())

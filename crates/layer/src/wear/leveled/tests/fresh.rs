@@ -3,7 +3,7 @@
 
 use super::content::all;
 use super::*;
-use frit_core::{Cause, Null, Op, Source, Stop};
+use frit_core::{Cause, CrashKind, Null, Op, Source};
 use proptest::prelude::*;
 
 const STRIPE: usize = 256;
@@ -20,7 +20,7 @@ fn on<St: Store>(config: PcmConfig, store: St) -> Pcm<St> {
 }
 
 /// Device and its expected state.
-struct Twin {
+struct ModelPair {
     d: Leveled<(), MemoryStore>,
     config: WearConfig,
     size: u64,
@@ -29,14 +29,14 @@ struct Twin {
     clean: Vec<bool>,
 }
 
-impl Twin {
-    fn new(config: WearConfig, size: u64) -> Twin {
+impl ModelPair {
+    fn new(config: WearConfig, size: u64) -> ModelPair {
         let pcm = refreshing(size, REFRESH as u32);
         let store = MemoryStore::new(pcm.geometry.store_bytes());
         let mut d = Leveled::new(on(pcm, store), config.clone()).unwrap();
         d.format(&mut Null).unwrap();
         let bytes = d.bytes() as usize;
-        Twin { d, config, size, bytes: vec![0; bytes], clean: vec![true; bytes / UNIT] }
+        ModelPair { d, config, size, bytes: vec![0; bytes], clean: vec![true; bytes / UNIT] }
     }
 
     fn units(at: usize, len: usize) -> std::ops::Range<usize> {
@@ -44,17 +44,17 @@ impl Twin {
     }
 
     fn is_clean(&self, at: usize, len: usize) -> bool {
-        self.clean[Twin::units(at, len)].iter().all(|&c| c)
+        self.clean[ModelPair::units(at, len)].iter().all(|&c| c)
     }
 
     /// Bytes of clean writes that `write_fresh` makes: for each stripe all of the bytes or none.
     fn clean_bytes(&self, at: usize, len: usize) -> u64 {
         let (mut bytes, mut from) = (0, at);
         while from < at + len {
-            let stripe = if self.d.plain { usize::MAX } else { STRIPE - from % STRIPE };
+            let stripe = if self.d.passthrough { usize::MAX } else { STRIPE - from % STRIPE };
             let part = (at + len - from).min(stripe);
             if self.is_clean(from, part) {
-                bytes += (Twin::units(from, part).len() * UNIT) as u64;
+                bytes += (ModelPair::units(from, part).len() * UNIT) as u64;
             }
             from += part;
         }
@@ -73,7 +73,7 @@ impl Twin {
         assert_eq!(count(&self.d) - before, expected, "{:?}", self.config.leveler);
         self.bytes[at..at + data.len()].copy_from_slice(data);
         if !data.is_empty() {
-            self.clean[Twin::units(at, data.len())].fill(false);
+            self.clean[ModelPair::units(at, data.len())].fill(false);
         }
     }
 
@@ -81,14 +81,14 @@ impl Twin {
         let at = at / REFRESH * REFRESH;
         self.d.refresh(&mut Null, at as u64, Cause::Gc, ()).unwrap();
         self.bytes[at..at + REFRESH].fill(0);
-        self.clean[Twin::units(at, REFRESH)].fill(true);
+        self.clean[ModelPair::units(at, REFRESH)].fill(true);
     }
 
     /// Restarts the device. Zeros then count as refreshed.
-    fn restart(mut self) -> Twin {
+    fn restart(mut self) -> ModelPair {
         let pcm = on(refreshing(self.size, REFRESH as u32), self.d.into_store());
         self.d = Leveled::new(pcm, self.config.clone()).unwrap();
-        self.d.recover(&mut Null, Stop::Process).unwrap();
+        self.d.recover(&mut Null, CrashKind::Process).unwrap();
         let zeros = |unit: &[u8]| unit.iter().all(|&b| b == 0);
         self.clean = self.bytes.chunks(UNIT).map(zeros).collect();
         self
@@ -111,7 +111,7 @@ proptest! {
         ops in prop::collection::vec((any::<usize>(), 0usize..1500, any::<u8>(), 0u8..12), 1..120),
     ) {
         for kind in kinds() {
-            let mut t = Twin::new(WearConfig { over_files, ..small(kind) }, (24 << 10) + extra * 1024);
+            let mut t = ModelPair::new(WearConfig { over_files, ..small(kind) }, (24 << 10) + extra * 1024);
             for &(at, len, byte, what) in &ops {
                 let at = at % t.bytes.len();
                 let len = len.min(t.bytes.len() - at);
@@ -134,7 +134,7 @@ proptest! {
 #[test]
 fn an_empty_range_is_clean_wherever_it_lies() {
     for kind in kinds() {
-        let mut t = Twin::new(small(kind), 24 << 10);
+        let mut t = ModelPair::new(small(kind), 24 << 10);
         t.write(512, &[7; 64], true);
         assert!(t.d.is_clean(516, 0) && t.d.is_clean(t.d.bytes(), 0), "{kind:?}");
         assert!(!t.d.is_clean(516, 1) && !t.d.is_clean(t.d.bytes() + 1, 0), "{kind:?}");
@@ -151,7 +151,7 @@ fn refreshes_count_towards_moves_and_clean_writes_towards_a_life() {
         for _ in 0..320 {
             d.refresh(&mut Null, 256, Cause::Gc, ()).unwrap();
         }
-        assert_eq!(d.moves(), if d.plain { 0 } else { 10 }, "{kind:?}");
+        assert_eq!(d.moves(), if d.passthrough { 0 } else { 10 }, "{kind:?}");
         assert_eq!(d.life().host_until_worn, Some(0.0), "nothing was written by the host");
         d.write_fresh(&mut Null, 256, Source::Len(128), Cause::Host, ()).unwrap();
         assert_eq!(d.counts().get(Op::PcmWriteClean, Cause::Host).bytes, 128);
@@ -173,9 +173,9 @@ fn stripes_smaller_than_a_refresh_unit_are_not_refreshed() {
     let refused = d.refresh(&mut Null, 0, Cause::Gc, ()).unwrap_err().to_string();
     assert!(refused.contains("smaller than a refresh unit"), "{refused}");
     assert!(d.is_clean(0, 512), "new cells take clean writes all the same");
-    let mut plain = made(Some(512), LevelerKind::NoLeveling);
-    assert_eq!(plain.refresh_bytes(), Some(512));
-    plain.refresh(&mut Null, 512, Cause::Gc, ()).unwrap();
+    let mut passthrough = made(Some(512), LevelerKind::NoLeveling);
+    assert_eq!(passthrough.refresh_bytes(), Some(512));
+    passthrough.refresh(&mut Null, 512, Cause::Gc, ()).unwrap();
     let mut without = made(None, LevelerKind::StartGap);
     assert!(without.refresh_bytes().is_none() && !without.is_clean(0, 8) && !without.is_clean(0, 0));
     without.write_fresh(&mut Null, 0, Source::Len(64), Cause::Host, ()).unwrap();

@@ -5,7 +5,7 @@ mod fresh;
 
 use super::*;
 use frit_core::Nanos;
-use frit_media::{Curve, Hardware, MemoryStore, NoStore, PcmTiming};
+use frit_media::{Hardware, LatencyCurve, MemoryStore, NoStore, PcmTiming};
 use strum::IntoEnumIterator;
 
 fn kinds() -> impl Iterator<Item = LevelerKind> {
@@ -13,7 +13,7 @@ fn kinds() -> impl Iterator<Item = LevelerKind> {
 }
 
 fn pcm_config(bytes: u64, line_bytes: u32) -> PcmConfig {
-    let curve = |t| Curve::new(vec![(64, Nanos(t))], 16).unwrap();
+    let curve = |t| LatencyCurve::new(vec![(64, Nanos(t))], 16).unwrap();
     PcmConfig {
         name: "pcm".into(),
         geometry: PcmGeometry {

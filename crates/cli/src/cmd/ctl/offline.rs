@@ -1,0 +1,51 @@
+//! Access to a volume without a server: it is opened for one request.
+
+use crate::cmd::serve::defaults;
+use frit_serve::ctl::{Change, ChangeAuthor, ChangeLog, Param, Setting, apply, params as shown};
+use frit_serve::metrics::{Stat, VolumeStat};
+use frit_volume::{OpenOptions, Volume};
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use std::path::Path;
+use std::time::SystemTime;
+
+fn open(dir: &Path, read_only: bool) -> Result<Volume> {
+    Ok(Volume::open(dir, &OpenOptions { read_only, crash: None })?)
+}
+
+/// Returns the parameters of the volume.
+pub(super) fn params(dir: &Path) -> Result<Vec<Param>> {
+    let mut volume = open(dir, true)?;
+    let defaults = defaults(volume.stack())?;
+    Ok(shown(volume.params(), &defaults))
+}
+
+/// ChangeLog parameters, and records them in the volume and its change log.
+pub(super) fn set(dir: &Path, settings: &[Setting]) -> Result<Vec<Change>> {
+    let mut volume = open(dir, false)?;
+    let changed = apply(&mut volume, settings);
+    volume.close()?;
+    let changed = changed.map_err(|refused| miette!("{refused}"))?;
+    let who = ChangeAuthor { uid: rustix::process::geteuid().as_raw(), pid: std::process::id() as i32 };
+    ChangeLog::of(dir)
+        .append(SystemTime::now(), who, &changed)
+        .into_diagnostic()
+        .wrap_err_with(|| format!("changed, but {} cannot be written", ChangeLog::NAME))?;
+    Ok(changed)
+}
+
+/// Returns the statistics of the volume's media.
+pub(super) fn stat(dir: &Path) -> Result<Stat> {
+    let volume = open(dir, true)?;
+    let mut stat = Stat {
+        volume: VolumeStat {
+            path: dir.display().to_string(),
+            stack: volume.stack().name().into(),
+            bytes: volume.bytes(),
+            page_bytes: volume.page_bytes(),
+            refuses: None,
+        },
+        ..Stat::default()
+    };
+    stat.show(&volume.visible(), 0);
+    Ok(stat)
+}

@@ -1,0 +1,243 @@
+//! Frontends of a served volume beside NBD (FUSE, ublk, control, metrics), and the pacing of its
+//! replies.
+
+use frit_core::{Null, ParamInfo};
+use frit_engine::Eager;
+use frit_serve::ctl::{self, ControlTarget, DeviceTarget, Rights, VolumeInfo};
+use frit_serve::pace::{PaceMeter, PaceStat, PacedBackend};
+use frit_serve::{Backend, Device, Log, fuse, metrics};
+use frit_stack::{Bytes, Stack};
+use frit_volume::access::is_reachable;
+use frit_volume::{OpenOptions, OpenReport, Volume};
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Time limit for users of the FUSE file when the server stops.
+const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Command-line options of the frontends.
+#[derive(clap::Args, Debug)]
+pub(super) struct FrontendArgs {
+    /// Mount the volume as one raw file, MOUNTPOINT/volume, through FUSE. `frit attach` does this
+    /// and makes a block device of the file.
+    #[arg(long, value_name = "MOUNTPOINT")]
+    fuse: Option<PathBuf>,
+    /// Make a block device, /dev/ublkbN, through ublk: needs a frit built with the feature `ublk`,
+    /// and Linux 6.0 or newer.
+    #[arg(long)]
+    ublk: bool,
+    /// Pace of replies: as fast as possible, or with the latency of the modelled device.
+    #[arg(long, value_enum, default_value_t = Pace::None)]
+    pace: Pace,
+    /// Serve metrics for Prometheus and as JSON on this port of 127.0.0.1 (0: any).
+    #[arg(long, value_name = "PORT")]
+    metrics: Option<u16>,
+    /// Control socket for frit ctl ('none': no socket). [default: VOLUME/ctl.sock]
+    #[arg(long, value_name = "PATH")]
+    ctl: Option<PathBuf>,
+    /// Let every user run frit ctl get, stat and top; only the owner and root can change
+    /// parameters.
+    #[arg(long)]
+    ctl_read_all: bool,
+}
+
+/// Pace of replies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Pace {
+    /// As fast as possible.
+    None,
+    /// With the latency of the modelled device.
+    Model,
+}
+
+/// A volume that is ready to be served.
+pub(super) struct OpenedVolume {
+    pub(super) backend: Box<dyn Backend>,
+    pub(super) meter: Option<Arc<PaceMeter>>,
+    pub(super) recovered: OpenReport,
+    stack: String,
+    defaults: Vec<ParamInfo>,
+}
+
+/// The running frontends.
+#[derive(Debug)]
+pub(super) struct Frontends {
+    // In the order in which they stop: control and metrics stay available until the end.
+    fuse: Option<fuse::BlockExport>,
+    #[cfg(feature = "ublk")]
+    ublk: Option<frit_serve::ublk::UblkDisk>,
+    metrics: Option<metrics::Server>,
+    ctl: Option<ctl::Server>,
+    meter: Option<Arc<PaceMeter>>,
+}
+
+impl FrontendArgs {
+    /// Returns `true` if a frontend other than NBD gives access to the data.
+    pub(super) fn any(&self) -> bool {
+        self.fuse.is_some() || self.ublk
+    }
+
+    /// Opens the volume.
+    pub(super) fn open(&self, dir: &Path, options: &OpenOptions) -> Result<OpenedVolume> {
+        if self.ublk && cfg!(not(feature = "ublk")) {
+            return Err(miette!(
+                help = "cargo build --release -p frit-cli --features ublk (it needs libclang), or frit attach, which needs no ublk",
+                "this frit was built without ublk"
+            ));
+        }
+        match self.pace {
+            Pace::None => {
+                let volume = Volume::open(dir, options)?;
+                OpenedVolume::of(volume, None, |volume, _| Box::new(volume))
+            }
+            Pace::Model => {
+                let mut units = 0;
+                let volume = Volume::open_with(dir, options, |hardware| {
+                    units = hardware.units();
+                    Eager::new(hardware)
+                })?;
+                let meter = Arc::new(PaceMeter::default());
+                let units = u16::try_from(units).into_diagnostic()?;
+                OpenedVolume::of(volume, Some(meter), |volume, meter| {
+                    Box::new(PacedBackend::new(volume, units, meter.unwrap_or_default()))
+                })
+            }
+        }
+    }
+
+    /// Starts the requested frontends, and adds their addresses to `served`.
+    pub(super) fn start(
+        &self,
+        dir: &Path,
+        device: &Arc<Device>,
+        opened: VolumeInfo,
+        served: &mut Vec<String>,
+    ) -> Result<Frontends> {
+        let log = device.log().clone();
+        let meter = opened.pace.clone();
+        let fuse = self
+            .fuse
+            .as_ref()
+            .map(|at| fuse::BlockExport::start(device, at))
+            .transpose()
+            .into_diagnostic()?;
+        served.extend(fuse.iter().map(|f| f.mountpoint().join(fuse::FILE_NAME).display().to_string()));
+        #[cfg(feature = "ublk")]
+        let ublk =
+            self.ublk.then(|| frit_serve::ublk::UblkDisk::start(device)).transpose().into_diagnostic()?;
+        #[cfg(feature = "ublk")]
+        served.extend(ublk.iter().map(|u| u.path().display().to_string()));
+        let mut about = opened;
+        about.exports.clone_from(served);
+        let panel: Arc<dyn ControlTarget> = Arc::new(DeviceTarget::new(Arc::clone(device), about));
+        let ctl = self.control(dir, &panel, &log)?;
+        let started = self.metrics.map(|port| metrics::Server::start(port, &panel, &log));
+        let metrics = started.transpose().into_diagnostic().wrap_err("cannot serve metrics")?;
+        served.extend(metrics.iter().map(|m| format!("http://{}/metrics", m.address())));
+        Ok(Frontends {
+            fuse,
+            #[cfg(feature = "ublk")]
+            ublk,
+            metrics,
+            ctl,
+            meter,
+        })
+    }
+
+    fn control(&self, dir: &Path, panel: &Arc<dyn ControlTarget>, log: &Log) -> Result<Option<ctl::Server>> {
+        let socket = match &self.ctl {
+            Some(none) if none.as_os_str() == "none" => return Ok(None),
+            Some(path) => path.clone(),
+            None => dir.join(ctl::SOCKET),
+        };
+        let options = ctl::Options { socket, volume: dir.into(), rights: Rights::own(self.ctl_read_all) };
+        let server = ctl::Server::start(&options, Arc::clone(panel), log.clone());
+        let hint = || {
+            let at = options.socket.display();
+            format!("cannot listen for frit ctl at {at}; --ctl PATH takes another, --ctl none does without")
+        };
+        let server = server.map(Some).into_diagnostic().wrap_err_with(hint)?;
+        if self.ctl_read_all && !is_reachable(&options.socket) {
+            let at = options.socket.display();
+            log.write_line(format_args!(
+                "other users cannot reach {at}: chmod o+x for the directories above it lets them, or --ctl PATH"
+            ));
+        }
+        Ok(server)
+    }
+}
+
+impl OpenedVolume {
+    fn of<S: frit_core::Sink>(
+        volume: Volume<S>,
+        meter: Option<Arc<PaceMeter>>,
+        backend: impl FnOnce(Volume<S>, Option<Arc<PaceMeter>>) -> Box<dyn Backend>,
+    ) -> Result<OpenedVolume> {
+        Ok(OpenedVolume {
+            stack: volume.stack().name().into(),
+            defaults: defaults(volume.stack())?,
+            recovered: volume.recovery().clone(),
+            backend: backend(volume, meter.clone()),
+            meter,
+        })
+    }
+
+    /// Returns the description of the volume for the control interface.
+    pub(super) fn about(&self, dir: &Path) -> VolumeInfo {
+        VolumeInfo {
+            volume: dir.canonicalize().unwrap_or_else(|_| dir.into()),
+            stack: self.stack.clone(),
+            defaults: self.defaults.clone(),
+            exports: Vec::new(),
+            pace: self.meter.clone(),
+        }
+    }
+}
+
+impl Frontends {
+    /// Returns `true` if the FUSE file is the only export of the data and was unmounted from
+    /// outside.
+    pub(super) fn is_over(&self) -> bool {
+        #[cfg(feature = "ublk")]
+        if self.ublk.is_some() {
+            return false;
+        }
+        self.fuse.as_ref().is_some_and(fuse::BlockExport::is_over)
+    }
+
+    /// Stops all frontends. Returns messages about anomalies.
+    pub(super) fn stop(mut self) -> Vec<String> {
+        let mut odd = Vec::new();
+        if let Some(Err(e)) = self.fuse.take().map(|f| f.stop(UNMOUNT_TIMEOUT)) {
+            odd.push(e.to_string());
+        }
+        #[cfg(feature = "ublk")]
+        odd.extend(self.ublk.take().and_then(|u| u.stop().err()).map(|e| e.to_string()));
+        drop((self.metrics.take(), self.ctl.take()));
+        odd.extend(self.meter.iter().flat_map(|m| m.stat()).map(|p| paced(&p)));
+        odd
+    }
+}
+
+/// Returns the layer's parameters as the stack sets them.
+pub(crate) fn defaults(stack: &Stack) -> Result<Vec<ParamInfo>> {
+    Ok(stack.build::<Null>(&Bytes::None)?.layer.params().list())
+}
+
+/// Returns the pacing accuracy of one operation, in a line.
+fn paced(p: &PaceStat) -> String {
+    let us = |ns: u64| ns as f64 / 1e3;
+    format!(
+        "paced {} {}: p50 {:.1} µs ({:+.1} % of the model's {:.1}), p99 {:.1} µs ({:+.1} % of {:.1})",
+        p.replies,
+        p.op,
+        us(p.p50_ns),
+        p.p50_error * 100.0,
+        us(p.model_p50_ns),
+        us(p.p99_ns),
+        p.p99_error * 100.0,
+        us(p.model_p99_ns)
+    )
+}

@@ -1,0 +1,192 @@
+//! Use of content files by a file system: their assignment to inodes, attributes, and removal of
+//! stray ones.
+
+use super::{ContentFile, ContentId, ContentStore};
+use crate::error::{Error, Result};
+use crate::format::Superblock;
+use crate::fs::Fs;
+use crate::inode::{Inode, Node, NodeState};
+use crate::medium::Medium;
+use crate::types::{Attr, Ino, InodeType, Usage};
+use frit_core::planted::{Bug, is};
+use rustix::io::Errno;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Returns the ID of the content file of an inode.
+pub(crate) fn id(ino: Ino, inode: &Inode) -> ContentId {
+    let generation = if is(Bug::FsBodyUnnumbered) { 0 } else { inode.generation };
+    ContentId { ino, generation }
+}
+
+/// Returns `true` if the error is the limit on open files of this process or of the system.
+fn too_many(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::MFILE | Errno::NFILE))
+}
+
+/// Fails if a file system and a content store do not belong together, or if one of them is missing.
+pub(crate) fn check_content_store(superblock: &Superblock, bodies: Option<&dyn ContentStore>) -> Result<()> {
+    let uuid = u128::from(superblock.uuid[0]) | u128::from(superblock.uuid[1]) << 64;
+    match bodies {
+        None if superblock.external => Err(Error::Image(
+            "the contents of its files are in a pool: name the directory of the pool, not the image in it"
+                .into(),
+        )),
+        Some(_) if !superblock.external => {
+            Err(Error::Image("the image contains the file contents: it is no image of a pool".into()))
+        }
+        Some(bodies) if bodies.uuid() != uuid => Err(Error::Image(format!(
+            "its contents belong to another file system: the image has UUID {uuid:032x}, the pool {:032x}",
+            bodies.uuid()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Lists stray content files: those without an inode. Content files of damaged inodes are not
+/// included.
+pub(crate) fn strays<M: Medium>(
+    medium: &M,
+    superblock: &Superblock,
+    highest: u64,
+    bodies: &dyn ContentStore,
+) -> Result<Vec<ContentId>> {
+    let (geometry, salt) = (superblock.geometry, superblock.salt());
+    let mut found = bodies.all()?;
+    found.retain(|of| {
+        // The inode table is not initialized beyond the highest number in use.
+        let inode = if of.ino.0 > highest { Ok(None) } else { Inode::read(medium, &geometry, salt, of.ino) };
+        match inode {
+            Ok(Some(inode)) => inode.kind != InodeType::File || id(of.ino, &inode) != *of,
+            Ok(None) => true,
+            Err(_) => false,
+        }
+    });
+    Ok(found)
+}
+
+impl<M: Medium> Fs<M> {
+    /// Returns the content store, if the contents of the inode are outside the medium.
+    pub(crate) fn external(&self, inode: &Inode) -> Option<&dyn ContentStore> {
+        self.bodies.as_deref().filter(|_| inode.kind == InodeType::File)
+    }
+
+    /// Opens the content file of an inode; returns `None` if it has none.
+    pub(crate) fn body(&self, node: &Node, state: &NodeState) -> Result<Option<Arc<dyn ContentFile>>> {
+        match (&state.body, self.external(&state.inode)) {
+            (Some(body), _) => Ok(Some(Arc::clone(body))),
+            (None, Some(bodies)) => bodies.open(id(node.ino, &state.inode), false),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// Opens the content file of an inode and creates it if necessary. A pinned inode keeps it
+    /// open.
+    pub(crate) fn open_or_create_body(
+        &self,
+        node: &Node,
+        state: &mut NodeState,
+    ) -> Result<Arc<dyn ContentFile>> {
+        let body = match self.body(node, state)? {
+            Some(body) => body,
+            None => {
+                let bodies = self.external(&state.inode).ok_or(Error::Invalid("not a regular file"))?;
+                let made = bodies.open(id(node.ino, &state.inode), true)?.ok_or(Error::NotFound)?;
+                let atime = crate::types::Time(node.atime.load(Ordering::Relaxed));
+                made.set_times(Some(atime), Some(state.inode.mtime))?;
+                made
+            }
+        };
+        if node.pinned() {
+            state.body = Some(Arc::clone(&body));
+        }
+        Ok(body)
+    }
+
+    /// Pins an inode and opens its content file. If the content file cannot be created for lack of
+    /// space, the pin succeeds and the next write reports the error. If the limit on open files is
+    /// reached, the pin fails, because each read and write would fail.
+    pub(crate) fn pin_node(&self, node: &Node, may: impl FnOnce(&NodeState) -> Result<()>) -> Result<()> {
+        {
+            let state = node.state.read();
+            state.alive()?;
+            may(&state)?;
+            node.pins.fetch_add(1, Ordering::AcqRel);
+            if state.body.is_some() || self.external(&state.inode).is_none() {
+                return Ok(());
+            }
+        }
+        let mut state = node.state.write();
+        let body = match self.read_only {
+            true => self.body(node, &state),
+            false => self.open_or_create_body(node, &mut state).map(Some),
+        };
+        match body {
+            Err(Error::Os { what, path, error }) if too_many(&error) => {
+                drop(state);
+                self.unpin_node(node)?;
+                // EMFILE would refer to the calling process, which may still open more files.
+                Err(Error::Os { what, path, error: Errno::NFILE.into() })
+            }
+            body => {
+                state.body = body.ok().flatten();
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns the attributes for stat(2).
+    pub(crate) fn attr_in(&self, node: &Node, state: &NodeState) -> Result<Attr> {
+        let mut attr = node.attr(state);
+        let Some(bodies) = self.external(&state.inode) else { return Ok(attr) };
+        let look = match &state.body {
+            Some(body) => Some(body.look()?),
+            None => bodies.look(id(node.ino, &state.inode))?,
+        };
+        if let Some(look) = look {
+            attr.size = look.size;
+            attr.sectors = attr.sectors.saturating_add(look.sectors);
+            attr.atime = look.atime;
+            attr.mtime = look.mtime;
+            // The ctime of the content file also changes when it is created and when its times are
+            // set, so it is used only up to the mtime. An mtime that was set to the future is
+            // limited by the ctime.
+            attr.ctime = attr.ctime.max(look.mtime.min(look.ctime));
+        }
+        Ok(attr)
+    }
+
+    /// Removes the content file of an inode that was freed. If that fails, the next sweep removes
+    /// it.
+    pub(crate) fn drop_body(&self, node: &Node, state: &mut NodeState) {
+        state.body = None;
+        if let Some(bodies) = self.external(&state.inode) {
+            let _ = bodies.remove(id(node.ino, &state.inode));
+        }
+    }
+
+    /// Removes stray content files, which a crash may have left.
+    pub(crate) fn sweep(&self) -> Result<()> {
+        let Some(bodies) = self.bodies.as_deref().filter(|_| !is(Bug::FsBodiesNotSwept)) else {
+            return Ok(());
+        };
+        for stray in strays(&self.medium, &self.superblock, self.inode_allocator.highest(), bodies)? {
+            bodies.remove(stray)?;
+        }
+        Ok(())
+    }
+
+    /// Replaces block counts by those of the content store, if contents are outside the medium.
+    pub(crate) fn usage_external(&self, usage: Usage) -> Result<Usage> {
+        let Some(bodies) = self.bodies.as_deref() else { return Ok(usage) };
+        let room = bodies.room()?;
+        Ok(Usage {
+            block_bytes: room.block_bytes,
+            blocks: room.blocks,
+            blocks_free: room.blocks_free,
+            ..usage
+        })
+    }
+}

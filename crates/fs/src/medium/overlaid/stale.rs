@@ -1,0 +1,139 @@
+//! Overlays of other images that killed processes left behind. An image is refused if such an
+//! overlay belongs to its file system in another file; overlays of deleted images are removed.
+
+use super::dirs;
+use super::overlay_file::{NAME, OverlaySearch, file_system_of};
+use super::store::{IMAGE_WORDS, Store};
+use crate::error::{Error, Result};
+use crate::format::BLOCK;
+use rustix::fs::OFlags;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// An overlay in one of the searched directories.
+struct StaleOverlay {
+    file: File,
+    path: PathBuf,
+    /// Identity of its image, the former path of the image, and the file system that contained it.
+    of: [u64; IMAGE_WORDS],
+    was: PathBuf,
+    file_system: u64,
+}
+
+/// State of the image of an overlay, judged by its path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ImageLocation {
+    /// The image is at its former path.
+    There,
+    /// The former path has another file or none.
+    Elsewhere,
+    /// The former path is not accessible.
+    Unknown,
+}
+
+impl StaleOverlay {
+    fn fate(&self) -> ImageLocation {
+        match std::fs::metadata(&self.was) {
+            Ok(meta) if [meta.dev(), meta.ino()] == self.of[..2] => ImageLocation::There,
+            Ok(_) => ImageLocation::Elsewhere,
+            Err(e) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&e.kind()) => {
+                ImageLocation::Elsewhere
+            }
+            Err(_) => ImageLocation::Unknown,
+        }
+    }
+
+    /// Returns the bytes of changes in the overlay, in whole pages.
+    fn changes(&self) -> u64 {
+        let file = self.file.try_clone().ok();
+        let store = file.and_then(|file| Store::map(file, self.of[3]).ok());
+        store.map_or(0, |store| (store.count(0) + store.count(1)) * BLOCK)
+    }
+
+    /// Returns `true` if the image of this overlay no longer exists: its inode number on the same
+    /// file system belongs to a file with another time of birth.
+    fn is_of_deleted(&self, wanted: &OverlaySearch<'_>) -> bool {
+        let (of, image) = (&self.of, &wanted.image);
+        let file_system = file_system_of(wanted.disk.image());
+        // A time of birth of 0 is unknown.
+        let births = of[2] != 0 && image[2] != 0 && of[2] != image[2];
+        of[..2] == image[..2] && births && file_system != 0 && file_system == self.file_system
+    }
+}
+
+/// Returns all overlays in the searched directories that this process may write to and that belong
+/// to users who may change the image.
+fn all(wanted: &OverlaySearch<'_>) -> Vec<StaleOverlay> {
+    let dirs = wanted.dirs();
+    let entries = dirs.iter().filter_map(|dir| std::fs::read_dir(dir).ok()).flatten().flatten();
+    entries.filter_map(|entry| leftover(&entry.path(), wanted)).collect()
+}
+
+fn leftover(path: &Path, wanted: &OverlaySearch<'_>) -> Option<StaleOverlay> {
+    let name = path.file_name()?.to_string_lossy();
+    if !name.starts_with(NAME.0) || !name.ends_with(NAME.1) {
+        return None;
+    }
+    let file = dirs::open(path, OFlags::empty()).ok()?;
+    let meta = file.metadata().ok()?;
+    if !meta.is_file() || !wanted.trusts(meta.uid()) {
+        return None;
+    }
+    let (of, was) = Store::image_of(&file).ok()??;
+    let file_system = Store::file_system_of(&file).ok()?;
+    Some(StaleOverlay { file, path: path.into(), of, was, file_system })
+}
+
+/// Fails if an overlay with unsynced changes has the UUID of this image, but belongs to an image
+/// that is no longer at its former path. The image was moved to another file system, or a copy
+/// replaced it.
+pub(super) fn refuse_moved(wanted: &OverlaySearch<'_>) -> Result<()> {
+    let (disk, image) = (wanted.disk, &wanted.image);
+    if image[4..] == [0; 2] {
+        return Ok(());
+    }
+    let of_this = |one: &StaleOverlay| {
+        one.of[4..] == image[4..] && one.fate() != ImageLocation::There && one.changes() > 0
+    };
+    let Some(left) = all(wanted).into_iter().find(of_this) else { return Ok(()) };
+    let (path, here) = (left.path.display(), disk.path().display());
+    let how = if left.was == disk.path() {
+        format!("to the file that was {here} before: it was replaced. Restore the image that they belong to")
+    } else {
+        format!("to this file system when it was {0}: move {here} back there", left.was.display())
+    };
+    Err(Error::Image(format!(
+        "{path} has changes that a killed process made {how}, or remove {path} to continue without them"
+    )))
+}
+
+/// Removes overlays of images that no longer exist. Returns a message for each of these, and for
+/// each overlay of an image that is no longer at its former path.
+pub(super) fn sweep(wanted: &OverlaySearch<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    // Overlays of this image itself are not examined.
+    for left in all(wanted).into_iter().filter(|left| left.of[..3] != wanted.image[..3]) {
+        // An overlay in use is skipped.
+        if left.file.try_lock().is_err() {
+            continue;
+        }
+        let (path, was, changes) = (left.path.display(), left.was.display(), left.changes());
+        let kib = changes >> 10;
+        if left.is_of_deleted(wanted) {
+            let removed = std::fs::remove_file(&left.path).is_ok();
+            if removed && changes > 0 {
+                notes.push(format!(
+                    "removed {path}: {kib} KiB of changes to {was}, which was deleted before they were synced"
+                ));
+            }
+        } else if changes > 0 && left.fate() == ImageLocation::Elsewhere {
+            notes.push(format!(
+                "{path} has {kib} KiB of changes that were not synced to {was}, which is no longer there: open the image \
+                 where it is now, or remove {path} if it was deleted"
+            ));
+        }
+    }
+    notes
+}

@@ -1,0 +1,213 @@
+//! Eviction: free slots, and the victims that free them.
+
+use super::in_flight::DAMAGED;
+use super::layer::Cache;
+use super::policy::EvictionPolicy;
+use crate::Token;
+use frit_core::{Error, Progress, Result, Sink, size};
+use frit_media::Store;
+
+/// Largest number of victim selections that are tried while accesses in flight keep all chosen
+/// blocks in the cache. One access may cover many blocks.
+const CHOICES: u32 = 256;
+
+impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
+    /// Returns a slot for a block, and the completion after which it may be written.
+    pub(super) fn alloc_slot<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<(u32, T)> {
+        let mut tries = false;
+        loop {
+            let free = self.dir.free_len();
+            if let Some(slot) = self.dir.alloc() {
+                if let Some(soon) = self.dir.soon() {
+                    self.space.prefetch(soon);
+                }
+                return Ok((slot, self.space.usable(sink, free)));
+            }
+            self.stats.waits += 1;
+            if self.health.disk.is_some() && !tries && !self.health.retry() {
+                return Err(self.no_space());
+            }
+            tries = true;
+            // The cheapest way to free a slot comes first. Eviction is the last.
+            if !self.replaced.is_empty() {
+                self.commit(sink)?;
+            } else if self.space.unsynced() > 0 {
+                self.sync_slots(sink)?;
+            } else if self.deferred_io.busy() {
+                return Err(Error::WouldBlock);
+            } else if self.in_flight.len() > 0 {
+                self.complete_or_defer(sink).map_err(|e| self.full(e))?;
+            } else if !self.destage(sink).map_err(|e| self.full(e))? {
+                // Victims become free once the accesses in flight to them are settled.
+                return Err(if self.deferred_io.any() { Error::WouldBlock } else { self.no_space() });
+            }
+        }
+    }
+
+    /// Syncs PCM and frees the slots that waited for a sync.
+    pub(super) fn sync_slots<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        for slot in self.space.sync(sink)? {
+            self.dir.free(slot);
+        }
+        Ok(())
+    }
+
+    /// Converts an error of the disk into a lack of space, for a write that needs a slot.
+    fn full(&mut self, e: Error) -> Error {
+        if self.take_disk_error() { self.no_space() } else { e }
+    }
+
+    fn no_space(&self) -> Error {
+        let all = size::format(u64::from(self.dir.capacity()) * super::BLOCK_BYTES);
+        let what = match &self.health.disk {
+            Some(why) => format!(
+                "the cache of {all} is full of dirty blocks, and the disk fails: {why}; the blocks are \
+                 kept, and written once it works again"
+            ),
+            None => format!("all blocks of the cache of {all} are in use; make the PCM larger"),
+        };
+        Error::NoSpace { what }
+    }
+
+    /// Returns `true` if the share of used slots reaches `threshold`.
+    fn over_threshold(&self) -> bool {
+        let used = self.dir.len() - self.in_flight.evicting;
+        f64::from(used) >= f64::from(self.dir.capacity()) * self.config.threshold
+    }
+
+    /// Evicts blocks after a request until the share of used slots is below the threshold.
+    pub(super) fn evict_to_threshold<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        if self.health.disk.is_some() && !self.health.retry() {
+            return Ok(());
+        }
+        while self.over_threshold() && !self.deferred_io.busy() {
+            match self.destage(sink) {
+                Ok(true) => {}
+                Ok(false) => break,
+                // The request itself is complete. The next request that needs a slot gets the
+                // error.
+                Err(_) if self.take_disk_error() => break,
+                Err(e) => return Err(e),
+            }
+        }
+        if self.config.drain { self.drain(sink) } else { Ok(()) }
+    }
+
+    /// Writes back some dirty blocks with each request while `drain` is set.
+    fn drain<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        match self.clean(sink) {
+            Ok(true) => Ok(()),
+            Ok(false) if self.deferred_io.busy() => Ok(()),
+            Ok(false) if self.in_flight.len() > 0 => self.complete_or_defer(sink),
+            Ok(false) => {
+                self.config.drain = false;
+                Ok(())
+            }
+            Err(_) if self.take_disk_error() => Ok(()),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Does background work in idle time.
+    pub(super) fn background<S: Sink<Tok = T>>(&mut self, sink: &mut S, budget: u32) -> Result<Progress<T>> {
+        if self.usage.halted
+            || self.health.refusal.is_some()
+            || self.health.disk.is_some() && !self.health.retry()
+        {
+            return Ok(Progress::Idle);
+        }
+        let before = self.stats;
+        let mut worked = false;
+        let done = self.work(sink, budget, &mut worked);
+        match done {
+            Ok(tok) => {
+                if worked && !self.deferred_io.on() {
+                    self.disk_recovered();
+                }
+                Ok(if worked { Progress::Busy(tok) } else { Progress::Idle })
+            }
+            Err(_) if self.take_disk_error() => {
+                // The victims returned to the policy, so the attempt is not counted.
+                self.stats = before;
+                Ok(Progress::Idle)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    fn work<S: Sink<Tok = T>>(&mut self, sink: &mut S, budget: u32, worked: &mut bool) -> Result<T> {
+        let low = f64::from(self.dir.capacity()) * self.config.dirty_low;
+        let mut spent = 0;
+        while spent < budget.max(1) && !self.deferred_io.busy() {
+            let flying = self.in_flight.len();
+            let over = self.over_threshold();
+            if !over && !self.config.drain && f64::from(self.dirty_not_in_flight()) <= low {
+                break;
+            }
+            let more = if over { self.destage(sink)? } else { self.clean(sink)? };
+            if !more {
+                break;
+            }
+            *worked = true;
+            spent += 1 + self.in_flight.len().saturating_sub(flying);
+        }
+        if self.in_flight.len() > 0 && spent < budget.max(1) && !self.deferred_io.busy() {
+            *worked = true;
+            if !self.deferred_io.on() {
+                return self.complete_writebacks(sink);
+            }
+            self.defer_completion();
+        }
+        if !*worked && self.config.drain && !self.deferred_io.busy() {
+            self.config.drain = false;
+        }
+        Ok(self.in_flight.until().unwrap_or_else(|| sink.start()))
+    }
+
+    /// Returns the number of dirty blocks that are not in flight.
+    fn dirty_not_in_flight(&self) -> u32 {
+        self.dir.dirty_len().saturating_sub(self.in_flight.len())
+    }
+
+    /// Chooses victims and writes the dirty ones to the disk. Returns `false` if there is no
+    /// victim, or if accesses in flight keep all victims in the cache.
+    pub(super) fn destage<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<bool> {
+        let mut chosen = std::mem::take(&mut self.chosen);
+        let mut out = Ok(());
+        let mut moves = false;
+        for _ in 0..CHOICES {
+            chosen.clear();
+            self.policy.victims(&self.dir, self.clock, &mut chosen);
+            if chosen.is_empty() {
+                break;
+            }
+            self.stats.destages += 1;
+            moves = chosen.iter().any(|v| self.may_write_back(v.lbn));
+            out = self.write_out(sink, &chosen, true);
+            if moves || out.is_err() {
+                break;
+            }
+        }
+        self.chosen = chosen;
+        out?;
+        if self.too_many_in_flight() && !self.deferred_io.busy() {
+            self.complete_or_defer(sink)?;
+        }
+        Ok(moves)
+    }
+
+    /// Completes the writebacks in flight: at once, or deferred until the caller has flushed the
+    /// disk.
+    pub(super) fn complete_or_defer<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        if self.deferred_io.on() {
+            self.defer_completion();
+            return Ok(());
+        }
+        self.complete_writebacks(sink).map(|_| ())
+    }
+
+    /// Pins a damaged block, which stays known as damaged until it is overwritten.
+    pub(super) fn set_aside(&mut self, slot: u32) {
+        self.dir.set_flags(slot, super::directory::PINNED | DAMAGED);
+    }
+}

@@ -1,0 +1,358 @@
+//! Garbage collection in small steps: each write pays for the page that it takes, idle time works
+//! ahead, and a write waits only if its unit has no spare block.
+
+use super::space::{Flash, ForwardMap, MovedPage, Stream, Victim};
+use super::{BlockState, GcPolicy, WearPolicy};
+use crate::Token;
+use frit_core::planted::{Bug, is};
+use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Progress, Result, Sink};
+use frit_media::{ExpectedPage, Spare, Store};
+
+/// Largest number of moves that a written page pays for while its unit collects a block that gains
+/// no pages (wear leveling, retirement).
+const MOVES_WITHOUT_GAIN: u32 = 1;
+
+impl<T: Token, N: Store> Flash<T, N> {
+    /// Pays for one page written into `unit`. A victim with `v` valid pages of `b` yields `b − v`
+    /// pages for `v` moves, so each written page owes `v / (b − v)` moves. The unit never runs out
+    /// of blocks, and no write waits for the collection of a whole block.
+    #[inline]
+    pub(crate) fn collect_on_write<S: Sink<Tok = T>, M: ForwardMap<T>>(
+        &mut self,
+        sink: &mut S,
+        map: &mut M,
+        unit: u32,
+    ) -> Result<()> {
+        let u = &self.units[unit as usize];
+        // Includes blocks that wait for a flush, since no more moves are needed to free them.
+        let free = u.free.len() + u.awaiting_flush.len();
+        if u.victim.is_none() && free > self.config.low_blocks && u.retiring.is_empty() {
+            return Ok(());
+        }
+        self.pay(sink, map, unit)
+    }
+
+    fn pay<S: Sink<Tok = T>, M: ForwardMap<T>>(
+        &mut self,
+        sink: &mut S,
+        map: &mut M,
+        unit: u32,
+    ) -> Result<()> {
+        let Some(v) = self.victim(map, unit) else { return Ok(()) };
+        let u = &mut self.units[unit as usize];
+        // Integer arithmetic without loss: the remainder of v / gain stays in `debt` for the next
+        // page.
+        u.debt += v.valid;
+        let mut moves = u.debt.checked_div(v.gain).unwrap_or(MOVES_WITHOUT_GAIN);
+        u.debt = u.debt.checked_rem(v.gain).unwrap_or(0);
+        while moves > 0 && self.move_next_page(sink, map, unit)? {
+            moves -= 1;
+        }
+        if self.units[unit as usize].victim.is_some_and(|v| self.blocks.valid(v.block) == 0) {
+            self.finish(sink, map, unit)?;
+        }
+        Ok(())
+    }
+
+    /// Frees blocks in a unit so that the given number of pages can be written without garbage
+    /// collection.
+    pub(crate) fn reserve<S: Sink<Tok = T>, M: ForwardMap<T>>(
+        &mut self,
+        sink: &mut S,
+        map: &mut M,
+        unit: u32,
+        stream: Stream,
+        pages: u32,
+    ) -> Result<()> {
+        let u = &self.units[unit as usize];
+        let left = u.open[stream as usize].map_or(0, |o| self.blocks.pages_per_block() - o.next);
+        if left >= pages || u.free.len() > self.reserve {
+            return Ok(());
+        }
+        self.collect_until_free(sink, map, unit)
+    }
+
+    /// Collects garbage until the unit has a free block for the host.
+    #[cold]
+    pub(super) fn collect_until_free<S: Sink<Tok = T>, M: ForwardMap<T>>(
+        &mut self,
+        sink: &mut S,
+        map: &mut M,
+        unit: u32,
+    ) -> Result<()> {
+        while self.units[unit as usize].free.len() <= self.reserve {
+            // A flush frees blocks without any moves.
+            if !self.units[unit as usize].awaiting_flush.is_empty() {
+                self.make_durable(sink, map)?;
+                continue;
+            }
+            self.stats.forced += 1;
+            if self.victim(map, unit).is_none() {
+                let gc: &'static str = (&self.config.gc).into();
+                return Err(Error::NoSpace {
+                    what: format!(
+                        "NAND unit {unit} has no block to clean (gc = {gc}); discard data, switch \
+                         garbage collection on or raise over_provisioning"
+                    ),
+                });
+            }
+            while self.move_next_page(sink, map, unit)? {}
+            self.finish(sink, map, unit)?;
+            self.writable()?;
+        }
+        Ok(())
+    }
+
+    /// Collects garbage in idle time: at most `budget` moves, with the units in round-robin order.
+    pub(crate) fn step<S: Sink<Tok = T>, M: ForwardMap<T>>(
+        &mut self,
+        sink: &mut S,
+        map: &mut M,
+        budget: u32,
+    ) -> Result<Progress<T>> {
+        let Some(unit) = self.next_unit_to_collect(map) else { return Ok(Progress::Idle) };
+        for _ in 0..budget.max(1) {
+            if !self.move_next_page(sink, map, unit)? {
+                break;
+            }
+        }
+        let v = self.units[unit as usize].victim;
+        let mut done = v.map(|v| v.done).unwrap_or_default();
+        if v.is_some_and(|v| self.blocks.valid(v.block) == 0) {
+            done = self.finish(sink, map, unit)?;
+        }
+        Ok(Progress::Busy(done))
+    }
+
+    /// Next unit in round-robin order that is below the high threshold and has a victim. After a
+    /// search without result, no further search is made until a block is taken from a pool.
+    fn next_unit_to_collect<M: ForwardMap<T>>(&mut self, map: &M) -> Option<u32> {
+        if !self.idle_work_pending {
+            return None;
+        }
+        let n = self.units.len() as u32;
+        for unit in (self.next_idle_unit..n).chain(0..self.next_idle_unit) {
+            let u = &self.units[unit as usize];
+            let begun = u.victim.is_some() || !u.retiring.is_empty();
+            let free = u.free.len() + u.awaiting_flush.len();
+            if (begun || free < self.config.high_blocks) && self.victim(map, unit).is_some() {
+                self.next_idle_unit = (unit + 1) % n;
+                return Some(unit);
+            }
+        }
+        self.idle_work_pending = false;
+        None
+    }
+
+    /// Victim of a unit: the current one, otherwise a retiring block, otherwise the policy's choice.
+    fn victim<M: ForwardMap<T>>(&mut self, map: &M, unit: u32) -> Option<Victim<T>> {
+        if let Some(v) = self.units[unit as usize].victim {
+            return Some(v);
+        }
+        let (block, cause, retiring) = match self.units[unit as usize].retiring.pop() {
+            Some(b) => (b, Cause::Gc, true),
+            None => {
+                let b = self.config.gc.victim(unit, &self.blocks)?;
+                self.config.gc.removed(b, &self.blocks);
+                (b, Cause::Gc, false)
+            }
+        };
+        self.stats.victims += 1;
+        self.stats.victim_valid += u64::from(self.blocks.valid(block));
+        let first = self.nand.geometry().ppn(BlockId(block), 0).idx();
+        map.prepare(&self.reverse[first..first + self.blocks.pages_per_block() as usize]);
+        Some(self.start_victim(unit, block, cause, retiring))
+    }
+
+    fn start_victim(&mut self, unit: u32, block: u32, cause: Cause, retiring: bool) -> Victim<T> {
+        self.blocks.block[block as usize].state = BlockState::Victim;
+        let valid = u32::from(self.blocks.valid(block));
+        let gain = if retiring { 0 } else { self.blocks.pages_per_block() - valid };
+        let v = Victim { block, cursor: 0, valid, gain, cause, retiring, done: T::default() };
+        let u = &mut self.units[unit as usize];
+        u.victim = Some(v);
+        u.debt = 0;
+        v
+    }
+
+    /// Moves the next valid page of the victim. Returns `false` if there is none left.
+    #[inline]
+    fn move_next_page<S: Sink<Tok = T>, M: ForwardMap<T>>(
+        &mut self,
+        sink: &mut S,
+        map: &mut M,
+        unit: u32,
+    ) -> Result<bool> {
+        let Some(v) = self.units[unit as usize].victim else { return Ok(false) };
+        let base = self.nand.geometry().ppn(BlockId(v.block), 0).idx();
+        let pages = self.blocks.pages_per_block() as usize;
+        let rest = &self.reverse[base + v.cursor as usize..base + pages];
+        let Some(skip) = rest.iter().position(|&r| r != 0) else { return Ok(false) };
+        let lpn = Lpn(rest[skip] - 1);
+        let at = v.cursor + skip as u32;
+        let from = Ppn((base + at as usize) as u32);
+        let expect = self.expected(from, || map.tag(lpn));
+        let copied = match self.copy(sink, unit, from, lpn, expect, v.cause) {
+            // The page is unreadable. It is marked as lost, so that it does not block the move of
+            // others.
+            Err(e @ Error::Corrupt { .. }) => {
+                map.lost(lpn, &e);
+                None
+            }
+            Err(Error::NoSpace { .. }) => {
+                // The reserve can only be used up by blocks that went bad.
+                let why = format!("NAND unit {unit} has no block left to clean with: too many went bad");
+                self.refuse_writes(why.clone());
+                return Err(Error::ReadOnly { why });
+            }
+            copied => Some(copied?),
+        };
+        self.reverse[from.idx()] = 0;
+        self.blocks.block[v.block as usize].valid -= 1;
+        self.units[unit as usize].valid_pages -= 1;
+        let durable = match copied {
+            Some((to, done)) => map.moved(sink, MovedPage { lpn, to, seq: self.seq, done })?,
+            None => v.done,
+        };
+        // The victim is erased after all its pages are durable elsewhere (`done`).
+        self.record_named(sink, durable);
+        if let Some(v) = &mut self.units[unit as usize].victim {
+            v.cursor = at + 1;
+            v.done = sink.join(v.done, durable);
+        }
+        Ok(true)
+    }
+
+    /// Copies a page within its unit, by copyback inside the plane or over the bus.
+    fn copy<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        unit: u32,
+        from: Ppn,
+        lpn: Lpn,
+        expect: Option<ExpectedPage>,
+        cause: Cause,
+    ) -> Result<(Ppn, T)> {
+        loop {
+            let to = self.next_page(sink, unit, Stream::Gc)?;
+            let spare = Spare { lpn: lpn.0, seq: self.next_seq() };
+            let after = if self.begins(to) { sink.join(self.in_use, self.named) } else { self.in_use };
+            let copied = if self.config.copyback {
+                self.nand.copyback(sink, from, to, spare, expect, cause, after)
+            } else {
+                self.nand.relocate(sink, from, to, spare, expect, cause, after)
+            };
+            match copied {
+                Ok(done) => {
+                    self.mark_valid(unit, to, lpn);
+                    return Ok((to, done));
+                }
+                Err(Error::ProgramFailed { .. }) => self.start_retiring(unit, Stream::Gc),
+                Err(e) => {
+                    // Nothing was programmed, so the position is used again.
+                    self.undo_next_page(unit, Stream::Gc);
+                    return Err(e);
+                }
+            }
+        }
+    }
+
+    /// Finishes an empty victim: erases it, holds it back until the next flush, or retires it.
+    fn finish<S: Sink<Tok = T>, M: ForwardMap<T>>(
+        &mut self,
+        sink: &mut S,
+        map: &mut M,
+        unit: u32,
+    ) -> Result<T> {
+        let Some(v) = self.units[unit as usize].victim.take() else { return Ok(T::default()) };
+        debug_assert_eq!(self.blocks.valid(v.block), 0);
+        if self.erase_after_flush && !is(Bug::EraseBeforeFlush) {
+            self.blocks.block[v.block as usize].state = BlockState::Emptied;
+            let u = &mut self.units[unit as usize];
+            u.awaiting_flush.push(v);
+            // A flush now, since the next victim needs a free block for its pages.
+            if u.free.len() <= self.reserve {
+                self.make_durable(sink, map)?;
+            }
+            return Ok(v.done);
+        }
+        self.erase(sink, unit, v)
+    }
+
+    /// Erases an empty block after all its pages are durable elsewhere, and returns it to the pool;
+    /// retires it if the erase fails.
+    fn erase<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, v: Victim<T>) -> Result<T> {
+        let moved = if is(Bug::EraseBeforeMoved) { sink.start() } else { v.done };
+        let after = match self.freed.get(v.block as usize) {
+            Some(&freed) if !is(Bug::EraseBeforeFreed) => sink.join(moved, freed),
+            _ => moved,
+        };
+        let after = sink.join(after, self.in_use);
+        let erased = if v.retiring {
+            Err(Error::EraseFailed { block: v.block })
+        } else {
+            self.nand.erase(sink, BlockId(v.block), v.cause, after)
+        };
+        match erased {
+            Ok(done) => {
+                self.erased = sink.join(self.erased, done);
+                self.blocks.block[v.block as usize].state = BlockState::Free;
+                self.units[unit as usize].free.push_back(v.block);
+                if let Some(freed) = self.freed.get_mut(v.block as usize) {
+                    *freed = T::default();
+                }
+                self.relocate(unit);
+                Ok(done)
+            }
+            Err(Error::EraseFailed { .. }) => {
+                self.retire(unit, v.block);
+                Ok(v.done)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Retires a block.
+    pub(super) fn retire(&mut self, unit: u32, block: u32) {
+        self.nand.retire(BlockId(block));
+        self.blocks.block[block as usize].state = BlockState::Bad;
+        self.units[unit as usize].usable_blocks -= 1;
+        self.stats.retired += 1;
+        self.degrade(unit);
+    }
+
+    /// Flushes data and map, and erases the blocks that were held back until then.
+    pub(crate) fn make_durable<S: Sink<Tok = T>, M: ForwardMap<T>>(
+        &mut self,
+        sink: &mut S,
+        map: &mut M,
+    ) -> Result<()> {
+        if !is(Bug::FlushOneMedium) {
+            self.nand.store_mut().sync()?;
+        }
+        map.make_durable(sink)?;
+        for unit in 0..self.units.len() as u32 {
+            for v in std::mem::take(&mut self.units[unit as usize].awaiting_flush) {
+                self.erase(sink, unit, v)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts to move a sealed block with cold data if static wear leveling asks for it.
+    fn relocate(&mut self, unit: u32) {
+        if self.units[unit as usize].victim.is_some() {
+            return;
+        }
+        let nand = &self.nand;
+        let erases = |b: u32| nand.erases(BlockId(b));
+        let Some(block) = self.config.wear.relocate(unit, &self.blocks, &erases) else { return };
+        self.config.gc.removed(block, &self.blocks);
+        self.stats.relocated += 1;
+        let mut v = self.start_victim(unit, block, Cause::WearLevel, false);
+        // A write then pays for `MOVES_WITHOUT_GAIN` moves, however many pages the block has.
+        v.gain = 0;
+        self.idle_work_pending = true;
+        self.units[unit as usize].victim = Some(v);
+    }
+}

@@ -1,0 +1,309 @@
+//! Header of HFSL's PCM: identity, state of use, limit of the sequence numbers in use, and the redo
+//! slot, which makes changes of several map entries atomic. The layout is drawn in
+//! `docs/format.md`.
+
+use super::entry::{MapEntry, SUBPAGES_MAX};
+use super::pcm::PcmSpace;
+use super::recover::CHUNK;
+use crate::Token;
+use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Target};
+use frit_media::{Pcm, Store};
+
+/// Size of the header, in bytes.
+pub(crate) const HEADER_BYTES: u64 = 512;
+const STATE_AT: u64 = 64;
+const SEQ_AT: u64 = 72;
+/// Offset of the sequence number up to which a crash may have left pages that no entry names.
+const RECOVERED_AT: u64 = 80;
+const REDO_AT: u64 = 128;
+const MAGIC: &[u8; 8] = b"fritHFSL";
+const VERSION: u32 = 1;
+
+/// The layer is in use, or a crash or a power loss ended its use.
+pub(crate) const IN_USE: u32 = 1;
+/// Free blocks may hold the result of an interrupted erase.
+pub(crate) const SUSPECTS: u32 = 2;
+/// The map as of the last flush is being copied over the current map.
+pub(crate) const RESTORING: u32 = 4;
+
+/// Number of entries in a redo record: the pages of a 4 KiB block.
+pub(crate) const REDO_ENTRIES: usize = SUBPAGES_MAX as usize;
+const REDO_BYTES: usize = 16 + 8 * REDO_ENTRIES;
+
+/// Contents of the header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Header {
+    pub(crate) flags: u32,
+    /// `true` if the map was initialised at format time, so that zeros in it are damage.
+    pub(crate) map_initialised: bool,
+    pub(crate) seq_limit: u64,
+    pub(crate) recovered: u64,
+}
+
+/// Record of pages whose entries change together: those from `first` whose bit in `mask` is set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct RedoRecord {
+    pub(crate) first: u32,
+    pub(crate) mask: u8,
+    /// Entries in the encoding of PCM.
+    pub(crate) raw: [u64; REDO_ENTRIES],
+}
+
+impl RedoRecord {
+    /// Iterates over the pages and their entries.
+    pub(crate) fn entries(self) -> impl Iterator<Item = (u32, u64)> {
+        (0..REDO_ENTRIES as u32)
+            .filter(move |i| self.mask & (1 << i) != 0)
+            .map(move |i| (self.first + i, self.raw[i as usize]))
+    }
+
+    /// Layout: first page (4 bytes), mask (4), entries (64), zero (4), CRC32C of all preceding
+    /// bytes (4).
+    fn encode(&self) -> [u8; REDO_BYTES] {
+        let mut b = [0; REDO_BYTES];
+        b[..4].copy_from_slice(&self.first.to_le_bytes());
+        b[4..8].copy_from_slice(&u32::from(self.mask).to_le_bytes());
+        for (to, raw) in b[8..].chunks_exact_mut(8).zip(self.raw) {
+            to.copy_from_slice(&raw.to_le_bytes());
+        }
+        let crc = crc32c::crc32c(&b[..REDO_BYTES - 4]);
+        b[REDO_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
+        b
+    }
+
+    fn decode(b: &[u8; REDO_BYTES]) -> Option<RedoRecord> {
+        let word = |at: usize| b.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
+        let head = word(0)?;
+        let mut raw = [0; REDO_ENTRIES];
+        for (i, r) in raw.iter_mut().enumerate() {
+            *r = word(8 + 8 * i)?;
+        }
+        let redo = RedoRecord { first: head as u32, mask: (head >> 32) as u8, raw };
+        (redo.mask != 0 && redo.encode() == *b).then_some(redo)
+    }
+}
+
+/// Reads the number of logical pages from the header in a PCM, if it holds an HFSL.
+///
+/// # Errors
+/// The store fails.
+pub(crate) fn formatted_pages<P: Store>(medium: &Pcm<P>) -> Result<Option<u32>> {
+    let mut h = [0; STATE_AT as usize];
+    if !P::HOLDS || medium.bytes() < HEADER_BYTES {
+        return Ok(None);
+    }
+    medium.peek(0, &mut h)?;
+    let word = |at: usize| h.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
+    let valid = &h[..8] == MAGIC && word(60) == Some(crc32c::crc32c(&h[..60]));
+    Ok(word(20).filter(|&pages| valid && pages > 0))
+}
+
+/// Encodes a 48-bit number with a 16-bit check as one word, which PCM writes atomically.
+fn seal_word(n: u64) -> u64 {
+    let n = n & (u64::MAX >> 16);
+    n | u64::from(crc32c::crc32c(&n.to_le_bytes()) >> 16) << 48
+}
+
+fn unseal_word(word: u64) -> Option<u64> {
+    let n = word & (u64::MAX >> 16);
+    (seal_word(n) == word).then_some(n)
+}
+
+fn flags_word(flags: u32) -> u64 {
+    u64::from(flags) | u64::from(crc32c::crc32c(&flags.to_le_bytes())) << 32
+}
+
+impl<T: Token, P: Store> PcmSpace<T, P> {
+    /// Encodes the identity part of the header: magic (8 bytes), version (4), page size, sub-page
+    /// size (4 each), pages (4), sub-page slots (4), bytes of a descriptor (4), has a second map as
+    /// of the last flush (4), the map was initialised (4), zeros, CRC32C (4).
+    fn header(&self, map_initialised: bool) -> [u8; STATE_AT as usize] {
+        let mut h = [0; STATE_AT as usize];
+        h[..8].copy_from_slice(MAGIC);
+        let words = [
+            VERSION,
+            self.sub_bytes * self.subs,
+            self.sub_bytes,
+            (self.map_bytes / 8) as u32,
+            self.slots,
+            super::pcm::DESC_BYTES as u32,
+            u32::from(self.flush_map_at.is_some()),
+            u32::from(map_initialised),
+        ];
+        for (to, word) in h[8..].chunks_exact_mut(4).zip(words) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        let crc = crc32c::crc32c(&h[..60]);
+        h[60..].copy_from_slice(&crc.to_le_bytes());
+        h
+    }
+
+    pub(crate) fn meta<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        bytes: &[u8],
+        after: T,
+    ) -> Result<T> {
+        let data = if P::HOLDS { Source::Bytes(bytes) } else { Source::Len(bytes.len() as u32) };
+        self.medium.write(sink, at, data, Cause::Meta, after)
+    }
+
+    /// Writes the whole header with the state "in use". The flags are written last, since they make
+    /// the rest valid.
+    pub(crate) fn write_header<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        seq_limit: u64,
+        map_initialised: bool,
+    ) -> Result<T> {
+        let mut head = [0; HEADER_BYTES as usize];
+        head[..STATE_AT as usize].copy_from_slice(&self.header(map_initialised));
+        head[SEQ_AT as usize..][..8].copy_from_slice(&seal_word(seq_limit).to_le_bytes());
+        head[RECOVERED_AT as usize..][..8].copy_from_slice(&seal_word(0).to_le_bytes());
+        let after = if map_initialised { self.fill_maps(sink)? } else { sink.start() };
+        let at = self.header_at;
+        let written = self.meta(sink, at, &head, after)?;
+        let fenced = self.medium.fence(sink, written);
+        self.write_flags(sink, IN_USE, fenced)
+    }
+
+    /// Initialises both maps with entries of pages that were never written, so that zeros are
+    /// always damage.
+    fn fill_maps<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<T> {
+        let start = sink.start();
+        let mut done = start;
+        let mut bytes = Vec::with_capacity(CHUNK * 8);
+        let pages = (self.map_bytes / 8) as u32;
+        for first in (0..pages).step_by(CHUNK) {
+            bytes.clear();
+            for lpn in first..pages.min(first + CHUNK as u32) {
+                bytes.extend_from_slice(&MapEntry::default().sealed(lpn).to_le_bytes());
+            }
+            for map in [Some(self.map_at), self.flush_map_at].into_iter().flatten() {
+                let one = self.meta(sink, map + u64::from(first) * 8, &bytes, start)?;
+                done = sink.join(done, one);
+            }
+        }
+        Ok(self.medium.fence(sink, done))
+    }
+
+    /// Writes the flags. They are durable when the returned token completes.
+    pub(crate) fn write_flags<S: Sink<Tok = T>>(&mut self, sink: &mut S, flags: u32, after: T) -> Result<T> {
+        let at = self.header_at + STATE_AT;
+        let written = self.meta(sink, at, &flags_word(flags).to_le_bytes(), after)?;
+        Ok(self.medium.fence(sink, written))
+    }
+
+    /// Writes the limit of the sequence numbers in use. It is durable when the returned token
+    /// completes.
+    pub(crate) fn write_seq_limit<S: Sink<Tok = T>>(&mut self, sink: &mut S, limit: u64) -> Result<T> {
+        let (at, start) = (self.header_at + SEQ_AT, sink.start());
+        let written = self.meta(sink, at, &seal_word(limit).to_le_bytes(), start)?;
+        Ok(self.medium.fence(sink, written))
+    }
+
+    /// Records that pages with sequence numbers up to `seq` may have been left without an entry by
+    /// a crash.
+    pub(crate) fn write_recovered<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        seq: u64,
+        after: T,
+    ) -> Result<T> {
+        let at = self.header_at + RECOVERED_AT;
+        let written = self.meta(sink, at, &seal_word(seq).to_le_bytes(), after)?;
+        Ok(self.medium.fence(sink, written))
+    }
+
+    /// Writes the redo record. It is durable when the returned token completes.
+    pub(crate) fn write_redo<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        redo: &RedoRecord,
+        after: T,
+    ) -> Result<T> {
+        let at = self.header_at + REDO_AT;
+        let written = self.meta(sink, at, &redo.encode(), after)?;
+        Ok(self.medium.fence(sink, written))
+    }
+
+    /// Clears the redo slot after the entries of the record are durable.
+    pub(crate) fn clear_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> Result<T> {
+        let at = self.header_at + REDO_AT;
+        let mask = self.meta(sink, at, &[0; 8], after)?;
+        // The checksum is cleared too: otherwise a torn new record of the same pages could leave
+        // the old one valid.
+        let crc = self.meta(sink, at + REDO_BYTES as u64 - 8, &[0; 8], after)?;
+        let written = sink.join(mask, crc);
+        Ok(self.medium.fence(sink, written))
+    }
+
+    fn read_part<S: Sink<Tok = T>, const B: usize>(&mut self, sink: &mut S, at: u64) -> Result<[u8; B]> {
+        let mut bytes = [0; B];
+        let (at, start) = (self.header_at + at, sink.start());
+        let done = self.medium.read(sink, at, Target::Bytes(&mut bytes), Cause::Meta, start)?;
+        sink.ack(done);
+        Ok(bytes)
+    }
+
+    /// Reads the redo record. `None` if the slot holds no valid record.
+    pub(crate) fn read_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<Option<RedoRecord>> {
+        let bytes = self.read_part::<S, REDO_BYTES>(sink, REDO_AT)?;
+        Ok(RedoRecord::decode(&bytes).filter(|r| u64::from(r.first) + 8 <= self.map_bytes / 8 + 8))
+    }
+
+    /// Reads and verifies the header.
+    ///
+    /// # Errors
+    /// `Corrupt` if PCM was never formatted or was formatted for another layer, or if the header is
+    /// damaged.
+    pub(crate) fn read_header<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<Header> {
+        let found = self.read_part::<S, { STATE_AT as usize }>(sink, 0)?;
+        let at = self.header_at;
+        let damaged = |what: &str| Error::Corrupt { medium: MediumKind::Pcm, at, what: what.into() };
+        let map_initialised = found == self.header(true);
+        if !map_initialised && found != self.header(false) {
+            return Err(damaged(match &found[..8] {
+                m if m == MAGIC => {
+                    "the header of HFSL is damaged, or was formatted with another page size, capacity or PCM"
+                }
+                [0, 0, 0, 0, 0, 0, 0, 0] => "no HFSL was formatted here, or formatting was interrupted",
+                _ => "this is not the header of an HFSL",
+            }));
+        }
+        let words = self.read_part::<S, 24>(sink, STATE_AT)?;
+        let word = |i: usize| {
+            words.get(8 * i..8 * i + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
+        };
+        // Unreadable flags are treated like those after a crash: recovery does more work than
+        // necessary, but none too little.
+        let flags = word(0) as u32;
+        let flags = if word(0) == flags_word(flags) { flags } else { IN_USE | SUSPECTS };
+        let number = |i| unseal_word(word(i)).ok_or_else(|| damaged("a sequence number is damaged"));
+        Ok(Header { flags, map_initialised, seq_limit: number(1)?, recovered: number(2)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_records_check_themselves() {
+        for bit in 0..64 {
+            assert_eq!(unseal_word(seal_word(0x1234_5678) ^ 1 << bit), None, "bit {bit}");
+            assert_ne!(flags_word(1) ^ 1 << bit, flags_word((flags_word(1) ^ 1 << bit) as u32));
+        }
+        let redo = RedoRecord { first: 8, mask: 0b101, raw: [7; REDO_ENTRIES] };
+        let b = redo.encode();
+        assert_eq!(RedoRecord::decode(&b), Some(redo));
+        assert_eq!(redo.entries().collect::<Vec<_>>(), [(8, 7), (10, 7)]);
+        for bit in 0..REDO_BYTES * 8 {
+            let mut bad = b;
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(RedoRecord::decode(&bad), None, "bit {bit}");
+        }
+        assert_eq!(RedoRecord::decode(&[0; REDO_BYTES]), None);
+    }
+}

@@ -1,0 +1,90 @@
+//! Checkpoint of the tables, written at a clean shutdown of an unprotected layer, which has no
+//! records to rebuild them from.
+//!
+//! ```text
+//! 0     magic (8), pages (4), zero (4), CRC32C of what follows (4), zeros (44)
+//! 64    one bit for each page: its home was written (in words of 8 bytes)
+//!       one bit for each page: it holds data
+//!       home of each page (4)
+//! ```
+
+use super::layer::Ntl;
+use super::layout::CHECKPOINT_HEADER_BYTES;
+use super::mapping::{Mapping, PLACE_NONE};
+use crate::Token;
+use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Target};
+use frit_media::Store;
+use frit_media::checksum::crc32c;
+
+const MAGIC: &[u8; 8] = b"fritNTLt";
+
+impl<T: Token, P: Store> Ntl<T, P> {
+    /// Writes the checkpoint. The log is merged before, so that its tables need not be saved.
+    pub(super) fn write_checkpoint<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        if let Some(rows) = self.log.as_ref().filter(|log| log.pages() > 0).map(super::log::Log::rows) {
+            self.merge(sink, rows)?;
+        }
+        let mut body = Vec::new();
+        for bits in [&self.used, &self.live] {
+            body.extend(bits.words().iter().flat_map(|w| w.to_le_bytes()));
+        }
+        for lpn in 0..self.pages() {
+            let home = if self.used.has(lpn) { self.mapping.home(lpn) } else { None };
+            body.extend(home.unwrap_or(PLACE_NONE).to_le_bytes());
+        }
+        let mut all = vec![0; CHECKPOINT_HEADER_BYTES as usize];
+        all[..8].copy_from_slice(MAGIC);
+        all[8..12].copy_from_slice(&self.pages().to_le_bytes());
+        all[16..20].copy_from_slice(&crc32c(&body).to_le_bytes());
+        all.extend(body);
+        let start = sink.start();
+        // Consecutive pages of the checkpoint lie on consecutive chips, which write in parallel.
+        for (i, part) in all.chunks(self.page_bytes() as usize).enumerate() {
+            let at = self.space.layout.checkpoint(i as u64 * u64::from(self.page_bytes()));
+            let source = if P::HOLDS { Source::Bytes(part) } else { Source::Len(part.len() as u32) };
+            let tok = self.space.pcm.write(sink, at, source, Cause::Meta, start)?;
+            sink.ack(tok);
+        }
+        Ok(())
+    }
+
+    /// Reads the checkpoint.
+    pub(super) fn read_checkpoint<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        let words = self.used.words().len();
+        let len = CHECKPOINT_HEADER_BYTES as usize + 16 * words + 4 * self.pages() as usize;
+        let mut all = vec![0; len];
+        let start = sink.start();
+        for (i, part) in all.chunks_mut(self.page_bytes() as usize).enumerate() {
+            let at = self.space.layout.checkpoint(i as u64 * u64::from(self.page_bytes()));
+            let tok = self.space.pcm.read(sink, at, Target::Bytes(part), Cause::Meta, start)?;
+            sink.ack(tok);
+        }
+        let (head, body) = all.split_at(CHECKPOINT_HEADER_BYTES as usize);
+        if head[..8] != *MAGIC
+            || head[8..12] != self.pages().to_le_bytes()
+            || head[16..20] != crc32c(body).to_le_bytes()
+        {
+            return Err(checkpoint_damaged(self.space.layout.checkpoint(0)));
+        }
+        let (bits, homes) = body.split_at(16 * words);
+        let (used, live) = bits.split_at(8 * words);
+        for (into, from) in [(&mut self.used, used), (&mut self.live, live)] {
+            for (word, bytes) in into.words_mut().iter_mut().zip(from.as_chunks::<8>().0) {
+                *word = u64::from_le_bytes(*bytes);
+            }
+        }
+        for (lpn, home) in homes.as_chunks::<4>().0.iter().enumerate() {
+            let home = u32::from_le_bytes(*home);
+            if home != PLACE_NONE && !self.mapping.restore(lpn as u32, home) {
+                return Err(checkpoint_damaged(self.space.layout.checkpoint(0)));
+            }
+        }
+        self.mapping.end_restore();
+        Ok(())
+    }
+}
+
+fn checkpoint_damaged(at: u64) -> Error {
+    let what = "the checkpoint of the tables is damaged, or the layer was never shut down cleanly".into();
+    Error::Corrupt { medium: MediumKind::Pcm, at, what }
+}

@@ -1,0 +1,131 @@
+//! The header of the memory: identity of the layer, its state, and the clean shutdown.
+
+use super::layer::Ntl;
+use super::mapping::Mapping;
+use crate::Token;
+use crate::header::{Header, UsageState, damaged, put_state, state};
+use frit_core::planted::{Bug, is};
+use frit_core::{Result, Sink};
+use frit_media::Store;
+
+const MAGIC: &[u8; 8] = b"fritNTL\0";
+const VERSION: u32 = 1;
+
+impl<T: Token, P: Store> Ntl<T, P> {
+    /// Returns the header: version, mapping, page bytes, block pages, chips, home pages and log
+    /// pages of a chip, pages of a row, protected, log.
+    fn head(&self) -> Header {
+        let l = &self.space.layout;
+        let words = [
+            VERSION,
+            self.config.mapping_kind().map_or(u32::MAX, |kind| kind as u32),
+            l.page_bytes,
+            self.config.block_pages,
+            l.chips,
+            l.homes,
+            l.logs,
+            l.row_pages,
+            u32::from(self.space.protected),
+            self.config.log_kind() as u32,
+        ];
+        Header::new(MAGIC, &words)
+    }
+
+    /// Writes the state, and returns the completion after which it is durable.
+    fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: UsageState) -> Result<T> {
+        let after = if is(Bug::NtlHaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
+        let tok = put_state(&mut self.space.pcm, sink, state, after)?;
+        let done = self.space.fence_after(sink, tok);
+        sink.ack(done);
+        Ok(done)
+    }
+
+    /// Notes in the header that the layer is in use, before the first write after opening. Without
+    /// bytes there is no header to read later.
+    #[inline]
+    pub(super) fn begin_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        if self.noted || !P::HOLDS {
+            return Ok(());
+        }
+        // A request that is refused must change nothing: a summary that does not match the records
+        // is kept.
+        self.writable()?;
+        // A simulation with data starts without a format, but can be halted and booted too.
+        if Header::read(&self.space.pcm)?.is_blank() {
+            self.put_head(sink)?;
+        }
+        self.note_use(sink)
+    }
+
+    /// Notes that the layer is in use, before anything else changes. Over files the note is synced
+    /// first, so that the state "halted" is true after any power loss.
+    pub(super) fn note_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        // No page is written before the note: a crash would tear it while the header states that
+        // all data is durable.
+        let noted = self.write_state(sink, UsageState::InUse)?;
+        self.reuse_barrier = sink.join(self.reuse_barrier, noted);
+        if self.space.volatile() {
+            self.space.pcm.flush(sink)?;
+        }
+        self.noted = true;
+        Ok(())
+    }
+
+    pub(super) fn put_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        let tok = self.head().put(&mut self.space.pcm, sink)?;
+        let done = self.space.fence_after(sink, tok);
+        sink.ack(done);
+        self.write_state(sink, UsageState::Halted)?;
+        self.space.pcm.sync(sink)
+    }
+
+    /// Shuts down in order: makes all data durable, writes the summary or the checkpoint, and notes
+    /// it in the header.
+    pub(super) fn shut_down<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        self.flush_all(sink)?;
+        let sums = self.space.protected && P::HOLDS;
+        if self.space.protected {
+            self.space.set_mark(sink)?;
+        } else {
+            self.write_checkpoint(sink)?;
+        }
+        if sums {
+            self.write_summary(sink)?;
+        }
+        self.noted = false;
+        self.write_state(sink, if sums { UsageState::HaltedWithSummary } else { UsageState::Halted })?;
+        self.space.pcm.sync(sink)
+    }
+
+    /// Reads the header and returns the state of the layer.
+    pub(super) fn read_head(&self) -> Result<UsageState> {
+        let head = Header::read(&self.space.pcm)?;
+        if head == self.head() {
+            return state(&self.space.pcm);
+        }
+        damaged(if head.is_of(MAGIC) {
+            "it was formatted with another mapping, log, page size or capacity than the stack file has".into()
+        } else {
+            "it holds no pages of this layer, or its head is damaged: put the right file or device back"
+                .into()
+        })
+    }
+
+    /// Resets all state in DRAM.
+    pub(super) fn forget(&mut self) {
+        self.space.forget();
+        self.mapping.forget();
+        for bits in [&mut self.used, &mut self.live, &mut self.logged] {
+            bits.fill(0, false);
+        }
+        self.warm.iter_mut().for_each(|b| b.fill(0, false));
+        if let Some(log) = &mut self.log {
+            log.forget();
+        }
+        self.buffer.clear();
+        self.buffer.ready = T::default();
+        self.reuse_barrier = T::default();
+        (self.warm_left, self.turn, self.noted) = (0, 0, false);
+        self.missing = None;
+    }
+}

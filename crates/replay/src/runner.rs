@@ -1,0 +1,300 @@
+//! Execution of a run: a layer on an engine, with measurement and verification.
+
+use crate::error::{Error, Result};
+use crate::host::{Batch, ReplayHost, describe_request};
+use crate::options::{InitialState, RunOptions};
+use crate::report::{Report, ReportInputs, RunId, Snapshot, StackId, WorkloadId, build};
+use crate::steady::{CumulativeCounts, Rounds};
+use crate::verify::{ReadBack, Verifier};
+use frit_core::visible::Metric;
+use frit_core::{MediumKind, Op, StackDevice, StackView};
+use frit_engine::{Driver, DriverCounters, Eager, Engine, Event, LoopMode, Scheduler, Usage};
+use frit_media::Hardware;
+use frit_trace::Workload;
+use std::time::{Duration, Instant};
+
+/// Maximum number of bins of channel use over time.
+const CHANNEL_BINS_MAX: usize = 240;
+/// Maximum number of requests between two calls of a progress function.
+const PROGRESS_REQUESTS_MAX: u64 = 1 << 15;
+/// Number of outstanding requests when `--verify` reads everything back.
+const READ_BACK_DEPTH: u32 = 16;
+
+/// An engine that collects usage data for a report.
+pub(crate) trait MeteredEngine: Engine + 'static {
+    fn usage(&self) -> &Usage;
+    fn usage_mut(&mut self) -> &mut Usage;
+    fn metrics(&self) -> Vec<Metric>;
+}
+
+impl MeteredEngine for Eager {
+    fn usage(&self) -> &Usage {
+        Eager::usage(self)
+    }
+    fn usage_mut(&mut self) -> &mut Usage {
+        Eager::usage_mut(self)
+    }
+    fn metrics(&self) -> Vec<Metric> {
+        Vec::new()
+    }
+}
+
+impl<P: Scheduler + 'static> MeteredEngine for Event<P> {
+    fn usage(&self) -> &Usage {
+        Event::usage(self)
+    }
+    fn usage_mut(&mut self) -> &mut Usage {
+        Event::usage_mut(self)
+    }
+    fn metrics(&self) -> Vec<Metric> {
+        Event::metrics(self)
+    }
+}
+
+/// Callback for progress; its argument is the number of requests served so far in a part of a run.
+pub type ProgressFn<'a> = &'a mut dyn FnMut(u64);
+
+/// A layer on an engine, with the state of a run.
+pub(crate) struct Runner<E: MeteredEngine> {
+    engine: E,
+    layer: Box<dyn StackDevice<E>>,
+    hardware: Hardware,
+    stack: StackId,
+    /// Names of the engine and its scheduler.
+    names: (&'static str, Option<&'static str>),
+    options: RunOptions,
+    verifier: Option<Verifier>,
+    batch: Batch,
+    warmed: u64,
+    /// Page size of the layer. The layer maps NAND pages, so one program command writes one page.
+    page_bytes: u64,
+}
+
+/// Results of a part of a run.
+struct PhaseResult {
+    outcome: DriverCounters,
+    latencies: frit_engine::LatencyByClass,
+    asked: crate::host::WorkloadCounts,
+    rounds: Rounds,
+    wall: Duration,
+    reading: Duration,
+}
+
+impl<E: MeteredEngine> Runner<E> {
+    /// Creates a runner and preconditions the layer.
+    pub(crate) fn new(
+        engine: E,
+        names: (&'static str, Option<&'static str>),
+        mut layer: Box<dyn StackDevice<E>>,
+        hardware: Hardware,
+        mut stack: StackId,
+        options: &RunOptions,
+    ) -> Result<Runner<E>> {
+        if let Some(how) = options.warm.start.precondition(options.seed) {
+            let what = if options.warm.start == InitialState::Fill { "--warm fill" } else { "--warm steady" };
+            layer.precondition(how).map_err(|e| failed(&stack.name, what, e))?;
+        }
+        let info = layer.info();
+        stack.volume_bytes = info.sectors * frit_core::SECTOR_BYTES;
+        let verifier =
+            options.verify.then(|| Verifier::new(options.seed, info.sectors, info.durable_map_bytes > 0));
+        Ok(Runner {
+            engine,
+            layer,
+            hardware,
+            stack,
+            names,
+            options: *options,
+            verifier,
+            batch: Batch::default(),
+            warmed: 0,
+            page_bytes: u64::from(info.page_bytes),
+        })
+    }
+
+    /// Returns the capacity of the volume, in sectors.
+    pub(crate) fn sectors(&self) -> u64 {
+        self.layer.info().sectors
+    }
+
+    /// Runs requests that are not measured: all, or at most `limit`.
+    pub(crate) fn warm(
+        &mut self,
+        workload: &mut Workload,
+        limit: Option<u64>,
+        watch: ProgressFn<'_>,
+    ) -> Result<u64> {
+        let served = self.part(workload, limit, watch)?.asked.requests;
+        self.warmed += served;
+        Ok(served)
+    }
+
+    /// Prepares for another workload: requests that were read ahead from the last one are dropped.
+    pub(crate) fn next_workload(&mut self) {
+        self.batch = Batch::default();
+    }
+
+    /// Runs the rest of the workload, measures it, and verifies the contents if the option is set.
+    pub(crate) fn measure(mut self, workload: &mut Workload, watch: ProgressFn<'_>) -> Result<Report> {
+        // Virtual time continues after the warm-up, but its usage must not be part of the report.
+        let now = self.engine.now();
+        self.engine.usage_mut().reset(now);
+        self.engine.usage_mut().enable_series(CHANNEL_BINS_MAX);
+        let before = self.snapshot();
+        let part = self.part(workload, None, watch)?;
+        if part.asked.requests == 0 && self.warmed > 0 {
+            let name = workload.identity().name;
+            return Err(Error::WorkloadExhausted { name, requests: self.warmed });
+        }
+        let mut report = build(ReportInputs {
+            stack: self.stack.clone(),
+            workload: WorkloadId {
+                identity: workload.identity(),
+                reading: workload.reading(),
+                problems: workload.problems(),
+            },
+            run: self.run_id(&part.outcome),
+            asked: part.asked,
+            latencies: &part.latencies,
+            outcome: part.outcome,
+            before: &before,
+            after: self.snapshot(),
+            usage: self.engine.usage(),
+            hardware: &self.hardware,
+            info: self.layer.info(),
+            steady: part.rounds.judge(),
+            wall_ns: part.wall.as_nanos() as u64,
+            workload_wall_ns: part.reading.as_nanos() as u64,
+            verifying: self.verifier.is_some(),
+        });
+        report.verification = self.read_back()?;
+        Ok(report)
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let mut visible = StackView::default();
+        self.layer.visible(&mut visible);
+        Snapshot { visible, engine: self.engine.metrics() }
+    }
+
+    fn run_id(&self, outcome: &DriverCounters) -> RunId {
+        let (mode, queue_depth, speed) = match self.options.mode {
+            LoopMode::Closed { depth } => ("closed", Some(depth), None),
+            LoopMode::Open { speed, depth } => ("open", depth, Some(speed)),
+        };
+        RunId {
+            engine: self.names.0.into(),
+            scheduler: self.names.1.map(str::to_owned),
+            mode,
+            queue_depth,
+            speed,
+            seed: self.options.seed,
+            warm: self.options.warm.to_string(),
+            warm_requests: self.warmed,
+            unordered: outcome.unordered,
+        }
+    }
+
+    /// Runs requests from the current position of the workload until its end, or until `limit`
+    /// requests were served, and waits for all of them.
+    fn part(
+        &mut self,
+        workload: &mut Workload,
+        limit: Option<u64>,
+        watch: ProgressFn<'_>,
+    ) -> Result<PhaseResult> {
+        let mut driver =
+            Driver::new(self.options.mode).map_err(|e| failed(&self.stack.name, "the driver", e))?;
+        let base = self.engine.now();
+        let mut rounds = Rounds::new();
+        let has_nand = self.hardware.devices().iter().any(|d| d.kind == MediumKind::Nand);
+        let start = Instant::now();
+        let limit = limit.unwrap_or(u64::MAX);
+        let mut host = ReplayHost::new(&mut *self.layer, workload, &mut self.batch, self.verifier.as_mut());
+        let ran = (|| {
+            let mut served = 0;
+            while served < limit {
+                // A round can be longer than one call of the driver: `left` is then what remains of
+                // it.
+                let round = rounds.left(served);
+                let ask = round.min(PROGRESS_REQUESTS_MAX).min(limit - served);
+                let got = driver.run(&mut self.engine, &mut host, Some(ask))?;
+                served += got;
+                if got == round {
+                    let time_ns = self.engine.now().since(base).0;
+                    let programmed_bytes = programmed(self.engine.usage()) * self.page_bytes;
+                    // Without NAND there is no write amplification of NAND, so steady state is
+                    // judged by throughput alone.
+                    let written_bytes = if has_nand { host.asked.written_bytes } else { 0 };
+                    rounds.end(CumulativeCounts {
+                        requests: served,
+                        written_bytes,
+                        programmed_bytes,
+                        time_ns,
+                    });
+                }
+                watch(served);
+                if got < ask {
+                    break;
+                }
+            }
+            driver.finish(&mut self.engine, &mut host)
+        })();
+        // The software time of a report excludes reading or generating the workload.
+        let wall = start.elapsed().saturating_sub(host.reading);
+        let outcome = match ran {
+            Ok(outcome) => outcome,
+            Err(source) => return Err(explain(&self.stack.name, self.warmed, &mut host, source)),
+        };
+        let (latencies, asked, reading) = (host.latencies, host.asked, host.reading);
+        Ok(PhaseResult { outcome, latencies, asked, rounds, wall, reading })
+    }
+
+    /// Reads everything back, halts, boots, and reads everything back again.
+    fn read_back(&mut self) -> Result<Option<crate::verify::Verification>> {
+        let Some(verifier) = self.verifier.as_mut() else { return Ok(None) };
+        let mut driver = Driver::new(LoopMode::Closed { depth: READ_BACK_DEPTH })
+            .map_err(|e| failed(&self.stack.name, "the driver", e))?;
+        let mut host = ReadBack::new(&mut *self.layer, verifier);
+        let done = driver
+            .run(&mut self.engine, &mut host, None)
+            .and_then(|_| driver.finish(&mut self.engine, &mut host));
+        if let Err(e) = done {
+            return Err(failed(&self.stack.name, host.step_name(), e));
+        }
+        Ok(Some(verifier.outcome().clone()))
+    }
+}
+
+/// Returns the number of NAND pages programmed so far, copybacks included.
+fn programmed(usage: &Usage) -> u64 {
+    let writes = |op| matches!(op, Op::NandProgram | Op::NandCopyback);
+    debug_assert!(Op::NandProgram.medium() == MediumKind::Nand);
+    usage.commands().filter(|(op, _, _)| writes(*op)).map(|(_, _, t)| t.commands).sum()
+}
+
+fn failed(stack: &str, what: &str, source: frit_core::Error) -> Error {
+    Error::Stack { stack: stack.into(), what: what.into(), source: source.into() }
+}
+
+/// Attributes an error to the workload, a request or background work.
+fn explain<E: MeteredEngine>(
+    stack: &str,
+    warmed: u64,
+    host: &mut ReplayHost<'_, E>,
+    source: frit_core::Error,
+) -> Error {
+    // If the workload failed, `source` is only a placeholder: see `ReplayHost::refill`.
+    if let Some(e) = host.failure.take() {
+        return e.into();
+    }
+    match host.last() {
+        Some(r) if !host.background_failed => Error::Request {
+            stack: stack.into(),
+            number: warmed + host.asked.requests,
+            what: describe_request(&r),
+            source: source.into(),
+        },
+        _ => failed(stack, "background work", source),
+    }
+}

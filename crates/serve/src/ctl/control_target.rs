@@ -1,0 +1,130 @@
+//! Interface of a served volume for control and metrics.
+
+use super::apply;
+use super::wire::{Change, Param, RefusalKind, Refused, Setting};
+use crate::device::{Device, Failure, OpCounters};
+use crate::metrics::{LatencyStat, OpStat, ServerStat, Stat, VolumeStat};
+use crate::pace::PaceMeter;
+use frit_core::ParamInfo;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A served volume, as seen by control and metrics. Each call is short and allowed at any time: it
+/// takes the device lock between two requests.
+pub trait ControlTarget: Send + Sync {
+    /// Returns the parameters.
+    fn params(&self) -> Vec<Param>;
+
+    /// Changes parameters, either all of them or none.
+    ///
+    /// # Errors
+    /// The first invalid setting, with the reason.
+    fn change(&self, settings: &[Setting]) -> Result<Vec<Change>, Refused>;
+
+    /// Returns the current metrics.
+    fn stat(&self) -> Stat;
+}
+
+/// Returns parameters with their values from the stack as defaults.
+#[must_use]
+pub fn params(now: Vec<ParamInfo>, defaults: &[ParamInfo]) -> Vec<Param> {
+    let default = |key: &str| defaults.iter().find(|p| p.key == key).map(|p| p.value.clone());
+    let one = |p: ParamInfo| Param {
+        key: p.key.into(),
+        default: default(p.key),
+        value: p.value,
+        live: p.live,
+        help: p.help.into(),
+    };
+    now.into_iter().map(one).collect()
+}
+
+/// Implementation of [`ControlTarget`] for a served device.
+#[derive(Debug)]
+pub struct DeviceTarget {
+    device: Arc<Device>,
+    about: VolumeInfo,
+    since: Instant,
+}
+
+/// Properties of a served volume that its device does not contain.
+#[derive(Clone, Default, Debug)]
+pub struct VolumeInfo {
+    /// Directory of the volume.
+    pub volume: PathBuf,
+    /// Name of the stack.
+    pub stack: String,
+    /// Parameters of the layer with their initial values.
+    pub defaults: Vec<ParamInfo>,
+    /// Descriptions of the addresses at which the volume is served.
+    pub exports: Vec<String>,
+    /// Measurement of pacing, for paced devices.
+    pub pace: Option<Arc<PaceMeter>>,
+}
+
+impl DeviceTarget {
+    /// Creates the control interface of a device.
+    #[must_use]
+    pub fn new(device: Arc<Device>, about: VolumeInfo) -> DeviceTarget {
+        DeviceTarget { device, about, since: Instant::now() }
+    }
+}
+
+impl ControlTarget for DeviceTarget {
+    fn params(&self) -> Vec<Param> {
+        let now = self.device.with(|b| b.params()).unwrap_or_default();
+        params(now, &self.about.defaults)
+    }
+
+    fn change(&self, settings: &[Setting]) -> Result<Vec<Change>, Refused> {
+        let failed = |e: Failure| Refused::new(RefusalKind::Failed, e.to_string());
+        self.device.with(|backend| apply(backend, settings)).map_err(failed)?
+    }
+
+    fn stat(&self) -> Stat {
+        let view = self.device.with(|b| b.visible()).unwrap_or_default();
+        let counters = self.device.counters();
+        let mut stat = Stat {
+            volume: VolumeStat {
+                path: self.about.volume.display().to_string(),
+                stack: self.about.stack.clone(),
+                bytes: self.device.bytes(),
+                page_bytes: self.device.page_bytes(),
+                refuses: self.device.read_only(),
+            },
+            server: Some(self.server()),
+            requests: counters.by_kind().into_iter().map(|(op, t)| op_stat(op, t)).collect(),
+            ..Stat::default()
+        };
+        stat.show(&view, counters.write.bytes);
+        stat
+    }
+}
+
+impl DeviceTarget {
+    fn server(&self) -> ServerStat {
+        let clients = self.device.clients();
+        ServerStat {
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            uptime_s: self.since.elapsed().as_secs_f64(),
+            connections: clients.open(),
+            connections_accepted: clients.accepted(),
+            connections_refused: clients.refused(),
+            connections_dropped: clients.dropped(),
+            exports: self.about.exports.clone(),
+            pace: self.about.pace.as_ref().map(|meter| meter.stat()),
+        }
+    }
+}
+
+fn op_stat(op: &str, tally: &OpCounters) -> OpStat {
+    OpStat {
+        op: op.into(),
+        requests: tally.requests,
+        bytes: tally.bytes,
+        errors: tally.errors,
+        latency: LatencyStat::from(&tally.service_ns),
+    }
+}

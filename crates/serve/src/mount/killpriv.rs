@@ -1,0 +1,195 @@
+//! Removal of privileges by a write: set-user-ID and set-group-ID bits, and the capabilities of a
+//! program.
+//!
+//! A kernel that removes them itself requests `security.capability` before every write. With
+//! FUSE_HANDLE_KILLPRIV_V2 it leaves this to the file system, which halves the number of requests.
+//!
+//! The kernel runs a program with its cached mode, which only the reply to a request of the kernel
+//! changes. So there is only one way to remove the bits before the bytes are written: if the cached
+//! mode has such bits, the kernel sends SETATTR without any attribute before it writes
+//! (`file_remove_privs`, under the lock of the inode), and the reply carries the mode without them.
+//! This holds for writes through the page cache, for `fallocate`, `copy_file_range` and `splice`,
+//! and for files that the kernel writes itself (passthrough). It does not hold for handles with
+//! FOPEN_DIRECT_IO: a file that has such bits when it is opened gets no such handle, and a handle
+//! that is older than the bits may not write ([`PrivilegeLoss::Refused`]).
+
+use frit_fs::{Attr, AttrChanges, Caller, Error, FileSystem, Ino, InodeType, Result};
+use fuser::{FileHandle, Request, WriteFlags};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Extended attribute that contains the capabilities.
+pub(super) const CAPABILITY: &[u8] = b"security.capability";
+/// Mode bits of set-user-ID and set-group-ID.
+const SET_ID: u16 = 0o6000;
+/// Handle of files opened with FOPEN_DIRECT_IO.
+pub(super) const DIRECT: FileHandle = FileHandle(1);
+/// Number of inodes in the cache.
+const SLOTS: usize = 4096;
+/// Number of bits of a slot that hold the inode. The other bits count changes of privileges.
+const INO_BITS: u32 = 40;
+const INO_MASK: u64 = (1 << INO_BITS) - 1;
+
+/// Privileges that a change removes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum PrivilegeLoss {
+    /// Capabilities.
+    Capability,
+    /// Capabilities and set-ID bits.
+    All,
+    /// Capabilities. The change is refused if there are set-ID bits, because the kernel would
+    /// continue with its cached mode.
+    Refused,
+}
+
+impl PrivilegeLoss {
+    /// Returns the privileges that a write removes. The kernel reports if the writer may keep
+    /// set-ID bits (CAP_FSETID).
+    pub(super) fn by(flags: WriteFlags, handle: FileHandle) -> PrivilegeLoss {
+        match flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
+            false => PrivilegeLoss::Capability,
+            true if handle == DIRECT => PrivilegeLoss::Refused,
+            true => PrivilegeLoss::All,
+        }
+    }
+
+    /// Returns the privileges that other requests remove, for which the kernel does not report
+    /// CAP_FSETID.
+    pub(super) fn of(request: &Request) -> PrivilegeLoss {
+        if request.uid() == 0 { PrivilegeLoss::Capability } else { PrivilegeLoss::All }
+    }
+}
+
+/// Cache of inodes known to have no privileges, so that most writes need not check them.
+///
+/// Privileges can change while a write is in progress (writeback does not hold the lock of the
+/// inode). So each slot contains a count of changes besides the inode, and the result of a check is
+/// stored only if the count is unchanged.
+#[derive(Debug)]
+pub(super) struct KillprivCache(Box<[AtomicU64]>);
+
+impl KillprivCache {
+    pub(super) fn new() -> KillprivCache {
+        KillprivCache((0..SLOTS).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    fn slot(&self, ino: Ino) -> &AtomicU64 {
+        &self.0[ino.0 as usize % SLOTS]
+    }
+
+    /// Removes an inode from the cache. Must be called after the inode was created or has gained
+    /// privileges.
+    pub(super) fn forget(&self, ino: Ino) {
+        let next = |slot: u64| Some((slot >> INO_BITS).wrapping_add(1) << INO_BITS);
+        let _ = self.slot(ino).fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
+    }
+
+    /// Stores an inode that was found to have no privileges after its slot contained `before`. Has
+    /// no effect if the slot has changed since then.
+    fn remember(&self, ino: Ino, before: u64) {
+        if ino.0 & !INO_MASK == 0 {
+            let seen = before & !INO_MASK | ino.0;
+            let _ = self.slot(ino).compare_exchange(before, seen, Ordering::AcqRel, Ordering::Relaxed);
+        }
+    }
+
+    /// Removes the privileges of a file that a change of its contents removes.
+    pub(super) fn take<F: FileSystem>(&self, files: &F, ino: Ino, loses: PrivilegeLoss) -> Result<()> {
+        let before = self.slot(ino).load(Ordering::Acquire);
+        if before & INO_MASK == ino.0 {
+            return Ok(());
+        }
+        let attr = files.attr(ino)?;
+        take_capability(files, ino)?;
+        match loses {
+            _ if !has_set_id(&attr) => {
+                self.remember(ino, before);
+                Ok(())
+            }
+            PrivilegeLoss::Capability => Ok(()),
+            PrivilegeLoss::All => take_set_id(files, &attr),
+            PrivilegeLoss::Refused => Err(Error::NotPermitted),
+        }
+    }
+
+    /// Removes privileges before a write, at the kernel's request. The kernel requests it if there
+    /// is a capability, or if there are set-ID bits that the writer may not keep. It does not
+    /// report which; a superuser keeps the bits.
+    pub(super) fn take_before<F: FileSystem>(files: &F, ino: Ino, superuser: bool) -> Result<()> {
+        let attr = files.attr(ino)?;
+        take_capability(files, ino)?;
+        if has_set_id(&attr) && !superuser { take_set_id(files, &attr) } else { Ok(()) }
+    }
+
+    /// Extends changes of the owner or the size by the privileges that they remove.
+    pub(super) fn taken_with<F: FileSystem>(
+        files: &F,
+        who: &Caller,
+        ino: Ino,
+        changes: &mut AttrChanges,
+    ) -> Result<()> {
+        let owner = changes.uid.is_some() || changes.gid.is_some();
+        if !owner && changes.size.is_none() {
+            return Ok(());
+        }
+        let attr = files.attr(ino)?;
+        if attr.kind != InodeType::File {
+            return Ok(());
+        }
+        take_capability(files, ino)?;
+        // Callers with CAP_FSETID keep the bits, except for a change of owner. fuser does not
+        // report CAP_FSETID, so the user ID decides.
+        if changes.mode.is_none() && (owner || who.uid != 0) && has_set_id(&attr) {
+            changes.mode = Some(without(&attr));
+        }
+        Ok(())
+    }
+}
+
+fn take_capability<F: FileSystem>(files: &F, ino: Ino) -> Result<()> {
+    match files.xattr(ino, CAPABILITY) {
+        Ok(_) => files.remove_xattr(&Caller::ROOT, ino, CAPABILITY),
+        Err(Error::NoAttribute | Error::Unsupported(_)) => Ok(()),
+        Err(e) => Err(e),
+    }
+}
+
+fn take_set_id<F: FileSystem>(files: &F, attr: &Attr) -> Result<()> {
+    let changes = AttrChanges { mode: Some(without(attr)), ..AttrChanges::default() };
+    files.set_attr(&Caller::trusted(0, 0), attr.ino, &changes).map(drop)
+}
+
+/// Returns `true` if a file has set-ID bits that a write removes.
+pub(super) fn has_set_id(attr: &Attr) -> bool {
+    without(attr) != attr.mode
+}
+
+/// Returns the mode without the bits that a write removes. Set-group-ID without execute permission
+/// of the group is not a privilege (it once meant mandatory locking) and is kept.
+fn without(attr: &Attr) -> u16 {
+    if attr.kind != InodeType::File {
+        return attr.mode;
+    }
+    let taken = if attr.mode & 0o010 == 0 { SET_ID & 0o4000 } else { SET_ID };
+    attr.mode & !taken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_that_came_while_they_were_looked_for_are_not_overlooked() {
+        let (killpriv, ino, far) = (KillprivCache::new(), Ino(7), Ino(1 << INO_BITS | 7));
+        let is_known = |ino: Ino| killpriv.slot(ino).load(Ordering::Acquire) & INO_MASK == ino.0;
+        let before = killpriv.slot(ino).load(Ordering::Acquire);
+        killpriv.forget(ino);
+        killpriv.remember(ino, before);
+        assert!(!is_known(ino), "it may have gained privileges");
+        killpriv.remember(ino, killpriv.slot(ino).load(Ordering::Acquire));
+        assert!(is_known(ino));
+        killpriv.forget(Ino(7 + SLOTS as u64));
+        assert!(!is_known(ino));
+        killpriv.remember(far, killpriv.slot(far).load(Ordering::Acquire));
+        assert!(!is_known(ino) && !is_known(far), "the number does not fit into a slot");
+    }
+}

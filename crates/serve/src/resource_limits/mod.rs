@@ -1,0 +1,14 @@
+//! Limits on the resources of clients: connections, memory and time.
+//!
+//! NBD, the control socket and the metrics port share these limits, so that a silent, slow or
+//! malicious client does not affect the others. docs/serve.md describes them under "Limits".
+
+mod budget;
+mod buffer;
+mod connection_slots;
+mod deadlines;
+
+pub(crate) use budget::{Budget, Grant};
+pub(crate) use buffer::Buffer;
+pub(crate) use connection_slots::{ConnectionSlot, ConnectionSlots, Disconnect, Peer};
+pub(crate) use deadlines::{BYTES_PER_SECOND_MIN, is_timeout, read_before, write_before};

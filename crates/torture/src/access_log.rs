@@ -1,0 +1,99 @@
+//! Recording of the accesses to the stores of a run: every write and sync, with the number of its
+//! command.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// An access to a store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Access {
+    /// Number of commands issued before it. The access belongs to the last of them.
+    pub commands: u32,
+    /// Number of the medium, in the order in which the stack opens its stores.
+    pub medium: u8,
+    /// Kind of access.
+    pub kind: AccessKind,
+}
+
+/// A kind of access to a store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AccessKind {
+    /// A write of bytes, which are stored in [`AccessRecords::bytes`].
+    Write {
+        /// Address in the store.
+        at: u64,
+        /// Position of the first byte in the log.
+        from: u32,
+        /// Length in bytes.
+        len: u32,
+    },
+    /// A sync: all writes so far are durable.
+    Sync,
+}
+
+/// All accesses, in order.
+#[derive(Clone, Default, Debug)]
+pub struct AccessRecords {
+    /// Accesses in order.
+    pub accesses: Vec<Access>,
+    /// Bytes of all writes.
+    pub bytes: Vec<u8>,
+}
+
+impl AccessRecords {
+    /// Returns the bytes of a write.
+    #[must_use]
+    pub fn data(&self, from: u32, len: u32) -> &[u8] {
+        &self.bytes[from as usize..(from + len) as usize]
+    }
+}
+
+/// Recorder shared by the sink, which counts commands, and by the stores, which log accesses.
+#[derive(Default, Debug)]
+pub struct AccessLog {
+    commands: AtomicU32,
+    log: Mutex<AccessRecords>,
+}
+
+impl AccessLog {
+    /// Counts a command.
+    pub fn command(&self) {
+        self.commands.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn log(&self) -> MutexGuard<'_, AccessRecords> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records a write to a store.
+    pub fn write(&self, medium: u8, at: u64, data: &[u8]) {
+        let mut log = self.log();
+        let kind = AccessKind::Write { at, from: log.bytes.len() as u32, len: data.len() as u32 };
+        log.bytes.extend_from_slice(data);
+        log.accesses.push(Access { commands: self.commands.load(Ordering::Relaxed), medium, kind });
+    }
+
+    /// Records a sync of a store.
+    pub fn sync(&self, medium: u8) {
+        let commands = self.commands.load(Ordering::Relaxed);
+        self.log().accesses.push(Access { commands, medium, kind: AccessKind::Sync });
+    }
+
+    /// Returns the number of accesses.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.log().accesses.len()
+    }
+
+    /// Returns `true` if there were no accesses.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Takes the log out.
+    #[must_use]
+    pub fn take(&self) -> AccessRecords {
+        std::mem::take(&mut *self.log())
+    }
+}

@@ -1,0 +1,433 @@
+//! Workloads under power cuts: each is recorded once, cut at every command, and cut again during
+//! recovery.
+
+use crate::campaign::{Finding, Options, Tally};
+use crate::case::{Case, Mode};
+use crate::crash_image::{ImageBuilder, TearGranularity, first_uncertain};
+use crate::cut::{Cut, CutOptions, PersistedWords, choose_cuts};
+use crate::graph::Graph;
+use crate::medium::SharedMedium;
+use crate::oracle::{
+    ExamineOptions, ImageState, Oracle, Violation, describe_difference, examine, recover_and_read,
+};
+use crate::recording::{RecordedRun, RecordingSession, record_recovery};
+use crate::self_describing::{PER_BLOCK, mix};
+use crate::target::TortureTarget;
+use crate::workload::{Request, RequestKind, WorkloadMix, fill_requests};
+use frit_core::CrashKind;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Number of epochs of a workload. Each later epoch starts from a crash of the one before.
+const EPOCHS: u32 = 2;
+/// Largest number of cuts of a workload.
+const CUTS: usize = 2_000;
+/// Largest number of cuts of one recovery.
+const NESTED: usize = 40;
+
+/// A work item: one case of a target, and its counts.
+pub(crate) struct WorkItem<'a> {
+    pub(crate) target: &'a dyn TortureTarget,
+    pub(crate) options: &'a Options,
+    pub(crate) case: Case,
+    pub(crate) tally: Tally,
+}
+
+/// Runs code of the layer and reports a panic as a violation.
+pub(crate) fn guarded<T>(f: impl FnOnce() -> Result<T, Violation>) -> Result<T, Violation> {
+    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_string()))
+            .unwrap_or_default();
+        Err(Violation::new(Oracle::Panic, format!("panicked: {text}")))
+    })
+}
+
+impl WorkItem<'_> {
+    /// Returns the seed of a part of this item.
+    pub(crate) fn seed(&self, part: u64) -> u64 {
+        let number = u64::from(self.case.number) << 8 | self.case.mode.letter() as u64;
+        mix(mix(self.options.seed ^ mix(number)) ^ part)
+    }
+
+    pub(crate) fn found(&mut self, case: Case, violation: Violation) {
+        self.tally.found.push(Finding { case, violation, shrunk: None, requests: Vec::new() });
+    }
+
+    pub(crate) fn done(&self) -> bool {
+        self.options.first_only && !self.tally.found.is_empty() || self.tally.found.len() >= 20
+    }
+
+    fn tearing(&self) -> TearGranularity {
+        // A quarter of the workloads assume that whole cache lines persist or are lost.
+        let word_bytes = if self.seed(3).is_multiple_of(4) { 64 } else { 8 };
+        TearGranularity { word_bytes: self.options.word_bytes.unwrap_or(word_bytes), paired_pages: false }
+    }
+
+    /// Returns all requests of an epoch.
+    fn all_requests(&self, epoch: u32, blocks: u64) -> Vec<Request> {
+        let mut rng = SmallRng::seed_from_u64(self.seed(100 + u64::from(epoch)));
+        let mix = WorkloadMix::draw(&mut rng, self.case.mode == Mode::Exhaustive);
+        let mut all = mix.requests(&mut rng, blocks);
+        if self.case.mode == Mode::Files {
+            for _ in 0..rng.random_range(0..6) {
+                let at = rng.random_range(0..=all.len());
+                all.insert(at, RequestKind::Flush.without_range());
+            }
+        }
+        // The layer is halted once or twice. The data that is certain after a halt must not depend
+        // on an earlier halt, even if the requests between the two only discard blocks.
+        if rng.random_bool(0.4) {
+            let at = rng.random_range(0..=all.len());
+            let mut halts = vec![RequestKind::Halt.without_range()];
+            if rng.random_bool(0.5) {
+                let first = rng.random_range(0..blocks) * PER_BLOCK as u64;
+                let sectors =
+                    (rng.random_range(1..9) * PER_BLOCK as u64).min(blocks * PER_BLOCK as u64 - first);
+                halts.push(Request { first, sectors, ..RequestKind::Discard.without_range() });
+                halts.push(RequestKind::Step(rng.random_range(1..60)).without_range());
+                halts.push(RequestKind::Halt.without_range());
+            }
+            all.splice(at..at, halts);
+        }
+        all
+    }
+
+    /// Returns the requests of an epoch, without those that were removed by shrinking.
+    pub(crate) fn requests(&self, epoch: u32, blocks: u64) -> Vec<Request> {
+        let all = self.all_requests(epoch, blocks);
+        if epoch != self.case.epoch || self.case.keep.is_empty() {
+            return all;
+        }
+        self.case.keep.iter().filter_map(|&i| all.get(i as usize).copied()).collect()
+    }
+
+    /// Runs the item in its mode.
+    pub(crate) fn run(&mut self) {
+        match self.case.mode {
+            Mode::Cuts | Mode::Exhaustive => self.cuts(),
+            Mode::Files => self.files(),
+            Mode::Damage => self.damage(),
+            Mode::Errors => self.errors(),
+            Mode::Wear => self.wear(),
+        }
+    }
+
+    /// Runs the workload and its power cuts.
+    pub(crate) fn cuts(&mut self) {
+        let mut session = match guarded(|| self.prepared()) {
+            Ok(s) => s,
+            Err(v) => return self.found(self.case.clone(), v),
+        };
+        let last =
+            if self.case.cut.is_some() || !self.case.keep.is_empty() { self.case.epoch } else { EPOCHS - 1 };
+        for epoch in 0..=last {
+            let requests = self.requests(epoch, session.blocks);
+            let (run, stores) = match guarded(|| session.record(&requests)) {
+                Ok(r) => r,
+                Err(v) => return self.found(Case { epoch, cut: None, ..self.case.clone() }, v),
+            };
+            self.tally.requests += requests.len() as u64;
+            self.tally.commands += run.commands;
+            let wanted = (self.case.cut.is_none() && self.case.keep.is_empty()) || epoch == self.case.epoch;
+            if wanted {
+                self.epoch(&run, &requests, &stores, epoch);
+            }
+            if epoch == last || self.done() {
+                break;
+            }
+            match guarded(|| self.next(&run, stores, epoch)) {
+                Ok(s) => session = s,
+                Err(v) => return self.found(self.case.at(epoch + 1, 0), v),
+            }
+        }
+    }
+
+    /// Creates a session over a volume that is unused, filled once, or used for a while.
+    fn prepared(&self) -> Result<RecordingSession<'_>, Violation> {
+        let mut rng = SmallRng::seed_from_u64(self.seed(1));
+        let mut session = RecordingSession::new(self.target, false, self.options.mutation)?;
+        if self.case.mode == Mode::Wear {
+            session.tolerate_read_only();
+        }
+        let mut before = Vec::new();
+        let used = rng.random_range(0..4u8);
+        if used >= 1 {
+            before.extend(fill_requests(session.blocks));
+        }
+        if used >= 2 {
+            let requests = rng.random_range(10..150);
+            let mix = WorkloadMix { requests, clients: 1, hot_blocks: 8, most_sectors: 16, discards: 30 };
+            before.extend(mix.requests(&mut rng, session.blocks));
+        }
+        session.prepare(&before)?;
+        if rng.random_bool(0.5) {
+            session.restart()?;
+        }
+        Ok(session)
+    }
+
+    /// Continues from a crash of this epoch.
+    fn next<'s>(
+        &'s self,
+        run: &RecordedRun,
+        stores: Vec<SharedMedium>,
+        epoch: u32,
+    ) -> Result<RecordingSession<'s>, Violation> {
+        let mut rng = SmallRng::seed_from_u64(self.seed(200 + u64::from(epoch)));
+        let cuts = choose_cuts(&run.graph, rng.random(), CutOptions { most: 400, exhaustive: false });
+        let cut = &cuts[rng.random_range(0..cuts.len())];
+        // The base of the media may have advanced by now, so the epochs are run again from blank
+        // media.
+        let fresh = self.replayed(epoch)?;
+        ImageBuilder::new(&run.graph, &fresh, self.tearing()).apply(cut, 0);
+        drop(stores);
+        // New versions start well above those of the run, so that none repeats.
+        let mut s = RecordingSession::resume(self.target, fresh, run.version + 1000, self.options.mutation)?;
+        if self.case.mode == Mode::Wear {
+            s.tolerate_read_only();
+        }
+        Ok(s)
+    }
+
+    /// Returns the media with their contents before an epoch.
+    fn replayed(&self, epoch: u32) -> Result<Vec<SharedMedium>, Violation> {
+        let mut session = self.prepared()?;
+        for e in 0..=epoch {
+            let requests = self.requests(e, session.blocks);
+            let (run, stores) = session.record(&requests)?;
+            if e == epoch {
+                for s in &stores {
+                    s.lock().undo();
+                }
+                return Ok(stores);
+            }
+            session = self.next(&run, stores, e)?;
+        }
+        Ok(Vec::new())
+    }
+
+    /// Examines all cuts of a recorded run.
+    fn epoch(&mut self, run: &RecordedRun, requests: &[Request], stores: &[SharedMedium], epoch: u32) {
+        let most = self.options.cuts_most.unwrap_or(CUTS);
+        let cutting = CutOptions { most, exhaustive: self.case.mode == Mode::Exhaustive };
+        let cuts = choose_cuts(&run.graph, self.seed(300 + u64::from(epoch)), cutting);
+        self.tally.cuts += cuts.len() as u64;
+        // The applier's base only advances, so the cuts are sorted by their first open command.
+        let mut order: Vec<(usize, usize)> =
+            cuts.iter().enumerate().map(|(i, c)| (first_uncertain(&run.graph, c), i)).collect();
+        order.sort_unstable();
+        let mut applier = ImageBuilder::new(&run.graph, stores, self.tearing());
+        let mut seen = HashSet::new();
+        let every = self.options.nested_every.max(1) as usize;
+        for (open, i) in order {
+            let case = self.case.at(epoch, i as u32);
+            if self.case.cut.is_some_and(|c| c != i as u32) {
+                continue;
+            }
+            let lasted = run.lasting(&cuts[i].set);
+            let hash = applier.apply(&cuts[i], open);
+            // Equal images with equal acknowledgements have equal results.
+            if !seen.insert(mix(hash ^ lasted.hash())) {
+                self.tally.repeated += 1;
+                continue;
+            }
+            let depth = self.depth(i);
+            let state = guarded(|| examine(self.target, stores, &run.history, &lasted, depth));
+            let nested = i % every == 0 || !self.case.nested.is_empty();
+            match state {
+                Ok(s) => {
+                    let versions = s.versions.clone();
+                    self.tally.image(&s);
+                    if nested {
+                        // The examination recovered the image; it is built again for the recording
+                        // of its recovery.
+                        applier.apply(&cuts[i], open);
+                        let wanted = self.case.nested.clone();
+                        self.nested(&case, stores, &versions, 1, &wanted);
+                    }
+                }
+                Err(v) => {
+                    self.found(case, describe(&v, &run.graph, &cuts[i]));
+                    if let (Some(f), true) = (self.tally.found.last_mut(), self.options.explain) {
+                        f.requests = explain(run, requests, &cuts[i]);
+                    }
+                }
+            }
+            if self.done() {
+                return;
+            }
+        }
+    }
+
+    fn depth(&self, i: usize) -> ExamineOptions {
+        let alive = self.options.alive_every.max(1) as usize;
+        let worn = self.case.mode == Mode::Wear;
+        ExamineOptions {
+            twice: true,
+            alive: i.is_multiple_of(alive),
+            worn,
+            stop: CrashKind::Process,
+            seed: self.seed(i as u64),
+        }
+    }
+
+    /// Cuts the recovery of an image at every operation, and compares the contents after a second
+    /// recovery.
+    fn nested(
+        &mut self,
+        case: &Case,
+        stores: &[SharedMedium],
+        want: &[crate::self_describing::Versions],
+        depth: u32,
+        only: &[u32],
+    ) {
+        let copies = copy(stores, self.target);
+        let graph = match guarded(|| record_recovery(self.target, &copies, CrashKind::Process)) {
+            Ok(g) => g,
+            Err(v) => return self.found(case.clone(), v),
+        };
+        if graph.is_empty() {
+            return;
+        }
+        let seed = self.seed(mix(400 + u64::from(depth)) ^ u64::from(case.cut.unwrap_or(0)));
+        let most = if depth == 1 { NESTED } else { 6 };
+        let cuts = nested_cuts(&graph, seed, most);
+        for (i, cut) in cuts.iter().enumerate() {
+            if only.first().is_some_and(|&o| o != i as u32) {
+                continue;
+            }
+            let case = case.inner(i as u32);
+            let mut applier = ImageBuilder::new(&graph, &copies, self.tearing());
+            applier.apply(cut, 0);
+            self.tally.nested += 1;
+            match guarded(|| recover_and_read(self.target, &copies, want.len(), CrashKind::Process)) {
+                Ok(up) if up.seen.versions == want => self.tally.image(&up.seen),
+                Ok(up) => {
+                    let what = describe_difference(want, &up.seen.versions);
+                    self.found(case, Violation::new(Oracle::Converges, what));
+                    return;
+                }
+                Err(v) => {
+                    let what = format!("after a recovery that was cut off: {}", v.what);
+                    self.found(case, Violation { what, ..v });
+                    return;
+                }
+            }
+            if depth == 1 && (i % 8 == 3 || only.len() > 1) {
+                applier.apply(cut, 0);
+                self.nested(&case, &copies, want, 2, only.get(1..).unwrap_or_default());
+                for s in &copies {
+                    s.lock().undo();
+                }
+            }
+        }
+    }
+}
+
+/// Describes the commands around a cut and the state of each.
+fn explain(run: &RecordedRun, requests: &[Request], cut: &Cut) -> Vec<String> {
+    let graph = &run.graph;
+    let open = first_uncertain(graph, cut);
+    let last = (0..graph.len()).rev().find(|&n| cut.set.has(n)).unwrap_or(0).max(open);
+    let mut lines: Vec<String> = requests
+        .iter()
+        .enumerate()
+        .map(|(i, r)| {
+            let acked = graph.is_acknowledged(i, &cut.set);
+            format!("request {i}: {r}{}", if acked { ", acknowledged" } else { "" })
+        })
+        .collect();
+    for n in open.saturating_sub(12)..(last + 6).min(graph.len()) {
+        let node = &graph.nodes[n];
+        let state = match cut.torn.iter().find(|t| t.0 as usize == n) {
+            Some((_, t)) => format!("torn: {t:?}"),
+            None if graph.is_certain(n, &cut.set) => "done".into(),
+            None if cut.set.has(n) => "done, not fenced".into(),
+            None if node.before.within(&cut.set) => "might begin".into(),
+            None => "not begun".into(),
+        };
+        let bytes: u32 = node.pieces.iter().map(|p| p.len).sum();
+        lines.push(format!(
+            "command {n}: {:?} {:?} at {} unit {}, {bytes} bytes: {state}",
+            node.effect, node.cause, node.addr, node.unit
+        ));
+    }
+    lines
+}
+
+/// Returns the violation with a description of the cut.
+fn describe(v: &Violation, graph: &Graph, cut: &Cut) -> Violation {
+    let done = cut.set.len();
+    let missing = (0..graph.len()).rev().find(|&n| cut.set.has(n)).map_or(0, |last| last + 1 - done);
+    let torn: Vec<String> = cut
+        .torn
+        .iter()
+        .map(|&(n, t)| {
+            format!("{:?} at {} {t:?}", graph.nodes[n as usize].effect, graph.nodes[n as usize].addr)
+        })
+        .collect();
+    let what = format!(
+        "{} [cut: {done} of {} commands, {missing} before the last missing; torn: {}; words: {:?}]",
+        v.what,
+        graph.len(),
+        if torn.is_empty() { "none".into() } else { torn.join(", ") },
+        cut.words
+    );
+    Violation { oracle: v.oracle, what }
+}
+
+/// Chooses the cuts of a recovery: at every operation, and some others.
+fn nested_cuts(graph: &Graph, seed: u64, most: usize) -> Vec<Cut> {
+    let mut cuts = choose_cuts(graph, seed, CutOptions { most: most * 4, exhaustive: false });
+    let mut rng = SmallRng::seed_from_u64(seed);
+    while cuts.len() > most {
+        // The first quarter of the list stays: its cuts follow the recorded order, and matter most.
+        let from = cuts.len() / 4;
+        let i = rng.random_range(from..cuts.len());
+        cuts.swap_remove(i);
+    }
+    if cuts.is_empty() {
+        let set = crate::command_set::CommandSet::new(graph.len());
+        cuts.push(Cut { set, torn: Vec::new(), words: PersistedWords::None, seed });
+    }
+    cuts
+}
+
+/// Returns the requests of a case before shrinking.
+pub(crate) fn original_requests(
+    target: &dyn TortureTarget,
+    options: &Options,
+    case: &Case,
+) -> Option<Vec<Request>> {
+    let layer = target.build(&target.blank_stores()).ok()?;
+    let blocks = layer.info().sectors / PER_BLOCK as u64;
+    let item = WorkItem { target, options, case: case.clone(), tally: Tally::default() };
+    Some(item.all_requests(case.epoch, blocks))
+}
+
+/// Returns media whose base has the same contents.
+pub(crate) fn copy(stores: &[SharedMedium], target: &dyn TortureTarget) -> Vec<SharedMedium> {
+    let copies = target.blank_stores();
+    for (to, from) in copies.iter().zip(stores) {
+        let from = from.lock();
+        let mut to = to.lock();
+        to.volatile = from.volatile;
+        to.copy_from(&from);
+    }
+    copies
+}
+
+impl Tally {
+    /// Counts an examined image.
+    pub(crate) fn image(&mut self, seen: &ImageState) {
+        self.images += 1;
+        self.image_hashes.push(seen.image);
+        self.state_hashes.push(seen.state);
+        self.read_bytes += seen.read_bytes;
+    }
+}

@@ -1,0 +1,127 @@
+//! Overrides that make any stack small. The image of a large volume takes longer to recover, and
+//! shows no more than that of a small one.
+
+use frit_media::{MediumSpec, PcmConfig};
+use frit_stack::Stack;
+use frit_stack::layers::{LayerConfig, LayerKind};
+
+/// Blocks of a NAND unit: those that the layer reserves, some for garbage collection, and some for
+/// data.
+const BLOCKS: u32 = 14;
+/// Pages of a block.
+const PAGES: u32 = 8;
+/// Largest number of units and channels of a medium.
+const UNITS: u32 = 2;
+/// Sub-pages of PCM: few enough to run out in a short run.
+const SLOTS: u64 = 120;
+/// Blocks of a disk's cache: slightly more than the minimum.
+const CACHED: u64 = 72;
+/// Home pages of a chip.
+const HOMES: u64 = 40;
+// Bytes that are contiguous on a chip and are refreshed together.
+const CHIP_STRIP: u64 = 16 << 10;
+/// Size of a disk: one region of 1 MiB and a part of another.
+const DISK_BYTES: u64 = 1280 << 10;
+/// Largest page of NAND. Larger ones slow down the images and show no more.
+const PAGE_MOST: u32 = 16 << 10;
+
+/// Returns the overrides that make a stack small, `key=value` each. Policies, page sizes and
+/// sub-pages do not change.
+#[must_use]
+pub fn overrides(stack: &Stack) -> Vec<String> {
+    let mut sets = Vec::new();
+    let layer = &stack.layer().name;
+    match stack.layer().kind {
+        LayerKind::Hfsl => {
+            sets.push(format!("{layer}.heat_window=64"));
+            for key in ["capacity", "FLASHSIZE", "PAGESIZE", "BLOCKSIZE", "BLOCKNUM", "PCMSIZE"] {
+                sets.push(format!("{layer}.{key}=0"));
+            }
+        }
+        LayerKind::Cache => {
+            for set in ["cache_bytes=0", "wear_ranks=1", "wear_banks=2", "wear_cubes=2"] {
+                sets.push(format!("{layer}.{set}"));
+            }
+            // A small region and interval make the wear leveler move often. Regions apply only
+            // within a bank.
+            for set in ["wear_stripe=4K", "wear_region=8", "wear_interval=2"] {
+                sets.push(format!("{layer}.{set}"));
+            }
+        }
+        LayerKind::Ntl => {
+            for set in ["block_pages=4", "log_share=0.05", "wear_ranks=1", "wear_banks=1", "wear_cubes=2"] {
+                sets.push(format!("{layer}.{set}"));
+            }
+            // A stripe holds a refresh unit; the short interval makes the wear leveler move often.
+            for set in ["wear_stripe=16K", "wear_region=8", "wear_interval=4"] {
+                sets.push(format!("{layer}.{set}"));
+            }
+        }
+    }
+    let (mut pages, mut page) = (0, 4096);
+    for m in stack.media().iter().filter(|m| m.used) {
+        let MediumSpec::Nand(c) = &m.spec else { continue };
+        let g = c.geometry;
+        let mut set = |key: &str, value: u32| sets.push(format!("media.{}.{key}={value}", m.name));
+        set("channels", g.channels.min(UNITS));
+        set("chips_per_channel", 1);
+        set("dies_per_chip", 1);
+        set("planes_per_die", 1);
+        set("blocks_per_plane", g.blocks_per_plane.min(BLOCKS));
+        set("pages_per_block", g.pages_per_block.min(PAGES));
+        page = g.page_bytes.min(PAGE_MOST);
+        set("page_bytes", page);
+        pages = g.channels.min(UNITS) * BLOCKS * PAGES;
+    }
+    for m in stack.media().iter().filter(|m| m.used) {
+        match &m.spec {
+            MediumSpec::Pcm(c) => {
+                let channels = c.geometry.channels.min(UNITS);
+                let chip = chip_bytes(stack, c, channels, pcm_bytes(stack, page, pages));
+                sets.push(format!("media.{}.channels={channels}", m.name));
+                sets.push(format!("media.{}.chips_per_channel=1", m.name));
+                sets.push(format!("media.{}.chip_bytes={chip}", m.name));
+                if stack.layer().kind == LayerKind::Ntl {
+                    sets.push(format!("media.{}.interleave_bytes={CHIP_STRIP}", m.name));
+                    if c.refresh_bytes.is_some() {
+                        sets.push(format!("media.{}.refresh_bytes={CHIP_STRIP}", m.name));
+                    }
+                }
+            }
+            MediumSpec::Dram(_) => sets.push(format!("media.{}.bytes={}", m.name, 64 * u64::from(page))),
+            MediumSpec::Disk(_) => sets.push(format!("media.{}.bytes={DISK_BYTES}", m.name)),
+            MediumSpec::Nand(_) => {}
+        }
+    }
+    sets
+}
+
+/// Returns the bytes of PCM that a small layer needs.
+fn pcm_bytes(stack: &Stack, page: u32, pages: u32) -> u64 {
+    match &stack.layer().config {
+        LayerConfig::Hfsl(_) => {
+            let sub = u64::from(page / 8).max(512);
+            2 * 8 * u64::from(pages) + SLOTS * (sub + 64) + 4 * sub
+        }
+        LayerConfig::Cache(c) => {
+            let plain = (32 << 10) + CACHED * (4096 + 64);
+            // Wear leveling adds registers for stripes of 4 KiB, twice over files, and gaps: a
+            // quarter each, at most.
+            if c.wear.wear_leveling == "none" { plain } else { plain * 3 / 2 }
+        }
+        LayerConfig::Ntl(c) => {
+            let plain = u64::from(UNITS) * (HOMES * (4096 + 64) + 4 * CHIP_STRIP + (16 << 10));
+            if c.wear.wear_leveling == "none" { plain } else { plain * 3 / 2 }
+        }
+    }
+}
+
+fn chip_bytes(stack: &Stack, c: &PcmConfig, channels: u32, bytes: u64) -> u64 {
+    let g = c.geometry;
+    if stack.layer().kind == LayerKind::Ntl {
+        return bytes.div_ceil(u64::from(channels)).next_multiple_of(CHIP_STRIP);
+    }
+    let strip =
+        u64::from(g.interleave_bytes.max(g.line_bytes).max(4096)).max(c.refresh_bytes.map_or(0, u64::from));
+    bytes.div_ceil(u64::from(channels)).next_multiple_of(strip)
+}

@@ -1,0 +1,118 @@
+//! Sizing of a stack for a volume of a given size.
+
+use crate::error::{Error, Result};
+use frit_core::{Null, SECTOR_BYTES};
+use frit_media::MediumSpec;
+use frit_stack::layers::LayerKind;
+use frit_stack::{Bytes, Stack};
+
+/// Sizes of disks are multiples of this: a cache ignores a remainder that does not fill one of its
+/// blocks.
+const DISK_STEP: u64 = 4096;
+
+/// Maximum number of block counts that are tried above the first estimate.
+const TRIES: u32 = 64;
+
+/// Sizes of memory chips are multiples of this, which all refresh and interleave units of the
+/// profiles divide.
+const CHIP_STEP: u64 = 1 << 20;
+
+/// Returns the stack with as many NAND blocks, or as large a disk, as a volume of `bytes` needs,
+/// and with that capacity. `load` reads the stack with overrides added to the given ones.
+///
+/// # Errors
+/// The stack is invalid, or cannot be that large.
+pub fn sized_stack(bytes: u64, load: impl Fn(&[String]) -> frit_stack::Result<Stack>) -> Result<Stack> {
+    if bytes == 0 {
+        return Err(Error::Stack { what: "a size above zero: --size 0 leaves no space for data".into() });
+    }
+    let given = load(&[])?;
+    let layer = &given.layer().name;
+    if given.layer().kind == LayerKind::Ntl {
+        return sized_ntl_stack(bytes, &given, load);
+    }
+    let nand = given.layer().on.iter().find(|(role, _)| role.key == "nand").map(|&(_, i)| &given.media()[i]);
+    let Some((name, geometry)) = nand.and_then(|m| match &m.spec {
+        MediumSpec::Nand(c) => Some((m.name.clone(), c.geometry)),
+        _ => None,
+    }) else {
+        let disk = medium_in_role(&given, "disk").ok_or_else(|| Error::Stack {
+            what: "a NAND medium or a disk, whose size --size can choose".into(),
+        })?;
+        let whole = bytes.next_multiple_of(DISK_STEP);
+        return Ok(load(&[format!("media.{disk}.bytes={whole}")])?);
+    };
+    // Capacity of one more block in every plane, in bytes.
+    let row = geometry.bytes() / u64::from(geometry.blocks_per_plane.max(1));
+    let first = u32::try_from(bytes / row.max(1)).unwrap_or(u32::MAX).max(1);
+    let pages = bytes.next_multiple_of(SECTOR_BYTES);
+    let mut last = None;
+    let mut blocks = first;
+    for _ in 0..TRIES {
+        let sets = [format!("media.{name}.blocks_per_plane={blocks}"), format!("{layer}.capacity=0")];
+        match load(&sets).and_then(|s| s.build::<Null>(&Bytes::None)) {
+            Ok(built) if built.layer.info().sectors * SECTOR_BYTES >= pages => {
+                let exact =
+                    [format!("media.{name}.blocks_per_plane={blocks}"), format!("{layer}.capacity={pages}")];
+                return Ok(load(&exact)?);
+            }
+            Ok(built) => {
+                let has = built.layer.info().sectors * SECTOR_BYTES;
+                // The block count grows in proportion to the missing capacity, and by at least one.
+                let more = (f64::from(blocks) * (pages as f64 / has.max(1) as f64 - 1.0)) as u32;
+                blocks = blocks.saturating_add(more.max(1));
+                last = None;
+            }
+            Err(e) => {
+                blocks = blocks.saturating_add(1);
+                last = Some(e);
+            }
+        }
+    }
+    Err(last.map_or_else(
+        || Error::Stack { what: format!("another stack: this one cannot hold {bytes} bytes") },
+        Error::Parse,
+    ))
+}
+
+/// Returns the stack of an NTL volume of `bytes`: its chips become larger.
+fn sized_ntl_stack(
+    bytes: u64,
+    given: &Stack,
+    load: impl Fn(&[String]) -> frit_stack::Result<Stack>,
+) -> Result<Stack> {
+    let layer = &given.layer().name;
+    let wanted = bytes.next_multiple_of(SECTOR_BYTES);
+    let (Some(name), Some(chips)) = (medium_in_role(given, "pcm"), given.media().iter().find_map(chips_of))
+    else {
+        return Err(Error::Stack { what: "memory, whose size --size can choose".into() });
+    };
+    let mut chip = (bytes / chips).next_multiple_of(CHIP_STEP);
+    loop {
+        let sets = [format!("media.{name}.chip_bytes={chip}"), format!("{layer}.capacity={wanted}")];
+        // The stack is built as a durable volume, since its records take space as well.
+        let durable = [&sets[..], &given.layer().durable(true)].concat();
+        match load(&durable).and_then(|s| s.build::<Null>(&Bytes::None)) {
+            Ok(_) => return Ok(load(&sets)?),
+            // Records, log and registers take a tenth of the memory, or half of it with small
+            // pages.
+            Err(e) if chip > 2 * bytes / chips + 64 * CHIP_STEP => return Err(Error::Parse(e)),
+            Err(_) => chip = (chip + chip / 64 + 1).next_multiple_of(CHIP_STEP),
+        }
+    }
+}
+
+fn chips_of(medium: &frit_stack::Medium) -> Option<u64> {
+    match &medium.spec {
+        MediumSpec::Pcm(c) if medium.used => {
+            Some(u64::from(c.geometry.channels) * u64::from(c.geometry.chips_per_channel))
+        }
+        _ => None,
+    }
+}
+
+/// Returns the name of the medium that a layer has in a role.
+fn medium_in_role(stack: &Stack, role: &str) -> Option<String> {
+    let (_, i) = stack.layer().on.iter().find(|(r, _)| r.key == role)?;
+    Some(stack.media()[*i].name.clone())
+}
