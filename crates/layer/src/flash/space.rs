@@ -178,8 +178,8 @@ pub struct Flash<T, N: Store> {
     /// block for each stream with pages that no entry names, so garbage collection has free blocks
     /// to continue with.
     pub(super) named: T,
-    /// Time at which the header says for certain that the layer is in use: no page is programmed and no block is
-    /// erased before, since a recovery behind a header that says "halted" looks for neither.
+    /// Time at which the header durably says that the layer is in use. No page is programmed and no
+    /// block is erased before, because recovery after a halt looks for neither.
     pub(crate) in_use: T,
     /// Time at which all erases so far are done.
     pub(crate) erased: T,
@@ -187,6 +187,9 @@ pub struct Flash<T, N: Store> {
     pub(super) erase_after_flush: bool,
     /// Free blocks of a unit reserved for garbage collection.
     pub(super) reserve: usize,
+    /// Blocks by which garbage collection starts earlier than configured, so that several victims
+    /// wait for one flush.
+    ahead: usize,
 }
 
 impl<T: Token, N: Store> Flash<T, N> {
@@ -214,6 +217,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             erased: T::default(),
             erase_after_flush: false,
             reserve: RESERVE,
+            ahead: 0,
             nand,
             config,
         };
@@ -227,15 +231,19 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.freed = vec![T::default(); self.blocks.count() as usize];
         self.erase_after_flush = hold_back;
         self.reserve = reserve(true);
-        // Garbage collection must start before only the reserve is left.
-        self.config.low_blocks = self.config.low_blocks.max(self.reserve + 1);
-        self.config.high_blocks = self.config.high_blocks.max(self.config.low_blocks);
         if hold_back {
-            // Starts garbage collection earlier, so that several blocks wait for one flush.
-            let ahead = (self.blocks.blocks_per_unit() as usize / 32).min(HELD_MAX);
-            self.config.low_blocks += ahead;
-            self.config.high_blocks += ahead;
+            self.ahead = (self.blocks.blocks_per_unit() as usize / 32).min(HELD_MAX);
         }
+        self.set_thresholds(self.config.low_blocks, self.config.high_blocks);
+    }
+
+    /// Sets the numbers of free blocks at which garbage collection starts and stops. Both are
+    /// raised to what the reserve and the held blocks need.
+    pub(crate) fn set_thresholds(&mut self, low_blocks: usize, high_blocks: usize) {
+        // Garbage collection must start before only the reserve is left.
+        let low = low_blocks.max(self.reserve + 1);
+        self.config.low_blocks = low + self.ahead;
+        self.config.high_blocks = high_blocks.max(low) + self.ahead;
     }
 
     /// Forgets all pages: every block that is not bad becomes free.

@@ -163,10 +163,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             "placement" => self.placement = parse_name(key, &c.placement)?,
             _ => {}
         }
-        let flash = self.flash.config_mut();
-        flash.low_blocks = c.gc_low_blocks as usize;
-        flash.high_blocks = c.gc_high_blocks as usize;
-        flash.copyback = c.copyback;
+        self.flash.set_thresholds(c.gc_low_blocks as usize, c.gc_high_blocks as usize);
+        self.flash.config_mut().copyback = c.copyback;
         self.config = c;
         self.apply_fusion();
         Ok(())

@@ -454,6 +454,21 @@ fn parameters_change_only_to_what_can_be() {
     }
 }
 
+/// A change at run time keeps the blocks that a durable map needs beyond the configured ones.
+#[test]
+fn a_parameter_that_changes_does_not_lower_the_reserve() {
+    let config = HfslConfig { map_persist: MapPersist::Each, flush_map: true, ..HfslConfig::default() };
+    let mut l = layer(config, true, NandFaults::default());
+    let limits = |l: &Layer| (l.flash.config().low_blocks, l.flash.config().high_blocks);
+    let before = limits(&l);
+    assert!(before.0 > l.config().gc_low_blocks as usize);
+    l.set("SSW", "64").unwrap();
+    assert_eq!(limits(&l), before);
+    l.set("gc_high_blocks", "9").unwrap();
+    l.set("gc_low_blocks", "7").unwrap();
+    assert_eq!(limits(&l), (before.0.max(7), before.1.max(9)));
+}
+
 #[test]
 fn a_flipped_bit_is_an_error_with_its_place() {
     let config = HfslConfig { fusion_method: super::FusionMethod::None, ..HfslConfig::default() };
