@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use frit_fs::{
-    Allocate, AttrChanges, Caller, FileSystem, FormatOptions, Fs, FsOptions, Ino, InodeType, Mapped,
-    NewInode, RenameMode, Seek, XattrMode,
+    Allocate, AttrChanges, Caller, Error, FileSystem, FormatOptions, Fs, FsOptions, Ino, InodeType, Mapped,
+    NewInode, OpenFile, RenameMode, Seek, XattrMode,
 };
 
 const ROOT: &Caller = &Caller::ROOT;
@@ -127,4 +127,20 @@ fn a_full_medium_says_so_and_goes_on() {
     assert_eq!(fs.usage().unwrap().blocks_free * 4096, free);
     assert_eq!(fs.attr(Ino::ROOT).unwrap().kind, InodeType::Directory);
     assert_clean(fs.medium());
+}
+
+#[test]
+fn a_file_that_is_open_for_reading_cannot_be_changed() {
+    let fs = fresh(1 << 20);
+    let made = fs.open_file(ROOT, "f", OpenFile::CREATE).unwrap();
+    assert_eq!(made.write_at(0, b"text").unwrap(), 4);
+    made.set_len(3).unwrap();
+    made.allocate(Allocate::Extend, 0, 4096).unwrap();
+    let read = fs.open_file(ROOT, "f", OpenFile::READ).unwrap();
+    assert!(matches!(read.set_len(0), Err(Error::Access)));
+    assert!(matches!(read.allocate(Allocate::Punch, 0, 4096), Err(Error::Access)));
+    assert!(matches!(read.write_at(0, b"x"), Err(Error::Access)));
+    assert_eq!(read.attr().unwrap().size, 4096);
+    let truncated = fs.open_file(ROOT, "f", OpenFile { truncate: true, ..OpenFile::READ }).unwrap();
+    assert_eq!(truncated.attr().unwrap().size, 0);
 }

@@ -142,17 +142,23 @@ impl<M: Medium> File<'_, M> {
     /// # Errors
     /// As [`File::write_at`].
     pub fn append(&self, data: &[u8]) -> Result<(u64, usize)> {
-        if !self.how.write && !self.how.append {
-            return Err(Error::Access);
-        }
+        self.check_write()?;
         self.fs.append_node(&self.node, data)
+    }
+
+    /// Fails if the file is not open for writing. `truncate` opens it for writing as well.
+    fn check_write(&self) -> Result<()> {
+        let OpenFile { write, append, truncate, .. } = self.how;
+        if write || append || truncate { Ok(()) } else { Err(Error::Access) }
     }
 
     /// Sets the file size.
     ///
     /// # Errors
-    /// No space is left for the metadata of the change; the size is too large.
+    /// The file is not open for writing; no space is left for the metadata of the change; the size
+    /// is too large.
     pub fn set_len(&self, size: u64) -> Result<()> {
+        self.check_write()?;
         let changes = AttrChanges { size: Some(size), ..AttrChanges::default() };
         self.fs.set_attr(&Caller::trusted(0, 0), self.node.ino, &changes)?;
         Ok(())
@@ -161,8 +167,9 @@ impl<M: Medium> File<'_, M> {
     /// Allocates, punches or zeroes a range.
     ///
     /// # Errors
-    /// As [`FileSystem::allocate`].
+    /// The file is not open for writing; otherwise as [`FileSystem::allocate`].
     pub fn allocate(&self, how: Allocate, at: u64, len: u64) -> Result<()> {
+        self.check_write()?;
         self.fs.allocate_node(&self.node, how, at, len)
     }
 
