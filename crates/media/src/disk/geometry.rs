@@ -127,6 +127,8 @@ impl Zone {
             let why = format!("overlaps the zone before it, which ends at cylinder {}", next - 1);
             return Err(Error::param(&at("first cylinder"), self.first_cylinder, why));
         }
+        // One cylinder more is accepted: the validated DiskSim model of the HP C2490A counts its
+        // last cylinder so.
         if self.last_cylinder < self.first_cylinder || self.last_cylinder > geometry.cylinders {
             let why =
                 format!("has to be {} to {}", self.first_cylinder, geometry.cylinders.saturating_sub(1));

@@ -294,8 +294,9 @@ impl DiskSpec {
         if !(0.0..=1.0).contains(&self.bus.read_watermark) {
             return Err(Error::param("read watermark", self.bus.read_watermark, "has to be 0 to 1"));
         }
-        if self.bus.read_ps > 1_000_000_000_000 || self.bus.write_ps > 1_000_000_000_000 {
-            return Err(Error::param("bus", self.bus.read_ps, "is more than a second for a sector"));
+        let slower_ps = self.bus.read_ps.max(self.bus.write_ps);
+        if slower_ps > 1_000_000_000_000 {
+            return Err(Error::param("bus", slower_ps, "is more than a second for a sector"));
         }
         Ok(())
     }

@@ -307,3 +307,12 @@ proptest! {
         prop_assert_eq!(run(), run());
     }
 }
+
+#[test]
+fn a_zone_ends_at_the_last_cylinder_of_the_disk() {
+    let mut geometry = simple().geometry;
+    geometry.check().unwrap();
+    geometry.zones[0].last_cylinder = geometry.cylinders + 1;
+    let error = geometry.check().unwrap_err().to_string();
+    assert!(error.contains("last cylinder of zone 0"), "{error}");
+}

@@ -2,6 +2,7 @@
 
 use super::{MediumConfig, Profile};
 use crate::disk::{DiskProfile, DiskSpec, DriveConfig, diskspecs};
+use frit_core::files::{self, TEXT_BYTES_MAX};
 use frit_core::{Error, MediumKind, Result, SECTOR_BYTES, size};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -55,6 +56,15 @@ fn load(path: &Path) -> Result<DiskSpec> {
 /// Returns `true` if the name is that of a DiskSim parameter file.
 pub(super) fn is_diskspecs(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|e| e == "diskspecs")
+}
+
+/// Returns `true` if a TOML file describes a drive, whose profile has other keys than a medium. A
+/// file that cannot be read or parsed is not a drive: loading it as a medium returns the error.
+pub(super) fn is_drive_profile(path: &Path) -> bool {
+    let table = || toml::from_str::<toml::Table>(&files::read_text(path, TEXT_BYTES_MAX).ok()?).ok();
+    let is_drive =
+        |values: &toml::Table| ["sectors", "heads", "rpm"].iter().any(|key| values.contains_key(*key));
+    table().is_some_and(|t| t.get("values").and_then(toml::Value::as_table).is_some_and(is_drive))
 }
 
 fn profile(name: String, about: String, drive: DriveRef) -> Profile {

@@ -119,15 +119,18 @@ impl Profile {
     /// Returns a profile by name or by path. A name that contains a `/` or ends in `.toml` or
     /// `.diskspecs` is a path relative to `dir`. The names of drives are found as well.
     ///
-    /// The errors of [`Profile::builtin`] and [`Profile::load`].
+    /// # Errors
     /// As for [`Profile::builtin`] and [`Profile::load`].
     pub fn find(name: &str, dir: &Path) -> Result<Profile> {
         if drive::is_diskspecs(name) {
             drive::load_diskspecs(&dir.join(name))
         } else if name.contains('/') || name.ends_with(".toml") {
             let path = dir.join(name);
-            // A TOML file may describe a drive, whose profile has other keys than a medium.
-            DiskProfile::load(&path).map(drive::as_profile).or_else(|_| Profile::load(&path))
+            if drive::is_drive_profile(&path) {
+                DiskProfile::load(&path).map(drive::as_profile)
+            } else {
+                Profile::load(&path)
+            }
         } else if let Ok(disk) = DiskProfile::builtin(name) {
             Ok(drive::as_profile(disk))
         } else {

@@ -272,3 +272,15 @@ fn the_values_of_a_drive_go_into_toml_and_back() {
     let text = toml::to_string(&values).unwrap();
     assert_eq!(toml::from_str::<MediumConfig>(&text).unwrap(), values);
 }
+
+#[test]
+fn a_wrong_value_in_the_file_of_a_drive_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let good = include_str!("../../profiles/disk/st3500320as-2008.toml");
+    let file = dir.path().join("drive.toml");
+    std::fs::write(&file, good).unwrap();
+    assert!(Profile::find("./drive.toml", dir.path()).unwrap().values.drive.is_some());
+    std::fs::write(&file, good.replace("heads =", "head =")).unwrap();
+    let error = Profile::find("./drive.toml", dir.path()).unwrap_err().to_string();
+    assert!(error.contains("head") && !error.contains("page_bytes"), "{error}");
+}

@@ -106,7 +106,7 @@ impl Store for FileStore {
     }
 
     fn sync(&mut self) -> Result<()> {
-        self.file.sync_data().map_err(|e| self.io("sync the", 0, self.len as usize, e))
+        self.file.sync_data().map_err(|e| SharedFile::sync_failed(&self.path, e))
     }
 
     fn volatile(&self) -> bool {
@@ -114,6 +114,7 @@ impl Store for FileStore {
     }
 
     fn zero(&mut self, at: u64, len: u64) -> Result<()> {
+        check_range(at, len as usize, self.len)?;
         self.blank = false;
         SharedFile::zero(&self.file, &self.path, at, len)
     }
@@ -134,6 +135,10 @@ struct SharedFile {
 impl SharedFile {
     fn failed(path: &Path, what: &str, at: u64, source: std::io::Error) -> Error {
         Error::Io { what: format!("cannot {what} at {at} of {}", path.display()), source }
+    }
+
+    fn sync_failed(path: &Path, source: std::io::Error) -> Error {
+        Error::Io { what: format!("cannot sync {}", path.display()), source }
     }
 
     /// Zeros `len` bytes at `at`: by punching a hole where the file system can, otherwise by
@@ -173,6 +178,6 @@ impl BlockingMedium for SharedFile {
     }
 
     fn sync(&self) -> Result<()> {
-        self.file.sync_data().map_err(|e| SharedFile::failed(&self.path, "sync", 0, e))
+        self.file.sync_data().map_err(|e| SharedFile::sync_failed(&self.path, e))
     }
 }

@@ -179,3 +179,11 @@ fn a_large_file_takes_writes_past_the_cache_as_any_other() {
     let e = s.write(len / 2, &data[..4096]).unwrap_err().to_string();
     assert!(e.contains("large.img are gone"), "{e}");
 }
+
+#[test]
+fn a_file_is_not_zeroed_beyond_its_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = FileStore::open(dir.path().join("f"), 8192).unwrap();
+    store.zero(4096, 4096).unwrap();
+    assert!(store.zero(4096, 8192).is_err() && store.zero(u64::MAX - 8, 16).is_err());
+}
