@@ -10,6 +10,7 @@ use frit_trace::write::{WriteFormat, Writer};
 use frit_trace::{ReqOp, Request};
 use parking_lot::Mutex;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -24,8 +25,19 @@ pub struct Recorder {
     waiting: Mutex<Vec<Request>>,
     /// Arrival time of the request recorded last, in nanoseconds since `start`.
     last: AtomicU64,
-    /// `None` after the file is complete or a write to it has failed.
-    writer: Mutex<Option<Writer>>,
+    file: Mutex<RecordFile>,
+}
+
+/// State of the trace file.
+enum RecordFile {
+    Open(Box<Writer>),
+    /// A write failed. Recording has ended, and the file holds the requests before it.
+    Failed {
+        error: Arc<frit_trace::Error>,
+        /// `drain` has returned the error.
+        reported: bool,
+    },
+    Complete,
 }
 
 impl Recorder {
@@ -41,7 +53,7 @@ impl Recorder {
             start: Instant::now(),
             waiting: Mutex::new(Vec::with_capacity(1 << 12)),
             last: AtomicU64::new(0),
-            writer: Mutex::new(Some(writer)),
+            file: Mutex::new(RecordFile::Open(Box::new(writer))),
         })
     }
 
@@ -73,46 +85,52 @@ impl Recorder {
         }
         if waiting.len() >= WAITING_MAX {
             drop(waiting);
-            // An error ends the recording here. Later calls of `drain` and `finish` then do nothing.
-            let _ = self.write();
+            // The client's request has succeeded. `drain` and `finish` return the error.
+            self.write();
         }
     }
 
     /// Writes the buffered requests to the file, so that the file is readable up to this point.
     ///
     /// # Errors
-    /// The file cannot be written. Recording ends.
+    /// The file cannot be written. Recording ends; later calls return no error.
     pub(crate) fn drain(&self) -> Result<(), Failure> {
-        self.write()
+        self.write();
+        match &mut *self.file.lock() {
+            RecordFile::Failed { error, reported } if !*reported => {
+                *reported = true;
+                Err(Failure::Record(Arc::clone(error)))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Writes all buffered requests and completes the file. Later calls do nothing.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// The file cannot be written, or could not be written earlier.
     pub(crate) fn finish(&self) -> Result<(), Failure> {
-        self.write()?;
-        match self.writer.lock().take() {
-            Some(writer) => Ok(writer.finish().map(|_| ())?),
-            None => Ok(()),
+        self.write();
+        match std::mem::replace(&mut *self.file.lock(), RecordFile::Complete) {
+            RecordFile::Open(writer) => writer.finish().map(|_| ()).map_err(|e| Failure::Record(Arc::new(e))),
+            RecordFile::Failed { error, .. } => Err(Failure::Record(error)),
+            RecordFile::Complete => Ok(()),
         }
     }
 
-    fn write(&self) -> Result<(), Failure> {
-        // The writer is locked first, so that batches reach the file in the order in which they are
+    fn write(&self) {
+        // The file is locked first, so that batches reach the file in the order in which they are
         // taken.
-        let mut writer = self.writer.lock();
+        let mut file = self.file.lock();
         let waiting = {
             let mut waiting = self.waiting.lock();
             let room = waiting.len().clamp(1 << 12, 1 << 16);
             std::mem::replace(&mut *waiting, Vec::with_capacity(room))
         };
-        let Some(open) = writer.as_mut() else { return Ok(()) };
-        let result = open.write(&waiting, &[]).and_then(|()| open.flush());
-        if result.is_err() {
-            *writer = None;
+        let RecordFile::Open(writer) = &mut *file else { return };
+        if let Err(error) = writer.write(&waiting, &[]).and_then(|()| writer.flush()) {
+            *file = RecordFile::Failed { error: Arc::new(error), reported: false };
         }
-        Ok(result?)
     }
 }
 

@@ -13,6 +13,8 @@ use frit_trace::{Options, ReqOp, Workload};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -281,6 +283,53 @@ fn what_clients_do_is_recorded_as_a_trace() {
         assert!(got[1].hints.has(frit_core::Hints::FUA));
         assert!(got.windows(2).all(|w| w[0].at <= w[1].at));
     }
+}
+
+/// A tmpfs of one page per file, or `None` without root. It is unmounted at the end.
+struct TinyDisk(PathBuf);
+
+impl TinyDisk {
+    fn new(at: &Path) -> Option<TinyDisk> {
+        std::fs::create_dir(at).unwrap();
+        let mut mount = Command::new("mount");
+        let done =
+            mount.args(["-t", "tmpfs", "-o", "size=4k", "none"]).arg(at).stderr(Stdio::null()).status();
+        done.is_ok_and(|status| status.success()).then(|| TinyDisk(at.to_owned()))
+    }
+}
+
+impl Drop for TinyDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// Clients go on, and the end of the server reports that the trace is incomplete.
+#[test]
+fn a_recording_that_its_disk_cannot_hold_is_an_error_at_the_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(disk) = TinyDisk::new(&dir.path().join("disk")) else {
+        return;
+    };
+    let recorder = Some(Recorder::create(disk.0.join("clients.csv").to_str().unwrap()).unwrap());
+    let options = DeviceOptions { recorder, ..DeviceOptions::default() };
+    let device = Device::new(Box::new(Memory::new(8 << 20)), options);
+    let server = start(&device, &dir.path().join("s"));
+    let maintenance = device.maintain().unwrap();
+    let mut c = Client::connect(&dir.path().join("s")).unwrap();
+    for n in 0..1000 {
+        c.write(n * 4096, &[1; 4096], 0).unwrap();
+    }
+    // The maintenance thread writes the requests, and fails.
+    thread::sleep(Duration::from_millis(700));
+    c.write(0, &[2; 4096], 0).unwrap();
+    c.flush().unwrap();
+    c.bye();
+    drop(maintenance);
+    server.stop(Duration::from_secs(1));
+    let error = device.close().unwrap_err().to_string();
+    assert!(error.contains("the recording cannot be written") && error.contains("clients.csv"), "{error}");
+    device.close().unwrap();
 }
 
 /// Restarts the server while clients reconnect and retry, with a volume of PCM and NAND. All

@@ -18,7 +18,7 @@ pub enum Failure {
     Backend(#[from] Error),
     /// The recording cannot be written.
     #[error("the recording cannot be written: {0}")]
-    Record(#[from] frit_trace::Error),
+    Record(Arc<frit_trace::Error>),
 }
 
 /// Classes of errors that protocols distinguish.

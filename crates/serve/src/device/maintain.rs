@@ -1,6 +1,6 @@
 //! Background work of a device: steps while it is idle, deferred accesses, and the recording.
 
-use super::{Device, Failure};
+use super::Device;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -121,8 +121,8 @@ impl<'a> MaintenanceLoop<'a> {
         }
         self.recorded = Instant::now();
         let Some(recorder) = &self.device.recorder else { return };
-        if let Err(Failure::Record(e)) = recorder.drain() {
-            self.device.log().write_line(format_args!("recording to {} ends: {e}", recorder.path()));
+        if let Err(e) = recorder.drain() {
+            self.device.log().write_line(format_args!("recording to {} has ended: {e}", recorder.path()));
         }
     }
 

@@ -92,7 +92,7 @@ pub fn unmount(mountpoint: &Path, lazy: bool) -> io::Result<()> {
 /// Unmounts as a user other than root.
 fn fusermount(mountpoint: &Path, lazy: bool) -> io::Result<()> {
     let mut command = Command::new("fusermount3");
-    command.arg(if lazy { "-uz" } else { "-u" }).arg("--").arg(mountpoint);
+    command.env("LC_ALL", "C").arg(if lazy { "-uz" } else { "-u" }).arg("--").arg(mountpoint);
     let output = command.stdin(Stdio::null()).output()?;
     if output.status.success() {
         return Ok(());
