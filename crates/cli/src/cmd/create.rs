@@ -1,5 +1,6 @@
 //! `frit create`.
 
+use super::split_overrides;
 use super::volume::{sizes, warn};
 use crate::output::{print, print_json, report, table, text};
 use frit_core::size;
@@ -58,9 +59,8 @@ struct CreateJson<'a> {
 
 /// Loads the stack of a text such as `mine.toml,SSW=1024`, with more overrides.
 pub(crate) fn load(text: &str, sets: &[String], size: Option<u64>) -> Result<Stack> {
-    let mut parts = text.split(',');
-    let name = parts.next().unwrap_or_default();
-    let own: Vec<String> = parts.map(str::to_owned).chain(sets.iter().cloned()).collect();
+    let (name, own) = split_overrides(text);
+    let own = [own, sets.to_vec()].concat();
     let load = |more: &[String]| {
         let all: Vec<String> = own.iter().chain(more).cloned().collect();
         Stack::load(name, &all)

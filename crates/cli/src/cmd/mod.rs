@@ -29,3 +29,12 @@ pub(crate) mod trace;
 pub(crate) mod unmount;
 pub(crate) mod volume;
 pub(crate) mod wear;
+
+/// Splits a stack from its own overrides: `NAME,key=value,…`.
+fn split_overrides(stack: &str) -> (&str, Vec<String>) {
+    // A comma without an override after it belongs to the file's name.
+    match stack.split_once(',').filter(|(_, sets)| sets.split(',').all(|s| s.contains('='))) {
+        Some((name, sets)) => (name, sets.split(',').map(str::to_owned).collect()),
+        None => (stack, Vec::new()),
+    }
+}

@@ -168,7 +168,7 @@ fn usage_error(why: &str) -> ! {
 
 fn load(names: &[String], sets: &[String]) -> Result<Vec<Stack>> {
     let one = |given: &String| {
-        let (name, own) = inputs::variant(given);
+        let (name, own) = super::split_overrides(given);
         // The stack's own overrides come last, so that they take precedence.
         let stack = Stack::load(name, &[sets, &own].concat())?;
         Ok::<_, miette::Report>(if own.is_empty() { stack } else { stack.named(given) })

@@ -1,5 +1,6 @@
 //! Classification of arguments as stacks and workloads.
 
+use crate::cmd::split_overrides;
 use frit_stack::builtins;
 use frit_trace::workload::GENERATOR_PREFIX;
 use std::path::Path;
@@ -53,20 +54,11 @@ fn names() -> String {
     builtins().iter().map(|b| b.name).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns a stack and its own overrides: `NAME,key=value,…`.
-pub(super) fn variant(stack: &str) -> (&str, Vec<String>) {
-    // A comma without an override after it belongs to the file's name.
-    match stack.split_once(',').filter(|(_, sets)| sets.split(',').all(|s| s.contains('='))) {
-        Some((name, sets)) => (name, sets.split(',').map(str::to_owned).collect()),
-        None => (stack, Vec::new()),
-    }
-}
-
 fn kind(arg: &str) -> Result<ArgKind, String> {
     if arg == "-" || arg.starts_with(GENERATOR_PREFIX) {
         return Ok(ArgKind::Workload);
     }
-    let (arg, sets) = variant(arg);
+    let (arg, sets) = split_overrides(arg);
     if !sets.is_empty() {
         return Ok(ArgKind::Stack);
     }
