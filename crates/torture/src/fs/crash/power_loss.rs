@@ -217,13 +217,15 @@ impl<M: Medium> CompletedSyncRun<M> {
     fn cut_everywhere(&mut self, base: DiskFiles, log: &[DiskEvent], found: &mut CutReport) {
         let mut platter = DurableState::new(base);
         let (mut last, mut now) = ((0, false), None);
-        for event in log {
+        // The last round cuts after the last event.
+        for event in log.iter().map(Some).chain([None]) {
             for _ in 0..self.cuts.cuts {
                 let left = platter.cut(&mut self.rng);
                 // While a sync is in progress, an image may have the state of the previous sync or
                 // of this one.
                 self.examine_cut(&left, &[Some(last), now].into_iter().flatten().collect(), found);
             }
+            let Some(event) = event else { break };
             platter.pass(event);
             match event {
                 DiskEvent::Began(returned, more) => now = Some((*returned, *more)),
