@@ -49,6 +49,7 @@ lint:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 docs:
+	python3 scripts/check_links.py
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 
 unit:
@@ -62,7 +63,7 @@ guide:
 test-peers: build ## hit counts of eviction policies beside libCacheSim's, from PyPI
 	scripts/peers.sh test
 
-explore: toolchain clients ## an hour of the tests with fresh seeds, each round in another order (docs/testing.md)
+explore: toolchain clients ## an hour of the tests with fresh seeds, each round in another order (docs/design/testing.md)
 	scripts/explore.sh --minutes 60
 
 # Seeds are fixed in `make test`; here each run has its own, which is printed.

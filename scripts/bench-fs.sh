@@ -8,7 +8,7 @@
 #   MIB=256 RECORDS=1,4,64,1024,16384 NAMES=1000000 scripts/bench-fs.sh
 #   FRIT=/path/to/frit RECORDS_BENCH=/path NAMES_BENCH=/path scripts/bench-fs.sh    with programs that are built
 #
-# Only the ratios count; see docs/speed.md.
+# Only the ratios count; see docs/results/speed.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -8,7 +8,7 @@
 #   STACK=stacks/hfsl-small.toml scripts/bench-nbd.sh
 #   PREFIX="chrt -f 1" scripts/bench-nbd.sh  servers and clients before all else, on a machine that is busy
 #
-# What it measures is the server: both hold all data in memory. Only the ratios count; see docs/serve.md.
+# What it measures is the server: both hold all data in memory. Only the ratios count; see docs/guide/serve.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Does what docs/extending.md says: adds its policy to a copy of the workspace as one file and one line, and
+# Does what docs/guide/extending.md says: adds its policy to a copy of the workspace as one file and one line, and
 # takes it through the tests that every policy has to pass.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,9 +11,9 @@ cp -r Cargo.toml Cargo.lock clippy.toml rustfmt.toml crates stacks docs traces "
 
 gc="$copy/crates/layer/src/flash/gc"
 # The file: the first Rust block of the page.
-awk '/^```rust$/ {on = 1; next} /^```$/ {if (on) exit} on' docs/extending.md > "$gc/d_choices.rs"
+awk '/^```rust$/ {on = 1; next} /^```$/ {if (on) exit} on' docs/guide/extending.md > "$gc/d_choices.rs"
 # The line: the block marked "ignore", before the end of the enum.
-awk '/^```rust,ignore$/ {on = 1; next} /^```$/ {if (on) exit} on' docs/extending.md > "$copy/line"
+awk '/^```rust,ignore$/ {on = 1; next} /^```$/ {if (on) exit} on' docs/guide/extending.md > "$copy/line"
 grep -q DChoices "$copy/line"
 sed -i -e 's/^mod fifo;/mod d_choices;\nmod fifo;/' -e 's/^use fifo::Fifo;/use d_choices::DChoices;\nuse fifo::Fifo;/' "$gc/mod.rs"
 sed -i "/^pub enum Gc {/r $copy/line" "$gc/mod.rs"
@@ -23,4 +23,4 @@ sed -i "/^pub enum Gc {/r $copy/line" "$gc/mod.rs"
 export CARGO_TARGET_DIR="$PWD/target/extending-build"
 cargo test --quiet --locked --manifest-path "$copy/Cargo.toml" -p frit-layer --lib
 cargo clippy --quiet --locked --manifest-path "$copy/Cargo.toml" -p frit-layer --lib -- -D warnings
-echo "docs/extending.md: its policy builds and passes"
+echo "docs/guide/extending.md: its policy builds and passes"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Kills a frit server at random under PostgreSQL and SQLite, and checks after each kill that nothing that was
-# acknowledged is lost. See scripts/kill_loop.py --help; docs/fuse.md has figures.
+# acknowledged is lost. See scripts/kill_loop.py --help; docs/guide/fuse.md has figures.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 for tool in python3 losetup mkfs.ext4 e2fsck runuser; do

@@ -7,7 +7,7 @@
                                           functions or files
   scripts/tree_metrics.py --under crates/fs --list headless
 
-It reads text alone, and builds nothing. docs/contributing.md says which values the project keeps.
+It reads text alone, and builds nothing. docs/guide/contributing.md says which values the project keeps.
 """
 
 import argparse

@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared" / "traces"
 BLOCK_SECTORS = 8
 
-# libCacheSim's name of each policy that both have, made with the parameters of docs/cache-policies.md.
+# libCacheSim's name of each policy that both have, made with the parameters of docs/reference/cache-policies.md.
 POLICIES = {
     "lru": libcachesim.LRU,
     "fifo": libcachesim.FIFO,

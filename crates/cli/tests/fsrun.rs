@@ -113,7 +113,7 @@ fn wrong_command_lines_end_with_2_and_failed_runs_with_1() {
 
 fn manual() -> String {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    std::fs::read_to_string(root.join("docs/fs-model.md")).unwrap()
+    std::fs::read_to_string(root.join("docs/guide/fs-model.md")).unwrap()
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The worked example of `docs/ntl.md`: the program reproduces its tables, row by row.
+//! The worked example of `docs/reference/ntl.md`: the program reproduces its tables, row by row.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -20,7 +20,7 @@ fn root() -> PathBuf {
 }
 
 fn manual() -> String {
-    std::fs::read_to_string(root().join("docs/ntl.md")).unwrap()
+    std::fs::read_to_string(root().join("docs/reference/ntl.md")).unwrap()
 }
 
 /// A table of the manual, with its cells by column name.

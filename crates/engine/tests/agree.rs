@@ -83,8 +83,8 @@ proptest! {
         prop_assert_eq!(eager, run(&mut Event::new(&hw, Fifo), m, &r));
     }
 
-    /// The bound stated in docs/engine.md: on random mixes of 200 requests over two channels with
-    /// three units each, the mean latency and the length of the run differ by at most 10 %.
+    /// The bound stated in docs/design/engine.md: on random mixes of 200 requests over two channels
+    /// with three units each, the mean latency and the length of the run differ by at most 10 %.
     #[test]
     fn close_when_units_share_a_bus(
         r in prop::collection::vec(request(nand_cmd()), 200),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// File system operations. Calls may run concurrently on several threads. Each takes effect
 /// completely or not at all, also at a power loss, unless its description says otherwise
-/// (`docs/semantics.md`).
+/// (`docs/reference/semantics.md`).
 pub trait FileSystem: Send + Sync {
     /// Returns the space usage.
     fn usage(&self) -> Result<Usage>;

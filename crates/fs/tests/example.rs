@@ -1,4 +1,4 @@
-//! Runs the example of `docs/fs.md`.
+//! Runs the example of `docs/design/fs.md`.
 
 #![allow(clippy::unwrap_used)]
 

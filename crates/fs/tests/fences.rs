@@ -1,4 +1,4 @@
-//! Number of fences of each operation, compared with the table in `docs/fs.md`.
+//! Number of fences of each operation, compared with the table in `docs/design/fs.md`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -47,7 +47,7 @@ impl Medium for FenceCounter {
 
 /// Returns the rows of the table of fences in the page.
 fn said() -> BTreeMap<String, u32> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/fs.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/design/fs.md");
     let page = std::fs::read_to_string(page).unwrap();
     let table = page.lines().skip_while(|line| !line.starts_with("| operation | fences |")).skip(2);
     let row = |line: &str| {

@@ -208,8 +208,8 @@ fn operations_meet_syncs_of_an_image_on_a_disk() {
     }
 }
 
-/// Promise S52 of `docs/semantics.md` in its hardest case: the old inode is freed between the
-/// lookup of its name and the access to it.
+/// Promise S52 of `docs/reference/semantics.md` in its hardest case: the old inode is freed between
+/// the lookup of its name and the access to it.
 #[test]
 fn a_name_that_is_replaced_stays() {
     shuttle::check_random(

@@ -5,8 +5,8 @@
 //! sink. Only the sink has a clock. [`timing`] computes the cost of a command on an idle device;
 //! [`profile`]s contain the numbers.
 //!
-//! This crate contains no queue, no scheduler and no translation layer. `docs/media.md` is the
-//! manual.
+//! This crate contains no queue, no scheduler and no translation layer. `docs/reference/media.md`
+//! is the manual.
 
 pub mod checksum;
 pub mod disk;

@@ -142,6 +142,6 @@ fn the_manual_lists_all_metrics() {
         assert!(!unit.is_empty() || kind == "info", "{name} has no unit");
         assert!(name.ends_with(unit.as_str()), "{name} does not end with its unit {unit}");
     }
-    let manual = include_str!("../../../docs/control.md");
-    assert!(manual.contains(&table), "docs/control.md should have this table:\n{table}");
+    let manual = include_str!("../../../docs/guide/control.md");
+    assert!(manual.contains(&table), "docs/guide/control.md should have this table:\n{table}");
 }

@@ -6,7 +6,7 @@
 //! layer and its media for any sink, with or without stored bytes.
 //!
 //! The crate does not define defaults or rules of media and layers; the media and layers do.
-//! `docs/stacks.md` is the manual.
+//! `docs/reference/stacks.md` is the manual.
 
 mod build;
 mod builtin;

@@ -1,4 +1,4 @@
-//! The examples in docs/stacks.md are correct.
+//! The examples in docs/reference/stacks.md are correct.
 
 // The helpers are not marked as tests, so clippy's exemption for tests does not cover them.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -8,7 +8,7 @@ use frit_media::Profile;
 use frit_stack::{Bytes, EngineKind, Stack, builtins};
 use strum::VariantNames;
 
-const DOC: &str = include_str!("../../../docs/stacks.md");
+const DOC: &str = include_str!("../../../docs/reference/stacks.md");
 
 /// Returns the fenced blocks of the document: info string and text.
 fn blocks() -> Vec<(&'static str, &'static str)> {

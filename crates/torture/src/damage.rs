@@ -275,8 +275,8 @@ impl WorkItem<'_> {
         Ok((true, told))
     }
 
-    /// Returns the damage at rest after which an older version may be read. docs/durability.md
-    /// lists these exceptions; there are no others.
+    /// Returns the damage at rest after which an older version may be read.
+    /// docs/design/durability.md lists these exceptions; there are no others.
     fn exception(&self, still: &IdleVolume, what: AtRestDamage, struck: DamagedRange) -> WrongDataRule {
         let maps = self.target.media().iter().any(|m| m.nand.is_some());
         match what {

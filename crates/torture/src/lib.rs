@@ -3,8 +3,8 @@
 //! A run of a layer is recorded once, over stores that log every write with its command ([`access_log`],
 //! [`recording_sink`]). The recording is an order of durability ([`graph`]), which is cut everywhere
 //! ([`cut`]). Each cut gives an image of the media ([`crash_image`]), which is recovered, read, checked,
-//! recovered again and used ([`oracle`]). `docs/torture.md` is the manual, `docs/faults.md` the
-//! list of faults.
+//! recovered again and used ([`oracle`]). `docs/design/torture.md` is the manual,
+//! `docs/design/faults.md` the list of faults.
 //!
 //! The crate does not simulate the inside of a device and is not limited to one layer: it tortures
 //! any stack that a stack file describes.

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Bytes that are copied back as a unit when an image is undone.
 const CHUNK: usize = 1 << 10;
 
-/// Layout of a NAND device's store (docs/media.md).
+/// Layout of a NAND device's store (docs/reference/media.md).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NandLayout {
     /// Bytes of a page.

@@ -1,5 +1,5 @@
-//! Promises of `docs/semantics.md` about power cuts between any two words. The test of each promise
-//! has its number and the few operations that concern it.
+//! Promises of `docs/reference/semantics.md` about power cuts between any two words. The test of
+//! each promise has its number and the few operations that concern it.
 
 #![allow(clippy::unwrap_used)]
 

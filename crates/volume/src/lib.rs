@@ -4,7 +4,7 @@
 //! [`Volume::create`] makes a volume from a stack, [`Volume::open`] opens it and recovers it after
 //! a crash or a power loss, and [`Volume::close`] marks it clean. An open volume is an array of
 //! bytes: [`Volume::read`], [`Volume::write`], [`Volume::discard`], [`Volume::flush`].
-//! `docs/volumes.md` is the manual; `docs/format.md` documents the on-media format.
+//! `docs/guide/volumes.md` is the manual; `docs/reference/format.md` documents the on-media format.
 //!
 //! This crate is neither a layer (layers map data to media) nor a server.
 

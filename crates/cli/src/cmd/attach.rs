@@ -36,7 +36,8 @@ const LOSETUP_TIMEOUT: Duration = Duration::from_secs(20);
   frit detach vol
 
 It needs root, /dev/fuse and loop devices. For a volume that is attached already, the same device is printed again.
-The server runs in the background and writes to VOLUME/serve.log. See docs/fuse.md, also for the effects of a killed server.")]
+The server runs in the background and writes to VOLUME/serve.log. See docs/guide/fuse.md, also for the effects of a
+killed server.")]
 pub(crate) struct Args {
     /// Volume: a directory that frit create made.
     volume: PathBuf,

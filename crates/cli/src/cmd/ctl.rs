@@ -21,7 +21,7 @@ use std::path::PathBuf;
   frit ctl vol top --interval 2
 
 A served volume is accessed through its socket; any other one is opened for the request. Only the user who serves it
-and root may change parameters. See docs/control.md.")]
+and root may change parameters. See docs/guide/control.md.")]
 pub(crate) struct Args {
     /// Volume: a directory that frit create made.
     volume: PathBuf,

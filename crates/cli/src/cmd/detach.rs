@@ -26,7 +26,7 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(20);
 
 The loop device is released, the file unmounted, and the server stopped cleanly. Detaching twice is no error. After a server
 was killed it cleans up, reports what may be lost, and exits with 1; the next frit attach recovers the volume.
-See docs/fuse.md.")]
+See docs/guide/fuse.md.")]
 pub(crate) struct Args {
     /// The volume.
     volume: PathBuf,

@@ -25,7 +25,7 @@ write, append, truncate, fsync and unlink with a SIZE (4K without), create, mkdi
 zedboard-2018 and direct.
 
 Exits with 0 on success, 1 when a run failed or verification found mismatches, 2 when the command line is
-wrong. See docs/fs-model.md.")]
+wrong. See docs/guide/fs-model.md.")]
 pub(crate) struct Args {
     /// Memory: a pcm profile of `frit profiles`, or the path of a TOML file.
     #[arg(long, value_name = "PROFILE", default_value = PAPER, value_parser = NonEmptyStringValueParser::new())]

@@ -12,7 +12,7 @@ use serde::Serialize;
   frit layers hfsl           parameters, defaults, policies by name
   frit layers hfsl --json
 
-A stack has a layer as a table of its own, such as [hfsl]; see docs/stacks.md.")]
+A stack has a layer as a table of its own, such as [hfsl]; see docs/reference/stacks.md.")]
 pub(crate) struct Args {
     /// Name of a layer; without it, all layers are listed.
     name: Option<String>,

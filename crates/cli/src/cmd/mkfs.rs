@@ -26,7 +26,7 @@ use uuid::Uuid;
   frit mkfs img --force                   overwrites the contents, keeps the size
   frit mount img /mnt
 
-All of it is allocated at once. The root directory belongs to the user of the command. See docs/mount.md.")]
+All of it is allocated at once. The root directory belongs to the user of the command. See docs/guide/mount.md.")]
 pub(crate) struct Args {
     /// Image file; it is created if it is missing.
     #[arg(required_unless_present = "pool")]

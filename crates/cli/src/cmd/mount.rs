@@ -33,7 +33,7 @@ const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(2);
 
 It needs /dev/fuse, and fusermount3 unless root mounts. A stale mount of a killed frit is removed
 first. A kill loses nothing: the next mount recovers the file system. A power loss leaves an image on a disk
-as of the last sync, which is --sync-every ago at most. See docs/mount.md.")]
+as of the last sync, which is --sync-every ago at most. See docs/guide/mount.md.")]
 pub(crate) struct Args {
     /// Image that frit mkfs made, or the directory of a pool.
     image: PathBuf,

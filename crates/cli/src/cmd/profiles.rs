@@ -15,7 +15,7 @@ use std::path::Path;
   frit profiles pcm-p8p-2016         every value with its source
   frit profiles ./mine.toml --json   a profile of your own
 
-A stack names a profile under [media.<name>]; see docs/stacks.md.")]
+A stack names a profile under [media.<name>]; see docs/reference/stacks.md.")]
 pub(crate) struct Args {
     /// Profile name, or the path of a TOML file; without it, all profiles are listed.
     name: Option<String>,

@@ -24,7 +24,7 @@ const TRACES: &str = "../shared/traces";
   frit reproduce 'wa.*'                          cleaning against theory
 
 A missing recording is skipped and reported. A difference from the paper is no failure: the exit code is 1
-only when something could not be run. See docs/reproduce.md.")]
+only when something could not be run. See docs/guide/reproduce.md.")]
 pub(crate) struct Args {
     /// IDs as listed, the beginning of one up to a dot, or patterns with * and ?.
     #[arg(required_unless_present = "list")]

@@ -31,7 +31,7 @@ use std::process::ExitCode;
   frit run hfsl-paper hfsl-paper,SSW=512 hfsl-paper,SSW=1024,gc=fifo fin1.trace     variants of one stack
 
 Exits with 0 on success, 1 when a run failed or verification found mismatches, 2 when the command
-line is wrong. See docs/run.md; docs/report.md describes the JSON.")]
+line is wrong. See docs/guide/run.md; docs/reference/report.md describes the JSON.")]
 pub(crate) struct Args {
     /// Stacks and workloads in any order. A stack is a .toml file or the name of a built-in stack
     /// (`frit check` lists them), with overrides after commas (NAME,key=value,…). A workload is a
@@ -79,7 +79,7 @@ pub(crate) struct Args {
     /// Write the reports as JSON to a file, or to standard output ('-') instead of tables.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write one self-contained HTML page with plots. See docs/html.md.
+    /// Write one self-contained HTML page with plots. See docs/guide/html.md.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Show no progress.

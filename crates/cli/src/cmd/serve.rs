@@ -40,7 +40,8 @@ Examples:
   frit serve vol --fuse /mnt/vol --metrics 9100
   frit serve vol --nbd unix:vol.sock --pace model       replies take the modelled device's time
 
-While it runs, `frit ctl VOLUME` shows its state and changes parameters. See docs/control.md and docs/fuse.md."
+While it runs, `frit ctl VOLUME` shows its state and changes parameters. See docs/guide/control.md and
+docs/guide/fuse.md."
 )]
 pub(crate) struct Args {
     /// Volume: a directory that frit create made.

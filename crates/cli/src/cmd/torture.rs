@@ -21,7 +21,7 @@ use std::time::Duration;
 
 Media are made small first (a few hundred pages; policies, page sizes and fusion are kept), unless --full-size is
 given. Exits with 1 on violations; each is printed with the command line that reproduces it.
-See docs/torture.md.")]
+See docs/design/torture.md.")]
 pub(crate) struct Args {
     /// Stack file, or the name of a built-in stack.
     #[arg(long, default_value = "hfsl-small")]

@@ -35,7 +35,7 @@ Examples:
   frit wear fin1.trace --pcm 512M --compact --repeat 20 --json
   frit wear mail.csv.zst --leveler sfc --interval 800 --stripe-size 64K --cubes 16
 
-docs/wear.md describes the levelers and their parameters."
+docs/reference/wear.md describes the levelers and their parameters."
 )]
 pub(crate) struct Args {
     /// Workload: a trace file, '-' for standard input, or gen:NAME,key=value,…

@@ -1,5 +1,5 @@
 //! Layout of the medium: Fig. 2 of the paper, with counters, an orphan list and a journal in
-//! addition to its regions. `docs/format.md` describes every byte.
+//! addition to its regions. `docs/reference/format.md` describes every byte.
 
 mod geometry;
 mod region;

@@ -1,4 +1,4 @@
-//! Reads an image as described in `docs/format.md`. Only its creation uses the crate.
+//! Reads an image as described in `docs/reference/format.md`. Only its creation uses the crate.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! The promises of `docs/semantics.md` with contents in a pool, verified by the tests of
+//! The promises of `docs/reference/semantics.md` with contents in a pool, verified by the tests of
 //! `semantics`. Tests that apply only to contents in an image print a reason and pass. Limits are
 //! those of the image and are tested there.
 

@@ -1,6 +1,6 @@
-//! Tests of the library's promises in `docs/semantics.md`, each named by its number. Power loss
-//! between words is tested in `frit-torture`, and access through a kernel in `frit-serve`.
-//! `page.rs` verifies that every promise has a test.
+//! Tests of the library's promises in `docs/reference/semantics.md`, each named by its number.
+//! Power loss between words is tested in `frit-torture`, and access through a kernel in
+//! `frit-serve`. `page.rs` verifies that every promise has a test.
 
 // Clippy does not recognize helper functions as tests.
 #![allow(clippy::unwrap_used, clippy::panic)]

@@ -33,7 +33,7 @@ fn number(text: &str) -> Option<(u32, &str)> {
 
 #[test]
 fn every_promise_has_a_test_and_every_test_a_promise() {
-    let page = read_to_string(sources().join("docs/semantics.md")).unwrap();
+    let page = read_to_string(sources().join("docs/reference/semantics.md")).unwrap();
     let lines = page.lines().filter_map(|line| number(line.strip_prefix("- **S")?));
     let mut promises: Vec<u32> = lines
         .map(|(n, rest)| (n, rest.starts_with("** ")))

@@ -1,8 +1,8 @@
 //! The PCM of the cache: allocation and reuse of slots, blocks with their records, and the fences
 //! that make them durable.
 //!
-//! The order of durability (`docs/durability.md` has the reasons): a block and its record are
-//! written together and fenced before the request is acknowledged; CRC and digest detect a torn
+//! The order of durability (`docs/design/durability.md` has the reasons): a block and its record
+//! are written together and fenced before the request is acknowledged; CRC and digest detect a torn
 //! pair. The record of a block that was rewritten in another slot ends after that fence. A slot is
 //! reused only after the operation that freed it. The record of a block that was written back ends
 //! after the flush of the disk, and its end is fenced before the slot is reused.

@@ -1,6 +1,6 @@
 //! Header of HFSL's PCM: identity, state of use, limit of the sequence numbers in use, and the redo
 //! slot, which makes changes of several map entries atomic. The layout is drawn in
-//! `docs/format.md`.
+//! `docs/reference/format.md`.
 
 use super::entry::{MapEntry, SUBPAGES_MAX};
 use super::pcm::PcmSpace;

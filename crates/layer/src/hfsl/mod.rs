@@ -2,7 +2,7 @@
 //!
 //! Source: Li et al., *A user-visible solid-state storage system with software-defined fusion methods
 //! for PCM and NAND flash*, J. Syst. Archit. 2016. Sections are named where they are implemented;
-//! `docs/hfsl.md` lists what the paper leaves open and the reading that is implemented.
+//! `docs/reference/hfsl.md` lists what the paper leaves open and the reading that is implemented.
 //!
 //! | file | subject |
 //! |---|---|

@@ -8,7 +8,7 @@
 //! and is copied to its home location when the log is merged. Rounds of parallel writes are counted
 //! as in the paper.
 //!
-//! `docs/ntl.md` is the manual, with a worked example.
+//! `docs/reference/ntl.md` is the manual, with a worked example.
 
 mod buffer;
 mod checkpoint;

@@ -3,7 +3,7 @@
 //! Without protection a page has only data. With protection a page also has a record (number,
 //! sequence number, digest) in two copies on its chip. The record is written together with the
 //! data, and both are fenced before the request is acknowledged; the digest detects a torn pair.
-//! `docs/durability.md` has the order and its reasons.
+//! `docs/design/durability.md` has the order and its reasons.
 
 use super::config::{NtlConfig, Protect};
 use super::layout::{COPIES, MemoryShape, NtlLayout, WORDS};

@@ -4,8 +4,8 @@
 //! A [`Leveler`] is pure arithmetic: it maps logical stripes to physical ones and returns the next
 //! stripe to copy. It is one file in `levelers/`, and one line in [`Levelers`]. [`Leveled`] applies
 //! one under the interface of a [`Pcm`](frit_media::Pcm) and makes its moves, such that a crash or
-//! a power loss at any point is safe. [`sim`] counts the wear that it would cause. `docs/wear.md`
-//! is the manual.
+//! a power loss at any point is safe. [`sim`] counts the wear that it would cause.
+//! `docs/reference/wear.md` is the manual.
 //!
 //! All levelers have two properties in common, on which crash safety rests: **every change is one
 //! copy of a stripe to a stripe that holds no data**, and the state of a region is **one number

@@ -4,7 +4,7 @@
 //! parameter files ([`diskspecs`]). A [`Drive`] adds the state: [`Drive::service`] returns the time
 //! at which a request that begins now is done, given the positions of the arm and the platter and
 //! the contents of the cache; a [`Queue`] chooses the request that begins next. Times are whole
-//! nanoseconds, and nothing is random. `docs/disk.md` is the manual.
+//! nanoseconds, and nothing is random. `docs/reference/disk.md` is the manual.
 
 mod cache;
 pub mod characteristics;

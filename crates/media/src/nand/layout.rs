@@ -6,7 +6,7 @@
 //! B = D + records   block states, 16 bytes each, by block
 //! H = B + states    header, 64 bytes
 //! ```
-//! `docs/media.md` shows every byte.
+//! `docs/reference/media.md` shows every byte.
 
 use super::page::{PageRecord, SPARE_RECORD_BYTES, SpareRecord, decode_record};
 use super::{BAD, BlockState, ERASE_FAILED, Nand, NandGeometry};

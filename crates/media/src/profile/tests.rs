@@ -234,7 +234,8 @@ fn a_config_survives_being_written_and_read() {
 #[test]
 fn the_manual_names_every_key_and_every_profile() {
     let manual =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/media.md")).unwrap();
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/media.md"))
+            .unwrap();
     for key in KEYS.iter().filter(|k| !["profile", "medium"].contains(&k.name)) {
         assert!(manual.contains(&format!("`{}`", key.name)), "{}", key.name);
     }

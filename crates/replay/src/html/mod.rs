@@ -3,7 +3,7 @@
 //! The entry point is [`write()`]. Every drawing is SVG whose colours are CSS variables, so that
 //! one file is legible on a light screen, on a dark one and on paper. Plotting libraries are not
 //! used because they write fixed colours into a drawing. All text is escaped by `maud`: names of
-//! stacks and traces are chosen by users. `docs/html.md` explains the page.
+//! stacks and traces are chosen by users. `docs/guide/html.md` explains the page.
 
 mod channels;
 mod colour;

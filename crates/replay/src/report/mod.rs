@@ -1,7 +1,7 @@
 //! Report of a run: one data structure, from which text, JSON, pages and comparisons are made.
 //!
 //! All values come from [`StackView`](frit_core::StackView), its counts, and the engine; nothing is
-//! counted twice. `docs/report.md` describes every field in JSON.
+//! counted twice. `docs/reference/report.md` describes every field in JSON.
 
 mod build;
 pub mod compare;

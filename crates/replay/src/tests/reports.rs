@@ -208,7 +208,8 @@ fn keys(value: &serde_json::Value, all: &mut std::collections::BTreeSet<String>)
 #[test]
 fn the_manual_names_every_field() {
     let manual =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/report.md")).unwrap();
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/report.md"))
+            .unwrap();
     let dir = tempfile::tempdir().unwrap();
     let stack = small(&["engine.kind=event"]);
     let trace = mixed_trace(&dir, sectors(&stack).unwrap(), 6000);
@@ -219,7 +220,7 @@ fn the_manual_names_every_field() {
     let words: std::collections::BTreeSet<&str> =
         manual.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
     let missing: Vec<&String> = all.iter().filter(|k| !words.contains(k.as_str())).collect();
-    assert!(missing.is_empty(), "docs/report.md does not name {missing:?}");
+    assert!(missing.is_empty(), "docs/reference/report.md does not name {missing:?}");
 }
 
 #[test]

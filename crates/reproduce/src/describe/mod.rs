@@ -4,7 +4,7 @@
 //! one table that describes the measurement: `[figure]` (a metric over a sweep of runs, see
 //! [`Sweep`]), `[caching]` (over a study of caches, see [`Study`]), `[comparison]` (of variants of
 //! a stack, see [`Comparison`]), `[wear]`, `[recovery]`, `[theory]`, `[latency]`, `[software]`, or
-//! `[missing]` (the reason why it cannot be measured). `docs/reproduce.md` is the manual.
+//! `[missing]` (the reason why it cannot be measured). `docs/guide/reproduce.md` is the manual.
 
 mod claim;
 mod comparison;

@@ -2,8 +2,8 @@
 //!
 //! A page that was valid when its block was sealed is still valid at position x of the queue (0
 //! new, 1 next victim) with probability p^x. The mean over the queue is ρ = (p − 1)/ln p, and a
-//! victim frees 1 − p of its pages: WA = 1/(1 − p). `docs/write-amplification.md` relates this to
-//! the literature.
+//! victim frees 1 − p of its pages: WA = 1/(1 − p). `docs/results/write-amplification.md` relates
+//! this to the literature.
 
 use super::Theory;
 

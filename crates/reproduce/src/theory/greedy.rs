@@ -7,7 +7,7 @@
 //! condition that shares add up to 1 and valid pages to U determines c. Victims have j or j − 1
 //! valid pages.
 //!
-//! `docs/write-amplification.md` relates this to the literature. W. Bux and I. Iliadis,
+//! `docs/results/write-amplification.md` relates this to the literature. W. Bux and I. Iliadis,
 //! *Performance of greedy garbage collection in flash-based solid-state drives*, Performance
 //! Evaluation (2010), doi:10.1016/j.peva.2010.07.003, find the two successive values of a large
 //! system, and that write amplification grows with b up to a bound.

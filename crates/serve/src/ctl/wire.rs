@@ -2,7 +2,7 @@
 //!
 //! A request contains the protocol version (`"v": 1`) and the operation (`"do": "set"`); the answer
 //! contains `"ok"` or `"error"`. A client may send several requests over one connection and
-//! receives the answers in order. docs/control.md describes each message.
+//! receives the answers in order. docs/guide/control.md describes each message.
 
 use crate::metrics::Stat;
 use serde::{Deserialize, Serialize};

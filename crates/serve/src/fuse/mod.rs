@@ -2,8 +2,8 @@
 //! on machines without NBD or ublk drivers.
 //!
 //! `file` implements the operations of the file without FUSE, `adapter` translates requests, and
-//! [`BlockExport`] mounts and unmounts. docs/fuse.md describes what programs observe, also when the
-//! server is killed.
+//! [`BlockExport`] mounts and unmounts. docs/guide/fuse.md describes what programs observe, also
+//! when the server is killed.
 
 mod adapter;
 mod export;

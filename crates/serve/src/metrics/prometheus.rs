@@ -7,7 +7,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt::{self, Error};
 
-/// Returns all metrics of a served volume as text. docs/control.md lists them.
+/// Returns all metrics of a served volume as text. docs/guide/control.md lists them.
 ///
 /// # Errors
 /// Never occurs in practice, since the text is written to memory.

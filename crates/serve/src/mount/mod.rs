@@ -3,7 +3,7 @@
 //! [`Mount`] serves any [`frit_fs::FileSystem`] to programs. `adapter` receives the kernel's requests;
 //! operations that need more than one call of `FileSystem` are in modules of their own. Nothing of a
 //! file is cached here: the file system caches files, and the kernel, through which all changes are
-//! made, caches their attributes and contents. docs/mount.md describes what programs observe.
+//! made, caches their attributes and contents. docs/guide/mount.md describes what programs observe.
 
 mod adapter;
 mod contents;

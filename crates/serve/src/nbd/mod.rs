@@ -1,8 +1,8 @@
 //! The server side of the Network Block Device protocol.
 //!
 //! [`Connection`] is the protocol without a socket: it consumes and produces bytes. [`Server`] adds
-//! sockets and threads. `docs/serve.md` describes the flags announced to clients and the guarantee
-//! behind each.
+//! sockets and threads. `docs/guide/serve.md` describes the flags announced to clients and the
+//! guarantee behind each.
 
 mod adaptive_spin;
 mod address;

@@ -1,7 +1,7 @@
 //! Limits on the resources of clients: connections, memory and time.
 //!
 //! NBD, the control socket and the metrics port share these limits, so that a silent, slow or
-//! malicious client does not affect the others. docs/serve.md describes them under "Limits".
+//! malicious client does not affect the others. docs/guide/serve.md describes them under "Limits".
 
 mod budget;
 mod buffer;

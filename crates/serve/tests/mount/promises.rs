@@ -1,4 +1,5 @@
-//! Tests of guarantees of `docs/semantics.md` for the mount that the other modules do not cover.
+//! Tests of guarantees of `docs/reference/semantics.md` for the mount that the other modules do not
+//! cover.
 
 use super::{Mounted, code, error, sh_as, soon};
 use frit_fs::{FileSystem, FormatOptions, Fs, Mapped, Medium};

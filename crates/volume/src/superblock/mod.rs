@@ -1,8 +1,8 @@
 //! The superblock: identity, configuration and state of a volume.
 //!
 //! `frit.volume` holds two copies of 64 KiB that are written in turn: a power loss during a write
-//! leaves the other copy intact. The newest valid copy is used. `docs/format.md` documents the
-//! format.
+//! leaves the other copy intact. The newest valid copy is used. `docs/reference/format.md`
+//! documents the format.
 
 mod encoding;
 mod file;

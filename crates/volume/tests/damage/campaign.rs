@@ -7,8 +7,8 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use std::path::Path;
 
-/// Damage after which an older version of a block may be read without an error. docs/durability.md
-/// names each exception; there is no other.
+/// Damage after which an older version of a block may be read without an error.
+/// docs/design/durability.md names each exception; there is no other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Exception {
     /// HFSL: a part of PCM holds entries of an earlier time, whose pages still exist. In a volume

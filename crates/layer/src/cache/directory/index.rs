@@ -14,7 +14,7 @@ const EMPTY: u32 = u32::MAX;
 const WAYS: usize = 4;
 
 /// Largest load, in tenths of the entries. At this load an insertion examines few rows (measured in
-/// docs/cache-policies.md), and 8 bytes for an entry become 8.9.
+/// docs/reference/cache-policies.md), and 8 bytes for an entry become 8.9.
 const LOAD_TENTHS: u64 = 9;
 
 /// Number of rows that an insertion examines before it gives up and uses the stash. At the design

@@ -57,8 +57,9 @@ pub struct PolicyConfig {
 }
 
 impl Default for PolicyConfig {
-    /// HALO's constants are not published. These were best, on the mean, among those that `frit
-    /// reproduce halo.sweep` shows. `docs/cache-own-policy.md` has the same for Sweep's parameters.
+    /// HALO's constants are not published. These were best, on the mean, among those that
+    /// `frit reproduce halo.sweep` shows. `docs/design/cache-own-policy.md` has the same for
+    /// Sweep's parameters.
     fn default() -> Self {
         PolicyConfig {
             policy: "halo".into(),

@@ -1,8 +1,8 @@
 //! Eviction policies of the cache.
 //!
 //! A policy is one file of this module that implements [`EvictionPolicy`], and one line in [`Policy`].
-//! Its name in a stack file is the variant's name in kebab case. `docs/cache-policies.md` describes
-//! all policies and their sources.
+//! Its name in a stack file is the variant's name in kebab case. `docs/reference/cache-policies.md`
+//! describes all policies and their sources.
 //!
 //! Protocol between a cache and its policy: an access to a cached block calls [`EvictionPolicy::hit`].
 //! For a block that is not cached and will be inserted, the cache calls [`EvictionPolicy::miss`], then
@@ -152,7 +152,7 @@ pub enum Policy {
     /// CSCAN over groups of blocks with a reference bit for each group (Gill and Modha 2005).
     Wow,
     /// Evicts dense buckets of 1 MiB, several in one sweep, with close runs in separate passes: a
-    /// policy of frit (`docs/cache-own-policy.md`).
+    /// policy of frit (`docs/design/cache-own-policy.md`).
     Sweep,
     /// Evicts the block whose next access is farthest in the future, which must be known (Belady
     /// 1966).

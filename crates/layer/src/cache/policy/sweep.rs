@@ -1,6 +1,6 @@
 //! Sweep, a policy of frit derived from HALO: it evicts whole buckets in the order of the disk and
-//! reduces the disk's rotations for their writes. `docs/cache-own-policy.md` has the reasons, and
-//! the effect of each part.
+//! reduces the disk's rotations for their writes. `docs/design/cache-own-policy.md` has the
+//! reasons, and the effect of each part.
 //!
 //! 1. *Buckets worth a visit.* A bucket is evicted if it holds more blocks than the average by a
 //!    factor that falls to zero over `sweep_scan` buckets. Blocks of a young bucket, relative to

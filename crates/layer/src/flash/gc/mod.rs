@@ -1,8 +1,8 @@
 //! Garbage-collection policies: they choose the victims.
 //!
 //! A policy is one file beside this one that implements [`GcPolicy`], and one line in [`Gc`]. Its
-//! name in a stack file is the variant's name in kebab case. `docs/extending.md` walks through an
-//! example.
+//! name in a stack file is the variant's name in kebab case. `docs/guide/extending.md` walks
+//! through an example.
 
 mod cost_benefit;
 mod fifo;
