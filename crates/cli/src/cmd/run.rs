@@ -57,7 +57,7 @@ pub(crate) struct Args {
     /// Divide arrival times by this factor.
     #[arg(long, value_name = "X", allow_hyphen_values = true, default_value_t = 1.0, requires = "open", value_parser = speed)]
     speed: f64,
-    /// WarmUp-up, excluded from the results: none, fill (every page written once), steady (state
+    /// Warm-up, excluded from the results: none, fill (every page written once), steady (state
     /// after long random overwriting), trace (the whole workload once), N or N% (its first
     /// requests); two joined by +, such as fill+10%.
     #[arg(long, value_name = "HOW", default_value_t = WarmUp::default())]

@@ -192,7 +192,7 @@ fn measure(
         WarmUpRequests::None => {}
         WarmUpRequests::Whole => {
             session.warm(&mut open()?, None, &mut |_| {})?;
-            // WarmUp-up and measurement are two workloads of one session, so that the measured one
+            // Warm-up and measurement are two workloads of one session, so that the measured one
             // meets the state that the first has left.
             session.next_workload();
         }
