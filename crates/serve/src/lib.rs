@@ -4,7 +4,7 @@
 //! protocol is a thin adapter in front of it. [`nbd`] implements the Network Block Device protocol
 //! over Unix and TCP sockets.
 //!
-//! [`mount`] serves a file system, rather than a volume, through FUSE.
+//! [`fuse::file_system`] serves a file system, rather than a volume, through FUSE.
 //!
 //! This crate stores no data. It contains neither mapping tables nor media.
 
@@ -14,7 +14,6 @@ pub mod device;
 pub mod fuse;
 mod log;
 pub mod metrics;
-pub mod mount;
 pub mod nbd;
 pub mod pace;
 pub mod record;

@@ -4,8 +4,8 @@ mod unsynced_changes;
 
 use super::image;
 use crate::output::{print, print_stderr};
+use frit_serve::fuse::file_system::{MountInfo, mounted};
 use frit_serve::fuse::unmount;
-use frit_serve::mount::{MountInfo, mounted};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@
 //! is atomic ([`apply`]) and is appended to the volume's log of changes ([`ChangeLog`]).
 
 mod apply;
-mod changes;
+mod change_log;
 mod client;
 mod control_target;
 mod rights;
@@ -15,7 +15,7 @@ mod socket;
 pub mod wire;
 
 pub use apply::apply;
-pub use changes::{ChangeAuthor, ChangeLog};
+pub use change_log::{ChangeAuthor, ChangeLog};
 pub use client::{Client, ClientError};
 pub use control_target::{ControlTarget, DeviceTarget, VolumeInfo, params};
 pub use rights::{PeerCredentials, Rights};

@@ -1,6 +1,6 @@
 //! Server of the control socket: a thread that accepts connections, and one thread per client.
 
-use super::changes::{self, ChangeLog};
+use super::change_log::{self, ChangeLog};
 use super::control_target::ControlTarget;
 use super::rights::{PeerCredentials, Rights};
 use super::socket;
@@ -45,7 +45,7 @@ pub struct Server {
 
 struct Shared {
     control_target: Arc<dyn ControlTarget>,
-    changes: ChangeLog,
+    change_log: ChangeLog,
     rights: Rights,
     log: Log,
     slots: Arc<ConnectionSlots<UnixStream>>,
@@ -61,7 +61,7 @@ impl Server {
         let stop = Arc::new(AtomicBool::new(false));
         let shared = Arc::new(Shared {
             control_target,
-            changes: ChangeLog::of(&options.volume),
+            change_log: ChangeLog::of(&options.volume),
             rights: options.rights,
             log,
             slots: ConnectionSlots::new(CLIENTS_MAX, Some(IDLE_MIN)),
@@ -203,9 +203,9 @@ impl Shared {
         let changed = self.control_target.change(settings)?;
         let now = SystemTime::now();
         for change in &changed {
-            self.log.write_line(format_args!("control: {}", changes::line(now, caller, change)));
+            self.log.write_line(format_args!("control: {}", change_log::line(now, caller, change)));
         }
-        if let Err(e) = self.changes.append(now, caller, &changed) {
+        if let Err(e) = self.change_log.append(now, caller, &changed) {
             self.log.write_line(format_args!("control: cannot write {} of the volume: {e}", ChangeLog::NAME));
         }
         Ok(Success::Changed(changed))

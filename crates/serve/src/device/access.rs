@@ -36,7 +36,7 @@ pub struct Access<'a> {
 }
 
 /// Properties of a request for counters and the recording.
-struct Item {
+struct RequestInfo {
     kind: RequestKind,
     op: Option<ReqOp>,
     at: u64,
@@ -99,7 +99,8 @@ impl<'a> Access<'a> {
                 Ok(done)
             })
         });
-        let item = Item { kind: RequestKind::Read, op: Some(ReqOp::Read), at, len, hints: Hints::NONE };
+        let item =
+            RequestInfo { kind: RequestKind::Read, op: Some(ReqOp::Read), at, len, hints: Hints::NONE };
         self.count(&item, result)
     }
 
@@ -128,7 +129,7 @@ impl<'a> Access<'a> {
         if self.device.deferring {
             self.device.work_available.notify_one();
         }
-        self.count(&Item { kind: RequestKind::Write, op: Some(ReqOp::Write), at, len, hints }, result)
+        self.count(&RequestInfo { kind: RequestKind::Write, op: Some(ReqOp::Write), at, len, hints }, result)
     }
 
     /// Makes a range read as zeros. With `keep_allocated` its space stays allocated. The lock is
@@ -159,7 +160,7 @@ impl<'a> Access<'a> {
             Ok(done)
         });
         let op = if keep_allocated { ReqOp::Write } else { ReqOp::Discard };
-        let item = Item { kind: RequestKind::WriteZeroes, op: Some(op), at, len, hints: Hints::NONE };
+        let item = RequestInfo { kind: RequestKind::WriteZeroes, op: Some(op), at, len, hints: Hints::NONE };
         self.count(&item, result)
     }
 
@@ -182,13 +183,14 @@ impl<'a> Access<'a> {
             }
             Ok(done)
         });
-        let item = Item { kind: RequestKind::Discard, op: Some(ReqOp::Discard), at, len, hints: Hints::NONE };
+        let item =
+            RequestInfo { kind: RequestKind::Discard, op: Some(ReqOp::Discard), at, len, hints: Hints::NONE };
         self.count(&item, result)
     }
 
     /// Flushes, unless a flush that began after flush number `begun` has succeeded.
     pub(super) fn flush(&mut self, begun: u64, op: Option<ReqOp>) -> Result<Completion> {
-        let item = Item { kind: RequestKind::Flush, op, at: 0, len: 0, hints: Hints::NONE };
+        let item = RequestInfo { kind: RequestKind::Flush, op, at: 0, len: 0, hints: Hints::NONE };
         // A flush that began after the arrival of this one covers all writes that this one must
         // cover.
         if self.state.flushed > begun {
@@ -229,7 +231,7 @@ impl<'a> Access<'a> {
             })?;
             Ok(Completion::NOW)
         });
-        let item = Item { kind: RequestKind::Extents, op: None, at, len, hints: Hints::NONE };
+        let item = RequestInfo { kind: RequestKind::Extents, op: None, at, len, hints: Hints::NONE };
         self.count(&item, result).map(|_| ())
     }
 
@@ -406,7 +408,7 @@ impl<'a> Access<'a> {
         }
     }
 
-    fn count(&mut self, item: &Item, result: Result<Completion>) -> Result<Completion> {
+    fn count(&mut self, item: &RequestInfo, result: Result<Completion>) -> Result<Completion> {
         let now = Instant::now();
         // A paced request counts until its due time, so that the histogram shows the modelled
         // latency.

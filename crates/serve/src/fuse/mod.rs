@@ -1,17 +1,16 @@
-//! A device as one raw file, through FUSE. With `losetup` it becomes a block device of the kernel
-//! on machines without NBD or ublk drivers.
+//! FUSE servers: a device as one file ([`block_export`]), and a file system as a directory tree
+//! ([`file_system`]).
 //!
-//! `file` implements the operations of the file without FUSE, `adapter` translates requests, and
-//! [`BlockExport`] mounts and unmounts. docs/guide/fuse.md describes what programs observe, also
-//! when the server is killed.
+//! Both share `mounts` (checks of mountpoints, unmounting, the kernel's list of mounts),
+//! `capabilities` (negotiation with the kernel) and `linux` (constants of system calls).
+//! [`loop_devices`] lists the block devices that the kernel makes of exported files.
 
-mod adapter;
-mod export;
-mod file;
+pub mod block_export;
+mod capabilities;
+pub mod file_system;
+mod linux;
 pub mod loop_devices;
-pub(crate) mod mounts;
+mod mounts;
 
-pub use adapter::FILE_NAME;
-pub use export::BlockExport;
-pub(crate) use file::{mode, whence};
+pub use block_export::{BlockExport, FILE_NAME};
 pub use mounts::{mounts_at, unmount, volumes_at, whole};

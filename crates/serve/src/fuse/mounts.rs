@@ -12,10 +12,10 @@ pub(super) const SOURCE: &str = "frit";
 /// Interval between attempts to unmount a file that is in use.
 const RETRY: Duration = Duration::from_millis(50);
 /// `ENOTCONN`: error of a mount whose server no longer exists.
-pub(crate) const NOT_CONNECTED: i32 = rustix::io::Errno::NOTCONN.raw_os_error();
+pub(super) const NOT_CONNECTED: i32 = rustix::io::Errno::NOTCONN.raw_os_error();
 
 /// Returns the absolute path of a directory that can be mounted on.
-pub(crate) fn check_mountpoint(directory: &Path) -> io::Result<PathBuf> {
+pub(super) fn check_mountpoint(directory: &Path) -> io::Result<PathBuf> {
     // A mount whose server no longer exists has a path, but every access to it fails.
     let there = std::fs::metadata(directory).and_then(|_| directory.canonicalize());
     let mountpoint = there.map_err(|e| {
@@ -38,7 +38,7 @@ pub(crate) fn check_mountpoint(directory: &Path) -> io::Result<PathBuf> {
 }
 
 /// Returns an error of mounting, extended by advice.
-pub(crate) fn with_hint(mountpoint: &Path, error: &io::Error) -> io::Error {
+pub(super) fn with_hint(mountpoint: &Path, error: &io::Error) -> io::Error {
     let hint = match error.kind() {
         io::ErrorKind::NotFound => "; FUSE needs /dev/fuse (modprobe fuse), and fusermount3 without root",
         io::ErrorKind::PermissionDenied => "; mounting needs root, or fusermount3 from the package fuse3",
@@ -64,7 +64,7 @@ pub fn whole(path: &Path) -> io::Result<PathBuf> {
 
 /// Unmounts as soon as the mount is not in use. The error `ResourceBusy` is returned after
 /// `patience`.
-pub(crate) fn unmount_within(mountpoint: &Path, patience: Duration) -> io::Result<()> {
+pub(super) fn unmount_within(mountpoint: &Path, patience: Duration) -> io::Result<()> {
     let end = Instant::now() + patience;
     loop {
         match unmount(mountpoint, false) {
@@ -123,7 +123,7 @@ pub fn volumes_at(directory: &Path) -> io::Result<usize> {
 
 /// Returns types and sources of the file systems mounted at a directory. They are taken from the
 /// kernel's list, since the file systems themselves may hang.
-pub(crate) fn file_systems_at(directory: &Path) -> io::Result<Vec<(String, String)>> {
+pub(super) fn file_systems_at(directory: &Path) -> io::Result<Vec<(String, String)>> {
     let list = std::fs::read_to_string("/proc/self/mountinfo")?;
     let at = |line: &&str| line.split(' ').nth(4).is_some_and(|p| unescape(p) == directory);
     // Type and source follow a separator, since the number of fields before it varies (proc(5)).

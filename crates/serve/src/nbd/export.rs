@@ -34,7 +34,7 @@ impl Export {
     }
 
     /// Returns `true` if a client that requests `name` means this export: `name` is equal or empty.
-    pub fn is(&self, name: &[u8]) -> bool {
+    pub fn matches(&self, name: &[u8]) -> bool {
         name.is_empty() || name == self.name.as_bytes()
     }
 }

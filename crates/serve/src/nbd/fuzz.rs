@@ -83,7 +83,7 @@ pub fn limited(device: &Arc<Device>, bytes: &[u8]) -> bool {
     loop {
         let advance = connection.advance(input.bytes());
         assert!(advance.used <= input.bytes().len(), "more bytes were consumed than exist");
-        input.used(advance.used);
+        input.consume(advance.used);
         let out = connection.output();
         assert!(out.capacity() < (400 << 10) + BUDGET, "{} bytes for replies", out.capacity());
         replies.extend_from_slice(out.bytes());

@@ -188,7 +188,7 @@ impl Handshake {
     }
 
     fn export_name(&mut self, on: &Export, name: &[u8], out: &mut Output) -> HandshakeState {
-        if !on.is(name) {
+        if !on.matches(name) {
             return HandshakeState::Closed;
         }
         out.u64(on.device().bytes());
@@ -204,7 +204,7 @@ impl Handshake {
             error(out, option, reply::ERR_INVALID, "the lengths inside the option do not fit its data");
             return HandshakeState::Negotiating;
         };
-        if !on.is(name) {
+        if !on.matches(name) {
             error(out, option, reply::ERR_UNKNOWN, "there is no such export");
             return HandshakeState::Negotiating;
         }
@@ -248,7 +248,7 @@ impl Handshake {
                 "the lengths inside the option do not fit its data",
             );
         };
-        if !on.is(name) {
+        if !on.matches(name) {
             return error(out, option, reply::ERR_UNKNOWN, "there is no such export");
         }
         let chosen = |c: &Context| {

@@ -38,7 +38,7 @@ impl Input {
     }
 
     /// Removes the first `n` bytes, which were consumed.
-    pub(super) fn used(&mut self, n: usize) {
+    pub(super) fn consume(&mut self, n: usize) {
         self.from += n;
         if self.from == self.to {
             (self.from, self.to) = (0, 0);
@@ -121,7 +121,7 @@ mod tests {
                     assert_eq!(*b, next_out);
                     next_out = next_out.wrapping_add(1);
                 }
-                input.used(n);
+                input.consume(n);
             }
         }
     }
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(budget.used(), BUSY - BASE);
         assert_eq!(fill(&mut input, whole), whole);
         assert_eq!(budget.used(), whole - BASE);
-        input.used(whole);
+        input.consume(whole);
         assert_eq!(input.free_space(28).len(), BUSY);
         input.release();
         assert_eq!((budget.used(), input.buffer.len()), (0, 0));
@@ -164,7 +164,7 @@ mod tests {
         let mut second = Input::new(&budget);
         assert_eq!(fill(&mut first, 1 << 20), BUSY);
         assert_eq!(fill(&mut second, 1 << 20), BASE);
-        second.used(BASE - 100);
+        second.consume(BASE - 100);
         assert_eq!(second.free_space(1 << 20).len(), BASE - 100, "the client continues with its base buffer");
         drop(first);
         assert_eq!(fill(&mut second, BUSY), BUSY);

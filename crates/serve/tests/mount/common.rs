@@ -1,7 +1,7 @@
 //! Helpers of all tests through the kernel, for both kinds of storage of contents.
 
 pub(crate) use frit_fs::{FileSystem, FormatOptions, Fs, Mapped};
-use frit_serve::mount::{Mount, Options};
+use frit_serve::fuse::file_system::{Mount, Options};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;

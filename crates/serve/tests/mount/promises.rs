@@ -3,7 +3,7 @@
 
 use super::{Mounted, code, error, sh_as, soon};
 use frit_fs::{FileSystem, FormatOptions, Fs, Mapped, Medium};
-use frit_serve::mount::{Mount, Options};
+use frit_serve::fuse::file_system::{Mount, Options};
 use rustix::fs::{FlockOperation, OFlags, XattrFlags, flock};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};

@@ -1,8 +1,8 @@
 //! Tests of mounting, unmounting, and errors of both.
 
 use super::{Mounted, code, error, inodes, memory, soon};
+use frit_serve::fuse::file_system::{Mount, Options, clear_stale, mounted};
 use frit_serve::fuse::mounts_at;
-use frit_serve::mount::{Mount, Options, clear_stale, mounted};
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;

@@ -128,7 +128,7 @@ fn a_file_without_a_name_keeps_its_body_until_it_is_closed() {
 /// Without passthrough, the contents of the same files are transferred by requests.
 #[test]
 fn without_the_kernel_requests_do() {
-    use frit_serve::mount::{Mount, Options};
+    use frit_serve::fuse::file_system::{Mount, Options};
 
     let Some(m) = Mounted::new("") else { return };
     let at = m._dir.path().canonicalize().unwrap().join("other");

@@ -19,7 +19,7 @@ pub(super) fn params(dir: &Path) -> Result<Vec<Param>> {
     Ok(shown(volume.params(), &defaults))
 }
 
-/// ChangeLog parameters, and records them in the volume and its change log.
+/// Changes parameters, and records them in the volume and its change log.
 pub(super) fn set(dir: &Path, settings: &[Setting]) -> Result<Vec<Change>> {
     let mut volume = open(dir, false)?;
     let changed = apply(&mut volume, settings);

@@ -99,7 +99,7 @@ impl<'a> Session<'a> {
     fn exchange(&mut self, send: &mut dyn FnMut(&Output) -> io::Result<()>) -> io::Result<()> {
         loop {
             let step = self.connection.advance(self.input.bytes());
-            self.input.used(step.used);
+            self.input.consume(step.used);
             if step.used > 0 && matches!(self.activity, ClientActivity::Request(..)) {
                 // A request, or a piece of it, is complete.
                 self.activity = ClientActivity::Idle;

@@ -44,7 +44,7 @@ impl Client {
     fn send(&mut self, mut bytes: &[u8]) {
         while !self.closed {
             let step = self.connection.advance(self.input.bytes());
-            self.input.used(step.used);
+            self.input.consume(step.used);
             self.received.extend_from_slice(self.connection.output().bytes());
             let out = self.connection.output().capacity();
             self.held_max = self.held_max.max(out);

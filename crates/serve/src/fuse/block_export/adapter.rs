@@ -3,6 +3,7 @@
 use super::file;
 use crate::backend::Completion;
 use crate::device::Device;
+use crate::fuse::capabilities;
 use crate::pace::Timer;
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
@@ -21,11 +22,6 @@ pub const FILE_NAME: &str = "volume";
 const FILE: INodeNo = INodeNo(2);
 /// Lifetime of cached attributes. Nothing about the file changes while it is mounted.
 const TTL: Duration = Duration::from_secs(3600);
-/// Maximum size of a request: the maximum that the kernel allows without further settings
-/// (fs.fuse.max_pages_limit is 256).
-const REQUEST_BYTES_MAX: u32 = 1 << 20;
-/// Maximum number of outstanding background requests, such as those of a loop device.
-const BACKGROUND_MAX: u16 = 128;
 
 thread_local! {
     /// Read buffer of a thread.
@@ -97,14 +93,10 @@ impl BlockAdapter {
 
 impl Filesystem for BlockAdapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // If the kernel allows less, it reports its maximum, which is then used.
-        let _ = config.set_max_write(REQUEST_BYTES_MAX).map_err(|most| config.set_max_write(most));
-        let _ = config.set_max_background(BACKGROUND_MAX);
         // Both capabilities are optional: concurrent requests of one reader or writer, and memory
         // maps of a file that bypasses the page cache.
-        for wish in [InitFlags::FUSE_ASYNC_DIO, InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP] {
-            let _ = config.add_capabilities(wish);
-        }
+        let wanted = [InitFlags::FUSE_ASYNC_DIO, InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP];
+        capabilities::negotiate(config, wanted);
         Ok(())
     }
 

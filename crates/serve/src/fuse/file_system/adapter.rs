@@ -204,7 +204,7 @@ impl<F: FileSystem + 'static> Filesystem for FsAdapter<F> {
             Ok(()) => match self.backing(ino(number), flags, |body| reply.open_backing(body)) {
                 Some(id) => reply.opened_passthrough(FileHandle(0), FopenFlags::FOPEN_NOFLUSH, &id),
                 None => {
-                    let (handle, how) = self.how(ino(number), flags);
+                    let (handle, how) = self.open_flags(ino(number), flags);
                     reply.opened(handle, how);
                 }
             },
@@ -237,7 +237,7 @@ impl<F: FileSystem + 'static> Filesystem for FsAdapter<F> {
                         reply.created_passthrough(&ttl, &file, generation(&attr), FileHandle(0), how, &id);
                     }
                     None => {
-                        let (handle, how) = self.how(attr.ino, flags);
+                        let (handle, how) = self.open_flags(attr.ino, flags);
                         reply.created(&ttl, &file, generation(&attr), handle, how);
                     }
                 }

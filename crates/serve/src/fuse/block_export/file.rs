@@ -2,25 +2,13 @@
 
 use crate::backend::Completion;
 use crate::device::{Device, Failure, FailureKind};
+use crate::fuse::linux::{mode, whence};
 use frit_core::Hints;
 use fuser::Errno;
 
 /// Number of bytes of the map that one search for data or a hole reads under one hold of the device
 /// lock.
 const SEEK_SLICE_BYTES: u64 = 1 << 30;
-
-/// Modes of fallocate(2), with the values of linux/falloc.h.
-pub(crate) mod mode {
-    pub(crate) const KEEP_SIZE: i32 = 0x01;
-    pub(crate) const PUNCH_HOLE: i32 = 0x02;
-    pub(crate) const ZERO_RANGE: i32 = 0x10;
-}
-
-/// Directions of lseek(2) that search for data and holes.
-pub(crate) mod whence {
-    pub(crate) const SEEK_DATA: i32 = 3;
-    pub(crate) const SEEK_HOLE: i32 = 4;
-}
 
 /// Returns the error number of a failure.
 pub(super) fn errno(failure: &Failure) -> Errno {

@@ -26,7 +26,7 @@ pub(super) struct Passthrough {
     /// Passthrough is active; determined at mounting.
     on: bool,
     /// Reason why passthrough is not active although requested.
-    without: Arc<OnceLock<&'static str>>,
+    inactive_reason: Arc<OnceLock<&'static str>>,
     open: Mutex<HashMap<Ino, OpenInode>>,
     /// Bitmap of the inodes that were opened for writing since mounting.
     written: Box<[AtomicU64]>,
@@ -57,7 +57,7 @@ impl Passthrough {
             None => "it requires Linux 6.9 with CONFIG_FUSE_PASSTHROUGH",
             Some(why) => why,
         };
-        let _ = self.without.set(why);
+        let _ = self.inactive_reason.set(why);
     }
 
     /// Activates passthrough, after kernel and permissions have been checked.
@@ -72,8 +72,8 @@ impl Passthrough {
     }
 
     /// Returns the cell with the reason why passthrough is not active. It is filled at mounting.
-    pub(super) fn without(&self) -> Arc<OnceLock<&'static str>> {
-        Arc::clone(&self.without)
+    pub(super) fn inactive_reason(&self) -> Arc<OnceLock<&'static str>> {
+        Arc::clone(&self.inactive_reason)
     }
 
     /// Returns the cell for the notifier, to be filled when the connection exists.

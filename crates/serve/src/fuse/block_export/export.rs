@@ -1,8 +1,8 @@
 //! A device mounted as a file.
 
 use super::adapter::BlockAdapter;
-use super::mounts::{self, SOURCE, unmount, unmount_within};
 use crate::device::Device;
+use crate::fuse::mounts::{self, SOURCE, unmount, unmount_within};
 use crate::pace::Timer;
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
 use std::io;
@@ -13,6 +13,7 @@ use std::time::Duration;
 /// Number of threads that answer requests. The device executes one request at a time; copies to and
 /// from the kernel, and flushes that wait for the disk, run concurrently with it.
 const THREADS: usize = 4;
+
 /// A device mounted as a file.
 #[derive(Debug)]
 pub struct BlockExport {

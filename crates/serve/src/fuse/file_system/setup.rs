@@ -1,26 +1,21 @@
 //! Negotiation of capabilities with the kernel at mounting.
 
+use crate::fuse::capabilities;
 use fuser::{InitFlags, KernelConfig};
 use std::io;
 
-/// Maximum size of a request: the maximum that the kernel allows without further settings
-/// (fs.fuse.max_pages_limit is 256).
-const REQUEST_BYTES_MAX: u32 = 1 << 20;
-/// Maximum number of outstanding background requests, such as read-ahead.
-const BACKGROUND_MAX: u16 = 128;
-
 /// Capabilities requested from the kernel; each is used if the kernel has it. FUSE_ATOMIC_O_TRUNC
 /// is not requested: the reply to OPEN has no attributes, so the kernel would continue with the
-/// set-ID bits that the truncation removed (`killpriv`). The reply to SETATTR, which it sends instead,
-/// contains the mode.
+/// set-ID bits that the truncation removed (`killpriv`). The reply to SETATTR, which it sends
+/// instead, contains the mode.
 const CAPABILITIES: [InitFlags; 9] = [
     // Concurrent lookups and listings of one directory by several programs.
     InitFlags::FUSE_PARALLEL_DIROPS,
     // Listings with attributes if lookups follow.
     InitFlags::FUSE_DO_READDIRPLUS,
     InitFlags::FUSE_READDIRPLUS_AUTO,
-    // Concurrent requests of one O_DIRECT reader or writer (`page_invalidation`), and memory maps of files
-    // opened in this way.
+    // Concurrent requests of one O_DIRECT reader or writer (`page_invalidation`), and memory maps
+    // of files opened in this way.
     InitFlags::FUSE_ASYNC_DIO,
     InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
     // Neither contents nor targets of links change without the kernel's knowledge.
@@ -39,12 +34,7 @@ const CAPABILITIES: [InitFlags; 9] = [
 /// # Errors
 /// A writeback cache was requested, but this kernel has none.
 pub(super) fn negotiate(config: &mut KernelConfig, writeback: bool) -> io::Result<()> {
-    // If the kernel allows less, it reports its maximum, which is then used.
-    let _ = config.set_max_write(REQUEST_BYTES_MAX).map_err(|most| config.set_max_write(most));
-    let _ = config.set_max_background(BACKGROUND_MAX);
-    for wish in CAPABILITIES {
-        let _ = config.add_capabilities(wish);
-    }
+    capabilities::negotiate(config, CAPABILITIES);
     if writeback {
         config.add_capabilities(InitFlags::FUSE_WRITEBACK_CACHE).map_err(|_| {
             io::Error::new(io::ErrorKind::Unsupported, "this kernel has no writeback cache for FUSE")

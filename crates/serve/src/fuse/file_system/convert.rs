@@ -1,10 +1,9 @@
 //! Conversions between the types of FUSE and of [`frit_fs::FileSystem`].
 
+use crate::fuse::linux::mode as falloc;
 use frit_fs::{Allocate, Attr, Error, InodeType, RenameMode, SetTime, Time, XattrMode};
 use fuser::{Errno, FileAttr, FileType, Generation, INodeNo, RenameFlags, TimeOrNow};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-use crate::fuse::mode as falloc;
 
 /// Size for efficient I/O, as reported by stat(2) and used by the buffers of stdio. A request of 4
 /// KiB spends most of its time on the way through the kernel, a request of 64 KiB on its bytes.

@@ -3,7 +3,7 @@
 use super::adapter::FsAdapter;
 use super::convert::errno;
 use super::killpriv::{DIRECT, KillprivCache, has_set_id};
-use crate::fuse::whence;
+use crate::fuse::linux::whence;
 use frit_fs::{AttrChanges, Caller, Error, FileSystem, Ino, Result, Seek};
 use fuser::{BackingId, FileHandle, FopenFlags, OpenAccMode, OpenFlags, ReplyData, Request};
 use rustix::fs::OFlags;
@@ -57,7 +57,7 @@ impl<F: FileSystem + 'static> FsAdapter<F> {
     /// time, except those that extend the file. A file with set-ID bits is opened without these
     /// flags even for O_DIRECT, because only then the kernel removes the bits before a write
     /// (`killpriv`). The same holds for a file whose attributes cannot be read.
-    pub(super) fn how(&self, ino: Ino, flags: OpenFlags) -> (FileHandle, FopenFlags) {
+    pub(super) fn open_flags(&self, ino: Ino, flags: OpenFlags) -> (FileHandle, FopenFlags) {
         let direct = flags.0 as u32 & OFlags::DIRECT.bits() != 0;
         if direct && self.files.attr(ino).is_ok_and(|attr| !has_set_id(&attr)) {
             let how = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;

@@ -16,7 +16,7 @@ use std::time::Duration;
 pub struct Mount {
     mountpoint: PathBuf,
     session: Option<BackgroundSession>,
-    without: Option<&'static str>,
+    inactive_reason: Option<&'static str>,
 }
 
 impl Mount {
@@ -43,19 +43,19 @@ impl Mount {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         let adapter = FsAdapter::new(Arc::clone(files), options)?;
-        let (notifier, without) = (adapter.passthrough.notifier(), adapter.passthrough.without());
+        let (notifier, reason) = (adapter.passthrough.notifier(), adapter.passthrough.inactive_reason());
         let connected = Session::new(adapter, &mountpoint, &options.config());
         let session = connected.map_err(|e| with_hint(&mountpoint, &e))?;
         let _ = notifier.set(session.notifier());
         let session = session.spawn().map_err(|e| with_hint(&mountpoint, &e))?;
-        Ok(Mount { mountpoint, session: Some(session), without: without.get().copied() })
+        Ok(Mount { mountpoint, session: Some(session), inactive_reason: reason.get().copied() })
     }
 
     /// Returns the reason why passthrough is not active although it was requested. Files work
     /// without it.
     #[must_use]
     pub fn passthrough_refusal(&self) -> Option<&'static str> {
-        self.without
+        self.inactive_reason
     }
 
     /// Returns the mountpoint.

@@ -1,0 +1,13 @@
+//! A device as one raw file. With `losetup` it becomes a block device of the kernel on machines
+//! without NBD or ublk drivers.
+//!
+//! `file` implements the operations of the file without FUSE, `adapter` translates requests, and
+//! [`BlockExport`] mounts and unmounts. docs/guide/fuse.md describes what programs observe, also
+//! when the server is killed.
+
+mod adapter;
+mod export;
+mod file;
+
+pub use adapter::FILE_NAME;
+pub use export::BlockExport;

@@ -1,0 +1,25 @@
+//! A file system as a directory tree of the host, through FUSE.
+//!
+//! [`Mount`] serves any [`frit_fs::FileSystem`] to programs. `adapter` receives the kernel's
+//! requests; operations that need more than one call of `FileSystem` are in modules of their own.
+//! Nothing of a file is cached here: the file system caches files, and the kernel, through which all
+//! changes are made, caches their attributes and contents. docs/guide/mount.md describes what
+//! programs observe.
+
+mod adapter;
+mod contents;
+mod convert;
+mod killpriv;
+mod listing;
+mod names;
+mod options;
+mod page_invalidation;
+mod passthrough;
+mod reply;
+mod session;
+mod setup;
+mod stale;
+
+pub use options::{Options, THREADS_MAX};
+pub use session::Mount;
+pub use stale::{MountInfo, clear_stale, mounted};
