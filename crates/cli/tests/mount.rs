@@ -321,7 +321,7 @@ fn what_cannot_be_mounted() {
     refused(&frit(&["fsck", &p.image]), 2, "no frit file system");
     refused(&frit(&["mkfs", "/dev/null", "--size", "1M"]), 1, "no regular file");
     good(&frit(&["mkfs", &p.image, "--size", "32M", "--force"]));
-    refused(&p.mount(&["-o", "colour"]), 1, "'colour' is no mount option");
+    refused(&p.mount(&["-o", "colour"]), 1, "'colour' is not a mount option");
     fs::write(p.at.join("hidden"), "").unwrap();
     refused(&p.mount(&[]), 1, "not empty");
     good(&p.mount(&["-o", "nonempty"]));

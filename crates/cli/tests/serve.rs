@@ -136,7 +136,7 @@ fn what_cannot_be_served_says_what_to_do() {
         (&["--nbd", "tcp:0.0.0.0:0"][..], "--allow-remote"),
         (&[][..], "--nbd"),
         (&["--nbd", "nowhere"][..], "unix:PATH or tcp:HOST:PORT"),
-        (&["--nbd", "unix:/"][..], "is no socket"),
+        (&["--nbd", "unix:/"][..], "is not a socket"),
         (&["--nbd", "tcp:127.0.0.1:0", "--record", &volume][..], "exists"),
     ] {
         let out = frit(&[&["serve", volume.as_str()][..], args].concat());

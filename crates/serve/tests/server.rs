@@ -180,7 +180,7 @@ fn names_of_sockets_are_replaced_only_when_nobody_listens() {
     first.stop(Duration::from_secs(1));
     std::fs::write(&path, "a file").unwrap();
     let e = served().unwrap_err().to_string();
-    assert!(e.contains("is no socket"), "{e}");
+    assert!(e.contains("is not a socket"), "{e}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "a file");
 }
 

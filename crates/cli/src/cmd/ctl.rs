@@ -156,7 +156,7 @@ fn get(args: &Args, key: Option<&str>) -> Result<Vec<Param>> {
     if let Some(key) = key {
         if !params.iter().any(|p| p.key == key) {
             let known: Vec<&str> = params.iter().map(|p| &p.key[..]).collect();
-            return Err(miette!("there is no parameter '{key}'; there are {}", known.join(", ")));
+            return Err(miette!("unknown parameter '{key}'; known parameters: {}", known.join(", ")));
         }
         params.retain(|p| p.key == key);
     }

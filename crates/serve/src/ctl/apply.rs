@@ -33,13 +33,13 @@ fn allowed(params: &[ParamInfo], setting: &Setting) -> Result<(), Refused> {
     let why = match params.iter().find(|p| p.key == setting.key) {
         Some(p) if p.live => return Ok(()),
         Some(_) => format!(
-            "{0} is fixed once the volume is made; what its stack says of it changes with frit grow VOLUME --set \
-             {0}=VALUE, when nobody uses it",
+            "{0} cannot change after the volume was created; `frit grow VOLUME --set {0}=VALUE` changes it \
+             in the stack while the volume is not in use",
             setting.key
         ),
         None => {
             let live: Vec<&str> = params.iter().filter(|p| p.live).map(|p| p.key).collect();
-            format!("there is no parameter '{}'; there are {}", setting.key, live.join(", "))
+            format!("unknown parameter '{}'; known parameters: {}", setting.key, live.join(", "))
         }
     };
     Err(Refused::new(RefusalKind::Invalid, why))

@@ -191,7 +191,7 @@ impl Shared {
         if let Some(key) = key {
             if !all.iter().any(|p| p.key == key) {
                 let known: Vec<&str> = all.iter().map(|p| &p.key[..]).collect();
-                let what = format!("there is no parameter '{key}'; there are {}", known.join(", "));
+                let what = format!("unknown parameter '{key}'; known parameters: {}", known.join(", "));
                 return Err(Refused::new(RefusalKind::Invalid, what));
             }
             all.retain(|p| p.key == key);

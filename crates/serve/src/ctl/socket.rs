@@ -40,7 +40,7 @@ pub(super) fn listen(path: &Path, everybody: bool) -> io::Result<UnixListener> {
     use std::os::unix::fs::FileTypeExt;
     if let Ok(meta) = std::fs::symlink_metadata(path) {
         if !meta.file_type().is_socket() {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it exists and is no socket"));
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it exists and is not a socket"));
         }
         if connect(path).is_ok() {
             return Err(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there"));

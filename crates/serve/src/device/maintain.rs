@@ -122,7 +122,7 @@ impl<'a> MaintenanceLoop<'a> {
         self.recorded = Instant::now();
         let Some(recorder) = &self.device.recorder else { return };
         if let Err(e) = recorder.drain() {
-            self.device.log().write_line(format_args!("recording to {} has ended: {e}", recorder.path()));
+            self.device.log().write_line(format_args!("recording to {} was stopped: {e}", recorder.path()));
         }
     }
 

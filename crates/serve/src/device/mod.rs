@@ -291,7 +291,7 @@ impl Device {
     fn refuse(&self, state: &mut MutexGuard<'_, State>, why: &str) {
         if state.refusal.is_none() {
             state.refusal = Some(Arc::from(why));
-            self.log.write_line(format_args!("writes are refused from now on, reads go on: {why}"));
+            self.log.write_line(format_args!("writes are refused from now on; reads continue: {why}"));
         }
     }
 }

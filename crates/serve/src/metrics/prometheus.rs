@@ -90,10 +90,11 @@ impl Snapshot {
         family(to, &gauge("volume_size", "bytes", "size of the volume"), |m| {
             m.encode_gauge(&(v.bytes as f64))
         })?;
-        let refuses = gauge("volume_poisoned", "flag", "1 when writes are refused, after a media error say");
+        let refuses =
+            gauge("volume_poisoned", "flag", "1 if writes are refused, for example after a media error");
         family(to, &refuses, |m| m.encode_gauge(&i64::from(v.refuses.is_some())))?;
         let all = s.residence();
-        let lies = gauge("volume", "pages", "pages of the volume by where they lie");
+        let lies = gauge("volume", "pages", "pages of the volume by placement");
         family(to, &lies, |m| {
             level(m, &[("place", "unmapped")], all.unmapped as f64)?;
             level(m, &[("place", "nand")], all.nand as f64)?;
@@ -116,13 +117,13 @@ impl Snapshot {
         type Value = fn(&super::OpStat) -> u64;
         let counts: [(MetricDesc, Value); 3] = [
             (counter("client", "requests", "requests of clients, failed ones included"), |o| o.requests),
-            (counter("client_data", "bytes", "bytes that requests of clients were about"), |o| o.bytes),
+            (counter("client_data", "bytes", "bytes requested by clients"), |o| o.bytes),
             (counter("client", "errors", "requests of clients that failed"), |o| o.errors),
         ];
         for (about, value) in counts {
             family(to, &about, |m| ops.iter().try_for_each(|o| count(m, &[("op", &o.op)], value(o))))?;
         }
-        let help = "time from a request's turn to when its reply may go out";
+        let help = "service time of a request until its reply may be sent";
         let latency = about("client_latency", "seconds", MetricType::Histogram, help);
         family(to, &latency, |m| {
             ops.iter().filter(|o| o.requests > 0).try_for_each(|o| {
@@ -144,7 +145,7 @@ fn media(to: &mut DescriptorEncoder<'_>, media: &[MediumStat]) -> fmt::Result {
     type Value = fn(&super::CommandStat) -> u64;
     let counts: [(MetricDesc, Value); 2] = [
         (counter("media", "commands", "commands given to media"), |c| c.commands),
-        (counter("media_data", "bytes", "bytes that commands to media carried"), |c| c.bytes),
+        (counter("media_data", "bytes", "payload of media commands"), |c| c.bytes),
     ];
     for (about, value) in counts {
         family(to, &about, |m| {
@@ -204,17 +205,19 @@ fn server(to: &mut DescriptorEncoder<'_>, s: &ServerStat) -> fmt::Result {
     let info =
         MetricDesc { name: "server", unit: None, kind: MetricType::Info, help: "the process that serves" };
     family(to, &info, |m| m.encode_info(&[("version", &s.version[..])]))?;
-    family(to, &gauge("server_uptime", "seconds", "how long the server has run"), |m| {
-        m.encode_gauge(&s.uptime_s)
-    })?;
+    family(to, &gauge("server_uptime", "seconds", "uptime of the server"), |m| m.encode_gauge(&s.uptime_s))?;
     let clients: [(MetricDesc, u64); 3] = [
         (counter("accepted", "connections", "clients that connected"), s.connections_accepted),
         (
-            counter("refused", "connections", "clients turned away since too many were there"),
+            counter("refused", "connections", "clients refused because too many were connected"),
             s.connections_refused,
         ),
         (
-            counter("dropped", "connections", "clients hung up on: too slow, or silent in a full server"),
+            counter(
+                "dropped",
+                "connections",
+                "clients disconnected by the server: too slow, or idle while all slots were occupied",
+            ),
             s.connections_dropped,
         ),
     ];
@@ -225,7 +228,7 @@ fn server(to: &mut DescriptorEncoder<'_>, s: &ServerStat) -> fmt::Result {
         family(to, &about, |m| m.encode_counter::<NoLabelSet, _, u64>(&value, None))?;
     }
     let Some(pace) = &s.pace else { return Ok(()) };
-    let help = "replies' time over that of the model, less 1";
+    let help = "relative error of the reply time against the model";
     family(to, &gauge("pace_error", "ratio", help), |m| {
         for p in pace {
             for (quantile, error) in [("0.5", p.p50_error), ("0.99", p.p99_error)] {

@@ -77,7 +77,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     let Ok(meta) = fs::symlink_metadata(path) else { return Ok(()) };
     let refused = |why: &str| Err(io::Error::new(io::ErrorKind::AddrInUse, why.to_owned()));
     if !meta.file_type().is_socket() {
-        return refused("the path exists and is no socket");
+        return refused("the path exists and is not a socket");
     }
     match UnixStream::connect(path) {
         Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),

@@ -74,14 +74,16 @@ impl Server {
     /// Starts a server that listens on the addresses of its options.
     ///
     /// # Errors
-    /// An address cannot be listened on, or other machines reach it and `allow_remote` is not set.
+    /// An address cannot be listened on, or is reachable from other machines and `allow_remote` is
+    /// not set.
     pub fn start(export: Arc<Export>, options: ServerOptions) -> io::Result<Server> {
         let named =
             |a: &Address, e: io::Error| io::Error::new(e.kind(), format!("cannot listen on {a}: {e}"));
         let mut listeners = Vec::new();
         for a in &options.addresses {
             if !a.is_local() && !options.allow_remote {
-                let why = "other machines reach it, and anybody there may read and write; --allow-remote permits it";
+                let why = "the address is reachable from other machines, without authentication; \
+                           --allow-remote allows it";
                 return Err(named(a, io::Error::new(io::ErrorKind::PermissionDenied, why)));
             }
             match Listener::bind(a) {
@@ -168,7 +170,9 @@ fn admit(shared: &Arc<Shared>, stream: Stream) {
         device.clients().count_refused();
         if !shared.logged.swap(true, Ordering::Relaxed) {
             let most = shared.options.connections_max;
-            device.log().write_line(format_args!("{most} clients are connected; more are turned away"));
+            device
+                .log()
+                .write_line(format_args!("{most} clients are connected; further clients are refused"));
         }
         return;
     };

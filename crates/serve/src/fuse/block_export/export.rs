@@ -74,7 +74,7 @@ impl BlockExport {
                 // process.
                 unmount(&self.mountpoint, true)?;
                 let what = format!(
-                    "{} was still in use (`frit detach` releases loop devices): its users get errors now",
+                    "{} was still in use (`frit detach` releases loop devices): its users now get errors",
                     self.mountpoint.display()
                 );
                 Err(io::Error::new(e.kind(), what))

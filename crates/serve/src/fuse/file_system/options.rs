@@ -35,8 +35,8 @@ pub struct Options {
 /// An unknown word after `-o`.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no mount option; there are ro, rw, suid, nosuid, dev, nodev, exec, noexec, atime, noatime, sync, \
-     async, dirsync, allow_other, nonempty, fsname=NAME"
+    "'{0}' is not a mount option; known options: ro, rw, suid, nosuid, dev, nodev, exec, noexec, atime, \
+     noatime, sync, async, dirsync, allow_other, nonempty, fsname=NAME"
 )]
 pub struct UnknownOption(String);
 
