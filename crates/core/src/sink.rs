@@ -48,6 +48,10 @@ pub trait Sink {
     fn ack(&mut self, tok: Self::Tok);
 }
 
+/// Bounds of a token that a layer or a device stores: see [`Sink::Tok`].
+pub trait Token: Copy + Default + Send {}
+impl<T: Copy + Default + Send> Token for T {}
+
 /// The sink of live use. It models no time, so all tokens are done.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Null;

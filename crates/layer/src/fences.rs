@@ -1,9 +1,9 @@
 //! Fences of a layer: PCM writes that are not fenced yet, and the completion of all fences.
 
 use crate::Token;
-use crate::wear::Leveled;
 use frit_core::Sink;
 use frit_media::Store;
+use frit_wear::Leveled;
 
 /// State of the fences of a layer.
 #[derive(Clone, Copy, Debug)]

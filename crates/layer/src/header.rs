@@ -6,10 +6,10 @@
 //! ```
 
 use crate::Token;
-use crate::wear::Leveled;
 use frit_core::{Cause, Error, MediumKind, Result, Sink, Source};
 use frit_media::Store;
 use frit_media::checksum::crc32c;
+use frit_wear::Leveled;
 
 /// Size of a header in bytes, without the state.
 pub(crate) const HEAD_BYTES: usize = 64;

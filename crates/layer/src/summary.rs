@@ -14,10 +14,10 @@
 
 use crate::Token;
 use crate::record::Record;
-use crate::wear::Leveled;
 use frit_core::{Cause, Result, Sink, Source};
 use frit_media::Store;
 use frit_media::checksum::crc32c;
+use frit_wear::Leveled;
 
 /// Address of the summary, after the state word of the header.
 const SUMMARY_AT: u64 = 128;

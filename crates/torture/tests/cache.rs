@@ -4,8 +4,8 @@ mod common;
 
 use common::{many_faults, many_images};
 use frit_layer::cache::policy::Policy;
-use frit_layer::wear::LevelerKind;
 use frit_torture::case::Mode;
+use frit_wear::LevelerKind;
 use strum::VariantNames;
 
 /// Returns the variants under torture, and the number of distinct images that each must give.

@@ -3,9 +3,9 @@
 use super::trace::ReadArgs;
 use crate::output::{print, print_json, print_stderr, right, table, text};
 use frit_core::size;
-use frit_layer::wear::sim::{SimReport, Simulation};
-use frit_layer::wear::{LevelerKind, WearConfig};
 use frit_trace::{Devices, Options, ReqOp, Request, Workload};
+use frit_wear::sim::{SimReport, Simulation};
+use frit_wear::{LevelerKind, WearConfig};
 use indicatif::{ProgressBar, ProgressStyle};
 use miette::{IntoDiagnostic, Result, miette};
 use serde::Serialize;

@@ -2,8 +2,8 @@
 
 use super::policy::PolicyConfig;
 use crate::record::COPIES_MAX;
-use crate::wear::WearKeys;
 use frit_core::{Error, Result, size};
+use frit_wear::WearKeys;
 use serde::Deserialize;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 

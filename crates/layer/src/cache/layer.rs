@@ -11,13 +11,12 @@ use super::stats::CacheStats;
 use super::streams::Streams;
 use super::{BLOCK_BYTES, halt};
 use crate::Token;
-use crate::wear::Leveled;
-use crate::wear::WearKeys;
 use frit_core::{
     BlockLayer, Buffer, Deferred, Error, Hints, Info, Params, Progress, RequestIntent, Result, SECTOR_BYTES,
     Sector, Sink, Source, StackView, Target,
 };
 use frit_media::{Disk, Pcm, Store};
+use frit_wear::{Leveled, WearKeys};
 use std::sync::Arc;
 
 /// A disk with a write cache in PCM. `T` is the token of the sinks that the layer works with. `P`

@@ -36,7 +36,6 @@ mod view;
 mod would_block;
 mod write;
 
-pub use crate::wear::WearKeys;
 pub use config::{CacheConfig, DiskFlush, Mode, Overwrite};
 pub use layer::Cache;
 

@@ -4,7 +4,7 @@ use super::config::{CacheConfig, Mode};
 use super::layer::Cache;
 use super::streams::Streams;
 use crate::Token;
-use crate::param_value::{parse_bool, parse_name, parse_number, parse_size};
+use frit_core::param_value::{parse_bool, parse_name, parse_number, parse_size};
 use frit_core::{Error, ParamInfo, Params, Result, size};
 use frit_media::Store;
 use std::fmt::Display;

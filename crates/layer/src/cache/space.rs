@@ -12,11 +12,11 @@ use super::layout::CacheLayout;
 use crate::Token;
 use crate::fences::Fences;
 use crate::record::{COPIES_MAX, CombinedState, CopyState, RECORD_BYTES, Record, RecordEnd, STATE_WORD_AT};
-use crate::wear::Leveled;
 use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Result, Sink, Source, Target};
 use frit_media::Store;
 use frit_media::checksum::digest;
+use frit_wear::Leveled;
 use std::collections::VecDeque;
 
 /// Size of a fragment, in bytes.

@@ -9,10 +9,10 @@ pub(crate) mod alloc;
 mod blocks;
 mod collect;
 pub mod gc;
+pub mod leveling;
 mod space;
-pub mod wear;
 
 pub use blocks::{BlockState, BlockTable};
 pub use gc::{Gc, GcPolicy};
+pub use leveling::{Wear, WearPolicy};
 pub use space::{Flash, FlashConfig, FlashStats, ForwardMap, MovedPage, Stream};
-pub use wear::{Wear, WearPolicy};

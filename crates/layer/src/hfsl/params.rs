@@ -4,7 +4,7 @@ use super::heat::HeatPolicy;
 use super::{FusionMethod, Hfsl, SswCompare};
 use crate::Token;
 use crate::flash::{Gc, Wear};
-use crate::param_value::{parse_bool, parse_name, parse_number, parse_size as bytes};
+use frit_core::param_value::{parse_bool, parse_name, parse_number, parse_size as bytes};
 use frit_core::{Error, ParamInfo, Params, Result};
 use frit_media::Store;
 use std::fmt::Display;

@@ -2,9 +2,9 @@
 
 use super::mapping::MappingKind;
 use super::placement::ChipPlacement;
-use crate::param_value::parse_name;
-use crate::wear::WearKeys;
+use frit_core::param_value::parse_name;
 use frit_core::{Error, Result, SECTOR_BYTES, size};
+use frit_wear::WearKeys;
 use serde::Deserialize;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 

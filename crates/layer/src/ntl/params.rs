@@ -4,7 +4,7 @@ use super::config::NtlConfig;
 use super::layer::Ntl;
 use super::placement::ChipPlacement;
 use crate::Token;
-use crate::param_value::{parse_name, parse_number};
+use frit_core::param_value::{parse_name, parse_number};
 use frit_core::{Error, ParamInfo, Params, Result, size};
 use frit_media::Store;
 use std::fmt::Display;

@@ -14,11 +14,11 @@ use crate::record::{
     COPIES_MAX, CombinedState, CopyState, RECORD_BYTES, Record, RecordAddr, RecordEnd, STATE_WORD_AT,
 };
 use crate::summary::SummaryEntry;
-use crate::wear::{Leveled, WearKeys};
 use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Target};
 use frit_media::checksum::{crc32c, digest};
 use frit_media::{Pcm, Store};
+use frit_wear::{Leveled, WearKeys};
 
 /// Write state of the cells of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

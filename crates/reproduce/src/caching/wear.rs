@@ -4,10 +4,10 @@ use super::cache_run::{CacheRun, drive};
 use crate::Result;
 use crate::sweep::Input;
 use frit_core::{Cmd, Nanos, Op, SECTOR_BYTES, Sink, UnitId, UnitState};
-use frit_layer::wear::sim::{SimReport, Simulation};
-use frit_layer::wear::{LevelerKind, WearConfig};
 use frit_stack::Bytes;
 use frit_trace::Fit;
+use frit_wear::sim::{SimReport, Simulation};
+use frit_wear::{LevelerKind, WearConfig};
 
 /// Size of a block, in bytes.
 const BLOCK_BYTES: u64 = 4096;

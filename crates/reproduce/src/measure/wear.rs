@@ -6,7 +6,7 @@ use crate::describe::{Experiment, HostLoop, WearPlan};
 use crate::outcome::{Reproduction, WearOutcome, WearRow};
 use crate::sweep::Traces;
 use crate::{Error, Result, catalogue};
-use frit_layer::wear::LevelerKind;
+use frit_wear::LevelerKind;
 
 pub(super) fn wear(
     e: &Experiment,

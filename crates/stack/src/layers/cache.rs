@@ -7,9 +7,9 @@ use crate::error::Problem;
 use crate::tree::Table;
 use frit_core::{Error, MediumKind, Result, Sink, StackDevice};
 use frit_layer::cache::policy::{Policy, PolicyConfig};
-use frit_layer::cache::{Cache, CacheConfig, DiskFlush, Mode, Overwrite, WearKeys};
-use frit_layer::wear::LevelerKind;
+use frit_layer::cache::{Cache, CacheConfig, DiskFlush, Mode, Overwrite};
 use frit_media::{Disk, DiskConfig, Hardware, NoStore, Pcm, PcmConfig, Store};
+use frit_wear::{LevelerKind, WearKeys};
 use std::sync::OnceLock;
 use strum::VariantNames;
 

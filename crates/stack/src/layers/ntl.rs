@@ -7,8 +7,8 @@ use crate::error::Problem;
 use crate::tree::Table;
 use frit_core::{Error, MediumKind, Result, Sink, StackDevice};
 use frit_layer::ntl::{ChipPlacement, LogBuffer, LogKind, MappingKind, MergeUnit, Ntl, NtlConfig, Protect};
-use frit_layer::wear::{LevelerKind, WearKeys};
 use frit_media::{Hardware, NoStore, Pcm, PcmConfig, Store};
+use frit_wear::{LevelerKind, WearKeys};
 use std::sync::OnceLock;
 use strum::VariantNames;
 

@@ -1,6 +1,6 @@
 //! Keys for wear leveling below a layer. They are part of the layer's table.
 
-use frit_layer::wear::WearKeys;
+use frit_wear::WearKeys;
 
 /// Returns the parameters without effect under the given configuration, each with the reason.
 pub(super) fn ineffective(wear: &WearKeys) -> Vec<(&'static str, &'static str)> {

@@ -10,7 +10,7 @@ mod oracle;
 
 use device::TestDevice;
 use frit_core::planted::{self, Bug};
-use frit_layer::wear::LevelerKind;
+use frit_wear::LevelerKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use strum::IntoEnumIterator;

@@ -11,9 +11,8 @@ mod view;
 pub use recover::WearRecovery;
 
 use super::{Leveler, LevelerKind, Levelers, Shape, WearConfig};
-use crate::Token;
 use area::RegisterArea;
-use frit_core::{Error, Result, UnitId};
+use frit_core::{Error, Result, Token, UnitId};
 use frit_media::{Pcm, PcmConfig, PcmGeometry, Store};
 
 /// State of a region.

@@ -1,8 +1,7 @@
 //! Refresh and clean writes under a leveler: refreshed cells move with their stripe.
 
 use super::Leveled;
-use crate::Token;
-use frit_core::{Cause, Error, MediumKind, Result, Sink, Source};
+use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Token};
 use frit_media::Store;
 
 impl<T: Token, St: Store> Leveled<T, St> {

@@ -7,9 +7,8 @@
 
 use super::area::RegisterRing;
 use super::{Leveled, Leveler};
-use crate::Token;
 use frit_core::planted::{Bug, is};
-use frit_core::{Cause, Result, Sink, Source, Target};
+use frit_core::{Cause, Result, Sink, Source, Target, Token};
 use frit_media::Store;
 
 /// Number of times that a stripe is read again when two reads of it differ.

@@ -10,9 +10,9 @@
 //! scratch stripe once, and the `n` others twice, in addition to the host's writes to the region in
 //! the time of three moves.
 
-use super::super::config::WRITE_BYTES;
-use super::super::feistel::mix;
 use super::{Leveler, Shape, StripeLocation, StripeMove, WearConfig};
+use crate::config::WRITE_BYTES;
+use crate::feistel::mix;
 use frit_core::{Error, Result};
 
 /// Number of copies in an exchange.

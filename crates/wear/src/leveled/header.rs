@@ -2,8 +2,7 @@
 
 use super::area::{HEADER_BYTES, RegisterArea, RegisterRing};
 use super::{Leveled, Leveler};
-use crate::Token;
-use frit_core::{Cause, Error, MediumKind, Result, Sink, Source};
+use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Token};
 use frit_media::Store;
 
 const MAGIC: &[u8; 8] = b"fritWEAR";

@@ -1,10 +1,9 @@
 //! Metrics of wear leveling, and partitions of the logical space.
 
-use super::super::life::{self, WearLifetime};
 use super::{Leveled, Leveler};
-use crate::Token;
+use crate::life::{self, WearLifetime};
 use frit_core::visible::{MediumView, Metric};
-use frit_core::{Op, Result};
+use frit_core::{Op, Result, Token};
 use frit_media::{Partition, Store};
 
 impl<T: Token, St: Store> Leveled<T, St> {

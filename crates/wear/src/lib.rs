@@ -11,6 +11,8 @@
 //! copy of a stripe to a stripe that holds no data**, and the state of a region is **one number
 //! that only grows**, from which start, gap and keys follow. A move therefore only has to make the
 //! number durable, which is a word that PCM writes atomically.
+//!
+//! It is not: a layer. A layer stores its data in a [`Leveled`] device in place of a `Pcm`.
 
 mod config;
 mod curve;

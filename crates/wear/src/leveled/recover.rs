@@ -8,9 +8,8 @@
 use super::area::{HEADER_BYTES, RegisterArea, RegisterRing, WORD_BYTES};
 use super::header::{RESTORING, state_word};
 use super::{Leveled, Leveler};
-use crate::Token;
 use frit_core::planted::{Bug, is};
-use frit_core::{Cause, CrashKind, Error, Result, Sink, Target};
+use frit_core::{Cause, CrashKind, Error, Result, Sink, Target, Token};
 use frit_media::Store;
 
 /// Size of a read of registers, in bytes.

@@ -11,7 +11,7 @@
 //! one line of the ring, and all lines of one of as many stripes. Therefore no line of a ring wears
 //! more than the mean of the data (except for rounding), even if nothing else is written.
 
-use super::super::{Leveler, Levelers, Shape, WearConfig};
+use crate::{Leveler, Levelers, Shape, WearConfig};
 
 /// Size of a register, in bytes.
 pub(super) const WORD_BYTES: u32 = 8;

@@ -1,7 +1,7 @@
 //! Start-gap in regions of consecutive stripes (Qureshi et al., MICRO 2009, section 6.3: regions).
 
-use super::super::gaps::GapRegisters;
 use super::{Leveler, Shape, StripeLocation, StripeMove, WearConfig};
+use crate::gaps::GapRegisters;
 use frit_core::{Error, Result};
 
 /// Maps regions of consecutive stripes, each with its own gap.

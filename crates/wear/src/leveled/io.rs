@@ -1,9 +1,8 @@
 //! The methods of a PCM, with logical addresses. An access is split at stripe boundaries.
 
 use super::{Leveled, Leveler};
-use crate::Token;
 use frit_core::planted::{Bug, is};
-use frit_core::{Cause, Counts, Error, MediumKind, Result, Sink, Source, Target};
+use frit_core::{Cause, Counts, Error, MediumKind, Result, Sink, Source, Target, Token};
 use frit_media::Store;
 
 /// Part of an access that is in one stripe.

@@ -3,9 +3,9 @@
 //! with start-gap, over the cube's positions in the order of a three-dimensional Hilbert curve. The
 //! gap costs one stripe of each cube (of 2048 with the sizes of Table I).
 
-use super::super::curve::Curve3;
-use super::super::gaps::GapRegisters;
 use super::{Leveler, Shape, StripeLocation, StripeMove, WearConfig};
+use crate::curve::Curve3;
+use crate::gaps::GapRegisters;
 use frit_core::{Error, Result};
 
 /// Distributes stripes over cubes; each cube is a region.

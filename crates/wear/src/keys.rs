@@ -1,7 +1,7 @@
 //! Keys of wear leveling in the stack-file table of a layer that uses it.
 
-use crate::param_value::parse_name;
-use crate::wear::{LevelerKind, WearConfig};
+use crate::{LevelerKind, WearConfig};
+use frit_core::param_value::parse_name;
 use frit_core::{Error, ParamInfo, Result, size};
 use serde::Deserialize;
 
@@ -70,7 +70,8 @@ impl WearKeys {
     }
 
     /// Translates the parameter name in an error of the leveler to the key of the table.
-    pub(crate) fn in_table(error: Error) -> Error {
+    #[must_use]
+    pub fn in_table(error: Error) -> Error {
         let Error::Param { key, value, why } = error else { return error };
         let key = match &key[..] {
             "stripe_bytes" => "wear_stripe",
@@ -84,7 +85,9 @@ impl WearKeys {
         Error::Param { key: key.into(), value, why }
     }
 
-    pub(crate) fn params(&self) -> Vec<ParamInfo> {
+    /// The keys as parameters, with their values. None of them changes while the layer runs.
+    #[must_use]
+    pub fn params(&self) -> Vec<ParamInfo> {
         let info = |key, value: String, help| ParamInfo { key, help, value, live: false };
         vec![
             info("wear_leveling", self.wear_leveling.clone(), "wear leveler of PCM"),

@@ -1,8 +1,8 @@
 //! Round robin (HALO paper, section V.B, "RR"): stripes are distributed first over ranks, then over
 //! the banks of a rank. In each bank they move as with start-gap.
 
-use super::super::gaps::GapRegisters;
 use super::{Leveler, Shape, StripeLocation, StripeMove};
+use crate::gaps::GapRegisters;
 
 /// Distributes stripes over banks; each bank is a region.
 #[derive(Clone, Debug)]

@@ -1,9 +1,9 @@
 //! Start-gap behind a fixed permutation of all stripes (Qureshi et al., MICRO 2009, section 5):
 //! stripes that are written together are in different regions.
 
-use super::super::feistel::Feistel;
 use super::start_gap::StartGap;
 use super::{Leveler, Shape, StripeLocation, StripeMove, WearConfig};
+use crate::feistel::Feistel;
 use frit_core::Result;
 
 /// Permutes addresses by a Feistel network, then applies start-gap in regions.

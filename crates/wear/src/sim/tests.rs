@@ -1,5 +1,5 @@
 use super::*;
-use crate::wear::LevelerKind;
+use crate::LevelerKind;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use strum::IntoEnumIterator;
