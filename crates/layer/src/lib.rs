@@ -16,6 +16,7 @@ mod header;
 pub mod hfsl;
 pub mod ntl;
 mod param_value;
+pub mod planted;
 mod record;
 mod summary;
 pub mod wear;

@@ -17,6 +17,7 @@ pub mod metrics;
 pub mod mount;
 pub mod nbd;
 pub mod pace;
+pub mod planted;
 pub mod record;
 mod resource_limits;
 pub mod testing;

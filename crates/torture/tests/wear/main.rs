@@ -9,7 +9,8 @@ mod files;
 mod oracle;
 
 use device::TestDevice;
-use frit_core::planted::{self, Bug};
+use frit_core::planted::{self, PlantedBug};
+use frit_layer::planted::WearBug;
 use frit_layer::wear::LevelerKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -55,12 +56,12 @@ fn what_was_acknowledged_is_there_after_any_stop() {
 /// Number of rounds over all rigs after which a bug counts as missed.
 const ROUNDS: u64 = 12;
 
-fn find(bug: Bug) -> Option<String> {
+fn find(bug: WearBug) -> Option<String> {
     for seed in 1..=ROUNDS {
         // Only the exchange of two stripes has intermediate steps.
-        for device in rigs().into_iter().filter(|r| bug != Bug::WearSwapNotNoted || r.exchanges()) {
+        for device in rigs().into_iter().filter(|r| bug != WearBug::SwapNotNoted || r.exchanges()) {
             for (name, hunt) in HUNTS {
-                planted::set(Some(bug));
+                planted::set(Some(bug.id()));
                 let found = guarded(hunt, &device, seed);
                 planted::set(None);
                 if let Err(v) = found {
@@ -79,8 +80,8 @@ fn planted_bugs_of_wear_leveling_are_found() {
     let _alone = PLANTED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     planted::silence_panics();
     let mut missed = Vec::new();
-    for bug in Bug::iter().filter(|b| b.is_of_wear()) {
-        let name: &str = bug.into();
+    for bug in WearBug::iter() {
+        let name = bug.name();
         match find(bug) {
             Some(how) => println!("| {name:<26} | {how}"),
             None => missed.push(name),
