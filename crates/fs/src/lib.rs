@@ -26,6 +26,7 @@ mod names;
 mod open;
 mod orphans;
 mod permissions;
+pub mod planted;
 mod space;
 mod sync;
 mod types;

@@ -11,10 +11,11 @@ use crate::inode::{Inode, InodeAllocator, NodeCache};
 use crate::journal::{Journal, Txn, replay};
 use crate::medium::Medium;
 use crate::orphans::Orphans;
+use crate::planted::Bug;
 use crate::space::{BitmapAllocator, line};
 use crate::sync::{Mutex, RwLock};
 use crate::types::{Ino, InodeType};
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 use std::sync::Arc;
 
 /// Minimum number of words in the orphan list.
@@ -182,7 +183,7 @@ impl<M: Medium> Fs<M> {
             txn.counts.closed = Some(false);
             fs.commit(txn);
         }
-        for (slot, ino) in found.into_iter().filter(|_| !is(Bug::FsOrphansForgotten)) {
+        for (slot, ino) in found.into_iter().filter(|_| !is(Bug::OrphansForgotten)) {
             match fs.complete_orphan(slot, ino) {
                 // A damaged orphan stays on the list for `check` to report. The rest of the file
                 // system is usable.
@@ -190,7 +191,7 @@ impl<M: Medium> Fs<M> {
                 settled => settled?,
             }
         }
-        if fs.orphans.lock().has_overflow() && !is(Bug::FsMoreOrphansForgotten) {
+        if fs.orphans.lock().has_overflow() && !is(Bug::MoreOrphansForgotten) {
             fs.free_unlisted_orphans()?;
         }
         if !fs.read_only && !ledger.closed {

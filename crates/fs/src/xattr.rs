@@ -13,9 +13,10 @@ use crate::inode::{Inode, NodeState};
 use crate::journal::{Run, Txn};
 use crate::medium::Medium;
 use crate::permissions::{self, STICKY, WRITE};
+use crate::planted::Bug;
 use crate::space::AllocRequest;
 use crate::types::{Caller, Ino, InodeType, NAME_MAX, XATTR_MAX, XattrMode};
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 
 /// Maximum number of blocks for the attributes of one inode: 1 MiB.
 const BLOCKS_MAX: u64 = 256;
@@ -203,7 +204,7 @@ impl<M: Medium> Fs<M> {
             if blocks > BLOCKS_MAX {
                 return Err(Error::AttributeTooLarge);
             }
-            new = if is(Bug::FsXattrInPlace) && old.len == blocks {
+            new = if is(Bug::XattrInPlace) && old.len == blocks {
                 old
             } else {
                 self.space.reserve(&self.medium, AllocRequest::blocks(blocks).whole())?

@@ -15,6 +15,7 @@ pub mod flash;
 mod header;
 pub mod hfsl;
 pub mod ntl;
+pub mod planted;
 mod record;
 mod summary;
 

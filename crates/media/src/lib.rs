@@ -16,6 +16,7 @@ mod header;
 pub mod memory;
 pub mod nand;
 pub mod pcm;
+pub mod planted;
 pub mod profile;
 pub mod store;
 mod stripe;

@@ -16,6 +16,7 @@ mod log;
 pub mod metrics;
 pub mod nbd;
 pub mod pace;
+pub mod planted;
 pub mod record;
 mod resource_limits;
 pub mod testing;

@@ -8,7 +8,9 @@
 
 mod common;
 
-use frit_core::planted::{self, Bug};
+use frit_core::planted::{self, BugId, PlantedBug};
+use frit_layer::planted::{CacheBug, FlashBug, HfslBug, NtlBug};
+use frit_media::planted::Bug as MediaBug;
 use frit_torture::campaign::{Finding, Options, replay, run};
 use frit_torture::case::{Case, Mode};
 use frit_torture::oracle::Oracle;
@@ -32,7 +34,7 @@ struct Catch {
 #[derive(Clone, Copy)]
 enum Plant {
     Sink(Mutation),
-    Hook(Bug),
+    Hook(BugId),
 }
 
 fn plant(what: Option<Plant>) -> Option<Mutation> {
@@ -137,66 +139,101 @@ const CACHES: &[&str] = &["halo-half", "cleaning"];
 ///   the next record: one cut in some ten thousand. A test of the layer makes this cut by hand.
 /// - The last three concern repairs, and both copies of a record. The harness of whole volumes
 ///   finds them (`crates/volume/tests/damage_planted.rs`).
-const MASKED: [Bug; 7] = [
-    Bug::AdoptAnyVersion,
-    Bug::DescCheckIgnored,
-    Bug::DescReuseEarly,
-    Bug::NtlRemainsKept,
-    Bug::SummaryIgnored,
-    Bug::NtlSummaryIgnored,
-    Bug::RepairDiscards,
-];
+fn masked() -> [BugId; 7] {
+    [
+        FlashBug::AdoptAnyVersion.id(),
+        HfslBug::DescCheckIgnored.id(),
+        HfslBug::DescReuseEarly.id(),
+        NtlBug::RemainsKept.id(),
+        CacheBug::SummaryIgnored.id(),
+        NtlBug::SummaryIgnored.id(),
+        CacheBug::RepairDiscards.id(),
+    ]
+}
 
-/// Returns the modes and the stacks that reveal a bug.
-fn hunting_grounds(bug: Bug) -> (&'static [Mode], &'static [&'static str]) {
+/// Modes and stacks that reveal a bug.
+type Grounds = (&'static [Mode], &'static [&'static str]);
+
+fn grounds_of_media(_: MediaBug) -> Grounds {
+    (&[Mode::Damage], ANY)
+}
+
+fn grounds_of_flash(bug: FlashBug) -> Grounds {
     match bug {
-        Bug::FlushIgnored
-        | Bug::FlushOneMedium
-        | Bug::FlushMapFirst
-        | Bug::EraseBeforeFlush
-        | Bug::ReuseBeforeFlush
-        | Bug::FlushedMapIgnored => (&[Mode::Files], ANY),
-        Bug::EntryCheckIgnored
-        | Bug::NandDataUnchecked
-        | Bug::PcmDataUnchecked
-        | Bug::OwnerUnchecked
-        | Bug::SeqRestarts
-        | Bug::StaleEntryUnseen => (&[Mode::Damage], ANY),
-        Bug::ProgramFailureIgnored => (&[Mode::Wear], ANY),
-        Bug::NotPoisoned => (&[Mode::Errors], ANY),
-        Bug::NoRedo | Bug::RedoNotFenced | Bug::RedoNotCleared | Bug::RedoGateOpen | Bug::RedoForgotten => {
-            (&[Mode::Cuts], GROUPS)
-        }
-        Bug::SlotReuseEarly => (&[Mode::Cuts], PCM),
-        Bug::CleanLeavesEarly => (&[Mode::Cuts], &["cleaning", "write-through"]),
-        Bug::GoneForgotten => (&[Mode::Files], CACHES),
-        Bug::LostDirectIgnored => (&[Mode::Errors], &["write-around"]),
-        Bug::NtlDataUnchecked => (&[Mode::Damage], MAPPINGS),
-        Bug::HaltIgnored => (&[Mode::Damage], CACHES),
-        Bug::NtlHomeBeforeSync | Bug::NtlReuseBeforeSync => (&[Mode::Files], MAPPINGS),
-        b if b.is_of_ntl() => (&[Mode::Cuts], MAPPINGS),
-        b if b.is_of_cache() => (&[Mode::Cuts], CACHES),
+        FlashBug::FlushOneMedium | FlashBug::EraseBeforeFlush => (&[Mode::Files], ANY),
+        FlashBug::OwnerUnchecked => (&[Mode::Damage], ANY),
+        FlashBug::ProgramFailureIgnored => (&[Mode::Wear], ANY),
         _ => (&[Mode::Cuts], ANY),
     }
 }
 
-/// Bugs that the cache shares with other layers.
-const SHARED: [(Bug, Mode, &str); 7] = [
-    (Bug::SlotReuseEarly, Mode::Cuts, "halo-half"),
-    (Bug::ReuseBeforeFlush, Mode::Files, "policy-lru"),
-    (Bug::TrimNotAcked, Mode::Cuts, "halo-half"),
-    (Bug::FlushIgnored, Mode::Cuts, "write-around"),
-    (Bug::FlushOneMedium, Mode::Files, "halo-half"),
-    (Bug::PcmDataUnchecked, Mode::Damage, "halo-half"),
-    (Bug::NotPoisoned, Mode::Errors, "halo-half"),
-];
+fn grounds_of_hfsl(bug: HfslBug) -> Grounds {
+    match bug {
+        HfslBug::FlushIgnored
+        | HfslBug::FlushMapFirst
+        | HfslBug::ReuseBeforeFlush
+        | HfslBug::FlushedMapIgnored => (&[Mode::Files], ANY),
+        HfslBug::EntryCheckIgnored
+        | HfslBug::PcmDataUnchecked
+        | HfslBug::SeqRestarts
+        | HfslBug::StaleEntryUnseen => (&[Mode::Damage], ANY),
+        HfslBug::NotPoisoned => (&[Mode::Errors], ANY),
+        HfslBug::NoRedo
+        | HfslBug::RedoNotFenced
+        | HfslBug::RedoNotCleared
+        | HfslBug::RedoGateOpen
+        | HfslBug::RedoForgotten => (&[Mode::Cuts], GROUPS),
+        HfslBug::SlotReuseEarly => (&[Mode::Cuts], PCM),
+        _ => (&[Mode::Cuts], ANY),
+    }
+}
+
+fn grounds_of_cache(bug: CacheBug) -> Grounds {
+    match bug {
+        CacheBug::CleanLeavesEarly => (&[Mode::Cuts], &["cleaning", "write-through"]),
+        CacheBug::GoneForgotten => (&[Mode::Files], CACHES),
+        CacheBug::LostDirectIgnored => (&[Mode::Errors], &["write-around"]),
+        CacheBug::HaltIgnored => (&[Mode::Damage], CACHES),
+        CacheBug::SlotReuseEarly | CacheBug::TrimNotAcked => (&[Mode::Cuts], &["halo-half"]),
+        CacheBug::ReuseBeforeFlush => (&[Mode::Files], &["policy-lru"]),
+        CacheBug::FlushIgnored => (&[Mode::Cuts], &["write-around"]),
+        CacheBug::FlushOneMedium => (&[Mode::Files], &["halo-half"]),
+        CacheBug::PcmDataUnchecked => (&[Mode::Damage], &["halo-half"]),
+        CacheBug::NotPoisoned => (&[Mode::Errors], &["halo-half"]),
+        _ => (&[Mode::Cuts], CACHES),
+    }
+}
+
+fn grounds_of_ntl(bug: NtlBug) -> Grounds {
+    match bug {
+        NtlBug::DataUnchecked => (&[Mode::Damage], MAPPINGS),
+        NtlBug::HomeBeforeSync | NtlBug::ReuseBeforeSync => (&[Mode::Files], MAPPINGS),
+        NtlBug::NotPoisoned => (&[Mode::Errors], MAPPINGS),
+        _ => (&[Mode::Cuts], MAPPINGS),
+    }
+}
+
+/// A bug to find: its name, the bug, and the modes and stacks that reveal it.
+type Hunted = (String, Plant, &'static [Mode], &'static [&'static str]);
+
+/// Returns the hooks of an enum that count.
+fn hooks<B: PlantedBug + IntoEnumIterator>(grounds: fn(B) -> Grounds) -> Vec<Hunted> {
+    let masked = masked();
+    B::iter()
+        .filter(|bug| !masked.contains(&bug.id()))
+        .map(|bug| {
+            let (modes, stacks) = grounds(bug);
+            (bug.name().to_owned(), Plant::Hook(bug.id()), modes, stacks)
+        })
+        .collect()
+}
 
 /// Bugs of the sink that are also tried on a cache.
-const SHARED_IN_SINK: [(&str, Mutation, Mode); 4] = [
-    ("no fences at all", Mutation::DropFences, Mode::Cuts),
-    ("every third fence left out", Mutation::DropEvery(3), Mode::Cuts),
-    ("acknowledged at once", Mutation::AckAtOnce, Mode::Cuts),
-    ("FUA ignored", Mutation::IgnoreFua, Mode::Files),
+const SHARED_IN_SINK: [(&str, Mutation, &[Mode]); 4] = [
+    ("no fences at all", Mutation::DropFences, &[Mode::Cuts]),
+    ("every third fence left out", Mutation::DropEvery(3), &[Mode::Cuts]),
+    ("acknowledged at once", Mutation::AckAtOnce, &[Mode::Cuts]),
+    ("FUA ignored", Mutation::IgnoreFua, &[Mode::Files]),
 ];
 
 #[test]
@@ -206,33 +243,25 @@ fn every_planted_bug_is_found() {
     println!("| planted                            | found by   | mode       | stack     | seeds | time  |");
     println!("|---|---|---|---|---|---|");
     let only = std::env::var("BUG").ok();
-    let mut all: Vec<(String, Plant, &[Mode], &[&'static str])> = Vec::new();
+    let mut all: Vec<Hunted> = Vec::new();
     for (name, m) in mutations() {
         let modes: &[Mode] = if m == Mutation::IgnoreFua { &[Mode::Files] } else { &[Mode::Cuts] };
         let stacks = if name.ends_with("head") { GROUPS } else { ANY };
         all.push((name, Plant::Sink(m), modes, stacks));
     }
-    for bug in
-        Bug::iter().filter(|b| !MASKED.contains(b) && !b.is_of_wear() && !b.is_of_fs() && !b.is_of_volume())
-    {
-        let (modes, stacks) = hunting_grounds(bug);
-        let name: &str = bug.into();
-        all.push((name.into(), Plant::Hook(bug), modes, stacks));
-    }
-    let modes = |m: Mode| -> &'static [Mode] {
-        match m {
-            Mode::Cuts => &[Mode::Cuts],
-            Mode::Files => &[Mode::Files],
-            Mode::Damage => &[Mode::Damage],
-            _ => &[Mode::Errors],
+    all.extend(hooks(grounds_of_flash));
+    all.extend(hooks(grounds_of_hfsl));
+    all.extend(hooks(grounds_of_media));
+    for (mut name, what, modes, stacks) in hooks(grounds_of_cache) {
+        // The cache shares some names with HFSL.
+        if all.iter().any(|(other, ..)| *other == name) {
+            name.push_str(" (disk)");
         }
-    };
-    for (bug, mode, stack) in &SHARED {
-        let name: &str = bug.into();
-        all.push((format!("{name} (disk)"), Plant::Hook(*bug), modes(*mode), std::slice::from_ref(stack)));
+        all.push((name, what, modes, stacks));
     }
-    for (name, mutation, mode) in SHARED_IN_SINK {
-        all.push((format!("{name} (disk)"), Plant::Sink(mutation), modes(mode), CACHES));
+    all.extend(hooks(grounds_of_ntl));
+    for (name, mutation, modes) in SHARED_IN_SINK {
+        all.push((format!("{name} (disk)"), Plant::Sink(mutation), modes, CACHES));
     }
     all.retain(|(name, ..)| only.as_ref().is_none_or(|o| o == name));
     let mut missed = Vec::new();

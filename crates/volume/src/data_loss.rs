@@ -1,7 +1,8 @@
 //! Detection of lost data: opening a volume reads only the metadata, this reads the data as well.
 
+use crate::planted::Bug;
 use crate::volume::Volume;
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 use frit_core::{CheckScope, LostPage, Result, Severity, Sink};
 
 impl<S: Sink> Volume<S> {

@@ -1,8 +1,9 @@
 //! Raw images: export and import of a volume's bytes as one file.
 
 use crate::error::{Error, Result, io};
+use crate::planted::Bug;
 use crate::volume::Volume;
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 use frit_core::{Hints, Sink};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};

@@ -18,6 +18,7 @@ mod image;
 mod inspect;
 pub mod lock;
 mod open;
+pub mod planted;
 mod sizing;
 pub mod superblock;
 mod volume;

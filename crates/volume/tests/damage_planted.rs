@@ -15,41 +15,52 @@ mod damage_kind;
 mod test_volume;
 
 use campaign::run;
-use frit_core::planted::{self, Bug};
+use frit_core::planted::{self, BugId, PlantedBug};
+use frit_layer::planted::{CacheBug, NtlBug};
+use frit_media::planted::Bug as MediaBug;
+use frit_volume::planted::Bug;
 use test_volume::{KINDS, ShutdownKind};
 
 /// Rounds of damage after which a bug counts as missed.
 const EACH: u64 = 12;
 
-/// The planted bugs, each with the kind of volume that exposes it.
-const BUGS: [(Bug, &str); 11] = [
-    (Bug::HaltIgnored, "halo"),
-    (Bug::HaltIgnored, "halo-start-gap"),
-    (Bug::SummaryIgnored, "halo"),
-    (Bug::RepairDiscards, "halo"),
-    (Bug::NtlSummaryIgnored, "ntl"),
-    (Bug::GrowCopiesZeros, "halo"),
-    (Bug::ExportWritesZeros, "ntl"),
-    (Bug::NtlDataUnchecked, "ntl"),
-    (Bug::PcmDataUnchecked, "halo"),
-    (Bug::NandDataUnchecked, "hfsl"),
-    (Bug::LossesNotTold, "halo"),
-];
+/// A planted bug with its name, and the kind of volume that exposes it.
+type Plant = (BugId, &'static str, &'static str);
+
+fn plant(bug: impl PlantedBug, kind: &'static str) -> Plant {
+    (bug.id(), bug.name(), kind)
+}
+
+fn plants() -> [Plant; 11] {
+    [
+        plant(CacheBug::HaltIgnored, "halo"),
+        plant(CacheBug::HaltIgnored, "halo-start-gap"),
+        plant(CacheBug::SummaryIgnored, "halo"),
+        plant(CacheBug::RepairDiscards, "halo"),
+        plant(NtlBug::SummaryIgnored, "ntl"),
+        plant(Bug::GrowCopiesZeros, "halo"),
+        plant(Bug::ExportWritesZeros, "ntl"),
+        plant(NtlBug::DataUnchecked, "ntl"),
+        plant(CacheBug::PcmDataUnchecked, "halo"),
+        plant(MediaBug::NandDataUnchecked, "hfsl"),
+        plant(Bug::LossesNotTold, "halo"),
+    ]
+}
 
 #[test]
 fn every_planted_bug_of_damage_is_found() {
     // A panic of a layer with a planted bug counts as a detection.
     planted::silence_panics();
     let mut missed = Vec::new();
-    for (bug, name) in BUGS {
-        let kind = KINDS.iter().find(|k| k.name == name).unwrap();
+    for (bug, bug_name, kind_name) in plants() {
+        let kind = KINDS.iter().find(|k| k.name == kind_name).unwrap();
         let (dir, _) = common::place_in_memory();
         planted::set(Some(bug));
         let found = run(kind, ShutdownKind::Closed, 1, EACH, dir.path());
         planted::set(None);
         match found {
-            Err(what) => println!("{bug:?} on {name}: {what}"),
-            Ok(_) => missed.push((bug, name)),
+            Err(what) => println!("{bug_name} on {kind_name}: {what}"),
+            Ok(_) => missed.push((bug_name, kind_name)),
         }
     }
     assert!(missed.is_empty(), "not found: {missed:?}");

@@ -22,6 +22,7 @@ mod keys;
 mod leveled;
 mod levelers;
 pub mod life;
+pub mod planted;
 mod shape;
 pub mod sim;
 

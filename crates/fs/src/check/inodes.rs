@@ -10,9 +10,10 @@ use crate::inode::{INLINE_TARGET, Inode};
 use crate::journal::Run;
 use crate::medium::Medium;
 use crate::names::target;
+use crate::planted::DamageBug;
 use crate::types::{Ino, InodeType, TARGET_MAX};
 use crate::xattr;
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 
 /// State of an inode during a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -176,7 +177,7 @@ fn target_of<M: Medium>(
     inode: &Inode,
     map: &ExtentMap,
 ) -> Result<(), Error> {
-    match map.at(0).filter(|_| inode.kind == InodeType::Symlink && !is(Bug::FsCheckSkipsTargets)) {
+    match map.at(0).filter(|_| inode.kind == InodeType::Symlink && !is(DamageBug::CheckSkipsTargets)) {
         Some(extent) => target::read(checked.medium, checked.salt, ino, inode, extent.start).map(drop),
         None => Ok(()),
     }

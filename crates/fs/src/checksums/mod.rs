@@ -20,7 +20,8 @@ use crate::fs::Fs;
 use crate::inode::NodeState;
 use crate::journal::Run;
 use crate::medium::Medium;
-use frit_core::planted::{Bug, is};
+use crate::planted::{Bug, DamageBug};
+use frit_core::planted::is;
 use frit_media::checksum::digest;
 
 /// Number of words read at once.
@@ -118,14 +119,14 @@ impl<M: Medium> Fs<M> {
                     if word != 0 && clears {
                         cleared = true;
                         write_words(&self.medium, self.geometry.sum_at(block), &[0]);
-                    } else if word != 0 && !whole && !is(Bug::FsPartUnchecked) {
+                    } else if word != 0 && !whole && !is(DamageBug::PartUnchecked) {
                         verify_block(&self.medium, block, word)?;
                     }
                     Ok(())
                 })?;
             }
         }
-        if cleared && !is(Bug::FsSumClearedLate) {
+        if cleared && !is(Bug::SumClearedLate) {
             self.medium.fence();
         }
         if let Some(map) = &mut state.map {
@@ -138,7 +139,7 @@ impl<M: Medium> Fs<M> {
     /// reachable yet. The transaction that makes the contents reachable has a fence, so none is
     /// needed here.
     pub(crate) fn clear_checksums(&self, run: Run) {
-        if !self.has_sums() || is(Bug::FsSumOfOtherStays) {
+        if !self.has_sums() || is(Bug::SumOfOtherStays) {
             return;
         }
         // The callback never fails.
@@ -165,7 +166,7 @@ impl<M: Medium> Fs<M> {
             return;
         }
         let ranges = map.unsummed.take();
-        if !is(Bug::FsSumBeforeBytes) {
+        if !is(Bug::SumBeforeBytes) {
             // A checksum must not become durable before its data.
             self.medium.fence();
         }

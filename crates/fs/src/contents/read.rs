@@ -7,8 +7,9 @@ use crate::format::BLOCK;
 use crate::fs::Fs;
 use crate::inode::{Node, NodeState};
 use crate::medium::Medium;
+use crate::planted::DamageBug;
 use crate::sync::RwLockReadGuard;
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 
 impl<M: Medium> Fs<M> {
     /// Returns the shared lock of a regular file with its extents loaded.
@@ -37,7 +38,7 @@ impl<M: Medium> Fs<M> {
         let len = state.inode.size.saturating_sub(at).min(into.len() as u64) as usize;
         if len > 0 {
             self.copy_out(&state, at, &mut into[..len]);
-            if self.has_sums() && !is(Bug::FsContentsUnchecked) {
+            if self.has_sums() && !is(DamageBug::ContentsUnchecked) {
                 self.verify(&state, at, &into[..len])?;
             }
         }

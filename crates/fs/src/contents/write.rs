@@ -12,9 +12,10 @@ use crate::fs::Fs;
 use crate::inode::{Node, NodeState};
 use crate::journal::Txn;
 use crate::medium::Medium;
+use crate::planted::Bug;
 use crate::space::AllocRequest;
 use crate::types::{FILE_MAX, Ino};
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 use std::sync::atomic::Ordering;
 
 /// Words of a transaction that a write needs in addition to its extent changes: inode and counters.
@@ -254,7 +255,7 @@ impl<M: Medium> Fs<M> {
             let part = extent.part(at, end);
             self.clear_checksums(part.run());
             change.unsummed(at, end);
-            if !is(Bug::FsAroundNotZeroed) {
+            if !is(Bug::AroundNotZeroed) {
                 self.medium.zero(part.run().at(), part.len * BLOCK);
             }
         }
@@ -263,7 +264,7 @@ impl<M: Medium> Fs<M> {
 
     /// Zeroes the parts of the first and last block that a first write does not cover.
     fn zero_edges(&self, extent: &Extent, at: u64, len: u64) {
-        if is(Bug::FsEdgesNotZeroed) {
+        if is(Bug::EdgesNotZeroed) {
             return;
         }
         let base = extent.start * BLOCK;
@@ -291,7 +292,7 @@ impl<M: Medium> Fs<M> {
     /// bytes are undefined until then.
     pub(crate) fn zero_tail(&self, state: &NodeState, txn: &mut Txn, to: u64) {
         let size = state.inode.size;
-        if size.is_multiple_of(BLOCK) || is(Bug::FsTailNotZeroed) {
+        if size.is_multiple_of(BLOCK) || is(Bug::TailNotZeroed) {
             return;
         }
         let extent = state.map.as_ref().and_then(|map| map.at(block_of(size))).filter(|e| e.written);

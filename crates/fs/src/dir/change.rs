@@ -10,9 +10,10 @@ use crate::fs::Fs;
 use crate::inode::{Node, NodeState};
 use crate::journal::Txn;
 use crate::medium::Medium;
+use crate::planted::Bug;
 use crate::space::AllocRequest;
 use crate::types::{Ino, InodeType, NAME_MAX};
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 
 /// Maximum number of blocks that a directory grows by at once.
 const GROW_MAX: u64 = 64;
@@ -95,7 +96,7 @@ impl<M: Medium> Fs<M> {
             }
         };
         // New blocks must not contain data that could be taken for names.
-        if !is(Bug::FsDirectoryNotZeroed) {
+        if !is(Bug::DirectoryNotZeroed) {
             self.medium.zero(run.at(), run.len * BLOCK);
         }
         txn.data = true;
@@ -129,7 +130,7 @@ impl<M: Medium> Fs<M> {
     /// Clears the slots of a name.
     pub(crate) fn clear_name(&self, state: &NodeState, txn: &mut Txn, slot: u32, name: &[u8]) {
         let Some(index) = &state.index else { return };
-        let slots = if is(Bug::FsNameHalfCleared) { 1 } else { slots_for(name.len()) };
+        let slots = if is(Bug::NameHalfCleared) { 1 } else { slots_for(name.len()) };
         for i in 0..slots {
             txn.write(index.at(slot) + u64::from(i) * SLOT, &[0]);
         }

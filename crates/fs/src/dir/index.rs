@@ -5,8 +5,9 @@ use crate::error::{Error, Result};
 use crate::extents::ExtentMap;
 use crate::format::BLOCK;
 use crate::medium::Medium;
+use crate::planted::DamageBug;
 use crate::types::{Ino, InodeType};
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, RandomState};
 
@@ -110,7 +111,7 @@ impl DirIndex {
             }
         }
         index.miscounted = names.filter(|names| *names != index.table.len() as u64);
-        if index.miscounted.is_some() && !is(Bug::FsNamesNotCompared) {
+        if index.miscounted.is_some() && !is(DamageBug::NamesNotCompared) {
             index.damaged = index.damaged.or(Some(at));
         }
         index

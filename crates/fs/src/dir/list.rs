@@ -5,8 +5,9 @@ use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::inode::Node;
 use crate::medium::Medium;
+use crate::planted::DamageBug;
 use crate::types::{DirEntry, InodeType};
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 
 /// Position of the first name after `.` and `..`.
 const NAMES_FROM: u64 = 2;
@@ -58,7 +59,7 @@ impl<M: Medium> Fs<M> {
         if !self.read_only {
             node.accessed(&state, self.clock.now());
         }
-        match damaged.filter(|_| !is(Bug::FsDamagedNamesUntold)) {
+        match damaged.filter(|_| !is(DamageBug::DamagedNamesUntold)) {
             Some(at) => Err(Error::Damaged { what: "a name in a directory", at }),
             None => Ok(()),
         }

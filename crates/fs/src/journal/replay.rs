@@ -5,8 +5,9 @@ use super::{HEADER, check, slot_at};
 use crate::error::{Error, Result};
 use crate::format::{Geometry, read_words, write_words};
 use crate::medium::Medium;
+use crate::planted::Bug;
 use crate::space::line;
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 use std::collections::BTreeMap;
 
 /// Result of a replay.
@@ -29,7 +30,7 @@ fn read<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, slot: u64) -> Opt
     }
     let mut words = vec![0; HEADER + len];
     medium.read(at, bytemuck::cast_slice_mut(&mut words));
-    let sound = words[0] == check(&words) || is(Bug::FsTornLogTaken);
+    let sound = words[0] == check(&words) || is(Bug::TornLogTaken);
     sound.then(|| (seq, words.split_off(HEADER)))
 }
 
@@ -56,8 +57,8 @@ pub(crate) fn replay<M: Medium>(medium: &M, geometry: &Geometry, salt: u32) -> R
     }
     let last_two = found.iter().skip_while(|(seq, _)| seq + 1 < last);
     let skip = match found.len() {
-        2.. if is(Bug::FsReplayLastOnly) => 1,
-        _ if is(Bug::FsReplayForgotten) => 2,
+        2.. if is(Bug::ReplayLastOnly) => 1,
+        _ if is(Bug::ReplayForgotten) => 2,
         _ => 0,
     };
     apply_all(medium, geometry, salt, last_two.skip(skip));

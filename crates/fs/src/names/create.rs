@@ -10,9 +10,10 @@ use crate::inode::{INLINE_TARGET, Inode, Node, NodeState};
 use crate::journal::Txn;
 use crate::medium::Medium;
 use crate::permissions::{self, EXECUTE, WRITE};
+use crate::planted::Bug;
 use crate::space::AllocRequest;
 use crate::types::{Attr, Caller, Ino, InodeType, LINK_MAX, NewInode, TARGET_MAX, Time};
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 use std::sync::Arc;
 
 impl<M: Medium> Fs<M> {
@@ -93,7 +94,7 @@ impl<M: Medium> Fs<M> {
         txn.counts.inodes += 1;
         txn.counts.highest = ino.0;
         self.put_name(parent, dir, &mut txn, slot, name, (ino, new.kind));
-        if new.kind == InodeType::Directory && !is(Bug::FsParentNotCounted) {
+        if new.kind == InodeType::Directory && !is(Bug::ParentNotCounted) {
             dir.inode.links += 1;
         }
         touch(dir, now, 1);
@@ -147,7 +148,7 @@ pub(crate) fn touch(dir: &mut NodeState, now: Time, more: i64) {
     dir.inode.mtime = now;
     dir.inode.ctime = now;
     let there = dir.index.as_ref().map(|index| index.len() as u64);
-    if !is(Bug::FsNamesNotCounted) {
+    if !is(Bug::NamesNotCounted) {
         dir.inode.names = dir.inode.names.or(there).map(|names| names.saturating_add_signed(more));
     }
 }

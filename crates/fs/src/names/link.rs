@@ -7,8 +7,9 @@ use crate::fs::Fs;
 use crate::inode::INLINE_TARGET;
 use crate::journal::Txn;
 use crate::medium::Medium;
+use crate::planted::Bug;
 use crate::types::{Attr, Caller, Ino, InodeType, LINK_MAX};
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 
 impl<M: Medium> Fs<M> {
     pub(crate) fn link_to(&self, who: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
@@ -37,7 +38,7 @@ impl<M: Medium> Fs<M> {
         self.put_name(&parent, &dir, &mut txn, slot, name, (ino, state.inode.kind));
         touch(&mut dir, now, 1);
         self.put_inode(&mut txn, &parent, &mut dir);
-        if is(Bug::FsLinkCountLater) {
+        if is(Bug::LinkCountLater) {
             self.commit(std::mem::replace(&mut txn, Txn::new()));
         }
         state.inode.links += 1;

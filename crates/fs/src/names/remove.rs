@@ -9,8 +9,9 @@ use crate::inode::{Node, NodeState};
 use crate::journal::Txn;
 use crate::medium::Medium;
 use crate::permissions;
+use crate::planted::Bug;
 use crate::types::{Caller, Ino, InodeType};
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 
 impl<M: Medium> Fs<M> {
     pub(crate) fn remove(&self, who: &Caller, dir: Ino, name: &[u8], directory: bool) -> Result<()> {
@@ -48,7 +49,7 @@ impl<M: Medium> Fs<M> {
         }
         let mut txn = Txn::new();
         self.prepare_unlink(&node, &mut state, &mut txn)?;
-        if !is(Bug::FsNameStays) {
+        if !is(Bug::NameStays) {
             self.clear_name(&dir, &mut txn, found.slot, name);
         }
         let now = self.clock.now();

@@ -8,8 +8,9 @@ use crate::inode::{Node, NodeGuard, NodeState};
 use crate::journal::Txn;
 use crate::medium::Medium;
 use crate::permissions::{self, EXECUTE, WRITE};
+use crate::planted::Bug;
 use crate::types::{Caller, Ino, InodeType, LINK_MAX, RenameMode};
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -205,7 +206,7 @@ impl<M: Medium> Fs<M> {
             to.name,
             (movers.source.ino, movers.source.kind),
         );
-        if is(Bug::FsRenameTwoSteps) && target.is_none() {
+        if is(Bug::RenameTwoSteps) && target.is_none() {
             self.put_inode(&mut txn, to.dir, dirs.to());
             self.commit(std::mem::replace(&mut txn, Txn::new()));
         }
@@ -214,7 +215,7 @@ impl<M: Medium> Fs<M> {
         if is_dir {
             drop_one(&mut dirs.from);
             add_one(dirs.to());
-            if !is(Bug::FsParentStays) {
+            if !is(Bug::ParentStays) {
                 movers.source_node.set_parent(source, to.dir.ino);
             }
         }

@@ -9,8 +9,9 @@ use crate::error::{Error, Result};
 use crate::format::{BLOCK, crc_words};
 use crate::inode::Inode;
 use crate::medium::Medium;
+use crate::planted::DamageBug;
 use crate::types::{Ino, TARGET_MAX};
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 
 /// Index of the checksum word in the inode's area.
 pub(crate) const CHECK_WORD: usize = 2;
@@ -38,7 +39,7 @@ pub(crate) fn read<M: Medium>(medium: &M, salt: u32, ino: Ino, inode: &Inode, bl
     medium.read(block * BLOCK, &mut target);
     let known = inode.area[CHECK_WORD];
     let sound = known & CHECKED == 0 || known == check(salt, ino, inode, &target);
-    if sound || is(Bug::FsTargetUnchecked) {
+    if sound || is(DamageBug::TargetUnchecked) {
         return Ok(target);
     }
     Err(Error::Damaged { what: "the target of a symbolic link", at: block * BLOCK })

@@ -7,7 +7,8 @@ use super::layer::Cache;
 use super::policy::{EvictionPolicy, Victim};
 use super::space::{FRAGMENT, runs};
 use crate::Token;
-use frit_core::planted::{Bug, is};
+use crate::planted::CacheBug;
+use frit_core::planted::is;
 use frit_core::{BlockingAccess, Cause, Error, Op, Result, Sink, Source};
 use frit_media::Store;
 use frit_media::disk::HAZARD_BYTES;
@@ -34,7 +35,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     ) -> Result<()> {
         // A write that needs a slot may have written some of these blocks itself. They must be
         // durable first.
-        if !is(Bug::DestagedEarly) {
+        if !is(CacheBug::DestagedEarly) {
             self.commit(sink)?;
         }
         if self.deferred_io.on() {
@@ -89,7 +90,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     fn fetch_out<S: Sink<Tok = T>>(&mut self, sink: &mut S, v: Victim, leave: bool) -> Result<Option<T>> {
         // A power loss leaves an arbitrary subset of the written sectors on the disk, so PCM must
         // hold the whole block durably before.
-        if self.space.may_be_lost(v.slot)? && !is(Bug::DestagedEarly) {
+        if self.space.may_be_lost(v.slot)? && !is(CacheBug::DestagedEarly) {
             self.sync_slots(sink)?;
         }
         let valid = self.dir.valid(v.slot);
@@ -182,7 +183,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         debug_assert_eq!(data.len(), run.len);
         // The write waits until the blocks are durable in the cache. Otherwise a power loss could
         // leave parts of a request on the disk that was never acknowledged.
-        let after = if is(Bug::DestagedEarly) { run.read } else { sink.join(run.read, self.space.fenced()) };
+        let after =
+            if is(CacheBug::DestagedEarly) { run.read } else { sink.join(run.read, self.space.fenced()) };
         let done = self.disk.write(sink, run.at, data, Cause::Destage, after);
         self.run.clear();
         self.stats.destage_writes += 1;

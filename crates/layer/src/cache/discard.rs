@@ -6,8 +6,9 @@ use super::in_flight::{DAMAGED, EVICT};
 use super::layer::{Cache, spans};
 use super::policy::EvictionPolicy;
 use crate::Token;
+use crate::planted::CacheBug;
 use crate::record::RecordEnd;
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 use frit_core::{BlockingAccess, Cause, Error, Op, Result, SECTOR_BYTES, Sink, Source};
 use frit_media::Store;
 
@@ -150,7 +151,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         for (i, slot) in freed.into_iter().enumerate() {
             self.give_back(slot, done, i > 0);
         }
-        if !is(Bug::TrimNotAcked) {
+        if !is(CacheBug::TrimNotAcked) {
             sink.ack(done);
         }
         Ok(())
@@ -158,7 +159,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Makes all acknowledged writes survive a power loss.
     pub(super) fn flush_all<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        if is(Bug::FlushIgnored) {
+        if is(CacheBug::FlushIgnored) {
             return Ok(());
         }
         // If writes were refused or may be lost, a flush must not report success.
@@ -186,7 +187,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if self.space.seq > self.space.mark {
             self.space.set_mark(sink)?;
         }
-        if self.space.volatile() && !is(Bug::FlushOneMedium) {
+        if self.space.volatile() && !is(CacheBug::FlushOneMedium) {
             self.sync_slots(sink)?;
         }
         Ok(())

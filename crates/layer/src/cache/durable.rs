@@ -8,8 +8,9 @@ use super::layer::Cache;
 use super::layout::RECORDS_AT;
 use super::policy::EvictionPolicy;
 use crate::Token;
+use crate::planted::CacheBug;
 use crate::record::{Record, RecordEnd};
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 use frit_core::{
     CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Error, Extent, Finding, MediumKind,
     Precondition, Preconditioning, Quiesce, Recovery, Result, SECTOR_BYTES, Sector, Severity, Sink,
@@ -182,7 +183,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         older: bool,
     ) -> Result<bool> {
         let flags = self.dir.flags(slot);
-        let older = older || is(Bug::RepairDiscards);
+        let older = older || is(CacheBug::RepairDiscards);
         if self.dir.dirty(slot) && !older || flags & PINNED != 0 && flags & DAMAGED == 0 {
             return Ok(false);
         }

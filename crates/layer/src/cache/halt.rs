@@ -4,9 +4,10 @@ use super::layer::Cache;
 use super::space::digest_of;
 use crate::Token;
 use crate::header::{Header, UsageState, damaged, put_state, state};
+use crate::planted::CacheBug;
 use crate::record::Record;
 use crate::summary::{Summary, SummaryEntry};
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 use frit_core::{Result, Sink};
 use frit_media::Store;
 
@@ -35,7 +36,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Writes the state after `after`, and returns the completion after which it is durable. The
     /// state "halted" is written after all data that it vouches for, the summary included.
     fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: UsageState, after: T) -> Result<T> {
-        let fenced = if is(Bug::HaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
+        let fenced = if is(CacheBug::HaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
         let after = sink.join(fenced, after);
         let tok = put_state(&mut self.space.pcm, sink, state, after)?;
         let done = self.space.fence_after(sink, tok);

@@ -3,7 +3,8 @@
 use super::layer::Cache;
 use super::layout::RECORDS_AT;
 use crate::Token;
-use frit_core::planted::{Bug, is};
+use crate::planted::CacheBug;
+use frit_core::planted::is;
 use frit_core::{Error, MediumKind, Result};
 use frit_media::Store;
 
@@ -89,7 +90,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// write). So the layer refuses writes from then on.
     #[cold]
     pub(super) fn direct_writes_lost(&mut self, e: &Error) {
-        if is(Bug::LostDirectIgnored) || !self.config.bypasses() {
+        if is(CacheBug::LostDirectIgnored) || !self.config.bypasses() {
             return;
         }
         let why = format!("data written directly to the disk may be lost: {e}");
@@ -130,7 +131,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                     | Error::Corrupt { .. }
                     | Error::WouldBlock
             );
-        if !expected && !is(Bug::NotPoisoned) && self.health.refusal.is_none() {
+        if !expected && !is(CacheBug::NotPoisoned) && self.health.refusal.is_none() {
             self.health.refusal = Some(format!("an earlier write failed: {e}"));
         }
         e

@@ -6,8 +6,9 @@ use super::directory::PINNED;
 use super::layer::Cache;
 use super::policy::{EvictionPolicy, Victim};
 use crate::Token;
+use crate::planted::CacheBug;
 use crate::record::RecordEnd;
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 use frit_core::{Cause, Result, Sink};
 use frit_media::Store;
 
@@ -106,7 +107,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if let Some(host) = self.unflushed {
             done = sink.join(done, host);
         }
-        if (self.in_flight.flush || self.unflushed.is_some()) && !is(Bug::DestageNotFlushed) {
+        if (self.in_flight.flush || self.unflushed.is_some()) && !is(CacheBug::DestageNotFlushed) {
             done = self.flush_disk(sink, Cause::Destage, done)?;
         }
         let blocks = self.in_flight.take();
@@ -121,7 +122,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         done: T,
     ) -> Result<T> {
         // The flush that covers an evicted clean block may be an earlier one.
-        let done = if is(Bug::CleanLeavesEarly) { done } else { sink.join(done, self.flushed) };
+        let done = if is(CacheBug::CleanLeavesEarly) { done } else { sink.join(done, self.flushed) };
         // The removal of records of earlier versions must be durable before the records of the last
         // versions go; otherwise a recovery could take the earlier ones for current.
         let done = self.space.settle(sink, done);

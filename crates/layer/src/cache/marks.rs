@@ -4,7 +4,8 @@
 use super::layout::MARKS;
 use super::space::CachePcm;
 use crate::Token;
-use frit_core::planted::{Bug, is};
+use crate::planted::CacheBug;
+use frit_core::planted::is;
 use frit_core::{Cause, Result, Sink, Source};
 use frit_media::Store;
 
@@ -19,7 +20,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     /// Advances the mark to the last record. All records up to it are complete, because they are
     /// fenced.
     pub(super) fn set_mark<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        let after = if is(Bug::MarkTooEarly) { sink.start() } else { self.fenced() };
+        let after = if is(CacheBug::MarkTooEarly) { sink.start() } else { self.fenced() };
         self.mark = self.seq;
         self.marks += 1;
         let word = self.mark.to_le_bytes();

@@ -7,9 +7,10 @@ use super::layout::CacheLayout;
 use super::policy::{EvictionPolicy, Policy, PolicySetup};
 use super::space::{FRAGMENT, runs};
 use crate::Token;
+use crate::planted::CacheBug;
 use crate::record::{COPIES_MAX, CombinedState, CopyState, RECORD_BYTES, Record, RecordEnd, STATE_WORD_AT};
 use crate::summary::{Summary, SummaryEntry};
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 use frit_core::{Cause, CrashKind, Recovery, Result, Sink, Source, Target};
 use frit_media::Store;
 use std::collections::{HashMap, HashSet};
@@ -148,7 +149,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let ScannedBlocks { mut found, halves, remains, .. } = scanned;
         // The newest version of a block comes first. If all of it is valid, it is the current one.
         found.sort_unstable_by_key(|f| std::cmp::Reverse(f.seq));
-        if is(Bug::AnyVersionTaken) {
+        if is(CacheBug::AnyVersionTaken) {
             found.reverse();
         }
         let mut left = EvictedBlocks::default();
@@ -223,7 +224,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 found[i].seq = 0;
                 continue;
             }
-            if left.gone.contains(&f.lbn) && !is(Bug::GoneForgotten) {
+            if left.gone.contains(&f.lbn) && !is(CacheBug::GoneForgotten) {
                 // A later version has left the cache, so this one is outdated.
             } else if let Some(last) = self.dir.get(f.lbn) {
                 match self.keep_earlier(sink, f, last, left, (sure, recovery))? {
@@ -298,7 +299,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
         let newer = self.dir.valid(last) | left.parts.get(&f.lbn).copied().unwrap_or(0);
         let rest = f.valid & !newer;
-        if rest == 0 || is(Bug::RestForgotten) {
+        if rest == 0 || is(CacheBug::RestForgotten) {
             return Ok(EarlierVersion::Unneeded);
         }
         if !self.is_whole(f, 0, recovery)? {
@@ -322,7 +323,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Returns `true` if the data of a block matches its record. If the data was read, it is in the
     /// block buffer.
     fn is_whole(&mut self, f: &FoundRecord, sure: u64, recovery: &mut Recovery) -> Result<bool> {
-        if f.seq <= sure || is(Bug::TornBlockTaken) {
+        if f.seq <= sure || is(CacheBug::TornBlockTaken) {
             return Ok(true);
         }
         // A mismatch is read a second time, because a bit may have flipped during the transfer.
@@ -341,7 +342,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Returns the sequence number up to which blocks are known to be durable. A mismatch of their
     /// data is damage, not a torn write.
     fn sure(&self, stop: CrashKind, clean: bool) -> u64 {
-        if is(Bug::HaltIgnored) && stop == CrashKind::PowerLoss && self.space.volatile() {
+        if is(CacheBug::HaltIgnored) && stop == CrashKind::PowerLoss && self.space.volatile() {
             0
         } else if clean {
             u64::MAX

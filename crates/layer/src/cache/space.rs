@@ -11,8 +11,9 @@ use super::BLOCK_BYTES;
 use super::layout::CacheLayout;
 use crate::Token;
 use crate::fences::Fences;
+use crate::planted::CacheBug;
 use crate::record::{COPIES_MAX, CombinedState, CopyState, RECORD_BYTES, Record, RecordEnd, STATE_WORD_AT};
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 use frit_core::{Cause, Result, Sink, Source, Target};
 use frit_media::Store;
 use frit_media::checksum::digest;
@@ -111,7 +112,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     /// list of `free` slots, the slot included.
     #[inline]
     pub(super) fn usable<S: Sink<Tok = T>>(&mut self, sink: &mut S, free: u32) -> T {
-        if is(Bug::UseNotedLate) {
+        if is(CacheBug::UseNotedLate) {
             self.noted = sink.start();
         }
         // The queued slots are the last ones of the free list.
@@ -125,7 +126,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
         if *n == 0 {
             self.reuse.pop_front();
         }
-        if is(Bug::SlotReuseEarly) { sink.start() } else { sink.join(after, self.noted) }
+        if is(CacheBug::SlotReuseEarly) { sink.start() } else { sink.join(after, self.noted) }
     }
 
     /// Prefetches the memory that a write to a slot accesses.
@@ -137,7 +138,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     /// Frees a slot after `after`. Returns `false` if it has to wait for a sync first.
     #[inline]
     pub(super) fn release(&mut self, slot: u32, after: T, same: bool) -> bool {
-        if self.volatile() && !is(Bug::ReuseBeforeFlush) {
+        if self.volatile() && !is(CacheBug::ReuseBeforeFlush) {
             self.unsynced.closed.push(slot);
             return false;
         }
@@ -153,7 +154,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     /// sync. The slot is noted then.
     #[inline]
     pub(super) fn keeps(&mut self, slot: u32) -> bool {
-        let keeps = self.volatile() && !is(Bug::ReuseBeforeFlush);
+        let keeps = self.volatile() && !is(CacheBug::ReuseBeforeFlush);
         if keeps {
             self.unsynced.replaced.push(slot);
         }
@@ -278,7 +279,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     /// was written.
     pub(super) fn fence<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Option<T> {
         let open = self.fences.take()?;
-        if is(Bug::RecordNotFenced) {
+        if is(CacheBug::RecordNotFenced) {
             return Some(open);
         }
         Some(self.fence_after(sink, open))
@@ -341,7 +342,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     /// already covers count as well.
     pub(super) fn settle<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> T {
         match self.loose.take() {
-            Some(loose) if !is(Bug::RecordNotSettled) => {
+            Some(loose) if !is(CacheBug::RecordNotSettled) => {
                 let both = sink.join(loose, after);
                 self.fence_after(sink, both);
             }
@@ -389,7 +390,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
             let (from, to) = ((first * FRAGMENT) as usize, ((first + n) * FRAGMENT) as usize);
             self.pcm.peek(at + from as u64, &mut block[from..to])?;
         }
-        Ok(is(Bug::PcmDataUnchecked) || digest_of(block, record.valid) == record.digest)
+        Ok(is(CacheBug::PcmDataUnchecked) || digest_of(block, record.valid) == record.digest)
     }
 
     /// Syncs the PCM. Returns the slots that may be reused now.

@@ -8,9 +8,10 @@ use super::layer::Cache;
 use super::recover::{Copies, ScannedBlocks};
 use crate::Token;
 use crate::header::UsageState;
+use crate::planted::CacheBug;
 use crate::record::{CopyState, RECORD_BYTES, RecordAddr};
 use crate::summary::{Summary, SummaryEntry, damaged_records};
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 use frit_core::{Cause, Recovery, Result, Sink, Source};
 use frit_media::Store;
 
@@ -25,7 +26,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         scanned: &mut ScannedBlocks,
         recovery: &mut Recovery,
     ) -> Result<bool> {
-        if state != UsageState::HaltedWithSummary || is(Bug::SummaryIgnored) {
+        if state != UsageState::HaltedWithSummary || is(CacheBug::SummaryIgnored) {
             return Ok(state != UsageState::InUse);
         }
         // A header that is older than the records does not describe them.

@@ -8,8 +8,9 @@ use super::layer::{BlockSpan, Cache, spans};
 use super::policy::{Access, EvictionPolicy, Victim};
 use super::space::{FRAGMENT, runs};
 use crate::Token;
+use crate::planted::CacheBug;
 use crate::record::RecordEnd;
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 use frit_core::{BlockingAccess, Cause, Error, MediumKind, Op, Result, Sink, Source, Target};
 use frit_media::Store;
 
@@ -366,12 +367,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         sink.ack(done);
         let mut replaced = std::mem::take(&mut self.replaced);
         for (i, &slot) in replaced.iter().enumerate() {
-            let after = if is(Bug::OldRecordFirst) { sink.start() } else { done };
+            let after = if is(CacheBug::OldRecordFirst) { sink.start() } else { done };
             // Over files the new version is not synced yet, so the record of the old one must stay.
             if self.space.keeps(slot) {
                 continue;
             }
-            if !is(Bug::OldRecordStays) {
+            if !is(CacheBug::OldRecordStays) {
                 self.space.end_record(sink, slot, RecordEnd::Moved, after)?;
             }
             self.give_back(slot, done, i > 0);

@@ -4,7 +4,8 @@
 use super::BlockState;
 use super::space::{Flash, OpenBlock, Stream};
 use crate::Token;
-use frit_core::planted::{Bug, is};
+use crate::planted::FlashBug;
+use frit_core::planted::is;
 use frit_core::{BlockId, Cause, Error, Lpn, MediumKind, Ppn, Result, Sink, Source};
 use frit_media::{ExpectedPage, Spare, Store};
 
@@ -21,7 +22,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         }
         if look {
             match self.version(ppn, lpn, tag) {
-                Err(Error::Corrupt { .. }) if is(Bug::AdoptAnyVersion) => {}
+                Err(Error::Corrupt { .. }) if is(FlashBug::AdoptAnyVersion) => {}
                 found => drop(found?),
             }
         }
@@ -87,7 +88,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         for b in 0..self.blocks.count() {
             let next = self.nand.next_page(BlockId(b));
             let resumed = self.blocks.valid(b) > 0 && next < self.blocks.pages_per_block();
-            if is(Bug::ResumeTornPage) || self.nand.is_bad(BlockId(b)) || !resumed {
+            if is(FlashBug::ResumeTornPage) || self.nand.is_bad(BlockId(b)) || !resumed {
                 continue;
             }
             let (ppn, start) = (self.nand.geometry().ppn(BlockId(b), next), sink.start());

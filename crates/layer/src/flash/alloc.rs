@@ -3,7 +3,8 @@
 use super::space::{Flash, ForwardMap, OpenBlock, Stream};
 use super::{BlockState, GcPolicy, WearPolicy};
 use crate::Token;
-use frit_core::planted::{Bug, is};
+use crate::planted::FlashBug;
+use frit_core::planted::is;
 use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Result, Sink, Source};
 use frit_media::{Spare, Store};
 
@@ -69,7 +70,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         let after = if begins { sink.join(after, self.named) } else { after };
         let done = match self.nand.program(sink, ppn, page.data, spare, page.cause, after) {
             Ok(done) => done,
-            Err(Error::ProgramFailed { .. }) if is(Bug::ProgramFailureIgnored) => page.after,
+            Err(Error::ProgramFailed { .. }) if is(FlashBug::ProgramFailureIgnored) => page.after,
             Err(Error::ProgramFailed { .. }) => {
                 self.start_retiring(page.unit, page.stream);
                 return Ok(None);
@@ -166,7 +167,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                     "no free block in NAND unit {unit}; switch garbage collection on or raise over_provisioning"
                 ),
             })?;
-            if !self.blocks.block[block as usize].suspect || is(Bug::SuspectNotErased) {
+            if !self.blocks.block[block as usize].suspect || is(FlashBug::SuspectNotErased) {
                 return Ok(block);
             }
             self.blocks.block[block as usize].suspect = false;

@@ -4,7 +4,8 @@
 use super::space::{Flash, ForwardMap, MovedPage, Stream, Victim};
 use super::{BlockState, GcPolicy, WearPolicy};
 use crate::Token;
-use frit_core::planted::{Bug, is};
+use crate::planted::FlashBug;
+use frit_core::planted::is;
 use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Progress, Result, Sink};
 use frit_media::{ExpectedPage, Spare, Store};
 
@@ -266,7 +267,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     ) -> Result<T> {
         let Some(v) = self.units[unit as usize].victim.take() else { return Ok(T::default()) };
         debug_assert_eq!(self.blocks.valid(v.block), 0);
-        if self.erase_after_flush && !is(Bug::EraseBeforeFlush) {
+        if self.erase_after_flush && !is(FlashBug::EraseBeforeFlush) {
             self.blocks.block[v.block as usize].state = BlockState::Emptied;
             let u = &mut self.units[unit as usize];
             u.awaiting_flush.push(v);
@@ -282,9 +283,9 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Erases an empty block after all its pages are durable elsewhere, and returns it to the pool;
     /// retires it if the erase fails.
     fn erase<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, v: Victim<T>) -> Result<T> {
-        let moved = if is(Bug::EraseBeforeMoved) { sink.start() } else { v.done };
+        let moved = if is(FlashBug::EraseBeforeMoved) { sink.start() } else { v.done };
         let after = match self.freed.get(v.block as usize) {
-            Some(&freed) if !is(Bug::EraseBeforeFreed) => sink.join(moved, freed),
+            Some(&freed) if !is(FlashBug::EraseBeforeFreed) => sink.join(moved, freed),
             _ => moved,
         };
         let after = sink.join(after, self.in_use);
@@ -327,7 +328,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         sink: &mut S,
         map: &mut M,
     ) -> Result<()> {
-        if !is(Bug::FlushOneMedium) {
+        if !is(FlashBug::FlushOneMedium) {
             self.nand.store_mut().sync()?;
         }
         map.make_durable(sink)?;

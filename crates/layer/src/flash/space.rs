@@ -2,7 +2,8 @@
 
 use super::{BlockState, BlockTable, Gc, GcPolicy, Wear, WearPolicy};
 use crate::Token;
-use frit_core::planted::{Bug, is};
+use crate::planted::FlashBug;
+use frit_core::planted::is;
 use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Result, Sink, Target, UnitState};
 use frit_media::memory::table32;
 use frit_media::{ExpectedPage, Nand, Store};
@@ -371,7 +372,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// ExpectedPage owner of a valid page, if the medium holds bytes to compare with.
     #[inline]
     pub(super) fn expected(&self, ppn: Ppn, tag: impl Fn() -> u16) -> Option<ExpectedPage> {
-        (N::HOLDS && !is(Bug::OwnerUnchecked))
+        (N::HOLDS && !is(FlashBug::OwnerUnchecked))
             .then(|| ExpectedPage { lpn: self.reverse[ppn.idx()].wrapping_sub(1), tag: tag() })
     }
 

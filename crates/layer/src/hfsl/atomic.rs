@@ -18,7 +18,8 @@ use super::to_pcm::no_pcm;
 use crate::Token;
 use crate::flash::Stream;
 use crate::flash::alloc::PageWrite;
-use frit_core::planted::{Bug, is};
+use crate::planted::HfslBug;
+use frit_core::planted::is;
 use frit_core::{Cause, Lpn, Result, Sink, Source};
 use frit_media::Store;
 
@@ -255,12 +256,12 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
         let Some(pcm) = &mut self.map.pcm else { return Err(no_pcm()) };
         let redoable = match () {
-            () if is(Bug::NoRedo) => durable,
+            () if is(HfslBug::NoRedo) => durable,
             // Order: data, record, entries, clearing of the record; each is durable before the next
             // is written.
             () => pcm.write_redo(sink, &redo, durable)?,
         };
-        let redoable = if is(Bug::RedoNotFenced) { durable } else { redoable };
+        let redoable = if is(HfslBug::RedoNotFenced) { durable } else { redoable };
         let mut written = redoable;
         for (lpn, raw) in redo.entries() {
             let one = pcm.write_entry(sink, lpn, raw, redoable)?;
@@ -270,7 +271,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         self.map.written = sink.join(self.map.written, done);
         // The next change of one of these entries waits for this token: until then the record could
         // undo it.
-        if !is(Bug::RedoNotCleared) {
+        if !is(HfslBug::RedoNotCleared) {
             self.map.redo_barrier = pcm.clear_redo(sink, done)?;
         }
         self.flash.record_named(sink, done);

@@ -11,7 +11,8 @@ use super::entry::{MapEntry, PageLocation};
 use super::layer::PageSpan;
 use super::pcm::{DESC_BYTES, Desc, NONE};
 use crate::Token;
-use frit_core::planted::{Bug, is};
+use crate::planted::HfslBug;
+use frit_core::planted::is;
 use frit_core::{
     BlockId, Cause, CheckCounts, CheckScope, Error, Finding, Lpn, MediumKind, Ppn, Result, Severity, Sink,
     Target,
@@ -215,7 +216,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
                 check.bad.insert(lpn, findings);
                 continue;
             }
-            if is(Bug::StaleEntryUnseen) || !self.is_stale(Lpn(lpn), orphan, check)? {
+            if is(HfslBug::StaleEntryUnseen) || !self.is_stale(Lpn(lpn), orphan, check)? {
                 continue;
             }
             let repaired = check.scope.repair && self.map_orphan(sink, Lpn(lpn), orphan)?;

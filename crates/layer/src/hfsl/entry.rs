@@ -18,8 +18,9 @@
 //! In DRAM, zero is an unmapped page. In PCM, zeros are damage, or, where the table was not
 //! initialised at format time, a page that was never written.
 
+use crate::planted::HfslBug;
 use frit_core::Ppn;
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 
 /// Largest number of sub-pages of a page: the state bits of an entry.
 pub(crate) const SUBPAGES_MAX: u32 = 8;
@@ -143,7 +144,7 @@ impl MapEntry {
     #[must_use]
     pub(crate) fn decode_checked(raw: u64, lpn: u32) -> Option<MapEntry> {
         let entry = MapEntry(raw & !(CHECK << CHECK_SHIFT));
-        (entry.sealed(lpn) == raw || is(Bug::EntryCheckIgnored)).then_some(entry)
+        (entry.sealed(lpn) == raw || is(HfslBug::EntryCheckIgnored)).then_some(entry)
     }
 
     /// Returns the entry with the sub-pages that its descriptor names.

@@ -9,7 +9,8 @@
 
 use super::mapping::{ENTRY_BYTES, Mapping};
 use crate::Token;
-use frit_core::planted::{Bug, is};
+use crate::planted::HfslBug;
+use frit_core::planted::is;
 use frit_core::{Cause, Lpn, Result, Sink, Source};
 use frit_media::Store;
 
@@ -58,7 +59,7 @@ impl<T: Token, P: Store> Mapping<T, P> {
     pub(crate) fn write_flush_map<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         let (Some(pcm), Some(map)) = (&mut self.pcm, &mut self.flush_map) else { return Ok(()) };
         let Some(base) = pcm.flush_map_at else { return Ok(()) };
-        if !is(Bug::FlushMapFirst) {
+        if !is(HfslBug::FlushMapFirst) {
             pcm.medium.store_mut().sync()?;
         }
         let mut bytes = [0u8; CHUNK * ENTRY_BYTES as usize];

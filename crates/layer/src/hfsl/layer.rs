@@ -4,7 +4,8 @@ use super::Hfsl;
 use super::entry::{MapEntry, PageLocation};
 use super::route::Request;
 use crate::Token;
-use frit_core::planted::{Bug, is};
+use crate::planted::HfslBug;
+use frit_core::planted::is;
 use frit_core::{
     BlockLayer, ByteAccess, Error, Hints, Info, Lpn, Params, Ppn, Progress, Result, SECTOR_BYTES, Sector,
     Sink, Source, StackView, Target,
@@ -112,7 +113,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             e,
             Error::NoSpace { .. } | Error::ReadOnly { .. } | Error::OutOfRange { .. } | Error::Corrupt { .. }
         );
-        if !expected && !is(Bug::NotPoisoned) {
+        if !expected && !is(HfslBug::NotPoisoned) {
             self.flash.refuse_writes(format!("an earlier write failed: {e}"));
         }
         e
@@ -195,7 +196,7 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
     }
 
     fn flush(&mut self, sink: &mut S) -> Result<()> {
-        if is(Bug::FlushIgnored) {
+        if is(HfslBug::FlushIgnored) {
             return Ok(());
         }
         if self.config.flush_map {

@@ -10,7 +10,8 @@ use super::entry::SUBPAGES_MAX;
 use super::header::HEADER_BYTES;
 use super::mapping::ENTRY_BYTES;
 use crate::Token;
-use frit_core::planted::{Bug, is};
+use crate::planted::HfslBug;
+use frit_core::planted::is;
 use frit_core::{Error, Lpn, MediumKind, Result, Sink};
 use frit_media::{Pcm, Store, checksum};
 use std::collections::VecDeque;
@@ -212,10 +213,10 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     /// Releases a slot, which may be written again after `ready`.
     pub(crate) fn free_slot(&mut self, slot: u32, ready: T) {
-        self.ready[slot as usize] = if is(Bug::SlotReuseEarly) { T::default() } else { ready };
+        self.ready[slot as usize] = if is(HfslBug::SlotReuseEarly) { T::default() } else { ready };
         // The map as of the last flush may still name the slot.
         match &mut self.held {
-            Some((slots, _)) if !is(Bug::ReuseBeforeFlush) => slots.push(slot),
+            Some((slots, _)) if !is(HfslBug::ReuseBeforeFlush) => slots.push(slot),
             _ => self.free.push_back(slot),
         }
     }
@@ -277,7 +278,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
             sum_of(lpn, sub, &self.sub)
         };
         let written = self.sums[slot as usize];
-        if found == written || is(Bug::PcmDataUnchecked) {
+        if found == written || is(HfslBug::PcmDataUnchecked) {
             return Ok(());
         }
         Err(Error::Corrupt {
@@ -319,7 +320,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
             }
         }
         self.desc[desc as usize].lpn = NONE;
-        self.desc_ready[desc as usize] = if is(Bug::DescReuseEarly) { T::default() } else { ready };
+        self.desc_ready[desc as usize] = if is(HfslBug::DescReuseEarly) { T::default() } else { ready };
         match &mut self.held {
             Some((_, descs)) => descs.push(desc),
             None => self.desc_free.push_back(desc),
@@ -365,7 +366,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         let mut used = vec![false; self.slots as usize];
         for d in self.desc.iter().filter(|d| d.lpn != NONE) {
             for &slot in d.subs.iter().filter(|&&s| s != NONE) {
-                used[slot as usize] = !is(Bug::SlotsForgotten);
+                used[slot as usize] = !is(HfslBug::SlotsForgotten);
             }
         }
         self.free = (0..self.slots).filter(|&s| !used[s as usize]).collect();

@@ -12,7 +12,8 @@ use super::header::{Header, IN_USE, RESTORING, SUSPECTS};
 use super::mapping::ENTRY_BYTES;
 use super::pcm::{DESC_BYTES, Desc, NONE, PcmSpace};
 use crate::Token;
-use frit_core::planted::{Bug, is};
+use crate::planted::HfslBug;
+use frit_core::planted::is;
 use frit_core::{Cause, CrashKind, Error, LostPage, Lpn, MediumKind, Recovery, Result, Sink, Target};
 use frit_media::{SPARE_RECORD_BYTES, Store};
 
@@ -63,7 +64,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             pcm.write_header(sink, limit, fill)?
         };
         self.map.redo_barrier = sink.join(self.map.redo_barrier, noted);
-        let first = if is(Bug::UsedBeforeNoted) { T::default() } else { noted };
+        let first = if is(HfslBug::UsedBeforeNoted) { T::default() } else { noted };
         (self.flash.in_use, pcm.in_use) = (first, first);
         // Media behind a page cache are synced as well, before the first data is written.
         pcm.medium.store_mut().sync()?;
@@ -82,7 +83,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             // The head says "halted" when nothing is on its way any more: a recovery looks for nothing torn then.
             let entries = sink.join(self.map.redo_barrier, self.map.written);
             let all = sink.join(entries, self.flash.erased);
-            let all = if is(Bug::HaltedBeforeEntries) { self.map.redo_barrier } else { all };
+            let all = if is(HfslBug::HaltedBeforeEntries) { self.map.redo_barrier } else { all };
             let done = pcm.write_flags(sink, flags, all)?;
             sink.ack(done);
             pcm.medium.sync()?;
@@ -111,7 +112,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             return Err(damaged(pcm.header_at, what.into()));
         }
         let machine = stop == CrashKind::PowerLoss || head.flags & RESTORING != 0;
-        let machine = machine && !is(Bug::FlushedMapIgnored);
+        let machine = machine && !is(HfslBug::FlushedMapIgnored);
         // After a power loss the current map may name data that was never synced; the second map
         // does not.
         let from_flush = pcm.flush_map_at.filter(|_| !clean && machine);
@@ -129,7 +130,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let suspect = !clean || head.flags & SUSPECTS != 0;
         // Numbers continue after the limit: no page can have a higher one, whatever the crash left
         // behind.
-        self.flash.adopted(if is(Bug::SeqRestarts) { 0 } else { head.seq_limit }, suspect);
+        self.flash.adopted(if is(HfslBug::SeqRestarts) { 0 } else { head.seq_limit }, suspect);
         r.suspect_blocks = self.flash.suspect_blocks();
         self.resume(sink, head, clean)?;
         Ok(r)
@@ -201,7 +202,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// Completes an interrupted change of several entries. Returns the number of entries.
     fn redo<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<u32> {
         let Some(pcm) = &mut self.map.pcm else { return Ok(0) };
-        let Some(redo) = pcm.read_redo(sink)?.filter(|_| !is(Bug::RedoForgotten)) else { return Ok(0) };
+        let Some(redo) = pcm.read_redo(sink)?.filter(|_| !is(HfslBug::RedoForgotten)) else { return Ok(0) };
         let start = sink.start();
         let mut done = start;
         for (lpn, raw) in redo.entries() {

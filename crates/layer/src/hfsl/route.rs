@@ -8,7 +8,8 @@ use super::placement::{PlacementPolicy, WriteView};
 use super::{FusionMethod, Hfsl, SswCompare};
 use crate::Token;
 use crate::flash::Stream;
-use frit_core::planted::{Bug, is};
+use crate::planted::HfslBug;
+use frit_core::planted::is;
 use frit_core::{Hints, Lpn, Result, Sink, Source};
 use frit_media::Store;
 
@@ -114,14 +115,14 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let seq = self.flash.next_seq();
         let after = sink.start();
         let gone = old.moved(PageLocation::Unmapped, 0, seq);
-        if is(Bug::DropTrim) {
+        if is(HfslBug::DropTrim) {
             self.map.note(lpn, gone);
             self.release_location(sink, old.place(), after);
             return Ok(());
         }
         let done = self.map.set(sink, lpn, gone, after)?;
         self.release_location(sink, old.place(), done);
-        if !is(Bug::TrimNotAcked) {
+        if !is(HfslBug::TrimNotAcked) {
             sink.ack(done);
         }
         Ok(())

@@ -7,7 +7,8 @@ use super::layer::PageSpan;
 use crate::Token;
 use crate::flash::Stream;
 use crate::flash::alloc::PageWrite;
-use frit_core::planted::{Bug, is};
+use crate::planted::HfslBug;
+use frit_core::planted::is;
 use frit_core::{Cause, Lpn, Result, Sink, Source, Target};
 use frit_media::Store;
 
@@ -99,7 +100,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         // Garbage collection runs after the page is mapped: a victim could contain the page just
         // written.
         self.flash.collect_on_write(sink, &mut self.map, unit)?;
-        Ok(if is(Bug::AckBeforeMap) { programmed } else { done })
+        Ok(if is(HfslBug::AckBeforeMap) { programmed } else { done })
     }
 }
 

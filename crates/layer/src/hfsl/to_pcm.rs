@@ -12,7 +12,8 @@ use super::read::{SubSpan, sub_spans};
 use super::to_nand::overlay;
 use super::{Hfsl, MapPersist};
 use crate::Token;
-use frit_core::planted::{Bug, is};
+use crate::planted::HfslBug;
+use frit_core::planted::is;
 use frit_core::{Cause, Error, Lpn, MediumKind, Result, Sink, Source, Target};
 use frit_media::Store;
 
@@ -27,7 +28,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     ) -> Result<()> {
         let done = match self.map.get(span.lpn).place() {
             PageLocation::Pcm(desc)
-                if self.config.map_persist == MapPersist::Halt || is(Bug::OverwriteInPlace) =>
+                if self.config.map_persist == MapPersist::Halt || is(HfslBug::OverwriteInPlace) =>
             {
                 self.update_in_place(sink, desc, span, data, region)?
             }
@@ -169,7 +170,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             return Ok((entry, written));
         }
         let described = pcm.write_desc(sink, desc, written)?;
-        if is(Bug::EntryBeforeDesc) {
+        if is(HfslBug::EntryBeforeDesc) {
             return Ok((entry, written));
         }
         // The entry must not be written before the data and the descriptor that it names.
@@ -392,7 +393,7 @@ impl Desc {
     pub(crate) fn decode(b: &[u8; DESC_BYTES as usize]) -> Option<(Desc, [u32; 8])> {
         let word = |at: usize| Some(u32::from_le_bytes(b.get(at..at + 4)?.try_into().ok()?));
         let three = |at: usize| Some(word(at)? & 0xFF_FFFF);
-        if word(60)? != crc32c::crc32c(&b[..60]) && !is(Bug::DescCheckIgnored) {
+        if word(60)? != crc32c::crc32c(&b[..60]) && !is(HfslBug::DescCheckIgnored) {
             return None;
         }
         let (mut subs, mut sums) = ([NONE; 8], [0; 8]);

@@ -2,7 +2,8 @@
 
 use super::layer::{Ntl, PageSpan, spans};
 use crate::Token;
-use frit_core::planted::{Bug, is};
+use crate::planted::NtlBug;
+use frit_core::planted::is;
 use frit_core::{Result, Sink, Source};
 use frit_media::Store;
 
@@ -60,7 +61,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             // The discard is noted in the newest record of the page. If that record is in the log,
             // the record at home is updated when the log is merged.
             let after = self.space.fenced();
-            if !is(Bug::NtlDiscardNotNoted)
+            if !is(NtlBug::DiscardNotNoted)
                 && let Some(place) = self.place_of(lpn)
             {
                 self.space.end_record(sink, place, after)?;

@@ -4,7 +4,8 @@ use super::layer::Ntl;
 use super::mapping::Mapping;
 use crate::Token;
 use crate::header::{Header, UsageState, damaged, put_state, state};
-use frit_core::planted::{Bug, is};
+use crate::planted::NtlBug;
+use frit_core::planted::is;
 use frit_core::{Result, Sink};
 use frit_media::Store;
 
@@ -33,7 +34,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Writes the state, and returns the completion after which it is durable.
     fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: UsageState) -> Result<T> {
-        let after = if is(Bug::NtlHaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
+        let after = if is(NtlBug::HaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
         let tok = put_state(&mut self.space.pcm, sink, state, after)?;
         let done = self.space.fence_after(sink, tok);
         sink.ack(done);

@@ -9,7 +9,8 @@ use super::rounds::Rounds;
 use super::space::NtlMemory;
 use super::stats::NtlStats;
 use crate::Token;
-use frit_core::planted::{Bug, is};
+use crate::planted::NtlBug;
+use frit_core::planted::is;
 use frit_core::{
     BlockLayer, Error, Hints, Info, Params, Progress, Result, SECTOR_BYTES, Sector, Sink, Source, StackView,
     Target,
@@ -157,7 +158,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             e,
             Error::NoSpace { .. } | Error::ReadOnly { .. } | Error::OutOfRange { .. } | Error::Corrupt { .. }
         );
-        if !expected && !is(Bug::NotPoisoned) && self.refusal.is_none() {
+        if !expected && !is(NtlBug::NotPoisoned) && self.refusal.is_none() {
             self.refusal = Some(format!("an earlier write failed: {e}"));
         }
         e

@@ -10,7 +10,8 @@ use super::layer::Ntl;
 use super::log::Log;
 use super::space::CellState;
 use crate::Token;
-use frit_core::planted::{Bug, is};
+use crate::planted::NtlBug;
+use frit_core::planted::is;
 use frit_core::{Cause, Result, Sink, Source, Target};
 use frit_media::Store;
 use frit_media::checksum::digest;
@@ -24,17 +25,17 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let coarse = log.kind() == LogKind::Coarse;
         // An update must be durable in the log before it overwrites the page at home.
         self.commit(sink);
-        self.sync_before(sink, Bug::NtlHomeBeforeSync)?;
+        self.sync_before(sink, NtlBug::HomeBeforeSync)?;
         let seq = self.last_number(&rows, coarse)?;
         let start = sink.start();
-        let certain = if is(Bug::NtlHomeEarly) { start } else { self.space.fenced() };
+        let certain = if is(NtlBug::HomeEarly) { start } else { self.space.fenced() };
         let mut done = start;
         for slot in slots {
             let Some(lpn) = self.log.as_ref().and_then(|log| log.owner(slot)) else { continue };
             if self.live.has(lpn) {
                 let home = self.copy_home(sink, lpn, slot, certain)?;
                 done = sink.join(done, home);
-            } else if self.space.protected && !is(Bug::NtlDiscardForgotten) {
+            } else if self.space.protected && !is(NtlBug::DiscardForgotten) {
                 let home = self.home_for(sink, lpn)?;
                 self.space.put_discard(sink, home, lpn, certain)?;
             }
@@ -48,7 +49,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
                 Some(fenced) => sink.join(done, fenced),
                 None => sink.join(done, certain),
             };
-            self.sync_before(sink, Bug::NtlReuseBeforeSync)?;
+            self.sync_before(sink, NtlBug::ReuseBeforeSync)?;
             let void = if coarse {
                 self.void_slots(sink, &rows, done)?
             } else {
@@ -59,7 +60,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let refreshed = self.refresh(sink, &rows, done)?;
         let reuse_barrier = sink.join(done, refreshed);
         self.reuse_barrier =
-            if is(Bug::NtlReuseEarly) { start } else { sink.join(self.reuse_barrier, reuse_barrier) };
+            if is(NtlBug::ReuseEarly) { start } else { sink.join(self.reuse_barrier, reuse_barrier) };
         if let Some(log) = &mut self.log {
             log.reclaim(&rows);
         }
@@ -68,7 +69,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Syncs the memory if it is backed by files, so that later writes cannot become durable before
     /// earlier ones.
-    fn sync_before<S: Sink<Tok = T>>(&mut self, sink: &mut S, bug: Bug) -> Result<()> {
+    fn sync_before<S: Sink<Tok = T>>(&mut self, sink: &mut S, bug: NtlBug) -> Result<()> {
         if self.space.protected && self.space.volatile() && !is(bug) {
             self.space.pcm.flush(sink)?;
         }

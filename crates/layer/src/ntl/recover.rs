@@ -5,9 +5,10 @@ use super::layout::COPIES;
 use super::mapping::Mapping;
 use crate::Token;
 use crate::header::UsageState;
+use crate::planted::NtlBug;
 use crate::record::{COPIES_MAX, CombinedState, CopyState, RECORD_BYTES, RecordAddr};
 use crate::summary::{Summary, SummaryEntry};
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 use frit_core::{Cause, CrashKind, Error, Recovery, Result, Sink, Target};
 use frit_media::Store;
 use frit_media::checksum::digest;
@@ -96,7 +97,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
                 self.restore_logged(scanned.logged);
                 self.apply_repairs(sink, &scanned.repairs)?;
             }
-            if is(Bug::NtlSeqRestarts) {
+            if is(NtlBug::SeqRestarts) {
                 (self.space.seq, self.space.mark) = (0, 0);
             }
         }
@@ -149,7 +150,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
                     let verdict = combine_copies(&copies, which, i, place);
                     if verdict.block.is_some() || verdict.ended.is_some() {
                         each(self, place, verdict, repairs, recovery)?;
-                    } else if !is_blank(&copies, i) && !is(Bug::NtlRemainsKept) {
+                    } else if !is_blank(&copies, i) && !is(NtlBug::RemainsKept) {
                         // The record is torn. Together with words of a later record of the same
                         // page it could become valid again.
                         repairs.wipe.push(place);
@@ -194,7 +195,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let mut newest: HashMap<u32, LoggedPage> = HashMap::new();
         for (lpn, l) in all {
             let kept = newest.entry(lpn).or_insert(l);
-            if (kept.seq < l.seq) != is(Bug::NtlOldVersionTaken) {
+            if (kept.seq < l.seq) != is(NtlBug::OldVersionTaken) {
                 *kept = l;
             }
         }
@@ -245,7 +246,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     /// Returns `true` if the data of a page matches its record. Records up to the mark are known to
     /// match.
     fn is_whole(&mut self, place: u32, seq: u64, wanted: u64, recovery: &mut Recovery) -> Result<bool> {
-        if seq <= self.space.mark || is(Bug::NtlTornTaken) {
+        if seq <= self.space.mark || is(NtlBug::TornTaken) {
             return Ok(true);
         }
         // A mismatch is read a second time, because a bit may have flipped during the transfer.

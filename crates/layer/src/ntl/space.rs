@@ -10,11 +10,12 @@ use super::layout::{COPIES, MemoryShape, NtlLayout, WORDS};
 use crate::Token;
 use crate::fences::Fences;
 use crate::header::mark_copy_at;
+use crate::planted::NtlBug;
 use crate::record::{
     COPIES_MAX, CombinedState, CopyState, RECORD_BYTES, Record, RecordAddr, RecordEnd, STATE_WORD_AT,
 };
 use crate::summary::SummaryEntry;
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Target};
 use frit_media::checksum::{crc32c, digest};
 use frit_media::{Pcm, Store};
@@ -275,7 +276,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     /// if nothing was written under protection.
     pub(super) fn fence<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Option<T> {
         let open = self.fences.take()?;
-        Some(if is(Bug::NtlNotFenced) { open } else { self.fence_after(sink, open) })
+        Some(if is(NtlBug::NotFenced) { open } else { self.fence_after(sink, open) })
     }
 
     pub(super) fn fence_after<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> T {
@@ -310,7 +311,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     /// Verifies the contents of a page against its record.
     pub(super) fn verify(&self, place: u32, lpn: u32, page: &[u8]) -> Result<()> {
         let what = match self.record_state(place)?.block {
-            Some(r) if r.lbn == lpn && (r.digest == digest(page) || is(Bug::NtlDataUnchecked)) => {
+            Some(r) if r.lbn == lpn && (r.digest == digest(page) || is(NtlBug::DataUnchecked)) => {
                 return Ok(());
             }
             Some(r) if r.lbn == lpn => "the data does not match its checksum".to_owned(),
@@ -341,7 +342,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     /// Advances the mark to the last record. All records up to it are complete: they are fenced,
     /// and synced if necessary.
     pub(super) fn set_mark<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        let after = if is(Bug::NtlMarkTooEarly) { sink.start() } else { self.fences.done() };
+        let after = if is(NtlBug::MarkTooEarly) { sink.start() } else { self.fences.done() };
         (self.mark, self.marks) = (self.seq, self.marks + 1);
         let word = counter_word(self.mark, MARK);
         self.counter(sink, self.layout.mark(self.marks), word, after)?;
@@ -355,7 +356,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
 
     /// Invalidates the log records up to `seq`, after `after`. Returns the completion.
     pub(super) fn set_tail<S: Sink<Tok = T>>(&mut self, sink: &mut S, seq: u64, after: T) -> Result<T> {
-        let after = if is(Bug::NtlTailEarly) { sink.start() } else { after };
+        let after = if is(NtlBug::TailEarly) { sink.start() } else { after };
         (self.tail, self.tails) = (seq, self.tails + 1);
         let tok = self.counter(sink, self.layout.tail(self.tails), counter_word(seq, TAIL), after)?;
         Ok(self.fence_after(sink, tok))

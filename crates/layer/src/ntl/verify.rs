@@ -10,9 +10,10 @@ use super::mapping::Mapping;
 use super::recover::{Copies, ScannedPages};
 use crate::Token;
 use crate::header::UsageState;
+use crate::planted::NtlBug;
 use crate::record::{CopyState, RECORD_BYTES, Record, RecordAddr};
 use crate::summary::{Summary, SummaryEntry, damaged_records};
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 use frit_core::{Error, MediumKind, Recovery, Result, Sink};
 use frit_media::Store;
 use frit_media::checksum::digest;
@@ -90,7 +91,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         scanned: ScannedPages,
         recovery: &mut Recovery,
     ) -> Result<ScannedPages> {
-        if state != UsageState::HaltedWithSummary || is(Bug::NtlSummaryIgnored) {
+        if state != UsageState::HaltedWithSummary || is(NtlBug::SummaryIgnored) {
             return Ok(scanned);
         }
         // A header that is older than the records does not describe them.

@@ -4,8 +4,9 @@ use super::page::{ExpectedPage, SPARE_RECORD_BYTES, Spare, corrupt, data_crc, fa
 use super::{BAD, BlockState, ERASE_FAILED, Nand};
 use crate::Store;
 use crate::checksum::digest;
+use crate::planted::Bug;
 use crate::stripe::div_fast;
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 use frit_core::{BlockId, Cause, Cmd, Error, MediumKind, Op, Ppn, Result, Sink, Source, Target};
 
 /// Number of bytes of a page that are prefetched.

@@ -9,8 +9,9 @@ mod files;
 mod oracle;
 
 use device::TestDevice;
-use frit_core::planted::{self, Bug};
+use frit_core::planted::{self, PlantedBug};
 use frit_wear::LevelerKind;
+use frit_wear::planted::Bug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use strum::IntoEnumIterator;
@@ -58,9 +59,9 @@ const ROUNDS: u64 = 12;
 fn find(bug: Bug) -> Option<String> {
     for seed in 1..=ROUNDS {
         // Only the exchange of two stripes has intermediate steps.
-        for device in rigs().into_iter().filter(|r| bug != Bug::WearSwapNotNoted || r.exchanges()) {
+        for device in rigs().into_iter().filter(|r| bug != Bug::SwapNotNoted || r.exchanges()) {
             for (name, hunt) in HUNTS {
-                planted::set(Some(bug));
+                planted::set(Some(bug.id()));
                 let found = guarded(hunt, &device, seed);
                 planted::set(None);
                 if let Err(v) = found {
@@ -79,8 +80,8 @@ fn planted_bugs_of_wear_leveling_are_found() {
     let _alone = PLANTED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     planted::silence_panics();
     let mut missed = Vec::new();
-    for bug in Bug::iter().filter(|b| b.is_of_wear()) {
-        let name: &str = bug.into();
+    for bug in Bug::iter() {
+        let name = bug.name();
         match find(bug) {
             Some(how) => println!("| {name:<26} | {how}"),
             None => missed.push(name),

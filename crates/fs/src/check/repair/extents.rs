@@ -8,8 +8,9 @@ use crate::inode::Inode;
 use crate::journal::Run;
 use crate::medium::Medium;
 use crate::names::target;
+use crate::planted::DamageBug;
 use crate::types::{Ino, InodeType, TARGET_MAX};
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 use std::collections::BTreeMap;
 
 /// Valid extents with their slots, by their first block in the file.
@@ -99,7 +100,7 @@ impl<M: Medium> RepairRound<'_, M> {
                 let pages = (extent.at + i, page + i);
                 let log = &mut *self.log;
                 dir::salvage(self.medium, (self.salt, ino), extent.start + i, pages, |at| {
-                    if !is(Bug::FsRepairUntold) {
+                    if !is(DamageBug::RepairUntold) {
                         log.add_message(format_args!(
                             "{place}: a name at byte {at:#x} did not match its checksum: it was removed"
                         ));

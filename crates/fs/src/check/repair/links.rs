@@ -5,8 +5,9 @@ use crate::check::names::read;
 use crate::format::write_words;
 use crate::medium::Medium;
 use crate::orphans::Orphans;
+use crate::planted::DamageBug;
 use crate::types::{Ino, InodeType};
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 use std::collections::HashSet;
 
 impl<M: Medium> RepairRound<'_, M> {
@@ -42,7 +43,7 @@ impl<M: Medium> RepairRound<'_, M> {
             let Some(index) = read(self.medium, &self.geometry, self.salt, ino) else { continue };
             if let Some(names) = index.miscounted() {
                 let (place, found) = (self.place(ino), index.len() as u64);
-                if !is(Bug::FsRepairUntold) {
+                if !is(DamageBug::RepairUntold) {
                     self.log.add_message(format_args!("{place} counted {names} names, but has {found}"));
                 }
                 self.rewrite(ino, |inode| inode.names = Some(found));

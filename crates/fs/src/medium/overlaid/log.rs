@@ -14,7 +14,8 @@
 use super::disk::Disk;
 use crate::error::{Error, Result};
 use crate::format::BLOCK;
-use frit_core::planted::{Bug, is};
+use crate::planted::ImageFileBug;
+use frit_core::planted::is;
 use frit_media::checksum::digest;
 
 const PAGE: usize = BLOCK as usize;
@@ -141,7 +142,7 @@ impl DoubleWriteLog {
             return Ok(None);
         }
         let log = Self { tag: digest(bytemuck::cast_slice(&words)), words };
-        if (log.tag != first[HEADER] && !is(Bug::FileTornLogTaken))
+        if (log.tag != first[HEADER] && !is(ImageFileBug::TornLogTaken))
             || log.pages().any(|(page, _)| page >= bytes / BLOCK)
         {
             return Ok(None);
@@ -150,7 +151,7 @@ impl DoubleWriteLog {
         let mut page = [0; PAGE];
         for (i, (_, crc)) in log.pages().enumerate() {
             let there = log.contents(disk, i, &mut page)?;
-            if !there || (digest(&page) != crc && !is(Bug::FileTornLogTaken)) {
+            if !there || (digest(&page) != crc && !is(ImageFileBug::TornLogTaken)) {
                 return Ok(None);
             }
         }
@@ -186,10 +187,12 @@ impl DoubleWriteLog {
 /// system failed.
 pub(super) fn recover(disk: &impl Disk) -> Result<SyncStamp> {
     let at = SyncStamp::read(disk);
-    let Some(log) = DoubleWriteLog::read(disk)?.filter(|_| !is(Bug::FileLogForgotten)) else { return Ok(at) };
+    let Some(log) = DoubleWriteLog::read(disk)?.filter(|_| !is(ImageFileBug::LogForgotten)) else {
+        return Ok(at);
+    };
     // The image must be at the sync before the log, or already at the sync of the log.
     let belongs = (at == log.before() || at == log.stamp()) && log.words[4] == disk.bytes();
-    if !belongs && !is(Bug::FileNumberIgnored) {
+    if !belongs && !is(ImageFileBug::NumberIgnored) {
         return Err(Error::Image(format!(
             "the file IMAGE.sync beside it completes sync {} of an image that is at sync {}, but this one is at sync \
              {}: it was replaced, or the file was. Restore the matching file, or remove IMAGE.sync to continue \

@@ -30,8 +30,9 @@ pub(super) use overlay_file::in_memory;
 use super::Medium;
 use crate::error::{Error, Result};
 use crate::format::BLOCK;
+use crate::planted::ImageFileBug;
 use crate::sync::{AtomicU64, Mutex};
-use frit_core::planted::{Bug, is};
+use frit_core::planted::is;
 use sharded_lock::ShardedRwLock;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -259,12 +260,12 @@ impl<D: Disk> Overlaid<D> {
 
     /// Returns `true` if a page can be changed in place.
     fn here(&self, layer: usize, page: u64) -> bool {
-        self.store.has(layer, page) || (is(Bug::FileNotFrozen) && self.store.has(1 - layer, page))
+        self.store.has(layer, page) || (is(ImageFileBug::NotFrozen) && self.store.has(1 - layer, page))
     }
 
     fn in_place(&self, layer: usize, at: u64, new: NewContents<'_>) {
         let layer =
-            if is(Bug::FileNotFrozen) && !self.store.has(layer, at / BLOCK) { 1 - layer } else { layer };
+            if is(ImageFileBug::NotFrozen) && !self.store.has(layer, at / BLOCK) { 1 - layer } else { layer };
         match new {
             NewContents::Bytes(data) => self.store.write(layer, at, data),
             NewContents::Zeros(len) => self.store.zero(layer, at, len),

@@ -9,7 +9,8 @@ use super::stale::{refuse_moved, sweep};
 use super::store::{IMAGE_WORDS, Store};
 use crate::error::{Error, Result};
 use crate::format::{BLOCK, uuid_in};
-use frit_core::planted::{Bug, is};
+use crate::planted::ImageFileBug;
+use frit_core::planted::is;
 use rustix::fs::OFlags;
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
@@ -340,7 +341,7 @@ fn take(file: File, path: &Path, wanted: &OverlaySearch<'_>, at: SyncStamp) -> R
     let again = |file| wanted.store(file, at).map_err(os("cannot create", path));
     let Some((of, _)) = Store::image_of(&file).map_err(os("cannot use", path))? else { return again(file) };
     let store = Store::map(file, of[3]).map_err(os("cannot map", path))?;
-    if same(&of, image) && (store.expected().contains(&at) || is(Bug::FileNumberIgnored)) {
+    if same(&of, image) && (store.expected().contains(&at) || is(ImageFileBug::NumberIgnored)) {
         store.settle(at);
         store.set_path(disk.path().as_os_str().as_bytes());
         return Ok(store);

@@ -4,7 +4,8 @@ use super::log::{DoubleWriteLog, SyncStamp, done};
 use super::{Disk, Overlaid};
 use crate::error::Result;
 use crate::format::{BLOCK, uuid_in};
-use frit_core::planted::{Bug, is};
+use crate::planted::ImageFileBug;
+use frit_core::planted::is;
 use frit_media::checksum::digest;
 use std::sync::atomic::Ordering;
 
@@ -61,14 +62,14 @@ impl<D: Disk> Overlaid<D> {
         }
         let mut first = self.first_page(frozen);
         let log = self.write_log(run.at, frozen, &pages, &first)?;
-        if !is(Bug::FileLogNotSynced) {
+        if !is(ImageFileBug::LogNotSynced) {
             self.disk.sync_log()?;
         }
-        if !run.named && !is(Bug::FileNameNotSynced) {
+        if !run.named && !is(ImageFileBug::NameNotSynced) {
             self.disk.sync_names()?;
             run.named = true;
         }
-        if is(Bug::FileDoneEarly) {
+        if is(ImageFileBug::DoneEarly) {
             done(&self.disk)?;
         }
         log.stamp().put(&mut first);
@@ -116,7 +117,7 @@ impl<D: Disk> Overlaid<D> {
     fn contents(&self, frozen: usize, pages: &[u64], first: &[u8; PAGE]) -> Vec<u8> {
         let mut all = vec![0; pages.len() * PAGE];
         for (page, into) in pages.iter().zip(all.chunks_exact_mut(PAGE)) {
-            let later = is(Bug::FileLaterPages) && self.store.has(1 - frozen, *page);
+            let later = is(ImageFileBug::LaterPages) && self.store.has(1 - frozen, *page);
             match page {
                 0 => into.copy_from_slice(first),
                 _ => self.store.read(if later { 1 - frozen } else { frozen }, page * BLOCK, into),
