@@ -37,7 +37,7 @@ pub use durable::{
 };
 pub use error::{Error, Result};
 pub use hints::Hints;
-pub use params::{ParamInfo, Params};
+pub use params::{ParamDef, ParamInfo, ParamTable, Params};
 pub use payload::{Source, Target};
 pub use raw::{ByteAccess, RawAccess};
 pub use sink::{Null, Sink, UnitState};

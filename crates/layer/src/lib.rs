@@ -15,7 +15,6 @@ pub mod flash;
 mod header;
 pub mod hfsl;
 pub mod ntl;
-mod param_value;
 mod record;
 mod summary;
 pub mod wear;

@@ -55,7 +55,7 @@ pub use entry::{MapEntry, PageLocation};
 
 use crate::Token;
 use crate::flash::{Flash, FlashConfig, Gc, Wear, WearPolicy};
-use crate::param_value::parse_name;
+use frit_core::params::parse_name;
 use buffer::Buffer;
 use entry::SUBPAGES_MAX;
 use frit_core::{Error, Lpn, PAGE_NONE, Result, SECTOR_BYTES};
