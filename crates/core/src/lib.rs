@@ -17,7 +17,6 @@ pub mod durable;
 pub mod error;
 pub mod files;
 pub mod hints;
-pub mod param_value;
 pub mod params;
 pub mod payload;
 pub mod planted;
@@ -38,7 +37,7 @@ pub use durable::{
 };
 pub use error::{Error, Result};
 pub use hints::Hints;
-pub use params::{ParamInfo, Params};
+pub use params::{ParamDef, ParamInfo, ParamTable, Params};
 pub use payload::{Source, Target};
 pub use raw::{ByteAccess, RawAccess};
 pub use sink::{Null, Sink, Token, UnitState};

@@ -182,7 +182,7 @@ impl Stack {
         let Some(layer) = self.root.table(name) else { return Problem::new(error.to_string()) };
         let names =
             |t: &Table, known: &[&str]| key.split(", ").any(|k| t.get(k).is_some() || known.contains(&k));
-        if names(layer, self.layer.kind.keys()) {
+        if names(layer, &self.layer.kind.keys()) {
             return param_problem(name, layer, "", error);
         }
         for medium in self.media.iter().filter(|m| m.used) {

@@ -76,7 +76,8 @@ impl Stack {
 
 /// Returns the parameters of the layer that its table gives, without roles and `kind`.
 fn plain(table: &Table, kind: LayerKind) -> toml::Table {
-    let own = table.entries.iter().filter(|e| kind.keys().contains(&e.key.as_str()));
+    let keys = kind.keys();
+    let own = table.entries.iter().filter(|e| keys.contains(&e.key.as_str()));
     own.map(|e| (e.key.clone(), e.value.to_toml())).collect()
 }
 

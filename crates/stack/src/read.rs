@@ -198,7 +198,7 @@ fn no_layer(entry: &Entry, table: &Table) -> Problem {
 /// Returns all keys that the table of a layer can have.
 pub(crate) fn layer_keys(kind: LayerKind) -> Vec<&'static str> {
     let roles = kind.roles().iter().map(|r| r.key);
-    kind.keys().iter().copied().chain(roles).chain(["kind"]).collect()
+    kind.keys().into_iter().chain(roles).chain(["kind"]).collect()
 }
 
 fn check_layer_keys(entry: &Entry, table: &Table, kind: LayerKind, problems: &mut Vec<Problem>) {
@@ -209,7 +209,7 @@ fn check_layer_keys(entry: &Entry, table: &Table, kind: LayerKind, problems: &mu
 }
 
 fn idle_keys(path: &str, table: &Table, config: &LayerConfig) -> Vec<Problem> {
-    let given = config.ineffective().into_iter().filter_map(|(key, why)| Some((table.get(key)?, why)));
+    let given = config.unused().into_iter().filter_map(|(key, why)| Some((table.get(key)?, why)));
     given
         .map(|(entry, why)| {
             Problem::warning(format!("`{path}.{}` has no effect: {why}", entry.key))

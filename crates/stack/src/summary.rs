@@ -207,7 +207,7 @@ impl Stack {
     fn tight_map(&self, layer: &LayerSummary) -> Option<Problem> {
         let pcm = self.on("pcm")?;
         let share = layer.durable_map_bytes as f64 / pcm.spec.bytes() as f64;
-        let takes_data = !self.layer.config.ineffective().iter().any(|(key, _)| *key == "pcm_low");
+        let takes_data = !self.layer.config.unused().iter().any(|(key, _)| *key == "pcm_low");
         (share > MAP_SHARE_WARN && takes_data).then(|| {
             let spot = self.root.table("media").and_then(|t| t.get(&pcm.name)).map(|e| e.spot.clone());
             let message = format!(

@@ -3,9 +3,13 @@
 // The helpers are not marked as tests, so clippy's exemption for tests does not cover them.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use frit_core::Null;
+use frit_core::params::Phase;
+use frit_core::{Null, ParamDef, ParamTable};
+use frit_layer::cache::policy::PolicyConfig;
 use frit_media::Profile;
+use frit_stack::layers::LayerKind;
 use frit_stack::{Bytes, EngineKind, Stack, builtins};
+use frit_wear::WearKeys;
 use strum::VariantNames;
 
 const DOC: &str = include_str!("../../../docs/reference/stacks.md");
@@ -81,4 +85,56 @@ fn overrides_in_the_manual_work() {
         }
     }
     assert_eq!(seen, 8);
+}
+
+/// Returns the row of a parameter in the page of its layer.
+fn row(def: &ParamDef, default: &str) -> String {
+    let values = match &def.range {
+        Some([least, largest]) => format!("{least} to {largest}"),
+        None => def.names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
+    };
+    let live = if def.phase == Phase::Live { "yes" } else { "" };
+    let cells = [&format!("`{}`", def.key), def.unit, default, &values, live, def.help];
+    format!("| {} |\n", cells.join(" | "))
+}
+
+/// Returns the table of the layer's own parameters. Those of eviction policies and of wear leveling
+/// have pages of their own.
+fn parameters(kind: LayerKind) -> String {
+    let others = [PolicyConfig::defs(), WearKeys::defs()].concat();
+    let of_other = |key: &str| kind != LayerKind::Hfsl && others.iter().any(|def| def.key == key);
+    let mut text =
+        String::from("| name | unit | default | values | live | meaning |\n|---|---|---|---|---|---|\n");
+    for (def, info) in kind.parameters().iter().zip(kind.defaults()) {
+        if !of_other(def.key) {
+            text += &row(def, &info.value);
+        }
+    }
+    text
+}
+
+fn path(name: &str) -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(name)
+}
+
+fn page(name: &str) -> String {
+    std::fs::read_to_string(path(name)).unwrap()
+}
+
+/// With `UPDATE_DOCS=1` the test writes the tables into the pages.
+#[test]
+fn tables_of_parameters_are_those_of_the_code() {
+    for &kind in LayerKind::all() {
+        let name = format!("{}.md", kind.name());
+        let text = page(&name);
+        let (head, rest) = text.split_once("<!-- parameters -->\n").unwrap();
+        let (_, tail) = rest.split_once("<!-- end of parameters -->\n").unwrap();
+        let right =
+            format!("{head}<!-- parameters -->\n{}<!-- end of parameters -->\n{tail}", parameters(kind));
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(path(&name), &right).unwrap();
+        } else {
+            assert!(text == right, "{name} is out of date; UPDATE_DOCS=1 cargo test -p frit-stack writes it");
+        }
+    }
 }

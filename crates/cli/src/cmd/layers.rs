@@ -40,8 +40,10 @@ struct RoleJson {
 #[derive(Serialize)]
 struct ParameterJson {
     key: &'static str,
+    unit: &'static str,
     default: String,
     names: &'static [&'static str],
+    range: Option<&'static [String; 2]>,
     live: bool,
     help: &'static str,
 }
@@ -55,7 +57,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Some(name) => vec![find(name)?],
         None => LayerKind::all().to_vec(),
     };
-    let layers: Vec<LayerJson> = kinds.into_iter().map(layer).collect::<Result<_>>()?;
+    let layers: Vec<LayerJson> = kinds.into_iter().map(layer).collect();
     match (&layers[..], args.json, args.name.is_some()) {
         ([one], true, true) => print_json(one),
         (all, true, _) => print_json(&all),
@@ -71,12 +73,13 @@ fn find(name: &str) -> Result<LayerKind> {
     })
 }
 
-fn layer(kind: LayerKind) -> Result<LayerJson> {
-    let names = |key: &str| kind.choices().iter().find(|c| c.key == key).map_or(&[][..], |c| c.names);
-    let parameters = kind.parameters()?.into_iter().map(|p| ParameterJson {
+fn layer(kind: LayerKind) -> LayerJson {
+    let parameters = kind.defaults().into_iter().zip(kind.parameters()).map(|(p, def)| ParameterJson {
         key: p.key,
+        unit: def.unit,
         default: p.value,
-        names: names(p.key),
+        names: def.names,
+        range: def.range.as_ref(),
         live: p.live,
         help: p.help,
     });
@@ -86,12 +89,12 @@ fn layer(kind: LayerKind) -> Result<LayerJson> {
         optional: r.optional,
         help: r.help,
     };
-    Ok(LayerJson {
+    LayerJson {
         name: kind.name(),
         about: kind.about(),
         on: kind.roles().iter().map(role).collect(),
         parameters: parameters.collect(),
-    })
+    }
 }
 
 fn list(all: &[LayerJson]) -> String {
@@ -112,9 +115,10 @@ fn show(l: &LayerJson) -> String {
         let optional = if r.optional { "optional" } else { "needed" };
         roles.add_row([r.key, &format!("a {} medium", r.medium), optional, r.help]);
     }
-    let mut t = table(&["parameter", "default", "live", "meaning"]);
+    let mut t = table(&["parameter", "unit", "default", "range", "live", "meaning"]);
     for p in &l.parameters {
-        t.add_row([p.key, &p.default, if p.live { "yes" } else { "" }, p.help]);
+        let range = p.range.map_or(String::new(), |[least, largest]| format!("{least} to {largest}"));
+        t.add_row([p.key, p.unit, &p.default, &range, if p.live { "yes" } else { "" }, p.help]);
     }
     let mut names = table(&["chosen by name", "there are"]);
     for p in l.parameters.iter().filter(|p| !p.names.is_empty()) {

@@ -2,7 +2,7 @@
 
 use super::policy::PolicyConfig;
 use crate::record::COPIES_MAX;
-use frit_core::{Error, Result, size};
+use frit_core::{Error, ParamTable, Result, size};
 use frit_wear::WearKeys;
 use serde::Deserialize;
 use strum::{EnumString, IntoStaticStr, VariantNames};
@@ -51,66 +51,42 @@ pub enum DiskFlush {
     Never,
 }
 
-/// Configuration of a disk's cache, the table `[cache]` of a stack file.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CacheConfig {
-    /// Eviction policy and the parameters of all policies, which are keys of the same table.
-    #[serde(skip)]
-    pub policy: PolicyConfig,
-    /// Wear leveling of the PCM, whose parameters are keys of the same table.
-    #[serde(skip)]
-    pub wear: WearKeys,
-    /// Destination of writes.
-    pub mode: Mode,
-    /// Blocks that are read from the disk are cached too.
-    pub read_caching: bool,
-    /// Method of overwriting a cached block.
-    pub overwrite: Overwrite,
-    /// Policy of flushing the volatile cache of the disk.
-    pub disk_flush: DiskFlush,
-    /// Share of used slots from which writes also evict blocks (the paper: 0.95).
-    pub threshold: f64,
-    /// Share of the cache that may stay dirty when the disk is idle. Blocks above it are written
-    /// back and stay as clean copies.
-    pub dirty_low: f64,
-    /// Write back all dirty blocks, with each request and in idle time, and keep them as clean
-    /// copies. The parameter is reset when no block is dirty.
-    pub drain: bool,
-    /// Bytes of a sequential stream of writes after which the rest of the stream goes directly to
-    /// the disk; 0: never.
-    #[serde(deserialize_with = "size::deserialize")]
-    pub bypass_bytes: u64,
-    /// Number of streams that are tracked.
-    pub bypass_streams: u32,
-    /// Share of the slots that may wait for a flush of the disk.
-    pub flying: f64,
-    /// Copies of each block's record, 1 or 2. With two copies a damaged record is distinguished
-    /// from a torn one, and repaired.
-    pub record_copies: u32,
-    /// Bytes of PCM that cache data; 0: as many as fit.
-    #[serde(deserialize_with = "size::deserialize")]
-    pub cache_bytes: u64,
-}
-
-impl Default for CacheConfig {
-    fn default() -> Self {
-        CacheConfig {
-            policy: PolicyConfig::default(),
-            wear: WearKeys::default(),
-            mode: Mode::WriteBack,
-            read_caching: false,
-            overwrite: Overwrite::OutOfPlace,
-            disk_flush: DiskFlush::Batch,
-            threshold: 0.95,
-            dirty_low: 1.0,
-            drain: false,
-            bypass_bytes: 0,
-            bypass_streams: 16,
-            flying: 0.02,
-            record_copies: 1,
-            cache_bytes: 0,
-        }
+frit_core::parameters! {
+    /// Configuration of a disk's cache, the table `[cache]` of a stack file.
+    pub struct CacheConfig {
+        "mode" mode: Mode as Keyword = Mode::WriteBack, live,
+            "destination of writes";
+        "read_caching" read_caching: bool as Switch = false, live,
+            "blocks that are read from the disk are cached";
+        /// The default is that of the paper.
+        "threshold" threshold: f64 as Number = 0.95, live, unit "share of the slots", within 0.1..=1.0,
+            "share of used slots from which writes also evict blocks";
+        "dirty_low" dirty_low: f64 as Number = 1.0, live, unit "share of the slots", within 0.0..=1.0,
+            "share that may stay dirty in idle time; more is written back and kept clean";
+        /// With each request and in idle time. It is reset when no block is dirty.
+        "drain" drain: bool as Switch = false, live,
+            "write back all dirty blocks and keep them; turns itself off";
+        #[serde(deserialize_with = "size::deserialize")]
+        "bypass_bytes" bypass_bytes: u64 as Size = 0, live, unit "bytes",
+            "bytes of a sequential stream after which it bypasses the cache; 0: never",
+            unused |c| c.mode == Mode::WriteAround => "all writes bypass the cache";
+        "bypass_streams" bypass_streams: u32 as Number = 16, live, unit "streams", within 1..=STREAMS_MAX,
+            "streams that are tracked",
+            unused |c| c.bypass_bytes == 0 => "no stream bypasses the cache";
+        "flying" flying: f64 as Number = 0.02, live, unit "share of the slots", within 0.0..=1.0,
+            "share of slots that may wait for a flush of the disk";
+        "overwrite" overwrite: Overwrite as Keyword = Overwrite::OutOfPlace, fixed,
+            "method of overwriting a cached block; in-place is for simulations";
+        "disk_flush" disk_flush: DiskFlush as Keyword = DiskFlush::Batch, fixed,
+            "time at which the cache of the disk is flushed; never is for simulations";
+        /// With two copies a damaged record is distinguished from a torn one, and repaired.
+        "record_copies" record_copies: u32 as Number = 1, fixed, unit "copies", within 1..=COPIES_MAX,
+            "copies of each block's record; two copies distinguish damage from a torn write";
+        #[serde(deserialize_with = "size::deserialize")]
+        "cache_bytes" cache_bytes: u64 as Size = 0, fixed, unit "bytes",
+            "PCM that caches data; 0: all of it";
+        include policy: PolicyConfig;
+        include wear: WearKeys;
     }
 }
 
@@ -123,23 +99,9 @@ impl CacheConfig {
     /// # Errors
     /// Returns an error that names the first invalid parameter and its valid values.
     pub fn validate(&self) -> Result<()> {
+        self.check_ranges()?;
         self.policy.validate()?;
         self.wear.config()?;
-        let share = |key: &str, v: f64, least: f64| {
-            let why = format!("has to be from {least} to 1");
-            (least..=1.0).contains(&v).then_some(()).ok_or_else(|| Error::param(key, v, why))
-        };
-        share("threshold", self.threshold, 0.1)?;
-        share("dirty_low", self.dirty_low, 0.0)?;
-        share("flying", self.flying, 0.0)?;
-        if self.bypass_streams == 0 || self.bypass_streams > STREAMS_MAX {
-            let why = format!("has to be 1 to {STREAMS_MAX}");
-            return Err(Error::param("bypass_streams", self.bypass_streams, why));
-        }
-        if !(1..=COPIES_MAX).contains(&self.record_copies) {
-            let why = format!("has to be 1 to {COPIES_MAX}");
-            return Err(Error::param("record_copies", self.record_copies, why));
-        }
         Ok(())
     }
 

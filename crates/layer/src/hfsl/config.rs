@@ -1,7 +1,11 @@
 //! User configuration of HFSL: the parameters of the paper's Table 5 under their own names, and
 //! those of frit.
 
-use frit_core::{Error, Result, size};
+use super::buffer::Buffer;
+use super::heat::Heat;
+use super::placement::Placement;
+use crate::flash::{Gc, Wear};
+use frit_core::{Error, ParamTable, Result, size};
 use serde::Deserialize;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
@@ -51,137 +55,106 @@ pub enum SswCompare {
     Lt,
 }
 
-/// Configuration of an HFSL layer: the table `[hfsl]` of a stack file.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct HfslConfig {
-    /// Table 5: method by which PCM and NAND are fused.
-    #[serde(rename = "FUSION_METHOD")]
-    pub fusion_method: FusionMethod,
-    /// Table 5: largest size of a small write, in bytes. 0: no write is small.
-    #[serde(rename = "SSW", deserialize_with = "size::deserialize")]
-    pub ssw: u64,
-    /// Table 5: sub-page size of PCM, in bytes. 0: 512, or an eighth of a page where that is
-    /// larger.
-    #[serde(rename = "SUBPAGE_SIZE", deserialize_with = "size::deserialize")]
-    pub subpage_size: u64,
-    /// Table 5: granularity to which writes to PCM are rounded, in bytes (2 to 512).
-    #[serde(rename = "ADDR_GRAN_PCM", deserialize_with = "size::deserialize")]
-    pub addr_gran_pcm: u64,
-    /// Table 5: mapping granularity of NAND, in bytes; must be the page size. 0: the page size.
-    #[serde(rename = "ADDR_GRAN_flash", deserialize_with = "size::deserialize")]
-    pub addr_gran_flash: u64,
-    /// Table 5, checked against the media when given: size of NAND in bytes.
-    #[serde(rename = "FLASHSIZE", deserialize_with = "size::deserialize")]
-    pub flashsize: u64,
-    /// Table 5, checked: size of a NAND page in bytes.
-    #[serde(rename = "PAGESIZE", deserialize_with = "size::deserialize")]
-    pub pagesize: u64,
-    /// Table 5, checked: size of a NAND block in bytes.
-    #[serde(rename = "BLOCKSIZE", deserialize_with = "size::deserialize")]
-    pub blocksize: u64,
-    /// Table 5, checked: number of NAND blocks.
-    #[serde(rename = "BLOCKNUM")]
-    pub blocknum: u64,
-    /// Table 5, checked: size of PCM in bytes.
-    #[serde(rename = "PCMSIZE", deserialize_with = "size::deserialize")]
-    pub pcmsize: u64,
-    /// Comparison of a request size with SSW: `le` (a write of exactly SSW bytes is small) or `lt`.
-    pub ssw_compare: SswCompare,
-    /// Share of PCM's data space that is a cache under `both` (0 to 1).
-    pub cache_ratio: f64,
-    /// Over-provisioning: NAND pages beyond the volume's capacity, as a fraction of that capacity.
-    pub over_provisioning: f64,
-    /// Capacity of the volume in bytes. 0: derived from over-provisioning.
-    #[serde(deserialize_with = "size::deserialize")]
-    pub capacity: u64,
-    /// Time at which map entries are written to PCM.
-    pub map_persist: MapPersist,
-    /// Keeps a second map in PCM, as of the last flush. Needed for media in files behind a page
-    /// cache: a power loss may lose any write that was not synced.
-    pub flush_map: bool,
-    /// Garbage-collection policy.
-    pub gc: String,
-    /// Writes pay for garbage collection when a unit has this many free blocks or fewer.
-    pub gc_low_blocks: u32,
-    /// Idle-time garbage collection runs until a unit has this many free blocks.
-    pub gc_high_blocks: u32,
-    /// Garbage collection moves pages by copyback.
-    pub copyback: bool,
-    /// Wear-leveling policy of NAND.
-    pub wear_leveling: String,
-    /// Static wear leveling: tolerated spread of erase counts, in cycles.
-    pub wear_threshold: u32,
-    /// Detector of hot and cold pages.
-    pub heat: String,
-    /// Window of the heat detector, in writes. A page that is not written again within it is cold.
-    pub heat_window: u64,
-    /// Placement policy: selects the writes that go to PCM as storage.
-    pub placement: String,
-    /// Eviction policy of PCM and of the DRAM read buffer.
-    pub buffer: String,
-    /// Largest number of neighbouring pages that a cache destages together.
-    pub destage_run: u32,
-    /// Writes destage pages when less than this share of PCM is free.
-    pub pcm_low: f64,
-    /// Idle-time destaging runs until this share of PCM is free.
-    pub pcm_high: f64,
-    /// Names of the callers that may use physical addresses.
-    pub raw_access: Vec<String>,
-}
-
-impl Default for HfslConfig {
-    fn default() -> Self {
-        HfslConfig {
-            fusion_method: FusionMethod::SameLevel,
-            ssw: 2048,
-            subpage_size: 0,
-            addr_gran_pcm: 512,
-            addr_gran_flash: 0,
-            flashsize: 0,
-            pagesize: 0,
-            blocksize: 0,
-            blocknum: 0,
-            pcmsize: 0,
-            ssw_compare: SswCompare::Le,
-            cache_ratio: 0.5,
-            over_provisioning: 0.07,
-            capacity: 0,
-            map_persist: MapPersist::Halt,
-            flush_map: false,
-            gc: "greedy".into(),
-            gc_low_blocks: 3,
-            gc_high_blocks: 4,
-            copyback: false,
-            wear_leveling: "dynamic".into(),
-            wear_threshold: 64,
-            heat: "bloom".into(),
-            heat_window: 65_536,
-            placement: "ssw".into(),
-            buffer: "lru".into(),
-            destage_run: 8,
-            pcm_low: 0.02,
-            pcm_high: 0.05,
-            raw_access: Vec::new(),
-        }
+frit_core::parameters! {
+    /// Configuration of an HFSL layer: the table `[hfsl]` of a stack file. Names in capitals are
+    /// those of the paper's Table 5.
+    pub struct HfslConfig {
+        "FUSION_METHOD" fusion_method: FusionMethod as Keyword = FusionMethod::SameLevel, live,
+            "method by which PCM and NAND are fused";
+        #[serde(deserialize_with = "size::deserialize")]
+        "SSW" ssw: u64 as Bytes = 2048, live, unit "bytes",
+            "largest size of a small write; 0: no write is small",
+            unused |c| !c.places_by_policy() => "only the methods same-level and both use it",
+            unused |c| c.places_by_policy() && c.placement != "ssw" => "only the placement ssw uses it";
+        #[serde(deserialize_with = "size::deserialize")]
+        "ADDR_GRAN_PCM" addr_gran_pcm: u64 as Bytes = 512, live, unit "bytes",
+            "granularity to which writes to PCM are rounded, 2 to 512";
+        #[serde(deserialize_with = "size::deserialize")]
+        "ADDR_GRAN_flash" addr_gran_flash: u64 as Bytes = 0, derived, unit "bytes",
+            "mapping granularity of NAND, which must be the page size";
+        #[serde(deserialize_with = "size::deserialize")]
+        "SUBPAGE_SIZE" subpage_size: u64 as Bytes = 0, derived, unit "bytes",
+            "sub-page of PCM: 512, or an eighth of a page if that is larger";
+        /// Checked against the media when given, as are the next four.
+        #[serde(deserialize_with = "size::deserialize")]
+        "FLASHSIZE" flashsize: u64 as Bytes = 0, derived, unit "bytes",
+            "size of NAND";
+        #[serde(deserialize_with = "size::deserialize")]
+        "PAGESIZE" pagesize: u64 as Bytes = 0, derived, unit "bytes",
+            "size of a NAND page";
+        #[serde(deserialize_with = "size::deserialize")]
+        "BLOCKSIZE" blocksize: u64 as Bytes = 0, derived, unit "bytes",
+            "size of a NAND block";
+        "BLOCKNUM" blocknum: u64 as Number = 0, derived, unit "blocks",
+            "number of NAND blocks";
+        #[serde(deserialize_with = "size::deserialize")]
+        "PCMSIZE" pcmsize: u64 as Bytes = 0, derived, unit "bytes",
+            "size of PCM";
+        "ssw_compare" ssw_compare: SswCompare as Keyword = SswCompare::Le, live,
+            "le: a write of exactly SSW bytes is small; lt: it is not",
+            unused |c| !c.places_by_policy() => "only the methods same-level and both use it",
+            unused |c| c.places_by_policy() && c.placement != "ssw" => "only the placement ssw uses it";
+        "cache_ratio" cache_ratio: f64 as Number = 0.5, live, unit "share of PCM", within 0.0..=1.0,
+            "share of PCM's data space that is a cache under the method both",
+            unused |c| c.fusion_method != FusionMethod::Both => "only the method both divides PCM";
+        "over_provisioning" over_provisioning: f64 as Number = 0.07, fixed, unit "share of the capacity",
+            "NAND pages beyond the capacity";
+        #[serde(deserialize_with = "size::deserialize")]
+        "capacity" capacity: u64 as Bytes = 0, derived, unit "bytes",
+            "size of the volume; otherwise derived from over-provisioning";
+        "map_persist" map_persist: MapPersist as Keyword = MapPersist::Halt, fixed,
+            "time at which map entries are written to PCM: with each change, or at a halt";
+        /// A power loss may lose any write to a page cache that was not synced.
+        "flush_map" flush_map: bool as Switch = false, fixed,
+            "second map in PCM, as of the last flush, for media in files";
+        "raw_access" raw_access: Vec<String> as List = Vec::new(), fixed,
+            "names of the callers that may use physical addresses";
+        "gc" gc: String as Name<Gc> = "greedy".into(), live,
+            "garbage-collection policy";
+        "gc_low_blocks" gc_low_blocks: u32 as Number = 3, live, unit "blocks",
+            "free blocks of a unit from which writes pay for garbage collection, at least 3";
+        "gc_high_blocks" gc_high_blocks: u32 as Number = 4, live, unit "blocks",
+            "free blocks of a unit until which idle-time garbage collection runs";
+        "copyback" copyback: bool as Switch = false, live,
+            "garbage collection moves pages by copyback, inside the plane";
+        "wear_leveling" wear_leveling: String as Name<Wear> = "dynamic".into(), live,
+            "wear-leveling policy of NAND";
+        "wear_threshold" wear_threshold: u32 as Number = 64, live, unit "cycles",
+            "spread of erase counts that static wear leveling tolerates",
+            unused |c| c.wear_leveling != "static" => "only static wear leveling has a threshold";
+        "heat" heat: String as Name<Heat> = "bloom".into(), live,
+            "detector of hot and cold pages";
+        "heat_window" heat_window: u64 as Number = 65_536, live, unit "writes",
+            "window of the detector: a page that is not written again within it is cold",
+            unused |c| c.heat == "off" => "the heat module is off";
+        "placement" placement: String as Name<Placement> = "ssw".into(), live,
+            "placement policy: selects the writes that go to PCM as storage",
+            unused |c| !c.places_by_policy() => "only the methods same-level and both use it";
+        "buffer" buffer: String as Name<Buffer> = "lru".into(), fixed,
+            "eviction policy of PCM and of the DRAM read buffer";
+        "destage_run" destage_run: u32 as Number = 8, live, unit "pages",
+            "largest number of neighbouring pages that a cache destages together";
+        "pcm_low" pcm_low: f64 as Number = 0.02, live, unit "share of PCM", within 0.0..=1.0,
+            "free share below which writes destage pages",
+            unused |c| c.fusion_method == FusionMethod::None => "PCM holds no data";
+        "pcm_high" pcm_high: f64 as Number = 0.05, live, unit "share of PCM", within 0.0..=1.0,
+            "free share until which idle-time destaging runs",
+            unused |c| c.fusion_method == FusionMethod::None => "PCM holds no data";
     }
 }
 
 impl HfslConfig {
+    /// Returns `true` if a placement policy selects the writes that go to PCM.
+    fn places_by_policy(&self) -> bool {
+        matches!(self.fusion_method, FusionMethod::SameLevel | FusionMethod::Both)
+    }
+
     /// Checks everything that does not depend on the media.
     ///
     /// # Errors
     /// The first invalid parameter; the error names the permitted values.
     pub fn validate(&self) -> Result<()> {
-        let unit = |key: &str, v: f64| {
-            (0.0..=1.0)
-                .contains(&v)
-                .then_some(())
-                .ok_or_else(|| Error::param(key, v, "has to be from 0 to 1"))
-        };
-        unit("cache_ratio", self.cache_ratio)?;
-        unit("pcm_low", self.pcm_low)?;
-        unit("pcm_high", self.pcm_high)?;
+        self.check_ranges()?;
         if self.pcm_high < self.pcm_low {
             return Err(Error::param("pcm_high", self.pcm_high, "has to be at least pcm_low"));
         }

@@ -57,7 +57,7 @@ use crate::Token;
 use crate::flash::{Flash, FlashConfig, Gc, Wear, WearPolicy};
 use buffer::Buffer;
 use entry::SUBPAGES_MAX;
-use frit_core::param_value::parse_name;
+use frit_core::params::parse_name;
 use frit_core::{Error, Lpn, PAGE_NONE, Result, SECTOR_BYTES};
 use frit_media::{Dram, Nand, NandGeometry, Pcm, Store};
 use heat::{Heat, HeatPolicy};

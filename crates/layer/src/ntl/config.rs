@@ -2,8 +2,8 @@
 
 use super::mapping::MappingKind;
 use super::placement::ChipPlacement;
-use frit_core::param_value::parse_name;
-use frit_core::{Error, Result, SECTOR_BYTES, size};
+use frit_core::params::parse_name;
+use frit_core::{Error, ParamTable, Result, SECTOR_BYTES, size};
 use frit_wear::WearKeys;
 use serde::Deserialize;
 use strum::{EnumString, IntoStaticStr, VariantNames};
@@ -73,62 +73,50 @@ pub enum Protect {
     Redo,
 }
 
-/// Configuration of the layer, the table `[ntl]` of a stack file.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct NtlConfig {
-    /// Wear leveling of the memory, whose parameters are keys of the same table.
-    #[serde(skip)]
-    pub wear: WearKeys,
-    /// Mapping of pages to chips: static, dynamic, block.
-    pub mapping: String,
-    /// Bytes of the volume; 0: as many as fit.
-    #[serde(deserialize_with = "size::deserialize")]
-    pub capacity: u64,
-    /// Bytes of a page: 512, 2048 or 4096.
-    #[serde(deserialize_with = "size::deserialize")]
-    pub page_bytes: u64,
-    /// Pages of a block, for block-level mapping and the coarse log.
-    pub block_pages: u32,
-    /// Selection of the chip for the first write of a page or block, if the mapping does not
-    /// determine it.
-    pub placement: ChipPlacement,
-    /// Destination of updates.
-    pub log: LogKind,
-    /// Share of the pages that belong to the log, rounded up to whole refresh units on each chip.
-    pub log_share: f64,
-    /// Buffer of updates.
-    pub log_buffer: LogBuffer,
-    /// Largest request, in pages, whose updates go to the full log; 0: any. Larger requests have a
-    /// page for each chip already.
-    pub log_request_pages: u32,
-    /// Part of the log that is merged when it is full.
-    pub merge: MergeUnit,
-    /// Number of updates of a page within a window from which on the page is hot: 2 to 4, for the
-    /// remap table.
-    pub hot_updates: u32,
-    /// Protection against power loss.
-    pub protect: Protect,
-}
-
-impl Default for NtlConfig {
-    fn default() -> Self {
-        NtlConfig {
-            wear: WearKeys::default(),
-            mapping: "static".into(),
-            capacity: 0,
-            page_bytes: 4096,
-            block_pages: 128,
-            placement: ChipPlacement::RoundRobin,
-            log: LogKind::None,
-            // Section II.B.3: log blocks are 0.1 % of the memory.
-            log_share: 0.001,
-            log_buffer: LogBuffer::Dram,
-            log_request_pages: 0,
-            merge: MergeUnit::All,
-            hot_updates: 2,
-            protect: Protect::None,
-        }
+frit_core::parameters! {
+    /// Configuration of NTL, the table `[ntl]` of a stack file.
+    pub struct NtlConfig {
+        "mapping" mapping: String as Name<MappingKind> = "static".into(), fixed,
+            "mapping of pages to chips";
+        #[serde(deserialize_with = "size::deserialize")]
+        "capacity" capacity: u64 as Size = 0, fixed, unit "bytes",
+            "size of the volume; 0: as many bytes as fit beside the log";
+        #[serde(deserialize_with = "size::deserialize")]
+        "page_bytes" page_bytes: u64 as Size = 4096, fixed, unit "bytes",
+            "size of a page: 512, 2K, 4K";
+        "block_pages" block_pages: u32 as Number = 128, fixed, unit "pages",
+            "pages of a block, for the mapping block and the log coarse: a power of two up to 65536",
+            unused |c| c.mapping != "block" => "only the mapping `block` has blocks";
+        "placement" placement: ChipPlacement as Keyword = ChipPlacement::RoundRobin, live,
+            "chip of a first write, if the mapping does not determine it",
+            unused |c| c.mapping == "static" => "static mapping fixes the chip of each page";
+        "log" log: LogKind as Keyword = LogKind::None, fixed,
+            "destination of updates; none: in place";
+        /// Rounded up to whole refresh units on each chip. The default is that of section II.B.3:
+        /// log blocks are 0.1 % of the memory.
+        "log_share" log_share: f64 as Number = 0.001, fixed, unit "share of the pages", within 0.0..=0.5,
+            "share of the pages that are the log",
+            unused |c| c.log_kind() == LogKind::None => "there is no log";
+        "log_buffer" log_buffer: LogBuffer as Keyword = LogBuffer::Dram, fixed,
+            "buffer in which updates wait for a page of each chip; dram: durable once flushed",
+            unused |c| c.log != LogKind::Full => "only `log` = full collects updates";
+        /// Larger requests have a page for each chip already.
+        "log_request_pages" log_request_pages: u32 as Number = 0, live, unit "pages",
+            "largest request, in pages, whose updates go to the full log; 0: any",
+            unused |c| c.log != LogKind::Full => "only `log` = full excludes large requests",
+            unused |c| c.log == LogKind::Full && c.protect == Protect::Redo
+                => "all protected updates go to the log";
+        "merge" merge: MergeUnit as Keyword = MergeUnit::All, fixed,
+            "part of a full log that is merged; row: a refresh unit of each chip",
+            unused |c| matches!(c.log_kind(), LogKind::None | LogKind::Coarse)
+                => "only a log that all pages share is merged by rows";
+        "hot_updates" hot_updates: u32 as Number = 2, live, unit "updates", within 2..=4,
+            "updates within a window that make a page hot, for the log remap",
+            unused |c| c.log_kind() != LogKind::Remap
+                => "only `log` = remap, unprotected, looks for hot pages";
+        "protect" protect: Protect as Keyword = Protect::None, fixed,
+            "redo: a power loss tears no page; none: as in the paper, for simulations";
+        include wear: WearKeys;
     }
 }
 
@@ -139,6 +127,7 @@ impl NtlConfig {
     /// Returns an error that names the first invalid parameter and its valid values.
     pub fn validate(&self) -> Result<()> {
         let mapping = self.mapping_kind()?;
+        self.check_ranges()?;
         self.wear.config()?;
         if ![512, 2048, 4096].contains(&self.page_bytes) {
             return Err(Error::param("page_bytes", self.page_bytes, "has to be 512, 2048 or 4096"));
@@ -152,12 +141,6 @@ impl NtlConfig {
                 self.block_pages,
                 "has to be a power of two up to 65536",
             ));
-        }
-        if !(0.0..=0.5).contains(&self.log_share) {
-            return Err(Error::param("log_share", self.log_share, "has to be from 0 to 0.5"));
-        }
-        if !(2..=4).contains(&self.hot_updates) {
-            return Err(Error::param("hot_updates", self.hot_updates, "has to be 2 to 4"));
         }
         if self.log == LogKind::Coarse && mapping != MappingKind::Block {
             let why = "a log block belongs to a block, which only the mapping `block` has (section IV.C)";

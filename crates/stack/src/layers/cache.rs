@@ -1,17 +1,15 @@
 //! The cache layer: a disk behind a durable write cache in PCM.
 
-use super::{Choice, Durability, RequiredSetting, Role, keyword, policy};
+use super::{Durability, RequiredSetting, Role};
 use crate::Bytes;
 use crate::decode::{decode as decode_as, decode_checked as reread_keys, keys_of};
 use crate::error::Problem;
 use crate::tree::Table;
 use frit_core::{Error, MediumKind, Result, Sink, StackDevice};
-use frit_layer::cache::policy::{Policy, PolicyConfig};
-use frit_layer::cache::{Cache, CacheConfig, DiskFlush, Mode, Overwrite};
+use frit_layer::cache::policy::PolicyConfig;
+use frit_layer::cache::{Cache, CacheConfig};
 use frit_media::{Disk, DiskConfig, Hardware, NoStore, Pcm, PcmConfig, Store};
-use frit_wear::{LevelerKind, WearKeys};
-use std::sync::OnceLock;
-use strum::VariantNames;
+use frit_wear::WearKeys;
 
 pub(super) const ABOUT: &str =
     "a disk behind a durable write cache in PCM: HALO and its peers (Liu et al., MASCOTS 2012)";
@@ -24,14 +22,6 @@ pub(super) const ROLES: &[Role] = &[
         help: "holds the cached blocks and their records",
     },
     Role { key: "disk", medium: MediumKind::Disk, optional: false, help: "the disk that is cached" },
-];
-
-pub(super) const CHOICES: &[Choice] = &[
-    policy("policy", Policy::VARIANTS),
-    policy("wear_leveling", LevelerKind::VARIANTS),
-    keyword("mode", Mode::VARIANTS),
-    keyword("overwrite", Overwrite::VARIANTS),
-    keyword("disk_flush", DiskFlush::VARIANTS),
 ];
 
 pub(super) const DURABILITY: Durability = Durability {
@@ -47,12 +37,6 @@ pub(super) const DURABILITY: Durability = Durability {
     }],
 };
 
-/// Keys of the layer, of its policies and of wear leveling, in one table.
-pub(super) fn keys() -> &'static [&'static str] {
-    static KEYS: OnceLock<Vec<&str>> = OnceLock::new();
-    KEYS.get_or_init(|| [keys_of::<CacheConfig>(), keys_of::<PolicyConfig>(), keys_of::<WearKeys>()].concat())
-}
-
 pub(super) fn decode(path: &str, table: &Table, problems: &mut Vec<Problem>) -> Option<CacheConfig> {
     let config: Option<CacheConfig> = decode_as(path, table, keys_of::<CacheConfig>(), problems);
     let policy = decode_as(path, table, keys_of::<PolicyConfig>(), problems);
@@ -67,45 +51,6 @@ pub(super) fn decode_checked(table: &toml::Table) -> Option<CacheConfig> {
         ..reread_keys::<CacheConfig>(table)?
     })
 }
-
-/// Returns the parameters without effect under the given configuration, each with the reason.
-pub(super) fn ineffective(c: &CacheConfig) -> Vec<(&'static str, &'static str)> {
-    let mut ineffective = Vec::new();
-    if c.bypass_bytes == 0 {
-        ineffective.push(("bypass_streams", "no stream bypasses the cache"));
-    }
-    if c.mode == Mode::WriteAround {
-        ineffective.push(("bypass_bytes", "all writes bypass the cache"));
-        if !c.read_caching {
-            ineffective.push(("policy", "nothing is cached: writes go around, and reads are not cached"));
-        }
-    }
-    for (_, why, keys) in OF_POLICIES.iter().filter(|(policy, ..)| *policy != c.policy.policy) {
-        ineffective.extend(keys.iter().map(|key| (*key, *why)));
-    }
-    ineffective.extend(super::wear::ineffective(&c.wear));
-    ineffective
-}
-
-/// Parameters that only one policy has: the policy, the reason given for other policies, the keys.
-const OF_POLICIES: [(&str, &str, &[&str]); 5] = [
-    ("halo", "the policy is not halo", &["TH_BCOUNTS", "TH_RECENCY", "OUTDATE_RECENCY", "halo_scan"]),
-    ("2q", "the policy is not 2q", &["two_q_in", "two_q_out"]),
-    ("s3-fifo", "the policy is not s3-fifo", &["s3_small", "s3_ghost", "s3_threshold"]),
-    ("wow", "the policy is not wow", &["wow_group"]),
-    (
-        "sweep",
-        "the policy is not sweep",
-        &["sweep_batch", "sweep_gap", "sweep_age", "sweep_dense", "sweep_scan"],
-    ),
-];
-
-/// A small stack that is built to list the parameters of the layer.
-pub(super) const SMALL: &str = r#"
-media.pcm = { profile = "pcm-p8p-2016", chip_bytes = "256K" }
-media.disk = { profile = "st3500320as-2008", bytes = "64M" }
-cache = {}
-"#;
 
 /// Builds the layer over its media.
 pub(crate) fn build<S: Sink>(

@@ -1,19 +1,12 @@
 //! The HFSL layer: PCM and NAND fused by software-defined methods.
 
-use super::{Choice, Durability, RequiredSetting, Role, keyword, policy};
+use super::{Durability, RequiredSetting, Role};
 use crate::Bytes;
-use crate::decode::keys_of;
-use frit_core::{Error, MediumKind, ParamInfo, Result, Sink, StackDevice};
-use frit_layer::flash::{Gc, Wear};
-use frit_layer::hfsl::buffer::Buffer;
-use frit_layer::hfsl::heat::Heat;
-use frit_layer::hfsl::placement::Placement;
-use frit_layer::hfsl::{FusionMethod, MapPersist, SswCompare};
+use frit_core::{Error, MediumKind, Result, Sink, StackDevice};
 use frit_layer::{Hfsl, HfslConfig};
 use frit_media::{
     AnyStore, Dram, DramConfig, Hardware, MemoryStore, Nand, NandConfig, NoStore, Pcm, PcmConfig, Store,
 };
-use strum::VariantNames;
 
 pub(super) const ABOUT: &str = "PCM and NAND under one page map, fused as cache, as one level, or as both; without PCM \
      a page-mapped FTL (Li et al., J. Syst. Archit. 2016)";
@@ -34,17 +27,6 @@ pub(super) const ROLES: &[Role] = &[
     },
 ];
 
-pub(super) const CHOICES: &[Choice] = &[
-    keyword("FUSION_METHOD", FusionMethod::VARIANTS),
-    keyword("ssw_compare", SswCompare::VARIANTS),
-    keyword("map_persist", MapPersist::VARIANTS),
-    policy("gc", Gc::VARIANTS),
-    policy("wear_leveling", Wear::VARIANTS),
-    policy("heat", Heat::VARIANTS),
-    policy("placement", Placement::VARIANTS),
-    policy("buffer", Buffer::VARIANTS),
-];
-
 pub(super) const DURABILITY: Durability = Durability {
     each_request: &[RequiredSetting {
         key: "map_persist",
@@ -57,56 +39,6 @@ pub(super) const DURABILITY: Durability = Durability {
         why: "a second map keeps the state of the last flush",
     }],
 };
-
-/// Returns the parameters without effect under the given configuration, each with the reason.
-pub(super) fn ineffective(c: &HfslConfig) -> Vec<(&'static str, &'static str)> {
-    let method = c.fusion_method;
-    let level = matches!(method, FusionMethod::SameLevel | FusionMethod::Both);
-    let mut ineffective = Vec::new();
-    let mut add = |when: bool, keys: &[&'static str], why| {
-        if when {
-            ineffective.extend(keys.iter().map(|&k| (k, why)));
-        }
-    };
-    add(!level, &["SSW", "ssw_compare", "placement"], "only the methods same-level and both use it");
-    add(level && c.placement != "ssw", &["SSW", "ssw_compare"], "only the placement ssw uses it");
-    add(method == FusionMethod::None, &["pcm_low", "pcm_high"], "PCM holds no data");
-    add(method != FusionMethod::Both, &["cache_ratio"], "only the method both divides PCM");
-    add(c.wear_leveling != "static", &["wear_threshold"], "only static wear leveling has a threshold");
-    add(c.heat == "off", &["heat_window"], "the heat module is off");
-    ineffective
-}
-
-pub(super) fn keys() -> &'static [&'static str] {
-    keys_of::<HfslConfig>()
-}
-
-/// A small stack that is built to list the parameters of the layer.
-const SMALL: &str = r#"
-media.nand = { profile = "slc-k9-2016", blocks_per_plane = 16 }
-media.pcm = { profile = "pcm-p8p-2016", chip_bytes = "64K" }
-hfsl = {}
-"#;
-
-/// Parameters that are derived from the media unless the stack gives them.
-const DERIVED: [&str; 8] = [
-    "ADDR_GRAN_flash",
-    "SUBPAGE_SIZE",
-    "FLASHSIZE",
-    "PAGESIZE",
-    "BLOCKSIZE",
-    "BLOCKNUM",
-    "PCMSIZE",
-    "capacity",
-];
-
-pub(super) fn parameters() -> crate::Result<Vec<ParamInfo>> {
-    let mut all = super::parameters_in(SMALL)?;
-    for p in all.iter_mut().filter(|p| DERIVED.contains(&p.key)) {
-        p.value = "by the media".into();
-    }
-    Ok(all)
-}
 
 /// The media below the layer.
 pub(crate) struct Media {

@@ -4,16 +4,17 @@
 pub(crate) mod cache;
 pub(crate) mod hfsl;
 pub(crate) mod ntl;
-mod wear;
 
 use crate::decode::{decode, unknown_name};
 use crate::error::Problem;
 use crate::media::param_problem;
 use crate::tree::Table;
-use crate::{Bytes, Stack};
-use frit_core::{MediumKind, Null, ParamInfo};
+use frit_core::params::Phase;
+use frit_core::{MediumKind, ParamDef, ParamInfo, ParamTable};
+use frit_layer::cache::Mode;
 use frit_layer::{CacheConfig, HfslConfig, NtlConfig};
 use serde::Deserialize;
+use std::sync::OnceLock;
 use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
 
 /// The kinds of layers, by the names that stack files use.
@@ -41,18 +42,6 @@ pub struct Role {
     pub help: &'static str,
 }
 
-/// A parameter of a layer whose value is a name from a list.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Choice {
-    /// Name of the parameter.
-    pub key: &'static str,
-    /// Names that the parameter accepts.
-    pub names: &'static [&'static str],
-    /// `true` for a policy, to which new names are added by a file of code; `false` for a fixed
-    /// keyword.
-    pub open: bool,
-}
-
 /// A parameter value that a layer needs to be durable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RequiredSetting {
@@ -72,20 +61,6 @@ pub struct Durability {
     pub each_request: &'static [RequiredSetting],
     /// Settings for durability after a power loss of the machine, with media in files.
     pub over_files: &'static [RequiredSetting],
-}
-
-/// Returns the parameters of the layer of a small stack, with their values there.
-fn parameters_in(small: &str) -> crate::Result<Vec<ParamInfo>> {
-    let mut built = Stack::parse("small", small, &[])?.build::<Null>(&Bytes::None)?;
-    Ok(built.layer.params().list())
-}
-
-const fn keyword(key: &'static str, names: &'static [&'static str]) -> Choice {
-    Choice { key, names, open: false }
-}
-
-const fn policy(key: &'static str, names: &'static [&'static str]) -> Choice {
-    Choice { key, names, open: true }
 }
 
 /// Configuration of a layer, read from its table.
@@ -132,37 +107,47 @@ impl LayerKind {
         }
     }
 
+    /// Returns the parameters as the layer declares them.
+    #[must_use]
+    pub fn parameters(self) -> &'static [ParamDef] {
+        macro_rules! table {
+            ($config:ty) => {{
+                static TABLE: OnceLock<Vec<ParamDef>> = OnceLock::new();
+                TABLE.get_or_init(<$config>::defs)
+            }};
+        }
+        match self {
+            LayerKind::Hfsl => table!(HfslConfig),
+            LayerKind::Cache => table!(CacheConfig),
+            LayerKind::Ntl => table!(NtlConfig),
+        }
+    }
+
     /// Returns the names of the parameters.
     #[must_use]
-    pub fn keys(self) -> &'static [&'static str] {
-        match self {
-            LayerKind::Hfsl => hfsl::keys(),
-            LayerKind::Cache => cache::keys(),
-            LayerKind::Ntl => ntl::keys(),
-        }
+    pub fn keys(self) -> Vec<&'static str> {
+        self.parameters().iter().map(|p| p.key).collect()
     }
 
     /// Returns the parameters whose values are names from a list.
-    #[must_use]
-    pub fn choices(self) -> &'static [Choice] {
-        match self {
-            LayerKind::Hfsl => hfsl::CHOICES,
-            LayerKind::Cache => cache::CHOICES,
-            LayerKind::Ntl => ntl::CHOICES,
-        }
+    pub fn choices(self) -> impl Iterator<Item = &'static ParamDef> {
+        self.parameters().iter().filter(|p| !p.names.is_empty())
     }
 
-    /// Returns the parameters with their defaults. Parameters derived from the media have the
-    /// values of a small stack.
-    ///
-    /// # Errors
-    /// None for the builtin kinds, as a test shows.
-    pub fn parameters(self) -> crate::Result<Vec<ParamInfo>> {
-        match self {
-            LayerKind::Hfsl => hfsl::parameters(),
-            LayerKind::Cache => parameters_in(cache::SMALL),
-            LayerKind::Ntl => parameters_in(ntl::SMALL),
+    /// Returns the parameters with their defaults.
+    #[must_use]
+    pub fn defaults(self) -> Vec<ParamInfo> {
+        let mut all = match self {
+            LayerKind::Hfsl => HfslConfig::default().list(),
+            LayerKind::Cache => CacheConfig::default().list(),
+            LayerKind::Ntl => NtlConfig::default().list(),
+        };
+        for (info, def) in all.iter_mut().zip(self.parameters()) {
+            if def.phase == Phase::Derived {
+                info.value = "by the media".into();
+            }
         }
+        all
     }
 
     /// Returns the settings that the layer needs to be durable.
@@ -185,7 +170,7 @@ impl LayerKind {
         let before = problems.len();
         let config = match self {
             LayerKind::Hfsl => {
-                decode(path, table, self.keys(), problems).map(|c| LayerConfig::Hfsl(Box::new(c)))
+                decode(path, table, &self.keys(), problems).map(|c| LayerConfig::Hfsl(Box::new(c)))
             }
             LayerKind::Cache => cache::decode(path, table, problems).map(|c| LayerConfig::Cache(Box::new(c))),
             LayerKind::Ntl => ntl::decode(path, table, problems).map(|c| LayerConfig::Ntl(Box::new(c))),
@@ -221,11 +206,18 @@ impl LayerKind {
 
 impl LayerConfig {
     /// Returns the given parameters that have no effect, each with the reason.
-    pub(crate) fn ineffective(&self) -> Vec<(&'static str, &'static str)> {
+    pub(crate) fn unused(&self) -> Vec<(&'static str, &'static str)> {
         match self {
-            LayerConfig::Hfsl(c) => hfsl::ineffective(c),
-            LayerConfig::Cache(c) => cache::ineffective(c),
-            LayerConfig::Ntl(c) => ntl::ineffective(c),
+            LayerConfig::Hfsl(c) => c.unused(),
+            LayerConfig::Cache(c) => {
+                let mut unused = c.unused();
+                // The table of the policies does not know the mode.
+                if c.mode == Mode::WriteAround && !c.read_caching {
+                    unused.push(("policy", "nothing is cached: writes go around, and reads are not cached"));
+                }
+                unused
+            }
+            LayerConfig::Ntl(c) => c.unused(),
         }
     }
 

@@ -1,4 +1,14 @@
 //! Parameters by name, which `--set`, stack files and management software change.
+//!
+//! A configuration is declared once, as a table ([`parameters!`](crate::parameters)). From the
+//! table come the struct, its defaults and ranges, [`Params::list`], changes at run time, the names
+//! of policies, `frit layers` and the tables of the documentation.
+
+mod format;
+mod table;
+
+pub use format::{Bytes, Format, Keyword, List, Name, Number, Size, Switch, parse_name};
+pub use table::{ParamDef, ParamTable, Phase, require_within};
 
 use crate::{Error, Result};
 
@@ -33,9 +43,13 @@ pub trait Params {
     /// Returns an error if the key is unknown.
     fn get(&self, key: &str) -> Result<String> {
         let all = self.list();
-        all.iter().find(|p| p.key == key).map(|p| p.value.clone()).ok_or_else(|| {
-            let known: Vec<&str> = all.iter().map(|p| p.key).collect();
-            Error::param(key, "", format!("no such parameter; there are {}", known.join(", ")))
-        })
+        let found = all.iter().find(|p| p.key == key).map(|p| p.value.clone());
+        found.ok_or_else(|| unknown(key, all.iter().map(|p| p.key)))
     }
+}
+
+/// Returns the error for an unknown key, which lists the known ones.
+fn unknown(key: &str, known: impl Iterator<Item = &'static str>) -> Error {
+    let known: Vec<&str> = known.collect();
+    Error::param(key, "", format!("no such parameter; there are {}", known.join(", ")))
 }
