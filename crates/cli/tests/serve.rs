@@ -22,10 +22,11 @@ fn create(volume: &str) {
     assert!(out.status.success(), "{}", text(&out.stderr));
 }
 
-/// Starts a server. Returns it when it is ready, with its line of output.
+/// Starts a server. Returns it when it is ready, with its line of output. Signals have their
+/// default actions, also when the tests themselves run under nohup.
 fn serve(args: &[&str]) -> (Child, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_frit"))
-        .arg("serve")
+    let mut child = Command::new("env")
+        .args(["--default-signal=HUP,INT,TERM", env!("CARGO_BIN_EXE_frit"), "serve"])
         .args(args)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
