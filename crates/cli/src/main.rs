@@ -1,6 +1,8 @@
 //! `frit`: a storage system for mixed media, with full visibility into its state.
 
 mod cmd;
+#[cfg(test)]
+mod documented;
 mod output;
 
 use clap::{Parser, Subcommand};
