@@ -69,8 +69,8 @@ explore: toolchain clients ## an hour of the tests with fresh seeds, each round 
 # Seeds are fixed in `make test`; here each run has its own, which is printed.
 damage: toolchain ## damage of closed and killed volumes and images through every way to their data; SEED=N EACH=N CASES=N
 	@seed=$${SEED:-$$(od -An -N2 -tu2 /dev/urandom | tr -d ' ')}; echo "repeat with: make damage SEED=$$seed EACH=$${EACH:-8} CASES=$${CASES:-200}"; \
-	SEED=$$seed EACH=$${EACH:-8} $(CARGO) test --locked -q -p frit-volume --test damage -- --nocapture && \
-	SEED=$$seed CASES=$${CASES:-200} $(CARGO) test --locked -q -p frit-torture --test fsdoors --test fsdamage -- --nocapture
+	SEED=$$seed EACH=$${EACH:-8} $(CARGO) test --locked -q -p frit-volume --test all damage:: -- --nocapture && \
+	SEED=$$seed CASES=$${CASES:-200} $(CARGO) test --locked -q -p frit-torture --test all --test planted -- --nocapture fsdamage:: fsdoors::
 
 bench: build ## speed and memory, each beside a baseline measured in the same run
 	$(CARGO) bench --locked -p frit-replay --bench frit

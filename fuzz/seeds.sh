@@ -12,7 +12,7 @@ case $target in
     sed -n '/^const DRIVE: &str = "$/,/^";$/{//!p}' "$root"/crates/media/src/disk/diskspecs/tests.rs >"$to/small.diskspecs"
     ;;
   trace)
-    for f in "$root"/crates/trace/tests/samples/*; do
+    for f in "$root"/crates/trace/tests/all/samples/*; do
       # The first byte, 15, lets the format be told from the content.
       case $f in *.rs) ;; *) { printf '\017'; head -c 4096 "$f"; } >"$to/$(basename "$f")" ;; esac
     done

@@ -1,6 +1,9 @@
 //! `frit attach` and `frit detach` with file systems of the kernel. Skipped without root, FUSE, a
 //! loop device, or mkfs. Everything that could hang runs under `timeout`, and a guard detaches at
 //! the end.
+//!
+//! This program is apart, because tools of file systems read all loop devices of the machine, and
+//! other tests have some.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]

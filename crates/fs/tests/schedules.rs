@@ -1,5 +1,8 @@
 //! Concurrent operations under a scheduler that explores interleavings of their locks: no deadlock
 //! occurs, and the metadata stays consistent.
+//!
+//! This program is apart, because it needs the feature `shuttle`: with it, locks of the crate work
+//! under the scheduler only.
 
 #![allow(clippy::unwrap_used)]
 

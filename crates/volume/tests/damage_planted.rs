@@ -1,17 +1,19 @@
-//! Validation of the `damage` test harness: bugs of this class are planted, and the harness finds
-//! each.
+//! Validation of the test harness `all/damage`: bugs of this class are planted, and the harness
+//! finds each.
+//!
+//! This program is apart, because a planted bug affects its whole process.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
-#[path = "damage/access_paths.rs"]
+#[path = "all/damage/access_paths.rs"]
 mod access_paths;
-#[path = "damage/campaign.rs"]
+#[path = "all/damage/campaign.rs"]
 mod campaign;
 mod common;
-#[path = "damage/damage_kind.rs"]
+#[path = "all/damage/damage_kind.rs"]
 mod damage_kind;
-#[path = "damage/test_volume.rs"]
+#[path = "all/damage/test_volume.rs"]
 mod test_volume;
 
 use campaign::run;

@@ -1,0 +1,25 @@
+//! Integration tests of the commands, in one program. Only the commands run in processes of their
+//! own.
+
+// Helpers of tests are tests, which clippy does not know.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
+
+mod access;
+mod cache;
+mod control;
+mod damage;
+mod disk;
+mod fsrun;
+mod hostfull;
+mod mount;
+mod ntl;
+mod outputs;
+mod readme;
+mod refusals;
+mod reproduce;
+mod run;
+mod serve;
+mod stacks;
+mod trace;
+mod volumes;
+mod wear;

@@ -1,0 +1,170 @@
+//! Latencies that are computed by hand from the data sheet, for every engine that must reproduce
+//! them. Times in ns: cells in a read 62 301, in a program 200 001, bus 13 199 per page.
+
+use crate::common::*;
+use frit_core::{Nanos, UnitId, UnitState};
+use frit_engine::sched::{Fifo, ReadFirst};
+use frit_engine::{Eager, Engine, Event, LoopMode};
+use frit_media::Hardware;
+
+/// Checks the eager engine and the event engine with FIFO.
+fn check(hw: &Hardware, requests: &[Request], want: &[u64]) {
+    assert_eq!(ends(&mut Eager::new(hw), requests), want, "eager");
+    assert_eq!(ends(&mut Event::new(hw, Fifo), requests), want, "event");
+}
+
+#[test]
+fn one_page_on_one_chip() {
+    let hw = nand(&[0]);
+    // Read: 62 301 + 13 199 = 75 500. Program: 13 199 + 200 001 = 213 200.
+    check(&hw, &singles(&[read(0, 0)]), &[75_500]);
+    check(&hw, &singles(&[program(0, 0)]), &[213_200]);
+    check(&hw, &singles(&[erase(0, 0)]), &[1_500_000]);
+    // One after the other: 213 200 + 75 500 = 288 700.
+    check(&hw, &singles(&[program(0, 0), read(0, 0)]), &[213_200, 288_700]);
+}
+
+#[test]
+fn four_channels_work_in_parallel() {
+    let hw = nand(&[0, 1, 2, 3]);
+    let reads: Vec<_> = (0..8).map(|i| read(i % 4, 0)).collect();
+    // The second four begin when the first four are done: 2 × 75 500 = 151 000.
+    check(&hw, &singles(&reads), &[75_500, 75_500, 75_500, 75_500, 151_000, 151_000, 151_000, 151_000]);
+    let programs: Vec<_> = (0..4).map(|i| program(i, 0)).collect();
+    check(&hw, &singles(&programs), &[213_200; 4]);
+    // A request of four pages ends with its last page: all at 213 200.
+    check(&hw, &[Request::at(0, &programs)], &[213_200]);
+}
+
+#[test]
+fn four_chips_behind_one_channel_share_the_bus() {
+    let hw = nand(&[0, 0, 0, 0]);
+    let reads: Vec<_> = (0..4).map(|i| read(i, 0)).collect();
+    // The cells end together at 62 301; then the bus transfers one page after the other: 62 301 + k
+    // × 13 199.
+    check(&hw, &singles(&reads), &[75_500, 88_699, 101_898, 115_097]);
+    let programs: Vec<_> = (0..4).map(|i| program(i, 0)).collect();
+    // The bus transfers one page after the other, then the cells work in parallel: k × 13 199 +
+    // 200 001.
+    check(&hw, &singles(&programs), &[213_200, 226_399, 239_598, 252_797]);
+}
+
+#[test]
+fn four_planes_of_one_chip_are_four_units_on_one_channel() {
+    let hw = nand(&[0, 0, 0, 0]);
+    let reads: Vec<_> = (0..8).map(|i| read(i % 4, 0)).collect();
+    // Second round: the cells of a plane begin when its first page is transferred, and 62 301 later
+    // the bus is free: 75 500 + 62 301 + 13 199 = 151 000, then each page 13 199 later.
+    check(&hw, &singles(&reads), &[75_500, 88_699, 101_898, 115_097, 151_000, 164_199, 177_398, 190_597]);
+    let programs: Vec<_> = (0..8).map(|i| program(i % 4, 0)).collect();
+    // Second round: the first plane is free at 213 200; 213 200 + 213 200 = 426 400, then each
+    // 13 199 later.
+    check(
+        &hw,
+        &singles(&programs),
+        &[213_200, 226_399, 239_598, 252_797, 426_400, 439_599, 452_798, 465_997],
+    );
+}
+
+#[test]
+fn a_program_uses_the_bus_while_the_cells_of_a_read_work() {
+    let hw = nand(&[0, 0]);
+    // The read needs the bus at 62 301, the program at 0: both end as on an idle device, in either
+    // order.
+    check(&hw, &singles(&[read(0, 0), program(1, 0)]), &[75_500, 213_200]);
+    check(&hw, &singles(&[program(1, 0), read(0, 0)]), &[213_200, 75_500]);
+}
+
+#[test]
+fn the_eager_bus_is_reserved_where_the_real_one_is_not() {
+    // A read at 0 needs the bus at 62 301; a program arrives at 55 000, when the bus is free, but
+    // not for long enough.
+    let hw = nand(&[0, 0]);
+    let requests = [Request::at(0, &[read(0, 0)]), Request::at(55_000, &[program(1, 0)])];
+    let mode = LoopMode::Open { speed: 1.0, depth: None };
+    let ends = |t: &[frit_engine::RequestTimes]| t.iter().map(|t| t.acknowledged.0).collect::<Vec<_>>();
+    // Event engine: the program has the bus until 68 199, the read from then until 81 398.
+    let (event, _) = run(&mut Event::new(&hw, Fifo), mode, &requests);
+    assert_eq!(ends(&event), [81_398, 55_000 + 213_200]);
+    // Eager engine: the read keeps its reservation until 75 500, and the program has the bus from
+    // then on.
+    let (eager, _) = run(&mut Eager::new(&hw), mode, &requests);
+    assert_eq!(ends(&eager), [75_500, 75_500 + 213_200]);
+}
+
+#[test]
+fn commands_wait_for_what_they_come_after() {
+    let hw = nand(&[0, 1]);
+    // Read on one channel, then program the data on the other: 75 500 + 213 200 = 288 700.
+    let copy = Request { at: 0, commands: vec![(read(0, 0), None), (program(1, 0), Some(0))] };
+    check(&hw, std::slice::from_ref(&copy), &[288_700]);
+    // A read behind the program on its unit waits for it in FIFO order: 288 700 + 75 500.
+    check(&hw, &[copy, Request::at(0, &[read(1, 1)])], &[288_700, 364_200]);
+}
+
+#[test]
+fn joins_wait_for_both() {
+    fn joined<E: Engine>(mut e: E) -> Option<u64> {
+        e.begin();
+        let a = e.emit(read(0, 0), e.start());
+        let b = e.emit(program(1, 0), e.start());
+        let both = e.join(a, b);
+        let c = e.emit(read(2, 0), both);
+        let nothing = e.join(e.start(), e.start());
+        let c = e.join(nothing, c);
+        e.ack(c);
+        let tok = e.end();
+        e.settle(tok, 0).or_else(|| e.next_done(Nanos::MAX).map(|d| d.at)).map(|t| t.0)
+    }
+    let hw = nand(&[0, 1, 2]);
+    // max(75 500, 213 200) + 75 500.
+    assert_eq!(joined(Eager::new(&hw)), Some(288_700));
+    assert_eq!(joined(Event::new(&hw, Fifo)), Some(288_700));
+}
+
+#[test]
+fn unit_state_is_seen_at_once() {
+    fn states<E: Engine>(mut e: E) {
+        assert_eq!(e.unit(UnitId(0)), UnitState::Idle);
+        e.begin();
+        let tok = e.emit(read(0, 0), e.start());
+        assert_eq!(e.unit(UnitId(0)), UnitState::BusyUntil(Nanos(75_500)));
+        assert_eq!(e.unit(UnitId(1)), UnitState::Idle);
+        e.emit(program(0, 0), tok);
+        assert_eq!(e.unit(UnitId(0)), UnitState::BusyUntil(Nanos(288_700)));
+        while e.next_done(Nanos(288_700)).is_some() {}
+        assert_eq!(e.unit(UnitId(0)), UnitState::Idle);
+    }
+    let hw = nand(&[0, 1]);
+    states(Eager::new(&hw));
+    states(Event::new(&hw, Fifo));
+    states(Event::new(&hw, ReadFirst::default()));
+}
+
+#[test]
+fn usage_is_the_sum_of_the_phases() {
+    let hw = nand(&[0, 0]);
+    let requests = singles(&[read(0, 0), read(1, 0), program(0, 0)]);
+    let (mut eager, mut event) = (Eager::new(&hw), Event::new(&hw, Fifo));
+    eager.usage_mut().enable_histograms();
+    event.usage_mut().enable_histograms();
+    ends(&mut eager, &requests);
+    ends(&mut event, &requests);
+    for usage in [eager.usage(), event.usage()] {
+        // Unit 0: a read and a program. Unit 1: a read whose data waits 13 199 for the bus.
+        assert_eq!(usage.units(), [Nanos(75_500 + 213_200), Nanos(75_500 + 13_199)]);
+        assert_eq!(usage.channels(), [Nanos(3 * 13_199)]);
+        // The program gets the bus at 88 699, after the second read, and ends at 301 899.
+        assert_eq!(usage.window(), Nanos(88_699 + 213_200));
+        let times: Vec<_> =
+            usage.commands().map(|(op, _, t)| (op, t.commands, t.waited.0, t.served.0)).collect();
+        assert_eq!(
+            times,
+            [
+                (frit_core::Op::NandRead, 2, 0, 75_500 + 88_699),
+                (frit_core::Op::NandProgram, 1, 88_699, 213_200)
+            ]
+        );
+        assert_eq!(usage.histogram(frit_core::Op::NandRead).unwrap().summary().max_ns, Nanos(88_699));
+    }
+}

@@ -1,0 +1,153 @@
+//! A host that follows a script, and the devices of the tests.
+
+#![allow(unreachable_pub)] // the module is private
+
+use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, Progress, Result, Sink, UnitId};
+use frit_engine::{Arrival, Driver, DriverCounters, Engine, Host, LoopMode, RequestTimes};
+use frit_media::{Device, Hardware, LatencyCurve, NandTiming, PcmTiming, TimingModel};
+
+/// Phases of profile `slc-k9-2016` in ns, for a page of 2 KB: cells in a read and in a program,
+/// bus.
+pub const T_READ: u64 = 62_301;
+pub const T_PROG: u64 = 200_001;
+pub const T_ERASE: u64 = 1_500_000;
+pub const BUS: u64 = 13_199;
+/// A read and a program in Table 7 of the HFSL paper: 75.5 and 213.2 µs.
+pub const READ: u64 = T_READ + BUS;
+pub const PROGRAM: u64 = BUS + T_PROG;
+
+/// NAND whose unit `u` is on channel `channels[u]`.
+pub fn nand(channels: &[u16]) -> Hardware {
+    let timing = NandTiming {
+        t_read: Nanos(T_READ),
+        t_prog: Nanos(T_PROG),
+        t_erase: Nanos(T_ERASE),
+        bus_ps_per_byte: 6_445,
+    };
+    device(MediumKind::Nand, TimingModel::Nand(timing), channels)
+}
+
+/// PCM without bus phases.
+pub fn pcm(channels: &[u16]) -> Hardware {
+    let points = vec![(128, Nanos(20_700)), (512, Nanos(93_500))];
+    let timing = PcmTiming {
+        read: LatencyCurve::new(vec![(512, Nanos(5_000))], 16).unwrap(),
+        write: LatencyCurve::new(points, 16).unwrap(),
+        write_clean: None,
+        refresh: Nanos(1_000),
+        bus_ps_per_byte: 0,
+        fence: Nanos(100),
+    };
+    device(MediumKind::Pcm, TimingModel::Pcm(timing), channels)
+}
+
+fn device(kind: MediumKind, model: TimingModel, channels: &[u16]) -> Hardware {
+    let mut hw = Hardware::new();
+    let name = format!("{kind:?}");
+    hw.add(Device { name, kind, model, unit_channel: channels.to_vec() }).unwrap();
+    hw
+}
+
+/// A command to a page of the given unit and block.
+pub fn page(op: Op, unit: u16, block: u32) -> Cmd {
+    let len = if op == Op::NandErase { 0 } else { 2048 };
+    Cmd { addr: 0, len, hazard: block, unit: UnitId(unit), op, cause: Cause::Host }
+}
+
+pub fn read(unit: u16, block: u32) -> Cmd {
+    page(Op::NandRead, unit, block)
+}
+
+pub fn program(unit: u16, block: u32) -> Cmd {
+    page(Op::NandProgram, unit, block)
+}
+
+pub fn erase(unit: u16, block: u32) -> Cmd {
+    page(Op::NandErase, unit, block)
+}
+
+/// A request: its arrival time and its commands. A command may wait for an earlier one of the same
+/// request. The acknowledgement waits for all commands.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub at: u64,
+    pub commands: Vec<(Cmd, Option<usize>)>,
+}
+
+impl Request {
+    /// Creates a request whose commands do not wait for each other.
+    pub fn at(at: u64, commands: &[Cmd]) -> Request {
+        Request { at, commands: commands.iter().map(|&c| (c, None)).collect() }
+    }
+}
+
+/// Creates one request per command, all at time zero.
+pub fn singles(commands: &[Cmd]) -> Vec<Request> {
+    commands.iter().map(|&c| Request::at(0, &[c])).collect()
+}
+
+/// Action of a background step.
+pub type Background<S> = Box<dyn FnMut(&mut S, u32) -> Progress<<S as Sink>::Tok>>;
+
+/// A host that makes the requests of a script and records their times by index.
+pub struct Script<S: Sink> {
+    pub requests: Vec<Request>,
+    pub next: usize,
+    pub times: Vec<Option<RequestTimes>>,
+    pub background: Option<Background<S>>,
+}
+
+impl<S: Sink> Script<S> {
+    pub fn new(requests: Vec<Request>) -> Script<S> {
+        Script { times: vec![None; requests.len()], requests, next: 0, background: None }
+    }
+}
+
+impl<S: Sink> Host<S> for Script<S> {
+    fn next(&mut self) -> Result<Option<Arrival>> {
+        self.next += 1;
+        Ok(self
+            .requests
+            .get(self.next - 1)
+            .map(|r| Arrival { at: Nanos(r.at), class: r.commands.len() as u8 }))
+    }
+
+    fn serve(&mut self, sink: &mut S) -> Result<()> {
+        let mut toks = Vec::new();
+        for &(cmd, after) in &self.requests[self.next - 1].commands {
+            let after = after.map_or(sink.start(), |i| toks[i]);
+            toks.push(sink.emit(cmd, after));
+        }
+        toks.into_iter().for_each(|t| sink.ack(t));
+        Ok(())
+    }
+
+    fn background(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+        Ok(self.background.as_mut().map_or(Progress::Idle, |b| b(sink, budget)))
+    }
+
+    fn done(&mut self, class: u8, times: RequestTimes) {
+        let index = times.index as usize;
+        assert_eq!(usize::from(class), self.requests[index].commands.len());
+        assert!(self.times[index].replace(times).is_none(), "acknowledged twice");
+    }
+}
+
+/// Runs a script to its end. Returns the times by index.
+pub fn run<E: Engine>(
+    engine: &mut E,
+    mode: LoopMode,
+    requests: &[Request],
+) -> (Vec<RequestTimes>, DriverCounters) {
+    let mut host = Script::new(requests.to_vec());
+    let mut driver = Driver::new(mode).unwrap();
+    driver.run(engine, &mut host, None).unwrap();
+    let outcome = driver.finish(engine, &mut host).unwrap();
+    (host.times.into_iter().map(|t| t.expect("acknowledged")).collect(), outcome)
+}
+
+/// Runs all requests at once. Returns the times of acknowledgement.
+pub fn ends<E: Engine>(engine: &mut E, requests: &[Request]) -> Vec<u64> {
+    let mode = LoopMode::Closed { depth: 1000 };
+    run(engine, mode, requests).0.iter().map(|t| t.acknowledged.0).collect()
+}

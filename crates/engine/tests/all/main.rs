@@ -1,0 +1,10 @@
+//! Integration tests of the crate, in one program.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests
+
+mod agree;
+mod by_hand;
+mod common;
+mod disks;
+mod driver;
+mod schedulers;

@@ -1,0 +1,17 @@
+//! Integration tests of the crate, in one program. `schedules.rs` is apart.
+
+// Clippy does not recognize helper functions as tests.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
+
+mod damage;
+mod example;
+mod fences;
+mod format;
+mod full;
+mod leftover;
+mod overlay;
+mod pool;
+mod semantics;
+mod smoke;
+mod sums;
+mod threads;

@@ -1,0 +1,317 @@
+//! Tests of the control socket of a volume: changes are atomic, persistent, and safe while clients
+//! write.
+
+use crate::common::{reopen, stamped, version, volume};
+use frit_core::{CheckScope, Hints};
+use frit_serve::ctl::{
+    Change, ChangeLog, Client, ClientError, ControlTarget, DeviceTarget, Operation, Options, RefusalKind,
+    Rights, Server, Setting, Success, VolumeInfo,
+};
+use frit_serve::metrics::Stat;
+use frit_serve::{Device, DeviceOptions, Log};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+struct Controlled {
+    _dir: tempfile::TempDir,
+    volume: PathBuf,
+    device: Arc<Device>,
+    server: Server,
+}
+
+impl Controlled {
+    fn new() -> Controlled {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("volume");
+        volume(&path).close().unwrap();
+        Controlled::over(dir, path)
+    }
+
+    fn over(dir: tempfile::TempDir, path: PathBuf) -> Controlled {
+        let mut volume = reopen(&path);
+        let about = VolumeInfo { volume: path.clone(), defaults: volume.params(), ..VolumeInfo::default() };
+        let device = Device::new(Box::new(volume), DeviceOptions::default());
+        let control_target: Arc<dyn ControlTarget> = Arc::new(DeviceTarget::new(device.clone(), about));
+        let options =
+            Options { socket: path.join("ctl.sock"), volume: path.clone(), rights: Rights::own(false) };
+        let server = Server::start(&options, control_target, Log::none()).unwrap();
+        Controlled { _dir: dir, volume: path, device, server }
+    }
+
+    fn client(&self) -> Client {
+        Client::connect(self.server.path()).unwrap()
+    }
+
+    fn set(&self, settings: &[(&str, &str)]) -> Result<Vec<Change>, RefusalKind> {
+        let setting = |&(key, value): &(&str, &str)| Setting { key: key.into(), value: value.into() };
+        match self.client().ask(Operation::Set { changes: settings.iter().map(setting).collect() }) {
+            Ok(Success::Changed(changed)) => Ok(changed),
+            Err(ClientError::Refused(refused)) => Err(refused.kind),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn get(&self, key: &str) -> String {
+        match self.client().ask(Operation::Get { key: Some(key.into()) }) {
+            Ok(Success::Params(params)) => params[0].value.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn stat(&self) -> Stat {
+        match self.client().ask(Operation::Stat {}) {
+            Ok(Success::Stat(stat)) => *stat,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn restart(self) -> Controlled {
+        let Controlled { _dir, volume, device, server } = self;
+        drop(server);
+        device.close().unwrap();
+        Controlled::over(_dir, volume)
+    }
+}
+
+#[test]
+fn changes_are_made_kept_and_written_down() {
+    let c = Controlled::new();
+    let changed = c.set(&[("SSW", "4K"), ("gc", "fifo"), ("placement", "ssw")]).unwrap();
+    let keys: Vec<&str> = changed.iter().map(|c| &c.key[..]).collect();
+    assert_eq!(keys, ["SSW", "gc"], "unchanged values are not included");
+    assert_eq!((c.get("SSW"), c.get("gc")), ("4096".into(), "fifo".into()));
+    let log = std::fs::read_to_string(c.volume.join(ChangeLog::NAME)).unwrap();
+    assert_eq!(log.lines().count(), 2);
+    let me =
+        format!(" uid {} pid {} SSW: 2048 -> 4096", rustix::process::geteuid().as_raw(), std::process::id());
+    assert!(log.lines().next().unwrap().ends_with(&me), "{log}");
+    let c = c.restart();
+    assert_eq!((c.get("SSW"), c.get("gc")), ("4096".into(), "fifo".into()));
+    c.device.close().unwrap();
+}
+
+#[test]
+fn several_are_changed_or_none() {
+    let c = Controlled::new();
+    let before = (c.get("gc"), c.get("SSW"), c.get("gc_low_blocks"));
+    for (settings, why) in [
+        (&[("gc", "fifo"), ("SSW", "many")][..], "an invalid value"),
+        (&[("SSW", "4K"), ("gc_low_blocks", "99")], "watermarks in the wrong order"),
+        (&[("gc", "fifo"), ("no_such", "1")], "an unknown key"),
+        (&[("gc", "fifo"), ("capacity", "1G")], "a parameter that is not live"),
+        (&[("gc", "fifo"), ("gc", "greedy")], "a key given twice"),
+        (&[("gc", "fi\nfo")], "a control character"),
+    ] {
+        assert_eq!(c.set(settings), Err(RefusalKind::Invalid), "{why}");
+        assert_eq!((c.get("gc"), c.get("SSW"), c.get("gc_low_blocks")), before, "{why}");
+    }
+    assert!(!c.volume.join(ChangeLog::NAME).exists(), "nothing was changed");
+    let c = c.restart();
+    assert_eq!((c.get("gc"), c.get("SSW"), c.get("gc_low_blocks")), before, "nothing is stored");
+    c.device.close().unwrap();
+}
+
+/// The low and high watermarks of cleaning constrain each other: `low = 8` alone is refused while
+/// `high` is 4. An earlier version stored only the last value of each, in the order of the last
+/// changes. If that order was invalid, the volume could not be opened any more.
+#[test]
+fn values_that_depend_on_one_another_are_set_in_any_order_and_come_back() {
+    let mut c = Controlled::new();
+    for settings in [
+        &[("gc_low_blocks", "8"), ("gc_high_blocks", "10")][..],
+        &[("gc_high_blocks", "9")],
+        &[("gc_high_blocks", "4"), ("gc_low_blocks", "3")],
+        &[("pcm_low", "0.3"), ("pcm_high", "0.4")],
+        &[("pcm_high", "0.35")],
+    ] {
+        c.set(settings).unwrap();
+        c = c.restart();
+        for (key, value) in settings {
+            assert_eq!(c.get(key), *value);
+        }
+    }
+    c.device.close().unwrap();
+}
+
+#[test]
+fn what_is_no_request_ends_no_more_than_its_connection() {
+    let c = Controlled::new();
+    let ask = |bytes: &[u8]| {
+        let mut stream = UnixStream::connect(c.server.path()).unwrap();
+        // The server may close the connection during the write.
+        let _ = stream.write_all(bytes);
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).unwrap();
+        line
+    };
+    assert!(ask(b"{}\n").contains("malformed"));
+    assert!(ask(b"\xff\xfe\n").contains("malformed"));
+    assert!(ask(b"{\"v\":9,\"do\":\"get\"}\n").contains("version"));
+    assert!(ask(&vec![b'x'; 100_000]).contains("too-long"));
+    assert!(ask(b"{\"v\":1,\"do\":\"get\",\"key\":\"SSW\"}\n").contains("2048"));
+    c.device.close().unwrap();
+}
+
+const BLOCKS: u64 = 4000;
+const WRITERS: u64 = 3;
+const SWITCHES: usize = 400;
+
+/// Parameters that are changed while clients write: all live policies, sizes and watermarks.
+const LIVE: &[(&str, &[&str])] = &[
+    ("FUSION_METHOD", &["none", "cache", "same-level", "both"]),
+    ("SSW", &["512", "2048", "8K", "64K"]),
+    ("ssw_compare", &["le", "lt"]),
+    ("ADDR_GRAN_PCM", &["2", "64", "512"]),
+    ("cache_ratio", &["0", "0.25", "0.5", "1"]),
+    ("gc", &["greedy", "cost-benefit", "fifo", "off"]),
+    ("gc_low_blocks", &["3", "4"]),
+    ("gc_high_blocks", &["4", "5", "6"]),
+    ("copyback", &["true", "false"]),
+    ("wear_leveling", &["none", "dynamic", "static"]),
+    ("wear_threshold", &["2", "64"]),
+    ("heat", &["bloom", "counter", "off"]),
+    ("heat_window", &["64", "65536"]),
+    ("placement", &["ssw", "heat", "hint"]),
+    ("destage_run", &["1", "8", "64"]),
+    ("pcm_low", &["0.01", "0.02"]),
+    ("pcm_high", &["0.05", "0.2"]),
+];
+
+/// Deterministic pseudorandom numbers.
+struct Prng(u64);
+
+impl Prng {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+}
+
+/// Writes whole stamped blocks, reads them and discards some. Each block belongs to one writer.
+fn write(device: &Device, writer: u64, stop: &AtomicBool, versions: &[AtomicU64]) {
+    let mut dice = Prng(0x9e37_79b9 + writer);
+    let mut last = 1;
+    let mut buffer = vec![0; 4096];
+    while !stop.load(Ordering::Relaxed) {
+        let block = dice.roll(BLOCKS / WRITERS) * WRITERS + writer;
+        let seen = &versions[block as usize];
+        match dice.roll(20) {
+            0 => {
+                let _ = device.lock().discard(block * 4096, 4096).unwrap();
+                seen.store(0, Ordering::Relaxed);
+            }
+            1..=6 => {
+                let _ = device.lock().read(block * 4096, &mut buffer).unwrap();
+                assert_eq!(version(block, &buffer), seen.load(Ordering::Relaxed));
+            }
+            7 => {
+                let _ = device.flush().unwrap();
+            }
+            part => {
+                last += 1;
+                let bytes = stamped(block, last);
+                // Small writes are placed differently from large ones.
+                let pieces = if part < 14 { 4096 } else { 1024 };
+                for (i, piece) in bytes.chunks(pieces).enumerate() {
+                    let at = block * 4096 + (i * pieces) as u64;
+                    let _ = device.lock().write(at, piece, Hints::NONE).unwrap();
+                }
+                seen.store(last, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+fn verify(read: &mut dyn FnMut(u64, &mut [u8]), versions: &[AtomicU64]) {
+    let mut buffer = vec![0; 4096];
+    for (block, seen) in versions.iter().enumerate() {
+        read(block as u64 * 4096, &mut buffer);
+        assert_eq!(version(block as u64, &buffer), seen.load(Ordering::Relaxed), "block {block}");
+    }
+}
+
+#[test]
+fn parameters_change_at_any_moment_under_writers() {
+    let c = Controlled::new();
+    let stop = AtomicBool::new(false);
+    let versions: Vec<AtomicU64> = (0..BLOCKS).map(|_| AtomicU64::new(0)).collect();
+    let mut dice = Prng(77);
+    let mut switched = 0;
+    let maintenance = c.device.maintain().unwrap();
+    std::thread::scope(|s| {
+        for writer in 0..WRITERS {
+            let (device, stop, versions) = (&c.device, &stop, &versions);
+            s.spawn(move || {
+                // A writer that fails must end the whole test.
+                let _end = OnDrop(stop);
+                write(device, writer, stop, versions);
+            });
+        }
+        while switched < SWITCHES && !stop.load(Ordering::Relaxed) {
+            let (key, values) = LIVE[dice.roll(LIVE.len() as u64) as usize];
+            let value = values[dice.roll(values.len() as u64) as usize];
+            let other = LIVE[dice.roll(LIVE.len() as u64) as usize];
+            match c.set(&[(key, value), (other.0, other.1[0])]) {
+                Ok(_) => switched += 1,
+                // The watermarks are in the wrong order, or a key is given twice.
+                Err(e) => assert_eq!(e, RefusalKind::Invalid),
+            }
+            let stat = c.stat();
+            assert_eq!(stat.volume.refuses, None);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(switched >= SWITCHES, "a writer failed");
+    drop(maintenance);
+    let mut read = |at, into: &mut [u8]| {
+        let _ = c.device.lock().read(at, into).unwrap();
+    };
+    verify(&mut read, &versions);
+    let stat = c.stat();
+    let writes = stat.op("write").unwrap();
+    assert!(writes.requests > 0 && writes.errors == 0);
+    let Controlled { _dir, volume: path, device, server } = c;
+    drop(server);
+    device.close().unwrap();
+    drop(device);
+    check(&path, &versions);
+}
+
+/// Stops the other threads when a thread ends.
+struct OnDrop<'a>(&'a AtomicBool);
+
+impl Drop for OnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Reopens the volume and checks its contents and integrity.
+fn check(path: &Path, versions: &[AtomicU64]) {
+    let mut volume = reopen(path);
+    assert!(volume.recovery().recovery.clean);
+    verify(&mut |at, into| volume.read(at, into).unwrap(), versions);
+    let mut found = Vec::new();
+    volume.check(CheckScope { data: true, ..CheckScope::default() }, &mut |f| found.push(f)).unwrap();
+    assert!(found.is_empty(), "{found:?}");
+    volume.close().unwrap();
+}
+
+#[test]
+fn silent_clients_keep_nobody_out() {
+    let c = Controlled::new();
+    let mut silent: Vec<UnixStream> =
+        (0..100).map(|_| UnixStream::connect(c.server.path()).unwrap()).collect();
+    for half in &mut silent[60..] {
+        // Writes to connections that the server has closed fail.
+        let _ = half.write_all(b"{\"v\":1,\"do\":");
+    }
+    assert_eq!(c.get("SSW"), "2048");
+    assert_eq!(c.set(&[("SSW", "4K")]).unwrap().len(), 1);
+    drop(silent);
+}

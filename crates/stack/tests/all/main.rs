@@ -1,0 +1,10 @@
+//! Integration tests of the crate, in one program.
+
+// The helpers are not marked as tests, so clippy's exemption for tests does not cover them.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod builtins;
+mod docs;
+mod errors;
+mod fuzz;
+mod overrides;

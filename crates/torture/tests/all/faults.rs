@@ -1,0 +1,47 @@
+//! Faults without power cuts, and media that wear out under power cuts.
+
+use crate::common::{STACKS, complain, target};
+use frit_torture::campaign::{Options, Report, run};
+use frit_torture::case::Mode;
+
+fn torture(mode: Mode, stacks: &[&str], items: u32, cuts_most: Option<usize>) -> Report {
+    let mut all = Report::default();
+    for name in stacks {
+        let options = Options { modes: vec![mode], items: Some(items), cuts_most, ..Options::default() };
+        let r = run(&target(name), &options, &|_| {});
+        println!(
+            "{name} {mode:?}: {} faults planned, {} struck, {} reported, {} images, {:.1} s",
+            r.faults, r.faults_struck, r.faults_seen, r.images, r.seconds
+        );
+        complain(name, &r);
+        all.faults_struck += r.faults_struck;
+        all.faults_seen += r.faults_seen;
+        all.images += r.images;
+        all.violations.extend(r.violations);
+    }
+    assert!(all.violations.is_empty(), "{} violations", all.violations.len());
+    all
+}
+
+/// Flipped bits, and lost, misplaced and stale accesses: data is never wrong, and a check finds old
+/// data.
+#[test]
+fn damage_is_seen_or_harmless() {
+    let r = torture(Mode::Damage, &STACKS, 6, None);
+    assert!(r.faults_struck > 5_000 && r.faults_seen * 4 > r.faults_struck, "{r:?}");
+}
+
+/// EIO and ENOSPC at any access: the client receives the error, and no acknowledged data is lost.
+#[test]
+fn errors_reach_the_client_and_nothing_is_lost() {
+    let r = torture(Mode::Errors, &STACKS, 8, None);
+    assert!(r.faults_struck > 1_000 && r.faults_seen * 2 > r.faults_struck, "{r:?}");
+}
+
+/// Programs and erases fail until no spare block is left: the volume becomes read-only and loses no
+/// data, with power cuts on the way.
+#[test]
+fn worn_media_lose_nothing() {
+    let r = torture(Mode::Wear, &["none-512", "level-2k", "both-4k"], 4, Some(400));
+    assert!(r.faults_struck > 10 && r.images > 1_000, "{r:?}");
+}

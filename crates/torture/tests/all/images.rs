@@ -1,0 +1,54 @@
+//! A hundred thousand distinct crash images, none of which violates a promise.
+
+use crate::common::{STACKS, complain, target};
+use frit_torture::campaign::{Options, run};
+use frit_torture::case::Mode;
+
+/// Returns the number of distinct images for a stack; images of large pages take longer to examine.
+fn wanted(name: &str) -> usize {
+    match name {
+        "level-16k" => 3_000,
+        "both-4k" | "cache-4k" => 12_000,
+        _ => 17_000,
+    }
+}
+
+#[test]
+fn a_hundred_thousand_distinct_images_hold() {
+    println!(
+        "| stack | workloads | requests | commands | cuts | images | of recoveries | distinct images | states | s | images/s |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
+    let (mut distinct, mut violations, mut seconds) = (0, 0, 0.0);
+    for name in STACKS {
+        let options = Options {
+            modes: vec![Mode::Cuts, Mode::Cuts, Mode::Files, Mode::Exhaustive],
+            images: Some(wanted(name)),
+            items: Some(400),
+            nested_every: 256,
+            alive_every: 32,
+            ..Options::default()
+        };
+        let r = run(&target(name), &options, &|_| {});
+        println!(
+            "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {:.1} | {:.0} |",
+            r.workloads,
+            r.requests,
+            r.commands,
+            r.cuts,
+            r.images,
+            r.nested,
+            r.distinct_images,
+            r.distinct_states,
+            r.seconds,
+            r.images_per_second()
+        );
+        complain(name, &r);
+        distinct += r.distinct_images;
+        violations += r.violations.len();
+        seconds += r.seconds;
+    }
+    println!("{distinct} distinct crash images, {violations} violations, {seconds:.0} s");
+    assert_eq!(violations, 0);
+    assert!(distinct >= 100_000, "{distinct}");
+}

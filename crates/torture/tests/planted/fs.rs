@@ -1,0 +1,148 @@
+//! Bugs planted in the file system. Power cuts of a few operations must find each bug, and find
+//! nothing without it.
+
+use crate::alone;
+use frit_core::planted::{PlantedBug, set, silence_panics};
+use frit_fs::planted::Bug;
+use frit_torture::fs::Op;
+use frit_torture::fs::crash::{CutReport, Density, FsCuts};
+use frit_torture::fs::every::base;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
+use strum::IntoEnumIterator;
+
+/// Number of seeds of cuts that are tried with each sequence.
+const SEEDS: u64 = 8;
+
+/// Sequences of operations on the base tree. Together they reveal the general bugs.
+const HUNTS: [&[&str]; 15] = [
+    &["root create file n 640 0"],
+    &["root write a/e 100 5000 11"],
+    &["root truncate a/f 100", "root truncate a/f 3000"],
+    &["root create dir n*200 755 0", "root create file n*200/x 600 0", "root unlink n*200/x"],
+    &["root create file n*200 600 0", "root unlink n*200", "root create file m*200 600 0"],
+    &["root open #0 a/f", "root unlink a/f", "root unlink b/h"],
+    &["root open #0 a/e", "root unlink a/e", "root close #0"],
+    &["root link a/f n"],
+    &["root rename a/d n replace", "root rename a/e b/n replace"],
+    &["root set-xattr a/f user.x 100 5 any"],
+    &["root unlink a/f", "root unlink b/h", "root create dir x 755 0", "root create file x/y 600 0"],
+    &["root gather b/g"],
+    &["root write b/g 100 4096 8", "root append b/g 10 9"],
+    &["root truncate b/g 4096", "root append b/g 4096 3"],
+    &["root create dir x 755 0", "root append b/p 4096 64", "root truncate b/h 0"],
+];
+
+/// Sequences for bugs of a pool, which holds contents external to the medium.
+const POOL: [&[&str]; 3] = [
+    &["root unlink b/p", "root create file n 640 0"],
+    &["root open #0 b/p", "root unlink b/p", "root close #0"],
+    &["root write a/e 100 5000 11", "root rename a/e b/p replace", "root create file n 600 0"],
+];
+
+/// Sequences on a file system without a free block.
+const FULL: [&[&str]; 2] = [
+    &["root write x 90000 100 9", "root write x 110000 100 8"],
+    &["root allocate y punch 90112 4096", "root write a/e 0 4096 3", "root allocate y punch 102400 8192"],
+];
+
+/// Sequences with more open files without names than the list of orphans can hold.
+const ORPHANS: [&[&str]; 1] =
+    [&["root unlink b/p", "root unlink a/e", "root unlink b/g", "root create file n 600 0"]];
+
+/// Configuration of the file system, and the tree before a sequence.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum HuntConfig {
+    Plain,
+    Sums,
+    Pool,
+    Full,
+    Orphans,
+}
+
+/// Returns the general sequences with their configurations.
+fn hunts(sums: bool) -> impl Iterator<Item = (&'static [&'static str], HuntConfig)> {
+    let kind = if sums { HuntConfig::Sums } else { HuntConfig::Plain };
+    HUNTS.iter().map(move |ops| (*ops, kind)).chain(POOL.iter().map(|ops| (*ops, HuntConfig::Pool)))
+}
+
+/// Returns the sequences that may reveal a bug.
+fn hunts_of(bug: Bug) -> Box<dyn Iterator<Item = (&'static [&'static str], HuntConfig)>> {
+    match bug {
+        Bug::AroundNotZeroed => Box::new(special().filter(|hunt| hunt.1 == HuntConfig::Full)),
+        Bug::MoreOrphansNotNoted | Bug::MoreOrphansForgotten => {
+            Box::new(special().filter(|hunt| hunt.1 == HuntConfig::Orphans))
+        }
+        Bug::SumClearedLate | Bug::SumBeforeBytes | Bug::SumOfOtherStays => Box::new(hunts(true)),
+        Bug::NamesNotCounted => Box::new(hunts(false).take(1)),
+        _ => Box::new(hunts(false)),
+    }
+}
+
+/// Returns the sequences that only a few bugs need.
+fn special() -> impl Iterator<Item = (&'static [&'static str], HuntConfig)> {
+    let full = FULL.iter().map(|ops| (*ops, HuntConfig::Full));
+    full.chain(ORPHANS.iter().map(|ops| (*ops, HuntConfig::Orphans)))
+}
+
+fn hunt(ops: &[&str], kind: HuntConfig, seed: u64) -> Result<CutReport, ()> {
+    let ops: Vec<Op> = ops.iter().map(|line| line.parse().unwrap()).collect();
+    let (sums, pool) = (kind == HuntConfig::Sums, kind == HuntConfig::Pool);
+    let orphans = (kind == HuntConfig::Orphans).then_some(4);
+    let cuts =
+        FsCuts { density: Density::COARSE, seed, nested_one_in: 4, sums, pool, orphans, ..FsCuts::default() };
+    // A planted bug may make the file system panic, which counts as found.
+    catch_unwind(AssertUnwindSafe(|| cuts.run(&before(&cuts, kind), &ops))).map_err(|_| ())
+}
+
+fn before(cuts: &FsCuts, kind: HuntConfig) -> Vec<Op> {
+    match kind {
+        HuntConfig::Full => cuts.full().unwrap(),
+        HuntConfig::Orphans => {
+            let opens = "root open #0 b/p\nroot open #1 a/e\nroot open #2 b/g";
+            [base(), frit_torture::fs::parse(opens).unwrap()].concat()
+        }
+        HuntConfig::Plain | HuntConfig::Sums | HuntConfig::Pool => base(),
+    }
+}
+
+#[test]
+fn every_planted_bug_of_the_file_system_is_found() {
+    let _alone = alone();
+    silence_panics();
+    for (i, (ops, kind)) in hunts(false).chain(hunts(true)).chain(special()).enumerate() {
+        for seed in 0..SEEDS / 2 {
+            let found = hunt(ops, kind, seed).unwrap_or_default();
+            assert!(found.images > 0 && found.violations.is_empty(), "sequence {i}: {:?}", found.violations);
+        }
+    }
+    println!("| planted | found by | seeds | time |\n|---|---|---|---|");
+    let mut missed = Vec::new();
+    for bug in Bug::iter() {
+        let name = bug.name();
+        let begun = Instant::now();
+        set(Some(bug.id()));
+        let found = (0..SEEDS)
+            .flat_map(|seed| hunts_of(bug).map(move |hunt| (seed, hunt)))
+            .find(|(seed, (ops, kind))| hunt(ops, *kind, *seed).map_or(true, |f| !f.violations.is_empty()));
+        set(None);
+        match found {
+            Some((seed, (ops, kind))) => {
+                let place = match kind {
+                    HuntConfig::Pool => "in a pool: ",
+                    HuntConfig::Full => "without a free block: ",
+                    HuntConfig::Orphans => "with few orphans: ",
+                    HuntConfig::Plain | HuntConfig::Sums => "",
+                };
+                println!(
+                    "| {name} | {place}{} | {} | {:.1} s |",
+                    ops.join("; "),
+                    seed + 1,
+                    begun.elapsed().as_secs_f64()
+                );
+            }
+            None => missed.push(name),
+        }
+    }
+    assert!(missed.is_empty(), "not found: {missed:?}");
+}

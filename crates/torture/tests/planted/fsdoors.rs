@@ -1,0 +1,121 @@
+//! Damage of every kind, through every way to access an image. The images are closed or not, with
+//! checksums of contents or without. No wrong data goes unreported, and the tests find all bugs
+//! planted in the code that detects damage.
+//!
+//! `SEED=7 CASES=1000 cargo test -p frit-torture --test planted fsdoors::` tries other cases, and
+//! more.
+
+use crate::alone;
+use frit_core::planted::{PlantedBug, set};
+use frit_fs::planted::DamageBug;
+use frit_torture::fs::damage::{
+    AccessChecker, AccessPath, DamageInjector, DamageKind, ImageOptions, PopulatedImage, populate_as,
+};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use strum::IntoEnumIterator;
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+/// Creates an image with each combination of options.
+fn all_made() -> Vec<(ImageOptions, PopulatedImage, AccessChecker)> {
+    let ways = [(true, true), (true, false), (false, true), (false, false)];
+    let make = |(sums, closed)| {
+        let how = ImageOptions { sums, closed };
+        let made = populate_as(how).unwrap();
+        let doors = AccessChecker::new(&made).unwrap();
+        (how, made, doors)
+    };
+    ways.into_iter().map(make).collect()
+}
+
+/// Applies each kind of damage to each image this many times, and accesses the result in each way.
+/// Returns the failures.
+fn tried(
+    all: &[(ImageOptions, PopulatedImage, AccessChecker)],
+    (harms, doors_tried): (&[DamageKind], &[AccessPath]),
+    cases: u64,
+    mut each: impl FnMut(&ImageOptions, DamageKind, AccessPath, &str),
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (how, made, doors) in all {
+        let harmer = DamageInjector::new(made, doors.geometry(), doors.unsummed());
+        for &harm in harms {
+            for case in 0..cases {
+                let seed = number("SEED", 1) << 32 | case << 8 | harm as u64;
+                let (image, what) = harmer.harm(harm, &mut SmallRng::seed_from_u64(seed));
+                for &door in doors_tried {
+                    let look = || doors.look(door, &image, harm.is_older());
+                    match catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|_| Err("panics".to_string())) {
+                        Ok(outcome) => each(how, harm, door, outcome.into()),
+                        Err(error) => {
+                            wrong.push(format!("{how:?}, {what} (seed {seed}), {door:?}: {error}"));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn nothing_is_silently_another() {
+    let _alone = alone();
+    let mut counts: BTreeMap<(DamageKind, AccessPath, String), u64> = BTreeMap::new();
+    let (harms, doors): (Vec<_>, Vec<_>) = (DamageKind::iter().collect(), AccessPath::iter().collect());
+    let wrong = tried(&all_made(), (&harms, &doors), number("CASES", 12), |_, harm, door, outcome| {
+        *counts.entry((harm, door, outcome.to_string())).or_default() += 1;
+    });
+    println!("| damage | through | outcome | cases |\n|---|---|---|---|");
+    for ((harm, door, outcome), count) in &counts {
+        let (harm, door): (&str, &str) = (harm.into(), door.into());
+        println!("| {harm} | {door} | {outcome} | {count} |");
+    }
+    let first = wrong.iter().take(number("SHOWN", 5) as usize).cloned().collect::<Vec<_>>().join("\n---\n");
+    assert!(wrong.is_empty(), "{} wrong:\n{first}", wrong.len());
+    // Each kind of damage is reported by each way of access.
+    for (harm, door) in DamageKind::iter().flat_map(|harm| AccessPath::iter().map(move |door| (harm, door))) {
+        let noticed = counts.contains_key(&(harm, door, "told".into()));
+        assert!(noticed || harm.is_older(), "{harm:?} through {door:?}");
+    }
+}
+
+/// Returns the kinds of damage and the way of access that reveal a bug, and the number of cases
+/// that it takes.
+fn shown_by(bug: DamageBug) -> (&'static [DamageKind], AccessPath, u64) {
+    match bug {
+        DamageBug::NamesNotCompared => (&[DamageKind::Zeros], AccessPath::ReadOnly, 12),
+        DamageBug::TargetUnchecked => (&[DamageKind::Swapped, DamageKind::Garbage], AccessPath::ReadOnly, 40),
+        DamageBug::PartUnchecked => (&[DamageKind::Bit, DamageKind::Garbage], AccessPath::Overwrite, 12),
+        DamageBug::RepairUntold => (&[DamageKind::Bit, DamageKind::Garbage], AccessPath::Repair, 40),
+        DamageBug::CheckSkipsTargets => (&[DamageKind::Zeros, DamageKind::Garbage], AccessPath::Check, 80),
+        DamageBug::BlocksNotCompared => (&[DamageKind::OlderPage], AccessPath::ReadOnly, 120),
+        _ => (&[DamageKind::Bit, DamageKind::Garbage], AccessPath::ReadOnly, 12),
+    }
+}
+
+#[test]
+fn every_planted_bug_of_damage_is_found() {
+    let _alone = alone();
+    let all = all_made();
+    let mut missed = Vec::new();
+    for bug in DamageBug::iter() {
+        let name = bug.name();
+        let (harms, door, cases) = shown_by(bug);
+        set(Some(bug.id()));
+        let wrong = tried(&all, (harms, &[door]), cases, |_, _, _, _| ());
+        set(None);
+        match wrong.first() {
+            Some(first) => println!("{name}: {} wrong, the first: {first}", wrong.len()),
+            None => missed.push(name),
+        }
+        let without = tried(&all, (harms, &[door]), cases, |_, _, _, _| ());
+        assert!(without.is_empty(), "without {name}: {without:?}");
+    }
+    assert!(missed.is_empty(), "not found: {missed:?}");
+}

@@ -1,0 +1,15 @@
+//! Integration tests of the crate, in one program.
+
+// Helpers of tests are tests, which clippy does not know.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, clippy::print_stdout)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod damage;
+mod fixture;
+mod fuzz;
+mod grow;
+mod life;
+mod model;
+mod refusals;
+mod vanish;
