@@ -1,4 +1,4 @@
-//! A board is a medium like any other: the same operations leave the same bytes, with any sink.
+//! A `SimMedium` behaves as any other medium: the same operations write the same bytes, with any sink.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
