@@ -50,6 +50,7 @@ lint:
 
 docs:
 	python3 scripts/check_links.py
+	python3 scripts/check_names.py
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 
 unit:

@@ -61,7 +61,9 @@ enum Command {
     /// Defragment the files of a file system that is not mounted.
     Defrag(cmd::defrag::Args),
     /// Run a file system on modelled memory in virtual time; show the plan of an operation.
-    Fsrun(Box<cmd::fsrun::Args>),
+    // The former name is a hidden alias, for existing scripts.
+    #[command(alias = "fsrun")]
+    FsSim(Box<cmd::fs_sim::Args>),
     /// Show the state of a volume and change its parameters, also while clients use it.
     Ctl(cmd::ctl::Args),
     /// Serve a volume to other programs.
@@ -98,7 +100,7 @@ fn main() -> miette::Result<ExitCode> {
         Command::Unmount(args) => cmd::unmount::run(&args),
         Command::Fsck(args) => return cmd::fsck::run(&args),
         Command::Defrag(args) => cmd::defrag::run(&args),
-        Command::Fsrun(args) => return cmd::fsrun::run(&args),
+        Command::FsSim(args) => return cmd::fs_sim::run(&args),
         Command::Ctl(args) => cmd::ctl::run(&args),
         Command::Serve(args) => cmd::serve::run(&args),
         Command::Torture(args) => return cmd::torture::run(&args),

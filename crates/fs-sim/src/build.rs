@@ -1,4 +1,4 @@
-//! Devices of a board: the memory of a profile, and the devices of the host in front of it.
+//! Modelled devices: the memory of a profile, and the devices of the host in front of it.
 
 use crate::error::{Error, Result};
 use crate::host::Host;
@@ -55,7 +55,7 @@ pub struct UnitName {
     pub name: String,
 }
 
-/// Devices of a board, without a sink for their commands.
+/// Devices of a [`SimMedium`](crate::SimMedium), without a sink for their commands.
 #[derive(Debug)]
 pub struct Devices {
     /// Host.

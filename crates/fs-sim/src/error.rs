@@ -10,7 +10,7 @@ pub enum Error {
     /// A parameter is invalid.
     #[error(transparent)]
     Param(#[from] frit_core::Error),
-    /// The board cannot be built.
+    /// The devices cannot be built.
     #[error("{0}")]
     Build(String),
     /// The file system refused an operation.

@@ -14,7 +14,7 @@ const BUILTINS: [&str; 2] =
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostParams {
-    /// Time for one byte on the link between processor and board, which transfers in one direction
+    /// Time for one byte on the link between processor and memory, which transfers in one direction
     /// at a time; 0 for no link.
     pub link_per_byte: Time,
     /// Additional time of each transfer over the link.

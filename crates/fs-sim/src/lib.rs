@@ -5,7 +5,7 @@
 //! operation.
 //!
 //! The crate does not simulate the processor. [`host`] is the model of the host, and
-//! `docs/guide/fs-model.md` says what it omits.
+//! `docs/guide/fs-sim.md` says what it omits.
 
 pub mod area;
 pub mod bench;

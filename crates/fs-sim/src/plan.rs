@@ -165,26 +165,26 @@ struct ExecutedOp {
     began: Nanos,
     /// Latency.
     took: Nanos,
-    /// Number of its first command, counted from the board's first command.
+    /// Number of its first command, counted from the first command of the medium.
     first: u64,
 }
 
-/// Creates a file system with a file and executes the operation, whose calls the board records.
-fn make(board: &SimMedium<PlanSink>, asked: OperationSpec, sums: bool) -> Result<ExecutedOp> {
+/// Creates a file system with a file and executes the operation, whose calls the medium records.
+fn make(medium: &SimMedium<PlanSink>, asked: OperationSpec, sums: bool) -> Result<ExecutedOp> {
     let (me, bytes) = (Caller::ROOT, vec![1; asked.bytes as usize]);
-    let fs = Fs::format(board, format(0, sums)).map_err(Error::fs("format"))?;
+    let fs = Fs::format(medium, format(0, sums)).map_err(Error::fs("format"))?;
     let dir = directory(&fs, "dir")?;
     let file = fs.create(&me, dir, b"file", NewInode::file(0o644)).map_err(Error::fs("create"))?.ino;
     fs.write(file, 0, &bytes).map_err(Error::fs("write"))?;
-    board.wait_idle();
+    medium.wait_idle();
     if asked.operation == Operation::Fsync {
         // The write is still in flight when the sync begins.
-        board.operation(|| fs.write(file, 0, &bytes)).0.map_err(Error::fs("write"))?;
+        medium.operation(|| fs.write(file, 0, &bytes)).0.map_err(Error::fs("write"))?;
     }
-    let (began, first) = (board.now(), board.commands());
+    let (began, first) = (medium.now(), medium.commands());
     let change = |changes: AttrChanges| fs.set_attr(&me, file, &changes).map(drop);
-    board.record_calls();
-    let (made, took) = board.operation(|| match asked.operation {
+    medium.record_calls();
+    let (made, took) = medium.operation(|| match asked.operation {
         Operation::Read => fs.read(file, 0, &mut bytes.clone()).map(drop),
         Operation::Write => fs.write(file, 0, &bytes).map(drop),
         Operation::Append => fs.append(file, &bytes).map(drop),
@@ -206,7 +206,7 @@ fn make(board: &SimMedium<PlanSink>, asked: OperationSpec, sums: bool) -> Result
 /// begins, except the write before `fsync`.
 ///
 /// # Errors
-/// An invalid board, or an error of the file system.
+/// Invalid devices, or an error of the file system.
 pub fn explain(
     asked: OperationSpec,
     profile: &str,
@@ -218,10 +218,10 @@ pub fn explain(
     parts.sums = sums;
     let (units, host) = (parts.units(), parts.host.name.clone());
     let sink = Recorder::new(TimedSink::new(Eager::new(&parts.hardware)));
-    let board = SimMedium::new(parts, sink)?;
-    let ExecutedOp { began, took, first } = make(&board, asked, sums)?;
-    let steps = board.take_calls();
-    let (recording, timed) = board.into_sink().finish();
+    let medium = SimMedium::new(parts, sink)?;
+    let ExecutedOp { began, took, first } = make(&medium, asked, sums)?;
+    let steps = medium.take_calls();
+    let (recording, timed) = medium.into_sink().finish();
     let commands: Vec<PlanCommand> = (first as usize..recording.ops.len())
         .map(|i| {
             let (op, (start, end)) = (&recording.ops[i], timed.spans()[i]);

@@ -9,7 +9,7 @@ mod cache;
 mod control;
 mod damage;
 mod disk;
-mod fsrun;
+mod fs_sim;
 mod hostfull;
 mod mount;
 mod ntl;

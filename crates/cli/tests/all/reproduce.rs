@@ -68,5 +68,5 @@ fn recordings_that_are_not_there_are_skipped_aloud() {
     let none = dir.path().display().to_string();
     let (out, err) = ok(&["hfsl.f17.others", "--quick", "--quiet", "--traces", &none]);
     assert!(err.contains("skipped fin1-spc") && out.contains("SKIPPED fin1-spc"), "{out}{err}");
-    assert!(out.contains("Mean of the GENERATED (gen-fin1)"), "{out}");
+    assert!(out.contains("Mean of the GENERATED workloads (gen-fin1)"), "{out}");
 }

@@ -1,4 +1,4 @@
-//! Metrics of a pattern: latency, traffic, and utilization of the parts of the board.
+//! Metrics of a pattern: latency, traffic, and utilization of the parts of the hardware.
 
 use crate::area::{Area, AreaCount, Traffic};
 use crate::build::UnitName;
@@ -9,7 +9,7 @@ use frit_engine::latency::LatencySummary;
 use frit_engine::{Eager, LatencyHistogram};
 use serde::Serialize;
 
-/// Utilization of a part of the board.
+/// Utilization of a part of the hardware.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Utilization {
     /// Name of the part: a unit of the memory, the bus of a controller, the link, copying,
@@ -58,14 +58,14 @@ pub struct PatternMetrics {
     pub metadata_bytes: u64,
     /// Bytes that the memory wrote for each byte that the program wrote; `None` if it wrote none.
     pub write_amplification: Option<f64>,
-    /// Utilization of the board until its last command was complete.
+    /// Utilization of the hardware until its last command was complete.
     pub busy: Vec<Utilization>,
 }
 
 /// Collects the metrics of one pattern after another.
 #[derive(Debug)]
 pub(super) struct MetricsRecorder<'b> {
-    board: &'b SimMedium<Eager>,
+    medium: &'b SimMedium<Eager>,
     units: Vec<UnitName>,
     buses: Vec<(usize, String)>,
     latency: LatencyHistogram,
@@ -76,27 +76,27 @@ pub(super) struct MetricsRecorder<'b> {
 
 impl<'b> MetricsRecorder<'b> {
     pub(super) fn new(
-        board: &'b SimMedium<Eager>,
+        medium: &'b SimMedium<Eager>,
         units: Vec<UnitName>,
         buses: Vec<(usize, String)>,
     ) -> Self {
         let (latency, began) = (LatencyHistogram::new(), Nanos::ZERO);
-        Self { board, units, buses, latency, began, before: Traffic::default(), measured: Vec::new() }
+        Self { medium, units, buses, latency, began, before: Traffic::default(), measured: Vec::new() }
     }
 
-    /// Begins a pattern, once the board is idle.
+    /// Begins a pattern, once the medium is idle.
     pub(super) fn begin(&mut self) {
-        self.board.wait_idle();
+        self.medium.wait_idle();
         self.latency.reset();
-        self.began = self.board.now();
-        self.before = self.board.traffic();
+        self.began = self.medium.now();
+        self.before = self.medium.traffic();
         let now = self.began;
-        self.board.with_sink(|sink| sink.usage_mut().reset(now));
+        self.medium.with_sink(|sink| sink.usage_mut().reset(now));
     }
 
     /// Runs one operation and records its latency.
     pub(super) fn operation<T>(&mut self, operation: impl FnOnce() -> T) -> T {
-        let (answer, took) = self.board.operation(operation);
+        let (answer, took) = self.medium.operation(operation);
         self.latency.record(took);
         answer
     }
@@ -111,8 +111,8 @@ impl<'b> MetricsRecorder<'b> {
 
     /// Ends a pattern that read or wrote this many bytes.
     pub(super) fn end(&mut self, name: &'static str, record: Option<u64>, bytes: u64, wrote: bool) {
-        let nanos = self.board.now().since(self.began);
-        let traffic = self.board.traffic().since(&self.before);
+        let nanos = self.medium.now().since(self.began);
+        let traffic = self.medium.traffic().since(&self.before);
         let latency = self.latency.summary();
         let a_second = |n: u64| if nanos == Nanos::ZERO { 0.0 } else { n as f64 / nanos.as_secs() };
         let written = traffic.medium_bytes(Cause::Host) + traffic.medium_bytes(Cause::Meta);
@@ -134,7 +134,7 @@ impl<'b> MetricsRecorder<'b> {
     }
 
     fn busy(&self) -> Vec<Utilization> {
-        self.board.with_sink(|sink| {
+        self.medium.with_sink(|sink| {
             let usage = sink.usage();
             let share = |busy: Nanos| match usage.window() {
                 Nanos::ZERO => 0.0,

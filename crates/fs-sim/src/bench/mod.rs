@@ -71,7 +71,7 @@ impl Verification {
     }
 }
 
-/// Report of a run: the board and its metrics.
+/// Report of a run: the hardware and its metrics.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Report {
     /// Version of frit.
@@ -153,13 +153,13 @@ pub fn run(options: &Options) -> Result<Report> {
     parts.sums = options.sums;
     let (host, bytes, units, buses) = (parts.host.clone(), parts.bytes, parts.units(), parts.buses());
     let sink = Eager::new(&parts.hardware);
-    let board = SimMedium::new(parts, sink)?;
-    let mut meter = MetricsRecorder::new(&board, units, buses);
+    let medium = SimMedium::new(parts, sink)?;
+    let mut meter = MetricsRecorder::new(&medium, units, buses);
     let mut checked = Verification::default();
     let mut rng = SmallRng::seed_from_u64(options.seed);
 
     let fs = meter.once("format", || {
-        Fs::format(&board, format(options.seed, options.sums)).map_err(Error::fs("format"))
+        Fs::format(&medium, format(options.seed, options.sums)).map_err(Error::fs("format"))
     })?;
     let mut contents = ExpectedContents::new(options.seed, options.file);
     for record in &options.records {
@@ -176,14 +176,14 @@ pub fn run(options: &Options) -> Result<Report> {
     meter.once("close", || fs.close().map(drop).map_err(Error::fs("close")))?;
     if options.verify {
         // The contents after a recovery are compared as well.
-        let fs = Fs::open(&board, FsOptions { clock: Clock::counted(1), ..FsOptions::default() })
+        let fs = Fs::open(&medium, FsOptions { clock: Clock::counted(1), ..FsOptions::default() })
             .map_err(Error::fs("open"))?;
         if !options.records.is_empty() {
             files::compare(&fs, &contents, &mut checked)?;
         }
         names::compare(&fs, &left, &mut checked)?;
         fs.close().map_err(Error::fs("close"))?;
-        let report = frit_fs::check(&&board).map_err(Error::fs("check"))?;
+        let report = frit_fs::check(&&medium).map_err(Error::fs("check"))?;
         report.problems.iter().for_each(|problem| checked.mismatch(|| problem.clone()));
     }
     let (profile, names, seed) = (options.profile.clone(), options.names, options.seed);

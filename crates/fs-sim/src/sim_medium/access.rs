@@ -16,7 +16,7 @@ const ZEROS: usize = 4096;
 pub(super) fn expect_access<T>(answer: frit_core::Result<T>) -> T {
     match answer {
         Ok(answer) => answer,
-        Err(error) => panic!("a board refused an access of the file system: {error}"),
+        Err(error) => panic!("the modelled memory refused an access of the file system: {error}"),
     }
 }
 

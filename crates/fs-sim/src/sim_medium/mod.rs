@@ -44,7 +44,7 @@ pub struct RecordedCall {
     pub bytes: u64,
     /// Area of the access; `None` for a fence.
     pub area: Option<Area>,
-    /// Number of its first command, counted from the board's first command.
+    /// Number of its first command, counted from the first command of the medium.
     pub first: u64,
     /// Number after its last command.
     pub end: u64,
@@ -83,7 +83,7 @@ struct Inner<S: Sink> {
 }
 
 impl<S: Sink + Send> SimMedium<S> {
-    /// Creates a board that issues its commands to `sink`, which must know the hardware.
+    /// Creates a medium that issues its commands to `sink`, which must know the hardware.
     ///
     /// # Errors
     /// A size that is too small for a file system.
@@ -134,7 +134,7 @@ impl<S: Sink + Send> SimMedium<S> {
         self.inner().steps.take().unwrap_or_default()
     }
 
-    /// Returns the number of commands so far, to all devices of the board.
+    /// Returns the number of commands so far, to all of its devices.
     pub fn commands(&self) -> u64 {
         self.inner().issued
     }
@@ -152,14 +152,14 @@ impl<S: Sink + Send> SimMedium<S> {
         Ok(image)
     }
 
-    /// Returns the sink and drops the board.
+    /// Returns the sink and drops the medium.
     pub fn into_sink(self) -> S {
         self.inner.into_inner().unwrap_or_else(PoisonError::into_inner).sink
     }
 }
 
 impl<S: Engine + Send> SimMedium<S> {
-    /// Returns the time of the board's engine.
+    /// Returns the time of the engine.
     pub fn now(&self) -> Nanos {
         self.inner().sink.now()
     }

@@ -25,11 +25,11 @@ fn ancestors(recording: &Recording) -> Vec<Vec<bool>> {
 /// Executes operations of every kind. Returns their calls and commands.
 fn recorded(host: &str) -> (Vec<RecordedCall>, Recording) {
     let parts = Devices::new("lpddr2-nvm-ispfs-2018", Host::find(host).unwrap(), Some(1 << 20)).unwrap();
-    let board = SimMedium::new(parts, Recorder::default()).unwrap();
-    board.record_calls();
+    let medium = SimMedium::new(parts, Recorder::default()).unwrap();
+    medium.record_calls();
     let me = Caller::ROOT;
     let fs = Fs::format(
-        &board,
+        &medium,
         FormatOptions { uuid: Some(7), clock: Clock::counted(1), ..FormatOptions::default() },
     )
     .unwrap();
@@ -43,7 +43,7 @@ fn recorded(host: &str) -> (Vec<RecordedCall>, Recording) {
     fs.sync_file(file, false).unwrap();
     fs.unlink(&me, Ino::ROOT, b"b").unwrap();
     drop(fs);
-    (board.take_calls(), board.into_sink().finish().0)
+    (medium.take_calls(), medium.into_sink().finish().0)
 }
 
 #[test]

@@ -110,20 +110,20 @@ fn wrong_options_are_refused_by_name() {
 fn latencies<S: Engine + Send>(host: &str, engine: impl FnOnce(&Devices) -> S) -> Vec<Nanos> {
     let parts = Devices::new(PAPER, Host::find(host).unwrap(), Some(16 << 20)).unwrap();
     let sink = engine(&parts);
-    let board = SimMedium::new(parts, sink).unwrap();
+    let medium = SimMedium::new(parts, sink).unwrap();
     let me = Caller::ROOT;
     let mut took = Vec::new();
     let format = FormatOptions { uuid: Some(7), clock: Clock::counted(1), ..FormatOptions::default() };
-    let (fs, t) = board.operation(|| Fs::format(&board, format).unwrap());
+    let (fs, t) = medium.operation(|| Fs::format(&medium, format).unwrap());
     took.push(t);
     for i in 0..20_u8 {
         let (file, t) =
-            board.operation(|| fs.create(&me, Ino::ROOT, &[b'a' + i], NewInode::file(0o644)).unwrap().ino);
+            medium.operation(|| fs.create(&me, Ino::ROOT, &[b'a' + i], NewInode::file(0o644)).unwrap().ino);
         took.push(t);
-        took.push(board.operation(|| fs.write(file, 0, &[i; 3000]).unwrap()).1);
-        took.push(board.operation(|| fs.write(file, 5, &[i; 2000]).unwrap()).1);
-        took.push(board.operation(|| fs.read(file, 0, &mut [0; 3000]).unwrap()).1);
-        took.push(board.operation(|| fs.sync_file(file, true).unwrap()).1);
+        took.push(medium.operation(|| fs.write(file, 0, &[i; 3000]).unwrap()).1);
+        took.push(medium.operation(|| fs.write(file, 5, &[i; 2000]).unwrap()).1);
+        took.push(medium.operation(|| fs.read(file, 0, &mut [0; 3000]).unwrap()).1);
+        took.push(medium.operation(|| fs.sync_file(file, true).unwrap()).1);
     }
     took
 }

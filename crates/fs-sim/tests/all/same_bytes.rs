@@ -1,4 +1,4 @@
-//! A board is a medium like any other: the same operations leave the same bytes, with any sink.
+//! A `SimMedium` behaves as any other medium: the same operations write the same bytes, with any sink.
 
 use frit_core::{Null, Sink};
 use frit_engine::sched::Fifo;

@@ -87,9 +87,9 @@ impl Metric {
         match self {
             Metric::Time => "execution time, s",
             Metric::Response => "mean response time, ms",
-            Metric::Traffic => "traffic rate: disk sectors by sectors asked for",
+            Metric::Traffic => "traffic rate: disk sectors per requested sector",
             Metric::Distance => "mean distance from the end of a disk request to the start of the next, MiB",
-            Metric::Destage => "mean blocks of 4 KiB in a write of destaged ones",
+            Metric::Destage => "mean size of a destage write, in blocks of 4 KiB",
             Metric::Hits => "hit ratio, blocks",
         }
     }

@@ -106,7 +106,7 @@ impl Direction {
             TrendDirection::Up => ("grows", "falls", "above"),
         };
         format!(
-            "{way} over {}: no step {other} by more than {} %, and the last is more than {} % {last} the first",
+            "{way} over the columns {}: no step {other} by more than {} %, and the last value is more than {} % {last} the first",
             self.over.join(", "),
             self.slack * 100.0,
             self.change * 100.0

@@ -44,17 +44,17 @@ pub(super) fn explain(
     };
     let row = RowContext { metric, threshold, facts, pcm_pages, runs };
     if all.writes == 0 {
-        return vec!["the workload writes nothing".into()];
+        return vec!["the workload has no writes".into()];
     }
     let mut out = Vec::new();
     if small.writes == 0 {
         let smallest = facts.smallest().unwrap_or(0);
-        let none = format!("no write is of at most {threshold} B (the smallest is of {smallest} B)");
+        let none = format!("no write has {threshold} B or less (the smallest has {smallest} B)");
         if marked == 0 {
-            return vec![format!("{none}, so that no SSW sends anything to PCM")];
+            return vec![format!("{none}, so no write goes to PCM at any SSW")];
         }
         out.push(format!(
-            "{none}: PCM takes only the {} writes marked as metadata ({} of writes), at any SSW",
+            "{none}: only the {} writes marked as metadata ({} of the writes) go to PCM, at any SSW",
             count(marked),
             percent(share(marked, all.writes))
         ));
@@ -75,7 +75,7 @@ impl RowContext<'_> {
         let (all, small) = (f.all(), f.up_to(self.threshold));
         if runs.first.get(self.metric) == 0.0 {
             out.push(format!(
-                "there is nothing to fall: {} of page writes cover their whole page of {}",
+                "there are no updates without PCM: {} of the page writes cover their whole page of {}",
                 percent(1.0 - share(all.partial, all.parts)),
                 size::format(f.page_bytes)
             ));
@@ -84,7 +84,7 @@ impl RowContext<'_> {
         let large = share(all.partial - small.partial, all.partial);
         if large > MIN_SHARE {
             out.push(format!(
-                "{} of the partial page writes are ends of requests above {} B, which stay in NAND at any SSW",
+                "{} of the partial page writes belong to requests above {} B, which stay in NAND at any SSW",
                 percent(large),
                 self.threshold
             ));
@@ -92,7 +92,7 @@ impl RowContext<'_> {
         let (moved, left) = (runs.last.get("layer.moved_to_pcm"), runs.last.get(self.metric));
         if left > 0.0 && moved / left > MIN_SHARE {
             out.push(format!(
-                "{} small writes met their page in NAND and moved it to PCM, which is an update too where it is a part of the page",
+                "{} small writes moved their page from NAND to PCM, which is also an update if the write covers a part of the page",
                 whole(moved)
             ));
         }
@@ -103,12 +103,12 @@ impl RowContext<'_> {
         let (f, runs) = (self.facts, self.runs);
         let (all, small) = (f.all(), f.up_to(self.threshold));
         if runs.first.get(self.metric) == 0.0 {
-            out.push("without PCM there is none to begin with".into());
+            out.push("the count is already zero without PCM".into());
             return;
         }
         if small.writes > 0 {
             out.push(format!(
-                "writes of at most {} B are {} of writes, but {} of page writes: only those can leave NAND by size",
+                "writes of {} B or less are {} of the writes, but {} of the page writes, and only these can go to PCM by their size",
                 self.threshold,
                 percent(f.share_up_to(self.threshold)),
                 percent(share(small.parts, all.parts))
@@ -116,13 +116,13 @@ impl RowContext<'_> {
         }
         let by_host = runs.last.get("commands.nand-program.host")
             / runs.first.get("commands.nand-program.host").max(1.0);
-        out.push(format!("programs for the host are {by_host:.3} of those without PCM"));
+        out.push(format!("programs for the host are {by_host:.3} times those without PCM"));
         let cleaning =
             |r: &RunMetrics| r.get("commands.nand-program.gc") / r.get("commands.nand-program").max(1.0);
         let (before, after) = (cleaning(runs.first), cleaning(runs.last));
         if before.max(after) > MIN_SHARE {
             out.push(format!(
-                "cleaning makes {} of all programs without PCM and {} with it",
+                "garbage collection causes {} of all programs without PCM and {} with PCM",
                 percent(before),
                 percent(after)
             ));
@@ -136,9 +136,9 @@ impl RowContext<'_> {
         let all = runs.first.get(self.metric);
         let unwritten = share(f.read_unwritten, f.read_parts);
         if all == 0.0 {
-            out.push("without PCM there is none to begin with".into());
+            out.push("the count is already zero without PCM".into());
         } else {
-            let parts: Vec<String> = [("host", "the host's reads"), ("merge", "merging"), ("gc", "cleaning")]
+            let parts: Vec<String> = [("host", "host"), ("merge", "merge"), ("gc", "garbage collection")]
                 .iter()
                 .filter(|(cause, _)| of(runs.first, cause) + of(runs.last, cause) > 0.0)
                 .map(|(cause, name)| {
@@ -146,11 +146,11 @@ impl RowContext<'_> {
                     format!("{name} {} → {}", whole(before), whole(after))
                 })
                 .collect();
-            out.push(format!("by cause, without PCM → with it: {}", parts.join(", ")));
+            out.push(format!("by cause, without PCM → with PCM: {}", parts.join(", ")));
         }
         if unwritten > MIN_SHARE {
             out.push(format!(
-                "{} of page reads are of pages that the trace had not written before",
+                "{} of the page reads access pages that the trace had not written before",
                 percent(unwritten)
             ));
         }
@@ -164,10 +164,10 @@ impl RowContext<'_> {
         };
         let mut parts = Vec::new();
         for (cause, name) in [
-            ("host", "the host"),
-            ("merge", "merging with larger writes"),
-            ("migrate", "moving pages in"),
-            ("destage", "moving pages out"),
+            ("host", "host"),
+            ("merge", "merge with larger writes"),
+            ("migrate", "migration of pages to PCM"),
+            ("destage", "destage of pages to NAND"),
         ] {
             let key = format!("{}.{cause}", self.metric);
             if self.runs.over.iter().any(|r| r.get(&key) > 0.0) {
@@ -179,7 +179,7 @@ impl RowContext<'_> {
         }
         let back = self.runs.over.iter().any(|r| r.get("layer.moved_to_nand") > 0.0);
         if back {
-            out.push(format!("larger writes took {} pages back to NAND", series("layer.moved_to_nand")));
+            out.push(format!("larger writes moved {} pages back to NAND", series("layer.moved_to_nand")));
         }
     }
 
@@ -191,14 +191,14 @@ impl RowContext<'_> {
             return;
         }
         let mut text = format!(
-            "PCM of {} (map included) is too small for the {} pages that are sent there: pages were written back to NAND {} times to make room",
+            "PCM of {} (including the map) is too small for the {} pages that are sent to it: pages were written back to NAND {} times to free space",
             size::format(last.get("bytes.pcm") as u64),
             count(self.pcm_pages),
             whole(gone)
         );
         if let Some(more) = self.runs.more.filter(|_| base > 0.0) {
             text += &format!(
-                "; with {} the figure is {:.3} instead of {:.3}, and {} are written back",
+                "; a PCM of {} gives {:.3} instead of {:.3}, with {} write-backs",
                 size::format(more.get("bytes.pcm") as u64),
                 more.get(self.metric) / base,
                 last.get(self.metric) / base,
@@ -234,13 +234,18 @@ mod tests {
         let runs = RowRuns { first: &empty, last: &empty, over: Vec::new(), more: None };
         let large = facts("time_us,op,sector,sectors,flags\n0,W,0,8,M\n");
         let said = explain("commands.nand-program", 2048, &large, false, &runs);
-        assert!(said.len() == 1 && said[0].contains("the smallest is of 4096 B"), "{said:?}");
+        assert!(said.len() == 1 && said[0].contains("the smallest has 4096 B"), "{said:?}");
         // With hints, marked writes go to PCM, and that sentence would be wrong.
         let said = explain("commands.nand-program", 2048, &large, true, &runs);
-        assert!(said[0].contains("only the 1 writes marked") && !said[0].contains("sends"), "{said:?}");
+        assert!(
+            said[0].contains("only the 1 writes marked") && !said[0].contains("no write goes"),
+            "{said:?}"
+        );
         let mixed = facts("time_us,op,sector,sectors,flags\n0,W,0,4,\n1,W,8,12,\n");
         let said = explain("layer.flash_updates", 2048, &mixed, false, &runs);
-        assert!(said[0].contains("100.0 % of page writes cover their whole page"), "{said:?}");
-        assert!(explain("commands.nand-read", 2048, &mixed, false, &runs)[0].contains("none to begin with"));
+        assert!(said[0].contains("100.0 % of the page writes cover their whole page"), "{said:?}");
+        assert!(
+            explain("commands.nand-read", 2048, &mixed, false, &runs)[0].contains("already zero without PCM")
+        );
     }
 }

@@ -12,12 +12,13 @@ pub(super) fn caching(o: &CachingOutcome) -> String {
     for v in &o.views {
         let _ = writeln!(out, "**{}**: {}.\n", v.view, v.about);
         if v.rows.is_empty() {
-            out += "No workload is here.\n\n";
+            out += "No workload is available.\n\n";
             continue;
         }
         for (i, m) in o.metrics.iter().enumerate() {
             let by = o.by.as_deref().filter(|_| i == 0);
-            let relative = by.map_or(String::new(), |by| format!(" of {by}; the others against it"));
+            let relative =
+                by.map_or(String::new(), |by| format!("; {by} as measured, the others relative to it"));
             let _ = writeln!(out, "{}{relative}:\n", m.about());
             out += &metric_table(o, v, *m, by);
             out.push('\n');
@@ -25,7 +26,7 @@ pub(super) fn caching(o: &CachingOutcome) -> String {
         if let Some(m) = &v.mean {
             let _ = writeln!(
                 out,
-                "Mean change over {}: measured {}, published for the same {}.\n",
+                "Mean change over {}: measured {}, published {} for the same workloads.\n",
                 m.of.join(", "),
                 points(m.measured),
                 points(m.published)
@@ -111,7 +112,7 @@ pub(super) fn studies<'a>(all: impl Iterator<Item = &'a CachingOutcome>) -> Stri
     for o in all {
         if !told.contains(&&o.study) {
             told.push(&o.study);
-            let _ = writeln!(readings, "## How figures of the study `{}` are run\n", o.study);
+            let _ = writeln!(readings, "## Assumptions of the study `{}`\n", o.study);
             for r in &o.readings {
                 let _ = writeln!(readings, "- {r}");
             }
@@ -137,6 +138,6 @@ pub(super) fn studies<'a>(all: impl Iterator<Item = &'a CachingOutcome>) -> Stri
         return readings;
     }
     let head =
-        ["workload", "stands for", "reads and writes", "writes", "mean size", "asked for"].map(String::from);
-    format!("{readings}## Workloads of studies of caches\n\n{}\n{about}\n", table(&head, 2, &rows))
+        ["workload", "stands for", "reads and writes", "writes", "mean size", "requested"].map(String::from);
+    format!("{readings}## Workloads of the cache studies\n\n{}\n{about}\n", table(&head, 2, &rows))
 }

@@ -24,7 +24,7 @@ pub(super) fn comparison(o: &ComparisonOutcome) -> String {
 }
 
 fn checks(all: &[CheckVerdict]) -> String {
-    let head = ["claim", "workload", "variant", "figure", "published", "measured", "rule", "verdict"];
+    let head = ["claim", "workload", "variant", "metric", "published", "measured", "rule", "verdict"];
     let rows: Vec<Vec<String>> = all
         .iter()
         .map(|c| {
@@ -60,7 +60,7 @@ fn plain(v: f64) -> String {
 
 fn compared(t: &ComparedTable) -> String {
     if t.rows.is_empty() {
-        return "No workload is here.\n".into();
+        return "No workload is available.\n".into();
     }
     let variants = t.rows.iter().any(|r| r.variant.is_some());
     let views = t.rows.iter().any(|r| r.view != t.rows[0].view);
@@ -92,9 +92,10 @@ fn number(value: Option<f64>, digits: usize) -> String {
 fn crossing(c: &Crossing) -> String {
     let mut out = format!("**{}**\n\n", c.about);
     if c.lines.is_empty() {
-        return out + "No workload is here.\n\n";
+        return out + "No workload is available.\n\n";
     }
-    let _ = writeln!(out, "{} at which the variant costs what {} costs, by {}:\n", c.price, c.base, c.axis);
+    let _ =
+        writeln!(out, "{} at which the variant costs as much as {}, for each {}:\n", c.price, c.base, c.axis);
     out += &grid(c, |p| match p.even {
         BreakEven::At(price) => seconds(price),
         BreakEven::Never => "never".into(),
@@ -104,10 +105,10 @@ fn crossing(c: &Crossing) -> String {
         let prices: Vec<String> = prices.iter().map(|p| seconds(*p)).collect();
         let _ = writeln!(out, "\nFor comparison, {name}: {}.", prices.join(", "));
     }
-    let _ = writeln!(out, "\nCost by that of {} when it is for nothing:\n", c.base);
+    let _ = writeln!(out, "\nCost relative to {} at a price of zero:\n", c.base);
     out += &grid(c, |p| format!("{:.3}", p.free));
     for (i, price) in c.prices.iter().enumerate() {
-        let _ = writeln!(out, "\nCost by that of {} at {}:\n", c.base, seconds(*price));
+        let _ = writeln!(out, "\nCost relative to {} at a price of {}:\n", c.base, seconds(*price));
         out += &grid(c, |p| p.ratios.get(i).map_or("–".into(), |r| format!("{r:.3}")));
     }
     out.push('\n');
@@ -146,7 +147,7 @@ pub(super) fn readings<'a>(all: impl Iterator<Item = &'a ComparisonOutcome>) -> 
             continue;
         }
         told.push(&o.of);
-        let _ = writeln!(out, "## How runs of the comparison `{}` are made\n", o.of);
+        let _ = writeln!(out, "## Assumptions of the comparison `{}`\n", o.of);
         for r in &o.readings {
             let _ = writeln!(out, "- {r}");
         }

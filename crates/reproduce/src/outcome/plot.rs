@@ -85,8 +85,8 @@ fn drawing(c: &Crossing) -> Markup {
         svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } width=(WIDTH) height=(HEIGHT)
             font-family="sans-serif" font-size="12" role="img" aria-label=(c.about) {
             rect width="100%" height="100%" fill="#ffffff" {}
-            text x=(AREA.0) y="20" font-size="14" fill="#000000" { (c.price) " at which the variant costs what " (c.base) " costs" }
-            text x=(AREA.0) y="38" fill="#444444" { "below its line a variant costs less; workloads without a line: never" }
+            text x=(AREA.0) y="20" font-size="14" fill="#000000" { (c.price) " at which the variant costs as much as " (c.base) }
+            text x=(AREA.0) y="38" fill="#444444" { "a variant costs less below its line, and never without a line" }
             (axes(c, &s))
             @for (i, (name, prices)) in c.marks.iter().enumerate() {
                 path fill="none" stroke="#000000" stroke-dasharray=(DASHES[1 + i % 3])

@@ -40,7 +40,7 @@ pub(super) fn recovery(o: &RecoveryOutcome) -> String {
         "PCM",
         "dirty",
         "recovery, s",
-        "s a GB dirty",
+        "s per dirty GB",
         "PCM read",
         "modelled, s",
         "open, s",
@@ -60,5 +60,5 @@ pub(super) fn recovery(o: &RecoveryOutcome) -> String {
         ]
     };
     let rows: Vec<_> = o.rows.iter().map(row).collect();
-    format!("Stack {}, time by the clock of this machine.\n\n{}\n", o.stack, table(&head, 0, &rows))
+    format!("Stack {}, wall-clock time of this machine.\n\n{}\n", o.stack, table(&head, 0, &rows))
 }

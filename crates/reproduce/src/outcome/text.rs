@@ -14,11 +14,11 @@ use std::fmt::Write as _;
 /// Returns all results as text, with tables in Markdown.
 #[must_use]
 pub fn text(r: &Reproduction) -> String {
-    let commit = r.frit.commit.as_deref().unwrap_or("of no repository");
+    let commit = r.frit.commit.as_deref().unwrap_or("unknown");
     let seed = r.seed.map_or(String::new(), |s| format!(", seed {s}"));
     let mut out = format!("Measured by frit {}, commit {commit}{seed}.\n\n", r.frit.version);
     if r.quick {
-        out += "--quick: only the first requests of a few workloads, few rounds, few cases. These are no results.\n\n";
+        out += "--quick: only the first requests of a few workloads, few rounds, few cases. These are not results.\n\n";
     }
     for e in &r.experiments {
         out += &experiment(e);
@@ -52,7 +52,7 @@ fn sweeps(r: &Reproduction) -> String {
             continue;
         }
         told.push(&f.sweep);
-        let _ = writeln!(out, "## How figures of the sweep `{}` are run\n", f.sweep);
+        let _ = writeln!(out, "## Assumptions of the sweep `{}`\n", f.sweep);
         for reading in &f.readings {
             let _ = writeln!(out, "- {reading}");
         }
@@ -90,9 +90,12 @@ fn experiment(e: &ExperimentOutcome) -> String {
 fn figure(f: &FigureOutcome) -> String {
     let mut out = match &f.by {
         Some(by) => {
-            format!("Measured: `{}`, counted in the column {by}, the others as a share of it.\n", f.metric)
+            format!(
+                "Measured: `{}`, as a count in the column {by}, and relative to it in the others.\n",
+                f.metric
+            )
         }
-        None => format!("Measured: `{}`, as counted.\n", f.metric),
+        None => format!("Measured: `{}`, as counts.\n", f.metric),
     };
     for t in &f.tables {
         out += &figure_table(t, f.by.as_deref());
@@ -103,7 +106,7 @@ fn figure(f: &FigureOutcome) -> String {
 fn figure_table(t: &FigureTable, by: Option<&str>) -> String {
     let mut out = format!("\n**{}**: {}.\n\n", t.state, t.about);
     if t.rows.is_empty() {
-        out += "No workload is here.\n";
+        out += "No workload is available.\n";
         return out;
     }
     let mut head: Vec<String> = ["workload", "stands for", "volume / PCM"].map(String::from).into();
@@ -115,7 +118,7 @@ fn figure_table(t: &FigureTable, by: Option<&str>) -> String {
         let kind = if m.kind == WorkloadKind::Real { "recorded" } else { "GENERATED" };
         let _ = writeln!(
             out,
-            "\nMean of the {kind} ({}) at {}: {:.4}: {}",
+            "\nMean of the {kind} workloads ({}) at {}: {:.4}; {}",
             m.of.join(", "),
             m.column,
             m.value,
@@ -137,7 +140,7 @@ fn reasons(rows: &[FigureRow]) -> String {
     }
     let mut out = String::new();
     if !groups.is_empty() {
-        out += "\nWhere it differs, and why:\n";
+        out += "\nDifferences and their reasons:\n";
     }
     for (why, names) in groups {
         let _ = writeln!(out, "- {}: {}.", names.join(", "), why.join("; "));
@@ -201,7 +204,7 @@ fn theory(t: &TheoryOutcome) -> String {
         "theory",
         "measured",
         "distance",
-        "worst share of valid counts",
+        "largest difference of a share",
         "Kolmogorov",
         "verdict",
     ];
@@ -229,7 +232,7 @@ fn theory(t: &TheoryOutcome) -> String {
     let mut out = table(&head.map(String::from), 0, &rows);
     let _ = writeln!(
         out,
-        "\nTheory is for the over-provisioning as it was. Agreement: within {}.",
+        "\nThe theory is computed for the measured over-provisioning. Values within {} of it agree.",
         percent(t.within)
     );
     out
@@ -251,14 +254,14 @@ fn latency(rows: &[LatencyRow]) -> String {
         .collect();
     let profile = rows.first().map_or("", |r| r.profile.as_str());
     format!(
-        "An INPUT, not a result: the profile `{profile}` is made from these figures.\n\n{}",
+        "An INPUT, not a result: the profile `{profile}` is made from these values.\n\n{}",
         table(&head, 1, &shown)
     )
 }
 
 fn software(s: &SoftwareOutcome) -> String {
     let kernel = s.paths.iter().find(|p| p.kernel);
-    let head = ["path", "", "read", "write", "read, by kernel", "write, by kernel"];
+    let head = ["path", "", "read", "write", "read, relative to kernel", "write, relative to kernel"];
     let mut rows = Vec::new();
     for p in &s.paths {
         let by = |mine: f64, theirs: Option<f64>| match theirs {
@@ -281,9 +284,9 @@ fn software(s: &SoftwareOutcome) -> String {
         row("", "slowest", |p| (p.read_range_ns.1, p.write_range_ns.1));
     }
     let mut out = format!(
-        "Wall-clock time of a request of {} at random places, over {} rounds of {} reads and as many writes, the paths in turns. The one \
-         measurement here that differs from run to run; on a busy machine the fastest rounds say more than the medians, since the kernel's \
-         path waits for its worker to be scheduled.\n\n{}\n",
+        "Wall-clock time of a request of {} at random places, over {} rounds of {} reads and as many writes. The paths are measured in \
+         turns. The times differ from run to run. On a busy machine the fastest rounds are more reliable than the medians, because the \
+         path of the kernel waits until its worker is scheduled.\n\n{}\n",
         size::format(s.request_bytes),
         s.rounds,
         count(u64::from(s.requests)),
@@ -293,7 +296,7 @@ fn software(s: &SoftwareOutcome) -> String {
         let _ = writeln!(out, "- {}: {}", p.name, p.contains);
     }
     if let Some(why) = &s.skipped {
-        let _ = writeln!(out, "\nThe kernel's path was SKIPPED: {why}.");
+        let _ = writeln!(out, "\nThe path of the kernel was SKIPPED: {why}.");
     }
     out
 }
@@ -326,8 +329,8 @@ fn workloads(all: &[WorkloadOutcome]) -> String {
     }
     let page = all.first().map_or(0, |w| w.page_bytes);
     let mut out = format!(
-        "## Workloads\n\n≤N: the share of writes of at most N bytes; partial: page writes that cover only a part of a page of {}; written: pages written at \
-         least once.\n\n{}\n",
+        "## Workloads\n\n≤N: share of the writes with N bytes or less. Partial pages: share of the page writes that cover only a part of a page of {}. Written: \
+         pages that are written at least once.\n\n{}\n",
         size::format(page),
         table(&head, 2, &rows)
     );

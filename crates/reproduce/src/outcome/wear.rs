@@ -46,7 +46,7 @@ pub struct WearRow {
 pub(super) fn wear(o: &WearOutcome) -> String {
     let mut head: Vec<String> = ["workload", "cache", "blocks written"].map(String::from).into();
     head.extend(o.levelers.iter().cloned());
-    head.push(format!("{} by {}", o.factor_of.0, o.factor_of.1));
+    head.push(format!("{} / {}", o.factor_of.0, o.factor_of.1));
     let rates = |rates: &[f64]| rates.iter().map(|r| format!("{r:.4}")).collect::<Vec<_>>();
     let mut rows = Vec::new();
     for r in &o.rows {
@@ -65,7 +65,7 @@ pub(super) fn wear(o: &WearOutcome) -> String {
     rows.push(summary("mean", rates(&o.means), o.factor));
     let published = o.published.iter().map(|p| p.map_or("–".into(), |p| format!("{p:.4}"))).collect();
     rows.push(summary("published", published, o.factor_published));
-    let mut out = String::from("Life rate: writes of a bank, mean by maximum.\n\n");
+    let mut out = String::from("Life rate: mean writes of a bank divided by the maximum.\n\n");
     let _ = writeln!(out, "{}", table(&head, 1, &rows));
     out
 }

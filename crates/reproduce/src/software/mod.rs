@@ -136,13 +136,13 @@ pub(crate) fn software(
     let mut paths = vec![
         MeasuredPath::new(
             "frit, with bytes",
-            "map, policies, media rules, checksums, copies to and from memory, cleaning",
+            "map, policies, media rules, checksums, copies to and from memory, garbage collection",
             false,
             Box::new(LayerPath::new(&stack, plan, &Bytes::Memory)?),
         ),
         MeasuredPath::new(
             "frit, without bytes",
-            "map, policies, media rules, cleaning",
+            "map, policies, media rules, garbage collection",
             false,
             Box::new(LayerPath::new(&stack, plan, &Bytes::None)?),
         ),

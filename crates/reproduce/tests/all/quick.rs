@@ -45,14 +45,15 @@ fn figures_of_hfsl_have_the_paper_s_directions_where_writes_are_small() {
     // metadata marks change something.
     let plain = row(writes, "new", "mail-60k", false);
     assert!(plain.values.iter().all(|v| *v == plain.values[0]), "{plain:?}");
-    assert!(plain.why[0].contains("the smallest is of 4096 B"), "{plain:?}");
+    assert!(plain.why[0].contains("the smallest has 4096 B"), "{plain:?}");
     let hinted = row(writes, "new", "mail-60k", true);
     assert!(hinted.values[1] < hinted.values[0], "{hinted:?}");
     // With larger pages its writes are small.
     let large = row(figure(&r, "hfsl.f19"), "pages-8k", "mail-60k", false);
     assert!(large.values[2] > 0.0 && large.values[0] == 0.0, "{large:?}");
     let shown = text(&r);
-    for part in ["gen-fin1 (GENERATED)", "≤8192", "Where it differs", "These are no results"] {
+    for part in ["gen-fin1 (GENERATED)", "≤8192", "Differences and their reasons", "These are not results"]
+    {
         assert!(shown.contains(part), "{part}");
     }
 }
@@ -171,7 +172,7 @@ fn a_cache_comes_up_from_a_crash() {
     assert_eq!(row.dirty_bytes, row.compared * 4096);
     // The recovery reads all records, at least.
     assert!(row.bytes_read >= row.compared * 32 && row.modelled_seconds > 0.0, "{row:?}");
-    assert!(text(&r).contains("s a GB dirty"));
+    assert!(text(&r).contains("s per dirty GB"));
 }
 
 fn comparison<'a>(r: &'a Reproduction, id: &str) -> &'a ComparisonOutcome {
@@ -194,7 +195,7 @@ fn variants_of_a_stack_are_compared_and_claims_judged() {
     let table = &f2.tables[0];
     let at = |head: &str| table.columns.iter().position(|c| c.0 == head).unwrap();
     for row in &table.rows {
-        assert!(row.values[at("total by static")].unwrap() >= 1.0, "{row:?}");
+        assert!(row.values[at("total / static")].unwrap() >= 1.0, "{row:?}");
         let total = row.values[at("clean")].unwrap() + row.values[at("dirty")].unwrap();
         assert_eq!(row.values[at("total")], Some(total));
     }

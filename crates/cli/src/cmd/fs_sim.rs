@@ -1,4 +1,4 @@
-//! `frit fsrun`: simulates a file system on modelled memory, in virtual time.
+//! `frit fs-sim`: simulates a file system on modelled memory, in virtual time.
 
 mod show;
 
@@ -13,19 +13,19 @@ use std::process::ExitCode;
 /// Run a file system on modelled memory in virtual time; show the plan of an operation.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
-  frit fsrun                                  the hardware of the ISPFS paper
-  frit fsrun --file 256M --records 1K,4K,16K,64K,256K,1M,4M,16M --names 0
-  frit fsrun --profile dimm-optane-2019 --verify
-  frit fsrun --host zedboard-2018,software=2us
-  frit fsrun --explain \"write 4K\"             its memory commands and their times
-  frit fsrun --explain create --commands
+  frit fs-sim                                  the hardware of the ISPFS paper
+  frit fs-sim --file 256M --records 1K,4K,16K,64K,256K,1M,4M,16M --names 0
+  frit fs-sim --profile dimm-optane-2019 --verify
+  frit fs-sim --host zedboard-2018,software=2us
+  frit fs-sim --explain \"write 4K\"             its memory commands and their times
+  frit fs-sim --explain create --commands
 
 Without --explain it plays the patterns of IOzone on one file, and operations of names. Operations with a plan are read,
 write, append, truncate, fsync and unlink with a SIZE (4K without), create, mkdir, stat, rename and chmod. Hosts are
 zedboard-2018 and direct.
 
 Exits with 0 on success, 1 when a run failed or verification found mismatches, 2 when the command line is
-wrong. See docs/guide/fs-model.md.")]
+wrong. See docs/guide/fs-sim.md.")]
 pub(crate) struct Args {
     /// Memory: a pcm profile of `frit profiles`, or the path of a TOML file.
     #[arg(long, value_name = "PROFILE", default_value = PAPER, value_parser = NonEmptyStringValueParser::new())]

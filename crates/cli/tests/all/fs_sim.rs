@@ -1,4 +1,4 @@
-//! `frit fsrun` for a user: output, errors, exit codes.
+//! `frit fs-sim` for a user: output, errors, exit codes.
 
 use serde_json::Value;
 use std::process::Command;
@@ -20,15 +20,15 @@ fn frit(args: &[&str]) -> Ended {
     }
 }
 
-fn fsrun(args: &[&str]) -> Ended {
-    frit(&[&["fsrun"], args].concat())
+fn fs_sim(args: &[&str]) -> Ended {
+    frit(&[&["fs-sim"], args].concat())
 }
 
 const SMALL: [&str; 8] = ["--size", "16M", "--file", "256K", "--records", "1K,64K", "--names", "50"];
 
 #[test]
 fn a_run_shows_its_tables_and_json() {
-    let e = fsrun(&[&SMALL[..], &["--verify"]].concat());
+    let e = fs_sim(&[&SMALL[..], &["--verify"]].concat());
     assert_eq!(e.code, 0, "{}", e.err);
     for part in [
         "16 MiB on lpddr2-nvm-ispfs-2018, host zedboard-2018",
@@ -43,7 +43,7 @@ fn a_run_shows_its_tables_and_json() {
         assert!(e.out.contains(part), "no {part} in\n{}", e.out);
     }
     let json = |args: &[&str]| -> Value {
-        let e = fsrun(&[&SMALL[..], &["--json"], args].concat());
+        let e = fs_sim(&[&SMALL[..], &["--json"], args].concat());
         assert_eq!(e.code, 0, "{}", e.err);
         serde_json::from_str(&e.out).unwrap()
     };
@@ -63,23 +63,35 @@ fn a_run_shows_its_tables_and_json() {
 
 #[test]
 fn a_plan_shows_calls_and_commands() {
-    let e = fsrun(&["--explain", "create", "--size", "64M"]);
+    let e = fs_sim(&["--explain", "create", "--size", "64M"]);
     assert_eq!(e.code, 0, "{}", e.err);
     // The values are those of the library, and of its test by hand.
     for part in ["answered after 16.1 µs", "journal", "fence", "inodes", "ledger", "pcm-fence", "waits for"]
     {
         assert!(e.out.contains(part), "no {part} in\n{}", e.out);
     }
-    let plan: Value = serde_json::from_str(&fsrun(&["--explain", "read 4K", "--json"]).out).unwrap();
+    let plan: Value = serde_json::from_str(&fs_sim(&["--explain", "read 4K", "--json"]).out).unwrap();
     assert_eq!(plan["latency_ns"], 213 + 64 * 200);
     assert_eq!(plan["commands"].as_array().unwrap().len(), 128);
     assert_eq!(plan["commands"][1]["after"][0], 0);
-    let e = fsrun(&["--explain", "stat", "--commands", "--profile", "cxl-mem-2023"]);
+    let e = fs_sim(&["--explain", "stat", "--commands", "--profile", "cxl-mem-2023"]);
     assert!(e.code == 0 && e.out.contains("start ns") && e.out.contains("pcm-read"), "{}", e.out);
 }
 
 #[test]
-fn the_board_is_among_the_profiles() {
+fn the_former_name_of_the_command_is_a_hidden_alias() {
+    let plan = |name: &str| {
+        let e = frit(&[name, "--explain", "stat"]);
+        assert_eq!(e.code, 0, "{}", e.err);
+        e.out
+    };
+    assert_eq!(plan("fsrun"), plan("fs-sim"));
+    let help = frit(&["--help"]).out;
+    assert!(help.contains("fs-sim") && !help.contains("fsrun"), "{help}");
+}
+
+#[test]
+fn the_hardware_of_the_paper_is_among_the_profiles() {
     let e = frit(&["profiles"]);
     assert!(e.code == 0 && e.out.contains("lpddr2-nvm-ispfs-2018"), "{}", e.out);
     let e = frit(&["profiles", "lpddr2-nvm-ispfs-2018"]);
@@ -103,7 +115,7 @@ fn wrong_command_lines_end_with_2_and_failed_runs_with_1() {
         (&["--size", "2G"], 1, "more than the 1 GiB"),
         (&["--size", "8M", "--file", "16M"], 1, "no space"),
     ] {
-        let e = fsrun(args);
+        let e = fs_sim(args);
         assert_eq!(e.code, code, "{args:?}: {}", e.err);
         assert!(e.err.contains(part), "{args:?}: {}", e.err);
     }
@@ -111,13 +123,13 @@ fn wrong_command_lines_end_with_2_and_failed_runs_with_1() {
 
 fn manual() -> String {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    std::fs::read_to_string(root.join("docs/guide/fs-model.md")).unwrap()
+    std::fs::read_to_string(root.join("docs/guide/fs-sim.md")).unwrap()
 }
 
 #[test]
 fn the_plan_in_the_manual_is_what_is_shown() {
-    let e = fsrun(&["--explain", "create"]);
-    assert!(manual().contains(&format!("$ frit fsrun --explain create\n{}```", e.out)), "{}", e.out);
+    let e = fs_sim(&["--explain", "create"]);
+    assert!(manual().contains(&format!("$ frit fs-sim --explain create\n{}```", e.out)), "{}", e.out);
 }
 
 #[test]
@@ -134,7 +146,7 @@ fn figures_in_the_manual_are_those_of_the_command() {
     for row in rows {
         let value = row[0].split('`').nth(1).map_or_else(String::new, |v| format!(",{v}"));
         let host = format!("zedboard-2018{value}");
-        let e = fsrun(&["--file", "8M", "--records", "1K,4K", "--host", &host, "--json"]);
+        let e = fs_sim(&["--file", "8M", "--records", "1K,4K", "--host", &host, "--json"]);
         let report: Value = serde_json::from_str(&e.out).unwrap();
         let of = |name: &str, record: Value| {
             let all = report["measured"].as_array().unwrap();
