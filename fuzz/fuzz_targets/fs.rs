@@ -1,5 +1,6 @@
-//! Changes of a small file system's image, for most inputs with checksums made right again: it is checked, opened,
-//! walked and repaired. Whatever it holds, nothing panics or goes on for ever, and a check after the repair is clean.
+//! Changes of the image of a small file system; most inputs get valid checksums afterwards. The image
+//! is checked, opened, walked and repaired. Every step ends, without a panic, and a check after the
+//! repair is clean.
 
 #![no_main]
 

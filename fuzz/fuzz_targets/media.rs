@@ -1,5 +1,5 @@
-//! Text of a drive or a profile: a parameter file of DiskSim, a drive in TOML, a profile of a medium. What a parser
-//! takes can be built, and works; what is wrong is said.
+//! Text of a drive or a profile: a parameter file of DiskSim, a drive in TOML, a profile of a medium.
+//! A text that a parser accepts can be built and works; other texts are refused with a message.
 
 #![no_main]
 

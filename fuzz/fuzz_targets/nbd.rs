@@ -1,5 +1,5 @@
-//! Bytes of an NBD client into the protocol's core, over memory. The first byte says in pieces of which
-//! size they come. What must hold is in `frit_serve::nbd::fuzz`.
+//! Bytes of an NBD client for the core of the protocol, over memory. The first byte selects the size of
+//! the pieces in which they arrive. `frit_serve::nbd::fuzz` has the assertions.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Text of a stack file. What is wrong is said, never by a panic; what is right has the same identity
-//! when its canonical text is read again.
+//! Text of a stack file. A wrong text is refused with a message, without a panic. The canonical text of
+//! a valid one has the same identity when it is read again.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Bytes of a trace: the first byte chooses a format, or that it is to be told from the content. Reading
-//! ends, without a panic, and gives only requests that can be.
+//! Bytes of a trace. The first byte selects a format, or detection by content. Reading ends, without a
+//! panic, and returns only valid requests.
 
 #![no_main]
 
