@@ -4,7 +4,7 @@ mod common;
 
 use common::{many_faults, many_images};
 use frit_layer::cache::policy::Policy;
-use frit_torture::case::Mode;
+use frit_torture::block::case::Mode;
 use frit_wear::LevelerKind;
 use strum::VariantNames;
 

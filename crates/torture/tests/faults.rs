@@ -5,8 +5,8 @@
 mod common;
 
 use common::{STACKS, complain, target};
-use frit_torture::campaign::{Options, Report, run};
-use frit_torture::case::Mode;
+use frit_torture::block::campaign::{Options, Report, run};
+use frit_torture::block::case::Mode;
 
 fn torture(mode: Mode, stacks: &[&str], items: u32, cuts_most: Option<usize>) -> Report {
     let mut all = Report::default();

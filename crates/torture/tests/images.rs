@@ -5,8 +5,8 @@
 mod common;
 
 use common::{STACKS, complain, target};
-use frit_torture::campaign::{Options, run};
-use frit_torture::case::Mode;
+use frit_torture::block::campaign::{Options, run};
+use frit_torture::block::case::Mode;
 
 /// Returns the number of distinct images for a stack; images of large pages take longer to examine.
 fn wanted(name: &str) -> usize {

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{MAPPINGS, many_faults, many_images};
-use frit_torture::case::Mode;
+use frit_torture::block::case::Mode;
 use frit_wear::LevelerKind;
 use strum::VariantNames;
 

@@ -7,9 +7,9 @@
 //! of PCM. The recorder's own order between fences and writes on a line is not used, because a
 //! fence is not a write.
 
-use crate::access_log::{AccessKind, AccessRecords};
-use crate::command_set::CommandSet;
-use crate::target::MediumShape;
+use crate::block::access_log::{AccessKind, AccessRecords};
+use crate::block::command_set::CommandSet;
+use crate::block::target::MediumShape;
 use frit_core::{Cause, Op};
 use frit_engine::Recording;
 use std::collections::HashMap;
@@ -338,8 +338,8 @@ fn granularity_of(media: &[MediumShape], unit: u16) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access_log::AccessLog;
-    use crate::recording_sink::RecordingSink;
+    use crate::block::access_log::AccessLog;
+    use crate::block::recording_sink::RecordingSink;
     use frit_core::{Cmd, Sink, UnitId};
     use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! Builds the media image that a cut leaves.
 
-use crate::cut::{Cut, PersistedWords, TornState};
-use crate::graph::{Effect, Graph, WrittenRange};
-use crate::medium::{Medium, SharedMedium};
-use crate::self_describing::mix;
+use crate::block::cut::{Cut, PersistedWords, TornState};
+use crate::block::graph::{Effect, Graph, WrittenRange};
+use crate::block::medium::{Medium, SharedMedium};
+use crate::block::self_describing::mix;
 use frit_media::nand::SPARE_RECORD_BYTES;
 use std::sync::MutexGuard;
 
