@@ -1,0 +1,11 @@
+//! Runs the example of `docs/guide/volumes.md`.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "../examples/embedded.rs"]
+mod embedded;
+
+#[test]
+fn the_example_runs() {
+    embedded::main().unwrap();
+}
