@@ -49,6 +49,8 @@ pub struct CommandNode {
     pub cause: Cause,
     /// Unit that executes the command.
     pub unit: u16,
+    /// Number of the medium of the unit.
+    pub medium: u8,
     /// Address of the command.
     pub addr: u64,
     /// Bytes that a cut does not tear.
@@ -173,6 +175,7 @@ impl Graph {
                     effect,
                     cause: cmd.cause,
                     unit: cmd.unit.0,
+                    medium: medium_of(media, cmd.unit.0).unwrap_or(0) as u8,
                     addr: cmd.addr,
                     word_bytes: granularity_of(media, cmd.unit.0).1,
                     pieces: Vec::new(),
@@ -332,7 +335,12 @@ impl Graph {
 /// Returns the bytes of a line, whose writes are ordered, and of a word, which a cut does not tear,
 /// for a unit.
 fn granularity_of(media: &[MediumShape], unit: u16) -> (u64, u64) {
-    media.iter().find(|m| m.units.contains(&unit)).map_or((8, 8), |m| (m.line_bytes, m.word_bytes))
+    medium_of(media, unit).map_or((8, 8), |i| (media[i].line_bytes, media[i].word_bytes))
+}
+
+/// Returns the number of the medium that has a unit.
+fn medium_of(media: &[MediumShape], unit: u16) -> Option<usize> {
+    media.iter().position(|m| m.units.contains(&unit))
 }
 
 #[cfg(test)]
