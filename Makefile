@@ -8,14 +8,14 @@ FRIT := target/release/frit
 # A target directory set from outside would hide the program from the line above.
 unexport CARGO_TARGET_DIR
 
-.PHONY: help toolchain clients build demo test lint docs unit guide test-peers explore damage bench stress conform clean
+.PHONY: help toolchain clients build demo test lint deny docs unit guide test-peers explore damage bench stress conform clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 toolchain:
-	@command -v $(CARGO) >/dev/null || { \
-	  echo "frit needs Rust 1.95 or newer: install rustup from your distribution, then 'rustup toolchain install stable'" >&2; exit 1; }
+	@{ command -v $(CARGO) && $(CARGO) --version; } >/dev/null || { \
+	  echo "frit needs Rust 1.95 or newer: install rustup from your distribution, then run 'rustup toolchain install 1.95.0' (rust-toolchain.toml)" >&2; exit 1; }
 	@command -v cc >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -qq && apt-get install -y -qq gcc libc6-dev; \
 	  else echo "frit needs a C compiler for zstd and xz: install gcc (Debian: apt-get install gcc libc6-dev)" >&2; exit 1; fi; }
@@ -47,6 +47,12 @@ test: toolchain clients lint docs unit guide test-peers ## everything that must 
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+# Not a part of `make test`: the list of advisories changes without a change of frit.
+deny: toolchain ## licences, advisories and duplicates of dependencies (deny.toml), with cargo-deny and a network
+	@command -v cargo-deny >/dev/null || { \
+	  echo "frit needs cargo-deny for this: run 'cargo install --locked cargo-deny'" >&2; exit 1; }
+	$(CARGO) deny check
 
 docs:
 	python3 scripts/check_links.py

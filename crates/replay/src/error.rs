@@ -54,6 +54,14 @@ pub enum Error {
         /// Name of the workload.
         name: String,
     },
+    /// The warm-up is the whole workload, which cannot be read a second time.
+    #[error(
+        "--warm trace runs '{name}' twice, and it can be read only once; use a number of requests instead, or a file"
+    )]
+    ReadOnce {
+        /// Name of the workload.
+        name: String,
+    },
     /// A report cannot be written.
     #[error("{path}: {source}")]
     Write {

@@ -124,7 +124,8 @@ pub fn run(stack: &Stack, workload: &mut Workload, options: &RunOptions) -> Resu
         WarmUpRequests::Requests(n) => {
             session.warm(workload, Some(n), &mut |_| {})?;
         }
-        WarmUpRequests::Whole | WarmUpRequests::Share(_) => {
+        WarmUpRequests::Whole => return Err(Error::ReadOnce { name: workload.identity().name }),
+        WarmUpRequests::Share(_) => {
             return Err(Error::UnknownLength { name: workload.identity().name });
         }
     }
@@ -199,6 +200,7 @@ impl Job {
         options: &RunOptions,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<Report> {
+        self.check_warm_up(options.warm.warm_up_requests)?;
         let mut session = Session::new(stack, options)?;
         let mut workload = self.workload(session.sectors())?;
         let warm_up_requests = match options.warm.warm_up_requests {
@@ -206,9 +208,6 @@ impl Job {
             WarmUpRequests::Requests(n) => Some(n),
             WarmUpRequests::Share(share) => Some((self.length()? as f64 * share).round() as u64),
             WarmUpRequests::Whole => {
-                if self.spec == "-" {
-                    return Err(Error::UnknownLength { name: workload.identity().name });
-                }
                 session.warm(&mut workload, None, &mut |n| watch(Progress::Warmed(n)))?;
                 session.next_workload();
                 workload = self.workload(session.sectors())?;
@@ -227,6 +226,19 @@ impl Job {
             None => Workload::open(&self.spec, &self.options)?,
         };
         Ok(workload.fit(self.fit, sectors, self.scan.as_ref())?)
+    }
+
+    /// Checks that the workload can be read as often as the warm-up requires, before a stack is
+    /// built and filled.
+    fn check_warm_up(&self, warm_up: WarmUpRequests) -> Result<()> {
+        if self.spec != "-" {
+            return Ok(());
+        }
+        match warm_up {
+            WarmUpRequests::None | WarmUpRequests::Requests(_) => Ok(()),
+            WarmUpRequests::Whole => Err(Error::ReadOnce { name: "standard input".into() }),
+            WarmUpRequests::Share(_) => self.length().map(drop),
+        }
     }
 
     /// Returns the number of requests. Those of a generator have to be counted.

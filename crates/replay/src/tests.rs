@@ -62,3 +62,17 @@ pub(crate) fn run(stack: &Stack, spec: &str, options: &RunOptions) -> Report {
     let job = Job::open(spec, &Options::default(), Fit::Strict, &mut |_| {}).unwrap();
     job.run(stack, options, &mut |_| {}).unwrap()
 }
+
+#[test]
+fn warm_ups_that_read_twice_are_refused_for_standard_input() {
+    let job = Job::open("-", &Options::default(), Fit::Strict, &mut |_| {}).unwrap();
+    for (warm, part) in [
+        ("trace", "--warm trace runs 'standard input' twice"),
+        ("fill+trace", "--warm trace runs 'standard input' twice"),
+        ("10%", "a share needs the length of 'standard input'"),
+    ] {
+        let options = RunOptions { warm: warm.parse().unwrap(), ..RunOptions::default() };
+        let e = job.run(&small(&[]), &options, &mut |_| {}).unwrap_err().to_string();
+        assert!(e.contains(part), "{warm}: {e}");
+    }
+}

@@ -155,12 +155,13 @@ fn layer_tables<'a>(root: &'a Table, problems: &mut Vec<Problem>) -> Vec<(&'a En
         let help = format!("add the table of a layer, such as [hfsl]; there are {kinds}");
         problems.push(Problem::new("the stack has no layer").help(help));
     }
-    if let [_, (second, table, _), ..] = layers[..] {
+    if let [_, (_, table, _), ..] = layers[..] {
         let names: Vec<&str> = layers.iter().take(NAMES_MAX).map(|(e, ..)| e.key.as_str()).collect();
+        let others: Vec<String> = names.iter().skip(1).map(|name| format!("[{name}]")).collect();
         problems.push(
             Problem::new(format!("{} are all top layers: requests go to one layer", names.join(" and ")))
-                .at(Some(table.spot.clone()), "no layer uses this one")
-                .help(format!("remove [{}], or name it in a layer that lies on it", second.key)),
+                .at(Some(table.spot.clone()), "another layer")
+                .help(format!("a stack has one layer; remove {}", others.join(" and "))),
         );
     }
     layers
@@ -180,11 +181,15 @@ fn stray_key(entry: &Entry) -> Problem {
 }
 
 fn no_layer(entry: &Entry, table: &Table) -> Problem {
+    let mut known: Vec<&str> = LayerKind::VARIANTS.to_vec();
     let (named, spot) = match table.get("kind") {
         Some(kind) => (kind.value.as_str().unwrap_or_default(), kind.value.spot.clone()),
-        None => (entry.key.as_str(), entry.spot.clone()),
+        None => {
+            // Tables that are not layers. They are no values of `kind`.
+            known.extend(["media", "engine"]);
+            (entry.key.as_str(), entry.spot.clone())
+        }
     };
-    let known: Vec<&str> = TOP_KEYS.iter().chain(LayerKind::VARIANTS).copied().collect();
     let help = match nearest(named, known) {
         Some(k) => format!("did you mean `{k}`?"),
         None => format!(

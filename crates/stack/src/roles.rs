@@ -70,7 +70,11 @@ fn named_medium(path: &str, role: &Role, entry: &Entry, media: &[Medium]) -> Rol
         None => {
             let p =
                 Problem::new(format!("{role_path}: there is no medium '{name}'")).at(at, "unknown medium");
-            let add = format!("add [media.{name}], with a profile");
+            // A medium cannot have the name `none`.
+            let add = match name {
+                NO_MEDIUM => format!("the layer needs a {} medium; name one", word(role.medium)),
+                _ => format!("add [media.{name}], with a profile"),
+            };
             let help = nearest(name, names).map_or(add, |n| format!("did you mean `{n}`?"));
             Err(Box::new(p.help(help)))
         }

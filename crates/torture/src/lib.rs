@@ -1,36 +1,12 @@
 //! Faults, a power cut at every media operation, and oracles that verify the results.
 //!
-//! A run of a layer is recorded once, over stores that log every write with its command ([`access_log`],
-//! [`recording_sink`]). The recording is an order of durability ([`graph`]), which is cut everywhere
-//! ([`cut`]). Each cut gives an image of the media ([`crash_image`]), which is recovered, read, checked,
-//! recovered again and used ([`oracle`]). `docs/design/torture.md` is the manual,
-//! `docs/design/faults.md` the list of faults.
+//! - [`block`] tortures a layer over media. It does not simulate the inside of a device and is not
+//!   limited to one layer: it tortures any stack that a stack file describes.
+//! - [`fs`] compares file systems with a model, cuts the power of the file system on byte-addressable
+//!   memory, and damages its images.
 //!
-//! The crate does not simulate the inside of a device and is not limited to one layer: it tortures
-//! any stack that a stack file describes.
+//! `docs/design/torture.md` is the manual, `docs/design/faults.md` the list of faults.
 
-pub mod access_log;
-mod at_rest;
-pub mod campaign;
-pub mod case;
-pub mod command_set;
-pub mod crash_image;
-pub mod cut;
-mod damage;
-pub mod fault;
+pub mod block;
 pub mod fs;
-pub mod graph;
-pub mod history;
-mod host_errors;
-pub mod medium;
-pub mod oracle;
-pub mod page_cache;
-mod power_cuts;
-pub mod recording;
-pub mod recording_sink;
-pub mod self_describing;
-mod shrink;
-pub mod small_stack;
-pub mod target;
-mod wear;
-pub mod workload;
+mod minimize;

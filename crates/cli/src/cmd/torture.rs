@@ -2,10 +2,10 @@
 
 use crate::output::{print, print_json, print_stderr, right, table, text};
 use frit_stack::Stack;
-use frit_torture::campaign::{Finding, Options, Report, current, replay, run as torture};
-use frit_torture::case::{Case, Mode};
-use frit_torture::small_stack;
-use frit_torture::target::StackTarget;
+use frit_torture::block::campaign::{Finding, Options, Report, current, replay, run as torture};
+use frit_torture::block::case::{Case, Mode};
+use frit_torture::block::small_stack;
+use frit_torture::block::target::StackTarget;
 use indicatif::{ProgressBar, ProgressStyle};
 use miette::{Result, miette};
 use std::process::ExitCode;

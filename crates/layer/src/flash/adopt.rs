@@ -120,6 +120,11 @@ impl<T: Token, N: Store> Flash<T, N> {
         free.iter().copied().take(free.len().saturating_sub(self.reserve)).collect()
     }
 
+    /// Free blocks of a unit that are reserved for garbage collection.
+    pub(crate) fn reserved_blocks(&self) -> usize {
+        self.reserve
+    }
+
     /// Fills a free block for preconditioning, and seals it if it is full. An element of `pages` is
     /// LPN + 1, or 0 for an invalid page. No command is emitted or counted. `moved` is called for
     /// each valid page.

@@ -150,19 +150,20 @@ impl<T: Token, N: Store> Flash<T, N> {
         if let Some(v) = self.units[unit as usize].victim {
             return Some(v);
         }
-        let (block, cause, retiring) = match self.units[unit as usize].retiring.pop() {
-            Some(b) => (b, Cause::Gc, true),
+        let (block, retiring) = match self.units[unit as usize].retiring.pop() {
+            Some(b) => (b, true),
             None => {
                 let b = self.config.gc.victim(unit, &self.blocks)?;
                 self.config.gc.removed(b, &self.blocks);
-                (b, Cause::Gc, false)
+                (b, false)
             }
         };
         self.stats.victims += 1;
         self.stats.victim_valid += u64::from(self.blocks.valid(block));
         let first = self.nand.geometry().ppn(BlockId(block), 0).idx();
         map.prepare(&self.reverse[first..first + self.blocks.pages_per_block() as usize]);
-        Some(self.start_victim(unit, block, cause, retiring))
+        // The rescue of the pages of a failed block counts as garbage collection too.
+        Some(self.start_victim(unit, block, Cause::Gc, retiring))
     }
 
     fn start_victim(&mut self, unit: u32, block: u32, cause: Cause, retiring: bool) -> Victim<T> {

@@ -11,6 +11,10 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 
+/// Free blocks of a unit that are opened before garbage collection starts: one by the host, one by
+/// garbage collection.
+const OPENED: usize = 2;
+
 impl<T: Token, N: Store, P: Store> Preconditioning for Hfsl<T, N, P> {
     /// The steady state is that of uniform random overwriting. Under greedy garbage collection the
     /// share of blocks with `i` valid pages falls as 1/i down to the victim's level (a block loses
@@ -79,9 +83,13 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             let mut lpns: Vec<u32> = (unit..self.pages).step_by(units as usize).map(|l| l + 1).collect();
             lpns.shuffle(&mut rng);
             let mut pool = self.flash.fillable(unit);
-            // One block is open, and the free pool is at the level at which garbage collection
-            // starts.
-            pool.truncate(pool.len().saturating_sub(self.config.gc_low_blocks as usize));
+            // The free pool is at the level at which garbage collection starts, which may be above
+            // the configured one, and has the blocks that are opened first.
+            let free = self.flash.config().low_blocks + OPENED;
+            let kept = free.saturating_sub(self.flash.reserved_blocks());
+            // With little over-provisioning, all pages need more blocks than that.
+            let needed = lpns.len().div_ceil(ppb as usize);
+            pool.truncate(pool.len().saturating_sub(kept).max(needed));
             let rho = lpns.len() as f64 / (pool.len() as f64 * f64::from(ppb));
             let targets =
                 if fifo { fifo_counts(rho, pool.len(), ppb) } else { greedy_counts(rho, pool.len(), ppb) };

@@ -4,7 +4,7 @@ use crate::describe::RecoveryPlan;
 use crate::outcome::{RecoveryOutcome, RecoveryRow};
 use crate::{Error, Result};
 use frit_core::Hints;
-use frit_media::{MediumSpec, PcmConfig};
+use frit_media::{MediumSpec, PcmConfig, PcmGeometry};
 use frit_stack::Stack;
 use frit_volume::{CreateOptions, OpenOptions, Volume};
 use rand::rngs::SmallRng;
@@ -37,8 +37,8 @@ pub(super) fn recovery(
 /// Fills a cache, drops the volume as in a crash of the program, and opens it again.
 fn crash(plan: &RecoveryPlan, pcm_bytes: u64, dir: &Path) -> Result<RecoveryRow> {
     let failed = |what: &str, e: &dyn std::fmt::Display| Error::Recovery(format!("{what}: {e}"));
-    let chips = pcm_of(&Stack::builtin(&plan.stack, &[]).map_err(Box::new)?)?.geometry.channels;
-    let chip = pcm_bytes / u64::from(chips);
+    let given = Stack::builtin(&plan.stack, &[]).map_err(Box::new)?;
+    let chip = chip_bytes(&pcm_of(&given)?.geometry, pcm_bytes);
     let set = [format!("chip_bytes={chip}"), format!("media.disk.bytes={}", pcm_bytes * DISK_BY_PCM)];
     let stack = Stack::builtin(&plan.stack, &set).map_err(Box::new)?;
     let pcm = pcm_of(&stack)?.clone();
@@ -77,8 +77,8 @@ fn crash(plan: &RecoveryPlan, pcm_bytes: u64, dir: &Path) -> Result<RecoveryRow>
     })
 }
 
-/// Writes random blocks until about `blocks` of them are dirty. Returns the last version of each
-/// block.
+/// Writes random blocks until `blocks` different ones have been written, which are dirty unless the
+/// cache wrote them to the disk meanwhile. Returns the last version of each block.
 fn fill(volume: &mut Volume, blocks: u64) -> frit_core::Result<HashMap<u64, u64>> {
     let mut random = SmallRng::seed_from_u64(1);
     let mut written = HashMap::new();
@@ -103,6 +103,11 @@ fn content(at: u64, number: u64) -> [u8; BLOCK as usize] {
     block
 }
 
+/// Returns the size of a chip with which a PCM of this geometry has `bytes`.
+fn chip_bytes(geometry: &PcmGeometry, bytes: u64) -> u64 {
+    bytes / (u64::from(geometry.channels) * u64::from(geometry.chips_per_channel))
+}
+
 fn pcm_of(stack: &Stack) -> Result<&PcmConfig> {
     let pcm = stack.media().iter().find_map(|m| match &m.spec {
         MediumSpec::Pcm(c) => Some(c),
@@ -116,4 +121,20 @@ fn modelled(pcm: &PcmConfig, bytes: u64) -> f64 {
     let g = pcm.geometry;
     let strips = bytes.div_ceil(u64::from(g.interleave_bytes)).div_ceil(u64::from(g.channels));
     strips as f64 * pcm.timing.read.at(g.interleave_bytes).0 as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chips_have_the_size_of_the_pcm_together() {
+        // Ranks of one chip each, and channels of eight chips.
+        for stack in ["halo-small", "hfsl-small"] {
+            let stack = Stack::builtin(stack, &[]).unwrap();
+            let mut geometry = pcm_of(&stack).unwrap().geometry;
+            geometry.chip_bytes = chip_bytes(&geometry, QUICK);
+            assert_eq!(geometry.bytes(), QUICK);
+        }
+    }
 }

@@ -191,9 +191,17 @@ fn stacks_that_do_not_fit_together_are_told_with_line_and_hint() {
         (
             with("[engine]", "[other]\nkind = \"hfsl\"\nnand = \"none\"\n[engine]"),
             &[
-                "t:10:1 hfsl and other are all top layers: requests go to one layer | remove [other], or name it in a \
-             layer that lies on it",
-                "t:12:8 `other.nand`: there is no medium 'none' | add [media.none], with a profile",
+                "t:10:1 hfsl and other are all top layers: requests go to one layer | a stack has one layer; remove \
+             [other]",
+                "t:12:8 `other.nand`: there is no medium 'none' | the layer needs a nand medium; name one",
+            ],
+        ),
+        // `engine` is the name of a table, but not a kind of layer.
+        (
+            with("[hfsl]", "[mine]\nkind = \"engin\""),
+            &[
+                "t:9:8 there is no layer 'engin' | a table is `media`, `engine` or a layer, whose name or `kind` is one \
+             of hfsl, cache, ntl",
             ],
         ),
         (

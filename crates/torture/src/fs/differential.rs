@@ -7,7 +7,7 @@ use super::model::Model;
 use super::op::{Act, Op, Path, Target, User};
 use super::op_generator::OpGenerator;
 use super::times::{TimesSnapshot, times_unspecified};
-use crate::shrink;
+use crate::minimize::minimize_set;
 use frit_fs::{Error, FileSystem, InodeType};
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -298,7 +298,7 @@ pub fn minimize(found: &Divergence, fresh: &dyn Fn() -> Box<dyn FileSystem>, rul
     let mut best = found.clone();
     let careful = Rules { trees: 1, times: rules.times.min(1), ..*rules };
     let pick = |keep: &[u32]| keep.iter().filter_map(|&i| found.ops.get(i as usize)).cloned().collect();
-    let keep = shrink::minimize_set(found.ops.len(), Instant::now() + TIME, &mut |keep| {
+    let keep = minimize_set(found.ops.len(), Instant::now() + TIME, &mut |keep| {
         let ops: Vec<Op> = pick(keep);
         match replay(&ops, fresh().as_ref(), &careful) {
             Ok(()) => false,

@@ -2,7 +2,7 @@
 
 use crate::common::{many_faults, many_images};
 use frit_layer::cache::policy::Policy;
-use frit_torture::case::Mode;
+use frit_torture::block::case::Mode;
 use frit_wear::LevelerKind;
 use strum::VariantNames;
 

@@ -1,7 +1,7 @@
 //! Address mapping on byte-addressable memory, with every mode, mapping, log and wear leveler.
 
 use crate::common::{MAPPINGS, many_faults, many_images};
-use frit_torture::case::Mode;
+use frit_torture::block::case::Mode;
 use frit_wear::LevelerKind;
 use strum::VariantNames;
 

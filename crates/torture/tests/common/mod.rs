@@ -3,10 +3,10 @@
 #![allow(dead_code, clippy::expect_used, clippy::print_stdout)]
 
 use frit_stack::Stack;
-use frit_torture::campaign::{Options, Report, run};
-use frit_torture::case::Mode;
-use frit_torture::small_stack;
-use frit_torture::target::StackTarget;
+use frit_torture::block::campaign::{Options, Report, run};
+use frit_torture::block::case::Mode;
+use frit_torture::block::small_stack;
+use frit_torture::block::target::StackTarget;
 
 /// Names of the stacks in `stacks/`, fast ones first.
 pub(crate) const STACKS: [&str; 7] =

@@ -6,6 +6,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod damage;
+mod example;
 mod fixture;
 mod fuzz;
 mod grow;

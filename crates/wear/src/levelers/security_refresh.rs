@@ -66,7 +66,8 @@ impl SecurityRefresh {
         Ok(s)
     }
 
-    /// Key of a round, which differs from that of the previous round.
+    /// Key of a round, which differs from that of the previous round. With n = 2, an even round may
+    /// repeat it: such a round has no exchanges and is skipped.
     fn key(&self, region: u32, round: u64) -> u32 {
         let of =
             |round: u64| (mix(self.seed ^ mix(round << 32 | u64::from(region))) % u64::from(self.n)) as u32;

@@ -10,20 +10,22 @@ use std::collections::VecDeque;
 /// collection.
 const THRESHOLD: u32 = 64;
 
-/// Dynamic leveling, plus moves of cold data. The scan for the least worn block runs once in
-/// `SCAN_EVERY` erases (or `threshold` erases, if that is fewer), so that its cost is small for any
-/// number of blocks.
+/// Dynamic leveling, plus moves of cold data. The scan for the least worn block of a unit runs once
+/// in `SCAN_EVERY` erases of the unit (or `threshold` erases, if that is fewer), so that its cost is
+/// small for any number of blocks.
 #[derive(Clone, Debug)]
 pub struct Static {
     threshold: u32,
-    since: u32,
+    /// Erases since the last scan, for each unit. With one counter for all units, units that erase
+    /// in turn would leave the scan to the same unit each time.
+    since: Vec<u32>,
 }
 
 const SCAN_EVERY: u32 = 64;
 
 impl Default for Static {
     fn default() -> Self {
-        Static { threshold: THRESHOLD, since: 0 }
+        Static { threshold: THRESHOLD, since: Vec::new() }
     }
 }
 
@@ -34,11 +36,16 @@ impl WearPolicy for Static {
     }
 
     fn relocate(&mut self, unit: u32, blocks: &BlockTable, erases: &dyn Fn(u32) -> u32) -> Option<u32> {
-        self.since += 1;
-        if self.since < SCAN_EVERY.min(self.threshold) {
+        let unit_index = unit as usize;
+        if self.since.len() <= unit_index {
+            self.since.resize(unit_index + 1, 0);
+        }
+        let since = &mut self.since[unit_index];
+        *since += 1;
+        if *since < SCAN_EVERY.min(self.threshold) {
             return None;
         }
-        self.since = 0;
+        *since = 0;
         // All blocks count for the maximum; only a sealed one can be relocated.
         let (mut most, mut least) = (0, None::<(u32, u32)>);
         for block in blocks.of_unit(unit) {
@@ -56,5 +63,28 @@ impl WearPolicy for Static {
 
     fn set_threshold(&mut self, cycles: u32) {
         self.threshold = cycles.max(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_unit_is_leveled_when_units_erase_in_turn() {
+        // The number of units divides the period of the scan.
+        let units = SCAN_EVERY / 4;
+        let mut blocks = BlockTable::new(units, 2, 4);
+        for row in &mut blocks.block {
+            row.state = BlockState::Sealed;
+        }
+        // The first block of each unit was never erased.
+        let erases = |block: u32| if block.is_multiple_of(2) { 0 } else { 10 * THRESHOLD };
+        let mut wear = Static::default();
+        let mut moved = Vec::new();
+        for _ in 0..SCAN_EVERY {
+            moved.extend((0..units).filter_map(|unit| wear.relocate(unit, &blocks, &erases)));
+        }
+        assert_eq!(moved, (0..units).map(|unit| unit * 2).collect::<Vec<_>>());
     }
 }

@@ -255,6 +255,38 @@ fn idle_time_cleans_ahead_and_then_rests() {
     l.audit();
 }
 
+/// Media in files hold emptied blocks back, so garbage collection starts with more free blocks than
+/// configured.
+#[test]
+fn the_steady_state_begins_where_garbage_collection_starts() {
+    for flush_map in [false, true] {
+        let config = HfslConfig {
+            map_persist: if flush_map { MapPersist::Each } else { MapPersist::Halt },
+            flush_map,
+            over_provisioning: 0.2,
+            ..HfslConfig::default()
+        };
+        let mut l = wide(config, 16 << 10, NandFaults::default());
+        l.precondition(Precondition::Steady { seed: 7 }).unwrap();
+        l.audit();
+        let units = u64::from(l.flash.nand().geometry().units());
+        let low = l.flash.config().low_blocks as u64;
+        assert_eq!(low > u64::from(l.config().gc_low_blocks), flush_map);
+        assert_eq!(l.flash.free_blocks(), units * (low + 2), "flush_map = {flush_map}");
+        assert_eq!(l.flash.valid_pages(), u64::from(l.pages));
+    }
+}
+
+#[test]
+fn the_steady_state_has_every_page_without_over_provisioning() {
+    let config =
+        HfslConfig { over_provisioning: 0.0, gc_low_blocks: 8, gc_high_blocks: 8, ..HfslConfig::default() };
+    let mut l = wide(config, 16 << 10, NandFaults::default());
+    l.precondition(Precondition::Steady { seed: 7 }).unwrap();
+    l.audit();
+    assert_eq!(l.flash.valid_pages(), u64::from(l.pages));
+}
+
 #[test]
 fn static_leveling_wears_blocks_evenly_where_others_do_not() {
     let spread = |leveling: &str| {

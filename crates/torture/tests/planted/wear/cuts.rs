@@ -2,8 +2,8 @@
 
 use super::device::TestDevice;
 use frit_core::CrashKind;
-use frit_torture::crash_image::{ImageBuilder, TearGranularity, first_uncertain};
-use frit_torture::cut::{CutOptions, choose_cuts};
+use frit_torture::block::crash_image::{ImageBuilder, TearGranularity, first_uncertain};
+use frit_torture::block::cut::{CutOptions, choose_cuts};
 
 /// Largest number of cuts of a run.
 const CUTS: usize = 300;
@@ -42,7 +42,7 @@ pub(crate) fn damage(device: &TestDevice, seed: u64) -> Result<usize, String> {
     let stores = [store];
     let cuts = choose_cuts(&run.graph, seed, CutOptions { most: 1, exhaustive: false });
     let mut all = cuts[0].clone();
-    all.set = frit_torture::command_set::CommandSet::below(run.graph.len(), run.graph.len());
+    all.set = frit_torture::block::command_set::CommandSet::below(run.graph.len(), run.graph.len());
     ImageBuilder::new(&run.graph, &stores, TearGranularity::default()).apply(&all, run.graph.len());
     stores[0].lock().commit();
     let right = device.recover(&stores[0], CrashKind::Process)?;

@@ -3,11 +3,11 @@
 use super::oracle::{History, PartSpec};
 use frit_core::{Cause, CrashKind, Nanos, Null, Sink, Source, Target, Token};
 use frit_media::{AnyStore, Hardware, LatencyCurve, Pcm, PcmConfig, PcmGeometry, PcmTiming};
-use frit_torture::access_log::{AccessLog, AccessRecords};
-use frit_torture::graph::Graph;
-use frit_torture::medium::{Medium, SharedMedium};
-use frit_torture::recording_sink::RecordingSink;
-use frit_torture::target::MediumShape;
+use frit_torture::block::access_log::{AccessLog, AccessRecords};
+use frit_torture::block::graph::Graph;
+use frit_torture::block::medium::{Medium, SharedMedium};
+use frit_torture::block::recording_sink::RecordingSink;
+use frit_torture::block::target::MediumShape;
 use frit_wear::{Leveled, LevelerKind, WearConfig};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};

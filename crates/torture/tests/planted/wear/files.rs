@@ -2,9 +2,9 @@
 
 use super::device::{Run, TestDevice};
 use frit_core::{CrashKind, Null};
-use frit_torture::access_log::AccessLog;
-use frit_torture::medium::SharedMedium;
-use frit_torture::page_cache::{FileImages, FileStop, WritebackOutcome, choose_stops};
+use frit_torture::block::access_log::AccessLog;
+use frit_torture::block::medium::SharedMedium;
+use frit_torture::block::page_cache::{FileImages, FileStop, WritebackOutcome, choose_stops};
 use std::sync::Arc;
 
 /// Number of stops of a run.
@@ -91,7 +91,7 @@ fn nested(device: &TestDevice, store: &SharedMedium, cut: FileStop) -> Result<()
 fn ended(
     device: &TestDevice,
     store: &SharedMedium,
-    log: &frit_torture::access_log::AccessRecords,
+    log: &frit_torture::block::access_log::AccessRecords,
     want: &[u8],
 ) -> Result<(), String> {
     for at in 1..=log.accesses.len() {

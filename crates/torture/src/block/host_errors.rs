@@ -1,15 +1,15 @@
 //! Errors of the host while a volume is used. Each error reaches the client whose request met it,
 //! no acknowledged data is lost, and a layer that can no longer write refuses writes.
 
-use crate::command_set::CommandSet;
-use crate::fault::{Fault, FaultKind};
-use crate::history::History;
-use crate::medium::SharedMedium;
-use crate::oracle::{ExamineOptions, Oracle, Violation, examine, read_all, verify_contents};
-use crate::power_cuts::{WorkItem, guarded};
-use crate::self_describing::{BLOCK, PER_BLOCK};
-use crate::target::TortureTarget;
-use crate::workload::{Clients, Request, RequestFailure, RequestKind, WorkloadMix, fill_requests};
+use crate::block::command_set::CommandSet;
+use crate::block::fault::{Fault, FaultKind};
+use crate::block::history::History;
+use crate::block::medium::SharedMedium;
+use crate::block::oracle::{ExamineOptions, Oracle, Violation, examine, read_all, verify_contents};
+use crate::block::power_cuts::{WorkItem, guarded};
+use crate::block::self_describing::{BLOCK, PER_BLOCK};
+use crate::block::target::TortureTarget;
+use crate::block::workload::{Clients, Request, RequestFailure, RequestKind, WorkloadMix, fill_requests};
 use frit_core::{CrashKind, DurabilityPoint, Error, Hints, MediumKind, Null, Sector, StackDevice, Target};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};

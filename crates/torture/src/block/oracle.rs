@@ -1,12 +1,12 @@
 //! Promises that an image must keep: it recovers, holds all acknowledged data, gives the same
 //! contents at a second recovery, passes a check, and accepts further writes.
 
-use crate::command_set::CommandSet;
-use crate::history::History;
-use crate::medium::SharedMedium;
-use crate::self_describing::{self, BadSector, PER_BLOCK, SECTOR, Versions, mix};
-use crate::target::TortureTarget;
-use crate::workload::{Clients, RequestFailure, RequestKind, WorkloadMix, fill_requests};
+use crate::block::command_set::CommandSet;
+use crate::block::history::History;
+use crate::block::medium::SharedMedium;
+use crate::block::self_describing::{self, BadSector, PER_BLOCK, SECTOR, Versions, mix};
+use crate::block::target::TortureTarget;
+use crate::block::workload::{Clients, RequestFailure, RequestKind, WorkloadMix, fill_requests};
 use frit_core::{CheckScope, CrashKind, Error, Hints, Null, Sector, Severity, Sink, StackDevice, Target};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;

@@ -1,9 +1,10 @@
 //! Reduction of a failing case to fewer requests.
 
-use crate::campaign::{Finding, Options, replay};
-use crate::case::{Case, Mode};
-use crate::power_cuts::original_requests;
-use crate::target::TortureTarget;
+use crate::block::campaign::{Finding, Options, replay};
+use crate::block::case::{Case, Mode};
+use crate::block::power_cuts::original_requests;
+use crate::block::target::TortureTarget;
+use crate::minimize::minimize_set;
 use std::time::{Duration, Instant};
 
 /// Time limit for reducing one violation.
@@ -32,28 +33,4 @@ pub(crate) fn shrink(
     let keep = minimize_set(all.len(), end, &mut |keep| fails(keep));
     let lines = keep.iter().filter_map(|&i| all.get(i as usize)).map(ToString::to_string).collect();
     (keep.len() < all.len()).then_some((Case { keep, ..whole }, lines))
-}
-
-/// Returns a small subset of `count` items that still fails. It removes halves first and single
-/// items last, until the time `end`. At least one item remains.
-pub(crate) fn minimize_set(count: usize, end: Instant, fails: &mut dyn FnMut(&[u32]) -> bool) -> Vec<u32> {
-    let mut keep: Vec<u32> = (0..count as u32).collect();
-    let mut chunk = keep.len().div_ceil(2).max(1);
-    while Instant::now() < end {
-        let mut at = 0;
-        while at < keep.len() && keep.len() > 1 && Instant::now() < end {
-            let mut less = keep.clone();
-            less.drain(at..(at + chunk).min(keep.len()));
-            if !less.is_empty() && fails(&less) {
-                keep = less;
-            } else {
-                at += chunk;
-            }
-        }
-        if chunk == 1 {
-            break;
-        }
-        chunk = chunk.div_ceil(2);
-    }
-    keep
 }

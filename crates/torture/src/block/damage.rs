@@ -1,15 +1,15 @@
 //! Damage without a power cut: flipped bits; lost, misplaced and stale accesses.
 
-use crate::at_rest::{AtRestDamage, DamagedRange};
-use crate::command_set::CommandSet;
-use crate::fault::{Fault, FaultKind};
-use crate::history::History;
-use crate::medium::SharedMedium;
-use crate::oracle::{Oracle, Violation};
-use crate::power_cuts::{WorkItem, guarded};
-use crate::self_describing::{self, BLOCK, PER_BLOCK, SECTOR, Versions};
-use crate::target::TortureTarget;
-use crate::workload::{Clients, Request, RequestFailure, WorkloadMix, fill_requests};
+use crate::block::at_rest::{AtRestDamage, DamagedRange};
+use crate::block::command_set::CommandSet;
+use crate::block::fault::{Fault, FaultKind};
+use crate::block::history::History;
+use crate::block::medium::SharedMedium;
+use crate::block::oracle::{Oracle, Violation};
+use crate::block::power_cuts::{WorkItem, guarded};
+use crate::block::self_describing::{self, BLOCK, PER_BLOCK, SECTOR, Versions};
+use crate::block::target::TortureTarget;
+use crate::block::workload::{Clients, Request, RequestFailure, WorkloadMix, fill_requests};
 use frit_core::{CheckScope, CrashKind, Hints, MediumKind, Null, Sector, StackDevice, Target};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};

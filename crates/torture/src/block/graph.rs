@@ -7,9 +7,9 @@
 //! of PCM. The recorder's own order between fences and writes on a line is not used, because a
 //! fence is not a write.
 
-use crate::access_log::{AccessKind, AccessRecords};
-use crate::command_set::CommandSet;
-use crate::target::MediumShape;
+use crate::block::access_log::{AccessKind, AccessRecords};
+use crate::block::command_set::CommandSet;
+use crate::block::target::MediumShape;
 use frit_core::{Cause, Op};
 use frit_engine::Recording;
 use std::collections::HashMap;
@@ -49,6 +49,8 @@ pub struct CommandNode {
     pub cause: Cause,
     /// Unit that executes the command.
     pub unit: u16,
+    /// Number of the medium of the unit.
+    pub medium: u8,
     /// Address of the command.
     pub addr: u64,
     /// Bytes that a cut does not tear.
@@ -173,6 +175,7 @@ impl Graph {
                     effect,
                     cause: cmd.cause,
                     unit: cmd.unit.0,
+                    medium: medium_of(media, cmd.unit.0).unwrap_or(0) as u8,
                     addr: cmd.addr,
                     word_bytes: granularity_of(media, cmd.unit.0).1,
                     pieces: Vec::new(),
@@ -332,14 +335,19 @@ impl Graph {
 /// Returns the bytes of a line, whose writes are ordered, and of a word, which a cut does not tear,
 /// for a unit.
 fn granularity_of(media: &[MediumShape], unit: u16) -> (u64, u64) {
-    media.iter().find(|m| m.units.contains(&unit)).map_or((8, 8), |m| (m.line_bytes, m.word_bytes))
+    medium_of(media, unit).map_or((8, 8), |i| (media[i].line_bytes, media[i].word_bytes))
+}
+
+/// Returns the number of the medium that has a unit.
+fn medium_of(media: &[MediumShape], unit: u16) -> Option<usize> {
+    media.iter().position(|m| m.units.contains(&unit))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access_log::AccessLog;
-    use crate::recording_sink::RecordingSink;
+    use crate::block::access_log::AccessLog;
+    use crate::block::recording_sink::RecordingSink;
     use frit_core::{Cmd, Sink, UnitId};
     use std::sync::Arc;
 

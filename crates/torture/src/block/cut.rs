@@ -4,8 +4,8 @@
 //! and a torn frontier: commands that had begun. The words of PCM that persist, of those that no
 //! fence made certain, are a separate choice.
 
-use crate::command_set::CommandSet;
-use crate::graph::{Effect, Graph};
+use crate::block::command_set::CommandSet;
+use crate::block::graph::{Effect, Graph};
 use rand::rngs::SmallRng;
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{Rng, SeedableRng};

@@ -5,9 +5,9 @@
 //! that looks erased and is not), hashes the bytes that are read, and fails on demand
 //! ([`Fault`]).
 
-use crate::access_log::AccessLog;
-use crate::fault::Fault;
-use crate::self_describing::mix;
+use crate::block::access_log::AccessLog;
+use crate::block::fault::Fault;
+use crate::block::self_describing::mix;
 use frit_core::{Error, Result};
 use frit_media::nand::SPARE_RECORD_BYTES;
 use frit_media::{CustomStore, NandGeometry};

@@ -1,7 +1,7 @@
 //! The sink of a recorded run: a recorder that can omit edges, fences or acknowledgements on
 //! purpose.
 
-use crate::access_log::AccessLog;
+use crate::block::access_log::AccessLog;
 use frit_core::{Cause, Cmd, Nanos, Null, Op, Sink, UnitId, UnitState};
 use frit_engine::record::{Recorder, RecorderToken, Recording};
 use serde::Serialize;

@@ -1,15 +1,15 @@
 //! Recording of runs: preparation, requests, and the result as a graph.
 
-use crate::access_log::{AccessLog, AccessRecords};
-use crate::command_set::CommandSet;
-use crate::graph::Graph;
-use crate::history::History;
-use crate::medium::SharedMedium;
-use crate::oracle::{Oracle, Violation, read_all, recover_and_read};
-use crate::recording_sink::{Mutation, RecordingSink};
-use crate::self_describing::{BLOCK, PER_BLOCK};
-use crate::target::TortureTarget;
-use crate::workload::{Clients, Request, RequestFailure, RequestKind};
+use crate::block::access_log::{AccessLog, AccessRecords};
+use crate::block::command_set::CommandSet;
+use crate::block::graph::Graph;
+use crate::block::history::History;
+use crate::block::medium::SharedMedium;
+use crate::block::oracle::{Oracle, Violation, read_all, recover_and_read};
+use crate::block::recording_sink::{Mutation, RecordingSink};
+use crate::block::self_describing::{BLOCK, PER_BLOCK};
+use crate::block::target::TortureTarget;
+use crate::block::workload::{Clients, Request, RequestFailure, RequestKind};
 use frit_core::visible::StackView;
 use frit_core::{
     Cause, Counts, CrashKind, DurabilityPoint, Error, Hints, MediumKind, Op, StackDevice, WriteGuarantee,

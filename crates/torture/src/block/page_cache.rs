@@ -5,14 +5,16 @@
 //! 4 KiB page of the cache that was not synced has its contents as of some moment since the sync,
 //! or was not written back at all. A page in writeback is torn between sectors of 512 bytes.
 
-use crate::access_log::{AccessKind, AccessLog, AccessRecords};
-use crate::command_set::CommandSet;
-use crate::medium::{Medium, SharedMedium};
-use crate::oracle::{ExamineOptions, Oracle, Violation, describe_difference, examine, recover_and_read};
-use crate::power_cuts::{WorkItem, copy, guarded};
-use crate::recording::{RecordedRun, RecordingSession};
-use crate::self_describing::{Versions, mix};
-use crate::workload::{Request, RequestKind, WorkloadMix, fill_requests};
+use crate::block::access_log::{AccessKind, AccessLog, AccessRecords};
+use crate::block::command_set::CommandSet;
+use crate::block::medium::{Medium, SharedMedium};
+use crate::block::oracle::{
+    ExamineOptions, Oracle, Violation, describe_difference, examine, recover_and_read,
+};
+use crate::block::power_cuts::{WorkItem, copy, guarded};
+use crate::block::recording::{RecordedRun, RecordingSession};
+use crate::block::self_describing::{Versions, mix};
+use crate::block::workload::{Request, RequestKind, WorkloadMix, fill_requests};
 use frit_core::{CrashKind, Hints, Null};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -286,7 +288,7 @@ impl WorkItem<'_> {
     /// Stops the recovery in the same way, and compares the contents after a second recovery.
     fn files_nested(
         &mut self,
-        case: &crate::case::Case,
+        case: &crate::block::case::Case,
         stores: &[SharedMedium],
         want: &[Versions],
         cut: FileStop,
@@ -335,7 +337,7 @@ impl WorkItem<'_> {
 
 /// Records the accesses of a recovery. The stores keep the image as their base.
 fn recovery_log(
-    target: &dyn crate::target::TortureTarget,
+    target: &dyn crate::block::target::TortureTarget,
     stores: &[SharedMedium],
     stop: CrashKind,
 ) -> Result<AccessRecords, Violation> {

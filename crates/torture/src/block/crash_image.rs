@@ -1,9 +1,9 @@
 //! Builds the media image that a cut leaves.
 
-use crate::cut::{Cut, PersistedWords, TornState};
-use crate::graph::{Effect, Graph, WrittenRange};
-use crate::medium::{Medium, SharedMedium};
-use crate::self_describing::mix;
+use crate::block::cut::{Cut, PersistedWords, TornState};
+use crate::block::graph::{Effect, Graph, WrittenRange};
+use crate::block::medium::{Medium, SharedMedium};
+use crate::block::self_describing::mix;
 use frit_media::nand::SPARE_RECORD_BYTES;
 use std::sync::MutexGuard;
 
@@ -162,9 +162,10 @@ impl<'a> ImageBuilder<'a> {
         if torn == TornState::Flipped {
             self.whole(media, n);
         }
-        let Some(m) = media.iter_mut().find(|m| m.nand.is_some()) else { return };
+        let node = &self.graph.nodes[n];
+        let Some(m) = media.get_mut(node.medium as usize) else { return };
         let Some(plan) = m.nand else { return };
-        let page = self.graph.nodes[n].addr;
+        let page = node.addr;
         let garbage = |b: &mut [u8], seed: u64| {
             for (i, x) in b.iter_mut().enumerate() {
                 *x = mix(seed ^ i as u64) as u8;
@@ -214,5 +215,51 @@ impl<'a> ImageBuilder<'a> {
         if self.tearing.paired_pages && program && page % plan.pages_per_block % 2 == 1 {
             m.poke(data_at - plan.page_bytes, |b| garbage(b, seed ^ 2), page_bytes);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::access_log::AccessLog;
+    use crate::block::command_set::CommandSet;
+    use crate::block::medium::NandLayout;
+    use crate::block::recording_sink::RecordingSink;
+    use crate::block::target::MediumShape;
+    use frit_core::{Cause, Cmd, MediumKind, Op, Sink, UnitId};
+    use std::sync::Arc;
+
+    const LAYOUT: NandLayout = NandLayout { page_bytes: 512, pages_per_block: 2, pages: 4 };
+
+    fn shape(unit: u16) -> MediumShape {
+        MediumShape {
+            name: format!("nand-{unit}"),
+            kind: MediumKind::Nand,
+            nand: Some(LAYOUT),
+            line_bytes: 0,
+            word_bytes: 8,
+            data_bytes: LAYOUT.records_at(),
+            units: unit..unit + 1,
+        }
+    }
+
+    #[test]
+    fn a_torn_program_damages_the_medium_that_executes_it() {
+        let access_log = Arc::new(AccessLog::default());
+        let mut sink = RecordingSink::new(access_log.clone(), None, 0..0);
+        sink.start_recording();
+        let start = Sink::start(&sink);
+        let (op, cause) = (Op::NandProgram, Cause::Host);
+        sink.emit(Cmd { addr: 1, len: 512, hazard: 0, unit: UnitId(1), op, cause }, start);
+        let graph = Graph::new(&sink.finish(), access_log.take(), &[shape(0), shape(1)]);
+        let media = [0, 1].map(|number| SharedMedium::new(Medium::new(number, Some(LAYOUT))));
+        for medium in &media {
+            drop(medium.open(LAYOUT.states_at()));
+        }
+        let torn = vec![(0, TornState::Unreadable)];
+        let cut = Cut { set: CommandSet::new(1), torn, words: PersistedWords::None, seed: 7 };
+        ImageBuilder::new(&graph, &media, TearGranularity::default()).apply(&cut, 0);
+        let damaged = |medium: &SharedMedium| medium.lock().bytes().iter().any(|&b| b != 0);
+        assert!(!damaged(&media[0]) && damaged(&media[1]));
     }
 }

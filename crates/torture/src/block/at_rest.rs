@@ -1,7 +1,7 @@
 //! Damage at rest: changes in a medium that is not in use.
 
-use crate::medium::Medium;
-use crate::self_describing::{SECTOR, mix};
+use crate::block::medium::Medium;
+use crate::block::self_describing::{SECTOR, mix};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use std::collections::HashSet;

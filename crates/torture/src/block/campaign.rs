@@ -1,11 +1,11 @@
 //! Runs many workloads on all processor cores and sums their results.
 
-use crate::case::{Case, Mode};
-use crate::oracle::{Oracle, Violation};
-use crate::power_cuts::WorkItem;
-use crate::recording_sink::Mutation;
-use crate::shrink::shrink;
-use crate::target::TortureTarget;
+use crate::block::case::{Case, Mode};
+use crate::block::oracle::{Oracle, Violation};
+use crate::block::power_cuts::WorkItem;
+use crate::block::recording_sink::Mutation;
+use crate::block::shrink::shrink;
+use crate::block::target::TortureTarget;
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::HashSet;

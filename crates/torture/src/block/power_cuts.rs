@@ -1,19 +1,19 @@
 //! Workloads under power cuts: each is recorded once, cut at every command, and cut again during
 //! recovery.
 
-use crate::campaign::{Finding, Options, Tally};
-use crate::case::{Case, Mode};
-use crate::crash_image::{ImageBuilder, TearGranularity, first_uncertain};
-use crate::cut::{Cut, CutOptions, PersistedWords, choose_cuts};
-use crate::graph::Graph;
-use crate::medium::SharedMedium;
-use crate::oracle::{
+use crate::block::campaign::{Finding, Options, Tally};
+use crate::block::case::{Case, Mode};
+use crate::block::crash_image::{ImageBuilder, TearGranularity, first_uncertain};
+use crate::block::cut::{Cut, CutOptions, PersistedWords, choose_cuts};
+use crate::block::graph::Graph;
+use crate::block::medium::SharedMedium;
+use crate::block::oracle::{
     ExamineOptions, ImageState, Oracle, Violation, describe_difference, examine, recover_and_read,
 };
-use crate::recording::{RecordedRun, RecordingSession, record_recovery};
-use crate::self_describing::{PER_BLOCK, mix};
-use crate::target::TortureTarget;
-use crate::workload::{Request, RequestKind, WorkloadMix, fill_requests};
+use crate::block::recording::{RecordedRun, RecordingSession, record_recovery};
+use crate::block::self_describing::{PER_BLOCK, mix};
+use crate::block::target::TortureTarget;
+use crate::block::workload::{Request, RequestKind, WorkloadMix, fill_requests};
 use frit_core::CrashKind;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -282,7 +282,7 @@ impl WorkItem<'_> {
         &mut self,
         case: &Case,
         stores: &[SharedMedium],
-        want: &[crate::self_describing::Versions],
+        want: &[crate::block::self_describing::Versions],
         depth: u32,
         only: &[u32],
     ) {
@@ -392,7 +392,7 @@ fn nested_cuts(graph: &Graph, seed: u64, most: usize) -> Vec<Cut> {
         cuts.swap_remove(i);
     }
     if cuts.is_empty() {
-        let set = crate::command_set::CommandSet::new(graph.len());
+        let set = crate::block::command_set::CommandSet::new(graph.len());
         cuts.push(Cut { set, torn: Vec::new(), words: PersistedWords::None, seed });
     }
     cuts

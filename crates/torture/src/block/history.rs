@@ -6,8 +6,8 @@
 //! one persists, since both were in flight together. Within a block, each request persists
 //! completely or not at all.
 
-use crate::command_set::CommandSet;
-use crate::self_describing::{PER_BLOCK, Versions};
+use crate::block::command_set::CommandSet;
+use crate::block::self_describing::{PER_BLOCK, Versions};
 
 /// Change of a block by a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,9 +1,9 @@
 //! Workloads of several clients: seeded requests, and their execution on a layer.
 
-use crate::history::History;
-use crate::oracle::{Oracle, Violation};
-use crate::recording_sink::RecordingSink;
-use crate::self_describing::{self, PER_BLOCK, SECTOR};
+use crate::block::history::History;
+use crate::block::oracle::{Oracle, Violation};
+use crate::block::recording_sink::RecordingSink;
+use crate::block::self_describing::{self, PER_BLOCK, SECTOR};
 use frit_core::{Error, Hints, Null, Sector, Sink, Source, StackDevice, Target};
 use rand::Rng;
 use rand::rngs::SmallRng;
