@@ -1,94 +1,24 @@
-//! The header of the PCM: identity of the cache, its state, and the clean shutdown.
+//! Clean shutdown: the summary of the records, and its comparison with the records that an opening
+//! finds.
+//!
+//! After a clean shutdown all data is durable, so a missing record is damage and never a torn
+//! write.
 
+use super::header::HeaderNote;
+use super::health::MissingRecords;
 use super::layer::Cache;
+use super::recover::{Copies, ScannedBlocks};
 use super::space::digest_of;
 use crate::Token;
-use crate::header::{Header, UsageState, damaged, put_state, state};
+use crate::header::UsageState;
 use crate::planted::CacheBug;
-use crate::record::Record;
-use crate::summary::{Summary, SummaryEntry};
+use crate::record::{CopyState, RECORD_BYTES, Record, RecordAddr};
+use crate::summary::{Summary, SummaryEntry, damaged_records};
 use frit_core::planted::is;
-use frit_core::{Result, Sink};
+use frit_core::{Cause, Recovery, Result, Sink, Source};
 use frit_media::Store;
 
-const MAGIC: &[u8; 8] = b"fritCACH";
-const VERSION: u32 = 1;
-/// Index of the header word that holds the number of slots, which follows the version.
-const SLOTS_WORD: usize = 1;
-
-/// The usage state of the layer that the header in PCM contains.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct HeaderNote {
-    /// `true` if the header states that the layer is in use.
-    noted: bool,
-    /// `true` from a halt to the next use: the header vouches for the media as they are.
-    pub(super) halted: bool,
-}
-
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
-    /// Returns the header: version, slots, bytes of the disk (two words), copies of records.
-    fn head(&self) -> Header {
-        let layout = &self.space.layout;
-        let disk = self.disk.bytes();
-        Header::new(MAGIC, &[VERSION, layout.slots, disk as u32, (disk >> 32) as u32, layout.copies])
-    }
-
-    /// Writes the state after `after`, and returns the completion after which it is durable. The
-    /// state "halted" is written after all data that it vouches for, the summary included.
-    fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: UsageState, after: T) -> Result<T> {
-        let fenced = if is(CacheBug::HaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
-        let after = sink.join(fenced, after);
-        let tok = put_state(&mut self.space.pcm, sink, state, after)?;
-        let done = self.space.fence_after(sink, tok);
-        sink.ack(done);
-        Ok(done)
-    }
-
-    /// Notes in the header that the cache is in use, before the first write after opening.
-    #[inline]
-    pub(super) fn begin_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        if self.usage.noted {
-            return Ok(());
-        }
-        // A request that is refused must change nothing: a summary that does not match the records
-        // is kept.
-        self.writable()?;
-        self.head_new(sink)?;
-        self.note_use(sink)
-    }
-
-    /// Notes that the layer is in use, before anything else changes. Over files the note is synced
-    /// first, so that the state "halted" is true after any power loss.
-    pub(super) fn note_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        let start = sink.start();
-        let noted = self.write_state(sink, UsageState::InUse, start)?;
-        self.space.noted = sink.join(self.space.noted, noted);
-        if self.space.volatile() {
-            self.space.pcm.flush(sink)?;
-        }
-        self.usage = HeaderNote { noted: true, halted: false };
-        Ok(())
-    }
-
-    /// Writes the header if PCM is blank. A simulation with data starts without a format, but can
-    /// be halted and booted too.
-    fn head_new<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        if P::HOLDS && Header::read(&self.space.pcm)?.is_blank() { self.put_head(sink) } else { Ok(()) }
-    }
-
-    pub(super) fn write_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        self.config.durable()?;
-        self.put_head(sink)
-    }
-
-    fn put_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        let tok = self.head().put(&mut self.space.pcm, sink)?;
-        let done = self.space.fence_after(sink, tok);
-        sink.ack(done);
-        self.write_state(sink, UsageState::Halted, done)?;
-        self.space.pcm.sync(sink)
-    }
-
     /// Shuts down in order: completes all writebacks, writes the summary, and notes it in the
     /// header.
     pub(super) fn shut_down<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
@@ -161,21 +91,131 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(sum)
     }
 
-    /// Reads the header and returns the state of the layer.
-    pub(super) fn read_head(&self) -> Result<UsageState> {
-        let head = Header::read(&self.space.pcm)?;
-        if head == self.head() {
-            return state(&self.space.pcm);
+    /// Compares the records with the summary. Returns `true` if the cache was shut down cleanly. A
+    /// record that is outdated in one copy, or missing, is restored if the summary determines its
+    /// contents.
+    pub(super) fn compare_with_halt<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        state: UsageState,
+        scanned: &mut ScannedBlocks,
+        recovery: &mut Recovery,
+    ) -> Result<bool> {
+        if state != UsageState::HaltedWithSummary || is(CacheBug::SummaryIgnored) {
+            return Ok(state != UsageState::InUse);
         }
-        damaged(if head.is_of(MAGIC) {
-            format!(
-                "it holds a cache of {} blocks, formatted for another disk or size than the stack file has",
-                head.word(SLOTS_WORD)
-            )
-        } else {
-            "it holds no cache, or its head is damaged: put the right file or device back, since blocks that were \
-             not written back yet are nowhere else"
-                .into()
-        })
+        // A header that is older than the records does not describe them.
+        let summary = Summary::read(&self.space.pcm)?.filter(|s| scanned.highest <= s.seq);
+        let Some(summary) = summary else { return Ok(false) };
+        self.space.seq = self.space.seq.max(summary.seq);
+        if summary.same_records(&scanned.summary()) {
+            return Ok(true);
+        }
+        // If all records of one copy are outdated, the other copy alone matches the summary.
+        for copy in 0..self.space.layout.copies {
+            let one = self.scan(sink, Copies::One(copy), recovery)?;
+            if summary.same_records(&one.summary()) {
+                self.copy_records(sink, copy)?;
+                *scanned = self.scan(sink, Copies::All, recovery)?;
+                return Ok(true);
+            }
+        }
+        let missing = summary.missing_one(&scanned.summary()).filter(|c| self.fits(c, scanned));
+        if let Some(SummaryEntry { slot, record, .. }) = missing {
+            let start = sink.start();
+            self.space.put_record(sink, slot, &record, start)?;
+            self.certain(sink)?;
+            *scanned = self.scan(sink, Copies::All, recovery)?;
+            return Ok(true);
+        }
+        self.note_missing(&summary, scanned, recovery)?;
+        Ok(true)
+    }
+
+    /// Returns `true` if a record is plausible for a slot that has none.
+    fn fits(&self, counted: &SummaryEntry, scanned: &ScannedBlocks) -> bool {
+        counted.slot < self.space.layout.slots
+            && counted.record.lbn < self.dir.disk_blocks()
+            && !counted.ended
+            && scanned.found.iter().all(|f| f.slot != counted.slot)
+    }
+
+    /// Makes the repair durable before the header states that the cache is in use. If it is
+    /// interrupted, the next opening repeats it.
+    fn certain<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        self.space.fence(sink);
+        if self.space.volatile() { self.space.pcm.flush(sink) } else { Ok(()) }
+    }
+
+    /// Makes all copies of the records equal to one of them.
+    fn copy_records<S: Sink<Tok = T>>(&mut self, sink: &mut S, from: u32) -> Result<()> {
+        let layout = self.space.layout;
+        let read = |cache: &Self, place: RecordAddr| -> Result<CopyState> {
+            let mut bytes = [0; RECORD_BYTES as usize];
+            cache.space.pcm.peek(layout.record(place), &mut bytes)?;
+            Ok(CopyState::read(&bytes, place))
+        };
+        for slot in 0..layout.slots {
+            let right = read(self, RecordAddr { slot, copy: from })?;
+            for place in layout.places(slot) {
+                if read(self, place)? == right {
+                    continue;
+                }
+                let bytes = match right {
+                    CopyState::Block(record) => record.bytes(place),
+                    CopyState::Ended(record, end) => record.ended_bytes(end, place),
+                    CopyState::Bad => [0; RECORD_BYTES as usize],
+                };
+                let start = sink.start();
+                let tok = self.space.pcm.write(
+                    sink,
+                    layout.record(place),
+                    Source::Bytes(&bytes),
+                    Cause::Meta,
+                    start,
+                )?;
+                self.space.fence_after(sink, tok);
+            }
+        }
+        self.certain(sink)
+    }
+
+    /// Handles missing records of unknown blocks: refuses writes, and reads of blocks that are not
+    /// cached.
+    fn note_missing(
+        &mut self,
+        summary: &Summary,
+        scanned: &ScannedBlocks,
+        recovery: &mut Recovery,
+    ) -> Result<()> {
+        let records = summary.missing_at_least(&scanned.summary());
+        let damaged = damaged_records(&scanned.remains, |slot| {
+            let at = self.space.layout.record(RecordAddr { slot, copy: 0 });
+            let mut lbn = [0; 4];
+            self.space.pcm.peek(at, &mut lbn)?;
+            let lbn = u32::from_le_bytes(lbn);
+            let of = if lbn < self.dir.disk_blocks() {
+                format!(" (block {lbn}, as recorded)")
+            } else {
+                String::new()
+            };
+            Ok(format!("slot {slot} at {at}{of}"))
+        })?;
+        let what = format!(
+            "the records of {records} or more cached blocks are damaged in all copies, and the disk has older versions of \
+             these blocks{damaged}; put the file of PCM back as it was, or copy what can be read with frit export \
+             --rescue, or let the disk's versions show with frit check --repair --older"
+        );
+        self.health.refusal = Some(what.clone());
+        recovery.unnamed.push(what.clone());
+        self.health.missing = Some(MissingRecords { what });
+        Ok(())
+    }
+
+    /// Accepts the disk's versions of the blocks whose records are missing.
+    pub(super) fn accept_missing<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        self.health.missing = None;
+        self.health.refusal = None;
+        self.note_use(sink)
     }
 }

@@ -1,15 +1,16 @@
 //! The layer [`Cache`]: its state, and its block interface.
 
+use super::BLOCK_BYTES;
 use super::config::{CacheConfig, Mode};
 use super::deferred::DeferredIo;
 use super::directory::Directory;
+use super::header::HeaderNote;
 use super::in_flight::InFlight;
 use super::layout::CacheLayout;
 use super::policy::{Access, EvictionPolicy, Policy, PolicySetup, Victim};
 use super::space::CachePcm;
 use super::stats::CacheStats;
 use super::streams::Streams;
-use super::{BLOCK_BYTES, halt};
 use crate::Token;
 use frit_core::{
     BlockLayer, Buffer, Deferred, Error, Hints, Info, Params, Progress, RequestIntent, Result, SECTOR_BYTES,
@@ -45,7 +46,7 @@ pub struct Cache<T, P: Store, D: Store> {
     pub(super) clean_hand: u32,
     pub(super) health: super::health::Health,
     pub(super) deferred_io: DeferredIo,
-    pub(super) usage: halt::HeaderNote,
+    pub(super) usage: HeaderNote,
     pub(super) stats: CacheStats,
     /// Buffer in which a block is assembled. It is empty if the media hold no bytes.
     pub(super) block: Vec<u8>,
@@ -91,7 +92,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             clean_hand: 0,
             health: super::health::Health::default(),
             deferred_io: DeferredIo::default(),
-            usage: halt::HeaderNote::default(),
+            usage: HeaderNote::default(),
             stats: CacheStats::default(),
             block: held(BLOCK_BYTES as usize),
             run: Vec::new(),

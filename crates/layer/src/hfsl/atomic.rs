@@ -359,12 +359,12 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// Number of slots needed to write parts of pages to PCM, all of them to new slots.
     pub(crate) fn slots_for_all(&self, spans: &[PageSpan]) -> u32 {
         let Some(pcm) = &self.map.pcm else { return 0 };
-        let touched = |s: &PageSpan| sub_spans(s.offset, s.len, pcm.sub_bytes).count() as u32;
+        let touched = |s: &PageSpan| sub_spans(s.offset, s.len, pcm.layout.sub_bytes).count() as u32;
         spans
             .iter()
             .map(|s| {
                 if matches!(self.map.get(s.lpn).place(), PageLocation::Nand(_)) {
-                    pcm.subs
+                    pcm.layout.subs
                 } else {
                     touched(s)
                 }

@@ -1,12 +1,12 @@
-//! Volume interface of HFSL: recovery after a crash or a power loss, consistency check, and the
-//! medium of each extent.
+//! Durability interface of HFSL: format, halt, recovery, and the medium of each extent.
 
 use super::Hfsl;
 use super::entry::PageLocation;
+use super::layout::ENTRY_BYTES;
 use crate::Token;
 use frit_core::{
-    CheckCounts, CheckScope, CrashKind, Durable, Error, Extent, Finding, Lpn, MediumKind, Recovery, Result,
-    SECTOR_BYTES, Sector, Sink,
+    CheckCounts, CheckScope, CrashKind, Durable, Error, Extent, Finding, Lpn, MediumKind, Quiesce, Recovery,
+    Result, SECTOR_BYTES, Sector, Sink,
 };
 use frit_media::Store;
 
@@ -19,6 +19,24 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             PageLocation::Unmapped => None,
             PageLocation::Nand(_) => Some(MediumKind::Nand),
             PageLocation::Pcm(_) => Some(MediumKind::Pcm),
+        }
+    }
+}
+
+impl<S: Sink, N: Store, P: Store> Quiesce<S> for Hfsl<S::Tok, N, P> {
+    fn halt(&mut self, sink: &mut S) -> Result<()> {
+        self.shut_down(sink)
+    }
+
+    fn boot(&mut self, sink: &mut S) -> Result<()> {
+        let recovery = self.recover_from_media(sink, CrashKind::Process)?;
+        match recovery.lost.first() {
+            Some(lost) => Err(Error::Corrupt {
+                medium: MediumKind::Pcm,
+                at: u64::from(lost.lpn) * ENTRY_BYTES,
+                what: format!("{} pages are lost; page {}: {}", recovery.lost.len(), lost.lpn, lost.why),
+            }),
+            None => Ok(()),
         }
     }
 }

@@ -7,7 +7,8 @@
 //! overwritten: locations released between flushes are held back until the next one
 //! (`PcmSpace::held`, `Unit::awaiting_flush`).
 
-use super::mapping::{ENTRY_BYTES, Mapping};
+use super::layout::ENTRY_BYTES;
+use super::mapping::Mapping;
 use crate::Token;
 use crate::planted::HfslBug;
 use frit_core::planted::is;
@@ -58,7 +59,7 @@ impl<T: Token, P: Store> Mapping<T, P> {
     /// Updates the second map between two syncs of PCM, and frees everything that was held back.
     pub(crate) fn write_flush_map<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         let (Some(pcm), Some(map)) = (&mut self.pcm, &mut self.flush_map) else { return Ok(()) };
-        let Some(base) = pcm.flush_map_at else { return Ok(()) };
+        let Some(base) = pcm.layout.flush_map_at else { return Ok(()) };
         if !is(HfslBug::FlushMapFirst) {
             pcm.medium.store_mut().sync()?;
         }
@@ -69,7 +70,7 @@ impl<T: Token, P: Store> Mapping<T, P> {
             if P::HOLDS {
                 // Under `map_persist = each` the map in PCM is current, so entries are copied from
                 // there.
-                pcm.medium.peek(pcm.map_at + first as u64 * ENTRY_BYTES, &mut bytes[..len])?;
+                pcm.medium.peek(pcm.layout.map_at + first as u64 * ENTRY_BYTES, &mut bytes[..len])?;
             }
             let data = if P::HOLDS { Source::Bytes(&bytes[..len]) } else { Source::Len(len as u32) };
             let (at, start) = (base + first as u64 * ENTRY_BYTES, sink.start());

@@ -2,15 +2,16 @@
 //! slot, which makes changes of several map entries atomic. The layout is drawn in
 //! `docs/reference/format.md`.
 
+use super::Hfsl;
 use super::entry::{MapEntry, SUBPAGES_MAX};
+use super::layout::{CHUNK, DESC_BYTES, HEADER_BYTES};
 use super::pcm::PcmSpace;
-use super::recover::CHUNK;
 use crate::Token;
+use crate::planted::HfslBug;
+use frit_core::planted::is;
 use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Target};
 use frit_media::{Pcm, Store};
 
-/// Size of the header, in bytes.
-pub(crate) const HEADER_BYTES: u64 = 512;
 const STATE_AT: u64 = 64;
 const SEQ_AT: u64 = 72;
 /// Offset of the sequence number up to which a crash may have left pages that no entry names.
@@ -26,13 +27,32 @@ pub(crate) const SUSPECTS: u32 = 2;
 /// The map as of the last flush is being copied over the current map.
 pub(crate) const RESTORING: u32 = 4;
 
+/// Number of sequence numbers reserved at a time. The margin is the largest number that one request
+/// may use before the next reservation: more than 32 MiB in pages of 512 bytes, with all garbage
+/// collection that they cause.
+const SEQ_STEP: u64 = 1 << 24;
+const SEQ_MARGIN: u64 = 1 << 20;
+
 /// Number of entries in a redo record: the pages of a 4 KiB block.
 pub(crate) const REDO_ENTRIES: usize = SUBPAGES_MAX as usize;
 const REDO_BYTES: usize = 16 + 8 * REDO_ENTRIES;
 
+/// State of use, as recorded in the header in PCM.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Usage {
+    pub(crate) formatted: bool,
+    /// `true` if the map was initialised at format time, so that zeros in it are damage.
+    pub(crate) map_initialised: bool,
+    pub(crate) in_use: bool,
+    /// Sequence numbers below this limit may be in use.
+    pub(crate) seq_limit: u64,
+    /// Pages with sequence numbers up to this one may have been left without an entry by a crash.
+    pub(crate) recovered: u64,
+}
+
 /// Contents of the header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Header {
+pub(crate) struct HeaderState {
     pub(crate) flags: u32,
     /// `true` if the map was initialised at format time, so that zeros in it are damage.
     pub(crate) map_initialised: bool,
@@ -122,12 +142,12 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         h[..8].copy_from_slice(MAGIC);
         let words = [
             VERSION,
-            self.sub_bytes * self.subs,
-            self.sub_bytes,
-            (self.map_bytes / 8) as u32,
-            self.slots,
-            super::pcm::DESC_BYTES as u32,
-            u32::from(self.flush_map_at.is_some()),
+            self.layout.sub_bytes * self.layout.subs,
+            self.layout.sub_bytes,
+            (self.layout.map_bytes / 8) as u32,
+            self.layout.slots,
+            DESC_BYTES as u32,
+            u32::from(self.layout.flush_map_at.is_some()),
             u32::from(map_initialised),
         ];
         for (to, word) in h[8..].chunks_exact_mut(4).zip(words) {
@@ -162,7 +182,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         head[SEQ_AT as usize..][..8].copy_from_slice(&seal_word(seq_limit).to_le_bytes());
         head[RECOVERED_AT as usize..][..8].copy_from_slice(&seal_word(0).to_le_bytes());
         let after = if map_initialised { self.fill_maps(sink)? } else { sink.start() };
-        let at = self.header_at;
+        let at = self.layout.header_at;
         let written = self.meta(sink, at, &head, after)?;
         let fenced = self.medium.fence(sink, written);
         self.write_flags(sink, IN_USE, fenced)
@@ -174,13 +194,13 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         let start = sink.start();
         let mut done = start;
         let mut bytes = Vec::with_capacity(CHUNK * 8);
-        let pages = (self.map_bytes / 8) as u32;
+        let pages = (self.layout.map_bytes / 8) as u32;
         for first in (0..pages).step_by(CHUNK) {
             bytes.clear();
             for lpn in first..pages.min(first + CHUNK as u32) {
                 bytes.extend_from_slice(&MapEntry::default().sealed(lpn).to_le_bytes());
             }
-            for map in [Some(self.map_at), self.flush_map_at].into_iter().flatten() {
+            for map in [Some(self.layout.map_at), self.layout.flush_map_at].into_iter().flatten() {
                 let one = self.meta(sink, map + u64::from(first) * 8, &bytes, start)?;
                 done = sink.join(done, one);
             }
@@ -190,7 +210,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     /// Writes the flags. They are durable when the returned token completes.
     pub(crate) fn write_flags<S: Sink<Tok = T>>(&mut self, sink: &mut S, flags: u32, after: T) -> Result<T> {
-        let at = self.header_at + STATE_AT;
+        let at = self.layout.header_at + STATE_AT;
         let written = self.meta(sink, at, &flags_word(flags).to_le_bytes(), after)?;
         Ok(self.medium.fence(sink, written))
     }
@@ -198,7 +218,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     /// Writes the limit of the sequence numbers in use. It is durable when the returned token
     /// completes.
     pub(crate) fn write_seq_limit<S: Sink<Tok = T>>(&mut self, sink: &mut S, limit: u64) -> Result<T> {
-        let (at, start) = (self.header_at + SEQ_AT, sink.start());
+        let (at, start) = (self.layout.header_at + SEQ_AT, sink.start());
         let written = self.meta(sink, at, &seal_word(limit).to_le_bytes(), start)?;
         Ok(self.medium.fence(sink, written))
     }
@@ -211,7 +231,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         seq: u64,
         after: T,
     ) -> Result<T> {
-        let at = self.header_at + RECOVERED_AT;
+        let at = self.layout.header_at + RECOVERED_AT;
         let written = self.meta(sink, at, &seal_word(seq).to_le_bytes(), after)?;
         Ok(self.medium.fence(sink, written))
     }
@@ -223,14 +243,14 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         redo: &RedoRecord,
         after: T,
     ) -> Result<T> {
-        let at = self.header_at + REDO_AT;
+        let at = self.layout.header_at + REDO_AT;
         let written = self.meta(sink, at, &redo.encode(), after)?;
         Ok(self.medium.fence(sink, written))
     }
 
     /// Clears the redo slot after the entries of the record are durable.
     pub(crate) fn clear_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> Result<T> {
-        let at = self.header_at + REDO_AT;
+        let at = self.layout.header_at + REDO_AT;
         let mask = self.meta(sink, at, &[0; 8], after)?;
         // The checksum is cleared too: otherwise a torn new record of the same pages could leave
         // the old one valid.
@@ -241,7 +261,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     fn read_part<S: Sink<Tok = T>, const B: usize>(&mut self, sink: &mut S, at: u64) -> Result<[u8; B]> {
         let mut bytes = [0; B];
-        let (at, start) = (self.header_at + at, sink.start());
+        let (at, start) = (self.layout.header_at + at, sink.start());
         let done = self.medium.read(sink, at, Target::Bytes(&mut bytes), Cause::Meta, start)?;
         sink.ack(done);
         Ok(bytes)
@@ -250,7 +270,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     /// Reads the redo record. `None` if the slot holds no valid record.
     pub(crate) fn read_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<Option<RedoRecord>> {
         let bytes = self.read_part::<S, REDO_BYTES>(sink, REDO_AT)?;
-        Ok(RedoRecord::decode(&bytes).filter(|r| u64::from(r.first) + 8 <= self.map_bytes / 8 + 8))
+        Ok(RedoRecord::decode(&bytes).filter(|r| u64::from(r.first) + 8 <= self.layout.map_bytes / 8 + 8))
     }
 
     /// Reads and verifies the header.
@@ -258,9 +278,9 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     /// # Errors
     /// `Corrupt` if PCM was never formatted or was formatted for another layer, or if the header is
     /// damaged.
-    pub(crate) fn read_header<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<Header> {
+    pub(crate) fn read_header<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<HeaderState> {
         let found = self.read_part::<S, { STATE_AT as usize }>(sink, 0)?;
-        let at = self.header_at;
+        let at = self.layout.header_at;
         let damaged = |what: &str| Error::Corrupt { medium: MediumKind::Pcm, at, what: what.into() };
         let map_initialised = found == self.header(true);
         if !map_initialised && found != self.header(false) {
@@ -281,7 +301,71 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         let flags = word(0) as u32;
         let flags = if word(0) == flags_word(flags) { flags } else { IN_USE | SUSPECTS };
         let number = |i| unseal_word(word(i)).ok_or_else(|| damaged("a sequence number is damaged"));
-        Ok(Header { flags, map_initialised, seq_limit: number(1)?, recovered: number(2)? })
+        Ok(HeaderState { flags, map_initialised, seq_limit: number(1)?, recovered: number(2)? })
+    }
+}
+
+impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+    /// Prepares for a change: marks the layer as in use in PCM, and reserves sequence numbers.
+    #[inline]
+    pub(crate) fn ensure_in_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        if self.usage.in_use && self.flash.last_seq() + SEQ_MARGIN <= self.usage.seq_limit {
+            return Ok(());
+        }
+        self.write_usage(sink, false)
+    }
+
+    /// Writes the state of use. With `fill` the map is new, and is initialised with entries of
+    /// pages that were never written.
+    #[cold]
+    pub(super) fn write_usage<S: Sink<Tok = T>>(&mut self, sink: &mut S, fill: bool) -> Result<()> {
+        let Some(pcm) = &mut self.map.pcm else {
+            self.usage = Usage { in_use: true, seq_limit: u64::MAX, ..self.usage };
+            return Ok(());
+        };
+        let limit = self.flash.last_seq() + SEQ_STEP;
+        let noted = if self.usage.formatted {
+            let done = pcm.write_seq_limit(sink, limit)?;
+            if self.usage.in_use { done } else { pcm.write_flags(sink, IN_USE, done)? }
+        } else {
+            pcm.write_header(sink, limit, fill)?
+        };
+        self.map.redo_barrier = sink.join(self.map.redo_barrier, noted);
+        let first = if is(HfslBug::UsedBeforeNoted) { T::default() } else { noted };
+        (self.flash.in_use, pcm.in_use) = (first, first);
+        // Media behind a page cache are synced as well, before the first data is written.
+        pcm.medium.store_mut().sync()?;
+        let map_initialised = if self.usage.formatted { self.usage.map_initialised } else { fill };
+        self.usage = Usage { formatted: true, map_initialised, in_use: true, seq_limit: limit, ..self.usage };
+        Ok(())
+    }
+
+    /// Marks the layer as in use, with sequence numbers that no page has.
+    pub(super) fn resume<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        head: HeaderState,
+        clean: bool,
+    ) -> Result<()> {
+        let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
+        let limit = head.seq_limit + SEQ_STEP;
+        let mut done = pcm.write_seq_limit(sink, limit)?;
+        let recovered = if clean { head.recovered } else { head.seq_limit };
+        if recovered != head.recovered {
+            done = pcm.write_recovered(sink, recovered, done)?;
+        }
+        done = pcm.write_flags(sink, IN_USE, done)?;
+        sink.ack(done);
+        (self.flash.in_use, pcm.in_use) = (done, done);
+        pcm.medium.store_mut().sync()?;
+        self.usage = Usage {
+            formatted: true,
+            map_initialised: head.map_initialised,
+            in_use: true,
+            seq_limit: limit,
+            recovered,
+        };
+        Ok(())
     }
 }
 

@@ -1,16 +1,27 @@
-//! Block interface of HFSL: splits requests into pages.
+//! The layer [`Hfsl`]: its state, and its block interface, which splits requests into pages.
 
-use super::Hfsl;
+use super::buffer::Buffer;
+use super::config::{FusionMethod, HfslConfig};
 use super::entry::{MapEntry, PageLocation};
+use super::header::{Usage, formatted_pages};
+use super::heat::{Heat, HeatPolicy};
+use super::layout::{capacity, check_sizes, subpage};
+use super::mapping::Mapping;
+use super::pcm::PcmSpace;
+use super::placement::Placement;
+use super::read_buffer::ReadBuffer;
 use super::route::Request;
+use super::stats::HfslStats;
 use crate::Token;
+use crate::flash::{Flash, FlashConfig, Gc, Wear, WearPolicy};
 use crate::planted::HfslBug;
+use frit_core::params::parse_name;
 use frit_core::planted::is;
 use frit_core::{
     BlockLayer, ByteAccess, Error, Hints, Info, Lpn, Params, Ppn, Progress, Result, SECTOR_BYTES, Sector,
     Sink, Source, StackView, Target,
 };
-use frit_media::Store;
+use frit_media::{Dram, Nand, Pcm, Store};
 
 /// Zeros for partially discarded pages.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
@@ -65,6 +76,132 @@ pub(crate) fn spans(at: u64, len: u32, page_bytes: u32) -> impl Iterator<Item = 
         from += span.len;
         Some(span)
     })
+}
+
+/// The HFSL layer. `T` is the token of the sinks; `N` and `P` store the bytes of NAND and PCM
+/// (either both hold bytes or neither does).
+#[derive(Debug)]
+pub struct Hfsl<T, N: Store, P: Store> {
+    pub(crate) config: HfslConfig,
+    pub(crate) flash: Flash<T, N>,
+    pub(crate) map: Mapping<T, P>,
+    pub(crate) placement: Placement,
+    pub(crate) heat: Heat,
+    pub(crate) heat_on: bool,
+    pub(crate) stats: HfslStats,
+    pub(crate) page_bytes: u32,
+    /// Number of logical pages.
+    pub(crate) pages: u32,
+    /// Buffer in which a page is assembled; empty when the media hold no bytes.
+    pub(crate) scratch: Vec<u8>,
+    /// State of use, as recorded in the header in PCM.
+    pub(crate) usage: Usage,
+    pub(crate) dram: Option<ReadBuffer<P>>,
+}
+
+impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+    /// Creates a layer over the given media. Without PCM it is a page-mapped FTL on NAND: the
+    /// baseline.
+    ///
+    /// # Errors
+    /// A parameter that does not fit these media; the error names the permitted values.
+    pub fn new(config: HfslConfig, nand: Nand<N>, pcm: Option<Pcm<P>>) -> Result<Self> {
+        config.validate()?;
+        let g = *nand.geometry();
+        check_sizes(&config, &g, pcm.as_ref().map(Pcm::bytes))?;
+        let (pages, share) = match pcm.as_ref().map(formatted_pages).transpose()?.flatten() {
+            // The capacity does not change when blocks go bad after the volume was formatted.
+            Some(pages) if config.capacity == 0 => (pages, pages.div_ceil(g.units())),
+            _ => capacity(&config, &nand)?,
+        };
+        let mut wear: Wear = parse_name("wear_leveling", &config.wear_leveling)?;
+        wear.set_threshold(config.wear_threshold);
+        let flash_config = FlashConfig {
+            gc: parse_name::<Gc>("gc", &config.gc)?,
+            wear,
+            low_blocks: config.gc_low_blocks as usize,
+            high_blocks: config.gc_high_blocks as usize,
+            copyback: config.copyback,
+        };
+        let buffer: Buffer = parse_name("buffer", &config.buffer)?;
+        let pcm = match pcm {
+            Some(medium) => {
+                let sub = subpage(&config, g.page_bytes)?;
+                Some(PcmSpace::new(medium, pages, g.page_bytes, sub, &buffer, config.flush_map)?)
+            }
+            None => None,
+        };
+        let mut heat: Heat = parse_name("heat", &config.heat)?;
+        heat.set_window(config.heat_window);
+        let mut hfsl = Hfsl {
+            placement: parse_name("placement", &config.placement)?,
+            heat_on: config.heat != "off",
+            heat,
+            stats: HfslStats::default(),
+            page_bytes: g.page_bytes,
+            pages,
+            scratch: if N::HOLDS { vec![0; g.page_bytes as usize] } else { Vec::new() },
+            flash: Flash::new(nand, flash_config, share),
+            dram: None,
+            map: Mapping::new(pages, pcm, config.map_persist),
+            usage: Usage::default(),
+            config,
+        };
+        // With a durable map, an erase must not destroy a page that a durable entry still names.
+        if hfsl.map.each() {
+            hfsl.flash.enforce_erase_order(hfsl.config.flush_map);
+        }
+        hfsl.apply_fusion();
+        Ok(hfsl)
+    }
+
+    /// Adds a DRAM buffer for pages that are read from NAND.
+    ///
+    /// # Errors
+    /// The buffer is smaller than a page.
+    pub fn with_dram(mut self, dram: Dram<P>) -> Result<Self> {
+        let policy = parse_name("buffer", &self.config.buffer)?;
+        self.dram = Some(ReadBuffer::new(dram, self.page_bytes, policy)?);
+        Ok(self)
+    }
+
+    /// Divides PCM between its regions by the fusion method. Pages above a quota are destaged
+    /// later.
+    pub(crate) fn apply_fusion(&mut self) {
+        let ratio = self.config.cache_ratio;
+        let (level, cache) = match self.config.fusion_method {
+            FusionMethod::None => (0.0, 0.0),
+            FusionMethod::Cache => (0.0, 1.0),
+            FusionMethod::SameLevel => (1.0, 0.0),
+            FusionMethod::Both => (1.0 - ratio, ratio),
+        };
+        if let Some(pcm) = &mut self.map.pcm {
+            pcm.set_quotas(level, cache);
+        }
+    }
+
+    /// The NAND side.
+    #[must_use]
+    pub fn flash(&self) -> &Flash<T, N> {
+        &self.flash
+    }
+
+    /// The NAND side, for fault injection.
+    pub fn flash_mut(&mut self) -> &mut Flash<T, N> {
+        &mut self.flash
+    }
+
+    /// The map entry of a page; `None` past the end of the volume.
+    #[must_use]
+    pub fn entry(&self, lpn: Lpn) -> Option<MapEntry> {
+        self.map.table.get(lpn.idx()).copied().map(MapEntry)
+    }
+
+    /// The current configuration.
+    #[must_use]
+    pub fn config(&self) -> &HfslConfig {
+        &self.config
+    }
 }
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
@@ -162,7 +299,7 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
             sectors: self.capacity_bytes() / SECTOR_BYTES,
             page_bytes: self.page_bytes,
             dram_bytes: self.dram_bytes(),
-            durable_map_bytes: self.map.pcm.as_ref().map_or(0, |p| p.map_bytes),
+            durable_map_bytes: self.map.pcm.as_ref().map_or(0, |p| p.layout.map_bytes),
         }
     }
 

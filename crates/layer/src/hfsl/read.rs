@@ -87,7 +87,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let mut all = JoinedToken::new();
         let Some(pcm) = &mut self.map.pcm else { return Ok(sink.start()) };
         let subs = pcm.desc[desc as usize].subs;
-        for part in sub_spans(span.offset, span.len, pcm.sub_bytes) {
+        for part in sub_spans(span.offset, span.len, pcm.layout.sub_bytes) {
             let mut piece = into.part(part.from, part.len);
             match subs[part.sub] {
                 NONE => piece.zero(),

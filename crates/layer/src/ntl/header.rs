@@ -1,7 +1,6 @@
-//! The header of the memory: identity of the layer, its state, and the clean shutdown.
+//! The header of the memory: identity of the layer, and its state.
 
 use super::layer::Ntl;
-use super::mapping::Mapping;
 use crate::Token;
 use crate::header::{Header, UsageState, damaged, put_state, state};
 use crate::planted::NtlBug;
@@ -33,7 +32,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Writes the state, and returns the completion after which it is durable.
-    fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: UsageState) -> Result<T> {
+    pub(super) fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: UsageState) -> Result<T> {
         let after = if is(NtlBug::HaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
         let tok = put_state(&mut self.space.pcm, sink, state, after)?;
         let done = self.space.fence_after(sink, tok);
@@ -80,24 +79,6 @@ impl<T: Token, P: Store> Ntl<T, P> {
         self.space.pcm.sync(sink)
     }
 
-    /// Shuts down in order: makes all data durable, writes the summary or the checkpoint, and notes
-    /// it in the header.
-    pub(super) fn shut_down<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        self.flush_all(sink)?;
-        let sums = self.space.protected && P::HOLDS;
-        if self.space.protected {
-            self.space.set_mark(sink)?;
-        } else {
-            self.write_checkpoint(sink)?;
-        }
-        if sums {
-            self.write_summary(sink)?;
-        }
-        self.noted = false;
-        self.write_state(sink, if sums { UsageState::HaltedWithSummary } else { UsageState::Halted })?;
-        self.space.pcm.sync(sink)
-    }
-
     /// Reads the header and returns the state of the layer.
     pub(super) fn read_head(&self) -> Result<UsageState> {
         let head = Header::read(&self.space.pcm)?;
@@ -110,23 +91,5 @@ impl<T: Token, P: Store> Ntl<T, P> {
             "it holds no pages of this layer, or its head is damaged: put the right file or device back"
                 .into()
         })
-    }
-
-    /// Resets all state in DRAM.
-    pub(super) fn forget(&mut self) {
-        self.space.forget();
-        self.mapping.forget();
-        for bits in [&mut self.used, &mut self.live, &mut self.logged] {
-            bits.fill(0, false);
-        }
-        self.warm.iter_mut().for_each(|b| b.fill(0, false));
-        if let Some(log) = &mut self.log {
-            log.forget();
-        }
-        self.buffer.clear();
-        self.buffer.ready = T::default();
-        self.reuse_barrier = T::default();
-        (self.warm_left, self.turn, self.noted) = (0, 0, false);
-        self.missing = None;
     }
 }

@@ -106,6 +106,24 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(recovery)
     }
 
+    /// Resets all state in DRAM.
+    pub(super) fn forget(&mut self) {
+        self.space.forget();
+        self.mapping.forget();
+        for bits in [&mut self.used, &mut self.live, &mut self.logged] {
+            bits.fill(0, false);
+        }
+        self.warm.iter_mut().for_each(|b| b.fill(0, false));
+        if let Some(log) = &mut self.log {
+            log.forget();
+        }
+        self.buffer.clear();
+        self.buffer.ready = T::default();
+        self.reuse_barrier = T::default();
+        (self.warm_left, self.turn, self.noted) = (0, 0, false);
+        self.missing = None;
+    }
+
     /// Reads all records, and fills the tables from those at home.
     pub(super) fn scan_all<S: Sink<Tok = T>>(
         &mut self,

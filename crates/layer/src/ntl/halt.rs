@@ -19,6 +19,24 @@ use frit_media::Store;
 use frit_media::checksum::digest;
 
 impl<T: Token, P: Store> Ntl<T, P> {
+    /// Shuts down in order: makes all data durable, writes the summary or the checkpoint, and notes
+    /// it in the header.
+    pub(super) fn shut_down<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        self.flush_all(sink)?;
+        let sums = self.space.protected && P::HOLDS;
+        if self.space.protected {
+            self.space.set_mark(sink)?;
+        } else {
+            self.write_checkpoint(sink)?;
+        }
+        if sums {
+            self.write_summary(sink)?;
+        }
+        self.noted = false;
+        self.write_state(sink, if sums { UsageState::HaltedWithSummary } else { UsageState::Halted })?;
+        self.space.pcm.sync(sink)
+    }
+
     /// Merges the log and writes the summary of all records, after the data that it covers is
     /// durable.
     pub(super) fn write_summary<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
