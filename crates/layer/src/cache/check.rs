@@ -21,20 +21,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {
         let mut checked = CheckCounts::default();
-        if let Some(missing) = self.health.missing.clone() {
-            let repaired = scope.repair && scope.older;
-            if repaired {
+        let accepted = scope.repair && scope.older;
+        if let Some(missing) = self.health.missing_finding(RECORDS_AT, accepted) {
+            if accepted {
                 self.accept_missing(sink)?;
             }
-            found(Finding {
-                kind: "missing-records",
-                severity: Severity::Major,
-                lpn: None,
-                medium: MediumKind::Pcm,
-                at: RECORDS_AT,
-                what: missing.what,
-                repaired,
-            });
+            found(missing);
         }
         let mut blocks: Vec<(u32, u32)> = self.dir.iter().collect();
         blocks.sort_unstable();

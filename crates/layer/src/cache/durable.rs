@@ -3,7 +3,9 @@
 
 use super::BLOCK_BYTES;
 use super::config::Mode;
+use super::directory::BUCKET_BLOCKS;
 use super::layer::Cache;
+use crate::extents::merge_runs;
 use frit_core::{
     CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Extent, Finding, MediumKind, Quiesce,
     Recovery, Result, SECTOR_BYTES, Sector, Sink, WriteGuarantee,
@@ -12,7 +14,7 @@ use frit_media::Store;
 
 impl<S: Sink, P: Store, D: Store> Quiesce<S> for Cache<S::Tok, P, D> {
     fn halt(&mut self, sink: &mut S) -> Result<()> {
-        self.writable()?;
+        self.health.writable()?;
         self.shut_down(sink)
     }
 
@@ -54,43 +56,23 @@ impl<S: Sink, P: Store, D: Store> Durable<S> for Cache<S::Tok, P, D> {
     }
 
     fn extents(&self, at: Sector, sectors: u64, each: &mut dyn FnMut(Extent)) -> Result<()> {
-        let mut pos = self.check_range(at, sectors.saturating_mul(SECTOR_BYTES))?;
-        let end = pos + sectors * SECTOR_BYTES;
-        let mut last: Option<Extent> = None;
-        while pos < end {
-            let block = (pos / BLOCK_BYTES) as u32;
+        let from = self.check_range(at, sectors.saturating_mul(SECTOR_BYTES))?;
+        merge_runs(from..from + sectors * SECTOR_BYTES, each, |byte| {
+            let block = (byte / BLOCK_BYTES) as u32;
             let bucket = self.dir.bucket(self.dir.bucket_of(block));
-            // A bucket without cached blocks is one extent.
-            let step = if bucket.count == 0 {
-                BLOCK_BYTES * u64::from(super::directory::BUCKET_BLOCKS)
-            } else {
-                BLOCK_BYTES
-            };
-            let next = end.min((pos / step + 1) * step);
+            // A bucket without cached blocks is one run.
+            let run = if bucket.count == 0 { BLOCK_BYTES * u64::from(BUCKET_BLOCKS) } else { BLOCK_BYTES };
             let place = if self.dir.get(block).is_some() { MediumKind::Pcm } else { MediumKind::Disk };
-            let n = (next - pos) / SECTOR_BYTES;
-            last = match last {
-                Some(e) if e.place == Some(place) => Some(Extent { sectors: e.sectors + n, ..e }),
-                other => {
-                    if let Some(e) = other {
-                        each(e);
-                    }
-                    Some(Extent { sectors: n, place: Some(place) })
-                }
-            };
-            pos = next;
-        }
-        if let Some(e) = last {
-            each(e);
-        }
+            ((byte / run + 1) * run, Some(place))
+        });
         Ok(())
     }
 
     fn refuses(&self) -> Option<String> {
-        self.health.refusal.clone()
+        self.health.refusal().map(str::to_owned)
     }
 
     fn refuse(&mut self, why: String) {
-        self.health.refusal.get_or_insert(why);
+        self.health.refuse(why);
     }
 }

@@ -4,17 +4,16 @@
 //! After a clean shutdown all data is durable, so a missing record is damage and never a torn
 //! write.
 
-use super::header::HeaderNote;
-use super::health::MissingRecords;
 use super::layer::Cache;
-use super::recover::{Copies, ScannedBlocks};
+use super::layout::RECORDS_AT;
+use super::recover::ScannedBlocks;
 use super::space::digest_of;
 use crate::Token;
-use crate::header::UsageState;
-use crate::planted::CacheBug;
-use crate::record::{CopyState, RECORD_BYTES, Record, RecordAddr};
-use crate::summary::{Summary, SummaryEntry, damaged_records};
-use frit_core::planted::is;
+use crate::halt::SummarizedRecords;
+use crate::header::{HeaderNote, UsageState};
+use crate::health::Health;
+use crate::record::{Copies, Record, RecordAddr};
+use crate::summary::{RecordTerms, Summary, SummaryEntry, damaged_records};
 use frit_core::{Cause, Recovery, Result, Sink, Source};
 use frit_media::Store;
 
@@ -46,7 +45,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             let put = self.summary()?.put(&mut self.space.pcm, sink, after)?;
             self.space.fence_after(sink, put);
         }
-        self.usage = HeaderNote { noted: false, halted: true };
+        self.usage = HeaderNote::HALTED;
         let state = if P::HOLDS { UsageState::HaltedWithSummary } else { UsageState::Halted };
         self.write_state(sink, state, self.flushed)?;
         self.space.pcm.sync(sink)
@@ -91,55 +90,6 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(sum)
     }
 
-    /// Compares the records with the summary. Returns `true` if the cache was shut down cleanly. A
-    /// record that is outdated in one copy, or missing, is restored if the summary determines its
-    /// contents.
-    pub(super) fn compare_with_halt<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        state: UsageState,
-        scanned: &mut ScannedBlocks,
-        recovery: &mut Recovery,
-    ) -> Result<bool> {
-        if state != UsageState::HaltedWithSummary || is(CacheBug::SummaryIgnored) {
-            return Ok(state != UsageState::InUse);
-        }
-        // A header that is older than the records does not describe them.
-        let summary = Summary::read(&self.space.pcm)?.filter(|s| scanned.highest <= s.seq);
-        let Some(summary) = summary else { return Ok(false) };
-        self.space.seq = self.space.seq.max(summary.seq);
-        if summary.same_records(&scanned.summary()) {
-            return Ok(true);
-        }
-        // If all records of one copy are outdated, the other copy alone matches the summary.
-        for copy in 0..self.space.layout.copies {
-            let one = self.scan(sink, Copies::One(copy), recovery)?;
-            if summary.same_records(&one.summary()) {
-                self.copy_records(sink, copy)?;
-                *scanned = self.scan(sink, Copies::All, recovery)?;
-                return Ok(true);
-            }
-        }
-        let missing = summary.missing_one(&scanned.summary()).filter(|c| self.fits(c, scanned));
-        if let Some(SummaryEntry { slot, record, .. }) = missing {
-            let start = sink.start();
-            self.space.put_record(sink, slot, &record, start)?;
-            self.certain(sink)?;
-            *scanned = self.scan(sink, Copies::All, recovery)?;
-            return Ok(true);
-        }
-        self.note_missing(&summary, scanned, recovery)?;
-        Ok(true)
-    }
-
-    /// Returns `true` if a record is plausible for a slot that has none.
-    fn fits(&self, counted: &SummaryEntry, scanned: &ScannedBlocks) -> bool {
-        counted.slot < self.space.layout.slots
-            && counted.record.lbn < self.dir.disk_blocks()
-            && !counted.ended
-            && scanned.found.iter().all(|f| f.slot != counted.slot)
-    }
-
     /// Makes the repair durable before the header states that the cache is in use. If it is
     /// interrupted, the next opening repeats it.
     fn certain<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
@@ -147,75 +97,102 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if self.space.volatile() { self.space.pcm.flush(sink) } else { Ok(()) }
     }
 
-    /// Makes all copies of the records equal to one of them.
+    /// Accepts the disk's versions of the blocks whose records are missing.
+    pub(super) fn accept_missing<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        self.health.accept_missing();
+        self.note_use(sink)
+    }
+
+    /// Checks that a block that is not cached cannot be one whose record is missing. Its version on
+    /// the disk would be outdated.
+    ///
+    /// # Errors
+    /// Returns `Corrupt` with a description of the missing records.
+    pub(super) fn check_not_missing(&self, lbn: u32) -> Result<()> {
+        self.health.check_not_missing(|| (RECORDS_AT, format!("block {lbn} of the disk is not cached")))
+    }
+}
+
+impl<T: Token, P: Store, D: Store> SummarizedRecords<T> for Cache<T, P, D> {
+    type Scan = ScannedBlocks;
+
+    fn summary_of(scan: &ScannedBlocks) -> Summary {
+        scan.summary()
+    }
+
+    fn written_summary(&mut self, scan: &ScannedBlocks) -> Result<Option<Summary>> {
+        // A header that is older than the records does not describe them.
+        let summary = Summary::read(&self.space.pcm)?.filter(|s| scan.highest <= s.seq);
+        if let Some(summary) = &summary {
+            self.space.seq = self.space.seq.max(summary.seq);
+        }
+        Ok(summary)
+    }
+
+    fn record_copies(&self) -> u32 {
+        self.space.layout.copies
+    }
+
+    fn scan_again<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        which: Copies,
+        recovery: &mut Recovery,
+    ) -> Result<ScannedBlocks> {
+        self.scan(sink, which, recovery)
+    }
+
+    fn end_trials<S: Sink<Tok = T>>(
+        &mut self,
+        _: &mut S,
+        first: ScannedBlocks,
+        _: &mut Recovery,
+    ) -> Result<ScannedBlocks> {
+        // A scan changes nothing in the cache.
+        Ok(first)
+    }
+
     fn copy_records<S: Sink<Tok = T>>(&mut self, sink: &mut S, from: u32) -> Result<()> {
         let layout = self.space.layout;
-        let read = |cache: &Self, place: RecordAddr| -> Result<CopyState> {
-            let mut bytes = [0; RECORD_BYTES as usize];
-            cache.space.pcm.peek(layout.record(place), &mut bytes)?;
-            Ok(CopyState::read(&bytes, place))
-        };
         for slot in 0..layout.slots {
-            let right = read(self, RecordAddr { slot, copy: from })?;
+            let right = self.space.copy_state(RecordAddr { slot, copy: from })?;
             for place in layout.places(slot) {
-                if read(self, place)? == right {
+                if self.space.copy_state(place)? == right {
                     continue;
                 }
-                let bytes = match right {
-                    CopyState::Block(record) => record.bytes(place),
-                    CopyState::Ended(record, end) => record.ended_bytes(end, place),
-                    CopyState::Bad => [0; RECORD_BYTES as usize],
-                };
-                let start = sink.start();
-                let tok = self.space.pcm.write(
-                    sink,
-                    layout.record(place),
-                    Source::Bytes(&bytes),
-                    Cause::Meta,
-                    start,
-                )?;
+                let (at, bytes, start) = (layout.record(place), right.bytes(place), sink.start());
+                let tok = self.space.pcm.write(sink, at, Source::Bytes(&bytes), Cause::Meta, start)?;
                 self.space.fence_after(sink, tok);
             }
         }
         self.certain(sink)
     }
 
-    /// Handles missing records of unknown blocks: refuses writes, and reads of blocks that are not
-    /// cached.
-    fn note_missing(
-        &mut self,
-        summary: &Summary,
-        scanned: &ScannedBlocks,
-        recovery: &mut Recovery,
-    ) -> Result<()> {
-        let records = summary.missing_at_least(&scanned.summary());
-        let damaged = damaged_records(&scanned.remains, |slot| {
-            let at = self.space.layout.record(RecordAddr { slot, copy: 0 });
-            let mut lbn = [0; 4];
-            self.space.pcm.peek(at, &mut lbn)?;
-            let lbn = u32::from_le_bytes(lbn);
-            let of = if lbn < self.dir.disk_blocks() {
-                format!(" (block {lbn}, as recorded)")
-            } else {
-                String::new()
-            };
-            Ok(format!("slot {slot} at {at}{of}"))
-        })?;
-        let what = format!(
-            "the records of {records} or more cached blocks are damaged in all copies, and the disk has older versions of \
-             these blocks{damaged}; put the file of PCM back as it was, or copy what can be read with frit export \
-             --rescue, or let the disk's versions show with frit check --repair --older"
-        );
-        self.health.refusal = Some(what.clone());
-        recovery.unnamed.push(what.clone());
-        self.health.missing = Some(MissingRecords { what });
-        Ok(())
+    fn fits(&self, entry: &SummaryEntry, scan: &ScannedBlocks) -> Result<bool> {
+        Ok(entry.slot < self.space.layout.slots
+            && entry.record.lbn < self.dir.disk_blocks()
+            && !entry.ended
+            && scan.found.iter().all(|f| f.slot != entry.slot))
     }
 
-    /// Accepts the disk's versions of the blocks whose records are missing.
-    pub(super) fn accept_missing<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        self.health.missing = None;
-        self.health.refusal = None;
-        self.note_use(sink)
+    fn restore_record<S: Sink<Tok = T>>(&mut self, sink: &mut S, entry: &SummaryEntry) -> Result<()> {
+        let start = sink.start();
+        self.space.put_record(sink, entry.slot, &entry.record, start)?;
+        self.certain(sink)
+    }
+
+    fn describe_missing(&self, records: u32, scan: &ScannedBlocks) -> Result<String> {
+        let (pcm, layout) = (&self.space.pcm, &self.space.layout);
+        let terms = RecordTerms { slot: "slot", block: "block", blocks: self.dir.disk_blocks() };
+        let damaged = damaged_records(pcm, &scan.remains, terms, |place| layout.record(place))?;
+        Ok(format!(
+            "the records of {records} or more cached blocks are damaged in all copies, and the disk has older \
+             versions of these blocks{damaged}; put the file of PCM back as it was, or copy what can be read with \
+             frit export --rescue, or let the disk's versions show with frit check --repair --older"
+        ))
+    }
+
+    fn health_mut(&mut self) -> &mut Health {
+        &mut self.health
     }
 }

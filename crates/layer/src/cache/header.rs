@@ -2,7 +2,7 @@
 
 use super::layer::Cache;
 use crate::Token;
-use crate::header::{Header, UsageState, damaged, put_state, state};
+use crate::header::{Header, HeaderNote, UsageState, write_state};
 use crate::planted::CacheBug;
 use frit_core::planted::is;
 use frit_core::{Result, Sink};
@@ -12,15 +12,6 @@ const MAGIC: &[u8; 8] = b"fritCACH";
 const VERSION: u32 = 1;
 /// Index of the header word that holds the number of slots, which follows the version.
 const SLOTS_WORD: usize = 1;
-
-/// The usage state of the layer that the header in PCM contains.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct HeaderNote {
-    /// `true` if the header states that the layer is in use.
-    pub(super) noted: bool,
-    /// `true` from a halt to the next use: the header vouches for the media as they are.
-    pub(super) halted: bool,
-}
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Returns the header: version, slots, bytes of the disk (two words), copies of records.
@@ -40,10 +31,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     ) -> Result<T> {
         let fenced = if is(CacheBug::HaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
         let after = sink.join(fenced, after);
-        let tok = put_state(&mut self.space.pcm, sink, state, after)?;
-        let done = self.space.fence_after(sink, tok);
-        sink.ack(done);
-        Ok(done)
+        write_state((&mut self.space.pcm, &mut self.space.fences), sink, state, after)
     }
 
     /// Notes in the header that the cache is in use, before the first write after opening.
@@ -54,7 +42,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
         // A request that is refused must change nothing: a summary that does not match the records
         // is kept.
-        self.writable()?;
+        self.health.writable()?;
         self.head_new(sink)?;
         self.note_use(sink)
     }
@@ -68,7 +56,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if self.space.volatile() {
             self.space.pcm.flush(sink)?;
         }
-        self.usage = HeaderNote { noted: true, halted: false };
+        self.usage = HeaderNote::IN_USE;
         Ok(())
     }
 
@@ -84,28 +72,22 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     fn put_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        let tok = self.head().put(&mut self.space.pcm, sink)?;
-        let done = self.space.fence_after(sink, tok);
-        sink.ack(done);
+        let head = self.head();
+        let done = head.write((&mut self.space.pcm, &mut self.space.fences), sink)?;
         self.write_state(sink, UsageState::Halted, done)?;
         self.space.pcm.sync(sink)
     }
 
     /// Reads the header and returns the state of the layer.
     pub(super) fn read_head(&self) -> Result<UsageState> {
-        let head = Header::read(&self.space.pcm)?;
-        if head == self.head() {
-            return state(&self.space.pcm);
-        }
-        damaged(if head.is_of(MAGIC) {
+        let other = |head: &Header| {
             format!(
                 "it holds a cache of {} blocks, formatted for another disk or size than the stack file has",
                 head.word(SLOTS_WORD)
             )
-        } else {
-            "it holds no cache, or its head is damaged: put the right file or device back, since blocks that were \
-             not written back yet are nowhere else"
-                .into()
-        })
+        };
+        let none = "it holds no cache, or its head is damaged: put the right file or device back, since \
+                    blocks that were not written back yet are nowhere else";
+        self.head().usage_state(&self.space.pcm, other, none)
     }
 }

@@ -8,7 +8,7 @@
 //! Blocks are 4 KiB. An *LBN* is the number of a block on the disk. A *slot* (the paper's PBN) is
 //! the location of a block in the cache. Both are 32 bits: 16 TiB of disk, 8 TiB of cache.
 //!
-//! Files with the same roles in all layers:
+//! Files that other layers have under the same names:
 //!
 //! | file | subject |
 //! |---|---|
@@ -17,9 +17,9 @@
 //! | `layer` | state of the layer, and its block interface |
 //! | `read`, `write`, `discard` | reads, writes, discards and flushes |
 //! | `stats`, `view` | counters; metrics and residence |
-//! | `space`, `marks` | slots, blocks and records in PCM, and their fences; marks of complete records |
+//! | `space`, `marks` | slots, blocks, records and their fences; marks of complete records |
 //! | `header` | header in PCM, and the state of use |
-//! | `halt`, `recover` | clean shutdown, and its comparison at an opening; recovery from the records |
+//! | `halt`, `recover` | clean shutdown and its summary; recovery from the records |
 //! | `durable`, `check` | durability interface; consistency check and repair |
 //! | `precondition` | preconditioning: a cache full of dirty blocks |
 //!
@@ -27,10 +27,10 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `eviction`, `destage` | free slots and their victims; sorted writes of dirty blocks to the disk |
+//! | `eviction`, `destage` | free slots and victims; sorted writes of dirty blocks to the disk |
 //! | `in_flight` | writebacks in flight, until the disk is flushed |
 //! | `deferred`, `would_block` | accesses to the disk outside the lock; their prediction |
-//! | `health` | refused writes, and failures of the disk |
+//! | `disk_health` | failures of the disk |
 //! | `streams` | detection of sequential streams of writes |
 
 mod check;
@@ -39,11 +39,11 @@ mod deferred;
 mod destage;
 pub mod directory;
 mod discard;
+mod disk_health;
 mod durable;
 mod eviction;
 mod halt;
 mod header;
-mod health;
 mod in_flight;
 mod layer;
 mod layout;

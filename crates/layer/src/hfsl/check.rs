@@ -8,11 +8,11 @@
 
 use super::Hfsl;
 use super::entry::{MapEntry, PageLocation};
-use super::layer::PageSpan;
 use super::layout::DESC_BYTES;
 use super::pcm::{Desc, NONE};
 use crate::Token;
 use crate::planted::HfslBug;
+use crate::spans::PageSpan;
 use frit_core::planted::is;
 use frit_core::{
     BlockId, Cause, CheckCounts, CheckScope, Error, Finding, Lpn, MediumKind, Ppn, Result, Severity, Sink,
@@ -164,7 +164,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
         if check.scope.data {
             let mut page = std::mem::take(&mut self.scratch);
-            let span = PageSpan { lpn, offset: 0, len: self.page_bytes, from: 0 };
+            let span = PageSpan::whole(lpn, self.page_bytes);
             let read = self.read_part(sink, span, Target::Bytes(&mut page), Cause::Meta);
             self.scratch = page;
             check.seen.pages_read += 1;

@@ -5,11 +5,11 @@ use super::Hfsl;
 use super::buffer::BufferPolicy;
 use super::entry::{MapEntry, PageLocation};
 use super::heat::HeatPolicy;
-use super::layer::PageSpan;
 use super::pcm::{NONE, PcmRegion};
 use super::read::sub_spans;
 use crate::Token;
 use crate::flash::Stream;
+use crate::spans::PageSpan;
 use frit_core::{Cause, Error, Lpn, Progress, Result, Sink};
 use frit_media::Store;
 

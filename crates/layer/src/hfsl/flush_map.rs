@@ -10,9 +10,10 @@
 use super::layout::ENTRY_BYTES;
 use super::mapping::Mapping;
 use crate::Token;
+use crate::payload::source_of;
 use crate::planted::HfslBug;
 use frit_core::planted::is;
-use frit_core::{Cause, Lpn, Result, Sink, Source};
+use frit_core::{Cause, Lpn, Result, Sink};
 use frit_media::Store;
 
 /// Entries written together: one cache line of the processor, so that the entries of a 4 KiB block
@@ -72,9 +73,8 @@ impl<T: Token, P: Store> Mapping<T, P> {
                 // there.
                 pcm.medium.peek(pcm.layout.map_at + first as u64 * ENTRY_BYTES, &mut bytes[..len])?;
             }
-            let data = if P::HOLDS { Source::Bytes(&bytes[..len]) } else { Source::Len(len as u32) };
             let (at, start) = (base + first as u64 * ENTRY_BYTES, sink.start());
-            pcm.medium.write(sink, at, data, Cause::Meta, start)?;
+            pcm.medium.write(sink, at, source_of::<P>(&bytes[..len]), Cause::Meta, start)?;
         }
         pcm.medium.store_mut().sync()?;
         // Only now does no durable map name the released locations.

@@ -7,18 +7,22 @@ use super::entry::{MapEntry, SUBPAGES_MAX};
 use super::layout::{CHUNK, DESC_BYTES, HEADER_BYTES};
 use super::pcm::PcmSpace;
 use crate::Token;
+use crate::header::{HEAD_BYTES, Header, STATE_AT};
+use crate::payload::source_of;
 use crate::planted::HfslBug;
+use crate::words::{seal, unseal};
 use frit_core::planted::is;
-use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Target};
+use frit_core::{Cause, Error, MediumKind, Result, Sink, Target};
 use frit_media::{Pcm, Store};
 
-const STATE_AT: u64 = 64;
 const SEQ_AT: u64 = 72;
 /// Offset of the sequence number up to which a crash may have left pages that no entry names.
 const RECOVERED_AT: u64 = 80;
 const REDO_AT: u64 = 128;
 const MAGIC: &[u8; 8] = b"fritHFSL";
 const VERSION: u32 = 1;
+/// Index of the header word that holds the number of logical pages.
+const PAGES_WORD: usize = 3;
 
 /// The layer is in use, or a crash or a power loss ended its use.
 pub(crate) const IN_USE: u32 = 1;
@@ -108,25 +112,13 @@ impl RedoRecord {
 /// # Errors
 /// The store fails.
 pub(crate) fn formatted_pages<P: Store>(medium: &Pcm<P>) -> Result<Option<u32>> {
-    let mut h = [0; STATE_AT as usize];
     if !P::HOLDS || medium.bytes() < HEADER_BYTES {
         return Ok(None);
     }
-    medium.peek(0, &mut h)?;
-    let word = |at: usize| h.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
-    let valid = &h[..8] == MAGIC && word(60) == Some(crc32c::crc32c(&h[..60]));
-    Ok(word(20).filter(|&pages| valid && pages > 0))
-}
-
-/// Encodes a 48-bit number with a 16-bit check as one word, which PCM writes atomically.
-fn seal_word(n: u64) -> u64 {
-    let n = n & (u64::MAX >> 16);
-    n | u64::from(crc32c::crc32c(&n.to_le_bytes()) >> 16) << 48
-}
-
-fn unseal_word(word: u64) -> Option<u64> {
-    let n = word & (u64::MAX >> 16);
-    (seal_word(n) == word).then_some(n)
+    let mut bytes = [0; HEAD_BYTES];
+    medium.peek(0, &mut bytes)?;
+    let head = Header::from_bytes(bytes);
+    Ok(Some(head.word(PAGES_WORD)).filter(|&pages| head.is_of(MAGIC) && pages > 0))
 }
 
 fn flags_word(flags: u32) -> u64 {
@@ -134,12 +126,10 @@ fn flags_word(flags: u32) -> u64 {
 }
 
 impl<T: Token, P: Store> PcmSpace<T, P> {
-    /// Encodes the identity part of the header: magic (8 bytes), version (4), page size, sub-page
-    /// size (4 each), pages (4), sub-page slots (4), bytes of a descriptor (4), has a second map as
-    /// of the last flush (4), the map was initialised (4), zeros, CRC32C (4).
-    fn header(&self, map_initialised: bool) -> [u8; STATE_AT as usize] {
-        let mut h = [0; STATE_AT as usize];
-        h[..8].copy_from_slice(MAGIC);
+    /// Returns the identity part of the header: version, page size, sub-page size, pages, sub-page
+    /// slots, bytes of a descriptor, has a second map as of the last flush, the map was
+    /// initialised.
+    fn header(&self, map_initialised: bool) -> Header {
         let words = [
             VERSION,
             self.layout.sub_bytes * self.layout.subs,
@@ -150,12 +140,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
             u32::from(self.layout.flush_map_at.is_some()),
             u32::from(map_initialised),
         ];
-        for (to, word) in h[8..].chunks_exact_mut(4).zip(words) {
-            to.copy_from_slice(&word.to_le_bytes());
-        }
-        let crc = crc32c::crc32c(&h[..60]);
-        h[60..].copy_from_slice(&crc.to_le_bytes());
-        h
+        Header::new(MAGIC, &words)
     }
 
     pub(crate) fn meta<S: Sink<Tok = T>>(
@@ -165,8 +150,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         bytes: &[u8],
         after: T,
     ) -> Result<T> {
-        let data = if P::HOLDS { Source::Bytes(bytes) } else { Source::Len(bytes.len() as u32) };
-        self.medium.write(sink, at, data, Cause::Meta, after)
+        self.medium.write(sink, at, source_of::<P>(bytes), Cause::Meta, after)
     }
 
     /// Writes the whole header with the state "in use". The flags are written last, since they make
@@ -178,9 +162,9 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         map_initialised: bool,
     ) -> Result<T> {
         let mut head = [0; HEADER_BYTES as usize];
-        head[..STATE_AT as usize].copy_from_slice(&self.header(map_initialised));
-        head[SEQ_AT as usize..][..8].copy_from_slice(&seal_word(seq_limit).to_le_bytes());
-        head[RECOVERED_AT as usize..][..8].copy_from_slice(&seal_word(0).to_le_bytes());
+        head[..HEAD_BYTES].copy_from_slice(self.header(map_initialised).bytes());
+        head[SEQ_AT as usize..][..8].copy_from_slice(&seal(seq_limit, None).to_le_bytes());
+        head[RECOVERED_AT as usize..][..8].copy_from_slice(&seal(0, None).to_le_bytes());
         let after = if map_initialised { self.fill_maps(sink)? } else { sink.start() };
         let at = self.layout.header_at;
         let written = self.meta(sink, at, &head, after)?;
@@ -219,7 +203,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     /// completes.
     pub(crate) fn write_seq_limit<S: Sink<Tok = T>>(&mut self, sink: &mut S, limit: u64) -> Result<T> {
         let (at, start) = (self.layout.header_at + SEQ_AT, sink.start());
-        let written = self.meta(sink, at, &seal_word(limit).to_le_bytes(), start)?;
+        let written = self.meta(sink, at, &seal(limit, None).to_le_bytes(), start)?;
         Ok(self.medium.fence(sink, written))
     }
 
@@ -232,7 +216,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         after: T,
     ) -> Result<T> {
         let at = self.layout.header_at + RECOVERED_AT;
-        let written = self.meta(sink, at, &seal_word(seq).to_le_bytes(), after)?;
+        let written = self.meta(sink, at, &seal(seq, None).to_le_bytes(), after)?;
         Ok(self.medium.fence(sink, written))
     }
 
@@ -279,12 +263,12 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     /// `Corrupt` if PCM was never formatted or was formatted for another layer, or if the header is
     /// damaged.
     pub(crate) fn read_header<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<HeaderState> {
-        let found = self.read_part::<S, { STATE_AT as usize }>(sink, 0)?;
+        let found = Header::from_bytes(self.read_part(sink, 0)?);
         let at = self.layout.header_at;
         let damaged = |what: &str| Error::Corrupt { medium: MediumKind::Pcm, at, what: what.into() };
         let map_initialised = found == self.header(true);
         if !map_initialised && found != self.header(false) {
-            return Err(damaged(match &found[..8] {
+            return Err(damaged(match &found.bytes()[..8] {
                 m if m == MAGIC => {
                     "the header of HFSL is damaged, or was formatted with another page size, capacity or PCM"
                 }
@@ -300,7 +284,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         // necessary, but none too little.
         let flags = word(0) as u32;
         let flags = if word(0) == flags_word(flags) { flags } else { IN_USE | SUSPECTS };
-        let number = |i| unseal_word(word(i)).ok_or_else(|| damaged("a sequence number is damaged"));
+        let number = |i| unseal(word(i), None).ok_or_else(|| damaged("a sequence number is damaged"));
         Ok(HeaderState { flags, map_initialised, seq_limit: number(1)?, recovered: number(2)? })
     }
 }
@@ -376,7 +360,6 @@ mod tests {
     #[test]
     fn words_and_records_check_themselves() {
         for bit in 0..64 {
-            assert_eq!(unseal_word(seal_word(0x1234_5678) ^ 1 << bit), None, "bit {bit}");
             assert_ne!(flags_word(1) ^ 1 << bit, flags_word((flags_word(1) ^ 1 << bit) as u32));
         }
         let redo = RedoRecord { first: 8, mask: 0b101, raw: [7; REDO_ENTRIES] };

@@ -14,7 +14,9 @@ use super::route::Request;
 use super::stats::HfslStats;
 use crate::Token;
 use crate::flash::{Flash, FlashConfig, Gc, Wear, WearPolicy};
+use crate::payload::zeros;
 use crate::planted::HfslBug;
+use crate::spans::{check_bytes, page_spans, split};
 use frit_core::params::parse_name;
 use frit_core::planted::is;
 use frit_core::{
@@ -22,9 +24,6 @@ use frit_core::{
     Sink, Source, StackView, Target,
 };
 use frit_media::{Dram, Nand, Pcm, Store};
-
-/// Zeros for partially discarded pages.
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// Number of pages by which a read prefetches the records and the first bytes of the following
 /// pages.
@@ -41,41 +40,6 @@ fn nand_page(entry: Option<u64>) -> Option<Ppn> {
         PageLocation::Nand(ppn) => Some(ppn),
         _ => None,
     }
-}
-
-/// Part of one page.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PageSpan {
-    pub(crate) lpn: Lpn,
-    /// Offset from the start of the page, in bytes.
-    pub(crate) offset: u32,
-    pub(crate) len: u32,
-    /// Offset from the start of the request, in bytes.
-    pub(crate) from: u32,
-}
-
-/// Returns quotient and remainder, by shift and mask if `d` is a power of two. It nearly always is,
-/// and a division costs as much as the rest of splitting a request.
-#[inline]
-fn split(n: u64, d: u64) -> (u64, u64) {
-    if d.is_power_of_two() { (n >> d.trailing_zeros(), n & (d - 1)) } else { (n / d, n % d) }
-}
-
-/// Splits a byte range into its parts of pages.
-#[inline]
-pub(crate) fn spans(at: u64, len: u32, page_bytes: u32) -> impl Iterator<Item = PageSpan> {
-    let mut from = 0u32;
-    std::iter::from_fn(move || {
-        if from == len {
-            return None;
-        }
-        let (page, offset) = split(at + u64::from(from), u64::from(page_bytes));
-        let offset = offset as u32;
-        let len = (page_bytes - offset).min(len - from);
-        let span = PageSpan { lpn: Lpn(page as u32), offset, len, from };
-        from += span.len;
-        Some(span)
-    })
 }
 
 /// The HFSL layer. `T` is the token of the sinks; `N` and `P` store the bytes of NAND and PCM
@@ -211,14 +175,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Checks that a range lies inside the volume.
     pub(crate) fn check_range(&self, at: u64, len: u64) -> Result<()> {
-        if at.checked_add(len).is_some_and(|end| end <= self.capacity_bytes()) {
-            return Ok(());
-        }
-        Err(Error::OutOfRange {
-            at: at / SECTOR_BYTES,
-            sectors: len.div_ceil(SECTOR_BYTES),
-            capacity: self.capacity_bytes() / SECTOR_BYTES,
-        })
+        check_bytes(at, len, self.capacity_bytes())
     }
 
     pub(crate) fn write_range<S: Sink<Tok = T>>(
@@ -233,7 +190,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         if self.has_groups() {
             return self.write_groups(sink, at, data, request).map_err(|e| self.refuse_after(e));
         }
-        for span in spans(at, data.len(), self.page_bytes) {
+        for span in page_spans(at, data.len(), self.page_bytes) {
             if let Err(e) = self.write_page(sink, request, span, data.part(span.from, span.len)) {
                 return Err(self.refuse_after(e));
             }
@@ -241,19 +198,10 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(())
     }
 
-    /// Makes the layer refuse writes after an unexpected error, since tables and media may
-    /// disagree. Reads continue.
+    /// Refuses writes after an unexpected error.
     #[cold]
     fn refuse_after(&mut self, e: Error) -> Error {
-        // A write meets `Corrupt` while it reads old contents, before it has changed anything.
-        let expected = matches!(
-            e,
-            Error::NoSpace { .. } | Error::ReadOnly { .. } | Error::OutOfRange { .. } | Error::Corrupt { .. }
-        );
-        if !expected && !is(HfslBug::NotPoisoned) {
-            self.flash.refuse_writes(format!("an earlier write failed: {e}"));
-        }
-        e
+        self.flash.health.refuse_after(e, false, HfslBug::NotPoisoned)
     }
 
     pub(crate) fn read_range<S: Sink<Tok = T>>(
@@ -266,7 +214,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         if N::HOLDS && first < last {
             (first + 1..last.min(first + READ_AHEAD)).for_each(|lpn| self.prefetch_read(lpn));
         }
-        for span in spans(at, into.len(), self.page_bytes) {
+        for span in page_spans(at, into.len(), self.page_bytes) {
             if N::HOLDS && span.lpn.0 + READ_AHEAD <= last {
                 self.prefetch_read(span.lpn.0 + READ_AHEAD);
             }
@@ -358,9 +306,7 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
         let page = u64::from(self.page_bytes);
         let (mut byte, end) = (at.bytes(), at.bytes() + bytes);
         if self.has_groups() {
-            let zeros =
-                |len: u32| if N::HOLDS { Source::Bytes(&ZEROS[..len as usize]) } else { Source::Len(len) };
-            return self.discard_groups(sink, byte, end, zeros).map_err(|e| self.refuse_after(e));
+            return self.discard_groups(sink, byte, end).map_err(|e| self.refuse_after(e));
         }
         while byte < end {
             let (lpn, offset) = split(byte, page);
@@ -370,9 +316,7 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
             if len == page || !self.is_mapped(lpn) {
                 self.unmap(sink, lpn).map_err(|e| self.refuse_after(e))?;
             } else {
-                let zeros =
-                    if N::HOLDS { Source::Bytes(&ZEROS[..len as usize]) } else { Source::Len(len as u32) };
-                self.write_range(sink, byte, zeros, Hints::NONE)?;
+                self.write_range(sink, byte, zeros::<N>(len as u32), Hints::NONE)?;
             }
             byte += len;
         }
@@ -401,17 +345,5 @@ impl<S: Sink, N: Store, P: Store> ByteAccess<S> for Hfsl<S::Tok, N, P> {
     fn write_bytes(&mut self, sink: &mut S, at: u64, data: Source<'_>) -> Result<()> {
         self.check_range(at, u64::from(data.len()))?;
         self.write_range(sink, at, data, Hints::NONE)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_are_cut_at_pages() {
-        let cut: Vec<_> = spans(1536, 3072, 2048).map(|s| (s.lpn.0, s.offset, s.len, s.from)).collect();
-        assert_eq!(cut, [(0, 1536, 512, 0), (1, 0, 2048, 512), (2, 0, 512, 2560)]);
-        assert_eq!(spans(0, 0, 2048).count(), 0);
     }
 }

@@ -1,5 +1,5 @@
-//! Sizes of a volume on its media, and the areas of HFSL in its PCM. `docs/reference/format.md` draws
-//! the areas.
+//! Sizes of a volume on its media, and the areas of HFSL in its PCM, which
+//! `docs/reference/format.md` draws.
 
 use super::config::{FusionMethod, HfslConfig, MapPersist};
 use super::entry::SUBPAGES_MAX;

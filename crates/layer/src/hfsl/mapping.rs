@@ -7,9 +7,10 @@ use super::layout::ENTRY_BYTES;
 use super::pcm::PcmSpace;
 use crate::Token;
 use crate::flash::{ForwardMap, MovedPage};
+use crate::payload::source_of;
 use crate::planted::HfslBug;
 use frit_core::planted::is;
-use frit_core::{Cause, Error, Lpn, MediumKind, Result, Sink, Source};
+use frit_core::{Cause, Error, Lpn, MediumKind, Result, Sink};
 use frit_media::Store;
 use std::collections::BTreeMap;
 
@@ -156,8 +157,6 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         after: T,
     ) -> Result<T> {
         let at = self.layout.map_at + u64::from(lpn) * ENTRY_BYTES;
-        let bytes = raw.to_le_bytes();
-        let data = if P::HOLDS { Source::Bytes(&bytes) } else { Source::Len(ENTRY_BYTES as u32) };
-        self.medium.write(sink, at, data, Cause::Meta, after)
+        self.medium.write(sink, at, source_of::<P>(&raw.to_le_bytes()), Cause::Meta, after)
     }
 }

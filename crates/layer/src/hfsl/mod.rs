@@ -4,7 +4,7 @@
 //! for PCM and NAND flash*, J. Syst. Archit. 2016. Sections are named where they are implemented;
 //! `docs/reference/hfsl.md` lists what the paper leaves open and the reading that is implemented.
 //!
-//! Files with the same roles in all layers:
+//! Files that other layers have under the same names:
 //!
 //! | file | subject |
 //! |---|---|

@@ -332,28 +332,6 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     }
 }
 
-/// Accumulator of tokens: completes when all added tokens have completed.
-#[derive(Clone, Copy)]
-pub(crate) struct JoinedToken<T>(Option<T>);
-
-impl<T: Token> JoinedToken<T> {
-    pub(crate) fn new() -> JoinedToken<T> {
-        JoinedToken(None)
-    }
-
-    pub(crate) fn add<S: Sink<Tok = T>>(&mut self, sink: &mut S, tok: T) {
-        self.0 = Some(match self.0 {
-            Some(t) => sink.join(t, tok),
-            None => tok,
-        });
-    }
-
-    /// Returns the joined token; a completed one if nothing was added.
-    pub(crate) fn get<S: Sink<Tok = T>>(self, sink: &S) -> T {
-        self.0.unwrap_or_else(|| sink.start())
-    }
-}
-
 /// Returns a 24-bit checksum over a sub-page and its logical position, so that a sub-page in the
 /// wrong position fails the check. Any error passes with a probability of 1 in 16 million.
 #[inline]

@@ -6,14 +6,15 @@
 //! power loss leaves either the old page or the new one.
 
 use super::entry::{MapEntry, PageLocation};
-use super::layer::PageSpan;
 use super::layout::DESC_BYTES;
-use super::pcm::{Desc, JoinedToken, NONE, PcmRegion, PcmSpace};
+use super::pcm::{Desc, NONE, PcmRegion, PcmSpace};
 use super::read::{SubSpan, sub_spans};
 use super::to_nand::overlay;
 use super::{Hfsl, MapPersist};
 use crate::Token;
 use crate::planted::HfslBug;
+use crate::spans::PageSpan;
+use crate::tokens::JoinedToken;
 use frit_core::planted::is;
 use frit_core::{Cause, Error, Lpn, MediumKind, Result, Sink, Source, Target};
 use frit_media::Store;

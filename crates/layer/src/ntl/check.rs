@@ -1,6 +1,7 @@
 //! Consistency check of records and data, and its repairs.
 
 use super::layer::Ntl;
+use super::layout::FIRST_RECORD;
 use super::mapping::Mapping;
 use crate::Token;
 use frit_core::{CheckCounts, CheckScope, Error, Finding, MediumKind, Result, Severity, Sink};
@@ -18,14 +19,13 @@ impl<T: Token, P: Store> Ntl<T, P> {
         if !self.space.protected {
             return Ok(checked);
         }
-        if let Some(what) = self.missing.clone() {
-            let repaired = scope.repair && scope.older;
-            if repaired {
+        let accepted = scope.repair && scope.older;
+        let records_at = self.space.layout.record(FIRST_RECORD);
+        if let Some(missing) = self.health.missing_finding(records_at, accepted) {
+            if accepted {
                 self.accept_missing(sink)?;
             }
-            let (medium, at) = (MediumKind::Pcm, self.space.layout.record(0, 0));
-            let (kind, severity) = ("missing-records", Severity::Major);
-            found(Finding { kind, severity, lpn: None, medium, at, what, repaired });
+            found(missing);
         }
         let mut next = 0;
         while let Some(lpn) = self.used.next(next) {

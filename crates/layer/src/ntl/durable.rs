@@ -1,6 +1,7 @@
 //! Durability interface of NTL: format, halt, recovery, guarantees, and the extents with data.
 
 use super::layer::Ntl;
+use crate::extents::merge_runs;
 use frit_core::{
     CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Extent, Finding, MediumKind, Quiesce,
     Recovery, Result, SECTOR_BYTES, Sector, Sink, WriteGuarantee,
@@ -9,7 +10,7 @@ use frit_media::Store;
 
 impl<S: Sink, P: Store> Quiesce<S> for Ntl<S::Tok, P> {
     fn halt(&mut self, sink: &mut S) -> Result<()> {
-        self.writable()?;
+        self.health.writable()?;
         self.shut_down(sink)
     }
 
@@ -44,41 +45,29 @@ impl<S: Sink, P: Store> Durable<S> for Ntl<S::Tok, P> {
     }
 
     fn extents(&self, at: Sector, sectors: u64, each: &mut dyn FnMut(Extent)) -> Result<()> {
-        let mut pos = self.check_range(at, sectors.saturating_mul(SECTOR_BYTES))?;
-        let end = pos + sectors * SECTOR_BYTES;
+        let from = self.check_range(at, sectors.saturating_mul(SECTOR_BYTES))?;
+        let end = from + sectors * SECTOR_BYTES;
         let page = u64::from(self.page_bytes());
-        let mut last: Option<Extent> = None;
-        while pos < end {
-            let lpn = (pos / page) as u32;
-            // A range without data is one extent.
+        merge_runs(from..end, each, |byte| {
+            let lpn = (byte / page) as u32;
+            // A range without data is one run.
             let next = match self.live.next(lpn) {
                 Some(l) if l == lpn => (u64::from(lpn) + 1) * page,
                 Some(l) => u64::from(l) * page,
                 None => end,
-            }
-            .min(end);
+            };
             // A page whose record may be missing is not a hole, so that a copy by extents reads it
             // and gets the error.
-            let place = (self.live.has(lpn) || self.missing.is_some()).then_some(MediumKind::Pcm);
-            let n = (next - pos) / SECTOR_BYTES;
-            last = match last {
-                Some(e) if e.place == place => Some(Extent { sectors: e.sectors + n, ..e }),
-                other => {
-                    other.into_iter().for_each(&mut *each);
-                    Some(Extent { sectors: n, place })
-                }
-            };
-            pos = next;
-        }
-        last.into_iter().for_each(each);
+            (next, (self.live.has(lpn) || self.health.has_missing()).then_some(MediumKind::Pcm))
+        });
         Ok(())
     }
 
     fn refuses(&self) -> Option<String> {
-        self.refusal.clone()
+        self.health.refusal().map(str::to_owned)
     }
 
     fn refuse(&mut self, why: String) {
-        self.refusal.get_or_insert(why);
+        self.health.refuse(why);
     }
 }

@@ -5,16 +5,16 @@
 //! missing record is damage, and never a torn write.
 
 use super::layer::Ntl;
-use super::layout::COPIES;
+use super::layout::{COPIES, FIRST_RECORD};
 use super::mapping::Mapping;
-use super::recover::{Copies, ScannedPages};
+use super::recover::ScannedPages;
 use crate::Token;
-use crate::header::UsageState;
-use crate::planted::NtlBug;
-use crate::record::{CopyState, RECORD_BYTES, Record, RecordAddr};
-use crate::summary::{Summary, SummaryEntry, damaged_records};
-use frit_core::planted::is;
-use frit_core::{Error, MediumKind, Recovery, Result, Sink};
+use crate::halt::SummarizedRecords;
+use crate::header::{HeaderNote, UsageState};
+use crate::health::Health;
+use crate::record::{Copies, Record, RecordAddr};
+use crate::summary::{RecordTerms, Summary, SummaryEntry, damaged_records};
+use frit_core::{Recovery, Result, Sink};
 use frit_media::Store;
 use frit_media::checksum::digest;
 
@@ -32,7 +32,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         if sums {
             self.write_summary(sink)?;
         }
-        self.noted = false;
+        self.usage = HeaderNote::HALTED;
         self.write_state(sink, if sums { UsageState::HaltedWithSummary } else { UsageState::Halted })?;
         self.space.pcm.sync(sink)
     }
@@ -99,69 +99,6 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(sum)
     }
 
-    /// Compares the records with the summary, and notes in `recovery` if the layer was not shut
-    /// down cleanly. A record that is outdated in one copy, or missing, is restored if the summary
-    /// determines its contents.
-    pub(super) fn compare_with_halt<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        state: UsageState,
-        scanned: ScannedPages,
-        recovery: &mut Recovery,
-    ) -> Result<ScannedPages> {
-        if state != UsageState::HaltedWithSummary || is(NtlBug::SummaryIgnored) {
-            return Ok(scanned);
-        }
-        // A header that is older than the records does not describe them.
-        let newer = |s: &Summary| self.space.seq > s.seq || scanned.is_logged();
-        let Some(summary) = Summary::read(&self.space.pcm)?.filter(|s| !newer(s)) else {
-            recovery.clean = false;
-            return Ok(scanned);
-        };
-        if summary.same_records(&scanned.homes) {
-            return Ok(scanned);
-        }
-        // If all records of one copy are outdated, the other copy alone matches the summary.
-        for copy in 0..COPIES {
-            self.forget();
-            let one = self.scan_all(sink, Copies::One(copy), recovery)?;
-            if summary.same_records(&one.homes) {
-                self.copy_records(sink, copy)?;
-                return self.scan_anew(sink, recovery);
-            }
-        }
-        let scanned = self.scan_anew(sink, recovery)?;
-        let missing = summary.missing_one(&scanned.homes);
-        let missing = match missing {
-            Some(c) if self.fits(&c)? => Some(c),
-            _ => None,
-        };
-        if let Some(counted) = missing {
-            let start = sink.start();
-            self.space.put_counted(sink, &counted, start)?;
-            self.certain(sink)?;
-            return self.scan_anew(sink, recovery);
-        }
-        self.note_missing(&summary, &scanned, recovery)?;
-        Ok(scanned)
-    }
-
-    fn scan_anew<S: Sink<Tok = T>>(&mut self, sink: &mut S, recovery: &mut Recovery) -> Result<ScannedPages> {
-        self.forget();
-        self.scan_all(sink, Copies::All, recovery)
-    }
-
-    /// Returns `true` if a record is plausible for a place that has none.
-    fn fits(&self, counted: &SummaryEntry) -> Result<bool> {
-        let (place, lpn) = (counted.slot, counted.record.lbn);
-        if place >= self.space.layout.home_places() || lpn >= self.pages() || self.used.has(lpn) {
-            return Ok(false);
-        }
-        let v = self.space.record_state(place)?;
-        let wiped = v.block.is_some_and(|r| r == counted.record);
-        Ok(wiped || v.block.is_none() && v.ended.is_none())
-    }
-
     /// Makes the repair durable before the header states that the layer is in use. If it is
     /// interrupted, the next opening repeats it.
     fn certain<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
@@ -169,76 +106,100 @@ impl<T: Token, P: Store> Ntl<T, P> {
         if self.space.volatile() { self.space.pcm.flush(sink) } else { Ok(()) }
     }
 
-    /// Makes both copies of the records at home equal to one of them.
+    /// Accepts that pages with missing records read as zeros.
+    pub(super) fn accept_missing<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        self.health.accept_missing();
+        self.note_use(sink)
+    }
+
+    /// Checks that a page without a record cannot be one whose record is missing.
+    ///
+    /// # Errors
+    /// Returns `Corrupt` with a description of the missing records.
+    pub(super) fn check_not_missing(&self, lpn: u32) -> Result<()> {
+        let page = || format!("page {lpn} of the volume was never written");
+        self.health.check_not_missing(|| (self.space.layout.record(FIRST_RECORD), page()))
+    }
+}
+
+impl<T: Token, P: Store> SummarizedRecords<T> for Ntl<T, P> {
+    type Scan = ScannedPages;
+
+    fn summary_of(scan: &ScannedPages) -> Summary {
+        scan.homes
+    }
+
+    fn written_summary(&mut self, scan: &ScannedPages) -> Result<Option<Summary>> {
+        // A header that is older than the records does not describe them.
+        let newer = |s: &Summary| self.space.seq > s.seq || scan.is_logged();
+        Ok(Summary::read(&self.space.pcm)?.filter(|s| !newer(s)))
+    }
+
+    fn record_copies(&self) -> u32 {
+        COPIES
+    }
+
+    fn scan_again<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        which: Copies,
+        recovery: &mut Recovery,
+    ) -> Result<ScannedPages> {
+        self.forget();
+        self.scan_all(sink, which, recovery)
+    }
+
+    fn end_trials<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        _: ScannedPages,
+        recovery: &mut Recovery,
+    ) -> Result<ScannedPages> {
+        // A scan fills the tables.
+        self.scan_again(sink, Copies::All, recovery)
+    }
+
     fn copy_records<S: Sink<Tok = T>>(&mut self, sink: &mut S, from: u32) -> Result<()> {
         for place in 0..self.space.layout.home_places() {
-            let read = |copy: u32| -> Result<CopyState> {
-                let mut bytes = [0; RECORD_BYTES as usize];
-                self.space.pcm.peek(self.space.layout.record(place, copy), &mut bytes)?;
-                Ok(CopyState::read(&bytes, RecordAddr { slot: place, copy }))
-            };
-            let right = read(from)?;
-            if (0..COPIES).map(read).all(|state| state.is_ok_and(|s| s == right)) {
+            let right = self.space.copy_state(RecordAddr { slot: place, copy: from })?;
+            let mut states = self.space.layout.places(place).map(|copy| self.space.copy_state(copy));
+            if states.all(|state| state.is_ok_and(|s| s == right)) {
                 continue;
             }
             let start = sink.start();
-            match right {
-                CopyState::Block(record) => {
-                    let counted = SummaryEntry { slot: place, record, ended: false };
-                    self.space.put_counted(sink, &counted, start)?;
-                }
-                CopyState::Ended(record, _) => {
-                    let counted = SummaryEntry { slot: place, record, ended: true };
-                    self.space.put_counted(sink, &counted, start)?;
-                }
-                CopyState::Bad => self.space.wipe_record(sink, place, start)?,
-            }
+            self.space.put_copies(sink, place, |copy| right.bytes(copy), start)?;
         }
         self.certain(sink)
     }
 
-    /// Handles missing records of unknown pages: refuses writes, and reads of pages without a
-    /// record.
-    fn note_missing(
-        &mut self,
-        summary: &Summary,
-        scanned: &ScannedPages,
-        recovery: &mut Recovery,
-    ) -> Result<()> {
-        let records = summary.missing_at_least(&scanned.homes);
-        let damaged = damaged_records(scanned.damaged(), |place| {
-            let at = self.space.layout.record(place, 0);
-            let mut lpn = [0; 4];
-            self.space.pcm.peek(at, &mut lpn)?;
-            let lpn = u32::from_le_bytes(lpn);
-            let of = if lpn < self.pages() { format!(" (page {lpn}, as recorded)") } else { String::new() };
-            Ok(format!("place {place} at {at}{of}"))
-        })?;
-        let what = format!(
-            "the records of {records} or more pages are damaged in both copies{damaged}; put the file of PCM back as it \
-             was, or copy what can be read with frit export --rescue, or let these pages read as zeros with frit check \
-             --repair --older"
-        );
-        self.refusal = Some(what.clone());
-        recovery.unnamed.push(what.clone());
-        self.missing = Some(what);
-        Ok(())
+    fn fits(&self, entry: &SummaryEntry, _: &ScannedPages) -> Result<bool> {
+        let (place, lpn) = (entry.slot, entry.record.lbn);
+        if place >= self.space.layout.home_places() || lpn >= self.pages() || self.used.has(lpn) {
+            return Ok(false);
+        }
+        let v = self.space.record_state(place)?;
+        let wiped = v.block.is_some_and(|r| r == entry.record);
+        Ok(wiped || v.block.is_none() && v.ended.is_none())
     }
 
-    /// Accepts that pages with missing records read as zeros.
-    pub(super) fn accept_missing<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        self.missing = None;
-        self.refusal = None;
-        self.note_use(sink)
+    fn restore_record<S: Sink<Tok = T>>(&mut self, sink: &mut S, entry: &SummaryEntry) -> Result<()> {
+        let start = sink.start();
+        self.space.put_counted(sink, entry, start)?;
+        self.certain(sink)
     }
 
-    /// Returns an error if a page without a record may be one whose record is missing.
-    ///
-    /// # Errors
-    /// Returns `Corrupt` with a description of the missing records.
-    pub(super) fn is_blank(&self, lpn: u32) -> Result<()> {
-        let Some(missing) = &self.missing else { return Ok(()) };
-        let what = format!("page {lpn} of the volume was never written, or its record is lost: {missing}");
-        Err(Error::Corrupt { medium: MediumKind::Pcm, at: self.space.layout.record(0, 0), what })
+    fn describe_missing(&self, records: u32, scan: &ScannedPages) -> Result<String> {
+        let (pcm, layout) = (&self.space.pcm, &self.space.layout);
+        let terms = RecordTerms { slot: "place", block: "page", blocks: self.pages() };
+        let damaged = damaged_records(pcm, scan.damaged(), terms, |place| layout.record(place))?;
+        Ok(format!(
+            "the records of {records} or more pages are damaged in both copies{damaged}; put the file of PCM back \
+             as it was, or copy what can be read with frit export --rescue, or let these pages read as zeros with \
+             frit check --repair --older"
+        ))
+    }
+
+    fn health_mut(&mut self) -> &mut Health {
+        &mut self.health
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! `docs/reference/ntl.md` is the manual, with a worked example.
 //!
-//! Files with the same roles in all layers:
+//! Files that other layers have under the same names:
 //!
 //! | file | subject |
 //! |---|---|
@@ -19,9 +19,9 @@
 //! | `layer` | state of the layer, and its block interface |
 //! | `read`, `write`, `discard` | reads, writes and flushes, discards |
 //! | `stats`, `view` | counters; metrics and residence |
-//! | `space` | pages and records in the memory, and their fences; marks and tails |
+//! | `space`, `marks` | pages and records in the memory, and their fences; marks and tails |
 //! | `header` | header in the memory, and the state of use |
-//! | `halt`, `recover` | clean shutdown, and its comparison at an opening; recovery from the records |
+//! | `halt`, `recover` | clean shutdown and its summary; recovery from the records |
 //! | `durable`, `check` | durability interface; consistency check and repair |
 //! | `precondition` | preconditioning: every page is written once |
 //!
@@ -47,6 +47,7 @@ mod layer;
 mod layout;
 mod log;
 mod mapping;
+mod marks;
 mod merge;
 mod page_bitmap;
 mod params;

@@ -1,11 +1,10 @@
 //! Preconditioned volumes: every page is written once.
 
 use super::layer::Ntl;
-use super::layout::COPIES;
 use super::mapping::Mapping;
 use super::page_bitmap::PageBitmap;
 use crate::Token;
-use crate::record::{Record, RecordAddr};
+use crate::record::Record;
 use frit_core::{Error, Precondition, Preconditioning, Result};
 use frit_media::Store;
 use frit_media::checksum::digest;
@@ -28,9 +27,8 @@ impl<T: Token, P: Store> Preconditioning for Ntl<T, P> {
                 let Some(place) = self.mapping.home(lpn) else { continue };
                 self.space.seq += 1;
                 let record = Record { lbn: lpn, valid: u8::MAX, seq: self.space.seq, digest };
-                for copy in 0..COPIES {
-                    let bytes = record.bytes(RecordAddr { slot: place, copy });
-                    self.space.pcm.preset(self.space.layout.record(place, copy), &bytes)?;
+                for copy in self.space.layout.places(place) {
+                    self.space.pcm.preset(self.space.layout.record(copy), &record.bytes(copy))?;
                 }
             }
         }
