@@ -1,7 +1,9 @@
 //! Fences of a layer: PCM writes that are not fenced yet, and the completion of all fences.
 
 use crate::Token;
+use crate::tokens::join_into;
 use frit_core::Sink;
+use frit_core::planted::{PlantedBug, is};
 use frit_media::Store;
 use frit_wear::Leveled;
 
@@ -26,16 +28,25 @@ impl<T: Token> Fences<T> {
     /// Makes the next fence cover a token as well.
     #[inline]
     pub(crate) fn wait<S: Sink<Tok = T>>(&mut self, sink: &mut S, tok: T) {
-        self.open = Some(match self.open {
-            Some(open) => sink.join(open, tok),
-            None => tok,
-        });
+        join_into(sink, &mut self.open, tok);
     }
 
-    /// Takes the completion of the writes that are not fenced yet.
+    /// Forgets the writes that are not fenced yet.
+    pub(crate) fn forget_open(&mut self) {
+        self.open = None;
+    }
+
+    /// Fences the writes that are not fenced yet. Returns the completion, or `None` if there are
+    /// none. `bug` is the planted bug that issues no fence.
     #[inline]
-    pub(crate) fn take(&mut self) -> Option<T> {
-        self.open.take()
+    pub(crate) fn close<S: Sink<Tok = T>, P: Store>(
+        &mut self,
+        pcm: &mut Leveled<T, P>,
+        sink: &mut S,
+        bug: impl PlantedBug,
+    ) -> Option<T> {
+        let open = self.open.take()?;
+        Some(if is(bug) { open } else { self.after(pcm, sink, open) })
     }
 
     /// Issues a fence after a token, and returns its completion.

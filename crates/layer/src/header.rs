@@ -6,7 +6,9 @@
 //! ```
 
 use crate::Token;
-use frit_core::{Cause, Error, MediumKind, Result, Sink, Source};
+use crate::fences::Fences;
+use crate::payload::source_of;
+use frit_core::{Cause, Error, MediumKind, Result, Sink};
 use frit_media::Store;
 use frit_media::checksum::crc32c;
 use frit_wear::Leveled;
@@ -15,17 +17,6 @@ use frit_wear::Leveled;
 pub(crate) const HEAD_BYTES: usize = 64;
 /// Address of the state word.
 pub(crate) const STATE_AT: u64 = 64;
-
-/// Address of the second copies of marks, on the page of the header. The words lie on separate
-/// lines and are used in turn.
-const MARK_COPIES_AT: u64 = 1024;
-/// Number of the second copies.
-const MARK_COPIES: u64 = 48;
-
-/// Returns the address of the second copy of the mark with index `i`.
-pub(crate) fn mark_copy_at(i: u64) -> u64 {
-    MARK_COPIES_AT + i % MARK_COPIES * 64
-}
 
 /// Usage state of a layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,12 +32,28 @@ pub(crate) enum UsageState {
     HaltedWithSummary = u64::from_le_bytes(*b"haltsum1"),
 }
 
+/// Usage state that the header of a layer in PCM contains, as far as the layer has noted it.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct HeaderNote {
+    /// `true` if the header states that the layer is in use.
+    pub(crate) noted: bool,
+    /// `true` from a halt to the next use: the header vouches for the media as they are.
+    pub(crate) halted: bool,
+}
+
+impl HeaderNote {
+    /// The layer is in use.
+    pub(crate) const IN_USE: HeaderNote = HeaderNote { noted: true, halted: false };
+    /// The layer was shut down, and not used since.
+    pub(crate) const HALTED: HeaderNote = HeaderNote { noted: false, halted: true };
+}
+
 /// A header, as its bytes lie in PCM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Header([u8; HEAD_BYTES]);
 
 impl Header {
-    /// Creates a header from at most 12 words that describe the layout.
+    /// Creates a header from at most 13 words that describe the layout.
     pub(crate) fn new(magic: &[u8; 8], words: &[u32]) -> Header {
         let mut h = [0; HEAD_BYTES];
         h[..8].copy_from_slice(magic);
@@ -56,6 +63,16 @@ impl Header {
         let crc = crc32c(&h[..HEAD_BYTES - 4]);
         h[HEAD_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
         Header(h)
+    }
+
+    /// Creates a header from its bytes, which may be damaged.
+    pub(crate) fn from_bytes(bytes: [u8; HEAD_BYTES]) -> Header {
+        Header(bytes)
+    }
+
+    /// Returns the bytes.
+    pub(crate) fn bytes(&self) -> &[u8; HEAD_BYTES] {
+        &self.0
     }
 
     /// Reads the header from PCM.
@@ -72,7 +89,11 @@ impl Header {
 
     /// Returns `true` if the header is valid and has this magic.
     pub(crate) fn is_of(&self, magic: &[u8; 8]) -> bool {
-        self.0[HEAD_BYTES - 4..] == crc32c(&self.0[..HEAD_BYTES - 4]).to_le_bytes() && self.0[..8] == *magic
+        self.is_valid() && self.0[..8] == *magic
+    }
+
+    fn is_valid(&self) -> bool {
+        self.0[HEAD_BYTES - 4..] == crc32c(&self.0[..HEAD_BYTES - 4]).to_le_bytes()
     }
 
     /// Returns one of its words.
@@ -81,32 +102,57 @@ impl Header {
         u32::from_le_bytes([self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]])
     }
 
-    /// Formats the PCM and writes the header. The caller must fence it.
-    pub(crate) fn put<S: Sink<Tok = T>, T: Token, P: Store>(
+    /// Formats the PCM and writes the header. Returns the completion after which it is durable, for
+    /// which the current request waits.
+    pub(crate) fn write<S: Sink<Tok = T>, T: Token, P: Store>(
         &self,
-        pcm: &mut Leveled<T, P>,
+        (pcm, fences): (&mut Leveled<T, P>, &mut Fences<T>),
         sink: &mut S,
     ) -> Result<T> {
         let after = pcm.format(sink)?;
-        let source = if P::HOLDS { Source::Bytes(&self.0) } else { Source::Len(HEAD_BYTES as u32) };
-        pcm.write(sink, 0, source, Cause::Meta, after)
+        let tok = pcm.write(sink, 0, source_of::<P>(&self.0), Cause::Meta, after)?;
+        let done = fences.after(pcm, sink, tok);
+        sink.ack(done);
+        Ok(done)
+    }
+
+    /// Reads the usage state of the layer that has this header.
+    ///
+    /// # Errors
+    /// `Corrupt` if the PCM has another header. `other` describes a header of the same kind of
+    /// layer; `none` is the description if there is no such header.
+    pub(crate) fn usage_state<T: Token, P: Store>(
+        &self,
+        pcm: &Leveled<T, P>,
+        other: impl FnOnce(&Header) -> String,
+        none: &str,
+    ) -> Result<UsageState> {
+        let found = Header::read(pcm)?;
+        if found == *self {
+            return state(pcm);
+        }
+        let same_kind = found.is_valid() && found.0[..8] == self.0[..8];
+        damaged(if same_kind { other(&found) } else { none.into() })
     }
 }
 
-/// Writes the state. The caller must fence it.
-pub(crate) fn put_state<S: Sink<Tok = T>, T: Token, P: Store>(
-    pcm: &mut Leveled<T, P>,
+/// Writes the state after `after`. Returns the completion after which it is durable, for which the
+/// current request waits.
+pub(crate) fn write_state<S: Sink<Tok = T>, T: Token, P: Store>(
+    (pcm, fences): (&mut Leveled<T, P>, &mut Fences<T>),
     sink: &mut S,
     state: UsageState,
     after: T,
 ) -> Result<T> {
     let word = (state as u64).to_le_bytes();
-    let source = if P::HOLDS { Source::Bytes(&word) } else { Source::Len(8) };
-    pcm.write(sink, STATE_AT, source, Cause::Meta, after)
+    let tok = pcm.write(sink, STATE_AT, source_of::<P>(&word), Cause::Meta, after)?;
+    let done = fences.after(pcm, sink, tok);
+    sink.ack(done);
+    Ok(done)
 }
 
 /// Reads the state.
-pub(crate) fn state<T: Token, P: Store>(pcm: &Leveled<T, P>) -> Result<UsageState> {
+fn state<T: Token, P: Store>(pcm: &Leveled<T, P>) -> Result<UsageState> {
     let mut state = [0; 8];
     pcm.peek(STATE_AT, &mut state)?;
     let state = u64::from_le_bytes(state);
@@ -120,7 +166,7 @@ pub(crate) fn state<T: Token, P: Store>(pcm: &Leveled<T, P>) -> Result<UsageStat
 }
 
 /// Returns the error for a header that cannot be used.
-pub(crate) fn damaged<V>(what: String) -> Result<V> {
+fn damaged<V>(what: String) -> Result<V> {
     Err(Error::Corrupt { medium: MediumKind::Pcm, at: 0, what })
 }
 

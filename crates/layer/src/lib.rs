@@ -6,18 +6,30 @@
 //! that consists of byte-addressable memory only (Kwon 2019). The cache and NTL use PCM through
 //! [`frit_wear::Leveled`], which levels its wear.
 //!
+//! The other modules are parts that the layers share: bounds and division of requests (`spans`),
+//! extents, refused writes (`health`), the header in PCM and its state, records with their fences
+//! and marks, and the comparison of records with the summary of a clean shutdown (`halt`).
+//!
 //! It is not: a simulator. A layer is ordinary synchronous code over media that obey their rules.
 //! The sink that receives its commands decides how long they take.
 
 pub mod cache;
+mod extents;
 mod fences;
 pub mod flash;
+mod halt;
 mod header;
+mod health;
 pub mod hfsl;
+mod marks;
 pub mod ntl;
+mod payload;
 pub mod planted;
 mod record;
+mod spans;
 mod summary;
+mod tokens;
+mod words;
 
 pub use cache::{Cache, CacheConfig};
 pub use frit_core::Token;

@@ -17,6 +17,7 @@
 //! is invalid. A volume keeps two copies of each record in separate areas, so that a damaged copy
 //! can be distinguished from a torn record.
 
+use frit_core::Result;
 use frit_media::checksum::crc32c;
 
 /// Size of a record, in bytes.
@@ -46,6 +47,23 @@ pub(crate) struct Record {
 pub(crate) struct RecordAddr {
     pub(crate) slot: u32,
     pub(crate) copy: u32,
+}
+
+impl RecordAddr {
+    /// Iterates over the copies of the record of a slot.
+    #[inline]
+    pub(crate) fn copies(slot: u32, copies: u32) -> impl Iterator<Item = RecordAddr> {
+        (0..copies).map(move |copy| RecordAddr { slot, copy })
+    }
+}
+
+/// Copies of the records that a scan reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Copies {
+    /// All copies.
+    All,
+    /// Only this copy. The other copies count as damaged.
+    One(u32),
 }
 
 /// Reason for which a slot no longer holds its block.
@@ -133,6 +151,15 @@ impl CopyState {
             _ => CopyState::Bad,
         }
     }
+
+    /// Returns the bytes of a copy in this state; zeros for an invalid one.
+    pub(crate) fn bytes(&self, place: RecordAddr) -> [u8; RECORD_BYTES as usize] {
+        match self {
+            CopyState::Block(record) => record.bytes(place),
+            CopyState::Ended(record, end) => record.ended_bytes(*end, place),
+            CopyState::Bad => [0; RECORD_BYTES as usize],
+        }
+    }
 }
 
 /// Combined state of the copies of a record.
@@ -163,6 +190,37 @@ impl CombinedState {
         // An end is written to one copy after the other, so one copy that states it is sufficient.
         v.block = v.block.filter(|r| v.ended.is_none_or(|(e, _)| r.seq > e.seq));
         v
+    }
+
+    /// Combines the copies of the record of a slot. `read` returns the state of a copy.
+    ///
+    /// # Errors
+    /// Returns the errors of `read`.
+    #[inline]
+    pub(crate) fn of_slot(
+        slot: u32,
+        copies: u32,
+        read: impl Fn(RecordAddr) -> Result<CopyState>,
+    ) -> Result<CombinedState> {
+        let mut states = [CopyState::Bad; COPIES_MAX as usize];
+        for (state, place) in states.iter_mut().zip(RecordAddr::copies(slot, copies)) {
+            *state = read(place)?;
+        }
+        Ok(CombinedState::of(&states[..copies as usize]))
+    }
+
+    /// Combines the copies of the record of a slot in the result of a scan. Each chunk in `chunks`
+    /// has one copy of consecutive records, and `i` is the index of the record in them.
+    pub(crate) fn of_chunks(chunks: &[Vec<u8>], which: Copies, i: usize, slot: u32) -> CombinedState {
+        let mut states = [CopyState::Bad; COPIES_MAX as usize];
+        let copies = RecordAddr::copies(slot, COPIES_MAX);
+        for ((state, place), bytes) in states.iter_mut().zip(copies).zip(chunks) {
+            if which == Copies::All || which == Copies::One(place.copy) {
+                let (records, _) = bytes.as_chunks::<{ RECORD_BYTES as usize }>();
+                *state = CopyState::read(&records[i], place);
+            }
+        }
+        CombinedState::of(&states[..chunks.len()])
     }
 }
 
@@ -217,5 +275,26 @@ mod tests {
             CombinedState { block: None, ended: Some((record(5), RecordEnd::Evicted)), agreed: false }
         );
         assert_eq!(CombinedState::of(&[CopyState::Bad]).block, None);
+    }
+
+    #[test]
+    fn a_scan_reads_the_chosen_copies() {
+        let r = record(5);
+        let states = [CopyState::Block(r), CopyState::Ended(r, RecordEnd::Moved)];
+        let mut chunks = vec![Vec::new(), Vec::new()];
+        for slot in 20..23 {
+            for ((place, state), chunk) in RecordAddr::copies(slot, 2).zip(states).zip(&mut chunks) {
+                assert_eq!(CopyState::read(&state.bytes(place), place), state);
+                chunk.extend_from_slice(&state.bytes(place));
+            }
+        }
+        let found = |which, slot| CombinedState::of_chunks(&chunks, which, 2, slot);
+        let both = CombinedState::of_slot(22, 2, |place| Ok(states[place.copy as usize])).unwrap();
+        assert_eq!(found(Copies::All, 22), both);
+        assert_eq!((both.block, both.ended), (None, Some((r, RecordEnd::Moved))));
+        assert_eq!(found(Copies::One(0), 22).block, Some(r));
+        assert_eq!(found(Copies::One(1), 22).block, None);
+        assert_eq!(found(Copies::All, 21), CombinedState { block: None, ended: None, agreed: true });
+        assert_eq!(CopyState::Bad.bytes(PLACE), [0; RECORD_BYTES as usize]);
     }
 }

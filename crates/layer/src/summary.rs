@@ -13,7 +13,7 @@
 //! ```
 
 use crate::Token;
-use crate::record::Record;
+use crate::record::{Record, RecordAddr};
 use frit_core::{Cause, Result, Sink, Source};
 use frit_media::Store;
 use frit_media::checksum::crc32c;
@@ -139,16 +139,41 @@ impl Summary {
     }
 }
 
-/// Returns the part of a message that names damaged records: `name` describes the first ones of
-/// `all`. It is empty if there are none.
+/// Terms of a layer for messages about its records.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecordTerms {
+    /// The term for a slot.
+    pub(crate) slot: &'static str,
+    /// The term for a block.
+    pub(crate) block: &'static str,
+    /// Number of blocks. A damaged record may have any number in place of that of its block.
+    pub(crate) blocks: u32,
+}
+
+/// Returns the part of a message that names the first ones of the slots `all`, whose records are
+/// damaged. It is empty if there are none. `address` returns the address of a record.
 ///
 /// # Errors
-/// Returns the errors of `name`.
-pub(crate) fn damaged_records(all: &[u32], name: impl Fn(u32) -> Result<String>) -> Result<String> {
+/// Returns the errors of the store.
+pub(crate) fn damaged_records<T: Token, P: Store>(
+    pcm: &Leveled<T, P>,
+    all: &[u32],
+    terms: RecordTerms,
+    address: impl Fn(RecordAddr) -> u64,
+) -> Result<String> {
     if all.is_empty() {
         return Ok(String::new());
     }
-    let named = all.iter().take(NAMED).map(|&place| name(place)).collect::<Result<Vec<_>>>()?;
+    let name = |slot: u32| -> Result<String> {
+        let at = address(RecordAddr { slot, copy: 0 });
+        let mut lbn = [0; 4];
+        pcm.peek(at, &mut lbn)?;
+        let lbn = u32::from_le_bytes(lbn);
+        let RecordTerms { slot: term, block, blocks } = terms;
+        let of = if lbn < blocks { format!(" ({block} {lbn}, as recorded)") } else { String::new() };
+        Ok(format!("{term} {slot} at {at}{of}"))
+    };
+    let named = all.iter().take(NAMED).map(|&slot| name(slot)).collect::<Result<Vec<_>>>()?;
     let more = if all.len() > NAMED { ", and others" } else { "" };
     Ok(format!("; damaged records: {}{more}", named.join(", ")))
 }

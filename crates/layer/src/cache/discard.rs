@@ -6,14 +6,12 @@ use super::in_flight::{DAMAGED, EVICT};
 use super::layer::{Cache, spans};
 use super::policy::EvictionPolicy;
 use crate::Token;
+use crate::payload::zeros;
 use crate::planted::CacheBug;
 use crate::record::RecordEnd;
 use frit_core::planted::is;
-use frit_core::{BlockingAccess, Cause, Error, Op, Result, SECTOR_BYTES, Sink, Source};
+use frit_core::{BlockingAccess, Cause, Error, Op, Result, SECTOR_BYTES, Sink};
 use frit_media::Store;
-
-/// Zeros that overwrite parts of blocks.
-static ZEROS: [u8; BLOCK_BYTES as usize] = [0; BLOCK_BYTES as usize];
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Makes a range read as zeros. Whole blocks leave the cache once the zeros are durable on the
@@ -24,7 +22,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         at: u64,
         bytes: u64,
     ) -> Result<()> {
-        self.writable()?;
+        self.health.writable()?;
         self.check_no_conflict(at, at + bytes, true)?;
         if self.deferred_io.on() {
             return self.defer_zeros(sink, at, bytes);
@@ -47,9 +45,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if bytes == 0 {
             return Ok(());
         }
-        let zeros =
-            if P::HOLDS { Source::Bytes(&ZEROS[..bytes as usize]) } else { Source::Len(bytes as u32) };
-        self.write_range(sink, at, zeros)
+        self.write_range(sink, at, zeros::<P>(bytes as u32))
     }
 
     /// Zeros the blocks from `first` to before `last` on the disk and removes them from the cache.
@@ -103,8 +99,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     fn zero_cached<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
         for span in spans(at, bytes as u32) {
             let access = self.access(span.lbn, true);
-            let zeros = Source::Bytes(&ZEROS[..span.bytes() as usize]);
-            self.write_cached(sink, span, zeros, &access)?;
+            self.write_cached(sink, span, zeros::<P>(span.bytes()), &access)?;
         }
         self.commit(sink)
     }
@@ -163,7 +158,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             return Ok(());
         }
         // If writes were refused or may be lost, a flush must not report success.
-        self.writable()?;
+        self.health.writable()?;
         // The result of a flush in flight is not known yet, and the medium reports a failure only
         // to the request that it belongs to. So the caller must repeat this flush after that one.
         if self.deferred_io.flush_in_flight() {

@@ -24,7 +24,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 return Ok((slot, self.space.usable(sink, free)));
             }
             self.stats.waits += 1;
-            if self.health.disk.is_some() && !tries && !self.health.retry() {
+            if self.disk_health.failure.is_some() && !tries && !self.disk_health.retry() {
                 return Err(self.no_space());
             }
             tries = true;
@@ -59,7 +59,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     fn no_space(&self) -> Error {
         let all = size::format(u64::from(self.dir.capacity()) * super::BLOCK_BYTES);
-        let what = match &self.health.disk {
+        let what = match &self.disk_health.failure {
             Some(why) => format!(
                 "the cache of {all} is full of dirty blocks, and the disk fails: {why}; the blocks are \
                  kept, and written once it works again"
@@ -77,7 +77,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Evicts blocks after a request until the share of used slots is below the threshold.
     pub(super) fn evict_to_threshold<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        if self.health.disk.is_some() && !self.health.retry() {
+        if self.disk_health.failure.is_some() && !self.disk_health.retry() {
             return Ok(());
         }
         while self.over_threshold() && !self.deferred_io.busy() {
@@ -111,8 +111,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Does background work in idle time.
     pub(super) fn background<S: Sink<Tok = T>>(&mut self, sink: &mut S, budget: u32) -> Result<Progress<T>> {
         if self.usage.halted
-            || self.health.refusal.is_some()
-            || self.health.disk.is_some() && !self.health.retry()
+            || self.health.refusal().is_some()
+            || self.disk_health.failure.is_some() && !self.disk_health.retry()
         {
             return Ok(Progress::Idle);
         }

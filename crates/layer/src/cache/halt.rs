@@ -1,94 +1,23 @@
-//! The header of the PCM: identity of the cache, its state, and the clean shutdown.
+//! Clean shutdown: the summary of the records, and its comparison with the records that an opening
+//! finds.
+//!
+//! After a clean shutdown all data is durable, so a missing record is damage and never a torn
+//! write.
 
 use super::layer::Cache;
+use super::layout::RECORDS_AT;
+use super::recover::ScannedBlocks;
 use super::space::digest_of;
 use crate::Token;
-use crate::header::{Header, UsageState, damaged, put_state, state};
-use crate::planted::CacheBug;
-use crate::record::Record;
-use crate::summary::{Summary, SummaryEntry};
-use frit_core::planted::is;
-use frit_core::{Result, Sink};
+use crate::halt::SummarizedRecords;
+use crate::header::{HeaderNote, UsageState};
+use crate::health::Health;
+use crate::record::{Copies, Record, RecordAddr};
+use crate::summary::{RecordTerms, Summary, SummaryEntry, damaged_records};
+use frit_core::{Cause, Recovery, Result, Sink, Source};
 use frit_media::Store;
 
-const MAGIC: &[u8; 8] = b"fritCACH";
-const VERSION: u32 = 1;
-/// Index of the header word that holds the number of slots, which follows the version.
-const SLOTS_WORD: usize = 1;
-
-/// The usage state of the layer that the header in PCM contains.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct HeaderNote {
-    /// `true` if the header states that the layer is in use.
-    noted: bool,
-    /// `true` from a halt to the next use: the header vouches for the media as they are.
-    pub(super) halted: bool,
-}
-
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
-    /// Returns the header: version, slots, bytes of the disk (two words), copies of records.
-    fn head(&self) -> Header {
-        let layout = &self.space.layout;
-        let disk = self.disk.bytes();
-        Header::new(MAGIC, &[VERSION, layout.slots, disk as u32, (disk >> 32) as u32, layout.copies])
-    }
-
-    /// Writes the state after `after`, and returns the completion after which it is durable. The
-    /// state "halted" is written after all data that it vouches for, the summary included.
-    fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: UsageState, after: T) -> Result<T> {
-        let fenced = if is(CacheBug::HaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
-        let after = sink.join(fenced, after);
-        let tok = put_state(&mut self.space.pcm, sink, state, after)?;
-        let done = self.space.fence_after(sink, tok);
-        sink.ack(done);
-        Ok(done)
-    }
-
-    /// Notes in the header that the cache is in use, before the first write after opening.
-    #[inline]
-    pub(super) fn begin_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        if self.usage.noted {
-            return Ok(());
-        }
-        // A request that is refused must change nothing: a summary that does not match the records
-        // is kept.
-        self.writable()?;
-        self.head_new(sink)?;
-        self.note_use(sink)
-    }
-
-    /// Notes that the layer is in use, before anything else changes. Over files the note is synced
-    /// first, so that the state "halted" is true after any power loss.
-    pub(super) fn note_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        let start = sink.start();
-        let noted = self.write_state(sink, UsageState::InUse, start)?;
-        self.space.noted = sink.join(self.space.noted, noted);
-        if self.space.volatile() {
-            self.space.pcm.flush(sink)?;
-        }
-        self.usage = HeaderNote { noted: true, halted: false };
-        Ok(())
-    }
-
-    /// Writes the header if PCM is blank. A simulation with data starts without a format, but can
-    /// be halted and booted too.
-    fn head_new<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        if P::HOLDS && Header::read(&self.space.pcm)?.is_blank() { self.put_head(sink) } else { Ok(()) }
-    }
-
-    pub(super) fn write_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        self.config.durable()?;
-        self.put_head(sink)
-    }
-
-    fn put_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        let tok = self.head().put(&mut self.space.pcm, sink)?;
-        let done = self.space.fence_after(sink, tok);
-        sink.ack(done);
-        self.write_state(sink, UsageState::Halted, done)?;
-        self.space.pcm.sync(sink)
-    }
-
     /// Shuts down in order: completes all writebacks, writes the summary, and notes it in the
     /// header.
     pub(super) fn shut_down<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
@@ -116,7 +45,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             let put = self.summary()?.put(&mut self.space.pcm, sink, after)?;
             self.space.fence_after(sink, put);
         }
-        self.usage = HeaderNote { noted: false, halted: true };
+        self.usage = HeaderNote::HALTED;
         let state = if P::HOLDS { UsageState::HaltedWithSummary } else { UsageState::Halted };
         self.write_state(sink, state, self.flushed)?;
         self.space.pcm.sync(sink)
@@ -161,21 +90,109 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(sum)
     }
 
-    /// Reads the header and returns the state of the layer.
-    pub(super) fn read_head(&self) -> Result<UsageState> {
-        let head = Header::read(&self.space.pcm)?;
-        if head == self.head() {
-            return state(&self.space.pcm);
+    /// Makes the repair durable before the header states that the cache is in use. If it is
+    /// interrupted, the next opening repeats it.
+    fn certain<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        self.space.fence(sink);
+        if self.space.volatile() { self.space.pcm.flush(sink) } else { Ok(()) }
+    }
+
+    /// Accepts the disk's versions of the blocks whose records are missing.
+    pub(super) fn accept_missing<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        self.health.accept_missing();
+        self.note_use(sink)
+    }
+
+    /// Checks that a block that is not cached cannot be one whose record is missing. Its version on
+    /// the disk would be outdated.
+    ///
+    /// # Errors
+    /// Returns `Corrupt` with a description of the missing records.
+    pub(super) fn check_not_missing(&self, lbn: u32) -> Result<()> {
+        self.health.check_not_missing(|| (RECORDS_AT, format!("block {lbn} of the disk is not cached")))
+    }
+}
+
+impl<T: Token, P: Store, D: Store> SummarizedRecords<T> for Cache<T, P, D> {
+    type Scan = ScannedBlocks;
+
+    fn summary_of(scan: &ScannedBlocks) -> Summary {
+        scan.summary()
+    }
+
+    fn written_summary(&mut self, scan: &ScannedBlocks) -> Result<Option<Summary>> {
+        // A header that is older than the records does not describe them.
+        let summary = Summary::read(&self.space.pcm)?.filter(|s| scan.highest <= s.seq);
+        if let Some(summary) = &summary {
+            self.space.seq = self.space.seq.max(summary.seq);
         }
-        damaged(if head.is_of(MAGIC) {
-            format!(
-                "it holds a cache of {} blocks, formatted for another disk or size than the stack file has",
-                head.word(SLOTS_WORD)
-            )
-        } else {
-            "it holds no cache, or its head is damaged: put the right file or device back, since blocks that were \
-             not written back yet are nowhere else"
-                .into()
-        })
+        Ok(summary)
+    }
+
+    fn record_copies(&self) -> u32 {
+        self.space.layout.copies
+    }
+
+    fn scan_again<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        which: Copies,
+        recovery: &mut Recovery,
+    ) -> Result<ScannedBlocks> {
+        self.scan(sink, which, recovery)
+    }
+
+    fn end_trials<S: Sink<Tok = T>>(
+        &mut self,
+        _: &mut S,
+        first: ScannedBlocks,
+        _: &mut Recovery,
+    ) -> Result<ScannedBlocks> {
+        // A scan changes nothing in the cache.
+        Ok(first)
+    }
+
+    fn copy_records<S: Sink<Tok = T>>(&mut self, sink: &mut S, from: u32) -> Result<()> {
+        let layout = self.space.layout;
+        for slot in 0..layout.slots {
+            let right = self.space.copy_state(RecordAddr { slot, copy: from })?;
+            for place in layout.places(slot) {
+                if self.space.copy_state(place)? == right {
+                    continue;
+                }
+                let (at, bytes, start) = (layout.record(place), right.bytes(place), sink.start());
+                let tok = self.space.pcm.write(sink, at, Source::Bytes(&bytes), Cause::Meta, start)?;
+                self.space.fence_after(sink, tok);
+            }
+        }
+        self.certain(sink)
+    }
+
+    fn fits(&self, entry: &SummaryEntry, scan: &ScannedBlocks) -> Result<bool> {
+        Ok(entry.slot < self.space.layout.slots
+            && entry.record.lbn < self.dir.disk_blocks()
+            && !entry.ended
+            && scan.found.iter().all(|f| f.slot != entry.slot))
+    }
+
+    fn restore_record<S: Sink<Tok = T>>(&mut self, sink: &mut S, entry: &SummaryEntry) -> Result<()> {
+        let start = sink.start();
+        self.space.put_record(sink, entry.slot, &entry.record, start)?;
+        self.certain(sink)
+    }
+
+    fn describe_missing(&self, records: u32, scan: &ScannedBlocks) -> Result<String> {
+        let (pcm, layout) = (&self.space.pcm, &self.space.layout);
+        let terms = RecordTerms { slot: "slot", block: "block", blocks: self.dir.disk_blocks() };
+        let damaged = damaged_records(pcm, &scan.remains, terms, |place| layout.record(place))?;
+        Ok(format!(
+            "the records of {records} or more cached blocks are damaged in all copies, and the disk has older \
+             versions of these blocks{damaged}; put the file of PCM back as it was, or copy what can be read with \
+             frit export --rescue, or let the disk's versions show with frit check --repair --older"
+        ))
+    }
+
+    fn health_mut(&mut self) -> &mut Health {
+        &mut self.health
     }
 }

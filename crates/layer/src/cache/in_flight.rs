@@ -8,6 +8,7 @@ use super::policy::{EvictionPolicy, Victim};
 use crate::Token;
 use crate::planted::CacheBug;
 use crate::record::RecordEnd;
+use crate::tokens::join_into;
 use frit_core::planted::is;
 use frit_core::{Cause, Result, Sink};
 use frit_media::Store;
@@ -85,10 +86,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Notes a write to the disk for which the blocks in flight wait.
     pub(super) fn wait_for_write<S: Sink<Tok = T>>(&mut self, sink: &mut S, tok: T) {
         self.in_flight.flush = true;
-        self.in_flight.written = Some(match self.in_flight.written {
-            Some(w) => sink.join(w, tok),
-            None => tok,
-        });
+        join_into(sink, &mut self.in_flight.written, tok);
     }
 
     /// Returns `true` if more blocks are in flight than the parameter `flying` allows.
@@ -140,10 +138,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             }
             let end = if current { RecordEnd::Evicted } else { RecordEnd::Moved };
             let tok = self.space.end_record(sink, slot, end, done)?;
-            gone = Some(match gone {
-                Some(g) => sink.join(g, tok),
-                None => tok,
-            });
+            join_into(sink, &mut gone, tok);
         }
         let Some(gone) = gone else {
             self.reuse_buffer(blocks);

@@ -1,16 +1,20 @@
 //! The layer [`Cache`]: its state, and its block interface.
 
+use super::BLOCK_BYTES;
 use super::config::{CacheConfig, Mode};
 use super::deferred::DeferredIo;
 use super::directory::Directory;
+use super::disk_health::DiskHealth;
 use super::in_flight::InFlight;
 use super::layout::CacheLayout;
 use super::policy::{Access, EvictionPolicy, Policy, PolicySetup, Victim};
 use super::space::CachePcm;
 use super::stats::CacheStats;
 use super::streams::Streams;
-use super::{BLOCK_BYTES, halt};
 use crate::Token;
+use crate::header::HeaderNote;
+use crate::health::Health;
+use crate::spans::{check_sectors, parts};
 use frit_core::{
     BlockLayer, Buffer, Deferred, Error, Hints, Info, Params, Progress, RequestIntent, Result, SECTOR_BYTES,
     Sector, Sink, Source, StackView, Target,
@@ -43,9 +47,10 @@ pub struct Cache<T, P: Store, D: Store> {
     pub(super) flushed: T,
     /// The bucket after the one that was cleaned last.
     pub(super) clean_hand: u32,
-    pub(super) health: super::health::Health,
+    pub(super) health: Health,
+    pub(super) disk_health: DiskHealth,
     pub(super) deferred_io: DeferredIo,
-    pub(super) usage: halt::HeaderNote,
+    pub(super) usage: HeaderNote,
     pub(super) stats: CacheStats,
     /// Buffer in which a block is assembled. It is empty if the media hold no bytes.
     pub(super) block: Vec<u8>,
@@ -89,9 +94,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             unflushed: None,
             flushed: T::default(),
             clean_hand: 0,
-            health: super::health::Health::default(),
+            health: Health::default(),
+            disk_health: DiskHealth::default(),
             deferred_io: DeferredIo::default(),
-            usage: halt::HeaderNote::default(),
+            usage: HeaderNote::default(),
             stats: CacheStats::default(),
             block: held(BLOCK_BYTES as usize),
             run: Vec::new(),
@@ -117,16 +123,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         u64::from(self.dir.disk_blocks()) * BLOCK_BYTES
     }
 
+    /// Checks that a range lies inside the volume, and returns the address of its first byte.
     pub(super) fn check_range(&self, at: Sector, bytes: u64) -> Result<u64> {
-        let first = at.0.saturating_mul(SECTOR_BYTES);
-        if first.checked_add(bytes).is_some_and(|end| end <= self.bytes()) {
-            return Ok(first);
-        }
-        Err(Error::OutOfRange {
-            at: at.0,
-            sectors: bytes.div_ceil(SECTOR_BYTES),
-            capacity: self.bytes() / SECTOR_BYTES,
-        })
+        check_sectors(at, bytes, self.bytes())
     }
 
     /// Advances the request clock at the start of a request.
@@ -146,7 +145,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// necessary.
     fn ended(&mut self, e: Error) -> Error {
         self.cancel_deferred();
-        self.poisoned(e)
+        self.refuse_after(e)
     }
 
     /// Returns the DRAM of the layer, in bytes.
@@ -179,20 +178,15 @@ impl BlockSpan {
     }
 }
 
-/// Splits whole sectors, `len` bytes from byte `at`, at the boundaries of blocks.
+/// Divides whole sectors, `len` bytes from byte `at` on, into parts of blocks.
 #[inline]
 pub(super) fn spans(at: u64, len: u32) -> impl Iterator<Item = BlockSpan> {
-    let mut from = 0;
-    std::iter::from_fn(move || {
-        if from >= len {
-            return None;
-        }
-        let pos = at + u64::from(from);
-        let first = (pos % BLOCK_BYTES) as u32 / SECTOR_BYTES as u32;
-        let fragments = (8 - first).min((len - from) / SECTOR_BYTES as u32);
-        let span = BlockSpan { lbn: (pos / BLOCK_BYTES) as u32, first, fragments, from };
-        from += span.bytes().max(1);
-        Some(span)
+    let split = |byte: u64| (byte / BLOCK_BYTES, byte % BLOCK_BYTES);
+    parts(at, len, BLOCK_BYTES as u32, split).map(|part| BlockSpan {
+        lbn: part.index,
+        first: part.offset / SECTOR_BYTES as u32,
+        fragments: part.len / SECTOR_BYTES as u32,
+        from: part.from,
     })
 }
 
@@ -254,7 +248,7 @@ impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
     }
 
     fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
-        self.background(sink, budget).map_err(|e| self.poisoned(e))
+        self.background(sink, budget).map_err(|e| self.refuse_after(e))
     }
 
     fn defer(&mut self, on: bool) -> bool {
@@ -270,7 +264,7 @@ impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
     }
 
     fn job(&mut self, sink: &mut S) -> Result<Option<Deferred>> {
-        self.next_job(sink).map_err(|e| self.poisoned(e))
+        self.next_job(sink).map_err(|e| self.refuse_after(e))
     }
 
     fn settle(
@@ -280,7 +274,7 @@ impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
         outcome: Result<()>,
         buffer: &Buffer<'_>,
     ) -> Result<()> {
-        self.settle_deferred(sink, of.id, outcome, buffer).map_err(|e| self.poisoned(e))
+        self.settle_deferred(sink, of.id, outcome, buffer).map_err(|e| self.refuse_after(e))
     }
 
     fn visible(&self, view: &mut StackView) {

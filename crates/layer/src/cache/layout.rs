@@ -8,15 +8,10 @@
 //! ```
 
 use super::BLOCK_BYTES;
-use crate::header::mark_copy_at;
+use crate::marks::{mark_at, mark_copy_at};
 use crate::record::{RECORD_BYTES, RecordAddr};
 use frit_core::{Error, Result, size};
 
-const MARKS_AT: u64 = 4096;
-/// Number of words that take turns in holding the mark, and the distance between them in bytes: a
-/// cache line, so that no word wears more than data does.
-pub(super) const MARKS: u64 = 64;
-const MARK_STRIDE: u64 = 64;
 pub(super) const RECORDS_AT: u64 = 8192;
 
 /// Sizes and addresses.
@@ -70,17 +65,7 @@ impl CacheLayout {
     /// Iterates over the places of the copies of a slot's record.
     #[inline]
     pub(super) fn places(&self, slot: u32) -> impl Iterator<Item = RecordAddr> + use<> {
-        (0..self.copies).map(move |copy| RecordAddr { slot, copy })
-    }
-
-    pub(super) fn mark(&self, i: u64) -> u64 {
-        MARKS_AT + i % MARKS * MARK_STRIDE
-    }
-
-    /// Returns the addresses of the two copies of a synced mark. They lie on separate pages, so
-    /// that damage to one page cannot make all blocks uncertain.
-    pub(super) fn synced_marks(&self, i: u64) -> [u64; 2] {
-        [self.mark(i) + 8, mark_copy_at(i)]
+        RecordAddr::copies(slot, self.copies)
     }
 
     /// Returns the number of bytes that do not hold data.
@@ -92,9 +77,16 @@ impl CacheLayout {
 /// Smallest number of blocks that a cache works with.
 const SLOTS_LEAST: u64 = 64;
 
+/// Returns the addresses of the two copies of the synced mark with index `i`. They lie on separate
+/// pages, so that damage to one page cannot make all blocks uncertain.
+pub(super) fn synced_marks_at(i: u64) -> [u64; 2] {
+    [mark_at(i) + 8, mark_copy_at(i)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::marks::WORDS;
 
     #[test]
     fn everything_fits_and_nothing_overlaps() {
@@ -106,7 +98,7 @@ mod tests {
                 assert!(record(l.slots - 1, copies - 1) + RECORD_BYTES <= l.data(0));
                 assert!(copies == 1 || record(l.slots - 1, 0) + RECORD_BYTES <= record(0, 1));
                 assert!(l.data(0).is_multiple_of(4096));
-                assert!(l.mark(MARKS - 1) < record(0, 0) && l.mark(0) > crate::header::STATE_AT);
+                assert!(mark_at(WORDS - 1) < record(0, 0) && mark_at(0) > crate::header::STATE_AT);
                 let each = 4096 + 32 * u64::from(copies);
                 assert!(u64::from(l.slots) * each + 16384 + each > bytes, "room is left");
             }

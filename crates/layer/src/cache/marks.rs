@@ -1,20 +1,21 @@
 //! Marks: the sequence numbers up to which records are known to be complete, and known to be
 //! synced.
 
-use super::layout::MARKS;
+use super::layout::synced_marks_at;
 use super::space::CachePcm;
 use crate::Token;
+use crate::marks::{WORDS, is_due, mark_at};
+use crate::payload::source_of;
 use crate::planted::CacheBug;
 use frit_core::planted::is;
 use frit_core::{Cause, Result, Sink, Source};
 use frit_media::Store;
 
 impl<T: Token, P: Store> CachePcm<T, P> {
-    /// Returns `true` if the mark should advance: a quarter of the slots was written since it was
-    /// set.
+    /// Returns `true` if the mark should advance.
     #[inline]
     pub(super) fn mark_due(&self) -> bool {
-        self.seq - self.mark >= u64::from(self.layout.slots / 4).max(64)
+        is_due(self.seq, self.mark, self.layout.slots)
     }
 
     /// Advances the mark to the last record. All records up to it are complete, because they are
@@ -24,8 +25,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
         self.mark = self.seq;
         self.marks += 1;
         let word = self.mark.to_le_bytes();
-        let source = if P::HOLDS { Source::Bytes(&word) } else { Source::Len(8) };
-        self.pcm.write(sink, self.layout.mark(self.marks), source, Cause::Meta, after)?;
+        self.pcm.write(sink, mark_at(self.marks), source_of::<P>(&word), Cause::Meta, after)?;
         Ok(())
     }
 
@@ -39,7 +39,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
         self.synced_mark = self.synced;
         self.synced_marks += 1;
         let word = self.synced_mark.to_le_bytes();
-        for at in self.layout.synced_marks(self.synced_marks) {
+        for at in synced_marks_at(self.synced_marks) {
             self.pcm.write(sink, at, Source::Bytes(&word), Cause::Meta, after)?;
         }
         Ok(())
@@ -50,9 +50,9 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     pub(super) fn load_marks(&mut self, highest: u64) -> Result<()> {
         let most = highest.saturating_add(2 * u64::from(self.layout.slots));
         let (mut mark, mut synced) = ((0, 0), (0, 0));
-        for i in 0..MARKS {
-            self.best_mark(&mut mark, (self.layout.mark(i), i), most)?;
-            for at in self.layout.synced_marks(i) {
+        for i in 0..WORDS {
+            self.best_mark(&mut mark, (mark_at(i), i), most)?;
+            for at in synced_marks_at(i) {
                 self.best_mark(&mut synced, (at, i), most)?;
             }
         }

@@ -7,22 +7,50 @@
 //!
 //! Blocks are 4 KiB. An *LBN* is the number of a block on the disk. A *slot* (the paper's PBN) is
 //! the location of a block in the cache. Both are 32 bits: 16 TiB of disk, 8 TiB of cache.
+//!
+//! Files that other layers have under the same names:
+//!
+//! | file | subject |
+//! |---|---|
+//! | `config`, `params` | user configuration; parameters that change while the layer runs |
+//! | `layout` | areas in PCM |
+//! | `layer` | state of the layer, and its block interface |
+//! | `read`, `write`, `discard` | reads, writes, discards and flushes |
+//! | `stats`, `view` | counters; metrics and residence |
+//! | `space`, `marks` | slots, blocks, records and their fences; marks of complete records |
+//! | `header` | header in PCM, and the state of use |
+//! | `halt`, `recover` | clean shutdown and its summary; recovery from the records |
+//! | `durable`, `check` | durability interface; consistency check and repair |
+//! | `precondition` | preconditioning: a cache full of dirty blocks |
+//!
+//! Files of the cache only:
+//!
+//! | file | subject |
+//! |---|---|
+//! | `eviction`, `destage` | free slots and victims; sorted writes of dirty blocks to the disk |
+//! | `in_flight` | writebacks in flight, until the disk is flushed |
+//! | `deferred`, `would_block` | accesses to the disk outside the lock; their prediction |
+//! | `disk_health` | failures of the disk |
+//! | `streams` | detection of sequential streams of writes |
 
+mod check;
 mod config;
 mod deferred;
 mod destage;
 pub mod directory;
 mod discard;
+mod disk_health;
 mod durable;
 mod eviction;
 mod halt;
-mod health;
+mod header;
 mod in_flight;
 mod layer;
 mod layout;
 mod marks;
 mod params;
 pub mod policy;
+mod precondition;
 mod read;
 mod recover;
 pub mod sim;
@@ -31,7 +59,6 @@ mod stats;
 mod streams;
 #[cfg(test)]
 mod tests;
-mod verify;
 mod view;
 mod would_block;
 mod write;

@@ -1,7 +1,7 @@
 //! Reads: cached fragments come from PCM, all others from the disk.
 
 use super::BLOCK_BYTES;
-use super::health::disk_failure;
+use super::disk_health::disk_failure;
 use super::in_flight::{DAMAGED, EVICT};
 use super::layer::{BlockSpan, Cache, spans};
 use super::policy::EvictionPolicy;
@@ -175,10 +175,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Caches blocks that were read from the disk, as far as slots are free. The read itself is
     /// complete, so a failure of PCM is not returned; the layer refuses writes from then on.
     fn cache_read<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, read: Source<'_>) {
-        if self.health.refusal.is_none()
+        if self.health.refusal().is_none()
             && let Err(e) = self.copy_read(sink, at, read)
         {
-            drop(self.poisoned(e));
+            drop(self.refuse_after(e));
         }
     }
 

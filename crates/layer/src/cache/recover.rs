@@ -2,14 +2,17 @@
 //! before.
 
 use super::BLOCK_BYTES;
+use super::disk_health::DiskHealth;
 use super::layer::Cache;
-use super::layout::CacheLayout;
 use super::policy::{EvictionPolicy, Policy, PolicySetup};
 use super::space::{FRAGMENT, runs};
 use crate::Token;
+use crate::halt::compare_with_summary;
+use crate::health::Health;
 use crate::planted::CacheBug;
-use crate::record::{COPIES_MAX, CombinedState, CopyState, RECORD_BYTES, Record, RecordEnd, STATE_WORD_AT};
+use crate::record::{CombinedState, Copies, RECORD_BYTES, Record, RecordEnd, STATE_WORD_AT};
 use crate::summary::{Summary, SummaryEntry};
+use crate::tokens::join_into;
 use frit_core::planted::is;
 use frit_core::{Cause, CrashKind, Recovery, Result, Sink, Source, Target};
 use frit_media::Store;
@@ -37,7 +40,7 @@ pub(super) struct FoundRecord {
 
 /// Result of a scan of the records.
 #[derive(Debug, Default)]
-pub(super) struct ScannedBlocks {
+pub(crate) struct ScannedBlocks {
     pub(super) found: Vec<FoundRecord>,
     /// The highest sequence number of a record.
     pub(super) highest: u64,
@@ -90,33 +93,6 @@ impl<T> Default for EvictedBlocks<T> {
     }
 }
 
-/// Copies of the records that a scan reads.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Copies {
-    /// All copies.
-    All,
-    /// Only this copy. The other copies count as damaged.
-    One(u32),
-}
-
-/// Returns the combined state of the copies of a slot's record. The chunks in `copies` begin with
-/// the slot `first`.
-fn combine_copies(
-    copies: &[Vec<u8>],
-    layout: &CacheLayout,
-    which: Copies,
-    (first, slot): (u32, u32),
-) -> CombinedState {
-    let mut states = [CopyState::Bad; COPIES_MAX as usize];
-    for ((state, place), bytes) in states.iter_mut().zip(layout.places(slot)).zip(copies) {
-        let (records, _) = bytes.as_chunks::<{ RECORD_BYTES as usize }>();
-        if which == Copies::All || which == Copies::One(place.copy) {
-            *state = CopyState::read(&records[(slot - first) as usize], place);
-        }
-    }
-    CombinedState::of(&states[..copies.len()])
-}
-
 /// Returns `true` if a copy of a slot's record has a last word that is not zero. The chunks in
 /// `copies` begin with the slot `first`.
 fn has_remains(copies: &[Vec<u8>], first: u32, slot: u32) -> bool {
@@ -138,10 +114,11 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let state = self.read_head()?;
         self.reset()?;
         let mut recovery = Recovery::default();
-        let mut scanned = self.scan(sink, Copies::All, &mut recovery)?;
+        let scanned = self.scan(sink, Copies::All, &mut recovery)?;
         self.space.load_marks(scanned.highest)?;
-        recovery.clean = self.compare_with_halt(sink, state, &mut scanned, &mut recovery)?;
-        if self.health.missing.is_none() {
+        let state = (state, CacheBug::SummaryIgnored);
+        let scanned = compare_with_summary(self, sink, state, scanned, &mut recovery)?;
+        if !self.health.has_missing() {
             self.note_use(sink)?;
         }
         let doubt = !recovery.clean && stop == CrashKind::PowerLoss && self.space.volatile();
@@ -162,7 +139,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         // It is not known whether the disk was flushed since its last write, so the next flush must
         // do it.
         self.unflushed = Some(sink.start());
-        if self.health.missing.is_some() {
+        if self.health.has_missing() {
             // The records stay unchanged, because they may be needed to find out which ones are
             // missing.
             return Ok(recovery);
@@ -294,7 +271,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         left: &mut EvictedBlocks<T>,
         (sure, recovery): (u64, &mut Recovery),
     ) -> Result<EarlierVersion> {
-        if self.health.missing.is_some() {
+        if self.health.has_missing() {
             return Ok(EarlierVersion::Unneeded);
         }
         let newer = self.dir.valid(last) | left.parts.get(&f.lbn).copied().unwrap_or(0);
@@ -312,10 +289,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             let at = u64::from(f.lbn) * BLOCK_BYTES + u64::from(first * FRAGMENT);
             let part = Source::Bytes(&self.block).part(first * FRAGMENT, n * FRAGMENT);
             let done = self.disk.write(sink, at, part, Cause::Destage, start)?;
-            left.written = Some(match left.written {
-                Some(w) => sink.join(w, done),
-                None => done,
-            });
+            join_into(sink, &mut left.written, done);
         }
         Ok(EarlierVersion::WrittenBack)
     }
@@ -376,7 +350,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             }
             for slot in first..first + n {
                 let CombinedState { block, ended, agreed } =
-                    combine_copies(&copies, &layout, which, (first, slot));
+                    CombinedState::of_chunks(&copies, which, (slot - first) as usize, slot);
                 if let (None, Some(ended), false) = (block, ended, agreed) {
                     all.halves.push((slot, ended));
                 }
@@ -410,7 +384,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.unflushed = None;
         self.flushed = T::default();
         self.deferred_io = super::deferred::DeferredIo::default();
-        self.health = super::health::Health::default();
+        self.health = Health::default();
+        self.disk_health = DiskHealth::default();
         Ok(())
     }
 }

@@ -11,8 +11,10 @@ use super::BLOCK_BYTES;
 use super::layout::CacheLayout;
 use crate::Token;
 use crate::fences::Fences;
+use crate::payload::source_of;
 use crate::planted::CacheBug;
-use crate::record::{COPIES_MAX, CombinedState, CopyState, RECORD_BYTES, Record, RecordEnd, STATE_WORD_AT};
+use crate::record::{CombinedState, CopyState, RECORD_BYTES, Record, RecordAddr, RecordEnd, STATE_WORD_AT};
+use crate::tokens::join_into;
 use frit_core::planted::is;
 use frit_core::{Cause, Result, Sink, Source, Target};
 use frit_media::Store;
@@ -63,7 +65,7 @@ pub(super) struct CachePcm<T, P: Store> {
     queued: u32,
     unsynced: Unsynced,
     /// Blocks and records of this request that the next fence must cover.
-    fences: Fences<T>,
+    pub(super) fences: Fences<T>,
     /// Ends of records that are not fenced yet.
     loose: Option<T>,
     /// Completion after which the header durably states that the cache is in use. No slot is
@@ -178,7 +180,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
         self.queued = 0;
         self.unsynced = Unsynced::default();
         self.synced = 0;
-        self.fences.take();
+        self.fences.forget_open();
         self.loose = None;
     }
 
@@ -278,11 +280,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     /// Fences all data written since the last fence. Returns the completion, or `None` if nothing
     /// was written.
     pub(super) fn fence<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Option<T> {
-        let open = self.fences.take()?;
-        if is(CacheBug::RecordNotFenced) {
-            return Some(open);
-        }
-        Some(self.fence_after(sink, open))
+        self.fences.close(&mut self.pcm, sink, CacheBug::RecordNotFenced)
     }
 
     /// Returns the completion of all fences so far.
@@ -327,14 +325,10 @@ impl<T: Token, P: Store> CachePcm<T, P> {
         for place in self.layout.places(slot) {
             let at = self.layout.record(place) + STATE_WORD_AT;
             let word = record.map_or([0; 8], |(r, end)| r.ended(end, place));
-            let source = if P::HOLDS { Source::Bytes(&word) } else { Source::Len(8) };
-            let one = self.pcm.write(sink, at, source, Cause::Meta, after)?;
+            let one = self.pcm.write(sink, at, source_of::<P>(&word), Cause::Meta, after)?;
             tok = if place.copy == 0 { one } else { sink.join(tok, one) };
         }
-        self.loose = Some(match self.loose {
-            Some(l) => sink.join(l, tok),
-            None => tok,
-        });
+        join_into(sink, &mut self.loose, tok);
         Ok(tok)
     }
 
@@ -366,15 +360,17 @@ impl<T: Token, P: Store> CachePcm<T, P> {
         self.pcm.read(sink, at, into, cause, after)
     }
 
+    /// Returns the state of one copy of a record.
+    #[inline]
+    pub(super) fn copy_state(&self, place: RecordAddr) -> Result<CopyState> {
+        let mut bytes = [0; RECORD_BYTES as usize];
+        self.pcm.peek(self.layout.record(place), &mut bytes)?;
+        Ok(CopyState::read(&bytes, place))
+    }
+
     /// Returns the combined state of the copies of a slot's record.
     pub(super) fn record_state(&self, slot: u32) -> Result<CombinedState> {
-        let mut states = [CopyState::Bad; COPIES_MAX as usize];
-        let mut bytes = [0; RECORD_BYTES as usize];
-        for (state, place) in states.iter_mut().zip(self.layout.places(slot)) {
-            self.pcm.peek(self.layout.record(place), &mut bytes)?;
-            *state = CopyState::read(&bytes, place);
-        }
-        Ok(CombinedState::of(&states[..self.layout.copies as usize]))
+        CombinedState::of_slot(slot, self.layout.copies, |place| self.copy_state(place))
     }
 
     /// Returns the record of a slot, if the slot holds a block.

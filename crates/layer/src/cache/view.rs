@@ -60,10 +60,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             count("room_waits", s.waits, "writes that waited for a slot"),
             count("disk_flushes", s.disk_flushes, "flushes of the disk by the cache"),
             blocks("set_aside", s.set_aside, "damaged blocks that could not be written back"),
-            count("disk_failures", self.health.failures, "failures of the disk"),
+            count("disk_failures", self.disk_health.failures, "failures of the disk"),
             Metric {
                 name: "degraded",
-                value: f64::from(u8::from(self.health.disk.is_some())),
+                value: f64::from(u8::from(self.disk_health.failure.is_some())),
                 unit: "",
                 help: "1 while the disk fails and dirty blocks are kept",
             },

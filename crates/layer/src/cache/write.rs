@@ -10,6 +10,7 @@ use super::space::{FRAGMENT, runs};
 use crate::Token;
 use crate::planted::CacheBug;
 use crate::record::RecordEnd;
+use crate::tokens::join_into;
 use frit_core::planted::is;
 use frit_core::{BlockingAccess, Cause, Error, MediumKind, Op, Result, Sink, Source, Target};
 use frit_media::Store;
@@ -21,7 +22,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         at: u64,
         data: Source<'_>,
     ) -> Result<()> {
-        self.writable()?;
+        self.health.writable()?;
         let bypass = self.config.bypass_bytes;
         let stream = if bypass > 0 { self.streams.write(at, u64::from(data.len())) } else { 0 };
         // A conflict is detected before anything changes, so that the caller can repeat the
@@ -118,10 +119,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Notes a write that the disk has acknowledged and that the next flush must cover.
     pub(super) fn note_unflushed<S: Sink<Tok = T>>(&mut self, sink: &mut S, tok: T) {
-        self.unflushed = Some(match self.unflushed {
-            Some(u) => sink.join(u, tok),
-            None => tok,
-        });
+        join_into(sink, &mut self.unflushed, tok);
     }
 
     /// Writes a request to the disk as well, after it is durable in the cache.

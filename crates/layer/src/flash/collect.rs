@@ -204,7 +204,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             Err(Error::NoSpace { .. }) => {
                 // The reserve can only be used up by blocks that went bad.
                 let why = format!("NAND unit {unit} has no block left to clean with: too many went bad");
-                self.refuse_writes(why.clone());
+                self.health.refuse(why.clone());
                 return Err(Error::ReadOnly { why });
             }
             copied => Some(copied?),

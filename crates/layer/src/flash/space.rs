@@ -2,6 +2,7 @@
 
 use super::{BlockState, BlockTable, Gc, GcPolicy, Wear, WearPolicy};
 use crate::Token;
+use crate::health::Health;
 use crate::planted::FlashBug;
 use frit_core::planted::is;
 use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Result, Sink, Target, UnitState};
@@ -166,7 +167,7 @@ pub struct Flash<T, N: Store> {
     pub(super) share: u32,
     pub(super) stats: FlashStats,
     pub(super) scratch: Vec<u8>,
-    pub(super) read_only: Option<String>,
+    pub(crate) health: Health,
     /// Unit that is examined first in idle time.
     pub(super) next_idle_unit: u32,
     /// `false` after a search of all units found no work for idle time.
@@ -209,7 +210,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             share,
             stats: FlashStats::default(),
             scratch,
-            read_only: None,
+            health: Health::default(),
             next_idle_unit: 0,
             idle_work_pending: true,
             freed: Vec::new(),
@@ -466,15 +467,10 @@ impl<T: Token, N: Store> Flash<T, N> {
         let need = self.share.div_ceil(self.blocks.pages_per_block()) + (self.reserve + STREAMS) as u32;
         if u.usable_blocks < need {
             let has = u.usable_blocks;
-            self.refuse_writes(format!(
+            self.health.refuse(format!(
                 "unit {unit} of NAND has {has} usable blocks and needs {need}: too many went bad"
             ));
         }
-    }
-
-    /// Makes the space refuse writes. The first reason is kept.
-    pub(crate) fn refuse_writes(&mut self, why: String) {
-        self.read_only.get_or_insert(why);
     }
 
     /// Checks that writes are accepted.
@@ -483,10 +479,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// `ReadOnly`, with the reason, if writes are refused.
     #[inline]
     pub fn writable(&self) -> Result<()> {
-        match &self.read_only {
-            Some(why) => Err(Error::ReadOnly { why: why.clone() }),
-            None => Ok(()),
-        }
+        self.health.writable()
     }
 
     /// Changes the garbage-collection policy. The new policy starts from the current state of the

@@ -9,7 +9,6 @@
 use super::Hfsl;
 use super::entry::{MapEntry, PageLocation};
 use super::header::{REDO_ENTRIES, RedoRecord};
-use super::layer::{PageSpan, spans};
 use super::pcm::PcmRegion;
 use super::read::sub_spans;
 use super::route::Request;
@@ -18,7 +17,9 @@ use super::to_pcm::no_pcm;
 use crate::Token;
 use crate::flash::Stream;
 use crate::flash::alloc::PageWrite;
+use crate::payload::zeros;
 use crate::planted::HfslBug;
+use crate::spans::{PageSpan, page_spans};
 use frit_core::planted::is;
 use frit_core::{Cause, Lpn, Result, Sink, Source};
 use frit_media::Store;
@@ -66,7 +67,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         request: Request,
     ) -> Result<()> {
         let mut group: Vec<PageSpan> = Vec::with_capacity(REDO_ENTRIES);
-        for span in spans(at, data.len(), self.page_bytes) {
+        for span in page_spans(at, data.len(), self.page_bytes) {
             if group.first().is_some_and(|first| self.group_of(first.lpn) != self.group_of(span.lpn)) {
                 self.write_group(sink, request, &group, data)?;
                 group.clear();
@@ -327,7 +328,6 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         sink: &mut S,
         mut byte: u64,
         end: u64,
-        zeros: impl Fn(u32) -> Source<'static>,
     ) -> Result<()> {
         let page = u64::from(self.page_bytes);
         while byte < end {
@@ -337,7 +337,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             if whole || !(first..=last).any(|lpn| self.is_mapped(Lpn(lpn as u32))) {
                 self.unmap_group(sink, first as u32, (last - first + 1) as u32)?;
             } else {
-                self.write_range(sink, byte, zeros(len as u32), frit_core::Hints::NONE)?;
+                self.write_range(sink, byte, zeros::<N>(len as u32), frit_core::Hints::NONE)?;
             }
             byte += len;
         }
@@ -359,12 +359,12 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// Number of slots needed to write parts of pages to PCM, all of them to new slots.
     pub(crate) fn slots_for_all(&self, spans: &[PageSpan]) -> u32 {
         let Some(pcm) = &self.map.pcm else { return 0 };
-        let touched = |s: &PageSpan| sub_spans(s.offset, s.len, pcm.sub_bytes).count() as u32;
+        let touched = |s: &PageSpan| sub_spans(s.offset, s.len, pcm.layout.sub_bytes).count() as u32;
         spans
             .iter()
             .map(|s| {
                 if matches!(self.map.get(s.lpn).place(), PageLocation::Nand(_)) {
-                    pcm.subs
+                    pcm.layout.subs
                 } else {
                     touched(s)
                 }

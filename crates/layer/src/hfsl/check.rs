@@ -3,15 +3,16 @@
 //! A read verifies the page that the map names. It cannot detect a map entry whose last change
 //! never reached PCM: the old page that the entry names is valid. Only the newer page, which no
 //! entry names, reveals it. Pages without an entry are in order up to the sequence number of the
-//! last recovery after a crash (`UsageState::recovered`): they belong to writes that were never
+//! last recovery after a crash (`Usage::recovered`): they belong to writes that were never
 //! acknowledged.
 
 use super::Hfsl;
 use super::entry::{MapEntry, PageLocation};
-use super::layer::PageSpan;
-use super::pcm::{DESC_BYTES, Desc, NONE};
+use super::layout::DESC_BYTES;
+use super::pcm::{Desc, NONE};
 use crate::Token;
 use crate::planted::HfslBug;
+use crate::spans::PageSpan;
 use frit_core::planted::is;
 use frit_core::{
     BlockId, Cause, CheckCounts, CheckScope, Error, Finding, Lpn, MediumKind, Ppn, Result, Severity, Sink,
@@ -92,7 +93,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             newest: BTreeMap::new(),
         };
         for (&lpn, why) in &self.map.lost {
-            let at = self.map.pcm.as_ref().map_or(0, |p| p.map_at) + 8 * u64::from(lpn);
+            let at = self.map.pcm.as_ref().map_or(0, |p| p.layout.map_at) + 8 * u64::from(lpn);
             check.report("lost", lpn, (MediumKind::Pcm, at), why.clone());
         }
         for lpn in (0..self.pages).map(Lpn) {
@@ -122,7 +123,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         if self.map.lost.contains_key(&lpn.0) || is.changed() {
             return Ok(());
         }
-        let at = (MediumKind::Pcm, pcm.map_at + 8 * u64::from(lpn.0));
+        let at = (MediumKind::Pcm, pcm.layout.map_at + 8 * u64::from(lpn.0));
         let raw = pcm.peek_entry(lpn.0)?;
         match MapEntry::decode_checked(raw, lpn.0) {
             None if raw == 0 && !self.usage.map_initialised => {}
@@ -163,7 +164,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
         if check.scope.data {
             let mut page = std::mem::take(&mut self.scratch);
-            let span = PageSpan { lpn, offset: 0, len: self.page_bytes, from: 0 };
+            let span = PageSpan::whole(lpn, self.page_bytes);
             let read = self.read_part(sink, span, Target::Bytes(&mut page), Cause::Meta);
             self.scratch = page;
             check.seen.pages_read += 1;
@@ -192,9 +193,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
         let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
         let mut bytes = [0; DESC_BYTES as usize];
-        for desc in (0..pcm.slots).filter(|&d| pcm.desc[d as usize].lpn == NONE).collect::<Vec<_>>() {
+        for desc in (0..pcm.layout.slots).filter(|&d| pcm.desc[d as usize].lpn == NONE).collect::<Vec<_>>() {
             check.seen.records += 1;
-            let (at, start) = (pcm.desc_at + u64::from(desc) * DESC_BYTES, sink.start());
+            let (at, start) = (pcm.layout.desc_at + u64::from(desc) * DESC_BYTES, sink.start());
             pcm.medium.read(sink, at, Target::Bytes(&mut bytes), Cause::Meta, start)?;
             if let Some((d, _)) = Desc::decode(&bytes).filter(|(d, _)| d.lpn < self.pages) {
                 check.orphan(d.lpn, d.seq, PageLocation::Pcm(desc));

@@ -5,11 +5,11 @@ use super::Hfsl;
 use super::buffer::BufferPolicy;
 use super::entry::{MapEntry, PageLocation};
 use super::heat::HeatPolicy;
-use super::layer::PageSpan;
 use super::pcm::{NONE, PcmRegion};
 use super::read::sub_spans;
 use crate::Token;
 use crate::flash::Stream;
+use crate::spans::PageSpan;
 use frit_core::{Cause, Error, Lpn, Progress, Result, Sink};
 use frit_media::Store;
 
@@ -23,7 +23,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         match self.map.get(span.lpn).place() {
             PageLocation::Pcm(desc) if !self.map.each() => {
                 let subs = &pcm.desc[desc as usize].subs;
-                sub_spans(span.offset, span.len, pcm.sub_bytes).filter(|p| subs[p.sub] == NONE).count() as u32
+                sub_spans(span.offset, span.len, pcm.layout.sub_bytes).filter(|p| subs[p.sub] == NONE).count()
+                    as u32
             }
             _ => self.slots_for_all(&[span]),
         }
@@ -66,7 +67,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
                 Some(_) if n == 0 => return Ok(true),
                 Some(pcm) if pcm.has_space(region, n, descs) => return Ok(true),
                 // The region can never hold the page, however much is destaged.
-                Some(pcm) if pcm.regions[region as usize].quota < n.max(pcm.subs) => return Ok(false),
+                Some(pcm) if pcm.regions[region as usize].quota < n.max(pcm.layout.subs) => return Ok(false),
                 // A flush frees what is held back; a destage would only add to it.
                 Some(pcm) if pcm.has_held() => {
                     self.flash.make_durable(sink, &mut self.map)?;

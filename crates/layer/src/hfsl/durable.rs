@@ -1,12 +1,13 @@
-//! Volume interface of HFSL: recovery after a crash or a power loss, consistency check, and the
-//! medium of each extent.
+//! Durability interface of HFSL: format, halt, recovery, and the medium of each extent.
 
 use super::Hfsl;
 use super::entry::PageLocation;
+use super::layout::ENTRY_BYTES;
 use crate::Token;
+use crate::extents::merge_runs;
 use frit_core::{
-    CheckCounts, CheckScope, CrashKind, Durable, Error, Extent, Finding, Lpn, MediumKind, Recovery, Result,
-    SECTOR_BYTES, Sector, Sink,
+    CheckCounts, CheckScope, CrashKind, Durable, Error, Extent, Finding, Lpn, MediumKind, Quiesce, Recovery,
+    Result, SECTOR_BYTES, Sector, Sink,
 };
 use frit_media::Store;
 
@@ -19,6 +20,24 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             PageLocation::Unmapped => None,
             PageLocation::Nand(_) => Some(MediumKind::Nand),
             PageLocation::Pcm(_) => Some(MediumKind::Pcm),
+        }
+    }
+}
+
+impl<S: Sink, N: Store, P: Store> Quiesce<S> for Hfsl<S::Tok, N, P> {
+    fn halt(&mut self, sink: &mut S) -> Result<()> {
+        self.shut_down(sink)
+    }
+
+    fn boot(&mut self, sink: &mut S) -> Result<()> {
+        let recovery = self.recover_from_media(sink, CrashKind::Process)?;
+        match recovery.lost.first() {
+            Some(lost) => Err(Error::Corrupt {
+                medium: MediumKind::Pcm,
+                at: u64::from(lost.lpn) * ENTRY_BYTES,
+                what: format!("{} pages are lost; page {}: {}", recovery.lost.len(), lost.lpn, lost.why),
+            }),
+            None => Ok(()),
         }
     }
 }
@@ -49,20 +68,11 @@ impl<S: Sink, N: Store, P: Store> Durable<S> for Hfsl<S::Tok, N, P> {
 
     fn extents(&self, at: Sector, sectors: u64, each: &mut dyn FnMut(Extent)) -> Result<()> {
         self.check_range(at.0.saturating_mul(SECTOR_BYTES), sectors.saturating_mul(SECTOR_BYTES))?;
-        let page = u64::from(self.page_bytes) / SECTOR_BYTES;
-        let (mut from, end) = (at.0, at.0 + sectors);
-        let mut open: Option<Extent> = None;
-        while from < end {
-            let lpn = from / page;
-            let sectors = ((lpn + 1) * page).min(end) - from;
-            let place = self.medium_of(Lpn(lpn as u32));
-            match &mut open {
-                Some(e) if e.place == place => e.sectors += sectors,
-                _ => open.replace(Extent { sectors, place }).into_iter().for_each(&mut *each),
-            }
-            from += sectors;
-        }
-        open.into_iter().for_each(each);
+        let page = u64::from(self.page_bytes);
+        merge_runs(at.bytes()..at.bytes() + sectors * SECTOR_BYTES, each, |byte| {
+            let lpn = byte / page;
+            ((lpn + 1) * page, self.medium_of(Lpn(lpn as u32)))
+        });
         Ok(())
     }
 
@@ -71,6 +81,6 @@ impl<S: Sink, N: Store, P: Store> Durable<S> for Hfsl<S::Tok, N, P> {
     }
 
     fn refuse(&mut self, why: String) {
-        self.flash.refuse_writes(why);
+        self.flash.health.refuse(why);
     }
 }

@@ -7,11 +7,13 @@
 //! overwritten: locations released between flushes are held back until the next one
 //! (`PcmSpace::held`, `Unit::awaiting_flush`).
 
-use super::mapping::{ENTRY_BYTES, Mapping};
+use super::layout::ENTRY_BYTES;
+use super::mapping::Mapping;
 use crate::Token;
+use crate::payload::source_of;
 use crate::planted::HfslBug;
 use frit_core::planted::is;
-use frit_core::{Cause, Lpn, Result, Sink, Source};
+use frit_core::{Cause, Lpn, Result, Sink};
 use frit_media::Store;
 
 /// Entries written together: one cache line of the processor, so that the entries of a 4 KiB block
@@ -58,7 +60,7 @@ impl<T: Token, P: Store> Mapping<T, P> {
     /// Updates the second map between two syncs of PCM, and frees everything that was held back.
     pub(crate) fn write_flush_map<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         let (Some(pcm), Some(map)) = (&mut self.pcm, &mut self.flush_map) else { return Ok(()) };
-        let Some(base) = pcm.flush_map_at else { return Ok(()) };
+        let Some(base) = pcm.layout.flush_map_at else { return Ok(()) };
         if !is(HfslBug::FlushMapFirst) {
             pcm.medium.store_mut().sync()?;
         }
@@ -69,11 +71,10 @@ impl<T: Token, P: Store> Mapping<T, P> {
             if P::HOLDS {
                 // Under `map_persist = each` the map in PCM is current, so entries are copied from
                 // there.
-                pcm.medium.peek(pcm.map_at + first as u64 * ENTRY_BYTES, &mut bytes[..len])?;
+                pcm.medium.peek(pcm.layout.map_at + first as u64 * ENTRY_BYTES, &mut bytes[..len])?;
             }
-            let data = if P::HOLDS { Source::Bytes(&bytes[..len]) } else { Source::Len(len as u32) };
             let (at, start) = (base + first as u64 * ENTRY_BYTES, sink.start());
-            pcm.medium.write(sink, at, data, Cause::Meta, start)?;
+            pcm.medium.write(sink, at, source_of::<P>(&bytes[..len]), Cause::Meta, start)?;
         }
         pcm.medium.store_mut().sync()?;
         // Only now does no durable map name the released locations.

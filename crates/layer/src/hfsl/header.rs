@@ -2,22 +2,27 @@
 //! slot, which makes changes of several map entries atomic. The layout is drawn in
 //! `docs/reference/format.md`.
 
+use super::Hfsl;
 use super::entry::{MapEntry, SUBPAGES_MAX};
+use super::layout::{CHUNK, DESC_BYTES, HEADER_BYTES};
 use super::pcm::PcmSpace;
-use super::recover::CHUNK;
 use crate::Token;
-use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Target};
+use crate::header::{HEAD_BYTES, Header, STATE_AT};
+use crate::payload::source_of;
+use crate::planted::HfslBug;
+use crate::words::{seal, unseal};
+use frit_core::planted::is;
+use frit_core::{Cause, Error, MediumKind, Result, Sink, Target};
 use frit_media::{Pcm, Store};
 
-/// Size of the header, in bytes.
-pub(crate) const HEADER_BYTES: u64 = 512;
-const STATE_AT: u64 = 64;
 const SEQ_AT: u64 = 72;
 /// Offset of the sequence number up to which a crash may have left pages that no entry names.
 const RECOVERED_AT: u64 = 80;
 const REDO_AT: u64 = 128;
 const MAGIC: &[u8; 8] = b"fritHFSL";
 const VERSION: u32 = 1;
+/// Index of the header word that holds the number of logical pages.
+const PAGES_WORD: usize = 3;
 
 /// The layer is in use, or a crash or a power loss ended its use.
 pub(crate) const IN_USE: u32 = 1;
@@ -26,13 +31,32 @@ pub(crate) const SUSPECTS: u32 = 2;
 /// The map as of the last flush is being copied over the current map.
 pub(crate) const RESTORING: u32 = 4;
 
+/// Number of sequence numbers reserved at a time. The margin is the largest number that one request
+/// may use before the next reservation: more than 32 MiB in pages of 512 bytes, with all garbage
+/// collection that they cause.
+const SEQ_STEP: u64 = 1 << 24;
+const SEQ_MARGIN: u64 = 1 << 20;
+
 /// Number of entries in a redo record: the pages of a 4 KiB block.
 pub(crate) const REDO_ENTRIES: usize = SUBPAGES_MAX as usize;
 const REDO_BYTES: usize = 16 + 8 * REDO_ENTRIES;
 
+/// State of use, as recorded in the header in PCM.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Usage {
+    pub(crate) formatted: bool,
+    /// `true` if the map was initialised at format time, so that zeros in it are damage.
+    pub(crate) map_initialised: bool,
+    pub(crate) in_use: bool,
+    /// Sequence numbers below this limit may be in use.
+    pub(crate) seq_limit: u64,
+    /// Pages with sequence numbers up to this one may have been left without an entry by a crash.
+    pub(crate) recovered: u64,
+}
+
 /// Contents of the header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Header {
+pub(crate) struct HeaderState {
     pub(crate) flags: u32,
     /// `true` if the map was initialised at format time, so that zeros in it are damage.
     pub(crate) map_initialised: bool,
@@ -88,25 +112,13 @@ impl RedoRecord {
 /// # Errors
 /// The store fails.
 pub(crate) fn formatted_pages<P: Store>(medium: &Pcm<P>) -> Result<Option<u32>> {
-    let mut h = [0; STATE_AT as usize];
     if !P::HOLDS || medium.bytes() < HEADER_BYTES {
         return Ok(None);
     }
-    medium.peek(0, &mut h)?;
-    let word = |at: usize| h.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
-    let valid = &h[..8] == MAGIC && word(60) == Some(crc32c::crc32c(&h[..60]));
-    Ok(word(20).filter(|&pages| valid && pages > 0))
-}
-
-/// Encodes a 48-bit number with a 16-bit check as one word, which PCM writes atomically.
-fn seal_word(n: u64) -> u64 {
-    let n = n & (u64::MAX >> 16);
-    n | u64::from(crc32c::crc32c(&n.to_le_bytes()) >> 16) << 48
-}
-
-fn unseal_word(word: u64) -> Option<u64> {
-    let n = word & (u64::MAX >> 16);
-    (seal_word(n) == word).then_some(n)
+    let mut bytes = [0; HEAD_BYTES];
+    medium.peek(0, &mut bytes)?;
+    let head = Header::from_bytes(bytes);
+    Ok(Some(head.word(PAGES_WORD)).filter(|&pages| head.is_of(MAGIC) && pages > 0))
 }
 
 fn flags_word(flags: u32) -> u64 {
@@ -114,28 +126,21 @@ fn flags_word(flags: u32) -> u64 {
 }
 
 impl<T: Token, P: Store> PcmSpace<T, P> {
-    /// Encodes the identity part of the header: magic (8 bytes), version (4), page size, sub-page
-    /// size (4 each), pages (4), sub-page slots (4), bytes of a descriptor (4), has a second map as
-    /// of the last flush (4), the map was initialised (4), zeros, CRC32C (4).
-    fn header(&self, map_initialised: bool) -> [u8; STATE_AT as usize] {
-        let mut h = [0; STATE_AT as usize];
-        h[..8].copy_from_slice(MAGIC);
+    /// Returns the identity part of the header: version, page size, sub-page size, pages, sub-page
+    /// slots, bytes of a descriptor, has a second map as of the last flush, the map was
+    /// initialised.
+    fn header(&self, map_initialised: bool) -> Header {
         let words = [
             VERSION,
-            self.sub_bytes * self.subs,
-            self.sub_bytes,
-            (self.map_bytes / 8) as u32,
-            self.slots,
-            super::pcm::DESC_BYTES as u32,
-            u32::from(self.flush_map_at.is_some()),
+            self.layout.sub_bytes * self.layout.subs,
+            self.layout.sub_bytes,
+            (self.layout.map_bytes / 8) as u32,
+            self.layout.slots,
+            DESC_BYTES as u32,
+            u32::from(self.layout.flush_map_at.is_some()),
             u32::from(map_initialised),
         ];
-        for (to, word) in h[8..].chunks_exact_mut(4).zip(words) {
-            to.copy_from_slice(&word.to_le_bytes());
-        }
-        let crc = crc32c::crc32c(&h[..60]);
-        h[60..].copy_from_slice(&crc.to_le_bytes());
-        h
+        Header::new(MAGIC, &words)
     }
 
     pub(crate) fn meta<S: Sink<Tok = T>>(
@@ -145,8 +150,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         bytes: &[u8],
         after: T,
     ) -> Result<T> {
-        let data = if P::HOLDS { Source::Bytes(bytes) } else { Source::Len(bytes.len() as u32) };
-        self.medium.write(sink, at, data, Cause::Meta, after)
+        self.medium.write(sink, at, source_of::<P>(bytes), Cause::Meta, after)
     }
 
     /// Writes the whole header with the state "in use". The flags are written last, since they make
@@ -158,11 +162,11 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         map_initialised: bool,
     ) -> Result<T> {
         let mut head = [0; HEADER_BYTES as usize];
-        head[..STATE_AT as usize].copy_from_slice(&self.header(map_initialised));
-        head[SEQ_AT as usize..][..8].copy_from_slice(&seal_word(seq_limit).to_le_bytes());
-        head[RECOVERED_AT as usize..][..8].copy_from_slice(&seal_word(0).to_le_bytes());
+        head[..HEAD_BYTES].copy_from_slice(self.header(map_initialised).bytes());
+        head[SEQ_AT as usize..][..8].copy_from_slice(&seal(seq_limit, None).to_le_bytes());
+        head[RECOVERED_AT as usize..][..8].copy_from_slice(&seal(0, None).to_le_bytes());
         let after = if map_initialised { self.fill_maps(sink)? } else { sink.start() };
-        let at = self.header_at;
+        let at = self.layout.header_at;
         let written = self.meta(sink, at, &head, after)?;
         let fenced = self.medium.fence(sink, written);
         self.write_flags(sink, IN_USE, fenced)
@@ -174,13 +178,13 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         let start = sink.start();
         let mut done = start;
         let mut bytes = Vec::with_capacity(CHUNK * 8);
-        let pages = (self.map_bytes / 8) as u32;
+        let pages = (self.layout.map_bytes / 8) as u32;
         for first in (0..pages).step_by(CHUNK) {
             bytes.clear();
             for lpn in first..pages.min(first + CHUNK as u32) {
                 bytes.extend_from_slice(&MapEntry::default().sealed(lpn).to_le_bytes());
             }
-            for map in [Some(self.map_at), self.flush_map_at].into_iter().flatten() {
+            for map in [Some(self.layout.map_at), self.layout.flush_map_at].into_iter().flatten() {
                 let one = self.meta(sink, map + u64::from(first) * 8, &bytes, start)?;
                 done = sink.join(done, one);
             }
@@ -190,7 +194,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     /// Writes the flags. They are durable when the returned token completes.
     pub(crate) fn write_flags<S: Sink<Tok = T>>(&mut self, sink: &mut S, flags: u32, after: T) -> Result<T> {
-        let at = self.header_at + STATE_AT;
+        let at = self.layout.header_at + STATE_AT;
         let written = self.meta(sink, at, &flags_word(flags).to_le_bytes(), after)?;
         Ok(self.medium.fence(sink, written))
     }
@@ -198,8 +202,8 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     /// Writes the limit of the sequence numbers in use. It is durable when the returned token
     /// completes.
     pub(crate) fn write_seq_limit<S: Sink<Tok = T>>(&mut self, sink: &mut S, limit: u64) -> Result<T> {
-        let (at, start) = (self.header_at + SEQ_AT, sink.start());
-        let written = self.meta(sink, at, &seal_word(limit).to_le_bytes(), start)?;
+        let (at, start) = (self.layout.header_at + SEQ_AT, sink.start());
+        let written = self.meta(sink, at, &seal(limit, None).to_le_bytes(), start)?;
         Ok(self.medium.fence(sink, written))
     }
 
@@ -211,8 +215,8 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         seq: u64,
         after: T,
     ) -> Result<T> {
-        let at = self.header_at + RECOVERED_AT;
-        let written = self.meta(sink, at, &seal_word(seq).to_le_bytes(), after)?;
+        let at = self.layout.header_at + RECOVERED_AT;
+        let written = self.meta(sink, at, &seal(seq, None).to_le_bytes(), after)?;
         Ok(self.medium.fence(sink, written))
     }
 
@@ -223,14 +227,14 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         redo: &RedoRecord,
         after: T,
     ) -> Result<T> {
-        let at = self.header_at + REDO_AT;
+        let at = self.layout.header_at + REDO_AT;
         let written = self.meta(sink, at, &redo.encode(), after)?;
         Ok(self.medium.fence(sink, written))
     }
 
     /// Clears the redo slot after the entries of the record are durable.
     pub(crate) fn clear_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> Result<T> {
-        let at = self.header_at + REDO_AT;
+        let at = self.layout.header_at + REDO_AT;
         let mask = self.meta(sink, at, &[0; 8], after)?;
         // The checksum is cleared too: otherwise a torn new record of the same pages could leave
         // the old one valid.
@@ -241,7 +245,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     fn read_part<S: Sink<Tok = T>, const B: usize>(&mut self, sink: &mut S, at: u64) -> Result<[u8; B]> {
         let mut bytes = [0; B];
-        let (at, start) = (self.header_at + at, sink.start());
+        let (at, start) = (self.layout.header_at + at, sink.start());
         let done = self.medium.read(sink, at, Target::Bytes(&mut bytes), Cause::Meta, start)?;
         sink.ack(done);
         Ok(bytes)
@@ -250,7 +254,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     /// Reads the redo record. `None` if the slot holds no valid record.
     pub(crate) fn read_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<Option<RedoRecord>> {
         let bytes = self.read_part::<S, REDO_BYTES>(sink, REDO_AT)?;
-        Ok(RedoRecord::decode(&bytes).filter(|r| u64::from(r.first) + 8 <= self.map_bytes / 8 + 8))
+        Ok(RedoRecord::decode(&bytes).filter(|r| u64::from(r.first) + 8 <= self.layout.map_bytes / 8 + 8))
     }
 
     /// Reads and verifies the header.
@@ -258,13 +262,13 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     /// # Errors
     /// `Corrupt` if PCM was never formatted or was formatted for another layer, or if the header is
     /// damaged.
-    pub(crate) fn read_header<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<Header> {
-        let found = self.read_part::<S, { STATE_AT as usize }>(sink, 0)?;
-        let at = self.header_at;
+    pub(crate) fn read_header<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<HeaderState> {
+        let found = Header::from_bytes(self.read_part(sink, 0)?);
+        let at = self.layout.header_at;
         let damaged = |what: &str| Error::Corrupt { medium: MediumKind::Pcm, at, what: what.into() };
         let map_initialised = found == self.header(true);
         if !map_initialised && found != self.header(false) {
-            return Err(damaged(match &found[..8] {
+            return Err(damaged(match &found.bytes()[..8] {
                 m if m == MAGIC => {
                     "the header of HFSL is damaged, or was formatted with another page size, capacity or PCM"
                 }
@@ -280,8 +284,72 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         // necessary, but none too little.
         let flags = word(0) as u32;
         let flags = if word(0) == flags_word(flags) { flags } else { IN_USE | SUSPECTS };
-        let number = |i| unseal_word(word(i)).ok_or_else(|| damaged("a sequence number is damaged"));
-        Ok(Header { flags, map_initialised, seq_limit: number(1)?, recovered: number(2)? })
+        let number = |i| unseal(word(i), None).ok_or_else(|| damaged("a sequence number is damaged"));
+        Ok(HeaderState { flags, map_initialised, seq_limit: number(1)?, recovered: number(2)? })
+    }
+}
+
+impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+    /// Prepares for a change: marks the layer as in use in PCM, and reserves sequence numbers.
+    #[inline]
+    pub(crate) fn ensure_in_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        if self.usage.in_use && self.flash.last_seq() + SEQ_MARGIN <= self.usage.seq_limit {
+            return Ok(());
+        }
+        self.write_usage(sink, false)
+    }
+
+    /// Writes the state of use. With `fill` the map is new, and is initialised with entries of
+    /// pages that were never written.
+    #[cold]
+    pub(super) fn write_usage<S: Sink<Tok = T>>(&mut self, sink: &mut S, fill: bool) -> Result<()> {
+        let Some(pcm) = &mut self.map.pcm else {
+            self.usage = Usage { in_use: true, seq_limit: u64::MAX, ..self.usage };
+            return Ok(());
+        };
+        let limit = self.flash.last_seq() + SEQ_STEP;
+        let noted = if self.usage.formatted {
+            let done = pcm.write_seq_limit(sink, limit)?;
+            if self.usage.in_use { done } else { pcm.write_flags(sink, IN_USE, done)? }
+        } else {
+            pcm.write_header(sink, limit, fill)?
+        };
+        self.map.redo_barrier = sink.join(self.map.redo_barrier, noted);
+        let first = if is(HfslBug::UsedBeforeNoted) { T::default() } else { noted };
+        (self.flash.in_use, pcm.in_use) = (first, first);
+        // Media behind a page cache are synced as well, before the first data is written.
+        pcm.medium.store_mut().sync()?;
+        let map_initialised = if self.usage.formatted { self.usage.map_initialised } else { fill };
+        self.usage = Usage { formatted: true, map_initialised, in_use: true, seq_limit: limit, ..self.usage };
+        Ok(())
+    }
+
+    /// Marks the layer as in use, with sequence numbers that no page has.
+    pub(super) fn resume<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        head: HeaderState,
+        clean: bool,
+    ) -> Result<()> {
+        let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
+        let limit = head.seq_limit + SEQ_STEP;
+        let mut done = pcm.write_seq_limit(sink, limit)?;
+        let recovered = if clean { head.recovered } else { head.seq_limit };
+        if recovered != head.recovered {
+            done = pcm.write_recovered(sink, recovered, done)?;
+        }
+        done = pcm.write_flags(sink, IN_USE, done)?;
+        sink.ack(done);
+        (self.flash.in_use, pcm.in_use) = (done, done);
+        pcm.medium.store_mut().sync()?;
+        self.usage = Usage {
+            formatted: true,
+            map_initialised: head.map_initialised,
+            in_use: true,
+            seq_limit: limit,
+            recovered,
+        };
+        Ok(())
     }
 }
 
@@ -292,7 +360,6 @@ mod tests {
     #[test]
     fn words_and_records_check_themselves() {
         for bit in 0..64 {
-            assert_eq!(unseal_word(seal_word(0x1234_5678) ^ 1 << bit), None, "bit {bit}");
             assert_ne!(flags_word(1) ^ 1 << bit, flags_word((flags_word(1) ^ 1 << bit) as u32));
         }
         let redo = RedoRecord { first: 8, mask: 0b101, raw: [7; REDO_ENTRIES] };

@@ -1,19 +1,29 @@
-//! Block interface of HFSL: splits requests into pages.
+//! The layer [`Hfsl`]: its state, and its block interface, which splits requests into pages.
 
-use super::Hfsl;
+use super::buffer::Buffer;
+use super::config::{FusionMethod, HfslConfig};
 use super::entry::{MapEntry, PageLocation};
+use super::header::{Usage, formatted_pages};
+use super::heat::{Heat, HeatPolicy};
+use super::layout::{capacity, check_sizes, subpage};
+use super::mapping::Mapping;
+use super::pcm::PcmSpace;
+use super::placement::Placement;
+use super::read_buffer::ReadBuffer;
 use super::route::Request;
+use super::stats::HfslStats;
 use crate::Token;
+use crate::flash::{Flash, FlashConfig, Gc, Wear, WearPolicy};
+use crate::payload::zeros;
 use crate::planted::HfslBug;
+use crate::spans::{check_bytes, page_spans, split};
+use frit_core::params::parse_name;
 use frit_core::planted::is;
 use frit_core::{
     BlockLayer, ByteAccess, Error, Hints, Info, Lpn, Params, Ppn, Progress, Result, SECTOR_BYTES, Sector,
     Sink, Source, StackView, Target,
 };
-use frit_media::Store;
-
-/// Zeros for partially discarded pages.
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+use frit_media::{Dram, Nand, Pcm, Store};
 
 /// Number of pages by which a read prefetches the records and the first bytes of the following
 /// pages.
@@ -32,39 +42,130 @@ fn nand_page(entry: Option<u64>) -> Option<Ppn> {
     }
 }
 
-/// Part of one page.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PageSpan {
-    pub(crate) lpn: Lpn,
-    /// Offset from the start of the page, in bytes.
-    pub(crate) offset: u32,
-    pub(crate) len: u32,
-    /// Offset from the start of the request, in bytes.
-    pub(crate) from: u32,
+/// The HFSL layer. `T` is the token of the sinks; `N` and `P` store the bytes of NAND and PCM
+/// (either both hold bytes or neither does).
+#[derive(Debug)]
+pub struct Hfsl<T, N: Store, P: Store> {
+    pub(crate) config: HfslConfig,
+    pub(crate) flash: Flash<T, N>,
+    pub(crate) map: Mapping<T, P>,
+    pub(crate) placement: Placement,
+    pub(crate) heat: Heat,
+    pub(crate) heat_on: bool,
+    pub(crate) stats: HfslStats,
+    pub(crate) page_bytes: u32,
+    /// Number of logical pages.
+    pub(crate) pages: u32,
+    /// Buffer in which a page is assembled; empty when the media hold no bytes.
+    pub(crate) scratch: Vec<u8>,
+    /// State of use, as recorded in the header in PCM.
+    pub(crate) usage: Usage,
+    pub(crate) dram: Option<ReadBuffer<P>>,
 }
 
-/// Returns quotient and remainder, by shift and mask if `d` is a power of two. It nearly always is,
-/// and a division costs as much as the rest of splitting a request.
-#[inline]
-fn split(n: u64, d: u64) -> (u64, u64) {
-    if d.is_power_of_two() { (n >> d.trailing_zeros(), n & (d - 1)) } else { (n / d, n % d) }
-}
-
-/// Splits a byte range into its parts of pages.
-#[inline]
-pub(crate) fn spans(at: u64, len: u32, page_bytes: u32) -> impl Iterator<Item = PageSpan> {
-    let mut from = 0u32;
-    std::iter::from_fn(move || {
-        if from == len {
-            return None;
+impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+    /// Creates a layer over the given media. Without PCM it is a page-mapped FTL on NAND: the
+    /// baseline.
+    ///
+    /// # Errors
+    /// A parameter that does not fit these media; the error names the permitted values.
+    pub fn new(config: HfslConfig, nand: Nand<N>, pcm: Option<Pcm<P>>) -> Result<Self> {
+        config.validate()?;
+        let g = *nand.geometry();
+        check_sizes(&config, &g, pcm.as_ref().map(Pcm::bytes))?;
+        let (pages, share) = match pcm.as_ref().map(formatted_pages).transpose()?.flatten() {
+            // The capacity does not change when blocks go bad after the volume was formatted.
+            Some(pages) if config.capacity == 0 => (pages, pages.div_ceil(g.units())),
+            _ => capacity(&config, &nand)?,
+        };
+        let mut wear: Wear = parse_name("wear_leveling", &config.wear_leveling)?;
+        wear.set_threshold(config.wear_threshold);
+        let flash_config = FlashConfig {
+            gc: parse_name::<Gc>("gc", &config.gc)?,
+            wear,
+            low_blocks: config.gc_low_blocks as usize,
+            high_blocks: config.gc_high_blocks as usize,
+            copyback: config.copyback,
+        };
+        let buffer: Buffer = parse_name("buffer", &config.buffer)?;
+        let pcm = match pcm {
+            Some(medium) => {
+                let sub = subpage(&config, g.page_bytes)?;
+                Some(PcmSpace::new(medium, pages, g.page_bytes, sub, &buffer, config.flush_map)?)
+            }
+            None => None,
+        };
+        let mut heat: Heat = parse_name("heat", &config.heat)?;
+        heat.set_window(config.heat_window);
+        let mut hfsl = Hfsl {
+            placement: parse_name("placement", &config.placement)?,
+            heat_on: config.heat != "off",
+            heat,
+            stats: HfslStats::default(),
+            page_bytes: g.page_bytes,
+            pages,
+            scratch: if N::HOLDS { vec![0; g.page_bytes as usize] } else { Vec::new() },
+            flash: Flash::new(nand, flash_config, share),
+            dram: None,
+            map: Mapping::new(pages, pcm, config.map_persist),
+            usage: Usage::default(),
+            config,
+        };
+        // With a durable map, an erase must not destroy a page that a durable entry still names.
+        if hfsl.map.each() {
+            hfsl.flash.enforce_erase_order(hfsl.config.flush_map);
         }
-        let (page, offset) = split(at + u64::from(from), u64::from(page_bytes));
-        let offset = offset as u32;
-        let len = (page_bytes - offset).min(len - from);
-        let span = PageSpan { lpn: Lpn(page as u32), offset, len, from };
-        from += span.len;
-        Some(span)
-    })
+        hfsl.apply_fusion();
+        Ok(hfsl)
+    }
+
+    /// Adds a DRAM buffer for pages that are read from NAND.
+    ///
+    /// # Errors
+    /// The buffer is smaller than a page.
+    pub fn with_dram(mut self, dram: Dram<P>) -> Result<Self> {
+        let policy = parse_name("buffer", &self.config.buffer)?;
+        self.dram = Some(ReadBuffer::new(dram, self.page_bytes, policy)?);
+        Ok(self)
+    }
+
+    /// Divides PCM between its regions by the fusion method. Pages above a quota are destaged
+    /// later.
+    pub(crate) fn apply_fusion(&mut self) {
+        let ratio = self.config.cache_ratio;
+        let (level, cache) = match self.config.fusion_method {
+            FusionMethod::None => (0.0, 0.0),
+            FusionMethod::Cache => (0.0, 1.0),
+            FusionMethod::SameLevel => (1.0, 0.0),
+            FusionMethod::Both => (1.0 - ratio, ratio),
+        };
+        if let Some(pcm) = &mut self.map.pcm {
+            pcm.set_quotas(level, cache);
+        }
+    }
+
+    /// The NAND side.
+    #[must_use]
+    pub fn flash(&self) -> &Flash<T, N> {
+        &self.flash
+    }
+
+    /// The NAND side, for fault injection.
+    pub fn flash_mut(&mut self) -> &mut Flash<T, N> {
+        &mut self.flash
+    }
+
+    /// The map entry of a page; `None` past the end of the volume.
+    #[must_use]
+    pub fn entry(&self, lpn: Lpn) -> Option<MapEntry> {
+        self.map.table.get(lpn.idx()).copied().map(MapEntry)
+    }
+
+    /// The current configuration.
+    #[must_use]
+    pub fn config(&self) -> &HfslConfig {
+        &self.config
+    }
 }
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
@@ -74,14 +175,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Checks that a range lies inside the volume.
     pub(crate) fn check_range(&self, at: u64, len: u64) -> Result<()> {
-        if at.checked_add(len).is_some_and(|end| end <= self.capacity_bytes()) {
-            return Ok(());
-        }
-        Err(Error::OutOfRange {
-            at: at / SECTOR_BYTES,
-            sectors: len.div_ceil(SECTOR_BYTES),
-            capacity: self.capacity_bytes() / SECTOR_BYTES,
-        })
+        check_bytes(at, len, self.capacity_bytes())
     }
 
     pub(crate) fn write_range<S: Sink<Tok = T>>(
@@ -96,7 +190,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         if self.has_groups() {
             return self.write_groups(sink, at, data, request).map_err(|e| self.refuse_after(e));
         }
-        for span in spans(at, data.len(), self.page_bytes) {
+        for span in page_spans(at, data.len(), self.page_bytes) {
             if let Err(e) = self.write_page(sink, request, span, data.part(span.from, span.len)) {
                 return Err(self.refuse_after(e));
             }
@@ -104,19 +198,10 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(())
     }
 
-    /// Makes the layer refuse writes after an unexpected error, since tables and media may
-    /// disagree. Reads continue.
+    /// Refuses writes after an unexpected error.
     #[cold]
     fn refuse_after(&mut self, e: Error) -> Error {
-        // A write meets `Corrupt` while it reads old contents, before it has changed anything.
-        let expected = matches!(
-            e,
-            Error::NoSpace { .. } | Error::ReadOnly { .. } | Error::OutOfRange { .. } | Error::Corrupt { .. }
-        );
-        if !expected && !is(HfslBug::NotPoisoned) {
-            self.flash.refuse_writes(format!("an earlier write failed: {e}"));
-        }
-        e
+        self.flash.health.refuse_after(e, false, HfslBug::NotPoisoned)
     }
 
     pub(crate) fn read_range<S: Sink<Tok = T>>(
@@ -129,7 +214,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         if N::HOLDS && first < last {
             (first + 1..last.min(first + READ_AHEAD)).for_each(|lpn| self.prefetch_read(lpn));
         }
-        for span in spans(at, into.len(), self.page_bytes) {
+        for span in page_spans(at, into.len(), self.page_bytes) {
             if N::HOLDS && span.lpn.0 + READ_AHEAD <= last {
                 self.prefetch_read(span.lpn.0 + READ_AHEAD);
             }
@@ -162,7 +247,7 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
             sectors: self.capacity_bytes() / SECTOR_BYTES,
             page_bytes: self.page_bytes,
             dram_bytes: self.dram_bytes(),
-            durable_map_bytes: self.map.pcm.as_ref().map_or(0, |p| p.map_bytes),
+            durable_map_bytes: self.map.pcm.as_ref().map_or(0, |p| p.layout.map_bytes),
         }
     }
 
@@ -221,9 +306,7 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
         let page = u64::from(self.page_bytes);
         let (mut byte, end) = (at.bytes(), at.bytes() + bytes);
         if self.has_groups() {
-            let zeros =
-                |len: u32| if N::HOLDS { Source::Bytes(&ZEROS[..len as usize]) } else { Source::Len(len) };
-            return self.discard_groups(sink, byte, end, zeros).map_err(|e| self.refuse_after(e));
+            return self.discard_groups(sink, byte, end).map_err(|e| self.refuse_after(e));
         }
         while byte < end {
             let (lpn, offset) = split(byte, page);
@@ -233,9 +316,7 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
             if len == page || !self.is_mapped(lpn) {
                 self.unmap(sink, lpn).map_err(|e| self.refuse_after(e))?;
             } else {
-                let zeros =
-                    if N::HOLDS { Source::Bytes(&ZEROS[..len as usize]) } else { Source::Len(len as u32) };
-                self.write_range(sink, byte, zeros, Hints::NONE)?;
+                self.write_range(sink, byte, zeros::<N>(len as u32), Hints::NONE)?;
             }
             byte += len;
         }
@@ -264,17 +345,5 @@ impl<S: Sink, N: Store, P: Store> ByteAccess<S> for Hfsl<S::Tok, N, P> {
     fn write_bytes(&mut self, sink: &mut S, at: u64, data: Source<'_>) -> Result<()> {
         self.check_range(at, u64::from(data.len()))?;
         self.write_range(sink, at, data, Hints::NONE)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_are_cut_at_pages() {
-        let cut: Vec<_> = spans(1536, 3072, 2048).map(|s| (s.lpn.0, s.offset, s.len, s.from)).collect();
-        assert_eq!(cut, [(0, 1536, 512, 0), (1, 0, 2048, 512), (2, 0, 512, 2560)]);
-        assert_eq!(spans(0, 0, 2048).count(), 0);
     }
 }

@@ -3,17 +3,16 @@
 use super::config::MapPersist;
 use super::entry::{MapEntry, PageLocation};
 use super::flush_map::FlushMap;
+use super::layout::ENTRY_BYTES;
 use super::pcm::PcmSpace;
 use crate::Token;
 use crate::flash::{ForwardMap, MovedPage};
+use crate::payload::source_of;
 use crate::planted::HfslBug;
 use frit_core::planted::is;
-use frit_core::{Cause, Error, Lpn, MediumKind, Result, Sink, Source};
+use frit_core::{Cause, Error, Lpn, MediumKind, Result, Sink};
 use frit_media::Store;
 use std::collections::BTreeMap;
-
-/// Size of an entry in PCM, in bytes: the unit that PCM writes atomically.
-pub(crate) const ENTRY_BYTES: u64 = 8;
 
 /// Mapping table, and the PCM that holds the table and some of the pages.
 #[derive(Debug)]
@@ -34,7 +33,7 @@ pub(crate) struct Mapping<T, P: Store> {
 
 impl<T: Token, P: Store> Mapping<T, P> {
     pub(crate) fn new(pages: u32, pcm: Option<PcmSpace<T, P>>, persist: MapPersist) -> Mapping<T, P> {
-        let flush_map = pcm.as_ref().and_then(|p| p.flush_map_at).map(|_| FlushMap::new(pages));
+        let flush_map = pcm.as_ref().and_then(|p| p.layout.flush_map_at).map(|_| FlushMap::new(pages));
         let table = frit_media::memory::table64(pages as usize);
         Mapping {
             table,
@@ -114,7 +113,7 @@ impl<T: Token, P: Store> Mapping<T, P> {
             None => Ok(()),
             Some(why) => Err(Error::Corrupt {
                 medium: MediumKind::Pcm,
-                at: self.pcm.as_ref().map_or(0, |p| p.map_at) + u64::from(lpn.0) * ENTRY_BYTES,
+                at: self.pcm.as_ref().map_or(0, |p| p.layout.map_at) + u64::from(lpn.0) * ENTRY_BYTES,
                 what: format!("logical page {} is lost: {why}", lpn.0),
             }),
         }
@@ -157,9 +156,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         raw: u64,
         after: T,
     ) -> Result<T> {
-        let at = self.map_at + u64::from(lpn) * ENTRY_BYTES;
-        let bytes = raw.to_le_bytes();
-        let data = if P::HOLDS { Source::Bytes(&bytes) } else { Source::Len(ENTRY_BYTES as u32) };
-        self.medium.write(sink, at, data, Cause::Meta, after)
+        let at = self.layout.map_at + u64::from(lpn) * ENTRY_BYTES;
+        self.medium.write(sink, at, source_of::<P>(&raw.to_le_bytes()), Cause::Meta, after)
     }
 }

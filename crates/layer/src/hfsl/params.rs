@@ -15,7 +15,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let pcm = self.map.pcm.as_ref();
         Some(match key {
             "ADDR_GRAN_flash" | "PAGESIZE" => u64::from(g.page_bytes),
-            "SUBPAGE_SIZE" => pcm.map_or(0, |p| u64::from(p.sub_bytes)),
+            "SUBPAGE_SIZE" => pcm.map_or(0, |p| u64::from(p.layout.sub_bytes)),
             "FLASHSIZE" => g.bytes(),
             "BLOCKSIZE" => u64::from(g.page_bytes) * u64::from(g.pages_per_block),
             "BLOCKNUM" => u64::from(g.blocks()),

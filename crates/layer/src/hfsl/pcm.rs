@@ -1,4 +1,4 @@
-//! PCM side of HFSL: location of the table, the descriptors and the sub-pages.
+//! PCM side of HFSL: the descriptors and the slots of sub-pages.
 //!
 //! A page in PCM consists of a descriptor and up to eight sub-pages, each in any slot of the data
 //! space, so that a small first write takes a sub-page rather than a page. Two regions, storage and
@@ -7,8 +7,7 @@
 
 use super::buffer::{Buffer, BufferPolicy};
 use super::entry::SUBPAGES_MAX;
-use super::header::HEADER_BYTES;
-use super::mapping::ENTRY_BYTES;
+use super::layout::{ENTRY_BYTES, PcmLayout};
 use crate::Token;
 use crate::planted::HfslBug;
 use frit_core::planted::is;
@@ -18,10 +17,6 @@ use std::collections::VecDeque;
 
 /// Marker of an absent slot, descriptor or page.
 pub(crate) const NONE: u32 = u32::MAX;
-/// Size of a descriptor in PCM, in bytes.
-pub(crate) const DESC_BYTES: u64 = 64;
-/// Largest number of slots that a descriptor can address: 24 bits each, and one value for none.
-const SLOTS_MAX: u64 = (1 << 24) - 1;
 
 /// Purpose of a page in PCM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,20 +63,11 @@ pub(crate) struct RegionState {
     pub(crate) pages: u32,
 }
 
-/// PCM, divided into header, map, descriptors and data.
+/// PCM with its free slots, descriptors and regions.
 #[derive(Debug)]
 pub(crate) struct PcmSpace<T, P: Store> {
     pub(crate) medium: Pcm<P>,
-    pub(crate) header_at: u64,
-    pub(crate) map_at: u64,
-    pub(crate) map_bytes: u64,
-    /// Address of the map as of the last flush, for files behind a page cache.
-    pub(crate) flush_map_at: Option<u64>,
-    pub(crate) desc_at: u64,
-    pub(crate) data_at: u64,
-    pub(crate) sub_bytes: u32,
-    pub(crate) subs: u32,
-    pub(crate) slots: u32,
+    pub(crate) layout: PcmLayout,
     /// Free slots in the order in which they were freed, so that wear is spread.
     pub(crate) free: VecDeque<u32>,
     /// Token for each slot. A free slot may be written after it: its old contents are then durable
@@ -113,46 +99,10 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         buffer: &Buffer,
         flush_map: bool,
     ) -> Result<PcmSpace<T, P>> {
-        let map_bytes = u64::from(pages) * ENTRY_BYTES;
-        let align = u64::from(sub_bytes);
-        let head = medium.add_partition("head", HEADER_BYTES, align)?;
-        let map = medium.add_partition("map", map_bytes, align)?;
-        let flushed = flush_map.then(|| medium.add_partition("flush-map", map_bytes, align)).transpose()?;
-        let rest = medium.bytes() - medium.partitioned_bytes();
-        // Two sub-pages are left for the alignment of the two partitions below.
-        // One descriptor for each slot: at worst each page in PCM has a single sub-page.
-        let slots = rest.saturating_sub(2 * u64::from(sub_bytes)) / (u64::from(sub_bytes) + DESC_BYTES);
-        if slots > SLOTS_MAX {
-            let why = format!("PCM has {slots} sub-pages, and {SLOTS_MAX} can be addressed: use larger ones");
-            return Err(Error::param("SUBPAGE_SIZE", sub_bytes, why));
-        }
-        let slots = slots as u32;
-        let subs = page_bytes / sub_bytes;
-        if slots < 4 * subs {
-            return Err(Error::param(
-                "PCMSIZE",
-                medium.bytes(),
-                format!(
-                    "the map takes {map_bytes} bytes and leaves too little for data; \
-                     use more PCM, larger pages or a smaller capacity"
-                ),
-            ));
-        }
-        let desc =
-            medium.add_partition("descriptors", u64::from(slots) * DESC_BYTES, u64::from(sub_bytes))?;
-        let data =
-            medium.add_partition("data", u64::from(slots) * u64::from(sub_bytes), u64::from(sub_bytes))?;
+        let layout = PcmLayout::new(&mut medium, pages, page_bytes, sub_bytes, flush_map)?;
         let region = || RegionState { buffer: buffer.clone(), used: 0, quota: 0, pages: 0 };
         let mut space = PcmSpace {
-            header_at: head.start,
-            map_at: map.start,
-            map_bytes,
-            flush_map_at: flushed.map(|p| p.start),
-            desc_at: desc.start,
-            data_at: data.start,
-            sub_bytes,
-            subs,
-            slots,
+            layout,
             free: VecDeque::new(),
             ready: Vec::new(),
             sums: Vec::new(),
@@ -160,7 +110,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
             desc_free: VecDeque::new(),
             desc_ready: Vec::new(),
             in_use: T::default(),
-            held: flushed.map(|_| (Vec::new(), Vec::new())),
+            held: layout.flush_map_at.map(|_| (Vec::new(), Vec::new())),
             sub: vec![0; if P::HOLDS { sub_bytes as usize } else { 0 }],
             regions: [region(), region()],
             medium,
@@ -173,19 +123,19 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     pub(crate) fn reset(&mut self) {
         let none =
             Desc { lpn: NONE, region: PcmRegion::Storage, seq: 0, subs: [NONE; SUBPAGES_MAX as usize] };
-        self.free = (0..self.slots).collect();
-        self.ready = vec![T::default(); self.slots as usize];
-        self.desc = vec![none; self.slots as usize];
-        self.desc_free = (0..self.slots).collect();
-        self.desc_ready = vec![T::default(); self.slots as usize];
+        self.free = (0..self.layout.slots).collect();
+        self.ready = vec![T::default(); self.layout.slots as usize];
+        self.desc = vec![none; self.layout.slots as usize];
+        self.desc_free = (0..self.layout.slots).collect();
+        self.desc_ready = vec![T::default(); self.layout.slots as usize];
         self.in_use = T::default();
-        self.sums = vec![0; if P::HOLDS { self.slots as usize } else { 0 }];
+        self.sums = vec![0; if P::HOLDS { self.layout.slots as usize } else { 0 }];
         if let Some((slots, descs)) = &mut self.held {
             slots.clear();
             descs.clear();
         }
         for r in &mut self.regions {
-            r.buffer.reset(self.slots);
+            r.buffer.reset(self.layout.slots);
             r.used = 0;
             r.pages = 0;
         }
@@ -195,13 +145,13 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     pub(crate) fn dram_bytes(&self) -> u64 {
         // Checksums are counted even without bytes, since a volume has them.
         let slot = size_of::<Desc>() + 2 * size_of::<T>() + 3 * size_of::<u32>() + 16;
-        u64::from(self.slots) * slot as u64
+        u64::from(self.layout.slots) * slot as u64
     }
 
     /// Byte address of a slot.
     #[inline]
     pub(crate) fn slot_at(&self, slot: u32) -> u64 {
-        self.data_at + u64::from(slot) * u64::from(self.sub_bytes)
+        self.layout.data_at + u64::from(slot) * u64::from(self.layout.sub_bytes)
     }
 
     /// Takes a free slot. It may be written after the returned token. The caller has reserved
@@ -238,7 +188,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     pub(crate) fn peek_entry(&self, lpn: u32) -> Result<u64> {
         let mut raw = [0; ENTRY_BYTES as usize];
         if P::HOLDS {
-            self.medium.peek(self.map_at + u64::from(lpn) * ENTRY_BYTES, &mut raw)?;
+            self.medium.peek(self.layout.map_at + u64::from(lpn) * ENTRY_BYTES, &mut raw)?;
         }
         Ok(u64::from_le_bytes(raw))
     }
@@ -271,7 +221,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
             return Ok(());
         }
         let at = self.slot_at(slot);
-        let found = if part.len() == self.sub_bytes as usize {
+        let found = if part.len() == self.layout.sub_bytes as usize {
             sum_of(lpn, sub, part)
         } else {
             self.medium.peek(at, &mut self.sub)?;
@@ -348,8 +298,8 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     /// Divides the slots between storage and cache.
     pub(crate) fn set_quotas(&mut self, level: f64, cache: f64) {
-        self.regions[PcmRegion::Storage as usize].quota = (f64::from(self.slots) * level) as u32;
-        self.regions[PcmRegion::Cache as usize].quota = (f64::from(self.slots) * cache) as u32;
+        self.regions[PcmRegion::Storage as usize].quota = (f64::from(self.layout.slots) * level) as u32;
+        self.regions[PcmRegion::Cache as usize].quota = (f64::from(self.layout.slots) * cache) as u32;
     }
 
     /// Adopts a descriptor that was read from PCM.
@@ -363,14 +313,14 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     /// Rebuilds the free lists after a boot: all slots and descriptors that no page uses.
     pub(crate) fn rebuild_free(&mut self) {
-        let mut used = vec![false; self.slots as usize];
+        let mut used = vec![false; self.layout.slots as usize];
         for d in self.desc.iter().filter(|d| d.lpn != NONE) {
             for &slot in d.subs.iter().filter(|&&s| s != NONE) {
                 used[slot as usize] = !is(HfslBug::SlotsForgotten);
             }
         }
-        self.free = (0..self.slots).filter(|&s| !used[s as usize]).collect();
-        self.desc_free = (0..self.slots).filter(|&d| self.desc[d as usize].lpn == NONE).collect();
+        self.free = (0..self.layout.slots).filter(|&s| !used[s as usize]).collect();
+        self.desc_free = (0..self.layout.slots).filter(|&d| self.desc[d as usize].lpn == NONE).collect();
     }
 
     /// Returns `true` if `n` slots and `descs` descriptors are available to a region without
@@ -379,28 +329,6 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     pub(crate) fn has_space(&self, region: PcmRegion, n: u32, descs: usize) -> bool {
         let r = &self.regions[region as usize];
         self.free.len() >= n as usize && r.used + n <= r.quota && self.desc_free.len() >= descs
-    }
-}
-
-/// Accumulator of tokens: completes when all added tokens have completed.
-#[derive(Clone, Copy)]
-pub(crate) struct JoinedToken<T>(Option<T>);
-
-impl<T: Token> JoinedToken<T> {
-    pub(crate) fn new() -> JoinedToken<T> {
-        JoinedToken(None)
-    }
-
-    pub(crate) fn add<S: Sink<Tok = T>>(&mut self, sink: &mut S, tok: T) {
-        self.0 = Some(match self.0 {
-            Some(t) => sink.join(t, tok),
-            None => tok,
-        });
-    }
-
-    /// Returns the joined token; a completed one if nothing was added.
-    pub(crate) fn get<S: Sink<Tok = T>>(self, sink: &S) -> T {
-        self.0.unwrap_or_else(|| sink.start())
     }
 }
 

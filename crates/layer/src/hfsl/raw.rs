@@ -50,7 +50,7 @@ impl<S: Sink, N: Store, P: Store> RawAccess<S> for Hfsl<S::Tok, N, P> {
             return Err(Error::OutOfRange { at: at / 512, sectors: 1, capacity: 0 });
         };
         // Above the last slot PCM is not used by the layer.
-        if at < pcm.slot_at(pcm.slots) {
+        if at < pcm.slot_at(pcm.layout.slots) {
             return Err(Error::Protected { who: format!("{who} (that part of PCM belongs to the layer)") });
         }
         let start = sink.start();

@@ -2,9 +2,10 @@
 
 use super::Hfsl;
 use super::entry::PageLocation;
-use super::layer::PageSpan;
-use super::pcm::{JoinedToken, NONE};
+use super::pcm::NONE;
 use crate::Token;
+use crate::spans::{PageSpan, parts, split};
+use crate::tokens::JoinedToken;
 use frit_core::{Cause, Result, Sink, Source, Target};
 use frit_media::Store;
 
@@ -87,7 +88,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let mut all = JoinedToken::new();
         let Some(pcm) = &mut self.map.pcm else { return Ok(sink.start()) };
         let subs = pcm.desc[desc as usize].subs;
-        for part in sub_spans(span.offset, span.len, pcm.sub_bytes) {
+        for part in sub_spans(span.offset, span.len, pcm.layout.sub_bytes) {
             let mut piece = into.part(part.from, part.len);
             match subs[part.sub] {
                 NONE => piece.zero(),
@@ -117,22 +118,9 @@ pub(crate) struct SubSpan {
     pub(crate) from: u32,
 }
 
-/// Splits part of a page into its parts of sub-pages.
+/// Divides part of a page into parts of sub-pages.
+#[inline]
 pub(crate) fn sub_spans(offset: u32, len: u32, sub_bytes: u32) -> impl Iterator<Item = SubSpan> {
-    let mut from = 0;
-    std::iter::from_fn(move || {
-        if from == len {
-            return None;
-        }
-        let byte = offset + from;
-        let inside = byte % sub_bytes;
-        let part = SubSpan {
-            sub: (byte / sub_bytes) as usize,
-            offset: inside,
-            len: (sub_bytes - inside).min(len - from),
-            from,
-        };
-        from += part.len;
-        Some(part)
-    })
+    let parts = parts(u64::from(offset), len, sub_bytes, move |byte| split(byte, u64::from(sub_bytes)));
+    parts.map(|p| SubSpan { sub: p.index as usize, offset: p.offset, len: p.len, from: p.from })
 }

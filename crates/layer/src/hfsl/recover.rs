@@ -5,93 +5,24 @@
 //! interrupted program or erase and, behind a page cache, a map that is ahead of its data. Recovery
 //! only adds to this state (padding, or the same entries again), so an interrupted recovery can be
 //! repeated.
+//!
+//! Without PCM the map is not stored. Each page is then found by the spare areas of NAND, and the
+//! newest version counts.
 
 use super::Hfsl;
 use super::entry::{MapEntry, PageLocation};
-use super::header::{Header, IN_USE, RESTORING, SUSPECTS};
-use super::mapping::ENTRY_BYTES;
-use super::pcm::{DESC_BYTES, Desc, NONE, PcmSpace};
+use super::header::{IN_USE, RESTORING, SUSPECTS};
+use super::layout::{CHUNK, DESC_BYTES, ENTRY_BYTES};
+use super::pcm::{Desc, NONE, PcmSpace};
 use crate::Token;
 use crate::planted::HfslBug;
 use frit_core::planted::is;
-use frit_core::{Cause, CrashKind, Error, LostPage, Lpn, MediumKind, Recovery, Result, Sink, Target};
+use frit_core::{
+    BlockId, Cause, CrashKind, Error, LostPage, Lpn, MediumKind, Recovery, Result, Sink, Target,
+};
 use frit_media::{SPARE_RECORD_BYTES, Store};
 
-/// Number of entries transferred by one command: 4 KiB of map.
-pub(super) const CHUNK: usize = 512;
-/// Number of sequence numbers reserved at a time. The margin is the largest number that one request
-/// may use before the next reservation: more than 32 MiB in pages of 512 bytes, with all garbage
-/// collection that they cause.
-const SEQ_STEP: u64 = 1 << 24;
-const SEQ_MARGIN: u64 = 1 << 20;
-
-/// State of use, as recorded in the header in PCM.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct UsageState {
-    pub(crate) formatted: bool,
-    /// `true` if the map was initialised at format time, so that zeros in it are damage.
-    pub(crate) map_initialised: bool,
-    pub(crate) in_use: bool,
-    /// Sequence numbers below this limit may be in use.
-    pub(crate) seq_limit: u64,
-    /// Pages with sequence numbers up to this one may have been left without an entry by a crash.
-    pub(crate) recovered: u64,
-}
-
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
-    /// Prepares for a change: marks the layer as in use in PCM, and reserves sequence numbers.
-    #[inline]
-    pub(crate) fn ensure_in_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        if self.usage.in_use && self.flash.last_seq() + SEQ_MARGIN <= self.usage.seq_limit {
-            return Ok(());
-        }
-        self.write_usage(sink, false)
-    }
-
-    /// Writes the state of use. With `fill` the map is new, and is initialised with entries of
-    /// pages that were never written.
-    #[cold]
-    pub(super) fn write_usage<S: Sink<Tok = T>>(&mut self, sink: &mut S, fill: bool) -> Result<()> {
-        let Some(pcm) = &mut self.map.pcm else {
-            self.usage = UsageState { in_use: true, seq_limit: u64::MAX, ..self.usage };
-            return Ok(());
-        };
-        let limit = self.flash.last_seq() + SEQ_STEP;
-        let noted = if self.usage.formatted {
-            let done = pcm.write_seq_limit(sink, limit)?;
-            if self.usage.in_use { done } else { pcm.write_flags(sink, IN_USE, done)? }
-        } else {
-            pcm.write_header(sink, limit, fill)?
-        };
-        self.map.redo_barrier = sink.join(self.map.redo_barrier, noted);
-        let first = if is(HfslBug::UsedBeforeNoted) { T::default() } else { noted };
-        (self.flash.in_use, pcm.in_use) = (first, first);
-        // Media behind a page cache are synced as well, before the first data is written.
-        pcm.medium.store_mut().sync()?;
-        let map_initialised = if self.usage.formatted { self.usage.map_initialised } else { fill };
-        self.usage =
-            UsageState { formatted: true, map_initialised, in_use: true, seq_limit: limit, ..self.usage };
-        Ok(())
-    }
-
-    /// Marks the layer as cleanly shut down, so that the next boot has nothing to repair.
-    pub(super) fn mark_clean<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        // Stores a limit above all numbers in use, from which the next boot continues.
-        self.write_usage(sink, false)?;
-        let flags = if self.flash.suspect_blocks() > 0 { SUSPECTS } else { 0 };
-        if let Some(pcm) = &mut self.map.pcm {
-            // The head says "halted" when nothing is on its way any more: a recovery looks for nothing torn then.
-            let entries = sink.join(self.map.redo_barrier, self.map.written);
-            let all = sink.join(entries, self.flash.erased);
-            let all = if is(HfslBug::HaltedBeforeEntries) { self.map.redo_barrier } else { all };
-            let done = pcm.write_flags(sink, flags, all)?;
-            sink.ack(done);
-            pcm.medium.sync()?;
-        }
-        self.usage.in_use = false;
-        Ok(())
-    }
-
     /// Recovers from the media after the given kind of stop.
     pub(super) fn recover_from_media<S: Sink<Tok = T>>(
         &mut self,
@@ -109,13 +40,13 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let clean = head.flags & (IN_USE | RESTORING) == 0;
         if !clean && !each {
             let what = "it was not shut down cleanly, and map_persist = \"halt\" writes the map only then";
-            return Err(damaged(pcm.header_at, what.into()));
+            return Err(damaged(pcm.layout.header_at, what.into()));
         }
         let machine = stop == CrashKind::PowerLoss || head.flags & RESTORING != 0;
         let machine = machine && !is(HfslBug::FlushedMapIgnored);
         // After a power loss the current map may name data that was never synced; the second map
         // does not.
-        let from_flush = pcm.flush_map_at.filter(|_| !clean && machine);
+        let from_flush = pcm.layout.flush_map_at.filter(|_| !clean && machine);
         let mut r = Recovery { clean, from_flush: from_flush.is_some(), ..Recovery::default() };
         // Both change the map in PCM, so they precede its reading.
         match from_flush {
@@ -136,6 +67,40 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(r)
     }
 
+    /// Recovers without a map: the newest version of each page, by the sequence numbers in the
+    /// spare areas. Discards are recorded in the map only, so they are lost.
+    fn recover_without_pcm(&mut self) -> Result<Recovery> {
+        let g = *self.flash.nand().geometry();
+        let mut newest = vec![0u64; self.pages as usize];
+        for block in (0..g.blocks()).map(BlockId) {
+            for page in 0..self.flash.nand().next_page(block) {
+                let ppn = g.ppn(block, page);
+                // A page whose program failed has no valid spare area, and was never the newest
+                // version.
+                let spare = match self.flash.nand().spare(ppn) {
+                    Err(Error::Corrupt { .. }) | Ok(None) => continue,
+                    Ok(Some(spare)) => spare,
+                    Err(e) => return Err(e),
+                };
+                let lpn = spare.lpn as usize;
+                if lpn < newest.len() && spare.seq > newest[lpn] {
+                    newest[lpn] = spare.seq;
+                    self.map.table[lpn] =
+                        MapEntry::default().moved(PageLocation::Nand(ppn), 0, spare.seq).clean().0;
+                }
+            }
+        }
+        let mut pages = 0;
+        for lpn in (0..self.pages).map(Lpn) {
+            if let PageLocation::Nand(ppn) = self.map.get(lpn).place() {
+                self.flash.adopt(lpn, ppn, self.map.get(lpn).tag(), false)?;
+                pages += 1;
+            }
+        }
+        self.flash.adopted(newest.into_iter().max().unwrap_or(0), true);
+        Ok(Recovery { pages, ..Recovery::default() })
+    }
+
     fn reset_state(&mut self) -> Result<()> {
         self.map.table.fill(0);
         self.map.lost.clear();
@@ -150,29 +115,6 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
     }
 
-    /// Marks the layer as in use, with sequence numbers that no page has.
-    fn resume<S: Sink<Tok = T>>(&mut self, sink: &mut S, head: Header, clean: bool) -> Result<()> {
-        let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
-        let limit = head.seq_limit + SEQ_STEP;
-        let mut done = pcm.write_seq_limit(sink, limit)?;
-        let recovered = if clean { head.recovered } else { head.seq_limit };
-        if recovered != head.recovered {
-            done = pcm.write_recovered(sink, recovered, done)?;
-        }
-        done = pcm.write_flags(sink, IN_USE, done)?;
-        sink.ack(done);
-        (self.flash.in_use, pcm.in_use) = (done, done);
-        pcm.medium.store_mut().sync()?;
-        self.usage = UsageState {
-            formatted: true,
-            map_initialised: head.map_initialised,
-            in_use: true,
-            seq_limit: limit,
-            recovered,
-        };
-        Ok(())
-    }
-
     /// Replaces the current map, which is ahead of its data, by the map as of the last flush.
     fn restore_flush_map<S: Sink<Tok = T>>(&mut self, sink: &mut S, flushed: u64) -> Result<()> {
         // The flag makes an interrupted copy start over, whatever kind of stop interrupts it.
@@ -181,13 +123,13 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let mut done = pcm.write_flags(sink, RESTORING | IN_USE, start)?;
         pcm.medium.store_mut().sync()?;
         let (mut then, mut now) = (vec![0; CHUNK * 8], vec![0; CHUNK * 8]);
-        for at in (0..pcm.map_bytes).step_by(CHUNK * 8) {
-            let len = (pcm.map_bytes - at).min((CHUNK * 8) as u64) as usize;
+        for at in (0..pcm.layout.map_bytes).step_by(CHUNK * 8) {
+            let len = (pcm.layout.map_bytes - at).min((CHUNK * 8) as u64) as usize;
             let (then, now) = (&mut then[..len], &mut now[..len]);
             pcm.medium.read(sink, flushed + at, Target::Bytes(then), Cause::Meta, start)?;
-            pcm.medium.read(sink, pcm.map_at + at, Target::Bytes(now), Cause::Meta, start)?;
+            pcm.medium.read(sink, pcm.layout.map_at + at, Target::Bytes(now), Cause::Meta, start)?;
             if then != now {
-                let to = pcm.map_at + at;
+                let to = pcm.layout.map_at + at;
                 let one = pcm.meta(sink, to, then, done)?;
                 done = sink.join(done, one);
             }
@@ -226,7 +168,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let mut bad = Vec::new();
         for (i, chunk) in self.map.table.chunks_mut(CHUNK).enumerate() {
             let bytes = &mut bytes[..chunk.len() * ENTRY_BYTES as usize];
-            let at = pcm.map_at + (i * CHUNK) as u64 * ENTRY_BYTES;
+            let at = pcm.layout.map_at + (i * CHUNK) as u64 * ENTRY_BYTES;
             let start = sink.start();
             let done = pcm.medium.read(sink, at, Target::Bytes(bytes), Cause::Meta, start)?;
             sink.ack(done);
@@ -255,7 +197,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Rebuilds everything that follows from the map: reverse map, free pools, descriptors, slots.
     fn adopt_all<S: Sink<Tok = T>>(&mut self, sink: &mut S, r: &mut Recovery) -> Result<()> {
-        let mut used = vec![false; self.map.pcm.as_ref().map_or(0, |p| p.slots as usize)];
+        let mut used = vec![false; self.map.pcm.as_ref().map_or(0, |p| p.layout.slots as usize)];
         for lpn in (0..self.pages).map(Lpn) {
             let entry = self.map.get(lpn);
             let adopted = match entry.place() {
@@ -324,15 +266,18 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         desc: u32,
         tag: u16,
     ) -> Result<(Desc, [u32; 8])> {
-        let at = self.desc_at + u64::from(desc) * DESC_BYTES;
-        if desc >= self.slots {
-            return Err(damaged(at, format!("page {} names descriptor {desc} of {}", lpn.0, self.slots)));
+        let at = self.layout.desc_at + u64::from(desc) * DESC_BYTES;
+        if desc >= self.layout.slots {
+            return Err(damaged(
+                at,
+                format!("page {} names descriptor {desc} of {}", lpn.0, self.layout.slots),
+            ));
         }
         let mut bytes = [0u8; DESC_BYTES as usize];
         let start = sink.start();
         let done = self.medium.read(sink, at, Target::Bytes(&mut bytes), Cause::Meta, start)?;
         sink.ack(done);
-        let slots = self.slots;
+        let slots = self.layout.slots;
         let fits = |d: &Desc| {
             let named = d.subs.iter().filter(|&&s| s != NONE).all(|&s| s < slots);
             d.lpn == lpn.0 && d.seq as u16 == tag && named

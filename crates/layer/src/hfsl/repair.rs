@@ -66,7 +66,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             if !pcm.free.contains(&slot) {
                 return Err(damaged(pcm.slot_at(slot), "another page uses the sub-page"));
             }
-            let mut bytes = vec![0; pcm.sub_bytes as usize];
+            let mut bytes = vec![0; pcm.layout.sub_bytes as usize];
             pcm.medium.peek(pcm.slot_at(slot), &mut bytes)?;
             if sum_of(lpn.0, sub, &bytes) != sums[sub] {
                 return Err(damaged(pcm.slot_at(slot), "the sub-page was overwritten since"));

@@ -2,13 +2,13 @@
 
 use super::entry::{MapEntry, PageLocation};
 use super::heat::HeatPolicy;
-use super::layer::PageSpan;
 use super::pcm::PcmRegion;
 use super::placement::{PlacementPolicy, WriteView};
 use super::{FusionMethod, Hfsl, SswCompare};
 use crate::Token;
 use crate::flash::Stream;
 use crate::planted::HfslBug;
+use crate::spans::PageSpan;
 use frit_core::planted::is;
 use frit_core::{Hints, Lpn, Result, Sink, Source};
 use frit_media::Store;

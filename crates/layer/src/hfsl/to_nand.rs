@@ -3,11 +3,11 @@
 
 use super::Hfsl;
 use super::entry::PageLocation;
-use super::layer::PageSpan;
 use crate::Token;
 use crate::flash::Stream;
 use crate::flash::alloc::PageWrite;
 use crate::planted::HfslBug;
+use crate::spans::PageSpan;
 use frit_core::planted::is;
 use frit_core::{Cause, Lpn, Result, Sink, Source, Target};
 use frit_media::Store;
@@ -68,8 +68,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         cause: Cause,
     ) -> Result<T> {
         let into = if N::HOLDS { Target::Bytes(page) } else { Target::Len(self.page_bytes) };
-        let whole = PageSpan { lpn, offset: 0, len: self.page_bytes, from: 0 };
-        self.read_part(sink, whole, into, cause)
+        self.read_part(sink, PageSpan::whole(lpn, self.page_bytes), into, cause)
     }
 
     /// Programs a whole page, maps it, and releases its old location.

@@ -6,13 +6,15 @@
 //! power loss leaves either the old page or the new one.
 
 use super::entry::{MapEntry, PageLocation};
-use super::layer::PageSpan;
-use super::pcm::{DESC_BYTES, Desc, JoinedToken, NONE, PcmRegion, PcmSpace};
+use super::layout::DESC_BYTES;
+use super::pcm::{Desc, NONE, PcmRegion, PcmSpace};
 use super::read::{SubSpan, sub_spans};
 use super::to_nand::overlay;
 use super::{Hfsl, MapPersist};
 use crate::Token;
 use crate::planted::HfslBug;
+use crate::spans::PageSpan;
+use crate::tokens::JoinedToken;
 use frit_core::planted::is;
 use frit_core::{Cause, Error, Lpn, MediumKind, Result, Sink, Source, Target};
 use frit_media::Store;
@@ -97,7 +99,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     ) -> Result<(u32, T)> {
         let Some(pcm) = &mut self.map.pcm else { return Ok((NONE, after)) };
         let desc = pcm.admit(span.lpn, region)?;
-        let sub_bytes = pcm.sub_bytes;
+        let sub_bytes = pcm.layout.sub_bytes;
         let mut all = JoinedToken::new();
         for part in sub_spans(range.0, range.1 - range.0, sub_bytes) {
             let start = part.sub as u32 * sub_bytes;
@@ -191,7 +193,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         pcm.touch(desc, region);
         let mut all = JoinedToken::new();
         let mut grown = false;
-        for part in sub_spans(span.offset, span.len, pcm.sub_bytes) {
+        for part in sub_spans(span.offset, span.len, pcm.layout.sub_bytes) {
             let piece = data.part(part.from, part.len);
             let slot = pcm.desc[desc as usize].subs[part.sub];
             let done = if slot == NONE {
@@ -247,7 +249,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let new = pcm.admit(span.lpn, region)?;
         let mut all = JoinedToken::new();
         let mut replaced = 0u8;
-        for part in sub_spans(span.offset, span.len, pcm.sub_bytes) {
+        for part in sub_spans(span.offset, span.len, pcm.layout.sub_bytes) {
             replaced |= 1 << part.sub;
             let old_slot = Some(before.subs[part.sub]).filter(|&s| s != NONE);
             let done = pcm.write_new_sub(sink, new, part, data.part(part.from, part.len), old_slot)?;
@@ -305,24 +307,24 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     ) -> Result<T> {
         let at = self.slot_at(slot);
         let lpn = self.desc[desc as usize].lpn;
-        if part.len == self.sub_bytes {
+        if part.len == self.layout.sub_bytes {
             if let Source::Bytes(bytes) = data {
                 self.record_sum(lpn, part.sub, slot, bytes);
             }
             return self.medium.write(sink, at, data, Cause::Host, ready);
         }
-        let mut whole = if P::HOLDS { vec![0u8; self.sub_bytes as usize] } else { Vec::new() };
+        let mut whole = if P::HOLDS { vec![0u8; self.layout.sub_bytes as usize] } else { Vec::new() };
         let mut after = ready;
         if let Some(old) = old {
             let (from, start) = (self.slot_at(old), sink.start());
-            let into = if P::HOLDS { Target::Bytes(&mut whole) } else { Target::Len(self.sub_bytes) };
+            let into = if P::HOLDS { Target::Bytes(&mut whole) } else { Target::Len(self.layout.sub_bytes) };
             let read = self.medium.read(sink, from, into, Cause::Merge, start)?;
             self.verify(lpn, part.sub, old, &whole)?;
             after = sink.join(read, ready);
         }
         overlay(&mut whole, part.offset, data);
         self.record_sum(lpn, part.sub, slot, &whole);
-        let bytes = if P::HOLDS { Source::Bytes(&whole) } else { Source::Len(self.sub_bytes) };
+        let bytes = if P::HOLDS { Source::Bytes(&whole) } else { Source::Len(self.layout.sub_bytes) };
         self.medium.write(sink, at, bytes, Cause::Host, after)
     }
 
@@ -337,7 +339,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     ) -> Result<T> {
         // The old contents get a new checksum together with the new bytes, so they are verified
         // first: otherwise the new checksum would hide existing damage.
-        if part.len < self.sub_bytes && P::HOLDS {
+        if part.len < self.layout.sub_bytes && P::HOLDS {
             self.verify(lpn, part.sub, slot, &[0])?;
         }
         let (from, to) = (part.offset / gran * gran, (part.offset + part.len).next_multiple_of(gran));
@@ -356,7 +358,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     /// Writes a descriptor to PCM.
     pub(crate) fn write_desc<S: Sink<Tok = T>>(&mut self, sink: &mut S, desc: u32, after: T) -> Result<T> {
-        let at = self.desc_at + u64::from(desc) * DESC_BYTES;
+        let at = self.layout.desc_at + u64::from(desc) * DESC_BYTES;
         // A reused descriptor is overwritten only after the entry that released it is durable.
         let after = sink.join(after, self.desc_ready[desc as usize]);
         let after = sink.join(after, self.in_use);

@@ -1,10 +1,12 @@
 //! Discards: pages that read as zeros afterwards.
 
-use super::layer::{Ntl, PageSpan, spans};
+use super::layer::Ntl;
 use crate::Token;
+use crate::payload::zeros;
 use crate::planted::NtlBug;
+use crate::spans::{PageSpan, page_spans_by_shift};
 use frit_core::planted::is;
-use frit_core::{Result, Sink, Source};
+use frit_core::{Result, Sink};
 use frit_media::Store;
 
 impl<T: Token, P: Store> Ntl<T, P> {
@@ -14,7 +16,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         at: u64,
         bytes: u64,
     ) -> Result<()> {
-        self.writable()?;
+        self.health.writable()?;
         let page = u64::from(self.page_bytes());
         self.logs = self.config.logs(1);
         let (first, end) = (at.div_ceil(page), (at + bytes) / page);
@@ -40,14 +42,13 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(())
     }
 
-    /// Writes zeros to parts of pages that hold data.
+    /// Writes zeros to parts of pages that hold data. The range is smaller than a page.
     fn zero_part<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
         let shift = self.page_bytes().trailing_zeros();
-        let parts: Vec<PageSpan> = spans(at, bytes, shift).filter(|s| self.live.has(s.lpn)).collect();
+        let spans = page_spans_by_shift(at, bytes as u32, shift);
+        let parts: Vec<PageSpan> = spans.filter(|s| self.live.has(s.lpn.0)).collect();
         for span in parts {
-            let zeros = vec![0; if P::HOLDS { span.len as usize } else { 0 }];
-            let data = if P::HOLDS { Source::Bytes(&zeros) } else { Source::Len(span.len) };
-            self.write_part(sink, span, data)?;
+            self.write_part(sink, span, zeros::<P>(span.len))?;
         }
         Ok(())
     }

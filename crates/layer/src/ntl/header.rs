@@ -1,9 +1,8 @@
-//! The header of the memory: identity of the layer, its state, and the clean shutdown.
+//! The header of the memory: identity of the layer, and its state.
 
 use super::layer::Ntl;
-use super::mapping::Mapping;
 use crate::Token;
-use crate::header::{Header, UsageState, damaged, put_state, state};
+use crate::header::{Header, HeaderNote, UsageState, write_state};
 use crate::planted::NtlBug;
 use frit_core::planted::is;
 use frit_core::{Result, Sink};
@@ -33,24 +32,21 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Writes the state, and returns the completion after which it is durable.
-    fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: UsageState) -> Result<T> {
+    pub(super) fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: UsageState) -> Result<T> {
         let after = if is(NtlBug::HaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
-        let tok = put_state(&mut self.space.pcm, sink, state, after)?;
-        let done = self.space.fence_after(sink, tok);
-        sink.ack(done);
-        Ok(done)
+        write_state((&mut self.space.pcm, &mut self.space.fences), sink, state, after)
     }
 
     /// Notes in the header that the layer is in use, before the first write after opening. Without
     /// bytes there is no header to read later.
     #[inline]
     pub(super) fn begin_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        if self.noted || !P::HOLDS {
+        if self.usage.noted || !P::HOLDS {
             return Ok(());
         }
         // A request that is refused must change nothing: a summary that does not match the records
         // is kept.
-        self.writable()?;
+        self.health.writable()?;
         // A simulation with data starts without a format, but can be halted and booted too.
         if Header::read(&self.space.pcm)?.is_blank() {
             self.put_head(sink)?;
@@ -68,65 +64,25 @@ impl<T: Token, P: Store> Ntl<T, P> {
         if self.space.volatile() {
             self.space.pcm.flush(sink)?;
         }
-        self.noted = true;
+        self.usage = HeaderNote::IN_USE;
         Ok(())
     }
 
     pub(super) fn put_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        let tok = self.head().put(&mut self.space.pcm, sink)?;
-        let done = self.space.fence_after(sink, tok);
-        sink.ack(done);
+        let head = self.head();
+        head.write((&mut self.space.pcm, &mut self.space.fences), sink)?;
         self.write_state(sink, UsageState::Halted)?;
-        self.space.pcm.sync(sink)
-    }
-
-    /// Shuts down in order: makes all data durable, writes the summary or the checkpoint, and notes
-    /// it in the header.
-    pub(super) fn shut_down<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        self.flush_all(sink)?;
-        let sums = self.space.protected && P::HOLDS;
-        if self.space.protected {
-            self.space.set_mark(sink)?;
-        } else {
-            self.write_checkpoint(sink)?;
-        }
-        if sums {
-            self.write_summary(sink)?;
-        }
-        self.noted = false;
-        self.write_state(sink, if sums { UsageState::HaltedWithSummary } else { UsageState::Halted })?;
         self.space.pcm.sync(sink)
     }
 
     /// Reads the header and returns the state of the layer.
     pub(super) fn read_head(&self) -> Result<UsageState> {
-        let head = Header::read(&self.space.pcm)?;
-        if head == self.head() {
-            return state(&self.space.pcm);
-        }
-        damaged(if head.is_of(MAGIC) {
-            "it was formatted with another mapping, log, page size or capacity than the stack file has".into()
-        } else {
-            "it holds no pages of this layer, or its head is damaged: put the right file or device back"
-                .into()
-        })
-    }
-
-    /// Resets all state in DRAM.
-    pub(super) fn forget(&mut self) {
-        self.space.forget();
-        self.mapping.forget();
-        for bits in [&mut self.used, &mut self.live, &mut self.logged] {
-            bits.fill(0, false);
-        }
-        self.warm.iter_mut().for_each(|b| b.fill(0, false));
-        if let Some(log) = &mut self.log {
-            log.forget();
-        }
-        self.buffer.clear();
-        self.buffer.ready = T::default();
-        self.reuse_barrier = T::default();
-        (self.warm_left, self.turn, self.noted) = (0, 0, false);
-        self.missing = None;
+        let other = |_: &Header| {
+            "it was formatted with another mapping, log, page size or capacity than the stack file has"
+                .to_owned()
+        };
+        let none =
+            "it holds no pages of this layer, or its head is damaged: put the right file or device back";
+        self.head().usage_state(&self.space.pcm, other, none)
     }
 }

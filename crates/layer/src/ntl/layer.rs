@@ -9,8 +9,10 @@ use super::rounds::Rounds;
 use super::space::NtlMemory;
 use super::stats::NtlStats;
 use crate::Token;
+use crate::header::HeaderNote;
+use crate::health::Health;
 use crate::planted::NtlBug;
-use frit_core::planted::is;
+use crate::spans::check_sectors;
 use frit_core::{
     BlockLayer, Error, Hints, Info, Params, Progress, Result, SECTOR_BYTES, Sector, Sink, Source, StackView,
     Target,
@@ -48,13 +50,8 @@ pub struct Ntl<T, P: Store> {
     pub(super) costs: Vec<u64>,
     /// Number of pages that a merge writes to each chip.
     pub(super) pages_by_chip: Vec<u32>,
-    /// `true` if the header states that the layer is in use.
-    pub(super) noted: bool,
-    /// Reason for which writes are refused.
-    pub(super) refusal: Option<String>,
-    /// Description of the records that are damaged in both copies. A page without a record may be
-    /// one of theirs.
-    pub(super) missing: Option<String>,
+    pub(super) usage: HeaderNote,
+    pub(super) health: Health,
     /// Buffers: a page that is assembled, and a page that is copied. Empty if the store holds no
     /// bytes.
     pub(super) page: Vec<u8>,
@@ -94,9 +91,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
             turn: 0,
             costs: Vec::new(),
             pages_by_chip: vec![0; layout.chips as usize],
-            noted: false,
-            refusal: None,
-            missing: None,
+            usage: HeaderNote::default(),
+            health: Health::default(),
             page: vec![0; held],
             copy: vec![0; held],
             config,
@@ -125,23 +121,9 @@ impl<T: Token, P: Store> Ntl<T, P> {
         if self.config.capacity == 0 { all } else { self.config.capacity.min(all) }
     }
 
+    /// Checks that a range lies inside the volume, and returns the address of its first byte.
     pub(super) fn check_range(&self, at: Sector, bytes: u64) -> Result<u64> {
-        let first = at.0.saturating_mul(SECTOR_BYTES);
-        if first.checked_add(bytes).is_some_and(|end| end <= self.bytes()) {
-            return Ok(first);
-        }
-        Err(Error::OutOfRange {
-            at: at.0,
-            sectors: bytes.div_ceil(SECTOR_BYTES),
-            capacity: self.bytes() / SECTOR_BYTES,
-        })
-    }
-
-    pub(super) fn writable(&self) -> Result<()> {
-        match &self.refusal {
-            Some(why) => Err(Error::ReadOnly { why: why.clone() }),
-            None => Ok(()),
-        }
+        check_sectors(at, bytes, self.bytes())
     }
 
     /// Returns `true` if the newest version of a page lies in the log.
@@ -150,18 +132,10 @@ impl<T: Token, P: Store> Ntl<T, P> {
         self.log.is_some() && self.logged.has(lpn)
     }
 
-    /// Refuses writes after an unexpected error, because tables and memory may disagree. Reads go
-    /// on.
+    /// Refuses writes after an unexpected error.
     #[cold]
-    pub(super) fn poisoned(&mut self, e: Error) -> Error {
-        let expected = matches!(
-            e,
-            Error::NoSpace { .. } | Error::ReadOnly { .. } | Error::OutOfRange { .. } | Error::Corrupt { .. }
-        );
-        if !expected && !is(NtlBug::NotPoisoned) && self.refusal.is_none() {
-            self.refusal = Some(format!("an earlier write failed: {e}"));
-        }
-        e
+    pub(super) fn refuse_after(&mut self, e: Error) -> Error {
+        self.health.refuse_after(e, false, NtlBug::NotPoisoned)
     }
 
     /// Returns the DRAM of the layer, in bytes.
@@ -172,35 +146,6 @@ impl<T: Token, P: Store> Ntl<T, P> {
             + self.log.as_ref().map_or(0, Log::bytes)
             + self.buffer.dram_bytes()
     }
-}
-
-/// A part of one page that a request covers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct PageSpan {
-    pub(super) lpn: u32,
-    /// Offset in bytes from the start of the page.
-    pub(super) first: u32,
-    pub(super) len: u32,
-    /// Offset in bytes from the start of the request.
-    pub(super) from: u32,
-}
-
-/// Splits `len` bytes from byte `at` at the boundaries of pages of `1 << shift` bytes.
-#[inline]
-pub(super) fn spans(at: u64, len: u64, shift: u32) -> impl Iterator<Item = PageSpan> {
-    let mut from = 0;
-    std::iter::from_fn(move || {
-        if from >= len {
-            return None;
-        }
-        let pos = at + from;
-        let first = pos & ((1 << shift) - 1);
-        let n = ((1 << shift) - first).min(len - from);
-        let span =
-            PageSpan { lpn: (pos >> shift) as u32, first: first as u32, len: n as u32, from: from as u32 };
-        from += n;
-        Some(span)
-    })
 }
 
 impl<S: Sink, P: Store> BlockLayer<S> for Ntl<S::Tok, P> {
@@ -231,19 +176,19 @@ impl<S: Sink, P: Store> BlockLayer<S> for Ntl<S::Tok, P> {
 
     fn write(&mut self, sink: &mut S, at: Sector, data: Source<'_>, _: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(data.len()))?;
-        self.begin_use(sink).map_err(|e| self.poisoned(e))?;
-        self.write_range(sink, at, data).map_err(|e| self.poisoned(e))
+        self.begin_use(sink).map_err(|e| self.refuse_after(e))?;
+        self.write_range(sink, at, data).map_err(|e| self.refuse_after(e))
     }
 
     fn flush(&mut self, sink: &mut S) -> Result<()> {
-        self.flush_all(sink).map_err(|e| self.poisoned(e))
+        self.flush_all(sink).map_err(|e| self.refuse_after(e))
     }
 
     fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
         let bytes = sectors.saturating_mul(SECTOR_BYTES);
         let at = self.check_range(at, bytes)?;
-        self.begin_use(sink).map_err(|e| self.poisoned(e))?;
-        self.discard_range(sink, at, bytes).map_err(|e| self.poisoned(e))
+        self.begin_use(sink).map_err(|e| self.refuse_after(e))?;
+        self.discard_range(sink, at, bytes).map_err(|e| self.refuse_after(e))
     }
 
     fn step(&mut self, _: &mut S, _: u32) -> Result<Progress<S::Tok>> {
@@ -256,17 +201,5 @@ impl<S: Sink, P: Store> BlockLayer<S> for Ntl<S::Tok, P> {
 
     fn params(&mut self) -> &mut dyn Params {
         self
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn requests_are_cut_at_pages() {
-        let cut: Vec<_> = spans(4096 * 3 + 3584, 6144, 12).map(|s| (s.lpn, s.first, s.len, s.from)).collect();
-        assert_eq!(cut, [(3, 3584, 512, 0), (4, 0, 4096, 512), (5, 0, 1536, 4608)]);
-        assert_eq!(spans(0, 0, 9).count(), 0);
     }
 }

@@ -13,17 +13,15 @@
 //! the log, counted from 0.
 
 use super::config::{LogKind, NtlConfig, Protect};
-use crate::record::RECORD_BYTES;
+use crate::marks::word_at;
+use crate::record::{RECORD_BYTES, RecordAddr};
 use frit_core::{Error, Result, size};
 use frit_media::PcmGeometry;
 
 /// Number of copies of a record, with which a damaged record is distinguished from a torn one.
 pub(super) const COPIES: u32 = 2;
-/// Number of words that are used in turn. Each has its own cache line, so that none wears more than
-/// data does.
-pub(super) const WORDS: u64 = 64;
-const WORD_STRIDE: u64 = 64;
-const MARKS_AT: u64 = 4096;
+/// Place of the first record.
+pub(super) const FIRST_RECORD: RecordAddr = RecordAddr { slot: 0, copy: 0 };
 const TAILS_AT: u64 = 8192;
 const TABLES_AT: u64 = 12288;
 /// Size of the header of a checkpoint, in bytes.
@@ -175,7 +173,7 @@ impl NtlLayout {
     }
 
     /// Returns the number of all places.
-    pub(super) fn places(&self) -> u32 {
+    pub(super) fn all_places(&self) -> u32 {
         self.home_places() + self.slots()
     }
 
@@ -223,10 +221,16 @@ impl NtlLayout {
 
     /// Returns the address of a copy of the record of a page, which lies on the page's chip.
     #[inline]
-    pub(super) fn record(&self, place: u32, copy: u32) -> u64 {
-        let (index, chip) = self.split(place);
+    pub(super) fn record(&self, place: RecordAddr) -> u64 {
+        let (index, chip) = self.split(place.slot);
         let rows = u64::from(self.homes + self.logs);
-        self.on_chip(chip, TABLES_AT + (u64::from(copy) * rows + u64::from(index)) * RECORD_BYTES)
+        self.on_chip(chip, TABLES_AT + (u64::from(place.copy) * rows + u64::from(index)) * RECORD_BYTES)
+    }
+
+    /// Iterates over the places of the copies of a page's record.
+    #[inline]
+    pub(super) fn places(&self, place: u32) -> impl Iterator<Item = RecordAddr> + use<> {
+        RecordAddr::copies(place, COPIES)
     }
 
     /// Returns the number of consecutive indices on a chip, from `index` on, whose records are
@@ -246,20 +250,15 @@ impl NtlLayout {
         self.on_chip(chip, TABLES_AT + (u64::from(row) << self.page_shift) + offset)
     }
 
-    /// Returns the address of one of the words that hold the mark in turn.
-    pub(super) fn mark(&self, i: u64) -> u64 {
-        MARKS_AT + i % WORDS * WORD_STRIDE
-    }
-
-    /// Returns the address of one of the words that hold the tail of the log in turn.
-    pub(super) fn tail(&self, i: u64) -> u64 {
-        TAILS_AT + i % WORDS * WORD_STRIDE
-    }
-
     /// Returns the number of bytes on all chips that hold neither data nor log.
     pub(super) fn meta_bytes(&self) -> u64 {
         self.home_at * u64::from(self.chips)
     }
+}
+
+/// Returns the address of the tail of the log with index `i`.
+pub(super) fn tail_at(i: u64) -> u64 {
+    word_at(TAILS_AT, i)
 }
 
 /// Returns the bytes of a refresh unit for the log, or of a page if the log is not refreshed.
@@ -291,6 +290,7 @@ fn refresh_bytes(config: &NtlConfig, below: &MemoryShape, page: u32) -> Result<u
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::marks::mark_at;
 
     fn below(channels: u32, chip_bytes: u64) -> MemoryShape {
         let geometry = PcmGeometry {
@@ -324,11 +324,11 @@ mod tests {
                 let b = below(channels, 4 << 20);
                 let l = NtlLayout::new(&config, &b).unwrap();
                 let mut all: Vec<(u64, u64)> =
-                    vec![(0, 128), (l.mark(0), l.mark(63) + 64), (l.tail(0), l.tail(63) + 64)];
-                for place in 0..l.places() {
+                    vec![(0, 128), (mark_at(0), mark_at(63) + 64), (tail_at(0), tail_at(63) + 64)];
+                for place in 0..l.all_places() {
                     all.push((l.data(place), l.data(place) + 4096));
                     if protect == Protect::Redo {
-                        all.extend((0..COPIES).map(|c| (l.record(place, c), l.record(place, c) + 32)));
+                        all.extend(l.places(place).map(|copy| (l.record(copy), l.record(copy) + 32)));
                     }
                     assert_eq!(l.data(place) / (512 << 10) % u64::from(channels), u64::from(l.chip(place)));
                 }
@@ -341,7 +341,7 @@ mod tests {
                 assert!(all[all.len() - 1].1 <= b.geometry.bytes());
                 let meta = if protect == Protect::Redo { 64 } else { 5 };
                 assert!(
-                    u64::from(l.places()) * (4096 + meta) + (64 << 10) * u64::from(channels)
+                    u64::from(l.all_places()) * (4096 + meta) + (64 << 10) * u64::from(channels)
                         > b.bytes * 9 / 10
                 );
                 if log == LogKind::Full {

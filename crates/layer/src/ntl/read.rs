@@ -1,8 +1,9 @@
 //! Reads: from the buffer, the log, or the home location of a page.
 
-use super::layer::{Ntl, spans};
+use super::layer::Ntl;
 use super::mapping::Mapping;
 use crate::Token;
+use crate::spans::page_spans_by_shift;
 use frit_core::{Cause, Error, MediumKind, Result, Sink, Target};
 use frit_media::Store;
 
@@ -14,9 +15,9 @@ impl<T: Token, P: Store> Ntl<T, P> {
         mut into: Target<'_>,
     ) -> Result<()> {
         let shift = self.page_bytes().trailing_zeros();
-        for span in spans(at, u64::from(into.len()), shift) {
+        for span in page_spans_by_shift(at, into.len(), shift) {
             let part = into.part(span.from, span.len);
-            let tok = self.read_page(sink, span.lpn, span.first, part, Cause::Host)?;
+            let tok = self.read_page(sink, span.lpn.0, span.offset, part, Cause::Host)?;
             sink.ack(tok);
         }
         Ok(())
@@ -46,7 +47,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let start = sink.start();
         if !self.live.has(lpn) {
             if !self.used.has(lpn) {
-                self.is_blank(lpn)?;
+                self.check_not_missing(lpn)?;
             }
             into.zero();
             return Ok(start);

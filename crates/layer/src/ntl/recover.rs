@@ -4,9 +4,10 @@ use super::layer::Ntl;
 use super::layout::COPIES;
 use super::mapping::Mapping;
 use crate::Token;
-use crate::header::UsageState;
+use crate::halt::compare_with_summary;
+use crate::header::{HeaderNote, UsageState};
 use crate::planted::NtlBug;
-use crate::record::{COPIES_MAX, CombinedState, CopyState, RECORD_BYTES, RecordAddr};
+use crate::record::{COPIES_MAX, CombinedState, Copies, RECORD_BYTES};
 use crate::summary::{Summary, SummaryEntry};
 use frit_core::planted::is;
 use frit_core::{Cause, CrashKind, Error, Recovery, Result, Sink, Target};
@@ -31,18 +32,9 @@ struct LoggedPage {
 type ScanCallback<'a, N> =
     dyn FnMut(&mut N, u32, CombinedState, &mut Repairs, &mut Recovery) -> Result<()> + 'a;
 
-/// Copies of the records that a scan reads.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Copies {
-    /// Both copies.
-    All,
-    /// Only this copy. The other one counts as damaged.
-    One(u32),
-}
-
 /// Result of a scan of the records.
 #[derive(Debug, Default)]
-pub(super) struct ScannedPages {
+pub(crate) struct ScannedPages {
     /// The newest versions that lie in the log.
     logged: HashMap<u32, LoggedPage>,
     /// Summary of the valid records at home.
@@ -91,8 +83,9 @@ impl<T: Token, P: Store> Ntl<T, P> {
             self.read_checkpoint(sink)?;
         } else {
             let scanned = self.scan_all(sink, Copies::All, &mut recovery)?;
-            let scanned = self.compare_with_halt(sink, state, scanned, &mut recovery)?;
-            if self.missing.is_none() {
+            let state = (state, NtlBug::SummaryIgnored);
+            let scanned = compare_with_summary(self, sink, state, scanned, &mut recovery)?;
+            if !self.health.has_missing() {
                 self.note_use(sink)?;
                 self.restore_logged(scanned.logged);
                 self.apply_repairs(sink, &scanned.repairs)?;
@@ -104,6 +97,24 @@ impl<T: Token, P: Store> Ntl<T, P> {
         recovery.pages = self.live.len();
         recovery.pages_in_pcm = recovery.pages;
         Ok(recovery)
+    }
+
+    /// Resets all state in DRAM.
+    pub(super) fn forget(&mut self) {
+        self.space.forget();
+        self.mapping.forget();
+        for bits in [&mut self.used, &mut self.live, &mut self.logged] {
+            bits.fill(0, false);
+        }
+        self.warm.iter_mut().for_each(|b| b.fill(0, false));
+        if let Some(log) = &mut self.log {
+            log.forget();
+        }
+        self.buffer.clear();
+        self.buffer.ready = T::default();
+        self.reuse_barrier = T::default();
+        (self.warm_left, self.turn, self.usage) = (0, 0, HeaderNote::default());
+        self.health.forget_missing();
     }
 
     /// Reads all records, and fills the tables from those at home.
@@ -139,15 +150,15 @@ impl<T: Token, P: Store> Ntl<T, P> {
                 let place = |i: u32| (index + i) * l.chips + chip;
                 let first = place(0);
                 let places: Vec<u32> = (0..n).map(place).collect();
-                for (copy, bytes) in (0..COPIES).zip(&mut copies) {
+                for (copy, bytes) in self.space.layout.places(first).zip(&mut copies) {
                     bytes.resize(n as usize * RECORD_BYTES as usize, 0);
-                    let at = self.space.layout.record(first, copy);
+                    let at = self.space.layout.record(copy);
                     let tok = self.space.pcm.read(sink, at, Target::Bytes(bytes), Cause::Meta, start)?;
                     sink.ack(tok);
                     recovery.bytes_read += bytes.len() as u64;
                 }
                 for (i, place) in places.into_iter().enumerate() {
-                    let verdict = combine_copies(&copies, which, i, place);
+                    let verdict = CombinedState::of_chunks(&copies, which, i, place);
                     if verdict.block.is_some() || verdict.ended.is_some() {
                         each(self, place, verdict, repairs, recovery)?;
                     } else if !is_blank(&copies, i) && !is(NtlBug::RemainsKept) {
@@ -325,17 +336,6 @@ impl<T: Token, P: Store> Ntl<T, P> {
 fn is_blank(copies: &[Vec<u8>; COPIES as usize], i: usize) -> bool {
     let from = i * RECORD_BYTES as usize;
     copies.iter().all(|bytes| bytes[from..from + RECORD_BYTES as usize].iter().all(|&b| b == 0))
-}
-
-fn combine_copies(copies: &[Vec<u8>; COPIES as usize], which: Copies, i: usize, place: u32) -> CombinedState {
-    let mut states = [CopyState::Bad; COPIES_MAX as usize];
-    for (copy, bytes) in (0..COPIES).zip(copies) {
-        if which == Copies::All || which == Copies::One(copy) {
-            let (records, _) = bytes.as_chunks::<{ RECORD_BYTES as usize }>();
-            states[copy as usize] = CopyState::read(&records[i], RecordAddr { slot: place, copy });
-        }
-    }
-    CombinedState::of(&states[..COPIES as usize])
 }
 
 const _: () = assert!(COPIES == COPIES_MAX);

@@ -6,18 +6,16 @@
 //! `docs/design/durability.md` has the order and its reasons.
 
 use super::config::{NtlConfig, Protect};
-use super::layout::{COPIES, MemoryShape, NtlLayout, WORDS};
+use super::layout::{COPIES, MemoryShape, NtlLayout};
 use crate::Token;
 use crate::fences::Fences;
-use crate::header::mark_copy_at;
+use crate::payload::source_of;
 use crate::planted::NtlBug;
-use crate::record::{
-    COPIES_MAX, CombinedState, CopyState, RECORD_BYTES, Record, RecordAddr, RecordEnd, STATE_WORD_AT,
-};
+use crate::record::{CombinedState, CopyState, RECORD_BYTES, Record, RecordAddr, RecordEnd, STATE_WORD_AT};
 use crate::summary::SummaryEntry;
 use frit_core::planted::is;
 use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Target};
-use frit_media::checksum::{crc32c, digest};
+use frit_media::checksum::digest;
 use frit_media::{Pcm, Store};
 use frit_wear::{Leveled, WearKeys};
 
@@ -30,23 +28,6 @@ pub(super) enum CellState {
     Used,
 }
 
-/// Returns a word that holds a monotonically increasing number: 48 bits, and a check code.
-fn counter_word(number: u64, what: u8) -> [u8; 8] {
-    let number = number & u64::MAX >> 16;
-    let mut b = [0; 9];
-    b[..8].copy_from_slice(&number.to_le_bytes());
-    b[8] = what;
-    (number | u64::from(crc32c(&b) >> 16) << 48).to_le_bytes()
-}
-
-fn counter_of(word: [u8; 8], what: u8) -> Option<u64> {
-    let number = u64::from_le_bytes(word) & u64::MAX >> 16;
-    (counter_word(number, what) == word).then_some(number)
-}
-
-const MARK: u8 = 1;
-const TAIL: u8 = 2;
-
 /// The memory of the layer.
 #[derive(Debug)]
 pub(super) struct NtlMemory<T, P: Store> {
@@ -55,15 +36,15 @@ pub(super) struct NtlMemory<T, P: Store> {
     pub(super) protected: bool,
     /// `true` if no leveler moves pages, so that the chip of a place is fixed.
     plain: bool,
-    fences: Fences<T>,
+    pub(super) fences: Fences<T>,
     /// The highest sequence number given to a record.
     pub(super) seq: u64,
     /// Records up to this sequence number are known to be complete and durable.
     pub(super) mark: u64,
-    marks: u64,
+    pub(super) marks: u64,
     /// Log records up to this sequence number are invalid.
     pub(super) tail: u64,
-    tails: u64,
+    pub(super) tails: u64,
 }
 
 impl<T: Token, P: Store> NtlMemory<T, P> {
@@ -226,7 +207,8 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
         self.put_copies(sink, place, |p| record.ended_bytes(RecordEnd::Evicted, p), after).map(|_| ())
     }
 
-    fn put_copies<S: Sink<Tok = T>>(
+    /// Writes both copies of a record, whose bytes are `bytes`.
+    pub(super) fn put_copies<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         place: u32,
@@ -234,10 +216,9 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
         after: T,
     ) -> Result<T> {
         let mut done = after;
-        for copy in 0..COPIES {
-            let bytes = bytes(RecordAddr { slot: place, copy });
-            let source = if P::HOLDS { Source::Bytes(&bytes) } else { Source::Len(RECORD_BYTES as u32) };
-            let tok = self.pcm.write(sink, self.layout.record(place, copy), source, Cause::Meta, after)?;
+        for copy in self.layout.places(place) {
+            let (at, bytes) = (self.layout.record(copy), bytes(copy));
+            let tok = self.pcm.write(sink, at, source_of::<P>(&bytes), Cause::Meta, after)?;
             done = sink.join(done, tok);
         }
         self.fences.wait(sink, done);
@@ -251,12 +232,10 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
         if P::HOLDS && record.is_none() {
             return Ok(());
         }
-        for copy in 0..COPIES {
-            let word =
-                record.map_or([0; 8], |r| r.ended(RecordEnd::Evicted, RecordAddr { slot: place, copy }));
-            let source = if P::HOLDS { Source::Bytes(&word) } else { Source::Len(8) };
-            let at = self.layout.record(place, copy) + STATE_WORD_AT;
-            let tok = self.pcm.write(sink, at, source, Cause::Meta, after)?;
+        for copy in self.layout.places(place) {
+            let word = record.map_or([0; 8], |r| r.ended(RecordEnd::Evicted, copy));
+            let at = self.layout.record(copy) + STATE_WORD_AT;
+            let tok = self.pcm.write(sink, at, source_of::<P>(&word), Cause::Meta, after)?;
             self.fences.wait(sink, tok);
         }
         Ok(())
@@ -264,9 +243,9 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
 
     /// Clears a record.
     pub(super) fn wipe_record<S: Sink<Tok = T>>(&mut self, sink: &mut S, place: u32, after: T) -> Result<()> {
-        for copy in 0..COPIES {
+        for copy in self.layout.places(place) {
             let zeros = Source::Bytes(&[0; RECORD_BYTES as usize]);
-            let tok = self.pcm.write(sink, self.layout.record(place, copy), zeros, Cause::Meta, after)?;
+            let tok = self.pcm.write(sink, self.layout.record(copy), zeros, Cause::Meta, after)?;
             self.fences.wait(sink, tok);
         }
         Ok(())
@@ -275,8 +254,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     /// Fences all data and records written since the last fence. Returns the completion, or `None`
     /// if nothing was written under protection.
     pub(super) fn fence<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Option<T> {
-        let open = self.fences.take()?;
-        Some(if is(NtlBug::NotFenced) { open } else { self.fence_after(sink, open) })
+        self.fences.close(&mut self.pcm, sink, NtlBug::NotFenced)
     }
 
     pub(super) fn fence_after<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> T {
@@ -291,15 +269,18 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     /// Returns the combined state of the copies of a page's record. Without bytes both copies are
     /// invalid.
     pub(super) fn record_state(&self, place: u32) -> Result<CombinedState> {
-        let mut states = [CopyState::Bad; COPIES_MAX as usize];
-        if P::HOLDS {
-            for copy in 0..COPIES {
-                let mut bytes = [0; RECORD_BYTES as usize];
-                self.pcm.peek(self.layout.record(place, copy), &mut bytes)?;
-                states[copy as usize] = CopyState::read(&bytes, RecordAddr { slot: place, copy });
-            }
+        if !P::HOLDS {
+            return Ok(CombinedState::of(&[CopyState::Bad; COPIES as usize]));
         }
-        Ok(CombinedState::of(&states[..COPIES as usize]))
+        CombinedState::of_slot(place, COPIES, |copy| self.copy_state(copy))
+    }
+
+    /// Returns the state of one copy of a record.
+    #[inline]
+    pub(super) fn copy_state(&self, copy: RecordAddr) -> Result<CopyState> {
+        let mut bytes = [0; RECORD_BYTES as usize];
+        self.pcm.peek(self.layout.record(copy), &mut bytes)?;
+        Ok(CopyState::read(&bytes, copy))
     }
 
     /// Loads the contents of a page without a command, to compute the digest beside a read that was
@@ -325,80 +306,9 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
         })
     }
 
-    fn counter<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, word: [u8; 8], after: T) -> Result<T> {
-        let source = if P::HOLDS { Source::Bytes(&word) } else { Source::Len(8) };
-        self.pcm.write(sink, at, source, Cause::Meta, after)
-    }
-
-    /// Returns `true` if the mark should advance: many records were written since it was set, and
-    /// all of them are durable.
-    #[inline]
-    pub(super) fn mark_due(&self) -> bool {
-        self.protected
-            && self.seq - self.mark >= u64::from(self.layout.places() / 4).max(64)
-            && !self.volatile()
-    }
-
-    /// Advances the mark to the last record. All records up to it are complete: they are fenced,
-    /// and synced if necessary.
-    pub(super) fn set_mark<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        let after = if is(NtlBug::MarkTooEarly) { sink.start() } else { self.fences.done() };
-        (self.mark, self.marks) = (self.seq, self.marks + 1);
-        let word = counter_word(self.mark, MARK);
-        self.counter(sink, self.layout.mark(self.marks), word, after)?;
-        if P::HOLDS {
-            // The copy lies on another page, so that damage to one page cannot make all pages
-            // uncertain.
-            self.counter(sink, mark_copy_at(self.marks), word, after)?;
-        }
-        Ok(())
-    }
-
-    /// Invalidates the log records up to `seq`, after `after`. Returns the completion.
-    pub(super) fn set_tail<S: Sink<Tok = T>>(&mut self, sink: &mut S, seq: u64, after: T) -> Result<T> {
-        let after = if is(NtlBug::TailEarly) { sink.start() } else { after };
-        (self.tail, self.tails) = (seq, self.tails + 1);
-        let tok = self.counter(sink, self.layout.tail(self.tails), counter_word(seq, TAIL), after)?;
-        Ok(self.fence_after(sink, tok))
-    }
-
-    /// Reads mark and tail.
-    pub(super) fn load_counters(&mut self) -> Result<()> {
-        let (mut mark, mut tail) = ((0, 0), (0, 0));
-        for i in 0..WORDS {
-            let mut word = [0; 8];
-            self.pcm.peek(self.layout.mark(i), &mut word)?;
-            mark = mark.max((counter_of(word, MARK).unwrap_or(0), i));
-            self.pcm.peek(mark_copy_at(i), &mut word)?;
-            mark = mark.max((counter_of(word, MARK).unwrap_or(0), i));
-            self.pcm.peek(self.layout.tail(i), &mut word)?;
-            tail = tail.max((counter_of(word, TAIL).unwrap_or(0), i));
-        }
-        (self.mark, self.marks) = mark;
-        (self.tail, self.tails) = tail;
-        self.seq = self.mark.max(self.tail);
-        Ok(())
-    }
-
     /// Resets the state in DRAM.
     pub(super) fn forget(&mut self) {
         self.fences = Fences::new(&self.pcm);
         (self.seq, self.mark, self.marks, self.tail, self.tails) = (0, 0, 0, 0, 0);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counters_check_themselves() {
-        let word = counter_word(77, MARK);
-        assert_eq!(counter_of(word, MARK), Some(77));
-        assert_eq!(counter_of(word, TAIL), None);
-        for bit in 0..64 {
-            let flipped = (u64::from_le_bytes(word) ^ 1 << bit).to_le_bytes();
-            assert_eq!(counter_of(flipped, MARK), None, "bit {bit}");
-        }
     }
 }

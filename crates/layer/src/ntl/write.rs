@@ -2,11 +2,12 @@
 //! log.
 
 use super::config::LogKind;
-use super::layer::{Ntl, PageSpan, spans};
+use super::layer::Ntl;
 use super::log::LogSpace;
 use super::mapping::Mapping;
 use super::space::CellState;
 use crate::Token;
+use crate::spans::{PageSpan, page_spans_by_shift};
 use frit_core::{Cause, Error, Result, Sink, Source, Target};
 use frit_media::Store;
 
@@ -20,14 +21,14 @@ impl<T: Token, P: Store> Ntl<T, P> {
         at: u64,
         data: Source<'_>,
     ) -> Result<()> {
-        self.writable()?;
+        self.health.writable()?;
         let page = self.page_bytes();
         self.logs = self.config.logs(u64::from(data.len()).div_ceil(u64::from(page)));
-        for span in spans(at, u64::from(data.len()), page.trailing_zeros()) {
+        for span in page_spans_by_shift(at, data.len(), page.trailing_zeros()) {
             let part = data.part(span.from, span.len);
             if span.len == page {
                 let start = sink.start();
-                self.write_page(sink, span.lpn, part, start)?;
+                self.write_page(sink, span.lpn.0, part, start)?;
             } else {
                 self.write_part(sink, span, part)?;
             }
@@ -47,15 +48,15 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let page = self.page_bytes();
         let mut whole = std::mem::take(&mut self.page);
         let into = if P::HOLDS { Target::Bytes(&mut whole) } else { Target::Len(page) };
-        let outcome = self.read_page(sink, span.lpn, 0, into, Cause::Merge).and_then(|after| {
+        let outcome = self.read_page(sink, span.lpn.0, 0, into, Cause::Merge).and_then(|after| {
             let source = match data.bytes() {
                 Some(bytes) if P::HOLDS => {
-                    whole[span.first as usize..(span.first + span.len) as usize].copy_from_slice(bytes);
+                    whole[span.offset as usize..(span.offset + span.len) as usize].copy_from_slice(bytes);
                     Source::Bytes(&whole)
                 }
                 _ => Source::Len(page),
             };
-            self.write_page(sink, span.lpn, source, after)
+            self.write_page(sink, span.lpn.0, source, after)
         });
         self.page = whole;
         outcome
@@ -276,7 +277,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Makes all acknowledged writes durable.
     pub(super) fn flush_all<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        self.writable()?;
+        self.health.writable()?;
         self.flush_buffer(sink)?;
         sink.ack(self.buffer.ready);
         sink.ack(self.space.fenced());

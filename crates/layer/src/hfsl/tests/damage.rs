@@ -25,7 +25,7 @@ fn check(m: &mut Model, scope: CheckScope) -> Vec<Finding> {
 }
 
 fn entry_at(m: &Model, lpn: u32) -> u64 {
-    m.layer.map.pcm.as_ref().unwrap().map_at + 8 * u64::from(lpn)
+    m.layer.map.pcm.as_ref().unwrap().layout.map_at + 8 * u64::from(lpn)
 }
 
 fn pcm_bytes(m: &mut Model, at: u64, into: &mut [u8], write: bool) {
@@ -124,7 +124,7 @@ fn flipped_bits_in_descriptors_and_data_are_seen() {
     let PageLocation::Pcm(desc) = m.layer.map.get(lpn).place() else { unreachable!() };
     let pcm = m.layer.map.pcm.as_ref().unwrap();
     let slot = pcm.desc[desc as usize].subs.into_iter().find(|&s| s != NONE).unwrap();
-    let (data, record) = (pcm.slot_at(slot), pcm.desc_at + u64::from(desc) * 64);
+    let (data, record) = (pcm.slot_at(slot), pcm.layout.desc_at + u64::from(desc) * 64);
     for (at, bits) in [(data, 512 * 8), (record, 64 * 8)] {
         for bit in (0..bits).step_by(if bits > 512 { 37 } else { 1 }) {
             let mut b = [0];

@@ -121,9 +121,9 @@ impl<N: Store, P: Store> Hfsl<(), N, P> {
                 assert_eq!(pcm.regions[r as usize].pages, pages[r as usize]);
             }
             let (held, held_descs) = pcm.held.as_ref().map_or((0, 0), |(s, d)| (s.len(), d.len()));
-            assert_eq!(pcm.free.len() + held + slots.len(), pcm.slots as usize);
+            assert_eq!(pcm.free.len() + held + slots.len(), pcm.layout.slots as usize);
             assert!(pcm.free.iter().all(|s| !slots.contains(s)));
-            assert_eq!((pcm.desc_free.len() + held_descs) as u32 + pages[0] + pages[1], pcm.slots);
+            assert_eq!((pcm.desc_free.len() + held_descs) as u32 + pages[0] + pages[1], pcm.layout.slots);
         }
     }
 }
@@ -411,7 +411,7 @@ fn raw_access_is_for_those_that_are_named() {
     l.raw_read(&mut Null, "db", MediumKind::Pcm, 0, Target::Bytes(&mut b)).unwrap();
     let owned = l.raw_write(&mut Null, "db", 0, Source::Bytes(&b), Cause::Host);
     assert!(matches!(owned, Err(Error::Protected { .. })), "the map is the layer's");
-    let past = l.map.pcm.as_ref().map(|p| p.slot_at(p.slots)).unwrap();
+    let past = l.map.pcm.as_ref().map(|p| p.slot_at(p.layout.slots)).unwrap();
     l.raw_write(&mut Null, "db", past, Source::Bytes(&b), Cause::Host).unwrap();
 }
 

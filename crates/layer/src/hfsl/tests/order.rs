@@ -53,7 +53,7 @@ fn a_block_is_begun_once_entries_name_the_pages_of_the_last() {
         ..HfslConfig::default()
     };
     let mut l = Hfsl::<u64, NoStore, NoStore>::new(config, nand, Some(pcm)).unwrap();
-    let at = l.map.pcm.as_ref().unwrap().map_at;
+    let at = l.map.pcm.as_ref().unwrap().layout.map_at;
     let map = at..at + 8 * u64::from(l.pages);
     let mut clock = TimedSink { map, named: 0, begun: Vec::new() };
     let mut state = 1u64;

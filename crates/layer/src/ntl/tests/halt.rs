@@ -29,8 +29,8 @@ fn protected() -> Vec<NtlConfig> {
 /// Damages both copies of a page's record at home.
 fn lose_record(ntl: &mut Held, lpn: u32) {
     let place = ntl.mapping.home(lpn).unwrap();
-    for copy in 0..2 {
-        let at = ntl.space.layout.record(place, copy) + 8 + u64::from(lpn);
+    for copy in ntl.space.layout.places(place) {
+        let at = ntl.space.layout.record(copy) + 8 + u64::from(lpn);
         let mut byte = [0];
         ntl.space.pcm.peek(at, &mut byte).unwrap();
         ntl.space.pcm.store_mut().write(at, &[byte[0] ^ 1]).unwrap();

@@ -2,6 +2,7 @@
 //! examples of the paper.
 
 use super::*;
+use crate::record::RecordAddr;
 use frit_core::{
     BlockLayer, CheckScope, CrashKind, Durable, Hints, Nanos, Null, Precondition, Preconditioning, Quiesce,
     Sector, Source, StackView, Target,
@@ -337,7 +338,7 @@ fn what_is_damaged_is_told_and_written_anew() {
     ntl.write(&mut Null, Sector(80), Source::Bytes(&data), Hints::NONE).unwrap();
     ntl.halt(&mut Null).unwrap();
     let at = ntl.space.layout.data(10) + 100;
-    let copy = ntl.space.layout.record(10, 1) + 9;
+    let copy = ntl.space.layout.record(RecordAddr { slot: 10, copy: 1 }) + 9;
     for at in [at, copy] {
         let mut b = [0];
         ntl.space.pcm.store_mut().read(at, &mut b).unwrap();
@@ -365,7 +366,7 @@ fn what_a_stop_left_of_a_record_goes() {
     let mut ntl = held(&NtlConfig { protect: Protect::Redo, ..NtlConfig::default() });
     ntl.format(&mut Null).unwrap();
     ntl.write(&mut Null, Sector(80), Source::Bytes(&content(0, 8, 7)), Hints::NONE).unwrap();
-    let records: Vec<u64> = (0..2).map(|copy| ntl.space.layout.record(10, copy)).collect();
+    let records: Vec<u64> = ntl.space.layout.places(10).map(|p| ntl.space.layout.record(p)).collect();
     for &at in &records {
         ntl.space.pcm.store_mut().write(at, &[0; 8]).unwrap();
     }
@@ -387,12 +388,12 @@ fn a_discard_that_was_not_noted_is_found_and_mended() {
     ntl.format(&mut Null).unwrap();
     ntl.write(&mut Null, Sector(80), Source::Bytes(&content(0, 8, 7)), Hints::NONE).unwrap();
     let mut before = [[0; 32]; 2];
-    for (copy, bytes) in (0..2).zip(&mut before) {
-        ntl.space.pcm.peek(ntl.space.layout.record(10, copy), bytes).unwrap();
+    for (copy, bytes) in ntl.space.layout.places(10).zip(&mut before) {
+        ntl.space.pcm.peek(ntl.space.layout.record(copy), bytes).unwrap();
     }
     ntl.discard(&mut Null, Sector(80), 8).unwrap();
-    for (copy, bytes) in (0..2).zip(&before) {
-        let at = ntl.space.layout.record(10, copy);
+    for (copy, bytes) in ntl.space.layout.places(10).zip(&before) {
+        let at = ntl.space.layout.record(copy);
         ntl.space.pcm.store_mut().write(at, bytes).unwrap();
     }
     let mut found = |repair| {

@@ -1,29 +1,24 @@
-//! Health of the cache: refused writes, and failures of the disk.
+//! Failures of the disk behind the cache. Refused writes and missing records are in
+//! `crate::health`.
 
 use super::layer::Cache;
-use super::layout::RECORDS_AT;
 use crate::Token;
 use crate::planted::CacheBug;
 use frit_core::planted::is;
-use frit_core::{Error, MediumKind, Result};
+use frit_core::{Error, Result};
 use frit_media::Store;
 
 /// Number of steps between two attempts to reach a disk that failed.
 const RETRY_STEPS: u32 = 64;
 
-/// State of health.
+/// State of the disk.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Health {
-    /// Reason for which writes are refused.
-    pub(super) refusal: Option<String>,
-    /// Records that are damaged in all copies. Their blocks are unknown, so any block that is not
-    /// cached may be one of them.
-    pub(super) missing: Option<MissingRecords>,
+pub(super) struct DiskHealth {
     /// Error of a disk that fails. Dirty blocks stay in the cache, and writes go on while slots are
     /// free.
-    pub(super) disk: Option<String>,
+    pub(super) failure: Option<String>,
     /// `true` if the error of the current request is an error of the disk.
-    disk_error: bool,
+    of_request: bool,
     steps: u32,
     /// Number of failures of the disk.
     pub(super) failures: u64,
@@ -31,14 +26,7 @@ pub(super) struct Health {
     pub(super) recovered: u64,
 }
 
-/// Records that the summary of the last shutdown counted and that are missing.
-#[derive(Clone, Debug)]
-pub(super) struct MissingRecords {
-    /// Description for messages.
-    pub(super) what: String,
-}
-
-impl Health {
+impl DiskHealth {
     /// Returns `true` if it is time to try a failed disk again.
     pub(super) fn retry(&mut self) -> bool {
         self.steps += 1;
@@ -47,24 +35,6 @@ impl Health {
 }
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
-    pub(super) fn writable(&self) -> Result<()> {
-        match &self.health.refusal {
-            Some(why) => Err(Error::ReadOnly { why: why.clone() }),
-            None => Ok(()),
-        }
-    }
-
-    /// Returns an error if a block that is not cached may be one whose record is missing. Its
-    /// version on the disk is then outdated.
-    ///
-    /// # Errors
-    /// Returns `Corrupt` with a description of the missing records.
-    pub(super) fn check_not_missing(&self, lbn: u32) -> Result<()> {
-        let Some(missing) = &self.health.missing else { return Ok(()) };
-        let what = format!("block {lbn} of the disk is not cached, or its record is lost: {}", missing.what);
-        Err(Error::Corrupt { medium: MediumKind::Pcm, at: RECORDS_AT, what })
-    }
-
     /// Handles the result of an access to the disk. After a failure the blocks in flight stay
     /// dirty.
     pub(super) fn check_disk<V>(&mut self, answer: Result<V>) -> Result<V> {
@@ -81,7 +51,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Handles a failed read of the disk: only the request gets the error, and no other state
     /// changes.
     pub(super) fn read_failed(&mut self, e: &Error) -> Error {
-        self.health.disk_error = true;
+        self.disk_health.of_request = true;
         disk_failure(e)
     }
 
@@ -94,47 +64,36 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             return;
         }
         let why = format!("data written directly to the disk may be lost: {e}");
-        self.health.refusal.get_or_insert(why);
+        self.health.refuse(why);
     }
 
     /// Notes that the disk works again.
     pub(super) fn disk_recovered(&mut self) {
-        if self.health.disk.take().is_some() {
-            self.health.recovered += 1;
+        if self.disk_health.failure.take().is_some() {
+            self.disk_health.recovered += 1;
         }
     }
 
     #[cold]
     fn disk_failed(&mut self, e: &Error) {
-        self.health.failures += 1;
-        self.health.disk = Some(e.to_string());
-        self.health.disk_error = true;
+        self.disk_health.failures += 1;
+        self.disk_health.failure = Some(e.to_string());
+        self.disk_health.of_request = true;
         self.cancel_writebacks();
     }
 
     /// Returns `true` if the last error was an error of the disk, which leaves the cache
     /// consistent. Resets the note.
     pub(super) fn take_disk_error(&mut self) -> bool {
-        std::mem::take(&mut self.health.disk_error)
+        std::mem::take(&mut self.disk_health.of_request)
     }
 
-    /// Refuses writes after an unexpected error, because directory and media may disagree. Reads go
-    /// on.
+    /// Refuses writes after an unexpected error. An error of the disk, and a conflict with accesses
+    /// in flight, leave the cache consistent.
     #[cold]
-    pub(super) fn poisoned(&mut self, e: Error) -> Error {
-        let expected = self.take_disk_error()
-            || matches!(
-                e,
-                Error::NoSpace { .. }
-                    | Error::ReadOnly { .. }
-                    | Error::OutOfRange { .. }
-                    | Error::Corrupt { .. }
-                    | Error::WouldBlock
-            );
-        if !expected && !is(CacheBug::NotPoisoned) && self.health.refusal.is_none() {
-            self.health.refusal = Some(format!("an earlier write failed: {e}"));
-        }
-        e
+    pub(super) fn refuse_after(&mut self, e: Error) -> Error {
+        let intact = self.take_disk_error() || matches!(e, Error::WouldBlock);
+        self.health.refuse_after(e, intact, CacheBug::NotPoisoned)
     }
 }
 

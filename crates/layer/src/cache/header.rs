@@ -1,0 +1,93 @@
+//! The header of the PCM: identity of the cache, and its state.
+
+use super::layer::Cache;
+use crate::Token;
+use crate::header::{Header, HeaderNote, UsageState, write_state};
+use crate::planted::CacheBug;
+use frit_core::planted::is;
+use frit_core::{Result, Sink};
+use frit_media::Store;
+
+const MAGIC: &[u8; 8] = b"fritCACH";
+const VERSION: u32 = 1;
+/// Index of the header word that holds the number of slots, which follows the version.
+const SLOTS_WORD: usize = 1;
+
+impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
+    /// Returns the header: version, slots, bytes of the disk (two words), copies of records.
+    fn head(&self) -> Header {
+        let layout = &self.space.layout;
+        let disk = self.disk.bytes();
+        Header::new(MAGIC, &[VERSION, layout.slots, disk as u32, (disk >> 32) as u32, layout.copies])
+    }
+
+    /// Writes the state after `after`, and returns the completion after which it is durable. The
+    /// state "halted" is written after all data that it vouches for, the summary included.
+    pub(super) fn write_state<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        state: UsageState,
+        after: T,
+    ) -> Result<T> {
+        let fenced = if is(CacheBug::HaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
+        let after = sink.join(fenced, after);
+        write_state((&mut self.space.pcm, &mut self.space.fences), sink, state, after)
+    }
+
+    /// Notes in the header that the cache is in use, before the first write after opening.
+    #[inline]
+    pub(super) fn begin_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        if self.usage.noted {
+            return Ok(());
+        }
+        // A request that is refused must change nothing: a summary that does not match the records
+        // is kept.
+        self.health.writable()?;
+        self.head_new(sink)?;
+        self.note_use(sink)
+    }
+
+    /// Notes that the layer is in use, before anything else changes. Over files the note is synced
+    /// first, so that the state "halted" is true after any power loss.
+    pub(super) fn note_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        let start = sink.start();
+        let noted = self.write_state(sink, UsageState::InUse, start)?;
+        self.space.noted = sink.join(self.space.noted, noted);
+        if self.space.volatile() {
+            self.space.pcm.flush(sink)?;
+        }
+        self.usage = HeaderNote::IN_USE;
+        Ok(())
+    }
+
+    /// Writes the header if PCM is blank. A simulation with data starts without a format, but can
+    /// be halted and booted too.
+    fn head_new<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        if P::HOLDS && Header::read(&self.space.pcm)?.is_blank() { self.put_head(sink) } else { Ok(()) }
+    }
+
+    pub(super) fn write_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        self.config.durable()?;
+        self.put_head(sink)
+    }
+
+    fn put_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        let head = self.head();
+        let done = head.write((&mut self.space.pcm, &mut self.space.fences), sink)?;
+        self.write_state(sink, UsageState::Halted, done)?;
+        self.space.pcm.sync(sink)
+    }
+
+    /// Reads the header and returns the state of the layer.
+    pub(super) fn read_head(&self) -> Result<UsageState> {
+        let other = |head: &Header| {
+            format!(
+                "it holds a cache of {} blocks, formatted for another disk or size than the stack file has",
+                head.word(SLOTS_WORD)
+            )
+        };
+        let none = "it holds no cache, or its head is damaged: put the right file or device back, since \
+                    blocks that were not written back yet are nowhere else";
+        self.head().usage_state(&self.space.pcm, other, none)
+    }
+}

@@ -1,0 +1,51 @@
+//! Preconditioned caches: full of dirty blocks at random addresses.
+
+use super::BLOCK_BYTES;
+use super::layer::Cache;
+use super::policy::EvictionPolicy;
+use crate::Token;
+use crate::record::Record;
+use frit_core::{Error, Precondition, Preconditioning, Result};
+use frit_media::Store;
+use frit_media::checksum::digest;
+
+impl<T: Token, P: Store, D: Store> Preconditioning for Cache<T, P, D> {
+    /// Brings the cache into a stationary state. `Fill` changes nothing: the disk counts as filled.
+    /// `Steady` fills the cache up to its threshold with dirty blocks at random addresses.
+    fn precondition(&mut self, how: Precondition) -> Result<()> {
+        let Precondition::Steady { seed } = how else { return Ok(()) };
+        if !self.dir.is_empty() || self.space.seq > 0 {
+            return Err(Error::param("precondition", "steady", "the volume is not new"));
+        }
+        let slots = (f64::from(self.dir.capacity()) * self.config.threshold) as u32;
+        let blocks = u64::from(self.dir.disk_blocks());
+        let zeros = digest(&[0; BLOCK_BYTES as usize]);
+        let mut state = seed;
+        // At most half of the disk, so that random choices find uncached blocks soon.
+        let most = slots.min(self.dir.disk_blocks() / 2);
+        while self.dir.len() < most {
+            // SplitMix64 (Steele et al., OOPSLA 2014).
+            state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            let mut z = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            let lbn = ((u128::from(z ^ (z >> 31)) * u128::from(blocks)) >> 64) as u32;
+            if self.dir.get(lbn).is_some() {
+                continue;
+            }
+            let Some(slot) = self.dir.alloc() else { break };
+            self.space.seq += 1;
+            if P::HOLDS {
+                let record = Record { lbn, valid: 0xFF, seq: self.space.seq, digest: zeros };
+                for place in self.space.layout.places(slot) {
+                    self.space.pcm.preset(self.space.layout.record(place), &record.bytes(place))?;
+                }
+            }
+            self.dir.insert(lbn, slot, 0xFF, true);
+            self.tick();
+            let access = self.access(lbn, true);
+            self.policy.insert(slot, &access);
+            self.dir.touch(lbn, self.clock);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,173 @@
+//! Sizes of a volume on its media, and the areas of HFSL in its PCM, which
+//! `docs/reference/format.md` draws.
+
+use super::config::{FusionMethod, HfslConfig, MapPersist};
+use super::entry::SUBPAGES_MAX;
+use crate::flash::Flash;
+use frit_core::{Error, PAGE_NONE, Result, SECTOR_BYTES};
+use frit_media::{Nand, NandGeometry, Pcm, Store};
+
+/// Size of the header, in bytes.
+pub(crate) const HEADER_BYTES: u64 = 512;
+/// Size of a map entry in PCM, in bytes: the unit that PCM writes atomically.
+pub(crate) const ENTRY_BYTES: u64 = 8;
+/// Size of a descriptor in PCM, in bytes.
+pub(crate) const DESC_BYTES: u64 = 64;
+/// Number of entries transferred by one command: 4 KiB of map.
+pub(super) const CHUNK: usize = 512;
+/// Largest number of slots that a descriptor can address: 24 bits each, and one value for none.
+const SLOTS_MAX: u64 = (1 << 24) - 1;
+
+/// Sizes and addresses of the areas in PCM.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PcmLayout {
+    pub(crate) header_at: u64,
+    pub(crate) map_at: u64,
+    pub(crate) map_bytes: u64,
+    /// Address of the map as of the last flush, for files behind a page cache.
+    pub(crate) flush_map_at: Option<u64>,
+    pub(crate) desc_at: u64,
+    pub(crate) data_at: u64,
+    pub(crate) sub_bytes: u32,
+    /// Number of sub-pages of a page.
+    pub(crate) subs: u32,
+    /// Number of slots, and of descriptors.
+    pub(crate) slots: u32,
+}
+
+impl PcmLayout {
+    /// Divides a PCM for a volume of `pages` pages, and adds the areas as partitions.
+    ///
+    /// # Errors
+    /// The map leaves too little space for data, or more slots than can be addressed.
+    pub(super) fn new<P: Store>(
+        medium: &mut Pcm<P>,
+        pages: u32,
+        page_bytes: u32,
+        sub_bytes: u32,
+        flush_map: bool,
+    ) -> Result<PcmLayout> {
+        let map_bytes = u64::from(pages) * ENTRY_BYTES;
+        let align = u64::from(sub_bytes);
+        let head = medium.add_partition("head", HEADER_BYTES, align)?;
+        let map = medium.add_partition("map", map_bytes, align)?;
+        let flushed = flush_map.then(|| medium.add_partition("flush-map", map_bytes, align)).transpose()?;
+        let rest = medium.bytes() - medium.partitioned_bytes();
+        // Two sub-pages are left for the alignment of the two partitions below.
+        // One descriptor for each slot: at worst each page in PCM has a single sub-page.
+        let slots = rest.saturating_sub(2 * u64::from(sub_bytes)) / (u64::from(sub_bytes) + DESC_BYTES);
+        if slots > SLOTS_MAX {
+            let why = format!("PCM has {slots} sub-pages, and {SLOTS_MAX} can be addressed: use larger ones");
+            return Err(Error::param("SUBPAGE_SIZE", sub_bytes, why));
+        }
+        let slots = slots as u32;
+        let subs = page_bytes / sub_bytes;
+        if slots < 4 * subs {
+            return Err(Error::param(
+                "PCMSIZE",
+                medium.bytes(),
+                format!(
+                    "the map takes {map_bytes} bytes and leaves too little for data; \
+                     use more PCM, larger pages or a smaller capacity"
+                ),
+            ));
+        }
+        let desc =
+            medium.add_partition("descriptors", u64::from(slots) * DESC_BYTES, u64::from(sub_bytes))?;
+        let data =
+            medium.add_partition("data", u64::from(slots) * u64::from(sub_bytes), u64::from(sub_bytes))?;
+        Ok(PcmLayout {
+            header_at: head.start,
+            map_at: map.start,
+            map_bytes,
+            flush_map_at: flushed.map(|p| p.start),
+            desc_at: desc.start,
+            data_at: data.start,
+            sub_bytes,
+            subs,
+            slots,
+        })
+    }
+}
+
+/// Sub-page size in bytes: the configured one, or the smallest that the page size permits.
+pub(super) fn subpage(config: &HfslConfig, page_bytes: u32) -> Result<u32> {
+    let least = (page_bytes / SUBPAGES_MAX).max(SECTOR_BYTES as u32);
+    let sub = match config.subpage_size {
+        // An entry has one state bit a sub-page, so a page has at most `SUBPAGES_MAX` of them.
+        0 => least,
+        n => u32::try_from(n).unwrap_or(u32::MAX),
+    };
+    if sub < least || sub > page_bytes || !sub.is_power_of_two() || !page_bytes.is_multiple_of(sub) {
+        return Err(Error::param(
+            "SUBPAGE_SIZE",
+            sub,
+            format!(
+                "with pages of {page_bytes} bytes it has to be a power of two from {least} to {page_bytes}"
+            ),
+        ));
+    }
+    Ok(sub)
+}
+
+/// Checks the parameters of Table 5 that describe the media against the media.
+pub(super) fn check_sizes(config: &HfslConfig, g: &NandGeometry, pcm_bytes: Option<u64>) -> Result<()> {
+    let page = u64::from(g.page_bytes);
+    let block = page * u64::from(g.pages_per_block);
+    let checks = [
+        ("FLASHSIZE", config.flashsize, g.bytes()),
+        ("PAGESIZE", config.pagesize, page),
+        ("BLOCKSIZE", config.blocksize, block),
+        ("BLOCKNUM", config.blocknum, u64::from(g.blocks())),
+        ("PCMSIZE", config.pcmsize, pcm_bytes.unwrap_or(0)),
+        ("ADDR_GRAN_flash", config.addr_gran_flash, page),
+    ];
+    for (key, given, is) in checks {
+        if given != 0 && given != is {
+            return Err(Error::param(key, given, format!("the media of the stack have {is}")));
+        }
+    }
+    if pcm_bytes.is_none() && config.fusion_method != FusionMethod::None {
+        let name: &'static str = config.fusion_method.into();
+        return Err(Error::param("FUSION_METHOD", name, "needs a PCM medium in the stack; or use \"none\""));
+    }
+    if pcm_bytes.is_none() && config.map_persist == MapPersist::Each {
+        return Err(Error::param("map_persist", "each", "needs a PCM medium in the stack to hold the map"));
+    }
+    if config.flush_map && config.map_persist != MapPersist::Each {
+        let why = "requires map_persist = \"each\"";
+        return Err(Error::param("flush_map", true, why));
+    }
+    Ok(())
+}
+
+/// Number of logical pages, and the largest number of them that one NAND unit holds.
+pub(super) fn capacity<N: Store>(config: &HfslConfig, nand: &Nand<N>) -> Result<(u32, u32)> {
+    let g = nand.geometry();
+    let usable = Flash::<(), N>::usable_pages_per_unit(nand, config.map_persist == MapPersist::Each);
+    // At least one block's worth of pages stays invalid, so that garbage collection always has a
+    // victim that frees space.
+    let most = u64::from(usable.saturating_sub(g.pages_per_block)) * u64::from(g.units());
+    if most == 0 {
+        let why = match config.map_persist {
+            MapPersist::Halt => {
+                "a NAND unit needs at least 7 good blocks: 2 for cleaning, 3 open, 1 to gain and 1 for data"
+            }
+            MapPersist::Each => {
+                "a NAND unit needs at least 8 good blocks: 3 for cleaning, 3 open, 1 to gain and 1 for data"
+            }
+        };
+        return Err(Error::param("blocks_per_plane", g.blocks_per_plane, why));
+    }
+    let pages = if config.capacity == 0 {
+        let all = u64::from(usable) * u64::from(g.units());
+        ((all as f64 / (1.0 + config.over_provisioning)) as u64).min(most)
+    } else {
+        config.capacity.div_ceil(u64::from(g.page_bytes))
+    };
+    if pages > most || pages == 0 || pages >= u64::from(PAGE_NONE) {
+        let why = format!("the NAND of the stack holds at most {} bytes", most * u64::from(g.page_bytes));
+        return Err(Error::param("capacity", config.capacity, why));
+    }
+    Ok((pages as u32, (pages as u32).div_ceil(g.units())))
+}

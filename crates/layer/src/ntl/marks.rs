@@ -1,0 +1,76 @@
+//! Mark and tail: the sequence numbers up to which records are known to be complete and durable,
+//! and up to which records of the log no longer count.
+
+use super::layout::tail_at;
+use super::space::NtlMemory;
+use crate::Token;
+use crate::marks::{WORDS, is_due, mark_at, mark_copy_at};
+use crate::payload::source_of;
+use crate::planted::NtlBug;
+use crate::words::{seal, unseal};
+use frit_core::planted::is;
+use frit_core::{Cause, Result, Sink};
+use frit_media::Store;
+
+/// Kind of a word that holds the mark.
+const MARK: Option<u8> = Some(1);
+/// Kind of a word that holds the tail.
+const TAIL: Option<u8> = Some(2);
+
+impl<T: Token, P: Store> NtlMemory<T, P> {
+    fn write_word<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, word: u64, after: T) -> Result<T> {
+        self.pcm.write(sink, at, source_of::<P>(&word.to_le_bytes()), Cause::Meta, after)
+    }
+
+    /// Replaces `best` by the number in a word, if it is higher. `i` is the index of the word.
+    fn best_number(&self, best: &mut (u64, u64), (at, i): (u64, u64), kind: Option<u8>) -> Result<()> {
+        let mut word = [0; 8];
+        self.pcm.peek(at, &mut word)?;
+        *best = (*best).max((unseal(u64::from_le_bytes(word), kind).unwrap_or(0), i));
+        Ok(())
+    }
+
+    /// Returns `true` if the mark should advance: many records were written since it was set, and
+    /// all of them are durable.
+    #[inline]
+    pub(super) fn mark_due(&self) -> bool {
+        self.protected && is_due(self.seq, self.mark, self.layout.all_places()) && !self.volatile()
+    }
+
+    /// Advances the mark to the last record. All records up to it are complete: they are fenced,
+    /// and synced if necessary.
+    pub(super) fn set_mark<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        let after = if is(NtlBug::MarkTooEarly) { sink.start() } else { self.fenced() };
+        (self.mark, self.marks) = (self.seq, self.marks + 1);
+        let word = seal(self.mark, MARK);
+        self.write_word(sink, mark_at(self.marks), word, after)?;
+        if P::HOLDS {
+            // The copy lies on another page, so that damage to one page cannot make all pages
+            // uncertain.
+            self.write_word(sink, mark_copy_at(self.marks), word, after)?;
+        }
+        Ok(())
+    }
+
+    /// Invalidates the log records up to `seq`, after `after`. Returns the completion.
+    pub(super) fn set_tail<S: Sink<Tok = T>>(&mut self, sink: &mut S, seq: u64, after: T) -> Result<T> {
+        let after = if is(NtlBug::TailEarly) { sink.start() } else { after };
+        (self.tail, self.tails) = (seq, self.tails + 1);
+        let tok = self.write_word(sink, tail_at(self.tails), seal(seq, TAIL), after)?;
+        Ok(self.fence_after(sink, tok))
+    }
+
+    /// Reads mark and tail.
+    pub(super) fn load_counters(&mut self) -> Result<()> {
+        let (mut mark, mut tail) = ((0, 0), (0, 0));
+        for i in 0..WORDS {
+            self.best_number(&mut mark, (mark_at(i), i), MARK)?;
+            self.best_number(&mut mark, (mark_copy_at(i), i), MARK)?;
+            self.best_number(&mut tail, (tail_at(i), i), TAIL)?;
+        }
+        (self.mark, self.marks) = mark;
+        (self.tail, self.tails) = tail;
+        self.seq = self.mark.max(self.tail);
+        Ok(())
+    }
+}

@@ -1,0 +1,19 @@
+//! Payloads for media that may hold no bytes.
+
+use frit_core::Source;
+use frit_media::Store;
+
+/// Zeros for parts of pages and blocks that are discarded.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// Returns bytes as a payload; only their length if the store `P` holds no bytes.
+#[inline]
+pub(crate) fn source_of<P: Store>(bytes: &[u8]) -> Source<'_> {
+    if P::HOLDS { Source::Bytes(bytes) } else { Source::Len(bytes.len() as u32) }
+}
+
+/// Returns zeros as a payload, at most 64 KiB; only their length if the store `P` holds no bytes.
+#[inline]
+pub(crate) fn zeros<P: Store>(len: u32) -> Source<'static> {
+    if P::HOLDS { Source::Bytes(&ZEROS[..len as usize]) } else { Source::Len(len) }
+}

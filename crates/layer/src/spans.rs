@@ -1,0 +1,158 @@
+//! Ranges of requests: their bounds, and their division into pages, blocks and sub-pages.
+
+use frit_core::{Error, Lpn, Result, SECTOR_BYTES, Sector};
+
+/// Checks that `len` bytes from byte `at` on lie inside a volume of `capacity` bytes.
+///
+/// # Errors
+/// `OutOfRange` if they do not.
+#[inline]
+pub(crate) fn check_bytes(at: u64, len: u64, capacity: u64) -> Result<()> {
+    if is_inside(at, len, capacity) { Ok(()) } else { Err(out_of_range(at / SECTOR_BYTES, len, capacity)) }
+}
+
+/// Checks that `len` bytes from a sector on lie inside a volume of `capacity` bytes, and returns
+/// the address of the first byte.
+///
+/// # Errors
+/// `OutOfRange` if they do not.
+#[inline]
+pub(crate) fn check_sectors(at: Sector, len: u64, capacity: u64) -> Result<u64> {
+    let first = at.0.saturating_mul(SECTOR_BYTES);
+    if is_inside(first, len, capacity) { Ok(first) } else { Err(out_of_range(at.0, len, capacity)) }
+}
+
+#[inline]
+fn is_inside(at: u64, len: u64, capacity: u64) -> bool {
+    at.checked_add(len).is_some_and(|end| end <= capacity)
+}
+
+#[cold]
+fn out_of_range(at: u64, len: u64, capacity: u64) -> Error {
+    Error::OutOfRange { at, sectors: len.div_ceil(SECTOR_BYTES), capacity: capacity / SECTOR_BYTES }
+}
+
+/// Part of a range that lies in one unit of a division.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Part {
+    /// Number of the unit.
+    pub(crate) index: u32,
+    /// Offset from the start of the unit, in bytes.
+    pub(crate) offset: u32,
+    pub(crate) len: u32,
+    /// Offset from the start of the range, in bytes.
+    pub(crate) from: u32,
+}
+
+/// Divides `len` bytes from byte `at` on into parts of units of `unit_bytes` bytes. `split` returns
+/// the number of the unit of a byte, and the offset of the byte in it.
+#[inline]
+pub(crate) fn parts(
+    at: u64,
+    len: u32,
+    unit_bytes: u32,
+    split: impl Fn(u64) -> (u64, u64),
+) -> impl Iterator<Item = Part> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        if from == len {
+            return None;
+        }
+        let (index, offset) = split(at + u64::from(from));
+        let offset = offset as u32;
+        let part = Part { index: index as u32, offset, len: (unit_bytes - offset).min(len - from), from };
+        from += part.len;
+        Some(part)
+    })
+}
+
+/// Returns quotient and remainder, by shift and mask if `d` is a power of two. It nearly always is,
+/// and a division costs as much as the rest of dividing a request.
+#[inline]
+pub(crate) fn split(n: u64, d: u64) -> (u64, u64) {
+    if d.is_power_of_two() { (n >> d.trailing_zeros(), n & (d - 1)) } else { (n / d, n % d) }
+}
+
+/// Part of one page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PageSpan {
+    pub(crate) lpn: Lpn,
+    /// Offset from the start of the page, in bytes.
+    pub(crate) offset: u32,
+    pub(crate) len: u32,
+    /// Offset from the start of the request, in bytes.
+    pub(crate) from: u32,
+}
+
+impl PageSpan {
+    /// Returns the span of a whole page.
+    #[inline]
+    pub(crate) fn whole(lpn: Lpn, page_bytes: u32) -> PageSpan {
+        PageSpan { lpn, offset: 0, len: page_bytes, from: 0 }
+    }
+
+    #[inline]
+    fn of(part: Part) -> PageSpan {
+        PageSpan { lpn: Lpn(part.index), offset: part.offset, len: part.len, from: part.from }
+    }
+}
+
+/// Divides `len` bytes from byte `at` on into parts of pages of any size.
+#[inline]
+pub(crate) fn page_spans(at: u64, len: u32, page_bytes: u32) -> impl Iterator<Item = PageSpan> {
+    parts(at, len, page_bytes, move |byte| split(byte, u64::from(page_bytes))).map(PageSpan::of)
+}
+
+/// Divides `len` bytes from byte `at` on into parts of pages of `1 << shift` bytes.
+#[inline]
+pub(crate) fn page_spans_by_shift(at: u64, len: u32, shift: u32) -> impl Iterator<Item = PageSpan> {
+    parts(at, len, 1 << shift, move |byte| (byte >> shift, byte & ((1 << shift) - 1))).map(PageSpan::of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(spans: impl Iterator<Item = PageSpan>) -> Vec<(u32, u32, u32, u32)> {
+        spans.map(|s| (s.lpn.0, s.offset, s.len, s.from)).collect()
+    }
+
+    #[test]
+    fn ranges_are_cut_at_pages() {
+        assert_eq!(
+            cut(page_spans(1536, 3072, 2048)),
+            [(0, 1536, 512, 0), (1, 0, 2048, 512), (2, 0, 512, 2560)]
+        );
+        assert_eq!(cut(page_spans(0, 0, 2048)), []);
+        assert_eq!(cut(page_spans(600, 900, 1000)), [(0, 600, 400, 0), (1, 0, 500, 400)]);
+    }
+
+    #[test]
+    fn a_shift_cuts_at_the_same_places() {
+        let at = 4096 * 3 + 3584;
+        assert_eq!(
+            cut(page_spans_by_shift(at, 6144, 12)),
+            [(3, 3584, 512, 0), (4, 0, 4096, 512), (5, 0, 1536, 4608)]
+        );
+        assert_eq!(cut(page_spans_by_shift(0, 0, 9)), []);
+        for len in [512, 4096, 70_000] {
+            assert_eq!(cut(page_spans_by_shift(at, len, 12)), cut(page_spans(at, len, 4096)));
+        }
+    }
+
+    #[test]
+    fn a_range_past_the_end_is_refused() {
+        assert!(check_bytes(512, 512, 1024).is_ok());
+        assert_eq!(check_sectors(Sector(1), 512, 1024).unwrap(), 512);
+        for error in
+            [check_bytes(512, 1024, 1024).unwrap_err(), check_sectors(Sector(1), 1024, 1024).unwrap_err()]
+        {
+            assert!(matches!(error, Error::OutOfRange { at: 1, sectors: 2, capacity: 2 }), "{error:?}");
+        }
+        assert!(check_bytes(u64::MAX, 512, u64::MAX).is_err());
+        assert!(matches!(
+            check_sectors(Sector(u64::MAX), 512, 1024),
+            Err(Error::OutOfRange { at: u64::MAX, sectors: 1, capacity: 2 })
+        ));
+    }
+}
