@@ -3,6 +3,7 @@
 use crate::decode::{nearest, suggest, unknown_key};
 use crate::engine::EngineConfig;
 use crate::error::{Problem, Result, StackError};
+use crate::keys::{TOP_KEYS, layer_keys, layer_kind};
 use crate::layers::{LayerConfig, LayerKind};
 use crate::media::{self, Medium};
 use crate::roles::{self, NO_MEDIUM};
@@ -14,9 +15,6 @@ use strum::VariantNames;
 
 /// Maximum number of layers that an error names.
 const NAMES_MAX: usize = 8;
-
-/// Keys at the top of a file that are not layers.
-pub(crate) const TOP_KEYS: [&str; 3] = ["about", "media", "engine"];
 
 pub(crate) fn read(name: &str, content: &str, sets: &[String], dir: &Path) -> Result<Stack> {
     let mut problems = Vec::new();
@@ -128,11 +126,6 @@ fn check_name(entry: &Entry, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Returns the kind of the layer that a table describes, given by its `kind` or else by its name.
-pub(crate) fn layer_kind(name: &str, table: &Table) -> Option<LayerKind> {
-    table.text("kind").unwrap_or(name).parse().ok()
-}
-
 /// Returns the tables that are layers, and checks that there is exactly one, to which requests go.
 fn layer_tables<'a>(root: &'a Table, problems: &mut Vec<Problem>) -> Vec<(&'a Entry, &'a Table, LayerKind)> {
     let mut layers = Vec::new();
@@ -193,12 +186,6 @@ fn no_layer(entry: &Entry, table: &Table) -> Problem {
         ),
     };
     Problem::new(format!("there is no layer '{named}'")).at(Some(spot), "unknown layer").help(help)
-}
-
-/// Returns all keys that the table of a layer can have.
-pub(crate) fn layer_keys(kind: LayerKind) -> Vec<&'static str> {
-    let roles = kind.roles().iter().map(|r| r.key);
-    kind.keys().into_iter().chain(roles).chain(["kind"]).collect()
 }
 
 fn check_layer_keys(entry: &Entry, table: &Table, kind: LayerKind, problems: &mut Vec<Problem>) {

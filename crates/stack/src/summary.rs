@@ -1,9 +1,9 @@
 //! Summary of a stack: sizes, parameters, and the cost of its map.
 
-use crate::build::Bytes;
 use crate::error::{Problem, Result};
 use crate::media::Medium;
 use crate::stack::Stack;
+use crate::stores::Bytes;
 use frit_core::{MediumKind, Null, Params, SECTOR_BYTES};
 use frit_engine::Scheduler;
 use frit_media::disk::WriteBack;

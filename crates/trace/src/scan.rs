@@ -7,7 +7,7 @@ pub use stats::{ArrivalStats, SizeStats};
 use crate::devices::DeviceLayout;
 use crate::identity::Identity;
 use crate::problems::Problems;
-use crate::workload::RequestSource;
+use crate::source::{RequestSource, check_only};
 use crate::{Devices, Options, Reading, Request, Result};
 use frit_core::{Nanos, SECTOR_BYTES};
 use serde::Serialize;
@@ -105,7 +105,7 @@ impl Scan {
                 break;
             }
         }
-        crate::workload::check_only(&source, &options.devices, spec)?;
+        check_only(&source, &options.devices, spec)?;
         let (sha256, problems) = match &mut source {
             RequestSource::Trace(s) => (s.digest(), s.problems().clone()),
             RequestSource::Generated(_) => (None, Problems::default()),

@@ -4,8 +4,11 @@ use crate::access::{foreign_owner, make_private_dir};
 use crate::backing::{MediumFile, media_of, path_of};
 use crate::error::{Error, Result, io};
 use crate::lock::VolumeLock;
-use crate::open::{OpenReport, build};
-use crate::superblock::{FILE_NAME, MediumRecord, State, Superblock, SuperblockFile, boot_id, unix_now};
+use crate::open::build;
+use crate::open_report::OpenReport;
+use crate::superblock::{
+    FILE_NAME, MediumRecord, State, Superblock, SuperblockFile, boot_id, sha256, unix_now,
+};
 use crate::volume::{Volume, VolumeParts};
 use frit_core::{CrashKind, Null};
 use frit_stack::Stack;
@@ -159,11 +162,6 @@ fn new_uuid() -> Result<[u8; 16]> {
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
         .map_err(|e| io("cannot get random bytes for a UUID")(e.into()))?;
     Ok(uuid::Builder::from_random_bytes(random).into_uuid().into_bytes())
-}
-
-pub(crate) fn sha256(text: &str) -> [u8; 32] {
-    use sha2::Digest;
-    sha2::Sha256::digest(text.as_bytes()).into()
 }
 
 /// Creates the directory, or makes sure that creating a volume in it loses no data. Returns a

@@ -1,14 +1,13 @@
 //! Opening a volume: lock, superblock, media, recovery.
 
 use crate::backing::MediumFile;
-use crate::create::sha256;
 use crate::error::{Error, Result};
-use crate::superblock::{FILE_NAME, RecoveryRecord, State, Superblock, SuperblockFile, boot_id};
+use crate::open_report::OpenReport;
+use crate::superblock::{FILE_NAME, RecoveryRecord, State, Superblock, SuperblockFile, boot_id, sha256};
 use crate::volume::{Volume, VolumeParts};
-use frit_core::{CrashKind, Null, Recovery, Sink};
+use frit_core::{CrashKind, Null, Sink};
 use frit_media::Hardware;
 use frit_stack::{BuiltStack, Bytes, Stack, StoreOpener};
-use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,36 +21,6 @@ pub struct OpenOptions {
     /// Kind of crash to recover from. `None`: power loss if the machine has booted since the volume
     /// was last opened for writing, otherwise a crash of the process.
     pub crash: Option<CrashKind>,
-}
-
-/// Result of opening a volume.
-#[derive(Clone, Debug, Serialize)]
-pub struct OpenReport {
-    /// Recovery result of the layer.
-    #[serde(flatten)]
-    pub recovery: Recovery,
-    /// `true` after a power loss, `false` after a crash of the process alone.
-    pub machine: bool,
-    /// Duration of the layer's recovery, in seconds.
-    pub seconds: f64,
-    /// The same duration for 10⁹ bytes of the volume.
-    pub seconds_per_gb: f64,
-    /// Bytes found in durable memory.
-    pub durable_bytes: u64,
-}
-
-impl OpenReport {
-    /// Returns the result for a new volume, which needs no recovery.
-    pub(crate) fn new_volume(stop: CrashKind) -> OpenReport {
-        let recovery = Recovery { clean: true, ..Recovery::default() };
-        OpenReport {
-            recovery,
-            machine: stop == CrashKind::PowerLoss,
-            seconds: 0.0,
-            seconds_per_gb: 0.0,
-            durable_bytes: 0,
-        }
-    }
 }
 
 /// Builds the stack over the files of its media.

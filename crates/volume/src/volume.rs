@@ -2,7 +2,7 @@
 
 use crate::backing::MediumFile;
 use crate::error::{Error, Result};
-use crate::open::OpenReport;
+use crate::open_report::OpenReport;
 use crate::superblock::{State, Superblock, SuperblockFile, boot_id};
 use frit_core::{
     Buffer, CheckCounts, CheckScope, Deferred, Finding, Hints, MediumKind, Null, ParamInfo, Progress,

@@ -1,7 +1,9 @@
 //! Discrete-event engine: queues, a scheduler and exact channel arbitration in virtual time.
 
 mod arm;
+mod disk_queue;
 mod hazard;
+mod hazard_links;
 mod state;
 
 pub use state::{CmdId, QueuedCommand, Queues, Tok};

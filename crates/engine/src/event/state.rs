@@ -1,8 +1,8 @@
 //! State of the event engine: commands and their dependencies, the queue of each unit, channels,
 //! events.
 
-use super::arm::{Arm, DiskJobState, NO_ARM, arms};
-use super::hazard::{Chains, HazardLinks, UnitHazards};
+use super::disk_queue::{Arm, DiskJobState, NO_ARM, arms};
+use super::hazard_links::{Chains, HazardLinks, UnitHazards};
 use crate::driver::{Completion, Tag};
 use crate::usage::Usage;
 use frit_core::{Cmd, Nanos, Op, UnitId, UnitState};

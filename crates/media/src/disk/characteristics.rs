@@ -3,8 +3,7 @@
 use super::drive::{Drive, Request, RequestKind};
 use super::mechanism::{Arm, Mechanism};
 use super::queue::Queue;
-use super::schedule::Scheduler;
-use super::spec::{DiskSpec, WriteBack};
+use super::spec::{DiskSpec, Scheduler, WriteBack};
 use frit_core::{Nanos, Result, SECTOR_BYTES, Sector};
 
 /// Size and sequential transfer rate of a zone.

@@ -1,6 +1,7 @@
 //! A drive with its state, and the cost of a request at the time at which its service begins.
 
 use super::cache::Segments;
+use super::dirty::Dirty;
 use super::mechanism::{Arm, Mechanism, Pass};
 use super::spec::{DiskSpec, OverheadAfter, WriteBack};
 use frit_core::{Cmd, Nanos, Op, Result, SECTOR_BYTES, Sector};
@@ -121,7 +122,7 @@ pub struct Drive {
     pub(super) passes: Vec<Pass>,
     /// Blocks after a read that passed under the head before the read's first block.
     pub(super) early: (u64, u64),
-    pub(super) dirty: super::destage::Dirty,
+    pub(super) dirty: Dirty,
 }
 
 impl Drive {
@@ -140,7 +141,7 @@ impl Drive {
             last: RequestKind::Read,
             passes: Vec::with_capacity(16),
             early: (0, 0),
-            dirty: super::destage::Dirty::default(),
+            dirty: Dirty::default(),
             spec: spec.clone(),
         })
     }

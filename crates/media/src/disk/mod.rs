@@ -10,6 +10,7 @@ mod cache;
 pub mod characteristics;
 mod destage;
 mod device;
+mod dirty;
 pub mod diskspecs;
 mod drive;
 pub mod geometry;
@@ -32,9 +33,8 @@ pub use device::{Disk, DiskConfig, HAZARD_BYTES};
 pub use drive::{CacheResult, Drive, Request, RequestKind, ServiceResult};
 pub use profile::{DiskProfile, DriveConfig};
 pub use queue::{Job, Queue};
-pub use schedule::Scheduler;
 pub use seek::{CYLINDERS_MAX, SeekCurve};
 pub use spec::{
     Background, Bus, CacheSpec, DiskSpec, ExtraDisconnect, MAX_WAIT, Mechanics, OverheadAfter, Overheads,
-    Positioning, ReadAhead, WriteBack,
+    Positioning, ReadAhead, Scheduler, WriteBack,
 };

@@ -1,11 +1,10 @@
 //! Profiles of drives: values from data sheets, with the source of each.
 
 use super::geometry::{Geometry, Mapping, Sparing, Zone};
-use super::schedule::Scheduler;
 use super::seek::SeekCurve;
 use super::spec::{
     Background, Bus, CacheSpec, DiskSpec, MAX_WAIT, Mechanics, OverheadAfter, Overheads, Positioning,
-    ReadAhead, WriteBack,
+    ReadAhead, Scheduler, WriteBack,
 };
 use crate::profile::{Size, Time};
 use frit_core::files::{self, TEXT_BYTES_MAX};

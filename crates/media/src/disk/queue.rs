@@ -1,8 +1,8 @@
 //! The queue of a drive: a part at the host, and a part that the drive sees and chooses from.
 
 use super::drive::{Drive, Request};
-use super::schedule::{Candidate, Scheduler, SchedulerState};
-use super::spec::{Background, DiskSpec};
+use super::schedule::{Candidate, SchedulerState};
+use super::spec::{Background, DiskSpec, Scheduler};
 use frit_core::Nanos;
 use std::collections::VecDeque;
 

@@ -1,41 +1,8 @@
 //! Choice of the request that a drive serves next.
 
 use super::drive::{Drive, Request};
+use super::spec::Scheduler;
 use frit_core::Nanos;
-use serde::{Deserialize, Serialize};
-use strum::{EnumIter, EnumString, IntoStaticStr};
-
-/// Order in which a drive serves the requests in its queue.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Default,
-    Debug,
-    Serialize,
-    Deserialize,
-    EnumIter,
-    EnumString,
-    IntoStaticStr,
-)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Scheduler {
-    /// First come, first served.
-    #[default]
-    Fifo,
-    /// Shortest seek time first: the nearest cylinder.
-    Sstf,
-    /// Elevator: the nearest cylinder ahead; the direction reverses when no request is ahead
-    /// (LOOK).
-    Scan,
-    /// Ascending cylinders only, then back to the lowest one.
-    CLook,
-    /// Shortest positioning time first: seek and rotation together.
-    Sptf,
-}
 
 /// Properties of a queued request that a scheduler uses.
 #[derive(Clone, Copy, Debug)]

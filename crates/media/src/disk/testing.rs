@@ -1,9 +1,10 @@
 //! A drive whose times can be computed by hand.
 
 use super::geometry::{Geometry, Zone};
-use super::schedule::Scheduler;
 use super::seek::SeekCurve;
-use super::spec::{Background, Bus, CacheSpec, DiskSpec, MAX_WAIT, Mechanics, Overheads, Positioning};
+use super::spec::{
+    Background, Bus, CacheSpec, DiskSpec, MAX_WAIT, Mechanics, Overheads, Positioning, Scheduler,
+};
 use frit_core::Nanos;
 
 /// Returns a drive of 100 cylinders with one track of 100 sectors each and no skew. A revolution

@@ -2,6 +2,7 @@
 
 mod caching;
 mod comparison;
+mod comparison_runs;
 mod crossing;
 mod explain;
 mod figure;

@@ -25,6 +25,9 @@ use random::Random;
 use sizes::SizeDistribution;
 use spec::GeneratorSpec;
 
+/// Prefix of a workload specification that names a generator.
+pub const GENERATOR_PREFIX: &str = "gen:";
+
 /// Version of the generators. It changes when a specification yields other requests than before.
 pub const VERSION: u32 = 1;
 

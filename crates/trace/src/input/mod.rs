@@ -3,16 +3,16 @@
 
 mod archive;
 mod decompress;
+mod state;
 
 use crate::problems::Problems;
 use crate::{Error, Options, Result};
-use decompress::{InputState, decompress};
+use decompress::decompress;
 use sha2::{Digest, Sha256};
+use state::{InputState, lock};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::sync::{Arc, Mutex};
-
-pub(crate) use decompress::lock;
 
 /// Size of the buffer; also the number of bytes that recognition of a format sees.
 pub(crate) const BUFFER: usize = 256 << 10;

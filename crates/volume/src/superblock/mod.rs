@@ -165,6 +165,12 @@ impl Superblock {
     }
 }
 
+/// Returns the SHA-256 of a text, such as a stack.
+pub(crate) fn sha256(text: &str) -> [u8; 32] {
+    use sha2::Digest;
+    sha2::Sha256::digest(text.as_bytes()).into()
+}
+
 /// Returns the current time in seconds since 1970; informational, no decision depends on it.
 pub(crate) fn unix_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())

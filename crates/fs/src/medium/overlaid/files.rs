@@ -1,7 +1,7 @@
 //! Files of an image on an ordinary file system.
 
 use super::disk::Disk;
-use super::overlay_file;
+use super::overlay_mark;
 use crate::error::{Error, Result};
 use crate::format::{BLOCK, fresh_uuid};
 use crate::medium::cache_lines::CacheLineFlush;
@@ -152,7 +152,7 @@ impl Disk for ImageFile {
     }
 
     fn remove_overlay(&self, overlay: &Path) {
-        overlay_file::remove(&self.image, overlay);
+        overlay_mark::remove(&self.image, overlay);
     }
 
     #[inline]

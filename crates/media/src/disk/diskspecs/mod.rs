@@ -5,6 +5,7 @@
 //! al., CMU-PDL-08-101) and the diskmodel manual. [`LoadedDrive::notes`] lists the parameters that have
 //! no effect on the model, and the values that a file does not state.
 
+mod block_reader;
 mod drive;
 mod model;
 mod text;

@@ -1,7 +1,7 @@
 //! The `dm_disk` block: mechanics and layout.
 
 use super::DiskspecsError;
-use super::drive::{BlockReader, number};
+use super::block_reader::{BlockReader, number};
 use super::text::{Block, Value, ValueKind, load, relative_to};
 use crate::disk::geometry::{Geometry, Mapping, Sparing, Zone};
 use crate::disk::seek::SeekCurve;

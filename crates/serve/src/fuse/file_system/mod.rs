@@ -15,6 +15,7 @@ mod names;
 mod options;
 mod page_invalidation;
 mod passthrough;
+mod removed_dirs;
 mod reply;
 mod session;
 mod setup;
