@@ -2,7 +2,7 @@
 
 use crate::error::{Problem, Result, StackError};
 use crate::layers::{LayerConfig, cache, hfsl, ntl};
-use crate::media::{Medium, param_problem};
+use crate::media::{StackMedium, param_problem};
 use crate::stack::Stack;
 use crate::stores::Bytes;
 use crate::tree::Table;
@@ -77,7 +77,7 @@ impl Stack {
     }
 
     /// Returns the medium that fills a role of the layer.
-    pub(crate) fn on(&self, role: &str) -> Option<&Medium> {
+    pub(crate) fn on(&self, role: &str) -> Option<&StackMedium> {
         self.layer.on.iter().find(|(r, _)| r.key == role).map(|&(_, i)| &self.media[i])
     }
 

@@ -28,10 +28,10 @@ mod tree;
 
 pub use build::BuiltStack;
 pub use builtin::{Builtin, builtins};
-pub use canonical::Identity;
+pub use canonical::StackIdentity;
 pub use engine::{EngineConfig, EngineKind};
 pub use error::{Problem, Result, StackError};
-pub use media::Medium;
+pub use media::StackMedium;
 pub use stack::{Layer, Stack};
 pub use stores::{Bytes, StoreOpener};
-pub use summary::{EngineSummary, LayerSummary, MediumSummary, ParameterSummary, Summary, ValueSummary};
+pub use summary::{EngineSummary, LayerSummary, MediumSummary, ParameterSummary, StackSummary, ValueSummary};

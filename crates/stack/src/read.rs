@@ -5,7 +5,7 @@ use crate::engine::EngineConfig;
 use crate::error::{Problem, Result, StackError};
 use crate::keys::{TOP_KEYS, layer_keys, layer_kind};
 use crate::layers::{LayerConfig, LayerKind};
-use crate::media::{self, Medium};
+use crate::media::{self, StackMedium};
 use crate::roles::{self, NO_MEDIUM};
 use crate::stack::{Layer, Stack};
 use crate::tree::{self, Entry, Table};
@@ -76,7 +76,7 @@ fn read_about(root: &Table, problems: &mut Vec<Problem>) -> String {
 }
 
 /// Reads the media. Also returns `true` if all of them are valid.
-fn read_media(root: &Table, dir: &Path, problems: &mut Vec<Problem>) -> (Vec<Medium>, bool) {
+fn read_media(root: &Table, dir: &Path, problems: &mut Vec<Problem>) -> (Vec<StackMedium>, bool) {
     let before = problems.len();
     let mut media = Vec::new();
     let Some(entry) = root.get("media") else { return (media, true) };
@@ -205,7 +205,7 @@ fn idle_keys(path: &str, table: &Table, config: &LayerConfig) -> Vec<Problem> {
         .collect()
 }
 
-fn unused(media: &[Medium], root: &Table) -> Vec<Problem> {
+fn unused(media: &[StackMedium], root: &Table) -> Vec<Problem> {
     let spot = |name: &str| Some(root.table("media")?.get(name)?.spot.clone());
     media
         .iter()

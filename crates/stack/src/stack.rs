@@ -3,7 +3,7 @@
 use crate::engine::EngineConfig;
 use crate::error::Problem;
 use crate::layers::{LayerConfig, LayerKind, RequiredSetting, Role};
-use crate::media::Medium;
+use crate::media::StackMedium;
 use crate::tree::Table;
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ impl Layer {
 pub struct Stack {
     pub(crate) name: String,
     pub(crate) about: String,
-    pub(crate) media: Vec<Medium>,
+    pub(crate) media: Vec<StackMedium>,
     pub(crate) layer: Layer,
     pub(crate) engine: EngineConfig,
     pub(crate) warnings: Vec<Problem>,
@@ -68,7 +68,7 @@ impl Stack {
 
     /// Returns the media, in the order of the file.
     #[must_use]
-    pub fn media(&self) -> &[Medium] {
+    pub fn media(&self) -> &[StackMedium] {
         &self.media
     }
 

@@ -257,7 +257,7 @@ impl FromStr for BlktraceEvent {
 
 /// Mapping of the devices of a trace to one address space.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
-pub enum Devices {
+pub enum DeviceMapping {
     /// One after another in order of first appearance. Each starts at the next MiB after the end of
     /// the device before it. A trace with one device is not changed.
     #[default]
@@ -268,14 +268,14 @@ pub enum Devices {
     Only(String),
 }
 
-impl FromStr for Devices {
+impl FromStr for DeviceMapping {
     type Err = Error;
-    fn from_str(s: &str) -> Result<Devices> {
+    fn from_str(s: &str) -> Result<DeviceMapping> {
         match s {
-            "concat" | "separate" => Ok(Devices::Concat),
-            "merge" => Ok(Devices::Merge),
+            "concat" | "separate" => Ok(DeviceMapping::Concat),
+            "merge" => Ok(DeviceMapping::Merge),
             _ => match s.strip_prefix("only:").or_else(|| s.strip_prefix("only=")) {
-                Some(name) if !name.is_empty() => Ok(Devices::Only(name.into())),
+                Some(name) if !name.is_empty() => Ok(DeviceMapping::Only(name.into())),
                 _ => Err(Error::spec(format!("devices '{s}'"), "use concat, merge or only:NAME")),
             },
         }
@@ -298,7 +298,7 @@ pub struct Options {
     /// blktrace event that represents a request (default: Q if the trace has one, else D, I, C).
     pub event: Option<BlktraceEvent>,
     /// Mapping of devices to one address space.
-    pub devices: Devices,
+    pub devices: DeviceMapping,
     /// Part of the name of a file inside a tar archive (default: the first file).
     pub member: Option<String>,
     /// Stop at the first malformed line, and at a truncated input.
@@ -322,11 +322,11 @@ mod tests {
         assert_eq!("µs".parse::<TimeUnit>().unwrap(), TimeUnit::Us);
         assert_eq!("4K".parse::<SizeUnit>().unwrap(), SizeUnit::PAGES);
         assert_eq!("sectors".parse::<SizeUnit>().unwrap(), SizeUnit::SECTORS);
-        assert_eq!("only:sda".parse::<Devices>().unwrap(), Devices::Only("sda".into()));
+        assert_eq!("only:sda".parse::<DeviceMapping>().unwrap(), DeviceMapping::Only("sda".into()));
         for bad in ["", "3K", "fortnight"] {
             assert!(bad.parse::<SizeUnit>().is_err() && bad.parse::<TimeUnit>().is_err(), "{bad}");
         }
-        assert!("only:".parse::<Devices>().is_err());
+        assert!("only:".parse::<DeviceMapping>().is_err());
     }
 
     #[test]

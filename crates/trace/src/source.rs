@@ -1,9 +1,9 @@
 //! Source of the requests of a workload: a trace or a generator.
 
 use crate::generate::{GENERATOR_PREFIX, Generator};
-use crate::identity::{Identity, WorkloadKind};
+use crate::identity::{WorkloadIdentity, WorkloadKind};
 use crate::stream::TraceStream;
-use crate::{Devices, Error, Options, Reading, Request, Result};
+use crate::{DeviceMapping, Error, Options, Reading, Request, Result};
 use std::path::Path;
 
 /// Workload specification of standard input.
@@ -29,15 +29,15 @@ impl RequestSource {
         }
     }
 
-    pub(crate) fn identity(&self, spec: &str, sha256: Option<String>) -> Identity {
+    pub(crate) fn identity(&self, spec: &str, sha256: Option<String>) -> WorkloadIdentity {
         match self {
             RequestSource::Trace(_) => {
                 let file = Path::new(spec).file_name().map(|n| n.to_string_lossy().into_owned());
                 let name =
                     if spec == STDIN { "standard input".into() } else { file.unwrap_or_else(|| spec.into()) };
-                Identity { name, kind: WorkloadKind::Real, sha256, generator: None, version: None }
+                WorkloadIdentity { name, kind: WorkloadKind::Real, sha256, generator: None, version: None }
             }
-            RequestSource::Generated(g) => Identity {
+            RequestSource::Generated(g) => WorkloadIdentity {
                 name: g.name().into(),
                 kind: WorkloadKind::Generated,
                 sha256: None,
@@ -63,9 +63,9 @@ impl RequestSource {
 }
 
 /// Checks, at the end of a trace, that the requested device occurred.
-pub(crate) fn check_only(source: &RequestSource, devices: &Devices, spec: &str) -> Result<()> {
+pub(crate) fn check_only(source: &RequestSource, devices: &DeviceMapping, spec: &str) -> Result<()> {
     match devices {
-        Devices::Only(name) if !source.devices().iter().any(|d| d == name) => Err(Error::Devices {
+        DeviceMapping::Only(name) if !source.devices().iter().any(|d| d == name) => Err(Error::Devices {
             name: source.identity(spec, None).name,
             why: format!("no request goes to a device '{name}'; devices: {}", source.devices().join(", ")),
         }),

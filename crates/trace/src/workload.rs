@@ -5,12 +5,12 @@ pub use crate::source::STDIN;
 
 use crate::devices::DeviceLayout;
 use crate::fit::Fitter;
-use crate::identity::Identity;
-use crate::input::Input;
+use crate::identity::WorkloadIdentity;
+use crate::input::TraceInput;
 use crate::problems::Problems;
 use crate::source::{RequestSource, check_only};
 use crate::stream::TraceStream;
-use crate::{Devices, Error, Fit, Options, Reading, Request, Result, Scan};
+use crate::{DeviceMapping, Error, Fit, Options, Reading, Request, Result, Scan};
 use std::io::Read;
 
 /// A stream of requests in one address space.
@@ -62,7 +62,7 @@ impl Workload {
     /// # Errors
     /// As [`Workload::open`].
     pub fn from_reader(name: &str, reader: Box<dyn Read + Send>, options: &Options) -> Result<Workload> {
-        let input = Input::from_reader(name, reader, options, false)?;
+        let input = TraceInput::from_reader(name, reader, options, false)?;
         let source = RequestSource::Trace(Box::new(TraceStream::of(name, input, options)?));
         Ok(Workload::of(name, options, source, false))
     }
@@ -137,8 +137,8 @@ impl Workload {
     /// Maps devices to one address space.
     fn place(&mut self, out: &mut Vec<Request>) -> Result<()> {
         match &self.options.devices {
-            Devices::Merge => Ok(()),
-            Devices::Only(name) => {
+            DeviceMapping::Merge => Ok(()),
+            DeviceMapping::Only(name) => {
                 if self.only.is_none() {
                     let at = self.source.devices().iter().position(|d| d == name);
                     self.only = at.and_then(|i| u16::try_from(i).ok());
@@ -146,7 +146,7 @@ impl Workload {
                 out.retain(|r| Some(r.device) == self.only);
                 Ok(())
             }
-            Devices::Concat => {
+            DeviceMapping::Concat => {
                 // The first device starts at sector 0, so a trace with one device needs no second
                 // pass.
                 if out.iter().all(|r| r.device == 0) {
@@ -189,7 +189,7 @@ impl Workload {
 
     /// Returns the identity of the workload.
     #[must_use]
-    pub fn identity(&self) -> Identity {
+    pub fn identity(&self) -> WorkloadIdentity {
         self.source.identity(&self.spec, self.sha256.clone())
     }
 

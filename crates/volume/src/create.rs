@@ -7,7 +7,7 @@ use crate::lock::VolumeLock;
 use crate::open::build;
 use crate::open_report::OpenReport;
 use crate::superblock::{
-    FILE_NAME, MediumRecord, State, Superblock, SuperblockFile, boot_id, sha256, unix_now,
+    FILE_NAME, MediumRecord, Superblock, SuperblockFile, VolumeState, boot_id, sha256, unix_now,
 };
 use crate::volume::{Volume, VolumeParts};
 use frit_core::{CrashKind, Null};
@@ -77,7 +77,7 @@ impl Volume {
         let first = Superblock {
             sequence: 1,
             features: Default::default(),
-            state: State::Creating,
+            state: VolumeState::Creating,
             uuid,
             boot_id: boot_id(),
             created_unix,
@@ -111,11 +111,11 @@ impl Volume {
         // If the disk is full, the allocated space is freed. The superblock stays in the state
         // "creating", so the directory is not taken for a volume.
         let (files, layer) = made.inspect_err(|_| discard_media(dir, &media))?;
-        superblock.update(|s| (s.state, s.media) = (State::Clean, media))?;
+        superblock.update(|s| (s.state, s.media) = (VolumeState::Clean, media))?;
         let boot = boot_id();
         // The layer is formatted and open, as after a recovery without work.
         let recovered = OpenReport::new_volume(CrashKind::Process);
-        superblock.set_state(State::Dirty, boot)?;
+        superblock.set_state(VolumeState::Dirty, boot)?;
         Ok(Volume::from_parts(VolumeParts {
             dir: dir.into(),
             stack,
@@ -197,14 +197,14 @@ fn prepare_directory(dir: &Path, force: bool) -> Result<Option<SuperblockFile>> 
     }
     let old = SuperblockFile::open(dir, false)?;
     match old.current().state {
-        State::Creating => {}
-        State::Clean if force => {}
-        State::Clean => {
+        VolumeState::Creating => {}
+        VolumeState::Clean if force => {}
+        VolumeState::Clean => {
             return Err(exists(
                 "there is a volume already; --force replaces it and destroys its contents".into(),
             ));
         }
-        State::Dirty => {
+        VolumeState::Dirty => {
             return Err(exists(
                 "there is a volume that was not closed; it is not replaced, even with --force. frit recover \
                  recovers and closes it; if it is not wanted, remove the directory by hand"

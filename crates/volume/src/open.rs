@@ -3,7 +3,9 @@
 use crate::backing::MediumFile;
 use crate::error::{Error, Result};
 use crate::open_report::OpenReport;
-use crate::superblock::{FILE_NAME, RecoveryRecord, State, Superblock, SuperblockFile, boot_id, sha256};
+use crate::superblock::{
+    FILE_NAME, RecoveryRecord, Superblock, SuperblockFile, VolumeState, boot_id, sha256,
+};
 use crate::volume::{Volume, VolumeParts};
 use frit_core::{CrashKind, Null, Sink};
 use frit_media::Hardware;
@@ -90,7 +92,7 @@ where
         let dir = dir.as_ref();
         let mut superblock = SuperblockFile::open(dir, options.read_only)?;
         let was = superblock.current().clone();
-        if was.state == State::Creating {
+        if was.state == VolumeState::Creating {
             let why = "its creation was not finished; run frit create again".into();
             return Err(Error::NotAVolume { dir: dir.into(), why });
         }
@@ -102,14 +104,14 @@ where
         // A clean superblock over a layer that is marked in use is an older copy, restored by hand.
         // The kind of crash since then is unknown, so the worse one, a power loss, is assumed.
         let stop = match was.state {
-            State::Dirty if !rebooted => CrashKind::Process,
+            VolumeState::Dirty if !rebooted => CrashKind::Process,
             _ => CrashKind::PowerLoss,
         };
         let stop = options.crash.unwrap_or(stop);
         // A power loss is recognized by the recorded boot ID. That ID is replaced only after
         // recovery, so that an interrupted recovery starts over as a recovery from power loss.
-        if was.state == State::Clean && !options.read_only {
-            superblock.set_state(State::Dirty, boot)?;
+        if was.state == VolumeState::Clean && !options.read_only {
+            superblock.set_state(VolumeState::Dirty, boot)?;
         }
         let built = build::<S>(&stack, &files, was.uuid, false)?;
         let mut sink = sink(&built.hardware);
@@ -129,7 +131,7 @@ where
         };
         if !options.read_only {
             let record = RecoveryRecord::new(&recovered.recovery, stop, taken.as_micros() as u64);
-            let dirty = was.state == State::Dirty;
+            let dirty = was.state == VolumeState::Dirty;
             if dirty {
                 superblock.update(|s| {
                     s.boot_id = boot;

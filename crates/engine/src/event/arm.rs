@@ -3,7 +3,7 @@
 //! A command that waits only for its disk enters the drive's queue at once, unless a command that
 //! it must follow has not started: then it enters when that command starts. The drive chooses a
 //! command when it is free, from the position of its arm at that time
-//! ([`frit_media::disk::Queue`]).
+//! ([`frit_media::disk::DriveQueue`]).
 //!
 //! Background commands yield in this queue, which must not cause a priority inversion: when a
 //! command of the host arrives, all commands that it must follow stop yielding.
@@ -12,7 +12,7 @@ use super::disk_queue::NO_ARM;
 use super::state::{CmdId, NONE, Queues, Stage};
 use frit_core::{Nanos, UnitId};
 use frit_media::TimingModel;
-use frit_media::disk::{Job, Request};
+use frit_media::disk::{DriveJob, DriveRequest};
 
 impl Queues {
     /// Returns `true` if the unit is a disk, which has its own queue.
@@ -76,8 +76,8 @@ impl Queues {
             return;
         }
         let unit = &self.units[node.cmd.unit.idx()];
-        let job = Job {
-            request: Request::of(&node.cmd),
+        let job = DriveJob {
+            request: DriveRequest::of(&node.cmd),
             number: node.order.seq,
             background: !node.role.urgent,
             tag: id,

@@ -2,7 +2,7 @@
 //! commands through them.
 
 use frit_core::Nanos;
-use frit_media::disk::Queue;
+use frit_media::disk::DriveQueue;
 use frit_media::{Hardware, TimingModel};
 
 /// "None" among the disks of an engine. No disk has this number, since there are at most 255
@@ -11,14 +11,14 @@ pub(super) const NO_ARM: u8 = u8::MAX;
 
 /// The queue and the statistics of one disk.
 #[derive(Debug)]
-pub(super) struct Arm {
-    pub(super) queue: Queue<u32>,
+pub(super) struct DiskQueue {
+    pub(super) queue: DriveQueue<u32>,
     /// Number of completed commands, and their total service time.
     pub(super) done: u64,
     pub(super) busy: Nanos,
 }
 
-impl Arm {
+impl DiskQueue {
     /// Returns the expected service time of a command: the mean of the commands before it. A better
     /// estimate would need the order in which the drive will serve its queue.
     pub(super) fn expected(&self) -> Nanos {
@@ -36,7 +36,7 @@ pub(super) struct DiskJobState {
 }
 
 /// Returns the disks of a stack, and for each device the index of its disk.
-pub(super) fn arms(hardware: &Hardware) -> (Vec<Arm>, Vec<u8>) {
+pub(super) fn disk_queues(hardware: &Hardware) -> (Vec<DiskQueue>, Vec<u8>) {
     let (mut arms, mut of) = (Vec::new(), Vec::new());
     for model in hardware.models() {
         let TimingModel::Disk(drive) = model else {
@@ -44,7 +44,7 @@ pub(super) fn arms(hardware: &Hardware) -> (Vec<Arm>, Vec<u8>) {
             continue;
         };
         of.push(arms.len() as u8);
-        arms.push(Arm { queue: Queue::of(drive.spec()), done: 0, busy: Nanos::ZERO });
+        arms.push(DiskQueue { queue: DriveQueue::of(drive.spec()), done: 0, busy: Nanos::ZERO });
     }
     (arms, of)
 }

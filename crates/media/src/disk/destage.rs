@@ -1,7 +1,7 @@
 //! Write-back cache of the drive: acknowledges writes while it has space, and destages them in the
 //! order in which the arm reaches them soonest.
 
-use super::drive::{CacheResult, Drive, PositioningTimes, Request, RequestKind, ServiceResult};
+use super::drive::{CacheResult, Drive, DriveRequest, DriveRequestKind, PositioningTimes, ServiceResult};
 use frit_core::Nanos;
 
 /// Number of runs on either side that are considered for the next destage.
@@ -16,17 +16,17 @@ impl Drive {
     }
 
     /// Returns the maximum number of dirty blocks. A larger write is accepted if it is alone.
-    fn dirty_max(&self, r: &Request) -> u64 {
+    fn dirty_max(&self, r: &DriveRequest) -> u64 {
         u64::from(self.spec.cache.dirty_sectors).max(u64::from(r.sectors))
     }
 
     /// Returns `true` if a write can be acknowledged at once.
-    pub(super) fn has_space(&self, r: &Request, at: u64) -> bool {
+    pub(super) fn has_space(&self, r: &DriveRequest, at: u64) -> bool {
         self.occupied(at).0 + u64::from(r.sectors) <= self.dirty_max(r)
     }
 
     /// Serves a write that is acknowledged as soon as the cache has space for it.
-    pub(super) fn write_to_cache(&mut self, r: &Request, at: u64) -> ServiceResult {
+    pub(super) fn write_to_cache(&mut self, r: &DriveRequest, at: u64) -> ServiceResult {
         let o = self.spec.overheads;
         let mut bus = at + self.after(o.write_hit) + o.data_prepare.0;
         let mut hit = CacheResult::Full;
@@ -100,7 +100,7 @@ impl Drive {
         self.advance(begin.0);
         self.stop(begin.0);
         while self.destage_one(begin.0) {}
-        self.last = RequestKind::Write;
+        self.last = DriveRequestKind::Write;
         Nanos(self.free.max(begin.0))
     }
 }

@@ -1,6 +1,6 @@
 //! All parameters of a disk: geometry, mechanics, electronics, cache.
 
-use super::geometry::Geometry;
+use super::geometry::DiskGeometry;
 use super::seek::SeekCurve;
 use frit_core::{Error, Nanos, Result};
 use serde::{Deserialize, Serialize};
@@ -233,7 +233,7 @@ pub const MAX_WAIT: Nanos = Nanos(1_000_000_000);
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub enum Scheduler {
+pub enum DriveScheduler {
     /// First come, first served.
     #[default]
     Fifo,
@@ -269,7 +269,7 @@ pub struct DiskSpec {
     /// Name of the drive.
     pub name: String,
     /// Zones, tracks, spares.
-    pub geometry: Geometry,
+    pub geometry: DiskGeometry,
     /// Arm and platter.
     pub mechanics: Mechanics,
     /// Overheads of the electronics.
@@ -281,7 +281,7 @@ pub struct DiskSpec {
     /// Maximum number of requests that the drive accepts at a time.
     pub queue_depth: u32,
     /// Order in which the drive serves them.
-    pub scheduler: Scheduler,
+    pub scheduler: DriveScheduler,
     /// Longest time for which a request that could be served is passed over.
     pub max_wait: Nanos,
     /// Treatment of background commands.

@@ -4,8 +4,8 @@ use crate::Result;
 use crate::caching::pcm_chips;
 use crate::describe::{Comparison, MetricExpr, RunView, TablePlan, WorkloadSpec};
 use crate::outcome::{ComparedRow, ComparedTable};
-use crate::pool::{Job, JobPool};
-use crate::sweep::{Input, RunMetrics, WorkloadStats};
+use crate::pool::{JobPool, PoolJob};
+use crate::sweep::{AvailableWorkload, RunMetrics, WorkloadStats};
 use frit_engine::LoopMode;
 use frit_replay::{RunOptions, Session};
 use frit_stack::Stack;
@@ -17,7 +17,7 @@ const CHIP_STEP: u64 = 4 << 20;
 /// An available workload.
 pub(super) struct ComparisonWorkload<'a> {
     pub(super) spec: &'a WorkloadSpec,
-    pub(super) input: Box<Input>,
+    pub(super) input: Box<AvailableWorkload>,
     pub(super) facts: WorkloadStats,
 }
 
@@ -157,7 +157,7 @@ impl<'a> ComparisonRuns<'a> {
         format!("{} {} {} {packed} {}", h.spec.name, stack.identity().sha256, view.depth, self.seed)
     }
 
-    fn job<'h>(&self, wanted: &RunRequest<'h>) -> Result<Job<'h, RunMetrics>> {
+    fn job<'h>(&self, wanted: &RunRequest<'h>) -> Result<PoolJob<'h, RunMetrics>> {
         let stack = self.stack(wanted)?;
         let key = self.key(&stack, wanted);
         let (view, h, set) = wanted;
@@ -171,7 +171,7 @@ impl<'a> ComparisonRuns<'a> {
             let mut workload = workload.fit(Fit::Strict, session.sectors(), None)?;
             Ok(RunMetrics::of(&session.measure(&mut workload, &mut |_| {})?))
         };
-        Ok(Job { key, about, run: Box::new(run) })
+        Ok(PoolJob { key, about, run: Box::new(run) })
     }
 }
 

@@ -3,7 +3,7 @@
 //! `time=ts:us,op=type,sector=lba,bytes=len` reads the columns with those names in the header.
 //! Columns can also be given by number (`time=1:us`, from 1). Each has a unit.
 
-use super::{DecoderOutput, Format, Head};
+use super::{DecoderOutput, Head, TraceFormat};
 pub use crate::options::Columns;
 use crate::options::{COLUMNS_MAX, ColumnRef, ReadDigit};
 use crate::problems::Reason;
@@ -14,7 +14,7 @@ use crate::{Error, Options, Reading, ReqOp, Result};
 use frit_core::{Hints, SECTOR_BYTES};
 
 /// The generic CSV format.
-pub static FORMAT: Format = Format {
+pub static FORMAT: TraceFormat = TraceFormat {
     name: "csv",
     about: "columns as the user names them",
     // The format is never recognised by content: without named columns, nothing is known about it.

@@ -13,7 +13,7 @@ mod sizes;
 mod spec;
 mod zipf;
 
-pub use models::{MODELS, Model};
+pub use models::{MODELS, WorkloadModel};
 pub use recipes::{PAGE_SHARE, RECIPES, Recipe};
 
 use crate::formats::BATCH;

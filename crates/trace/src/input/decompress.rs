@@ -7,14 +7,14 @@ use sha2::Digest;
 use std::io::{self, Cursor, ErrorKind, Read};
 use std::sync::{Arc, Mutex};
 
-type Reader = Box<dyn Read + Send>;
+type InputReader = Box<dyn Read + Send>;
 
 /// Maximum nesting of containers (a `.tar.gz` that contains `.gz` files has three).
 const DEPTH: usize = 5;
 
 /// Counts, and optionally hashes, the bytes that pass.
 struct Meter {
-    inner: Reader,
+    inner: InputReader,
     shared: Arc<Mutex<InputState>>,
     plain: bool,
 }
@@ -36,7 +36,7 @@ impl Read for Meter {
 }
 
 /// Reads the first bytes and returns them with a reader that delivers them again.
-fn peek(mut reader: Reader) -> io::Result<(Vec<u8>, Reader)> {
+fn peek(mut reader: InputReader) -> io::Result<(Vec<u8>, InputReader)> {
     let mut first = vec![0; archive::BLOCK];
     let mut n = 0;
     while n < first.len() {
@@ -80,15 +80,18 @@ impl<R: Read> Read for SmallReads<R> {
 }
 
 /// Removes one layer of compression, if there is one.
-fn decompress_layer(first: &[u8], reader: Reader) -> io::Result<Result<(&'static str, Reader), Reader>> {
+fn decompress_layer(
+    first: &[u8],
+    reader: InputReader,
+) -> io::Result<Result<(&'static str, InputReader), InputReader>> {
     Ok(match first {
-        [0x1f, 0x8b, ..] => Ok(("gzip", Box::new(flate2::read::MultiGzDecoder::new(reader)) as Reader)),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Ok(("zstd", Box::new(zstd::Decoder::new(reader)?) as Reader)),
+        [0x1f, 0x8b, ..] => Ok(("gzip", Box::new(flate2::read::MultiGzDecoder::new(reader)) as InputReader)),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Ok(("zstd", Box::new(zstd::Decoder::new(reader)?) as InputReader)),
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
-            Ok(("xz", Box::new(SmallReads(lzma_rust2::XzReader::new(reader, true))) as Reader))
+            Ok(("xz", Box::new(SmallReads(lzma_rust2::XzReader::new(reader, true))) as InputReader))
         }
         [b'B', b'Z', b'h', b'1'..=b'9', ..] => {
-            Ok(("bzip2", Box::new(bzip2::read::MultiBzDecoder::new(reader)) as Reader))
+            Ok(("bzip2", Box::new(bzip2::read::MultiBzDecoder::new(reader)) as InputReader))
         }
         _ => Err(reader),
     })
@@ -96,11 +99,12 @@ fn decompress_layer(first: &[u8], reader: Reader) -> io::Result<Result<(&'static
 
 /// Removes all layers of compression and archives around a trace.
 pub(super) fn decompress(
-    raw: Reader,
+    raw: InputReader,
     member: Option<&str>,
     shared: &Arc<Mutex<InputState>>,
-) -> io::Result<Reader> {
-    let meter = |inner, plain| -> Reader { Box::new(Meter { inner, shared: Arc::clone(shared), plain }) };
+) -> io::Result<InputReader> {
+    let meter =
+        |inner, plain| -> InputReader { Box::new(Meter { inner, shared: Arc::clone(shared), plain }) };
     let mut reader = meter(raw, false);
     let mut metered = false;
     let mut in_tar = false;

@@ -6,7 +6,7 @@ use super::log::{SyncStamp, recover};
 use super::overlay_file::{OverlayOptions, OverlaySearch, os, same};
 use super::overlay_mark::remove;
 use super::stale::{refuse_moved, sweep};
-use super::store::Store;
+use super::store::OverlayStore;
 use super::{Overlaid, dirs};
 use crate::error::{Error, Result};
 use crate::planted::ImageFileBug;
@@ -64,11 +64,13 @@ impl Overlaid {
 
 /// Opens an overlay that belongs to the image and to its last sync. One without changes is created
 /// again.
-fn take(file: File, path: &Path, wanted: &OverlaySearch<'_>, at: SyncStamp) -> Result<Store> {
+fn take(file: File, path: &Path, wanted: &OverlaySearch<'_>, at: SyncStamp) -> Result<OverlayStore> {
     let (disk, image) = (wanted.disk, &wanted.image);
     let again = |file| wanted.store(file, at).map_err(os("cannot create", path));
-    let Some((of, _)) = Store::image_of(&file).map_err(os("cannot use", path))? else { return again(file) };
-    let store = Store::map(file, of[3]).map_err(os("cannot map", path))?;
+    let Some((of, _)) = OverlayStore::image_of(&file).map_err(os("cannot use", path))? else {
+        return again(file);
+    };
+    let store = OverlayStore::map(file, of[3]).map_err(os("cannot map", path))?;
     if same(&of, image) && (store.expected().contains(&at) || is(ImageFileBug::NumberIgnored)) {
         store.settle(at);
         store.set_path(disk.path().as_os_str().as_bytes());

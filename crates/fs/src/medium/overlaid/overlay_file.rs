@@ -5,7 +5,7 @@ use super::disk::Disk;
 use super::files::ImageFile;
 use super::log::SyncStamp;
 use super::overlay_mark::{MARK, read_mark, write_mark};
-use super::store::{IMAGE_WORDS, Store};
+use super::store::{IMAGE_WORDS, OverlayStore};
 use crate::error::{Error, Result};
 use crate::format::{BLOCK, uuid_in};
 use rustix::fs::OFlags;
@@ -109,7 +109,7 @@ impl<'a> OverlaySearch<'a> {
         let Some(path) = read_mark(self.disk.image()) else { return Ok(None) };
         match dirs::open(&path, OFlags::empty()) {
             Ok(file) => {
-                let of = Store::image_of(&file).ok().flatten();
+                let of = OverlayStore::image_of(&file).ok().flatten();
                 Ok(of.filter(|(of, _)| of[..3] == self.image[..3]).map(|_| path))
             }
             Err(e) if e.kind() == ErrorKind::PermissionDenied => Err(Error::Image(format!(
@@ -127,7 +127,7 @@ impl<'a> OverlaySearch<'a> {
         for path in self.candidates()? {
             if let Some(file) = open_locked(&path, self)? {
                 // A name of an older version may refer to a file that had this inode number before.
-                let of = Store::image_of(&file).map_err(os("cannot use", &path))?;
+                let of = OverlayStore::image_of(&file).map_err(os("cannot use", &path))?;
                 if of.is_none_or(|(of, _)| of[..3] == self.image[..3]) {
                     return Ok(Some((file, path)));
                 }
@@ -137,7 +137,7 @@ impl<'a> OverlaySearch<'a> {
     }
 
     /// Creates an overlay and records its path in the image.
-    pub(super) fn make(&self, at: SyncStamp) -> Result<(Store, PathBuf)> {
+    pub(super) fn make(&self, at: SyncStamp) -> Result<(OverlayStore, PathBuf)> {
         for _ in 0..TRIES {
             let dir = dirs::private_dir(&self.bases, self.user)?;
             let path = dir.join(self.name());
@@ -167,9 +167,14 @@ impl<'a> OverlaySearch<'a> {
         std::os::unix::fs::fchown(file, Some(self.user), None)
     }
 
-    pub(super) fn store(&self, file: File, at: SyncStamp) -> io::Result<Store> {
-        let store =
-            Store::make(file, self.disk.bytes(), self.image, self.disk.path().as_os_str().as_bytes(), at)?;
+    pub(super) fn store(&self, file: File, at: SyncStamp) -> io::Result<OverlayStore> {
+        let store = OverlayStore::make(
+            file,
+            self.disk.bytes(),
+            self.image,
+            self.disk.path().as_os_str().as_bytes(),
+            at,
+        )?;
         store.set_file_system(file_system_of(self.disk.image()));
         Ok(store)
     }

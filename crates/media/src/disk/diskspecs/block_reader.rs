@@ -1,22 +1,22 @@
 //! Typed access to the parameters of a block.
 
 use super::DiskspecsError;
-use super::text::{Block, Value, ValueKind};
+use super::text::{ParameterBlock, ParameterValue, ValueKind};
 use crate::disk::spec::OverheadAfter;
 use frit_core::Nanos;
 
 /// A block whose parameters are consumed one by one. Those that remain are reported.
 pub(super) struct BlockReader<'a> {
-    pub block: &'a Block,
+    pub block: &'a ParameterBlock,
     taken: Vec<&'a str>,
 }
 
 impl<'a> BlockReader<'a> {
-    pub(super) fn new(block: &'a Block) -> BlockReader<'a> {
+    pub(super) fn new(block: &'a ParameterBlock) -> BlockReader<'a> {
         BlockReader { block, taken: Vec::new() }
     }
 
-    pub(super) fn value(&mut self, key: &'static str) -> Option<&'a Value> {
+    pub(super) fn value(&mut self, key: &'static str) -> Option<&'a ParameterValue> {
         self.taken.push(key);
         self.block.find(key)
     }
@@ -24,7 +24,7 @@ impl<'a> BlockReader<'a> {
     pub(super) fn text(&mut self, key: &'static str) -> Result<Option<&'a str>, DiskspecsError> {
         match self.value(key) {
             None => Ok(None),
-            Some(Value { kind: ValueKind::Text(t), .. }) => Ok(Some(t)),
+            Some(ParameterValue { kind: ValueKind::Text(t), .. }) => Ok(Some(t)),
             Some(v) => Err(v.at.error(format!("'{key}' should be a word or a number"))),
         }
     }
@@ -92,7 +92,7 @@ impl<'a> BlockReader<'a> {
 }
 
 /// Parses a number, decimal or with the prefix `0x`.
-pub(super) fn number(key: &str, v: &Value) -> Result<f64, DiskspecsError> {
+pub(super) fn number(key: &str, v: &ParameterValue) -> Result<f64, DiskspecsError> {
     let ValueKind::Text(t) = &v.kind else { return Err(v.at.error(format!("'{key}' should be a number"))) };
     let parsed: Option<f64> = match t.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16).ok().map(|x| x as f64),

@@ -1,12 +1,12 @@
 //! The `disksim_disk` block: electronics, bus, cache, queue.
 
 use super::block_reader::BlockReader;
-use super::text::{Block, Value, ValueKind};
+use super::text::{ParameterBlock, ParameterValue, ValueKind};
 use super::{DiskspecsError, LoadedDrive, model};
-use crate::disk::geometry::{Geometry, Zone};
+use crate::disk::geometry::{DiskGeometry, Zone};
 use crate::disk::spec::{
-    Background, Bus, CacheSpec, DiskSpec, ExtraDisconnect, MAX_WAIT, Mechanics, OverheadAfter, Overheads,
-    ReadAhead, Scheduler, WriteBack,
+    Background, Bus, CacheSpec, DiskSpec, DriveScheduler, ExtraDisconnect, MAX_WAIT, Mechanics,
+    OverheadAfter, Overheads, ReadAhead, WriteBack,
 };
 use frit_core::Nanos;
 
@@ -27,7 +27,7 @@ const IGNORED: [(&str, &str); 12] = [
 ];
 
 /// Reads a `dm_disk` block alone: mechanics and layout, no cache, no overheads.
-pub(super) fn from_model_only(block: &Block) -> Result<LoadedDrive, DiskspecsError> {
+pub(super) fn from_model_only(block: &ParameterBlock) -> Result<LoadedDrive, DiskspecsError> {
     let mut notes = vec!["the file does not describe the electronics: no overheads, no cache".to_string()];
     let (geometry, mechanics) = model::model(block, &mut notes)?;
     let spec = DiskSpec {
@@ -38,18 +38,18 @@ pub(super) fn from_model_only(block: &Block) -> Result<LoadedDrive, DiskspecsErr
         bus: Bus::default(),
         cache: CacheSpec::default(),
         queue_depth: 1,
-        scheduler: Scheduler::Fifo,
+        scheduler: DriveScheduler::Fifo,
         max_wait: MAX_WAIT,
         background: Background::Yield,
     };
     Ok(LoadedDrive { spec, notes })
 }
 
-pub(super) fn disk(block: &Block) -> Result<LoadedDrive, DiskspecsError> {
+pub(super) fn disk(block: &ParameterBlock) -> Result<LoadedDrive, DiskspecsError> {
     let mut notes = Vec::new();
     let mut t = BlockReader::new(block);
     let model = match t.value("Model") {
-        Some(Value { kind: ValueKind::Block(b), .. }) => b,
+        Some(ParameterValue { kind: ValueKind::Block(b), .. }) => b,
         Some(v) => return Err(v.at.error("'Model' should be a dm_disk block, or 'source FILE' with one")),
         None => {
             return Err(block.at.error("'Model' is missing: the dm_disk block, or 'source FILE' with one"));
@@ -61,12 +61,16 @@ pub(super) fn disk(block: &Block) -> Result<LoadedDrive, DiskspecsError> {
     let cache = cache(&mut t)?;
     let bus = bus_of(&mut t)?;
     let scheduler = match t.value("Scheduler") {
-        Some(Value { kind: ValueKind::Block(b), .. }) => scheduler(b, &mut notes)?,
-        _ => Scheduler::Fifo,
+        Some(ParameterValue { kind: ValueKind::Block(b), .. }) => scheduler(b, &mut notes)?,
+        _ => DriveScheduler::Fifo,
     };
     let queue_depth = t.whole("Max queue length", 1 << 20)?.unwrap_or(1).max(1) as u32;
     for (key, why) in IGNORED {
-        let on = matches!(t.value(key), Some(Value { kind: ValueKind::Text(v), .. }) if v.parse() != Ok(0.0));
+        let text = match t.value(key) {
+            Some(ParameterValue { kind: ValueKind::Text(v), .. }) => v.as_str(),
+            _ => "0",
+        };
+        let on = text.parse() != Ok(0.0);
         let common = ["Maximum number of write segments", "Write hit stop prefetch"].contains(&key);
         if on && !why.is_empty() && !common {
             notes.push(format!("'{key}' is ignored: {why}"));
@@ -98,7 +102,11 @@ pub(super) fn disk(block: &Block) -> Result<LoadedDrive, DiskspecsError> {
 const SWITCH_OF_SKEW: f64 = 0.4;
 
 /// Raises a head switch time that is too short for the track skew.
-fn raise_head_switch(geometry: &Geometry, mut mechanics: Mechanics, notes: &mut Vec<String>) -> Mechanics {
+fn raise_head_switch(
+    geometry: &DiskGeometry,
+    mut mechanics: Mechanics,
+    notes: &mut Vec<String>,
+) -> Mechanics {
     let turn = mechanics.revolution_ps as f64 / 1000.0;
     let skew =
         |z: &Zone| z.track_skew.rem_euclid(f64::from(z.sectors_per_track)) / f64::from(z.sectors_per_track);
@@ -235,23 +243,23 @@ fn cache(t: &mut BlockReader<'_>) -> Result<CacheSpec, DiskspecsError> {
 }
 
 /// Maps DiskSim's numbers of scheduling policies to the schedulers that exist here.
-fn scheduler(b: &Block, notes: &mut Vec<String>) -> Result<Scheduler, DiskspecsError> {
+fn scheduler(b: &ParameterBlock, notes: &mut Vec<String>) -> Result<DriveScheduler, DiskspecsError> {
     let n = BlockReader::new(b).whole("Scheduling policy", 64)?.unwrap_or(1);
     Ok(match n {
-        1 => Scheduler::Fifo,
-        2 | 3 => Scheduler::Scan,
-        4 | 5 => Scheduler::CLook,
-        6 | 7 => Scheduler::Sstf,
-        8..=20 => Scheduler::Sptf,
+        1 => DriveScheduler::Fifo,
+        2 | 3 => DriveScheduler::Scan,
+        4 | 5 => DriveScheduler::CLook,
+        6 | 7 => DriveScheduler::Sstf,
+        8..=20 => DriveScheduler::Sptf,
         _ => {
             notes.push(format!("scheduling policy {n} is not known; FIFO is used"));
-            Scheduler::Fifo
+            DriveScheduler::Fifo
         }
     })
 }
 
 /// Takes the transfer times of the buses for a drive that does not state them.
-pub(super) fn bus(blocks: &[Block], loaded: &mut LoadedDrive) -> Result<(), DiskspecsError> {
+pub(super) fn bus(blocks: &[ParameterBlock], loaded: &mut LoadedDrive) -> Result<(), DiskspecsError> {
     let bus = &mut loaded.spec.bus;
     for b in blocks.iter().filter(|b| b.kind == "disksim_bus") {
         let mut t = BlockReader::new(b);

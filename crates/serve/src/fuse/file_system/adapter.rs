@@ -6,7 +6,7 @@ use super::convert::{
     visible, xattr_mode,
 };
 use super::killpriv::{CAPABILITY, KillprivCache, PrivilegeLoss};
-use super::options::Options;
+use super::options::MountOptions;
 use super::page_invalidation::PageInvalidator;
 use super::passthrough::Passthrough;
 use super::removed_dirs::RemovedDirs;
@@ -44,7 +44,7 @@ impl<F: FileSystem + 'static> FsAdapter<F> {
     ///
     /// # Errors
     /// The thread for invalidation cannot be started.
-    pub(super) fn new(files: Arc<F>, options: &Options) -> io::Result<FsAdapter<F>> {
+    pub(super) fn new(files: Arc<F>, options: &MountOptions) -> io::Result<FsAdapter<F>> {
         let passthrough = Passthrough::new(options.passthrough);
         let page_invalidation = PageInvalidator::start(&*files, passthrough.notifier())?;
         Ok(FsAdapter {

@@ -18,7 +18,7 @@ const BATCH: usize = 32;
 /// Entries of a directory, copied. Their attributes are read after the file system has released
 /// its locks.
 #[derive(Default)]
-struct Batch {
+struct EntryBatch {
     names: Vec<u8>,
     entries: Vec<CopiedEntry>,
 }
@@ -32,7 +32,7 @@ struct CopiedEntry {
     end: usize,
 }
 
-impl Batch {
+impl EntryBatch {
     fn fill<F: FileSystem>(&mut self, files: &F, dir: Ino, from: u64) -> Result<()> {
         self.names.clear();
         self.entries.clear();
@@ -61,7 +61,7 @@ impl<F: FileSystem + 'static> FsAdapter<F> {
 
     /// Lists names with all attributes, so that the lookups that usually follow need no requests.
     pub(super) fn list_plus(&self, dir: Ino, mut from: u64, reply: &mut ReplyDirectoryPlus) -> Result<()> {
-        let mut batch = Batch::default();
+        let mut batch = EntryBatch::default();
         let mut any = false;
         loop {
             let filled = batch.fill(&*self.files, dir, from);

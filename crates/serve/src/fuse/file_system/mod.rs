@@ -21,6 +21,6 @@ mod session;
 mod setup;
 mod stale;
 
-pub use options::{Options, THREADS_MAX};
+pub use options::{MountOptions, THREADS_MAX};
 pub use session::Mount;
 pub use stale::{MountInfo, clear_stale, mounted};
