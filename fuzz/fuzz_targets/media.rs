@@ -5,7 +5,7 @@
 
 use frit_core::{Nanos, Sector};
 use frit_media::Profile;
-use frit_media::disk::{DiskProfile, DiskSpec, Drive, RequestKind, Request, diskspecs};
+use frit_media::disk::{DiskProfile, DiskSpec, Drive, DriveRequest, DriveRequestKind, diskspecs};
 use libfuzzer_sys::fuzz_target;
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn works(spec: &DiskSpec) {
     }
     let mut drive = Drive::new(spec).expect("what a parser takes can be built");
     let sector = Sector(drive.sectors() - 1);
-    drive.service(&Request { kind: RequestKind::Read, sector, sectors: 1 }, Nanos::ZERO);
+    drive.service(&DriveRequest { kind: DriveRequestKind::Read, sector, sectors: 1 }, Nanos::ZERO);
 }
 
 fuzz_target!(|bytes: &[u8]| {

@@ -3,18 +3,18 @@
 
 #![no_main]
 
-use frit_serve::testing::Memory;
+use frit_serve::testing::MemoryBackend;
 use frit_serve::{Device, DeviceOptions};
 use libfuzzer_sys::fuzz_target;
 use std::sync::{Arc, LazyLock};
 
 /// One device for all sessions: none may harm the next.
 static DEVICE: LazyLock<Arc<Device>> =
-    LazyLock::new(|| Device::new(Box::new(Memory::new(1 << 16)), DeviceOptions::default()));
+    LazyLock::new(|| Device::new(Box::new(MemoryBackend::new(1 << 16)), DeviceOptions::default()));
 
 /// A larger one, whose requests find no memory to be held whole.
 static LARGE: LazyLock<Arc<Device>> =
-    LazyLock::new(|| Device::new(Box::new(Memory::new(1 << 20)), DeviceOptions::default()));
+    LazyLock::new(|| Device::new(Box::new(MemoryBackend::new(1 << 20)), DeviceOptions::default()));
 
 fuzz_target!(
     init: {

@@ -189,7 +189,7 @@ struct Outstanding {
 
 /// State of the background work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Background {
+enum BackgroundState {
     /// No work: the next request triggers a step.
     Idle,
     /// The next step is at this time, or at the next request if that is earlier.
@@ -200,12 +200,12 @@ enum Background {
     Watched,
 }
 
-impl Background {
+impl BackgroundState {
     #[inline]
     fn wake(self) -> Nanos {
         match self {
-            Background::Sleep(t) | Background::Resume(t) => t,
-            Background::Idle | Background::Watched => Nanos::MAX,
+            BackgroundState::Sleep(t) | BackgroundState::Resume(t) => t,
+            BackgroundState::Idle | BackgroundState::Watched => Nanos::MAX,
         }
     }
 }
@@ -222,7 +222,7 @@ pub struct Driver<P = Unpaced> {
     free: Vec<Tag>,
     /// Known completion times of outstanding requests.
     ends: BinaryHeap<Reverse<Nanos>>,
-    background: Background,
+    background: BackgroundState,
     instant: (Nanos, u32),
     /// Arrival of the first request: on the clock of the workload, and in the engine's time.
     origin: Option<(Nanos, Nanos)>,
@@ -245,7 +245,7 @@ impl Driver {
             slots: Vec::new(),
             free: Vec::new(),
             ends: BinaryHeap::new(),
-            background: Background::Idle,
+            background: BackgroundState::Idle,
             instant: (Nanos::ZERO, 0),
             origin: None,
             last_arrival: Nanos::ZERO,
@@ -406,7 +406,7 @@ impl<P: Pace> Driver<P> {
         }
         // The request may have created background work, so work that sleeps takes a step now. A
         // request also resets the limit of steps at one point in time.
-        if matches!(self.background, Background::Idle | Background::Sleep(_)) {
+        if matches!(self.background, BackgroundState::Idle | BackgroundState::Sleep(_)) {
             self.instant.1 = 0;
             self.step(engine, host)?;
         }
@@ -484,11 +484,11 @@ impl<P: Pace> Driver<P> {
         let now = engine.now();
         self.outcome.steps += 1;
         self.background = match host.background(engine, self.budget)? {
-            Progress::Idle => Background::Idle,
-            Progress::At(t) => self.limit_steps(now, Background::Sleep(t)),
+            Progress::Idle => BackgroundState::Idle,
+            Progress::At(t) => self.limit_steps(now, BackgroundState::Sleep(t)),
             Progress::Busy(tok) => match engine.settle(tok, BACKGROUND) {
-                Some(t) => self.limit_steps(now, Background::Resume(t)),
-                None => Background::Watched,
+                Some(t) => self.limit_steps(now, BackgroundState::Resume(t)),
+                None => BackgroundState::Watched,
             },
         };
         Ok(())
@@ -496,11 +496,11 @@ impl<P: Pace> Driver<P> {
 
     /// Returns `next`, or `Idle` if too many steps were taken at this point in time.
     #[inline]
-    fn limit_steps(&mut self, now: Nanos, next: Background) -> Background {
+    fn limit_steps(&mut self, now: Nanos, next: BackgroundState) -> BackgroundState {
         if self.instant.0 != now {
             self.instant = (now, 0);
         }
         self.instant.1 += 1;
-        if self.instant.1 > STEPS_PER_INSTANT_MAX { Background::Idle } else { next }
+        if self.instant.1 > STEPS_PER_INSTANT_MAX { BackgroundState::Idle } else { next }
     }
 }

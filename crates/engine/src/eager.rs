@@ -2,7 +2,7 @@
 
 use crate::calendar::Calendar;
 use crate::driver::{Completion, Engine, Tag};
-use crate::usage::Usage;
+use crate::usage::DeviceUsage;
 use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
 use frit_media::{Hardware, Phases, TimingModel};
 
@@ -30,7 +30,7 @@ pub struct Eager {
     units: Vec<EagerUnit>,
     channels: Vec<Calendar>,
     models: Vec<TimingModel>,
-    usage: Usage,
+    usage: DeviceUsage,
 }
 
 impl Eager {
@@ -51,18 +51,18 @@ impl Eager {
             units,
             channels: vec![Calendar::new(); hardware.channels()],
             models: hardware.models(),
-            usage: Usage::new(hardware),
+            usage: DeviceUsage::new(hardware),
         }
     }
 
     /// Usage of units and channels.
     #[must_use]
-    pub fn usage(&self) -> &Usage {
+    pub fn usage(&self) -> &DeviceUsage {
         &self.usage
     }
 
     /// Mutable usage, to reset it or to enable further statistics.
-    pub fn usage_mut(&mut self) -> &mut Usage {
+    pub fn usage_mut(&mut self) -> &mut DeviceUsage {
         &mut self.usage
     }
 

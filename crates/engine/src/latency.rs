@@ -114,7 +114,7 @@ pub struct LatencySummary {
 
 /// The latency and the service time of the requests of one class.
 #[derive(Clone, Default, Debug)]
-pub struct ClassLatency {
+pub struct ClassHistograms {
     /// Time from arrival to acknowledgement.
     pub latency: LatencyHistogram,
     /// Time from admission to acknowledgement, without the wait in the host's queue.
@@ -124,7 +124,7 @@ pub struct ClassLatency {
 /// Distributions by class of request; the host defines the classes (read, write, …).
 #[derive(Clone, Default, Debug)]
 pub struct LatencyByClass {
-    classes: Vec<Option<Box<ClassLatency>>>,
+    classes: Vec<Option<Box<ClassHistograms>>>,
 }
 
 impl LatencyByClass {
@@ -158,19 +158,19 @@ impl LatencyByClass {
 
     /// Distributions of a class, or `None` if it did not occur.
     #[must_use]
-    pub fn class(&self, class: u8) -> Option<&ClassLatency> {
+    pub fn class(&self, class: u8) -> Option<&ClassHistograms> {
         self.classes.get(usize::from(class))?.as_deref()
     }
 
     /// Returns the classes that occurred, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (u8, &ClassLatency)> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = (u8, &ClassHistograms)> + '_ {
         self.classes.iter().enumerate().filter_map(|(i, c)| Some((i as u8, c.as_deref()?)))
     }
 
     /// Returns the merged distributions of all classes.
     #[must_use]
-    pub fn all(&self) -> ClassLatency {
-        let mut all = ClassLatency::default();
+    pub fn all(&self) -> ClassHistograms {
+        let mut all = ClassHistograms::default();
         for (_, c) in self.iter() {
             all.latency.merge(&c.latency);
             all.service.merge(&c.service);

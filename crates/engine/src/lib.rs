@@ -29,4 +29,4 @@ pub use latency::{LatencyByClass, LatencyHistogram, LatencySummary};
 pub use pace::Pacer;
 pub use record::{Recorder, Recording};
 pub use sched::{AnyScheduler, Scheduler};
-pub use usage::Usage;
+pub use usage::DeviceUsage;

@@ -20,7 +20,7 @@ pub struct CommandTime {
 
 /// Busy times of units and channels, and the times of commands by operation and cause.
 #[derive(Clone, Debug)]
-pub struct Usage {
+pub struct DeviceUsage {
     since: Nanos,
     last: Nanos,
     unit_busy: Vec<Nanos>,
@@ -35,10 +35,10 @@ pub struct Usage {
     by_op: Option<Box<[LatencyHistogram; Op::COUNT]>>,
 }
 
-impl Usage {
+impl DeviceUsage {
     /// Creates empty statistics for these devices.
     #[must_use]
-    pub fn new(hardware: &Hardware) -> Usage {
+    pub fn new(hardware: &Hardware) -> DeviceUsage {
         let implicit_channel = (0..hardware.units()).map(|u| UnitId(u as u16)).map(|u| {
             let bus = match &hardware.devices()[hardware.device_of(u)].model {
                 TimingModel::Nand(_) => true,
@@ -49,7 +49,7 @@ impl Usage {
         });
         let is_disk = |u: &UnitId| hardware.devices()[hardware.device_of(*u)].kind == MediumKind::Disk;
         let units = (0..hardware.units()).map(|u| UnitId(u as u16));
-        Usage {
+        DeviceUsage {
             implicit_channel: implicit_channel.collect(),
             arms: units.filter(is_disk).map(|u| (u, ArmStats::default())).collect(),
             since: Nanos::ZERO,
@@ -162,13 +162,13 @@ impl Usage {
         })
     }
 
-    /// Histogram of an operation, if [`Usage::enable_histograms`] enabled it.
+    /// Histogram of an operation, if [`DeviceUsage::enable_histograms`] enabled it.
     #[must_use]
     pub fn histogram(&self, op: Op) -> Option<&LatencyHistogram> {
         self.by_op.as_ref().map(|h| &h[op as usize])
     }
 
-    /// Time series of channel utilization, if [`Usage::enable_series`] enabled it.
+    /// Time series of channel utilization, if [`DeviceUsage::enable_series`] enabled it.
     #[must_use]
     pub fn series(&self) -> Option<&UtilizationSeries> {
         self.series.as_deref()

@@ -52,7 +52,7 @@ impl Area {
 
 /// Kind of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum AccessKind {
+pub(crate) enum MediumAccess {
     Read,
     Metadata,
     Contents,
@@ -78,7 +78,7 @@ impl Areas {
 
     /// Returns the area of an access that starts at `at`. An access of the file system does not
     /// cross regions, and in the data space it does not cross files.
-    pub(crate) fn of(&mut self, access: AccessKind, at: u64, len: u64) -> Area {
+    pub(crate) fn of(&mut self, access: MediumAccess, at: u64, len: u64) -> Area {
         match self.geometry.region_of(at) {
             Region::Superblock => Area::Superblock,
             Region::Registers => Area::Registers,
@@ -92,19 +92,19 @@ impl Areas {
         }
     }
 
-    fn of_data(&mut self, access: AccessKind, at: u64, len: u64) -> Area {
+    fn of_data(&mut self, access: MediumAccess, at: u64, len: u64) -> Area {
         let blocks = at / BLOCK..(at + len).div_ceil(BLOCK).max(at / BLOCK + 1);
         match access {
-            AccessKind::Read => {
+            MediumAccess::Read => {
                 let block = blocks.start;
                 let bit = self.tables[(block / 64) as usize] >> (block % 64) & 1;
                 if bit == 1 { Area::Tables } else { Area::Contents }
             }
-            AccessKind::Zero if !(at | len).is_multiple_of(BLOCK) => Area::Zeros,
-            AccessKind::Metadata | AccessKind::Contents | AccessKind::Zero => {
+            MediumAccess::Zero if !(at | len).is_multiple_of(BLOCK) => Area::Zeros,
+            MediumAccess::Metadata | MediumAccess::Contents | MediumAccess::Zero => {
                 // A block that is zeroed as a whole is a new block of a directory, until contents
                 // are written to it.
-                let is_table = access != AccessKind::Contents;
+                let is_table = access != MediumAccess::Contents;
                 for block in blocks {
                     let word = &mut self.tables[(block / 64) as usize];
                     *word = *word & !(1 << (block % 64)) | u64::from(is_table) << (block % 64);
@@ -188,16 +188,16 @@ mod tests {
         let geometry = Geometry::divide(1 << 20, None).unwrap();
         let mut areas = Areas::new(geometry);
         let at = geometry.data_first * BLOCK + BLOCK;
-        assert_eq!(areas.of(AccessKind::Read, at, 8), Area::Contents);
-        assert_eq!(areas.of(AccessKind::Zero, at + 100, BLOCK - 100), Area::Zeros);
-        assert_eq!(areas.of(AccessKind::Zero, at, BLOCK), Area::Tables);
-        assert_eq!(areas.of(AccessKind::Metadata, at + 64, 32), Area::Tables);
-        assert_eq!(areas.of(AccessKind::Read, at, 8), Area::Tables);
-        assert_eq!(areas.of(AccessKind::Read, at + BLOCK, 8), Area::Contents);
-        assert_eq!(areas.of(AccessKind::Contents, at - BLOCK, 2 * BLOCK), Area::Contents);
-        assert_eq!(areas.of(AccessKind::Read, at, 8), Area::Contents);
-        assert_eq!(areas.of(AccessKind::Metadata, geometry.journal_at, 64), Area::Journal);
-        assert_eq!(areas.of(AccessKind::Zero, geometry.copy_at(), BLOCK), Area::Superblock);
+        assert_eq!(areas.of(MediumAccess::Read, at, 8), Area::Contents);
+        assert_eq!(areas.of(MediumAccess::Zero, at + 100, BLOCK - 100), Area::Zeros);
+        assert_eq!(areas.of(MediumAccess::Zero, at, BLOCK), Area::Tables);
+        assert_eq!(areas.of(MediumAccess::Metadata, at + 64, 32), Area::Tables);
+        assert_eq!(areas.of(MediumAccess::Read, at, 8), Area::Tables);
+        assert_eq!(areas.of(MediumAccess::Read, at + BLOCK, 8), Area::Contents);
+        assert_eq!(areas.of(MediumAccess::Contents, at - BLOCK, 2 * BLOCK), Area::Contents);
+        assert_eq!(areas.of(MediumAccess::Read, at, 8), Area::Contents);
+        assert_eq!(areas.of(MediumAccess::Metadata, geometry.journal_at, 64), Area::Journal);
+        assert_eq!(areas.of(MediumAccess::Zero, geometry.copy_at(), BLOCK), Area::Superblock);
         assert_eq!((Area::Contents.cause(), Area::Journal.cause()), (Cause::Host, Cause::Meta));
     }
 }

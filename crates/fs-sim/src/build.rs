@@ -1,7 +1,7 @@
 //! Modelled devices: the memory of a profile, and the devices of the host in front of it.
 
 use crate::error::{Error, Result};
-use crate::host::Host;
+use crate::host::HostModel;
 use frit_core::{Cause, Sink, Source, Target, UnitId, size};
 use frit_media::{
     Dram, DramConfig, DramTiming, Hardware, MediumConfig, MediumSpec, MemoryStore, NoStore, Pcm, PcmConfig,
@@ -59,7 +59,7 @@ pub struct UnitName {
 #[derive(Debug)]
 pub struct Devices {
     /// Host.
-    pub host: Host,
+    pub host: HostModel,
     /// Devices, for an engine.
     pub hardware: Hardware,
     /// Size of the file system in bytes.
@@ -79,7 +79,7 @@ impl Devices {
     ///
     /// # Errors
     /// A profile that does not exist, is not byte-addressable durable memory, or is too small.
-    pub fn new(profile: &str, host: Host, bytes: Option<u64>) -> Result<Devices> {
+    pub fn new(profile: &str, host: HostModel, bytes: Option<u64>) -> Result<Devices> {
         let keys = MediumConfig { profile: Some(profile.into()), ..MediumConfig::default() };
         let config = match keys.resolve("pcm", Path::new("."))? {
             MediumSpec::Pcm(config) => config,
@@ -97,7 +97,7 @@ impl Devices {
     ///
     /// # Errors
     /// A configuration that is invalid or too small.
-    pub fn of(config: PcmConfig, host: Host, bytes: Option<u64>) -> Result<Devices> {
+    pub fn of(config: PcmConfig, host: HostModel, bytes: Option<u64>) -> Result<Devices> {
         let all = config.geometry.bytes() / 4096 * 4096;
         let bytes = bytes.unwrap_or(all.min(1 << 30)) / 4096 * 4096;
         if bytes > all {

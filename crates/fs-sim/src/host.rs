@@ -3,7 +3,7 @@
 
 use frit_core::{Error, Nanos, Result, size};
 use frit_media::DramTiming;
-use frit_media::profile::{Size, Time};
+use frit_media::profile::{ByteSize, Picos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -16,28 +16,28 @@ const BUILTINS: [&str; 2] =
 pub struct HostParams {
     /// Time for one byte on the link between processor and memory, which transfers in one direction
     /// at a time; 0 for no link.
-    pub link_per_byte: Time,
+    pub link_per_byte: Picos,
     /// Additional time of each transfer over the link.
-    pub link_latency: Time,
+    pub link_latency: Picos,
     /// Largest request of the processor in bytes, a power of two. Larger accesses are split at its
     /// multiples, and a load transfers it completely over the link. 0 means that an access is one
     /// request.
-    pub burst_bytes: Size,
+    pub burst_bytes: ByteSize,
     /// Number of requests of one load that are in flight at a time.
     pub outstanding: u32,
     /// Bytes of stores that the processor does not wait for. Beyond these it waits until the oldest
     /// store is in the cells.
-    pub posted_bytes: Size,
+    pub posted_bytes: ByteSize,
     /// Processor time of each file system operation, before its first access.
-    pub software: Time,
+    pub software: Picos,
     /// Processor time for each byte that is copied between the memory and the caller.
-    pub copy_per_byte: Time,
+    pub copy_per_byte: Picos,
 }
 
 /// A host: its parameters and their sources.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Host {
+pub struct HostModel {
     /// Name of the host.
     pub name: String,
     /// Description of the modelled system, and of what the model omits.
@@ -48,12 +48,12 @@ pub struct Host {
     pub sources: BTreeMap<String, String>,
 }
 
-impl Host {
+impl HostModel {
     /// Returns the built-in hosts.
     ///
     /// # Errors
     /// None; a test parses all of them.
-    pub fn builtins() -> Result<Vec<Host>> {
+    pub fn builtins() -> Result<Vec<HostModel>> {
         let parse = |text: &&str| {
             toml::from_str(text).map_err(|e| Error::param("host", "", e.to_string().trim_end()))
         };
@@ -65,10 +65,10 @@ impl Host {
     ///
     /// # Errors
     /// An unknown name or key, or an invalid value.
-    pub fn find(spec: &str) -> Result<Host> {
+    pub fn find(spec: &str) -> Result<HostModel> {
         let mut parts = spec.split(',');
         let name = parts.next().unwrap_or_default();
-        let all = Host::builtins()?;
+        let all = HostModel::builtins()?;
         let names: Vec<String> = all.iter().map(|h| h.name.clone()).collect();
         let mut host = all.into_iter().find(|h| h.name == name).ok_or_else(|| {
             Error::param("host", name, format!("no such host; the hosts are {}", names.join(", ")))
@@ -92,8 +92,8 @@ impl HostParams {
     /// # Errors
     /// An unknown name, or an invalid value.
     pub fn set(&mut self, key: &str, text: &str) -> Result<()> {
-        let time = || Time::parse(text).map_err(|why| Error::param(key, text, why));
-        let bytes = || size::parse(text).map(Size).map_err(|why| Error::param(key, text, why));
+        let time = || Picos::parse(text).map_err(|why| Error::param(key, text, why));
+        let bytes = || size::parse(text).map(ByteSize).map_err(|why| Error::param(key, text, why));
         match key {
             "link_per_byte" => self.link_per_byte = time()?,
             "link_latency" => self.link_latency = time()?,
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn every_value_of_every_host_names_its_source() {
-        for host in Host::builtins().unwrap() {
+        for host in HostModel::builtins().unwrap() {
             host.values.check().unwrap();
             let toml::Value::Table(values) = toml::Value::try_from(host.values).unwrap() else { panic!() };
             let keys: Vec<&String> = values.keys().collect();
@@ -164,10 +164,10 @@ mod tests {
 
     #[test]
     fn values_are_set_by_name_and_wrong_ones_refused() {
-        let host = Host::find("zedboard-2018,software=2 us,posted_bytes=64K").unwrap();
+        let host = HostModel::find("zedboard-2018,software=2 us,posted_bytes=64K").unwrap();
         assert_eq!(host.values.calls().unwrap().latency, Nanos(2000));
         assert_eq!(host.values.posted_bytes.0, 64 << 10);
-        assert!(Host::find("direct").unwrap().values.link().is_none());
+        assert!(HostModel::find("direct").unwrap().values.link().is_none());
         for (spec, key) in [
             ("zed", "host"),
             ("direct,sofware=2us", "sofware"),
@@ -176,7 +176,7 @@ mod tests {
             ("direct,outstanding=0", "outstanding"),
             ("direct,outstanding=x", "outstanding"),
         ] {
-            let e = Host::find(spec).unwrap_err();
+            let e = HostModel::find(spec).unwrap_err();
             assert!(matches!(&e, Error::Param { key: k, .. } if k == key), "{spec}: {e}");
         }
     }

@@ -20,6 +20,6 @@ mod timed;
 pub use area::{Area, AreaCount, Traffic};
 pub use build::{Devices, UnitName};
 pub use error::{Error, Result};
-pub use host::Host;
+pub use host::HostModel;
 pub use sim_medium::{MediumCall, RecordedCall, SimMedium};
 pub use timed::TimedSink;

@@ -5,7 +5,7 @@ use crate::area::Area;
 use crate::bench::{directory, format};
 use crate::build::{Devices, UnitName};
 use crate::error::{Error, Result};
-use crate::host::Host;
+use crate::host::HostModel;
 use crate::sim_medium::{MediumCall, RecordedCall, SimMedium};
 use crate::timed::TimedSink;
 use frit_core::{Cause, Nanos, Op, UnitId, size};
@@ -17,7 +17,7 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 /// Operations that have plans.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
-pub enum Operation {
+pub enum FsOperation {
     /// Reads from the start of a file.
     Read,
     /// Overwrites written bytes.
@@ -46,7 +46,7 @@ pub enum Operation {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OperationSpec {
     /// Operation.
-    pub operation: Operation,
+    pub operation: FsOperation,
     /// Number of bytes, if the operation has a size.
     pub bytes: u64,
 }
@@ -65,7 +65,7 @@ impl OperationSpec {
         let (name, bytes) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
         let operation = name
             .parse()
-            .map_err(|_| format!("'{name}' has no plan; available: {}", Operation::VARIANTS.join(", ")))?;
+            .map_err(|_| format!("'{name}' has no plan; available: {}", FsOperation::VARIANTS.join(", ")))?;
         let bytes = if bytes.is_empty() { BYTES } else { size::parse(bytes)? };
         if bytes == 0 || bytes > BYTES_MAX {
             return Err(format!("{}: has to be 1 byte to {}", size::format(bytes), size::format(BYTES_MAX)));
@@ -177,7 +177,7 @@ fn make(medium: &SimMedium<PlanSink>, asked: OperationSpec, sums: bool) -> Resul
     let file = fs.create(&me, dir, b"file", NewInode::file(0o644)).map_err(Error::fs("create"))?.ino;
     fs.write(file, 0, &bytes).map_err(Error::fs("write"))?;
     medium.wait_idle();
-    if asked.operation == Operation::Fsync {
+    if asked.operation == FsOperation::Fsync {
         // The write is still in flight when the sync begins.
         medium.operation(|| fs.write(file, 0, &bytes)).0.map_err(Error::fs("write"))?;
     }
@@ -185,17 +185,17 @@ fn make(medium: &SimMedium<PlanSink>, asked: OperationSpec, sums: bool) -> Resul
     let change = |changes: AttrChanges| fs.set_attr(&me, file, &changes).map(drop);
     medium.record_calls();
     let (made, took) = medium.operation(|| match asked.operation {
-        Operation::Read => fs.read(file, 0, &mut bytes.clone()).map(drop),
-        Operation::Write => fs.write(file, 0, &bytes).map(drop),
-        Operation::Append => fs.append(file, &bytes).map(drop),
-        Operation::Truncate => change(AttrChanges { size: Some(0), ..AttrChanges::default() }),
-        Operation::Chmod => change(AttrChanges { mode: Some(0o600), ..AttrChanges::default() }),
-        Operation::Create => fs.create(&me, dir, b"new", NewInode::file(0o644)).map(drop),
-        Operation::Mkdir => fs.create(&me, dir, b"new", NewInode::directory(0o755)).map(drop),
-        Operation::Stat => fs.lookup(&me, dir, b"file").map(drop),
-        Operation::Rename => fs.rename(&me, (dir, b"file"), (dir, b"moved"), RenameMode::Replace),
-        Operation::Unlink => fs.unlink(&me, dir, b"file"),
-        Operation::Fsync => fs.sync_file(file, false),
+        FsOperation::Read => fs.read(file, 0, &mut bytes.clone()).map(drop),
+        FsOperation::Write => fs.write(file, 0, &bytes).map(drop),
+        FsOperation::Append => fs.append(file, &bytes).map(drop),
+        FsOperation::Truncate => change(AttrChanges { size: Some(0), ..AttrChanges::default() }),
+        FsOperation::Chmod => change(AttrChanges { mode: Some(0o600), ..AttrChanges::default() }),
+        FsOperation::Create => fs.create(&me, dir, b"new", NewInode::file(0o644)).map(drop),
+        FsOperation::Mkdir => fs.create(&me, dir, b"new", NewInode::directory(0o755)).map(drop),
+        FsOperation::Stat => fs.lookup(&me, dir, b"file").map(drop),
+        FsOperation::Rename => fs.rename(&me, (dir, b"file"), (dir, b"moved"), RenameMode::Replace),
+        FsOperation::Unlink => fs.unlink(&me, dir, b"file"),
+        FsOperation::Fsync => fs.sync_file(file, false),
     });
     made.map_err(Error::fs(asked.operation.into()))?;
     Ok(ExecutedOp { began, took, first })
@@ -214,7 +214,7 @@ pub fn explain(
     bytes: Option<u64>,
     sums: bool,
 ) -> Result<Plan> {
-    let mut parts = Devices::new(profile, Host::find(host)?, bytes)?;
+    let mut parts = Devices::new(profile, HostModel::find(host)?, bytes)?;
     parts.sums = sums;
     let (units, host) = (parts.units(), parts.host.name.clone());
     let sink = Recorder::new(TimedSink::new(Eager::new(&parts.hardware)));
@@ -240,12 +240,12 @@ pub fn explain(
     let operation: &str = asked.operation.into();
     let sized = matches!(
         asked.operation,
-        Operation::Read
-            | Operation::Write
-            | Operation::Append
-            | Operation::Truncate
-            | Operation::Unlink
-            | Operation::Fsync
+        FsOperation::Read
+            | FsOperation::Write
+            | FsOperation::Append
+            | FsOperation::Truncate
+            | FsOperation::Unlink
+            | FsOperation::Fsync
     );
     Ok(Plan {
         operation: if sized {

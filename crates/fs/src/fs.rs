@@ -3,7 +3,7 @@
 use crate::clock::Clock;
 use crate::content_store::ContentStore;
 use crate::error::{Error, Result};
-use crate::extents::{self, Change, LineReader};
+use crate::extents::{self, ExtentChange, LineReader};
 use crate::format::{Geometry, Superblock};
 use crate::inode::{Inode, InodeAllocator, Node, NodeCache, NodeState};
 use crate::journal::{Journal, Txn};
@@ -160,16 +160,16 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Returns the extents of a file for modification. The caller has loaded them.
-    pub(crate) fn change<'a>(&'a self, ino: Ino, state: &'a mut NodeState) -> Change<'a, M> {
+    pub(crate) fn change<'a>(&'a self, ino: Ino, state: &'a mut NodeState) -> ExtentChange<'a, M> {
         let map = state.map.get_or_insert_with(extents::ExtentMap::empty);
-        Change::new(self.lines_of(ino), map, &mut state.inode)
+        ExtentChange::new(self.lines_of(ino), map, &mut state.inode)
     }
 
     /// Ensures that the file has two free extent slots, and adds an extent block if it does not.
     ///
     /// # Errors
     /// No block is free.
-    pub(crate) fn ensure_free_slots(&self, change: &mut Change<'_, M>, txn: &mut Txn) -> Result<()> {
+    pub(crate) fn ensure_free_slots(&self, change: &mut ExtentChange<'_, M>, txn: &mut Txn) -> Result<()> {
         while !change.has_free_slots(2) {
             let block = self.space.reserve(&self.medium, AllocRequest::blocks(1))?;
             change.add_extent_block(txn, block)?;

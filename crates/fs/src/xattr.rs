@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::format::{BLOCK, Geometry, crc_words, read_words};
 use crate::fs::Fs;
 use crate::inode::{Inode, NodeState};
-use crate::journal::{Run, Txn};
+use crate::journal::{BlockRun, Txn};
 use crate::medium::Medium;
 use crate::permissions::{self, STICKY, WRITE};
 use crate::planted::Bug;
@@ -81,13 +81,13 @@ fn decode(words: &[u64]) -> Option<Vec<Pair>> {
 }
 
 /// Computes the checksum of a run: over all words except the low half of the first.
-fn check(salt: u32, ino: Ino, run: Run, words: &[u64]) -> u32 {
+fn check(salt: u32, ino: Ino, run: BlockRun, words: &[u64]) -> u32 {
     crc_words(crc_words(salt, &[ino.0, run.start, words[0] >> 32]), &words[1..])
 }
 
 /// Returns `true` if the inode has no attribute run, or one that lies within the data space.
 pub(crate) fn held(geometry: &Geometry, inode: &Inode) -> bool {
-    let Run { start, len } = inode.xattrs;
+    let BlockRun { start, len } = inode.xattrs;
     len == 0 || (len <= BLOCKS_MAX && geometry.holds(start, len))
 }
 
@@ -197,7 +197,7 @@ impl<M: Medium> Fs<M> {
         // The old run stays intact until the transaction is durable, so a power loss finds either
         // the old or the new attributes.
         let old = state.inode.xattrs;
-        let mut new = Run::default();
+        let mut new = BlockRun::default();
         if !pairs.is_empty() {
             let mut words = encode(pairs);
             let blocks = (words.len() as u64 * 8).div_ceil(BLOCK);

@@ -10,10 +10,10 @@ pub(crate) const HEADER_BYTES: usize = 64;
 const SERIAL_AT: usize = 48;
 
 /// The bytes of a header.
-pub(crate) type Header = [u8; HEADER_BYTES];
+pub(crate) type HeaderBytes = [u8; HEADER_BYTES];
 
 /// Returns `header` with the serial number (little endian) and the checksum filled in.
-pub(crate) fn seal(mut header: Header, serial: u64) -> Header {
+pub(crate) fn seal(mut header: HeaderBytes, serial: u64) -> HeaderBytes {
     header[SERIAL_AT..SERIAL_AT + 8].copy_from_slice(&serial.to_le_bytes());
     let crc = crc32c::crc32c(&header[..HEADER_BYTES - 4]);
     header[HEADER_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
@@ -28,7 +28,7 @@ pub(crate) fn seal(mut header: Header, serial: u64) -> Header {
 pub(crate) fn identify<St: Store>(
     store: &St,
     at: u64,
-    own: Header,
+    own: HeaderBytes,
     serial: u64,
     what: &str,
 ) -> Result<(), String> {
@@ -37,7 +37,7 @@ pub(crate) fn identify<St: Store>(
     check(&found, own, serial, what)
 }
 
-fn check(found: &Header, own: Header, serial: u64, what: &str) -> Result<(), String> {
+fn check(found: &HeaderBytes, own: HeaderBytes, serial: u64, what: &str) -> Result<(), String> {
     if *found == seal(own, serial) {
         return Ok(());
     }
@@ -65,7 +65,7 @@ mod tests {
         let mut own = [0; HEADER_BYTES];
         own[..8].copy_from_slice(b"fritTEST");
         own[8] = 1;
-        let check = |found: Header| check(&found, own, 7, "NAND of 2 blocks");
+        let check = |found: HeaderBytes| check(&found, own, 7, "NAND of 2 blocks");
         assert_eq!(check(seal(own, 7)), Ok(()));
         assert!(check(seal(own, 8)).unwrap_err().contains("another device: serial number 0000000000000008"));
         assert!(check([0; HEADER_BYTES]).unwrap_err().contains("no NAND of 2 blocks"));

@@ -1,7 +1,7 @@
 //! Cost of a command on an idle device, split into the phases that occupy its bus and its cells.
 //! The engine adds the queueing time; this module has no queues.
 
-use crate::disk::{Drive, Request};
+use crate::disk::{Drive, DriveRequest};
 use frit_core::{Cmd, Nanos, Op};
 use serde::{Deserialize, Serialize};
 
@@ -219,7 +219,7 @@ impl TimingModel {
 /// counts as time of the unit. The drive itself accounts for the work that it does after an
 /// acknowledgement (read-ahead, destaging).
 fn disk_phases(drive: &mut Drive, cmd: &Cmd, begin: Nanos) -> Phases {
-    let done = match Request::of(cmd) {
+    let done = match DriveRequest::of(cmd) {
         Some(request) => drive.service(&request, begin).done,
         None => drive.flush(begin),
     };

@@ -62,7 +62,7 @@ impl WorkloadCounts {
 /// Requests that were read from the workload, with the position of the next one. A batch outlives a
 /// host, so that a warm-up can end in the middle of a batch.
 #[derive(Debug, Default)]
-pub(crate) struct Batch {
+pub(crate) struct RequestBatch {
     requests: Vec<Request>,
     next: usize,
 }
@@ -71,7 +71,7 @@ pub(crate) struct Batch {
 pub(crate) struct ReplayHost<'a, S: Sink> {
     layer: &'a mut dyn StackDevice<S>,
     workload: &'a mut Workload,
-    batch: &'a mut Batch,
+    batch: &'a mut RequestBatch,
     verifier: Option<&'a mut Verifier>,
     /// Latencies by class.
     pub(crate) latencies: LatencyByClass,
@@ -89,7 +89,7 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
     pub(crate) fn new(
         layer: &'a mut dyn StackDevice<S>,
         workload: &'a mut Workload,
-        batch: &'a mut Batch,
+        batch: &'a mut RequestBatch,
         verifier: Option<&'a mut Verifier>,
     ) -> ReplayHost<'a, S> {
         ReplayHost {

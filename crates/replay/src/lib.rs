@@ -27,4 +27,4 @@ pub use host::WorkloadCounts;
 pub use options::{InitialState, RunOptions, WarmUp, WarmUpRequests};
 pub use report::Report;
 pub use runner::ProgressFn;
-pub use session::{Job, Progress, Session, run, sectors};
+pub use session::{Job, JobProgress, Session, run, sectors};

@@ -1,14 +1,14 @@
 //! Execution of a run: a layer on an engine, with measurement and verification.
 
 use crate::error::{Error, Result};
-use crate::host::{Batch, ReplayHost, describe_request};
+use crate::host::{ReplayHost, RequestBatch, describe_request};
 use crate::options::{InitialState, RunOptions};
 use crate::report::{Report, ReportInputs, RunId, Snapshot, StackId, WorkloadId, build};
-use crate::steady::{CumulativeCounts, Rounds};
+use crate::steady::{CumulativeCounts, RequestRounds};
 use crate::verify::{ReadBack, Verifier};
 use frit_core::visible::Metric;
 use frit_core::{MediumKind, Op, StackDevice, StackView};
-use frit_engine::{Driver, DriverCounters, Eager, Engine, Event, LoopMode, Scheduler, Usage};
+use frit_engine::{DeviceUsage, Driver, DriverCounters, Eager, Engine, Event, LoopMode, Scheduler};
 use frit_media::Hardware;
 use frit_trace::Workload;
 use std::time::{Duration, Instant};
@@ -22,16 +22,16 @@ const READ_BACK_DEPTH: u32 = 16;
 
 /// An engine that collects usage data for a report.
 pub(crate) trait MeteredEngine: Engine + 'static {
-    fn usage(&self) -> &Usage;
-    fn usage_mut(&mut self) -> &mut Usage;
+    fn usage(&self) -> &DeviceUsage;
+    fn usage_mut(&mut self) -> &mut DeviceUsage;
     fn metrics(&self) -> Vec<Metric>;
 }
 
 impl MeteredEngine for Eager {
-    fn usage(&self) -> &Usage {
+    fn usage(&self) -> &DeviceUsage {
         Eager::usage(self)
     }
-    fn usage_mut(&mut self) -> &mut Usage {
+    fn usage_mut(&mut self) -> &mut DeviceUsage {
         Eager::usage_mut(self)
     }
     fn metrics(&self) -> Vec<Metric> {
@@ -40,10 +40,10 @@ impl MeteredEngine for Eager {
 }
 
 impl<P: Scheduler + 'static> MeteredEngine for Event<P> {
-    fn usage(&self) -> &Usage {
+    fn usage(&self) -> &DeviceUsage {
         Event::usage(self)
     }
-    fn usage_mut(&mut self) -> &mut Usage {
+    fn usage_mut(&mut self) -> &mut DeviceUsage {
         Event::usage_mut(self)
     }
     fn metrics(&self) -> Vec<Metric> {
@@ -64,7 +64,7 @@ pub(crate) struct Runner<E: MeteredEngine> {
     names: (&'static str, Option<&'static str>),
     options: RunOptions,
     verifier: Option<Verifier>,
-    batch: Batch,
+    batch: RequestBatch,
     warmed: u64,
     /// Page size of the layer. The layer maps NAND pages, so one program command writes one page.
     page_bytes: u64,
@@ -75,7 +75,7 @@ struct PhaseResult {
     outcome: DriverCounters,
     latencies: frit_engine::LatencyByClass,
     asked: crate::host::WorkloadCounts,
-    rounds: Rounds,
+    rounds: RequestRounds,
     wall: Duration,
     reading: Duration,
 }
@@ -106,7 +106,7 @@ impl<E: MeteredEngine> Runner<E> {
             names,
             options: *options,
             verifier,
-            batch: Batch::default(),
+            batch: RequestBatch::default(),
             warmed: 0,
             page_bytes: u64::from(info.page_bytes),
         })
@@ -131,7 +131,7 @@ impl<E: MeteredEngine> Runner<E> {
 
     /// Prepares for another workload: requests that were read ahead from the last one are dropped.
     pub(crate) fn next_workload(&mut self) {
-        self.batch = Batch::default();
+        self.batch = RequestBatch::default();
     }
 
     /// Runs the rest of the workload, measures it, and verifies the contents if the option is set.
@@ -206,7 +206,7 @@ impl<E: MeteredEngine> Runner<E> {
         let mut driver =
             Driver::new(self.options.mode).map_err(|e| failed(&self.stack.name, "the driver", e))?;
         let base = self.engine.now();
-        let mut rounds = Rounds::new();
+        let mut rounds = RequestRounds::new();
         let has_nand = self.hardware.devices().iter().any(|d| d.kind == MediumKind::Nand);
         let start = Instant::now();
         let limit = limit.unwrap_or(u64::MAX);
@@ -267,7 +267,7 @@ impl<E: MeteredEngine> Runner<E> {
 }
 
 /// Returns the number of NAND pages programmed so far, copybacks included.
-fn programmed(usage: &Usage) -> u64 {
+fn programmed(usage: &DeviceUsage) -> u64 {
     let writes = |op| matches!(op, Op::NandProgram | Op::NandCopyback);
     debug_assert!(Op::NandProgram.medium() == MediumKind::Nand);
     usage.commands().filter(|(op, _, _)| writes(*op)).map(|(_, _, t)| t.commands).sum()

@@ -11,9 +11,9 @@ use frit_stack::{BuiltStack, Bytes, EngineKind, Stack};
 use frit_trace::{Fit, Options, Scan, Workload};
 
 /// A stack that is built and preconditioned, on its engine.
-pub struct Session(Inner);
+pub struct Session(EngineRunner);
 
-enum Inner {
+enum EngineRunner {
     Eager(Box<Runner<Eager>>),
     Event(Box<Runner<Event<AnyScheduler>>>),
 }
@@ -21,15 +21,15 @@ enum Inner {
 macro_rules! each {
     ($session:expr, $runner:ident => $e:expr) => {
         match $session {
-            Inner::Eager($runner) => $e,
-            Inner::Event($runner) => $e,
+            EngineRunner::Eager($runner) => $e,
+            EngineRunner::Event($runner) => $e,
         }
     };
 }
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let kind = if matches!(self.0, Inner::Eager(_)) { "eager" } else { "event" };
+        let kind = if matches!(self.0, EngineRunner::Eager(_)) { "eager" } else { "event" };
         f.debug_struct("Session").field("engine", &kind).field("sectors", &self.sectors()).finish()
     }
 }
@@ -47,13 +47,20 @@ impl Session {
             EngineKind::Eager => {
                 let (layer, hardware) = built::<Eager>(stack, options)?;
                 let engine = Eager::new(&hardware);
-                Inner::Eager(Box::new(Runner::new(engine, ("eager", None), layer, hardware, id, options)?))
+                EngineRunner::Eager(Box::new(Runner::new(
+                    engine,
+                    ("eager", None),
+                    layer,
+                    hardware,
+                    id,
+                    options,
+                )?))
             }
             EngineKind::Event => {
                 let (layer, hardware) = built::<Event<AnyScheduler>>(stack, options)?;
                 let engine = Event::new(&hardware, config.scheduler.clone());
                 let names = ("event", Some(config.scheduler_name()));
-                Inner::Event(Box::new(Runner::new(engine, names, layer, hardware, id, options)?))
+                EngineRunner::Event(Box::new(Runner::new(engine, names, layer, hardware, id, options)?))
             }
         }))
     }
@@ -143,7 +150,7 @@ pub struct Job {
 
 /// Progress of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Progress {
+pub enum JobProgress {
     /// Number of requests read so far in the scan of the workload for its identity and size.
     Scanned(u64),
     /// Number of requests served in the warm-up.
@@ -158,10 +165,10 @@ impl Job {
     ///
     /// # Errors
     /// A workload that cannot be read.
-    pub fn open(spec: &str, options: &Options, fit: Fit, watch: &mut dyn FnMut(Progress)) -> Result<Job> {
+    pub fn open(spec: &str, options: &Options, fit: Fit, watch: &mut dyn FnMut(JobProgress)) -> Result<Job> {
         let file = spec != "-" && !spec.starts_with(frit_trace::workload::GENERATOR_PREFIX);
         let scan = match file {
-            true => Some(Scan::with_progress(spec, options, |n| watch(Progress::Scanned(n)))?),
+            true => Some(Scan::with_progress(spec, options, |n| watch(JobProgress::Scanned(n)))?),
             // Opened here only to report an invalid specification before a stack is built.
             false if spec != "-" => Workload::open(spec, options).map(|_| None)?,
             false => None,
@@ -198,7 +205,7 @@ impl Job {
         &self,
         stack: &Stack,
         options: &RunOptions,
-        watch: &mut dyn FnMut(Progress),
+        watch: &mut dyn FnMut(JobProgress),
     ) -> Result<Report> {
         self.check_warm_up(options.warm.warm_up_requests)?;
         let mut session = Session::new(stack, options)?;
@@ -208,16 +215,16 @@ impl Job {
             WarmUpRequests::Requests(n) => Some(n),
             WarmUpRequests::Share(share) => Some((self.length()? as f64 * share).round() as u64),
             WarmUpRequests::Whole => {
-                session.warm(&mut workload, None, &mut |n| watch(Progress::Warmed(n)))?;
+                session.warm(&mut workload, None, &mut |n| watch(JobProgress::Warmed(n)))?;
                 session.next_workload();
                 workload = self.workload(session.sectors())?;
                 None
             }
         };
         if warm_up_requests.is_some() {
-            session.warm(&mut workload, warm_up_requests, &mut |n| watch(Progress::Warmed(n)))?;
+            session.warm(&mut workload, warm_up_requests, &mut |n| watch(JobProgress::Warmed(n)))?;
         }
-        session.measure(&mut workload, &mut |n| watch(Progress::Served(n)))
+        session.measure(&mut workload, &mut |n| watch(JobProgress::Served(n)))
     }
 
     fn workload(&self, sectors: u64) -> Result<Workload> {

@@ -33,14 +33,14 @@ pub(crate) struct CumulativeCounts {
 
 /// Collects rounds of equal numbers of requests.
 #[derive(Debug)]
-pub(crate) struct Rounds {
+pub(crate) struct RequestRounds {
     size: u64,
     sums: Vec<CumulativeCounts>,
 }
 
-impl Rounds {
-    pub(crate) fn new() -> Rounds {
-        Rounds { size: ROUND_REQUESTS_MIN, sums: vec![CumulativeCounts::default()] }
+impl RequestRounds {
+    pub(crate) fn new() -> RequestRounds {
+        RequestRounds { size: ROUND_REQUESTS_MIN, sums: vec![CumulativeCounts::default()] }
     }
 
     /// Returns the number of requests until the end of the current round, after `requests` were
@@ -205,7 +205,7 @@ mod tests {
 
     /// Returns the steady state of rounds with the given write amplifications and throughputs.
     fn judged(figures: impl IntoIterator<Item = (f64, f64)>) -> SteadyState {
-        let (mut rounds, mut sums) = (Rounds::new(), CumulativeCounts::default());
+        let (mut rounds, mut sums) = (RequestRounds::new(), CumulativeCounts::default());
         for (wa, rate) in figures {
             let n = rounds.left(sums.requests);
             sums.requests += n;

@@ -1,6 +1,6 @@
 //! The built-in experiments, and their selection by ID.
 
-use crate::describe::{Comparison, Experiment, Study, Sweep};
+use crate::describe::{Comparison, Experiment, ParameterSweep, Study};
 use crate::{Error, Result};
 use wildmatch::WildMatch;
 
@@ -77,9 +77,9 @@ pub fn experiments() -> Result<Vec<Experiment>> {
 ///
 /// # Errors
 /// No sweep has this name.
-pub fn sweep(name: &str) -> Result<Sweep> {
+pub fn sweep(name: &str) -> Result<ParameterSweep> {
     for (file, text) in SWEEPS {
-        let sweep = Sweep::parse(file, text)?;
+        let sweep = ParameterSweep::parse(file, text)?;
         if sweep.name == name {
             return Ok(sweep);
         }
@@ -91,8 +91,8 @@ pub fn sweep(name: &str) -> Result<Sweep> {
 ///
 /// # Errors
 /// None: a test parses all of them.
-pub fn sweeps() -> Result<Vec<Sweep>> {
-    SWEEPS.iter().map(|(file, text)| Sweep::parse(file, text)).collect()
+pub fn sweeps() -> Result<Vec<ParameterSweep>> {
+    SWEEPS.iter().map(|(file, text)| ParameterSweep::parse(file, text)).collect()
 }
 
 /// Returns all studies of caches.
@@ -222,7 +222,11 @@ mod tests {
                 assert!(c.views.iter().all(|n| s.view(n).is_some()), "{}", e.id);
                 assert!(c.policies.iter().all(|n| s.policy(n).is_some()), "{}", e.id);
                 assert!(c.workloads.iter().flatten().all(|n| has(&s, n)), "{}", e.id);
-                assert!(c.metrics.iter().all(|m| m.parse::<crate::caching::Metric>().is_ok()), "{}", e.id);
+                assert!(
+                    c.metrics.iter().all(|m| m.parse::<crate::caching::CacheMetric>().is_ok()),
+                    "{}",
+                    e.id
+                );
                 let of = c.by.iter().chain(c.judged.iter().map(|j| &j.policy));
                 assert!(of.clone().all(|n| c.policies.contains(n)), "{}", e.id);
                 let stands = |n: &String| s.workloads.iter().any(|w| w.stands_for.as_ref() == Some(n));

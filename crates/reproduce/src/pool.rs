@@ -12,7 +12,7 @@ pub(crate) struct JobPool<F> {
 }
 
 /// A job. Jobs with the same key have the same result.
-pub(crate) struct Job<'a, F> {
+pub(crate) struct PoolJob<'a, F> {
     pub(crate) key: String,
     /// Description for the progress display.
     pub(crate) about: String,
@@ -31,8 +31,8 @@ impl<F: Send> JobPool<F> {
     ///
     /// # Errors
     /// The error of the first failed job, in the order of the jobs.
-    pub(crate) fn run(&mut self, jobs: Vec<Job<'_, F>>, note: &mut dyn FnMut(&str)) -> Result<()> {
-        let mut new: Vec<Job<'_, F>> = Vec::new();
+    pub(crate) fn run(&mut self, jobs: Vec<PoolJob<'_, F>>, note: &mut dyn FnMut(&str)) -> Result<()> {
+        let mut new: Vec<PoolJob<'_, F>> = Vec::new();
         for job in jobs {
             if !self.found.contains_key(&job.key) && new.iter().all(|n| n.key != job.key) {
                 new.push(job);
@@ -80,12 +80,12 @@ mod tests {
     use super::*;
     use crate::Error;
 
-    fn job<'a>(key: &str, ran: &'a AtomicUsize, found: Option<u32>) -> Job<'a, u32> {
+    fn job<'a>(key: &str, ran: &'a AtomicUsize, found: Option<u32>) -> PoolJob<'a, u32> {
         let run = move || {
             ran.fetch_add(1, Ordering::Relaxed);
             found.ok_or_else(|| Error::Recovery("none".into()))
         };
-        Job { key: key.into(), about: key.into(), run: Box::new(run) }
+        PoolJob { key: key.into(), about: key.into(), run: Box::new(run) }
     }
 
     #[test]

@@ -7,19 +7,19 @@ use std::time::Instant;
 /// Time at which the reply to a request may be sent. The request itself has already taken effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[must_use]
-pub struct Completion {
+pub struct ReplyTime {
     /// The reply must not be sent before this time, since a modelled device is still busy. `None`:
     /// the reply may be sent at once.
     pub not_before: Option<Instant>,
 }
 
-impl Completion {
+impl ReplyTime {
     /// Allows the reply at once.
-    pub const NOW: Completion = Completion { not_before: None };
+    pub const NOW: ReplyTime = ReplyTime { not_before: None };
 
     /// Returns the later of both times.
-    pub fn and(self, other: Completion) -> Completion {
-        Completion { not_before: self.not_before.max(other.not_before) }
+    pub fn and(self, other: ReplyTime) -> ReplyTime {
+        ReplyTime { not_before: self.not_before.max(other.not_before) }
     }
 }
 
@@ -38,7 +38,7 @@ pub trait Backend: Send {
     /// Returns the reason why writes are refused, or `None` if they are accepted.
     fn read_only(&self) -> Option<String>;
 
-    /// Returns `true` if replies may be delayed ([`Completion::not_before`]).
+    /// Returns `true` if replies may be delayed ([`ReplyTime::not_before`]).
     fn paced(&self) -> bool {
         false
     }
@@ -47,31 +47,31 @@ pub trait Backend: Send {
     ///
     /// # Errors
     /// A medium cannot return the bytes.
-    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Completion>;
+    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<ReplyTime>;
 
     /// Writes `data` at `at`. `data` must not be empty.
     ///
     /// # Errors
     /// No space is left, or a medium fails. Writes acknowledged earlier are not lost.
-    fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<Completion>;
+    fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<ReplyTime>;
 
     /// Makes a range read as zeros. With `keep_allocated` its space stays allocated.
     ///
     /// # Errors
     /// As for [`Backend::write`].
-    fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Completion>;
+    fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<ReplyTime>;
 
     /// Discards a range, which reads as zeros afterwards.
     ///
     /// # Errors
     /// As for [`Backend::write`].
-    fn discard(&mut self, at: u64, len: u64) -> Result<Completion>;
+    fn discard(&mut self, at: u64, len: u64) -> Result<ReplyTime>;
 
     /// Makes all completed writes durable.
     ///
     /// # Errors
     /// A medium fails. The state of all writes since the last successful flush is then unknown.
-    fn flush(&mut self) -> Result<Completion>;
+    fn flush(&mut self) -> Result<ReplyTime>;
 
     /// Passes the extents of a range to `each`, in order: length in bytes, and the medium (`None`:
     /// not allocated, reads as zeros).

@@ -25,7 +25,7 @@ pub mod ublk;
 mod unix;
 mod volume;
 
-pub use backend::{Backend, Completion};
+pub use backend::{Backend, ReplyTime};
 pub use device::{Device, DeviceOptions, Failure, FailureKind};
-pub use log::Log;
-pub use record::Recorder;
+pub use log::Logger;
+pub use record::TraceRecorder;

@@ -6,18 +6,18 @@ use std::sync::Arc;
 
 /// Receives log lines for the operator of a server.
 #[derive(Clone)]
-pub struct Log(Arc<dyn Fn(&str) + Send + Sync>);
+pub struct Logger(Arc<dyn Fn(&str) + Send + Sync>);
 
-impl Log {
+impl Logger {
     /// Creates a log that passes its lines to a function.
-    pub fn new(line: impl Fn(&str) + Send + Sync + 'static) -> Log {
-        Log(Arc::new(line))
+    pub fn new(line: impl Fn(&str) + Send + Sync + 'static) -> Logger {
+        Logger(Arc::new(line))
     }
 
     /// Creates a log that discards its lines.
     #[must_use]
-    pub fn none() -> Log {
-        Log::new(|_| {})
+    pub fn none() -> Logger {
+        Logger::new(|_| {})
     }
 
     /// Logs one line. Control characters are escaped, since clients control parts of the text.
@@ -26,8 +26,8 @@ impl Log {
     }
 }
 
-impl fmt::Debug for Log {
+impl fmt::Debug for Logger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Log")
+        f.write_str("Logger")
     }
 }

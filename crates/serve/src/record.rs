@@ -19,7 +19,7 @@ use std::time::Instant;
 const WAITING_MAX: usize = 1 << 20;
 
 /// Writes client requests to a trace file.
-pub struct Recorder {
+pub struct TraceRecorder {
     path: String,
     start: Instant,
     waiting: Mutex<Vec<Request>>,
@@ -40,15 +40,15 @@ enum RecordFile {
     Complete,
 }
 
-impl Recorder {
+impl TraceRecorder {
     /// Creates the file, accessible only to its owner. Timestamps are relative to this call.
     ///
     /// # Errors
     /// The file cannot be created, or it exists already.
-    pub fn create(path: &str) -> Result<Recorder, frit_trace::Error> {
+    pub fn create(path: &str) -> Result<TraceRecorder, frit_trace::Error> {
         // Addresses and times of requests are private to the user who runs the server.
         let writer = Writer::create_growing(path, WriteFormat::Recorded, false)?;
-        Ok(Recorder {
+        Ok(TraceRecorder {
             path: path.into(),
             start: Instant::now(),
             waiting: Mutex::new(Vec::with_capacity(1 << 12)),
@@ -134,8 +134,8 @@ impl Recorder {
     }
 }
 
-impl fmt::Debug for Recorder {
+impl fmt::Debug for TraceRecorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recorder").field("path", &self.path).finish()
+        f.debug_struct("TraceRecorder").field("path", &self.path).finish()
     }
 }

@@ -1,6 +1,6 @@
 //! An in-memory backend for tests, fuzzing and benchmarks of the protocols alone.
 
-use crate::{Backend, Completion};
+use crate::{Backend, ReplyTime};
 use frit_core::{Error, Hints, MediumKind, ParamInfo, Result, StackView};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +11,7 @@ const PAGE: usize = 4096;
 
 /// An in-memory backend that tracks allocated pages and injects failures on request.
 #[derive(Debug)]
-pub struct Memory {
+pub struct MemoryBackend {
     bytes: Vec<u8>,
     allocated: Vec<bool>,
     knobs: Arc<Knobs>,
@@ -42,12 +42,12 @@ pub struct Knobs {
     pub closed: AtomicBool,
 }
 
-impl Memory {
+impl MemoryBackend {
     /// Creates a memory of zeros without allocated pages. `bytes` is a multiple of 512.
     #[must_use]
-    pub fn new(bytes: usize) -> Memory {
+    pub fn new(bytes: usize) -> MemoryBackend {
         let pages = bytes.div_ceil(PAGE);
-        Memory { bytes: vec![0; bytes], allocated: vec![false; pages], knobs: Arc::default() }
+        MemoryBackend { bytes: vec![0; bytes], allocated: vec![false; pages], knobs: Arc::default() }
     }
 
     /// Returns the controls of this memory.
@@ -69,10 +69,10 @@ impl Memory {
         Ok(at as usize..(at + len) as usize)
     }
 
-    fn done(&self) -> Completion {
+    fn done(&self) -> ReplyTime {
         match self.knobs.pace_us.load(Ordering::Relaxed) {
-            0 => Completion::NOW,
-            us => Completion { not_before: Some(Instant::now() + Duration::from_micros(us)) },
+            0 => ReplyTime::NOW,
+            us => ReplyTime { not_before: Some(Instant::now() + Duration::from_micros(us)) },
         }
     }
 
@@ -95,7 +95,7 @@ fn panic_as_told() {
     panic!("injected panic");
 }
 
-impl Backend for Memory {
+impl Backend for MemoryBackend {
     fn bytes(&self) -> u64 {
         self.bytes.len() as u64
     }
@@ -112,13 +112,13 @@ impl Backend for Memory {
         self.knobs.pace_us.load(Ordering::Relaxed) > 0
     }
 
-    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Completion> {
+    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<ReplyTime> {
         let range = self.range(at, into.len() as u64)?;
         into.copy_from_slice(&self.bytes[range]);
         Ok(self.done())
     }
 
-    fn write(&mut self, at: u64, data: &[u8], _: Hints) -> Result<Completion> {
+    fn write(&mut self, at: u64, data: &[u8], _: Hints) -> Result<ReplyTime> {
         let range = self.range(at, data.len() as u64)?;
         if self.knobs.panics.swap(false, Ordering::Relaxed) {
             self.bytes[range.start] = data[0];
@@ -130,7 +130,7 @@ impl Backend for Memory {
         Ok(self.done())
     }
 
-    fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Completion> {
+    fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<ReplyTime> {
         let range = self.range(at, len)?;
         self.bytes[range].fill(0);
         self.mark(at, len, keep_allocated);
@@ -138,11 +138,11 @@ impl Backend for Memory {
         Ok(self.done())
     }
 
-    fn discard(&mut self, at: u64, len: u64) -> Result<Completion> {
+    fn discard(&mut self, at: u64, len: u64) -> Result<ReplyTime> {
         self.write_zeroes(at, len, false)
     }
 
-    fn flush(&mut self) -> Result<Completion> {
+    fn flush(&mut self) -> Result<ReplyTime> {
         self.range(0, 0)?;
         // Read before the delay: writes that complete during the flush are not covered by it.
         let covered = self.knobs.writes.load(Ordering::Relaxed);

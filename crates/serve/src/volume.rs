@@ -1,6 +1,6 @@
 //! Implementation of [`Backend`] for volumes, without pacing.
 
-use crate::{Backend, Completion};
+use crate::{Backend, ReplyTime};
 use frit_core::{
     Buffer, Deferred, Error, Hints, MediumKind, ParamInfo, RequestIntent, Result, Sink, StackView,
 };
@@ -20,24 +20,24 @@ impl<S: Sink + Send> Backend for Volume<S> {
         Volume::read_only(self)
     }
 
-    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Completion> {
-        Volume::read(self, at, into).map(|()| Completion::NOW)
+    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<ReplyTime> {
+        Volume::read(self, at, into).map(|()| ReplyTime::NOW)
     }
 
-    fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<Completion> {
-        Volume::write(self, at, data, hints).map(|()| Completion::NOW)
+    fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<ReplyTime> {
+        Volume::write(self, at, data, hints).map(|()| ReplyTime::NOW)
     }
 
-    fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Completion> {
-        Volume::write_zeroes(self, at, len, keep_allocated).map(|()| Completion::NOW)
+    fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<ReplyTime> {
+        Volume::write_zeroes(self, at, len, keep_allocated).map(|()| ReplyTime::NOW)
     }
 
-    fn discard(&mut self, at: u64, len: u64) -> Result<Completion> {
-        Volume::discard(self, at, len).map(|()| Completion::NOW)
+    fn discard(&mut self, at: u64, len: u64) -> Result<ReplyTime> {
+        Volume::discard(self, at, len).map(|()| ReplyTime::NOW)
     }
 
-    fn flush(&mut self) -> Result<Completion> {
-        Volume::flush(self).map(|()| Completion::NOW)
+    fn flush(&mut self) -> Result<ReplyTime> {
+        Volume::flush(self).map(|()| ReplyTime::NOW)
     }
 
     fn extents(&self, at: u64, len: u64, each: &mut dyn FnMut(u64, Option<MediumKind>)) -> Result<()> {

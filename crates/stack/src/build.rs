@@ -2,98 +2,12 @@
 
 use crate::error::{Problem, Result, StackError};
 use crate::layers::{LayerConfig, cache, hfsl, ntl};
-use crate::media::{Medium, param_problem};
+use crate::media::{StackMedium, param_problem};
 use crate::stack::Stack;
+use crate::stores::Bytes;
 use crate::tree::Table;
 use frit_core::{Error, Null, Sink, StackDevice};
-use frit_media::{
-    AnyStore, DiskConfig, DramConfig, FileStore, Hardware, MediumSpec, MemoryStore, NandConfig, PcmConfig,
-};
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
-use std::sync::Arc;
-
-/// Storage of the bytes of a stack's media. It is an option of the run, not a part of the stack.
-#[derive(Clone, Debug)]
-pub enum Bytes {
-    /// No bytes are stored: a simulation at full speed.
-    None,
-    /// Sparse memory: only what is written takes space.
-    Memory,
-    /// A function of the caller opens each store; see also [`Bytes::files`].
-    StoreOpener(StoreOpener),
-}
-
-/// Opens the store of a medium, given its name and its size in bytes.
-#[derive(Clone)]
-pub struct StoreOpener {
-    open: Arc<OpenFn>,
-    owner: Option<[u8; 16]>,
-}
-
-type OpenFn = dyn Fn(&str, u64) -> frit_core::Result<AnyStore> + Send + Sync;
-
-impl StoreOpener {
-    /// Creates an opener from a function.
-    pub fn new(
-        open: impl Fn(&str, u64) -> frit_core::Result<AnyStore> + Send + Sync + 'static,
-    ) -> StoreOpener {
-        StoreOpener { open: Arc::new(open), owner: None }
-    }
-
-    /// Binds the media to an owner, such as a volume. The serial number of each medium is derived
-    /// from the owner and the name of the medium, so that media of different owners are not
-    /// confused.
-    #[must_use]
-    pub fn owned_by(mut self, owner: [u8; 16]) -> StoreOpener {
-        self.owner = Some(owner);
-        self
-    }
-}
-
-impl std::fmt::Debug for StoreOpener {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("StoreOpener")
-    }
-}
-
-impl Bytes {
-    /// Stores each medium in a sparse file in a directory. Existing files are used as they are; the
-    /// layer then has to [`boot`](frit_core::Quiesce::boot).
-    #[must_use]
-    pub fn files(dir: impl Into<PathBuf>) -> Bytes {
-        let dir = dir.into();
-        Bytes::StoreOpener(StoreOpener::new(move |name, len| {
-            DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(|source| Error::Io {
-                what: format!("cannot create the directory {}", dir.display()),
-                source,
-            })?;
-            Ok(AnyStore::File(FileStore::open(dir.join(format!("{name}.medium")), len)?))
-        }))
-    }
-
-    /// Returns the serial number of a medium, or 0 if the opener has no owner.
-    pub(crate) fn serial(&self, name: &str) -> u64 {
-        match self {
-            Bytes::StoreOpener(StoreOpener { owner: Some(owner), .. }) => {
-                // Zero stands for "no serial number", so a digest of 0 becomes 1.
-                frit_media::checksum::digest(&[owner, name.as_bytes()].concat()).max(1)
-            }
-            _ => 0,
-        }
-    }
-
-    /// Opens the store of a medium.
-    pub(crate) fn store(&self, name: &str, len: u64) -> frit_core::Result<AnyStore> {
-        match self {
-            // Layers over `Bytes::None` are compiled with a store of their own (`NoStore`) and do
-            // not call this. Sparse memory that is never written is equivalent.
-            Bytes::None | Bytes::Memory => Ok(AnyStore::Memory(MemoryStore::new(len))),
-            Bytes::StoreOpener(opener) => (opener.open)(name, len),
-        }
-    }
-}
+use frit_media::{DiskConfig, DramConfig, Hardware, MediumSpec, NandConfig, PcmConfig};
 
 /// A composed stack: a layer over its media.
 pub struct BuiltStack<S: Sink> {
@@ -163,7 +77,7 @@ impl Stack {
     }
 
     /// Returns the medium that fills a role of the layer.
-    pub(crate) fn on(&self, role: &str) -> Option<&Medium> {
+    pub(crate) fn on(&self, role: &str) -> Option<&StackMedium> {
         self.layer.on.iter().find(|(r, _)| r.key == role).map(|&(_, i)| &self.media[i])
     }
 

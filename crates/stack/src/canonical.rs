@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 /// Identity of a stack: name, canonical text and hash.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Identity {
+pub struct StackIdentity {
     /// Name of the stack.
     pub name: String,
     /// An equivalent stack file: every value of every medium that is used, the parameters of the
@@ -25,7 +25,7 @@ impl Stack {
     /// Returns the identity of the stack, for reports. It is the same for files with the same
     /// meaning.
     #[must_use]
-    pub fn identity(&self) -> Identity {
+    pub fn identity(&self) -> StackIdentity {
         let mut root = toml::Table::new();
         let mut media = toml::Table::new();
         for m in self.media.iter().filter(|m| m.used) {
@@ -38,7 +38,7 @@ impl Stack {
         root.insert("engine".into(), self.engine_table().into());
         let text = root.to_string();
         let sha256 = Sha256::digest(text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
-        Identity { name: self.name.clone(), text, sha256 }
+        StackIdentity { name: self.name.clone(), text, sha256 }
     }
 
     fn layer_table(&self) -> toml::Table {

@@ -11,7 +11,7 @@ use strum::IntoEnumIterator;
 
 /// A medium of a stack.
 #[derive(Clone, Debug)]
-pub struct Medium {
+pub struct StackMedium {
     /// Name of the medium in the stack.
     pub name: String,
     /// Values that the stack gives.
@@ -27,10 +27,10 @@ pub struct Medium {
     pub path: Option<PathBuf>,
 }
 
-/// Key of [`Medium::path`].
+/// Key of [`StackMedium::path`].
 const PATH: &str = "path";
 
-impl Medium {
+impl StackMedium {
     /// Returns the number of channels.
     #[must_use]
     pub fn channels(&self) -> u32 {
@@ -87,7 +87,7 @@ pub(crate) fn read(
     table: &Table,
     dir: &Path,
     problems: &mut Vec<Problem>,
-) -> Option<Medium> {
+) -> Option<StackMedium> {
     let before = problems.len();
     let kind = kind(table, dir);
     let known = keys(kind);
@@ -112,7 +112,7 @@ pub(crate) fn read(
     match given.resolve(name, dir) {
         Ok(spec) => {
             let complete = complete(given.clone(), dir);
-            Some(Medium { name: name.into(), given, complete, spec, used: false, path: backing })
+            Some(StackMedium { name: name.into(), given, complete, spec, used: false, path: backing })
         }
         Err(e) => {
             problems.push(param_problem(path, table, "profile", e));

@@ -3,8 +3,9 @@
 use crate::decode::{nearest, suggest, unknown_key};
 use crate::engine::EngineConfig;
 use crate::error::{Problem, Result, StackError};
+use crate::keys::{TOP_KEYS, layer_keys, layer_kind};
 use crate::layers::{LayerConfig, LayerKind};
-use crate::media::{self, Medium};
+use crate::media::{self, StackMedium};
 use crate::roles::{self, NO_MEDIUM};
 use crate::stack::{Layer, Stack};
 use crate::tree::{self, Entry, Table};
@@ -14,9 +15,6 @@ use strum::VariantNames;
 
 /// Maximum number of layers that an error names.
 const NAMES_MAX: usize = 8;
-
-/// Keys at the top of a file that are not layers.
-pub(crate) const TOP_KEYS: [&str; 3] = ["about", "media", "engine"];
 
 pub(crate) fn read(name: &str, content: &str, sets: &[String], dir: &Path) -> Result<Stack> {
     let mut problems = Vec::new();
@@ -78,7 +76,7 @@ fn read_about(root: &Table, problems: &mut Vec<Problem>) -> String {
 }
 
 /// Reads the media. Also returns `true` if all of them are valid.
-fn read_media(root: &Table, dir: &Path, problems: &mut Vec<Problem>) -> (Vec<Medium>, bool) {
+fn read_media(root: &Table, dir: &Path, problems: &mut Vec<Problem>) -> (Vec<StackMedium>, bool) {
     let before = problems.len();
     let mut media = Vec::new();
     let Some(entry) = root.get("media") else { return (media, true) };
@@ -126,11 +124,6 @@ fn check_name(entry: &Entry, problems: &mut Vec<Problem>) {
                 .help("use letters, digits, `-` and `_`, and not the word `none`"),
         );
     }
-}
-
-/// Returns the kind of the layer that a table describes, given by its `kind` or else by its name.
-pub(crate) fn layer_kind(name: &str, table: &Table) -> Option<LayerKind> {
-    table.text("kind").unwrap_or(name).parse().ok()
 }
 
 /// Returns the tables that are layers, and checks that there is exactly one, to which requests go.
@@ -200,12 +193,6 @@ fn no_layer(entry: &Entry, table: &Table) -> Problem {
     Problem::new(format!("there is no layer '{named}'")).at(Some(spot), "unknown layer").help(help)
 }
 
-/// Returns all keys that the table of a layer can have.
-pub(crate) fn layer_keys(kind: LayerKind) -> Vec<&'static str> {
-    let roles = kind.roles().iter().map(|r| r.key);
-    kind.keys().into_iter().chain(roles).chain(["kind"]).collect()
-}
-
 fn check_layer_keys(entry: &Entry, table: &Table, kind: LayerKind, problems: &mut Vec<Problem>) {
     let known = layer_keys(kind);
     for e in table.entries.iter().filter(|e| !known.contains(&e.key.as_str())) {
@@ -223,7 +210,7 @@ fn idle_keys(path: &str, table: &Table, config: &LayerConfig) -> Vec<Problem> {
         .collect()
 }
 
-fn unused(media: &[Medium], root: &Table) -> Vec<Problem> {
+fn unused(media: &[StackMedium], root: &Table) -> Vec<Problem> {
     let spot = |name: &str| Some(root.table("media")?.get(name)?.spot.clone());
     media
         .iter()

@@ -3,7 +3,7 @@
 use crate::decode::{nearest, suggest};
 use crate::error::Problem;
 use crate::layers::{LayerKind, Role};
-use crate::media::Medium;
+use crate::media::StackMedium;
 use crate::tree::{Entry, Table};
 use frit_core::MediumKind;
 
@@ -15,7 +15,7 @@ pub(crate) fn read(
     path: &str,
     table: &Table,
     kind: LayerKind,
-    media: &mut [Medium],
+    media: &mut [StackMedium],
     problems: &mut Vec<Problem>,
 ) -> Option<Vec<(&'static Role, usize)>> {
     let before = problems.len();
@@ -43,7 +43,7 @@ fn word(kind: MediumKind) -> &'static str {
     kind.into()
 }
 
-fn named_medium(path: &str, role: &Role, entry: &Entry, media: &[Medium]) -> RoleMedium {
+fn named_medium(path: &str, role: &Role, entry: &Entry, media: &[StackMedium]) -> RoleMedium {
     let at = Some(entry.value.spot.clone());
     let role_path = format!("`{path}.{}`", role.key);
     let Some(name) = entry.value.as_str() else {
@@ -81,7 +81,7 @@ fn named_medium(path: &str, role: &Role, entry: &Entry, media: &[Medium]) -> Rol
     }
 }
 
-fn only_medium(path: &str, role: &Role, table: &Table, media: &[Medium]) -> RoleMedium {
+fn only_medium(path: &str, role: &Role, table: &Table, media: &[StackMedium]) -> RoleMedium {
     let fit: Vec<usize> =
         (0..media.len()).filter(|&i| media[i].spec.kind() == role.medium && !media[i].used).collect();
     let kind = word(role.medium);

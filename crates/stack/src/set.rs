@@ -3,8 +3,8 @@
 use crate::decode::nearest;
 use crate::engine;
 use crate::error::{Problem, SourceText, TextSpan};
+use crate::keys::{TOP_KEYS, layer_keys, layer_kind};
 use crate::media;
-use crate::read::{TOP_KEYS, layer_keys, layer_kind};
 use crate::tree::{self, Data, Entry, Table, Value};
 use std::path::Path;
 use std::sync::Arc;

@@ -1,13 +1,13 @@
 //! Summary of a stack: sizes, parameters, and the cost of its map.
 
-use crate::build::Bytes;
 use crate::error::{Problem, Result};
-use crate::media::Medium;
+use crate::media::StackMedium;
 use crate::stack::Stack;
+use crate::stores::Bytes;
 use frit_core::{MediumKind, Null, Params, SECTOR_BYTES};
 use frit_engine::Scheduler;
 use frit_media::disk::WriteBack;
-use frit_media::profile::Time;
+use frit_media::profile::Picos;
 use frit_media::{MediumConfig, MediumSpec, Profile};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -18,12 +18,12 @@ const MAP_SHARE_WARN: f64 = 0.75;
 
 /// Summary of a stack. As JSON it is the output of `frit check --json`.
 #[derive(Clone, Debug, Serialize)]
-pub struct Summary {
+pub struct StackSummary {
     /// Name of the stack.
     pub name: String,
     /// Description that the stack gives.
     pub about: String,
-    /// SHA-256 of the stack's [`Identity`](crate::Identity).
+    /// SHA-256 of the stack's [`StackIdentity`](crate::StackIdentity).
     pub sha256: String,
     /// Media, in the order of the file.
     pub media: Vec<MediumSummary>,
@@ -123,7 +123,7 @@ impl Stack {
     ///
     /// # Errors
     /// As for [`Stack::build`].
-    pub fn summary(&self) -> Result<(Summary, Vec<Problem>)> {
+    pub fn summary(&self) -> Result<(StackSummary, Vec<Problem>)> {
         let mut built = self.build::<Null>(&Bytes::None)?;
         let layer = self.layer_summary(&mut built);
         let mut warnings = self.warnings.clone();
@@ -135,7 +135,7 @@ impl Stack {
             scheduler: self.engine.scheduler_name(),
             parameters: list.into_iter().map(|p| (p.key, p.value)).collect(),
         };
-        let summary = Summary {
+        let summary = StackSummary {
             name: self.name.clone(),
             about: self.about.clone(),
             sha256: self.identity().sha256,
@@ -175,7 +175,7 @@ impl Stack {
         }
     }
 
-    fn medium_summary(&self, m: &Medium) -> MediumSummary {
+    fn medium_summary(&self, m: &StackMedium) -> MediumSummary {
         let mut sources = sources(m, &self.dir);
         let complete = in_effect(m);
         for key in OF_THE_DRIVE {
@@ -224,14 +224,14 @@ impl Stack {
 const OF_THE_DRIVE: [&str; 5] = ["write_back", "queue_depth", "order", "max_wait", "background"];
 
 /// Returns the values of a medium in effect; for a disk also the values that the drive sets.
-fn in_effect(m: &Medium) -> MediumConfig {
+fn in_effect(m: &StackMedium) -> MediumConfig {
     let MediumSpec::Disk(disk) = &m.spec else { return m.complete.clone() };
     let s = &disk.spec;
     let of_drive = MediumConfig {
         write_back: Some(s.cache.write_back != WriteBack::Off),
         queue_depth: Some(s.queue_depth),
         order: Some(s.scheduler),
-        max_wait: Some(Time(s.max_wait.0.saturating_mul(1000))),
+        max_wait: Some(Picos(s.max_wait.0.saturating_mul(1000))),
         background: Some(s.background),
         ..MediumConfig::default()
     };
@@ -240,7 +240,7 @@ fn in_effect(m: &Medium) -> MediumConfig {
 
 /// Returns the source of each value of a medium's profile: the source that the profile states, or
 /// the name of the profile.
-fn sources(m: &Medium, dir: &Path) -> BTreeMap<String, String> {
+fn sources(m: &StackMedium, dir: &Path) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     let mut next = m.given.profile.clone();
     // The chain was followed when the medium was resolved, so the loop ends.

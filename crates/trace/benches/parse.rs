@@ -5,7 +5,7 @@
 //! reads it three times and prints the best result.
 
 use frit_trace::write::{WRITABLE, Writer};
-use frit_trace::{Devices, Options, ReqOp, TimeUnit, Workload};
+use frit_trace::{DeviceMapping, Options, ReqOp, TimeUnit, Workload};
 use std::time::Instant;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -54,7 +54,7 @@ fn main() -> Outcome<()> {
         }
         writer.finish()?;
         let time_unit = (name == "disksim").then_some(TimeUnit::Ms);
-        let options = Options { time_unit, devices: Devices::Merge, ..Options::default() };
+        let options = Options { time_unit, devices: DeviceMapping::Merge, ..Options::default() };
         let (n, seconds) = best(&path, &options)?;
         let bytes = std::fs::metadata(&*path)?.len() as f64;
         println!(

@@ -15,7 +15,7 @@ pub enum WorkloadKind {
 
 /// Identity of a workload.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Identity {
+pub struct WorkloadIdentity {
     /// File name without directory, or name of the generator.
     pub name: String,
     /// Recorded or generated.
@@ -29,7 +29,7 @@ pub struct Identity {
     pub version: Option<u32>,
 }
 
-impl fmt::Display for Identity {
+impl fmt::Display for WorkloadIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.generator, &self.sha256) {
             (Some(spec), _) => write!(f, "{} (generated: {spec})", self.name),

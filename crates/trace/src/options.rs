@@ -1,6 +1,5 @@
 //! Options for reading a trace; all have defaults.
 
-use crate::formats::csv::Columns;
 use crate::{Error, Result};
 use frit_core::Nanos;
 use serde::Serialize;
@@ -124,6 +123,99 @@ impl FromStr for ReadDigit {
     }
 }
 
+/// Maximum number of columns of a line.
+pub(crate) const COLUMNS_MAX: usize = 64;
+
+/// A column, by its name in the header or by its number from 1.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum ColumnRef {
+    Name(String),
+    Number(usize),
+}
+
+/// Assignment of columns to the fields of a request, with units.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Columns {
+    pub(crate) time: Option<(ColumnRef, TimeUnit)>,
+    pub(crate) op: (ColumnRef, Option<ReadDigit>),
+    pub(crate) place: (ColumnRef, SizeUnit),
+    pub(crate) size: (ColumnRef, SizeUnit),
+    pub(crate) device: Option<ColumnRef>,
+    pub(crate) flags: Option<ColumnRef>,
+    pub(crate) delimiter: Option<u8>,
+    pub(crate) text: String,
+}
+
+/// Syntax of `--columns`, for error messages.
+const COLUMNS_HELP: &str = "write KEY=COLUMN[:UNIT],…: time=COLUMN:s|ms|us|ns|filetime; op=COLUMN[:0|1, the digit of a read]; \
+    sector=COLUMN[:UNIT] or offset=COLUMN (bytes); sectors=COLUMN[:UNIT] or bytes=COLUMN; device=COLUMN; \
+    flags=COLUMN (letters M, S, F, P); delimiter=comma|tab|semicolon|pipe|space. A column is a name in the header or a number from 1";
+
+impl FromStr for Columns {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Columns> {
+        let bad = |why: String| Error::spec(format!("columns '{text}'"), format!("{why}; {COLUMNS_HELP}"));
+        let (mut time, mut op, mut place, mut size, mut device, mut flags, mut delimiter) =
+            (None, None, None, None, None, None, None);
+        for part in text.split(',') {
+            let (key, value) = part.split_once('=').ok_or_else(|| bad(format!("'{part}' has no =")))?;
+            let (name, unit) = match value.split_once(':') {
+                Some((n, u)) => (n, Some(u)),
+                None => (value, None),
+            };
+            if name.is_empty() {
+                return Err(bad(format!("'{part}' names no column")));
+            }
+            let column = match name.parse() {
+                Ok(0) => return Err(bad("columns count from 1".into())),
+                Ok(n) if n <= COLUMNS_MAX => ColumnRef::Number(n - 1),
+                Ok(_) => return Err(bad(format!("at most {COLUMNS_MAX} columns"))),
+                Err(_) => ColumnRef::Name(name.into()),
+            };
+            match key.trim() {
+                "time" => {
+                    let unit = unit.ok_or_else(|| bad("time has no unit".into()))?;
+                    time = Some((column, unit.parse()?));
+                }
+                "op" => op = Some((column, unit.map(str::parse).transpose()?)),
+                "sector" => place = Some((column, unit.map_or(Ok(SizeUnit::SECTORS), str::parse)?)),
+                "offset" => place = Some((column, unit.map_or(Ok(SizeUnit::BYTES), str::parse)?)),
+                "sectors" => size = Some((column, unit.map_or(Ok(SizeUnit::SECTORS), str::parse)?)),
+                "bytes" => size = Some((column, unit.map_or(Ok(SizeUnit::BYTES), str::parse)?)),
+                "device" => device = Some(column),
+                "flags" => flags = Some(column),
+                "delimiter" => {
+                    delimiter =
+                        Some(delimiter_byte(value).ok_or_else(|| bad(format!("delimiter '{value}'")))?);
+                }
+                other => return Err(bad(format!("unknown key '{other}'"))),
+            }
+        }
+        Ok(Columns {
+            time,
+            op: op.ok_or_else(|| bad("op is missing".into()))?,
+            place: place.ok_or_else(|| bad("sector or offset is missing".into()))?,
+            size: size.ok_or_else(|| bad("sectors or bytes is missing".into()))?,
+            device,
+            flags,
+            delimiter,
+            text: text.into(),
+        })
+    }
+}
+
+fn delimiter_byte(name: &str) -> Option<u8> {
+    Some(match name {
+        "comma" => b',',
+        "tab" => b'\t',
+        "semicolon" => b';',
+        "pipe" => b'|',
+        "space" | "blank" => b' ',
+        _ => return None,
+    })
+}
+
 /// blktrace event that represents a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum BlktraceEvent {
@@ -165,7 +257,7 @@ impl FromStr for BlktraceEvent {
 
 /// Mapping of the devices of a trace to one address space.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
-pub enum Devices {
+pub enum DeviceMapping {
     /// One after another in order of first appearance. Each starts at the next MiB after the end of
     /// the device before it. A trace with one device is not changed.
     #[default]
@@ -176,14 +268,14 @@ pub enum Devices {
     Only(String),
 }
 
-impl FromStr for Devices {
+impl FromStr for DeviceMapping {
     type Err = Error;
-    fn from_str(s: &str) -> Result<Devices> {
+    fn from_str(s: &str) -> Result<DeviceMapping> {
         match s {
-            "concat" | "separate" => Ok(Devices::Concat),
-            "merge" => Ok(Devices::Merge),
+            "concat" | "separate" => Ok(DeviceMapping::Concat),
+            "merge" => Ok(DeviceMapping::Merge),
             _ => match s.strip_prefix("only:").or_else(|| s.strip_prefix("only=")) {
-                Some(name) if !name.is_empty() => Ok(Devices::Only(name.into())),
+                Some(name) if !name.is_empty() => Ok(DeviceMapping::Only(name.into())),
                 _ => Err(Error::spec(format!("devices '{s}'"), "use concat, merge or only:NAME")),
             },
         }
@@ -206,7 +298,7 @@ pub struct Options {
     /// blktrace event that represents a request (default: Q if the trace has one, else D, I, C).
     pub event: Option<BlktraceEvent>,
     /// Mapping of devices to one address space.
-    pub devices: Devices,
+    pub devices: DeviceMapping,
     /// Part of the name of a file inside a tar archive (default: the first file).
     pub member: Option<String>,
     /// Stop at the first malformed line, and at a truncated input.
@@ -230,10 +322,26 @@ mod tests {
         assert_eq!("µs".parse::<TimeUnit>().unwrap(), TimeUnit::Us);
         assert_eq!("4K".parse::<SizeUnit>().unwrap(), SizeUnit::PAGES);
         assert_eq!("sectors".parse::<SizeUnit>().unwrap(), SizeUnit::SECTORS);
-        assert_eq!("only:sda".parse::<Devices>().unwrap(), Devices::Only("sda".into()));
+        assert_eq!("only:sda".parse::<DeviceMapping>().unwrap(), DeviceMapping::Only("sda".into()));
         for bad in ["", "3K", "fortnight"] {
             assert!(bad.parse::<SizeUnit>().is_err() && bad.parse::<TimeUnit>().is_err(), "{bad}");
         }
-        assert!("only:".parse::<Devices>().is_err());
+        assert!("only:".parse::<DeviceMapping>().is_err());
+    }
+
+    #[test]
+    fn columns_say_what_is_wrong() {
+        assert!("time=ts:us,op=type,sector=lba,bytes=len".parse::<Columns>().is_ok());
+        for (text, why) in [
+            ("time=ts", "no unit"),
+            ("op=x,sector=y", "sectors or bytes"),
+            ("op=0,sector=1,bytes=2", "from 1"),
+            ("colour=red", "unknown key"),
+            ("time", "no ="),
+            ("op=99,offset=1,bytes=2", "at most"),
+        ] {
+            let e = text.parse::<Columns>().unwrap_err().to_string();
+            assert!(e.contains(why), "{text}: {e}");
+        }
     }
 }

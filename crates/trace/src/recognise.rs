@@ -1,6 +1,6 @@
 //! Selection of the format of a trace: recognised from its head, or given by the user.
 
-use crate::formats::{FORMATS, Format, Head};
+use crate::formats::{FORMATS, Head, TraceFormat};
 use crate::problems::snippet;
 use crate::{Error, Options, Result};
 
@@ -8,7 +8,7 @@ use crate::{Error, Options, Result};
 ///
 /// # Errors
 /// No format has this name.
-pub fn by_name(name: &str) -> Result<&'static Format> {
+pub fn by_name(name: &str) -> Result<&'static TraceFormat> {
     FORMATS.iter().find(|f| f.name.eq_ignore_ascii_case(name)).copied().ok_or_else(|| Error::UnknownFormat {
         name: name.into(),
         known: FORMATS.iter().map(|f| f.name).collect::<Vec<_>>().join(", "),
@@ -16,7 +16,7 @@ pub fn by_name(name: &str) -> Result<&'static Format> {
 }
 
 /// Returns the format of a trace: the one that the user named, else the best match for the head.
-pub(crate) fn recognise(path: &str, head: &mut Head<'_>, options: &Options) -> Result<&'static Format> {
+pub(crate) fn recognise(path: &str, head: &mut Head<'_>, options: &Options) -> Result<&'static TraceFormat> {
     if head.bytes.iter().all(|b| b.is_ascii_whitespace() || *b == 0) && head.whole {
         let inside = if head.bytes.is_empty() { "" } else { " (only white space)" };
         return Err(Error::Empty { path: path.into(), inside });
@@ -37,7 +37,7 @@ pub(crate) fn recognise(path: &str, head: &mut Head<'_>, options: &Options) -> R
     for judged in [256, usize::MAX] {
         head.judged = judged;
         let scores = FORMATS.iter().map(|&f| (f, (f.score)(head)));
-        let best = scores.fold(None::<(&Format, f32)>, |best, (f, score)| match best {
+        let best = scores.fold(None::<(&TraceFormat, f32)>, |best, (f, score)| match best {
             // `>=` keeps the earlier format of two with equal scores.
             Some((_, b)) if b >= score => best,
             _ => Some((f, score)),

@@ -5,10 +5,10 @@ mod stats;
 pub use stats::{ArrivalStats, SizeStats};
 
 use crate::devices::DeviceLayout;
-use crate::identity::Identity;
+use crate::identity::WorkloadIdentity;
 use crate::problems::Problems;
-use crate::workload::RequestSource;
-use crate::{Devices, Options, Reading, Request, Result};
+use crate::source::{RequestSource, check_only};
+use crate::{DeviceMapping, Options, Reading, Request, Result};
 use frit_core::{Nanos, SECTOR_BYTES};
 use serde::Serialize;
 use stats::StatsCollector;
@@ -20,7 +20,7 @@ use stats::StatsCollector;
 #[derive(Clone, Debug, Serialize)]
 pub struct Scan {
     /// Identity of the workload.
-    pub identity: Identity,
+    pub identity: WorkloadIdentity,
     /// Format, units and conventions used to read it.
     pub reading: Reading,
     /// Problems of the trace.
@@ -92,7 +92,7 @@ impl Scan {
         let mut batch = Vec::new();
         while source.fill(&mut batch)? {
             extend(&mut ends, &batch);
-            if let Devices::Only(name) = &options.devices {
+            if let DeviceMapping::Only(name) = &options.devices {
                 let only = source.devices().iter().position(|d| d == name);
                 batch.retain(|r| only == Some(usize::from(r.device)));
             }
@@ -105,7 +105,7 @@ impl Scan {
                 break;
             }
         }
-        crate::workload::check_only(&source, &options.devices, spec)?;
+        check_only(&source, &options.devices, spec)?;
         let (sha256, problems) = match &mut source {
             RequestSource::Trace(s) => (s.digest(), s.problems().clone()),
             RequestSource::Generated(_) => (None, Problems::default()),

@@ -2,7 +2,7 @@
 //! request on.
 
 use crate::formats::{Decoder, DecoderOutput, Head};
-use crate::input::Input;
+use crate::input::TraceInput;
 use crate::pages::PageRounder;
 use crate::problems::Problems;
 use crate::recognise::{first_line, recognise};
@@ -12,7 +12,7 @@ use frit_core::Nanos;
 /// A trace that is being read.
 pub(crate) struct TraceStream {
     path: String,
-    input: Input,
+    input: TraceInput,
     decoder: Box<dyn Decoder + Send>,
     decoded: DecoderOutput,
     reading: Reading,
@@ -26,11 +26,11 @@ pub(crate) struct TraceStream {
 impl TraceStream {
     /// Opens a trace and recognises its format.
     pub(crate) fn open(path: &str, options: &Options, hash: bool) -> Result<TraceStream> {
-        TraceStream::of(path, Input::open(path, options, hash)?, options)
+        TraceStream::of(path, TraceInput::open(path, options, hash)?, options)
     }
 
     /// Creates a stream from an open input.
-    pub(crate) fn of(path: &str, mut input: Input, options: &Options) -> Result<TraceStream> {
+    pub(crate) fn of(path: &str, mut input: TraceInput, options: &Options) -> Result<TraceStream> {
         let mut head = Head { bytes: input.bytes(), whole: input.at_end(), judged: usize::MAX };
         let mut reading = Reading { container: input.container(), ..Reading::default() };
         if head.bytes.is_empty() {

@@ -1,74 +1,17 @@
 //! The input of a run: a trace file, standard input, or a generator.
 
+pub use crate::generate::GENERATOR_PREFIX;
+pub use crate::source::STDIN;
+
 use crate::devices::DeviceLayout;
 use crate::fit::Fitter;
-use crate::generate::Generator;
-use crate::identity::{Identity, WorkloadKind};
-use crate::input::Input;
+use crate::identity::WorkloadIdentity;
+use crate::input::TraceInput;
 use crate::problems::Problems;
+use crate::source::{RequestSource, check_only};
 use crate::stream::TraceStream;
-use crate::{Devices, Error, Fit, Options, Reading, Request, Result, Scan};
+use crate::{DeviceMapping, Error, Fit, Options, Reading, Request, Result, Scan};
 use std::io::Read;
-use std::path::Path;
-
-/// Prefix of a workload specification that names a generator.
-pub const GENERATOR_PREFIX: &str = "gen:";
-
-/// Workload specification of standard input.
-pub const STDIN: &str = "-";
-
-pub(crate) enum RequestSource {
-    Trace(Box<TraceStream>),
-    Generated(Box<Generator>),
-}
-
-impl RequestSource {
-    pub(crate) fn open(spec: &str, options: &Options, hash: bool) -> Result<RequestSource> {
-        Ok(match spec.strip_prefix(GENERATOR_PREFIX) {
-            Some(g) => RequestSource::Generated(Box::new(Generator::parse(g)?)),
-            None => RequestSource::Trace(Box::new(TraceStream::open(spec, options, hash)?)),
-        })
-    }
-
-    pub(crate) fn fill(&mut self, out: &mut Vec<Request>) -> Result<bool> {
-        match self {
-            RequestSource::Trace(s) => s.fill(out),
-            RequestSource::Generated(g) => Ok(g.fill(out)),
-        }
-    }
-
-    pub(crate) fn identity(&self, spec: &str, sha256: Option<String>) -> Identity {
-        match self {
-            RequestSource::Trace(_) => {
-                let file = Path::new(spec).file_name().map(|n| n.to_string_lossy().into_owned());
-                let name =
-                    if spec == STDIN { "standard input".into() } else { file.unwrap_or_else(|| spec.into()) };
-                Identity { name, kind: WorkloadKind::Real, sha256, generator: None, version: None }
-            }
-            RequestSource::Generated(g) => Identity {
-                name: g.name().into(),
-                kind: WorkloadKind::Generated,
-                sha256: None,
-                generator: Some(g.canonical()),
-                version: Some(crate::generate::VERSION),
-            },
-        }
-    }
-
-    pub(crate) fn devices(&self) -> &[String] {
-        match self {
-            RequestSource::Trace(s) => s.devices(),
-            RequestSource::Generated(_) => &[],
-        }
-    }
-
-    pub(crate) fn reading(&self) -> Reading {
-        match self {
-            RequestSource::Trace(s) => s.reading(),
-            RequestSource::Generated(g) => g.reading(),
-        }
-    }
-}
 
 /// A stream of requests in one address space.
 ///
@@ -119,7 +62,7 @@ impl Workload {
     /// # Errors
     /// As [`Workload::open`].
     pub fn from_reader(name: &str, reader: Box<dyn Read + Send>, options: &Options) -> Result<Workload> {
-        let input = Input::from_reader(name, reader, options, false)?;
+        let input = TraceInput::from_reader(name, reader, options, false)?;
         let source = RequestSource::Trace(Box::new(TraceStream::of(name, input, options)?));
         Ok(Workload::of(name, options, source, false))
     }
@@ -194,8 +137,8 @@ impl Workload {
     /// Maps devices to one address space.
     fn place(&mut self, out: &mut Vec<Request>) -> Result<()> {
         match &self.options.devices {
-            Devices::Merge => Ok(()),
-            Devices::Only(name) => {
+            DeviceMapping::Merge => Ok(()),
+            DeviceMapping::Only(name) => {
                 if self.only.is_none() {
                     let at = self.source.devices().iter().position(|d| d == name);
                     self.only = at.and_then(|i| u16::try_from(i).ok());
@@ -203,7 +146,7 @@ impl Workload {
                 out.retain(|r| Some(r.device) == self.only);
                 Ok(())
             }
-            Devices::Concat => {
+            DeviceMapping::Concat => {
                 // The first device starts at sector 0, so a trace with one device needs no second
                 // pass.
                 if out.iter().all(|r| r.device == 0) {
@@ -246,7 +189,7 @@ impl Workload {
 
     /// Returns the identity of the workload.
     #[must_use]
-    pub fn identity(&self) -> Identity {
+    pub fn identity(&self) -> WorkloadIdentity {
         self.source.identity(&self.spec, self.sha256.clone())
     }
 
@@ -269,17 +212,6 @@ impl Workload {
     #[must_use]
     pub fn devices(&self) -> &[String] {
         self.source.devices()
-    }
-}
-
-/// Checks, at the end of a trace, that the requested device occurred.
-pub(crate) fn check_only(source: &RequestSource, devices: &Devices, spec: &str) -> Result<()> {
-    match devices {
-        Devices::Only(name) if !source.devices().iter().any(|d| d == name) => Err(Error::Devices {
-            name: source.identity(spec, None).name,
-            why: format!("no request goes to a device '{name}'; devices: {}", source.devices().join(", ")),
-        }),
-        _ => Ok(()),
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::error::{Result, io};
 use std::fs::{DirBuilder, Metadata, OpenOptions, Permissions};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Mode of a file that holds user data or can damage it.
 pub const FILE_MODE: u32 = 0o600;
@@ -120,15 +120,10 @@ fn class_permissions(search: u32) -> u32 {
     ((search & 0o010) * 7) | ((search & 0o001) * 7)
 }
 
-/// Returns the directory and files of a volume that [`exposed`] examines.
-pub(crate) fn volume_paths(dir: &Path, media: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
-    let own = [dir.to_owned(), dir.join(crate::superblock::FILE_NAME), dir.join(crate::lock::FILE_NAME)];
-    own.into_iter().chain(media).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
 
     fn chmod(path: &Path, mode: u32) {
         std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();

@@ -4,8 +4,11 @@ use crate::access::{foreign_owner, make_private_dir};
 use crate::backing::{MediumFile, media_of, path_of};
 use crate::error::{Error, Result, io};
 use crate::lock::VolumeLock;
-use crate::open::{OpenReport, build};
-use crate::superblock::{FILE_NAME, MediumRecord, State, Superblock, SuperblockFile, boot_id, unix_now};
+use crate::open::build;
+use crate::open_report::OpenReport;
+use crate::superblock::{
+    FILE_NAME, MediumRecord, Superblock, SuperblockFile, VolumeState, boot_id, sha256, unix_now,
+};
 use crate::volume::{Volume, VolumeParts};
 use frit_core::{CrashKind, Null};
 use frit_stack::Stack;
@@ -74,7 +77,7 @@ impl Volume {
         let first = Superblock {
             sequence: 1,
             features: Default::default(),
-            state: State::Creating,
+            state: VolumeState::Creating,
             uuid,
             boot_id: boot_id(),
             created_unix,
@@ -108,11 +111,11 @@ impl Volume {
         // If the disk is full, the allocated space is freed. The superblock stays in the state
         // "creating", so the directory is not taken for a volume.
         let (files, layer) = made.inspect_err(|_| discard_media(dir, &media))?;
-        superblock.update(|s| (s.state, s.media) = (State::Clean, media))?;
+        superblock.update(|s| (s.state, s.media) = (VolumeState::Clean, media))?;
         let boot = boot_id();
         // The layer is formatted and open, as after a recovery without work.
         let recovered = OpenReport::new_volume(CrashKind::Process);
-        superblock.set_state(State::Dirty, boot)?;
+        superblock.set_state(VolumeState::Dirty, boot)?;
         Ok(Volume::from_parts(VolumeParts {
             dir: dir.into(),
             stack,
@@ -161,11 +164,6 @@ fn new_uuid() -> Result<[u8; 16]> {
     Ok(uuid::Builder::from_random_bytes(random).into_uuid().into_bytes())
 }
 
-pub(crate) fn sha256(text: &str) -> [u8; 32] {
-    use sha2::Digest;
-    sha2::Sha256::digest(text.as_bytes()).into()
-}
-
 /// Creates the directory, or makes sure that creating a volume in it loses no data. Returns a
 /// volume that is to be replaced; it stays locked until the new one is complete.
 fn prepare_directory(dir: &Path, force: bool) -> Result<Option<SuperblockFile>> {
@@ -199,14 +197,14 @@ fn prepare_directory(dir: &Path, force: bool) -> Result<Option<SuperblockFile>> 
     }
     let old = SuperblockFile::open(dir, false)?;
     match old.current().state {
-        State::Creating => {}
-        State::Clean if force => {}
-        State::Clean => {
+        VolumeState::Creating => {}
+        VolumeState::Clean if force => {}
+        VolumeState::Clean => {
             return Err(exists(
                 "there is a volume already; --force replaces it and destroys its contents".into(),
             ));
         }
-        State::Dirty => {
+        VolumeState::Dirty => {
             return Err(exists(
                 "there is a volume that was not closed; it is not replaced, even with --force. frit recover \
                  recovers and closes it; if it is not wanted, remove the directory by hand"

@@ -283,7 +283,7 @@ fn remove(growing: &Path, home: &Path, of: &Superblock, locked: bool) -> Result<
     let mut files = vec![growing.join(TEMP_FILE_NAME), growing.join(lock::FILE_NAME)];
     if growing.join(FILE_NAME).exists() {
         let (left, _, in_use) = SuperblockFile::peek(growing)?;
-        let unfinished = left.state == crate::superblock::State::Creating;
+        let unfinished = left.state == crate::superblock::VolumeState::Creating;
         let free = locked || in_use.is_none();
         if !(unfinished || left.uuid == of.uuid) || !free {
             let why = "is in the way: it is another volume, or in use; move it away".into();

@@ -1,9 +1,10 @@
 //! Inspection of a volume without locking or changing it.
 
-use crate::access::{exposed, volume_paths};
+use crate::access::exposed;
 use crate::backing::path_of;
 use crate::error::Result;
-use crate::superblock::{Backing, Superblock, SuperblockFile};
+use crate::lock;
+use crate::superblock::{Backing, FILE_NAME, Superblock, SuperblockFile};
 use frit_core::MediumKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -77,4 +78,10 @@ pub fn inspect(dir: impl AsRef<Path>) -> Result<Inspection> {
     let files = volume_paths(dir, media.iter().map(|medium| medium.path.clone()));
     let exposed = exposed(files.iter().map(PathBuf::as_path));
     Ok(Inspection { media, superblock, damaged_copy, in_use, exposed })
+}
+
+/// Returns the directory and files of a volume that [`exposed`] examines.
+fn volume_paths(dir: &Path, media: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let own = [dir.to_owned(), dir.join(FILE_NAME), dir.join(lock::FILE_NAME)];
+    own.into_iter().chain(media).collect()
 }

@@ -1,14 +1,15 @@
 //! Opening a volume: lock, superblock, media, recovery.
 
 use crate::backing::MediumFile;
-use crate::create::sha256;
 use crate::error::{Error, Result};
-use crate::superblock::{FILE_NAME, RecoveryRecord, State, Superblock, SuperblockFile, boot_id};
+use crate::open_report::OpenReport;
+use crate::superblock::{
+    FILE_NAME, RecoveryRecord, Superblock, SuperblockFile, VolumeState, boot_id, sha256,
+};
 use crate::volume::{Volume, VolumeParts};
-use frit_core::{CrashKind, Null, Recovery, Sink};
+use frit_core::{CrashKind, Null, Sink};
 use frit_media::Hardware;
 use frit_stack::{BuiltStack, Bytes, Stack, StoreOpener};
-use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,36 +23,6 @@ pub struct OpenOptions {
     /// Kind of crash to recover from. `None`: power loss if the machine has booted since the volume
     /// was last opened for writing, otherwise a crash of the process.
     pub crash: Option<CrashKind>,
-}
-
-/// Result of opening a volume.
-#[derive(Clone, Debug, Serialize)]
-pub struct OpenReport {
-    /// Recovery result of the layer.
-    #[serde(flatten)]
-    pub recovery: Recovery,
-    /// `true` after a power loss, `false` after a crash of the process alone.
-    pub machine: bool,
-    /// Duration of the layer's recovery, in seconds.
-    pub seconds: f64,
-    /// The same duration for 10⁹ bytes of the volume.
-    pub seconds_per_gb: f64,
-    /// Bytes found in durable memory.
-    pub durable_bytes: u64,
-}
-
-impl OpenReport {
-    /// Returns the result for a new volume, which needs no recovery.
-    pub(crate) fn new_volume(stop: CrashKind) -> OpenReport {
-        let recovery = Recovery { clean: true, ..Recovery::default() };
-        OpenReport {
-            recovery,
-            machine: stop == CrashKind::PowerLoss,
-            seconds: 0.0,
-            seconds_per_gb: 0.0,
-            durable_bytes: 0,
-        }
-    }
 }
 
 /// Builds the stack over the files of its media.
@@ -121,7 +92,7 @@ where
         let dir = dir.as_ref();
         let mut superblock = SuperblockFile::open(dir, options.read_only)?;
         let was = superblock.current().clone();
-        if was.state == State::Creating {
+        if was.state == VolumeState::Creating {
             let why = "its creation was not finished; run frit create again".into();
             return Err(Error::NotAVolume { dir: dir.into(), why });
         }
@@ -133,14 +104,14 @@ where
         // A clean superblock over a layer that is marked in use is an older copy, restored by hand.
         // The kind of crash since then is unknown, so the worse one, a power loss, is assumed.
         let stop = match was.state {
-            State::Dirty if !rebooted => CrashKind::Process,
+            VolumeState::Dirty if !rebooted => CrashKind::Process,
             _ => CrashKind::PowerLoss,
         };
         let stop = options.crash.unwrap_or(stop);
         // A power loss is recognized by the recorded boot ID. That ID is replaced only after
         // recovery, so that an interrupted recovery starts over as a recovery from power loss.
-        if was.state == State::Clean && !options.read_only {
-            superblock.set_state(State::Dirty, boot)?;
+        if was.state == VolumeState::Clean && !options.read_only {
+            superblock.set_state(VolumeState::Dirty, boot)?;
         }
         let built = build::<S>(&stack, &files, was.uuid, false)?;
         let mut sink = sink(&built.hardware);
@@ -160,7 +131,7 @@ where
         };
         if !options.read_only {
             let record = RecoveryRecord::new(&recovered.recovery, stop, taken.as_micros() as u64);
-            let dirty = was.state == State::Dirty;
+            let dirty = was.state == VolumeState::Dirty;
             if dirty {
                 superblock.update(|s| {
                     s.boot_id = boot;

@@ -102,7 +102,7 @@ fn sized_ntl_stack(
     }
 }
 
-fn chips_of(medium: &frit_stack::Medium) -> Option<u64> {
+fn chips_of(medium: &frit_stack::StackMedium) -> Option<u64> {
     match &medium.spec {
         MediumSpec::Pcm(c) if medium.used => {
             Some(u64::from(c.geometry.channels) * u64::from(c.geometry.chips_per_channel))

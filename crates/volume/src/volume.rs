@@ -2,8 +2,8 @@
 
 use crate::backing::MediumFile;
 use crate::error::{Error, Result};
-use crate::open::OpenReport;
-use crate::superblock::{State, Superblock, SuperblockFile, boot_id};
+use crate::open_report::OpenReport;
+use crate::superblock::{Superblock, SuperblockFile, VolumeState, boot_id};
 use frit_core::{
     Buffer, CheckCounts, CheckScope, Deferred, Finding, Hints, MediumKind, Null, ParamInfo, Progress,
     RequestIntent, Result as CoreResult, SECTOR_BYTES, Sector, Sink, Source, StackDevice, StackView, Target,
@@ -419,7 +419,7 @@ impl<S: Sink> Volume<S> {
         // recovery.
         self.layer.halt(&mut self.sink)?;
         self.flush()?;
-        self.superblock.set_state(State::Clean, boot_id())?;
+        self.superblock.set_state(VolumeState::Clean, boot_id())?;
         Ok(self.superblock)
     }
 

@@ -4,7 +4,7 @@ pub(crate) mod state;
 pub(crate) mod subprocess;
 
 use crate::output::print;
-use frit_serve::ctl::{Client, Operation, SOCKET, Success};
+use frit_serve::ctl::{Client, ControlOperation, SOCKET, Success};
 use frit_serve::fuse::{FILE_NAME, loop_devices, volumes_at};
 use frit_volume::access::FILE_MODE;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
@@ -123,7 +123,7 @@ fn is_read_only(device: &Path) -> bool {
 
 /// Returns the state of a server that is already running.
 fn served(dir: &Path, client: &mut Client) -> Result<AttachState> {
-    let stat = match client.ask(Operation::Stat {}).into_diagnostic()? {
+    let stat = match client.ask(ControlOperation::Stat {}).into_diagnostic()? {
         Success::Stat(stat) => *stat,
         _ => return Err(miette!("the server of {} gave another answer than asked for", dir.display())),
     };

@@ -9,7 +9,7 @@ use frit_core::{Params, size};
 use frit_layer::cache::BLOCK_BYTES;
 use frit_layer::cache::policy::{Policy, PolicyConfig};
 use frit_layer::cache::sim::{Sim, SimCounts, next_uses};
-use frit_trace::Devices;
+use frit_trace::DeviceMapping;
 use indicatif::{ProgressBar, ProgressStyle};
 use miette::{Result, miette};
 use serde::Serialize;
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     let all: Vec<String> = Policy::VARIANTS.iter().map(|&v| v.to_owned()).collect();
     let policies = if args.policy.is_empty() { &all } else { &args.policy };
-    let blocks = BlockTrace::read(&args.workload, &args.read.options(Devices::Concat))?;
+    let blocks = BlockTrace::read(&args.workload, &args.read.options(DeviceMapping::Concat))?;
     let bar = bar(blocks.accesses.len() * policies.len() * args.size.len());
     let mut rows = Vec::new();
     for policy in policies {

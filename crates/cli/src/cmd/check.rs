@@ -4,7 +4,7 @@ mod show;
 
 use super::volume::check::{CheckOptions, check as check_volume};
 use crate::output::{print, print_json, report, table, text};
-use frit_stack::{Problem, Stack, StackError, Summary, builtins};
+use frit_stack::{Problem, Stack, StackError, StackSummary, builtins};
 use miette::{Report, Result, miette};
 use serde::Serialize;
 use std::path::Path;
@@ -90,7 +90,7 @@ struct StackCheckJson<'a> {
     ok: bool,
     errors: Vec<ProblemJson<'a>>,
     warnings: Vec<ProblemJson<'a>>,
-    summary: Option<&'a Summary>,
+    summary: Option<&'a StackSummary>,
 }
 
 #[derive(Serialize)]
@@ -103,7 +103,7 @@ struct ProblemJson<'a> {
     column: Option<usize>,
 }
 
-type StackCheck = std::result::Result<(Summary, Vec<Problem>), StackError>;
+type StackCheck = std::result::Result<(StackSummary, Vec<Problem>), StackError>;
 
 /// Runs the command.
 ///

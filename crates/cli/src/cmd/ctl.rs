@@ -5,7 +5,7 @@ mod show;
 mod top;
 
 use crate::output::{print, print_json, print_stderr};
-use frit_serve::ctl::{Client, ClientError, Operation, Param, SOCKET, Setting, Success};
+use frit_serve::ctl::{Client, ClientError, ControlOperation, Param, SOCKET, Setting, Success};
 use frit_serve::metrics::Stat;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use std::io::ErrorKind;
@@ -80,10 +80,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
         CtlCommand::Set { changes } => {
             let changed = match client(args)? {
-                Some(mut client) => match ask(&mut client, Operation::Set { changes: changes.clone() })? {
-                    Success::Changed(changed) => changed,
-                    other => return Err(unexpected(&other)),
-                },
+                Some(mut client) => {
+                    match ask(&mut client, ControlOperation::Set { changes: changes.clone() })? {
+                        Success::Changed(changed) => changed,
+                        other => return Err(unexpected(&other)),
+                    }
+                }
                 None => offline::set(&args.volume, changes)?,
             };
             print(&show::changes(changes, &changed))
@@ -129,7 +131,7 @@ fn is_not_served(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::NotFound | ErrorKind::ConnectionRefused)
 }
 
-fn ask(client: &mut Client, what: Operation) -> Result<Success> {
+fn ask(client: &mut Client, what: ControlOperation) -> Result<Success> {
     client.ask(what).map_err(|e| match e {
         ClientError::Refused(refused) => miette!("{refused}"),
         other => miette!("{other}"),
@@ -147,7 +149,7 @@ fn unexpected(answer: &Success) -> miette::Report {
 
 fn get(args: &Args, key: Option<&str>) -> Result<Vec<Param>> {
     if let Some(mut client) = client(args)? {
-        return match ask(&mut client, Operation::Get { key: key.map(Into::into) })? {
+        return match ask(&mut client, ControlOperation::Get { key: key.map(Into::into) })? {
             Success::Params(params) => Ok(params),
             other => Err(unexpected(&other)),
         };
@@ -176,7 +178,7 @@ fn stat(args: &Args) -> Result<Stat> {
 }
 
 fn server_stat(client: &mut Client) -> Result<Stat> {
-    match ask(client, Operation::Stat {})? {
+    match ask(client, ControlOperation::Stat {})? {
         Success::Stat(stat) => Ok(*stat),
         other => Err(unexpected(&other)),
     }

@@ -6,7 +6,7 @@ use super::attach::subprocess::run_with_timeout;
 use crate::output::{print, print_stderr};
 use frit_serve::ctl::{Client, SOCKET};
 use frit_serve::fuse::{FILE_NAME, loop_devices, unmount, volumes_at};
-use frit_volume::superblock::State;
+use frit_volume::superblock::VolumeState;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::path::{Path, PathBuf};
@@ -106,7 +106,7 @@ struct EndedServer {
 
 impl EndedServer {
     fn of(known: &AttachState, dir: &Path, had_device: bool) -> EndedServer {
-        let clean = frit_volume::inspect(dir).is_ok_and(|i| i.superblock.state == State::Clean);
+        let clean = frit_volume::inspect(dir).is_ok_and(|i| i.superblock.state == VolumeState::Clean);
         let device = known.device.as_ref().map_or("the device".into(), |d| d.display().to_string());
         EndedServer { server: known.server, device, killed: !clean, had_device }
     }

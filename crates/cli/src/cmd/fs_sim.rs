@@ -5,7 +5,7 @@ mod show;
 use crate::output::{print, print_json};
 use clap::builder::NonEmptyStringValueParser;
 use frit_core::size;
-use frit_fs_sim::bench::{self, Options};
+use frit_fs_sim::bench::{self, BenchOptions};
 use frit_fs_sim::plan::{self, OperationSpec};
 use miette::{Result, miette};
 use std::process::ExitCode;
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let options = Options {
+    let options = BenchOptions {
         profile: args.profile.clone(),
         host: args.host().into(),
         size: args.size,

@@ -4,7 +4,7 @@ mod format;
 
 use super::volume::{ByteProgress, not_opened, open};
 use crate::output::{print, print_json};
-use format::{Format, HEAD_BYTES};
+use format::{HEAD_BYTES, ImageFormat};
 use frit_core::{size, text::shown};
 use frit_volume::{ImageSource, import, inspect, is_blank};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 /// Refuses an image whose first bytes identify a format other than raw.
 fn check_format(args: &Args, head: &[u8]) -> Result<()> {
-    let Some(format) = Format::of(head).filter(|_| args.format.is_none()) else { return Ok(()) };
+    let Some(format) = ImageFormat::of(head).filter(|_| args.format.is_none()) else { return Ok(()) };
     Err(miette!(
         help = format.hint(&args.image, &args.volume),
         "{} is not a raw image, but {}",

@@ -5,7 +5,7 @@ use super::volume::{NOT_OPENED, not_opened, sizes, when};
 use crate::output::{print, print_json, right, table, text};
 use frit_core::visible::WearSummary;
 use frit_core::{MediumKind, ParamInfo, size};
-use frit_volume::superblock::{Features, RecoveryRecord, State, VERSION};
+use frit_volume::superblock::{Features, RecoveryRecord, VERSION, VolumeState};
 use frit_volume::{Inspection, MediumStatus, OpenOptions, OpenReport, Volume, inspect};
 use miette::Result;
 use serde::Serialize;
@@ -39,7 +39,7 @@ struct InspectJson<'a> {
     uuid: String,
     format_version: u32,
     features: Features,
-    state: State,
+    state: VolumeState,
     in_use_by: Option<&'a str>,
     damaged_copy: Option<&'a str>,
     sequence: u64,
@@ -176,9 +176,9 @@ fn told(dir: &Path, i: &Inspection, inside: &Result<OpenedJson, String>) -> Stri
     let state = match (&i.in_use, s.state) {
         (Some(by), _) if by.is_empty() => "in use".to_owned(),
         (Some(by), _) => format!("in use by {by}"),
-        (None, State::Clean) => "clean".to_owned(),
-        (None, State::Dirty) => "dirty: it was not closed; the next opening recovers it".to_owned(),
-        (None, State::Creating) => "its creation was not finished; run frit create again".to_owned(),
+        (None, VolumeState::Clean) => "clean".to_owned(),
+        (None, VolumeState::Dirty) => "dirty: it was not closed; the next opening recovers it".to_owned(),
+        (None, VolumeState::Creating) => "its creation was not finished; run frit create again".to_owned(),
     };
     row("state", &state);
     if let Ok(inside) = inside {

@@ -8,7 +8,7 @@ use super::serve::{POLL_INTERVAL, second_signal_exits, stop_signals};
 use crate::output::{print, print_stderr};
 use frit_core::size;
 use frit_fs::{Fs, Image, Pool};
-use frit_serve::fuse::file_system::{Mount, Options, THREADS_MAX, clear_stale};
+use frit_serve::fuse::file_system::{Mount, MountOptions, THREADS_MAX, clear_stale};
 use frit_serve::fuse::whole;
 use miette::{IntoDiagnostic, Result, WrapErr};
 use periodic_sync::PeriodicSync;
@@ -67,8 +67,8 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    fn options(&self) -> Result<Options> {
-        let mut options = Options::new(self.image.display());
+    fn options(&self) -> Result<MountOptions> {
+        let mut options = MountOptions::new(self.image.display());
         for words in &self.options {
             options.add(words).into_diagnostic()?;
         }
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 /// Mounts, prints one line, and serves until it is unmounted.
-fn serve(args: &Args, options: &Options) -> Result<()> {
+fn serve(args: &Args, options: &MountOptions) -> Result<()> {
     // From here on signals are queued, however long opening takes.
     let mut signals = Signals::new(stop_signals()).into_diagnostic()?;
     second_signal_exits()?;

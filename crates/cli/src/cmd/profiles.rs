@@ -30,11 +30,11 @@ struct ProfileJson<'a> {
     medium: &'a str,
     bytes: Option<u64>,
     about: &'a str,
-    values: Vec<ValueJson>,
+    values: Vec<ProfileValueJson>,
 }
 
 #[derive(Serialize)]
-struct ValueJson {
+struct ProfileValueJson {
     key: &'static str,
     value: String,
     source: String,
@@ -69,7 +69,8 @@ fn bytes(p: &Profile) -> Option<u64> {
 }
 
 fn json(p: &Profile) -> ProfileJson<'_> {
-    let value = |r: ProfileRow| ValueJson { key: r.key, value: r.value, source: r.source, help: r.help };
+    let value =
+        |r: ProfileRow| ProfileValueJson { key: r.key, value: r.value, source: r.source, help: r.help };
     ProfileJson {
         name: &p.name,
         medium: p.medium.into(),

@@ -12,7 +12,7 @@ use frit_engine::LoopMode;
 use frit_replay::report::{compare, text, write_json};
 use frit_replay::{Error, Job, Report, RunOptions, WarmUp, html, sectors};
 use frit_stack::Stack;
-use frit_trace::{Devices, Fit};
+use frit_trace::{DeviceMapping, Fit};
 use inputs::Inputs;
 use miette::{IntoDiagnostic, Result, miette};
 use progress::RunProgress;
@@ -183,7 +183,7 @@ fn load(names: &[String], sets: &[String]) -> Result<Vec<Stack>> {
 /// Runs every workload over every stack. Reports that are complete before an error are kept.
 fn all(args: &Args, workloads: &[String], stacks: &[Stack], reports: &mut Vec<Report>) -> Result<()> {
     let options = args.options();
-    let read = args.read.options(Devices::Concat);
+    let read = args.read.options(DeviceMapping::Concat);
     let mut jobs = Vec::new();
     for spec in workloads {
         let bar = RunProgress::new(args.quiet, &format!("reading {spec}"), None);

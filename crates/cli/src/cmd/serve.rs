@@ -6,8 +6,8 @@ mod limits;
 use crate::output::{print, print_stderr};
 use frit_core::{files, size};
 use frit_serve::ctl::VolumeInfo;
-use frit_serve::nbd::{Address, Export, Server, ServerOptions};
-use frit_serve::{Device, DeviceOptions, Log, Recorder};
+use frit_serve::nbd::{Address, Export, NbdServer, ServerOptions};
+use frit_serve::{Device, DeviceOptions, Logger, TraceRecorder};
 use frit_volume::{OpenOptions, OpenReport};
 pub(crate) use frontends::defaults;
 use frontends::{FrontendArgs, Frontends, OpenedVolume};
@@ -108,7 +108,7 @@ fn serve(args: &Args, device: &Arc<Device>, about: VolumeInfo, signals: &mut Sig
         allow_remote: args.allow_remote,
         ..args.limits.options()
     };
-    let nbd = Server::start(export, options).into_diagnostic()?;
+    let nbd = NbdServer::start(export, options).into_diagnostic()?;
     let pidfile = args.pidfile.as_deref().map(PidFile::write).transpose()?;
     let mut uris: Vec<String> = nbd.addresses().iter().map(|a| a.uri(&args.export)).collect();
     let frontends = args.frontends.start(&args.volume, device, about, &mut uris)?;
@@ -159,11 +159,11 @@ pub(crate) fn second_signal_exits() -> Result<()> {
     Ok(())
 }
 
-fn recorder(path: &str) -> Result<Recorder> {
+fn recorder(path: &str) -> Result<TraceRecorder> {
     if Path::new(path).exists() {
         bail!("{path} exists; choose another name for --record");
     }
-    Recorder::create(path).into_diagnostic()
+    TraceRecorder::create(path).into_diagnostic()
 }
 
 fn open(args: &Args) -> Result<OpenedVolume> {
@@ -201,8 +201,8 @@ fn remark(found: &OpenReport) -> Result<()> {
 }
 
 /// Returns a log that prints the server's messages to standard error.
-fn log() -> Log {
-    Log::new(|line| {
+fn log() -> Logger {
+    Logger::new(|line| {
         // There is no other place to report a failure.
         let _ = print_stderr(&format!("frit serve: {line}\n"));
     })

@@ -3,7 +3,7 @@
 use super::trace::ReadArgs;
 use crate::output::{print, print_json, print_stderr, right, table, text};
 use frit_core::size;
-use frit_trace::{Devices, Options, ReqOp, Request, Workload};
+use frit_trace::{DeviceMapping, Options, ReqOp, Request, Workload};
 use frit_wear::sim::{SimReport, Simulation};
 use frit_wear::{LevelerKind, WearConfig};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -130,7 +130,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     let mut feed =
         BlockMapper { blocks, packed: args.compact.then(HashMap::new), wrapped: false, out: Vec::new() };
-    let options = args.read.options(Devices::Concat);
+    let options = args.read.options(DeviceMapping::Concat);
     let bar = spinner();
     for _ in 0..args.repeat {
         pass(&args.workload, &options, &mut feed, &mut sims, &bar)?;

@@ -3,59 +3,16 @@
 //! A command that waits only for its disk enters the drive's queue at once, unless a command that
 //! it must follow has not started: then it enters when that command starts. The drive chooses a
 //! command when it is free, from the position of its arm at that time
-//! ([`frit_media::disk::Queue`]).
+//! ([`frit_media::disk::DriveQueue`]).
 //!
 //! Background commands yield in this queue, which must not cause a priority inversion: when a
 //! command of the host arrives, all commands that it must follow stop yielding.
 
+use super::disk_queue::NO_ARM;
 use super::state::{CmdId, NONE, Queues, Stage};
 use frit_core::{Nanos, UnitId};
-use frit_media::disk::{Job, Queue, Request};
-use frit_media::{Hardware, TimingModel};
-
-/// "None" among the disks of an engine. No disk has this number, since there are at most 255
-/// devices.
-pub(super) const NO_ARM: u8 = u8::MAX;
-
-/// The queue and the statistics of one disk.
-#[derive(Debug)]
-pub(super) struct Arm {
-    queue: Queue<u32>,
-    /// Number of completed commands, and their total service time.
-    done: u64,
-    busy: Nanos,
-}
-
-impl Arm {
-    /// Returns the expected service time of a command: the mean of the commands before it. A better
-    /// estimate would need the order in which the drive will serve its queue.
-    pub(super) fn expected(&self) -> Nanos {
-        Nanos(self.busy.0.checked_div(self.done).unwrap_or(0))
-    }
-}
-
-/// State of a command at a disk.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct DiskJobState {
-    /// The command is in the drive's queue.
-    enqueued: bool,
-    /// The command belongs to the host, or a command of the host must follow it.
-    urgent: bool,
-}
-
-/// Returns the disks of a stack, and for each device the index of its disk.
-pub(super) fn arms(hardware: &Hardware) -> (Vec<Arm>, Vec<u8>) {
-    let (mut arms, mut of) = (Vec::new(), Vec::new());
-    for model in hardware.models() {
-        let TimingModel::Disk(drive) = model else {
-            of.push(NO_ARM);
-            continue;
-        };
-        of.push(arms.len() as u8);
-        arms.push(Arm { queue: Queue::of(drive.spec()), done: 0, busy: Nanos::ZERO });
-    }
-    (arms, of)
-}
+use frit_media::TimingModel;
+use frit_media::disk::{DriveJob, DriveRequest};
 
 impl Queues {
     /// Returns `true` if the unit is a disk, which has its own queue.
@@ -119,8 +76,8 @@ impl Queues {
             return;
         }
         let unit = &self.units[node.cmd.unit.idx()];
-        let job = Job {
-            request: Request::of(&node.cmd),
+        let job = DriveJob {
+            request: DriveRequest::of(&node.cmd),
             number: node.order.seq,
             background: !node.role.urgent,
             tag: id,

@@ -12,64 +12,9 @@
 //! started) precede every fence that is not, and two sums per unit suffice to tell how many
 //! commands a fence still waits for.
 
+use super::hazard_links::HazardLinks;
 use super::state::{CmdId, NONE, Queues, Stage};
 use frit_core::{Cmd, Op};
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
-
-/// Last command of each chain, by unit and hazard.
-pub(super) type Chains = HashMap<u64, u32, BuildHasherDefault<FibonacciHasher>>;
-
-/// A hash for keys that are evenly distributed except in their high bits: one multiplication
-/// (Fibonacci hashing, Knuth, The Art of Computer Programming 3, section 6.4).
-#[derive(Default)]
-pub(super) struct FibonacciHasher(u64);
-
-impl Hasher for FibonacciHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&b| self.write_u64(u64::from(b)));
-    }
-    fn write_u64(&mut self, n: u64) {
-        let h = (self.0 ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = h ^ (h >> 32);
-    }
-}
-
-/// Links and counters of the commands that a command must follow.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct HazardLinks {
-    /// Number of the command in order of emission.
-    pub(super) seq: u64,
-    /// Neighbours that have not started, in the chain of its hazard.
-    pub(super) before: u32,
-    pub(super) behind: u32,
-    /// For an erase: number of earlier reads that have not started.
-    unstarted: u32,
-    /// Number of these reads that are not released.
-    unreleased: u32,
-    /// For a fence: number of commands that do not read and were emitted to the unit before it.
-    entered: u64,
-}
-
-/// Counters over the commands of a unit.
-#[derive(Clone, Default, Debug)]
-pub(super) struct UnitHazards {
-    unstarted_reads: u32,
-    unreleased_reads: u32,
-    /// Erases that have not started, in order of emission.
-    erases: Vec<u32>,
-    /// Commands that do not read: number emitted, and of these released and started.
-    entered: u64,
-    released: u64,
-    started: u64,
-    /// Fences that have not started, in order of emission, and how many of them are released
-    /// (always the first ones).
-    pub(super) fences: VecDeque<u32>,
-    fences_released: usize,
-}
 
 fn key(cmd: &Cmd) -> u64 {
     u64::from(cmd.unit.0) << 32 | u64::from(cmd.hazard)

@@ -1,14 +1,16 @@
 //! Discrete-event engine: queues, a scheduler and exact channel arbitration in virtual time.
 
 mod arm;
+mod disk_queue;
 mod hazard;
+mod hazard_links;
 mod state;
 
 pub use state::{CmdId, QueuedCommand, Queues, Tok};
 
 use crate::driver::{Completion, Engine, Tag};
 use crate::sched::Scheduler;
-use crate::usage::Usage;
+use crate::usage::DeviceUsage;
 use frit_core::visible::Metric;
 use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
 use frit_media::Hardware;
@@ -44,12 +46,12 @@ impl<P: Scheduler> Event<P> {
 
     /// Usage of units and channels.
     #[must_use]
-    pub fn usage(&self) -> &Usage {
+    pub fn usage(&self) -> &DeviceUsage {
         self.queues.usage()
     }
 
     /// Mutable usage, to reset it or to enable further statistics.
-    pub fn usage_mut(&mut self) -> &mut Usage {
+    pub fn usage_mut(&mut self) -> &mut DeviceUsage {
         self.queues.usage_mut()
     }
 

@@ -1,10 +1,10 @@
 //! State of the event engine: commands and their dependencies, the queue of each unit, channels,
 //! events.
 
-use super::arm::{Arm, DiskJobState, NO_ARM, arms};
-use super::hazard::{Chains, HazardLinks, UnitHazards};
+use super::disk_queue::{DiskJobState, DiskQueue, NO_ARM, disk_queues};
+use super::hazard_links::{Chains, HazardLinks, UnitHazards};
 use crate::driver::{Completion, Tag};
-use crate::usage::Usage;
+use crate::usage::DeviceUsage;
 use frit_core::{Cmd, Nanos, Op, UnitId, UnitState};
 use frit_media::{Hardware, Phases, TimingModel};
 use std::cmp::Ordering;
@@ -49,7 +49,7 @@ pub(super) enum Stage {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Node {
+pub(super) struct DependencyNode {
     pub(super) cmd: Cmd,
     generation: u32,
     pub(super) stage: Stage,
@@ -168,7 +168,7 @@ pub struct QueuedCommand {
 #[derive(Debug)]
 pub struct Queues {
     now: Nanos,
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<DependencyNode>,
     free: u32,
     outstanding: u32,
     pub(super) units: Vec<UnitQueue>,
@@ -176,7 +176,7 @@ pub struct Queues {
     pub(super) emitted: u64,
     channels: Vec<Channel>,
     pub(super) models: Vec<TimingModel>,
-    pub(super) arms: Vec<Arm>,
+    pub(super) arms: Vec<DiskQueue>,
     /// Worklist of disk commands that stop yielding; kept to reuse its memory.
     pub(super) promote_list: Vec<u32>,
     /// Copies of the models for [`Queues::unit_state`]: an estimate must not move the arm of a
@@ -189,7 +189,7 @@ pub struct Queues {
     free_units: VecDeque<UnitId>,
     reports: VecDeque<Completion>,
     refused: u64,
-    usage: Usage,
+    usage: DeviceUsage,
 }
 
 /// Interface for schedulers.
@@ -284,7 +284,7 @@ impl Queues {
 /// Interface for the engine.
 impl Queues {
     pub(super) fn new(hardware: &Hardware) -> Queues {
-        let (arms, arm_of) = arms(hardware);
+        let (arms, arm_of) = disk_queues(hardware);
         let unit = |u: UnitId| UnitQueue {
             queue: LinkedQueue::default(),
             queued: 0,
@@ -316,7 +316,7 @@ impl Queues {
             free_units: VecDeque::new(),
             reports: VecDeque::new(),
             refused: 0,
-            usage: Usage::new(hardware),
+            usage: DeviceUsage::new(hardware),
         };
         // Slot 0 stands for "none"; its generation makes the default token a done one.
         queues.node(NO_CMD, Stage::Free);
@@ -324,11 +324,11 @@ impl Queues {
         queues
     }
 
-    pub(super) fn usage(&self) -> &Usage {
+    pub(super) fn usage(&self) -> &DeviceUsage {
         &self.usage
     }
 
-    pub(super) fn usage_mut(&mut self) -> &mut Usage {
+    pub(super) fn usage_mut(&mut self) -> &mut DeviceUsage {
         &mut self.usage
     }
 
@@ -550,7 +550,7 @@ impl Queues {
 
 impl Queues {
     fn node(&mut self, cmd: Cmd, stage: Stage) -> u32 {
-        let fresh = |generation| Node {
+        let fresh = |generation| DependencyNode {
             cmd,
             generation,
             stage,
@@ -632,7 +632,7 @@ impl Queues {
 
     fn unlink(&mut self, id: u32) {
         self.unregister(id);
-        let Node { prev, next, sent_prev, sent_next, cmd, .. } = self.nodes[id as usize];
+        let DependencyNode { prev, next, sent_prev, sent_next, cmd, .. } = self.nodes[id as usize];
         let unit = &mut self.units[cmd.unit.idx()];
         unit.queued -= 1;
         match prev {

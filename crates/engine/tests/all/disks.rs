@@ -4,10 +4,10 @@ use crate::common::*;
 use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, UnitId};
 use frit_engine::event::Queues;
 use frit_engine::sched::Fifo;
-use frit_engine::{AnyScheduler, Eager, Event, LoopMode, Scheduler as EngineScheduler};
-use frit_media::disk::geometry::{Geometry, Zone};
+use frit_engine::{AnyScheduler, Eager, Event, LoopMode, Scheduler};
+use frit_media::disk::geometry::{DiskGeometry, Zone};
 use frit_media::disk::{
-    Background, Bus, CacheSpec, DiskSpec, Drive, MAX_WAIT, Mechanics, Overheads, Positioning, Scheduler,
+    Background, Bus, CacheSpec, DiskSpec, Drive, DriveScheduler, MAX_WAIT, Mechanics, Overheads, Positioning,
     SeekCurve, WriteBack,
 };
 use frit_media::{Device, Hardware, TimingModel};
@@ -15,11 +15,11 @@ use proptest::prelude::*;
 use strum::{IntoEnumIterator, VariantNames};
 
 /// 100 cylinders of 100 sectors; a revolution takes 10 ms, a seek 1 ms plus 0.1 ms per cylinder.
-fn spec(scheduler: Scheduler) -> DiskSpec {
+fn spec(scheduler: DriveScheduler) -> DiskSpec {
     let zone = Zone { last_cylinder: 99, sectors_per_track: 100, ..Zone::default() };
     DiskSpec {
         name: "simple".into(),
-        geometry: Geometry { heads: 1, cylinders: 100, zones: vec![zone], ..Geometry::default() },
+        geometry: DiskGeometry { heads: 1, cylinders: 100, zones: vec![zone], ..DiskGeometry::default() },
         mechanics: Mechanics {
             positioning: Positioning::Full,
             revolution_ps: 10_000_000_000,
@@ -38,7 +38,7 @@ fn spec(scheduler: Scheduler) -> DiskSpec {
 }
 
 /// Like `spec`, but each access takes 1 ms at any position.
-fn constant(scheduler: Scheduler) -> DiskSpec {
+fn constant(scheduler: DriveScheduler) -> DiskSpec {
     let mut s = spec(scheduler);
     s.mechanics.positioning = Positioning::Constant(Nanos(1_000_000));
     s
@@ -67,7 +67,7 @@ fn destage(cylinder: u64) -> Cmd {
 
 /// Returns the order, by index, in which a disk serves the commands that arrive while it serves the
 /// first.
-fn order<P: EngineScheduler>(spec: &DiskSpec, scheduler: P, first: Cmd, others: &[Cmd]) -> Vec<usize> {
+fn order<P: Scheduler>(spec: &DiskSpec, scheduler: P, first: Cmd, others: &[Cmd]) -> Vec<usize> {
     let mut requests = vec![Request::at(0, &[first])];
     requests.extend(others.iter().map(|&c| Request::at(1, &[c])));
     let mut e = Event::new(&hardware(spec), scheduler);
@@ -82,10 +82,10 @@ fn a_disk_has_the_order_of_its_drive_under_every_scheduler() {
     let waiting = [60, 10, 55, 80, 45, 20].map(read_at);
     for name in AnyScheduler::VARIANTS {
         let of = |s| order(&spec(s), AnyScheduler::named(name).unwrap(), read_at(50), &waiting);
-        assert_eq!(of(Scheduler::Fifo), [0, 1, 2, 3, 4, 5], "{name}");
-        assert_eq!(of(Scheduler::Sstf), [2, 0, 4, 5, 1, 3], "{name}");
-        assert_eq!(of(Scheduler::Scan), [2, 0, 3, 4, 5, 1], "{name}");
-        assert_eq!(of(Scheduler::CLook), [2, 0, 3, 1, 5, 4], "{name}");
+        assert_eq!(of(DriveScheduler::Fifo), [0, 1, 2, 3, 4, 5], "{name}");
+        assert_eq!(of(DriveScheduler::Sstf), [2, 0, 4, 5, 1, 3], "{name}");
+        assert_eq!(of(DriveScheduler::Scan), [2, 0, 3, 4, 5, 1], "{name}");
+        assert_eq!(of(DriveScheduler::CLook), [2, 0, 3, 1, 5, 4], "{name}");
     }
 }
 
@@ -98,15 +98,16 @@ fn the_drive_chooses_when_its_service_begins() {
     // settled at 1.2 ms: sector 13 is the next one there, sector 12 has just passed.
     let (near, past) = (sector(1, 13), sector(1, 12));
     let near = Cmd { hazard: 90, ..near };
-    assert_eq!(order(&spec(Scheduler::Sptf), Fifo, sector(0, 0), &[past, near]), [1, 0]);
-    assert_eq!(order(&spec(Scheduler::Sstf), Fifo, sector(0, 0), &[past, near]), [0, 1]);
+    assert_eq!(order(&spec(DriveScheduler::Sptf), Fifo, sector(0, 0), &[past, near]), [1, 0]);
+    assert_eq!(order(&spec(DriveScheduler::Sstf), Fifo, sector(0, 0), &[past, near]), [0, 1]);
 }
 
 #[test]
 fn a_drive_chooses_among_as_many_as_it_takes() {
     let waiting = [60, 10, 55, 80, 45, 20].map(read_at);
-    let of =
-        |queue_depth| order(&DiskSpec { queue_depth, ..spec(Scheduler::Sstf) }, Fifo, read_at(50), &waiting);
+    let of = |queue_depth| {
+        order(&DiskSpec { queue_depth, ..spec(DriveScheduler::Sstf) }, Fifo, read_at(50), &waiting)
+    };
     assert_eq!(of(1), [0, 1, 2, 3, 4, 5]);
     // 60 or 10; then 55 or 10; 80 or 10; 45 or 10; and 10 or 20 with the arm at 45.
     assert_eq!(of(2), [0, 2, 3, 4, 5, 1]);
@@ -118,7 +119,7 @@ fn nobody_starves_longer_than_the_bound() {
     let mut waiting = vec![read_at(99)];
     waiting.extend((1..31).map(read_at));
     let place = |max_wait| {
-        let spec = DiskSpec { max_wait: Nanos(max_wait), ..spec(Scheduler::Sstf) };
+        let spec = DiskSpec { max_wait: Nanos(max_wait), ..spec(DriveScheduler::Sstf) };
         order(&spec, Fifo, read_at(0), &waiting).iter().position(|&i| i == 0)
     };
     assert_eq!(place(u64::MAX), Some(30));
@@ -131,7 +132,7 @@ fn nobody_starves_longer_than_the_bound() {
 fn reads_of_the_host_do_not_wait_behind_destaging() {
     let mut waiting: Vec<Cmd> = (10..16).map(destage).collect();
     waiting.extend([read_at(70), read_at(80)]);
-    for scheduler in Scheduler::iter() {
+    for scheduler in DriveScheduler::iter() {
         let with =
             |background| order(&DiskSpec { background, ..spec(scheduler) }, Fifo, destage(9), &waiting);
         let mut first = with(Background::Yield)[..2].to_vec();
@@ -144,7 +145,7 @@ fn reads_of_the_host_do_not_wait_behind_destaging() {
 #[test]
 fn destaging_does_not_wait_for_ever() {
     let ends = |max_wait| {
-        let spec = DiskSpec { max_wait: Nanos(max_wait), ..constant(Scheduler::Fifo) };
+        let spec = DiskSpec { max_wait: Nanos(max_wait), ..constant(DriveScheduler::Fifo) };
         // Each takes 1 ms. Two destages and two reads wait at 1 ms; two reads arrive while those
         // are served.
         let mut requests = vec![Request::at(0, &[destage(9)])];
@@ -164,7 +165,7 @@ fn destaging_does_not_wait_for_ever() {
 fn urgency_is_passed_on() {
     let host = at(Op::DiskWrite, 5, Cause::Host);
     let flush = Cmd { hazard: 77, ..at(Op::DiskFlush, 0, Cause::Destage) };
-    let fifo = constant(Scheduler::Fifo);
+    let fifo = constant(DriveScheduler::Fifo);
     // The last read has the hazard of two destages: they keep their order and do not yield, the
     // other destage does.
     let same = |c: Cmd| Cmd { hazard: 1, ..c };
@@ -187,7 +188,7 @@ fn urgency_is_passed_on() {
 #[test]
 fn batches_are_not_for_disks() {
     let reads: Vec<Cmd> = (1..5).map(read_at).collect();
-    let hw = hardware(&constant(Scheduler::Fifo));
+    let hw = hardware(&constant(DriveScheduler::Fifo));
     for name in AnyScheduler::VARIANTS {
         let mut e = Event::new(&hw, AnyScheduler::named(name).unwrap());
         assert_eq!(ends(&mut e, &singles(&reads)), [1_000_000, 2_000_000, 3_000_000, 4_000_000], "{name}");
@@ -251,7 +252,7 @@ proptest! {
     fn first_in_first_out_is_what_the_eager_engine_computes(
         r in requests(false), m in mode(), queue_depth in 1u32..5, write_back: bool,
     ) {
-        let plain = DiskSpec { queue_depth, background: Background::Equal, ..spec(Scheduler::Fifo) };
+        let plain = DiskSpec { queue_depth, background: Background::Equal, ..spec(DriveScheduler::Fifo) };
         let hw = hardware(&if write_back { cached(plain) } else { plain });
         let eager = run(&mut Eager::new(&hw), m, &r);
         prop_assert_eq!(eager, run(&mut Event::new(&hw, Fifo), m, &r));
@@ -268,7 +269,7 @@ proptest! {
         single in prop::collection::vec(command(), 1..40),
         m in mode(),
     ) {
-        for scheduler in Scheduler::iter() {
+        for scheduler in DriveScheduler::iter() {
             for background in Background::iter() {
                 let plain = DiskSpec { queue_depth, background, max_wait: Nanos(max_wait), ..spec(scheduler) };
                 let hw = hardware(&if write_back { cached(plain) } else { plain });

@@ -3,7 +3,7 @@
 
 use super::contents::ExpectedContents;
 use super::measure::MetricsRecorder;
-use super::{UNIT, Verification};
+use super::{BenchVerification, UNIT};
 use crate::error::{Error, Result};
 use crate::sim_medium::SimMedium;
 use frit_engine::Eager;
@@ -21,7 +21,7 @@ pub(super) fn play(
     contents: &mut ExpectedContents,
     record: u64,
     rng: &mut SmallRng,
-    mut checked: Option<&mut Verification>,
+    mut checked: Option<&mut BenchVerification>,
 ) -> Result<()> {
     let me = Caller::ROOT;
     if fs.metadata(&me, PATH).is_ok() {
@@ -68,7 +68,7 @@ fn whole(moved: frit_fs::Result<usize>, record: u64, what: &'static str) -> Resu
 }
 
 /// Compares the data of a read with the last written data.
-fn expect(contents: &ExpectedContents, at: u64, found: &[u8], checked: &mut Verification) {
+fn expect(contents: &ExpectedContents, at: u64, found: &[u8], checked: &mut BenchVerification) {
     let mut unit = [0; UNIT as usize];
     for (i, found) in found.chunks_exact(UNIT as usize).enumerate() {
         let at = at + i as u64 * UNIT;
@@ -85,7 +85,7 @@ fn expect(contents: &ExpectedContents, at: u64, found: &[u8], checked: &mut Veri
 pub(super) fn compare(
     fs: &Fs<&SimMedium<Eager>>,
     contents: &ExpectedContents,
-    checked: &mut Verification,
+    checked: &mut BenchVerification,
 ) -> Result<()> {
     let file: File<'_, _> =
         fs.open_file(&Caller::ROOT, PATH, OpenFile::READ).map_err(Error::fs("open after recovery"))?;

@@ -9,7 +9,7 @@ pub use measure::{AreaRow, PatternMetrics, Utilization};
 
 use crate::build::Devices;
 use crate::error::{Error, Result};
-use crate::host::Host;
+use crate::host::HostModel;
 use crate::sim_medium::SimMedium;
 use contents::ExpectedContents;
 use frit_core::size;
@@ -25,10 +25,10 @@ pub const UNIT: u64 = 1024;
 
 /// Parameters of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Options {
+pub struct BenchOptions {
     /// Memory: the name of a profile, or the path of a TOML file.
     pub profile: String,
-    /// Host, in the form that [`Host::find`] reads.
+    /// Host, in the form that [`HostModel::find`] reads.
     pub host: String,
     /// Size of the file system in bytes; `None` for all of the memory up to 1 GiB.
     pub size: Option<u64>,
@@ -48,7 +48,7 @@ pub struct Options {
 
 /// Result of a verification.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
-pub struct Verification {
+pub struct BenchVerification {
     /// Bytes that were read and compared.
     pub bytes: u64,
     /// Number of compared results of operations on names.
@@ -59,7 +59,7 @@ pub struct Verification {
     pub first: Vec<String>,
 }
 
-impl Verification {
+impl BenchVerification {
     /// Largest number of mismatches that are described.
     const SHOWN_MAX: usize = 10;
 
@@ -73,13 +73,13 @@ impl Verification {
 
 /// Report of a run: the hardware and its metrics.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Report {
+pub struct BenchReport {
     /// Version of frit.
     pub version: &'static str,
     /// Profile of the memory.
     pub profile: String,
     /// Host with all its values.
-    pub host: Host,
+    pub host: HostModel,
     /// Size of the file system in bytes.
     pub bytes: u64,
     /// Size of the file in bytes.
@@ -93,10 +93,10 @@ pub struct Report {
     /// Metrics of formatting the file system and of each pattern, in order.
     pub measured: Vec<PatternMetrics>,
     /// Result of the verification, if it was requested or found mismatches.
-    pub verified: Option<Verification>,
+    pub verified: Option<BenchVerification>,
 }
 
-impl Report {
+impl BenchReport {
     /// Returns `true` if there were no mismatches.
     #[must_use]
     pub fn passed(&self) -> bool {
@@ -104,7 +104,7 @@ impl Report {
     }
 }
 
-impl Options {
+impl BenchOptions {
     /// Validates the parameters.
     ///
     /// # Errors
@@ -147,15 +147,15 @@ pub(crate) fn format(seed: u64, sums: bool) -> FormatOptions {
 ///
 /// # Errors
 /// Invalid parameters, or an error of the file system.
-pub fn run(options: &Options) -> Result<Report> {
+pub fn run(options: &BenchOptions) -> Result<BenchReport> {
     options.check()?;
-    let mut parts = Devices::new(&options.profile, Host::find(&options.host)?, options.size)?;
+    let mut parts = Devices::new(&options.profile, HostModel::find(&options.host)?, options.size)?;
     parts.sums = options.sums;
     let (host, bytes, units, buses) = (parts.host.clone(), parts.bytes, parts.units(), parts.buses());
     let sink = Eager::new(&parts.hardware);
     let medium = SimMedium::new(parts, sink)?;
     let mut meter = MetricsRecorder::new(&medium, units, buses);
-    let mut checked = Verification::default();
+    let mut checked = BenchVerification::default();
     let mut rng = SmallRng::seed_from_u64(options.seed);
 
     let fs = meter.once("format", || {
@@ -187,7 +187,7 @@ pub fn run(options: &Options) -> Result<Report> {
         report.problems.iter().for_each(|problem| checked.mismatch(|| problem.clone()));
     }
     let (profile, names, seed) = (options.profile.clone(), options.names, options.seed);
-    Ok(Report {
+    Ok(BenchReport {
         version: env!("CARGO_PKG_VERSION"),
         profile,
         host,

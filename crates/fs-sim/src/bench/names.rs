@@ -1,7 +1,7 @@
 //! Operations on names in one directory: create, stat, rename, unlink.
 
 use super::measure::MetricsRecorder;
-use super::{Verification, directory};
+use super::{BenchVerification, directory};
 use crate::error::{Error, Result};
 use crate::sim_medium::SimMedium;
 use frit_engine::Eager;
@@ -33,7 +33,7 @@ pub(super) fn play(
     meter: &mut MetricsRecorder<'_>,
     count: u64,
     rng: &mut SmallRng,
-    checked: &mut Verification,
+    checked: &mut BenchVerification,
 ) -> Result<ExpectedNames> {
     let mut model = ExpectedNames::new();
     if count == 0 {
@@ -92,7 +92,7 @@ pub(super) fn play(
 pub(super) fn compare(
     fs: &Fs<&SimMedium<Eager>>,
     model: &ExpectedNames,
-    checked: &mut Verification,
+    checked: &mut BenchVerification,
 ) -> Result<()> {
     let me = Caller::ROOT;
     let Ok(dir) = fs.metadata(&me, PATH) else {

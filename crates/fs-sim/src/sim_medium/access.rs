@@ -1,7 +1,7 @@
 //! Translation of accesses into requests over the link and commands to the memory.
 
-use super::{Inner, MediumCall, RecordedCall};
-use crate::area::{AccessKind, Area};
+use super::{MediumCall, RecordedCall, SimState};
+use crate::area::{Area, MediumAccess};
 use frit_core::{Cause, Op, Sink, Source, Target};
 
 /// Bytes that a fence reads over the link: a status word which shows that all programming is
@@ -36,7 +36,7 @@ fn requests(at: u64, len: u64, burst: u64) -> impl Iterator<Item = (u64, u32)> {
     })
 }
 
-impl<S: Sink> Inner<S> {
+impl<S: Sink> SimState<S> {
     /// Records a call and its commands.
     fn step(&mut self, call: MediumCall, at: u64, bytes: u64, area: Option<Area>, first: u64) {
         if let Some(steps) = &mut self.steps {
@@ -57,7 +57,7 @@ impl<S: Sink> Inner<S> {
         if len == 0 {
             return;
         }
-        let area = self.areas.of(AccessKind::Read, at, len);
+        let area = self.areas.of(MediumAccess::Read, at, len);
         let (cause, first) = (area.cause(), self.issued);
         let before = self.counted(cause);
         let burst = self.host.values.burst_bytes.0;
@@ -103,7 +103,7 @@ impl<S: Sink> Inner<S> {
         }
     }
 
-    pub(super) fn write(&mut self, access: AccessKind, at: u64, data: &[u8]) {
+    pub(super) fn write(&mut self, access: MediumAccess, at: u64, data: &[u8]) {
         let len = data.len() as u64;
         if len == 0 {
             return;
@@ -120,7 +120,7 @@ impl<S: Sink> Inner<S> {
         if len == 0 {
             return;
         }
-        let area = self.areas.of(AccessKind::Zero, at, len);
+        let area = self.areas.of(MediumAccess::Zero, at, len);
         let first = self.issued;
         let zeros = [0; ZEROS];
         for (from, n) in requests(at, len, ZEROS as u64) {

@@ -6,10 +6,10 @@
 
 mod access;
 
-use crate::area::{AccessKind, Area, Areas, Traffic};
+use crate::area::{Area, Areas, MediumAccess, Traffic};
 use crate::build::{Devices, HostDevice};
 use crate::error::{Error, Result};
-use crate::host::Host;
+use crate::host::HostModel;
 use access::expect_access;
 use frit_core::{Cause, Nanos, Sink};
 use frit_engine::Engine;
@@ -53,7 +53,7 @@ pub struct RecordedCall {
 /// A medium for a file system that issues commands to modelled memory behind a modelled host.
 pub struct SimMedium<S: Sink> {
     bytes: u64,
-    inner: Mutex<Inner<S>>,
+    inner: Mutex<SimState<S>>,
 }
 
 impl<S: Sink> std::fmt::Debug for SimMedium<S> {
@@ -62,9 +62,9 @@ impl<S: Sink> std::fmt::Debug for SimMedium<S> {
     }
 }
 
-struct Inner<S: Sink> {
+struct SimState<S: Sink> {
     sink: S,
-    host: Host,
+    host: HostModel,
     pcm: Pcm<MemoryStore>,
     link: Option<HostDevice>,
     copies: Option<HostDevice>,
@@ -91,7 +91,7 @@ impl<S: Sink + Send> SimMedium<S> {
         let geometry = Geometry::divide_for(parts.bytes, None, parts.sums)
             .map_err(Error::fs("layout of the file system"))?;
         let Devices { host, bytes, pcm, link, copies, calls, .. } = parts;
-        let inner = Inner {
+        let inner = SimState {
             cpu: sink.start(),
             sink,
             host,
@@ -110,7 +110,7 @@ impl<S: Sink + Send> SimMedium<S> {
         Ok(Self { bytes, inner: Mutex::new(inner) })
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner<S>> {
+    fn inner(&self) -> MutexGuard<'_, SimState<S>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -176,7 +176,7 @@ impl<S: Engine + Send> SimMedium<S> {
     /// Advances the time until all commands so far are complete.
     pub fn wait_idle(&self) {
         let mut inner = self.inner();
-        let Inner { posted, sink, cpu, .. } = &mut *inner;
+        let SimState { posted, sink, cpu, .. } = &mut *inner;
         *cpu = posted.drain(..).fold(*cpu, |all, (tok, _)| sink.join(all, tok));
         inner.posted_bytes = 0;
         inner.sink.begin();
@@ -184,7 +184,7 @@ impl<S: Engine + Send> SimMedium<S> {
     }
 }
 
-impl<S: Engine> Inner<S> {
+impl<S: Engine> SimState<S> {
     fn begin(&mut self) -> Nanos {
         self.sink.begin();
         self.cpu = self.sink.start();
@@ -220,11 +220,11 @@ impl<S: Sink + Send> Medium for SimMedium<S> {
     }
 
     fn write(&self, at: u64, data: &[u8]) {
-        self.inner().write(AccessKind::Metadata, at, data);
+        self.inner().write(MediumAccess::Metadata, at, data);
     }
 
     fn write_data(&self, at: u64, data: &[u8]) {
-        self.inner().write(AccessKind::Contents, at, data);
+        self.inner().write(MediumAccess::Contents, at, data);
     }
 
     fn zero(&self, at: u64, len: u64) {

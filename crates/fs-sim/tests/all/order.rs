@@ -4,7 +4,7 @@
 use frit_core::Op;
 use frit_engine::{Recorder, Recording};
 use frit_fs::{AttrChanges, Caller, Clock, FileSystem, FormatOptions, Fs, Ino, NewInode, RenameMode};
-use frit_fs_sim::{Area, Devices, Host, MediumCall, RecordedCall, SimMedium};
+use frit_fs_sim::{Area, Devices, HostModel, MediumCall, RecordedCall, SimMedium};
 
 /// Returns for each command the set of commands that must be durable before it.
 fn ancestors(recording: &Recording) -> Vec<Vec<bool>> {
@@ -24,7 +24,7 @@ fn ancestors(recording: &Recording) -> Vec<Vec<bool>> {
 
 /// Executes operations of every kind. Returns their calls and commands.
 fn recorded(host: &str) -> (Vec<RecordedCall>, Recording) {
-    let parts = Devices::new("lpddr2-nvm-ispfs-2018", Host::find(host).unwrap(), Some(1 << 20)).unwrap();
+    let parts = Devices::new("lpddr2-nvm-ispfs-2018", HostModel::find(host).unwrap(), Some(1 << 20)).unwrap();
     let medium = SimMedium::new(parts, Recorder::default()).unwrap();
     medium.record_calls();
     let me = Caller::ROOT;

@@ -4,11 +4,11 @@ use frit_core::Nanos;
 use frit_engine::sched::Fifo;
 use frit_engine::{Eager, Engine, Event};
 use frit_fs::{Caller, Clock, FileSystem, FormatOptions, Fs, Ino, NewInode};
-use frit_fs_sim::bench::{Options, Report, run};
-use frit_fs_sim::{Area, Devices, Host, SimMedium};
+use frit_fs_sim::bench::{BenchOptions, BenchReport, run};
+use frit_fs_sim::{Area, Devices, HostModel, SimMedium};
 
-fn options(profile: &str, host: &str) -> Options {
-    Options {
+fn options(profile: &str, host: &str) -> BenchOptions {
+    BenchOptions {
         profile: profile.into(),
         host: host.into(),
         size: Some(16 << 20),
@@ -23,7 +23,11 @@ fn options(profile: &str, host: &str) -> Options {
 
 const PAPER: &str = "lpddr2-nvm-ispfs-2018";
 
-fn of<'r>(report: &'r Report, name: &str, record: Option<u64>) -> &'r frit_fs_sim::bench::PatternMetrics {
+fn of<'r>(
+    report: &'r BenchReport,
+    name: &str,
+    record: Option<u64>,
+) -> &'r frit_fs_sim::bench::PatternMetrics {
     report.measured.iter().find(|m| m.name == name && m.record == record).unwrap()
 }
 
@@ -35,16 +39,16 @@ fn a_run_is_verified_and_the_same_again() {
     assert_eq!((checked.mismatches, checked.bytes), (0, 5 * (256 << 10)), "{:?}", checked.first);
     assert!(checked.names >= 300);
     assert_eq!(run(&options(PAPER, "zedboard-2018")).unwrap(), first);
-    let other = Options { seed: 4, ..options(PAPER, "zedboard-2018") };
+    let other = BenchOptions { seed: 4, ..options(PAPER, "zedboard-2018") };
     assert_ne!(run(&other).unwrap().measured, first.measured, "another seed, another order");
     // The comparison must not affect the metrics.
-    let plain = Options { verify: false, ..options(PAPER, "zedboard-2018") };
+    let plain = BenchOptions { verify: false, ..options(PAPER, "zedboard-2018") };
     assert_eq!(run(&plain).unwrap().measured, first.measured);
 }
 
 #[test]
 fn checksums_of_contents_have_their_price() {
-    let with = run(&Options { sums: true, ..options(PAPER, "zedboard-2018") }).unwrap();
+    let with = run(&BenchOptions { sums: true, ..options(PAPER, "zedboard-2018") }).unwrap();
     assert_eq!(with.verified.as_ref().unwrap().mismatches, 0);
     for name in ["reread", "rewrite"] {
         let m = of(&with, name, Some(16 << 10));
@@ -52,7 +56,7 @@ fn checksums_of_contents_have_their_price() {
     }
     let without = run(&options(PAPER, "zedboard-2018")).unwrap();
     assert!(without.measured.iter().flat_map(|m| &m.areas).all(|a| a.area != Area::Sums));
-    let mb_s = |r: &Report| of(r, "reread", Some(16 << 10)).mb_s;
+    let mb_s = |r: &BenchReport| of(r, "reread", Some(16 << 10)).mb_s;
     assert!(mb_s(&with) < mb_s(&without));
 }
 
@@ -92,14 +96,14 @@ fn every_durable_memory_takes_a_file_system() {
 fn wrong_options_are_refused_by_name() {
     let good = options(PAPER, "direct");
     for (wrong, part) in [
-        (Options { records: vec![1500], ..good.clone() }, "records"),
-        (Options { file: 3000, ..good.clone() }, "file"),
-        (Options { records: vec![], names: 0, ..good.clone() }, "nothing to play"),
-        (Options { profile: "pcm-p8".into(), ..good.clone() }, "no such profile"),
-        (Options { host: "zed".into(), ..good.clone() }, "no such host"),
-        (Options { size: Some(1 << 40), ..good.clone() }, "size"),
-        (Options { size: Some(64 << 10), ..good.clone() }, "--size"),
-        (Options { file: 64 << 20, ..good }, "no space"),
+        (BenchOptions { records: vec![1500], ..good.clone() }, "records"),
+        (BenchOptions { file: 3000, ..good.clone() }, "file"),
+        (BenchOptions { records: vec![], names: 0, ..good.clone() }, "nothing to play"),
+        (BenchOptions { profile: "pcm-p8".into(), ..good.clone() }, "no such profile"),
+        (BenchOptions { host: "zed".into(), ..good.clone() }, "no such host"),
+        (BenchOptions { size: Some(1 << 40), ..good.clone() }, "size"),
+        (BenchOptions { size: Some(64 << 10), ..good.clone() }, "--size"),
+        (BenchOptions { file: 64 << 20, ..good }, "no space"),
     ] {
         let e = run(&wrong).unwrap_err().to_string();
         assert!(e.contains(part), "{part}: {e}");
@@ -108,7 +112,7 @@ fn wrong_options_are_refused_by_name() {
 
 /// Returns the latencies of a few operations.
 fn latencies<S: Engine + Send>(host: &str, engine: impl FnOnce(&Devices) -> S) -> Vec<Nanos> {
-    let parts = Devices::new(PAPER, Host::find(host).unwrap(), Some(16 << 20)).unwrap();
+    let parts = Devices::new(PAPER, HostModel::find(host).unwrap(), Some(16 << 20)).unwrap();
     let sink = engine(&parts);
     let medium = SimMedium::new(parts, sink).unwrap();
     let me = Caller::ROOT;

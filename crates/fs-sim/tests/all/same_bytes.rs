@@ -7,12 +7,12 @@ use frit_fs::{
     Allocate, AttrChanges, Caller, Clock, FileSystem, FormatOptions, Fs, FsOptions, Ino, Mapped, Medium,
     NewInode, RenameMode, XattrMode,
 };
-use frit_fs_sim::{Devices, Host, SimMedium};
+use frit_fs_sim::{Devices, HostModel, SimMedium};
 
 const BYTES: u64 = 8 << 20;
 
 fn parts(host: &str) -> Devices {
-    Devices::new("lpddr2-nvm-ispfs-2018", Host::find(host).unwrap(), Some(BYTES)).unwrap()
+    Devices::new("lpddr2-nvm-ispfs-2018", HostModel::find(host).unwrap(), Some(BYTES)).unwrap()
 }
 
 /// Executes operations of every kind, with a close and an open in between.

@@ -2,7 +2,7 @@
 
 use super::CheckContext;
 use crate::format::{Geometry, LINE_BLOCKS};
-use crate::journal::Run;
+use crate::journal::BlockRun;
 use crate::medium::Medium;
 use crate::space::line;
 
@@ -18,7 +18,7 @@ impl Blocks {
     }
 
     /// Marks blocks as used; returns the first one that was marked before.
-    pub(super) fn mark(&mut self, geometry: &Geometry, run: Run) -> Option<u64> {
+    pub(super) fn mark(&mut self, geometry: &Geometry, run: BlockRun) -> Option<u64> {
         let mut twice = None;
         for (number, from, to) in line::parts(geometry, run) {
             for (word, mask) in line::masks(from, to) {
@@ -35,7 +35,7 @@ impl Blocks {
 
     /// Marks blocks as used if all of them are in the data space and unmarked. Returns `true` if
     /// they were; else no block is marked.
-    pub(super) fn claim(&mut self, geometry: &Geometry, run: Run) -> bool {
+    pub(super) fn claim(&mut self, geometry: &Geometry, run: BlockRun) -> bool {
         let free = geometry.holds(run.start, run.len)
             && line::parts(geometry, run).all(|(number, from, to)| {
                 let bits = &self.lines[number as usize];
@@ -45,7 +45,7 @@ impl Blocks {
     }
 
     /// Removes the marks of blocks.
-    pub(super) fn release(&mut self, geometry: &Geometry, run: Run) {
+    pub(super) fn release(&mut self, geometry: &Geometry, run: BlockRun) {
         for (number, from, to) in line::parts(geometry, run) {
             for (word, mask) in line::masks(from, to) {
                 self.lines[number as usize][word] &= !mask;

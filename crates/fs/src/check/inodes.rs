@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::extents::{self, ExtentMap, LineReader};
 use crate::format::BLOCK;
 use crate::inode::{INLINE_TARGET, Inode};
-use crate::journal::Run;
+use crate::journal::BlockRun;
 use crate::medium::Medium;
 use crate::names::target;
 use crate::planted::DamageBug;
@@ -189,7 +189,7 @@ fn map_of<M: Medium>(checked: &CheckContext<'_, M>, ino: Ino, inode: &Inode) -> 
     extents::load_uncounted(&reader, inode)
 }
 
-fn mark<M: Medium>(checked: &mut CheckContext<'_, M>, blocks: &mut Blocks, ino: Ino, run: Run) {
+fn mark<M: Medium>(checked: &mut CheckContext<'_, M>, blocks: &mut Blocks, ino: Ino, run: BlockRun) {
     if !checked.geometry.holds(run.start, run.len) {
         checked.report.add_message(format_args!(
             "{}: blocks {} to {} lie outside of the data space",

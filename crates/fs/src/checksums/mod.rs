@@ -18,7 +18,7 @@ use crate::extents::Extent;
 use crate::format::{BLOCK, Geometry, write_words};
 use crate::fs::Fs;
 use crate::inode::NodeState;
-use crate::journal::Run;
+use crate::journal::BlockRun;
 use crate::medium::Medium;
 use crate::planted::{Bug, DamageBug};
 use frit_core::planted::is;
@@ -37,7 +37,7 @@ pub(crate) fn sum(block: &[u8]) -> u64 {
 pub(crate) fn words<M: Medium>(
     medium: &M,
     geometry: &Geometry,
-    run: Run,
+    run: BlockRun,
     mut each: impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<()> {
     let mut buffer = [0; WORDS];
@@ -138,7 +138,7 @@ impl<M: Medium> Fs<M> {
     /// Clears checksums that blocks had for other files, before they hold new contents that are not
     /// reachable yet. The transaction that makes the contents reachable has a fence, so none is
     /// needed here.
-    pub(crate) fn clear_checksums(&self, run: Run) {
+    pub(crate) fn clear_checksums(&self, run: BlockRun) {
         if !self.has_sums() || is(Bug::SumOfOtherStays) {
             return;
         }
@@ -152,7 +152,7 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Durably clears the checksums of whole blocks that are reachable, before they are zeroed.
-    pub(crate) fn clear_checksums_durably(&self, run: Run) {
+    pub(crate) fn clear_checksums_durably(&self, run: BlockRun) {
         if self.has_sums() {
             self.clear_checksums(run);
             self.medium.fence();

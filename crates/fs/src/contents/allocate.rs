@@ -7,7 +7,7 @@ use crate::extents::{Extent, LEN_MAX, STEP_WORDS};
 use crate::format::BLOCK;
 use crate::fs::Fs;
 use crate::inode::{Node, NodeState};
-use crate::journal::{Run, Txn};
+use crate::journal::{BlockRun, Txn};
 use crate::medium::Medium;
 use crate::space::AllocRequest;
 use crate::types::{Allocate, FILE_MAX};
@@ -207,7 +207,8 @@ impl<M: Medium> Fs<M> {
         (from, to): (u64, u64),
     ) -> Result<()> {
         let hole = extent.part(from, to).run();
-        let (extent_block, rest) = (Run { len: 1, ..hole }, Run { start: hole.start + 1, len: hole.len - 1 });
+        let (extent_block, rest) =
+            (BlockRun { len: 1, ..hole }, BlockRun { start: hole.start + 1, len: hole.len - 1 });
         self.begin_overwrite(state, from * BLOCK, (from + 1) * BLOCK)?;
         self.medium.zero(extent_block.at(), BLOCK);
         let mut txn = Txn::new();

@@ -6,7 +6,7 @@ use crate::extents::{Extent, STEP_WORDS};
 use crate::format::BLOCK;
 use crate::fs::Fs;
 use crate::inode::{Inode, Node, NodeState};
-use crate::journal::{Run, Txn};
+use crate::journal::{BlockRun, Txn};
 use crate::medium::Medium;
 use crate::planted::Bug;
 use crate::space::AllocRequest;
@@ -26,7 +26,7 @@ impl<M: Medium> Fs<M> {
     /// # Errors
     /// No extent slot is free, or an extent line is damaged. Nothing is moved then, and the caller
     /// still owns `to`.
-    pub(crate) fn relocate(&self, node: &Node, state: &mut NodeState, at: u64, to: Run) -> Result<()> {
+    pub(crate) fn relocate(&self, node: &Node, state: &mut NodeState, at: u64, to: BlockRun) -> Result<()> {
         let mut txn = Txn::new();
         let end = at + to.len;
         self.clear_checksums(to);
@@ -76,7 +76,7 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Copies the contents of blocks from `at` to a run.
-    fn copy_blocks(&self, state: &NodeState, at: u64, to: Run) -> Result<()> {
+    fn copy_blocks(&self, state: &NodeState, at: u64, to: BlockRun) -> Result<()> {
         let bytes = to.len * BLOCK;
         let mut buffer = vec![0; bytes.min(COPY_BYTES) as usize];
         let mut done = 0;
@@ -163,9 +163,9 @@ impl<M: Medium> Fs<M> {
             return Ok(window[fits.saturating_sub(1)].end());
         }
         let end = window[fits - 1].end();
-        let to = Run { start: run.start, len: end - first.at };
+        let to = BlockRun { start: run.start, len: end - first.at };
         if to.len < run.len {
-            self.space.release(Run { start: to.start + to.len, len: run.len - to.len });
+            self.space.release(BlockRun { start: to.start + to.len, len: run.len - to.len });
         }
         match self.relocate(node, state, first.at, to) {
             Ok(()) => Ok(end),

@@ -6,7 +6,7 @@
 
 use super::{block_from, block_of};
 use crate::error::{Error, Result};
-use crate::extents::{Change, Extent, LEN_MAX, STEP_WORDS};
+use crate::extents::{Extent, ExtentChange, LEN_MAX, STEP_WORDS};
 use crate::format::BLOCK;
 use crate::fs::Fs;
 use crate::inode::{Node, NodeState};
@@ -179,7 +179,7 @@ impl<M: Medium> Fs<M> {
     fn write_piece(
         &self,
         ino: Ino,
-        change: &mut Change<'_, M>,
+        change: &mut ExtentChange<'_, M>,
         txn: &mut Txn,
         put: WriteRequest<'_>,
         size: u64,
@@ -240,7 +240,7 @@ impl<M: Medium> Fs<M> {
     /// of the extent.
     fn write_around(
         &self,
-        change: &mut Change<'_, M>,
+        change: &mut ExtentChange<'_, M>,
         extent: &Extent,
         (from, to): (u64, u64),
     ) -> (u64, u64) {

@@ -7,17 +7,18 @@ use super::{ExtentMap, SlottedExtent};
 use crate::error::Result;
 use crate::format::{BLOCK, write_words};
 use crate::inode::Inode;
-use crate::journal::{Run, Txn};
+use crate::journal::{BlockRun, Txn};
 use crate::medium::Medium;
 use std::collections::BTreeMap;
 
-/// Maximum number of words in a transaction for one call of [`Change::insert`], or for one extent
-/// of [`Change::remove`]: three slots with the checksums of their lines, and the bits of two runs.
+/// Maximum number of words in a transaction for one call of [`ExtentChange::insert`], or for one
+/// extent of [`ExtentChange::remove`]: three slots with the checksums of their lines, and the bits
+/// of two runs.
 pub(crate) const STEP_WORDS: usize = 24;
 
 /// Changes of one file's extents, collected for a transaction. The step that can fail comes first
-/// ([`Change::add_extent_block`]), so that no change has to be undone.
-pub(crate) struct Change<'a, M> {
+/// ([`ExtentChange::add_extent_block`]), so that no change has to be undone.
+pub(crate) struct ExtentChange<'a, M> {
     reader: LineReader<'a, M>,
     map: &'a mut ExtentMap,
     inode: &'a mut Inode,
@@ -27,7 +28,7 @@ pub(crate) struct Change<'a, M> {
     steps: usize,
 }
 
-impl<'a, M: Medium> Change<'a, M> {
+impl<'a, M: Medium> ExtentChange<'a, M> {
     pub(crate) fn new(reader: LineReader<'a, M>, map: &'a mut ExtentMap, inode: &'a mut Inode) -> Self {
         Self { reader, map, inode, lines: BTreeMap::new(), steps: 0 }
     }
@@ -56,7 +57,7 @@ impl<'a, M: Medium> Change<'a, M> {
     ///
     /// # Errors
     /// The line that must refer to the block is damaged.
-    pub(crate) fn add_extent_block(&mut self, txn: &mut Txn, block: Run) -> Result<()> {
+    pub(crate) fn add_extent_block(&mut self, txn: &mut Txn, block: BlockRun) -> Result<()> {
         let mut empty = [0; LINE_WORDS];
         self.link(block)?;
         for line in 0..LINES {
@@ -78,7 +79,7 @@ impl<'a, M: Medium> Change<'a, M> {
     ///
     /// # Errors
     /// The line that must refer to the block is damaged.
-    pub(crate) fn adopt_extent_block(&mut self, block: Run) -> Result<()> {
+    pub(crate) fn adopt_extent_block(&mut self, block: BlockRun) -> Result<()> {
         self.link(block)?;
         for line in 0..LINES {
             self.lines.insert(line_at(block.start, line), ([0; LINE_WORDS], [0; LINE_WORDS]));
@@ -89,7 +90,7 @@ impl<'a, M: Medium> Change<'a, M> {
     }
 
     /// Appends a block to the chain of extent blocks.
-    fn link(&mut self, block: Run) -> Result<()> {
+    fn link(&mut self, block: BlockRun) -> Result<()> {
         match self.map.blocks.last().copied() {
             Some(last) => self.line(last, 0)?[1] = block.start,
             None => self.inode.extents = block.start,
@@ -98,7 +99,7 @@ impl<'a, M: Medium> Change<'a, M> {
     }
 
     /// Adds the slots of a linked extent block to the free slots.
-    fn add_slots(&mut self, block: Run) {
+    fn add_slots(&mut self, block: BlockRun) {
         self.add_blocks(1);
         let n = self.map.blocks.len();
         self.map.blocks.push(block.start);
@@ -230,7 +231,7 @@ impl<'a, M: Medium> Change<'a, M> {
         for start in self.map.blocks.split_off(left) {
             // Pending changes of a freed block must not be written.
             self.lines.retain(|at, _| at / BLOCK != start);
-            txn.free(Run { start, len: 1 });
+            txn.free(BlockRun { start, len: 1 });
             self.sub_blocks(1);
         }
         match self.map.blocks.last().copied() {

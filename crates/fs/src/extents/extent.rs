@@ -1,7 +1,7 @@
 //! An extent and its encoding in two words.
 
 use crate::format::Geometry;
-use crate::journal::Run;
+use crate::journal::BlockRun;
 
 /// Maximum number of blocks in one extent: 23 bits.
 pub(crate) const LEN_MAX: u64 = (1 << 23) - 1;
@@ -36,8 +36,8 @@ impl Extent {
     }
 
     /// Returns the blocks on the medium.
-    pub(crate) fn run(&self) -> Run {
-        Run { start: self.start, len: self.len }
+    pub(crate) fn run(&self) -> BlockRun {
+        BlockRun { start: self.start, len: self.len }
     }
 
     /// Returns the part within blocks `from..to` of the file, which must not be empty.

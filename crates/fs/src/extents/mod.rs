@@ -11,13 +11,13 @@ mod load;
 mod salvage;
 mod slots;
 
-pub(crate) use change::{Change, STEP_WORDS};
+pub(crate) use change::{ExtentChange, STEP_WORDS};
 pub(crate) use extent::{Extent, LEN_MAX};
 pub(crate) use load::{LineReader, load, load_uncounted};
 pub(crate) use salvage::Salvage;
 
 use crate::checksums::BlockRanges;
-use crate::journal::Run;
+use crate::journal::BlockRun;
 use std::collections::BTreeMap;
 
 /// Extents of one file.
@@ -75,7 +75,7 @@ impl ExtentMap {
     }
 
     /// Returns the extent blocks.
-    pub(crate) fn extent_blocks(&self) -> impl Iterator<Item = Run> + '_ {
-        self.blocks.iter().map(|start| Run { start: *start, len: 1 })
+    pub(crate) fn extent_blocks(&self) -> impl Iterator<Item = BlockRun> + '_ {
+        self.blocks.iter().map(|start| BlockRun { start: *start, len: 1 })
     }
 }

@@ -6,7 +6,7 @@ use super::load::LineReader;
 use super::slots::{self, EXTENT_BLOCKS_MAX, INLINE, LINE_WORDS, LINES, PER_BLOCK, SlotPosition, line_at};
 use crate::format::write_words;
 use crate::inode::Inode;
-use crate::journal::Run;
+use crate::journal::BlockRun;
 use crate::medium::Medium;
 
 /// An extent block.
@@ -31,14 +31,15 @@ impl<'a, M: Medium> Salvage<'a, M> {
     pub(crate) fn read(
         reader: &'a LineReader<'a, M>,
         inode: &mut Inode,
-        mut taken: impl FnMut(Run) -> bool,
+        mut taken: impl FnMut(BlockRun) -> bool,
         mut report_loss: impl FnMut(String),
     ) -> Self {
         let mut salvage = Self { reader, extent_blocks: Vec::new() };
         let mut next = inode.extents;
         while next != 0 {
             let extent_block = salvage.extent_block(next, &mut report_loss);
-            let Some(extent_block) = extent_block.filter(|h| !taken(Run { start: h.block, len: 1 })) else {
+            let Some(extent_block) = extent_block.filter(|h| !taken(BlockRun { start: h.block, len: 1 }))
+            else {
                 report_loss(format!(
                     "extent block {next} is unusable: its extents are lost, with those in later blocks"
                 ));

@@ -14,11 +14,11 @@ const LOOK: u64 = 4096;
 #[derive(Debug)]
 pub(crate) struct InodeAllocator {
     geometry: Geometry,
-    inner: Mutex<Inner>,
+    inner: Mutex<InodeAllocatorState>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct InodeAllocatorState {
     /// Free numbers found so far.
     free: Vec<u64>,
     /// Next inode of the table to scan, up to `highest_read`.
@@ -32,7 +32,7 @@ struct Inner {
 impl InodeAllocator {
     /// Creates the allocator; `highest` is the highest number ever used.
     pub(crate) fn new(geometry: Geometry, highest: u64) -> Self {
-        let inner = Inner { free: Vec::new(), next: 1, highest_read: highest, highest };
+        let inner = InodeAllocatorState { free: Vec::new(), next: 1, highest_read: highest, highest };
         Self { geometry, inner: Mutex::new(inner) }
     }
 
@@ -71,7 +71,7 @@ impl InodeAllocator {
     }
 }
 
-impl Inner {
+impl InodeAllocatorState {
     fn look<M: Medium>(&mut self, geometry: &Geometry, medium: &M, most: u64) {
         let end = self.next.saturating_add(most).min(self.highest_read + 1);
         while self.next < end {

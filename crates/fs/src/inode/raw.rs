@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::format::{Geometry, crc_words, read_words};
-use crate::journal::Run;
+use crate::journal::BlockRun;
 use crate::medium::Medium;
 use crate::types::{Attr, FILE_MAX, Ino, InodeType, Time};
 
@@ -18,7 +18,7 @@ pub(crate) const INLINE_TARGET: usize = AREA * 8;
 const COUNTED: u64 = 1 << 63;
 
 /// The words at the end of an inode.
-pub(crate) type Area = [u64; AREA];
+pub(crate) type InodeArea = [u64; AREA];
 
 /// An inode, decoded.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,13 +41,13 @@ pub(crate) struct Inode {
     /// First extent block, or 0.
     pub(crate) extents: u64,
     /// Blocks of the extended attributes; length 0 if there are none.
-    pub(crate) xattrs: Run,
+    pub(crate) xattrs: BlockRun,
     /// Parent of a directory.
     pub(crate) parent: Ino,
     /// Number of names of a directory; `None` if an older version of the program created or changed
     /// it without counting.
     pub(crate) names: Option<u64>,
-    pub(crate) area: Area,
+    pub(crate) area: InodeArea,
 }
 
 /// Computes the checksum of an inode: over its words except the low half of the first, which holds
@@ -74,7 +74,7 @@ impl Inode {
             ctime: now,
             btime: now,
             extents: 0,
-            xattrs: Run::default(),
+            xattrs: BlockRun::default(),
             parent: Ino(0),
             names: (kind == InodeType::Directory).then_some(0),
             area: [0; AREA],
@@ -133,7 +133,7 @@ impl Inode {
             ctime: Time(w[7] as i64),
             btime: Time(w[8] as i64),
             extents: w[10],
-            xattrs: Run { start: w[11] & ((1 << 48) - 1), len: w[11] >> 48 },
+            xattrs: BlockRun { start: w[11] & ((1 << 48) - 1), len: w[11] >> 48 },
             parent: Ino(w[12]),
             names: (kind == InodeType::Directory && w[13] & COUNTED != 0).then_some(w[13] & !COUNTED),
             area,

@@ -10,7 +10,7 @@ mod replay;
 mod txn;
 
 pub(crate) use replay::{erase, replay, replay_last};
-pub(crate) use txn::{Run, Txn};
+pub(crate) use txn::{BlockRun, Txn};
 
 use crate::counters::Counters;
 use crate::format::{Geometry, write_words};
@@ -31,11 +31,11 @@ const HEADER: usize = 3;
 pub(crate) struct Journal {
     geometry: Geometry,
     salt: u32,
-    inner: Mutex<Inner>,
+    inner: Mutex<JournalState>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct JournalState {
     /// Sequence number of the next transaction.
     next: u64,
     ledger: Counters,
@@ -57,7 +57,7 @@ impl Journal {
     /// Creates the journal of an open file system. `next` is the sequence number after the replayed
     /// ones.
     pub(crate) fn new(geometry: Geometry, salt: u32, next: u64, ledger: Counters) -> Self {
-        Self { geometry, salt, inner: Mutex::new(Inner { next, ledger }) }
+        Self { geometry, salt, inner: Mutex::new(JournalState { next, ledger }) }
     }
 
     /// Returns the maximum number of words in a transaction.
@@ -74,7 +74,7 @@ impl Journal {
     ///
     /// # Panics
     /// The transaction has more words than [`Journal::capacity`].
-    pub(crate) fn commit<M: Medium>(&self, medium: &M, mut txn: Txn) -> Vec<Run> {
+    pub(crate) fn commit<M: Medium>(&self, medium: &M, mut txn: Txn) -> Vec<BlockRun> {
         assert!(txn.words().len() <= self.capacity(), "a transaction of {} words", txn.words().len());
         debug_assert!(txn.frees_nothing_it_writes(&self.geometry));
         // Contents must be durable before the metadata that refers to them.

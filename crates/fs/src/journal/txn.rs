@@ -6,12 +6,12 @@ use crate::format::{BLOCK, Geometry};
 
 /// Contiguous blocks, numbered from the start of the medium.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub(crate) struct Run {
+pub(crate) struct BlockRun {
     pub(crate) start: u64,
     pub(crate) len: u64,
 }
 
-impl Run {
+impl BlockRun {
     /// Returns the number of the block after the last.
     pub(crate) fn end(self) -> u64 {
         self.start + self.len
@@ -40,7 +40,7 @@ pub(crate) enum JournalRecord<'a> {
     /// Words to write at a byte position.
     Write { at: u64, words: &'a [u64] },
     /// Bits of the block bitmap to set or clear.
-    Bits { run: Run, set: bool },
+    Bits { run: BlockRun, set: bool },
 }
 
 /// Changes that are committed atomically.
@@ -53,7 +53,7 @@ pub(crate) struct Txn {
     /// `true` if contents were written that must be durable before the transaction is.
     pub(crate) data: bool,
     /// Blocks that the transaction frees. They become available when it is durable.
-    pub(crate) freed: Vec<Run>,
+    pub(crate) freed: Vec<BlockRun>,
 }
 
 impl Txn {
@@ -92,13 +92,13 @@ impl Txn {
     }
 
     /// Adds a record that marks blocks as used.
-    pub(crate) fn take(&mut self, run: Run) {
+    pub(crate) fn take(&mut self, run: BlockRun) {
         self.words.extend([SET << KIND | run.start, run.len]);
         self.counts.blocks += run.len as i64;
     }
 
     /// Adds a record that frees blocks.
-    pub(crate) fn free(&mut self, run: Run) {
+    pub(crate) fn free(&mut self, run: BlockRun) {
         self.words.extend([CLEAR << KIND | run.start, run.len]);
         self.counts.blocks -= run.len as i64;
         self.freed.push(run);
@@ -165,7 +165,7 @@ impl<'a> Iterator for JournalRecords<'a> {
             kind => {
                 let (&len, rest) = rest.split_first()?;
                 self.words = rest;
-                Some(JournalRecord::Bits { run: Run { start: first & PLACE, len }, set: kind == SET })
+                Some(JournalRecord::Bits { run: BlockRun { start: first & PLACE, len }, set: kind == SET })
             }
         }
     }
@@ -179,16 +179,16 @@ mod tests {
     fn records_come_back() {
         let mut txn = Txn::new();
         txn.write(64, &[1, 2, 3]);
-        txn.take(Run { start: 7, len: 9 });
-        txn.free(Run { start: 100, len: 1 });
+        txn.take(BlockRun { start: 7, len: 9 });
+        txn.free(BlockRun { start: 100, len: 1 });
         txn.write_changed(800, &[1, 2, 3, 4, 5, 6], &[1, 0, 3, 9, 5, 6]);
         let records: Vec<_> = txn.records().collect();
         assert_eq!(
             records,
             [
                 JournalRecord::Write { at: 64, words: &[1, 2, 3] },
-                JournalRecord::Bits { run: Run { start: 7, len: 9 }, set: true },
-                JournalRecord::Bits { run: Run { start: 100, len: 1 }, set: false },
+                JournalRecord::Bits { run: BlockRun { start: 7, len: 9 }, set: true },
+                JournalRecord::Bits { run: BlockRun { start: 100, len: 1 }, set: false },
                 JournalRecord::Write { at: 808, words: &[0, 3, 9] },
             ]
         );

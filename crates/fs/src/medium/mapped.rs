@@ -2,7 +2,7 @@
 
 use super::Medium;
 use super::cache_lines::CacheLineFlush;
-use super::memory::Memory;
+use super::memory::MappedMemory;
 use crate::error::{Error, Result};
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::{File, OpenOptions};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// latest in [`Medium::sync`].
 #[derive(Debug)]
 pub struct Mapped {
-    memory: Memory,
+    memory: MappedMemory,
     file: Option<PathBuf>,
 }
 
@@ -29,7 +29,7 @@ impl Mapped {
         let map = MmapRaw::from(map);
         #[cfg(target_os = "linux")]
         let _ = map.advise(memmap2::Advice::HugePage);
-        Ok(Self { memory: Memory::new(map, CacheLineFlush::NoFlush), file: None })
+        Ok(Self { memory: MappedMemory::new(map, CacheLineFlush::NoFlush), file: None })
     }
 
     /// Maps a whole existing file.
@@ -49,7 +49,7 @@ impl Mapped {
         // Without DAX, cache line writeback is useless: the page cache is durable only after a
         // sync.
         let lines = if is_dax(&file) { CacheLineFlush::detect() } else { CacheLineFlush::NoFlush };
-        Ok(Self { memory: Memory::new(map, lines), file: Some(path.to_owned()) })
+        Ok(Self { memory: MappedMemory::new(map, lines), file: Some(path.to_owned()) })
     }
 }
 

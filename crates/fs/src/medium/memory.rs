@@ -9,18 +9,18 @@ use memmap2::MmapRaw;
 
 /// A mapping with its method of cache line writeback.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct MappedMemory {
     map: MmapRaw,
     lines: CacheLineFlush,
 }
 
 // SAFETY: the mapping is plain memory that lives as long as this value; callers prevent data races,
 // as `Medium` requires.
-unsafe impl Send for Memory {}
+unsafe impl Send for MappedMemory {}
 // SAFETY: as above.
-unsafe impl Sync for Memory {}
+unsafe impl Sync for MappedMemory {}
 
-impl Memory {
+impl MappedMemory {
     pub(super) fn new(map: MmapRaw, lines: CacheLineFlush) -> Self {
         Self { map, lines }
     }
@@ -140,7 +140,7 @@ mod tests {
     fn bytes_come_back_at_every_length_and_place() {
         for lines in [CacheLineFlush::NoFlush, CacheLineFlush::detect()] {
             let map = memmap2::MmapOptions::new().len(1 << 20).map_anon().unwrap();
-            let medium = Memory::new(map.into(), lines);
+            let medium = MappedMemory::new(map.into(), lines);
             for len in [0, 1, 8, 63, 64, 4096, STREAM_FROM - 1, STREAM_FROM, STREAM_FROM + 1, 300_007] {
                 for at in [0, 1, 64, 4095] {
                     let data: Vec<u8> = (0..len).map(|i| (i * 31 + at) as u8).collect();

@@ -6,7 +6,7 @@ use super::line::{self, Bits};
 use super::{AllocRequest, Allocator};
 use crate::error::{Error, Result};
 use crate::format::{Geometry, LINE_BLOCKS};
-use crate::journal::Run;
+use crate::journal::BlockRun;
 use crate::medium::Medium;
 use crate::sync::Mutex;
 use crate::types::Ino;
@@ -21,12 +21,12 @@ const UNREAD: u16 = u16::MAX;
 pub(crate) struct BitmapAllocator {
     pub(super) geometry: Geometry,
     pub(super) salt: u32,
-    inner: Mutex<Inner>,
+    inner: Mutex<BitmapState>,
 }
 
 /// State of the allocator.
 #[derive(Debug)]
-pub(super) struct Inner {
+pub(super) struct BitmapState {
     pub(super) lines: Vec<Option<Box<Bits>>>,
     /// Number of free blocks in each line, or [`UNREAD`].
     pub(super) free_in: Vec<u16>,
@@ -36,7 +36,7 @@ pub(super) struct Inner {
     pub(super) free: u64,
     /// Blocks reserved for the next appends to files, so that files that grow concurrently stay
     /// contiguous.
-    ahead: HashMap<Ino, Run, FixedState>,
+    ahead: HashMap<Ino, BlockRun, FixedState>,
     /// Number of blocks in `ahead`.
     ahead_blocks: u64,
     /// Number of lines that do not match their checksum; no blocks are allocated from them.
@@ -47,7 +47,7 @@ impl BitmapAllocator {
     /// Creates an allocator with no line read.
     pub(crate) fn new(geometry: Geometry, salt: u32, used: u64) -> Self {
         let lines = geometry.lines as usize;
-        let inner = Inner {
+        let inner = BitmapState {
             lines: (0..lines).map(|_| None).collect(),
             free_in: vec![UNREAD; lines],
             cursor: 0,
@@ -66,7 +66,7 @@ impl<M: Medium> Allocator<M> for BitmapAllocator {
         inner.free + inner.ahead_blocks
     }
 
-    fn reserve(&self, medium: &M, want: AllocRequest) -> Result<Run> {
+    fn reserve(&self, medium: &M, want: AllocRequest) -> Result<BlockRun> {
         let mut inner = self.inner.lock();
         if let Some((ino, more)) = want.ahead
             && let Some(run) = inner.find_reserved(self, medium, want, ino, more)
@@ -81,11 +81,11 @@ impl<M: Medium> Allocator<M> for BitmapAllocator {
         inner.find_for_request(self, medium, want).ok_or(Error::NoSpace)
     }
 
-    fn release(&self, run: Run) {
+    fn release(&self, run: BlockRun) {
         self.inner.lock().free_run(self, run);
     }
 
-    fn prepare_release(&self, medium: &M, run: Run) {
+    fn prepare_release(&self, medium: &M, run: BlockRun) {
         // A line loaded after the transaction would have the bits clear already, and `release`
         // would not count the blocks as free.
         let mut inner = self.inner.lock();
@@ -102,14 +102,14 @@ impl<M: Medium> Allocator<M> for BitmapAllocator {
     }
 }
 
-impl Inner {
+impl BitmapState {
     /// Searches once: at or near the goal, or for a whole run anywhere if one is required.
     fn find_for_request<M: Medium>(
         &mut self,
         space: &BitmapAllocator,
         medium: &M,
         want: AllocRequest,
-    ) -> Option<Run> {
+    ) -> Option<BlockRun> {
         let near = self.find(space, medium, want.goal, want.blocks)?;
         if !want.whole || near.len == want.blocks {
             return Some(near);
@@ -127,7 +127,7 @@ impl Inner {
         want: AllocRequest,
         ino: Ino,
         more: u64,
-    ) -> Option<Run> {
+    ) -> Option<BlockRun> {
         if let Some(kept) = self.take_ahead(ino) {
             if want.goal == Some(kept.start) {
                 return Some(self.keep_rest(ino, kept, want.blocks));
@@ -138,20 +138,20 @@ impl Inner {
         Some(self.keep_rest(ino, run, want.blocks))
     }
 
-    fn take_ahead(&mut self, ino: Ino) -> Option<Run> {
+    fn take_ahead(&mut self, ino: Ino) -> Option<BlockRun> {
         let kept = self.ahead.remove(&ino)?;
         self.ahead_blocks -= kept.len;
         Some(kept)
     }
 
     /// Returns the first `want` blocks of a run and reserves the rest for the file.
-    fn keep_rest(&mut self, ino: Ino, run: Run, want: u64) -> Run {
+    fn keep_rest(&mut self, ino: Ino, run: BlockRun, want: u64) -> BlockRun {
         let len = run.len.min(want);
         if run.len > len {
-            self.ahead.insert(ino, Run { start: run.start + len, len: run.len - len });
+            self.ahead.insert(ino, BlockRun { start: run.start + len, len: run.len - len });
             self.ahead_blocks += run.len - len;
         }
-        Run { start: run.start, len }
+        BlockRun { start: run.start, len }
     }
 
     fn drop_reservation(&mut self, space: &BitmapAllocator) {
@@ -162,7 +162,7 @@ impl Inner {
         }
     }
 
-    fn free_run(&mut self, space: &BitmapAllocator, run: Run) {
+    fn free_run(&mut self, space: &BitmapAllocator, run: BlockRun) {
         for (line, from, to) in line::parts(&space.geometry, run) {
             // A damaged line has no bits, and no blocks are allocated from it.
             if let Some(bits) = self.lines[line as usize].as_mut() {

@@ -2,7 +2,7 @@
 //! word, so that damage is detected when the line is read.
 
 use crate::format::{Geometry, LINE, LINE_BLOCKS, crc_words, read_words, write_words};
-use crate::journal::Run;
+use crate::journal::BlockRun;
 use crate::medium::Medium;
 
 /// Number of words of bits in a line.
@@ -53,7 +53,7 @@ pub(crate) fn masks(from: u64, to: u64) -> impl Iterator<Item = (usize, u64)> {
 }
 
 /// Iterates over the lines of a run, each with its range of bits `from..to`.
-pub(crate) fn parts(geometry: &Geometry, run: Run) -> impl Iterator<Item = (u64, u64, u64)> + use<> {
+pub(crate) fn parts(geometry: &Geometry, run: BlockRun) -> impl Iterator<Item = (u64, u64, u64)> + use<> {
     let first = run.start - geometry.data_first;
     let end = first + run.len;
     (first / LINE_BLOCKS..end.div_ceil(LINE_BLOCKS)).map(move |line| {
@@ -63,7 +63,7 @@ pub(crate) fn parts(geometry: &Geometry, run: Run) -> impl Iterator<Item = (u64,
 }
 
 /// Sets or clears the bits of a run in place. A line with a wrong checksum keeps a wrong one.
-pub(crate) fn change<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, run: Run, set: bool) {
+pub(crate) fn change<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, run: BlockRun, set: bool) {
     for (line, from, to) in parts(geometry, run) {
         let (mut bits, found) = read_raw(medium, geometry, line);
         // A damaged line must not become valid by the new checksum.

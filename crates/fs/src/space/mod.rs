@@ -11,7 +11,7 @@ mod search;
 pub(crate) use bitmap::BitmapAllocator;
 
 use crate::error::Result;
-use crate::journal::Run;
+use crate::journal::BlockRun;
 use crate::types::Ino;
 use std::fmt;
 
@@ -62,14 +62,14 @@ pub(crate) trait Allocator<M>: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// No block is free, or no contiguous run if one is required.
-    fn reserve(&self, medium: &M, want: AllocRequest) -> Result<Run>;
+    fn reserve(&self, medium: &M, want: AllocRequest) -> Result<BlockRun>;
 
     /// Frees blocks: allocated ones that were not used, or ones that a durable transaction freed.
-    fn release(&self, run: Run);
+    fn release(&self, run: BlockRun);
 
     /// Announces that a transaction is about to free blocks in the bitmap. [`Allocator::release`]
     /// follows.
-    fn prepare_release(&self, medium: &M, run: Run);
+    fn prepare_release(&self, medium: &M, run: BlockRun);
 
     /// Drops the reservation of a file.
     fn drop_reservation(&self, ino: Ino);

@@ -1,23 +1,23 @@
 //! Search for free blocks: at the goal, else from the position of the last search. The first run
 //! that is long enough in one of a few lines is taken, else the longest run in them.
 
-use super::bitmap::{BitmapAllocator, Inner};
+use super::bitmap::{BitmapAllocator, BitmapState};
 use super::line::{self, Bits, WORDS};
 use crate::format::LINE_BLOCKS;
-use crate::journal::Run;
+use crate::journal::BlockRun;
 use crate::medium::Medium;
 
 /// Number of lines with free blocks that a search examines before it takes the longest run found.
 const LINES_EXAMINED: u32 = 8;
 
-impl Inner {
+impl BitmapState {
     pub(super) fn find<M: Medium>(
         &mut self,
         space: &BitmapAllocator,
         medium: &M,
         goal: Option<u64>,
         want: u64,
-    ) -> Option<Run> {
+    ) -> Option<BlockRun> {
         if self.free == 0 {
             return None;
         }
@@ -50,7 +50,7 @@ impl Inner {
         let (line, from, len) = best.filter(|(.., len)| *len > 0)?;
         self.cursor = line;
         let start = space.geometry.data_first + line * LINE_BLOCKS + from;
-        Some(self.mark_used(space, Run { start, len: len.min(want) }))
+        Some(self.mark_used(space, BlockRun { start, len: len.min(want) }))
     }
 
     /// Allocates a run of exactly `want` blocks within one line, anywhere.
@@ -59,7 +59,7 @@ impl Inner {
         space: &BitmapAllocator,
         medium: &M,
         want: u64,
-    ) -> Option<Run> {
+    ) -> Option<BlockRun> {
         for line in 0..space.geometry.lines {
             if u64::from(self.load(space, medium, line)) < want {
                 continue;
@@ -68,7 +68,7 @@ impl Inner {
             let (from, len) = longest(bits, want);
             if len >= want {
                 let start = space.geometry.data_first + line * LINE_BLOCKS + from;
-                return Some(self.mark_used(space, Run { start, len: want }));
+                return Some(self.mark_used(space, BlockRun { start, len: want }));
             }
         }
         None
@@ -81,7 +81,7 @@ impl Inner {
         medium: &M,
         goal: u64,
         want: u64,
-    ) -> Option<Run> {
+    ) -> Option<BlockRun> {
         if !space.geometry.holds(goal, 1) {
             return None;
         }
@@ -94,10 +94,10 @@ impl Inner {
         }
         let bits = self.lines[line as usize].as_deref()?;
         let len = free_from(bits, from, want);
-        (len > 0).then_some(Run { start: goal, len })
+        (len > 0).then_some(BlockRun { start: goal, len })
     }
 
-    fn mark_used(&mut self, space: &BitmapAllocator, run: Run) -> Run {
+    fn mark_used(&mut self, space: &BitmapAllocator, run: BlockRun) -> BlockRun {
         for (line, from, to) in line::parts(&space.geometry, run) {
             if let Some(bits) = self.lines[line as usize].as_mut() {
                 for (word, mask) in line::masks(from, to) {

@@ -1,10 +1,9 @@
 //! Performance characteristics of a drive: seek times, transfer rates by zone, random IOPS.
 
-use super::drive::{Drive, Request, RequestKind};
+use super::drive::{Drive, DriveRequest, DriveRequestKind};
 use super::mechanism::{Arm, Mechanism};
-use super::queue::Queue;
-use super::schedule::Scheduler;
-use super::spec::{DiskSpec, WriteBack};
+use super::queue::DriveQueue;
+use super::spec::{DiskSpec, DriveScheduler, WriteBack};
 use frit_core::{Nanos, Result, SECTOR_BYTES, Sector};
 
 /// Size and sequential transfer rate of a zone.
@@ -86,7 +85,7 @@ pub fn seeks(spec: &DiskSpec) -> Result<SeekTimes> {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RandomWorkload {
     /// Direction of all requests.
-    pub kind: RequestKind,
+    pub kind: DriveRequestKind,
     /// Bytes per request, a multiple of 512; requests are aligned to their size.
     pub bytes: u64,
     /// Fraction of the disk that is accessed, from its start on.
@@ -94,7 +93,7 @@ pub struct RandomWorkload {
     /// Queue depth: the number of requests that wait or are served.
     pub depth: usize,
     /// Order in which they are served.
-    pub scheduler: Scheduler,
+    pub scheduler: DriveScheduler,
     /// Number of requests that are measured, after an equal number for warm-up. A write-back cache
     /// is filled before.
     pub requests: u64,
@@ -108,7 +107,7 @@ pub fn random_iops(spec: &DiskSpec, w: &RandomWorkload) -> Result<f64> {
     let mut drive = Drive::new(spec)?;
     let sectors = (w.bytes / SECTOR_BYTES).max(1);
     let places = ((drive.sectors() as f64 * w.span.clamp(0.0, 1.0)) as u64 / sectors).max(1);
-    let mut queue = Queue::new(w.scheduler);
+    let mut queue = DriveQueue::new(w.scheduler);
     let mut state = 1_u64;
     let mut next = || {
         // SplitMix64 (Steele et al., 2014): the same requests in each run.
@@ -117,13 +116,13 @@ pub fn random_iops(spec: &DiskSpec, w: &RandomWorkload) -> Result<f64> {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         let place = (u128::from(z ^ (z >> 31)) * u128::from(places)) >> 64;
-        Request { kind: w.kind, sector: Sector(place as u64 * sectors), sectors: sectors as u32 }
+        DriveRequest { kind: w.kind, sector: Sector(place as u64 * sectors), sectors: sectors as u32 }
     };
     for _ in 0..w.depth.max(1) {
         let r = next();
         queue.push(&drive, r, r);
     }
-    let behind = w.kind == RequestKind::Write && spec.cache.write_back == WriteBack::Full;
+    let behind = w.kind == DriveRequestKind::Write && spec.cache.write_back == WriteBack::Full;
     // Twice the capacity for dirty data, so that the cache is full before the measurement.
     let fill = if behind { 2 * u64::from(spec.cache.dirty_sectors) / sectors } else { 0 };
     let (mut now, mut begin) = (Nanos::ZERO, Nanos::ZERO);
@@ -164,15 +163,15 @@ impl SpanIops {
         let iops = |kind, depth, write_back| {
             let mut spec = spec.clone();
             spec.cache.write_back = write_back;
-            let scheduler = if depth > 1 { spec.scheduler } else { Scheduler::Fifo };
+            let scheduler = if depth > 1 { spec.scheduler } else { DriveScheduler::Fifo };
             random_iops(&spec, &RandomWorkload { kind, bytes, span, depth, scheduler, requests })
         };
         Ok(SpanIops {
             span,
-            reads: iops(RequestKind::Read, 1, WriteBack::Off)?,
-            reads_queued: iops(RequestKind::Read, spec.queue_depth as usize, WriteBack::Off)?,
-            writes_through: iops(RequestKind::Write, 1, WriteBack::Off)?,
-            writes_behind: iops(RequestKind::Write, 1, WriteBack::Full)?,
+            reads: iops(DriveRequestKind::Read, 1, WriteBack::Off)?,
+            reads_queued: iops(DriveRequestKind::Read, spec.queue_depth as usize, WriteBack::Off)?,
+            writes_through: iops(DriveRequestKind::Write, 1, WriteBack::Off)?,
+            writes_behind: iops(DriveRequestKind::Write, 1, WriteBack::Full)?,
         })
     }
 }
@@ -205,7 +204,7 @@ mod tests {
     use crate::disk::DiskProfile;
     use crate::disk::testing::simple;
 
-    fn iops(name: &str, kind: RequestKind, span: f64, depth: usize, scheduler: Scheduler) -> f64 {
+    fn iops(name: &str, kind: DriveRequestKind, span: f64, depth: usize, scheduler: DriveScheduler) -> f64 {
         let spec = DiskProfile::builtin(name).unwrap().spec().unwrap();
         random_iops(&spec, &RandomWorkload { kind, bytes: 4096, span, depth, scheduler, requests: 2000 })
             .unwrap()
@@ -241,25 +240,26 @@ mod tests {
         let span = |kind| {
             let mut spec = spec.clone();
             spec.cache.write_back = WriteBack::Off;
-            let scheduler = Scheduler::Fifo;
+            let scheduler = DriveScheduler::Fifo;
             let w = RandomWorkload { kind, bytes: 4096, span: 1.0, depth: 1, scheduler, requests: 2000 };
             span_for(&spec, &w, 122.0).unwrap().unwrap()
         };
-        near(span(RequestKind::Read), 0.28);
-        near(span(RequestKind::Write), 0.146);
+        near(span(DriveRequestKind::Read), 0.28);
+        near(span(DriveRequestKind::Write), 0.146);
     }
 
     /// The data sheet states 170 random reads of 4 KiB per second at queue depth 16.
     #[test]
     fn a_nearline_disk_does_what_its_sheet_says() {
-        let reads = iops("exos-x18-2020", RequestKind::Read, 1.0, 16, Scheduler::Sptf);
+        let reads = iops("exos-x18-2020", DriveRequestKind::Read, 1.0, 16, DriveScheduler::Sptf);
         assert!((160.0..185.0).contains(&reads), "{reads}");
     }
 
     #[test]
     fn better_schedulers_do_more() {
-        let at = |s| iops("st3500320as-2008", RequestKind::Read, 1.0, 16, s);
-        let (fifo, sstf, sptf) = (at(Scheduler::Fifo), at(Scheduler::Sstf), at(Scheduler::Sptf));
+        let at = |s| iops("st3500320as-2008", DriveRequestKind::Read, 1.0, 16, s);
+        let (fifo, sstf, sptf) =
+            (at(DriveScheduler::Fifo), at(DriveScheduler::Sstf), at(DriveScheduler::Sptf));
         assert!(fifo < sstf && sstf < sptf, "{fifo} {sstf} {sptf}");
     }
 }

@@ -8,7 +8,7 @@
 //! - Only a flush makes writes durable.
 
 use super::{DiskSpec, Drive};
-use crate::header::{self, HEADER_BYTES, Header};
+use crate::header::{self, HEADER_BYTES, HeaderBytes};
 use crate::{Device, Hardware, Store, TimingModel};
 use frit_core::visible::{MediumView, Wear};
 use frit_core::{
@@ -47,7 +47,7 @@ impl DiskConfig {
     }
 
     /// Magic (8), version (4), zeros (4), bytes (8), zeros (24), serial number (8), zeros (4), CRC32C (4).
-    fn header(&self) -> Header {
+    fn header(&self) -> HeaderBytes {
         let mut h = [0; HEADER_BYTES];
         h[..8].copy_from_slice(MAGIC);
         h[8..12].copy_from_slice(&VERSION.to_le_bytes());

@@ -1,13 +1,14 @@
 //! A drive with its state, and the cost of a request at the time at which its service begins.
 
 use super::cache::Segments;
+use super::dirty::Dirty;
 use super::mechanism::{Arm, Mechanism, Pass};
 use super::spec::{DiskSpec, OverheadAfter, WriteBack};
 use frit_core::{Cmd, Nanos, Op, Result, SECTOR_BYTES, Sector};
 
 /// Direction of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum RequestKind {
+pub enum DriveRequestKind {
     /// Read.
     Read,
     /// Write.
@@ -16,26 +17,26 @@ pub enum RequestKind {
 
 /// A request to a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Request {
+pub struct DriveRequest {
     /// Direction of the transfer.
-    pub kind: RequestKind,
+    pub kind: DriveRequestKind,
     /// First sector.
     pub sector: Sector,
     /// Number of sectors.
     pub sectors: u32,
 }
 
-impl Request {
+impl DriveRequest {
     /// Converts a disk command into a request; `None` for a flush.
     #[must_use]
-    pub fn of(cmd: &Cmd) -> Option<Request> {
+    pub fn of(cmd: &Cmd) -> Option<DriveRequest> {
         let kind = match cmd.op {
-            Op::DiskRead => RequestKind::Read,
-            Op::DiskWrite => RequestKind::Write,
+            Op::DiskRead => DriveRequestKind::Read,
+            Op::DiskWrite => DriveRequestKind::Write,
             _ => return None,
         };
         let sectors = (u64::from(cmd.len) / SECTOR_BYTES) as u32;
-        Some(Request { kind, sector: Sector(cmd.addr / SECTOR_BYTES), sectors })
+        Some(DriveRequest { kind, sector: Sector(cmd.addr / SECTOR_BYTES), sectors })
     }
 
     fn end(&self) -> u64 {
@@ -117,11 +118,11 @@ pub struct Drive {
     pub(super) ahead: Option<ReadAheadState>,
     /// The segment of the last write to the platters, and the block after that write.
     pub(super) wrote: Option<(usize, u64)>,
-    pub(super) last: RequestKind,
+    pub(super) last: DriveRequestKind,
     pub(super) passes: Vec<Pass>,
     /// Blocks after a read that passed under the head before the read's first block.
     pub(super) early: (u64, u64),
-    pub(super) dirty: super::destage::Dirty,
+    pub(super) dirty: Dirty,
 }
 
 impl Drive {
@@ -137,10 +138,10 @@ impl Drive {
             free: 0,
             ahead: None,
             wrote: None,
-            last: RequestKind::Read,
+            last: DriveRequestKind::Read,
             passes: Vec::with_capacity(16),
             early: (0, 0),
-            dirty: super::destage::Dirty::default(),
+            dirty: Dirty::default(),
             spec: spec.clone(),
         })
     }
@@ -173,18 +174,18 @@ impl Drive {
     /// for schedulers that know the drive. It is zero for a read that the cache has, and for a
     /// write for which the cache has space.
     #[must_use]
-    pub fn positioning(&self, request: &Request, at: Nanos) -> Nanos {
+    pub fn positioning(&self, request: &DriveRequest, at: Nanos) -> Nanos {
         let o = self.spec.overheads;
         let begin = at.0 + o.command.0;
-        let write = request.kind == RequestKind::Write;
+        let write = request.kind == DriveRequestKind::Write;
         let (first, end) = (request.sector.0, request.end());
         let growing = self.ahead.map(|a| a.segment);
         let cached = match request.kind {
-            RequestKind::Read => {
+            DriveRequestKind::Read => {
                 self.dirty.holds(first, end, self.free > begin)
                     || self.segments.find(first, end, growing, false).is_some()
             }
-            RequestKind::Write => {
+            DriveRequestKind::Write => {
                 self.spec.cache.write_back == WriteBack::Full && self.has_space(request, begin)
             }
         };
@@ -202,7 +203,7 @@ impl Drive {
     /// Serves a request whose service begins at `begin` (for a request that arrives at an idle
     /// drive, its arrival). Requests are served in the order of these calls; `begin` must not
     /// decrease. Sectors past the end of the disk are treated as the last one.
-    pub fn service(&mut self, request: &Request, begin: Nanos) -> ServiceResult {
+    pub fn service(&mut self, request: &DriveRequest, begin: Nanos) -> ServiceResult {
         let at = begin.0 + self.spec.overheads.command.0;
         if let Some(t) = self.mechanism.constant() {
             let start = at.max(self.free);
@@ -225,11 +226,11 @@ impl Drive {
         }
         self.advance(at);
         let service = match request.kind {
-            RequestKind::Read => self.read(request, at),
-            RequestKind::Write if self.spec.cache.write_back == WriteBack::Full => {
+            DriveRequestKind::Read => self.read(request, at),
+            DriveRequestKind::Write if self.spec.cache.write_back == WriteBack::Full => {
                 self.write_to_cache(request, at)
             }
-            RequestKind::Write => self.write(request, at),
+            DriveRequestKind::Write => self.write(request, at),
         };
         self.last = request.kind;
         service
@@ -238,8 +239,8 @@ impl Drive {
     /// Selects the one of two times that applies after the kind of the previous request.
     pub(super) fn after(&self, t: OverheadAfter) -> u64 {
         match self.last {
-            RequestKind::Read => t.read.0,
-            RequestKind::Write => t.write.0,
+            DriveRequestKind::Read => t.read.0,
+            DriveRequestKind::Write => t.write.0,
         }
     }
 

@@ -4,14 +4,14 @@ use frit_core::{Error, Result};
 
 /// Order in which block numbers follow the tracks.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Mapping {
+pub enum TrackOrder {
     /// All heads of a cylinder from the first to the last, then the next cylinder.
     #[default]
     Cylinders,
     /// Every second cylinder of a zone from the last head to the first, so that a cylinder switch
     /// does not change the head.
     SerpentineZone,
-    /// As [`Mapping::SerpentineZone`], counted from the first cylinder of the disk.
+    /// As [`TrackOrder::SerpentineZone`], counted from the first cylinder of the disk.
     SerpentineDisk,
 }
 
@@ -72,13 +72,13 @@ pub struct Zone {
 
 /// Geometry of a disk.
 #[derive(Clone, PartialEq, Default, Debug)]
-pub struct Geometry {
+pub struct DiskGeometry {
     /// Number of surfaces with data.
     pub heads: u32,
     /// Number of cylinders.
     pub cylinders: u32,
     /// Order of blocks.
-    pub mapping: Mapping,
+    pub mapping: TrackOrder,
     /// Location of spares.
     pub sparing: Sparing,
     /// Cylinders per range, for [`Sparing::Range`].
@@ -87,7 +87,7 @@ pub struct Geometry {
     pub zones: Vec<Zone>,
 }
 
-impl Geometry {
+impl DiskGeometry {
     /// Checks that the geometry is possible.
     ///
     /// # Errors
@@ -121,7 +121,7 @@ impl Zone {
         self.last_cylinder - self.first_cylinder + 1
     }
 
-    fn check(&self, index: usize, geometry: &Geometry, next: u32) -> Result<()> {
+    fn check(&self, index: usize, geometry: &DiskGeometry, next: u32) -> Result<()> {
         let at = |what: &str| format!("{what} of zone {index}");
         if self.first_cylinder < next {
             let why = format!("overlaps the zone before it, which ends at cylinder {}", next - 1);

@@ -5,7 +5,7 @@
 //! within the region or to the end of the zone. Source of the schemes: the DiskSim 4.0 reference
 //! manual, "Disk layout".
 
-use super::geometry::{Geometry, Mapping, Sparing, Zone};
+use super::geometry::{DiskGeometry, Sparing, TrackOrder, Zone};
 use frit_core::{Error, Result};
 
 /// Physical location of a block.
@@ -58,7 +58,7 @@ enum Slips {
 pub(super) struct Layout {
     bands: Vec<ZoneLayout>,
     heads: u32,
-    mapping: Mapping,
+    mapping: TrackOrder,
     /// `true` if slips before a cylinder shift its angle.
     slips_skew: bool,
     /// `true` if slips before a track shift its angle.
@@ -68,7 +68,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub(super) fn new(g: &Geometry, period_ps: u64) -> Result<Layout> {
+    pub(super) fn new(g: &DiskGeometry, period_ps: u64) -> Result<Layout> {
         g.check()?;
         let mut bands = Vec::with_capacity(g.zones.len());
         let mut first_block = 0;
@@ -131,9 +131,9 @@ impl Layout {
         let cylinder = track / heads;
         let turn = (track - cylinder * heads) as u32;
         let back = match self.mapping {
-            Mapping::Cylinders => false,
-            Mapping::SerpentineZone => cylinder % 2 == 1,
-            Mapping::SerpentineDisk => (cylinder + u64::from(band.first_cylinder)) % 2 == 1,
+            TrackOrder::Cylinders => false,
+            TrackOrder::SerpentineZone => cylinder % 2 == 1,
+            TrackOrder::SerpentineDisk => (cylinder + u64::from(band.first_cylinder)) % 2 == 1,
         };
         BlockLocation {
             zone: zone as u32,
@@ -254,7 +254,7 @@ impl ZoneLayout {
     }
 }
 
-fn band(g: &Geometry, z: &Zone, index: usize, first_block: u64, period_ps: u64) -> Result<ZoneLayout> {
+fn band(g: &DiskGeometry, z: &Zone, index: usize, first_block: u64, period_ps: u64) -> Result<ZoneLayout> {
     let n = u64::from(z.sectors_per_track);
     let per_cylinder = n * u64::from(g.heads);
     let cylinders = u64::from(z.cylinders());
@@ -383,12 +383,16 @@ mod tests {
         ])
     }
 
-    fn mappings() -> impl Strategy<Value = Mapping> {
-        prop::sample::select(vec![Mapping::Cylinders, Mapping::SerpentineZone, Mapping::SerpentineDisk])
+    fn mappings() -> impl Strategy<Value = TrackOrder> {
+        prop::sample::select(vec![
+            TrackOrder::Cylinders,
+            TrackOrder::SerpentineZone,
+            TrackOrder::SerpentineDisk,
+        ])
     }
 
     /// Two zones with at most as many slips in a region as it has spares.
-    fn geometries() -> impl Strategy<Value = Geometry> {
+    fn geometries() -> impl Strategy<Value = DiskGeometry> {
         (schemes(), mappings(), 1_u32..5, prop::collection::btree_set(0_u64..40, 0..3), 0_u64..5).prop_map(
             |(sparing, mapping, heads, slips, reserved)| {
                 let zone = |first: u32, n: u32| Zone {
@@ -407,7 +411,7 @@ mod tests {
                     ..Zone::default()
                 };
                 let zones = vec![zone(0, 17), zone(7, 11)];
-                Geometry { heads, cylinders: 13, mapping, sparing, range_cylinders: 2, zones }
+                DiskGeometry { heads, cylinders: 13, mapping, sparing, range_cylinders: 2, zones }
             },
         )
     }
@@ -457,8 +461,13 @@ mod tests {
             cylinder_skew: 4.0,
             ..Zone::default()
         };
-        let g =
-            Geometry { heads: 2, cylinders: 2, zones: vec![zone], range_cylinders: 1, ..Geometry::default() };
+        let g = DiskGeometry {
+            heads: 2,
+            cylinders: 2,
+            zones: vec![zone],
+            range_cylinders: 1,
+            ..DiskGeometry::default()
+        };
         let layout = Layout::new(&g, 10_000).unwrap();
         let angle = |b| layout.locate(b).angle_ps / 1000;
         // Offset 1; one head switch: + 2; then a cylinder switch: + 4; then a head switch: + 2.
@@ -475,12 +484,12 @@ mod tests {
             defects: vec![(3, 19)],
             ..Zone::default()
         };
-        let g = Geometry {
+        let g = DiskGeometry {
             heads: 2,
             cylinders: 1,
             zones: vec![zone],
             sparing: Sparing::ZoneEnd,
-            ..Geometry::default()
+            ..DiskGeometry::default()
         };
         let layout = Layout::new(&g, 10_000).unwrap();
         assert_eq!(layout.blocks(), 18);

@@ -141,3 +141,15 @@ impl Mechanism {
         Pass { sectors, begin, end: begin + self.transfer_time(spot.zone, sectors), seek, rotation }
     }
 }
+
+impl DiskSpec {
+    /// Checks, in addition, the properties that only the construction of a drive reveals: the
+    /// layout of the sectors, and the seek curve over all cylinders.
+    ///
+    /// # Errors
+    /// The errors of [`DiskSpec::check`], of the layout and of the seek curve. A drive whose
+    /// parameters pass can be built.
+    pub fn check_buildable(&self) -> Result<()> {
+        Mechanism::new(self).map(drop)
+    }
+}

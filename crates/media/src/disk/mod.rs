@@ -3,13 +3,14 @@
 //! A [`DiskSpec`] contains all parameters of a drive; it comes from a profile or from DiskSim's
 //! parameter files ([`diskspecs`]). A [`Drive`] adds the state: [`Drive::service`] returns the time
 //! at which a request that begins now is done, given the positions of the arm and the platter and
-//! the contents of the cache; a [`Queue`] chooses the request that begins next. Times are whole
-//! nanoseconds, and nothing is random. `docs/reference/disk.md` is the manual.
+//! the contents of the cache; a [`DriveQueue`] chooses the request that begins next. Times are
+//! whole nanoseconds, and nothing is random. `docs/reference/disk.md` is the manual.
 
 mod cache;
 pub mod characteristics;
 mod destage;
 mod device;
+mod dirty;
 pub mod diskspecs;
 mod drive;
 pub mod geometry;
@@ -29,12 +30,11 @@ mod tests;
 mod write;
 
 pub use device::{Disk, DiskConfig, HAZARD_BYTES};
-pub use drive::{CacheResult, Drive, Request, RequestKind, ServiceResult};
+pub use drive::{CacheResult, Drive, DriveRequest, DriveRequestKind, ServiceResult};
 pub use profile::{DiskProfile, DriveConfig};
-pub use queue::{Job, Queue};
-pub use schedule::Scheduler;
+pub use queue::{DriveJob, DriveQueue};
 pub use seek::{CYLINDERS_MAX, SeekCurve};
 pub use spec::{
-    Background, Bus, CacheSpec, DiskSpec, ExtraDisconnect, MAX_WAIT, Mechanics, OverheadAfter, Overheads,
-    Positioning, ReadAhead, WriteBack,
+    Background, Bus, CacheSpec, DiskSpec, DriveScheduler, ExtraDisconnect, MAX_WAIT, Mechanics,
+    OverheadAfter, Overheads, Positioning, ReadAhead, WriteBack,
 };

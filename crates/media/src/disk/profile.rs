@@ -1,13 +1,12 @@
 //! Profiles of drives: values from data sheets, with the source of each.
 
-use super::geometry::{Geometry, Mapping, Sparing, Zone};
-use super::schedule::Scheduler;
+use super::geometry::{DiskGeometry, Sparing, TrackOrder, Zone};
 use super::seek::SeekCurve;
 use super::spec::{
-    Background, Bus, CacheSpec, DiskSpec, MAX_WAIT, Mechanics, OverheadAfter, Overheads, Positioning,
-    ReadAhead, WriteBack,
+    Background, Bus, CacheSpec, DiskSpec, DriveScheduler, MAX_WAIT, Mechanics, OverheadAfter, Overheads,
+    Positioning, ReadAhead, WriteBack,
 };
-use crate::profile::{Size, Time};
+use crate::profile::{ByteSize, Picos};
 use frit_core::files::{self, TEXT_BYTES_MAX};
 use frit_core::{Error, Result, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
@@ -38,25 +37,25 @@ pub struct DriveConfig {
     /// Sustained rate of the last zone, in MB/s.
     pub inner_mb_per_s: f64,
     /// Seek to the next cylinder, for reads.
-    pub single_seek: Time,
+    pub single_seek: Picos,
     /// Average seek, for reads.
-    pub average_seek: Time,
+    pub average_seek: Picos,
     /// Seek over all cylinders, for reads.
-    pub full_seek: Time,
+    pub full_seek: Picos,
     /// Additional seek time of writes.
-    pub write_settle: Time,
+    pub write_settle: Picos,
     /// Switch to another head.
-    pub head_switch: Time,
+    pub head_switch: Picos,
     /// Skew between the tracks of a cylinder, as a time.
-    pub track_skew: Time,
+    pub track_skew: Picos,
     /// Skew between cylinders, as a time.
-    pub cylinder_skew: Time,
+    pub cylinder_skew: Picos,
     /// Command overhead before the arm or a transfer starts.
-    pub command_overhead: Time,
+    pub command_overhead: Picos,
     /// Rate of the bus, in MB/s.
     pub bus_mb_per_s: f64,
     /// Size of the cache.
-    pub cache_bytes: Size,
+    pub cache_bytes: ByteSize,
     /// Number of segments into which the cache is divided for reads.
     pub cache_segments: u32,
     /// The drive reads ahead until a segment is full.
@@ -64,11 +63,11 @@ pub struct DriveConfig {
     /// Writes are acknowledged from the cache.
     pub write_back: bool,
     /// Maximum size of the dirty data in the cache.
-    pub dirty_bytes: Size,
+    pub dirty_bytes: ByteSize,
     /// Maximum number of requests that the drive accepts at a time.
     pub queue_depth: u32,
     /// Order in which the drive serves them.
-    pub scheduler: Scheduler,
+    pub scheduler: DriveScheduler,
 }
 
 /// A named drive.
@@ -250,10 +249,10 @@ impl DriveConfig {
     }
 
     /// Derives zones whose tracks yield the sustained rates, and enough cylinders for the capacity.
-    fn geometry(&self, revolution_ps: u64) -> Result<Geometry> {
+    fn geometry(&self, revolution_ps: u64) -> Result<DiskGeometry> {
         let heads = f64::from(self.heads);
         let turn = revolution_ps as f64 / 1e12;
-        let seconds = |t: Time| t.0 as f64 / 1e12;
+        let seconds = |t: Picos| t.0 as f64 / 1e12;
         // The time of a cylinder is one revolution per head, plus the skews between them.
         let cylinder = heads * turn + (heads - 1.0) * seconds(self.track_skew) + seconds(self.cylinder_skew);
         let track = |mb: f64| mb * 1e6 * cylinder / heads / SECTOR_BYTES as f64;
@@ -277,7 +276,7 @@ impl DriveConfig {
             let all = width * u64::from(n) * u64::from(self.heads);
             let spares = spare.min(all - 1);
             spare -= spares;
-            let skew = |t: Time| seconds(t) / turn * f64::from(n);
+            let skew = |t: Picos| seconds(t) / turn * f64::from(n);
             zones.push(Zone {
                 first_cylinder: (i as u64 * width) as u32,
                 last_cylinder: ((i as u64 + 1) * width - 1) as u32,
@@ -289,10 +288,10 @@ impl DriveConfig {
             });
         }
         zones.reverse();
-        Ok(Geometry {
+        Ok(DiskGeometry {
             heads: self.heads,
             cylinders: cylinders as u32,
-            mapping: Mapping::Cylinders,
+            mapping: TrackOrder::Cylinders,
             sparing: Sparing::ZoneEnd,
             range_cylinders: 1,
             zones,

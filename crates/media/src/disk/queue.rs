@@ -1,22 +1,22 @@
 //! The queue of a drive: a part at the host, and a part that the drive sees and chooses from.
 
-use super::drive::{Drive, Request};
-use super::schedule::{Candidate, Scheduler, SchedulerState};
-use super::spec::{Background, DiskSpec};
+use super::drive::{Drive, DriveRequest};
+use super::schedule::{Candidate, SchedulerState};
+use super::spec::{Background, DiskSpec, DriveScheduler};
 use frit_core::Nanos;
 use std::collections::VecDeque;
 
 /// A job for a drive.
 #[derive(Clone, Copy, Debug)]
-pub struct Job<T> {
+pub struct DriveJob<T> {
     /// The request; `None` for a flush, which is served when the drive sees no older job.
-    pub request: Option<Request>,
+    pub request: Option<DriveRequest>,
     /// Position in the order of the host.
     pub number: u64,
     /// `true` if no request of the host waits for the job, so that it may have to yield
     /// ([`Background`]).
     pub background: bool,
-    /// Value that [`Queue::pop`] returns for the job.
+    /// Value that [`DriveQueue::pop`] returns for the job.
     pub tag: T,
 }
 
@@ -77,7 +77,7 @@ impl<T> JobQueue<T> {
 /// background jobs yield, they are served only when no other job waits. A job that could have been
 /// chosen for longer than the drive's maximum wait is served next, independent of the scheduler.
 #[derive(Clone, Debug)]
-pub struct Queue<T> {
+pub struct DriveQueue<T> {
     chooser: SchedulerState,
     depth: usize,
     max_wait: Nanos,
@@ -87,11 +87,11 @@ pub struct Queue<T> {
     background: JobQueue<T>,
 }
 
-impl<T> Queue<T> {
+impl<T> DriveQueue<T> {
     /// Creates an empty queue with unlimited depth and unlimited waiting time.
     #[must_use]
-    pub fn new(scheduler: Scheduler) -> Queue<T> {
-        Queue {
+    pub fn new(scheduler: DriveScheduler) -> DriveQueue<T> {
+        DriveQueue {
             chooser: SchedulerState::new(scheduler),
             depth: usize::MAX,
             max_wait: Nanos::MAX,
@@ -104,12 +104,12 @@ impl<T> Queue<T> {
 
     /// Creates an empty queue with the parameters of a drive.
     #[must_use]
-    pub fn of(spec: &DiskSpec) -> Queue<T> {
-        Queue {
+    pub fn of(spec: &DiskSpec) -> DriveQueue<T> {
+        DriveQueue {
             depth: spec.queue_depth.max(1) as usize,
             max_wait: spec.max_wait,
             yields: spec.background == Background::Yield,
-            ..Queue::new(spec.scheduler)
+            ..DriveQueue::new(spec.scheduler)
         }
     }
 
@@ -127,12 +127,12 @@ impl<T> Queue<T> {
     }
 
     /// Adds a request behind all others. `tag` is returned when the request is served.
-    pub fn push(&mut self, drive: &Drive, request: Request, tag: T) {
-        self.add(drive, Job { request: Some(request), number: self.next, background: false, tag });
+    pub fn push(&mut self, drive: &Drive, request: DriveRequest, tag: T) {
+        self.add(drive, DriveJob { request: Some(request), number: self.next, background: false, tag });
     }
 
     /// Adds a job at its position in the order of the host.
-    pub fn add(&mut self, drive: &Drive, job: Job<T>) {
+    pub fn add(&mut self, drive: &Drive, job: DriveJob<T>) {
         self.next = self.next.max(job.number + 1);
         let cylinder = job.request.map_or(0, |r| drive.cylinder(r.sector));
         let candidate = Candidate { request: job.request, cylinder };
@@ -166,7 +166,7 @@ impl<T> Queue<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::drive::RequestKind;
+    use crate::disk::drive::DriveRequestKind;
     use crate::disk::testing::simple;
     use crate::disk::{CacheSpec, OverheadAfter, WriteBack};
     use frit_core::Sector;
@@ -174,11 +174,12 @@ mod tests {
 
     /// Returns the order of service on a drive with 100 blocks per cylinder; the arm is at cylinder
     /// 50.
-    fn order(scheduler: Scheduler, cylinders: &[u64]) -> Vec<u64> {
+    fn order(scheduler: DriveScheduler, cylinders: &[u64]) -> Vec<u64> {
         let mut drive = Drive::new(&simple()).unwrap();
-        let read = |c: u64| Request { kind: RequestKind::Read, sector: Sector(c * 100), sectors: 1 };
+        let read =
+            |c: u64| DriveRequest { kind: DriveRequestKind::Read, sector: Sector(c * 100), sectors: 1 };
         let mut now = drive.service(&read(50), Nanos::ZERO).done;
-        let mut queue = Queue::new(scheduler);
+        let mut queue = DriveQueue::new(scheduler);
         for &c in cylinders {
             queue.push(&drive, read(c), c);
         }
@@ -193,19 +194,19 @@ mod tests {
     #[test]
     fn schedulers_keep_their_orders() {
         let waiting = [60, 10, 55, 80, 45, 20];
-        assert_eq!(order(Scheduler::Fifo, &waiting), waiting);
-        assert_eq!(order(Scheduler::Sstf, &waiting), [55, 60, 45, 20, 10, 80]);
-        assert_eq!(order(Scheduler::Scan, &waiting), [55, 60, 80, 45, 20, 10]);
-        assert_eq!(order(Scheduler::CLook, &waiting), [55, 60, 80, 10, 20, 45]);
+        assert_eq!(order(DriveScheduler::Fifo, &waiting), waiting);
+        assert_eq!(order(DriveScheduler::Sstf, &waiting), [55, 60, 45, 20, 10, 80]);
+        assert_eq!(order(DriveScheduler::Scan, &waiting), [55, 60, 80, 45, 20, 10]);
+        assert_eq!(order(DriveScheduler::CLook, &waiting), [55, 60, 80, 10, 20, 45]);
     }
 
     #[test]
     fn nothing_is_lost_and_equals_keep_their_order() {
-        for s in Scheduler::iter() {
+        for s in DriveScheduler::iter() {
             let mut served = order(s, &[3, 90, 3, 50, 7]);
             served.sort_unstable();
             assert_eq!(served, [3, 3, 7, 50, 90], "{s:?}");
-            assert!(Queue::<()>::new(s).is_empty());
+            assert!(DriveQueue::<()>::new(s).is_empty());
         }
     }
 
@@ -218,7 +219,7 @@ mod tests {
         let mut drive = Drive::new(&slow).unwrap();
         let mut now = Nanos::ZERO;
         for block in [700, 12, 9_950, 4_401, 4_405, 4_412] {
-            let r = Request { kind: RequestKind::Read, sector: Sector(block), sectors: 1 };
+            let r = DriveRequest { kind: DriveRequestKind::Read, sector: Sector(block), sectors: 1 };
             let expected = drive.positioning(&r, now);
             let s = drive.service(&r, now);
             assert_eq!(s.seek + s.rotation, expected);
@@ -230,27 +231,28 @@ mod tests {
     fn what_the_cache_takes_costs_no_way() {
         let cache = CacheSpec { write_back: WriteBack::Full, dirty_sectors: 8, ..CacheSpec::default() };
         let mut drive = Drive::new(&DiskSpec { cache, ..simple() }).unwrap();
-        let job = |kind, block| Request { kind, sector: Sector(block), sectors: 8 };
+        let job = |kind, block| DriveRequest { kind, sector: Sector(block), sectors: 8 };
         let way = |d: &Drive, kind, block| d.positioning(&job(kind, block), Nanos(10)) > Nanos::ZERO;
-        assert!(!way(&drive, RequestKind::Write, 5000) && way(&drive, RequestKind::Read, 5000));
-        drive.service(&job(RequestKind::Write, 5000), Nanos(0));
-        assert!(way(&drive, RequestKind::Write, 7000) && !way(&drive, RequestKind::Read, 5000));
+        assert!(!way(&drive, DriveRequestKind::Write, 5000) && way(&drive, DriveRequestKind::Read, 5000));
+        drive.service(&job(DriveRequestKind::Write, 5000), Nanos(0));
+        assert!(way(&drive, DriveRequestKind::Write, 7000) && !way(&drive, DriveRequestKind::Read, 5000));
     }
 
     const DEPTH: u32 = 4;
 
-    fn spec(scheduler: Scheduler, max_wait: u64, background: Background) -> DiskSpec {
+    fn spec(scheduler: DriveScheduler, max_wait: u64, background: Background) -> DiskSpec {
         DiskSpec { scheduler, max_wait: Nanos(max_wait), background, queue_depth: DEPTH, ..simple() }
     }
 
-    fn job(cylinder: u64, number: u64, background: bool) -> Job<u64> {
-        let request = Request { kind: RequestKind::Read, sector: Sector(cylinder * 100), sectors: 1 };
-        Job { request: Some(request), number, background, tag: number }
+    fn job(cylinder: u64, number: u64, background: bool) -> DriveJob<u64> {
+        let request =
+            DriveRequest { kind: DriveRequestKind::Read, sector: Sector(cylinder * 100), sectors: 1 };
+        DriveJob { request: Some(request), number, background, tag: number }
     }
 
     /// Returns the job numbers in the order of service; each service takes `step` and moves the
     /// arm.
-    fn drain(queue: &mut Queue<u64>, jobs: &[Job<u64>], step: u64) -> Vec<u64> {
+    fn drain(queue: &mut DriveQueue<u64>, jobs: &[DriveJob<u64>], step: u64) -> Vec<u64> {
         let mut drive = Drive::new(&simple()).unwrap();
         let (mut now, mut out) = (Nanos::ZERO, Vec::new());
         jobs.iter().for_each(|&j| queue.add(&drive, j));
@@ -271,9 +273,9 @@ mod tests {
         // becomes visible.
         let jobs: Vec<_> =
             [40, 30, 20, 10, 5, 1].into_iter().zip(0..).map(|(c, n)| job(c, n, false)).collect();
-        let mut q = Queue::of(&spec(Scheduler::Sstf, u64::MAX, Background::Yield));
+        let mut q = DriveQueue::of(&spec(DriveScheduler::Sstf, u64::MAX, Background::Yield));
         assert_eq!(drain(&mut q, &jobs, 1), [3, 4, 5, 2, 1, 0]);
-        let mut q = Queue::new(Scheduler::Sstf);
+        let mut q = DriveQueue::new(DriveScheduler::Sstf);
         assert_eq!(drain(&mut q, &jobs, 1), [5, 4, 3, 2, 1, 0]);
     }
 
@@ -283,19 +285,21 @@ mod tests {
         // each, and not last.
         let cylinders = [90, 1, 2, 3, 4, 5, 6, 7];
         let jobs: Vec<_> = cylinders.into_iter().zip(0..).map(|(c, n)| job(c, n, false)).collect();
-        let starved = drain(&mut Queue::of(&spec(Scheduler::Sstf, u64::MAX, Background::Equal)), &jobs, 10);
+        let starved =
+            drain(&mut DriveQueue::of(&spec(DriveScheduler::Sstf, u64::MAX, Background::Equal)), &jobs, 10);
         assert_eq!(starved.last(), Some(&0));
-        let bounded = drain(&mut Queue::of(&spec(Scheduler::Sstf, 20, Background::Equal)), &jobs, 10);
+        let bounded =
+            drain(&mut DriveQueue::of(&spec(DriveScheduler::Sstf, 20, Background::Equal)), &jobs, 10);
         assert_eq!(bounded.iter().position(|&n| n == 0), Some(2));
         // With a bound of zero the order is first come, first served, once all jobs are visible.
-        let none = drain(&mut Queue::of(&spec(Scheduler::Sstf, 0, Background::Equal)), &jobs, 10);
+        let none = drain(&mut DriveQueue::of(&spec(DriveScheduler::Sstf, 0, Background::Equal)), &jobs, 10);
         assert_eq!(none, [0, 1, 2, 3, 4, 5, 6, 7]);
     }
 
     #[test]
     fn background_yields_but_not_for_ever() {
         let jobs: Vec<_> = (0..8).map(|n| job(n, n, n < 2)).collect();
-        let order = |b, wait| drain(&mut Queue::of(&spec(Scheduler::Fifo, wait, b)), &jobs, 10);
+        let order = |b, wait| drain(&mut DriveQueue::of(&spec(DriveScheduler::Fifo, wait, b)), &jobs, 10);
         assert_eq!(order(Background::Yield, u64::MAX), [2, 3, 4, 5, 6, 7, 0, 1]);
         // Both background jobs have waited for 20 after two services; among jobs that waited
         // equally long, those in the foreground go first.
@@ -306,7 +310,7 @@ mod tests {
     #[test]
     fn what_somebody_waits_for_does_not_yield() {
         let drive = Drive::new(&simple()).unwrap();
-        let mut q = Queue::of(&spec(Scheduler::Fifo, u64::MAX, Background::Yield));
+        let mut q = DriveQueue::of(&spec(DriveScheduler::Fifo, u64::MAX, Background::Yield));
         (0..12).for_each(|n| q.add(&drive, job(n, n, n < 10)));
         assert_eq!(q.pop(&drive, Nanos(0)), Some(10));
         for n in [9, 1, 11] {
@@ -318,10 +322,10 @@ mod tests {
 
     #[test]
     fn a_flush_waits_for_what_came_before_it() {
-        for scheduler in Scheduler::iter() {
-            let flush = Job { request: None, ..job(0, 2, false) };
+        for scheduler in DriveScheduler::iter() {
+            let flush = DriveJob { request: None, ..job(0, 2, false) };
             let jobs = [job(50, 0, false), job(70, 1, false), flush, job(99, 3, false)];
-            let out = drain(&mut Queue::of(&spec(scheduler, u64::MAX, Background::Yield)), &jobs, 1);
+            let out = drain(&mut DriveQueue::of(&spec(scheduler, u64::MAX, Background::Yield)), &jobs, 1);
             assert_eq!(out, [0, 1, 2, 3], "{scheduler:?}");
         }
     }
@@ -329,7 +333,7 @@ mod tests {
     #[test]
     fn late_ones_take_their_place() {
         let drive = Drive::new(&simple()).unwrap();
-        let mut q = Queue::of(&spec(Scheduler::Fifo, 15, Background::Yield));
+        let mut q = DriveQueue::of(&spec(DriveScheduler::Fifo, 15, Background::Yield));
         [0, 2, 3, 4, 5, 6].into_iter().for_each(|n| q.add(&drive, job(n, n, false)));
         assert_eq!(q.pop(&drive, Nanos(0)), Some(0));
         q.add(&drive, job(1, 1, false));

@@ -1,13 +1,13 @@
 //! Reads and read-ahead.
 
 use super::drive::{
-    CacheResult, Drive, PositioningTimes, ReadAheadState, Request, RequestKind, ServiceResult,
+    CacheResult, Drive, DriveRequest, DriveRequestKind, PositioningTimes, ReadAheadState, ServiceResult,
 };
 use super::mechanism::{Arm, Pass};
 use super::spec::{ReadAhead, WriteBack};
 
 impl Drive {
-    pub(super) fn read(&mut self, r: &Request, at: u64) -> ServiceResult {
+    pub(super) fn read(&mut self, r: &DriveRequest, at: u64) -> ServiceResult {
         let (first, end) = (r.sector.0, r.sector.0 + u64::from(r.sectors));
         if self.dirty.holds(first, end, self.free > at) {
             let done = self.hit_ready(at) + self.bus_time(r) + self.spec.overheads.read_complete.0;
@@ -22,7 +22,7 @@ impl Drive {
     }
 
     /// Serves a read whose sectors are all in the cache.
-    fn read_full_hit(&mut self, r: &Request, at: u64, segment: usize) -> ServiceResult {
+    fn read_full_hit(&mut self, r: &DriveRequest, at: u64, segment: usize) -> ServiceResult {
         self.segments.touch(segment);
         let bus = self.hit_ready(at);
         let done = bus + self.bus_time(r) + self.spec.overheads.read_complete.0;
@@ -44,7 +44,7 @@ impl Drive {
     }
 
     /// Serves a read whose first sectors are in the cache or in an active read-ahead.
-    fn read_partial_hit(&mut self, r: &Request, at: u64, segment: usize) -> ServiceResult {
+    fn read_partial_hit(&mut self, r: &DriveRequest, at: u64, segment: usize) -> ServiceResult {
         self.segments.touch(segment);
         let bus = self.hit_ready(at);
         let end = r.sector.0 + u64::from(r.sectors);
@@ -64,7 +64,7 @@ impl Drive {
         ServiceResult::ending_at(done, moved, CacheResult::Partial)
     }
 
-    fn read_miss(&mut self, r: &Request, at: u64) -> ServiceResult {
+    fn read_miss(&mut self, r: &DriveRequest, at: u64) -> ServiceResult {
         let o = &self.spec.overheads;
         let command = self.after(o.read_miss);
         let off_bus = at + command + self.after(o.read_disconnect);
@@ -101,8 +101,9 @@ impl Drive {
         at + self.after(o.read_hit) + o.data_prepare.0
     }
 
-    fn bus_time(&self, r: &Request) -> u64 {
-        let ps = if r.kind == RequestKind::Read { self.spec.bus.read_ps } else { self.spec.bus.write_ps };
+    fn bus_time(&self, r: &DriveRequest) -> u64 {
+        let ps =
+            if r.kind == DriveRequestKind::Read { self.spec.bus.read_ps } else { self.spec.bus.write_ps };
         u64::from(r.sectors) * ps / 1000
     }
 

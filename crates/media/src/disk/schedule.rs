@@ -1,47 +1,14 @@
 //! Choice of the request that a drive serves next.
 
-use super::drive::{Drive, Request};
+use super::drive::{Drive, DriveRequest};
+use super::spec::DriveScheduler;
 use frit_core::Nanos;
-use serde::{Deserialize, Serialize};
-use strum::{EnumIter, EnumString, IntoStaticStr};
-
-/// Order in which a drive serves the requests in its queue.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Default,
-    Debug,
-    Serialize,
-    Deserialize,
-    EnumIter,
-    EnumString,
-    IntoStaticStr,
-)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Scheduler {
-    /// First come, first served.
-    #[default]
-    Fifo,
-    /// Shortest seek time first: the nearest cylinder.
-    Sstf,
-    /// Elevator: the nearest cylinder ahead; the direction reverses when no request is ahead
-    /// (LOOK).
-    Scan,
-    /// Ascending cylinders only, then back to the lowest one.
-    CLook,
-    /// Shortest positioning time first: seek and rotation together.
-    Sptf,
-}
 
 /// Properties of a queued request that a scheduler uses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     /// The request; `None` for a flush.
-    pub request: Option<Request>,
+    pub request: Option<DriveRequest>,
     /// Cylinder of the request.
     pub cylinder: u32,
 }
@@ -49,12 +16,12 @@ pub(super) struct Candidate {
 /// A scheduler with its state: the elevator remembers its direction.
 #[derive(Clone, Debug)]
 pub(super) struct SchedulerState {
-    scheduler: Scheduler,
+    scheduler: DriveScheduler,
     up: bool,
 }
 
 impl SchedulerState {
-    pub(super) fn new(scheduler: Scheduler) -> SchedulerState {
+    pub(super) fn new(scheduler: DriveScheduler) -> SchedulerState {
         SchedulerState { scheduler, up: true }
     }
 
@@ -69,25 +36,25 @@ impl SchedulerState {
         I: Iterator<Item = &'a Candidate> + Clone,
     {
         let first = waiting.clone().next()?;
-        if self.scheduler == Scheduler::Fifo || first.request.is_none() {
+        if self.scheduler == DriveScheduler::Fifo || first.request.is_none() {
             return Some(0);
         }
         let here = drive.arm_cylinder();
         let ahead = |c: u32, up: bool| if up { c >= here } else { c <= here };
         let accesses = || waiting.clone().enumerate().filter_map(|(i, c)| Some((i, c, c.request?)));
-        if self.scheduler == Scheduler::Scan && !accesses().any(|(_, c, _)| ahead(c.cylinder, self.up)) {
+        if self.scheduler == DriveScheduler::Scan && !accesses().any(|(_, c, _)| ahead(c.cylinder, self.up)) {
             self.up = !self.up;
         }
-        let cost = |c: &Candidate, request: &Request| -> u64 {
+        let cost = |c: &Candidate, request: &DriveRequest| -> u64 {
             let distance = u64::from(c.cylinder.abs_diff(here));
             match self.scheduler {
-                Scheduler::Fifo => 0,
-                Scheduler::Sstf => distance,
-                Scheduler::Scan if ahead(c.cylinder, self.up) => distance,
-                Scheduler::Scan => u64::MAX,
-                Scheduler::CLook if c.cylinder >= here => distance,
-                Scheduler::CLook => (1 << 32) + u64::from(c.cylinder),
-                Scheduler::Sptf => drive.positioning(request, at).0,
+                DriveScheduler::Fifo => 0,
+                DriveScheduler::Sstf => distance,
+                DriveScheduler::Scan if ahead(c.cylinder, self.up) => distance,
+                DriveScheduler::Scan => u64::MAX,
+                DriveScheduler::CLook if c.cylinder >= here => distance,
+                DriveScheduler::CLook => (1 << 32) + u64::from(c.cylinder),
+                DriveScheduler::Sptf => drive.positioning(request, at).0,
             }
         };
         accesses().min_by_key(|(i, c, r)| (cost(c, r), *i)).map(|(i, _, _)| i)

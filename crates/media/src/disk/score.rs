@@ -8,7 +8,7 @@
 //! "An introduction to disk drive modeling", 1994). It compares all quantiles, not single requests,
 //! since the angle of the platter at the start is unknown.
 
-use super::drive::{Drive, Request, RequestKind};
+use super::drive::{Drive, DriveRequest, DriveRequestKind};
 use super::spec::DiskSpec;
 use frit_core::{Error, Nanos, Result, Sector};
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct MeasuredRequest {
     /// The request.
-    pub request: Request,
+    pub request: DriveRequest,
     /// Service time that was measured.
     pub service: Nanos,
     /// Time from its completion to the next request.
@@ -52,15 +52,15 @@ fn parse_line(line: &str) -> std::result::Result<MeasuredRequest, String> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let [kind, _, block, blocks, service, pause] = fields[..] else { return Err(bad()) };
     let kind = match kind {
-        "R" | "r" => RequestKind::Read,
-        "W" | "w" => RequestKind::Write,
+        "R" | "r" => DriveRequestKind::Read,
+        "W" | "w" => DriveRequestKind::Write,
         _ => return Err(bad()),
     };
     let number = |t: &str| t.parse::<f64>().ok().filter(|x| (0.0..1e13).contains(x)).ok_or_else(bad);
     let block: u64 = block.parse().map_err(|_| bad())?;
     let blocks: u32 = blocks.parse().ok().filter(|&n| n > 0 && n <= 1 << 24).ok_or_else(bad)?;
     Ok(MeasuredRequest {
-        request: Request { kind, sector: Sector(block), sectors: blocks },
+        request: DriveRequest { kind, sector: Sector(block), sectors: blocks },
         service: Nanos::from_us(number(service)?),
         pause: Nanos::from_us(number(pause)?),
     })
@@ -102,7 +102,7 @@ pub fn bus_ps(trace: &[MeasuredRequest]) -> Option<u64> {
     for w in trace.windows(2) {
         let (a, b) = (w[0].request, w[1].request);
         let follows = b.sector.0 == a.sector.0 + u64::from(a.sectors);
-        if follows && a.kind == RequestKind::Read && b.kind == RequestKind::Read {
+        if follows && a.kind == DriveRequestKind::Read && b.kind == DriveRequestKind::Read {
             sizes.entry(b.sectors).or_default().push(w[1].service.0);
         }
     }
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn traces_parse_and_say_where_they_do_not() {
         let t = parse("W Hit    4583176   4    663.00000  45422.00000\n\nR Miss 7 1 12.5 0\n").unwrap();
-        assert_eq!((t.len(), t[0].request.kind, t[0].service), (2, RequestKind::Write, Nanos(663_000)));
+        assert_eq!((t.len(), t[0].request.kind, t[0].service), (2, DriveRequestKind::Write, Nanos(663_000)));
         assert_eq!((t[1].request.sector, t[1].pause), (Sector(7), Nanos::ZERO));
         for (text, words) in [
             ("", "no requests"),

@@ -1,7 +1,6 @@
 //! All parameters of a disk: geometry, mechanics, electronics, cache.
 
-use super::geometry::Geometry;
-use super::schedule::Scheduler;
+use super::geometry::DiskGeometry;
 use super::seek::SeekCurve;
 use frit_core::{Error, Nanos, Result};
 use serde::{Deserialize, Serialize};
@@ -217,6 +216,38 @@ impl Default for CacheSpec {
 /// second), and short compared with the time-outs of hosts (30 s in Linux).
 pub const MAX_WAIT: Nanos = Nanos(1_000_000_000);
 
+/// Order in which a drive serves the requests in its queue.
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Default,
+    Debug,
+    Serialize,
+    Deserialize,
+    EnumIter,
+    EnumString,
+    IntoStaticStr,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum DriveScheduler {
+    /// First come, first served.
+    #[default]
+    Fifo,
+    /// Shortest seek time first: the nearest cylinder.
+    Sstf,
+    /// Elevator: the nearest cylinder ahead; the direction reverses when no request is ahead
+    /// (LOOK).
+    Scan,
+    /// Ascending cylinders only, then back to the lowest one.
+    CLook,
+    /// Shortest positioning time first: seek and rotation together.
+    Sptf,
+}
+
 /// Treatment of commands for which no request of the host waits (destaging, wear leveling,
 /// metadata, cleaning) while other commands wait.
 #[derive(
@@ -238,7 +269,7 @@ pub struct DiskSpec {
     /// Name of the drive.
     pub name: String,
     /// Zones, tracks, spares.
-    pub geometry: Geometry,
+    pub geometry: DiskGeometry,
     /// Arm and platter.
     pub mechanics: Mechanics,
     /// Overheads of the electronics.
@@ -250,7 +281,7 @@ pub struct DiskSpec {
     /// Maximum number of requests that the drive accepts at a time.
     pub queue_depth: u32,
     /// Order in which the drive serves them.
-    pub scheduler: Scheduler,
+    pub scheduler: DriveScheduler,
     /// Longest time for which a request that could be served is passed over.
     pub max_wait: Nanos,
     /// Treatment of background commands.
@@ -299,15 +330,5 @@ impl DiskSpec {
             return Err(Error::param("bus", slower_ps, "is more than a second for a sector"));
         }
         Ok(())
-    }
-
-    /// Checks, in addition, the properties that only the construction of a drive reveals: the
-    /// layout of the sectors, and the seek curve over all cylinders.
-    ///
-    /// # Errors
-    /// The errors of [`DiskSpec::check`], of the layout and of the seek curve. A drive whose
-    /// parameters pass can be built.
-    pub fn check_buildable(&self) -> Result<()> {
-        super::mechanism::Mechanism::new(self).map(drop)
     }
 }

@@ -1,9 +1,10 @@
 //! A drive whose times can be computed by hand.
 
-use super::geometry::{Geometry, Zone};
-use super::schedule::Scheduler;
+use super::geometry::{DiskGeometry, Zone};
 use super::seek::SeekCurve;
-use super::spec::{Background, Bus, CacheSpec, DiskSpec, MAX_WAIT, Mechanics, Overheads, Positioning};
+use super::spec::{
+    Background, Bus, CacheSpec, DiskSpec, DriveScheduler, MAX_WAIT, Mechanics, Overheads, Positioning,
+};
 use frit_core::Nanos;
 
 /// Returns a drive of 100 cylinders with one track of 100 sectors each and no skew. A revolution
@@ -14,7 +15,7 @@ pub(super) fn simple() -> DiskSpec {
     let zone = Zone { last_cylinder: 99, sectors_per_track: 100, ..Zone::default() };
     DiskSpec {
         name: "simple".into(),
-        geometry: Geometry { heads: 1, cylinders: 100, zones: vec![zone], ..Geometry::default() },
+        geometry: DiskGeometry { heads: 1, cylinders: 100, zones: vec![zone], ..DiskGeometry::default() },
         mechanics: Mechanics {
             positioning: Positioning::Full,
             revolution_ps: 10_000_000_000,
@@ -26,7 +27,7 @@ pub(super) fn simple() -> DiskSpec {
         bus: Bus { read_ps: 1_000_000, write_ps: 1_000_000, holds_reads: true, ..Bus::default() },
         cache: CacheSpec::default(),
         queue_depth: 1,
-        scheduler: Scheduler::Fifo,
+        scheduler: DriveScheduler::Fifo,
         max_wait: MAX_WAIT,
         background: Background::Yield,
     }

@@ -1,17 +1,17 @@
 //! Tests of a drive against times that were computed by hand.
 
-use super::drive::{CacheResult, Drive, Request, RequestKind};
+use super::drive::{CacheResult, Drive, DriveRequest, DriveRequestKind};
 use super::spec::{DiskSpec, ReadAhead, WriteBack};
 use super::testing::simple;
 use frit_core::{Nanos, Sector};
 use proptest::prelude::*;
 
-fn read(block: u64, sectors: u32) -> Request {
-    Request { kind: RequestKind::Read, sector: Sector(block), sectors }
+fn read(block: u64, sectors: u32) -> DriveRequest {
+    DriveRequest { kind: DriveRequestKind::Read, sector: Sector(block), sectors }
 }
 
-fn write(block: u64, sectors: u32) -> Request {
-    Request { kind: RequestKind::Write, ..read(block, sectors) }
+fn write(block: u64, sectors: u32) -> DriveRequest {
+    DriveRequest { kind: DriveRequestKind::Write, ..read(block, sectors) }
 }
 
 fn us(x: u64) -> Nanos {

@@ -1,6 +1,6 @@
 //! Writes to the platters, and writes that the cache acknowledges early.
 
-use super::drive::{CacheResult, Drive, PositioningTimes, Request, ServiceResult};
+use super::drive::{CacheResult, Drive, DriveRequest, PositioningTimes, ServiceResult};
 use super::mechanism::Pass;
 use super::spec::WriteBack;
 
@@ -30,7 +30,7 @@ const PREBUFFER: (u32, u64, u64) = (45, 10, 15);
 impl Drive {
     /// Serves a write that goes to the platters, or that is acknowledged early while it is the only
     /// one in flight.
-    pub(super) fn write(&mut self, r: &Request, at: u64) -> ServiceResult {
+    pub(super) fn write(&mut self, r: &DriveRequest, at: u64) -> ServiceResult {
         let o = self.spec.overheads;
         let (first, end) = (r.sector.0, r.sector.0 + u64::from(r.sectors));
         let behind = self.spec.cache.write_back == WriteBack::Stream;
@@ -97,7 +97,7 @@ impl Drive {
     fn write_media(
         &mut self,
         start: u64,
-        r: &Request,
+        r: &DriveRequest,
         supply: DataArrival,
         delay: u64,
     ) -> (u64, PositioningTimes) {

@@ -9,9 +9,9 @@
 //! `docs/reference/media.md` shows every byte.
 
 use super::page::{PageRecord, SPARE_RECORD_BYTES, SpareRecord, decode_record};
-use super::{BAD, BlockState, ERASE_FAILED, Nand, NandGeometry};
+use super::{BAD, ERASE_FAILED, Nand, NandBlock, NandGeometry};
 use crate::Store;
-use crate::header::{self, HEADER_BYTES, Header};
+use crate::header::{self, HEADER_BYTES, HeaderBytes};
 use frit_core::{BlockId, Ppn, Result};
 
 const STATE_BYTES: usize = 16;
@@ -39,7 +39,7 @@ impl NandGeometry {
 
     /// Magic (8), version (4), the nine values of the geometry (36), serial number (8), zeros (4),
     /// CRC32C (4). [`header::seal`] fills in the serial number and the checksum.
-    fn header(&self) -> Header {
+    fn header(&self) -> HeaderBytes {
         let mut h = [0; HEADER_BYTES];
         h[..8].copy_from_slice(MAGIC);
         let words = [
@@ -63,7 +63,7 @@ impl NandGeometry {
 
 /// Encodes the state of a block: erases (4), flags (4), block (4), CRC32C of these (4). All zeros:
 /// a new block.
-fn state_bytes(block: BlockId, state: BlockState) -> [u8; STATE_BYTES] {
+fn state_bytes(block: BlockId, state: NandBlock) -> [u8; STATE_BYTES] {
     let mut b = [0; STATE_BYTES];
     b[..4].copy_from_slice(&state.erases.to_le_bytes());
     b[4..8].copy_from_slice(&u32::from(state.flags).to_le_bytes());
@@ -74,12 +74,12 @@ fn state_bytes(block: BlockId, state: BlockState) -> [u8; STATE_BYTES] {
 }
 
 /// Decodes the state of a block; `None` if it is damaged.
-fn state_from(block: BlockId, b: &[u8]) -> Option<BlockState> {
+fn state_from(block: BlockId, b: &[u8]) -> Option<NandBlock> {
     if b.iter().all(|&x| x == 0) {
-        return Some(BlockState::default());
+        return Some(NandBlock::default());
     }
     let word = |i: usize| b.get(i..i + 4)?.try_into().ok().map(u32::from_le_bytes);
-    let state = BlockState { next: 0, flags: word(4)? as u16 & (BAD | ERASE_FAILED), erases: word(0)? };
+    let state = NandBlock { next: 0, flags: word(4)? as u16 & (BAD | ERASE_FAILED), erases: word(0)? };
     (b == state_bytes(block, state)).then_some(state)
 }
 
@@ -123,13 +123,12 @@ impl<St: Store> Nand<St> {
             let block = BlockId(b as u32);
             // A block with a damaged state may be bad: treat it as bad, so that it is read but not
             // programmed again.
-            let state =
-                state_from(block, bytes).unwrap_or(BlockState { flags: BAD, ..BlockState::default() });
+            let state = state_from(block, bytes).unwrap_or(NandBlock { flags: BAD, ..NandBlock::default() });
             self.store.read(g.record_at(g.ppn(block, 0)), &mut records)?;
             // The records tell how many pages are programmed: a programmed page has a record that
             // is not zero, also where the program failed.
             let last = records.chunks_exact(SPARE_RECORD_BYTES).rposition(|r| r.iter().any(|&x| x != 0));
-            self.state[b] = BlockState { next: last.map_or(0, |p| p as u16 + 1), ..state };
+            self.state[b] = NandBlock { next: last.map_or(0, |p| p as u16 + 1), ..state };
         }
         Ok(())
     }

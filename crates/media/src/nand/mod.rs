@@ -49,7 +49,7 @@ const ERASE_FAILED: u16 = 2;
 
 /// State of a block: 8 bytes, so that a cache line holds eight blocks.
 #[derive(Clone, Copy, Default, Debug)]
-struct BlockState {
+struct NandBlock {
     /// Number of programmed pages, from the first page on.
     next: u16,
     flags: u16,
@@ -63,7 +63,7 @@ pub struct Nand<St> {
     pages: u32,
     blocks_per_unit: u32,
     first_unit: UnitId,
-    state: Vec<BlockState>,
+    state: Vec<NandBlock>,
     counts: Counts,
     injects: bool,
     /// `true` if the store refused a block state. The next sync writes all block states.
@@ -104,7 +104,7 @@ impl<St: Store> Nand<St> {
             pages: g.pages(),
             blocks_per_unit: g.blocks_per_unit(),
             first_unit,
-            state: vec![BlockState::default(); g.blocks() as usize],
+            state: vec![NandBlock::default(); g.blocks() as usize],
             counts: Counts::default(),
             injects: config.faults.injects(),
             states_dirty: false,

@@ -1,7 +1,7 @@
 //! NAND commands.
 
 use super::page::{ExpectedPage, SPARE_RECORD_BYTES, Spare, corrupt, data_crc, failed_record, record};
-use super::{BAD, BlockState, ERASE_FAILED, Nand};
+use super::{BAD, ERASE_FAILED, Nand, NandBlock};
 use crate::Store;
 use crate::checksum::digest;
 use crate::planted::Bug;
@@ -322,7 +322,7 @@ impl<St: Store> Nand<St> {
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
-        let Some(&BlockState { flags, erases, .. }) = self.state.get(block.idx()) else {
+        let Some(&NandBlock { flags, erases, .. }) = self.state.get(block.idx()) else {
             return Err(rule(block.0, "the block lies outside the device"));
         };
         if flags & BAD != 0 {
@@ -341,7 +341,7 @@ impl<St: Store> Nand<St> {
             self.save_state(block)?;
             return Err(Error::EraseFailed { block: block.0 });
         }
-        *state = BlockState { next: 0, flags: 0, erases };
+        *state = NandBlock { next: 0, flags: 0, erases };
         if St::HOLDS {
             // Records before the state: after a crash in between the block is erased, and only this
             // erase is missing in its state.
@@ -409,7 +409,7 @@ impl<St: Store> Nand<St> {
 }
 
 #[cold]
-fn program_rule(state: &BlockState, page: u32) -> &'static str {
+fn program_rule(state: &NandBlock, page: u32) -> &'static str {
     if state.flags & BAD != 0 {
         "a page was programmed in a bad block"
     } else if state.flags & ERASE_FAILED != 0 {

@@ -1,6 +1,6 @@
 //! Preconditioning: sets the state of a used device without the commands that would lead to it.
 
-use super::{BlockState, Nand, Spare};
+use super::{Nand, NandBlock, Spare};
 use crate::Store;
 use frit_core::{BlockId, Error, MediumKind, Ppn, Result, Source};
 
@@ -12,7 +12,7 @@ impl<St: Store> Nand<St> {
     pub fn preset(&mut self, block: BlockId, programmed: u32, erases: u32) {
         let next = programmed.min(self.config.geometry.pages_per_block) as u16;
         let state = &mut self.state[block.idx()];
-        *state = BlockState { next, flags: state.flags, erases };
+        *state = NandBlock { next, flags: state.flags, erases };
         self.states_dirty |= self.save_state(block).is_err();
     }
 

@@ -8,7 +8,7 @@
 
 use super::{Pcm, PcmGeometry};
 use crate::Store;
-use crate::header::{self, HEADER_BYTES, Header};
+use crate::header::{self, HEADER_BYTES, HeaderBytes};
 use frit_core::Result;
 
 const MAGIC: &[u8; 8] = b"fritPCM\0";
@@ -28,7 +28,7 @@ impl PcmGeometry {
     /// Magic (8), version (4), channels, chips, write unit, line, interleave (4 each), bytes of a
     /// chip (8), zeros (8), serial number (8), zeros (4), CRC32C (4). [`header::seal`] fills in the
     /// serial number and the checksum.
-    fn header(&self) -> Header {
+    fn header(&self) -> HeaderBytes {
         let mut h = [0; HEADER_BYTES];
         h[..8].copy_from_slice(MAGIC);
         let words = [

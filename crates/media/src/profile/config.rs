@@ -1,25 +1,25 @@
 //! The keys of a medium in a stack file or a profile.
 
 use super::drive::DriveRef;
-use super::time::Time;
+use super::time::Picos;
 use crate::PlaneOps;
-use crate::disk::{Background, Scheduler};
+use crate::disk::{Background, DriveScheduler};
 use frit_core::{MediumKind, size};
 use serde::{Deserialize, Serialize};
 
 /// A size in bytes, written as a number or as `2K`, `16 MiB`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(transparent)]
-pub struct Size(pub u64);
+pub struct ByteSize(pub u64);
 
-impl<'de> Deserialize<'de> for Size {
-    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Size, D::Error> {
-        size::deserialize(d).map(Size)
+impl<'de> Deserialize<'de> for ByteSize {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<ByteSize, D::Error> {
+        size::deserialize(d).map(ByteSize)
     }
 }
 
 /// A latency curve: pairs of size and time.
-pub type CurvePoints = Vec<(Size, Time)>;
+pub type CurvePoints = Vec<(ByteSize, Picos)>;
 
 /// Formatting of a value for tables.
 trait Show {
@@ -35,9 +35,9 @@ macro_rules! show {
         }
     )*};
 }
-show!(u32, u64, f64, bool, String, Time, DriveRef);
+show!(u32, u64, f64, bool, String, Picos, DriveRef);
 
-impl Show for Size {
+impl Show for ByteSize {
     fn show(&self) -> String {
         size::format(self.0)
     }
@@ -49,7 +49,7 @@ impl Show for PlaneOps {
     }
 }
 
-impl Show for Scheduler {
+impl Show for DriveScheduler {
     fn show(&self) -> String {
         <&str>::from(self).into()
     }
@@ -143,31 +143,31 @@ medium_config! {
     /// Pages per block.
     [Nand] pages_per_block: u32;
     /// Bytes per page: a multiple of 512, up to 64K.
-    [Nand] page_bytes: Size;
+    [Nand] page_bytes: ByteSize;
     /// Bytes in the spare area of a page, at least 24.
-    [Nand] spare_bytes: Size;
+    [Nand] spare_bytes: ByteSize;
     /// Part that executes one command at a time: `single` (the die, default) or `independent` (each
     /// plane).
     [Nand] plane_ops: PlaneOps;
     /// tR: transfer of a page from the cells to the page register.
-    [Nand] t_read: Time;
+    [Nand] t_read: Picos;
     /// tPROG: transfer of a page from the page register to the cells.
-    [Nand] t_prog: Time;
+    [Nand] t_prog: Picos;
     /// tBERS: the erase of a block.
-    [Nand] t_erase: Time;
+    [Nand] t_erase: Picos;
     /// Transfer time of one byte on the channel; for PCM, in addition to its latencies (default 0).
-    [Nand Pcm] bus_per_byte: Time;
+    [Nand Pcm] bus_per_byte: Picos;
     /// Bytes per chip.
-    [Pcm] chip_bytes: Size;
+    [Pcm] chip_bytes: ByteSize;
     /// Smallest write of a channel: a power of two from 2 to 512 bytes.
-    [Pcm] write_unit: Size;
+    [Pcm] write_unit: ByteSize;
     /// Bytes that share one wear counter: a power of two.
-    [Pcm] line_bytes: Size;
+    [Pcm] line_bytes: ByteSize;
     /// Size in bytes; for a disk, the part of it that is used, from its first sector on (default:
     /// all).
-    [Dram Disk] bytes: Size;
+    [Dram Disk] bytes: ByteSize;
     /// Consecutive bytes on one channel: a power of two.
-    [Pcm Dram] interleave_bytes: Size;
+    [Pcm Dram] interleave_bytes: ByteSize;
     /// Read latency by size: pairs such as `[128, "12.8 us"]`.
     [Pcm] read: CurvePoints;
     /// Write latency by size.
@@ -175,17 +175,17 @@ medium_config! {
     /// Write latency by size over refreshed cells (default: as `write`).
     [Pcm] write_clean: CurvePoints;
     /// Smallest access that the part makes; a smaller one costs as much (default: the write unit).
-    [Pcm] floor_bytes: Size;
+    [Pcm] floor_bytes: ByteSize;
     /// Bytes that one refresh cleans; without it there are no clean writes.
-    [Pcm] refresh_bytes: Size;
+    [Pcm] refresh_bytes: ByteSize;
     /// Duration of one refresh.
-    [Pcm] t_refresh: Time;
+    [Pcm] t_refresh: Picos;
     /// Duration of a fence (default 0).
-    [Pcm] t_fence: Time;
+    [Pcm] t_fence: Picos;
     /// Latency of any access.
-    [Dram] latency: Time;
+    [Dram] latency: Picos;
     /// Transfer time of one byte.
-    [Dram] per_byte: Time;
+    [Dram] per_byte: Picos;
     /// Specified endurance: erases of a block (NAND), or writes of a cell (PCM).
     [Nand Pcm] endurance: u64;
     /// Fraction of blocks that are bad from the factory (default 0).
@@ -204,9 +204,9 @@ medium_config! {
     [Disk] queue_depth: u32;
     /// Order in which the drive serves requests: fifo, sstf, scan, c-look, sptf (default: as the
     /// drive does).
-    [Disk] order: Scheduler;
+    [Disk] order: DriveScheduler;
     /// Longest time for which the drive passes over a request that it could serve (default 1 s).
-    [Disk] max_wait: Time;
+    [Disk] max_wait: Picos;
     /// `yield`: destaging, wear leveling and metadata give way to requests of the host, for
     /// `max_wait` at most (default); `equal`: they do not.
     [Disk] background: Background;

@@ -5,10 +5,10 @@ mod drive;
 mod resolve;
 mod time;
 
-pub use config::{CurvePoints, KEYS, Key, MediumConfig, Size};
+pub use config::{ByteSize, CurvePoints, KEYS, Key, MediumConfig};
 pub use drive::DriveRef;
 pub use resolve::MediumSpec;
-pub use time::Time;
+pub use time::Picos;
 
 use crate::disk::DiskProfile;
 use frit_core::files::{self, TEXT_BYTES_MAX};

@@ -1,6 +1,6 @@
 //! Resolution of the keys of a medium into a complete, checked device configuration.
 
-use super::{CurvePoints, KEYS, MediumConfig, Profile, Size, Time};
+use super::{ByteSize, CurvePoints, KEYS, MediumConfig, Picos, Profile};
 use crate::disk::{Drive, WriteBack};
 use crate::pcm::PcmGeometry;
 use crate::{
@@ -187,7 +187,7 @@ impl MediumConfig {
             write_clean: write_clean.map(|p| curve("write_clean", Some(p), floor)).transpose()?,
             refresh,
             bus_ps_per_byte: self.bus_per_byte.map_or(0, |t| t.0),
-            fence: self.t_fence.map_or(Nanos::ZERO, Time::nanos),
+            fence: self.t_fence.map_or(Nanos::ZERO, Picos::nanos),
         };
         Ok(PcmConfig { name: name.into(), geometry, timing, endurance, refresh_bytes, serial: 0 })
     }
@@ -222,7 +222,7 @@ impl MediumConfig {
         }
         spec.queue_depth = self.queue_depth.unwrap_or(spec.queue_depth);
         spec.scheduler = self.order.unwrap_or(spec.scheduler);
-        spec.max_wait = self.max_wait.map_or(spec.max_wait, Time::nanos);
+        spec.max_wait = self.max_wait.map_or(spec.max_wait, Picos::nanos);
         spec.background = self.background.unwrap_or(spec.background);
         spec.check()?;
         let all = Drive::new(&spec)?.sectors() * SECTOR_BYTES;
@@ -249,15 +249,15 @@ fn need<T>(key: &str, value: Option<T>) -> Result<T> {
     })
 }
 
-fn bytes32(key: &str, value: Option<Size>) -> Result<u32> {
-    let Size(n) = need(key, value)?;
+fn bytes32(key: &str, value: Option<ByteSize>) -> Result<u32> {
+    let ByteSize(n) = need(key, value)?;
     u32::try_from(n)
         .ok()
         .filter(|&n| n > 0)
         .ok_or_else(|| Error::param(key, size::format(n), "has to be at least 1 byte and less than 4 GiB"))
 }
 
-fn duration(key: &str, value: Option<Time>) -> Result<Nanos> {
+fn duration(key: &str, value: Option<Picos>) -> Result<Nanos> {
     let t = need(key, value)?;
     if t.nanos() == Nanos::ZERO {
         return Err(Error::param(key, t, "has to be at least 1 ns"));

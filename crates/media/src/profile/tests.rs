@@ -251,7 +251,7 @@ fn a_drive_is_a_profile_with_what_differs_from_it() {
     let MediumSpec::Disk(disk) = resolve(text).unwrap() else { panic!("no disk") };
     assert_eq!((disk.spec.max_wait.0, disk.spec.background), (20_000_000, Background::Equal));
     assert_eq!((disk.bytes, disk.spec.queue_depth), (16 << 30, 32));
-    assert_eq!(disk.spec.scheduler, crate::disk::Scheduler::CLook);
+    assert_eq!(disk.spec.scheduler, crate::disk::DriveScheduler::CLook);
     let MediumSpec::Disk(whole) = resolve("profile = 'st3500320as-2008'").unwrap() else { panic!("no disk") };
     assert_eq!(whole.bytes, 976_773_168 * 512);
     for (text, key) in [

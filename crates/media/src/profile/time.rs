@@ -6,7 +6,7 @@ use serde::ser::{Serialize, Serializer};
 
 /// A time in picoseconds, since a bus transfers a byte in less than a nanosecond.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Time(pub u64);
+pub struct Picos(pub u64);
 
 const UNITS: [(&str, u64); 6] = [
     ("ps", 1),
@@ -20,12 +20,12 @@ const UNITS: [(&str, u64); 6] = [
 /// Longest time accepted: one hour.
 const MAX_PS: f64 = 3_600e12;
 
-impl Time {
+impl Picos {
     /// Parses a number with a unit.
     ///
     /// # Errors
     /// A sentence that states the problem and the accepted form.
-    pub fn parse(text: &str) -> Result<Time, String> {
+    pub fn parse(text: &str) -> Result<Picos, String> {
         let t = text.trim();
         let bad =
             || format!("'{text}' is not a time; write a number and ps, ns, us, ms or s, such as \"75.5 us\"");
@@ -37,7 +37,7 @@ impl Time {
         if !(0.0..=MAX_PS).contains(&total) {
             return Err(format!("'{text}' is longer than an hour, which no command takes"));
         }
-        Ok(Time(total.round() as u64))
+        Ok(Picos(total.round() as u64))
     }
 
     /// Rounds to nanoseconds.
@@ -47,7 +47,7 @@ impl Time {
     }
 }
 
-impl std::fmt::Display for Time {
+impl std::fmt::Display for Picos {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (unit, ps) = match self.0 {
             0..1_000 => ("ps", 1.0),
@@ -60,22 +60,22 @@ impl std::fmt::Display for Time {
     }
 }
 
-impl Serialize for Time {
+impl Serialize for Picos {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Time {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Time, D::Error> {
+impl<'de> Deserialize<'de> for Picos {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Picos, D::Error> {
         struct V;
         impl de::Visitor<'_> for V {
-            type Value = Time;
+            type Value = Picos;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("a time with its unit, such as \"75.5 us\"")
             }
-            fn visit_str<E: de::Error>(self, v: &str) -> Result<Time, E> {
-                Time::parse(v).map_err(E::custom)
+            fn visit_str<E: de::Error>(self, v: &str) -> Result<Picos, E> {
+                Picos::parse(v).map_err(E::custom)
             }
         }
         d.deserialize_any(V)
@@ -98,17 +98,17 @@ mod tests {
             (" 3 µs ", 3_000_000),
             ("0 ns", 0),
         ] {
-            assert_eq!(Time::parse(text), Ok(Time(ps)), "{text}");
+            assert_eq!(Picos::parse(text), Ok(Picos(ps)), "{text}");
         }
         for text in ["", "25", "us", "-1 us", "1 m", "1.2.3 ns", "1e3 ns", "99999 s", "5 us 3"] {
-            assert!(Time::parse(text).is_err(), "{text}");
+            assert!(Picos::parse(text).is_err(), "{text}");
         }
     }
 
     proptest! {
         #[test]
         fn times_print_and_parse_back(ps in 0u64..3_600_000_000_000_000) {
-            prop_assert_eq!(Time::parse(&Time(ps).to_string()), Ok(Time(ps)));
+            prop_assert_eq!(Picos::parse(&Picos(ps).to_string()), Ok(Picos(ps)));
         }
     }
 }

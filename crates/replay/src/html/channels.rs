@@ -1,6 +1,6 @@
 //! Channel use over time: one lane per channel.
 
-use super::draw::{Area, Axis, field, figure, svg, x_axis};
+use super::draw::{PlotAxis, Rect, field, figure, svg, x_axis};
 use super::heat_map::{ColourScale, cells};
 use super::numbers::{ceiling, px, tick_time};
 use super::scale::Scale;
@@ -51,8 +51,8 @@ fn lanes(r: &Report, channels: &[ChannelUse], bins: usize, ramp: &ColourScale) -
         .map(|c| (0..bins).map(|i| ramp.level(c.busy.get(i).map_or(0.0, |&b| f64::from(b)))).collect())
         .collect();
     let row = if channels.len() > 24 { 13.0 } else { 20.0 };
-    let a = Area { left: 96.0, top: 6.0, width: WIDTH - 160.0, height: row * channels.len() as f64 };
-    let time = Axis {
+    let a = Rect { left: 96.0, top: 6.0, width: WIDTH - 160.0, height: row * channels.len() as f64 };
+    let time = PlotAxis {
         scale: Scale::Linear { from: 0.0, to: bins as f64 * bin_ns as f64 },
         name: "virtual time since the start of the measured part",
         label: tick_time,

@@ -1,7 +1,7 @@
 //! Waiting and service times of media commands, by operation and cause.
 
 use super::colour;
-use super::draw::{Area, Axis, figure, svg, x_axis};
+use super::draw::{PlotAxis, Rect, figure, svg, x_axis};
 use super::numbers::{px, tick_time};
 use super::scale::Scale;
 use crate::report::show::{count, percent, time};
@@ -38,8 +38,8 @@ fn dots(rows: &[CommandTimeRow]) -> Markup {
     let least = served.clone().fold(f64::MAX, f64::min) * LEAST_WAIT;
     let waits = rows.iter().map(|c| c.waited_mean_ns).filter(|t| *t >= least.max(1.0));
     let scale = Scale::log(served.chain(waits));
-    let axis = Axis { scale, name: "mean time of a command", label: tick_time, ticks: 16 };
-    let a = Area { left: LEFT, top: 6.0, width: WIDTH - LEFT - 40.0, height: ROW * rows.len() as f64 };
+    let axis = PlotAxis { scale, name: "mean time of a command", label: tick_time, ticks: 16 };
+    let a = Rect { left: LEFT, top: 6.0, width: WIDTH - LEFT - 40.0, height: ROW * rows.len() as f64 };
     let x = |t: f64| px(a.left + axis.scale.at(t) * a.width);
     svg(
         WIDTH,

@@ -2,7 +2,7 @@
 
 use super::colour;
 use super::distribution::{self, Curve};
-use super::draw::{Area, figure, legend, svg};
+use super::draw::{Rect, figure, legend, svg};
 use super::head;
 use super::numbers::{ceiling, px, tick};
 use super::scale::Scale;
@@ -97,7 +97,7 @@ fn bars(runs: &[Report], names: &[String]) -> Markup {
     let far = ceiling(far.min(FAR) * 1.02);
     let scale = Scale::Log { from: 1.0 / far, to: far };
     let height = BAR * others as f64 + 11.0;
-    let a = Area { left: LEFT, top: 24.0, width: WIDTH - LEFT - RIGHT, height: height * rows.len() as f64 };
+    let a = Rect { left: LEFT, top: 24.0, width: WIDTH - LEFT - RIGHT, height: height * rows.len() as f64 };
     let x = |v: f64| a.left + scale.at(v) * a.width;
     svg(
         WIDTH,
@@ -122,7 +122,7 @@ fn bars(runs: &[Report], names: &[String]) -> Markup {
 }
 
 /// Draws one bar, from 1 to the ratio, with its values.
-fn one(row: &ComparisonRow<'_>, i: usize, name: &str, a: &Area, scale: &Scale, top: f64) -> Markup {
+fn one(row: &ComparisonRow<'_>, i: usize, name: &str, a: &Rect, scale: &Scale, top: f64) -> Markup {
     let Some(value) = row.values[i] else {
         return html! { text class="end" x=(px(WIDTH - 2.0)) y=(px(top + 11.5)) { "–" } };
     };

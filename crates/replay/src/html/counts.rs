@@ -1,7 +1,7 @@
 //! Commands by cause, and the write amplification that they cause.
 
 use super::colour;
-use super::draw::{Area, Axis, BarSegment, bar, figure, legend, svg, x_axis};
+use super::draw::{BarSegment, PlotAxis, Rect, bar, figure, legend, svg, x_axis};
 use super::numbers::{px, tick};
 use super::scale::Scale;
 use crate::report::show::{count, percent, ratio_or_dash};
@@ -82,8 +82,8 @@ fn amplification(r: &Report) -> Markup {
         r.media.iter().map(|m| (m.name.as_str(), parts(r, &m.name))).collect();
     let sum = |parts: &[BarSegment]| parts.iter().fold(0.0, |s, p| s + p.value);
     let most = bars.iter().map(|(_, p)| sum(p)).fold(1.0, f64::max);
-    let a = Area { left: LEFT, top: 8.0, width: WIDTH - LEFT - 80.0, height: ROW * bars.len() as f64 };
-    let axis = Axis {
+    let a = Rect { left: LEFT, top: 8.0, width: WIDTH - LEFT - 80.0, height: ROW * bars.len() as f64 };
+    let axis = PlotAxis {
         scale: Scale::up_to(most),
         name: "bytes written for each byte of the host",
         label: tick,
@@ -99,7 +99,7 @@ fn amplification(r: &Report) -> Markup {
             @for (i, (name, parts)) in bars.iter().enumerate() {
                 @let top = a.top + ROW * i as f64 + 3.0;
                 text class="end ink" x=(px(LEFT - 10.0)) y=(px(top + 14.0)) { (name) }
-                (bar(&Area { top, height: ROW - 7.0, ..a }, &axis.scale, parts))
+                (bar(&Rect { top, height: ROW - 7.0, ..a }, &axis.scale, parts))
                 text class="strong" x=(px(a.left + axis.scale.at(sum(parts)) * a.width + 7.0)) y=(px(top + 14.0)) { (ratio_or_dash(Some(sum(parts)))) }
             }
             line class="mark" x1=(px(one)) x2=(px(one)) y1=(px(a.top - 6.0)) y2=(px(a.bottom())) {}
@@ -121,7 +121,7 @@ fn operations(r: &Report) -> Vec<(&str, &str, Vec<&CountRow>)> {
 
 fn commands(r: &Report, causes: &[&str]) -> Markup {
     let all = operations(r);
-    let a = Area { left: LEFT, top: 6.0, width: WIDTH - LEFT - 240.0, height: ROW * all.len() as f64 };
+    let a = Rect { left: LEFT, top: 6.0, width: WIDTH - LEFT - 240.0, height: ROW * all.len() as f64 };
     let whole = Scale::Linear { from: 0.0, to: 1.0 };
     let share = |rows: &[&CountRow]| -> Vec<BarSegment> {
         let sum = rows.iter().map(|c| c.count.commands).sum::<u64>().max(1) as f64;
@@ -147,7 +147,7 @@ fn commands(r: &Report, causes: &[&str]) -> Markup {
         @for (i, (medium, op, rows)) in all.iter().enumerate() {
             @let top = a.top + ROW * i as f64 + 2.0;
             text class="end ink" x=(px(LEFT - 10.0)) y=(px(top + 14.0)) { (name(medium, op)) }
-            (bar(&Area { top, height: ROW - 7.0, ..a }, &whole, &share(rows)))
+            (bar(&Rect { top, height: ROW - 7.0, ..a }, &whole, &share(rows)))
             text class="end ink" x=(px(WIDTH - 118.0)) y=(px(top + 14.0)) { (count(rows.iter().map(|c| c.count.commands).sum())) }
             text class="end" x=(px(WIDTH - 2.0)) y=(px(top + 14.0)) { (bytes(rows)) } } },
     )

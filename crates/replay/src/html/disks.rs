@@ -1,6 +1,6 @@
 //! Load of the disks, and distances between their requests.
 
-use super::draw::{Area, Axes, Axis, figure, svg};
+use super::draw::{Axes, PlotAxis, Rect, figure, svg};
 use super::numbers::{px, tick, tick_percent};
 use super::scale::Scale;
 use crate::report::show::{count, figure as number, percent, ratio_or_dash, time};
@@ -77,9 +77,9 @@ fn distances(m: &MediumReport, d: &DiskReport) -> Markup {
     let last = d.distances.iter().map(power).max().unwrap_or(0).max(POWERS);
     let scale = Scale::Linear { from: -1.0, to: f64::from(last) };
     let axes = Axes {
-        area: Area { left: 62.0, top: 26.0, width: WIDTH - 70.0, height: 150.0 },
-        x: Axis { scale, name: "distance, below this number of sectors", label: sectors, ticks: 12 },
-        y: Axis { scale: Scale::up_to(most), name: "requests", label: tick_percent, ticks: 5 },
+        area: Rect { left: 62.0, top: 26.0, width: WIDTH - 70.0, height: 150.0 },
+        x: PlotAxis { scale, name: "distance, below this number of sectors", label: sectors, ticks: 12 },
+        y: PlotAxis { scale: Scale::up_to(most), name: "requests", label: tick_percent, ticks: 5 },
     };
     svg(
         WIDTH,

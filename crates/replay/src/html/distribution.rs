@@ -1,10 +1,10 @@
 //! Latency distributions: cumulative share and tail.
 
 use super::colour::Colour;
-use super::draw::{Area, Axes, Axis, field, line, svg};
+use super::draw::{Axes, PlotAxis, Rect, field, line, svg};
 use super::numbers::{tick_percent, tick_time};
 use super::scale::Scale;
-use crate::report::{Bucket, Distribution};
+use crate::report::{Distribution, LatencyBucket};
 use maud::{Markup, html};
 use serde_json::json;
 
@@ -33,9 +33,9 @@ impl Curve<'_> {
     /// below it. A flush without pending work takes no time, and must not stretch the axis over six
     /// empty decades.
     fn quickest(&self) -> Option<f64> {
-        let above: Vec<&Bucket> = self.of.buckets.iter().filter(|b| b.to_ns > 1).collect();
+        let above: Vec<&LatencyBucket> = self.of.buckets.iter().filter(|b| b.to_ns > 1).collect();
         let (all, mut sum) = (above.iter().map(|b| b.count).sum::<u64>(), 0);
-        let quick = |b: &&&Bucket| {
+        let quick = |b: &&&LatencyBucket| {
             sum += b.count;
             sum * 100 >= all
         };
@@ -50,7 +50,7 @@ impl Curve<'_> {
     /// up to it.
     fn steps(&self) -> Vec<(f64, f64)> {
         let (all, mut sum) = (self.all().max(1) as f64, 0);
-        let share = |b: &Bucket| {
+        let share = |b: &LatencyBucket| {
             sum += b.count;
             (b.to_ns.max(1) as f64, sum as f64 / all)
         };
@@ -69,16 +69,16 @@ pub(super) fn legend(curves: &[Curve<'_>]) -> Markup {
     }
 }
 
-fn axes(curves: &[Curve<'_>], y: Axis<'static>) -> Axes<'static> {
+fn axes(curves: &[Curve<'_>], y: PlotAxis<'static>) -> Axes<'static> {
     let ends = curves.iter().flat_map(|c| [c.quickest(), c.longest()]).flatten();
-    let x = Axis { scale: Scale::log(ends), name: "time", label: tick_time, ticks: 9 };
-    Axes { area: Area { left: 62.0, top: 26.0, width: WIDTH - 84.0, height: HEIGHT - 70.0 }, x, y }
+    let x = PlotAxis { scale: Scale::log(ends), name: "time", label: tick_time, ticks: 9 };
+    Axes { area: Rect { left: 62.0, top: 26.0, width: WIDTH - 84.0, height: HEIGHT - 70.0 }, x, y }
 }
 
 /// Draws the share of requests that are completed within a time.
 pub(super) fn within(curves: &[Curve<'_>]) -> Markup {
     let scale = Scale::Linear { from: 0.0, to: 1.0 };
-    let y = Axis { scale, name: "requests completed within the time", label: tick_percent, ticks: 5 };
+    let y = PlotAxis { scale, name: "requests completed within the time", label: tick_percent, ticks: 5 };
     draw(curves, &axes(curves, y), false)
 }
 
@@ -87,14 +87,14 @@ pub(super) fn beyond(curves: &[Curve<'_>]) -> Markup {
     let most = curves.iter().map(Curve::all).max().unwrap_or(1).max(10);
     let least = 10f64.powf((1.0 / most as f64).log10().floor()).max(LEAST);
     let scale = Scale::Log { from: least, to: 1.0 };
-    let y = Axis { scale, name: "requests that take longer", label: tick_percent, ticks: 7 };
+    let y = PlotAxis { scale, name: "requests that take longer", label: tick_percent, ticks: 7 };
     draw(curves, &axes(curves, y), true)
 }
 
 fn draw(curves: &[Curve<'_>], axes: &Axes<'_>, tail: bool) -> Markup {
     let (from, to) = axes.x.scale.ends();
     let series = |c: &Curve<'_>| {
-        let of = |f: fn(&Bucket) -> u64| c.of.buckets.iter().map(f).collect::<Vec<_>>();
+        let of = |f: fn(&LatencyBucket) -> u64| c.of.buckets.iter().map(f).collect::<Vec<_>>();
         json!({ "name": c.name, "all": c.all(), "to": of(|b| b.to_ns), "count": of(|b| b.count) })
     };
     let values = json!({

@@ -41,14 +41,14 @@ pub(super) fn svg(width: f64, height: f64, name: &str, body: &Markup) -> Markup 
 
 /// A rectangle in a drawing.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Area {
+pub(super) struct Rect {
     pub(super) left: f64,
     pub(super) top: f64,
     pub(super) width: f64,
     pub(super) height: f64,
 }
 
-impl Area {
+impl Rect {
     pub(super) fn bottom(&self) -> f64 {
         self.top + self.height
     }
@@ -60,7 +60,7 @@ impl Area {
 
 /// An axis of a drawing.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Axis<'a> {
+pub(super) struct PlotAxis<'a> {
     pub(super) scale: Scale,
     /// Quantity on the axis, with its unit.
     pub(super) name: &'a str,
@@ -72,9 +72,9 @@ pub(super) struct Axis<'a> {
 /// Two axes around an area.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axes<'a> {
-    pub(super) area: Area,
-    pub(super) x: Axis<'a>,
-    pub(super) y: Axis<'a>,
+    pub(super) area: Rect,
+    pub(super) x: PlotAxis<'a>,
+    pub(super) y: PlotAxis<'a>,
 }
 
 impl Axes<'_> {
@@ -101,7 +101,7 @@ impl Axes<'_> {
 }
 
 /// Draws a horizontal axis below an area, optionally with grid lines through the area.
-pub(super) fn x_axis(a: &Area, axis: &Axis<'_>, lines: bool) -> Markup {
+pub(super) fn x_axis(a: &Rect, axis: &PlotAxis<'_>, lines: bool) -> Markup {
     let at = |v| a.left + axis.scale.at(v) * a.width;
     let (top, tip) = (if lines { a.top } else { a.bottom() }, a.bottom() + 5.0);
     html! {
@@ -129,7 +129,7 @@ pub(super) fn line(points: impl Iterator<Item = (f64, f64)>) -> String {
 
 /// Draws the invisible field over a drawing from which the script takes exact values. `values` is
 /// JSON.
-pub(super) fn field(a: &Area, kind: &str, values: &serde_json::Value) -> Markup {
+pub(super) fn field(a: &Rect, kind: &str, values: &serde_json::Value) -> Markup {
     html! {
         line class="cross" y1=(px(a.top)) y2=(px(a.bottom())) {}
         rect x=(px(a.left)) y=(px(a.top)) width=(px(a.width)) height=(px(a.height)) fill="none" pointer-events="all"
@@ -148,7 +148,7 @@ pub(super) struct BarSegment {
 }
 
 /// Draws a horizontal stacked bar from the left end of an area; `scale` converts values to lengths.
-pub(super) fn bar(a: &Area, scale: &Scale, parts: &[BarSegment]) -> Markup {
+pub(super) fn bar(a: &Rect, scale: &Scale, parts: &[BarSegment]) -> Markup {
     let mut sum = 0.0;
     let mut place = |p: &BarSegment| {
         let (from, to) = (scale.at(sum), scale.at(sum + p.value));

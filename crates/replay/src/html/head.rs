@@ -4,7 +4,7 @@ use super::steady;
 use crate::report::show::{count, figure as number, percent, ratio_or_dash, time};
 use crate::report::{Report, text};
 use crate::steady::SteadyVerdict;
-use crate::verify::{Stage, Verification};
+use crate::verify::{Verification, VerifyPhase};
 use frit_core::{MediumKind, Op, size};
 use frit_trace::WorkloadKind;
 use maud::{Markup, html};
@@ -227,9 +227,9 @@ fn verification(v: &Verification) -> Markup {
         return html! { p { strong { "Verification: no mismatch." } " " (checked) "." } };
     }
     let stage = |s| match s {
-        Stage::Run => "in the run",
-        Stage::ReadBack => "read back",
-        Stage::AfterBoot => "after boot",
+        VerifyPhase::Run => "in the run",
+        VerifyPhase::ReadBack => "read back",
+        VerifyPhase::AfterBoot => "after boot",
     };
     html! {
         div class="alarm" {

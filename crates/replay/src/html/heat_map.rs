@@ -1,6 +1,6 @@
 //! Heat maps: a grid of cells in nine colours from low to high, and one colour for zero.
 
-use super::draw::Area;
+use super::draw::Rect;
 use super::numbers::px;
 use maud::{Markup, html};
 use std::fmt::Write;
@@ -68,7 +68,7 @@ impl ColourScale {
 /// Draws the cells of a grid, row by row. A row that is shorter than the others ends early. One
 /// path per colour keeps a map of a thousand cells at some kilobytes.
 pub(super) fn cells<'a>(
-    a: &Area,
+    a: &Rect,
     columns: usize,
     rows: impl Iterator<Item = &'a [usize]>,
     height: usize,
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn cells_of_one_colour_are_one_path() {
-        let a = Area { left: 0.0, top: 0.0, width: 8.0, height: 4.0 };
+        let a = Rect { left: 0.0, top: 0.0, width: 8.0, height: 4.0 };
         let rows: [&[usize]; 2] = [&[1, 1, 0, 1], &[1, 1]];
         let svg = cells(&a, 4, rows.into_iter(), 2).into_string();
         assert!(svg.contains("M0 0h2v1h-2zM3 0h1v1h-1zM0 1h2v1h-2z"), "{svg}");

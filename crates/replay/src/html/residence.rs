@@ -1,7 +1,7 @@
 //! Placement of data over the address space.
 
 use super::colour::Colour;
-use super::draw::{Area, Axes, Axis, BarSegment, bar, field, figure, legend, line, svg};
+use super::draw::{Axes, BarSegment, PlotAxis, Rect, bar, field, figure, legend, line, svg};
 use super::numbers::{tick, tick_percent};
 use super::scale::Scale;
 use crate::report::show::{count, percent};
@@ -62,7 +62,7 @@ fn total(p: &PagePlacement) -> Markup {
         PLACES.iter().map(|k| BarSegment { colour: k.colour, value: share(k), tip: text(k) }).collect();
     let entries: Vec<(Colour, String)> =
         PLACES.iter().filter(|k| (k.total)(p) > 0).map(|k| (k.colour, text(k))).collect();
-    let a = Area { left: 52.0, top: 2.0, width: WIDTH - 60.0, height: 20.0 };
+    let a = Rect { left: 52.0, top: 2.0, width: WIDTH - 60.0, height: 20.0 };
     html! {
         (legend(&entries))
         (svg(WIDTH, 26.0, "pages by place", &bar(&a, &Scale::Linear { from: 0.0, to: 1.0 }, &parts)))
@@ -70,22 +70,22 @@ fn total(p: &PagePlacement) -> Markup {
 }
 
 /// Equal slices of an address space.
-struct Slices<'a> {
+struct AddressSlices<'a> {
     of: &'a [Residence],
     /// Bytes of a slice; the last slice may be smaller.
     bytes: f64,
     volume: f64,
 }
 
-impl<'a> Slices<'a> {
-    fn new(l: &'a LayerReport, r: &Report) -> Slices<'a> {
+impl<'a> AddressSlices<'a> {
+    fn new(l: &'a LayerReport, r: &Report) -> AddressSlices<'a> {
         let volume = r.stack.volume_bytes as f64;
         let first = l.residence.first().map_or(0.0, |r| pages(r, &PLACES));
         let (bytes, n) = (first * f64::from(r.memory.page_bytes), l.residence.len().max(1) as f64);
         // If the page size of the layer differs from that of the volume, all slices are assumed to
         // be equal.
         let bytes = if bytes * n >= volume && bytes * (n - 1.0) < volume { bytes } else { volume / n };
-        Slices { of: &l.residence, bytes, volume }
+        AddressSlices { of: &l.residence, bytes, volume }
     }
 
     /// Draws the share of the pages of each slice in the given places, one band above another.
@@ -98,9 +98,9 @@ impl<'a> Slices<'a> {
         };
         let x = Scale::Linear { from: 0.0, to: (self.volume / unit).max(1.0) };
         let axes = Axes {
-            area: Area { left: 52.0, top: 28.0, width: WIDTH - 60.0, height },
-            x: Axis { scale: x, name: x_name, label: tick, ticks: 16 },
-            y: Axis { scale, name, label: tick_percent, ticks: 5 },
+            area: Rect { left: 52.0, top: 28.0, width: WIDTH - 60.0, height },
+            x: PlotAxis { scale: x, name: x_name, label: tick, ticks: 16 },
+            y: PlotAxis { scale, name, label: tick_percent, ticks: 5 },
         };
         let rows = |r: &Residence| PLACES.iter().map(|k| (k.slice)(r)).collect::<Vec<_>>();
         let values = json!({
@@ -142,7 +142,7 @@ fn pages(r: &Residence, places: &[ResidencePlace]) -> f64 {
 
 /// Draws all places, and PCM alone if it is too small to be visible among them.
 fn slices(l: &LayerReport, r: &Report) -> Markup {
-    let (slices, pcm) = (Slices::new(l, r), &PLACES[1..3]);
+    let (slices, pcm) = (AddressSlices::new(l, r), &PLACES[1..3]);
     let most = l.residence.iter().map(|s| pages(s, pcm) / pages(s, &PLACES).max(1.0)).fold(0.0, f64::max);
     html! {
         (slices.draw("share of the slice's pages", &PLACES, Scale::Linear { from: 0.0, to: 1.0 }, 170.0))

@@ -1,7 +1,7 @@
 //! Section on steady state: the verdict and the rounds of the run.
 
 use super::colour::Colour;
-use super::draw::{Area, Axes, Axis, figure, line, svg};
+use super::draw::{Axes, PlotAxis, Rect, figure, line, svg};
 use super::numbers::{px, tick};
 use super::scale::Scale;
 use crate::report::Report;
@@ -64,14 +64,14 @@ fn rounds(s: &SteadyState, name: &str, unit: &str, colour: Colour, of: fn(&Round
         return figure(name, "No round has this figure.", &html! {});
     }
     let axes = Axes {
-        area: Area { left: 52.0, top: 26.0, width: 470.0, height: 150.0 },
-        x: Axis {
+        area: Rect { left: 52.0, top: 26.0, width: 470.0, height: 150.0 },
+        x: PlotAxis {
             scale: Scale::Linear { from: 0.5, to: s.rounds.len() as f64 + 0.5 },
             name: "round",
             label: tick,
             ticks: 10,
         },
-        y: Axis {
+        y: PlotAxis {
             scale: Scale::up_to(values.iter().fold(0.0, |m, v| v.1.max(m))),
             name: unit,
             label: tick,

@@ -1,6 +1,6 @@
 //! Wear of media: distribution over addresses, and evenness.
 
-use super::draw::{Area, Axes, Axis, field, figure, svg};
+use super::draw::{Axes, PlotAxis, Rect, field, figure, svg};
 use super::heat_map::{ColourScale, cells};
 use super::numbers::{px, tick, tick_percent};
 use super::scale::Scale;
@@ -135,7 +135,7 @@ fn map(m: &MediumReport) -> Markup {
     let ramp = ColourScale::of(map.mean.iter().map(|&v| f64::from(v)));
     let levels: Vec<usize> = map.mean.iter().map(|&v| ramp.level(f64::from(v))).collect();
     let row = if layout.rows > 24 { 9.0 } else { 15.0 };
-    let a = Area { left: 78.0, top: 22.0, width: WIDTH - 80.0, height: row * layout.rows as f64 };
+    let a = Rect { left: 78.0, top: 22.0, width: WIDTH - 80.0, height: row * layout.rows as f64 };
     let every = if row < 12.0 { 4 } else { 1 };
     let values = json!({
         "columns": layout.columns, "groups": map.groups, "total": groups(m), "what": group(m), "cycles": cycles(m),
@@ -175,9 +175,9 @@ fn histogram(m: &MediumReport) -> Markup {
     let x_name = format!("{} per {} in the measured part", cycles(m), group(m));
     let y_name = format!("{}s{}", group(m), if rare { " (logarithmic)" } else { "" });
     let axes = Axes {
-        area: Area { left: 62.0, top: 26.0, width: WIDTH - 70.0, height: 150.0 },
-        x: Axis { scale: x, name: &x_name, label: tick, ticks: 12.min((to - from) as usize + 1) },
-        y: Axis { scale, name: &y_name, label: tick, ticks: if rare { 7 } else { 5.min(most as usize) } },
+        area: Rect { left: 62.0, top: 26.0, width: WIDTH - 70.0, height: 150.0 },
+        x: PlotAxis { scale: x, name: &x_name, label: tick, ticks: 12.min((to - from) as usize + 1) },
+        y: PlotAxis { scale, name: &y_name, label: tick, ticks: if rare { 7 } else { 5.min(most as usize) } },
     };
     svg(
         WIDTH,

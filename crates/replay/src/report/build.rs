@@ -12,7 +12,7 @@ use crate::host::WorkloadCounts;
 use crate::steady::SteadyState;
 use frit_core::visible::{LayerView, Metric};
 use frit_core::{Cause, Counts, Info, MediumKind, Nanos, Op, SECTOR_BYTES, StackView, UnitId};
-use frit_engine::{DriverCounters, LatencyByClass, Usage};
+use frit_engine::{DeviceUsage, DriverCounters, LatencyByClass};
 use frit_media::Hardware;
 use strum::IntoEnumIterator;
 
@@ -33,7 +33,7 @@ pub(crate) struct ReportInputs<'a> {
     pub(crate) outcome: DriverCounters,
     pub(crate) before: &'a Snapshot,
     pub(crate) after: Snapshot,
-    pub(crate) usage: &'a Usage,
+    pub(crate) usage: &'a DeviceUsage,
     pub(crate) hardware: &'a Hardware,
     pub(crate) info: Info,
     pub(crate) steady: SteadyState,
@@ -92,7 +92,13 @@ fn rounded(share: f64) -> f64 {
     (share * 1e5).round() / 1e5
 }
 
-fn busy(report: &mut super::MediumReport, first: UnitId, units: u32, usage: &Usage, hardware: &Hardware) {
+fn busy(
+    report: &mut super::MediumReport,
+    first: UnitId,
+    units: u32,
+    usage: &DeviceUsage,
+    hardware: &Hardware,
+) {
     let window = usage.window().0.max(1) as f64;
     let share = |n: &Nanos| rounded(n.0 as f64 / window);
     let range = first.idx()..first.idx() + units as usize;
@@ -117,7 +123,7 @@ fn throughput(asked: &WorkloadCounts, outcome: &DriverCounters) -> Throughput {
     }
 }
 
-fn command_times(usage: &Usage) -> Vec<CommandTimeRow> {
+fn command_times(usage: &DeviceUsage) -> Vec<CommandTimeRow> {
     let mean = |t: Nanos, n: u64| t.0 as f64 / n.max(1) as f64;
     let row = |(op, cause, t): (Op, Cause, frit_engine::usage::CommandTime)| CommandTimeRow {
         op: op.into(),
@@ -152,7 +158,7 @@ fn write_amplification(counts: &Counts, host: u64) -> WriteAmplification {
     }
 }
 
-fn series(usage: &Usage, hardware: &Hardware) -> ChannelSeries {
+fn series(usage: &DeviceUsage, hardware: &Hardware) -> ChannelSeries {
     let Some(series) = usage.series() else { return ChannelSeries::default() };
     // The engine numbers channels over all devices, a report numbers them within a medium.
     let mut first = vec![usize::MAX; hardware.devices().len()];

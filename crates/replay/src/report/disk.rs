@@ -3,7 +3,7 @@
 use super::MediumReport;
 use crate::host::WorkloadCounts;
 use frit_core::{Nanos, UnitId};
-use frit_engine::{ArmStats, Usage};
+use frit_engine::{ArmStats, DeviceUsage};
 use serde::Serialize;
 
 /// Metrics of a disk in the measured part.
@@ -56,7 +56,7 @@ pub(crate) fn disk(
     medium: &MediumReport,
     flushes: u64,
     unit: UnitId,
-    usage: &Usage,
+    usage: &DeviceUsage,
     asked: &WorkloadCounts,
 ) -> Option<DiskReport> {
     let arm: &ArmStats = usage.arm_of(unit)?;

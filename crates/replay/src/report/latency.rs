@@ -25,12 +25,12 @@ pub struct Distribution {
     #[serde(flatten)]
     pub figures: LatencySummary,
     /// Buckets, twenty per decade; empty buckets are omitted.
-    pub buckets: Vec<Bucket>,
+    pub buckets: Vec<LatencyBucket>,
 }
 
 /// A bucket of a distribution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Bucket {
+pub struct LatencyBucket {
     /// Upper end of the bucket, in nanoseconds: the upper end of the last histogram bucket that was
     /// merged into it.
     pub to_ns: u64,
@@ -40,7 +40,7 @@ pub struct Bucket {
 
 impl Distribution {
     pub(crate) fn of(latency: &LatencyHistogram) -> Distribution {
-        let mut buckets: Vec<Bucket> = Vec::new();
+        let mut buckets: Vec<LatencyBucket> = Vec::new();
         let mut slot = i64::MIN;
         for (to, count) in latency.buckets() {
             let this = ((to.0.max(1) as f64).log10() * BUCKETS_A_DECADE).ceil() as i64;
@@ -49,7 +49,7 @@ impl Distribution {
                     b.to_ns = to.0;
                     b.count += count;
                 }
-                _ => buckets.push(Bucket { to_ns: to.0, count }),
+                _ => buckets.push(LatencyBucket { to_ns: to.0, count }),
             }
             slot = this;
         }

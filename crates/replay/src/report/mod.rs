@@ -13,7 +13,7 @@ pub mod text;
 
 pub(crate) use build::{ReportInputs, Snapshot, build};
 pub use disk::{DiskReport, DistanceBucket};
-pub use latency::{Bucket, ClassLatency, Distribution};
+pub use latency::{ClassLatency, Distribution, LatencyBucket};
 pub use media::{MediumReport, WearBucket, WearMap, WearReport};
 
 use crate::host::WorkloadCounts;
@@ -21,7 +21,7 @@ use crate::steady::SteadyState;
 use crate::verify::Verification;
 use frit_core::visible::Residence;
 use frit_core::{Count, MediumKind};
-use frit_trace::{Identity, Problems, Reading};
+use frit_trace::{Problems, Reading, WorkloadIdentity};
 use serde::Serialize;
 
 /// Version of the report's structure. It is incremented when a field changes its meaning or is
@@ -115,7 +115,7 @@ pub struct StackId {
 pub struct WorkloadId {
     /// Name, origin (real or generated), hash or specification.
     #[serde(flatten)]
-    pub identity: Identity,
+    pub identity: WorkloadIdentity,
     /// Format, units and conventions used to read it, with all assumptions.
     pub reading: Reading,
     /// Lines that could not be parsed, and other notes.

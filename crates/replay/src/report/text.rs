@@ -3,7 +3,7 @@
 use super::show::{count, figure, lines, percent, ratio_or_dash, table, time};
 use super::{ClassLatency, DiskReport, Distribution, MediumReport, Report};
 use crate::steady::{SteadyVerdict, Test};
-use crate::verify::{Stage, Verification};
+use crate::verify::{Verification, VerifyPhase};
 use frit_core::{MediumKind, size};
 use std::fmt::Write;
 
@@ -353,9 +353,9 @@ pub fn verification(v: &Verification) -> String {
     );
     for m in &v.first {
         let stage = match m.stage {
-            Stage::Run => "in the run",
-            Stage::ReadBack => "read back",
-            Stage::AfterBoot => "after boot",
+            VerifyPhase::Run => "in the run",
+            VerifyPhase::ReadBack => "read back",
+            VerifyPhase::AfterBoot => "after boot",
         };
         let _ = writeln!(out, "   {stage}: sector {}: expected {}, found {}", m.sector, m.expected, m.found);
     }

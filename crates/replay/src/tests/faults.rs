@@ -4,7 +4,7 @@
 use super::{mixed_trace, small};
 use crate::report::StackId;
 use crate::runner::Runner;
-use crate::verify::{Stage, Verification};
+use crate::verify::{Verification, VerifyPhase};
 use crate::{RunOptions, sectors};
 use frit_core::{
     BlockLayer, CheckCounts, CheckScope, CrashKind, Durable, Extent, Finding, Hints, Info, Params,
@@ -194,7 +194,7 @@ fn every_planted_fault_is_found_and_named() {
         assert!(v.first.len() <= 10 && v.first.len() as u64 == v.mismatches.min(10));
         assert!(v.first.iter().any(|m| m.found.contains(word)), "{fault:?}: {:#?}", v.first);
         if fault == Fault::StaleBoot {
-            assert!(v.first.iter().all(|m| m.stage == Stage::AfterBoot), "{:#?}", v.first);
+            assert!(v.first.iter().all(|m| m.stage == VerifyPhase::AfterBoot), "{:#?}", v.first);
         }
     }
 }

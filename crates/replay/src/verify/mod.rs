@@ -25,7 +25,7 @@ const POISON: u8 = 0xa5;
 /// Phase in which a byte was checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Stage {
+pub enum VerifyPhase {
     /// Checked in a read of the workload.
     Run,
     /// Checked when everything was read back after the end of the workload.
@@ -38,7 +38,7 @@ pub enum Stage {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Mismatch {
     /// Phase in which it was found.
-    pub stage: Stage,
+    pub stage: VerifyPhase,
     /// Number of the sector (512 bytes).
     pub sector: u64,
     /// Description of the expected contents.
@@ -83,7 +83,7 @@ pub(crate) struct Verifier {
     content: VerifyPattern,
     shadow: Shadow,
     version: u32,
-    stage: Stage,
+    stage: VerifyPhase,
     buffer: Vec<u8>,
     outcome: Verification,
 }
@@ -95,7 +95,7 @@ impl Verifier {
             content: VerifyPattern::new(seed),
             shadow: Shadow::new(sectors),
             version: 0,
-            stage: Stage::Run,
+            stage: VerifyPhase::Run,
             buffer: Vec::new(),
             outcome: Verification {
                 reads_checked: 0,
@@ -160,12 +160,12 @@ impl Verifier {
         if read.is_ok() {
             let n = u64::from(bytes) / SECTOR_BYTES;
             match self.stage {
-                Stage::Run => {
+                VerifyPhase::Run => {
                     self.outcome.reads_checked += 1;
                     self.outcome.sectors_checked += n;
                 }
-                Stage::ReadBack => self.outcome.sectors_read_back += n,
-                Stage::AfterBoot => self.outcome.sectors_after_boot += n,
+                VerifyPhase::ReadBack => self.outcome.sectors_read_back += n,
+                VerifyPhase::AfterBoot => self.outcome.sectors_after_boot += n,
             }
             for (i, data) in buffer.chunks_exact(SECTOR).enumerate() {
                 self.check(at.0 + i as u64, data);
@@ -192,7 +192,7 @@ impl Verifier {
     /// have lost the discard: after a boot without a durable map, any version up to the last one is
     /// accepted.
     fn forgotten_discard(&self, sector: u64, last: u32, data: &[u8]) -> bool {
-        self.stage == Stage::AfterBoot
+        self.stage == VerifyPhase::AfterBoot
             && !self.outcome.map_is_durable
             && matches!(self.content.find(data), FoundContent::Valid { sector: s, version } if s == sector && version <= last)
     }

@@ -1,7 +1,7 @@
 //! Final check after the workload: reads everything back, halts, boots, and reads everything back
 //! again.
 
-use super::{Stage, Verifier};
+use super::{Verifier, VerifyPhase};
 use frit_core::{Hints, Progress, Result, SECTOR_BYTES, Sector, Sink, StackDevice};
 use frit_engine::{Arrival, Host, RequestTimes};
 
@@ -45,7 +45,7 @@ impl<'a, S: Sink> ReadBack<'a, S> {
         }
     }
 
-    fn read(&mut self, sink: &mut S, stage: Stage, i: usize) -> Result<()> {
+    fn read(&mut self, sink: &mut S, stage: VerifyPhase, i: usize) -> Result<()> {
         let Some(&(at, sectors)) = self.ranges.get(i) else { return Ok(()) };
         self.verifier.stage = stage;
         let bytes = (sectors * SECTOR_BYTES) as u32;
@@ -71,10 +71,10 @@ impl<S: Sink> Host<S> for ReadBack<'_, S> {
 
     fn serve(&mut self, sink: &mut S) -> Result<()> {
         match self.now {
-            ReadBackStep::Read(i) => self.read(sink, Stage::ReadBack, i),
+            ReadBackStep::Read(i) => self.read(sink, VerifyPhase::ReadBack, i),
             ReadBackStep::Halt => self.layer.halt(sink),
             ReadBackStep::Boot => self.layer.boot(sink),
-            ReadBackStep::ReadAgain(i) => self.read(sink, Stage::AfterBoot, i),
+            ReadBackStep::ReadAgain(i) => self.read(sink, VerifyPhase::AfterBoot, i),
             ReadBackStep::End => Ok(()),
         }
     }

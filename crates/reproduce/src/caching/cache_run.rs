@@ -3,8 +3,8 @@
 use super::sink::{DiskOnlySink, DiskWork};
 use crate::Result;
 use crate::describe::HostLoop;
-use crate::pool::Job;
-use crate::sweep::Input;
+use crate::pool::PoolJob;
+use crate::sweep::AvailableWorkload;
 use frit_core::{Sector, Sink, Source, StackDevice, StackView, Target, size};
 use frit_engine::LoopMode;
 use frit_media::{Hardware, MediumSpec};
@@ -65,7 +65,7 @@ pub struct CacheRunResult {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, EnumString, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub enum Metric {
+pub enum CacheMetric {
     /// Execution time, in seconds.
     Time,
     /// Mean response time, in milliseconds.
@@ -80,17 +80,19 @@ pub enum Metric {
     Hits,
 }
 
-impl Metric {
+impl CacheMetric {
     /// Returns the heading of a table column.
     #[must_use]
     pub fn about(self) -> &'static str {
         match self {
-            Metric::Time => "execution time, s",
-            Metric::Response => "mean response time, ms",
-            Metric::Traffic => "traffic rate: disk sectors per requested sector",
-            Metric::Distance => "mean distance from the end of a disk request to the start of the next, MiB",
-            Metric::Destage => "mean size of a destage write, in blocks of 4 KiB",
-            Metric::Hits => "hit ratio, blocks",
+            CacheMetric::Time => "execution time, s",
+            CacheMetric::Response => "mean response time, ms",
+            CacheMetric::Traffic => "traffic rate: disk sectors per requested sector",
+            CacheMetric::Distance => {
+                "mean distance from the end of a disk request to the start of the next, MiB"
+            }
+            CacheMetric::Destage => "mean size of a destage write, in blocks of 4 KiB",
+            CacheMetric::Hits => "hit ratio, blocks",
         }
     }
 
@@ -98,12 +100,12 @@ impl Metric {
     #[must_use]
     pub fn of(self, f: &CacheRunResult) -> f64 {
         match self {
-            Metric::Time => f.time_ns as f64 / 1e9,
-            Metric::Response => f.response_ns / 1e6,
-            Metric::Traffic => crate::sweep::share(f.disk_sectors, f.asked_sectors),
-            Metric::Distance => f.distance * 512.0 / f64::from(1 << 20),
-            Metric::Destage => f.destage_blocks,
-            Metric::Hits => f.hit_ratio,
+            CacheMetric::Time => f.time_ns as f64 / 1e9,
+            CacheMetric::Response => f.response_ns / 1e6,
+            CacheMetric::Traffic => crate::sweep::share(f.disk_sectors, f.asked_sectors),
+            CacheMetric::Distance => f.distance * 512.0 / f64::from(1 << 20),
+            CacheMetric::Destage => f.destage_blocks,
+            CacheMetric::Hits => f.hit_ratio,
         }
     }
 }
@@ -115,9 +117,9 @@ impl CacheRun {
     }
 
     /// Returns the run as a job.
-    pub(crate) fn job<'a>(self, name: &str, input: &'a Input) -> Job<'a, CacheRunResult> {
+    pub(crate) fn job<'a>(self, name: &str, input: &'a AvailableWorkload) -> PoolJob<'a, CacheRunResult> {
         let about = format!("{name}, {}", self.set.join(" "));
-        Job { key: self.key(name), about, run: Box::new(move || self.run(input)) }
+        PoolJob { key: self.key(name), about, run: Box::new(move || self.run(input)) }
     }
 
     /// Returns the stack with a cache of this size. PCM is sized for the cache and its records.
@@ -140,7 +142,7 @@ impl CacheRun {
     ///
     /// # Errors
     /// A stack or a workload fails.
-    pub fn run(&self, input: &Input) -> Result<CacheRunResult> {
+    pub fn run(&self, input: &AvailableWorkload) -> Result<CacheRunResult> {
         let stack = self.stack()?;
         match self.host {
             HostLoop::DiskOnly => disk_only(&stack, input, DiskOnlySink::new),
@@ -160,7 +162,7 @@ pub(crate) fn pcm_chips(stack: &Stack) -> u64 {
     chips.unwrap_or(1).max(1)
 }
 
-fn replay(stack: &Stack, input: &Input, mode: LoopMode) -> Result<CacheRunResult> {
+fn replay(stack: &Stack, input: &AvailableWorkload, mode: LoopMode) -> Result<CacheRunResult> {
     let session = Session::new(stack, &RunOptions { mode, ..RunOptions::default() })?;
     let mut workload = input.open()?.fit(Fit::Strict, session.sectors(), None)?;
     let r = session.measure(&mut workload, &mut |_| {})?;
@@ -195,7 +197,7 @@ fn replay(stack: &Stack, input: &Input, mode: LoopMode) -> Result<CacheRunResult
 
 fn disk_only(
     stack: &Stack,
-    input: &Input,
+    input: &AvailableWorkload,
     sink: impl Fn(&Hardware) -> DiskOnlySink,
 ) -> Result<CacheRunResult> {
     let mut built = stack.build::<DiskOnlySink>(&Bytes::None).map_err(Box::new)?;

@@ -9,7 +9,7 @@ mod sink;
 mod wear;
 
 pub(crate) use cache_run::pcm_chips;
-pub use cache_run::{CacheRun, CacheRunResult, Metric};
+pub use cache_run::{CacheMetric, CacheRun, CacheRunResult};
 pub use sink::{DiskOnlySink, DiskWork};
 pub(crate) use wear::wear;
 

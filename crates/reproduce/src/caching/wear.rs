@@ -2,7 +2,7 @@
 
 use super::cache_run::{CacheRun, drive};
 use crate::Result;
-use crate::sweep::Input;
+use crate::sweep::AvailableWorkload;
 use frit_core::{Cmd, Nanos, Op, SECTOR_BYTES, Sink, UnitId, UnitState};
 use frit_stack::Bytes;
 use frit_trace::Fit;
@@ -68,7 +68,11 @@ impl Sink for WearSink {
 ///
 /// # Errors
 /// A stack, a workload or a leveler is invalid.
-pub(crate) fn wear(cell: &CacheRun, input: &Input, levelers: &[LevelerKind]) -> Result<Vec<SimReport>> {
+pub(crate) fn wear(
+    cell: &CacheRun,
+    input: &AvailableWorkload,
+    levelers: &[LevelerKind],
+) -> Result<Vec<SimReport>> {
     let simulation = |&leveler: &LevelerKind| {
         let plain = WearConfig { leveler, ..WearConfig::default() };
         // Cubes have 16 stripes a bank, as in Table I of the paper; a smaller PCM has fewer cubes.

@@ -2,9 +2,10 @@
 //!
 //! A file is one figure or table of a paper. It contains the paper's claims, under stable IDs, and
 //! one table that describes the measurement: `[figure]` (a metric over a sweep of runs, see
-//! [`Sweep`]), `[caching]` (over a study of caches, see [`Study`]), `[comparison]` (of variants of
-//! a stack, see [`Comparison`]), `[wear]`, `[recovery]`, `[theory]`, `[latency]`, `[software]`, or
-//! `[missing]` (the reason why it cannot be measured). `docs/guide/reproduce.md` is the manual.
+//! [`ParameterSweep`]), `[caching]` (over a study of caches, see [`Study`]), `[comparison]` (of
+//! variants of a stack, see [`Comparison`]), `[wear]`, `[recovery]`, `[theory]`, `[latency]`,
+//! `[software]`, or `[missing]` (the reason why it cannot be measured). `docs/guide/reproduce.md` is
+//! the manual.
 
 mod claim;
 mod comparison;
@@ -19,7 +20,7 @@ pub use comparison::{
 pub use study::{
     CacheSize, CachingPlan, HostLoop, JudgedChange, PolicySpec, Study, StudyQuick, View, WearPlan,
 };
-pub use sweep::{Column, DeviceScale, HintHandling, QuickPlan, Sweep, SweepState, WorkloadSpec};
+pub use sweep::{Column, DeviceScale, HintHandling, ParameterSweep, QuickPlan, SweepState, WorkloadSpec};
 
 use crate::theory::{InitialState, Policy};
 use crate::{Error, Result};

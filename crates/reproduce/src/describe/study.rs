@@ -117,7 +117,7 @@ pub struct CachingPlan {
     pub views: Vec<String>,
     /// Policies in the output.
     pub policies: Vec<String>,
-    /// Names of the metrics: see [`crate::caching::Metric`].
+    /// Names of the metrics: see [`crate::caching::CacheMetric`].
     pub metrics: Vec<String>,
     /// Workloads in the output; absent: all.
     pub workloads: Option<Vec<String>>,

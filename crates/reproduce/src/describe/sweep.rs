@@ -9,7 +9,7 @@ use serde::Deserialize;
 /// A sweep.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sweep {
+pub struct ParameterSweep {
     /// Name by which figures refer to the sweep.
     pub name: String,
     /// Seed of all random choices.
@@ -176,14 +176,14 @@ fn once() -> u32 {
     1
 }
 
-impl Sweep {
+impl ParameterSweep {
     /// Parses a sweep. Errors name it `name`.
     ///
     /// # Errors
     /// The sweep is invalid; the error contains the line.
-    pub fn parse(name: &str, text: &str) -> Result<Sweep> {
+    pub fn parse(name: &str, text: &str) -> Result<ParameterSweep> {
         let bad = |why: String| Error::Description { name: name.into(), why };
-        let s: Sweep = toml::from_str(text).map_err(|e| bad(e.to_string()))?;
+        let s: ParameterSweep = toml::from_str(text).map_err(|e| bad(e.to_string()))?;
         for w in &s.workloads {
             w.check().map_err(bad)?;
             if w.cache.is_some() {

@@ -1,13 +1,13 @@
 //! Measurement of metrics over studies of caches.
 
-use crate::caching::{CacheRun, CacheRunResults, Metric};
+use crate::caching::{CacheMetric, CacheRun, CacheRunResults};
 use crate::describe::{
     CacheSize, CachingPlan, Experiment, JudgedChange, PolicySpec, Study, View, WorkloadSpec,
 };
 use crate::outcome::{
     CachedWorkload, CachingOutcome, CachingRow, CachingView, MeanChange, MetricChange, Reproduction,
 };
-use crate::sweep::{Input, Traces, share};
+use crate::sweep::{AvailableWorkload, Traces, share};
 use crate::{Error, Result, catalogue};
 use frit_trace::ReqOp;
 use frit_trace::identity::WorkloadKind;
@@ -18,7 +18,7 @@ const CACHE_LEAST: u64 = 1 << 20;
 /// An available workload.
 pub(super) struct StudyWorkload<'a> {
     pub(super) spec: &'a WorkloadSpec,
-    pub(super) input: Box<Input>,
+    pub(super) input: Box<AvailableWorkload>,
     pub(super) facts: CachedWorkload,
 }
 
@@ -32,8 +32,8 @@ pub(super) fn caching(
 ) -> Result<CachingOutcome> {
     let bad = |why: String| Error::Description { name: e.id.clone(), why };
     let study = catalogue::study(&plan.study)?;
-    let metric = |m: &String| m.parse::<Metric>().map_err(|_| bad(format!("there is no metric '{m}'")));
-    let metrics: Vec<Metric> = plan.metrics.iter().map(metric).collect::<Result<_>>()?;
+    let metric = |m: &String| m.parse::<CacheMetric>().map_err(|_| bad(format!("there is no metric '{m}'")));
+    let metrics: Vec<CacheMetric> = plan.metrics.iter().map(metric).collect::<Result<_>>()?;
     let policy = |n: &String| study.policy(n).ok_or_else(|| bad(format!("there is no policy '{n}'")));
     let policies: Vec<&PolicySpec> = plan.policies.iter().map(policy).collect::<Result<_>>()?;
     let view = |n: &String| study.view(n).ok_or_else(|| bad(format!("there is no view '{n}'")));
@@ -110,7 +110,7 @@ pub(super) fn find<'a>(
 }
 
 /// Returns the characteristics of a workload.
-fn facts(spec: &WorkloadSpec, input: &Input) -> Result<CachedWorkload> {
+fn facts(spec: &WorkloadSpec, input: &AvailableWorkload) -> Result<CachedWorkload> {
     let (mut workload, mut batch) = (input.open()?, Vec::new());
     let (mut requests, mut writes, mut bytes) = (0, 0, 0);
     while workload.fill(&mut batch)? {
@@ -147,7 +147,7 @@ pub(super) fn cache_bytes(study: &Study, h: &StudyWorkload<'_>, times: f64, quic
 fn judge(
     j: &JudgedChange,
     plan: &CachingPlan,
-    metric: Option<&Metric>,
+    metric: Option<&CacheMetric>,
     row: &CachingRow,
 ) -> Option<MetricChange> {
     let at = |name: &str| {

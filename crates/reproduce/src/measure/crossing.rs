@@ -1,6 +1,6 @@
 //! Break-even points: prices at which one variant of a stack begins to cost less than another.
 
-use super::comparison::{ComparisonRuns, ComparisonWorkload, RunRequest, includes_workload};
+use super::comparison_runs::{ComparisonRuns, ComparisonWorkload, RunRequest, includes_workload};
 use crate::Result;
 use crate::describe::{Comparison, CrossingPlan, MetricExpr};
 use crate::outcome::{BreakEven, Crossing, CrossingLine, CrossingPoint};

@@ -6,7 +6,7 @@ use crate::describe::{Claim, Column, Experiment, Figure, SweepState, WorkloadSpe
 use crate::outcome::{
     BandVerdict, FigureOutcome, FigureRow, FigureTable, MeanRow, MissingWorkload, Reproduction, Verdict,
 };
-use crate::sweep::{Input, RunMetrics, Runner, SweepCell, WorkloadLookup, WorkloadStats};
+use crate::sweep::{AvailableWorkload, RunMetrics, SweepCell, SweepRunner, WorkloadLookup, WorkloadStats};
 use crate::{Result, catalogue};
 use frit_trace::identity::WorkloadKind;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use std::rc::Rc;
 pub(super) fn figure(
     e: &Experiment,
     plan: &Figure,
-    runner: &mut Runner,
+    runner: &mut SweepRunner,
     out: &mut Reproduction,
     note: &mut dyn FnMut(&str),
 ) -> Result<FigureOutcome> {
@@ -38,7 +38,7 @@ pub(super) fn figure(
             {
                 continue;
             }
-            for hints in Runner::rows(w, input, state) {
+            for hints in SweepRunner::rows(w, input, state) {
                 let cell = SweepCell { sweep: &sweep, workload: w, hints, state };
                 let facts = runner.facts(cell, input)?;
                 note_workload(out, workload_outcome(&sweep.sizes, w, input, &facts));
@@ -74,9 +74,9 @@ fn row(
     e: &Experiment,
     plan: &Figure,
     cell: SweepCell<'_>,
-    input: &Input,
+    input: &AvailableWorkload,
     facts: &WorkloadStats,
-    runner: &mut Runner,
+    runner: &mut SweepRunner,
     note: &mut dyn FnMut(&str),
 ) -> Result<FigureRow> {
     let mut runs: Vec<(&str, Rc<RunMetrics>)> = Vec::new();

@@ -2,6 +2,7 @@
 
 mod caching;
 mod comparison;
+mod comparison_runs;
 mod crossing;
 mod explain;
 mod figure;
@@ -16,7 +17,7 @@ use crate::outcome::{
     ClaimText, ExperimentOutcome, Measured, MissingWorkload, Reproduction, SCHEMA, WorkloadOutcome,
 };
 use crate::pool::JobPool;
-use crate::sweep::{Input, RunMetrics, Runner, Traces, WorkloadLookup, WorkloadStats};
+use crate::sweep::{AvailableWorkload, RunMetrics, SweepRunner, Traces, WorkloadLookup, WorkloadStats};
 use crate::{Result, software};
 use frit_replay::report::Program;
 
@@ -44,7 +45,7 @@ pub fn reproduce(
     plan: &ReproduceOptions,
     watch: ProgressFn<'_>,
 ) -> Result<Reproduction> {
-    let mut runner = Runner::new(plan.traces.clone(), plan.quick, plan.seed);
+    let mut runner = SweepRunner::new(plan.traces.clone(), plan.quick, plan.seed);
     let (mut cells, mut compared) = (CacheRunResults::default(), JobPool::default());
     let mut out = Reproduction {
         schema: SCHEMA,
@@ -74,7 +75,7 @@ pub fn reproduce(
 fn measure(
     e: &Experiment,
     plan: &ReproduceOptions,
-    (runner, cells, compared): (&mut Runner, &mut CacheRunResults, &mut JobPool<RunMetrics>),
+    (runner, cells, compared): (&mut SweepRunner, &mut CacheRunResults, &mut JobPool<RunMetrics>),
     out: &mut Reproduction,
     note: &mut dyn FnMut(&str),
 ) -> Result<Measured> {
@@ -119,8 +120,8 @@ fn find<'a>(
     traces: &Traces,
     limit: Option<u64>,
     out: &mut Reproduction,
-) -> Result<Vec<(&'a WorkloadSpec, Box<Input>)>> {
-    let mut here: Vec<(&WorkloadSpec, Box<Input>)> = Vec::new();
+) -> Result<Vec<(&'a WorkloadSpec, Box<AvailableWorkload>)>> {
+    let mut here: Vec<(&WorkloadSpec, Box<AvailableWorkload>)> = Vec::new();
     for spec in specs {
         if spec.unless.as_ref().is_some_and(|whole| here.iter().any(|h| h.0.name == *whole)) {
             continue;
@@ -136,7 +137,12 @@ fn find<'a>(
 }
 
 /// Returns the description and the characteristics of a workload.
-fn workload_outcome(sizes: &[u32], w: &WorkloadSpec, input: &Input, f: &WorkloadStats) -> WorkloadOutcome {
+fn workload_outcome(
+    sizes: &[u32],
+    w: &WorkloadSpec,
+    input: &AvailableWorkload,
+    f: &WorkloadStats,
+) -> WorkloadOutcome {
     let all = f.all();
     WorkloadOutcome {
         name: w.name.clone(),

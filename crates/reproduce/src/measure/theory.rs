@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::describe::TheoryPlan;
 use crate::outcome::TheoryOutcome;
-use crate::theory::{Case, run};
+use crate::theory::{TheoryCase, run};
 
 /// Seed of the random choices.
 const SEED: u64 = 1;
@@ -13,7 +13,7 @@ pub(super) fn theory(plan: &TheoryPlan, quick: bool, note: &mut dyn FnMut(&str))
     for shape in &plan.shapes {
         for &over_provisioning in &plan.over_provisioning {
             for &start in &plan.starts {
-                cases.push(Case {
+                cases.push(TheoryCase {
                     policy: plan.policy,
                     blocks: shape.blocks,
                     units: shape.units,

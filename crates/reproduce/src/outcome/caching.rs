@@ -1,6 +1,6 @@
 //! Results of a study of caches.
 
-use crate::caching::{CacheRunResult, Metric};
+use crate::caching::{CacheMetric, CacheRunResult};
 use frit_trace::identity::WorkloadKind;
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ pub struct CachingOutcome {
     /// Assumptions of the study.
     pub readings: Vec<String>,
     /// Metrics in the output.
-    pub metrics: Vec<Metric>,
+    pub metrics: Vec<CacheMetric>,
     /// The policies, by column.
     pub policies: Vec<String>,
     /// Baseline policy, to which the others are relative, in the first metric.
@@ -103,7 +103,7 @@ pub struct MeanChange {
 
 impl CachingRow {
     /// Returns the values of a metric, by column.
-    pub fn values(&self, metric: Metric) -> impl Iterator<Item = f64> + '_ {
+    pub fn values(&self, metric: CacheMetric) -> impl Iterator<Item = f64> + '_ {
         self.found.iter().map(move |f| metric.of(f))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::caching::{CachingOutcome, CachingRow, CachingView, MetricChange};
 use super::format::{change, count, generated, percent, table};
-use crate::caching::Metric;
+use crate::caching::CacheMetric;
 use frit_core::size;
 use std::fmt::Write as _;
 
@@ -36,7 +36,7 @@ pub(super) fn caching(o: &CachingOutcome) -> String {
     out
 }
 
-fn metric_table(o: &CachingOutcome, v: &CachingView, metric: Metric, by: Option<&str>) -> String {
+fn metric_table(o: &CachingOutcome, v: &CachingView, metric: CacheMetric, by: Option<&str>) -> String {
     let judged = by.is_some() && v.rows.iter().any(|r| r.judged.is_some());
     let mut head: Vec<String> = ["workload", "stands for", "cache", "filled"].map(String::from).into();
     head.extend(o.policies.iter().cloned());
@@ -73,14 +73,14 @@ fn name(r: &CachingRow) -> Vec<String> {
     ]
 }
 
-fn number(metric: Metric, value: f64) -> String {
+fn number(metric: CacheMetric, value: f64) -> String {
     match metric {
-        Metric::Time if value < 100.0 => format!("{value:.2}"),
-        Metric::Time => format!("{value:.0}"),
-        Metric::Response => format!("{value:.3}"),
-        Metric::Traffic | Metric::Hits => format!("{value:.4}"),
-        Metric::Distance if value >= 100.0 => count(value.round() as u64),
-        Metric::Distance | Metric::Destage => format!("{value:.2}"),
+        CacheMetric::Time if value < 100.0 => format!("{value:.2}"),
+        CacheMetric::Time => format!("{value:.0}"),
+        CacheMetric::Response => format!("{value:.3}"),
+        CacheMetric::Traffic | CacheMetric::Hits => format!("{value:.4}"),
+        CacheMetric::Distance if value >= 100.0 => count(value.round() as u64),
+        CacheMetric::Distance | CacheMetric::Destage => format!("{value:.2}"),
     }
 }
 

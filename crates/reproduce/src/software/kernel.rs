@@ -13,7 +13,7 @@ const TMPFS: &str = "/dev/shm";
 const ALIGN: usize = 4096;
 
 /// A loop device. The device and its file are removed when this is dropped.
-pub(super) struct LoopDevice {
+pub(super) struct TempLoopDevice {
     file: File,
     device: PathBuf,
     buffer: Vec<u8>,
@@ -48,10 +48,10 @@ fn detach(device: &Path) {
     let _ = losetup(&["-d".as_ref(), device.as_os_str()]);
 }
 
-impl LoopDevice {
+impl TempLoopDevice {
     /// Creates a device of `bytes`, for requests of `len` bytes. The error is the reason why that
     /// is not possible.
-    pub(super) fn new(bytes: u64, len: usize) -> std::result::Result<LoopDevice, String> {
+    pub(super) fn new(bytes: u64, len: usize) -> std::result::Result<TempLoopDevice, String> {
         let words = |e: std::io::Error| format!("a file in {TMPFS}: {e}");
         let backing = tempfile::Builder::new().prefix("frit-loop").tempfile_in(TMPFS).map_err(words)?;
         backing.as_file().set_len(bytes).map_err(words)?;
@@ -67,7 +67,7 @@ impl LoopDevice {
         attached.0 = None;
         let buffer = vec![0x5a; len + ALIGN];
         let from = buffer.as_ptr().align_offset(ALIGN);
-        Ok(LoopDevice { file, device, buffer, from, len, _backing: backing })
+        Ok(TempLoopDevice { file, device, buffer, from, len, _backing: backing })
     }
 
     fn failed(&self, source: std::io::Error) -> Error {
@@ -75,7 +75,7 @@ impl LoopDevice {
     }
 }
 
-impl RequestPath for LoopDevice {
+impl RequestPath for TempLoopDevice {
     fn read(&mut self, at: u64) -> Result<()> {
         let into = &mut self.buffer[self.from..self.from + self.len];
         let done = self.file.read_exact_at(into, at);
@@ -88,7 +88,7 @@ impl RequestPath for LoopDevice {
     }
 }
 
-impl Drop for LoopDevice {
+impl Drop for TempLoopDevice {
     fn drop(&mut self) {
         detach(&self.device);
     }

@@ -8,7 +8,7 @@ use crate::outcome::{PathTime, SoftwareOutcome};
 use crate::{Error, Result};
 use frit_core::{Hints, Null, Sector, Source, StackDevice, Target};
 use frit_stack::{Bytes, Stack};
-use kernel::LoopDevice;
+use kernel::TempLoopDevice;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::time::Instant;
@@ -148,7 +148,7 @@ pub(crate) fn software(
         ),
     ];
     let mut skipped = None;
-    match LoopDevice::new(plan.span, plan.request as usize) {
+    match TempLoopDevice::new(plan.span, plan.request as usize) {
         Ok(device) => paths.push(MeasuredPath::new(
             "kernel",
             "system call (O_DIRECT pread or pwrite), block layer, loop driver with its worker, copy to or from a file in tmpfs",

@@ -10,7 +10,7 @@ mod workload_stats;
 
 pub use metrics::RunMetrics;
 pub use packed_workload::Chunks;
-pub use runner::{RunNoteFn, Runner, SweepCell};
-pub use source::{Input, Traces, WorkloadLookup};
+pub use runner::{RunNoteFn, SweepCell, SweepRunner};
+pub use source::{AvailableWorkload, Traces, WorkloadLookup};
 pub(crate) use workload_stats::share;
 pub use workload_stats::{WorkloadStats, WriteCounts};

@@ -1,8 +1,8 @@
 //! Runner of cells. Each cell runs once, for any number of metrics that are read from it.
 
 use super::scale::ScaledDevice;
-use super::{Input, RunMetrics, Traces, WorkloadLookup, WorkloadStats};
-use crate::describe::{Column, HintHandling, Sweep, SweepState, WorkloadSpec};
+use super::{AvailableWorkload, RunMetrics, Traces, WorkloadLookup, WorkloadStats};
+use crate::describe::{Column, HintHandling, ParameterSweep, SweepState, WorkloadSpec};
 use crate::{Error, Result};
 use frit_engine::LoopMode;
 use frit_replay::{RunOptions, Session, WarmUp, WarmUpRequests};
@@ -19,7 +19,7 @@ pub type RunNoteFn<'a> = &'a mut dyn FnMut(&str);
 #[derive(Clone, Copy, Debug)]
 pub struct SweepCell<'a> {
     /// The sweep.
-    pub sweep: &'a Sweep,
+    pub sweep: &'a ParameterSweep,
     /// The workload.
     pub workload: &'a WorkloadSpec,
     /// `true` if the host's hints are kept.
@@ -30,7 +30,7 @@ pub struct SweepCell<'a> {
 
 /// Runs cells and keeps their results.
 #[derive(Debug)]
-pub struct Runner {
+pub struct SweepRunner {
     traces: Traces,
     quick: bool,
     seed: Option<u64>,
@@ -39,12 +39,12 @@ pub struct Runner {
     figures: BTreeMap<String, Rc<RunMetrics>>,
 }
 
-impl Runner {
+impl SweepRunner {
     /// Returns a runner that looks for recordings in `traces`; without `seed`, the sweeps' own
     /// seeds are used.
     #[must_use]
-    pub fn new(traces: Traces, quick: bool, seed: Option<u64>) -> Runner {
-        Runner {
+    pub fn new(traces: Traces, quick: bool, seed: Option<u64>) -> SweepRunner {
+        SweepRunner {
             traces,
             quick,
             seed,
@@ -61,7 +61,7 @@ impl Runner {
     }
 
     /// Returns the workloads of a sweep to run: all, or those of `--quick` and those given by name.
-    pub fn workloads<'a>(&'a self, sweep: &'a Sweep) -> impl Iterator<Item = &'a WorkloadSpec> {
+    pub fn workloads<'a>(&'a self, sweep: &'a ParameterSweep) -> impl Iterator<Item = &'a WorkloadSpec> {
         let named = |w: &WorkloadSpec| self.traces.named.contains_key(&w.name);
         sweep
             .workloads
@@ -73,7 +73,7 @@ impl Runner {
     ///
     /// # Errors
     /// The workload exists and cannot be read.
-    pub fn input(&mut self, sweep: &Sweep, workload: &WorkloadSpec) -> Result<Rc<WorkloadLookup>> {
+    pub fn input(&mut self, sweep: &ParameterSweep, workload: &WorkloadSpec) -> Result<Rc<WorkloadLookup>> {
         if let Some(found) = self.inputs.get(&workload.name) {
             return Ok(Rc::clone(found));
         }
@@ -86,7 +86,7 @@ impl Runner {
     /// Returns the rows of a workload in a state, as values of `hints`: without hints, and with
     /// them if there are any.
     #[must_use]
-    pub fn rows(workload: &WorkloadSpec, input: &Input, state: &SweepState) -> Vec<bool> {
+    pub fn rows(workload: &WorkloadSpec, input: &AvailableWorkload, state: &SweepState) -> Vec<bool> {
         if state.real_only && input.kind == WorkloadKind::Generated {
             return Vec::new();
         }
@@ -100,7 +100,7 @@ impl Runner {
     ///
     /// # Errors
     /// The workload cannot be read.
-    pub fn facts(&mut self, cell: SweepCell<'_>, input: &Input) -> Result<Rc<WorkloadStats>> {
+    pub fn facts(&mut self, cell: SweepCell<'_>, input: &AvailableWorkload) -> Result<Rc<WorkloadStats>> {
         let key = (cell.workload.name.clone(), page_bytes(cell)?, cell.state.chunk);
         if let Some(facts) = self.facts.get(&key) {
             return Ok(Rc::clone(facts));
@@ -118,7 +118,7 @@ impl Runner {
         &mut self,
         cell: SweepCell<'_>,
         column: &Column,
-        input: &Input,
+        input: &AvailableWorkload,
         watch: RunNoteFn<'_>,
     ) -> Result<Rc<RunMetrics>> {
         let (w, s) = (&cell.workload.name, cell.state);
@@ -175,7 +175,7 @@ fn stack(cell: SweepCell<'_>, column: &Column, facts: &WorkloadStats) -> Result<
 fn measure(
     cell: SweepCell<'_>,
     stack: &Stack,
-    input: &Input,
+    input: &AvailableWorkload,
     facts: &WorkloadStats,
     seed: u64,
 ) -> Result<RunMetrics> {

@@ -24,14 +24,14 @@ pub struct Traces {
 #[derive(Debug)]
 pub enum WorkloadLookup {
     /// The workload is available.
-    Available(Box<Input>),
+    Available(Box<AvailableWorkload>),
     /// The workload is missing, with the reason.
     Missing(String),
 }
 
 /// An available workload.
 #[derive(Debug)]
-pub struct Input {
+pub struct AvailableWorkload {
     spec: String,
     options: Options,
     scan: Option<Scan>,
@@ -53,12 +53,16 @@ impl Traces {
         options.time_unit = w.time_unit.as_deref().map(str::parse).transpose()?;
         options.size_unit = w.size_unit.as_deref().map(str::parse).transpose()?;
         if let Some(generator) = &w.generator {
-            return Ok(WorkloadLookup::Available(Box::new(Input::generated(generator, options)?)));
+            return Ok(WorkloadLookup::Available(Box::new(AvailableWorkload::generated(
+                generator, options,
+            )?)));
         }
         if let Some(path) = self.named.get(&w.name) {
             // A file of the user may be in another format: its units are detected again.
             let options = Options { limit, whole_pages: w.whole_pages, ..Options::default() };
-            return Ok(WorkloadLookup::Available(Box::new(Input::recorded(path, options, None)?)));
+            return Ok(WorkloadLookup::Available(Box::new(AvailableWorkload::recorded(
+                path, options, None,
+            )?)));
         }
         if let Some(name) = &w.bundled {
             return unpack(name, options);
@@ -71,7 +75,7 @@ impl Traces {
         if !path.is_file() {
             return Ok(WorkloadLookup::Missing(format!("{} is not there", path.display())));
         }
-        Ok(WorkloadLookup::Available(Box::new(Input::recorded(&path, options, None)?)))
+        Ok(WorkloadLookup::Available(Box::new(AvailableWorkload::recorded(&path, options, None)?)))
     }
 }
 
@@ -84,15 +88,15 @@ fn unpack(name: &str, options: Options) -> Result<WorkloadLookup> {
     let dir = tempfile::tempdir().map_err(failed)?;
     let path = dir.path().join(name);
     std::fs::write(&path, b.bytes).map_err(failed)?;
-    Ok(WorkloadLookup::Available(Box::new(Input::recorded(&path, options, Some(dir))?)))
+    Ok(WorkloadLookup::Available(Box::new(AvailableWorkload::recorded(&path, options, Some(dir))?)))
 }
 
-impl Input {
-    fn generated(generator: &str, options: Options) -> Result<Input> {
+impl AvailableWorkload {
+    fn generated(generator: &str, options: Options) -> Result<AvailableWorkload> {
         let spec = format!("{GENERATOR_PREFIX}{generator}");
         let identity = Workload::open(&spec, &options)?.identity();
         let canonical = identity.generator.unwrap_or(identity.name);
-        Ok(Input {
+        Ok(AvailableWorkload {
             spec,
             options,
             scan: None,
@@ -102,12 +106,19 @@ impl Input {
         })
     }
 
-    fn recorded(path: &Path, options: Options, dir: Option<tempfile::TempDir>) -> Result<Input> {
+    fn recorded(path: &Path, options: Options, dir: Option<tempfile::TempDir>) -> Result<AvailableWorkload> {
         let spec = path.display().to_string();
         let scan = Scan::of(&spec, &options)?;
         let hash = scan.identity.sha256.clone().unwrap_or_default();
         let identity = format!("{}, sha256 {}", scan.identity.name, hash.get(..16).unwrap_or(&hash));
-        Ok(Input { spec, options, scan: Some(scan), kind: WorkloadKind::Real, identity, _dir: dir })
+        Ok(AvailableWorkload {
+            spec,
+            options,
+            scan: Some(scan),
+            kind: WorkloadKind::Real,
+            identity,
+            _dir: dir,
+        })
     }
 
     /// Returns `true` if some requests are marked as metadata.

@@ -9,7 +9,7 @@ mod fifo;
 mod greedy;
 mod run;
 
-pub use run::{Case, CaseResult, InitialState, run};
+pub use run::{CaseResult, InitialState, TheoryCase, run};
 
 use serde::{Deserialize, Serialize};
 

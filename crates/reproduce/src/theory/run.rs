@@ -37,7 +37,7 @@ pub enum InitialState {
 
 /// Parameters of one run.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Case {
+pub struct TheoryCase {
     /// Garbage collection policy.
     pub policy: Policy,
     /// Number of blocks of all units.
@@ -58,7 +58,7 @@ pub struct Case {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CaseResult {
     /// Parameters of the run.
-    pub case: Case,
+    pub case: TheoryCase,
     /// U: number of mapped pages.
     pub mapped_pages: u64,
     /// Mean number of free blocks over the measured part.
@@ -104,7 +104,7 @@ type NandLayer = Hfsl<(), NoStore, NoStore>;
 ///
 /// # Errors
 /// The case is invalid.
-pub fn run(case: Case, progress: &mut dyn FnMut(usize)) -> Result<CaseResult> {
+pub fn run(case: TheoryCase, progress: &mut dyn FnMut(usize)) -> Result<CaseResult> {
     let (mut layer, pages) = volume(&case)?;
     let mut rng = SmallRng::seed_from_u64(case.seed);
     let (rounds, settled) = settle(&case, &mut layer, pages, &mut rng, progress)?;
@@ -148,7 +148,7 @@ pub fn run(case: Case, progress: &mut dyn FnMut(usize)) -> Result<CaseResult> {
 }
 
 /// Builds a layer on NAND alone with one stream: heat classification and wear leveling are off.
-fn volume(case: &Case) -> Result<(NandLayer, u64)> {
+fn volume(case: &TheoryCase) -> Result<(NandLayer, u64)> {
     let geometry = NandGeometry {
         channels: case.units,
         chips_per_channel: 1,
@@ -198,7 +198,7 @@ fn volume(case: &Case) -> Result<(NandLayer, u64)> {
 /// Overwrites until write amplification is steady. Returns the number of rounds, and `true` if it
 /// is steady.
 fn settle(
-    case: &Case,
+    case: &TheoryCase,
     layer: &mut NandLayer,
     pages: u64,
     rng: &mut SmallRng,

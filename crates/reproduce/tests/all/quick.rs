@@ -1,6 +1,6 @@
 //! All experiments, in quick mode.
 
-use frit_reproduce::caching::Metric;
+use frit_reproduce::caching::CacheMetric;
 use frit_reproduce::outcome::{
     BreakEven, CachingOutcome, ComparisonOutcome, FigureOutcome, FigureRow, Measured, Reproduction, plots,
     text,
@@ -115,13 +115,13 @@ fn caches_are_compared_as_the_paper_does() {
     let (none, lru, halo) = (column(f5, "none"), column(f5, "lru"), column(f5, "halo"));
     for v in &f5.views {
         let row = v.rows.iter().find(|r| r.workload == "gen-randw").unwrap();
-        let time: Vec<f64> = row.values(Metric::Time).collect();
+        let time: Vec<f64> = row.values(CacheMetric::Time).collect();
         assert!(time[halo] < time[lru], "{}: {time:?}", v.view);
         let judged = row.judged.unwrap();
         assert_eq!((judged.direction, judged.published), (Some(true), Some(-67.11)));
         assert!((judged.measured - (time[halo] / time[lru] - 1.0) * 100.0).abs() < 1e-9);
         for row in &v.rows {
-            let traffic: Vec<f64> = row.values(Metric::Traffic).collect();
+            let traffic: Vec<f64> = row.values(CacheMetric::Traffic).collect();
             assert!((traffic[none] - 1.0).abs() < 1e-9, "all that is asked for goes to the disk: {row:?}");
             assert!(traffic[lru] < 1.0 && traffic[halo] < 1.0, "{row:?}");
             assert!(row.found[halo].turnovers > 1.0 && row.found[none].turnovers == 0.0, "{row:?}");
@@ -133,13 +133,13 @@ fn caches_are_compared_as_the_paper_does() {
         assert_eq!((&a.workload, &a.found), (&b.workload, &b.found));
     }
     for pair in caching(&r, "halo.f6").views[0].rows.chunks(2) {
-        let traffic = |i: usize| Metric::Traffic.of(&pair[i].found[1]);
+        let traffic = |i: usize| CacheMetric::Traffic.of(&pair[i].found[1]);
         assert!(pair[1].cache_bytes <= pair[0].cache_bytes && traffic(1) >= traffic(0), "{pair:?}");
     }
     let own = caching(&r, "halo.own");
     let direct = own.views.iter().find(|v| v.view == "direct").unwrap();
     let row = direct.rows.iter().find(|r| r.workload == "gen-randw/16").unwrap();
-    let time: Vec<f64> = row.values(Metric::Time).collect();
+    let time: Vec<f64> = row.values(CacheMetric::Time).collect();
     let (sweep, plain) = (column(own, "sweep"), column(own, "no turns"));
     assert!(time[sweep] < time[column(own, "halo")] && time[sweep] < time[plain], "{time:?}");
     let shown = text(&r);

@@ -1,6 +1,6 @@
 //! Atomic changes of several parameters.
 
-use super::wire::{Change, RefusalKind, Refused, Setting};
+use super::wire::{ParamChange, RefusalKind, Refused, Setting};
 use crate::backend::Backend;
 use frit_core::{Error, ParamInfo};
 
@@ -9,7 +9,7 @@ use frit_core::{Error, ParamInfo};
 ///
 /// # Errors
 /// The first invalid setting.
-pub fn apply(device: &mut dyn Backend, settings: &[Setting]) -> Result<Vec<Change>, Refused> {
+pub fn apply(device: &mut dyn Backend, settings: &[Setting]) -> Result<Vec<ParamChange>, Refused> {
     let before = device.params();
     for (i, s) in settings.iter().enumerate() {
         allowed(&before, s)?;
@@ -23,7 +23,7 @@ pub fn apply(device: &mut dyn Backend, settings: &[Setting]) -> Result<Vec<Chang
     let after = device.params();
     let change = |s: &Setting| {
         let (old, new) = (value(&s.key, &before)?, value(&s.key, &after)?);
-        (old != new).then(|| Change { key: s.key.clone(), old, new })
+        (old != new).then(|| ParamChange { key: s.key.clone(), old, new })
     };
     Ok(settings.iter().filter_map(change).collect())
 }

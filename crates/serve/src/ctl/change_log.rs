@@ -1,7 +1,7 @@
 //! Log of the parameter changes of a volume: user, time and values.
 
 use super::rights::PeerCredentials;
-use super::wire::Change;
+use super::wire::ParamChange;
 use frit_core::text::Escaped;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -33,7 +33,7 @@ impl ChangeLog {
     ///
     /// # Errors
     /// The error of the host.
-    pub fn append(&self, at: SystemTime, who: ChangeAuthor, changes: &[Change]) -> io::Result<()> {
+    pub fn append(&self, at: SystemTime, who: ChangeAuthor, changes: &[ParamChange]) -> io::Result<()> {
         if changes.is_empty() {
             return Ok(());
         }
@@ -45,8 +45,8 @@ impl ChangeLog {
 }
 
 /// Formats a change as one line.
-pub(super) fn line(at: SystemTime, who: ChangeAuthor, change: &Change) -> String {
-    let Change { key, old, new } = change;
+pub(super) fn line(at: SystemTime, who: ChangeAuthor, change: &ParamChange) -> String {
+    let ParamChange { key, old, new } = change;
     let at = humantime::format_rfc3339_seconds(at);
     let [key, old, new] = [key, old, new].map(|text| Escaped(text));
     format!("{at} uid {} pid {} {key}: {old} -> {new}", who.uid, who.pid)
@@ -62,7 +62,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let log = ChangeLog::of(dir.path());
         let at = SystemTime::UNIX_EPOCH + Duration::from_secs(86_400);
-        let change = |new: &str| Change { key: "gc".into(), old: "greedy".into(), new: new.into() };
+        let change = |new: &str| ParamChange { key: "gc".into(), old: "greedy".into(), new: new.into() };
         log.append(at, ChangeAuthor { uid: 7, pid: 8 }, &[]).unwrap();
         assert!(!dir.path().join("changes.log").exists());
         log.append(at, ChangeAuthor { uid: 7, pid: 8 }, &[change("fifo")]).unwrap();

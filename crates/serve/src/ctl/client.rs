@@ -1,7 +1,7 @@
 //! Client of the control socket.
 
 use super::socket;
-use super::wire::{self, Answer, ControlResult, Operation, Refused, Request, Success, VERSION};
+use super::wire::{self, Answer, ControlOperation, ControlRequest, ControlResult, Refused, Success, VERSION};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -54,8 +54,8 @@ impl Client {
     ///
     /// # Errors
     /// The server refused the request, or did not answer.
-    pub fn ask(&mut self, what: Operation) -> Result<Success, ClientError> {
-        let request = wire::line(&Request { v: VERSION, what }).map_err(io::Error::from)?;
+    pub fn ask(&mut self, what: ControlOperation) -> Result<Success, ClientError> {
+        let request = wire::line(&ControlRequest { v: VERSION, what }).map_err(io::Error::from)?;
         // A server that refuses the connection sends its answer before it reads. So a failed write
         // is reported only if there is no answer.
         let sent = self.stream.get_mut().write_all(&request);

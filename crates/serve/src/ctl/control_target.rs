@@ -1,7 +1,7 @@
 //! Interface of a served volume for control and metrics.
 
 use super::apply;
-use super::wire::{Change, Param, RefusalKind, Refused, Setting};
+use super::wire::{Param, ParamChange, RefusalKind, Refused, Setting};
 use crate::device::{Device, Failure, OpCounters};
 use crate::metrics::{LatencyStat, OpStat, ServerStat, Stat, VolumeStat};
 use crate::pace::PaceMeter;
@@ -20,7 +20,7 @@ pub trait ControlTarget: Send + Sync {
     ///
     /// # Errors
     /// The first invalid setting, with the reason.
-    fn change(&self, settings: &[Setting]) -> Result<Vec<Change>, Refused>;
+    fn change(&self, settings: &[Setting]) -> Result<Vec<ParamChange>, Refused>;
 
     /// Returns the current metrics.
     fn stat(&self) -> Stat;
@@ -77,7 +77,7 @@ impl ControlTarget for DeviceTarget {
         params(now, &self.about.defaults)
     }
 
-    fn change(&self, settings: &[Setting]) -> Result<Vec<Change>, Refused> {
+    fn change(&self, settings: &[Setting]) -> Result<Vec<ParamChange>, Refused> {
         let failed = |e: Failure| Refused::new(RefusalKind::Failed, e.to_string());
         self.device.with(|backend| apply(backend, settings)).map_err(failed)?
     }

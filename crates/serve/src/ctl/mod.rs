@@ -1,9 +1,10 @@
 //! Control of a volume while it is served, over a Unix socket: the management software of the HFSL
 //! paper (section 2.6).
 //!
-//! A request ([`wire`]) arrives at the socket ([`Server`]), is authorized by the user of the client
-//! ([`Rights`]), and is answered by a [`ControlTarget`], the served device. A change of several parameters
-//! is atomic ([`apply`]) and is appended to the volume's log of changes ([`ChangeLog`]).
+//! A request ([`wire`]) arrives at the socket ([`ControlServer`]), is authorized by the user of the
+//! client ([`Rights`]), and is answered by a [`ControlTarget`], the served device. A change of
+//! several parameters is atomic ([`apply`]) and is appended to the volume's log of changes
+//! ([`ChangeLog`]).
 
 mod apply;
 mod change_log;
@@ -19,8 +20,8 @@ pub use change_log::{ChangeAuthor, ChangeLog};
 pub use client::{Client, ClientError};
 pub use control_target::{ControlTarget, DeviceTarget, VolumeInfo, params};
 pub use rights::{PeerCredentials, Rights};
-pub use server::{Options, Server};
-pub use wire::{Change, Operation, Param, RefusalKind, Refused, Setting, Success};
+pub use server::{ControlOptions, ControlServer};
+pub use wire::{ControlOperation, Param, ParamChange, RefusalKind, Refused, Setting, Success};
 
 /// Name of the control socket in a volume's directory.
 pub const SOCKET: &str = "ctl.sock";

@@ -1,6 +1,6 @@
 //! Access rights, based on credentials reported by the kernel.
 
-use super::wire::{Operation, RefusalKind, Refused};
+use super::wire::{ControlOperation, RefusalKind, Refused};
 use std::io;
 use std::os::unix::net::UnixStream;
 
@@ -46,8 +46,8 @@ impl Rights {
     ///
     /// # Errors
     /// A refusal that names the users who may.
-    pub fn check(self, caller: PeerCredentials, what: &Operation) -> Result<(), Refused> {
-        let changes = matches!(what, Operation::Set { .. });
+    pub fn check(self, caller: PeerCredentials, what: &ControlOperation) -> Result<(), Refused> {
+        let changes = matches!(what, ControlOperation::Set { .. });
         if caller.uid == 0 || caller.uid == self.owner || (self.read_all && !changes) {
             return Ok(());
         }
@@ -65,8 +65,8 @@ mod tests {
 
     #[test]
     fn only_the_owner_and_root_change_anything() {
-        let set = Operation::Set { changes: vec![] };
-        let looks = [Operation::Get { key: None }, Operation::Stat {}];
+        let set = ControlOperation::Set { changes: vec![] };
+        let looks = [ControlOperation::Get { key: None }, ControlOperation::Stat {}];
         for read_all in [false, true] {
             let rights = Rights { owner: 1000, read_all };
             for uid in [0, 1000] {

@@ -4,8 +4,8 @@ use super::change_log::{self, ChangeLog};
 use super::control_target::ControlTarget;
 use super::rights::{PeerCredentials, Rights};
 use super::socket;
-use super::wire::{self, Answer, Operation, RefusalKind, Refused, Success};
-use crate::log::Log;
+use super::wire::{self, Answer, ControlOperation, RefusalKind, Refused, Success};
+use crate::log::Logger;
 use crate::resource_limits::{ConnectionSlot, ConnectionSlots, Peer, read_before, write_before};
 use std::io;
 use std::net::Shutdown;
@@ -26,7 +26,7 @@ const IDLE_MIN: Duration = Duration::from_secs(2);
 
 /// Options of a server.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ControlOptions {
     /// Path of the socket.
     pub socket: PathBuf,
     /// Directory of the volume, which contains its log of changes.
@@ -37,29 +37,33 @@ pub struct Options {
 
 /// A running server.
 #[derive(Debug)]
-pub struct Server {
+pub struct ControlServer {
     path: PathBuf,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Shared {
+struct ControlState {
     control_target: Arc<dyn ControlTarget>,
     change_log: ChangeLog,
     rights: Rights,
-    log: Log,
+    log: Logger,
     slots: Arc<ConnectionSlots<UnixStream>>,
 }
 
-impl Server {
+impl ControlServer {
     /// Starts a server at the socket of its options.
     ///
     /// # Errors
     /// The socket cannot be created.
-    pub fn start(options: &Options, control_target: Arc<dyn ControlTarget>, log: Log) -> io::Result<Server> {
+    pub fn start(
+        options: &ControlOptions,
+        control_target: Arc<dyn ControlTarget>,
+        log: Logger,
+    ) -> io::Result<ControlServer> {
         let listener = socket::listen(&options.socket, options.rights.read_all)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ControlState {
             control_target,
             change_log: ChangeLog::of(&options.volume),
             rights: options.rights,
@@ -69,7 +73,7 @@ impl Server {
         let seen = stop.clone();
         let accept = move || accept(&listener, &shared, &seen);
         let thread = std::thread::Builder::new().name("ctl".into()).spawn(accept)?;
-        Ok(Server { path: options.socket.clone(), stop, thread: Some(thread) })
+        Ok(ControlServer { path: options.socket.clone(), stop, thread: Some(thread) })
     }
 
     /// Returns the path of the socket.
@@ -79,7 +83,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ControlServer {
     /// Stops listening and removes the socket. Requests in progress are completed.
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
@@ -93,7 +97,7 @@ impl Drop for Server {
     }
 }
 
-fn accept(listener: &UnixListener, shared: &Arc<Shared>, stop: &AtomicBool) {
+fn accept(listener: &UnixListener, shared: &Arc<ControlState>, stop: &AtomicBool) {
     let mut told = false;
     loop {
         let accepted = listener.accept();
@@ -110,7 +114,7 @@ fn accept(listener: &UnixListener, shared: &Arc<Shared>, stop: &AtomicBool) {
     }
 }
 
-fn admit(shared: &Arc<Shared>, stream: UnixStream) -> io::Result<()> {
+fn admit(shared: &Arc<ControlState>, stream: UnixStream) -> io::Result<()> {
     let peer = PeerCredentials::of(&stream).map_or(Peer::Unknown, |c| Peer::Process(c.uid, c.pid));
     let stream = Arc::new(stream);
     let Some((slot, _)) = shared.slots.admit(&stream, peer) else {
@@ -129,7 +133,7 @@ fn admit(shared: &Arc<Shared>, stream: UnixStream) -> io::Result<()> {
 
 /// Answers requests until the client disconnects, reaches a timeout, or sends a line that is too
 /// long.
-fn serve(stream: &UnixStream, slot: &ConnectionSlot<UnixStream>, shared: &Shared) -> io::Result<()> {
+fn serve(stream: &UnixStream, slot: &ConnectionSlot<UnixStream>, shared: &ControlState) -> io::Result<()> {
     stream.set_write_timeout(Some(SILENCE_MAX))?;
     let caller = PeerCredentials::of(stream)?;
     let mut held = Vec::new();
@@ -171,15 +175,15 @@ fn send(stream: &UnixStream, result: Result<Success, Refused>) -> io::Result<()>
     write_before(stream, &wire::line(&Answer::from(result)).map_err(io::Error::from)?, SILENCE_MAX)
 }
 
-impl Shared {
+impl ControlState {
     fn answer(&self, caller: PeerCredentials, line: &[u8]) -> Result<Success, Refused> {
         let what = wire::parse(line)?;
         let done = self.rights.check(caller, &what).and_then(|()| match &what {
-            Operation::Get { key } => self.get(key.as_deref()),
-            Operation::Set { changes } => self.set(caller, changes),
-            Operation::Stat {} => Ok(Success::Stat(Box::new(self.control_target.stat()))),
+            ControlOperation::Get { key } => self.get(key.as_deref()),
+            ControlOperation::Set { changes } => self.set(caller, changes),
+            ControlOperation::Stat {} => Ok(Success::Stat(Box::new(self.control_target.stat()))),
         });
-        if let (Err(refused), Operation::Set { .. }) = (&done, &what) {
+        if let (Err(refused), ControlOperation::Set { .. }) = (&done, &what) {
             let PeerCredentials { uid, pid } = caller;
             self.log.write_line(format_args!("control: refused a change by uid {uid} pid {pid}: {refused}"));
         }

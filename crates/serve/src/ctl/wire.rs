@@ -18,7 +18,7 @@ pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Operation of a request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
-pub enum Operation {
+pub enum ControlOperation {
     /// Reads all parameters, or one.
     Get {
         /// Name of the parameter; `None`: all.
@@ -46,12 +46,12 @@ pub struct Setting {
 
 /// A request, as serialized.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Request {
+pub struct ControlRequest {
     /// Protocol version, [`VERSION`].
     pub v: u32,
     /// Operation.
     #[serde(flatten)]
-    pub what: Operation,
+    pub what: ControlOperation,
 }
 
 /// A parameter, as shown by `get`.
@@ -71,7 +71,7 @@ pub struct Param {
 
 /// A changed parameter.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Change {
+pub struct ParamChange {
     /// Name.
     pub key: String,
     /// Value before the change.
@@ -84,12 +84,12 @@ pub struct Change {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Success {
-    /// Result of [`Operation::Get`].
+    /// Result of [`ControlOperation::Get`].
     Params(Vec<Param>),
-    /// Result of [`Operation::Set`]: the parameters whose values have changed. Parameters that already had
-    /// the requested value are not included.
-    Changed(Vec<Change>),
-    /// Result of [`Operation::Stat`].
+    /// Result of [`ControlOperation::Set`]: the parameters whose values have changed. Parameters
+    /// that already had the requested value are not included.
+    Changed(Vec<ParamChange>),
+    /// Result of [`ControlOperation::Stat`].
     Stat(Box<Stat>),
 }
 
@@ -164,7 +164,7 @@ impl From<Result<Success, Refused>> for Answer {
 ///
 /// # Errors
 /// The request is invalid.
-pub fn parse(line: &[u8]) -> Result<Operation, Refused> {
+pub fn parse(line: &[u8]) -> Result<ControlOperation, Refused> {
     #[derive(Deserialize)]
     struct Version {
         v: u32,
@@ -179,7 +179,7 @@ pub fn parse(line: &[u8]) -> Result<Operation, Refused> {
         let what = format!("a request of version {v}; this server supports version {VERSION}");
         return Err(Refused::new(RefusalKind::Version, what));
     }
-    serde_json::from_slice::<Request>(line).map(|r| r.what).map_err(malformed)
+    serde_json::from_slice::<ControlRequest>(line).map(|r| r.what).map_err(malformed)
 }
 
 /// Returns the refusal of a request that is too long.
@@ -203,18 +203,24 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn set(key: &str, value: &str) -> Request {
+    fn set(key: &str, value: &str) -> ControlRequest {
         let changes = vec![Setting { key: key.into(), value: value.into() }];
-        Request { v: VERSION, what: Operation::Set { changes } }
+        ControlRequest { v: VERSION, what: ControlOperation::Set { changes } }
     }
 
     #[test]
     fn requests_look_as_documented() {
-        let text = |r: &Request| serde_json::to_string(r).unwrap();
-        assert_eq!(text(&Request { v: 1, what: Operation::Get { key: None } }), r#"{"v":1,"do":"get"}"#);
+        let text = |r: &ControlRequest| serde_json::to_string(r).unwrap();
+        assert_eq!(
+            text(&ControlRequest { v: 1, what: ControlOperation::Get { key: None } }),
+            r#"{"v":1,"do":"get"}"#
+        );
         assert_eq!(text(&set("SSW", "4K")), r#"{"v":1,"do":"set","changes":[{"key":"SSW","value":"4K"}]}"#);
-        assert_eq!(parse(br#"{"v":1,"do":"stat"}"#), Ok(Operation::Stat {}));
-        assert_eq!(parse(br#"{"do":"get","key":"gc","v":1}"#), Ok(Operation::Get { key: Some("gc".into()) }));
+        assert_eq!(parse(br#"{"v":1,"do":"stat"}"#), Ok(ControlOperation::Stat {}));
+        assert_eq!(
+            parse(br#"{"do":"get","key":"gc","v":1}"#),
+            Ok(ControlOperation::Get { key: Some("gc".into()) })
+        );
     }
 
     #[test]
@@ -231,7 +237,7 @@ mod tests {
 
     #[test]
     fn answers_come_back_as_they_were() {
-        let change = Change { key: "gc".into(), old: "greedy".into(), new: "fifo".into() };
+        let change = ParamChange { key: "gc".into(), old: "greedy".into(), new: "fifo".into() };
         let answers = [
             Answer::from(Ok(Success::Changed(vec![change]))),
             Answer::from(Err(Refused::new(RefusalKind::TooLong, "x"))),

@@ -1,9 +1,9 @@
 //! Requests under the device lock: alignment, counters, recording, and refusal of writes after an
 //! error.
 
-use super::counters::RequestKind;
-use super::{Device, Failure, SLICE_BYTES, SYNC_AHEAD_BYTES, State};
-use crate::backend::{Backend, Completion, is_unexpected};
+use super::counters::ClientRequestKind;
+use super::{Device, DeviceState, Failure, SLICE_BYTES, SYNC_AHEAD_BYTES};
+use crate::backend::{Backend, ReplyTime, is_unexpected};
 use frit_core::{Buffer, Deferred, Error, Hints, MediumKind, RequestIntent, SECTOR_BYTES, Sector};
 use frit_trace::ReqOp;
 use parking_lot::MutexGuard;
@@ -28,25 +28,25 @@ const WAIT_MAX: Duration = Duration::from_millis(20);
 ///
 /// Ranges may begin and end at any byte. Sectors that a range covers only in part are read,
 /// modified and written back under the lock, in one write to the backend.
-pub struct Access<'a> {
+pub struct DeviceGuard<'a> {
     device: &'a Device,
-    state: MutexGuard<'a, State>,
+    state: MutexGuard<'a, DeviceState>,
     /// Time from which the service time of the current request is counted.
     turn: Instant,
 }
 
 /// Properties of a request for counters and the recording.
 struct RequestInfo {
-    kind: RequestKind,
+    kind: ClientRequestKind,
     op: Option<ReqOp>,
     at: u64,
     len: u64,
     hints: Hints,
 }
 
-impl<'a> Access<'a> {
-    pub(super) fn new(device: &'a Device, state: MutexGuard<'a, State>) -> Access<'a> {
-        Access { device, state, turn: Instant::now() }
+impl<'a> DeviceGuard<'a> {
+    pub(super) fn new(device: &'a Device, state: MutexGuard<'a, DeviceState>) -> DeviceGuard<'a> {
+        DeviceGuard { device, state, turn: Instant::now() }
     }
 
     /// Sets the time from which the service time of the next request is counted.
@@ -77,7 +77,7 @@ impl<'a> Access<'a> {
     ///
     /// # Errors
     /// A range outside the device, or a medium that cannot return the bytes.
-    pub fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Completion> {
+    pub fn read(&mut self, at: u64, into: &mut [u8]) -> Result<ReplyTime> {
         let len = into.len() as u64;
         let result = self.check_read(at, len).and_then(|()| {
             if aligned(at, len) {
@@ -100,7 +100,7 @@ impl<'a> Access<'a> {
             })
         });
         let item =
-            RequestInfo { kind: RequestKind::Read, op: Some(ReqOp::Read), at, len, hints: Hints::NONE };
+            RequestInfo { kind: ClientRequestKind::Read, op: Some(ReqOp::Read), at, len, hints: Hints::NONE };
         self.count(&item, result)
     }
 
@@ -108,7 +108,7 @@ impl<'a> Access<'a> {
     ///
     /// # Errors
     /// A range outside the device, no space, writes that are refused, or a medium that fails.
-    pub fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<Completion> {
+    pub fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<ReplyTime> {
         let len = data.len() as u64;
         let result = self.check_write(at, len).and_then(|()| {
             if !aligned(at, len) {
@@ -116,9 +116,9 @@ impl<'a> Access<'a> {
                     patch(backend, bounce, (at, len), |part| part.copy_from_slice(data))
                 });
             }
-            let mut done = Completion::NOW;
+            let mut done = ReplyTime::NOW;
             // Other requests may come between slices, so a longer write is not atomic.
-            for (pos, n) in Slices(at, at + len, DATA_SLICE) {
+            for (pos, n) in AlignedSlices(at, at + len, DATA_SLICE) {
                 let part = &data[(pos - at) as usize..][..n as usize];
                 let slice = self.retry_on_conflict(pos > at, |b| b.write(pos, part, without_fua(hints)))?;
                 self.run_deferred(&mut Buffer::Out(part))?;
@@ -129,15 +129,18 @@ impl<'a> Access<'a> {
         if self.device.deferring {
             self.device.work_available.notify_one();
         }
-        self.count(&RequestInfo { kind: RequestKind::Write, op: Some(ReqOp::Write), at, len, hints }, result)
+        self.count(
+            &RequestInfo { kind: ClientRequestKind::Write, op: Some(ReqOp::Write), at, len, hints },
+            result,
+        )
     }
 
     /// Makes a range read as zeros. With `keep_allocated` its space stays allocated. The lock is
     /// offered to other threads after every [`SLICE_BYTES`].
     ///
     /// # Errors
-    /// As for [`Access::write`].
-    pub fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Completion> {
+    /// As for [`DeviceGuard::write`].
+    pub fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<ReplyTime> {
         let result = self.check_write(at, len).and_then(|()| {
             let (from, to) = inner_sectors(at, len);
             // The range contains no whole sector.
@@ -146,8 +149,8 @@ impl<'a> Access<'a> {
                     patch(backend, bounce, (at, len), |part| part.fill(0))
                 });
             }
-            let mut done = Completion::NOW;
-            for (at, len) in Slices(from, to, SLICE_BYTES) {
+            let mut done = ReplyTime::NOW;
+            for (at, len) in AlignedSlices(from, to, SLICE_BYTES) {
                 let slice = self.zeroes(at > from, at, len, keep_allocated)?;
                 done = done.and(slice);
             }
@@ -160,7 +163,8 @@ impl<'a> Access<'a> {
             Ok(done)
         });
         let op = if keep_allocated { ReqOp::Write } else { ReqOp::Discard };
-        let item = RequestInfo { kind: RequestKind::WriteZeroes, op: Some(op), at, len, hints: Hints::NONE };
+        let item =
+            RequestInfo { kind: ClientRequestKind::WriteZeroes, op: Some(op), at, len, hints: Hints::NONE };
         self.count(&item, result)
     }
 
@@ -168,34 +172,39 @@ impl<'a> Access<'a> {
     /// offered to other threads after every [`SLICE_BYTES`].
     ///
     /// # Errors
-    /// As for [`Access::write`].
-    pub fn discard(&mut self, at: u64, len: u64) -> Result<Completion> {
+    /// As for [`DeviceGuard::write`].
+    pub fn discard(&mut self, at: u64, len: u64) -> Result<ReplyTime> {
         let result = self.check_write(at, len).and_then(|()| {
             let (from, to) = inner_sectors(at, len);
             if from >= to {
-                return Ok(Completion::NOW);
+                return Ok(ReplyTime::NOW);
             }
-            let mut done = Completion::NOW;
-            for (at, len) in Slices(from, to, SLICE_BYTES) {
+            let mut done = ReplyTime::NOW;
+            for (at, len) in AlignedSlices(from, to, SLICE_BYTES) {
                 let slice = self.retry_on_conflict(at > from, |b| b.discard(at, len))?;
                 self.run_deferred(&mut Buffer::None)?;
                 done = done.and(slice);
             }
             Ok(done)
         });
-        let item =
-            RequestInfo { kind: RequestKind::Discard, op: Some(ReqOp::Discard), at, len, hints: Hints::NONE };
+        let item = RequestInfo {
+            kind: ClientRequestKind::Discard,
+            op: Some(ReqOp::Discard),
+            at,
+            len,
+            hints: Hints::NONE,
+        };
         self.count(&item, result)
     }
 
     /// Flushes, unless a flush that began after flush number `begun` has succeeded.
-    pub(super) fn flush(&mut self, begun: u64, op: Option<ReqOp>) -> Result<Completion> {
-        let item = RequestInfo { kind: RequestKind::Flush, op, at: 0, len: 0, hints: Hints::NONE };
+    pub(super) fn flush(&mut self, begun: u64, op: Option<ReqOp>) -> Result<ReplyTime> {
+        let item = RequestInfo { kind: ClientRequestKind::Flush, op, at: 0, len: 0, hints: Hints::NONE };
         // A flush that began after the arrival of this one covers all writes that this one must
         // cover.
         if self.state.flushed > begun {
             self.state.counters.flushes_shared += 1;
-            return self.count(&item, Ok(Completion::NOW));
+            return self.count(&item, Ok(ReplyTime::NOW));
         }
         // The counter is reset before the flush: bytes written meanwhile belong to the next one.
         let number = self.device.flushes_begun.fetch_add(1, Ordering::AcqRel) + 1;
@@ -229,9 +238,9 @@ impl<'a> Access<'a> {
                 }
                 pos = end;
             })?;
-            Ok(Completion::NOW)
+            Ok(ReplyTime::NOW)
         });
-        let item = RequestInfo { kind: RequestKind::Extents, op: None, at, len, hints: Hints::NONE };
+        let item = RequestInfo { kind: ClientRequestKind::Extents, op: None, at, len, hints: Hints::NONE };
         self.count(&item, result).map(|_| ())
     }
 
@@ -306,10 +315,10 @@ impl<'a> Access<'a> {
     /// meanwhile, so that no other request can come between the read and the write.
     fn read_modify_write(
         &mut self,
-        mut ask: impl FnMut(&mut dyn Backend, &mut Vec<u8>) -> Result<Completion>,
-    ) -> Result<Completion> {
+        mut ask: impl FnMut(&mut dyn Backend, &mut Vec<u8>) -> Result<ReplyTime>,
+    ) -> Result<ReplyTime> {
         loop {
-            let State { backend, bounce, .. } = &mut *self.state;
+            let DeviceState { backend, bounce, .. } = &mut *self.state;
             let backend = backend.as_deref_mut().ok_or(Failure::Stopping)?;
             if self.device.deferring {
                 backend.defer(false);
@@ -353,9 +362,9 @@ impl<'a> Access<'a> {
         }
     }
 
-    fn read_sectors(&mut self, at: u64, into: &mut [u8]) -> Result<Completion> {
-        let mut done = Completion::NOW;
-        for (pos, n) in Slices(at, at + into.len() as u64, DATA_SLICE) {
+    fn read_sectors(&mut self, at: u64, into: &mut [u8]) -> Result<ReplyTime> {
+        let mut done = ReplyTime::NOW;
+        for (pos, n) in AlignedSlices(at, at + into.len() as u64, DATA_SLICE) {
             let part = &mut into[(pos - at) as usize..][..n as usize];
             let slice = self.retry_on_conflict(pos > at, |b| b.read(pos, part))?;
             self.run_deferred(&mut Buffer::In(part))?;
@@ -364,14 +373,14 @@ impl<'a> Access<'a> {
         Ok(done)
     }
 
-    fn zeroes(&mut self, others: bool, at: u64, len: u64, keep_allocated: bool) -> Result<Completion> {
+    fn zeroes(&mut self, others: bool, at: u64, len: u64, keep_allocated: bool) -> Result<ReplyTime> {
         if !keep_allocated {
             let done = self.retry_on_conflict(others, |b| b.write_zeroes(at, len, false))?;
             self.run_deferred(&mut Buffer::None)?;
             return Ok(done);
         }
-        let mut done = Completion::NOW;
-        for (pos, n) in Slices(at, at + len, DATA_SLICE) {
+        let mut done = ReplyTime::NOW;
+        for (pos, n) in AlignedSlices(at, at + len, DATA_SLICE) {
             let slice = self.retry_on_conflict(others || pos > at, |b| b.write_zeroes(pos, n, true))?;
             self.run_deferred(&mut Buffer::Out(&ZEROS))?;
             done = done.and(slice);
@@ -408,7 +417,7 @@ impl<'a> Access<'a> {
         }
     }
 
-    fn count(&mut self, item: &RequestInfo, result: Result<Completion>) -> Result<Completion> {
+    fn count(&mut self, item: &RequestInfo, result: Result<ReplyTime>) -> Result<ReplyTime> {
         let now = Instant::now();
         // A paced request counts until its due time, so that the histogram shows the modelled
         // latency.
@@ -423,7 +432,7 @@ impl<'a> Access<'a> {
             let sectors = (to - from) / SECTOR_BYTES;
             recorder.note(self.turn, op, Sector(from / SECTOR_BYTES), sectors, item.hints);
         }
-        let changes = !matches!(item.kind, RequestKind::Read | RequestKind::Extents);
+        let changes = !matches!(item.kind, ClientRequestKind::Read | ClientRequestKind::Extents);
         if item.op == Some(ReqOp::Write) && result.is_ok() {
             self.device.unsynced.fetch_add(item.len, Ordering::Relaxed);
         }
@@ -453,7 +462,7 @@ impl<'a> Access<'a> {
     }
 }
 
-impl Drop for Access<'_> {
+impl Drop for DeviceGuard<'_> {
     fn drop(&mut self) {
         // A backend that panicked in the middle of a request may be inconsistent, so it must not be
         // written again.
@@ -470,7 +479,7 @@ fn patch(
     bounce: &mut Vec<u8>,
     (at, len): (u64, u64),
     change: impl FnOnce(&mut [u8]),
-) -> Result<Completion> {
+) -> Result<ReplyTime> {
     let (from, to) = outer_sectors(at, len);
     let buffer = sized(bounce, to - from);
     let sector = SECTOR_BYTES as usize;
@@ -487,9 +496,9 @@ fn patch(
 
 /// Iterator over the range from `.0` to `.1` in slices that end at multiples of `.2`; yields
 /// (address, length).
-struct Slices(u64, u64, u64);
+struct AlignedSlices(u64, u64, u64);
 
-impl Iterator for Slices {
+impl Iterator for AlignedSlices {
     type Item = (u64, u64);
     fn next(&mut self) -> Option<(u64, u64)> {
         let at = self.0;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Request counters by type of request.
 #[derive(Clone, Default, Debug)]
-pub struct Counters {
+pub struct RequestCounters {
     /// Reads.
     pub read: OpCounters,
     /// Writes.
@@ -26,15 +26,15 @@ pub struct Counters {
     pub steps: u64,
 }
 
-impl Counters {
-    pub(super) fn of(&mut self, kind: RequestKind) -> &mut OpCounters {
+impl RequestCounters {
+    pub(super) fn of(&mut self, kind: ClientRequestKind) -> &mut OpCounters {
         match kind {
-            RequestKind::Read => &mut self.read,
-            RequestKind::Write => &mut self.write,
-            RequestKind::WriteZeroes => &mut self.write_zeroes,
-            RequestKind::Discard => &mut self.discard,
-            RequestKind::Flush => &mut self.flush,
-            RequestKind::Extents => &mut self.extents,
+            ClientRequestKind::Read => &mut self.read,
+            ClientRequestKind::Write => &mut self.write,
+            ClientRequestKind::WriteZeroes => &mut self.write_zeroes,
+            ClientRequestKind::Discard => &mut self.discard,
+            ClientRequestKind::Flush => &mut self.flush,
+            ClientRequestKind::Extents => &mut self.extents,
         }
     }
 
@@ -53,7 +53,7 @@ impl Counters {
 
 /// Type of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum RequestKind {
+pub(super) enum ClientRequestKind {
     Read,
     Write,
     WriteZeroes,

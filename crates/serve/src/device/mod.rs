@@ -12,15 +12,15 @@ mod maintain;
 #[cfg(test)]
 mod tests;
 
-pub use access::Access;
-pub use counters::{ConnectionCounters, Counters, OpCounters};
+pub use access::DeviceGuard;
+pub use counters::{ConnectionCounters, OpCounters, RequestCounters};
 pub use failure::{Failure, FailureKind};
 pub use maintain::Maintenance;
 
-use crate::Log;
-use crate::backend::{Backend, Completion};
+use crate::Logger;
+use crate::backend::{Backend, ReplyTime};
 use crate::pace::PaceMeter;
-use crate::record::Recorder;
+use crate::record::TraceRecorder;
 use frit_core::Error;
 use frit_trace::ReqOp;
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -50,30 +50,30 @@ pub struct DeviceOptions {
     /// The device refuses writes.
     pub read_only: bool,
     /// Recording of requests.
-    pub recorder: Option<Recorder>,
+    pub recorder: Option<TraceRecorder>,
     /// Measures the delay of replies of a paced backend against their due times.
     pub meter: Option<Arc<PaceMeter>>,
     /// Destination of log lines.
-    pub log: Log,
+    pub log: Logger,
 }
 
 impl Default for DeviceOptions {
     fn default() -> DeviceOptions {
-        DeviceOptions { read_only: false, recorder: None, meter: None, log: Log::none() }
+        DeviceOptions { read_only: false, recorder: None, meter: None, log: Logger::none() }
     }
 }
 
 /// A backend that clients share.
 pub struct Device {
-    state: Mutex<State>,
+    state: Mutex<DeviceState>,
     bytes: AtomicU64,
     page_bytes: u32,
     paced: bool,
     /// `true` if the backend defers accesses to slow media to the device.
     deferring: bool,
     stopping: AtomicBool,
-    /// Number of flushes that have begun. Together with `State::flushed`, it tells a waiting flush
-    /// that another one has covered it.
+    /// Number of flushes that have begun. Together with `DeviceState::flushed`, it tells a waiting
+    /// flush that another one has covered it.
     flushes_begun: AtomicU64,
     /// Bytes written since the last flush began.
     unsynced: AtomicU64,
@@ -86,20 +86,20 @@ pub struct Device {
     work_available: Condvar,
     /// Number of requests that met damage.
     damaged: AtomicU64,
-    recorder: Option<Recorder>,
+    recorder: Option<TraceRecorder>,
     meter: Option<Arc<PaceMeter>>,
-    log: Log,
+    log: Logger,
 }
 
 /// State protected by the lock.
-struct State {
+struct DeviceState {
     /// `None` once the device is closed.
     backend: Option<Box<dyn Backend>>,
     /// Reason why writes are refused: by configuration, or after an unexpected error.
     refusal: Option<Arc<str>>,
     /// Number of the last flush that succeeded.
     flushed: u64,
-    counters: Counters,
+    counters: RequestCounters,
     /// Bounce buffer for the sectors of an unaligned request.
     bounce: Vec<u8>,
 }
@@ -127,11 +127,11 @@ impl Device {
             recorder: options.recorder,
             meter: options.meter,
             log: options.log,
-            state: Mutex::new(State {
+            state: Mutex::new(DeviceState {
                 backend: Some(backend),
                 refusal,
                 flushed: 0,
-                counters: Counters::default(),
+                counters: RequestCounters::default(),
                 bounce: Vec::new(),
             }),
         })
@@ -147,13 +147,13 @@ impl Device {
         self.page_bytes
     }
 
-    /// Returns `true` if replies may be delayed ([`Completion::not_before`]).
+    /// Returns `true` if replies may be delayed ([`ReplyTime::not_before`]).
     pub fn paced(&self) -> bool {
         self.paced
     }
 
     /// Returns `true` if some requests wait for a slow medium with the lock released
-    /// ([`Access::would_block`] predicts which).
+    /// ([`DeviceGuard::would_block`] predicts which).
     pub fn deferring(&self) -> bool {
         self.deferring
     }
@@ -164,7 +164,7 @@ impl Device {
     }
 
     /// Returns the log.
-    pub fn log(&self) -> &Log {
+    pub fn log(&self) -> &Logger {
         &self.log
     }
 
@@ -176,8 +176,8 @@ impl Device {
     }
 
     /// Takes the lock for some requests. The lock must not be held while waiting for anything else.
-    pub fn lock(&self) -> Access<'_> {
-        Access::new(self, self.state.lock())
+    pub fn lock(&self) -> DeviceGuard<'_> {
+        DeviceGuard::new(self, self.state.lock())
     }
 
     /// Returns the reason why writes are refused, or `None` if they are accepted.
@@ -190,7 +190,7 @@ impl Device {
     }
 
     /// Returns the request counters since the device was opened.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> RequestCounters {
         self.state.lock().counters.clone()
     }
 
@@ -213,7 +213,7 @@ impl Device {
     ///
     /// # Errors
     /// A medium fails. The device refuses writes from then on.
-    pub fn flush(&self) -> Result<Completion, Failure> {
+    pub fn flush(&self) -> Result<ReplyTime, Failure> {
         self.sync(Some(ReqOp::Flush))
     }
 
@@ -222,11 +222,11 @@ impl Device {
     ///
     /// # Errors
     /// As for [`Device::flush`].
-    pub fn flush_for_fua(&self) -> Result<Completion, Failure> {
+    pub fn flush_for_fua(&self) -> Result<ReplyTime, Failure> {
         self.sync(None)
     }
 
-    fn sync(&self, recorded: Option<ReqOp>) -> Result<Completion, Failure> {
+    fn sync(&self, recorded: Option<ReqOp>) -> Result<ReplyTime, Failure> {
         let arrived = Instant::now();
         // The number is read before the sync: only a flush that begins later covers all earlier
         // writes.
@@ -267,7 +267,7 @@ impl Device {
     pub fn close(&self) -> Result<(), Failure> {
         self.stop();
         let backend = self.lock().take_backend();
-        let recorded = self.recorder.as_ref().map_or(Ok(()), Recorder::finish);
+        let recorded = self.recorder.as_ref().map_or(Ok(()), TraceRecorder::finish);
         if let Some(backend) = backend {
             backend.close()?;
         }
@@ -288,7 +288,7 @@ impl Device {
         }
     }
 
-    fn refuse(&self, state: &mut MutexGuard<'_, State>, why: &str) {
+    fn refuse(&self, state: &mut MutexGuard<'_, DeviceState>, why: &str) {
         if state.refusal.is_none() {
             state.refusal = Some(Arc::from(why));
             self.log.write_line(format_args!("writes are refused from now on; reads continue: {why}"));

@@ -1,13 +1,13 @@
 //! Tests of the device without a protocol.
 
 use super::*;
-use crate::testing::Memory;
+use crate::testing::MemoryBackend;
 use frit_core::Hints;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
 fn device(bytes: usize) -> (Arc<Device>, Arc<crate::testing::Knobs>) {
-    let memory = Memory::new(bytes);
+    let memory = MemoryBackend::new(bytes);
     let knobs = memory.knobs();
     (Device::new(Box::new(memory), DeviceOptions::default()), knobs)
 }

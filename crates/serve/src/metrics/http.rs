@@ -3,7 +3,7 @@
 
 use super::prometheus;
 use crate::ctl::ControlTarget;
-use crate::log::Log;
+use crate::log::Logger;
 use crate::resource_limits::{ConnectionSlot, ConnectionSlots, Peer, read_before, write_before};
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -29,24 +29,28 @@ const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// A running server.
 #[derive(Debug)]
-pub struct Server {
+pub struct MetricsServer {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Server {
+impl MetricsServer {
     /// Starts a server on a port of 127.0.0.1; with port 0 the system chooses a free port.
     ///
     /// # Errors
     /// The port is in use.
-    pub fn start(port: u16, control_target: &Arc<dyn ControlTarget>, log: &Log) -> io::Result<Server> {
+    pub fn start(
+        port: u16,
+        control_target: &Arc<dyn ControlTarget>,
+        log: &Logger,
+    ) -> io::Result<MetricsServer> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let (address, stop) = (listener.local_addr()?, Arc::new(AtomicBool::new(false)));
         let (control_target, log, seen) = (Arc::clone(control_target), log.clone(), Arc::clone(&stop));
         let run = move || accept(&listener, &control_target, &seen, &log);
         let thread = Some(std::thread::Builder::new().name("metrics".into()).spawn(run)?);
-        Ok(Server { address, stop, thread })
+        Ok(MetricsServer { address, stop, thread })
     }
 
     /// Returns the address.
@@ -56,7 +60,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for MetricsServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
         // `accept` has no timeout, so a connection to the own address wakes its thread.
@@ -68,7 +72,7 @@ impl Drop for Server {
     }
 }
 
-fn accept(listener: &TcpListener, control_target: &Arc<dyn ControlTarget>, stop: &AtomicBool, log: &Log) {
+fn accept(listener: &TcpListener, control_target: &Arc<dyn ControlTarget>, stop: &AtomicBool, log: &Logger) {
     let slots = ConnectionSlots::new(CONNECTIONS_MAX, None);
     let mut told = false;
     loop {

@@ -5,6 +5,6 @@ mod latency;
 mod prometheus;
 mod stat;
 
-pub use http::Server;
+pub use http::MetricsServer;
 pub use prometheus::text;
 pub use stat::*;

@@ -13,7 +13,7 @@ use std::fmt::{self, Error};
 /// Never occurs in practice, since the text is written to memory.
 pub fn text(stat: Stat) -> Result<String, Error> {
     let mut registry = Registry::with_prefix("frit");
-    registry.register_collector(Box::new(Snapshot(stat)));
+    registry.register_collector(Box::new(StatCollector(stat)));
     let mut text = String::new();
     openmetrics::encode(&mut text, &registry)?;
     Ok(text)
@@ -22,7 +22,7 @@ pub fn text(stat: Stat) -> Result<String, Error> {
 /// A snapshot of all values. The registry is created for one response, since the counters are kept
 /// elsewhere.
 #[derive(Debug)]
-struct Snapshot(Stat);
+struct StatCollector(Stat);
 
 type Labels<'a, const N: usize> = [(&'static str, &'a str); N];
 
@@ -64,7 +64,7 @@ fn level<const N: usize>(to: &mut MetricEncoder<'_>, labels: &Labels<'_, N>, val
     to.encode_family(labels)?.encode_gauge(&value)
 }
 
-impl Collector for Snapshot {
+impl Collector for StatCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let to = &mut encoder;
         self.volume(to)?;
@@ -77,7 +77,7 @@ impl Collector for Snapshot {
     }
 }
 
-impl Snapshot {
+impl StatCollector {
     fn volume(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let (s, v) = (&self.0, &self.0.volume);
         let info = MetricDesc {

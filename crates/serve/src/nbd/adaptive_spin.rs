@@ -1,6 +1,6 @@
 //! Adaptive polling: a thread polls for the next request before it sleeps.
 
-use super::stream::Stream;
+use super::stream::ClientStream;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_micros(25);
 impl AdaptiveSpin {
     /// Polls for input for a short time. Returns `None` if there is none. Other threads on this
     /// processor run first.
-    pub(super) fn read(&mut self, stream: &Stream, room: &mut [u8]) -> io::Result<Option<usize>> {
+    pub(super) fn read(&mut self, stream: &ClientStream, room: &mut [u8]) -> io::Result<Option<usize>> {
         if self.rest > 0 {
             self.rest -= 1;
             return Ok(None);
@@ -50,7 +50,7 @@ mod tests {
     fn a_client_that_is_slow_is_looked_for_ever_more_rarely() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let (stream, mut adaptive_spin, mut room) =
-            (Stream::unix(ours, Duration::from_secs(9)).unwrap(), AdaptiveSpin::default(), [0; 16]);
+            (ClientStream::unix(ours, Duration::from_secs(9)).unwrap(), AdaptiveSpin::default(), [0; 16]);
         let mut looks = 0;
         for _ in 0..1000 {
             let before = adaptive_spin.in_vain;

@@ -8,12 +8,12 @@ use super::execute::{ReplyOutcome, execute, flush, reply_after_flush, slow};
 use super::handshake::{Handshake, HandshakeState, Negotiated};
 use super::output::Output;
 use super::reply_writer::ReplyWriter;
-use super::request::{Command, Limits, Request};
+use super::request::{Limits, NbdCommand, NbdRequest};
 use super::wire::REQUEST_BYTES;
-use super::workers::{Job, Workers};
+use super::workers::{WorkerJob, Workers};
 use super::{Export, reply};
-use crate::backend::Completion;
-use crate::device::{Access, Device};
+use crate::backend::ReplyTime;
+use crate::device::{Device, DeviceGuard};
 use crate::resource_limits::{Budget, Grant};
 use pieces::{PartialRead, PartialWrite};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub struct Advance {
 }
 
 #[derive(Debug)]
-enum Phase {
+enum ConnectionPhase {
     Handshake(Handshake),
     Transmission,
     /// The payload of a refused request is discarded; the number of bytes still to come.
@@ -66,7 +66,7 @@ enum Phase {
 #[derive(Clone, Copy, Debug)]
 struct PendingFlush {
     cookie: u64,
-    done: Completion,
+    done: ReplyTime,
     /// `true` for a flush, `false` for a write with FUA.
     is_flush: bool,
 }
@@ -85,11 +85,11 @@ enum Started {
 /// The device lock, taken at its first use.
 struct LazyDeviceLock<'a> {
     device: &'a Device,
-    access: Option<Access<'a>>,
+    access: Option<DeviceGuard<'a>>,
 }
 
 impl<'a> LazyDeviceLock<'a> {
-    fn take(&mut self) -> &mut Access<'a> {
+    fn take(&mut self) -> &mut DeviceGuard<'a> {
         let device = self.device;
         self.access.get_or_insert_with(|| device.lock())
     }
@@ -99,7 +99,7 @@ impl<'a> LazyDeviceLock<'a> {
 #[derive(Debug)]
 pub struct Connection {
     export: Arc<Export>,
-    phase: Phase,
+    phase: ConnectionPhase,
     negotiated: Negotiated,
     /// Requests whose replies are sent after the next flush.
     after_flush: Vec<PendingFlush>,
@@ -109,7 +109,7 @@ pub struct Connection {
     /// Threads that execute slow requests, for devices that defer accesses.
     workers: Option<Workers>,
     /// The request that found the workers at their limit. It is executed next.
-    blocked_request: Option<(Command, Request)>,
+    blocked_request: Option<(NbdCommand, NbdRequest)>,
     /// Memory of the shared budget that replies use. `None`: replies are not limited.
     grant: Option<Grant>,
     /// The next request does not fit into memory as a whole, and is executed in pieces.
@@ -122,7 +122,7 @@ impl Connection {
     /// Starts the session of a client and writes the server's greeting.
     pub fn new(export: Arc<Export>) -> Connection {
         let mut out = Output::default();
-        let phase = Phase::Handshake(Handshake::new(&mut out));
+        let phase = ConnectionPhase::Handshake(Handshake::new(&mut out));
         Connection {
             export,
             phase,
@@ -162,12 +162,12 @@ impl Connection {
 
     /// Returns `true` if the handshake is complete and the session has not ended.
     pub fn is_transmitting(&self) -> bool {
-        !matches!(self.phase, Phase::Handshake(_) | Phase::Closed)
+        !matches!(self.phase, ConnectionPhase::Handshake(_) | ConnectionPhase::Closed)
     }
 
     /// Returns `true` if the payload of a request is still incomplete.
     pub(super) fn is_within_request(&self) -> bool {
-        matches!(self.phase, Phase::Skip(_) | Phase::Write(_))
+        matches!(self.phase, ConnectionPhase::Skip(_) | ConnectionPhase::Write(_))
     }
 
     #[cfg(test)]
@@ -183,14 +183,14 @@ impl Connection {
         }
         self.give_back();
         match &mut self.phase {
-            Phase::Handshake(handshake) => {
+            ConnectionPhase::Handshake(handshake) => {
                 let (used, more, haggle) = handshake.take(&self.export, input, &mut self.out);
                 let next = match haggle {
                     HandshakeState::Negotiating if used == 0 => Next::More(more),
                     HandshakeState::Negotiating => Next::Again,
                     HandshakeState::ExportSelected => {
                         self.negotiated = handshake.negotiated();
-                        self.phase = Phase::Transmission;
+                        self.phase = ConnectionPhase::Transmission;
                         self.workers = self.reply_writer.take().map(|reply_writer| {
                             Workers::new(Arc::clone(&self.export), self.negotiated.clone(), reply_writer)
                         });
@@ -200,19 +200,19 @@ impl Connection {
                 };
                 Advance { used, next }
             }
-            Phase::Transmission => self.requests(input),
-            Phase::Skip(left) => {
+            ConnectionPhase::Transmission => self.requests(input),
+            ConnectionPhase::Skip(left) => {
                 let used = (*left).min(input.len());
                 *left -= used;
                 if *left == 0 {
-                    self.phase = Phase::Transmission;
+                    self.phase = ConnectionPhase::Transmission;
                     return Advance { used, next: Next::Again };
                 }
                 Advance { used, next: Next::More(1) }
             }
-            Phase::Write(_) => self.write_piece(input),
-            Phase::Read(_) => self.read_piece(),
-            Phase::Closed => Advance { used: input.len(), next: Next::Close },
+            ConnectionPhase::Write(_) => self.write_piece(input),
+            ConnectionPhase::Read(_) => self.read_piece(),
+            ConnectionPhase::Closed => Advance { used: input.len(), next: Next::Close },
         }
     }
 
@@ -241,7 +241,7 @@ impl Connection {
             if count == REQUESTS_BATCH || self.out.len() >= OUTPUT_BATCH || written >= WRITE_BATCH {
                 return Advance { used, next: Next::Again };
             }
-            let Some(request) = Request::decode(head) else {
+            let Some(request) = NbdRequest::decode(head) else {
                 // Without the magic number the start of the next request is unknown.
                 let next = self.end();
                 return Advance { used, next };
@@ -251,17 +251,17 @@ impl Connection {
                 Ok(command) => command,
                 Err(wrong) => {
                     reply::error(&mut self.out, limits.structured, request.cookie, wrong.0, wrong.1);
-                    self.mark(Completion::NOW);
+                    self.mark(ReplyTime::NOW);
                     used += REQUEST_BYTES;
                     if payload > 0 {
-                        self.phase = Phase::Skip(payload);
+                        self.phase = ConnectionPhase::Skip(payload);
                         return Advance { used, next: Next::Again };
                     }
                     count += 1;
                     continue;
                 }
             };
-            if command == Command::Disc {
+            if command == NbdCommand::Disc {
                 used += REQUEST_BYTES;
                 let next = self.end();
                 return Advance { used, next };
@@ -289,8 +289,8 @@ impl Connection {
     fn begin(
         &mut self,
         lock: &mut LazyDeviceLock<'_>,
-        command: Command,
-        request: &Request,
+        command: NbdCommand,
+        request: &NbdRequest,
         data: &[u8],
     ) -> Started {
         if self.workers.is_some() && slow(lock.take(), command, request) {
@@ -299,17 +299,17 @@ impl Connection {
             match self.submit_to_worker(command, request, data) {
                 Some(true) => {}
                 Some(false) => return Started::WorkersBusy,
-                None if command == Command::Read => {
+                None if command == NbdCommand::Read => {
                     self.begin_read(request);
                     return Started::Piecewise;
                 }
                 None => self.execute(lock.take(), command, request, data),
             }
-        } else if command == Command::Flush {
+        } else if command == NbdCommand::Flush {
             // The lock is not needed yet. The flush is delayed to the end of the batch, so that it
             // covers all requests before it and is shared by the flushes that follow.
             self.wait_for_flush(request);
-        } else if command == Command::Read && !self.reserve_output(request.len) {
+        } else if command == NbdCommand::Read && !self.reserve_output(request.len) {
             lock.access = None;
             self.begin_read(request);
             return Started::Piecewise;
@@ -321,23 +321,26 @@ impl Connection {
 
     /// Hands a slow request to a worker thread. Returns `Some(false)` if the workers are at their
     /// limit, and `None` if the budget has no memory for it, so that this thread must execute it.
-    fn submit_to_worker(&mut self, command: Command, request: &Request, data: &[u8]) -> Option<bool> {
+    fn submit_to_worker(&mut self, command: NbdCommand, request: &NbdRequest, data: &[u8]) -> Option<bool> {
         let Some(workers) = &mut self.workers else { return Some(false) };
         if !workers.can_submit(command, request) {
             self.blocked_request = Some((command, *request));
             return Some(false);
         }
         let job = match &self.grant {
-            None => Job::new(command, request, data, None),
-            Some(grant) => {
-                Job::new(command, request, data, Some(grant.like(Job::memory_bytes(command, request))?))
-            }
+            None => WorkerJob::new(command, request, data, None),
+            Some(grant) => WorkerJob::new(
+                command,
+                request,
+                data,
+                Some(grant.like(WorkerJob::memory_bytes(command, request))?),
+            ),
         };
         match workers.submit(job) {
             None => {}
             // No thread could be started, so this thread executes the request.
-            Some(Job { command: Command::Flush, request, .. }) => self.wait_for_flush(&request),
-            Some(Job { command, request, payload, .. }) => {
+            Some(WorkerJob { command: NbdCommand::Flush, request, .. }) => self.wait_for_flush(&request),
+            Some(WorkerJob { command, request, payload, .. }) => {
                 let export = Arc::clone(&self.export);
                 self.execute(&mut export.device().lock(), command, &request, &payload);
             }
@@ -345,11 +348,17 @@ impl Connection {
         Some(true)
     }
 
-    fn wait_for_flush(&mut self, request: &Request) {
-        self.after_flush.push(PendingFlush { cookie: request.cookie, done: Completion::NOW, is_flush: true });
+    fn wait_for_flush(&mut self, request: &NbdRequest) {
+        self.after_flush.push(PendingFlush { cookie: request.cookie, done: ReplyTime::NOW, is_flush: true });
     }
 
-    fn execute(&mut self, access: &mut Access<'_>, command: Command, request: &Request, data: &[u8]) {
+    fn execute(
+        &mut self,
+        access: &mut DeviceGuard<'_>,
+        command: NbdCommand,
+        request: &NbdRequest,
+        data: &[u8],
+    ) {
         match execute(access, &self.negotiated, command, request, data, &mut self.out) {
             ReplyOutcome::Replied(done) => self.mark(done),
             ReplyOutcome::AfterFlush(done) => {
@@ -367,7 +376,7 @@ impl Connection {
 
     /// Ends the session after pending flushes have been answered.
     fn end(&mut self) -> Next {
-        self.phase = Phase::Closed;
+        self.phase = ConnectionPhase::Closed;
         if self.after_flush.is_empty() { Next::Close } else { Next::Again }
     }
 
@@ -377,11 +386,11 @@ impl Connection {
         let result = flush(self.export.device(), asked_for);
         for PendingFlush { cookie, done, .. } in std::mem::take(&mut self.after_flush) {
             reply_after_flush(&mut self.out, &self.negotiated, cookie, &result);
-            self.mark(result.as_ref().map_or(Completion::NOW, |f| done.and(*f)));
+            self.mark(result.as_ref().map_or(ReplyTime::NOW, |f| done.and(*f)));
         }
     }
 
-    fn mark(&mut self, done: Completion) {
+    fn mark(&mut self, done: ReplyTime) {
         if self.export.device().paced() {
             self.out.mark(done.not_before);
         }

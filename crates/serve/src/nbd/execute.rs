@@ -3,11 +3,11 @@
 use super::handshake::Negotiated;
 use super::output::Output;
 use super::reply;
-use super::request::{Command, Request};
+use super::request::{NbdCommand, NbdRequest};
 use super::status;
 use super::wire::{Errno, flag};
-use crate::backend::Completion;
-use crate::device::{Access, Device, Failure, FailureKind};
+use crate::backend::ReplyTime;
+use crate::device::{Device, DeviceGuard, Failure, FailureKind};
 use frit_core::{Hints, RequestIntent};
 
 /// Number of bytes that CACHE reads at a time.
@@ -28,17 +28,17 @@ pub(super) fn errno(failure: &Failure) -> Errno {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ReplyOutcome {
     /// The output contains the reply.
-    Replied(Completion),
+    Replied(ReplyTime),
     /// The reply must be sent after a successful flush.
-    AfterFlush(Completion),
+    AfterFlush(ReplyTime),
 }
 
 /// Executes a request and appends its reply to the output.
 pub(super) fn execute(
-    access: &mut Access<'_>,
+    access: &mut DeviceGuard<'_>,
     negotiated: &Negotiated,
-    command: Command,
-    request: &Request,
+    command: NbdCommand,
+    request: &NbdRequest,
     payload: &[u8],
     out: &mut Output,
 ) -> ReplyOutcome {
@@ -48,53 +48,53 @@ pub(super) fn execute(
         Err(failure) => {
             out.truncate(before);
             reply::error(out, negotiated.structured, request.cookie, errno(&failure), &failure.to_string());
-            ReplyOutcome::Replied(Completion::NOW)
+            ReplyOutcome::Replied(ReplyTime::NOW)
         }
     }
 }
 
 fn apply(
-    access: &mut Access<'_>,
+    access: &mut DeviceGuard<'_>,
     negotiated: &Negotiated,
-    command: Command,
-    request: &Request,
+    command: NbdCommand,
+    request: &NbdRequest,
     payload: &[u8],
     out: &mut Output,
 ) -> Result<ReplyOutcome, Failure> {
-    let Request { at, len, cookie, .. } = *request;
+    let NbdRequest { at, len, cookie, .. } = *request;
     let done = match command {
-        Command::Read => {
+        NbdCommand::Read => {
             let into = reply::data(out, negotiated.structured, cookie, at, len);
             return Ok(ReplyOutcome::Replied(access.read(at, into)?));
         }
-        Command::Write => {
+        NbdCommand::Write => {
             let hints = if request.has(flag::FUA) { Hints::FUA } else { Hints::NONE };
             access.write(at, payload, hints)?
         }
-        Command::WriteZeroes => {
+        NbdCommand::WriteZeroes => {
             let keep = request.has(flag::NO_HOLE);
             if keep && request.has(flag::FAST_ZERO) {
                 let words = "zeros that stay allocated are written, which is not fast";
                 reply::error(out, negotiated.structured, cookie, Errno::NotSup, words);
-                return Ok(ReplyOutcome::Replied(Completion::NOW));
+                return Ok(ReplyOutcome::Replied(ReplyTime::NOW));
             }
             access.write_zeroes(at, u64::from(len), keep)?
         }
-        Command::Trim => access.discard(at, u64::from(len))?,
-        Command::Cache => prefetch(access, at, len, out)?,
-        Command::BlockStatus => {
+        NbdCommand::Trim => access.discard(at, u64::from(len))?,
+        NbdCommand::Cache => prefetch(access, at, len, out)?,
+        NbdCommand::BlockStatus => {
             let told =
                 status::block_status(access, (at, len), request.has(flag::REQ_ONE), &negotiated.contexts)?;
             for (i, (told, context)) in told.iter().zip(&negotiated.contexts).enumerate() {
                 let last = i + 1 == negotiated.contexts.len();
                 reply::extents(out, cookie, *context as u32, &told.extents, last);
             }
-            return Ok(ReplyOutcome::Replied(Completion::NOW));
+            return Ok(ReplyOutcome::Replied(ReplyTime::NOW));
         }
         // The connection handles these commands itself.
-        Command::Flush | Command::Disc => Completion::NOW,
+        NbdCommand::Flush | NbdCommand::Disc => ReplyTime::NOW,
     };
-    let changes = matches!(command, Command::Write | Command::WriteZeroes | Command::Trim);
+    let changes = matches!(command, NbdCommand::Write | NbdCommand::WriteZeroes | NbdCommand::Trim);
     if changes && request.has(flag::FUA) {
         return Ok(ReplyOutcome::AfterFlush(done));
     }
@@ -103,7 +103,7 @@ fn apply(
 }
 
 /// Flushes the device. `asked_for` is `true` for a FLUSH command, `false` for writes with FUA.
-pub(super) fn flush(device: &Device, asked_for: bool) -> Result<Completion, Failure> {
+pub(super) fn flush(device: &Device, asked_for: bool) -> Result<ReplyTime, Failure> {
     if asked_for { device.flush() } else { device.flush_for_fua() }
 }
 
@@ -112,7 +112,7 @@ pub(super) fn reply_after_flush(
     out: &mut Output,
     negotiated: &Negotiated,
     cookie: u64,
-    result: &Result<Completion, Failure>,
+    result: &Result<ReplyTime, Failure>,
 ) {
     let Err(failure) = result else { return reply::success(out, cookie) };
     // A flush is always permitted, so EPERM would be wrong. Here it means that the written data may
@@ -125,14 +125,14 @@ pub(super) fn reply_after_flush(
 }
 
 /// Returns `true` if a request would wait for a slow medium. The result is a hint.
-pub(super) fn slow(access: &Access<'_>, command: Command, request: &Request) -> bool {
+pub(super) fn slow(access: &DeviceGuard<'_>, command: NbdCommand, request: &NbdRequest) -> bool {
     let (what, changes) = match command {
-        Command::Read | Command::Cache => (RequestIntent::Read, false),
-        Command::Write => (RequestIntent::Write, true),
-        Command::WriteZeroes if request.has(flag::NO_HOLE) => (RequestIntent::Write, true),
-        Command::WriteZeroes | Command::Trim => (RequestIntent::Discard, true),
-        Command::Flush => (RequestIntent::Flush, false),
-        Command::BlockStatus | Command::Disc => return false,
+        NbdCommand::Read | NbdCommand::Cache => (RequestIntent::Read, false),
+        NbdCommand::Write => (RequestIntent::Write, true),
+        NbdCommand::WriteZeroes if request.has(flag::NO_HOLE) => (RequestIntent::Write, true),
+        NbdCommand::WriteZeroes | NbdCommand::Trim => (RequestIntent::Discard, true),
+        NbdCommand::Flush => (RequestIntent::Flush, false),
+        NbdCommand::BlockStatus | NbdCommand::Disc => return false,
     };
     access.would_block(what, request.at, u64::from(request.len))
         || changes && request.has(flag::FUA) && access.would_block(RequestIntent::Flush, 0, 0)
@@ -144,13 +144,13 @@ pub(super) fn slow(access: &Access<'_>, command: Command, request: &Request) -> 
 /// # Errors
 /// The errors of reading the range.
 pub(super) fn prefetch(
-    access: &mut Access<'_>,
+    access: &mut DeviceGuard<'_>,
     at: u64,
     len: u32,
     out: &mut Output,
-) -> Result<Completion, Failure> {
+) -> Result<ReplyTime, Failure> {
     let before = out.len();
-    let (mut pos, mut left, mut done) = (at, len, Completion::NOW);
+    let (mut pos, mut left, mut done) = (at, len, ReplyTime::NOW);
     while left > 0 {
         let part = left.min(CACHE_PIECE);
         let result = access.read(pos, out.space(part as usize));

@@ -1,8 +1,10 @@
 //! Helpers of the fuzz target and of tests with invalid bytes: seed sessions, and invariants that
 //! every session must keep.
 
-use super::input::Input;
-use super::wire::{self, CHUNK_MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, Reader, SIMPLE_MAGIC, chunk, option};
+use super::input::ReceiveBuffer;
+use super::wire::{
+    self, CHUNK_MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, SIMPLE_MAGIC, WireReader, chunk, option,
+};
 use super::{Connection, Export, Next};
 use crate::Device;
 use crate::device::REQUEST_BYTES_MAX;
@@ -77,7 +79,7 @@ pub fn limited(device: &Arc<Device>, bytes: &[u8]) -> bool {
     let export = Arc::new(Export::new(Arc::clone(device), "scratch", "fuzz"));
     let budget = Budget::new(BUDGET);
     let mut connection = Connection::with_limits(export, &budget, Duration::ZERO, None);
-    let mut input = Input::new(&budget);
+    let mut input = ReceiveBuffer::new(&budget);
     let mut replies = Vec::new();
     let (mut rest, mut transmitting) = (bytes, false);
     loop {
@@ -125,7 +127,7 @@ pub fn limited(device: &Arc<Device>, bytes: &[u8]) -> bool {
 /// An invariant is violated.
 #[allow(clippy::panic, reason = "as above")]
 pub fn check_replies(replies: &[u8], transmitting: bool) {
-    let mut r = Reader(replies);
+    let mut r = WireReader(replies);
     assert_eq!(r.u64(), Some(wire::MAGIC));
     assert_eq!(r.u64(), Some(OPTION_MAGIC));
     assert_eq!(r.u16(), Some(3));

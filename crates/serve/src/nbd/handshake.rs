@@ -3,7 +3,7 @@
 use super::Export;
 use super::output::Output;
 use super::wire::{
-    MAGIC, OPTION_BYTES, OPTION_MAGIC, OPTION_REPLY_MAGIC, Reader, STRING_MAX, export, handshake, info,
+    MAGIC, OPTION_BYTES, OPTION_MAGIC, OPTION_REPLY_MAGIC, STRING_MAX, WireReader, export, handshake, info,
     option, reply,
 };
 use crate::device::REQUEST_BYTES_MAX;
@@ -105,7 +105,7 @@ impl Handshake {
         out: &mut Output,
     ) -> (usize, usize, HandshakeState) {
         if !self.greeted {
-            let mut r = Reader(input);
+            let mut r = WireReader(input);
             let Some(flags) = r.u32() else { return (0, 4, HandshakeState::Negotiating) };
             return (4, 0, self.client_flags(flags));
         }
@@ -117,7 +117,7 @@ impl Handshake {
             }
             return (n, usize::from(n == 0 && left > 0), HandshakeState::Negotiating);
         }
-        let mut r = Reader(input);
+        let mut r = WireReader(input);
         let (Some(magic), Some(option), Some(len)) = (r.u64(), r.u32(), r.u32()) else {
             return (0, OPTION_BYTES, HandshakeState::Negotiating);
         };
@@ -288,7 +288,7 @@ fn flags(on: &Export, structured: bool) -> u16 {
 }
 
 fn parse_info(data: &[u8]) -> Option<(&[u8], Vec<u16>)> {
-    let mut r = Reader(data);
+    let mut r = WireReader(data);
     let name = r.string()?;
     let n = r.u16()?;
     let wanted = (0..n).map(|_| r.u16()).collect::<Option<Vec<u16>>>()?;
@@ -296,7 +296,7 @@ fn parse_info(data: &[u8]) -> Option<(&[u8], Vec<u16>)> {
 }
 
 fn parse_contexts(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
-    let mut r = Reader(data);
+    let mut r = WireReader(data);
     let name = r.string()?;
     let n = r.u32()? as usize;
     // Each query has at least the four bytes of its length. The check prevents large allocations.

@@ -1,7 +1,7 @@
 //! Receive buffer of a client, reused for all its requests.
 
 use super::wire::OPTION_BYTES;
-use crate::resource_limits::{Budget, Buffer, Grant};
+use crate::resource_limits::{Budget, Grant, MappedBuffer};
 use std::sync::Arc;
 
 /// Buffer length that each client may use in any case, in bytes. It holds the longest option, or a
@@ -18,8 +18,8 @@ const READ_SPACE_MIN: usize = 128 << 10;
 /// Received bytes that are not consumed yet. Memory beyond a small base belongs to the shared
 /// budget. It grows as bytes arrive, so that a request header alone takes none.
 #[derive(Debug)]
-pub(super) struct Input {
-    buffer: Buffer,
+pub(super) struct ReceiveBuffer {
+    buffer: MappedBuffer,
     grant: Grant,
     from: usize,
     to: usize,
@@ -27,9 +27,15 @@ pub(super) struct Input {
     filled: bool,
 }
 
-impl Input {
-    pub(super) fn new(budget: &Arc<Budget>) -> Input {
-        Input { buffer: Buffer::default(), grant: Grant::none(budget), from: 0, to: 0, filled: false }
+impl ReceiveBuffer {
+    pub(super) fn new(budget: &Arc<Budget>) -> ReceiveBuffer {
+        ReceiveBuffer {
+            buffer: MappedBuffer::default(),
+            grant: Grant::none(budget),
+            from: 0,
+            to: 0,
+            filled: false,
+        }
     }
 
     /// Returns the bytes that are not consumed yet.
@@ -106,7 +112,7 @@ mod tests {
     #[test]
     fn bytes_keep_their_order_however_they_come() {
         for budget in [0, 1 << 20, 1 << 30] {
-            let mut input = Input::new(&Budget::new(budget));
+            let mut input = ReceiveBuffer::new(&Budget::new(budget));
             let (mut next_in, mut next_out) = (0u8, 0u8);
             for round in 1..4000usize {
                 let free_space = input.free_space(round * 97 % 300_000 + 1);
@@ -128,7 +134,7 @@ mod tests {
 
     /// Fills all free space, towards a request of `whole` bytes, until there is none. Returns the
     /// number of bytes held.
-    fn fill(input: &mut Input, whole: usize) -> usize {
+    fn fill(input: &mut ReceiveBuffer, whole: usize) -> usize {
         while input.bytes().len() < whole {
             let free_space = input.free_space(whole).len();
             if free_space == 0 {
@@ -142,7 +148,7 @@ mod tests {
     #[test]
     fn a_large_request_is_held_whole_and_the_room_given_back() {
         let budget = Budget::new(64 << 20);
-        let mut input = Input::new(&budget);
+        let mut input = ReceiveBuffer::new(&budget);
         let whole = (32 << 20) + 28;
         assert_eq!(input.free_space(whole).len(), BASE, "a request header alone takes no memory");
         assert_eq!(budget.used(), 0);
@@ -160,8 +166,8 @@ mod tests {
     #[test]
     fn without_memory_a_client_has_its_base_and_no_more() {
         let budget = Budget::new(BUSY);
-        let mut first = Input::new(&budget);
-        let mut second = Input::new(&budget);
+        let mut first = ReceiveBuffer::new(&budget);
+        let mut second = ReceiveBuffer::new(&budget);
         assert_eq!(fill(&mut first, 1 << 20), BUSY);
         assert_eq!(fill(&mut second, 1 << 20), BASE);
         second.consume(BASE - 100);

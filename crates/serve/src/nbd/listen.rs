@@ -1,7 +1,7 @@
 //! Listening sockets, and their names in the file system.
 
 use super::Address;
-use super::stream::Stream;
+use super::stream::ClientStream;
 use std::fs;
 use std::io;
 use std::net::{Shutdown, TcpListener};
@@ -47,10 +47,10 @@ impl Listener {
     }
 
     /// Waits for a client. `send_timeout` is the timeout for sending replies to it.
-    pub(super) fn accept(&self, send_timeout: Duration) -> io::Result<Stream> {
+    pub(super) fn accept(&self, send_timeout: Duration) -> io::Result<ClientStream> {
         match self {
-            Listener::Unix { socket, .. } => Stream::unix(socket.accept()?.0, send_timeout),
-            Listener::Tcp(l) => Stream::tcp(l.accept()?.0, send_timeout),
+            Listener::Unix { socket, .. } => ClientStream::unix(socket.accept()?.0, send_timeout),
+            Listener::Tcp(l) => ClientStream::tcp(l.accept()?.0, send_timeout),
         }
     }
 

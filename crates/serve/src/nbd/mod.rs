@@ -1,7 +1,7 @@
 //! The server side of the Network Block Device protocol.
 //!
-//! [`Connection`] is the protocol without a socket: it consumes and produces bytes. [`Server`] adds
-//! sockets and threads. `docs/guide/serve.md` describes the flags announced to clients and the
+//! [`Connection`] is the protocol without a socket: it consumes and produces bytes. [`NbdServer`]
+//! adds sockets and threads. `docs/guide/serve.md` describes the flags announced to clients and the
 //! guarantee behind each.
 
 mod adaptive_spin;
@@ -31,5 +31,5 @@ pub use connection::{Advance, Connection, Next};
 pub use export::Export;
 pub use handshake::{Context, Negotiated};
 pub use output::Output;
-pub use request::{Command, InvalidRequest, Limits, Request};
-pub use server::{Server, ServerOptions};
+pub use request::{InvalidRequest, Limits, NbdCommand, NbdRequest};
+pub use server::{NbdServer, ServerOptions};

@@ -1,6 +1,6 @@
 //! Send buffer of a client, reused for all its replies.
 
-use crate::resource_limits::Buffer;
+use crate::resource_limits::MappedBuffer;
 use std::alloc::{Layout, handle_alloc_error};
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ const GROWTH_MAX: usize = 256 << 10;
 pub struct Output {
     /// The buffer never shrinks while it is used: growing once is cheaper than zeroing the space of
     /// each reply.
-    buffer: Buffer,
+    buffer: MappedBuffer,
     end: usize,
     /// For paced devices: end of each reply in the buffer, and the time before which it must not be
     /// sent.
@@ -50,7 +50,7 @@ impl Output {
         self.end = 0;
         self.due.clear();
         if self.buffer.len() > KEPT {
-            self.buffer = Buffer::default();
+            self.buffer = MappedBuffer::default();
         }
     }
 
@@ -58,7 +58,7 @@ impl Output {
     pub(super) fn release(&mut self) {
         debug_assert!(self.is_empty());
         self.clear();
-        self.buffer = Buffer::default();
+        self.buffer = MappedBuffer::default();
     }
 
     /// Reserves space for exactly `n` more bytes. Returns `false` if the system has no memory.

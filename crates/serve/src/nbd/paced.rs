@@ -1,7 +1,7 @@
 //! Replies delayed by a modelled device. One thread per client sends each when it is due.
 
 use super::output::Output;
-use super::stream::Stream;
+use super::stream::ClientStream;
 use crate::pace::wait_until;
 use crate::resource_limits::{Budget, Grant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -22,11 +22,11 @@ const POLL_BEFORE_DUE: Duration = Duration::from_micros(100);
 
 /// Delayed replies of a client, ordered by due time.
 pub(super) struct ReplyQueue {
-    queue: Mutex<Queue>,
+    queue: Mutex<DelayedReplies>,
     changed: Condvar,
 }
 
-struct Queue {
+struct DelayedReplies {
     grant: Grant,
     /// Due time, sequence number, bytes.
     replies: BinaryHeap<Reverse<(Instant, u64, Vec<u8>)>>,
@@ -38,7 +38,7 @@ struct Queue {
     broken: bool,
 }
 
-impl Queue {
+impl DelayedReplies {
     /// Takes memory for `more` bytes. Returns `false` if earlier replies must be sent first.
     fn take(&mut self, more: usize) -> bool {
         let whole = self.bytes + more;
@@ -51,7 +51,7 @@ impl ReplyQueue {
     /// Creates an empty queue whose replies take memory from a budget.
     pub(super) fn new(budget: &Arc<Budget>) -> ReplyQueue {
         let (replies, grant) = (BinaryHeap::new(), Grant::none(budget));
-        let queue = Queue { grant, replies, bytes: 0, number: 0, ended: false, broken: false };
+        let queue = DelayedReplies { grant, replies, bytes: 0, number: 0, ended: false, broken: false };
         ReplyQueue { queue: Mutex::new(queue), changed: Condvar::new() }
     }
 
@@ -81,7 +81,7 @@ impl ReplyQueue {
 
     /// Sends replies when they are due, until the queue has ended. `replied` is called with the due
     /// time of each.
-    pub(super) fn send(&self, stream: &Stream, replied: &dyn Fn(Instant)) {
+    pub(super) fn send(&self, stream: &ClientStream, replied: &dyn Fn(Instant)) {
         let mut bytes = Vec::new();
         let mut dues = Vec::new();
         let mut queue = self.queue.lock();

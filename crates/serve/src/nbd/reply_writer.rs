@@ -1,6 +1,6 @@
 //! Writer for the replies of several threads to one client.
 
-use super::stream::Stream;
+use super::stream::ClientStream;
 use parking_lot::Mutex;
 use std::io;
 use std::net::Shutdown;
@@ -9,13 +9,13 @@ use std::sync::Arc;
 /// A client's socket, to which whole replies are written one after the other.
 #[derive(Debug)]
 pub(super) struct ReplyWriter {
-    stream: Arc<Stream>,
+    stream: Arc<ClientStream>,
     /// `true` while replies can be sent. The lock is held while one is written.
     open: Mutex<bool>,
 }
 
 impl ReplyWriter {
-    pub(super) fn new(stream: &Arc<Stream>) -> ReplyWriter {
+    pub(super) fn new(stream: &Arc<ClientStream>) -> ReplyWriter {
         ReplyWriter { stream: Arc::clone(stream), open: Mutex::new(true) }
     }
 

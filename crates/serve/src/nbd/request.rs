@@ -1,12 +1,12 @@
 //! Requests and their validation. All numbers sent by clients are checked here.
 
-use super::wire::{Errno, REQUEST_BYTES, REQUEST_MAGIC, Reader, flag};
+use super::wire::{Errno, REQUEST_BYTES, REQUEST_MAGIC, WireReader, flag};
 use crate::device::REQUEST_BYTES_MAX;
 
 /// Command of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u16)]
-pub enum Command {
+pub enum NbdCommand {
     /// Reads data.
     Read = 0,
     /// Writes data.
@@ -25,17 +25,17 @@ pub enum Command {
     BlockStatus = 7,
 }
 
-impl Command {
-    fn from_number(n: u16) -> Option<Command> {
+impl NbdCommand {
+    fn from_number(n: u16) -> Option<NbdCommand> {
         Some(match n {
-            0 => Command::Read,
-            1 => Command::Write,
-            2 => Command::Disc,
-            3 => Command::Flush,
-            4 => Command::Trim,
-            5 => Command::Cache,
-            6 => Command::WriteZeroes,
-            7 => Command::BlockStatus,
+            0 => NbdCommand::Read,
+            1 => NbdCommand::Write,
+            2 => NbdCommand::Disc,
+            3 => NbdCommand::Flush,
+            4 => NbdCommand::Trim,
+            5 => NbdCommand::Cache,
+            6 => NbdCommand::WriteZeroes,
+            7 => NbdCommand::BlockStatus,
             // Number 8 is RESIZE, an extension that this server does not support.
             _ => return None,
         })
@@ -44,9 +44,9 @@ impl Command {
     /// Returns the flags allowed for this command. The protocol allows FUA for all commands.
     fn flags(self, structured: bool) -> u16 {
         let own = match self {
-            Command::Read if structured => flag::DF,
-            Command::WriteZeroes => flag::NO_HOLE | flag::FAST_ZERO,
-            Command::BlockStatus => flag::REQ_ONE,
+            NbdCommand::Read if structured => flag::DF,
+            NbdCommand::WriteZeroes => flag::NO_HOLE | flag::FAST_ZERO,
+            NbdCommand::BlockStatus => flag::REQ_ONE,
             _ => 0,
         };
         own | flag::FUA
@@ -55,7 +55,7 @@ impl Command {
 
 /// Header of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Request {
+pub struct NbdRequest {
     /// Command flags.
     pub flags: u16,
     /// Number of the command, which may be unknown.
@@ -83,19 +83,19 @@ pub struct Limits {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InvalidRequest(pub Errno, pub &'static str);
 
-impl Request {
+impl NbdRequest {
     /// Decodes a request. Returns `None` if the magic number is wrong.
-    pub fn decode(head: &[u8; REQUEST_BYTES]) -> Option<Request> {
-        let mut r = Reader(head);
+    pub fn decode(head: &[u8; REQUEST_BYTES]) -> Option<NbdRequest> {
+        let mut r = WireReader(head);
         if r.u32()? != REQUEST_MAGIC {
             return None;
         }
-        Some(Request { flags: r.u16()?, number: r.u16()?, cookie: r.u64()?, at: r.u64()?, len: r.u32()? })
+        Some(NbdRequest { flags: r.u16()?, number: r.u16()?, cookie: r.u64()?, at: r.u64()?, len: r.u32()? })
     }
 
     /// Returns the number of payload bytes after the header.
     pub fn payload(&self) -> usize {
-        if self.number == Command::Write as u16 { self.len as usize } else { 0 }
+        if self.number == NbdCommand::Write as u16 { self.len as usize } else { 0 }
     }
 
     /// Returns `true` if the request has a flag.
@@ -107,17 +107,17 @@ impl Request {
     ///
     /// # Errors
     /// The error that the protocol specifies for each kind of invalid request.
-    pub fn validate(&self, limits: &Limits) -> Result<Command, InvalidRequest> {
-        let Some(command) = Command::from_number(self.number) else {
+    pub fn validate(&self, limits: &Limits) -> Result<NbdCommand, InvalidRequest> {
+        let Some(command) = NbdCommand::from_number(self.number) else {
             return Err(InvalidRequest(Errno::Inval, "this command is not known"));
         };
-        if command == Command::Disc {
+        if command == NbdCommand::Disc {
             return Ok(command);
         }
         if self.flags & !command.flags(limits.structured) != 0 {
             return Err(InvalidRequest(Errno::Inval, "a flag does not belong to this command"));
         }
-        if command == Command::Flush {
+        if command == NbdCommand::Flush {
             return if self.at == 0 && self.len == 0 {
                 Ok(command)
             } else {
@@ -128,17 +128,17 @@ impl Request {
             return Err(InvalidRequest(Errno::Inval, "the length is zero"));
         }
         self.range(command, limits)?;
-        if command == Command::BlockStatus && !limits.contexts {
+        if command == NbdCommand::BlockStatus && !limits.contexts {
             return Err(InvalidRequest(Errno::Inval, "no metadata context was chosen"));
         }
         Ok(command)
     }
 
-    fn range(&self, command: Command, limits: &Limits) -> Result<(), InvalidRequest> {
+    fn range(&self, command: NbdCommand, limits: &Limits) -> Result<(), InvalidRequest> {
         let inside = self.at.checked_add(u64::from(self.len)).is_some_and(|end| end <= limits.bytes);
         if !inside {
             return Err(match command {
-                Command::Write | Command::WriteZeroes => {
+                NbdCommand::Write | NbdCommand::WriteZeroes => {
                     InvalidRequest(Errno::NoSpc, "the write ends past the end of the export")
                 }
                 _ => InvalidRequest(Errno::Inval, "the range ends past the end of the export"),
@@ -146,10 +146,10 @@ impl Request {
         }
         let too_long = self.len > REQUEST_BYTES_MAX;
         match command {
-            Command::Read if too_long && self.has(flag::DF) => {
+            NbdCommand::Read if too_long && self.has(flag::DF) => {
                 Err(InvalidRequest(Errno::Overflow, "the read is longer than one chunk may be, 32 MiB"))
             }
-            Command::Read | Command::Write if too_long => {
+            NbdCommand::Read | NbdCommand::Write if too_long => {
                 Err(InvalidRequest(Errno::Inval, "the request is longer than 32 MiB"))
             }
             _ => Ok(()),

@@ -4,7 +4,7 @@
 mod session;
 
 use super::listen::Listener;
-use super::stream::Stream;
+use super::stream::ClientStream;
 use super::{Address, Export};
 use crate::resource_limits::{Budget, ConnectionSlot, ConnectionSlots};
 use std::io;
@@ -53,30 +53,30 @@ impl Default for ServerOptions {
 
 /// A running server.
 #[derive(Debug)]
-pub struct Server {
-    shared: Arc<Shared>,
+pub struct NbdServer {
+    shared: Arc<NbdServerState>,
     addresses: Vec<Address>,
     acceptors: Vec<JoinHandle<()>>,
 }
 
-struct Shared {
+struct NbdServerState {
     export: Arc<Export>,
     options: ServerOptions,
     listeners: Vec<Listener>,
-    slots: Arc<ConnectionSlots<Stream>>,
+    slots: Arc<ConnectionSlots<ClientStream>>,
     budget: Arc<Budget>,
     /// The log already says that clients are refused.
     logged: AtomicBool,
     stopping: AtomicBool,
 }
 
-impl Server {
+impl NbdServer {
     /// Starts a server that listens on the addresses of its options.
     ///
     /// # Errors
     /// An address cannot be listened on, or is reachable from other machines and `allow_remote` is
     /// not set.
-    pub fn start(export: Arc<Export>, options: ServerOptions) -> io::Result<Server> {
+    pub fn start(export: Arc<Export>, options: ServerOptions) -> io::Result<NbdServer> {
         let named =
             |a: &Address, e: io::Error| io::Error::new(e.kind(), format!("cannot listen on {a}: {e}"));
         let mut listeners = Vec::new();
@@ -95,7 +95,7 @@ impl Server {
             }
         }
         let addresses = listeners.iter().map(Listener::address).collect::<io::Result<_>>()?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(NbdServerState {
             export,
             slots: ConnectionSlots::new(options.connections_max, options.idle_evict),
             budget: Budget::new(options.buffers_max),
@@ -110,7 +110,7 @@ impl Server {
                 std::thread::Builder::new().name("nbd-accept".into()).spawn(move || accept(&shared, i))
             })
             .collect::<io::Result<_>>()?;
-        Ok(Server { shared, addresses, acceptors })
+        Ok(NbdServer { shared, addresses, acceptors })
     }
 
     /// Returns the addresses, with their actual ports.
@@ -137,7 +137,7 @@ impl Server {
     }
 }
 
-fn accept(shared: &Arc<Shared>, i: usize) {
+fn accept(shared: &Arc<NbdServerState>, i: usize) {
     let log = shared.export.device().log();
     let mut logged = false;
     while !shared.stopping.load(Ordering::Acquire) {
@@ -163,7 +163,7 @@ fn accept(shared: &Arc<Shared>, i: usize) {
 }
 
 /// Starts the thread of a client, if a slot is free.
-fn admit(shared: &Arc<Shared>, stream: Stream) {
+fn admit(shared: &Arc<NbdServerState>, stream: ClientStream) {
     let device = shared.export.device();
     let stream = Arc::new(stream);
     let Some((slot, evicted)) = shared.slots.admit(&stream, stream.peer()) else {
@@ -198,8 +198,8 @@ fn admit(shared: &Arc<Shared>, stream: Stream) {
 
 /// Counts the end of a client when its thread ends, even by a panic.
 struct ConnectionGuard {
-    shared: Arc<Shared>,
-    slot: ConnectionSlot<Stream>,
+    shared: Arc<NbdServerState>,
+    slot: ConnectionSlot<ClientStream>,
 }
 
 impl Drop for ConnectionGuard {
@@ -209,8 +209,8 @@ impl Drop for ConnectionGuard {
     }
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for NbdServerState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("options", &self.options).finish_non_exhaustive()
+        f.debug_struct("NbdServerState").field("options", &self.options).finish_non_exhaustive()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::handshake::Context;
 use crate::backend::medium_number;
-use crate::device::{Access, Failure};
+use crate::device::{DeviceGuard, Failure};
 use frit_core::MediumKind;
 
 /// Maximum number of extents per context in one reply. The client requests the rest separately.
@@ -53,7 +53,7 @@ impl ContextExtents {
 /// Returns the extents of a range in each context. It stops when every context has reached its
 /// maximum number of extents.
 pub(super) fn block_status(
-    access: &mut Access<'_>,
+    access: &mut DeviceGuard<'_>,
     (at, len): (u64, u32),
     one: bool,
     contexts: &[Context],

@@ -24,24 +24,24 @@ enum Socket {
 
 /// The socket of a client.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct ClientStream {
     socket: Socket,
     peer: Peer,
     /// Maximum time in which the client must accept some bytes of its replies.
     send_timeout: Duration,
 }
 
-impl Stream {
+impl ClientStream {
     /// Wraps the socket of a client of this machine. `send_timeout` is the timeout for sending replies.
-    pub(super) fn unix(socket: UnixStream, send_timeout: Duration) -> io::Result<Stream> {
+    pub(super) fn unix(socket: UnixStream, send_timeout: Duration) -> io::Result<ClientStream> {
         socket.set_write_timeout(Some(send_timeout))?;
         let peer = sockopt::socket_peercred(&socket)
             .map_or(Peer::Unknown, |c| Peer::Process(c.uid.as_raw(), c.pid.as_raw_nonzero().get()));
-        Ok(Stream { socket: Socket::Unix(socket), peer, send_timeout })
+        Ok(ClientStream { socket: Socket::Unix(socket), peer, send_timeout })
     }
 
     /// Wraps the socket of a TCP client, with keepalive probes that detect a vanished machine.
-    pub(super) fn tcp(socket: TcpStream, send_timeout: Duration) -> io::Result<Stream> {
+    pub(super) fn tcp(socket: TcpStream, send_timeout: Duration) -> io::Result<ClientStream> {
         socket.set_nodelay(true)?;
         socket.set_write_timeout(Some(send_timeout))?;
         sockopt::set_socket_keepalive(&socket, true)?;
@@ -49,7 +49,7 @@ impl Stream {
         sockopt::set_tcp_keepintvl(&socket, KEEPALIVE_EVERY)?;
         sockopt::set_tcp_keepcnt(&socket, KEEPALIVE_COUNT)?;
         let peer = socket.peer_addr().map_or(Peer::Unknown, |a| Peer::Machine(a.ip()));
-        Ok(Stream { socket: Socket::Tcp(socket), peer, send_timeout })
+        Ok(ClientStream { socket: Socket::Tcp(socket), peer, send_timeout })
     }
 
     /// Returns the peer of the connection.
@@ -111,7 +111,7 @@ impl Stream {
     }
 }
 
-impl Disconnect for Stream {
+impl Disconnect for ClientStream {
     fn disconnect(&self) {
         self.shutdown(Shutdown::Both);
     }

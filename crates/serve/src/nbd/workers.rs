@@ -7,7 +7,7 @@ use super::execute::{ReplyOutcome, execute, flush, reply_after_flush};
 use super::handshake::Negotiated;
 use super::output::Output;
 use super::reply_writer::ReplyWriter;
-use super::request::{Command, Request};
+use super::request::{NbdCommand, NbdRequest};
 use crate::device::REQUEST_BYTES_MAX;
 use crate::resource_limits::Grant;
 use frit_core::SECTOR_BYTES;
@@ -27,29 +27,34 @@ const OUTPUT_KEPT: usize = 16 << 10;
 
 /// A request that is executed by a worker thread.
 #[derive(Debug)]
-pub(super) struct Job {
-    pub(super) command: Command,
-    pub(super) request: Request,
+pub(super) struct WorkerJob {
+    pub(super) command: NbdCommand,
+    pub(super) request: NbdRequest,
     pub(super) payload: Vec<u8>,
     /// Memory of the shared budget, held while the request is executed.
     _grant: Option<Grant>,
 }
 
-impl Job {
-    pub(super) fn new(command: Command, request: &Request, data: &[u8], grant: Option<Grant>) -> Job {
-        Job { command, request: *request, payload: data.to_vec(), _grant: grant }
+impl WorkerJob {
+    pub(super) fn new(
+        command: NbdCommand,
+        request: &NbdRequest,
+        data: &[u8],
+        grant: Option<Grant>,
+    ) -> WorkerJob {
+        WorkerJob { command, request: *request, payload: data.to_vec(), _grant: grant }
     }
 
     /// Returns the memory that a request uses while it is executed. An unaligned read needs a
     /// second buffer for whole sectors.
-    pub(super) fn memory_bytes(command: Command, request: &Request) -> usize {
+    pub(super) fn memory_bytes(command: NbdCommand, request: &NbdRequest) -> usize {
         let whole = (request.at | u64::from(request.len)).is_multiple_of(SECTOR_BYTES);
-        Job::bytes(command, request) * if whole { 1 } else { 2 }
+        WorkerJob::bytes(command, request) * if whole { 1 } else { 2 }
     }
 
     /// Returns the number of bytes that a request moves.
-    pub(super) fn bytes(command: Command, request: &Request) -> usize {
-        if matches!(command, Command::Read | Command::Write) { request.len as usize } else { 0 }
+    pub(super) fn bytes(command: NbdCommand, request: &NbdRequest) -> usize {
+        if matches!(command, NbdCommand::Read | NbdCommand::Write) { request.len as usize } else { 0 }
     }
 }
 
@@ -57,16 +62,16 @@ impl Job {
 /// have been answered.
 #[derive(Debug)]
 pub(super) struct Workers {
-    shared: Arc<Shared>,
+    shared: Arc<WorkersState>,
     threads: Vec<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct WorkersState {
     export: Arc<Export>,
     negotiated: Negotiated,
     reply_writer: Arc<ReplyWriter>,
-    queue: Mutex<Queue>,
+    queue: Mutex<WorkerQueue>,
     /// Signalled when a request was queued, or when no more follow.
     queued: Condvar,
     /// Signalled when a request was answered.
@@ -74,8 +79,8 @@ struct Shared {
 }
 
 #[derive(Default, Debug)]
-struct Queue {
-    jobs: VecDeque<Job>,
+struct WorkerQueue {
+    jobs: VecDeque<WorkerJob>,
     /// Number of unanswered requests; `bytes` is the number of bytes that they move.
     open: usize,
     bytes: usize,
@@ -92,29 +97,29 @@ impl Workers {
     ) -> Workers {
         let (queue, queued, answered) = (Mutex::default(), Condvar::new(), Condvar::new());
         Workers {
-            shared: Arc::new(Shared { export, negotiated, reply_writer, queue, queued, answered }),
+            shared: Arc::new(WorkersState { export, negotiated, reply_writer, queue, queued, answered }),
             threads: Vec::new(),
         }
     }
 
     /// Returns `true` if a request can be queued now.
-    pub(super) fn can_submit(&self, command: Command, request: &Request) -> bool {
-        self.shared.queue.lock().accepts(Job::bytes(command, request))
+    pub(super) fn can_submit(&self, command: NbdCommand, request: &NbdRequest) -> bool {
+        self.shared.queue.lock().accepts(WorkerJob::bytes(command, request))
     }
 
     /// Waits until a request can be queued.
-    pub(super) fn wait_until_accepted(&self, command: Command, request: &Request) {
+    pub(super) fn wait_until_accepted(&self, command: NbdCommand, request: &NbdRequest) {
         let mut queue = self.shared.queue.lock();
-        while !queue.accepts(Job::bytes(command, request)) {
+        while !queue.accepts(WorkerJob::bytes(command, request)) {
             self.shared.answered.wait(&mut queue);
         }
     }
 
     /// Queues a request. Returns it if there is no thread for it and none can be started.
-    pub(super) fn submit(&mut self, job: Job) -> Option<Job> {
+    pub(super) fn submit(&mut self, job: WorkerJob) -> Option<WorkerJob> {
         let mut queue = self.shared.queue.lock();
         queue.open += 1;
-        queue.bytes += Job::bytes(job.command, &job.request);
+        queue.bytes += WorkerJob::bytes(job.command, &job.request);
         queue.jobs.push_back(job);
         // There is an idle thread for each queued request.
         if queue.jobs.len() <= queue.idle {
@@ -152,22 +157,22 @@ impl Drop for Workers {
     }
 }
 
-impl Queue {
+impl WorkerQueue {
     fn accepts(&self, bytes: usize) -> bool {
         // A single request is always accepted, so that no request waits for ever.
         self.open == 0 || self.open < REQUESTS_MAX && self.bytes + bytes <= BYTES_MAX
     }
 
-    fn answered(&mut self, job: &Job) {
+    fn answered(&mut self, job: &WorkerJob) {
         self.open -= 1;
-        self.bytes -= Job::bytes(job.command, &job.request);
+        self.bytes -= WorkerJob::bytes(job.command, &job.request);
     }
 }
 
 /// A request taken by a thread. Dropping it counts the request as answered, even after a panic.
 struct RunningJob<'a> {
-    shared: &'a Shared,
-    job: Job,
+    shared: &'a WorkersState,
+    job: WorkerJob,
 }
 
 impl Drop for RunningJob<'_> {
@@ -181,7 +186,7 @@ impl Drop for RunningJob<'_> {
     }
 }
 
-impl Shared {
+impl WorkersState {
     /// Main loop of a worker thread.
     fn work(&self) {
         let mut out = Output::default();
@@ -213,10 +218,10 @@ impl Shared {
     }
 
     /// Executes a request, and the flush on which its reply depends.
-    fn execute_job(&self, job: &Job, out: &mut Output) {
-        let Job { command, request, payload, .. } = job;
+    fn execute_job(&self, job: &WorkerJob, out: &mut Output) {
+        let WorkerJob { command, request, payload, .. } = job;
         let device = self.export.device();
-        let is_flush = *command == Command::Flush;
+        let is_flush = *command == NbdCommand::Flush;
         let waits = is_flush
             || matches!(
                 execute(&mut device.lock(), &self.negotiated, *command, request, payload, out),

@@ -2,7 +2,7 @@
 
 use super::meter::{PaceMeter, PendingReply};
 use super::virtual_clock::VirtualClock;
-use crate::backend::{Backend, Completion};
+use crate::backend::{Backend, ReplyTime};
 use frit_core::{Hints, MediumKind, ParamInfo, Result, Sink, StackView, UnitId};
 use frit_engine::Eager;
 use frit_volume::Volume;
@@ -35,14 +35,14 @@ impl PacedBackend {
         &mut self,
         op: usize,
         request: impl FnOnce(&mut Volume<Eager>) -> Result<()>,
-    ) -> Result<Completion> {
+    ) -> Result<ReplyTime> {
         let admitted = Instant::now();
         self.time.admit(self.volume.sink(), admitted.saturating_duration_since(self.start));
         request(&mut self.volume)?;
-        let Some(done) = self.time.done(self.volume.sink()) else { return Ok(Completion::NOW) };
+        let Some(done) = self.time.done(self.volume.sink()) else { return Ok(ReplyTime::NOW) };
         let due = self.start + done;
         self.meter.admitted(PendingReply { op, admitted, due });
-        Ok(Completion { not_before: Some(due) })
+        Ok(ReplyTime { not_before: Some(due) })
     }
 }
 
@@ -70,23 +70,23 @@ impl Backend for PacedBackend {
         true
     }
 
-    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Completion> {
+    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<ReplyTime> {
         self.timed(0, |v| v.read(at, into))
     }
 
-    fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<Completion> {
+    fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<ReplyTime> {
         self.timed(1, |v| v.write(at, data, hints))
     }
 
-    fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Completion> {
+    fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<ReplyTime> {
         self.timed(2, |v| v.write_zeroes(at, len, keep_allocated))
     }
 
-    fn discard(&mut self, at: u64, len: u64) -> Result<Completion> {
+    fn discard(&mut self, at: u64, len: u64) -> Result<ReplyTime> {
         self.timed(3, |v| v.discard(at, len))
     }
 
-    fn flush(&mut self) -> Result<Completion> {
+    fn flush(&mut self) -> Result<ReplyTime> {
         self.timed(4, Volume::flush)
     }
 

@@ -46,16 +46,16 @@ pub struct PaceStat {
 
 /// Compares the send times of replies with their due times.
 #[derive(Debug, Default)]
-pub struct PaceMeter(Mutex<Inner>);
+pub struct PaceMeter(Mutex<MeterState>);
 
 #[derive(Debug, Default)]
-struct Inner {
+struct MeterState {
     waiting: VecDeque<PendingReply>,
-    ops: [Op; PaceMeter::OPS.len()],
+    ops: [OpLatencies; PaceMeter::OPS.len()],
 }
 
 #[derive(Debug, Default)]
-struct Op {
+struct OpLatencies {
     model: LatencyHistogram,
     achieved: LatencyHistogram,
 }
@@ -92,7 +92,7 @@ impl PaceMeter {
     }
 }
 
-fn pace_stat(name: &str, op: &Op) -> PaceStat {
+fn pace_stat(name: &str, op: &OpLatencies) -> PaceStat {
     let (model, achieved) = (op.model.summary(), op.achieved.summary());
     let error = |is: Nanos, should: Nanos| is.0 as f64 / (should.0.max(1)) as f64 - 1.0;
     PaceStat {

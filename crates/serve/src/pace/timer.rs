@@ -16,49 +16,49 @@ const POLL_BEFORE_DUE: Duration = Duration::from_micros(100);
 
 /// Runs functions, such as the sending of replies, when they are due.
 pub struct Timer {
-    shared: Arc<Shared>,
+    shared: Arc<TimerShared>,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct TimerShared {
+    state: Mutex<TimerState>,
     news: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    queue: BinaryHeap<Entry>,
+struct TimerState {
+    queue: BinaryHeap<TimerEntry>,
     stop: bool,
     number: u64,
 }
 
-struct Entry {
+struct TimerEntry {
     due: Instant,
     /// Sequence number. Entries with equal due times run in this order.
     number: u64,
     send: Box<dyn FnOnce() + Send>,
 }
 
-impl Ord for Entry {
-    fn cmp(&self, other: &Entry) -> Ordering {
+impl Ord for TimerEntry {
+    fn cmp(&self, other: &TimerEntry) -> Ordering {
         // `BinaryHeap` returns the greatest entry first, so the order is reversed.
         (other.due, other.number).cmp(&(self.due, self.number))
     }
 }
 
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+impl PartialOrd for TimerEntry {
+    fn partial_cmp(&self, other: &TimerEntry) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Entry {
-    fn eq(&self, other: &Entry) -> bool {
+impl PartialEq for TimerEntry {
+    fn eq(&self, other: &TimerEntry) -> bool {
         self.number == other.number
     }
 }
 
-impl Eq for Entry {}
+impl Eq for TimerEntry {}
 
 impl Timer {
     /// Starts the thread of a timer.
@@ -66,7 +66,7 @@ impl Timer {
     /// # Errors
     /// The thread cannot be started.
     pub fn start() -> io::Result<Timer> {
-        let shared = Arc::new(Shared { state: Mutex::default(), news: Condvar::new() });
+        let shared = Arc::new(TimerShared { state: Mutex::default(), news: Condvar::new() });
         let seen = shared.clone();
         let run = move || run(&seen);
         let thread = std::thread::Builder::new().name("pace".into()).spawn(run)?;
@@ -77,7 +77,7 @@ impl Timer {
     pub fn at(&self, due: Instant, send: impl FnOnce() + Send + 'static) {
         let mut state = self.shared.state.lock();
         state.number += 1;
-        let entry = Entry { due, number: state.number, send: Box::new(send) };
+        let entry = TimerEntry { due, number: state.number, send: Box::new(send) };
         state.queue.push(entry);
         drop(state);
         self.shared.news.notify_one();
@@ -101,7 +101,7 @@ impl fmt::Debug for Timer {
     }
 }
 
-fn run(shared: &Shared) {
+fn run(shared: &TimerShared) {
     let mut state = shared.state.lock();
     loop {
         let Some(next) = state.queue.peek() else {

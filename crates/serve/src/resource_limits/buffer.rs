@@ -9,11 +9,11 @@ use std::ops::{Deref, DerefMut, Range};
 /// An allocator caches freed memory per thread. With a thread for each client, these caches would
 /// hold far more memory than the clients use.
 #[derive(Default, Debug)]
-pub(crate) struct Buffer {
+pub(crate) struct MappedBuffer {
     map: Option<MmapMut>,
 }
 
-impl Buffer {
+impl MappedBuffer {
     /// Changes the length, and moves the bytes of the range `keep` of the old buffer to the start
     /// of the new one.
     ///
@@ -29,14 +29,14 @@ impl Buffer {
     }
 }
 
-impl Deref for Buffer {
+impl Deref for MappedBuffer {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
         self.map.as_deref().unwrap_or_default()
     }
 }
 
-impl DerefMut for Buffer {
+impl DerefMut for MappedBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         self.map.as_deref_mut().unwrap_or_default()
     }
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn bytes_move_to_the_start_of_the_new_buffer() {
-        let mut buffer = Buffer::default();
+        let mut buffer = MappedBuffer::default();
         assert!(buffer.is_empty());
         buffer.resize(10, 0..0).unwrap();
         buffer.copy_from_slice(b"0123456789");

@@ -28,7 +28,7 @@ pub(crate) enum Peer {
 
 /// State of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+enum ConnectionState {
     /// No complete message has been received yet.
     New,
     /// Requests are being received or answered.
@@ -40,7 +40,7 @@ enum State {
 struct SlotEntry<S> {
     socket: Arc<S>,
     peer: Peer,
-    state: State,
+    state: ConnectionState,
     /// The connection was evicted, and its thread is about to end.
     evicted: bool,
 }
@@ -93,7 +93,8 @@ impl<S: Disconnect> ConnectionSlots<S> {
         }
         open.number += 1;
         let number = open.number;
-        let guest = SlotEntry { socket: Arc::clone(socket), peer, state: State::New, evicted: false };
+        let guest =
+            SlotEntry { socket: Arc::clone(socket), peer, state: ConnectionState::New, evicted: false };
         open.guests.insert(number, guest);
         Some((ConnectionSlot { slots: Arc::clone(self), number }, evicts))
     }
@@ -126,7 +127,7 @@ impl<S: Disconnect> Open<S> {
     /// while another occupies all slots.
     fn evict(&mut self, idle_min: Option<Duration>) -> bool {
         let staying = |g: &&mut SlotEntry<S>| !g.evicted;
-        let new = self.guests.iter_mut().filter(|(_, g)| !g.evicted && g.state == State::New);
+        let new = self.guests.iter_mut().filter(|(_, g)| !g.evicted && g.state == ConnectionState::New);
         if let Some((_, guest)) = new.min_by_key(|(number, _)| **number) {
             guest.evict();
             return true;
@@ -138,8 +139,10 @@ impl<S: Disconnect> Open<S> {
         }
         let now = Instant::now();
         let idle = |g: &SlotEntry<S>| match g.state {
-            State::Idle(since) => Some(now.saturating_duration_since(since)).filter(|t| *t >= idle_min),
-            State::New | State::Busy => None,
+            ConnectionState::Idle(since) => {
+                Some(now.saturating_duration_since(since)).filter(|t| *t >= idle_min)
+            }
+            ConnectionState::New | ConnectionState::Busy => None,
         };
         let all = self.guests.values_mut().filter(staying);
         let victim = all
@@ -167,13 +170,13 @@ impl<S> ConnectionSlot<S> {
     /// Marks the connection as busy: a complete message was received, and requests are being
     /// answered.
     pub(crate) fn busy(&self) {
-        self.guest(|g| g.state = State::Busy);
+        self.guest(|g| g.state = ConnectionState::Busy);
     }
 
     /// Marks the connection as idle since a time: all requests are answered, and nothing has been
     /// received.
     pub(crate) fn idle(&self, since: Instant) {
-        self.guest(|g| g.state = State::Idle(since));
+        self.guest(|g| g.state = ConnectionState::Idle(since));
     }
 }
 

@@ -9,6 +9,6 @@ mod connection_slots;
 mod deadlines;
 
 pub(crate) use budget::{Budget, Grant};
-pub(crate) use buffer::Buffer;
+pub(crate) use buffer::MappedBuffer;
 pub(crate) use connection_slots::{ConnectionSlot, ConnectionSlots, Disconnect, Peer};
 pub(crate) use deadlines::{BYTES_PER_SECOND_MIN, is_timeout, read_before, write_before};

@@ -201,14 +201,14 @@ fn handle(queue: u16, dev: &UblkDev, device: &Device) -> Result<(), UblkError> {
 mod tests {
     use super::*;
     use crate::DeviceOptions;
-    use crate::testing::Memory;
+    use crate::testing::MemoryBackend;
 
     #[test]
     fn a_kernel_without_ublk_is_told_from_a_failure() {
         if Path::new(CONTROL).exists() {
             return;
         }
-        let device = Device::new(Box::new(Memory::new(1 << 20)), DeviceOptions::default());
+        let device = Device::new(Box::new(MemoryBackend::new(1 << 20)), DeviceOptions::default());
         let said = UblkDisk::start(&device).unwrap_err().to_string();
         assert!(said.contains("no ublk") && said.contains("frit attach"), "{said}");
     }

@@ -48,7 +48,7 @@ fn errno(failure: &Failure) -> Errno {
 mod tests {
     use super::*;
     use crate::DeviceOptions;
-    use crate::testing::Memory;
+    use crate::testing::MemoryBackend;
     use std::sync::atomic::Ordering;
 
     fn request(op: u32, sector: u64, sectors: u32) -> sys::ublksrv_io_desc {
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn requests_are_served() {
-        let memory = Memory::new(1 << 20);
+        let memory = MemoryBackend::new(1 << 20);
         let knobs = memory.knobs();
         let device = Device::new(Box::new(memory), DeviceOptions::default());
         let mut buffer = [7; 8192];

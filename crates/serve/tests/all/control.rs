@@ -4,11 +4,11 @@
 use crate::common::{reopen, stamped, version, volume};
 use frit_core::{CheckScope, Hints};
 use frit_serve::ctl::{
-    Change, ChangeLog, Client, ClientError, ControlTarget, DeviceTarget, Operation, Options, RefusalKind,
-    Rights, Server, Setting, Success, VolumeInfo,
+    ChangeLog, Client, ClientError, ControlOperation, ControlOptions, ControlServer, ControlTarget,
+    DeviceTarget, ParamChange, RefusalKind, Rights, Setting, Success, VolumeInfo,
 };
 use frit_serve::metrics::Stat;
-use frit_serve::{Device, DeviceOptions, Log};
+use frit_serve::{Device, DeviceOptions, Logger};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ struct Controlled {
     _dir: tempfile::TempDir,
     volume: PathBuf,
     device: Arc<Device>,
-    server: Server,
+    server: ControlServer,
 }
 
 impl Controlled {
@@ -35,9 +35,12 @@ impl Controlled {
         let about = VolumeInfo { volume: path.clone(), defaults: volume.params(), ..VolumeInfo::default() };
         let device = Device::new(Box::new(volume), DeviceOptions::default());
         let control_target: Arc<dyn ControlTarget> = Arc::new(DeviceTarget::new(device.clone(), about));
-        let options =
-            Options { socket: path.join("ctl.sock"), volume: path.clone(), rights: Rights::own(false) };
-        let server = Server::start(&options, control_target, Log::none()).unwrap();
+        let options = ControlOptions {
+            socket: path.join("ctl.sock"),
+            volume: path.clone(),
+            rights: Rights::own(false),
+        };
+        let server = ControlServer::start(&options, control_target, Logger::none()).unwrap();
         Controlled { _dir: dir, volume: path, device, server }
     }
 
@@ -45,9 +48,9 @@ impl Controlled {
         Client::connect(self.server.path()).unwrap()
     }
 
-    fn set(&self, settings: &[(&str, &str)]) -> Result<Vec<Change>, RefusalKind> {
+    fn set(&self, settings: &[(&str, &str)]) -> Result<Vec<ParamChange>, RefusalKind> {
         let setting = |&(key, value): &(&str, &str)| Setting { key: key.into(), value: value.into() };
-        match self.client().ask(Operation::Set { changes: settings.iter().map(setting).collect() }) {
+        match self.client().ask(ControlOperation::Set { changes: settings.iter().map(setting).collect() }) {
             Ok(Success::Changed(changed)) => Ok(changed),
             Err(ClientError::Refused(refused)) => Err(refused.kind),
             other => panic!("{other:?}"),
@@ -55,14 +58,14 @@ impl Controlled {
     }
 
     fn get(&self, key: &str) -> String {
-        match self.client().ask(Operation::Get { key: Some(key.into()) }) {
+        match self.client().ask(ControlOperation::Get { key: Some(key.into()) }) {
             Ok(Success::Params(params)) => params[0].value.clone(),
             other => panic!("{other:?}"),
         }
     }
 
     fn stat(&self) -> Stat {
-        match self.client().ask(Operation::Stat {}) {
+        match self.client().ask(ControlOperation::Stat {}) {
             Ok(Success::Stat(stat)) => *stat,
             other => panic!("{other:?}"),
         }

@@ -3,7 +3,7 @@
 use crate::common::{stamped, version};
 use frit_core::Hints;
 use frit_serve::fuse::{BlockExport, FILE_NAME, mounts_at, volumes_at};
-use frit_serve::testing::Memory;
+use frit_serve::testing::MemoryBackend;
 use frit_serve::{Device, DeviceOptions};
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use std::fs::{File, OpenOptions};
@@ -26,7 +26,7 @@ struct Mounted {
 
 impl Mounted {
     /// Mounts a memory backend. Returns `None` if this machine cannot mount.
-    fn new(memory: Memory, read_only: bool) -> Option<Mounted> {
+    fn new(memory: MemoryBackend, read_only: bool) -> Option<Mounted> {
         if !rustix::process::geteuid().is_root() || !std::path::Path::new("/dev/fuse").exists() {
             eprintln!("skipped: mounting needs root and /dev/fuse");
             return None;
@@ -63,7 +63,7 @@ fn code(errno: rustix::io::Errno) -> i32 {
 
 #[test]
 fn the_file_is_the_device() {
-    let Some(m) = Mounted::new(Memory::new(BYTES), false) else { return };
+    let Some(m) = Mounted::new(MemoryBackend::new(BYTES), false) else { return };
     let names: Vec<_> = std::fs::read_dir(&m.at).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names, [FILE_NAME]);
     assert_eq!((mounts_at(&m.at).unwrap(), volumes_at(&m.at).unwrap()), (1, 1));
@@ -92,7 +92,7 @@ fn the_file_is_the_device() {
 
 #[test]
 fn syncs_and_holes_arrive() {
-    let memory = Memory::new(BYTES);
+    let memory = MemoryBackend::new(BYTES);
     let knobs = memory.knobs();
     let Some(m) = Mounted::new(memory, false) else { return };
     let file = m.open();
@@ -116,7 +116,7 @@ fn syncs_and_holes_arrive() {
 
 #[test]
 fn errors_have_their_numbers() {
-    let memory = Memory::new(BYTES);
+    let memory = MemoryBackend::new(BYTES);
     let knobs = memory.knobs();
     let Some(m) = Mounted::new(memory, false) else { return };
     let file = m.open();
@@ -130,7 +130,7 @@ fn errors_have_their_numbers() {
     assert_eq!(error(OpenOptions::new().write(true).open(m.file())), code(rustix::io::Errno::ROFS));
     drop(file);
     m.stop();
-    let Some(m) = Mounted::new(Memory::new(BYTES), true) else { return };
+    let Some(m) = Mounted::new(MemoryBackend::new(BYTES), true) else { return };
     assert_eq!(error(OpenOptions::new().write(true).open(m.file())), code(rustix::io::Errno::ROFS));
     File::open(m.file()).unwrap().read_exact_at(&mut [0; 512], 0).unwrap();
     m.stop();
@@ -138,7 +138,7 @@ fn errors_have_their_numbers() {
 
 #[test]
 fn many_writers_at_once_and_the_other_side() {
-    let Some(m) = Mounted::new(Memory::new(BYTES), false) else { return };
+    let Some(m) = Mounted::new(MemoryBackend::new(BYTES), false) else { return };
     let blocks = BYTES as u64 / 4096;
     std::thread::scope(|s| {
         for writer in 0..4u64 {
@@ -172,7 +172,7 @@ fn many_writers_at_once_and_the_other_side() {
 
 #[test]
 fn what_is_in_use_at_the_end_gets_errors_and_hangs_nobody() {
-    let Some(mut m) = Mounted::new(Memory::new(BYTES), false) else { return };
+    let Some(mut m) = Mounted::new(MemoryBackend::new(BYTES), false) else { return };
     let file = m.open();
     let busy = m.export.take().unwrap().stop(Duration::from_millis(100)).unwrap_err();
     assert_eq!(busy.kind(), io::ErrorKind::ResourceBusy);
@@ -183,7 +183,7 @@ fn what_is_in_use_at_the_end_gets_errors_and_hangs_nobody() {
 
 #[test]
 fn a_mountpoint_is_an_empty_directory_that_is_there() {
-    let Some(m) = Mounted::new(Memory::new(BYTES), false) else { return };
+    let Some(m) = Mounted::new(MemoryBackend::new(BYTES), false) else { return };
     let said = BlockExport::start(&m.device, &m.at).unwrap_err().to_string();
     assert!(said.contains("mounted there already"), "{said}");
     let said = BlockExport::start(&m.device, &m.at.join("no/such")).unwrap_err().to_string();
@@ -200,7 +200,7 @@ fn a_mountpoint_is_an_empty_directory_that_is_there() {
 
 #[test]
 fn paced_replies_come_later_and_all_of_them() {
-    let memory = Memory::new(BYTES);
+    let memory = MemoryBackend::new(BYTES);
     memory.knobs().pace_us.store(2_000, Ordering::Relaxed);
     let Some(m) = Mounted::new(memory, false) else { return };
     std::thread::scope(|s| {

@@ -3,8 +3,8 @@
 
 use crate::common::{Client, device, options, request, stamped, version};
 use frit_serve::Device;
-use frit_serve::nbd::{Export, Server, ServerOptions};
-use frit_serve::testing::Memory;
+use frit_serve::nbd::{Export, NbdServer, ServerOptions};
+use frit_serve::testing::MemoryBackend;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -17,7 +17,7 @@ const LONG: Duration = Duration::from_secs(3600);
 
 struct Served {
     device: Arc<Device>,
-    server: Server,
+    server: NbdServer,
     socket: std::path::PathBuf,
     _dir: tempfile::TempDir,
 }
@@ -25,9 +25,9 @@ struct Served {
 fn serve(more: impl FnOnce(ServerOptions) -> ServerOptions) -> Served {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("s");
-    let device = device(Memory::new(8 << 20));
+    let device = device(MemoryBackend::new(8 << 20));
     let export = Arc::new(Export::new(Arc::clone(&device), "", ""));
-    let server = Server::start(export, more(options(&socket))).unwrap();
+    let server = NbdServer::start(export, more(options(&socket))).unwrap();
     Served { device, server, socket, _dir: dir }
 }
 

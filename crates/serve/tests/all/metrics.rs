@@ -3,9 +3,9 @@
 use crate::common::volume;
 use frit_core::Hints;
 use frit_serve::ctl::{ControlTarget, DeviceTarget, VolumeInfo};
-use frit_serve::metrics::{Server, Stat};
+use frit_serve::metrics::{MetricsServer, Stat};
 use frit_serve::pace::{PaceMeter, PendingReply};
-use frit_serve::{Device, DeviceOptions, Log};
+use frit_serve::{Device, DeviceOptions, Logger};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Starts a metrics server of a volume that has served some requests.
-fn server() -> (tempfile::TempDir, Server) {
+fn server() -> (tempfile::TempDir, MetricsServer) {
     let dir = tempfile::tempdir().unwrap();
     let volume = volume(&dir.path().join("volume"));
     let meter = Arc::new(PaceMeter::default());
@@ -26,10 +26,10 @@ fn server() -> (tempfile::TempDir, Server) {
     let _ = device.lock().write(1 << 20, &[1; 512], Hints::NONE).unwrap();
     let _ = device.lock().read(0, &mut [0; 4096]).unwrap();
     let control_target: Arc<dyn ControlTarget> = Arc::new(DeviceTarget::new(device, about));
-    (dir, Server::start(0, &control_target, &Log::none()).unwrap())
+    (dir, MetricsServer::start(0, &control_target, &Logger::none()).unwrap())
 }
 
-fn ask(server: &Server, request: &str) -> (String, String) {
+fn ask(server: &MetricsServer, request: &str) -> (String, String) {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     // A server that refuses a request may close the connection before everything is written.
     let _ = stream.write_all(request.as_bytes());
@@ -40,7 +40,7 @@ fn ask(server: &Server, request: &str) -> (String, String) {
     (head.lines().next().unwrap_or("").into(), body.into())
 }
 
-fn get(server: &Server, path: &str) -> (String, String) {
+fn get(server: &MetricsServer, path: &str) -> (String, String) {
     ask(server, &format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"))
 }
 

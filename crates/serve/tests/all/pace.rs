@@ -4,7 +4,7 @@ use crate::common::volume;
 use frit_core::Hints;
 use frit_engine::Eager;
 use frit_serve::pace::{PaceMeter, PacedBackend, Timer};
-use frit_serve::{Completion, Device, DeviceOptions};
+use frit_serve::{Device, DeviceOptions, ReplyTime};
 use frit_volume::{OpenOptions, Volume};
 use std::path::Path;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn paced(dir: &Path) -> (Arc<Device>, Arc<PaceMeter>) {
 }
 
 /// Returns the time from `since` to the due time of the reply.
-fn after(done: Completion, since: Instant) -> Duration {
+fn after(done: ReplyTime, since: Instant) -> Duration {
     done.not_before.unwrap().saturating_duration_since(since)
 }
 
@@ -80,7 +80,7 @@ fn what_was_achieved_is_reported_by_operation() {
     let dir = tempfile::tempdir().unwrap();
     let (device, meter) = paced(&dir.path().join("volume"));
     let timer = Timer::start().unwrap();
-    let send = |done: Completion| {
+    let send = |done: ReplyTime| {
         let (device, due) = (device.clone(), done.not_before.unwrap());
         timer.at(due, move || device.replied(due));
     };

@@ -1,9 +1,9 @@
 //! Tests with real sockets: slow clients, many clients at once, restarts, and shutdown.
 
 use crate::common::{self, Client, Served, device, options, reopen, request, stamped, start, version};
-use frit_serve::nbd::{Address, Export, Server, ServerOptions};
-use frit_serve::testing::Memory;
-use frit_serve::{Device, DeviceOptions, Recorder};
+use frit_serve::nbd::{Address, Export, NbdServer, ServerOptions};
+use frit_serve::testing::MemoryBackend;
+use frit_serve::{Device, DeviceOptions, TraceRecorder};
 use frit_trace::{Options, ReqOp, Workload};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -27,7 +27,7 @@ fn wait_until(what: &str, mut f: impl FnMut() -> bool) {
 fn a_client_that_does_not_read_disturbs_nobody() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s");
-    let device = device(Memory::new(8 << 20));
+    let device = device(MemoryBackend::new(8 << 20));
     let server = start(&device, &path);
     let mut slow = Client::connect(&path).unwrap();
     slow.write(0, &[7; 1 << 20], 0).unwrap();
@@ -57,9 +57,9 @@ fn a_client_that_does_not_read_disturbs_nobody() {
 fn storms_of_clients_leave_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s");
-    let device = device(Memory::new(1 << 20));
+    let device = device(MemoryBackend::new(1 << 20));
     let export = Arc::new(Export::new(Arc::clone(&device), "", ""));
-    let server = Server::start(export, ServerOptions { connections_max: 8, ..options(&path) }).unwrap();
+    let server = NbdServer::start(export, ServerOptions { connections_max: 8, ..options(&path) }).unwrap();
     thread::scope(|s| {
         for t in 0..8usize {
             let path = &path;
@@ -92,9 +92,9 @@ fn storms_of_clients_leave_nothing_behind() {
 fn clients_beyond_the_limit_are_turned_away() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s");
-    let device = device(Memory::new(1 << 20));
+    let device = device(MemoryBackend::new(1 << 20));
     let export = Arc::new(Export::new(Arc::clone(&device), "", ""));
-    let server = Server::start(export, ServerOptions { connections_max: 2, ..options(&path) }).unwrap();
+    let server = NbdServer::start(export, ServerOptions { connections_max: 2, ..options(&path) }).unwrap();
     let two = [Client::connect(&path).unwrap(), Client::connect(&path).unwrap()];
     assert!(Client::connect(&path).is_err());
     assert_eq!(device.clients().refused(), 1);
@@ -108,10 +108,10 @@ fn clients_beyond_the_limit_are_turned_away() {
 fn a_client_that_never_chooses_is_hung_up_on() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s");
-    let device = device(Memory::new(1 << 20));
+    let device = device(MemoryBackend::new(1 << 20));
     let export = Arc::new(Export::new(Arc::clone(&device), "", ""));
     let handshake_max = Duration::from_millis(150);
-    let server = Server::start(export, ServerOptions { handshake_max, ..options(&path) }).unwrap();
+    let server = NbdServer::start(export, ServerOptions { handshake_max, ..options(&path) }).unwrap();
     let mut idle = UnixStream::connect(&path).unwrap();
     let mut chosen = Client::connect(&path).unwrap();
     assert_eq!(idle.read_to_end(&mut Vec::new()).unwrap(), 18, "the greeting, then the connection is closed");
@@ -124,7 +124,7 @@ fn a_client_that_never_chooses_is_hung_up_on() {
 fn stopping_answers_what_was_received_and_cuts_off_who_does_not_listen() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s");
-    let memory = Memory::new(8 << 20);
+    let memory = MemoryBackend::new(8 << 20);
     let knobs = memory.knobs();
     let device = device(memory);
     let server = start(&device, &path);
@@ -162,8 +162,8 @@ fn names_of_sockets_are_replaced_only_when_nobody_listens() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s");
     let served = || {
-        let export = Arc::new(Export::new(device(Memory::new(1 << 20)), "", ""));
-        Server::start(export, options(&path))
+        let export = Arc::new(Export::new(device(MemoryBackend::new(1 << 20)), "", ""));
+        NbdServer::start(export, options(&path))
     };
     // A killed server leaves the name of its socket.
     drop(UnixListener::bind(&path).unwrap());
@@ -182,9 +182,9 @@ fn names_of_sockets_are_replaced_only_when_nobody_listens() {
 #[test]
 fn tcp_is_for_this_machine_unless_told() {
     let started = |address: &str, allow_remote| {
-        let export = Arc::new(Export::new(device(Memory::new(1 << 20)), "", ""));
+        let export = Arc::new(Export::new(device(MemoryBackend::new(1 << 20)), "", ""));
         let addresses = vec![address.parse::<Address>().unwrap()];
-        Server::start(export, ServerOptions { addresses, allow_remote, ..ServerOptions::default() })
+        NbdServer::start(export, ServerOptions { addresses, allow_remote, ..ServerOptions::default() })
     };
     let e = started("tcp:0.0.0.0:0", false).unwrap_err().to_string();
     assert!(e.contains("--allow-remote"), "{e}");
@@ -203,7 +203,7 @@ fn tcp_is_for_this_machine_unless_told() {
 fn a_paced_device_answers_when_the_model_says() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s");
-    let memory = Memory::new(1 << 20);
+    let memory = MemoryBackend::new(1 << 20);
     memory.knobs().pace_us.store(3_000, Ordering::Relaxed);
     let device = device(memory);
     let server = start(&device, &path);
@@ -231,7 +231,7 @@ fn a_paced_device_answers_when_the_model_says() {
 
 #[test]
 fn background_work_is_done_while_nobody_asks() {
-    let memory = Memory::new(1 << 20);
+    let memory = MemoryBackend::new(1 << 20);
     let knobs = memory.knobs();
     knobs.work.store(50, Ordering::Relaxed);
     let device = device(memory);
@@ -247,9 +247,9 @@ fn what_clients_do_is_recorded_as_a_trace() {
     let path = dir.path().join("s");
     for file in ["clients.csv", "clients.csv.zst"] {
         let file = dir.path().join(file).display().to_string();
-        let recorder = Some(Recorder::create(&file).unwrap());
+        let recorder = Some(TraceRecorder::create(&file).unwrap());
         let options = DeviceOptions { recorder, ..DeviceOptions::default() };
-        let device = Device::new(Box::new(Memory::new(8 << 20)), options);
+        let device = Device::new(Box::new(MemoryBackend::new(8 << 20)), options);
         let server = start(&device, &path);
         let mut c = Client::connect(&path).unwrap();
         c.write(4096, &[1; 8192], 0).unwrap();
@@ -306,9 +306,9 @@ fn a_recording_that_its_disk_cannot_hold_is_an_error_at_the_end() {
     let Some(disk) = TinyDisk::new(&dir.path().join("disk")) else {
         return;
     };
-    let recorder = Some(Recorder::create(disk.0.join("clients.csv").to_str().unwrap()).unwrap());
+    let recorder = Some(TraceRecorder::create(disk.0.join("clients.csv").to_str().unwrap()).unwrap());
     let options = DeviceOptions { recorder, ..DeviceOptions::default() };
-    let device = Device::new(Box::new(Memory::new(8 << 20)), options);
+    let device = Device::new(Box::new(MemoryBackend::new(8 << 20)), options);
     let server = start(&device, &dir.path().join("s"));
     let maintenance = device.maintain().unwrap();
     let mut c = Client::connect(&dir.path().join("s")).unwrap();

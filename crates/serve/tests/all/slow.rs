@@ -4,7 +4,7 @@
 use crate::common::gate::{Access, Gate, GatedVolume};
 use crate::common::{Client, device, reopen, request, start};
 use frit_serve::Device;
-use frit_serve::nbd::{Server, fuzz};
+use frit_serve::nbd::{NbdServer, fuzz};
 use frit_stack::Stack;
 use frit_volume::{CreateOptions, Volume};
 use std::io::{Read, Write};
@@ -38,7 +38,7 @@ fn small(dir: &Path, sets: &[&str]) -> Volume {
 struct Gated {
     gate: Arc<Gate>,
     device: Arc<Device>,
-    server: Option<Server>,
+    server: Option<NbdServer>,
     socket: PathBuf,
     dir: tempfile::TempDir,
 }

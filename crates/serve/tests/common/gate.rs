@@ -3,7 +3,7 @@
 use frit_core::{
     BlockingMedium, Buffer, Deferred, Error, Hints, MediumKind, ParamInfo, RequestIntent, Result, StackView,
 };
-use frit_serve::{Backend, Completion};
+use frit_serve::{Backend, ReplyTime};
 use frit_volume::Volume;
 use std::fs::File;
 use std::sync::{Arc, Condvar, Mutex};
@@ -155,19 +155,19 @@ impl Backend for GatedVolume {
     fn read_only(&self) -> Option<String> {
         self.0.read_only()
     }
-    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Completion> {
+    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<ReplyTime> {
         Backend::read(&mut self.0, at, into)
     }
-    fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<Completion> {
+    fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<ReplyTime> {
         Backend::write(&mut self.0, at, data, hints)
     }
-    fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Completion> {
+    fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<ReplyTime> {
         Backend::write_zeroes(&mut self.0, at, len, keep_allocated)
     }
-    fn discard(&mut self, at: u64, len: u64) -> Result<Completion> {
+    fn discard(&mut self, at: u64, len: u64) -> Result<ReplyTime> {
         Backend::discard(&mut self.0, at, len)
     }
-    fn flush(&mut self) -> Result<Completion> {
+    fn flush(&mut self) -> Result<ReplyTime> {
         Backend::flush(&mut self.0)
     }
     fn extents(&self, at: u64, len: u64, each: &mut dyn FnMut(u64, Option<MediumKind>)) -> Result<()> {

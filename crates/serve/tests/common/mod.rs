@@ -6,7 +6,7 @@
 
 pub(crate) mod gate;
 
-use frit_serve::nbd::{Address, Export, Server, ServerOptions, wire};
+use frit_serve::nbd::{Address, Export, NbdServer, ServerOptions, wire};
 use frit_serve::{Backend, Device, DeviceOptions};
 use frit_stack::Stack;
 use frit_volume::{CreateOptions, OpenOptions, Volume};
@@ -20,9 +20,9 @@ pub(crate) fn options(path: &Path) -> ServerOptions {
     ServerOptions { addresses: vec![Address::Unix(path.into())], ..ServerOptions::default() }
 }
 
-pub(crate) fn start(device: &Arc<Device>, path: &Path) -> Server {
+pub(crate) fn start(device: &Arc<Device>, path: &Path) -> NbdServer {
     let export = Arc::new(Export::new(Arc::clone(device), "scratch", "a test"));
-    Server::start(export, options(path)).unwrap()
+    NbdServer::start(export, options(path)).unwrap()
 }
 
 pub(crate) fn device(backend: impl Backend + 'static) -> Arc<Device> {
@@ -54,7 +54,7 @@ pub(crate) fn reopen(dir: &Path) -> Volume {
 pub(crate) struct Served {
     pub(crate) dir: tempfile::TempDir,
     pub(crate) device: Arc<Device>,
-    pub(crate) server: Option<Server>,
+    pub(crate) server: Option<NbdServer>,
     pub(crate) socket: PathBuf,
 }
 

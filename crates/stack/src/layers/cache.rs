@@ -1,9 +1,9 @@
 //! The cache layer: a disk behind a durable write cache in PCM.
 
 use super::{Durability, RequiredSetting, Role};
-use crate::Bytes;
 use crate::decode::{decode as decode_as, decode_checked as reread_keys, keys_of};
 use crate::error::Problem;
+use crate::stores::Bytes;
 use crate::tree::Table;
 use frit_core::{Error, MediumKind, Result, Sink, StackDevice};
 use frit_layer::cache::policy::PolicyConfig;

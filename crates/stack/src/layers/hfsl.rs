@@ -1,7 +1,7 @@
 //! The HFSL layer: PCM and NAND fused by software-defined methods.
 
 use super::{Durability, RequiredSetting, Role};
-use crate::Bytes;
+use crate::stores::Bytes;
 use frit_core::{Error, MediumKind, Result, Sink, StackDevice};
 use frit_layer::{Hfsl, HfslConfig};
 use frit_media::{

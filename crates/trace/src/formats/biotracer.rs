@@ -5,7 +5,7 @@
 //! marks a write. The time of generation is the arrival time. Sizes are not always whole pages: the
 //! driver added a sector to many requests ([`crate::Options::whole_pages`]).
 
-use super::{DecoderOutput, Format, Head};
+use super::{DecoderOutput, Head, TraceFormat};
 use crate::problems::Reason;
 use crate::reading::FactSource;
 use crate::text::{Cursor, LineDecoder, LineParser};
@@ -13,7 +13,7 @@ use crate::{ReqOp, TimeUnit};
 use frit_core::{Hints, SECTOR_BYTES};
 
 /// The BIOTracer format.
-pub static FORMAT: Format = Format {
+pub static FORMAT: TraceFormat = TraceFormat {
     name: "biotracer",
     about: "BIOTracer trace (sector sectors bytes flags and four times)",
     score: |head| head.share(&mut Bio),

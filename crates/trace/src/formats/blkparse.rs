@@ -5,7 +5,7 @@
 //! read-ahead. One kind of event represents a request: Q (queued) if the head contains any, else D,
 //! I, C. All other events and the summary at the end are skipped.
 
-use super::{DecoderOutput, Format, Head};
+use super::{DecoderOutput, Head, TraceFormat};
 use crate::options::{BlktraceEvent, TimeUnit};
 use crate::problems::Reason;
 use crate::reading::FactSource;
@@ -14,7 +14,7 @@ use crate::{Options, ReqOp};
 use frit_core::Hints;
 
 /// The blkparse format.
-pub static FORMAT: Format = Format {
+pub static FORMAT: TraceFormat = TraceFormat {
     name: "blkparse",
     about: "blkparse text (major,minor cpu seq time pid action RWBS sector + sectors)",
     score: |head| head.share(&mut Blk { event: present(head).unwrap_or(b'Q') }),

@@ -3,18 +3,18 @@
 //! `time=ts:us,op=type,sector=lba,bytes=len` reads the columns with those names in the header.
 //! Columns can also be given by number (`time=1:us`, from 1). Each has a unit.
 
-use super::{DecoderOutput, Format, Head};
-use crate::options::{ReadDigit, SizeUnit, TimeUnit};
+use super::{DecoderOutput, Head, TraceFormat};
+pub use crate::options::Columns;
+use crate::options::{COLUMNS_MAX, ColumnRef, ReadDigit};
 use crate::problems::Reason;
 use crate::reading::FactSource;
 use crate::text::cursor::{OVERFLOW, number};
 use crate::text::{Cursor, LineDecoder, LineParser};
 use crate::{Error, Options, Reading, ReqOp, Result};
 use frit_core::{Hints, SECTOR_BYTES};
-use std::str::FromStr;
 
 /// The generic CSV format.
-pub static FORMAT: Format = Format {
+pub static FORMAT: TraceFormat = TraceFormat {
     name: "csv",
     about: "columns as the user names them",
     // The format is never recognised by content: without named columns, nothing is known about it.
@@ -29,98 +29,6 @@ pub static FORMAT: Format = Format {
         Ok(Box::new(LineDecoder::new(Csv::new(columns, head, reading)?)))
     },
 };
-
-/// A column, by its name in the header or by its number from 1.
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Column {
-    Name(String),
-    Number(usize),
-}
-
-/// Assignment of columns to the fields of a request, with units.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Columns {
-    time: Option<(Column, TimeUnit)>,
-    op: (Column, Option<ReadDigit>),
-    place: (Column, SizeUnit),
-    size: (Column, SizeUnit),
-    device: Option<Column>,
-    flags: Option<Column>,
-    delimiter: Option<u8>,
-    text: String,
-}
-
-/// Syntax of `--columns`, for error messages.
-const HELP: &str = "write KEY=COLUMN[:UNIT],…: time=COLUMN:s|ms|us|ns|filetime; op=COLUMN[:0|1, the digit of a read]; \
-    sector=COLUMN[:UNIT] or offset=COLUMN (bytes); sectors=COLUMN[:UNIT] or bytes=COLUMN; device=COLUMN; \
-    flags=COLUMN (letters M, S, F, P); delimiter=comma|tab|semicolon|pipe|space. A column is a name in the header or a number from 1";
-
-impl FromStr for Columns {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Columns> {
-        let bad = |why: String| Error::spec(format!("columns '{text}'"), format!("{why}; {HELP}"));
-        let (mut time, mut op, mut place, mut size, mut device, mut flags, mut delimiter) =
-            (None, None, None, None, None, None, None);
-        for part in text.split(',') {
-            let (key, value) = part.split_once('=').ok_or_else(|| bad(format!("'{part}' has no =")))?;
-            let (name, unit) = match value.split_once(':') {
-                Some((n, u)) => (n, Some(u)),
-                None => (value, None),
-            };
-            if name.is_empty() {
-                return Err(bad(format!("'{part}' names no column")));
-            }
-            let column = match name.parse() {
-                Ok(0) => return Err(bad("columns count from 1".into())),
-                Ok(n) if n <= FIELDS => Column::Number(n - 1),
-                Ok(_) => return Err(bad(format!("at most {FIELDS} columns"))),
-                Err(_) => Column::Name(name.into()),
-            };
-            match key.trim() {
-                "time" => {
-                    let unit = unit.ok_or_else(|| bad("time has no unit".into()))?;
-                    time = Some((column, unit.parse()?));
-                }
-                "op" => op = Some((column, unit.map(str::parse).transpose()?)),
-                "sector" => place = Some((column, unit.map_or(Ok(SizeUnit::SECTORS), str::parse)?)),
-                "offset" => place = Some((column, unit.map_or(Ok(SizeUnit::BYTES), str::parse)?)),
-                "sectors" => size = Some((column, unit.map_or(Ok(SizeUnit::SECTORS), str::parse)?)),
-                "bytes" => size = Some((column, unit.map_or(Ok(SizeUnit::BYTES), str::parse)?)),
-                "device" => device = Some(column),
-                "flags" => flags = Some(column),
-                "delimiter" => {
-                    delimiter = Some(byte(value).ok_or_else(|| bad(format!("delimiter '{value}'")))?);
-                }
-                other => return Err(bad(format!("unknown key '{other}'"))),
-            }
-        }
-        Ok(Columns {
-            time,
-            op: op.ok_or_else(|| bad("op is missing".into()))?,
-            place: place.ok_or_else(|| bad("sector or offset is missing".into()))?,
-            size: size.ok_or_else(|| bad("sectors or bytes is missing".into()))?,
-            device,
-            flags,
-            delimiter,
-            text: text.into(),
-        })
-    }
-}
-
-fn byte(name: &str) -> Option<u8> {
-    Some(match name {
-        "comma" => b',',
-        "tab" => b'\t',
-        "semicolon" => b';',
-        "pipe" => b'|',
-        "space" | "blank" => b' ',
-        _ => return None,
-    })
-}
-
-/// Maximum number of columns of a line.
-const FIELDS: usize = 64;
 
 struct Csv {
     delimiter: u8,
@@ -144,16 +52,16 @@ impl Csv {
                 (found, FactSource::Recognised("the first line".into()))
             }
         };
-        let mut fields = [&b""[..]; FIELDS];
+        let mut fields = [&b""[..]; COLUMNS_MAX];
         let n = split(first, delimiter, &mut fields);
         let names: Vec<String> =
             fields[..n].iter().map(|f| String::from_utf8_lossy(f).into_owned()).collect();
         let mut named = false;
         let mut most = 0;
-        let mut find = |c: &Column| -> Result<usize> {
+        let mut find = |c: &ColumnRef| -> Result<usize> {
             let i = match c {
-                Column::Number(i) => *i,
-                Column::Name(name) => {
+                ColumnRef::Number(i) => *i,
+                ColumnRef::Name(name) => {
                     named = true;
                     names.iter().position(|n| n.eq_ignore_ascii_case(name)).ok_or_else(|| {
                         let there = names.join(", ");
@@ -191,7 +99,7 @@ impl Csv {
 
 /// Splits a line into fields and returns their number. A blank as delimiter matches any run of
 /// blanks.
-fn split<'a>(line: &'a [u8], delimiter: u8, fields: &mut [&'a [u8]; FIELDS]) -> usize {
+fn split<'a>(line: &'a [u8], delimiter: u8, fields: &mut [&'a [u8]; COLUMNS_MAX]) -> usize {
     let mut n = 0;
     let mut put = |f: &'a [u8]| {
         if let Some(slot) = fields.get_mut(n) {
@@ -214,7 +122,7 @@ impl LineParser for Csv {
         if out.problems.lines <= 1 && self.header.as_deref() == Some(c.rest) {
             return Ok(());
         }
-        let mut fields = [&b""[..]; FIELDS];
+        let mut fields = [&b""[..]; COLUMNS_MAX];
         if split(c.rest, self.delimiter, &mut fields) < self.most {
             return Err("too few fields");
         }
@@ -272,25 +180,4 @@ fn flags(field: &[u8]) -> std::result::Result<(Hints, bool), Reason> {
         }
     }
     Ok((hints, preflush))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn columns_say_what_is_wrong() {
-        assert!("time=ts:us,op=type,sector=lba,bytes=len".parse::<Columns>().is_ok());
-        for (text, why) in [
-            ("time=ts", "no unit"),
-            ("op=x,sector=y", "sectors or bytes"),
-            ("op=0,sector=1,bytes=2", "from 1"),
-            ("colour=red", "unknown key"),
-            ("time", "no ="),
-            ("op=99,offset=1,bytes=2", "at most"),
-        ] {
-            let e = text.parse::<Columns>().unwrap_err().to_string();
-            assert!(e.contains(why), "{text}: {e}");
-        }
-    }
 }

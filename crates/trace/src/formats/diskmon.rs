@@ -3,7 +3,7 @@
 //! Source: the columns of Sysinternals DiskMon (#, Time, Duration, Disk, Request, Sector, Length).
 //! Times are in seconds since the start of the recording.
 
-use super::{DecoderOutput, Format, Head};
+use super::{DecoderOutput, Head, TraceFormat};
 use crate::problems::Reason;
 use crate::reading::FactSource;
 use crate::text::{Cursor, LineDecoder, LineParser};
@@ -11,7 +11,7 @@ use crate::{ReqOp, TimeUnit};
 use frit_core::Hints;
 
 /// The DiskMon format.
-pub static FORMAT: Format = Format {
+pub static FORMAT: TraceFormat = TraceFormat {
     name: "diskmon",
     about: "DiskMon trace (seq time duration disk op sector sectors)",
     score: |head| head.share(&mut DiskMon),

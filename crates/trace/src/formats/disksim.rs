@@ -6,7 +6,7 @@
 //! recognised (see `disksim_units`) and reported.
 
 use super::disksim_units as units;
-use super::{DecoderOutput, Format, Head};
+use super::{DecoderOutput, Head, TraceFormat};
 use crate::ReqOp;
 use crate::options::{ReadDigit, SizeUnit};
 use crate::problems::Reason;
@@ -15,7 +15,7 @@ use crate::text::{Cursor, LineDecoder, LineParser};
 use frit_core::{Hints, SECTOR_BYTES};
 
 /// The DiskSim ASCII format.
-pub static FORMAT: Format = Format {
+pub static FORMAT: TraceFormat = TraceFormat {
     name: "disksim",
     about: "DiskSim ASCII trace (time device sector size op)",
     score: |head| head.share(&mut DiskSim::default()),

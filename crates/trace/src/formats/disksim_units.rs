@@ -25,14 +25,14 @@ const WINDOW: usize = 7;
 /// Number of continuations that count as evidence.
 const ENOUGH: u32 = 4;
 
-struct Row<'a> {
+struct SampleRow<'a> {
     time: &'a [u8],
     dev: u64,
     sector: u64,
     size: u64,
 }
 
-fn rows<'a>(head: &Head<'a>) -> Vec<Row<'a>> {
+fn rows<'a>(head: &Head<'a>) -> Vec<SampleRow<'a>> {
     let row = |line: &'a [u8]| {
         let mut c = Cursor::new(line);
         c.blanks();
@@ -43,7 +43,7 @@ fn rows<'a>(head: &Head<'a>) -> Vec<Row<'a>> {
         let sector = c.u64().ok()?;
         c.gap().ok()?;
         let size = c.u64().ok()?;
-        Some(Row { time, dev, sector, size })
+        Some(SampleRow { time, dev, sector, size })
     };
     head.lines().take(LINES).filter_map(row).collect()
 }
@@ -80,7 +80,7 @@ pub(super) fn size(head: &Head<'_>) -> (SizeUnit, FactSource) {
 pub(super) fn time(head: &Head<'_>) -> (TimeUnit, FactSource) {
     let rows = rows(head);
     let decimals = rows.iter().map(|r| decimals(r.time)).max().unwrap_or(0);
-    let value = |r: &Row<'_>| std::str::from_utf8(r.time).ok().and_then(|t| t.parse::<f64>().ok());
+    let value = |r: &SampleRow<'_>| std::str::from_utf8(r.time).ok().and_then(|t| t.parse::<f64>().ok());
     let times: Vec<f64> = rows.iter().filter_map(value).filter(|t| t.is_finite()).collect();
     let gap = match (times.first(), times.last()) {
         (Some(a), Some(b)) if b > a => (b - a) / (times.len() - 1) as f64,

@@ -6,7 +6,7 @@
 //! Version 2 has only `wait`, in µs after the previous wait: all requests between two waits arrive
 //! together.
 
-use super::{DecoderOutput, Format, Head};
+use super::{DecoderOutput, Head, TraceFormat};
 use crate::problems::Reason;
 use crate::reading::FactSource;
 use crate::text::cursor::{OVERFLOW, number};
@@ -15,7 +15,7 @@ use crate::{ReqOp, TimeUnit};
 use frit_core::Hints;
 
 /// fio iolog version 2.
-pub static V2: Format = Format {
+pub static V2: TraceFormat = TraceFormat {
     name: "fio2",
     about: "fio iolog version 2 (file action offset length)",
     score: |head| begins(head, b"fio version 2 iolog"),
@@ -32,7 +32,7 @@ pub static V2: Format = Format {
 };
 
 /// fio iolog version 3.
-pub static V3: Format = Format {
+pub static V3: TraceFormat = TraceFormat {
     name: "fio3",
     about: "fio iolog version 3 (us file action offset length)",
     score: |head| begins(head, b"fio version 3 iolog"),

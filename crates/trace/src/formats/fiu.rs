@@ -4,7 +4,7 @@
 //! contain blanks, so all fields after it are read from the end of the line. Newer sets omit the
 //! MD5.
 
-use super::{DecoderOutput, Format, Head};
+use super::{DecoderOutput, Head, TraceFormat};
 use crate::problems::Reason;
 use crate::reading::FactSource;
 use crate::text::cursor::number;
@@ -13,7 +13,7 @@ use crate::{ReqOp, TimeUnit};
 use frit_core::Hints;
 
 /// The FIU format.
-pub static FORMAT: Format = Format {
+pub static FORMAT: TraceFormat = TraceFormat {
     name: "fiu",
     about: "FIU trace (ns pid process sector sectors op major minor MD5)",
     score: |head| head.share(&mut Fiu::default()),

@@ -23,7 +23,7 @@ use crate::{Options, Reading, ReqOp, Request, Result};
 use frit_core::{Hints, Nanos, SECTOR_BYTES, Sector};
 
 /// A trace format: name, recognition and decoder.
-pub struct Format {
+pub struct TraceFormat {
     /// Name of the format in options and reports.
     pub name: &'static str,
     /// Description of the format.
@@ -36,7 +36,7 @@ pub struct Format {
 }
 
 /// All formats. Among equal scores, the first one wins.
-pub static FORMATS: &[&Format] = &[
+pub static FORMATS: &[&TraceFormat] = &[
     &recorded::FORMAT,
     &fio::V3,
     &fio::V2,

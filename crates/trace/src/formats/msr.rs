@@ -3,7 +3,7 @@
 //! Source: the README of the traces at SNIA IOTTA (set 388). FILETIME and response time are in
 //! units of 100 ns.
 
-use super::{DecoderOutput, Format, Head};
+use super::{DecoderOutput, Head, TraceFormat};
 use crate::problems::Reason;
 use crate::reading::FactSource;
 use crate::text::{Cursor, LineDecoder, LineParser};
@@ -11,7 +11,7 @@ use crate::{ReqOp, TimeUnit};
 use frit_core::Hints;
 
 /// The MSR Cambridge format.
-pub static FORMAT: Format = Format {
+pub static FORMAT: TraceFormat = TraceFormat {
     name: "msr",
     about: "MSR Cambridge trace (FILETIME,host,disk,op,byte offset,bytes,response)",
     score: |head| head.share(&mut Msr),

@@ -5,7 +5,7 @@
 //! unit access, P preflush. A preflush becomes a flush request before the write. A sixth column
 //! `device` is read if the header has it. Times may have decimals.
 
-use super::{DecoderOutput, Format, Head};
+use super::{DecoderOutput, Head, TraceFormat};
 use crate::problems::Reason;
 use crate::reading::FactSource;
 use crate::text::{Cursor, LineDecoder, LineParser};
@@ -16,7 +16,7 @@ use frit_core::Hints;
 pub(crate) const HEADER: &[u8] = b"time_us,op,sector,sectors,flags";
 
 /// The recorded CSV format.
-pub static FORMAT: Format = Format {
+pub static FORMAT: TraceFormat = TraceFormat {
     name: "recorded",
     about: "recorded CSV (time_us,op,sector,sectors,flags)",
     score: |head| match head.lines().next() {

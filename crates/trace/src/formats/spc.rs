@@ -4,7 +4,7 @@
 //! is in sectors of 512 bytes, size in bytes, opcode R or W in either case. Fields after the fifth
 //! are allowed and ignored.
 
-use super::{DecoderOutput, Format, Head};
+use super::{DecoderOutput, Head, TraceFormat};
 use crate::problems::Reason;
 use crate::reading::FactSource;
 use crate::text::{Cursor, LineDecoder, LineParser};
@@ -12,7 +12,7 @@ use crate::{ReqOp, TimeUnit};
 use frit_core::{Hints, SECTOR_BYTES};
 
 /// The SPC format.
-pub static FORMAT: Format = Format {
+pub static FORMAT: TraceFormat = TraceFormat {
     name: "spc",
     about: "SPC trace (ASU,LBA,bytes,op,seconds)",
     score: |head| head.share(&mut Spc),

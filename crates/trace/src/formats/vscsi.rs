@@ -5,14 +5,14 @@
 //! `u16 cmd, ver; u32 sn, len, nSG; u64 lbn, ts, rt`. The version is the high byte of `ver`, `cmd`
 //! is the SCSI operation code, `len` is in bytes, `ts` in µs.
 
-use super::{Decoder, DecoderOutput, Format, Head};
+use super::{Decoder, DecoderOutput, Head, TraceFormat};
 use crate::problems::Reason;
 use crate::reading::FactSource;
 use crate::{ReqOp, TimeUnit};
 use frit_core::{Hints, SECTOR_BYTES};
 
 /// The VSCSI format.
-pub static FORMAT: Format = Format {
+pub static FORMAT: TraceFormat = TraceFormat {
     name: "vscsi",
     about: "VSCSI binary trace",
     score: |head| Version::of(head).map_or(0.0, |v| v.share(head)),

@@ -13,7 +13,7 @@ mod sizes;
 mod spec;
 mod zipf;
 
-pub use models::{MODELS, Model};
+pub use models::{MODELS, WorkloadModel};
 pub use recipes::{PAGE_SHARE, RECIPES, Recipe};
 
 use crate::formats::BATCH;
@@ -24,6 +24,9 @@ use place::AddressDistribution;
 use random::Random;
 use sizes::SizeDistribution;
 use spec::GeneratorSpec;
+
+/// Prefix of a workload specification that names a generator.
+pub const GENERATOR_PREFIX: &str = "gen:";
 
 /// Version of the generators. It changes when a specification yields other requests than before.
 pub const VERSION: u32 = 1;

@@ -15,7 +15,7 @@ use crate::reading::FactSource;
 use crate::{Error, Result};
 
 /// A table of sizes in sectors, with weights.
-type Table = &'static [(u32, f64)];
+type SizeTable = &'static [(u32, f64)];
 
 /// Distribution of addresses.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,7 @@ enum Locality {
 
 /// A model of a published workload.
 #[derive(Debug)]
-pub struct Model {
+pub struct WorkloadModel {
     /// Name of the model, as in `gen:NAME`.
     pub name: &'static str,
     /// Name of the workload, and the table to which the model is fitted.
@@ -42,30 +42,30 @@ pub struct Model {
     /// Description in the paper's words, and our assumptions based on it.
     pub assumed: &'static str,
     span: &'static str,
-    small: Table,
-    large: Table,
+    small: SizeTable,
+    large: SizeTable,
     sequential: f64,
     locality: Locality,
     align: u32,
 }
 
 /// 0.5–2 KB, mean 2.7 sectors: "smaller than 4 sectors" in HFSL's section 3.3.2.
-const FINANCIAL_SMALL: Table = &[(1, 0.1), (2, 0.4), (3, 0.2), (4, 0.3)];
-const FINANCIAL_LARGE: Table = &[(8, 0.5), (16, 0.3), (32, 0.2)];
-const MSNFS_SMALL: Table = &[(8, 0.3), (16, 0.7)];
-const HEAVY: Table = &[(64, 0.6), (128, 0.4)];
-const RADIUS_SMALL: Table = &[(1, 0.2), (2, 0.2), (4, 0.3), (8, 0.3)];
-const RADIUS_LARGE: Table = &[(16, 0.4), (32, 0.4), (64, 0.2)];
-const DAP_SMALL: Table = &[(16, 0.3), (64, 0.3), (128, 0.4)];
-const DAP_LARGE: Table = &[(256, 0.6), (512, 0.4)];
-const EXCHANGE_SMALL: Table = &[(8, 0.2), (16, 0.8)];
-const TPCE_SMALL: Table = &[(16, 1.0)];
-const TPCE_LARGE: Table = &[(32, 0.7), (128, 0.3)];
-const PAGE: Table = &[(8, 1.0)];
+const FINANCIAL_SMALL: SizeTable = &[(1, 0.1), (2, 0.4), (3, 0.2), (4, 0.3)];
+const FINANCIAL_LARGE: SizeTable = &[(8, 0.5), (16, 0.3), (32, 0.2)];
+const MSNFS_SMALL: SizeTable = &[(8, 0.3), (16, 0.7)];
+const HEAVY: SizeTable = &[(64, 0.6), (128, 0.4)];
+const RADIUS_SMALL: SizeTable = &[(1, 0.2), (2, 0.2), (4, 0.3), (8, 0.3)];
+const RADIUS_LARGE: SizeTable = &[(16, 0.4), (32, 0.4), (64, 0.2)];
+const DAP_SMALL: SizeTable = &[(16, 0.3), (64, 0.3), (128, 0.4)];
+const DAP_LARGE: SizeTable = &[(256, 0.6), (512, 0.4)];
+const EXCHANGE_SMALL: SizeTable = &[(8, 0.2), (16, 0.8)];
+const TPCE_SMALL: SizeTable = &[(16, 1.0)];
+const TPCE_LARGE: SizeTable = &[(32, 0.7), (128, 0.3)];
+const PAGE: SizeTable = &[(8, 1.0)];
 
 /// All models: HFSL's Table 8 (Fusion storage, 2016) and HALO's Table II (2012).
-pub static MODELS: &[Model] = &[
-    Model {
+pub static MODELS: &[WorkloadModel] = &[
+    WorkloadModel {
         name: "hfsl-fin1",
         about: "Financial1 as in HFSL's Table 8",
         write_ratio: 0.59,
@@ -80,7 +80,7 @@ pub static MODELS: &[Model] = &[
         locality: Locality::Zipf(0.9),
         align: 1,
     },
-    Model {
+    WorkloadModel {
         name: "hfsl-fin2",
         about: "Financial2 as in HFSL's Table 8",
         write_ratio: 0.84,
@@ -96,7 +96,7 @@ pub static MODELS: &[Model] = &[
         locality: Locality::Zipf(1.1),
         align: 1,
     },
-    Model {
+    WorkloadModel {
         name: "hfsl-msnfs",
         about: "MSNFS as in HFSL's Table 8",
         write_ratio: 0.15,
@@ -111,7 +111,7 @@ pub static MODELS: &[Model] = &[
         locality: Locality::Zipf(0.5),
         align: 8,
     },
-    Model {
+    WorkloadModel {
         name: "hfsl-radius",
         about: "RADIUS as in HFSL's Table 8",
         write_ratio: 0.91,
@@ -126,7 +126,7 @@ pub static MODELS: &[Model] = &[
         locality: Locality::Zipf(0.8),
         align: 1,
     },
-    Model {
+    WorkloadModel {
         name: "halo-fin1",
         about: "Fin1 as in HALO's Table II",
         write_ratio: 0.846,
@@ -141,7 +141,7 @@ pub static MODELS: &[Model] = &[
         locality: Locality::Zipf(0.9),
         align: 1,
     },
-    Model {
+    WorkloadModel {
         name: "halo-fin2",
         about: "Fin2 as in HALO's Table II",
         write_ratio: 0.215,
@@ -156,7 +156,7 @@ pub static MODELS: &[Model] = &[
         locality: Locality::Zipf(0.9),
         align: 1,
     },
-    Model {
+    WorkloadModel {
         name: "halo-dap",
         about: "Dap (display advertisement platform) as in HALO's Table II",
         write_ratio: 0.549,
@@ -171,7 +171,7 @@ pub static MODELS: &[Model] = &[
         locality: Locality::Uniform,
         align: 8,
     },
-    Model {
+    WorkloadModel {
         name: "halo-exchange",
         about: "Exchange 2007 as in HALO's Table II",
         write_ratio: 0.74,
@@ -186,7 +186,7 @@ pub static MODELS: &[Model] = &[
         locality: Locality::Zipf(0.8),
         align: 8,
     },
-    Model {
+    WorkloadModel {
         name: "halo-tpce",
         about: "TPC-E as in HALO's Table II",
         write_ratio: 0.998,
@@ -201,7 +201,7 @@ pub static MODELS: &[Model] = &[
         locality: Locality::Zipf(0.6),
         align: 16,
     },
-    Model {
+    WorkloadModel {
         name: "halo-mail",
         about: "FIU mail as in HALO's Table II",
         write_ratio: 0.901,
@@ -216,7 +216,7 @@ pub static MODELS: &[Model] = &[
         locality: Locality::Zipf(0.9),
         align: 8,
     },
-    Model {
+    WorkloadModel {
         name: "halo-randw",
         about: "Randw (IOmeter) as in HALO's section IV: 4 KB, 100 % random, 100 % write, 5.9 GB",
         write_ratio: 1.0,
@@ -233,7 +233,7 @@ pub static MODELS: &[Model] = &[
     },
 ];
 
-impl Model {
+impl WorkloadModel {
     /// Returns the mean size of a write, in sectors.
     #[must_use]
     pub fn write_sectors(&self) -> f64 {
@@ -271,7 +271,7 @@ impl Model {
 }
 
 /// Builds a generator from a model. The user may change count, seed, arrival, rate and span.
-pub(super) fn build(model: &Model, mut spec: GeneratorSpec) -> Result<Generator> {
+pub(super) fn build(model: &WorkloadModel, mut spec: GeneratorSpec) -> Result<Generator> {
     let common = common(&mut spec)?;
     let align = u64::from(model.align);
     // Published data sets are not whole sectors, but a span must be. It is rounded down to whole

@@ -5,8 +5,7 @@ use super::place::{AddressDistribution, AddressLaw};
 use super::random::Random;
 use super::sizes::SizeDistribution;
 use super::zipf::Zipf;
-use super::{ArrivalProcess, Generator, MODELS, PATTERNS, Pattern, RECIPES, reading};
-use crate::workload::GENERATOR_PREFIX;
+use super::{ArrivalProcess, GENERATOR_PREFIX, Generator, MODELS, PATTERNS, Pattern, RECIPES, reading};
 use crate::{Error, Result};
 use frit_core::{SECTOR_BYTES, size};
 

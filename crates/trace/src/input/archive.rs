@@ -1,7 +1,7 @@
 //! Reads one file of a tar archive as a stream. Truncated archives are normal: often only the head
 //! of a large archive is distributed.
 
-use super::decompress::{InputState, lock};
+use super::state::{InputState, lock};
 use std::io::{self, ErrorKind, Read};
 use std::sync::{Arc, Mutex};
 use tar::{EntryType, Header};

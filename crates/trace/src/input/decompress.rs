@@ -2,49 +2,19 @@
 //! in any order.
 
 use super::archive;
-use sha2::{Digest, Sha256};
+use super::state::{InputState, lock};
+use sha2::Digest;
 use std::io::{self, Cursor, ErrorKind, Read};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-type Reader = Box<dyn Read + Send>;
+type InputReader = Box<dyn Read + Send>;
 
 /// Maximum nesting of containers (a `.tar.gz` that contains `.gz` files has three).
 const DEPTH: usize = 5;
 
-/// State that the nested readers of an input share.
-#[derive(Default)]
-pub(crate) struct InputState {
-    /// Containers that were unpacked, outermost first.
-    pub(super) layers: Vec<String>,
-    /// Number of bytes read from the file.
-    pub(super) compressed: u64,
-    /// Number of bytes after the outermost decompression.
-    pub(super) plain: u64,
-    /// Hash of those bytes.
-    pub(super) hash: Option<Sha256>,
-    /// A tar archive is read to its end, for the hash.
-    pub(super) drain: bool,
-    /// Set if a tar archive ends inside a file.
-    pub(super) tar_truncation: Option<String>,
-    /// Notes for the user.
-    pub(super) notes: Vec<String>,
-}
-
-impl InputState {
-    /// Returns `true` if an error means that the compressed input is truncated.
-    pub(super) fn is_truncated(&self, e: &io::Error) -> bool {
-        e.kind() == ErrorKind::UnexpectedEof
-    }
-}
-
-/// Locks the shared state. No holder of the lock can panic, so it is never poisoned.
-pub(crate) fn lock(shared: &Mutex<InputState>) -> MutexGuard<'_, InputState> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Counts, and optionally hashes, the bytes that pass.
 struct Meter {
-    inner: Reader,
+    inner: InputReader,
     shared: Arc<Mutex<InputState>>,
     plain: bool,
 }
@@ -66,7 +36,7 @@ impl Read for Meter {
 }
 
 /// Reads the first bytes and returns them with a reader that delivers them again.
-fn peek(mut reader: Reader) -> io::Result<(Vec<u8>, Reader)> {
+fn peek(mut reader: InputReader) -> io::Result<(Vec<u8>, InputReader)> {
     let mut first = vec![0; archive::BLOCK];
     let mut n = 0;
     while n < first.len() {
@@ -110,15 +80,18 @@ impl<R: Read> Read for SmallReads<R> {
 }
 
 /// Removes one layer of compression, if there is one.
-fn decompress_layer(first: &[u8], reader: Reader) -> io::Result<Result<(&'static str, Reader), Reader>> {
+fn decompress_layer(
+    first: &[u8],
+    reader: InputReader,
+) -> io::Result<Result<(&'static str, InputReader), InputReader>> {
     Ok(match first {
-        [0x1f, 0x8b, ..] => Ok(("gzip", Box::new(flate2::read::MultiGzDecoder::new(reader)) as Reader)),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Ok(("zstd", Box::new(zstd::Decoder::new(reader)?) as Reader)),
+        [0x1f, 0x8b, ..] => Ok(("gzip", Box::new(flate2::read::MultiGzDecoder::new(reader)) as InputReader)),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Ok(("zstd", Box::new(zstd::Decoder::new(reader)?) as InputReader)),
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
-            Ok(("xz", Box::new(SmallReads(lzma_rust2::XzReader::new(reader, true))) as Reader))
+            Ok(("xz", Box::new(SmallReads(lzma_rust2::XzReader::new(reader, true))) as InputReader))
         }
         [b'B', b'Z', b'h', b'1'..=b'9', ..] => {
-            Ok(("bzip2", Box::new(bzip2::read::MultiBzDecoder::new(reader)) as Reader))
+            Ok(("bzip2", Box::new(bzip2::read::MultiBzDecoder::new(reader)) as InputReader))
         }
         _ => Err(reader),
     })
@@ -126,11 +99,12 @@ fn decompress_layer(first: &[u8], reader: Reader) -> io::Result<Result<(&'static
 
 /// Removes all layers of compression and archives around a trace.
 pub(super) fn decompress(
-    raw: Reader,
+    raw: InputReader,
     member: Option<&str>,
     shared: &Arc<Mutex<InputState>>,
-) -> io::Result<Reader> {
-    let meter = |inner, plain| -> Reader { Box::new(Meter { inner, shared: Arc::clone(shared), plain }) };
+) -> io::Result<InputReader> {
+    let meter =
+        |inner, plain| -> InputReader { Box::new(Meter { inner, shared: Arc::clone(shared), plain }) };
     let mut reader = meter(raw, false);
     let mut metered = false;
     let mut in_tar = false;

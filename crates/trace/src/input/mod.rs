@@ -3,22 +3,22 @@
 
 mod archive;
 mod decompress;
+mod state;
 
 use crate::problems::Problems;
 use crate::{Error, Options, Result};
-use decompress::{InputState, decompress};
+use decompress::decompress;
 use sha2::{Digest, Sha256};
+use state::{InputState, lock};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::sync::{Arc, Mutex};
-
-pub(crate) use decompress::lock;
 
 /// Size of the buffer; also the number of bytes that recognition of a format sees.
 pub(crate) const BUFFER: usize = 256 << 10;
 
 /// Plain bytes of a trace, read through one buffer.
-pub(crate) struct Input {
+pub(crate) struct TraceInput {
     path: String,
     reader: Box<dyn Read + Send>,
     shared: Arc<Mutex<InputState>>,
@@ -29,9 +29,9 @@ pub(crate) struct Input {
     failed: Option<std::io::Error>,
 }
 
-impl Input {
+impl TraceInput {
     /// Opens a file, or standard input for `-`. With `hash`, the uncompressed bytes are hashed.
-    pub(crate) fn open(path: &str, options: &Options, hash: bool) -> Result<Input> {
+    pub(crate) fn open(path: &str, options: &Options, hash: bool) -> Result<TraceInput> {
         let raw: Box<dyn Read + Send> = if path == "-" {
             Box::new(std::io::stdin())
         } else {
@@ -42,7 +42,7 @@ impl Input {
             }
             Box::new(file)
         };
-        Input::from_reader(path, raw, options, hash)
+        TraceInput::from_reader(path, raw, options, hash)
     }
 
     /// Creates an input from a reader. Errors refer to it as `path`.
@@ -51,10 +51,10 @@ impl Input {
         raw: Box<dyn Read + Send>,
         options: &Options,
         hash: bool,
-    ) -> Result<Input> {
+    ) -> Result<TraceInput> {
         let shared = InputState { hash: hash.then(Sha256::new), drain: hash, ..InputState::default() };
         let shared = Arc::new(Mutex::new(shared));
-        let mut input = Input {
+        let mut input = TraceInput {
             path: path.into(),
             reader: Box::new(std::io::empty()),
             shared: Arc::clone(&shared),

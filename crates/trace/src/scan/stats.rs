@@ -3,9 +3,9 @@
 use super::Scan;
 use crate::devices::DeviceLayout;
 use crate::fit::CHUNK_BYTES;
-use crate::identity::Identity;
+use crate::identity::WorkloadIdentity;
 use crate::problems::Problems;
-use crate::{Devices, Reading, ReqOp, Request};
+use crate::{DeviceMapping, Reading, ReqOp, Request};
 use frit_core::{Hints, Nanos, SECTOR_BYTES};
 use hdrhistogram::Histogram;
 use roaring::RoaringTreemap;
@@ -152,11 +152,11 @@ pub(super) struct StatsCollector {
 }
 
 impl StatsCollector {
-    pub(super) fn new(devices: &Devices) -> StatsCollector {
+    pub(super) fn new(devices: &DeviceMapping) -> StatsCollector {
         StatsCollector {
             requests: 0,
-            merge: *devices == Devices::Merge,
-            flat: *devices != Devices::Concat,
+            merge: *devices == DeviceMapping::Merge,
+            flat: *devices != DeviceMapping::Concat,
             reads: ValueHistogram::new(),
             writes: ValueHistogram::new(),
             discards: ValueHistogram::new(),
@@ -247,7 +247,7 @@ impl StatsCollector {
 
     pub(super) fn finish(
         self,
-        identity: Identity,
+        identity: WorkloadIdentity,
         reading: Reading,
         problems: Problems,
         devices: Vec<String>,

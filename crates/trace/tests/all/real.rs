@@ -122,7 +122,7 @@ fn the_same_requests_come_out_of_the_same_trace_in_two_formats() {
     let open = |f: &str| {
         Workload::open(
             dir.join(f).to_str().unwrap(),
-            &Options { devices: frit_trace::Devices::Merge, ..Options::default() },
+            &Options { devices: frit_trace::DeviceMapping::Merge, ..Options::default() },
         )
         .unwrap()
     };

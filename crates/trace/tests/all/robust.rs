@@ -2,7 +2,7 @@
 //! original.
 
 use crate::samples::samples;
-use frit_trace::{Columns, Devices, Options, Request, Workload};
+use frit_trace::{Columns, DeviceMapping, Options, Request, Workload};
 use proptest::prelude::*;
 use std::io::{Cursor, Write};
 
@@ -24,7 +24,7 @@ fn read(bytes: &[u8], options: &Options) -> (Vec<Request>, Result<frit_trace::Pr
 }
 
 fn merged() -> Options {
-    Options { devices: Devices::Merge, ..Options::default() }
+    Options { devices: DeviceMapping::Merge, ..Options::default() }
 }
 
 fn named(format: &str) -> Options {

@@ -3,7 +3,7 @@
 
 use frit_core::{Hints, Nanos, Sector};
 use frit_trace::write::{WRITABLE, WriteFormat, Writer};
-use frit_trace::{Devices, Options, ReqOp, Request, Scan, SizeUnit, TimeUnit, Workload};
+use frit_trace::{DeviceMapping, Options, ReqOp, Request, Scan, SizeUnit, TimeUnit, Workload};
 use proptest::prelude::*;
 
 /// Returns the time resolution of a format in ns, `true` if it has flushes and discards, and `true`
@@ -34,7 +34,7 @@ fn back(requests: &[Request], format: WriteFormat, name: &str, devices: bool) ->
     let disksim = |u| matches!(format, WriteFormat::DiskSim | WriteFormat::MqSim).then_some(u);
     let unit = if format == WriteFormat::MqSim { TimeUnit::Ns } else { TimeUnit::Ms };
     let options = Options {
-        devices: Devices::Merge,
+        devices: DeviceMapping::Merge,
         strict: true,
         time_unit: disksim(unit),
         size_unit: disksim(unit).map(|_| SizeUnit::SECTORS),
@@ -185,7 +185,7 @@ fn a_generic_csv_is_read_by_name_and_by_number() {
     let read = |text: &str, columns: &str| -> Vec<(u64, u64, u32, ReqOp)> {
         let options = Options {
             columns: Some(columns.parse().unwrap()),
-            devices: Devices::Merge,
+            devices: DeviceMapping::Merge,
             strict: true,
             ..Options::default()
         };

@@ -22,7 +22,7 @@ fn now(dir: &Path) -> Superblock {
 }
 
 /// Marks the volume as left by another boot of the machine.
-fn left(dir: &Path, state: State) {
+fn left(dir: &Path, state: VolumeState) {
     let mut file = SuperblockFile::open(dir, false).unwrap();
     file.update(|s| (s.state, s.boot_id) = (state, OTHER_BOOT)).unwrap();
 }
@@ -35,12 +35,12 @@ fn machine(dir: &Path) -> bool {
 fn another_boot_means_that_the_machine_stopped_unless_the_volume_was_closed() {
     let (_dir, dir) = made();
     assert!(!machine(&dir), "the same boot");
-    left(&dir, State::Dirty);
+    left(&dir, VolumeState::Dirty);
     assert!(machine(&dir), "another boot");
-    assert_eq!((now(&dir).boot_id, now(&dir).state), (boot_id(), State::Dirty));
+    assert_eq!((now(&dir).boot_id, now(&dir).state), (boot_id(), VolumeState::Dirty));
     assert!(!machine(&dir), "recovered under this boot, and then stopped");
     Volume::open(&dir, &OpenOptions::default()).unwrap().close().unwrap();
-    left(&dir, State::Clean);
+    left(&dir, VolumeState::Clean);
     let v = Volume::open(&dir, &OpenOptions::default()).unwrap();
     assert!(!v.recovery().machine && v.recovery().recovery.clean);
 }
@@ -48,7 +48,7 @@ fn another_boot_means_that_the_machine_stopped_unless_the_volume_was_closed() {
 #[test]
 fn a_recovery_that_does_not_end_is_repeated_as_what_it_was() {
     let (_dir, dir) = made();
-    left(&dir, State::Dirty);
+    left(&dir, VolumeState::Dirty);
     let nand = dir.join("nand.medium");
     let bytes = std::fs::read(&nand).unwrap();
     std::fs::write(&nand, vec![0x5A; bytes.len()]).unwrap();

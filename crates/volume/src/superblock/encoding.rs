@@ -1,6 +1,6 @@
 //! Encoding of a superblock copy: little-endian, fixed fields, then records and texts, then CRC32C.
 
-use super::{Backing, Features, MediumRecord, RecoveryRecord, State, Superblock, VERSION};
+use super::{Backing, Features, MediumRecord, RecoveryRecord, Superblock, VERSION, VolumeState};
 use frit_core::MediumKind;
 
 const MAGIC: [u8; 8] = *b"fritVOL\0";
@@ -46,9 +46,9 @@ pub(super) fn encode(s: &Superblock) -> Vec<u8> {
     u32s(&mut b, &[VERSION, 0]);
     u64s(&mut b, &[s.sequence]);
     let state = match s.state {
-        State::Creating => 0,
-        State::Clean => 1,
-        State::Dirty => 2,
+        VolumeState::Creating => 0,
+        VolumeState::Clean => 1,
+        VolumeState::Dirty => 2,
     };
     u32s(&mut b, &[s.features.compatible, s.features.read_only, s.features.incompatible, state]);
     b.extend(s.uuid);
@@ -161,9 +161,9 @@ pub(super) fn decode(b: &[u8]) -> Result<Superblock, DecodeError> {
         return Err(DecodeError::Refused(why));
     }
     let state = match f.u32()? {
-        0 => State::Creating,
-        1 => State::Clean,
-        2 => State::Dirty,
+        0 => VolumeState::Creating,
+        1 => VolumeState::Clean,
+        2 => VolumeState::Dirty,
         n => return damaged(format!("state {n} is invalid")),
     };
     let (uuid, boot_id) = (f.array()?, f.array()?);

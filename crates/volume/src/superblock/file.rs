@@ -1,7 +1,7 @@
 //! The superblock file with its two copies: locking, reading, updating.
 
 use super::encoding::{DecodeError, decode, encode};
-use super::{State, Superblock};
+use super::{Superblock, VolumeState};
 use crate::access::new_private;
 use crate::error::{Error, Result, io};
 use crate::lock::{self, VolumeLock};
@@ -133,7 +133,7 @@ impl SuperblockFile {
     }
 
     /// Sets the state and the boot ID, unless they are current.
-    pub(crate) fn set_state(&mut self, state: State, boot_id: [u8; 16]) -> Result<()> {
+    pub(crate) fn set_state(&mut self, state: VolumeState, boot_id: [u8; 16]) -> Result<()> {
         if (self.current.state, self.current.boot_id) == (state, boot_id) {
             return Ok(());
         }

@@ -31,7 +31,7 @@ pub struct Features {
 /// State in which a volume was left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum VolumeState {
     /// Its creation was not finished.
     Creating,
     /// Closed properly.
@@ -122,7 +122,7 @@ pub struct Superblock {
     /// Feature bits.
     pub features: Features,
     /// State in which the volume was left.
-    pub state: State,
+    pub state: VolumeState,
     /// UUID of the volume; kept when the volume grows.
     pub uuid: [u8; 16],
     /// Boot ID of the machine when the volume was last opened for writing.
@@ -133,7 +133,7 @@ pub struct Superblock {
     pub created_by: String,
     /// The stack's name.
     pub name: String,
-    /// The stack as [`Identity::text`](frit_stack::Identity::text).
+    /// The stack as [`StackIdentity::text`](frit_stack::StackIdentity::text).
     pub stack: String,
     /// SHA-256 of that text.
     pub sha256: [u8; 32],
@@ -163,6 +163,12 @@ impl Superblock {
         self.params.retain(|(k, _)| k != key);
         self.params.push((key.into(), value.into()));
     }
+}
+
+/// Returns the SHA-256 of a text, such as a stack.
+pub(crate) fn sha256(text: &str) -> [u8; 32] {
+    use sha2::Digest;
+    sha2::Sha256::digest(text.as_bytes()).into()
 }
 
 /// Returns the current time in seconds since 1970; informational, no decision depends on it.

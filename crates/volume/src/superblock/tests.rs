@@ -16,7 +16,7 @@ fn sample(sequence: u64) -> Superblock {
     Superblock {
         sequence,
         features: Features { compatible: 5, ..Features::default() },
-        state: State::Dirty,
+        state: VolumeState::Dirty,
         uuid: [7; 16],
         boot_id: [9; 16],
         created_unix: 1_795_238_589,
@@ -103,8 +103,8 @@ fn the_newer_copy_counts_and_updates_take_turns() {
 #[test]
 fn a_power_cut_at_any_byte_of_an_update_leaves_the_old_or_the_new() {
     let dir = tempfile::tempdir().unwrap();
-    let (old, older) = (sample(2), encode(&Superblock { state: State::Clean, ..sample(1) }));
-    let new = Superblock { state: State::Clean, ..sample(3) };
+    let (old, older) = (sample(2), encode(&Superblock { state: VolumeState::Clean, ..sample(1) }));
+    let new = Superblock { state: VolumeState::Clean, ..sample(3) };
     let bytes = encode(&new);
     for cut in 0..=bytes.len() {
         // The copy with the odd sequence number is overwritten: its head is new, its tail old.

@@ -6,7 +6,7 @@
 
 use crate::common::{self, open_read_only, read};
 use frit_core::{CheckScope, CrashKind, Hints};
-use frit_volume::superblock::{State, VERSION};
+use frit_volume::superblock::{VERSION, VolumeState};
 use frit_volume::{OpenOptions, Volume, inspect};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -119,7 +119,7 @@ fn every_version_has_a_fixture_that_opens_and_holds_what_it_held() {
         let packed = File::open(file(version)).unwrap_or_else(|e| panic!("format {version}: {e}"));
         assert!(packed.metadata().unwrap().len() < 512 << 10);
         tar::Archive::new(zstd::Decoder::new(packed).unwrap()).unpack(dir.path()).unwrap();
-        for (name, state) in [("clean", State::Clean), ("dirty", State::Dirty)] {
+        for (name, state) in [("clean", VolumeState::Clean), ("dirty", VolumeState::Dirty)] {
             let volume = dir.path().join(name);
             let s = inspect(&volume).unwrap().superblock;
             assert_eq!(s.state, state);
@@ -138,7 +138,7 @@ fn every_version_has_a_fixture_that_opens_and_holds_what_it_held() {
                 drop(v);
                 v = Volume::open(&volume, &OpenOptions { read_only, crash: Some(stop) }).unwrap();
                 assert!(v.recovery().recovery.lost.is_empty());
-                assert_eq!(v.recovery().recovery.clean, state == State::Clean);
+                assert_eq!(v.recovery().recovery.clean, state == VolumeState::Clean);
                 if stop == CrashKind::Process {
                     assert!(read(&mut v, 0, shadow.len()) == shadow, "format {version}, {name}");
                 }

@@ -2,7 +2,7 @@
 
 use crate::common::{self, create, files, open, open_read_only, pattern, place, read};
 use frit_core::{CrashKind, Hints};
-use frit_volume::superblock::State;
+use frit_volume::superblock::VolumeState;
 use frit_volume::{OpenOptions, Volume, inspect};
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ fn the_state_is_dirty_while_open_and_clean_after_close() {
     let (_dir, dir) = place();
     let state = || inspect(&dir).unwrap().superblock.state;
     let v = create(&dir);
-    assert_eq!(state(), State::Dirty);
+    assert_eq!(state(), VolumeState::Dirty);
     assert!(inspect(&dir).unwrap().in_use.unwrap().contains(&std::process::id().to_string()));
     v.close().unwrap();
     // A process that another test starts holds a copy of the lock until it executes its program.
@@ -45,12 +45,12 @@ fn the_state_is_dirty_while_open_and_clean_after_close() {
         assert!(Instant::now() < until, "the lock is held after a close");
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert_eq!(state(), State::Clean);
+    assert_eq!(state(), VolumeState::Clean);
     drop(open(&dir));
-    assert_eq!(state(), State::Dirty);
+    assert_eq!(state(), VolumeState::Dirty);
     open(&dir).close().unwrap();
     let s = inspect(&dir).unwrap().superblock;
-    assert_eq!(s.state, State::Clean);
+    assert_eq!(s.state, VolumeState::Clean);
     assert_eq!(s.recovery.map(|r| (r.machine, r.lost)), Some((false, 0)));
 }
 

@@ -3,7 +3,7 @@
 
 use crate::common::{create, open, pattern, place, read, try_open};
 use frit_core::Hints;
-use frit_volume::superblock::State;
+use frit_volume::superblock::VolumeState;
 use frit_volume::{Error, inspect};
 use std::fs::OpenOptions;
 
@@ -34,7 +34,7 @@ fn a_nand_file_that_is_cut_is_an_error_and_no_signal() {
     assert!(v.write(0, &data[..4096], Hints::NONE).is_err());
     assert!(v.flush().is_err());
     assert!(v.close().is_err());
-    assert_eq!(inspect(&dir).unwrap().superblock.state, State::Dirty);
+    assert_eq!(inspect(&dir).unwrap().superblock.state, VolumeState::Dirty);
     let e = try_open(&dir).unwrap_err().to_string();
     assert!(e.contains(&format!("has 4096 bytes and had {len}")), "{e}");
 }

@@ -2,7 +2,7 @@
 
 use crate::output::{right, table, text};
 use frit_core::size;
-use frit_stack::{LayerSummary, MediumSummary, Summary};
+use frit_stack::{LayerSummary, MediumSummary, StackSummary};
 use std::fmt::Write;
 
 /// Timing values of a medium, in the order of the output.
@@ -38,7 +38,7 @@ const SHAPE: [(&str, &str); 10] = [
 ];
 
 /// Returns the summary as text; `all` adds sources and meanings.
-pub(super) fn summary(s: &Summary, all: bool) -> String {
+pub(super) fn summary(s: &StackSummary, all: bool) -> String {
     let mut out = format!("{}\n", s.name);
     if !s.about.is_empty() {
         let _ = writeln!(out, "{}", s.about);
@@ -102,7 +102,7 @@ fn said(m: &MediumSummary, keys: &[(&str, &str)]) -> String {
     found.collect::<Vec<_>>().join("; ")
 }
 
-fn volume(s: &Summary) -> String {
+fn volume(s: &StackSummary) -> String {
     let l = &s.layer;
     let on: Vec<String> = l.on.iter().map(|(role, name)| format!("{role} = {name}")).collect();
     let kind = if l.kind == l.name { String::new() } else { format!(" ({})", l.kind) };
@@ -123,7 +123,7 @@ fn volume(s: &Summary) -> String {
 }
 
 /// Returns the location of the map.
-fn map(s: &Summary) -> String {
+fn map(s: &StackSummary) -> String {
     let l = &s.layer;
     let pcm = l.on.get("pcm").and_then(|name| s.media.iter().find(|m| m.name == *name));
     match pcm {
@@ -148,7 +148,7 @@ fn parameters(l: &LayerSummary, all: bool) -> String {
     text(&t)
 }
 
-fn engine(s: &Summary) -> String {
+fn engine(s: &StackSummary) -> String {
     let e = &s.engine;
     let params: Vec<String> = e.parameters.iter().map(|(k, v)| format!(", {k} = {v}")).collect();
     format!("engine {}, scheduler {}{}", e.kind, e.scheduler, params.concat())

@@ -1,7 +1,7 @@
 //! Access to a volume without a server: it is opened for one request.
 
 use crate::cmd::serve::defaults;
-use frit_serve::ctl::{Change, ChangeAuthor, ChangeLog, Param, Setting, apply, params as shown};
+use frit_serve::ctl::{ChangeAuthor, ChangeLog, Param, ParamChange, Setting, apply, params as shown};
 use frit_serve::metrics::{Stat, VolumeStat};
 use frit_volume::{OpenOptions, Volume};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
@@ -20,7 +20,7 @@ pub(super) fn params(dir: &Path) -> Result<Vec<Param>> {
 }
 
 /// Changes parameters, and records them in the volume and its change log.
-pub(super) fn set(dir: &Path, settings: &[Setting]) -> Result<Vec<Change>> {
+pub(super) fn set(dir: &Path, settings: &[Setting]) -> Result<Vec<ParamChange>> {
     let mut volume = open(dir, false)?;
     let changed = apply(&mut volume, settings);
     volume.close()?;

@@ -2,7 +2,7 @@
 
 use crate::output::{right, table, text};
 use frit_core::size;
-use frit_serve::ctl::{Change, Param, Setting};
+use frit_serve::ctl::{Param, ParamChange, Setting};
 use frit_serve::metrics::{MediumStat, ServerStat, Stat};
 use std::fmt::Write;
 
@@ -21,7 +21,7 @@ pub(super) fn params(all: &[Param]) -> String {
 }
 
 /// Returns the result of a `set`, one line a parameter.
-pub(super) fn changes(asked: &[Setting], changed: &[Change]) -> String {
+pub(super) fn changes(asked: &[Setting], changed: &[ParamChange]) -> String {
     let mut out = String::new();
     for s in asked {
         let _ = match changed.iter().find(|c| c.key == s.key) {

@@ -24,11 +24,11 @@ struct DriveJson {
     name: String,
     about: String,
     bytes: u64,
-    values: BTreeMap<String, ValueJson>,
+    values: BTreeMap<String, DriveValueJson>,
 }
 
 #[derive(Serialize)]
-struct ValueJson {
+struct DriveValueJson {
     value: String,
     source: String,
 }
@@ -60,7 +60,8 @@ pub(super) fn run(args: &Args) -> Result<()> {
 
 fn json(p: &DiskProfile) -> Result<DriveJson> {
     let rows = p.rows().map_err(|e| report(&e))?;
-    let values = rows.into_iter().map(|(key, value, source)| (key, ValueJson { value, source })).collect();
+    let values =
+        rows.into_iter().map(|(key, value, source)| (key, DriveValueJson { value, source })).collect();
     let (name, about) = (p.name.clone(), p.about.trim().into());
     Ok(DriveJson { name, about, bytes: p.values.sectors * SECTOR_BYTES, values })
 }

@@ -5,7 +5,7 @@ use crate::output::{print, print_json, right, table, text};
 use frit_core::{Error, Nanos, SECTOR_BYTES, size};
 use frit_media::disk::characteristics::{self, RandomWorkload, SeekTimes, SpanIops, ZoneRate};
 use frit_media::disk::score;
-use frit_media::disk::{DiskProfile, DiskSpec, Drive, RequestKind, Scheduler, WriteBack};
+use frit_media::disk::{DiskProfile, DiskSpec, Drive, DriveRequestKind, DriveScheduler, WriteBack};
 use miette::{Result, miette};
 use serde::Serialize;
 use std::fmt::Write;
@@ -159,10 +159,10 @@ fn gather(args: &Args, spec: &DiskSpec, notes: Vec<String>) -> Result<ShowJson, 
         sectors: z.sectors,
         mb_per_s: z.bytes_per_second / 1e6,
     };
-    let kind = if args.write { RequestKind::Write } else { RequestKind::Read };
+    let kind = if args.write { DriveRequestKind::Write } else { DriveRequestKind::Read };
     let mut rows = Vec::new();
     for depth in DEPTHS {
-        for scheduler in Scheduler::iter() {
+        for scheduler in DriveScheduler::iter() {
             let w = RandomWorkload {
                 kind,
                 bytes: args.size,
@@ -214,7 +214,7 @@ fn slow(args: &Args, spec: &DiskSpec) -> Result<SlowJson, Error> {
     through.cache.write_back = WriteBack::Off;
     let iops = PAPER_RANDOM_BYTES_PER_S / args.size as f64;
     let span = |kind| {
-        let scheduler = Scheduler::Fifo;
+        let scheduler = DriveScheduler::Fifo;
         let w = RandomWorkload {
             kind,
             bytes: args.size,
@@ -225,7 +225,7 @@ fn slow(args: &Args, spec: &DiskSpec) -> Result<SlowJson, Error> {
         };
         characteristics::span_for(&through, &w, iops)
     };
-    let (reads_span, writes_through_span) = (span(RequestKind::Read)?, span(RequestKind::Write)?);
+    let (reads_span, writes_through_span) = (span(DriveRequestKind::Read)?, span(DriveRequestKind::Write)?);
     Ok(SlowJson { mb_per_s: PAPER_RANDOM_BYTES_PER_S / 1e6, iops, reads_span, writes_through_span })
 }
 
@@ -283,7 +283,7 @@ fn text_of(s: &ShowJson) -> Result<String> {
     let r = &s.random;
     let span = if r.span < 1.0 { format!(" to the first {:.0} %", r.span * 100.0) } else { String::new() };
     line(format!("random {}s of {}{span}, requests a second:\n", r.kind, size::format(r.bytes)))?;
-    let names: Vec<&str> = Scheduler::iter().map(Into::into).collect();
+    let names: Vec<&str> = DriveScheduler::iter().map(Into::into).collect();
     let mut header = vec!["queue"];
     header.extend(&names);
     let mut random = table(&header);

@@ -2,7 +2,7 @@
 
 use crate::output::{right, table, text};
 use frit_core::{Nanos, size};
-use frit_fs_sim::bench::{PatternMetrics, Report, Verification};
+use frit_fs_sim::bench::{BenchReport, BenchVerification, PatternMetrics};
 use frit_fs_sim::plan::{Plan, PlanCommand, PlanStep};
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ fn title(m: &PatternMetrics) -> String {
 }
 
 /// Returns the tables of a run.
-pub(super) fn report(r: &Report) -> String {
+pub(super) fn report(r: &BenchReport) -> String {
     let mut out = format!(
         "file system of {} on {}, host {}; file of {}, {} names, seed {}; virtual time\n\n",
         size::format(r.bytes),
@@ -98,7 +98,7 @@ fn busy(measured: &[PatternMetrics]) -> String {
     text(&t)
 }
 
-fn verified(v: &Verification) -> String {
+fn verified(v: &BenchVerification) -> String {
     let mut out = format!(
         "\nverified: {} mismatches; {} and {} answers about names compared\n",
         v.mismatches,

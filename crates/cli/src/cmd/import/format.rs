@@ -7,7 +7,7 @@ pub(super) const HEAD_BYTES: usize = 512;
 
 /// A format that is not raw.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Format {
+pub(super) enum ImageFormat {
     /// A virtual disk image, with its format name in qemu-img.
     Disk(&'static str),
     /// A compressed image: the format name, and the command that unpacks it to standard output.
@@ -15,30 +15,30 @@ pub(super) enum Format {
 }
 
 /// Offset and bytes of each magic number, and the format.
-const MAGICS: [(usize, &[u8], Format); 17] = [
-    (0, b"QFI\xfb", Format::Disk("qcow2")),
-    (0, b"QED\0", Format::Disk("qed")),
-    (0, b"KDMV", Format::Disk("vmdk")),
-    (0, b"COWD", Format::Disk("vmdk")),
-    (0, b"# Disk DescriptorFile", Format::Disk("vmdk")),
-    (0, b"vhdxfile", Format::Disk("vhdx")),
-    (0, b"conectix", Format::Disk("vpc")),
-    (0x40, b"\x7f\x10\xda\xbe", Format::Disk("vdi")),
-    (0, b"WithoutFreeSpace", Format::Disk("parallels")),
-    (0, b"WithouFreSpacExt", Format::Disk("parallels")),
-    (0, b"\x1f\x8b\x08", Format::Packed("gzip", "gzip -dc")),
-    (0, b"\xfd7zXZ\0", Format::Packed("xz", "xz -dc")),
-    (0, b"\x28\xb5\x2f\xfd", Format::Packed("zstd", "zstd -dc")),
-    (0, b"BZh", Format::Packed("bzip2", "bzip2 -dc")),
-    (0, b"\x04\x22\x4d\x18", Format::Packed("lz4", "lz4 -dc")),
-    (0, b"PK\x03\x04", Format::Packed("zip", "unzip -p")),
-    (0, b"7z\xbc\xaf\x27\x1c", Format::Packed("7z", "7z e -so")),
+const MAGICS: [(usize, &[u8], ImageFormat); 17] = [
+    (0, b"QFI\xfb", ImageFormat::Disk("qcow2")),
+    (0, b"QED\0", ImageFormat::Disk("qed")),
+    (0, b"KDMV", ImageFormat::Disk("vmdk")),
+    (0, b"COWD", ImageFormat::Disk("vmdk")),
+    (0, b"# Disk DescriptorFile", ImageFormat::Disk("vmdk")),
+    (0, b"vhdxfile", ImageFormat::Disk("vhdx")),
+    (0, b"conectix", ImageFormat::Disk("vpc")),
+    (0x40, b"\x7f\x10\xda\xbe", ImageFormat::Disk("vdi")),
+    (0, b"WithoutFreeSpace", ImageFormat::Disk("parallels")),
+    (0, b"WithouFreSpacExt", ImageFormat::Disk("parallels")),
+    (0, b"\x1f\x8b\x08", ImageFormat::Packed("gzip", "gzip -dc")),
+    (0, b"\xfd7zXZ\0", ImageFormat::Packed("xz", "xz -dc")),
+    (0, b"\x28\xb5\x2f\xfd", ImageFormat::Packed("zstd", "zstd -dc")),
+    (0, b"BZh", ImageFormat::Packed("bzip2", "bzip2 -dc")),
+    (0, b"\x04\x22\x4d\x18", ImageFormat::Packed("lz4", "lz4 -dc")),
+    (0, b"PK\x03\x04", ImageFormat::Packed("zip", "unzip -p")),
+    (0, b"7z\xbc\xaf\x27\x1c", ImageFormat::Packed("7z", "7z e -so")),
 ];
 
-impl Format {
+impl ImageFormat {
     /// Returns the format of an image with these first bytes; `None` for a raw one.
-    pub(super) fn of(head: &[u8]) -> Option<Format> {
-        let starts = |&&(at, magic, _): &&(usize, &[u8], Format)| {
+    pub(super) fn of(head: &[u8]) -> Option<ImageFormat> {
+        let starts = |&&(at, magic, _): &&(usize, &[u8], ImageFormat)| {
             head.get(at..).is_some_and(|rest| rest.starts_with(magic))
         };
         MAGICS.iter().find(starts).map(|m| m.2)
@@ -47,7 +47,7 @@ impl Format {
     /// Returns the name of the format.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Format::Disk(name) | Format::Packed(name, _) => name,
+            ImageFormat::Disk(name) | ImageFormat::Packed(name, _) => name,
         }
     }
 
@@ -55,16 +55,16 @@ impl Format {
     pub(super) fn hint(self, image: &Path, volume: &Path) -> String {
         let (from, volume) = (image.display(), volume.display());
         let convert = match self {
-            Format::Disk(name) if image == Path::new("-") => {
+            ImageFormat::Disk(name) if image == Path::new("-") => {
                 format!("qemu-img convert -f {name} -O raw IMAGE disk.img, and import disk.img")
             }
-            Format::Disk(name) => {
+            ImageFormat::Disk(name) => {
                 format!("qemu-img convert -f {name} -O raw {from} disk.img, and import disk.img")
             }
-            Format::Packed(_, unpack) if image == Path::new("-") => {
+            ImageFormat::Packed(_, unpack) if image == Path::new("-") => {
                 format!("{unpack} IMAGE | frit import {volume} -")
             }
-            Format::Packed(_, unpack) => format!("{unpack} {from} | frit import {volume} -"),
+            ImageFormat::Packed(_, unpack) => format!("{unpack} {from} | frit import {volume} -"),
         };
         format!("{convert}; --format raw takes the bytes of the file as they are")
     }
@@ -79,13 +79,13 @@ mod tests {
         let mut vdi = b"<<< Oracle VM VirtualBox Disk Image >>>\n".to_vec();
         vdi.resize(0x40, 0);
         vdi.extend(0xbeda_107f_u32.to_le_bytes());
-        assert_eq!(Format::of(&vdi).map(Format::name), Some("vdi"));
-        assert_eq!(Format::of(b"QFI\xfb\0\0\0\x03").map(Format::name), Some("qcow2"));
-        assert_eq!(Format::of(b"BZh91AY").map(Format::name), Some("bzip2"));
+        assert_eq!(ImageFormat::of(&vdi).map(ImageFormat::name), Some("vdi"));
+        assert_eq!(ImageFormat::of(b"QFI\xfb\0\0\0\x03").map(ImageFormat::name), Some("qcow2"));
+        assert_eq!(ImageFormat::of(b"BZh91AY").map(ImageFormat::name), Some("bzip2"));
         for raw in [&b""[..], b"Q", &[0; HEAD_BYTES], b"LUKS\xba\xbe", b"\xeb\x63\x90"] {
-            assert_eq!(Format::of(raw), None);
+            assert_eq!(ImageFormat::of(raw), None);
         }
-        let hint = Format::of(b"\x1f\x8b\x08\0").unwrap().hint(Path::new("d.gz"), Path::new("vol"));
+        let hint = ImageFormat::of(b"\x1f\x8b\x08\0").unwrap().hint(Path::new("d.gz"), Path::new("vol"));
         assert!(hint.starts_with("gzip -dc d.gz | frit import vol -;"), "{hint}");
     }
 }

@@ -1,6 +1,6 @@
 //! Progress bar of a run on standard error, if that is a terminal.
 
-use frit_replay::Progress;
+use frit_replay::JobProgress;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// A progress bar, removed when this is dropped.
@@ -28,10 +28,10 @@ impl RunProgress {
     }
 
     /// Updates the position.
-    pub(super) fn at(&self, progress: Progress) {
+    pub(super) fn at(&self, progress: JobProgress) {
         let (n, warming) = match progress {
-            Progress::Warmed(n) => (n, true),
-            Progress::Scanned(n) | Progress::Served(n) => (n, false),
+            JobProgress::Warmed(n) => (n, true),
+            JobProgress::Scanned(n) | JobProgress::Served(n) => (n, false),
         };
         if n < self.bar.position() || self.bar.position() == 0 {
             let part = if warming { ", warm-up" } else { "" };

@@ -5,7 +5,7 @@ use frit_core::{Null, ParamInfo};
 use frit_engine::Eager;
 use frit_serve::ctl::{self, ControlTarget, DeviceTarget, Rights, VolumeInfo};
 use frit_serve::pace::{PaceMeter, PaceStat, PacedBackend};
-use frit_serve::{Backend, Device, Log, fuse, metrics};
+use frit_serve::{Backend, Device, Logger, fuse, metrics};
 use frit_stack::{Bytes, Stack};
 use frit_volume::access::is_reachable;
 use frit_volume::{OpenOptions, OpenReport, Volume};
@@ -29,8 +29,8 @@ pub(super) struct FrontendArgs {
     #[arg(long)]
     ublk: bool,
     /// Pace of replies: as fast as possible, or with the latency of the modelled device.
-    #[arg(long, value_enum, default_value_t = Pace::None)]
-    pace: Pace,
+    #[arg(long, value_enum, default_value_t = ReplyPace::None)]
+    pace: ReplyPace,
     /// Serve metrics for Prometheus and as JSON on this port of 127.0.0.1 (0: any).
     #[arg(long, value_name = "PORT")]
     metrics: Option<u16>,
@@ -45,7 +45,7 @@ pub(super) struct FrontendArgs {
 
 /// Pace of replies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-enum Pace {
+enum ReplyPace {
     /// As fast as possible.
     None,
     /// With the latency of the modelled device.
@@ -68,8 +68,8 @@ pub(super) struct Frontends {
     fuse: Option<fuse::BlockExport>,
     #[cfg(feature = "ublk")]
     ublk: Option<frit_serve::ublk::UblkDisk>,
-    metrics: Option<metrics::Server>,
-    ctl: Option<ctl::Server>,
+    metrics: Option<metrics::MetricsServer>,
+    ctl: Option<ctl::ControlServer>,
     meter: Option<Arc<PaceMeter>>,
 }
 
@@ -88,11 +88,11 @@ impl FrontendArgs {
             ));
         }
         match self.pace {
-            Pace::None => {
+            ReplyPace::None => {
                 let volume = Volume::open(dir, options)?;
                 OpenedVolume::of(volume, None, |volume, _| Box::new(volume))
             }
-            Pace::Model => {
+            ReplyPace::Model => {
                 let mut units = 0;
                 let volume = Volume::open_with(dir, options, |hardware| {
                     units = hardware.units();
@@ -133,7 +133,7 @@ impl FrontendArgs {
         about.exports.clone_from(served);
         let panel: Arc<dyn ControlTarget> = Arc::new(DeviceTarget::new(Arc::clone(device), about));
         let ctl = self.control(dir, &panel, &log)?;
-        let started = self.metrics.map(|port| metrics::Server::start(port, &panel, &log));
+        let started = self.metrics.map(|port| metrics::MetricsServer::start(port, &panel, &log));
         let metrics = started.transpose().into_diagnostic().wrap_err("cannot serve metrics")?;
         served.extend(metrics.iter().map(|m| format!("http://{}/metrics", m.address())));
         Ok(Frontends {
@@ -146,14 +146,20 @@ impl FrontendArgs {
         })
     }
 
-    fn control(&self, dir: &Path, panel: &Arc<dyn ControlTarget>, log: &Log) -> Result<Option<ctl::Server>> {
+    fn control(
+        &self,
+        dir: &Path,
+        panel: &Arc<dyn ControlTarget>,
+        log: &Logger,
+    ) -> Result<Option<ctl::ControlServer>> {
         let socket = match &self.ctl {
             Some(none) if none.as_os_str() == "none" => return Ok(None),
             Some(path) => path.clone(),
             None => dir.join(ctl::SOCKET),
         };
-        let options = ctl::Options { socket, volume: dir.into(), rights: Rights::own(self.ctl_read_all) };
-        let server = ctl::Server::start(&options, Arc::clone(panel), log.clone());
+        let options =
+            ctl::ControlOptions { socket, volume: dir.into(), rights: Rights::own(self.ctl_read_all) };
+        let server = ctl::ControlServer::start(&options, Arc::clone(panel), log.clone());
         let hint = || {
             let at = options.socket.display();
             format!("cannot listen for frit ctl at {at}; --ctl PATH takes another, --ctl none does without")

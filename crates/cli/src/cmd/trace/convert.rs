@@ -4,7 +4,7 @@ use super::read_args::sectors;
 use super::{ReadArgs, remark};
 use frit_core::size;
 use frit_trace::write::{WriteFormat, WriteSummary, Writer};
-use frit_trace::{Devices, Fit, Scan, Workload};
+use frit_trace::{DeviceMapping, Fit, Scan, Workload};
 use miette::{IntoDiagnostic, Result, bail};
 use std::path::Path;
 
@@ -50,7 +50,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<()> {
     // Devices keep their own addresses, unless all are mapped to one address space.
     let apart = args.volume.is_none() && args.read.devices.is_none();
-    let options = args.read.options(if apart { Devices::Merge } else { Devices::Concat });
+    let options = args.read.options(if apart { DeviceMapping::Merge } else { DeviceMapping::Concat });
     let mut workload = match args.volume {
         None => Workload::open(&args.workload, &options).into_diagnostic()?,
         Some(capacity) => {

@@ -3,7 +3,7 @@
 use super::{ReadArgs, remark, show};
 use comfy_table::{CellAlignment, Table, presets};
 use frit_core::Hints;
-use frit_trace::{Devices, Request, Workload};
+use frit_trace::{DeviceMapping, Request, Workload};
 use miette::{IntoDiagnostic, Result};
 
 /// Show the first requests.
@@ -23,7 +23,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
-    let mut options = args.read.options(Devices::Merge);
+    let mut options = args.read.options(DeviceMapping::Merge);
     options.limit = Some(args.read.limit.unwrap_or(u64::MAX).min(args.requests));
     let mut workload = Workload::open(&args.workload, &options).into_diagnostic()?;
     let mut table = Table::new();

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use frit_core::{Nanos, size};
-use frit_trace::{BlktraceEvent, Columns, Devices, Options, ReadDigit, SizeUnit, TimeUnit};
+use frit_trace::{BlktraceEvent, Columns, DeviceMapping, Options, ReadDigit, SizeUnit, TimeUnit};
 
 /// Options for reading a trace. Each has a default, and the detected format is reported.
 #[derive(Args, Clone, Debug, Default)]
@@ -31,7 +31,7 @@ pub(crate) struct ReadArgs {
     /// Mapping of several devices to one address space: concat (one after another), merge (all
     /// share it), only:NAME.
     #[arg(long, value_name = "HOW")]
-    pub(crate) devices: Option<Devices>,
+    pub(crate) devices: Option<DeviceMapping>,
     /// Part of the name of the file to read in a tar archive.
     #[arg(long, value_name = "PART")]
     pub(crate) member: Option<String>,
@@ -69,7 +69,7 @@ pub(super) fn sectors(text: &str) -> Result<u64, String> {
 impl ReadArgs {
     /// Returns the options of the library. `devices` is the default mapping of devices.
     #[must_use]
-    pub(crate) fn options(&self, devices: Devices) -> Options {
+    pub(crate) fn options(&self, devices: DeviceMapping) -> Options {
         Options {
             format: self.format.clone(),
             time_unit: self.time_unit,

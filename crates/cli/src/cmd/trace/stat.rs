@@ -4,7 +4,7 @@ use super::{ReadArgs, remark, show};
 use comfy_table::{CellAlignment, Table, presets};
 use frit_core::{SECTOR_BYTES, size};
 use frit_trace::scan::SizeStats;
-use frit_trace::{Devices, Scan, WorkloadKind};
+use frit_trace::{DeviceMapping, Scan, WorkloadKind};
 use indicatif::{ProgressBar, ProgressStyle};
 use miette::{IntoDiagnostic, Result};
 use std::fmt::Write;
@@ -30,8 +30,8 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let bar = spinner();
-    let scan =
-        Scan::with_progress(&args.workload, &args.read.options(Devices::Concat), |n| bar.set_position(n));
+    let options = args.read.options(DeviceMapping::Concat);
+    let scan = Scan::with_progress(&args.workload, &options, |n| bar.set_position(n));
     bar.finish_and_clear();
     let scan = scan.into_diagnostic()?;
     if args.json {

@@ -5,7 +5,7 @@ use crate::dir;
 use crate::extents::{Extent, LineReader, Salvage};
 use crate::format::BLOCK;
 use crate::inode::Inode;
-use crate::journal::Run;
+use crate::journal::BlockRun;
 use crate::medium::Medium;
 use crate::names::target;
 use crate::planted::DamageBug;
@@ -31,7 +31,7 @@ impl<M: Medium> RepairRound<'_, M> {
         let reader = LineReader { medium, geometry: &geometry, salt: self.salt, ino };
         let (log, blocks) = (&mut *self.log, &mut self.blocks);
         let mut extent_blocks = Vec::new();
-        let taken = |run: Run| {
+        let taken = |run: BlockRun| {
             let free = blocks.claim(&geometry, run);
             extent_blocks.extend(free.then_some(run));
             !free

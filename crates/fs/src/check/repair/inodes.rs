@@ -4,7 +4,7 @@ use super::RepairRound;
 use crate::check::inodes::CheckedInodes;
 use crate::format::write_words;
 use crate::inode::Inode;
-use crate::journal::Run;
+use crate::journal::BlockRun;
 use crate::medium::Medium;
 use crate::types::{Ino, InodeType};
 use crate::xattr;
@@ -78,7 +78,7 @@ impl<M: Medium> RepairRound<'_, M> {
                 "{place} has lost its extended attributes at byte {:#x}",
                 run.at()
             ));
-            inode.xattrs = Run::default();
+            inode.xattrs = BlockRun::default();
         }
     }
 

@@ -1,11 +1,11 @@
 //! Files of an image on an ordinary file system.
 
 use super::disk::Disk;
-use super::overlay_file;
+use super::overlay_mark;
 use crate::error::{Error, Result};
 use crate::format::{BLOCK, fresh_uuid};
 use crate::medium::cache_lines::CacheLineFlush;
-use crate::medium::memory::Memory;
+use crate::medium::memory::MappedMemory;
 use memmap2::MmapOptions;
 use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::Errno;
@@ -20,7 +20,7 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug)]
 pub struct ImageFile {
     image: File,
-    memory: Memory,
+    memory: MappedMemory,
     path: PathBuf,
     log: Mutex<Option<(File, PathBuf)>>,
     /// Path for a new log.
@@ -47,7 +47,7 @@ impl ImageFile {
             return Err(Error::Image(format!("{}: too small for a file system", path.display())));
         }
         let map = MmapOptions::new().len(bytes as usize).map_raw_read_only(&image);
-        let memory = Memory::new(map.map_err(os("cannot map", &path))?, CacheLineFlush::NoFlush);
+        let memory = MappedMemory::new(map.map_err(os("cannot map", &path))?, CacheLineFlush::NoFlush);
         let mut log_path = OsString::from(&path);
         log_path.push(".sync");
         let log_path = PathBuf::from(log_path);
@@ -152,7 +152,7 @@ impl Disk for ImageFile {
     }
 
     fn remove_overlay(&self, overlay: &Path) {
-        overlay_file::remove(&self.image, overlay);
+        overlay_mark::remove(&self.image, overlay);
     }
 
     #[inline]

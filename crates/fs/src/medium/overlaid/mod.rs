@@ -15,7 +15,9 @@ mod disk;
 mod files;
 mod lock_file;
 mod log;
+mod open;
 mod overlay_file;
+mod overlay_mark;
 mod sharded_lock;
 mod stale;
 mod store;
@@ -38,7 +40,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use store::Store;
+use store::OverlayStore;
 use sync::SyncState;
 
 /// Number of locks for pages that are copied into the overlay.
@@ -57,7 +59,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Overlaid<D: Disk = ImageFile> {
     disk: D,
-    store: Store,
+    store: OverlayStore,
     /// Path of the overlay, which is removed when no unsynced change is left.
     path: Option<PathBuf>,
     /// Messages about overlays of other images.
@@ -138,11 +140,11 @@ impl<D: Disk> Overlaid<D> {
         let at = log::recover(&disk)?;
         let file = rustix::fs::memfd_create("frit overlay", rustix::fs::MemfdFlags::CLOEXEC);
         let file = File::from(file.map_err(|e| os(e.into()))?);
-        let store = Store::make(file, disk.bytes(), [0; store::IMAGE_WORDS], &[], at).map_err(os)?;
+        let store = OverlayStore::make(file, disk.bytes(), [0; store::IMAGE_WORDS], &[], at).map_err(os)?;
         Ok(Self::with(disk, store, None, bound))
     }
 
-    fn with(disk: D, store: Store, path: Option<PathBuf>, bound: u64) -> Self {
+    fn with(disk: D, store: OverlayStore, path: Option<PathBuf>, bound: u64) -> Self {
         // Half of the bound, as a sync writes one layer while the other one is filled.
         let limit = (bound / BLOCK / 2).max(1);
         Self {

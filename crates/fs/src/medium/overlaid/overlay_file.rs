@@ -1,21 +1,17 @@
-//! Location of the overlay of an image, and verification that an existing one matches the image.
+//! Search for the overlay of an image, and creation of one.
 
-use super::Overlaid;
 use super::dirs::{self, RAMFS, TMPFS};
 use super::disk::Disk;
 use super::files::ImageFile;
-use super::log::{SyncStamp, recover};
-use super::stale::{refuse_moved, sweep};
-use super::store::{IMAGE_WORDS, Store};
+use super::log::SyncStamp;
+use super::overlay_mark::{MARK, read_mark, write_mark};
+use super::store::{IMAGE_WORDS, OverlayStore};
 use crate::error::{Error, Result};
 use crate::format::{BLOCK, uuid_in};
-use crate::planted::ImageFileBug;
-use frit_core::planted::is;
 use rustix::fs::OFlags;
-use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -23,8 +19,6 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 const HUGETLBFS: u64 = 0x9584_58f6;
 /// Prefix and suffix of the name of an overlay.
 pub(super) const NAME: (&str, &str) = ("frit-", ".overlay");
-/// Extended attribute of an image that names its overlay.
-const MARK: &str = "user.frit.overlay";
 /// Maximum number of attempts to create an overlay when other processes remove its empty directory.
 const TRIES: u32 = 100;
 /// Time limit for acquiring a lock.
@@ -64,7 +58,7 @@ pub(super) struct OverlaySearch<'a> {
 }
 
 impl<'a> OverlaySearch<'a> {
-    fn new(disk: &'a ImageFile, overlay: &OverlayOptions) -> Result<Self> {
+    pub(super) fn new(disk: &'a ImageFile, overlay: &OverlayOptions) -> Result<Self> {
         let bases = dirs::bases(overlay.dir.as_deref())?;
         let meta = disk.image().metadata().map_err(os("cannot stat", disk.path()))?;
         let image = identity(disk).map_err(os("cannot stat", disk.path()))?;
@@ -115,7 +109,7 @@ impl<'a> OverlaySearch<'a> {
         let Some(path) = read_mark(self.disk.image()) else { return Ok(None) };
         match dirs::open(&path, OFlags::empty()) {
             Ok(file) => {
-                let of = Store::image_of(&file).ok().flatten();
+                let of = OverlayStore::image_of(&file).ok().flatten();
                 Ok(of.filter(|(of, _)| of[..3] == self.image[..3]).map(|_| path))
             }
             Err(e) if e.kind() == ErrorKind::PermissionDenied => Err(Error::Image(format!(
@@ -129,11 +123,11 @@ impl<'a> OverlaySearch<'a> {
     }
 
     /// Finds the existing overlay; returns it locked, with its path.
-    fn found(&self) -> Result<Option<(File, PathBuf)>> {
+    pub(super) fn found(&self) -> Result<Option<(File, PathBuf)>> {
         for path in self.candidates()? {
             if let Some(file) = open_locked(&path, self)? {
                 // A name of an older version may refer to a file that had this inode number before.
-                let of = Store::image_of(&file).map_err(os("cannot use", &path))?;
+                let of = OverlayStore::image_of(&file).map_err(os("cannot use", &path))?;
                 if of.is_none_or(|(of, _)| of[..3] == self.image[..3]) {
                     return Ok(Some((file, path)));
                 }
@@ -143,7 +137,7 @@ impl<'a> OverlaySearch<'a> {
     }
 
     /// Creates an overlay and records its path in the image.
-    fn make(&self, at: SyncStamp) -> Result<(Store, PathBuf)> {
+    pub(super) fn make(&self, at: SyncStamp) -> Result<(OverlayStore, PathBuf)> {
         for _ in 0..TRIES {
             let dir = dirs::private_dir(&self.bases, self.user)?;
             let path = dir.join(self.name());
@@ -173,9 +167,14 @@ impl<'a> OverlaySearch<'a> {
         std::os::unix::fs::fchown(file, Some(self.user), None)
     }
 
-    fn store(&self, file: File, at: SyncStamp) -> io::Result<Store> {
-        let store =
-            Store::make(file, self.disk.bytes(), self.image, self.disk.path().as_os_str().as_bytes(), at)?;
+    pub(super) fn store(&self, file: File, at: SyncStamp) -> io::Result<OverlayStore> {
+        let store = OverlayStore::make(
+            file,
+            self.disk.bytes(),
+            self.image,
+            self.disk.path().as_os_str().as_bytes(),
+            at,
+        )?;
         store.set_file_system(file_system_of(self.disk.image()));
         Ok(store)
     }
@@ -191,28 +190,6 @@ pub(super) fn file_system_of(file: &File) -> u64 {
     if known { rustix::fs::fstatvfs(file).map_or(0, |fs| fs.f_fsid) } else { 0 }
 }
 
-fn read_mark(image: &File) -> Option<PathBuf> {
-    let mut path = vec![0; 4096];
-    let len = rustix::fs::fgetxattr(image, MARK, &mut path).ok().filter(|len| *len > 0)?;
-    path.truncate(len);
-    Some(OsString::from_vec(path).into())
-}
-
-/// Records the path of the overlay in the image. If the file system has no extended attributes, the
-/// overlay is found by a search.
-fn write_mark(image: &File, overlay: &Path) {
-    let path = std::path::absolute(overlay).unwrap_or_else(|_| overlay.into());
-    let _ = rustix::fs::fsetxattr(image, MARK, path.as_os_str().as_bytes(), rustix::fs::XattrFlags::empty());
-}
-
-/// Removes an overlay that is no longer needed, its record in the image, and its directory if
-/// empty.
-pub(super) fn remove(image: &File, overlay: &Path) {
-    let _ = std::fs::remove_file(overlay);
-    let _ = rustix::fs::fremovexattr(image, MARK);
-    overlay.parent().map(dirs::remove_if_empty);
-}
-
 /// Returns the identity of an image: device, inode, time of birth, bytes, UUID.
 fn identity(disk: &ImageFile) -> io::Result<[u64; IMAGE_WORDS]> {
     let meta = disk.image().metadata()?;
@@ -225,56 +202,9 @@ fn identity(disk: &ImageFile) -> io::Result<[u64; IMAGE_WORDS]> {
 }
 
 /// Returns `true` if an overlay belongs to an image. A UUID of zeros, before a format, matches any.
-fn same(overlay: &[u64; IMAGE_WORDS], image: &[u64; IMAGE_WORDS]) -> bool {
+pub(super) fn same(overlay: &[u64; IMAGE_WORDS], image: &[u64; IMAGE_WORDS]) -> bool {
     let unnamed = [overlay, image].iter().any(|one| one[4..] == [0; 2]);
     overlay[..4] == image[..4] && (unnamed || overlay[4..] == image[4..])
-}
-
-impl Overlaid {
-    /// Opens a whole existing file.
-    ///
-    /// # Errors
-    /// As [`super::super::Image::open`].
-    pub fn open(path: &Path, overlay: &OverlayOptions) -> Result<Self> {
-        let disk = ImageFile::open(path)?;
-        dirs::bases(overlay.dir.as_deref())?;
-        let at = recover(&disk)?;
-        Self::find(disk, at, overlay)
-    }
-
-    /// Opens a file that is about to be formatted, and discards what a crash left of its file
-    /// system.
-    ///
-    /// # Errors
-    /// As [`super::super::Image::fresh`].
-    pub fn fresh(path: &Path, overlay: &OverlayOptions) -> Result<Self> {
-        let disk = ImageFile::open(path)?;
-        let wanted = OverlaySearch::new(&disk, overlay)?;
-        disk.remove_log()?;
-        while let Some((file, path)) = wanted.found()? {
-            std::fs::remove_file(&path).map_err(os("cannot remove", &path))?;
-            drop(file);
-            remove(disk.image(), &path);
-        }
-        let at = SyncStamp::read(&disk);
-        Self::find(disk, at, overlay)
-    }
-
-    /// Opens the existing overlay, or creates one.
-    fn find(disk: ImageFile, at: SyncStamp, overlay: &OverlayOptions) -> Result<Self> {
-        let wanted = OverlaySearch::new(&disk, overlay)?;
-        let (store, path) = match wanted.found()? {
-            Some((file, path)) => (take(file, &path, &wanted, at)?, path),
-            None => {
-                refuse_moved(&wanted)?;
-                wanted.make(at)?
-            }
-        };
-        let notes = sweep(&wanted);
-        let mut opened = Self::with(disk, store, Some(path), overlay.bound);
-        opened.notes = notes;
-        Ok(opened)
-    }
 }
 
 pub(super) fn os(what: &'static str, path: &Path) -> impl Fn(io::Error) -> Error {
@@ -332,31 +262,4 @@ fn is_trusted(path: &Path, file: &std::fs::Metadata, wanted: &OverlaySearch<'_>)
     // A hard link may have been created by another user.
     let marked = || private() && read_mark(wanted.disk.image()).is_some_and(|mark| mark == path);
     file.nlink() <= 1 && (wanted.trusts(file.uid()) || marked())
-}
-
-/// Opens an overlay that belongs to the image and to its last sync. One without changes is created
-/// again.
-fn take(file: File, path: &Path, wanted: &OverlaySearch<'_>, at: SyncStamp) -> Result<Store> {
-    let (disk, image) = (wanted.disk, &wanted.image);
-    let again = |file| wanted.store(file, at).map_err(os("cannot create", path));
-    let Some((of, _)) = Store::image_of(&file).map_err(os("cannot use", path))? else { return again(file) };
-    let store = Store::map(file, of[3]).map_err(os("cannot map", path))?;
-    if same(&of, image) && (store.expected().contains(&at) || is(ImageFileBug::NumberIgnored)) {
-        store.settle(at);
-        store.set_path(disk.path().as_os_str().as_bytes());
-        return Ok(store);
-    }
-    if store.count(0) + store.count(1) == 0 {
-        return again(store.into_file());
-    }
-    let newest = store.expected().into_iter().max_by_key(|stamp| stamp.number).unwrap_or_default();
-    Err(Error::Image(format!(
-        "{} has changes that a killed process made to {} after sync {}, but this image is at sync {}: it was replaced, \
-         or changed in another way. Restore the image that they belong to, or remove {} to continue without them",
-        path.display(),
-        disk.path().display(),
-        newest.number,
-        at.number,
-        path.display()
-    )))
 }

@@ -3,7 +3,7 @@
 
 use super::dirs;
 use super::overlay_file::{NAME, OverlaySearch, file_system_of};
-use super::store::{IMAGE_WORDS, Store};
+use super::store::{IMAGE_WORDS, OverlayStore};
 use crate::error::{Error, Result};
 use crate::format::BLOCK;
 use rustix::fs::OFlags;
@@ -48,7 +48,7 @@ impl StaleOverlay {
     /// Returns the bytes of changes in the overlay, in whole pages.
     fn changes(&self) -> u64 {
         let file = self.file.try_clone().ok();
-        let store = file.and_then(|file| Store::map(file, self.of[3]).ok());
+        let store = file.and_then(|file| OverlayStore::map(file, self.of[3]).ok());
         store.map_or(0, |store| (store.count(0) + store.count(1)) * BLOCK)
     }
 
@@ -81,8 +81,8 @@ fn leftover(path: &Path, wanted: &OverlaySearch<'_>) -> Option<StaleOverlay> {
     if !meta.is_file() || !wanted.trusts(meta.uid()) {
         return None;
     }
-    let (of, was) = Store::image_of(&file).ok()??;
-    let file_system = Store::file_system_of(&file).ok()?;
+    let (of, was) = OverlayStore::image_of(&file).ok()??;
+    let file_system = OverlayStore::file_system_of(&file).ok()?;
     Some(StaleOverlay { file, path: path.into(), of, was, file_system })
 }
 

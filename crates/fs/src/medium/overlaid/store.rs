@@ -21,7 +21,7 @@
 use super::log::SyncStamp;
 use crate::format::BLOCK;
 use crate::medium::cache_lines::CacheLineFlush;
-use crate::medium::memory::Memory;
+use crate::medium::memory::MappedMemory;
 use memmap2::MmapOptions;
 use rustix::fs::{FallocateFlags, fallocate};
 use std::ffi::OsStr;
@@ -49,9 +49,9 @@ const PATH_MAX: usize = BLOCK as usize - PATH_AT - 1;
 
 /// The overlay of an image.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(super) struct OverlayStore {
     file: File,
-    memory: Memory,
+    memory: MappedMemory,
     /// Number of pages of the image.
     pages: u64,
     /// Number of pages in each layer.
@@ -66,7 +66,7 @@ fn bits_bytes(pages: u64) -> u64 {
     (pages.div_ceil(64) * 8).next_multiple_of(BLOCK)
 }
 
-impl Store {
+impl OverlayStore {
     /// Creates the overlay of an image of `bytes` in an empty file in memory. `image` is the
     /// identity of the image.
     ///
@@ -109,7 +109,7 @@ impl Store {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let map = MmapOptions::new().len(len as usize).map_raw(&file)?;
-        let memory = Memory::new(map, CacheLineFlush::NoFlush);
+        let memory = MappedMemory::new(map, CacheLineFlush::NoFlush);
         let store = Self {
             file,
             memory,
@@ -270,7 +270,7 @@ impl Store {
         self.memory.zero(self.layer_at(layer) + at, len);
     }
 
-    /// Removes all pages from a layer. Its memory is kept until [`Store::free_memory`].
+    /// Removes all pages from a layer. Its memory is kept until [`OverlayStore::free_memory`].
     pub(super) fn empty(&self, layer: usize) {
         for word in self.bits(layer) {
             if word.load(Ordering::Relaxed) != 0 {

@@ -1,12 +1,12 @@
 //! The `disksim_disk` block: electronics, bus, cache, queue.
 
-use super::text::{Block, Value, ValueKind};
+use super::block_reader::BlockReader;
+use super::text::{ParameterBlock, ParameterValue, ValueKind};
 use super::{DiskspecsError, LoadedDrive, model};
-use crate::disk::geometry::{Geometry, Zone};
-use crate::disk::schedule::Scheduler;
+use crate::disk::geometry::{DiskGeometry, Zone};
 use crate::disk::spec::{
-    Background, Bus, CacheSpec, DiskSpec, ExtraDisconnect, MAX_WAIT, Mechanics, OverheadAfter, Overheads,
-    ReadAhead, WriteBack,
+    Background, Bus, CacheSpec, DiskSpec, DriveScheduler, ExtraDisconnect, MAX_WAIT, Mechanics,
+    OverheadAfter, Overheads, ReadAhead, WriteBack,
 };
 use frit_core::Nanos;
 
@@ -26,101 +26,8 @@ const IGNORED: [(&str, &str); 12] = [
     ("Maximum number of write segments", "only one write stream is destaged at a time"),
 ];
 
-/// A block whose parameters are consumed one by one. Those that remain are reported.
-pub(super) struct BlockReader<'a> {
-    pub block: &'a Block,
-    taken: Vec<&'a str>,
-}
-
-impl<'a> BlockReader<'a> {
-    pub(super) fn new(block: &'a Block) -> BlockReader<'a> {
-        BlockReader { block, taken: Vec::new() }
-    }
-
-    pub(super) fn value(&mut self, key: &'static str) -> Option<&'a Value> {
-        self.taken.push(key);
-        self.block.find(key)
-    }
-
-    pub(super) fn text(&mut self, key: &'static str) -> Result<Option<&'a str>, DiskspecsError> {
-        match self.value(key) {
-            None => Ok(None),
-            Some(Value { kind: ValueKind::Text(t), .. }) => Ok(Some(t)),
-            Some(v) => Err(v.at.error(format!("'{key}' should be a word or a number"))),
-        }
-    }
-
-    pub(super) fn number(&mut self, key: &'static str) -> Result<Option<f64>, DiskspecsError> {
-        self.value(key).map(|v| number(key, v)).transpose()
-    }
-
-    pub(super) fn needed(&mut self, key: &'static str) -> Result<f64, DiskspecsError> {
-        let missing = || self.block.at.error(format!("'{key}' is missing in this block"));
-        let value = self.block.find(key).ok_or_else(missing)?;
-        self.taken.push(key);
-        number(key, value)
-    }
-
-    /// Consumes a whole number from 0 to `max`.
-    pub(super) fn whole(&mut self, key: &'static str, max: u64) -> Result<Option<u64>, DiskspecsError> {
-        let Some(x) = self.number(key)? else { return Ok(None) };
-        if x < 0.0 || x > max as f64 || x.fract() != 0.0 {
-            let at = self.block.find(key).map_or(&self.block.at, |v| &v.at);
-            return Err(at.error(format!("'{key}' is {x}; it should be a whole number from 0 to {max}")));
-        }
-        Ok(Some(x as u64))
-    }
-
-    pub(super) fn flag(&mut self, key: &'static str) -> Result<bool, DiskspecsError> {
-        Ok(self.whole(key, 9)?.is_some_and(|x| x != 0))
-    }
-
-    /// Consumes a time of 0 to 60 000 milliseconds.
-    pub(super) fn time(&mut self, key: &'static str) -> Result<Option<Nanos>, DiskspecsError> {
-        let Some(ms) = self.number(key)? else { return Ok(None) };
-        if !(0.0..=60_000.0).contains(&ms) {
-            let at = self.block.find(key).map_or(&self.block.at, |v| &v.at);
-            return Err(at.error(format!("'{key}' is {ms}; it should be a time from 0 to 60000 ms")));
-        }
-        Ok(Some(Nanos::from_us(ms * 1e3)))
-    }
-
-    fn time_or_zero(&mut self, key: &'static str) -> Result<Nanos, DiskspecsError> {
-        Ok(self.time(key)?.unwrap_or(Nanos::ZERO))
-    }
-
-    fn after(&mut self, read: &'static str, write: &'static str) -> Result<OverheadAfter, DiskspecsError> {
-        Ok(OverheadAfter { read: self.time_or_zero(read)?, write: self.time_or_zero(write)? })
-    }
-
-    /// Adds a note for each parameter that was not consumed. None is an error, since DiskSim's
-    /// dialects differ.
-    pub(super) fn rest(self, notes: &mut Vec<String>) {
-        for (key, v) in &self.block.entries {
-            if !self.taken.contains(&key.as_str()) {
-                notes.push(format!(
-                    "{}:{}: '{key}' is not known and is ignored",
-                    v.at.file.display(),
-                    v.at.line
-                ));
-            }
-        }
-    }
-}
-
-pub(super) fn number(key: &str, v: &Value) -> Result<f64, DiskspecsError> {
-    let ValueKind::Text(t) = &v.kind else { return Err(v.at.error(format!("'{key}' should be a number"))) };
-    let parsed: Option<f64> = match t.strip_prefix("0x") {
-        Some(hex) => u64::from_str_radix(hex, 16).ok().map(|x| x as f64),
-        None => t.parse().ok(),
-    };
-    parsed
-        .filter(|x| x.is_finite())
-        .ok_or_else(|| v.at.error(format!("'{key}' is '{t}'; it should be a number")))
-}
-
 /// Reads a `dm_disk` block alone: mechanics and layout, no cache, no overheads.
-pub(super) fn from_model_only(block: &Block) -> Result<LoadedDrive, DiskspecsError> {
+pub(super) fn from_model_only(block: &ParameterBlock) -> Result<LoadedDrive, DiskspecsError> {
     let mut notes = vec!["the file does not describe the electronics: no overheads, no cache".to_string()];
     let (geometry, mechanics) = model::model(block, &mut notes)?;
     let spec = DiskSpec {
@@ -131,18 +38,18 @@ pub(super) fn from_model_only(block: &Block) -> Result<LoadedDrive, DiskspecsErr
         bus: Bus::default(),
         cache: CacheSpec::default(),
         queue_depth: 1,
-        scheduler: Scheduler::Fifo,
+        scheduler: DriveScheduler::Fifo,
         max_wait: MAX_WAIT,
         background: Background::Yield,
     };
     Ok(LoadedDrive { spec, notes })
 }
 
-pub(super) fn disk(block: &Block) -> Result<LoadedDrive, DiskspecsError> {
+pub(super) fn disk(block: &ParameterBlock) -> Result<LoadedDrive, DiskspecsError> {
     let mut notes = Vec::new();
     let mut t = BlockReader::new(block);
     let model = match t.value("Model") {
-        Some(Value { kind: ValueKind::Block(b), .. }) => b,
+        Some(ParameterValue { kind: ValueKind::Block(b), .. }) => b,
         Some(v) => return Err(v.at.error("'Model' should be a dm_disk block, or 'source FILE' with one")),
         None => {
             return Err(block.at.error("'Model' is missing: the dm_disk block, or 'source FILE' with one"));
@@ -154,12 +61,16 @@ pub(super) fn disk(block: &Block) -> Result<LoadedDrive, DiskspecsError> {
     let cache = cache(&mut t)?;
     let bus = bus_of(&mut t)?;
     let scheduler = match t.value("Scheduler") {
-        Some(Value { kind: ValueKind::Block(b), .. }) => scheduler(b, &mut notes)?,
-        _ => Scheduler::Fifo,
+        Some(ParameterValue { kind: ValueKind::Block(b), .. }) => scheduler(b, &mut notes)?,
+        _ => DriveScheduler::Fifo,
     };
     let queue_depth = t.whole("Max queue length", 1 << 20)?.unwrap_or(1).max(1) as u32;
     for (key, why) in IGNORED {
-        let on = matches!(t.value(key), Some(Value { kind: ValueKind::Text(v), .. }) if v.parse() != Ok(0.0));
+        let text = match t.value(key) {
+            Some(ParameterValue { kind: ValueKind::Text(v), .. }) => v.as_str(),
+            _ => "0",
+        };
+        let on = text.parse() != Ok(0.0);
         let common = ["Maximum number of write segments", "Write hit stop prefetch"].contains(&key);
         if on && !why.is_empty() && !common {
             notes.push(format!("'{key}' is ignored: {why}"));
@@ -191,7 +102,11 @@ pub(super) fn disk(block: &Block) -> Result<LoadedDrive, DiskspecsError> {
 const SWITCH_OF_SKEW: f64 = 0.4;
 
 /// Raises a head switch time that is too short for the track skew.
-fn raise_head_switch(geometry: &Geometry, mut mechanics: Mechanics, notes: &mut Vec<String>) -> Mechanics {
+fn raise_head_switch(
+    geometry: &DiskGeometry,
+    mut mechanics: Mechanics,
+    notes: &mut Vec<String>,
+) -> Mechanics {
     let turn = mechanics.revolution_ps as f64 / 1000.0;
     let skew =
         |z: &Zone| z.track_skew.rem_euclid(f64::from(z.sectors_per_track)) / f64::from(z.sectors_per_track);
@@ -328,23 +243,23 @@ fn cache(t: &mut BlockReader<'_>) -> Result<CacheSpec, DiskspecsError> {
 }
 
 /// Maps DiskSim's numbers of scheduling policies to the schedulers that exist here.
-fn scheduler(b: &Block, notes: &mut Vec<String>) -> Result<Scheduler, DiskspecsError> {
+fn scheduler(b: &ParameterBlock, notes: &mut Vec<String>) -> Result<DriveScheduler, DiskspecsError> {
     let n = BlockReader::new(b).whole("Scheduling policy", 64)?.unwrap_or(1);
     Ok(match n {
-        1 => Scheduler::Fifo,
-        2 | 3 => Scheduler::Scan,
-        4 | 5 => Scheduler::CLook,
-        6 | 7 => Scheduler::Sstf,
-        8..=20 => Scheduler::Sptf,
+        1 => DriveScheduler::Fifo,
+        2 | 3 => DriveScheduler::Scan,
+        4 | 5 => DriveScheduler::CLook,
+        6 | 7 => DriveScheduler::Sstf,
+        8..=20 => DriveScheduler::Sptf,
         _ => {
             notes.push(format!("scheduling policy {n} is not known; FIFO is used"));
-            Scheduler::Fifo
+            DriveScheduler::Fifo
         }
     })
 }
 
 /// Takes the transfer times of the buses for a drive that does not state them.
-pub(super) fn bus(blocks: &[Block], loaded: &mut LoadedDrive) -> Result<(), DiskspecsError> {
+pub(super) fn bus(blocks: &[ParameterBlock], loaded: &mut LoadedDrive) -> Result<(), DiskspecsError> {
     let bus = &mut loaded.spec.bus;
     for b in blocks.iter().filter(|b| b.kind == "disksim_bus") {
         let mut t = BlockReader::new(b);

@@ -5,6 +5,7 @@
 //! al., CMU-PDL-08-101) and the diskmodel manual. [`LoadedDrive::notes`] lists the parameters that have
 //! no effect on the model, and the values that a file does not state.
 
+mod block_reader;
 mod drive;
 mod model;
 mod text;
@@ -68,7 +69,7 @@ pub fn parse(file: &Path, text: &str) -> Result<LoadedDrive, DiskspecsError> {
     from_blocks(file, &text::blocks_of(file, text, 0)?)
 }
 
-fn from_blocks(file: &Path, blocks: &[text::Block]) -> Result<LoadedDrive, DiskspecsError> {
+fn from_blocks(file: &Path, blocks: &[text::ParameterBlock]) -> Result<LoadedDrive, DiskspecsError> {
     let whole = |what: &str| DiskspecsError { file: file.to_path_buf(), line: 0, what: what.into() };
     let mut loaded = if let Some(b) = blocks.iter().find(|b| b.kind == "disksim_disk") {
         drive::disk(b)?

@@ -1,14 +1,17 @@
 //! The `dm_disk` block: mechanics and layout.
 
 use super::DiskspecsError;
-use super::drive::{BlockReader, number};
-use super::text::{Block, Value, ValueKind, load, relative_to};
-use crate::disk::geometry::{Geometry, Mapping, Sparing, Zone};
+use super::block_reader::{BlockReader, number};
+use super::text::{ParameterBlock, ParameterValue, ValueKind, load, relative_to};
+use crate::disk::geometry::{DiskGeometry, Sparing, TrackOrder, Zone};
 use crate::disk::seek::SeekCurve;
 use crate::disk::spec::{Mechanics, Positioning};
 use frit_core::Nanos;
 
-pub(super) fn model(block: &Block, notes: &mut Vec<String>) -> Result<(Geometry, Mechanics), DiskspecsError> {
+pub(super) fn model(
+    block: &ParameterBlock,
+    notes: &mut Vec<String>,
+) -> Result<(DiskGeometry, Mechanics), DiskspecsError> {
     let mut t = BlockReader::new(block);
     let heads = t.needed("Number of data surfaces")?;
     let cylinders = t.needed("Number of cylinders")?;
@@ -18,7 +21,7 @@ pub(super) fn model(block: &Block, notes: &mut Vec<String>) -> Result<(Geometry,
         )));
     }
     let part = |t: &mut BlockReader<'_>, key: &'static str| match t.block.find(key) {
-        Some(Value { kind: ValueKind::Block(b), .. }) => Ok(b.clone()),
+        Some(ParameterValue { kind: ValueKind::Block(b), .. }) => Ok(b.clone()),
         Some(v) => Err(v.at.error(format!("'{key}' should be a block"))),
         None => Err(block.at.error(format!("'{key}' is missing in this block"))),
     };
@@ -37,7 +40,7 @@ pub(super) fn model(block: &Block, notes: &mut Vec<String>) -> Result<(Geometry,
     Ok((geometry, mechanics))
 }
 
-fn mechanics(block: &Block, notes: &mut Vec<String>) -> Result<Mechanics, DiskspecsError> {
+fn mechanics(block: &ParameterBlock, notes: &mut Vec<String>) -> Result<Mechanics, DiskspecsError> {
     if block.kind != "dm_mech_g1" {
         return Err(block
             .at
@@ -128,7 +131,9 @@ fn seek(t: &mut BlockReader<'_>) -> Result<SeekCurve, DiskspecsError> {
             Ok(SeekCurve::TwoPiece { division, root_ms: (v[1], v[2]), line_ms: (v[3], v[4]), first })
         }
         "extracted" => match t.value("Full seek curve") {
-            Some(Value { kind: ValueKind::Text(name), at }) => points(&relative_to(&at.file, name), at),
+            Some(ParameterValue { kind: ValueKind::Text(name), at }) => {
+                points(&relative_to(&at.file, name), at)
+            }
             Some(v) => Err(v.at.error("'Full seek curve' should be the name of a file")),
             None => Err(missing("Full seek curve")),
         },
@@ -186,7 +191,11 @@ fn points(file: &std::path::Path, named: &super::text::Location) -> Result<SeekC
     Ok(SeekCurve::Points(points))
 }
 
-fn layout(block: &Block, heads: u32, notes: &mut Vec<String>) -> Result<Geometry, DiskspecsError> {
+fn layout(
+    block: &ParameterBlock,
+    heads: u32,
+    notes: &mut Vec<String>,
+) -> Result<DiskGeometry, DiskspecsError> {
     if !["dm_layout_g1", "dm_layout_g1_old"].contains(&block.kind.as_str()) {
         return Err(block.at.error(format!(
             "'{}' is not a supported layout; dm_layout_g1 with zones is (g2 and g4 need DiskSim's own maps)",
@@ -195,9 +204,9 @@ fn layout(block: &Block, heads: u32, notes: &mut Vec<String>) -> Result<Geometry
     }
     let mut t = BlockReader::new(block);
     let mapping = match t.whole("LBN-to-PBN mapping scheme", 2)?.unwrap_or(0) {
-        0 => Mapping::Cylinders,
-        1 => Mapping::SerpentineZone,
-        _ => Mapping::SerpentineDisk,
+        0 => TrackOrder::Cylinders,
+        1 => TrackOrder::SerpentineZone,
+        _ => TrackOrder::SerpentineDisk,
     };
     let sparing = match t.whole("Sparing scheme used", 10)?.unwrap_or(0) {
         0 => Sparing::None,
@@ -215,7 +224,7 @@ fn layout(block: &Block, heads: u32, notes: &mut Vec<String>) -> Result<Geometry
     let range_cylinders = t.whole("Rangesize for sparing", 1 << 30)?.unwrap_or(1) as u32;
     let turns = units(&mut t)?.unwrap_or(false);
     let zones = match t.value("Zones") {
-        Some(Value { kind: ValueKind::List(l), .. }) => l,
+        Some(ParameterValue { kind: ValueKind::List(l), .. }) => l,
         Some(v) => return Err(v.at.error("'Zones' should be a list of blocks")),
         None => return Err(block.at.error("'Zones' is missing in this block")),
     };
@@ -225,7 +234,7 @@ fn layout(block: &Block, heads: u32, notes: &mut Vec<String>) -> Result<Geometry
         out.push(zone(b, turns, notes)?);
     }
     t.rest(notes);
-    Ok(Geometry { heads, cylinders: 0, mapping, sparing, range_cylinders, zones: out })
+    Ok(DiskGeometry { heads, cylinders: 0, mapping, sparing, range_cylinders, zones: out })
 }
 
 /// Returns `true` if skews are in revolutions, `false` if they are in sectors, and `None` if the
@@ -241,7 +250,7 @@ fn units(t: &mut BlockReader<'_>) -> Result<Option<bool>, DiskspecsError> {
     }
 }
 
-fn zone(block: &Block, turns: bool, notes: &mut Vec<String>) -> Result<Zone, DiskspecsError> {
+fn zone(block: &ParameterBlock, turns: bool, notes: &mut Vec<String>) -> Result<Zone, DiskspecsError> {
     let mut t = BlockReader::new(block);
     let need = |x: Option<u64>, key: &str| {
         x.ok_or_else(|| block.at.error(format!("'{key}' is missing in this zone")))

@@ -1,8 +1,8 @@
 //! Tests of valid and invalid parameter files.
 
 use super::{load, parse};
-use crate::disk::geometry::{Mapping, Sparing};
-use crate::disk::{Drive, ReadAhead, Scheduler, SeekCurve, WriteBack};
+use crate::disk::geometry::{Sparing, TrackOrder};
+use crate::disk::{Drive, DriveRequest, DriveRequestKind, DriveScheduler, ReadAhead, SeekCurve, WriteBack};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 
@@ -78,7 +78,7 @@ fn a_drive_in_one_file() {
     let l = parse(Path::new("small.diskspecs"), DRIVE).unwrap();
     let s = &l.spec;
     assert_eq!((s.name.as_str(), s.geometry.heads, s.geometry.zones.len()), ("SMALL", 2, 2));
-    assert_eq!((s.geometry.mapping, s.geometry.sparing), (Mapping::SerpentineZone, Sparing::ZoneEnd));
+    assert_eq!((s.geometry.mapping, s.geometry.sparing), (TrackOrder::SerpentineZone, Sparing::ZoneEnd));
     assert_eq!(
         (&s.geometry.zones[0].slips[..], &s.geometry.zones[0].defects[..]),
         (&[7, 30][..], &[(9, 10)][..])
@@ -88,7 +88,7 @@ fn a_drive_in_one_file() {
     assert!(
         matches!(&s.mechanics.seek, SeekCurve::TwoPiece { division: 15, first, .. } if first.len() == 10)
     );
-    assert_eq!((s.scheduler, s.queue_depth), (Scheduler::CLook, 8));
+    assert_eq!((s.scheduler, s.queue_depth), (DriveScheduler::CLook, 8));
     assert_eq!((s.bus.read_ps, s.cache.segments, s.cache.segment_sectors), (100_000_000, 3, 64));
     assert_eq!((s.cache.read_ahead, s.cache.write_back), (ReadAhead::Segment, WriteBack::Stream));
     assert_eq!(s.overheads.read_hit.read.0, 250_000);
@@ -250,8 +250,8 @@ proptest! {
         if let Ok(l) = parse(Path::new("garbled.diskspecs"), &text) {
             let mut drive = Drive::new(&l.spec).unwrap();
             let last = drive.sectors() - 1;
-            let r = crate::disk::Request { kind: crate::disk::RequestKind::Read, sector: frit_core::Sector(last), sectors: 1 };
-            drive.service(&r, frit_core::Nanos::ZERO);
+            let (kind, sector) = (DriveRequestKind::Read, frit_core::Sector(last));
+            drive.service(&DriveRequest { kind, sector, sectors: 1 }, frit_core::Nanos::ZERO);
         }
     }
 

@@ -23,7 +23,7 @@ impl Location {
 
 /// A value and its location.
 #[derive(Clone, Debug)]
-pub(super) struct Value {
+pub(super) struct ParameterValue {
     pub at: Location,
     pub kind: ValueKind,
 }
@@ -31,21 +31,21 @@ pub(super) struct Value {
 #[derive(Clone, Debug)]
 pub(super) enum ValueKind {
     Text(String),
-    List(Vec<Value>),
-    Block(Block),
+    List(Vec<ParameterValue>),
+    Block(ParameterBlock),
 }
 
 /// `type name { key = value, … }`.
 #[derive(Clone, Debug)]
-pub(super) struct Block {
+pub(super) struct ParameterBlock {
     pub at: Location,
     pub kind: String,
     pub name: String,
-    pub entries: Vec<(String, Value)>,
+    pub entries: Vec<(String, ParameterValue)>,
 }
 
-impl Block {
-    pub(super) fn find(&self, key: &str) -> Option<&Value> {
+impl ParameterBlock {
+    pub(super) fn find(&self, key: &str) -> Option<&ParameterValue> {
         // The last entry of a key applies, as in DiskSim.
         self.entries.iter().rev().find(|(k, _)| k == key).map(|(_, v)| v)
     }
@@ -64,22 +64,26 @@ pub(super) fn load(file: &Path) -> Result<String, DiskspecsError> {
 }
 
 /// Reads the top-level blocks of a file, and of the files that it sources at the top level.
-pub(super) fn blocks(file: &Path) -> Result<Vec<Block>, DiskspecsError> {
+pub(super) fn blocks(file: &Path) -> Result<Vec<ParameterBlock>, DiskspecsError> {
     blocks_of(file, &load(file)?, 0)
 }
 
 /// Parses the top-level blocks of a text that is treated as the contents of `file`.
-pub(super) fn blocks_of(file: &Path, text: &str, depth: usize) -> Result<Vec<Block>, DiskspecsError> {
+pub(super) fn blocks_of(
+    file: &Path,
+    text: &str,
+    depth: usize,
+) -> Result<Vec<ParameterBlock>, DiskspecsError> {
     let tokens = tokens(file, text);
     let mut p = Parser { tokens: &tokens, next: 0, file, depth };
     let mut out = Vec::new();
     while let Some((at, token)) = p.peek() {
-        let Token::Text(words) = token else {
+        let Lexeme::Text(words) = token else {
             p.next += 1;
             continue;
         };
         p.next += 1;
-        if matches!(p.peek(), Some((_, Token::Open))) {
+        if matches!(p.peek(), Some((_, Lexeme::Open))) {
             let (at, words) = (at.clone(), words.clone());
             out.push(p.block(at, &words)?);
         } else if let Some(source) = words.strip_prefix("source ") {
@@ -100,7 +104,7 @@ pub(super) fn relative_to(file: &Path, name: &str) -> PathBuf {
     file.parent().map_or_else(|| PathBuf::from(name), |d| d.join(name))
 }
 
-enum Token {
+enum Lexeme {
     Text(String),
     Open,
     Close,
@@ -112,7 +116,7 @@ enum Token {
 
 /// Splits a text into tokens, without comments. Words between punctuation form one token, which
 /// ends at the end of the line.
-fn tokens(file: &Path, text: &str) -> Vec<(Location, Token)> {
+fn tokens(file: &Path, text: &str) -> Vec<(Location, Lexeme)> {
     let mut out = Vec::new();
     for (i, line) in text.lines().enumerate() {
         let at = Location { file: file.to_path_buf(), line: i + 1 };
@@ -120,12 +124,12 @@ fn tokens(file: &Path, text: &str) -> Vec<(Location, Token)> {
         let mut words = String::new();
         for c in line.chars() {
             let token = match c {
-                '{' => Token::Open,
-                '}' => Token::Close,
-                '[' => Token::ListOpen,
-                ']' => Token::ListClose,
-                '=' => Token::Equals,
-                ',' => Token::Comma,
+                '{' => Lexeme::Open,
+                '}' => Lexeme::Close,
+                '[' => Lexeme::ListOpen,
+                ']' => Lexeme::ListClose,
+                '=' => Lexeme::Equals,
+                ',' => Lexeme::Comma,
                 c => {
                     words.push(c);
                     continue;
@@ -139,27 +143,27 @@ fn tokens(file: &Path, text: &str) -> Vec<(Location, Token)> {
     out
 }
 
-fn flush(at: &Location, words: &mut String, out: &mut Vec<(Location, Token)>) {
+fn flush(at: &Location, words: &mut String, out: &mut Vec<(Location, Lexeme)>) {
     let text: Vec<&str> = words.split_whitespace().collect();
     if !text.is_empty() {
-        out.push((at.clone(), Token::Text(text.join(" "))));
+        out.push((at.clone(), Lexeme::Text(text.join(" "))));
     }
     words.clear();
 }
 
 struct Parser<'a> {
-    tokens: &'a [(Location, Token)],
+    tokens: &'a [(Location, Lexeme)],
     next: usize,
     file: &'a Path,
     depth: usize,
 }
 
 impl<'a> Parser<'a> {
-    fn peek(&self) -> Option<&'a (Location, Token)> {
+    fn peek(&self) -> Option<&'a (Location, Lexeme)> {
         self.tokens.get(self.next)
     }
 
-    fn take(&mut self, at: &Location, wanted: &str) -> Result<&'a (Location, Token), DiskspecsError> {
+    fn take(&mut self, at: &Location, wanted: &str) -> Result<&'a (Location, Lexeme), DiskspecsError> {
         let t = self.peek().ok_or_else(|| at.error(format!("the file ends here, before {wanted}")))?;
         self.next += 1;
         Ok(t)
@@ -173,20 +177,20 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses a block whose type and name were consumed; the next token is its `{`.
-    fn block(&mut self, at: Location, words: &str) -> Result<Block, DiskspecsError> {
+    fn block(&mut self, at: Location, words: &str) -> Result<ParameterBlock, DiskspecsError> {
         self.enter(&at, self.depth)?;
         self.depth += 1;
         self.next += 1;
         let (kind, name) = words.split_once(' ').unwrap_or((words, ""));
-        let mut block = Block { kind: kind.into(), name: name.into(), entries: Vec::new(), at };
+        let mut block = ParameterBlock { kind: kind.into(), name: name.into(), entries: Vec::new(), at };
         loop {
             let (at, token) = self.take(&block.at, "the '}' of the block that opens here")?;
             match token {
-                Token::Close => break,
-                Token::Comma => {}
-                Token::Text(key) => {
+                Lexeme::Close => break,
+                Lexeme::Comma => {}
+                Lexeme::Text(key) => {
                     let (at, equals) = self.take(at, &format!("'=' after '{key}'"))?;
-                    if !matches!(equals, Token::Equals) {
+                    if !matches!(equals, Lexeme::Equals) {
                         return Err(at.error(format!("'=' is missing after '{key}'")));
                     }
                     let value = self.value(at, key)?;
@@ -199,30 +203,30 @@ impl<'a> Parser<'a> {
         Ok(block)
     }
 
-    fn value(&mut self, at: &Location, key: &str) -> Result<Value, DiskspecsError> {
+    fn value(&mut self, at: &Location, key: &str) -> Result<ParameterValue, DiskspecsError> {
         let (at, token) = self.take(at, &format!("the value of '{key}'"))?;
         let kind = match token {
-            Token::ListOpen => ValueKind::List(self.list(at, key)?),
-            Token::Text(words) if matches!(self.peek(), Some((_, Token::Open))) => {
+            Lexeme::ListOpen => ValueKind::List(self.list(at, key)?),
+            Lexeme::Text(words) if matches!(self.peek(), Some((_, Lexeme::Open))) => {
                 ValueKind::Block(self.block(at.clone(), words)?)
             }
-            Token::Text(words) => match words.strip_prefix("source ") {
+            Lexeme::Text(words) => match words.strip_prefix("source ") {
                 Some(name) => ValueKind::Block(self.source(at, key, name.trim())?),
                 None => ValueKind::Text(words.clone()),
             },
             _ => return Err(at.error(format!("the value of '{key}' is missing"))),
         };
-        Ok(Value { at: at.clone(), kind })
+        Ok(ParameterValue { at: at.clone(), kind })
     }
 
-    fn list(&mut self, at: &Location, key: &str) -> Result<Vec<Value>, DiskspecsError> {
+    fn list(&mut self, at: &Location, key: &str) -> Result<Vec<ParameterValue>, DiskspecsError> {
         self.enter(at, self.depth)?;
         self.depth += 1;
         let mut out = Vec::new();
         loop {
             match self.peek() {
-                Some((_, Token::ListClose)) => break,
-                Some((_, Token::Comma)) => self.next += 1,
+                Some((_, Lexeme::ListClose)) => break,
+                Some((_, Lexeme::Comma)) => self.next += 1,
                 Some(_) => out.push(self.value(at, key)?),
                 None => return Err(at.error(format!("the file ends inside the list of '{key}'"))),
             }
@@ -232,7 +236,7 @@ impl<'a> Parser<'a> {
         Ok(out)
     }
 
-    fn source(&self, at: &Location, key: &str, name: &str) -> Result<Block, DiskspecsError> {
+    fn source(&self, at: &Location, key: &str, name: &str) -> Result<ParameterBlock, DiskspecsError> {
         let file = relative_to(self.file, name);
         if !file.is_file() {
             let why = format!(

@@ -1,7 +1,7 @@
 //! FUSE adapter of a device: a directory with one file.
 
 use super::file;
-use crate::backend::Completion;
+use crate::backend::ReplyTime;
 use crate::device::Device;
 use crate::fuse::capabilities;
 use crate::pace::Timer;
@@ -70,7 +70,7 @@ impl BlockAdapter {
     }
 
     /// Sends a reply when it is due.
-    fn reply(&self, done: Completion, send: impl FnOnce() + Send + 'static) {
+    fn reply(&self, done: ReplyTime, send: impl FnOnce() + Send + 'static) {
         match done.not_before {
             None => send(),
             Some(due) => {
@@ -83,7 +83,7 @@ impl BlockAdapter {
         }
     }
 
-    fn reply_empty(&self, result: Result<Completion, Errno>, reply: ReplyEmpty) {
+    fn reply_empty(&self, result: Result<ReplyTime, Errno>, reply: ReplyEmpty) {
         match result {
             Ok(done) => self.reply(done, move || reply.ok()),
             Err(e) => reply.error(e),
@@ -169,7 +169,7 @@ impl Filesystem for BlockAdapter {
                 buffer.resize(size as usize, 0);
             }
             match file::read(&self.device, offset, &mut buffer[..size as usize]) {
-                Ok((data, Completion::NOW)) => reply.data(data),
+                Ok((data, ReplyTime::NOW)) => reply.data(data),
                 Ok((data, done)) => {
                     let data = data.to_vec();
                     self.reply(done, move || reply.data(&data));

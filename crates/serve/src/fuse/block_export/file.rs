@@ -1,6 +1,6 @@
 //! Operations of the file, independent of FUSE.
 
-use crate::backend::Completion;
+use crate::backend::ReplyTime;
 use crate::device::{Device, Failure, FailureKind};
 use crate::fuse::linux::{mode, whence};
 use frit_core::Hints;
@@ -27,48 +27,44 @@ fn inside(device: &Device, at: u64, len: u64) -> u64 {
 }
 
 /// Reads from the file. At its end, fewer bytes are returned, or none.
-pub(super) fn read<'a>(
-    device: &Device,
-    at: u64,
-    into: &'a mut [u8],
-) -> Result<(&'a [u8], Completion), Errno> {
+pub(super) fn read<'a>(device: &Device, at: u64, into: &'a mut [u8]) -> Result<(&'a [u8], ReplyTime), Errno> {
     let len = inside(device, at, into.len() as u64) as usize;
     let into = &mut into[..len];
     if into.is_empty() {
-        return Ok((into, Completion::NOW));
+        return Ok((into, ReplyTime::NOW));
     }
     let done = device.lock().read(at, into).map_err(|e| errno(&e))?;
     Ok((into, done))
 }
 
 /// Writes to the file. Returns the number of bytes written.
-pub(super) fn write(device: &Device, at: u64, data: &[u8]) -> Result<(u32, Completion), Errno> {
+pub(super) fn write(device: &Device, at: u64, data: &[u8]) -> Result<(u32, ReplyTime), Errno> {
     let len = inside(device, at, data.len() as u64) as usize;
     if len == 0 && !data.is_empty() {
         return Err(Errno::ENOSPC);
     }
     if data.is_empty() {
-        return Ok((0, Completion::NOW));
+        return Ok((0, ReplyTime::NOW));
     }
     let done = device.lock().write(at, &data[..len], Hints::NONE).map_err(|e| errno(&e))?;
     Ok((len as u32, done))
 }
 
 /// Makes all completed writes durable.
-pub(super) fn sync(device: &Device) -> Result<Completion, Errno> {
+pub(super) fn sync(device: &Device) -> Result<ReplyTime, Errno> {
     device.flush().map_err(|e| errno(&e))
 }
 
 /// Punches holes or writes zeros. Other allocation has no effect, since the file always has its
 /// full size.
-pub(super) fn allocate(device: &Device, at: u64, len: u64, how: i32) -> Result<Completion, Errno> {
+pub(super) fn allocate(device: &Device, at: u64, len: u64, how: i32) -> Result<ReplyTime, Errno> {
     let end = at.checked_add(len).ok_or(Errno::EINVAL)?;
     if end > device.bytes() {
         return Err(Errno::ENOSPC);
     }
     let mut access = device.lock();
     let done = match how & !mode::KEEP_SIZE {
-        0 => return Ok(Completion::NOW),
+        0 => return Ok(ReplyTime::NOW),
         // A hole reads as zeros to the byte. Sectors that the range covers only in part are
         // overwritten with zeros.
         mode::PUNCH_HOLE if how & mode::KEEP_SIZE != 0 => access.write_zeroes(at, len, false),
@@ -110,12 +106,12 @@ pub(super) fn seek(device: &Device, at: i64, whence: i32) -> Result<i64, Errno> 
 mod tests {
     use super::*;
     use crate::DeviceOptions;
-    use crate::testing::Memory;
+    use crate::testing::MemoryBackend;
     use frit_core::Error;
     use std::sync::Arc;
 
     fn device(options: DeviceOptions) -> Arc<Device> {
-        Device::new(Box::new(Memory::new(1 << 16)), options)
+        Device::new(Box::new(MemoryBackend::new(1 << 16)), options)
     }
 
     #[test]
@@ -136,17 +132,17 @@ mod tests {
         let d = device(DeviceOptions::default());
         assert_eq!(seek(&d, 0, whence::SEEK_DATA).unwrap_err(), Errno::ENXIO);
         assert_eq!(seek(&d, 5, whence::SEEK_HOLE).unwrap(), 5);
-        assert_eq!(write(&d, 0, &[1; 3 * 4096]).unwrap(), (3 * 4096, Completion::NOW));
+        assert_eq!(write(&d, 0, &[1; 3 * 4096]).unwrap(), (3 * 4096, ReplyTime::NOW));
         assert_eq!(seek(&d, 0, whence::SEEK_HOLE).unwrap(), 3 * 4096);
         let hole = mode::PUNCH_HOLE | mode::KEEP_SIZE;
-        assert_eq!(allocate(&d, 4096, 4096, hole).unwrap(), Completion::NOW);
+        assert_eq!(allocate(&d, 4096, 4096, hole).unwrap(), ReplyTime::NOW);
         assert_eq!(seek(&d, 0, whence::SEEK_HOLE).unwrap(), 4096);
         assert_eq!(seek(&d, 4096, whence::SEEK_DATA).unwrap(), 2 * 4096);
         assert_eq!(seek(&d, -1, whence::SEEK_DATA).unwrap_err(), Errno::ENXIO);
         assert_eq!(seek(&d, 0, 17).unwrap_err(), Errno::EINVAL);
         // Ranges that are not aligned to sectors, and zeros that stay allocated.
-        assert_eq!(allocate(&d, 10, 3, hole).unwrap(), Completion::NOW);
-        assert_eq!(allocate(&d, 100, 4, mode::ZERO_RANGE).unwrap(), Completion::NOW);
+        assert_eq!(allocate(&d, 10, 3, hole).unwrap(), ReplyTime::NOW);
+        assert_eq!(allocate(&d, 100, 4, mode::ZERO_RANGE).unwrap(), ReplyTime::NOW);
         let mut buffer = [0; 104];
         let mut expected = [1; 104];
         expected[10..13].fill(0);
@@ -164,7 +160,7 @@ mod tests {
         let full = Failure::Backend(Error::NoSpace { what: "x".into() });
         assert_eq!(errno(&full), Errno::ENOSPC);
         assert_eq!(errno(&Failure::Stopping), Errno::EIO);
-        let memory = Memory::new(4096);
+        let memory = MemoryBackend::new(4096);
         memory.knobs().broken.store(true, std::sync::atomic::Ordering::Relaxed);
         let d = Device::new(Box::new(memory), DeviceOptions::default());
         assert_eq!(write(&d, 0, &[1; 512]).unwrap_err(), Errno::EIO);

@@ -1,16 +1,15 @@
 //! FUSE adapter of a file system: each request of the kernel is passed to [`FileSystem`]. Longer
 //! operations are in the neighboring modules.
 
-use super::convert::xattr_mode;
 use super::convert::{
-    allocate, errno, file_attr, generation, kind, permissions, rename_mode, set_time, time,
+    allocate, caller, errno, file_attr, generation, ino, kind, permissions, rename_mode, set_time, time,
+    visible, xattr_mode,
 };
 use super::killpriv::{CAPABILITY, KillprivCache, PrivilegeLoss};
-use super::listing::RemovedDirs;
-use super::names::{caller, ino, visible};
-use super::options::Options;
+use super::options::MountOptions;
 use super::page_invalidation::PageInvalidator;
 use super::passthrough::Passthrough;
+use super::removed_dirs::RemovedDirs;
 use super::reply::{self, TTL};
 use super::setup;
 use frit_fs::{AttrChanges, FileSystem, NewInode, RenameMode};
@@ -45,7 +44,7 @@ impl<F: FileSystem + 'static> FsAdapter<F> {
     ///
     /// # Errors
     /// The thread for invalidation cannot be started.
-    pub(super) fn new(files: Arc<F>, options: &Options) -> io::Result<FsAdapter<F>> {
+    pub(super) fn new(files: Arc<F>, options: &MountOptions) -> io::Result<FsAdapter<F>> {
         let passthrough = Passthrough::new(options.passthrough);
         let page_invalidation = PageInvalidator::start(&*files, passthrough.notifier())?;
         Ok(FsAdapter {

@@ -1,8 +1,8 @@
 //! Conversions between the types of FUSE and of [`frit_fs::FileSystem`].
 
 use crate::fuse::linux::mode as falloc;
-use frit_fs::{Allocate, Attr, Error, InodeType, RenameMode, SetTime, Time, XattrMode};
-use fuser::{Errno, FileAttr, FileType, Generation, INodeNo, RenameFlags, TimeOrNow};
+use frit_fs::{Allocate, Attr, Caller, Error, Ino, InodeType, RenameMode, SetTime, Time, XattrMode};
+use fuser::{Errno, FileAttr, FileType, Generation, INodeNo, RenameFlags, Request, TimeOrNow};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Size for efficient I/O, as reported by stat(2) and used by the buffers of stdio. A request of 4
@@ -21,6 +21,25 @@ mod format {
 
 pub(super) fn errno(error: &Error) -> Errno {
     Errno::from_i32(error.errno())
+}
+
+pub(super) fn ino(number: INodeNo) -> Ino {
+    Ino(number.0)
+}
+
+/// Returns the names of extended attributes that the user may see. Those in `trusted.` are visible
+/// to root only (xattr(7)).
+pub(super) fn visible(request: &Request, names: Vec<u8>) -> Vec<u8> {
+    if request.uid() == 0 {
+        return names;
+    }
+    let seen = names.split_inclusive(|&b| b == 0).filter(|name| !name.starts_with(b"trusted."));
+    seen.flatten().copied().collect()
+}
+
+/// Returns the caller of a request. The kernel has checked its permissions (default_permissions).
+pub(super) fn caller(request: &Request) -> Caller {
+    Caller::trusted(request.uid(), request.gid())
 }
 
 pub(super) fn file_type(kind: InodeType) -> FileType {

@@ -1,4 +1,4 @@
-//! Directories: listings, and removed directories that are still in use.
+//! Listings of directories.
 
 use super::adapter::FsAdapter;
 use super::convert::{file_attr, file_type, generation};
@@ -7,11 +7,8 @@ use crate::planted::Bug;
 use frit_core::planted::is;
 use frit_fs::{Attr, Caller, DirEntry, Error, FileSystem, Ino, InodeType, Result};
 use fuser::{FileAttr, Generation, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
-use parking_lot::Mutex;
-use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Number of entries read from the file system at a time. A reply of the smallest size, 4 KiB,
@@ -21,7 +18,7 @@ const BATCH: usize = 32;
 /// Entries of a directory, copied. Their attributes are read after the file system has released
 /// its locks.
 #[derive(Default)]
-struct Batch {
+struct EntryBatch {
     names: Vec<u8>,
     entries: Vec<CopiedEntry>,
 }
@@ -35,7 +32,7 @@ struct CopiedEntry {
     end: usize,
 }
 
-impl Batch {
+impl EntryBatch {
     fn fill<F: FileSystem>(&mut self, files: &F, dir: Ino, from: u64) -> Result<()> {
         self.names.clear();
         self.entries.clear();
@@ -64,7 +61,7 @@ impl<F: FileSystem + 'static> FsAdapter<F> {
 
     /// Lists names with all attributes, so that the lookups that usually follow need no requests.
     pub(super) fn list_plus(&self, dir: Ino, mut from: u64, reply: &mut ReplyDirectoryPlus) -> Result<()> {
-        let mut batch = Batch::default();
+        let mut batch = EntryBatch::default();
         let mut any = false;
         loop {
             let filled = batch.fill(&*self.files, dir, from);
@@ -106,45 +103,6 @@ impl<F: FileSystem + 'static> FsAdapter<F> {
                 Ok(_) | Err(Error::NotFound) => None,
                 Err(_) => Some((reply::attr_from_entry(ino, kind), Duration::ZERO, Generation(0))),
             },
-        }
-    }
-}
-
-/// Directories that were removed and that the kernel still references: working directories and open
-/// directories. They are pinned until the kernel forgets them, so that opening and closing
-/// directories needs no request.
-#[derive(Debug, Default)]
-pub(super) struct RemovedDirs {
-    pinned: Mutex<HashSet<Ino>>,
-    count: AtomicUsize,
-}
-
-impl RemovedDirs {
-    /// Calls `remove`, and keeps the inode of the removed file pinned if it is a directory.
-    pub(super) fn removing<F: FileSystem>(
-        &self,
-        files: &F,
-        victim: Result<Attr>,
-        remove: impl FnOnce() -> Result<()>,
-    ) -> Result<()> {
-        let victim = victim.ok().filter(|attr| attr.kind == InodeType::Directory).map(|attr| attr.ino);
-        let Some(ino) = victim.filter(|&ino| files.pin(ino).is_ok()) else { return remove() };
-        let removed = remove();
-        if removed.is_err() {
-            files.unpin(ino)?;
-            return removed;
-        }
-        let new = self.pinned.lock().insert(ino);
-        self.count.fetch_add(usize::from(new), Ordering::Release);
-        removed
-    }
-
-    /// Unpins an inode that the kernel has forgotten.
-    pub(super) fn forget<F: FileSystem>(&self, files: &F, ino: Ino) {
-        if self.count.load(Ordering::Acquire) > 0 && self.pinned.lock().remove(&ino) {
-            self.count.fetch_sub(1, Ordering::Release);
-            // FORGET has no reply. Space that cannot be freed now is found by the next check.
-            let _ = files.unpin(ino);
         }
     }
 }

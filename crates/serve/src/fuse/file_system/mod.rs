@@ -15,11 +15,12 @@ mod names;
 mod options;
 mod page_invalidation;
 mod passthrough;
+mod removed_dirs;
 mod reply;
 mod session;
 mod setup;
 mod stale;
 
-pub use options::{Options, THREADS_MAX};
+pub use options::{MountOptions, THREADS_MAX};
 pub use session::Mount;
 pub use stale::{MountInfo, clear_stale, mounted};

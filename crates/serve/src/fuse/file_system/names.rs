@@ -1,8 +1,8 @@
 //! Operations on names: creation, and lookup before removal.
 
 use super::adapter::FsAdapter;
-use super::convert::permissions;
-use frit_fs::{Attr, Caller, Error, FileSystem, Ino, NewInode, Result};
+use super::convert::{caller, ino, permissions};
+use frit_fs::{Attr, Error, FileSystem, NewInode, Result};
 use fuser::{INodeNo, OpenFlags, Request};
 use rustix::fs::OFlags;
 use std::ffi::OsStr;
@@ -57,23 +57,4 @@ impl<F: FileSystem + 'static> FsAdapter<F> {
     pub(super) fn victim(&self, request: &Request, dir: INodeNo, name: &OsStr) -> Result<Attr> {
         self.files.lookup(&caller(request), ino(dir), name.as_bytes())
     }
-}
-
-pub(super) fn ino(number: INodeNo) -> Ino {
-    Ino(number.0)
-}
-
-/// Returns the names of extended attributes that the user may see. Those in `trusted.` are visible
-/// to root only (xattr(7)).
-pub(super) fn visible(request: &Request, names: Vec<u8>) -> Vec<u8> {
-    if request.uid() == 0 {
-        return names;
-    }
-    let seen = names.split_inclusive(|&b| b == 0).filter(|name| !name.starts_with(b"trusted."));
-    seen.flatten().copied().collect()
-}
-
-/// Returns the caller of a request. The kernel has checked its permissions (default_permissions).
-pub(super) fn caller(request: &Request) -> Caller {
-    Caller::trusted(request.uid(), request.gid())
 }

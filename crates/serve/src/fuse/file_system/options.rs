@@ -11,7 +11,7 @@ pub(super) const SUBTYPE: &str = "ispfs";
 
 /// Mount options of a file system.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Options {
+pub struct MountOptions {
     /// Source in the kernel's list of mounts.
     pub source: String,
     /// Nothing is changed, not even access times.
@@ -40,13 +40,13 @@ pub struct Options {
 )]
 pub struct UnknownOption(String);
 
-impl Options {
+impl MountOptions {
     /// Returns the default options: root mounts for all users, any other user only for itself.
     /// Programs with set-ID bits and device files are ignored, since an image may come from any
     /// source, unless the options `suid` and `dev` allow them.
     #[must_use]
-    pub fn new(source: impl fmt::Display) -> Options {
-        Options {
+    pub fn new(source: impl fmt::Display) -> MountOptions {
+        MountOptions {
             source: source.to_string(),
             read_only: false,
             threads: default_threads(),
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn words_are_taken_and_later_ones_count() {
-        let mut o = Options::new("image");
+        let mut o = MountOptions::new("image");
         o.add("ro,nodev,fsname=other,nodev,dev").unwrap();
         assert!(o.read_only);
         assert_eq!(o.source, "other");

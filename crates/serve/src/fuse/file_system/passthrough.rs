@@ -6,9 +6,8 @@
 //! not report writes through memory maps, so attributes of inodes that were ever opened for writing
 //! are not cached.
 
-use super::reply::TTL;
 use super::setup;
-use frit_fs::{Attr, FileSystem, Ino};
+use frit_fs::{FileSystem, Ino};
 use fuser::{BackingId, INodeNo, KernelConfig, Notifier};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -16,7 +15,6 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 /// State of passthrough.
 #[derive(Debug, Default)]
@@ -136,12 +134,11 @@ impl Passthrough {
             .is_some_and(|word| word.fetch_or(bit, Ordering::Relaxed) & bit == 0)
     }
 
-    /// Returns the lifetime of attributes in the kernel's cache.
-    pub(super) fn ttl(&self, attr: &Attr) -> Duration {
-        let ino = attr.ino.0;
-        let changes = self.written.get((ino / 64) as usize);
-        let changes = changes.is_some_and(|word| word.load(Ordering::Relaxed) >> (ino % 64) & 1 == 1);
-        if changes { Duration::ZERO } else { TTL }
+    /// Returns `true` if an inode was opened for writing since mounting, so that its attributes may
+    /// change without a request.
+    pub(super) fn was_written(&self, ino: Ino) -> bool {
+        let word = self.written.get((ino.0 / 64) as usize);
+        word.is_some_and(|word| word.load(Ordering::Relaxed) >> (ino.0 % 64) & 1 == 1)
     }
 }
 

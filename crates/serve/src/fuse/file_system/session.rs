@@ -1,7 +1,7 @@
 //! Mounting and unmounting of a file system.
 
 use super::adapter::FsAdapter;
-use super::options::Options;
+use super::options::MountOptions;
 use crate::fuse::mounts::{check_mountpoint, unmount_within, with_hint};
 use crate::fuse::unmount;
 use frit_fs::FileSystem;
@@ -27,7 +27,7 @@ impl Mount {
     pub fn start<F: FileSystem + 'static>(
         files: &Arc<F>,
         directory: &Path,
-        options: &Options,
+        options: &MountOptions,
     ) -> io::Result<Mount> {
         let mountpoint = check_mountpoint(directory)?;
         if !options.nonempty && std::fs::read_dir(&mountpoint)?.next().is_some() {

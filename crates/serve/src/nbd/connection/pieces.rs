@@ -6,10 +6,10 @@
 
 use super::super::execute::prefetch;
 use super::super::reply;
-use super::super::request::{Command, Request};
+use super::super::request::{NbdCommand, NbdRequest};
 use super::super::wire::{Errno, flag};
-use super::{Advance, Connection, Next, PendingFlush, Phase};
-use crate::backend::Completion;
+use super::{Advance, Connection, ConnectionPhase, Next, PendingFlush};
+use crate::backend::ReplyTime;
 use crate::device::Failure;
 use frit_core::Hints;
 use std::sync::Arc;
@@ -28,10 +28,10 @@ const MEMORY_POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// State of a write whose payload is incomplete.
 #[derive(Debug)]
 pub(super) struct PartialWrite {
-    request: Request,
+    request: NbdRequest,
     at: u64,
     left: usize,
-    done: Completion,
+    done: ReplyTime,
 }
 
 /// State of a read whose reply is incomplete.
@@ -43,7 +43,7 @@ pub(super) struct PartialRead {
     /// `true` if each piece is a chunk of its own. Otherwise the header of the only reply has been
     /// sent.
     chunks: bool,
-    done: Completion,
+    done: ReplyTime,
 }
 
 impl Connection {
@@ -83,15 +83,15 @@ impl Connection {
     }
 
     /// Begins a write whose header has been consumed and whose payload is received in pieces.
-    pub(super) fn begin_write(&mut self, request: Request) {
+    pub(super) fn begin_write(&mut self, request: NbdRequest) {
         self.in_pieces = false;
         let (at, left) = (request.at, request.len as usize);
-        self.phase = Phase::Write(PartialWrite { request, at, left, done: Completion::NOW });
+        self.phase = ConnectionPhase::Write(PartialWrite { request, at, left, done: ReplyTime::NOW });
     }
 
     /// Executes a piece of a write.
     pub(super) fn write_piece(&mut self, input: &[u8]) -> Advance {
-        let Phase::Write(writing) = &mut self.phase else {
+        let ConnectionPhase::Write(writing) = &mut self.phase else {
             return Advance { used: 0, next: Next::Again };
         };
         let page = u64::from(self.export.device().page_bytes()).clamp(4096, PIECE_MIN as u64);
@@ -115,13 +115,14 @@ impl Connection {
             Ok(done) => writing.done = writing.done.and(done),
             Err(failure) => {
                 self.refuse(cookie, &failure);
-                self.phase = if left > 0 { Phase::Skip(left) } else { Phase::Transmission };
+                self.phase =
+                    if left > 0 { ConnectionPhase::Skip(left) } else { ConnectionPhase::Transmission };
                 return Advance { used: n, next: Next::Again };
             }
         }
         if left == 0 {
             let done = writing.done;
-            self.phase = Phase::Transmission;
+            self.phase = ConnectionPhase::Transmission;
             if fua {
                 self.after_flush.push(PendingFlush { cookie, done, is_flush: false });
             } else {
@@ -133,13 +134,13 @@ impl Connection {
     }
 
     /// Begins a read whose reply does not fit into memory.
-    pub(super) fn begin_read(&mut self, request: &Request) {
-        let Request { cookie, at, len, .. } = *request;
+    pub(super) fn begin_read(&mut self, request: &NbdRequest) {
+        let NbdRequest { cookie, at, len, .. } = *request;
         let chunks = self.negotiated.structured && !request.has(flag::DF);
         if !chunks && !self.is_only_writer() {
             return self.wait_for_memory(request);
         }
-        let mut done = Completion::NOW;
+        let mut done = ReplyTime::NOW;
         if !chunks {
             // A simple reply cannot report an error after its header. So the whole range is read
             // once beforehand to find damage.
@@ -150,12 +151,12 @@ impl Connection {
             }
             reply::data_head(&mut self.out, self.negotiated.structured, cookie, at, len);
         }
-        self.phase = Phase::Read(PartialRead { cookie, at, left: len, chunks, done });
+        self.phase = ConnectionPhase::Read(PartialRead { cookie, at, left: len, chunks, done });
     }
 
     /// Appends a piece of the reply to a read.
     pub(super) fn read_piece(&mut self) -> Advance {
-        let Phase::Read(reading) = &mut self.phase else {
+        let ConnectionPhase::Read(reading) = &mut self.phase else {
             return Advance { used: 0, next: Next::Again };
         };
         let n = reading.left.min(READ_PIECE);
@@ -176,14 +177,14 @@ impl Connection {
                 reading.done = reading.done.and(done);
                 let done = reading.done;
                 if last {
-                    self.phase = Phase::Transmission;
+                    self.phase = ConnectionPhase::Transmission;
                 }
                 self.mark(done);
             }
             Err(failure) if chunks => {
                 self.out.truncate(before);
                 self.refuse(cookie, &failure);
-                self.phase = Phase::Transmission;
+                self.phase = ConnectionPhase::Transmission;
             }
             Err(failure) => {
                 // The header has promised these bytes. Only the end of the session can signal the
@@ -193,7 +194,7 @@ impl Connection {
                 log.write_line(format_args!(
                     "a read failed at {at} during its reply, session closed: {failure}"
                 ));
-                self.phase = Phase::Closed;
+                self.phase = ConnectionPhase::Closed;
             }
         }
         Advance { used: 0, next: Next::Again }
@@ -207,25 +208,25 @@ impl Connection {
 
     /// Waits for memory for a read that cannot be executed in pieces. Other requests hold their
     /// memory for a limited time only.
-    fn wait_for_memory(&mut self, request: &Request) {
+    fn wait_for_memory(&mut self, request: &NbdRequest) {
         let until = Instant::now() + self.memory_wait_max;
         while !self.reserve_output(request.len) {
             if Instant::now() >= until || self.export.device().is_stopping() {
                 let words = "not enough memory for a read of this length at present";
                 let structured = self.negotiated.structured;
                 reply::error(&mut self.out, structured, request.cookie, Errno::NoMem, words);
-                return self.mark(Completion::NOW);
+                return self.mark(ReplyTime::NOW);
             }
             std::thread::sleep(MEMORY_POLL_INTERVAL);
         }
         let export = Arc::clone(&self.export);
-        self.execute(&mut export.device().lock(), Command::Read, request, &[]);
+        self.execute(&mut export.device().lock(), NbdCommand::Read, request, &[]);
     }
 
     /// Replies with an error of the device.
     fn refuse(&mut self, cookie: u64, failure: &Failure) {
         let number = super::super::execute::errno(failure);
         reply::error(&mut self.out, self.negotiated.structured, cookie, number, &failure.to_string());
-        self.mark(Completion::NOW);
+        self.mark(ReplyTime::NOW);
     }
 }

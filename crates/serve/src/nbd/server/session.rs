@@ -2,12 +2,12 @@
 
 use super::super::adaptive_spin::AdaptiveSpin;
 use super::super::connection::{Connection, Next};
-use super::super::input::Input;
+use super::super::input::ReceiveBuffer;
 use super::super::paced::ReplyQueue;
 use super::super::reply_writer::ReplyWriter;
-use super::super::stream::Stream;
+use super::super::stream::ClientStream;
 use super::super::{Output, ServerOptions};
-use super::Shared;
+use super::NbdServerState;
 use crate::resource_limits::{BYTES_PER_SECOND_MIN, ConnectionSlot, is_timeout};
 use std::io;
 use std::sync::Arc;
@@ -20,7 +20,11 @@ const RELEASE_AFTER: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// `TimedOut` if the client was too slow, or the error of its socket.
-pub(super) fn serve(shared: &Shared, stream: &Arc<Stream>, slot: &ConnectionSlot<Stream>) -> io::Result<()> {
+pub(super) fn serve(
+    shared: &NbdServerState,
+    stream: &Arc<ClientStream>,
+    slot: &ConnectionSlot<ClientStream>,
+) -> io::Result<()> {
     let reply_writer = shared.export.device().deferring().then(|| Arc::new(ReplyWriter::new(stream)));
     let connection = Connection::with_limits(
         Arc::clone(&shared.export),
@@ -28,7 +32,7 @@ pub(super) fn serve(shared: &Shared, stream: &Arc<Stream>, slot: &ConnectionSlot
         shared.options.request_max,
         reply_writer.clone(),
     );
-    let mut session = Session::new(shared, stream, slot, connection);
+    let mut session = ClientSession::new(shared, stream, slot, connection);
     if let Some(reply_writer) = reply_writer {
         return session.exchange(&mut |out| reply_writer.send(out.bytes()));
     }
@@ -63,32 +67,32 @@ enum ClientActivity {
     Idle,
 }
 
-struct Session<'a> {
+struct ClientSession<'a> {
     options: &'a ServerOptions,
-    stream: &'a Stream,
-    slot: &'a ConnectionSlot<Stream>,
+    stream: &'a ClientStream,
+    slot: &'a ConnectionSlot<ClientStream>,
     connection: Connection,
-    input: Input,
+    input: ReceiveBuffer,
     activity: ClientActivity,
     /// Current read timeout of the socket.
     timeout: Option<Duration>,
     adaptive_spin: AdaptiveSpin,
 }
 
-impl<'a> Session<'a> {
+impl<'a> ClientSession<'a> {
     fn new(
-        shared: &'a Shared,
-        stream: &'a Stream,
-        slot: &'a ConnectionSlot<Stream>,
+        shared: &'a NbdServerState,
+        stream: &'a ClientStream,
+        slot: &'a ConnectionSlot<ClientStream>,
         connection: Connection,
-    ) -> Session<'a> {
+    ) -> ClientSession<'a> {
         let activity = ClientActivity::Handshake(Instant::now() + shared.options.handshake_max);
-        Session {
+        ClientSession {
             options: &shared.options,
             stream,
             slot,
             connection,
-            input: Input::new(&shared.budget),
+            input: ReceiveBuffer::new(&shared.budget),
             activity,
             timeout: None,
             adaptive_spin: AdaptiveSpin::default(),

@@ -5,13 +5,13 @@ use crate::device::REQUEST_BYTES_MAX;
 use crate::nbd::wire::flag;
 use std::sync::atomic::Ordering;
 
-const COMMANDS: [Command; 6] = [
-    Command::Read,
-    Command::Write,
-    Command::Trim,
-    Command::Cache,
-    Command::WriteZeroes,
-    Command::BlockStatus,
+const COMMANDS: [NbdCommand; 6] = [
+    NbdCommand::Read,
+    NbdCommand::Write,
+    NbdCommand::Trim,
+    NbdCommand::Cache,
+    NbdCommand::WriteZeroes,
+    NbdCommand::BlockStatus,
 ];
 
 fn both(mut f: impl FnMut(&mut Client, &Knobs)) {
@@ -22,7 +22,7 @@ fn both(mut f: impl FnMut(&mut Client, &Knobs)) {
 }
 
 fn payload(r: &Req) -> Vec<u8> {
-    if r.number == Command::Write as u16 { vec![7; r.len as usize] } else { Vec::new() }
+    if r.number == NbdCommand::Write as u16 { vec![7; r.len as usize] } else { Vec::new() }
 }
 
 #[test]
@@ -47,12 +47,12 @@ fn bytes_come_back_wherever_a_request_begins_and_ends() {
                 }
                 3 => {
                     let flags = if i % 2 == 0 { flag::NO_HOLE } else { flag::FUA };
-                    let r = Req::new(Command::WriteZeroes, at, len as u32).flags(flags);
+                    let r = Req::new(NbdCommand::WriteZeroes, at, len as u32).flags(flags);
                     assert_eq!(c.request(r, &[]).error, 0);
                     model[range].fill(0);
                 }
                 4 => {
-                    assert_eq!(c.request(Req::new(Command::Trim, at, len as u32), &[]).error, 0);
+                    assert_eq!(c.request(Req::new(NbdCommand::Trim, at, len as u32), &[]).error, 0);
                     // Only the whole sectors inside the range are discarded.
                     let (from, to) = (at.next_multiple_of(512) as usize, (at + len) as usize / 512 * 512);
                     if from < to {
@@ -70,22 +70,22 @@ fn bytes_come_back_wherever_a_request_begins_and_ends() {
 fn fua_is_allowed_with_all_and_flushes_what_changes() {
     both(|c, knobs| {
         for (i, command) in COMMANDS.into_iter().enumerate() {
-            if command == Command::BlockStatus && !c.connection.agreed_structured() {
+            if command == NbdCommand::BlockStatus && !c.connection.agreed_structured() {
                 continue;
             }
             let r = Req::new(command, 4096, 4096).flags(flag::FUA);
             let before = knobs.flushes.load(Ordering::Relaxed);
             let reply = c.request(r, &payload(&r));
             assert_eq!(reply.error, 0);
-            if command == Command::Read && reply.simple {
+            if command == NbdCommand::Read && reply.simple {
                 c.take(4096);
             }
-            let changes = matches!(command, Command::Write | Command::Trim | Command::WriteZeroes);
+            let changes = matches!(command, NbdCommand::Write | NbdCommand::Trim | NbdCommand::WriteZeroes);
             assert_eq!(knobs.flushes.load(Ordering::Relaxed) - before, u64::from(changes), "{i}");
             assert_eq!(knobs.writes_flushed.load(Ordering::Relaxed), knobs.writes.load(Ordering::Relaxed));
         }
         let before = knobs.flushes.load(Ordering::Relaxed);
-        assert_eq!(c.request(Req::new(Command::Flush, 0, 0).flags(flag::FUA), &[]).error, 0);
+        assert_eq!(c.request(Req::new(NbdCommand::Flush, 0, 0).flags(flag::FUA), &[]).error, 0);
         assert_eq!(knobs.flushes.load(Ordering::Relaxed), before + 1);
     });
 }
@@ -96,10 +96,10 @@ fn one_flush_serves_all_writes_of_a_batch_that_ask_for_one() {
     let mut c = Client::ready(&device, true);
     let mut bytes = Vec::new();
     for i in 0..20 {
-        let r = Req::new(Command::Write, i * 4096, 4096).flags(flag::FUA).cookie(i);
+        let r = Req::new(NbdCommand::Write, i * 4096, 4096).flags(flag::FUA).cookie(i);
         bytes.extend(r.bytes(&[i as u8; 4096]));
     }
-    bytes.extend(Req::new(Command::Read, 0, 1).cookie(99).bytes(&[]));
+    bytes.extend(Req::new(NbdCommand::Read, 0, 1).cookie(99).bytes(&[]));
     c.send(&bytes);
     assert_eq!(c.reply(99).data, [0], "requests that need no flush are answered first");
     (0..20).for_each(|i| assert_eq!(c.reply(i).error, 0));
@@ -111,19 +111,19 @@ fn one_flush_serves_all_writes_of_a_batch_that_ask_for_one() {
 fn flags_belong_to_their_commands() {
     both(|c, _| {
         let structured = c.connection.agreed_structured();
-        for command in COMMANDS.into_iter().chain([Command::Flush]) {
+        for command in COMMANDS.into_iter().chain([NbdCommand::Flush]) {
             for bit in 1..16 {
                 let flags = 1 << bit;
                 let known = match command {
-                    Command::Read => structured && flags == flag::DF,
-                    Command::WriteZeroes => flags == flag::NO_HOLE || flags == flag::FAST_ZERO,
-                    Command::BlockStatus => flags == flag::REQ_ONE,
+                    NbdCommand::Read => structured && flags == flag::DF,
+                    NbdCommand::WriteZeroes => flags == flag::NO_HOLE || flags == flag::FAST_ZERO,
+                    NbdCommand::BlockStatus => flags == flag::REQ_ONE,
                     _ => false,
                 };
                 if known {
                     continue;
                 }
-                let len = if command == Command::Flush { 0 } else { 4096 };
+                let len = if command == NbdCommand::Flush { 0 } else { 4096 };
                 let r = Req::new(command, 0, len).flags(flags);
                 assert!(c.request(r, &payload(&r)).is(Errno::Inval), "{command:?} with bit {bit}");
             }
@@ -148,17 +148,17 @@ fn ranges_are_checked_once_and_for_all() {
             for (at, len) in cases {
                 let r = Req::new(command, at, len);
                 // A refused payload of 4 GiB would have to follow, so this case is skipped.
-                if r.number == Command::Write as u16 && len > 1 << 20 {
+                if r.number == NbdCommand::Write as u16 && len > 1 << 20 {
                     continue;
                 }
-                let past_end = matches!(command, Command::Write | Command::WriteZeroes);
+                let past_end = matches!(command, NbdCommand::Write | NbdCommand::WriteZeroes);
                 let errno = if past_end { Errno::NoSpc } else { Errno::Inval };
                 assert!(c.request(r, &payload(&r)).is(errno), "{command:?} {at}+{len}");
             }
             assert!(c.request(Req::new(command, 0, 0), &[]).is(Errno::Inval), "{command:?} of nothing");
         }
         for (at, len) in [(1, 0), (0, 1)] {
-            assert!(c.request(Req::new(Command::Flush, at, len), &[]).is(Errno::Inval));
+            assert!(c.request(Req::new(NbdCommand::Flush, at, len), &[]).is(Errno::Inval));
         }
         assert_eq!(knobs.writes.load(Ordering::Relaxed), 0);
         assert_eq!(c.read(0, 512), [0; 512], "the session continues");
@@ -167,13 +167,13 @@ fn ranges_are_checked_once_and_for_all() {
 
 #[test]
 fn requests_that_are_too_long_are_refused_and_passed_over() {
-    let device = Device::new(Box::new(Memory::new(80 << 20)), DeviceOptions::default());
+    let device = Device::new(Box::new(MemoryBackend::new(80 << 20)), DeviceOptions::default());
     let mut c = Client::ready(&device, true);
     let longer = REQUEST_BYTES_MAX + 1;
-    assert!(c.request(Req::new(Command::Read, 0, longer), &[]).is(Errno::Inval));
-    assert!(c.request(Req::new(Command::Read, 0, longer).flags(flag::DF), &[]).is(Errno::Overflow));
-    c.send(&Req::new(Command::Write, 0, longer).bytes(&[]));
-    assert!(c.reply(Req::new(Command::Write, 0, 0).cookie).is(Errno::Inval), "at once");
+    assert!(c.request(Req::new(NbdCommand::Read, 0, longer), &[]).is(Errno::Inval));
+    assert!(c.request(Req::new(NbdCommand::Read, 0, longer).flags(flag::DF), &[]).is(Errno::Overflow));
+    c.send(&Req::new(NbdCommand::Write, 0, longer).bytes(&[]));
+    assert!(c.reply(Req::new(NbdCommand::Write, 0, 0).cookie).is(Errno::Inval), "at once");
     let mut left = longer as usize;
     while left > 0 {
         let n = left.min(1_000_003);
@@ -182,7 +182,7 @@ fn requests_that_are_too_long_are_refused_and_passed_over() {
     }
     assert_eq!(c.read(0, 512), [0; 512]);
     // Requests that move no data may be as long as the export.
-    for command in [Command::Trim, Command::WriteZeroes, Command::Cache] {
+    for command in [NbdCommand::Trim, NbdCommand::WriteZeroes, NbdCommand::Cache] {
         assert_eq!(c.request(Req::new(command, 0, 80 << 20), &[]).error, 0);
     }
     let whole = vec![3; REQUEST_BYTES_MAX as usize];
@@ -195,11 +195,11 @@ fn requests_that_are_too_long_are_refused_and_passed_over() {
 fn unknown_commands_are_refused_and_a_wrong_magic_ends_the_session() {
     both(|c, _| {
         for number in [8, 9, 77, u16::MAX] {
-            let r = Req { number, ..Req::new(Command::Read, 0, 512) };
+            let r = Req { number, ..Req::new(NbdCommand::Read, 0, 512) };
             assert!(c.request(r, &[]).is(Errno::Inval), "command {number}");
         }
         assert_eq!(c.read(0, 512).len(), 512);
-        c.send(&Req { magic: 1, ..Req::new(Command::Read, 0, 512) }.bytes(&[]));
+        c.send(&Req { magic: 1, ..Req::new(NbdCommand::Read, 0, 512) }.bytes(&[]));
         assert!(c.closed && c.received.is_empty());
     });
 }
@@ -208,12 +208,12 @@ fn unknown_commands_are_refused_and_a_wrong_magic_ends_the_session() {
 fn a_read_only_export_refuses_what_changes_and_gives_the_rest() {
     let (device, knobs) = device(DeviceOptions { read_only: true, ..DeviceOptions::default() });
     let mut c = Client::ready(&device, true);
-    for command in COMMANDS.into_iter().chain([Command::Flush]) {
-        let len = if command == Command::Flush { 0 } else { 4096 };
+    for command in COMMANDS.into_iter().chain([NbdCommand::Flush]) {
+        let len = if command == NbdCommand::Flush { 0 } else { 4096 };
         let r = Req::new(command, 0, len);
         let reply = c.request(r, &payload(&r));
         match command {
-            Command::Write | Command::Trim | Command::WriteZeroes => {
+            NbdCommand::Write | NbdCommand::Trim | NbdCommand::WriteZeroes => {
                 assert!(reply.is(Errno::Perm));
                 assert_eq!(reply.words, "read-only: the volume is served read-only");
             }
@@ -226,7 +226,7 @@ fn a_read_only_export_refuses_what_changes_and_gives_the_rest() {
 #[test]
 fn zeros_that_stay_allocated_are_not_fast() {
     both(|c, _| {
-        let zeroes = |flags| Req::new(Command::WriteZeroes, 0, 8192).flags(flags);
+        let zeroes = |flags| Req::new(NbdCommand::WriteZeroes, 0, 8192).flags(flags);
         assert_eq!(c.write(0, &[1; 8192]), 0);
         assert!(c.request(zeroes(flag::FAST_ZERO | flag::NO_HOLE), &[]).is(Errno::NotSup));
         assert_eq!(c.read(0, 8192), [1; 8192], "the data is unchanged");
@@ -240,17 +240,17 @@ fn block_status_tells_each_context() {
     let (device, _) = device(DeviceOptions::default());
     let mut c = Client::ready(&device, true);
     assert_eq!(c.write(8192, &[1; 4096]), 0);
-    let zeroes = Req::new(Command::WriteZeroes, 12288, 4096).flags(flag::NO_HOLE);
+    let zeroes = Req::new(NbdCommand::WriteZeroes, 12288, 4096).flags(flag::NO_HOLE);
     assert_eq!(c.request(zeroes, &[]).error, 0);
     let rest = BYTES as u32 - 16384;
-    let reply = c.request(Req::new(Command::BlockStatus, 0, BYTES as u32), &[]);
+    let reply = c.request(Req::new(NbdCommand::BlockStatus, 0, BYTES as u32), &[]);
     let allocation = vec![(8192, 3), (8192, 0), (rest, 3)];
     let medium = vec![(8192, 0), (8192, 3), (rest, 0)];
     assert_eq!(reply.extents, [(1, allocation), (2, medium)]);
     // An unaligned range, of which only the first extent is requested.
-    let one = Req::new(Command::BlockStatus, 8000, 1000).flags(flag::REQ_ONE);
+    let one = Req::new(NbdCommand::BlockStatus, 8000, 1000).flags(flag::REQ_ONE);
     assert_eq!(c.request(one, &[]).extents, [(1, vec![(192, 3)]), (2, vec![(192, 0)])]);
-    let r = Req::new(Command::BlockStatus, 8000, 1000);
+    let r = Req::new(NbdCommand::BlockStatus, 8000, 1000);
     assert_eq!(c.request(r, &[]).extents[0].1, [(192, 3), (808, 0)]);
 }
 
@@ -261,12 +261,12 @@ fn failures_of_the_media_have_their_numbers_and_words() {
         let mut c = Client::ready(&device, structured);
         assert_eq!(c.write(0, &[5; 16384]), 0);
         knobs.damaged_page.store(2, Ordering::Relaxed);
-        let reply = c.request(Req::new(Command::Read, 0, 16384), &[]);
+        let reply = c.request(Req::new(NbdCommand::Read, 0, 16384), &[]);
         assert!(reply.is(Errno::Io));
         if structured {
             assert_eq!(reply.words, "Dram data at 8192 is damaged: injected damage");
         }
-        assert!(c.request(Req::new(Command::Cache, 8192, 512), &[]).is(Errno::Io));
+        assert!(c.request(Req::new(NbdCommand::Cache, 8192, 512), &[]).is(Errno::Io));
         assert_eq!(c.read(0, 8192), [5; 8192], "undamaged data can be read");
         assert_eq!(c.write(0, &[6; 512]), 0, "damage does not end writing");
     }
@@ -277,13 +277,13 @@ fn after_an_unexpected_error_writes_are_refused_and_reads_go_on() {
     let said = Arc::new(parking_lot::Mutex::new(Vec::new()));
     let log = {
         let said = Arc::clone(&said);
-        crate::Log::new(move |line| said.lock().push(line.to_owned()))
+        crate::Logger::new(move |line| said.lock().push(line.to_owned()))
     };
     let (device, knobs) = device(DeviceOptions { log, ..DeviceOptions::default() });
     let mut c = Client::ready(&device, true);
     assert_eq!(c.write(0, &[5; 512]), 0);
     knobs.broken.store(true, Ordering::Relaxed);
-    let r = Req::new(Command::Write, 512, 512);
+    let r = Req::new(NbdCommand::Write, 512, 512);
     assert!(c.request(r, &[1; 512]).is(Errno::Io));
     knobs.broken.store(false, Ordering::Relaxed);
     for _ in 0..3 {
@@ -300,13 +300,13 @@ fn damage_that_clients_meet_is_told_to_who_runs_the_server() {
     let said = Arc::new(parking_lot::Mutex::new(Vec::new()));
     let log = {
         let said = Arc::clone(&said);
-        crate::Log::new(move |line| said.lock().push(line.to_owned()))
+        crate::Logger::new(move |line| said.lock().push(line.to_owned()))
     };
     let (device, knobs) = device(DeviceOptions { log, ..DeviceOptions::default() });
     let mut c = Client::ready(&device, false);
     knobs.damaged_page.store(2, Ordering::Relaxed);
     for _ in 0..50 {
-        assert!(c.request(Req::new(Command::Read, 8192, 512), &[]).is(Errno::Io));
+        assert!(c.request(Req::new(NbdCommand::Read, 8192, 512), &[]).is(Errno::Io));
     }
     let said = said.lock();
     assert!(said[0].contains("512 bytes at 8192") && said[0].contains("is damaged"), "{said:?}");

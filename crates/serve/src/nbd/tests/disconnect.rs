@@ -12,15 +12,15 @@ fn session() -> (Vec<u8>, Vec<(usize, u64, u8)>) {
     bytes.extend(option_bytes(option::GO, &go("scratch", &[3])));
     let mut writes = Vec::new();
     for i in 0..4u64 {
-        let r = Req::new(Command::Write, i * 512, 512).flags(if i == 2 { flag::FUA } else { 0 });
+        let r = Req::new(NbdCommand::Write, i * 512, 512).flags(if i == 2 { flag::FUA } else { 0 });
         bytes.extend(r.bytes(&[i as u8 + 1; 512]));
         writes.push((bytes.len(), i * 512, i as u8 + 1));
-        bytes.extend(Req::new(Command::Read, 0, 512).bytes(&[]));
-        bytes.extend(Req::new(Command::BlockStatus, 0, 4096).bytes(&[]));
+        bytes.extend(Req::new(NbdCommand::Read, 0, 512).bytes(&[]));
+        bytes.extend(Req::new(NbdCommand::BlockStatus, 0, 4096).bytes(&[]));
     }
-    bytes.extend(Req::new(Command::Flush, 0, 0).bytes(&[]));
-    bytes.extend(Req { number: 200, ..Req::new(Command::Read, 0, 1) }.bytes(&[]));
-    bytes.extend(Req::new(Command::Disc, 0, 0).bytes(&[]));
+    bytes.extend(Req::new(NbdCommand::Flush, 0, 0).bytes(&[]));
+    bytes.extend(Req { number: 200, ..Req::new(NbdCommand::Read, 0, 1) }.bytes(&[]));
+    bytes.extend(Req::new(NbdCommand::Disc, 0, 0).bytes(&[]));
     (bytes, writes)
 }
 
@@ -62,9 +62,9 @@ fn it_does_not_matter_how_the_bytes_are_cut() {
 fn what_was_sent_before_disc_is_done_and_answered() {
     let (device, knobs) = device(DeviceOptions::default());
     let mut c = Client::ready(&device, false);
-    let mut bytes = Req::new(Command::Write, 0, 512).flags(flag::FUA).cookie(5).bytes(&[9; 512]);
-    bytes.extend(Req::new(Command::Disc, 0, 0).bytes(&[]));
-    bytes.extend(Req::new(Command::Write, 512, 512).bytes(&[9; 512]));
+    let mut bytes = Req::new(NbdCommand::Write, 0, 512).flags(flag::FUA).cookie(5).bytes(&[9; 512]);
+    bytes.extend(Req::new(NbdCommand::Disc, 0, 0).bytes(&[]));
+    bytes.extend(Req::new(NbdCommand::Write, 512, 512).bytes(&[9; 512]));
     c.send(&bytes);
     assert!(c.closed);
     assert_eq!(c.reply(5).error, 0);

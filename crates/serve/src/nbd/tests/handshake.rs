@@ -156,7 +156,7 @@ fn contexts_are_listed_chosen_and_replaced() {
     assert_eq!(c.refusal(set, &lies), reply::ERR_INVALID);
     c.option(option::GO, &go("", &[]));
     c.option_replies(option::GO);
-    assert!(c.request(Req::new(Command::BlockStatus, 0, 4096), &[]).is(Errno::Inval));
+    assert!(c.request(Req::new(NbdCommand::BlockStatus, 0, 4096), &[]).is(Errno::Inval));
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn a_server_that_stops_says_so() {
     let mut served = Client::ready(&device, true);
     device.stop();
     assert_eq!(c.refusal(option::GO, &go("", &[])), reply::ERR_SHUTDOWN);
-    assert!(served.request(Req::new(Command::Read, 0, 512), &[]).is(Errno::Shutdown));
+    assert!(served.request(Req::new(NbdCommand::Read, 0, 512), &[]).is(Errno::Shutdown));
     c.option(option::ABORT, &[]);
     assert_eq!(c.option_replies(option::ABORT), [(reply::ACK, vec![])]);
 }

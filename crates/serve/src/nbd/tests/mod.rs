@@ -8,8 +8,8 @@ mod pieces;
 mod sharing;
 
 use super::wire::{self, CHUNK_MAGIC, Errno, OPTION_MAGIC, OPTION_REPLY_MAGIC, SIMPLE_MAGIC, option};
-use super::{Command, Connection, Export, Next};
-use crate::testing::{Knobs, Memory};
+use super::{Connection, Export, NbdCommand, Next};
+use crate::testing::{Knobs, MemoryBackend};
 use crate::{Device, DeviceOptions};
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ struct Client {
 }
 
 fn device(options: DeviceOptions) -> (Arc<Device>, Arc<Knobs>) {
-    let memory = Memory::new(BYTES as usize);
+    let memory = MemoryBackend::new(BYTES as usize);
     let knobs = memory.knobs();
     (Device::new(Box::new(memory), options), knobs)
 }
@@ -193,17 +193,17 @@ impl Client {
     }
 
     fn read(&mut self, at: u64, len: u32) -> Vec<u8> {
-        let reply = self.request(Req::new(Command::Read, at, len), &[]);
+        let reply = self.request(Req::new(NbdCommand::Read, at, len), &[]);
         assert_eq!(reply.error, 0, "{}", reply.words);
         if reply.simple { self.take(len as usize) } else { reply.data }
     }
 
     fn write(&mut self, at: u64, data: &[u8]) -> u32 {
-        self.request(Req::new(Command::Write, at, data.len() as u32), data).error
+        self.request(Req::new(NbdCommand::Write, at, data.len() as u32), data).error
     }
 
     fn flush(&mut self) -> u32 {
-        self.request(Req::new(Command::Flush, 0, 0), &[]).error
+        self.request(Req::new(NbdCommand::Flush, 0, 0), &[]).error
     }
 }
 
@@ -235,7 +235,7 @@ struct Req {
 }
 
 impl Req {
-    fn new(command: Command, at: u64, len: u32) -> Req {
+    fn new(command: NbdCommand, at: u64, len: u32) -> Req {
         Req {
             magic: wire::REQUEST_MAGIC,
             flags: 0,

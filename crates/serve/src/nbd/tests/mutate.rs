@@ -8,7 +8,7 @@ const SESSIONS: u64 = 20_000;
 
 #[test]
 fn wrong_bytes_never_do_harm() {
-    let device = Device::new(Box::new(Memory::new(1 << 16)), DeviceOptions::default());
+    let device = Device::new(Box::new(MemoryBackend::new(1 << 16)), DeviceOptions::default());
     let seeds = fuzz::seeds();
     let mut x = 0x5eed_u64;
     let mut next = |below: u64| {
@@ -16,7 +16,7 @@ fn wrong_bytes_never_do_harm() {
         (x >> 33) % below
     };
     let mut transmitting = 0u64;
-    let large = Device::new(Box::new(Memory::new(1 << 20)), DeviceOptions::default());
+    let large = Device::new(Box::new(MemoryBackend::new(1 << 20)), DeviceOptions::default());
     for seed in &seeds {
         fuzz::limited(&large, seed);
     }

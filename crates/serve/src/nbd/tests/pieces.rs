@@ -1,9 +1,9 @@
 //! Tests of large requests that do not fit into memory: executed in pieces, they have the same
 //! results.
 
-use super::super::input::Input;
+use super::super::input::ReceiveBuffer;
 use super::super::wire::{self, CHUNK_MAGIC, Errno, SIMPLE_MAGIC, flag, option};
-use super::super::{Command, Connection, Export, Next};
+use super::super::{Connection, Export, NbdCommand, Next};
 use super::{BYTES, Req, device, go, option_bytes};
 use crate::resource_limits::Budget;
 use crate::testing::Knobs;
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// A client whose server has a limited memory budget, with the input buffer of a real session.
 struct Client {
     connection: Connection,
-    input: Input,
+    input: ReceiveBuffer,
     received: Vec<u8>,
     /// Maximum number of bytes of output held for the client.
     held_max: usize,
@@ -27,7 +27,7 @@ impl Client {
         let budget = Budget::new(budget);
         let export = Arc::new(Export::new(Arc::clone(device), "", ""));
         let connection = Connection::with_limits(export, &budget, Duration::ZERO, None);
-        let input = Input::new(&budget);
+        let input = ReceiveBuffer::new(&budget);
         let mut c = Client { connection, input, received: Vec::new(), held_max: 0, closed: false };
         let mut hello = 3u32.to_be_bytes().to_vec();
         if structured {
@@ -77,7 +77,7 @@ impl Client {
     }
 
     fn write(&mut self, at: u64, data: &[u8], flags: u16) -> u32 {
-        let reply = self.request(Req::new(Command::Write, at, data.len() as u32).flags(flags), data);
+        let reply = self.request(Req::new(NbdCommand::Write, at, data.len() as u32).flags(flags), data);
         let head = u32::from_be_bytes(reply[..4].try_into().unwrap());
         let error = if head == SIMPLE_MAGIC { &reply[4..8] } else { &reply[20..24] };
         u32::from_be_bytes(error.try_into().unwrap())
@@ -85,7 +85,7 @@ impl Client {
 
     /// Reads with structured replies. Returns the data, the number of its chunks, and the error.
     fn read_chunks(&mut self, at: u64, len: u32, flags: u16) -> (Vec<u8>, usize, u32) {
-        let reply = self.request(Req::new(Command::Read, at, len).flags(flags), &[]);
+        let reply = self.request(Req::new(NbdCommand::Read, at, len).flags(flags), &[]);
         let (mut rest, mut data, mut chunks, mut error, mut done) = (&reply[..], Vec::new(), 0, 0, false);
         while !rest.is_empty() {
             assert!(!done, "a chunk follows the last");
@@ -142,14 +142,14 @@ fn writes_and_reads_without_memory_are_right_and_hold_little() {
             let (read, chunks, error) = c.read_chunks(5, 900_000, flag::DF);
             assert!(read == expected[5..900_005] && error == 0 && chunks == 1);
         } else {
-            let reply = c.request(Req::new(Command::Read, 0, BYTES as u32), &[]);
+            let reply = c.request(Req::new(NbdCommand::Read, 0, BYTES as u32), &[]);
             assert_eq!(reply[4..8], [0; 4]);
             assert!(reply[16..] == expected);
         }
         if budget == 0 {
             assert!(c.held_max <= 400 << 10, "{} bytes of output were held", c.held_max);
         }
-        let _ = c.request(Req::new(Command::Disc, 0, 0), &[]);
+        let _ = c.request(Req::new(NbdCommand::Disc, 0, 0), &[]);
         assert!(c.closed);
     }
 }
@@ -171,7 +171,7 @@ fn errors_in_the_middle_are_told_and_the_session_goes_on() {
     knobs.broken.store(false, Ordering::Relaxed);
     assert!(c.read_chunks(0, 4096, 0).0 == data[..4096], "the payload was discarded");
     let mut simple = Client::ready(&device, false, 0);
-    let reply = simple.request(Req::new(Command::Read, 0, BYTES as u32), &[]);
+    let reply = simple.request(Req::new(NbdCommand::Read, 0, BYTES as u32), &[]);
     assert_eq!((reply.len(), reply[7]), (16, Errno::Io as u8), "an error without data");
 }
 
@@ -179,7 +179,7 @@ fn errors_in_the_middle_are_told_and_the_session_goes_on() {
 fn a_write_that_ends_in_the_middle_was_not_answered() {
     let (device, _) = served();
     let mut c = Client::ready(&device, true, 0);
-    let request = Req::new(Command::Write, 0, BYTES as u32).bytes(&bytes(3));
+    let request = Req::new(NbdCommand::Write, 0, BYTES as u32).bytes(&bytes(3));
     c.send(&request[..request.len() / 2]);
     assert!(c.received.is_empty());
     assert!(c.connection.is_within_request());

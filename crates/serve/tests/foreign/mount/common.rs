@@ -1,7 +1,7 @@
 //! Helpers of all tests through the kernel, for both kinds of storage of contents.
 
 pub(crate) use frit_fs::{FileSystem, FormatOptions, Fs, Mapped};
-use frit_serve::fuse::file_system::{Mount, Options};
+use frit_serve::fuse::file_system::{Mount, MountOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -50,7 +50,7 @@ impl Mounted {
             std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         }
         let files = Arc::new(files());
-        let mut options = Options::new("image of a test");
+        let mut options = MountOptions::new("image of a test");
         options.writeback = words.contains("writeback");
         options.add(&words.replace("writeback", "")).unwrap();
         options.passthrough = super::POOL;

@@ -3,7 +3,7 @@
 
 use super::{Mounted, code, error, sh_as, soon};
 use frit_fs::{FileSystem, FormatOptions, Fs, Mapped, Medium};
-use frit_serve::fuse::file_system::{Mount, Options};
+use frit_serve::fuse::file_system::{Mount, MountOptions};
 use rustix::fs::{FlockOperation, OFlags, XattrFlags, flock};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
@@ -128,7 +128,7 @@ fn s87_fsync_reaches_the_medium_and_syncfs_does_not() {
     fs::create_dir(&at).unwrap();
     let medium = Arc::new(Counted(Mapped::anonymous(4 << 20).unwrap(), AtomicU64::new(0)));
     let files = Arc::new(Fs::format(Arc::clone(&medium), FormatOptions::default()).unwrap());
-    let mount = Mount::start(&files, &at, &Options::new("counted")).unwrap();
+    let mount = Mount::start(&files, &at, &MountOptions::new("counted")).unwrap();
     let synced = || medium.1.load(Ordering::Relaxed);
     let mut before = synced();
     let mut syncs = |what: &str, times| {

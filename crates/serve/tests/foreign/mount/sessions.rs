@@ -1,7 +1,7 @@
 //! Tests of mounting, unmounting, and errors of both.
 
 use super::{Mounted, code, error, inodes, memory, soon};
-use frit_serve::fuse::file_system::{Mount, Options, clear_stale, mounted};
+use frit_serve::fuse::file_system::{Mount, MountOptions, clear_stale, mounted};
 use frit_serve::fuse::mounts_at;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use std::time::Duration;
 #[test]
 fn a_mountpoint_is_an_empty_directory_that_is_there() {
     let Some(m) = Mounted::new("fsname=some image") else { return };
-    let options = Options::new("x");
+    let options = MountOptions::new("x");
     let refused = |at: &Path| Mount::start(&m.files, at, &options).unwrap_err().to_string();
     assert!(refused(&m.at).contains("mounted there already"));
     assert!(refused(&m.path("no/such")).contains("existing directory"));
@@ -58,7 +58,7 @@ pub(crate) const CHILD: &str = "FRIT_TEST_MOUNT_AT";
 #[test]
 fn what_a_killed_server_left_is_cleared() {
     if let Some(at) = std::env::var_os(CHILD) {
-        let mount = Mount::start(&Arc::new(memory()), Path::new(&at), &Options::new("child")).unwrap();
+        let mount = Mount::start(&Arc::new(memory()), Path::new(&at), &MountOptions::new("child")).unwrap();
         println!("mounted");
         while !mount.is_over() {
             std::thread::sleep(Duration::from_millis(10));
@@ -89,7 +89,7 @@ fn what_a_killed_server_left_is_cleared() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(error(fs::metadata(&at)), code(rustix::io::Errno::NOTCONN));
-    let said = Mount::start(&m.files, &at, &Options::new("x")).unwrap_err().to_string();
+    let said = Mount::start(&m.files, &at, &MountOptions::new("x")).unwrap_err().to_string();
     assert!(said.contains("was killed"), "{said}");
     assert!(clear_stale(&at).unwrap());
     assert_eq!((mounts_at(&at).unwrap(), fs::metadata(&at).unwrap().is_dir()), (0, true));

@@ -128,13 +128,13 @@ fn a_file_without_a_name_keeps_its_body_until_it_is_closed() {
 /// Without passthrough, the contents of the same files are transferred by requests.
 #[test]
 fn without_the_kernel_requests_do() {
-    use frit_serve::fuse::file_system::{Mount, Options};
+    use frit_serve::fuse::file_system::{Mount, MountOptions};
 
     let Some(m) = Mounted::new("") else { return };
     let at = m._dir.path().canonicalize().unwrap().join("other");
     fs::create_dir(&at).unwrap();
     let files = std::sync::Arc::new(super::memory());
-    let mount = Mount::start(&files, &at, &Options::new("plain")).unwrap();
+    let mount = Mount::start(&files, &at, &MountOptions::new("plain")).unwrap();
     let bytes: Vec<u8> = (0..300_000u32).map(|i| (i * 7) as u8).collect();
     fs::write(at.join("f"), &bytes).unwrap();
     assert!(fs::read(at.join("f")).unwrap() == bytes);

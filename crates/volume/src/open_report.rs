@@ -1,0 +1,34 @@
+//! Report of the recovery at opening.
+
+use frit_core::{CrashKind, Recovery};
+use serde::Serialize;
+
+/// Result of opening a volume.
+#[derive(Clone, Debug, Serialize)]
+pub struct OpenReport {
+    /// Recovery result of the layer.
+    #[serde(flatten)]
+    pub recovery: Recovery,
+    /// `true` after a power loss, `false` after a crash of the process alone.
+    pub machine: bool,
+    /// Duration of the layer's recovery, in seconds.
+    pub seconds: f64,
+    /// The same duration for 10⁹ bytes of the volume.
+    pub seconds_per_gb: f64,
+    /// Bytes found in durable memory.
+    pub durable_bytes: u64,
+}
+
+impl OpenReport {
+    /// Returns the result for a new volume, which needs no recovery.
+    pub(crate) fn new_volume(stop: CrashKind) -> OpenReport {
+        let recovery = Recovery { clean: true, ..Recovery::default() };
+        OpenReport {
+            recovery,
+            machine: stop == CrashKind::PowerLoss,
+            seconds: 0.0,
+            seconds_per_gb: 0.0,
+            durable_bytes: 0,
+        }
+    }
+}
