@@ -2,8 +2,11 @@
 
 use crate::output::{print, print_json, print_stderr, right, table, text};
 use frit_stack::Stack;
-use frit_torture::block::campaign::{Finding, Options, Report, current, replay, run as torture};
+use frit_torture::block::campaign::run as torture;
 use frit_torture::block::case::{Case, Mode};
+use frit_torture::block::options::Options;
+use frit_torture::block::replay::{current, replay};
+use frit_torture::block::report::{Finding, Report};
 use frit_torture::block::small_stack;
 use frit_torture::block::target::StackTarget;
 use indicatif::{ProgressBar, ProgressStyle};

@@ -105,6 +105,16 @@ impl CacheConfig {
         Ok(())
     }
 
+    /// Returns `true` if writes to blocks that are not cached go to the disk.
+    pub(super) fn around(&self) -> bool {
+        self.mode == Mode::WriteAround
+    }
+
+    /// Returns `true` if some writes may bypass the cache.
+    pub(super) fn bypasses(&self) -> bool {
+        self.around() || self.bypass_bytes > 0
+    }
+
     /// Rejects settings under which a power loss could tear or lose data.
     ///
     /// # Errors

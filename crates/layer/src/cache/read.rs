@@ -1,9 +1,10 @@
 //! Reads: cached fragments come from PCM, all others from the disk.
 
 use super::BLOCK_BYTES;
-use super::disk_health::disk_failure;
+use super::block_span::{BlockSpan, spans};
+use super::disk_failures::disk_failure;
 use super::in_flight::{DAMAGED, EVICT};
-use super::layer::{BlockSpan, Cache, spans};
+use super::layer::Cache;
 use super::policy::EvictionPolicy;
 use super::space::{FRAGMENT, digest_of, runs};
 use crate::Token;

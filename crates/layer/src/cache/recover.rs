@@ -383,7 +383,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.replaced.clear();
         self.unflushed = None;
         self.flushed = T::default();
-        self.deferred_io = super::deferred::DeferredIo::default();
+        self.deferred_io = super::deferred_io::DeferredIo::default();
         self.health = Health::default();
         self.disk_health = DiskHealth::default();
         Ok(())

@@ -8,6 +8,7 @@
 //! after the flush of the disk, and its end is fenced before the slot is reused.
 
 use super::BLOCK_BYTES;
+use super::block_span::BlockSpan;
 use super::layout::CacheLayout;
 use crate::Token;
 use crate::fences::Fences;
@@ -217,7 +218,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
         sink: &mut S,
         slot: u32,
         record: (u32, u8),
-        (span, data): (super::layer::BlockSpan, Source<'_>),
+        (span, data): (BlockSpan, Source<'_>),
         block: &mut [u8],
         after: T,
     ) -> Result<()> {

@@ -1,8 +1,9 @@
 //! Prediction of requests that would have to wait for the disk. It only reads the directory.
 
+use super::block_span::{BlockSpan, spans};
 use super::config::{Mode, Overwrite};
 use super::directory::PINNED;
-use super::layer::{BlockSpan, Cache, spans};
+use super::layer::Cache;
 use crate::Token;
 use frit_core::{RequestIntent, SECTOR_BYTES, Sector};
 use frit_media::Store;

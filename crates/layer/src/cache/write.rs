@@ -1,10 +1,11 @@
 //! Writes: into a free slot, over a cached block, or directly to the disk.
 
 use super::BLOCK_BYTES;
+use super::block_span::{BlockSpan, spans};
 use super::config::{Mode, Overwrite};
 use super::directory::PINNED;
 use super::in_flight::{DAMAGED, EVICT};
-use super::layer::{BlockSpan, Cache, spans};
+use super::layer::Cache;
 use super::policy::{Access, EvictionPolicy, Victim};
 use super::space::{FRAGMENT, runs};
 use crate::Token;

@@ -143,7 +143,10 @@ impl<T: Token, P: Store> ForwardMap<T> for Mapping<T, P> {
     }
 
     fn make_durable<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        self.write_flush_map(sink)
+        match (&mut self.pcm, &mut self.flush_map) {
+            (Some(pcm), Some(map)) => map.write(sink, pcm, self.table.len()),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -223,7 +223,7 @@ mod tests {
     use super::*;
     use crate::block::access_log::AccessLog;
     use crate::block::command_set::CommandSet;
-    use crate::block::medium::NandLayout;
+    use crate::block::nand_layout::NandLayout;
     use crate::block::recording_sink::RecordingSink;
     use crate::block::target::MediumShape;
     use frit_core::{Cause, Cmd, MediumKind, Op, Sink, UnitId};

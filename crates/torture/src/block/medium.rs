@@ -7,65 +7,15 @@
 
 use crate::block::access_log::AccessLog;
 use crate::block::fault::Fault;
+use crate::block::nand_layout::NandLayout;
 use crate::block::self_describing::mix;
 use frit_core::{Error, Result};
+use frit_media::CustomStore;
 use frit_media::nand::SPARE_RECORD_BYTES;
-use frit_media::{CustomStore, NandGeometry};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes that are copied back as a unit when an image is undone.
 const CHUNK: usize = 1 << 10;
-
-/// Layout of a NAND device's store (docs/reference/media.md).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NandLayout {
-    /// Bytes of a page.
-    pub page_bytes: u64,
-    /// Number of pages in a block.
-    pub pages_per_block: u64,
-    /// Total number of pages.
-    pub pages: u64,
-}
-
-impl NandLayout {
-    /// Returns the layout for a geometry.
-    #[must_use]
-    pub fn new(g: &NandGeometry) -> NandLayout {
-        NandLayout {
-            page_bytes: u64::from(g.page_bytes),
-            pages_per_block: u64::from(g.pages_per_block),
-            pages: u64::from(g.pages()),
-        }
-    }
-
-    /// Returns the position of the first spare record. The pages lie before it.
-    #[must_use]
-    pub fn records_at(&self) -> u64 {
-        self.page_bytes * self.pages
-    }
-
-    /// Returns the position of the spare record of a page.
-    #[must_use]
-    pub fn record_at(&self, page: u64) -> u64 {
-        self.records_at() + page * SPARE_RECORD_BYTES as u64
-    }
-
-    /// Returns the position of the block states.
-    #[must_use]
-    pub fn states_at(&self) -> u64 {
-        self.record_at(self.pages)
-    }
-
-    /// Returns the pages whose records lie completely in a range.
-    fn records_in(&self, at: u64, len: u64) -> std::ops::Range<u64> {
-        let rec = SPARE_RECORD_BYTES as u64;
-        let (from, to) = (at.max(self.records_at()), (at + len).min(self.states_at()));
-        if from >= to {
-            return 0..0;
-        }
-        (from - self.records_at()).div_ceil(rec)..(to - self.records_at()) / rec
-    }
-}
 
 /// A medium of a tortured stack.
 #[derive(Debug)]

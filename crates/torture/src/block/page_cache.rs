@@ -8,12 +8,11 @@
 use crate::block::access_log::{AccessKind, AccessLog, AccessRecords};
 use crate::block::command_set::CommandSet;
 use crate::block::medium::{Medium, SharedMedium};
-use crate::block::oracle::{
-    ExamineOptions, Oracle, Violation, describe_difference, examine, recover_and_read,
-};
-use crate::block::power_cuts::{WorkItem, copy, guarded};
+use crate::block::oracle::{ExamineOptions, describe_difference, examine, recover_and_read};
 use crate::block::recording::{RecordedRun, RecordingSession};
 use crate::block::self_describing::{Versions, mix};
+use crate::block::violation::{Oracle, Violation};
+use crate::block::work_item::{WorkItem, copy, guarded};
 use crate::block::workload::{Request, RequestKind, WorkloadMix, fill_requests};
 use frit_core::{CrashKind, Hints, Null};
 use rand::rngs::SmallRng;

@@ -5,10 +5,11 @@ use crate::block::command_set::CommandSet;
 use crate::block::graph::Graph;
 use crate::block::history::History;
 use crate::block::medium::SharedMedium;
-use crate::block::oracle::{Oracle, Violation, read_all, recover_and_read};
+use crate::block::oracle::{read_all, recover_and_read};
 use crate::block::recording_sink::{Mutation, RecordingSink};
 use crate::block::self_describing::{BLOCK, PER_BLOCK};
 use crate::block::target::TortureTarget;
+use crate::block::violation::{Oracle, Violation};
 use crate::block::workload::{Clients, Request, RequestFailure, RequestKind};
 use frit_core::visible::StackView;
 use frit_core::{

@@ -1,9 +1,11 @@
 //! Reduction of a failing case to fewer requests.
 
-use crate::block::campaign::{Finding, Options, replay};
 use crate::block::case::{Case, Mode};
-use crate::block::power_cuts::original_requests;
+use crate::block::options::Options;
+use crate::block::replay::replay;
+use crate::block::report::Finding;
 use crate::block::target::TortureTarget;
+use crate::block::work_item::original_requests;
 use crate::minimize::minimize_set;
 use std::time::{Duration, Instant};
 

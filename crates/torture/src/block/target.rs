@@ -1,6 +1,7 @@
 //! Targets of torture: a target builds a layer over the harness's stores.
 
-use crate::block::medium::{Medium, NandLayout, SharedMedium};
+use crate::block::medium::{Medium, SharedMedium};
+use crate::block::nand_layout::NandLayout;
 use crate::block::recording_sink::RecordingSink;
 use frit_core::{Error, MediumKind, Null, SECTOR_BYTES, StackDevice};
 use frit_media::{AnyStore, MediumSpec};

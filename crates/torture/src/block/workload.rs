@@ -1,9 +1,9 @@
 //! Workloads of several clients: seeded requests, and their execution on a layer.
 
 use crate::block::history::History;
-use crate::block::oracle::{Oracle, Violation};
 use crate::block::recording_sink::RecordingSink;
 use crate::block::self_describing::{self, PER_BLOCK, SECTOR};
+use crate::block::violation::{Oracle, Violation};
 use frit_core::{Error, Hints, Null, Sector, Sink, Source, StackDevice, Target};
 use rand::Rng;
 use rand::rngs::SmallRng;

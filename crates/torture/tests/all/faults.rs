@@ -1,8 +1,10 @@
 //! Faults without power cuts, and media that wear out under power cuts.
 
 use crate::common::{STACKS, complain, target};
-use frit_torture::block::campaign::{Options, Report, run};
+use frit_torture::block::campaign::run;
 use frit_torture::block::case::Mode;
+use frit_torture::block::options::Options;
+use frit_torture::block::report::Report;
 
 fn torture(mode: Mode, stacks: &[&str], items: u32, cuts_most: Option<usize>) -> Report {
     let mut all = Report::default();

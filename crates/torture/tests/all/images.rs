@@ -1,8 +1,9 @@
 //! A hundred thousand distinct crash images, none of which violates a promise.
 
 use crate::common::{STACKS, complain, target};
-use frit_torture::block::campaign::{Options, run};
+use frit_torture::block::campaign::run;
 use frit_torture::block::case::Mode;
+use frit_torture::block::options::Options;
 
 /// Returns the number of distinct images for a stack; images of large pages take longer to examine.
 fn wanted(name: &str) -> usize {

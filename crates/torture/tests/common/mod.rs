@@ -3,8 +3,10 @@
 #![allow(dead_code, clippy::expect_used, clippy::print_stdout)]
 
 use frit_stack::Stack;
-use frit_torture::block::campaign::{Options, Report, run};
+use frit_torture::block::campaign::run;
 use frit_torture::block::case::Mode;
+use frit_torture::block::options::Options;
+use frit_torture::block::report::Report;
 use frit_torture::block::small_stack;
 use frit_torture::block::target::StackTarget;
 

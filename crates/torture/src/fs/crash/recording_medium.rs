@@ -1,6 +1,6 @@
 //! A medium that records every write and every fence.
 
-use super::content_store::StoredContent;
+use super::stored_content::StoredContent;
 use frit_fs::{ContentId, Medium};
 use std::sync::{Mutex, PoisonError};
 

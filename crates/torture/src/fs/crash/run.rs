@@ -4,10 +4,11 @@ use super::super::apply::ProgramSession;
 use super::super::compare::Tree;
 use super::super::model::Model;
 use super::super::op::{Act, Op, Target};
-use super::content_store::{ContentSnapshot, MemoryContentStore};
+use super::content_store::MemoryContentStore;
 use super::images::{self, Density};
 use super::oracle;
 use super::recording_medium::{MediumEvent, RecordingMedium};
+use super::stored_content::ContentSnapshot;
 use frit_fs::{
     Caller, Clock, ContentStore, FileSystem, FormatOptions, Fs, FsOptions, Ino, Mapped, Medium, NewInode,
     Report, check, check_contents, check_pool,

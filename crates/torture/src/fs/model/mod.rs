@@ -13,6 +13,7 @@ mod names;
 mod node;
 mod rename;
 mod state;
+mod write;
 mod xattrs;
 
 use super::op::shorten;
