@@ -2,7 +2,7 @@
 //! extent.
 
 use super::BLOCK_BYTES;
-use super::config::Mode;
+use super::config::CacheMode;
 use super::directory::BUCKET_BLOCKS;
 use super::layer::Cache;
 use crate::extents::merge_runs;
@@ -41,7 +41,7 @@ impl<S: Sink, P: Store, D: Store> Durable<S> for Cache<S::Tok, P, D> {
             };
         }
         // Over files, a write-through block can reach the disk in part before the PCM is synced.
-        let torn = self.config.mode == Mode::WriteThrough && self.space.volatile();
+        let torn = self.config.mode == CacheMode::WriteThrough && self.space.volatile();
         let atomic_bytes = if torn { SECTOR_BYTES as u32 } else { BLOCK_BYTES as u32 };
         WriteGuarantee { atomic_bytes, ..WriteGuarantee::default() }
     }

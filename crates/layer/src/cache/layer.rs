@@ -7,7 +7,7 @@ use super::directory::Directory;
 use super::disk_health::DiskHealth;
 use super::in_flight::InFlight;
 use super::layout::CacheLayout;
-use super::policy::{Access, EvictionPolicy, Policy, PolicySetup, Victim};
+use super::policy::{CacheAccess, EvictionPolicy, Policy, PolicySetup, Victim};
 use super::space::CachePcm;
 use super::stats::CacheStats;
 use super::streams::Streams;
@@ -135,10 +135,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Counts an access to a block and returns it in the form that policies take.
     #[inline]
-    pub(super) fn access(&mut self, lbn: u32, write: bool) -> Access {
+    pub(super) fn access(&mut self, lbn: u32, write: bool) -> CacheAccess {
         let at = self.accesses;
         self.accesses += 1;
-        Access { lbn, write, at, clock: self.clock }
+        CacheAccess { lbn, write, at, clock: self.clock }
     }
 
     /// Handles the failure of a request: cancels its deferred accesses and stops writes if

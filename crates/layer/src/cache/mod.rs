@@ -72,7 +72,7 @@ mod would_block;
 mod write;
 mod writeback;
 
-pub use config::{CacheConfig, DiskFlush, Mode, Overwrite};
+pub use config::{CacheConfig, CacheMode, DiskFlush, Overwrite};
 pub use layer::Cache;
 
 /// Size of a block, in bytes.

@@ -11,7 +11,7 @@ use crate::halt::compare_with_summary;
 use crate::health::Health;
 use crate::planted::CacheBug;
 use crate::record::{CombinedState, Copies, RECORD_BYTES, Record, RecordEnd, STATE_WORD_AT};
-use crate::summary::{Summary, SummaryEntry};
+use crate::summary::{RecordSummary, SummaryEntry};
 use crate::tokens::join_into;
 use frit_core::planted::is;
 use frit_core::{Cause, CrashKind, Recovery, Result, Sink, Source, Target};
@@ -53,8 +53,8 @@ pub(crate) struct ScannedBlocks {
 
 impl ScannedBlocks {
     /// Returns the summary of the blocks that the slots hold.
-    pub(super) fn summary(&self) -> Summary {
-        let mut sum = Summary::default();
+    pub(super) fn summary(&self) -> RecordSummary {
+        let mut sum = RecordSummary::default();
         for f in self.found.iter().filter(|f| f.there) {
             let record = Record { lbn: f.lbn, valid: f.valid, seq: f.seq, digest: f.digest };
             sum.add(&SummaryEntry { slot: f.slot, record, ended: false });

@@ -2,11 +2,11 @@
 
 use super::BLOCK_BYTES;
 use super::block_span::{BlockSpan, spans};
-use super::config::{Mode, Overwrite};
+use super::config::{CacheMode, Overwrite};
 use super::directory::PINNED;
 use super::in_flight::{DAMAGED, EVICT};
 use super::layer::Cache;
-use super::policy::{Access, EvictionPolicy, Victim};
+use super::policy::{CacheAccess, EvictionPolicy, Victim};
 use super::space::{FRAGMENT, runs};
 use crate::Token;
 use crate::planted::CacheBug;
@@ -28,7 +28,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let stream = if bypass > 0 { self.streams.write(at, u64::from(data.len())) } else { 0 };
         // A conflict is detected before anything changes, so that the caller can repeat the
         // request.
-        if self.config.mode == Mode::WriteThrough {
+        if self.config.mode == CacheMode::WriteThrough {
             self.check_no_conflict(at, at + u64::from(data.len()), true)?;
         }
         let direct = self.config.around() || bypass > 0 && stream >= bypass;
@@ -53,7 +53,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
         self.write_direct(sink, at, data, run)?;
         self.commit(sink)?;
-        if self.config.mode == Mode::WriteThrough {
+        if self.config.mode == CacheMode::WriteThrough {
             self.write_through(sink, at, data)?;
         }
         self.evict_to_threshold(sink)
@@ -182,7 +182,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         sink: &mut S,
         span: BlockSpan,
         data: Source<'_>,
-        access: &Access,
+        access: &CacheAccess,
     ) -> Result<()> {
         if self.config.overwrite == Overwrite::InPlace
             && let Some(slot) = self.dir.get(span.lbn)
@@ -210,7 +210,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         sink: &mut S,
         span: BlockSpan,
         data: Source<'_>,
-        access: &Access,
+        access: &CacheAccess,
         slot: u32,
         after: T,
     ) -> Result<()> {
@@ -229,7 +229,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         sink: &mut S,
         span: BlockSpan,
         data: Source<'_>,
-        access: &Access,
+        access: &CacheAccess,
         (from, to): (u32, u32),
         mut after: T,
     ) -> Result<()> {
@@ -289,7 +289,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         sink: &mut S,
         span: BlockSpan,
         data: Source<'_>,
-        access: &Access,
+        access: &CacheAccess,
         slot: u32,
     ) -> Result<()> {
         let old = self.dir.valid(slot);

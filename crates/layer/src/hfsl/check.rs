@@ -3,7 +3,7 @@
 //! A read verifies the page that the map names. It cannot detect a map entry whose last change
 //! never reached PCM: the old page that the entry names is valid. Only the newer page, which no
 //! entry names, reveals it. Pages without an entry are in order up to the sequence number of the
-//! last recovery after a crash (`Usage::recovered`): they belong to writes that were never
+//! last recovery after a crash (`RecordedUse::recovered`): they belong to writes that were never
 //! acknowledged.
 
 use super::Hfsl;

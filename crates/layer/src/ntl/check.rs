@@ -2,7 +2,7 @@
 
 use super::layer::Ntl;
 use super::layout::FIRST_RECORD;
-use super::mapping::Mapping;
+use super::mapping::MappingPolicy;
 use crate::Token;
 use frit_core::{CheckCounts, CheckScope, Error, Finding, MediumKind, Result, Severity, Sink};
 use frit_media::Store;

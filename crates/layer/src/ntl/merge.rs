@@ -7,7 +7,7 @@
 
 use super::config::LogKind;
 use super::layer::Ntl;
-use super::log::Log;
+use super::log::LogTables;
 use super::space::CellState;
 use crate::Token;
 use crate::planted::NtlBug;
@@ -163,7 +163,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         if !self.config.refreshes() {
             return Ok(after);
         }
-        let Some(slots) = self.log.as_ref().map(|log: &Log| log.slots(rows)) else { return Ok(after) };
+        let Some(slots) = self.log.as_ref().map(|log: &LogTables| log.slots(rows)) else { return Ok(after) };
         // `pages_by_chip` is zero after `count_merge`. Here it counts the refreshes of each chip.
         let unit = self.space.layout.refresh_pages;
         let bytes = unit * self.page_bytes();

@@ -1,7 +1,7 @@
 //! Reads: from the buffer, the log, or the home location of a page.
 
 use super::layer::Ntl;
-use super::mapping::Mapping;
+use super::mapping::MappingPolicy;
 use crate::Token;
 use crate::spans::page_spans_by_shift;
 use frit_core::{Cause, Error, MediumKind, Result, Sink, Target};

@@ -2,13 +2,13 @@
 
 use super::layer::Ntl;
 use super::layout::COPIES;
-use super::mapping::Mapping;
+use super::mapping::MappingPolicy;
 use crate::Token;
 use crate::halt::compare_with_summary;
 use crate::header::{HeaderNote, UsageState};
 use crate::planted::NtlBug;
 use crate::record::{COPIES_MAX, CombinedState, Copies, RECORD_BYTES};
-use crate::summary::{Summary, SummaryEntry};
+use crate::summary::{RecordSummary, SummaryEntry};
 use frit_core::planted::is;
 use frit_core::{Cause, CrashKind, Error, Recovery, Result, Sink, Target};
 use frit_media::Store;
@@ -38,7 +38,7 @@ pub(crate) struct ScannedPages {
     /// The newest versions that lie in the log.
     logged: HashMap<u32, LoggedPage>,
     /// Summary of the valid records at home.
-    pub(super) homes: Summary,
+    pub(super) homes: RecordSummary,
     repairs: Repairs,
 }
 
@@ -221,10 +221,10 @@ impl<T: Token, P: Store> Ntl<T, P> {
         which: Copies,
         logged: &mut HashMap<u32, LoggedPage>,
         (repairs, recovery): (&mut Repairs, &mut Recovery),
-    ) -> Result<Summary> {
+    ) -> Result<RecordSummary> {
         let homes = self.space.layout.homes;
         let pages = self.pages();
-        let mut sum = Summary::default();
+        let mut sum = RecordSummary::default();
         self.scan(sink, (0..homes, which), (repairs, recovery), &mut |ntl, place, v, repairs, recovery| {
             let there = v.block.is_some();
             let Some(record) = v.block.or(v.ended.map(|(r, _)| r)) else { return Ok(()) };
@@ -302,7 +302,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             // After a crash of the process its data is only in the page cache.
             self.space.pcm.flush(sink)?;
         }
-        if let Some(rows) = self.log.as_ref().map(super::log::Log::rows) {
+        if let Some(rows) = self.log.as_ref().map(super::log::LogTables::rows) {
             self.merge(sink, rows)?;
             // The merge of a recovery is not counted.
             self.stats = super::stats::NtlStats::default();

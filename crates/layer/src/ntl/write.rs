@@ -4,7 +4,7 @@
 use super::config::LogKind;
 use super::layer::Ntl;
 use super::log::LogSpace;
-use super::mapping::Mapping;
+use super::mapping::MappingPolicy;
 use super::space::CellState;
 use crate::Token;
 use crate::spans::{PageSpan, page_spans_by_shift};
@@ -75,7 +75,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             return self.write_first(sink, lpn, data, after);
         }
         self.stats.updates += 1;
-        match self.log.as_ref().map_or(LogKind::None, super::log::Log::kind) {
+        match self.log.as_ref().map_or(LogKind::None, super::log::LogTables::kind) {
             LogKind::None => self.write_over(sink, lpn, data, after),
             LogKind::Remap if !self.is_hot(lpn) => self.write_over(sink, lpn, data, after),
             LogKind::Full if !self.logs => {

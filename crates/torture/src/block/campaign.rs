@@ -1,8 +1,8 @@
 //! Runs many workloads on all processor cores and sums their results.
 
-use crate::block::options::Options;
+use crate::block::options::CampaignOptions;
 use crate::block::replay::run_case;
-use crate::block::report::{Report, Total};
+use crate::block::report::{CampaignReport, Total};
 use crate::block::shrink::shrink;
 use crate::block::target::TortureTarget;
 use std::sync::Mutex;
@@ -10,7 +10,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Instant;
 
 /// Runs a campaign over a target. Calls `progress` after each workload.
-pub fn run(target: &dyn TortureTarget, options: &Options, progress: &(dyn Fn(&Report) + Sync)) -> Report {
+pub fn run(
+    target: &dyn TortureTarget,
+    options: &CampaignOptions,
+    progress: &(dyn Fn(&CampaignReport) + Sync),
+) -> CampaignReport {
     let begun = Instant::now();
     let (next, stop) = (AtomicU32::new(0), AtomicBool::new(false));
     let total = Mutex::new(Total::default());
@@ -49,7 +53,7 @@ pub fn run(target: &dyn TortureTarget, options: &Options, progress: &(dyn Fn(&Re
 }
 
 /// Reduces the first violation of each oracle.
-fn shrink_first(target: &dyn TortureTarget, options: &Options, report: &mut Report) {
+fn shrink_first(target: &dyn TortureTarget, options: &CampaignOptions, report: &mut CampaignReport) {
     let mut done = Vec::new();
     for f in &mut report.violations {
         if done.contains(&f.violation.oracle) {

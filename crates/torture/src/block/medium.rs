@@ -19,7 +19,7 @@ const CHUNK: usize = 1 << 10;
 
 /// A medium of a tortured stack.
 #[derive(Debug)]
-pub struct Medium {
+pub struct TortureMedium {
     /// Number of the medium, in the order in which the stack opens its stores.
     pub number: u8,
     /// Layout of the store, if the medium is NAND.
@@ -47,11 +47,11 @@ pub struct Medium {
     read_bytes: u64,
 }
 
-impl Medium {
+impl TortureMedium {
     /// Creates a blank medium.
     #[must_use]
-    pub fn new(number: u8, nand: Option<NandLayout>) -> Medium {
-        Medium {
+    pub fn new(number: u8, nand: Option<NandLayout>) -> TortureMedium {
+        TortureMedium {
             number,
             nand,
             volatile: false,
@@ -89,7 +89,7 @@ impl Medium {
     }
 
     /// Copies the contents of another medium of the same shape, and makes them the base.
-    pub fn copy_from(&mut self, other: &Medium) {
+    pub fn copy_from(&mut self, other: &TortureMedium) {
         self.bytes.clone_from(&other.bytes);
         self.base.clone_from(&other.bytes);
         self.worn.clone_from(&other.worn);
@@ -258,17 +258,17 @@ impl Medium {
 
 /// A medium that the stack and the harness share.
 #[derive(Clone, Debug)]
-pub struct SharedMedium(Arc<Mutex<Medium>>);
+pub struct SharedMedium(Arc<Mutex<TortureMedium>>);
 
 impl SharedMedium {
     /// Creates a shared medium.
     #[must_use]
-    pub fn new(medium: Medium) -> SharedMedium {
+    pub fn new(medium: TortureMedium) -> SharedMedium {
         SharedMedium(Arc::new(Mutex::new(medium)))
     }
 
     /// Locks the medium.
-    pub fn lock(&self) -> MutexGuard<'_, Medium> {
+    pub fn lock(&self) -> MutexGuard<'_, TortureMedium> {
         // A layer that panicked with the lock held leaves bytes, and these are to be examined.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -317,8 +317,8 @@ mod tests {
 
     const PLAN: NandLayout = NandLayout { page_bytes: 512, pages_per_block: 2, pages: 4 };
 
-    fn medium() -> Medium {
-        let mut m = Medium::new(0, Some(PLAN));
+    fn medium() -> TortureMedium {
+        let mut m = TortureMedium::new(0, Some(PLAN));
         m.size(4096);
         m
     }
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn the_hash_tells_what_was_read() {
         let mut m = medium();
-        let hash = |m: &mut Medium, at: u64| {
+        let hash = |m: &mut TortureMedium, at: u64| {
             let mut b = [0; 100];
             m.start_hash();
             m.read(at, &mut b).unwrap();

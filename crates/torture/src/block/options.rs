@@ -1,16 +1,16 @@
 //! Parameters of a campaign.
 
-use crate::block::case::{Case, Mode};
+use crate::block::case::{TortureCase, TortureMode};
 use crate::block::recording_sink::Mutation;
 use std::time::Duration;
 
 /// Parameters of a campaign.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct CampaignOptions {
     /// Seed of all random choices.
     pub seed: u64,
     /// Modes to run, in turn.
-    pub modes: Vec<Mode>,
+    pub modes: Vec<TortureMode>,
     /// Number of threads.
     pub threads: usize,
     /// Time after which no further workload begins.
@@ -37,24 +37,24 @@ pub struct Options {
     pub mutation: Option<Mutation>,
 }
 
-impl Options {
+impl CampaignOptions {
     /// Returns the case of the `n`-th workload. Modes take turns; a mode that is listed twice has
     /// two turns.
-    pub(crate) fn case(&self, n: u32) -> Case {
+    pub(crate) fn case(&self, n: u32) -> TortureCase {
         let turn = n as usize % self.modes.len();
         let mode = self.modes[turn];
-        let same = |m: &&Mode| **m == mode;
+        let same = |m: &&TortureMode| **m == mode;
         let all = self.modes.iter().filter(same).count() as u32;
         let before = self.modes[..turn].iter().filter(same).count() as u32;
-        Case::workload(mode, n / self.modes.len() as u32 * all + before)
+        TortureCase::workload(mode, n / self.modes.len() as u32 * all + before)
     }
 }
 
-impl Default for Options {
+impl Default for CampaignOptions {
     fn default() -> Self {
-        Options {
+        CampaignOptions {
             seed: 1,
-            modes: vec![Mode::Cuts],
+            modes: vec![TortureMode::Cuts],
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             time: None,
             items: None,

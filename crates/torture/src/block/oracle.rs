@@ -7,7 +7,7 @@ use crate::block::medium::SharedMedium;
 use crate::block::self_describing::{self, BadSector, PER_BLOCK, SECTOR, Versions, mix};
 use crate::block::target::TortureTarget;
 use crate::block::violation::{Oracle, Violation};
-use crate::block::workload::{Clients, RequestFailure, RequestKind, WorkloadMix, fill_requests};
+use crate::block::workload::{ClientRequestKind, Clients, RequestFailure, WorkloadMix, fill_requests};
 use frit_core::{CheckScope, CrashKind, Error, Hints, Null, Sector, Severity, Sink, StackDevice, Target};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -253,7 +253,7 @@ fn alive(
     let mut requests = fill_requests(blocks as u64);
     let mix = WorkloadMix { requests: 24, clients: 2, hot_blocks: 4, most_sectors: 24, discards: 60 };
     requests.extend(mix.requests(&mut rng, blocks as u64));
-    requests.push(RequestKind::Flush.without_range());
+    requests.push(ClientRequestKind::Flush.without_range());
     let mut lasted = CommandSet::below(requests.len(), requests.len());
     for (i, r) in requests.iter().enumerate() {
         let done = clients.perform(layer.as_mut(), &mut Null, r, i as u32);

@@ -1,7 +1,7 @@
 //! Workloads under power cuts: each is recorded once, cut at every command, and cut again during
 //! recovery.
 
-use crate::block::case::{Case, Mode};
+use crate::block::case::{TortureCase, TortureMode};
 use crate::block::crash_image::{ImageBuilder, first_uncertain};
 use crate::block::cut::{Cut, CutOptions, PersistedWords, choose_cuts};
 use crate::block::graph::Graph;
@@ -11,7 +11,7 @@ use crate::block::recording::{RecordedRun, RecordingSession, record_recovery};
 use crate::block::self_describing::mix;
 use crate::block::violation::{Oracle, Violation};
 use crate::block::work_item::{WorkItem, copy, guarded};
-use crate::block::workload::{Request, WorkloadMix, fill_requests};
+use crate::block::workload::{ClientRequest, WorkloadMix, fill_requests};
 use frit_core::CrashKind;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -37,7 +37,7 @@ impl WorkItem<'_> {
             let requests = self.requests(epoch, session.blocks);
             let (run, stores) = match guarded(|| session.record(&requests)) {
                 Ok(r) => r,
-                Err(v) => return self.found(Case { epoch, cut: None, ..self.case.clone() }, v),
+                Err(v) => return self.found(TortureCase { epoch, cut: None, ..self.case.clone() }, v),
             };
             self.tally.requests += requests.len() as u64;
             self.tally.commands += run.commands;
@@ -59,7 +59,7 @@ impl WorkItem<'_> {
     fn prepared(&self) -> Result<RecordingSession<'_>, Violation> {
         let mut rng = SmallRng::seed_from_u64(self.seed(1));
         let mut session = RecordingSession::new(self.target, false, self.options.mutation)?;
-        if self.case.mode == Mode::Wear {
+        if self.case.mode == TortureMode::Wear {
             session.tolerate_read_only();
         }
         let mut before = Vec::new();
@@ -96,7 +96,7 @@ impl WorkItem<'_> {
         drop(stores);
         // New versions start well above those of the run, so that none repeats.
         let mut s = RecordingSession::resume(self.target, fresh, run.version + 1000, self.options.mutation)?;
-        if self.case.mode == Mode::Wear {
+        if self.case.mode == TortureMode::Wear {
             s.tolerate_read_only();
         }
         Ok(s)
@@ -120,9 +120,9 @@ impl WorkItem<'_> {
     }
 
     /// Examines all cuts of a recorded run.
-    fn epoch(&mut self, run: &RecordedRun, requests: &[Request], stores: &[SharedMedium], epoch: u32) {
+    fn epoch(&mut self, run: &RecordedRun, requests: &[ClientRequest], stores: &[SharedMedium], epoch: u32) {
         let most = self.options.cuts_most.unwrap_or(CUTS);
-        let cutting = CutOptions { most, exhaustive: self.case.mode == Mode::Exhaustive };
+        let cutting = CutOptions { most, exhaustive: self.case.mode == TortureMode::Exhaustive };
         let cuts = choose_cuts(&run.graph, self.seed(300 + u64::from(epoch)), cutting);
         self.tally.cuts += cuts.len() as u64;
         // The applier's base only advances, so the cuts are sorted by their first open command.
@@ -174,7 +174,7 @@ impl WorkItem<'_> {
 
     fn depth(&self, i: usize) -> ExamineOptions {
         let alive = self.options.alive_every.max(1) as usize;
-        let worn = self.case.mode == Mode::Wear;
+        let worn = self.case.mode == TortureMode::Wear;
         ExamineOptions {
             twice: true,
             alive: i.is_multiple_of(alive),
@@ -188,7 +188,7 @@ impl WorkItem<'_> {
     /// recovery.
     fn nested(
         &mut self,
-        case: &Case,
+        case: &TortureCase,
         stores: &[SharedMedium],
         want: &[crate::block::self_describing::Versions],
         depth: u32,
@@ -238,7 +238,7 @@ impl WorkItem<'_> {
 }
 
 /// Describes the commands around a cut and the state of each.
-fn explain(run: &RecordedRun, requests: &[Request], cut: &Cut) -> Vec<String> {
+fn explain(run: &RecordedRun, requests: &[ClientRequest], cut: &Cut) -> Vec<String> {
     let graph = &run.graph;
     let open = first_uncertain(graph, cut);
     let last = (0..graph.len()).rev().find(|&n| cut.set.has(n)).unwrap_or(0).max(open);

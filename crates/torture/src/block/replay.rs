@@ -1,8 +1,8 @@
 //! Runs of single cases.
 
-use crate::block::case::Case;
-use crate::block::options::Options;
-use crate::block::report::{Report, Tally, Total};
+use crate::block::case::TortureCase;
+use crate::block::options::CampaignOptions;
+use crate::block::report::{CampaignReport, Tally, Total};
 use crate::block::target::TortureTarget;
 use crate::block::work_item::WorkItem;
 use std::cell::RefCell;
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 /// Runs a single case.
 #[must_use]
-pub fn replay(target: &dyn TortureTarget, options: &Options, case: Case) -> Report {
+pub fn replay(target: &dyn TortureTarget, options: &CampaignOptions, case: TortureCase) -> CampaignReport {
     let begun = Instant::now();
     let mut total = Total::default();
     total.add(run_case(target, options, case));
@@ -29,7 +29,7 @@ pub fn current() -> String {
 }
 
 /// Runs a case and returns its counts.
-pub(crate) fn run_case(target: &dyn TortureTarget, options: &Options, case: Case) -> Tally {
+pub(crate) fn run_case(target: &dyn TortureTarget, options: &CampaignOptions, case: TortureCase) -> Tally {
     CURRENT.with(|c| *c.borrow_mut() = case.to_string());
     let mut item = WorkItem { target, options, case, tally: Tally::default() };
     item.run();

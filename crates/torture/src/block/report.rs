@@ -1,6 +1,6 @@
 //! Counts and violations of a campaign.
 
-use crate::block::case::Case;
+use crate::block::case::TortureCase;
 use crate::block::oracle::ImageState;
 use crate::block::violation::{Oracle, Violation};
 use serde::Serialize;
@@ -8,13 +8,13 @@ use std::collections::HashSet;
 
 /// A violation and the case that reproduces it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Finding {
+pub struct FailedCase {
     /// Case that reproduces the violation.
-    pub case: Case,
+    pub case: TortureCase,
     /// Promise that does not hold.
     pub violation: Violation,
     /// The same case with fewer requests, if it was reduced.
-    pub shrunk: Option<Case>,
+    pub shrunk: Option<TortureCase>,
     /// Description of the requests that are left, or of the commands around the cut.
     pub requests: Vec<String>,
 }
@@ -34,7 +34,7 @@ pub struct Tally {
     pub(crate) faults: u64,
     pub(crate) faults_struck: u64,
     pub(crate) faults_seen: u64,
-    pub(crate) found: Vec<Finding>,
+    pub(crate) found: Vec<FailedCase>,
 }
 
 impl Tally {
@@ -49,7 +49,7 @@ impl Tally {
 
 /// Result of a campaign.
 #[derive(Clone, Default, Debug, Serialize)]
-pub struct Report {
+pub struct CampaignReport {
     /// Number of workloads.
     pub workloads: u32,
     /// Number of recorded requests of clients.
@@ -80,10 +80,10 @@ pub struct Report {
     /// Elapsed wall-clock time in seconds.
     pub seconds: f64,
     /// Violations, in the order of their cases.
-    pub violations: Vec<Finding>,
+    pub violations: Vec<FailedCase>,
 }
 
-impl Report {
+impl CampaignReport {
     /// Returns the number of violations of each oracle, highest first.
     #[must_use]
     pub fn by_oracle(&self) -> Vec<(Oracle, usize)> {
@@ -108,7 +108,7 @@ impl Report {
 /// Sum of the counts of work items.
 #[derive(Default)]
 pub(crate) struct Total {
-    pub(crate) report: Report,
+    pub(crate) report: CampaignReport,
     images: HashSet<u64>,
     states: HashSet<u64>,
 }

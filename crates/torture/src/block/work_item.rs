@@ -1,14 +1,14 @@
 //! Work items: a case, its requests, and the run in its mode.
 
-use crate::block::case::{Case, Mode};
+use crate::block::case::{TortureCase, TortureMode};
 use crate::block::crash_image::TearGranularity;
 use crate::block::medium::SharedMedium;
-use crate::block::options::Options;
-use crate::block::report::{Finding, Tally};
+use crate::block::options::CampaignOptions;
+use crate::block::report::{FailedCase, Tally};
 use crate::block::self_describing::{PER_BLOCK, mix};
 use crate::block::target::TortureTarget;
 use crate::block::violation::{Oracle, Violation};
-use crate::block::workload::{Request, RequestKind, WorkloadMix};
+use crate::block::workload::{ClientRequest, ClientRequestKind, WorkloadMix};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,8 +16,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// A work item: one case of a target, and its counts.
 pub(crate) struct WorkItem<'a> {
     pub(crate) target: &'a dyn TortureTarget,
-    pub(crate) options: &'a Options,
-    pub(crate) case: Case,
+    pub(crate) options: &'a CampaignOptions,
+    pub(crate) case: TortureCase,
     pub(crate) tally: Tally,
 }
 
@@ -40,8 +40,8 @@ impl WorkItem<'_> {
         mix(mix(self.options.seed ^ mix(number)) ^ part)
     }
 
-    pub(crate) fn found(&mut self, case: Case, violation: Violation) {
-        self.tally.found.push(Finding { case, violation, shrunk: None, requests: Vec::new() });
+    pub(crate) fn found(&mut self, case: TortureCase, violation: Violation) {
+        self.tally.found.push(FailedCase { case, violation, shrunk: None, requests: Vec::new() });
     }
 
     pub(crate) fn done(&self) -> bool {
@@ -56,28 +56,28 @@ impl WorkItem<'_> {
     }
 
     /// Returns all requests of an epoch.
-    fn all_requests(&self, epoch: u32, blocks: u64) -> Vec<Request> {
+    fn all_requests(&self, epoch: u32, blocks: u64) -> Vec<ClientRequest> {
         let mut rng = SmallRng::seed_from_u64(self.seed(100 + u64::from(epoch)));
-        let mix = WorkloadMix::draw(&mut rng, self.case.mode == Mode::Exhaustive);
+        let mix = WorkloadMix::draw(&mut rng, self.case.mode == TortureMode::Exhaustive);
         let mut all = mix.requests(&mut rng, blocks);
-        if self.case.mode == Mode::Files {
+        if self.case.mode == TortureMode::Files {
             for _ in 0..rng.random_range(0..6) {
                 let at = rng.random_range(0..=all.len());
-                all.insert(at, RequestKind::Flush.without_range());
+                all.insert(at, ClientRequestKind::Flush.without_range());
             }
         }
         // The layer is halted once or twice. The data that is certain after a halt must not depend
         // on an earlier halt, even if the requests between the two only discard blocks.
         if rng.random_bool(0.4) {
             let at = rng.random_range(0..=all.len());
-            let mut halts = vec![RequestKind::Halt.without_range()];
+            let mut halts = vec![ClientRequestKind::Halt.without_range()];
             if rng.random_bool(0.5) {
                 let first = rng.random_range(0..blocks) * PER_BLOCK as u64;
                 let sectors =
                     (rng.random_range(1..9) * PER_BLOCK as u64).min(blocks * PER_BLOCK as u64 - first);
-                halts.push(Request { first, sectors, ..RequestKind::Discard.without_range() });
-                halts.push(RequestKind::Step(rng.random_range(1..60)).without_range());
-                halts.push(RequestKind::Halt.without_range());
+                halts.push(ClientRequest { first, sectors, ..ClientRequestKind::Discard.without_range() });
+                halts.push(ClientRequestKind::Step(rng.random_range(1..60)).without_range());
+                halts.push(ClientRequestKind::Halt.without_range());
             }
             all.splice(at..at, halts);
         }
@@ -85,7 +85,7 @@ impl WorkItem<'_> {
     }
 
     /// Returns the requests of an epoch, without those that were removed by shrinking.
-    pub(crate) fn requests(&self, epoch: u32, blocks: u64) -> Vec<Request> {
+    pub(crate) fn requests(&self, epoch: u32, blocks: u64) -> Vec<ClientRequest> {
         let all = self.all_requests(epoch, blocks);
         if epoch != self.case.epoch || self.case.keep.is_empty() {
             return all;
@@ -96,11 +96,11 @@ impl WorkItem<'_> {
     /// Runs the item in its mode.
     pub(crate) fn run(&mut self) {
         match self.case.mode {
-            Mode::Cuts | Mode::Exhaustive => self.cuts(),
-            Mode::Files => self.files(),
-            Mode::Damage => self.damage(),
-            Mode::Errors => self.errors(),
-            Mode::Wear => self.wear(),
+            TortureMode::Cuts | TortureMode::Exhaustive => self.cuts(),
+            TortureMode::Files => self.files(),
+            TortureMode::Damage => self.damage(),
+            TortureMode::Errors => self.errors(),
+            TortureMode::Wear => self.wear(),
         }
     }
 }
@@ -108,9 +108,9 @@ impl WorkItem<'_> {
 /// Returns the requests of a case before shrinking.
 pub(crate) fn original_requests(
     target: &dyn TortureTarget,
-    options: &Options,
-    case: &Case,
-) -> Option<Vec<Request>> {
+    options: &CampaignOptions,
+    case: &TortureCase,
+) -> Option<Vec<ClientRequest>> {
     let layer = target.build(&target.blank_stores()).ok()?;
     let blocks = layer.info().sectors / PER_BLOCK as u64;
     let item = WorkItem { target, options, case: case.clone(), tally: Tally::default() };

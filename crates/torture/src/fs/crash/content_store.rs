@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub(super) struct MemoryContentStore {
     uuid: u128,
-    inner: Arc<Inner>,
+    inner: Arc<SharedContents>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct SharedContents {
     store: Mutex<BTreeMap<ContentId, Arc<Mutex<StoredContent>>>>,
     log: Option<Arc<RecordingMedium>>,
 }
@@ -29,7 +29,7 @@ struct Inner {
 struct OpenContent {
     of: ContentId,
     contents: Arc<Mutex<StoredContent>>,
-    inner: Arc<Inner>,
+    inner: Arc<SharedContents>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -41,7 +41,7 @@ impl MemoryContentStore {
     pub(super) fn new(uuid: u128, store: &ContentSnapshot, log: Option<Arc<RecordingMedium>>) -> Arc<Self> {
         let store =
             store.iter().map(|(of, contents)| (*of, Arc::new(Mutex::new(contents.clone())))).collect();
-        Arc::new(Self { uuid, inner: Arc::new(Inner { store: Mutex::new(store), log }) })
+        Arc::new(Self { uuid, inner: Arc::new(SharedContents { store: Mutex::new(store), log }) })
     }
 
     /// Returns a copy of all bodies.
@@ -50,7 +50,7 @@ impl MemoryContentStore {
     }
 }
 
-impl Inner {
+impl SharedContents {
     fn note(&self, event: MediumEvent) {
         if let Some(log) = &self.log {
             log.note(event);

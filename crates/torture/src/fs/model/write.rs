@@ -1,9 +1,9 @@
 //! Writes and allocation.
 
-use super::state::State;
+use super::state::ModelState;
 use frit_fs::{Allocate, Error, FILE_MAX, Ino, Result};
 
-impl State {
+impl ModelState {
     /// Writes as many of the bytes as fit below the largest size of a file.
     pub(super) fn write(&mut self, ino: Ino, at: u64, data: &[u8]) -> Result<usize> {
         let now = self.now();
