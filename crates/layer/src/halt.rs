@@ -66,7 +66,8 @@ pub(crate) trait SummarizedRecords<T: Token> {
 pub(crate) fn compare_with_summary<S: Sink, L: SummarizedRecords<S::Tok>>(
     layer: &mut L,
     sink: &mut S,
-    (state, bug): (UsageState, impl PlantedBug),
+    state: UsageState,
+    bug: impl PlantedBug,
     scan: L::Scan,
     recovery: &mut Recovery,
 ) -> Result<L::Scan> {

@@ -106,7 +106,8 @@ impl LayerHeader {
     /// which the current request waits.
     pub(crate) fn write<S: Sink<Tok = T>, T: Token, P: Store>(
         &self,
-        (pcm, fences): (&mut Leveled<T, P>, &mut Fences<T>),
+        pcm: &mut Leveled<T, P>,
+        fences: &mut Fences<T>,
         sink: &mut S,
     ) -> Result<T> {
         let after = pcm.format(sink)?;
@@ -139,7 +140,8 @@ impl LayerHeader {
 /// Writes the state after `after`. Returns the completion after which it is durable, for which the
 /// current request waits.
 pub(crate) fn write_state<S: Sink<Tok = T>, T: Token, P: Store>(
-    (pcm, fences): (&mut Leveled<T, P>, &mut Fences<T>),
+    pcm: &mut Leveled<T, P>,
+    fences: &mut Fences<T>,
     sink: &mut S,
     state: UsageState,
     after: T,

@@ -1,8 +1,8 @@
-//! Division of a request into parts of blocks.
+//! Parts of blocks that a request covers, and fragments of blocks.
 
 use super::BLOCK_BYTES;
 use crate::spans::parts;
-use frit_core::SECTOR_BYTES;
+use frit_core::{SECTOR_BYTES, Source};
 
 /// A part of one block that a request covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,6 +25,20 @@ impl BlockSpan {
     pub(super) fn bytes(self) -> u32 {
         self.fragments * SECTOR_BYTES as u32
     }
+}
+
+/// New data of a part of a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SpanData<'a> {
+    pub(super) span: BlockSpan,
+    pub(super) data: Source<'a>,
+}
+
+/// A block, and its valid fragments as a bitmap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct BlockFragments {
+    pub(super) lbn: u32,
+    pub(super) valid: u8,
 }
 
 /// Divides whole sectors, `len` bytes from byte `at` on, into parts of blocks.

@@ -70,7 +70,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                         Some(WriteRun { len: r.len + len, read: sink.join(r.read, read), ..r })
                     }
                     other => {
-                        self.write_run(sink, other, (blocks, i), leave)?;
+                        self.write_run(sink, other, &blocks[i..], leave)?;
                         Some(WriteRun { at, len, read })
                     }
                 };
@@ -82,7 +82,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             self.begin_writeback(v, leave);
             *(if leave { &mut self.stats.destaged } else { &mut self.stats.cleaned }) += 1;
         }
-        self.write_run(sink, run, (blocks, blocks.len()), leave)
+        self.write_run(sink, run, &[], leave)
     }
 
     /// Reads a block for the disk into the block buffer. Returns `None` if it is damaged, and sets
@@ -169,13 +169,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(())
     }
 
-    /// Writes a run to the disk. If the disk fails, the blocks from index `upto` on are not in
-    /// flight; they return to the policy like those in flight.
+    /// Writes a run to the disk. If the disk fails, the blocks `rest` are not in flight; they return
+    /// to the policy like those in flight.
     fn write_run<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         run: Option<WriteRun<T>>,
-        (blocks, upto): (&[Victim], usize),
+        rest: &[Victim],
         leave: bool,
     ) -> Result<()> {
         let Some(run) = run else { return Ok(()) };
@@ -194,7 +194,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 Ok(())
             }
             Err(e) => {
-                for v in blocks.iter().skip(upto) {
+                for v in rest {
                     self.stay(*v, leave);
                 }
                 Err(e)

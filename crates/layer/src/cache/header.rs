@@ -31,7 +31,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     ) -> Result<T> {
         let fenced = if is(CacheBug::HaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
         let after = sink.join(fenced, after);
-        write_state((&mut self.space.pcm, &mut self.space.fences), sink, state, after)
+        write_state(&mut self.space.pcm, &mut self.space.fences, sink, state, after)
     }
 
     /// Notes in the header that the cache is in use, before the first write after opening.
@@ -73,7 +73,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     fn put_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         let head = self.head();
-        let done = head.write((&mut self.space.pcm, &mut self.space.fences), sink)?;
+        let done = head.write(&mut self.space.pcm, &mut self.space.fences, sink)?;
         self.write_state(sink, UsageState::Halted, done)?;
         self.space.pcm.sync(sink)
     }

@@ -1,7 +1,7 @@
 //! Reads: cached fragments come from PCM, all others from the disk.
 
 use super::BLOCK_BYTES;
-use super::block_span::{BlockSpan, spans};
+use super::block_span::{BlockFragments, BlockSpan, spans};
 use super::disk_failures::disk_failure;
 use super::in_flight::{DAMAGED, EVICT};
 use super::layer::Cache;
@@ -195,7 +195,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             let access = self.access(span.lbn, false);
             self.policy.miss(&access);
             let part = read.part(span.from, span.bytes());
-            let record = (span.lbn, span.mask());
+            let fragments = BlockFragments { lbn: span.lbn, valid: span.mask() };
             match part {
                 Source::Bytes(b) if P::HOLDS => {
                     let from = (span.first * FRAGMENT) as usize;
@@ -203,7 +203,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                     self.space.write_block(
                         sink,
                         slot,
-                        record,
+                        fragments,
                         Source::Bytes(&self.block),
                         Cause::Migrate,
                         after,
@@ -211,7 +211,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 }
                 _ => {
                     let block = Source::Len(BLOCK_BYTES as u32);
-                    self.space.write_block(sink, slot, record, block, Cause::Migrate, after)?;
+                    self.space.write_block(sink, slot, fragments, block, Cause::Migrate, after)?;
                 }
             }
             self.dir.insert(span.lbn, slot, span.mask(), false);

@@ -116,8 +116,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let mut recovery = Recovery::default();
         let scanned = self.scan(sink, Copies::All, &mut recovery)?;
         self.space.load_marks(scanned.highest)?;
-        let state = (state, CacheBug::SummaryIgnored);
-        let scanned = compare_with_summary(self, sink, state, scanned, &mut recovery)?;
+        let bug = CacheBug::SummaryIgnored;
+        let scanned = compare_with_summary(self, sink, state, bug, scanned, &mut recovery)?;
         if !self.health.has_missing() {
             self.note_use(sink)?;
         }
@@ -204,7 +204,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             if left.gone.contains(&f.lbn) && !is(CacheBug::GoneForgotten) {
                 // A later version has left the cache, so this one is outdated.
             } else if let Some(last) = self.dir.get(f.lbn) {
-                match self.keep_earlier(sink, f, last, left, (sure, recovery))? {
+                match self.keep_earlier(sink, f, last, left, sure, recovery)? {
                     EarlierVersion::WrittenBack => {
                         left.taken.push(f.slot);
                         found[i].seq = 0;
@@ -269,7 +269,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         f: &FoundRecord,
         last: u32,
         left: &mut EvictedBlocks<T>,
-        (sure, recovery): (u64, &mut Recovery),
+        sure: u64,
+        recovery: &mut Recovery,
     ) -> Result<EarlierVersion> {
         if self.health.has_missing() {
             return Ok(EarlierVersion::Unneeded);

@@ -8,7 +8,7 @@
 //! after the flush of the disk, and its end is fenced before the slot is reused.
 
 use super::BLOCK_BYTES;
-use super::block_span::BlockSpan;
+use super::block_span::{BlockFragments, SpanData};
 use super::layout::CacheLayout;
 use crate::Token;
 use crate::fences::Fences;
@@ -191,12 +191,12 @@ impl<T: Token, P: Store> CachePcm<T, P> {
         &mut self,
         sink: &mut S,
         slot: u32,
-        record: (u32, u8),
+        fragments: BlockFragments,
         block: Source<'_>,
         cause: Cause,
         after: T,
     ) -> Result<()> {
-        let (lbn, valid) = record;
+        let BlockFragments { lbn, valid } = fragments;
         let at = self.layout.data(slot);
         if valid == 0xFF {
             let tok = self.pcm.write(sink, at, block, cause, after)?;
@@ -211,18 +211,19 @@ impl<T: Token, P: Store> CachePcm<T, P> {
         self.write_record(sink, slot, lbn, valid, block, after)
     }
 
-    /// Overwrites fragments of a block in place. `record.1` are the fragments that it has. `block`
-    /// holds its contents, as far as bytes are held.
+    /// Overwrites fragments of a block in place. `fragments` are those that it has. `block` holds its
+    /// contents, as far as bytes are held.
     pub(super) fn write_over<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         slot: u32,
-        record: (u32, u8),
-        (span, data): (BlockSpan, Source<'_>),
+        fragments: BlockFragments,
+        new: SpanData<'_>,
         block: &mut [u8],
         after: T,
     ) -> Result<()> {
-        let (lbn, old) = record;
+        let BlockFragments { lbn, valid: old } = fragments;
+        let SpanData { span, data } = new;
         let at = self.layout.data(slot) + u64::from(span.first * FRAGMENT);
         let tok = self.pcm.write(sink, at, data, Cause::Host, after)?;
         self.fences.wait(sink, tok);

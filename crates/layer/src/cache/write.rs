@@ -1,7 +1,7 @@
 //! Writes: into a free slot, over a cached block, or directly to the disk.
 
 use super::BLOCK_BYTES;
-use super::block_span::{BlockSpan, spans};
+use super::block_span::{BlockFragments, BlockSpan, SpanData, spans};
 use super::config::{CacheMode, Overwrite};
 use super::directory::PINNED;
 use super::in_flight::{DAMAGED, EVICT};
@@ -15,6 +15,7 @@ use crate::tokens::join_into;
 use frit_core::planted::is;
 use frit_core::{BlockingAccess, Cause, Error, MediumKind, Op, Result, Sink, Source, Target};
 use frit_media::Store;
+use std::ops::Range;
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     pub(super) fn write_range<S: Sink<Tok = T>>(
@@ -35,23 +36,23 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if direct {
             self.check_no_conflict(at, at + u64::from(data.len()), true)?;
         }
-        // Bytes of the request (from, to) that the next direct write to the disk carries.
-        let mut run = (0, 0);
+        // Bytes of the request that the next direct write to the disk carries.
+        let mut run: Range<u32> = 0..0;
         for span in spans(at, data.len()) {
             let part = data.part(span.from, span.bytes());
             let access = self.access(span.lbn, true);
             if direct && self.drop_for_direct(sink, span.lbn)? {
-                if run.1 != span.from {
-                    self.write_direct(sink, at, data, run)?;
-                    run.0 = span.from;
+                if run.end != span.from {
+                    self.write_direct(sink, at, data, &run)?;
+                    run.start = span.from;
                 }
-                run.1 = span.from + span.bytes();
+                run.end = span.from + span.bytes();
                 self.stats.direct += 1;
                 continue;
             }
             self.write_cached(sink, span, part, &access)?;
         }
-        self.write_direct(sink, at, data, run)?;
+        self.write_direct(sink, at, data, &run)?;
         self.commit(sink)?;
         if self.config.mode == CacheMode::WriteThrough {
             self.write_through(sink, at, data)?;
@@ -90,11 +91,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         sink: &mut S,
         at: u64,
         data: Source<'_>,
-        (from, to): (u32, u32),
+        run: &Range<u32>,
     ) -> Result<()> {
-        if from == to {
+        if run.is_empty() {
             return Ok(());
         }
+        let (from, to) = (run.start, run.end);
         let start = sink.start();
         let after = self.space.settle(sink, start);
         if self.deferred_io.on() {
@@ -193,7 +195,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let (to, after) = self.alloc_slot(sink)?;
         // `alloc_slot` may have evicted the block, so the directory is searched only now.
         let put = match self.dir.get(span.lbn) {
-            Some(from) => self.put_over(sink, span, data, access, (from, to), after),
+            Some(from) => self.put_over(sink, SpanData { span, data }, access, from, to, after),
             None => self.put_new(sink, span, data, access, to, after),
         };
         // The directory does not use the new slot, so it is free again.
@@ -215,7 +217,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         after: T,
     ) -> Result<()> {
         self.policy.miss(access);
-        self.put(sink, slot, (span.lbn, span.mask()), (span, data), after)?;
+        let fragments = BlockFragments { lbn: span.lbn, valid: span.mask() };
+        self.put(sink, slot, fragments, SpanData { span, data }, after)?;
         self.dir.insert(span.lbn, slot, span.mask(), true);
         self.policy.insert(slot, access);
         self.stats.write_misses += 1;
@@ -227,12 +230,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     fn put_over<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        span: BlockSpan,
-        data: Source<'_>,
+        new: SpanData<'_>,
         access: &CacheAccess,
-        (from, to): (u32, u32),
+        from: u32,
+        to: u32,
         mut after: T,
     ) -> Result<()> {
+        let span = new.span;
         let old = self.dir.valid(from);
         let kept = old & !span.mask();
         if kept != 0 {
@@ -240,7 +244,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             after = sink.join(after, read);
         }
         let valid = old | span.mask();
-        self.put(sink, to, (span.lbn, valid), (span, data), after)?;
+        self.put(sink, to, BlockFragments { lbn: span.lbn, valid }, new, after)?;
         let flags = self.dir.flags(from);
         self.dir.relocate(span.lbn, from, to);
         self.dir.set_flags(to, 0);
@@ -262,25 +266,27 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(())
     }
 
-    /// Writes a block to a slot: `data` at its position, all other fragments from the block buffer.
+    /// Writes a block to a slot: the new data at its position, all other fragments from the block
+    /// buffer.
     fn put<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         slot: u32,
-        record: (u32, u8),
-        (span, data): (BlockSpan, Source<'_>),
+        fragments: BlockFragments,
+        new: SpanData<'_>,
         after: T,
     ) -> Result<()> {
+        let SpanData { span, data } = new;
         if span.mask() == 0xFF {
-            return self.space.write_block(sink, slot, record, data, Cause::Host, after);
+            return self.space.write_block(sink, slot, fragments, data, Cause::Host, after);
         }
         let Some(bytes) = data.bytes() else {
             let block = Source::Len(BLOCK_BYTES as u32);
-            return self.space.write_block(sink, slot, record, block, Cause::Host, after);
+            return self.space.write_block(sink, slot, fragments, block, Cause::Host, after);
         };
         let from = (span.first * FRAGMENT) as usize;
         self.block[from..from + bytes.len()].copy_from_slice(bytes);
-        self.space.write_block(sink, slot, record, Source::Bytes(&self.block), Cause::Host, after)
+        self.space.write_block(sink, slot, fragments, Source::Bytes(&self.block), Cause::Host, after)
     }
 
     /// Overwrites a block in place, as the paper does.
@@ -299,7 +305,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if P::HOLDS && old & !span.mask() != 0 {
             self.load(span.lbn, slot)?;
         }
-        self.space.write_over(sink, slot, (span.lbn, old), (span, data), &mut self.block, after)?;
+        let fragments = BlockFragments { lbn: span.lbn, valid: old };
+        self.space.write_over(sink, slot, fragments, SpanData { span, data }, &mut self.block, after)?;
         self.dir.set_valid(slot, valid);
         self.dir.set_dirty(span.lbn, slot, true);
         self.policy.hit(slot, access);

@@ -34,7 +34,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     /// Writes the state, and returns the completion after which it is durable.
     pub(super) fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: UsageState) -> Result<T> {
         let after = if is(NtlBug::HaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
-        write_state((&mut self.space.pcm, &mut self.space.fences), sink, state, after)
+        write_state(&mut self.space.pcm, &mut self.space.fences, sink, state, after)
     }
 
     /// Notes in the header that the layer is in use, before the first write after opening. Without
@@ -70,7 +70,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     pub(super) fn put_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         let head = self.head();
-        head.write((&mut self.space.pcm, &mut self.space.fences), sink)?;
+        head.write(&mut self.space.pcm, &mut self.space.fences, sink)?;
         self.write_state(sink, UsageState::Halted)?;
         self.space.pcm.sync(sink)
     }

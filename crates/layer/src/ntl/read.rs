@@ -66,9 +66,9 @@ impl<T: Token, P: Store> Ntl<T, P> {
             return Err(Error::Corrupt { medium: MediumKind::Pcm, at: u64::from(lpn), what });
         };
         if !self.space.protected || !P::HOLDS {
-            return self.space.read(sink, place, first, into, (cause, start));
+            return self.space.read(sink, place, first, into, cause, start);
         }
-        let tok = self.space.read(sink, place, first, Target::Len(len), (cause, start))?;
+        let tok = self.space.read(sink, place, first, Target::Len(len), cause, start)?;
         if let Some(to) = into.bytes() {
             self.read_checked(place, lpn, first, to)?;
         }

@@ -83,8 +83,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
             self.read_checkpoint(sink)?;
         } else {
             let scanned = self.scan_all(sink, Copies::All, &mut recovery)?;
-            let state = (state, NtlBug::SummaryIgnored);
-            let scanned = compare_with_summary(self, sink, state, scanned, &mut recovery)?;
+            let bug = NtlBug::SummaryIgnored;
+            let scanned = compare_with_summary(self, sink, state, bug, scanned, &mut recovery)?;
             if !self.health.has_missing() {
                 self.note_use(sink)?;
                 self.restore_logged(scanned.logged);
@@ -127,7 +127,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         self.space.load_counters()?;
         let mut repairs = Repairs::default();
         let mut logged = self.scan_log(sink, which, &mut repairs, recovery)?;
-        let homes = self.scan_homes(sink, which, &mut logged, (&mut repairs, recovery))?;
+        let homes = self.scan_homes(sink, which, &mut logged, &mut repairs, recovery)?;
         Ok(ScannedPages { logged, homes, repairs })
     }
 
@@ -135,8 +135,10 @@ impl<T: Token, P: Store> Ntl<T, P> {
     fn scan<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        (indices, which): (Range<u32>, Copies),
-        (repairs, recovery): (&mut Repairs, &mut Recovery),
+        indices: &Range<u32>,
+        which: Copies,
+        repairs: &mut Repairs,
+        recovery: &mut Recovery,
         each: &mut ScanCallback<'_, Self>,
     ) -> Result<()> {
         let start = sink.start();
@@ -186,7 +188,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let mut all: Vec<(u32, LoggedPage)> = Vec::new();
         let pages = self.pages();
         let indices = homes..homes + logs;
-        self.scan(sink, (indices, which), (repairs, recovery), &mut |ntl, place, v, repairs, recovery| {
+        self.scan(sink, &indices, which, repairs, recovery, &mut |ntl, place, v, repairs, recovery| {
             let slot = place - first_slot;
             for (record, there) in
                 v.block.map(|r| (r, true)).into_iter().chain(v.ended.map(|(r, _)| (r, false)))
@@ -220,12 +222,13 @@ impl<T: Token, P: Store> Ntl<T, P> {
         sink: &mut S,
         which: Copies,
         logged: &mut HashMap<u32, LoggedPage>,
-        (repairs, recovery): (&mut Repairs, &mut Recovery),
+        repairs: &mut Repairs,
+        recovery: &mut Recovery,
     ) -> Result<RecordSummary> {
         let homes = self.space.layout.homes;
         let pages = self.pages();
         let mut sum = RecordSummary::default();
-        self.scan(sink, (0..homes, which), (repairs, recovery), &mut |ntl, place, v, repairs, recovery| {
+        self.scan(sink, &(0..homes), which, repairs, recovery, &mut |ntl, place, v, repairs, recovery| {
             let there = v.block.is_some();
             let Some(record) = v.block.or(v.ended.map(|(r, _)| r)) else { return Ok(()) };
             ntl.space.seq = ntl.space.seq.max(record.seq);

@@ -28,6 +28,24 @@ pub(super) enum CellState {
     Used,
 }
 
+/// A write of a page.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PageWrite<'a, T> {
+    pub(super) data: Source<'a>,
+    pub(super) cells: CellState,
+    pub(super) cause: Cause,
+    /// Completion that the write waits for.
+    pub(super) after: T,
+}
+
+impl<'a, T> PageWrite<'a, T> {
+    /// Returns a write of host data.
+    #[inline]
+    pub(super) fn of_host(data: Source<'a>, cells: CellState, after: T) -> PageWrite<'a, T> {
+        PageWrite { data, cells, cause: Cause::Host, after }
+    }
+}
+
 /// The memory of the layer.
 #[derive(Debug)]
 pub(super) struct NtlMemory<T, P: Store> {
@@ -100,7 +118,8 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
         place: u32,
         from: u32,
         into: Target<'_>,
-        (cause, after): (Cause, T),
+        cause: Cause,
+        after: T,
     ) -> Result<T> {
         let at = self.layout.data(place) + u64::from(from);
         self.pcm.read(sink, at, into, cause, after)
@@ -113,15 +132,14 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
         sink: &mut S,
         place: u32,
         lpn: u32,
-        (data, cells): (Source<'_>, CellState),
-        (cause, after): (Cause, T),
+        page: PageWrite<'_, T>,
     ) -> Result<T> {
-        let tok = self.put_data(sink, place, (data, cells), (cause, after))?;
+        let tok = self.put_data(sink, place, page)?;
         if !self.protected {
             return Ok(tok);
         }
-        let digest = data.bytes().map_or(0, digest);
-        self.put_new_record(sink, place, (lpn, digest), tok, after)
+        let digest = page.data.bytes().map_or(0, digest);
+        self.put_new_record(sink, place, lpn, digest, tok, page.after)
     }
 
     /// Variant of [`NtlMemory::put`] for a page that another record described. The digest is copied,
@@ -130,22 +148,17 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
         &mut self,
         sink: &mut S,
         place: u32,
-        (lpn, digest): (u32, u64),
-        (data, cells): (Source<'_>, CellState),
-        after: T,
+        lpn: u32,
+        digest: u64,
+        page: PageWrite<'_, T>,
     ) -> Result<T> {
-        let tok = self.put_data(sink, place, (data, cells), (Cause::Gc, after))?;
-        if self.protected { self.put_new_record(sink, place, (lpn, digest), tok, after) } else { Ok(tok) }
+        let tok = self.put_data(sink, place, page)?;
+        if self.protected { self.put_new_record(sink, place, lpn, digest, tok, page.after) } else { Ok(tok) }
     }
 
     #[inline]
-    fn put_data<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        place: u32,
-        (data, cells): (Source<'_>, CellState),
-        (cause, after): (Cause, T),
-    ) -> Result<T> {
+    fn put_data<S: Sink<Tok = T>>(&mut self, sink: &mut S, place: u32, page: PageWrite<'_, T>) -> Result<T> {
+        let PageWrite { data, cells, cause, after } = page;
         let at = self.layout.data(place);
         match cells {
             CellState::Fresh => self.pcm.write_fresh(sink, at, data, cause, after),
@@ -159,7 +172,8 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
         &mut self,
         sink: &mut S,
         place: u32,
-        (lpn, digest): (u32, u64),
+        lpn: u32,
+        digest: u64,
         data: T,
         after: T,
     ) -> Result<T> {
