@@ -1,8 +1,9 @@
-//! Parts of blocks that a request covers, and fragments of blocks.
+//! Parts of blocks that a request covers.
 
-use super::BLOCK_BYTES;
+use super::fragments::FRAGMENT;
+use super::{BLOCK_BYTES, BLOCK_LEN};
 use crate::spans::parts;
-use frit_core::{SECTOR_BYTES, Source};
+use frit_core::Source;
 
 /// A part of one block that a request covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,7 +24,7 @@ impl BlockSpan {
     }
 
     pub(super) fn bytes(self) -> u32 {
-        self.fragments * SECTOR_BYTES as u32
+        self.fragments * FRAGMENT
     }
 }
 
@@ -34,21 +35,14 @@ pub(super) struct SpanData<'a> {
     pub(super) data: Source<'a>,
 }
 
-/// A block, and its valid fragments as a bitmap.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct BlockFragments {
-    pub(super) lbn: u32,
-    pub(super) valid: u8,
-}
-
 /// Divides whole sectors, `len` bytes from byte `at` on, into parts of blocks.
 #[inline]
 pub(super) fn spans(at: u64, len: u32) -> impl Iterator<Item = BlockSpan> {
     let split = |byte: u64| (byte / BLOCK_BYTES, byte % BLOCK_BYTES);
-    parts(at, len, BLOCK_BYTES as u32, split).map(|part| BlockSpan {
+    parts(at, len, BLOCK_LEN, split).map(|part| BlockSpan {
         lbn: part.index,
-        first: part.offset / SECTOR_BYTES as u32,
-        fragments: part.len / SECTOR_BYTES as u32,
+        first: part.offset / FRAGMENT,
+        fragments: part.len / FRAGMENT,
         from: part.from,
     })
 }

@@ -1,11 +1,10 @@
 //! Destaging: sorted writes of dirty blocks to the disk, with adjacent blocks in one write.
 
-use super::BLOCK_BYTES;
 use super::directory::{BucketBlocks, PINNED};
+use super::fragments::runs;
 use super::in_flight::DAMAGED;
 use super::layer::Cache;
 use super::policy::{EvictionPolicy, Victim};
-use super::space::{FRAGMENT, runs};
 use crate::Token;
 use crate::planted::CacheBug;
 use frit_core::planted::is;
@@ -61,9 +60,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             }
             let valid = self.dir.valid(v.slot);
             let Some(read) = self.fetch_out(sink, v, leave)? else { continue };
-            for (first, n) in runs(valid) {
-                let at = u64::from(v.lbn) * BLOCK_BYTES + u64::from(first * FRAGMENT);
-                let len = n * FRAGMENT;
+            for part in runs(valid) {
+                let (at, len) = (part.disk_at(v.lbn), part.bytes());
                 run = match run {
                     // No command crosses a multiple of `HAZARD_BYTES`, so a run ends there.
                     Some(r) if r.at + u64::from(r.len) == at && !at.is_multiple_of(HAZARD_BYTES) => {
@@ -75,8 +73,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                     }
                 };
                 if P::HOLDS {
-                    let from = (first * FRAGMENT) as usize;
-                    self.run.extend_from_slice(&self.block[from..from + len as usize]);
+                    self.run.extend_from_slice(&self.block[part.range()]);
                 }
             }
             self.begin_writeback(v, leave);
@@ -143,10 +140,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             if self.fetch_out(sink, v, leave)?.is_none() {
                 continue;
             }
-            for (first, n) in runs(self.dir.valid(v.slot)) {
-                let at = u64::from(v.lbn) * BLOCK_BYTES + u64::from(first * FRAGMENT);
-                let (from, to) = ((first * FRAGMENT) as usize, ((first + n) * FRAGMENT) as usize);
-                let bytes = &self.block[from..to];
+            for part in runs(self.dir.valid(v.slot)) {
+                let at = part.disk_at(v.lbn);
+                let bytes = &self.block[part.range()];
                 match puts.last_mut() {
                     Some(BlockingAccess::Put { at: begin, data }) if *begin + data.len() as u64 == at => {
                         data.extend_from_slice(bytes);

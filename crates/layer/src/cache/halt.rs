@@ -4,10 +4,10 @@
 //! After a clean shutdown all data is durable, so a missing record is damage and never a torn
 //! write.
 
+use super::fragments::digest_of;
 use super::layer::Cache;
 use super::layout::RECORDS_AT;
 use super::recover::ScannedBlocks;
-use super::space::digest_of;
 use crate::Token;
 use crate::halt::SummarizedRecords;
 use crate::header::{HeaderNote, UsageState};

@@ -1,6 +1,5 @@
 //! The layer [`Cache`]: its state, and its block interface.
 
-use super::BLOCK_BYTES;
 use super::config::CacheConfig;
 use super::deferred_io::DeferredIo;
 use super::directory::Directory;
@@ -11,6 +10,7 @@ use super::policy::{CacheAccess, EvictionPolicy, Policy, PolicySetup, Victim};
 use super::space::CachePcm;
 use super::stats::CacheStats;
 use super::streams::Streams;
+use super::{BLOCK_BYTES, BLOCK_LEN};
 use crate::Token;
 use crate::header::HeaderNote;
 use crate::health::Health;
@@ -160,7 +160,7 @@ impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
         Info {
             name: "cache",
             sectors: self.bytes() / SECTOR_BYTES,
-            page_bytes: BLOCK_BYTES as u32,
+            page_bytes: BLOCK_LEN,
             dram_bytes: self.dram_bytes(),
             durable_map_bytes: self.space.layout.meta_bytes(),
         }

@@ -27,7 +27,7 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `block_span` | parts of blocks that a request covers |
+//! | `block_span`, `fragments` | parts of blocks that a request covers; fragments of blocks |
 //! | `eviction`, `destage` | free slots and victims; sorted writes of dirty blocks to the disk |
 //! | `in_flight`, `writeback` | blocks in flight; writebacks, until the disk is flushed |
 //! | `deferred_io`, `deferred` | accesses that are deferred; accesses to the disk outside the lock |
@@ -50,6 +50,7 @@ mod disk_failures;
 mod disk_health;
 mod durable;
 mod eviction;
+mod fragments;
 mod halt;
 mod header;
 mod in_flight;
@@ -77,3 +78,5 @@ pub use layer::Cache;
 
 /// Size of a block, in bytes.
 pub const BLOCK_BYTES: u64 = 4096;
+/// Size of a block as the length of a payload.
+const BLOCK_LEN: u32 = BLOCK_BYTES as u32;

@@ -1,13 +1,13 @@
 //! Writes: into a free slot, over a cached block, or directly to the disk.
 
-use super::BLOCK_BYTES;
-use super::block_span::{BlockFragments, BlockSpan, SpanData, spans};
+use super::BLOCK_LEN;
+use super::block_span::{BlockSpan, SpanData, spans};
 use super::config::{CacheMode, Overwrite};
 use super::directory::PINNED;
+use super::fragments::{BlockFragments, FRAGMENT, runs};
 use super::in_flight::{DAMAGED, EVICT};
 use super::layer::Cache;
 use super::policy::{CacheAccess, EvictionPolicy, Victim};
-use super::space::{FRAGMENT, runs};
 use crate::Token;
 use crate::planted::CacheBug;
 use crate::record::RecordEnd;
@@ -281,7 +281,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             return self.space.write_block(sink, slot, fragments, data, Cause::Host, after);
         }
         let Some(bytes) = data.bytes() else {
-            let block = Source::Len(BLOCK_BYTES as u32);
+            let block = Source::Len(BLOCK_LEN);
             return self.space.write_block(sink, slot, fragments, block, Cause::Host, after);
         };
         let from = (span.first * FRAGMENT) as usize;
@@ -327,8 +327,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     ) -> Result<T> {
         let start = sink.start();
         let mut done = start;
-        for (first, n) in runs(wanted) {
-            let tok = self.space.read(sink, slot, first, Target::Len(n * FRAGMENT), cause, start)?;
+        for run in runs(wanted) {
+            let tok = self.space.read(sink, slot, run.first, Target::Len(run.bytes()), cause, start)?;
             done = sink.join(done, tok);
         }
         if P::HOLDS {
@@ -391,5 +391,3 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(())
     }
 }
-
-const _: () = assert!(FRAGMENT as u64 == frit_core::SECTOR_BYTES);

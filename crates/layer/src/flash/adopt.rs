@@ -58,7 +58,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                 match next {
                     _ if self.blocks.state(b) == BlockUse::Bad => {}
                     0 => {
-                        self.blocks.block[b as usize].suspect = suspect;
+                        self.blocks.set_suspect(b, suspect);
                         self.units[unit as usize].free.push_back(b);
                     }
                     n if n < pages => partial_blocks.push(OpenBlock { block: b, next: n }),
@@ -71,7 +71,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             let slots = [NandStream::Gc as usize, NandStream::Host as usize, NandStream::Cold as usize];
             let rest = partial_blocks.split_off(partial_blocks.len().min(slots.len()));
             for open in partial_blocks.iter().chain(&rest) {
-                self.blocks.block[open.block as usize].state = BlockUse::Open;
+                self.blocks.set_state(open.block, BlockUse::Open);
             }
             for (slot, open) in slots.into_iter().zip(partial_blocks) {
                 self.units[unit as usize].open[slot] = Some(open);
@@ -104,7 +104,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         let block = self.nand.geometry().block_of(ppn).0;
         if self.blocks.state(block) == BlockUse::Free {
             self.units[self.blocks.unit_of(block) as usize].free.retain(|&b| b != block);
-            self.blocks.block[block as usize].suspect = false;
+            self.blocks.set_suspect(block, false);
             self.seal(block);
         }
     }
@@ -157,7 +157,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         if pages.len() as u32 == self.blocks.pages_per_block() {
             self.seal(block);
         } else {
-            self.blocks.block[block as usize].state = BlockUse::Open;
+            self.blocks.set_state(block, BlockUse::Open);
             let open = OpenBlock { block, next: pages.len() as u32 };
             self.units[unit as usize].open[NandStream::Host as usize] = Some(open);
         }

@@ -137,7 +137,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             }
             taken => taken?,
         };
-        self.blocks.block[block as usize].state = BlockUse::Open;
+        self.blocks.set_state(block, BlockUse::Open);
         self.idle_work_pending = true;
         self.units[unit as usize].open[stream as usize] =
             Some(OpenBlock { block, next: self.nand.next_page(BlockId(block)) });
@@ -169,10 +169,10 @@ impl<T: Token, N: Store> Flash<T, N> {
                     "no free block in NAND unit {unit}; switch garbage collection on or raise over_provisioning"
                 ),
             })?;
-            if !self.blocks.block[block as usize].suspect || is(FlashBug::SuspectNotErased) {
+            if !self.blocks.is_suspect(block) || is(FlashBug::SuspectNotErased) {
                 return Ok(block);
             }
-            self.blocks.block[block as usize].suspect = false;
+            self.blocks.set_suspect(block, false);
             match self.nand.erase(sink, BlockId(block), Cause::Meta, self.in_use) {
                 Ok(done) => {
                     self.erased = sink.join(self.erased, done);
@@ -203,7 +203,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     pub(super) fn seal(&mut self, block: u32) {
         self.blocks.clock = self.blocks.clock.wrapping_add(1);
         self.blocks.block[block as usize].touched = self.blocks.clock;
-        self.blocks.block[block as usize].state = BlockUse::Sealed;
+        self.blocks.set_state(block, BlockUse::Sealed);
         self.config.gc.sealed(block, &self.blocks);
     }
 
@@ -212,7 +212,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     pub(super) fn start_retiring(&mut self, unit: u32, stream: NandStream) {
         let u = &mut self.units[unit as usize];
         if let Some(o) = u.open[stream as usize].take() {
-            self.blocks.block[o.block as usize].state = BlockUse::Retiring;
+            self.blocks.set_state(o.block, BlockUse::Retiring);
             u.retiring.push(o.block);
             self.idle_work_pending = true;
             self.stats.program_retries += 1;

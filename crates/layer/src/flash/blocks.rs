@@ -86,6 +86,18 @@ impl BlockTable {
         self.block[block as usize].state
     }
 
+    /// Sets the use of a block.
+    #[inline]
+    pub(super) fn set_state(&mut self, block: u32, state: BlockUse) {
+        self.block[block as usize].state = state;
+    }
+
+    /// Sets whether a block is erased again before it is written.
+    #[inline]
+    pub(super) fn set_suspect(&mut self, block: u32, suspect: bool) {
+        self.block[block as usize].suspect = suspect;
+    }
+
     /// Returns `true` if a block is erased again before it is written.
     #[must_use]
     pub fn is_suspect(&self, block: u32) -> bool {

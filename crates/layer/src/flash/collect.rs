@@ -167,7 +167,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     fn start_victim(&mut self, unit: u32, block: u32, cause: Cause, retiring: bool) -> GcVictim<T> {
-        self.blocks.block[block as usize].state = BlockUse::Victim;
+        self.blocks.set_state(block, BlockUse::Victim);
         let valid = u32::from(self.blocks.valid(block));
         let gain = if retiring { 0 } else { self.blocks.pages_per_block() - valid };
         let v = GcVictim { block, cursor: 0, valid, gain, cause, retiring, done: T::default() };
@@ -269,7 +269,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         let Some(v) = self.units[unit as usize].victim.take() else { return Ok(T::default()) };
         debug_assert_eq!(self.blocks.valid(v.block), 0);
         if self.erase_after_flush && !is(FlashBug::EraseBeforeFlush) {
-            self.blocks.block[v.block as usize].state = BlockUse::Emptied;
+            self.blocks.set_state(v.block, BlockUse::Emptied);
             let u = &mut self.units[unit as usize];
             u.awaiting_flush.push(v);
             // A flush now, since the next victim needs a free block for its pages.
@@ -298,7 +298,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         match erased {
             Ok(done) => {
                 self.erased = sink.join(self.erased, done);
-                self.blocks.block[v.block as usize].state = BlockUse::Free;
+                self.blocks.set_state(v.block, BlockUse::Free);
                 self.units[unit as usize].free.push_back(v.block);
                 if let Some(freed) = self.freed.get_mut(v.block as usize) {
                     *freed = T::default();
@@ -317,7 +317,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Retires a block.
     pub(super) fn retire(&mut self, unit: u32, block: u32) {
         self.nand.retire(BlockId(block));
-        self.blocks.block[block as usize].state = BlockUse::Bad;
+        self.blocks.set_state(block, BlockUse::Bad);
         self.units[unit as usize].usable_blocks -= 1;
         self.stats.retired += 1;
         self.degrade(unit);

@@ -261,7 +261,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             let mut free = VecDeque::new();
             for b in self.blocks.of_unit(unit) {
                 if self.nand.is_bad(BlockId(b)) {
-                    self.blocks.block[b as usize].state = BlockUse::Bad;
+                    self.blocks.set_state(b, BlockUse::Bad);
                 } else {
                     free.push_back(b);
                 }

@@ -8,7 +8,7 @@
 
 use super::Hfsl;
 use super::entry::{MapEntry, PageLocation};
-use super::layout::DESC_BYTES;
+use super::layout::{DESC_BYTES, DESC_LEN};
 use super::pcm::{Desc, NONE};
 use crate::Token;
 use crate::planted::HfslBug;
@@ -200,7 +200,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             }
         }
         let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
-        let mut bytes = [0; DESC_BYTES as usize];
+        let mut bytes = [0; DESC_LEN];
         for desc in (0..pcm.layout.slots).filter(|&d| pcm.desc[d as usize].lpn == NONE).collect::<Vec<_>>() {
             check.seen.records += 1;
             let (at, start) = (pcm.layout.desc_at + u64::from(desc) * DESC_BYTES, sink.start());

@@ -7,7 +7,7 @@
 //! overwritten: locations released between flushes are held back until the next one
 //! (`PcmSpace::held`, `Unit::awaiting_flush`).
 
-use super::layout::ENTRY_BYTES;
+use super::layout::{ENTRY_BYTES, ENTRY_LEN};
 use super::pcm::PcmSpace;
 use crate::Token;
 use crate::payload::source_of;
@@ -63,10 +63,10 @@ impl FlushMap {
         if !is(HfslBug::FlushMapFirst) {
             pcm.medium.store_mut().sync()?;
         }
-        let mut bytes = [0u8; CHUNK * ENTRY_BYTES as usize];
+        let mut bytes = [0u8; CHUNK * ENTRY_LEN];
         for chunk in self.take() {
             let first = chunk * CHUNK;
-            let len = (pages - first).min(CHUNK) * ENTRY_BYTES as usize;
+            let len = (pages - first).min(CHUNK) * ENTRY_LEN;
             if P::HOLDS {
                 // Under `map_persist = each` the map in PCM is current, so entries are copied from
                 // there.

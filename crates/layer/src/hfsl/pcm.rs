@@ -7,7 +7,7 @@
 
 use super::buffer::{BufferPolicy, PcmBuffer};
 use super::entry::SUBPAGES_MAX;
-use super::layout::{ENTRY_BYTES, PcmLayout};
+use super::layout::{ENTRY_BYTES, ENTRY_LEN, PcmLayout};
 use crate::Token;
 use crate::planted::HfslBug;
 use frit_core::planted::is;
@@ -186,7 +186,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     /// Returns the entry of a page, as stored in PCM.
     pub(crate) fn peek_entry(&self, lpn: u32) -> Result<u64> {
-        let mut raw = [0; ENTRY_BYTES as usize];
+        let mut raw = [0; ENTRY_LEN];
         if P::HOLDS {
             self.medium.peek(self.layout.map_at + u64::from(lpn) * ENTRY_BYTES, &mut raw)?;
         }

@@ -6,7 +6,7 @@
 //! power loss leaves either the old page or the new one.
 
 use super::entry::{MapEntry, PageLocation};
-use super::layout::DESC_BYTES;
+use super::layout::{DESC_BYTES, DESC_LEN};
 use super::pcm::{Desc, NONE, PcmRegion, PcmSpace};
 use super::read::{SubSpan, sub_spans};
 use super::to_nand::overlay;
@@ -385,8 +385,8 @@ impl Desc {
     /// Encodes the descriptor for PCM: LPN (4 bytes), region (1), zero (1), sequence number (6),
     /// eight slots (3 each, all ones for none), checksums of the eight slots (3 each), CRC32C of
     /// all preceding bytes (4).
-    pub(crate) fn encode(&self, sum: impl Fn(u32) -> u32) -> [u8; DESC_BYTES as usize] {
-        let mut b = [0u8; DESC_BYTES as usize];
+    pub(crate) fn encode(&self, sum: impl Fn(u32) -> u32) -> [u8; DESC_LEN] {
+        let mut b = [0u8; DESC_LEN];
         b[0..4].copy_from_slice(&self.lpn.to_le_bytes());
         b[4] = self.region as u8;
         b[6..12].copy_from_slice(&self.seq.to_le_bytes()[..6]);
@@ -401,7 +401,7 @@ impl Desc {
     }
 
     /// Decodes a descriptor and the checksums of its slots. `None` if it is damaged.
-    pub(crate) fn decode(b: &[u8; DESC_BYTES as usize]) -> Option<(Desc, [u32; 8])> {
+    pub(crate) fn decode(b: &[u8; DESC_LEN]) -> Option<(Desc, [u32; 8])> {
         let word = |at: usize| Some(u32::from_le_bytes(b.get(at..at + 4)?.try_into().ok()?));
         let three = |at: usize| Some(word(at)? & 0xFF_FFFF);
         if word(60)? != crc32c::crc32c(&b[..60]) && !is(HfslBug::DescCheckIgnored) {

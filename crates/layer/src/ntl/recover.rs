@@ -7,7 +7,7 @@ use crate::Token;
 use crate::halt::compare_with_summary;
 use crate::header::{HeaderNote, UsageState};
 use crate::planted::NtlBug;
-use crate::record::{COPIES_MAX, CombinedState, Copies, RECORD_BYTES};
+use crate::record::{COPIES_MAX, CombinedState, Copies, RECORD_LEN};
 use crate::summary::{RecordSummary, SummaryEntry};
 use frit_core::planted::is;
 use frit_core::{Cause, CrashKind, Error, Recovery, Result, Sink, Target};
@@ -153,7 +153,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
                 let first = place(0);
                 let places: Vec<u32> = (0..n).map(place).collect();
                 for (copy, bytes) in self.space.layout.places(first).zip(&mut copies) {
-                    bytes.resize(n as usize * RECORD_BYTES as usize, 0);
+                    bytes.resize(n as usize * RECORD_LEN, 0);
                     let at = self.space.layout.record(copy);
                     let tok = self.space.pcm.read(sink, at, Target::Bytes(bytes), Cause::Meta, start)?;
                     sink.ack(tok);
@@ -337,8 +337,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
 /// Returns `true` if all copies of a record are zero: never written, or cleared.
 fn is_blank(copies: &[Vec<u8>; COPIES as usize], i: usize) -> bool {
-    let from = i * RECORD_BYTES as usize;
-    copies.iter().all(|bytes| bytes[from..from + RECORD_BYTES as usize].iter().all(|&b| b == 0))
+    let from = i * RECORD_LEN;
+    copies.iter().all(|bytes| bytes[from..from + RECORD_LEN].iter().all(|&b| b == 0))
 }
 
 const _: () = assert!(COPIES == COPIES_MAX);

@@ -11,7 +11,9 @@ use crate::Token;
 use crate::fences::Fences;
 use crate::payload::source_of;
 use crate::planted::NtlBug;
-use crate::record::{CombinedState, CopyState, RECORD_BYTES, Record, RecordAddr, RecordEnd, STATE_WORD_AT};
+use crate::record::{
+    CombinedState, CopyState, RECORD_LEN, Record, RecordAddr, RecordBytes, RecordEnd, STATE_WORD_AT,
+};
 use crate::summary::SummaryEntry;
 use frit_core::planted::is;
 use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Target};
@@ -226,7 +228,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
         &mut self,
         sink: &mut S,
         place: u32,
-        bytes: impl Fn(RecordAddr) -> [u8; RECORD_BYTES as usize],
+        bytes: impl Fn(RecordAddr) -> RecordBytes,
         after: T,
     ) -> Result<T> {
         let mut done = after;
@@ -258,7 +260,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     /// Clears a record.
     pub(super) fn wipe_record<S: Sink<Tok = T>>(&mut self, sink: &mut S, place: u32, after: T) -> Result<()> {
         for copy in self.layout.places(place) {
-            let zeros = Source::Bytes(&[0; RECORD_BYTES as usize]);
+            let zeros = Source::Bytes(&[0; RECORD_LEN]);
             let tok = self.pcm.write(sink, self.layout.record(copy), zeros, Cause::Meta, after)?;
             self.fences.wait(sink, tok);
         }
@@ -292,7 +294,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     /// Returns the state of one copy of a record.
     #[inline]
     pub(super) fn copy_state(&self, copy: RecordAddr) -> Result<CopyState> {
-        let mut bytes = [0; RECORD_BYTES as usize];
+        let mut bytes = [0; RECORD_LEN];
         self.pcm.peek(self.layout.record(copy), &mut bytes)?;
         Ok(CopyState::read(&bytes, copy))
     }
