@@ -23,7 +23,7 @@ pub enum Group {
     Cache,
     /// `frit_layer::planted::NtlBug`.
     Ntl,
-    /// `frit_wear::planted::Bug`.
+    /// `frit_wear::planted::WearBug`.
     Wear,
     /// `frit_fs::planted::Bug`.
     Fs,

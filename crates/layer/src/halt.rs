@@ -7,21 +7,21 @@ use crate::Token;
 use crate::header::UsageState;
 use crate::health::Health;
 use crate::record::Copies;
-use crate::summary::{Summary, SummaryEntry};
+use crate::summary::{RecordSummary, SummaryEntry};
 use frit_core::planted::{PlantedBug, is};
 use frit_core::{Recovery, Result, Sink};
 
-/// Layer with records, of which a clean shutdown writes a [`Summary`].
+/// Layer with records, of which a clean shutdown writes a [`RecordSummary`].
 pub(crate) trait SummarizedRecords<T: Token> {
     /// Result of a scan of the records.
     type Scan;
 
     /// Returns the summary of the scanned records.
-    fn summary_of(scan: &Self::Scan) -> Summary;
+    fn summary_of(scan: &Self::Scan) -> RecordSummary;
 
     /// Reads the summary of the shutdown. Returns `None` if it does not describe the scanned
     /// records: it is damaged, or older than one of them.
-    fn written_summary(&mut self, scan: &Self::Scan) -> Result<Option<Summary>>;
+    fn written_summary(&mut self, scan: &Self::Scan) -> Result<Option<RecordSummary>>;
 
     /// Returns the number of copies of each record.
     fn record_copies(&self) -> u32;
@@ -66,7 +66,8 @@ pub(crate) trait SummarizedRecords<T: Token> {
 pub(crate) fn compare_with_summary<S: Sink, L: SummarizedRecords<S::Tok>>(
     layer: &mut L,
     sink: &mut S,
-    (state, bug): (UsageState, impl PlantedBug),
+    state: UsageState,
+    bug: impl PlantedBug,
     scan: L::Scan,
     recovery: &mut Recovery,
 ) -> Result<L::Scan> {

@@ -50,11 +50,11 @@ impl HeaderNote {
 
 /// A header, as its bytes lie in PCM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Header([u8; HEAD_BYTES]);
+pub(crate) struct LayerHeader([u8; HEAD_BYTES]);
 
-impl Header {
+impl LayerHeader {
     /// Creates a header from at most 13 words that describe the layout.
-    pub(crate) fn new(magic: &[u8; 8], words: &[u32]) -> Header {
+    pub(crate) fn new(magic: &[u8; 8], words: &[u32]) -> LayerHeader {
         let mut h = [0; HEAD_BYTES];
         h[..8].copy_from_slice(magic);
         for (to, word) in h[8..HEAD_BYTES - 4].chunks_exact_mut(4).zip(words) {
@@ -62,12 +62,12 @@ impl Header {
         }
         let crc = crc32c(&h[..HEAD_BYTES - 4]);
         h[HEAD_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
-        Header(h)
+        LayerHeader(h)
     }
 
     /// Creates a header from its bytes, which may be damaged.
-    pub(crate) fn from_bytes(bytes: [u8; HEAD_BYTES]) -> Header {
-        Header(bytes)
+    pub(crate) fn from_bytes(bytes: [u8; HEAD_BYTES]) -> LayerHeader {
+        LayerHeader(bytes)
     }
 
     /// Returns the bytes.
@@ -76,10 +76,10 @@ impl Header {
     }
 
     /// Reads the header from PCM.
-    pub(crate) fn read<T: Token, P: Store>(pcm: &Leveled<T, P>) -> Result<Header> {
+    pub(crate) fn read<T: Token, P: Store>(pcm: &Leveled<T, P>) -> Result<LayerHeader> {
         let mut head = [0; HEAD_BYTES];
         pcm.peek(0, &mut head)?;
-        Ok(Header(head))
+        Ok(LayerHeader(head))
     }
 
     /// Returns `true` if no header was ever written.
@@ -106,7 +106,8 @@ impl Header {
     /// which the current request waits.
     pub(crate) fn write<S: Sink<Tok = T>, T: Token, P: Store>(
         &self,
-        (pcm, fences): (&mut Leveled<T, P>, &mut Fences<T>),
+        pcm: &mut Leveled<T, P>,
+        fences: &mut Fences<T>,
         sink: &mut S,
     ) -> Result<T> {
         let after = pcm.format(sink)?;
@@ -124,10 +125,10 @@ impl Header {
     pub(crate) fn usage_state<T: Token, P: Store>(
         &self,
         pcm: &Leveled<T, P>,
-        other: impl FnOnce(&Header) -> String,
+        other: impl FnOnce(&LayerHeader) -> String,
         none: &str,
     ) -> Result<UsageState> {
-        let found = Header::read(pcm)?;
+        let found = LayerHeader::read(pcm)?;
         if found == *self {
             return state(pcm);
         }
@@ -139,7 +140,8 @@ impl Header {
 /// Writes the state after `after`. Returns the completion after which it is durable, for which the
 /// current request waits.
 pub(crate) fn write_state<S: Sink<Tok = T>, T: Token, P: Store>(
-    (pcm, fences): (&mut Leveled<T, P>, &mut Fences<T>),
+    pcm: &mut Leveled<T, P>,
+    fences: &mut Fences<T>,
     sink: &mut S,
     state: UsageState,
     after: T,
@@ -176,15 +178,15 @@ mod tests {
 
     #[test]
     fn a_head_tells_layouts_apart_and_damage_from_both() {
-        let head = Header::new(b"fritTEST", &[1, 77]);
+        let head = LayerHeader::new(b"fritTEST", &[1, 77]);
         assert!(head.is_of(b"fritTEST") && !head.is_of(b"fritCACH") && !head.is_blank());
         assert_eq!((head.word(0), head.word(1), head.word(2)), (1, 77, 0));
-        assert_ne!(head, Header::new(b"fritTEST", &[1, 78]));
+        assert_ne!(head, LayerHeader::new(b"fritTEST", &[1, 78]));
         for bit in 0..HEAD_BYTES * 8 {
             let mut flipped = head;
             flipped.0[bit / 8] ^= 1 << (bit % 8);
             assert!(!flipped.is_of(b"fritTEST"), "bit {bit}");
         }
-        assert!(Header([0; HEAD_BYTES]).is_blank());
+        assert!(LayerHeader([0; HEAD_BYTES]).is_blank());
     }
 }

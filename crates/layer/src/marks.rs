@@ -14,6 +14,13 @@ const COPIES_AT: u64 = 1024;
 /// Number of the second copies.
 const COPIES: u64 = 48;
 
+/// Highest number that the words of a mark hold, and the index of its word.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub(crate) struct HighestMark {
+    pub(crate) number: u64,
+    pub(crate) index: u64,
+}
+
 /// Returns the address of the word with index `i`, of words that begin at `first`.
 pub(crate) fn word_at(first: u64, i: u64) -> u64 {
     first + i % WORDS * STRIDE

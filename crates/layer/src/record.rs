@@ -22,6 +22,10 @@ use frit_media::checksum::crc32c;
 
 /// Size of a record, in bytes.
 pub(crate) const RECORD_BYTES: u64 = 32;
+/// Size of a record as the length of a slice.
+pub(crate) const RECORD_LEN: usize = RECORD_BYTES as usize;
+/// Bytes of a record.
+pub(crate) type RecordBytes = [u8; RECORD_LEN];
 /// Largest number of copies of a record.
 pub(crate) const COPIES_MAX: u32 = 2;
 
@@ -109,12 +113,12 @@ fn crc(bytes: &[u8], place: RecordAddr) -> u32 {
 }
 
 impl Record {
-    pub(crate) fn bytes(&self, place: RecordAddr) -> [u8; RECORD_BYTES as usize] {
+    pub(crate) fn bytes(&self, place: RecordAddr) -> RecordBytes {
         self.sealed(0, place)
     }
 
     /// Returns the bytes of a record that has ended.
-    pub(crate) fn ended_bytes(&self, end: RecordEnd, place: RecordAddr) -> [u8; RECORD_BYTES as usize] {
+    pub(crate) fn ended_bytes(&self, end: RecordEnd, place: RecordAddr) -> RecordBytes {
         self.sealed(end.word(), place)
     }
 
@@ -123,8 +127,8 @@ impl Record {
         word(&self.ended_bytes(end, place), STATE_WORD_AT as usize).to_le_bytes()
     }
 
-    fn sealed(&self, state: u32, place: RecordAddr) -> [u8; RECORD_BYTES as usize] {
-        let mut b = [0; RECORD_BYTES as usize];
+    fn sealed(&self, state: u32, place: RecordAddr) -> RecordBytes {
+        let mut b = [0; RECORD_LEN];
         b[..4].copy_from_slice(&self.lbn.to_le_bytes());
         b[4] = self.valid;
         b[8..16].copy_from_slice(&self.seq.to_le_bytes());
@@ -137,7 +141,7 @@ impl Record {
 }
 
 impl CopyState {
-    pub(crate) fn read(b: &[u8; RECORD_BYTES as usize], place: RecordAddr) -> CopyState {
+    pub(crate) fn read(b: &RecordBytes, place: RecordAddr) -> CopyState {
         let last = word(b, STATE_WORD_AT as usize);
         // A record without valid fragments is blank or cleared.
         if b[4] == 0 || (last >> 32) as u32 != crc(&b[..28], place) {
@@ -153,11 +157,11 @@ impl CopyState {
     }
 
     /// Returns the bytes of a copy in this state; zeros for an invalid one.
-    pub(crate) fn bytes(&self, place: RecordAddr) -> [u8; RECORD_BYTES as usize] {
+    pub(crate) fn bytes(&self, place: RecordAddr) -> RecordBytes {
         match self {
             CopyState::Block(record) => record.bytes(place),
             CopyState::Ended(record, end) => record.ended_bytes(*end, place),
-            CopyState::Bad => [0; RECORD_BYTES as usize],
+            CopyState::Bad => [0; RECORD_LEN],
         }
     }
 }
@@ -216,7 +220,7 @@ impl CombinedState {
         let copies = RecordAddr::copies(slot, COPIES_MAX);
         for ((state, place), bytes) in states.iter_mut().zip(copies).zip(chunks) {
             if which == Copies::All || which == Copies::One(place.copy) {
-                let (records, _) = bytes.as_chunks::<{ RECORD_BYTES as usize }>();
+                let (records, _) = bytes.as_chunks::<RECORD_LEN>();
                 *state = CopyState::read(&records[i], place);
             }
         }
@@ -295,6 +299,6 @@ mod tests {
         assert_eq!(found(Copies::One(0), 22).block, Some(r));
         assert_eq!(found(Copies::One(1), 22).block, None);
         assert_eq!(found(Copies::All, 21), CombinedState { block: None, ended: None, agreed: true });
-        assert_eq!(CopyState::Bad.bytes(PLACE), [0; RECORD_BYTES as usize]);
+        assert_eq!(CopyState::Bad.bytes(PLACE), [0; RECORD_LEN]);
     }
 }

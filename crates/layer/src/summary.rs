@@ -28,7 +28,7 @@ const NAMED: usize = 8;
 
 /// Count and parity of records. Two summaries are equal if they cover the same records.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Summary {
+pub(crate) struct RecordSummary {
     /// Number of records.
     pub(crate) records: u32,
     /// The highest sequence number given before the shutdown.
@@ -67,10 +67,10 @@ impl SummaryEntry {
     }
 }
 
-impl Summary {
+impl RecordSummary {
     /// Returns the summary of no record, for a layer that gave sequence numbers up to `seq`.
-    pub(crate) fn up_to(seq: u64) -> Summary {
-        Summary { seq, ..Summary::default() }
+    pub(crate) fn up_to(seq: u64) -> RecordSummary {
+        RecordSummary { seq, ..RecordSummary::default() }
     }
 
     /// Adds a record.
@@ -82,12 +82,12 @@ impl Summary {
     }
 
     /// Returns `true` if both cover the same records.
-    pub(crate) fn same_records(&self, other: &Summary) -> bool {
+    pub(crate) fn same_records(&self, other: &RecordSummary) -> bool {
         (self.records, self.parity) == (other.records, other.parity)
     }
 
     /// Returns the record that `found` lacks, if it lacks exactly one.
-    pub(crate) fn missing_one(&self, found: &Summary) -> Option<SummaryEntry> {
+    pub(crate) fn missing_one(&self, found: &RecordSummary) -> Option<SummaryEntry> {
         if found.records.checked_add(1) != Some(self.records) {
             return None;
         }
@@ -100,7 +100,7 @@ impl Summary {
     }
 
     /// Returns the smallest possible number of records that `found` lacks.
-    pub(crate) fn missing_at_least(&self, found: &Summary) -> u32 {
+    pub(crate) fn missing_at_least(&self, found: &RecordSummary) -> u32 {
         self.records.saturating_sub(found.records).max(1)
     }
 
@@ -118,12 +118,12 @@ impl Summary {
     }
 
     /// Reads the summary. Returns `None` if it is damaged or was never written.
-    pub(crate) fn read<T: Token, P: Store>(pcm: &Leveled<T, P>) -> Result<Option<Summary>> {
+    pub(crate) fn read<T: Token, P: Store>(pcm: &Leveled<T, P>) -> Result<Option<RecordSummary>> {
         let mut b = [0; SUMMARY_BYTES];
         pcm.peek(SUMMARY_AT, &mut b)?;
         let number = |at: usize| b[at..at + 8].iter().rev().fold(0_u64, |n, &byte| n << 8 | u64::from(byte));
         let parity = [number(24), number(32), number(40), number(48)];
-        let summary = Summary { records: number(8) as u32, seq: number(16), parity };
+        let summary = RecordSummary { records: number(8) as u32, seq: number(16), parity };
         // The comparison with the encoded form checks magic, zeros and CRC at once.
         Ok((summary.bytes() == b).then_some(summary))
     }
@@ -187,8 +187,8 @@ mod tests {
         SummaryEntry { slot: n, record, ended: n.is_multiple_of(3) }
     }
 
-    fn of(numbers: impl IntoIterator<Item = u32>) -> Summary {
-        let mut sum = Summary { seq: 100, ..Summary::default() };
+    fn of(numbers: impl IntoIterator<Item = u32>) -> RecordSummary {
+        let mut sum = RecordSummary { seq: 100, ..RecordSummary::default() };
         numbers.into_iter().for_each(|n| sum.add(&counted(n)));
         sum
     }

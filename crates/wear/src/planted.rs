@@ -6,7 +6,7 @@ use frit_core::planted::{Group, PlantedBug};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, strum::EnumIter, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case", prefix = "wear-")]
 #[repr(u16)]
-pub enum Bug {
+pub enum WearBug {
     // Moves.
     /// A register does not wait for the copy of the stripe.
     RegisterEarly,
@@ -40,7 +40,7 @@ pub enum Bug {
     RestoreUnmarked,
 }
 
-impl PlantedBug for Bug {
+impl PlantedBug for WearBug {
     const GROUP: Group = Group::Wear;
 
     #[inline]

@@ -2,8 +2,11 @@
 
 use crate::output::{print, print_json, print_stderr, right, table, text};
 use frit_stack::Stack;
-use frit_torture::block::campaign::{Finding, Options, Report, current, replay, run as torture};
-use frit_torture::block::case::{Case, Mode};
+use frit_torture::block::campaign::run as torture;
+use frit_torture::block::case::{TortureCase, TortureMode};
+use frit_torture::block::options::CampaignOptions;
+use frit_torture::block::replay::{current, replay};
+use frit_torture::block::report::{CampaignReport, FailedCase};
 use frit_torture::block::small_stack;
 use frit_torture::block::target::StackTarget;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -37,7 +40,7 @@ pub(crate) struct Args {
     seed: u64,
     /// Kinds of tests, in turns: cuts, exhaustive, files, damage, errors, wear. Default: all.
     #[arg(long, value_delimiter = ',', value_parser = mode)]
-    mode: Vec<Mode>,
+    mode: Vec<TortureMode>,
     /// Replay one case of a violation, and show the commands around it.
     #[arg(long, value_name = "CASE")]
     replay: Option<String>,
@@ -58,19 +61,19 @@ pub(crate) struct Args {
 /// The stack or the case is invalid. Violations are reported by the exit code.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let target = target(args)?;
-    let mut options = Options {
+    let mut options = CampaignOptions {
         seed: args.seed,
-        modes: if args.mode.is_empty() { Mode::all() } else { args.mode.clone() },
+        modes: if args.mode.is_empty() { TortureMode::all() } else { args.mode.clone() },
         time: Some(Duration::from_secs_f64(args.minutes.max(0.0) * 60.0)),
         shrink: true,
-        ..Options::default()
+        ..CampaignOptions::default()
     };
     options.threads = args.threads.unwrap_or(options.threads);
     quiet_panics();
     let report = match &args.replay {
         Some(case) => {
-            let case: Case = case.parse().map_err(|e: String| miette!("{e}"))?;
-            let report = replay(&target, &Options { explain: true, ..options }, case.clone());
+            let case: TortureCase = case.parse().map_err(|e: String| miette!("{e}"))?;
+            let report = replay(&target, &CampaignOptions { explain: true, ..options }, case.clone());
             if report.images == 0 && report.faults == 0 && report.violations.is_empty() {
                 return Err(miette!(
                     help =
@@ -90,9 +93,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if report.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn mode(word: &str) -> std::result::Result<Mode, String> {
+fn mode(word: &str) -> std::result::Result<TortureMode, String> {
     word.parse().map_err(|_| {
-        let names = Mode::all().iter().map(|&m| <&str>::from(m)).collect::<Vec<_>>().join(", ");
+        let names = TortureMode::all().iter().map(|&m| <&str>::from(m)).collect::<Vec<_>>().join(", ");
         format!("there are {names}")
     })
 }
@@ -117,7 +120,7 @@ fn quiet_panics() {
     }));
 }
 
-fn with_progress(args: &Args, target: &StackTarget, options: &Options) -> Report {
+fn with_progress(args: &Args, target: &StackTarget, options: &CampaignOptions) -> CampaignReport {
     let seconds = (args.minutes * 60.0) as u64;
     let bar = if args.json { ProgressBar::hidden() } else { ProgressBar::new(seconds.max(1)) };
     if let Ok(style) = ProgressStyle::with_template("{elapsed:>4} {wide_bar} {msg}") {
@@ -137,7 +140,7 @@ fn with_progress(args: &Args, target: &StackTarget, options: &Options) -> Report
     report
 }
 
-fn show(args: &Args, r: &Report) -> String {
+fn show(args: &Args, r: &CampaignReport) -> String {
     let mut t = table(&[]);
     let mut row = |name: &str, value: String| {
         t.add_row([name.to_string(), value]);
@@ -167,7 +170,7 @@ fn show(args: &Args, r: &Report) -> String {
     out
 }
 
-fn violation(args: &Args, f: &Finding) -> String {
+fn violation(args: &Args, f: &FailedCase) -> String {
     let mut out = format!("  {}\n    {}\n", f.violation.what, command(args, &f.case));
     if let Some(case) = &f.shrunk {
         out.push_str(&format!("    with fewer requests: {}\n", command(args, case)));
@@ -179,7 +182,7 @@ fn violation(args: &Args, f: &Finding) -> String {
 }
 
 /// Returns the command line that reproduces a case, with the version for which it is valid.
-fn command(args: &Args, case: &Case) -> String {
+fn command(args: &Args, case: &TortureCase) -> String {
     let sets: String = args.set.iter().map(|s| format!(" --set {s}")).collect();
     let size = if args.full_size { " --full-size" } else { "" };
     format!(

@@ -13,7 +13,7 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub enum Mode {
+pub enum CacheMode {
     /// The cache. The block is written to the disk later.
     #[default]
     WriteBack,
@@ -54,7 +54,7 @@ pub enum DiskFlush {
 frit_core::parameters! {
     /// Configuration of a disk's cache, the table `[cache]` of a stack file.
     pub struct CacheConfig {
-        "mode" mode: Mode as Keyword = Mode::WriteBack, live,
+        "mode" mode: CacheMode as Keyword = CacheMode::WriteBack, live,
             "destination of writes";
         "read_caching" read_caching: bool as Switch = false, live,
             "blocks that are read from the disk are cached";
@@ -69,7 +69,7 @@ frit_core::parameters! {
         #[serde(deserialize_with = "size::deserialize")]
         "bypass_bytes" bypass_bytes: u64 as Size = 0, live, unit "bytes",
             "bytes of a sequential stream after which it bypasses the cache; 0: never",
-            unused |c| c.mode == Mode::WriteAround => "all writes bypass the cache";
+            unused |c| c.mode == CacheMode::WriteAround => "all writes bypass the cache";
         "bypass_streams" bypass_streams: u32 as Number = 16, live, unit "streams", within 1..=STREAMS_MAX,
             "streams that are tracked",
             unused |c| c.bypass_bytes == 0 => "no stream bypasses the cache";
@@ -103,6 +103,16 @@ impl CacheConfig {
         self.policy.validate()?;
         self.wear.config()?;
         Ok(())
+    }
+
+    /// Returns `true` if writes to blocks that are not cached go to the disk.
+    pub(super) fn around(&self) -> bool {
+        self.mode == CacheMode::WriteAround
+    }
+
+    /// Returns `true` if some writes may bypass the cache.
+    pub(super) fn bypasses(&self) -> bool {
+        self.around() || self.bypass_bytes > 0
     }
 
     /// Rejects settings under which a power loss could tear or lose data.

@@ -1,11 +1,10 @@
 //! Destaging: sorted writes of dirty blocks to the disk, with adjacent blocks in one write.
 
-use super::BLOCK_BYTES;
 use super::directory::{BucketBlocks, PINNED};
+use super::fragments::runs;
 use super::in_flight::DAMAGED;
 use super::layer::Cache;
 use super::policy::{EvictionPolicy, Victim};
-use super::space::{FRAGMENT, runs};
 use crate::Token;
 use crate::planted::CacheBug;
 use frit_core::planted::is;
@@ -61,28 +60,26 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             }
             let valid = self.dir.valid(v.slot);
             let Some(read) = self.fetch_out(sink, v, leave)? else { continue };
-            for (first, n) in runs(valid) {
-                let at = u64::from(v.lbn) * BLOCK_BYTES + u64::from(first * FRAGMENT);
-                let len = n * FRAGMENT;
+            for part in runs(valid) {
+                let (at, len) = (part.disk_at(v.lbn), part.bytes());
                 run = match run {
                     // No command crosses a multiple of `HAZARD_BYTES`, so a run ends there.
                     Some(r) if r.at + u64::from(r.len) == at && !at.is_multiple_of(HAZARD_BYTES) => {
                         Some(WriteRun { len: r.len + len, read: sink.join(r.read, read), ..r })
                     }
                     other => {
-                        self.write_run(sink, other, (blocks, i), leave)?;
+                        self.write_run(sink, other, &blocks[i..], leave)?;
                         Some(WriteRun { at, len, read })
                     }
                 };
                 if P::HOLDS {
-                    let from = (first * FRAGMENT) as usize;
-                    self.run.extend_from_slice(&self.block[from..from + len as usize]);
+                    self.run.extend_from_slice(&self.block[part.range()]);
                 }
             }
             self.begin_writeback(v, leave);
             *(if leave { &mut self.stats.destaged } else { &mut self.stats.cleaned }) += 1;
         }
-        self.write_run(sink, run, (blocks, blocks.len()), leave)
+        self.write_run(sink, run, &[], leave)
     }
 
     /// Reads a block for the disk into the block buffer. Returns `None` if it is damaged, and sets
@@ -143,10 +140,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             if self.fetch_out(sink, v, leave)?.is_none() {
                 continue;
             }
-            for (first, n) in runs(self.dir.valid(v.slot)) {
-                let at = u64::from(v.lbn) * BLOCK_BYTES + u64::from(first * FRAGMENT);
-                let (from, to) = ((first * FRAGMENT) as usize, ((first + n) * FRAGMENT) as usize);
-                let bytes = &self.block[from..to];
+            for part in runs(self.dir.valid(v.slot)) {
+                let at = part.disk_at(v.lbn);
+                let bytes = &self.block[part.range()];
                 match puts.last_mut() {
                     Some(BlockingAccess::Put { at: begin, data }) if *begin + data.len() as u64 == at => {
                         data.extend_from_slice(bytes);
@@ -169,13 +165,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(())
     }
 
-    /// Writes a run to the disk. If the disk fails, the blocks from index `upto` on are not in
-    /// flight; they return to the policy like those in flight.
+    /// Writes a run to the disk. If the disk fails, the blocks `rest` are not in flight; they return
+    /// to the policy like those in flight.
     fn write_run<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         run: Option<WriteRun<T>>,
-        (blocks, upto): (&[Victim], usize),
+        rest: &[Victim],
         leave: bool,
     ) -> Result<()> {
         let Some(run) = run else { return Ok(()) };
@@ -194,7 +190,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 Ok(())
             }
             Err(e) => {
-                for v in blocks.iter().skip(upto) {
+                for v in rest {
                     self.stay(*v, leave);
                 }
                 Err(e)

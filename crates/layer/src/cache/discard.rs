@@ -1,9 +1,10 @@
 //! Discards and flushes.
 
 use super::BLOCK_BYTES;
+use super::block_span::spans;
 use super::directory::{BUCKET_BLOCKS, BucketBlocks, PINNED};
 use super::in_flight::{DAMAGED, EVICT};
-use super::layer::{Cache, spans};
+use super::layer::Cache;
 use super::policy::EvictionPolicy;
 use crate::Token;
 use crate::payload::zeros;

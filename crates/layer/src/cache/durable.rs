@@ -1,10 +1,10 @@
 //! Durability interface of the cache: format, halt, recovery, guarantees, and the medium of each
 //! extent.
 
-use super::BLOCK_BYTES;
-use super::config::Mode;
+use super::config::CacheMode;
 use super::directory::BUCKET_BLOCKS;
 use super::layer::Cache;
+use super::{BLOCK_BYTES, BLOCK_LEN};
 use crate::extents::merge_runs;
 use frit_core::{
     CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Extent, Finding, MediumKind, Quiesce,
@@ -41,8 +41,8 @@ impl<S: Sink, P: Store, D: Store> Durable<S> for Cache<S::Tok, P, D> {
             };
         }
         // Over files, a write-through block can reach the disk in part before the PCM is synced.
-        let torn = self.config.mode == Mode::WriteThrough && self.space.volatile();
-        let atomic_bytes = if torn { SECTOR_BYTES as u32 } else { BLOCK_BYTES as u32 };
+        let torn = self.config.mode == CacheMode::WriteThrough && self.space.volatile();
+        let atomic_bytes = if torn { SECTOR_BYTES as u32 } else { BLOCK_LEN };
         WriteGuarantee { atomic_bytes, ..WriteGuarantee::default() }
     }
 

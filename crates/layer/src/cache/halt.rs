@@ -4,16 +4,16 @@
 //! After a clean shutdown all data is durable, so a missing record is damage and never a torn
 //! write.
 
+use super::fragments::digest_of;
 use super::layer::Cache;
 use super::layout::RECORDS_AT;
 use super::recover::ScannedBlocks;
-use super::space::digest_of;
 use crate::Token;
 use crate::halt::SummarizedRecords;
 use crate::header::{HeaderNote, UsageState};
 use crate::health::Health;
 use crate::record::{Copies, Record, RecordAddr};
-use crate::summary::{RecordTerms, Summary, SummaryEntry, damaged_records};
+use crate::summary::{RecordSummary, RecordTerms, SummaryEntry, damaged_records};
 use frit_core::{Cause, Recovery, Result, Sink, Source};
 use frit_media::Store;
 
@@ -78,8 +78,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Returns the summary of the records that the next opening will find: those of cached blocks,
     /// and those of earlier versions in flight that were superseded.
-    fn summary(&self) -> Result<Summary> {
-        let mut sum = Summary::up_to(self.space.seq);
+    fn summary(&self) -> Result<RecordSummary> {
+        let mut sum = RecordSummary::up_to(self.space.seq);
         let earlier = self.in_flight.blocks.iter().filter(|v| self.dir.get(v.lbn) != Some(v.slot));
         let earlier = earlier.map(|v| v.slot);
         for slot in self.dir.iter().map(|(_, slot)| slot).chain(earlier) {
@@ -116,13 +116,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 impl<T: Token, P: Store, D: Store> SummarizedRecords<T> for Cache<T, P, D> {
     type Scan = ScannedBlocks;
 
-    fn summary_of(scan: &ScannedBlocks) -> Summary {
+    fn summary_of(scan: &ScannedBlocks) -> RecordSummary {
         scan.summary()
     }
 
-    fn written_summary(&mut self, scan: &ScannedBlocks) -> Result<Option<Summary>> {
+    fn written_summary(&mut self, scan: &ScannedBlocks) -> Result<Option<RecordSummary>> {
         // A header that is older than the records does not describe them.
-        let summary = Summary::read(&self.space.pcm)?.filter(|s| scan.highest <= s.seq);
+        let summary = RecordSummary::read(&self.space.pcm)?.filter(|s| scan.highest <= s.seq);
         if let Some(summary) = &summary {
             self.space.seq = self.space.seq.max(summary.seq);
         }

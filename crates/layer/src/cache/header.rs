@@ -2,7 +2,7 @@
 
 use super::layer::Cache;
 use crate::Token;
-use crate::header::{Header, HeaderNote, UsageState, write_state};
+use crate::header::{HeaderNote, LayerHeader, UsageState, write_state};
 use crate::planted::CacheBug;
 use frit_core::planted::is;
 use frit_core::{Result, Sink};
@@ -15,10 +15,10 @@ const SLOTS_WORD: usize = 1;
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Returns the header: version, slots, bytes of the disk (two words), copies of records.
-    fn head(&self) -> Header {
+    fn head(&self) -> LayerHeader {
         let layout = &self.space.layout;
         let disk = self.disk.bytes();
-        Header::new(MAGIC, &[VERSION, layout.slots, disk as u32, (disk >> 32) as u32, layout.copies])
+        LayerHeader::new(MAGIC, &[VERSION, layout.slots, disk as u32, (disk >> 32) as u32, layout.copies])
     }
 
     /// Writes the state after `after`, and returns the completion after which it is durable. The
@@ -31,7 +31,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     ) -> Result<T> {
         let fenced = if is(CacheBug::HaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
         let after = sink.join(fenced, after);
-        write_state((&mut self.space.pcm, &mut self.space.fences), sink, state, after)
+        write_state(&mut self.space.pcm, &mut self.space.fences, sink, state, after)
     }
 
     /// Notes in the header that the cache is in use, before the first write after opening.
@@ -63,7 +63,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Writes the header if PCM is blank. A simulation with data starts without a format, but can
     /// be halted and booted too.
     fn head_new<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        if P::HOLDS && Header::read(&self.space.pcm)?.is_blank() { self.put_head(sink) } else { Ok(()) }
+        if P::HOLDS && LayerHeader::read(&self.space.pcm)?.is_blank() { self.put_head(sink) } else { Ok(()) }
     }
 
     pub(super) fn write_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
@@ -73,14 +73,14 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     fn put_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         let head = self.head();
-        let done = head.write((&mut self.space.pcm, &mut self.space.fences), sink)?;
+        let done = head.write(&mut self.space.pcm, &mut self.space.fences, sink)?;
         self.write_state(sink, UsageState::Halted, done)?;
         self.space.pcm.sync(sink)
     }
 
     /// Reads the header and returns the state of the layer.
     pub(super) fn read_head(&self) -> Result<UsageState> {
-        let other = |head: &Header| {
+        let other = |head: &LayerHeader| {
             format!(
                 "it holds a cache of {} blocks, formatted for another disk or size than the stack file has",
                 head.word(SLOTS_WORD)

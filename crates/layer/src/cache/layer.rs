@@ -1,20 +1,20 @@
 //! The layer [`Cache`]: its state, and its block interface.
 
-use super::BLOCK_BYTES;
-use super::config::{CacheConfig, Mode};
-use super::deferred::DeferredIo;
+use super::config::CacheConfig;
+use super::deferred_io::DeferredIo;
 use super::directory::Directory;
 use super::disk_health::DiskHealth;
 use super::in_flight::InFlight;
 use super::layout::CacheLayout;
-use super::policy::{Access, EvictionPolicy, Policy, PolicySetup, Victim};
+use super::policy::{CacheAccess, EvictionPolicy, Policy, PolicySetup, Victim};
 use super::space::CachePcm;
 use super::stats::CacheStats;
 use super::streams::Streams;
+use super::{BLOCK_BYTES, BLOCK_LEN};
 use crate::Token;
 use crate::header::HeaderNote;
 use crate::health::Health;
-use crate::spans::{check_sectors, parts};
+use crate::spans::check_sectors;
 use frit_core::{
     BlockLayer, Buffer, Deferred, Error, Hints, Info, Params, Progress, RequestIntent, Result, SECTOR_BYTES,
     Sector, Sink, Source, StackView, Target,
@@ -135,10 +135,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Counts an access to a block and returns it in the form that policies take.
     #[inline]
-    pub(super) fn access(&mut self, lbn: u32, write: bool) -> Access {
+    pub(super) fn access(&mut self, lbn: u32, write: bool) -> CacheAccess {
         let at = self.accesses;
         self.accesses += 1;
-        Access { lbn, write, at, clock: self.clock }
+        CacheAccess { lbn, write, at, clock: self.clock }
     }
 
     /// Handles the failure of a request: cancels its deferred accesses and stops writes if
@@ -155,47 +155,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 }
 
-/// A part of one block that a request covers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct BlockSpan {
-    pub(super) lbn: u32,
-    /// First fragment, relative to the block. The next field is the number of fragments.
-    pub(super) first: u32,
-    pub(super) fragments: u32,
-    /// Offset in bytes from the start of the request.
-    pub(super) from: u32,
-}
-
-impl BlockSpan {
-    /// Returns the fragments as a bitmap.
-    #[inline]
-    pub(super) fn mask(self) -> u8 {
-        (((1u32 << self.fragments) - 1) << self.first) as u8
-    }
-
-    pub(super) fn bytes(self) -> u32 {
-        self.fragments * SECTOR_BYTES as u32
-    }
-}
-
-/// Divides whole sectors, `len` bytes from byte `at` on, into parts of blocks.
-#[inline]
-pub(super) fn spans(at: u64, len: u32) -> impl Iterator<Item = BlockSpan> {
-    let split = |byte: u64| (byte / BLOCK_BYTES, byte % BLOCK_BYTES);
-    parts(at, len, BLOCK_BYTES as u32, split).map(|part| BlockSpan {
-        lbn: part.index,
-        first: part.offset / SECTOR_BYTES as u32,
-        fragments: part.len / SECTOR_BYTES as u32,
-        from: part.from,
-    })
-}
-
 impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
     fn info(&self) -> Info {
         Info {
             name: "cache",
             sectors: self.bytes() / SECTOR_BYTES,
-            page_bytes: BLOCK_BYTES as u32,
+            page_bytes: BLOCK_LEN,
             dram_bytes: self.dram_bytes(),
             durable_map_bytes: self.space.layout.meta_bytes(),
         }
@@ -283,32 +248,5 @@ impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
 
     fn params(&mut self) -> &mut dyn Params {
         self
-    }
-}
-
-impl CacheConfig {
-    /// Returns `true` if writes to blocks that are not cached go to the disk.
-    pub(super) fn around(&self) -> bool {
-        self.mode == Mode::WriteAround
-    }
-
-    /// Returns `true` if some writes may bypass the cache.
-    pub(super) fn bypasses(&self) -> bool {
-        self.around() || self.bypass_bytes > 0
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn requests_are_cut_at_blocks() {
-        let cut: Vec<_> =
-            spans(4096 * 3 + 3584, 6144).map(|s| (s.lbn, s.first, s.fragments, s.from)).collect();
-        assert_eq!(cut, [(3, 7, 1, 0), (4, 0, 8, 512), (5, 0, 3, 4608)]);
-        assert_eq!(spans(0, 0).count(), 0);
-        let s = spans(1024, 1024).next().unwrap();
-        assert_eq!((s.mask(), s.bytes()), (0b1100, 1024));
     }
 }

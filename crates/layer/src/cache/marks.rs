@@ -4,7 +4,7 @@
 use super::layout::synced_marks_at;
 use super::space::CachePcm;
 use crate::Token;
-use crate::marks::{WORDS, is_due, mark_at};
+use crate::marks::{HighestMark, WORDS, is_due, mark_at};
 use crate::payload::source_of;
 use crate::planted::CacheBug;
 use frit_core::planted::is;
@@ -49,26 +49,26 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     /// is damaged, because at most one sequence number for each slot has no record.
     pub(super) fn load_marks(&mut self, highest: u64) -> Result<()> {
         let most = highest.saturating_add(2 * u64::from(self.layout.slots));
-        let (mut mark, mut synced) = ((0, 0), (0, 0));
+        let (mut mark, mut synced) = (HighestMark::default(), HighestMark::default());
         for i in 0..WORDS {
-            self.best_mark(&mut mark, (mark_at(i), i), most)?;
+            self.best_mark(&mut mark, mark_at(i), i, most)?;
             for at in synced_marks_at(i) {
-                self.best_mark(&mut synced, (at, i), most)?;
+                self.best_mark(&mut synced, at, i, most)?;
             }
         }
-        (self.mark, self.marks) = mark;
-        (self.synced_mark, self.synced_marks) = synced;
+        (self.mark, self.marks) = (mark.number, mark.index);
+        (self.synced_mark, self.synced_marks) = (synced.number, synced.index);
         self.seq = highest.max(self.mark);
         Ok(())
     }
 
     /// Replaces `best` by a mark that is higher, unless it is above `most`.
-    fn best_mark(&self, best: &mut (u64, u64), (at, i): (u64, u64), most: u64) -> Result<()> {
+    fn best_mark(&self, best: &mut HighestMark, at: u64, index: u64, most: u64) -> Result<()> {
         let mut word = [0; 8];
         self.pcm.peek(at, &mut word)?;
         let number = u64::from_le_bytes(word);
         if number <= most {
-            *best = (*best).max((number, i));
+            *best = (*best).max(HighestMark { number, index });
         }
         Ok(())
     }

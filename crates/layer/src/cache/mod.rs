@@ -27,21 +27,30 @@
 //!
 //! | file | subject |
 //! |---|---|
+//! | `block_span`, `fragments` | parts of blocks that a request covers; fragments of blocks |
 //! | `eviction`, `destage` | free slots and victims; sorted writes of dirty blocks to the disk |
-//! | `in_flight` | writebacks in flight, until the disk is flushed |
-//! | `deferred`, `would_block` | accesses to the disk outside the lock; their prediction |
-//! | `disk_health` | failures of the disk |
+//! | `in_flight`, `writeback` | blocks in flight; writebacks, until the disk is flushed |
+//! | `deferred_io`, `deferred` | accesses that are deferred; accesses to the disk outside the lock |
+//! | `would_block` | prediction of requests that would wait for the disk |
+//! | `disk_health`, `disk_failures` | state of the disk; effects of its failures |
 //! | `streams` | detection of sequential streams of writes |
+//!
+//! `layer`, `space`, and the types of their fields do not import the files that implement the
+//! behaviour of [`Cache`], so the state can be read first.
 
+mod block_span;
 mod check;
 mod config;
 mod deferred;
+mod deferred_io;
 mod destage;
 pub mod directory;
 mod discard;
+mod disk_failures;
 mod disk_health;
 mod durable;
 mod eviction;
+mod fragments;
 mod halt;
 mod header;
 mod in_flight;
@@ -62,9 +71,12 @@ mod tests;
 mod view;
 mod would_block;
 mod write;
+mod writeback;
 
-pub use config::{CacheConfig, DiskFlush, Mode, Overwrite};
+pub use config::{CacheConfig, CacheMode, DiskFlush, Overwrite};
 pub use layer::Cache;
 
 /// Size of a block, in bytes.
 pub const BLOCK_BYTES: u64 = 4096;
+/// Size of a block as the length of a payload.
+const BLOCK_LEN: u32 = BLOCK_BYTES as u32;

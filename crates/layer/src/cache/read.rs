@@ -1,14 +1,16 @@
 //! Reads: cached fragments come from PCM, all others from the disk.
 
-use super::BLOCK_BYTES;
-use super::disk_health::disk_failure;
+use super::block_span::{BlockSpan, spans};
+use super::disk_failures::disk_failure;
+use super::fragments::{BlockFragments, FRAGMENT, digest_of, runs};
 use super::in_flight::{DAMAGED, EVICT};
-use super::layer::{BlockSpan, Cache, spans};
+use super::layer::Cache;
 use super::policy::EvictionPolicy;
-use super::space::{FRAGMENT, digest_of, runs};
+use super::{BLOCK_BYTES, BLOCK_LEN};
 use crate::Token;
 use frit_core::{BlockingAccess, Cause, Op, Result, Sink, Source, Target};
 use frit_media::Store;
+use std::ops::Range;
 
 /// Largest number of cached bytes between two missing ranges that the disk reads along. A disk
 /// passes them in about the time that a second command would cost (64 KiB at 100 MB/s: 0.6 ms).
@@ -34,14 +36,14 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             if self.dir.get(span.lbn).is_none() {
                 self.check_not_missing(span.lbn)?;
             }
-            let base = u64::from(span.lbn) * BLOCK_BYTES;
             if self.deferred_io.on() {
-                for (first, n) in runs(lacks) {
-                    let from = base + u64::from(first * FRAGMENT);
-                    self.defer_read(sink, at, from, from + u64::from(n * FRAGMENT))?;
+                for run in runs(lacks) {
+                    let from = run.disk_at(span.lbn);
+                    self.defer_read(sink, at, from, from + u64::from(run.bytes()))?;
                 }
                 continue;
             }
+            let base = u64::from(span.lbn) * BLOCK_BYTES;
             let from = base + u64::from(lacks.trailing_zeros() * FRAGMENT);
             let to = base + u64::from((8 - lacks.leading_zeros()) * FRAGMENT);
             missing = Some(match missing {
@@ -143,8 +145,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     ) -> Result<()> {
         let has = self.dir.valid(slot) & span.mask();
         let start = sink.start();
-        for (first, n) in runs(has) {
-            let tok = self.space.read(sink, slot, first, Target::Len(n * FRAGMENT), Cause::Host, start)?;
+        for run in runs(has) {
+            let part = Target::Len(run.bytes());
+            let tok = self.space.read(sink, slot, run.first, part, Cause::Host, start)?;
             sink.ack(tok);
         }
         let Some(into) = into.bytes().filter(|_| P::HOLDS) else { return Ok(()) };
@@ -156,10 +159,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
         // The digest covers all valid fragments, so all of them are read and verified.
         self.load(span.lbn, slot)?;
-        for (first, n) in runs(has) {
-            let (from, to) = ((first * FRAGMENT) as usize, ((first + n) * FRAGMENT) as usize);
+        for run in runs(has) {
+            let Range { start, end } = run.range();
             let skip = (span.first * FRAGMENT) as usize;
-            into[from - skip..to - skip].copy_from_slice(&self.block[from..to]);
+            into[start - skip..end - skip].copy_from_slice(&self.block[start..end]);
         }
         Ok(())
     }
@@ -194,7 +197,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             let access = self.access(span.lbn, false);
             self.policy.miss(&access);
             let part = read.part(span.from, span.bytes());
-            let record = (span.lbn, span.mask());
+            let fragments = BlockFragments { lbn: span.lbn, valid: span.mask() };
             match part {
                 Source::Bytes(b) if P::HOLDS => {
                     let from = (span.first * FRAGMENT) as usize;
@@ -202,15 +205,15 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                     self.space.write_block(
                         sink,
                         slot,
-                        record,
+                        fragments,
                         Source::Bytes(&self.block),
                         Cause::Migrate,
                         after,
                     )?;
                 }
                 _ => {
-                    let block = Source::Len(BLOCK_BYTES as u32);
-                    self.space.write_block(sink, slot, record, block, Cause::Migrate, after)?;
+                    let block = Source::Len(BLOCK_LEN);
+                    self.space.write_block(sink, slot, fragments, block, Cause::Migrate, after)?;
                 }
             }
             self.dir.insert(span.lbn, slot, span.mask(), false);

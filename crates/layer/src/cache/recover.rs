@@ -3,15 +3,15 @@
 
 use super::BLOCK_BYTES;
 use super::disk_health::DiskHealth;
+use super::fragments::runs;
 use super::layer::Cache;
 use super::policy::{EvictionPolicy, Policy, PolicySetup};
-use super::space::{FRAGMENT, runs};
 use crate::Token;
 use crate::halt::compare_with_summary;
 use crate::health::Health;
 use crate::planted::CacheBug;
-use crate::record::{CombinedState, Copies, RECORD_BYTES, Record, RecordEnd, STATE_WORD_AT};
-use crate::summary::{Summary, SummaryEntry};
+use crate::record::{CombinedState, Copies, RECORD_LEN, Record, RecordEnd, STATE_WORD_AT};
+use crate::summary::{RecordSummary, SummaryEntry};
 use crate::tokens::join_into;
 use frit_core::planted::is;
 use frit_core::{Cause, CrashKind, Recovery, Result, Sink, Source, Target};
@@ -53,8 +53,8 @@ pub(crate) struct ScannedBlocks {
 
 impl ScannedBlocks {
     /// Returns the summary of the blocks that the slots hold.
-    pub(super) fn summary(&self) -> Summary {
-        let mut sum = Summary::default();
+    pub(super) fn summary(&self) -> RecordSummary {
+        let mut sum = RecordSummary::default();
         for f in self.found.iter().filter(|f| f.there) {
             let record = Record { lbn: f.lbn, valid: f.valid, seq: f.seq, digest: f.digest };
             sum.add(&SummaryEntry { slot: f.slot, record, ended: false });
@@ -97,7 +97,7 @@ impl<T> Default for EvictedBlocks<T> {
 /// `copies` begin with the slot `first`.
 fn has_remains(copies: &[Vec<u8>], first: u32, slot: u32) -> bool {
     copies.iter().any(|bytes| {
-        let (records, _) = bytes.as_chunks::<{ RECORD_BYTES as usize }>();
+        let (records, _) = bytes.as_chunks::<RECORD_LEN>();
         records[(slot - first) as usize][STATE_WORD_AT as usize..].iter().any(|&b| b != 0)
     })
 }
@@ -116,8 +116,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let mut recovery = Recovery::default();
         let scanned = self.scan(sink, Copies::All, &mut recovery)?;
         self.space.load_marks(scanned.highest)?;
-        let state = (state, CacheBug::SummaryIgnored);
-        let scanned = compare_with_summary(self, sink, state, scanned, &mut recovery)?;
+        let bug = CacheBug::SummaryIgnored;
+        let scanned = compare_with_summary(self, sink, state, bug, scanned, &mut recovery)?;
         if !self.health.has_missing() {
             self.note_use(sink)?;
         }
@@ -204,7 +204,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             if left.gone.contains(&f.lbn) && !is(CacheBug::GoneForgotten) {
                 // A later version has left the cache, so this one is outdated.
             } else if let Some(last) = self.dir.get(f.lbn) {
-                match self.keep_earlier(sink, f, last, left, (sure, recovery))? {
+                match self.keep_earlier(sink, f, last, left, sure, recovery)? {
                     EarlierVersion::WrittenBack => {
                         left.taken.push(f.slot);
                         found[i].seq = 0;
@@ -269,7 +269,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         f: &FoundRecord,
         last: u32,
         left: &mut EvictedBlocks<T>,
-        (sure, recovery): (u64, &mut Recovery),
+        sure: u64,
+        recovery: &mut Recovery,
     ) -> Result<EarlierVersion> {
         if self.health.has_missing() {
             return Ok(EarlierVersion::Unneeded);
@@ -285,10 +286,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
         left.parts.insert(f.lbn, newer | f.valid);
         let start = sink.start();
-        for (first, n) in runs(rest) {
-            let at = u64::from(f.lbn) * BLOCK_BYTES + u64::from(first * FRAGMENT);
-            let part = Source::Bytes(&self.block).part(first * FRAGMENT, n * FRAGMENT);
-            let done = self.disk.write(sink, at, part, Cause::Destage, start)?;
+        for run in runs(rest) {
+            let part = Source::Bytes(&self.block).part(run.offset(), run.bytes());
+            let done = self.disk.write(sink, run.disk_at(f.lbn), part, Cause::Destage, start)?;
             join_into(sink, &mut left.written, done);
         }
         Ok(EarlierVersion::WrittenBack)
@@ -337,13 +337,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     ) -> Result<ScannedBlocks> {
         let layout = self.space.layout;
         let mut all = ScannedBlocks::default();
-        let chunk = (CHUNK.min(layout.slots) * RECORD_BYTES as u32) as usize;
+        let chunk = CHUNK.min(layout.slots) as usize * RECORD_LEN;
         let mut copies = vec![vec![0; chunk]; layout.copies as usize];
         let start = sink.start();
         for first in (0..layout.slots).step_by(CHUNK as usize) {
             let n = CHUNK.min(layout.slots - first);
             for (place, bytes) in layout.places(first).zip(&mut copies) {
-                let part = &mut bytes[..(n * RECORD_BYTES as u32) as usize];
+                let part = &mut bytes[..n as usize * RECORD_LEN];
                 recovery.bytes_read += part.len() as u64;
                 let at = layout.record(place);
                 self.space.pcm.read(sink, at, Target::Bytes(part), Cause::Meta, start)?;
@@ -383,7 +383,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.replaced.clear();
         self.unflushed = None;
         self.flushed = T::default();
-        self.deferred_io = super::deferred::DeferredIo::default();
+        self.deferred_io = super::deferred_io::DeferredIo::default();
         self.health = Health::default();
         self.disk_health = DiskHealth::default();
         Ok(())

@@ -7,37 +7,21 @@
 //! reused only after the operation that freed it. The record of a block that was written back ends
 //! after the flush of the disk, and its end is fenced before the slot is reused.
 
-use super::BLOCK_BYTES;
+use super::BLOCK_LEN;
+use super::block_span::SpanData;
+use super::fragments::{BlockFragments, FRAGMENT, digest_of, runs};
 use super::layout::CacheLayout;
 use crate::Token;
 use crate::fences::Fences;
 use crate::payload::source_of;
 use crate::planted::CacheBug;
-use crate::record::{CombinedState, CopyState, RECORD_BYTES, Record, RecordAddr, RecordEnd, STATE_WORD_AT};
+use crate::record::{CombinedState, CopyState, RECORD_LEN, Record, RecordAddr, RecordEnd, STATE_WORD_AT};
 use crate::tokens::join_into;
 use frit_core::planted::is;
 use frit_core::{Cause, Result, Sink, Source, Target};
 use frit_media::Store;
-use frit_media::checksum::digest;
 use frit_wear::Leveled;
 use std::collections::VecDeque;
-
-/// Size of a fragment, in bytes.
-pub(super) const FRAGMENT: u32 = 512;
-
-/// Iterates over the runs of set bits: first fragment and number of fragments.
-pub(super) fn runs(valid: u8) -> impl Iterator<Item = (u32, u32)> {
-    let mut left = u32::from(valid);
-    std::iter::from_fn(move || {
-        if left == 0 {
-            return None;
-        }
-        let first = left.trailing_zeros();
-        let n = (left >> first).trailing_ones();
-        left &= !(((1 << n) - 1) << first);
-        Some((first, n))
-    })
-}
 
 /// Slots that wait for a sync, over stores that may lose unsynced data in any order.
 #[derive(Clone, Default, Debug)]
@@ -190,38 +174,39 @@ impl<T: Token, P: Store> CachePcm<T, P> {
         &mut self,
         sink: &mut S,
         slot: u32,
-        record: (u32, u8),
+        fragments: BlockFragments,
         block: Source<'_>,
         cause: Cause,
         after: T,
     ) -> Result<()> {
-        let (lbn, valid) = record;
+        let BlockFragments { lbn, valid } = fragments;
         let at = self.layout.data(slot);
         if valid == 0xFF {
             let tok = self.pcm.write(sink, at, block, cause, after)?;
             self.fences.wait(sink, tok);
         } else {
-            for (first, n) in runs(valid) {
-                let part = block.part(first * FRAGMENT, n * FRAGMENT);
-                let tok = self.pcm.write(sink, at + u64::from(first * FRAGMENT), part, cause, after)?;
+            for run in runs(valid) {
+                let part = block.part(run.offset(), run.bytes());
+                let tok = self.pcm.write(sink, at + u64::from(run.offset()), part, cause, after)?;
                 self.fences.wait(sink, tok);
             }
         }
         self.write_record(sink, slot, lbn, valid, block, after)
     }
 
-    /// Overwrites fragments of a block in place. `record.1` are the fragments that it has. `block`
-    /// holds its contents, as far as bytes are held.
+    /// Overwrites fragments of a block in place. `fragments` are those that it has. `block` holds its
+    /// contents, as far as bytes are held.
     pub(super) fn write_over<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         slot: u32,
-        record: (u32, u8),
-        (span, data): (super::layer::BlockSpan, Source<'_>),
+        fragments: BlockFragments,
+        new: SpanData<'_>,
         block: &mut [u8],
         after: T,
     ) -> Result<()> {
-        let (lbn, old) = record;
+        let BlockFragments { lbn, valid: old } = fragments;
+        let SpanData { span, data } = new;
         let at = self.layout.data(slot) + u64::from(span.first * FRAGMENT);
         let tok = self.pcm.write(sink, at, data, Cause::Host, after)?;
         self.fences.wait(sink, tok);
@@ -234,7 +219,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
             }
             // The digest changes with the data, but without bytes there is no digest.
             None if valid == old => return Ok(()),
-            None => Source::Len(BLOCK_BYTES as u32),
+            None => Source::Len(BLOCK_LEN),
         };
         self.write_record(sink, slot, lbn, valid, whole, after)
     }
@@ -254,7 +239,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
             return self.put_record(sink, slot, &Record { lbn, valid, seq: self.seq, digest }, after);
         }
         for place in self.layout.places(slot) {
-            let source = Source::Len(RECORD_BYTES as u32);
+            let source = Source::Len(RECORD_LEN as u32);
             let tok = self.pcm.write(sink, self.layout.record(place), source, Cause::Meta, after)?;
             self.fences.wait(sink, tok);
         }
@@ -363,7 +348,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     /// Returns the state of one copy of a record.
     #[inline]
     pub(super) fn copy_state(&self, place: RecordAddr) -> Result<CopyState> {
-        let mut bytes = [0; RECORD_BYTES as usize];
+        let mut bytes = [0; RECORD_LEN];
         self.pcm.peek(self.layout.record(place), &mut bytes)?;
         Ok(CopyState::read(&bytes, place))
     }
@@ -382,9 +367,8 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     /// match the digest of the record.
     pub(super) fn load(&self, slot: u32, record: &Record, block: &mut [u8]) -> Result<bool> {
         let at = self.layout.data(slot);
-        for (first, n) in runs(record.valid) {
-            let (from, to) = ((first * FRAGMENT) as usize, ((first + n) * FRAGMENT) as usize);
-            self.pcm.peek(at + from as u64, &mut block[from..to])?;
+        for run in runs(record.valid) {
+            self.pcm.peek(at + u64::from(run.offset()), &mut block[run.range()])?;
         }
         Ok(is(CacheBug::PcmDataUnchecked) || digest_of(block, record.valid) == record.digest)
     }
@@ -408,39 +392,5 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     /// Returns the DRAM that it uses, in bytes.
     pub(super) fn dram_bytes(&self) -> u64 {
         (self.reuse.capacity() * size_of::<(u32, T)>() + self.unsynced() * 4) as u64
-    }
-}
-
-/// Returns the digest of the valid fragments of a block.
-pub(super) fn digest_of(block: &[u8], valid: u8) -> u64 {
-    let part = |first: u32, n: u32| &block[(first * FRAGMENT) as usize..((first + n) * FRAGMENT) as usize];
-    let mut all = runs(valid).map(|(first, n)| digest(part(first, n)));
-    let first = all.next().unwrap_or(0);
-    all.fold(first, |h, d| digest(&[h.to_le_bytes(), d.to_le_bytes()].concat()))
-}
-
-const _: () = assert!(BLOCK_BYTES == 8 * FRAGMENT as u64);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn runs_are_the_set_bits() {
-        let all = |v| runs(v).collect::<Vec<_>>();
-        assert_eq!(all(0), []);
-        assert_eq!(all(0xFF), [(0, 8)]);
-        assert_eq!(all(0b1011_0001), [(0, 1), (4, 2), (7, 1)]);
-    }
-
-    #[test]
-    fn a_digest_is_of_the_valid_fragments_and_of_no_other() {
-        let mut block = vec![7; 4096];
-        let (whole, part) = (digest_of(&block, 0xFF), digest_of(&block, 0b101));
-        block[600] ^= 1;
-        assert_ne!(digest_of(&block, 0xFF), whole);
-        assert_eq!(digest_of(&block, 0b101), part);
-        block[1030] ^= 1;
-        assert_ne!(digest_of(&block, 0b101), part);
     }
 }

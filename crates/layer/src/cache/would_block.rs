@@ -1,8 +1,9 @@
 //! Prediction of requests that would have to wait for the disk. It only reads the directory.
 
-use super::config::{Mode, Overwrite};
+use super::block_span::{BlockSpan, spans};
+use super::config::{CacheMode, Overwrite};
 use super::directory::PINNED;
-use super::layer::{BlockSpan, Cache, spans};
+use super::layer::Cache;
 use crate::Token;
 use frit_core::{RequestIntent, SECTOR_BYTES, Sector};
 use frit_media::Store;
@@ -43,7 +44,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Returns `true` if a write goes to the disk, or needs more slots than can be freed without
     /// the disk.
     fn write_would_block(&self, at: u64, len: u32) -> bool {
-        if self.config.mode == Mode::WriteThrough {
+        if self.config.mode == CacheMode::WriteThrough {
             return true;
         }
         let bypass = self.config.bypass_bytes;

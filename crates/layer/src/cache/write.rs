@@ -1,12 +1,13 @@
 //! Writes: into a free slot, over a cached block, or directly to the disk.
 
-use super::BLOCK_BYTES;
-use super::config::{Mode, Overwrite};
+use super::BLOCK_LEN;
+use super::block_span::{BlockSpan, SpanData, spans};
+use super::config::{CacheMode, Overwrite};
 use super::directory::PINNED;
+use super::fragments::{BlockFragments, FRAGMENT, runs};
 use super::in_flight::{DAMAGED, EVICT};
-use super::layer::{BlockSpan, Cache, spans};
-use super::policy::{Access, EvictionPolicy, Victim};
-use super::space::{FRAGMENT, runs};
+use super::layer::Cache;
+use super::policy::{CacheAccess, EvictionPolicy, Victim};
 use crate::Token;
 use crate::planted::CacheBug;
 use crate::record::RecordEnd;
@@ -14,6 +15,7 @@ use crate::tokens::join_into;
 use frit_core::planted::is;
 use frit_core::{BlockingAccess, Cause, Error, MediumKind, Op, Result, Sink, Source, Target};
 use frit_media::Store;
+use std::ops::Range;
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     pub(super) fn write_range<S: Sink<Tok = T>>(
@@ -27,32 +29,32 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let stream = if bypass > 0 { self.streams.write(at, u64::from(data.len())) } else { 0 };
         // A conflict is detected before anything changes, so that the caller can repeat the
         // request.
-        if self.config.mode == Mode::WriteThrough {
+        if self.config.mode == CacheMode::WriteThrough {
             self.check_no_conflict(at, at + u64::from(data.len()), true)?;
         }
         let direct = self.config.around() || bypass > 0 && stream >= bypass;
         if direct {
             self.check_no_conflict(at, at + u64::from(data.len()), true)?;
         }
-        // Bytes of the request (from, to) that the next direct write to the disk carries.
-        let mut run = (0, 0);
+        // Bytes of the request that the next direct write to the disk carries.
+        let mut run: Range<u32> = 0..0;
         for span in spans(at, data.len()) {
             let part = data.part(span.from, span.bytes());
             let access = self.access(span.lbn, true);
             if direct && self.drop_for_direct(sink, span.lbn)? {
-                if run.1 != span.from {
-                    self.write_direct(sink, at, data, run)?;
-                    run.0 = span.from;
+                if run.end != span.from {
+                    self.write_direct(sink, at, data, &run)?;
+                    run.start = span.from;
                 }
-                run.1 = span.from + span.bytes();
+                run.end = span.from + span.bytes();
                 self.stats.direct += 1;
                 continue;
             }
             self.write_cached(sink, span, part, &access)?;
         }
-        self.write_direct(sink, at, data, run)?;
+        self.write_direct(sink, at, data, &run)?;
         self.commit(sink)?;
-        if self.config.mode == Mode::WriteThrough {
+        if self.config.mode == CacheMode::WriteThrough {
             self.write_through(sink, at, data)?;
         }
         self.evict_to_threshold(sink)
@@ -89,11 +91,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         sink: &mut S,
         at: u64,
         data: Source<'_>,
-        (from, to): (u32, u32),
+        run: &Range<u32>,
     ) -> Result<()> {
-        if from == to {
+        if run.is_empty() {
             return Ok(());
         }
+        let (from, to) = (run.start, run.end);
         let start = sink.start();
         let after = self.space.settle(sink, start);
         if self.deferred_io.on() {
@@ -181,7 +184,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         sink: &mut S,
         span: BlockSpan,
         data: Source<'_>,
-        access: &Access,
+        access: &CacheAccess,
     ) -> Result<()> {
         if self.config.overwrite == Overwrite::InPlace
             && let Some(slot) = self.dir.get(span.lbn)
@@ -192,7 +195,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let (to, after) = self.alloc_slot(sink)?;
         // `alloc_slot` may have evicted the block, so the directory is searched only now.
         let put = match self.dir.get(span.lbn) {
-            Some(from) => self.put_over(sink, span, data, access, (from, to), after),
+            Some(from) => self.put_over(sink, SpanData { span, data }, access, from, to, after),
             None => self.put_new(sink, span, data, access, to, after),
         };
         // The directory does not use the new slot, so it is free again.
@@ -209,12 +212,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         sink: &mut S,
         span: BlockSpan,
         data: Source<'_>,
-        access: &Access,
+        access: &CacheAccess,
         slot: u32,
         after: T,
     ) -> Result<()> {
         self.policy.miss(access);
-        self.put(sink, slot, (span.lbn, span.mask()), (span, data), after)?;
+        let fragments = BlockFragments { lbn: span.lbn, valid: span.mask() };
+        self.put(sink, slot, fragments, SpanData { span, data }, after)?;
         self.dir.insert(span.lbn, slot, span.mask(), true);
         self.policy.insert(slot, access);
         self.stats.write_misses += 1;
@@ -226,12 +230,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     fn put_over<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        span: BlockSpan,
-        data: Source<'_>,
-        access: &Access,
-        (from, to): (u32, u32),
+        new: SpanData<'_>,
+        access: &CacheAccess,
+        from: u32,
+        to: u32,
         mut after: T,
     ) -> Result<()> {
+        let span = new.span;
         let old = self.dir.valid(from);
         let kept = old & !span.mask();
         if kept != 0 {
@@ -239,7 +244,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             after = sink.join(after, read);
         }
         let valid = old | span.mask();
-        self.put(sink, to, (span.lbn, valid), (span, data), after)?;
+        self.put(sink, to, BlockFragments { lbn: span.lbn, valid }, new, after)?;
         let flags = self.dir.flags(from);
         self.dir.relocate(span.lbn, from, to);
         self.dir.set_flags(to, 0);
@@ -261,25 +266,27 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(())
     }
 
-    /// Writes a block to a slot: `data` at its position, all other fragments from the block buffer.
+    /// Writes a block to a slot: the new data at its position, all other fragments from the block
+    /// buffer.
     fn put<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         slot: u32,
-        record: (u32, u8),
-        (span, data): (BlockSpan, Source<'_>),
+        fragments: BlockFragments,
+        new: SpanData<'_>,
         after: T,
     ) -> Result<()> {
+        let SpanData { span, data } = new;
         if span.mask() == 0xFF {
-            return self.space.write_block(sink, slot, record, data, Cause::Host, after);
+            return self.space.write_block(sink, slot, fragments, data, Cause::Host, after);
         }
         let Some(bytes) = data.bytes() else {
-            let block = Source::Len(BLOCK_BYTES as u32);
-            return self.space.write_block(sink, slot, record, block, Cause::Host, after);
+            let block = Source::Len(BLOCK_LEN);
+            return self.space.write_block(sink, slot, fragments, block, Cause::Host, after);
         };
         let from = (span.first * FRAGMENT) as usize;
         self.block[from..from + bytes.len()].copy_from_slice(bytes);
-        self.space.write_block(sink, slot, record, Source::Bytes(&self.block), Cause::Host, after)
+        self.space.write_block(sink, slot, fragments, Source::Bytes(&self.block), Cause::Host, after)
     }
 
     /// Overwrites a block in place, as the paper does.
@@ -288,7 +295,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         sink: &mut S,
         span: BlockSpan,
         data: Source<'_>,
-        access: &Access,
+        access: &CacheAccess,
         slot: u32,
     ) -> Result<()> {
         let old = self.dir.valid(slot);
@@ -298,7 +305,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if P::HOLDS && old & !span.mask() != 0 {
             self.load(span.lbn, slot)?;
         }
-        self.space.write_over(sink, slot, (span.lbn, old), (span, data), &mut self.block, after)?;
+        let fragments = BlockFragments { lbn: span.lbn, valid: old };
+        self.space.write_over(sink, slot, fragments, SpanData { span, data }, &mut self.block, after)?;
         self.dir.set_valid(slot, valid);
         self.dir.set_dirty(span.lbn, slot, true);
         self.policy.hit(slot, access);
@@ -319,8 +327,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     ) -> Result<T> {
         let start = sink.start();
         let mut done = start;
-        for (first, n) in runs(wanted) {
-            let tok = self.space.read(sink, slot, first, Target::Len(n * FRAGMENT), cause, start)?;
+        for run in runs(wanted) {
+            let tok = self.space.read(sink, slot, run.first, Target::Len(run.bytes()), cause, start)?;
             done = sink.join(done, tok);
         }
         if P::HOLDS {
@@ -383,5 +391,3 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(())
     }
 }
-
-const _: () = assert!(FRAGMENT as u64 == frit_core::SECTOR_BYTES);

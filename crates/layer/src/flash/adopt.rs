@@ -1,8 +1,8 @@
 //! Population of the space from existing pages: those that a map names after a boot, and those that
 //! preconditioning creates.
 
-use super::BlockState;
-use super::space::{Flash, OpenBlock, Stream};
+use super::BlockUse;
+use super::space::{Flash, NandStream, OpenBlock};
 use crate::Token;
 use crate::planted::FlashBug;
 use frit_core::planted::is;
@@ -56,9 +56,9 @@ impl<T: Token, N: Store> Flash<T, N> {
                     next => next,
                 };
                 match next {
-                    _ if self.blocks.state(b) == BlockState::Bad => {}
+                    _ if self.blocks.state(b) == BlockUse::Bad => {}
                     0 => {
-                        self.blocks.block[b as usize].suspect = suspect;
+                        self.blocks.set_suspect(b, suspect);
                         self.units[unit as usize].free.push_back(b);
                     }
                     n if n < pages => partial_blocks.push(OpenBlock { block: b, next: n }),
@@ -68,10 +68,10 @@ impl<T: Token, N: Store> Flash<T, N> {
             // The emptiest block goes to garbage collection, which must not run out of pages, and
             // so do all blocks beyond three.
             partial_blocks.sort_by_key(|open| open.next);
-            let slots = [Stream::Gc as usize, Stream::Host as usize, Stream::Cold as usize];
+            let slots = [NandStream::Gc as usize, NandStream::Host as usize, NandStream::Cold as usize];
             let rest = partial_blocks.split_off(partial_blocks.len().min(slots.len()));
             for open in partial_blocks.iter().chain(&rest) {
-                self.blocks.block[open.block as usize].state = BlockState::Open;
+                self.blocks.set_state(open.block, BlockUse::Open);
             }
             for (slot, open) in slots.into_iter().zip(partial_blocks) {
                 self.units[unit as usize].open[slot] = Some(open);
@@ -102,9 +102,9 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Removes a block from the free pool and seals it, since one of its pages is still needed.
     pub(crate) fn keep_block(&mut self, ppn: Ppn) {
         let block = self.nand.geometry().block_of(ppn).0;
-        if self.blocks.state(block) == BlockState::Free {
+        if self.blocks.state(block) == BlockUse::Free {
             self.units[self.blocks.unit_of(block) as usize].free.retain(|&b| b != block);
-            self.blocks.block[block as usize].suspect = false;
+            self.blocks.set_suspect(block, false);
             self.seal(block);
         }
     }
@@ -157,9 +157,9 @@ impl<T: Token, N: Store> Flash<T, N> {
         if pages.len() as u32 == self.blocks.pages_per_block() {
             self.seal(block);
         } else {
-            self.blocks.block[block as usize].state = BlockState::Open;
+            self.blocks.set_state(block, BlockUse::Open);
             let open = OpenBlock { block, next: pages.len() as u32 };
-            self.units[unit as usize].open[Stream::Host as usize] = Some(open);
+            self.units[unit as usize].open[NandStream::Host as usize] = Some(open);
         }
         Ok(())
     }

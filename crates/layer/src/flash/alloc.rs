@@ -1,7 +1,7 @@
 //! Allocation of the next page, and programming with retries after failures.
 
-use super::space::{Flash, ForwardMap, OpenBlock, Stream};
-use super::{BlockState, GcPolicy, WearPolicy};
+use super::space::{Flash, ForwardMap, NandStream, OpenBlock};
+use super::{BlockUse, GcPolicy, WearPolicy};
 use crate::Token;
 use crate::planted::FlashBug;
 use frit_core::planted::is;
@@ -34,7 +34,7 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Returns `true` if a write into the stream would have to open a block of the reserve.
     #[inline]
-    fn needs_reserve(&self, unit: u32, stream: Stream) -> bool {
+    fn needs_reserve(&self, unit: u32, stream: NandStream) -> bool {
         let u = &self.units[unit as usize];
         let open = u.open[stream as usize].is_some_and(|o| o.next < self.blocks.pages_per_block());
         !open && u.free.len() <= self.reserve
@@ -99,7 +99,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         &mut self,
         sink: &mut S,
         unit: u32,
-        stream: Stream,
+        stream: NandStream,
     ) -> Result<Ppn> {
         let pages = self.blocks.pages_per_block();
         let slot = &mut self.units[unit as usize].open[stream as usize];
@@ -116,26 +116,28 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Undoes the allocation of a stream's next page.
-    pub(super) fn undo_next_page(&mut self, unit: u32, stream: Stream) {
+    pub(super) fn undo_next_page(&mut self, unit: u32, stream: NandStream) {
         if let Some(open) = &mut self.units[unit as usize].open[stream as usize] {
             open.next = self.nand.next_page(BlockId(open.block));
         }
     }
 
     /// Seals the full block of a stream and opens a free one.
-    fn open_block<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, stream: Stream) -> Result<()> {
+    fn open_block<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, stream: NandStream) -> Result<()> {
         self.close(unit, stream);
         let u = &mut self.units[unit as usize];
         // Garbage collection fills blocks left open by a crash before it takes a free block.
-        if let Some(partial_blocks) = if stream == Stream::Gc { u.partial_blocks.pop() } else { None } {
+        if let Some(partial_blocks) = if stream == NandStream::Gc { u.partial_blocks.pop() } else { None } {
             u.open[stream as usize] = Some(partial_blocks);
             return Ok(());
         }
         let block = match self.alloc_block(sink, unit, stream) {
-            Err(Error::NoSpace { .. }) if stream == Stream::Gc && self.lend_open_block(unit) => return Ok(()),
+            Err(Error::NoSpace { .. }) if stream == NandStream::Gc && self.lend_open_block(unit) => {
+                return Ok(());
+            }
             taken => taken?,
         };
-        self.blocks.block[block as usize].state = BlockState::Open;
+        self.blocks.set_state(block, BlockUse::Open);
         self.idle_work_pending = true;
         self.units[unit as usize].open[stream as usize] =
             Some(OpenBlock { block, next: self.nand.next_page(BlockId(block)) });
@@ -150,27 +152,27 @@ impl<T: Token, N: Store> Flash<T, N> {
         let open = &mut self.units[unit as usize].open;
         let lender = open.iter().position(|o| o.is_some_and(|o| o.next < pages));
         let lent = lender.and_then(|l| open[l].take());
-        open[Stream::Gc as usize] = lent;
+        open[NandStream::Gc as usize] = lent;
         lent.is_some()
     }
 
     /// Takes a free block, and erases it again if a crash may have interrupted its erase.
-    fn alloc_block<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, stream: Stream) -> Result<u32> {
+    fn alloc_block<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, stream: NandStream) -> Result<u32> {
         loop {
             let u = &mut self.units[unit as usize];
             let nand = &self.nand;
             let erases = |b: u32| nand.erases(BlockId(b));
             // Pages that garbage collection moves count as cold, like those of the cold stream.
-            let taken = self.config.wear.take(&mut u.free, stream != Stream::Host, &erases);
+            let taken = self.config.wear.take(&mut u.free, stream != NandStream::Host, &erases);
             let block = taken.ok_or_else(|| Error::NoSpace {
                 what: format!(
                     "no free block in NAND unit {unit}; switch garbage collection on or raise over_provisioning"
                 ),
             })?;
-            if !self.blocks.block[block as usize].suspect || is(FlashBug::SuspectNotErased) {
+            if !self.blocks.is_suspect(block) || is(FlashBug::SuspectNotErased) {
                 return Ok(block);
             }
-            self.blocks.block[block as usize].suspect = false;
+            self.blocks.set_suspect(block, false);
             match self.nand.erase(sink, BlockId(block), Cause::Meta, self.in_use) {
                 Ok(done) => {
                     self.erased = sink.join(self.erased, done);
@@ -191,7 +193,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Seals the block of a stream, if it has one.
-    fn close(&mut self, unit: u32, stream: Stream) {
+    fn close(&mut self, unit: u32, stream: NandStream) {
         if let Some(o) = self.units[unit as usize].open[stream as usize].take() {
             self.seal(o.block);
         }
@@ -201,16 +203,16 @@ impl<T: Token, N: Store> Flash<T, N> {
     pub(super) fn seal(&mut self, block: u32) {
         self.blocks.clock = self.blocks.clock.wrapping_add(1);
         self.blocks.block[block as usize].touched = self.blocks.clock;
-        self.blocks.block[block as usize].state = BlockState::Sealed;
+        self.blocks.set_state(block, BlockUse::Sealed);
         self.config.gc.sealed(block, &self.blocks);
     }
 
     /// Closes the open block of a stream after a failed program. Garbage collection moves its valid
     /// pages, and then retires it.
-    pub(super) fn start_retiring(&mut self, unit: u32, stream: Stream) {
+    pub(super) fn start_retiring(&mut self, unit: u32, stream: NandStream) {
         let u = &mut self.units[unit as usize];
         if let Some(o) = u.open[stream as usize].take() {
-            self.blocks.block[o.block as usize].state = BlockState::Retiring;
+            self.blocks.set_state(o.block, BlockUse::Retiring);
             u.retiring.push(o.block);
             self.idle_work_pending = true;
             self.stats.program_retries += 1;
@@ -223,7 +225,7 @@ impl<T: Token, N: Store> Flash<T, N> {
 pub(crate) struct PageWrite<'a, T> {
     pub(crate) lpn: Lpn,
     pub(crate) unit: u32,
-    pub(crate) stream: Stream,
+    pub(crate) stream: NandStream,
     pub(crate) data: Source<'a>,
     pub(crate) cause: Cause,
     pub(crate) after: T,

@@ -2,7 +2,7 @@
 
 /// Use of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum BlockState {
+pub enum BlockUse {
     /// Erased (or erasable), and in a free pool.
     #[default]
     Free,
@@ -26,7 +26,7 @@ pub enum BlockState {
 pub(super) struct BlockInfo {
     pub(super) touched: u32,
     pub(super) valid: u16,
-    pub(super) state: BlockState,
+    pub(super) state: BlockUse,
     /// A crash may have interrupted an erase: the block is erased again before it is written.
     pub(super) suspect: bool,
 }
@@ -82,8 +82,20 @@ impl BlockTable {
     /// Use of a block.
     #[inline]
     #[must_use]
-    pub fn state(&self, block: u32) -> BlockState {
+    pub fn state(&self, block: u32) -> BlockUse {
         self.block[block as usize].state
+    }
+
+    /// Sets the use of a block.
+    #[inline]
+    pub(super) fn set_state(&mut self, block: u32, state: BlockUse) {
+        self.block[block as usize].state = state;
+    }
+
+    /// Sets whether a block is erased again before it is written.
+    #[inline]
+    pub(super) fn set_suspect(&mut self, block: u32, suspect: bool) {
+        self.block[block as usize].suspect = suspect;
     }
 
     /// Returns `true` if a block is erased again before it is written.

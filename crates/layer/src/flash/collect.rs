@@ -1,8 +1,8 @@
 //! Garbage collection in small steps: each write pays for the page that it takes, idle time works
 //! ahead, and a write waits only if its unit has no spare block.
 
-use super::space::{Flash, ForwardMap, MovedPage, Stream, Victim};
-use super::{BlockState, GcPolicy, WearPolicy};
+use super::space::{Flash, ForwardMap, GcVictim, MovedPage, NandStream};
+use super::{BlockUse, GcPolicy, WearPolicy};
 use crate::Token;
 use crate::planted::FlashBug;
 use frit_core::planted::is;
@@ -62,7 +62,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         sink: &mut S,
         map: &mut M,
         unit: u32,
-        stream: Stream,
+        stream: NandStream,
         pages: u32,
     ) -> Result<()> {
         let u = &self.units[unit as usize];
@@ -146,7 +146,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Victim of a unit: the current one, otherwise a retiring block, otherwise the policy's choice.
-    fn victim<M: ForwardMap<T>>(&mut self, map: &M, unit: u32) -> Option<Victim<T>> {
+    fn victim<M: ForwardMap<T>>(&mut self, map: &M, unit: u32) -> Option<GcVictim<T>> {
         if let Some(v) = self.units[unit as usize].victim {
             return Some(v);
         }
@@ -166,11 +166,11 @@ impl<T: Token, N: Store> Flash<T, N> {
         Some(self.start_victim(unit, block, Cause::Gc, retiring))
     }
 
-    fn start_victim(&mut self, unit: u32, block: u32, cause: Cause, retiring: bool) -> Victim<T> {
-        self.blocks.block[block as usize].state = BlockState::Victim;
+    fn start_victim(&mut self, unit: u32, block: u32, cause: Cause, retiring: bool) -> GcVictim<T> {
+        self.blocks.set_state(block, BlockUse::Victim);
         let valid = u32::from(self.blocks.valid(block));
         let gain = if retiring { 0 } else { self.blocks.pages_per_block() - valid };
-        let v = Victim { block, cursor: 0, valid, gain, cause, retiring, done: T::default() };
+        let v = GcVictim { block, cursor: 0, valid, gain, cause, retiring, done: T::default() };
         let u = &mut self.units[unit as usize];
         u.victim = Some(v);
         u.debt = 0;
@@ -236,7 +236,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         cause: Cause,
     ) -> Result<(Ppn, T)> {
         loop {
-            let to = self.next_page(sink, unit, Stream::Gc)?;
+            let to = self.next_page(sink, unit, NandStream::Gc)?;
             let spare = Spare { lpn: lpn.0, seq: self.next_seq() };
             let after = if self.begins(to) { sink.join(self.in_use, self.named) } else { self.in_use };
             let copied = if self.config.copyback {
@@ -249,10 +249,10 @@ impl<T: Token, N: Store> Flash<T, N> {
                     self.mark_valid(unit, to, lpn);
                     return Ok((to, done));
                 }
-                Err(Error::ProgramFailed { .. }) => self.start_retiring(unit, Stream::Gc),
+                Err(Error::ProgramFailed { .. }) => self.start_retiring(unit, NandStream::Gc),
                 Err(e) => {
                     // Nothing was programmed, so the position is used again.
-                    self.undo_next_page(unit, Stream::Gc);
+                    self.undo_next_page(unit, NandStream::Gc);
                     return Err(e);
                 }
             }
@@ -269,7 +269,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         let Some(v) = self.units[unit as usize].victim.take() else { return Ok(T::default()) };
         debug_assert_eq!(self.blocks.valid(v.block), 0);
         if self.erase_after_flush && !is(FlashBug::EraseBeforeFlush) {
-            self.blocks.block[v.block as usize].state = BlockState::Emptied;
+            self.blocks.set_state(v.block, BlockUse::Emptied);
             let u = &mut self.units[unit as usize];
             u.awaiting_flush.push(v);
             // A flush now, since the next victim needs a free block for its pages.
@@ -283,7 +283,7 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Erases an empty block after all its pages are durable elsewhere, and returns it to the pool;
     /// retires it if the erase fails.
-    fn erase<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, v: Victim<T>) -> Result<T> {
+    fn erase<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, v: GcVictim<T>) -> Result<T> {
         let moved = if is(FlashBug::EraseBeforeMoved) { sink.start() } else { v.done };
         let after = match self.freed.get(v.block as usize) {
             Some(&freed) if !is(FlashBug::EraseBeforeFreed) => sink.join(moved, freed),
@@ -298,7 +298,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         match erased {
             Ok(done) => {
                 self.erased = sink.join(self.erased, done);
-                self.blocks.block[v.block as usize].state = BlockState::Free;
+                self.blocks.set_state(v.block, BlockUse::Free);
                 self.units[unit as usize].free.push_back(v.block);
                 if let Some(freed) = self.freed.get_mut(v.block as usize) {
                     *freed = T::default();
@@ -317,7 +317,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Retires a block.
     pub(super) fn retire(&mut self, unit: u32, block: u32) {
         self.nand.retire(BlockId(block));
-        self.blocks.block[block as usize].state = BlockState::Bad;
+        self.blocks.set_state(block, BlockUse::Bad);
         self.units[unit as usize].usable_blocks -= 1;
         self.stats.retired += 1;
         self.degrade(unit);

@@ -12,7 +12,7 @@ pub mod gc;
 pub mod leveling;
 mod space;
 
-pub use blocks::{BlockState, BlockTable};
+pub use blocks::{BlockTable, BlockUse};
 pub use gc::{Gc, GcPolicy};
-pub use leveling::{Wear, WearPolicy};
-pub use space::{Flash, FlashConfig, FlashStats, ForwardMap, MovedPage, Stream};
+pub use leveling::{WearLeveling, WearPolicy};
+pub use space::{Flash, FlashConfig, FlashStats, ForwardMap, MovedPage, NandStream};

@@ -1,6 +1,6 @@
 //! The NAND space: its state, initialisation, and accessors.
 
-use super::{BlockState, BlockTable, Gc, GcPolicy, Wear, WearPolicy};
+use super::{BlockTable, BlockUse, Gc, GcPolicy, WearLeveling, WearPolicy};
 use crate::Token;
 use crate::health::Health;
 use crate::planted::FlashBug;
@@ -17,7 +17,7 @@ pub(super) const RESERVE: usize = 2;
 /// Write streams of a unit. Each writes to its own block, so that data of different lifetime is
 /// kept apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stream {
+pub enum NandStream {
     /// Host data.
     Host = 0,
     /// Host data that is classified as cold.
@@ -44,7 +44,7 @@ pub struct FlashConfig {
     /// Garbage-collection policy.
     pub gc: Gc,
     /// Wear-leveling policy.
-    pub wear: Wear,
+    pub wear: WearLeveling,
     /// Writes pay for garbage collection when a unit has this many free blocks or fewer (at least
     /// 3).
     pub low_blocks: usize,
@@ -119,7 +119,7 @@ pub(super) struct OpenBlock {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Victim<T> {
+pub(super) struct GcVictim<T> {
     pub(super) block: u32,
     /// Next page to examine.
     pub(super) cursor: u32,
@@ -142,10 +142,10 @@ pub(super) struct Unit<T> {
     /// Partly written blocks left by a crash, beyond one for each stream. They are filled before a
     /// free block is taken.
     pub(super) partial_blocks: Vec<OpenBlock>,
-    pub(super) victim: Option<Victim<T>>,
+    pub(super) victim: Option<GcVictim<T>>,
     pub(super) retiring: Vec<u32>,
     /// Empty blocks that are erased after the next flush.
-    pub(super) awaiting_flush: Vec<Victim<T>>,
+    pub(super) awaiting_flush: Vec<GcVictim<T>>,
     /// Moves that garbage collection owes, times the victim's gain.
     pub(super) debt: u32,
     pub(super) valid_pages: u32,
@@ -261,7 +261,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             let mut free = VecDeque::new();
             for b in self.blocks.of_unit(unit) {
                 if self.nand.is_bad(BlockId(b)) {
-                    self.blocks.block[b as usize].state = BlockState::Bad;
+                    self.blocks.set_state(b, BlockUse::Bad);
                 } else {
                     free.push_back(b);
                 }
@@ -443,7 +443,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         let row = &mut self.blocks.block[block as usize];
         row.valid -= 1;
         row.touched = self.blocks.clock;
-        let sealed = row.state == BlockState::Sealed;
+        let sealed = row.state == BlockUse::Sealed;
         self.units[self.blocks.unit_of(block) as usize].valid_pages -= 1;
         if sealed {
             self.config.gc.invalidated(block, &self.blocks);
@@ -487,7 +487,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     pub(crate) fn set_gc(&mut self, mut gc: Gc) {
         gc.reset(&self.blocks);
         let mut sealed: Vec<u32> =
-            (0..self.blocks.count()).filter(|&b| self.blocks.state(b) == BlockState::Sealed).collect();
+            (0..self.blocks.count()).filter(|&b| self.blocks.state(b) == BlockUse::Sealed).collect();
         // In the order in which they were last written or invalidated: FIFO depends on the order.
         sealed.sort_by_key(|&b| std::cmp::Reverse(self.blocks.age(b)));
         for b in sealed {
@@ -498,7 +498,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Changes the wear-leveling policy.
-    pub(crate) fn set_wear(&mut self, wear: Wear, threshold: u32) {
+    pub(crate) fn set_wear(&mut self, wear: WearLeveling, threshold: u32) {
         self.config.wear = wear;
         self.config.wear.set_threshold(threshold);
     }

@@ -11,11 +11,11 @@ use super::entry::{MapEntry, PageLocation};
 use super::header::{REDO_ENTRIES, RedoRecord};
 use super::pcm::PcmRegion;
 use super::read::sub_spans;
-use super::route::Request;
+use super::route::HostRequest;
 use super::to_nand::overlay;
 use super::to_pcm::no_pcm;
 use crate::Token;
-use crate::flash::Stream;
+use crate::flash::NandStream;
 use crate::flash::alloc::PageWrite;
 use crate::payload::zeros;
 use crate::planted::HfslBug;
@@ -64,7 +64,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         sink: &mut S,
         at: u64,
         data: Source<'_>,
-        request: Request,
+        request: HostRequest,
     ) -> Result<()> {
         let mut group: Vec<PageSpan> = Vec::with_capacity(REDO_ENTRIES);
         for span in page_spans(at, data.len(), self.page_bytes) {
@@ -80,7 +80,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     fn write_group<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        request: Request,
+        request: HostRequest,
         group: &[PageSpan],
         data: Source<'_>,
     ) -> Result<()> {
@@ -109,9 +109,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     fn plan<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        request: Request,
+        request: HostRequest,
         group: &[PageSpan],
-    ) -> Result<(Vec<PlannedPage>, Stream)> {
+    ) -> Result<(Vec<PlannedPage>, NandStream)> {
         let mut plan = Vec::with_capacity(group.len());
         let mut hot = false;
         for &span in group {
@@ -160,7 +160,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &mut self,
         sink: &mut S,
         plan: &[PlannedPage],
-        stream: Stream,
+        stream: NandStream,
         data: Source<'_>,
     ) -> Result<Vec<WrittenPage<T>>> {
         let mut placed = Vec::with_capacity(plan.len());
@@ -187,7 +187,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         sink: &mut S,
         p: PlannedPage,
         data: Source<'_>,
-        stream: Stream,
+        stream: NandStream,
     ) -> Result<WrittenPage<T>> {
         let (lpn, start) = (p.span.lpn, sink.start());
         let write = |data, after| PageWrite { lpn, unit: p.unit, stream, data, cause: Cause::Host, after };

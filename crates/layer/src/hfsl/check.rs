@@ -3,12 +3,12 @@
 //! A read verifies the page that the map names. It cannot detect a map entry whose last change
 //! never reached PCM: the old page that the entry names is valid. Only the newer page, which no
 //! entry names, reveals it. Pages without an entry are in order up to the sequence number of the
-//! last recovery after a crash (`Usage::recovered`): they belong to writes that were never
+//! last recovery after a crash (`RecordedUse::recovered`): they belong to writes that were never
 //! acknowledged.
 
 use super::Hfsl;
 use super::entry::{MapEntry, PageLocation};
-use super::layout::DESC_BYTES;
+use super::layout::{DESC_BYTES, DESC_LEN};
 use super::pcm::{Desc, NONE};
 use crate::Token;
 use crate::planted::HfslBug;
@@ -28,6 +28,13 @@ pub(super) struct Orphan {
     pub(super) place: PageLocation,
 }
 
+/// Location in a medium that a finding names.
+#[derive(Clone, Copy, Debug)]
+struct MediumAddr {
+    medium: MediumKind,
+    at: u64,
+}
+
 /// State of a running check.
 pub(super) struct CheckRun<'a> {
     pub(super) scope: CheckScope,
@@ -42,20 +49,21 @@ pub(super) struct CheckRun<'a> {
 }
 
 impl CheckRun<'_> {
-    fn report(&mut self, kind: &'static str, lpn: u32, (medium, at): (MediumKind, u64), what: String) {
-        let severity = Severity::Major;
+    fn report(&mut self, kind: &'static str, lpn: u32, place: MediumAddr, what: String) {
+        let (severity, MediumAddr { medium, at }) = (Severity::Major, place);
         let finding = Finding { kind, severity, lpn: Some(lpn), medium, at, what, repaired: false };
         self.bad.entry(lpn).or_default().push(finding);
     }
 
-    pub(super) fn emit_finding(
+    fn emit_finding(
         &mut self,
         kind: &'static str,
         lpn: u32,
-        (medium, at): (MediumKind, u64),
+        place: MediumAddr,
         what: String,
         repaired: bool,
     ) {
+        let MediumAddr { medium, at } = place;
         (self.found)(Finding { kind, severity: Severity::Major, lpn: Some(lpn), medium, at, what, repaired });
     }
 
@@ -69,10 +77,10 @@ impl CheckRun<'_> {
 }
 
 /// Location of the damage that an error reports.
-fn damage_location(e: &Error) -> (MediumKind, u64) {
+fn damage_location(e: &Error) -> MediumAddr {
     match e {
-        Error::Corrupt { medium, at, .. } => (*medium, *at),
-        _ => (MediumKind::Pcm, 0),
+        Error::Corrupt { medium, at, .. } => MediumAddr { medium: *medium, at: *at },
+        _ => MediumAddr { medium: MediumKind::Pcm, at: 0 },
     }
 }
 
@@ -94,7 +102,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         };
         for (&lpn, why) in &self.map.lost {
             let at = self.map.pcm.as_ref().map_or(0, |p| p.layout.map_at) + 8 * u64::from(lpn);
-            check.report("lost", lpn, (MediumKind::Pcm, at), why.clone());
+            check.report("lost", lpn, MediumAddr { medium: MediumKind::Pcm, at }, why.clone());
         }
         for lpn in (0..self.pages).map(Lpn) {
             self.check_entry(lpn, &mut check)?;
@@ -123,15 +131,15 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         if self.map.lost.contains_key(&lpn.0) || is.changed() {
             return Ok(());
         }
-        let at = (MediumKind::Pcm, pcm.layout.map_at + 8 * u64::from(lpn.0));
+        let place = MediumAddr { medium: MediumKind::Pcm, at: pcm.layout.map_at + 8 * u64::from(lpn.0) };
         let raw = pcm.peek_entry(lpn.0)?;
         match MapEntry::decode_checked(raw, lpn.0) {
             None if raw == 0 && !self.usage.map_initialised => {}
-            None => check.report("bad-entry", lpn.0, at, "the map entry in PCM is damaged".into()),
+            None => check.report("bad-entry", lpn.0, place, "the map entry in PCM is damaged".into()),
             Some(e) if e.place() != is.place() || e.tag() != is.tag() => {
                 let what =
                     format!("the map entry in PCM says {:?}, and {:?} is expected", e.place(), is.place());
-                check.report("stale-entry", lpn.0, at, what);
+                check.report("stale-entry", lpn.0, place, what);
             }
             Some(_) => {}
         }
@@ -192,7 +200,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             }
         }
         let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
-        let mut bytes = [0; DESC_BYTES as usize];
+        let mut bytes = [0; DESC_LEN];
         for desc in (0..pcm.layout.slots).filter(|&d| pcm.desc[d as usize].lpn == NONE).collect::<Vec<_>>() {
             check.seen.records += 1;
             let (at, start) = (pcm.layout.desc_at + u64::from(desc) * DESC_BYTES, sink.start());
@@ -207,13 +215,14 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// Decides whether an entry should name a version that it does not, and repairs it if asked to.
     fn resolve_orphans<S: Sink<Tok = T>>(&mut self, sink: &mut S, check: &mut CheckRun<'_>) -> Result<()> {
         for (lpn, orphan) in std::mem::take(&mut check.newest) {
-            let at = match orphan.place {
+            let (medium, at) = match orphan.place {
                 PageLocation::Nand(ppn) => (MediumKind::Nand, u64::from(ppn.0)),
                 PageLocation::Pcm(desc) => (MediumKind::Pcm, u64::from(desc)),
                 PageLocation::Unmapped => continue,
             };
+            let place = MediumAddr { medium, at };
             if let Some(findings) = check.bad.remove(&lpn) {
-                let findings = self.extend_findings(sink, Lpn(lpn), (orphan, at), findings, check)?;
+                let findings = self.extend_findings(sink, Lpn(lpn), orphan, place, findings, check)?;
                 check.bad.insert(lpn, findings);
                 continue;
             }
@@ -225,7 +234,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
                 "version {} of the page lies here, the map names version {}",
                 orphan.seq, check.mapped[lpn as usize]
             );
-            check.emit_finding("stale-entry", lpn, at, what, repaired);
+            check.emit_finding("stale-entry", lpn, place, what, repaired);
         }
         Ok(())
     }
@@ -237,7 +246,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &mut self,
         sink: &mut S,
         lpn: Lpn,
-        (orphan, (medium, at)): (Orphan, (MediumKind, u64)),
+        orphan: Orphan,
+        place: MediumAddr,
         mut findings: Vec<Finding>,
         check: &CheckRun<'_>,
     ) -> Result<Vec<Finding>> {
@@ -257,7 +267,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         };
         let scope = check.scope;
         let mapped = scope.repair && (same || scope.older) && self.map_orphan(sink, lpn, orphan)?;
-        let medium: &'static str = medium.into();
+        let (medium, at): (&'static str, u64) = (place.medium.into(), place.at);
         let then = match (mapped, same || scope.older) {
             (true, _) => "; that version is mapped now",
             (false, false) => "; --repair --older maps it",

@@ -1,10 +1,10 @@
 //! User configuration of HFSL: the parameters of the paper's Table 5 under their own names, and
 //! those of frit.
 
-use super::buffer::Buffer;
+use super::buffer::PcmBuffer;
 use super::heat::Heat;
 use super::placement::Placement;
-use crate::flash::{Gc, Wear};
+use crate::flash::{Gc, WearLeveling};
 use frit_core::{Error, ParamTable, Result, size};
 use serde::Deserialize;
 use strum::{EnumString, IntoStaticStr, VariantNames};
@@ -117,7 +117,7 @@ frit_core::parameters! {
             "free blocks of a unit until which idle-time garbage collection runs";
         "copyback" copyback: bool as Switch = false, live,
             "garbage collection moves pages by copyback, inside the plane";
-        "wear_leveling" wear_leveling: String as Name<Wear> = "dynamic".into(), live,
+        "wear_leveling" wear_leveling: String as Name<WearLeveling> = "dynamic".into(), live,
             "wear-leveling policy of NAND";
         "wear_threshold" wear_threshold: u32 as Number = 64, live, unit "cycles",
             "spread of erase counts that static wear leveling tolerates",
@@ -130,7 +130,7 @@ frit_core::parameters! {
         "placement" placement: String as Name<Placement> = "ssw".into(), live,
             "placement policy: selects the writes that go to PCM as storage",
             unused |c| !c.places_by_policy() => "only the methods same-level and both use it";
-        "buffer" buffer: String as Name<Buffer> = "lru".into(), fixed,
+        "buffer" buffer: String as Name<PcmBuffer> = "lru".into(), fixed,
             "eviction policy of PCM and of the DRAM read buffer";
         "destage_run" destage_run: u32 as Number = 8, live, unit "pages",
             "largest number of neighbouring pages that a cache destages together";

@@ -8,7 +8,7 @@ use super::heat::HeatPolicy;
 use super::pcm::{NONE, PcmRegion};
 use super::read::sub_spans;
 use crate::Token;
-use crate::flash::Stream;
+use crate::flash::NandStream;
 use crate::spans::PageSpan;
 use frit_core::{Cause, Error, Lpn, Progress, Result, Sink};
 use frit_media::Store;
@@ -177,7 +177,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             // Not the cold stream: pages from PCM are younger than the pages that the filter calls
             // cold, and mixing them spoils the blocks of cold data (bundled mail recording: 1.08 ×
             // the baseline's programs instead of 0.86 ×).
-            let stream = Stream::Host;
+            let stream = NandStream::Host;
             self.program_page(sink, lpn, whole, stream, Cause::Destage, read)
         });
         self.scratch = page;

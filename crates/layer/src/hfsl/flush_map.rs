@@ -7,8 +7,8 @@
 //! overwritten: locations released between flushes are held back until the next one
 //! (`PcmSpace::held`, `Unit::awaiting_flush`).
 
-use super::layout::ENTRY_BYTES;
-use super::mapping::Mapping;
+use super::layout::{ENTRY_BYTES, ENTRY_LEN};
+use super::pcm::PcmSpace;
 use crate::Token;
 use crate::payload::source_of;
 use crate::planted::HfslBug;
@@ -24,20 +24,17 @@ const CHUNK: usize = 8;
 #[derive(Debug)]
 pub(crate) struct FlushMap {
     bits: Vec<u64>,
-    /// `true` if some change is not in the second map yet.
-    any: bool,
 }
 
 impl FlushMap {
     pub(crate) fn new(pages: u32) -> FlushMap {
-        FlushMap { bits: vec![0; (pages as usize).div_ceil(CHUNK * 64)], any: false }
+        FlushMap { bits: vec![0; (pages as usize).div_ceil(CHUNK * 64)] }
     }
 
     #[inline]
     pub(crate) fn changed(&mut self, lpn: Lpn) {
         let chunk = lpn.idx() / CHUNK;
         self.bits[chunk / 64] |= 1 << (chunk % 64);
-        self.any = true;
     }
 
     /// Returns the changed chunks, and clears all marks.
@@ -51,23 +48,25 @@ impl FlushMap {
                 w &= w - 1;
             }
         }
-        self.any = false;
         chunks
     }
-}
 
-impl<T: Token, P: Store> Mapping<T, P> {
     /// Updates the second map between two syncs of PCM, and frees everything that was held back.
-    pub(crate) fn write_flush_map<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        let (Some(pcm), Some(map)) = (&mut self.pcm, &mut self.flush_map) else { return Ok(()) };
+    /// The first map has `pages` entries.
+    pub(crate) fn write<T: Token, P: Store, S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        pcm: &mut PcmSpace<T, P>,
+        pages: usize,
+    ) -> Result<()> {
         let Some(base) = pcm.layout.flush_map_at else { return Ok(()) };
         if !is(HfslBug::FlushMapFirst) {
             pcm.medium.store_mut().sync()?;
         }
-        let mut bytes = [0u8; CHUNK * ENTRY_BYTES as usize];
-        for chunk in map.take() {
+        let mut bytes = [0u8; CHUNK * ENTRY_LEN];
+        for chunk in self.take() {
             let first = chunk * CHUNK;
-            let len = (self.table.len() - first).min(CHUNK) * ENTRY_BYTES as usize;
+            let len = (pages - first).min(CHUNK) * ENTRY_LEN;
             if P::HOLDS {
                 // Under `map_persist = each` the map in PCM is current, so entries are copied from
                 // there.

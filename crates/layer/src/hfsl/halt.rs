@@ -3,7 +3,7 @@
 use super::Hfsl;
 use super::entry::MapEntry;
 use super::header::SUSPECTS;
-use super::layout::{CHUNK, ENTRY_BYTES};
+use super::layout::{CHUNK, ENTRY_BYTES, ENTRY_LEN};
 use super::pcm::NONE;
 use crate::Token;
 use crate::planted::HfslBug;
@@ -43,7 +43,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     fn write_map<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> Result<()> {
         let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
-        let mut bytes = Vec::with_capacity(CHUNK * ENTRY_BYTES as usize);
+        let mut bytes = Vec::with_capacity(CHUNK * ENTRY_LEN);
         let mut done = after;
         for (i, chunk) in self.map.table.chunks_mut(CHUNK).enumerate() {
             if !chunk.iter().any(|&e| MapEntry(e).changed()) {

@@ -7,7 +7,7 @@ use super::entry::{MapEntry, SUBPAGES_MAX};
 use super::layout::{CHUNK, DESC_BYTES, HEADER_BYTES};
 use super::pcm::PcmSpace;
 use crate::Token;
-use crate::header::{HEAD_BYTES, Header, STATE_AT};
+use crate::header::{HEAD_BYTES, LayerHeader, STATE_AT};
 use crate::payload::source_of;
 use crate::planted::HfslBug;
 use crate::words::{seal, unseal};
@@ -43,7 +43,7 @@ const REDO_BYTES: usize = 16 + 8 * REDO_ENTRIES;
 
 /// State of use, as recorded in the header in PCM.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Usage {
+pub(crate) struct RecordedUse {
     pub(crate) formatted: bool,
     /// `true` if the map was initialised at format time, so that zeros in it are damage.
     pub(crate) map_initialised: bool,
@@ -117,7 +117,7 @@ pub(crate) fn formatted_pages<P: Store>(medium: &Pcm<P>) -> Result<Option<u32>> 
     }
     let mut bytes = [0; HEAD_BYTES];
     medium.peek(0, &mut bytes)?;
-    let head = Header::from_bytes(bytes);
+    let head = LayerHeader::from_bytes(bytes);
     Ok(Some(head.word(PAGES_WORD)).filter(|&pages| head.is_of(MAGIC) && pages > 0))
 }
 
@@ -129,7 +129,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     /// Returns the identity part of the header: version, page size, sub-page size, pages, sub-page
     /// slots, bytes of a descriptor, has a second map as of the last flush, the map was
     /// initialised.
-    fn header(&self, map_initialised: bool) -> Header {
+    fn header(&self, map_initialised: bool) -> LayerHeader {
         let words = [
             VERSION,
             self.layout.sub_bytes * self.layout.subs,
@@ -140,7 +140,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
             u32::from(self.layout.flush_map_at.is_some()),
             u32::from(map_initialised),
         ];
-        Header::new(MAGIC, &words)
+        LayerHeader::new(MAGIC, &words)
     }
 
     pub(crate) fn meta<S: Sink<Tok = T>>(
@@ -263,7 +263,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     /// `Corrupt` if PCM was never formatted or was formatted for another layer, or if the header is
     /// damaged.
     pub(crate) fn read_header<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<HeaderState> {
-        let found = Header::from_bytes(self.read_part(sink, 0)?);
+        let found = LayerHeader::from_bytes(self.read_part(sink, 0)?);
         let at = self.layout.header_at;
         let damaged = |what: &str| Error::Corrupt { medium: MediumKind::Pcm, at, what: what.into() };
         let map_initialised = found == self.header(true);
@@ -304,7 +304,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     #[cold]
     pub(super) fn write_usage<S: Sink<Tok = T>>(&mut self, sink: &mut S, fill: bool) -> Result<()> {
         let Some(pcm) = &mut self.map.pcm else {
-            self.usage = Usage { in_use: true, seq_limit: u64::MAX, ..self.usage };
+            self.usage = RecordedUse { in_use: true, seq_limit: u64::MAX, ..self.usage };
             return Ok(());
         };
         let limit = self.flash.last_seq() + SEQ_STEP;
@@ -320,7 +320,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         // Media behind a page cache are synced as well, before the first data is written.
         pcm.medium.store_mut().sync()?;
         let map_initialised = if self.usage.formatted { self.usage.map_initialised } else { fill };
-        self.usage = Usage { formatted: true, map_initialised, in_use: true, seq_limit: limit, ..self.usage };
+        self.usage =
+            RecordedUse { formatted: true, map_initialised, in_use: true, seq_limit: limit, ..self.usage };
         Ok(())
     }
 
@@ -342,7 +343,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         sink.ack(done);
         (self.flash.in_use, pcm.in_use) = (done, done);
         pcm.medium.store_mut().sync()?;
-        self.usage = Usage {
+        self.usage = RecordedUse {
             formatted: true,
             map_initialised: head.map_initialised,
             in_use: true,

@@ -1,19 +1,19 @@
 //! The layer [`Hfsl`]: its state, and its block interface, which splits requests into pages.
 
-use super::buffer::Buffer;
+use super::buffer::PcmBuffer;
 use super::config::{FusionMethod, HfslConfig};
 use super::entry::{MapEntry, PageLocation};
-use super::header::{Usage, formatted_pages};
+use super::header::{RecordedUse, formatted_pages};
 use super::heat::{Heat, HeatPolicy};
 use super::layout::{capacity, check_sizes, subpage};
-use super::mapping::Mapping;
+use super::mapping::MappingTable;
 use super::pcm::PcmSpace;
 use super::placement::Placement;
 use super::read_buffer::ReadBuffer;
-use super::route::Request;
+use super::route::HostRequest;
 use super::stats::HfslStats;
 use crate::Token;
-use crate::flash::{Flash, FlashConfig, Gc, Wear, WearPolicy};
+use crate::flash::{Flash, FlashConfig, Gc, WearLeveling, WearPolicy};
 use crate::payload::zeros;
 use crate::planted::HfslBug;
 use crate::spans::{check_bytes, page_spans, split};
@@ -48,7 +48,7 @@ fn nand_page(entry: Option<u64>) -> Option<Ppn> {
 pub struct Hfsl<T, N: Store, P: Store> {
     pub(crate) config: HfslConfig,
     pub(crate) flash: Flash<T, N>,
-    pub(crate) map: Mapping<T, P>,
+    pub(crate) map: MappingTable<T, P>,
     pub(crate) placement: Placement,
     pub(crate) heat: Heat,
     pub(crate) heat_on: bool,
@@ -59,7 +59,7 @@ pub struct Hfsl<T, N: Store, P: Store> {
     /// Buffer in which a page is assembled; empty when the media hold no bytes.
     pub(crate) scratch: Vec<u8>,
     /// State of use, as recorded in the header in PCM.
-    pub(crate) usage: Usage,
+    pub(crate) usage: RecordedUse,
     pub(crate) dram: Option<ReadBuffer<P>>,
 }
 
@@ -78,7 +78,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             Some(pages) if config.capacity == 0 => (pages, pages.div_ceil(g.units())),
             _ => capacity(&config, &nand)?,
         };
-        let mut wear: Wear = parse_name("wear_leveling", &config.wear_leveling)?;
+        let mut wear: WearLeveling = parse_name("wear_leveling", &config.wear_leveling)?;
         wear.set_threshold(config.wear_threshold);
         let flash_config = FlashConfig {
             gc: parse_name::<Gc>("gc", &config.gc)?,
@@ -87,7 +87,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             high_blocks: config.gc_high_blocks as usize,
             copyback: config.copyback,
         };
-        let buffer: Buffer = parse_name("buffer", &config.buffer)?;
+        let buffer: PcmBuffer = parse_name("buffer", &config.buffer)?;
         let pcm = match pcm {
             Some(medium) => {
                 let sub = subpage(&config, g.page_bytes)?;
@@ -107,8 +107,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             scratch: if N::HOLDS { vec![0; g.page_bytes as usize] } else { Vec::new() },
             flash: Flash::new(nand, flash_config, share),
             dram: None,
-            map: Mapping::new(pages, pcm, config.map_persist),
-            usage: Usage::default(),
+            map: MappingTable::new(pages, pcm, config.map_persist),
+            usage: RecordedUse::default(),
             config,
         };
         // With a durable map, an erase must not destroy a page that a durable entry still names.
@@ -186,7 +186,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         hints: Hints,
     ) -> Result<()> {
         self.ensure_in_use(sink)?;
-        let request = Request { bytes: u64::from(data.len()), hints };
+        let request = HostRequest { bytes: u64::from(data.len()), hints };
         if self.has_groups() {
             return self.write_groups(sink, at, data, request).map_err(|e| self.refuse_after(e));
         }

@@ -13,6 +13,10 @@ pub(crate) const HEADER_BYTES: u64 = 512;
 pub(crate) const ENTRY_BYTES: u64 = 8;
 /// Size of a descriptor in PCM, in bytes.
 pub(crate) const DESC_BYTES: u64 = 64;
+/// Size of a map entry as the length of a slice.
+pub(crate) const ENTRY_LEN: usize = ENTRY_BYTES as usize;
+/// Size of a descriptor as the length of a slice.
+pub(crate) const DESC_LEN: usize = DESC_BYTES as usize;
 /// Number of entries transferred by one command: 4 KiB of map.
 pub(super) const CHUNK: usize = 512;
 /// Largest number of slots that a descriptor can address: 24 bits each, and one value for none.

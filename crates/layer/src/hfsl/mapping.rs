@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 /// Mapping table, and the PCM that holds the table and some of the pages.
 #[derive(Debug)]
-pub(crate) struct Mapping<T, P: Store> {
+pub(crate) struct MappingTable<T, P: Store> {
     pub(crate) table: Vec<u64>,
     pub(crate) pcm: Option<PcmSpace<T, P>>,
     pub(crate) persist: MapPersist,
@@ -31,11 +31,11 @@ pub(crate) struct Mapping<T, P: Store> {
     pub(crate) flush_map: Option<FlushMap>,
 }
 
-impl<T: Token, P: Store> Mapping<T, P> {
-    pub(crate) fn new(pages: u32, pcm: Option<PcmSpace<T, P>>, persist: MapPersist) -> Mapping<T, P> {
+impl<T: Token, P: Store> MappingTable<T, P> {
+    pub(crate) fn new(pages: u32, pcm: Option<PcmSpace<T, P>>, persist: MapPersist) -> MappingTable<T, P> {
         let flush_map = pcm.as_ref().and_then(|p| p.layout.flush_map_at).map(|_| FlushMap::new(pages));
         let table = frit_media::memory::table64(pages as usize);
-        Mapping {
+        MappingTable {
             table,
             pcm,
             persist,
@@ -120,7 +120,7 @@ impl<T: Token, P: Store> Mapping<T, P> {
     }
 }
 
-impl<T: Token, P: Store> ForwardMap<T> for Mapping<T, P> {
+impl<T: Token, P: Store> ForwardMap<T> for MappingTable<T, P> {
     #[inline]
     fn moved<S: Sink<Tok = T>>(&mut self, sink: &mut S, page: MovedPage<T>) -> Result<T> {
         let entry = self.get(page.lpn).moved(PageLocation::Nand(page.to), 0, page.seq);
@@ -143,7 +143,10 @@ impl<T: Token, P: Store> ForwardMap<T> for Mapping<T, P> {
     }
 
     fn make_durable<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        self.write_flush_map(sink)
+        match (&mut self.pcm, &mut self.flush_map) {
+            (Some(pcm), Some(map)) => map.write(sink, pcm, self.table.len()),
+            _ => Ok(()),
+        }
     }
 }
 

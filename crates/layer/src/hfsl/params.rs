@@ -3,7 +3,7 @@
 use super::heat::{Heat, HeatPolicy};
 use super::{FusionMethod, Hfsl, HfslConfig};
 use crate::Token;
-use crate::flash::{Gc, Wear};
+use crate::flash::{Gc, WearLeveling};
 use frit_core::params::parse_name;
 use frit_core::{Error, ParamInfo, ParamTable, Params, Result};
 use frit_media::Store;
@@ -58,7 +58,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
                 self.flash.set_gc(gc);
             }
             "wear_leveling" | "wear_threshold" => {
-                let wear: Wear = parse_name("wear_leveling", &c.wear_leveling)?;
+                let wear: WearLeveling = parse_name("wear_leveling", &c.wear_leveling)?;
                 self.flash.set_wear(wear, c.wear_threshold);
             }
             "heat" | "heat_window" => {

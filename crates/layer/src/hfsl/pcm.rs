@@ -5,9 +5,9 @@
 //! cache, share the space by quotas, not by address: a change of the fusion method moves no data by
 //! itself.
 
-use super::buffer::{Buffer, BufferPolicy};
+use super::buffer::{BufferPolicy, PcmBuffer};
 use super::entry::SUBPAGES_MAX;
-use super::layout::{ENTRY_BYTES, PcmLayout};
+use super::layout::{ENTRY_BYTES, ENTRY_LEN, PcmLayout};
 use crate::Token;
 use crate::planted::HfslBug;
 use frit_core::planted::is;
@@ -54,7 +54,7 @@ impl Desc {
 /// Usage of a region.
 #[derive(Debug)]
 pub(crate) struct RegionState {
-    pub(crate) buffer: Buffer,
+    pub(crate) buffer: PcmBuffer,
     /// Slots in use.
     pub(crate) used: u32,
     /// Slots that the region may use.
@@ -96,7 +96,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         pages: u32,
         page_bytes: u32,
         sub_bytes: u32,
-        buffer: &Buffer,
+        buffer: &PcmBuffer,
         flush_map: bool,
     ) -> Result<PcmSpace<T, P>> {
         let layout = PcmLayout::new(&mut medium, pages, page_bytes, sub_bytes, flush_map)?;
@@ -186,7 +186,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     /// Returns the entry of a page, as stored in PCM.
     pub(crate) fn peek_entry(&self, lpn: u32) -> Result<u64> {
-        let mut raw = [0; ENTRY_BYTES as usize];
+        let mut raw = [0; ENTRY_LEN];
         if P::HOLDS {
             self.medium.peek(self.layout.map_at + u64::from(lpn) * ENTRY_BYTES, &mut raw)?;
         }

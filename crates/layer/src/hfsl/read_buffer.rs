@@ -1,7 +1,7 @@
 //! DRAM buffer for pages read from NAND (HFSL paper, section 2.3, Fig. 2a: PCM and DRAM compose the
 //! cache). It holds clean copies only, so its loss loses no data.
 
-use super::buffer::{Buffer, BufferPolicy};
+use super::buffer::{BufferPolicy, PcmBuffer};
 use crate::Token;
 use frit_core::{Cause, Error, Lpn, Result, Sink, Source, Target};
 use frit_media::{Dram, Store};
@@ -14,7 +14,7 @@ pub(crate) struct ReadBuffer<P: Store> {
     slots: HashMap<u32, u32>,
     owner: Vec<u32>,
     free: Vec<u32>,
-    policy: Buffer,
+    policy: PcmBuffer,
     page_bytes: u32,
     /// Reads of pages in NAND that hit the buffer.
     /// Reads of pages in NAND that missed the buffer.
@@ -23,7 +23,7 @@ pub(crate) struct ReadBuffer<P: Store> {
 }
 
 impl<P: Store> ReadBuffer<P> {
-    pub(crate) fn new(medium: Dram<P>, page_bytes: u32, policy: Buffer) -> Result<ReadBuffer<P>> {
+    pub(crate) fn new(medium: Dram<P>, page_bytes: u32, policy: PcmBuffer) -> Result<ReadBuffer<P>> {
         let slots = u32::try_from(medium.bytes() / u64::from(page_bytes)).unwrap_or(u32::MAX - 1);
         if slots == 0 {
             let why = format!("the DRAM buffer has to hold at least a page of {page_bytes} bytes");

@@ -12,7 +12,7 @@
 use super::Hfsl;
 use super::entry::{MapEntry, PageLocation};
 use super::header::{IN_USE, RESTORING, SUSPECTS};
-use super::layout::{CHUNK, DESC_BYTES, ENTRY_BYTES};
+use super::layout::{CHUNK, DESC_BYTES, DESC_LEN, ENTRY_BYTES, ENTRY_LEN};
 use super::pcm::{Desc, NONE, PcmSpace};
 use crate::Token;
 use crate::planted::HfslBug;
@@ -164,16 +164,16 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         r: &mut Recovery,
     ) -> Result<()> {
         let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
-        let mut bytes = vec![0u8; CHUNK * ENTRY_BYTES as usize];
+        let mut bytes = vec![0u8; CHUNK * ENTRY_LEN];
         let mut bad = Vec::new();
         for (i, chunk) in self.map.table.chunks_mut(CHUNK).enumerate() {
-            let bytes = &mut bytes[..chunk.len() * ENTRY_BYTES as usize];
+            let bytes = &mut bytes[..chunk.len() * ENTRY_LEN];
             let at = pcm.layout.map_at + (i * CHUNK) as u64 * ENTRY_BYTES;
             let start = sink.start();
             let done = pcm.medium.read(sink, at, Target::Bytes(bytes), Cause::Meta, start)?;
             sink.ack(done);
             r.bytes_read += bytes.len() as u64;
-            for (j, (e, b)) in chunk.iter_mut().zip(bytes.chunks_exact(ENTRY_BYTES as usize)).enumerate() {
+            for (j, (e, b)) in chunk.iter_mut().zip(bytes.chunks_exact(ENTRY_LEN)).enumerate() {
                 let raw = u64::from_le_bytes(b.try_into().unwrap_or_default());
                 let lpn = (i * CHUNK + j) as u32;
                 match MapEntry::decode_checked(raw, lpn) {
@@ -273,7 +273,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
                 format!("page {} names descriptor {desc} of {}", lpn.0, self.layout.slots),
             ));
         }
-        let mut bytes = [0u8; DESC_BYTES as usize];
+        let mut bytes = [0u8; DESC_LEN];
         let start = sink.start();
         let done = self.medium.read(sink, at, Target::Bytes(&mut bytes), Cause::Meta, start)?;
         sink.ack(done);

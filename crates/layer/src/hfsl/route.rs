@@ -6,7 +6,7 @@ use super::pcm::PcmRegion;
 use super::placement::{PlacementPolicy, WriteView};
 use super::{FusionMethod, Hfsl, SswCompare};
 use crate::Token;
-use crate::flash::Stream;
+use crate::flash::NandStream;
 use crate::planted::HfslBug;
 use crate::spans::PageSpan;
 use frit_core::planted::is;
@@ -15,7 +15,7 @@ use frit_media::Store;
 
 /// Properties of the whole host request; placement uses these, not those of the part in one page.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Request {
+pub(crate) struct HostRequest {
     pub(crate) bytes: u64,
     pub(crate) hints: Hints,
 }
@@ -26,7 +26,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     pub(crate) fn write_page<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        request: Request,
+        request: HostRequest,
         span: PageSpan,
         data: Source<'_>,
     ) -> Result<()> {
@@ -60,13 +60,13 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// NAND stream of a page. Cold data has its own stream, which takes worn blocks (section 2.6.1
     /// b).
     #[inline]
-    pub(crate) fn stream(&self, hot: bool) -> Stream {
-        if self.heat_on && !hot { Stream::Cold } else { Stream::Host }
+    pub(crate) fn stream(&self, hot: bool) -> NandStream {
+        if self.heat_on && !hot { NandStream::Cold } else { NandStream::Host }
     }
 
     /// Returns the region of PCM that takes the write; `None` for NAND.
     #[inline]
-    pub(crate) fn route(&self, request: Request, hot: bool) -> Option<PcmRegion> {
+    pub(crate) fn route(&self, request: HostRequest, hot: bool) -> Option<PcmRegion> {
         let wants_pcm = || {
             self.placement.to_pcm(&WriteView {
                 bytes: request.bytes,

@@ -4,7 +4,7 @@
 use super::Hfsl;
 use super::entry::PageLocation;
 use crate::Token;
-use crate::flash::Stream;
+use crate::flash::NandStream;
 use crate::flash::alloc::PageWrite;
 use crate::planted::HfslBug;
 use crate::spans::PageSpan;
@@ -20,7 +20,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         sink: &mut S,
         span: PageSpan,
         data: Source<'_>,
-        stream: Stream,
+        stream: NandStream,
     ) -> Result<()> {
         let done = if span.len == self.page_bytes {
             let after = sink.start();
@@ -38,7 +38,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         sink: &mut S,
         span: PageSpan,
         data: Source<'_>,
-        stream: Stream,
+        stream: NandStream,
     ) -> Result<T> {
         if matches!(self.map.get(span.lpn).place(), PageLocation::Nand(_)) {
             self.stats.flash_updates += 1;
@@ -78,7 +78,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         sink: &mut S,
         lpn: Lpn,
         data: Source<'_>,
-        stream: Stream,
+        stream: NandStream,
         cause: Cause,
         after: T,
     ) -> Result<T> {

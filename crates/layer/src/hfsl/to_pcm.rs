@@ -6,7 +6,7 @@
 //! power loss leaves either the old page or the new one.
 
 use super::entry::{MapEntry, PageLocation};
-use super::layout::DESC_BYTES;
+use super::layout::{DESC_BYTES, DESC_LEN};
 use super::pcm::{Desc, NONE, PcmRegion, PcmSpace};
 use super::read::{SubSpan, sub_spans};
 use super::to_nand::overlay;
@@ -18,6 +18,7 @@ use crate::tokens::JoinedToken;
 use frit_core::planted::is;
 use frit_core::{Cause, Error, Lpn, MediumKind, Result, Sink, Source, Target};
 use frit_media::Store;
+use std::ops::Range;
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// Writes all or part of a page to PCM. The caller has reserved space.
@@ -77,9 +78,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let done = fetched.and_then(|read| {
             overlay(&mut page, span.offset, data);
             // Of an unmapped page only the written sub-pages are stored; the others read as zeros.
-            let (from, to) =
-                if from_nand { (0, self.page_bytes) } else { (span.offset, span.offset + span.len) };
-            self.fill_subs(sink, span, &page, (from, to), region, read)
+            let range = if from_nand { 0..self.page_bytes } else { span.offset..span.offset + span.len };
+            self.fill_subs(sink, span, &page, &range, region, read)
         });
         self.scratch = page;
         let done = done?;
@@ -93,7 +93,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         sink: &mut S,
         span: PageSpan,
         page: &[u8],
-        range: (u32, u32),
+        range: &Range<u32>,
         region: PcmRegion,
         after: T,
     ) -> Result<(u32, T)> {
@@ -101,7 +101,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let desc = pcm.admit(span.lpn, region)?;
         let sub_bytes = pcm.layout.sub_bytes;
         let mut all = JoinedToken::new();
-        for part in sub_spans(range.0, range.1 - range.0, sub_bytes) {
+        for part in sub_spans(range.start, range.end - range.start, sub_bytes) {
             let start = part.sub as u32 * sub_bytes;
             // Sub-pages without new bytes are counted as migration, not as host writes.
             let host = start < span.offset + span.len && span.offset < start + sub_bytes;
@@ -200,7 +200,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
                 grown = true;
                 pcm.write_new_sub(sink, desc, part, piece, None)?
             } else {
-                let done = pcm.overwrite_sub(sink, (span.lpn.0, slot), part, piece, gran)?;
+                let done = pcm.overwrite_sub(sink, span.lpn.0, slot, part, piece, gran)?;
                 pcm.refresh_sum(span.lpn.0, part.sub, slot)?;
                 done
             };
@@ -275,6 +275,13 @@ pub(crate) struct ShadowPage<T> {
     pub(crate) kept: u8,
 }
 
+/// New data of a part of a sub-page.
+#[derive(Clone, Copy, Debug)]
+struct SubWrite<'a> {
+    part: SubSpan,
+    data: Source<'a>,
+}
+
 pub(crate) fn no_pcm() -> Error {
     Error::Rule { medium: MediumKind::Pcm, at: 0, what: "a page was routed to PCM, and the stack has no PCM" }
 }
@@ -291,7 +298,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     ) -> Result<T> {
         let (slot, ready) = self.alloc_slot(sink)?;
         self.attach(desc, part.sub, slot);
-        let done = self.fill_slot(sink, desc, slot, (part, data), old, ready)?;
+        let done = self.fill_slot(sink, desc, slot, SubWrite { part, data }, old, ready)?;
         self.ready[slot as usize] = done;
         Ok(done)
     }
@@ -301,10 +308,11 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         sink: &mut S,
         desc: u32,
         slot: u32,
-        (part, data): (SubSpan, Source<'_>),
+        new: SubWrite<'_>,
         old: Option<u32>,
         ready: T,
     ) -> Result<T> {
+        let SubWrite { part, data } = new;
         let at = self.slot_at(slot);
         let lpn = self.desc[desc as usize].lpn;
         if part.len == self.layout.sub_bytes {
@@ -332,7 +340,8 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     fn overwrite_sub<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        (lpn, slot): (u32, u32),
+        lpn: u32,
+        slot: u32,
         part: SubSpan,
         data: Source<'_>,
         gran: u32,
@@ -376,8 +385,8 @@ impl Desc {
     /// Encodes the descriptor for PCM: LPN (4 bytes), region (1), zero (1), sequence number (6),
     /// eight slots (3 each, all ones for none), checksums of the eight slots (3 each), CRC32C of
     /// all preceding bytes (4).
-    pub(crate) fn encode(&self, sum: impl Fn(u32) -> u32) -> [u8; DESC_BYTES as usize] {
-        let mut b = [0u8; DESC_BYTES as usize];
+    pub(crate) fn encode(&self, sum: impl Fn(u32) -> u32) -> [u8; DESC_LEN] {
+        let mut b = [0u8; DESC_LEN];
         b[0..4].copy_from_slice(&self.lpn.to_le_bytes());
         b[4] = self.region as u8;
         b[6..12].copy_from_slice(&self.seq.to_le_bytes()[..6]);
@@ -392,7 +401,7 @@ impl Desc {
     }
 
     /// Decodes a descriptor and the checksums of its slots. `None` if it is damaged.
-    pub(crate) fn decode(b: &[u8; DESC_BYTES as usize]) -> Option<(Desc, [u32; 8])> {
+    pub(crate) fn decode(b: &[u8; DESC_LEN]) -> Option<(Desc, [u32; 8])> {
         let word = |at: usize| Some(u32::from_le_bytes(b.get(at..at + 4)?.try_into().ok()?));
         let three = |at: usize| Some(word(at)? & 0xFF_FFFF);
         if word(60)? != crc32c::crc32c(&b[..60]) && !is(HfslBug::DescCheckIgnored) {

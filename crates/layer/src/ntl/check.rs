@@ -2,7 +2,7 @@
 
 use super::layer::Ntl;
 use super::layout::FIRST_RECORD;
-use super::mapping::Mapping;
+use super::mapping::MappingPolicy;
 use crate::Token;
 use frit_core::{CheckCounts, CheckScope, Error, Finding, MediumKind, Result, Severity, Sink};
 use frit_media::Store;
@@ -36,10 +36,10 @@ impl<T: Token, P: Store> Ntl<T, P> {
                 checked.entries += 1;
                 // A page that waits in DRAM has no newest version in memory yet.
                 if self.buffer.find(lpn).is_none() {
-                    self.check_page(sink, (lpn, place), scope, &mut checked, found)?;
+                    self.check_page(sink, lpn, place, scope, &mut checked, found)?;
                 }
             } else {
-                self.check_discarded(sink, (lpn, place), scope, found)?;
+                self.check_discarded(sink, lpn, place, scope, found)?;
             }
         }
         self.commit(sink);
@@ -49,7 +49,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
     fn check_page<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        (lpn, place): (u32, u32),
+        lpn: u32,
+        place: u32,
         scope: CheckScope,
         checked: &mut CheckCounts,
         found: &mut dyn FnMut(Finding),
@@ -99,7 +100,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
     fn check_discarded<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        (lpn, place): (u32, u32),
+        lpn: u32,
+        place: u32,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<()> {

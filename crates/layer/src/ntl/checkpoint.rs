@@ -10,7 +10,7 @@
 
 use super::layer::Ntl;
 use super::layout::CHECKPOINT_HEADER_BYTES;
-use super::mapping::{Mapping, PLACE_NONE};
+use super::mapping::{MappingPolicy, PLACE_NONE};
 use crate::Token;
 use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Target};
 use frit_media::Store;
@@ -21,7 +21,7 @@ const MAGIC: &[u8; 8] = b"fritNTLt";
 impl<T: Token, P: Store> Ntl<T, P> {
     /// Writes the checkpoint. The log is merged before, so that its tables need not be saved.
     pub(super) fn write_checkpoint<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        if let Some(rows) = self.log.as_ref().filter(|log| log.pages() > 0).map(super::log::Log::rows) {
+        if let Some(rows) = self.log.as_ref().filter(|log| log.pages() > 0).map(super::log::LogTables::rows) {
             self.merge(sink, rows)?;
         }
         let mut body = Vec::new();

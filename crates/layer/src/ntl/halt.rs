@@ -6,14 +6,14 @@
 
 use super::layer::Ntl;
 use super::layout::{COPIES, FIRST_RECORD};
-use super::mapping::Mapping;
+use super::mapping::MappingPolicy;
 use super::recover::ScannedPages;
 use crate::Token;
 use crate::halt::SummarizedRecords;
 use crate::header::{HeaderNote, UsageState};
 use crate::health::Health;
 use crate::record::{Copies, Record, RecordAddr};
-use crate::summary::{RecordTerms, Summary, SummaryEntry, damaged_records};
+use crate::summary::{RecordSummary, RecordTerms, SummaryEntry, damaged_records};
 use frit_core::{Recovery, Result, Sink};
 use frit_media::Store;
 use frit_media::checksum::digest;
@@ -40,7 +40,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     /// Merges the log and writes the summary of all records, after the data that it covers is
     /// durable.
     pub(super) fn write_summary<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        if let Some(rows) = self.log.as_ref().filter(|log| log.pages() > 0).map(super::log::Log::rows) {
+        if let Some(rows) = self.log.as_ref().filter(|log| log.pages() > 0).map(super::log::LogTables::rows) {
             self.merge(sink, rows)?;
         }
         self.preserve_damage(sink)?;
@@ -87,8 +87,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(())
     }
 
-    fn summary(&self) -> Result<Summary> {
-        let mut sum = Summary::up_to(self.space.seq);
+    fn summary(&self) -> Result<RecordSummary> {
+        let mut sum = RecordSummary::up_to(self.space.seq);
         let mut next = 0;
         while let Some(lpn) = self.used.next(next) {
             next = lpn + 1;
@@ -125,14 +125,14 @@ impl<T: Token, P: Store> Ntl<T, P> {
 impl<T: Token, P: Store> SummarizedRecords<T> for Ntl<T, P> {
     type Scan = ScannedPages;
 
-    fn summary_of(scan: &ScannedPages) -> Summary {
+    fn summary_of(scan: &ScannedPages) -> RecordSummary {
         scan.homes
     }
 
-    fn written_summary(&mut self, scan: &ScannedPages) -> Result<Option<Summary>> {
+    fn written_summary(&mut self, scan: &ScannedPages) -> Result<Option<RecordSummary>> {
         // A header that is older than the records does not describe them.
-        let newer = |s: &Summary| self.space.seq > s.seq || scan.is_logged();
-        Ok(Summary::read(&self.space.pcm)?.filter(|s| !newer(s)))
+        let newer = |s: &RecordSummary| self.space.seq > s.seq || scan.is_logged();
+        Ok(RecordSummary::read(&self.space.pcm)?.filter(|s| !newer(s)))
     }
 
     fn record_copies(&self) -> u32 {

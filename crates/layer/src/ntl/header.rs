@@ -2,7 +2,7 @@
 
 use super::layer::Ntl;
 use crate::Token;
-use crate::header::{Header, HeaderNote, UsageState, write_state};
+use crate::header::{HeaderNote, LayerHeader, UsageState, write_state};
 use crate::planted::NtlBug;
 use frit_core::planted::is;
 use frit_core::{Result, Sink};
@@ -14,7 +14,7 @@ const VERSION: u32 = 1;
 impl<T: Token, P: Store> Ntl<T, P> {
     /// Returns the header: version, mapping, page bytes, block pages, chips, home pages and log
     /// pages of a chip, pages of a row, protected, log.
-    fn head(&self) -> Header {
+    fn head(&self) -> LayerHeader {
         let l = &self.space.layout;
         let words = [
             VERSION,
@@ -28,13 +28,13 @@ impl<T: Token, P: Store> Ntl<T, P> {
             u32::from(self.space.protected),
             self.config.log_kind() as u32,
         ];
-        Header::new(MAGIC, &words)
+        LayerHeader::new(MAGIC, &words)
     }
 
     /// Writes the state, and returns the completion after which it is durable.
     pub(super) fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: UsageState) -> Result<T> {
         let after = if is(NtlBug::HaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
-        write_state((&mut self.space.pcm, &mut self.space.fences), sink, state, after)
+        write_state(&mut self.space.pcm, &mut self.space.fences, sink, state, after)
     }
 
     /// Notes in the header that the layer is in use, before the first write after opening. Without
@@ -48,7 +48,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         // is kept.
         self.health.writable()?;
         // A simulation with data starts without a format, but can be halted and booted too.
-        if Header::read(&self.space.pcm)?.is_blank() {
+        if LayerHeader::read(&self.space.pcm)?.is_blank() {
             self.put_head(sink)?;
         }
         self.note_use(sink)
@@ -70,14 +70,14 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     pub(super) fn put_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         let head = self.head();
-        head.write((&mut self.space.pcm, &mut self.space.fences), sink)?;
+        head.write(&mut self.space.pcm, &mut self.space.fences, sink)?;
         self.write_state(sink, UsageState::Halted)?;
         self.space.pcm.sync(sink)
     }
 
     /// Reads the header and returns the state of the layer.
     pub(super) fn read_head(&self) -> Result<UsageState> {
-        let other = |_: &Header| {
+        let other = |_: &LayerHeader| {
             "it was formatted with another mapping, log, page size or capacity than the stack file has"
                 .to_owned()
         };

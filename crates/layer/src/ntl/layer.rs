@@ -2,10 +2,10 @@
 
 use super::buffer::UpdateBuffer;
 use super::config::{LogKind, NtlConfig};
-use super::log::Log;
-use super::mapping::{Mapping, MappingSetup, Mappings};
+use super::log::LogTables;
+use super::mapping::{MappingPolicy, MappingSetup, Mappings};
 use super::page_bitmap::PageBitmap;
-use super::rounds::Rounds;
+use super::rounds::WriteRounds;
 use super::space::NtlMemory;
 use super::stats::NtlStats;
 use crate::Token;
@@ -39,11 +39,11 @@ pub struct Ntl<T, P: Store> {
     pub(super) logs: bool,
     /// Number of updates until the counters are reset.
     pub(super) warm_left: u32,
-    pub(super) log: Option<Log>,
+    pub(super) log: Option<LogTables>,
     pub(super) buffer: UpdateBuffer<T>,
     /// Completion after which the free slots of the log may be written.
     pub(super) reuse_barrier: T,
-    pub(super) rounds: Rounds,
+    pub(super) rounds: WriteRounds,
     pub(super) stats: NtlStats,
     /// The chip after that of the last first write.
     pub(super) turn: u32,
@@ -71,7 +71,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let setup =
             MappingSetup { chips: layout.chips, chip_pages: layout.homes, block_pages: config.block_pages };
         let pages = layout.home_places();
-        let log = (config.log_kind() != LogKind::None).then(|| Log::new(&config, layout));
+        let log = (config.log_kind() != LogKind::None).then(|| LogTables::new(&config, layout));
         let warm = if config.log_kind() == LogKind::Remap { pages } else { 0 };
         let held = if P::HOLDS { layout.page_bytes as usize } else { 0 };
         let buffered = if config.buffers() { layout.chips } else { 0 };
@@ -86,7 +86,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             log,
             buffer: UpdateBuffer::new(buffered, layout.page_bytes, P::HOLDS),
             reuse_barrier: T::default(),
-            rounds: Rounds::new(layout.chips),
+            rounds: WriteRounds::new(layout.chips),
             stats: NtlStats::default(),
             turn: 0,
             costs: Vec::new(),
@@ -143,7 +143,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let bits = [&self.used, &self.live, &self.logged, &self.warm[0], &self.warm[1]];
         bits.iter().map(|b| b.bytes()).sum::<u64>()
             + self.mapping.table_bytes()
-            + self.log.as_ref().map_or(0, Log::bytes)
+            + self.log.as_ref().map_or(0, LogTables::bytes)
             + self.buffer.dram_bytes()
     }
 }

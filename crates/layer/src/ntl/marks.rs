@@ -4,7 +4,7 @@
 use super::layout::tail_at;
 use super::space::NtlMemory;
 use crate::Token;
-use crate::marks::{WORDS, is_due, mark_at, mark_copy_at};
+use crate::marks::{HighestMark, WORDS, is_due, mark_at, mark_copy_at};
 use crate::payload::source_of;
 use crate::planted::NtlBug;
 use crate::words::{seal, unseal};
@@ -22,11 +22,12 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
         self.pcm.write(sink, at, source_of::<P>(&word.to_le_bytes()), Cause::Meta, after)
     }
 
-    /// Replaces `best` by the number in a word, if it is higher. `i` is the index of the word.
-    fn best_number(&self, best: &mut (u64, u64), (at, i): (u64, u64), kind: Option<u8>) -> Result<()> {
+    /// Replaces `best` by the number in the word at `at`, if it is higher.
+    fn best_number(&self, best: &mut HighestMark, at: u64, index: u64, kind: Option<u8>) -> Result<()> {
         let mut word = [0; 8];
         self.pcm.peek(at, &mut word)?;
-        *best = (*best).max((unseal(u64::from_le_bytes(word), kind).unwrap_or(0), i));
+        let number = unseal(u64::from_le_bytes(word), kind).unwrap_or(0);
+        *best = (*best).max(HighestMark { number, index });
         Ok(())
     }
 
@@ -62,14 +63,14 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
 
     /// Reads mark and tail.
     pub(super) fn load_counters(&mut self) -> Result<()> {
-        let (mut mark, mut tail) = ((0, 0), (0, 0));
+        let (mut mark, mut tail) = (HighestMark::default(), HighestMark::default());
         for i in 0..WORDS {
-            self.best_number(&mut mark, (mark_at(i), i), MARK)?;
-            self.best_number(&mut mark, (mark_copy_at(i), i), MARK)?;
-            self.best_number(&mut tail, (tail_at(i), i), TAIL)?;
+            self.best_number(&mut mark, mark_at(i), i, MARK)?;
+            self.best_number(&mut mark, mark_copy_at(i), i, MARK)?;
+            self.best_number(&mut tail, tail_at(i), i, TAIL)?;
         }
-        (self.mark, self.marks) = mark;
-        (self.tail, self.tails) = tail;
+        (self.mark, self.marks) = (mark.number, mark.index);
+        (self.tail, self.tails) = (tail.number, tail.index);
         self.seq = self.mark.max(self.tail);
         Ok(())
     }

@@ -7,8 +7,8 @@
 
 use super::config::LogKind;
 use super::layer::Ntl;
-use super::log::Log;
-use super::space::CellState;
+use super::log::LogTables;
+use super::space::{CellState, PageWrite};
 use crate::Token;
 use crate::planted::NtlBug;
 use frit_core::planted::is;
@@ -97,13 +97,13 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let place = self.space.layout.slot_place(slot);
         let home = self.home_for(sink, lpn)?;
         let page = self.page_bytes();
-        let read = self.space.read(sink, place, 0, Target::Len(page), (Cause::Gc, certain))?;
+        let read = self.space.read(sink, place, 0, Target::Len(page), Cause::Gc, certain)?;
         let mut copy = std::mem::take(&mut self.copy);
         let outcome = self.digest_of_slot(place, lpn, &mut copy).and_then(|was| {
             let data = if P::HOLDS { Source::Bytes(&copy) } else { Source::Len(page) };
             let cells = if self.used.has(lpn) { CellState::Used } else { CellState::Fresh };
             let after = sink.join(read, certain);
-            self.space.put_copy(sink, home, (lpn, was), (data, cells), after)
+            self.space.put_copy(sink, home, lpn, was, PageWrite { data, cells, cause: Cause::Gc, after })
         });
         self.copy = copy;
         self.used.set(lpn);
@@ -163,7 +163,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         if !self.config.refreshes() {
             return Ok(after);
         }
-        let Some(slots) = self.log.as_ref().map(|log: &Log| log.slots(rows)) else { return Ok(after) };
+        let Some(slots) = self.log.as_ref().map(|log: &LogTables| log.slots(rows)) else { return Ok(after) };
         // `pages_by_chip` is zero after `count_merge`. Here it counts the refreshes of each chip.
         let unit = self.space.layout.refresh_pages;
         let bytes = unit * self.page_bytes();

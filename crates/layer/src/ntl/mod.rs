@@ -2,11 +2,11 @@
 //! Translation Layer for Byte-Addressable Non-Volatile Memory-Based Solid State Drives", IEEE
 //! Access 2019).
 //!
-//! Pages lie on chips that work independently. A [`Mapping`] selects the chip: by the page number
-//! (static), any chip at the first write (dynamic), or one chip for a whole block. A first write is
-//! *clean*. An update is *dirty*: it overwrites the page in place, or goes to a log of clean pages
-//! and is copied to its home location when the log is merged. Rounds of parallel writes are counted
-//! as in the paper.
+//! Pages lie on chips that work independently. A [`MappingPolicy`] selects the chip: by the page
+//! number (static), any chip at the first write (dynamic), or one chip for a whole block. A first
+//! write is *clean*. An update is *dirty*: it overwrites the page in place, or goes to a log of
+//! clean pages and is copied to its home location when the log is merged. Rounds of parallel writes
+//! are counted as in the paper.
 //!
 //! `docs/reference/ntl.md` is the manual, with a worked example.
 //!
@@ -65,5 +65,5 @@ mod write;
 
 pub use config::{LogBuffer, LogKind, MergeUnit, NtlConfig, Protect};
 pub use layer::Ntl;
-pub use mapping::{Mapping, MappingKind, Mappings};
+pub use mapping::{MappingKind, MappingPolicy, Mappings};
 pub use placement::ChipPlacement;

@@ -1,7 +1,7 @@
 //! Preconditioned volumes: every page is written once.
 
 use super::layer::Ntl;
-use super::mapping::Mapping;
+use super::mapping::MappingPolicy;
 use super::page_bitmap::PageBitmap;
 use crate::Token;
 use crate::record::Record;

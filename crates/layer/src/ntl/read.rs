@@ -1,7 +1,7 @@
 //! Reads: from the buffer, the log, or the home location of a page.
 
 use super::layer::Ntl;
-use super::mapping::Mapping;
+use super::mapping::MappingPolicy;
 use crate::Token;
 use crate::spans::page_spans_by_shift;
 use frit_core::{Cause, Error, MediumKind, Result, Sink, Target};
@@ -66,9 +66,9 @@ impl<T: Token, P: Store> Ntl<T, P> {
             return Err(Error::Corrupt { medium: MediumKind::Pcm, at: u64::from(lpn), what });
         };
         if !self.space.protected || !P::HOLDS {
-            return self.space.read(sink, place, first, into, (cause, start));
+            return self.space.read(sink, place, first, into, cause, start);
         }
-        let tok = self.space.read(sink, place, first, Target::Len(len), (cause, start))?;
+        let tok = self.space.read(sink, place, first, Target::Len(len), cause, start)?;
         if let Some(to) = into.bytes() {
             self.read_checked(place, lpn, first, to)?;
         }

@@ -2,13 +2,13 @@
 
 use super::layer::Ntl;
 use super::layout::COPIES;
-use super::mapping::Mapping;
+use super::mapping::MappingPolicy;
 use crate::Token;
 use crate::halt::compare_with_summary;
 use crate::header::{HeaderNote, UsageState};
 use crate::planted::NtlBug;
-use crate::record::{COPIES_MAX, CombinedState, Copies, RECORD_BYTES};
-use crate::summary::{Summary, SummaryEntry};
+use crate::record::{COPIES_MAX, CombinedState, Copies, RECORD_LEN};
+use crate::summary::{RecordSummary, SummaryEntry};
 use frit_core::planted::is;
 use frit_core::{Cause, CrashKind, Error, Recovery, Result, Sink, Target};
 use frit_media::Store;
@@ -38,7 +38,7 @@ pub(crate) struct ScannedPages {
     /// The newest versions that lie in the log.
     logged: HashMap<u32, LoggedPage>,
     /// Summary of the valid records at home.
-    pub(super) homes: Summary,
+    pub(super) homes: RecordSummary,
     repairs: Repairs,
 }
 
@@ -83,8 +83,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
             self.read_checkpoint(sink)?;
         } else {
             let scanned = self.scan_all(sink, Copies::All, &mut recovery)?;
-            let state = (state, NtlBug::SummaryIgnored);
-            let scanned = compare_with_summary(self, sink, state, scanned, &mut recovery)?;
+            let bug = NtlBug::SummaryIgnored;
+            let scanned = compare_with_summary(self, sink, state, bug, scanned, &mut recovery)?;
             if !self.health.has_missing() {
                 self.note_use(sink)?;
                 self.restore_logged(scanned.logged);
@@ -127,7 +127,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         self.space.load_counters()?;
         let mut repairs = Repairs::default();
         let mut logged = self.scan_log(sink, which, &mut repairs, recovery)?;
-        let homes = self.scan_homes(sink, which, &mut logged, (&mut repairs, recovery))?;
+        let homes = self.scan_homes(sink, which, &mut logged, &mut repairs, recovery)?;
         Ok(ScannedPages { logged, homes, repairs })
     }
 
@@ -135,8 +135,10 @@ impl<T: Token, P: Store> Ntl<T, P> {
     fn scan<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        (indices, which): (Range<u32>, Copies),
-        (repairs, recovery): (&mut Repairs, &mut Recovery),
+        indices: &Range<u32>,
+        which: Copies,
+        repairs: &mut Repairs,
+        recovery: &mut Recovery,
         each: &mut ScanCallback<'_, Self>,
     ) -> Result<()> {
         let start = sink.start();
@@ -151,7 +153,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
                 let first = place(0);
                 let places: Vec<u32> = (0..n).map(place).collect();
                 for (copy, bytes) in self.space.layout.places(first).zip(&mut copies) {
-                    bytes.resize(n as usize * RECORD_BYTES as usize, 0);
+                    bytes.resize(n as usize * RECORD_LEN, 0);
                     let at = self.space.layout.record(copy);
                     let tok = self.space.pcm.read(sink, at, Target::Bytes(bytes), Cause::Meta, start)?;
                     sink.ack(tok);
@@ -186,7 +188,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let mut all: Vec<(u32, LoggedPage)> = Vec::new();
         let pages = self.pages();
         let indices = homes..homes + logs;
-        self.scan(sink, (indices, which), (repairs, recovery), &mut |ntl, place, v, repairs, recovery| {
+        self.scan(sink, &indices, which, repairs, recovery, &mut |ntl, place, v, repairs, recovery| {
             let slot = place - first_slot;
             for (record, there) in
                 v.block.map(|r| (r, true)).into_iter().chain(v.ended.map(|(r, _)| (r, false)))
@@ -220,12 +222,13 @@ impl<T: Token, P: Store> Ntl<T, P> {
         sink: &mut S,
         which: Copies,
         logged: &mut HashMap<u32, LoggedPage>,
-        (repairs, recovery): (&mut Repairs, &mut Recovery),
-    ) -> Result<Summary> {
+        repairs: &mut Repairs,
+        recovery: &mut Recovery,
+    ) -> Result<RecordSummary> {
         let homes = self.space.layout.homes;
         let pages = self.pages();
-        let mut sum = Summary::default();
-        self.scan(sink, (0..homes, which), (repairs, recovery), &mut |ntl, place, v, repairs, recovery| {
+        let mut sum = RecordSummary::default();
+        self.scan(sink, &(0..homes), which, repairs, recovery, &mut |ntl, place, v, repairs, recovery| {
             let there = v.block.is_some();
             let Some(record) = v.block.or(v.ended.map(|(r, _)| r)) else { return Ok(()) };
             ntl.space.seq = ntl.space.seq.max(record.seq);
@@ -302,7 +305,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             // After a crash of the process its data is only in the page cache.
             self.space.pcm.flush(sink)?;
         }
-        if let Some(rows) = self.log.as_ref().map(super::log::Log::rows) {
+        if let Some(rows) = self.log.as_ref().map(super::log::LogTables::rows) {
             self.merge(sink, rows)?;
             // The merge of a recovery is not counted.
             self.stats = super::stats::NtlStats::default();
@@ -334,8 +337,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
 /// Returns `true` if all copies of a record are zero: never written, or cleared.
 fn is_blank(copies: &[Vec<u8>; COPIES as usize], i: usize) -> bool {
-    let from = i * RECORD_BYTES as usize;
-    copies.iter().all(|bytes| bytes[from..from + RECORD_BYTES as usize].iter().all(|&b| b == 0))
+    let from = i * RECORD_LEN;
+    copies.iter().all(|bytes| bytes[from..from + RECORD_LEN].iter().all(|&b| b == 0))
 }
 
 const _: () = assert!(COPIES == COPIES_MAX);

@@ -8,7 +8,7 @@ use super::stats::NtlStats;
 
 /// The rounds of a request.
 #[derive(Clone, Debug)]
-pub(super) struct Rounds {
+pub(super) struct WriteRounds {
     /// Number of pages of each chip so far.
     pages: Vec<u32>,
     /// Kinds of pages in each round: [`CLEAN`], [`DIRTY`] or both.
@@ -20,9 +20,9 @@ const CLEAN: u8 = 1;
 /// Bit of a round with a dirty page.
 const DIRTY: u8 = 2;
 
-impl Rounds {
-    pub(super) fn new(chips: u32) -> Rounds {
-        Rounds { pages: vec![0; chips as usize], kinds: Vec::new() }
+impl WriteRounds {
+    pub(super) fn new(chips: u32) -> WriteRounds {
+        WriteRounds { pages: vec![0; chips as usize], kinds: Vec::new() }
     }
 
     /// Adds a page that is written on a chip.
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn a_round_takes_a_page_of_each_chip() {
         let mut s = NtlStats::default();
-        let mut r = Rounds::new(4);
+        let mut r = WriteRounds::new(4);
         // Six pages from chip 2 on; the third is an update.
         for (i, chip) in [2, 3, 0, 1, 2, 3].into_iter().enumerate() {
             r.add(chip, i == 2);

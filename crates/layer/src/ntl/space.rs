@@ -11,7 +11,9 @@ use crate::Token;
 use crate::fences::Fences;
 use crate::payload::source_of;
 use crate::planted::NtlBug;
-use crate::record::{CombinedState, CopyState, RECORD_BYTES, Record, RecordAddr, RecordEnd, STATE_WORD_AT};
+use crate::record::{
+    CombinedState, CopyState, RECORD_LEN, Record, RecordAddr, RecordBytes, RecordEnd, STATE_WORD_AT,
+};
 use crate::summary::SummaryEntry;
 use frit_core::planted::is;
 use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Target};
@@ -26,6 +28,24 @@ pub(super) enum CellState {
     Fresh,
     /// Written before: a dirty write.
     Used,
+}
+
+/// A write of a page.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PageWrite<'a, T> {
+    pub(super) data: Source<'a>,
+    pub(super) cells: CellState,
+    pub(super) cause: Cause,
+    /// Completion that the write waits for.
+    pub(super) after: T,
+}
+
+impl<'a, T> PageWrite<'a, T> {
+    /// Returns a write of host data.
+    #[inline]
+    pub(super) fn of_host(data: Source<'a>, cells: CellState, after: T) -> PageWrite<'a, T> {
+        PageWrite { data, cells, cause: Cause::Host, after }
+    }
 }
 
 /// The memory of the layer.
@@ -100,7 +120,8 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
         place: u32,
         from: u32,
         into: Target<'_>,
-        (cause, after): (Cause, T),
+        cause: Cause,
+        after: T,
     ) -> Result<T> {
         let at = self.layout.data(place) + u64::from(from);
         self.pcm.read(sink, at, into, cause, after)
@@ -113,15 +134,14 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
         sink: &mut S,
         place: u32,
         lpn: u32,
-        (data, cells): (Source<'_>, CellState),
-        (cause, after): (Cause, T),
+        page: PageWrite<'_, T>,
     ) -> Result<T> {
-        let tok = self.put_data(sink, place, (data, cells), (cause, after))?;
+        let tok = self.put_data(sink, place, page)?;
         if !self.protected {
             return Ok(tok);
         }
-        let digest = data.bytes().map_or(0, digest);
-        self.put_new_record(sink, place, (lpn, digest), tok, after)
+        let digest = page.data.bytes().map_or(0, digest);
+        self.put_new_record(sink, place, lpn, digest, tok, page.after)
     }
 
     /// Variant of [`NtlMemory::put`] for a page that another record described. The digest is copied,
@@ -130,22 +150,17 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
         &mut self,
         sink: &mut S,
         place: u32,
-        (lpn, digest): (u32, u64),
-        (data, cells): (Source<'_>, CellState),
-        after: T,
+        lpn: u32,
+        digest: u64,
+        page: PageWrite<'_, T>,
     ) -> Result<T> {
-        let tok = self.put_data(sink, place, (data, cells), (Cause::Gc, after))?;
-        if self.protected { self.put_new_record(sink, place, (lpn, digest), tok, after) } else { Ok(tok) }
+        let tok = self.put_data(sink, place, page)?;
+        if self.protected { self.put_new_record(sink, place, lpn, digest, tok, page.after) } else { Ok(tok) }
     }
 
     #[inline]
-    fn put_data<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        place: u32,
-        (data, cells): (Source<'_>, CellState),
-        (cause, after): (Cause, T),
-    ) -> Result<T> {
+    fn put_data<S: Sink<Tok = T>>(&mut self, sink: &mut S, place: u32, page: PageWrite<'_, T>) -> Result<T> {
+        let PageWrite { data, cells, cause, after } = page;
         let at = self.layout.data(place);
         match cells {
             CellState::Fresh => self.pcm.write_fresh(sink, at, data, cause, after),
@@ -159,7 +174,8 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
         &mut self,
         sink: &mut S,
         place: u32,
-        (lpn, digest): (u32, u64),
+        lpn: u32,
+        digest: u64,
         data: T,
         after: T,
     ) -> Result<T> {
@@ -212,7 +228,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
         &mut self,
         sink: &mut S,
         place: u32,
-        bytes: impl Fn(RecordAddr) -> [u8; RECORD_BYTES as usize],
+        bytes: impl Fn(RecordAddr) -> RecordBytes,
         after: T,
     ) -> Result<T> {
         let mut done = after;
@@ -244,7 +260,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     /// Clears a record.
     pub(super) fn wipe_record<S: Sink<Tok = T>>(&mut self, sink: &mut S, place: u32, after: T) -> Result<()> {
         for copy in self.layout.places(place) {
-            let zeros = Source::Bytes(&[0; RECORD_BYTES as usize]);
+            let zeros = Source::Bytes(&[0; RECORD_LEN]);
             let tok = self.pcm.write(sink, self.layout.record(copy), zeros, Cause::Meta, after)?;
             self.fences.wait(sink, tok);
         }
@@ -278,7 +294,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     /// Returns the state of one copy of a record.
     #[inline]
     pub(super) fn copy_state(&self, copy: RecordAddr) -> Result<CopyState> {
-        let mut bytes = [0; RECORD_BYTES as usize];
+        let mut bytes = [0; RECORD_LEN];
         self.pcm.peek(self.layout.record(copy), &mut bytes)?;
         Ok(CopyState::read(&bytes, copy))
     }

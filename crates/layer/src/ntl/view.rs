@@ -66,7 +66,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             pages("log_capacity", u64::from(layout.slots()), "pages that the log can hold"),
             pages(
                 "logged_pages",
-                u64::from(self.log.as_ref().map_or(0, super::log::Log::pages)),
+                u64::from(self.log.as_ref().map_or(0, super::log::LogTables::pages)),
                 "pages whose newest version lies in the log",
             ),
             count("chips", u64::from(layout.chips), "chips that work independently"),

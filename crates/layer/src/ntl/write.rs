@@ -4,8 +4,8 @@
 use super::config::LogKind;
 use super::layer::Ntl;
 use super::log::LogSpace;
-use super::mapping::Mapping;
-use super::space::CellState;
+use super::mapping::MappingPolicy;
+use super::space::{CellState, PageWrite};
 use crate::Token;
 use crate::spans::{PageSpan, page_spans_by_shift};
 use frit_core::{Cause, Error, Result, Sink, Source, Target};
@@ -75,7 +75,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             return self.write_first(sink, lpn, data, after);
         }
         self.stats.updates += 1;
-        match self.log.as_ref().map_or(LogKind::None, super::log::Log::kind) {
+        match self.log.as_ref().map_or(LogKind::None, super::log::LogTables::kind) {
             LogKind::None => self.write_over(sink, lpn, data, after),
             LogKind::Remap if !self.is_hot(lpn) => self.write_over(sink, lpn, data, after),
             LogKind::Full if !self.logs => {
@@ -109,7 +109,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         after: T,
     ) -> Result<()> {
         let place = self.home_for(sink, lpn)?;
-        let tok = self.space.put(sink, place, lpn, (data, CellState::Fresh), (Cause::Host, after))?;
+        let tok = self.space.put(sink, place, lpn, PageWrite::of_host(data, CellState::Fresh, after))?;
         if !self.space.protected {
             sink.ack(tok);
         }
@@ -151,7 +151,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         after: T,
     ) -> Result<()> {
         let place = self.home_for(sink, lpn)?;
-        let tok = self.space.put(sink, place, lpn, (data, CellState::Used), (Cause::Host, after))?;
+        let tok = self.space.put(sink, place, lpn, PageWrite::of_host(data, CellState::Used, after))?;
         sink.ack(tok);
         self.rounds.add(self.space.chip(place), true);
         self.live.set(lpn);
@@ -170,7 +170,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let place = self.space.layout.slot_place(slot);
         // A slot must not be written again before its merge is durable.
         let after = sink.join(after, self.reuse_barrier);
-        let tok = self.space.put(sink, place, lpn, (data, CellState::Fresh), (Cause::Host, after))?;
+        let tok = self.space.put(sink, place, lpn, PageWrite::of_host(data, CellState::Fresh, after))?;
         self.take_slot(lpn, slot);
         self.rounds.add(self.space.chip(place), self.overwrites_slots());
         self.stats.log_writes += 1;
@@ -245,13 +245,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
                 Some(bytes) if P::HOLDS => Source::Bytes(bytes),
                 _ => Source::Len(self.space.layout.page_bytes),
             };
-            let tok = self.space.put(
-                sink,
-                place,
-                lpn,
-                (data, CellState::Fresh),
-                (Cause::Host, self.reuse_barrier),
-            )?;
+            let page = PageWrite::of_host(data, CellState::Fresh, self.reuse_barrier);
+            let tok = self.space.put(sink, place, lpn, page)?;
             done = sink.join(done, tok);
             self.take_slot(lpn, slot);
             self.stats.log_writes += 1;

@@ -3,7 +3,7 @@
 use super::{Policy, Theory};
 use crate::{Error, Result};
 use frit_core::{BlockLayer, Hints, Nanos, Null, Op, Precondition, Preconditioning, Sector, Source};
-use frit_layer::flash::BlockState;
+use frit_layer::flash::BlockUse;
 use frit_layer::{FusionMethod, Hfsl, HfslConfig};
 use frit_media::{Hardware, Nand, NandConfig, NandFaults, NandGeometry, NandTiming, NoStore, PlaneOps};
 use rand::rngs::SmallRng;
@@ -265,14 +265,14 @@ impl BlockStateSums {
         self.looks += 1;
         for block in 0..blocks.count() {
             match blocks.state(block) {
-                BlockState::Free => self.free += 1,
-                BlockState::Open => self.open += 1,
-                BlockState::Sealed => {
+                BlockUse::Free => self.free += 1,
+                BlockUse::Open => self.open += 1,
+                BlockUse::Sealed => {
                     self.data += 1;
                     self.valid[usize::from(blocks.valid(block))] += 1;
                 }
-                BlockState::Victim | BlockState::Emptied => self.data += 1,
-                BlockState::Retiring | BlockState::Bad => {}
+                BlockUse::Victim | BlockUse::Emptied => self.data += 1,
+                BlockUse::Retiring | BlockUse::Bad => {}
             }
         }
     }

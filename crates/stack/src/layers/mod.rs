@@ -11,7 +11,7 @@ use crate::media::param_problem;
 use crate::tree::Table;
 use frit_core::params::Phase;
 use frit_core::{MediumKind, ParamDef, ParamInfo, ParamTable};
-use frit_layer::cache::Mode;
+use frit_layer::cache::CacheMode;
 use frit_layer::{CacheConfig, HfslConfig, NtlConfig};
 use serde::Deserialize;
 use std::sync::OnceLock;
@@ -212,7 +212,7 @@ impl LayerConfig {
             LayerConfig::Cache(c) => {
                 let mut unused = c.unused();
                 // The table of the policies does not know the mode.
-                if c.mode == Mode::WriteAround && !c.read_caching {
+                if c.mode == CacheMode::WriteAround && !c.read_caching {
                     unused.push(("policy", "nothing is cached: writes go around, and reads are not cached"));
                 }
                 unused

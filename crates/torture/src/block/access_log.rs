@@ -6,18 +6,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// An access to a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Access {
+pub struct LoggedAccess {
     /// Number of commands issued before it. The access belongs to the last of them.
     pub commands: u32,
     /// Number of the medium, in the order in which the stack opens its stores.
     pub medium: u8,
     /// Kind of access.
-    pub kind: AccessKind,
+    pub kind: LoggedAccessKind,
 }
 
 /// A kind of access to a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AccessKind {
+pub enum LoggedAccessKind {
     /// A write of bytes, which are stored in [`AccessRecords::bytes`].
     Write {
         /// Address in the store.
@@ -35,7 +35,7 @@ pub enum AccessKind {
 #[derive(Clone, Default, Debug)]
 pub struct AccessRecords {
     /// Accesses in order.
-    pub accesses: Vec<Access>,
+    pub accesses: Vec<LoggedAccess>,
     /// Bytes of all writes.
     pub bytes: Vec<u8>,
 }
@@ -68,15 +68,15 @@ impl AccessLog {
     /// Records a write to a store.
     pub fn write(&self, medium: u8, at: u64, data: &[u8]) {
         let mut log = self.log();
-        let kind = AccessKind::Write { at, from: log.bytes.len() as u32, len: data.len() as u32 };
+        let kind = LoggedAccessKind::Write { at, from: log.bytes.len() as u32, len: data.len() as u32 };
         log.bytes.extend_from_slice(data);
-        log.accesses.push(Access { commands: self.commands.load(Ordering::Relaxed), medium, kind });
+        log.accesses.push(LoggedAccess { commands: self.commands.load(Ordering::Relaxed), medium, kind });
     }
 
     /// Records a sync of a store.
     pub fn sync(&self, medium: u8) {
         let commands = self.commands.load(Ordering::Relaxed);
-        self.log().accesses.push(Access { commands, medium, kind: AccessKind::Sync });
+        self.log().accesses.push(LoggedAccess { commands, medium, kind: LoggedAccessKind::Sync });
     }
 
     /// Returns the number of accesses.

@@ -1,6 +1,6 @@
 //! Damage at rest: changes in a medium that is not in use.
 
-use crate::block::medium::Medium;
+use crate::block::medium::TortureMedium;
 use crate::block::self_describing::{SECTOR, mix};
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -48,7 +48,7 @@ impl AtRestDamage {
     }
 
     /// Damages a medium. `earlier` holds its contents of some requests earlier.
-    pub(crate) fn strike(self, m: &mut Medium, earlier: &[u8], rng: &mut SmallRng) -> DamagedRange {
+    pub(crate) fn strike(self, m: &mut TortureMedium, earlier: &[u8], rng: &mut SmallRng) -> DamagedRange {
         let was = m.bytes().to_vec();
         let size = m.bytes().len() as u64;
         let (at, len) = self.range(place(m, size, rng), size);
@@ -99,7 +99,7 @@ fn both_copies(was: &[u8], now: &[u8]) -> bool {
 }
 
 /// Draws a position, equally often among data and among metadata.
-fn place(m: &Medium, size: u64, rng: &mut SmallRng) -> u64 {
+fn place(m: &TortureMedium, size: u64, rng: &mut SmallRng) -> u64 {
     let range = match (m.nand, rng.random_range(0..4u8)) {
         (Some(p), 0) => 0..p.records_at(),
         (Some(p), 1 | 2) => p.records_at()..p.states_at(),

@@ -13,7 +13,7 @@ use strum::{EnumIter, EnumString, IntoStaticStr};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, EnumIter, EnumString, IntoStaticStr, Serialize)]
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
-pub enum Mode {
+pub enum TortureMode {
     /// Power cuts sampled from longer runs.
     Cuts,
     /// All power cuts of short runs.
@@ -28,33 +28,33 @@ pub enum Mode {
     Wear,
 }
 
-impl Mode {
+impl TortureMode {
     /// Returns all modes.
     #[must_use]
-    pub fn all() -> Vec<Mode> {
+    pub fn all() -> Vec<TortureMode> {
         use strum::IntoEnumIterator;
-        Mode::iter().collect()
+        TortureMode::iter().collect()
     }
 
     /// Returns the letter that the names of its cases begin with.
     #[must_use]
     pub fn letter(self) -> char {
         match self {
-            Mode::Cuts => 'c',
-            Mode::Exhaustive => 'x',
-            Mode::Files => 'f',
-            Mode::Damage => 'd',
-            Mode::Errors => 'e',
-            Mode::Wear => 'w',
+            TortureMode::Cuts => 'c',
+            TortureMode::Exhaustive => 'x',
+            TortureMode::Files => 'f',
+            TortureMode::Damage => 'd',
+            TortureMode::Errors => 'e',
+            TortureMode::Wear => 'w',
         }
     }
 }
 
 /// A work item of a campaign, or a part of one.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Case {
+pub struct TortureCase {
     /// Mode.
-    pub mode: Mode,
+    pub mode: TortureMode,
     /// Number of the workload.
     pub number: u32,
     /// Number of the epoch within the workload. Each later epoch starts from a crash of the one
@@ -68,29 +68,29 @@ pub struct Case {
     pub keep: Vec<u32>,
 }
 
-impl Case {
+impl TortureCase {
     /// Creates the case of a whole workload.
     #[must_use]
-    pub fn workload(mode: Mode, number: u32) -> Case {
-        Case { mode, number, epoch: 0, cut: None, nested: Vec::new(), keep: Vec::new() }
+    pub fn workload(mode: TortureMode, number: u32) -> TortureCase {
+        TortureCase { mode, number, epoch: 0, cut: None, nested: Vec::new(), keep: Vec::new() }
     }
 
     /// Returns the case of one cut of this workload.
     #[must_use]
-    pub fn at(&self, epoch: u32, cut: u32) -> Case {
-        Case { epoch, cut: Some(cut), nested: Vec::new(), ..self.clone() }
+    pub fn at(&self, epoch: u32, cut: u32) -> TortureCase {
+        TortureCase { epoch, cut: Some(cut), nested: Vec::new(), ..self.clone() }
     }
 
     /// Returns the case of a cut of this case's recovery.
     #[must_use]
-    pub fn inner(&self, cut: u32) -> Case {
+    pub fn inner(&self, cut: u32) -> TortureCase {
         let mut nested = self.nested.clone();
         nested.push(cut);
-        Case { nested, ..self.clone() }
+        TortureCase { nested, ..self.clone() }
     }
 }
 
-impl fmt::Display for Case {
+impl fmt::Display for TortureCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}.{}", self.mode.letter(), self.number, self.epoch)?;
         if let Some(cut) = self.cut {
@@ -107,23 +107,23 @@ impl fmt::Display for Case {
     }
 }
 
-impl Serialize for Case {
+impl Serialize for TortureCase {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.collect_str(self)
     }
 }
 
-impl FromStr for Case {
+impl FromStr for TortureCase {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Case, String> {
+    fn from_str(text: &str) -> Result<TortureCase, String> {
         let wrong = || {
             format!(
                 "'{text}' is not a case; examples, as violations print them: c12.0.345, c12.0.345+6, c12.0:1,4,7"
             )
         };
         use strum::IntoEnumIterator;
-        let mode = Mode::iter().find(|m| text.starts_with(m.letter())).ok_or_else(wrong)?;
+        let mode = TortureMode::iter().find(|m| text.starts_with(m.letter())).ok_or_else(wrong)?;
         let number = |t: &str| t.parse::<u32>().map_err(|_| wrong());
         let (place, keep) = match text[1..].split_once(':') {
             Some((place, keep)) => (place, keep.split(',').map(number).collect::<Result<_, _>>()?),
@@ -138,7 +138,7 @@ impl FromStr for Case {
             return Err(wrong());
         }
         let nested = plus.map(number).collect::<Result<_, _>>()?;
-        Ok(Case { mode, number: workload, epoch, cut, nested, keep })
+        Ok(TortureCase { mode, number: workload, epoch, cut, nested, keep })
     }
 }
 
@@ -149,11 +149,11 @@ mod tests {
     #[test]
     fn cases_are_printed_and_read() {
         for text in ["c12.0.345", "x0.1", "f7.0.2+6+8", "d3.0:1,4,7", "c1.0.5:2"] {
-            assert_eq!(text.parse::<Case>().map(|c| c.to_string()), Ok(text.to_string()));
+            assert_eq!(text.parse::<TortureCase>().map(|c| c.to_string()), Ok(text.to_string()));
         }
-        assert_eq!("c9".parse::<Case>().map(|c| c.to_string()), Ok("c9.0".to_string()));
+        assert_eq!("c9".parse::<TortureCase>().map(|c| c.to_string()), Ok("c9.0".to_string()));
         for text in ["", "q1", "c", "c1.2.3.4", "c1.x", "c1.0:", "c1+x"] {
-            assert!(text.parse::<Case>().is_err(), "{text}");
+            assert!(text.parse::<TortureCase>().is_err(), "{text}");
         }
     }
 }

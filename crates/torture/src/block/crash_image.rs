@@ -2,7 +2,7 @@
 
 use crate::block::cut::{Cut, PersistedWords, TornState};
 use crate::block::graph::{Effect, Graph, WrittenRange};
-use crate::block::medium::{Medium, SharedMedium};
+use crate::block::medium::{SharedMedium, TortureMedium};
 use crate::block::self_describing::mix;
 use frit_media::nand::SPARE_RECORD_BYTES;
 use std::sync::MutexGuard;
@@ -61,16 +61,16 @@ impl<'a> ImageBuilder<'a> {
         applier
     }
 
-    fn lock(&self) -> Vec<MutexGuard<'a, Medium>> {
+    fn lock(&self) -> Vec<MutexGuard<'a, TortureMedium>> {
         self.media.iter().map(SharedMedium::lock).collect()
     }
 
-    fn put(&self, media: &mut [MutexGuard<'a, Medium>], p: &WrittenRange, at: u64, len: u32) {
+    fn put(&self, media: &mut [MutexGuard<'a, TortureMedium>], p: &WrittenRange, at: u64, len: u32) {
         let from = p.from + (at - p.at) as u32;
         media[p.medium as usize].put(at, &self.graph.bytes[from as usize..(from + len) as usize]);
     }
 
-    fn whole(&self, media: &mut [MutexGuard<'a, Medium>], node: usize) {
+    fn whole(&self, media: &mut [MutexGuard<'a, TortureMedium>], node: usize) {
         for p in &self.graph.nodes[node].pieces {
             self.put(media, p, p.at, p.len);
         }
@@ -157,7 +157,7 @@ impl<'a> ImageBuilder<'a> {
         open.into_iter().enumerate().filter(|(i, (_, _, at, _))| keep(*i, *at)).map(|(_, w)| w).collect()
     }
 
-    fn tear(&self, media: &mut [MutexGuard<'a, Medium>], n: usize, torn: TornState, seed: u64) {
+    fn tear(&self, media: &mut [MutexGuard<'a, TortureMedium>], n: usize, torn: TornState, seed: u64) {
         // A program with flipped bits reached the page; the bits are flipped below.
         if torn == TornState::Flipped {
             self.whole(media, n);
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
     use crate::block::access_log::AccessLog;
     use crate::block::command_set::CommandSet;
-    use crate::block::medium::NandLayout;
+    use crate::block::nand_layout::NandLayout;
     use crate::block::recording_sink::RecordingSink;
     use crate::block::target::MediumShape;
     use frit_core::{Cause, Cmd, MediumKind, Op, Sink, UnitId};
@@ -252,7 +252,7 @@ mod tests {
         let (op, cause) = (Op::NandProgram, Cause::Host);
         sink.emit(Cmd { addr: 1, len: 512, hazard: 0, unit: UnitId(1), op, cause }, start);
         let graph = Graph::new(&sink.finish(), access_log.take(), &[shape(0), shape(1)]);
-        let media = [0, 1].map(|number| SharedMedium::new(Medium::new(number, Some(LAYOUT))));
+        let media = [0, 1].map(|number| SharedMedium::new(TortureMedium::new(number, Some(LAYOUT))));
         for medium in &media {
             drop(medium.open(LAYOUT.states_at()));
         }

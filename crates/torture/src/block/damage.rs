@@ -5,11 +5,11 @@ use crate::block::command_set::CommandSet;
 use crate::block::fault::{Fault, FaultKind};
 use crate::block::history::History;
 use crate::block::medium::SharedMedium;
-use crate::block::oracle::{Oracle, Violation};
-use crate::block::power_cuts::{WorkItem, guarded};
 use crate::block::self_describing::{self, BLOCK, PER_BLOCK, SECTOR, Versions};
 use crate::block::target::TortureTarget;
-use crate::block::workload::{Clients, Request, RequestFailure, WorkloadMix, fill_requests};
+use crate::block::violation::{Oracle, Violation};
+use crate::block::work_item::{WorkItem, guarded};
+use crate::block::workload::{ClientRequest, Clients, RequestFailure, WorkloadMix, fill_requests};
 use frit_core::{CheckScope, CrashKind, Hints, MediumKind, Null, Sector, StackDevice, Target};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -403,7 +403,7 @@ impl WorkItem<'_> {
     }
 }
 
-fn plain(f: RequestFailure, r: &Request) -> Violation {
+fn plain(f: RequestFailure, r: &ClientRequest) -> Violation {
     match f {
         RequestFailure::Error(e) => Violation::error(Oracle::Alive, &r.to_string(), &e),
         RequestFailure::Violation(v) => v,

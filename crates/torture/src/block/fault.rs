@@ -1,6 +1,6 @@
 //! Faults of a store in use: errors of the host, and media that return wrong results.
 
-use crate::block::medium::NandLayout;
+use crate::block::nand_layout::NandLayout;
 use frit_core::{Error, Result};
 use std::collections::HashMap;
 use std::io::ErrorKind;

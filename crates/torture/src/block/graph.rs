@@ -7,7 +7,7 @@
 //! of PCM. The recorder's own order between fences and writes on a line is not used, because a
 //! fence is not a write.
 
-use crate::block::access_log::{AccessKind, AccessRecords};
+use crate::block::access_log::{AccessRecords, LoggedAccessKind};
 use crate::block::command_set::CommandSet;
 use crate::block::target::MediumShape;
 use frit_core::{Cause, Op};
@@ -213,7 +213,7 @@ impl Graph {
         media: &[MediumShape],
     ) {
         for access in &log.accesses {
-            let AccessKind::Write { at, from, len } = access.kind else { continue };
+            let LoggedAccessKind::Write { at, from, len } = access.kind else { continue };
             let piece = WrittenRange { medium: access.medium, at, from, len };
             let shape = &media[access.medium as usize];
             let mut rest = vec![piece];

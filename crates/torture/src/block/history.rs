@@ -11,7 +11,7 @@ use crate::block::self_describing::{PER_BLOCK, Versions};
 
 /// Change of a block by a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Change {
+pub struct BlockChange {
     /// Index of the request.
     pub request: u32,
     /// First sector within the block.
@@ -23,22 +23,22 @@ pub struct Change {
 }
 
 #[derive(Clone, Debug)]
-struct Block {
+struct BlockHistory {
     start: Versions,
-    changes: Vec<Change>,
+    changes: Vec<BlockChange>,
 }
 
 /// Changes of all blocks.
 #[derive(Clone, Debug)]
 pub struct History {
-    blocks: Vec<Block>,
+    blocks: Vec<BlockHistory>,
 }
 
 impl History {
     /// Creates a history of blocks with these contents.
     #[must_use]
     pub fn new(start: &[Versions]) -> History {
-        History { blocks: start.iter().map(|&start| Block { start, changes: Vec::new() }).collect() }
+        History { blocks: start.iter().map(|&start| BlockHistory { start, changes: Vec::new() }).collect() }
     }
 
     /// Creates the history of a volume without contents.
@@ -55,7 +55,7 @@ impl History {
             let end = ((block + 1) * PER_BLOCK as u64).min(first + sectors);
             let from = (at % PER_BLOCK as u64) as u8;
             let to = from + (end - at) as u8;
-            self.blocks[block as usize].changes.push(Change { request, from, to, version });
+            self.blocks[block as usize].changes.push(BlockChange { request, from, to, version });
             at = end;
         }
     }
@@ -66,7 +66,7 @@ impl History {
             let all = std::mem::take(&mut block.changes);
             for c in all {
                 if (c.request as usize) < requests.limit() && requests.has(c.request as usize) {
-                    block.changes.extend((c.from..c.to).map(|s| Change { from: s, to: s + 1, ..c }));
+                    block.changes.extend((c.from..c.to).map(|s| BlockChange { from: s, to: s + 1, ..c }));
                 } else {
                     block.changes.push(c);
                 }
@@ -131,7 +131,7 @@ impl History {
     pub fn ever_or_zero(&self, block: usize, found: &Versions) -> bool {
         let b = &self.blocks[block];
         (0..PER_BLOCK).all(|s| {
-            let holds = |c: &Change| (c.from..c.to).contains(&(s as u8)) && c.version == found[s];
+            let holds = |c: &BlockChange| (c.from..c.to).contains(&(s as u8)) && c.version == found[s];
             found[s] == 0 || found[s] == b.start[s] || b.changes.iter().any(holds)
         })
     }
@@ -160,7 +160,7 @@ impl History {
 
     /// Returns the changes of a block.
     #[must_use]
-    pub fn changes(&self, block: usize) -> &[Change] {
+    pub fn changes(&self, block: usize) -> &[BlockChange] {
         &self.blocks[block].changes
     }
 

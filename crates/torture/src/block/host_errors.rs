@@ -5,11 +5,14 @@ use crate::block::command_set::CommandSet;
 use crate::block::fault::{Fault, FaultKind};
 use crate::block::history::History;
 use crate::block::medium::SharedMedium;
-use crate::block::oracle::{ExamineOptions, Oracle, Violation, examine, read_all, verify_contents};
-use crate::block::power_cuts::{WorkItem, guarded};
+use crate::block::oracle::{ExamineOptions, examine, read_all, verify_contents};
 use crate::block::self_describing::{BLOCK, PER_BLOCK};
 use crate::block::target::TortureTarget;
-use crate::block::workload::{Clients, Request, RequestFailure, RequestKind, WorkloadMix, fill_requests};
+use crate::block::violation::{Oracle, Violation};
+use crate::block::work_item::{WorkItem, guarded};
+use crate::block::workload::{
+    ClientRequest, ClientRequestKind, Clients, RequestFailure, WorkloadMix, fill_requests,
+};
 use frit_core::{CrashKind, DurabilityPoint, Error, Hints, MediumKind, Null, Sector, StackDevice, Target};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -138,7 +141,7 @@ impl WorkItem<'_> {
         let from = met.lasted.limit();
         let mix = WorkloadMix { requests: 160, clients: 2, hot_blocks: 0, most_sectors: 16, discards: 20 };
         let mut requests = mix.requests(rng, clients.history.len() as u64);
-        requests.push(RequestKind::Flush.without_range());
+        requests.push(ClientRequestKind::Flush.without_range());
         let mut lasted = CommandSet::new(from + requests.len());
         lasted.add_all(&met.lasted);
         for (n, r) in (from..).zip(&requests) {
@@ -201,11 +204,11 @@ struct FaultedRun {
 fn run_faulted(
     layer: &mut dyn StackDevice<Null>,
     clients: &mut Clients,
-    requests: &[Request],
+    requests: &[ClientRequest],
     (poisons, loses_unsynced): (bool, bool),
 ) -> Result<FaultedRun, Violation> {
     let late = layer.write_guarantee().durable_at == DurabilityPoint::OnFlush;
-    let fua = |r: &Request| matches!(r.kind, RequestKind::Write(h) if h.has(Hints::FUA));
+    let fua = |r: &ClientRequest| matches!(r.kind, ClientRequestKind::Write(h) if h.has(Hints::FUA));
     let mut flushed = 0;
     let mut met = FaultedRun { lasted: CommandSet::new(requests.len()), told: false };
     let mut refused = false;
@@ -213,13 +216,13 @@ fn run_faulted(
         match clients.perform(layer, &mut Null, r, n as u32) {
             Ok(()) => {
                 met.lasted.add(n);
-                if r.kind == RequestKind::Flush {
+                if r.kind == ClientRequestKind::Flush {
                     flushed = n;
                     clients.uncertain_requests.retain(|&u| !met.lasted.has(u as usize));
                 } else if late && loses_unsynced && !fua(r) {
                     clients.uncertain_requests.push(n as u32);
                 }
-                if refused && matches!(r.kind, RequestKind::Write(_)) {
+                if refused && matches!(r.kind, ClientRequestKind::Write(_)) {
                     let what = format!("{r} succeeded after a write had failed");
                     return Err(Violation::new(Oracle::Poisoned, what));
                 }
@@ -230,7 +233,7 @@ fn run_faulted(
             Err(RequestFailure::Error(_)) => {
                 met.told = true;
                 refused |= layer.refuses().is_some();
-                if poisons && r.kind != RequestKind::Read && !refused {
+                if poisons && r.kind != ClientRequestKind::Read && !refused {
                     let what = format!("{r} failed, and the volume still accepts writes");
                     return Err(Violation::new(Oracle::Poisoned, what));
                 }

@@ -7,69 +7,19 @@
 
 use crate::block::access_log::AccessLog;
 use crate::block::fault::Fault;
+use crate::block::nand_layout::NandLayout;
 use crate::block::self_describing::mix;
 use frit_core::{Error, Result};
+use frit_media::CustomStore;
 use frit_media::nand::SPARE_RECORD_BYTES;
-use frit_media::{CustomStore, NandGeometry};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes that are copied back as a unit when an image is undone.
 const CHUNK: usize = 1 << 10;
 
-/// Layout of a NAND device's store (docs/reference/media.md).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NandLayout {
-    /// Bytes of a page.
-    pub page_bytes: u64,
-    /// Number of pages in a block.
-    pub pages_per_block: u64,
-    /// Total number of pages.
-    pub pages: u64,
-}
-
-impl NandLayout {
-    /// Returns the layout for a geometry.
-    #[must_use]
-    pub fn new(g: &NandGeometry) -> NandLayout {
-        NandLayout {
-            page_bytes: u64::from(g.page_bytes),
-            pages_per_block: u64::from(g.pages_per_block),
-            pages: u64::from(g.pages()),
-        }
-    }
-
-    /// Returns the position of the first spare record. The pages lie before it.
-    #[must_use]
-    pub fn records_at(&self) -> u64 {
-        self.page_bytes * self.pages
-    }
-
-    /// Returns the position of the spare record of a page.
-    #[must_use]
-    pub fn record_at(&self, page: u64) -> u64 {
-        self.records_at() + page * SPARE_RECORD_BYTES as u64
-    }
-
-    /// Returns the position of the block states.
-    #[must_use]
-    pub fn states_at(&self) -> u64 {
-        self.record_at(self.pages)
-    }
-
-    /// Returns the pages whose records lie completely in a range.
-    fn records_in(&self, at: u64, len: u64) -> std::ops::Range<u64> {
-        let rec = SPARE_RECORD_BYTES as u64;
-        let (from, to) = (at.max(self.records_at()), (at + len).min(self.states_at()));
-        if from >= to {
-            return 0..0;
-        }
-        (from - self.records_at()).div_ceil(rec)..(to - self.records_at()) / rec
-    }
-}
-
 /// A medium of a tortured stack.
 #[derive(Debug)]
-pub struct Medium {
+pub struct TortureMedium {
     /// Number of the medium, in the order in which the stack opens its stores.
     pub number: u8,
     /// Layout of the store, if the medium is NAND.
@@ -97,11 +47,11 @@ pub struct Medium {
     read_bytes: u64,
 }
 
-impl Medium {
+impl TortureMedium {
     /// Creates a blank medium.
     #[must_use]
-    pub fn new(number: u8, nand: Option<NandLayout>) -> Medium {
-        Medium {
+    pub fn new(number: u8, nand: Option<NandLayout>) -> TortureMedium {
+        TortureMedium {
             number,
             nand,
             volatile: false,
@@ -139,7 +89,7 @@ impl Medium {
     }
 
     /// Copies the contents of another medium of the same shape, and makes them the base.
-    pub fn copy_from(&mut self, other: &Medium) {
+    pub fn copy_from(&mut self, other: &TortureMedium) {
         self.bytes.clone_from(&other.bytes);
         self.base.clone_from(&other.bytes);
         self.worn.clone_from(&other.worn);
@@ -308,17 +258,17 @@ impl Medium {
 
 /// A medium that the stack and the harness share.
 #[derive(Clone, Debug)]
-pub struct SharedMedium(Arc<Mutex<Medium>>);
+pub struct SharedMedium(Arc<Mutex<TortureMedium>>);
 
 impl SharedMedium {
     /// Creates a shared medium.
     #[must_use]
-    pub fn new(medium: Medium) -> SharedMedium {
+    pub fn new(medium: TortureMedium) -> SharedMedium {
         SharedMedium(Arc::new(Mutex::new(medium)))
     }
 
     /// Locks the medium.
-    pub fn lock(&self) -> MutexGuard<'_, Medium> {
+    pub fn lock(&self) -> MutexGuard<'_, TortureMedium> {
         // A layer that panicked with the lock held leaves bytes, and these are to be examined.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -367,8 +317,8 @@ mod tests {
 
     const PLAN: NandLayout = NandLayout { page_bytes: 512, pages_per_block: 2, pages: 4 };
 
-    fn medium() -> Medium {
-        let mut m = Medium::new(0, Some(PLAN));
+    fn medium() -> TortureMedium {
+        let mut m = TortureMedium::new(0, Some(PLAN));
         m.size(4096);
         m
     }
@@ -400,7 +350,7 @@ mod tests {
     #[test]
     fn the_hash_tells_what_was_read() {
         let mut m = medium();
-        let hash = |m: &mut Medium, at: u64| {
+        let hash = |m: &mut TortureMedium, at: u64| {
             let mut b = [0; 100];
             m.start_hash();
             m.read(at, &mut b).unwrap();

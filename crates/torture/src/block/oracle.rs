@@ -6,68 +6,11 @@ use crate::block::history::History;
 use crate::block::medium::SharedMedium;
 use crate::block::self_describing::{self, BadSector, PER_BLOCK, SECTOR, Versions, mix};
 use crate::block::target::TortureTarget;
-use crate::block::workload::{Clients, RequestFailure, RequestKind, WorkloadMix, fill_requests};
+use crate::block::violation::{Oracle, Violation};
+use crate::block::workload::{ClientRequestKind, Clients, RequestFailure, WorkloadMix, fill_requests};
 use frit_core::{CheckScope, CrashKind, Error, Hints, Null, Sector, Severity, Sink, StackDevice, Target};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use serde::Serialize;
-use strum::IntoStaticStr;
-
-/// Oracle that found a violation.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, IntoStaticStr)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Oracle {
-    /// Recovery must succeed.
-    Recovers,
-    /// A block holds its last acknowledged version, or a later one.
-    Content,
-    /// A block is never torn or mixed.
-    Torn,
-    /// Acknowledged data can be read.
-    Reads,
-    /// A check reports no finding.
-    Check,
-    /// A second recovery gives the same contents.
-    Again,
-    /// A recovery after an interrupted recovery gives the same contents.
-    Converges,
-    /// The volume accepts writes and returns their data.
-    Alive,
-    /// Commands by cause add up to the commands that the media counted.
-    Accounting,
-    /// A layer follows the rules of its media.
-    Rule,
-    /// A layer does not panic.
-    Panic,
-    /// An error of a store reaches the client, and no later write succeeds.
-    Poisoned,
-    /// A check finds damage that a client cannot detect.
-    Unseen,
-}
-
-/// A promise that does not hold.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Violation {
-    /// Oracle that found it.
-    pub oracle: Oracle,
-    /// Description.
-    pub what: String,
-}
-
-impl Violation {
-    /// Creates a violation.
-    pub fn new(oracle: Oracle, what: impl Into<String>) -> Violation {
-        Violation { oracle, what: what.into() }
-    }
-
-    /// Creates the violation for an unexpected error.
-    #[must_use]
-    pub fn error(oracle: Oracle, doing: &str, e: &Error) -> Violation {
-        let oracle = if matches!(e, Error::Rule { .. }) { Oracle::Rule } else { oracle };
-        Violation::new(oracle, format!("{doing}: {e}"))
-    }
-}
 
 /// Extent of the examination of an image.
 #[derive(Clone, Copy, Debug)]
@@ -310,7 +253,7 @@ fn alive(
     let mut requests = fill_requests(blocks as u64);
     let mix = WorkloadMix { requests: 24, clients: 2, hot_blocks: 4, most_sectors: 24, discards: 60 };
     requests.extend(mix.requests(&mut rng, blocks as u64));
-    requests.push(RequestKind::Flush.without_range());
+    requests.push(ClientRequestKind::Flush.without_range());
     let mut lasted = CommandSet::below(requests.len(), requests.len());
     for (i, r) in requests.iter().enumerate() {
         let done = clients.perform(layer.as_mut(), &mut Null, r, i as u32);

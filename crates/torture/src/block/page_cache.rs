@@ -5,16 +5,15 @@
 //! 4 KiB page of the cache that was not synced has its contents as of some moment since the sync,
 //! or was not written back at all. A page in writeback is torn between sectors of 512 bytes.
 
-use crate::block::access_log::{AccessKind, AccessLog, AccessRecords};
+use crate::block::access_log::{AccessLog, AccessRecords, LoggedAccessKind};
 use crate::block::command_set::CommandSet;
-use crate::block::medium::{Medium, SharedMedium};
-use crate::block::oracle::{
-    ExamineOptions, Oracle, Violation, describe_difference, examine, recover_and_read,
-};
-use crate::block::power_cuts::{WorkItem, copy, guarded};
+use crate::block::medium::{SharedMedium, TortureMedium};
+use crate::block::oracle::{ExamineOptions, describe_difference, examine, recover_and_read};
 use crate::block::recording::{RecordedRun, RecordingSession};
 use crate::block::self_describing::{Versions, mix};
-use crate::block::workload::{Request, RequestKind, WorkloadMix, fill_requests};
+use crate::block::violation::{Oracle, Violation};
+use crate::block::work_item::{WorkItem, copy, guarded};
+use crate::block::workload::{ClientRequest, ClientRequestKind, WorkloadMix, fill_requests};
 use frit_core::{CrashKind, Hints, Null};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -102,7 +101,7 @@ impl<'a> FileImages<'a> {
     fn writes(&self, medium: usize, from: usize, to: usize) -> impl Iterator<Item = (usize, u64, &'a [u8])> {
         let log = self.log;
         log.accesses[from..to].iter().enumerate().filter_map(move |(i, a)| match a.kind {
-            AccessKind::Write { at, from: f, len } if a.medium as usize == medium => {
+            LoggedAccessKind::Write { at, from: f, len } if a.medium as usize == medium => {
                 Some((from + i, at, log.data(f, len)))
             }
             _ => None,
@@ -120,7 +119,7 @@ impl<'a> FileImages<'a> {
             // sync made durable.
             let synced = self.log.accesses[..cut.at]
                 .iter()
-                .rposition(|a| a.medium as usize == i && a.kind == AccessKind::Sync)
+                .rposition(|a| a.medium as usize == i && a.kind == LoggedAccessKind::Sync)
                 .map_or(0, |s| s + 1);
             let certain = if kill { cut.at } else { synced };
             if certain > self.rolled[i] {
@@ -139,7 +138,7 @@ impl<'a> FileImages<'a> {
         }
         // A crash within a write leaves the first pages of it in the page cache.
         if let (WritebackOutcome::All(pages @ 1..), Some(a)) = (cut.back, self.log.accesses.get(cut.at))
-            && let AccessKind::Write { at, from, len } = a.kind
+            && let LoggedAccessKind::Write { at, from, len } = a.kind
         {
             let end = (at / CACHE_PAGE + u64::from(pages)) * CACHE_PAGE;
             let part = (end - at).min(u64::from(len)) as u32;
@@ -147,7 +146,7 @@ impl<'a> FileImages<'a> {
         }
     }
 
-    fn unsynced(&self, m: &mut MutexGuard<'_, Medium>, medium: usize, from: usize, cut: FileStop) {
+    fn unsynced(&self, m: &mut MutexGuard<'_, TortureMedium>, medium: usize, from: usize, cut: FileStop) {
         let span = (cut.at - from) as u64 + 1;
         let unit = if cut.back == WritebackOutcome::Sectors { DISK_SECTOR } else { CACHE_PAGE };
         // One of the written pages, for the selections that pick one.
@@ -219,7 +218,7 @@ impl WorkItem<'_> {
         &mut self,
         run: &RecordedRun,
         stores: &[SharedMedium],
-        requests: &[Request],
+        requests: &[ClientRequest],
         cuts: &[FileStop],
         stop: CrashKind,
     ) {
@@ -259,10 +258,10 @@ impl WorkItem<'_> {
         }
     }
 
-    fn files_run(&self) -> Result<(RecordedRun, Vec<SharedMedium>, Vec<Request>), Violation> {
+    fn files_run(&self) -> Result<(RecordedRun, Vec<SharedMedium>, Vec<ClientRequest>), Violation> {
         let mut rng = SmallRng::seed_from_u64(self.seed(1));
         let mut session = RecordingSession::new(self.target.over_files(), true, self.options.mutation)?;
-        let flush = RequestKind::Flush.without_range();
+        let flush = ClientRequestKind::Flush.without_range();
         let mut before = Vec::new();
         if rng.random_bool(0.7) {
             before.extend(fill_requests(session.blocks));
@@ -288,7 +287,7 @@ impl WorkItem<'_> {
     /// Stops the recovery in the same way, and compares the contents after a second recovery.
     fn files_nested(
         &mut self,
-        case: &crate::block::case::Case,
+        case: &crate::block::case::TortureCase,
         stores: &[SharedMedium],
         want: &[Versions],
         cut: FileStop,
@@ -363,12 +362,12 @@ fn recovery_log(
 /// Returns the requests that must be durable after a stop. After a crash these are all acknowledged
 /// requests. After a power loss these are the requests before an acknowledged flush, and FUA
 /// writes.
-fn lasted(run: &RecordedRun, requests: &[Request], cut: FileStop) -> CommandSet {
+fn lasted(run: &RecordedRun, requests: &[ClientRequest], cut: FileStop) -> CommandSet {
     let acknowledged = |r: usize| run.spans[r].2 && run.spans[r].1 as usize <= cut.at;
     let mut set = CommandSet::new(requests.len());
     let flushed = (0..requests.len()).rev().find(|&r| requests[r].kind.makes_certain() && acknowledged(r));
     for (r, request) in requests.iter().enumerate() {
-        let fua = matches!(request.kind, RequestKind::Write(h) if h.has(Hints::FUA));
+        let fua = matches!(request.kind, ClientRequestKind::Write(h) if h.has(Hints::FUA));
         // A layer that buffers writes in DRAM loses them in a crash as well.
         let sure = cut.stop == CrashKind::Process && !run.in_dram || fua || flushed.is_some_and(|f| r < f);
         if sure && acknowledged(r) {

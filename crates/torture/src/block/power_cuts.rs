@@ -1,24 +1,21 @@
 //! Workloads under power cuts: each is recorded once, cut at every command, and cut again during
 //! recovery.
 
-use crate::block::campaign::{Finding, Options, Tally};
-use crate::block::case::{Case, Mode};
-use crate::block::crash_image::{ImageBuilder, TearGranularity, first_uncertain};
+use crate::block::case::{TortureCase, TortureMode};
+use crate::block::crash_image::{ImageBuilder, first_uncertain};
 use crate::block::cut::{Cut, CutOptions, PersistedWords, choose_cuts};
 use crate::block::graph::Graph;
 use crate::block::medium::SharedMedium;
-use crate::block::oracle::{
-    ExamineOptions, ImageState, Oracle, Violation, describe_difference, examine, recover_and_read,
-};
+use crate::block::oracle::{ExamineOptions, describe_difference, examine, recover_and_read};
 use crate::block::recording::{RecordedRun, RecordingSession, record_recovery};
-use crate::block::self_describing::{PER_BLOCK, mix};
-use crate::block::target::TortureTarget;
-use crate::block::workload::{Request, RequestKind, WorkloadMix, fill_requests};
+use crate::block::self_describing::mix;
+use crate::block::violation::{Oracle, Violation};
+use crate::block::work_item::{WorkItem, copy, guarded};
+use crate::block::workload::{ClientRequest, WorkloadMix, fill_requests};
 use frit_core::CrashKind;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::collections::HashSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Number of epochs of a workload. Each later epoch starts from a crash of the one before.
 const EPOCHS: u32 = 2;
@@ -27,96 +24,7 @@ const CUTS: usize = 2_000;
 /// Largest number of cuts of one recovery.
 const NESTED: usize = 40;
 
-/// A work item: one case of a target, and its counts.
-pub(crate) struct WorkItem<'a> {
-    pub(crate) target: &'a dyn TortureTarget,
-    pub(crate) options: &'a Options,
-    pub(crate) case: Case,
-    pub(crate) tally: Tally,
-}
-
-/// Runs code of the layer and reports a panic as a violation.
-pub(crate) fn guarded<T>(f: impl FnOnce() -> Result<T, Violation>) -> Result<T, Violation> {
-    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
-        let text = panic
-            .downcast_ref::<String>()
-            .cloned()
-            .or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_string()))
-            .unwrap_or_default();
-        Err(Violation::new(Oracle::Panic, format!("panicked: {text}")))
-    })
-}
-
 impl WorkItem<'_> {
-    /// Returns the seed of a part of this item.
-    pub(crate) fn seed(&self, part: u64) -> u64 {
-        let number = u64::from(self.case.number) << 8 | self.case.mode.letter() as u64;
-        mix(mix(self.options.seed ^ mix(number)) ^ part)
-    }
-
-    pub(crate) fn found(&mut self, case: Case, violation: Violation) {
-        self.tally.found.push(Finding { case, violation, shrunk: None, requests: Vec::new() });
-    }
-
-    pub(crate) fn done(&self) -> bool {
-        self.options.first_only && !self.tally.found.is_empty() || self.tally.found.len() >= 20
-    }
-
-    fn tearing(&self) -> TearGranularity {
-        // A quarter of the workloads assume that whole cache lines persist or are lost.
-        let word_bytes = if self.seed(3).is_multiple_of(4) { 64 } else { 8 };
-        TearGranularity { word_bytes: self.options.word_bytes.unwrap_or(word_bytes), paired_pages: false }
-    }
-
-    /// Returns all requests of an epoch.
-    fn all_requests(&self, epoch: u32, blocks: u64) -> Vec<Request> {
-        let mut rng = SmallRng::seed_from_u64(self.seed(100 + u64::from(epoch)));
-        let mix = WorkloadMix::draw(&mut rng, self.case.mode == Mode::Exhaustive);
-        let mut all = mix.requests(&mut rng, blocks);
-        if self.case.mode == Mode::Files {
-            for _ in 0..rng.random_range(0..6) {
-                let at = rng.random_range(0..=all.len());
-                all.insert(at, RequestKind::Flush.without_range());
-            }
-        }
-        // The layer is halted once or twice. The data that is certain after a halt must not depend
-        // on an earlier halt, even if the requests between the two only discard blocks.
-        if rng.random_bool(0.4) {
-            let at = rng.random_range(0..=all.len());
-            let mut halts = vec![RequestKind::Halt.without_range()];
-            if rng.random_bool(0.5) {
-                let first = rng.random_range(0..blocks) * PER_BLOCK as u64;
-                let sectors =
-                    (rng.random_range(1..9) * PER_BLOCK as u64).min(blocks * PER_BLOCK as u64 - first);
-                halts.push(Request { first, sectors, ..RequestKind::Discard.without_range() });
-                halts.push(RequestKind::Step(rng.random_range(1..60)).without_range());
-                halts.push(RequestKind::Halt.without_range());
-            }
-            all.splice(at..at, halts);
-        }
-        all
-    }
-
-    /// Returns the requests of an epoch, without those that were removed by shrinking.
-    pub(crate) fn requests(&self, epoch: u32, blocks: u64) -> Vec<Request> {
-        let all = self.all_requests(epoch, blocks);
-        if epoch != self.case.epoch || self.case.keep.is_empty() {
-            return all;
-        }
-        self.case.keep.iter().filter_map(|&i| all.get(i as usize).copied()).collect()
-    }
-
-    /// Runs the item in its mode.
-    pub(crate) fn run(&mut self) {
-        match self.case.mode {
-            Mode::Cuts | Mode::Exhaustive => self.cuts(),
-            Mode::Files => self.files(),
-            Mode::Damage => self.damage(),
-            Mode::Errors => self.errors(),
-            Mode::Wear => self.wear(),
-        }
-    }
-
     /// Runs the workload and its power cuts.
     pub(crate) fn cuts(&mut self) {
         let mut session = match guarded(|| self.prepared()) {
@@ -129,7 +37,7 @@ impl WorkItem<'_> {
             let requests = self.requests(epoch, session.blocks);
             let (run, stores) = match guarded(|| session.record(&requests)) {
                 Ok(r) => r,
-                Err(v) => return self.found(Case { epoch, cut: None, ..self.case.clone() }, v),
+                Err(v) => return self.found(TortureCase { epoch, cut: None, ..self.case.clone() }, v),
             };
             self.tally.requests += requests.len() as u64;
             self.tally.commands += run.commands;
@@ -151,7 +59,7 @@ impl WorkItem<'_> {
     fn prepared(&self) -> Result<RecordingSession<'_>, Violation> {
         let mut rng = SmallRng::seed_from_u64(self.seed(1));
         let mut session = RecordingSession::new(self.target, false, self.options.mutation)?;
-        if self.case.mode == Mode::Wear {
+        if self.case.mode == TortureMode::Wear {
             session.tolerate_read_only();
         }
         let mut before = Vec::new();
@@ -188,7 +96,7 @@ impl WorkItem<'_> {
         drop(stores);
         // New versions start well above those of the run, so that none repeats.
         let mut s = RecordingSession::resume(self.target, fresh, run.version + 1000, self.options.mutation)?;
-        if self.case.mode == Mode::Wear {
+        if self.case.mode == TortureMode::Wear {
             s.tolerate_read_only();
         }
         Ok(s)
@@ -212,9 +120,9 @@ impl WorkItem<'_> {
     }
 
     /// Examines all cuts of a recorded run.
-    fn epoch(&mut self, run: &RecordedRun, requests: &[Request], stores: &[SharedMedium], epoch: u32) {
+    fn epoch(&mut self, run: &RecordedRun, requests: &[ClientRequest], stores: &[SharedMedium], epoch: u32) {
         let most = self.options.cuts_most.unwrap_or(CUTS);
-        let cutting = CutOptions { most, exhaustive: self.case.mode == Mode::Exhaustive };
+        let cutting = CutOptions { most, exhaustive: self.case.mode == TortureMode::Exhaustive };
         let cuts = choose_cuts(&run.graph, self.seed(300 + u64::from(epoch)), cutting);
         self.tally.cuts += cuts.len() as u64;
         // The applier's base only advances, so the cuts are sorted by their first open command.
@@ -266,7 +174,7 @@ impl WorkItem<'_> {
 
     fn depth(&self, i: usize) -> ExamineOptions {
         let alive = self.options.alive_every.max(1) as usize;
-        let worn = self.case.mode == Mode::Wear;
+        let worn = self.case.mode == TortureMode::Wear;
         ExamineOptions {
             twice: true,
             alive: i.is_multiple_of(alive),
@@ -280,7 +188,7 @@ impl WorkItem<'_> {
     /// recovery.
     fn nested(
         &mut self,
-        case: &Case,
+        case: &TortureCase,
         stores: &[SharedMedium],
         want: &[crate::block::self_describing::Versions],
         depth: u32,
@@ -330,7 +238,7 @@ impl WorkItem<'_> {
 }
 
 /// Describes the commands around a cut and the state of each.
-fn explain(run: &RecordedRun, requests: &[Request], cut: &Cut) -> Vec<String> {
+fn explain(run: &RecordedRun, requests: &[ClientRequest], cut: &Cut) -> Vec<String> {
     let graph = &run.graph;
     let open = first_uncertain(graph, cut);
     let last = (0..graph.len()).rev().find(|&n| cut.set.has(n)).unwrap_or(0).max(open);
@@ -396,38 +304,4 @@ fn nested_cuts(graph: &Graph, seed: u64, most: usize) -> Vec<Cut> {
         cuts.push(Cut { set, torn: Vec::new(), words: PersistedWords::None, seed });
     }
     cuts
-}
-
-/// Returns the requests of a case before shrinking.
-pub(crate) fn original_requests(
-    target: &dyn TortureTarget,
-    options: &Options,
-    case: &Case,
-) -> Option<Vec<Request>> {
-    let layer = target.build(&target.blank_stores()).ok()?;
-    let blocks = layer.info().sectors / PER_BLOCK as u64;
-    let item = WorkItem { target, options, case: case.clone(), tally: Tally::default() };
-    Some(item.all_requests(case.epoch, blocks))
-}
-
-/// Returns media whose base has the same contents.
-pub(crate) fn copy(stores: &[SharedMedium], target: &dyn TortureTarget) -> Vec<SharedMedium> {
-    let copies = target.blank_stores();
-    for (to, from) in copies.iter().zip(stores) {
-        let from = from.lock();
-        let mut to = to.lock();
-        to.volatile = from.volatile;
-        to.copy_from(&from);
-    }
-    copies
-}
-
-impl Tally {
-    /// Counts an examined image.
-    pub(crate) fn image(&mut self, seen: &ImageState) {
-        self.images += 1;
-        self.image_hashes.push(seen.image);
-        self.state_hashes.push(seen.state);
-        self.read_bytes += seen.read_bytes;
-    }
 }

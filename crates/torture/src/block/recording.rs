@@ -5,11 +5,12 @@ use crate::block::command_set::CommandSet;
 use crate::block::graph::Graph;
 use crate::block::history::History;
 use crate::block::medium::SharedMedium;
-use crate::block::oracle::{Oracle, Violation, read_all, recover_and_read};
+use crate::block::oracle::{read_all, recover_and_read};
 use crate::block::recording_sink::{Mutation, RecordingSink};
 use crate::block::self_describing::{BLOCK, PER_BLOCK};
 use crate::block::target::TortureTarget;
-use crate::block::workload::{Clients, Request, RequestFailure, RequestKind};
+use crate::block::violation::{Oracle, Violation};
+use crate::block::workload::{ClientRequest, ClientRequestKind, Clients, RequestFailure};
 use frit_core::visible::StackView;
 use frit_core::{
     Cause, Counts, CrashKind, DurabilityPoint, Error, Hints, MediumKind, Op, StackDevice, WriteGuarantee,
@@ -83,14 +84,14 @@ impl RecordedRun {
 }
 
 /// Returns the requests that bypassed durable memory and wrote to a disk, if the layer may do so.
-fn direct(promise: WriteGuarantee, recording: &Recording, requests: &[Request]) -> CommandSet {
+fn direct(promise: WriteGuarantee, recording: &Recording, requests: &[ClientRequest]) -> CommandSet {
     let mut direct = CommandSet::new(requests.len());
     let small = u64::from(promise.atomic_bytes) < BLOCK as u64;
     for op in recording.ops.iter().filter(|op| op.cmd.op == Op::DiskWrite && op.cmd.cause == Cause::Host) {
         let Some(r) = op.request.map(|r| r as usize) else { continue };
         // A discard is atomic by sector only: the former contents of discarded sectors do not
         // matter.
-        if small || requests[r].kind == RequestKind::Discard {
+        if small || requests[r].kind == ClientRequestKind::Discard {
             direct.add(r);
         }
     }
@@ -173,7 +174,7 @@ impl<'a> RecordingSession<'a> {
     ///
     /// # Errors
     /// A request that fails.
-    pub fn prepare(&mut self, requests: &[Request]) -> Result<(), Violation> {
+    pub fn prepare(&mut self, requests: &[ClientRequest]) -> Result<(), Violation> {
         for r in requests {
             match self.clients.perform(self.layer.as_mut(), &mut self.sink, r, 0) {
                 Err(RequestFailure::Error(Error::ReadOnly { .. })) if self.tolerant => break,
@@ -211,7 +212,10 @@ impl<'a> RecordingSession<'a> {
     ///
     /// # Errors
     /// A request that fails, or command counts that do not add up.
-    pub fn record(mut self, requests: &[Request]) -> Result<(RecordedRun, Vec<SharedMedium>), Violation> {
+    pub fn record(
+        mut self,
+        requests: &[ClientRequest],
+    ) -> Result<(RecordedRun, Vec<SharedMedium>), Violation> {
         for s in &self.stores {
             let mut m = s.lock();
             m.commit();
@@ -261,7 +265,7 @@ impl<'a> RecordingSession<'a> {
         let mut late = CommandSet::new(requests.len());
         if promise.durable_at == DurabilityPoint::OnFlush {
             // A FUA write is followed by a flush, so it is certain.
-            let fua = |r: usize| matches!(requests[r].kind, RequestKind::Write(h) if h.has(Hints::FUA));
+            let fua = |r: usize| matches!(requests[r].kind, ClientRequestKind::Write(h) if h.has(Hints::FUA));
             direct.iter().filter(|&r| !fua(r)).for_each(|r| late.add(r));
         }
         let flushes = requests.iter().map(|r| r.kind.makes_certain()).collect();
@@ -317,7 +321,7 @@ fn build_recording(
     Ok((layer, sink, access_log))
 }
 
-fn of(f: RequestFailure, r: &Request) -> Violation {
+fn of(f: RequestFailure, r: &ClientRequest) -> Violation {
     match f {
         RequestFailure::Error(e) => Violation::error(Oracle::Alive, &r.to_string(), &e),
         RequestFailure::Violation(v) => v,
@@ -335,7 +339,7 @@ fn counts<S: frit_core::Sink>(layer: &dyn StackDevice<S>) -> Counts {
 fn account(
     recording: &Recording,
     done: &Counts,
-    requests: &[Request],
+    requests: &[ClientRequest],
     spans: &[(u32, u32, bool)],
 ) -> Result<(), Violation> {
     let mut seen = Counts::default();
@@ -355,7 +359,8 @@ fn account(
         .iter()
         .map(|&op| done.get(op, Cause::Host).bytes)
         .sum();
-    let written = requests.iter().zip(spans).filter(|(r, s)| matches!(r.kind, RequestKind::Write(_)) && s.2);
+    let written =
+        requests.iter().zip(spans).filter(|(r, s)| matches!(r.kind, ClientRequestKind::Write(_)) && s.2);
     let user: u64 = written.map(|(r, _)| r.sectors * frit_core::SECTOR_BYTES).sum();
     if host < user {
         let what = format!("clients wrote {user} bytes, but media wrote only {host} for them");

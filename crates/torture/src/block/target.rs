@@ -1,6 +1,7 @@
 //! Targets of torture: a target builds a layer over the harness's stores.
 
-use crate::block::medium::{Medium, NandLayout, SharedMedium};
+use crate::block::medium::{SharedMedium, TortureMedium};
+use crate::block::nand_layout::NandLayout;
 use crate::block::recording_sink::RecordingSink;
 use frit_core::{Error, MediumKind, Null, SECTOR_BYTES, StackDevice};
 use frit_media::{AnyStore, MediumSpec};
@@ -55,7 +56,7 @@ pub trait TortureTarget: Sync {
 
     /// Creates blank stores.
     fn blank_stores(&self) -> Vec<SharedMedium> {
-        let medium = |(i, m): (usize, &MediumShape)| SharedMedium::new(Medium::new(i as u8, m.nand));
+        let medium = |(i, m): (usize, &MediumShape)| SharedMedium::new(TortureMedium::new(i as u8, m.nand));
         self.media().iter().enumerate().map(medium).collect()
     }
 }

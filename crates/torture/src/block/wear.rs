@@ -1,14 +1,15 @@
 //! Program and erase failures, factory bad blocks, and worn-out blocks, with and without power
 //! cuts, until no spare block is left.
 
-use crate::block::campaign::Options;
-use crate::block::case::Case;
+use crate::block::case::TortureCase;
 use crate::block::command_set::CommandSet;
 use crate::block::history::History;
-use crate::block::oracle::{ExamineOptions, Oracle, Violation, examine};
-use crate::block::power_cuts::{WorkItem, guarded};
+use crate::block::options::CampaignOptions;
+use crate::block::oracle::{ExamineOptions, examine};
 use crate::block::self_describing::PER_BLOCK;
 use crate::block::target::TortureTarget;
+use crate::block::violation::{Oracle, Violation};
+use crate::block::work_item::{WorkItem, guarded};
 use crate::block::workload::{Clients, RequestFailure, WorkloadMix, fill_requests};
 use frit_core::{CrashKind, Error, Null};
 use rand::rngs::SmallRng;
@@ -47,8 +48,8 @@ impl WorkItem<'_> {
 
     /// Runs the usual power cuts on these media.
     fn under_cuts(&mut self, target: &dyn TortureTarget) {
-        let options: &Options = self.options;
-        let case: Case = self.case.clone();
+        let options: &CampaignOptions = self.options;
+        let case: TortureCase = self.case.clone();
         let mut inner = WorkItem { target, options, case, tally: std::mem::take(&mut self.tally) };
         inner.cuts();
         self.tally = inner.tally;

@@ -1,9 +1,9 @@
 //! Workloads of several clients: seeded requests, and their execution on a layer.
 
 use crate::block::history::History;
-use crate::block::oracle::{Oracle, Violation};
 use crate::block::recording_sink::RecordingSink;
 use crate::block::self_describing::{self, PER_BLOCK, SECTOR};
+use crate::block::violation::{Oracle, Violation};
 use frit_core::{Error, Hints, Null, Sector, Sink, Source, StackDevice, Target};
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -11,7 +11,7 @@ use rand::seq::IndexedRandom;
 
 /// The kind of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RequestKind {
+pub enum ClientRequestKind {
     /// A write.
     Write(Hints),
     /// A discard.
@@ -26,25 +26,25 @@ pub enum RequestKind {
     Halt,
 }
 
-impl RequestKind {
+impl ClientRequestKind {
     /// Returns `true` if its success makes all earlier acknowledged requests certain.
     #[must_use]
     pub fn makes_certain(self) -> bool {
-        matches!(self, RequestKind::Flush | RequestKind::Halt)
+        matches!(self, ClientRequestKind::Flush | ClientRequestKind::Halt)
     }
 
     /// Creates a request of this kind without a range.
     #[must_use]
-    pub fn without_range(self) -> Request {
-        Request { kind: self, first: 0, sectors: 0, client: 0 }
+    pub fn without_range(self) -> ClientRequest {
+        ClientRequest { kind: self, first: 0, sectors: 0, client: 0 }
     }
 }
 
 /// A request of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Request {
+pub struct ClientRequest {
     /// The kind of the request.
-    pub kind: RequestKind,
+    pub kind: ClientRequestKind,
     /// First sector.
     pub first: u64,
     /// Number of sectors.
@@ -53,17 +53,19 @@ pub struct Request {
     pub client: u8,
 }
 
-impl std::fmt::Display for Request {
+impl std::fmt::Display for ClientRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Request { first, sectors, client, .. } = self;
+        let ClientRequest { first, sectors, client, .. } = self;
         match self.kind {
-            RequestKind::Write(h) if h.has(Hints::FUA) => write!(f, "{client}: write {first}+{sectors} fua"),
-            RequestKind::Write(_) => write!(f, "{client}: write {first}+{sectors}"),
-            RequestKind::Discard => write!(f, "{client}: discard {first}+{sectors}"),
-            RequestKind::Flush => write!(f, "{client}: flush"),
-            RequestKind::Read => write!(f, "{client}: read {first}+{sectors}"),
-            RequestKind::Step(n) => write!(f, "step {n}"),
-            RequestKind::Halt => write!(f, "halt"),
+            ClientRequestKind::Write(h) if h.has(Hints::FUA) => {
+                write!(f, "{client}: write {first}+{sectors} fua")
+            }
+            ClientRequestKind::Write(_) => write!(f, "{client}: write {first}+{sectors}"),
+            ClientRequestKind::Discard => write!(f, "{client}: discard {first}+{sectors}"),
+            ClientRequestKind::Flush => write!(f, "{client}: flush"),
+            ClientRequestKind::Read => write!(f, "{client}: read {first}+{sectors}"),
+            ClientRequestKind::Step(n) => write!(f, "step {n}"),
+            ClientRequestKind::Halt => write!(f, "halt"),
         }
     }
 }
@@ -110,26 +112,26 @@ impl WorkloadMix {
     }
 
     /// Draws requests for a volume of this many 4 KiB blocks.
-    pub fn requests(&self, rng: &mut SmallRng, blocks: u64) -> Vec<Request> {
+    pub fn requests(&self, rng: &mut SmallRng, blocks: u64) -> Vec<ClientRequest> {
         (0..self.requests).map(|_| self.request(rng, blocks * PER_BLOCK as u64)).collect()
     }
 
-    fn request(&self, rng: &mut SmallRng, sectors: u64) -> Request {
+    fn request(&self, rng: &mut SmallRng, sectors: u64) -> ClientRequest {
         let client = rng.random_range(0..self.clients.max(1));
         let draw = rng.random_range(0..=255u8);
-        let nothing = |kind| Request { kind, first: 0, sectors: 0, client };
+        let nothing = |kind| ClientRequest { kind, first: 0, sectors: 0, client };
         match draw {
-            0..10 => return nothing(RequestKind::Flush),
-            10..40 => return nothing(RequestKind::Step(rng.random_range(1..40))),
+            0..10 => return nothing(ClientRequestKind::Flush),
+            10..40 => return nothing(ClientRequestKind::Step(rng.random_range(1..40))),
             _ => {}
         }
         let (first, len) = self.range(rng, sectors);
         let kind = match draw {
-            40..52 => RequestKind::Read,
-            d if u16::from(d) < 52 + u16::from(self.discards) => RequestKind::Discard,
-            _ => RequestKind::Write(hints(rng)),
+            40..52 => ClientRequestKind::Read,
+            d if u16::from(d) < 52 + u16::from(self.discards) => ClientRequestKind::Discard,
+            _ => ClientRequestKind::Write(hints(rng)),
         };
-        Request { kind, first, sectors: len, client }
+        ClientRequest { kind, first, sectors: len, client }
     }
 
     /// Draws a range that is aligned to blocks, to sectors, or not at all. Small ranges are more
@@ -222,7 +224,7 @@ impl Clients {
         &mut self,
         layer: &mut dyn StackDevice<S>,
         sink: &mut S,
-        request: &Request,
+        request: &ClientRequest,
         number: u32,
     ) -> Result<(), RequestFailure> {
         let at = Sector(request.first);
@@ -230,7 +232,7 @@ impl Clients {
         sink.begin_request();
         self.version += 1;
         let done = match request.kind {
-            RequestKind::Write(hints) => {
+            ClientRequestKind::Write(hints) => {
                 self.buffer.resize(bytes, 0);
                 self_describing::fill_all(request.first, self.version, &mut self.buffer[..bytes]);
                 self.history.change(number, request.first, request.sectors, self.version);
@@ -242,14 +244,14 @@ impl Clients {
                     other => other,
                 }
             }
-            RequestKind::Discard => {
+            ClientRequestKind::Discard => {
                 self.history.change(number, request.first, request.sectors, 0);
                 layer.discard(sink, at, request.sectors)
             }
-            RequestKind::Flush => layer.flush(sink),
-            RequestKind::Step(n) => layer.step(sink, n).map(|_| ()),
-            RequestKind::Halt => layer.halt(sink),
-            RequestKind::Read => {
+            ClientRequestKind::Flush => layer.flush(sink),
+            ClientRequestKind::Step(n) => layer.step(sink, n).map(|_| ()),
+            ClientRequestKind::Halt => layer.halt(sink),
+            ClientRequestKind::Read => {
                 self.buffer.resize(bytes, 0);
                 layer.read(sink, at, Target::Bytes(&mut self.buffer[..bytes]), Hints::NONE)
             }
@@ -259,7 +261,7 @@ impl Clients {
             self.uncertain_requests.push(number);
             return Err(RequestFailure::Error(e));
         }
-        if request.kind == RequestKind::Read {
+        if request.kind == ClientRequestKind::Read {
             self.compare(request).map_err(RequestFailure::Violation)
         } else {
             Ok(())
@@ -267,7 +269,7 @@ impl Clients {
     }
 
     /// Verifies that a read returned the last written data.
-    fn compare(&self, request: &Request) -> Result<(), Violation> {
+    fn compare(&self, request: &ClientRequest) -> Result<(), Violation> {
         for (i, s) in self.buffer[..request.sectors as usize * SECTOR].chunks_exact(SECTOR).enumerate() {
             let sector = request.first + i as u64;
             let got = self_describing::version(sector, s);
@@ -286,11 +288,11 @@ impl Clients {
 
 /// Returns large write requests that fill a volume, for preparation.
 #[must_use]
-pub fn fill_requests(blocks: u64) -> Vec<Request> {
+pub fn fill_requests(blocks: u64) -> Vec<ClientRequest> {
     let all = blocks * PER_BLOCK as u64;
     (0..all.div_ceil(64))
-        .map(|i| Request {
-            kind: RequestKind::Write(Hints::NONE),
+        .map(|i| ClientRequest {
+            kind: ClientRequestKind::Write(Hints::NONE),
             first: i * 64,
             sectors: (all - i * 64).min(64),
             client: 0,

@@ -1,6 +1,6 @@
 //! Applies operations to any file system, with results in a form that can be compared.
 
-use super::op::{Act, Op, Path, SLOTS, Target, User, expand};
+use super::op::{Act, FsOp, OpTarget, Path, SLOTS, User, expand};
 use frit_fs::{Attr, AttrChanges, Caller, FileSystem, Ino, InodeType, NewInode, Time};
 
 /// Attributes of an inode that are the same in all correct file systems.
@@ -108,7 +108,7 @@ impl<'a> ProgramSession<'a> {
     ///
     /// # Errors
     /// The error number of the operation.
-    pub fn apply(&mut self, op: &Op) -> Result<OpResult, i32> {
+    pub fn apply(&mut self, op: &FsOp) -> Result<OpResult, i32> {
         self.act(&op.who.caller(), &op.act).map_err(|e| e.errno())
     }
 
@@ -116,10 +116,10 @@ impl<'a> ProgramSession<'a> {
     ///
     /// # Errors
     /// Errors of the lookups on the path.
-    pub fn find(&self, who: &Caller, target: &Target) -> FsResult<Option<Ino>> {
+    pub fn find(&self, who: &Caller, target: &OpTarget) -> FsResult<Option<Ino>> {
         match target {
-            Target::Slot(slot) => Ok(self.open.get(usize::from(*slot)).copied().flatten()),
-            Target::Path(path) => self.walk(who, &path.names()).map(Some),
+            OpTarget::Slot(slot) => Ok(self.open.get(usize::from(*slot)).copied().flatten()),
+            OpTarget::Path(path) => self.walk(who, &path.names()).map(Some),
         }
     }
 

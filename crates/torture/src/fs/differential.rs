@@ -3,8 +3,8 @@
 
 use super::apply::{OpResult, ProgramSession};
 use super::compare::{self, Tree, TreeNode};
-use super::model::Model;
-use super::op::{Act, Op, Path, Target, User};
+use super::model::ModelFs;
+use super::op::{Act, FsOp, OpTarget, Path, User};
 use super::op_generator::OpGenerator;
 use super::times::{TimesSnapshot, times_unspecified};
 use crate::minimize::minimize_set;
@@ -38,7 +38,7 @@ pub struct Rules {
     /// refuse for every file system are left out.
     pub errors: bool,
     /// Returns `true` for an operation that is not applied.
-    pub leave_out: fn(&Op) -> bool,
+    pub leave_out: fn(&FsOp) -> bool,
 }
 
 impl Default for Rules {
@@ -61,7 +61,7 @@ impl Default for Rules {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Divergence {
     /// Operations up to the one that shows the difference.
-    pub ops: Vec<Op>,
+    pub ops: Vec<FsOp>,
     /// Description of the difference.
     pub what: String,
 }
@@ -79,7 +79,7 @@ impl fmt::Display for Divergence {
 #[derive(Debug)]
 struct SideBySide<'a> {
     subject: ProgramSession<'a>,
-    model: &'a Model,
+    model: &'a ModelFs,
     known: ProgramSession<'a>,
     rules: Rules,
 }
@@ -103,7 +103,7 @@ fn divergence_text(got: &OpAnswer, want: &OpAnswer) -> String {
 impl SideBySide<'_> {
     /// Applies one operation to both. With `watched` it also compares the times that the operation
     /// changes.
-    fn step(&mut self, op: &Op, watched: bool) -> Result<(), String> {
+    fn step(&mut self, op: &FsOp, watched: bool) -> Result<(), String> {
         if !watched || times_unspecified(&op.act) {
             return self.answers(op);
         }
@@ -119,7 +119,7 @@ impl SideBySide<'_> {
         }
     }
 
-    fn answers(&mut self, op: &Op) -> Result<(), String> {
+    fn answers(&mut self, op: &FsOp) -> Result<(), String> {
         if !self.rules.errors && self.is_never_asked(op) {
             return Ok(());
         }
@@ -140,7 +140,7 @@ impl SideBySide<'_> {
 
     /// Returns `true` if kernels refuse the operation without calling any file system: a change of
     /// a symbolic link's mode, and a listing of a removed directory.
-    fn is_never_asked(&self, op: &Op) -> bool {
+    fn is_never_asked(&self, op: &FsOp) -> bool {
         let (Act::Chmod { what, .. } | Act::List(what)) = &op.act else { return false };
         let found = self.known.find(&User::Root.caller(), what).ok().flatten();
         let Some(attr) = found.and_then(|ino| self.model.attr(ino).ok()) else { return false };
@@ -150,7 +150,7 @@ impl SideBySide<'_> {
 
     /// Handles answers of a full file system: verifies that the model can complete the operation,
     /// and lets the model do as much as the subject did. Returns `None` for all other answers.
-    fn out_of_space(&mut self, op: &Op, got: &OpAnswer) -> Option<Result<(), String>> {
+    fn out_of_space(&mut self, op: &FsOp, got: &OpAnswer) -> Option<Result<(), String>> {
         let full = [Error::NoSpace.errno(), Error::Quota.errno()];
         match (got, &op.act) {
             (Err(e), _) if full.contains(e) => {
@@ -165,25 +165,25 @@ impl SideBySide<'_> {
                 if *n < *len as usize && *n > 0 =>
             {
                 let act = Act::Write { what: what.clone(), at: *at, len: *n as u32, stamp: *stamp };
-                Some(self.shorter(&Op { who: op.who, act }, got))
+                Some(self.shorter(&FsOp { who: op.who, act }, got))
             }
             (Ok(OpResult::Appended(_, n)), Act::Append { what, len, stamp })
                 if *n < *len as usize && *n > 0 =>
             {
                 let act = Act::Append { what: what.clone(), len: *n as u32, stamp: *stamp };
-                Some(self.shorter(&Op { who: op.who, act }, got))
+                Some(self.shorter(&FsOp { who: op.who, act }, got))
             }
             _ => None,
         }
     }
 
-    fn shorter(&mut self, op: &Op, got: &OpAnswer) -> Result<(), String> {
+    fn shorter(&mut self, op: &FsOp, got: &OpAnswer) -> Result<(), String> {
         let want = self.known.apply(op);
         if want == *got { Ok(()) } else { Err(divergence_text(got, &want)) }
     }
 
     /// Returns `true` if the answer is correct although it differs from the model's.
-    fn fits(&self, op: &Op, got: &OpAnswer) -> Result<bool, String> {
+    fn fits(&self, op: &FsOp, got: &OpAnswer) -> Result<bool, String> {
         let Act::Seek { what, kind, at } = &op.act else { return Ok(false) };
         let answer = match got {
             Ok(OpResult::At(at)) => Some(*at),
@@ -215,7 +215,7 @@ impl SideBySide<'_> {
         let subject = self.subject.fs();
         for (path, node) in Tree::of(subject)?.0 {
             if node.seen.kind == InodeType::File {
-                let found = self.subject.find(&User::Root.caller(), &Target::Path(path.clone()));
+                let found = self.subject.find(&User::Root.caller(), &OpTarget::Path(path.clone()));
                 let ino = found.map_err(|e| format!("{path}: {e}"))?;
                 if let Some(ino) = ino {
                     compare::pieces(subject, ino, &node).map_err(|e| format!("{path}: {e}"))?;
@@ -227,8 +227,8 @@ impl SideBySide<'_> {
 
     /// Applies all operations that `next` returns. `next` receives the model, and so the existing
     /// paths.
-    fn all(&mut self, next: &mut dyn FnMut(&Model) -> Option<Op>) -> Result<(), Divergence> {
-        let mut ops: Vec<Op> = Vec::new();
+    fn all(&mut self, next: &mut dyn FnMut(&ModelFs) -> Option<FsOp>) -> Result<(), Divergence> {
+        let mut ops: Vec<FsOp> = Vec::new();
         while let Some(op) = next(self.model) {
             if (self.rules.leave_out)(&op) {
                 continue;
@@ -250,9 +250,9 @@ impl SideBySide<'_> {
 fn side_by_side(
     subject: &dyn FileSystem,
     rules: &Rules,
-    next: &mut dyn FnMut(&Model) -> Option<Op>,
+    next: &mut dyn FnMut(&ModelFs) -> Option<FsOp>,
 ) -> Result<(), Divergence> {
-    let model = Model::new();
+    let model = ModelFs::new();
     let (one, two) = (ProgramSession::new(subject), ProgramSession::new(&model));
     SideBySide { subject: one, model: &model, known: two, rules: *rules }.all(next)
 }
@@ -279,7 +279,7 @@ pub fn run(seed: u64, count: usize, subject: &dyn FileSystem, rules: &Rules) -> 
 ///
 /// # Errors
 /// The first divergence.
-pub fn replay(ops: &[Op], subject: &dyn FileSystem, rules: &Rules) -> Result<(), Divergence> {
+pub fn replay(ops: &[FsOp], subject: &dyn FileSystem, rules: &Rules) -> Result<(), Divergence> {
     let mut ops = ops.iter().cloned();
     side_by_side(subject, rules, &mut |_| ops.next())
 }
@@ -299,7 +299,7 @@ pub fn minimize(found: &Divergence, fresh: &dyn Fn() -> Box<dyn FileSystem>, rul
     let careful = Rules { trees: 1, times: rules.times.min(1), ..*rules };
     let pick = |keep: &[u32]| keep.iter().filter_map(|&i| found.ops.get(i as usize)).cloned().collect();
     let keep = minimize_set(found.ops.len(), Instant::now() + TIME, &mut |keep| {
-        let ops: Vec<Op> = pick(keep);
+        let ops: Vec<FsOp> = pick(keep);
         match replay(&ops, fresh().as_ref(), &careful) {
             Ok(()) => false,
             Err(divergence) => {
@@ -314,7 +314,7 @@ pub fn minimize(found: &Divergence, fresh: &dyn Fn() -> Box<dyn FileSystem>, rul
     if keep.len() < found.ops.len() { best } else { found.clone() }
 }
 
-impl Model {
+impl ModelFs {
     /// Returns the paths of all inodes, in the order of names.
     #[must_use]
     pub fn paths(&self) -> Vec<Path> {

@@ -1,6 +1,6 @@
 //! All operations on a small fixed tree, for tests of each operation and of each pair.
 
-use super::op::{Act, Op, Path, Target, User};
+use super::op::{Act, FsOp, OpTarget, Path, User};
 use super::text::parse;
 use frit_fs::{Allocate, InodeType, RenameMode, Seek, SetTime, Time, XattrMode};
 
@@ -27,15 +27,15 @@ const BASE: &str = "
 
 /// Returns the operations that create the base tree in an empty file system.
 #[must_use]
-pub fn base() -> Vec<Op> {
+pub fn base() -> Vec<FsOp> {
     parse(BASE).unwrap_or_default()
 }
 
 const THERE: [&str; 8] = ["a", "b", "a/d", "a/f", "a/e", "s", "b/h", "b/p"];
 const FILES: [&str; 4] = ["a/f", "a/e", "b/p", "a/d"];
 
-fn at(path: &str) -> Target {
-    Target::Path(Path::new(path))
+fn at(path: &str) -> OpTarget {
+    OpTarget::Path(Path::new(path))
 }
 
 /// Adds operations that create and remove names.
@@ -120,12 +120,12 @@ fn attributes(all: &mut Vec<Act>) {
 /// Returns every operation on the base tree by the superuser, and a third of those on names and
 /// attributes also by a user.
 #[must_use]
-pub fn every() -> Vec<Op> {
+pub fn every() -> Vec<FsOp> {
     let (mut of_names, mut others) = (Vec::new(), Vec::new());
     names(&mut of_names);
     attributes(&mut of_names);
     contents(&mut others);
-    let by_root = of_names.iter().chain(&others).map(|act| Op { who: User::Root, act: act.clone() });
-    let by_user = of_names.iter().step_by(3).map(|act| Op { who: User::Alice, act: act.clone() });
+    let by_root = of_names.iter().chain(&others).map(|act| FsOp { who: User::Root, act: act.clone() });
+    let by_user = of_names.iter().step_by(3).map(|act| FsOp { who: User::Alice, act: act.clone() });
     by_root.chain(by_user).collect()
 }

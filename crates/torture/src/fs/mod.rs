@@ -17,6 +17,6 @@ mod text;
 pub mod times;
 
 pub use differential::{Divergence, Rules, replay, run};
-pub use model::Model;
-pub use op::{Act, Op, Target, User};
+pub use model::ModelFs;
+pub use op::{Act, FsOp, OpTarget, User};
 pub use text::parse;

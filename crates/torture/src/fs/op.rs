@@ -80,7 +80,7 @@ impl Path {
 
 /// Inode that an operation applies to.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Target {
+pub enum OpTarget {
     /// The inode with this path. Symbolic links are not followed.
     Path(Path),
     /// The file that was opened last in this slot. If the slot is empty, the operation does
@@ -93,13 +93,13 @@ pub enum Target {
 #[allow(missing_docs)] // The fields are those of the calls of `FileSystem`.
 pub enum Act {
     /// Reads the attributes of an inode.
-    Stat(Target),
+    Stat(OpTarget),
     /// Creates an inode that is not a symbolic link.
     Create { path: Path, kind: InodeType, mode: u16, rdev: u32 },
     /// Creates a symbolic link. The target is written in the form of a name.
     Symlink { path: Path, to: String },
     /// Adds a name to an inode.
-    Link { what: Target, path: Path },
+    Link { what: OpTarget, path: Path },
     /// Removes a name.
     Unlink(Path),
     /// Removes a directory.
@@ -107,41 +107,41 @@ pub enum Act {
     /// Renames an inode.
     Rename { from: Path, to: Path, mode: RenameMode },
     /// Reads a symbolic link.
-    ReadLink(Target),
+    ReadLink(OpTarget),
     /// Changes the mode.
-    Chmod { what: Target, mode: u16 },
+    Chmod { what: OpTarget, mode: u16 },
     /// Changes the owner, the group or both.
-    Chown { what: Target, uid: Option<u32>, gid: Option<u32> },
+    Chown { what: OpTarget, uid: Option<u32>, gid: Option<u32> },
     /// Sets access and modification times.
-    Times { what: Target, atime: Option<SetTime>, mtime: Option<SetTime> },
+    Times { what: OpTarget, atime: Option<SetTime>, mtime: Option<SetTime> },
     /// Sets the size.
-    Truncate { what: Target, size: u64 },
+    Truncate { what: OpTarget, size: u64 },
     /// Reads bytes.
-    Read { what: Target, at: u64, len: u32 },
+    Read { what: OpTarget, at: u64, len: u32 },
     /// Writes bytes that `stamp` determines; 0 stands for zeros.
-    Write { what: Target, at: u64, len: u32, stamp: u8 },
+    Write { what: OpTarget, at: u64, len: u32, stamp: u8 },
     /// Appends bytes.
-    Append { what: Target, len: u32, stamp: u8 },
+    Append { what: OpTarget, len: u32, stamp: u8 },
     /// Allocates, punches or zeroes a range.
-    Allocate { what: Target, how: Allocate, at: u64, len: u64 },
+    Allocate { what: OpTarget, how: Allocate, at: u64, len: u64 },
     /// Finds the next data or hole.
-    Seek { what: Target, kind: Seek, at: u64 },
+    Seek { what: OpTarget, kind: Seek, at: u64 },
     /// Syncs a file.
-    SyncFile { what: Target, data_only: bool },
+    SyncFile { what: OpTarget, data_only: bool },
     /// Syncs the file system.
     Sync,
     /// Defragments a file.
-    Gather(Target),
+    Gather(OpTarget),
     /// Lists a directory.
-    List(Target),
+    List(OpTarget),
     /// Reads an extended attribute.
-    Xattr { what: Target, name: String },
+    Xattr { what: OpTarget, name: String },
     /// Lists extended attributes.
-    Xattrs(Target),
+    Xattrs(OpTarget),
     /// Sets an extended attribute to `len` bytes that `stamp` determines.
-    SetXattr { what: Target, name: String, len: u32, stamp: u8, mode: XattrMode },
+    SetXattr { what: OpTarget, name: String, len: u32, stamp: u8, mode: XattrMode },
     /// Removes an extended attribute.
-    RemoveXattr { what: Target, name: String },
+    RemoveXattr { what: OpTarget, name: String },
     /// Opens a file: pins its inode. The file that the slot held is closed.
     Open { slot: u8, path: Path },
     /// Closes the file of a slot.
@@ -151,7 +151,7 @@ pub enum Act {
 /// An operation and its user. Its text is one line, which [`str::parse`] reads:
 /// `alice write a/f 4095 100 7`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Op {
+pub struct FsOp {
     /// User.
     pub who: User,
     /// Operation.
@@ -162,7 +162,7 @@ impl Act {
     /// Returns the inode that the operation applies to, unless it is given as a name in a
     /// directory.
     #[must_use]
-    pub fn target(&self) -> Option<&Target> {
+    pub fn target(&self) -> Option<&OpTarget> {
         match self {
             Act::Stat(what)
             | Act::ReadLink(what)

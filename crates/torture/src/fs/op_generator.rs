@@ -1,6 +1,6 @@
 //! Random operations over a small set of names, so that operations affect each other.
 
-use super::op::{Act, Op, Path, SLOTS, Target, User};
+use super::op::{Act, FsOp, OpTarget, Path, SLOTS, User};
 use frit_fs::{Allocate, FILE_MAX, InodeType, RenameMode, Seek, SetTime, Time, XattrMode};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -70,11 +70,11 @@ impl OpGenerator {
         Path(words.join("/"))
     }
 
-    fn target(&mut self, there: &[Path]) -> Target {
+    fn target(&mut self, there: &[Path]) -> OpTarget {
         if self.chance(15) {
-            return Target::Slot(self.rng.random_range(0..SLOTS));
+            return OpTarget::Slot(self.rng.random_range(0..SLOTS));
         }
-        Target::Path(self.path(there))
+        OpTarget::Path(self.path(there))
     }
 
     fn offset(&mut self) -> u64 {
@@ -113,7 +113,7 @@ impl OpGenerator {
     }
 
     /// Draws the next operation for a tree with these paths.
-    pub fn draw(&mut self, there: &[Path]) -> Op {
+    pub fn draw(&mut self, there: &[Path]) -> FsOp {
         let who = match self.rng.random_range(0..100) {
             0..60 => User::Root,
             60..78 => User::Alice,
@@ -125,7 +125,7 @@ impl OpGenerator {
             46..76 => self.of_contents(there),
             _ => self.of_attributes(there),
         };
-        Op { who, act }
+        FsOp { who, act }
     }
 
     fn of_names(&mut self, there: &[Path]) -> Act {

@@ -1,6 +1,6 @@
 //! Text form of operations: printing and parsing.
 
-use super::op::{Act, Op, Path, Target, User};
+use super::op::{Act, FsOp, OpTarget, Path, User};
 use frit_fs::{Allocate, InodeType, RenameMode, Seek, SetTime, Time, XattrMode};
 use std::fmt;
 use std::str::{FromStr, SplitWhitespace};
@@ -44,11 +44,11 @@ impl fmt::Display for Path {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for OpTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Target::Path(path) => path.fmt(f),
-            Target::Slot(slot) => write!(f, "#{slot}"),
+            OpTarget::Path(path) => path.fmt(f),
+            OpTarget::Slot(slot) => write!(f, "#{slot}"),
         }
     }
 }
@@ -105,19 +105,19 @@ impl fmt::Display for Act {
     }
 }
 
-impl fmt::Display for Op {
+impl fmt::Display for FsOp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", <&str>::from(self.who), self.act)
     }
 }
 
 /// Parser of one line.
-struct LineParser<'a> {
+struct OpParser<'a> {
     whole: &'a str,
     words: SplitWhitespace<'a>,
 }
 
-impl<'a> LineParser<'a> {
+impl<'a> OpParser<'a> {
     fn wrong(&self) -> String {
         format!("'{}' is not an operation; an example is: alice write a/f 4095 100 7", self.whole)
     }
@@ -148,11 +148,11 @@ impl<'a> LineParser<'a> {
         slot.filter(|&s| s < super::op::SLOTS).ok_or_else(|| self.wrong())
     }
 
-    fn target(&mut self) -> Result<Target, String> {
+    fn target(&mut self) -> Result<OpTarget, String> {
         if self.words.clone().next().is_some_and(|w| w.starts_with('#')) {
-            return Ok(Target::Slot(self.slot()?));
+            return Ok(OpTarget::Slot(self.slot()?));
         }
-        Ok(Target::Path(self.path()?))
+        Ok(OpTarget::Path(self.path()?))
     }
 
     fn maybe(&mut self) -> Result<Option<u32>, String> {
@@ -193,7 +193,7 @@ impl<'a> LineParser<'a> {
     }
 
     /// Parses an operation on an inode.
-    fn act_on(&mut self, verb: &str, what: Target) -> Result<Act, String> {
+    fn act_on(&mut self, verb: &str, what: OpTarget) -> Result<Act, String> {
         Ok(match verb {
             "stat" => Act::Stat(what),
             "read-link" => Act::ReadLink(what),
@@ -224,17 +224,17 @@ impl<'a> LineParser<'a> {
     }
 }
 
-impl FromStr for Op {
+impl FromStr for FsOp {
     type Err = String;
 
-    fn from_str(whole: &str) -> Result<Op, String> {
-        let mut line = LineParser { whole, words: whole.split_whitespace() };
+    fn from_str(whole: &str) -> Result<FsOp, String> {
+        let mut line = OpParser { whole, words: whole.split_whitespace() };
         let who = line.next()?.parse::<User>().map_err(|_| line.wrong())?;
         let act = line.act()?;
         if line.words.next().is_some() {
             return Err(line.wrong());
         }
-        Ok(Op { who, act })
+        Ok(FsOp { who, act })
     }
 }
 
@@ -242,7 +242,7 @@ impl FromStr for Op {
 ///
 /// # Errors
 /// The first line that is not an operation.
-pub fn parse(text: &str) -> Result<Vec<Op>, String> {
+pub fn parse(text: &str) -> Result<Vec<FsOp>, String> {
     let lines = text.lines().map(|l| l.split("//").next().unwrap_or_default().trim());
     lines.filter(|l| !l.is_empty()).map(str::parse).collect()
 }
@@ -258,7 +258,7 @@ mod tests {
         let mut drawer = OpGenerator::new(5);
         let drawn = (0..3000).map(|_| drawer.draw(&[Path::new("a/b"), Path::new("")]));
         for op in drawn.chain(every()) {
-            assert_eq!(op.to_string().parse::<Op>(), Ok(op));
+            assert_eq!(op.to_string().parse::<FsOp>(), Ok(op));
         }
     }
 
@@ -266,7 +266,7 @@ mod tests {
     fn what_is_no_operation_is_refused() {
         for text in ["", "root", "root write", "eve stat a", "root stat a b", "root open 1 a", "root stat #9"]
         {
-            assert!(text.parse::<Op>().is_err(), "{text}");
+            assert!(text.parse::<FsOp>().is_err(), "{text}");
         }
     }
 }

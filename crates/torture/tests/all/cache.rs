@@ -2,7 +2,7 @@
 
 use crate::common::{many_faults, many_images};
 use frit_layer::cache::policy::Policy;
-use frit_torture::block::case::Mode;
+use frit_torture::block::case::TortureMode;
 use frit_wear::LevelerKind;
 use strum::VariantNames;
 
@@ -38,6 +38,6 @@ fn a_hundred_thousand_distinct_images_of_caches_hold() {
 /// no acknowledged data is lost, and the layer continues where it can.
 #[test]
 fn disks_that_fail_and_damaged_pcm_cost_nothing_that_was_acknowledged() {
-    let (struck, seen) = many_faults(&variants(), &[Mode::Errors, Mode::Damage]);
+    let (struck, seen) = many_faults(&variants(), &[TortureMode::Errors, TortureMode::Damage]);
     assert!(struck > 5_000 && seen * 4 > struck);
 }

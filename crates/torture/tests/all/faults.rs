@@ -1,13 +1,20 @@
 //! Faults without power cuts, and media that wear out under power cuts.
 
 use crate::common::{STACKS, complain, target};
-use frit_torture::block::campaign::{Options, Report, run};
-use frit_torture::block::case::Mode;
+use frit_torture::block::campaign::run;
+use frit_torture::block::case::TortureMode;
+use frit_torture::block::options::CampaignOptions;
+use frit_torture::block::report::CampaignReport;
 
-fn torture(mode: Mode, stacks: &[&str], items: u32, cuts_most: Option<usize>) -> Report {
-    let mut all = Report::default();
+fn torture(mode: TortureMode, stacks: &[&str], items: u32, cuts_most: Option<usize>) -> CampaignReport {
+    let mut all = CampaignReport::default();
     for name in stacks {
-        let options = Options { modes: vec![mode], items: Some(items), cuts_most, ..Options::default() };
+        let options = CampaignOptions {
+            modes: vec![mode],
+            items: Some(items),
+            cuts_most,
+            ..CampaignOptions::default()
+        };
         let r = run(&target(name), &options, &|_| {});
         println!(
             "{name} {mode:?}: {} faults planned, {} struck, {} reported, {} images, {:.1} s",
@@ -27,14 +34,14 @@ fn torture(mode: Mode, stacks: &[&str], items: u32, cuts_most: Option<usize>) ->
 /// data.
 #[test]
 fn damage_is_seen_or_harmless() {
-    let r = torture(Mode::Damage, &STACKS, 6, None);
+    let r = torture(TortureMode::Damage, &STACKS, 6, None);
     assert!(r.faults_struck > 5_000 && r.faults_seen * 4 > r.faults_struck, "{r:?}");
 }
 
 /// EIO and ENOSPC at any access: the client receives the error, and no acknowledged data is lost.
 #[test]
 fn errors_reach_the_client_and_nothing_is_lost() {
-    let r = torture(Mode::Errors, &STACKS, 8, None);
+    let r = torture(TortureMode::Errors, &STACKS, 8, None);
     assert!(r.faults_struck > 1_000 && r.faults_seen * 2 > r.faults_struck, "{r:?}");
 }
 
@@ -42,6 +49,6 @@ fn errors_reach_the_client_and_nothing_is_lost() {
 /// data, with power cuts on the way.
 #[test]
 fn worn_media_lose_nothing() {
-    let r = torture(Mode::Wear, &["none-512", "level-2k", "both-4k"], 4, Some(400));
+    let r = torture(TortureMode::Wear, &["none-512", "level-2k", "both-4k"], 4, Some(400));
     assert!(r.faults_struck > 10 && r.images > 1_000, "{r:?}");
 }

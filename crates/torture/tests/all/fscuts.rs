@@ -5,7 +5,7 @@ use frit_torture::fs::crash::{CutReport, Density, FsCuts};
 use frit_torture::fs::every::{base, every};
 use frit_torture::fs::op::Path;
 use frit_torture::fs::op_generator::OpGenerator;
-use frit_torture::fs::{Act, Model, Op, parse};
+use frit_torture::fs::{Act, FsOp, ModelFs, parse};
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -15,7 +15,7 @@ use std::time::Instant;
 const THERE: [&str; 8] = ["a", "b", "a/d", "a/f", "a/e", "s", "b/h", "b/p"];
 
 /// Returns the operations that change the tree.
-fn changing() -> Vec<Op> {
+fn changing() -> Vec<FsOp> {
     every()
         .into_iter()
         .filter(|op| {
@@ -88,7 +88,7 @@ fn drawn_sequences() {
     let first = number("SEED", 0) as u64 * 1_000_000;
     for seed in first..first + number("SEQUENCES", 60) as u64 {
         let mut drawer = OpGenerator::new(seed);
-        let ops: Vec<Op> = (0..12).map(|_| drawer.draw(&there)).collect();
+        let ops: Vec<FsOp> = (0..12).map(|_| drawer.draw(&there)).collect();
         found.add(FsCuts { seed, ..FsCuts::default() }.run(&base(), &ops));
     }
     conclude("drawn sequences", begun, &found);
@@ -99,7 +99,7 @@ fn contents_with_checksums() {
     let begun = Instant::now();
     let mut found = CutReport::default();
     let summed = FsCuts { sums: true, ..FsCuts::default() };
-    let of_contents: Vec<Op> = changing().into_iter().filter(|op| is_of_contents(&op.act)).collect();
+    let of_contents: Vec<FsOp> = changing().into_iter().filter(|op| is_of_contents(&op.act)).collect();
     for op in &of_contents {
         found.add(FsCuts { density: Density::FINE, ..summed }.run(&base(), std::slice::from_ref(op)));
     }
@@ -134,7 +134,7 @@ fn a_full_file_system() {
         let cuts = FsCuts { sums, ..FsCuts::default() };
         let full = cuts.full().unwrap();
         for lines in ON_FULL {
-            let ops: Vec<Op> = lines.iter().map(|line| line.parse().unwrap()).collect();
+            let ops: Vec<FsOp> = lines.iter().map(|line| line.parse().unwrap()).collect();
             found.add(cuts.run(&full, &ops));
         }
     }
@@ -181,9 +181,9 @@ fn pairs_of_operations() {
 }
 
 /// Returns the operations that succeed on the base tree.
-fn succeeding() -> Vec<Op> {
-    let succeeds = |op: &Op| {
-        let model = Model::new();
+fn succeeding() -> Vec<FsOp> {
+    let succeeds = |op: &FsOp| {
+        let model = ModelFs::new();
         let mut session = ProgramSession::new(&model);
         for op in base() {
             let _ = session.apply(&op);

@@ -1,7 +1,7 @@
 //! Promises of `docs/reference/semantics.md` about power cuts between any two words. The test of
 //! each promise has its number and the few operations that concern it.
 
-use frit_torture::fs::Op;
+use frit_torture::fs::FsOp;
 use frit_torture::fs::crash::{Density, FsCuts, PowerLossCuts};
 use frit_torture::fs::every::base;
 
@@ -9,7 +9,7 @@ fn cuts() -> FsCuts {
     FsCuts { density: Density::FINE, ..FsCuts::default() }
 }
 
-fn ops(lines: &[&str]) -> Vec<Op> {
+fn ops(lines: &[&str]) -> Vec<FsOp> {
     lines.iter().map(|line| line.parse().unwrap()).collect()
 }
 

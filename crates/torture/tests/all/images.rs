@@ -1,8 +1,9 @@
 //! A hundred thousand distinct crash images, none of which violates a promise.
 
 use crate::common::{STACKS, complain, target};
-use frit_torture::block::campaign::{Options, run};
-use frit_torture::block::case::Mode;
+use frit_torture::block::campaign::run;
+use frit_torture::block::case::TortureMode;
+use frit_torture::block::options::CampaignOptions;
 
 /// Returns the number of distinct images for a stack; images of large pages take longer to examine.
 fn wanted(name: &str) -> usize {
@@ -21,13 +22,13 @@ fn a_hundred_thousand_distinct_images_hold() {
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
     let (mut distinct, mut violations, mut seconds) = (0, 0, 0.0);
     for name in STACKS {
-        let options = Options {
-            modes: vec![Mode::Cuts, Mode::Cuts, Mode::Files, Mode::Exhaustive],
+        let options = CampaignOptions {
+            modes: vec![TortureMode::Cuts, TortureMode::Cuts, TortureMode::Files, TortureMode::Exhaustive],
             images: Some(wanted(name)),
             items: Some(400),
             nested_every: 256,
             alive_every: 32,
-            ..Options::default()
+            ..CampaignOptions::default()
         };
         let r = run(&target(name), &options, &|_| {});
         println!(

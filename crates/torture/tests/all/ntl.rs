@@ -1,7 +1,7 @@
 //! Address mapping on byte-addressable memory, with every mode, mapping, log and wear leveler.
 
 use crate::common::{MAPPINGS, many_faults, many_images};
-use frit_torture::block::case::Mode;
+use frit_torture::block::case::TortureMode;
 use frit_wear::LevelerKind;
 use strum::VariantNames;
 
@@ -24,6 +24,6 @@ fn a_hundred_thousand_distinct_images_of_mappings_hold() {
 /// lost.
 #[test]
 fn failing_and_damaged_memory_costs_nothing_that_was_acknowledged() {
-    let (struck, seen) = many_faults(&variants(), &[Mode::Errors, Mode::Damage]);
+    let (struck, seen) = many_faults(&variants(), &[TortureMode::Errors, TortureMode::Damage]);
     assert!(struck > 2_000 && seen * 4 > struck);
 }

@@ -3,8 +3,10 @@
 #![allow(dead_code, clippy::expect_used, clippy::print_stdout)]
 
 use frit_stack::Stack;
-use frit_torture::block::campaign::{Options, Report, run};
-use frit_torture::block::case::Mode;
+use frit_torture::block::campaign::run;
+use frit_torture::block::case::TortureMode;
+use frit_torture::block::options::CampaignOptions;
+use frit_torture::block::report::CampaignReport;
 use frit_torture::block::small_stack;
 use frit_torture::block::target::StackTarget;
 
@@ -82,7 +84,7 @@ fn variant_of(name: &str) -> Option<(&'static str, Vec<String>)> {
 }
 
 /// Prints violations, each with the command line that reproduces it.
-pub(crate) fn complain(name: &str, r: &Report) {
+pub(crate) fn complain(name: &str, r: &CampaignReport) {
     let stack = match variant_of(name) {
         Some((base, sets)) => sets.iter().fold(base.to_owned(), |s, set| format!("{s} --set {set}")),
         None => format!("crates/torture/stacks/{name}.toml --full-size"),
@@ -94,8 +96,8 @@ pub(crate) fn complain(name: &str, r: &Report) {
 }
 
 /// Tortures a variant and prints a row of the table that [`many_images`] begins.
-pub(crate) fn torture(name: &str, options: Options) -> Report {
-    let options = Options { nested_every: 256, alive_every: 32, ..options };
+pub(crate) fn torture(name: &str, options: CampaignOptions) -> CampaignReport {
+    let options = CampaignOptions { nested_every: 256, alive_every: 32, ..options };
     let r = run(&target(name), &options, &|_| {});
     println!(
         "| {name} | {} | {} | {} | {} | {} | {} | {} | {} / {} / {} | {:.1} |",
@@ -130,19 +132,19 @@ pub(crate) fn many_images(variants: &[(String, usize)]) -> usize {
     println!("|---|---|---|---|---|---|---|---|---|---|");
     let only: Option<String> = asked("ONLY");
     let modes: Option<String> = asked("MODES");
-    let modes: Vec<Mode> = match modes {
+    let modes: Vec<TortureMode> = match modes {
         Some(m) => m.split(',').filter_map(|m| m.parse().ok()).collect(),
-        None => vec![Mode::Cuts, Mode::Files, Mode::Cuts, Mode::Exhaustive],
+        None => vec![TortureMode::Cuts, TortureMode::Files, TortureMode::Cuts, TortureMode::Exhaustive],
     };
     let (mut distinct, mut images, mut violations, mut seconds) = (0, 0, 0, 0.0);
     for (name, wanted) in variants.iter().filter(|(n, _)| only.as_ref().is_none_or(|o| n.contains(o))) {
         let items = asked("ITEMS").unwrap_or(if *wanted > 1 { 40 } else { 4 });
-        let options = Options {
+        let options = CampaignOptions {
             seed: asked("SEED").unwrap_or(1),
             modes: modes.clone(),
             images: (*wanted > 1).then_some(*wanted),
             items: Some(items),
-            ..Options::default()
+            ..CampaignOptions::default()
         };
         let r = torture(name, options);
         distinct += r.distinct_images;
@@ -157,12 +159,15 @@ pub(crate) fn many_images(variants: &[(String, usize)]) -> usize {
 
 /// Injects faults and damage into each variant. Returns the number of faults that struck, and of
 /// those that were reported to a client.
-pub(crate) fn many_faults(variants: &[(String, usize)], modes: &[Mode]) -> (u64, u64) {
+pub(crate) fn many_faults(variants: &[(String, usize)], modes: &[TortureMode]) -> (u64, u64) {
     let (mut struck, mut seen, mut violations) = (0, 0, 0);
     for (name, _) in variants {
         let items = Some(asked("ITEMS").unwrap_or(4));
         let seed = asked("SEED").unwrap_or(1);
-        let r = torture(name, Options { seed, modes: modes.to_vec(), items, ..Options::default() });
+        let r = torture(
+            name,
+            CampaignOptions { seed, modes: modes.to_vec(), items, ..CampaignOptions::default() },
+        );
         struck += r.faults_struck;
         seen += r.faults_seen;
         violations += r.violations.len();

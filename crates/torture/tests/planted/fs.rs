@@ -4,7 +4,7 @@
 use crate::alone;
 use frit_core::planted::{PlantedBug, set, silence_panics};
 use frit_fs::planted::Bug;
-use frit_torture::fs::Op;
+use frit_torture::fs::FsOp;
 use frit_torture::fs::crash::{CutReport, Density, FsCuts};
 use frit_torture::fs::every::base;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -86,7 +86,7 @@ fn special() -> impl Iterator<Item = (&'static [&'static str], HuntConfig)> {
 }
 
 fn hunt(ops: &[&str], kind: HuntConfig, seed: u64) -> Result<CutReport, ()> {
-    let ops: Vec<Op> = ops.iter().map(|line| line.parse().unwrap()).collect();
+    let ops: Vec<FsOp> = ops.iter().map(|line| line.parse().unwrap()).collect();
     let (sums, pool) = (kind == HuntConfig::Sums, kind == HuntConfig::Pool);
     let orphans = (kind == HuntConfig::Orphans).then_some(4);
     let cuts =
@@ -95,7 +95,7 @@ fn hunt(ops: &[&str], kind: HuntConfig, seed: u64) -> Result<CutReport, ()> {
     catch_unwind(AssertUnwindSafe(|| cuts.run(&before(&cuts, kind), &ops))).map_err(|_| ())
 }
 
-fn before(cuts: &FsCuts, kind: HuntConfig) -> Vec<Op> {
+fn before(cuts: &FsCuts, kind: HuntConfig) -> Vec<FsOp> {
     match kind {
         HuntConfig::Full => cuts.full().unwrap(),
         HuntConfig::Orphans => {

@@ -8,10 +8,13 @@ use crate::{alone, common};
 use frit_core::planted::{self, BugId, PlantedBug};
 use frit_layer::planted::{CacheBug, FlashBug, HfslBug, NtlBug};
 use frit_media::planted::Bug as MediaBug;
-use frit_torture::block::campaign::{Finding, Options, replay, run};
-use frit_torture::block::case::{Case, Mode};
-use frit_torture::block::oracle::Oracle;
+use frit_torture::block::campaign::run;
+use frit_torture::block::case::{TortureCase, TortureMode};
+use frit_torture::block::options::CampaignOptions;
 use frit_torture::block::recording_sink::{CommandClass, Mutation};
+use frit_torture::block::replay::replay;
+use frit_torture::block::report::FailedCase;
+use frit_torture::block::violation::Oracle;
 use std::collections::HashMap;
 use std::time::Instant;
 use strum::IntoEnumIterator;
@@ -22,7 +25,7 @@ const MOST: u32 = 40;
 /// Oracle, mode and stack that found a bug, and number of workloads that it took.
 struct Catch {
     oracle: Oracle,
-    mode: Mode,
+    mode: TortureMode,
     stack: &'static str,
     workloads: u32,
 }
@@ -46,32 +49,32 @@ fn plant(what: Option<Plant>) -> Option<Mutation> {
 }
 
 /// For each workload, `true` if it has no violations without a planted bug.
-type Sound = HashMap<(Mode, &'static str, u64, u32), bool>;
+type Sound = HashMap<(TortureMode, &'static str, u64, u32), bool>;
 
-fn hunt(what: Plant, modes: &[Mode], stacks: &[&'static str], sound: &mut Sound) -> Option<Catch> {
+fn hunt(what: Plant, modes: &[TortureMode], stacks: &[&'static str], sound: &mut Sound) -> Option<Catch> {
     let mut workloads = 0;
     let mut seed = 1;
     while workloads < MOST {
         for &mode in modes {
             for &stack in stacks {
                 let target = common::target(stack);
-                let options = Options {
+                let options = CampaignOptions {
                     seed,
                     modes: vec![mode],
                     items: Some(2),
                     cuts_most: Some(500),
                     first_only: true,
                     mutation: plant(Some(what)),
-                    ..Options::default()
+                    ..CampaignOptions::default()
                 };
                 let r = run(&target, &options, &|_| {});
                 let mutation = plant(None);
                 workloads += r.workloads;
                 // A violation that also occurs without the bug does not count.
-                let mut own = |f: &&Finding| {
+                let mut own = |f: &&FailedCase| {
                     *sound.entry((mode, stack, seed, f.case.number)).or_insert_with(|| {
-                        let options = Options { mutation, ..options.clone() };
-                        let case = Case::workload(mode, f.case.number);
+                        let options = CampaignOptions { mutation, ..options.clone() };
+                        let case = TortureCase::workload(mode, f.case.number);
                         replay(&target, &options, case).violations.is_empty()
                     })
                 };
@@ -149,18 +152,18 @@ fn masked() -> [BugId; 7] {
 }
 
 /// Modes and stacks that reveal a bug.
-type Grounds = (&'static [Mode], &'static [&'static str]);
+type Grounds = (&'static [TortureMode], &'static [&'static str]);
 
 fn grounds_of_media(_: MediaBug) -> Grounds {
-    (&[Mode::Damage], ANY)
+    (&[TortureMode::Damage], ANY)
 }
 
 fn grounds_of_flash(bug: FlashBug) -> Grounds {
     match bug {
-        FlashBug::FlushOneMedium | FlashBug::EraseBeforeFlush => (&[Mode::Files], ANY),
-        FlashBug::OwnerUnchecked => (&[Mode::Damage], ANY),
-        FlashBug::ProgramFailureIgnored => (&[Mode::Wear], ANY),
-        _ => (&[Mode::Cuts], ANY),
+        FlashBug::FlushOneMedium | FlashBug::EraseBeforeFlush => (&[TortureMode::Files], ANY),
+        FlashBug::OwnerUnchecked => (&[TortureMode::Damage], ANY),
+        FlashBug::ProgramFailureIgnored => (&[TortureMode::Wear], ANY),
+        _ => (&[TortureMode::Cuts], ANY),
     }
 }
 
@@ -169,49 +172,49 @@ fn grounds_of_hfsl(bug: HfslBug) -> Grounds {
         HfslBug::FlushIgnored
         | HfslBug::FlushMapFirst
         | HfslBug::ReuseBeforeFlush
-        | HfslBug::FlushedMapIgnored => (&[Mode::Files], ANY),
+        | HfslBug::FlushedMapIgnored => (&[TortureMode::Files], ANY),
         HfslBug::EntryCheckIgnored
         | HfslBug::PcmDataUnchecked
         | HfslBug::SeqRestarts
-        | HfslBug::StaleEntryUnseen => (&[Mode::Damage], ANY),
-        HfslBug::NotPoisoned => (&[Mode::Errors], ANY),
+        | HfslBug::StaleEntryUnseen => (&[TortureMode::Damage], ANY),
+        HfslBug::NotPoisoned => (&[TortureMode::Errors], ANY),
         HfslBug::NoRedo
         | HfslBug::RedoNotFenced
         | HfslBug::RedoNotCleared
         | HfslBug::RedoGateOpen
-        | HfslBug::RedoForgotten => (&[Mode::Cuts], GROUPS),
-        HfslBug::SlotReuseEarly => (&[Mode::Cuts], PCM),
-        _ => (&[Mode::Cuts], ANY),
+        | HfslBug::RedoForgotten => (&[TortureMode::Cuts], GROUPS),
+        HfslBug::SlotReuseEarly => (&[TortureMode::Cuts], PCM),
+        _ => (&[TortureMode::Cuts], ANY),
     }
 }
 
 fn grounds_of_cache(bug: CacheBug) -> Grounds {
     match bug {
-        CacheBug::CleanLeavesEarly => (&[Mode::Cuts], &["cleaning", "write-through"]),
-        CacheBug::GoneForgotten => (&[Mode::Files], CACHES),
-        CacheBug::LostDirectIgnored => (&[Mode::Errors], &["write-around"]),
-        CacheBug::HaltIgnored => (&[Mode::Damage], CACHES),
-        CacheBug::SlotReuseEarly | CacheBug::TrimNotAcked => (&[Mode::Cuts], &["halo-half"]),
-        CacheBug::ReuseBeforeFlush => (&[Mode::Files], &["policy-lru"]),
-        CacheBug::FlushIgnored => (&[Mode::Cuts], &["write-around"]),
-        CacheBug::FlushOneMedium => (&[Mode::Files], &["halo-half"]),
-        CacheBug::PcmDataUnchecked => (&[Mode::Damage], &["halo-half"]),
-        CacheBug::NotPoisoned => (&[Mode::Errors], &["halo-half"]),
-        _ => (&[Mode::Cuts], CACHES),
+        CacheBug::CleanLeavesEarly => (&[TortureMode::Cuts], &["cleaning", "write-through"]),
+        CacheBug::GoneForgotten => (&[TortureMode::Files], CACHES),
+        CacheBug::LostDirectIgnored => (&[TortureMode::Errors], &["write-around"]),
+        CacheBug::HaltIgnored => (&[TortureMode::Damage], CACHES),
+        CacheBug::SlotReuseEarly | CacheBug::TrimNotAcked => (&[TortureMode::Cuts], &["halo-half"]),
+        CacheBug::ReuseBeforeFlush => (&[TortureMode::Files], &["policy-lru"]),
+        CacheBug::FlushIgnored => (&[TortureMode::Cuts], &["write-around"]),
+        CacheBug::FlushOneMedium => (&[TortureMode::Files], &["halo-half"]),
+        CacheBug::PcmDataUnchecked => (&[TortureMode::Damage], &["halo-half"]),
+        CacheBug::NotPoisoned => (&[TortureMode::Errors], &["halo-half"]),
+        _ => (&[TortureMode::Cuts], CACHES),
     }
 }
 
 fn grounds_of_ntl(bug: NtlBug) -> Grounds {
     match bug {
-        NtlBug::DataUnchecked => (&[Mode::Damage], MAPPINGS),
-        NtlBug::HomeBeforeSync | NtlBug::ReuseBeforeSync => (&[Mode::Files], MAPPINGS),
-        NtlBug::NotPoisoned => (&[Mode::Errors], MAPPINGS),
-        _ => (&[Mode::Cuts], MAPPINGS),
+        NtlBug::DataUnchecked => (&[TortureMode::Damage], MAPPINGS),
+        NtlBug::HomeBeforeSync | NtlBug::ReuseBeforeSync => (&[TortureMode::Files], MAPPINGS),
+        NtlBug::NotPoisoned => (&[TortureMode::Errors], MAPPINGS),
+        _ => (&[TortureMode::Cuts], MAPPINGS),
     }
 }
 
 /// A bug to find: its name, the bug, and the modes and stacks that reveal it.
-type Hunted = (String, Plant, &'static [Mode], &'static [&'static str]);
+type Hunted = (String, Plant, &'static [TortureMode], &'static [&'static str]);
 
 /// Returns the hooks of an enum that count.
 fn hooks<B: PlantedBug + IntoEnumIterator>(grounds: fn(B) -> Grounds) -> Vec<Hunted> {
@@ -226,11 +229,11 @@ fn hooks<B: PlantedBug + IntoEnumIterator>(grounds: fn(B) -> Grounds) -> Vec<Hun
 }
 
 /// Bugs of the sink that are also tried on a cache.
-const SHARED_IN_SINK: [(&str, Mutation, &[Mode]); 4] = [
-    ("no fences at all", Mutation::DropFences, &[Mode::Cuts]),
-    ("every third fence left out", Mutation::DropEvery(3), &[Mode::Cuts]),
-    ("acknowledged at once", Mutation::AckAtOnce, &[Mode::Cuts]),
-    ("FUA ignored", Mutation::IgnoreFua, &[Mode::Files]),
+const SHARED_IN_SINK: [(&str, Mutation, &[TortureMode]); 4] = [
+    ("no fences at all", Mutation::DropFences, &[TortureMode::Cuts]),
+    ("every third fence left out", Mutation::DropEvery(3), &[TortureMode::Cuts]),
+    ("acknowledged at once", Mutation::AckAtOnce, &[TortureMode::Cuts]),
+    ("FUA ignored", Mutation::IgnoreFua, &[TortureMode::Files]),
 ];
 
 #[test]
@@ -243,7 +246,8 @@ fn every_planted_bug_is_found() {
     let only = std::env::var("BUG").ok();
     let mut all: Vec<Hunted> = Vec::new();
     for (name, m) in mutations() {
-        let modes: &[Mode] = if m == Mutation::IgnoreFua { &[Mode::Files] } else { &[Mode::Cuts] };
+        let modes: &[TortureMode] =
+            if m == Mutation::IgnoreFua { &[TortureMode::Files] } else { &[TortureMode::Cuts] };
         let stacks = if name.ends_with("head") { GROUPS } else { ANY };
         all.push((name, Plant::Sink(m), modes, stacks));
     }

@@ -4,11 +4,11 @@ use frit_torture::fs::apply::ProgramSession;
 use frit_torture::fs::every::base;
 use frit_torture::fs::op::Path;
 use frit_torture::fs::op_generator::OpGenerator;
-use frit_torture::fs::{Act, Model, Op, Target};
+use frit_torture::fs::{Act, FsOp, ModelFs, OpTarget};
 
 /// Returns random operations on the base tree that change it, without open files.
-pub(crate) fn workload(seed: u64, len: usize) -> Vec<Op> {
-    let model = Model::new();
+pub(crate) fn workload(seed: u64, len: usize) -> Vec<FsOp> {
+    let model = ModelFs::new();
     let mut session = ProgramSession::new(&model);
     for op in base() {
         let _ = session.apply(&op);
@@ -19,7 +19,7 @@ pub(crate) fn workload(seed: u64, len: usize) -> Vec<Op> {
     let mut ops = Vec::new();
     while ops.len() < len {
         let op = drawer.draw(&there);
-        let slot = matches!(op.act.target(), Some(Target::Slot(_)));
+        let slot = matches!(op.act.target(), Some(OpTarget::Slot(_)));
         let idle = matches!(op.act, Act::Open { .. } | Act::Close(_) | Act::Sync | Act::SyncFile { .. });
         // Most drawn operations fail or change nothing; only those that change the tree count.
         let before = frit_torture::fs::compare::digest(&model);

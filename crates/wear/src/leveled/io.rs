@@ -1,7 +1,7 @@
 //! The methods of a PCM, with logical addresses. An access is split at stripe boundaries.
 
 use super::{Leveled, Leveler};
-use crate::planted::Bug;
+use crate::planted::WearBug;
 use frit_core::planted::is;
 use frit_core::{Cause, Counts, Error, MediumKind, Result, Sink, Source, Target, Token};
 use frit_media::Store;
@@ -153,7 +153,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// Returns the token that a write to a stripe waits for: the stripe must not be in a move.
     #[inline]
     pub(super) fn free<S: Sink<Tok = T>>(&self, sink: &mut S, p: StripePart, after: T) -> T {
-        if is(Bug::WriteEarly) { after } else { sink.join(after, self.ready[p.stripe as usize]) }
+        if is(WearBug::WriteEarly) { after } else { sink.join(after, self.ready[p.stripe as usize]) }
     }
 
     /// Records a write to a stripe: its token, and its length in whole write units. Makes the moves

@@ -7,7 +7,7 @@
 
 use super::area::RegisterRing;
 use super::{Leveled, Leveler};
-use crate::planted::Bug;
+use crate::planted::WearBug;
 use frit_core::planted::is;
 use frit_core::{Cause, Result, Sink, Source, Target, Token};
 use frit_media::Store;
@@ -30,24 +30,24 @@ impl<T: Token, St: Store> Leveled<T, St> {
         // The destination may be the position that the registers of the last flush name, so a
         // second move flushes first.
         let again = self.regions[region as usize].synced != self.leveler.number(region);
-        if self.config.over_files && again && !is(Bug::MovedTwice) {
+        if self.config.over_files && again && !is(WearBug::MovedTwice) {
             self.flush(sink)?;
         }
         let step = self.leveler.step(region);
         let (from, to) = (step.from as usize, step.to as usize);
         let mut after = self.ready[from];
         // The copy must contain every earlier write to the stripe.
-        if !is(Bug::CopyEarly) {
+        if !is(WearBug::CopyEarly) {
             after = sink.join(after, self.written[from]);
         }
         // A recovery may still find data at the destination until the move that freed it is
         // durable.
-        if !is(Bug::GapEarly) {
+        if !is(WearBug::GapEarly) {
             let free = sink.join(self.ready[to], self.regions[region as usize].move_barrier);
             after = sink.join(after, free);
         }
         let copied = self.copy(sink, step.from, step.to, after)?;
-        let safe = match (is(Bug::RegisterEarly), is(Bug::CopyNotFenced)) {
+        let safe = match (is(WearBug::RegisterEarly), is(WearBug::CopyNotFenced)) {
             (true, _) => self.regions[region as usize].move_barrier,
             (_, true) => copied,
             _ => self.pcm.fence(sink, copied),
@@ -57,7 +57,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         let noted = self.write_register(sink, RegisterRing::Current, region, step.number, safe);
         let noted =
             noted.inspect_err(|e| self.refuse_reason = Some(format!("leveling register failed: {e}")))?;
-        let done = if is(Bug::RegisterNotFenced) { noted } else { self.pcm.fence(sink, noted) };
+        let done = if is(WearBug::RegisterNotFenced) { noted } else { self.pcm.fence(sink, noted) };
         self.leveler.set_number(region, step.number);
         self.regions[region as usize].move_barrier = done;
         for stripe in [from, to] {
@@ -108,7 +108,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         number: u64,
         after: T,
     ) -> Result<T> {
-        if is(Bug::SwapNotNoted) && !number.is_multiple_of(3) {
+        if is(WearBug::SwapNotNoted) && !number.is_multiple_of(3) {
             return Ok(after);
         }
         let at = self.area.line_at(ring, region, self.area.line_of(number));
@@ -134,7 +134,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// The store fails.
     pub fn flush<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         // Data is synced before the registers that name it.
-        if self.moved.is_empty() || !is(Bug::SyncedFirst) {
+        if self.moved.is_empty() || !is(WearBug::SyncedFirst) {
             self.pcm.store_mut().sync()?;
         }
         self.write_synced_registers(sink)

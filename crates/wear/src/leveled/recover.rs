@@ -8,7 +8,7 @@
 use super::area::{HEADER_BYTES, RegisterArea, RegisterRing, WORD_BYTES};
 use super::header::{RESTORING, state_word};
 use super::{Leveled, Leveler};
-use crate::planted::Bug;
+use crate::planted::WearBug;
 use frit_core::planted::is;
 use frit_core::{Cause, CrashKind, Error, Result, Sink, Target, Token};
 use frit_media::Store;
@@ -70,7 +70,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
             self.leveler.set_number(region, number);
         }
         if self.config.over_files {
-            self.recover_flushed(sink, machine && !is(Bug::SyncedIgnored), &mut found)?;
+            self.recover_flushed(sink, machine && !is(WearBug::SyncedIgnored), &mut found)?;
         }
         Ok(found)
     }
@@ -107,7 +107,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         let mut done = sink.start();
         // Durable before the first register is cleared, so that an interrupted recovery starts
         // over.
-        if !self.moved.is_empty() && !is(Bug::RestoreUnmarked) {
+        if !self.moved.is_empty() && !is(WearBug::RestoreUnmarked) {
             let noted = self.word(sink, state_at, state_word(RESTORING).to_le_bytes(), done)?;
             done = self.pcm.fence(sink, noted);
             self.pcm.store_mut().sync()?;
@@ -115,7 +115,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         for region in std::mem::take(&mut self.moved) {
             let line = self.area.line_of(self.leveler.number(region));
             let at = self.area.line_at(RegisterRing::Current, region, line);
-            if !is(Bug::VoidKept) {
+            if !is(WearBug::VoidKept) {
                 let gone =
                     self.word(sink, at, RegisterArea::never(RegisterRing::Current, region, line), done)?;
                 done = self.pcm.fence(sink, gone);
@@ -165,7 +165,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         // number.
         self.leveler.set_number(region, newest);
         let next = self.area.line_of(self.leveler.step(region).number);
-        if bad.contains(&next) && !is(Bug::DamageUnseen) {
+        if bad.contains(&next) && !is(WearBug::DamageUnseen) {
             let what = format!("the register of region {region} after move {newest} is damaged");
             return self.damaged(self.area.line_at(ring, region, next), what);
         }

@@ -26,12 +26,12 @@ const NONE: u16 = u16::MAX;
 
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(32))]
-struct Row {
+struct IndexRow {
     keys: [u32; WAYS],
     slots: [u32; WAYS],
 }
 
-impl Row {
+impl IndexRow {
     #[inline]
     fn way(&self, key: u32) -> Option<usize> {
         // There is no early exit, so that the compiler can vectorize the comparisons.
@@ -56,7 +56,7 @@ struct SearchStep {
 /// table too.
 #[derive(Clone, Debug)]
 pub struct SlotIndex {
-    rows: Vec<Row>,
+    rows: Vec<IndexRow>,
     len: usize,
     capacity: usize,
     /// Entries that found no row. It is empty unless keys were chosen to collide, or the table is
@@ -70,7 +70,7 @@ impl SlotIndex {
     #[must_use]
     pub fn new(capacity: usize) -> SlotIndex {
         let rows = (capacity as u64 * 10).div_ceil(LOAD_TENTHS * WAYS as u64).max(1);
-        let empty = Row { keys: [EMPTY; WAYS], slots: [0; WAYS] };
+        let empty = IndexRow { keys: [EMPTY; WAYS], slots: [0; WAYS] };
         SlotIndex { rows: table_of(rows as usize, empty), len: 0, capacity, stash: Vec::new() }
     }
 

@@ -6,15 +6,15 @@
 //! ratio is rounded; it is not rounded here, as in libCacheSim.
 
 use super::ghosts::Ghosts;
-use super::slot_lists::{List, SlotLists};
-use super::{Access, EvictionPolicy, PolicySetup, Victim};
+use super::slot_lists::{ListId, SlotLists};
+use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
 use frit_core::Result;
 
 /// Blocks that were accessed once, and their ghosts (T1 and B1).
-const FIRST: List = List(0);
+const FIRST: ListId = ListId(0);
 /// Blocks that were accessed more than once, and their ghosts (T2 and B2).
-const SECOND: List = List(1);
+const SECOND: ListId = ListId(1);
 
 /// Four lists: T1 and T2 over slots, B1 and B2 as ghosts.
 #[derive(Clone, Debug, Default)]
@@ -27,27 +27,27 @@ pub struct Arc {
     /// The target size of T1 (the paper's p), in blocks.
     target: f64,
     /// The ghost list in which the current miss was found.
-    met: Option<List>,
+    met: Option<ListId>,
 }
 
 impl Arc {
-    fn list(&self, slot: u32) -> List {
-        List(u32::from(self.again[slot as usize]))
+    fn list(&self, slot: u32) -> ListId {
+        ListId(u32::from(self.again[slot as usize]))
     }
 
-    fn add(&mut self, list: List, slot: u32) {
+    fn add(&mut self, list: ListId, slot: u32) {
         self.links.link(list, slot);
         self.again[slot as usize] = list == SECOND;
         self.lens[list.0 as usize] += 1;
     }
 
-    fn take(&mut self, list: List, slot: u32) {
+    fn take(&mut self, list: ListId, slot: u32) {
         self.links.unlink(slot);
         self.lens[list.0 as usize] -= 1;
     }
 
     /// Returns the list from which a block is evicted (the paper's REPLACE).
-    fn giving(&self) -> List {
+    fn giving(&self) -> ListId {
         let first = f64::from(self.lens[0]);
         let long = first > self.target || (self.met == Some(SECOND) && first == self.target);
         if self.lens[1] == 0 || (self.lens[0] > 0 && long) { FIRST } else { SECOND }
@@ -83,7 +83,7 @@ impl EvictionPolicy for Arc {
     }
 
     #[inline]
-    fn hit(&mut self, slot: u32, _: &Access) {
+    fn hit(&mut self, slot: u32, _: &CacheAccess) {
         let list = self.list(slot);
         if list == SECOND {
             self.links.renew(SECOND, slot);
@@ -100,7 +100,7 @@ impl EvictionPolicy for Arc {
     }
 
     #[inline]
-    fn miss(&mut self, access: &Access) {
+    fn miss(&mut self, access: &CacheAccess) {
         // The sizes before the block is removed, as in the paper.
         let (b1, b2) = (f64::from(self.ghosts.len(FIRST)), f64::from(self.ghosts.len(SECOND)));
         self.met = self.ghosts.take(access.lbn);
@@ -112,7 +112,7 @@ impl EvictionPolicy for Arc {
     }
 
     #[inline]
-    fn insert(&mut self, slot: u32, access: &Access) {
+    fn insert(&mut self, slot: u32, access: &CacheAccess) {
         self.links.set_lbn(slot, access.lbn);
         let list = if self.met.take().is_some() { SECOND } else { FIRST };
         self.add(list, slot);

@@ -3,7 +3,7 @@
 //! future, so it bounds the hits of all other policies if every miss inserts its block. It is not a
 //! bound of disk time.
 
-use super::{Access, EvictionPolicy, PolicySetup, Victim};
+use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
 use frit_core::{Error, Result};
 use std::collections::BinaryHeap;
@@ -53,7 +53,7 @@ impl EvictionPolicy for Belady {
         Ok(())
     }
 
-    fn hit(&mut self, slot: u32, access: &Access) {
+    fn hit(&mut self, slot: u32, access: &CacheAccess) {
         self.expect(slot, access.at);
     }
 
@@ -63,7 +63,7 @@ impl EvictionPolicy for Belady {
         self.schedule(to, next);
     }
 
-    fn insert(&mut self, slot: u32, access: &Access) {
+    fn insert(&mut self, slot: u32, access: &CacheAccess) {
         self.lbns[slot as usize] = access.lbn;
         self.expect(slot, access.at);
     }

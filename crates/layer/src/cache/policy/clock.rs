@@ -2,12 +2,12 @@
 //! passed it last, gets a second round. With one bit this is also called second chance or
 //! FIFO-Reinsertion.
 
-use super::slot_lists::{List, SlotLists};
-use super::{Access, EvictionPolicy, PolicySetup, Victim};
+use super::slot_lists::{ListId, SlotLists};
+use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
 use frit_core::Result;
 
-const RING: List = List(0);
+const RING: ListId = ListId(0);
 
 /// The ring begins at the hand: the oldest block is next, the newest last.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +24,7 @@ impl EvictionPolicy for Clock {
     }
 
     #[inline]
-    fn hit(&mut self, slot: u32, _: &Access) {
+    fn hit(&mut self, slot: u32, _: &CacheAccess) {
         self.accessed[slot as usize] = true;
     }
 
@@ -35,7 +35,7 @@ impl EvictionPolicy for Clock {
     }
 
     #[inline]
-    fn insert(&mut self, slot: u32, access: &Access) {
+    fn insert(&mut self, slot: u32, access: &CacheAccess) {
         self.links.set_lbn(slot, access.lbn);
         self.links.link(RING, slot);
         self.accessed[slot as usize] = false;

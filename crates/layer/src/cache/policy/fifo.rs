@@ -1,11 +1,11 @@
 //! FIFO: evicts the block that was inserted first, independent of later accesses.
 
-use super::slot_lists::{List, SlotLists};
-use super::{Access, EvictionPolicy, PolicySetup, Victim};
+use super::slot_lists::{ListId, SlotLists};
+use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
 use frit_core::Result;
 
-const ALL: List = List(0);
+const ALL: ListId = ListId(0);
 
 /// One list, newest first.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ impl EvictionPolicy for Fifo {
     }
 
     #[inline]
-    fn hit(&mut self, _: u32, _: &Access) {}
+    fn hit(&mut self, _: u32, _: &CacheAccess) {}
 
     #[inline]
     fn moved(&mut self, from: u32, to: u32) {
@@ -28,7 +28,7 @@ impl EvictionPolicy for Fifo {
     }
 
     #[inline]
-    fn insert(&mut self, slot: u32, access: &Access) {
+    fn insert(&mut self, slot: u32, access: &CacheAccess) {
         self.links.set_lbn(slot, access.lbn);
         self.links.link(ALL, slot);
     }

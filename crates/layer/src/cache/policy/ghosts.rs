@@ -1,6 +1,6 @@
 //! Ghosts: numbers of evicted blocks, in lists in order of eviction, with an index.
 
-use super::slot_lists::{List, SlotLists};
+use super::slot_lists::{ListId, SlotLists};
 use crate::cache::directory::SlotIndex;
 
 /// Bit of an index entry that selects one of two lists.
@@ -18,7 +18,7 @@ pub(super) struct Ghosts {
     lens: [u32; 2],
 }
 
-const FREE: List = List(2);
+const FREE: ListId = ListId(2);
 
 impl Default for Ghosts {
     fn default() -> Self {
@@ -38,29 +38,29 @@ impl Ghosts {
         }
     }
 
-    pub(super) fn len(&self, list: List) -> u32 {
+    pub(super) fn len(&self, list: ListId) -> u32 {
         self.lens[list.0 as usize]
     }
 
     /// Removes a block. Returns the list in which it was.
     #[inline]
-    pub(super) fn take(&mut self, lbn: u32) -> Option<List> {
+    pub(super) fn take(&mut self, lbn: u32) -> Option<ListId> {
         let entry = self.index.remove(lbn)?;
-        let list = List(entry >> 31);
+        let list = ListId(entry >> 31);
         self.release(entry & !SECOND, list);
         Some(list)
     }
 
     /// Removes the oldest block of a list.
     #[inline]
-    pub(super) fn forget_oldest(&mut self, list: List) {
+    pub(super) fn forget_oldest(&mut self, list: ListId) {
         if let Some(node) = self.links.oldest(list) {
             self.index.remove(self.links.lbn(node));
             self.release(node, list);
         }
     }
 
-    fn release(&mut self, node: u32, list: List) {
+    fn release(&mut self, node: u32, list: ListId) {
         self.links.unlink(node);
         self.links.link(FREE, node);
         self.lens[list.0 as usize] -= 1;
@@ -70,12 +70,12 @@ impl Ghosts {
     /// removed, or else of the first. With a capacity of zero nothing is remembered. A block that
     /// is remembered already keeps its position.
     #[inline]
-    pub(super) fn push(&mut self, list: List, lbn: u32) {
+    pub(super) fn push(&mut self, list: ListId, lbn: u32) {
         if self.room == 0 || self.index.get(lbn).is_some() {
             return;
         }
         if self.lens[0] + self.lens[1] == self.room {
-            self.forget_oldest(List(u32::from(self.lens[1] > 0)));
+            self.forget_oldest(ListId(u32::from(self.lens[1] > 0)));
         }
         let node = match self.links.oldest(FREE) {
             Some(node) => {

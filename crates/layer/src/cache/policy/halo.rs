@@ -8,7 +8,7 @@
 //! at which any bucket has enough blocks. The next bucket is then evicted in any case. A search
 //! continues where the last one ended (the paper's Buck_scan) and skips empty buckets.
 
-use super::{Access, EvictionPolicy, PolicySetup, Victim};
+use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::{BucketBlocks, Directory, GroupBounds, PINNED};
 use frit_core::Result;
 
@@ -97,13 +97,13 @@ impl EvictionPolicy for Halo {
     }
 
     #[inline]
-    fn hit(&mut self, _: u32, _: &Access) {}
+    fn hit(&mut self, _: u32, _: &CacheAccess) {}
 
     #[inline]
     fn moved(&mut self, _: u32, _: u32) {}
 
     #[inline]
-    fn insert(&mut self, _: u32, _: &Access) {}
+    fn insert(&mut self, _: u32, _: &CacheAccess) {}
 
     #[inline]
     fn remove(&mut self, _: u32, _: u32) {}

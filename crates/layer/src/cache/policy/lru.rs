@@ -1,12 +1,12 @@
 //! LRU: evicts the block whose last access is longest ago. If only writes are cached, this is LRW,
 //! the cache that the HALO paper compares with.
 
-use super::slot_lists::{List, SlotLists};
-use super::{Access, EvictionPolicy, PolicySetup, Victim};
+use super::slot_lists::{ListId, SlotLists};
+use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
 use frit_core::Result;
 
-const ALL: List = List(0);
+const ALL: ListId = ListId(0);
 
 /// One list, newest first.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +21,7 @@ impl EvictionPolicy for Lru {
     }
 
     #[inline]
-    fn hit(&mut self, slot: u32, _: &Access) {
+    fn hit(&mut self, slot: u32, _: &CacheAccess) {
         self.links.renew(ALL, slot);
     }
 
@@ -31,7 +31,7 @@ impl EvictionPolicy for Lru {
     }
 
     #[inline]
-    fn insert(&mut self, slot: u32, access: &Access) {
+    fn insert(&mut self, slot: u32, access: &CacheAccess) {
         self.links.set_lbn(slot, access.lbn);
         self.links.link(ALL, slot);
     }

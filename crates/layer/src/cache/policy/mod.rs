@@ -45,7 +45,7 @@ use wow::Wow;
 
 /// An access to one block.
 #[derive(Clone, Copy, Debug)]
-pub struct Access {
+pub struct CacheAccess {
     /// The block.
     pub lbn: u32,
     /// The access is a write.
@@ -90,16 +90,16 @@ pub trait EvictionPolicy {
     fn reset(&mut self, setup: &PolicySetup<'_>) -> Result<()>;
 
     /// Notes an access to a cached block.
-    fn hit(&mut self, slot: u32, access: &Access);
+    fn hit(&mut self, slot: u32, access: &CacheAccess);
 
     /// Notes that a cached block was moved to another slot.
     fn moved(&mut self, from: u32, to: u32);
 
     /// Notes an access to a block that is not cached and will be inserted when a slot is free.
-    fn miss(&mut self, _access: &Access) {}
+    fn miss(&mut self, _access: &CacheAccess) {}
 
     /// Notes the insertion of a block.
-    fn insert(&mut self, slot: u32, access: &Access);
+    fn insert(&mut self, slot: u32, access: &CacheAccess);
 
     /// Notes the removal of a block that was not a victim.
     fn remove(&mut self, slot: u32, lbn: u32);

@@ -7,13 +7,13 @@
 //! of the small FIFO enter the main one.
 
 use super::ghosts::Ghosts;
-use super::slot_lists::{List, SlotLists};
-use super::{Access, EvictionPolicy, PolicySetup, Victim};
+use super::slot_lists::{ListId, SlotLists};
+use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
 use frit_core::Result;
 
-const SMALL: List = List(0);
-const MAIN: List = List(1);
+const SMALL: ListId = ListId(0);
+const MAIN: ListId = ListId(1);
 
 /// Flag of a slot in the main FIFO. The bits below it count accesses.
 const IN_MAIN: u8 = 4;
@@ -95,7 +95,7 @@ impl EvictionPolicy for S3Fifo {
     }
 
     #[inline]
-    fn hit(&mut self, slot: u32, _: &Access) {
+    fn hit(&mut self, slot: u32, _: &CacheAccess) {
         let state = &mut self.state[slot as usize];
         *state += u8::from(*state & ACCESSES_MAX < ACCESSES_MAX);
     }
@@ -107,12 +107,12 @@ impl EvictionPolicy for S3Fifo {
     }
 
     #[inline]
-    fn miss(&mut self, access: &Access) {
+    fn miss(&mut self, access: &CacheAccess) {
         self.met = self.ghosts.take(access.lbn).is_some();
     }
 
     #[inline]
-    fn insert(&mut self, slot: u32, access: &Access) {
+    fn insert(&mut self, slot: u32, access: &CacheAccess) {
         self.links.set_lbn(slot, access.lbn);
         if std::mem::take(&mut self.met) || (!self.filled && self.small_len >= self.small_size) {
             self.add_main(slot, 0);

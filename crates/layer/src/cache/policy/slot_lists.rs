@@ -4,7 +4,7 @@ use frit_media::memory::prefetch;
 use frit_media::memory::table_of;
 
 #[derive(Clone, Copy, Debug)]
-struct Node {
+struct SlotNode {
     newer: u32,
     older: u32,
     lbn: u32,
@@ -15,19 +15,19 @@ struct Node {
 /// slot.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SlotLists {
-    nodes: Vec<Node>,
+    nodes: Vec<SlotNode>,
     slots: u32,
 }
 
-/// A list of [`SlotLists`].
+/// Number of a list of [`SlotLists`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct List(pub(super) u32);
+pub(super) struct ListId(pub(super) u32);
 
 impl SlotLists {
     pub(super) fn new(slots: u32, lists: u32) -> SlotLists {
-        let mut nodes = table_of((slots + lists) as usize, Node { newer: 0, older: 0, lbn: 0 });
+        let mut nodes = table_of((slots + lists) as usize, SlotNode { newer: 0, older: 0, lbn: 0 });
         for anchor in slots..slots + lists {
-            nodes[anchor as usize] = Node { newer: anchor, older: anchor, lbn: 0 };
+            nodes[anchor as usize] = SlotNode { newer: anchor, older: anchor, lbn: 0 };
         }
         SlotLists { nodes, slots }
     }
@@ -44,7 +44,7 @@ impl SlotLists {
 
     /// Inserts a slot that is in no list at the newest end of a list.
     #[inline]
-    pub(super) fn link(&mut self, list: List, slot: u32) {
+    pub(super) fn link(&mut self, list: ListId, slot: u32) {
         let anchor = self.slots + list.0;
         let newest = std::mem::replace(&mut self.nodes[anchor as usize].older, slot);
         let node = &mut self.nodes[slot as usize];
@@ -55,14 +55,14 @@ impl SlotLists {
     /// Unlinks a slot from its list.
     #[inline]
     pub(super) fn unlink(&mut self, slot: u32) {
-        let Node { newer, older, .. } = self.nodes[slot as usize];
+        let SlotNode { newer, older, .. } = self.nodes[slot as usize];
         self.nodes[newer as usize].older = older;
         self.nodes[older as usize].newer = newer;
     }
 
     /// Makes a slot the newest of `list`.
     #[inline]
-    pub(super) fn renew(&mut self, list: List, slot: u32) {
+    pub(super) fn renew(&mut self, list: ListId, slot: u32) {
         if self.nodes[slot as usize].newer != self.slots + list.0 {
             self.unlink(slot);
             self.link(list, slot);
@@ -80,7 +80,7 @@ impl SlotLists {
 
     /// Returns the oldest slot of a list.
     #[inline]
-    pub(super) fn oldest(&self, list: List) -> Option<u32> {
+    pub(super) fn oldest(&self, list: ListId) -> Option<u32> {
         // The ring closes at the anchor, so the node newer than the anchor is the oldest of the
         // list.
         Some(self.nodes[(self.slots + list.0) as usize].newer).filter(|&s| s < self.slots)

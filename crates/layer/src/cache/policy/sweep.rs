@@ -12,7 +12,7 @@
 //!    pass over a bucket takes the runs that begin at least `sweep_gap` after the last one, as old
 //!    formats interleaved sectors.
 
-use super::{Access, EvictionPolicy, PolicySetup, Victim};
+use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::BLOCK_BYTES;
 use crate::cache::directory::{BucketBlocks, Directory, PINNED};
 use frit_core::Result;
@@ -87,13 +87,13 @@ impl EvictionPolicy for Sweep {
     }
 
     #[inline]
-    fn hit(&mut self, _: u32, _: &Access) {}
+    fn hit(&mut self, _: u32, _: &CacheAccess) {}
 
     #[inline]
     fn moved(&mut self, _: u32, _: u32) {}
 
     #[inline]
-    fn insert(&mut self, _: u32, _: &Access) {}
+    fn insert(&mut self, _: u32, _: &CacheAccess) {}
 
     #[inline]
     fn remove(&mut self, _: u32, _: u32) {}

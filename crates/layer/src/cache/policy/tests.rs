@@ -63,7 +63,7 @@ impl Checked {
         self.clock += 1;
         match op {
             Op::Access(lbn, write) => {
-                let access = Access { lbn, write, at: u64::from(self.clock) - 1, clock: self.clock };
+                let access = CacheAccess { lbn, write, at: u64::from(self.clock) - 1, clock: self.clock };
                 if let Some(&slot) = self.held.get(&lbn) {
                     self.policy.hit(slot, &access);
                 } else {

@@ -6,15 +6,15 @@
 //! cache for A1in, and half of the cache's number of blocks remembered.
 
 use super::ghosts::Ghosts;
-use super::slot_lists::{List, SlotLists};
-use super::{Access, EvictionPolicy, PolicySetup, Victim};
+use super::slot_lists::{ListId, SlotLists};
+use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
 use frit_core::Result;
 
 /// New blocks, and their ghosts (A1in and A1out).
-const NEW: List = List(0);
+const NEW: ListId = ListId(0);
 /// Blocks that were accessed again (Am).
-const MAIN: List = List(1);
+const MAIN: ListId = ListId(1);
 
 /// A FIFO, an LRU, and a FIFO of ghosts.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +46,7 @@ impl EvictionPolicy for TwoQ {
     }
 
     #[inline]
-    fn hit(&mut self, slot: u32, _: &Access) {
+    fn hit(&mut self, slot: u32, _: &CacheAccess) {
         if self.main[slot as usize] {
             self.links.renew(MAIN, slot);
         }
@@ -59,12 +59,12 @@ impl EvictionPolicy for TwoQ {
     }
 
     #[inline]
-    fn miss(&mut self, access: &Access) {
+    fn miss(&mut self, access: &CacheAccess) {
         self.met = self.ghosts.take(access.lbn).is_some();
     }
 
     #[inline]
-    fn insert(&mut self, slot: u32, access: &Access) {
+    fn insert(&mut self, slot: u32, access: &CacheAccess) {
         self.links.set_lbn(slot, access.lbn);
         let main = std::mem::take(&mut self.met);
         self.main[slot as usize] = main;

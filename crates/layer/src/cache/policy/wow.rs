@@ -8,7 +8,7 @@
 //! The paper keeps the groups in a sorted queue, where insertion costs O(log n). Here they are a
 //! bitmap with one bit for each group of the disk, so insertion is O(1).
 
-use super::{Access, EvictionPolicy, PolicySetup, Victim};
+use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::BLOCK_BYTES;
 use crate::cache::directory::{Directory, PINNED, SparseBitmap};
 use frit_core::Result;
@@ -52,7 +52,7 @@ impl EvictionPolicy for Wow {
     }
 
     #[inline]
-    fn hit(&mut self, _: u32, access: &Access) {
+    fn hit(&mut self, _: u32, access: &CacheAccess) {
         if access.write {
             self.recent.insert(access.lbn / self.group_blocks);
         }
@@ -62,7 +62,7 @@ impl EvictionPolicy for Wow {
     fn moved(&mut self, _: u32, _: u32) {}
 
     #[inline]
-    fn insert(&mut self, _: u32, access: &Access) {
+    fn insert(&mut self, _: u32, access: &CacheAccess) {
         let group = access.lbn / self.group_blocks;
         if self.filled.insert(group) {
             self.recent.remove(group);

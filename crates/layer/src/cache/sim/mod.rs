@@ -6,7 +6,7 @@ mod future;
 pub use future::next_uses;
 
 use super::directory::Directory;
-use super::policy::{Access, EvictionPolicy, Policy, PolicyConfig, PolicySetup, Victim};
+use super::policy::{CacheAccess, EvictionPolicy, Policy, PolicyConfig, PolicySetup, Victim};
 use cached_blocks::{CachedBlocks, UnplacedBlocks};
 use frit_core::Result;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl SimCounts {
 #[derive(Debug)]
 pub struct Sim {
     held: BlockSet,
-    run: Run,
+    run: SimRun,
 }
 
 #[derive(Debug)]
@@ -67,7 +67,7 @@ enum BlockSet {
 }
 
 #[derive(Debug)]
-struct Run {
+struct SimRun {
     policy: Policy,
     /// Only writes insert blocks, as in HALO. Otherwise reads insert blocks too.
     writes_only: bool,
@@ -94,7 +94,7 @@ impl Sim {
             true => BlockSet::Placed(Directory::new(disk_blocks, slots)?),
             false => BlockSet::UnplacedBlocks(UnplacedBlocks::new(slots)?),
         };
-        let run = Run { policy, writes_only, clock: 0, out: Vec::new(), outcome: SimCounts::default() };
+        let run = SimRun { policy, writes_only, clock: 0, out: Vec::new(), outcome: SimCounts::default() };
         Ok(Sim { held, run })
     }
 
@@ -124,7 +124,7 @@ impl Sim {
     }
 }
 
-impl Run {
+impl SimRun {
     fn all<H: CachedBlocks>(&mut self, held: &mut H, accesses: &[BlockAccess]) {
         for (i, &a) in accesses.iter().enumerate() {
             if let Some(a) = accesses.get(i + AHEAD) {
@@ -146,7 +146,7 @@ impl Run {
     #[inline]
     fn access<H: CachedBlocks>(&mut self, held: &mut H, a: BlockAccess) {
         self.clock = self.clock.wrapping_add(u32::from(a.begins));
-        let access = Access { lbn: a.lbn, write: a.write, at: self.outcome.accesses, clock: self.clock };
+        let access = CacheAccess { lbn: a.lbn, write: a.write, at: self.outcome.accesses, clock: self.clock };
         self.outcome.accesses += 1;
         self.outcome.writes += u64::from(a.write);
         if let Some(slot) = held.get(a.lbn) {

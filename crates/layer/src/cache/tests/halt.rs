@@ -231,7 +231,7 @@ fn a_damaged_rest_of_a_block_that_was_leaving_is_an_error() {
             lbn: 12,
             valid,
             seq: layer.space.seq + 1,
-            digest: super::super::space::digest_of(&data, valid),
+            digest: super::super::fragments::digest_of(&data, valid),
         };
         layer.space.pcm.store_mut().write(layer.space.layout.data(slot), &data).unwrap();
         for place in layer.space.layout.places(slot) {

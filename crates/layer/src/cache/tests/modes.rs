@@ -1,7 +1,7 @@
 //! Examples of each mode of the cache.
 
 use super::*;
-use crate::cache::{Mode, Overwrite};
+use crate::cache::{CacheMode, Overwrite};
 
 #[test]
 fn a_bucket_goes_back_sorted_and_in_one_write() {
@@ -56,7 +56,7 @@ fn fragments_are_cached_without_the_rest_of_their_block() {
 
 #[test]
 fn through_and_around_reach_the_disk_at_once() {
-    for mode in [Mode::WriteThrough, Mode::WriteAround] {
+    for mode in [CacheMode::WriteThrough, CacheMode::WriteAround] {
         let (mut pcm, mut disk) = stores();
         let mut layer = open(&CacheConfig { mode, ..named("lru") }, &mut pcm, &mut disk);
         let mut model = Model::new();
@@ -64,7 +64,7 @@ fn through_and_around_reach_the_disk_at_once() {
             model.write(&mut layer, block * 80, 16);
         }
         assert_eq!(disk_commands(&layer, Op::DiskWrite), 8);
-        let cached = if mode == Mode::WriteThrough { 16.0 } else { 0.0 };
+        let cached = if mode == CacheMode::WriteThrough { 16.0 } else { 0.0 };
         assert_eq!(metric(&layer, "cached_blocks"), cached);
         model.all(&mut layer);
     }

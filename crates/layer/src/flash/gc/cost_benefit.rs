@@ -3,7 +3,7 @@
 //! share of valid pages.
 
 use super::GcPolicy;
-use crate::flash::{BlockState, BlockTable};
+use crate::flash::{BlockTable, BlockUse};
 
 /// Chooses the block with the best ratio of benefit to cost. Scans all blocks of the unit: exact,
 /// at about a nanosecond a block for each victim.
@@ -17,7 +17,7 @@ impl GcPolicy for CostBenefit {
         let mut best_score = -1.0f32;
         for block in blocks.of_unit(unit) {
             let valid = u32::from(blocks.valid(block));
-            if blocks.state(block) != BlockState::Sealed || valid == pages {
+            if blocks.state(block) != BlockUse::Sealed || valid == pages {
                 continue;
             }
             if valid == 0 {

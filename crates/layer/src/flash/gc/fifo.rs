@@ -1,7 +1,7 @@
 //! FIFO (cyclic) garbage collection: victims are taken in the order in which blocks were sealed.
 
 use super::GcPolicy;
-use crate::flash::{BlockState, BlockTable};
+use crate::flash::{BlockTable, BlockUse};
 use std::collections::VecDeque;
 
 /// Chooses the block that was sealed first. A fully valid block is skipped and goes to the end of
@@ -27,11 +27,11 @@ impl GcPolicy for Fifo {
         for _ in 0..queue.len() {
             let block = queue.pop_front()?;
             match blocks.state(block) {
-                BlockState::Sealed if u32::from(blocks.valid(block)) < blocks.pages_per_block() => {
+                BlockUse::Sealed if u32::from(blocks.valid(block)) < blocks.pages_per_block() => {
                     self.taken = Some(block);
                     return Some(block);
                 }
-                BlockState::Sealed => queue.push_back(block),
+                BlockUse::Sealed => queue.push_back(block),
                 _ => {}
             }
         }

@@ -2,7 +2,7 @@
 //! page becomes invalid.
 
 use super::GcPolicy;
-use crate::flash::{BlockState, BlockTable};
+use crate::flash::{BlockTable, BlockUse};
 
 const NONE: u32 = u32::MAX;
 
@@ -75,7 +75,7 @@ impl Greedy {
 
     /// Sets the limit by a scan of the unit's blocks. The lists must be empty.
     fn rebuild_lists(&mut self, unit: u32, blocks: &BlockTable) {
-        let sealed = || blocks.of_unit(unit).filter(|&b| blocks.state(b) == BlockState::Sealed);
+        let sealed = || blocks.of_unit(unit).filter(|&b| blocks.state(b) == BlockUse::Sealed);
         let Some(fewest) = sealed().map(|b| u32::from(blocks.valid(b))).min() else { return };
         let limit = (fewest + MARGIN).min(blocks.pages_per_block() - 1);
         self.limit[unit as usize] = limit;

@@ -1,6 +1,6 @@
 //! Wear-leveling policies of NAND: choice of the free block to write, and moves of cold data.
 //!
-//! A policy is one file beside this one, and one line in [`Wear`].
+//! A policy is one file beside this one, and one line in [`WearLeveling`].
 
 mod dynamic;
 mod none;
@@ -35,7 +35,7 @@ pub trait WearPolicy {
 #[enum_dispatch(WearPolicy)]
 #[derive(Clone, Debug, EnumString, VariantNames, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
-pub enum Wear {
+pub enum WearLeveling {
     /// Takes free blocks in the order in which they became free.
     #[strum(serialize = "none")]
     NoLeveling,

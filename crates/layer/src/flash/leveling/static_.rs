@@ -2,7 +2,7 @@
 //! block at a low erase count.
 
 use super::{WearPolicy, dynamic};
-use crate::flash::{BlockState, BlockTable};
+use crate::flash::{BlockTable, BlockUse};
 use std::collections::VecDeque;
 
 /// Default of the tolerated spread of erase counts within a unit, in cycles. An assumption, since
@@ -49,12 +49,12 @@ impl WearPolicy for Static {
         // All blocks count for the maximum; only a sealed one can be relocated.
         let (mut most, mut least) = (0, None::<(u32, u32)>);
         for block in blocks.of_unit(unit) {
-            if blocks.state(block) == BlockState::Bad {
+            if blocks.state(block) == BlockUse::Bad {
                 continue;
             }
             let e = erases(block);
             most = most.max(e);
-            if blocks.state(block) == BlockState::Sealed && least.is_none_or(|(l, _)| e < l) {
+            if blocks.state(block) == BlockUse::Sealed && least.is_none_or(|(l, _)| e < l) {
                 least = Some((e, block));
             }
         }
@@ -76,7 +76,7 @@ mod tests {
         let units = SCAN_EVERY / 4;
         let mut blocks = BlockTable::new(units, 2, 4);
         for row in &mut blocks.block {
-            row.state = BlockState::Sealed;
+            row.state = BlockUse::Sealed;
         }
         // The first block of each unit was never erased.
         let erases = |block: u32| if block.is_multiple_of(2) { 0 } else { 10 * THRESHOLD };

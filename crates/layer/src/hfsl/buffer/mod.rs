@@ -1,5 +1,5 @@
 //! Buffer policies: they choose the next victim in PCM. A policy is one file, and one line in
-//! [`Buffer`].
+//! [`PcmBuffer`].
 //!
 //! Pages are identified by their descriptor number, which is dense, so a policy can keep linked
 //! lists in plain arrays.
@@ -42,7 +42,7 @@ pub trait BufferPolicy {
 #[enum_dispatch(BufferPolicy)]
 #[derive(Clone, Debug, EnumString, VariantNames, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
-pub enum Buffer {
+pub enum PcmBuffer {
     /// Evicts the least recently written page; a balanced tree by address finds its neighbours (the
     /// paper, section 2.6.4).
     Lru,

@@ -4,7 +4,7 @@
 use super::entry::PageLocation;
 use super::pcm::{NONE, PcmRegion};
 use super::{Hfsl, HfslConfig, MapPersist};
-use crate::flash::{BlockState, Gc, Wear};
+use crate::flash::{BlockUse, Gc, WearLeveling};
 use frit_core::Nanos;
 use frit_core::{
     BlockLayer, ByteAccess, Cause, CheckScope, CrashKind, Durable, Error, Hints, Lpn, MediumKind, Null,
@@ -110,7 +110,7 @@ impl<N: Store, P: Store> Hfsl<(), N, P> {
         }
         for b in 0..g.blocks() {
             assert_eq!(self.flash.blocks().valid(b), valid[b as usize], "block {b}");
-            if self.flash.blocks().state(b) == BlockState::Free {
+            if self.flash.blocks().state(b) == BlockUse::Free {
                 assert_eq!(valid[b as usize], 0);
             }
         }
@@ -159,7 +159,7 @@ fn settings() -> impl Strategy<Value = Action> {
     ];
     // With garbage collection off this volume would fill up; another test covers that.
     all.extend(Gc::VARIANTS.iter().filter(|v| **v != "off").map(|v| ("gc", *v)));
-    all.extend(Wear::VARIANTS.iter().map(|v| ("wear_leveling", *v)));
+    all.extend(WearLeveling::VARIANTS.iter().map(|v| ("wear_leveling", *v)));
     all.extend(super::heat::Heat::VARIANTS.iter().map(|v| ("heat", *v)));
     all.extend(super::placement::Placement::VARIANTS.iter().map(|v| ("placement", *v)));
     proptest::sample::select(all).prop_map(|(k, v)| Action::Set(k, v))

@@ -212,8 +212,7 @@ fn blocks_that_fail_are_retired_and_not_used_again() {
         }
     }
     assert!(metric(&l, "program_retries") > 0);
-    let bad =
-        (0..l.flash.nand().geometry().blocks()).filter(|&b| l.flash.blocks().state(b) == BlockState::Bad);
+    let bad = (0..l.flash.nand().geometry().blocks()).filter(|&b| l.flash.blocks().state(b) == BlockUse::Bad);
     let bad: Vec<u32> = bad.collect();
     assert_eq!(bad.len() as u64, metric(&l, "blocks_retired"));
     assert!(bad.len() >= 4, "{bad:?}");
@@ -315,12 +314,12 @@ fn cold_data_takes_the_most_worn_free_block() {
     use crate::flash::WearPolicy;
     let erases = |b: u32| [5, 1, 9, 1][b as usize];
     for name in ["dynamic", "static"] {
-        let mut wear: Wear = name.parse().unwrap();
+        let mut wear: WearLeveling = name.parse().unwrap();
         let pool = || std::collections::VecDeque::from([0, 1, 2, 3]);
         assert_eq!(wear.take(&mut pool(), true, &erases), Some(2), "{name}");
         assert_eq!(wear.take(&mut pool(), false, &erases), Some(1), "{name}");
     }
-    let mut none: Wear = "none".parse().unwrap();
+    let mut none: WearLeveling = "none".parse().unwrap();
     assert_eq!(none.take(&mut std::collections::VecDeque::from([3, 0]), true, &erases), Some(3));
 }
 
@@ -402,7 +401,7 @@ fn steady_is_what_overwriting_ends_in() {
         };
         let shares = |l: &Hfsl<(), NoStore, NoStore>| {
             let mut n = [0f64; 33];
-            let sealed = |b: &u32| l.flash.blocks().state(*b) == BlockState::Sealed;
+            let sealed = |b: &u32| l.flash.blocks().state(*b) == BlockUse::Sealed;
             (0..l.flash.blocks().count())
                 .filter(sealed)
                 .for_each(|b| n[l.flash.blocks().valid(b) as usize] += 1.0);

@@ -31,7 +31,7 @@ enum SlotOrder {
 
 /// Tables of the log.
 #[derive(Clone, Debug)]
-pub(super) struct Log {
+pub(super) struct LogTables {
     kind: LogKind,
     order: SlotOrder,
     /// For each slot, the page whose newest version it holds.
@@ -41,8 +41,8 @@ pub(super) struct Log {
     row_pages: u32,
 }
 
-impl Log {
-    pub(super) fn new(config: &NtlConfig, layout: &NtlLayout) -> Log {
+impl LogTables {
+    pub(super) fn new(config: &NtlConfig, layout: &NtlLayout) -> LogTables {
         let kind = config.log_kind();
         let rows = layout.logs / layout.row_pages.max(1);
         let order = match kind {
@@ -58,7 +58,7 @@ impl Log {
                 ))
             }
         };
-        Log {
+        LogTables {
             kind,
             order,
             owners: vec![PLACE_NONE; layout.slots() as usize],
@@ -82,8 +82,8 @@ impl Log {
         }
     }
 
-    /// Takes the slot that [`Log::next_slot`] returned. It holds the newest version of `lpn` from now
-    /// on.
+    /// Takes the slot that [`LogTables::next_slot`] returned. It holds the newest version of `lpn`
+    /// from now on.
     #[inline]
     pub(super) fn take(&mut self, lpn: u32, block: u32, slot: u32) {
         match &mut self.order {
@@ -192,7 +192,7 @@ mod tests {
                     if merge == MergeUnit::All { 2 } else { 1 },
                 )),
             };
-            let log = Log {
+            let log = LogTables {
                 kind,
                 order,
                 owners: vec![PLACE_NONE; 24],

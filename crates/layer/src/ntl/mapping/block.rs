@@ -1,25 +1,25 @@
 //! Block-level mapping: a block of pages lies on one chip, in order (section II.B.2). The table has
 //! four bytes for each block.
 
-use super::{FreePlaces, Mapping, MappingSetup, PLACE_NONE};
+use super::{FreePlaces, MappingPolicy, MappingSetup, PLACE_NONE};
 
 /// Table from logical to physical blocks.
 #[derive(Clone, Debug)]
-pub struct Block {
+pub struct BlockMapping {
     chips: u32,
     pages: u32,
     /// For each block, `index * chips + chip` of the physical block.
     table: Vec<u32>,
     free: FreePlaces,
     /// For each physical block, the logical block that was restored to it, until
-    /// [`Mapping::end_restore`].
+    /// [`MappingPolicy::end_restore`].
     taken: Vec<u32>,
 }
 
-impl Block {
-    pub(super) fn new(setup: &MappingSetup) -> Block {
+impl BlockMapping {
+    pub(super) fn new(setup: &MappingSetup) -> BlockMapping {
         let per_chip = setup.chip_pages / setup.block_pages;
-        Block {
+        BlockMapping {
             chips: setup.chips,
             pages: setup.block_pages,
             table: vec![PLACE_NONE; (per_chip * setup.chips) as usize],
@@ -36,7 +36,7 @@ impl Block {
     }
 }
 
-impl Mapping for Block {
+impl MappingPolicy for BlockMapping {
     #[inline]
     fn home(&self, lpn: u32) -> Option<u32> {
         match self.table[(lpn / self.pages) as usize] {

@@ -1,23 +1,23 @@
 //! Dynamic page-level mapping: any idle chip at the first write, in place afterwards (sections II.A
 //! and IV.B). The table has four bytes for each page.
 
-use super::{FreePlaces, Mapping, MappingSetup, PLACE_NONE};
+use super::{FreePlaces, MappingPolicy, MappingSetup, PLACE_NONE};
 use frit_media::memory::table_of;
 
 /// Table from pages to places.
 #[derive(Clone, Debug)]
-pub struct Dynamic {
+pub struct DynamicMapping {
     chips: u32,
     table: Vec<u32>,
     free: FreePlaces,
-    /// Places to which pages were restored, until [`Mapping::end_restore`].
+    /// Places to which pages were restored, until [`MappingPolicy::end_restore`].
     taken: Vec<bool>,
 }
 
-impl Dynamic {
-    pub(super) fn new(setup: &MappingSetup) -> Dynamic {
+impl DynamicMapping {
+    pub(super) fn new(setup: &MappingSetup) -> DynamicMapping {
         let pages = (setup.chips * setup.chip_pages) as usize;
-        Dynamic {
+        DynamicMapping {
             chips: setup.chips,
             table: table_of(pages, PLACE_NONE),
             free: FreePlaces::new(setup.chips, setup.chip_pages),
@@ -26,7 +26,7 @@ impl Dynamic {
     }
 }
 
-impl Mapping for Dynamic {
+impl MappingPolicy for DynamicMapping {
     #[inline]
     fn home(&self, lpn: u32) -> Option<u32> {
         Some(self.table[lpn as usize]).filter(|&p| p != PLACE_NONE)

@@ -1,18 +1,18 @@
 //! Static page-level mapping: chip = LPN mod chips (section II.B.1). It has no table.
 
-use super::Mapping;
+use super::MappingPolicy;
 
 /// The mapping in which the place of a page is its number.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Static;
+pub struct StaticMapping;
 
-impl Static {
-    pub(super) fn new() -> Static {
-        Static
+impl StaticMapping {
+    pub(super) fn new() -> StaticMapping {
+        StaticMapping
     }
 }
 
-impl Mapping for Static {
+impl MappingPolicy for StaticMapping {
     #[inline]
     fn home(&self, lpn: u32) -> Option<u32> {
         Some(lpn)

@@ -1,16 +1,16 @@
 //! Mappings of pages to chips.
 //!
-//! A mapping is one file of this module that implements [`Mapping`], and one line in [`Mappings`].
-//! Its name in a stack file is the variant's name in kebab case.
+//! A mapping is one file of this module that implements [`MappingPolicy`], and one line in
+//! [`Mappings`]. Its name in a stack file is the variant's name in kebab case.
 
 mod block;
 mod dynamic;
 mod fixed;
 
-use block::Block;
-use dynamic::Dynamic;
+use block::BlockMapping;
+use dynamic::DynamicMapping;
 use enum_dispatch::enum_dispatch;
-use fixed::Static;
+use fixed::StaticMapping;
 use strum::{EnumDiscriminants, EnumString, IntoStaticStr, VariantNames};
 
 /// Reserved number that means "no place".
@@ -31,7 +31,7 @@ pub struct MappingSetup {
 ///
 /// A place is `index * chips + chip`.
 #[enum_dispatch]
-pub trait Mapping {
+pub trait MappingPolicy {
     /// Returns the current or future home location of a page, or `None` if it is not determined
     /// yet.
     fn home(&self, lpn: u32) -> Option<u32>;
@@ -59,7 +59,7 @@ pub trait Mapping {
 }
 
 /// All mappings, by the names that stack files use.
-#[enum_dispatch(Mapping)]
+#[enum_dispatch(MappingPolicy)]
 #[derive(Clone, Debug, EnumDiscriminants)]
 #[strum_discriminants(
     name(MappingKind),
@@ -69,11 +69,11 @@ pub trait Mapping {
 )]
 pub enum Mappings {
     /// The page number determines the location.
-    Static(Static),
+    Static(StaticMapping),
     /// A page lies on the chip that was selected at its first write.
-    Dynamic(Dynamic),
+    Dynamic(DynamicMapping),
     /// A block of pages lies on one chip.
-    Block(Block),
+    Block(BlockMapping),
 }
 
 impl Mappings {
@@ -81,9 +81,9 @@ impl Mappings {
     #[must_use]
     pub fn new(kind: MappingKind, setup: &MappingSetup) -> Mappings {
         match kind {
-            MappingKind::Static => Static::new().into(),
-            MappingKind::Dynamic => Dynamic::new(setup).into(),
-            MappingKind::Block => Block::new(setup).into(),
+            MappingKind::Static => StaticMapping::new().into(),
+            MappingKind::Dynamic => DynamicMapping::new(setup).into(),
+            MappingKind::Block => BlockMapping::new(setup).into(),
         }
     }
 }

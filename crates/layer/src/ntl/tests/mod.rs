@@ -181,7 +181,7 @@ fn play(config: &NtlConfig, steps: &[Step]) {
             Step::Halt | Step::CrashKind => {}
         }
         let logged = (0..ntl.pages()).filter(|&l| ntl.is_logged(l)).count() as u32;
-        assert_eq!(logged, ntl.log.as_ref().map_or(0, log::Log::pages), "{config:?}");
+        assert_eq!(logged, ntl.log.as_ref().map_or(0, log::LogTables::pages), "{config:?}");
     }
     assert!(read_all(&mut ntl, bytes) == model, "{config:?}");
 }

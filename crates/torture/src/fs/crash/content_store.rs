@@ -3,6 +3,7 @@
 //! cut.
 
 use super::recording_medium::{MediumEvent, RecordingMedium};
+use super::stored_content::{ContentSnapshot, PAGE, StoredContent};
 use frit_fs::{
     Allocate, ContentFile, ContentId, ContentMetadata, ContentStore, Error, Result, Seek, StatFs, Time,
 };
@@ -10,31 +11,15 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of a page.
-const PAGE: u64 = 4096;
-
-/// Bytes and times of a body.
-#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
-pub(super) struct StoredContent {
-    size: u64,
-    /// Written pages, by number.
-    pages: BTreeMap<u64, Vec<u8>>,
-    atime: i64,
-    mtime: i64,
-}
-
-/// Bodies by ID.
-pub(super) type ContentSnapshot = BTreeMap<ContentId, StoredContent>;
-
 /// A pool of bodies in memory.
 #[derive(Debug)]
 pub(super) struct MemoryContentStore {
     uuid: u128,
-    inner: Arc<Inner>,
+    inner: Arc<SharedContents>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct SharedContents {
     store: Mutex<BTreeMap<ContentId, Arc<Mutex<StoredContent>>>>,
     log: Option<Arc<RecordingMedium>>,
 }
@@ -44,7 +29,7 @@ struct Inner {
 struct OpenContent {
     of: ContentId,
     contents: Arc<Mutex<StoredContent>>,
-    inner: Arc<Inner>,
+    inner: Arc<SharedContents>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -56,7 +41,7 @@ impl MemoryContentStore {
     pub(super) fn new(uuid: u128, store: &ContentSnapshot, log: Option<Arc<RecordingMedium>>) -> Arc<Self> {
         let store =
             store.iter().map(|(of, contents)| (*of, Arc::new(Mutex::new(contents.clone())))).collect();
-        Arc::new(Self { uuid, inner: Arc::new(Inner { store: Mutex::new(store), log }) })
+        Arc::new(Self { uuid, inner: Arc::new(SharedContents { store: Mutex::new(store), log }) })
     }
 
     /// Returns a copy of all bodies.
@@ -65,7 +50,7 @@ impl MemoryContentStore {
     }
 }
 
-impl Inner {
+impl SharedContents {
     fn note(&self, event: MediumEvent) {
         if let Some(log) = &self.log {
             log.note(event);
@@ -109,46 +94,6 @@ impl ContentStore for MemoryContentStore {
 
     fn sync(&self) -> Result<()> {
         Ok(())
-    }
-}
-
-impl StoredContent {
-    fn look(&self) -> ContentMetadata {
-        let (atime, mtime) = (Time(self.atime), Time(self.mtime));
-        ContentMetadata { size: self.size, sectors: self.pages.len() as u64 * 8, atime, mtime, ctime: mtime }
-    }
-
-    fn read(&self, at: u64, into: &mut [u8]) -> usize {
-        let len = self.size.saturating_sub(at).min(into.len() as u64);
-        for (i, byte) in into[..len as usize].iter_mut().enumerate() {
-            let at = at + i as u64;
-            *byte = self.pages.get(&(at / PAGE)).map_or(0, |page| page[(at % PAGE) as usize]);
-        }
-        len as usize
-    }
-
-    fn write(&mut self, at: u64, data: &[u8]) {
-        for (i, byte) in data.iter().enumerate() {
-            let at = at + i as u64;
-            let page = self.pages.entry(at / PAGE).or_insert_with(|| vec![0; PAGE as usize]);
-            page[(at % PAGE) as usize] = *byte;
-        }
-        self.size = self.size.max(at + data.len() as u64);
-    }
-
-    /// Sets a range to zeros, and drops the pages that lie completely within it.
-    fn zero(&mut self, at: u64, end: u64) {
-        self.pages.retain(|number, page| {
-            let (first, last) = (number * PAGE, (number + 1) * PAGE);
-            if at <= first && last <= end {
-                return false;
-            }
-            let (from, to) = (at.clamp(first, last), end.clamp(first, last));
-            if from < to {
-                page[(from - first) as usize..(to - first) as usize].fill(0);
-            }
-            true
-        });
     }
 }
 

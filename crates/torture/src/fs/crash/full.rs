@@ -3,7 +3,7 @@
 
 use super::super::apply::ProgramSession;
 use super::super::every::base;
-use super::super::op::Op;
+use super::super::op::FsOp;
 use super::super::text::parse;
 use super::run::FsCuts;
 use frit_fs::{FileSystem, Fs, Mapped};
@@ -18,7 +18,7 @@ impl FsCuts {
     ///
     /// # Errors
     /// Errors of formatting the file system or of its usage statistics.
-    pub fn full(&self) -> frit_fs::Result<Vec<Op>> {
+    pub fn full(&self) -> frit_fs::Result<Vec<FsOp>> {
         let mut ops = base();
         // The free blocks contain old data.
         let old = "root create file old 644 0\nroot write old 0 307200 3\nroot unlink old";

@@ -1,8 +1,8 @@
 //! Images that a power cut can leave: everything that was fenced, and any subset of the other
 //! aligned words.
 
-use super::content_store::ContentSnapshot;
 use super::recording_medium::{MediumEvent, WORD};
+use super::stored_content::ContentSnapshot;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 

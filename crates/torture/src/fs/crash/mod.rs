@@ -13,6 +13,7 @@ mod power_loss;
 mod recording_medium;
 mod run;
 mod simulated_disk;
+mod stored_content;
 
 pub use images::Density;
 pub use power_loss::PowerLossCuts;

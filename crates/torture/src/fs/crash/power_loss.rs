@@ -4,7 +4,7 @@
 
 use super::super::apply::ProgramSession;
 use super::super::compare::Tree;
-use super::super::op::Op;
+use super::super::op::FsOp;
 use super::oracle;
 use super::run::{CutReport, CutViolation, open};
 use super::simulated_disk::{DiskEvent, DiskFiles, DurableState, SimulatedDisk};
@@ -86,7 +86,7 @@ type MediumFactory<M> = fn(&Arc<SimulatedDisk>, u64) -> frit_fs::Result<M>;
 
 /// Operations to run, and the trees between those that have run.
 struct Steps {
-    ops: Vec<Op>,
+    ops: Vec<FsOp>,
     trees: Vec<Tree>,
     wrong: Option<String>,
 }
@@ -123,7 +123,7 @@ impl<M: Medium> LiveFs<M> {
 struct CompletedSyncRun<M> {
     cuts: PowerLossCuts,
     maker: MediumFactory<M>,
-    ops: Vec<Op>,
+    ops: Vec<FsOp>,
     trees: Vec<Tree>,
     hasher: BuildHasherDefault<DefaultHasher>,
     seen: HashSet<u64>,
@@ -137,18 +137,23 @@ type States = Vec<(usize, bool)>;
 impl PowerLossCuts {
     /// Formats a file system, runs `before`, then `ops`, and cuts the latter everywhere.
     #[must_use]
-    pub fn run(&self, before: &[Op], ops: &[Op]) -> CutReport {
+    pub fn run(&self, before: &[FsOp], ops: &[FsOp]) -> CutReport {
         self.run_on(|disk, bound| Overlaid::on(Arc::clone(disk), bound), before, ops)
     }
 
     /// Runs the same with a direct mapping of the image, without an overlay. Such a medium does not
     /// survive power losses, so the run should find violations.
     #[must_use]
-    pub fn run_mapped(&self, before: &[Op], ops: &[Op]) -> CutReport {
+    pub fn run_mapped(&self, before: &[FsOp], ops: &[FsOp]) -> CutReport {
         self.run_on(|disk, _| Ok(Direct(Arc::clone(disk))), before, ops)
     }
 
-    fn run_on<M: Medium + 'static>(&self, maker: MediumFactory<M>, before: &[Op], ops: &[Op]) -> CutReport {
+    fn run_on<M: Medium + 'static>(
+        &self,
+        maker: MediumFactory<M>,
+        before: &[FsOp],
+        ops: &[FsOp],
+    ) -> CutReport {
         let mut found = CutReport::default();
         if let Err(what) = self.try_run(maker, before, ops, &mut found) {
             found.violations.push(CutViolation { ops: ops.to_vec(), returned: ops.len(), what });
@@ -159,8 +164,8 @@ impl PowerLossCuts {
     fn try_run<M: Medium + 'static>(
         &self,
         maker: MediumFactory<M>,
-        before: &[Op],
-        ops: &[Op],
+        before: &[FsOp],
+        ops: &[FsOp],
         found: &mut CutReport,
     ) -> Result<(), String> {
         let said = |error: frit_fs::Error| format!("without any cut: {error}");

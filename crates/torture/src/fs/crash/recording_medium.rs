@@ -1,6 +1,6 @@
 //! A medium that records every write and every fence.
 
-use super::content_store::StoredContent;
+use super::stored_content::StoredContent;
 use frit_fs::{ContentId, Medium};
 use std::sync::{Mutex, PoisonError};
 
@@ -22,10 +22,10 @@ pub(super) enum MediumEvent {
 
 /// A medium in memory that records its accesses, for one thread.
 #[derive(Debug)]
-pub(super) struct RecordingMedium(Mutex<Inner>);
+pub(super) struct RecordingMedium(Mutex<RecordedImage>);
 
 #[derive(Debug)]
-struct Inner {
+struct RecordedImage {
     image: Vec<u8>,
     log: Vec<MediumEvent>,
 }
@@ -33,10 +33,10 @@ struct Inner {
 impl RecordingMedium {
     /// Creates a medium that holds `image`.
     pub(super) fn new(image: Vec<u8>) -> Self {
-        Self(Mutex::new(Inner { image, log: Vec::new() }))
+        Self(Mutex::new(RecordedImage { image, log: Vec::new() }))
     }
 
-    fn inner(&self) -> std::sync::MutexGuard<'_, Inner> {
+    fn inner(&self) -> std::sync::MutexGuard<'_, RecordedImage> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

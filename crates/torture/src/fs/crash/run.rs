@@ -2,12 +2,13 @@
 
 use super::super::apply::ProgramSession;
 use super::super::compare::Tree;
-use super::super::model::Model;
-use super::super::op::{Act, Op, Target};
-use super::content_store::{ContentSnapshot, MemoryContentStore};
+use super::super::model::ModelFs;
+use super::super::op::{Act, FsOp, OpTarget};
+use super::content_store::MemoryContentStore;
 use super::images::{self, Density};
 use super::oracle;
 use super::recording_medium::{MediumEvent, RecordingMedium};
+use super::stored_content::ContentSnapshot;
 use frit_fs::{
     Caller, Clock, ContentStore, FileSystem, FormatOptions, Fs, FsOptions, Ino, Mapped, Medium, NewInode,
     Report, check, check_contents, check_pool,
@@ -65,7 +66,7 @@ pub struct CutReport {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CutViolation {
     /// Operations up to the cut. The last one may have been interrupted.
-    pub ops: Vec<Op>,
+    pub ops: Vec<FsOp>,
     /// Number of operations that had returned.
     pub returned: usize,
     /// Description of the violation.
@@ -93,7 +94,7 @@ struct CutImage<'a> {
 /// A completed run, for comparison with the images of its cuts.
 struct CompletedRun<'a> {
     cuts: FsCuts,
-    ops: &'a [Op],
+    ops: &'a [FsOp],
     /// Trees before each operation and after the last one.
     trees: Vec<Tree>,
     scratch: Arc<Mapped>,
@@ -113,7 +114,7 @@ impl CutReport {
 impl FsCuts {
     /// Formats a file system, runs `before`, then `ops`, and cuts the latter everywhere.
     #[must_use]
-    pub fn run(&self, before: &[Op], ops: &[Op]) -> CutReport {
+    pub fn run(&self, before: &[FsOp], ops: &[FsOp]) -> CutReport {
         let mut found = CutReport::default();
         if let Err(violation) = self.try_run(before, ops, &mut found) {
             found.violations.push(violation);
@@ -133,7 +134,7 @@ impl FsCuts {
         }
     }
 
-    fn try_run(&self, before: &[Op], ops: &[Op], found: &mut CutReport) -> Result<(), CutViolation> {
+    fn try_run(&self, before: &[FsOp], ops: &[FsOp], found: &mut CutReport) -> Result<(), CutViolation> {
         let wrong = |what: String| CutViolation { ops: ops.to_vec(), returned: ops.len(), what };
         let said = |error: frit_fs::Error| wrong(format!("without any cut: {error}"));
         let medium = Arc::new(RecordingMedium::new(vec![0; self.bytes as usize]));
@@ -145,7 +146,7 @@ impl FsCuts {
             ..self.format()
         };
         let fs = Fs::format(Arc::clone(&medium), format).map_err(said)?;
-        let model = Model::new();
+        let model = ModelFs::new();
         let (mut session, mut expected) = (ProgramSession::new(&fs), ProgramSession::new(&model));
         for op in before {
             let _ = (session.apply(op), expected.apply(op));
@@ -197,9 +198,9 @@ fn no_space_errno() -> i32 {
 }
 
 /// Makes a write durable with a sync of its file. Both count as one operation.
-fn sync(session: &mut ProgramSession<'_>, op: &Op, what: &Target) {
+fn sync(session: &mut ProgramSession<'_>, op: &FsOp, what: &OpTarget) {
     let act = Act::SyncFile { what: what.clone(), data_only: true };
-    let _ = session.apply(&Op { who: op.who, act });
+    let _ = session.apply(&FsOp { who: op.who, act });
 }
 
 /// Returns the log without the events after the last operation, which dropping the sessions causes.

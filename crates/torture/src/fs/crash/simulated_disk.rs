@@ -62,7 +62,7 @@ impl DiskFiles {
 type SyncCallback = Box<dyn FnMut() + Send>;
 
 #[derive(Default)]
-struct Inner {
+struct DiskState {
     files: DiskFiles,
     log: Vec<DiskEvent>,
     /// Number of operations that have returned, and whether one is in progress.
@@ -74,7 +74,7 @@ struct Inner {
 /// The simulated disk.
 #[derive(Default)]
 pub(super) struct SimulatedDisk {
-    inner: Mutex<Inner>,
+    inner: Mutex<DiskState>,
     during: Mutex<Option<SyncCallback>>,
 }
 
@@ -86,10 +86,10 @@ impl std::fmt::Debug for SimulatedDisk {
 
 impl SimulatedDisk {
     pub(super) fn new(files: DiskFiles) -> Self {
-        Self { inner: Mutex::new(Inner { files, ..Inner::default() }), during: Mutex::new(None) }
+        Self { inner: Mutex::new(DiskState { files, ..DiskState::default() }), during: Mutex::new(None) }
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, DiskState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -2,7 +2,7 @@
 //! error that reports the damage, and a repair names everything that it gives up. No wrong data and
 //! no loss goes unreported.
 
-use super::image::PopulatedImage;
+use super::image::{MappedFs, PopulatedImage};
 use super::judge::{InodeContents, LATER, TreeContents, is_dot, is_io, known, listed, whole};
 use frit_fs::{
     Attr, Caller, Clock, Error, FileSystem, Fs, FsOptions, Geometry, Ino, InodeType, Mapped, Medium, Report,
@@ -58,8 +58,6 @@ pub struct AccessChecker {
     /// Blocks of contents without a checksum.
     unsummed: BTreeSet<u64>,
 }
-
-type MappedFs = Fs<Arc<Mapped>>;
 
 fn medium(image: &[u8]) -> Result<Arc<Mapped>, String> {
     let medium = Mapped::anonymous(image.len() as u64).map_err(|e| e.to_string())?;
@@ -246,7 +244,7 @@ impl AccessChecker {
     ) -> Result<AccessOutcome, String> {
         let mut wrong = None;
         for (states, outcome) in self.states(older) {
-            match (Comparison { fs, states, said, strict }).all() {
+            match (StateComparison { fs, states, said, strict }).all() {
                 Ok(0) => return Ok(outcome),
                 Ok(_) => return Ok(AccessOutcome::Told),
                 Err(what) => wrong = Some(what),
@@ -257,7 +255,7 @@ impl AccessChecker {
 }
 
 /// A file system and the states that it may be in.
-struct Comparison<'a> {
+struct StateComparison<'a> {
     fs: &'a MappedFs,
     states: Vec<&'a TreeContents>,
     /// Messages of a repair.
@@ -266,7 +264,7 @@ struct Comparison<'a> {
     strict: bool,
 }
 
-impl Comparison<'_> {
+impl StateComparison<'_> {
     /// Walks all listed names from the root. Returns the number of errors and reported losses.
     fn all(&self) -> Result<u64, String> {
         let (mut next, mut seen, mut errors) = (vec![Ino::ROOT], BTreeSet::new(), 0);

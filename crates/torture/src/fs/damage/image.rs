@@ -2,7 +2,7 @@
 
 use super::super::apply::ProgramSession;
 use super::super::every::base;
-use super::super::op::Op;
+use super::super::op::FsOp;
 use frit_fs::{
     Allocate, Caller, Clock, FileSystem, FormatOptions, Fs, Ino, Mapped, Medium, NewInode, XattrMode,
 };
@@ -38,7 +38,8 @@ pub struct PopulatedImage {
     pub blocks: Vec<u64>,
 }
 
-type MappedFs = Fs<Arc<Mapped>>;
+/// A file system on a medium in memory.
+pub(super) type MappedFs = Fs<Arc<Mapped>>;
 
 fn image(fs: &MappedFs) -> Vec<u8> {
     let mut image = vec![0; BYTES as usize];
@@ -88,7 +89,7 @@ pub fn populate_as(how: ImageOptions) -> frit_fs::Result<PopulatedImage> {
     // The last two transactions do not change the ledger, since recovery would repair it.
     let late =
         ["root chmod a/e 640", "root append a/e 5000 3", "root rename b/p b/q replace", "root chmod a 750"];
-    for op in late.into_iter().filter_map(|line| line.parse::<Op>().ok()) {
+    for op in late.into_iter().filter_map(|line| line.parse::<FsOp>().ok()) {
         let _ = session.apply(&op);
         history.push(image(&fs));
     }

@@ -2,7 +2,7 @@
 
 use super::access::{AccessMode, SET_GID, allowed, in_group, is_owner, is_super, without_privileges};
 use super::node::ModelInode;
-use super::state::State;
+use super::state::ModelState;
 use frit_fs::{Attr, AttrChanges, Caller, Error, FILE_MAX, Ino, InodeType, Result, SetTime, Time};
 
 /// Verifies that the caller may make these changes, by the rules of `notify_change` and its callers
@@ -58,7 +58,7 @@ fn set(time: &mut Time, to: Option<SetTime>, now: Time) {
     }
 }
 
-impl State {
+impl ModelState {
     pub(super) fn set_attr(&mut self, who: &Caller, ino: Ino, changes: &AttrChanges) -> Result<Attr> {
         let now = self.now();
         let node = self.node_mut(ino)?;

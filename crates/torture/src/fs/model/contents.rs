@@ -1,7 +1,6 @@
 //! Bytes of a file: written pages, and holes.
 
-use super::state::State;
-use frit_fs::{Allocate, Error, FILE_MAX, FileExtent, Ino, Result, Seek};
+use frit_fs::{Error, FileExtent, Result, Seek};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -43,8 +42,8 @@ impl Contents {
         done
     }
 
-    /// Writes a range that does not end beyond [`FILE_MAX`].
-    fn write(&mut self, at: u64, data: &[u8]) {
+    /// Writes a range that does not end beyond [`FILE_MAX`](frit_fs::FILE_MAX).
+    pub(super) fn write(&mut self, at: u64, data: &[u8]) {
         let end = at + data.len() as u64;
         let mut done = 0;
         for (page, first, len) in parts(at, end) {
@@ -56,7 +55,7 @@ impl Contents {
     }
 
     /// Sets a range to zeros; whole pages become holes.
-    fn zero(&mut self, at: u64, end: u64) {
+    pub(super) fn zero(&mut self, at: u64, end: u64) {
         let touched: Vec<u64> = if at < end {
             self.pages.range(at / PAGE64..end.div_ceil(PAGE64)).map(|(&p, _)| p).collect()
         } else {
@@ -125,42 +124,5 @@ impl Contents {
 
     pub(super) fn sectors(&self) -> u64 {
         self.pages.len() as u64 * (PAGE64 / 512)
-    }
-}
-
-impl State {
-    /// Writes as many of the bytes as fit below the largest size of a file.
-    pub(super) fn write(&mut self, ino: Ino, at: u64, data: &[u8]) -> Result<usize> {
-        let now = self.now();
-        self.file(ino)?;
-        if data.is_empty() {
-            return Ok(0);
-        }
-        if at >= FILE_MAX {
-            return Err(Error::TooLarge);
-        }
-        let len = data.len().min(usize::try_from(FILE_MAX - at).unwrap_or(usize::MAX));
-        let node = self.node_mut(ino)?;
-        node.data.write(at, &data[..len]);
-        node.modified(now);
-        Ok(len)
-    }
-
-    pub(super) fn allocate(&mut self, ino: Ino, how: Allocate, at: u64, len: u64) -> Result<()> {
-        let now = self.now();
-        if len == 0 {
-            return Err(Error::Invalid("a range without bytes"));
-        }
-        self.file(ino)?;
-        let end = at.checked_add(len).filter(|&e| e <= FILE_MAX).ok_or(Error::TooLarge)?;
-        let node = self.node_mut(ino)?;
-        if matches!(how, Allocate::Punch | Allocate::Zero | Allocate::ZeroKeep) {
-            node.data.zero(at, end);
-        }
-        if matches!(how, Allocate::Extend | Allocate::Zero) && end > node.data.size {
-            node.data.resize(end);
-        }
-        node.modified(now);
-        Ok(())
     }
 }

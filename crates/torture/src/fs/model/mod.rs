@@ -13,6 +13,7 @@ mod names;
 mod node;
 mod rename;
 mod state;
+mod write;
 mod xattrs;
 
 use super::op::shorten;
@@ -20,7 +21,7 @@ use frit_fs::{
     Allocate, Attr, AttrChanges, Caller, DirEntry, FileExtent, FileSystem, Ino, NAME_MAX, NewInode,
     RenameMode, Result, Seek, Usage, XattrMode,
 };
-use state::State;
+use state::ModelState;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Number of blocks that the model reports; they never run out.
@@ -31,27 +32,27 @@ const BLOCKS: u64 = 1 << 30;
 /// Its clock is logical: each call that may change something advances it by one nanosecond, so a
 /// time that a call sets differs from all earlier ones.
 #[derive(Debug, Default)]
-pub struct Model(Mutex<State>);
+pub struct ModelFs(Mutex<ModelState>);
 
-impl Clone for Model {
+impl Clone for ModelFs {
     fn clone(&self) -> Self {
         Self(Mutex::new(self.state().clone()))
     }
 }
 
-impl Model {
+impl ModelFs {
     /// Creates an empty file system: a root directory of the superuser with mode 755.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ModelState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Advances the clock and locks the state, for a call that may change it.
-    fn later(&self) -> MutexGuard<'_, State> {
+    fn later(&self) -> MutexGuard<'_, ModelState> {
         let mut state = self.state();
         state.clock += 1;
         state
@@ -93,7 +94,7 @@ impl Model {
     }
 }
 
-impl FileSystem for Model {
+impl FileSystem for ModelFs {
     fn usage(&self) -> Result<Usage> {
         let (blocks, nodes) = self.state().used();
         Ok(Usage {

@@ -2,10 +2,10 @@
 
 use super::access::{SET_GID, is_super, may_add, may_delete, mode_of_new};
 use super::node::ModelInode;
-use super::state::{State, is_dot};
+use super::state::{ModelState, is_dot};
 use frit_fs::{Attr, Caller, Error, Ino, InodeType, LINK_MAX, NewInode, Result, TARGET_MAX};
 
-impl State {
+impl ModelState {
     /// Verifies that the caller can add `name` to a directory.
     fn check_addable(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<()> {
         let node = self.search(who, dir)?;

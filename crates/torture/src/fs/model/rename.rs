@@ -1,7 +1,7 @@
 //! Renames, with the checks in the order of Linux (`do_renameat2` and `vfs_rename`).
 
 use super::access::{AccessMode, allowed, may_add, may_delete};
-use super::state::{State, is_dot};
+use super::state::{ModelState, is_dot};
 use frit_fs::{Caller, Error, Ino, RenameMode, Result};
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ fn busy() -> Error {
     Error::Os { what: "rename", path: PathBuf::from("."), error }
 }
 
-impl State {
+impl ModelState {
     pub(super) fn rename(
         &mut self,
         who: &Caller,

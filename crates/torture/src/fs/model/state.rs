@@ -10,7 +10,7 @@ pub(super) type ListedName = (u64, Vec<u8>, Ino, InodeType);
 
 /// State of the model.
 #[derive(Clone, Debug)]
-pub(super) struct State {
+pub(super) struct ModelState {
     pub(super) nodes: BTreeMap<Ino, ModelInode>,
     /// Number of the next inode. Numbers are never reused.
     pub(super) next: u64,
@@ -19,7 +19,7 @@ pub(super) struct State {
     pub(super) clock: i64,
 }
 
-impl Default for State {
+impl Default for ModelState {
     fn default() -> Self {
         // The clock starts in 2033, so its times differ from those that tests set.
         let clock = 2_000_000_000_000_000_000;
@@ -33,7 +33,7 @@ pub(super) fn is_dot(name: &[u8]) -> bool {
     name == b"." || name == b".."
 }
 
-impl State {
+impl ModelState {
     pub(super) fn now(&self) -> Time {
         Time(self.clock)
     }

@@ -11,7 +11,7 @@ fn errno<T>(answer: Result<T>) -> i32 {
     answer.map_or_else(|e| e.errno(), |_| 0)
 }
 
-fn file(model: &Model, name: &[u8]) -> Ino {
+fn file(model: &ModelFs, name: &[u8]) -> Ino {
     model.create(&ROOT, Ino::ROOT, name, NewInode::file(0o644)).unwrap().ino
 }
 
@@ -21,7 +21,7 @@ fn size(size: u64) -> AttrChanges {
 
 #[test]
 fn a_file_reaches_as_far_as_it_may_and_no_byte_further() {
-    let model = Model::new();
+    let model = ModelFs::new();
     let ino = file(&model, b"a");
     assert_eq!(model.write(ino, FILE_MAX - 3, b"12345").unwrap(), 3);
     assert_eq!(model.attr(ino).unwrap().size, FILE_MAX);
@@ -38,7 +38,7 @@ fn a_file_reaches_as_far_as_it_may_and_no_byte_further() {
 
 #[test]
 fn what_is_longer_than_the_longest_is_refused() {
-    let model = Model::new();
+    let model = ModelFs::new();
     let ino = file(&model, b"a");
     let target = vec![b'x'; TARGET_MAX + 1];
     let make = |t: &[u8]| errno(model.create(&ROOT, Ino::ROOT, b"l", NewInode::symlink(t)));
@@ -53,7 +53,7 @@ fn what_is_longer_than_the_longest_is_refused() {
 
 #[test]
 fn a_file_has_no_more_names_than_it_can() {
-    let model = Model::new();
+    let model = ModelFs::new();
     let ino = file(&model, b"a");
     for i in 1..LINK_MAX {
         model.link(&ROOT, ino, Ino::ROOT, i.to_string().as_bytes()).unwrap();
@@ -64,7 +64,7 @@ fn a_file_has_no_more_names_than_it_can() {
 
 #[test]
 fn what_is_pinned_lives_without_names_and_takes_none() {
-    let model = Model::new();
+    let model = ModelFs::new();
     let ino = file(&model, b"a");
     model.pin(ino).unwrap();
     model.pin(ino).unwrap();
@@ -85,7 +85,7 @@ fn what_is_pinned_lives_without_names_and_takes_none() {
 
 #[test]
 fn a_listing_tells_what_stays_once_while_others_come_and_go() {
-    let model = Model::new();
+    let model = ModelFs::new();
     for i in 0..20u8 {
         file(&model, &[b'a' + i]);
     }
@@ -114,7 +114,7 @@ fn a_listing_tells_what_stays_once_while_others_come_and_go() {
 
 #[test]
 fn callers_that_are_checked_elsewhere_get_what_they_ask_for() {
-    let model = Model::new();
+    let model = ModelFs::new();
     let trusted = Caller::trusted(1000, 1000);
     let ino = file(&model, b"a");
     let mode = |m| AttrChanges { mode: Some(m), ..AttrChanges::default() };
@@ -134,7 +134,7 @@ fn callers_that_are_checked_elsewhere_get_what_they_ask_for() {
 
 #[test]
 fn a_copy_does_not_see_what_its_original_does() {
-    let model = Model::new();
+    let model = ModelFs::new();
     let ino = file(&model, b"a");
     model.write(ino, 0, b"before").unwrap();
     let copy = model.clone();

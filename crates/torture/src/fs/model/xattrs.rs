@@ -2,7 +2,7 @@
 
 use super::access::{AccessMode, allowed, is_owner, is_super};
 use super::node::ModelInode;
-use super::state::State;
+use super::state::ModelState;
 use frit_fs::{Caller, Error, Ino, InodeType, Result, XATTR_MAX, XattrMode};
 
 /// Namespace of an extended attribute.
@@ -58,7 +58,7 @@ fn may_change(who: &Caller, node: &ModelInode, name: &[u8]) -> Result<()> {
     }
 }
 
-impl State {
+impl ModelState {
     pub(super) fn xattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
         let node = self.node(ino)?;
         space(name)?;

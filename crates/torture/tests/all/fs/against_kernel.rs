@@ -5,7 +5,7 @@ use super::user;
 use frit_fs::{Allocate, FileSystem};
 use frit_torture::fs::differential::minimize;
 use frit_torture::fs::every::{base, every};
-use frit_torture::fs::{Act, Divergence, Op, Rules, User, replay, run};
+use frit_torture::fs::{Act, Divergence, FsOp, Rules, User, replay, run};
 use std::path::{Path, PathBuf};
 
 /// Returns directories of the kernel's file systems to compare with: one on a disk, one in memory.
@@ -27,7 +27,7 @@ fn places() -> Vec<(PathBuf, Rules)> {
 }
 
 /// Returns `true` for operations that the kernel cannot perform in the same way.
-fn leave_out(op: &Op) -> bool {
+fn leave_out(op: &FsOp) -> bool {
     match &op.act {
         // The permissions of this caller count as checked, which has no equivalent in a process.
         _ if op.who == User::Trusted => true,
@@ -38,7 +38,7 @@ fn leave_out(op: &Op) -> bool {
 }
 
 /// Returns `true` also for ranges of zeros, which tmpfs does not support.
-fn leave_out_of_memory(op: &Op) -> bool {
+fn leave_out_of_memory(op: &FsOp) -> bool {
     leave_out(op) || matches!(op.act, Act::Allocate { how: Allocate::Zero | Allocate::ZeroKeep, .. })
 }
 
@@ -84,7 +84,7 @@ fn every_operation_is_as_the_kernel_has_it() {
         for (i, op) in all.iter().enumerate().filter(|(_, op)| !(rules.leave_out)(op)) {
             let before = &all[(i * 7919 + 13) % all.len()];
             for some in [vec![op.clone()], vec![before.clone(), op.clone()]] {
-                let ops: Vec<Op> = base().into_iter().chain(some).collect();
+                let ops: Vec<FsOp> = base().into_iter().chain(some).collect();
                 let fresh = KernelDir::new(&place);
                 if let Err(found) = replay(&ops, &fresh.kernel, &rules) {
                     complain(&place, &rules, &found);
@@ -101,7 +101,7 @@ fn times_change_as_the_kernel_changes_them() {
         // clock.
         let rules = Rules { times: base().len() + 1, ..rules };
         for op in every().iter().step_by(2).filter(|op| !(rules.leave_out)(op)) {
-            let ops: Vec<Op> = base().into_iter().chain([op.clone()]).collect();
+            let ops: Vec<FsOp> = base().into_iter().chain([op.clone()]).collect();
             let fresh = KernelDir::new(&place);
             if let Err(found) = replay(&ops, &fresh.kernel, &rules) {
                 panic!("{}:\n{found}", place.display());

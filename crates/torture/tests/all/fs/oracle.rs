@@ -8,7 +8,7 @@ use frit_torture::fs::apply::ProgramSession;
 use frit_torture::fs::compare::{compare, digest};
 use frit_torture::fs::differential::minimize;
 use frit_torture::fs::every::{base, every};
-use frit_torture::fs::{Divergence, Model, Rules, parse, replay, run};
+use frit_torture::fs::{Divergence, ModelFs, Rules, parse, replay, run};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A planted bug.
@@ -37,14 +37,14 @@ enum Bug {
 
 /// The model with a planted bug.
 struct BuggyModel {
-    model: Model,
+    model: ModelFs,
     bug: Bug,
     calls: AtomicU64,
 }
 
 impl BuggyModel {
     fn new(bug: Bug) -> BuggyModel {
-        BuggyModel { model: Model::new(), bug, calls: AtomicU64::new(0) }
+        BuggyModel { model: ModelFs::new(), bug, calls: AtomicU64::new(0) }
     }
 
     /// Returns `true` if space has run out for this call.
@@ -199,7 +199,7 @@ fn a_limit_is_no_divergence_where_it_may_be() {
 
 #[test]
 fn every_pair_leaves_a_tree_that_agrees_with_itself() {
-    let start = Model::new();
+    let start = ModelFs::new();
     let mut session = ProgramSession::new(&start);
     for op in base() {
         session.apply(&op).unwrap();
@@ -223,7 +223,7 @@ fn every_pair_leaves_a_tree_that_agrees_with_itself() {
 #[test]
 fn a_failed_operation_changes_nothing() {
     for op in every() {
-        let model = Model::new();
+        let model = ModelFs::new();
         let mut session = ProgramSession::new(&model);
         for op in base() {
             session.apply(&op).unwrap();
@@ -239,5 +239,5 @@ fn a_failed_operation_changes_nothing() {
 fn the_model_is_as_the_model() {
     let mut ops = base();
     ops.extend(every());
-    assert_eq!(replay(&ops, &Model::new(), &Rules { trees: 1, times: 1, ..Rules::default() }), Ok(()));
+    assert_eq!(replay(&ops, &ModelFs::new(), &Rules { trees: 1, times: 1, ..Rules::default() }), Ok(()));
 }

@@ -6,7 +6,7 @@ use frit_fs::{
 use frit_torture::fs::compare::Tree;
 use frit_torture::fs::differential::minimize;
 use frit_torture::fs::every::{base, every};
-use frit_torture::fs::{Act, Divergence, Op, Rules, User, replay, run};
+use frit_torture::fs::{Act, Divergence, FsOp, Rules, User, replay, run};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ fn until_full(rules: &Rules) {
 
 #[test]
 fn so_they_are_where_space_runs_out_but_for_zeroed_ranges() {
-    fn leave_out(op: &Op) -> bool {
+    fn leave_out(op: &FsOp) -> bool {
         let zero = matches!(op.act, Act::Allocate { how: Allocate::Zero | Allocate::ZeroKeep, .. });
         zero || (mounted().leave_out)(op)
     }
@@ -88,7 +88,7 @@ fn every_after_others(rules: &Rules) {
     for (i, op) in all.iter().enumerate() {
         let before = |n: usize| all[(i * 7919 + n * 104_729) % all.len()].clone();
         for some in [vec![op.clone()], vec![before(1), op.clone()], vec![before(2), before(3), op.clone()]] {
-            let ops: Vec<Op> = base().into_iter().chain(some).collect();
+            let ops: Vec<FsOp> = base().into_iter().chain(some).collect();
             if let Err(found) = replay(&ops, &fresh(LARGE), rules) {
                 complain(LARGE, rules, &found);
             }

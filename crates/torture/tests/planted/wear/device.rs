@@ -5,7 +5,7 @@ use frit_core::{Cause, CrashKind, Nanos, Null, Sink, Source, Target, Token};
 use frit_media::{AnyStore, Hardware, LatencyCurve, Pcm, PcmConfig, PcmGeometry, PcmTiming};
 use frit_torture::block::access_log::{AccessLog, AccessRecords};
 use frit_torture::block::graph::Graph;
-use frit_torture::block::medium::{Medium, SharedMedium};
+use frit_torture::block::medium::{SharedMedium, TortureMedium};
 use frit_torture::block::recording_sink::RecordingSink;
 use frit_torture::block::target::MediumShape;
 use frit_wear::{Leveled, LevelerKind, WearConfig};
@@ -80,7 +80,7 @@ impl TestDevice {
     }
 
     pub(crate) fn blank(&self, volatile: bool) -> SharedMedium {
-        let mut medium = Medium::new(0, None);
+        let mut medium = TortureMedium::new(0, None);
         medium.volatile = volatile;
         SharedMedium::new(medium)
     }

@@ -10,7 +10,7 @@ use crate::alone;
 use device::TestDevice;
 use frit_core::planted::{self, PlantedBug};
 use frit_wear::LevelerKind;
-use frit_wear::planted::Bug;
+use frit_wear::planted::WearBug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use strum::IntoEnumIterator;
 
@@ -51,10 +51,10 @@ fn what_was_acknowledged_is_there_after_any_stop() {
 /// Number of rounds over all rigs after which a bug counts as missed.
 const ROUNDS: u64 = 12;
 
-fn find(bug: Bug) -> Option<String> {
+fn find(bug: WearBug) -> Option<String> {
     for seed in 1..=ROUNDS {
         // Only the exchange of two stripes has intermediate steps.
-        for device in rigs().into_iter().filter(|r| bug != Bug::SwapNotNoted || r.exchanges()) {
+        for device in rigs().into_iter().filter(|r| bug != WearBug::SwapNotNoted || r.exchanges()) {
             for (name, hunt) in HUNTS {
                 planted::set(Some(bug.id()));
                 let found = guarded(hunt, &device, seed);
@@ -75,7 +75,7 @@ fn planted_bugs_of_wear_leveling_are_found() {
     let _alone = alone();
     planted::silence_panics();
     let mut missed = Vec::new();
-    for bug in Bug::iter() {
+    for bug in WearBug::iter() {
         let name = bug.name();
         match find(bug) {
             Some(how) => println!("| {name:<26} | {how}"),
