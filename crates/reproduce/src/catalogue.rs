@@ -1,14 +1,9 @@
 //! The built-in experiments, and their selection by ID.
 
-use crate::describe::{Comparison, Experiment, ParameterSweep, Study};
+use crate::builtin::{comparisons, files, studies, sweeps};
+use crate::experiment::Experiment;
 use crate::{Error, Result};
 use wildmatch::WildMatch;
-
-macro_rules! files {
-    ($($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!("../../../experiments/", $name, ".toml")))),*]
-    };
-}
 
 /// The experiments, one file each. A new experiment needs a line here.
 const EXPERIMENTS: &[(&str, &str)] = files!(
@@ -41,92 +36,12 @@ const EXPERIMENTS: &[(&str, &str)] = files!(
     "wa.fifo",
 );
 
-const SWEEPS: &[(&str, &str)] = files!("sweeps/hfsl");
-
-const STUDIES: &[(&str, &str)] = files!("studies/halo");
-
-const COMPARISONS: &[(&str, &str)] = files!("comparisons/ntl");
-
-/// A recorded workload that is part of the program.
-#[derive(Clone, Copy, Debug)]
-pub struct Bundled {
-    /// File name.
-    pub name: &'static str,
-    /// Contents of the file.
-    pub bytes: &'static [u8],
-}
-
-macro_rules! recordings {
-    ($($name:literal),* $(,)?) => {
-        &[$(Bundled { name: $name, bytes: include_bytes!(concat!("../../../traces/", $name)) }),*]
-    };
-}
-
-/// The bundled recordings.
-pub const BUNDLED: &[Bundled] = recordings!("mail-60k.csv.zst", "pgbench-60k.csv.zst");
-
 /// Returns all experiments.
 ///
 /// # Errors
 /// None: a test parses all of them.
 pub fn experiments() -> Result<Vec<Experiment>> {
     EXPERIMENTS.iter().map(|(name, text)| Experiment::parse(name, text)).collect()
-}
-
-/// Returns a sweep by its name.
-///
-/// # Errors
-/// No sweep has this name.
-pub fn sweep(name: &str) -> Result<ParameterSweep> {
-    for (file, text) in SWEEPS {
-        let sweep = ParameterSweep::parse(file, text)?;
-        if sweep.name == name {
-            return Ok(sweep);
-        }
-    }
-    Err(Error::Description { name: name.into(), why: "there is no such sweep".into() })
-}
-
-/// Returns all sweeps.
-///
-/// # Errors
-/// None: a test parses all of them.
-pub fn sweeps() -> Result<Vec<ParameterSweep>> {
-    SWEEPS.iter().map(|(file, text)| ParameterSweep::parse(file, text)).collect()
-}
-
-/// Returns all studies of caches.
-///
-/// # Errors
-/// None: a test parses all of them.
-pub fn studies() -> Result<Vec<Study>> {
-    STUDIES.iter().map(|(file, text)| Study::parse(file, text)).collect()
-}
-
-/// Returns a study of caches by its name.
-///
-/// # Errors
-/// No study has this name.
-pub fn study(name: &str) -> Result<Study> {
-    let why = || Error::Description { name: name.into(), why: "there is no such study".into() };
-    studies()?.into_iter().find(|s| s.name == name).ok_or_else(why)
-}
-
-/// Returns all comparisons.
-///
-/// # Errors
-/// None: a test parses all of them.
-pub fn comparisons() -> Result<Vec<Comparison>> {
-    COMPARISONS.iter().map(|(file, text)| Comparison::parse(file, text)).collect()
-}
-
-/// Returns a comparison by its name.
-///
-/// # Errors
-/// No comparison has this name.
-pub fn comparison(name: &str) -> Result<Comparison> {
-    let why = || Error::Description { name: name.into(), why: "there is no such comparison".into() };
-    comparisons()?.into_iter().find(|c| c.name == name).ok_or_else(why)
 }
 
 /// Returns the names of recorded workloads, for which the user can give a file.
@@ -175,6 +90,9 @@ pub fn select(patterns: &[String]) -> Result<Vec<Experiment>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::builtin::{comparison, study, sweep};
+    use crate::describe::{MetricExpr, Study};
+    use crate::experiment::MeasurementPlan;
     use crate::sweep::RunMetrics;
     use std::collections::BTreeSet;
 
@@ -189,7 +107,7 @@ mod tests {
         let ids: BTreeSet<&str> = all.iter().flat_map(|e| &e.claims).map(|c| c.id.as_str()).collect();
         assert_eq!(ids.len(), all.iter().map(|e| e.claims.len()).sum::<usize>(), "ids are unique");
         for e in &all {
-            let Some(figure) = &e.figure else { continue };
+            let MeasurementPlan::Figure(figure) = &e.plan else { continue };
             let sweep = sweep(&figure.sweep).unwrap();
             assert!(RunMetrics::is_known(&figure.metric), "{}: {}", e.id, figure.metric);
             let columns: Vec<&str> = sweep.columns.iter().map(|c| c.name.as_str()).collect();
@@ -217,7 +135,7 @@ mod tests {
     fn figures_over_studies_name_what_there_is() {
         let has = |s: &Study, n: &String| s.workloads.iter().any(|w| w.name == *n);
         for e in experiments().unwrap() {
-            if let Some(c) = &e.caching {
+            if let MeasurementPlan::Caching(c) = &e.plan {
                 let s = study(&c.study).unwrap();
                 assert!(c.views.iter().all(|n| s.view(n).is_some()), "{}", e.id);
                 assert!(c.policies.iter().all(|n| s.policy(n).is_some()), "{}", e.id);
@@ -232,7 +150,7 @@ mod tests {
                 let stands = |n: &String| s.workloads.iter().any(|w| w.stands_for.as_ref() == Some(n));
                 assert!(c.judged.iter().flat_map(|j| j.published.keys()).all(stands), "{}", e.id);
             }
-            if let Some(w) = &e.wear {
+            if let MeasurementPlan::Wear(w) = &e.plan {
                 let s = study(&w.study).unwrap();
                 assert!(w.workloads.iter().all(|n| has(&s, n)) && s.policy(&w.policy).is_some(), "{}", e.id);
                 assert!(w.published.keys().all(|l| w.levelers.contains(l)), "{}", e.id);
@@ -243,13 +161,13 @@ mod tests {
     #[test]
     fn comparisons_are_read_by_names_that_there_are() {
         for e in experiments().unwrap() {
-            let Some(plan) = &e.comparison else {
+            let MeasurementPlan::Comparison(plan) = &e.plan else {
                 assert!(e.claims.iter().all(|c| c.checks.is_empty()), "{}: checks are of comparisons", e.id);
                 continue;
             };
             let c = comparison(&plan.of).unwrap();
             let workload = |n: &String| c.workloads.iter().any(|w| w.name == *n);
-            let value = |v: &crate::describe::MetricExpr| {
+            let value = |v: &MetricExpr| {
                 let names: Vec<&str> = v.names().collect();
                 assert!(names.iter().all(|n| RunMetrics::is_known(n)), "{}: {names:?}", e.id);
                 assert!(v.against.iter().all(|n| c.variant(n).is_ok()), "{}: {v:?}", e.id);

@@ -3,7 +3,7 @@
 use crate::output::{print, print_json, print_stderr, table, text};
 use clap::ArgAction;
 use frit_core::files;
-use frit_reproduce::{ReproduceOptions, Traces, catalogue, outcome, reproduce};
+use frit_reproduce::{ReproduceOptions, Reproduction, Traces, catalogue, reproduce};
 use indicatif::{ProgressBar, ProgressStyle};
 use miette::{IntoDiagnostic, Result, miette};
 use std::collections::BTreeMap;
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         print_stderr(&format!("frit: skipped {}: {}\n", m.name, m.why))?;
     }
     if let Some(dir) = &args.plots {
-        for (name, drawing) in outcome::plots(&done) {
+        for (name, drawing) in done.plots() {
             let path = dir.join(name);
             files::write(&path, drawing.as_bytes()).into_diagnostic()?;
         }
@@ -98,14 +98,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Some(path) if path == Path::new("-") => print_json(&done)?,
         Some(path) => {
             write_json(path, &done)?;
-            print(&outcome::text(&done))?;
+            print(&done.text())?;
         }
-        None => print(&outcome::text(&done))?,
+        None => print(&done.text())?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn write_json(path: &Path, done: &outcome::Reproduction) -> Result<()> {
+fn write_json(path: &Path, done: &Reproduction) -> Result<()> {
     let mut out = serde_json::to_vec_pretty(done).into_diagnostic()?;
     out.push(b'\n');
     files::write(path, &out).into_diagnostic()

@@ -5,7 +5,6 @@ use super::WorkloadSpec;
 use crate::{Error, Result};
 use frit_core::size;
 use serde::Deserialize;
-use std::collections::BTreeMap;
 
 /// A study.
 #[derive(Clone, Debug, Deserialize)]
@@ -105,64 +104,6 @@ pub struct StudyQuick {
     pub workloads: Vec<String>,
     /// Divisor of cache sizes, since so few requests would not fill a cache.
     pub cache_by: u64,
-}
-
-/// Metrics over a study: for each view and metric a table of workloads by policies.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CachingPlan {
-    /// Name of the study.
-    pub study: String,
-    /// Views in the output.
-    pub views: Vec<String>,
-    /// Policies in the output.
-    pub policies: Vec<String>,
-    /// Names of the metrics: see [`crate::caching::CacheMetric`].
-    pub metrics: Vec<String>,
-    /// Workloads in the output; absent: all.
-    pub workloads: Option<Vec<String>>,
-    /// Sizes of caches, as multiples of the workload's.
-    #[serde(default = "as_it_is")]
-    pub sizes: Vec<f64>,
-    /// Baseline policy, to which the others are relative, in the first metric.
-    pub by: Option<String>,
-    /// Claim to be judged.
-    pub judged: Option<JudgedChange>,
-}
-
-/// A claim about the first metric of a policy relative to that of the baseline `by`.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct JudgedChange {
-    /// The policy.
-    pub policy: String,
-    /// Published changes in percent, by the paper's workload.
-    pub published: BTreeMap<String, f64>,
-    /// Tolerance in percentage points.
-    pub within: f64,
-}
-
-/// Measurement of the wear of a cache's PCM, by wear leveler.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WearPlan {
-    /// Name of the study.
-    pub study: String,
-    /// Policy of the cache.
-    pub policy: String,
-    /// Workloads.
-    pub workloads: Vec<String>,
-    /// Levelers.
-    pub levelers: Vec<String>,
-    /// Published life rates, means over the paper's traces, by leveler.
-    pub published: BTreeMap<String, f64>,
-    /// Lifetime factor: the life rate of the first leveler divided by that of the second, and its
-    /// published value.
-    pub factor: (String, String, f64),
-}
-
-fn as_it_is() -> Vec<f64> {
-    vec![1.0]
 }
 
 impl Study {

@@ -1,6 +1,5 @@
-//! Formatting of numbers and tables.
+//! Formatting of numbers and names.
 
-use comfy_table::{CellAlignment, Table, presets};
 use frit_trace::identity::WorkloadKind;
 
 /// Formats an integer with thousands separators.
@@ -17,34 +16,26 @@ pub(crate) fn count(n: u64) -> String {
 }
 
 /// Returns the name of a workload; generated ones are marked.
-pub(super) fn generated(workload: &str, kind: WorkloadKind) -> String {
+pub(crate) fn generated(workload: &str, kind: WorkloadKind) -> String {
     format!("{workload}{}", if kind == WorkloadKind::Generated { " (GENERATED)" } else { "" })
 }
 
-/// Formats a share in percent.
-pub(super) fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
-}
-
 /// Formats a ratio as a change in percent, with its sign.
-pub(super) fn change(ratio: f64) -> String {
+pub(crate) fn change(ratio: f64) -> String {
     format!("{:+.1} %", (ratio - 1.0) * 100.0).replace('-', "−")
 }
 
-/// Returns a Markdown table whose first `names` columns are names and the others numbers. It is
-/// readable as it is, and documents can include it.
-pub(super) fn table(head: &[String], names: usize, rows: &[Vec<String>]) -> String {
-    let mut t = Table::new();
-    t.load_preset(presets::ASCII_MARKDOWN).set_header(head);
-    for row in rows {
-        t.add_row(row);
-    }
-    for i in names..head.len() {
-        if let Some(c) = t.column_mut(i) {
-            c.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    t.lines().map(|l| l.trim_end().to_owned() + "\n").collect()
+/// Formats a time in the most readable unit.
+pub(crate) fn seconds(s: f64) -> String {
+    let (value, unit) = match s {
+        s if s >= 1.0 => (s, "s"),
+        s if s >= 1e-3 => (s * 1e3, "ms"),
+        s if s >= 1e-6 => (s * 1e6, "µs"),
+        _ => (s * 1e9, "ns"),
+    };
+    let text = format!("{value:.3}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{text} {unit}")
 }
 
 #[cfg(test)]
@@ -55,5 +46,10 @@ mod tests {
     fn numbers_read_well() {
         assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([1.0, 0.55, 1.2].map(change), ["+0.0 %", "−45.0 %", "+20.0 %"]);
+    }
+
+    #[test]
+    fn times_have_their_unit() {
+        assert_eq!([0.1, 0.0125, 2.5e-6, 3.0].map(seconds), ["100 ms", "12.5 ms", "2.5 µs", "3 s"]);
     }
 }

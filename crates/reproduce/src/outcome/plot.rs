@@ -1,9 +1,7 @@
-//! Plots of break-even prices: a self-contained SVG, legible on light and dark backgrounds.
+//! Plots of tables: a self-contained SVG, legible on light and dark backgrounds.
 
-use super::comparison::{BreakEven, Crossing};
-use super::comparison_text::seconds;
-use super::format::generated;
-use super::{Measured, Reproduction};
+use super::format::seconds;
+use super::{Cell, OutcomeTable};
 use frit_core::size;
 use maud::{Markup, html};
 
@@ -16,122 +14,152 @@ const LEADING: f64 = 18.0;
 
 /// Colors of Okabe and Ito (2008), *Color Universal Design*.
 const HUES: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f"];
-/// Dash patterns that distinguish the variants of a workload.
+/// Dash patterns that distinguish the lines of a color.
 const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
 
-/// Returns the plots, each with a file name.
-#[must_use]
-pub fn plots(r: &Reproduction) -> Vec<(String, String)> {
-    let mut out = Vec::new();
-    for e in &r.experiments {
-        let Measured::Comparison(c) = &e.measured else { continue };
-        for (i, x) in c.crossings.iter().enumerate() {
-            let number = if i == 0 { String::new() } else { format!("-{}", i + 1) };
-            out.push((format!("{}{number}.svg", e.id), drawing(x).into_string()));
-        }
+/// A plot of durations over sizes, both on logarithmic scales.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LogPlot {
+    /// Description.
+    pub about: String,
+    /// Title.
+    pub title: String,
+    /// Line below the title.
+    pub note: String,
+    /// Label of the horizontal axis.
+    pub axis: String,
+    /// Table of the lines: sizes are headings, each row is a line through its durations. The first
+    /// name of a row has a color, the second a dash pattern.
+    pub table: OutcomeTable,
+    /// Lines for comparison: label, and a duration for each size.
+    pub marks: Vec<(String, Vec<f64>)>,
+}
+
+/// A row of the table.
+struct PlotLine {
+    names: Vec<String>,
+    /// Durations; `None`: the line is interrupted.
+    points: Vec<Option<f64>>,
+}
+
+impl LogPlot {
+    /// Returns the plot as SVG.
+    #[must_use]
+    pub fn svg(&self) -> String {
+        drawing(self).into_string()
     }
-    out
+
+    /// Returns the values of the horizontal axis, in bytes.
+    fn sizes(&self) -> Vec<u64> {
+        let size = |c: &Cell| match c {
+            Cell::Size(bytes) => Some(*bytes),
+            _ => None,
+        };
+        self.table.head.iter().filter_map(size).collect()
+    }
+
+    fn lines(&self) -> Vec<PlotLine> {
+        let line = |row: &Vec<Cell>| {
+            let (names, points) = row.split_at(self.table.names.min(row.len()));
+            PlotLine {
+                names: names.iter().map(Cell::to_string).collect(),
+                points: points.iter().map(Cell::duration).collect(),
+            }
+        };
+        self.table.rows.iter().map(line).collect()
+    }
 }
 
 /// Logarithmic ranges of both axes, in powers of two and of ten.
 struct Scales {
-    values: (f64, f64),
-    prices: (f64, f64),
+    sizes: (f64, f64),
+    durations: (f64, f64),
 }
 
 impl Scales {
-    fn of(c: &Crossing) -> Scales {
+    fn of(p: &LogPlot, sizes: &[u64], lines: &[PlotLine]) -> Scales {
         let ends = |all: &mut dyn Iterator<Item = f64>| {
             all.filter(|v| *v > 0.0).fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)))
         };
-        let values = ends(&mut c.values.iter().map(|v| *v as f64));
-        let marks = c.marks.iter().flat_map(|m| m.1.iter().copied());
-        let prices = ends(&mut even_prices(c).chain(marks));
+        let sizes = ends(&mut sizes.iter().map(|v| *v as f64));
+        let marks = p.marks.iter().flat_map(|m| m.1.iter().copied());
+        let points = lines.iter().flat_map(|l| l.points.iter().copied().flatten());
+        let (low, high) = ends(&mut points.chain(marks));
         let decade = |v: f64, up: bool| 10f64.powf(if up { v.log10().ceil() } else { v.log10().floor() });
-        match prices.0 <= prices.1 {
-            true => Scales { values, prices: (decade(prices.0, false), decade(prices.1, true)) },
-            false => Scales { values, prices: (1e-6, 1.0) },
+        match low <= high {
+            true => Scales { sizes, durations: (decade(low, false), decade(high, true)) },
+            false => Scales { sizes, durations: (1e-6, 1.0) },
         }
     }
 
     fn x(&self, v: f64) -> f64 {
-        let (from, to) = self.values;
+        let (from, to) = self.sizes;
         let share = if to > from { (v / from).ln() / (to / from).ln() } else { 0.5 };
         AREA.0 + share * (AREA.2 - AREA.0)
     }
 
     fn y(&self, v: f64) -> f64 {
-        let (from, to) = self.prices;
+        let (from, to) = self.durations;
         let share = if to > from { (v / from).ln() / (to / from).ln() } else { 0.5 };
         AREA.3 - share * (AREA.3 - AREA.1)
     }
 
     fn decades(&self) -> Vec<f64> {
-        let (low, high) = (self.prices.0.log10().round() as i32, self.prices.1.log10().round() as i32);
+        let (from, to) = self.durations;
+        let (low, high) = (from.log10().round() as i32, to.log10().round() as i32);
         (low..=high).map(|d| 10f64.powi(d)).collect()
     }
 }
 
-fn even_prices(c: &Crossing) -> impl Iterator<Item = f64> + '_ {
-    c.lines.iter().flat_map(|l| &l.points).filter_map(|p| match p.even {
-        BreakEven::At(price) => Some(price),
-        BreakEven::Never | BreakEven::Always => None,
-    })
-}
-
-fn drawing(c: &Crossing) -> Markup {
-    let s = Scales::of(c);
+fn drawing(p: &LogPlot) -> Markup {
+    let (sizes, plotted) = (p.sizes(), p.lines());
+    let s = Scales::of(p, &sizes, &plotted);
     html! {
         svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } width=(WIDTH) height=(HEIGHT)
-            font-family="sans-serif" font-size="12" role="img" aria-label=(c.about) {
+            font-family="sans-serif" font-size="12" role="img" aria-label=(p.about) {
             rect width="100%" height="100%" fill="#ffffff" {}
-            text x=(AREA.0) y="20" font-size="14" fill="#000000" { (c.price) " at which the variant costs as much as " (c.base) }
-            text x=(AREA.0) y="38" fill="#444444" { "a variant costs less below its line, and never without a line" }
-            (axes(c, &s))
-            @for (i, (name, prices)) in c.marks.iter().enumerate() {
+            text x=(AREA.0) y="20" font-size="14" fill="#000000" { (p.title) }
+            text x=(AREA.0) y="38" fill="#444444" { (p.note) }
+            (axes(p, &sizes, &s))
+            @for (i, (name, durations)) in p.marks.iter().enumerate() {
                 path fill="none" stroke="#000000" stroke-dasharray=(DASHES[1 + i % 3])
-                    d=(path(c.values.iter().zip(prices).map(|(v, p)| Some((s.x(*v as f64), s.y(*p)))))) {}
+                    d=(path(sizes.iter().zip(durations).map(|(v, d)| Some((s.x(*v as f64), s.y(*d)))))) {}
                 (entry(i, "#000000", DASHES[1 + i % 3], name))
             }
-            (lines(c, &s))
+            (lines(p, &sizes, &plotted, &s))
         }
     }
 }
 
-fn axes(c: &Crossing, s: &Scales) -> Markup {
+fn axes(p: &LogPlot, sizes: &[u64], s: &Scales) -> Markup {
     html! {
         @for v in s.decades() {
             line x1=(AREA.0) x2=(AREA.2) y1=(px(s.y(v))) y2=(px(s.y(v))) stroke="#dddddd" {}
             text x=(AREA.0 - 8.0) y=(px(s.y(v) + 4.0)) text-anchor="end" fill="#000000" { (seconds(v)) }
         }
-        @for v in c.values.iter().map(|v| *v as f64) {
+        @for v in sizes.iter().map(|v| *v as f64) {
             line x1=(px(s.x(v))) x2=(px(s.x(v))) y1=(AREA.1) y2=(AREA.3) stroke="#dddddd" {}
             text x=(px(s.x(v))) y=(AREA.3 + 18.0) text-anchor="middle" fill="#000000" { (size::format(v as u64)) }
         }
         rect x=(AREA.0) y=(AREA.1) width=(AREA.2 - AREA.0) height=(AREA.3 - AREA.1) fill="none" stroke="#000000" {}
-        text x=(px((AREA.0 + AREA.2) / 2.0)) y=(AREA.3 + 40.0) text-anchor="middle" fill="#000000" { (c.axis) }
+        text x=(px((AREA.0 + AREA.2) / 2.0)) y=(AREA.3 + 40.0) text-anchor="middle" fill="#000000" { (p.axis) }
     }
 }
 
-/// Draws the lines that cross: a color for each workload, a dash pattern for each variant.
-fn lines(c: &Crossing, s: &Scales) -> Markup {
-    let (mut workloads, mut variants): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+/// Draws the rows that have a duration.
+fn lines(p: &LogPlot, sizes: &[u64], all: &[PlotLine], s: &Scales) -> Markup {
+    let (mut first, mut second): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
     let mut shown = Vec::new();
-    for l in &c.lines {
-        let even = |p: &super::CrossingPoint| matches!(p.even, BreakEven::At(_));
-        if l.points.iter().any(even) {
-            let (w, v) = (place(&mut workloads, &l.workload), place(&mut variants, &l.variant));
-            shown.push((l, HUES[w % HUES.len()], DASHES[v % DASHES.len()]));
-        }
+    for l in all.iter().filter(|l| l.points.iter().any(Option::is_some)) {
+        let name = |i: usize| l.names.get(i).map_or("", String::as_str);
+        let (hue, dash) = (place(&mut first, name(0)), place(&mut second, name(1)));
+        shown.push((l, HUES[hue % HUES.len()], DASHES[dash % DASHES.len()]));
     }
     html! {
         @for (i, (l, hue, dash)) in shown.iter().enumerate() {
             path fill="none" stroke=(hue) stroke-width="2" stroke-dasharray=(dash)
-                d=(path(c.values.iter().zip(&l.points).map(|(v, p)| match p.even {
-                    BreakEven::At(price) => Some((s.x(*v as f64), s.y(price))),
-                    BreakEven::Never | BreakEven::Always => None,
-                }))) {}
-            (entry(c.marks.len() + i, hue, dash, &format!("{}, {}", generated(&l.workload, l.kind), l.variant)))
+                d=(path(sizes.iter().zip(&l.points).map(|(v, d)| d.map(|d| (s.x(*v as f64), s.y(d)))))) {}
+            (entry(p.marks.len() + i, hue, dash, &l.names.join(", ")))
         }
     }
 }
@@ -174,33 +202,27 @@ fn px(v: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::{CrossingLine, CrossingPoint};
-    use frit_trace::identity::WorkloadKind;
 
     #[test]
-    fn lines_are_drawn_where_costs_cross() {
-        let point = |even| CrossingPoint { even, count: 1.0, free: 1.0, ratios: Vec::new() };
-        let line = |workload: &str, evens: [BreakEven; 3]| CrossingLine {
-            workload: workload.into(),
-            kind: WorkloadKind::Real,
-            variant: "log".into(),
-            points: evens.map(point).into(),
+    fn rows_are_lines_through_their_durations() {
+        let row = |name: &str, points: [Cell; 3]| {
+            [Cell::text(name), Cell::text("log")].into_iter().chain(points).collect::<Vec<_>>()
         };
-        let c = Crossing {
+        let never = || Cell::text("never");
+        let mut table = OutcomeTable::new(2, &["workload", "variant"], Vec::new());
+        table.head.extend([4096, 8192, 16384].map(Cell::Size));
+        table.rows.push(row("crosses", [Cell::Duration(0.001), Cell::Duration(0.01), never()]));
+        table.rows.push(row("does not", [never(), never(), never()]));
+        let plot = LogPlot {
             about: "a < b".into(),
-            base: "base".into(),
+            title: "durations".into(),
+            note: String::new(),
             axis: "unit".into(),
-            values: vec![4096, 8192, 16384],
-            price: "time".into(),
-            prices: Vec::new(),
+            table,
             marks: vec![("100 ms".into(), vec![0.1; 3])],
-            lines: vec![
-                line("crosses", [BreakEven::At(0.001), BreakEven::At(0.01), BreakEven::Never]),
-                line("does not", [BreakEven::Never; 3]),
-            ],
         };
-        let svg = drawing(&c).into_string();
-        // The axis is in powers of two, the prices in powers of ten, with steps of equal length.
+        let svg = plot.svg();
+        // Sizes are in powers of two, durations in powers of ten, with steps of equal length.
         assert!(svg.contains("M80.0 450.0L320.0 250.0\""), "{svg}");
         assert!(svg.contains("a &lt; b") && svg.contains("crosses, log") && !svg.contains("does not, log"));
         assert!(svg.contains("100 ms") && svg.contains("8 KiB"));

@@ -54,12 +54,6 @@ impl SweepRunner {
         }
     }
 
-    /// Returns `true` in a quick run with reduced workloads.
-    #[must_use]
-    pub fn quick(&self) -> bool {
-        self.quick
-    }
-
     /// Returns the workloads of a sweep to run: all, or those of `--quick` and those given by name.
     pub fn workloads<'a>(&'a self, sweep: &'a ParameterSweep) -> impl Iterator<Item = &'a WorkloadSpec> {
         let named = |w: &WorkloadSpec| self.traces.named.contains_key(&w.name);

@@ -2,7 +2,7 @@
 
 use super::Chunks;
 use super::packed_workload::PackedReader;
-use crate::catalogue::BUNDLED;
+use crate::builtin::BUNDLED;
 use crate::describe::WorkloadSpec;
 use crate::{Error, Result};
 use frit_trace::identity::WorkloadKind;

@@ -1,11 +1,8 @@
 //! All experiments, in quick mode.
 
 use frit_reproduce::caching::CacheMetric;
-use frit_reproduce::outcome::{
-    BreakEven, CachingOutcome, ComparisonOutcome, FigureOutcome, FigureRow, Measured, Reproduction, plots,
-    text,
-};
-use frit_reproduce::{ReproduceOptions, catalogue, reproduce};
+use frit_reproduce::kinds::{BreakEven, CachingOutcome, ComparisonOutcome, FigureOutcome, FigureRow};
+use frit_reproduce::{Measured, ReproduceOptions, Reproduction, catalogue, reproduce};
 
 fn quick(ids: &[&str]) -> Reproduction {
     let ids: Vec<String> = ids.iter().map(|i| (*i).to_owned()).collect();
@@ -51,7 +48,7 @@ fn figures_of_hfsl_have_the_paper_s_directions_where_writes_are_small() {
     // With larger pages its writes are small.
     let large = row(figure(&r, "hfsl.f19"), "pages-8k", "mail-60k", false);
     assert!(large.values[2] > 0.0 && large.values[0] == 0.0, "{large:?}");
-    let shown = text(&r);
+    let shown = r.text();
     for part in ["gen-fin1 (GENERATED)", "≤8192", "Differences and their reasons", "These are not results"]
     {
         assert!(shown.contains(part), "{part}");
@@ -71,16 +68,16 @@ fn inputs_agree_and_theory_holds() {
     let mut seen = 0;
     for e in &r.experiments {
         match &e.measured {
-            Measured::Input(rows) => {
-                seen += rows.len();
-                assert!(rows.iter().all(|r| r.agrees), "{rows:?}");
+            Measured::Input(latencies) => {
+                seen += latencies.rows.len();
+                assert!(latencies.rows.iter().all(|r| r.agrees), "{latencies:?}");
             }
             Measured::Theory(t) => {
                 seen += t.cases.len();
                 assert!(t.cases.iter().all(|c| c.settled && c.distance().abs() <= t.within), "{t:?}");
                 assert!(t.cases.iter().all(|c| c.kolmogorov < 0.02), "{t:?}");
             }
-            Measured::Nothing(why) => assert!(why.contains("board"), "{why}"),
+            Measured::Nothing(nothing) => assert!(nothing.why.contains("board"), "{nothing:?}"),
             other => panic!("{}: {other:?}", e.id),
         }
     }
@@ -95,7 +92,7 @@ fn software_time_is_measured_and_what_cannot_be_is_said() {
     match &s.skipped {
         Some(why) => {
             println!("the kernel's path is skipped: {why}");
-            assert!(s.paths.iter().all(|p| !p.kernel) && text(&r).contains("SKIPPED"));
+            assert!(s.paths.iter().all(|p| !p.kernel) && r.text().contains("SKIPPED"));
         }
         None => assert!(s.paths.iter().any(|p| p.kernel)),
     }
@@ -142,7 +139,7 @@ fn caches_are_compared_as_the_paper_does() {
     let time: Vec<f64> = row.values(CacheMetric::Time).collect();
     let (sweep, plain) = (column(own, "sweep"), column(own, "no turns"));
     assert!(time[sweep] < time[column(own, "halo")] && time[sweep] < time[plain], "{time:?}");
-    let shown = text(&r);
+    let shown = r.text();
     for part in ["gen-randw (GENERATED)", "Mean change over", "direction agrees", "Table II"] {
         assert!(shown.contains(part), "{part}");
     }
@@ -158,7 +155,7 @@ fn wear_of_the_cache_is_counted_by_leveler() {
     );
     let at = |name: &str| w.means[w.levelers.iter().position(|l| l == name).unwrap()];
     assert!(at("sfc") > at("start-gap"), "{w:?}");
-    assert!(text(&r).contains("published"));
+    assert!(r.text().contains("published"));
 }
 
 #[test]
@@ -172,7 +169,7 @@ fn a_cache_comes_up_from_a_crash() {
     assert_eq!(row.dirty_bytes, row.compared * 4096);
     // The recovery reads all records, at least.
     assert!(row.bytes_read >= row.compared * 32 && row.modelled_seconds > 0.0, "{row:?}");
-    assert!(text(&r).contains("s per dirty GB"));
+    assert!(r.text().contains("s per dirty GB"));
 }
 
 fn comparison<'a>(r: &'a Reproduction, id: &str) -> &'a ComparisonOutcome {
@@ -202,7 +199,7 @@ fn variants_of_a_stack_are_compared_and_claims_judged() {
     assert!(f2.checks.iter().any(|c| c.claim == "ntl.f2.ab" && c.holds == Some(false)), "{:?}", f2.checks);
     // Trace C is missing, and reported as missing.
     assert!(f2.checks.iter().all(|c| c.claim != "ntl.f2.c.static"));
-    let shown = text(&r);
+    let shown = r.text();
     for part in ["gen-twitter (GENERATED)", "DIFFERS", "agrees", "within 0 % of 4"] {
         assert!(shown.contains(part), "{part}");
     }
@@ -221,7 +218,7 @@ fn the_price_at_which_a_log_pays_is_that_at_which_both_cost_the_same() {
             BreakEven::Always => assert!(p.count == 0.0 && p.ratios.iter().all(|r| *r < 1.0), "{p:?}"),
         }
     }
-    let drawn = plots(&r);
+    let drawn = r.plots();
     assert_eq!(drawn[0].0, "ntl.log.svg");
     assert!(drawn[0].1.starts_with("<svg"));
 }

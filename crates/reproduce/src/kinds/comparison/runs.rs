@@ -1,9 +1,9 @@
 //! Runs of a comparison, and the tables of their results.
 
+use super::{ComparedRow, ComparedTable, TablePlan};
 use crate::Result;
 use crate::caching::pcm_chips;
-use crate::describe::{Comparison, MetricExpr, RunView, TablePlan, WorkloadSpec};
-use crate::outcome::{ComparedRow, ComparedTable};
+use crate::describe::{Comparison, MetricExpr, RunView, WorkloadSpec};
 use crate::pool::{JobPool, PoolJob};
 use crate::sweep::{AvailableWorkload, RunMetrics, WorkloadStats};
 use frit_engine::LoopMode;

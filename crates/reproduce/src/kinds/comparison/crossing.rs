@@ -1,9 +1,9 @@
 //! Break-even points: prices at which one variant of a stack begins to cost less than another.
 
-use super::comparison_runs::{ComparisonRuns, ComparisonWorkload, RunRequest, includes_workload};
+use super::runs::{ComparisonRuns, ComparisonWorkload, RunRequest, includes_workload};
+use super::{BreakEven, Crossing, CrossingLine, CrossingPlan, CrossingPoint};
 use crate::Result;
-use crate::describe::{Comparison, CrossingPlan, MetricExpr};
-use crate::outcome::{BreakEven, Crossing, CrossingLine, CrossingPoint};
+use crate::describe::{Comparison, MetricExpr};
 use crate::sweep::RunMetrics;
 use frit_core::size;
 

@@ -1,14 +1,16 @@
-//! Measurement of crashes of a volume with a cache, and of its recovery.
+//! Crashes of a volume with a cache, and its recovery.
 
-use crate::describe::RecoveryPlan;
-use crate::outcome::{RecoveryOutcome, RecoveryRow};
+use super::{Measure, Present, Subject};
+use crate::outcome::{Cell, Outcome, OutcomePart, OutcomeTable};
+use crate::workbench::Workbench;
 use crate::{Error, Result};
-use frit_core::Hints;
+use frit_core::{Hints, size};
 use frit_media::{MediumSpec, PcmConfig, PcmGeometry};
 use frit_stack::Stack;
 use frit_volume::{CreateOptions, OpenOptions, Volume};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::Instant;
@@ -19,19 +21,110 @@ const DISK_BY_PCM: u64 = 4;
 /// Size of PCM in a quick run, in bytes.
 const QUICK: u64 = 16 << 20;
 
-pub(super) fn recovery(
-    plan: &RecoveryPlan,
-    quick: bool,
-    note: &mut dyn FnMut(&str),
-) -> Result<RecoveryOutcome> {
-    let sizes = if quick { vec![QUICK] } else { plan.caches.iter().map(|c| c.bytes).collect() };
-    let mut rows = Vec::new();
-    for bytes in sizes {
-        note(&format!("PCM of {}", frit_core::size::format(bytes)));
-        let dir = tempfile::tempdir().map_err(|e| Error::Recovery(format!("a temporary directory: {e}")))?;
-        rows.push(crash(plan, bytes, &dir.path().join("volume"))?);
+/// Crashes of a volume with a cache.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecoveryPlan {
+    /// Stack of PCM and a disk.
+    pub stack: String,
+    /// Sizes of the PCM.
+    pub caches: Vec<CacheBytes>,
+    /// Share of the cache that is dirty at the crash.
+    pub dirty: f64,
+}
+
+/// A cache size.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(transparent)]
+pub struct CacheBytes {
+    /// Size in bytes.
+    #[serde(deserialize_with = "size::deserialize")]
+    pub bytes: u64,
+}
+
+/// Recoveries by size of PCM.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct RecoveryOutcome {
+    /// The stack.
+    pub stack: String,
+    /// Rows, one for each size.
+    pub rows: Vec<RecoveryRow>,
+}
+
+/// Recovery of a volume with one size of PCM.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct RecoveryRow {
+    /// Size of PCM, in bytes.
+    pub pcm_bytes: u64,
+    /// Size of dirty blocks in the cache, in bytes.
+    pub dirty_bytes: u64,
+    /// Duration of the layer's recovery, in seconds.
+    pub seconds: f64,
+    /// The same duration for 10⁹ dirty bytes.
+    pub seconds_per_gb: f64,
+    /// Bytes of PCM that the recovery read.
+    pub bytes_read: u64,
+    /// Modelled time of reading those bytes from the profile's PCM, in seconds.
+    pub modelled_seconds: f64,
+    /// Duration of opening the volume (files, header, layer), in seconds.
+    pub open_seconds: f64,
+    /// Number of blocks that were read back and verified.
+    pub compared: u64,
+}
+
+impl Measure for RecoveryPlan {
+    type Data = RecoveryOutcome;
+
+    fn measure(
+        &self,
+        _: Subject<'_>,
+        bench: &mut Workbench,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<RecoveryOutcome> {
+        let quick = bench.options.quick;
+        let sizes = if quick { vec![QUICK] } else { self.caches.iter().map(|c| c.bytes).collect() };
+        let mut rows = Vec::new();
+        for bytes in sizes {
+            note(&format!("PCM of {}", size::format(bytes)));
+            let dir =
+                tempfile::tempdir().map_err(|e| Error::Recovery(format!("a temporary directory: {e}")))?;
+            rows.push(crash(self, bytes, &dir.path().join("volume"))?);
+        }
+        Ok(RecoveryOutcome { stack: self.stack.clone(), rows })
     }
-    Ok(RecoveryOutcome { stack: plan.stack.clone(), rows })
+}
+
+impl Present for RecoveryOutcome {
+    fn present(&self) -> Outcome {
+        let head = [
+            "PCM",
+            "dirty",
+            "recovery, s",
+            "s per dirty GB",
+            "PCM read",
+            "modelled, s",
+            "open, s",
+            "blocks compared",
+        ];
+        let row = |r: &RecoveryRow| {
+            vec![
+                Cell::Size(r.pcm_bytes),
+                Cell::with_unit(r.dirty_bytes as f64 / 1e6, 0, " MB"),
+                Cell::number(r.seconds, 3),
+                Cell::number(r.seconds_per_gb, 3),
+                Cell::with_unit(r.bytes_read as f64 / 1e6, 1, " MB"),
+                Cell::number(r.modelled_seconds, 3),
+                Cell::number(r.open_seconds, 3),
+                Cell::Count(r.compared),
+            ]
+        };
+        let rows = self.rows.iter().map(row).collect();
+        let parts = vec![
+            OutcomePart::Text(format!("Stack {}, wall-clock time of this machine.", self.stack)),
+            OutcomePart::Table(OutcomeTable::new(0, &head, rows)),
+        ];
+        Outcome { blank_end: true, ..Outcome::of(parts) }
+    }
 }
 
 /// Fills a cache, drops the volume as in a crash of the program, and opens it again.

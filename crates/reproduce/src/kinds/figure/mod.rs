@@ -1,78 +1,110 @@
 //! A metric over a sweep: rows, verdicts, means.
 
-use super::explain::{RowRuns, explain};
-use super::{note_missing, note_workload, workload_outcome};
-use crate::describe::{Claim, Column, Experiment, Figure, SweepState, WorkloadSpec};
-use crate::outcome::{
-    BandVerdict, FigureOutcome, FigureRow, FigureTable, MeanRow, MissingWorkload, Reproduction, Verdict,
-};
+mod explain;
+mod outcome;
+mod present;
+
+pub use outcome::{BandVerdict, FigureOutcome, FigureRow, FigureTable, MeanRow, Verdict};
+
+use super::{Measure, Subject};
+use crate::describe::{Claim, Column, ParameterSweep, SweepState, WorkloadSpec};
 use crate::sweep::{AvailableWorkload, RunMetrics, SweepCell, SweepRunner, WorkloadLookup, WorkloadStats};
-use crate::{Result, catalogue};
+use crate::workbench::Workbench;
+use crate::workloads::WorkloadOutcome;
+use crate::{Result, builtin};
+use explain::{RowRuns, explain};
 use frit_trace::identity::WorkloadKind;
+use serde::Deserialize;
 use std::rc::Rc;
 
-pub(super) fn figure(
-    e: &Experiment,
-    plan: &Figure,
-    runner: &mut SweepRunner,
-    out: &mut Reproduction,
-    note: &mut dyn FnMut(&str),
-) -> Result<FigureOutcome> {
-    let sweep = catalogue::sweep(&plan.sweep)?;
-    let shown = |s: &&SweepState| plan.states.as_ref().is_none_or(|only| only.contains(&s.name));
-    let workloads: Vec<WorkloadSpec> = runner.workloads(&sweep).cloned().collect();
-    let mut tables = Vec::new();
-    for state in sweep.states.iter().filter(shown) {
-        let mut rows = Vec::new();
-        for w in &workloads {
-            let found = runner.input(&sweep, w)?;
-            let input = match &*found {
-                WorkloadLookup::Available(input) => input,
-                WorkloadLookup::Missing(why) => {
-                    note_missing(out, MissingWorkload { name: w.name.clone(), why: why.clone() });
-                    continue;
+/// A metric over a sweep.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FigurePlan {
+    /// Name of the sweep.
+    pub sweep: String,
+    /// Name of the metric: see [`crate::sweep::RunMetrics`].
+    pub metric: String,
+    /// Baseline column, to which the others are relative; absent: absolute values.
+    pub by: Option<String>,
+    /// States of the sweep in the output; absent: all.
+    pub states: Option<Vec<String>>,
+}
+
+impl Measure for FigurePlan {
+    type Data = FigureOutcome;
+
+    fn measure(
+        &self,
+        subject: Subject<'_>,
+        bench: &mut Workbench,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<FigureOutcome> {
+        let sweep = builtin::sweep(&self.sweep)?;
+        let shown = |s: &&SweepState| self.states.as_ref().is_none_or(|only| only.contains(&s.name));
+        let workloads: Vec<WorkloadSpec> = bench.sweeps.workloads(&sweep).cloned().collect();
+        let mut tables = Vec::new();
+        for state in sweep.states.iter().filter(shown) {
+            let mut rows = Vec::new();
+            for w in &workloads {
+                let Some(found) = available(&sweep, &workloads, w, bench)? else { continue };
+                let WorkloadLookup::Available(input) = &*found else { continue };
+                for hints in SweepRunner::rows(w, input, state) {
+                    let cell = SweepCell { sweep: &sweep, workload: w, hints, state };
+                    let facts = bench.sweeps.facts(cell, input)?;
+                    bench.log.note(WorkloadOutcome::of(&sweep.sizes, w, input, &facts));
+                    rows.push(row(subject.claims, self, cell, input, &facts, &mut bench.sweeps, note)?);
                 }
-            };
-            if let Some(whole) = w.unless.as_ref().and_then(|n| workloads.iter().find(|o| o.name == *n))
-                && matches!(&*runner.input(&sweep, whole)?, WorkloadLookup::Available(_))
-            {
-                continue;
             }
-            for hints in SweepRunner::rows(w, input, state) {
-                let cell = SweepCell { sweep: &sweep, workload: w, hints, state };
-                let facts = runner.facts(cell, input)?;
-                note_workload(out, workload_outcome(&sweep.sizes, w, input, &facts));
-                rows.push(row(e, plan, cell, input, &facts, runner, note)?);
-            }
+            tables.push(table(subject.claims, &sweep, state, rows));
         }
-        let columns: Vec<&Column> = sweep.columns_of(state).collect();
-        let means = e
-            .claims
-            .iter()
-            .filter(|_| state.has_paper_sizes())
-            .flat_map(|c| means(c, &columns, &rows))
-            .collect();
-        let columns = columns.iter().map(|c| c.head(state)).collect();
-        tables.push(FigureTable {
-            state: state.name.clone(),
-            about: state.about.clone(),
-            columns,
-            rows,
-            means,
-        });
+        Ok(FigureOutcome {
+            sweep: self.sweep.clone(),
+            metric: self.metric.clone(),
+            by: self.by.clone(),
+            readings: sweep.readings.clone(),
+            tables,
+        })
     }
-    Ok(FigureOutcome {
-        sweep: plan.sweep.clone(),
-        metric: plan.metric.clone(),
-        by: plan.by.clone(),
-        readings: sweep.readings.clone(),
-        tables,
-    })
+}
+
+/// Returns a workload; `None` if it is missing, which is recorded, or if an available one contains
+/// it.
+fn available(
+    sweep: &ParameterSweep,
+    workloads: &[WorkloadSpec],
+    w: &WorkloadSpec,
+    bench: &mut Workbench,
+) -> Result<Option<Rc<WorkloadLookup>>> {
+    let found = bench.sweeps.input(sweep, w)?;
+    if let WorkloadLookup::Missing(why) = &*found {
+        bench.log.note_missing(&w.name, why);
+        return Ok(None);
+    }
+    if let Some(whole) = w.unless.as_ref().and_then(|n| workloads.iter().find(|o| o.name == *n))
+        && matches!(&*bench.sweeps.input(sweep, whole)?, WorkloadLookup::Available(_))
+    {
+        return Ok(None);
+    }
+    Ok(Some(found))
+}
+
+/// Returns the table of a state, with the verdicts on means if its sizes are the paper's.
+fn table(claims: &[Claim], sweep: &ParameterSweep, state: &SweepState, rows: Vec<FigureRow>) -> FigureTable {
+    let columns: Vec<&Column> = sweep.columns_of(state).collect();
+    let judged = claims.iter().filter(|_| state.has_paper_sizes());
+    FigureTable {
+        state: state.name.clone(),
+        about: state.about.clone(),
+        means: judged.flat_map(|c| means(c, &columns, &rows)).collect(),
+        columns: columns.iter().map(|c| c.head(state)).collect(),
+        rows,
+    }
 }
 
 fn row(
-    e: &Experiment,
-    plan: &Figure,
+    claims: &[Claim],
+    plan: &FigurePlan,
     cell: SweepCell<'_>,
     input: &AvailableWorkload,
     facts: &WorkloadStats,
@@ -88,7 +120,7 @@ fn row(
     let base = plan.by.as_deref().and_then(value).filter(|b| *b != 0.0);
     let relative = base.map(|b| values.iter().map(|v| v / b).collect::<Vec<_>>());
     let stands_for = cell.workload.stands_for.as_deref();
-    let about = e.claims.iter().filter(|c| c.is_about(stands_for));
+    let about = claims.iter().filter(|c| c.is_about(stands_for));
     // Published values are comparable only at the paper's sizes; elsewhere only directions are
     // judged.
     let verdicts: Vec<Verdict> = about
@@ -98,7 +130,7 @@ fn row(
     let last = cell.sweep.columns_of(cell.state).find(|c| c.threshold == threshold).map(|c| c.name.as_str());
     let at = |name: Option<&str>| runs.iter().find(|(n, _)| Some(*n) == name).map(|(_, f)| &**f);
     let more = cell.sweep.columns_of(cell.state).find(|c| c.pcm > 1.0).map(|c| c.name.as_str());
-    let over = e.claims.iter().find_map(|c| c.direction.as_ref()).map_or(&[][..], |d| &d.over);
+    let over = claims.iter().find_map(|c| c.direction.as_ref()).map_or(&[][..], |d| &d.over);
     let over = over.iter().filter_map(|c| at(Some(c))).collect();
     // Explanations are given only for rows in which a claim fails or cannot be judged.
     let open = verdicts.iter().any(|v| v.differs() || (v.judged && v.direction.is_none()));

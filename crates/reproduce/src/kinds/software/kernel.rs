@@ -1,6 +1,6 @@
 //! The kernel's block path: a loop device over a file in tmpfs, read and written with O_DIRECT.
 
-use super::RequestPath;
+use super::paths::RequestPath;
 use crate::{Error, Result};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};

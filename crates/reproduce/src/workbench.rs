@@ -1,0 +1,51 @@
+//! Options of a reproduction, and everything that its experiments share.
+
+use crate::caching::CacheRunResults;
+use crate::describe::WorkloadSpec;
+use crate::pool::JobPool;
+use crate::sweep::{RunMetrics, SweepRunner, Traces};
+use crate::workloads::WorkloadLog;
+
+/// Parameters of a reproduction.
+#[derive(Clone, Default, Debug)]
+pub struct ReproduceOptions {
+    /// Locations of recordings.
+    pub traces: Traces,
+    /// `true`: reduced requests, workloads, rounds and cases.
+    pub quick: bool,
+    /// Seed of the volumes' initial states, instead of the sweeps' own.
+    pub seed: Option<u64>,
+}
+
+/// State that the experiments of a reproduction share.
+pub(crate) struct Workbench {
+    pub(crate) options: ReproduceOptions,
+    /// Runs of sweeps.
+    pub(crate) sweeps: SweepRunner,
+    /// Runs of studies of caches.
+    pub(crate) caches: CacheRunResults,
+    /// Runs of comparisons.
+    pub(crate) comparisons: JobPool<RunMetrics>,
+    /// Workloads that were run, and missing ones.
+    pub(crate) log: WorkloadLog,
+}
+
+impl ReproduceOptions {
+    /// Returns `true` if a workload is run. A quick run has only these, and those of the user.
+    pub(crate) fn includes(&self, w: &WorkloadSpec, quick: &[String]) -> bool {
+        !self.quick || quick.contains(&w.name) || self.traces.named.contains_key(&w.name)
+    }
+}
+
+impl Workbench {
+    /// Returns a workbench without results.
+    pub(crate) fn new(options: ReproduceOptions) -> Workbench {
+        Workbench {
+            sweeps: SweepRunner::new(options.traces.clone(), options.quick, options.seed),
+            caches: CacheRunResults::default(),
+            comparisons: JobPool::default(),
+            log: WorkloadLog::default(),
+            options,
+        }
+    }
+}
