@@ -138,7 +138,7 @@ impl LatencyByClass {
     #[inline]
     pub fn record(&mut self, class: u8, times: RequestTimes) {
         if let Some(Some(c)) = self.classes.get_mut(usize::from(class)) {
-            c.latency.record(times.latency());
+            c.latency.record(times.response());
             c.service.record(times.service());
         } else {
             self.first(class, times);
@@ -152,7 +152,7 @@ impl LatencyByClass {
             self.classes.resize_with(class + 1, || None);
         }
         let c = self.classes[class].get_or_insert_default();
-        c.latency.record(times.latency());
+        c.latency.record(times.response());
         c.service.record(times.service());
     }
 

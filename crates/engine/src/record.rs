@@ -214,8 +214,8 @@ impl<S: Engine> Engine for Recorder<S> {
         RecorderToken { entry: 0, below: self.below.end() }
     }
 
-    fn settle(&mut self, tok: Self::Tok, tag: Tag) -> Option<Nanos> {
-        self.below.settle(tok.below, tag)
+    fn time_or_watch(&mut self, tok: Self::Tok, tag: Tag) -> Option<Nanos> {
+        self.below.time_or_watch(tok.below, tag)
     }
 
     fn next_done(&mut self, limit: Nanos) -> Option<Completion> {

@@ -28,7 +28,7 @@ type Pair = (Vec<u8>, Vec<u8>);
 
 /// Fails for names outside the supported namespaces, and for callers without the right to access
 /// them.
-fn permitted(who: &Caller, inode: &Inode, name: &[u8], writes: bool) -> Result<()> {
+fn permitted(caller: &Caller, inode: &Inode, name: &[u8], writes: bool) -> Result<()> {
     let is = |prefix: &[u8]| name.starts_with(prefix) && name.len() > prefix.len();
     if name.is_empty() || name.len() > NAME_MAX {
         return Err(Error::AttributeName);
@@ -41,15 +41,15 @@ fn permitted(who: &Caller, inode: &Inode, name: &[u8], writes: bool) -> Result<(
         let shared = inode.kind == InodeType::Directory && inode.mode & STICKY != 0;
         return match inode.kind {
             InodeType::File | InodeType::Directory if !writes => Ok(()),
-            InodeType::File | InodeType::Directory if shared => permissions::check_owner(who, inode)
-                .and_then(|()| permissions::check_access(who, inode, WRITE)),
-            InodeType::File | InodeType::Directory => permissions::check_access(who, inode, WRITE),
+            InodeType::File | InodeType::Directory if shared => permissions::check_owner(caller, inode)
+                .and_then(|()| permissions::check_access(caller, inode, WRITE)),
+            InodeType::File | InodeType::Directory => permissions::check_access(caller, inode, WRITE),
             _ if writes => Err(Error::NotPermitted),
             _ => Err(Error::NoAttribute),
         };
     }
     if is(b"trusted.") || is(b"security.") {
-        return if writes && who.checked && who.uid != 0 { Err(Error::NotPermitted) } else { Ok(()) };
+        return if writes && caller.checked && caller.uid != 0 { Err(Error::NotPermitted) } else { Ok(()) };
     }
     Err(Error::Unsupported("extended attributes other than user., trusted. and security."))
 }
@@ -157,7 +157,7 @@ impl<M: Medium> Fs<M> {
 
     pub(crate) fn change_xattr(
         &self,
-        who: &Caller,
+        caller: &Caller,
         ino: Ino,
         name: &[u8],
         value: Option<&[u8]>,
@@ -167,7 +167,7 @@ impl<M: Medium> Fs<M> {
         let node = self.node(ino)?;
         let mut state = node.state.write();
         state.alive()?;
-        permitted(who, &state.inode, name, true)?;
+        permitted(caller, &state.inode, name, true)?;
         let mut pairs = self.pairs(ino, &state.inode)?;
         let there = pairs.iter().position(|(known, _)| known == name);
         match (there, mode) {

@@ -90,7 +90,7 @@ impl Stack {
             // Errors that are not about a parameter name the medium in their text.
             let text = error.to_string();
             let medium = self.media.iter().find(|m| m.used && text.contains(&format!("'{}'", m.name)));
-            let at = medium.and_then(|m| tables?.table(&m.name)).map(|t| t.spot.clone());
+            let at = medium.and_then(|m| tables?.table(&m.name)).map(|t| t.span.clone());
             return Problem::new(format!("`{name}`: {error}")).at(at, "this medium");
         };
         let Some(layer) = self.root.table(name) else { return Problem::new(error.to_string()) };
@@ -106,7 +106,7 @@ impl Stack {
                 return param_problem(&format!("media.{}", medium.name), table, "profile", error);
             }
         }
-        Problem::new(format!("`{name}`: {error}")).at(Some(layer.spot.clone()), "this layer")
+        Problem::new(format!("`{name}`: {error}")).at(Some(layer.span.clone()), "this layer")
     }
 }
 

@@ -79,7 +79,7 @@ pub(crate) fn read(
         scheduler: scheduler.parse().unwrap_or(AnyScheduler::Fifo(Default::default())),
     };
     if config.kind == EngineKind::Eager && scheduler != "fifo" {
-        let at = table.get("kind").map(|e| e.value.spot.clone());
+        let at = table.get("kind").map(|e| e.value.span.clone());
         problems.push(
             Problem::new(format!(
                 "the eager engine has no queues that the scheduler '{scheduler}' could order"
@@ -123,7 +123,7 @@ fn set_param(
                     "`engine.{}` belongs to the scheduler '{other}' and has no effect with '{scheduler}'",
                     entry.key
                 ))
-                .at(Some(entry.spot.clone()), "no effect"),
+                .at(Some(entry.span.clone()), "no effect"),
             ),
             None => problems.push(unknown(entry, scheduler, &own)),
         }
@@ -152,6 +152,6 @@ fn unknown(entry: &Entry, scheduler: &str, own: &[&str]) -> Problem {
         None => suggest(&entry.key, &known),
     };
     Problem::new(format!("`engine` has no key `{}`, nor has the scheduler '{scheduler}'", entry.key))
-        .at(Some(entry.spot.clone()), "unknown key")
+        .at(Some(entry.span.clone()), "unknown key")
         .help(help)
 }

@@ -70,7 +70,7 @@ fn read_about(root: &Table, problems: &mut Vec<Problem>) -> String {
     if let Some(text) = entry.value.as_str() {
         return text.to_owned();
     }
-    let at = Some(entry.value.spot.clone());
+    let at = Some(entry.value.span.clone());
     problems.push(Problem::new("`about` has to be a string").at(at, "wrong kind of value"));
     String::new()
 }
@@ -106,7 +106,7 @@ fn as_table<'a>(entry: &'a Entry, path: &str, problems: &mut Vec<Problem>) -> Op
     if table.is_none() {
         problems.push(
             Problem::new(format!("`{path}` has to be a table"))
-                .at(Some(entry.value.spot.clone()), "not a table")
+                .at(Some(entry.value.span.clone()), "not a table")
                 .help(format!("write [{path}], and its keys below")),
         );
     }
@@ -120,7 +120,7 @@ fn check_name(entry: &Entry, problems: &mut Vec<Problem>) {
     if entry.key.is_empty() || !entry.key.chars().all(plain) || entry.key == NO_MEDIUM {
         problems.push(
             Problem::new(format!("'{}' cannot be the name of a medium or a layer", entry.key))
-                .at(Some(entry.spot.clone()), "this name")
+                .at(Some(entry.span.clone()), "this name")
                 .help("use letters, digits, `-` and `_`, and not the word `none`"),
         );
     }
@@ -153,7 +153,7 @@ fn layer_tables<'a>(root: &'a Table, problems: &mut Vec<Problem>) -> Vec<(&'a En
         let others: Vec<String> = names.iter().skip(1).map(|name| format!("[{name}]")).collect();
         problems.push(
             Problem::new(format!("{} are all top layers: requests go to one layer", names.join(" and ")))
-                .at(Some(table.spot.clone()), "another layer")
+                .at(Some(table.span.clone()), "another layer")
                 .help(format!("a stack has one layer; remove {}", others.join(" and "))),
         );
     }
@@ -169,18 +169,18 @@ fn stray_key(entry: &Entry) -> Problem {
         .collect();
     let help = if owners.is_empty() { suggest(&entry.key, &known) } else { owners.join(", ") };
     Problem::new(format!("`{}` is not a key of a stack", entry.key))
-        .at(Some(entry.spot.clone()), "unknown key")
+        .at(Some(entry.span.clone()), "unknown key")
         .help(help)
 }
 
 fn no_layer(entry: &Entry, table: &Table) -> Problem {
     let mut known: Vec<&str> = LayerKind::VARIANTS.to_vec();
-    let (named, spot) = match table.get("kind") {
-        Some(kind) => (kind.value.as_str().unwrap_or_default(), kind.value.spot.clone()),
+    let (named, span) = match table.get("kind") {
+        Some(kind) => (kind.value.as_str().unwrap_or_default(), kind.value.span.clone()),
         None => {
             // Tables that are not layers. They are no values of `kind`.
             known.extend(["media", "engine"]);
-            (entry.key.as_str(), entry.spot.clone())
+            (entry.key.as_str(), entry.span.clone())
         }
     };
     let help = match nearest(named, known) {
@@ -190,7 +190,7 @@ fn no_layer(entry: &Entry, table: &Table) -> Problem {
             LayerKind::VARIANTS.join(", ")
         ),
     };
-    Problem::new(format!("there is no layer '{named}'")).at(Some(spot), "unknown layer").help(help)
+    Problem::new(format!("there is no layer '{named}'")).at(Some(span), "unknown layer").help(help)
 }
 
 fn check_layer_keys(entry: &Entry, table: &Table, kind: LayerKind, problems: &mut Vec<Problem>) {
@@ -205,19 +205,19 @@ fn idle_keys(path: &str, table: &Table, config: &LayerConfig) -> Vec<Problem> {
     given
         .map(|(entry, why)| {
             Problem::warning(format!("`{path}.{}` has no effect: {why}", entry.key))
-                .at(Some(entry.spot.clone()), "no effect")
+                .at(Some(entry.span.clone()), "no effect")
         })
         .collect()
 }
 
 fn unused(media: &[StackMedium], root: &Table) -> Vec<Problem> {
-    let spot = |name: &str| Some(root.table("media")?.get(name)?.spot.clone());
+    let span = |name: &str| Some(root.table("media")?.get(name)?.span.clone());
     media
         .iter()
         .filter(|m| !m.used)
         .map(|m| {
             Problem::warning(format!("no layer uses the medium '{}': it is not built", m.name))
-                .at(spot(&m.name), "unused")
+                .at(span(&m.name), "unused")
         })
         .collect()
 }

@@ -44,7 +44,7 @@ fn word(kind: MediumKind) -> &'static str {
 }
 
 fn named_medium(path: &str, role: &Role, entry: &Entry, media: &[StackMedium]) -> RoleMedium {
-    let at = Some(entry.value.spot.clone());
+    let at = Some(entry.value.span.clone());
     let role_path = format!("`{path}.{}`", role.key);
     let Some(name) = entry.value.as_str() else {
         let p = Problem::new(format!("{role_path} has to name a medium")).at(at, "wrong kind of value");
@@ -90,7 +90,7 @@ fn only_medium(path: &str, role: &Role, table: &Table, media: &[StackMedium]) ->
         [] if role.optional => Ok(None),
         [] => {
             let p = Problem::new(format!("`{path}` needs a {kind} medium, and the stack has none"))
-                .at(Some(table.spot.clone()), "this layer")
+                .at(Some(table.span.clone()), "this layer")
                 .help(format!("add [media.{kind}] with a `profile`; `{list}` lists them"));
             Err(Box::new(p))
         }
@@ -98,7 +98,7 @@ fn only_medium(path: &str, role: &Role, table: &Table, media: &[StackMedium]) ->
         _ => {
             let names: Vec<String> = fit.iter().map(|&i| format!("\"{}\"", media[i].name)).collect();
             let p = Problem::new(format!("the stack has {} {kind} media, and `{path}` takes one", fit.len()))
-                .at(Some(table.spot.clone()), "this layer")
+                .at(Some(table.span.clone()), "this layer")
                 .help(format!("name it: `{} = ` one of {}", role.key, names.join(", ")));
             Err(Box::new(p))
         }

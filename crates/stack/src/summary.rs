@@ -209,13 +209,13 @@ impl Stack {
         let share = layer.durable_map_bytes as f64 / pcm.spec.bytes() as f64;
         let takes_data = !self.layer.config.unused().iter().any(|(key, _)| *key == "pcm_low");
         (share > MAP_SHARE_WARN && takes_data).then(|| {
-            let spot = self.root.table("media").and_then(|t| t.get(&pcm.name)).map(|e| e.spot.clone());
+            let span = self.root.table("media").and_then(|t| t.get(&pcm.name)).map(|e| e.span.clone());
             let message = format!(
                 "the map takes {:.0} % of the PCM '{}': little is left for data",
                 100.0 * share,
                 pcm.name
             );
-            Problem::warning(message).at(spot, "this medium").help("make the PCM larger, or the NAND smaller")
+            Problem::warning(message).at(span, "this medium").help("make the PCM larger, or the NAND smaller")
         })
     }
 }

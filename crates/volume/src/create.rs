@@ -1,7 +1,7 @@
 //! Creation of volumes.
 
 use crate::access::{foreign_owner, make_private_dir};
-use crate::backing::{MediumFile, media_of, path_of};
+use crate::backing::{MediumFile, path_of, persistent_media};
 use crate::error::{Error, Result, io};
 use crate::lock::VolumeLock;
 use crate::open::build;
@@ -34,14 +34,14 @@ pub struct CreateOptions {
 pub fn durable_stack(stack: &Stack) -> Result<(Stack, Option<String>)> {
     let layer = stack.layer();
     if !layer.on.iter().any(|(role, _)| role.key == "pcm") {
-        let what = format!(
+        let requirement = format!(
             "durable memory for the map, and the layer `{}` of the stack '{}' has none. Add a PCM, for example\n\n  \
              [media.pcm]\n  profile = \"pcm-p8p-2016\"\n\nand remove `pcm = \"none\"` from `[{}]`",
             layer.name,
             stack.name(),
             layer.name
         );
-        return Err(Error::Stack { what });
+        return Err(Error::Unsupported { requirement });
     }
     let durable = Stack::parse(stack.name(), &stack.identity().text, &layer.durable(true))?;
     let changed = durable.identity().sha256 != stack.identity().sha256;
@@ -71,7 +71,7 @@ impl Volume {
         created_unix: u64,
     ) -> Result<Volume> {
         let (stack, _) = durable_stack(&options.stack)?;
-        let mut media = media_of(&stack, &options.stack)?;
+        let mut media = persistent_media(&stack, &options.stack)?;
         let replaced = prepare_directory(dir, options.force)?;
         let identity = stack.identity();
         let first = Superblock {

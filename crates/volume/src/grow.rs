@@ -198,12 +198,12 @@ fn check_paths(was: &Superblock, stack: &Stack) -> Result<Vec<PathBuf>> {
             continue;
         }
         if same || new.is_none() {
-            let what = format!(
+            let requirement = format!(
                 "another path for '{0}', since it is copied before the old one at {1} is removed: --set \
                  media.{0}.path=… names one",
                 m.name, m.path
             );
-            return Err(Error::Stack { what });
+            return Err(Error::Unsupported { requirement });
         }
         if Path::new(&m.path).is_absolute() {
             left.push((&m.path).into());

@@ -530,7 +530,7 @@ impl Queues {
                 if stage == Stage::Out {
                     self.release_channel(id.0);
                 }
-                self.usage.command(&cmd, ready, start, now);
+                self.usage.count_command(&cmd, ready, start, now);
                 let unit = &mut self.units[cmd.unit.idx()];
                 unit.running = NONE;
                 if unit.queued > 0 {
@@ -694,7 +694,7 @@ impl Queues {
             node.phases.bus_out
         };
         let channel = self.units[node.cmd.unit.idx()].channel;
-        self.usage.channel(channel, now, len);
+        self.usage.count_bus_phase(channel, now, len);
         self.at(now + len, PendingEvent::Phase(CmdId(id)));
     }
 

@@ -65,7 +65,7 @@ impl<M: Medium> Fs<M> {
         if let Ok(Some(saved)) = Inode::decode(&self.geometry, self.salt, node.ino, &state.saved) {
             state.inode.extents = saved.extents;
             state.inode.blocks = saved.blocks;
-            state.inode.area = saved.area;
+            state.inode.inline_area = saved.inline_area;
         }
         let unsummed = state.map.take().map(|map| map.unsummed).unwrap_or_default();
         if self.load_map(node.ino, state).is_ok()

@@ -160,7 +160,7 @@ impl<M: Medium> Fs<M> {
         if after == AfterTruncate::Free {
             self.space.drop_reservation(node.ino);
             self.cache.remove(node.ino);
-            self.inode_allocator.give(node.ino);
+            self.inode_allocator.free(node.ino);
         }
     }
 }

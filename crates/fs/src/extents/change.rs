@@ -119,7 +119,7 @@ impl<'a, M: Medium> ExtentChange<'a, M> {
 
     fn put(&mut self, place: u32, words: [u64; 2]) -> Result<()> {
         match slots::find(place) {
-            SlotPosition::Inode(word) => self.inode.area[word..word + 2].copy_from_slice(&words),
+            SlotPosition::Inode(word) => self.inode.inline_area[word..word + 2].copy_from_slice(&words),
             SlotPosition::Block(block, line, word) => {
                 let block = self.map.blocks[block];
                 self.line(block, line)?[word..word + 2].copy_from_slice(&words);

@@ -65,7 +65,7 @@ pub(crate) fn load_uncounted<M: Medium>(reader: &LineReader<'_, M>, inode: &Inod
     let mut blocks = 0;
     for place in 0..slots {
         let words = match slots::find(place) {
-            SlotPosition::Inode(word) => [inode.area[word], inode.area[word + 1]],
+            SlotPosition::Inode(word) => [inode.inline_area[word], inode.inline_area[word + 1]],
             SlotPosition::Block(block, of, word) => {
                 if loaded != Some((block, of)) {
                     line = reader.line(map.blocks[block], of)?;

@@ -92,7 +92,7 @@ impl<'a, M: Medium> Salvage<'a, M> {
 
     fn words(&self, inode: &Inode, place: u32) -> [u64; 2] {
         match slots::find(place) {
-            SlotPosition::Inode(word) => [inode.area[word], inode.area[word + 1]],
+            SlotPosition::Inode(word) => [inode.inline_area[word], inode.inline_area[word + 1]],
             SlotPosition::Block(block, line, word) => {
                 let line = &self.extent_blocks[block].lines[line as usize];
                 [line[word], line[word + 1]]
@@ -104,7 +104,7 @@ impl<'a, M: Medium> Salvage<'a, M> {
     pub(crate) fn put(&mut self, inode: &mut Inode, place: u32, extent: Option<Extent>) {
         let words = extent.map_or([0, 0], |extent| extent.encode());
         match slots::find(place) {
-            SlotPosition::Inode(word) => inode.area[word..word + 2].copy_from_slice(&words),
+            SlotPosition::Inode(word) => inode.inline_area[word..word + 2].copy_from_slice(&words),
             SlotPosition::Block(block, line, word) => {
                 let extent_block = &mut self.extent_blocks[block];
                 extent_block.lines[line as usize][word..word + 2].copy_from_slice(&words);

@@ -40,7 +40,7 @@ impl InodeAllocator {
     ///
     /// # Errors
     /// All numbers are in use.
-    pub(crate) fn take<M: Medium>(&self, medium: &M) -> Result<Ino> {
+    pub(crate) fn alloc<M: Medium>(&self, medium: &M) -> Result<Ino> {
         let mut inner = self.inner.lock();
         if inner.free.is_empty() {
             inner.look(&self.geometry, medium, LOOK);
@@ -62,7 +62,7 @@ impl InodeAllocator {
     }
 
     /// Frees a number. Its inode is durably free, or was never written.
-    pub(crate) fn give(&self, ino: Ino) {
+    pub(crate) fn free(&self, ino: Ino) {
         let mut inner = self.inner.lock();
         // A number that was not scanned yet is found free by the scan.
         if ino.0 < inner.next || ino.0 > inner.highest_read {

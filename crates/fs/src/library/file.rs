@@ -55,9 +55,9 @@ impl<M: Medium> Fs<M> {
     ///
     /// # Errors
     /// The file does not exist, exists, or is a directory, or the caller lacks permission.
-    pub fn open_file(&self, who: &Caller, path: &str, how: OpenFile) -> Result<File<'_, M>> {
+    pub fn open_file(&self, caller: &Caller, path: &str, how: OpenFile) -> Result<File<'_, M>> {
         for _ in 0..LOOKUP_RETRIES_MAX {
-            match self.try_open_file(who, path, how) {
+            match self.try_open_file(caller, path, how) {
                 // The inode was freed after the lookup. Another inode may have the name by now.
                 Err(Error::Stale) => {}
                 opened => return opened,
@@ -66,14 +66,14 @@ impl<M: Medium> Fs<M> {
         Err(Error::NotFound)
     }
 
-    fn try_open_file(&self, who: &Caller, path: &str, how: OpenFile) -> Result<File<'_, M>> {
+    fn try_open_file(&self, caller: &Caller, path: &str, how: OpenFile) -> Result<File<'_, M>> {
         let (ino, made) = match how.create {
-            Some(mode) => match self.make(who, path, NewInode::file(mode)) {
+            Some(mode) => match self.make(caller, path, NewInode::file(mode)) {
                 Ok(attr) => (attr.ino, true),
-                Err(Error::Exists) if !how.exclusive => (self.resolve(who, path, true)?.ino, false),
+                Err(Error::Exists) if !how.exclusive => (self.resolve(caller, path, true)?.ino, false),
                 Err(error) => return Err(error),
             },
-            None => (self.resolve(who, path, true)?.ino, false),
+            None => (self.resolve(caller, path, true)?.ino, false),
         };
         let node = self.node(ino)?;
         self.pin_node(&node, |state| {
@@ -88,7 +88,7 @@ impl<M: Medium> Fs<M> {
                 return Ok(());
             }
             let want = if how.read { READ } else { 0 } | if writes { WRITE } else { 0 };
-            permissions::check_access(who, &state.inode, want)
+            permissions::check_access(caller, &state.inode, want)
         })?;
         let file = File { fs: self, node, how, at: 0 };
         if how.truncate && !made {

@@ -60,8 +60,8 @@ fn group(runs: &[Report]) -> Markup {
             (figure(&format!("Relative to {}", names[0]), &note, &bars(runs, &names)))
         }
         div class="pair" {
-            (figure("Latency of all requests", "Response, from arrival to acknowledgement.", &distribution::within(&curves)))
-            (figure("Tail", "The share of requests that take longer.", &distribution::beyond(&curves)))
+            (figure("Latency of all requests", "Response, from arrival to acknowledgement.", &distribution::cdf(&curves)))
+            (figure("Tail", "The share of requests that take longer.", &distribution::ccdf(&curves)))
         }
     }
 }

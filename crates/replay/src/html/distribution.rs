@@ -75,15 +75,16 @@ fn axes(curves: &[Curve<'_>], y: PlotAxis<'static>) -> Axes<'static> {
     Axes { area: Rect { left: 62.0, top: 26.0, width: WIDTH - 84.0, height: HEIGHT - 70.0 }, x, y }
 }
 
-/// Draws the share of requests that are completed within a time.
-pub(super) fn within(curves: &[Curve<'_>]) -> Markup {
+/// Draws the cumulative distribution (CDF): the share of requests that are completed within a time.
+pub(super) fn cdf(curves: &[Curve<'_>]) -> Markup {
     let scale = Scale::Linear { from: 0.0, to: 1.0 };
     let y = PlotAxis { scale, name: "requests completed within the time", label: tick_percent, ticks: 5 };
     draw(curves, &axes(curves, y), false)
 }
 
-/// Draws the share of requests that take longer than a time, down to one in a million.
-pub(super) fn beyond(curves: &[Curve<'_>]) -> Markup {
+/// Draws the tail (complementary CDF): the share of requests that take longer than a time, down to
+/// one in a million.
+pub(super) fn ccdf(curves: &[Curve<'_>]) -> Markup {
     let most = curves.iter().map(Curve::all).max().unwrap_or(1).max(10);
     let least = 10f64.powf((1.0 / most as f64).log10().floor()).max(LEAST);
     let scale = Scale::Log { from: least, to: 1.0 };

@@ -228,5 +228,5 @@ fn a_store_of_something_else_is_refused() {
     let mut other = config();
     (other.geometry.channels, other.geometry.planes_per_die) = (4, 1);
     let e = Nand::new(other, store, &mut hw).unwrap_err();
-    assert!(e.contains("another device than NAND of 4 channels"), "{e}");
+    assert!(e.contains("a device other than NAND of 4 channels"), "{e}");
 }
