@@ -1,4 +1,4 @@
-//! The receiver of commands: it connects the functional layers, which take effect immediately, with
+//! The receiver of commands: it connects layers, whose commands take effect immediately, with
 //! virtual time.
 
 use crate::{Cmd, Nanos, UnitId};

@@ -196,7 +196,7 @@ impl<'a> Parser<'a> {
                     let value = self.value(at, key)?;
                     block.entries.push((key.clone(), value));
                 }
-                _ => return Err(at.error(format!("a parameter's name should stand here, in '{kind}'"))),
+                _ => return Err(at.error(format!("the name of a parameter is expected here, in '{kind}'"))),
             }
         }
         self.depth -= 1;
