@@ -202,7 +202,7 @@ enum BackgroundState {
 
 impl BackgroundState {
     #[inline]
-    fn wake(self) -> Nanos {
+    fn wake_time(self) -> Nanos {
         match self {
             BackgroundState::Sleep(t) | BackgroundState::Resume(t) => t,
             BackgroundState::Idle | BackgroundState::Watched => Nanos::MAX,
@@ -219,9 +219,9 @@ pub struct Driver<P = Unpaced> {
     pace: P,
     /// Requests whose completion the engine will report, by tag.
     slots: Vec<Outstanding>,
-    free: Vec<Tag>,
+    free_tags: Vec<Tag>,
     /// Known completion times of outstanding requests.
-    ends: BinaryHeap<Reverse<Nanos>>,
+    completion_times: BinaryHeap<Reverse<Nanos>>,
     background: BackgroundState,
     /// The latest point in time with background steps, and their number.
     steps_at: (Nanos, u32),
@@ -244,8 +244,8 @@ impl Driver {
             budget: 4,
             pace: Unpaced,
             slots: Vec::new(),
-            free: Vec::new(),
-            ends: BinaryHeap::new(),
+            free_tags: Vec::new(),
+            completion_times: BinaryHeap::new(),
             background: BackgroundState::Idle,
             steps_at: (Nanos::ZERO, 0),
             origin: None,
@@ -263,8 +263,8 @@ impl Driver {
             budget: self.budget,
             pace,
             slots: self.slots,
-            free: self.free,
-            ends: self.ends,
+            free_tags: self.free_tags,
+            completion_times: self.completion_times,
             background: self.background,
             steps_at: self.steps_at,
             origin: self.origin,
@@ -317,16 +317,16 @@ impl<P: Pace> Driver<P> {
     /// The errors of [`Driver::run`].
     pub fn finish<E: Engine, H: Host<E>>(&mut self, engine: &mut E, host: &mut H) -> Result<DriverCounters> {
         while self.watched() > 0 {
-            self.wait_report(engine, host)?;
+            self.wait_for_ack(engine, host)?;
         }
         self.run_until(engine, host, self.counters.last_ack)?;
-        self.ends.clear();
+        self.completion_times.clear();
         Ok(self.counters)
     }
 
     #[inline]
     fn watched(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.len() - self.free_tags.len()
     }
 
     /// Advances time to the admission of a request and returns its arrival time.
@@ -341,19 +341,19 @@ impl<P: Pace> Driver<P> {
         match arrived {
             Some(t) if t > engine.now() => self.run_until(engine, host, t)?,
             _ => {
-                while self.background.wake() <= engine.now() {
+                while self.background.wake_time() <= engine.now() {
                     self.step(engine, host)?;
                 }
             }
         }
         if let Some(depth) = self.mode.depth() {
-            while self.ends.peek().is_some_and(|e| e.0 <= engine.now()) {
-                self.ends.pop();
+            while self.completion_times.peek().is_some_and(|e| e.0 <= engine.now()) {
+                self.completion_times.pop();
             }
-            while self.ends.len() + self.watched() >= depth {
-                match self.ends.pop() {
+            while self.completion_times.len() + self.watched() >= depth {
+                match self.completion_times.pop() {
                     Some(Reverse(end)) => self.run_until(engine, host, end)?,
-                    None => self.wait_report(engine, host)?,
+                    None => self.wait_for_ack(engine, host)?,
                 }
             }
         }
@@ -393,13 +393,13 @@ impl<P: Pace> Driver<P> {
         self.counters.requests += 1;
         let mut times = RequestTimes { index, arrived, admitted, acknowledged: admitted };
         // The tag is taken only if the engine has to report the completion.
-        let tag = self.free.last().copied().unwrap_or(self.slots.len() as Tag);
+        let tag = self.free_tags.last().copied().unwrap_or(self.slots.len() as Tag);
         match engine.time_or_watch(tok, tag) {
             Some(at) => {
                 times.acknowledged = at;
                 self.counters.last_ack = self.counters.last_ack.max(at);
                 if at > admitted && self.mode.depth().is_some() {
-                    self.ends.push(Reverse(at));
+                    self.completion_times.push(Reverse(at));
                 }
                 host.done(class, times);
             }
@@ -415,7 +415,7 @@ impl<P: Pace> Driver<P> {
     }
 
     fn track(&mut self, tag: Tag, request: Outstanding) {
-        if self.free.pop().is_some() {
+        if self.free_tags.pop().is_some() {
             self.slots[tag as usize] = request;
         } else {
             self.slots.push(request);
@@ -431,7 +431,7 @@ impl<P: Pace> Driver<P> {
         target: Nanos,
     ) -> Result<()> {
         loop {
-            let wake = self.background.wake();
+            let wake = self.background.wake_time();
             if let Some(done) = engine.next_done(wake.min(target)) {
                 self.deliver(engine, host, done)?;
             } else if wake <= target {
@@ -443,10 +443,10 @@ impl<P: Pace> Driver<P> {
     }
 
     /// Advances until the engine reports an acknowledgement.
-    fn wait_report<E: Engine, H: Host<E>>(&mut self, engine: &mut E, host: &mut H) -> Result<()> {
+    fn wait_for_ack<E: Engine, H: Host<E>>(&mut self, engine: &mut E, host: &mut H) -> Result<()> {
         let before = self.watched();
         while self.watched() == before {
-            let wake = self.background.wake();
+            let wake = self.background.wake_time();
             if let Some(done) = engine.next_done(wake) {
                 self.deliver(engine, host, done)?;
             } else if wake < Nanos::MAX {
@@ -473,7 +473,7 @@ impl<P: Pace> Driver<P> {
             return self.step(engine, host);
         }
         let Outstanding { class, mut times } = self.slots[done.tag as usize];
-        self.free.push(done.tag);
+        self.free_tags.push(done.tag);
         times.acknowledged = done.at;
         self.counters.last_ack = self.counters.last_ack.max(done.at);
         host.done(class, times);

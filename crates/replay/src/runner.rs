@@ -215,8 +215,8 @@ impl<E: MeteredEngine> Runner<E> {
         let ran = (|| {
             let mut served = 0;
             while served < limit {
-                // A round can be longer than one call of the driver. `left` returns the rest of it.
-                let round = rounds.left(served);
+                // A round can be longer than one call of the driver.
+                let round = rounds.requests_to_round_end(served);
                 let count = round.min(PROGRESS_REQUESTS_MAX).min(limit - served);
                 let done = driver.run(&mut self.engine, &mut host, Some(count))?;
                 served += done;

@@ -1,6 +1,6 @@
 //! Discrete-event engine: queues, a scheduler and exact channel arbitration in virtual time.
 
-mod arm;
+mod disk;
 mod disk_queue;
 mod hazard;
 mod hazard_links;
@@ -97,8 +97,8 @@ impl<P: Scheduler> Event<P> {
                     self.scheduler.ready(&mut self.queues, cmd);
                 }
             } else if let Some(unit) = self.queues.next_free_unit() {
-                if self.queues.is_arm(unit) {
-                    self.queues.start_arm(unit);
+                if self.queues.is_disk(unit) {
+                    self.queues.start_disk(unit);
                 } else if let Some(id) = self.scheduler.pick(&self.queues, unit) {
                     self.queues.start(unit, id);
                 }
