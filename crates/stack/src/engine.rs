@@ -47,7 +47,7 @@ const KEYS: [&str; 2] = ["kind", "scheduler"];
 
 /// Compares names of parameters without regard to case, `_` or `-`, so that the paper's
 /// MAX_CMD_SEND_COUNTER matches the scheduler's name for it.
-fn same(a: &str, b: &str) -> bool {
+fn same_name(a: &str, b: &str) -> bool {
     let plain = |s: &str| s.to_lowercase().replace('-', "_");
     plain(a) == plain(b)
 }
@@ -61,7 +61,8 @@ fn params_of(name: &str) -> Vec<&'static str> {
 
 /// Returns `true` if `[engine]` can have this key with any scheduler.
 pub(crate) fn has_key(key: &str) -> bool {
-    KEYS.contains(&key) || AnyScheduler::VARIANTS.iter().any(|s| params_of(s).iter().any(|p| same(p, key)))
+    KEYS.contains(&key)
+        || AnyScheduler::VARIANTS.iter().any(|s| params_of(s).iter().any(|p| same_name(p, key)))
 }
 
 /// Reads the table. Warnings are about keys without effect.
@@ -115,8 +116,9 @@ fn set_param(
 ) {
     let scheduler = config.scheduler_name();
     let own = params_of(scheduler);
-    let Some(key) = own.iter().find(|p| same(p, &entry.key)) else {
-        let other = AnyScheduler::VARIANTS.iter().find(|s| params_of(s).iter().any(|p| same(p, &entry.key)));
+    let Some(key) = own.iter().find(|p| same_name(p, &entry.key)) else {
+        let other =
+            AnyScheduler::VARIANTS.iter().find(|s| params_of(s).iter().any(|p| same_name(p, &entry.key)));
         match other {
             Some(other) => warnings.push(
                 Problem::warning(format!(

@@ -66,7 +66,7 @@ impl Problem {
 
     /// Returns the sort key of the problem in a report: by position in the text `first`, then
     /// overrides.
-    pub(crate) fn order(&self, first: &str) -> (bool, usize) {
+    pub(crate) fn sort_key(&self, first: &str) -> (bool, usize) {
         (self.text().is_some_and(|t| t != first), self.span.as_ref().map_or(0, |s| s.start))
     }
 
@@ -144,7 +144,7 @@ impl StackError {
     }
 
     /// Returns the problem if there is exactly one. It is then rendered as the report itself.
-    fn only(&self) -> Option<&Problem> {
+    fn single_problem(&self) -> Option<&Problem> {
         if let [one] = &self.problems[..] { Some(one) } else { None }
     }
 }
@@ -159,19 +159,19 @@ impl std::error::Error for StackError {}
 
 impl Diagnostic for StackError {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.only()?.help()
+        self.single_problem()?.help()
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.only()?.source_code()
+        self.single_problem()?.source_code()
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        self.only()?.labels()
+        self.single_problem()?.labels()
     }
 
     fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
-        if self.only().is_some() {
+        if self.single_problem().is_some() {
             return None;
         }
         Some(Box::new(self.problems.iter().map(|p| p as &dyn Diagnostic)))

@@ -47,7 +47,7 @@ pub(crate) fn read(name: &str, content: &str, sets: &[String], dir: &Path) -> Re
         let on =
             if complete { roles::read(&entry.key, table, kind, &mut media, &mut problems) } else { None };
         if let Some(config) = &config {
-            warnings.extend(idle_keys(&entry.key, table, config));
+            warnings.extend(keys_without_effect(&entry.key, table, config));
         }
         if let (Some(config), Some(on)) = (config, on) {
             layers.push(Layer { name: entry.key.clone(), kind, config, on });
@@ -55,11 +55,11 @@ pub(crate) fn read(name: &str, content: &str, sets: &[String], dir: &Path) -> Re
     }
     match (problems.is_empty(), layers.pop(), engine) {
         (true, Some(layer), Some(engine)) => {
-            warnings.extend(unused(&media, &root));
+            warnings.extend(unused_media(&media, &root));
             Ok(Stack { name: name.into(), about, media, layer, engine, warnings, root, dir: dir.into() })
         }
         _ => {
-            problems.sort_by_key(|p| p.order(name));
+            problems.sort_by_key(|p| p.sort_key(name));
             Err(StackError::new(name, problems))
         }
     }
@@ -133,14 +133,14 @@ fn layer_tables<'a>(root: &'a Table, problems: &mut Vec<Problem>) -> Vec<(&'a En
     for entry in root.entries.iter().filter(|e| !TOP_KEYS.contains(&e.key.as_str())) {
         tables += 1;
         if entry.value.as_table().is_none() && entry.key.parse::<LayerKind>().is_err() {
-            problems.push(stray_key(entry));
+            problems.push(unknown_top_key(entry));
             continue;
         }
         let Some(table) = as_table(entry, &entry.key, problems) else { continue };
         check_name(entry, problems);
         match layer_kind(&entry.key, table) {
             Some(kind) => layers.push((entry, table, kind)),
-            None => problems.push(no_layer(entry, table)),
+            None => problems.push(unknown_layer(entry, table)),
         }
     }
     let kinds = LayerKind::VARIANTS.join(", ");
@@ -160,7 +160,7 @@ fn layer_tables<'a>(root: &'a Table, problems: &mut Vec<Problem>) -> Vec<(&'a En
     layers
 }
 
-fn stray_key(entry: &Entry) -> Problem {
+fn unknown_top_key(entry: &Entry) -> Problem {
     let known: Vec<&str> = TOP_KEYS.iter().chain(LayerKind::VARIANTS).copied().collect();
     let owners: Vec<String> = LayerKind::all()
         .iter()
@@ -173,12 +173,12 @@ fn stray_key(entry: &Entry) -> Problem {
         .help(help)
 }
 
-fn no_layer(entry: &Entry, table: &Table) -> Problem {
+fn unknown_layer(entry: &Entry, table: &Table) -> Problem {
     let mut known: Vec<&str> = LayerKind::VARIANTS.to_vec();
     let (named, span) = match table.get("kind") {
         Some(kind) => (kind.value.as_str().unwrap_or_default(), kind.value.span.clone()),
         None => {
-            // Tables that are not layers. They are no values of `kind`.
+            // Tables that are not layers. They are not values of `kind`.
             known.extend(["media", "engine"]);
             (entry.key.as_str(), entry.span.clone())
         }
@@ -200,7 +200,7 @@ fn check_layer_keys(entry: &Entry, table: &Table, kind: LayerKind, problems: &mu
     }
 }
 
-fn idle_keys(path: &str, table: &Table, config: &LayerConfig) -> Vec<Problem> {
+fn keys_without_effect(path: &str, table: &Table, config: &LayerConfig) -> Vec<Problem> {
     let given = config.unused().into_iter().filter_map(|(key, why)| Some((table.get(key)?, why)));
     given
         .map(|(entry, why)| {
@@ -210,7 +210,7 @@ fn idle_keys(path: &str, table: &Table, config: &LayerConfig) -> Vec<Problem> {
         .collect()
 }
 
-fn unused(media: &[StackMedium], root: &Table) -> Vec<Problem> {
+fn unused_media(media: &[StackMedium], root: &Table) -> Vec<Problem> {
     let span = |name: &str| Some(root.table("media")?.get(name)?.span.clone());
     media
         .iter()

@@ -127,7 +127,7 @@ impl Stack {
         let mut built = self.build::<Null>(&Bytes::None)?;
         let layer = self.layer_summary(&mut built);
         let mut warnings = self.warnings.clone();
-        warnings.extend(self.tight_map(&layer));
+        warnings.extend(self.large_map_warning(&layer));
         let kind: &str = self.engine.kind.into();
         let list = self.engine.scheduler.clone().params().list();
         let engine = EngineSummary {
@@ -178,7 +178,7 @@ impl Stack {
     fn medium_summary(&self, m: &StackMedium) -> MediumSummary {
         let mut sources = sources(m, &self.dir);
         let complete = in_effect(m);
-        for key in OF_THE_DRIVE {
+        for key in DRIVE_KEYS {
             sources.entry(key.to_owned()).or_insert_with(|| "the drive".to_owned());
         }
         let given = m.given.given();
@@ -204,7 +204,7 @@ impl Stack {
     }
 
     /// Returns a warning if the map leaves little of the PCM for data.
-    fn tight_map(&self, layer: &LayerSummary) -> Option<Problem> {
+    fn large_map_warning(&self, layer: &LayerSummary) -> Option<Problem> {
         let pcm = self.on("pcm")?;
         let share = layer.durable_map_bytes as f64 / pcm.spec.bytes() as f64;
         let takes_data = !self.layer.config.unused().iter().any(|(key, _)| *key == "pcm_low");
@@ -221,7 +221,7 @@ impl Stack {
 }
 
 /// Keys of a disk that override properties of its drive.
-const OF_THE_DRIVE: [&str; 5] = ["write_back", "queue_depth", "order", "max_wait", "background"];
+const DRIVE_KEYS: [&str; 5] = ["write_back", "queue_depth", "order", "max_wait", "background"];
 
 /// Returns the values of a medium in effect; for a disk also the values that the drive sets.
 fn in_effect(m: &StackMedium) -> MediumConfig {
