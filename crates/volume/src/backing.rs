@@ -220,9 +220,7 @@ fn remove_stale_file(record: &MediumRecord, path: &Path) -> Result<()> {
 
 fn cannot_open(record: &MediumRecord, path: &Path, e: &std::io::Error) -> Error {
     let why = match e.kind() {
-        ErrorKind::NotFound => {
-            "is missing; a volume is whole only with all of its media files: put it back".into()
-        }
+        ErrorKind::NotFound => "is missing; a volume needs all of its media files: put it back".into(),
         ErrorKind::AlreadyExists => "already exists; --force overwrites it".into(),
         ErrorKind::ResourceBusy => "the device is in use: mounted, or opened by another program".into(),
         _ => format!("cannot be opened: {e}"),
@@ -233,7 +231,7 @@ fn cannot_open(record: &MediumRecord, path: &Path, e: &std::io::Error) -> Error 
 /// Checks that a device is large enough.
 fn check_device(file: &File, record: &MediumRecord, path: &Path) -> Result<()> {
     let has = rustix::fs::seek(file, rustix::fs::SeekFrom::End(0))
-        .map_err(|e| io(format!("cannot ask {} for its size", path.display()))(e.into()))?;
+        .map_err(|e| io(format!("cannot determine the size of {}", path.display()))(e.into()))?;
     if has < record.bytes {
         let why = format!("the device has {has} bytes, and the medium needs {}", record.bytes);
         return Err(medium_error(record, path, why));

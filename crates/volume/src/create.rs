@@ -94,7 +94,7 @@ impl Volume {
                 let (lock, old) = old.into_lock();
                 (lock, Some(old))
             }
-            None => (VolumeLock::take(dir, false)?, None),
+            None => (VolumeLock::acquire(dir, false)?, None),
         };
         // The superblock comes first, in the state "creating": an interrupted creation is never
         // taken for a volume. It becomes clean only after the media are formatted and synced.

@@ -59,7 +59,7 @@ pub fn inspect(dir: impl AsRef<Path>) -> Result<Inspection> {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Some("is missing".to_owned()),
             Err(e) => Some(format!("cannot be examined: {e}")),
             Ok(m) if m.is_file() && m.len() != record.bytes => {
-                Some(format!("has {} bytes and had {} when the volume was made", m.len(), record.bytes))
+                Some(format!("has {} bytes and had {} when the volume was created", m.len(), record.bytes))
             }
             Ok(_) => None,
         };

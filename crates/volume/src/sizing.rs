@@ -38,7 +38,7 @@ pub fn sized_stack(bytes: u64, load: impl Fn(&[String]) -> frit_stack::Result<St
         MediumSpec::Nand(c) => Some((m.name.clone(), c.geometry)),
         _ => None,
     }) else {
-        let disk = medium_in_role(&given, "disk").ok_or_else(|| Error::Stack {
+        let disk = medium_in_role(&given, "disk").ok_or_else(|| Error::Unsupported {
             requirement: "a NAND medium or a disk, whose size --size can choose".into(),
         })?;
         let whole = bytes.next_multiple_of(DISK_STEP);
