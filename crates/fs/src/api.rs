@@ -19,7 +19,7 @@ impl<M: Medium> Fs<M> {
     /// Releases one pin of an inode. The last unpin of an inode without links frees the inode.
     pub(crate) fn unpin_node(&self, node: &Node) -> Result<()> {
         let mut state = node.state.write();
-        state.alive()?;
+        state.check_alive()?;
         let left = node.pins.load(Ordering::Acquire).checked_sub(1);
         let left = left.ok_or(Error::Invalid("not pinned"))?;
         node.pins.store(left, Ordering::Release);

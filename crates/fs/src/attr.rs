@@ -60,11 +60,11 @@ fn mode_after(caller: &Caller, inode: &Inode, changes: &AttrChanges) -> u16 {
 
 impl<M: Medium> Fs<M> {
     pub(crate) fn change_attr(&self, caller: &Caller, ino: Ino, changes: &AttrChanges) -> Result<Attr> {
-        self.writable()?;
+        self.check_writable()?;
         let node = self.node(ino)?;
         let mut state = node.state.write();
         let state = &mut *state;
-        state.alive()?;
+        state.check_alive()?;
         if changes.mode.is_some() && state.inode.kind == InodeType::Symlink {
             return Err(Error::Unsupported("permissions of symbolic links"));
         }

@@ -138,7 +138,7 @@ impl CheckedInodes {
             let Some(kind) = seen.kind else { continue };
             let expected = match kind {
                 // A directory has one link for its name, one for `.`, and one for each
-                // sub-directory.
+                // subdirectory.
                 InodeType::Directory if seen.names > 0 || ino == Ino::ROOT => 2 + seen.subdirs,
                 InodeType::Directory => 0,
                 _ => seen.names,

@@ -36,7 +36,7 @@ pub(crate) fn check_content_store(superblock: &Superblock, bodies: Option<&dyn C
                 .into(),
         )),
         Some(_) if !superblock.external => {
-            Err(Error::Image("the image contains the file contents: it is no image of a pool".into()))
+            Err(Error::Image("the image contains the file contents: it is not the image of a pool".into()))
         }
         Some(bodies) if bodies.uuid() != uuid => Err(Error::Image(format!(
             "its contents belong to another file system: the image has UUID {uuid:032x}, the pool {:032x}",
@@ -112,7 +112,7 @@ impl<M: Medium> Fs<M> {
     pub(crate) fn pin_node(&self, node: &Node, may: impl FnOnce(&NodeState) -> Result<()>) -> Result<()> {
         {
             let state = node.state.read();
-            state.alive()?;
+            state.check_alive()?;
             may(&state)?;
             node.pins.fetch_add(1, Ordering::AcqRel);
             if state.body.is_some() || self.external(&state.inode).is_none() {

@@ -33,16 +33,16 @@ pub(super) struct WriteRequest<'a> {
 impl<M: Medium> Fs<M> {
     /// Writes at byte `at` of a file.
     pub(crate) fn write_node(&self, node: &Node, at: u64, data: &[u8]) -> Result<usize> {
-        self.writable()?;
+        self.check_writable()?;
         let mut state = node.state.write();
         self.write_state(node, &mut state, at, data)
     }
 
     /// Appends to a file; returns the new end and the number of bytes written.
     pub(crate) fn append_node(&self, node: &Node, data: &[u8]) -> Result<(u64, usize)> {
-        self.writable()?;
+        self.check_writable()?;
         let mut state = node.state.write();
-        state.file()?;
+        state.check_file()?;
         let at = self.end_of(node, &state)?;
         let len = self.write_state(node, &mut state, at, data)?;
         Ok((at + len as u64, len))
@@ -55,7 +55,7 @@ impl<M: Medium> Fs<M> {
         at: u64,
         data: &[u8],
     ) -> Result<usize> {
-        state.file()?;
+        state.check_file()?;
         if data.is_empty() {
             return Ok(0);
         }
@@ -197,7 +197,7 @@ impl<M: Medium> Fs<M> {
                 let more = if grows { (block / 4 + want / 2).clamp(8, AHEAD_MAX) } else { 0 };
                 let goal = change.map().goal(block);
                 let blocks = AllocRequest::blocks(want).at(goal);
-                let blocks = if more > 0 { blocks.ahead(ino, more) } else { blocks };
+                let blocks = if more > 0 { blocks.reserve_ahead(ino, more) } else { blocks };
                 let run = self.space.reserve(&self.medium, blocks)?;
                 (Extent { at: block, len: run.len, start: run.start, written: true }, true)
             }
@@ -224,7 +224,7 @@ impl<M: Medium> Fs<M> {
         }
         self.medium.write_data(extent.start * BLOCK + (put.at - extent.at * BLOCK), &put.data[..len]);
         if is_new {
-            txn.take(extent.run());
+            txn.alloc(extent.run());
             change.add_blocks(extent.len);
             change.insert(extent)?;
         } else if !extent.written {

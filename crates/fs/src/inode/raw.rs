@@ -47,6 +47,7 @@ pub(crate) struct Inode {
     /// Number of names of a directory; `None` if an older version of the program created or changed
     /// it without counting.
     pub(crate) names: Option<u64>,
+    /// Eight extents, or the target of a fast symlink.
     pub(crate) inline_area: InodeArea,
 }
 
@@ -153,8 +154,8 @@ impl Inode {
         Self::decode(geometry, salt, ino, &read_words(medium, geometry.inode_at(ino.0)))
     }
 
-    /// Returns `true` if the area holds extents. Otherwise it holds the target of a symbolic link,
-    /// or nothing.
+    /// Returns `true` if the inline area holds extents. Otherwise it holds the target of a symbolic
+    /// link, or nothing.
     pub(crate) fn has_extents(&self) -> bool {
         match self.kind {
             InodeType::File | InodeType::Directory => true,

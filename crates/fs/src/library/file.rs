@@ -105,7 +105,7 @@ impl<M: Medium> File<'_, M> {
     /// The inode is damaged.
     pub fn attr(&self) -> Result<Attr> {
         let state = self.node.state.read();
-        state.alive()?;
+        state.check_alive()?;
         self.fs.attr_in(&self.node, &state)
     }
 

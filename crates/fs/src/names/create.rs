@@ -1,7 +1,7 @@
 //! Creation of files, directories, symbolic links and device files.
 
 use super::target;
-use crate::dir::{DirIndex, valid};
+use crate::dir::{DirIndex, check_name};
 use crate::error::{Error, Result};
 use crate::extents::{self, Extent};
 use crate::format::BLOCK;
@@ -24,7 +24,7 @@ impl<M: Medium> Fs<M> {
         name: &[u8],
         new: NewInode<'_>,
     ) -> Result<Attr> {
-        self.writable()?;
+        self.check_writable()?;
         if new.kind == InodeType::Symlink {
             match new.target.len() {
                 0 => return Err(Error::NotFound),
@@ -59,7 +59,7 @@ impl<M: Medium> Fs<M> {
         if matches!(name, b"." | b"..") {
             return Err(Error::Exists);
         }
-        valid(name)?;
+        check_name(name)?;
         if self.find(dir, name)?.is_some() {
             return Err(Error::Exists);
         }
@@ -81,7 +81,7 @@ impl<M: Medium> Fs<M> {
         let (mode, gid) = permissions::inherited(caller, &dir.inode, new.kind, new.mode);
         // The journal's counter of created inodes makes the generation unique. Two concurrent
         // creations may get the same one, but for different inode numbers.
-        let generation = self.journal.counters().made as u32;
+        let generation = self.journal.counters().created as u32;
         let mut inode = Inode::new(new.kind, mode, (caller.uid, gid), generation, now);
         inode.rdev = new.rdev;
         match new.kind {
@@ -139,7 +139,7 @@ impl<M: Medium> Fs<M> {
         block[..target.len()].copy_from_slice(target);
         self.medium.write_data(run.at(), &block);
         txn.data = true;
-        txn.take(run);
+        txn.alloc(run);
         inode.blocks = 1;
         let extent = Extent { at: 0, len: 1, start: run.start, written: true };
         inode.inline_area[..2].copy_from_slice(&extent.encode());

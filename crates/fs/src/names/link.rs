@@ -13,7 +13,7 @@ use frit_core::planted::is;
 
 impl<M: Medium> Fs<M> {
     pub(crate) fn link_to(&self, caller: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
-        self.writable()?;
+        self.check_writable()?;
         let node = self.node(ino)?;
         let _names = self.names.read();
         let parent = self.node(dir)?;
@@ -26,7 +26,7 @@ impl<M: Medium> Fs<M> {
             return Err(Error::NotPermitted);
         }
         let mut state = node.state.write();
-        state.alive()?;
+        state.check_alive()?;
         match state.inode.links {
             0 => return Err(Error::NotFound),
             LINK_MAX.. => return Err(Error::LinksFull),
@@ -54,7 +54,7 @@ impl<M: Medium> Fs<M> {
     pub(crate) fn target_of(&self, ino: Ino) -> Result<Vec<u8>> {
         let node = self.node(ino)?;
         let mut state = node.state.write();
-        state.alive()?;
+        state.check_alive()?;
         if state.inode.kind != InodeType::Symlink {
             return Err(Error::Invalid("not a symbolic link"));
         }

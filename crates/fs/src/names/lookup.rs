@@ -1,6 +1,6 @@
 //! Lookup of names.
 
-use crate::dir::valid;
+use crate::dir::check_name;
 use crate::error::{Error, Result};
 use crate::format::INODE;
 use crate::fs::Fs;
@@ -19,7 +19,7 @@ impl<M: Medium> Fs<M> {
     pub(crate) fn check_search(&self, caller: &Caller, dir: Ino) -> Result<()> {
         let node = self.node(dir)?;
         let state = node.state.read();
-        state.directory()?;
+        state.check_directory()?;
         permissions::check_access(caller, &state.inode, EXECUTE)
     }
 
@@ -33,17 +33,17 @@ impl<M: Medium> Fs<M> {
         let node = self.node(dir)?;
         let mut state = node.state.read();
         if state.index.is_none() {
-            state.directory()?;
+            state.check_directory()?;
             drop(state);
             self.load_index(&node, &mut node.state.write())?;
             state = node.state.read();
         }
-        state.directory()?;
+        state.check_directory()?;
         permissions::check_access(caller, &state.inode, EXECUTE)?;
         match name {
             b"." => return Ok(dir),
             b".." => return Ok(state.inode.parent),
-            _ => valid(name)?,
+            _ => check_name(name)?,
         }
         self.find(&state, name)?.map(|found| found.ino).ok_or(Error::NotFound)
     }
@@ -86,7 +86,7 @@ impl<M: Medium> Fs<M> {
     pub(crate) fn attr_of(&self, ino: Ino) -> Result<Attr> {
         let node = self.node(ino)?;
         let state = node.state.read();
-        state.alive()?;
+        state.check_alive()?;
         self.attr_in(&node, &state)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::create::update_dir;
 use crate::contents::resize::AfterTruncate;
-use crate::dir::valid;
+use crate::dir::check_name;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::inode::{Node, NodeState};
@@ -15,7 +15,7 @@ use frit_core::planted::is;
 
 impl<M: Medium> Fs<M> {
     pub(crate) fn remove(&self, caller: &Caller, dir: Ino, name: &[u8], directory: bool) -> Result<()> {
-        self.writable()?;
+        self.check_writable()?;
         if matches!(name, b"." | b"..") {
             self.check_search(caller, dir)?;
         }
@@ -30,7 +30,7 @@ impl<M: Medium> Fs<M> {
         let mut dir = parent.state.write();
         self.load_index(&parent, &mut dir)?;
         permissions::check_access(caller, &dir.inode, permissions::EXECUTE)?;
-        valid(name)?;
+        check_name(name)?;
         let found = self.find(&dir, name)?.ok_or(Error::NotFound)?;
         // Such a name exists only through damage; its inode is the parent, which is locked already.
         if found.ino == parent.ino {
@@ -39,7 +39,7 @@ impl<M: Medium> Fs<M> {
         }
         let node = self.named(found.ino)?;
         let mut state = node.state.write();
-        state.alive()?;
+        state.check_alive()?;
         permissions::check_remove(caller, &dir.inode, &state.inode)?;
         match (directory, state.inode.kind == InodeType::Directory) {
             (true, false) => return Err(Error::NotDirectory),

@@ -1,7 +1,7 @@
 //! Renaming: renameat2(2).
 
 use super::create::update_dir;
-use crate::dir::{FoundName, valid};
+use crate::dir::{FoundName, check_name};
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::inode::{Node, NodeGuard, NodeState};
@@ -48,7 +48,7 @@ impl<M: Medium> Fs<M> {
         to: (Ino, &[u8]),
         mode: RenameMode,
     ) -> Result<()> {
-        self.writable()?;
+        self.check_writable()?;
         self.check_search(caller, from.0)?;
         self.check_search(caller, to.0)?;
         let dots = |name: &[u8]| matches!(name, b"." | b"..");
@@ -85,9 +85,9 @@ impl<M: Medium> Fs<M> {
         self.load_index(to.dir, dirs.to())?;
         permissions::check_access(caller, &dirs.from.inode, EXECUTE)?;
         permissions::check_access(caller, &dirs.to_ref().inode, EXECUTE)?;
-        valid(from.name)?;
+        check_name(from.name)?;
         let source = self.find(&dirs.from, from.name)?.ok_or(Error::NotFound)?;
-        valid(to.name)?;
+        check_name(to.name)?;
         let target = self.find(dirs.to_ref(), to.name)?;
         match (mode, target) {
             (RenameMode::NoReplace, Some(_)) => return Err(Error::Exists),
@@ -175,7 +175,7 @@ impl<M: Medium> Fs<M> {
         target: Option<(FoundName, (&Arc<Node>, NodeGuard<'_>))>,
     ) -> Result<()> {
         let RenameArgs { caller, from, to, .. } = *movers;
-        source.alive()?;
+        source.check_alive()?;
         permissions::check_remove(caller, &dirs.from.inode, &source.inode)?;
         let is_dir = source.inode.kind == InodeType::Directory;
         let mut txn = Txn::new();
@@ -287,8 +287,8 @@ impl<M: Medium> Fs<M> {
         (target_node, mut other): (&Arc<Node>, NodeGuard<'_>),
     ) -> Result<()> {
         let RenameArgs { caller, from, to, .. } = *movers;
-        source.alive()?;
-        other.alive()?;
+        source.check_alive()?;
+        other.check_alive()?;
         permissions::check_remove(caller, &dirs.from.inode, &source.inode)?;
         permissions::check_remove(caller, &dirs.to_ref().inode, &other.inode)?;
         self.check_new_parent(movers, dirs, source)?;
@@ -328,7 +328,7 @@ impl<M: Medium> Fs<M> {
 
 /// Fails if the inode of a name in `dir` may not be replaced by a directory or by another inode.
 fn check_replace(caller: &Caller, dir: &NodeState, by_directory: bool, state: &NodeState) -> Result<()> {
-    state.alive()?;
+    state.check_alive()?;
     permissions::check_remove(caller, &dir.inode, &state.inode)?;
     match (by_directory, state.inode.kind == InodeType::Directory) {
         (true, false) => Err(Error::NotDirectory),
@@ -337,12 +337,12 @@ fn check_replace(caller: &Caller, dir: &NodeState, by_directory: bool, state: &N
     }
 }
 
-/// Decrements the count of sub-directories. Damaged counts saturate.
+/// Decrements the count of subdirectories. Damaged counts saturate.
 fn drop_one(dir: &mut NodeState) {
     dir.inode.links = dir.inode.links.saturating_sub(1);
 }
 
-/// Increments the count of sub-directories.
+/// Increments the count of subdirectories.
 fn add_one(dir: &mut NodeState) {
     dir.inode.links = dir.inode.links.saturating_add(1);
 }

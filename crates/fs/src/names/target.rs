@@ -13,7 +13,7 @@ use crate::planted::DamageBug;
 use crate::types::{Ino, TARGET_MAX};
 use frit_core::planted::is;
 
-/// Index of the checksum word in the inode's area.
+/// Index of the checksum word in the inode's inline area.
 pub(crate) const CHECK_WORD: usize = 2;
 /// Flag in bit 32 of the word, above the checksum: the checksum is present.
 const CHECKED: u64 = 1 << 32;

@@ -54,7 +54,7 @@ impl BitmapState {
     }
 
     /// Allocates a run of exactly `want` blocks within one line, anywhere.
-    pub(super) fn find_whole<M: Medium>(
+    pub(super) fn find_contiguous<M: Medium>(
         &mut self,
         space: &BitmapAllocator,
         medium: &M,

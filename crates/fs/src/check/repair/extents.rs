@@ -40,7 +40,7 @@ impl<M: Medium> RepairRound<'_, M> {
         let mut salvage = Salvage::read(&reader, inode, taken, add_message);
         let mut kept = KeptExtents::new();
         for (at, extent) in salvage.extents(inode) {
-            if let Some(why) = self.refuse(inode.kind, &kept, extent) {
+            if let Some(why) = self.reject_reason(inode.kind, &kept, extent) {
                 let (from, to) = (extent.at * BLOCK, extent.end() * BLOCK);
                 self.log.add_message(format_args!(
                     "{place} has lost bytes from {from} to {to}, blocks from {} on: {why}",
@@ -69,7 +69,7 @@ impl<M: Medium> RepairRound<'_, M> {
     }
 
     /// Returns the reason why an extent is invalid; claims its blocks if it is valid.
-    fn refuse(&mut self, kind: InodeType, kept: &KeptExtents, extent: Extent) -> Option<&'static str> {
+    fn reject_reason(&mut self, kind: InodeType, kept: &KeptExtents, extent: Extent) -> Option<&'static str> {
         let before = kept.range(..extent.end()).next_back();
         let directory = kind == InodeType::Directory;
         if !extent.fits(&self.geometry) {

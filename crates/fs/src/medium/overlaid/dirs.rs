@@ -30,7 +30,7 @@ const STICKY: u32 = 0o1000;
 pub(super) fn bases(given: Option<&Path>) -> Result<Vec<PathBuf>> {
     if let Some(dir) = given.filter(|dir| !is_in_memory(dir)) {
         return Err(Error::Image(format!(
-            "{} is no directory in memory (tmpfs): unsynced changes must not survive a power loss",
+            "{} is not a directory in memory (tmpfs): unsynced changes must not survive a power loss",
             dir.display()
         )));
     }
