@@ -137,7 +137,7 @@ fn check_profile(path: &str, table: &Table, dir: &Path, problems: &mut Vec<Probl
 fn complete(mut config: MediumConfig, dir: &Path) -> MediumConfig {
     while let Some(base) = config.profile.take().and_then(|name| Profile::find(&name, dir).ok()) {
         config.medium = Some(base.medium);
-        config = config.over(base.values);
+        config = config.completed_by(base.values);
     }
     config
 }

@@ -181,7 +181,7 @@ impl Stack {
         for key in DRIVE_KEYS {
             sources.entry(key.to_owned()).or_insert_with(|| "the drive".to_owned());
         }
-        let given = m.given.given();
+        let given = m.given.given_keys();
         let value = |(key, value): (&'static frit_media::profile::Key, String)| {
             let own = given.iter().any(|(k, _)| k.name == key.name);
             let source = match sources.get(key.name) {
@@ -199,7 +199,7 @@ impl Stack {
             channels: m.channels(),
             units: m.units(),
             used: m.used,
-            values: complete.given().into_iter().map(value).collect(),
+            values: complete.given_keys().into_iter().map(value).collect(),
         }
     }
 
@@ -235,7 +235,7 @@ fn in_effect(m: &StackMedium) -> MediumConfig {
         background: Some(s.background),
         ..MediumConfig::default()
     };
-    m.complete.clone().over(of_drive)
+    m.complete.clone().completed_by(of_drive)
 }
 
 /// Returns the source of each value of a medium's profile: the source that the profile states, or
@@ -245,7 +245,7 @@ fn sources(m: &StackMedium, dir: &Path) -> BTreeMap<String, String> {
     let mut next = m.given.profile.clone();
     // The chain was followed when the medium was resolved, so the loop ends.
     while let Some(profile) = next.and_then(|name| Profile::find(&name, dir).ok()) {
-        for (key, _) in profile.values.given() {
+        for (key, _) in profile.values.given_keys() {
             let source = match profile.sources.get(key.name) {
                 Some(s) => s.clone(),
                 None => format!("profile '{}'", profile.name),

@@ -1,3 +1,5 @@
+//! Tests of profiles: values of the published tables, sources, overrides, and errors.
+
 use super::*;
 use crate::disk::Background;
 use crate::{NandGeometry, PlaneOps, TimingModel};

@@ -1,3 +1,5 @@
+//! Tests of the bytes of NAND: the same contents on every store, and detection of damage.
+
 use super::*;
 use crate::{AnyStore, FileStore, MmapStore, NoStore};
 use frit_core::Error;
