@@ -52,7 +52,7 @@ pub(super) fn with_hint(mountpoint: &Path, error: &io::Error) -> io::Error {
 ///
 /// # Errors
 /// The path is the root, or its parent directory does not exist.
-pub fn whole(path: &Path) -> io::Result<PathBuf> {
+pub fn absolute_path(path: &Path) -> io::Result<PathBuf> {
     let whole = std::path::absolute(path)?;
     let (Some(parent), Some(name)) = (whole.parent(), whole.file_name()) else {
         let what = format!("{}: not a directory to mount on", path.display());
@@ -64,7 +64,7 @@ pub fn whole(path: &Path) -> io::Result<PathBuf> {
 
 /// Unmounts as soon as the mount is not in use. The error `ResourceBusy` is returned after
 /// `patience`.
-pub(super) fn unmount_within(mountpoint: &Path, patience: Duration) -> io::Result<()> {
+pub(super) fn unmount_with_timeout(mountpoint: &Path, patience: Duration) -> io::Result<()> {
     let end = Instant::now() + patience;
     loop {
         match unmount(mountpoint, false) {

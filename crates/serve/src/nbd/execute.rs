@@ -74,8 +74,8 @@ fn apply(
         NbdCommand::WriteZeroes => {
             let keep = request.has(flag::NO_HOLE);
             if keep && request.has(flag::FAST_ZERO) {
-                let words = "zeros that stay allocated are written, which is not fast";
-                reply::error(out, negotiated.structured, cookie, Errno::NotSup, words);
+                let message = "zeros that stay allocated are written, which is not fast";
+                reply::error(out, negotiated.structured, cookie, Errno::NotSup, message);
                 return Ok(ReplyOutcome::Replied(ReplyTime::NOW));
             }
             access.write_zeroes(at, u64::from(len), keep)?

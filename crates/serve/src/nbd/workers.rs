@@ -190,8 +190,8 @@ impl WorkersState {
     /// Main loop of a worker thread.
     fn work(&self) {
         let mut out = Output::default();
-        while let Some(taken) = self.take() {
-            self.execute_job(&taken.job, &mut out);
+        while let Some(running) = self.next_job() {
+            self.execute_job(&running.job, &mut out);
             // An error means that the client has disconnected. The session ends when its thread
             // reads from the socket.
             let _ = self.reply_writer.send(out.bytes());
@@ -202,7 +202,7 @@ impl WorkersState {
         }
     }
 
-    fn take(&self) -> Option<RunningJob<'_>> {
+    fn next_job(&self) -> Option<RunningJob<'_>> {
         let mut queue = self.queue.lock();
         loop {
             if let Some(job) = queue.jobs.pop_front() {

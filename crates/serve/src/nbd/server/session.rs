@@ -120,7 +120,7 @@ impl<'a> ClientSession<'a> {
                 Next::More(whole) => whole,
             };
             if self.input.free_space(whole).is_empty() {
-                self.connection.take_in_pieces();
+                self.connection.execute_in_pieces();
             } else if self.receive(whole)? == 0 {
                 return Ok(());
             }
