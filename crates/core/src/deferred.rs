@@ -1,13 +1,14 @@
 //! Accesses to a slow medium that a layer leaves to its caller, so that other requests need not
 //! wait for them.
 //!
-//! A layer in [deferred mode](crate::BlockLayer::defer) does the work in memory at once. It returns
-//! the remaining accesses of a request from [`BlockLayer::deferred`](crate::BlockLayer::deferred).
-//! The caller releases its lock, [executes the accesses](Deferred::run), takes the lock again and
-//! [completes](crate::BlockLayer::settle) them. [`BlockLayer::job`](crate::BlockLayer::job) returns
-//! background work in the same way. A range with accesses in flight does not change meanwhile: a
-//! request that would change them gets [`Error::WouldBlock`](crate::Error::WouldBlock), and the
-//! caller repeats it after the next accesses are completed.
+//! A layer in [deferred mode](crate::BlockLayer::defer) does the work in memory at once.
+//! [`BlockLayer::deferred`](crate::BlockLayer::deferred) returns the remaining accesses of a
+//! request. The caller releases its lock, [executes the accesses](Deferred::run), takes the lock
+//! again and [completes](crate::BlockLayer::settle) them.
+//! [`BlockLayer::job`](crate::BlockLayer::job) returns background work in the same way. A range
+//! with accesses in flight does not change meanwhile: a request that would change it gets
+//! [`Error::WouldBlock`](crate::Error::WouldBlock), and the caller repeats it after the next
+//! accesses are completed.
 
 use crate::Result;
 use std::fmt::Debug;

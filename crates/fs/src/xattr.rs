@@ -173,8 +173,8 @@ impl<M: Medium> Fs<M> {
         state.check_alive()?;
         permitted(caller, &state.inode, name, true)?;
         let mut pairs = self.pairs(ino, &state.inode)?;
-        let there = pairs.iter().position(|(known, _)| known == name);
-        match (there, mode) {
+        let existing = pairs.iter().position(|(known, _)| known == name);
+        match (existing, mode) {
             (Some(_), XattrMode::Create) => return Err(Error::Exists),
             (None, XattrMode::Replace) => return Err(Error::NoAttribute),
             _ => {}
@@ -182,7 +182,7 @@ impl<M: Medium> Fs<M> {
         if value.is_some_and(|value| value.len() > XATTR_MAX) {
             return Err(Error::AttributeTooLarge);
         }
-        match (there, value) {
+        match (existing, value) {
             (Some(i), Some(value)) => pairs[i].1 = value.to_vec(),
             (None, Some(value)) => pairs.push((name.to_vec(), value.to_vec())),
             (Some(i), None) => drop(pairs.remove(i)),

@@ -77,8 +77,8 @@ impl Stack {
 /// Returns the parameters of the layer that its table gives, without roles and `kind`.
 fn layer_params(table: &Table, kind: LayerKind) -> toml::Table {
     let keys = kind.keys();
-    let own = table.entries.iter().filter(|e| keys.contains(&e.key.as_str()));
-    own.map(|e| (e.key.clone(), e.value.to_toml())).collect()
+    let layer_entries = table.entries.iter().filter(|e| keys.contains(&e.key.as_str()));
+    layer_entries.map(|e| (e.key.clone(), e.value.to_toml())).collect()
 }
 
 /// Returns a size as a number of bytes if the configuration stays the same, else the value as

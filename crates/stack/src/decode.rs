@@ -36,12 +36,12 @@ pub(crate) fn keys_of<T: DeserializeOwned>() -> &'static [&'static str] {
 /// Decodes the keys of a table that belong to `T`. The table was decoded without errors before.
 pub(crate) fn decode_checked<T: DeserializeOwned>(table: &toml::Table) -> Option<T> {
     let known = keys_of::<T>();
-    let own: toml::Table = table
+    let known_values: toml::Table = table
         .iter()
         .filter(|(k, _)| known.contains(&k.as_str()))
         .map(|(k, v)| (k.clone(), v.clone()))
         .collect();
-    T::deserialize(own).ok()
+    T::deserialize(known_values).ok()
 }
 
 /// Returns the known word that is most similar to `word`, if one is similar enough.

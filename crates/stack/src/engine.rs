@@ -115,8 +115,8 @@ fn set_param(
     warnings: &mut Vec<Problem>,
 ) {
     let scheduler = config.scheduler_name();
-    let own = params_of(scheduler);
-    let Some(key) = own.iter().find(|p| same_name(p, &entry.key)) else {
+    let scheduler_keys = params_of(scheduler);
+    let Some(key) = scheduler_keys.iter().find(|p| same_name(p, &entry.key)) else {
         let other =
             AnyScheduler::VARIANTS.iter().find(|s| params_of(s).iter().any(|p| same_name(p, &entry.key)));
         match other {
@@ -127,7 +127,7 @@ fn set_param(
                 ))
                 .at(Some(entry.span.clone()), "no effect"),
             ),
-            None => problems.push(unknown(entry, scheduler, &own)),
+            None => problems.push(unknown(entry, scheduler, &scheduler_keys)),
         }
         return;
     };
@@ -146,8 +146,8 @@ fn set_param(
     }
 }
 
-fn unknown(entry: &Entry, scheduler: &str, own: &[&str]) -> Problem {
-    let known: Vec<&str> = KEYS.iter().chain(own).copied().collect();
+fn unknown(entry: &Entry, scheduler: &str, scheduler_keys: &[&str]) -> Problem {
+    let known: Vec<&str> = KEYS.iter().chain(scheduler_keys).copied().collect();
     let any: Vec<&str> = AnyScheduler::VARIANTS.iter().flat_map(|s| params_of(s)).collect();
     let help = match nearest(&entry.key, any) {
         Some(near) => format!("did you mean `{near}`?"),

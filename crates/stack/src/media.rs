@@ -52,9 +52,9 @@ impl StackMedium {
 
 /// Returns the keys of a kind of medium; those of all kinds if the kind is not known.
 pub(crate) fn keys(kind: Option<MediumKind>) -> Vec<&'static str> {
-    let own = KEYS.iter().filter(|k| kind.is_none_or(|m| k.media.contains(&m))).map(|k| k.name);
+    let kind_keys = KEYS.iter().filter(|k| kind.is_none_or(|m| k.media.contains(&m))).map(|k| k.name);
     let path = (kind != Some(MediumKind::Dram)).then_some(PATH);
-    own.chain(path).collect()
+    kind_keys.chain(path).collect()
 }
 
 /// Reads the path at which a volume stores the bytes of the medium.

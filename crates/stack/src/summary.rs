@@ -183,13 +183,13 @@ impl Stack {
         }
         let given = m.given.given_keys();
         let value = |(key, value): (&'static frit_media::profile::Key, String)| {
-            let own = given.iter().any(|(k, _)| k.name == key.name);
+            let is_given = given.iter().any(|(k, _)| k.name == key.name);
             let source = match sources.get(key.name) {
-                _ if own => "the stack".to_owned(),
+                _ if is_given => "the stack".to_owned(),
                 Some(source) => source.clone(),
                 None => "the profile".to_owned(),
             };
-            ValueSummary { key: key.name, value, given: own, source }
+            ValueSummary { key: key.name, value, given: is_given, source }
         };
         MediumSummary {
             name: m.name.clone(),

@@ -44,8 +44,8 @@ fn medium_error(record: &MediumRecord, path: &Path, why: impl Into<String>) -> E
 pub(crate) fn persistent_media(stack: &Stack, stack_with_paths: &Stack) -> Result<Vec<MediumRecord>> {
     // Only the builder of a layer knows the sizes of its stores. So the stack is built once in
     // memory, and the sizes that it requests are recorded.
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&asked);
+    let requested = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&requested);
     let opener = frit_stack::StoreOpener::new(move |name, bytes| {
         if let Ok(mut seen) = seen.lock() {
             seen.push((name.to_owned(), bytes));
@@ -53,14 +53,14 @@ pub(crate) fn persistent_media(stack: &Stack, stack_with_paths: &Stack) -> Resul
         Ok(AnyStore::Memory(frit_media::MemoryStore::new(bytes)))
     });
     stack.build::<frit_core::Null>(&frit_stack::Bytes::StoreOpener(opener))?;
-    let asked = asked.lock().map(|a| a.clone()).unwrap_or_default();
+    let requested = requested.lock().map(|a| a.clone()).unwrap_or_default();
     let record = |(name, bytes): (String, u64)| {
         let medium = stack_with_paths.media().iter().find(|m| m.name == name);
         let kind = medium.map_or(MediumKind::Nand, |m| m.spec.kind());
         let path = medium.and_then(|m| m.path.as_ref()).map(|p| p.display().to_string()).unwrap_or_default();
         MediumRecord { name, kind, backing: Backing::File, bytes, path }
     };
-    Ok(asked.into_iter().map(record).collect())
+    Ok(requested.into_iter().map(record).collect())
 }
 
 impl MediumFile {

@@ -102,7 +102,7 @@ impl Volume {
         if let Some(old) = old {
             remove_old_media(dir, &old, &media)?;
         }
-        let made = make_media(dir, &mut media, options.force).and_then(|files| {
+        let created_files = make_media(dir, &mut media, options.force).and_then(|files| {
             let mut layer = build::<Null>(&stack, &files, uuid, true)?.layer;
             layer.format(&mut Null)?;
             layer.flush(&mut Null)?;
@@ -110,7 +110,7 @@ impl Volume {
         });
         // If the disk is full, the allocated space is freed. The superblock stays in the state
         // "creating", so the directory is not taken for a volume.
-        let (files, layer) = made.inspect_err(|_| discard_media(dir, &media))?;
+        let (files, layer) = created_files.inspect_err(|_| discard_media(dir, &media))?;
         superblock.update(|s| (s.state, s.media) = (VolumeState::Clean, media))?;
         let boot = boot_id();
         // The layer is formatted and open, as after a recovery without work.

@@ -82,6 +82,6 @@ pub fn inspect(dir: impl AsRef<Path>) -> Result<Inspection> {
 
 /// Returns the directory and files of a volume that [`exposed`] examines.
 fn volume_paths(dir: &Path, media: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
-    let own = [dir.to_owned(), dir.join(FILE_NAME), dir.join(lock::FILE_NAME)];
-    own.into_iter().chain(media).collect()
+    let volume_files = [dir.to_owned(), dir.join(FILE_NAME), dir.join(lock::FILE_NAME)];
+    volume_files.into_iter().chain(media).collect()
 }

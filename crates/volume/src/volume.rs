@@ -298,9 +298,9 @@ impl<S: Sink> Volume<S> {
         let now = |(key, _): &(&str, &str)| Ok(((*key).to_owned(), self.layer.params().get(key)?));
         let before = settings.iter().map(now).collect::<CoreResult<Vec<_>>>()?;
         let done = self.set_in_any_order(settings).and_then(|()| {
-            let kept =
+            let saved =
                 self.superblock.update(|s| settings.iter().for_each(|(key, value)| s.set_param(key, value)));
-            kept.map_err(core_error)
+            saved.map_err(core_error)
         });
         if done.is_err() {
             // All or none: parameters that were set before the error get their old values back.
@@ -430,9 +430,9 @@ impl<S: Sink> Volume<S> {
     fn save_disabled_params(&mut self) -> Result<()> {
         let now = self.layer.params().list();
         let value = |key: &str| now.iter().find(|p| p.key == key).map(|p| p.value.clone());
-        let kept = &self.superblock.current().params;
+        let saved = &self.superblock.current().params;
         let off =
-            kept.iter().filter(|(_, v)| v == "true").filter_map(|(key, _)| Some((key.clone(), value(key)?)));
+            saved.iter().filter(|(_, v)| v == "true").filter_map(|(key, _)| Some((key.clone(), value(key)?)));
         let off: Vec<(String, String)> = off.filter(|(_, v)| v == "false").collect();
         if off.is_empty() {
             return Ok(());

@@ -94,10 +94,10 @@ impl<M: Medium> Fs<M> {
             Some(body) => body,
             None => {
                 let bodies = self.external(&state.inode).ok_or(Error::Invalid("not a regular file"))?;
-                let made = bodies.open(id(node.ino, &state.inode), true)?.ok_or(Error::NotFound)?;
+                let content_file = bodies.open(id(node.ino, &state.inode), true)?.ok_or(Error::NotFound)?;
                 let atime = crate::types::Time(node.atime.load(Ordering::Relaxed));
-                made.set_times(Some(atime), Some(state.inode.mtime))?;
-                made
+                content_file.set_times(Some(atime), Some(state.inode.mtime))?;
+                content_file
             }
         };
         if node.pinned() {

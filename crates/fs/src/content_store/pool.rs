@@ -89,8 +89,8 @@ fn look_of(stat: &Stat) -> ContentMetadata {
 fn refuse_foreign(bodies: &Path, directory: &Path) -> Result<()> {
     let look = |path: &Path| path.symlink_metadata().map_err(no_file("cannot stat", path));
     let (found, above) = (look(bodies)?, look(directory)?);
-    let own = [0, above.uid(), rustix::process::geteuid().as_raw()].contains(&found.uid());
-    if own && found.is_dir() {
+    let is_trusted = [0, above.uid(), rustix::process::geteuid().as_raw()].contains(&found.uid());
+    if is_trusted && found.is_dir() {
         return Ok(());
     }
     Err(Error::Image(format!(

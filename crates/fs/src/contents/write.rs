@@ -113,10 +113,10 @@ impl<M: Medium> Fs<M> {
         }
         let (mut at, mut data, mut extent) = (at, data, first);
         loop {
-            let here = data.len().min((extent.end() * BLOCK - at) as usize);
+            let piece_len = data.len().min((extent.end() * BLOCK - at) as usize);
             self.medium.write_data(extent.start * BLOCK + (at - extent.at * BLOCK), &data[..here]);
-            at += here as u64;
-            data = &data[here..];
+            at += piece_len as u64;
+            data = &data[piece_len..];
             if data.is_empty() {
                 return true;
             }

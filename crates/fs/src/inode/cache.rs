@@ -56,13 +56,13 @@ impl NodeCache {
         if shard.len() >= self.shard_nodes_max {
             let mut left = shard.len() / 4;
             shard.retain(|_, node| {
-                let goes = left > 0
+                let evict = left > 0
                     && Arc::strong_count(node) == 1
                     && !node.used.swap(false, Ordering::Relaxed)
                     && !node.pinned()
                     && drop(node);
-                left -= usize::from(goes);
-                !goes
+                left -= usize::from(evict);
+                !evict
             });
         }
         shard.insert(ino, Arc::clone(&node));

@@ -67,7 +67,7 @@ impl<M: Medium> Fs<M> {
     }
 
     fn try_open_file(&self, caller: &Caller, path: &str, how: OpenFile) -> Result<File<'_, M>> {
-        let (ino, made) = match how.create {
+        let (ino, created) = match how.create {
             Some(mode) => match self.make(caller, path, NewInode::file(mode)) {
                 Ok(attr) => (attr.ino, true),
                 Err(Error::Exists) if !how.exclusive => (self.resolve(caller, path, true)?.ino, false),
@@ -84,14 +84,14 @@ impl<M: Medium> Fs<M> {
             }
             let writes = how.write || how.append || how.truncate;
             // The creator may use a new file whatever its mode, as with open(2).
-            if made {
+            if created {
                 return Ok(());
             }
             let want = if how.read { READ } else { 0 } | if writes { WRITE } else { 0 };
             permissions::check_access(caller, &state.inode, want)
         })?;
         let file = File { fs: self, node, how, at: 0 };
-        if how.truncate && !made {
+        if how.truncate && !created {
             file.set_len(0)?;
         }
         Ok(file)

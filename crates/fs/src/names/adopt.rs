@@ -21,8 +21,8 @@ impl<M: Medium> Fs<M> {
         self.first_free(PLACE, |name| {
             match self.create_in(&Caller::ROOT, Ino::ROOT, name, NewInode::directory(0o700)) {
                 Err(Error::Exists) => {
-                    let there = self.lookup_attr(&Caller::ROOT, Ino::ROOT, name)?;
-                    if there.kind == InodeType::Directory { Ok(there.ino) } else { Err(Error::Exists) }
+                    let existing = self.lookup_attr(&Caller::ROOT, Ino::ROOT, name)?;
+                    if existing.kind == InodeType::Directory { Ok(existing.ino) } else { Err(Error::Exists) }
                 }
                 made => made.map(|attr| attr.ino),
             }

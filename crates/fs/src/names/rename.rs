@@ -103,8 +103,8 @@ impl<M: Medium> Fs<M> {
         }
         // Names that lead to their own directory exist only through damage, and their inodes are
         // locked already.
-        let own = |ino: Ino| ino == from.dir.ino || ino == to.dir.ino;
-        if own(source.ino) || target.is_some_and(|target| own(target.ino)) {
+        let is_locked = |ino: Ino| ino == from.dir.ino || ino == to.dir.ino;
+        if is_locked(source.ino) || target.is_some_and(|target| is_locked(target.ino)) {
             let at = self.geometry.inode_at(from.dir.ino.0);
             return Err(Error::Damaged { what: "a name that points to its own directory, in the inode", at });
         }
@@ -297,9 +297,11 @@ impl<M: Medium> Fs<M> {
         let now = self.clock.now();
         let (source_is, other_is) = (movers.source.kind, target.kind);
         let is_directory = |kind| u32::from(kind == InodeType::Directory);
-        let (leave, come) = (is_directory(source_is), is_directory(other_is));
+        let (moved_out, moved_in) = (is_directory(source_is), is_directory(other_is));
         let full = |dir: &NodeState, more: u32, less: u32| more > less && dir.inode.links >= LINK_MAX;
-        if dirs.to.is_some() && (full(&dirs.from, come, leave) || full(dirs.to_ref(), leave, come)) {
+        if dirs.to.is_some()
+            && (full(&dirs.from, moved_in, moved_out) || full(dirs.to_ref(), moved_out, moved_in))
+        {
             return Err(Error::LinksFull);
         }
         self.put_name(to.dir, dirs.to_ref(), &mut txn, target.slot, to.name, (movers.source.ino, source_is));

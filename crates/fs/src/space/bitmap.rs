@@ -96,8 +96,8 @@ impl<M: Medium> Allocator<M> for BitmapAllocator {
 
     fn drop_reservation(&self, ino: Ino) {
         let mut inner = self.inner.lock();
-        if let Some(kept) = inner.take_reservation(ino) {
-            inner.free_run(self, kept);
+        if let Some(reserved) = inner.take_reservation(ino) {
+            inner.free_run(self, reserved);
         }
     }
 }
@@ -128,20 +128,20 @@ impl BitmapState {
         ino: Ino,
         more: u64,
     ) -> Option<BlockRun> {
-        if let Some(kept) = self.take_reservation(ino) {
-            if want.goal == Some(kept.start) {
-                return Some(self.keep_rest(ino, kept, want.blocks));
+        if let Some(reserved) = self.take_reservation(ino) {
+            if want.goal == Some(reserved.start) {
+                return Some(self.keep_rest(ino, reserved, want.blocks));
             }
-            self.free_run(space, kept);
+            self.free_run(space, reserved);
         }
         let run = self.find(space, medium, want.goal, want.blocks + more)?;
         Some(self.keep_rest(ino, run, want.blocks))
     }
 
     fn take_reservation(&mut self, ino: Ino) -> Option<BlockRun> {
-        let kept = self.reservations.remove(&ino)?;
-        self.reserved_blocks -= kept.len;
-        Some(kept)
+        let reserved = self.reservations.remove(&ino)?;
+        self.reserved_blocks -= reserved.len;
+        Some(reserved)
     }
 
     /// Returns the first `want` blocks of a run and reserves the rest for the file.
@@ -155,9 +155,9 @@ impl BitmapState {
     }
 
     fn drop_reservation(&mut self, space: &BitmapAllocator) {
-        let kept: Vec<_> = self.reservations.drain().map(|(_, run)| run).collect();
+        let reserved: Vec<_> = self.reservations.drain().map(|(_, run)| run).collect();
         self.reserved_blocks = 0;
-        for run in kept {
+        for run in reserved {
             self.free_run(space, run);
         }
     }

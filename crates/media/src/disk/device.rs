@@ -92,13 +92,13 @@ impl<St: Store> Disk<St> {
                     config.name
                 ));
             }
-            let own = config.header();
+            let expected = config.header();
             if store.is_blank() {
                 store
-                    .write(config.bytes, &header::finish_header(own, config.serial))
+                    .write(config.bytes, &header::finish_header(expected, config.serial))
                     .map_err(|e| e.to_string())?;
             } else {
-                header::verify_header(&store, config.bytes, own, config.serial, "disk of this size")
+                header::verify_header(&store, config.bytes, expected, config.serial, "disk of this size")
                     .map_err(|e| format!("disk '{}': {e}", config.name))?;
             }
         }

@@ -146,21 +146,22 @@ impl Drive {
         // earlier.
         let sector = (p.end - p.begin).max(n) / n;
         let whole = p.rotation / sector;
-        let Some(met) = track.checked_sub(whole).filter(|&m| whole > u64::from(location.sector) && m > 0)
+        let Some(met_sector) =
+            track.checked_sub(whole).filter(|&m| whole > u64::from(location.sector) && m > 0)
         else {
             // The head met the first requested sector or one before it: no requested sector has
             // passed.
             return self.push(p);
         };
         let tail = self.mechanism.layout.track_end(block, &location);
-        if met >= n {
-            self.early = (block + met, tail.max(block + met));
+        if met_sector >= n {
+            self.early = (block + met_sector, tail.max(block + met_sector));
             return self.push(p);
         }
         self.early = (block + n, tail.max(block + n));
-        let over = p.begin + self.mechanism.transfer_time(location.zone, met as u32);
-        self.push(Pass { sectors: met as u32, end: over, ..p });
-        self.push(Pass { sectors: (n - met) as u32, begin: over, end: over, seek: 0, rotation: 0 });
+        let over = p.begin + self.mechanism.transfer_time(location.zone, met_sector as u32);
+        self.push(Pass { sectors: met_sector as u32, end: over, ..p });
+        self.push(Pass { sectors: (n - met_sector) as u32, begin: over, end: over, seek: 0, rotation: 0 });
         over
     }
 

@@ -98,7 +98,7 @@ impl Drop for ControlServer {
 }
 
 fn accept(listener: &UnixListener, shared: &Arc<ControlState>, stop: &AtomicBool) {
-    let mut told = false;
+    let mut error_logged = false;
     loop {
         let accepted = listener.accept();
         if stop.load(Ordering::SeqCst) {
@@ -106,7 +106,7 @@ fn accept(listener: &UnixListener, shared: &Arc<ControlState>, stop: &AtomicBool
         }
         if let Err(e) = accepted.and_then(|(stream, _)| admit(shared, stream)) {
             // The error may be temporary, for example if no descriptor is free.
-            if !std::mem::replace(&mut told, true) {
+            if !std::mem::replace(&mut error_logged, true) {
                 shared.log.write_line(format_args!("control: cannot serve a client: {e}"));
             }
             std::thread::sleep(Duration::from_millis(100));
@@ -155,14 +155,14 @@ fn serve(stream: &UnixStream, slot: &ConnectionSlot<UnixStream>, shared: &Contro
 fn line(stream: &UnixStream, buffer: &mut Vec<u8>) -> io::Result<Option<usize>> {
     let until = Instant::now() + SILENCE_MAX;
     let mut part = [0; 4096];
-    let mut looked = 0;
+    let mut searched = 0;
     loop {
-        if let Some(end) = buffer[looked..].iter().position(|&b| b == b'\n') {
-            return Ok(Some(looked + end));
+        if let Some(end) = buffer[searched..].iter().position(|&b| b == b'\n') {
+            return Ok(Some(searched + end));
         }
-        looked = buffer.len();
-        if looked > wire::REQUEST_BYTES_MAX {
-            return Ok(Some(looked));
+        searched = buffer.len();
+        if searched > wire::REQUEST_BYTES_MAX {
+            return Ok(Some(searched));
         }
         match read_before(stream, &mut part, until)? {
             0 => return Ok(None),

@@ -74,7 +74,7 @@ impl Drop for MetricsServer {
 
 fn accept(listener: &TcpListener, control_target: &Arc<dyn ControlTarget>, stop: &AtomicBool, log: &Logger) {
     let slots = ConnectionSlots::new(CONNECTIONS_MAX, None);
-    let mut told = false;
+    let mut error_logged = false;
     loop {
         let accepted = listener.accept();
         if stop.load(Ordering::SeqCst) {
@@ -90,7 +90,7 @@ fn accept(listener: &TcpListener, control_target: &Arc<dyn ControlTarget>, stop:
             std::thread::Builder::new().name("metrics-client".into()).spawn(run).map(drop)
         });
         if let Err(e) = spawned {
-            if !std::mem::replace(&mut told, true) {
+            if !std::mem::replace(&mut error_logged, true) {
                 log.write_line(format_args!("metrics: cannot serve a client: {e}"));
             }
             std::thread::sleep(Duration::from_millis(100));

@@ -208,21 +208,25 @@ impl Handshake {
             error(out, option, reply::ERR_UNKNOWN, "there is no such export");
             return HandshakeState::Negotiating;
         }
-        let told = |out: &mut Output, what: u16, parts: &[&[u8]]| {
+        let info_reply = |out: &mut Output, what: u16, parts: &[&[u8]]| {
             let what = what.to_be_bytes();
             let all: Vec<&[u8]> = std::iter::once(&what[..]).chain(parts.iter().copied()).collect();
             option_reply(out, option, reply::INFO, &all);
         };
         let size = on.device().bytes().to_be_bytes();
         let flags = flags(on, self.negotiated.structured).to_be_bytes();
-        told(out, info::EXPORT, &[&size, &flags]);
+        info_reply(out, info::EXPORT, &[&size, &flags]);
         for what in wanted {
             match what {
-                info::NAME => told(out, what, &[on.name().as_bytes()]),
-                info::DESCRIPTION => told(out, what, &[on.description().as_bytes()]),
+                info::NAME => info_reply(out, what, &[on.name().as_bytes()]),
+                info::DESCRIPTION => info_reply(out, what, &[on.description().as_bytes()]),
                 info::BLOCK_SIZE => {
                     let sizes = [1, on.device().page_bytes().max(4096), REQUEST_BYTES_MAX];
-                    told(out, what, &sizes.each_ref().map(|s| s.to_be_bytes()).each_ref().map(|s| &s[..]));
+                    info_reply(
+                        out,
+                        what,
+                        &sizes.each_ref().map(|s| s.to_be_bytes()).each_ref().map(|s| &s[..]),
+                    );
                 }
                 _ => {}
             }

@@ -86,8 +86,8 @@ impl<S: Disconnect> ConnectionSlots<S> {
                 return None;
             }
         }
-        let staying = open.connections.values().filter(|g| !g.evicted).count();
-        let evicts = staying >= self.most;
+        let remaining = open.connections.values().filter(|g| !g.evicted).count();
+        let evicts = remaining >= self.most;
         if evicts && !open.evict(self.idle_min) {
             return None;
         }
@@ -126,7 +126,7 @@ impl<S: Disconnect> OpenConnections<S> {
     /// longest of the peer with most connections. Hence a client with few connections keeps them
     /// while another occupies all slots.
     fn evict(&mut self, idle_min: Option<Duration>) -> bool {
-        let staying = |g: &&mut SlotEntry<S>| !g.evicted;
+        let not_evicted = |g: &&mut SlotEntry<S>| !g.evicted;
         let new = self.connections.iter_mut().filter(|(_, g)| !g.evicted && g.state == ConnectionState::New);
         if let Some((_, connection)) = new.min_by_key(|(number, _)| **number) {
             connection.evict();
@@ -144,7 +144,7 @@ impl<S: Disconnect> OpenConnections<S> {
             }
             ConnectionState::New | ConnectionState::Busy => None,
         };
-        let all = self.connections.values_mut().filter(staying);
+        let all = self.connections.values_mut().filter(not_evicted);
         let victim = all
             .filter_map(|g| idle(g).map(|time| (of_peer.get(&g.peer).copied(), time, g)))
             .max_by_key(|(count, time, _)| (*count, *time));

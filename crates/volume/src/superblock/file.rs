@@ -65,8 +65,8 @@ impl SuperblockFile {
 
     /// Returns the reason if the file was deleted since it was opened; updates of it would be lost.
     pub(crate) fn unusable_reason(&self) -> Option<String> {
-        let gone = self.file.metadata().is_ok_and(|m| m.nlink() == 0);
-        gone.then(|| {
+        let is_deleted = self.file.metadata().is_ok_and(|m| m.nlink() == 0);
+        is_deleted.then(|| {
             format!(
                 "{} was deleted; copy what is still readable before the program ends",
                 self.path.display()
@@ -104,13 +104,13 @@ impl SuperblockFile {
         lock::lock(&file, false, dir)?;
         let zeros = vec![0; 2 * COPY_BYTES];
         file.write_all_at(&zeros, 0).map_err(what("write"))?;
-        let mut made = SuperblockFile { lock, file, path, current: first, other_copy_defect: None };
-        let first = made.current.clone();
-        made.write(first)?;
-        made.file.sync_all().map_err(what("sync"))?;
-        std::fs::rename(&new, &made.path).map_err(what("rename"))?;
+        let mut created = SuperblockFile { lock, file, path, current: first, other_copy_defect: None };
+        let first = created.current.clone();
+        created.write(first)?;
+        created.file.sync_all().map_err(what("sync"))?;
+        std::fs::rename(&new, &created.path).map_err(what("rename"))?;
         sync_dir(dir)?;
-        Ok(made)
+        Ok(created)
     }
 
     /// Returns the contents of the superblock.

@@ -201,13 +201,13 @@ impl<D: Disk> Overlaid<D> {
             _ => None,
         };
         while !into.is_empty() {
-            let here = place(at / BLOCK);
+            let first_place = place(at / BLOCK);
             let mut len = (BLOCK - at % BLOCK).min(into.len() as u64);
-            while len < into.len() as u64 && place((at + len) / BLOCK) == here {
+            while len < into.len() as u64 && place((at + len) / BLOCK) == first_place {
                 len = (len + BLOCK).min(into.len() as u64);
             }
             let (now, rest) = into.split_at_mut(len as usize);
-            match here {
+            match first_place {
                 Some(layer) => self.store.read(layer, at, now),
                 None => self.disk.read_image(at, now),
             }

@@ -75,10 +75,10 @@ impl<'a> OverlaySearch<'a> {
     pub(super) fn dirs(&self) -> Vec<PathBuf> {
         let mut users = vec![self.user, self.owner, rustix::process::geteuid().as_raw()];
         users.dedup();
-        let own =
+        let user_dirs =
             |base: &PathBuf| users.iter().flat_map(|user| dirs::of_user(base, *user)).collect::<Vec<_>>();
         let mut all: Vec<PathBuf> =
-            self.bases.iter().flat_map(own).chain(self.bases.iter().cloned()).collect();
+            self.bases.iter().flat_map(user_dirs).chain(self.bases.iter().cloned()).collect();
         let mut seen = std::collections::HashSet::new();
         all.retain(|dir| seen.insert(dir.clone()));
         all

@@ -98,11 +98,16 @@ pub(super) fn refuse_moved(wanted: &OverlaySearch<'_>) -> Result<()> {
         one.of[4..] == image[4..] && one.image_location() != ImageLocation::There && one.changes() > 0
     };
     let Some(stale) = all(wanted).into_iter().find(of_this) else { return Ok(()) };
-    let (path, here) = (stale.path.display(), disk.path().display());
+    let (path, image_path) = (stale.path.display(), disk.path().display());
     let how = if stale.former_path == disk.path() {
-        format!("to the file that was {here} before: it was replaced. Restore the image that they belong to")
+        format!(
+            "to the file that was {image_path} before: it was replaced. Restore the image that they belong to"
+        )
     } else {
-        format!("to this file system when it was {0}: move {here} back there", stale.former_path.display())
+        format!(
+            "to this file system when it was {0}: move {image_path} back there",
+            stale.former_path.display()
+        )
     };
     Err(Error::Image(format!(
         "{path} has changes that a killed process made {how}, or remove {path} to continue without them"

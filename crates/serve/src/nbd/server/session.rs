@@ -140,12 +140,12 @@ impl<'a> ClientSession<'a> {
     /// Reads at least one byte from the socket. Returns 0 if the client has disconnected.
     fn receive(&mut self, whole: usize) -> io::Result<usize> {
         let negotiated = self.connection.is_transmitting();
-        let looked = if negotiated {
+        let polled = if negotiated {
             self.adaptive_spin.read(self.stream, self.input.free_space(whole))?
         } else {
             None
         };
-        let n = match looked {
+        let n = match polled {
             Some(n) => n,
             None => self.wait(whole)?,
         };
