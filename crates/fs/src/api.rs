@@ -125,8 +125,8 @@ impl<M: Medium> FileSystem for Fs<M> {
         self.append_node(&*self.node(ino)?, data)
     }
 
-    fn allocate(&self, ino: Ino, how: Allocate, at: u64, len: u64) -> Result<()> {
-        self.allocate_node(&*self.node(ino)?, how, at, len)
+    fn allocate(&self, ino: Ino, mode: Allocate, at: u64, len: u64) -> Result<()> {
+        self.allocate_node(&*self.node(ino)?, mode, at, len)
     }
 
     fn seek(&self, ino: Ino, what: Seek, at: u64) -> Result<u64> {

@@ -64,7 +64,7 @@ pub trait FileSystem: Send + Sync {
     fn append(&self, ino: Ino, data: &[u8]) -> Result<(u64, usize)>;
 
     /// Allocates, punches or zeroes a range.
-    fn allocate(&self, ino: Ino, how: Allocate, at: u64, len: u64) -> Result<()>;
+    fn allocate(&self, ino: Ino, mode: Allocate, at: u64, len: u64) -> Result<()>;
 
     /// Returns the first position at or after `at` that is data, or is in a hole.
     fn seek(&self, ino: Ino, what: Seek, at: u64) -> Result<u64>;

@@ -288,9 +288,9 @@ impl ContentFile for PoolFile {
         ftruncate(&self.file, to).map_err(self.failed("cannot resize"))
     }
 
-    fn allocate(&self, how: Allocate, at: u64, len: u64) -> Result<()> {
+    fn allocate(&self, mode: Allocate, at: u64, len: u64) -> Result<()> {
         let keep = FallocateFlags::KEEP_SIZE;
-        let flags = match how {
+        let flags = match mode {
             Allocate::Extend => FallocateFlags::empty(),
             Allocate::Keep => keep,
             Allocate::Punch => FallocateFlags::PUNCH_HOLE | keep,

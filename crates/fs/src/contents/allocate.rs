@@ -14,7 +14,7 @@ use crate::types::{Allocate, FILE_MAX};
 use std::sync::atomic::Ordering;
 
 impl<M: Medium> Fs<M> {
-    pub(crate) fn allocate_node(&self, node: &Node, how: Allocate, at: u64, len: u64) -> Result<()> {
+    pub(crate) fn allocate_node(&self, node: &Node, mode: Allocate, at: u64, len: u64) -> Result<()> {
         self.check_writable()?;
         if len == 0 {
             return Err(Error::Invalid("an empty range"));
@@ -24,15 +24,15 @@ impl<M: Medium> Fs<M> {
         state.check_file()?;
         let end = at.checked_add(len).filter(|end| *end <= FILE_MAX).ok_or(Error::TooLarge)?;
         if self.external(&state.inode).is_some() {
-            return self.allocate_external(node, state, how, (at, len));
+            return self.allocate_external(node, state, mode, (at, len));
         }
         self.load_map(node.ino, state)?;
-        let grows = matches!(how, Allocate::Extend | Allocate::Zero) && end > state.inode.size;
+        let grows = matches!(mode, Allocate::Extend | Allocate::Zero) && end > state.inode.size;
         if grows {
             self.begin_tail_overwrite(state, end)?;
         }
         let mut txn = Txn::new();
-        match how {
+        match mode {
             Allocate::Extend | Allocate::Keep => {
                 self.fill(node, state, block_of(at), block_from(end), false)?;
             }
@@ -48,7 +48,7 @@ impl<M: Medium> Fs<M> {
         }
         let now = self.clock.now();
         state.inode.ctime = now;
-        if !matches!(how, Allocate::Keep) {
+        if !matches!(mode, Allocate::Keep) {
             state.inode.mtime = now;
         }
         if grows {

@@ -68,8 +68,8 @@ impl<M: Medium> Allocator<M> for BitmapAllocator {
 
     fn reserve(&self, medium: &M, want: AllocRequest) -> Result<BlockRun> {
         let mut inner = self.inner.lock();
-        if let Some((ino, more)) = want.reserve_ahead
-            && let Some(run) = inner.find_reserved(self, medium, want, ino, more)
+        if let Some((ino, ahead)) = want.reserve_ahead
+            && let Some(run) = inner.find_reserved(self, medium, want, ino, ahead)
         {
             return Ok(run);
         }
@@ -126,7 +126,7 @@ impl BitmapState {
         medium: &M,
         want: AllocRequest,
         ino: Ino,
-        more: u64,
+        ahead: u64,
     ) -> Option<BlockRun> {
         if let Some(reserved) = self.take_reservation(ino) {
             if want.goal == Some(reserved.start) {
@@ -134,7 +134,7 @@ impl BitmapState {
             }
             self.free_run(space, reserved);
         }
-        let run = self.find(space, medium, want.goal, want.blocks + more)?;
+        let run = self.find(space, medium, want.goal, want.blocks + ahead)?;
         Some(self.keep_rest(ino, run, want.blocks))
     }
 

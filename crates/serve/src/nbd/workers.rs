@@ -138,7 +138,7 @@ impl Workers {
             Err(_) if !self.threads.is_empty() => {}
             Err(_) => {
                 let job = queue.jobs.pop_back()?;
-                queue.answered(&job);
+                queue.count_answered(&job);
                 return Some(job);
             }
         }
@@ -163,7 +163,7 @@ impl WorkerQueue {
         self.open == 0 || self.open < REQUESTS_MAX && self.bytes + bytes <= BYTES_MAX
     }
 
-    fn answered(&mut self, job: &WorkerJob) {
+    fn count_answered(&mut self, job: &WorkerJob) {
         self.open -= 1;
         self.bytes -= WorkerJob::bytes(job.command, &job.request);
     }
@@ -181,7 +181,7 @@ impl Drop for RunningJob<'_> {
             // Without a reply the client would wait for ever.
             self.shared.reply_writer.disconnect();
         }
-        self.shared.queue.lock().answered(&self.job);
+        self.shared.queue.lock().count_answered(&self.job);
         self.shared.answered.notify_one();
     }
 }

@@ -203,8 +203,8 @@ impl<F: FileSystem + 'static> Filesystem for FsAdapter<F> {
             Ok(()) => match self.backing(ino(number), flags, |body| reply.open_backing(body)) {
                 Some(id) => reply.opened_passthrough(FileHandle(0), FopenFlags::FOPEN_NOFLUSH, &id),
                 None => {
-                    let (handle, how) = self.open_flags(ino(number), flags);
-                    reply.opened(handle, how);
+                    let (handle, open_flags) = self.open_flags(ino(number), flags);
+                    reply.opened(handle, open_flags);
                 }
             },
             Err(e) => reply.error(errno(&e)),
@@ -232,12 +232,12 @@ impl<F: FileSystem + 'static> Filesystem for FsAdapter<F> {
                 let (flags, file) = (OpenFlags(flags), file_attr(&attr));
                 match self.backing(attr.ino, flags, |body| reply.open_backing(body)) {
                     Some(id) => {
-                        let how = FopenFlags::FOPEN_NOFLUSH;
-                        reply.created_passthrough(&ttl, &file, generation(&attr), FileHandle(0), how, &id);
+                        let flags = FopenFlags::FOPEN_NOFLUSH;
+                        reply.created_passthrough(&ttl, &file, generation(&attr), FileHandle(0), flags, &id);
                     }
                     None => {
-                        let (handle, how) = self.open_flags(attr.ino, flags);
-                        reply.created(&ttl, &file, generation(&attr), handle, how);
+                        let (handle, open_flags) = self.open_flags(attr.ino, flags);
+                        reply.created(&ttl, &file, generation(&attr), handle, open_flags);
                     }
                 }
             }
@@ -392,12 +392,12 @@ impl<F: FileSystem + 'static> Filesystem for FsAdapter<F> {
         _: FileHandle,
         at: u64,
         len: u64,
-        how: i32,
+        mode: i32,
         reply: ReplyEmpty,
     ) {
-        let Some(how) = allocate(how) else { return reply.error(Errno::EOPNOTSUPP) };
+        let Some(mode) = allocate(mode) else { return reply.error(Errno::EOPNOTSUPP) };
         let removed = self.killpriv.remove(&*self.files, ino(number), PrivilegeLoss::of(request));
-        reply::empty(reply, removed.and_then(|()| self.files.allocate(ino(number), how, at, len)));
+        reply::empty(reply, removed.and_then(|()| self.files.allocate(ino(number), mode, at, len)));
     }
 
     fn lseek(&self, _: &Request, number: INodeNo, _: FileHandle, at: i64, whence: i32, reply: ReplyLseek) {

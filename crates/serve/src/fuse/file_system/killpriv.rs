@@ -123,7 +123,7 @@ impl KillprivCache {
     /// Extends changes of the owner or the size by the privileges that they remove.
     pub(super) fn extend_changes<F: FileSystem>(
         files: &F,
-        who: &Caller,
+        caller: &Caller,
         ino: Ino,
         changes: &mut AttrChanges,
     ) -> Result<()> {
@@ -138,7 +138,7 @@ impl KillprivCache {
         remove_capability(files, ino)?;
         // Callers with CAP_FSETID keep the bits, except for a change of owner. fuser does not
         // report CAP_FSETID, so the user ID decides.
-        if changes.mode.is_none() && (owner || who.uid != 0) && has_set_id(&attr) {
+        if changes.mode.is_none() && (owner || caller.uid != 0) && has_set_id(&attr) {
             changes.mode = Some(without(&attr));
         }
         Ok(())
