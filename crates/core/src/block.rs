@@ -90,12 +90,12 @@ pub trait BlockLayer<S: Sink> {
         false
     }
 
-    /// Returns the accesses that must be carried out before the last request is complete.
+    /// Returns the accesses that must be executed before the last request is complete.
     fn deferred(&mut self) -> Option<Deferred> {
         None
     }
 
-    /// Returns background work that is ready. The caller that takes it must carry it out.
+    /// Returns background work that is ready. The caller that takes it must execute it.
     ///
     /// # Errors
     /// Returns an error if the medium fails.
@@ -103,7 +103,7 @@ pub trait BlockLayer<S: Sink> {
         Ok(None)
     }
 
-    /// Completes accesses that were carried out or failed. `buffer` is the buffer of their request.
+    /// Completes accesses that were executed or failed. `buffer` is the buffer of their request.
     ///
     /// # Errors
     /// Returns the error with which the request of the accesses ends, or an error of the medium.

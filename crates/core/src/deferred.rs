@@ -1,14 +1,14 @@
 //! Accesses to a slow medium that a layer leaves to its caller, so that other requests need not
 //! wait for them.
 //!
-//! A layer in [deferred mode](crate::BlockLayer::defer) does the work in memory at once. It hands
-//! out the remaining accesses of a request with
-//! [`BlockLayer::deferred`](crate::BlockLayer::deferred). The caller releases its lock, [carries
-//! the accesses out](Deferred::run), takes the lock again and [settles](crate::BlockLayer::settle)
-//! them. [`BlockLayer::job`](crate::BlockLayer::job) hands out background work in the same way.
-//! Ranges with accesses in flight do not change meanwhile: a request that would change them gets
-//! [`Error::WouldBlock`](crate::Error::WouldBlock), and the caller repeats it after the next accesses are
-//! settled.
+//! A layer in [deferred mode](crate::BlockLayer::defer) does the work in memory at once.
+//! [`BlockLayer::deferred`](crate::BlockLayer::deferred) returns the remaining accesses of a
+//! request. The caller releases its lock, [executes the accesses](Deferred::run), takes the lock
+//! again and [completes](crate::BlockLayer::settle) them.
+//! [`BlockLayer::job`](crate::BlockLayer::job) returns background work in the same way. A range
+//! with accesses in flight does not change meanwhile: a request that would change it gets
+//! [`Error::WouldBlock`](crate::Error::WouldBlock), and the caller repeats it after the next
+//! accesses are completed.
 
 use crate::Result;
 use std::fmt::Debug;
@@ -42,7 +42,8 @@ pub trait BlockingMedium: Debug + Send + Sync {
     fn sync(&self) -> Result<()>;
 }
 
-/// Kind of a request that a caller intends to make ([`BlockLayer::would_block`](crate::BlockLayer::would_block)).
+/// Kind of a request that a caller intends to make
+/// ([`BlockLayer::would_block`](crate::BlockLayer::would_block)).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RequestIntent {
     /// A read.
@@ -101,7 +102,7 @@ pub enum Buffer<'a> {
     Out(&'a [u8]),
 }
 
-/// Deferred accesses, to be carried out in order.
+/// Deferred accesses, to be executed in order.
 #[derive(Debug)]
 pub struct Deferred {
     /// Number by which the layer identifies the accesses.
@@ -113,7 +114,7 @@ pub struct Deferred {
 }
 
 impl Deferred {
-    /// Carries out the accesses in order and stops at the first that fails.
+    /// Executes the accesses in order and stops at the first that fails.
     ///
     /// # Errors
     /// Returns the error of the medium.

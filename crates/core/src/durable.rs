@@ -163,7 +163,7 @@ pub trait Durable<S: Sink> {
     /// # Errors
     /// Returns an error if the media were never formatted or belong to another configuration, or if
     /// a store fails.
-    fn recover(&mut self, sink: &mut S, stop: CrashKind) -> Result<Recovery>;
+    fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery>;
 
     /// Returns the guarantees of an acknowledgement under the current parameters. If a layer lets
     /// some requests bypass its durable memory, this is the weakest guarantee; requests that do not
@@ -189,10 +189,10 @@ pub trait Durable<S: Sink> {
     /// Returns an error if the range is outside the layer.
     fn extents(&self, at: Sector, sectors: u64, each: &mut dyn FnMut(Extent)) -> Result<()>;
 
-    /// Returns the reason for which the layer refuses writes, if it does.
+    /// Returns the reason for which the layer is in read-only mode; `None` if it accepts writes.
     fn refuses(&self) -> Option<String>;
 
-    /// Makes the layer refuse writes from now on; reads continue. The volume calls it for failures
-    /// that the layer itself cannot detect.
+    /// Enters read-only mode: the layer refuses writes from now on, and reads continue. The volume
+    /// calls it for failures that the layer itself cannot detect.
     fn refuse(&mut self, why: String);
 }

@@ -91,7 +91,7 @@ pub enum Error {
         what: String,
     },
     /// The request conflicts with accesses in flight (see [`crate::deferred`]). The caller must
-    /// repeat it after the next of them is settled. Users never see this error.
+    /// repeat it after the next of them is completed. Users never see this error.
     #[error("accesses to a slow medium are in flight")]
     WouldBlock,
     /// The host failed to read or write a backing file.

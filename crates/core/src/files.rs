@@ -84,19 +84,19 @@ impl OutputFile {
     }
 
     fn begin(path: &Path, mode: u32) -> io::Result<OutputFile> {
-        let there = match path.symlink_metadata() {
+        let existing = match path.symlink_metadata() {
             Ok(meta) => Some(meta),
             Err(e) if e.kind() == ErrorKind::NotFound => None,
             Err(e) => return Err(e),
         };
-        if there.as_ref().is_some_and(|m| is_in_place(path, m.file_type())) {
+        if existing.as_ref().is_some_and(|m| is_in_place(path, m.file_type())) {
             let file = OpenOptions::new().write(true).truncate(true).open(path)?;
             return Ok(OutputFile { file, path: path.into(), temporary: None });
         }
-        if there.as_ref().is_some_and(std::fs::Metadata::is_dir) {
+        if existing.as_ref().is_some_and(std::fs::Metadata::is_dir) {
             return Err(ErrorKind::IsADirectory.into());
         }
-        let replaced = there.filter(std::fs::Metadata::is_file);
+        let replaced = existing.filter(std::fs::Metadata::is_file);
         if replaced.is_some() {
             // A file without write permission must not be replaced either: the rename alone would
             // not check it.

@@ -31,6 +31,13 @@ impl Hints {
     pub fn with(self, other: Hints) -> Hints {
         Hints(self.0 | other.0)
     }
+
+    /// Returns the hints that are not in `other`.
+    #[inline]
+    #[must_use]
+    pub fn without(self, other: Hints) -> Hints {
+        Hints(self.0 & !other.0)
+    }
 }
 
 #[cfg(test)]
@@ -42,5 +49,7 @@ mod tests {
         let h = Hints::METADATA.with(Hints::FUA);
         assert!(h.has(Hints::METADATA) && h.has(Hints::FUA) && !h.has(Hints::HOT));
         assert!(h.has(Hints::NONE));
+        assert_eq!(h.without(Hints::FUA), Hints::METADATA);
+        assert_eq!(Hints::METADATA.without(Hints::FUA), Hints::METADATA);
     }
 }

@@ -28,7 +28,7 @@ pub trait RawAccess<S: Sink> {
     fn raw_read(
         &mut self,
         sink: &mut S,
-        who: &str,
+        caller: &str,
         medium: MediumKind,
         at: u64,
         into: Target<'_>,
@@ -39,5 +39,12 @@ pub trait RawAccess<S: Sink> {
     /// # Errors
     /// Returns [`Error::Protected`](crate::Error::Protected) for a caller that the configuration
     /// does not name, or for an area that the layer owns.
-    fn raw_write(&mut self, sink: &mut S, who: &str, at: u64, data: Source<'_>, cause: Cause) -> Result<()>;
+    fn raw_write(
+        &mut self,
+        sink: &mut S,
+        caller: &str,
+        at: u64,
+        data: Source<'_>,
+        cause: Cause,
+    ) -> Result<()>;
 }

@@ -1,5 +1,5 @@
-//! The receiver of commands: it connects the functional layers, which act at once, with virtual
-//! time.
+//! The receiver of commands: it connects layers, whose commands take effect immediately, with
+//! virtual time.
 
 use crate::{Cmd, Nanos, UnitId};
 
@@ -24,7 +24,7 @@ impl UnitState {
 ///
 /// A token ([`Sink::Tok`]) stands for the completion of a command: nothing for [`Null`], a time for
 /// an eager engine, an id for an event engine or a recorder. `after` edges are also the order of
-/// durability: the set of commands that is durable after a power loss is closed under them.
+/// durability: a command is durable only if every command it came `after` is durable.
 pub trait Sink {
     /// Token of the completion of a command.
     type Tok: Copy + Default + Send;
@@ -38,7 +38,7 @@ pub trait Sink {
     /// Returns the state of a unit, from which policies may decide.
     fn unit(&self, unit: UnitId) -> UnitState;
 
-    /// Emits a command, to be carried out once `after` is done.
+    /// Emits a command, to be executed once `after` is done.
     fn emit(&mut self, cmd: Cmd, after: Self::Tok) -> Self::Tok;
 
     /// Returns a token that is done when both are done.
@@ -52,7 +52,7 @@ pub trait Sink {
 pub trait Token: Copy + Default + Send {}
 impl<T: Copy + Default + Send> Token for T {}
 
-/// The sink of live use. It models no time, so all tokens are done.
+/// The sink of real volumes. It models no time, so all tokens are done.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Null;
 

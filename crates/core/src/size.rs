@@ -10,7 +10,7 @@ use std::fmt;
 pub fn parse(text: &str) -> Result<u64, String> {
     let t = text.trim();
     let bad =
-        || format!("'{text}' is no size; write bytes or a number with K, M, G or T, such as 4K or 32GiB");
+        || format!("'{text}' is not a size; write bytes or a number with K, M, G or T, such as 4K or 32GiB");
     let split = t.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(t.len());
     let (number, unit) = t.split_at(split);
     let shift = match unit.trim().to_ascii_lowercase().as_str() {

@@ -1,4 +1,4 @@
-//! Addresses and time. Each is a separate type, so that they cannot be mixed up.
+//! Sector, page and NAND block numbers as separate types, and [`Nanos`] for times and durations.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -14,7 +14,7 @@ const BACKGROUND: Tag = Tag::MAX;
 
 /// Maximum number of background steps at one point in time without a request in between; after them
 /// the next step waits for a request. Without this limit, a layer that always reports "busy"
-/// without emitting a command would stop time.
+/// without emitting a command would loop forever at one point in time.
 const STEPS_PER_INSTANT_MAX: u32 = 1 << 16;
 
 /// A watched token that is done.
@@ -37,21 +37,21 @@ pub trait Engine: Sink {
 
     /// Returns the time at which `tok` is (or will be) done, if it is known. Otherwise
     /// [`Engine::next_done`] reports the token later, under `tag`.
-    fn settle(&mut self, tok: Self::Tok, tag: Tag) -> Option<Nanos>;
+    fn time_or_watch(&mut self, tok: Self::Tok, tag: Tag) -> Option<Nanos>;
 
     /// Advances time to the next watched token that is done, and returns it. If none is done until
     /// `limit`, advances to `limit` ([`Nanos::MAX`]: to the last event).
     fn next_done(&mut self, limit: Nanos) -> Option<Completion>;
 }
 
-/// Live use without modelled time: each command is done when it is emitted.
+/// A real volume, without a timing model: each command is done when it is emitted.
 impl Engine for Null {
     #[inline]
     fn begin(&mut self) {}
     #[inline]
     fn end(&mut self) {}
     #[inline]
-    fn settle(&mut self, (): (), _: Tag) -> Option<Nanos> {
+    fn time_or_watch(&mut self, (): (), _: Tag) -> Option<Nanos> {
         Some(Nanos::ZERO)
     }
     #[inline]
@@ -84,14 +84,14 @@ pub struct RequestTimes {
 }
 
 impl RequestTimes {
-    /// Latency as the user of the device sees it: from arrival to acknowledgement.
+    /// Response time, as the user of the device sees it: from arrival to acknowledgement.
     #[inline]
     #[must_use]
-    pub fn latency(&self) -> Nanos {
+    pub fn response(&self) -> Nanos {
         self.acknowledged - self.arrived
     }
 
-    /// Service time: the latency without the wait in the host's queue.
+    /// Service time: the response time without the wait in the host's queue.
     #[inline]
     #[must_use]
     pub fn service(&self) -> Nanos {
@@ -172,7 +172,7 @@ pub struct DriverCounters {
     pub requests: u64,
     /// Number of requests whose arrival time was earlier than that of the previous request; they
     /// are treated as arriving with it.
-    pub unordered: u64,
+    pub out_of_order: u64,
     /// Number of background steps.
     pub steps: u64,
     /// Arrival time of the first request.
@@ -202,7 +202,7 @@ enum BackgroundState {
 
 impl BackgroundState {
     #[inline]
-    fn wake(self) -> Nanos {
+    fn wake_time(self) -> Nanos {
         match self {
             BackgroundState::Sleep(t) | BackgroundState::Resume(t) => t,
             BackgroundState::Idle | BackgroundState::Watched => Nanos::MAX,
@@ -219,15 +219,16 @@ pub struct Driver<P = Unpaced> {
     pace: P,
     /// Requests whose completion the engine will report, by tag.
     slots: Vec<Outstanding>,
-    free: Vec<Tag>,
+    free_tags: Vec<Tag>,
     /// Known completion times of outstanding requests.
-    ends: BinaryHeap<Reverse<Nanos>>,
+    completion_times: BinaryHeap<Reverse<Nanos>>,
     background: BackgroundState,
-    instant: (Nanos, u32),
+    /// The latest point in time with background steps, and their number.
+    steps_at: (Nanos, u32),
     /// Arrival of the first request: on the clock of the workload, and in the engine's time.
     origin: Option<(Nanos, Nanos)>,
     last_arrival: Nanos,
-    outcome: DriverCounters,
+    counters: DriverCounters,
 }
 
 impl Driver {
@@ -243,18 +244,18 @@ impl Driver {
             budget: 4,
             pace: Unpaced,
             slots: Vec::new(),
-            free: Vec::new(),
-            ends: BinaryHeap::new(),
+            free_tags: Vec::new(),
+            completion_times: BinaryHeap::new(),
             background: BackgroundState::Idle,
-            instant: (Nanos::ZERO, 0),
+            steps_at: (Nanos::ZERO, 0),
             origin: None,
             last_arrival: Nanos::ZERO,
-            outcome: DriverCounters::default(),
+            counters: DriverCounters::default(),
         })
     }
 
-    /// Adds a pacer that delays the driver. Acknowledgements are reported in time only with an
-    /// event engine.
+    /// Adds a pacer that delays the driver. Acknowledgements are reported at their
+    /// due time only with an event engine.
     #[must_use]
     pub fn paced<P: Pace>(self, pace: P) -> Driver<P> {
         Driver {
@@ -262,13 +263,13 @@ impl Driver {
             budget: self.budget,
             pace,
             slots: self.slots,
-            free: self.free,
-            ends: self.ends,
+            free_tags: self.free_tags,
+            completion_times: self.completion_times,
             background: self.background,
-            instant: self.instant,
+            steps_at: self.steps_at,
             origin: self.origin,
             last_arrival: self.last_arrival,
-            outcome: self.outcome,
+            counters: self.counters,
         }
     }
 }
@@ -283,8 +284,8 @@ impl<P: Pace> Driver<P> {
 
     /// Returns the counters of the requests served so far.
     #[must_use]
-    pub fn outcome(&self) -> DriverCounters {
-        self.outcome
+    pub fn counters(&self) -> DriverCounters {
+        self.counters
     }
 
     /// Serves requests until the host has no more, or `limit` of them, and returns the number
@@ -316,16 +317,16 @@ impl<P: Pace> Driver<P> {
     /// The errors of [`Driver::run`].
     pub fn finish<E: Engine, H: Host<E>>(&mut self, engine: &mut E, host: &mut H) -> Result<DriverCounters> {
         while self.watched() > 0 {
-            self.wait_report(engine, host)?;
+            self.wait_for_ack(engine, host)?;
         }
-        self.run_until(engine, host, self.outcome.last_ack)?;
-        self.ends.clear();
-        Ok(self.outcome)
+        self.run_until(engine, host, self.counters.last_ack)?;
+        self.completion_times.clear();
+        Ok(self.counters)
     }
 
     #[inline]
     fn watched(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.len() - self.free_tags.len()
     }
 
     /// Advances time to the admission of a request and returns its arrival time.
@@ -340,19 +341,19 @@ impl<P: Pace> Driver<P> {
         match arrived {
             Some(t) if t > engine.now() => self.run_until(engine, host, t)?,
             _ => {
-                while self.background.wake() <= engine.now() {
+                while self.background.wake_time() <= engine.now() {
                     self.step(engine, host)?;
                 }
             }
         }
         if let Some(depth) = self.mode.depth() {
-            while self.ends.peek().is_some_and(|e| e.0 <= engine.now()) {
-                self.ends.pop();
+            while self.completion_times.peek().is_some_and(|e| e.0 <= engine.now()) {
+                self.completion_times.pop();
             }
-            while self.ends.len() + self.watched() >= depth {
-                match self.ends.pop() {
+            while self.completion_times.len() + self.watched() >= depth {
+                match self.completion_times.pop() {
                     Some(Reverse(end)) => self.run_until(engine, host, end)?,
-                    None => self.wait_report(engine, host)?,
+                    None => self.wait_for_ack(engine, host)?,
                 }
             }
         }
@@ -367,7 +368,7 @@ impl<P: Pace> Driver<P> {
         let scaled = if speed == 1.0 { after } else { (after as f64 / speed).round() as u64 };
         let arrived = start + Nanos(scaled);
         if arrived < self.last_arrival || at < first {
-            self.outcome.unordered += 1;
+            self.counters.out_of_order += 1;
         }
         self.last_arrival = self.last_arrival.max(arrived);
         self.last_arrival
@@ -382,23 +383,23 @@ impl<P: Pace> Driver<P> {
         arrived: Nanos,
     ) -> Result<()> {
         let admitted = engine.now();
-        let index = self.outcome.requests;
+        let index = self.counters.requests;
         if index == 0 {
-            self.outcome.first_arrival = arrived;
+            self.counters.first_arrival = arrived;
         }
         engine.begin();
         host.serve(engine)?;
         let tok = engine.end();
-        self.outcome.requests += 1;
+        self.counters.requests += 1;
         let mut times = RequestTimes { index, arrived, admitted, acknowledged: admitted };
         // The tag is taken only if the engine has to report the completion.
-        let tag = self.free.last().copied().unwrap_or(self.slots.len() as Tag);
-        match engine.settle(tok, tag) {
+        let tag = self.free_tags.last().copied().unwrap_or(self.slots.len() as Tag);
+        match engine.time_or_watch(tok, tag) {
             Some(at) => {
                 times.acknowledged = at;
-                self.outcome.last_ack = self.outcome.last_ack.max(at);
+                self.counters.last_ack = self.counters.last_ack.max(at);
                 if at > admitted && self.mode.depth().is_some() {
-                    self.ends.push(Reverse(at));
+                    self.completion_times.push(Reverse(at));
                 }
                 host.done(class, times);
             }
@@ -407,14 +408,14 @@ impl<P: Pace> Driver<P> {
         // The request may have created background work, so work that sleeps takes a step now. A
         // request also resets the limit of steps at one point in time.
         if matches!(self.background, BackgroundState::Idle | BackgroundState::Sleep(_)) {
-            self.instant.1 = 0;
+            self.steps_at.1 = 0;
             self.step(engine, host)?;
         }
         Ok(())
     }
 
     fn track(&mut self, tag: Tag, request: Outstanding) {
-        if self.free.pop().is_some() {
+        if self.free_tags.pop().is_some() {
             self.slots[tag as usize] = request;
         } else {
             self.slots.push(request);
@@ -430,7 +431,7 @@ impl<P: Pace> Driver<P> {
         target: Nanos,
     ) -> Result<()> {
         loop {
-            let wake = self.background.wake();
+            let wake = self.background.wake_time();
             if let Some(done) = engine.next_done(wake.min(target)) {
                 self.deliver(engine, host, done)?;
             } else if wake <= target {
@@ -442,10 +443,10 @@ impl<P: Pace> Driver<P> {
     }
 
     /// Advances until the engine reports an acknowledgement.
-    fn wait_report<E: Engine, H: Host<E>>(&mut self, engine: &mut E, host: &mut H) -> Result<()> {
+    fn wait_for_ack<E: Engine, H: Host<E>>(&mut self, engine: &mut E, host: &mut H) -> Result<()> {
         let before = self.watched();
         while self.watched() == before {
-            let wake = self.background.wake();
+            let wake = self.background.wake_time();
             if let Some(done) = engine.next_done(wake) {
                 self.deliver(engine, host, done)?;
             } else if wake < Nanos::MAX {
@@ -472,9 +473,9 @@ impl<P: Pace> Driver<P> {
             return self.step(engine, host);
         }
         let Outstanding { class, mut times } = self.slots[done.tag as usize];
-        self.free.push(done.tag);
+        self.free_tags.push(done.tag);
         times.acknowledged = done.at;
-        self.outcome.last_ack = self.outcome.last_ack.max(done.at);
+        self.counters.last_ack = self.counters.last_ack.max(done.at);
         host.done(class, times);
         Ok(())
     }
@@ -482,11 +483,11 @@ impl<P: Pace> Driver<P> {
     #[inline]
     fn step<E: Engine, H: Host<E>>(&mut self, engine: &mut E, host: &mut H) -> Result<()> {
         let now = engine.now();
-        self.outcome.steps += 1;
+        self.counters.steps += 1;
         self.background = match host.background(engine, self.budget)? {
             Progress::Idle => BackgroundState::Idle,
             Progress::At(t) => self.limit_steps(now, BackgroundState::Sleep(t)),
-            Progress::Busy(tok) => match engine.settle(tok, BACKGROUND) {
+            Progress::Busy(tok) => match engine.time_or_watch(tok, BACKGROUND) {
                 Some(t) => self.limit_steps(now, BackgroundState::Resume(t)),
                 None => BackgroundState::Watched,
             },
@@ -497,10 +498,10 @@ impl<P: Pace> Driver<P> {
     /// Returns `next`, or `Idle` if too many steps were taken at this point in time.
     #[inline]
     fn limit_steps(&mut self, now: Nanos, next: BackgroundState) -> BackgroundState {
-        if self.instant.0 != now {
-            self.instant = (now, 0);
+        if self.steps_at.0 != now {
+            self.steps_at = (now, 0);
         }
-        self.instant.1 += 1;
-        if self.instant.1 > STEPS_PER_INSTANT_MAX { BackgroundState::Idle } else { next }
+        self.steps_at.1 += 1;
+        if self.steps_at.1 > STEPS_PER_INSTANT_MAX { BackgroundState::Idle } else { next }
     }
 }

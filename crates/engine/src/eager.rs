@@ -90,7 +90,7 @@ impl Eager {
     #[inline]
     fn bus(&mut self, channel: u16, earliest: Nanos, len: Nanos) -> Nanos {
         let at = self.channels[usize::from(channel)].reserve(earliest, len);
-        self.usage.channel(channel, at, len);
+        self.usage.count_bus_phase(channel, at, len);
         at
     }
 }
@@ -124,7 +124,7 @@ impl Sink for Eager {
         let phases = self.models[usize::from(unit.device)].phases(&cmd, begin);
         let (start, end) = self.schedule_phases(unit.channel, begin, phases);
         self.units[cmd.unit.idx()].free = end;
-        self.usage.command(&cmd, ready, start, end);
+        self.usage.count_command(&cmd, ready, start, end);
         end
     }
 
@@ -151,7 +151,7 @@ impl Engine for Eager {
     }
 
     #[inline]
-    fn settle(&mut self, tok: Nanos, _: Tag) -> Option<Nanos> {
+    fn time_or_watch(&mut self, tok: Nanos, _: Tag) -> Option<Nanos> {
         Some(tok.max(self.now))
     }
 

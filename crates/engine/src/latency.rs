@@ -112,12 +112,12 @@ pub struct LatencySummary {
     pub max_ns: Nanos,
 }
 
-/// The latency and the service time of the requests of one class.
+/// Response times and service times of the requests of one class.
 #[derive(Clone, Default, Debug)]
 pub struct ClassHistograms {
-    /// Time from arrival to acknowledgement.
-    pub latency: LatencyHistogram,
-    /// Time from admission to acknowledgement, without the wait in the host's queue.
+    /// Response time: from arrival to acknowledgement.
+    pub response: LatencyHistogram,
+    /// Service time: from admission to acknowledgement, without the wait in the host's queue.
     pub service: LatencyHistogram,
 }
 
@@ -138,7 +138,7 @@ impl LatencyByClass {
     #[inline]
     pub fn record(&mut self, class: u8, times: RequestTimes) {
         if let Some(Some(c)) = self.classes.get_mut(usize::from(class)) {
-            c.latency.record(times.latency());
+            c.response.record(times.response());
             c.service.record(times.service());
         } else {
             self.first(class, times);
@@ -152,7 +152,7 @@ impl LatencyByClass {
             self.classes.resize_with(class + 1, || None);
         }
         let c = self.classes[class].get_or_insert_default();
-        c.latency.record(times.latency());
+        c.response.record(times.response());
         c.service.record(times.service());
     }
 
@@ -172,7 +172,7 @@ impl LatencyByClass {
     pub fn all(&self) -> ClassHistograms {
         let mut all = ClassHistograms::default();
         for (_, c) in self.iter() {
-            all.latency.merge(&c.latency);
+            all.response.merge(&c.response);
             all.service.merge(&c.service);
         }
         all
@@ -230,10 +230,10 @@ mod tests {
         l.record(3, t(0, 10, 110));
         l.record(0, t(5, 5, 55));
         l.record(3, t(0, 0, 200));
-        assert_eq!(l.iter().map(|(c, x)| (c, x.latency.count())).collect::<Vec<_>>(), [(0, 1), (3, 2)]);
+        assert_eq!(l.iter().map(|(c, x)| (c, x.response.count())).collect::<Vec<_>>(), [(0, 1), (3, 2)]);
         let c = l.class(3).unwrap();
-        assert_eq!((c.latency.quantile(0.0), c.service.quantile(0.0)), (Nanos(110), Nanos(100)));
+        assert_eq!((c.response.quantile(0.0), c.service.quantile(0.0)), (Nanos(110), Nanos(100)));
         assert!(l.class(1).is_none());
-        assert_eq!(l.all().latency.count(), 3);
+        assert_eq!(l.all().response.count(), 3);
     }
 }

@@ -74,9 +74,9 @@ pub struct Recorder<S: Sink = Null> {
     acks: Vec<u32>,
     open: bool,
     /// Last modifying command, by unit and hazard.
-    changed: HashMap<(UnitId, u32), u32>,
+    last_modifier: HashMap<(UnitId, u32), u32>,
     /// Worklist of entries; kept to reuse its memory.
-    visit: Vec<u32>,
+    worklist: Vec<u32>,
 }
 
 impl Default for Recorder {
@@ -94,8 +94,8 @@ impl<S: Sink> Recorder<S> {
             entries: Vec::new(),
             acks: Vec::new(),
             open: false,
-            changed: HashMap::new(),
-            visit: Vec::new(),
+            last_modifier: HashMap::new(),
+            worklist: Vec::new(),
         }
     }
 
@@ -134,15 +134,15 @@ impl<S: Sink> Recorder<S> {
 
     /// Collects the commands that a token depends on, sorted and without duplicates.
     fn ops_below(&mut self, entry: u32, into: &mut Vec<u32>) {
-        self.visit.clear();
-        self.visit.push(entry);
-        while let Some(e) = self.visit.pop() {
+        self.worklist.clear();
+        self.worklist.push(entry);
+        while let Some(e) = self.worklist.pop() {
             if e == 0 {
                 continue;
             }
             match self.entries[e as usize - 1] {
                 Dependency::Op(op) => into.push(op),
-                Dependency::Join(a, b) => self.visit.extend([a, b]),
+                Dependency::Join(a, b) => self.worklist.extend([a, b]),
             }
         }
         into.sort_unstable();
@@ -176,8 +176,8 @@ impl<S: Sink> Sink for Recorder<S> {
         let op = self.recording.ops.len() as u32;
         // A read modifies nothing, so no later command has to follow it.
         let follows = match cmd.op.is_read() {
-            true => self.changed.get(&(cmd.unit, cmd.hazard)).copied(),
-            false => self.changed.insert((cmd.unit, cmd.hazard), op),
+            true => self.last_modifier.get(&(cmd.unit, cmd.hazard)).copied(),
+            false => self.last_modifier.insert((cmd.unit, cmd.hazard), op),
         };
         self.recording.ops.push(RecordedCommand { cmd, after: edges, follows, request });
         RecorderToken { entry: self.entry(Dependency::Op(op)), below: self.below.emit(cmd, after.below) }
@@ -214,8 +214,8 @@ impl<S: Engine> Engine for Recorder<S> {
         RecorderToken { entry: 0, below: self.below.end() }
     }
 
-    fn settle(&mut self, tok: Self::Tok, tag: Tag) -> Option<Nanos> {
-        self.below.settle(tok.below, tag)
+    fn time_or_watch(&mut self, tok: Self::Tok, tag: Tag) -> Option<Nanos> {
+        self.below.time_or_watch(tok.below, tag)
     }
 
     fn next_done(&mut self, limit: Nanos) -> Option<Completion> {

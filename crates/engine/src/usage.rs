@@ -93,12 +93,12 @@ impl DeviceUsage {
 
     /// Counts one command.
     #[inline]
-    pub(crate) fn command(&mut self, cmd: &Cmd, ready: Nanos, start: Nanos, end: Nanos) {
+    pub(crate) fn count_command(&mut self, cmd: &Cmd, ready: Nanos, start: Nanos, end: Nanos) {
         self.unit_busy[cmd.unit.idx()] += end - start;
         if let Some(channel) = self.implicit_channel[cmd.unit.idx()] {
-            self.channel(channel, start, end - start);
+            self.count_bus_phase(channel, start, end - start);
             if cmd.op.medium() == MediumKind::Disk {
-                self.arm(cmd, end - start);
+                self.count_disk_command(cmd, end - start);
             }
         }
         self.last = self.last.max(end);
@@ -113,7 +113,7 @@ impl DeviceUsage {
 
     /// Counts a command of a disk. A disk serves its commands one after the other, so the calls for
     /// a unit are in the order of service.
-    fn arm(&mut self, cmd: &Cmd, took: Nanos) {
+    fn count_disk_command(&mut self, cmd: &Cmd, took: Nanos) {
         if let Some((_, arm)) = self.arms.iter_mut().find(|(u, _)| *u == cmd.unit) {
             arm.command(cmd, took);
         }
@@ -121,7 +121,7 @@ impl DeviceUsage {
 
     /// Counts one bus phase.
     #[inline]
-    pub(crate) fn channel(&mut self, channel: u16, start: Nanos, len: Nanos) {
+    pub(crate) fn count_bus_phase(&mut self, channel: u16, start: Nanos, len: Nanos) {
         self.channel_busy[usize::from(channel)] += len;
         if let Some(s) = &mut self.series {
             s.add(usize::from(channel), start, len);

@@ -72,8 +72,8 @@ impl Engine for TimedSink {
         self.inner.end()
     }
 
-    fn settle(&mut self, tok: Nanos, tag: Tag) -> Option<Nanos> {
-        self.inner.settle(tok, tag)
+    fn time_or_watch(&mut self, tok: Nanos, tag: Tag) -> Option<Nanos> {
+        self.inner.time_or_watch(tok, tag)
     }
 
     fn next_done(&mut self, limit: Nanos) -> Option<Completion> {

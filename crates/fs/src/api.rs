@@ -19,7 +19,7 @@ impl<M: Medium> Fs<M> {
     /// Releases one pin of an inode. The last unpin of an inode without links frees the inode.
     pub(crate) fn unpin_node(&self, node: &Node) -> Result<()> {
         let mut state = node.state.write();
-        state.alive()?;
+        state.check_alive()?;
         let left = node.pins.load(Ordering::Acquire).checked_sub(1);
         let left = left.ok_or(Error::Invalid("not pinned"))?;
         node.pins.store(left, Ordering::Release);
@@ -69,36 +69,36 @@ impl<M: Medium> FileSystem for Fs<M> {
         })
     }
 
-    fn lookup(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<Attr> {
-        self.lookup_attr(who, dir, name)
+    fn lookup(&self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<Attr> {
+        self.lookup_attr(caller, dir, name)
     }
 
     fn attr(&self, ino: Ino) -> Result<Attr> {
         self.attr_of(ino)
     }
 
-    fn set_attr(&self, who: &Caller, ino: Ino, changes: &AttrChanges) -> Result<Attr> {
-        self.change_attr(who, ino, changes)
+    fn set_attr(&self, caller: &Caller, ino: Ino, changes: &AttrChanges) -> Result<Attr> {
+        self.change_attr(caller, ino, changes)
     }
 
-    fn create(&self, who: &Caller, dir: Ino, name: &[u8], new: NewInode<'_>) -> Result<Attr> {
-        self.create_in(who, dir, name, new)
+    fn create(&self, caller: &Caller, dir: Ino, name: &[u8], new: NewInode<'_>) -> Result<Attr> {
+        self.create_in(caller, dir, name, new)
     }
 
-    fn link(&self, who: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
-        self.link_to(who, ino, dir, name)
+    fn link(&self, caller: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
+        self.link_to(caller, ino, dir, name)
     }
 
-    fn unlink(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<()> {
-        self.remove(who, dir, name, false)
+    fn unlink(&self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<()> {
+        self.remove(caller, dir, name, false)
     }
 
-    fn rmdir(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<()> {
-        self.remove(who, dir, name, true)
+    fn rmdir(&self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<()> {
+        self.remove(caller, dir, name, true)
     }
 
-    fn rename(&self, who: &Caller, from: (Ino, &[u8]), to: (Ino, &[u8]), mode: RenameMode) -> Result<()> {
-        self.rename_from(who, from, to, mode)
+    fn rename(&self, caller: &Caller, from: (Ino, &[u8]), to: (Ino, &[u8]), mode: RenameMode) -> Result<()> {
+        self.rename_from(caller, from, to, mode)
     }
 
     fn read_link(&self, ino: Ino) -> Result<Vec<u8>> {
@@ -125,8 +125,8 @@ impl<M: Medium> FileSystem for Fs<M> {
         self.append_node(&*self.node(ino)?, data)
     }
 
-    fn allocate(&self, ino: Ino, how: Allocate, at: u64, len: u64) -> Result<()> {
-        self.allocate_node(&*self.node(ino)?, how, at, len)
+    fn allocate(&self, ino: Ino, mode: Allocate, at: u64, len: u64) -> Result<()> {
+        self.allocate_node(&*self.node(ino)?, mode, at, len)
     }
 
     fn seek(&self, ino: Ino, what: Seek, at: u64) -> Result<u64> {
@@ -158,12 +158,12 @@ impl<M: Medium> FileSystem for Fs<M> {
         Ok(names)
     }
 
-    fn set_xattr(&self, who: &Caller, ino: Ino, name: &[u8], value: &[u8], mode: XattrMode) -> Result<()> {
-        self.change_xattr(who, ino, name, Some(value), mode)
+    fn set_xattr(&self, caller: &Caller, ino: Ino, name: &[u8], value: &[u8], mode: XattrMode) -> Result<()> {
+        self.change_xattr(caller, ino, name, Some(value), mode)
     }
 
-    fn remove_xattr(&self, who: &Caller, ino: Ino, name: &[u8]) -> Result<()> {
-        self.change_xattr(who, ino, name, None, XattrMode::Replace)
+    fn remove_xattr(&self, caller: &Caller, ino: Ino, name: &[u8]) -> Result<()> {
+        self.change_xattr(caller, ino, name, None, XattrMode::Replace)
     }
 
     fn body(&self, ino: Ino) -> Option<Arc<OwnedFd>> {

@@ -9,16 +9,16 @@ use crate::permissions::{self, SGID, WRITE};
 use crate::types::{Attr, AttrChanges, Caller, Ino, InodeType, SetTime, Time};
 
 /// Fails if the caller may not make the changes.
-fn permitted(who: &Caller, inode: &Inode, changes: &AttrChanges) -> Result<()> {
-    if !who.checked || who.uid == 0 {
+fn permitted(caller: &Caller, inode: &Inode, changes: &AttrChanges) -> Result<()> {
+    if !caller.checked || caller.uid == 0 {
         return Ok(());
     }
-    let is_owner = who.uid == inode.uid;
+    let is_owner = caller.uid == inode.uid;
     if changes.mode.is_some() {
-        permissions::check_owner(who, inode)?;
+        permissions::check_owner(caller, inode)?;
     }
     let keeps_user = changes.uid.is_none_or(|uid| uid == inode.uid);
-    let group_allowed = changes.gid.is_none_or(|gid| gid == inode.gid || permissions::in_group(who, gid));
+    let group_allowed = changes.gid.is_none_or(|gid| gid == inode.gid || permissions::in_group(caller, gid));
     let changes_owner = changes.uid.is_some() || changes.gid.is_some();
     if changes_owner && !(is_owner && keeps_user && group_allowed) {
         return Err(Error::NotPermitted);
@@ -28,29 +28,29 @@ fn permitted(who: &Caller, inode: &Inode, changes: &AttrChanges) -> Result<()> {
     match (changes.atime, changes.mtime) {
         (None, None) => {}
         (Some(SetTime::Now), Some(SetTime::Now)) if !is_owner => {
-            permissions::check_access(who, inode, WRITE)?;
+            permissions::check_access(caller, inode, WRITE)?;
         }
-        _ => permissions::check_owner(who, inode)?,
+        _ => permissions::check_owner(caller, inode)?,
     }
     if changes.size.is_some() {
-        permissions::check_access(who, inode, WRITE)?;
+        permissions::check_access(caller, inode, WRITE)?;
     }
     Ok(())
 }
 
 /// Returns the mode of the inode after the changes.
-fn mode_after(who: &Caller, inode: &Inode, changes: &AttrChanges) -> u16 {
+fn mode_after(caller: &Caller, inode: &Inode, changes: &AttrChanges) -> u16 {
     let mut mode = inode.mode;
-    let privileged = who.uid == 0 || !who.checked;
+    let privileged = caller.uid == 0 || !caller.checked;
     if let Some(new) = changes.mode {
         mode = new & 0o7777;
-        if !privileged && !permissions::in_group(who, inode.gid) {
+        if !privileged && !permissions::in_group(caller, inode.gid) {
             mode &= !SGID;
         }
     }
     // A change of owner clears the set-ID bits unless the mode is set as well; a truncation by an
     // unprivileged caller always clears them.
-    let owner = who.checked && (changes.uid.is_some() || changes.gid.is_some());
+    let owner = caller.checked && (changes.uid.is_some() || changes.gid.is_some());
     let size = !privileged && changes.size.is_some();
     if (owner && changes.mode.is_none()) || size {
         mode = permissions::without_set_ids(inode.kind, mode);
@@ -59,12 +59,12 @@ fn mode_after(who: &Caller, inode: &Inode, changes: &AttrChanges) -> u16 {
 }
 
 impl<M: Medium> Fs<M> {
-    pub(crate) fn change_attr(&self, who: &Caller, ino: Ino, changes: &AttrChanges) -> Result<Attr> {
-        self.writable()?;
+    pub(crate) fn change_attr(&self, caller: &Caller, ino: Ino, changes: &AttrChanges) -> Result<Attr> {
+        self.check_writable()?;
         let node = self.node(ino)?;
         let mut state = node.state.write();
         let state = &mut *state;
-        state.alive()?;
+        state.check_alive()?;
         if changes.mode.is_some() && state.inode.kind == InodeType::Symlink {
             return Err(Error::Unsupported("permissions of symbolic links"));
         }
@@ -75,7 +75,7 @@ impl<M: Medium> Fs<M> {
                 _ => return Err(Error::Invalid("only files have a size that can be set")),
             }
         }
-        permitted(who, &state.inode, changes)?;
+        permitted(caller, &state.inode, changes)?;
         if *changes == AttrChanges::default() {
             return self.attr_in(&node, state);
         }
@@ -94,7 +94,7 @@ impl<M: Medium> Fs<M> {
             self.prepare_resize(&node, state, &mut txn, to)?;
         }
         let inode = &mut state.inode;
-        inode.mode = mode_after(who, inode, changes);
+        inode.mode = mode_after(caller, inode, changes);
         inode.uid = changes.uid.unwrap_or(inode.uid);
         inode.gid = changes.gid.unwrap_or(inode.gid);
         inode.mtime = match changes.mtime {

@@ -27,7 +27,7 @@ pub(crate) struct Counters {
     /// Highest inode number ever used; the inode table is not read beyond it.
     pub(crate) highest: u64,
     /// Number of inodes ever created; the generation of the next inode.
-    pub(crate) made: u64,
+    pub(crate) created: u64,
     /// Number of times the file system was opened.
     pub(crate) opened: u64,
     /// `true` if the file system is cleanly closed.
@@ -44,7 +44,7 @@ impl Counters {
         next.blocks = next.blocks.saturating_add_signed(counts.blocks);
         next.inodes = next.inodes.saturating_add_signed(counts.inodes);
         next.highest = next.highest.max(counts.highest);
-        next.made = next.made.wrapping_add(counts.inodes.max(0) as u64);
+        next.created = next.created.wrapping_add(counts.inodes.max(0) as u64);
         if let Some(closed) = counts.closed {
             next.closed = closed;
             next.opened = next.opened.wrapping_add(u64::from(!closed));
@@ -54,7 +54,7 @@ impl Counters {
 
     pub(crate) fn encode(&self, salt: u32) -> [u64; 8] {
         let mut w =
-            [self.blocks, self.inodes, self.highest, self.made, self.opened, u64::from(self.closed), 0, 0];
+            [self.blocks, self.inodes, self.highest, self.created, self.opened, u64::from(self.closed), 0, 0];
         w[7] = u64::from(crc_words(salt, &w[..7]));
         w
     }
@@ -62,8 +62,14 @@ impl Counters {
     /// Reads the counters and verifies their checksum and limits.
     pub(crate) fn read<M: Medium>(medium: &M, geometry: &Geometry, salt: u32) -> Result<Self> {
         let w: [u64; 8] = read_words(medium, geometry.ledger_at);
-        let ledger =
-            Self { blocks: w[0], inodes: w[1], highest: w[2], made: w[3], opened: w[4], closed: w[5] == 1 };
+        let ledger = Self {
+            blocks: w[0],
+            inodes: w[1],
+            highest: w[2],
+            created: w[3],
+            opened: w[4],
+            closed: w[5] == 1,
+        };
         let sound = w[7] == u64::from(crc_words(salt, &w[..7]))
             && ledger.blocks <= geometry.data_blocks
             && ledger.inodes <= ledger.highest

@@ -18,29 +18,29 @@ pub trait FileSystem: Send + Sync {
 
     /// Returns the attributes of the inode with this name in a directory; `.` and `..` are valid
     /// names.
-    fn lookup(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<Attr>;
+    fn lookup(&self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<Attr>;
 
     /// Returns the attributes of an inode.
     fn attr(&self, ino: Ino) -> Result<Attr>;
 
     /// Modifies attributes, all or none: chmod, chown, truncate, utimens.
-    fn set_attr(&self, who: &Caller, ino: Ino, changes: &AttrChanges) -> Result<Attr>;
+    fn set_attr(&self, caller: &Caller, ino: Ino, changes: &AttrChanges) -> Result<Attr>;
 
     /// Creates an inode under a name that must not exist.
-    fn create(&self, who: &Caller, dir: Ino, name: &[u8], new: NewInode<'_>) -> Result<Attr>;
+    fn create(&self, caller: &Caller, dir: Ino, name: &[u8], new: NewInode<'_>) -> Result<Attr>;
 
     /// Adds a name to an inode that is not a directory.
-    fn link(&self, who: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr>;
+    fn link(&self, caller: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr>;
 
     /// Removes a name of an inode that is not a directory. The inode is freed when it has no names
     /// and no pins.
-    fn unlink(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<()>;
+    fn unlink(&self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<()>;
 
     /// Removes an empty directory.
-    fn rmdir(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<()>;
+    fn rmdir(&self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<()>;
 
     /// Renames `from` to `to`.
-    fn rename(&self, who: &Caller, from: (Ino, &[u8]), to: (Ino, &[u8]), mode: RenameMode) -> Result<()>;
+    fn rename(&self, caller: &Caller, from: (Ino, &[u8]), to: (Ino, &[u8]), mode: RenameMode) -> Result<()>;
 
     /// Returns the target of a symbolic link.
     fn read_link(&self, ino: Ino) -> Result<Vec<u8>>;
@@ -64,7 +64,7 @@ pub trait FileSystem: Send + Sync {
     fn append(&self, ino: Ino, data: &[u8]) -> Result<(u64, usize)>;
 
     /// Allocates, punches or zeroes a range.
-    fn allocate(&self, ino: Ino, how: Allocate, at: u64, len: u64) -> Result<()>;
+    fn allocate(&self, ino: Ino, mode: Allocate, at: u64, len: u64) -> Result<()>;
 
     /// Returns the first position at or after `at` that is data, or is in a hole.
     fn seek(&self, ino: Ino, what: Seek, at: u64) -> Result<u64>;
@@ -76,8 +76,8 @@ pub trait FileSystem: Send + Sync {
     fn sync(&self) -> Result<()>;
 
     /// Lists the names of a directory, `.` and `..` first, until `each` returns `false`. `from` is
-    /// 0 for all names, or [`DirEntry::next`] of an earlier entry. A name that exists during the whole
-    /// listing is reported exactly once.
+    /// 0 for all names, or [`DirEntry::next`] of an earlier entry. A name that exists during the
+    /// whole listing is reported exactly once.
     fn read_dir(&self, ino: Ino, from: u64, each: &mut dyn FnMut(&DirEntry<'_>) -> bool) -> Result<()>;
 
     /// Returns the value of an extended attribute. The name includes its namespace (`user.…`).
@@ -87,10 +87,10 @@ pub trait FileSystem: Send + Sync {
     fn xattrs(&self, ino: Ino) -> Result<Vec<u8>>;
 
     /// Sets an extended attribute.
-    fn set_xattr(&self, who: &Caller, ino: Ino, name: &[u8], value: &[u8], mode: XattrMode) -> Result<()>;
+    fn set_xattr(&self, caller: &Caller, ino: Ino, name: &[u8], value: &[u8], mode: XattrMode) -> Result<()>;
 
     /// Removes an extended attribute.
-    fn remove_xattr(&self, who: &Caller, ino: Ino, name: &[u8]) -> Result<()>;
+    fn remove_xattr(&self, caller: &Caller, ino: Ino, name: &[u8]) -> Result<()>;
 
     /// Returns the external file that holds the contents of a pinned file, if contents are outside
     /// the medium. Writes to this file change the contents.

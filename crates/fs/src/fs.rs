@@ -71,7 +71,7 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Fails with [`Error::ReadOnly`] if the file system is open read-only.
-    pub(crate) fn writable(&self) -> Result<()> {
+    pub(crate) fn check_writable(&self) -> Result<()> {
         if self.read_only { Err(Error::ReadOnly) } else { Ok(()) }
     }
 

@@ -126,7 +126,7 @@ impl<M: Medium> Fs<M> {
         if geometry.has_sums() {
             medium.zero(geometry.sums_at, geometry.data_blocks * 8);
         }
-        let ledger = Counters { inodes: 1, highest: 1, made: 1, closed: true, ..Counters::default() };
+        let ledger = Counters { inodes: 1, highest: 1, created: 1, closed: true, ..Counters::default() };
         ledger.write(&medium, &geometry, salt);
         let (uid, gid, mode) = options.root;
         let mut root = Inode::new(InodeType::Directory, mode, (uid, gid), 0, superblock.created);

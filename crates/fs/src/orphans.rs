@@ -28,14 +28,14 @@ pub(crate) struct Orphans {
     /// Number of words that are reserved, which inodes without links do not use.
     reserved: usize,
     /// The slot that holds [`OVERFLOW`], if there is one.
-    more: Option<u32>,
+    overflow_slot: Option<u32>,
 }
 
 impl Orphans {
     /// Reads the list; returns it with the orphans and their slots.
     pub(crate) fn read<M: Medium>(medium: &M, geometry: &Geometry) -> (Self, Vec<(u32, Ino)>) {
         let reserved = (geometry.orphans / RESERVED_ONE_IN).max(2) as usize;
-        let mut list = Self { at: geometry.orphans_at, free: Vec::new(), reserved, more: None };
+        let mut list = Self { at: geometry.orphans_at, free: Vec::new(), reserved, overflow_slot: None };
         let mut found = Vec::new();
         let mut words = [0; READ_WORDS];
         for first in (0..geometry.orphans).step_by(READ_WORDS) {
@@ -44,7 +44,7 @@ impl Orphans {
             for (slot, ino) in (first as u32..).zip(part.iter()) {
                 match *ino {
                     0 => list.free.push(slot),
-                    OVERFLOW => list.more = Some(slot),
+                    OVERFLOW => list.overflow_slot = Some(slot),
                     ino => found.push((slot, Ino(ino))),
                 }
             }
@@ -56,11 +56,11 @@ impl Orphans {
 
     /// Returns `true` if the inode table may hold inodes without links that are not on the list.
     pub(crate) fn has_overflow(&self) -> bool {
-        self.more.is_some()
+        self.overflow_slot.is_some()
     }
 
-    /// Returns `true` if no word is left for an inode without links, so that [`Orphans::has_overflow`]
-    /// is needed.
+    /// Returns `true` if no word is left for an inode without links, so that
+    /// [`Orphans::has_overflow`] is needed.
     pub(crate) fn is_full(&self) -> bool {
         self.free.len() <= self.reserved
     }
@@ -72,13 +72,14 @@ impl Orphans {
     pub(crate) fn mark_overflow(&mut self, txn: &mut Txn) -> Result<()> {
         let slot = self.free.pop().ok_or(Error::NoSpace)?;
         txn.write(self.at + u64::from(slot) * 8, &[OVERFLOW]);
-        self.more = Some(slot);
+        self.overflow_slot = Some(slot);
         Ok(())
     }
 
-    /// Clears the [`OVERFLOW`] mark in a transaction. The slot is reusable after [`Orphans::release_slot`].
+    /// Clears the [`OVERFLOW`] mark in a transaction. The slot is reusable after
+    /// [`Orphans::release_slot`].
     pub(crate) fn clear_overflow(&mut self, txn: &mut Txn) -> Option<u32> {
-        let slot = self.more.take()?;
+        let slot = self.overflow_slot.take()?;
         self.remove(txn, slot);
         Some(slot)
     }

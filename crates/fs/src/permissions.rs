@@ -21,49 +21,53 @@ pub(crate) const STICKY: u16 = 0o1000;
 const GROUP_EXECUTE: u16 = 0o010;
 
 /// Returns `true` if the caller is in a group.
-pub(crate) fn in_group(who: &Caller, gid: u32) -> bool {
-    who.gid == gid || who.groups.contains(&gid)
+pub(crate) fn in_group(caller: &Caller, gid: u32) -> bool {
+    caller.gid == gid || caller.groups.contains(&gid)
 }
 
 /// Fails if the caller lacks one of the wanted permissions.
-pub(crate) fn check_access(who: &Caller, inode: &Inode, want: u16) -> Result<()> {
-    if !who.checked {
+pub(crate) fn check_access(caller: &Caller, inode: &Inode, want: u16) -> Result<()> {
+    if !caller.checked {
         return Ok(());
     }
     // The superuser passes all checks but one: a file without any execute bit cannot be executed.
-    if who.uid == 0 {
+    if caller.uid == 0 {
         let runs = want & EXECUTE == 0 || inode.kind == InodeType::Directory || inode.mode & 0o111 != 0;
         return if runs { Ok(()) } else { Err(Error::Access) };
     }
     // Only one class applies: an owner without a permission does not get it from the group.
-    let shift = match who {
-        _ if who.uid == inode.uid => 6,
-        _ if in_group(who, inode.gid) => 3,
+    let shift = match caller {
+        _ if caller.uid == inode.uid => 6,
+        _ if in_group(caller, inode.gid) => 3,
         _ => 0,
     };
     if inode.mode >> shift & want == want { Ok(()) } else { Err(Error::Access) }
 }
 
 /// Fails if the caller may not remove a name of `inode` from `dir`.
-pub(crate) fn check_remove(who: &Caller, dir: &Inode, inode: &Inode) -> Result<()> {
-    check_access(who, dir, WRITE | EXECUTE)?;
-    let free = dir.mode & STICKY == 0 || who.uid == 0 || who.uid == inode.uid || who.uid == dir.uid;
-    if !who.checked || free { Ok(()) } else { Err(Error::NotPermitted) }
+pub(crate) fn check_remove(caller: &Caller, dir: &Inode, inode: &Inode) -> Result<()> {
+    check_access(caller, dir, WRITE | EXECUTE)?;
+    let free = dir.mode & STICKY == 0 || caller.uid == 0 || caller.uid == inode.uid || caller.uid == dir.uid;
+    if !caller.checked || free { Ok(()) } else { Err(Error::NotPermitted) }
 }
 
 /// Fails if the caller is neither the owner nor the superuser.
-pub(crate) fn check_owner(who: &Caller, inode: &Inode) -> Result<()> {
-    if !who.checked || who.uid == 0 || who.uid == inode.uid { Ok(()) } else { Err(Error::NotPermitted) }
+pub(crate) fn check_owner(caller: &Caller, inode: &Inode) -> Result<()> {
+    if !caller.checked || caller.uid == 0 || caller.uid == inode.uid {
+        Ok(())
+    } else {
+        Err(Error::NotPermitted)
+    }
 }
 
 /// Returns the mode and group of a new inode. Inodes in a set-group-ID directory inherit its group.
-pub(crate) fn inherited(who: &Caller, dir: &Inode, kind: InodeType, mode: u16) -> (u16, u32) {
+pub(crate) fn inherited(caller: &Caller, dir: &Inode, kind: InodeType, mode: u16) -> (u16, u32) {
     if dir.mode & SGID == 0 {
-        return (mode, who.gid);
+        return (mode, caller.gid);
     }
     let mode = match kind {
         InodeType::Directory => mode | SGID,
-        _ if who.checked => without_foreign_group(who, dir.gid, mode),
+        _ if caller.checked => without_foreign_group(caller, dir.gid, mode),
         _ => mode,
     };
     (mode, dir.gid)
@@ -71,9 +75,9 @@ pub(crate) fn inherited(who: &Caller, dir: &Inode, kind: InodeType, mode: u16) -
 
 /// Returns the mode without the set-group-ID bit if the caller is not in the group that the bit
 /// grants.
-pub(crate) fn without_foreign_group(who: &Caller, gid: u32, mode: u16) -> u16 {
+pub(crate) fn without_foreign_group(caller: &Caller, gid: u32, mode: u16) -> u16 {
     let lends = mode & SGID != 0 && mode & GROUP_EXECUTE != 0;
-    if lends && who.uid != 0 && !in_group(who, gid) { mode & !SGID } else { mode }
+    if lends && caller.uid != 0 && !in_group(caller, gid) { mode & !SGID } else { mode }
 }
 
 /// Returns the mode of an inode after a change of its owner or contents: the set-ID bits are

@@ -70,7 +70,7 @@ pub struct Attr {
     pub kind: InodeType,
     /// Permission bits with set-user-ID, set-group-ID and sticky: 0o7777.
     pub mode: u16,
-    /// Number of hard links; for a directory, 2 plus the number of its sub-directories.
+    /// Number of hard links; for a directory, 2 plus the number of its subdirectories.
     pub links: u32,
     /// User ID of the owner.
     pub uid: u32,

@@ -28,7 +28,7 @@ type Pair = (Vec<u8>, Vec<u8>);
 
 /// Fails for names outside the supported namespaces, and for callers without the right to access
 /// them.
-fn permitted(who: &Caller, inode: &Inode, name: &[u8], writes: bool) -> Result<()> {
+fn permitted(caller: &Caller, inode: &Inode, name: &[u8], writes: bool) -> Result<()> {
     let is = |prefix: &[u8]| name.starts_with(prefix) && name.len() > prefix.len();
     if name.is_empty() || name.len() > NAME_MAX {
         return Err(Error::AttributeName);
@@ -41,15 +41,15 @@ fn permitted(who: &Caller, inode: &Inode, name: &[u8], writes: bool) -> Result<(
         let shared = inode.kind == InodeType::Directory && inode.mode & STICKY != 0;
         return match inode.kind {
             InodeType::File | InodeType::Directory if !writes => Ok(()),
-            InodeType::File | InodeType::Directory if shared => permissions::check_owner(who, inode)
-                .and_then(|()| permissions::check_access(who, inode, WRITE)),
-            InodeType::File | InodeType::Directory => permissions::check_access(who, inode, WRITE),
+            InodeType::File | InodeType::Directory if shared => permissions::check_owner(caller, inode)
+                .and_then(|()| permissions::check_access(caller, inode, WRITE)),
+            InodeType::File | InodeType::Directory => permissions::check_access(caller, inode, WRITE),
             _ if writes => Err(Error::NotPermitted),
             _ => Err(Error::NoAttribute),
         };
     }
     if is(b"trusted.") || is(b"security.") {
-        return if writes && who.checked && who.uid != 0 { Err(Error::NotPermitted) } else { Ok(()) };
+        return if writes && caller.checked && caller.uid != 0 { Err(Error::NotPermitted) } else { Ok(()) };
     }
     Err(Error::Unsupported("extended attributes other than user., trusted. and security."))
 }
@@ -86,7 +86,7 @@ fn check(salt: u32, ino: Ino, run: BlockRun, words: &[u64]) -> u32 {
 }
 
 /// Returns `true` if the inode has no attribute run, or one that lies within the data space.
-pub(crate) fn held(geometry: &Geometry, inode: &Inode) -> bool {
+pub(crate) fn run_is_valid(geometry: &Geometry, inode: &Inode) -> bool {
     let BlockRun { start, len } = inode.xattrs;
     len == 0 || (len <= BLOCKS_MAX && geometry.holds(start, len))
 }
@@ -107,7 +107,7 @@ pub(crate) fn read<M: Medium>(
         return Ok(Vec::new());
     }
     let damaged = || Error::Damaged { what: "extended attributes", at: run.at() };
-    if !held(geometry, inode) {
+    if !run_is_valid(geometry, inode) {
         return Err(damaged());
     }
     let [first] = read_words(medium, run.at());
@@ -127,9 +127,13 @@ pub(crate) fn read<M: Medium>(
 impl<M: Medium> Fs<M> {
     /// Fails if the attribute run of an inode lies outside the data space, so that it must not be
     /// freed.
-    pub(crate) fn xattrs_held(&self, ino: Ino, inode: &Inode) -> Result<()> {
+    pub(crate) fn check_xattr_run(&self, ino: Ino, inode: &Inode) -> Result<()> {
         let at = self.geometry.inode_at(ino.0);
-        if held(&self.geometry, inode) { Ok(()) } else { Err(Error::Damaged { what: "an inode", at }) }
+        if run_is_valid(&self.geometry, inode) {
+            Ok(())
+        } else {
+            Err(Error::Damaged { what: "an inode", at })
+        }
     }
 
     /// Returns all attributes of an inode.
@@ -141,7 +145,7 @@ impl<M: Medium> Fs<M> {
     pub(crate) fn value_of(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
         let node = self.node(ino)?;
         let state = node.state.read();
-        state.alive()?;
+        state.check_alive()?;
         permitted(&Caller::ROOT, &state.inode, name, false)?;
         let found = self.pairs(ino, &state.inode)?.into_iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value).ok_or(Error::NoAttribute)
@@ -151,26 +155,26 @@ impl<M: Medium> Fs<M> {
     pub(crate) fn pairs_of(&self, ino: Ino) -> Result<Vec<Pair>> {
         let node = self.node(ino)?;
         let state = node.state.read();
-        state.alive()?;
+        state.check_alive()?;
         self.pairs(ino, &state.inode)
     }
 
     pub(crate) fn change_xattr(
         &self,
-        who: &Caller,
+        caller: &Caller,
         ino: Ino,
         name: &[u8],
         value: Option<&[u8]>,
         mode: XattrMode,
     ) -> Result<()> {
-        self.writable()?;
+        self.check_writable()?;
         let node = self.node(ino)?;
         let mut state = node.state.write();
-        state.alive()?;
-        permitted(who, &state.inode, name, true)?;
+        state.check_alive()?;
+        permitted(caller, &state.inode, name, true)?;
         let mut pairs = self.pairs(ino, &state.inode)?;
-        let there = pairs.iter().position(|(known, _)| known == name);
-        match (there, mode) {
+        let existing = pairs.iter().position(|(known, _)| known == name);
+        match (existing, mode) {
             (Some(_), XattrMode::Create) => return Err(Error::Exists),
             (None, XattrMode::Replace) => return Err(Error::NoAttribute),
             _ => {}
@@ -178,7 +182,7 @@ impl<M: Medium> Fs<M> {
         if value.is_some_and(|value| value.len() > XATTR_MAX) {
             return Err(Error::AttributeTooLarge);
         }
-        match (there, value) {
+        match (existing, value) {
             (Some(i), Some(value)) => pairs[i].1 = value.to_vec(),
             (None, Some(value)) => pairs.push((name.to_vec(), value.to_vec())),
             (Some(i), None) => drop(pairs.remove(i)),
@@ -207,14 +211,14 @@ impl<M: Medium> Fs<M> {
             new = if is(Bug::XattrInPlace) && old.len == blocks {
                 old
             } else {
-                self.space.reserve(&self.medium, AllocRequest::blocks(blocks).whole())?
+                self.space.reserve(&self.medium, AllocRequest::blocks(blocks).contiguous())?
             };
             words[0] |= u64::from(check(self.salt, ino, new, &words));
             self.medium.write(new.at(), bytemuck::cast_slice(&words));
             // The new run must be durable before the inode refers to it.
             txn.data = true;
             if new != old {
-                txn.take(new);
+                txn.alloc(new);
             }
         }
         if old.len > 0 && new != old {

@@ -7,11 +7,12 @@ use frit_trace::{ReqOp, Request, Workload};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// Maximum number of sectors in one call of a layer: 1 GiB. Longer requests are split.
+/// Maximum number of sectors in one call of a layer: 1 GiB. Longer reads and writes are split,
+/// discards are not.
 const SECTORS_PER_CALL_MAX: u32 = 1 << 21;
 
 /// Number of requests that are announced to the layer together.
-const EXPECT: usize = 16;
+const PREFETCH_REQUESTS: usize = 16;
 
 /// Names of the classes of requests, indexed by class number.
 pub(crate) const CLASSES: [&str; 4] = ["read", "write", "discard", "flush"];
@@ -76,9 +77,9 @@ pub(crate) struct ReplayHost<'a, S: Sink> {
     /// Latencies by class.
     pub(crate) latencies: LatencyByClass,
     /// Counts of the requests that were issued.
-    pub(crate) asked: WorkloadCounts,
+    pub(crate) issued: WorkloadCounts,
     /// Wall-clock time spent in the workload: parsing, decompressing, generating.
-    pub(crate) reading: Duration,
+    pub(crate) workload_time: Duration,
     /// Error of the workload, if it failed.
     pub(crate) failure: Option<frit_trace::Error>,
     /// `true` if the error came from background work, not from a request.
@@ -98,8 +99,8 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
             batch,
             verifier,
             latencies: LatencyByClass::new(),
-            asked: WorkloadCounts::default(),
-            reading: Duration::ZERO,
+            issued: WorkloadCounts::default(),
+            workload_time: Duration::ZERO,
             failure: None,
             background_failed: false,
         }
@@ -115,7 +116,7 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
     fn refill(&mut self) -> Result<bool> {
         let start = Instant::now();
         let more = self.workload.fill(&mut self.batch.requests);
-        self.reading += start.elapsed();
+        self.workload_time += start.elapsed();
         self.batch.next = 0;
         match more {
             Ok(more) => Ok(more),
@@ -130,8 +131,8 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
 
     /// Announces the next requests to the layer: see [`frit_core::BlockLayer::expect`].
     fn announce(&mut self) {
-        let next = self.batch.requests[self.batch.next..].iter().take(EXPECT);
-        let mut ranges = [(Sector(0), 0); EXPECT];
+        let next = self.batch.requests[self.batch.next..].iter().take(PREFETCH_REQUESTS);
+        let mut ranges = [(Sector(0), 0); PREFETCH_REQUESTS];
         let mut n = 0;
         for r in next.filter(|r| matches!(r.op, ReqOp::Read | ReqOp::Write)) {
             ranges[n] = (r.sector, r.sectors);
@@ -188,8 +189,9 @@ impl<S: Sink> Host<S> for ReplayHost<'_, S> {
         if self.batch.next == self.batch.requests.len() && !self.refill()? {
             return Ok(None);
         }
-        // Each announcement covers the next EXPECT requests, so one per EXPECT requests is enough.
-        if self.batch.next.is_multiple_of(EXPECT) {
+        // An announcement covers the next PREFETCH_REQUESTS requests, so one for each batch of this
+        // size is enough.
+        if self.batch.next.is_multiple_of(PREFETCH_REQUESTS) {
             self.announce();
         }
         let r = &self.batch.requests[self.batch.next];
@@ -200,7 +202,7 @@ impl<S: Sink> Host<S> for ReplayHost<'_, S> {
     #[inline]
     fn serve(&mut self, sink: &mut S) -> Result<()> {
         let Some(r) = self.last() else { return Ok(()) };
-        self.asked.count(&r);
+        self.issued.count(&r);
         match r.op {
             ReqOp::Read => self.read(sink, &r),
             ReqOp::Write => self.write(sink, &r),
@@ -238,11 +240,16 @@ pub(crate) fn describe_request(r: &Request) -> String {
     let op = CLASSES[usize::from(class(r.op))];
     match r.op {
         ReqOp::Flush => op.into(),
-        _ => format!("{op} of {} sectors at sector {}, arriving at {}", r.sectors, r.sector.0, at(r.at)),
+        _ => format!(
+            "{op} of {} sectors at sector {}, arriving at {}",
+            r.sectors,
+            r.sector.0,
+            format_time(r.at)
+        ),
     }
 }
 
-fn at(t: Nanos) -> String {
+fn format_time(t: Nanos) -> String {
     format!("{:.6} s", t.as_secs())
 }
 

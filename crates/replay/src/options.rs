@@ -106,7 +106,7 @@ impl FromStr for WarmUp {
 fn warm_up_requests(part: &str) -> Result<WarmUpRequests, String> {
     let bad = || {
         format!(
-            "'{part}' is no warm-up; use none, fill, steady, trace, a number of requests (5000) or a share of them (10%), or two joined by + (fill+10%)"
+            "'{part}' is not a warm-up; use none, fill, steady, trace, a number of requests (5000) or a share of them (10%), or two joined by + (fill+10%)"
         )
     };
     let amount = match part.strip_prefix("trace") {

@@ -51,7 +51,8 @@ impl<P: Scheduler + 'static> MeteredEngine for Event<P> {
     }
 }
 
-/// Callback for progress; its argument is the number of requests served so far in a part of a run.
+/// Callback for progress; its argument is the number of requests served so far in the phase of the
+/// run.
 pub type ProgressFn<'a> = &'a mut dyn FnMut(u64);
 
 /// A layer on an engine, with the state of a run.
@@ -70,14 +71,14 @@ pub(crate) struct Runner<E: MeteredEngine> {
     page_bytes: u64,
 }
 
-/// Results of a part of a run.
+/// Results of a phase of a run: the warm-up, or the measurement.
 struct PhaseResult {
-    outcome: DriverCounters,
+    counters: DriverCounters,
     latencies: frit_engine::LatencyByClass,
-    asked: crate::host::WorkloadCounts,
+    issued: crate::host::WorkloadCounts,
     rounds: RequestRounds,
     wall: Duration,
-    reading: Duration,
+    workload_time: Duration,
 }
 
 impl<E: MeteredEngine> Runner<E> {
@@ -124,7 +125,7 @@ impl<E: MeteredEngine> Runner<E> {
         limit: Option<u64>,
         watch: ProgressFn<'_>,
     ) -> Result<u64> {
-        let served = self.part(workload, limit, watch)?.asked.requests;
+        let served = self.run_phase(workload, limit, watch)?.issued.requests;
         self.warmed += served;
         Ok(served)
     }
@@ -141,8 +142,8 @@ impl<E: MeteredEngine> Runner<E> {
         self.engine.usage_mut().reset(now);
         self.engine.usage_mut().enable_series(CHANNEL_BINS_MAX);
         let before = self.snapshot();
-        let part = self.part(workload, None, watch)?;
-        if part.asked.requests == 0 && self.warmed > 0 {
+        let phase = self.run_phase(workload, None, watch)?;
+        if phase.issued.requests == 0 && self.warmed > 0 {
             let name = workload.identity().name;
             return Err(Error::WorkloadExhausted { name, requests: self.warmed });
         }
@@ -153,18 +154,18 @@ impl<E: MeteredEngine> Runner<E> {
                 reading: workload.reading(),
                 problems: workload.problems(),
             },
-            run: self.run_id(&part.outcome),
-            asked: part.asked,
-            latencies: &part.latencies,
-            outcome: part.outcome,
+            run: self.run_id(&phase.counters),
+            issued: phase.issued,
+            latencies: &phase.latencies,
+            counters: phase.counters,
             before: &before,
             after: self.snapshot(),
             usage: self.engine.usage(),
             hardware: &self.hardware,
             info: self.layer.info(),
-            steady: part.rounds.judge(),
-            wall_ns: part.wall.as_nanos() as u64,
-            workload_wall_ns: part.reading.as_nanos() as u64,
+            steady: phase.rounds.judge(),
+            wall_ns: phase.wall.as_nanos() as u64,
+            workload_wall_ns: phase.workload_time.as_nanos() as u64,
             verifying: self.verifier.is_some(),
         });
         report.verification = self.read_back()?;
@@ -177,7 +178,7 @@ impl<E: MeteredEngine> Runner<E> {
         Snapshot { visible, engine: self.engine.metrics() }
     }
 
-    fn run_id(&self, outcome: &DriverCounters) -> RunId {
+    fn run_id(&self, counters: &DriverCounters) -> RunId {
         let (mode, queue_depth, speed) = match self.options.mode {
             LoopMode::Closed { depth } => ("closed", Some(depth), None),
             LoopMode::Open { speed, depth } => ("open", depth, Some(speed)),
@@ -191,13 +192,13 @@ impl<E: MeteredEngine> Runner<E> {
             seed: self.options.seed,
             warm: self.options.warm.to_string(),
             warm_requests: self.warmed,
-            unordered: outcome.unordered,
+            unordered: counters.out_of_order,
         }
     }
 
     /// Runs requests from the current position of the workload until its end, or until `limit`
     /// requests were served, and waits for all of them.
-    fn part(
+    fn run_phase(
         &mut self,
         workload: &mut Workload,
         limit: Option<u64>,
@@ -214,18 +215,17 @@ impl<E: MeteredEngine> Runner<E> {
         let ran = (|| {
             let mut served = 0;
             while served < limit {
-                // A round can be longer than one call of the driver: `left` is then what remains of
-                // it.
-                let round = rounds.left(served);
-                let ask = round.min(PROGRESS_REQUESTS_MAX).min(limit - served);
-                let got = driver.run(&mut self.engine, &mut host, Some(ask))?;
-                served += got;
-                if got == round {
+                // A round can be longer than one call of the driver.
+                let round = rounds.requests_to_round_end(served);
+                let count = round.min(PROGRESS_REQUESTS_MAX).min(limit - served);
+                let done = driver.run(&mut self.engine, &mut host, Some(count))?;
+                served += done;
+                if done == round {
                     let time_ns = self.engine.now().since(base).0;
                     let programmed_bytes = programmed(self.engine.usage()) * self.page_bytes;
                     // Without NAND there is no write amplification of NAND, so steady state is
                     // judged by throughput alone.
-                    let written_bytes = if has_nand { host.asked.written_bytes } else { 0 };
+                    let written_bytes = if has_nand { host.issued.written_bytes } else { 0 };
                     rounds.end(CumulativeCounts {
                         requests: served,
                         written_bytes,
@@ -234,20 +234,20 @@ impl<E: MeteredEngine> Runner<E> {
                     });
                 }
                 watch(served);
-                if got < ask {
+                if done < count {
                     break;
                 }
             }
             driver.finish(&mut self.engine, &mut host)
         })();
         // The software time of a report excludes reading or generating the workload.
-        let wall = start.elapsed().saturating_sub(host.reading);
-        let outcome = match ran {
-            Ok(outcome) => outcome,
+        let wall = start.elapsed().saturating_sub(host.workload_time);
+        let counters = match ran {
+            Ok(counters) => counters,
             Err(source) => return Err(explain(&self.stack.name, self.warmed, &mut host, source)),
         };
-        let (latencies, asked, reading) = (host.latencies, host.asked, host.reading);
-        Ok(PhaseResult { outcome, latencies, asked, rounds, wall, reading })
+        let (latencies, issued, workload_time) = (host.latencies, host.issued, host.workload_time);
+        Ok(PhaseResult { counters, latencies, issued, rounds, wall, workload_time })
     }
 
     /// Reads everything back, halts, boots, and reads everything back again.
@@ -291,7 +291,7 @@ fn explain<E: MeteredEngine>(
     match host.last() {
         Some(r) if !host.background_failed => Error::Request {
             stack: stack.into(),
-            number: warmed + host.asked.requests,
+            number: warmed + host.issued.requests,
             what: describe_request(&r),
             source: source.into(),
         },

@@ -45,7 +45,7 @@ impl RequestRounds {
 
     /// Returns the number of requests until the end of the current round, after `requests` were
     /// served.
-    pub(crate) fn left(&self, requests: u64) -> u64 {
+    pub(crate) fn requests_to_round_end(&self, requests: u64) -> u64 {
         self.size - requests % self.size
     }
 
@@ -61,7 +61,7 @@ impl RequestRounds {
 
     pub(crate) fn judge(&self) -> SteadyState {
         let rounds: Vec<Round> = self.sums.windows(2).map(|w| Round::between(&w[0], &w[1])).collect();
-        let holds = |end: usize| Window::over(&rounds[end + 1 - WINDOW..=end]).holds();
+        let holds = |end: usize| Window::from_rounds(&rounds[end + 1 - WINDOW..=end]).holds();
         let last = rounds.len().checked_sub(1).filter(|&last| last + 1 >= WINDOW);
         let Some(last) = last else {
             return SteadyState {
@@ -79,7 +79,7 @@ impl RequestRounds {
             verdict: if first.is_some() { SteadyVerdict::Reached } else { SteadyVerdict::NotReached },
             round: first.map(|f| f as u32 + 1),
             requests_a_round: self.size,
-            window: Some(Window::over(&rounds[last + 1 - WINDOW..=last])),
+            window: Some(Window::from_rounds(&rounds[last + 1 - WINDOW..=last])),
             rounds,
         }
     }
@@ -166,7 +166,7 @@ pub struct Window {
 }
 
 impl Window {
-    fn over(rounds: &[Round]) -> Window {
+    fn from_rounds(rounds: &[Round]) -> Window {
         let of = |f: fn(&Round) -> Option<f64>| Test::of(&rounds.iter().map(f).collect::<Vec<_>>());
         Window {
             write_amplification: of(|r| r.write_amplification),
@@ -207,7 +207,7 @@ mod tests {
     fn judged(figures: impl IntoIterator<Item = (f64, f64)>) -> SteadyState {
         let (mut rounds, mut sums) = (RequestRounds::new(), CumulativeCounts::default());
         for (wa, rate) in figures {
-            let n = rounds.left(sums.requests);
+            let n = rounds.requests_to_round_end(sums.requests);
             sums.requests += n;
             sums.written_bytes += 1_000_000;
             sums.programmed_bytes += (wa * 1e6).round() as u64;

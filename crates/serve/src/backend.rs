@@ -35,7 +35,7 @@ pub trait Backend: Send {
     /// Returns the size in bytes at which writes need no read-modify-write.
     fn page_bytes(&self) -> u32;
 
-    /// Returns the reason why writes are refused, or `None` if they are accepted.
+    /// Returns the reason of read-only mode, or `None` if writes are accepted.
     fn read_only(&self) -> Option<String>;
 
     /// Returns `true` if replies may be delayed ([`ReplyTime::not_before`]).
@@ -100,12 +100,12 @@ pub trait Backend: Send {
     }
 
     /// Returns the next access that the last call deferred. The request is done only when all of
-    /// them are settled.
+    /// them are completed.
     fn deferred(&mut self) -> Option<Deferred> {
         None
     }
 
-    /// Returns the next background access to carry out.
+    /// Returns the next background access to execute.
     ///
     /// # Errors
     /// A medium fails.
@@ -113,7 +113,7 @@ pub trait Backend: Send {
         Ok(None)
     }
 
-    /// Completes deferred accesses after they were carried out or failed.
+    /// Completes deferred accesses after they were executed or failed.
     ///
     /// # Errors
     /// The error with which the request of these accesses ends.

@@ -91,7 +91,7 @@ impl MemoryBackend {
 }
 
 #[allow(clippy::panic, reason = "a test asked for it")]
-fn panic_as_told() {
+fn injected_panic() {
     panic!("injected panic");
 }
 
@@ -122,7 +122,7 @@ impl Backend for MemoryBackend {
         let range = self.range(at, data.len() as u64)?;
         if self.knobs.panics.swap(false, Ordering::Relaxed) {
             self.bytes[range.start] = data[0];
-            panic_as_told();
+            injected_panic();
         }
         self.bytes[range].copy_from_slice(data);
         self.mark(at, data.len() as u64, true);

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 /// Length of the queue of connections to be accepted, the same as in `std`.
-const WAITING_MAX: i32 = 128;
+const BACKLOG: i32 = 128;
 
 /// Listens at a path that does not exist yet. The socket has its mode from the first moment, so
 /// that no other user can connect in between: Linux creates the name with the mode of the socket,
@@ -24,7 +24,7 @@ pub(crate) fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
     if std::os::unix::fs::MetadataExt::mode(&meta) & 0o777 != mode {
         std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))?;
     }
-    rustix::net::listen(&socket, WAITING_MAX)?;
+    rustix::net::listen(&socket, BACKLOG)?;
     Ok(socket.into())
 }
 

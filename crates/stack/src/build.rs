@@ -36,14 +36,14 @@ impl Stack {
     {
         let mut hardware = Hardware::new();
         let layer = match &self.layer.config {
-            LayerConfig::Hfsl(config) => needed("nand", self.nand()).and_then(|nand| {
+            LayerConfig::Hfsl(config) => require_medium("nand", self.nand()).and_then(|nand| {
                 let media = hfsl::Media { nand, pcm: self.pcm(), dram: self.dram() };
                 hfsl::build((**config).clone(), media, bytes, &mut hardware)
             }),
-            LayerConfig::Cache(config) => needed("pcm", self.pcm())
-                .and_then(|pcm| Ok((pcm, needed("disk", self.disk())?)))
+            LayerConfig::Cache(config) => require_medium("pcm", self.pcm())
+                .and_then(|pcm| Ok((pcm, require_medium("disk", self.disk())?)))
                 .and_then(|(pcm, disk)| cache::build((**config).clone(), pcm, disk, bytes, &mut hardware)),
-            LayerConfig::Ntl(config) => needed("pcm", self.pcm())
+            LayerConfig::Ntl(config) => require_medium("pcm", self.pcm())
                 .and_then(|pcm| ntl::build((**config).clone(), pcm, bytes, &mut hardware)),
         };
         match layer {
@@ -90,7 +90,7 @@ impl Stack {
             // Errors that are not about a parameter name the medium in their text.
             let text = error.to_string();
             let medium = self.media.iter().find(|m| m.used && text.contains(&format!("'{}'", m.name)));
-            let at = medium.and_then(|m| tables?.table(&m.name)).map(|t| t.spot.clone());
+            let at = medium.and_then(|m| tables?.table(&m.name)).map(|t| t.span.clone());
             return Problem::new(format!("`{name}`: {error}")).at(at, "this medium");
         };
         let Some(layer) = self.root.table(name) else { return Problem::new(error.to_string()) };
@@ -106,11 +106,11 @@ impl Stack {
                 return param_problem(&format!("media.{}", medium.name), table, "profile", error);
             }
         }
-        Problem::new(format!("`{name}`: {error}")).at(Some(layer.spot.clone()), "this layer")
+        Problem::new(format!("`{name}`: {error}")).at(Some(layer.span.clone()), "this layer")
     }
 }
 
 /// Requires a medium without which the layer cannot be built.
-fn needed<M>(role: &str, medium: Option<M>) -> frit_core::Result<M> {
+fn require_medium<M>(role: &str, medium: Option<M>) -> frit_core::Result<M> {
     medium.ok_or_else(|| Error::param(role, "", "is needed"))
 }

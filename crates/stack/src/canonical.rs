@@ -48,7 +48,7 @@ impl Stack {
         for (role, medium) in &layer.on {
             table.insert(role.key.into(), self.media[*medium].name.clone().into());
         }
-        let given = self.root.table(&layer.name).map(|t| plain(t, layer.kind)).unwrap_or_default();
+        let given = self.root.table(&layer.name).map(|t| layer_params(t, layer.kind)).unwrap_or_default();
         let reads = |t: &toml::Table| layer.kind.decode_checked(t);
         for key in given.keys() {
             let mut without = given.clone();
@@ -57,7 +57,7 @@ impl Stack {
             if reads(&without).as_ref() == Some(&layer.config) {
                 continue;
             }
-            table.insert(key.clone(), shortest(&given, key, &layer.config, reads));
+            table.insert(key.clone(), canonical_size(&given, key, &layer.config, reads));
         }
         table
     }
@@ -75,15 +75,15 @@ impl Stack {
 }
 
 /// Returns the parameters of the layer that its table gives, without roles and `kind`.
-fn plain(table: &Table, kind: LayerKind) -> toml::Table {
+fn layer_params(table: &Table, kind: LayerKind) -> toml::Table {
     let keys = kind.keys();
-    let own = table.entries.iter().filter(|e| keys.contains(&e.key.as_str()));
-    own.map(|e| (e.key.clone(), e.value.to_toml())).collect()
+    let layer_entries = table.entries.iter().filter(|e| keys.contains(&e.key.as_str()));
+    layer_entries.map(|e| (e.key.clone(), e.value.to_toml())).collect()
 }
 
 /// Returns a size as a number of bytes if the configuration stays the same, else the value as
 /// given.
-fn shortest(
+fn canonical_size(
     given: &toml::Table,
     key: &str,
     config: &LayerConfig,

@@ -36,12 +36,12 @@ pub(crate) fn keys_of<T: DeserializeOwned>() -> &'static [&'static str] {
 /// Decodes the keys of a table that belong to `T`. The table was decoded without errors before.
 pub(crate) fn decode_checked<T: DeserializeOwned>(table: &toml::Table) -> Option<T> {
     let known = keys_of::<T>();
-    let own: toml::Table = table
+    let known_values: toml::Table = table
         .iter()
         .filter(|(k, _)| known.contains(&k.as_str()))
         .map(|(k, v)| (k.clone(), v.clone()))
         .collect();
-    T::deserialize(own).ok()
+    T::deserialize(known_values).ok()
 }
 
 /// Returns the known word that is most similar to `word`, if one is similar enough.
@@ -68,7 +68,7 @@ pub(crate) fn suggest(word: &str, known: &[&str]) -> String {
 /// Reports a key that the table cannot have.
 pub(crate) fn unknown_key(path: &str, entry: &Entry, known: &[&str]) -> Problem {
     Problem::new(format!("`{path}` has no key `{}`", entry.key))
-        .at(Some(entry.spot.clone()), "unknown key")
+        .at(Some(entry.span.clone()), "unknown key")
         .help(suggest(&entry.key, known))
 }
 
@@ -109,12 +109,12 @@ pub(crate) fn decode<T: DeserializeOwned>(
 
 fn wrong_value(path: &str, table: &Table, entry: Option<&Entry>, why: &str) -> Problem {
     let Some(entry) = entry else {
-        return Problem::new(format!("`{path}`: {why}")).at(Some(table.spot.clone()), "in this table");
+        return Problem::new(format!("`{path}`: {why}")).at(Some(table.span.clone()), "in this table");
     };
-    let spot = Some(entry.value.spot.clone());
+    let span = Some(entry.value.span.clone());
     let Some(rest) = why.strip_prefix("unknown variant ") else {
         return Problem::new(format!("`{path}.{}`: {}", entry.key, plain_words(why)))
-            .at(spot, "wrong kind of value");
+            .at(span, "wrong kind of value");
     };
     let mut words = rest.split('`').skip(1).step_by(2);
     let given = words.next().unwrap_or_default();
@@ -125,7 +125,7 @@ fn wrong_value(path: &str, table: &Table, entry: Option<&Entry>, why: &str) -> P
 pub(crate) fn unknown_name(path: &str, entry: &Entry, given: &str, known: &[&str]) -> Problem {
     let near = nearest(given, known.iter().copied()).map(|k| format!("did you mean `{k}`?"));
     Problem::new(format!("`{path}.{}` cannot be '{given}'; there are {}", entry.key, known.join(", ")))
-        .at(Some(entry.value.spot.clone()), "unknown name")
+        .at(Some(entry.value.span.clone()), "unknown name")
         .help(near.unwrap_or_default())
 }
 

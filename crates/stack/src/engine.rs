@@ -47,7 +47,7 @@ const KEYS: [&str; 2] = ["kind", "scheduler"];
 
 /// Compares names of parameters without regard to case, `_` or `-`, so that the paper's
 /// MAX_CMD_SEND_COUNTER matches the scheduler's name for it.
-fn same(a: &str, b: &str) -> bool {
+fn same_name(a: &str, b: &str) -> bool {
     let plain = |s: &str| s.to_lowercase().replace('-', "_");
     plain(a) == plain(b)
 }
@@ -61,7 +61,8 @@ fn params_of(name: &str) -> Vec<&'static str> {
 
 /// Returns `true` if `[engine]` can have this key with any scheduler.
 pub(crate) fn has_key(key: &str) -> bool {
-    KEYS.contains(&key) || AnyScheduler::VARIANTS.iter().any(|s| params_of(s).iter().any(|p| same(p, key)))
+    KEYS.contains(&key)
+        || AnyScheduler::VARIANTS.iter().any(|s| params_of(s).iter().any(|p| same_name(p, key)))
 }
 
 /// Reads the table. Warnings are about keys without effect.
@@ -79,7 +80,7 @@ pub(crate) fn read(
         scheduler: scheduler.parse().unwrap_or(AnyScheduler::Fifo(Default::default())),
     };
     if config.kind == EngineKind::Eager && scheduler != "fifo" {
-        let at = table.get("kind").map(|e| e.value.spot.clone());
+        let at = table.get("kind").map(|e| e.value.span.clone());
         problems.push(
             Problem::new(format!(
                 "the eager engine has no queues that the scheduler '{scheduler}' could order"
@@ -114,18 +115,19 @@ fn set_param(
     warnings: &mut Vec<Problem>,
 ) {
     let scheduler = config.scheduler_name();
-    let own = params_of(scheduler);
-    let Some(key) = own.iter().find(|p| same(p, &entry.key)) else {
-        let other = AnyScheduler::VARIANTS.iter().find(|s| params_of(s).iter().any(|p| same(p, &entry.key)));
+    let scheduler_keys = params_of(scheduler);
+    let Some(key) = scheduler_keys.iter().find(|p| same_name(p, &entry.key)) else {
+        let other =
+            AnyScheduler::VARIANTS.iter().find(|s| params_of(s).iter().any(|p| same_name(p, &entry.key)));
         match other {
             Some(other) => warnings.push(
                 Problem::warning(format!(
                     "`engine.{}` belongs to the scheduler '{other}' and has no effect with '{scheduler}'",
                     entry.key
                 ))
-                .at(Some(entry.spot.clone()), "no effect"),
+                .at(Some(entry.span.clone()), "no effect"),
             ),
-            None => problems.push(unknown(entry, scheduler, &own)),
+            None => problems.push(unknown(entry, scheduler, &scheduler_keys)),
         }
         return;
     };
@@ -144,14 +146,14 @@ fn set_param(
     }
 }
 
-fn unknown(entry: &Entry, scheduler: &str, own: &[&str]) -> Problem {
-    let known: Vec<&str> = KEYS.iter().chain(own).copied().collect();
+fn unknown(entry: &Entry, scheduler: &str, scheduler_keys: &[&str]) -> Problem {
+    let known: Vec<&str> = KEYS.iter().chain(scheduler_keys).copied().collect();
     let any: Vec<&str> = AnyScheduler::VARIANTS.iter().flat_map(|s| params_of(s)).collect();
     let help = match nearest(&entry.key, any) {
         Some(near) => format!("did you mean `{near}`?"),
         None => suggest(&entry.key, &known),
     };
     Problem::new(format!("`engine` has no key `{}`, nor has the scheduler '{scheduler}'", entry.key))
-        .at(Some(entry.spot.clone()), "unknown key")
+        .at(Some(entry.span.clone()), "unknown key")
         .help(help)
 }

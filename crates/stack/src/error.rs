@@ -21,21 +21,21 @@ pub struct Problem {
     message: String,
     label: String,
     help: Option<String>,
-    spot: Option<TextSpan>,
+    span: Option<TextSpan>,
     warning: bool,
 }
 
 impl Problem {
     pub(crate) fn new(message: impl Into<String>) -> Problem {
-        Problem { message: message.into(), label: String::new(), help: None, spot: None, warning: false }
+        Problem { message: message.into(), label: String::new(), help: None, span: None, warning: false }
     }
 
     pub(crate) fn warning(message: impl Into<String>) -> Problem {
         Problem { warning: true, ..Problem::new(message) }
     }
 
-    pub(crate) fn at(mut self, spot: Option<TextSpan>, label: impl Into<String>) -> Problem {
-        self.spot = spot;
+    pub(crate) fn at(mut self, span: Option<TextSpan>, label: impl Into<String>) -> Problem {
+        self.span = span;
         self.label = label.into();
         self
     }
@@ -61,20 +61,20 @@ impl Problem {
     /// Returns the name of the source text that the problem is in: a file, or `--set`.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
-        self.spot.as_ref().map(|s| s.text.name())
+        self.span.as_ref().map(|s| s.text.name())
     }
 
     /// Returns the sort key of the problem in a report: by position in the text `first`, then
     /// overrides.
-    pub(crate) fn order(&self, first: &str) -> (bool, usize) {
-        (self.text().is_some_and(|t| t != first), self.spot.as_ref().map_or(0, |s| s.start))
+    pub(crate) fn sort_key(&self, first: &str) -> (bool, usize) {
+        (self.text().is_some_and(|t| t != first), self.span.as_ref().map_or(0, |s| s.start))
     }
 
     /// Returns line and column in the source text, both from 1. Columns count characters.
     #[must_use]
     pub fn line_column(&self) -> Option<(usize, usize)> {
-        let spot = self.spot.as_ref()?;
-        let before = spot.text.inner().get(..spot.start)?;
+        let span = self.span.as_ref()?;
+        let before = span.text.inner().get(..span.start)?;
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         Some((line, column))
@@ -99,14 +99,14 @@ impl Diagnostic for Problem {
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.spot.as_ref().map(|s| &*s.text as &dyn SourceCode)
+        self.span.as_ref().map(|s| &*s.text as &dyn SourceCode)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let spot = self.spot.as_ref()?;
+        let span = self.span.as_ref()?;
         let label = (!self.label.is_empty()).then(|| self.label.clone());
-        let span = LabeledSpan::new(label, spot.start, spot.end.saturating_sub(spot.start));
-        Some(Box::new(std::iter::once(span)))
+        let labeled = LabeledSpan::new(label, span.start, span.end.saturating_sub(span.start));
+        Some(Box::new(std::iter::once(labeled)))
     }
 }
 
@@ -144,7 +144,7 @@ impl StackError {
     }
 
     /// Returns the problem if there is exactly one. It is then rendered as the report itself.
-    fn only(&self) -> Option<&Problem> {
+    fn single_problem(&self) -> Option<&Problem> {
         if let [one] = &self.problems[..] { Some(one) } else { None }
     }
 }
@@ -159,19 +159,19 @@ impl std::error::Error for StackError {}
 
 impl Diagnostic for StackError {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.only()?.help()
+        self.single_problem()?.help()
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.only()?.source_code()
+        self.single_problem()?.source_code()
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        self.only()?.labels()
+        self.single_problem()?.labels()
     }
 
     fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
-        if self.only().is_some() {
+        if self.single_problem().is_some() {
             return None;
         }
         Some(Box::new(self.problems.iter().map(|p| p as &dyn Diagnostic)))

@@ -52,9 +52,9 @@ impl StackMedium {
 
 /// Returns the keys of a kind of medium; those of all kinds if the kind is not known.
 pub(crate) fn keys(kind: Option<MediumKind>) -> Vec<&'static str> {
-    let own = KEYS.iter().filter(|k| kind.is_none_or(|m| k.media.contains(&m))).map(|k| k.name);
+    let kind_keys = KEYS.iter().filter(|k| kind.is_none_or(|m| k.media.contains(&m))).map(|k| k.name);
     let path = (kind != Some(MediumKind::Dram)).then_some(PATH);
-    own.chain(path).collect()
+    kind_keys.chain(path).collect()
 }
 
 /// Reads the path at which a volume stores the bytes of the medium.
@@ -65,7 +65,7 @@ fn backing(path: &str, table: &Table, problems: &mut Vec<Problem>) -> Option<Pat
         _ => {
             let what = "the path of a file or a block device, as a string";
             let problem = Problem::new(format!("`{path}.{PATH}` has to be {what}"));
-            problems.push(problem.at(Some(entry.value.spot.clone()), "no path"));
+            problems.push(problem.at(Some(entry.value.span.clone()), "no path"));
             None
         }
     }
@@ -97,7 +97,7 @@ pub(crate) fn read(
             (Some(_), Some(kind)) => {
                 let kind: &str = kind.into();
                 Problem::new(format!("`{path}` is a {kind} medium and has no key `{}`", entry.key))
-                    .at(Some(entry.spot.clone()), "a key of other media")
+                    .at(Some(entry.span.clone()), "a key of other media")
                     .help(format!("its keys are {}", known.join(", ")))
             }
             _ => unknown_key(path, entry, &known),
@@ -137,21 +137,21 @@ fn check_profile(path: &str, table: &Table, dir: &Path, problems: &mut Vec<Probl
 fn complete(mut config: MediumConfig, dir: &Path) -> MediumConfig {
     while let Some(base) = config.profile.take().and_then(|name| Profile::find(&name, dir).ok()) {
         config.medium = Some(base.medium);
-        config = config.over(base.values);
+        config = config.completed_by(base.values);
     }
     config
 }
 
 /// Returns the location of a parameter: its value if the table has it, else the key that supplies
 /// the value (`source`), else the table.
-fn spot_of(table: &Table, key: &str, source: &str) -> (TextSpan, &'static str) {
+fn span_of(table: &Table, key: &str, source: &str) -> (TextSpan, &'static str) {
     // Some errors name several keys.
     if let Some(e) = key.split(", ").find_map(|k| table.get(k)) {
-        return (e.value.spot.clone(), "this value");
+        return (e.value.span.clone(), "this value");
     }
     match table.get(source) {
-        Some(e) => (e.value.spot.clone(), "its value comes from here"),
-        None => (table.spot.clone(), "not given in this table"),
+        Some(e) => (e.value.span.clone(), "its value comes from here"),
+        None => (table.span.clone(), "not given in this table"),
     }
 }
 
@@ -159,13 +159,13 @@ fn spot_of(table: &Table, key: &str, source: &str) -> (TextSpan, &'static str) {
 pub(crate) fn param_problem(path: &str, table: &Table, source: &str, error: Error) -> Problem {
     match error {
         Error::Param { key, value, why } => {
-            let (spot, label) = spot_of(table, &key, source);
+            let (span, label) = span_of(table, &key, source);
             let value = if value.is_empty() { value } else { format!(" = {value}") };
-            Problem::new(format!("`{path}.{key}`{value}: {why}")).at(Some(spot), label)
+            Problem::new(format!("`{path}.{key}`{value}: {why}")).at(Some(span), label)
         }
         other => {
-            let spot = table.get(source).map_or(&table.spot, |e| &e.value.spot);
-            Problem::new(format!("`{path}`: {other}")).at(Some(spot.clone()), "from here")
+            let span = table.get(source).map_or(&table.span, |e| &e.value.span);
+            Problem::new(format!("`{path}`: {other}")).at(Some(span.clone()), "from here")
         }
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn read(name: &str, content: &str, sets: &[String], dir: &Path) -> Re
         let on =
             if complete { roles::read(&entry.key, table, kind, &mut media, &mut problems) } else { None };
         if let Some(config) = &config {
-            warnings.extend(idle_keys(&entry.key, table, config));
+            warnings.extend(keys_without_effect(&entry.key, table, config));
         }
         if let (Some(config), Some(on)) = (config, on) {
             layers.push(Layer { name: entry.key.clone(), kind, config, on });
@@ -55,11 +55,11 @@ pub(crate) fn read(name: &str, content: &str, sets: &[String], dir: &Path) -> Re
     }
     match (problems.is_empty(), layers.pop(), engine) {
         (true, Some(layer), Some(engine)) => {
-            warnings.extend(unused(&media, &root));
+            warnings.extend(unused_media(&media, &root));
             Ok(Stack { name: name.into(), about, media, layer, engine, warnings, root, dir: dir.into() })
         }
         _ => {
-            problems.sort_by_key(|p| p.order(name));
+            problems.sort_by_key(|p| p.sort_key(name));
             Err(StackError::new(name, problems))
         }
     }
@@ -70,7 +70,7 @@ fn read_about(root: &Table, problems: &mut Vec<Problem>) -> String {
     if let Some(text) = entry.value.as_str() {
         return text.to_owned();
     }
-    let at = Some(entry.value.spot.clone());
+    let at = Some(entry.value.span.clone());
     problems.push(Problem::new("`about` has to be a string").at(at, "wrong kind of value"));
     String::new()
 }
@@ -106,7 +106,7 @@ fn as_table<'a>(entry: &'a Entry, path: &str, problems: &mut Vec<Problem>) -> Op
     if table.is_none() {
         problems.push(
             Problem::new(format!("`{path}` has to be a table"))
-                .at(Some(entry.value.spot.clone()), "not a table")
+                .at(Some(entry.value.span.clone()), "not a table")
                 .help(format!("write [{path}], and its keys below")),
         );
     }
@@ -120,7 +120,7 @@ fn check_name(entry: &Entry, problems: &mut Vec<Problem>) {
     if entry.key.is_empty() || !entry.key.chars().all(plain) || entry.key == NO_MEDIUM {
         problems.push(
             Problem::new(format!("'{}' cannot be the name of a medium or a layer", entry.key))
-                .at(Some(entry.spot.clone()), "this name")
+                .at(Some(entry.span.clone()), "this name")
                 .help("use letters, digits, `-` and `_`, and not the word `none`"),
         );
     }
@@ -133,14 +133,14 @@ fn layer_tables<'a>(root: &'a Table, problems: &mut Vec<Problem>) -> Vec<(&'a En
     for entry in root.entries.iter().filter(|e| !TOP_KEYS.contains(&e.key.as_str())) {
         tables += 1;
         if entry.value.as_table().is_none() && entry.key.parse::<LayerKind>().is_err() {
-            problems.push(stray_key(entry));
+            problems.push(unknown_top_key(entry));
             continue;
         }
         let Some(table) = as_table(entry, &entry.key, problems) else { continue };
         check_name(entry, problems);
         match layer_kind(&entry.key, table) {
             Some(kind) => layers.push((entry, table, kind)),
-            None => problems.push(no_layer(entry, table)),
+            None => problems.push(unknown_layer(entry, table)),
         }
     }
     let kinds = LayerKind::VARIANTS.join(", ");
@@ -153,14 +153,14 @@ fn layer_tables<'a>(root: &'a Table, problems: &mut Vec<Problem>) -> Vec<(&'a En
         let others: Vec<String> = names.iter().skip(1).map(|name| format!("[{name}]")).collect();
         problems.push(
             Problem::new(format!("{} are all top layers: requests go to one layer", names.join(" and ")))
-                .at(Some(table.spot.clone()), "another layer")
+                .at(Some(table.span.clone()), "another layer")
                 .help(format!("a stack has one layer; remove {}", others.join(" and "))),
         );
     }
     layers
 }
 
-fn stray_key(entry: &Entry) -> Problem {
+fn unknown_top_key(entry: &Entry) -> Problem {
     let known: Vec<&str> = TOP_KEYS.iter().chain(LayerKind::VARIANTS).copied().collect();
     let owners: Vec<String> = LayerKind::all()
         .iter()
@@ -169,18 +169,18 @@ fn stray_key(entry: &Entry) -> Problem {
         .collect();
     let help = if owners.is_empty() { suggest(&entry.key, &known) } else { owners.join(", ") };
     Problem::new(format!("`{}` is not a key of a stack", entry.key))
-        .at(Some(entry.spot.clone()), "unknown key")
+        .at(Some(entry.span.clone()), "unknown key")
         .help(help)
 }
 
-fn no_layer(entry: &Entry, table: &Table) -> Problem {
+fn unknown_layer(entry: &Entry, table: &Table) -> Problem {
     let mut known: Vec<&str> = LayerKind::VARIANTS.to_vec();
-    let (named, spot) = match table.get("kind") {
-        Some(kind) => (kind.value.as_str().unwrap_or_default(), kind.value.spot.clone()),
+    let (named, span) = match table.get("kind") {
+        Some(kind) => (kind.value.as_str().unwrap_or_default(), kind.value.span.clone()),
         None => {
-            // Tables that are not layers. They are no values of `kind`.
+            // Tables that are not layers. They are not values of `kind`.
             known.extend(["media", "engine"]);
-            (entry.key.as_str(), entry.spot.clone())
+            (entry.key.as_str(), entry.span.clone())
         }
     };
     let help = match nearest(named, known) {
@@ -190,7 +190,7 @@ fn no_layer(entry: &Entry, table: &Table) -> Problem {
             LayerKind::VARIANTS.join(", ")
         ),
     };
-    Problem::new(format!("there is no layer '{named}'")).at(Some(spot), "unknown layer").help(help)
+    Problem::new(format!("there is no layer '{named}'")).at(Some(span), "unknown layer").help(help)
 }
 
 fn check_layer_keys(entry: &Entry, table: &Table, kind: LayerKind, problems: &mut Vec<Problem>) {
@@ -200,24 +200,24 @@ fn check_layer_keys(entry: &Entry, table: &Table, kind: LayerKind, problems: &mu
     }
 }
 
-fn idle_keys(path: &str, table: &Table, config: &LayerConfig) -> Vec<Problem> {
+fn keys_without_effect(path: &str, table: &Table, config: &LayerConfig) -> Vec<Problem> {
     let given = config.unused().into_iter().filter_map(|(key, why)| Some((table.get(key)?, why)));
     given
         .map(|(entry, why)| {
             Problem::warning(format!("`{path}.{}` has no effect: {why}", entry.key))
-                .at(Some(entry.spot.clone()), "no effect")
+                .at(Some(entry.span.clone()), "no effect")
         })
         .collect()
 }
 
-fn unused(media: &[StackMedium], root: &Table) -> Vec<Problem> {
-    let spot = |name: &str| Some(root.table("media")?.get(name)?.spot.clone());
+fn unused_media(media: &[StackMedium], root: &Table) -> Vec<Problem> {
+    let span = |name: &str| Some(root.table("media")?.get(name)?.span.clone());
     media
         .iter()
         .filter(|m| !m.used)
         .map(|m| {
             Problem::warning(format!("no layer uses the medium '{}': it is not built", m.name))
-                .at(spot(&m.name), "unused")
+                .at(span(&m.name), "unused")
         })
         .collect()
 }

@@ -39,12 +39,12 @@ pub(crate) fn read(
 
 type RoleMedium = Result<Option<usize>, Box<Problem>>;
 
-fn word(kind: MediumKind) -> &'static str {
+fn kind_name(kind: MediumKind) -> &'static str {
     kind.into()
 }
 
 fn named_medium(path: &str, role: &Role, entry: &Entry, media: &[StackMedium]) -> RoleMedium {
-    let at = Some(entry.value.spot.clone());
+    let at = Some(entry.value.span.clone());
     let role_path = format!("`{path}.{}`", role.key);
     let Some(name) = entry.value.as_str() else {
         let p = Problem::new(format!("{role_path} has to name a medium")).at(at, "wrong kind of value");
@@ -57,9 +57,11 @@ fn named_medium(path: &str, role: &Role, entry: &Entry, media: &[StackMedium]) -
         media.iter().filter(|m| m.spec.kind() == role.medium).map(|m| m.name.as_str()).collect();
     match media.iter().position(|m| m.name == name) {
         Some(i) if media[i].spec.kind() != role.medium => {
-            let is = word(media[i].spec.kind());
-            let p =
-                Problem::new(format!("{role_path} needs a {} medium; '{name}' is {is}", word(role.medium)));
+            let is = kind_name(media[i].spec.kind());
+            let p = Problem::new(format!(
+                "{role_path} needs a {} medium; '{name}' is {is}",
+                kind_name(role.medium)
+            ));
             Err(Box::new(p.at(at, "the wrong kind of medium").help(suggest(name, &names))))
         }
         Some(i) if media[i].used => {
@@ -72,7 +74,7 @@ fn named_medium(path: &str, role: &Role, entry: &Entry, media: &[StackMedium]) -
                 Problem::new(format!("{role_path}: there is no medium '{name}'")).at(at, "unknown medium");
             // A medium cannot have the name `none`.
             let add = match name {
-                NO_MEDIUM => format!("the layer needs a {} medium; name one", word(role.medium)),
+                NO_MEDIUM => format!("the layer needs a {} medium; name one", kind_name(role.medium)),
                 _ => format!("add [media.{name}], with a profile"),
             };
             let help = nearest(name, names).map_or(add, |n| format!("did you mean `{n}`?"));
@@ -84,13 +86,13 @@ fn named_medium(path: &str, role: &Role, entry: &Entry, media: &[StackMedium]) -
 fn only_medium(path: &str, role: &Role, table: &Table, media: &[StackMedium]) -> RoleMedium {
     let fit: Vec<usize> =
         (0..media.len()).filter(|&i| media[i].spec.kind() == role.medium && !media[i].used).collect();
-    let kind = word(role.medium);
+    let kind = kind_name(role.medium);
     let list = if role.medium == MediumKind::Disk { "frit disk list" } else { "frit profiles" };
     match fit[..] {
         [] if role.optional => Ok(None),
         [] => {
             let p = Problem::new(format!("`{path}` needs a {kind} medium, and the stack has none"))
-                .at(Some(table.spot.clone()), "this layer")
+                .at(Some(table.span.clone()), "this layer")
                 .help(format!("add [media.{kind}] with a `profile`; `{list}` lists them"));
             Err(Box::new(p))
         }
@@ -98,7 +100,7 @@ fn only_medium(path: &str, role: &Role, table: &Table, media: &[StackMedium]) ->
         _ => {
             let names: Vec<String> = fit.iter().map(|&i| format!("\"{}\"", media[i].name)).collect();
             let p = Problem::new(format!("the stack has {} {kind} media, and `{path}` takes one", fit.len()))
-                .at(Some(table.spot.clone()), "this layer")
+                .at(Some(table.span.clone()), "this layer")
                 .help(format!("name it: `{} = ` one of {}", role.key, names.join(", ")));
             Err(Box::new(p))
         }

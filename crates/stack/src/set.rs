@@ -2,7 +2,7 @@
 
 use crate::decode::nearest;
 use crate::engine;
-use crate::error::{Problem, SourceText, TextSpan};
+use crate::error::{Problem, TextSpan};
 use crate::keys::{TOP_KEYS, layer_keys, layer_kind};
 use crate::media;
 use crate::tree::{self, Data, Entry, Table, Value};
@@ -22,18 +22,18 @@ pub(crate) fn apply(root: &mut Table, arg: &str, dir: &Path, problems: &mut Vec<
         return;
     };
     let value = tree::parse_value(&text, key.len() + 1);
-    let spot = TextSpan { end: key.len(), ..whole };
+    let span = TextSpan { end: key.len(), ..whole };
     match find(root, key.trim(), dir) {
-        Ok(path) => put(root, &path, &spot, value, problems),
+        Ok(path) => put(root, &path, &span, value, problems),
         Err((message, help)) => {
             problems
-                .push(Problem::new(format!("--set {arg}: {message}")).at(Some(spot), "this key").help(help));
+                .push(Problem::new(format!("--set {arg}: {message}")).at(Some(span), "this key").help(help));
         }
     }
 }
 
-/// Returns the full path of a key. `media.` may be omitted, and all but the key itself if only one
-/// table can have the key.
+/// Returns the full path of a key. The prefix `media.` is optional. The key alone is enough if only
+/// one table can have it.
 fn find(root: &Table, key: &str, dir: &Path) -> Result<Vec<String>, (String, String)> {
     let mut path: Vec<String> = key.split('.').map(|s| s.trim().to_owned()).collect();
     if path.iter().any(String::is_empty) {
@@ -89,29 +89,25 @@ fn paths(root: &Table, dir: &Path) -> Vec<Vec<String>> {
 }
 
 /// Sets a value and creates the tables on its path that do not exist.
-fn put(table: &mut Table, path: &[String], spot: &TextSpan, value: Value, problems: &mut Vec<Problem>) {
+fn put(table: &mut Table, path: &[String], span: &TextSpan, value: Value, problems: &mut Vec<Problem>) {
     let [key, rest @ ..] = path else { return };
     if table.get(key).is_none() {
-        let new = Table { spot: spot.clone(), entries: Vec::new() };
-        let value = Value { spot: spot.clone(), data: Data::Table(new) };
-        table.entries.push(Entry { key: key.clone(), spot: spot.clone(), value });
+        let new = Table { span: span.clone(), entries: Vec::new() };
+        let value = Value { span: span.clone(), data: Data::Table(new) };
+        table.entries.push(Entry { key: key.clone(), span: span.clone(), value });
     }
     let Some(entry) = table.get_mut(key) else { return };
     if rest.is_empty() {
         entry.value = value;
         // Errors about the new value point to the override, not to the file.
-        entry.spot = spot.clone();
+        entry.span = span.clone();
         return;
     }
     match &mut entry.value.data {
-        Data::Table(inner) => put(inner, rest, spot, value, problems),
+        Data::Table(inner) => put(inner, rest, span, value, problems),
         Data::Plain(_) => problems.push(
-            Problem::new(format!("--set {}: `{key}` is not a table", shown(&spot.text)))
-                .at(Some(spot.clone()), "this key"),
+            Problem::new(format!("--set {}: `{key}` is not a table", span.text.inner()))
+                .at(Some(span.clone()), "this key"),
         ),
     }
-}
-
-fn shown(text: &SourceText) -> &str {
-    text.inner()
 }

@@ -127,7 +127,7 @@ impl Stack {
         let mut built = self.build::<Null>(&Bytes::None)?;
         let layer = self.layer_summary(&mut built);
         let mut warnings = self.warnings.clone();
-        warnings.extend(self.tight_map(&layer));
+        warnings.extend(self.large_map_warning(&layer));
         let kind: &str = self.engine.kind.into();
         let list = self.engine.scheduler.clone().params().list();
         let engine = EngineSummary {
@@ -178,18 +178,18 @@ impl Stack {
     fn medium_summary(&self, m: &StackMedium) -> MediumSummary {
         let mut sources = sources(m, &self.dir);
         let complete = in_effect(m);
-        for key in OF_THE_DRIVE {
+        for key in DRIVE_KEYS {
             sources.entry(key.to_owned()).or_insert_with(|| "the drive".to_owned());
         }
-        let given = m.given.given();
+        let given = m.given.given_keys();
         let value = |(key, value): (&'static frit_media::profile::Key, String)| {
-            let own = given.iter().any(|(k, _)| k.name == key.name);
+            let is_given = given.iter().any(|(k, _)| k.name == key.name);
             let source = match sources.get(key.name) {
-                _ if own => "the stack".to_owned(),
+                _ if is_given => "the stack".to_owned(),
                 Some(source) => source.clone(),
                 None => "the profile".to_owned(),
             };
-            ValueSummary { key: key.name, value, given: own, source }
+            ValueSummary { key: key.name, value, given: is_given, source }
         };
         MediumSummary {
             name: m.name.clone(),
@@ -199,29 +199,29 @@ impl Stack {
             channels: m.channels(),
             units: m.units(),
             used: m.used,
-            values: complete.given().into_iter().map(value).collect(),
+            values: complete.given_keys().into_iter().map(value).collect(),
         }
     }
 
     /// Returns a warning if the map leaves little of the PCM for data.
-    fn tight_map(&self, layer: &LayerSummary) -> Option<Problem> {
+    fn large_map_warning(&self, layer: &LayerSummary) -> Option<Problem> {
         let pcm = self.on("pcm")?;
         let share = layer.durable_map_bytes as f64 / pcm.spec.bytes() as f64;
         let takes_data = !self.layer.config.unused().iter().any(|(key, _)| *key == "pcm_low");
         (share > MAP_SHARE_WARN && takes_data).then(|| {
-            let spot = self.root.table("media").and_then(|t| t.get(&pcm.name)).map(|e| e.spot.clone());
+            let span = self.root.table("media").and_then(|t| t.get(&pcm.name)).map(|e| e.span.clone());
             let message = format!(
                 "the map takes {:.0} % of the PCM '{}': little is left for data",
                 100.0 * share,
                 pcm.name
             );
-            Problem::warning(message).at(spot, "this medium").help("make the PCM larger, or the NAND smaller")
+            Problem::warning(message).at(span, "this medium").help("make the PCM larger, or the NAND smaller")
         })
     }
 }
 
 /// Keys of a disk that override properties of its drive.
-const OF_THE_DRIVE: [&str; 5] = ["write_back", "queue_depth", "order", "max_wait", "background"];
+const DRIVE_KEYS: [&str; 5] = ["write_back", "queue_depth", "order", "max_wait", "background"];
 
 /// Returns the values of a medium in effect; for a disk also the values that the drive sets.
 fn in_effect(m: &StackMedium) -> MediumConfig {
@@ -235,7 +235,7 @@ fn in_effect(m: &StackMedium) -> MediumConfig {
         background: Some(s.background),
         ..MediumConfig::default()
     };
-    m.complete.clone().over(of_drive)
+    m.complete.clone().completed_by(of_drive)
 }
 
 /// Returns the source of each value of a medium's profile: the source that the profile states, or
@@ -245,7 +245,7 @@ fn sources(m: &StackMedium, dir: &Path) -> BTreeMap<String, String> {
     let mut next = m.given.profile.clone();
     // The chain was followed when the medium was resolved, so the loop ends.
     while let Some(profile) = next.and_then(|name| Profile::find(&name, dir).ok()) {
-        for (key, _) in profile.values.given() {
+        for (key, _) in profile.values.given_keys() {
             let source = match profile.sources.get(key.name) {
                 Some(s) => s.clone(),
                 None => format!("profile '{}'", profile.name),

@@ -13,7 +13,7 @@ const SYNTAX_ERRORS_MAX: usize = 8;
 /// A value with its source location.
 #[derive(Clone, Debug)]
 pub(crate) struct Value {
-    pub(crate) spot: TextSpan,
+    pub(crate) span: TextSpan,
     pub(crate) data: Data,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Data {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) key: String,
-    pub(crate) spot: TextSpan,
+    pub(crate) span: TextSpan,
     pub(crate) value: Value,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Entry {
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     /// Location of the header, or of the inline table.
-    pub(crate) spot: TextSpan,
+    pub(crate) span: TextSpan,
     pub(crate) entries: Vec<Entry>,
 }
 
@@ -96,7 +96,8 @@ pub(crate) fn control_character(text: &SourceText) -> Option<Problem> {
     Some(Problem::new(what).help(help))
 }
 
-fn spot(text: &SourceText, span: Range<usize>) -> TextSpan {
+/// Returns a range of bytes of a text, for the location of an error.
+fn text_span(text: &SourceText, span: Range<usize>) -> TextSpan {
     TextSpan { text: Arc::clone(text), start: span.start, end: span.end }
 }
 
@@ -104,7 +105,7 @@ fn spot(text: &SourceText, span: Range<usize>) -> TextSpan {
 pub(crate) fn parse(text: &SourceText, problems: &mut Vec<Problem>) -> Table {
     let (table, errors) = DeTable::parse_recoverable(text.inner());
     for e in errors.iter().take(SYNTAX_ERRORS_MAX) {
-        let at = e.span().map(|s| spot(text, s));
+        let at = e.span().map(|s| text_span(text, s));
         problems.push(Problem::new(format!("invalid TOML: {}", e.message())).at(at, "here"));
     }
     let span = table.span();
@@ -121,26 +122,26 @@ fn convert_table(
         .iter()
         .map(|(k, v)| Entry {
             key: k.get_ref().to_string(),
-            spot: spot(text, k.span()),
+            span: text_span(text, k.span()),
             value: convert(text, v.get_ref(), v.span(), problems),
         })
         .collect();
     // The parser sorts keys by name; messages and media follow the order of the file.
-    entries.sort_by_key(|e| e.spot.start);
-    Table { spot: spot(text, span), entries }
+    entries.sort_by_key(|e| e.span.start);
+    Table { span: text_span(text, span), entries }
 }
 
 fn convert(text: &SourceText, value: &DeValue<'_>, span: Range<usize>, problems: &mut Vec<Problem>) -> Value {
-    let spot = spot(text, span.clone());
+    let location = text_span(text, span.clone());
     let data = match value {
         DeValue::Table(t) => Data::Table(convert_table(text, t, span, problems)),
         plain => Data::Plain(convert_plain(plain).unwrap_or_else(|| {
             let why = "is not a number of 64 bits".to_owned();
-            problems.push(Problem::new(format!("a value {why}")).at(Some(spot.clone()), why));
+            problems.push(Problem::new(format!("a value {why}")).at(Some(location.clone()), why));
             toml::Value::Integer(0)
         })),
     };
-    Value { spot, data }
+    Value { span: location, data }
 }
 
 /// Converts a value that is not a table; `None` for a number that does not fit in 64 bits.
@@ -174,5 +175,5 @@ pub(crate) fn parse_value(text: &SourceText, from: usize) -> Value {
         Some(toml::Value::Datetime(_)) | None => toml::Value::String(given.to_owned()),
         Some(v) => v,
     };
-    Value { spot: spot(text, from..text.inner().len()), data: Data::Plain(data) }
+    Value { span: text_span(text, from..text.inner().len()), data: Data::Plain(data) }
 }

@@ -49,11 +49,11 @@ pub fn foreign_owner(path: &Path) -> Option<u32> {
 /// Gives `to` the owner, group and mode of `from`.
 pub(crate) fn copy_permissions(from: &Path, to: &Path) -> Result<()> {
     let failed = |e| io(format!("cannot give {} the access rights of {}", to.display(), from.display()))(e);
-    let (was, is) = (from.metadata().map_err(failed)?, to.metadata().map_err(failed)?);
-    if (was.uid(), was.gid()) != (is.uid(), is.gid()) {
-        std::os::unix::fs::chown(to, Some(was.uid()), Some(was.gid())).map_err(failed)?;
+    let (from_meta, to_meta) = (from.metadata().map_err(failed)?, to.metadata().map_err(failed)?);
+    if (from_meta.uid(), from_meta.gid()) != (to_meta.uid(), to_meta.gid()) {
+        std::os::unix::fs::chown(to, Some(from_meta.uid()), Some(from_meta.gid())).map_err(failed)?;
     }
-    std::fs::set_permissions(to, Permissions::from_mode(was.mode() & 0o7777)).map_err(failed)
+    std::fs::set_permissions(to, Permissions::from_mode(from_meta.mode() & 0o7777)).map_err(failed)
 }
 
 /// Returns a message that names the files and directories that other users of this machine can read

@@ -1,4 +1,4 @@
-//! Files and devices that hold the media.
+//! The files and block devices that hold the bytes of the media.
 
 use crate::access::FILE_MODE;
 use crate::error::{Error, Result, io};
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 /// Largest block size of common block devices, in bytes.
 const DEVICE_BLOCK: u64 = 4096;
 
-/// The open and locked file of a medium.
+/// The open and locked file or block device of a medium.
 #[derive(Debug)]
 pub(crate) struct MediumFile {
     pub(crate) name: String,
@@ -30,22 +30,22 @@ pub(crate) struct MediumFile {
     mapping: MapMode,
 }
 
-/// Returns the path of a medium's file.
+/// Returns the path of the file or block device of a medium.
 pub(crate) fn path_of(dir: &Path, record: &MediumRecord) -> PathBuf {
     if record.path.is_empty() { dir.join(format!("{}.medium", record.name)) } else { dir.join(&record.path) }
 }
 
-fn bad(record: &MediumRecord, path: &Path, why: impl Into<String>) -> Error {
+fn medium_error(record: &MediumRecord, path: &Path, why: impl Into<String>) -> Error {
     Error::Medium { name: record.name.clone(), path: path.into(), why: why.into() }
 }
 
-/// Returns the media of a stack whose bytes persist, with their sizes. `given` is the stack as its
-/// file describes it, with the paths.
-pub(crate) fn media_of(stack: &Stack, given: &Stack) -> Result<Vec<MediumRecord>> {
-    // Only the layer's builder knows the sizes of its stores: the stack is built once in memory to
-    // record them.
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&asked);
+/// Returns the media of a stack whose bytes persist, with their sizes. `stack_with_paths`
+/// is the stack as its file describes it, which has the paths.
+pub(crate) fn persistent_media(stack: &Stack, stack_with_paths: &Stack) -> Result<Vec<MediumRecord>> {
+    // Only the builder of a layer knows the sizes of its stores. So the stack is built once in
+    // memory, and the sizes that it requests are recorded.
+    let requested = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&requested);
     let opener = frit_stack::StoreOpener::new(move |name, bytes| {
         if let Ok(mut seen) = seen.lock() {
             seen.push((name.to_owned(), bytes));
@@ -53,14 +53,14 @@ pub(crate) fn media_of(stack: &Stack, given: &Stack) -> Result<Vec<MediumRecord>
         Ok(AnyStore::Memory(frit_media::MemoryStore::new(bytes)))
     });
     stack.build::<frit_core::Null>(&frit_stack::Bytes::StoreOpener(opener))?;
-    let asked = asked.lock().map(|a| a.clone()).unwrap_or_default();
+    let requested = requested.lock().map(|a| a.clone()).unwrap_or_default();
     let record = |(name, bytes): (String, u64)| {
-        let medium = given.media().iter().find(|m| m.name == name);
+        let medium = stack_with_paths.media().iter().find(|m| m.name == name);
         let kind = medium.map_or(MediumKind::Nand, |m| m.spec.kind());
         let path = medium.and_then(|m| m.path.as_ref()).map(|p| p.display().to_string()).unwrap_or_default();
         MediumRecord { name, kind, backing: Backing::File, bytes, path }
     };
-    Ok(asked.into_iter().map(record).collect())
+    Ok(requested.into_iter().map(record).collect())
 }
 
 impl MediumFile {
@@ -83,7 +83,9 @@ impl MediumFile {
             remove_stale_file(record, &path)?;
         }
         let file = options.open(&path).map_err(|e| match e.kind() {
-            ErrorKind::NotFound => bad(record, &path, "cannot be created: its directory does not exist"),
+            ErrorKind::NotFound => {
+                medium_error(record, &path, "cannot be created: its directory does not exist")
+            }
             _ => cannot_open(record, &path, &e),
         })?;
         lock::lock_ignoring_readers(&file, false, &path)?;
@@ -126,19 +128,23 @@ impl MediumFile {
         }
         let file = options.open(&path).map_err(|e| cannot_open(record, &path, &e))?;
         lock::lock_ignoring_readers(&file, read_only, &path)?;
-        let meta = file.metadata().map_err(io(format!("cannot look at {}", path.display())))?;
+        let meta = file.metadata().map_err(io(format!("cannot examine {}", path.display())))?;
         match record.backing {
             Backing::BlockDevice => check_device(&file, record, &path)?,
             _ if !meta.is_file() => {
-                return Err(bad(record, &path, "is no regular file, and was one when the volume was made"));
+                return Err(medium_error(
+                    record,
+                    &path,
+                    "is not a regular file, and was one when the volume was created",
+                ));
             }
             _ if meta.len() != record.bytes => {
                 let why = format!(
-                    "has {} bytes and had {} when the volume was made: it was truncated or replaced; put the right file back",
+                    "has {} bytes and had {} when the volume was created: it was truncated or replaced; put the right file back",
                     meta.len(),
                     record.bytes
                 );
-                return Err(bad(record, &path, why));
+                return Err(medium_error(record, &path, why));
             }
             _ => {}
         }
@@ -162,7 +168,12 @@ impl MediumFile {
         if self.kind == MediumKind::Disk {
             // Accesses to a disk run on several threads and block; a page fault in a mapping cannot
             // be deferred like that.
-            return Ok(AnyStore::File(FileStore::over(file, self.path.clone(), self.bytes, blank)));
+            return Ok(AnyStore::File(FileStore::from_locked_file(
+                file,
+                self.path.clone(),
+                self.bytes,
+                blank,
+            )));
         }
         Ok(AnyStore::Mmap(MmapStore::map(file, self.path.clone(), self.bytes, blank, self.mapping)?))
     }
@@ -172,14 +183,14 @@ impl MediumFile {
         let path = self.path.display();
         let name = &self.name;
         match self.file.metadata() {
-            Err(e) => Some(format!("the file of '{name}', {path}, cannot be looked at: {e}")),
+            Err(e) => Some(format!("the file of '{name}', {path}, cannot be examined: {e}")),
             Ok(_) if self.backing == Backing::BlockDevice => None,
             Ok(m) if m.nlink() == 0 => Some(format!(
                 "the file of '{name}', {path}, was deleted; copy what is still readable through the server \
                  before it ends"
             )),
             Ok(m) if m.len() != self.bytes => Some(format!(
-                "the file of '{name}', {path}, was cut or grown by another program to {} bytes, {} are right; \
+                "the file of '{name}', {path}, was truncated or extended by another program to {} bytes, expected {}; \
                  stop, put a right file back, and run frit check",
                 m.len(),
                 self.bytes
@@ -198,10 +209,10 @@ fn remove_stale_file(record: &MediumRecord, path: &Path) -> Result<()> {
         }
         Ok(_) => {
             let why = format!(
-                "exists and is no plain file; remove it, or name another path: --set media.{}.path=…",
+                "exists and is not a regular file; remove it, or name another path: --set media.{}.path=…",
                 record.name
             );
-            Err(bad(record, path, why))
+            Err(medium_error(record, path, why))
         }
         Err(_) => Ok(()),
     }
@@ -209,23 +220,21 @@ fn remove_stale_file(record: &MediumRecord, path: &Path) -> Result<()> {
 
 fn cannot_open(record: &MediumRecord, path: &Path, e: &std::io::Error) -> Error {
     let why = match e.kind() {
-        ErrorKind::NotFound => {
-            "is missing; a volume is whole only with all of its media files: put it back".into()
-        }
-        ErrorKind::AlreadyExists => "is there already; --force overwrites it".into(),
+        ErrorKind::NotFound => "is missing; a volume needs all of its media files: put it back".into(),
+        ErrorKind::AlreadyExists => "already exists; --force overwrites it".into(),
         ErrorKind::ResourceBusy => "the device is in use: mounted, or opened by another program".into(),
         _ => format!("cannot be opened: {e}"),
     };
-    bad(record, path, why)
+    medium_error(record, path, why)
 }
 
 /// Checks that a device is large enough.
 fn check_device(file: &File, record: &MediumRecord, path: &Path) -> Result<()> {
     let has = rustix::fs::seek(file, rustix::fs::SeekFrom::End(0))
-        .map_err(|e| io(format!("cannot ask {} for its size", path.display()))(e.into()))?;
+        .map_err(|e| io(format!("cannot determine the size of {}", path.display()))(e.into()))?;
     if has < record.bytes {
         let why = format!("the device has {has} bytes, and the medium needs {}", record.bytes);
-        return Err(bad(record, path, why));
+        return Err(medium_error(record, path, why));
     }
     Ok(())
 }
@@ -237,7 +246,7 @@ fn refuse_nonblank_device(file: &File, record: &MediumRecord, path: &Path) -> Re
     if head.iter().any(|&b| b != 0) {
         let why =
             "the device is not blank: it may hold a file system or another volume; --force overwrites it";
-        return Err(bad(record, path, why));
+        return Err(medium_error(record, path, why));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Creation of volumes.
 
 use crate::access::{foreign_owner, make_private_dir};
-use crate::backing::{MediumFile, media_of, path_of};
+use crate::backing::{MediumFile, path_of, persistent_media};
 use crate::error::{Error, Result, io};
 use crate::lock::VolumeLock;
 use crate::open::build;
@@ -34,14 +34,14 @@ pub struct CreateOptions {
 pub fn durable_stack(stack: &Stack) -> Result<(Stack, Option<String>)> {
     let layer = stack.layer();
     if !layer.on.iter().any(|(role, _)| role.key == "pcm") {
-        let what = format!(
+        let requirement = format!(
             "durable memory for the map, and the layer `{}` of the stack '{}' has none. Add a PCM, for example\n\n  \
              [media.pcm]\n  profile = \"pcm-p8p-2016\"\n\nand remove `pcm = \"none\"` from `[{}]`",
             layer.name,
             stack.name(),
             layer.name
         );
-        return Err(Error::Stack { what });
+        return Err(Error::Unsupported { requirement });
     }
     let durable = Stack::parse(stack.name(), &stack.identity().text, &layer.durable(true))?;
     let changed = durable.identity().sha256 != stack.identity().sha256;
@@ -71,7 +71,7 @@ impl Volume {
         created_unix: u64,
     ) -> Result<Volume> {
         let (stack, _) = durable_stack(&options.stack)?;
-        let mut media = media_of(&stack, &options.stack)?;
+        let mut media = persistent_media(&stack, &options.stack)?;
         let replaced = prepare_directory(dir, options.force)?;
         let identity = stack.identity();
         let first = Superblock {
@@ -94,7 +94,7 @@ impl Volume {
                 let (lock, old) = old.into_lock();
                 (lock, Some(old))
             }
-            None => (VolumeLock::take(dir, false)?, None),
+            None => (VolumeLock::acquire(dir, false)?, None),
         };
         // The superblock comes first, in the state "creating": an interrupted creation is never
         // taken for a volume. It becomes clean only after the media are formatted and synced.
@@ -102,7 +102,7 @@ impl Volume {
         if let Some(old) = old {
             remove_old_media(dir, &old, &media)?;
         }
-        let made = make_media(dir, &mut media, options.force).and_then(|files| {
+        let created_files = make_media(dir, &mut media, options.force).and_then(|files| {
             let mut layer = build::<Null>(&stack, &files, uuid, true)?.layer;
             layer.format(&mut Null)?;
             layer.flush(&mut Null)?;
@@ -110,7 +110,7 @@ impl Volume {
         });
         // If the disk is full, the allocated space is freed. The superblock stays in the state
         // "creating", so the directory is not taken for a volume.
-        let (files, layer) = made.inspect_err(|_| discard_media(dir, &media))?;
+        let (files, layer) = created_files.inspect_err(|_| discard_media(dir, &media))?;
         superblock.update(|s| (s.state, s.media) = (VolumeState::Clean, media))?;
         let boot = boot_id();
         // The layer is formatted and open, as after a recovery without work.

@@ -33,7 +33,7 @@ pub enum Error {
         /// The process that holds the volume, if it is known.
         by: String,
     },
-    /// The target directory of a new volume is already in use.
+    /// The target directory of a new volume is not empty.
     #[error("{}: {why}", dir.display())]
     Exists {
         /// The directory.
@@ -51,11 +51,11 @@ pub enum Error {
         /// The defect.
         why: String,
     },
-    /// The stack cannot carry a volume.
-    #[error("a volume needs {what}")]
-    Stack {
+    /// The stack does not meet a requirement of volumes.
+    #[error("a volume needs {requirement}")]
+    Unsupported {
         /// The missing feature, and the setting that adds it.
-        what: String,
+        requirement: String,
     },
     /// The volume was closed without being marked clean.
     #[error("the volume stays marked dirty, since {why}; frit check verifies its contents")]
@@ -65,7 +65,7 @@ pub enum Error {
     },
     /// The stack description is invalid.
     #[error(transparent)]
-    Parse(#[from] StackError),
+    InvalidStack(#[from] StackError),
     /// An error of a layer, a medium or the host.
     #[error(transparent)]
     Core(#[from] frit_core::Error),
@@ -73,11 +73,11 @@ pub enum Error {
 
 impl miette::Diagnostic for Error {
     fn help<'a>(&'a self) -> Option<Box<dyn std::fmt::Display + 'a>> {
-        if let Error::Parse(e) = self { e.help() } else { None }
+        if let Error::InvalidStack(e) = self { e.help() } else { None }
     }
 
     fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn miette::Diagnostic> + 'a>> {
-        if let Error::Parse(e) = self { e.related() } else { None }
+        if let Error::InvalidStack(e) = self { e.related() } else { None }
     }
 }
 

@@ -48,7 +48,7 @@ pub fn stack_with_overrides(superblock: &Superblock, sets: &[String]) -> frit_st
 /// Returns the size of a volume of a stack, in bytes.
 ///
 /// # Errors
-/// The stack cannot carry a volume.
+/// The stack does not meet a requirement of volumes.
 pub fn volume_bytes(stack: &Stack) -> Result<u64> {
     let (durable, _) = durable_stack(stack)?;
     Ok(durable.build::<Null>(&frit_stack::Bytes::None)?.layer.info().sectors * frit_core::SECTOR_BYTES)
@@ -72,26 +72,27 @@ fn growing_path(dir: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Replaces the volume in `dir` by one of `stack` with the same contents, UUID and parameters. A
-/// crash or power loss at any moment leaves the old or the new volume complete, and at most a
-/// `<dir>.growing`, which the next call removes. `step` receives the name of each phase, its total
-/// in bytes, and the progress in bytes.
+/// Replaces the volume in `dir` by one of `stack` with the same contents, UUID and parameters.
+/// After a crash or power loss at any moment, the old or the new volume is complete, and a
+/// directory `<dir>.growing` may exist, which the next call removes. `step` receives the name of
+/// each phase, its total in bytes, and the progress in bytes.
+///
 /// # Errors
 /// The stack is too small for the stored data; the disk has no space for both volumes; data is
 /// damaged.
 pub fn grow(dir: &Path, stack: &Stack, step: &mut dyn FnMut(&str, u64, u64)) -> Result<GrowReport> {
     let mut old = Volume::open(dir, &OpenOptions::default())?;
-    let kept = old.superblock().clone();
-    let made = growing_path(dir).and_then(|growing| match make_copy(&growing, stack, &mut old, step) {
+    let old_superblock = old.superblock().clone();
+    let copied = growing_path(dir).and_then(|growing| match make_copy(&growing, stack, &mut old, step) {
         Ok(grown) => Ok((growing, grown)),
         Err(e) => {
             // The first error is reported. A failed removal is not: the next call removes the copy.
-            drop(remove(&growing, dir, &kept, false));
+            drop(remove(&growing, dir, &old_superblock, false));
             Err(e)
         }
     });
-    let (growing, grown) = match made {
-        Ok(made) => made,
+    let (growing, grown) = match copied {
+        Ok(copied) => copied,
         Err(e) => {
             // The old volume is unchanged, also if its copy failed.
             old.close()?;
@@ -105,13 +106,13 @@ pub fn grow(dir: &Path, stack: &Stack, step: &mut dyn FnMut(&str, u64, u64)) -> 
     let exchanged =
         rustix::fs::renameat_with(rustix::fs::CWD, &growing, rustix::fs::CWD, &full, RenameFlags::EXCHANGE);
     if let Err(e) = exchanged {
-        remove(&growing, dir, &kept, false)?;
+        remove(&growing, dir, &old_superblock, false)?;
         return Err(io(format!("cannot exchange {} and {}", growing.display(), full.display()))(e.into()));
     }
     // The exchange has to be durable before the old volume is removed.
     sync_parent(&full)?;
     step("removing", 0, 0);
-    remove(&growing, dir, &kept, true)?;
+    remove(&growing, dir, &old_superblock, true)?;
     drop(locked);
     Ok(grown)
 }
@@ -127,50 +128,56 @@ fn make_copy(
     old: &mut Volume,
     step: &mut dyn FnMut(&str, u64, u64),
 ) -> Result<GrowReport> {
-    let was = old.superblock().clone();
+    let old_superblock = old.superblock().clone();
     let (durable, _) = durable_stack(stack)?;
     let size =
         durable.build::<Null>(&frit_stack::Bytes::None)?.layer.info().sectors * frit_core::SECTOR_BYTES;
-    let held = mapped_ranges(old)?;
-    check_size(old, &held, size)?;
-    let left = check_paths(&was, stack)?;
+    let ranges = mapped_ranges(old)?;
+    check_size(old, &ranges, size)?;
+    let left = check_paths(&old_superblock, stack)?;
     if growing.exists() {
-        remove(growing, old.dir(), &was, false)?;
+        remove(growing, old.dir(), &old_superblock, false)?;
     }
-    let data: u64 = held.iter().filter(|(_, mapped)| *mapped).map(|(len, _)| len).sum();
+    let data: u64 = ranges.iter().filter(|(_, mapped)| *mapped).map(|(len, _)| len).sum();
     step("making room", 0, 0);
     let options = CreateOptions { stack: stack.clone(), force: false };
-    let mut new = Volume::create_as(growing, &options, was.uuid, was.created_unix)?;
-    copy(old, &mut new, &held, &mut |done| step("copying", data, done))?;
-    let params: Vec<(&str, &str)> = was.params.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+    let mut new = Volume::create_as(growing, &options, old_superblock.uuid, old_superblock.created_unix)?;
+    copy(old, &mut new, &ranges, &mut |done| step("copying", data, done))?;
+    let params: Vec<(&str, &str)> =
+        old_superblock.params.iter().map(|(key, value)| (&key[..], &value[..])).collect();
     new.set_params(&params)?;
     new.close()?;
     let mut new = Volume::open(growing, &OpenOptions { read_only: true, crash: None })?;
-    compare(old, &mut new, &held, &mut |done| step("comparing", data, done))?;
-    copy_volume_permissions(old.dir(), &was, growing, new.superblock())?;
+    compare(old, &mut new, &ranges, &mut |done| step("comparing", data, done))?;
+    copy_volume_permissions(old.dir(), &old_superblock, growing, new.superblock())?;
     Ok(GrowReport { before: old.bytes(), now: size, data_bytes: data, left })
 }
 
 /// Gives the larger volume the owner and the modes of the old one. The directory is last, since its
 /// mode may deny access to the files.
-fn copy_volume_permissions(home: &Path, was: &Superblock, growing: &Path, new: &Superblock) -> Result<()> {
+fn copy_volume_permissions(
+    volume_dir: &Path,
+    old_superblock: &Superblock,
+    growing: &Path,
+    new: &Superblock,
+) -> Result<()> {
     let inside = |m: &&crate::superblock::MediumRecord| Path::new(&m.path).is_relative();
     let media = new.media.iter().filter(inside).filter_map(|m| {
-        let old = was.media.iter().filter(inside).find(|old| old.name == m.name)?;
-        Some((path_of(home, old), path_of(growing, m)))
+        let old = old_superblock.media.iter().filter(inside).find(|old| old.name == m.name)?;
+        Some((path_of(volume_dir, old), path_of(growing, m)))
     });
-    let own = [FILE_NAME, lock::FILE_NAME].map(|name| (home.join(name), growing.join(name)));
+    let own = [FILE_NAME, lock::FILE_NAME].map(|name| (volume_dir.join(name), growing.join(name)));
     for (from, to) in media.chain(own).filter(|(from, to)| from.is_file() && to.is_file()) {
         copy_permissions(&from, &to)?;
     }
-    copy_permissions(home, growing)
+    copy_permissions(volume_dir, growing)
 }
 
 /// Refuses a size that would cut off stored data.
-fn check_size(old: &Volume, held: &[(u64, bool)], size: u64) -> Result<()> {
+fn check_size(old: &Volume, ranges: &[(u64, bool)], size: u64) -> Result<()> {
     let mut at = 0;
     let mut end = 0;
-    for &(len, mapped) in held {
+    for &(len, mapped) in ranges {
         at += len;
         if mapped {
             end = at;
@@ -189,21 +196,21 @@ fn check_size(old: &Volume, held: &[(u64, bool)], size: u64) -> Result<()> {
 
 /// Returns the external media that the volume no longer uses. Two volumes cannot share a file, so a
 /// medium with an external path needs a new one.
-fn check_paths(was: &Superblock, stack: &Stack) -> Result<Vec<PathBuf>> {
+fn check_paths(old_superblock: &Superblock, stack: &Stack) -> Result<Vec<PathBuf>> {
     let mut left = Vec::new();
-    for m in was.media.iter().filter(|m| !m.path.is_empty()) {
+    for m in old_superblock.media.iter().filter(|m| !m.path.is_empty()) {
         let new = stack.media().iter().find(|n| n.name == m.name).and_then(|n| n.path.clone());
         let same = new.as_deref() == Some(Path::new(&m.path));
         if Path::new(&m.path).is_relative() && same {
             continue;
         }
         if same || new.is_none() {
-            let what = format!(
+            let requirement = format!(
                 "another path for '{0}', since it is copied before the old one at {1} is removed: --set \
                  media.{0}.path=… names one",
                 m.name, m.path
             );
-            return Err(Error::Stack { what });
+            return Err(Error::Unsupported { requirement });
         }
         if Path::new(&m.path).is_absolute() {
             left.push((&m.path).into());
@@ -222,16 +229,16 @@ fn read_old(old: &mut Volume, at: u64, into: &mut [u8]) -> Result<()> {
     Ok(())
 }
 
-fn copy(old: &mut Volume, new: &mut Volume, held: &[(u64, bool)], progress: ProgressFn<'_>) -> Result<()> {
-    each_chunk(held, progress, |at, len| {
+fn copy(old: &mut Volume, new: &mut Volume, ranges: &[(u64, bool)], progress: ProgressFn<'_>) -> Result<()> {
+    each_chunk(ranges, progress, |at, len| {
         let mut bytes = vec![0; len];
         read_old(old, at, &mut bytes)?;
         // A disk has no map, so all of it counts as mapped: zeros that the copy already has are not
         // written through its cache.
         if bytes.iter().all(|&b| b == 0) {
-            let mut there = vec![0; len];
-            new.read(at, &mut there)?;
-            if there == bytes {
+            let mut existing = vec![0; len];
+            new.read(at, &mut existing)?;
+            if existing == bytes {
                 return Ok(());
             }
         }
@@ -240,8 +247,13 @@ fn copy(old: &mut Volume, new: &mut Volume, held: &[(u64, bool)], progress: Prog
     })
 }
 
-fn compare(old: &mut Volume, new: &mut Volume, held: &[(u64, bool)], progress: ProgressFn<'_>) -> Result<()> {
-    each_chunk(held, progress, |at, len| {
+fn compare(
+    old: &mut Volume,
+    new: &mut Volume,
+    ranges: &[(u64, bool)],
+    progress: ProgressFn<'_>,
+) -> Result<()> {
+    each_chunk(ranges, progress, |at, len| {
         let (mut a, mut b) = (vec![0; len], vec![0; len]);
         read_old(old, at, &mut a)?;
         new.read(at, &mut b)?;
@@ -253,14 +265,15 @@ fn compare(old: &mut Volume, new: &mut Volume, held: &[(u64, bool)], progress: P
     })
 }
 
-/// Calls `chunk` for each chunk of the mapped ranges.
+/// Calls `chunk` for each chunk of the mapped ranges. `ranges` has the length of each range, with
+/// `true` if it is mapped.
 fn each_chunk(
-    held: &[(u64, bool)],
+    ranges: &[(u64, bool)],
     progress: ProgressFn<'_>,
     mut chunk: impl FnMut(u64, usize) -> Result<()>,
 ) -> Result<()> {
     let (mut at, mut done) = (0, 0);
-    for &(len, mapped) in held {
+    for &(len, mapped) in ranges {
         let end = at + len;
         while mapped && at < end {
             let n = CHUNK.min((end - at) as usize);
@@ -274,26 +287,25 @@ fn each_chunk(
     Ok(())
 }
 
-/// Removes what an earlier, interrupted call left: only a volume with the same UUID, or one whose
-/// creation was not finished, and only its own files. Other files there (a log, a mount point,
-/// files of the user) are moved to the volume in `home`. `locked`: the caller holds the lock on the
-/// directory.
-fn remove(growing: &Path, home: &Path, of: &Superblock, locked: bool) -> Result<()> {
+/// Removes an unfinished copy: only a volume with the same UUID, or one whose creation was not
+/// finished, and only its own files. Other files there (a log, a mount point, files of the user)
+/// are moved to the volume in `volume_dir`. `locked`: the caller holds the lock on the directory.
+fn remove(growing: &Path, volume_dir: &Path, of: &Superblock, locked: bool) -> Result<()> {
     let cannot = |what: &str| io(format!("cannot {what} {}", growing.display()));
     let mut files = vec![growing.join(TEMP_FILE_NAME), growing.join(lock::FILE_NAME)];
     if growing.join(FILE_NAME).exists() {
-        let (left, _, in_use) = SuperblockFile::peek(growing)?;
-        let unfinished = left.state == crate::superblock::VolumeState::Creating;
+        let (found, _, in_use) = SuperblockFile::peek(growing)?;
+        let unfinished = found.state == crate::superblock::VolumeState::Creating;
         let free = locked || in_use.is_none();
-        if !(unfinished || left.uuid == of.uuid) || !free {
+        if !(unfinished || found.uuid == of.uuid) || !free {
             let why = "is in the way: it is another volume, or in use; move it away".into();
             return Err(Error::Exists { dir: growing.into(), why });
         }
-        let inside = left.media.iter().filter(|m| Path::new(&m.path).is_relative());
+        let inside = found.media.iter().filter(|m| Path::new(&m.path).is_relative());
         files.extend(inside.map(|m| path_of(growing, m)));
         // The superblock is removed last, because it identifies the owner of the files until then.
         files.push(growing.join(FILE_NAME));
-        move_foreign_files(growing, home, &files)?;
+        move_foreign_files(growing, volume_dir, &files)?;
     }
     for file in files {
         match std::fs::remove_file(&file) {
@@ -305,15 +317,15 @@ fn remove(growing: &Path, home: &Path, of: &Superblock, locked: bool) -> Result<
 }
 
 /// Moves files other than the volume's `own` files to the volume that replaces it.
-fn move_foreign_files(growing: &Path, home: &Path, own: &[PathBuf]) -> Result<()> {
+fn move_foreign_files(growing: &Path, volume_dir: &Path, own: &[PathBuf]) -> Result<()> {
     let cannot = || io(format!("cannot list {}", growing.display()));
     for entry in std::fs::read_dir(growing).map_err(cannot())? {
         let entry = entry.map_err(cannot())?;
-        let (from, to) = (entry.path(), home.join(entry.file_name()));
+        let (from, to) = (entry.path(), volume_dir.join(entry.file_name()));
         if own.contains(&from) {
             continue;
         }
-        let failed = |e| io(format!("cannot move {} to {}", from.display(), home.display()))(e);
+        let failed = |e| io(format!("cannot move {} to {}", from.display(), volume_dir.display()))(e);
         if entry.file_type().map_err(cannot())?.is_socket() {
             // A socket left by a killed server.
             std::fs::remove_file(&from).map_err(failed)?;
@@ -324,5 +336,5 @@ fn move_foreign_files(growing: &Path, home: &Path, own: &[PathBuf]) -> Result<()
             std::fs::rename(&from, &to).map_err(failed)?;
         }
     }
-    sync_dir(home)
+    sync_dir(volume_dir)
 }

@@ -41,7 +41,7 @@ pub struct TransferReport {
     pub damaged: Vec<(u64, u64, String)>,
 }
 
-/// Callback that receives the number of bytes that are done.
+/// Callback for progress; its argument is the number of bytes that were transferred.
 pub type ProgressFn<'a> = &'a mut dyn FnMut(u64);
 
 /// Exports the volume's bytes. With `rescue`, ranges that cannot be read become zeros and are
@@ -55,7 +55,7 @@ pub fn export<S: Sink>(
     rescue: bool,
     progress: ProgressFn<'_>,
 ) -> Result<TransferReport> {
-    let mut moved = TransferReport { bytes: v.bytes(), ..TransferReport::default() };
+    let mut report = TransferReport { bytes: v.bytes(), ..TransferReport::default() };
     let failed = || io("cannot write the image");
     if let ImageSink::Sparse(file) = out {
         // Sets the full size first, so that zeros at the end become a hole as well.
@@ -69,8 +69,8 @@ pub fn export<S: Sink>(
             let n = CHUNK.min((end - at) as usize);
             let chunk = &mut buffer[..n];
             if mapped {
-                read_chunk(v, at, chunk, rescue, &mut moved)?;
-                moved.data_bytes += n as u64;
+                read_chunk(v, at, chunk, rescue, &mut report)?;
+                report.data_bytes += n as u64;
             } else {
                 chunk.fill(0);
             }
@@ -87,7 +87,7 @@ pub fn export<S: Sink>(
         ImageSink::Sparse(file) => file.sync_all().map_err(failed())?,
         ImageSink::Stream(w) => w.flush().map_err(failed())?,
     }
-    Ok(moved)
+    Ok(report)
 }
 
 /// Returns the lengths of the volume's alternating ranges, each with `true` if it is mapped.
@@ -126,7 +126,7 @@ fn read_chunk<S: Sink>(
     at: u64,
     chunk: &mut [u8],
     rescue: bool,
-    moved: &mut TransferReport,
+    report: &mut TransferReport,
 ) -> Result<()> {
     match v.read(at, chunk) {
         Ok(()) => return Ok(()),
@@ -139,7 +139,7 @@ fn read_chunk<S: Sink>(
         if let Err(e) = v.read(from, part) {
             part.fill(0);
             if rescue {
-                moved.damaged.push((from, part.len() as u64, e.to_string()));
+                report.damaged.push((from, part.len() as u64, e.to_string()));
             }
         }
         from += part.len() as u64;
@@ -161,15 +161,15 @@ fn write_sparse(file: &File, at: u64, chunk: &[u8]) -> std::io::Result<()> {
 /// Replaces the volume's contents by the image, followed by zeros. Zeros and holes are discarded.
 ///
 /// # Errors
-/// The image is larger than the volume or cannot be read; the volume cannot store it. What was read
-/// until the error is in the volume.
+/// The image is larger than the volume or cannot be read; the volume cannot store it. Data that
+/// was read before the error is in the volume.
 pub fn import<S: Sink>(
     v: &mut Volume<S>,
     from: &mut ImageSource<'_>,
     progress: ProgressFn<'_>,
 ) -> Result<TransferReport> {
     let failed = || io("cannot read the image");
-    let mut moved = TransferReport::default();
+    let mut report = TransferReport::default();
     let mut buffer = vec![0; CHUNK];
     if let ImageSource::File(file) = from {
         let size = size_of_file(file).map_err(failed())?;
@@ -178,13 +178,13 @@ pub fn import<S: Sink>(
         }
     }
     loop {
-        let at = moved.bytes;
+        let at = report.bytes;
         if let ImageSource::File(file) = from {
             let hole = hole_at(file, at).min(v.bytes() - at);
             if hole > 0 {
                 v.discard(at, hole / 512 * 512)?;
-                moved.bytes += hole / 512 * 512;
-                progress(moved.bytes);
+                report.bytes += hole / 512 * 512;
+                progress(report.bytes);
                 if hole >= 512 {
                     continue;
                 }
@@ -204,17 +204,17 @@ pub fn import<S: Sink>(
         if at + whole as u64 > v.bytes() {
             return Err(too_large(v, None));
         }
-        write_or_discard(v, at, &buffer[..whole], &mut moved)?;
-        moved.bytes += whole as u64;
-        progress(moved.bytes);
+        write_or_discard(v, at, &buffer[..whole], &mut report)?;
+        report.bytes += whole as u64;
+        progress(report.bytes);
         if n < buffer.len() {
             break;
         }
     }
     // The rest of the volume has to read as zeros; its old contents are discarded.
-    v.discard(moved.bytes, v.bytes() - moved.bytes)?;
+    v.discard(report.bytes, v.bytes() - report.bytes)?;
     v.flush()?;
-    Ok(moved)
+    Ok(report)
 }
 
 /// Writes the data, and discards ranges of zeros.
@@ -222,7 +222,7 @@ fn write_or_discard<S: Sink>(
     v: &mut Volume<S>,
     at: u64,
     data: &[u8],
-    moved: &mut TransferReport,
+    report: &mut TransferReport,
 ) -> Result<()> {
     let mut from = 0;
     while from < data.len() {
@@ -235,7 +235,7 @@ fn write_or_discard<S: Sink>(
             v.discard(at + from as u64, (to - from) as u64)?;
         } else {
             v.write(at + from as u64, &data[from..to], Hints::NONE)?;
-            moved.data_bytes += (to - from) as u64;
+            report.data_bytes += (to - from) as u64;
         }
         from = to;
     }

@@ -57,9 +57,9 @@ pub fn inspect(dir: impl AsRef<Path>) -> Result<Inspection> {
         let meta = std::fs::metadata(&path);
         let problem = match &meta {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Some("is missing".to_owned()),
-            Err(e) => Some(format!("cannot be looked at: {e}")),
+            Err(e) => Some(format!("cannot be examined: {e}")),
             Ok(m) if m.is_file() && m.len() != record.bytes => {
-                Some(format!("has {} bytes and had {} when the volume was made", m.len(), record.bytes))
+                Some(format!("has {} bytes and had {} when the volume was created", m.len(), record.bytes))
             }
             Ok(_) => None,
         };
@@ -82,6 +82,6 @@ pub fn inspect(dir: impl AsRef<Path>) -> Result<Inspection> {
 
 /// Returns the directory and files of a volume that [`exposed`] examines.
 fn volume_paths(dir: &Path, media: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
-    let own = [dir.to_owned(), dir.join(FILE_NAME), dir.join(lock::FILE_NAME)];
-    own.into_iter().chain(media).collect()
+    let volume_files = [dir.to_owned(), dir.join(FILE_NAME), dir.join(lock::FILE_NAME)];
+    volume_files.into_iter().chain(media).collect()
 }

@@ -90,7 +90,7 @@ impl VolumeLock {
     ///
     /// # Errors
     /// Another program has the volume open; the lock file may not be opened by this user.
-    pub(crate) fn take(dir: &Path, shared: bool) -> Result<VolumeLock> {
+    pub(crate) fn acquire(dir: &Path, shared: bool) -> Result<VolumeLock> {
         let path = dir.join(FILE_NAME);
         for _ in 0..OPEN_ATTEMPTS {
             let Some(file) = open(&path, shared)? else { return Ok(VolumeLock { _file: None }) };
@@ -121,7 +121,7 @@ fn open(path: &Path, shared: bool) -> Result<Option<File>> {
     for _ in 0..OPEN_ATTEMPTS {
         match OpenOptions::new().read(true).write(!shared).custom_flags(flags).open(path) {
             Ok(file) if file.metadata().is_ok_and(|meta| meta.is_file()) => return Ok(Some(file)),
-            Ok(_) => return Err(cannot(std::io::Error::other("it is no regular file"))),
+            Ok(_) => return Err(cannot(std::io::Error::other("it is not a regular file"))),
             Err(e) if e.kind() == ErrorKind::NotFound => {}
             Err(e) if e.kind() == ErrorKind::PermissionDenied && shared => {
                 return Err(permission_error(path));
@@ -200,17 +200,17 @@ mod tests {
     fn a_lock_file_that_is_replaced_is_opened_again() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(FILE_NAME);
-        let reader = VolumeLock::take(dir.path(), true).unwrap();
-        let another = VolumeLock::take(dir.path(), true).unwrap();
-        assert!(VolumeLock::take(dir.path(), false).unwrap_err().to_string().contains("in use"));
+        let reader = VolumeLock::acquire(dir.path(), true).unwrap();
+        let another = VolumeLock::acquire(dir.path(), true).unwrap();
+        assert!(VolumeLock::acquire(dir.path(), false).unwrap_err().to_string().contains("in use"));
         drop((reader, another));
-        let writer = VolumeLock::take(dir.path(), false).unwrap();
+        let writer = VolumeLock::acquire(dir.path(), false).unwrap();
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
-        assert!(VolumeLock::take(dir.path(), true).is_err());
+        assert!(VolumeLock::acquire(dir.path(), true).is_err());
         drop(writer);
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("elsewhere", &path).unwrap();
-        let e = VolumeLock::take(dir.path(), false).unwrap_err().to_string();
+        let e = VolumeLock::acquire(dir.path(), false).unwrap_err().to_string();
         assert!(e.contains("cannot open the lock file"), "{e}");
         assert!(!dir.path().join("elsewhere").exists());
     }

@@ -91,47 +91,47 @@ where
     ) -> Result<Volume<S>> {
         let dir = dir.as_ref();
         let mut superblock = SuperblockFile::open(dir, options.read_only)?;
-        let was = superblock.current().clone();
-        if was.state == VolumeState::Creating {
+        let recorded = superblock.current().clone();
+        if recorded.state == VolumeState::Creating {
             let why = "its creation was not finished; run frit create again".into();
             return Err(Error::NotAVolume { dir: dir.into(), why });
         }
-        let stack = stack_of(&was, dir)?;
-        let files = was.media.iter().map(|m| MediumFile::open(dir, m, options.read_only));
+        let stack = stack_of(&recorded, dir)?;
+        let files = recorded.media.iter().map(|m| MediumFile::open(dir, m, options.read_only));
         let files = Arc::new(files.collect::<Result<Vec<_>>>()?);
         let boot = boot_id();
-        let rebooted = was.boot_id != boot || boot == [0; 16];
+        let rebooted = recorded.boot_id != boot || boot == [0; 16];
         // A clean superblock over a layer that is marked in use is an older copy, restored by hand.
         // The kind of crash since then is unknown, so the worse one, a power loss, is assumed.
-        let stop = match was.state {
+        let crash = match recorded.state {
             VolumeState::Dirty if !rebooted => CrashKind::Process,
             _ => CrashKind::PowerLoss,
         };
-        let stop = options.crash.unwrap_or(stop);
+        let crash = options.crash.unwrap_or(crash);
         // A power loss is recognized by the recorded boot ID. That ID is replaced only after
         // recovery, so that an interrupted recovery starts over as a recovery from power loss.
-        if was.state == VolumeState::Clean && !options.read_only {
+        if recorded.state == VolumeState::Clean && !options.read_only {
             superblock.set_state(VolumeState::Dirty, boot)?;
         }
-        let built = build::<S>(&stack, &files, was.uuid, false)?;
+        let built = build::<S>(&stack, &files, recorded.uuid, false)?;
         let mut sink = sink(&built.hardware);
         let mut layer = built.layer;
         let start = Instant::now();
-        let recovery = layer.recover(&mut sink, stop)?;
+        let recovery = layer.recover(&mut sink, crash)?;
         let taken = start.elapsed();
         let seconds = taken.as_secs_f64();
         let durable_bytes = recovery.pages_in_pcm * u64::from(layer.info().page_bytes);
         let gb = (layer.info().sectors * frit_core::SECTOR_BYTES) as f64 / 1e9;
         let recovered = OpenReport {
-            machine: stop == CrashKind::PowerLoss && !recovery.clean,
+            power_loss: crash == CrashKind::PowerLoss && !recovery.clean,
             recovery,
             seconds,
             seconds_per_gb: seconds / gb.max(1e-9),
             durable_bytes,
         };
         if !options.read_only {
-            let record = RecoveryRecord::new(&recovered.recovery, stop, taken.as_micros() as u64);
-            let dirty = was.state == VolumeState::Dirty;
+            let record = RecoveryRecord::new(&recovered.recovery, crash, taken.as_micros() as u64);
+            let dirty = recorded.state == VolumeState::Dirty;
             if dirty {
                 superblock.update(|s| {
                     s.boot_id = boot;

@@ -10,7 +10,8 @@ pub struct OpenReport {
     #[serde(flatten)]
     pub recovery: Recovery,
     /// `true` after a power loss, `false` after a crash of the process alone.
-    pub machine: bool,
+    #[serde(rename = "machine")]
+    pub power_loss: bool,
     /// Duration of the layer's recovery, in seconds.
     pub seconds: f64,
     /// The same duration for 10⁹ bytes of the volume.
@@ -21,11 +22,11 @@ pub struct OpenReport {
 
 impl OpenReport {
     /// Returns the result for a new volume, which needs no recovery.
-    pub(crate) fn new_volume(stop: CrashKind) -> OpenReport {
+    pub(crate) fn new_volume(crash: CrashKind) -> OpenReport {
         let recovery = Recovery { clean: true, ..Recovery::default() };
         OpenReport {
             recovery,
-            machine: stop == CrashKind::PowerLoss,
+            power_loss: crash == CrashKind::PowerLoss,
             seconds: 0.0,
             seconds_per_gb: 0.0,
             durable_bytes: 0,

@@ -24,7 +24,9 @@ const CHIP_STEP: u64 = 1 << 20;
 /// The stack is invalid, or cannot be that large.
 pub fn sized_stack(bytes: u64, load: impl Fn(&[String]) -> frit_stack::Result<Stack>) -> Result<Stack> {
     if bytes == 0 {
-        return Err(Error::Stack { what: "a size above zero: --size 0 leaves no space for data".into() });
+        return Err(Error::Unsupported {
+            requirement: "a size above zero: --size 0 leaves no space for data".into(),
+        });
     }
     let given = load(&[])?;
     let layer = &given.layer().name;
@@ -36,8 +38,8 @@ pub fn sized_stack(bytes: u64, load: impl Fn(&[String]) -> frit_stack::Result<St
         MediumSpec::Nand(c) => Some((m.name.clone(), c.geometry)),
         _ => None,
     }) else {
-        let disk = medium_in_role(&given, "disk").ok_or_else(|| Error::Stack {
-            what: "a NAND medium or a disk, whose size --size can choose".into(),
+        let disk = medium_in_role(&given, "disk").ok_or_else(|| Error::Unsupported {
+            requirement: "a NAND medium or a disk, whose size --size can choose".into(),
         })?;
         let whole = bytes.next_multiple_of(DISK_STEP);
         return Ok(load(&[format!("media.{disk}.bytes={whole}")])?);
@@ -70,8 +72,8 @@ pub fn sized_stack(bytes: u64, load: impl Fn(&[String]) -> frit_stack::Result<St
         }
     }
     Err(last.map_or_else(
-        || Error::Stack { what: format!("another stack: this one cannot hold {bytes} bytes") },
-        Error::Parse,
+        || Error::Unsupported { requirement: format!("another stack: this one cannot hold {bytes} bytes") },
+        Error::InvalidStack,
     ))
 }
 
@@ -85,7 +87,7 @@ fn sized_ntl_stack(
     let wanted = bytes.next_multiple_of(SECTOR_BYTES);
     let (Some(name), Some(chips)) = (medium_in_role(given, "pcm"), given.media().iter().find_map(chips_of))
     else {
-        return Err(Error::Stack { what: "memory, whose size --size can choose".into() });
+        return Err(Error::Unsupported { requirement: "memory, whose size --size can choose".into() });
     };
     let mut chip = (bytes / chips).next_multiple_of(CHIP_STEP);
     loop {
@@ -96,7 +98,7 @@ fn sized_ntl_stack(
             Ok(_) => return Ok(load(&sets)?),
             // Records, log and registers take a tenth of the memory, or half of it with small
             // pages.
-            Err(e) if chip > 2 * bytes / chips + 64 * CHIP_STEP => return Err(Error::Parse(e)),
+            Err(e) if chip > 2 * bytes / chips + 64 * CHIP_STEP => return Err(Error::InvalidStack(e)),
             Err(_) => chip = (chip + chip / 64 + 1).next_multiple_of(CHIP_STEP),
         }
     }

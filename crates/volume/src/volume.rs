@@ -90,24 +90,25 @@ impl<S: Sink> Volume<S> {
 
     /// Applies the parameters that were changed in earlier sessions.
     pub(crate) fn apply_saved_params(&mut self) -> Result<()> {
-        let kept = self.superblock.current().params.clone();
-        Ok(self.set_in_any_order(&kept)?)
+        let saved = self.superblock.current().params.clone();
+        Ok(self.set_in_any_order(&saved)?)
     }
 
     /// Sets parameters of the layer. Parameters that depend on each other (cleaning thresholds, for
-    /// example) may have to be set in another order than the given one: all that can be set are,
-    /// until all are or no further one can be.
+    /// example) may have to be set in another order than the given one. So the parameters that are
+    /// accepted are set, and the others are tried again, until all are set or no other is accepted.
     fn set_in_any_order<T: AsRef<str>>(&mut self, settings: &[(T, T)]) -> CoreResult<()> {
-        let mut left: Vec<(&str, &str)> = settings.iter().map(|(k, v)| (k.as_ref(), v.as_ref())).collect();
+        let mut remaining: Vec<(&str, &str)> =
+            settings.iter().map(|(k, v)| (k.as_ref(), v.as_ref())).collect();
         loop {
-            let (had, mut first) = (left.len(), None);
-            left.retain(|(key, value)| {
+            let (before, mut first) = (remaining.len(), None);
+            remaining.retain(|(key, value)| {
                 let set = self.layer.params().set(key, value);
                 set.map_err(|e| first.get_or_insert(e)).is_err()
             });
             match first {
                 None => return Ok(()),
-                Some(e) if left.len() == had => return Err(e),
+                Some(e) if remaining.len() == before => return Err(e),
                 Some(_) => {}
             }
         }
@@ -126,7 +127,7 @@ impl<S: Sink> Volume<S> {
         self.page_bytes
     }
 
-    /// Returns the reason why writes are refused, if they are.
+    /// Returns the reason of read-only mode; `None` if writes are accepted.
     #[must_use]
     pub fn read_only(&self) -> Option<String> {
         if self.read_only { Some("it was opened read-only".into()) } else { self.layer.refuses() }
@@ -297,9 +298,9 @@ impl<S: Sink> Volume<S> {
         let now = |(key, _): &(&str, &str)| Ok(((*key).to_owned(), self.layer.params().get(key)?));
         let before = settings.iter().map(now).collect::<CoreResult<Vec<_>>>()?;
         let done = self.set_in_any_order(settings).and_then(|()| {
-            let kept =
+            let saved =
                 self.superblock.update(|s| settings.iter().for_each(|(key, value)| s.set_param(key, value)));
-            kept.map_err(core_error)
+            saved.map_err(core_error)
         });
         if done.is_err() {
             // All or none: parameters that were set before the error get their old values back.
@@ -320,7 +321,8 @@ impl<S: Sink> Volume<S> {
         self.check_files_on_error(checked)
     }
 
-    /// Refuses writes from now on; reads continue. For errors that only the server detects.
+    /// Enters read-only mode: writes are refused from now on, and reads continue. For errors that
+    /// only the server detects.
     pub fn refuse(&mut self, why: String) {
         self.layer.refuse(why);
     }
@@ -343,7 +345,7 @@ impl<S: Sink> Volume<S> {
         self.layer.deferred()
     }
 
-    /// Returns background work for the caller to carry out.
+    /// Returns background work for the caller to execute.
     ///
     /// # Errors
     /// A medium fails.
@@ -361,7 +363,7 @@ impl<S: Sink> Volume<S> {
         self.check_files_on_error(settled)
     }
 
-    /// Carries out all deferred work, and turns deferral off.
+    /// Executes all deferred work, and turns deferral off.
     fn run_deferred_work(&mut self) -> CoreResult<()> {
         while let Some(job) = self.layer.job(&mut self.sink)? {
             let outcome = job.run(&mut Buffer::None);
@@ -423,14 +425,14 @@ impl<S: Sink> Volume<S> {
         Ok(self.superblock)
     }
 
-    /// Saves parameters that turned themselves off (`drain` of a cache, when all blocks are clean).
-    /// Otherwise the next opening would turn them on again.
+    /// Saves parameters that the layer has turned off (`drain` of a cache, when all blocks are
+    /// clean). Otherwise the next opening would turn them on again.
     fn save_disabled_params(&mut self) -> Result<()> {
         let now = self.layer.params().list();
         let value = |key: &str| now.iter().find(|p| p.key == key).map(|p| p.value.clone());
-        let kept = &self.superblock.current().params;
+        let saved = &self.superblock.current().params;
         let off =
-            kept.iter().filter(|(_, v)| v == "true").filter_map(|(key, _)| Some((key.clone(), value(key)?)));
+            saved.iter().filter(|(_, v)| v == "true").filter_map(|(key, _)| Some((key.clone(), value(key)?)));
         let off: Vec<(String, String)> = off.filter(|(_, v)| v == "false").collect();
         if off.is_empty() {
             return Ok(());

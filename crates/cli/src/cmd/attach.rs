@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Err(_) => start(args, &dir)?,
     };
     let file = attached.mountpoint.join(FILE_NAME);
-    let found = loop_devices::over(&file).into_diagnostic()?;
+    let found = loop_devices::with_backing_file(&file).into_diagnostic()?;
     if let [first, ..] = &found[..] {
         if args.read_only && !is_read_only(&first.device) {
             let device = first.device.display();
@@ -123,7 +123,7 @@ fn is_read_only(device: &Path) -> bool {
 
 /// Returns the state of a server that is already running.
 fn served(dir: &Path, client: &mut Client) -> Result<AttachState> {
-    let stat = match client.ask(ControlOperation::Stat {}).into_diagnostic()? {
+    let stat = match client.request(ControlOperation::Stat {}).into_diagnostic()? {
         Success::Stat(stat) => *stat,
         _ => return Err(miette!("the server of {} gave another answer than asked for", dir.display())),
     };
@@ -149,7 +149,7 @@ fn start(args: &Args, dir: &Path) -> Result<AttachState> {
     let mountpoint = mountpoint(dir, args.mountpoint.as_deref())?;
     let file = mountpoint.join(FILE_NAME);
     if volumes_at(&mountpoint).into_diagnostic()? > 0
-        || !loop_devices::over(&file).into_diagnostic()?.is_empty()
+        || !loop_devices::with_backing_file(&file).into_diagnostic()?.is_empty()
     {
         return Err(miette!(
             help = format!("frit detach {}", args.volume.display()),

@@ -132,7 +132,7 @@ fn is_not_served(kind: ErrorKind) -> bool {
 }
 
 fn ask(client: &mut Client, what: ControlOperation) -> Result<Success> {
-    client.ask(what).map_err(|e| match e {
+    client.request(what).map_err(|e| match e {
         ClientError::Refused(refused) => miette!("{refused}"),
         other => miette!("{other}"),
     })

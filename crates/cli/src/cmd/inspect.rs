@@ -221,7 +221,7 @@ fn told(dir: &Path, i: &Inspection, inside: &Result<OpenedJson, String>) -> Stri
 }
 
 fn last(r: &RecoveryRecord) -> String {
-    let what = if r.machine { "a power loss" } else { "a crash of the program" };
+    let what = if r.power_loss { "a power loss" } else { "a crash of the program" };
     format!(
         "{}, after {what}: {} pages, {} redone, {} padded, {} suspect blocks, {} lost, {:.3} s",
         when(r.unix),

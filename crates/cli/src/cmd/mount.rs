@@ -8,8 +8,8 @@ use super::serve::{POLL_INTERVAL, second_signal_exits, stop_signals};
 use crate::output::{print, print_stderr};
 use frit_core::size;
 use frit_fs::{Fs, Image, Pool};
+use frit_serve::fuse::absolute_path;
 use frit_serve::fuse::file_system::{Mount, MountOptions, THREADS_MAX, clear_stale};
-use frit_serve::fuse::whole;
 use miette::{IntoDiagnostic, Result, WrapErr};
 use periodic_sync::PeriodicSync;
 use signal_hook::iterator::Signals;
@@ -84,7 +84,7 @@ impl Args {
     fn absolute(&self) -> Result<(PathBuf, PathBuf)> {
         let image = self.image.canonicalize().into_diagnostic();
         let image = image.wrap_err_with(|| format!("cannot open {}", self.image.display()))?;
-        Ok((image, whole(&self.directory).into_diagnostic()?))
+        Ok((image, absolute_path(&self.directory).into_diagnostic()?))
     }
 }
 
@@ -128,7 +128,7 @@ fn serve(args: &Args, options: &MountOptions) -> Result<()> {
         reserve(&files, &image)?;
     }
     let mount = Mount::start(&files, &args.directory, &options).into_diagnostic()?;
-    if let Some(why) = mount.passthrough_refusal() {
+    if let Some(why) = mount.passthrough_inactive_reason() {
         print_stderr(&format!(
             "frit mount: {}: no passthrough ({why}): reads and writes are FUSE requests\n",
             args.directory.display()
@@ -175,7 +175,7 @@ pub(super) fn hint(pool: &Pool) -> Result<()> {
 
 /// Returns when the file system is unmounted and no program uses it any more. A signal unmounts it.
 fn wait(mount: &Mount, signals: &mut Signals) -> Result<()> {
-    while !mount.is_over() {
+    while !mount.has_ended() {
         if signals.pending().next().is_some() && mount.unmount(UNMOUNT_TIMEOUT).into_diagnostic()? {
             let at = mount.mountpoint().display();
             // The terminal may be closed; the image is closed all the same.

@@ -180,7 +180,7 @@ fn remark(found: &OpenReport) -> Result<()> {
     let mut line = if found.recovery.clean {
         "the volume had been closed in order".to_owned()
     } else {
-        let what = if found.machine { "machine" } else { "program" };
+        let what = if found.power_loss { "machine" } else { "program" };
         format!("recovered in {:.3} s: the {what} had stopped without closing it", found.seconds)
     };
     if !found.recovery.clean && found.durable_bytes > 0 {

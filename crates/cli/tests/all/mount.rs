@@ -314,8 +314,8 @@ fn what_cannot_be_mounted() {
     refused(&frit(&["mkfs", &p.image, "--size", "4K"]), 1, "cannot make a file system");
     assert!(!Path::new(&p.image).exists(), "nothing is left");
     fs::write(&p.image, vec![1; 1 << 20]).unwrap();
-    refused(&p.mount(&[]), 1, "no frit file system");
-    refused(&frit(&["fsck", &p.image]), 2, "no frit file system");
+    refused(&p.mount(&[]), 1, "not a frit file system");
+    refused(&frit(&["fsck", &p.image]), 2, "not a frit file system");
     refused(&frit(&["mkfs", "/dev/null", "--size", "1M"]), 1, "no regular file");
     good(&frit(&["mkfs", &p.image, "--size", "32M", "--force"]));
     refused(&p.mount(&["-o", "colour"]), 1, "'colour' is not a mount option");
@@ -402,7 +402,7 @@ fn a_pool_is_made_mounted_killed_and_checked() {
     assert!(!body.exists());
     let image = Path::new(&p.image).join("image");
     refused(&frit(&["mount", image.to_str().unwrap(), p.at()]), 1, "are in a pool");
-    refused(&frit(&["mount", "/proc", p.at()]), 1, "is no pool");
+    refused(&frit(&["mount", "/proc", p.at()]), 1, "is not a pool");
     // A pool that is made again is empty, and keeps its size.
     let made = good(&frit(&["mkfs", "--pool", &p.image, "--force", "--json"]));
     assert!(made.contains("17801216"), "{made}");

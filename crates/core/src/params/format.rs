@@ -11,8 +11,8 @@ use strum::VariantNames;
 pub trait Format<T> {
     /// Names that the value may have, if it is a name from a list.
     const NAMES: &'static [&'static str] = &[];
-    /// `true` if a file of code adds a name to the list, as for policies; `false` if the list is
-    /// part of the layer's definition.
+    /// `true` if a new source file can add a name to the list, as for policies; `false` if the list
+    /// is part of the layer's definition.
     const OPEN: bool = false;
 
     /// Parses a value.

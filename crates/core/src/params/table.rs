@@ -5,7 +5,7 @@ use crate::{Error, Result};
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-/// The time until which a parameter can change.
+/// Period in which a parameter can change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
     /// The parameter can change while the layer runs.
@@ -34,11 +34,11 @@ pub struct ParamDef {
     pub key: &'static str,
     /// Unit of the value; empty if it has none.
     pub unit: &'static str,
-    /// The time until which it can change.
+    /// Period in which it can change.
     pub phase: Phase,
     /// Names that the value may have, if it is a name from a list.
     pub names: &'static [&'static str],
-    /// `true` if a file of code adds a name to the list.
+    /// `true` if a new source file can add a name to the list.
     pub open: bool,
     /// Least and largest value, if the table limits them.
     pub range: Option<[String; 2]>,

@@ -1,5 +1,5 @@
-//! Queues of the disks in the event engine, and the state of a command in them. `arm` moves
-//! commands through them.
+//! Queues of the disks in the event engine, and the state of a command in them. `disk`
+//! moves commands through them.
 
 use frit_core::Nanos;
 use frit_media::disk::DriveQueue;
@@ -7,7 +7,7 @@ use frit_media::{Hardware, TimingModel};
 
 /// "None" among the disks of an engine. No disk has this number, since there are at most 255
 /// devices.
-pub(super) const NO_ARM: u8 = u8::MAX;
+pub(super) const NO_DISK: u8 = u8::MAX;
 
 /// The queue and the statistics of one disk.
 #[derive(Debug)]
@@ -37,14 +37,14 @@ pub(super) struct DiskJobState {
 
 /// Returns the disks of a stack, and for each device the index of its disk.
 pub(super) fn disk_queues(hardware: &Hardware) -> (Vec<DiskQueue>, Vec<u8>) {
-    let (mut arms, mut of) = (Vec::new(), Vec::new());
+    let (mut disks, mut disk_of) = (Vec::new(), Vec::new());
     for model in hardware.models() {
         let TimingModel::Disk(drive) = model else {
-            of.push(NO_ARM);
+            disk_of.push(NO_DISK);
             continue;
         };
-        of.push(arms.len() as u8);
-        arms.push(DiskQueue { queue: DriveQueue::of(drive.spec()), done: 0, busy: Nanos::ZERO });
+        disk_of.push(disks.len() as u8);
+        disks.push(DiskQueue { queue: DriveQueue::of(drive.spec()), done: 0, busy: Nanos::ZERO });
     }
-    (arms, of)
+    (disks, disk_of)
 }

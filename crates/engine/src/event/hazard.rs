@@ -38,7 +38,7 @@ impl Queues {
     pub fn blocked(&self, id: CmdId) -> bool {
         let node = &self.nodes[id.0 as usize];
         let unit = &self.units[node.cmd.unit.idx()].order;
-        node.order.before != NONE
+        node.order.chain_prev != NONE
             || node.order.unstarted > 0
             || (node.cmd.op.is_fence() && node.order.entered > unit.started)
             || self.follows_fence(id.0, unit.fences.front())
@@ -50,11 +50,11 @@ impl Queues {
         let cmd = self.nodes[id as usize].cmd;
         let last = self.chains.insert(key(&cmd), id).unwrap_or(NONE);
         if last != NONE {
-            self.nodes[last as usize].order.behind = id;
+            self.nodes[last as usize].order.chain_next = id;
         }
         let unit = &mut self.units[cmd.unit.idx()].order;
         let order = &mut self.nodes[id as usize].order;
-        *order = HazardLinks { seq: self.emitted, before: last, ..HazardLinks::default() };
+        *order = HazardLinks { seq: self.emitted, chain_prev: last, ..HazardLinks::default() };
         order.entered = unit.entered;
         match cmd.op {
             Op::NandErase => {
@@ -79,31 +79,31 @@ impl Queues {
         let node = &self.nodes[id as usize];
         let unreleased = |n: u32| matches!(self.nodes[n as usize].stage, Stage::Waits | Stage::Held);
         let unit = &self.units[node.cmd.unit.idx()].order;
-        (node.order.before == NONE || !unreleased(node.order.before))
+        (node.order.chain_prev == NONE || !unreleased(node.order.chain_prev))
             && node.order.unreleased == 0
             && (!node.cmd.op.is_fence() || node.order.entered <= unit.released)
             && !self.follows_fence(id, unit.fences.get(unit.fences_released))
     }
 
-    /// Counts a released command and wakes the commands that were held for it.
-    pub(super) fn wake_held(&mut self, id: u32) {
+    /// Counts a released command and wakes the commands that waited for it.
+    pub(super) fn wake_followers(&mut self, id: u32) {
         let node = &self.nodes[id as usize];
         let (cmd, order, next) = (node.cmd, node.order, node.next);
-        self.wake_if_held(order.behind);
+        self.wake_if_waiting(order.chain_next);
         let unit = &mut self.units[cmd.unit.idx()].order;
         if cmd.op.is_read() {
             unit.unreleased_reads -= 1;
-            return self.each_erase_behind(&cmd, order.seq, |o| &mut o.unreleased);
+            return self.decrement_later_erases(&cmd, order.seq, |o| &mut o.unreleased);
         }
         unit.released += 1;
         unit.fences_released += usize::from(cmd.op.is_fence());
         let fence = unit.fences.get(unit.fences_released).copied().unwrap_or(NONE);
-        self.wake_if_held(fence);
+        self.wake_if_waiting(fence);
         if cmd.op.is_fence() {
-            // Commands after the next fence are held by that fence.
+            // Commands after the next fence wait for that fence.
             let mut at = next;
             while at != NONE && at != fence {
-                self.wake_if_held(at);
+                self.wake_if_waiting(at);
                 at = self.nodes[at as usize].next;
             }
         }
@@ -113,10 +113,10 @@ impl Queues {
     pub(super) fn unregister(&mut self, id: u32) {
         let node = &self.nodes[id as usize];
         let (cmd, order) = (node.cmd, node.order);
-        if order.behind == NONE {
+        if order.chain_next == NONE {
             self.chains.remove(&key(&cmd));
         } else {
-            self.nodes[order.behind as usize].order.before = NONE;
+            self.nodes[order.chain_next as usize].order.chain_prev = NONE;
         }
         let unit = &mut self.units[cmd.unit.idx()].order;
         match cmd.op {
@@ -131,22 +131,22 @@ impl Queues {
         }
         if cmd.op.is_read() {
             unit.unstarted_reads -= 1;
-            self.each_erase_behind(&cmd, order.seq, |o| &mut o.unstarted);
+            self.decrement_later_erases(&cmd, order.seq, |o| &mut o.unstarted);
         } else {
             unit.started += 1;
         }
     }
 
-    fn wake_if_held(&mut self, id: u32) {
+    fn wake_if_waiting(&mut self, id: u32) {
         if id != NONE && self.nodes[id as usize].stage == Stage::Held {
             self.woken.push_back(id);
         }
     }
 
-    /// Decrements a counter of each erase that must follow a read, and wakes the erases that were
-    /// held for it.
+    /// Decrements a counter of each erase that must follow a read, and wakes the erases that
+    /// waited for it.
     #[inline]
-    fn each_erase_behind(&mut self, cmd: &Cmd, seq: u64, count: impl Fn(&mut HazardLinks) -> &mut u32) {
+    fn decrement_later_erases(&mut self, cmd: &Cmd, seq: u64, count: impl Fn(&mut HazardLinks) -> &mut u32) {
         for i in (0..self.units[cmd.unit.idx()].order.erases.len()).rev() {
             let erase = self.units[cmd.unit.idx()].order.erases[i];
             let order = &mut self.nodes[erase as usize].order;
@@ -154,7 +154,7 @@ impl Queues {
                 break;
             }
             *count(order) -= 1;
-            self.wake_if_held(erase);
+            self.wake_if_waiting(erase);
         }
     }
 

@@ -31,8 +31,8 @@ pub(super) struct HazardLinks {
     /// Number of the command in order of emission.
     pub(super) seq: u64,
     /// Neighbours that have not started, in the chain of its hazard.
-    pub(super) before: u32,
-    pub(super) behind: u32,
+    pub(super) chain_prev: u32,
+    pub(super) chain_next: u32,
     /// For an erase: number of earlier reads that have not started.
     pub(super) unstarted: u32,
     /// Number of these reads that are not released.

@@ -1,6 +1,6 @@
 //! Discrete-event engine: queues, a scheduler and exact channel arbitration in virtual time.
 
-mod arm;
+mod disk;
 mod disk_queue;
 mod hazard;
 mod hazard_links;
@@ -97,8 +97,8 @@ impl<P: Scheduler> Event<P> {
                     self.scheduler.ready(&mut self.queues, cmd);
                 }
             } else if let Some(unit) = self.queues.next_free_unit() {
-                if self.queues.is_arm(unit) {
-                    self.queues.start_arm(unit);
+                if self.queues.is_disk(unit) {
+                    self.queues.start_disk(unit);
                 } else if let Some(id) = self.scheduler.pick(&self.queues, unit) {
                     self.queues.start(unit, id);
                 }
@@ -165,7 +165,7 @@ impl<P: Scheduler> Engine for Event<P> {
         std::mem::take(&mut self.ack)
     }
 
-    fn settle(&mut self, tok: Tok, tag: Tag) -> Option<Nanos> {
+    fn time_or_watch(&mut self, tok: Tok, tag: Tag) -> Option<Nanos> {
         if self.queues.watch(tok, tag) { None } else { Some(self.queues.now()) }
     }
 
@@ -214,10 +214,10 @@ mod tests {
             e.ack(a);
             e.ack(b);
             let tok = e.end();
-            assert_eq!(e.settle(tok, 7), None);
+            assert_eq!(e.time_or_watch(tok, 7), None);
             assert_eq!(e.next_done(Nanos::MAX), Some(Completion { tag: 7, at: Nanos(50 * (round + 1)) }));
             old.extend([a, b]);
-            assert!(old.iter().all(|&t| e.settle(t, 8).is_some()));
+            assert!(old.iter().all(|&t| e.time_or_watch(t, 8).is_some()));
         }
         assert_eq!(e.queues().outstanding(), 0);
         assert!(e.queues.slots() <= 6, "{} slots for two commands and their joins", e.queues.slots());
@@ -228,7 +228,7 @@ mod tests {
         let mut e = engine();
         e.begin();
         let a = e.emit(cmd(0), e.start());
-        assert_eq!((e.settle(a, 1), e.settle(a, 2)), (None, None));
+        assert_eq!((e.time_or_watch(a, 1), e.time_or_watch(a, 2)), (None, None));
         let mut tags = [1, 2].map(|_| e.next_done(Nanos::MAX).unwrap().tag);
         tags.sort_unstable();
         assert_eq!(tags, [1, 2]);
@@ -240,7 +240,7 @@ mod tests {
     fn time_stops_at_the_limit() {
         let mut e = engine();
         let a = e.emit(cmd(0), e.start());
-        e.settle(a, 0);
+        e.time_or_watch(a, 0);
         assert_eq!(e.next_done(Nanos(49)), None);
         assert_eq!(e.now(), Nanos(49));
         assert_eq!(e.next_done(Nanos(50)), Some(Completion { tag: 0, at: Nanos(50) }));

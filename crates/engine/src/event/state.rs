@@ -1,7 +1,7 @@
 //! State of the event engine: commands and their dependencies, the queue of each unit, channels,
 //! events.
 
-use super::disk_queue::{DiskJobState, DiskQueue, NO_ARM, disk_queues};
+use super::disk_queue::{DiskJobState, DiskQueue, NO_DISK, disk_queues};
 use super::hazard_links::{Chains, HazardLinks, UnitHazards};
 use crate::driver::{Completion, Tag};
 use crate::usage::DeviceUsage;
@@ -56,7 +56,7 @@ pub(super) struct DependencyNode {
     /// Number of tokens that it still waits for, at most two.
     waits: u8,
     /// State of a command of a disk.
-    pub(super) role: DiskJobState,
+    pub(super) disk_job: DiskJobState,
     /// First of the links (`id × 2 + wait`) that wait for this node, newest first.
     waiters: u32,
     /// The next link in each list that contains this node.
@@ -98,8 +98,8 @@ pub(super) struct UnitQueue {
     expected: Nanos,
     channel: u16,
     pub(super) device: u8,
-    /// Index of the disk, or [`NO_ARM`].
-    pub(super) arm: u8,
+    /// Index of the disk, or [`NO_DISK`].
+    pub(super) disk: u8,
     /// The unit is in the list of units to examine.
     listed: bool,
 }
@@ -176,7 +176,7 @@ pub struct Queues {
     pub(super) emitted: u64,
     channels: Vec<Channel>,
     pub(super) models: Vec<TimingModel>,
-    pub(super) arms: Vec<DiskQueue>,
+    pub(super) disks: Vec<DiskQueue>,
     /// Worklist of disk commands that stop yielding; kept to reuse its memory.
     pub(super) promote_list: Vec<u32>,
     /// Copies of the models for [`Queues::unit_state`]: an estimate must not move the arm of a
@@ -284,7 +284,7 @@ impl Queues {
 /// Interface for the engine.
 impl Queues {
     pub(super) fn new(hardware: &Hardware) -> Queues {
-        let (arms, arm_of) = disk_queues(hardware);
+        let (disks, disk_of) = disk_queues(hardware);
         let unit = |u: UnitId| UnitQueue {
             queue: LinkedQueue::default(),
             queued: 0,
@@ -294,7 +294,7 @@ impl Queues {
             expected: Nanos::ZERO,
             channel: hardware.channel_of(u) as u16,
             device: hardware.device_of(u) as u8,
-            arm: arm_of[hardware.device_of(u)],
+            disk: disk_of[hardware.device_of(u)],
             listed: false,
         };
         let mut queues = Queues {
@@ -307,7 +307,7 @@ impl Queues {
             emitted: 0,
             channels: vec![Channel::default(); hardware.channels()],
             models: hardware.models(),
-            arms,
+            disks,
             promote_list: Vec::new(),
             estimates: hardware.models(),
             events: BinaryHeap::new(),
@@ -360,10 +360,10 @@ impl Queues {
         let id = self.node(cmd, Stage::Waits);
         self.outstanding += 1;
         let unit = &mut self.units[cmd.unit.idx()];
-        let arm = unit.arm;
-        let cost = match arm {
-            NO_ARM => self.estimates[usize::from(unit.device)].phases(&cmd, unit.expected).total(),
-            arm => self.arms[usize::from(arm)].expected(),
+        let disk = unit.disk;
+        let cost = match disk {
+            NO_DISK => self.estimates[usize::from(unit.device)].phases(&cmd, unit.expected).total(),
+            disk => self.disks[usize::from(disk)].expected(),
         };
         unit.expected = unit.expected.max(self.now) + cost;
         unit.queued += 1;
@@ -376,7 +376,7 @@ impl Queues {
         }
         self.nodes[id as usize].prev = tail;
         self.register(id);
-        if arm != NO_ARM {
+        if disk != NO_DISK {
             self.register_at_disk(id);
         }
         self.wait_for(id, 0, after);
@@ -472,8 +472,8 @@ impl Queues {
         node.stage = Stage::Released;
         node.ready = now;
         let unit = node.cmd.unit;
-        self.wake_held(id);
-        if self.is_arm(unit) {
+        self.wake_followers(id);
+        if self.is_disk(unit) {
             self.send(CmdId(id));
             self.enqueue_at_disk(id);
             return None;
@@ -530,7 +530,7 @@ impl Queues {
                 if stage == Stage::Out {
                     self.release_channel(id.0);
                 }
-                self.usage.command(&cmd, ready, start, now);
+                self.usage.count_command(&cmd, ready, start, now);
                 let unit = &mut self.units[cmd.unit.idx()];
                 unit.running = NONE;
                 if unit.queued > 0 {
@@ -539,8 +539,8 @@ impl Queues {
                     // The estimate did not include the waits for channels.
                     unit.expected = now;
                 }
-                if self.is_arm(cmd.unit) {
-                    self.finish_arm(cmd.unit, id, now - start);
+                if self.is_disk(cmd.unit) {
+                    self.finish_disk(cmd.unit, id, now - start);
                 }
             }
         }
@@ -555,7 +555,7 @@ impl Queues {
             generation,
             stage,
             waits: 0,
-            role: DiskJobState::default(),
+            disk_job: DiskJobState::default(),
             waiters: NONE,
             next_waiter: [NONE; 2],
             prev: NONE,
@@ -694,7 +694,7 @@ impl Queues {
             node.phases.bus_out
         };
         let channel = self.units[node.cmd.unit.idx()].channel;
-        self.usage.channel(channel, now, len);
+        self.usage.count_bus_phase(channel, now, len);
         self.at(now + len, PendingEvent::Phase(CmdId(id)));
     }
 

@@ -49,7 +49,7 @@ struct CounterGroup {
     /// A check of the counter is scheduled.
     check_due: bool,
     /// The channel whose command is taken next.
-    turn: usize,
+    next_channel: usize,
 }
 
 impl Default for Hfsl {
@@ -118,7 +118,7 @@ impl Hfsl {
         // commands.
         for _ in 0..self.capacity {
             let before = g.sending.len();
-            let turn = g.turn;
+            let turn = g.next_channel;
             for i in 0..channels.len() {
                 let offset = (turn + i) % channels.len();
                 if g.sending.len() == self.n as usize {
@@ -126,7 +126,7 @@ impl Hfsl {
                 }
                 if let Some(id) = self.rings[channels.start + offset].pop_front() {
                     g.sending.push(id);
-                    g.turn = (offset + 1) % channels.len();
+                    g.next_channel = (offset + 1) % channels.len();
                 }
             }
             if g.sending.len() == before {

@@ -58,7 +58,7 @@ fn mode() -> impl Strategy<Value = LoopMode> {
 }
 
 fn mean(times: &[RequestTimes]) -> f64 {
-    times.iter().map(|t| t.latency().0 as f64).sum::<f64>() / times.len() as f64
+    times.iter().map(|t| t.response().0 as f64).sum::<f64>() / times.len() as f64
 }
 
 proptest! {

@@ -114,7 +114,7 @@ fn joins_wait_for_both() {
         let c = e.join(nothing, c);
         e.ack(c);
         let tok = e.end();
-        e.settle(tok, 0).or_else(|| e.next_done(Nanos::MAX).map(|d| d.at)).map(|t| t.0)
+        e.time_or_watch(tok, 0).or_else(|| e.next_done(Nanos::MAX).map(|d| d.at)).map(|t| t.0)
     }
     let hw = nand(&[0, 1, 2]);
     // max(75 500, 213 200) + 75 500.

@@ -35,10 +35,10 @@ fn reads(at: &[u64]) -> Vec<Request> {
 #[test]
 fn a_closed_loop_keeps_its_depth() {
     // One chip, two slots: a request is admitted when the one before the previous one is done.
-    let (times, outcome) = both(&[0], LoopMode::Closed { depth: 2 }, &reads(&[7, 3, 9, 9]));
+    let (times, counters) = both(&[0], LoopMode::Closed { depth: 2 }, &reads(&[7, 3, 9, 9]));
     let r = READ;
     assert_eq!(times, [(0, 0, r), (0, 0, 2 * r), (r, r, 3 * r), (2 * r, 2 * r, 4 * r)]);
-    assert_eq!((outcome.requests, outcome.unordered, outcome.last_ack), (4, 0, Nanos(4 * r)));
+    assert_eq!((counters.requests, counters.out_of_order, counters.last_ack), (4, 0, Nanos(4 * r)));
 }
 
 #[test]
@@ -59,19 +59,19 @@ fn an_open_loop_queues_at_the_host_when_its_depth_is_reached() {
         admitted: Nanos(READ),
         acknowledged: Nanos(2 * READ),
     };
-    assert_eq!((t.latency(), t.service()), (Nanos(2 * READ - 10_000), Nanos(READ)));
+    assert_eq!((t.response(), t.service()), (Nanos(2 * READ - 10_000), Nanos(READ)));
 }
 
 #[test]
 fn arrivals_are_sped_up_and_put_in_order() {
-    let (times, outcome) = both(
+    let (times, counters) = both(
         &[0],
         LoopMode::Open { speed: 2.0, depth: None },
         &reads(&[100, 400_100, 300_100, 50, 1_000_100]),
     );
     let arrived: Vec<u64> = times.iter().map(|t| t.0).collect();
     assert_eq!(arrived, [0, 200_000, 200_000, 200_000, 500_000]);
-    assert_eq!(outcome.unordered, 2);
+    assert_eq!(counters.out_of_order, 2);
 }
 
 #[test]
@@ -93,14 +93,14 @@ fn a_run_in_parts_is_the_same_run() {
     let requests: Vec<Request> =
         (0..50).map(|i| Request::at(i * 30_000, &[read((i % 2) as u16, 0), program(1, 0)])).collect();
     for mode in [OPEN, LoopMode::Closed { depth: 3 }] {
-        let (whole, outcome) = run(&mut Event::new(&hw, Fifo), mode, &requests);
+        let (whole, counters) = run(&mut Event::new(&hw, Fifo), mode, &requests);
         let mut engine = Event::new(&hw, Fifo);
         let mut host = Script::new(requests.clone());
         let mut driver = Driver::new(mode).unwrap();
         assert_eq!(driver.run(&mut engine, &mut host, Some(20)).unwrap(), 20);
-        assert_eq!(driver.outcome().requests, 20);
+        assert_eq!(driver.counters().requests, 20);
         assert_eq!(driver.run(&mut engine, &mut host, Some(1000)).unwrap(), 30);
-        assert_eq!(driver.finish(&mut engine, &mut host).unwrap(), outcome);
+        assert_eq!(driver.finish(&mut engine, &mut host).unwrap(), counters);
         assert_eq!(host.times.into_iter().map(Option::unwrap).collect::<Vec<_>>(), whole);
     }
 }
@@ -130,7 +130,7 @@ fn clean<E: Engine>(mut engine: E, requests: &[Request]) -> (Vec<u64>, Vec<(u64,
     driver.run(&mut engine, &mut host, None).unwrap();
     driver.finish(&mut engine, &mut host).unwrap();
     let steps = steps.borrow().clone();
-    (host.times.into_iter().map(|t| t.unwrap().latency().0).collect(), steps)
+    (host.times.into_iter().map(|t| t.unwrap().response().0).collect(), steps)
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn a_layer_that_is_always_busy_does_not_stop_time() {
         let mut driver = Driver::new(OPEN).unwrap();
         driver.run(&mut engine, &mut host, None).unwrap();
         assert!(host.times.iter().flatten().count() >= 1);
-        driver.outcome().steps
+        driver.counters().steps
     }
     let hw = nand(&[0]);
     let bound = 2 * (1 << 16) + 4;
@@ -196,7 +196,7 @@ fn live_use_is_driven_too() {
     let mut driver = Driver::new(LoopMode::Closed { depth: 1 }).unwrap();
     driver.run(&mut Null, &mut host, None).unwrap();
     driver.finish(&mut Null, &mut host).unwrap();
-    assert!(host.times.iter().all(|t| t.unwrap().latency() == Nanos::ZERO));
+    assert!(host.times.iter().all(|t| t.unwrap().response() == Nanos::ZERO));
     // Each command is done when it is emitted, so that the cleaner ends before the second request.
     let pages: Vec<u32> = steps.borrow().iter().map(|s| s.1).collect();
     assert_eq!(pages, [2, 2, 1, 0, 0, 0]);
@@ -260,5 +260,5 @@ fn an_error_of_the_host_ends_the_run() {
     let mut driver = Driver::new(LoopMode::Closed { depth: 1 }).unwrap();
     let error = driver.run(&mut Event::new(&hw, Hfsl::default()), &mut Fails(0), None).unwrap_err();
     assert!(matches!(error, Error::ReadOnly { .. }));
-    assert_eq!(driver.outcome().requests, 4);
+    assert_eq!(driver.counters().requests, 4);
 }

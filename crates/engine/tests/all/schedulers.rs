@@ -146,7 +146,7 @@ fn hfsl_keeps_a_closed_loop_in_step() {
     let mut e = Event::new(&hw, with::<Hfsl>(&params));
     let r = singles(&(0..80).map(|i| read(i % 2, 0)).collect::<Vec<_>>());
     let (times, _) = run(&mut e, LoopMode::Closed { depth: 8 }, &r);
-    assert!(times.iter().all(|t| t.latency().0 == 1_000 + 4 * READ), "{times:?}");
+    assert!(times.iter().all(|t| t.response().0 == 1_000 + 4 * READ), "{times:?}");
     assert_eq!(metric(&e, "batch_size"), 8.0);
 }
 
@@ -167,7 +167,7 @@ fn hfsl_sees_requests_that_arrive_together_together() {
     let mut e = Event::new(&hw, with::<Hfsl>(&[("transfer-ns", "0")]));
     let r: Vec<Request> = (0..8).map(|i| Request::at(50_000, &[read(i % 2, 0)])).collect();
     let (times, _) = run(&mut e, LoopMode::Open { speed: 1.0, depth: None }, &r);
-    assert!(times.iter().all(|t| t.latency().0 == 4 * READ), "{times:?}");
+    assert!(times.iter().all(|t| t.response().0 == 4 * READ), "{times:?}");
 }
 
 /// A scheduler that picks the newest command that was sent, and so violates every possible hazard.

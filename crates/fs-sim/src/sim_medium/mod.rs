@@ -201,7 +201,7 @@ impl<S: Engine> SimState<S> {
         let tok = self.sink.end();
         // An engine that computes times at once settles the token; an event-driven one runs until
         // it is done.
-        let done = match self.sink.settle(tok, 0) {
+        let done = match self.sink.time_or_watch(tok, 0) {
             Some(at) => at,
             None => self.sink.next_done(Nanos::MAX).map_or(self.sink.now(), |done| done.at),
         };

@@ -6,7 +6,7 @@ use crate::checksums;
 use crate::error::Error;
 use crate::extents::{self, ExtentMap, LineReader};
 use crate::format::BLOCK;
-use crate::inode::{INLINE_TARGET, Inode};
+use crate::inode::{FAST_SYMLINK_MAX, Inode};
 use crate::journal::BlockRun;
 use crate::medium::Medium;
 use crate::names::target;
@@ -28,8 +28,8 @@ pub(super) struct CheckedInode {
     pub(super) links: u32,
     /// Number of names found.
     pub(super) names: u32,
-    /// Number of sub-directories found.
-    pub(super) below: u32,
+    /// Number of subdirectories found.
+    pub(super) subdirs: u32,
     pub(super) parent: Ino,
 }
 
@@ -49,7 +49,7 @@ impl CheckedInodes {
             reached: false,
             links: 0,
             names: 0,
-            below: 0,
+            subdirs: 0,
             parent: Ino(0),
         };
         Self { seen: vec![free; highest as usize] }
@@ -134,7 +134,7 @@ fn check_blocks<M: Medium>(checked: &mut CheckContext<'_, M>, blocks: &mut Block
                 && whole.into_iter().all(|(extent, end)| extent.at == end && extent.written)
         }
         InodeType::Symlink => {
-            let inline = inode.size as usize <= INLINE_TARGET;
+            let inline = inode.size as usize <= FAST_SYMLINK_MAX;
             inode.size >= 1 && inode.size as usize <= TARGET_MAX && (inline || map.len() == 1)
         }
         InodeType::File => true,

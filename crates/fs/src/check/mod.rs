@@ -140,12 +140,12 @@ fn check_all<M: Medium>(medium: &M, contents: bool) -> Result<Report> {
     let used = blocks.match_bitmap(&mut checked);
     checked.report.blocks = used;
     let counted = checked.report.directories + checked.report.files;
-    for (what, found, said) in [("blocks", used, ledger.blocks), ("inodes", counted, ledger.inodes)] {
-        if sound && found != said {
+    for (what, found, recorded) in [("blocks", used, ledger.blocks), ("inodes", counted, ledger.inodes)] {
+        if sound && found != recorded {
             // Without valid counters, their damage is the only problem to report.
-            checked
-                .report
-                .add_message(format_args!("the ledger counts {said} {what} in use, but {found} are in use"));
+            checked.report.add_message(format_args!(
+                "the ledger counts {recorded} {what} in use, but {found} are in use"
+            ));
         }
     }
     Ok(checked.report)

@@ -49,7 +49,7 @@ impl CheckedInodes {
         }
     }
 
-    /// Checks one name. Returns `true` if it leads to a directory that was not visited before.
+    /// Checks one name. Returns `true` if it points to a directory that was not visited before.
     fn follow<M: Medium>(
         &mut self,
         checked: &mut CheckContext<'_, M>,
@@ -62,13 +62,13 @@ impl CheckedInodes {
         if self.get(ino).is_some_and(|seen| seen.unreadable) {
             let inode = ino.0;
             checked.report.add_message(format_args!(
-                "{place}: the name `{name}` leads to inode {inode}, which is damaged"
+                "{place}: the name `{name}` points to inode {inode}, which is damaged"
             ));
             return false;
         }
         let Some(seen) = self.get(ino).filter(|seen| seen.kind.is_some()) else {
             checked.report.add_message(format_args!(
-                "{place}: the name `{name}` leads to inode {}, which is free",
+                "{place}: the name `{name}` points to inode {}, which is free",
                 ino.0
             ));
             return false;
@@ -92,8 +92,8 @@ impl CheckedInodes {
                 .report
                 .add_message(format_args!("{place}: `..` of the directory `{name}` is inode {parent}"));
         }
-        if let Some(above) = self.get(dir) {
-            above.below += 1;
+        if let Some(parent) = self.get(dir) {
+            parent.subdirs += 1;
         }
         true
     }
@@ -138,8 +138,8 @@ impl CheckedInodes {
             let Some(kind) = seen.kind else { continue };
             let expected = match kind {
                 // A directory has one link for its name, one for `.`, and one for each
-                // sub-directory.
-                InodeType::Directory if seen.names > 0 || ino == Ino::ROOT => 2 + seen.below,
+                // subdirectory.
+                InodeType::Directory if seen.names > 0 || ino == Ino::ROOT => 2 + seen.subdirs,
                 InodeType::Directory => 0,
                 _ => seen.names,
             };

@@ -17,7 +17,7 @@ use crate::medium::Medium;
 pub fn check_pool<M: Medium>(medium: &M, bodies: &dyn ContentStore) -> Result<Report> {
     check_content_store(&Superblock::read(medium)?, Some(bodies))?;
     let mut report = check(medium)?;
-    look(medium, bodies, &mut report)?;
+    check_strays(medium, bodies, &mut report)?;
     Ok(report)
 }
 
@@ -36,13 +36,13 @@ pub fn repair_pool<M: Medium>(medium: &M, bodies: &dyn ContentStore, clock: &Clo
             bodies.remove(stray)?;
             report.repaired += 1;
             report.repairs.push(format!(
-                "the body {:x}-{:x} belonged to no inode: it was removed",
+                "the content file {:x}-{:x} belonged to no inode: it was removed",
                 stray.ino.0, stray.generation
             ));
         }
         report.repairs.truncate(super::REPORTED_MAX);
     }
-    look(medium, bodies, &mut report)?;
+    check_strays(medium, bodies, &mut report)?;
     Ok(report)
 }
 
@@ -56,12 +56,12 @@ fn all<M: Medium>(medium: &M, bodies: &dyn ContentStore) -> Result<Vec<crate::co
 
 /// Counts stray content files. After a crash they are expected, and the next open removes them;
 /// after a clean close they are reported as problems.
-fn look<M: Medium>(medium: &M, bodies: &dyn ContentStore, report: &mut Report) -> Result<()> {
+fn check_strays<M: Medium>(medium: &M, bodies: &dyn ContentStore, report: &mut Report) -> Result<()> {
     for stray in all(medium, bodies)? {
         report.strays += 1;
         if report.closed {
             let (ino, generation) = (stray.ino.0, stray.generation);
-            report.add_message(format_args!("the body {ino:x}-{generation:x} belongs to no inode"));
+            report.add_message(format_args!("the content file {ino:x}-{generation:x} belongs to no inode"));
         }
     }
     Ok(())

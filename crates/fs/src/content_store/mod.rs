@@ -68,7 +68,7 @@ pub trait ContentFile: Send + Sync + Debug {
     fn resize(&self, to: u64) -> Result<()>;
 
     /// Allocates, punches or zeroes a range.
-    fn allocate(&self, how: Allocate, at: u64, len: u64) -> Result<()>;
+    fn allocate(&self, mode: Allocate, at: u64, len: u64) -> Result<()>;
 
     /// Returns the first position at or after `at` that is data, or is in a hole.
     fn seek(&self, what: Seek, at: u64) -> Result<u64>;

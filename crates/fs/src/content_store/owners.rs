@@ -36,7 +36,7 @@ pub(crate) fn check_content_store(superblock: &Superblock, bodies: Option<&dyn C
                 .into(),
         )),
         Some(_) if !superblock.external => {
-            Err(Error::Image("the image contains the file contents: it is no image of a pool".into()))
+            Err(Error::Image("the image contains the file contents: it is not the image of a pool".into()))
         }
         Some(bodies) if bodies.uuid() != uuid => Err(Error::Image(format!(
             "its contents belong to another file system: the image has UUID {uuid:032x}, the pool {:032x}",
@@ -94,10 +94,10 @@ impl<M: Medium> Fs<M> {
             Some(body) => body,
             None => {
                 let bodies = self.external(&state.inode).ok_or(Error::Invalid("not a regular file"))?;
-                let made = bodies.open(id(node.ino, &state.inode), true)?.ok_or(Error::NotFound)?;
+                let content_file = bodies.open(id(node.ino, &state.inode), true)?.ok_or(Error::NotFound)?;
                 let atime = crate::types::Time(node.atime.load(Ordering::Relaxed));
-                made.set_times(Some(atime), Some(state.inode.mtime))?;
-                made
+                content_file.set_times(Some(atime), Some(state.inode.mtime))?;
+                content_file
             }
         };
         if node.pinned() {
@@ -112,7 +112,7 @@ impl<M: Medium> Fs<M> {
     pub(crate) fn pin_node(&self, node: &Node, may: impl FnOnce(&NodeState) -> Result<()>) -> Result<()> {
         {
             let state = node.state.read();
-            state.alive()?;
+            state.check_alive()?;
             may(&state)?;
             node.pins.fetch_add(1, Ordering::AcqRel);
             if state.body.is_some() || self.external(&state.inode).is_none() {

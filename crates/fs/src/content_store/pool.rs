@@ -21,7 +21,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Number of sub-directories that content files are distributed over.
+/// Number of subdirectories that content files are distributed over.
 const PARTS: u32 = 256;
 /// Name of the file with the UUID.
 const UUID: &str = "uuid";
@@ -89,8 +89,8 @@ fn look_of(stat: &Stat) -> ContentMetadata {
 fn refuse_foreign(bodies: &Path, directory: &Path) -> Result<()> {
     let look = |path: &Path| path.symlink_metadata().map_err(no_file("cannot stat", path));
     let (found, above) = (look(bodies)?, look(directory)?);
-    let own = [0, above.uid(), rustix::process::geteuid().as_raw()].contains(&found.uid());
-    if own && found.is_dir() {
+    let is_trusted = [0, above.uid(), rustix::process::geteuid().as_raw()].contains(&found.uid());
+    if is_trusted && found.is_dir() {
         return Ok(());
     }
     Err(Error::Image(format!(
@@ -145,7 +145,7 @@ impl Pool {
     pub fn open(directory: &Path) -> Result<Self> {
         let path = directory.join("bodies");
         let none = |why: &dyn std::fmt::Display| {
-            Error::Image(format!("{} is no pool of a file system: {why}", directory.display()))
+            Error::Image(format!("{} is not a pool of a file system: {why}", directory.display()))
         };
         let mut text = String::new();
         let id = path.join(UUID);
@@ -187,7 +187,7 @@ impl ContentStore for Pool {
         let flags = OFlags::RDWR | if make { OFlags::CREATE } else { OFlags::empty() };
         let opened = match self.try_open(&name, flags) {
             Ok(None) if make => {
-                // The sub-directory may have been removed by hand.
+                // The subdirectory may have been removed by hand.
                 let _ = mkdirat(&self.bodies, &name[..2], Mode::from_raw_mode(0o700));
                 self.try_open(&name, flags)
             }
@@ -288,9 +288,9 @@ impl ContentFile for PoolFile {
         ftruncate(&self.file, to).map_err(self.failed("cannot resize"))
     }
 
-    fn allocate(&self, how: Allocate, at: u64, len: u64) -> Result<()> {
+    fn allocate(&self, mode: Allocate, at: u64, len: u64) -> Result<()> {
         let keep = FallocateFlags::KEEP_SIZE;
-        let flags = match how {
+        let flags = match mode {
             Allocate::Extend => FallocateFlags::empty(),
             Allocate::Keep => keep,
             Allocate::Punch => FallocateFlags::PUNCH_HOLE | keep,

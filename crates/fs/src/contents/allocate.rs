@@ -14,25 +14,25 @@ use crate::types::{Allocate, FILE_MAX};
 use std::sync::atomic::Ordering;
 
 impl<M: Medium> Fs<M> {
-    pub(crate) fn allocate_node(&self, node: &Node, how: Allocate, at: u64, len: u64) -> Result<()> {
-        self.writable()?;
+    pub(crate) fn allocate_node(&self, node: &Node, mode: Allocate, at: u64, len: u64) -> Result<()> {
+        self.check_writable()?;
         if len == 0 {
             return Err(Error::Invalid("an empty range"));
         }
         let mut state = node.state.write();
         let state = &mut *state;
-        state.file()?;
+        state.check_file()?;
         let end = at.checked_add(len).filter(|end| *end <= FILE_MAX).ok_or(Error::TooLarge)?;
         if self.external(&state.inode).is_some() {
-            return self.allocate_external(node, state, how, (at, len));
+            return self.allocate_external(node, state, mode, (at, len));
         }
         self.load_map(node.ino, state)?;
-        let grows = matches!(how, Allocate::Extend | Allocate::Zero) && end > state.inode.size;
+        let grows = matches!(mode, Allocate::Extend | Allocate::Zero) && end > state.inode.size;
         if grows {
             self.begin_tail_overwrite(state, end)?;
         }
         let mut txn = Txn::new();
-        match how {
+        match mode {
             Allocate::Extend | Allocate::Keep => {
                 self.fill(node, state, block_of(at), block_from(end), false)?;
             }
@@ -48,7 +48,7 @@ impl<M: Medium> Fs<M> {
         }
         let now = self.clock.now();
         state.inode.ctime = now;
-        if !matches!(how, Allocate::Keep) {
+        if !matches!(mode, Allocate::Keep) {
             state.inode.mtime = now;
         }
         if grows {
@@ -109,7 +109,7 @@ impl<M: Medium> Fs<M> {
                     break;
                 }
                 if is_new {
-                    txn.take(extent.run());
+                    txn.alloc(extent.run());
                     change.add_blocks(extent.len);
                 } else {
                     change.remove(extent.at, extent.end(), usize::MAX, |_| ())?;
@@ -169,7 +169,7 @@ impl<M: Medium> Fs<M> {
         // inode's.
         let mut zeroed = self.zero_edges_of(state, at, end);
         if let Some(extent) = own {
-            return self.punch_without_room(node, state, extent, (from, to));
+            return self.punch_without_space(node, state, extent, (from, to));
         }
         let mut left = to;
         while left > from {
@@ -199,7 +199,7 @@ impl<M: Medium> Fs<M> {
     /// Punches a hole inside an extent when neither an extent slot nor a block is free. The first
     /// block of the hole becomes an extent block. It is zeroed first, which equals its contents as
     /// part of the hole.
-    fn punch_without_room(
+    fn punch_without_space(
         &self,
         node: &Node,
         state: &mut NodeState,

@@ -67,13 +67,13 @@ impl<M: Medium> Fs<M> {
         &self,
         node: &Node,
         state: &mut NodeState,
-        how: Allocate,
+        mode: Allocate,
         (at, len): (u64, u64),
     ) -> Result<()> {
         let body = self.open_or_create_body(node, state)?;
-        body.allocate(how, at, len)?;
+        body.allocate(mode, at, len)?;
         let now = self.clock.now();
-        if !matches!(how, Allocate::Keep) {
+        if !matches!(mode, Allocate::Keep) {
             // Some file systems do not update the mtime on fallocate(2).
             body.set_times(None, Some(now))?;
         }

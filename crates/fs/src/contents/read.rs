@@ -18,13 +18,13 @@ impl<M: Medium> Fs<M> {
         // repeated.
         loop {
             let state = node.state.read();
-            state.file()?;
+            state.check_file()?;
             if state.map.is_some() {
                 return Ok(state);
             }
             drop(state);
             let mut state = node.state.write();
-            state.file()?;
+            state.check_file()?;
             self.load_map(node.ino, &mut state)?;
         }
     }
@@ -43,7 +43,7 @@ impl<M: Medium> Fs<M> {
             }
         }
         if !self.read_only {
-            node.accessed(&state, self.clock.now());
+            node.update_atime(&state, self.clock.now());
         }
         Ok(len)
     }

@@ -43,13 +43,13 @@ impl<M: Medium> Fs<M> {
             .and_then(|_| change.insert(Extent { at, len: to.len, start: to.start, written: true }));
         change.finish(&mut txn);
         if let Err(error) = moved {
-            self.take_changes_back(node, state);
+            self.discard_changes(node, state);
             return Err(error);
         }
         if let Some(map) = &mut state.map {
             map.unsummed.add(at, end);
         }
-        txn.take(to);
+        txn.alloc(to);
         for extent in old {
             txn.free(extent.run());
         }
@@ -61,11 +61,11 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Discards extent changes that were not added to a transaction, by reloading the extents.
-    fn take_changes_back(&self, node: &Node, state: &mut NodeState) {
+    fn discard_changes(&self, node: &Node, state: &mut NodeState) {
         if let Ok(Some(saved)) = Inode::decode(&self.geometry, self.salt, node.ino, &state.saved) {
             state.inode.extents = saved.extents;
             state.inode.blocks = saved.blocks;
-            state.inode.area = saved.area;
+            state.inode.inline_area = saved.inline_area;
         }
         let unsummed = state.map.take().map(|map| map.unsummed).unwrap_or_default();
         if self.load_map(node.ino, state).is_ok()
@@ -94,13 +94,13 @@ impl<M: Medium> Fs<M> {
 
     /// Defragments a file, as far as free space permits.
     pub(crate) fn defragment_node(&self, node: &Node) -> Result<DefragResult> {
-        self.writable()?;
+        self.check_writable()?;
         let mut gathered = DefragResult::default();
         let mut from = 0;
         loop {
             // The lock is released between windows, so that other threads can use the file.
             let mut state = node.state.write();
-            state.alive()?;
+            state.check_alive()?;
             if state.inode.kind != InodeType::File || self.external(&state.inode).is_some() {
                 return Ok(gathered);
             }

@@ -73,7 +73,7 @@ impl<M: Medium> Fs<M> {
         (after, open): (AfterTruncate, bool),
     ) -> Result<()> {
         self.load_map(node.ino, state)?;
-        self.xattrs_held(node.ino, &state.inode)?;
+        self.check_xattr_run(node.ino, &state.inode)?;
         let steps = self.steps();
         let large = state.map.as_ref().is_some_and(|map| map.len() + map.extent_blocks().count() > steps);
         if (large || open) && state.orphan.is_none() && !is(Bug::OrphanNotListed) {
@@ -103,7 +103,7 @@ impl<M: Medium> Fs<M> {
     ) -> Result<()> {
         self.load_map(node.ino, state)?;
         if after == AfterTruncate::Free {
-            self.xattrs_held(node.ino, &state.inode)?;
+            self.check_xattr_run(node.ino, &state.inode)?;
         }
         let steps = self.steps();
         loop {
@@ -160,7 +160,7 @@ impl<M: Medium> Fs<M> {
         if after == AfterTruncate::Free {
             self.space.drop_reservation(node.ino);
             self.cache.remove(node.ino);
-            self.inode_allocator.give(node.ino);
+            self.inode_allocator.free(node.ino);
         }
     }
 }

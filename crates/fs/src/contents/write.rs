@@ -33,16 +33,16 @@ pub(super) struct WriteRequest<'a> {
 impl<M: Medium> Fs<M> {
     /// Writes at byte `at` of a file.
     pub(crate) fn write_node(&self, node: &Node, at: u64, data: &[u8]) -> Result<usize> {
-        self.writable()?;
+        self.check_writable()?;
         let mut state = node.state.write();
         self.write_state(node, &mut state, at, data)
     }
 
     /// Appends to a file; returns the new end and the number of bytes written.
     pub(crate) fn append_node(&self, node: &Node, data: &[u8]) -> Result<(u64, usize)> {
-        self.writable()?;
+        self.check_writable()?;
         let mut state = node.state.write();
-        state.file()?;
+        state.check_file()?;
         let at = self.end_of(node, &state)?;
         let len = self.write_state(node, &mut state, at, data)?;
         Ok((at + len as u64, len))
@@ -55,7 +55,7 @@ impl<M: Medium> Fs<M> {
         at: u64,
         data: &[u8],
     ) -> Result<usize> {
-        state.file()?;
+        state.check_file()?;
         if data.is_empty() {
             return Ok(0);
         }
@@ -83,8 +83,8 @@ impl<M: Medium> Fs<M> {
         }
         let mut written = 0;
         while written < data.len() {
-            let put = WriteRequest { at: at + written as u64, data: &data[written..] };
-            match self.write_some(node, state, put) {
+            let request = WriteRequest { at: at + written as u64, data: &data[written..] };
+            match self.write_some(node, state, request) {
                 Ok(n) => written += n,
                 Err(error) if written == 0 => return Err(error),
                 // A partial write succeeds; the next call returns the error.
@@ -113,10 +113,10 @@ impl<M: Medium> Fs<M> {
         }
         let (mut at, mut data, mut extent) = (at, data, first);
         loop {
-            let here = data.len().min((extent.end() * BLOCK - at) as usize);
-            self.medium.write_data(extent.start * BLOCK + (at - extent.at * BLOCK), &data[..here]);
-            at += here as u64;
-            data = &data[here..];
+            let piece_len = data.len().min((extent.end() * BLOCK - at) as usize);
+            self.medium.write_data(extent.start * BLOCK + (at - extent.at * BLOCK), &data[..piece_len]);
+            at += piece_len as u64;
+            data = &data[piece_len..];
             if data.is_empty() {
                 return true;
             }
@@ -126,20 +126,20 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Writes as much as fits into one transaction.
-    fn write_some(&self, node: &Node, state: &mut NodeState, put: WriteRequest<'_>) -> Result<usize> {
+    fn write_some(&self, node: &Node, state: &mut NodeState, request: WriteRequest<'_>) -> Result<usize> {
         let mut txn = Txn::new();
         let size = state.inode.size;
-        if put.at > size {
-            self.begin_tail_overwrite(state, put.at)?;
-            self.zero_tail(state, &mut txn, put.at);
+        if request.at > size {
+            self.begin_tail_overwrite(state, request.at)?;
+            self.zero_tail(state, &mut txn, request.at);
         }
         let room = self.journal.capacity() - FIXED_WORDS;
         let mut change = self.change(node.ino, state);
         let mut done = 0;
         let mut failed = None;
         // The loop ends while another piece still fits into the transaction.
-        while done < put.data.len() && change.words() + 2 * STEP_WORDS < room {
-            let rest = WriteRequest { at: put.at + done as u64, data: &put.data[done..] };
+        while done < request.data.len() && change.words() + 2 * STEP_WORDS < room {
+            let rest = WriteRequest { at: request.at + done as u64, data: &request.data[done..] };
             match self.write_piece(node.ino, &mut change, &mut txn, rest, size) {
                 Ok(n) => done += n,
                 Err(error) => {
@@ -153,7 +153,7 @@ impl<M: Medium> Fs<M> {
             self.commit_partial(node, state, txn);
             return Err(error);
         }
-        let end = put.at + done as u64;
+        let end = request.at + done as u64;
         if end > size {
             // The data must be durable before the size that exposes it.
             state.inode.size = end;
@@ -181,11 +181,11 @@ impl<M: Medium> Fs<M> {
         ino: Ino,
         change: &mut ExtentChange<'_, M>,
         txn: &mut Txn,
-        put: WriteRequest<'_>,
+        request: WriteRequest<'_>,
         size: u64,
     ) -> Result<usize> {
-        let block = block_of(put.at);
-        let end = put.at + put.data.len() as u64;
+        let block = block_of(request.at);
+        let end = request.at + request.data.len() as u64;
         let (extent, is_new) = match change.map().from(block) {
             Some(e) if e.at <= block => (e, false),
             next => {
@@ -197,13 +197,13 @@ impl<M: Medium> Fs<M> {
                 let more = if grows { (block / 4 + want / 2).clamp(8, AHEAD_MAX) } else { 0 };
                 let goal = change.map().goal(block);
                 let blocks = AllocRequest::blocks(want).at(goal);
-                let blocks = if more > 0 { blocks.ahead(ino, more) } else { blocks };
+                let blocks = if more > 0 { blocks.reserve_ahead(ino, more) } else { blocks };
                 let run = self.space.reserve(&self.medium, blocks)?;
                 (Extent { at: block, len: run.len, start: run.start, written: true }, true)
             }
         };
-        let len = (end.min(extent.end() * BLOCK) - put.at) as usize;
-        let (mut from, mut to) = (block, block_from(put.at + len as u64));
+        let len = (end.min(extent.end() * BLOCK) - request.at) as usize;
+        let (mut from, mut to) = (block, block_from(request.at + len as u64));
         if !is_new && !extent.written {
             match self.ensure_free_slots(change, txn) {
                 Err(Error::NoSpace) => {
@@ -214,17 +214,17 @@ impl<M: Medium> Fs<M> {
             }
         }
         if is_new || !extent.written {
-            let fresh = extent.part(block, block_from(put.at + len as u64));
+            let fresh = extent.part(block, block_from(request.at + len as u64));
             self.clear_checksums(fresh.run());
             change.unsummed(fresh.at, fresh.end());
             // The rest of a block that is written first must not expose the block's earlier
             // contents.
-            self.zero_edges(&extent, put.at, len as u64);
+            self.zero_edges(&extent, request.at, len as u64);
             txn.data = true;
         }
-        self.medium.write_data(extent.start * BLOCK + (put.at - extent.at * BLOCK), &put.data[..len]);
+        self.medium.write_data(extent.start * BLOCK + (request.at - extent.at * BLOCK), &request.data[..len]);
         if is_new {
-            txn.take(extent.run());
+            txn.alloc(extent.run());
             change.add_blocks(extent.len);
             change.insert(extent)?;
         } else if !extent.written {

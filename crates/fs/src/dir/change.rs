@@ -19,7 +19,7 @@ use frit_core::planted::is;
 const GROW_MAX: u64 = 64;
 
 /// Fails for invalid names.
-pub(crate) fn valid(name: &[u8]) -> Result<()> {
+pub(crate) fn check_name(name: &[u8]) -> Result<()> {
     if name.len() > NAME_MAX {
         return Err(Error::NameTooLong);
     }
@@ -32,7 +32,7 @@ pub(crate) fn valid(name: &[u8]) -> Result<()> {
 impl<M: Medium> Fs<M> {
     /// Loads the index of a directory, if it is not in DRAM yet.
     pub(crate) fn load_index(&self, dir: &Node, state: &mut NodeState) -> Result<()> {
-        state.directory()?;
+        state.check_directory()?;
         if state.index.is_none() {
             self.load_map(dir.ino, state)?;
             if let Some(map) = &state.map {
@@ -100,7 +100,7 @@ impl<M: Medium> Fs<M> {
             self.medium.zero(run.at(), run.len * BLOCK);
         }
         txn.data = true;
-        txn.take(run);
+        txn.alloc(run);
         change.add_blocks(run.len);
         change.insert(Extent { at: blocks, len: run.len, start: run.start, written: true })?;
         change.finish(txn);

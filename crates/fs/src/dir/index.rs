@@ -264,8 +264,8 @@ impl DirIndex {
             *from = (*from).min(slot / SLOTS);
         }
         let hash = self.hash(name);
-        if let Ok(there) = self.table.find_entry(spread(hash), |known| known.slot == slot) {
-            there.remove();
+        if let Ok(table_entry) = self.table.find_entry(spread(hash), |known| known.slot == slot) {
+            table_entry.remove();
         }
     }
 

@@ -28,7 +28,7 @@ impl<M: Medium> Fs<M> {
             // The lock is taken again as shared, so that other readers can proceed.
             state = node.state.read();
         }
-        state.directory()?;
+        state.check_directory()?;
         let Some(index) = state.index.as_deref() else { return Ok(()) };
         for (at, name, ino) in [(0, &b"."[..], node.ino), (1, &b".."[..], state.inode.parent)] {
             if from <= at && !each(&DirEntry { name, ino, kind: InodeType::Directory, next: at + 1 }) {
@@ -57,7 +57,7 @@ impl<M: Medium> Fs<M> {
             slot = next;
         }
         if !self.read_only {
-            node.accessed(&state, self.clock.now());
+            node.update_atime(&state, self.clock.now());
         }
         match damaged.filter(|_| !is(DamageBug::DamagedNamesUntold)) {
             Some(at) => Err(Error::Damaged { what: "a name in a directory", at }),

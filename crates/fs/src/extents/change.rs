@@ -67,7 +67,7 @@ impl<'a, M: Medium> ExtentChange<'a, M> {
         }
         // The fence before the transaction makes the lines durable before the file refers to them.
         txn.data = true;
-        txn.take(block);
+        txn.alloc(block);
         self.add_slots(block);
         self.steps += 1;
         Ok(())
@@ -117,9 +117,9 @@ impl<'a, M: Medium> ExtentChange<'a, M> {
         Ok(&mut self.lines.entry(at).or_insert(([0; LINE_WORDS], [0; LINE_WORDS])).1)
     }
 
-    fn put(&mut self, place: u32, words: [u64; 2]) -> Result<()> {
-        match slots::find(place) {
-            SlotPosition::Inode(word) => self.inode.area[word..word + 2].copy_from_slice(&words),
+    fn put(&mut self, slot: u32, words: [u64; 2]) -> Result<()> {
+        match slots::find(slot) {
+            SlotPosition::Inode(word) => self.inode.inline_area[word..word + 2].copy_from_slice(&words),
             SlotPosition::Block(block, line, word) => {
                 let block = self.map.blocks[block];
                 self.line(block, line)?[word..word + 2].copy_from_slice(&words);
@@ -135,29 +135,29 @@ impl<'a, M: Medium> ExtentChange<'a, M> {
     /// An extent line is damaged.
     pub(crate) fn insert(&mut self, mut extent: Extent) -> Result<()> {
         self.steps += 1;
-        let mut place = None;
+        let mut slot = None;
         let before = self.map.extents.range(..extent.at).next_back().map(|(_, placed)| *placed);
         if let Some(before) = before.filter(|before| before.extent.joins(&extent)) {
             extent = Extent { at: before.extent.at, len: before.extent.len + extent.len, ..before.extent };
-            place = Some(before.place);
+            slot = Some(before.slot);
         }
         let behind = self.map.extents.get(&extent.end()).copied();
         if let Some(behind) = behind.filter(|behind| extent.joins(&behind.extent)) {
             extent.len += behind.extent.len;
             self.map.extents.remove(&behind.extent.at);
             // The extent joins both neighbours, so one of their slots becomes free.
-            if place.is_some() {
-                self.put(behind.place, [0, 0])?;
-                self.map.free.push(behind.place);
+            if slot.is_some() {
+                self.put(behind.slot, [0, 0])?;
+                self.map.free.push(behind.slot);
             } else {
-                place = Some(behind.place);
+                slot = Some(behind.slot);
             }
         }
-        let place = place.or_else(|| self.map.free.pop());
-        debug_assert!(place.is_some(), "a free slot was ensured before");
-        let Some(place) = place else { return Ok(()) };
-        self.put(place, extent.encode())?;
-        self.map.extents.insert(extent.at, SlottedExtent { extent, place });
+        let slot = slot.or_else(|| self.map.free.pop());
+        debug_assert!(slot.is_some(), "a free slot was ensured before");
+        let Some(slot) = slot else { return Ok(()) };
+        self.put(slot, extent.encode())?;
+        self.map.extents.insert(extent.at, SlottedExtent { extent, slot });
         Ok(())
     }
 
@@ -193,19 +193,19 @@ impl<'a, M: Medium> ExtentChange<'a, M> {
             self.steps += 1;
             let part = placed.extent.part(from, end);
             self.map.extents.remove(&placed.extent.at);
-            let mut place = Some(placed.place);
+            let mut slot = Some(placed.slot);
             let rests = [(placed.extent.at, part.at), (part.end(), placed.extent.end())];
             // Parts before and after the removed range remain. The second one needs an additional
             // slot.
             for (at, end) in rests.into_iter().filter(|(at, end)| at < end) {
                 let extent = placed.extent.part(at, end);
-                let Some(place) = place.take().or_else(|| self.map.free.pop()) else { continue };
-                self.put(place, extent.encode())?;
-                self.map.extents.insert(at, SlottedExtent { extent, place });
+                let Some(slot) = slot.take().or_else(|| self.map.free.pop()) else { continue };
+                self.put(slot, extent.encode())?;
+                self.map.extents.insert(at, SlottedExtent { extent, slot });
             }
-            if let Some(place) = place {
-                self.put(place, [0, 0])?;
-                self.map.free.push(place);
+            if let Some(slot) = slot {
+                self.put(slot, [0, 0])?;
+                self.map.free.push(slot);
             }
             each(part);
             end = part.at;

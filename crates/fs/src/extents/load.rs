@@ -63,9 +63,9 @@ pub(crate) fn load_uncounted<M: Medium>(reader: &LineReader<'_, M>, inode: &Inod
     let mut line = [0; LINE_WORDS];
     let mut loaded = None;
     let mut blocks = 0;
-    for place in 0..slots {
-        let words = match slots::find(place) {
-            SlotPosition::Inode(word) => [inode.area[word], inode.area[word + 1]],
+    for slot in 0..slots {
+        let words = match slots::find(slot) {
+            SlotPosition::Inode(word) => [inode.inline_area[word], inode.inline_area[word + 1]],
             SlotPosition::Block(block, of, word) => {
                 if loaded != Some((block, of)) {
                     line = reader.line(map.blocks[block], of)?;
@@ -77,13 +77,13 @@ pub(crate) fn load_uncounted<M: Medium>(reader: &LineReader<'_, M>, inode: &Inod
         match Extent::decode(words) {
             Some(extent) if extent.fits(reader.geometry) => {
                 blocks += extent.len;
-                let twice = map.extents.insert(extent.at, SlottedExtent { extent, place }).is_some();
+                let twice = map.extents.insert(extent.at, SlottedExtent { extent, slot }).is_some();
                 if twice || blocks > reader.geometry.data_blocks {
                     return Err(damaged());
                 }
             }
             Some(_) => return Err(damaged()),
-            None => map.free.push(place),
+            None => map.free.push(slot),
         }
     }
     map.free.reverse();

@@ -37,7 +37,7 @@ pub(crate) struct ExtentMap {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct SlottedExtent {
     extent: Extent,
-    place: u32,
+    slot: u32,
 }
 
 impl ExtentMap {

@@ -87,12 +87,12 @@ impl<'a, M: Medium> Salvage<'a, M> {
     /// Returns all extents with their slots.
     pub(crate) fn extents(&self, inode: &Inode) -> Vec<(u32, Extent)> {
         let slots = INLINE + self.extent_blocks.len() as u32 * PER_BLOCK;
-        (0..slots).filter_map(|place| Some((place, Extent::decode(self.words(inode, place))?))).collect()
+        (0..slots).filter_map(|slot| Some((slot, Extent::decode(self.words(inode, slot))?))).collect()
     }
 
-    fn words(&self, inode: &Inode, place: u32) -> [u64; 2] {
-        match slots::find(place) {
-            SlotPosition::Inode(word) => [inode.area[word], inode.area[word + 1]],
+    fn words(&self, inode: &Inode, slot: u32) -> [u64; 2] {
+        match slots::find(slot) {
+            SlotPosition::Inode(word) => [inode.inline_area[word], inode.inline_area[word + 1]],
             SlotPosition::Block(block, line, word) => {
                 let line = &self.extent_blocks[block].lines[line as usize];
                 [line[word], line[word + 1]]
@@ -101,10 +101,10 @@ impl<'a, M: Medium> Salvage<'a, M> {
     }
 
     /// Writes an extent to a slot, or clears the slot.
-    pub(crate) fn put(&mut self, inode: &mut Inode, place: u32, extent: Option<Extent>) {
+    pub(crate) fn put(&mut self, inode: &mut Inode, slot: u32, extent: Option<Extent>) {
         let words = extent.map_or([0, 0], |extent| extent.encode());
-        match slots::find(place) {
-            SlotPosition::Inode(word) => inode.area[word..word + 2].copy_from_slice(&words),
+        match slots::find(slot) {
+            SlotPosition::Inode(word) => inode.inline_area[word..word + 2].copy_from_slice(&words),
             SlotPosition::Block(block, line, word) => {
                 let extent_block = &mut self.extent_blocks[block];
                 extent_block.lines[line as usize][word..word + 2].copy_from_slice(&words);

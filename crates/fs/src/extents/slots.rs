@@ -21,17 +21,17 @@ pub(crate) const EXTENT_BLOCKS_MAX: usize = ((u32::MAX - INLINE) / PER_BLOCK) as
 /// Position of a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SlotPosition {
-    /// In the inode, at this word of its area.
+    /// In the inode, at this word of its inline area.
     Inode(usize),
     /// In an extent block, given by its index in the chain, the line, and the word within the line.
     Block(usize, u32, usize),
 }
 
-pub(super) fn find(place: u32) -> SlotPosition {
-    let Some(place) = place.checked_sub(INLINE) else { return SlotPosition::Inode(place as usize * 2) };
-    let in_block = place % PER_BLOCK;
+pub(super) fn find(slot: u32) -> SlotPosition {
+    let Some(slot) = slot.checked_sub(INLINE) else { return SlotPosition::Inode(slot as usize * 2) };
+    let in_block = slot % PER_BLOCK;
     SlotPosition::Block(
-        (place / PER_BLOCK) as usize,
+        (slot / PER_BLOCK) as usize,
         in_block / PER_LINE,
         2 + (in_block % PER_LINE) as usize * 2,
     )

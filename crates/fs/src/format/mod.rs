@@ -20,7 +20,7 @@ pub(crate) const LINE: u64 = 512;
 pub(crate) const LINE_BLOCKS: u64 = 63 * 64;
 
 #[cfg(target_endian = "big")]
-compile_error!("words on the medium are least significant byte first, and read as they lie");
+compile_error!("words on the medium are little-endian, and are read without a conversion");
 
 /// Extends a CRC32C over words.
 #[inline]

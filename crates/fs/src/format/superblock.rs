@@ -76,7 +76,7 @@ impl Superblock {
 
     fn decode(w: &[u64; WORDS], of_medium: u64) -> Result<Self, String> {
         if w[0] != MAGIC {
-            return Err("no frit file system: its first bytes are not `frit-fs`".into());
+            return Err("not a frit file system: its first bytes are not `frit-fs`".into());
         }
         if w[WORDS - 1] != u64::from(crc_words(0, &w[..WORDS - 1])) {
             return Err("its superblock does not match its checksum".into());

@@ -8,7 +8,7 @@ use crate::sync::Mutex;
 use crate::types::Ino;
 
 /// Maximum number of inodes scanned at once, to bound the latency of a create.
-const LOOK: u64 = 4096;
+const SCAN_INODES_MAX: u64 = 4096;
 
 /// Free inode numbers.
 #[derive(Debug)]
@@ -40,10 +40,10 @@ impl InodeAllocator {
     ///
     /// # Errors
     /// All numbers are in use.
-    pub(crate) fn take<M: Medium>(&self, medium: &M) -> Result<Ino> {
+    pub(crate) fn alloc<M: Medium>(&self, medium: &M) -> Result<Ino> {
         let mut inner = self.inner.lock();
         if inner.free.is_empty() {
-            inner.look(&self.geometry, medium, LOOK);
+            inner.scan(&self.geometry, medium, SCAN_INODES_MAX);
         }
         if let Some(ino) = inner.free.pop() {
             return Ok(Ino(ino));
@@ -52,7 +52,7 @@ impl InodeAllocator {
             inner.highest += 1;
             return Ok(Ino(inner.highest));
         }
-        inner.look(&self.geometry, medium, u64::MAX);
+        inner.scan(&self.geometry, medium, u64::MAX);
         inner.free.pop().map(Ino).ok_or(Error::NoInode)
     }
 
@@ -62,7 +62,7 @@ impl InodeAllocator {
     }
 
     /// Frees a number. Its inode is durably free, or was never written.
-    pub(crate) fn give(&self, ino: Ino) {
+    pub(crate) fn free(&self, ino: Ino) {
         let mut inner = self.inner.lock();
         // A number that was not scanned yet is found free by the scan.
         if ino.0 < inner.next || ino.0 > inner.highest_read {
@@ -72,7 +72,7 @@ impl InodeAllocator {
 }
 
 impl InodeAllocatorState {
-    fn look<M: Medium>(&mut self, geometry: &Geometry, medium: &M, most: u64) {
+    fn scan<M: Medium>(&mut self, geometry: &Geometry, medium: &M, most: u64) {
         let end = self.next.saturating_add(most).min(self.highest_read + 1);
         while self.next < end {
             // The second word of an inode contains its type; 0 is free.

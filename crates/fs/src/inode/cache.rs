@@ -22,7 +22,7 @@ type Shard = HashMap<Ino, Arc<Node>, FixedState>;
 pub(crate) struct NodeCache {
     shards: Vec<Mutex<Shard>>,
     /// Number of nodes of a shard above which it evicts unused ones.
-    most: usize,
+    shard_nodes_max: usize,
 }
 
 impl NodeCache {
@@ -30,7 +30,7 @@ impl NodeCache {
     pub(crate) fn new(nodes: usize) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::new(Shard::default())).collect(),
-            most: (nodes / SHARDS).max(4),
+            shard_nodes_max: (nodes / SHARDS).max(4),
         }
     }
 
@@ -53,16 +53,16 @@ impl NodeCache {
         }
         let node = Arc::new(load()?);
         // Clock algorithm: a node that was used since the last pass loses its mark and stays.
-        if shard.len() >= self.most {
+        if shard.len() >= self.shard_nodes_max {
             let mut left = shard.len() / 4;
             shard.retain(|_, node| {
-                let goes = left > 0
+                let evict = left > 0
                     && Arc::strong_count(node) == 1
                     && !node.used.swap(false, Ordering::Relaxed)
                     && !node.pinned()
                     && drop(node);
-                left -= usize::from(goes);
-                !goes
+                left -= usize::from(evict);
+                !evict
             });
         }
         shard.insert(ino, Arc::clone(&node));

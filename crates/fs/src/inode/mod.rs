@@ -8,4 +8,4 @@ mod raw;
 pub(crate) use allocator::InodeAllocator;
 pub(crate) use cache::NodeCache;
 pub(crate) use node::{Node, NodeGuard, NodeState};
-pub(crate) use raw::{INLINE_TARGET, Inode};
+pub(crate) use raw::{FAST_SYMLINK_MAX, Inode};

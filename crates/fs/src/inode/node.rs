@@ -82,7 +82,7 @@ impl Node {
 
     /// Updates the access time after a read, by the rules of `relatime`.
     #[inline]
-    pub(crate) fn accessed(&self, state: &NodeState, now: Time) {
+    pub(crate) fn update_atime(&self, state: &NodeState, now: Time) {
         let atime = self.atime.load(Ordering::Relaxed);
         let changed = state.inode.mtime.max(state.inode.ctime).0;
         if (atime <= changed && atime != now.0) || now.0.saturating_sub(atime) >= ATIME_AGE {
@@ -109,13 +109,13 @@ impl Node {
 
 impl NodeState {
     /// Fails with [`Error::Stale`] if the inode was freed.
-    pub(crate) fn alive(&self) -> Result<()> {
+    pub(crate) fn check_alive(&self) -> Result<()> {
         if self.dead { Err(Error::Stale) } else { Ok(()) }
     }
 
     /// Fails if the inode is not a directory, or is one that was removed.
-    pub(crate) fn directory(&self) -> Result<()> {
-        self.alive()?;
+    pub(crate) fn check_directory(&self) -> Result<()> {
+        self.check_alive()?;
         if self.inode.kind != InodeType::Directory {
             return Err(Error::NotDirectory);
         }
@@ -123,8 +123,8 @@ impl NodeState {
     }
 
     /// Fails if the inode is not a regular file.
-    pub(crate) fn file(&self) -> Result<()> {
-        self.alive()?;
+    pub(crate) fn check_file(&self) -> Result<()> {
+        self.check_alive()?;
         match self.inode.kind {
             InodeType::File => Ok(()),
             InodeType::Directory => Err(Error::IsDirectory),

@@ -12,7 +12,7 @@ pub(crate) const WORDS: usize = 32;
 pub(crate) const AREA: usize = 16;
 
 /// Maximum length of a symbolic link target stored in the inode, in bytes.
-pub(crate) const INLINE_TARGET: usize = AREA * 8;
+pub(crate) const FAST_SYMLINK_MAX: usize = AREA * 8;
 
 /// Flag of a directory's name count: the count is valid.
 const COUNTED: u64 = 1 << 63;
@@ -47,7 +47,8 @@ pub(crate) struct Inode {
     /// Number of names of a directory; `None` if an older version of the program created or changed
     /// it without counting.
     pub(crate) names: Option<u64>,
-    pub(crate) area: InodeArea,
+    /// Eight extents, or the target of a fast symlink.
+    pub(crate) inline_area: InodeArea,
 }
 
 /// Computes the checksum of an inode: over its words except the low half of the first, which holds
@@ -77,7 +78,7 @@ impl Inode {
             xattrs: BlockRun::default(),
             parent: Ino(0),
             names: (kind == InodeType::Directory).then_some(0),
-            area: [0; AREA],
+            inline_area: [0; AREA],
         }
     }
 
@@ -97,7 +98,7 @@ impl Inode {
         w[11] = self.xattrs.start | self.xattrs.len << 48;
         w[12] = self.parent.0;
         w[13] = self.names.map_or(0, |names| names | COUNTED);
-        w[WORDS - AREA..].copy_from_slice(&self.area);
+        w[WORDS - AREA..].copy_from_slice(&self.inline_area);
         w[0] |= u64::from(check(salt, ino, &w));
         w
     }
@@ -116,8 +117,8 @@ impl Inode {
         let Some(kind) = InodeType::from_repr(w[1] as u8).filter(|_| w[3] <= FILE_MAX) else {
             return Err(damaged);
         };
-        let mut area = [0; AREA];
-        area.copy_from_slice(&w[WORDS - AREA..]);
+        let mut inline_area = [0; AREA];
+        inline_area.copy_from_slice(&w[WORDS - AREA..]);
         Ok(Some(Self {
             generation: (w[0] >> 32) as u32,
             kind,
@@ -136,7 +137,7 @@ impl Inode {
             xattrs: BlockRun { start: w[11] & ((1 << 48) - 1), len: w[11] >> 48 },
             parent: Ino(w[12]),
             names: (kind == InodeType::Directory && w[13] & COUNTED != 0).then_some(w[13] & !COUNTED),
-            area,
+            inline_area,
         }))
     }
 
@@ -153,12 +154,12 @@ impl Inode {
         Self::decode(geometry, salt, ino, &read_words(medium, geometry.inode_at(ino.0)))
     }
 
-    /// Returns `true` if the area holds extents. Otherwise it holds the target of a symbolic link,
-    /// or nothing.
+    /// Returns `true` if the inline area holds extents. Otherwise it holds the target of a symbolic
+    /// link, or nothing.
     pub(crate) fn has_extents(&self) -> bool {
         match self.kind {
             InodeType::File | InodeType::Directory => true,
-            InodeType::Symlink => self.size > INLINE_TARGET as u64,
+            InodeType::Symlink => self.size > FAST_SYMLINK_MAX as u64,
             _ => false,
         }
     }

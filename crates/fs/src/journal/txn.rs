@@ -92,7 +92,7 @@ impl Txn {
     }
 
     /// Adds a record that marks blocks as used.
-    pub(crate) fn take(&mut self, run: BlockRun) {
+    pub(crate) fn alloc(&mut self, run: BlockRun) {
         self.words.extend([SET << KIND | run.start, run.len]);
         self.counts.blocks += run.len as i64;
     }
@@ -179,7 +179,7 @@ mod tests {
     fn records_come_back() {
         let mut txn = Txn::new();
         txn.write(64, &[1, 2, 3]);
-        txn.take(BlockRun { start: 7, len: 9 });
+        txn.alloc(BlockRun { start: 7, len: 9 });
         txn.free(BlockRun { start: 100, len: 1 });
         txn.write_changed(800, &[1, 2, 3, 4, 5, 6], &[1, 0, 3, 9, 5, 6]);
         let records: Vec<_> = txn.records().collect();

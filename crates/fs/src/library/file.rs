@@ -45,7 +45,7 @@ impl OpenFile {
 pub struct File<'a, M: Medium> {
     fs: &'a Fs<M>,
     node: Arc<Node>,
-    how: OpenFile,
+    options: OpenFile,
     /// Position of the next read or write through `std::io`.
     at: u64,
 }
@@ -55,9 +55,9 @@ impl<M: Medium> Fs<M> {
     ///
     /// # Errors
     /// The file does not exist, exists, or is a directory, or the caller lacks permission.
-    pub fn open_file(&self, who: &Caller, path: &str, how: OpenFile) -> Result<File<'_, M>> {
+    pub fn open_file(&self, caller: &Caller, path: &str, options: OpenFile) -> Result<File<'_, M>> {
         for _ in 0..LOOKUP_RETRIES_MAX {
-            match self.try_open_file(who, path, how) {
+            match self.try_open_file(caller, path, options) {
                 // The inode was freed after the lookup. Another inode may have the name by now.
                 Err(Error::Stale) => {}
                 opened => return opened,
@@ -66,14 +66,14 @@ impl<M: Medium> Fs<M> {
         Err(Error::NotFound)
     }
 
-    fn try_open_file(&self, who: &Caller, path: &str, how: OpenFile) -> Result<File<'_, M>> {
-        let (ino, made) = match how.create {
-            Some(mode) => match self.make(who, path, NewInode::file(mode)) {
+    fn try_open_file(&self, caller: &Caller, path: &str, options: OpenFile) -> Result<File<'_, M>> {
+        let (ino, created) = match options.create {
+            Some(mode) => match self.make(caller, path, NewInode::file(mode)) {
                 Ok(attr) => (attr.ino, true),
-                Err(Error::Exists) if !how.exclusive => (self.resolve(who, path, true)?.ino, false),
+                Err(Error::Exists) if !options.exclusive => (self.resolve(caller, path, true)?.ino, false),
                 Err(error) => return Err(error),
             },
-            None => (self.resolve(who, path, true)?.ino, false),
+            None => (self.resolve(caller, path, true)?.ino, false),
         };
         let node = self.node(ino)?;
         self.pin_node(&node, |state| {
@@ -82,16 +82,16 @@ impl<M: Medium> Fs<M> {
                 InodeType::Directory => return Err(Error::IsDirectory),
                 _ => return Err(Error::Invalid("not a regular file")),
             }
-            let writes = how.write || how.append || how.truncate;
+            let writes = options.write || options.append || options.truncate;
             // The creator may use a new file whatever its mode, as with open(2).
-            if made {
+            if created {
                 return Ok(());
             }
-            let want = if how.read { READ } else { 0 } | if writes { WRITE } else { 0 };
-            permissions::check_access(who, &state.inode, want)
+            let want = if options.read { READ } else { 0 } | if writes { WRITE } else { 0 };
+            permissions::check_access(caller, &state.inode, want)
         })?;
-        let file = File { fs: self, node, how, at: 0 };
-        if how.truncate && !made {
+        let file = File { fs: self, node, options, at: 0 };
+        if options.truncate && !created {
             file.set_len(0)?;
         }
         Ok(file)
@@ -105,7 +105,7 @@ impl<M: Medium> File<'_, M> {
     /// The inode is damaged.
     pub fn attr(&self) -> Result<Attr> {
         let state = self.node.state.read();
-        state.alive()?;
+        state.check_alive()?;
         self.fs.attr_in(&self.node, &state)
     }
 
@@ -115,7 +115,7 @@ impl<M: Medium> File<'_, M> {
     /// The file is not open for reading, or is damaged.
     #[inline]
     pub fn read_at(&self, at: u64, into: &mut [u8]) -> Result<usize> {
-        if !self.how.read {
+        if !self.options.read {
             return Err(Error::Access);
         }
         self.fs.read_node(&self.node, at, into)
@@ -128,10 +128,10 @@ impl<M: Medium> File<'_, M> {
     /// The file is not open for writing; no space is left; the file would become too large.
     #[inline]
     pub fn write_at(&self, at: u64, data: &[u8]) -> Result<usize> {
-        if self.how.append {
+        if self.options.append {
             return Ok(self.append(data)?.1);
         }
-        if !self.how.write {
+        if !self.options.write {
             return Err(Error::Access);
         }
         self.fs.write_node(&self.node, at, data)
@@ -148,7 +148,7 @@ impl<M: Medium> File<'_, M> {
 
     /// Fails if the file is not open for writing. `truncate` opens it for writing as well.
     fn check_write(&self) -> Result<()> {
-        let OpenFile { write, append, truncate, .. } = self.how;
+        let OpenFile { write, append, truncate, .. } = self.options;
         if write || append || truncate { Ok(()) } else { Err(Error::Access) }
     }
 
@@ -168,9 +168,9 @@ impl<M: Medium> File<'_, M> {
     ///
     /// # Errors
     /// The file is not open for writing; otherwise as [`FileSystem::allocate`].
-    pub fn allocate(&self, how: Allocate, at: u64, len: u64) -> Result<()> {
+    pub fn allocate(&self, mode: Allocate, at: u64, len: u64) -> Result<()> {
         self.check_write()?;
-        self.fs.allocate_node(&self.node, how, at, len)
+        self.fs.allocate_node(&self.node, mode, at, len)
     }
 
     /// Searches for data or a hole.
@@ -229,7 +229,7 @@ impl<M: Medium> io::Read for File<'_, M> {
 
 impl<M: Medium> io::Write for File<'_, M> {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        if self.how.append {
+        if self.options.append {
             let (end, len) = self.append(data).map_err(io_error)?;
             self.at = end;
             return Ok(len);

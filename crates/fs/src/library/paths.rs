@@ -15,53 +15,53 @@ pub trait Paths: FileSystem {
     /// # Errors
     /// A name does not exist, is not a directory, or is not searchable; there are too many symbolic
     /// links.
-    fn resolve(&self, who: &Caller, path: &str, follow: bool) -> Result<Attr> {
+    fn resolve(&self, caller: &Caller, path: &str, follow: bool) -> Result<Attr> {
         let mut links = 0;
-        walk(self, who, self.attr(Ino::ROOT)?, path.as_bytes(), follow, &mut links)
+        walk(self, caller, self.attr(Ino::ROOT)?, path.as_bytes(), follow, &mut links)
     }
 
     /// Resolves a path to its parent directory and its last name.
     ///
     /// # Errors
     /// As [`Paths::resolve`]; the path has no last name.
-    fn parent<'p>(&self, who: &Caller, path: &'p str) -> Result<(Ino, &'p [u8])> {
+    fn parent<'p>(&self, caller: &Caller, path: &'p str) -> Result<(Ino, &'p [u8])> {
         let path = path.trim_end_matches('/');
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
         if name.is_empty() {
             return Err(Error::Invalid("the root directory has no name"));
         }
-        Ok((self.resolve(who, above, true)?.ino, name.as_bytes()))
+        Ok((self.resolve(caller, above, true)?.ino, name.as_bytes()))
     }
 
     /// Returns the attributes of a path.
     ///
     /// # Errors
     /// As [`Paths::resolve`].
-    fn metadata(&self, who: &Caller, path: &str) -> Result<Attr> {
-        self.resolve(who, path, true)
+    fn metadata(&self, caller: &Caller, path: &str) -> Result<Attr> {
+        self.resolve(caller, path, true)
     }
 
     /// Creates an inode.
     ///
     /// # Errors
     /// As [`FileSystem::create`].
-    fn make(&self, who: &Caller, path: &str, new: NewInode<'_>) -> Result<Attr> {
-        let (dir, name) = self.parent(who, path)?;
-        self.create(who, dir, name, new)
+    fn make(&self, caller: &Caller, path: &str, new: NewInode<'_>) -> Result<Attr> {
+        let (dir, name) = self.parent(caller, path)?;
+        self.create(caller, dir, name, new)
     }
 
     /// Creates a directory and its missing ancestors.
     ///
     /// # Errors
     /// As [`FileSystem::create`].
-    fn make_directories(&self, who: &Caller, path: &str, mode: u16) -> Result<Attr> {
+    fn make_directories(&self, caller: &Caller, path: &str, mode: u16) -> Result<Attr> {
         let mut at = self.attr(Ino::ROOT)?;
         for name in path.split('/').filter(|name| !name.is_empty()) {
-            at = match self.create(who, at.ino, name.as_bytes(), NewInode::directory(mode)) {
+            at = match self.create(caller, at.ino, name.as_bytes(), NewInode::directory(mode)) {
                 // The existing name may be a directory or a symbolic link to one.
                 Err(Error::Exists) => {
                     let mut links = 0;
-                    walk(self, who, at, name.as_bytes(), true, &mut links)?
+                    walk(self, caller, at, name.as_bytes(), true, &mut links)?
                 }
                 made => made?,
             };
@@ -73,12 +73,12 @@ pub trait Paths: FileSystem {
     ///
     /// # Errors
     /// As [`FileSystem::unlink`] and [`FileSystem::rmdir`].
-    fn remove_path(&self, who: &Caller, path: &str) -> Result<()> {
-        let (dir, name) = self.parent(who, path)?;
-        if self.lookup(who, dir, name)?.kind == InodeType::Directory {
-            self.rmdir(who, dir, name)
+    fn remove_path(&self, caller: &Caller, path: &str) -> Result<()> {
+        let (dir, name) = self.parent(caller, path)?;
+        if self.lookup(caller, dir, name)?.kind == InodeType::Directory {
+            self.rmdir(caller, dir, name)
         } else {
-            self.unlink(who, dir, name)
+            self.unlink(caller, dir, name)
         }
     }
 
@@ -86,17 +86,17 @@ pub trait Paths: FileSystem {
     ///
     /// # Errors
     /// As [`FileSystem::rename`].
-    fn move_path(&self, who: &Caller, from: &str, to: &str) -> Result<()> {
-        let (from, to) = (self.parent(who, from)?, self.parent(who, to)?);
-        self.rename(who, from, to, RenameMode::Replace)
+    fn move_path(&self, caller: &Caller, from: &str, to: &str) -> Result<()> {
+        let (from, to) = (self.parent(caller, from)?, self.parent(caller, to)?);
+        self.rename(caller, from, to, RenameMode::Replace)
     }
 
     /// Returns the names of a directory, without `.` and `..`.
     ///
     /// # Errors
     /// As [`FileSystem::read_dir`].
-    fn names_of(&self, who: &Caller, path: &str) -> Result<Vec<(Vec<u8>, InodeType)>> {
-        let dir = self.resolve(who, path, true)?.ino;
+    fn names_of(&self, caller: &Caller, path: &str) -> Result<Vec<(Vec<u8>, InodeType)>> {
+        let dir = self.resolve(caller, path, true)?.ino;
         let mut names = Vec::new();
         // Position 2 skips `.` and `..`.
         self.read_dir(dir, 2, &mut |entry| {
@@ -110,8 +110,8 @@ pub trait Paths: FileSystem {
     ///
     /// # Errors
     /// As [`FileSystem::read`].
-    fn contents(&self, who: &Caller, path: &str) -> Result<Vec<u8>> {
-        let attr = self.resolve(who, path, true)?;
+    fn contents(&self, caller: &Caller, path: &str) -> Result<Vec<u8>> {
+        let attr = self.resolve(caller, path, true)?;
         let mut bytes = vec![0; attr.size as usize];
         let len = self.read(attr.ino, 0, &mut bytes)?;
         bytes.truncate(len);
@@ -122,12 +122,12 @@ pub trait Paths: FileSystem {
     ///
     /// # Errors
     /// As [`FileSystem::create`] and [`FileSystem::write`]; no space for all of them.
-    fn store(&self, who: &Caller, path: &str, bytes: &[u8]) -> Result<Attr> {
-        let ino = match self.make(who, path, NewInode::file(0o644)) {
-            Err(Error::Exists) => self.resolve(who, path, true)?.ino,
+    fn store(&self, caller: &Caller, path: &str, bytes: &[u8]) -> Result<Attr> {
+        let ino = match self.make(caller, path, NewInode::file(0o644)) {
+            Err(Error::Exists) => self.resolve(caller, path, true)?.ino,
             made => made?.ino,
         };
-        self.set_attr(who, ino, &AttrChanges { size: Some(0), ..AttrChanges::default() })?;
+        self.set_attr(caller, ino, &AttrChanges { size: Some(0), ..AttrChanges::default() })?;
         let mut at = 0;
         while at < bytes.len() {
             at += self.write(ino, at as u64, &bytes[at..])?;
@@ -140,7 +140,7 @@ impl<F: FileSystem + ?Sized> Paths for F {}
 
 fn walk<F: FileSystem + ?Sized>(
     fs: &F,
-    who: &Caller,
+    caller: &Caller,
     from: Attr,
     path: &[u8],
     follow: bool,
@@ -150,7 +150,7 @@ fn walk<F: FileSystem + ?Sized>(
     let mut left = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).peekable();
     while let Some(name) = left.next() {
         let dir = at;
-        at = fs.lookup(who, dir.ino, name)?;
+        at = fs.lookup(caller, dir.ino, name)?;
         if at.kind == InodeType::Symlink && (follow || left.peek().is_some()) {
             *links += 1;
             if *links > LINKS_MAX {
@@ -158,7 +158,7 @@ fn walk<F: FileSystem + ?Sized>(
             }
             let target = fs.read_link(at.ino)?;
             let start = if target.first() == Some(&b'/') { fs.attr(Ino::ROOT)? } else { dir };
-            at = walk(fs, who, start, &target, true, links)?;
+            at = walk(fs, caller, start, &target, true, links)?;
         }
     }
     Ok(at)

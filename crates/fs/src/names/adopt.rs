@@ -1,6 +1,6 @@
 //! Names for inodes that have lost theirs, for repair.
 
-use super::create::touch;
+use super::create::update_dir;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::journal::Txn;
@@ -21,8 +21,8 @@ impl<M: Medium> Fs<M> {
         self.first_free(PLACE, |name| {
             match self.create_in(&Caller::ROOT, Ino::ROOT, name, NewInode::directory(0o700)) {
                 Err(Error::Exists) => {
-                    let there = self.lookup_attr(&Caller::ROOT, Ino::ROOT, name)?;
-                    if there.kind == InodeType::Directory { Ok(there.ino) } else { Err(Error::Exists) }
+                    let existing = self.lookup_attr(&Caller::ROOT, Ino::ROOT, name)?;
+                    if existing.kind == InodeType::Directory { Ok(existing.ino) } else { Err(Error::Exists) }
                 }
                 made => made.map(|attr| attr.ino),
             }
@@ -54,12 +54,12 @@ impl<M: Medium> Fs<M> {
         let parent = self.node(dir)?;
         let mut dir = parent.state.write();
         self.load_index(&parent, &mut dir)?;
-        self.check_vacant(&Caller::ROOT, &dir, name)?;
+        self.check_may_create(&Caller::ROOT, &dir, name)?;
         let mut state = node.state.write();
         let mut txn = Txn::new();
         let slot = self.place(&parent, &mut dir, &mut txn, name)?;
         self.put_name(&parent, &dir, &mut txn, slot, name, (ino, state.inode.kind));
-        touch(&mut dir, self.clock.now(), 1);
+        update_dir(&mut dir, self.clock.now(), 1);
         if state.inode.kind == InodeType::Directory {
             dir.inode.links = dir.inode.links.saturating_add(1);
             node.set_parent(&mut state, parent.ino);

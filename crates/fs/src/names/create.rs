@@ -1,12 +1,12 @@
 //! Creation of files, directories, symbolic links and device files.
 
 use super::target;
-use crate::dir::{DirIndex, valid};
+use crate::dir::{DirIndex, check_name};
 use crate::error::{Error, Result};
 use crate::extents::{self, Extent};
 use crate::format::BLOCK;
 use crate::fs::Fs;
-use crate::inode::{INLINE_TARGET, Inode, Node, NodeState};
+use crate::inode::{FAST_SYMLINK_MAX, Inode, Node, NodeState};
 use crate::journal::Txn;
 use crate::medium::Medium;
 use crate::permissions::{self, EXECUTE, WRITE};
@@ -17,8 +17,14 @@ use frit_core::planted::is;
 use std::sync::Arc;
 
 impl<M: Medium> Fs<M> {
-    pub(crate) fn create_in(&self, who: &Caller, dir: Ino, name: &[u8], new: NewInode<'_>) -> Result<Attr> {
-        self.writable()?;
+    pub(crate) fn create_in(
+        &self,
+        caller: &Caller,
+        dir: Ino,
+        name: &[u8],
+        new: NewInode<'_>,
+    ) -> Result<Attr> {
+        self.check_writable()?;
         if new.kind == InodeType::Symlink {
             match new.target.len() {
                 0 => return Err(Error::NotFound),
@@ -30,39 +36,39 @@ impl<M: Medium> Fs<M> {
         let parent = self.node(dir)?;
         let mut state = parent.state.write();
         self.load_index(&parent, &mut state)?;
-        self.check_vacant(who, &state, name)?;
+        self.check_may_create(caller, &state, name)?;
         // A character device with number 0 is a whiteout, which every user may create.
         let device = new.kind == InodeType::Block || (new.kind == InodeType::Char && new.rdev != 0);
-        if device && who.checked && who.uid != 0 {
+        if device && caller.checked && caller.uid != 0 {
             return Err(Error::NotPermitted);
         }
         if new.kind == InodeType::Directory && state.inode.links >= LINK_MAX {
             return Err(Error::LinksFull);
         }
-        let ino = self.inode_allocator.take(&self.medium)?;
-        let made = self.make(who, &parent, &mut state, name, ino, new);
-        if made.is_err() {
-            self.inode_allocator.give(ino);
+        let ino = self.inode_allocator.alloc(&self.medium)?;
+        let created = self.make(caller, &parent, &mut state, name, ino, new);
+        if created.is_err() {
+            self.inode_allocator.free(ino);
         }
-        made
+        created
     }
 
     /// Fails if a name exists in a loaded directory, or the caller may not create it.
-    pub(crate) fn check_vacant(&self, who: &Caller, dir: &NodeState, name: &[u8]) -> Result<()> {
-        permissions::check_access(who, &dir.inode, EXECUTE)?;
+    pub(crate) fn check_may_create(&self, caller: &Caller, dir: &NodeState, name: &[u8]) -> Result<()> {
+        permissions::check_access(caller, &dir.inode, EXECUTE)?;
         if matches!(name, b"." | b"..") {
             return Err(Error::Exists);
         }
-        valid(name)?;
+        check_name(name)?;
         if self.find(dir, name)?.is_some() {
             return Err(Error::Exists);
         }
-        permissions::check_access(who, &dir.inode, WRITE)
+        permissions::check_access(caller, &dir.inode, WRITE)
     }
 
     fn make(
         &self,
-        who: &Caller,
+        caller: &Caller,
         parent: &Node,
         dir: &mut NodeState,
         name: &[u8],
@@ -72,11 +78,11 @@ impl<M: Medium> Fs<M> {
         let mut txn = Txn::new();
         let slot = self.place(parent, dir, &mut txn, name)?;
         let now = self.clock.now();
-        let (mode, gid) = permissions::inherited(who, &dir.inode, new.kind, new.mode);
-        // Unique as long as the ledger counts created inodes. Two concurrent creations may get the
-        // same generation, but for different inode numbers.
-        let generation = self.journal.counters().made as u32;
-        let mut inode = Inode::new(new.kind, mode, (who.uid, gid), generation, now);
+        let (mode, gid) = permissions::inherited(caller, &dir.inode, new.kind, new.mode);
+        // The journal's counter of created inodes makes the generation unique. Two concurrent
+        // creations may get the same one, but for different inode numbers.
+        let generation = self.journal.counters().created as u32;
+        let mut inode = Inode::new(new.kind, mode, (caller.uid, gid), generation, now);
         inode.rdev = new.rdev;
         match new.kind {
             InodeType::Directory => inode.parent = parent.ino,
@@ -97,7 +103,7 @@ impl<M: Medium> Fs<M> {
         if new.kind == InodeType::Directory && !is(Bug::ParentNotCounted) {
             dir.inode.links += 1;
         }
-        touch(dir, now, 1);
+        update_dir(dir, now, 1);
         self.put_inode(&mut txn, parent, dir);
         self.commit(txn);
         if let Some(index) = dir.index.as_deref_mut() {
@@ -124,8 +130,8 @@ impl<M: Medium> Fs<M> {
     /// Stores the target of a symbolic link, in the inode or in a block.
     fn put_target(&self, ino: Ino, inode: &mut Inode, txn: &mut Txn, target: &[u8]) -> Result<()> {
         inode.size = target.len() as u64;
-        if target.len() <= INLINE_TARGET {
-            bytemuck::cast_slice_mut(&mut inode.area)[..target.len()].copy_from_slice(target);
+        if target.len() <= FAST_SYMLINK_MAX {
+            bytemuck::cast_slice_mut(&mut inode.inline_area)[..target.len()].copy_from_slice(target);
             return Ok(());
         }
         let run = self.space.reserve(&self.medium, AllocRequest::blocks(1))?;
@@ -133,22 +139,22 @@ impl<M: Medium> Fs<M> {
         block[..target.len()].copy_from_slice(target);
         self.medium.write_data(run.at(), &block);
         txn.data = true;
-        txn.take(run);
+        txn.alloc(run);
         inode.blocks = 1;
         let extent = Extent { at: 0, len: 1, start: run.start, written: true };
-        inode.area[..2].copy_from_slice(&extent.encode());
-        inode.area[target::CHECK_WORD] = target::check(self.salt, ino, inode, target);
+        inode.inline_area[..2].copy_from_slice(&extent.encode());
+        inode.inline_area[target::CHECK_WORD] = target::check(self.salt, ino, inode, target);
         Ok(())
     }
 }
 
-/// Updates timestamps and name count of a directory for `more` names. The directory is loaded, and
-/// its index does not include the change yet.
-pub(crate) fn touch(dir: &mut NodeState, now: Time, more: i64) {
+/// Updates timestamps and name count of a directory. `delta` is the change of the number of names.
+/// The directory is loaded, and its index does not include the change yet.
+pub(crate) fn update_dir(dir: &mut NodeState, now: Time, delta: i64) {
     dir.inode.mtime = now;
     dir.inode.ctime = now;
-    let there = dir.index.as_ref().map(|index| index.len() as u64);
+    let indexed = dir.index.as_ref().map(|index| index.len() as u64);
     if !is(Bug::NamesNotCounted) {
-        dir.inode.names = dir.inode.names.or(there).map(|names| names.saturating_add_signed(more));
+        dir.inode.names = dir.inode.names.or(indexed).map(|names| names.saturating_add_signed(delta));
     }
 }

@@ -1,10 +1,10 @@
 //! Hard links, and targets of symbolic links.
 
-use super::create::touch;
+use super::create::update_dir;
 use super::target;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
-use crate::inode::INLINE_TARGET;
+use crate::inode::FAST_SYMLINK_MAX;
 use crate::journal::Txn;
 use crate::medium::Medium;
 use crate::planted::Bug;
@@ -12,21 +12,21 @@ use crate::types::{Attr, Caller, Ino, InodeType, LINK_MAX};
 use frit_core::planted::is;
 
 impl<M: Medium> Fs<M> {
-    pub(crate) fn link_to(&self, who: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
-        self.writable()?;
+    pub(crate) fn link_to(&self, caller: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
+        self.check_writable()?;
         let node = self.node(ino)?;
         let _names = self.names.read();
         let parent = self.node(dir)?;
         let mut dir = parent.state.write();
         self.load_index(&parent, &mut dir)?;
-        self.check_vacant(who, &dir, name)?;
+        self.check_may_create(caller, &dir, name)?;
         // Lock order: below a locked directory only its descendants may be locked, and this inode
         // might be one of its ancestors. Directories are refused before their lock is needed.
         if ino == parent.ino || self.find_kind(&node) == InodeType::Directory {
             return Err(Error::NotPermitted);
         }
         let mut state = node.state.write();
-        state.alive()?;
+        state.check_alive()?;
         match state.inode.links {
             0 => return Err(Error::NotFound),
             LINK_MAX.. => return Err(Error::LinksFull),
@@ -36,7 +36,7 @@ impl<M: Medium> Fs<M> {
         let slot = self.place(&parent, &mut dir, &mut txn, name)?;
         let now = self.clock.now();
         self.put_name(&parent, &dir, &mut txn, slot, name, (ino, state.inode.kind));
-        touch(&mut dir, now, 1);
+        update_dir(&mut dir, now, 1);
         self.put_inode(&mut txn, &parent, &mut dir);
         if is(Bug::LinkCountLater) {
             self.commit(std::mem::replace(&mut txn, Txn::new()));
@@ -54,13 +54,13 @@ impl<M: Medium> Fs<M> {
     pub(crate) fn target_of(&self, ino: Ino) -> Result<Vec<u8>> {
         let node = self.node(ino)?;
         let mut state = node.state.write();
-        state.alive()?;
+        state.check_alive()?;
         if state.inode.kind != InodeType::Symlink {
             return Err(Error::Invalid("not a symbolic link"));
         }
         let len = state.inode.size as usize;
-        if len <= INLINE_TARGET {
-            return Ok(bytemuck::cast_slice(&state.inode.area)[..len].to_vec());
+        if len <= FAST_SYMLINK_MAX {
+            return Ok(bytemuck::cast_slice(&state.inode.inline_area)[..len].to_vec());
         }
         self.load_map(ino, &mut state)?;
         let extent = state.map.as_ref().and_then(|map| map.at(0));

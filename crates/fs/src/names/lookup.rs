@@ -1,6 +1,6 @@
 //! Lookup of names.
 
-use crate::dir::valid;
+use crate::dir::check_name;
 use crate::error::{Error, Result};
 use crate::format::INODE;
 use crate::fs::Fs;
@@ -11,16 +11,16 @@ use crate::types::{Attr, Caller, Ino, InodeType};
 use std::sync::Arc;
 
 /// Maximum number of lookups if the inode found was freed in the meantime. The limit is reached
-/// only in a damaged directory with a name that leads to a free inode.
+/// only in a damaged directory with a name that points to a free inode.
 pub(crate) const LOOKUP_RETRIES_MAX: u32 = 1000;
 
 impl<M: Medium> Fs<M> {
     /// Fails if the caller may not look up names in a directory.
-    pub(crate) fn check_search(&self, who: &Caller, dir: Ino) -> Result<()> {
+    pub(crate) fn check_search(&self, caller: &Caller, dir: Ino) -> Result<()> {
         let node = self.node(dir)?;
         let state = node.state.read();
-        state.directory()?;
-        permissions::check_access(who, &state.inode, EXECUTE)
+        state.check_directory()?;
+        permissions::check_access(caller, &state.inode, EXECUTE)
     }
 
     /// Returns the type of an inode.
@@ -29,29 +29,29 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Looks up the inode number of a name.
-    pub(crate) fn lookup_ino(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<Ino> {
+    pub(crate) fn lookup_ino(&self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<Ino> {
         let node = self.node(dir)?;
         let mut state = node.state.read();
         if state.index.is_none() {
-            state.directory()?;
+            state.check_directory()?;
             drop(state);
             self.load_index(&node, &mut node.state.write())?;
             state = node.state.read();
         }
-        state.directory()?;
-        permissions::check_access(who, &state.inode, EXECUTE)?;
+        state.check_directory()?;
+        permissions::check_access(caller, &state.inode, EXECUTE)?;
         match name {
             b"." => return Ok(dir),
             b".." => return Ok(state.inode.parent),
-            _ => valid(name)?,
+            _ => check_name(name)?,
         }
         self.find(&state, name)?.map(|found| found.ino).ok_or(Error::NotFound)
     }
 
-    pub(crate) fn lookup_attr(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<Attr> {
+    pub(crate) fn lookup_attr(&self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<Attr> {
         let mut ino = Ino(0);
         for _ in 0..LOOKUP_RETRIES_MAX {
-            ino = self.lookup_ino(who, dir, name)?;
+            ino = self.lookup_ino(caller, dir, name)?;
             match self.attr_of(ino) {
                 // The inode was freed after the lookup, perhaps because another inode has the name
                 // now.
@@ -74,11 +74,11 @@ impl<M: Medium> Fs<M> {
         })
     }
 
-    /// Returns the error for a name that leads to a free inode.
+    /// Returns the error for a name that points to a free inode.
     fn no_inode(&self, ino: Ino) -> Error {
         let at = self.geometry.inodes_at + ino.0.saturating_sub(1) * INODE;
         Error::Damaged {
-            what: "a free inode that still has a name, or the name that leads to it; the inode",
+            what: "a free inode that still has a name, or the name that points to it; the inode",
             at,
         }
     }
@@ -86,7 +86,7 @@ impl<M: Medium> Fs<M> {
     pub(crate) fn attr_of(&self, ino: Ino) -> Result<Attr> {
         let node = self.node(ino)?;
         let state = node.state.read();
-        state.alive()?;
+        state.check_alive()?;
         self.attr_in(&node, &state)
     }
 }

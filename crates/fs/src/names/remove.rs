@@ -1,8 +1,8 @@
 //! Removal of names.
 
-use super::create::touch;
+use super::create::update_dir;
 use crate::contents::resize::AfterTruncate;
-use crate::dir::valid;
+use crate::dir::check_name;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::inode::{Node, NodeState};
@@ -14,10 +14,10 @@ use crate::types::{Caller, Ino, InodeType};
 use frit_core::planted::is;
 
 impl<M: Medium> Fs<M> {
-    pub(crate) fn remove(&self, who: &Caller, dir: Ino, name: &[u8], directory: bool) -> Result<()> {
-        self.writable()?;
+    pub(crate) fn remove(&self, caller: &Caller, dir: Ino, name: &[u8], directory: bool) -> Result<()> {
+        self.check_writable()?;
         if matches!(name, b"." | b"..") {
-            self.check_search(who, dir)?;
+            self.check_search(caller, dir)?;
         }
         match (name, directory) {
             (b".", true) => return Err(Error::Invalid("`.` cannot be removed")),
@@ -29,18 +29,18 @@ impl<M: Medium> Fs<M> {
         let parent = self.node(dir)?;
         let mut dir = parent.state.write();
         self.load_index(&parent, &mut dir)?;
-        permissions::check_access(who, &dir.inode, permissions::EXECUTE)?;
-        valid(name)?;
+        permissions::check_access(caller, &dir.inode, permissions::EXECUTE)?;
+        check_name(name)?;
         let found = self.find(&dir, name)?.ok_or(Error::NotFound)?;
         // Such a name exists only through damage; its inode is the parent, which is locked already.
         if found.ino == parent.ino {
             let at = self.geometry.inode_at(parent.ino.0);
-            return Err(Error::Damaged { what: "a name that leads to its own directory, in the inode", at });
+            return Err(Error::Damaged { what: "a name that points to its own directory, in the inode", at });
         }
         let node = self.named(found.ino)?;
         let mut state = node.state.write();
-        state.alive()?;
-        permissions::check_remove(who, &dir.inode, &state.inode)?;
+        state.check_alive()?;
+        permissions::check_remove(caller, &dir.inode, &state.inode)?;
         match (directory, state.inode.kind == InodeType::Directory) {
             (true, false) => return Err(Error::NotDirectory),
             (false, true) => return Err(Error::IsDirectory),
@@ -53,7 +53,7 @@ impl<M: Medium> Fs<M> {
             self.clear_name(&dir, &mut txn, found.slot, name);
         }
         let now = self.clock.now();
-        touch(&mut dir, now, -1);
+        update_dir(&mut dir, now, -1);
         if directory {
             dir.inode.links = dir.inode.links.saturating_sub(1);
         }
@@ -93,8 +93,8 @@ impl<M: Medium> Fs<M> {
         }
     }
 
-    /// Commits the transaction in which an inode loses a name, after [`Fs::prepare_unlink`]. An inode
-    /// without names is freed, unless it is held open.
+    /// Commits the transaction in which an inode loses a name, after [`Fs::prepare_unlink`]. An
+    /// inode without names is freed, unless it is held open.
     pub(crate) fn commit_unlink(&self, node: &Node, state: &mut NodeState, mut txn: Txn) -> Result<()> {
         if state.inode.links == 0 && !node.pinned() {
             return self.truncate_blocks(node, state, txn, 0, AfterTruncate::Free);

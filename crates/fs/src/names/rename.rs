@@ -1,7 +1,7 @@
 //! Renaming: renameat2(2).
 
-use super::create::touch;
-use crate::dir::{FoundName, valid};
+use super::create::update_dir;
+use crate::dir::{FoundName, check_name};
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::inode::{Node, NodeGuard, NodeState};
@@ -43,14 +43,14 @@ impl LockedDirs<'_> {
 impl<M: Medium> Fs<M> {
     pub(crate) fn rename_from(
         &self,
-        who: &Caller,
+        caller: &Caller,
         from: (Ino, &[u8]),
         to: (Ino, &[u8]),
         mode: RenameMode,
     ) -> Result<()> {
-        self.writable()?;
-        self.check_search(who, from.0)?;
-        self.check_search(who, to.0)?;
+        self.check_writable()?;
+        self.check_search(caller, from.0)?;
+        self.check_search(caller, to.0)?;
         let dots = |name: &[u8]| matches!(name, b"." | b"..");
         if dots(from.1) || dots(to.1) {
             let exists = mode == RenameMode::NoReplace && !dots(from.1);
@@ -67,7 +67,7 @@ impl<M: Medium> Fs<M> {
         let mut dirs = LockedDirs { from: from_state, to: to_state };
         let from = DirName { dir: &from_node, name: from.1 };
         let to = DirName { dir: &to_node, name: to.1 };
-        let done = self.rename_locked(who, &mut dirs, from, to, mode);
+        let done = self.rename_locked(caller, &mut dirs, from, to, mode);
         drop(dirs);
         drop(alone);
         done
@@ -75,7 +75,7 @@ impl<M: Medium> Fs<M> {
 
     fn rename_locked(
         &self,
-        who: &Caller,
+        caller: &Caller,
         dirs: &mut LockedDirs<'_>,
         from: DirName<'_>,
         to: DirName<'_>,
@@ -83,11 +83,11 @@ impl<M: Medium> Fs<M> {
     ) -> Result<()> {
         self.load_index(from.dir, &mut dirs.from)?;
         self.load_index(to.dir, dirs.to())?;
-        permissions::check_access(who, &dirs.from.inode, EXECUTE)?;
-        permissions::check_access(who, &dirs.to_ref().inode, EXECUTE)?;
-        valid(from.name)?;
+        permissions::check_access(caller, &dirs.from.inode, EXECUTE)?;
+        permissions::check_access(caller, &dirs.to_ref().inode, EXECUTE)?;
+        check_name(from.name)?;
         let source = self.find(&dirs.from, from.name)?.ok_or(Error::NotFound)?;
-        valid(to.name)?;
+        check_name(to.name)?;
         let target = self.find(dirs.to_ref(), to.name)?;
         match (mode, target) {
             (RenameMode::NoReplace, Some(_)) => return Err(Error::Exists),
@@ -103,15 +103,15 @@ impl<M: Medium> Fs<M> {
         }
         // Names that lead to their own directory exist only through damage, and their inodes are
         // locked already.
-        let own = |ino: Ino| ino == from.dir.ino || ino == to.dir.ino;
-        if own(source.ino) || target.is_some_and(|target| own(target.ino)) {
+        let is_locked = |ino: Ino| ino == from.dir.ino || ino == to.dir.ino;
+        if is_locked(source.ino) || target.is_some_and(|target| is_locked(target.ino)) {
             let at = self.geometry.inode_at(from.dir.ino.0);
-            return Err(Error::Damaged { what: "a name that leads to its own directory, in the inode", at });
+            return Err(Error::Damaged { what: "a name that points to its own directory, in the inode", at });
         }
         let source_node = self.named(source.ino)?;
         let target_node = target.map(|target| self.named(target.ino)).transpose()?;
         let (mut source_state, target_state) = lock_both(&source_node, target_node.as_ref());
-        let movers = RenameArgs { who, from, to, source, source_node: &source_node };
+        let movers = RenameArgs { caller, from, to, source, source_node: &source_node };
         match (target, target_node.as_ref().zip(target_state)) {
             (Some(target), Some((node, state))) if mode == RenameMode::Exchange => {
                 self.exchange(&movers, dirs, &mut source_state, target, (node, state))
@@ -174,14 +174,14 @@ impl<M: Medium> Fs<M> {
         source: &mut NodeState,
         target: Option<(FoundName, (&Arc<Node>, NodeGuard<'_>))>,
     ) -> Result<()> {
-        let RenameArgs { who, from, to, .. } = *movers;
-        source.alive()?;
-        permissions::check_remove(who, &dirs.from.inode, &source.inode)?;
+        let RenameArgs { caller, from, to, .. } = *movers;
+        source.check_alive()?;
+        permissions::check_remove(caller, &dirs.from.inode, &source.inode)?;
         let is_dir = source.inode.kind == InodeType::Directory;
         let mut txn = Txn::new();
         let mut target = target;
         let slot = if let Some((found, (node, state))) = &mut target {
-            check_replace(who, dirs.to_ref(), is_dir, state)?;
+            check_replace(caller, dirs.to_ref(), is_dir, state)?;
             self.check_new_parent(movers, dirs, source)?;
             // Permissions are checked before the directory must be empty, as in Linux.
             if is_dir {
@@ -190,7 +190,7 @@ impl<M: Medium> Fs<M> {
             self.prepare_unlink(node, state, &mut txn)?;
             found.slot
         } else {
-            permissions::check_access(who, &dirs.to_ref().inode, WRITE)?;
+            permissions::check_access(caller, &dirs.to_ref().inode, WRITE)?;
             self.check_new_parent(movers, dirs, source)?;
             if is_dir && dirs.to.is_some() && dirs.to_ref().inode.links >= LINK_MAX {
                 return Err(Error::LinksFull);
@@ -224,7 +224,7 @@ impl<M: Medium> Fs<M> {
         }
         self.put_inode(&mut txn, movers.source_node, source);
         let replaced = target.is_some();
-        self.touch_both(dirs, &mut txn, (from, -1), (to, i64::from(!replaced)), now);
+        self.update_dirs(dirs, &mut txn, (from, -1), (to, i64::from(!replaced)), now);
         let done = match target {
             Some((_, (node, mut state))) => {
                 state.inode.ctime = now;
@@ -254,25 +254,25 @@ impl<M: Medium> Fs<M> {
         source: &NodeState,
     ) -> Result<()> {
         if source.inode.kind == InodeType::Directory && dirs.to.is_some() {
-            permissions::check_access(movers.who, &source.inode, WRITE)?;
+            permissions::check_access(movers.caller, &source.inode, WRITE)?;
         }
         Ok(())
     }
 
     /// Updates timestamps and name counts of both directories.
-    fn touch_both(
+    fn update_dirs(
         &self,
         dirs: &mut LockedDirs<'_>,
         txn: &mut Txn,
-        (from, more_from): (DirName<'_>, i64),
-        (to, more_to): (DirName<'_>, i64),
+        (from, delta_from): (DirName<'_>, i64),
+        (to, delta_to): (DirName<'_>, i64),
         now: crate::types::Time,
     ) {
-        let here = if dirs.to.is_some() { more_from } else { more_from + more_to };
-        touch(&mut dirs.from, now, here);
+        let delta = if dirs.to.is_some() { delta_from } else { delta_from + delta_to };
+        update_dir(&mut dirs.from, now, delta);
         self.put_inode(txn, from.dir, &mut dirs.from);
         if let Some(state) = dirs.to.as_deref_mut() {
-            touch(state, now, more_to);
+            update_dir(state, now, delta_to);
             self.put_inode(txn, to.dir, state);
         }
     }
@@ -286,20 +286,22 @@ impl<M: Medium> Fs<M> {
         target: FoundName,
         (target_node, mut other): (&Arc<Node>, NodeGuard<'_>),
     ) -> Result<()> {
-        let RenameArgs { who, from, to, .. } = *movers;
-        source.alive()?;
-        other.alive()?;
-        permissions::check_remove(who, &dirs.from.inode, &source.inode)?;
-        permissions::check_remove(who, &dirs.to_ref().inode, &other.inode)?;
+        let RenameArgs { caller, from, to, .. } = *movers;
+        source.check_alive()?;
+        other.check_alive()?;
+        permissions::check_remove(caller, &dirs.from.inode, &source.inode)?;
+        permissions::check_remove(caller, &dirs.to_ref().inode, &other.inode)?;
         self.check_new_parent(movers, dirs, source)?;
         self.check_new_parent(movers, dirs, &other)?;
         let mut txn = Txn::new();
         let now = self.clock.now();
         let (source_is, other_is) = (movers.source.kind, target.kind);
         let is_directory = |kind| u32::from(kind == InodeType::Directory);
-        let (leave, come) = (is_directory(source_is), is_directory(other_is));
+        let (moved_out, moved_in) = (is_directory(source_is), is_directory(other_is));
         let full = |dir: &NodeState, more: u32, less: u32| more > less && dir.inode.links >= LINK_MAX;
-        if dirs.to.is_some() && (full(&dirs.from, come, leave) || full(dirs.to_ref(), leave, come)) {
+        if dirs.to.is_some()
+            && (full(&dirs.from, moved_in, moved_out) || full(dirs.to_ref(), moved_out, moved_in))
+        {
             return Err(Error::LinksFull);
         }
         self.put_name(to.dir, dirs.to_ref(), &mut txn, target.slot, to.name, (movers.source.ino, source_is));
@@ -320,16 +322,16 @@ impl<M: Medium> Fs<M> {
         other.inode.ctime = now;
         self.put_inode(&mut txn, movers.source_node, source);
         self.put_inode(&mut txn, target_node, &mut other);
-        self.touch_both(dirs, &mut txn, (from, 0), (to, 0), now);
+        self.update_dirs(dirs, &mut txn, (from, 0), (to, 0), now);
         self.commit(txn);
         Ok(())
     }
 }
 
 /// Fails if the inode of a name in `dir` may not be replaced by a directory or by another inode.
-fn check_replace(who: &Caller, dir: &NodeState, by_directory: bool, state: &NodeState) -> Result<()> {
-    state.alive()?;
-    permissions::check_remove(who, &dir.inode, &state.inode)?;
+fn check_replace(caller: &Caller, dir: &NodeState, by_directory: bool, state: &NodeState) -> Result<()> {
+    state.check_alive()?;
+    permissions::check_remove(caller, &dir.inode, &state.inode)?;
     match (by_directory, state.inode.kind == InodeType::Directory) {
         (true, false) => Err(Error::NotDirectory),
         (false, true) => Err(Error::IsDirectory),
@@ -337,12 +339,12 @@ fn check_replace(who: &Caller, dir: &NodeState, by_directory: bool, state: &Node
     }
 }
 
-/// Decrements the count of sub-directories. Damaged counts saturate.
+/// Decrements the count of subdirectories. Damaged counts saturate.
 fn drop_one(dir: &mut NodeState) {
     dir.inode.links = dir.inode.links.saturating_sub(1);
 }
 
-/// Increments the count of sub-directories.
+/// Increments the count of subdirectories.
 fn add_one(dir: &mut NodeState) {
     dir.inode.links = dir.inode.links.saturating_add(1);
 }
@@ -350,7 +352,7 @@ fn add_one(dir: &mut NodeState) {
 /// Parameters of a rename.
 #[derive(Clone, Copy)]
 struct RenameArgs<'a> {
-    who: &'a Caller,
+    caller: &'a Caller,
     from: DirName<'a>,
     to: DirName<'a>,
     source: FoundName,

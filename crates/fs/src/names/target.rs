@@ -13,7 +13,7 @@ use crate::planted::DamageBug;
 use crate::types::{Ino, TARGET_MAX};
 use frit_core::planted::is;
 
-/// Index of the checksum word in the inode's area.
+/// Index of the checksum word in the inode's inline area.
 pub(crate) const CHECK_WORD: usize = 2;
 /// Flag in bit 32 of the word, above the checksum: the checksum is present.
 const CHECKED: u64 = 1 << 32;
@@ -37,7 +37,7 @@ pub(crate) fn check(salt: u32, ino: Ino, inode: &Inode, target: &[u8]) -> u64 {
 pub(crate) fn read<M: Medium>(medium: &M, salt: u32, ino: Ino, inode: &Inode, block: u64) -> Result<Vec<u8>> {
     let mut target = vec![0; (inode.size as usize).min(TARGET_MAX)];
     medium.read(block * BLOCK, &mut target);
-    let known = inode.area[CHECK_WORD];
+    let known = inode.inline_area[CHECK_WORD];
     let sound = known & CHECKED == 0 || known == check(salt, ino, inode, &target);
     if sound || is(DamageBug::TargetUnchecked) {
         return Ok(target);

@@ -36,9 +36,9 @@ pub(super) struct BitmapState {
     pub(super) free: u64,
     /// Blocks reserved for the next appends to files, so that files that grow concurrently stay
     /// contiguous.
-    ahead: HashMap<Ino, BlockRun, FixedState>,
-    /// Number of blocks in `ahead`.
-    ahead_blocks: u64,
+    reservations: HashMap<Ino, BlockRun, FixedState>,
+    /// Number of blocks in `reservations`.
+    reserved_blocks: u64,
     /// Number of lines that do not match their checksum; no blocks are allocated from them.
     damaged: u64,
 }
@@ -52,8 +52,8 @@ impl BitmapAllocator {
             free_in: vec![UNREAD; lines],
             cursor: 0,
             free: geometry.data_blocks.saturating_sub(used),
-            ahead: HashMap::default(),
-            ahead_blocks: 0,
+            reservations: HashMap::default(),
+            reserved_blocks: 0,
             damaged: 0,
         };
         Self { geometry, salt, inner: Mutex::new(inner) }
@@ -63,13 +63,13 @@ impl BitmapAllocator {
 impl<M: Medium> Allocator<M> for BitmapAllocator {
     fn free(&self) -> u64 {
         let inner = self.inner.lock();
-        inner.free + inner.ahead_blocks
+        inner.free + inner.reserved_blocks
     }
 
     fn reserve(&self, medium: &M, want: AllocRequest) -> Result<BlockRun> {
         let mut inner = self.inner.lock();
-        if let Some((ino, more)) = want.ahead
-            && let Some(run) = inner.find_reserved(self, medium, want, ino, more)
+        if let Some((ino, ahead)) = want.reserve_ahead
+            && let Some(run) = inner.find_reserved(self, medium, want, ino, ahead)
         {
             return Ok(run);
         }
@@ -96,8 +96,8 @@ impl<M: Medium> Allocator<M> for BitmapAllocator {
 
     fn drop_reservation(&self, ino: Ino) {
         let mut inner = self.inner.lock();
-        if let Some(kept) = inner.take_ahead(ino) {
-            inner.free_run(self, kept);
+        if let Some(reserved) = inner.take_reservation(ino) {
+            inner.free_run(self, reserved);
         }
     }
 }
@@ -111,11 +111,11 @@ impl BitmapState {
         want: AllocRequest,
     ) -> Option<BlockRun> {
         let near = self.find(space, medium, want.goal, want.blocks)?;
-        if !want.whole || near.len == want.blocks {
+        if !want.contiguous || near.len == want.blocks {
             return Some(near);
         }
         self.free_run(space, near);
-        self.find_whole(space, medium, want.blocks)
+        self.find_contiguous(space, medium, want.blocks)
     }
 
     /// Allocates from the reservation of a file if the file continues there. Otherwise allocates a
@@ -126,38 +126,38 @@ impl BitmapState {
         medium: &M,
         want: AllocRequest,
         ino: Ino,
-        more: u64,
+        ahead: u64,
     ) -> Option<BlockRun> {
-        if let Some(kept) = self.take_ahead(ino) {
-            if want.goal == Some(kept.start) {
-                return Some(self.keep_rest(ino, kept, want.blocks));
+        if let Some(reserved) = self.take_reservation(ino) {
+            if want.goal == Some(reserved.start) {
+                return Some(self.keep_rest(ino, reserved, want.blocks));
             }
-            self.free_run(space, kept);
+            self.free_run(space, reserved);
         }
-        let run = self.find(space, medium, want.goal, want.blocks + more)?;
+        let run = self.find(space, medium, want.goal, want.blocks + ahead)?;
         Some(self.keep_rest(ino, run, want.blocks))
     }
 
-    fn take_ahead(&mut self, ino: Ino) -> Option<BlockRun> {
-        let kept = self.ahead.remove(&ino)?;
-        self.ahead_blocks -= kept.len;
-        Some(kept)
+    fn take_reservation(&mut self, ino: Ino) -> Option<BlockRun> {
+        let reserved = self.reservations.remove(&ino)?;
+        self.reserved_blocks -= reserved.len;
+        Some(reserved)
     }
 
     /// Returns the first `want` blocks of a run and reserves the rest for the file.
     fn keep_rest(&mut self, ino: Ino, run: BlockRun, want: u64) -> BlockRun {
         let len = run.len.min(want);
         if run.len > len {
-            self.ahead.insert(ino, BlockRun { start: run.start + len, len: run.len - len });
-            self.ahead_blocks += run.len - len;
+            self.reservations.insert(ino, BlockRun { start: run.start + len, len: run.len - len });
+            self.reserved_blocks += run.len - len;
         }
         BlockRun { start: run.start, len }
     }
 
     fn drop_reservation(&mut self, space: &BitmapAllocator) {
-        let kept: Vec<_> = self.ahead.drain().map(|(_, run)| run).collect();
-        self.ahead_blocks = 0;
-        for run in kept {
+        let reserved: Vec<_> = self.reservations.drain().map(|(_, run)| run).collect();
+        self.reserved_blocks = 0;
+        for run in reserved {
             self.free_run(space, run);
         }
     }

@@ -23,16 +23,16 @@ pub(crate) struct AllocRequest {
     /// Preferred first block, after those that the file has.
     pub(crate) goal: Option<u64>,
     /// All blocks must be contiguous; otherwise the allocator may return fewer.
-    pub(crate) whole: bool,
+    pub(crate) contiguous: bool,
     /// A growing file and the number of additional blocks to reserve for it, until they are needed
     /// elsewhere.
-    pub(crate) ahead: Option<(Ino, u64)>,
+    pub(crate) reserve_ahead: Option<(Ino, u64)>,
 }
 
 impl AllocRequest {
     /// Requests up to `blocks` blocks, anywhere.
     pub(crate) fn blocks(blocks: u64) -> Self {
-        Self { blocks: blocks.max(1), goal: None, whole: false, ahead: None }
+        Self { blocks: blocks.max(1), goal: None, contiguous: false, reserve_ahead: None }
     }
 
     /// Adds a preferred first block.
@@ -41,13 +41,13 @@ impl AllocRequest {
     }
 
     /// Requires a contiguous run of all blocks.
-    pub(crate) fn whole(self) -> Self {
-        Self { whole: true, ..self }
+    pub(crate) fn contiguous(self) -> Self {
+        Self { contiguous: true, ..self }
     }
 
     /// Requests a reservation of `more` blocks after the run, for a file that grows at its end.
-    pub(crate) fn ahead(self, ino: Ino, more: u64) -> Self {
-        Self { ahead: Some((ino, more)), ..self }
+    pub(crate) fn reserve_ahead(self, ino: Ino, more: u64) -> Self {
+        Self { reserve_ahead: Some((ino, more)), ..self }
     }
 }
 

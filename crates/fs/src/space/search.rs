@@ -31,7 +31,7 @@ impl BitmapState {
             _ => self.cursor,
         };
         let mut best: Option<(u64, u64, u64)> = None;
-        let mut looked = 0;
+        let mut lines_examined = 0;
         for line in (first..lines).chain(0..first) {
             if self.load(space, medium, line) == 0 {
                 continue;
@@ -42,8 +42,8 @@ impl BitmapState {
                 best = Some((line, from, len));
             }
             // The number of lines is limited to bound the latency on a fragmented medium.
-            looked += 1;
-            if len >= want || looked >= LINES_EXAMINED {
+            lines_examined += 1;
+            if len >= want || lines_examined >= LINES_EXAMINED {
                 break;
             }
         }
@@ -54,7 +54,7 @@ impl BitmapState {
     }
 
     /// Allocates a run of exactly `want` blocks within one line, anywhere.
-    pub(super) fn find_whole<M: Medium>(
+    pub(super) fn find_contiguous<M: Medium>(
         &mut self,
         space: &BitmapAllocator,
         medium: &M,

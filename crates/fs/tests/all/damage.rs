@@ -88,7 +88,7 @@ fn a_name_whose_inode_is_damaged_or_free_stays_until_a_repair_takes_it() {
         let report = check(&medium).unwrap();
         let told = report.problems.join("\n");
         let why = if free { "which is free" } else { "which is damaged" };
-        assert!(told.contains("the name `lost` leads to inode") && told.contains(why), "{told}");
+        assert!(told.contains("the name `lost` points to inode") && told.contains(why), "{told}");
         let report = repair(&medium, &Clock::counted(1)).unwrap();
         let said = report.repairs.join("\n");
         assert!(report.is_clean() && said.contains("the name `lost`"), "{said}");

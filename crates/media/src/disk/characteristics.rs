@@ -36,7 +36,7 @@ pub fn zones(spec: &DiskSpec) -> Result<Vec<ZoneRate>> {
         let (first, sectors) = m.layout.zone_blocks(i);
         let per_cylinder = u64::from(z.sectors_per_track) * u64::from(spec.geometry.heads);
         let sample = (per_cylinder * SAMPLE_CYLINDERS).min(sectors);
-        let mut arm = Arm::at(&m.layout.locate(first));
+        let mut arm = Arm::of_location(&m.layout.locate(first));
         let (mut t, mut b, mut begin) = (0, first, None);
         while b < first + sample {
             let p = m.pass(&mut arm, t, b, (first + sample - b).min(1 << 30) as u32, false);

@@ -55,7 +55,7 @@ impl Drive {
             self.free = self.free.max(done);
         }
         self.dirty.add(first, r.sectors, most);
-        if self.ahead.is_some_and(|a| self.segments.get(a.segment).overlaps(first, end)) {
+        if self.read_ahead.is_some_and(|a| self.segments.get(a.segment).overlaps(first, end)) {
             self.stop(at);
         }
         self.segments.drop_overlapping(usize::MAX, first, end);

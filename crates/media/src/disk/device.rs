@@ -46,7 +46,8 @@ impl DiskConfig {
         self.bytes + HEADER_BYTES as u64
     }
 
-    /// Magic (8), version (4), zeros (4), bytes (8), zeros (24), serial number (8), zeros (4), CRC32C (4).
+    /// Magic (8), version (4), zeros (4), bytes (8), zeros (24), serial number (8), zeros (4),
+    /// CRC32C (4).
     fn header(&self) -> HeaderBytes {
         let mut h = [0; HEADER_BYTES];
         h[..8].copy_from_slice(MAGIC);
@@ -91,11 +92,13 @@ impl<St: Store> Disk<St> {
                     config.name
                 ));
             }
-            let own = config.header();
+            let expected = config.header();
             if store.is_blank() {
-                store.write(config.bytes, &header::seal(own, config.serial)).map_err(|e| e.to_string())?;
+                store
+                    .write(config.bytes, &header::finish_header(expected, config.serial))
+                    .map_err(|e| e.to_string())?;
             } else {
-                header::identify(&store, config.bytes, own, config.serial, "disk of this size")
+                header::verify_header(&store, config.bytes, expected, config.serial, "disk of this size")
                     .map_err(|e| format!("disk '{}': {e}", config.name))?;
             }
         }

@@ -115,7 +115,7 @@ pub struct Drive {
     pub(super) arm: Arm,
     /// Time at which the arm has finished its work for earlier requests.
     pub(super) free: u64,
-    pub(super) ahead: Option<ReadAheadState>,
+    pub(super) read_ahead: Option<ReadAheadState>,
     /// The segment of the last write to the platters, and the block after that write.
     pub(super) wrote: Option<(usize, u64)>,
     pub(super) last: DriveRequestKind,
@@ -136,7 +136,7 @@ impl Drive {
             segments: Segments::new(&spec.cache),
             arm: Arm::default(),
             free: 0,
-            ahead: None,
+            read_ahead: None,
             wrote: None,
             last: DriveRequestKind::Read,
             passes: Vec::with_capacity(16),
@@ -179,7 +179,7 @@ impl Drive {
         let begin = at.0 + o.command.0;
         let write = request.kind == DriveRequestKind::Write;
         let (first, end) = (request.sector.0, request.end());
-        let growing = self.ahead.map(|a| a.segment);
+        let growing = self.read_ahead.map(|a| a.segment);
         let cached = match request.kind {
             DriveRequestKind::Read => {
                 self.dirty.holds(first, end, self.free > begin)
@@ -247,7 +247,7 @@ impl Drive {
     /// Advances the background work (read-ahead, then destaging) to `now`.
     pub(super) fn advance(&mut self, now: u64) {
         self.advance_read_ahead(now);
-        if self.ahead.is_none() {
+        if self.read_ahead.is_none() {
             self.destage(now);
         }
     }

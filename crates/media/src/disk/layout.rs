@@ -160,15 +160,15 @@ impl Layout {
             % self.period_ps
     }
 
-    /// Returns the first block on the track of `block`, whose location is `spot`.
-    pub(super) fn track_first(&self, block: u64, spot: &BlockLocation) -> u64 {
-        let band = &self.bands[spot.zone as usize];
+    /// Returns the first block on the track of `block`, whose location is `location`.
+    pub(super) fn track_first(&self, block: u64, location: &BlockLocation) -> u64 {
+        let band = &self.bands[location.zone as usize];
         // Because of slips this is a lower bound; the first block that lies on the track is near
         // it.
-        let mut first = block.saturating_sub(u64::from(spot.sector)).max(band.first_block);
+        let mut first = block.saturating_sub(u64::from(location.sector)).max(band.first_block);
         while first < block {
             let s = self.locate(first);
-            if (s.cylinder, s.head) == (spot.cylinder, spot.head) {
+            if (s.cylinder, s.head) == (location.cylinder, location.head) {
                 break;
             }
             first += u64::from(s.run);
@@ -177,11 +177,11 @@ impl Layout {
     }
 
     /// Returns the block after the last one on the track of `block`.
-    pub(super) fn track_end(&self, block: u64, spot: &BlockLocation) -> u64 {
-        let mut end = block + u64::from(spot.run);
+    pub(super) fn track_end(&self, block: u64, location: &BlockLocation) -> u64 {
+        let mut end = block + u64::from(location.run);
         while end < self.blocks {
             let s = self.locate(end);
-            if (s.cylinder, s.head) != (spot.cylinder, spot.head) {
+            if (s.cylinder, s.head) != (location.cylinder, location.head) {
                 break;
             }
             end += u64::from(s.run);

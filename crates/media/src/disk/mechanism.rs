@@ -17,8 +17,8 @@ pub(super) struct Arm {
 }
 
 impl Arm {
-    pub(super) fn at(spot: &BlockLocation) -> Arm {
-        Arm { cylinder: spot.cylinder, head: spot.head }
+    pub(super) fn of_location(location: &BlockLocation) -> Arm {
+        Arm { cylinder: location.cylinder, head: location.head }
     }
 }
 
@@ -131,14 +131,14 @@ impl Mechanism {
     /// is free at `t`.
     #[inline]
     pub(super) fn pass(&self, arm: &mut Arm, t: u64, block: u64, count: u32, write: bool) -> Pass {
-        let spot = self.layout.locate(block);
-        let to = Arm::at(&spot);
+        let location = self.layout.locate(block);
+        let to = Arm::of_location(&location);
         let seek = self.position(*arm, to, write);
-        let rotation = self.wait(t + seek, spot.angle_ps);
-        let sectors = spot.run.min(count);
+        let rotation = self.wait(t + seek, location.angle_ps);
+        let sectors = location.run.min(count);
         let begin = t + seek + rotation;
         *arm = to;
-        Pass { sectors, begin, end: begin + self.transfer_time(spot.zone, sectors), seek, rotation }
+        Pass { sectors, begin, end: begin + self.transfer_time(location.zone, sectors), seek, rotation }
     }
 }
 

@@ -36,23 +36,23 @@ struct JobQueue<T> {
     /// The jobs that the drive sees. A job has been here at least as long as those behind it.
     visible: VecDeque<QueuedJob<T>>,
     /// The jobs behind them, at the host.
-    rest: VecDeque<QueuedJob<T>>,
+    at_host: VecDeque<QueuedJob<T>>,
 }
 
 impl<T> JobQueue<T> {
     const fn new() -> JobQueue<T> {
-        JobQueue { visible: VecDeque::new(), rest: VecDeque::new() }
+        JobQueue { visible: VecDeque::new(), at_host: VecDeque::new() }
     }
 
     fn add(&mut self, w: QueuedJob<T>) {
-        let place = self.rest.partition_point(|x| x.number < w.number);
-        self.rest.insert(place, w);
+        let place = self.at_host.partition_point(|x| x.number < w.number);
+        self.at_host.insert(place, w);
     }
 
     /// Moves jobs to the part that the drive sees, up to its queue depth.
     fn fill(&mut self, depth: usize, at: Nanos) {
         while self.visible.len() < depth
-            && let Some(mut w) = self.rest.pop_front()
+            && let Some(mut w) = self.at_host.pop_front()
         {
             let place = self.visible.partition_point(|x| x.number < w.number);
             // An older job that arrives late cannot have waited for a shorter time than the job
@@ -63,8 +63,8 @@ impl<T> JobQueue<T> {
         }
     }
 
-    fn take(&mut self, number: u64) -> Option<QueuedJob<T>> {
-        [&mut self.visible, &mut self.rest].into_iter().find_map(|list| {
+    fn remove(&mut self, number: u64) -> Option<QueuedJob<T>> {
+        [&mut self.visible, &mut self.at_host].into_iter().find_map(|list| {
             let at = list.binary_search_by_key(&number, |w| w.number).ok()?;
             list.remove(at)
         })
@@ -116,7 +116,7 @@ impl<T> DriveQueue<T> {
     /// Number of queued jobs.
     #[must_use]
     pub fn len(&self) -> usize {
-        let of = |l: &JobQueue<T>| l.visible.len() + l.rest.len();
+        let of = |l: &JobQueue<T>| l.visible.len() + l.at_host.len();
         of(&self.front) + of(&self.background)
     }
 
@@ -142,7 +142,7 @@ impl<T> DriveQueue<T> {
 
     /// Moves a background job to the foreground because a request of the host now waits for it.
     pub fn promote(&mut self, number: u64) {
-        if let Some(w) = self.background.take(number) {
+        if let Some(w) = self.background.remove(number) {
             self.front.add(w);
         }
     }

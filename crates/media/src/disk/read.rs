@@ -13,7 +13,7 @@ impl Drive {
             let done = self.hit_ready(at) + self.bus_time(r) + self.spec.overheads.read_complete.0;
             return ServiceResult::ending_at(done, PositioningTimes::default(), CacheResult::Full);
         }
-        let growing = self.ahead.map(|a| a.segment);
+        let growing = self.read_ahead.map(|a| a.segment);
         match self.segments.find(first, end, growing, self.spec.cache.almost_hits) {
             Some((segment, true)) => self.read_full_hit(r, at, segment),
             Some((segment, false)) => self.read_partial_hit(r, at, segment),
@@ -27,7 +27,7 @@ impl Drive {
         let bus = self.hit_ready(at);
         let done = bus + self.bus_time(r) + self.spec.overheads.read_complete.0;
         let end = r.sector.0 + u64::from(r.sectors);
-        if self.ahead.is_some_and(|a| a.segment == segment) {
+        if self.read_ahead.is_some_and(|a| a.segment == segment) {
             self.extend_read_ahead(segment, end, None);
         } else {
             let free = self.stop(at);
@@ -49,11 +49,11 @@ impl Drive {
         let bus = self.hit_ready(at);
         let end = r.sector.0 + u64::from(r.sectors);
         let from = self.segments.get(segment).end;
-        let start = match self.ahead {
+        let start = match self.read_ahead {
             Some(a) if a.segment == segment => a.at,
             _ => self.stop(at).max(at + self.after(self.spec.overheads.read_miss)),
         };
-        self.ahead = None;
+        self.read_ahead = None;
         let have = (from - r.sector.0) as u32;
         let ready = bus + u64::from(have) * self.spec.bus.read_ps / 1000;
         let (over, moved) = self.read_media(start, from, (end - from) as u32);
@@ -93,7 +93,7 @@ impl Drive {
     fn hit_ready(&self, at: u64) -> u64 {
         let o = &self.spec.overheads;
         let writes_alone = self.spec.cache.write_back != WriteBack::Full;
-        if writes_alone && self.free > at && self.ahead.is_none() {
+        if writes_alone && self.free > at && self.read_ahead.is_none() {
             // The drive released the bus, and reselects the host when the arm is done.
             let off_bus = at + self.after(o.read_miss) + self.after(o.read_disconnect);
             return off_bus.max(self.free) + o.reselect_first.0 + o.data_prepare.0;
@@ -140,26 +140,28 @@ impl Drive {
     /// well. Returns the time at which the pass is in the buffer.
     fn push_split(&mut self, block: u64, p: Pass) -> u64 {
         let n = u64::from(p.sectors);
-        let spot = self.mechanism.layout.locate(block);
-        let track = u64::from(self.mechanism.layout.sectors(spot.zone));
+        let location = self.mechanism.layout.locate(block);
+        let track = u64::from(self.mechanism.layout.sectors(location.zone));
         // The sector that the head met, counted from the first requested one, one revolution
         // earlier.
         let sector = (p.end - p.begin).max(n) / n;
         let whole = p.rotation / sector;
-        let Some(met) = track.checked_sub(whole).filter(|&m| whole > u64::from(spot.sector) && m > 0) else {
+        let Some(met_sector) =
+            track.checked_sub(whole).filter(|&m| whole > u64::from(location.sector) && m > 0)
+        else {
             // The head met the first requested sector or one before it: no requested sector has
             // passed.
             return self.push(p);
         };
-        let tail = self.mechanism.layout.track_end(block, &spot);
-        if met >= n {
-            self.early = (block + met, tail.max(block + met));
+        let tail = self.mechanism.layout.track_end(block, &location);
+        if met_sector >= n {
+            self.early = (block + met_sector, tail.max(block + met_sector));
             return self.push(p);
         }
         self.early = (block + n, tail.max(block + n));
-        let over = p.begin + self.mechanism.transfer_time(spot.zone, met as u32);
-        self.push(Pass { sectors: met as u32, end: over, ..p });
-        self.push(Pass { sectors: (n - met) as u32, begin: over, end: over, seek: 0, rotation: 0 });
+        let over = p.begin + self.mechanism.transfer_time(location.zone, met_sector as u32);
+        self.push(Pass { sectors: met_sector as u32, end: over, ..p });
+        self.push(Pass { sectors: (n - met_sector) as u32, begin: over, end: over, seek: 0, rotation: 0 });
         over
     }
 
@@ -167,11 +169,11 @@ impl Drive {
     /// does.
     fn first_passing(&self, start: u64, block: u64) -> u64 {
         let m = &self.mechanism;
-        let spot = m.layout.locate(block);
-        let seek = m.position(self.arm, Arm::at(&spot), false);
-        let wait = m.wait(start + seek, spot.angle_ps);
-        let first = m.layout.track_first(block, &spot);
-        let sector = m.transfer_time(spot.zone, 1).max(1);
+        let location = m.layout.locate(block);
+        let seek = m.position(self.arm, Arm::of_location(&location), false);
+        let wait = m.wait(start + seek, location.angle_ps);
+        let first = m.layout.track_first(block, &location);
+        let sector = m.transfer_time(location.zone, 1).max(1);
         let passed = (wait / sector).min(block - first);
         block - passed
     }
@@ -226,13 +228,13 @@ impl Drive {
             self.segments.forget(segment, end);
         }
         let least = end + u64::from(c.read_ahead_min);
-        match (&mut self.ahead, from) {
+        match (&mut self.read_ahead, from) {
             (Some(a), None) => {
                 a.limit = a.limit.max(limit);
                 a.least = a.least.max(least);
             }
             (_, Some(at)) if limit > self.segments.get(segment).end => {
-                self.ahead = Some(ReadAheadState { segment, limit, least, at, early: self.early });
+                self.read_ahead = Some(ReadAheadState { segment, limit, least, at, early: self.early });
             }
             _ => {}
         }
@@ -257,19 +259,19 @@ impl Drive {
                 let last = layout.locate(end - 1);
                 let mut b = layout.track_end(end - 1, &last);
                 while b < layout.blocks() && b < end + room {
-                    let spot = layout.locate(b);
-                    if spot.cylinder != last.cylinder {
+                    let location = layout.locate(b);
+                    if location.cylinder != last.cylinder {
                         break;
                     }
-                    b = layout.track_end(b, &spot);
+                    b = layout.track_end(b, &location);
                 }
                 b.min(end + room)
             }
             ReadAhead::NextTrack => {
-                let spot = layout.locate(end);
-                let track_end = layout.track_end(end, &spot);
-                if self.segments.get(segment).start < layout.track_first(end, &spot) {
-                    track_end + u64::from(layout.sectors(spot.zone))
+                let location = layout.locate(end);
+                let track_end = layout.track_end(end, &location);
+                if self.segments.get(segment).start < layout.track_first(end, &location) {
+                    track_end + u64::from(layout.sectors(location.zone))
                 } else {
                     track_end
                 }
@@ -279,11 +281,11 @@ impl Drive {
 
     /// Advances the read-ahead to `now`.
     pub(super) fn advance_read_ahead(&mut self, now: u64) {
-        let Some(mut a) = self.ahead else { return };
+        let Some(mut a) = self.read_ahead else { return };
         loop {
             let next = self.segments.get(a.segment).end;
             if next >= a.limit {
-                self.ahead = None;
+                self.read_ahead = None;
                 self.free = self.free.max(a.at);
                 return;
             }
@@ -311,17 +313,17 @@ impl Drive {
             }
             break;
         }
-        self.ahead = Some(a);
+        self.read_ahead = Some(a);
     }
 
     /// Stops the background work at `now`. Returns the time at which the arm is free.
     pub(super) fn stop(&mut self, now: u64) -> u64 {
-        let Some(a) = self.ahead.take() else { return self.free.max(now) };
+        let Some(a) = self.read_ahead.take() else { return self.free.max(now) };
         // A read-ahead has to fetch a minimum of blocks before it can be stopped.
         if self.segments.get(a.segment).end < a.least {
-            self.ahead = Some(ReadAheadState { limit: a.least.min(self.sectors()), ..a });
+            self.read_ahead = Some(ReadAheadState { limit: a.least.min(self.sectors()), ..a });
             let mut until = now;
-            while self.ahead.is_some() {
+            while self.read_ahead.is_some() {
                 until += self.mechanism.period_ps / 1000;
                 self.advance_read_ahead(until);
             }

@@ -45,7 +45,7 @@ pub fn parse(text: &str) -> Result<Vec<MeasuredRequest>> {
 fn parse_line(line: &str) -> std::result::Result<MeasuredRequest, String> {
     let bad = || {
         format!(
-            "'{}' is no request; expected R or W, hit or miss, block, blocks, service time (µs), pause (µs)",
+            "'{}' is not a request; expected R or W, hit or miss, block, blocks, service time (µs), pause (µs)",
             line.chars().take(80).collect::<String>().trim()
         )
     };

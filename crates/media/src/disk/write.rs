@@ -34,7 +34,7 @@ impl Drive {
         let o = self.spec.overheads;
         let (first, end) = (r.sector.0, r.sector.0 + u64::from(r.sectors));
         let behind = self.spec.cache.write_back == WriteBack::Stream;
-        let busy = self.ahead.is_none() && self.free > at;
+        let busy = self.read_ahead.is_none() && self.free > at;
         let joins = self.spec.cache.combines_writes
             && busy
             && self

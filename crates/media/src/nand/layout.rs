@@ -38,7 +38,7 @@ impl NandGeometry {
     }
 
     /// Magic (8), version (4), the nine values of the geometry (36), serial number (8), zeros (4),
-    /// CRC32C (4). [`header::seal`] fills in the serial number and the checksum.
+    /// CRC32C (4). [`header::finish_header`] fills in the serial number and the checksum.
     fn header(&self) -> HeaderBytes {
         let mut h = [0; HEADER_BYTES];
         h[..8].copy_from_slice(MAGIC);
@@ -88,7 +88,7 @@ impl<St: Store> Nand<St> {
     pub(super) fn load(&mut self) -> std::result::Result<(), String> {
         if St::HOLDS && !self.store.is_blank() {
             let g = self.config.geometry;
-            header::identify(
+            header::verify_header(
                 &self.store,
                 g.header_at(),
                 g.header(),
@@ -103,7 +103,7 @@ impl<St: Store> Nand<St> {
     fn format_store(&mut self) -> Result<()> {
         if St::HOLDS {
             let g = self.config.geometry;
-            self.store.write(g.header_at(), &header::seal(g.header(), self.config.serial))?;
+            self.store.write(g.header_at(), &header::finish_header(g.header(), self.config.serial))?;
         }
         for b in 0..self.state.len() as u32 {
             if self.config.faults.is_factory_bad(b) {

@@ -26,8 +26,8 @@ impl PcmGeometry {
     }
 
     /// Magic (8), version (4), channels, chips, write unit, line, interleave (4 each), bytes of a
-    /// chip (8), zeros (8), serial number (8), zeros (4), CRC32C (4). [`header::seal`] fills in the
-    /// serial number and the checksum.
+    /// chip (8), zeros (8), serial number (8), zeros (4), CRC32C (4). [`header::finish_header`]
+    /// fills in the serial number and the checksum.
     fn header(&self) -> HeaderBytes {
         let mut h = [0; HEADER_BYTES];
         h[..8].copy_from_slice(MAGIC);
@@ -55,7 +55,7 @@ impl<St: Store> Pcm<St> {
         }
         if !self.store.is_blank() {
             let g = self.config.geometry;
-            header::identify(
+            header::verify_header(
                 &self.store,
                 g.header_at(),
                 g.header(),
@@ -70,7 +70,7 @@ impl<St: Store> Pcm<St> {
     fn load_wear(&mut self) -> Result<()> {
         let g = self.config.geometry;
         if self.store.is_blank() {
-            return self.store.write(g.header_at(), &header::seal(g.header(), self.config.serial));
+            return self.store.write(g.header_at(), &header::finish_header(g.header(), self.config.serial));
         }
         let mut at = g.bytes();
         let mut part = vec![0; 64 << 10];

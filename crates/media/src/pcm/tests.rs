@@ -1,3 +1,5 @@
+//! Tests of PCM: contents compared with an array, cost and wear of writes, fences, partitions.
+
 mod clean;
 
 use super::*;

@@ -108,13 +108,13 @@ macro_rules! medium_config {
         impl MediumConfig {
             /// Returns these values, completed with those of `base`.
             #[must_use]
-            pub fn over(self, base: MediumConfig) -> MediumConfig {
+            pub fn completed_by(self, base: MediumConfig) -> MediumConfig {
                 MediumConfig { $($name: self.$name.or(base.$name),)* }
             }
 
             /// Returns the keys that have a value, with their values as text.
             #[must_use]
-            pub fn given(&self) -> Vec<(&'static Key, String)> {
+            pub fn given_keys(&self) -> Vec<(&'static Key, String)> {
                 let values = [$(self.$name.as_ref().map(|v| Show::show(v)),)*];
                 KEYS.iter().zip(values).filter_map(|(k, v)| Some((k, v?))).collect()
             }

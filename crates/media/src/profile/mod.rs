@@ -71,7 +71,7 @@ impl Profile {
     pub fn parse(text: &str) -> Result<Profile> {
         let p: Profile =
             toml::from_str(text).map_err(|e| Error::param("profile", "", e.to_string().trim_end()))?;
-        let given = p.values.given();
+        let given = p.values.given_keys();
         if let Some(key) = p.sources.keys().find(|s| !given.iter().any(|(k, _)| k.name == s.as_str())) {
             let why = format!("profile '{}' names a source for a value that it does not give", p.name);
             return Err(Error::param(&format!("sources.{key}"), key, why));
@@ -147,7 +147,7 @@ impl Profile {
             source: self.sources.get(key.name).cloned().unwrap_or_default(),
             help: key.help,
         };
-        self.values.given().into_iter().map(row).collect()
+        self.values.given_keys().into_iter().map(row).collect()
     }
 }
 

@@ -75,7 +75,7 @@ impl MediumConfig {
                 "name a profile (see `frit profiles`), or give medium and all of its keys",
             ));
         };
-        for (key, value) in all.given() {
+        for (key, value) in all.given_keys() {
             if !key.media.contains(&medium) {
                 let kind: &str = medium.into();
                 let fit: Vec<&str> =
@@ -108,7 +108,7 @@ impl MediumConfig {
                 return Err(Error::param("medium", given, why));
             }
             self.medium = Some(base.medium);
-            self = self.over(base.values);
+            self = self.completed_by(base.values);
         }
         Ok(self)
     }

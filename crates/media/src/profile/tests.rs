@@ -1,3 +1,5 @@
+//! Tests of profiles: values of the published tables, sources, overrides, and errors.
+
 use super::*;
 use crate::disk::Background;
 use crate::{NandGeometry, PlaneOps, TimingModel};
@@ -211,7 +213,7 @@ fn what_is_no_config_is_refused_with_its_line() {
         ("t_read = '25'", "is not a time"),
         ("t_raed = '25 us'", "unknown field `t_raed`"),
         ("plane_ops = 'multi'", "independent"),
-        ("page_bytes = '2 apples'", "is no size"),
+        ("page_bytes = '2 apples'", "is not a size"),
     ] {
         let e = toml::from_str::<MediumConfig>(toml).unwrap_err().to_string();
         assert!(e.contains(part) && e.contains("line 1"), "{toml}: {e}");

@@ -64,7 +64,7 @@ impl FileStore {
     /// Creates a store over a file of `len` bytes. The caller must have opened it for reading and
     /// writing, and locked it.
     #[must_use]
-    pub fn over(file: File, path: PathBuf, len: u64, blank: bool) -> FileStore {
+    pub fn from_locked_file(file: File, path: PathBuf, len: u64, blank: bool) -> FileStore {
         FileStore { file, path, len, blank }
     }
 

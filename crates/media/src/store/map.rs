@@ -116,9 +116,9 @@ impl MmapStore {
     /// Returns the error for pages that the host could not provide.
     #[cold]
     fn lost_pages_error(&self, at: usize, len: usize) -> Error {
-        let why = "the file was cut short, or its disk fails";
+        let why = "the file was truncated, or its disk fails";
         Error::Io {
-            what: format!("{len} bytes at {at} of {} are gone", self.path.display()),
+            what: format!("{len} bytes at {at} of {} are lost", self.path.display()),
             source: std::io::Error::other(why),
         }
     }

@@ -30,7 +30,7 @@ impl MemoryStore {
 
     /// Number of bytes that are allocated.
     #[cfg(test)]
-    fn held_bytes(&self) -> u64 {
+    fn allocated_bytes(&self) -> u64 {
         self.chunks * CHUNK as u64
     }
 
@@ -115,9 +115,9 @@ mod tests {
     #[test]
     fn terabytes_cost_nothing_until_written() {
         let mut s = MemoryStore::new(16 << 40);
-        assert!(s.is_blank() && s.held_bytes() == 0);
+        assert!(s.is_blank() && s.allocated_bytes() == 0);
         s.write((9 << 40) - 1, &[1, 2]).unwrap();
-        assert_eq!(s.held_bytes(), 2 * CHUNK as u64);
+        assert_eq!(s.allocated_bytes(), 2 * CHUNK as u64);
         let mut b = [9; 4];
         s.read((9 << 40) - 2, &mut b).unwrap();
         assert_eq!(b, [0, 1, 2, 0]);

@@ -3,9 +3,10 @@
 //! the signal ends the program, which for a server of volumes means that all clients lose
 //! everything because of one bad page.
 //!
-//! Here the signal is caught. If the address lies in a mapping that has a [`SigbusGuard`], the handler
-//! maps a page of zeros over it, lets the access continue, and records the address in the guard:
-//! the store then reports an I/O error for it. Any other SIGBUS is passed to the previous handler.
+//! Here the signal is caught. If the address lies in a mapping that has a [`SigbusGuard`], the
+//! handler maps a page of zeros over it, lets the access continue, and records the address in the
+//! guard: the store then reports an I/O error for it. Any other SIGBUS is passed to the previous
+//! handler.
 //!
 //! This module is unsafe because signal handlers are. The handler does only what is allowed in one:
 //! it loads and stores atomics and makes system calls (`mmap`, `sigaction`), and restores errno.
@@ -21,7 +22,7 @@ const SLOTS: usize = 256;
 
 /// A guarded mapping as the handler sees it.
 struct Slot {
-    taken: AtomicBool,
+    in_use: AtomicBool,
     /// First address of the mapping; 0 if the slot is unused.
     start: AtomicUsize,
     end: AtomicUsize,
@@ -33,7 +34,7 @@ struct Slot {
 
 static GUARDED: [Slot; SLOTS] = [const {
     Slot {
-        taken: AtomicBool::new(false),
+        in_use: AtomicBool::new(false),
         start: AtomicUsize::new(0),
         end: AtomicUsize::new(0),
         low: AtomicUsize::new(usize::MAX),
@@ -59,7 +60,7 @@ impl SigbusGuard {
     pub(super) fn new(start: *const u8, len: usize) -> SigbusGuard {
         INSTALL.call_once(install);
         let start = start as usize;
-        let free = GUARDED.iter().position(|s| !s.taken.swap(true, Ordering::AcqRel));
+        let free = GUARDED.iter().position(|s| !s.in_use.swap(true, Ordering::AcqRel));
         if let Some(s) = free.map(|n| &GUARDED[n]) {
             s.low.store(usize::MAX, Ordering::Relaxed);
             s.high.store(0, Ordering::Relaxed);
@@ -90,7 +91,7 @@ impl Drop for SigbusGuard {
             // The start first: the handler ignores a slot without a start.
             s.start.store(0, Ordering::Release);
             s.end.store(0, Ordering::Release);
-            s.taken.store(false, Ordering::Release);
+            s.in_use.store(false, Ordering::Release);
         }
     }
 }

@@ -109,7 +109,7 @@ fn a_file_that_is_cut_while_it_is_mapped_is_an_error_and_no_signal() {
     // A slice that is borrowed reads as zeros and does not end the process.
     assert_eq!(s.slice(8 << 12, 2).unwrap(), [0, 0]);
     let e = s.read(8 << 12, &mut b[..8]).unwrap_err().to_string();
-    assert!(e.contains("nand.img are gone"), "{e}");
+    assert!(e.contains("nand.img are lost"), "{e}");
     assert!(s.write(12 << 12, &[1]).is_err());
     assert!(s.slice(8 << 12, 2).is_none());
     s.read(0, &mut b).unwrap();
@@ -177,7 +177,7 @@ fn a_large_file_takes_writes_past_the_cache_as_any_other() {
     s.fetch(len - 10, 4096);
     std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(4096).unwrap();
     let e = s.write(len / 2, &data[..4096]).unwrap_err().to_string();
-    assert!(e.contains("large.img are gone"), "{e}");
+    assert!(e.contains("large.img are lost"), "{e}");
 }
 
 #[test]

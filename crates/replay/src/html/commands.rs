@@ -13,7 +13,7 @@ const LEFT: f64 = 178.0;
 const ROW: f64 = 24.0;
 /// Shortest wait that is drawn, as a fraction of the shortest service time. Shorter waits would
 /// stretch the axis over an empty range.
-const LEAST_WAIT: f64 = 0.05;
+const WAIT_DRAWN_MIN: f64 = 0.05;
 
 /// Draws mean waiting and service times on a logarithmic axis, and the same values as a table.
 pub(super) fn section(r: &Report) -> Markup {
@@ -23,7 +23,7 @@ pub(super) fn section(r: &Report) -> Markup {
     }
     figure(
         "Mean time of commands by operation and cause",
-        "Filled: service, from the time at which a command got its unit to its end. Hollow: the mean wait for the unit \
+        "Filled: mean service time, from the time at which a command got its unit to its end. Hollow: mean waiting time for the unit \
          before that; waits far shorter than any service time are not drawn.",
         &html! { (dots(rows)) (table(rows)) },
     )
@@ -35,7 +35,7 @@ fn name(c: &CommandTimeRow) -> String {
 
 fn dots(rows: &[CommandTimeRow]) -> Markup {
     let served = rows.iter().map(|c| c.served_mean_ns).filter(|t| *t >= 1.0);
-    let least = served.clone().fold(f64::MAX, f64::min) * LEAST_WAIT;
+    let least = served.clone().fold(f64::MAX, f64::min) * WAIT_DRAWN_MIN;
     let waits = rows.iter().map(|c| c.waited_mean_ns).filter(|t| *t >= least.max(1.0));
     let scale = Scale::log(served.chain(waits));
     let axis = PlotAxis { scale, name: "mean time of a command", label: tick_time, ticks: 16 };
@@ -54,12 +54,12 @@ fn dots(rows: &[CommandTimeRow]) -> Markup {
                 line class="gridline" x1=(px(a.left)) x2=(px(a.right())) y1=(y) y2=(y) {}
                 @if c.waited_mean_ns >= scale.ends().0 {
                     circle class={ "hollow k-" (colour) } cx=(x(c.waited_mean_ns)) cy=(y) r="5.5" {
-                        title { (name(c)) ": waited " (time(c.waited_mean_ns)) " on the mean" }
+                        title { (name(c)) ": mean waiting time " (time(c.waited_mean_ns)) }
                     }
                 }
                 @if c.served_mean_ns >= 1.0 {
                     circle class={ "bar f-" (colour) } cx=(x(c.served_mean_ns)) cy=(y) r="5.5" {
-                        title { (name(c)) ": served in " (time(c.served_mean_ns)) " on the mean" }
+                        title { (name(c)) ": mean service time " (time(c.served_mean_ns)) }
                     }
                 }
             }

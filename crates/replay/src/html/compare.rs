@@ -18,7 +18,7 @@ const RIGHT: f64 = 190.0;
 const BAR: f64 = 15.0;
 /// Limit of the drawn ratios, in both directions. Larger ratios are drawn at the limit; their
 /// values are printed.
-const FAR: f64 = 1000.0;
+const RATIO_MAX: f64 = 1000.0;
 
 /// Draws the comparisons of all groups of runs.
 pub(super) fn all(reports: &[Report]) -> Markup {
@@ -60,8 +60,8 @@ fn group(runs: &[Report]) -> Markup {
             (figure(&format!("Relative to {}", names[0]), &note, &bars(runs, &names)))
         }
         div class="pair" {
-            (figure("Latency of all requests", "Response, from arrival to acknowledgement.", &distribution::within(&curves)))
-            (figure("Tail", "The share of requests that take longer.", &distribution::beyond(&curves)))
+            (figure("Latency of all requests", "Response, from arrival to acknowledgement.", &distribution::cdf(&curves)))
+            (figure("Tail", "The share of requests that take longer.", &distribution::ccdf(&curves)))
         }
     }
 }
@@ -94,7 +94,7 @@ fn bars(runs: &[Report], names: &[String]) -> Markup {
     let ratios = rows.iter().flat_map(|r| (1..=others).filter_map(|i| r.ratio(i)));
     let far = ratios.filter(|r| *r > 0.0).map(|r| r.max(1.0 / r)).fold(2.0, f64::max);
     // The margin of 2 % keeps the longest bar away from the end of the axis.
-    let far = ceiling(far.min(FAR) * 1.02);
+    let far = ceiling(far.min(RATIO_MAX) * 1.02);
     let scale = Scale::Log { from: 1.0 / far, to: far };
     let height = BAR * others as f64 + 11.0;
     let a = Rect { left: LEFT, top: 24.0, width: WIDTH - LEFT - RIGHT, height: height * rows.len() as f64 };
@@ -114,7 +114,7 @@ fn bars(runs: &[Report], names: &[String]) -> Markup {
                 @if k > 0 { line class="gridline" x1="0" x2=(px(WIDTH)) y1=(px(top)) y2=(px(top)) {} }
                 text class="ink" x="2" y=(middle) { (row.figure.name) }
                 text class="end strong" x=(px(LEFT - 12.0)) y=(middle) { (row.values[0].map_or("–".into(), row.figure.show)) }
-                @for i in 1..=others { (one(row, i, &names[i], &a, &scale, top + 5.5 + BAR * (i - 1) as f64)) }
+                @for i in 1..=others { (ratio_bar(row, i, &names[i], &a, &scale, top + 5.5 + BAR * (i - 1) as f64)) }
             }
             line class="axis" x1=(px(x(1.0))) x2=(px(x(1.0))) y1=(px(a.top)) y2=(px(a.bottom())) {}
         },
@@ -122,7 +122,7 @@ fn bars(runs: &[Report], names: &[String]) -> Markup {
 }
 
 /// Draws one bar, from 1 to the ratio, with its values.
-fn one(row: &ComparisonRow<'_>, i: usize, name: &str, a: &Rect, scale: &Scale, top: f64) -> Markup {
+fn ratio_bar(row: &ComparisonRow<'_>, i: usize, name: &str, a: &Rect, scale: &Scale, top: f64) -> Markup {
     let Some(value) = row.values[i] else {
         return html! { text class="end" x=(px(WIDTH - 2.0)) y=(px(top + 11.5)) { "–" } };
     };

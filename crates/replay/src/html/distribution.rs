@@ -12,7 +12,7 @@ use serde_json::json;
 const WIDTH: f64 = 540.0;
 const HEIGHT: f64 = 320.0;
 /// Smallest share that the tail shows.
-const LEAST: f64 = 1e-6;
+const TAIL_SHARE_MIN: f64 = 1e-6;
 
 /// A curve of a distribution.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ impl Curve<'_> {
     /// Returns the left end of the axis for this curve: 1 % of the times that are not zero are
     /// below it. A flush without pending work takes no time, and must not stretch the axis over six
     /// empty decades.
-    fn quickest(&self) -> Option<f64> {
+    fn axis_start(&self) -> Option<f64> {
         let above: Vec<&LatencyBucket> = self.of.buckets.iter().filter(|b| b.to_ns > 1).collect();
         let (all, mut sum) = (above.iter().map(|b| b.count).sum::<u64>(), 0);
         let quick = |b: &&&LatencyBucket| {
@@ -42,7 +42,7 @@ impl Curve<'_> {
         above.iter().find(quick).map(|b| b.to_ns as f64)
     }
 
-    fn longest(&self) -> Option<f64> {
+    fn axis_end(&self) -> Option<f64> {
         self.of.buckets.last().map(|b| b.to_ns.max(1) as f64)
     }
 
@@ -70,22 +70,23 @@ pub(super) fn legend(curves: &[Curve<'_>]) -> Markup {
 }
 
 fn axes(curves: &[Curve<'_>], y: PlotAxis<'static>) -> Axes<'static> {
-    let ends = curves.iter().flat_map(|c| [c.quickest(), c.longest()]).flatten();
+    let ends = curves.iter().flat_map(|c| [c.axis_start(), c.axis_end()]).flatten();
     let x = PlotAxis { scale: Scale::log(ends), name: "time", label: tick_time, ticks: 9 };
     Axes { area: Rect { left: 62.0, top: 26.0, width: WIDTH - 84.0, height: HEIGHT - 70.0 }, x, y }
 }
 
-/// Draws the share of requests that are completed within a time.
-pub(super) fn within(curves: &[Curve<'_>]) -> Markup {
+/// Draws the cumulative distribution (CDF): the share of requests that are completed within a time.
+pub(super) fn cdf(curves: &[Curve<'_>]) -> Markup {
     let scale = Scale::Linear { from: 0.0, to: 1.0 };
     let y = PlotAxis { scale, name: "requests completed within the time", label: tick_percent, ticks: 5 };
     draw(curves, &axes(curves, y), false)
 }
 
-/// Draws the share of requests that take longer than a time, down to one in a million.
-pub(super) fn beyond(curves: &[Curve<'_>]) -> Markup {
+/// Draws the tail (complementary CDF): the share of requests that take longer than a time, down to
+/// one in a million.
+pub(super) fn ccdf(curves: &[Curve<'_>]) -> Markup {
     let most = curves.iter().map(Curve::all).max().unwrap_or(1).max(10);
-    let least = 10f64.powf((1.0 / most as f64).log10().floor()).max(LEAST);
+    let least = 10f64.powf((1.0 / most as f64).log10().floor()).max(TAIL_SHARE_MIN);
     let scale = Scale::Log { from: least, to: 1.0 };
     let y = PlotAxis { scale, name: "requests that take longer", label: tick_percent, ticks: 7 };
     draw(curves, &axes(curves, y), true)

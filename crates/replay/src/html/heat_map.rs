@@ -10,7 +10,7 @@ use std::fmt::Write;
 const LEVELS: usize = 9;
 /// Ratio of the largest to the median value above which colours are logarithmic: otherwise almost
 /// all cells would have the same colour.
-const SKEWED: f64 = 50.0;
+const LOG_SCALE_RATIO: f64 = 50.0;
 
 /// Mapping of values to colours.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -34,7 +34,7 @@ impl ColourScale {
         let (Some(&least), Some(&most)) = (above.first(), above.last()) else {
             return ColourScale::linear(1.0);
         };
-        match most / above[above.len() / 2] > SKEWED {
+        match most / above[above.len() / 2] > LOG_SCALE_RATIO {
             true => ColourScale { least, most, log: true },
             false => ColourScale::linear(most),
         }

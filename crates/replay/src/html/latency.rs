@@ -1,7 +1,7 @@
-//! Latency of requests.
+//! HTML section: latency by request class.
 
 use super::colour;
-use super::distribution::{Curve, beyond, legend, within};
+use super::distribution::{Curve, ccdf, cdf, legend};
 use super::draw::figure;
 use crate::report::show::{count, time};
 use crate::report::{ClassLatency, Distribution, Report};
@@ -13,16 +13,16 @@ pub(super) fn section(r: &Report) -> Markup {
     let queued = curves.iter().any(|c| c.dashed);
     let note = match queued {
         true => {
-            "Solid: response, from arrival to acknowledgement. Dashed: service, without the wait in the host's queue."
+            "Solid: response time, from arrival to acknowledgement. Dashed: service time, without the wait in the host's queue."
         }
-        false => "Response is service here: no request waited in the host's queue.",
+        false => "Response time equals service time: no request waited in the host's queue.",
     };
     html! {
         @if !curves.is_empty() {
             (legend(&curves))
             div class="pair" {
-                (figure("Latency distribution", note, &within(&curves)))
-                (figure("Tail", "The share of requests that take longer: one step down is ten times fewer requests.", &beyond(&curves)))
+                (figure("Latency distribution", note, &cdf(&curves)))
+                (figure("Tail", "The share of requests that take longer: one step down is ten times fewer requests.", &ccdf(&curves)))
             }
         }
         (table(r))

@@ -12,7 +12,7 @@ use serde_json::json;
 
 const WIDTH: f64 = 1080.0;
 /// If the share of PCM is below this in every slice, PCM gets a drawing of its own.
-const LITTLE: f64 = 0.2;
+const PCM_SHARE_SMALL: f64 = 0.2;
 
 /// A place for data, in the order of stacking.
 struct ResidencePlace {
@@ -146,7 +146,7 @@ fn slices(l: &LayerReport, r: &Report) -> Markup {
     let most = l.residence.iter().map(|s| pages(s, pcm) / pages(s, &PLACES).max(1.0)).fold(0.0, f64::max);
     html! {
         (slices.draw("share of the slice's pages", &PLACES, Scale::Linear { from: 0.0, to: 1.0 }, 170.0))
-        @if most > 0.0 && most < LITTLE {
+        @if most > 0.0 && most < PCM_SHARE_SMALL {
             (slices.draw("the same, PCM alone", pcm, Scale::up_to(most), 90.0))
         }
     }

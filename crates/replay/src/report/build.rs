@@ -28,9 +28,9 @@ pub(crate) struct ReportInputs<'a> {
     pub(crate) stack: StackId,
     pub(crate) workload: WorkloadId,
     pub(crate) run: RunId,
-    pub(crate) asked: WorkloadCounts,
+    pub(crate) issued: WorkloadCounts,
     pub(crate) latencies: &'a LatencyByClass,
-    pub(crate) outcome: DriverCounters,
+    pub(crate) counters: DriverCounters,
     pub(crate) before: &'a Snapshot,
     pub(crate) after: Snapshot,
     pub(crate) usage: &'a DeviceUsage,
@@ -50,7 +50,7 @@ pub(crate) fn build(i: ReportInputs<'_>) -> Report {
         let (mut report, these) = medium(before, after);
         busy(&mut report, after.first_unit, after.units, i.usage, i.hardware);
         let flushes = these.of(Op::DiskFlush).commands;
-        report.disk = disk(&report, flushes, after.first_unit, i.usage, &i.asked);
+        report.disk = disk(&report, flushes, after.first_unit, i.usage, &i.issued);
         counts.extend(these.iter().map(|(op, cause, count)| CountRow {
             medium: after.name.clone(),
             op: op.into(),
@@ -66,21 +66,21 @@ pub(crate) fn build(i: ReportInputs<'_>) -> Report {
     Report {
         schema: SCHEMA,
         frit: Program::this(),
-        throughput: throughput(&i.asked, &i.outcome),
+        throughput: throughput(&i.issued, &i.counters),
         latency: classes(i.latencies),
         command_times: command_times(i.usage),
-        write_amplification: write_amplification(&all, i.asked.written_bytes),
+        write_amplification: write_amplification(&all, i.issued.written_bytes),
         flash_updates: updates.map(|m| m.change as u64),
         channels: series(i.usage, i.hardware),
         engine: metrics(&i.before.engine, i.after.engine),
         memory: memory(&i.info, residence.mapped()),
         steady_state: i.steady,
-        software: software(&all, i.asked.requests, i.wall_ns, i.workload_wall_ns, i.verifying),
+        software: software(&all, i.issued.requests, i.wall_ns, i.workload_wall_ns, i.verifying),
         verification: None,
         stack: i.stack,
         workload: i.workload,
         run: i.run,
-        asked: i.asked,
+        asked: i.issued,
         counts,
         media,
         layers,
@@ -111,15 +111,15 @@ fn busy(
     report.channel_busy = channels.iter().filter_map(|&c| usage.channels().get(c)).map(share).collect();
 }
 
-fn throughput(asked: &WorkloadCounts, outcome: &DriverCounters) -> Throughput {
-    let duration = outcome.last_ack.since(outcome.first_arrival);
+fn throughput(issued: &WorkloadCounts, counters: &DriverCounters) -> Throughput {
+    let duration = counters.last_ack.since(counters.first_arrival);
     let rate = |n: u64| if duration == Nanos::ZERO { 0.0 } else { n as f64 / duration.as_secs() };
     Throughput {
         duration_ns: duration.0,
-        requests_per_s: rate(asked.requests),
-        mb_per_s: rate(asked.read_bytes + asked.written_bytes) / 1e6,
-        read_mb_per_s: rate(asked.read_bytes) / 1e6,
-        write_mb_per_s: rate(asked.written_bytes) / 1e6,
+        requests_per_s: rate(issued.requests),
+        mb_per_s: rate(issued.read_bytes + issued.written_bytes) / 1e6,
+        read_mb_per_s: rate(issued.read_bytes) / 1e6,
+        write_mb_per_s: rate(issued.written_bytes) / 1e6,
     }
 }
 

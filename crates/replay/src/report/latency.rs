@@ -65,7 +65,7 @@ pub(crate) fn classes(latencies: &LatencyByClass) -> Vec<ClassLatency> {
         .chain([("all", &all)])
         .map(|(class, l)| ClassLatency {
             class,
-            response: Distribution::of(&l.latency),
+            response: Distribution::of(&l.response),
             service: Distribution::of(&l.service),
         })
         .collect()

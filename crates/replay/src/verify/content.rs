@@ -71,7 +71,7 @@ impl VerifyPattern {
     }
 
     /// Returns the offset of the first byte that differs from the expected contents.
-    fn differs(&self, sector: u64, version: u32, data: &[u8]) -> Option<usize> {
+    fn first_difference(&self, sector: u64, version: u32, data: &[u8]) -> Option<usize> {
         let key = self.key(sector, version);
         for (i, w) in data.chunks_exact(8).enumerate() {
             let want = self.word(key, sector, version, i).to_le_bytes();
@@ -85,7 +85,7 @@ impl VerifyPattern {
     /// Returns `true` if a sector contains this version, to the last byte.
     #[inline]
     pub(crate) fn holds(&self, sector: u64, version: u32, data: &[u8]) -> bool {
-        data.len() == SECTOR && self.differs(sector, version, data).is_none()
+        data.len() == SECTOR && self.first_difference(sector, version, data).is_none()
     }
 
     /// Identifies the contents of a sector.
@@ -96,12 +96,12 @@ impl VerifyPattern {
         let word = |i: usize| {
             data.get(8 * i..8 * i + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
         };
-        // The first bytes identify the contents; `differs` then compares all bytes.
+        // The first bytes identify the contents; `first_difference` then compares all bytes.
         let (Ok(version), true) = (u32::try_from(word(2)), word(0) == MAGIC ^ self.seed) else {
             return FoundContent::Foreign;
         };
         let sector = word(1);
-        match self.differs(sector, version, data) {
+        match self.first_difference(sector, version, data) {
             None => FoundContent::Valid { sector, version },
             Some(byte) => FoundContent::Torn { sector, version, byte },
         }

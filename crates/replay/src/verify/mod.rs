@@ -2,7 +2,7 @@
 //! written data at the end, before and after a shutdown.
 //!
 //! The expected contents are known from a shadow table of versions (`shadow`). The written data
-//! contains its sector and version (`content`), so that a mismatch shows what happened: lost,
+//! contains its sector and version (`content`), so that a mismatch shows the kind of error: lost,
 //! stale, misplaced or torn data.
 
 mod content;
@@ -181,7 +181,7 @@ impl Verifier {
         let good = match expected {
             Expected::Version(v) => self.content.holds(sector, v, data),
             Expected::Unwritten => is_zero(data),
-            Expected::Discarded(v) => is_zero(data) || self.forgotten_discard(sector, v, data),
+            Expected::Discarded(v) => is_zero(data) || self.is_lost_discard(sector, v, data),
         };
         if !good {
             self.mismatch(sector, expected, data);
@@ -191,7 +191,7 @@ impl Verifier {
     /// Returns `true` if the data is an earlier version of a discarded sector and the layer may
     /// have lost the discard: after a boot without a durable map, any version up to the last one is
     /// accepted.
-    fn forgotten_discard(&self, sector: u64, last: u32, data: &[u8]) -> bool {
+    fn is_lost_discard(&self, sector: u64, last: u32, data: &[u8]) -> bool {
         self.stage == VerifyPhase::AfterBoot
             && !self.outcome.map_is_durable
             && matches!(self.content.find(data), FoundContent::Valid { sector: s, version } if s == sector && version <= last)

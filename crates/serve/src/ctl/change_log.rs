@@ -33,11 +33,11 @@ impl ChangeLog {
     ///
     /// # Errors
     /// The error of the host.
-    pub fn append(&self, at: SystemTime, who: ChangeAuthor, changes: &[ParamChange]) -> io::Result<()> {
+    pub fn append(&self, at: SystemTime, author: ChangeAuthor, changes: &[ParamChange]) -> io::Result<()> {
         if changes.is_empty() {
             return Ok(());
         }
-        let lines: String = changes.iter().map(|c| line(at, who, c) + "\n").collect();
+        let lines: String = changes.iter().map(|c| line(at, author, c) + "\n").collect();
         let mut file: File = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?;
         file.write_all(lines.as_bytes())?;
         file.sync_data()
@@ -45,11 +45,11 @@ impl ChangeLog {
 }
 
 /// Formats a change as one line.
-pub(super) fn line(at: SystemTime, who: ChangeAuthor, change: &ParamChange) -> String {
+pub(super) fn line(at: SystemTime, author: ChangeAuthor, change: &ParamChange) -> String {
     let ParamChange { key, old, new } = change;
     let at = humantime::format_rfc3339_seconds(at);
     let [key, old, new] = [key, old, new].map(|text| Escaped(text));
-    format!("{at} uid {} pid {} {key}: {old} -> {new}", who.uid, who.pid)
+    format!("{at} uid {} pid {} {key}: {old} -> {new}", author.uid, author.pid)
 }
 
 #[cfg(test)]

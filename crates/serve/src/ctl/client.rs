@@ -54,7 +54,7 @@ impl Client {
     ///
     /// # Errors
     /// The server refused the request, or did not answer.
-    pub fn ask(&mut self, what: ControlOperation) -> Result<Success, ClientError> {
+    pub fn request(&mut self, what: ControlOperation) -> Result<Success, ClientError> {
         let request = wire::line(&ControlRequest { v: VERSION, what }).map_err(io::Error::from)?;
         // A server that refuses the connection sends its answer before it reads. So a failed write
         // is reported only if there is no answer.

@@ -38,7 +38,7 @@ pub struct Rights {
 impl Rights {
     /// Returns the access rights of a server that runs as the user of this process.
     #[must_use]
-    pub fn own(read_all: bool) -> Rights {
+    pub fn of_this_process(read_all: bool) -> Rights {
         Rights { owner: rustix::process::geteuid().as_raw(), read_all }
     }
 

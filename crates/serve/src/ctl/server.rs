@@ -98,7 +98,7 @@ impl Drop for ControlServer {
 }
 
 fn accept(listener: &UnixListener, shared: &Arc<ControlState>, stop: &AtomicBool) {
-    let mut told = false;
+    let mut error_logged = false;
     loop {
         let accepted = listener.accept();
         if stop.load(Ordering::SeqCst) {
@@ -106,7 +106,7 @@ fn accept(listener: &UnixListener, shared: &Arc<ControlState>, stop: &AtomicBool
         }
         if let Err(e) = accepted.and_then(|(stream, _)| admit(shared, stream)) {
             // The error may be temporary, for example if no descriptor is free.
-            if !std::mem::replace(&mut told, true) {
+            if !std::mem::replace(&mut error_logged, true) {
                 shared.log.write_line(format_args!("control: cannot serve a client: {e}"));
             }
             std::thread::sleep(Duration::from_millis(100));
@@ -136,15 +136,15 @@ fn admit(shared: &Arc<ControlState>, stream: UnixStream) -> io::Result<()> {
 fn serve(stream: &UnixStream, slot: &ConnectionSlot<UnixStream>, shared: &ControlState) -> io::Result<()> {
     stream.set_write_timeout(Some(SILENCE_MAX))?;
     let caller = PeerCredentials::of(stream)?;
-    let mut held = Vec::new();
-    while let Some(end) = line(stream, &mut held)? {
+    let mut buffer = Vec::new();
+    while let Some(end) = line(stream, &mut buffer)? {
         if end > wire::REQUEST_BYTES_MAX {
             // The start of the next request is unknown.
             return send(stream, Err(wire::too_long()));
         }
         slot.busy();
-        send(stream, shared.answer(caller, &held[..end]))?;
-        held.drain(..=end);
+        send(stream, shared.execute(caller, &buffer[..end]))?;
+        buffer.drain(..=end);
         slot.idle(Instant::now());
     }
     Ok(())
@@ -152,21 +152,21 @@ fn serve(stream: &UnixStream, slot: &ConnectionSlot<UnixStream>, shared: &Contro
 
 /// Reads until the buffer holds a complete line, or more bytes than a request may have. Returns the
 /// end of the line in the buffer, or `None` if the client has disconnected.
-fn line(stream: &UnixStream, held: &mut Vec<u8>) -> io::Result<Option<usize>> {
+fn line(stream: &UnixStream, buffer: &mut Vec<u8>) -> io::Result<Option<usize>> {
     let until = Instant::now() + SILENCE_MAX;
     let mut part = [0; 4096];
-    let mut looked = 0;
+    let mut searched = 0;
     loop {
-        if let Some(end) = held[looked..].iter().position(|&b| b == b'\n') {
-            return Ok(Some(looked + end));
+        if let Some(end) = buffer[searched..].iter().position(|&b| b == b'\n') {
+            return Ok(Some(searched + end));
         }
-        looked = held.len();
-        if looked > wire::REQUEST_BYTES_MAX {
-            return Ok(Some(looked));
+        searched = buffer.len();
+        if searched > wire::REQUEST_BYTES_MAX {
+            return Ok(Some(searched));
         }
         match read_before(stream, &mut part, until)? {
             0 => return Ok(None),
-            n => held.extend_from_slice(&part[..n]),
+            n => buffer.extend_from_slice(&part[..n]),
         }
     }
 }
@@ -176,7 +176,7 @@ fn send(stream: &UnixStream, result: Result<Success, Refused>) -> io::Result<()>
 }
 
 impl ControlState {
-    fn answer(&self, caller: PeerCredentials, line: &[u8]) -> Result<Success, Refused> {
+    fn execute(&self, caller: PeerCredentials, line: &[u8]) -> Result<Success, Refused> {
         let what = wire::parse(line)?;
         let done = self.rights.check(caller, &what).and_then(|()| match &what {
             ControlOperation::Get { key } => self.get(key.as_deref()),

@@ -23,7 +23,7 @@ fn short(path: &Path) -> io::Result<ShortPath> {
         return Ok(ShortPath { path: path.into(), _dir: None });
     }
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no path of a socket"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is not the path of a socket"));
     };
     let dir = rustix::fs::open(dir, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let path = Path::new("/proc/self/fd").join(dir.as_raw_fd().to_string()).join(name);

@@ -1,5 +1,5 @@
-//! Requests under the device lock: alignment, counters, recording, and refusal of writes after an
-//! error.
+//! [`DeviceGuard`]: requests and background steps under the device lock, and accesses to slow media
+//! with the lock released.
 
 use super::counters::ClientRequestKind;
 use super::{Device, DeviceState, Failure, SLICE_BYTES, SYNC_AHEAD_BYTES};
@@ -32,7 +32,7 @@ pub struct DeviceGuard<'a> {
     device: &'a Device,
     state: MutexGuard<'a, DeviceState>,
     /// Time from which the service time of the current request is counted.
-    turn: Instant,
+    service_start: Instant,
 }
 
 /// Properties of a request for counters and the recording.
@@ -46,12 +46,12 @@ struct RequestInfo {
 
 impl<'a> DeviceGuard<'a> {
     pub(super) fn new(device: &'a Device, state: MutexGuard<'a, DeviceState>) -> DeviceGuard<'a> {
-        DeviceGuard { device, state, turn: Instant::now() }
+        DeviceGuard { device, state, service_start: Instant::now() }
     }
 
     /// Sets the time from which the service time of the next request is counted.
     pub(super) fn arrived(&mut self, when: Instant) {
-        self.turn = when;
+        self.service_start = when;
     }
 
     /// Hands the lock to another thread that waits for it, and takes it again afterwards.
@@ -65,7 +65,8 @@ impl<'a> DeviceGuard<'a> {
         let Some(backend) = self.state.backend.as_ref().filter(|_| self.device.deferring) else {
             return false;
         };
-        // Such a flush syncs all files before it takes the lock, including that of the slow medium.
+        // With this many unsynced bytes a flush syncs all files before it takes the lock, including
+        // that of the slow medium.
         if what == RequestIntent::Flush && self.device.unsynced.load(Ordering::Relaxed) >= SYNC_AHEAD_BYTES {
             return true;
         }
@@ -107,13 +108,13 @@ impl<'a> DeviceGuard<'a> {
     /// Writes `data` at `at`. With [`Hints::FUA`] the caller must also flush before it replies.
     ///
     /// # Errors
-    /// A range outside the device, no space, writes that are refused, or a medium that fails.
+    /// A range outside the device, no space, read-only mode, or a medium that fails.
     pub fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<ReplyTime> {
         let len = data.len() as u64;
         let result = self.check_write(at, len).and_then(|()| {
             if !aligned(at, len) {
                 return self.read_modify_write(|backend, bounce| {
-                    patch(backend, bounce, (at, len), |part| part.copy_from_slice(data))
+                    rmw(backend, bounce, (at, len), |part| part.copy_from_slice(data))
                 });
             }
             let mut done = ReplyTime::NOW;
@@ -146,7 +147,7 @@ impl<'a> DeviceGuard<'a> {
             // The range contains no whole sector.
             if from >= to {
                 return self.read_modify_write(|backend, bounce| {
-                    patch(backend, bounce, (at, len), |part| part.fill(0))
+                    rmw(backend, bounce, (at, len), |part| part.fill(0))
                 });
             }
             let mut done = ReplyTime::NOW;
@@ -156,7 +157,7 @@ impl<'a> DeviceGuard<'a> {
             }
             for (at, len) in [(at, from - at), (to, at + len - to)].into_iter().filter(|p| p.1 > 0) {
                 let part = self.read_modify_write(|backend, bounce| {
-                    patch(backend, bounce, (at, len), |part| part.fill(0))
+                    rmw(backend, bounce, (at, len), |part| part.fill(0))
                 })?;
                 done = done.and(part);
             }
@@ -197,13 +198,14 @@ impl<'a> DeviceGuard<'a> {
         self.count(&item, result)
     }
 
-    /// Flushes, unless a flush that began after flush number `begun` has succeeded.
+    /// Flushes. `begun` is the number of flushes begun when this request arrived. If a later one
+    /// has succeeded, no flush is needed.
     pub(super) fn flush(&mut self, begun: u64, op: Option<ReqOp>) -> Result<ReplyTime> {
         let item = RequestInfo { kind: ClientRequestKind::Flush, op, at: 0, len: 0, hints: Hints::NONE };
         // A flush that began after the arrival of this one covers all writes that this one must
         // cover.
         if self.state.flushed > begun {
-            self.state.counters.flushes_shared += 1;
+            self.state.counters.flushes_coalesced += 1;
             return self.count(&item, Ok(ReplyTime::NOW));
         }
         // The counter is reset before the flush: bytes written meanwhile belong to the next one.
@@ -257,23 +259,23 @@ impl<'a> DeviceGuard<'a> {
         };
         if let Some(e) = result.as_ref().err().filter(|e| is_unexpected(e)) {
             let why = format!("background work failed: {e}");
-            self.device.refuse(&mut self.state, &why);
+            self.device.enter_read_only(&mut self.state, &why);
         }
         Ok(result?)
     }
 
-    pub(super) fn refuse(&mut self, why: &str) {
-        self.device.refuse(&mut self.state, why);
+    pub(super) fn enter_read_only(&mut self, why: &str) {
+        self.device.enter_read_only(&mut self.state, why);
     }
 
     /// Calls the backend, and repeats the call as long as it conflicts with accesses in flight.
-    /// With `others` the lock is offered to other threads first.
+    /// With `yield_first` the lock is offered to other threads first.
     fn retry_on_conflict<T>(
         &mut self,
-        others: bool,
+        yield_first: bool,
         mut ask: impl FnMut(&mut dyn Backend) -> frit_core::Result<T>,
     ) -> Result<T> {
-        if others {
+        if yield_first {
             self.yield_to_others();
         }
         loop {
@@ -284,26 +286,27 @@ impl<'a> DeviceGuard<'a> {
         }
     }
 
-    /// Carries out the accesses that the last call deferred, with the lock released.
+    /// Executes the accesses that the last call deferred, with the lock released.
     fn run_deferred(&mut self, buffer: &mut Buffer<'_>) -> Result<()> {
-        while let Some(left) = self.backend()?.deferred() {
-            self.settle(&left, buffer)?;
+        while let Some(deferred) = self.backend()?.deferred() {
+            self.complete_deferred(&deferred, buffer)?;
         }
         Ok(())
     }
 
-    fn settle(&mut self, left: &Deferred, buffer: &mut Buffer<'_>) -> Result<()> {
-        let outcome = MutexGuard::unlocked(&mut self.state, || left.run(buffer));
-        let settled = self.backend()?.settle(left, outcome, buffer);
+    /// Executes a deferred access with the lock released, and passes its result to the backend.
+    fn complete_deferred(&mut self, deferred: &Deferred, buffer: &mut Buffer<'_>) -> Result<()> {
+        let outcome = MutexGuard::unlocked(&mut self.state, || deferred.run(buffer));
+        let settled = self.backend()?.settle(deferred, outcome, buffer);
         self.device.settled.notify_all();
         Ok(settled?)
     }
 
-    /// Waits after a conflict with accesses in flight: carries out a pending access if there is
-    /// one, otherwise waits until another thread settles its access.
+    /// Waits after a conflict with accesses in flight: executes a pending access if there is one,
+    /// otherwise waits until another thread completes its access.
     fn wait_for_conflict(&mut self) -> Result<()> {
         match self.backend()?.job()? {
-            Some(job) => self.settle(&job, &mut Buffer::None),
+            Some(job) => self.complete_deferred(&job, &mut Buffer::None),
             None => {
                 self.device.settled.wait_for(&mut self.state, WAIT_MAX);
                 Ok(())
@@ -351,13 +354,13 @@ impl<'a> DeviceGuard<'a> {
         self.device.work_available.wait_for(&mut self.state, WAIT_MAX);
     }
 
-    /// Carries out one deferred background access. Returns `true` if there was one.
+    /// Executes one deferred background access. Returns `true` if there was one.
     ///
     /// # Errors
     /// A medium fails in a way that the backend cannot repair.
-    pub(super) fn do_job(&mut self) -> Result<bool> {
+    pub(super) fn run_one_deferred(&mut self) -> Result<bool> {
         match self.backend()?.job()? {
-            Some(job) => self.settle(&job, &mut Buffer::None).map(|()| true),
+            Some(job) => self.complete_deferred(&job, &mut Buffer::None).map(|()| true),
             None => Ok(false),
         }
     }
@@ -373,15 +376,15 @@ impl<'a> DeviceGuard<'a> {
         Ok(done)
     }
 
-    fn zeroes(&mut self, others: bool, at: u64, len: u64, keep_allocated: bool) -> Result<ReplyTime> {
+    fn zeroes(&mut self, yield_first: bool, at: u64, len: u64, keep_allocated: bool) -> Result<ReplyTime> {
         if !keep_allocated {
-            let done = self.retry_on_conflict(others, |b| b.write_zeroes(at, len, false))?;
+            let done = self.retry_on_conflict(yield_first, |b| b.write_zeroes(at, len, false))?;
             self.run_deferred(&mut Buffer::None)?;
             return Ok(done);
         }
         let mut done = ReplyTime::NOW;
         for (pos, n) in AlignedSlices(at, at + len, DATA_SLICE) {
-            let slice = self.retry_on_conflict(others || pos > at, |b| b.write_zeroes(pos, n, true))?;
+            let slice = self.retry_on_conflict(yield_first || pos > at, |b| b.write_zeroes(pos, n, true))?;
             self.run_deferred(&mut Buffer::Out(&ZEROS))?;
             done = done.and(slice);
         }
@@ -411,7 +414,7 @@ impl<'a> DeviceGuard<'a> {
     }
 
     fn check_write(&self, at: u64, len: u64) -> Result<()> {
-        match &self.state.refusal {
+        match &self.state.read_only_reason {
             Some(why) => Err(Failure::ReadOnly(why.clone())),
             None => self.check_read(at, len),
         }
@@ -425,12 +428,12 @@ impl<'a> DeviceGuard<'a> {
             Ok(done) => done.not_before.map_or(now, |t| t.max(now)),
             Err(_) => now,
         };
-        let service_ns = until.duration_since(self.turn).as_nanos() as u64;
+        let service_ns = until.duration_since(self.service_start).as_nanos() as u64;
         self.state.counters.of(item.kind).add(item.len, service_ns, result.is_err());
         if let (Some(recorder), Some(op), Ok(_)) = (&self.device.recorder, item.op, &result) {
             let (from, to) = if item.len == 0 { (0, 0) } else { outer_sectors(item.at, item.len) };
             let sectors = (to - from) / SECTOR_BYTES;
-            recorder.note(self.turn, op, Sector(from / SECTOR_BYTES), sectors, item.hints);
+            recorder.note(self.service_start, op, Sector(from / SECTOR_BYTES), sectors, item.hints);
         }
         let changes = !matches!(item.kind, ClientRequestKind::Read | ClientRequestKind::Extents);
         if item.op == Some(ReqOp::Write) && result.is_ok() {
@@ -440,13 +443,13 @@ impl<'a> DeviceGuard<'a> {
             Err(Failure::Backend(e @ Error::Corrupt { .. })) => {
                 self.device.log_damage(item.at, item.len, e);
             }
-            // Failed writes are logged by `refuse` below.
+            // Failed writes are logged by `enter_read_only` below.
             Err(Failure::Backend(e @ Error::Io { .. })) if !changes => {
                 self.device.log_damage(item.at, item.len, e);
             }
-            // The volume itself has detected that it must refuse writes.
+            // The volume itself has entered read-only mode.
             Err(Failure::Backend(Error::ReadOnly { why })) => {
-                self.device.refuse(&mut self.state, why);
+                self.device.enter_read_only(&mut self.state, why);
             }
             _ => {}
         }
@@ -454,10 +457,10 @@ impl<'a> DeviceGuard<'a> {
             && is_unexpected(e)
         {
             let why = e.to_string();
-            self.device.refuse(&mut self.state, &why);
+            self.device.enter_read_only(&mut self.state, &why);
         }
-        // The next request of this batch is first in line from now on.
-        self.turn = now;
+        // The service time of the next request starts here.
+        self.service_start = now;
         result
     }
 }
@@ -467,14 +470,14 @@ impl Drop for DeviceGuard<'_> {
         // A backend that panicked in the middle of a request may be inconsistent, so it must not be
         // written again.
         if std::thread::panicking() {
-            self.device.refuse(&mut self.state, "a request ended in a panic; please report it");
+            self.device.enter_read_only(&mut self.state, "a request ended in a panic; please report it");
         }
     }
 }
 
 /// Reads the sectors at both ends of a range, modifies the range, and writes all its sectors in one
 /// write.
-fn patch(
+fn rmw(
     backend: &mut dyn Backend,
     bounce: &mut Vec<u8>,
     (at, len): (u64, u64),
@@ -511,7 +514,7 @@ impl Iterator for AlignedSlices {
 /// Returns the hints for the backend. FUA is removed, since one flush afterwards covers several
 /// writes, and the backend need not flush after each of them.
 fn without_fua(hints: Hints) -> Hints {
-    if hints == Hints::FUA { Hints::NONE } else { hints }
+    hints.without(Hints::FUA)
 }
 
 fn aligned(at: u64, len: u64) -> bool {
@@ -523,7 +526,7 @@ fn outer_sectors(at: u64, len: u64) -> (u64, u64) {
     (at - at % SECTOR_BYTES, (at + len).next_multiple_of(SECTOR_BYTES))
 }
 
-/// Returns start and end of the whole sectors inside a range. The start may lie behind the end.
+/// Returns start and end of the whole sectors inside a range. The start may be after the end.
 fn inner_sectors(at: u64, len: u64) -> (u64, u64) {
     let end = at + len;
     (at.next_multiple_of(SECTOR_BYTES), end - end % SECTOR_BYTES)

@@ -19,9 +19,9 @@ pub struct RequestCounters {
     pub flush: OpCounters,
     /// Queries for extents.
     pub extents: OpCounters,
-    /// Flushes that were skipped because another flush had begun after their arrival and covered
-    /// them.
-    pub flushes_shared: u64,
+    /// Coalesced flushes: they were skipped, because another flush had begun after their arrival
+    /// and covered them.
+    pub flushes_coalesced: u64,
     /// Steps of background work.
     pub steps: u64,
 }

@@ -39,26 +39,26 @@ impl Device {
         let mut maintenance = Maintenance { stop, threads: vec![thread] };
         if self.deferring {
             let (device, flag) = (Arc::clone(self), Arc::clone(&maintenance.stop));
-            let carry = move || device.carry_out_jobs(&flag);
-            maintenance.threads.push(std::thread::Builder::new().name("slow media".into()).spawn(carry)?);
+            let work = move || device.run_deferred_jobs(&flag);
+            maintenance.threads.push(std::thread::Builder::new().name("slow media".into()).spawn(work)?);
         }
         Ok(maintenance)
     }
 
-    /// Carries out background accesses to slow media as they become available, without the lock.
-    fn carry_out_jobs(&self, stop: &AtomicBool) {
+    /// Executes background accesses to slow media as they become available, without the lock.
+    fn run_deferred_jobs(&self, stop: &AtomicBool) {
         while !stop.load(Ordering::Acquire) && !self.is_stopping() {
             let mut access = self.lock();
             // The backend records the error, retries the access later, and reports it to the
             // requests that it concerns.
-            if !matches!(access.do_job(), Ok(true)) {
+            if !matches!(access.run_one_deferred(), Ok(true)) {
                 access.wait_for_work();
             }
         }
     }
 
     /// Returns the number of requests of any type so far.
-    fn activity(&self) -> u64 {
+    fn request_count(&self) -> u64 {
         let state = self.state.lock();
         state.counters.by_kind().iter().map(|(_, t)| t.requests).sum()
     }
@@ -93,7 +93,7 @@ impl<'a> MaintenanceLoop<'a> {
         let mut seen = u64::MAX;
         while !self.done() {
             std::thread::park_timeout(IDLE_CHECK_INTERVAL);
-            let now = self.device.activity();
+            let now = self.device.request_count();
             if now == seen {
                 self.work(now);
             } else {
@@ -105,11 +105,11 @@ impl<'a> MaintenanceLoop<'a> {
 
     /// Runs steps until a request arrives or no work is left.
     fn work(&mut self, seen: u64) {
-        while !self.idle && !self.done() && self.device.activity() == seen {
+        while !self.idle && !self.done() && self.device.request_count() == seen {
             match self.device.lock().step(STEP_BUDGET) {
                 Ok(true) => std::thread::park_timeout(STEP_PAUSE),
-                // After an unexpected error the device refuses writes and has logged the reason. If
-                // no space is left, the next write reports it.
+                // After an unexpected error the device is in read-only mode and has logged the
+                // reason. If no space is left, the next write reports it.
                 Ok(false) | Err(_) => self.idle = true,
             }
         }

@@ -80,7 +80,7 @@ pub struct Device {
     /// The files below the backend, for syncs without the lock.
     files: Vec<File>,
     clients: ConnectionCounters,
-    /// Signalled after deferred accesses were settled.
+    /// Signalled after a deferred access was completed.
     settled: Condvar,
     /// Signalled when there may be work for the thread of background accesses.
     work_available: Condvar,
@@ -95,8 +95,8 @@ pub struct Device {
 struct DeviceState {
     /// `None` once the device is closed.
     backend: Option<Box<dyn Backend>>,
-    /// Reason why writes are refused: by configuration, or after an unexpected error.
-    refusal: Option<Arc<str>>,
+    /// Reason of read-only mode: the configuration, or an unexpected error.
+    read_only_reason: Option<Arc<str>>,
     /// Number of the last flush that succeeded.
     flushed: u64,
     counters: RequestCounters,
@@ -110,7 +110,7 @@ impl Device {
         // Without the files every flush syncs under the lock, which is slower but equally correct.
         let files = backend.files().unwrap_or_default();
         let deferring = backend.defer(true);
-        let refusal = options.read_only.then(|| Arc::from("the volume is served read-only"));
+        let read_only_reason = options.read_only.then(|| Arc::from("the volume is served read-only"));
         Arc::new(Device {
             bytes: AtomicU64::new(backend.bytes()),
             page_bytes: backend.page_bytes(),
@@ -129,7 +129,7 @@ impl Device {
             log: options.log,
             state: Mutex::new(DeviceState {
                 backend: Some(backend),
-                refusal,
+                read_only_reason,
                 flushed: 0,
                 counters: RequestCounters::default(),
                 bounce: Vec::new(),
@@ -180,10 +180,10 @@ impl Device {
         DeviceGuard::new(self, self.state.lock())
     }
 
-    /// Returns the reason why writes are refused, or `None` if they are accepted.
+    /// Returns the reason of read-only mode, or `None` if writes are accepted.
     pub fn read_only(&self) -> Option<String> {
         let state = self.state.lock();
-        match &state.refusal {
+        match &state.read_only_reason {
             Some(why) => Some(why.to_string()),
             None => state.backend.as_ref().and_then(|b| b.read_only()),
         }
@@ -212,7 +212,7 @@ impl Device {
     /// the lock first, so that other requests wait only shortly.
     ///
     /// # Errors
-    /// A medium fails. The device refuses writes from then on.
+    /// A medium fails. The device is in read-only mode from then on.
     pub fn flush(&self) -> Result<ReplyTime, Failure> {
         self.sync(Some(ReqOp::Flush))
     }
@@ -234,7 +234,7 @@ impl Device {
         let ahead = self.sync_ahead();
         let mut access = self.lock();
         if let Err(source) = ahead {
-            access.refuse(&format!("a file could not be synced: {source}"));
+            access.enter_read_only(&format!("a file could not be synced: {source}"));
             return Err(Failure::Backend(Error::Io { what: "cannot sync a medium's file".into(), source }));
         }
         access.arrived(arrived);
@@ -288,9 +288,10 @@ impl Device {
         }
     }
 
-    fn refuse(&self, state: &mut MutexGuard<'_, DeviceState>, why: &str) {
-        if state.refusal.is_none() {
-            state.refusal = Some(Arc::from(why));
+    /// Enters read-only mode, and logs the first reason.
+    fn enter_read_only(&self, state: &mut MutexGuard<'_, DeviceState>, why: &str) {
+        if state.read_only_reason.is_none() {
+            state.read_only_reason = Some(Arc::from(why));
             self.log.write_line(format_args!("writes are refused from now on; reads continue: {why}"));
         }
     }

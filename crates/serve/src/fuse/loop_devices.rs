@@ -43,7 +43,7 @@ pub fn all() -> io::Result<Vec<LoopDevice>> {
 ///
 /// # Errors
 /// /sys cannot be read.
-pub fn over(file: &Path) -> io::Result<Vec<LoopDevice>> {
+pub fn with_backing_file(file: &Path) -> io::Result<Vec<LoopDevice>> {
     Ok(all()?.into_iter().filter(|l| l.file == file).collect())
 }
 
@@ -117,7 +117,7 @@ mod tests {
     fn the_kernel_lists_loops_and_mounts() {
         let all = all().unwrap();
         assert!(all.iter().all(|l| l.device.starts_with("/dev")));
-        assert!(over(Path::new("/no/such/file")).unwrap().is_empty());
+        assert!(with_backing_file(Path::new("/no/such/file")).unwrap().is_empty());
         assert_eq!(super::super::mounts_at(Path::new("/no/such/directory")).unwrap(), 0);
         assert!(super::super::mounts_at(Path::new("/proc")).unwrap() > 0);
     }

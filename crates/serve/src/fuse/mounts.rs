@@ -17,8 +17,8 @@ pub(super) const NOT_CONNECTED: i32 = rustix::io::Errno::NOTCONN.raw_os_error();
 /// Returns the absolute path of a directory that can be mounted on.
 pub(super) fn check_mountpoint(directory: &Path) -> io::Result<PathBuf> {
     // A mount whose server no longer exists has a path, but every access to it fails.
-    let there = std::fs::metadata(directory).and_then(|_| directory.canonicalize());
-    let mountpoint = there.map_err(|e| {
+    let resolved = std::fs::metadata(directory).and_then(|_| directory.canonicalize());
+    let mountpoint = resolved.map_err(|e| {
         let hint = if e.raw_os_error() == Some(NOT_CONNECTED) {
             "a server that mounted there was killed; `frit detach` or `fusermount3 -u` cleans up"
         } else {
@@ -52,7 +52,7 @@ pub(super) fn with_hint(mountpoint: &Path, error: &io::Error) -> io::Error {
 ///
 /// # Errors
 /// The path is the root, or its parent directory does not exist.
-pub fn whole(path: &Path) -> io::Result<PathBuf> {
+pub fn absolute_path(path: &Path) -> io::Result<PathBuf> {
     let whole = std::path::absolute(path)?;
     let (Some(parent), Some(name)) = (whole.parent(), whole.file_name()) else {
         let what = format!("{}: not a directory to mount on", path.display());
@@ -64,7 +64,7 @@ pub fn whole(path: &Path) -> io::Result<PathBuf> {
 
 /// Unmounts as soon as the mount is not in use. The error `ResourceBusy` is returned after
 /// `patience`.
-pub(super) fn unmount_within(mountpoint: &Path, patience: Duration) -> io::Result<()> {
+pub(super) fn unmount_with_timeout(mountpoint: &Path, patience: Duration) -> io::Result<()> {
     let end = Instant::now() + patience;
     loop {
         match unmount(mountpoint, false) {
@@ -97,10 +97,10 @@ fn fusermount(mountpoint: &Path, lazy: bool) -> io::Result<()> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let error_text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     // The case is recognized by the message of fusermount3.
-    let busy = said.contains("busy");
-    Err(io::Error::new(if busy { io::ErrorKind::ResourceBusy } else { io::ErrorKind::Other }, said))
+    let busy = error_text.contains("busy");
+    Err(io::Error::new(if busy { io::ErrorKind::ResourceBusy } else { io::ErrorKind::Other }, error_text))
 }
 
 /// Returns the number of file systems mounted at a directory, one over the other.

@@ -74,7 +74,7 @@ impl Drop for MetricsServer {
 
 fn accept(listener: &TcpListener, control_target: &Arc<dyn ControlTarget>, stop: &AtomicBool, log: &Logger) {
     let slots = ConnectionSlots::new(CONNECTIONS_MAX, None);
-    let mut told = false;
+    let mut error_logged = false;
     loop {
         let accepted = listener.accept();
         if stop.load(Ordering::SeqCst) {
@@ -90,7 +90,7 @@ fn accept(listener: &TcpListener, control_target: &Arc<dyn ControlTarget>, stop:
             std::thread::Builder::new().name("metrics-client".into()).spawn(run).map(drop)
         });
         if let Err(e) = spawned {
-            if !std::mem::replace(&mut told, true) {
+            if !std::mem::replace(&mut error_logged, true) {
                 log.write_line(format_args!("metrics: cannot serve a client: {e}"));
             }
             std::thread::sleep(Duration::from_millis(100));
@@ -106,17 +106,17 @@ fn serve(
     stream.set_write_timeout(Some(CLIENT_TIMEOUT))?;
     let Some(head) = head(stream)? else {
         let status = "431 Request Header Fields Too Large";
-        return answer(stream, status, PLAIN, "the request header is too long\n", false);
+        return respond(stream, status, PLAIN, "the request header is too long\n", false);
     };
     slot.busy();
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     if request.parse(&head).is_err() {
-        return answer(stream, "400 Bad Request", PLAIN, "invalid request\n", false);
+        return respond(stream, "400 Bad Request", PLAIN, "invalid request\n", false);
     }
     let only_head = request.method == Some("HEAD");
     if !only_head && request.method != Some("GET") {
-        return answer(stream, "405 Method Not Allowed", PLAIN, "only GET and HEAD\n", false);
+        return respond(stream, "405 Method Not Allowed", PLAIN, "only GET and HEAD\n", false);
     }
     let failed = |e: &dyn std::fmt::Display| ("500 Internal Server Error", PLAIN, format!("{e}\n"));
     let path = request.path.unwrap_or("").split('?').next().unwrap_or("");
@@ -132,7 +132,7 @@ fn serve(
         "/" => ("200 OK", PLAIN, "/metrics  for Prometheus\n/visible  the same and more as JSON\n".into()),
         _ => ("404 Not Found", PLAIN, "there are /metrics and /visible\n".into()),
     };
-    answer(stream, status, kind, &body, only_head)
+    respond(stream, status, kind, &body, only_head)
 }
 
 /// Reads the request header up to the empty line. Returns `None` if it is too long.
@@ -152,7 +152,7 @@ fn head(stream: &TcpStream) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(head))
 }
 
-fn answer(mut stream: &TcpStream, status: &str, kind: &str, body: &str, only_head: bool) -> io::Result<()> {
+fn respond(mut stream: &TcpStream, status: &str, kind: &str, body: &str, only_head: bool) -> io::Result<()> {
     let len = body.len();
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len}\r\nConnection: close\r\n\r\n"

@@ -94,8 +94,8 @@ impl StatCollector {
             gauge("volume_poisoned", "flag", "1 if writes are refused, for example after a media error");
         family(to, &refuses, |m| m.encode_gauge(&i64::from(v.refuses.is_some())))?;
         let all = s.residence();
-        let lies = gauge("volume", "pages", "pages of the volume by placement");
-        family(to, &lies, |m| {
+        let placement = gauge("volume", "pages", "pages of the volume by placement");
+        family(to, &placement, |m| {
             level(m, &[("place", "unmapped")], all.unmapped as f64)?;
             level(m, &[("place", "nand")], all.nand as f64)?;
             level(m, &[("place", "pcm-level")], all.pcm_level as f64)?;

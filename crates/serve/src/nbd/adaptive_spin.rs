@@ -9,33 +9,33 @@ use std::time::{Duration, Instant};
 #[derive(Default, Debug)]
 pub(super) struct AdaptiveSpin {
     /// Number of polls in a row that found nothing.
-    in_vain: u32,
+    empty_polls: u32,
     /// Number of reads until the next poll.
-    rest: u32,
+    reads_to_next_poll: u32,
 }
 
 /// Maximum duration of a poll, about as long as a wake-up on another core.
-const LOOK: Duration = Duration::from_micros(25);
+const POLL_MAX: Duration = Duration::from_micros(25);
 
 impl AdaptiveSpin {
     /// Polls for input for a short time. Returns `None` if there is none. Other threads on this
     /// processor run first.
-    pub(super) fn read(&mut self, stream: &ClientStream, room: &mut [u8]) -> io::Result<Option<usize>> {
-        if self.rest > 0 {
-            self.rest -= 1;
+    pub(super) fn read(&mut self, stream: &ClientStream, into: &mut [u8]) -> io::Result<Option<usize>> {
+        if self.reads_to_next_poll > 0 {
+            self.reads_to_next_poll -= 1;
             return Ok(None);
         }
         let begin = Instant::now();
-        while begin.elapsed() < LOOK {
-            if let Some(n) = stream.try_read(room)? {
-                self.in_vain = 0;
+        while begin.elapsed() < POLL_MAX {
+            if let Some(n) = stream.try_read(into)? {
+                self.empty_polls = 0;
                 return Ok(Some(n));
             }
             std::thread::yield_now();
         }
-        self.in_vain = (self.in_vain + 1).min(8);
+        self.empty_polls = (self.empty_polls + 1).min(8);
         // The pause doubles with each poll that finds nothing, up to 256 reads.
-        self.rest = 1 << self.in_vain;
+        self.reads_to_next_poll = 1 << self.empty_polls;
         Ok(None)
     }
 }
@@ -49,19 +49,20 @@ mod tests {
     #[test]
     fn a_client_that_is_slow_is_looked_for_ever_more_rarely() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let (stream, mut adaptive_spin, mut room) =
+        let (stream, mut adaptive_spin, mut into) =
             (ClientStream::unix(ours, Duration::from_secs(9)).unwrap(), AdaptiveSpin::default(), [0; 16]);
-        let mut looks = 0;
+        let mut polls = 0;
         for _ in 0..1000 {
-            let before = adaptive_spin.in_vain;
-            assert_eq!(adaptive_spin.read(&stream, &mut room).unwrap(), None);
-            looks += u32::from(adaptive_spin.in_vain != before || adaptive_spin.rest == 256);
+            let before = adaptive_spin.empty_polls;
+            assert_eq!(adaptive_spin.read(&stream, &mut into).unwrap(), None);
+            polls +=
+                u32::from(adaptive_spin.empty_polls != before || adaptive_spin.reads_to_next_poll == 256);
         }
-        assert!(looks < 15, "{looks} looks in vain");
+        assert!(polls < 15, "{polls} polls without input");
         theirs.write_all(b"quick").unwrap();
-        let found = (0..300).find_map(|_| adaptive_spin.read(&stream, &mut room).unwrap());
-        assert_eq!((found, adaptive_spin.in_vain), (Some(5), 0));
+        let found = (0..300).find_map(|_| adaptive_spin.read(&stream, &mut into).unwrap());
+        assert_eq!((found, adaptive_spin.empty_polls), (Some(5), 0));
         drop(theirs);
-        assert_eq!(adaptive_spin.read(&stream, &mut room).unwrap(), Some(0), "disconnected");
+        assert_eq!(adaptive_spin.read(&stream, &mut into).unwrap(), Some(0), "disconnected");
     }
 }

@@ -89,7 +89,7 @@ struct LazyDeviceLock<'a> {
 }
 
 impl<'a> LazyDeviceLock<'a> {
-    fn take(&mut self) -> &mut DeviceGuard<'a> {
+    fn get(&mut self) -> &mut DeviceGuard<'a> {
         let device = self.device;
         self.access.get_or_insert_with(|| device.lock())
     }
@@ -139,8 +139,8 @@ impl Connection {
     }
 
     /// Starts the session of a client whose large requests take memory from a budget. A read that
-    /// cannot be answered in pieces waits up to `memory_wait_max` for memory. If `reply_writer` is given,
-    /// slow requests are executed and answered by worker threads.
+    /// cannot be answered in pieces waits up to `memory_wait_max` for memory. If `reply_writer` is
+    /// given, slow requests are executed and answered by worker threads.
     pub(super) fn with_limits(
         export: Arc<Export>,
         budget: &Arc<Budget>,
@@ -181,11 +181,11 @@ impl Connection {
         if !self.after_flush.is_empty() {
             self.flush();
         }
-        self.give_back();
+        self.return_memory();
         match &mut self.phase {
             ConnectionPhase::Handshake(handshake) => {
-                let (used, more, haggle) = handshake.take(&self.export, input, &mut self.out);
-                let next = match haggle {
+                let (used, more, state) = handshake.process(&self.export, input, &mut self.out);
+                let next = match state {
                     HandshakeState::Negotiating if used == 0 => Next::More(more),
                     HandshakeState::Negotiating => Next::Again,
                     HandshakeState::ExportSelected => {
@@ -218,8 +218,8 @@ impl Connection {
 
     /// Executes the complete requests of the input, up to the limits of a batch.
     fn requests(&mut self, input: &[u8]) -> Advance {
-        // The request is still in the input and is decoded again below. The wait takes place
-        // here, rather than in `submit_to_worker`, which lets the session send the earlier replies first.
+        // The request is still in the input and is decoded again below. The wait takes place here,
+        // rather than in `submit_to_worker`, which lets the session send the earlier replies first.
         if let (Some(workers), Some((command, request))) = (&self.workers, self.blocked_request.take()) {
             workers.wait_until_accepted(command, &request);
         }
@@ -293,7 +293,7 @@ impl Connection {
         request: &NbdRequest,
         data: &[u8],
     ) -> Started {
-        if self.workers.is_some() && slow(lock.take(), command, request) {
+        if self.workers.is_some() && slow(lock.get(), command, request) {
             // The thread that executes the request needs the lock.
             lock.access = None;
             match self.submit_to_worker(command, request, data) {
@@ -303,7 +303,7 @@ impl Connection {
                     self.begin_read(request);
                     return Started::Piecewise;
                 }
-                None => self.execute(lock.take(), command, request, data),
+                None => self.execute(lock.get(), command, request, data),
             }
         } else if command == NbdCommand::Flush {
             // The lock is not needed yet. The flush is delayed to the end of the batch, so that it
@@ -314,7 +314,7 @@ impl Connection {
             self.begin_read(request);
             return Started::Piecewise;
         } else {
-            self.execute(lock.take(), command, request, data);
+            self.execute(lock.get(), command, request, data);
         }
         Started::Accepted
     }

@@ -74,8 +74,8 @@ fn apply(
         NbdCommand::WriteZeroes => {
             let keep = request.has(flag::NO_HOLE);
             if keep && request.has(flag::FAST_ZERO) {
-                let words = "zeros that stay allocated are written, which is not fast";
-                reply::error(out, negotiated.structured, cookie, Errno::NotSup, words);
+                let message = "zeros that stay allocated are written, which is not fast";
+                reply::error(out, negotiated.structured, cookie, Errno::NotSup, message);
                 return Ok(ReplyOutcome::Replied(ReplyTime::NOW));
             }
             access.write_zeroes(at, u64::from(len), keep)?
@@ -83,11 +83,13 @@ fn apply(
         NbdCommand::Trim => access.discard(at, u64::from(len))?,
         NbdCommand::Cache => prefetch(access, at, len, out)?,
         NbdCommand::BlockStatus => {
-            let told =
+            let context_extents =
                 status::block_status(access, (at, len), request.has(flag::REQ_ONE), &negotiated.contexts)?;
-            for (i, (told, context)) in told.iter().zip(&negotiated.contexts).enumerate() {
+            for (i, (context_extents, context)) in
+                context_extents.iter().zip(&negotiated.contexts).enumerate()
+            {
                 let last = i + 1 == negotiated.contexts.len();
-                reply::extents(out, cookie, *context as u32, &told.extents, last);
+                reply::extents(out, cookie, *context as u32, &context_extents.extents, last);
             }
             return Ok(ReplyOutcome::Replied(ReplyTime::NOW));
         }

@@ -99,7 +99,7 @@ pub fn limited(device: &Arc<Device>, bytes: &[u8]) -> bool {
         assert!(whole > input.bytes().len(), "{whole} bytes are requested, but available");
         let free_space = input.free_space(whole);
         if free_space.is_empty() {
-            connection.take_in_pieces();
+            connection.execute_in_pieces();
             continue;
         }
         let n = free_space.len().min(rest.len()).min(step);

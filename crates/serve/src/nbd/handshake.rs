@@ -98,7 +98,7 @@ impl Handshake {
 
     /// Processes one message of the input. Returns the number of bytes consumed, the minimum number
     /// of bytes needed if none were consumed, and the state of the handshake.
-    pub(super) fn take(
+    pub(super) fn process(
         &mut self,
         on: &Export,
         input: &[u8],
@@ -163,18 +163,18 @@ impl Handshake {
         match option {
             option::EXPORT_NAME => return self.export_name(on, data, out),
             option::ABORT => {
-                answer(out, option, reply::ACK, &[]);
+                option_reply(out, option, reply::ACK, &[]);
                 return HandshakeState::Closed;
             }
             option::LIST if data.is_empty() => {
                 let name = on.name().as_bytes();
                 let len = (name.len() as u32).to_be_bytes();
-                answer(out, option, reply::SERVER, &[&len, name]);
-                answer(out, option, reply::ACK, &[]);
+                option_reply(out, option, reply::SERVER, &[&len, name]);
+                option_reply(out, option, reply::ACK, &[]);
             }
             option::STRUCTURED_REPLY if data.is_empty() => {
                 self.negotiated.structured = true;
-                answer(out, option, reply::ACK, &[]);
+                option_reply(out, option, reply::ACK, &[]);
             }
             option::LIST | option::STRUCTURED_REPLY => {
                 error(out, option, reply::ERR_INVALID, "this option has no data");
@@ -208,26 +208,30 @@ impl Handshake {
             error(out, option, reply::ERR_UNKNOWN, "there is no such export");
             return HandshakeState::Negotiating;
         }
-        let told = |out: &mut Output, what: u16, parts: &[&[u8]]| {
+        let info_reply = |out: &mut Output, what: u16, parts: &[&[u8]]| {
             let what = what.to_be_bytes();
             let all: Vec<&[u8]> = std::iter::once(&what[..]).chain(parts.iter().copied()).collect();
-            answer(out, option, reply::INFO, &all);
+            option_reply(out, option, reply::INFO, &all);
         };
         let size = on.device().bytes().to_be_bytes();
         let flags = flags(on, self.negotiated.structured).to_be_bytes();
-        told(out, info::EXPORT, &[&size, &flags]);
+        info_reply(out, info::EXPORT, &[&size, &flags]);
         for what in wanted {
             match what {
-                info::NAME => told(out, what, &[on.name().as_bytes()]),
-                info::DESCRIPTION => told(out, what, &[on.description().as_bytes()]),
+                info::NAME => info_reply(out, what, &[on.name().as_bytes()]),
+                info::DESCRIPTION => info_reply(out, what, &[on.description().as_bytes()]),
                 info::BLOCK_SIZE => {
                     let sizes = [1, on.device().page_bytes().max(4096), REQUEST_BYTES_MAX];
-                    told(out, what, &sizes.each_ref().map(|s| s.to_be_bytes()).each_ref().map(|s| &s[..]));
+                    info_reply(
+                        out,
+                        what,
+                        &sizes.each_ref().map(|s| s.to_be_bytes()).each_ref().map(|s| &s[..]),
+                    );
                 }
                 _ => {}
             }
         }
-        answer(out, option, reply::ACK, &[]);
+        option_reply(out, option, reply::ACK, &[]);
         if option == option::GO { HandshakeState::ExportSelected } else { HandshakeState::Negotiating }
     }
 
@@ -258,12 +262,12 @@ impl Handshake {
         };
         for context in Context::ALL.into_iter().filter(chosen) {
             let id = if sets { context as u32 } else { 0 };
-            answer(out, option, reply::META_CONTEXT, &[&id.to_be_bytes(), context.name().as_bytes()]);
+            option_reply(out, option, reply::META_CONTEXT, &[&id.to_be_bytes(), context.name().as_bytes()]);
             if sets {
                 self.negotiated.contexts.push(context);
             }
         }
-        answer(out, option, reply::ACK, &[]);
+        option_reply(out, option, reply::ACK, &[]);
     }
 }
 
@@ -307,7 +311,7 @@ fn parse_contexts(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     r.0.is_empty().then_some((name, queries))
 }
 
-fn answer(out: &mut Output, option: u32, kind: u32, parts: &[&[u8]]) {
+fn option_reply(out: &mut Output, option: u32, kind: u32, parts: &[&[u8]]) {
     out.u64(OPTION_REPLY_MAGIC);
     out.u32(option);
     out.u32(kind);
@@ -317,7 +321,7 @@ fn answer(out: &mut Output, option: u32, kind: u32, parts: &[&[u8]]) {
     }
 }
 
-fn error(out: &mut Output, option: u32, kind: u32, words: &str) {
-    debug_assert!(words.len() <= STRING_MAX && kind >= reply::ERR_UNSUP);
-    answer(out, option, kind, &[words.as_bytes()]);
+fn error(out: &mut Output, option: u32, kind: u32, message: &str) {
+    debug_assert!(message.len() <= STRING_MAX && kind >= reply::ERR_UNSUP);
+    option_reply(out, option, kind, &[message.as_bytes()]);
 }

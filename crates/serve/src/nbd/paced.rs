@@ -40,7 +40,7 @@ struct DelayedReplies {
 
 impl DelayedReplies {
     /// Takes memory for `more` bytes. Returns `false` if earlier replies must be sent first.
-    fn take(&mut self, more: usize) -> bool {
+    fn reserve(&mut self, more: usize) -> bool {
         let whole = self.bytes + more;
         // An empty queue takes a reply of any length, since otherwise it would wait for ever.
         self.replies.is_empty() || whole <= QUEUED_MAX && self.grant.resize(whole.saturating_sub(QUEUED_BASE))
@@ -60,7 +60,7 @@ impl ReplyQueue {
     pub(super) fn put(&self, out: &Output) -> bool {
         let now = Instant::now();
         let mut queue = self.queue.lock();
-        while !queue.broken && !queue.take(out.len()) {
+        while !queue.broken && !queue.reserve(out.len()) {
             self.changed.wait(&mut queue);
         }
         for (due, bytes) in out.timed() {

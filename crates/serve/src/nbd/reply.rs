@@ -13,13 +13,13 @@ pub(super) fn success(out: &mut Output, cookie: u64) {
 }
 
 /// Appends an error reply. Structured replies contain the message.
-pub(super) fn error(out: &mut Output, structured: bool, cookie: u64, errno: Errno, words: &str) {
+pub(super) fn error(out: &mut Output, structured: bool, cookie: u64, errno: Errno, message: &str) {
     if structured {
-        let words = cut(words);
-        chunk(out, chunk::ERROR, cookie, 6 + words.len() as u32);
+        let message = cut(message);
+        chunk(out, chunk::ERROR, cookie, 6 + message.len() as u32);
         out.u32(errno as u32);
-        out.u16(words.len() as u16);
-        out.put(words.as_bytes());
+        out.u16(message.len() as u16);
+        out.put(message.as_bytes());
     } else {
         out.u32(SIMPLE_MAGIC);
         out.u32(errno as u32);
@@ -80,10 +80,10 @@ fn chunk_head(out: &mut Output, flags: u16, kind: u16, cookie: u64, len: u32) {
 }
 
 /// Truncates a message to the maximum length of a string of the protocol.
-fn cut(words: &str) -> &str {
-    let mut end = words.len().min(STRING_MAX);
-    while !words.is_char_boundary(end) {
+fn cut(message: &str) -> &str {
+    let mut end = message.len().min(STRING_MAX);
+    while !message.is_char_boundary(end) {
         end -= 1;
     }
-    &words[..end]
+    &message[..end]
 }

@@ -43,13 +43,13 @@ impl NbdCommand {
 
     /// Returns the flags allowed for this command. The protocol allows FUA for all commands.
     fn flags(self, structured: bool) -> u16 {
-        let own = match self {
+        let command_flags = match self {
             NbdCommand::Read if structured => flag::DF,
             NbdCommand::WriteZeroes => flag::NO_HOLE | flag::FAST_ZERO,
             NbdCommand::BlockStatus => flag::REQ_ONE,
             _ => 0,
         };
-        own | flag::FUA
+        command_flags | flag::FUA
     }
 }
 

@@ -180,11 +180,11 @@ fn admit(shared: &Arc<NbdServerState>, stream: ClientStream) {
         device.clients().count_dropped();
     }
     device.clients().count_accepted();
-    let leave = ConnectionGuard { shared: Arc::clone(shared), slot };
+    let connection_guard = ConnectionGuard { shared: Arc::clone(shared), slot };
     let run = move || {
-        match session::serve(&leave.shared, &stream, &leave.slot) {
+        match session::serve(&connection_guard.shared, &stream, &connection_guard.slot) {
             Err(e) if e.kind() == io::ErrorKind::TimedOut => {
-                leave.shared.export.device().clients().count_dropped();
+                connection_guard.shared.export.device().clients().count_dropped();
             }
             // Any other error means that the client has disconnected, which is normal.
             _ => {}

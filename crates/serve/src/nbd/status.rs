@@ -58,17 +58,17 @@ pub(super) fn block_status(
     one: bool,
     contexts: &[Context],
 ) -> Result<Vec<ContextExtents>, Failure> {
-    let mut told: Vec<ContextExtents> = contexts.iter().map(|&c| ContextExtents::new(c, one)).collect();
+    let mut replies: Vec<ContextExtents> = contexts.iter().map(|&c| ContextExtents::new(c, one)).collect();
     let (mut at, end) = (at, at + u64::from(len));
-    while at < end && !told.iter().all(|t| t.full) {
+    while at < end && !replies.iter().all(|t| t.full) {
         let part = SLICE.min(end - at);
         access.extents(at, part, &mut |bytes, place| {
-            for t in &mut told {
+            for t in &mut replies {
                 t.add(bytes, place);
             }
         })?;
         access.yield_to_others();
         at += part;
     }
-    Ok(told)
+    Ok(replies)
 }

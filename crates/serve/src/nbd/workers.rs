@@ -138,7 +138,7 @@ impl Workers {
             Err(_) if !self.threads.is_empty() => {}
             Err(_) => {
                 let job = queue.jobs.pop_back()?;
-                queue.answered(&job);
+                queue.count_answered(&job);
                 return Some(job);
             }
         }
@@ -163,7 +163,7 @@ impl WorkerQueue {
         self.open == 0 || self.open < REQUESTS_MAX && self.bytes + bytes <= BYTES_MAX
     }
 
-    fn answered(&mut self, job: &WorkerJob) {
+    fn count_answered(&mut self, job: &WorkerJob) {
         self.open -= 1;
         self.bytes -= WorkerJob::bytes(job.command, &job.request);
     }
@@ -181,7 +181,7 @@ impl Drop for RunningJob<'_> {
             // Without a reply the client would wait for ever.
             self.shared.reply_writer.disconnect();
         }
-        self.shared.queue.lock().answered(&self.job);
+        self.shared.queue.lock().count_answered(&self.job);
         self.shared.answered.notify_one();
     }
 }
@@ -190,8 +190,8 @@ impl WorkersState {
     /// Main loop of a worker thread.
     fn work(&self) {
         let mut out = Output::default();
-        while let Some(taken) = self.take() {
-            self.execute_job(&taken.job, &mut out);
+        while let Some(running) = self.next_job() {
+            self.execute_job(&running.job, &mut out);
             // An error means that the client has disconnected. The session ends when its thread
             // reads from the socket.
             let _ = self.reply_writer.send(out.bytes());
@@ -202,7 +202,7 @@ impl WorkersState {
         }
     }
 
-    fn take(&self) -> Option<RunningJob<'_>> {
+    fn next_job(&self) -> Option<RunningJob<'_>> {
         let mut queue = self.queue.lock();
         loop {
             if let Some(job) = queue.jobs.pop_front() {

@@ -22,7 +22,7 @@ pub struct Timer {
 
 struct TimerShared {
     state: Mutex<TimerState>,
-    news: Condvar,
+    changed: Condvar,
 }
 
 #[derive(Default)]
@@ -66,7 +66,7 @@ impl Timer {
     /// # Errors
     /// The thread cannot be started.
     pub fn start() -> io::Result<Timer> {
-        let shared = Arc::new(TimerShared { state: Mutex::default(), news: Condvar::new() });
+        let shared = Arc::new(TimerShared { state: Mutex::default(), changed: Condvar::new() });
         let seen = shared.clone();
         let run = move || run(&seen);
         let thread = std::thread::Builder::new().name("pace".into()).spawn(run)?;
@@ -80,7 +80,7 @@ impl Timer {
         let entry = TimerEntry { due, number: state.number, send: Box::new(send) };
         state.queue.push(entry);
         drop(state);
-        self.shared.news.notify_one();
+        self.shared.changed.notify_one();
     }
 }
 
@@ -88,7 +88,7 @@ impl Drop for Timer {
     /// Runs the remaining functions at once and stops the thread.
     fn drop(&mut self) {
         self.shared.state.lock().stop = true;
-        self.shared.news.notify_one();
+        self.shared.changed.notify_one();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -108,13 +108,13 @@ fn run(shared: &TimerShared) {
             if state.stop {
                 return;
             }
-            shared.news.wait(&mut state);
+            shared.changed.wait(&mut state);
             continue;
         };
         let due = next.due;
         if !state.stop {
             if let Some(wait) = due.checked_sub(POLL_BEFORE_DUE).filter(|&t| t > Instant::now()) {
-                shared.news.wait_until(&mut state, wait);
+                shared.changed.wait_until(&mut state, wait);
                 continue;
             }
             parking_lot::MutexGuard::unlocked(&mut state, || wait_until(due));

@@ -34,7 +34,7 @@ impl VirtualClock {
     /// device completes it, or `None` if the engine does not know it yet.
     pub fn done<E: Engine>(&self, engine: &mut E) -> Option<Duration> {
         let tok = engine.end();
-        let at = engine.settle(tok, 0)?;
+        let at = engine.time_or_watch(tok, 0)?;
         Some(self.origin + Duration::from_nanos(at.max(self.now).0))
     }
 
@@ -89,7 +89,7 @@ mod tests {
         fn end(&mut self) -> Nanos {
             self.ack
         }
-        fn settle(&mut self, tok: Nanos, _: Tag) -> Option<Nanos> {
+        fn time_or_watch(&mut self, tok: Nanos, _: Tag) -> Option<Nanos> {
             Some(tok)
         }
         fn next_done(&mut self, limit: Nanos) -> Option<Completion> {

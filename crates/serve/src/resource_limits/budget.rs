@@ -26,7 +26,7 @@ impl Budget {
         self.used.load(Ordering::Relaxed)
     }
 
-    fn take(&self, bytes: usize) -> bool {
+    fn reserve(&self, bytes: usize) -> bool {
         let add = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.bytes_max);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
     }
@@ -65,7 +65,7 @@ impl Grant {
     /// Changes the grant to `bytes` bytes. Returns `false`, and changes nothing, if the budget does
     /// not have them. A grant can always become smaller.
     pub(crate) fn resize(&mut self, bytes: usize) -> bool {
-        if bytes > self.bytes && !self.budget.take(bytes - self.bytes) {
+        if bytes > self.bytes && !self.budget.reserve(bytes - self.bytes) {
             return false;
         }
         if bytes < self.bytes {

@@ -50,13 +50,13 @@ pub(crate) struct ConnectionSlots<S> {
     most: usize,
     /// Idle time after which a connection may be evicted for a new one. `None`: never.
     idle_min: Option<Duration>,
-    open: Mutex<Open<S>>,
-    left: Condvar,
+    open: Mutex<OpenConnections<S>>,
+    closed: Condvar,
 }
 
-struct Open<S> {
+struct OpenConnections<S> {
     number: u64,
-    guests: HashMap<u64, SlotEntry<S>>,
+    connections: HashMap<u64, SlotEntry<S>>,
 }
 
 /// The slot of a connection. Dropping it frees the slot.
@@ -70,38 +70,38 @@ impl<S: Disconnect> ConnectionSlots<S> {
     /// `idle_min` may be evicted for a new one. Without `idle_min`, only connections that have sent
     /// no complete message may be evicted.
     pub(crate) fn new(most: usize, idle_min: Option<Duration>) -> Arc<ConnectionSlots<S>> {
-        let open = Mutex::new(Open { number: 0, guests: HashMap::new() });
-        Arc::new(ConnectionSlots { most, idle_min, open, left: Condvar::new() })
+        let open = Mutex::new(OpenConnections { number: 0, connections: HashMap::new() });
+        Arc::new(ConnectionSlots { most, idle_min, open, closed: Condvar::new() })
     }
 
-    /// Gives a connection a slot, and returns `true` with it if another connection was evicted.
-    /// Returns `None` if all slots are occupied and no connection may be evicted.
+    /// Assigns a slot to a connection, and returns `true` with it if another connection was
+    /// evicted. Returns `None` if all slots are occupied and no connection may be evicted.
     pub(crate) fn admit(self: &Arc<Self>, socket: &Arc<S>, peer: Peer) -> Option<(ConnectionSlot<S>, bool)> {
         let mut open = self.open.lock();
         // Evicted connections end soon, but keep their thread until then. The limit bounds the
         // number of threads when very many clients connect at once.
         let until = Instant::now() + EVICTION_WAIT_MAX;
-        while open.guests.len() >= 2 * self.most {
-            if self.left.wait_until(&mut open, until).timed_out() {
+        while open.connections.len() >= 2 * self.most {
+            if self.closed.wait_until(&mut open, until).timed_out() {
                 return None;
             }
         }
-        let staying = open.guests.values().filter(|g| !g.evicted).count();
-        let evicts = staying >= self.most;
+        let remaining = open.connections.values().filter(|g| !g.evicted).count();
+        let evicts = remaining >= self.most;
         if evicts && !open.evict(self.idle_min) {
             return None;
         }
         open.number += 1;
         let number = open.number;
-        let guest =
+        let connection =
             SlotEntry { socket: Arc::clone(socket), peer, state: ConnectionState::New, evicted: false };
-        open.guests.insert(number, guest);
+        open.connections.insert(number, connection);
         Some((ConnectionSlot { slots: Arc::clone(self), number }, evicts))
     }
 
     /// Calls a function for each connection.
     pub(crate) fn each(&self, f: impl FnMut(&S)) {
-        self.open.lock().guests.values().map(|g| &*g.socket).for_each(f);
+        self.open.lock().connections.values().map(|g| &*g.socket).for_each(f);
     }
 
     /// Waits until all connections have ended, or until `time` has passed. Returns the number of
@@ -109,33 +109,33 @@ impl<S: Disconnect> ConnectionSlots<S> {
     pub(crate) fn wait(&self, time: Option<Duration>) -> usize {
         let until = time.map(|t| Instant::now() + t);
         let mut open = self.open.lock();
-        while !open.guests.is_empty() {
+        while !open.connections.is_empty() {
             match until {
-                Some(until) if self.left.wait_until(&mut open, until).timed_out() => break,
+                Some(until) if self.closed.wait_until(&mut open, until).timed_out() => break,
                 Some(_) => {}
-                None => self.left.wait(&mut open),
+                None => self.closed.wait(&mut open),
             }
         }
-        open.guests.len()
+        open.connections.len()
     }
 }
 
-impl<S: Disconnect> Open<S> {
+impl<S: Disconnect> OpenConnections<S> {
     /// Evicts a connection, and returns `false` if none may be evicted. The victim is the oldest
     /// connection that has sent no complete message. If there is none, it is the connection idle
     /// longest of the peer with most connections. Hence a client with few connections keeps them
     /// while another occupies all slots.
     fn evict(&mut self, idle_min: Option<Duration>) -> bool {
-        let staying = |g: &&mut SlotEntry<S>| !g.evicted;
-        let new = self.guests.iter_mut().filter(|(_, g)| !g.evicted && g.state == ConnectionState::New);
-        if let Some((_, guest)) = new.min_by_key(|(number, _)| **number) {
-            guest.evict();
+        let not_evicted = |g: &&mut SlotEntry<S>| !g.evicted;
+        let new = self.connections.iter_mut().filter(|(_, g)| !g.evicted && g.state == ConnectionState::New);
+        if let Some((_, connection)) = new.min_by_key(|(number, _)| **number) {
+            connection.evict();
             return true;
         }
         let Some(idle_min) = idle_min else { return false };
         let mut of_peer: HashMap<Peer, usize> = HashMap::new();
-        for guest in self.guests.values().filter(|g| !g.evicted) {
-            *of_peer.entry(guest.peer).or_default() += 1;
+        for connection in self.connections.values().filter(|g| !g.evicted) {
+            *of_peer.entry(connection.peer).or_default() += 1;
         }
         let now = Instant::now();
         let idle = |g: &SlotEntry<S>| match g.state {
@@ -144,11 +144,11 @@ impl<S: Disconnect> Open<S> {
             }
             ConnectionState::New | ConnectionState::Busy => None,
         };
-        let all = self.guests.values_mut().filter(staying);
+        let all = self.connections.values_mut().filter(not_evicted);
         let victim = all
             .filter_map(|g| idle(g).map(|time| (of_peer.get(&g.peer).copied(), time, g)))
             .max_by_key(|(count, time, _)| (*count, *time));
-        victim.map(|(.., guest)| guest.evict()).is_some()
+        victim.map(|(.., connection)| connection.evict()).is_some()
     }
 }
 
@@ -160,30 +160,30 @@ impl<S: Disconnect> SlotEntry<S> {
 }
 
 impl<S> ConnectionSlot<S> {
-    fn guest(&self, f: impl FnOnce(&mut SlotEntry<S>)) {
+    fn with_entry(&self, f: impl FnOnce(&mut SlotEntry<S>)) {
         let mut open = self.slots.open.lock();
-        if let Some(guest) = open.guests.get_mut(&self.number) {
-            f(guest);
+        if let Some(connection) = open.connections.get_mut(&self.number) {
+            f(connection);
         }
     }
 
     /// Marks the connection as busy: a complete message was received, and requests are being
     /// answered.
     pub(crate) fn busy(&self) {
-        self.guest(|g| g.state = ConnectionState::Busy);
+        self.with_entry(|g| g.state = ConnectionState::Busy);
     }
 
     /// Marks the connection as idle since a time: all requests are answered, and nothing has been
     /// received.
     pub(crate) fn idle(&self, since: Instant) {
-        self.guest(|g| g.state = ConnectionState::Idle(since));
+        self.with_entry(|g| g.state = ConnectionState::Idle(since));
     }
 }
 
 impl<S> Drop for ConnectionSlot<S> {
     fn drop(&mut self) {
-        self.slots.open.lock().guests.remove(&self.number);
-        self.slots.left.notify_all();
+        self.slots.open.lock().connections.remove(&self.number);
+        self.slots.closed.notify_all();
     }
 }
 
@@ -217,56 +217,59 @@ mod tests {
 
     type SlotEntries = Vec<(Arc<Socket>, ConnectionSlot<Socket>)>;
 
-    fn come(slots: &Arc<ConnectionSlots<Socket>>, guests: &mut SlotEntries, pid: i32) -> bool {
+    fn admit(slots: &Arc<ConnectionSlots<Socket>>, connections: &mut SlotEntries, pid: i32) -> bool {
         let socket = Arc::new(Socket::default());
         let Some((slot, _)) = slots.admit(&socket, Peer::Process(0, pid)) else { return false };
-        guests.push((socket, slot));
+        connections.push((socket, slot));
         true
     }
 
-    fn gone(guests: &SlotEntries) -> Vec<usize> {
-        (0..guests.len()).filter(|&i| guests[i].0.0.load(Ordering::Relaxed)).collect()
+    fn disconnected(connections: &SlotEntries) -> Vec<usize> {
+        (0..connections.len()).filter(|&i| connections[i].0.0.load(Ordering::Relaxed)).collect()
     }
 
     #[test]
     fn silent_ones_make_room_oldest_first_and_busy_ones_never() {
         let slots = ConnectionSlots::new(3, Some(Duration::ZERO));
-        let mut guests = Vec::new();
-        (0..3).for_each(|_| assert!(come(&slots, &mut guests, 1)));
-        guests[0].1.busy();
-        assert!(come(&slots, &mut guests, 2) && gone(&guests) == [1]);
-        assert!(come(&slots, &mut guests, 2) && gone(&guests) == [1, 2]);
-        guests[3].1.busy();
-        guests[4].1.busy();
-        assert!(!come(&slots, &mut guests, 2), "all are busy");
-        guests.remove(0);
-        assert!(come(&slots, &mut guests, 2), "a slot was given back");
-        drop(guests);
+        let mut connections = Vec::new();
+        (0..3).for_each(|_| assert!(admit(&slots, &mut connections, 1)));
+        connections[0].1.busy();
+        assert!(admit(&slots, &mut connections, 2) && disconnected(&connections) == [1]);
+        assert!(admit(&slots, &mut connections, 2) && disconnected(&connections) == [1, 2]);
+        connections[3].1.busy();
+        connections[4].1.busy();
+        assert!(!admit(&slots, &mut connections, 2), "all are busy");
+        connections.remove(0);
+        assert!(admit(&slots, &mut connections, 2), "a slot was freed");
+        drop(connections);
         assert_eq!(slots.wait(None), 0);
     }
 
     #[test]
     fn idle_ones_make_room_where_one_peer_has_most() {
         let slots = ConnectionSlots::new(4, Some(Duration::from_secs(60)));
-        let mut guests = Vec::new();
+        let mut connections = Vec::new();
         let hours = |h: u64| Instant::now().checked_sub(Duration::from_secs(h * 3600));
         // The first connection has been idle for longest, but is the only one of its process; the
         // second process has three.
         for (pid, idle) in [(1, 5), (2, 1), (2, 3), (2, 2)] {
-            assert!(come(&slots, &mut guests, pid));
+            assert!(admit(&slots, &mut connections, pid));
             // `Instant` cannot represent this time on a machine that booted less than that long
             // ago.
             let Some(since) = hours(idle) else { return };
-            guests.last().unwrap().1.idle(since);
+            connections.last().unwrap().1.idle(since);
         }
-        assert!(come(&slots, &mut guests, 3) && gone(&guests) == [2]);
-        guests[4].1.busy();
-        guests[1].1.idle(Instant::now());
-        assert!(come(&slots, &mut guests, 3) && gone(&guests) == [2, 3], "the other is not idle for long");
+        assert!(admit(&slots, &mut connections, 3) && disconnected(&connections) == [2]);
+        connections[4].1.busy();
+        connections[1].1.idle(Instant::now());
+        assert!(
+            admit(&slots, &mut connections, 3) && disconnected(&connections) == [2, 3],
+            "the other is not idle for long"
+        );
         let never = ConnectionSlots::new(1, None);
-        let mut guests = Vec::new();
-        assert!(come(&never, &mut guests, 1));
-        guests[0].1.idle(Instant::now());
-        assert!(!come(&never, &mut guests, 2));
+        let mut connections = Vec::new();
+        assert!(admit(&never, &mut connections, 1));
+        connections[0].1.idle(Instant::now());
+        assert!(!admit(&never, &mut connections, 2));
     }
 }

@@ -38,7 +38,7 @@ impl Controlled {
         let options = ControlOptions {
             socket: path.join("ctl.sock"),
             volume: path.clone(),
-            rights: Rights::own(false),
+            rights: Rights::of_this_process(false),
         };
         let server = ControlServer::start(&options, control_target, Logger::none()).unwrap();
         Controlled { _dir: dir, volume: path, device, server }
@@ -50,7 +50,8 @@ impl Controlled {
 
     fn set(&self, settings: &[(&str, &str)]) -> Result<Vec<ParamChange>, RefusalKind> {
         let setting = |&(key, value): &(&str, &str)| Setting { key: key.into(), value: value.into() };
-        match self.client().ask(ControlOperation::Set { changes: settings.iter().map(setting).collect() }) {
+        match self.client().request(ControlOperation::Set { changes: settings.iter().map(setting).collect() })
+        {
             Ok(Success::Changed(changed)) => Ok(changed),
             Err(ClientError::Refused(refused)) => Err(refused.kind),
             other => panic!("{other:?}"),
@@ -58,14 +59,14 @@ impl Controlled {
     }
 
     fn get(&self, key: &str) -> String {
-        match self.client().ask(ControlOperation::Get { key: Some(key.into()) }) {
+        match self.client().request(ControlOperation::Get { key: Some(key.into()) }) {
             Ok(Success::Params(params)) => params[0].value.clone(),
             other => panic!("{other:?}"),
         }
     }
 
     fn stat(&self) -> Stat {
-        match self.client().ask(ControlOperation::Stat {}) {
+        match self.client().request(ControlOperation::Stat {}) {
             Ok(Success::Stat(stat)) => *stat,
             other => panic!("{other:?}"),
         }

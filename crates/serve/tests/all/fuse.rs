@@ -188,10 +188,10 @@ fn a_mountpoint_is_an_empty_directory_that_is_there() {
     assert!(said.contains("mounted there already"), "{said}");
     let said = BlockExport::start(&m.device, &m.at.join("no/such")).unwrap_err().to_string();
     assert!(said.contains("existing directory"), "{said}");
-    assert!(!m.export.as_ref().unwrap().is_over());
+    assert!(!m.export.as_ref().unwrap().has_ended());
     frit_serve::fuse::unmount(&m.at, false).unwrap();
     let end = std::time::Instant::now() + Duration::from_secs(20);
-    while !m.export.as_ref().unwrap().is_over() {
+    while !m.export.as_ref().unwrap().has_ended() {
         assert!(std::time::Instant::now() < end, "the export ends when another process unmounts it");
         std::thread::sleep(Duration::from_millis(10));
     }

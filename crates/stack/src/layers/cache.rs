@@ -82,9 +82,9 @@ where
     S::Tok: 'static,
 {
     let refused = |what: String| Error::Medium { what };
-    let held = store(&pcm.name, pcm.geometry.store_bytes())?;
-    let pcm = Pcm::new(pcm, held, hardware).map_err(refused)?;
-    let held = store(&disk.name, disk.store_bytes())?;
-    let disk = Disk::new(disk, held, hardware).map_err(refused)?;
+    let pcm_store = store(&pcm.name, pcm.geometry.store_bytes())?;
+    let pcm = Pcm::new(pcm, pcm_store, hardware).map_err(refused)?;
+    let disk_store = store(&disk.name, disk.store_bytes())?;
+    let disk = Disk::new(disk, disk_store, hardware).map_err(refused)?;
     Ok(Box::new(Cache::<S::Tok, St, St>::new(config, pcm, disk, None)?))
 }

@@ -85,20 +85,20 @@ where
     S::Tok: 'static,
 {
     let refused = |what: String| Error::Medium { what };
-    let held = store(&media.nand.name, media.nand.geometry.store_bytes())?;
-    let nand = Nand::new(media.nand, held, hardware).map_err(refused)?;
+    let nand_store = store(&media.nand.name, media.nand.geometry.store_bytes())?;
+    let nand = Nand::new(media.nand, nand_store, hardware).map_err(refused)?;
     let pcm = match media.pcm {
         Some(pcm) => {
-            let held = store(&pcm.name, pcm.geometry.store_bytes())?;
-            Some(Pcm::new(pcm, held, hardware).map_err(refused)?)
+            let pcm_store = store(&pcm.name, pcm.geometry.store_bytes())?;
+            Some(Pcm::new(pcm, pcm_store, hardware).map_err(refused)?)
         }
         None => None,
     };
     let layer = Hfsl::<S::Tok, St, St>::new(config, nand, pcm)?;
     Ok(match media.dram {
         Some(dram) => {
-            let held = volatile(dram.bytes);
-            let dram = Dram::new(dram, held, hardware).map_err(refused)?;
+            let dram_store = volatile(dram.bytes);
+            let dram = Dram::new(dram, dram_store, hardware).map_err(refused)?;
             Box::new(layer.with_dram(dram)?)
         }
         None => Box::new(layer),

@@ -1,5 +1,5 @@
-//! The kinds of layers that a stack can have. To add a kind, add a file here and a line in
-//! [`LayerKind`].
+//! The kinds of layers that a stack can have. To add a kind, add a file here, a variant of
+//! [`LayerKind`] and of [`LayerConfig`], and the match arms that the compiler asks for.
 
 pub(crate) mod cache;
 pub(crate) mod hfsl;
@@ -21,7 +21,7 @@ use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, EnumString, IntoStaticStr, VariantNames, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum LayerKind {
-    /// PCM and NAND, fused.
+    /// Hybrid of PCM and NAND: PCM as a cache, as storage, or as both.
     Hfsl,
     /// A disk behind a cache in PCM.
     Cache,

@@ -53,8 +53,8 @@ where
     match bytes {
         Bytes::None => compose(config, pcm, NoStore, hardware),
         _ => {
-            let held = bytes.store(&pcm.name, pcm.geometry.store_bytes())?;
-            compose(config, pcm, held, hardware)
+            let pcm_store = bytes.store(&pcm.name, pcm.geometry.store_bytes())?;
+            compose(config, pcm, pcm_store, hardware)
         }
     }
 }
@@ -62,12 +62,12 @@ where
 fn compose<S: Sink, St: Store + Send + 'static>(
     config: NtlConfig,
     pcm: PcmConfig,
-    held: St,
+    pcm_store: St,
     hardware: &mut Hardware,
 ) -> Result<Box<dyn StackDevice<S>>>
 where
     S::Tok: 'static,
 {
-    let pcm = Pcm::new(pcm, held, hardware).map_err(|what| Error::Medium { what })?;
+    let pcm = Pcm::new(pcm, pcm_store, hardware).map_err(|what| Error::Medium { what })?;
     Ok(Box::new(Ntl::<S::Tok, St>::new(config, pcm)?))
 }

@@ -135,7 +135,7 @@ fn values_that_cannot_be_are_told_with_line() {
         (
             with("SSW = 2048", "SSW = \"2Q\""),
             &[
-                "t:9:7 `hfsl.SSW`: '2Q' is no size; write bytes or a number with K, M, G or T, such as 4K or 32GiB",
+                "t:9:7 `hfsl.SSW`: '2Q' is not a size; write bytes or a number with K, M, G or T, such as 4K or 32GiB",
             ],
         ),
         (

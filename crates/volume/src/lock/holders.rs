@@ -39,16 +39,16 @@ impl Holder {
         if file.mode() & OTHERS == 0 || file.mode() & OTHERS_WRITE != 0 || self.pid == 0 {
             return false;
         }
-        let own = rustix::process::geteuid().as_raw();
+        let own_user = rustix::process::geteuid().as_raw();
         match self.user {
-            Some(user) => ![0, own, file.uid()].contains(&user),
-            None => !Path::new(&format!("/proc/{}", self.pid)).exists() && others_are_shown(),
+            Some(user) => ![0, own_user, file.uid()].contains(&user),
+            None => !Path::new(&format!("/proc/{}", self.pid)).exists() && shows_other_users(),
         }
     }
 }
 
 /// Returns `true` if `/proc` shows processes of other users (no `hidepid`).
-fn others_are_shown() -> bool {
+fn shows_other_users() -> bool {
     std::fs::read_to_string("/proc/1/status").is_ok()
 }
 

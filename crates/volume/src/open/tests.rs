@@ -27,22 +27,22 @@ fn left(dir: &Path, state: VolumeState) {
     file.update(|s| (s.state, s.boot_id) = (state, OTHER_BOOT)).unwrap();
 }
 
-fn machine(dir: &Path) -> bool {
-    Volume::open(dir, &OpenOptions::default()).unwrap().recovery().machine
+fn power_loss(dir: &Path) -> bool {
+    Volume::open(dir, &OpenOptions::default()).unwrap().recovery().power_loss
 }
 
 #[test]
 fn another_boot_means_that_the_machine_stopped_unless_the_volume_was_closed() {
     let (_dir, dir) = made();
-    assert!(!machine(&dir), "the same boot");
+    assert!(!power_loss(&dir), "the same boot");
     left(&dir, VolumeState::Dirty);
-    assert!(machine(&dir), "another boot");
+    assert!(power_loss(&dir), "another boot");
     assert_eq!((now(&dir).boot_id, now(&dir).state), (boot_id(), VolumeState::Dirty));
-    assert!(!machine(&dir), "recovered under this boot, and then stopped");
+    assert!(!power_loss(&dir), "recovered under this boot, and then stopped");
     Volume::open(&dir, &OpenOptions::default()).unwrap().close().unwrap();
     left(&dir, VolumeState::Clean);
     let v = Volume::open(&dir, &OpenOptions::default()).unwrap();
-    assert!(!v.recovery().machine && v.recovery().recovery.clean);
+    assert!(!v.recovery().power_loss && v.recovery().recovery.clean);
 }
 
 #[test]
@@ -57,10 +57,10 @@ fn a_recovery_that_does_not_end_is_repeated_as_what_it_was() {
     std::fs::write(&nand, bytes).unwrap();
     // A read-only opening changes nothing either.
     let look = OpenOptions { read_only: true, crash: None };
-    assert!(Volume::open(&dir, &look).unwrap().recovery().machine);
+    assert!(Volume::open(&dir, &look).unwrap().recovery().power_loss);
     assert_eq!(now(&dir).boot_id, OTHER_BOOT);
-    assert!(machine(&dir));
-    assert!(!machine(&dir));
+    assert!(power_loss(&dir));
+    assert!(!power_loss(&dir));
 }
 
 #[test]

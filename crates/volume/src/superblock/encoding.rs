@@ -58,7 +58,7 @@ pub(super) fn encode(s: &Superblock) -> Vec<u8> {
     let lens = [s.media.len(), s.created_by.len(), s.name.len(), s.stack.len(), params.len()];
     lens.iter().for_each(|n| u32s(&mut b, &[*n as u32]));
     let r = s.recovery.unwrap_or_default();
-    let flags = u32::from(s.recovery.is_some()) | u32::from(r.machine) << 1 | u32::from(r.from_flush) << 2;
+    let flags = u32::from(s.recovery.is_some()) | u32::from(r.power_loss) << 1 | u32::from(r.from_flush) << 2;
     u32s(&mut b, &[flags]);
     u64s(&mut b, &[r.unix, r.pages, r.pages_in_pcm, r.bytes_read, r.micros]);
     u32s(&mut b, &[r.redone, r.padded, r.suspect_blocks, r.lost]);
@@ -90,14 +90,14 @@ pub(super) fn encode(s: &Superblock) -> Vec<u8> {
 struct FieldReader<'a>(&'a [u8]);
 
 impl<'a> FieldReader<'a> {
-    fn take(&mut self, n: usize) -> Result<&'a [u8], DecodeError> {
+    fn bytes(&mut self, n: usize) -> Result<&'a [u8], DecodeError> {
         let Some((now, rest)) = self.0.split_at_checked(n) else { return damaged("it is truncated") };
         self.0 = rest;
         Ok(now)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
-        let bytes = self.take(N)?;
+        let bytes = self.bytes(N)?;
         bytes.try_into().map_err(|_| DecodeError::Damaged("it is truncated".into()))
     }
 
@@ -114,7 +114,7 @@ impl<'a> FieldReader<'a> {
     }
 
     fn text(&mut self, n: usize) -> Result<String, DecodeError> {
-        let bytes = self.take(n)?;
+        let bytes = self.bytes(n)?;
         String::from_utf8(bytes.into())
             .map_err(|_| DecodeError::Damaged("a text in it is not valid UTF-8".into()))
     }
@@ -202,7 +202,7 @@ pub(super) fn decode(b: &[u8]) -> Result<Superblock, DecodeError> {
 fn recovery(f: &mut FieldReader<'_>) -> Result<Option<RecoveryRecord>, DecodeError> {
     let flags = f.u32()?;
     let r = RecoveryRecord {
-        machine: flags & 2 != 0,
+        power_loss: flags & 2 != 0,
         from_flush: flags & 4 != 0,
         unix: f.u64()?,
         pages: f.u64()?,

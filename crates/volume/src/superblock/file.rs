@@ -29,11 +29,12 @@ pub struct SuperblockFile {
     /// The current contents of the file.
     pub(crate) current: Superblock,
     /// The defect of the other copy, if any.
-    other: Option<String>,
+    other_copy_defect: Option<String>,
 }
 
 impl SuperblockFile {
-    /// Opens and locks the superblock of the volume in `dir`: exclusively, or shared for reading only.
+    /// Opens and locks the superblock of the volume in `dir`: exclusively, or shared for reading
+    /// only.
     ///
     /// # Errors
     /// The directory is not a volume; the volume is in use; no copy is valid; the version or
@@ -41,7 +42,7 @@ impl SuperblockFile {
     pub fn open(dir: &Path, read_only: bool) -> Result<SuperblockFile> {
         let path = dir.join(FILE_NAME);
         drop(open(dir, &path, read_only)?);
-        let lock = VolumeLock::take(dir, read_only)?;
+        let lock = VolumeLock::acquire(dir, read_only)?;
         // The superblock may have been replaced before it was locked: it is opened again.
         let file = open(dir, &path, read_only)?;
         lock::lock_ignoring_readers(&file, read_only, dir)?;
@@ -54,7 +55,7 @@ impl SuperblockFile {
             );
             return Err(Error::Superblock { path, why });
         }
-        Ok(SuperblockFile { lock, file, path, current: now, other })
+        Ok(SuperblockFile { lock, file, path, current: now, other_copy_defect: other })
     }
 
     /// Returns the lock of the volume and the contents, without the file.
@@ -64,8 +65,8 @@ impl SuperblockFile {
 
     /// Returns the reason if the file was deleted since it was opened; updates of it would be lost.
     pub(crate) fn unusable_reason(&self) -> Option<String> {
-        let gone = self.file.metadata().is_ok_and(|m| m.nlink() == 0);
-        gone.then(|| {
+        let is_deleted = self.file.metadata().is_ok_and(|m| m.nlink() == 0);
+        is_deleted.then(|| {
             format!(
                 "{} was deleted; copy what is still readable before the program ends",
                 self.path.display()
@@ -103,13 +104,13 @@ impl SuperblockFile {
         lock::lock(&file, false, dir)?;
         let zeros = vec![0; 2 * COPY_BYTES];
         file.write_all_at(&zeros, 0).map_err(what("write"))?;
-        let mut made = SuperblockFile { lock, file, path, current: first, other: None };
-        let first = made.current.clone();
-        made.write(first)?;
-        made.file.sync_all().map_err(what("sync"))?;
-        std::fs::rename(&new, &made.path).map_err(what("rename"))?;
+        let mut created = SuperblockFile { lock, file, path, current: first, other_copy_defect: None };
+        let first = created.current.clone();
+        created.write(first)?;
+        created.file.sync_all().map_err(what("sync"))?;
+        std::fs::rename(&new, &created.path).map_err(what("rename"))?;
         sync_dir(dir)?;
-        Ok(made)
+        Ok(created)
     }
 
     /// Returns the contents of the superblock.
@@ -121,7 +122,7 @@ impl SuperblockFile {
     /// Returns the defect of the older copy, if any; the next update repairs it.
     #[must_use]
     pub fn damaged_copy(&self) -> Option<&str> {
-        self.other.as_deref()
+        self.other_copy_defect.as_deref()
     }
 
     /// Changes the superblock; the change is durable when this returns.
@@ -156,7 +157,7 @@ impl SuperblockFile {
         // `next` replaces `self.current` only when it is durable.
         self.file.sync_data().map_err(cannot)?;
         self.current = next;
-        self.other = None;
+        self.other_copy_defect = None;
         Ok(())
     }
 }
@@ -230,8 +231,8 @@ pub fn decode_newest(bytes: &[u8]) -> std::result::Result<(Superblock, Option<St
         (Err(DecodeError::Refused(why)), _) | (_, Err(DecodeError::Refused(why))) => Err(why),
         (Ok(a), Ok(b)) if a.sequence >= b.sequence => Ok((a, None)),
         (Ok(_), Ok(b)) => Ok((b, None)),
-        (Ok(a), Err(DecodeError::Damaged(why))) => Ok((a, other(why, part(1)))),
-        (Err(DecodeError::Damaged(why)), Ok(b)) => Ok((b, other(why, part(0)))),
+        (Ok(a), Err(DecodeError::Damaged(why))) => Ok((a, copy_defect(why, part(1)))),
+        (Err(DecodeError::Damaged(why)), Ok(b)) => Ok((b, copy_defect(why, part(0)))),
         (Err(DecodeError::Damaged(a)), Err(DecodeError::Damaged(b))) => Err(format!(
             "neither copy of the superblock is valid (first: {a}; second: {b}); nothing was changed. Restore the \
              file from a backup; the media files alone do not identify the stack"
@@ -240,7 +241,7 @@ pub fn decode_newest(bytes: &[u8]) -> std::result::Result<(Superblock, Option<St
 }
 
 /// Returns the defect of a copy; `None` if it was never written.
-fn other(why: String, bytes: &[u8]) -> Option<String> {
+fn copy_defect(why: String, bytes: &[u8]) -> Option<String> {
     let blank = bytes.len() == COPY_BYTES && bytes.iter().all(|&b| b == 0);
     (!blank).then_some(why)
 }

@@ -73,7 +73,8 @@ pub struct RecoveryRecord {
     /// Time of the recovery, in seconds since 1970.
     pub unix: u64,
     /// `true` after a power loss, `false` after a crash of the process alone.
-    pub machine: bool,
+    #[serde(rename = "machine")]
+    pub power_loss: bool,
     /// See [`Recovery::from_flush`].
     pub from_flush: bool,
     /// See [`Recovery::pages`].
@@ -97,10 +98,10 @@ pub struct RecoveryRecord {
 impl RecoveryRecord {
     /// Returns the record of a recovery that has just ended.
     #[must_use]
-    pub fn new(r: &Recovery, stop: CrashKind, micros: u64) -> RecoveryRecord {
+    pub fn new(r: &Recovery, crash: CrashKind, micros: u64) -> RecoveryRecord {
         RecoveryRecord {
             unix: unix_now(),
-            machine: stop == CrashKind::PowerLoss,
+            power_loss: crash == CrashKind::PowerLoss,
             from_flush: r.from_flush,
             pages: r.pages,
             pages_in_pcm: r.pages_in_pcm,

@@ -26,7 +26,13 @@ fn sample(sequence: u64) -> Superblock {
         sha256: [3; 32],
         media: vec![medium("nand", MediumKind::Nand, "/dev/x"), medium("pcm", MediumKind::Pcm, "")],
         params: vec![("SSW".into(), "1024".into()), ("gc".into(), "fi=fo".into())],
-        recovery: Some(RecoveryRecord { unix: 1, machine: true, lost: 3, micros: 12, ..Default::default() }),
+        recovery: Some(RecoveryRecord {
+            unix: 1,
+            power_loss: true,
+            lost: 3,
+            micros: 12,
+            ..Default::default()
+        }),
     }
 }
 
@@ -86,7 +92,8 @@ fn the_bytes_are_where_the_manual_draws_them() {
 fn the_newer_copy_counts_and_updates_take_turns() {
     let dir = tempfile::tempdir().unwrap();
     let mut made =
-        SuperblockFile::create(dir.path(), sample(1), VolumeLock::take(dir.path(), false).unwrap()).unwrap();
+        SuperblockFile::create(dir.path(), sample(1), VolumeLock::acquire(dir.path(), false).unwrap())
+            .unwrap();
     for n in 2..6 {
         made.update(|s| s.set_param("SSW", &n.to_string())).unwrap();
         assert_eq!(made.current().sequence, n);
@@ -201,7 +208,8 @@ fn newer_versions_and_unknown_features_are_refused_even_beside_a_good_copy() {
 fn a_stack_that_is_too_long_is_refused_before_anything_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let mut made =
-        SuperblockFile::create(dir.path(), sample(1), VolumeLock::take(dir.path(), false).unwrap()).unwrap();
+        SuperblockFile::create(dir.path(), sample(1), VolumeLock::acquire(dir.path(), false).unwrap())
+            .unwrap();
     let e = made.update(|s| s.set_param("x", &"y".repeat(COPY_BYTES))).unwrap_err().to_string();
     assert!(e.contains("there is room for 65536"), "{e}");
     drop(made);

@@ -21,7 +21,7 @@ fn what_was_written_is_there_after_close_and_after_drop() {
     v.discard(4096, 4096).unwrap();
     drop(v);
     let mut v = open(&dir);
-    assert!(!v.recovery().recovery.clean && !v.recovery().machine);
+    assert!(!v.recovery().recovery.clean && !v.recovery().power_loss);
     assert!(read(&mut v, 1 << 20, 8192) == data);
     let back = read(&mut v, 4096, 8192);
     assert!(back[..4096].iter().all(|&b| b == 0) && back[4096..] == data[4096..]);
@@ -51,7 +51,7 @@ fn the_state_is_dirty_while_open_and_clean_after_close() {
     open(&dir).close().unwrap();
     let s = inspect(&dir).unwrap().superblock;
     assert_eq!(s.state, VolumeState::Clean);
-    assert_eq!(s.recovery.map(|r| (r.machine, r.lost)), Some((false, 0)));
+    assert_eq!(s.recovery.map(|r| (r.power_loss, r.lost)), Some((false, 0)));
 }
 
 #[test]
@@ -98,10 +98,10 @@ fn what_was_flushed_survives_a_stop_of_the_machine() {
     drop(v);
     let mut v =
         Volume::open(&dir, &OpenOptions { read_only: false, crash: Some(CrashKind::PowerLoss) }).unwrap();
-    assert!(v.recovery().machine);
+    assert!(v.recovery().power_loss);
     assert!(read(&mut v, 0, 32 << 10) == data);
     v.close().unwrap();
-    assert!(inspect(&dir).unwrap().superblock.recovery.unwrap().machine);
+    assert!(inspect(&dir).unwrap().superblock.recovery.unwrap().power_loss);
 }
 
 #[test]

@@ -192,7 +192,7 @@ fn paths_of_media_are_used_and_never_overwritten_unasked() {
     // Another volume over the same file while the file exists.
     let second = dir.path().join("second");
     let e = create_with(&second, &sets[..1], false).unwrap_err().to_string();
-    assert!(e.contains("is there already"), "{e}");
+    assert!(e.contains("already exists"), "{e}");
     open(&volume).close().unwrap();
 }
 

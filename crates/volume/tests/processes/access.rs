@@ -72,7 +72,7 @@ fn files_that_are_replaced_are_made_anew() {
     std::fs::remove_file(&medium).unwrap();
     std::os::unix::fs::symlink("/dev/null", &medium).unwrap();
     let e = create_with(&volume, &[], true).unwrap_err().to_string();
-    assert!(e.contains("no plain file"), "{e}");
+    assert!(e.contains("not a regular file"), "{e}");
 }
 
 #[test]

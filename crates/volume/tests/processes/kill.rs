@@ -108,7 +108,7 @@ fn kill_and_look(dir: &Path) {
         }
         child.wait().unwrap();
         let mut v = open(dir);
-        assert!(!v.recovery().recovery.clean && !v.recovery().machine);
+        assert!(!v.recovery().recovery.clean && !v.recovery().power_loss);
         for n in 0..BLOCKS {
             let bytes = read(&mut v, n * BLOCK as u64, BLOCK);
             let found = version_of(n, &bytes).unwrap_or_else(|| panic!("kill {kill}: block {n} is mixed"));

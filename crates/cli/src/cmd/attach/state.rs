@@ -46,5 +46,5 @@ impl AttachState {
 /// because it may not answer.
 pub(crate) fn mountpoint(dir: &Path, given: Option<&Path>) -> Result<PathBuf> {
     let Some(given) = given else { return Ok(dir.join("mnt")) };
-    frit_serve::fuse::whole(given).into_diagnostic()
+    frit_serve::fuse::absolute_path(given).into_diagnostic()
 }

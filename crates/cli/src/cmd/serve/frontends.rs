@@ -157,8 +157,11 @@ impl FrontendArgs {
             Some(path) => path.clone(),
             None => dir.join(ctl::SOCKET),
         };
-        let options =
-            ctl::ControlOptions { socket, volume: dir.into(), rights: Rights::own(self.ctl_read_all) };
+        let options = ctl::ControlOptions {
+            socket,
+            volume: dir.into(),
+            rights: Rights::of_this_process(self.ctl_read_all),
+        };
         let server = ctl::ControlServer::start(&options, Arc::clone(panel), log.clone());
         let hint = || {
             let at = options.socket.display();
@@ -210,7 +213,7 @@ impl Frontends {
         if self.ublk.is_some() {
             return false;
         }
-        self.fuse.as_ref().is_some_and(fuse::BlockExport::is_over)
+        self.fuse.as_ref().is_some_and(fuse::BlockExport::has_ended)
     }
 
     /// Stops all frontends. Returns messages about anomalies.

@@ -19,8 +19,11 @@ pub(crate) fn recovery(r: &OpenReport, page_bytes: u32) -> String {
     if f.clean {
         let _ = writeln!(out, "The volume had been closed properly: no recovery was needed.");
     } else {
-        let what =
-            if r.machine { "The machine crashed or lost power" } else { "The program crashed or was killed" };
+        let what = if r.power_loss {
+            "The machine crashed or lost power"
+        } else {
+            "The program crashed or was killed"
+        };
         let _ = writeln!(out, "{what} while the volume was open.");
         if f.from_flush {
             let _ = writeln!(out, "The map as of the last flush was used; later writes are lost.");

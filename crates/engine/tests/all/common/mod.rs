@@ -142,8 +142,8 @@ pub fn run<E: Engine>(
     let mut host = Script::new(requests.to_vec());
     let mut driver = Driver::new(mode).unwrap();
     driver.run(engine, &mut host, None).unwrap();
-    let outcome = driver.finish(engine, &mut host).unwrap();
-    (host.times.into_iter().map(|t| t.expect("acknowledged")).collect(), outcome)
+    let counters = driver.finish(engine, &mut host).unwrap();
+    (host.times.into_iter().map(|t| t.expect("acknowledged")).collect(), counters)
 }
 
 /// Runs all requests at once. Returns the times of acknowledgement.

@@ -38,9 +38,9 @@ impl<M: Medium> RepairRound<'_, M> {
         };
         let add_message = |what: String| log.add_message(format_args!("{place}: {what}"));
         let mut salvage = Salvage::read(&reader, inode, taken, add_message);
-        let mut kept = KeptExtents::new();
+        let mut kept_extents = KeptExtents::new();
         for (at, extent) in salvage.extents(inode) {
-            if let Some(why) = self.refuse(inode.kind, &kept, extent) {
+            if let Some(why) = self.reject_reason(inode.kind, &kept_extents, extent) {
                 let (from, to) = (extent.at * BLOCK, extent.end() * BLOCK);
                 self.log.add_message(format_args!(
                     "{place} has lost bytes from {from} to {to}, blocks from {} on: {why}",
@@ -48,29 +48,35 @@ impl<M: Medium> RepairRound<'_, M> {
                 ));
                 salvage.put(inode, at, None);
             } else {
-                kept.insert(extent.at, (at, extent));
+                kept_extents.insert(extent.at, (at, extent));
             }
         }
         let sound =
             |(_, extent): &(u32, Extent)| target::read(medium, self.salt, ino, inode, extent.start).is_ok();
         // A link without its whole target is lost: its blocks are released, and the caller frees
         // it.
-        if symlink && (kept.len() != 1 || !kept.get(&0).is_some_and(sound)) {
-            let runs = kept.values().map(|(_, extent)| extent.run()).chain(extent_blocks);
+        if symlink && (kept_extents.len() != 1 || !kept_extents.get(&0).is_some_and(sound)) {
+            let runs = kept_extents.values().map(|(_, extent)| extent.run()).chain(extent_blocks);
             runs.for_each(|run| self.blocks.release(&geometry, run));
             return None;
         }
         if inode.kind == InodeType::Directory {
-            self.repair_directory(ino, inode, &mut salvage, &kept);
+            self.repair_directory(ino, inode, &mut salvage, &kept_extents);
         }
-        let count = salvage.extent_blocks() + kept.values().map(|(_, extent)| extent.len).sum::<u64>();
+        let count =
+            salvage.extent_blocks() + kept_extents.values().map(|(_, extent)| extent.len).sum::<u64>();
         salvage.write();
         Some(count)
     }
 
     /// Returns the reason why an extent is invalid; claims its blocks if it is valid.
-    fn refuse(&mut self, kind: InodeType, kept: &KeptExtents, extent: Extent) -> Option<&'static str> {
-        let before = kept.range(..extent.end()).next_back();
+    fn reject_reason(
+        &mut self,
+        kind: InodeType,
+        kept_extents: &KeptExtents,
+        extent: Extent,
+    ) -> Option<&'static str> {
+        let before = kept_extents.range(..extent.end()).next_back();
         let directory = kind == InodeType::Directory;
         if !extent.fits(&self.geometry) {
             Some("they lie outside the data space, or beyond the maximum file size")
@@ -91,11 +97,11 @@ impl<M: Medium> RepairRound<'_, M> {
         ino: Ino,
         inode: &mut Inode,
         salvage: &mut Salvage<'_, M>,
-        kept: &KeptExtents,
+        kept_extents: &KeptExtents,
     ) {
         let place = self.place(ino);
         let mut page = 0;
-        for (at, extent) in kept.values() {
+        for (at, extent) in kept_extents.values() {
             for i in 0..extent.len {
                 let pages = (extent.at + i, page + i);
                 let log = &mut *self.log;

@@ -59,7 +59,7 @@ impl<M: Medium> RepairRound<'_, M> {
             let Some(seen) = self.inodes.get(ino).copied() else { continue };
             let expected = match seen.kind {
                 None => continue,
-                Some(InodeType::Directory) if seen.reached => seen.below.saturating_add(2),
+                Some(InodeType::Directory) if seen.reached => seen.subdirs.saturating_add(2),
                 Some(InodeType::Directory) => 0,
                 Some(_) if lost.contains(&ino) => 1,
                 Some(_) => seen.names,

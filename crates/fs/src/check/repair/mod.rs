@@ -108,8 +108,8 @@ pub fn repair<M: Medium>(medium: &M, clock: &Clock) -> Result<Report> {
 
 impl<M: Medium> RepairRound<'_, M> {
     fn run(&mut self) -> Result<()> {
-        let ledger = Counters::read(self.medium, &self.geometry, self.salt);
-        let known = ledger.as_ref().map_or(1, |ledger| ledger.highest);
+        let counters = Counters::read(self.medium, &self.geometry, self.salt);
+        let known = counters.as_ref().map_or(1, |counters| counters.highest);
         // The scan ignores damaged inodes, so the range also covers the counted maximum.
         let highest = highest(self.medium, &self.geometry, self.salt).max(known);
         // The inodes come first: names, link counts and the bitmap are derived from those that are
@@ -118,12 +118,12 @@ impl<M: Medium> RepairRound<'_, M> {
         self.repair_root();
         self.repair_orphans();
         self.repair_names(vec![Ino::ROOT]);
-        let lost = self.find_lost();
+        let lost = self.repair_unconnected();
         self.repair_name_counts();
         self.repair_links(&lost);
         // The inodes and names become durable before the bitmap that is derived from them.
         self.medium.fence();
-        self.repair_space(ledger.ok(), highest);
+        self.repair_space(counters.ok(), highest);
         self.medium.fence();
         self.name_lost(&lost)
     }

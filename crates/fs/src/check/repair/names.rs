@@ -1,4 +1,4 @@
-//! Repair of names, and search for inodes without names.
+//! Repair of directory entries, and search for unconnected inodes: those without a name.
 
 use super::RepairRound;
 use crate::check::names::read;
@@ -11,7 +11,7 @@ use std::collections::{HashSet, VecDeque};
 /// A directory entry under examination.
 struct EntryToRepair {
     dir: Ino,
-    text: String,
+    name: String,
     ino: Ino,
     /// Byte positions of its slots.
     slots: Vec<u64>,
@@ -26,105 +26,111 @@ impl<M: Medium> RepairRound<'_, M> {
                 seen.reached = true;
             }
         }
-        // Names of directories whose `..` refers to another directory. They are kept if no other
+        // Names of directories whose `..` refers to another directory. Such a name is kept if no
         // name is found that agrees with `..`.
-        let mut doubtful = VecDeque::new();
+        let mut parent_mismatch = VecDeque::new();
         loop {
             while let Some(dir) = next.pop() {
-                self.repair_names_of(dir, &mut next, &mut doubtful);
+                self.repair_names_of(dir, &mut next, &mut parent_mismatch);
             }
-            let Some(name) = doubtful.pop_front() else { return };
-            next.extend(self.assign_parent(&name));
+            let Some(entry) = parent_mismatch.pop_front() else { return };
+            next.extend(self.assign_parent(&entry));
         }
     }
 
-    fn repair_names_of(&mut self, dir: Ino, next: &mut Vec<Ino>, doubtful: &mut VecDeque<EntryToRepair>) {
+    fn repair_names_of(
+        &mut self,
+        dir: Ino,
+        next: &mut Vec<Ino>,
+        parent_mismatch: &mut VecDeque<EntryToRepair>,
+    ) {
         let Some(index) = read(self.medium, &self.geometry, self.salt, dir) else { return };
-        let mut texts = HashSet::new();
+        let mut seen_names = HashSet::new();
         for (slot, record) in index.records(self.medium) {
-            let name = EntryToRepair {
+            let entry = EntryToRepair {
                 dir,
-                text: String::from_utf8_lossy(record.name()).into_owned(),
+                name: String::from_utf8_lossy(record.name()).into_owned(),
                 ino: record.ino(),
                 slots: positions(&index, slot, record.slots()),
             };
-            let twice = !texts.insert(record.name().to_vec());
-            let Some(seen) = self.inodes.get(name.ino).filter(|seen| seen.kind.is_some()) else {
-                self.remove(&name, "leads to a free inode");
+            let twice = !seen_names.insert(record.name().to_vec());
+            let Some(seen) = self.inodes.get(entry.ino).filter(|seen| seen.kind.is_some()) else {
+                self.remove(&entry, "points to a free inode");
                 continue;
             };
             if twice {
-                self.remove(&name, "is a duplicate");
+                self.remove(&entry, "is a duplicate");
             } else if seen.kind != record.kind() {
-                self.remove(&name, "leads to an inode of another type");
+                self.remove(&entry, "points to an inode of another type");
             } else if seen.kind != Some(InodeType::Directory) {
                 seen.names += 1;
                 seen.reached = true;
             } else if seen.reached {
-                self.remove(&name, "is a second name of a directory");
+                self.remove(&entry, "is a second name of a directory");
             } else if seen.parent == dir {
-                next.push(name.ino);
-                self.accept(&name);
+                next.push(entry.ino);
+                self.accept(&entry);
             } else {
-                doubtful.push_back(name);
+                parent_mismatch.push_back(entry);
             }
         }
     }
 
-    fn accept(&mut self, name: &EntryToRepair) {
-        if let Some(seen) = self.inodes.get(name.ino) {
+    fn accept(&mut self, entry: &EntryToRepair) {
+        if let Some(seen) = self.inodes.get(entry.ino) {
             seen.reached = true;
             seen.names += 1;
         }
-        if let Some(above) = self.inodes.get(name.dir) {
-            above.below += 1;
+        if let Some(parent) = self.inodes.get(entry.dir) {
+            parent.subdirs += 1;
         }
     }
 
-    /// Assigns a directory to the directory with this name, unless a better name was found.
-    fn assign_parent(&mut self, name: &EntryToRepair) -> Option<Ino> {
-        let seen = self.inodes.get(name.ino)?;
+    /// Sets the `..` of a directory to the directory with this entry, unless another entry agreed
+    /// with the old `..`.
+    fn assign_parent(&mut self, entry: &EntryToRepair) -> Option<Ino> {
+        let seen = self.inodes.get(entry.ino)?;
         if seen.reached {
-            self.remove(name, "is a second name of a directory");
+            self.remove(entry, "is a second name of a directory");
             return None;
         }
-        let old = std::mem::replace(&mut seen.parent, name.dir);
-        let place = self.place(name.dir);
-        let EntryToRepair { text, ino, dir, .. } = name;
-        self.log.add_message(format_args!("{place}: `..` of the directory `{text}` was inode {}", old.0));
+        let old = std::mem::replace(&mut seen.parent, entry.dir);
+        let place = self.place(entry.dir);
+        let EntryToRepair { name, ino, dir, .. } = entry;
+        self.log.add_message(format_args!("{place}: `..` of the directory `{name}` was inode {}", old.0));
         self.rewrite(*ino, |inode| inode.parent = *dir);
-        self.accept(name);
-        Some(name.ino)
+        self.accept(entry);
+        Some(entry.ino)
     }
 
-    fn remove(&mut self, name: &EntryToRepair, why: &str) {
-        let place = self.place(name.dir);
+    fn remove(&mut self, entry: &EntryToRepair, why: &str) {
+        let place = self.place(entry.dir);
         self.log.add_message(format_args!(
             "{place}: the name `{}` {why}, inode {}: removed",
-            name.text, name.ino.0
+            entry.name, entry.ino.0
         ));
-        for at in &name.slots {
+        for at in &entry.slots {
             write_words(self.medium, *at, &[0]);
         }
     }
 
-    /// Finds inodes without names, except those that were unlinked while open. The trees below lost
-    /// directories are walked, so that their inodes do not count as lost.
-    pub(super) fn find_lost(&mut self) -> Vec<Ino> {
+    /// Returns the unconnected inodes, except those that were unlinked while open. The names below
+    /// unconnected directories are repaired, so that their inodes do not count as unconnected.
+    pub(super) fn repair_unconnected(&mut self) -> Vec<Ino> {
         let mut lost = Vec::new();
-        let below = self.named_by_unreached();
-        // First pass: roots of lost trees alone. Second pass: directories in loops, which name each
-        // other.
+        let named = self.named_by_unreached();
+        // First pass: lost directories that no lost directory names. Second pass: the rest, which
+        // are in cycles.
         for among_named in [false, true] {
             for number in 1..=self.inodes.seen.len() as u64 {
                 let ino = Ino(number);
                 let Some(seen) = self.inodes.get(ino) else { continue };
                 let removed = seen.orphan && seen.links == 0;
                 let directory = seen.kind == Some(InodeType::Directory);
-                if !directory || seen.reached || removed || (below.contains(&ino) && !among_named) {
+                if !directory || seen.reached || removed || (named.contains(&ino) && !among_named) {
                     continue;
                 }
-                // No name agrees with its `..` until it is in `lost+found`.
+                // Its `..` is invalid until it is linked into `lost+found`.
                 seen.parent = Ino(0);
                 lost.push(ino);
                 self.repair_names(vec![ino]);

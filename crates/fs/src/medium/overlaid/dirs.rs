@@ -30,7 +30,7 @@ const STICKY: u32 = 0o1000;
 pub(super) fn bases(given: Option<&Path>) -> Result<Vec<PathBuf>> {
     if let Some(dir) = given.filter(|dir| !is_in_memory(dir)) {
         return Err(Error::Image(format!(
-            "{} is no directory in memory (tmpfs): unsynced changes must not survive a power loss",
+            "{} is not a directory in memory (tmpfs): unsynced changes must not survive a power loss",
             dir.display()
         )));
     }
@@ -103,16 +103,16 @@ pub(super) fn private_dir(bases: &[PathBuf], user: u32) -> Result<PathBuf> {
 fn make(base: &Path, user: u32) -> io::Result<PathBuf> {
     refuse_open_base(&base.metadata()?, user)?;
     let plain = base.join(format!("{PREFIX}{user}"));
-    let made = match make_dir(&plain, user) {
+    let created = match make_dir(&plain, user) {
         Err(e) if e.kind() == ErrorKind::AlreadyExists => {
             let [number, _] = fresh_uuid();
             make_dir(&base.join(format!("{PREFIX}{user}-{number:016x}")), user)
         }
-        made => made,
+        created => created,
     };
     // Another process may have created a directory at the same time: both use the first one.
     let first = of_user(base, user).into_iter().next();
-    match (made, first) {
+    match (created, first) {
         (_, Some(first)) => Ok(first),
         (Err(e), None) => Err(e),
         (Ok(()), None) => Err(ErrorKind::PermissionDenied.into()),

@@ -72,7 +72,7 @@ impl ImageFile {
     /// Not enough space is available. A file system without support for reservations is not an
     /// error.
     pub(super) fn reserve_log(&self, bytes: u64) -> Result<()> {
-        let there = self.with_log(|log| Ok(log.is_some()))?;
+        let exists = self.with_log(|log| Ok(log.is_some()))?;
         // An empty write creates the log if it does not exist.
         self.write_log(0, &[])?;
         let reserved = self.with_log(|log| {
@@ -82,7 +82,7 @@ impl ImageFile {
                 Err(e) => Err(os("cannot reserve space for", &self.log_path)(e.into())),
             }
         });
-        if reserved.is_err() && !there {
+        if reserved.is_err() && !exists {
             self.remove_log()?;
         }
         reserved

@@ -16,7 +16,7 @@ const NAME: (&str, &str) = ("frit-", ".lock");
 /// Returns `true` if a path refers to the open file.
 fn is_at(file: &File, path: &Path) -> bool {
     match (path.symlink_metadata(), file.metadata()) {
-        (Ok(now), Ok(own)) => (now.dev(), now.ino()) == (own.dev(), own.ino()),
+        (Ok(now), Ok(opened)) => (now.dev(), now.ino()) == (opened.dev(), opened.ino()),
         _ => false,
     }
 }
@@ -50,7 +50,7 @@ impl LockFile {
             let Ok(dir) = dirs::private_dir(&bases, user) else { return Ok(None) };
             let path = dir.join(format!("{}{:x}-{:x}{}", NAME.0, meta.dev(), meta.ino(), NAME.1));
             let file = dirs::open(&path, OFlags::empty());
-            let made = |e: io::Error| match e.kind() {
+            let create_missing = |e: io::Error| match e.kind() {
                 ErrorKind::NotFound => {
                     let file = dirs::open(&path, OFlags::CREATE | OFlags::EXCL)?;
                     // Root creates the file on behalf of the image's owner.
@@ -61,7 +61,7 @@ impl LockFile {
                 }
                 _ => Err(e),
             };
-            match file.or_else(made) {
+            match file.or_else(create_missing) {
                 // Created by another process just now, or removed with its directory: try again.
                 Err(e) if [ErrorKind::AlreadyExists, ErrorKind::NotFound].contains(&e.kind()) => {}
                 file => return file.map(|file| Some(LockFile { file, path })),

@@ -150,8 +150,8 @@ impl DoubleWriteLog {
         // The contents may be torn even if header and index are complete.
         let mut page = [0; PAGE];
         for (i, (_, crc)) in log.pages().enumerate() {
-            let there = log.contents(disk, i, &mut page)?;
-            if !there || (digest(&page) != crc && !is(ImageFileBug::TornLogTaken)) {
+            let complete = log.contents(disk, i, &mut page)?;
+            if !complete || (digest(&page) != crc && !is(ImageFileBug::TornLogTaken)) {
                 return Ok(None);
             }
         }

@@ -67,12 +67,12 @@ pub struct Overlaid<D: Disk = ImageFile> {
     sharded_lock: ShardedRwLock,
     stripes: [Mutex<()>; STRIPES],
     /// Number of syncs requested.
-    asked: AtomicU64,
+    syncs_requested: AtomicU64,
     run: Mutex<SyncState>,
     /// Number of pages in the current layer at which a write performs a sync.
     limit: u64,
     /// The effective limit, raised temporarily when that sync failed.
-    next: AtomicU64,
+    effective_limit: AtomicU64,
 }
 
 /// Contents to write to a range.
@@ -155,9 +155,9 @@ impl<D: Disk> Overlaid<D> {
             notes: Vec::new(),
             sharded_lock: ShardedRwLock::new(),
             stripes: std::array::from_fn(|_| Mutex::new(())),
-            asked: AtomicU64::new(0),
+            syncs_requested: AtomicU64::new(0),
             limit,
-            next: AtomicU64::new(limit),
+            effective_limit: AtomicU64::new(limit),
         }
     }
 
@@ -174,7 +174,7 @@ impl<D: Disk> Overlaid<D> {
     /// Panics if a range is outside the medium.
     #[allow(clippy::panic)]
     #[inline]
-    fn inside(&self, at: u64, len: u64) {
+    fn assert_inside(&self, at: u64, len: u64) {
         if at.checked_add(len).is_none_or(|end| end > self.disk.bytes()) {
             panic!("{len} bytes at {at} are outside of a medium of {} bytes", self.disk.bytes());
         }
@@ -201,13 +201,13 @@ impl<D: Disk> Overlaid<D> {
             _ => None,
         };
         while !into.is_empty() {
-            let here = place(at / BLOCK);
+            let first_place = place(at / BLOCK);
             let mut len = (BLOCK - at % BLOCK).min(into.len() as u64);
-            while len < into.len() as u64 && place((at + len) / BLOCK) == here {
+            while len < into.len() as u64 && place((at + len) / BLOCK) == first_place {
                 len = (len + BLOCK).min(into.len() as u64);
             }
             let (now, rest) = into.split_at_mut(len as usize);
-            match here {
+            match first_place {
                 Some(layer) => self.store.read(layer, at, now),
                 None => self.disk.read_image(at, now),
             }
@@ -217,7 +217,7 @@ impl<D: Disk> Overlaid<D> {
     }
 
     fn change(&self, at: u64, new: NewContents<'_>) {
-        self.inside(at, new.len());
+        self.assert_inside(at, new.len());
         let mut done = 0;
         while done < new.len() {
             let rest = new.part(done, (new.len() - done).min(STEP));
@@ -229,8 +229,8 @@ impl<D: Disk> Overlaid<D> {
                 Ok(len) => done += len,
                 Err(NoMemory) => self.reclaim(),
             }
-            if self.store.count(self.store.current()) >= self.next.load(Ordering::Relaxed) {
-                self.bound();
+            if self.store.count(self.store.current()) >= self.effective_limit.load(Ordering::Relaxed) {
+                self.sync_at_limit();
             }
         }
     }
@@ -241,14 +241,16 @@ impl<D: Disk> Overlaid<D> {
         let layer = self.store.current();
         let (page, end) = (at / BLOCK, at + new.len());
         let whole = |page: u64| page * BLOCK >= at && (page + 1) * BLOCK <= end;
-        if self.here(layer, page) {
-            let pages = (page..end.div_ceil(BLOCK)).take_while(|page| self.here(layer, *page)).count() as u64;
+        if self.can_change_in_place(layer, page) {
+            let pages = (page..end.div_ceil(BLOCK))
+                .take_while(|page| self.can_change_in_place(layer, *page))
+                .count() as u64;
             let len = ((page + pages) * BLOCK).min(end) - at;
-            self.in_place(layer, at, new.part(0, len));
+            self.change_in_place(layer, at, new.part(0, len));
             return Ok(len);
         }
         if whole(page) {
-            let absent = |page: &u64| whole(*page) && !self.here(layer, *page);
+            let absent = |page: &u64| whole(*page) && !self.can_change_in_place(layer, *page);
             let pages = (page..end.div_ceil(BLOCK)).take_while(absent).count() as u64;
             // The caller of `Medium` ensures that no other thread accesses these pages.
             let contents = new.part(0, pages * BLOCK).bytes();
@@ -261,11 +263,11 @@ impl<D: Disk> Overlaid<D> {
     }
 
     /// Returns `true` if a page can be changed in place.
-    fn here(&self, layer: usize, page: u64) -> bool {
+    fn can_change_in_place(&self, layer: usize, page: u64) -> bool {
         self.store.has(layer, page) || (is(ImageFileBug::NotFrozen) && self.store.has(1 - layer, page))
     }
 
-    fn in_place(&self, layer: usize, at: u64, new: NewContents<'_>) {
+    fn change_in_place(&self, layer: usize, at: u64, new: NewContents<'_>) {
         let layer =
             if is(ImageFileBug::NotFrozen) && !self.store.has(layer, at / BLOCK) { 1 - layer } else { layer };
         match new {
@@ -281,7 +283,7 @@ impl<D: Disk> Overlaid<D> {
         let _one = self.stripes[page as usize % STRIPES].lock();
         if self.store.has(layer, page) {
             // Another thread has added the page in the meantime, for a change of other bytes.
-            self.in_place(layer, at, new);
+            self.change_in_place(layer, at, new);
             return Ok(());
         }
         let mut contents = [0; BLOCK as usize];
@@ -307,13 +309,13 @@ impl<D: Disk> Overlaid<D> {
     /// Performs a sync because the overlay has reached its limit. If it fails, the limit is raised,
     /// and the next explicit sync reports the error.
     #[cold]
-    fn bound(&self) {
+    fn sync_at_limit(&self) {
         let more = match self.sync() {
             Ok(()) => 0,
             // The limit exceeds the current count, so that not every write retries a failing sync.
             Err(_) => self.store.count(self.store.current()) + self.limit / 4,
         };
-        self.next.store(self.limit + more, Ordering::Relaxed);
+        self.effective_limit.store(self.limit + more, Ordering::Relaxed);
     }
 }
 
@@ -324,7 +326,7 @@ impl<D: Disk> Medium for Overlaid<D> {
 
     #[inline]
     fn read(&self, at: u64, into: &mut [u8]) {
-        self.inside(at, into.len() as u64);
+        self.assert_inside(at, into.len() as u64);
         if self.is_unchanged(at, into.len() as u64) {
             return self.disk.read_image(at, into);
         }

@@ -36,7 +36,7 @@ impl Overlaid {
         let disk = ImageFile::open(path)?;
         let wanted = OverlaySearch::new(&disk, overlay)?;
         disk.remove_log()?;
-        while let Some((file, path)) = wanted.found()? {
+        while let Some((file, path)) = wanted.find_existing()? {
             std::fs::remove_file(&path).map_err(os("cannot remove", &path))?;
             drop(file);
             remove(disk.image(), &path);
@@ -48,11 +48,11 @@ impl Overlaid {
     /// Opens the existing overlay, or creates one.
     fn find(disk: ImageFile, at: SyncStamp, overlay: &OverlayOptions) -> Result<Self> {
         let wanted = OverlaySearch::new(&disk, overlay)?;
-        let (store, path) = match wanted.found()? {
-            Some((file, path)) => (take(file, &path, &wanted, at)?, path),
+        let (store, path) = match wanted.find_existing()? {
+            Some((file, path)) => (open_existing(file, &path, &wanted, at)?, path),
             None => {
                 refuse_moved(&wanted)?;
-                wanted.make(at)?
+                wanted.create(at)?
             }
         };
         let notes = sweep(&wanted);
@@ -64,7 +64,7 @@ impl Overlaid {
 
 /// Opens an overlay that belongs to the image and to its last sync. One without changes is created
 /// again.
-fn take(file: File, path: &Path, wanted: &OverlaySearch<'_>, at: SyncStamp) -> Result<OverlayStore> {
+fn open_existing(file: File, path: &Path, wanted: &OverlaySearch<'_>, at: SyncStamp) -> Result<OverlayStore> {
     let (disk, image) = (wanted.disk, &wanted.image);
     let again = |file| wanted.store(file, at).map_err(os("cannot create", path));
     let Some((of, _)) = OverlayStore::image_of(&file).map_err(os("cannot use", path))? else {

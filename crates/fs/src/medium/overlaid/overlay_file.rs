@@ -22,7 +22,7 @@ pub(super) const NAME: (&str, &str) = ("frit-", ".overlay");
 /// Maximum number of attempts to create an overlay when other processes remove its empty directory.
 const TRIES: u32 = 100;
 /// Time limit for acquiring a lock.
-const PATIENCE: Duration = Duration::from_millis(500);
+const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Options for unsynced changes of an image on a disk.
@@ -75,10 +75,10 @@ impl<'a> OverlaySearch<'a> {
     pub(super) fn dirs(&self) -> Vec<PathBuf> {
         let mut users = vec![self.user, self.owner, rustix::process::geteuid().as_raw()];
         users.dedup();
-        let own =
+        let user_dirs =
             |base: &PathBuf| users.iter().flat_map(|user| dirs::of_user(base, *user)).collect::<Vec<_>>();
         let mut all: Vec<PathBuf> =
-            self.bases.iter().flat_map(own).chain(self.bases.iter().cloned()).collect();
+            self.bases.iter().flat_map(user_dirs).chain(self.bases.iter().cloned()).collect();
         let mut seen = std::collections::HashSet::new();
         all.retain(|dir| seen.insert(dir.clone()));
         all
@@ -123,7 +123,7 @@ impl<'a> OverlaySearch<'a> {
     }
 
     /// Finds the existing overlay; returns it locked, with its path.
-    pub(super) fn found(&self) -> Result<Option<(File, PathBuf)>> {
+    pub(super) fn find_existing(&self) -> Result<Option<(File, PathBuf)>> {
         for path in self.candidates()? {
             if let Some(file) = open_locked(&path, self)? {
                 // A name of an older version may refer to a file that had this inode number before.
@@ -137,7 +137,7 @@ impl<'a> OverlaySearch<'a> {
     }
 
     /// Creates an overlay and records its path in the image.
-    pub(super) fn make(&self, at: SyncStamp) -> Result<(OverlayStore, PathBuf)> {
+    pub(super) fn create(&self, at: SyncStamp) -> Result<(OverlayStore, PathBuf)> {
         for _ in 0..TRIES {
             let dir = dirs::private_dir(&self.bases, self.user)?;
             let path = dir.join(self.name());
@@ -148,7 +148,7 @@ impl<'a> OverlaySearch<'a> {
                 made => made.map_err(os("cannot create", &path))?,
             };
             lock(&file, self.disk)?;
-            let store = self.give(&file).and_then(|()| self.store(file, at));
+            let store = self.chown_to_dir_owner(&file).and_then(|()| self.store(file, at));
             if store.is_err() {
                 let _ = std::fs::remove_file(&path);
             }
@@ -160,7 +160,7 @@ impl<'a> OverlaySearch<'a> {
     }
 
     /// Changes the owner of an overlay to the owner of its directory.
-    fn give(&self, file: &File) -> io::Result<()> {
+    fn chown_to_dir_owner(&self, file: &File) -> io::Result<()> {
         if rustix::process::geteuid().as_raw() == self.user {
             return Ok(());
         }
@@ -218,7 +218,7 @@ fn lock(file: &File, disk: &ImageFile) -> Result<()> {
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) if begin.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) if begin.elapsed() < LOCK_TIMEOUT => std::thread::sleep(PAUSE),
             Err(TryLockError::WouldBlock) => {
                 let path = disk.path().display();
                 return Err(Error::Image(format!("{path} is in use by another program")));

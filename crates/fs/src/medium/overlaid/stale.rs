@@ -18,7 +18,7 @@ struct StaleOverlay {
     path: PathBuf,
     /// Identity of its image, the former path of the image, and the file system that contained it.
     of: [u64; IMAGE_WORDS],
-    was: PathBuf,
+    former_path: PathBuf,
     file_system: u64,
 }
 
@@ -34,8 +34,8 @@ enum ImageLocation {
 }
 
 impl StaleOverlay {
-    fn fate(&self) -> ImageLocation {
-        match std::fs::metadata(&self.was) {
+    fn image_location(&self) -> ImageLocation {
+        match std::fs::metadata(&self.former_path) {
             Ok(meta) if [meta.dev(), meta.ino()] == self.of[..2] => ImageLocation::There,
             Ok(_) => ImageLocation::Elsewhere,
             Err(e) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&e.kind()) => {
@@ -68,10 +68,10 @@ impl StaleOverlay {
 fn all(wanted: &OverlaySearch<'_>) -> Vec<StaleOverlay> {
     let dirs = wanted.dirs();
     let entries = dirs.iter().filter_map(|dir| std::fs::read_dir(dir).ok()).flatten().flatten();
-    entries.filter_map(|entry| leftover(&entry.path(), wanted)).collect()
+    entries.filter_map(|entry| read_stale(&entry.path(), wanted)).collect()
 }
 
-fn leftover(path: &Path, wanted: &OverlaySearch<'_>) -> Option<StaleOverlay> {
+fn read_stale(path: &Path, wanted: &OverlaySearch<'_>) -> Option<StaleOverlay> {
     let name = path.file_name()?.to_string_lossy();
     if !name.starts_with(NAME.0) || !name.ends_with(NAME.1) {
         return None;
@@ -81,9 +81,9 @@ fn leftover(path: &Path, wanted: &OverlaySearch<'_>) -> Option<StaleOverlay> {
     if !meta.is_file() || !wanted.trusts(meta.uid()) {
         return None;
     }
-    let (of, was) = OverlayStore::image_of(&file).ok()??;
+    let (of, former_path) = OverlayStore::image_of(&file).ok()??;
     let file_system = OverlayStore::file_system_of(&file).ok()?;
-    Some(StaleOverlay { file, path: path.into(), of, was, file_system })
+    Some(StaleOverlay { file, path: path.into(), of, former_path, file_system })
 }
 
 /// Fails if an overlay with unsynced changes has the UUID of this image, but belongs to an image
@@ -95,14 +95,19 @@ pub(super) fn refuse_moved(wanted: &OverlaySearch<'_>) -> Result<()> {
         return Ok(());
     }
     let of_this = |one: &StaleOverlay| {
-        one.of[4..] == image[4..] && one.fate() != ImageLocation::There && one.changes() > 0
+        one.of[4..] == image[4..] && one.image_location() != ImageLocation::There && one.changes() > 0
     };
-    let Some(left) = all(wanted).into_iter().find(of_this) else { return Ok(()) };
-    let (path, here) = (left.path.display(), disk.path().display());
-    let how = if left.was == disk.path() {
-        format!("to the file that was {here} before: it was replaced. Restore the image that they belong to")
+    let Some(stale) = all(wanted).into_iter().find(of_this) else { return Ok(()) };
+    let (path, image_path) = (stale.path.display(), disk.path().display());
+    let how = if stale.former_path == disk.path() {
+        format!(
+            "to the file that was {image_path} before: it was replaced. Restore the image that they belong to"
+        )
     } else {
-        format!("to this file system when it was {0}: move {here} back there", left.was.display())
+        format!(
+            "to this file system when it was {0}: move {image_path} back there",
+            stale.former_path.display()
+        )
     };
     Err(Error::Image(format!(
         "{path} has changes that a killed process made {how}, or remove {path} to continue without them"
@@ -114,24 +119,25 @@ pub(super) fn refuse_moved(wanted: &OverlaySearch<'_>) -> Result<()> {
 pub(super) fn sweep(wanted: &OverlaySearch<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     // Overlays of this image itself are not examined.
-    for left in all(wanted).into_iter().filter(|left| left.of[..3] != wanted.image[..3]) {
+    for stale in all(wanted).into_iter().filter(|stale| stale.of[..3] != wanted.image[..3]) {
         // An overlay in use is skipped.
-        if left.file.try_lock().is_err() {
+        if stale.file.try_lock().is_err() {
             continue;
         }
-        let (path, was, changes) = (left.path.display(), left.was.display(), left.changes());
+        let (path, former_path, changes) =
+            (stale.path.display(), stale.former_path.display(), stale.changes());
         let kib = changes >> 10;
-        if left.is_of_deleted(wanted) {
-            let removed = std::fs::remove_file(&left.path).is_ok();
+        if stale.is_of_deleted(wanted) {
+            let removed = std::fs::remove_file(&stale.path).is_ok();
             if removed && changes > 0 {
                 notes.push(format!(
-                    "removed {path}: {kib} KiB of changes to {was}, which was deleted before they were synced"
+                    "removed {path}: {kib} KiB of changes to {former_path}, which was deleted before they were synced"
                 ));
             }
-        } else if changes > 0 && left.fate() == ImageLocation::Elsewhere {
+        } else if changes > 0 && stale.image_location() == ImageLocation::Elsewhere {
             notes.push(format!(
-                "{path} has {kib} KiB of changes that were not synced to {was}, which is no longer there: open the image \
-                 where it is now, or remove {path} if it was deleted"
+                "{path} has {kib} KiB of changes that were not synced to {former_path}, which is no longer there: open the image \
+                 at its new path, or remove {path} if it was deleted"
             ));
         }
     }

@@ -33,12 +33,12 @@ impl SyncState {
 impl<D: Disk> Overlaid<D> {
     /// Makes all earlier writes durable. Requests that arrive during a sync share the next one.
     pub(super) fn sync_once(&self) -> Result<()> {
-        let ticket = self.asked.fetch_add(1, Ordering::AcqRel) + 1;
+        let ticket = self.syncs_requested.fetch_add(1, Ordering::AcqRel) + 1;
         let mut run = self.run.lock();
         if run.done >= ticket {
             return Ok(());
         }
-        let covers = self.asked.load(Ordering::Acquire);
+        let covers = self.syncs_requested.load(Ordering::Acquire);
         // The layer of a sync that failed or was interrupted by a kill is written first.
         self.write_frozen(&mut run)?;
         if self.store.count(self.store.current()) > 0 {

@@ -141,7 +141,7 @@ fn those_who_ask_at_once_share_a_sync() {
         for _ in 0..8 {
             scope.spawn(|| medium.sync().unwrap());
         }
-        while medium.asked.load(Ordering::Relaxed) < 8 {
+        while medium.syncs_requested.load(Ordering::Relaxed) < 8 {
             std::thread::yield_now();
         }
         drop(run);

@@ -161,7 +161,7 @@ fn s99_an_image_and_a_pool_belong_together() {
     assert!(said(Fs::open(&plain, open())).contains("no image of a pool"));
     refused!(check_pool(&plain, &*pool), Image);
     let dir = tempfile::tempdir().unwrap();
-    assert!(Pool::open(dir.path()).unwrap_err().to_string().contains("is no pool"));
+    assert!(Pool::open(dir.path()).unwrap_err().to_string().contains("is not a pool"));
 }
 
 #[test]

@@ -8,16 +8,16 @@ use frit_core::Nanos;
 /// A block whose parameters are consumed one by one. Those that remain are reported.
 pub(super) struct BlockReader<'a> {
     pub block: &'a ParameterBlock,
-    taken: Vec<&'a str>,
+    consumed: Vec<&'a str>,
 }
 
 impl<'a> BlockReader<'a> {
     pub(super) fn new(block: &'a ParameterBlock) -> BlockReader<'a> {
-        BlockReader { block, taken: Vec::new() }
+        BlockReader { block, consumed: Vec::new() }
     }
 
     pub(super) fn value(&mut self, key: &'static str) -> Option<&'a ParameterValue> {
-        self.taken.push(key);
+        self.consumed.push(key);
         self.block.find(key)
     }
 
@@ -33,15 +33,19 @@ impl<'a> BlockReader<'a> {
         self.value(key).map(|v| number(key, v)).transpose()
     }
 
-    pub(super) fn needed(&mut self, key: &'static str) -> Result<f64, DiskspecsError> {
+    pub(super) fn required(&mut self, key: &'static str) -> Result<f64, DiskspecsError> {
         let missing = || self.block.at.error(format!("'{key}' is missing in this block"));
         let value = self.block.find(key).ok_or_else(missing)?;
-        self.taken.push(key);
+        self.consumed.push(key);
         number(key, value)
     }
 
     /// Consumes a whole number from 0 to `max`.
-    pub(super) fn whole(&mut self, key: &'static str, max: u64) -> Result<Option<u64>, DiskspecsError> {
+    pub(super) fn whole_number(
+        &mut self,
+        key: &'static str,
+        max: u64,
+    ) -> Result<Option<u64>, DiskspecsError> {
         let Some(x) = self.number(key)? else { return Ok(None) };
         if x < 0.0 || x > max as f64 || x.fract() != 0.0 {
             let at = self.block.find(key).map_or(&self.block.at, |v| &v.at);
@@ -51,7 +55,7 @@ impl<'a> BlockReader<'a> {
     }
 
     pub(super) fn flag(&mut self, key: &'static str) -> Result<bool, DiskspecsError> {
-        Ok(self.whole(key, 9)?.is_some_and(|x| x != 0))
+        Ok(self.whole_number(key, 9)?.is_some_and(|x| x != 0))
     }
 
     /// Consumes a time of 0 to 60 000 milliseconds.
@@ -78,9 +82,9 @@ impl<'a> BlockReader<'a> {
 
     /// Adds a note for each parameter that was not consumed. None is an error, since DiskSim's
     /// dialects differ.
-    pub(super) fn rest(self, notes: &mut Vec<String>) {
+    pub(super) fn note_unknown(self, notes: &mut Vec<String>) {
         for (key, v) in &self.block.entries {
-            if !self.taken.contains(&key.as_str()) {
+            if !self.consumed.contains(&key.as_str()) {
                 notes.push(format!(
                     "{}:{}: '{key}' is not known and is ignored",
                     v.at.file.display(),

@@ -64,7 +64,7 @@ pub(super) fn disk(block: &ParameterBlock) -> Result<LoadedDrive, DiskspecsError
         Some(ParameterValue { kind: ValueKind::Block(b), .. }) => scheduler(b, &mut notes)?,
         _ => DriveScheduler::Fifo,
     };
-    let queue_depth = t.whole("Max queue length", 1 << 20)?.unwrap_or(1).max(1) as u32;
+    let queue_depth = t.whole_number("Max queue length", 1 << 20)?.unwrap_or(1).max(1) as u32;
     for (key, why) in IGNORED {
         let text = match t.value(key) {
             Some(ParameterValue { kind: ValueKind::Text(v), .. }) => v.as_str(),
@@ -76,7 +76,7 @@ pub(super) fn disk(block: &ParameterBlock) -> Result<LoadedDrive, DiskspecsError
             notes.push(format!("'{key}' is ignored: {why}"));
         }
     }
-    t.rest(&mut notes);
+    t.note_unknown(&mut notes);
     let name = block.name.clone();
     let (max_wait, background) = (MAX_WAIT, Background::Yield);
     let spec = DiskSpec {
@@ -202,22 +202,23 @@ fn bus_of(t: &mut BlockReader<'_>) -> Result<Bus, DiskspecsError> {
 }
 
 fn cache(t: &mut BlockReader<'_>) -> Result<CacheSpec, DiskspecsError> {
-    let read_ahead = match t.whole("Buffer continuous read", 4)?.unwrap_or(0) {
+    let read_ahead = match t.whole_number("Buffer continuous read", 4)?.unwrap_or(0) {
         0 => ReadAhead::Off,
         1 => ReadAhead::Track,
         2 => ReadAhead::Cylinder,
         3 => ReadAhead::Segment,
         _ => ReadAhead::NextTrack,
     };
-    let write_back = match t.whole("Fast write level", 2)?.unwrap_or(0) {
+    let write_back = match t.whole_number("Fast write level", 2)?.unwrap_or(0) {
         0 => WriteBack::Off,
         _ => WriteBack::Stream,
     };
-    let sectors =
-        |t: &mut BlockReader<'_>, key| Ok::<_, DiskspecsError>(t.whole(key, 1 << 30)?.unwrap_or(0) as u32);
+    let sectors = |t: &mut BlockReader<'_>, key| {
+        Ok::<_, DiskspecsError>(t.whole_number(key, 1 << 30)?.unwrap_or(0) as u32)
+    };
     let c = CacheSpec {
         enabled: t.flag("Enable caching in buffer")?,
-        segments: t.whole("Number of buffer segments", 4096)?.unwrap_or(1).max(1) as u32,
+        segments: t.whole_number("Number of buffer segments", 4096)?.unwrap_or(1).max(1) as u32,
         segment_sectors: sectors(t, "Segment size (in blks)")?.max(1),
         write_segment: t.flag("Use separate write segment")?,
         read_ahead,
@@ -244,7 +245,7 @@ fn cache(t: &mut BlockReader<'_>) -> Result<CacheSpec, DiskspecsError> {
 
 /// Maps DiskSim's numbers of scheduling policies to the schedulers that exist here.
 fn scheduler(b: &ParameterBlock, notes: &mut Vec<String>) -> Result<DriveScheduler, DiskspecsError> {
-    let n = BlockReader::new(b).whole("Scheduling policy", 64)?.unwrap_or(1);
+    let n = BlockReader::new(b).whole_number("Scheduling policy", 64)?.unwrap_or(1);
     Ok(match n {
         1 => DriveScheduler::Fifo,
         2 | 3 => DriveScheduler::Scan,

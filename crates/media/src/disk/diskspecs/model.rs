@@ -13,8 +13,8 @@ pub(super) fn model(
     notes: &mut Vec<String>,
 ) -> Result<(DiskGeometry, Mechanics), DiskspecsError> {
     let mut t = BlockReader::new(block);
-    let heads = t.needed("Number of data surfaces")?;
-    let cylinders = t.needed("Number of cylinders")?;
+    let heads = t.required("Number of data surfaces")?;
+    let cylinders = t.required("Number of cylinders")?;
     if !(1.0..=256.0).contains(&heads) || !(1.0..=4e6).contains(&cylinders) {
         return Err(block.at.error(format!(
             "{heads} surfaces and {cylinders} cylinders are invalid; there should be 1 to 256 and 1 to 4000000"
@@ -28,10 +28,10 @@ pub(super) fn model(
     let mechanics = mechanics(&part(&mut t, "Mechanical Model")?, notes)?;
     let mut geometry = layout(&part(&mut t, "Layout Model")?, heads as u32, notes)?;
     geometry.cylinders = cylinders as u32;
-    let stated = t.whole("Block count", 1 << 48)?;
+    let stated = t.whole_number("Block count", 1 << 48)?;
     t.value("Mechanical Model");
     t.value("Layout Model");
-    t.rest(notes);
+    t.note_unknown(notes);
     let layout = crate::disk::layout::Layout::new(&geometry, mechanics.revolution_ps)
         .map_err(|e| block.at.error(e.to_string()))?;
     if let Some(stated) = stated.filter(|&s| s != layout.blocks()) {
@@ -59,7 +59,7 @@ fn mechanics(block: &ParameterBlock, notes: &mut Vec<String>) -> Result<Mechanic
             return Err(block.at.error(format!("access time type '{other}' is not one of {why}")));
         }
     };
-    let rpm = t.needed("Rotation speed (in rpms)")?;
+    let rpm = t.required("Rotation speed (in rpms)")?;
     if !(100.0..=1_000_000.0).contains(&rpm) {
         return Err(block.at.error(format!("{rpm} revolutions per minute; there should be 100 to 1000000")));
     }
@@ -86,7 +86,7 @@ fn mechanics(block: &ParameterBlock, notes: &mut Vec<String>) -> Result<Mechanic
     ] {
         t.value(key);
     }
-    t.rest(notes);
+    t.note_unknown(notes);
     Ok(Mechanics {
         positioning,
         revolution_ps: (60e12 / rpm).round() as u64,
@@ -203,12 +203,12 @@ fn layout(
         )));
     }
     let mut t = BlockReader::new(block);
-    let mapping = match t.whole("LBN-to-PBN mapping scheme", 2)?.unwrap_or(0) {
+    let mapping = match t.whole_number("LBN-to-PBN mapping scheme", 2)?.unwrap_or(0) {
         0 => TrackOrder::Cylinders,
         1 => TrackOrder::SerpentineZone,
         _ => TrackOrder::SerpentineDisk,
     };
-    let sparing = match t.whole("Sparing scheme used", 10)?.unwrap_or(0) {
+    let sparing = match t.whole_number("Sparing scheme used", 10)?.unwrap_or(0) {
         0 => Sparing::None,
         1 => Sparing::Tracks,
         2 => Sparing::CylinderEnd,
@@ -221,7 +221,7 @@ fn layout(
         9 => Sparing::ZoneEnd,
         _ => Sparing::ZoneEndSlipOn,
     };
-    let range_cylinders = t.whole("Rangesize for sparing", 1 << 30)?.unwrap_or(1) as u32;
+    let range_cylinders = t.whole_number("Rangesize for sparing", 1 << 30)?.unwrap_or(1) as u32;
     let turns = units(&mut t)?.unwrap_or(false);
     let zones = match t.value("Zones") {
         Some(ParameterValue { kind: ValueKind::List(l), .. }) => l,
@@ -233,7 +233,7 @@ fn layout(
         let ValueKind::Block(b) = &z.kind else { return Err(z.at.error("a zone should be a block")) };
         out.push(zone(b, turns, notes)?);
     }
-    t.rest(notes);
+    t.note_unknown(notes);
     Ok(DiskGeometry { heads, cylinders: 0, mapping, sparing, range_cylinders, zones: out })
 }
 
@@ -255,9 +255,9 @@ fn zone(block: &ParameterBlock, turns: bool, notes: &mut Vec<String>) -> Result<
     let need = |x: Option<u64>, key: &str| {
         x.ok_or_else(|| block.at.error(format!("'{key}' is missing in this zone")))
     };
-    let first = need(t.whole("First cylinder number", 4_000_000)?, "First cylinder number")?;
-    let last = need(t.whole("Last cylinder number", 4_000_000)?, "Last cylinder number")?;
-    let sectors = need(t.whole("Blocks per track", 1 << 20)?, "Blocks per track")?;
+    let first = need(t.whole_number("First cylinder number", 4_000_000)?, "First cylinder number")?;
+    let last = need(t.whole_number("Last cylinder number", 4_000_000)?, "Last cylinder number")?;
+    let sectors = need(t.whole_number("Blocks per track", 1 << 20)?, "Blocks per track")?;
     let turns = units(&mut t)?.unwrap_or(turns);
     let unit = if turns { sectors as f64 } else { 1.0 };
     let slips = whole_list(&mut t, "slips")?;
@@ -270,14 +270,14 @@ fn zone(block: &ParameterBlock, turns: bool, notes: &mut Vec<String>) -> Result<
         last_cylinder: last as u32,
         sectors_per_track: sectors as u32,
         offset: t.number("Offset of first block")?.unwrap_or(0.0) * unit,
-        reserved: t.whole("Empty space at zone front", 1 << 40)?.unwrap_or(0),
+        reserved: t.whole_number("Empty space at zone front", 1 << 40)?.unwrap_or(0),
         track_skew: t.number("Skew for track switch")?.unwrap_or(0.0) * unit,
         cylinder_skew: t.number("Skew for cylinder switch")?.unwrap_or(0.0) * unit,
-        spares: t.whole("Number of spares", 1 << 40)?.unwrap_or(0),
+        spares: t.whole_number("Number of spares", 1 << 40)?.unwrap_or(0),
         slips,
         defects: pairs.chunks_exact(2).map(|p| (p[0], p[1])).collect(),
     };
-    t.rest(notes);
+    t.note_unknown(notes);
     Ok(zone)
 }
 

@@ -163,7 +163,7 @@ impl<'a> Parser<'a> {
         self.tokens.get(self.next)
     }
 
-    fn take(&mut self, at: &Location, wanted: &str) -> Result<&'a (Location, Lexeme), DiskspecsError> {
+    fn next_token(&mut self, at: &Location, wanted: &str) -> Result<&'a (Location, Lexeme), DiskspecsError> {
         let t = self.peek().ok_or_else(|| at.error(format!("the file ends here, before {wanted}")))?;
         self.next += 1;
         Ok(t)
@@ -184,19 +184,19 @@ impl<'a> Parser<'a> {
         let (kind, name) = words.split_once(' ').unwrap_or((words, ""));
         let mut block = ParameterBlock { kind: kind.into(), name: name.into(), entries: Vec::new(), at };
         loop {
-            let (at, token) = self.take(&block.at, "the '}' of the block that opens here")?;
+            let (at, token) = self.next_token(&block.at, "the '}' of the block that opens here")?;
             match token {
                 Lexeme::Close => break,
                 Lexeme::Comma => {}
                 Lexeme::Text(key) => {
-                    let (at, equals) = self.take(at, &format!("'=' after '{key}'"))?;
+                    let (at, equals) = self.next_token(at, &format!("'=' after '{key}'"))?;
                     if !matches!(equals, Lexeme::Equals) {
                         return Err(at.error(format!("'=' is missing after '{key}'")));
                     }
                     let value = self.value(at, key)?;
                     block.entries.push((key.clone(), value));
                 }
-                _ => return Err(at.error(format!("a parameter's name should stand here, in '{kind}'"))),
+                _ => return Err(at.error(format!("the name of a parameter is expected here, in '{kind}'"))),
             }
         }
         self.depth -= 1;
@@ -204,7 +204,7 @@ impl<'a> Parser<'a> {
     }
 
     fn value(&mut self, at: &Location, key: &str) -> Result<ParameterValue, DiskspecsError> {
-        let (at, token) = self.take(at, &format!("the value of '{key}'"))?;
+        let (at, token) = self.next_token(at, &format!("the value of '{key}'"))?;
         let kind = match token {
             Lexeme::ListOpen => ValueKind::List(self.list(at, key)?),
             Lexeme::Text(words) if matches!(self.peek(), Some((_, Lexeme::Open))) => {

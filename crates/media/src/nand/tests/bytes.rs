@@ -1,3 +1,5 @@
+//! Tests of the bytes of NAND: the same contents on every store, and detection of damage.
+
 use super::*;
 use crate::{AnyStore, FileStore, MmapStore, NoStore};
 use frit_core::Error;
@@ -228,5 +230,5 @@ fn a_store_of_something_else_is_refused() {
     let mut other = config();
     (other.geometry.channels, other.geometry.planes_per_die) = (4, 1);
     let e = Nand::new(other, store, &mut hw).unwrap_err();
-    assert!(e.contains("another device than NAND of 4 channels"), "{e}");
+    assert!(e.contains("a device other than NAND of 4 channels"), "{e}");
 }

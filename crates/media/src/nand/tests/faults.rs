@@ -1,3 +1,5 @@
+//! Tests of injected faults: factory bad blocks, failing programs and erases, wear-out.
+
 use super::*;
 use crate::NoStore;
 use frit_core::{Error, Op};

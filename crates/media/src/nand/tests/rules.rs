@@ -1,3 +1,5 @@
+//! Tests of the rules of NAND, of its commands, and of configurations that cannot be built.
+
 use super::*;
 use crate::NoStore;
 use crate::testing::RecordingSink;

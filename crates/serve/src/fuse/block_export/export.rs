@@ -2,7 +2,7 @@
 
 use super::adapter::BlockAdapter;
 use crate::device::Device;
-use crate::fuse::mounts::{self, SOURCE, unmount, unmount_within};
+use crate::fuse::mounts::{self, SOURCE, unmount, unmount_with_timeout};
 use crate::pace::Timer;
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
 use std::io;
@@ -47,7 +47,7 @@ impl BlockExport {
 
     /// Returns `true` if another process has unmounted the file and it can no longer be used.
     #[must_use]
-    pub fn is_over(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         self.session.as_ref().is_none_or(|s| s.guard.is_finished())
     }
 
@@ -67,7 +67,7 @@ impl BlockExport {
         if session.guard.is_finished() {
             return session.join();
         }
-        match unmount_within(&self.mountpoint, patience) {
+        match unmount_with_timeout(&self.mountpoint, patience) {
             Ok(()) => session.join(),
             Err(e) if e.kind() == io::ErrorKind::ResourceBusy => {
                 // The session would continue until the last user closes the file. It ends with this

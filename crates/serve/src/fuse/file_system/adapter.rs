@@ -116,12 +116,12 @@ impl<F: FileSystem + 'static> Filesystem for FsAdapter<F> {
         if changes == AttrChanges::default() {
             // SETATTR without attributes precedes a write, or a change of owner that changes
             // nothing. It asks to remove set-ID bits and capabilities.
-            let taken = KillprivCache::take_before(&*self.files, ino(number), who.uid == 0);
-            let attr = taken.and_then(|()| self.files.attr(ino(number)));
+            let removed = KillprivCache::remove_before_write(&*self.files, ino(number), who.uid == 0);
+            let attr = removed.and_then(|()| self.files.attr(ino(number)));
             return reply::attr(reply, &self.passthrough, attr);
         }
-        let taken = KillprivCache::taken_with(&*self.files, &who, ino(number), &mut changes);
-        let attr = taken.and_then(|()| self.files.set_attr(&who, ino(number), &changes));
+        let removed = KillprivCache::extend_changes(&*self.files, &who, ino(number), &mut changes);
+        let attr = removed.and_then(|()| self.files.set_attr(&who, ino(number), &changes));
         if changes.mode.is_some() {
             self.killpriv.forget(ino(number));
         }
@@ -203,8 +203,8 @@ impl<F: FileSystem + 'static> Filesystem for FsAdapter<F> {
             Ok(()) => match self.backing(ino(number), flags, |body| reply.open_backing(body)) {
                 Some(id) => reply.opened_passthrough(FileHandle(0), FopenFlags::FOPEN_NOFLUSH, &id),
                 None => {
-                    let (handle, how) = self.open_flags(ino(number), flags);
-                    reply.opened(handle, how);
+                    let (handle, open_flags) = self.open_flags(ino(number), flags);
+                    reply.opened(handle, open_flags);
                 }
             },
             Err(e) => reply.error(errno(&e)),
@@ -232,12 +232,12 @@ impl<F: FileSystem + 'static> Filesystem for FsAdapter<F> {
                 let (flags, file) = (OpenFlags(flags), file_attr(&attr));
                 match self.backing(attr.ino, flags, |body| reply.open_backing(body)) {
                     Some(id) => {
-                        let how = FopenFlags::FOPEN_NOFLUSH;
-                        reply.created_passthrough(&ttl, &file, generation(&attr), FileHandle(0), how, &id);
+                        let flags = FopenFlags::FOPEN_NOFLUSH;
+                        reply.created_passthrough(&ttl, &file, generation(&attr), FileHandle(0), flags, &id);
                     }
                     None => {
-                        let (handle, how) = self.open_flags(attr.ino, flags);
-                        reply.created(&ttl, &file, generation(&attr), handle, how);
+                        let (handle, open_flags) = self.open_flags(attr.ino, flags);
+                        reply.created(&ttl, &file, generation(&attr), handle, open_flags);
                     }
                 }
             }
@@ -275,8 +275,8 @@ impl<F: FileSystem + 'static> Filesystem for FsAdapter<F> {
         self.page_invalidation.fill(ino(number), owner);
         // With O_APPEND the kernel determines the offset. It lets only one writer at a time extend
         // a file, and its page cache holds the bytes for that offset.
-        let taken = self.killpriv.take(&*self.files, ino(number), PrivilegeLoss::by(flags, handle));
-        match taken.and_then(|()| self.files.write(ino(number), at, data)) {
+        let removed = self.killpriv.remove(&*self.files, ino(number), PrivilegeLoss::by(flags, handle));
+        match removed.and_then(|()| self.files.write(ino(number), at, data)) {
             Ok(bytes) => self.page_invalidation.answer(reply, ino(number), at, bytes, flags),
             Err(e) => reply.error(errno(&e)),
         }
@@ -392,12 +392,12 @@ impl<F: FileSystem + 'static> Filesystem for FsAdapter<F> {
         _: FileHandle,
         at: u64,
         len: u64,
-        how: i32,
+        mode: i32,
         reply: ReplyEmpty,
     ) {
-        let Some(how) = allocate(how) else { return reply.error(Errno::EOPNOTSUPP) };
-        let taken = self.killpriv.take(&*self.files, ino(number), PrivilegeLoss::of(request));
-        reply::empty(reply, taken.and_then(|()| self.files.allocate(ino(number), how, at, len)));
+        let Some(mode) = allocate(mode) else { return reply.error(Errno::EOPNOTSUPP) };
+        let removed = self.killpriv.remove(&*self.files, ino(number), PrivilegeLoss::of(request));
+        reply::empty(reply, removed.and_then(|()| self.files.allocate(ino(number), mode, at, len)));
     }
 
     fn lseek(&self, _: &Request, number: INodeNo, _: FileHandle, at: i64, whence: i32, reply: ReplyLseek) {
@@ -420,7 +420,7 @@ impl<F: FileSystem + 'static> Filesystem for FsAdapter<F> {
         _: CopyFileRangeFlags,
         reply: ReplyWrite,
     ) {
-        let taken = self.killpriv.take(&*self.files, ino(to), PrivilegeLoss::of(request));
-        reply::written(reply, taken.and_then(|()| self.copy((ino(from), from_at), (ino(to), to_at), len)));
+        let removed = self.killpriv.remove(&*self.files, ino(to), PrivilegeLoss::of(request));
+        reply::written(reply, removed.and_then(|()| self.copy((ino(from), from_at), (ino(to), to_at), len)));
     }
 }

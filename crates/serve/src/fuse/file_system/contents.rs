@@ -84,7 +84,7 @@ impl<F: FileSystem + 'static> FsAdapter<F> {
     fn truncate(&self, request: &Request, ino: Ino) -> Result<()> {
         let who = Caller::trusted(request.uid(), request.gid());
         let mut changes = AttrChanges { size: Some(0), ..AttrChanges::default() };
-        KillprivCache::taken_with(&*self.files, &who, ino, &mut changes)?;
+        KillprivCache::extend_changes(&*self.files, &who, ino, &mut changes)?;
         self.files.set_attr(&who, ino, &changes).map(drop)
     }
 

@@ -132,10 +132,10 @@ pub(super) fn rename_mode(flags: RenameFlags) -> Option<RenameMode> {
 }
 
 /// Returns `None` for a mode of fallocate(2) that is not supported.
-pub(super) fn allocate(how: i32) -> Option<Allocate> {
+pub(super) fn allocate(mode: i32) -> Option<Allocate> {
     const PUNCH: i32 = falloc::PUNCH_HOLE | falloc::KEEP_SIZE;
     const ZERO_KEEP: i32 = falloc::ZERO_RANGE | falloc::KEEP_SIZE;
-    match how {
+    match mode {
         0 => Some(Allocate::Extend),
         falloc::KEEP_SIZE => Some(Allocate::Keep),
         PUNCH => Some(Allocate::Punch),

@@ -93,20 +93,20 @@ impl KillprivCache {
     }
 
     /// Removes the privileges of a file that a change of its contents removes.
-    pub(super) fn take<F: FileSystem>(&self, files: &F, ino: Ino, loses: PrivilegeLoss) -> Result<()> {
+    pub(super) fn remove<F: FileSystem>(&self, files: &F, ino: Ino, loses: PrivilegeLoss) -> Result<()> {
         let before = self.slot(ino).load(Ordering::Acquire);
         if before & INO_MASK == ino.0 {
             return Ok(());
         }
         let attr = files.attr(ino)?;
-        take_capability(files, ino)?;
+        remove_capability(files, ino)?;
         match loses {
             _ if !has_set_id(&attr) => {
                 self.remember(ino, before);
                 Ok(())
             }
             PrivilegeLoss::Capability => Ok(()),
-            PrivilegeLoss::All => take_set_id(files, &attr),
+            PrivilegeLoss::All => remove_set_id(files, &attr),
             PrivilegeLoss::Refused => Err(Error::NotPermitted),
         }
     }
@@ -114,16 +114,16 @@ impl KillprivCache {
     /// Removes privileges before a write, at the kernel's request. The kernel requests it if there
     /// is a capability, or if there are set-ID bits that the writer may not keep. It does not
     /// report which; a superuser keeps the bits.
-    pub(super) fn take_before<F: FileSystem>(files: &F, ino: Ino, superuser: bool) -> Result<()> {
+    pub(super) fn remove_before_write<F: FileSystem>(files: &F, ino: Ino, superuser: bool) -> Result<()> {
         let attr = files.attr(ino)?;
-        take_capability(files, ino)?;
-        if has_set_id(&attr) && !superuser { take_set_id(files, &attr) } else { Ok(()) }
+        remove_capability(files, ino)?;
+        if has_set_id(&attr) && !superuser { remove_set_id(files, &attr) } else { Ok(()) }
     }
 
     /// Extends changes of the owner or the size by the privileges that they remove.
-    pub(super) fn taken_with<F: FileSystem>(
+    pub(super) fn extend_changes<F: FileSystem>(
         files: &F,
-        who: &Caller,
+        caller: &Caller,
         ino: Ino,
         changes: &mut AttrChanges,
     ) -> Result<()> {
@@ -135,17 +135,17 @@ impl KillprivCache {
         if attr.kind != InodeType::File {
             return Ok(());
         }
-        take_capability(files, ino)?;
+        remove_capability(files, ino)?;
         // Callers with CAP_FSETID keep the bits, except for a change of owner. fuser does not
         // report CAP_FSETID, so the user ID decides.
-        if changes.mode.is_none() && (owner || who.uid != 0) && has_set_id(&attr) {
+        if changes.mode.is_none() && (owner || caller.uid != 0) && has_set_id(&attr) {
             changes.mode = Some(without(&attr));
         }
         Ok(())
     }
 }
 
-fn take_capability<F: FileSystem>(files: &F, ino: Ino) -> Result<()> {
+fn remove_capability<F: FileSystem>(files: &F, ino: Ino) -> Result<()> {
     match files.xattr(ino, CAPABILITY) {
         Ok(_) => files.remove_xattr(&Caller::ROOT, ino, CAPABILITY),
         Err(Error::NoAttribute | Error::Unsupported(_)) => Ok(()),
@@ -153,7 +153,7 @@ fn take_capability<F: FileSystem>(files: &F, ino: Ino) -> Result<()> {
     }
 }
 
-fn take_set_id<F: FileSystem>(files: &F, attr: &Attr) -> Result<()> {
+fn remove_set_id<F: FileSystem>(files: &F, attr: &Attr) -> Result<()> {
     let changes = AttrChanges { mode: Some(without(attr)), ..AttrChanges::default() };
     files.set_attr(&Caller::trusted(0, 0), attr.ino, &changes).map(drop)
 }
@@ -169,8 +169,8 @@ fn without(attr: &Attr) -> u16 {
     if attr.kind != InodeType::File {
         return attr.mode;
     }
-    let taken = if attr.mode & 0o010 == 0 { SET_ID & 0o4000 } else { SET_ID };
-    attr.mode & !taken
+    let removed = if attr.mode & 0o010 == 0 { SET_ID & 0o4000 } else { SET_ID };
+    attr.mode & !removed
 }
 
 #[cfg(test)]

@@ -32,14 +32,14 @@ impl<F: FileSystem + 'static> FsAdapter<F> {
         flags: i32,
     ) -> Result<Attr> {
         let old = flags as u32 & OFlags::EXCL.bits() == 0;
-        let (attr, made) = match self.make(request, dir, name, NewInode::file(permissions(mode))) {
+        let (attr, created) = match self.make(request, dir, name, NewInode::file(permissions(mode))) {
             Err(Error::Exists) if old => {
                 (self.files.lookup(&caller(request), ino(dir), name.as_bytes())?, false)
             }
             other => (other?, true),
         };
         if let Err(e) = self.open_file(request, attr.ino, OpenFlags(flags)) {
-            if made {
+            if created {
                 // A failed call must not leave a new file.
                 self.files.unlink(&caller(request), ino(dir), name.as_bytes())?;
             }

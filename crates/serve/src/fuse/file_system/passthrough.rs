@@ -50,7 +50,7 @@ impl Passthrough {
         if !self.wanted {
             return;
         }
-        let why = match refused() {
+        let why = match missing_right() {
             None if setup::negotiate_passthrough(config) => return self.enable(files),
             None => "it requires Linux 6.9 with CONFIG_FUSE_PASSTHROUGH",
             Some(why) => why,
@@ -143,7 +143,7 @@ impl Passthrough {
 }
 
 /// Returns the reason why this process may not register backing files, or `None` if it may.
-fn refused() -> Option<&'static str> {
+fn missing_right() -> Option<&'static str> {
     use rustix::thread::{CapabilitySet, capabilities};
 
     let held = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);

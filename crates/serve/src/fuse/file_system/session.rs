@@ -2,7 +2,7 @@
 
 use super::adapter::FsAdapter;
 use super::options::MountOptions;
-use crate::fuse::mounts::{check_mountpoint, unmount_within, with_hint};
+use crate::fuse::mounts::{check_mountpoint, unmount_with_timeout, with_hint};
 use crate::fuse::unmount;
 use frit_fs::FileSystem;
 use fuser::{BackgroundSession, Session};
@@ -54,7 +54,7 @@ impl Mount {
     /// Returns the reason why passthrough is not active although it was requested. Files work
     /// without it.
     #[must_use]
-    pub fn passthrough_refusal(&self) -> Option<&'static str> {
+    pub fn passthrough_inactive_reason(&self) -> Option<&'static str> {
         self.inactive_reason
     }
 
@@ -66,7 +66,7 @@ impl Mount {
 
     /// Returns `true` if the file system is unmounted and no longer in use.
     #[must_use]
-    pub fn is_over(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         self.session.as_ref().is_none_or(|s| s.guard.is_finished())
     }
 
@@ -77,10 +77,10 @@ impl Mount {
     /// # Errors
     /// The error of the kernel or fusermount3.
     pub fn unmount(&self, patience: Duration) -> io::Result<bool> {
-        if self.is_over() {
+        if self.has_ended() {
             return Ok(false);
         }
-        match unmount_within(&self.mountpoint, patience) {
+        match unmount_with_timeout(&self.mountpoint, patience) {
             Ok(()) => Ok(false),
             Err(e) if e.kind() == io::ErrorKind::ResourceBusy => {
                 unmount(&self.mountpoint, true).map(|()| true)

@@ -2,7 +2,7 @@
 
 use super::options::SUBTYPE;
 use crate::fuse::mounts::{NOT_CONNECTED, file_systems_at};
-use crate::fuse::{unmount, whole};
+use crate::fuse::{absolute_path, unmount};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub struct MountInfo {
 /// # Errors
 /// /proc cannot be read, or the path does not exist.
 pub fn mounted(directory: &Path) -> io::Result<Option<MountInfo>> {
-    let mountpoint = whole(directory)?;
+    let mountpoint = absolute_path(directory)?;
     let top = file_systems_at(&mountpoint)?.pop();
     let ours = top.filter(|(kind, _)| kind.strip_prefix("fuse.") == Some(SUBTYPE));
     Ok(ours.map(|(_, source)| MountInfo { mountpoint, source }))
@@ -35,7 +35,7 @@ pub fn mounted(directory: &Path) -> io::Result<Option<MountInfo>> {
 pub fn clear_stale(directory: &Path) -> io::Result<bool> {
     let mut any = false;
     while std::fs::metadata(directory).is_err_and(|e| e.raw_os_error() == Some(NOT_CONNECTED)) {
-        let mountpoint = whole(directory)?;
+        let mountpoint = absolute_path(directory)?;
         if !file_systems_at(&mountpoint)?.pop().is_some_and(|(kind, _)| kind.starts_with("fuse")) {
             break;
         }

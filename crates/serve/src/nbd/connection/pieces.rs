@@ -30,7 +30,7 @@ const MEMORY_POLL_INTERVAL: Duration = Duration::from_millis(5);
 pub(super) struct PartialWrite {
     request: NbdRequest,
     at: u64,
-    left: usize,
+    remaining: usize,
     done: ReplyTime,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct PartialWrite {
 pub(super) struct PartialRead {
     cookie: u64,
     at: u64,
-    left: u32,
+    remaining: u32,
     /// `true` if each piece is a chunk of its own. Otherwise the header of the only reply has been
     /// sent.
     chunks: bool,
@@ -61,7 +61,7 @@ impl Connection {
     }
 
     /// Returns memory that the empty output no longer needs to the budget.
-    pub(super) fn give_back(&mut self) {
+    pub(super) fn return_memory(&mut self) {
         if let Some(grant) = &mut self.grant
             && grant.bytes() > 0
             && self.out.is_empty()
@@ -74,19 +74,19 @@ impl Connection {
     /// Frees the output buffer of an idle client.
     pub(in super::super) fn release(&mut self) {
         self.out.release();
-        self.give_back();
+        self.return_memory();
     }
 
     /// Lets the next request be executed in pieces, since it does not fit into memory as a whole.
-    pub(in super::super) fn take_in_pieces(&mut self) {
+    pub(in super::super) fn execute_in_pieces(&mut self) {
         self.in_pieces = true;
     }
 
     /// Begins a write whose header has been consumed and whose payload is received in pieces.
     pub(super) fn begin_write(&mut self, request: NbdRequest) {
         self.in_pieces = false;
-        let (at, left) = (request.at, request.len as usize);
-        self.phase = ConnectionPhase::Write(PartialWrite { request, at, left, done: ReplyTime::NOW });
+        let (at, remaining) = (request.at, request.len as usize);
+        self.phase = ConnectionPhase::Write(PartialWrite { request, at, remaining, done: ReplyTime::NOW });
     }
 
     /// Executes a piece of a write.
@@ -95,32 +95,35 @@ impl Connection {
             return Advance { used: 0, next: Next::Again };
         };
         let page = u64::from(self.export.device().page_bytes()).clamp(4096, PIECE_MIN as u64);
-        let mut n = writing.left.min(input.len());
-        if n < writing.left {
+        let mut n = writing.remaining.min(input.len());
+        if n < writing.remaining {
             // Pieces end at page boundaries, so that each page is either old or new after a power
             // loss.
             let end = (writing.at + n as u64) / page * page;
             n = end.saturating_sub(writing.at) as usize;
             if n == 0 || input.len() < PIECE_MIN {
-                return Advance { used: 0, next: Next::More(writing.left.min(2 * PIECE_MIN)) };
+                return Advance { used: 0, next: Next::More(writing.remaining.min(2 * PIECE_MIN)) };
             }
         }
         let fua = writing.request.has(flag::FUA);
         let hints = if fua { Hints::FUA } else { Hints::NONE };
         let written = self.export.device().lock().write(writing.at, &input[..n], hints);
         writing.at += n as u64;
-        writing.left -= n;
-        let (left, cookie) = (writing.left, writing.request.cookie);
+        writing.remaining -= n;
+        let (remaining, cookie) = (writing.remaining, writing.request.cookie);
         match written {
             Ok(done) => writing.done = writing.done.and(done),
             Err(failure) => {
                 self.refuse(cookie, &failure);
-                self.phase =
-                    if left > 0 { ConnectionPhase::Skip(left) } else { ConnectionPhase::Transmission };
+                self.phase = if remaining > 0 {
+                    ConnectionPhase::Skip(remaining)
+                } else {
+                    ConnectionPhase::Transmission
+                };
                 return Advance { used: n, next: Next::Again };
             }
         }
-        if left == 0 {
+        if remaining == 0 {
             let done = writing.done;
             self.phase = ConnectionPhase::Transmission;
             if fua {
@@ -151,7 +154,7 @@ impl Connection {
             }
             reply::data_head(&mut self.out, self.negotiated.structured, cookie, at, len);
         }
-        self.phase = ConnectionPhase::Read(PartialRead { cookie, at, left: len, chunks, done });
+        self.phase = ConnectionPhase::Read(PartialRead { cookie, at, remaining: len, chunks, done });
     }
 
     /// Appends a piece of the reply to a read.
@@ -159,8 +162,8 @@ impl Connection {
         let ConnectionPhase::Read(reading) = &mut self.phase else {
             return Advance { used: 0, next: Next::Again };
         };
-        let n = reading.left.min(READ_PIECE);
-        let last = n == reading.left;
+        let n = reading.remaining.min(READ_PIECE);
+        let last = n == reading.remaining;
         let before = self.out.len();
         let into = if reading.chunks {
             reply::chunk_of_data(&mut self.out, reading.cookie, reading.at, n, last)
@@ -169,7 +172,7 @@ impl Connection {
         };
         let (at, chunks, cookie) = (reading.at, reading.chunks, reading.cookie);
         reading.at += u64::from(n);
-        reading.left -= n;
+        reading.remaining -= n;
         // A separate statement, so that the lock is released before the result is handled.
         let read = self.export.device().lock().read(at, into);
         match read {
@@ -212,9 +215,9 @@ impl Connection {
         let until = Instant::now() + self.memory_wait_max;
         while !self.reserve_output(request.len) {
             if Instant::now() >= until || self.export.device().is_stopping() {
-                let words = "not enough memory for a read of this length at present";
+                let message = "not enough memory for a read of this length at present";
                 let structured = self.negotiated.structured;
-                reply::error(&mut self.out, structured, request.cookie, Errno::NoMem, words);
+                reply::error(&mut self.out, structured, request.cookie, Errno::NoMem, message);
                 return self.mark(ReplyTime::NOW);
             }
             std::thread::sleep(MEMORY_POLL_INTERVAL);

@@ -120,7 +120,7 @@ impl<'a> ClientSession<'a> {
                 Next::More(whole) => whole,
             };
             if self.input.free_space(whole).is_empty() {
-                self.connection.take_in_pieces();
+                self.connection.execute_in_pieces();
             } else if self.receive(whole)? == 0 {
                 return Ok(());
             }
@@ -140,12 +140,12 @@ impl<'a> ClientSession<'a> {
     /// Reads at least one byte from the socket. Returns 0 if the client has disconnected.
     fn receive(&mut self, whole: usize) -> io::Result<usize> {
         let negotiated = self.connection.is_transmitting();
-        let looked = if negotiated {
+        let polled = if negotiated {
             self.adaptive_spin.read(self.stream, self.input.free_space(whole))?
         } else {
             None
         };
-        let n = match looked {
+        let n = match polled {
             Some(n) => n,
             None => self.wait(whole)?,
         };

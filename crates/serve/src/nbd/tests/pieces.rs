@@ -56,7 +56,7 @@ impl Client {
                     assert!(whole > self.input.bytes().len(), "available bytes are requested");
                     let free_space = self.input.free_space(whole);
                     if free_space.is_empty() {
-                        self.connection.take_in_pieces();
+                        self.connection.execute_in_pieces();
                         continue;
                     }
                     let n = free_space.len().min(bytes.len());

@@ -35,7 +35,7 @@ fn flushes_that_wait_for_one_another_are_done_once() {
     let done = knobs.flushes.load(Ordering::Relaxed);
     assert!(done < 8, "{done} flushes were executed for 8 concurrent ones");
     assert_eq!(device.counters().flush.requests, 8);
-    assert_eq!(device.counters().flushes_shared, 8 - done);
+    assert_eq!(device.counters().flushes_coalesced, 8 - done);
     assert_eq!(knobs.writes_flushed.load(Ordering::Relaxed), 8);
 }
 

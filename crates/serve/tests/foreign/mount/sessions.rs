@@ -38,16 +38,16 @@ fn who_still_uses_it_at_the_end_is_served_until_it_leaves() {
     assert_eq!(mounts_at(&m.at).unwrap(), 0, "no new users have access");
     file.write_all(b"still").unwrap();
     assert_eq!(file.metadata().unwrap().len(), 5);
-    assert!(!mount.is_over());
+    assert!(!mount.has_ended());
     drop(file);
-    soon("the mount ends with its last user", || mount.is_over());
+    soon("the mount ends with its last user", || mount.has_ended());
 }
 
 #[test]
 fn it_ends_when_somebody_else_unmounts_it() {
     let Some(m) = Mounted::new("") else { return };
     assert!(Command::new("umount").arg(&m.at).status().unwrap().success());
-    soon("the mount ends", || m.mount.as_ref().unwrap().is_over());
+    soon("the mount ends", || m.mount.as_ref().unwrap().has_ended());
     m.stop();
 }
 
@@ -60,7 +60,7 @@ fn what_a_killed_server_left_is_cleared() {
     if let Some(at) = std::env::var_os(CHILD) {
         let mount = Mount::start(&Arc::new(memory()), Path::new(&at), &MountOptions::new("child")).unwrap();
         println!("mounted");
-        while !mount.is_over() {
+        while !mount.has_ended() {
             std::thread::sleep(Duration::from_millis(10));
         }
         return;

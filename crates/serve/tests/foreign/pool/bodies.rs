@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Mounts with passthrough. Prints the reason and returns `None` if it is not active.
 fn passing() -> Option<Mounted> {
     let m = Mounted::new("")?;
-    match m.mount.as_ref().unwrap().passthrough_refusal() {
+    match m.mount.as_ref().unwrap().passthrough_inactive_reason() {
         None => Some(m),
         Some(why) => {
             eprintln!("skipped: {why}");

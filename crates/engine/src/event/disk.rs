@@ -8,7 +8,7 @@
 //! Background commands yield in this queue, which must not cause a priority inversion: when a
 //! command of the host arrives, all commands that it must follow stop yielding.
 
-use super::disk_queue::NO_ARM;
+use super::disk_queue::NO_DISK;
 use super::state::{CmdId, NONE, Queues, Stage};
 use frit_core::{Nanos, UnitId};
 use frit_media::TimingModel;
@@ -17,8 +17,8 @@ use frit_media::disk::{DriveJob, DriveRequest};
 impl Queues {
     /// Returns `true` if the unit is a disk, which has its own queue.
     #[inline]
-    pub(super) fn is_arm(&self, unit: UnitId) -> bool {
-        self.units[unit.idx()].arm != NO_ARM
+    pub(super) fn is_disk(&self, unit: UnitId) -> bool {
+        self.units[unit.idx()].disk != NO_DISK
     }
 
     /// Registers a new command of a disk. If it belongs to the host, the commands that it must
@@ -33,7 +33,7 @@ impl Queues {
         while let Some(id) = todo.pop() {
             let node = &self.nodes[id as usize];
             let (order, op, mut at) = (node.order, node.cmd.op, node.prev);
-            self.promote(order.before, &mut todo);
+            self.promote(order.chain_prev, &mut todo);
             if op.is_read() {
                 continue;
             }
@@ -55,15 +55,15 @@ impl Queues {
 
     /// Marks a command as urgent, and adds it to `todo` if it was not urgent before.
     fn promote(&mut self, id: u32, todo: &mut Vec<u32>) {
-        if id == NONE || self.nodes[id as usize].role.urgent {
+        if id == NONE || self.nodes[id as usize].disk_job.urgent {
             return;
         }
         let node = &mut self.nodes[id as usize];
-        node.role.urgent = true;
-        let (enqueued, seq, unit) = (node.role.enqueued, node.order.seq, node.cmd.unit);
+        node.disk_job.urgent = true;
+        let (enqueued, seq, unit) = (node.disk_job.enqueued, node.order.seq, node.cmd.unit);
         if enqueued {
-            let arm = usize::from(self.units[unit.idx()].arm);
-            self.arms[arm].queue.promote(seq);
+            let disk = usize::from(self.units[unit.idx()].disk);
+            self.disks[disk].queue.promote(seq);
         }
         todo.push(id);
     }
@@ -72,33 +72,33 @@ impl Queues {
     /// command first.
     pub(super) fn enqueue_at_disk(&mut self, id: u32) {
         let node = &self.nodes[id as usize];
-        if node.stage != Stage::Sent || node.role.enqueued || self.blocked(CmdId(id)) {
+        if node.stage != Stage::Sent || node.disk_job.enqueued || self.blocked(CmdId(id)) {
             return;
         }
         let unit = &self.units[node.cmd.unit.idx()];
         let job = DriveJob {
             request: DriveRequest::of(&node.cmd),
             number: node.order.seq,
-            background: !node.role.urgent,
+            background: !node.disk_job.urgent,
             tag: id,
         };
         if let TimingModel::Disk(drive) = &self.models[usize::from(unit.device)] {
-            self.arms[usize::from(unit.arm)].queue.add(drive, job);
+            self.disks[usize::from(unit.disk)].queue.add(drive, job);
         }
-        self.nodes[id as usize].role.enqueued = true;
+        self.nodes[id as usize].disk_job.enqueued = true;
     }
 
     /// Starts the command that the drive chooses, if its queue is not empty.
-    pub(super) fn start_arm(&mut self, unit: UnitId) {
+    pub(super) fn start_disk(&mut self, unit: UnitId) {
         let (u, now) = (&self.units[unit.idx()], self.now());
         let TimingModel::Disk(drive) = &self.models[usize::from(u.device)] else { return };
-        let Some(id) = self.arms[usize::from(u.arm)].queue.pop(drive, now) else { return };
+        let Some(id) = self.disks[usize::from(u.disk)].queue.pop(drive, now) else { return };
         let node = &self.nodes[id as usize];
-        let (behind, mut at, is_fence) = (node.order.behind, node.next, node.cmd.op.is_fence());
+        let (follower, mut at, is_fence) = (node.order.chain_next, node.next, node.cmd.op.is_fence());
         self.start(unit, CmdId(id));
         // Commands that had to follow it may enter the queue now.
-        if behind != NONE {
-            self.enqueue_at_disk(behind);
+        if follower != NONE {
+            self.enqueue_at_disk(follower);
         }
         let fence = self.units[unit.idx()].order.fences.front().copied().unwrap_or(NONE);
         if fence != NONE {
@@ -111,10 +111,10 @@ impl Queues {
     }
 
     /// Completes a command of a disk: the host is notified at once.
-    pub(super) fn finish_arm(&mut self, unit: UnitId, id: CmdId, took: Nanos) {
-        let arm = usize::from(self.units[unit.idx()].arm);
-        self.arms[arm].done += 1;
-        self.arms[arm].busy += took;
+    pub(super) fn finish_disk(&mut self, unit: UnitId, id: CmdId, took: Nanos) {
+        let disk = usize::from(self.units[unit.idx()].disk);
+        self.disks[disk].done += 1;
+        self.disks[disk].busy += took;
         self.complete(id);
     }
 }
