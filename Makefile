@@ -5,10 +5,11 @@ SHELL := /bin/bash
 
 CARGO ?= cargo
 FRIT := target/release/frit
+DIST := target/dist/frit
 # A target directory set from outside would hide the program from the line above.
 unexport CARGO_TARGET_DIR
 
-.PHONY: help toolchain clients build demo test lint deny docs unit guide test-peers explore damage bench stress conform clean
+.PHONY: help toolchain clients build dist demo test lint deny docs unit guide test-peers explore damage bench stress conform clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -33,6 +34,9 @@ clients: ## what tests serve volumes to: installed as root on Debian, else named
 
 build: toolchain ## the program, target/release/frit
 	$(CARGO) build --release --locked -p frit-cli
+
+dist: toolchain ## the program with fat LTO, target/dist/frit: slow to build, for publication and measurements
+	$(CARGO) build --profile dist --locked -p frit-cli
 
 demo: build ## HFSL beside the same flash without PCM, on a bundled recording
 	@mkdir -p out
@@ -79,9 +83,10 @@ damage: toolchain ## damage of closed and killed volumes and images through ever
 	SEED=$$seed EACH=$${EACH:-8} $(CARGO) test --locked -q -p frit-volume --test all damage:: -- --nocapture && \
 	SEED=$$seed CASES=$${CASES:-200} $(CARGO) test --locked -q -p frit-torture --test all --test planted -- --nocapture fsdamage:: fsdoors::
 
-bench: build ## speed and memory, each beside a baseline measured in the same run
-	$(CARGO) bench --locked -p frit-replay --bench frit
-	$(CARGO) bench --locked -p frit-layer --bench index
+bench: export FRIT := $(DIST)
+bench: dist ## speed and memory, each beside a baseline measured in the same run
+	$(CARGO) bench --profile dist --locked -p frit-replay --bench frit
+	$(CARGO) bench --profile dist --locked -p frit-layer --bench index
 	scripts/peers.sh bench
 	scripts/bench-nbd.sh
 	scripts/bench-fs.sh

@@ -29,7 +29,7 @@ done
 
 # built BENCH: the path of a benchmark, built if it is not.
 built() {
-  cargo bench --locked -q -p frit-fs --bench "$1" --no-run --message-format json 2>/dev/null |
+  cargo bench --profile dist --locked -q -p frit-fs --bench "$1" --no-run --message-format json 2>/dev/null |
     python3 -c 'import json, sys
 for line in sys.stdin:
     made = json.loads(line)

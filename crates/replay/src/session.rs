@@ -270,6 +270,6 @@ impl Job {
 /// # Errors
 /// A stack that cannot be built.
 pub fn sectors(stack: &Stack) -> Result<u64> {
-    let built = stack.build::<frit_core::Null>(&Bytes::None).map_err(Box::new)?;
+    let built = stack.build_untimed(&Bytes::None).map_err(Box::new)?;
     Ok(built.layer.info().sectors)
 }

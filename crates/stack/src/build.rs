@@ -4,7 +4,7 @@ use crate::error::{Problem, Result, StackError};
 use crate::layers::{LayerConfig, cache, hfsl, ntl};
 use crate::media::{StackMedium, param_problem};
 use crate::stack::Stack;
-use crate::stores::Bytes;
+use crate::stores::{Bytes, NoStores, Stores};
 use crate::tree::Table;
 use frit_core::{Error, Null, Sink, StackDevice};
 use frit_media::{DiskConfig, DramConfig, Hardware, MediumSpec, NandConfig, PcmConfig};
@@ -27,6 +27,9 @@ impl<S: Sink> std::fmt::Debug for BuiltStack<S> {
 impl Stack {
     /// Builds the layer and its media.
     ///
+    /// A caller that always has bytes, or never, uses [`Stack::build_with_bytes`] or
+    /// [`Stack::build_without_bytes`], which compile the layers for one kind of store only.
+    ///
     /// # Errors
     /// Sizes that do not fit together, reported at the line that gives them; files that cannot be
     /// used.
@@ -34,17 +37,59 @@ impl Stack {
     where
         S::Tok: 'static,
     {
+        match bytes {
+            Bytes::None => self.build_without_bytes(),
+            _ => self.build_with_bytes(bytes),
+        }
+    }
+
+    /// Builds the layer and its media without virtual time. All callers share one compiled copy of
+    /// the layers.
+    ///
+    /// # Errors
+    /// As for [`Stack::build`].
+    pub fn build_untimed(&self, bytes: &Bytes) -> Result<BuiltStack<Null>> {
+        self.build(bytes)
+    }
+
+    /// Builds the layer over media that store bytes. [`Bytes::None`] is taken for
+    /// [`Bytes::Memory`].
+    ///
+    /// # Errors
+    /// As for [`Stack::build`].
+    pub fn build_with_bytes<S: Sink>(&self, bytes: &Bytes) -> Result<BuiltStack<S>>
+    where
+        S::Tok: 'static,
+    {
+        self.build_on(bytes)
+    }
+
+    /// Builds the layer over media without bytes.
+    ///
+    /// # Errors
+    /// As for [`Stack::build`].
+    pub fn build_without_bytes<S: Sink>(&self) -> Result<BuiltStack<S>>
+    where
+        S::Tok: 'static,
+    {
+        self.build_on(&NoStores)
+    }
+
+    fn build_on<S: Sink, B: Stores>(&self, stores: &B) -> Result<BuiltStack<S>>
+    where
+        S::Tok: 'static,
+    {
         let mut hardware = Hardware::new();
         let layer = match &self.layer.config {
             LayerConfig::Hfsl(config) => require_medium("nand", self.nand()).and_then(|nand| {
                 let media = hfsl::Media { nand, pcm: self.pcm(), dram: self.dram() };
-                hfsl::build((**config).clone(), media, bytes, &mut hardware)
+                hfsl::build((**config).clone(), media, stores, &mut hardware)
             }),
             LayerConfig::Cache(config) => require_medium("pcm", self.pcm())
                 .and_then(|pcm| Ok((pcm, require_medium("disk", self.disk())?)))
-                .and_then(|(pcm, disk)| cache::build((**config).clone(), pcm, disk, bytes, &mut hardware)),
+                .and_then(|(pcm, disk)| cache::build((**config).clone(), pcm, disk, stores, &mut hardware)),
             LayerConfig::Ntl(config) => require_medium("pcm", self.pcm())
-                .and_then(|pcm| ntl::build((**config).clone(), pcm, bytes, &mut hardware)),
+                .and_then(|pcm| ntl::build((**config).clone(), pcm, stores, &mut hardware)),
         };
         match layer {
             Ok(layer) => Ok(BuiltStack { layer, hardware }),
@@ -57,7 +102,7 @@ impl Stack {
     /// # Errors
     /// As for [`Stack::build`].
     pub fn hardware(&self) -> Result<Hardware> {
-        Ok(self.build::<Null>(&Bytes::None)?.hardware)
+        Ok(self.build_untimed(&Bytes::None)?.hardware)
     }
 
     fn nand(&self) -> Option<NandConfig> {

@@ -1,7 +1,7 @@
 //! Storage of the bytes of a stack's media.
 
 use frit_core::Error;
-use frit_media::{AnyStore, FileStore, MemoryStore};
+use frit_media::{AnyStore, FileStore, MemoryStore, NoStore, Store};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
@@ -65,9 +65,46 @@ impl Bytes {
             Ok(AnyStore::File(FileStore::open(dir.join(format!("{name}.medium")), len)?))
         }))
     }
+}
 
-    /// Returns the serial number of a medium, or 0 if the opener has no owner.
-    pub(crate) fn serial(&self, name: &str) -> u64 {
+/// The stores of a stack's media, as a type: the layers are compiled once for each implementation.
+pub(crate) trait Stores {
+    /// Store of one medium.
+    type Store: Store + Send + 'static;
+
+    /// Returns the serial number of a medium, or 0 if the media have no owner.
+    fn serial(&self, name: &str) -> u64;
+
+    /// Opens the store of a medium, given its name and its size in bytes.
+    fn open(&self, name: &str, len: u64) -> frit_core::Result<Self::Store>;
+
+    /// Opens a store whose contents do not outlive the process.
+    fn open_volatile(&self, len: u64) -> Self::Store;
+}
+
+/// Media without bytes.
+pub(crate) struct NoStores;
+
+impl Stores for NoStores {
+    type Store = NoStore;
+
+    fn serial(&self, _: &str) -> u64 {
+        0
+    }
+
+    fn open(&self, _: &str, _: u64) -> frit_core::Result<NoStore> {
+        Ok(NoStore)
+    }
+
+    fn open_volatile(&self, _: u64) -> NoStore {
+        NoStore
+    }
+}
+
+impl Stores for Bytes {
+    type Store = AnyStore;
+
+    fn serial(&self, name: &str) -> u64 {
         match self {
             Bytes::StoreOpener(StoreOpener { owner: Some(owner), .. }) => {
                 // Zero stands for "no serial number", so a digest of 0 becomes 1.
@@ -77,13 +114,15 @@ impl Bytes {
         }
     }
 
-    /// Opens the store of a medium.
-    pub(crate) fn store(&self, name: &str, len: u64) -> frit_core::Result<AnyStore> {
+    fn open(&self, name: &str, len: u64) -> frit_core::Result<AnyStore> {
         match self {
-            // Layers over `Bytes::None` are compiled with a store of their own (`NoStore`) and do
-            // not call this. Sparse memory that is never written is equivalent.
-            Bytes::None | Bytes::Memory => Ok(AnyStore::Memory(MemoryStore::new(len))),
+            // Sparse memory that is never written is equivalent to no bytes.
+            Bytes::None | Bytes::Memory => Ok(self.open_volatile(len)),
             Bytes::StoreOpener(opener) => (opener.open)(name, len),
         }
+    }
+
+    fn open_volatile(&self, len: u64) -> AnyStore {
+        AnyStore::Memory(MemoryStore::new(len))
     }
 }

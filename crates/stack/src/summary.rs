@@ -124,7 +124,7 @@ impl Stack {
     /// # Errors
     /// As for [`Stack::build`].
     pub fn summary(&self) -> Result<(StackSummary, Vec<Problem>)> {
-        let mut built = self.build::<Null>(&Bytes::None)?;
+        let mut built = self.build_untimed(&Bytes::None)?;
         let layer = self.layer_summary(&mut built);
         let mut warnings = self.warnings.clone();
         warnings.extend(self.large_map_warning(&layer));

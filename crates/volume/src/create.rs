@@ -4,7 +4,7 @@ use crate::access::{foreign_owner, make_private_dir};
 use crate::backing::{MediumFile, path_of, persistent_media};
 use crate::error::{Error, Result, io};
 use crate::lock::VolumeLock;
-use crate::open::build;
+use crate::open::bytes_in;
 use crate::open_report::OpenReport;
 use crate::superblock::{
     FILE_NAME, MediumRecord, Superblock, SuperblockFile, VolumeState, boot_id, sha256, unix_now,
@@ -103,7 +103,7 @@ impl Volume {
             remove_old_media(dir, &old, &media)?;
         }
         let created_files = make_media(dir, &mut media, options.force).and_then(|files| {
-            let mut layer = build::<Null>(&stack, &files, uuid, true)?.layer;
+            let mut layer = stack.build_untimed(&bytes_in(&files, uuid, true))?.layer;
             layer.format(&mut Null)?;
             layer.flush(&mut Null)?;
             Ok((files, layer))

@@ -11,8 +11,8 @@ use crate::open::OpenOptions;
 use crate::planted::Bug;
 use crate::superblock::{FILE_NAME, Superblock, SuperblockFile, TEMP_FILE_NAME, sync_dir, sync_parent};
 use crate::volume::Volume;
+use frit_core::Hints;
 use frit_core::planted::is;
-use frit_core::{Hints, Null};
 use frit_stack::Stack;
 use rustix::fs::RenameFlags;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -51,7 +51,7 @@ pub fn stack_with_overrides(superblock: &Superblock, sets: &[String]) -> frit_st
 /// The stack does not meet a requirement of volumes.
 pub fn volume_bytes(stack: &Stack) -> Result<u64> {
     let (durable, _) = durable_stack(stack)?;
-    Ok(durable.build::<Null>(&frit_stack::Bytes::None)?.layer.info().sectors * frit_core::SECTOR_BYTES)
+    Ok(durable.build_untimed(&frit_stack::Bytes::None)?.layer.info().sectors * frit_core::SECTOR_BYTES)
 }
 
 /// Returns the directory in which the larger volume is created.
@@ -131,7 +131,7 @@ fn make_copy(
     let old_superblock = old.superblock().clone();
     let (durable, _) = durable_stack(stack)?;
     let size =
-        durable.build::<Null>(&frit_stack::Bytes::None)?.layer.info().sectors * frit_core::SECTOR_BYTES;
+        durable.build_untimed(&frit_stack::Bytes::None)?.layer.info().sectors * frit_core::SECTOR_BYTES;
     let ranges = mapped_ranges(old)?;
     check_size(old, &ranges, size)?;
     let left = check_paths(&old_superblock, stack)?;

@@ -25,16 +25,8 @@ pub struct OpenOptions {
     pub crash: Option<CrashKind>,
 }
 
-/// Builds the stack over the files of its media.
-pub(crate) fn build<S: Sink>(
-    stack: &Stack,
-    files: &Arc<Vec<MediumFile>>,
-    uuid: [u8; 16],
-    blank: bool,
-) -> Result<BuiltStack<S>>
-where
-    S::Tok: 'static,
-{
+/// Returns the bytes of the media in the files of a volume.
+pub(crate) fn bytes_in(files: &Arc<Vec<MediumFile>>, uuid: [u8; 16], blank: bool) -> Bytes {
     let files = Arc::clone(files);
     let opener = StoreOpener::new(move |name, bytes| {
         let file = files.iter().find(|f| f.name == name && f.bytes == bytes);
@@ -45,7 +37,7 @@ where
         };
         file.ok_or_else(none)?.store(blank)
     });
-    Ok(stack.build(&Bytes::StoreOpener(opener.owned_by(uuid)))?)
+    Bytes::StoreOpener(opener.owned_by(uuid))
 }
 
 /// Returns the stack that a superblock holds, after checking its hash.
@@ -69,7 +61,7 @@ impl Volume {
     /// # Errors
     /// As for [`Volume::open_with`].
     pub fn open(dir: impl AsRef<Path>, options: &OpenOptions) -> Result<Volume> {
-        Volume::open_with(dir, options, |_| Null)
+        Volume::open_as(dir.as_ref(), options, Stack::build_untimed, |_| Null)
     }
 }
 
@@ -89,7 +81,15 @@ where
         options: &OpenOptions,
         sink: impl FnOnce(&Hardware) -> S,
     ) -> Result<Volume<S>> {
-        let dir = dir.as_ref();
+        Volume::open_as(dir.as_ref(), options, Stack::build_with_bytes, sink)
+    }
+
+    fn open_as(
+        dir: &Path,
+        options: &OpenOptions,
+        build: impl FnOnce(&Stack, &Bytes) -> frit_stack::Result<BuiltStack<S>>,
+        sink: impl FnOnce(&Hardware) -> S,
+    ) -> Result<Volume<S>> {
         let mut superblock = SuperblockFile::open(dir, options.read_only)?;
         let recorded = superblock.current().clone();
         if recorded.state == VolumeState::Creating {
@@ -113,7 +113,7 @@ where
         if recorded.state == VolumeState::Clean && !options.read_only {
             superblock.set_state(VolumeState::Dirty, boot)?;
         }
-        let built = build::<S>(&stack, &files, recorded.uuid, false)?;
+        let built = build(&stack, &bytes_in(&files, recorded.uuid, false))?;
         let mut sink = sink(&built.hardware);
         let mut layer = built.layer;
         let start = Instant::now();

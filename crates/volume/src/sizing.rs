@@ -1,7 +1,7 @@
 //! Sizing of a stack for a volume of a given size.
 
 use crate::error::{Error, Result};
-use frit_core::{Null, SECTOR_BYTES};
+use frit_core::SECTOR_BYTES;
 use frit_media::MediumSpec;
 use frit_stack::layers::LayerKind;
 use frit_stack::{Bytes, Stack};
@@ -52,7 +52,7 @@ pub fn sized_stack(bytes: u64, load: impl Fn(&[String]) -> frit_stack::Result<St
     let mut blocks = first;
     for _ in 0..TRIES {
         let sets = [format!("media.{name}.blocks_per_plane={blocks}"), format!("{layer}.capacity=0")];
-        match load(&sets).and_then(|s| s.build::<Null>(&Bytes::None)) {
+        match load(&sets).and_then(|s| s.build_untimed(&Bytes::None)) {
             Ok(built) if built.layer.info().sectors * SECTOR_BYTES >= pages => {
                 let exact =
                     [format!("media.{name}.blocks_per_plane={blocks}"), format!("{layer}.capacity={pages}")];
@@ -94,7 +94,7 @@ fn sized_ntl_stack(
         let sets = [format!("media.{name}.chip_bytes={chip}"), format!("{layer}.capacity={wanted}")];
         // The stack is built as a durable volume, since its records take space as well.
         let durable = [&sets[..], &given.layer().durable(true)].concat();
-        match load(&durable).and_then(|s| s.build::<Null>(&Bytes::None)) {
+        match load(&durable).and_then(|s| s.build_untimed(&Bytes::None)) {
             Ok(_) => return Ok(load(&sets)?),
             // Records, log and registers take a tenth of the memory, or half of it with small
             // pages.

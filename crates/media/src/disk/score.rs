@@ -179,9 +179,9 @@ mod tests {
             ("", "no requests"),
             ("R Hit 1 1 1", "line = 1"),
             ("R Hit 1 1 1 1\nX Hit 1 1 1 1", "line = 2"),
-            ("R Hit -1 1 1 1", "no request"),
-            ("R Hit 1 0 1 1", "no request"),
-            ("R Hit 1 1 nan 1", "no request"),
+            ("R Hit -1 1 1 1", "is not a request"),
+            ("R Hit 1 0 1 1", "is not a request"),
+            ("R Hit 1 1 nan 1", "is not a request"),
         ] {
             let told = parse(text).unwrap_err().to_string();
             assert!(told.contains(words), "{text}: {told}");

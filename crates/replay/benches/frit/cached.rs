@@ -100,7 +100,7 @@ pub(crate) fn cached() {
         row("baseline: LRU on the standard hash map, nothing else", base, "M req/s", Some(1.0));
 
         let stack = Stack::builtin(STACK, &[]).unwrap();
-        let mut built = stack.build::<Null>(&Bytes::None).unwrap();
+        let mut built = stack.build_untimed(&Bytes::None).unwrap();
         let mut state = 7;
         let mut rate = || {
             let start = Instant::now();

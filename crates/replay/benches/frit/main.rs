@@ -77,7 +77,7 @@ fn volume() {
     for (name, how) in [("fill", Precondition::Fill), ("steady", Precondition::Steady { seed: 1 })] {
         let before = resident();
         let start = Instant::now();
-        let mut built = stack.build::<Null>(&Bytes::None).unwrap();
+        let mut built = stack.build_untimed(&Bytes::None).unwrap();
         built.layer.precondition(how).unwrap();
         let took = start.elapsed().as_secs_f64();
         let info = built.layer.info();
@@ -94,7 +94,7 @@ fn volume() {
 fn writes() {
     println!("random 4 KiB writes in steady state, {} million a round", REQUESTS / 1_000_000);
     let stack = Stack::builtin(STACK, &[]).unwrap();
-    let mut built = stack.build::<Null>(&Bytes::None).unwrap();
+    let mut built = stack.build_untimed(&Bytes::None).unwrap();
     let places = built.layer.info().sectors / 8;
     let base = {
         let mut forty = GreedyFtl::new(places as usize * 2, 262_144);

@@ -83,7 +83,7 @@ pub(crate) fn mapped() {
 
 /// Measures the layer without an engine and prints one row.
 fn bare(name: &str, stack: &Stack, pages: u64, base: f64) {
-    let mut built = stack.build::<Null>(&Bytes::None).unwrap();
+    let mut built = stack.build_untimed(&Bytes::None).unwrap();
     built.layer.precondition(frit_core::Precondition::Fill).unwrap();
     let places = SPAN / pages;
     let mut state = 7;

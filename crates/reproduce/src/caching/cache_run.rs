@@ -9,7 +9,7 @@ use frit_core::{Sector, Sink, Source, StackDevice, StackView, Target, size};
 use frit_engine::LoopMode;
 use frit_media::{Hardware, MediumSpec};
 use frit_replay::{RunOptions, Session};
-use frit_stack::{Bytes, Stack};
+use frit_stack::Stack;
 use frit_trace::{Fit, ReqOp, Request, Workload};
 use serde::Serialize;
 use strum::{EnumString, IntoStaticStr};
@@ -200,7 +200,7 @@ fn disk_only(
     input: &AvailableWorkload,
     sink: impl Fn(&Hardware) -> DiskOnlySink,
 ) -> Result<CacheRunResult> {
-    let mut built = stack.build::<DiskOnlySink>(&Bytes::None).map_err(Box::new)?;
+    let mut built = stack.build_without_bytes::<DiskOnlySink>().map_err(Box::new)?;
     let mut sink = sink(&built.hardware);
     let top = built.layer.as_mut();
     let mut workload = input.open()?.fit(Fit::Strict, top.info().sectors, None)?;

@@ -4,7 +4,6 @@ use super::cache_run::{CacheRun, drive};
 use crate::Result;
 use crate::sweep::AvailableWorkload;
 use frit_core::{Cmd, Nanos, Op, SECTOR_BYTES, Sink, UnitId, UnitState};
-use frit_stack::Bytes;
 use frit_trace::Fit;
 use frit_wear::sim::{SimReport, Simulation};
 use frit_wear::{LevelerKind, WearConfig};
@@ -84,7 +83,7 @@ pub(crate) fn wear(
     let simulations: Vec<Simulation> = levelers.iter().map(simulation).collect::<frit_core::Result<_>>()?;
     let blocks = simulations.iter().map(Simulation::blocks).min().unwrap_or(1);
     let mut sink = WearSink { simulations, blocks, batch: Vec::with_capacity(BATCH) };
-    let mut built = cell.stack()?.build::<WearSink>(&Bytes::None).map_err(Box::new)?;
+    let mut built = cell.stack()?.build_without_bytes::<WearSink>().map_err(Box::new)?;
     let top = built.layer.as_mut();
     let mut workload = input.open()?.fit(Fit::Strict, top.info().sectors, None)?;
     drive(top, &mut sink, &mut workload)?;

@@ -3,12 +3,12 @@
 use super::{Durability, RequiredSetting, Role};
 use crate::decode::{decode as decode_as, decode_checked as reread_keys, keys_of};
 use crate::error::Problem;
-use crate::stores::Bytes;
+use crate::stores::Stores;
 use crate::tree::Table;
 use frit_core::{Error, MediumKind, Result, Sink, StackDevice};
 use frit_layer::cache::policy::PolicyConfig;
 use frit_layer::cache::{Cache, CacheConfig};
-use frit_media::{Disk, DiskConfig, Hardware, NoStore, Pcm, PcmConfig, Store};
+use frit_media::{Disk, DiskConfig, Hardware, Pcm, PcmConfig};
 use frit_wear::WearKeys;
 
 pub(super) const ABOUT: &str =
@@ -53,38 +53,22 @@ pub(super) fn decode_checked(table: &toml::Table) -> Option<CacheConfig> {
 }
 
 /// Builds the layer over its media.
-pub(crate) fn build<S: Sink>(
+pub(crate) fn build<S: Sink, B: Stores>(
     config: CacheConfig,
     mut pcm: PcmConfig,
     mut disk: DiskConfig,
-    bytes: &Bytes,
+    stores: &B,
     hardware: &mut Hardware,
 ) -> Result<Box<dyn StackDevice<S>>>
 where
     S::Tok: 'static,
 {
-    pcm.serial = bytes.serial(&pcm.name);
-    disk.serial = bytes.serial(&disk.name);
-    match bytes {
-        Bytes::None => compose(config, pcm, disk, hardware, |_, _| Ok(NoStore)),
-        _ => compose(config, pcm, disk, hardware, |name, len| bytes.store(name, len)),
-    }
-}
-
-fn compose<S: Sink, St: Store + Send + 'static>(
-    config: CacheConfig,
-    pcm: PcmConfig,
-    disk: DiskConfig,
-    hardware: &mut Hardware,
-    store: impl Fn(&str, u64) -> Result<St>,
-) -> Result<Box<dyn StackDevice<S>>>
-where
-    S::Tok: 'static,
-{
+    pcm.serial = stores.serial(&pcm.name);
+    disk.serial = stores.serial(&disk.name);
     let refused = |what: String| Error::Medium { what };
-    let pcm_store = store(&pcm.name, pcm.geometry.store_bytes())?;
+    let pcm_store = stores.open(&pcm.name, pcm.geometry.store_bytes())?;
     let pcm = Pcm::new(pcm, pcm_store, hardware).map_err(refused)?;
-    let disk_store = store(&disk.name, disk.store_bytes())?;
+    let disk_store = stores.open(&disk.name, disk.store_bytes())?;
     let disk = Disk::new(disk, disk_store, hardware).map_err(refused)?;
-    Ok(Box::new(Cache::<S::Tok, St, St>::new(config, pcm, disk, None)?))
+    Ok(Box::new(Cache::<S::Tok, B::Store, B::Store>::new(config, pcm, disk, None)?))
 }

@@ -1,12 +1,10 @@
 //! The HFSL layer: PCM and NAND fused by software-defined methods.
 
 use super::{Durability, RequiredSetting, Role};
-use crate::stores::Bytes;
+use crate::stores::Stores;
 use frit_core::{Error, MediumKind, Result, Sink, StackDevice};
 use frit_layer::{Hfsl, HfslConfig};
-use frit_media::{
-    AnyStore, Dram, DramConfig, Hardware, MemoryStore, Nand, NandConfig, NoStore, Pcm, PcmConfig, Store,
-};
+use frit_media::{Dram, DramConfig, Hardware, Nand, NandConfig, Pcm, PcmConfig};
 
 pub(super) const ABOUT: &str = "PCM and NAND under one page map, fused as cache, as one level, or as both; without PCM \
      a page-mapped FTL (Li et al., J. Syst. Archit. 2016)";
@@ -48,56 +46,32 @@ pub(crate) struct Media {
 }
 
 /// Builds the layer over its media.
-pub(crate) fn build<S: Sink>(
+pub(crate) fn build<S: Sink, B: Stores>(
     config: HfslConfig,
     mut media: Media,
-    bytes: &Bytes,
+    stores: &B,
     hardware: &mut Hardware,
-) -> Result<Box<dyn StackDevice<S>>>
-where
-    S::Tok: 'static,
-{
-    media.nand.serial = bytes.serial(&media.nand.name);
-    if let Some(pcm) = &mut media.pcm {
-        pcm.serial = bytes.serial(&pcm.name);
-    }
-    match bytes {
-        Bytes::None => compose(config, media, hardware, |_, _| Ok(NoStore), |_| NoStore),
-        // The contents of DRAM do not outlive the process, so DRAM has no file.
-        _ => compose(
-            config,
-            media,
-            hardware,
-            |name, len| bytes.store(name, len),
-            |len| AnyStore::Memory(MemoryStore::new(len)),
-        ),
-    }
-}
-
-fn compose<S: Sink, St: Store + Send + 'static>(
-    config: HfslConfig,
-    media: Media,
-    hardware: &mut Hardware,
-    store: impl Fn(&str, u64) -> Result<St>,
-    volatile: impl Fn(u64) -> St,
 ) -> Result<Box<dyn StackDevice<S>>>
 where
     S::Tok: 'static,
 {
     let refused = |what: String| Error::Medium { what };
-    let nand_store = store(&media.nand.name, media.nand.geometry.store_bytes())?;
+    media.nand.serial = stores.serial(&media.nand.name);
+    let nand_store = stores.open(&media.nand.name, media.nand.geometry.store_bytes())?;
     let nand = Nand::new(media.nand, nand_store, hardware).map_err(refused)?;
     let pcm = match media.pcm {
-        Some(pcm) => {
-            let pcm_store = store(&pcm.name, pcm.geometry.store_bytes())?;
+        Some(mut pcm) => {
+            pcm.serial = stores.serial(&pcm.name);
+            let pcm_store = stores.open(&pcm.name, pcm.geometry.store_bytes())?;
             Some(Pcm::new(pcm, pcm_store, hardware).map_err(refused)?)
         }
         None => None,
     };
-    let layer = Hfsl::<S::Tok, St, St>::new(config, nand, pcm)?;
+    let layer = Hfsl::<S::Tok, B::Store, B::Store>::new(config, nand, pcm)?;
     Ok(match media.dram {
         Some(dram) => {
-            let dram_store = volatile(dram.bytes);
+            // The contents of DRAM do not outlive the process, so DRAM has no file.
+            let dram_store = stores.open_volatile(dram.bytes);
             let dram = Dram::new(dram, dram_store, hardware).map_err(refused)?;
             Box::new(layer.with_dram(dram)?)
         }

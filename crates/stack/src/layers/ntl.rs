@@ -3,11 +3,11 @@
 use super::{Durability, RequiredSetting, Role};
 use crate::decode::{decode as decode_as, decode_checked as reread_keys, keys_of};
 use crate::error::Problem;
-use crate::stores::Bytes;
+use crate::stores::Stores;
 use crate::tree::Table;
 use frit_core::{Error, MediumKind, Result, Sink, StackDevice};
 use frit_layer::ntl::{Ntl, NtlConfig};
-use frit_media::{Hardware, NoStore, Pcm, PcmConfig, Store};
+use frit_media::{Hardware, Pcm, PcmConfig};
 use frit_wear::WearKeys;
 
 pub(super) const ABOUT: &str = "address mapping for an SSD made of byte-addressable memory alone: static, dynamic, \
@@ -40,34 +40,17 @@ pub(super) fn decode_checked(table: &toml::Table) -> Option<NtlConfig> {
 }
 
 /// Builds the layer over its memory.
-pub(crate) fn build<S: Sink>(
+pub(crate) fn build<S: Sink, B: Stores>(
     config: NtlConfig,
     mut pcm: PcmConfig,
-    bytes: &Bytes,
+    stores: &B,
     hardware: &mut Hardware,
 ) -> Result<Box<dyn StackDevice<S>>>
 where
     S::Tok: 'static,
 {
-    pcm.serial = bytes.serial(&pcm.name);
-    match bytes {
-        Bytes::None => compose(config, pcm, NoStore, hardware),
-        _ => {
-            let pcm_store = bytes.store(&pcm.name, pcm.geometry.store_bytes())?;
-            compose(config, pcm, pcm_store, hardware)
-        }
-    }
-}
-
-fn compose<S: Sink, St: Store + Send + 'static>(
-    config: NtlConfig,
-    pcm: PcmConfig,
-    pcm_store: St,
-    hardware: &mut Hardware,
-) -> Result<Box<dyn StackDevice<S>>>
-where
-    S::Tok: 'static,
-{
+    pcm.serial = stores.serial(&pcm.name);
+    let pcm_store = stores.open(&pcm.name, pcm.geometry.store_bytes())?;
     let pcm = Pcm::new(pcm, pcm_store, hardware).map_err(|what| Error::Medium { what })?;
-    Ok(Box::new(Ntl::<S::Tok, St>::new(config, pcm)?))
+    Ok(Box::new(Ntl::<S::Tok, B::Store>::new(config, pcm)?))
 }

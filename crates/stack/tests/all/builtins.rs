@@ -9,7 +9,7 @@ fn builtin_stacks_build_and_serve() {
         let stack = Stack::builtin(b.name, &[]).unwrap_or_else(|e| panic!("{}: {e}", b.name));
         assert!(stack.warnings().is_empty(), "{}: {:?}", b.name, stack.warnings());
         assert!(!stack.about().is_empty(), "{} says what it is", b.name);
-        let mut built = stack.build::<Null>(&Bytes::Memory).unwrap_or_else(|e| panic!("{}: {e}", b.name));
+        let mut built = stack.build_untimed(&Bytes::Memory).unwrap_or_else(|e| panic!("{}: {e}", b.name));
         let info = built.layer.info();
         assert_eq!(info.name, stack.layer().kind.name());
         let last = Sector(info.sectors - 64);

@@ -1,6 +1,5 @@
 //! Error reports for users: message, line and hint. One case for each kind of mistake.
 
-use frit_core::Null;
 use frit_stack::{Bytes, Stack, StackError};
 
 const GOOD: &str = r#"[media.nand]
@@ -31,7 +30,7 @@ fn told(e: &StackError) -> Vec<String> {
 
 fn refused(text: &str, sets: &[&str]) -> Vec<String> {
     let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
-    let outcome = Stack::parse("t", text, &sets).and_then(|s| s.build::<Null>(&Bytes::None));
+    let outcome = Stack::parse("t", text, &sets).and_then(|s| s.build_untimed(&Bytes::None));
     match outcome {
         Ok(_) => panic!("accepted: {text} {sets:?}"),
         Err(e) => told(&e),
@@ -46,7 +45,7 @@ fn with(from: &str, to: &str) -> String {
 
 #[test]
 fn the_stack_that_the_cases_start_from_is_good() {
-    Stack::parse("t", GOOD, &[]).unwrap().build::<Null>(&Bytes::None).unwrap();
+    Stack::parse("t", GOOD, &[]).unwrap().build_untimed(&Bytes::None).unwrap();
 }
 
 /// Checks that each text is refused with the given messages.
@@ -323,7 +322,7 @@ fn a_cache_is_refused_in_the_words_of_its_table() {
     let told_of = |sets: &[&str]| {
         let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
         let e =
-            Stack::builtin("halo-small", &sets).and_then(|s| s.build::<Null>(&Bytes::None)).err().unwrap();
+            Stack::builtin("halo-small", &sets).and_then(|s| s.build_untimed(&Bytes::None)).err().unwrap();
         told(&e).concat()
     };
     for (sets, words) in [

@@ -95,7 +95,7 @@ fn parameters_of_a_layer_reach_it() {
     let stack = small(&["SSW=512", "gc=cost-benefit", "capacity=100M"]);
     let LayerConfig::Hfsl(config) = &stack.layer().config else { panic!("another layer") };
     assert_eq!((config.ssw, config.gc.as_str()), (512, "cost-benefit"));
-    let mut built = stack.build::<Null>(&Bytes::None).unwrap();
+    let mut built = stack.build_untimed(&Bytes::None).unwrap();
     assert_eq!(built.layer.info().sectors, 100 << 11);
     assert_eq!(built.layer.params().get("SSW").unwrap(), "512");
 }
@@ -120,20 +120,20 @@ fn bytes_in_files_are_there_again_after_a_halt() {
     let bytes = Bytes::files(dir.path().join("volume"));
     let data = vec![0xA5; 4096];
     let stack = small(&[]);
-    let mut built = stack.build::<Null>(&bytes).unwrap();
+    let mut built = stack.build_untimed(&bytes).unwrap();
     built.layer.write(&mut Null, Sector(80), Source::Bytes(&data), Hints::NONE).unwrap();
-    let busy = stack.build::<Null>(&bytes).unwrap_err().to_string();
+    let busy = stack.build_untimed(&bytes).unwrap_err().to_string();
     assert!(busy.contains("another program uses the backing file"), "{busy}");
     built.layer.halt(&mut Null).unwrap();
     drop(built);
-    let mut built = stack.build::<Null>(&bytes).unwrap();
+    let mut built = stack.build_untimed(&bytes).unwrap();
     built.layer.boot(&mut Null).unwrap();
     let mut back = vec![0; 4096];
     built.layer.read(&mut Null, Sector(80), Target::Bytes(&mut back), Hints::NONE).unwrap();
     assert!(back == data);
     drop(built);
     // Files created for another geometry are refused.
-    let other = small(&["blocks_per_plane=128"]).build::<Null>(&bytes).unwrap_err().to_string();
+    let other = small(&["blocks_per_plane=128"]).build_untimed(&bytes).unwrap_err().to_string();
     assert!(other.contains("another geometry"), "{other}");
 }
 
@@ -170,7 +170,7 @@ fn a_dram_medium_buffers_what_is_read_from_nand() {
     "#;
     let stack = Stack::parse("t", text, &[]).unwrap();
     assert!(stack.warnings().is_empty());
-    let mut built = stack.build::<Null>(&Bytes::Memory).unwrap();
+    let mut built = stack.build_untimed(&Bytes::Memory).unwrap();
     let (sink, at) = (&mut Null, Sector(8));
     built.layer.write(sink, at, Source::Bytes(&[5; 4096]), Hints::NONE).unwrap();
     for _ in 0..3 {
@@ -191,7 +191,7 @@ fn the_path_of_a_medium_is_for_volumes_and_no_part_of_the_identity() {
     assert_eq!(path("nand").unwrap().to_str(), Some("/dev/nvme0n1"));
     assert_eq!(path("pcm").unwrap().to_str(), Some("pmem/pcm.bin"));
     assert!(small(&[]).media().iter().all(|m| m.path.is_none()));
-    stack.build::<Null>(&Bytes::None).unwrap();
+    stack.build_untimed(&Bytes::None).unwrap();
     for bad in ["nand.path=7", "nand.path=\"\""] {
         let e = Stack::builtin("hfsl-small", &[bad.to_owned()]).unwrap_err();
         assert!(

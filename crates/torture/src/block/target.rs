@@ -169,11 +169,11 @@ impl TortureTarget for StackTarget {
     }
 
     fn build(&self, stores: &[SharedMedium]) -> Result<Box<dyn StackDevice<Null>>, Error> {
-        Ok(self.stack.build::<Null>(&self.bytes(stores)).map_err(|e| refused(&e))?.layer)
+        Ok(self.stack.build_untimed(&self.bytes(stores)).map_err(|e| refused(&e))?.layer)
     }
 
     fn build_recording(&self, stores: &[SharedMedium]) -> Result<Box<dyn StackDevice<RecordingSink>>, Error> {
-        Ok(self.stack.build::<RecordingSink>(&self.bytes(stores)).map_err(|e| refused(&e))?.layer)
+        Ok(self.stack.build_with_bytes::<RecordingSink>(&self.bytes(stores)).map_err(|e| refused(&e))?.layer)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Frontends of a served volume beside NBD (FUSE, ublk, control, metrics), and the pacing of its
 //! replies.
 
-use frit_core::{Null, ParamInfo};
+use frit_core::ParamInfo;
 use frit_engine::Eager;
 use frit_serve::ctl::{self, ControlTarget, DeviceTarget, Rights, VolumeInfo};
 use frit_serve::pace::{PaceMeter, PaceStat, PacedBackend};
@@ -232,7 +232,7 @@ impl Frontends {
 
 /// Returns the layer's parameters as the stack sets them.
 pub(crate) fn defaults(stack: &Stack) -> Result<Vec<ParamInfo>> {
-    Ok(stack.build::<Null>(&Bytes::None)?.layer.params().list())
+    Ok(stack.build_untimed(&Bytes::None)?.layer.params().list())
 }
 
 /// Returns the pacing accuracy of one operation, in a line.

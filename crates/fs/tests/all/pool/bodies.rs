@@ -158,7 +158,7 @@ fn s99_an_image_and_a_pool_belong_together() {
     assert!(said(Fs::open(&medium, open())).contains("belong to another file system"));
     let plain = Mapped::anonymous(1 << 20).unwrap();
     drop(Fs::format(&plain, FormatOptions::default()).unwrap());
-    assert!(said(Fs::open(&plain, open())).contains("no image of a pool"));
+    assert!(said(Fs::open(&plain, open())).contains("not the image of a pool"));
     refused!(check_pool(&plain, &*pool), Image);
     let dir = tempfile::tempdir().unwrap();
     assert!(Pool::open(dir.path()).unwrap_err().to_string().contains("is not a pool"));

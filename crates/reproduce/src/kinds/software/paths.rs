@@ -22,7 +22,7 @@ pub(super) struct LayerPath {
 impl LayerPath {
     pub(super) fn new(stack: &Stack, plan: &SoftwarePlan, bytes: &Bytes) -> Result<LayerPath> {
         let holds = !matches!(bytes, Bytes::None);
-        let top = stack.build::<Null>(bytes).map_err(Box::new)?.layer;
+        let top = stack.build_untimed(bytes).map_err(Box::new)?.layer;
         let size = top.info().sectors * frit_core::SECTOR_BYTES;
         if size < plan.span {
             let why = format!("the volume of {size} bytes is smaller than the span of {}", plan.span);
