@@ -1,7 +1,7 @@
 //! The examples in docs/reference/stacks.md are correct.
 
 use frit_core::params::Phase;
-use frit_core::{Null, ParamDef, ParamTable};
+use frit_core::{ParamDef, ParamTable};
 use frit_layer::cache::policy::PolicyConfig;
 use frit_media::Profile;
 use frit_stack::layers::LayerKind;
