@@ -38,7 +38,9 @@ fn stripes_move_in_the_small_stacks() {
         let mut layer = target.build(&target.blank_stores()).unwrap();
         layer.format(&mut Null).unwrap();
         for i in 0..60 {
-            layer.write(&mut Null, Sector(i * 24 % 320), Source::Bytes(&[i as u8; 2048]), Hints::NONE).unwrap();
+            layer
+                .write(&mut Null, Sector(i * 24 % 320), Source::Bytes(&[i as u8; 2048]), Hints::NONE)
+                .unwrap();
         }
         let mut view = StackView::default();
         layer.visible(&mut view);
