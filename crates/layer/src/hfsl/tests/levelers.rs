@@ -142,8 +142,11 @@ fn a_leveler_that_does_not_fit_is_refused_by_key() {
     assert!(e.starts_with("pcm_wear_leveling = best"), "{e}");
     let mut hw = Hardware::new();
     let nand = Nand::new(nand_config(GEOMETRY, NandFaults::default()), NoStore, &mut hw).unwrap();
-    let config =
-        HfslConfig { fusion_method: crate::FusionMethod::None, pcm_wear: start_gap(), ..HfslConfig::default() };
+    let config = HfslConfig {
+        fusion_method: crate::FusionMethod::None,
+        pcm_wear: start_gap(),
+        ..HfslConfig::default()
+    };
     let e = Hfsl::<(), NoStore, NoStore>::new(config, nand, None).unwrap_err().to_string();
     assert!(e.starts_with("pcm_wear_leveling = start-gap") && e.contains("needs a PCM"), "{e}");
 }
