@@ -342,7 +342,7 @@ fn levelers_of_hfsl_are_refused_in_the_words_of_their_keys() {
             &["pcm=none", "FUSION_METHOD=none", "pcm_wear_leveling=start-gap"],
             "`hfsl.pcm_wear_leveling` = start-gap: needs a PCM medium",
         ),
-        (&["pcm_over_files=true"], "`hfsl` has no key `pcm_over_files`"),
+        (&["pcm_over_files=true"], "no table of the stack has a key `pcm_over_files`"),
     ] {
         let e = told_of("hfsl-small", sets);
         assert!(e.contains(words), "{words} in {e}");
