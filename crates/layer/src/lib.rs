@@ -3,7 +3,7 @@
 //! [`hfsl`] fuses PCM and NAND (Li et al. 2016). [`flash`] is its NAND side, which other
 //! page-mapped layers can share: block pools, garbage collection, wear leveling. [`cache`] is a
 //! write cache of a disk: its directory and its eviction policies. [`ntl`] maps the pages of an SSD
-//! that consists of byte-addressable memory only (Kwon 2019). The cache and NTL use PCM through
+//! that consists of byte-addressable memory only (Kwon 2019). All three use PCM through
 //! [`frit_wear::Leveled`], which levels its wear.
 //!
 //! The other modules are parts that the layers share: bounds and division of requests (`spans`),

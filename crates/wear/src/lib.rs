@@ -29,7 +29,7 @@ pub mod sim;
 pub use config::WearConfig;
 pub use curve::Curve3;
 pub use feistel::Feistel;
-pub use keys::WearKeys;
+pub use keys::{PcmWearKeys, WearKeys};
 pub use leveled::{Leveled, WearRecovery};
 pub use levelers::{Leveler, LevelerKind, Levelers, StripeLocation, StripeMove};
 pub use shape::Shape;

@@ -6,6 +6,7 @@ use super::heat::Heat;
 use super::placement::Placement;
 use crate::flash::{Gc, WearLeveling};
 use frit_core::{Error, ParamTable, Result, size};
+use frit_wear::{LevelerKind, PcmWearKeys, WearConfig};
 use serde::Deserialize;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
@@ -140,6 +141,7 @@ frit_core::parameters! {
         "pcm_high" pcm_high: f64 as Number = 0.05, live, unit "share of PCM", within 0.0..=1.0,
             "free share until which idle-time destaging runs",
             unused |c| c.fusion_method == FusionMethod::None => "PCM holds no data";
+        include pcm_wear: PcmWearKeys;
     }
 }
 
@@ -149,12 +151,24 @@ impl HfslConfig {
         matches!(self.fusion_method, FusionMethod::SameLevel | FusionMethod::Both)
     }
 
+    /// Returns `true` if a wear leveler of PCM is selected.
+    pub(crate) fn levels_pcm(&self) -> bool {
+        self.pcm_wear.wear_leveling != <&str>::from(LevelerKind::NoLeveling)
+    }
+
+    /// Returns the configuration of the wear leveler of PCM. Where a second map is kept as of the
+    /// last flush, the registers are kept as of that flush too.
+    pub(crate) fn wear_of_pcm(&self) -> Result<WearConfig> {
+        self.pcm_wear.config(self.flush_map)
+    }
+
     /// Checks everything that does not depend on the media.
     ///
     /// # Errors
     /// The first invalid parameter; the error names the permitted values.
     pub fn validate(&self) -> Result<()> {
         self.check_ranges()?;
+        self.wear_of_pcm()?;
         if self.pcm_high < self.pcm_low {
             return Err(Error::param("pcm_high", self.pcm_high, "has to be at least pcm_low"));
         }

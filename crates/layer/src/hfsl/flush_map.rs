@@ -61,7 +61,7 @@ impl FlushMap {
     ) -> Result<()> {
         let Some(base) = pcm.layout.flush_map_at else { return Ok(()) };
         if !is(HfslBug::FlushMapFirst) {
-            pcm.medium.store_mut().sync()?;
+            pcm.medium.flush(sink)?;
         }
         let mut bytes = [0u8; CHUNK * ENTRY_LEN];
         for chunk in self.take() {
@@ -75,7 +75,7 @@ impl FlushMap {
             let (at, start) = (base + first as u64 * ENTRY_BYTES, sink.start());
             pcm.medium.write(sink, at, source_of::<P>(&bytes[..len]), Cause::Meta, start)?;
         }
-        pcm.medium.store_mut().sync()?;
+        pcm.medium.flush(sink)?;
         // Only now does no durable map name the released locations.
         pcm.release_held();
         Ok(())

@@ -83,7 +83,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             let all = if is(HfslBug::HaltedBeforeEntries) { self.map.redo_barrier } else { all };
             let done = pcm.write_flags(sink, flags, all)?;
             sink.ack(done);
-            pcm.medium.sync()?;
+            pcm.medium.sync(sink)?;
         }
         self.usage.in_use = false;
         Ok(())

@@ -13,7 +13,8 @@ use crate::planted::HfslBug;
 use crate::words::{seal, unseal};
 use frit_core::planted::is;
 use frit_core::{Cause, Error, MediumKind, Result, Sink, Target};
-use frit_media::{Pcm, Store};
+use frit_media::Store;
+use frit_wear::Leveled;
 
 const SEQ_AT: u64 = 72;
 /// Offset of the sequence number up to which a crash may have left pages that no entry names.
@@ -107,16 +108,20 @@ impl RedoRecord {
     }
 }
 
-/// Reads the number of logical pages from the header in a PCM, if it holds an HFSL.
+/// Reads the number of logical pages from the header in a PCM, if it holds an HFSL. The wear leveler
+/// has not been recovered yet: the number determines the size of the tables that a recovery fills.
 ///
 /// # Errors
 /// The store fails.
-pub(crate) fn formatted_pages<P: Store>(medium: &Pcm<P>) -> Result<Option<u32>> {
+pub(crate) fn formatted_pages<T: Token, P: Store>(medium: &mut Leveled<T, P>) -> Result<Option<u32>> {
     if !P::HOLDS || medium.bytes() < HEADER_BYTES {
         return Ok(None);
     }
     let mut bytes = [0; HEAD_BYTES];
-    medium.peek(0, &mut bytes)?;
+    // The recovery reports registers that cannot be used.
+    if !medium.peek_unrecovered(0, &mut bytes)? {
+        return Ok(None);
+    }
     let head = LayerHeader::from_bytes(bytes);
     Ok(Some(head.word(PAGES_WORD)).filter(|&pages| head.is_of(MAGIC) && pages > 0))
 }
@@ -165,7 +170,14 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         head[..HEAD_BYTES].copy_from_slice(self.header(map_initialised).bytes());
         head[SEQ_AT as usize..][..8].copy_from_slice(&seal(seq_limit, None).to_le_bytes());
         head[RECOVERED_AT as usize..][..8].copy_from_slice(&seal(0, None).to_le_bytes());
-        let after = if map_initialised { self.fill_maps(sink)? } else { sink.start() };
+        let after = if map_initialised {
+            let formatted = self.medium.format(sink)?;
+            self.fill_maps(sink, formatted)?
+        } else {
+            // A simulation begins without a format, and the registers are not part of its results.
+            self.medium.preset_format()?;
+            sink.start()
+        };
         let at = self.layout.header_at;
         let written = self.meta(sink, at, &head, after)?;
         let fenced = self.medium.fence(sink, written);
@@ -174,8 +186,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     /// Initialises both maps with entries of pages that were never written, so that zeros are
     /// always damage.
-    fn fill_maps<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<T> {
-        let start = sink.start();
+    fn fill_maps<S: Sink<Tok = T>>(&mut self, sink: &mut S, start: T) -> Result<T> {
         let mut done = start;
         let mut bytes = Vec::with_capacity(CHUNK * 8);
         let pages = (self.layout.map_bytes / 8) as u32;
@@ -318,7 +329,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let first = if is(HfslBug::UsedBeforeNoted) { T::default() } else { noted };
         (self.flash.in_use, pcm.in_use) = (first, first);
         // Media behind a page cache are synced as well, before the first data is written.
-        pcm.medium.store_mut().sync()?;
+        pcm.medium.flush(sink)?;
         let map_initialised = if self.usage.formatted { self.usage.map_initialised } else { fill };
         self.usage =
             RecordedUse { formatted: true, map_initialised, in_use: true, seq_limit: limit, ..self.usage };
@@ -342,7 +353,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         done = pcm.write_flags(sink, IN_USE, done)?;
         sink.ack(done);
         (self.flash.in_use, pcm.in_use) = (done, done);
-        pcm.medium.store_mut().sync()?;
+        pcm.medium.flush(sink)?;
         self.usage = RecordedUse {
             formatted: true,
             map_initialised: head.map_initialised,

@@ -24,6 +24,7 @@ use frit_core::{
     Sink, Source, StackView, Target,
 };
 use frit_media::{Dram, Nand, Pcm, Store};
+use frit_wear::{Leveled, PcmWearKeys};
 
 /// Number of pages by which a read prefetches the records and the first bytes of the following
 /// pages.
@@ -73,7 +74,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         config.validate()?;
         let g = *nand.geometry();
         check_sizes(&config, &g, pcm.as_ref().map(Pcm::bytes))?;
-        let (pages, share) = match pcm.as_ref().map(formatted_pages).transpose()?.flatten() {
+        let level = |pcm| Leveled::new(pcm, config.wear_of_pcm()?).map_err(PcmWearKeys::in_table);
+        let mut pcm = pcm.map(level).transpose()?;
+        let (pages, share) = match pcm.as_mut().map(formatted_pages).transpose()?.flatten() {
             // The capacity does not change when blocks go bad after the volume was formatted.
             Some(pages) if config.capacity == 0 => (pages, pages.div_ceil(g.units())),
             _ => capacity(&config, &nand)?,

@@ -3,9 +3,11 @@
 
 use super::config::{FusionMethod, HfslConfig, MapPersist};
 use super::entry::SUBPAGES_MAX;
+use crate::Token;
 use crate::flash::Flash;
 use frit_core::{Error, PAGE_NONE, Result, SECTOR_BYTES};
-use frit_media::{Nand, NandGeometry, Pcm, Store};
+use frit_media::{Nand, NandGeometry, Store};
+use frit_wear::Leveled;
 
 /// Size of the header, in bytes.
 pub(crate) const HEADER_BYTES: u64 = 512;
@@ -44,8 +46,8 @@ impl PcmLayout {
     ///
     /// # Errors
     /// The map leaves too little space for data, or more slots than can be addressed.
-    pub(super) fn new<P: Store>(
-        medium: &mut Pcm<P>,
+    pub(super) fn new<T: Token, P: Store>(
+        medium: &mut Leveled<T, P>,
         pages: u32,
         page_bytes: u32,
         sub_bytes: u32,
@@ -134,6 +136,10 @@ pub(super) fn check_sizes(config: &HfslConfig, g: &NandGeometry, pcm_bytes: Opti
     if pcm_bytes.is_none() && config.fusion_method != FusionMethod::None {
         let name: &'static str = config.fusion_method.into();
         return Err(Error::param("FUSION_METHOD", name, "needs a PCM medium in the stack; or use \"none\""));
+    }
+    if pcm_bytes.is_none() && config.levels_pcm() {
+        let why = "needs a PCM medium in the stack; or use \"none\"";
+        return Err(Error::param("pcm_wear_leveling", &config.pcm_wear.wear_leveling, why));
     }
     if pcm_bytes.is_none() && config.map_persist == MapPersist::Each {
         return Err(Error::param("map_persist", "each", "needs a PCM medium in the stack to hold the map"));

@@ -19,7 +19,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             "FLASHSIZE" => g.bytes(),
             "BLOCKSIZE" => u64::from(g.page_bytes) * u64::from(g.pages_per_block),
             "BLOCKNUM" => u64::from(g.blocks()),
-            "PCMSIZE" => pcm.map_or(0, |p| p.medium.bytes()),
+            "PCMSIZE" => pcm.map_or(0, |p| p.medium.pcm().bytes()),
             "capacity" => self.capacity_bytes(),
             _ => return None,
         })

@@ -12,7 +12,8 @@ use crate::Token;
 use crate::planted::HfslBug;
 use frit_core::planted::is;
 use frit_core::{Error, Lpn, MediumKind, Result, Sink};
-use frit_media::{Pcm, Store, checksum};
+use frit_media::{Store, checksum};
+use frit_wear::Leveled;
 use std::collections::VecDeque;
 
 /// Marker of an absent slot, descriptor or page.
@@ -66,7 +67,7 @@ pub(crate) struct RegionState {
 /// PCM with its free slots, descriptors and regions.
 #[derive(Debug)]
 pub(crate) struct PcmSpace<T, P: Store> {
-    pub(crate) medium: Pcm<P>,
+    pub(crate) medium: Leveled<T, P>,
     pub(crate) layout: PcmLayout,
     /// Free slots in the order in which they were freed, so that wear is spread.
     pub(crate) free: VecDeque<u32>,
@@ -92,7 +93,7 @@ pub(crate) struct PcmSpace<T, P: Store> {
 impl<T: Token, P: Store> PcmSpace<T, P> {
     /// Divides PCM for a volume of `pages` pages.
     pub(crate) fn new(
-        mut medium: Pcm<P>,
+        mut medium: Leveled<T, P>,
         pages: u32,
         page_bytes: u32,
         sub_bytes: u32,

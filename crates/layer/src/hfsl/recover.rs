@@ -21,6 +21,7 @@ use frit_core::{
     BlockId, Cause, CrashKind, Error, LostPage, Lpn, MediumKind, Recovery, Result, Sink, Target,
 };
 use frit_media::{SPARE_RECORD_BYTES, Store};
+use frit_wear::PcmWearKeys;
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// Recovers from the media after the given kind of stop.
@@ -36,6 +37,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         self.reset_state()?;
         let each = self.map.each();
         let Some(pcm) = &mut self.map.pcm else { return self.recover_without_pcm() };
+        // The wear leveler comes first: addresses are valid only after its recovery.
+        pcm.medium.recover(sink, stop).map_err(in_table)?;
         let head = pcm.read_header(sink)?;
         let clean = head.flags & (IN_USE | RESTORING) == 0;
         if !clean && !each {
@@ -121,7 +124,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
         let start = sink.start();
         let mut done = pcm.write_flags(sink, RESTORING | IN_USE, start)?;
-        pcm.medium.store_mut().sync()?;
+        pcm.medium.flush(sink)?;
         let (mut then, mut now) = (vec![0; CHUNK * 8], vec![0; CHUNK * 8]);
         for at in (0..pcm.layout.map_bytes).step_by(CHUNK * 8) {
             let len = (pcm.layout.map_bytes - at).min((CHUNK * 8) as u64) as usize;
@@ -138,7 +141,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         // A redo record belongs to the current map, not to the restored one.
         done = pcm.clear_redo(sink, done)?;
         sink.ack(done);
-        pcm.medium.store_mut().sync()
+        pcm.medium.flush(sink)
     }
 
     /// Completes an interrupted change of several entries. Returns the number of entries.
@@ -284,6 +287,17 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         };
         let found = Desc::decode(&bytes).filter(|(d, _)| fits(d));
         found.ok_or_else(|| damaged(at, format!("the descriptor of page {} is not valid", lpn.0)))
+    }
+}
+
+/// Translates an error of the wear leveler to the parameters of HFSL.
+fn in_table(error: Error) -> Error {
+    match PcmWearKeys::in_table(error) {
+        // The second map and the registers as of the last flush are kept together.
+        Error::Param { key, value, why } if key == "over_files" => {
+            Error::Param { key: "flush_map".into(), value, why }
+        }
+        other => other,
     }
 }
 

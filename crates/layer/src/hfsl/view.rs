@@ -22,11 +22,12 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     pub(crate) fn show(&self, view: &mut StackView) {
-        view.layers.push(LayerView {
-            name: "hfsl".into(),
-            metrics: self.metrics(),
-            residence: self.residence(),
-        });
+        let mut metrics = self.metrics();
+        // Only with a leveler: the evenness of wear takes a pass over all lines of PCM.
+        if let Some(pcm) = self.map.pcm.as_ref().filter(|p| p.medium.is_leveled()) {
+            metrics.extend(pcm.medium.metrics());
+        }
+        view.layers.push(LayerView { name: "hfsl".into(), metrics, residence: self.residence() });
         view.media.push(self.flash.nand().view());
         if let Some(pcm) = &self.map.pcm {
             view.media.push(pcm.medium.view());

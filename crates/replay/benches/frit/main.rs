@@ -9,6 +9,7 @@
 
 mod baseline;
 mod cached;
+mod leveled;
 mod mapped;
 
 use baseline::GreedyFtl;
@@ -31,11 +32,12 @@ fn main() {
         return;
     }
     println!("frit, one thread, best of {ROUNDS} rounds; ratios against the baseline of the same block\n");
-    let blocks: [(&str, fn()); 5] = [
+    let blocks: [(&str, fn()); 6] = [
         ("volume", volume),
         ("writes", writes),
         ("cached", cached::cached),
         ("mapped", mapped::mapped),
+        ("leveled", leveled::leveled),
         ("parsing", parsing),
     ];
     let asked: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();

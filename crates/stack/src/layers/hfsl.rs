@@ -1,10 +1,14 @@
 //! The HFSL layer: PCM and NAND fused by software-defined methods.
 
 use super::{Durability, RequiredSetting, Role};
+use crate::decode::{decode as decode_as, decode_checked as reread_keys, keys_of};
+use crate::error::Problem;
 use crate::stores::Stores;
+use crate::tree::Table;
 use frit_core::{Error, MediumKind, Result, Sink, StackDevice};
 use frit_layer::{Hfsl, HfslConfig};
 use frit_media::{Dram, DramConfig, Hardware, Nand, NandConfig, Pcm, PcmConfig};
+use frit_wear::PcmWearKeys;
 
 pub(super) const ABOUT: &str = "PCM and NAND under one page map, fused as cache, as one level, or as both; without PCM \
      a page-mapped FTL (Li et al., J. Syst. Archit. 2016)";
@@ -37,6 +41,16 @@ pub(super) const DURABILITY: Durability = Durability {
         why: "a second map keeps the state of the last flush",
     }],
 };
+
+pub(super) fn decode(path: &str, table: &Table, problems: &mut Vec<Problem>) -> Option<HfslConfig> {
+    let config: Option<HfslConfig> = decode_as(path, table, keys_of::<HfslConfig>(), problems);
+    let pcm_wear = decode_as(path, table, keys_of::<PcmWearKeys>(), problems);
+    Some(HfslConfig { pcm_wear: pcm_wear?, ..config? })
+}
+
+pub(super) fn decode_checked(table: &toml::Table) -> Option<HfslConfig> {
+    Some(HfslConfig { pcm_wear: reread_keys(table)?, ..reread_keys(table)? })
+}
 
 /// The media below the layer.
 pub(crate) struct Media {

@@ -5,7 +5,7 @@ pub(crate) mod cache;
 pub(crate) mod hfsl;
 pub(crate) mod ntl;
 
-use crate::decode::{decode, unknown_name};
+use crate::decode::unknown_name;
 use crate::error::Problem;
 use crate::media::param_problem;
 use crate::tree::Table;
@@ -13,7 +13,6 @@ use frit_core::params::Phase;
 use frit_core::{MediumKind, ParamDef, ParamInfo, ParamTable};
 use frit_layer::cache::CacheMode;
 use frit_layer::{CacheConfig, HfslConfig, NtlConfig};
-use serde::Deserialize;
 use std::sync::OnceLock;
 use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
 
@@ -169,9 +168,7 @@ impl LayerKind {
     ) -> Option<LayerConfig> {
         let before = problems.len();
         let config = match self {
-            LayerKind::Hfsl => {
-                decode(path, table, &self.keys(), problems).map(|c| LayerConfig::Hfsl(Box::new(c)))
-            }
+            LayerKind::Hfsl => hfsl::decode(path, table, problems).map(|c| LayerConfig::Hfsl(Box::new(c))),
             LayerKind::Cache => cache::decode(path, table, problems).map(|c| LayerConfig::Cache(Box::new(c))),
             LayerKind::Ntl => ntl::decode(path, table, problems).map(|c| LayerConfig::Ntl(Box::new(c))),
         };
@@ -195,9 +192,7 @@ impl LayerKind {
     /// Decodes parameters that were decoded without errors before.
     pub(crate) fn decode_checked(self, table: &toml::Table) -> Option<LayerConfig> {
         match self {
-            LayerKind::Hfsl => {
-                HfslConfig::deserialize(table.clone()).ok().map(|c| LayerConfig::Hfsl(Box::new(c)))
-            }
+            LayerKind::Hfsl => hfsl::decode_checked(table).map(|c| LayerConfig::Hfsl(Box::new(c))),
             LayerKind::Cache => cache::decode_checked(table).map(|c| LayerConfig::Cache(Box::new(c))),
             LayerKind::Ntl => ntl::decode_checked(table).map(|c| LayerConfig::Ntl(Box::new(c))),
         }

@@ -317,14 +317,39 @@ fn a_missing_file_and_an_unknown_name_are_told() {
     assert!(e.to_string().contains("neither a file nor a builtin stack"), "{e}");
 }
 
+/// Returns the error of a built-in stack with overrides under which it cannot be built.
+fn told_of(stack: &str, sets: &[&str]) -> String {
+    let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
+    let e = Stack::builtin(stack, &sets).and_then(|s| s.build_untimed(&Bytes::None)).err().unwrap();
+    told(&e).concat()
+}
+
+#[test]
+fn levelers_of_hfsl_are_refused_in_the_words_of_their_keys() {
+    for (sets, words) in [
+        (
+            &["pcm_wear_leveling=sfc"][..],
+            "`hfsl.pcm_wear_stripe` = 32768: 4 MiB of PCM are less than two stripes",
+        ),
+        (&["pcm_wear_stripe=3000"], "`hfsl.pcm_wear_stripe` = 3000: has to be a power of two"),
+        (
+            &["pcm_wear_leveling=start-gap", "pcm_wear_stripe=4K", "pcm_wear_interval=0"],
+            "`hfsl.pcm_wear_interval` = 0: has to be at least 1",
+        ),
+        (&["pcm_wear_leveling=start-gop"], "`hfsl.pcm_wear_leveling` cannot be 'start-gop'"),
+        (
+            &["pcm=none", "FUSION_METHOD=none", "pcm_wear_leveling=start-gap"],
+            "`hfsl.pcm_wear_leveling` = start-gap: needs a PCM medium",
+        ),
+        (&["pcm_over_files=true"], "no table of the stack has a key `pcm_over_files`"),
+    ] {
+        let e = told_of("hfsl-small", sets);
+        assert!(e.contains(words), "{words} in {e}");
+    }
+}
+
 #[test]
 fn a_cache_is_refused_in_the_words_of_its_table() {
-    let told_of = |sets: &[&str]| {
-        let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
-        let e =
-            Stack::builtin("halo-small", &sets).and_then(|s| s.build_untimed(&Bytes::None)).err().unwrap();
-        told(&e).concat()
-    };
     for (sets, words) in [
         (&["wear_leveling=sfc"][..], "`cache.wear_stripe` = 32768: 8 MiB of PCM are less than two stripes"),
         (
@@ -334,7 +359,7 @@ fn a_cache_is_refused_in_the_words_of_its_table() {
         (&["wear_leveling=start-gap", "wear_banks=0"], "`cache.wear_banks` = 0: has to be 1 to 4096"),
         (&["disk.bytes=0"], "`media.disk.bytes` = 0 B: has to be whole sectors of 512 bytes, at least one"),
     ] {
-        let e = told_of(sets);
+        let e = told_of("halo-small", sets);
         assert!(e.contains(words), "{words} in {e}");
     }
 }

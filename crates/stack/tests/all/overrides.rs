@@ -203,11 +203,12 @@ fn the_path_of_a_medium_is_for_volumes_and_no_part_of_the_identity() {
 
 #[test]
 fn parameters_of_another_policy_or_leveler_are_warned_of() {
-    let said = |sets: &[&str]| -> Vec<String> {
+    let said_of = |stack: &str, sets: &[&str]| -> Vec<String> {
         let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
-        let stack = Stack::builtin("halo-small", &sets).unwrap();
+        let stack = Stack::builtin(stack, &sets).unwrap();
         stack.warnings().iter().map(|w| w.message().to_owned()).collect()
     };
+    let said = |sets: &[&str]| said_of("halo-small", sets);
     assert_eq!(
         said(&["policy=lru", "TH_BCOUNTS=5", "wow_group=32K", "wear_cubes=4"]),
         [
@@ -219,4 +220,11 @@ fn parameters_of_another_policy_or_leveler_are_warned_of() {
     let none: [&str; 0] = [];
     assert_eq!(said(&["TH_BCOUNTS=5"]), none);
     assert_eq!(said(&["wear_leveling=sfc", "wear_stripe=4K", "wear_cubes=4"]), none);
+    assert_eq!(
+        said_of("hfsl-small", &["pcm_wear_interval=5", "pcm_wear_cubes=4"]),
+        [
+            "`hfsl.pcm_wear_interval` has no effect: wear leveling is off",
+            "`hfsl.pcm_wear_cubes` has no effect: only `pcm_wear_leveling` = sfc has cubes",
+        ]
+    );
 }

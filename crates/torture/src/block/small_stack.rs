@@ -37,6 +37,11 @@ pub fn overrides(stack: &Stack) -> Vec<String> {
             for key in ["capacity", "FLASHSIZE", "PAGESIZE", "BLOCKSIZE", "BLOCKNUM", "PCMSIZE"] {
                 sets.push(format!("{layer}.{key}=0"));
             }
+            if levels_pcm(stack) {
+                for set in ["ranks=1", "banks=2", "cubes=2", "region=8", "stripe=2K", "interval=1"] {
+                    sets.push(format!("{layer}.pcm_wear_{set}"));
+                }
+            }
         }
         LayerKind::Cache => {
             for set in ["cache_bytes=0", "wear_ranks=1", "wear_banks=2", "wear_cubes=2"] {
@@ -96,12 +101,20 @@ pub fn overrides(stack: &Stack) -> Vec<String> {
     sets
 }
 
+/// Returns `true` if the layer is an HFSL with a wear leveler of PCM.
+fn levels_pcm(stack: &Stack) -> bool {
+    matches!(&stack.layer().config, LayerConfig::Hfsl(c) if c.pcm_wear.wear_leveling != "none")
+}
+
 /// Returns the bytes of PCM that a small layer needs.
 fn pcm_bytes(stack: &Stack, page: u32, pages: u32) -> u64 {
     match &stack.layer().config {
         LayerConfig::Hfsl(_) => {
             let sub = u64::from(page / 8).max(512);
-            2 * 8 * u64::from(pages) + SLOTS * (sub + 64) + 4 * sub
+            let plain = 2 * 8 * u64::from(pages) + SLOTS * (sub + 64) + 4 * sub;
+            // Registers of a line for each stripe of 2 KiB, twice over files, and gaps: as much
+            // again, at most.
+            if levels_pcm(stack) { plain * 2 } else { plain }
         }
         LayerConfig::Cache(c) => {
             let plain = (32 << 10) + CACHED * (4096 + 64);

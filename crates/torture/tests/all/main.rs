@@ -14,6 +14,7 @@ mod fsmachine;
 mod fsrepair;
 mod fssemantics;
 mod images;
+mod levelers;
 mod ntl;
 #[path = "../workload/mod.rs"]
 mod workload;

@@ -48,6 +48,19 @@ pub(crate) const MAPPINGS: [(&str, &str); 9] = [
     ("ntl-buffer", "ntl.log=full ntl.log_buffer=dram"),
 ];
 
+/// The built-in HFSL stack, which variants change by overrides.
+const HFSL: &str = "hfsl-small";
+
+/// Variants of [`HFSL`] by name, each with a wear leveler below PCM.
+pub(crate) const PCM_LEVELERS: [(&str, &str); 6] = [
+    ("hfsl-start-gap", "pcm_wear_leveling=start-gap"),
+    ("hfsl-start-gap-both", "pcm_wear_leveling=start-gap FUSION_METHOD=both page_bytes=4K"),
+    ("hfsl-randomized", "pcm_wear_leveling=randomized-start-gap FUSION_METHOD=cache"),
+    ("hfsl-round-robin", "pcm_wear_leveling=round-robin"),
+    ("hfsl-sfc", "pcm_wear_leveling=sfc FUSION_METHOD=both"),
+    ("hfsl-security-refresh", "pcm_wear_leveling=security-refresh"),
+];
+
 fn path(name: &str) -> String {
     format!("{}/stacks/{name}.toml", env!("CARGO_MANIFEST_DIR"))
 }
@@ -68,6 +81,9 @@ fn variant_of(name: &str) -> Option<(&'static str, Vec<String>)> {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
     if let Some(leveler) = name.strip_prefix("ntl-leveler-") {
         return Some((NTL, words(&format!("ntl.wear_leveling={leveler}"))));
+    }
+    if let Some((_, sets)) = PCM_LEVELERS.iter().find(|(n, _)| *n == name) {
+        return Some((HFSL, words(sets)));
     }
     if let Some((_, sets)) = MAPPINGS.iter().find(|(n, _)| *n == name) {
         return Some((NTL, words(sets)));

@@ -15,6 +15,7 @@ use frit_torture::block::recording_sink::{CommandClass, Mutation};
 use frit_torture::block::replay::replay;
 use frit_torture::block::report::FailedCase;
 use frit_torture::block::violation::Oracle;
+use frit_wear::planted::WearBug;
 use std::collections::HashMap;
 use std::time::Instant;
 use strum::IntoEnumIterator;
@@ -126,6 +127,8 @@ const GROUPS: &[&str] = &["level-2k", "none-512"];
 const PCM: &[&str] = &["cache-4k"];
 /// NTL stacks.
 const MAPPINGS: &[&str] = &["ntl-full-row", "ntl-static", "ntl-coarse"];
+/// HFSL stacks with a wear leveler below PCM.
+const LEVELERS: &[&str] = &["hfsl-start-gap", "hfsl-security-refresh"];
 /// Stacks of disks behind a cache.
 const CACHES: &[&str] = &["halo-half", "cleaning"];
 
@@ -213,6 +216,20 @@ fn grounds_of_ntl(bug: NtlBug) -> Grounds {
     }
 }
 
+fn grounds_of_wear(bug: WearBug) -> Grounds {
+    match bug {
+        WearBug::MovedTwice
+        | WearBug::SyncedFirst
+        | WearBug::SyncedIgnored
+        | WearBug::VoidKept
+        | WearBug::RestoreUnmarked => (&[TortureMode::Files], LEVELERS),
+        WearBug::DamageUnseen => (&[TortureMode::Damage], LEVELERS),
+        // Only the exchange of two stripes has intermediate steps.
+        WearBug::SwapNotNoted => (&[TortureMode::Cuts], &["hfsl-security-refresh"]),
+        _ => (&[TortureMode::Cuts], LEVELERS),
+    }
+}
+
 /// A bug to find: its name, the bug, and the modes and stacks that reveal it.
 type Hunted = (String, Plant, &'static [TortureMode], &'static [&'static str]);
 
@@ -262,6 +279,7 @@ fn every_planted_bug_is_found() {
         all.push((name, what, modes, stacks));
     }
     all.extend(hooks(grounds_of_ntl));
+    all.extend(hooks(grounds_of_wear));
     for (name, mutation, modes) in SHARED_IN_SINK {
         all.push((format!("{name} (disk)"), Plant::Sink(mutation), modes, CACHES));
     }

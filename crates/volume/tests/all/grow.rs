@@ -169,6 +169,12 @@ fn memory_alone_is_made_as_large_as_asked_and_grows() {
     }
 }
 
+#[test]
+fn hfsl_over_a_leveler_is_made_as_large_as_asked_and_grows() {
+    let sets = ["pcm_wear_leveling=start-gap", "pcm_wear_stripe=4K", "pcm_wear_interval=1"];
+    made_and_grown("hfsl-small", &sets, (5 << 20) + 2048);
+}
+
 /// Creates a volume of a little more than 5 MiB, then grows it to 9 MiB.
 fn made_and_grown(stack: &str, sets: &[&str], gets: u64) {
     let load = |more: &[String]| {

@@ -10,6 +10,7 @@ mod example;
 mod fixture;
 mod fuzz;
 mod grow;
+mod leveled;
 mod life;
 mod model;
 mod refusals;

@@ -12,6 +12,7 @@
 //! more than the mean of the data (except for rounding), even if nothing else is written.
 
 use crate::{Leveler, Levelers, Shape, WearConfig};
+use frit_core::Result;
 
 /// Size of a register, in bytes.
 pub(super) const WORD_BYTES: u32 = 8;
@@ -22,6 +23,19 @@ pub(super) const HEADER_BYTES: u64 = 64;
 const NUMBER: u64 = u64::MAX >> 16;
 /// Number in a line that never held one.
 const NEVER_WRITTEN: u64 = NUMBER;
+
+/// Size of a read of registers, in bytes.
+const CHUNK: u64 = 64 << 10;
+
+/// Contents of a ring.
+#[derive(Clone, Debug)]
+pub(super) struct RingScan {
+    /// The largest number; 0 if the ring has none.
+    pub(super) newest: u64,
+    /// Damaged lines. One matters only where the next number would be: there it could hide a newer
+    /// number.
+    pub(super) damaged: Vec<u32>,
+}
 
 /// Kind of a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,9 +106,29 @@ impl RegisterArea {
         (number % u64::from(self.lines)) as u32
     }
 
-    /// Distance between two lines, in bytes.
-    pub(super) fn stride(&self) -> u64 {
-        self.line
+    /// Reads all lines of a ring.
+    pub(super) fn scan(
+        &self,
+        ring: RegisterRing,
+        region: u32,
+        mut read: impl FnMut(u64, &mut [u8]) -> Result<()>,
+    ) -> Result<RingScan> {
+        let lines_at_once = ((CHUNK / self.line) as u32).clamp(1, self.lines);
+        let mut chunk = vec![0; (u64::from(lines_at_once) * self.line) as usize];
+        let mut scan = RingScan { newest: 0, damaged: Vec::new() };
+        for first in (0..self.lines).step_by(lines_at_once as usize) {
+            let lines = lines_at_once.min(self.lines - first);
+            let part = &mut chunk[..(u64::from(lines) * self.line) as usize];
+            read(self.line_at(ring, region, first), part)?;
+            for (line, bytes) in (first..).zip(part.chunks_exact(self.line as usize)) {
+                let word = bytes.first_chunk().copied().map_or(0, u64::from_le_bytes);
+                match self.decode(word, ring, region, line) {
+                    Some(number) => scan.newest = scan.newest.max(number.unwrap_or(0)),
+                    None => scan.damaged.push(line),
+                }
+            }
+        }
+        Ok(scan)
     }
 
     /// Encodes a 48-bit number with a 16-bit check over the number and its position, so that a

@@ -63,12 +63,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         let gone = self.registers(sink, header_at, &zeros, start)?;
         let gone = self.pcm.fence(sink, gone);
         let mut done = gone;
-        let rings: &[RegisterRing] = if self.config.over_files {
-            &[RegisterRing::Current, RegisterRing::Synced]
-        } else {
-            &[RegisterRing::Current]
-        };
-        for &ring in rings {
+        for &ring in self.rings() {
             for region in 0..self.leveler.regions() {
                 for line in 0..self.area.lines {
                     let at = self.area.line_at(ring, region, line);
@@ -92,6 +87,37 @@ impl<T: Token, St: Store> Leveled<T, St> {
             region.move_barrier = done;
         }
         Ok(done)
+    }
+
+    /// Initialises the registers as [`Leveled::format`], but without commands or wear, for
+    /// preconditioning.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn preset_format(&mut self) -> Result<()> {
+        if self.passthrough {
+            return Ok(());
+        }
+        self.reset_state();
+        if !St::HOLDS {
+            return Ok(());
+        }
+        for &ring in self.rings() {
+            for region in 0..self.leveler.regions() {
+                for line in 0..self.area.lines {
+                    let never = RegisterArea::never(ring, region, line);
+                    self.pcm.preset(self.area.line_at(ring, region, line), &never)?;
+                }
+            }
+        }
+        self.pcm.preset(self.area.state_at(), &state_word(0).to_le_bytes())?;
+        self.pcm.preset(self.area.header_at(), &self.head())
+    }
+
+    /// Kinds of rings that the device has.
+    fn rings(&self) -> &'static [RegisterRing] {
+        const BOTH: [RegisterRing; 2] = [RegisterRing::Current, RegisterRing::Synced];
+        if self.config.over_files { &BOTH } else { &BOTH[..1] }
     }
 
     /// Resets the state in memory: no moves, and nothing in flight.

@@ -138,6 +138,13 @@ impl<T: Token, St: Store> Leveled<T, St> {
         self.pcm.config()
     }
 
+    /// Returns `true` if a leveler is in use, `false` if calls go directly to the device.
+    #[inline]
+    #[must_use]
+    pub fn is_leveled(&self) -> bool {
+        !self.passthrough
+    }
+
     /// Configuration of the leveling.
     #[must_use]
     pub fn wear_config(&self) -> &WearConfig {

@@ -13,9 +13,6 @@ use frit_core::planted::is;
 use frit_core::{Cause, CrashKind, Error, Result, Sink, Target, Token};
 use frit_media::Store;
 
-/// Size of a read of registers, in bytes.
-const CHUNK: u64 = 64 << 10;
-
 /// Result of a recovery of wear leveling.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct WearRecovery {
@@ -25,10 +22,6 @@ pub struct WearRecovery {
     pub undone: u32,
     /// Bytes of registers that were read.
     pub bytes_read: u64,
-}
-
-fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    bytes.get(at..at + N).and_then(|b| b.try_into().ok()).unwrap_or([0; N])
 }
 
 impl<T: Token, St: Store> Leveled<T, St> {
@@ -145,31 +138,53 @@ impl<T: Token, St: Store> Leveled<T, St> {
         region: u32,
         found: &mut WearRecovery,
     ) -> Result<u64> {
-        let stride = self.area.stride();
-        let lines_at_once = ((CHUNK / stride) as u32).clamp(1, self.area.lines);
-        let mut chunk = vec![0; (u64::from(lines_at_once) * stride) as usize];
-        let (mut newest, mut bad) = (0, Vec::new());
-        for first in (0..self.area.lines).step_by(lines_at_once as usize) {
-            let lines = lines_at_once.min(self.area.lines - first);
-            let part = &mut chunk[..(u64::from(lines) * stride) as usize];
-            self.read_registers(sink, self.area.line_at(ring, region, first), part, found)?;
-            for line in 0..lines {
-                let word = u64::from_le_bytes(array(part, (u64::from(line) * stride) as usize));
-                match self.area.decode(word, ring, region, first + line) {
-                    Some(number) => newest = newest.max(number.unwrap_or(0)),
-                    None => bad.push(first + line),
-                }
-            }
+        let area = self.area;
+        let scan = area.scan(ring, region, |at, into| self.read_registers(sink, at, into, found))?;
+        self.leveler.set_number(region, scan.newest);
+        let next = area.line_of(self.leveler.step(region).number);
+        if scan.damaged.contains(&next) && !is(WearBug::DamageUnseen) {
+            let what = format!("the register of region {region} after move {} is damaged", scan.newest);
+            return self.damaged(area.line_at(ring, region, next), what);
         }
-        // A damaged line matters only where the next number would be: there it could hide a newer
-        // number.
-        self.leveler.set_number(region, newest);
-        let next = self.area.line_of(self.leveler.step(region).number);
-        if bad.contains(&next) && !is(WearBug::DamageUnseen) {
-            let what = format!("the register of region {region} after move {newest} is damaged");
-            return self.damaged(self.area.line_at(ring, region, next), what);
+        Ok(scan.newest)
+    }
+
+    /// Copies bytes of one stripe from the store before a recovery, as they were at the last flush
+    /// or later. Without registers as of a flush the stripe is at its current position. Returns
+    /// `false` if the registers are damaged, or belong to another configuration.
+    ///
+    /// The registers as of the last flush are valid after every kind of crash, and nothing
+    /// overwrites the position that they name.
+    ///
+    /// # Errors
+    /// `Rule` past the end; the store fails.
+    pub fn peek_unrecovered(&mut self, at: u64, into: &mut [u8]) -> Result<bool> {
+        if self.passthrough || !St::HOLDS {
+            return self.pcm.peek(at, into).map(|()| true);
         }
-        Ok(newest)
+        self.check_range(at, into.len() as u64)?;
+        let mut head = [0; HEADER_BYTES as usize];
+        self.pcm.peek(self.area.header_at(), &mut head)?;
+        if head != self.head() {
+            return Ok(false);
+        }
+        let ring = if self.config.over_files { RegisterRing::Synced } else { RegisterRing::Current };
+        let stripe = (at >> self.stripe_shift) as u32;
+        // Moves keep a stripe in its region, so the numbers of other regions do not matter.
+        let region = self.leveler.map(stripe).region;
+        let scan = self.area.scan(ring, region, |at, into| self.pcm.peek(at, into))?;
+        let before = self.leveler.number(region);
+        self.leveler.set_number(region, scan.newest);
+        let (next, place) = (self.leveler.step(region).number, self.leveler.map(stripe));
+        self.leveler.set_number(region, before);
+        if scan.damaged.contains(&self.area.line_of(next)) {
+            return Ok(false);
+        }
+        let offset = at & ((1 << self.stripe_shift) - 1);
+        let from = u64::from(place.stripe) << self.stripe_shift | offset;
+        let len = into.len().min(((1 << self.stripe_shift) - offset) as usize);
+        self.pcm.peek(from, &mut into[..len])?;
+        Ok(len == into.len())
     }
 
     fn read_registers<S: Sink<Tok = T>>(

@@ -18,6 +18,7 @@ use proptest::prelude::*;
 use strum::VariantNames;
 
 mod damage;
+mod levelers;
 mod order;
 mod policies;
 

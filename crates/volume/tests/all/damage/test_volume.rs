@@ -28,9 +28,24 @@ const LEVELED: &str = "wear_ranks=1 wear_banks=2 wear_cubes=2 wear_stripe=4K wea
 const LEVELED_NTL: &str =
     "wear_ranks=1 wear_banks=1 wear_cubes=2 wear_stripe=16K wear_region=8 wear_interval=4";
 
-/// Every layer, with wear levelers below the layers that support them.
-pub(crate) const KINDS: [Kind; 8] = [
+const LEVELED_HFSL: &str = "pcm.chip_bytes=192K pcm_wear_ranks=1 pcm_wear_banks=2 pcm_wear_cubes=2 pcm_wear_stripe=4K \
+    pcm_wear_region=8 pcm_wear_interval=1";
+
+/// Every layer, with and without wear levelers of PCM.
+pub(crate) const KINDS: [Kind; 10] = [
     Kind { name: "hfsl", base: "hfsl", sets: "", larger: "nand.blocks_per_plane=48" },
+    Kind {
+        name: "hfsl-start-gap",
+        base: "hfsl",
+        sets: "pcm_wear_leveling=start-gap",
+        larger: "nand.blocks_per_plane=48",
+    },
+    Kind {
+        name: "hfsl-security-refresh",
+        base: "hfsl",
+        sets: "pcm_wear_leveling=security-refresh",
+        larger: "nand.blocks_per_plane=48",
+    },
     Kind { name: "halo", base: "halo-small", sets: "", larger: "media.disk.bytes=3M" },
     Kind {
         name: "halo-start-gap",
@@ -78,10 +93,11 @@ impl Kind {
             }
             _ => "",
         };
-        let leveled = match (self.sets.contains("wear_leveling"), self.is_ntl()) {
-            (true, true) => LEVELED_NTL,
-            (true, false) => LEVELED,
-            _ => "",
+        let leveled = match self.base {
+            _ if !self.sets.contains("wear_leveling") => "",
+            "hfsl" => LEVELED_HFSL,
+            "ntl-small" => LEVELED_NTL,
+            _ => LEVELED,
         };
         let sets = [small, leveled, self.sets, more].join(" ");
         let sets: Vec<String> = sets.split_whitespace().map(str::to_owned).collect();

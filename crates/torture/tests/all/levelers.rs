@@ -1,0 +1,51 @@
+//! HFSL over each wear leveler of PCM. Power cuts strike inside the moves of stripes as well.
+
+use crate::common::{PCM_LEVELERS, many_faults, many_images, target};
+use frit_core::visible::StackView;
+use frit_core::{Hints, Null, Sector, Source};
+use frit_torture::block::case::TortureMode;
+use frit_torture::block::target::TortureTarget;
+use frit_wear::LevelerKind;
+use strum::VariantNames;
+
+/// Returns the variants under torture, and the number of distinct images that each must give.
+fn variants() -> Vec<(String, usize)> {
+    PCM_LEVELERS.iter().map(|(name, _)| ((*name).to_owned(), 5_000)).collect()
+}
+
+#[test]
+fn thousands_of_distinct_images_of_leveled_pcm_hold() {
+    let distinct = many_images(&variants());
+    assert!(distinct >= 30_000, "{distinct}");
+}
+
+/// Failing media, and damage in them: the client receives an error, and no acknowledged data is
+/// lost.
+#[test]
+fn failing_and_damaged_leveled_pcm_costs_nothing_that_was_acknowledged() {
+    let (struck, seen) = many_faults(&variants(), &[TortureMode::Errors, TortureMode::Damage]);
+    assert!(struck > 1_000 && seen * 4 > struck, "{struck} {seen}");
+}
+
+/// The variants have all levelers, and a short run moves stripes often.
+#[test]
+fn stripes_move_in_the_small_stacks() {
+    for leveler in LevelerKind::VARIANTS.iter().filter(|l| **l != "none") {
+        assert!(PCM_LEVELERS.iter().any(|(_, sets)| sets.contains(&format!("={leveler}"))), "{leveler}");
+    }
+    for (name, _) in PCM_LEVELERS {
+        let target = target(name);
+        let mut layer = target.build(&target.blank_stores()).unwrap();
+        layer.format(&mut Null).unwrap();
+        for i in 0..60 {
+            layer
+                .write(&mut Null, Sector(i * 24 % 320), Source::Bytes(&[i as u8; 2048]), Hints::NONE)
+                .unwrap();
+        }
+        let mut view = StackView::default();
+        layer.visible(&mut view);
+        let moves = view.layers[0].metrics.iter().find(|m| m.name == "wear_moves").unwrap().value;
+        println!("{name}: {moves} moves");
+        assert!(moves >= 12.0, "{name}: {moves}");
+    }
+}
