@@ -12,6 +12,7 @@ use crate::Token;
 use crate::halt::SummarizedRecords;
 use crate::header::{HeaderNote, UsageState};
 use crate::health::Health;
+use crate::numbers::RecordSlot;
 use crate::record::{Copies, Record, RecordAddr};
 use crate::summary::{RecordSummary, RecordTerms, SummaryEntry, damaged_records};
 use frit_core::{Recovery, Result, Sink};
@@ -58,8 +59,9 @@ impl<T: Token, P: Store> Ntl<T, P> {
     fn record_at_home(&self, lpn: u32) -> Result<Option<SummaryEntry>> {
         let Some(slot) = self.mapping.home(lpn) else { return Ok(None) };
         let v = self.space.record_state(slot)?;
-        let block = v.block.map(|record| SummaryEntry { slot, record, ended: false });
-        let found = block.or(v.ended.map(|(record, _)| SummaryEntry { slot, record, ended: true }));
+        let block = v.block.map(|record| SummaryEntry { slot: RecordSlot(slot), record, ended: false });
+        let found =
+            block.or(v.ended.map(|(record, _)| SummaryEntry { slot: RecordSlot(slot), record, ended: true }));
         Ok(found.filter(|c| c.record.lbn == lpn && c.ended != self.live.has(lpn)))
     }
 
@@ -161,7 +163,7 @@ impl<T: Token, P: Store> SummarizedRecords<T> for Ntl<T, P> {
 
     fn copy_records<S: Sink<Tok = T>>(&mut self, sink: &mut S, from: u32) -> Result<()> {
         for place in 0..self.space.layout.home_places() {
-            let right = self.space.copy_state(RecordAddr { slot: place, copy: from })?;
+            let right = self.space.copy_state(RecordAddr { slot: RecordSlot(place), copy: from })?;
             let mut states = self.space.layout.places(place).map(|copy| self.space.copy_state(copy));
             if states.all(|state| state.is_ok_and(|s| s == right)) {
                 continue;
@@ -173,7 +175,7 @@ impl<T: Token, P: Store> SummarizedRecords<T> for Ntl<T, P> {
     }
 
     fn fits(&self, entry: &SummaryEntry, _: &ScannedPages) -> Result<bool> {
-        let (place, lpn) = (entry.slot, entry.record.lbn);
+        let (place, lpn) = (entry.slot.0, entry.record.lbn);
         if place >= self.space.layout.home_places() || lpn >= self.pages() || self.used.has(lpn) {
             return Ok(false);
         }

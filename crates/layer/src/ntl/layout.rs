@@ -14,6 +14,7 @@
 
 use super::config::{LogKind, NtlConfig, Protect};
 use crate::marks::word_at;
+use crate::numbers::RecordSlot;
 use crate::record::{RECORD_BYTES, RecordAddr};
 use frit_core::{Error, Result, size};
 use frit_media::PcmGeometry;
@@ -21,7 +22,7 @@ use frit_media::PcmGeometry;
 /// Number of copies of a record, with which a damaged record is distinguished from a torn one.
 pub(super) const COPIES: u32 = 2;
 /// Place of the first record.
-pub(super) const FIRST_RECORD: RecordAddr = RecordAddr { slot: 0, copy: 0 };
+pub(super) const FIRST_RECORD: RecordAddr = RecordAddr { slot: RecordSlot(0), copy: 0 };
 const TAILS_AT: u64 = 8192;
 const TABLES_AT: u64 = 12288;
 /// Size of the header of a checkpoint, in bytes.
@@ -222,7 +223,7 @@ impl NtlLayout {
     /// Returns the address of a copy of the record of a page, which lies on the page's chip.
     #[inline]
     pub(super) fn record(&self, place: RecordAddr) -> u64 {
-        let (index, chip) = self.split(place.slot);
+        let (index, chip) = self.split(place.slot.0);
         let rows = u64::from(self.homes + self.logs);
         self.on_chip(chip, TABLES_AT + (u64::from(place.copy) * rows + u64::from(index)) * RECORD_BYTES)
     }
@@ -230,7 +231,7 @@ impl NtlLayout {
     /// Iterates over the places of the copies of a page's record.
     #[inline]
     pub(super) fn places(&self, place: u32) -> impl Iterator<Item = RecordAddr> + use<> {
-        RecordAddr::copies(place, COPIES)
+        RecordAddr::copies(RecordSlot(place), COPIES)
     }
 
     /// Returns the number of consecutive indices on a chip, from `index` on, whose records are

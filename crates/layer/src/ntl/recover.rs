@@ -6,6 +6,7 @@ use super::mapping::MappingPolicy;
 use crate::Token;
 use crate::halt::compare_with_summary;
 use crate::header::{HeaderNote, UsageState};
+use crate::numbers::RecordSlot;
 use crate::planted::NtlBug;
 use crate::record::{COPIES_MAX, CombinedState, Copies, RECORD_LEN};
 use crate::summary::{RecordSummary, SummaryEntry};
@@ -49,7 +50,7 @@ impl ScannedPages {
     }
 
     /// Returns the places whose record is invalid.
-    pub(super) fn damaged(&self) -> &[u32] {
+    pub(super) fn damaged(&self) -> &[RecordSlot] {
         &self.repairs.wipe
     }
 }
@@ -58,7 +59,7 @@ impl ScannedPages {
 #[derive(Debug, Default)]
 struct Repairs {
     /// Places whose record must be cleared.
-    wipe: Vec<u32>,
+    wipe: Vec<RecordSlot>,
     /// Places whose record is damaged or outdated in one copy.
     mend: Vec<u32>,
 }
@@ -160,13 +161,13 @@ impl<T: Token, P: Store> Ntl<T, P> {
                     recovery.bytes_read += bytes.len() as u64;
                 }
                 for (i, place) in places.into_iter().enumerate() {
-                    let verdict = CombinedState::of_chunks(&copies, which, i, place);
+                    let verdict = CombinedState::of_chunks(&copies, which, i, RecordSlot(place));
                     if verdict.block.is_some() || verdict.ended.is_some() {
                         each(self, place, verdict, repairs, recovery)?;
                     } else if !is_blank(&copies, i) && !is(NtlBug::RemainsKept) {
                         // The record is torn. Together with words of a later record of the same
                         // page it could become valid again.
-                        repairs.wipe.push(place);
+                        repairs.wipe.push(RecordSlot(place));
                     }
                 }
                 index += n;
@@ -198,7 +199,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
                     continue;
                 }
                 if there && !ntl.is_whole(place, record.seq, record.digest, recovery)? {
-                    repairs.wipe.push(place);
+                    repairs.wipe.push(RecordSlot(place));
                     continue;
                 }
                 all.push((record.lbn, LoggedPage { seq: record.seq, slot, there }));
@@ -234,14 +235,14 @@ impl<T: Token, P: Store> Ntl<T, P> {
             ntl.space.seq = ntl.space.seq.max(record.seq);
             let whole = !there || ntl.is_whole(place, record.seq, record.digest, recovery)?;
             if record.lbn >= pages || !whole || !ntl.mapping.restore(record.lbn, place) {
-                repairs.wipe.push(place);
+                repairs.wipe.push(RecordSlot(place));
                 return Ok(());
             }
             if !v.agreed {
                 repairs.mend.push(place);
             }
             ntl.used.set(record.lbn);
-            sum.add(&SummaryEntry { slot: place, record, ended: !there });
+            sum.add(&SummaryEntry { slot: RecordSlot(place), record, ended: !there });
             match logged.get(&record.lbn) {
                 Some(l) if l.seq > record.seq => {}
                 _ => {
@@ -295,7 +296,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     fn apply_repairs<S: Sink<Tok = T>>(&mut self, sink: &mut S, repairs: &Repairs) -> Result<()> {
         let start = self.reuse_barrier;
         for &place in &repairs.wipe {
-            self.space.wipe_record(sink, place, start)?;
+            self.space.wipe_record(sink, place.0, start)?;
         }
         for &place in &repairs.mend {
             self.rewrite_record(sink, place, start)?;

@@ -9,6 +9,7 @@ use super::config::{NtlConfig, Protect};
 use super::layout::{COPIES, MemoryShape, NtlLayout};
 use crate::Token;
 use crate::fences::Fences;
+use crate::numbers::RecordSlot;
 use crate::payload::source_of;
 use crate::planted::NtlBug;
 use crate::record::{
@@ -206,7 +207,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     ) -> Result<()> {
         let r = &counted.record;
         let bytes = |p| if counted.ended { r.ended_bytes(RecordEnd::Evicted, p) } else { r.bytes(p) };
-        self.put_copies(sink, counted.slot, bytes, after).map(|_| ())
+        self.put_copies(sink, counted.slot.0, bytes, after).map(|_| ())
     }
 
     /// Notes a discard in the record at home, with a higher sequence number than the versions in
@@ -288,7 +289,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
         if !P::HOLDS {
             return Ok(CombinedState::of(&[CopyState::Bad; COPIES as usize]));
         }
-        CombinedState::of_slot(place, COPIES, |copy| self.copy_state(copy))
+        CombinedState::of_slot(RecordSlot(place), COPIES, |copy| self.copy_state(copy))
     }
 
     /// Returns the state of one copy of a record.

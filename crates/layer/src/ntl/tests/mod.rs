@@ -2,6 +2,7 @@
 //! examples of the paper.
 
 use super::*;
+use crate::numbers::RecordSlot;
 use crate::record::RecordAddr;
 use frit_core::{
     BlockLayer, CheckScope, CrashKind, Durable, Hints, Nanos, Null, Precondition, Preconditioning, Quiesce,
@@ -338,7 +339,7 @@ fn what_is_damaged_is_told_and_written_anew() {
     ntl.write(&mut Null, Sector(80), Source::Bytes(&data), Hints::NONE).unwrap();
     ntl.halt(&mut Null).unwrap();
     let at = ntl.space.layout.data(10) + 100;
-    let copy = ntl.space.layout.record(RecordAddr { slot: 10, copy: 1 }) + 9;
+    let copy = ntl.space.layout.record(RecordAddr { slot: RecordSlot(10), copy: 1 }) + 9;
     for at in [at, copy] {
         let mut b = [0];
         ntl.space.pcm.store_mut().read(at, &mut b).unwrap();

@@ -1,0 +1,83 @@
+//! Number types of the layers: blocks, slots and buckets of the cache, places and log slots of NTL,
+//! and the slots of their records.
+//!
+//! All of them are 32 bits wide, so a mixture would compile and address the wrong block.
+
+use crate::cache::BLOCK_BYTES;
+use crate::cache::directory::BUCKET_BLOCKS;
+use frit_core::convert::low_u8;
+use frit_core::number_types;
+
+/// Number of a block of 4 KiB on a disk (LBN).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct Lbn(pub u32);
+
+/// Location of a block in a cache (the HALO paper's PBN).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct Slot(pub u32);
+
+/// Number of a bucket: a region of 1 MiB of a disk.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct BucketId(pub u32);
+
+/// Slot of a record: that of its block in a cache, or the place of its page in NTL's memory.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub(crate) struct RecordSlot(pub(crate) u32);
+
+number_types!(Lbn, Slot, BucketId, RecordSlot);
+
+impl Lbn {
+    /// Returns the block that contains a byte of the disk, which must be below 16 TiB.
+    #[inline]
+    #[must_use]
+    pub const fn at_byte(at: u64) -> Lbn {
+        Lbn::of_u64(at / BLOCK_BYTES)
+    }
+
+    /// Returns the address of its first byte on the disk.
+    #[inline]
+    #[must_use]
+    pub const fn byte(self) -> u64 {
+        self.0 as u64 * BLOCK_BYTES
+    }
+
+    /// Returns its bucket.
+    #[inline]
+    #[must_use]
+    pub const fn bucket(self) -> BucketId {
+        BucketId(self.0 / BUCKET_BLOCKS)
+    }
+
+    /// Returns its position in its bucket, which has 256 blocks: the lowest byte.
+    #[inline]
+    #[must_use]
+    pub const fn in_bucket(self) -> u8 {
+        low_u8(self.0 as u64)
+    }
+}
+
+impl BucketId {
+    /// Returns a block by its position in the bucket.
+    #[inline]
+    #[must_use]
+    pub const fn block(self, position: u32) -> Lbn {
+        Lbn(self.0 * BUCKET_BLOCKS + position)
+    }
+}
+
+const _: () = assert!(BUCKET_BLOCKS == 1 << 8);
+
+impl From<Slot> for RecordSlot {
+    #[inline]
+    fn from(slot: Slot) -> RecordSlot {
+        RecordSlot(slot.0)
+    }
+}
+
+impl RecordSlot {
+    /// Returns it as a slot of a cache.
+    #[inline]
+    pub(crate) fn slot(self) -> Slot {
+        Slot(self.0)
+    }
+}
