@@ -6,7 +6,7 @@
 use crate::cache::BLOCK_BYTES;
 use crate::cache::directory::BUCKET_BLOCKS;
 use frit_core::convert::low_u8;
-use frit_core::number_types;
+use frit_core::{Lpn, number_types};
 
 /// Number of a block of 4 KiB on a disk (LBN).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
@@ -20,11 +20,23 @@ pub struct Slot(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct BucketId(pub u32);
 
+/// Location of a page in NTL's memory: `index * chips + chip`, home locations first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct Place(pub u32);
+
+/// Block of consecutive pages of NTL.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub(crate) struct LogicalBlock(pub(crate) u32);
+
+/// Slot of NTL's log: the places of the log, counted from 0.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub(crate) struct LogSlot(pub(crate) u32);
+
 /// Slot of a record: that of its block in a cache, or the place of its page in NTL's memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub(crate) struct RecordSlot(pub(crate) u32);
 
-number_types!(Lbn, Slot, BucketId, RecordSlot);
+number_types!(Lbn, Slot, BucketId, Place, LogicalBlock, LogSlot, RecordSlot);
 
 impl Lbn {
     /// Returns the block that contains a byte of the disk, which must be below 16 TiB.
@@ -56,6 +68,14 @@ impl Lbn {
     }
 }
 
+impl LogicalBlock {
+    /// Returns the block that contains a page, for blocks of `block_pages` pages.
+    #[inline]
+    pub(crate) fn of(lpn: Lpn, block_pages: u32) -> LogicalBlock {
+        LogicalBlock(lpn.0 / block_pages)
+    }
+}
+
 impl BucketId {
     /// Returns a block by its position in the bucket.
     #[inline]
@@ -74,7 +94,20 @@ impl From<Slot> for RecordSlot {
     }
 }
 
+impl From<Place> for RecordSlot {
+    #[inline]
+    fn from(place: Place) -> RecordSlot {
+        RecordSlot(place.0)
+    }
+}
+
 impl RecordSlot {
+    /// Returns it as a place of NTL.
+    #[inline]
+    pub(crate) fn place(self) -> Place {
+        Place(self.0)
+    }
+
     /// Returns it as a slot of a cache.
     #[inline]
     pub(crate) fn slot(self) -> Slot {

@@ -18,8 +18,8 @@
 //! can be distinguished from a torn record.
 
 use crate::numbers::{Lbn, RecordSlot};
-use frit_core::Result;
 use frit_core::convert::{low_u32, size_in_memory, to_usize};
+use frit_core::{Lpn, Result};
 use frit_media::checksum::crc32c;
 
 /// Size of a record, in bytes.
@@ -117,6 +117,12 @@ fn crc(bytes: &[u8], place: RecordAddr) -> u32 {
 }
 
 impl Record {
+    /// Returns the page of NTL that it describes.
+    #[inline]
+    pub(crate) fn lpn(&self) -> Lpn {
+        Lpn(self.lbn)
+    }
+
     /// Returns the block of a cache that it describes.
     #[inline]
     pub(crate) fn lbn(&self) -> Lbn {
