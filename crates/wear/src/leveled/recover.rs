@@ -8,7 +8,9 @@
 use super::area::{HEADER_BYTES, RegisterArea, RegisterRing, WORD_BYTES};
 use super::header::{RESTORING, state_word};
 use super::{Leveled, Leveler};
+use crate::numbers::RegionId;
 use crate::planted::WearBug;
+use frit_core::convert::{bounded_u32, size_in_memory, to_u64, to_usize};
 use frit_core::planted::is;
 use frit_core::{Cause, CrashKind, Error, Result, Sink, Target, Token};
 use frit_media::Store;
@@ -48,10 +50,10 @@ impl<T: Token, St: Store> Leveled<T, St> {
         }
         self.reset_state();
         let mut found = WearRecovery::default();
-        let mut head = [0; HEADER_BYTES as usize];
+        let mut head = [0; size_in_memory(HEADER_BYTES)];
         self.read_registers(sink, self.area.header_at(), &mut head, &mut found)?;
         self.check_header(&head)?;
-        let mut state = [0; WORD_BYTES as usize];
+        let mut state = [0; to_usize(WORD_BYTES)];
         self.read_registers(sink, self.area.state_at(), &mut state, &mut found)?;
         let restoring = match u64::from_le_bytes(state) {
             w if w == state_word(0) => false,
@@ -65,7 +67,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
             let why = "keeps no registers as of the last flush, which recovery from a power loss needs";
             return Err(Error::param("over_files", false, why));
         }
-        for region in 0..self.leveler.regions() {
+        for region in RegionId::first(self.leveler.regions()) {
             let number = self.newest(sink, RegisterRing::Current, region, &mut found)?;
             self.leveler.set_number(region, number);
         }
@@ -81,7 +83,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         machine: bool,
         found: &mut WearRecovery,
     ) -> Result<()> {
-        for region in 0..self.leveler.regions() {
+        for region in RegionId::first(self.leveler.regions()) {
             let current = self.leveler.number(region);
             let synced = self.newest(sink, RegisterRing::Synced, region, found)?;
             // A region moves at most once between two flushes: anything else is damage.
@@ -92,7 +94,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
                 return self
                     .damaged(at, format!("region {region} is at move {current}, flushed at move {synced}"));
             }
-            self.regions[region as usize].synced = synced;
+            self.regions[region.idx()].synced = synced;
             if current != synced {
                 self.moved.push(region);
             }
@@ -120,7 +122,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
                     self.word(sink, at, RegisterArea::never(RegisterRing::Current, region, line), done)?;
                 done = self.pcm.fence(sink, gone);
             }
-            self.leveler.set_number(region, self.regions[region as usize].synced);
+            self.leveler.set_number(region, self.regions[region.idx()].synced);
             found.undone += 1;
         }
         // Also required if an interrupted recovery had already cleared all registers, but not the
@@ -142,19 +144,19 @@ impl<T: Token, St: Store> Leveled<T, St> {
         &mut self,
         sink: &mut S,
         ring: RegisterRing,
-        region: u32,
+        region: RegionId,
         found: &mut WearRecovery,
     ) -> Result<u64> {
         let stride = self.area.stride();
-        let lines_at_once = ((CHUNK / stride) as u32).clamp(1, self.area.lines);
-        let mut chunk = vec![0; (u64::from(lines_at_once) * stride) as usize];
+        let lines_at_once = bounded_u32(CHUNK / stride).clamp(1, self.area.lines);
+        let mut chunk = vec![0; size_in_memory(u64::from(lines_at_once) * stride)];
         let (mut newest, mut bad) = (0, Vec::new());
-        for first in (0..self.area.lines).step_by(lines_at_once as usize) {
+        for first in (0..self.area.lines).step_by(to_usize(lines_at_once)) {
             let lines = lines_at_once.min(self.area.lines - first);
-            let part = &mut chunk[..(u64::from(lines) * stride) as usize];
+            let part = &mut chunk[..size_in_memory(u64::from(lines) * stride)];
             self.read_registers(sink, self.area.line_at(ring, region, first), part, found)?;
             for line in 0..lines {
-                let word = u64::from_le_bytes(array(part, (u64::from(line) * stride) as usize));
+                let word = u64::from_le_bytes(array(part, size_in_memory(u64::from(line) * stride)));
                 match self.area.decode(word, ring, region, first + line) {
                     Some(number) => newest = newest.max(number.unwrap_or(0)),
                     None => bad.push(first + line),
@@ -179,7 +181,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         into: &mut [u8],
         found: &mut WearRecovery,
     ) -> Result<()> {
-        found.bytes_read += into.len() as u64;
+        found.bytes_read += to_u64(into.len());
         let start = sink.start();
         let done = self.pcm.read(sink, at, Target::Bytes(into), Cause::WearLevel, start)?;
         sink.ack(done);
