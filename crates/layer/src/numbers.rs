@@ -14,7 +14,7 @@ pub struct Lbn(pub u32);
 
 /// Location of a block in a cache (the HALO paper's PBN).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
-pub struct Slot(pub u32);
+pub struct CacheSlot(pub u32);
 
 /// Number of a bucket: a region of 1 MiB of a disk.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
@@ -36,7 +36,7 @@ pub(crate) struct LogSlot(pub(crate) u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub(crate) struct RecordSlot(pub(crate) u32);
 
-number_types!(Lbn, Slot, BucketId, Place, LogicalBlock, LogSlot, RecordSlot);
+number_types!(Lbn, CacheSlot, BucketId, Place, LogicalBlock, LogSlot, RecordSlot);
 
 impl Lbn {
     /// Returns the block that contains a byte of the disk, which must be below 16 TiB.
@@ -87,9 +87,9 @@ impl BucketId {
 
 const _: () = assert!(BUCKET_BLOCKS == 1 << 8);
 
-impl From<Slot> for RecordSlot {
+impl From<CacheSlot> for RecordSlot {
     #[inline]
-    fn from(slot: Slot) -> RecordSlot {
+    fn from(slot: CacheSlot) -> RecordSlot {
         RecordSlot(slot.0)
     }
 }
@@ -110,7 +110,7 @@ impl RecordSlot {
 
     /// Returns it as a slot of a cache.
     #[inline]
-    pub(crate) fn slot(self) -> Slot {
-        Slot(self.0)
+    pub(crate) fn slot(self) -> CacheSlot {
+        CacheSlot(self.0)
     }
 }

@@ -6,7 +6,7 @@ use super::layer::Cache;
 use super::layout::RECORDS_AT;
 use super::policy::EvictionPolicy;
 use crate::Token;
-use crate::numbers::{Lbn, Slot};
+use crate::numbers::{CacheSlot, Lbn};
 use crate::planted::CacheBug;
 use crate::record::{Record, RecordEnd};
 use frit_core::planted::is;
@@ -29,7 +29,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             }
             found(missing);
         }
-        let mut blocks: Vec<(Lbn, Slot)> = self.dir.iter().collect();
+        let mut blocks: Vec<(Lbn, CacheSlot)> = self.dir.iter().collect();
         blocks.sort_unstable();
         for (lbn, slot) in blocks {
             checked.entries += 1;
@@ -80,7 +80,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     fn rewrite_record<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        slot: Slot,
+        slot: CacheSlot,
         record: &Record,
     ) -> Result<bool> {
         let start = sink.start();
@@ -95,7 +95,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         &mut self,
         sink: &mut S,
         lbn: Lbn,
-        slot: Slot,
+        slot: CacheSlot,
         older: bool,
     ) -> Result<bool> {
         let flags = self.dir.flags(slot);

@@ -6,7 +6,7 @@ use super::in_flight::DAMAGED;
 use super::layer::Cache;
 use super::policy::{EvictionPolicy, Victim};
 use crate::Token;
-use crate::numbers::{BucketId, Slot};
+use crate::numbers::{BucketId, CacheSlot};
 use crate::planted::CacheBug;
 use frit_core::convert::to_u64;
 use frit_core::planted::is;
@@ -213,7 +213,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 continue;
             }
             self.dir.blocks_of(bucket, &mut blocks);
-            let free = |slot: Slot| self.dir.dirty(slot) && self.dir.flags(slot) & (PINNED | DAMAGED) == 0;
+            let free =
+                |slot: CacheSlot| self.dir.dirty(slot) && self.dir.flags(slot) & (PINNED | DAMAGED) == 0;
             chosen.extend(
                 blocks.iter().filter(|(_, slot)| free(*slot)).map(|(lbn, slot)| Victim { lbn, slot }),
             );

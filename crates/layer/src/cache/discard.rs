@@ -108,8 +108,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.commit(sink)
     }
 
-    /// Removes blocks from the cache. `done` is the completion
-    /// after which the zeros are durable on the disk.
+    /// Removes blocks from the cache. `done` is the completion after which the zeros are durable on
+    /// the disk.
     pub(super) fn forget_blocks<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,

@@ -12,7 +12,7 @@ use crate::Token;
 use crate::halt::SummarizedRecords;
 use crate::header::{HeaderNote, UsageState};
 use crate::health::Health;
-use crate::numbers::{Lbn, Slot};
+use crate::numbers::{CacheSlot, Lbn};
 use crate::record::{Copies, Record, RecordAddr};
 use crate::summary::{RecordSummary, RecordTerms, SummaryEntry, damaged_records};
 use frit_core::{Cause, Recovery, Result, Sink, Source};
@@ -155,7 +155,7 @@ impl<T: Token, P: Store, D: Store> SummarizedRecords<T> for Cache<T, P, D> {
 
     fn copy_records<S: Sink<Tok = T>>(&mut self, sink: &mut S, from: u32) -> Result<()> {
         let layout = self.space.layout;
-        for slot in Slot::first(layout.slots) {
+        for slot in CacheSlot::first(layout.slots) {
             let right = self.space.copy_state(RecordAddr { slot: slot.into(), copy: from })?;
             for place in layout.places(slot) {
                 if self.space.copy_state(place)? == right {

@@ -14,7 +14,7 @@ use super::{BLOCK_BYTES, BLOCK_LEN};
 use crate::Token;
 use crate::header::HeaderNote;
 use crate::health::Health;
-use crate::numbers::{BucketId, Lbn, Slot};
+use crate::numbers::{BucketId, CacheSlot, Lbn};
 use crate::spans::check_sectors;
 use frit_core::convert::size_in_memory;
 use frit_core::{
@@ -41,7 +41,7 @@ pub struct Cache<T, P: Store, D: Store> {
     /// Block accesses so far.
     pub(super) accesses: u64,
     /// Slots whose blocks this request wrote to other slots.
-    pub(super) replaced: Vec<Slot>,
+    pub(super) replaced: Vec<CacheSlot>,
     /// Completion of writes of the host, or of copies of them, that the disk has acknowledged but
     /// not flushed. The next flush of the disk has to wait for it.
     pub(super) unflushed: Option<T>,

@@ -9,7 +9,7 @@
 
 use super::BLOCK_BYTES;
 use crate::marks::{mark_at, mark_copy_at};
-use crate::numbers::Slot;
+use crate::numbers::CacheSlot;
 use crate::record::{RECORD_BYTES, RecordAddr};
 use frit_core::convert::bounded_u32;
 use frit_core::{Error, Result, size};
@@ -54,7 +54,7 @@ impl CacheLayout {
     }
 
     #[inline]
-    pub(super) fn data(&self, slot: Slot) -> u64 {
+    pub(super) fn data(&self, slot: CacheSlot) -> u64 {
         self.data_at + u64::from(slot) * BLOCK_BYTES
     }
 
@@ -66,7 +66,7 @@ impl CacheLayout {
 
     /// Iterates over the places of the copies of a slot's record.
     #[inline]
-    pub(super) fn places(&self, slot: Slot) -> impl Iterator<Item = RecordAddr> + use<> {
+    pub(super) fn places(&self, slot: CacheSlot) -> impl Iterator<Item = RecordAddr> + use<> {
         RecordAddr::copies(slot, self.copies)
     }
 
@@ -97,10 +97,10 @@ mod tests {
             for copies in 1..=2 {
                 let l = CacheLayout::new(bytes, 0, copies).unwrap();
                 let record = |slot, copy| l.record(RecordAddr { slot: RecordSlot(slot), copy });
-                assert!(l.data(Slot(l.slots - 1)) + BLOCK_BYTES <= bytes);
-                assert!(record(l.slots - 1, copies - 1) + RECORD_BYTES <= l.data(Slot(0)));
+                assert!(l.data(CacheSlot(l.slots - 1)) + BLOCK_BYTES <= bytes);
+                assert!(record(l.slots - 1, copies - 1) + RECORD_BYTES <= l.data(CacheSlot(0)));
                 assert!(copies == 1 || record(l.slots - 1, 0) + RECORD_BYTES <= record(0, 1));
-                assert!(l.data(Slot(0)).is_multiple_of(4096));
+                assert!(l.data(CacheSlot(0)).is_multiple_of(4096));
                 assert!(mark_at(WORDS - 1) < record(0, 0) && mark_at(0) > crate::header::STATE_AT);
                 let each = 4096 + 32 * u64::from(copies);
                 assert!(u64::from(l.slots) * each + 16384 + each > bytes, "room is left");

@@ -75,7 +75,7 @@ mod would_block;
 mod write;
 mod writeback;
 
-pub use crate::numbers::{BucketId, Lbn, Slot};
+pub use crate::numbers::{BucketId, CacheSlot, Lbn};
 pub use config::{CacheConfig, CacheMode, DiskFlush, Overwrite};
 pub use layer::Cache;
 

@@ -8,7 +8,7 @@ use super::layer::Cache;
 use super::policy::EvictionPolicy;
 use super::{BLOCK_BYTES, BLOCK_LEN};
 use crate::Token;
-use crate::numbers::{Lbn, Slot};
+use crate::numbers::{CacheSlot, Lbn};
 use frit_core::convert::{bounded_u32, size_in_memory, to_usize};
 use frit_core::{BlockingAccess, Cause, Op, Result, Sink, Source, Target};
 use frit_media::Store;
@@ -146,7 +146,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         &mut self,
         sink: &mut S,
         span: BlockSpan,
-        slot: Slot,
+        slot: CacheSlot,
         mut into: Target<'_>,
     ) -> Result<()> {
         let has = self.dir.valid(slot) & span.mask();
@@ -175,7 +175,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Reads a whole block without a copy through the block buffer. Returns `false` if the data
     /// does not match its record.
-    fn read_whole(&self, lbn: Lbn, slot: Slot, into: &mut [u8]) -> Result<bool> {
+    fn read_whole(&self, lbn: Lbn, slot: CacheSlot, into: &mut [u8]) -> Result<bool> {
         self.space.pcm.peek(self.space.layout.data(slot), into)?;
         let record = self.space.record(slot)?;
         Ok(record.is_some_and(|r| r.lbn() == lbn && r.valid == 0xFF && r.digest == digest_of(into, 0xFF)))

@@ -9,7 +9,7 @@ use super::policy::{EvictionPolicy, Policy, PolicySetup};
 use crate::Token;
 use crate::halt::compare_with_summary;
 use crate::health::Health;
-use crate::numbers::{Lbn, RecordSlot, Slot};
+use crate::numbers::{CacheSlot, Lbn, RecordSlot};
 use crate::planted::CacheBug;
 use crate::record::{CombinedState, Copies, RECORD_LEN, Record, RecordEnd, STATE_WORD_AT};
 use crate::summary::{RecordSummary, SummaryEntry};
@@ -31,7 +31,7 @@ pub(super) struct FoundRecord {
     seq: u64,
     digest: u64,
     lbn: Lbn,
-    pub(super) slot: Slot,
+    pub(super) slot: CacheSlot,
     valid: u8,
     /// `true` if the slot holds the block, `false` if the record says that the block left the
     /// cache.
@@ -47,7 +47,7 @@ pub(crate) struct ScannedBlocks {
     /// The highest sequence number of a record.
     pub(super) highest: u64,
     /// Slots whose record has ended in some copies only, because a power loss interrupted its end.
-    halves: Vec<(Slot, (Record, RecordEnd))>,
+    halves: Vec<(CacheSlot, (Record, RecordEnd))>,
     /// Slots whose record is invalid. Together with words of a later record of the same block it
     /// could become valid again, without valid data.
     pub(super) remains: Vec<RecordSlot>,
@@ -84,7 +84,7 @@ struct EvictedBlocks<T> {
     /// Fragments, for each block, that newer records have or that were written to the disk.
     parts: HashMap<Lbn, u8>,
     /// Slots of earlier versions that were written to the disk.
-    taken: Vec<Slot>,
+    taken: Vec<CacheSlot>,
     /// Blocks of which a later version has left the cache.
     gone: HashSet<Lbn>,
 }
@@ -193,7 +193,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         sure: u64,
         left: &mut EvictedBlocks<T>,
         recovery: &mut Recovery,
-    ) -> Result<Vec<Slot>> {
+    ) -> Result<Vec<CacheSlot>> {
         let mut gone = Vec::new();
         for i in 0..found.len() {
             self.fetch_ahead(found, i);
@@ -269,7 +269,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         &mut self,
         sink: &mut S,
         f: &FoundRecord,
-        last: Slot,
+        last: CacheSlot,
         left: &mut EvictedBlocks<T>,
         sure: u64,
         recovery: &mut Recovery,
@@ -344,13 +344,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let start = sink.start();
         for first in (0..layout.slots).step_by(to_usize(CHUNK)) {
             let n = CHUNK.min(layout.slots - first);
-            for (place, bytes) in layout.places(Slot(first)).zip(&mut copies) {
+            for (place, bytes) in layout.places(CacheSlot(first)).zip(&mut copies) {
                 let part = &mut bytes[..to_usize(n) * RECORD_LEN];
                 recovery.bytes_read += to_u64(part.len());
                 let at = layout.record(place);
                 self.space.pcm.read(sink, at, Target::Bytes(part), Cause::Meta, start)?;
             }
-            for (i, slot) in Slot::range(Slot(first), Slot(first + n)).enumerate() {
+            for (i, slot) in CacheSlot::range(CacheSlot(first), CacheSlot(first + n)).enumerate() {
                 let CombinedState { block, ended, agreed } =
                     CombinedState::of_chunks(&copies, which, i, slot);
                 if let (None, Some(ended), false) = (block, ended, agreed) {

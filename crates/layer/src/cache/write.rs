@@ -9,7 +9,7 @@ use super::in_flight::{DAMAGED, EVICT};
 use super::layer::Cache;
 use super::policy::{CacheAccess, EvictionPolicy, Victim};
 use crate::Token;
-use crate::numbers::{Lbn, Slot};
+use crate::numbers::{CacheSlot, Lbn};
 use crate::planted::CacheBug;
 use crate::record::RecordEnd;
 use crate::tokens::join_into;
@@ -65,7 +65,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Returns `true` if a write that bypasses the cache may drop this cached block. A block that
     /// is dirty or in flight is written in the cache instead, because its writeback would otherwise
     /// overwrite the newer data on the disk.
-    pub(super) fn may_bypass(&self, slot: Slot) -> bool {
+    pub(super) fn may_bypass(&self, slot: CacheSlot) -> bool {
         !self.dir.dirty(slot) && self.dir.flags(slot) & (PINNED | DAMAGED) == 0 && self.config.around()
     }
 
@@ -215,7 +215,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         span: BlockSpan,
         data: Source<'_>,
         access: &CacheAccess,
-        slot: Slot,
+        slot: CacheSlot,
         after: T,
     ) -> Result<()> {
         self.policy.miss(access);
@@ -234,8 +234,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         sink: &mut S,
         new: SpanData<'_>,
         access: &CacheAccess,
-        from: Slot,
-        to: Slot,
+        from: CacheSlot,
+        to: CacheSlot,
         mut after: T,
     ) -> Result<()> {
         let span = new.span;
@@ -273,7 +273,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     fn put<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        slot: Slot,
+        slot: CacheSlot,
         fragments: BlockFragments,
         new: SpanData<'_>,
         after: T,
@@ -298,7 +298,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         span: BlockSpan,
         data: Source<'_>,
         access: &CacheAccess,
-        slot: Slot,
+        slot: CacheSlot,
     ) -> Result<()> {
         let old = self.dir.valid(slot);
         let valid = old | span.mask();
@@ -323,7 +323,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         &mut self,
         sink: &mut S,
         lbn: Lbn,
-        slot: Slot,
+        slot: CacheSlot,
         wanted: u8,
         cause: Cause,
     ) -> Result<T> {
@@ -343,7 +343,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     ///
     /// # Errors
     /// Returns `Corrupt` if the data does not match its record.
-    pub(super) fn load(&mut self, lbn: Lbn, slot: Slot) -> Result<()> {
+    pub(super) fn load(&mut self, lbn: Lbn, slot: CacheSlot) -> Result<()> {
         let valid = self.dir.valid(slot);
         match self.space.record(slot)? {
             Some(r) if r.lbn() == lbn && r.valid == valid => {
@@ -360,7 +360,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
     }
 
-    pub(super) fn corrupt(&self, lbn: Lbn, slot: Slot, what: &str) -> Error {
+    pub(super) fn corrupt(&self, lbn: Lbn, slot: CacheSlot, what: &str) -> Error {
         Error::Corrupt {
             medium: MediumKind::Pcm,
             at: self.space.layout.data(slot),

@@ -6,7 +6,7 @@ use super::in_flight::{DAMAGED, EVICT};
 use super::layer::Cache;
 use super::policy::{EvictionPolicy, Victim};
 use crate::Token;
-use crate::numbers::Slot;
+use crate::numbers::CacheSlot;
 use crate::planted::CacheBug;
 use crate::record::RecordEnd;
 use crate::tokens::join_into;
@@ -23,13 +23,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Pins a block until its writeback completes.
-    pub(super) fn pin(&mut self, slot: Slot, leaves: bool) {
+    pub(super) fn pin(&mut self, slot: CacheSlot, leaves: bool) {
         self.dir.set_flags(slot, if leaves { PINNED | EVICT } else { PINNED });
         self.in_flight.evicting += u32::from(leaves);
     }
 
     /// Marks a block in flight so that it leaves the cache when its writeback completes.
-    pub(super) fn evict_when_done(&mut self, slot: Slot) {
+    pub(super) fn evict_when_done(&mut self, slot: CacheSlot) {
         let flags = self.dir.flags(slot);
         if flags & (EVICT | DAMAGED) == 0 {
             self.dir.set_flags(slot, flags | EVICT);
@@ -120,7 +120,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Frees a slot for reuse after `after`.
-    pub(super) fn give_back(&mut self, slot: Slot, after: T, same: bool) {
+    pub(super) fn give_back(&mut self, slot: CacheSlot, after: T, same: bool) {
         if self.space.release(slot, after, same) {
             self.dir.free(slot);
         }

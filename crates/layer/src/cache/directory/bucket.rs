@@ -1,6 +1,6 @@
 //! State of a region of 1 MiB: HALO's bucketinfo item.
 
-use crate::numbers::{BucketId, Lbn, Slot};
+use crate::numbers::{BucketId, CacheSlot, Lbn};
 use frit_core::convert::{low_u8, low_u16, low_u32, to_usize};
 
 /// Number of blocks of a bucket: 1 MiB of disk (HALO paper, section III-A).
@@ -56,12 +56,12 @@ impl Bucket {
 pub struct BucketBlocks {
     bucket: BucketId,
     present: [u64; 4],
-    slots: [Slot; to_usize(BUCKET_BLOCKS)],
+    slots: [CacheSlot; to_usize(BUCKET_BLOCKS)],
 }
 
 impl Default for BucketBlocks {
     fn default() -> Self {
-        BucketBlocks { bucket: BucketId(0), present: [0; 4], slots: [Slot(0); to_usize(BUCKET_BLOCKS)] }
+        BucketBlocks { bucket: BucketId(0), present: [0; 4], slots: [CacheSlot(0); to_usize(BUCKET_BLOCKS)] }
     }
 }
 
@@ -72,7 +72,7 @@ impl BucketBlocks {
     }
 
     #[inline]
-    pub(super) fn add(&mut self, place: u8, slot: Slot) {
+    pub(super) fn add(&mut self, place: u8, slot: CacheSlot) {
         self.present[usize::from(place / 64)] |= 1 << (place % 64);
         self.slots[usize::from(place)] = slot;
     }
@@ -90,7 +90,7 @@ impl BucketBlocks {
     }
 
     /// Iterates over the blocks and their slots, in ascending order.
-    pub fn iter(&self) -> impl Iterator<Item = (Lbn, Slot)> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = (Lbn, CacheSlot)> + '_ {
         (0u32..4).flat_map(move |word| {
             let mut left = self.present[to_usize(word)];
             std::iter::from_fn(move || {

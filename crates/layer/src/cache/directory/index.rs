@@ -54,8 +54,8 @@ struct SearchStep {
     way: u8,
 }
 
-/// The table. Values are numbers of slots, but any 32 bits are possible: the ghost lists of policies use the
-/// table too.
+/// The table. Values are numbers of slots, but any 32 bits are possible: the ghost lists of policies
+/// use the table too.
 #[derive(Clone, Debug)]
 pub struct SlotIndex {
     rows: Vec<IndexRow>,

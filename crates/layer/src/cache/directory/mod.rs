@@ -22,7 +22,7 @@ pub use index::SlotIndex;
 pub use slots::{DIRTY, PINNED};
 pub(crate) use sparse_bitmap::SparseBitmap;
 
-use crate::numbers::{BucketId, Lbn, Slot};
+use crate::numbers::{BucketId, CacheSlot, Lbn};
 use frit_core::convert::{count_u32, to_u64, to_usize};
 use frit_core::{Error, Result};
 use frit_media::memory::prefetch;
@@ -78,8 +78,8 @@ impl Directory {
     /// Returns the slot of a block.
     #[inline]
     #[must_use]
-    pub fn get(&self, lbn: Lbn) -> Option<Slot> {
-        self.index.get(lbn).map(Slot)
+    pub fn get(&self, lbn: Lbn) -> Option<CacheSlot> {
+        self.index.get(lbn).map(CacheSlot)
     }
 
     /// Prefetches the index row and the bucket for an access to a block.
@@ -102,7 +102,7 @@ impl Directory {
 
     /// Prefetches the word of a slot.
     #[inline]
-    pub fn prefetch_slot(&self, slot: Slot) {
+    pub fn prefetch_slot(&self, slot: CacheSlot) {
         prefetch(self.slots.word(slot));
     }
 
@@ -110,20 +110,20 @@ impl Directory {
     /// slot is neither free nor in use until [`Directory::insert`], [`Directory::relocate`] or
     /// [`Directory::free`].
     #[inline]
-    pub fn alloc(&mut self) -> Option<Slot> {
+    pub fn alloc(&mut self) -> Option<CacheSlot> {
         self.slots.take()
     }
 
     /// Returns a slot that [`Directory::alloc`] will return after some more calls, if it is known.
     #[inline]
     #[must_use]
-    pub fn soon(&self) -> Option<Slot> {
+    pub fn soon(&self) -> Option<CacheSlot> {
         self.slots.soon()
     }
 
     /// Frees a slot that holds no block.
     #[inline]
-    pub fn free(&mut self, slot: Slot) {
+    pub fn free(&mut self, slot: CacheSlot) {
         self.slots.give(slot);
     }
 
@@ -144,7 +144,7 @@ impl Directory {
     /// 512 bytes (bit 0 is the first; 0xFF: all of them). Its bucket becomes active; the recency
     /// does not change.
     #[inline]
-    pub fn insert(&mut self, lbn: Lbn, slot: Slot, valid: u8, dirty: bool) {
+    pub fn insert(&mut self, lbn: Lbn, slot: CacheSlot, valid: u8, dirty: bool) {
         debug_assert!(lbn.0 < self.disk_blocks, "block {lbn} of {}", self.disk_blocks);
         let (i, place) = (lbn.bucket(), lbn.in_bucket());
         let mut bucket = self.bucket(i);
@@ -171,16 +171,16 @@ impl Directory {
     /// Moves a block to another slot. It keeps its position in the chain, its fragments and its
     /// flags. `to` must hold no block before, and `from` holds none after; `from` is not freed.
     #[inline]
-    pub fn relocate(&mut self, lbn: Lbn, from: Slot, to: Slot) {
-        let old = self.index.set(lbn, to.0).map(Slot);
+    pub fn relocate(&mut self, lbn: Lbn, from: CacheSlot, to: CacheSlot) {
+        let old = self.index.set(lbn, to.0).map(CacheSlot);
         debug_assert_eq!(old, Some(from), "block {lbn} lies elsewhere");
         self.slots.shift(from, to);
     }
 
     /// Removes a block and returns its slot, which is not freed.
     #[inline]
-    pub fn remove(&mut self, lbn: Lbn) -> Option<Slot> {
-        let slot = Slot(self.index.remove(lbn)?);
+    pub fn remove(&mut self, lbn: Lbn) -> Option<CacheSlot> {
+        let slot = CacheSlot(self.index.remove(lbn)?);
         let [next, prev, _, flags] = self.slots.clear(slot).to_le_bytes();
         let (i, place) = (lbn.bucket(), lbn.in_bucket());
         let mut bucket = self.bucket(i);
@@ -207,7 +207,7 @@ impl Directory {
 
     /// Returns the slot of a block by its position in a bucket.
     #[inline]
-    fn slot_at(&self, bucket: BucketId, place: u8) -> Option<Slot> {
+    fn slot_at(&self, bucket: BucketId, place: u8) -> Option<CacheSlot> {
         self.get(bucket.block(u32::from(place)))
     }
 
@@ -219,26 +219,26 @@ impl Directory {
     /// Returns the valid fragments of 512 bytes of a slot's block.
     #[inline]
     #[must_use]
-    pub fn valid(&self, slot: Slot) -> u8 {
+    pub fn valid(&self, slot: CacheSlot) -> u8 {
         self.slots.valid(slot)
     }
 
     /// Sets the valid fragments of a slot's block.
     #[inline]
-    pub fn set_valid(&mut self, slot: Slot, valid: u8) {
+    pub fn set_valid(&mut self, slot: CacheSlot, valid: u8) {
         self.slots.set_valid(slot, valid);
     }
 
     /// Returns `true` if the disk does not have the current version of a slot's block.
     #[inline]
     #[must_use]
-    pub fn dirty(&self, slot: Slot) -> bool {
+    pub fn dirty(&self, slot: CacheSlot) -> bool {
         self.slots.flags(slot) & DIRTY != 0
     }
 
     /// Sets or clears the dirty flag, and updates the counters of the bucket and of the directory.
     #[inline]
-    pub fn set_dirty(&mut self, lbn: Lbn, slot: Slot, dirty: bool) {
+    pub fn set_dirty(&mut self, lbn: Lbn, slot: CacheSlot, dirty: bool) {
         let flags = self.slots.flags(slot);
         if (flags & DIRTY != 0) == dirty {
             return;
@@ -258,13 +258,13 @@ impl Directory {
     /// the caller.
     #[inline]
     #[must_use]
-    pub fn flags(&self, slot: Slot) -> u8 {
+    pub fn flags(&self, slot: CacheSlot) -> u8 {
         self.slots.flags(slot)
     }
 
     /// Sets the flags of the caller. [`DIRTY`] does not change. A new block has no flags.
     #[inline]
-    pub fn set_flags(&mut self, slot: Slot, flags: u8) {
+    pub fn set_flags(&mut self, slot: CacheSlot, flags: u8) {
         let dirty = self.slots.flags(slot) & DIRTY;
         self.slots.set_flags(slot, flags & !DIRTY | dirty);
     }
@@ -397,8 +397,8 @@ impl Directory {
     }
 
     /// Iterates over all blocks and their slots, in no particular order.
-    pub fn iter(&self) -> impl Iterator<Item = (Lbn, Slot)> + '_ {
-        self.index.iter().map(|(lbn, slot)| (lbn, Slot(slot)))
+    pub fn iter(&self) -> impl Iterator<Item = (Lbn, CacheSlot)> + '_ {
+        self.index.iter().map(|(lbn, slot)| (lbn, CacheSlot(slot)))
     }
 
     /// Returns the DRAM of the directory, in bytes: the part that grows with the cache, and the

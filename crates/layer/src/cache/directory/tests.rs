@@ -1,5 +1,5 @@
 use super::*;
-use crate::numbers::{BucketId, Lbn, Slot};
+use crate::numbers::{BucketId, CacheSlot, Lbn};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -30,7 +30,7 @@ fn op() -> impl Strategy<Value = Op> {
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Shadow {
-    slot: Slot,
+    slot: CacheSlot,
     valid: u8,
     dirty: bool,
     flags: u8,
@@ -80,7 +80,7 @@ proptest! {
         let slots = 128;
         let mut dir = Directory::new(100_040, slots).unwrap();
         let mut shadow = BTreeMap::new();
-        let mut free: VecDeque<Slot> = Slot::first(slots).collect();
+        let mut free: VecDeque<CacheSlot> = CacheSlot::first(slots).collect();
         let mut recency = BTreeMap::new();
         for op in ops {
             match op {
@@ -142,7 +142,7 @@ proptest! {
         }
         again.free_rest();
         same(&again, &shadow)?;
-        let mut rest: Vec<Slot> = free.into();
+        let mut rest: Vec<CacheSlot> = free.into();
         rest.sort_unstable();
         for slot in rest {
             prop_assert_eq!(again.alloc(), Some(slot));

@@ -9,7 +9,7 @@ use super::ghosts::Ghosts;
 use super::slot_lists::{ListId, SlotLists};
 use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
-use crate::numbers::{Lbn, Slot};
+use crate::numbers::{CacheSlot, Lbn};
 use frit_core::Result;
 use frit_core::convert::{to_u64, to_usize};
 
@@ -33,17 +33,17 @@ pub struct Arc {
 }
 
 impl Arc {
-    fn list(&self, slot: Slot) -> ListId {
+    fn list(&self, slot: CacheSlot) -> ListId {
         ListId(u32::from(self.again[slot.idx()]))
     }
 
-    fn add(&mut self, list: ListId, slot: Slot) {
+    fn add(&mut self, list: ListId, slot: CacheSlot) {
         self.links.link(list, slot);
         self.again[slot.idx()] = list == SECOND;
         self.lens[list.idx()] += 1;
     }
 
-    fn take(&mut self, list: ListId, slot: Slot) {
+    fn take(&mut self, list: ListId, slot: CacheSlot) {
         self.links.unlink(slot);
         self.lens[list.idx()] -= 1;
     }
@@ -85,7 +85,7 @@ impl EvictionPolicy for Arc {
     }
 
     #[inline]
-    fn hit(&mut self, slot: Slot, _: &CacheAccess) {
+    fn hit(&mut self, slot: CacheSlot, _: &CacheAccess) {
         let list = self.list(slot);
         if list == SECOND {
             self.links.renew(SECOND, slot);
@@ -96,7 +96,7 @@ impl EvictionPolicy for Arc {
     }
 
     #[inline]
-    fn moved(&mut self, from: Slot, to: Slot) {
+    fn moved(&mut self, from: CacheSlot, to: CacheSlot) {
         self.links.replace(from, to);
         self.again[to.idx()] = self.again[from.idx()];
     }
@@ -114,14 +114,14 @@ impl EvictionPolicy for Arc {
     }
 
     #[inline]
-    fn insert(&mut self, slot: Slot, access: &CacheAccess) {
+    fn insert(&mut self, slot: CacheSlot, access: &CacheAccess) {
         self.links.set_lbn(slot, access.lbn);
         let list = if self.met.take().is_some() { SECOND } else { FIRST };
         self.add(list, slot);
     }
 
     #[inline]
-    fn remove(&mut self, slot: Slot, _: Lbn) {
+    fn remove(&mut self, slot: CacheSlot, _: Lbn) {
         self.take(self.list(slot), slot);
     }
 
@@ -139,7 +139,7 @@ impl EvictionPolicy for Arc {
     }
 
     #[inline]
-    fn prefetch(&self, slot: Slot) {
+    fn prefetch(&self, slot: CacheSlot) {
         self.links.prefetch(slot);
     }
 

@@ -5,7 +5,7 @@
 
 use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
-use crate::numbers::{Lbn, Slot};
+use crate::numbers::{CacheSlot, Lbn};
 use frit_core::convert::{size_in_memory, to_u64, to_usize};
 use frit_core::{Error, Result};
 use std::collections::BinaryHeap;
@@ -18,18 +18,18 @@ const ABSENT: u64 = u64::MAX - 1;
 #[derive(Clone, Debug, Default)]
 pub struct Belady {
     future: Option<Arc<[u64]>>,
-    heap: BinaryHeap<(u64, Slot)>,
+    heap: BinaryHeap<(u64, CacheSlot)>,
     next: Vec<u64>,
     lbns: Vec<Lbn>,
 }
 
 impl Belady {
-    fn expect(&mut self, slot: Slot, at: u64) {
+    fn expect(&mut self, slot: CacheSlot, at: u64) {
         let next = self.future.as_ref().and_then(|f| f.get(size_in_memory(at))).copied().unwrap_or(u64::MAX);
         self.schedule(slot, next);
     }
 
-    fn schedule(&mut self, slot: Slot, next: u64) {
+    fn schedule(&mut self, slot: CacheSlot, next: u64) {
         self.next[slot.idx()] = next;
         self.heap.push((next, slot));
         // Invalid entries may lie below valid ones and would never be popped, so they are removed
@@ -55,22 +55,22 @@ impl EvictionPolicy for Belady {
         Ok(())
     }
 
-    fn hit(&mut self, slot: Slot, access: &CacheAccess) {
+    fn hit(&mut self, slot: CacheSlot, access: &CacheAccess) {
         self.expect(slot, access.at);
     }
 
-    fn moved(&mut self, from: Slot, to: Slot) {
+    fn moved(&mut self, from: CacheSlot, to: CacheSlot) {
         let next = std::mem::replace(&mut self.next[from.idx()], ABSENT);
         self.lbns[to.idx()] = self.lbns[from.idx()];
         self.schedule(to, next);
     }
 
-    fn insert(&mut self, slot: Slot, access: &CacheAccess) {
+    fn insert(&mut self, slot: CacheSlot, access: &CacheAccess) {
         self.lbns[slot.idx()] = access.lbn;
         self.expect(slot, access.at);
     }
 
-    fn remove(&mut self, slot: Slot, _: Lbn) {
+    fn remove(&mut self, slot: CacheSlot, _: Lbn) {
         self.next[slot.idx()] = ABSENT;
     }
 
@@ -86,7 +86,7 @@ impl EvictionPolicy for Belady {
 
     fn dram_bytes(&self) -> u64 {
         let future = self.future.as_ref().map_or(0, |f| f.len() * size_of::<u64>());
-        let heap = self.heap.capacity() * size_of::<(u64, Slot)>();
+        let heap = self.heap.capacity() * size_of::<(u64, CacheSlot)>();
         to_u64(future + heap + self.next.len() * size_of::<u64>() + self.lbns.len() * size_of::<Lbn>())
     }
 }

@@ -5,7 +5,7 @@
 use super::slot_lists::{ListId, SlotLists};
 use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
-use crate::numbers::{Lbn, Slot};
+use crate::numbers::{CacheSlot, Lbn};
 use frit_core::Result;
 use frit_core::convert::{to_u64, to_usize};
 
@@ -26,25 +26,25 @@ impl EvictionPolicy for Clock {
     }
 
     #[inline]
-    fn hit(&mut self, slot: Slot, _: &CacheAccess) {
+    fn hit(&mut self, slot: CacheSlot, _: &CacheAccess) {
         self.accessed[slot.idx()] = true;
     }
 
     #[inline]
-    fn moved(&mut self, from: Slot, to: Slot) {
+    fn moved(&mut self, from: CacheSlot, to: CacheSlot) {
         self.links.replace(from, to);
         self.accessed[to.idx()] = self.accessed[from.idx()];
     }
 
     #[inline]
-    fn insert(&mut self, slot: Slot, access: &CacheAccess) {
+    fn insert(&mut self, slot: CacheSlot, access: &CacheAccess) {
         self.links.set_lbn(slot, access.lbn);
         self.links.link(RING, slot);
         self.accessed[slot.idx()] = false;
     }
 
     #[inline]
-    fn remove(&mut self, slot: Slot, _: Lbn) {
+    fn remove(&mut self, slot: CacheSlot, _: Lbn) {
         self.links.unlink(slot);
     }
 
@@ -61,7 +61,7 @@ impl EvictionPolicy for Clock {
     }
 
     #[inline]
-    fn prefetch(&self, slot: Slot) {
+    fn prefetch(&self, slot: CacheSlot) {
         frit_media::memory::prefetch(self.accessed.get(slot.idx()));
     }
 

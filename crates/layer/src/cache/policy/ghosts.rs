@@ -2,7 +2,7 @@
 
 use super::slot_lists::{ListId, SlotLists};
 use crate::cache::directory::SlotIndex;
-use crate::numbers::{Lbn, Slot};
+use crate::numbers::{CacheSlot, Lbn};
 use frit_core::convert::to_usize;
 
 /// Bit of an index entry that selects one of two lists.
@@ -16,7 +16,7 @@ pub(super) struct Ghosts {
     /// for a cached one.
     links: SlotLists,
     /// First node that was never used.
-    fresh: Slot,
+    fresh: CacheSlot,
     room: u32,
     lens: [u32; 2],
 }
@@ -35,7 +35,7 @@ impl Ghosts {
         Ghosts {
             index: SlotIndex::new(to_usize(room)),
             links: SlotLists::new(room, 3),
-            fresh: Slot(0),
+            fresh: CacheSlot(0),
             room,
             lens: [0; 2],
         }
@@ -50,7 +50,7 @@ impl Ghosts {
     pub(super) fn take(&mut self, lbn: Lbn) -> Option<ListId> {
         let entry = self.index.remove(lbn)?;
         let list = ListId(entry >> 31);
-        self.release(Slot(entry & !SECOND), list);
+        self.release(CacheSlot(entry & !SECOND), list);
         Some(list)
     }
 
@@ -63,7 +63,7 @@ impl Ghosts {
         }
     }
 
-    fn release(&mut self, node: Slot, list: ListId) {
+    fn release(&mut self, node: CacheSlot, list: ListId) {
         self.links.unlink(node);
         self.links.link(FREE, node);
         self.lens[list.idx()] -= 1;

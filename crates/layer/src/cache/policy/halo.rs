@@ -10,7 +10,7 @@
 
 use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::{BucketBlocks, Directory, GroupBounds, PINNED};
-use crate::numbers::{BucketId, Lbn, Slot};
+use crate::numbers::{BucketId, CacheSlot, Lbn};
 use frit_core::Result;
 use frit_core::convert::{floor_u32, to_u64};
 
@@ -99,16 +99,16 @@ impl EvictionPolicy for Halo {
     }
 
     #[inline]
-    fn hit(&mut self, _: Slot, _: &CacheAccess) {}
+    fn hit(&mut self, _: CacheSlot, _: &CacheAccess) {}
 
     #[inline]
-    fn moved(&mut self, _: Slot, _: Slot) {}
+    fn moved(&mut self, _: CacheSlot, _: CacheSlot) {}
 
     #[inline]
-    fn insert(&mut self, _: Slot, _: &CacheAccess) {}
+    fn insert(&mut self, _: CacheSlot, _: &CacheAccess) {}
 
     #[inline]
-    fn remove(&mut self, _: Slot, _: Lbn) {}
+    fn remove(&mut self, _: CacheSlot, _: Lbn) {}
 
     fn victims(&mut self, dir: &Directory, clock: u32, out: &mut Vec<Victim>) {
         let mut needs = self.thresholds(dir);

@@ -29,7 +29,7 @@ mod wow;
 pub use config::PolicyConfig;
 
 use super::directory::Directory;
-use crate::numbers::{Lbn, Slot};
+use crate::numbers::{CacheSlot, Lbn};
 use arc::Arc;
 use belady::Belady;
 use clock::Clock;
@@ -63,7 +63,7 @@ pub struct Victim {
     /// The block.
     pub lbn: Lbn,
     /// Its slot.
-    pub slot: Slot,
+    pub slot: CacheSlot,
 }
 
 /// Parameters of a new policy.
@@ -91,19 +91,19 @@ pub trait EvictionPolicy {
     fn reset(&mut self, setup: &PolicySetup<'_>) -> Result<()>;
 
     /// Notes an access to a cached block.
-    fn hit(&mut self, slot: Slot, access: &CacheAccess);
+    fn hit(&mut self, slot: CacheSlot, access: &CacheAccess);
 
     /// Notes that a cached block was moved to another slot.
-    fn moved(&mut self, from: Slot, to: Slot);
+    fn moved(&mut self, from: CacheSlot, to: CacheSlot);
 
     /// Notes an access to a block that is not cached and will be inserted when a slot is free.
     fn miss(&mut self, _access: &CacheAccess) {}
 
     /// Notes the insertion of a block.
-    fn insert(&mut self, slot: Slot, access: &CacheAccess);
+    fn insert(&mut self, slot: CacheSlot, access: &CacheAccess);
 
     /// Notes the removal of a block that was not a victim.
-    fn remove(&mut self, slot: Slot, lbn: Lbn);
+    fn remove(&mut self, slot: CacheSlot, lbn: Lbn);
 
     /// Appends the next victims to `out`, at least one if any block can be evicted. Adjacent blocks
     /// are consecutive and ascending. The policy has removed the victims: the caller removes them
@@ -113,7 +113,7 @@ pub trait EvictionPolicy {
 
     /// Prefetches the data for [`EvictionPolicy::hit`] of a slot.
     #[inline]
-    fn prefetch(&self, _slot: Slot) {}
+    fn prefetch(&self, _slot: CacheSlot) {}
 
     /// Prefetches the data for [`EvictionPolicy::miss`] of a block.
     #[inline]

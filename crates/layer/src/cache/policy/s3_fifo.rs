@@ -10,7 +10,7 @@ use super::ghosts::Ghosts;
 use super::slot_lists::{ListId, SlotLists};
 use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
-use crate::numbers::{Lbn, Slot};
+use crate::numbers::{CacheSlot, Lbn};
 use frit_core::Result;
 use frit_core::convert::{floor_u32, to_u64, to_usize};
 
@@ -40,13 +40,13 @@ pub struct S3Fifo {
 }
 
 impl S3Fifo {
-    fn add_main(&mut self, slot: Slot, accesses: u8) {
+    fn add_main(&mut self, slot: CacheSlot, accesses: u8) {
         self.state[slot.idx()] = IN_MAIN | accesses;
         self.links.link(MAIN, slot);
         self.main_len += 1;
     }
 
-    fn leave(&mut self, slot: Slot, out: &mut Vec<Victim>) {
+    fn leave(&mut self, slot: CacheSlot, out: &mut Vec<Victim>) {
         let lbn = self.links.lbn(slot);
         self.remove(slot, lbn);
         out.push(Victim { lbn, slot });
@@ -97,13 +97,13 @@ impl EvictionPolicy for S3Fifo {
     }
 
     #[inline]
-    fn hit(&mut self, slot: Slot, _: &CacheAccess) {
+    fn hit(&mut self, slot: CacheSlot, _: &CacheAccess) {
         let state = &mut self.state[slot.idx()];
         *state += u8::from(*state & ACCESSES_MAX < ACCESSES_MAX);
     }
 
     #[inline]
-    fn moved(&mut self, from: Slot, to: Slot) {
+    fn moved(&mut self, from: CacheSlot, to: CacheSlot) {
         self.links.replace(from, to);
         self.state[to.idx()] = self.state[from.idx()];
     }
@@ -114,7 +114,7 @@ impl EvictionPolicy for S3Fifo {
     }
 
     #[inline]
-    fn insert(&mut self, slot: Slot, access: &CacheAccess) {
+    fn insert(&mut self, slot: CacheSlot, access: &CacheAccess) {
         self.links.set_lbn(slot, access.lbn);
         if std::mem::take(&mut self.met) || (!self.filled && self.small_len >= self.small_size) {
             self.add_main(slot, 0);
@@ -126,7 +126,7 @@ impl EvictionPolicy for S3Fifo {
     }
 
     #[inline]
-    fn remove(&mut self, slot: Slot, _: Lbn) {
+    fn remove(&mut self, slot: CacheSlot, _: Lbn) {
         self.links.unlink(slot);
         let main = self.state[slot.idx()] & IN_MAIN != 0;
         *(if main { &mut self.main_len } else { &mut self.small_len }) -= 1;
@@ -144,7 +144,7 @@ impl EvictionPolicy for S3Fifo {
     }
 
     #[inline]
-    fn prefetch(&self, slot: Slot) {
+    fn prefetch(&self, slot: CacheSlot) {
         frit_media::memory::prefetch(self.state.get(slot.idx()));
     }
 

@@ -15,7 +15,7 @@
 use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::BLOCK_BYTES;
 use crate::cache::directory::{BucketBlocks, Directory, PINNED};
-use crate::numbers::{BucketId, Lbn, Slot};
+use crate::numbers::{BucketId, CacheSlot, Lbn};
 use frit_core::Result;
 use frit_core::convert::{bounded_u32, to_u64, to_usize};
 
@@ -89,16 +89,16 @@ impl EvictionPolicy for Sweep {
     }
 
     #[inline]
-    fn hit(&mut self, _: Slot, _: &CacheAccess) {}
+    fn hit(&mut self, _: CacheSlot, _: &CacheAccess) {}
 
     #[inline]
-    fn moved(&mut self, _: Slot, _: Slot) {}
+    fn moved(&mut self, _: CacheSlot, _: CacheSlot) {}
 
     #[inline]
-    fn insert(&mut self, _: Slot, _: &CacheAccess) {}
+    fn insert(&mut self, _: CacheSlot, _: &CacheAccess) {}
 
     #[inline]
-    fn remove(&mut self, _: Slot, _: Lbn) {}
+    fn remove(&mut self, _: CacheSlot, _: Lbn) {}
 
     fn victims(&mut self, dir: &Directory, clock: u32, out: &mut Vec<Victim>) {
         let average = f64::from(dir.len()) / f64::from(dir.active().max(1));

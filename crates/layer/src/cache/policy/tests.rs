@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cache::directory::PINNED;
-use crate::numbers::{BucketId, Lbn, Slot};
+use crate::numbers::{BucketId, CacheSlot, Lbn};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
@@ -38,7 +38,7 @@ fn op() -> impl Strategy<Value = Op> {
 struct Checked {
     policy: Policy,
     dir: Directory,
-    held: HashMap<Lbn, Slot>,
+    held: HashMap<Lbn, CacheSlot>,
     clock: u32,
 }
 

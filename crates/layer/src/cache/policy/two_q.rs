@@ -9,7 +9,7 @@ use super::ghosts::Ghosts;
 use super::slot_lists::{ListId, SlotLists};
 use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
-use crate::numbers::{Lbn, Slot};
+use crate::numbers::{CacheSlot, Lbn};
 use frit_core::Result;
 use frit_core::convert::{floor_u32, to_u64, to_usize};
 
@@ -48,14 +48,14 @@ impl EvictionPolicy for TwoQ {
     }
 
     #[inline]
-    fn hit(&mut self, slot: Slot, _: &CacheAccess) {
+    fn hit(&mut self, slot: CacheSlot, _: &CacheAccess) {
         if self.main[slot.idx()] {
             self.links.renew(MAIN, slot);
         }
     }
 
     #[inline]
-    fn moved(&mut self, from: Slot, to: Slot) {
+    fn moved(&mut self, from: CacheSlot, to: CacheSlot) {
         self.links.replace(from, to);
         self.main[to.idx()] = self.main[from.idx()];
     }
@@ -66,7 +66,7 @@ impl EvictionPolicy for TwoQ {
     }
 
     #[inline]
-    fn insert(&mut self, slot: Slot, access: &CacheAccess) {
+    fn insert(&mut self, slot: CacheSlot, access: &CacheAccess) {
         self.links.set_lbn(slot, access.lbn);
         let main = std::mem::take(&mut self.met);
         self.main[slot.idx()] = main;
@@ -75,7 +75,7 @@ impl EvictionPolicy for TwoQ {
     }
 
     #[inline]
-    fn remove(&mut self, slot: Slot, _: Lbn) {
+    fn remove(&mut self, slot: CacheSlot, _: Lbn) {
         self.links.unlink(slot);
         *(if self.main[slot.idx()] { &mut self.main_len } else { &mut self.new_len }) -= 1;
     }
@@ -93,7 +93,7 @@ impl EvictionPolicy for TwoQ {
     }
 
     #[inline]
-    fn prefetch(&self, slot: Slot) {
+    fn prefetch(&self, slot: CacheSlot) {
         self.links.prefetch(slot);
     }
 

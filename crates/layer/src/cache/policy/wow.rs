@@ -11,7 +11,7 @@
 use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::BLOCK_BYTES;
 use crate::cache::directory::{Directory, PINNED, SparseBitmap};
-use crate::numbers::{Lbn, Slot};
+use crate::numbers::{CacheSlot, Lbn};
 use frit_core::Result;
 use frit_core::convert::bounded_u32;
 
@@ -60,17 +60,17 @@ impl EvictionPolicy for Wow {
     }
 
     #[inline]
-    fn hit(&mut self, _: Slot, access: &CacheAccess) {
+    fn hit(&mut self, _: CacheSlot, access: &CacheAccess) {
         if access.write {
             self.recent.insert(self.group_of(access.lbn));
         }
     }
 
     #[inline]
-    fn moved(&mut self, _: Slot, _: Slot) {}
+    fn moved(&mut self, _: CacheSlot, _: CacheSlot) {}
 
     #[inline]
-    fn insert(&mut self, _: Slot, access: &CacheAccess) {
+    fn insert(&mut self, _: CacheSlot, access: &CacheAccess) {
         let group = self.group_of(access.lbn);
         if self.filled.insert(group) {
             self.recent.remove(group);
@@ -78,7 +78,7 @@ impl EvictionPolicy for Wow {
     }
 
     #[inline]
-    fn remove(&mut self, _: Slot, _: Lbn) {}
+    fn remove(&mut self, _: CacheSlot, _: Lbn) {}
 
     fn victims(&mut self, dir: &Directory, _: u32, out: &mut Vec<Victim>) {
         let before = out.len();

@@ -2,7 +2,7 @@
 //! error.
 
 use super::*;
-use crate::numbers::{Lbn, RecordSlot, Slot};
+use crate::numbers::{CacheSlot, Lbn, RecordSlot};
 use frit_core::{Error, Result};
 
 /// A memory store that behaves like files behind a page cache.
@@ -223,7 +223,7 @@ fn a_damaged_rest_of_a_block_that_was_leaving_is_an_error() {
         let mut layer = halted(&mut pcm, &mut disk, &mut model);
         model.write(&mut layer, 96, 8);
         layer.flush(&mut Null).unwrap();
-        let (earlier, slot) = (layer.dir.get(Lbn(12)).unwrap(), Slot(layer.space.layout.slots - 1));
+        let (earlier, slot) = (layer.dir.get(Lbn(12)).unwrap(), CacheSlot(layer.space.layout.slots - 1));
         assert!(layer.dir.iter().all(|(_, used)| used != slot));
         // A new version of the first sector, in another slot.
         let (mut data, valid) = (vec![0; 4096], 1);
