@@ -11,6 +11,7 @@
 
 pub mod block;
 pub mod cmd;
+pub mod convert;
 pub mod counts;
 pub mod deferred;
 pub mod durable;

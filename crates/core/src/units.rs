@@ -107,19 +107,69 @@ pub struct Ppn(pub u32);
 #[serde(transparent)]
 pub struct BlockId(pub u32);
 
-macro_rules! index {
-    ($($t:ty),*) => {$(
+/// Implements the methods of number types of 32 bits, which are tuple structs such as [`Lpn`]: one
+/// method to index a table, one way from and to a bare number, and the number as text.
+#[macro_export]
+macro_rules! number_types {
+    ($($t:ty),* $(,)?) => {$(
+        #[allow(dead_code, reason = "all number types have the same methods, whether used or not")]
         impl $t {
             /// Returns the number as an index into a table with one row for each.
             #[inline]
             #[must_use]
-            pub fn idx(self) -> usize {
-                self.0 as usize
+            pub const fn idx(self) -> usize {
+                $crate::convert::to_usize(self.0)
+            }
+
+            /// Returns the number of a row of such a table.
+            #[inline]
+            #[must_use]
+            pub const fn of_idx(row: usize) -> Self {
+                Self($crate::convert::count_u32(row))
+            }
+
+            /// Returns a number that was computed with 64 bits and is in range.
+            #[inline]
+            #[must_use]
+            pub const fn of_u64(n: u64) -> Self {
+                Self($crate::convert::bounded_u32(n))
+            }
+
+            /// Returns the number that is `n` higher.
+            #[inline]
+            #[must_use]
+            pub const fn plus(self, n: u32) -> Self {
+                Self(self.0 + n)
+            }
+
+            /// Iterates over the first `n` numbers.
+            #[inline]
+            pub fn first(n: u32) -> impl ExactSizeIterator<Item = Self> + DoubleEndedIterator + Clone {
+                (0..n).map(Self)
+            }
+
+            /// Iterates over the numbers from `from` to below `to`.
+            #[inline]
+            pub fn range(from: Self, to: Self) -> impl ExactSizeIterator<Item = Self> + DoubleEndedIterator + Clone {
+                (from.0..to.0).map(Self)
+            }
+        }
+
+        impl From<$t> for u64 {
+            #[inline]
+            fn from(n: $t) -> u64 {
+                u64::from(n.0)
+            }
+        }
+
+        impl std::fmt::Display for $t {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.fmt(f)
             }
         }
     )*};
 }
-index!(Lpn, Ppn, BlockId);
+number_types!(Lpn, Ppn, BlockId);
 
 #[cfg(test)]
 mod tests {
@@ -138,5 +188,13 @@ mod tests {
         assert_eq!(Nanos(999).to_string(), "999 ns");
         assert_eq!(Nanos(75_500).to_string(), "75.5 µs");
         assert_eq!(Nanos(1_500_000).to_string(), "1.50 ms");
+    }
+
+    #[test]
+    fn numbers_index_tables_and_print_as_numbers() {
+        assert_eq!((Lpn(3).idx(), Lpn::of_idx(3), Lpn::of_u64(3).plus(2)), (3, Lpn(3), Lpn(5)));
+        assert_eq!(Ppn::first(3).rev().collect::<Vec<_>>(), [Ppn(2), Ppn(1), Ppn(0)]);
+        assert_eq!(BlockId::range(BlockId(4), BlockId(6)).collect::<Vec<_>>(), [BlockId(4), BlockId(5)]);
+        assert_eq!((format!("{:>3}", Lpn(7)), u64::from(Lpn(7))), ("  7".to_owned(), 7));
     }
 }

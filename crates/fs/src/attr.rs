@@ -1,5 +1,6 @@
 //! Operations on attributes: chmod, chown, truncate, utimens.
 
+use crate::contents::external::NewTimes;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::inode::Inode;
@@ -88,7 +89,7 @@ impl<M: Medium> Fs<M> {
         let external = self.external(&state.inode).is_some();
         // External contents are changed before the inode, because that can fail.
         if external {
-            let times = (changes.atime.map(time), changes.mtime.map(time));
+            let times = NewTimes { atime: changes.atime.map(time), mtime: changes.mtime.map(time) };
             self.change_body(&node, state, changes.size, times)?;
         } else if let Some(to) = changes.size {
             self.prepare_resize(&node, state, &mut txn, to)?;

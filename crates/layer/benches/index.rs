@@ -5,6 +5,8 @@
 
 #![allow(clippy::print_stdout)]
 
+use frit_core::convert::{bounded_u32, count_u32, floor_u64, size_in_memory, to_f64, to_u64};
+use frit_layer::cache::Lbn;
 use frit_layer::cache::directory::SlotIndex;
 use std::hint::black_box;
 use std::time::Instant;
@@ -56,7 +58,7 @@ fn plot(what: &str, found: &[(u64, Found)], of: impl Fn(&Found) -> (f64, f64)) {
 
 /// Returns a bar with a resolution of an eighth of a character.
 fn bar(length: f64) -> String {
-    let eighths = (length * 8.0).round() as usize;
+    let eighths = size_in_memory(floor_u64((length * 8.0).round()));
     let last = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
     "█".repeat(eighths / 8) + last
 }
@@ -69,6 +71,11 @@ fn random(state: &mut u64) -> u64 {
     *state
 }
 
+/// Returns an even block. Odd blocks are not in the index.
+fn even_block(state: &mut u64) -> Lbn {
+    Lbn(bounded_u32(random(state) % DISK_BLOCKS) & !1)
+}
+
 fn best(mut f: impl FnMut() -> f64) -> f64 {
     (0..ROUNDS).map(|_| f()).fold(f64::MAX, f64::min)
 }
@@ -77,16 +84,16 @@ fn best(mut f: impl FnMut() -> f64) -> f64 {
 fn nanos(operations: usize, f: impl FnOnce()) -> f64 {
     let start = Instant::now();
     f();
-    start.elapsed().as_secs_f64() * 1e9 / operations as f64
+    start.elapsed().as_secs_f64() * 1e9 / to_f64(to_u64(operations))
 }
 
-fn get_all(index: &SlotIndex, of: &[u32]) {
+fn get_all(index: &SlotIndex, of: &[Lbn]) {
     for &lbn in of {
         black_box(index.get(lbn));
     }
 }
 
-fn get_all_fetched(index: &SlotIndex, of: &[u32]) {
+fn get_all_fetched(index: &SlotIndex, of: &[Lbn]) {
     for (i, &lbn) in of.iter().enumerate() {
         if let Some(&next) = of.get(i + AHEAD) {
             index.prefetch(next);
@@ -96,22 +103,22 @@ fn get_all_fetched(index: &SlotIndex, of: &[u32]) {
 }
 
 fn size(megabytes: u64) -> Found {
-    let slots = (megabytes << 8) as usize;
+    let slots = size_in_memory(megabytes << 8);
     let mut index = SlotIndex::new(slots);
     let mut state = 88_172_645_463_325_252;
     let mut held = Vec::with_capacity(slots);
     while index.len() < slots {
-        // Even blocks are in the index, odd ones are not.
-        let lbn = (random(&mut state) % DISK_BLOCKS) as u32 & !1;
+        let lbn = even_block(&mut state);
         if index.get(lbn).is_none() {
-            index.insert(lbn, held.len() as u32);
+            index.insert(lbn, count_u32(held.len()));
             held.push(lbn);
         }
     }
-    let hits: Vec<u32> = (0..LOOKUPS).map(|_| held[random(&mut state) as usize % slots]).collect();
-    let misses: Vec<u32> = hits.iter().map(|lbn| lbn | 1).collect();
-    let probes =
-        |of: &[u32]| of.iter().map(|&lbn| f64::from(index.probes_of(lbn))).sum::<f64>() / of.len() as f64;
+    let hits: Vec<Lbn> = (0..LOOKUPS).map(|_| held[size_in_memory(random(&mut state)) % slots]).collect();
+    let misses: Vec<Lbn> = hits.iter().map(|lbn| Lbn(lbn.0 | 1)).collect();
+    let probes = |of: &[Lbn]| {
+        of.iter().map(|&lbn| f64::from(index.probes_of(lbn))).sum::<f64>() / to_f64(to_u64(of.len()))
+    };
     let (hit_probes, miss_probes) = (probes(&hits), probes(&misses));
     let hit = best(|| nanos(LOOKUPS, || get_all(&index, &hits)));
     let miss = best(|| nanos(LOOKUPS, || get_all(&index, &misses)));
@@ -123,9 +130,9 @@ fn size(megabytes: u64) -> Found {
     let replace = best(|| {
         nanos(LOOKUPS, || {
             for _ in 0..LOOKUPS {
-                let lbn = (random(&mut state) % DISK_BLOCKS) as u32 & !1;
+                let lbn = even_block(&mut state);
                 if index.get(lbn).is_none() {
-                    let place = random(&mut state) as usize % slots;
+                    let place = size_in_memory(random(&mut state)) % slots;
                     let slot = index.remove(std::mem::replace(&mut held[place], lbn)).unwrap_or(0);
                     let looked = index.insert(lbn, slot);
                     rows += u64::from(looked);
@@ -135,7 +142,7 @@ fn size(megabytes: u64) -> Found {
         })
     });
     assert_eq!(index.stashed(), 0, "blocks without a row");
-    let per_insert = rows as f64 / (ROUNDS * LOOKUPS) as f64;
+    let per_insert = to_f64(rows) / to_f64(to_u64(ROUNDS * LOOKUPS));
     println!(
         "{megabytes:>5} MB {hit_probes:>12.2} {hit:>8.1} ns {miss_probes:>10.2} {miss:>8.1} ns {per_insert:>6.2} ({most:>3}) {replace:>8.1} ns \
          {hit_fetched:>10.1} {miss_fetched:>8.1} ns"

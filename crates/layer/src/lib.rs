@@ -23,6 +23,7 @@ mod health;
 pub mod hfsl;
 mod marks;
 pub mod ntl;
+mod numbers;
 mod payload;
 pub mod planted;
 mod record;

@@ -17,13 +17,15 @@
 //! is invalid. A volume keeps two copies of each record in separate areas, so that a damaged copy
 //! can be distinguished from a torn record.
 
-use frit_core::Result;
+use crate::numbers::{Lbn, RecordSlot};
+use frit_core::convert::{low_u32, size_in_memory, to_usize};
+use frit_core::{Lpn, Result};
 use frit_media::checksum::crc32c;
 
 /// Size of a record, in bytes.
 pub(crate) const RECORD_BYTES: u64 = 32;
 /// Size of a record as the length of a slice.
-pub(crate) const RECORD_LEN: usize = RECORD_BYTES as usize;
+pub(crate) const RECORD_LEN: usize = size_in_memory(RECORD_BYTES);
 /// Bytes of a record.
 pub(crate) type RecordBytes = [u8; RECORD_LEN];
 /// Largest number of copies of a record.
@@ -37,6 +39,7 @@ const EVICTED: u32 = u32::from_le_bytes(*b"left");
 /// Contents of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Record {
+    /// The LBN of a cache, or the LPN of NTL.
     pub(crate) lbn: u32,
     /// Valid fragments of 512 bytes as a bitmap; bit 0 is the first.
     pub(crate) valid: u8,
@@ -49,14 +52,15 @@ pub(crate) struct Record {
 /// Address of a record: its slot, and the number of the copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RecordAddr {
-    pub(crate) slot: u32,
+    pub(crate) slot: RecordSlot,
     pub(crate) copy: u32,
 }
 
 impl RecordAddr {
     /// Iterates over the copies of the record of a slot.
     #[inline]
-    pub(crate) fn copies(slot: u32, copies: u32) -> impl Iterator<Item = RecordAddr> {
+    pub(crate) fn copies(slot: impl Into<RecordSlot>, copies: u32) -> impl Iterator<Item = RecordAddr> {
+        let slot = slot.into();
         (0..copies).map(move |copy| RecordAddr { slot, copy })
     }
 }
@@ -107,12 +111,24 @@ fn word(b: &[u8], at: usize) -> u64 {
 fn crc(bytes: &[u8], place: RecordAddr) -> u32 {
     let mut all = [0; 36];
     all[..bytes.len()].copy_from_slice(bytes);
-    all[28..32].copy_from_slice(&place.slot.to_le_bytes());
+    all[28..32].copy_from_slice(&place.slot.0.to_le_bytes());
     all[32..].copy_from_slice(&place.copy.to_le_bytes());
     crc32c(&all)
 }
 
 impl Record {
+    /// Returns the page of NTL that it describes.
+    #[inline]
+    pub(crate) fn lpn(&self) -> Lpn {
+        Lpn(self.lbn)
+    }
+
+    /// Returns the block of a cache that it describes.
+    #[inline]
+    pub(crate) fn lbn(&self) -> Lbn {
+        Lbn(self.lbn)
+    }
+
     pub(crate) fn bytes(&self, place: RecordAddr) -> RecordBytes {
         self.sealed(0, place)
     }
@@ -124,7 +140,7 @@ impl Record {
 
     /// Returns the last word of a record that has ended.
     pub(crate) fn ended(&self, end: RecordEnd, place: RecordAddr) -> [u8; 8] {
-        word(&self.ended_bytes(end, place), STATE_WORD_AT as usize).to_le_bytes()
+        word(&self.ended_bytes(end, place), size_in_memory(STATE_WORD_AT)).to_le_bytes()
     }
 
     fn sealed(&self, state: u32, place: RecordAddr) -> RecordBytes {
@@ -142,13 +158,13 @@ impl Record {
 
 impl CopyState {
     pub(crate) fn read(b: &RecordBytes, place: RecordAddr) -> CopyState {
-        let last = word(b, STATE_WORD_AT as usize);
+        let last = word(b, size_in_memory(STATE_WORD_AT));
         // A record without valid fragments is blank or cleared.
-        if b[4] == 0 || (last >> 32) as u32 != crc(&b[..28], place) {
+        if b[4] == 0 || low_u32(last >> 32) != crc(&b[..28], place) {
             return CopyState::Bad;
         }
-        let r = Record { lbn: word(b, 0) as u32, valid: b[4], seq: word(b, 8), digest: word(b, 16) };
-        match last as u32 {
+        let r = Record { lbn: low_u32(word(b, 0)), valid: b[4], seq: word(b, 8), digest: word(b, 16) };
+        match low_u32(last) {
             0 => CopyState::Block(r),
             MOVED => CopyState::Ended(r, RecordEnd::Moved),
             EVICTED => CopyState::Ended(r, RecordEnd::Evicted),
@@ -202,21 +218,26 @@ impl CombinedState {
     /// Returns the errors of `read`.
     #[inline]
     pub(crate) fn of_slot(
-        slot: u32,
+        slot: impl Into<RecordSlot>,
         copies: u32,
         read: impl Fn(RecordAddr) -> Result<CopyState>,
     ) -> Result<CombinedState> {
-        let mut states = [CopyState::Bad; COPIES_MAX as usize];
+        let mut states = [CopyState::Bad; to_usize(COPIES_MAX)];
         for (state, place) in states.iter_mut().zip(RecordAddr::copies(slot, copies)) {
             *state = read(place)?;
         }
-        Ok(CombinedState::of(&states[..copies as usize]))
+        Ok(CombinedState::of(&states[..to_usize(copies)]))
     }
 
     /// Combines the copies of the record of a slot in the result of a scan. Each chunk in `chunks`
     /// has one copy of consecutive records, and `i` is the index of the record in them.
-    pub(crate) fn of_chunks(chunks: &[Vec<u8>], which: Copies, i: usize, slot: u32) -> CombinedState {
-        let mut states = [CopyState::Bad; COPIES_MAX as usize];
+    pub(crate) fn of_chunks(
+        chunks: &[Vec<u8>],
+        which: Copies,
+        i: usize,
+        slot: impl Into<RecordSlot>,
+    ) -> CombinedState {
+        let mut states = [CopyState::Bad; to_usize(COPIES_MAX)];
         let copies = RecordAddr::copies(slot, COPIES_MAX);
         for ((state, place), bytes) in states.iter_mut().zip(copies).zip(chunks) {
             if which == Copies::All || which == Copies::One(place.copy) {
@@ -232,7 +253,7 @@ impl CombinedState {
 mod tests {
     use super::*;
 
-    const PLACE: RecordAddr = RecordAddr { slot: 7, copy: 1 };
+    const PLACE: RecordAddr = RecordAddr { slot: RecordSlot(7), copy: 1 };
 
     fn record(seq: u64) -> Record {
         Record { lbn: 0xDEAD_BEEF, valid: 0x81, seq, digest: 77 }
@@ -243,7 +264,7 @@ mod tests {
         let r = record(1 << 40);
         let whole = r.bytes(PLACE);
         assert_eq!(CopyState::read(&whole, PLACE), CopyState::Block(r));
-        assert_eq!(CopyState::read(&whole, RecordAddr { slot: 8, ..PLACE }), CopyState::Bad);
+        assert_eq!(CopyState::read(&whole, RecordAddr { slot: RecordSlot(8), ..PLACE }), CopyState::Bad);
         assert_eq!(CopyState::read(&whole, RecordAddr { copy: 0, ..PLACE }), CopyState::Bad);
         let other = Record { lbn: 5, valid: 0xFF, seq: (1 << 40) + 1, digest: 78 }.bytes(PLACE);
         for words in 1..15_u8 {
@@ -286,14 +307,15 @@ mod tests {
         let r = record(5);
         let states = [CopyState::Block(r), CopyState::Ended(r, RecordEnd::Moved)];
         let mut chunks = vec![Vec::new(), Vec::new()];
-        for slot in 20..23 {
+        for slot in RecordSlot::range(RecordSlot(20), RecordSlot(23)) {
             for ((place, state), chunk) in RecordAddr::copies(slot, 2).zip(states).zip(&mut chunks) {
                 assert_eq!(CopyState::read(&state.bytes(place), place), state);
                 chunk.extend_from_slice(&state.bytes(place));
             }
         }
-        let found = |which, slot| CombinedState::of_chunks(&chunks, which, 2, slot);
-        let both = CombinedState::of_slot(22, 2, |place| Ok(states[place.copy as usize])).unwrap();
+        let found = |which, slot| CombinedState::of_chunks(&chunks, which, 2, RecordSlot(slot));
+        let both =
+            CombinedState::of_slot(RecordSlot(22), 2, |place| Ok(states[to_usize(place.copy)])).unwrap();
         assert_eq!(found(Copies::All, 22), both);
         assert_eq!((both.block, both.ended), (None, Some((r, RecordEnd::Moved))));
         assert_eq!(found(Copies::One(0), 22).block, Some(r));

@@ -1,5 +1,6 @@
 //! Ranges of requests: their bounds, and their division into pages, blocks and sub-pages.
 
+use frit_core::convert::bounded_u32;
 use frit_core::{Error, Lpn, Result, SECTOR_BYTES, Sector};
 
 /// Checks that `len` bytes from byte `at` on lie inside a volume of `capacity` bytes.
@@ -59,8 +60,9 @@ pub(crate) fn parts(
             return None;
         }
         let (index, offset) = split(at + u64::from(from));
-        let offset = offset as u32;
-        let part = Part { index: index as u32, offset, len: (unit_bytes - offset).min(len - from), from };
+        let offset = bounded_u32(offset);
+        let part =
+            Part { index: bounded_u32(index), offset, len: (unit_bytes - offset).min(len - from), from };
         from += part.len;
         Some(part)
     })

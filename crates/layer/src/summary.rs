@@ -13,7 +13,9 @@
 //! ```
 
 use crate::Token;
+use crate::numbers::RecordSlot;
 use crate::record::{Record, RecordAddr};
+use frit_core::convert::{low_u8, low_u32};
 use frit_core::{Cause, Result, Sink, Source};
 use frit_media::Store;
 use frit_media::checksum::crc32c;
@@ -40,7 +42,7 @@ pub(crate) struct RecordSummary {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SummaryEntry {
     /// The slot or page location of the record.
-    pub(crate) slot: u32,
+    pub(crate) slot: RecordSlot,
     /// The record.
     pub(crate) record: Record,
     /// `true` if the record states that its block was discarded.
@@ -61,8 +63,8 @@ impl SummaryEntry {
     /// Returns the record with these words, if they are plausible.
     fn of(words: [u64; 4]) -> Option<SummaryEntry> {
         let [place, kind, seq, digest] = words;
-        let record = Record { lbn: (place >> 32) as u32, valid: kind as u8, seq, digest };
-        let counted = SummaryEntry { slot: place as u32, record, ended: kind >> 8 == 1 };
+        let record = Record { lbn: low_u32(place >> 32), valid: low_u8(kind), seq, digest };
+        let counted = SummaryEntry { slot: RecordSlot(low_u32(place)), record, ended: kind >> 8 == 1 };
         (kind >> 8 <= 1 && record.valid != 0).then_some(counted)
     }
 }
@@ -123,7 +125,7 @@ impl RecordSummary {
         pcm.peek(SUMMARY_AT, &mut b)?;
         let number = |at: usize| b[at..at + 8].iter().rev().fold(0_u64, |n, &byte| n << 8 | u64::from(byte));
         let parity = [number(24), number(32), number(40), number(48)];
-        let summary = RecordSummary { records: number(8) as u32, seq: number(16), parity };
+        let summary = RecordSummary { records: low_u32(number(8)), seq: number(16), parity };
         // The comparison with the encoded form checks magic, zeros and CRC at once.
         Ok((summary.bytes() == b).then_some(summary))
     }
@@ -157,14 +159,14 @@ pub(crate) struct RecordTerms {
 /// Returns the errors of the store.
 pub(crate) fn damaged_records<T: Token, P: Store>(
     pcm: &Leveled<T, P>,
-    all: &[u32],
+    all: &[RecordSlot],
     terms: RecordTerms,
     address: impl Fn(RecordAddr) -> u64,
 ) -> Result<String> {
     if all.is_empty() {
         return Ok(String::new());
     }
-    let name = |slot: u32| -> Result<String> {
+    let name = |slot: RecordSlot| -> Result<String> {
         let at = address(RecordAddr { slot, copy: 0 });
         let mut lbn = [0; 4];
         pcm.peek(at, &mut lbn)?;
@@ -184,7 +186,7 @@ mod tests {
 
     fn counted(n: u32) -> SummaryEntry {
         let record = Record { lbn: n * 7, valid: 0x0F, seq: u64::from(n) + 1, digest: u64::from(n) << 33 };
-        SummaryEntry { slot: n, record, ended: n.is_multiple_of(3) }
+        SummaryEntry { slot: RecordSlot(n), record, ended: n.is_multiple_of(3) }
     }
 
     fn of(numbers: impl IntoIterator<Item = u32>) -> RecordSummary {

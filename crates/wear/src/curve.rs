@@ -7,6 +7,7 @@
 //! 2018). A compact Hilbert index (Hamilton and Rau-Chaplin, 2008) would keep the order of the
 //! curve of the enclosing cube, and jump where that curve leaves the box.
 
+use frit_core::convert::{count_u32, to_usize};
 use frit_core::{Error, Result};
 
 /// Vector along one axis: the axis, and a signed length.
@@ -135,8 +136,8 @@ impl Curve3 {
     }
 
     fn along(sides: [u32; 3], order: [usize; 3]) -> Curve3 {
-        let side = |i: usize| AxisVector { axis: order[i], len: sides[order[i]] as i32 };
-        let mut out = Vec::with_capacity(sides.iter().map(|&s| s as usize).product());
+        let side = |i: usize| AxisVector { axis: order[i], len: sides[order[i]].cast_signed() };
+        let mut out = Vec::with_capacity(sides.iter().map(|&s| to_usize(s)).product());
         fill([0; 3], side(0), side(1), side(2), &mut out);
         Curve3 { points: out.into_iter().map(|p| p.map(|x| x as u16)).collect() }
     }
@@ -150,17 +151,17 @@ impl Curve3 {
     /// the windows.
     fn spread(&self, width: u32) -> usize {
         // `seen` holds the last window that visited a position, so it needs no reset.
-        let mut seen = vec![usize::MAX; width as usize];
+        let mut seen = vec![usize::MAX; to_usize(width)];
         let different = |(i, w): (usize, &[[u16; 3]])| {
-            w.iter().filter(|p| std::mem::replace(&mut seen[p[0] as usize], i) != i).count()
+            w.iter().filter(|p| std::mem::replace(&mut seen[usize::from(p[0])], i) != i).count()
         };
-        self.points.chunks(width as usize).enumerate().map(different).sum()
+        self.points.chunks(to_usize(width)).enumerate().map(different).sum()
     }
 
     /// Number of positions.
     #[must_use]
     pub fn len(&self) -> u32 {
-        self.points.len() as u32
+        count_u32(self.points.len())
     }
 
     /// Returns `true` if the curve has no positions, which never happens.
@@ -173,7 +174,7 @@ impl Curve3 {
     #[inline]
     #[must_use]
     pub fn at(&self, seq: u32) -> [u32; 3] {
-        self.points[seq as usize].map(u32::from)
+        self.points[to_usize(seq)].map(u32::from)
     }
 }
 
@@ -185,8 +186,8 @@ mod tests {
     fn check(sides: [u32; 3]) {
         let c = Curve3::new(sides).unwrap_or_else(|e| panic!("{sides:?}: {e}"));
         let all: HashSet<[u16; 3]> = c.points.iter().copied().collect();
-        assert_eq!(all.len() as u32, sides.iter().product::<u32>(), "{sides:?}");
-        assert_eq!(c.len() as usize, all.len());
+        assert_eq!(count_u32(all.len()), sides.iter().product::<u32>(), "{sides:?}");
+        assert_eq!(to_usize(c.len()), all.len());
         for p in &all {
             assert!((0..3).all(|i| u32::from(p[i]) < sides[i]), "{sides:?}: {p:?}");
         }

@@ -7,6 +7,8 @@
 //! that takes fewer than two rounds on average. For odd k the halves differ by one bit and are not
 //! swapped between stages.
 
+use frit_core::convert::{low_u32, to_u64};
+
 /// Number of stages, as in the paper.
 const STAGES: usize = 3;
 
@@ -45,7 +47,7 @@ impl Feistel {
         let low_bits = bits / 2;
         let mut keys = [0; STAGES];
         for (i, k) in keys.iter_mut().enumerate() {
-            *k = mix(seed ^ mix(i as u64)) as u32;
+            *k = low_u32(mix(seed ^ mix(to_u64(i))));
         }
         Feistel { n, low_bits, low_mask: (1 << low_bits) - 1, high_mask: (1 << (bits - low_bits)) - 1, keys }
     }
@@ -78,15 +80,16 @@ impl Feistel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use frit_core::convert::to_usize;
 
     #[test]
     fn it_is_a_permutation_of_any_size() {
         for n in (1..200).chain([511, 512, 513, 65_472, 65_537]) {
             let f = Feistel::new(n, u64::from(n) * 7);
-            let mut seen = vec![false; n as usize];
+            let mut seen = vec![false; to_usize(n)];
             for x in 0..n {
                 let y = f.map(x);
-                assert!(!std::mem::replace(&mut seen[y as usize], true), "{n}: twice {y}");
+                assert!(!std::mem::replace(&mut seen[to_usize(y)], true), "{n}: twice {y}");
             }
         }
     }
@@ -97,7 +100,7 @@ mod tests {
         let (f, g) = (Feistel::new(n, 1), Feistel::new(n, 2));
         let near = (1..n).filter(|&x| f.map(x).abs_diff(f.map(x - 1)) < 1000).count();
         // By chance about 2000 of 65 000 addresses are near on either side: one in 32.
-        assert!(near < n as usize / 16, "{near} neighbours stay near");
+        assert!(near < to_usize(n) / 16, "{near} neighbours stay near");
         assert!((0..n).filter(|&x| f.map(x) == g.map(x)).count() < 50);
     }
 }

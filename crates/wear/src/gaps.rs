@@ -5,6 +5,9 @@
 //! every stripe is one position further, and the start register is incremented. Both registers
 //! follow from the number of moves.
 
+use crate::numbers::RegionId;
+use frit_core::convert::{bounded_u32, count_u32, to_usize};
+
 /// State of one region: its number of moves, and the registers that follow from it.
 #[derive(Clone, Copy, Debug)]
 struct RegionGap {
@@ -23,11 +26,11 @@ pub(crate) struct GapRegisters {
 impl GapRegisters {
     /// Creates `regions` regions of `n` logical stripes, with `n + 1` positions each.
     pub(crate) fn new(regions: u32, n: u32) -> GapRegisters {
-        GapRegisters { n, regions: vec![RegionGap { moves: 0, start: 0, gap: n }; regions as usize] }
+        GapRegisters { n, regions: vec![RegionGap { moves: 0, start: 0, gap: n }; to_usize(regions)] }
     }
 
     pub(crate) fn regions(&self) -> u32 {
-        self.regions.len() as u32
+        count_u32(self.regions.len())
     }
 
     /// Number of logical stripes of a region.
@@ -38,8 +41,8 @@ impl GapRegisters {
 
     /// Position of a logical stripe in its region (figure 6 of the paper).
     #[inline]
-    pub(crate) fn map(&self, region: u32, offset: u32) -> u32 {
-        let r = &self.regions[region as usize];
+    pub(crate) fn map(&self, region: RegionId, offset: u32) -> u32 {
+        let r = &self.regions[region.idx()];
         // A conditional subtraction instead of a remainder: both terms are below n.
         let turned = offset + r.start;
         let turned = if turned >= self.n { turned - self.n } else { turned };
@@ -47,23 +50,23 @@ impl GapRegisters {
     }
 
     /// Next move of a region: source and destination positions.
-    pub(crate) fn step(&self, region: u32) -> (u32, u32) {
-        match self.regions[region as usize].gap {
+    pub(crate) fn step(&self, region: RegionId) -> (u32, u32) {
+        match self.regions[region.idx()].gap {
             0 => (self.n, 0),
             gap => (gap - 1, gap),
         }
     }
 
-    pub(crate) fn moves(&self, region: u32) -> u64 {
-        self.regions[region as usize].moves
+    pub(crate) fn moves(&self, region: RegionId) -> u64 {
+        self.regions[region.idx()].moves
     }
 
-    pub(crate) fn set_moves(&mut self, region: u32, moves: u64) {
+    pub(crate) fn set_moves(&mut self, region: RegionId, moves: u64) {
         // The gap visits n + 1 positions in a round; each round increments the start register.
         let places = u64::from(self.n) + 1;
-        let start = (moves / places % u64::from(self.n)) as u32;
-        let gap = self.n - (moves % places) as u32;
-        self.regions[region as usize] = RegionGap { moves, start, gap };
+        let start = bounded_u32(moves / places % u64::from(self.n));
+        let gap = self.n - bounded_u32(moves % places);
+        self.regions[region.idx()] = RegionGap { moves, start, gap };
     }
 }
 
@@ -77,16 +80,16 @@ mod tests {
         // 1.
         let mut g = GapRegisters::new(1, 16);
         for moves in 1..=17 {
-            let (from, to) = g.step(0);
-            let before: Vec<u32> = (0..16).map(|l| g.map(0, l)).collect();
+            let (from, to) = g.step(RegionId(0));
+            let before: Vec<u32> = (0..16).map(|l| g.map(RegionId(0), l)).collect();
             assert!(before.contains(&from) && !before.contains(&to), "move {moves}");
-            g.set_moves(0, moves);
+            g.set_moves(RegionId(0), moves);
             for (l, &was) in before.iter().enumerate() {
                 let want = if was == from { to } else { was };
-                assert_eq!(g.map(0, l as u32), want, "move {moves}, line {l}");
+                assert_eq!(g.map(RegionId(0), count_u32(l)), want, "move {moves}, line {l}");
             }
         }
         assert_eq!((g.regions[0].start, g.regions[0].gap), (1, 16));
-        assert_eq!((g.map(0, 0), g.map(0, 15)), (1, 0));
+        assert_eq!((g.map(RegionId(0), 0), g.map(RegionId(0), 15)), (1, 0));
     }
 }

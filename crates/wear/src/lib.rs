@@ -22,6 +22,7 @@ mod keys;
 mod leveled;
 mod levelers;
 pub mod life;
+mod numbers;
 pub mod planted;
 mod shape;
 pub mod sim;
@@ -32,6 +33,7 @@ pub use feistel::Feistel;
 pub use keys::{PcmWearKeys, WearKeys};
 pub use leveled::{Leveled, WearRecovery};
 pub use levelers::{Leveler, LevelerKind, Levelers, StripeLocation, StripeMove};
+pub use numbers::{LogicalStripe, PhysicalStripe, RegionId};
 pub use shape::Shape;
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Evenness of the wear of a PCM, and its expected lifetime.
 
+use frit_core::convert::{to_f64, to_u64};
+
 /// Description of the life rate, for reports.
 pub const RATE_HELP: &str = "1 / (max deviation / mean + 1) of writes per bank: 1 is perfect leveling";
 
@@ -11,7 +13,7 @@ pub const RATE_HELP: &str = "1 / (max deviation / mean + 1) of writes per bank: 
 pub fn rate(banks: &[u64]) -> f64 {
     let sum: u64 = banks.iter().sum();
     let max = banks.iter().copied().max().unwrap_or(0);
-    if max == 0 { 1.0 } else { sum as f64 / banks.len() as f64 / max as f64 }
+    if max == 0 { 1.0 } else { to_f64(sum) / to_f64(to_u64(banks.len())) / to_f64(max) }
 }
 
 /// Evenness of wear after some writes, and the lifetime if such writes continue.
@@ -33,7 +35,7 @@ impl WearLifetime {
     #[must_use]
     pub fn new(banks: &[u64], host: u64, most_worn: u64, endurance: u64) -> WearLifetime {
         let rate = rate(banks);
-        let host_until_worn = (most_worn > 0).then(|| host as f64 * (endurance as f64 / most_worn as f64));
+        let host_until_worn = (most_worn > 0).then(|| to_f64(host) * (to_f64(endurance) / to_f64(most_worn)));
         WearLifetime { rate, max_over_mean: 1.0 / rate, host_until_worn }
     }
 }

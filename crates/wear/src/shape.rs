@@ -1,6 +1,8 @@
 //! Division of a PCM for wear leveling: stripes, banks, ranks.
 
 use super::WearConfig;
+use crate::numbers::PhysicalStripe;
+use frit_core::convert::bounded_u32;
 use frit_core::{Error, Result, size};
 
 /// Division of a device into ranks, banks and stripes. The modelled PCM has channels and chips
@@ -57,7 +59,7 @@ impl Shape {
             stripe_bytes: stripe,
             ranks: config.ranks,
             banks: config.banks,
-            bank_stripes: bank_stripes as u32,
+            bank_stripes: bounded_u32(bank_stripes),
         })
     }
 
@@ -68,7 +70,7 @@ impl Shape {
             return Err(Error::param("PCM", bytes, "has too few bytes"));
         }
         let stripe_bytes = 1 << half.ilog2().min(30);
-        let bank_stripes = (bytes / u64::from(stripe_bytes)) as u32;
+        let bank_stripes = bounded_u32(bytes / u64::from(stripe_bytes));
         Ok(Shape { stripe_bytes, ranks: 1, banks: 1, bank_stripes })
     }
 
@@ -87,14 +89,14 @@ impl Shape {
     /// Physical stripe by rank, bank and position in the bank.
     #[inline]
     #[must_use]
-    pub fn at(&self, rank: u32, bank: u32, stripe: u32) -> u32 {
-        (rank * self.banks + bank) * self.bank_stripes + stripe
+    pub fn at(&self, rank: u32, bank: u32, stripe: u32) -> PhysicalStripe {
+        PhysicalStripe((rank * self.banks + bank) * self.bank_stripes + stripe)
     }
 
     /// Bank of a physical stripe, numbered through all ranks.
     #[inline]
     #[must_use]
-    pub fn bank_of(&self, stripe: u32) -> u32 {
-        stripe / self.bank_stripes
+    pub fn bank_of(&self, stripe: PhysicalStripe) -> u32 {
+        stripe.0 / self.bank_stripes
     }
 }

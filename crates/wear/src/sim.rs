@@ -7,6 +7,8 @@
 use super::config::WRITE_BYTES;
 use super::life::{self, WearLifetime};
 use super::{Leveler, Levelers, Shape, WearConfig};
+use crate::numbers::{LogicalStripe, PhysicalStripe};
+use frit_core::convert::{to_f64, to_u64, to_usize};
 use frit_core::{Error, Result};
 use serde::Serialize;
 
@@ -72,9 +74,9 @@ impl Simulation {
         let shape = Shape::fit(config, bytes, 0, 0)?;
         let leveler = Levelers::new(config, &shape)?;
         let shift = (shape.stripe_bytes / WRITE_BYTES).trailing_zeros();
-        let stripes = shape.stripes() as usize;
+        let stripes = to_usize(shape.stripes());
         Ok(Simulation {
-            since: vec![0; leveler.regions().max(1) as usize],
+            since: vec![0; to_usize(leveler.regions().max(1))],
             written: vec![0; stripes << shift],
             moved: vec![0; stripes],
             writes: 0,
@@ -97,31 +99,31 @@ impl Simulation {
         let still = self.leveler.regions() == 0;
         let mask = (1 << self.shift) - 1;
         for &block in blocks {
-            let place = self.leveler.map(block >> self.shift);
-            self.written[(place.stripe << self.shift | block & mask) as usize] += 1;
+            let place = self.leveler.map(LogicalStripe(block >> self.shift));
+            self.written[to_usize(place.stripe.0 << self.shift | block & mask)] += 1;
             if still {
                 continue;
             }
-            let since = &mut self.since[place.region as usize];
+            let since = &mut self.since[place.region.idx()];
             *since += 1;
             if *since == self.config.interval {
                 *since = 0;
                 let step = self.leveler.step(place.region);
-                self.moved[step.to as usize] += 1;
+                self.moved[step.to.idx()] += 1;
                 self.leveler.set_number(place.region, step.number);
                 self.moves += 1;
             }
         }
-        self.writes += blocks.len() as u64;
+        self.writes += to_u64(blocks.len());
     }
 
     /// Number of writes to each block of a bank.
     fn block_wear(&self, bank: u32) -> impl Iterator<Item = u64> + '_ {
-        let first = bank * self.shape.bank_stripes;
-        let stripes = first..first + self.shape.bank_stripes;
-        let of = |s: u32| {
-            let blocks = (s as usize) << self.shift..(s as usize + 1) << self.shift;
-            let moved = u64::from(self.moved[s as usize]);
+        let first = PhysicalStripe(bank * self.shape.bank_stripes);
+        let stripes = PhysicalStripe::range(first, first.plus(self.shape.bank_stripes));
+        let of = |s: PhysicalStripe| {
+            let blocks = s.idx() << self.shift..(s.idx() + 1) << self.shift;
+            let moved = u64::from(self.moved[s.idx()]);
             self.written[blocks].iter().map(move |&w| u64::from(w) + moved)
         };
         stripes.flat_map(of)
@@ -144,20 +146,20 @@ impl Simulation {
     pub fn report(&self, endurance: u64) -> SimReport {
         let banks = self.bank_writes();
         let block_max = self.block_max();
-        let all = self.written.len() as f64;
+        let all = to_f64(to_u64(self.written.len()));
         let life = WearLifetime::new(&banks, self.writes, block_max, endurance);
         let offered = u64::from(self.leveler.logical()) * u64::from(self.shape.stripe_bytes);
         SimReport {
             leveler: self.config.leveler.into(),
             writes: self.writes,
             moves: self.moves,
-            extra_writes: (self.moves << self.shift) as f64 / self.writes.max(1) as f64,
+            extra_writes: to_f64(self.moves << self.shift) / to_f64(self.writes.max(1)),
             life_rate: life::rate(&banks),
             bank_max_over_mean: life.max_over_mean,
             block_max,
-            block_mean: banks.iter().sum::<u64>() as f64 / all,
+            block_mean: to_f64(banks.iter().sum::<u64>()) / all,
             lifetime_writes: life.host_until_worn,
-            lifetime_share: life.host_until_worn.map(|w| w / (endurance as f64 * all)),
+            lifetime_share: life.host_until_worn.map(|w| w / (to_f64(endurance) * all)),
             overhead_bytes: u64::from(self.shape.stripes()) * u64::from(self.shape.stripe_bytes) - offered,
         }
     }

@@ -1,16 +1,17 @@
 //! Every mapping is one-to-one at every moment, and changes exactly as its steps describe.
 
 use super::*;
+use frit_core::convert::to_usize;
 use proptest::prelude::*;
 use strum::IntoEnumIterator;
 
 /// Logical stripe at each physical one. Fails if two share a physical stripe.
-fn places(l: &Levelers) -> Vec<Option<u32>> {
-    let mut at = vec![None; l.physical() as usize];
-    for stripe in 0..l.logical() {
+fn places(l: &Levelers) -> Vec<Option<LogicalStripe>> {
+    let mut at = vec![None; to_usize(l.physical())];
+    for stripe in LogicalStripe::first(l.logical()) {
         let place = l.map(stripe);
-        assert!(place.region < l.regions().max(1), "stripe {stripe}");
-        let was = at[place.stripe as usize].replace(stripe);
+        assert!(place.region.0 < l.regions().max(1), "stripe {stripe}");
+        let was = at[place.stripe.idx()].replace(stripe);
         assert_eq!(was, None, "{stripe} and {was:?} both at {}", place.stripe);
     }
     at
@@ -19,14 +20,14 @@ fn places(l: &Levelers) -> Vec<Option<u32>> {
 fn check_steps(l: &mut Levelers, regions: &[u32]) {
     let mut at = places(l);
     for &r in regions {
-        let region = r % l.regions();
+        let region = RegionId(r % l.regions());
         let step = l.step(region);
         assert!(step.number > l.number(region));
         assert_ne!(step.from, step.to);
-        assert_eq!(at[step.to as usize], None, "something lives at {}", step.to);
-        let mover = at[step.from as usize].take().expect("a step moves a stripe");
+        assert_eq!(at[step.to.idx()], None, "something lives at {}", step.to);
+        let mover = at[step.from.idx()].take().expect("a step moves a stripe");
         assert_eq!(l.map(mover).region, region);
-        at[step.to as usize] = Some(mover);
+        at[step.to.idx()] = Some(mover);
         l.set_number(region, step.number);
         assert_eq!(places(l), at, "after {step:?}");
     }
@@ -89,16 +90,18 @@ fn a_cube_of_the_paper_has_2047_stripes_and_each_region_comes_round() {
     let mut l = Levelers::new(&WearConfig::default(), &shape).unwrap();
     assert_eq!((l.logical(), l.regions(), l.region_stripes()), (32 * 2047, 32, 2048));
     // A whole round of cube 3: every position of it is written once.
-    let mut written = vec![0; l.physical() as usize];
+    let mut written = vec![0; to_usize(l.physical())];
     for _ in 0..2048 {
-        let step = l.step(3);
-        written[step.to as usize] += 1;
-        l.set_number(3, step.number);
+        let step = l.step(RegionId(3));
+        written[step.to.idx()] += 1;
+        l.set_number(RegionId(3), step.number);
     }
     assert_eq!(written.iter().filter(|&&w| w == 1).count(), 2048);
     assert!(written.iter().all(|&w| w <= 1));
-    let banks: std::collections::HashSet<u32> =
-        (0..l.physical()).filter(|&p| written[p as usize] == 1).map(|p| shape.bank_of(p)).collect();
+    let banks: std::collections::HashSet<u32> = PhysicalStripe::first(l.physical())
+        .filter(|p| written[p.idx()] == 1)
+        .map(|p| shape.bank_of(p))
+        .collect();
     assert_eq!(banks.len(), 128, "a cube reaches all banks");
     places(&l);
 }
@@ -110,7 +113,7 @@ fn stripes_that_follow_each_other_lie_on_different_ranks() {
         let config = WearConfig { leveler: kind, turn, ..WearConfig::default() };
         let l = Levelers::new(&config, &shape).unwrap();
         let rank = |s| shape.bank_of(l.map(s).stripe) / shape.banks;
-        (0..8).map(rank).collect::<std::collections::HashSet<u32>>().len()
+        LogicalStripe::first(8).map(rank).collect::<std::collections::HashSet<u32>>().len()
     };
     assert_eq!(ranks(LevelerKind::RoundRobin, true), 8);
     assert_eq!(ranks(LevelerKind::Sfc, true), 8);

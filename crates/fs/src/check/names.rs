@@ -2,7 +2,7 @@
 
 use super::CheckContext;
 use super::inodes::CheckedInodes;
-use crate::dir::DirIndex;
+use crate::dir::{DirIndex, DirInode};
 use crate::extents::{self, LineReader};
 use crate::format::Geometry;
 use crate::inode::Inode;
@@ -164,5 +164,6 @@ pub(super) fn read<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, dir: I
     let inode = Inode::read(medium, geometry, salt, dir).ok()??;
     let reader = LineReader { medium, geometry, salt, ino: dir };
     let map = extents::load_uncounted(&reader, &inode).ok()?;
-    Some(DirIndex::load(medium, (salt, geometry.inode_at(dir.0)), dir, &map, (inode.size, inode.names)))
+    let dir = DirInode { ino: dir, at: geometry.inode_at(dir.0), size: inode.size, names: inode.names };
+    Some(DirIndex::load(medium, salt, &dir, &map))
 }

@@ -11,6 +11,7 @@ use crate::journal::{BlockRun, Txn};
 use crate::medium::Medium;
 use crate::space::AllocRequest;
 use crate::types::{Allocate, FILE_MAX};
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 impl<M: Medium> Fs<M> {
@@ -24,7 +25,7 @@ impl<M: Medium> Fs<M> {
         state.check_file()?;
         let end = at.checked_add(len).filter(|end| *end <= FILE_MAX).ok_or(Error::TooLarge)?;
         if self.external(&state.inode).is_some() {
-            return self.allocate_external(node, state, mode, (at, len));
+            return self.allocate_external(node, state, mode, at..end);
         }
         self.load_map(node.ino, state)?;
         let grows = matches!(mode, Allocate::Extend | Allocate::Zero) && end > state.inode.size;
@@ -169,7 +170,7 @@ impl<M: Medium> Fs<M> {
         // inode's.
         let mut zeroed = self.zero_edges_of(state, at, end);
         if let Some(extent) = own {
-            return self.punch_without_space(node, state, extent, (from, to));
+            return self.punch_without_space(node, state, extent, from..to);
         }
         let mut left = to;
         while left > from {
@@ -204,8 +205,9 @@ impl<M: Medium> Fs<M> {
         node: &Node,
         state: &mut NodeState,
         extent: Extent,
-        (from, to): (u64, u64),
+        range: Range<u64>,
     ) -> Result<()> {
+        let Range { start: from, end: to } = range;
         let hole = extent.part(from, to).run();
         let (extent_block, rest) =
             (BlockRun { len: 1, ..hole }, BlockRun { start: hole.start + 1, len: hole.len - 1 });

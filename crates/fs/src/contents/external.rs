@@ -8,6 +8,14 @@ use crate::inode::{Node, NodeState};
 use crate::journal::Txn;
 use crate::medium::Medium;
 use crate::types::{Allocate, FILE_MAX, Seek, Time};
+use std::ops::Range;
+
+/// Times that a content file gets; `None`: the time stays.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct NewTimes {
+    pub(crate) atime: Option<Time>,
+    pub(crate) mtime: Option<Time>,
+}
 
 impl<M: Medium> Fs<M> {
     pub(super) fn read_external(
@@ -49,7 +57,7 @@ impl<M: Medium> Fs<M> {
         node: &Node,
         state: &mut NodeState,
         size: Option<u64>,
-        (atime, mtime): (Option<Time>, Option<Time>),
+        times: NewTimes,
     ) -> Result<()> {
         let body = match size {
             Some(to) if to > FILE_MAX => return Err(Error::TooLarge),
@@ -60,6 +68,7 @@ impl<M: Medium> Fs<M> {
         if let Some(to) = size {
             body.resize(to)?;
         }
+        let NewTimes { atime, mtime } = times;
         if atime.is_some() || mtime.is_some() { body.set_times(atime, mtime) } else { Ok(()) }
     }
 
@@ -68,10 +77,10 @@ impl<M: Medium> Fs<M> {
         node: &Node,
         state: &mut NodeState,
         mode: Allocate,
-        (at, len): (u64, u64),
+        range: Range<u64>,
     ) -> Result<()> {
         let body = self.open_or_create_body(node, state)?;
-        body.allocate(mode, at, len)?;
+        body.allocate(mode, range.start, range.end - range.start)?;
         let now = self.clock.now();
         if !matches!(mode, Allocate::Keep) {
             // Some file systems do not update the mtime on fallocate(2).

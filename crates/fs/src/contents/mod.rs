@@ -1,7 +1,7 @@
 //! Contents of files: reading, writing, allocation, and relocation.
 
 mod allocate;
-mod external;
+pub(crate) mod external;
 mod read;
 mod relocate;
 pub(crate) mod resize;

@@ -21,6 +21,14 @@ pub(crate) enum AfterTruncate {
     Free,
 }
 
+/// A truncation that is prepared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Truncation {
+    pub(crate) after: AfterTruncate,
+    /// `true` if the file is held open.
+    pub(crate) open: bool,
+}
+
 impl<M: Medium> Fs<M> {
     /// Returns the maximum number of extents that one transaction changes.
     pub(super) fn steps(&self) -> usize {
@@ -44,7 +52,7 @@ impl<M: Medium> Fs<M> {
         }
         self.load_map(node.ino, state)?;
         self.begin_tail_overwrite(state, to)?;
-        self.prepare_truncate(node, state, txn, (AfterTruncate::Keep, false))
+        self.prepare_truncate(node, state, txn, Truncation { after: AfterTruncate::Keep, open: false })
     }
 
     /// Changes the size of a file, and commits the transaction with its other changes and the
@@ -70,8 +78,9 @@ impl<M: Medium> Fs<M> {
         node: &Node,
         state: &mut NodeState,
         txn: &mut Txn,
-        (after, open): (AfterTruncate, bool),
+        truncation: Truncation,
     ) -> Result<()> {
+        let Truncation { after, open } = truncation;
         self.load_map(node.ino, state)?;
         self.check_xattr_run(node.ino, &state.inode)?;
         let steps = self.steps();

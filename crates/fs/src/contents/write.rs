@@ -16,6 +16,7 @@ use crate::planted::Bug;
 use crate::space::AllocRequest;
 use crate::types::{FILE_MAX, Ino};
 use frit_core::planted::is;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 /// Words of a transaction that a write needs in addition to its extent changes: inode and counters.
@@ -207,7 +208,7 @@ impl<M: Medium> Fs<M> {
         if !is_new && !extent.written {
             match self.ensure_free_slots(change, txn) {
                 Err(Error::NoSpace) => {
-                    (from, to) = self.write_around(change, &extent, (from, to));
+                    Range { start: from, end: to } = self.write_around(change, &extent, from..to);
                     txn.data = true;
                 }
                 room => room?,
@@ -234,7 +235,7 @@ impl<M: Medium> Fs<M> {
         Ok(len)
     }
 
-    /// Prepares the write of blocks `from..to` of an unwritten extent when no block is free for the
+    /// Prepares the write of a range of blocks of an unwritten extent when no block is free for the
     /// slots of its unwritten parts. Zeroes the shorter of these parts, or both if no slot is free,
     /// so that they count as written. Returns the range that becomes written, which reaches one end
     /// of the extent.
@@ -242,8 +243,9 @@ impl<M: Medium> Fs<M> {
         &self,
         change: &mut ExtentChange<'_, M>,
         extent: &Extent,
-        (from, to): (u64, u64),
-    ) -> (u64, u64) {
+        range: Range<u64>,
+    ) -> Range<u64> {
+        let Range { start: from, end: to } = range;
         let (before, behind) = (from - extent.at, extent.end() - to);
         let (from_then, to_then) = match (before, behind) {
             _ if !change.has_free_slots(1) => (extent.at, extent.end()),
@@ -259,7 +261,7 @@ impl<M: Medium> Fs<M> {
                 self.medium.zero(part.run().at(), part.len * BLOCK);
             }
         }
-        (from_then, to_then)
+        from_then..to_then
     }
 
     /// Zeroes the parts of the first and last block that a first write does not cover.

@@ -2,7 +2,7 @@
 
 use super::index::BLOCKS_MAX;
 use super::record::{DirRecord, slots_for};
-use super::{DirIndex, FoundName, SLOT};
+use super::{DirIndex, DirInode, FoundName, SLOT};
 use crate::error::{Error, Result};
 use crate::extents::Extent;
 use crate::format::BLOCK;
@@ -36,13 +36,13 @@ impl<M: Medium> Fs<M> {
         if state.index.is_none() {
             self.load_map(dir.ino, state)?;
             if let Some(map) = &state.map {
-                let index = DirIndex::load(
-                    &self.medium,
-                    (self.salt, self.geometry.inode_at(dir.ino.0)),
-                    dir.ino,
-                    map,
-                    (state.inode.size, state.inode.names),
-                );
+                let inode = DirInode {
+                    ino: dir.ino,
+                    at: self.geometry.inode_at(dir.ino.0),
+                    size: state.inode.size,
+                    names: state.inode.names,
+                };
+                let index = DirIndex::load(&self.medium, self.salt, &inode, map);
                 state.index = Some(Box::new(index));
             }
         }

@@ -52,6 +52,18 @@ pub(crate) struct DirIndex {
     miscounted: Option<u64>,
 }
 
+/// Directory to be loaded, as its inode describes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct DirInode {
+    pub(crate) ino: Ino,
+    /// Position of the inode.
+    pub(crate) at: u64,
+    /// Size of the directory, in bytes.
+    pub(crate) size: u64,
+    /// Number of names, if the inode counts them.
+    pub(crate) names: Option<u64>,
+}
+
 /// Result of a lookup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct FoundName {
@@ -80,16 +92,11 @@ impl DirIndex {
         }
     }
 
-    /// Reads a directory. `at` is the position of its inode, which is reported as damaged if the
-    /// blocks do not match the size, or the names do not match the count: a block that was lost to
-    /// zeros contains no name whose checksum could fail.
-    pub(crate) fn load<M: Medium>(
-        medium: &M,
-        (salt, at): (u32, u64),
-        dir: Ino,
-        map: &ExtentMap,
-        (size, names): (u64, Option<u64>),
-    ) -> Self {
+    /// Reads a directory. Its inode is reported as damaged if the blocks do not match the size, or
+    /// the names do not match the count: a block that was lost to zeros contains no name whose
+    /// checksum could fail.
+    pub(crate) fn load<M: Medium>(medium: &M, salt: u32, dir: &DirInode, map: &ExtentMap) -> Self {
+        let DirInode { ino: dir, at, size, names } = *dir;
         let mut index = Self::new(salt, dir);
         let mut blocks = 0;
         for extent in map.iter() {

@@ -13,6 +13,6 @@ mod record;
 mod salvage;
 
 pub(crate) use change::check_name;
-pub(crate) use index::{BLOCKS_MAX, DirIndex, FoundName};
+pub(crate) use index::{BLOCKS_MAX, DirIndex, DirInode, FoundName};
 pub(crate) use record::SLOT;
-pub(crate) use salvage::salvage;
+pub(crate) use salvage::{SalvagedBlock, salvage};

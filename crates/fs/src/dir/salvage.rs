@@ -5,16 +5,23 @@ use crate::format::{BLOCK, write_words};
 use crate::medium::Medium;
 use crate::types::Ino;
 
+/// A block of a directory that is repaired.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SalvagedBlock {
+    /// The directory.
+    pub(crate) dir: Ino,
+    /// The block on the medium.
+    pub(crate) block: u64,
+    /// Page of the directory that the block was.
+    pub(crate) old_page: u64,
+    /// Page of the directory that the block becomes.
+    pub(crate) new_page: u64,
+}
+
 /// Clears the slots of a block without a valid name, and reports the position of each run of such
-/// slots. If preceding blocks were lost, the block moves within the directory: `pages` are its old
-/// and its new page number.
-pub(crate) fn salvage<M: Medium>(
-    medium: &M,
-    (salt, dir): (u32, Ino),
-    block: u64,
-    pages: (u64, u64),
-    mut damaged: impl FnMut(u64),
-) {
+/// slots. If preceding blocks were lost, the block moves within the directory.
+pub(crate) fn salvage<M: Medium>(medium: &M, salt: u32, block: SalvagedBlock, mut damaged: impl FnMut(u64)) {
+    let SalvagedBlock { dir, block, old_page, new_page } = block;
     let (mut slot, mut in_run) = (0, false);
     while slot < SLOTS {
         let at = block * BLOCK + u64::from(slot) * SLOT;
@@ -30,9 +37,10 @@ pub(crate) fn salvage<M: Medium>(
             // The checksum of a record includes its slot number, so a moved record is written
             // again.
             let number = |page: u64| page as u32 * SLOTS + slot;
-            if let Some(kind) = record.kind().filter(|_| record.sound(salt, dir, number(pages.0))) {
-                if pages.0 != pages.1 {
-                    let moved = DirRecord::new(salt, dir, number(pages.1), record.name(), record.ino(), kind);
+            if let Some(kind) = record.kind().filter(|_| record.sound(salt, dir, number(old_page))) {
+                if old_page != new_page {
+                    let moved =
+                        DirRecord::new(salt, dir, number(new_page), record.name(), record.ino(), kind);
                     write_words(medium, at, moved.words());
                 }
                 (slot, in_run) = (slot + slots, false);

@@ -1,7 +1,7 @@
 //! Removal of names.
 
 use super::create::update_dir;
-use crate::contents::resize::AfterTruncate;
+use crate::contents::resize::{AfterTruncate, Truncation};
 use crate::dir::check_name;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
@@ -87,7 +87,12 @@ impl<M: Medium> Fs<M> {
     pub(crate) fn prepare_unlink(&self, node: &Node, state: &mut NodeState, txn: &mut Txn) -> Result<()> {
         let last = state.inode.links <= 1 || state.inode.kind == InodeType::Directory;
         if last {
-            self.prepare_truncate(node, state, txn, (AfterTruncate::Free, node.pinned()))
+            self.prepare_truncate(
+                node,
+                state,
+                txn,
+                Truncation { after: AfterTruncate::Free, open: node.pinned() },
+            )
         } else {
             Ok(())
         }

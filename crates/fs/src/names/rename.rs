@@ -114,7 +114,8 @@ impl<M: Medium> Fs<M> {
         let movers = RenameArgs { caller, from, to, source, source_node: &source_node };
         match (target, target_node.as_ref().zip(target_state)) {
             (Some(target), Some((node, state))) if mode == RenameMode::Exchange => {
-                self.exchange(&movers, dirs, &mut source_state, target, (node, state))
+                let target = RenameTarget { found: target, node, state };
+                self.exchange(&movers, dirs, &mut source_state, target)
             }
             (target, node) => self.replace(&movers, dirs, &mut source_state, target.zip(node)),
         }
@@ -224,7 +225,8 @@ impl<M: Medium> Fs<M> {
         }
         self.put_inode(&mut txn, movers.source_node, source);
         let replaced = target.is_some();
-        self.update_dirs(dirs, &mut txn, (from, -1), (to, i64::from(!replaced)), now);
+        let names = NameDeltas { from: -1, to: i64::from(!replaced) };
+        self.update_dirs(movers, dirs, &mut txn, names, now);
         let done = match target {
             Some((_, (node, mut state))) => {
                 state.inode.ctime = now;
@@ -262,18 +264,18 @@ impl<M: Medium> Fs<M> {
     /// Updates timestamps and name counts of both directories.
     fn update_dirs(
         &self,
+        movers: &RenameArgs<'_>,
         dirs: &mut LockedDirs<'_>,
         txn: &mut Txn,
-        (from, delta_from): (DirName<'_>, i64),
-        (to, delta_to): (DirName<'_>, i64),
+        names: NameDeltas,
         now: crate::types::Time,
     ) {
-        let delta = if dirs.to.is_some() { delta_from } else { delta_from + delta_to };
+        let delta = if dirs.to.is_some() { names.from } else { names.from + names.to };
         update_dir(&mut dirs.from, now, delta);
-        self.put_inode(txn, from.dir, &mut dirs.from);
+        self.put_inode(txn, movers.from.dir, &mut dirs.from);
         if let Some(state) = dirs.to.as_deref_mut() {
-            update_dir(state, now, delta_to);
-            self.put_inode(txn, to.dir, state);
+            update_dir(state, now, names.to);
+            self.put_inode(txn, movers.to.dir, state);
         }
     }
 
@@ -283,9 +285,9 @@ impl<M: Medium> Fs<M> {
         movers: &RenameArgs<'_>,
         dirs: &mut LockedDirs<'_>,
         source: &mut NodeState,
-        target: FoundName,
-        (target_node, mut other): (&Arc<Node>, NodeGuard<'_>),
+        target: RenameTarget<'_>,
     ) -> Result<()> {
+        let RenameTarget { found: target, node: target_node, state: mut other } = target;
         let RenameArgs { caller, from, to, .. } = *movers;
         source.check_alive()?;
         other.check_alive()?;
@@ -322,7 +324,7 @@ impl<M: Medium> Fs<M> {
         other.inode.ctime = now;
         self.put_inode(&mut txn, movers.source_node, source);
         self.put_inode(&mut txn, target_node, &mut other);
-        self.update_dirs(dirs, &mut txn, (from, 0), (to, 0), now);
+        self.update_dirs(movers, dirs, &mut txn, NameDeltas { from: 0, to: 0 }, now);
         self.commit(txn);
         Ok(())
     }
@@ -347,6 +349,20 @@ fn drop_one(dir: &mut NodeState) {
 /// Increments the count of subdirectories.
 fn add_one(dir: &mut NodeState) {
     dir.inode.links = dir.inode.links.saturating_add(1);
+}
+
+/// The inode that has the new name before a rename.
+struct RenameTarget<'a> {
+    found: FoundName,
+    node: &'a Arc<Node>,
+    state: NodeGuard<'a>,
+}
+
+/// Changes of the numbers of names of both directories.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct NameDeltas {
+    from: i64,
+    to: i64,
 }
 
 /// Parameters of a rename.

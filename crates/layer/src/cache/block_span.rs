@@ -2,13 +2,15 @@
 
 use super::fragments::FRAGMENT;
 use super::{BLOCK_BYTES, BLOCK_LEN};
+use crate::numbers::Lbn;
 use crate::spans::parts;
 use frit_core::Source;
+use frit_core::convert::low_u8;
 
 /// A part of one block that a request covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct BlockSpan {
-    pub(super) lbn: u32,
+    pub(super) lbn: Lbn,
     /// First fragment, relative to the block. The next field is the number of fragments.
     pub(super) first: u32,
     pub(super) fragments: u32,
@@ -20,7 +22,7 @@ impl BlockSpan {
     /// Returns the fragments as a bitmap.
     #[inline]
     pub(super) fn mask(self) -> u8 {
-        (((1u32 << self.fragments) - 1) << self.first) as u8
+        low_u8(((1 << self.fragments) - 1) << self.first)
     }
 
     pub(super) fn bytes(self) -> u32 {
@@ -40,7 +42,7 @@ pub(super) struct SpanData<'a> {
 pub(super) fn spans(at: u64, len: u32) -> impl Iterator<Item = BlockSpan> {
     let split = |byte: u64| (byte / BLOCK_BYTES, byte % BLOCK_BYTES);
     parts(at, len, BLOCK_LEN, split).map(|part| BlockSpan {
-        lbn: part.index,
+        lbn: Lbn(part.index),
         first: part.offset / FRAGMENT,
         fragments: part.len / FRAGMENT,
         from: part.from,
@@ -54,7 +56,7 @@ mod tests {
     #[test]
     fn requests_are_cut_at_blocks() {
         let cut: Vec<_> =
-            spans(4096 * 3 + 3584, 6144).map(|s| (s.lbn, s.first, s.fragments, s.from)).collect();
+            spans(4096 * 3 + 3584, 6144).map(|s| (s.lbn.0, s.first, s.fragments, s.from)).collect();
         assert_eq!(cut, [(3, 7, 1, 0), (4, 0, 8, 512), (5, 0, 3, 4608)]);
         assert_eq!(spans(0, 0).count(), 0);
         let s = spans(1024, 1024).next().unwrap();

@@ -6,6 +6,7 @@ use super::layer::Cache;
 use super::layout::RECORDS_AT;
 use super::policy::EvictionPolicy;
 use crate::Token;
+use crate::numbers::{CacheSlot, Lbn};
 use crate::planted::CacheBug;
 use crate::record::{Record, RecordEnd};
 use frit_core::planted::is;
@@ -28,19 +29,19 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             }
             found(missing);
         }
-        let mut blocks: Vec<(u32, u32)> = self.dir.iter().collect();
+        let mut blocks: Vec<(Lbn, CacheSlot)> = self.dir.iter().collect();
         blocks.sort_unstable();
         for (lbn, slot) in blocks {
             checked.entries += 1;
             checked.records += 1;
             let verdict = self.space.record_state(slot)?;
-            let own = verdict.block.filter(|r| r.lbn == lbn && r.valid == self.dir.valid(slot));
+            let own = verdict.block.filter(|r| r.lbn() == lbn && r.valid == self.dir.valid(slot));
             if let Some(record) = own.filter(|_| !verdict.agreed) {
                 let repaired = scope.repair && self.rewrite_record(sink, slot, &record)?;
                 found(Finding {
                     kind: "bad-copy",
                     severity: Severity::Minor,
-                    lpn: Some(lbn),
+                    lpn: Some(lbn.0),
                     medium: MediumKind::Pcm,
                     at: self.space.layout.data(slot),
                     what: format!("a copy of the record of slot {slot} is damaged; the other is intact"),
@@ -65,7 +66,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             found(Finding {
                 kind,
                 severity: Severity::Major,
-                lpn: Some(lbn),
+                lpn: Some(lbn.0),
                 medium: MediumKind::Pcm,
                 at: self.space.layout.data(slot),
                 what,
@@ -76,7 +77,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Rewrites all copies of a record.
-    fn rewrite_record<S: Sink<Tok = T>>(&mut self, sink: &mut S, slot: u32, record: &Record) -> Result<bool> {
+    fn rewrite_record<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        slot: CacheSlot,
+        record: &Record,
+    ) -> Result<bool> {
         let start = sink.start();
         self.space.put_record(sink, slot, record, start)?;
         self.space.fence(sink);
@@ -88,8 +94,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     fn drop_damaged<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        lbn: u32,
-        slot: u32,
+        lbn: Lbn,
+        slot: CacheSlot,
         older: bool,
     ) -> Result<bool> {
         let flags = self.dir.flags(slot);

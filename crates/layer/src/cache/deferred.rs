@@ -8,6 +8,8 @@ use super::deferred_io::SettleAction;
 use super::layer::Cache;
 use super::policy::Victim;
 use crate::Token;
+use crate::numbers::Lbn;
+use frit_core::convert::to_u64;
 use frit_core::{BlockingAccess, Buffer, Cause, Deferred, Error, Op, Result, Sink};
 use frit_media::Store;
 
@@ -30,7 +32,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Returns `true` if a block may be evicted or written to the disk: no access in flight
     /// overlaps it.
-    pub(super) fn may_write_back(&self, lbn: u32) -> bool {
+    pub(super) fn may_write_back(&self, lbn: Lbn) -> bool {
         let at = u64::from(lbn) * super::BLOCK_BYTES;
         !self.deferred_io.conflicts(at, at + super::BLOCK_BYTES, true)
     }
@@ -43,9 +45,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             return self.deferred_io.begin(accesses, true, SettleAction::WrittenThrough(blocks));
         }
         let (writes, then) = match (accesses.first()?, zeroed) {
-            (_, Some((first, last))) => (true, SettleAction::Zeroed(first, last)),
+            (_, Some(blocks)) => (true, SettleAction::Zeroed(blocks)),
             (BlockingAccess::Read { at, into }, _) => {
-                (false, SettleAction::Read { at: at - into.start as u64 })
+                (false, SettleAction::Read { at: at - to_u64(into.start) })
             }
             (BlockingAccess::Sync, _) => (false, SettleAction::Flushed),
             _ => (true, SettleAction::Direct),
@@ -139,7 +141,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 self.complete_blocks(sink, blocks, start).map(|_| ())
             }
             SettleAction::Flushed => self.sync_pcm(sink),
-            SettleAction::Zeroed(first, last) => self.forget_blocks(sink, first, last, start),
+            SettleAction::Zeroed(blocks) => self.forget_blocks(sink, &blocks, start),
         }
     }
 

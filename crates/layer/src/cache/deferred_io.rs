@@ -2,7 +2,10 @@
 //! and background work.
 
 use super::policy::Victim;
+use crate::numbers::Lbn;
+use frit_core::convert::to_u64;
 use frit_core::{BlockingAccess, BlockingMedium, Deferred};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Action after accesses are settled.
@@ -25,7 +28,7 @@ pub(super) enum SettleAction {
     /// The disk is flushed.
     Flushed,
     /// The blocks from the first to before the second are durably zero on the disk.
-    Zeroed(u32, u32),
+    Zeroed(Range<Lbn>),
 }
 
 /// Accesses in flight.
@@ -52,7 +55,7 @@ pub(super) struct DeferredIo {
     /// The current request is a write-through: these blocks are clean once the disk has it.
     pub(super) through: Option<Vec<Victim>>,
     /// The current request discards these blocks, from the first to before the second.
-    pub(super) zeroed: Option<(u32, u32)>,
+    pub(super) zeroed: Option<Range<Lbn>>,
     /// The flush that begins covers data that bypassed the cache.
     pub(super) covers: bool,
     in_flight_io: Vec<InFlightIo>,
@@ -89,14 +92,14 @@ impl DeferredIo {
 
     /// Returns the number of slots in flight whose blocks were rewritten in other slots since.
     #[cfg(test)]
-    pub(super) fn orphans(&self, dir: &super::directory::Directory) -> u32 {
+    pub(super) fn orphans(&self, dir: &super::directory::Directory) -> usize {
         let blocks = self.in_flight_io.iter().flat_map(|u| match &u.then {
             SettleAction::Written(b)
             | SettleAction::WrittenThrough(b)
             | SettleAction::WritebackFlushed(b) => b.as_slice(),
             _ => &[],
         });
-        blocks.filter(|v| dir.get(v.lbn) != Some(v.slot)).count() as u32
+        blocks.filter(|v| dir.get(v.lbn) != Some(v.slot)).count()
     }
 
     /// Returns `true` if a flush of the disk is in flight.
@@ -136,9 +139,9 @@ impl DeferredIo {
 fn range(access: &BlockingAccess) -> Option<(u64, u64)> {
     match access {
         BlockingAccess::Read { at, into: part } | BlockingAccess::Write { at, from: part } => {
-            Some((*at, at + part.len() as u64))
+            Some((*at, at + to_u64(part.len())))
         }
-        BlockingAccess::Put { at, data } => Some((*at, at + data.len() as u64)),
+        BlockingAccess::Put { at, data } => Some((*at, at + to_u64(data.len()))),
         BlockingAccess::Zero { at, len } => Some((*at, at + len)),
         BlockingAccess::Sync => None,
     }

@@ -6,7 +6,9 @@ use super::in_flight::DAMAGED;
 use super::layer::Cache;
 use super::policy::{EvictionPolicy, Victim};
 use crate::Token;
+use crate::numbers::{BucketId, CacheSlot};
 use crate::planted::CacheBug;
+use frit_core::convert::to_u64;
 use frit_core::planted::is;
 use frit_core::{BlockingAccess, Cause, Error, Op, Result, Sink, Source};
 use frit_media::Store;
@@ -144,7 +146,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 let at = part.disk_at(v.lbn);
                 let bytes = &self.block[part.range()];
                 match puts.last_mut() {
-                    Some(BlockingAccess::Put { at: begin, data }) if *begin + data.len() as u64 == at => {
+                    Some(BlockingAccess::Put { at: begin, data }) if *begin + to_u64(data.len()) == at => {
                         data.extend_from_slice(bytes);
                     }
                     _ => puts.push(BlockingAccess::Put { at, data: bytes.to_vec() }),
@@ -157,7 +159,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         for put in &puts {
             let BlockingAccess::Put { at, data } = put else { continue };
             self.stats.destage_writes += 1;
-            self.disk.emit_deferred(sink, Op::DiskWrite, *at, data.len() as u64, Cause::Destage, start)?;
+            self.disk.emit_deferred(sink, Op::DiskWrite, *at, to_u64(data.len()), Cause::Destage, start)?;
         }
         if !written.is_empty() {
             self.defer_writes(puts, written);
@@ -206,12 +208,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         chosen.clear();
         for _ in 0..self.dir.active() {
             let Some(bucket) = self.dir.next_active(self.clean_hand) else { break };
-            self.clean_hand = (bucket + 1) % self.dir.buckets();
+            self.clean_hand = BucketId((bucket.0 + 1) % self.dir.buckets());
             if self.dir.bucket(bucket).dirty == 0 {
                 continue;
             }
             self.dir.blocks_of(bucket, &mut blocks);
-            let free = |slot: u32| self.dir.dirty(slot) && self.dir.flags(slot) & (PINNED | DAMAGED) == 0;
+            let free =
+                |slot: CacheSlot| self.dir.dirty(slot) && self.dir.flags(slot) & (PINNED | DAMAGED) == 0;
             chosen.extend(
                 blocks.iter().filter(|(_, slot)| free(*slot)).map(|(lbn, slot)| Victim { lbn, slot }),
             );

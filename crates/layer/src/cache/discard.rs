@@ -2,17 +2,20 @@
 
 use super::BLOCK_BYTES;
 use super::block_span::spans;
-use super::directory::{BUCKET_BLOCKS, BucketBlocks, PINNED};
+use super::directory::{BucketBlocks, PINNED};
 use super::in_flight::{DAMAGED, EVICT};
 use super::layer::Cache;
 use super::policy::EvictionPolicy;
 use crate::Token;
+use crate::numbers::Lbn;
 use crate::payload::zeros;
 use crate::planted::CacheBug;
 use crate::record::RecordEnd;
+use frit_core::convert::bounded_u32;
 use frit_core::planted::is;
 use frit_core::{BlockingAccess, Cause, Error, Op, Result, SECTOR_BYTES, Sink};
 use frit_media::Store;
+use std::ops::Range;
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Makes a range read as zeros. Whole blocks leave the cache once the zeros are durable on the
@@ -38,7 +41,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
         self.write_zeros(sink, at, first * BLOCK_BYTES - at)?;
         self.write_zeros(sink, last * BLOCK_BYTES, end - last * BLOCK_BYTES)?;
-        self.drop_blocks(sink, first as u32, last as u32)
+        self.drop_blocks(sink, Lbn::of_u64(first)..Lbn::of_u64(last))
     }
 
     fn write_zeros<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
@@ -46,22 +49,22 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if bytes == 0 {
             return Ok(());
         }
-        self.write_range(sink, at, zeros::<P>(bytes as u32))
+        self.write_range(sink, at, zeros::<P>(bounded_u32(bytes)))
     }
 
-    /// Zeros the blocks from `first` to before `last` on the disk and removes them from the cache.
-    fn drop_blocks<S: Sink<Tok = T>>(&mut self, sink: &mut S, first: u32, last: u32) -> Result<()> {
+    /// Zeros blocks on the disk and removes them from the cache.
+    fn drop_blocks<S: Sink<Tok = T>>(&mut self, sink: &mut S, blocks: Range<Lbn>) -> Result<()> {
         let start = sink.start();
         let settled = self.space.settle(sink, start);
-        let (at, len) = (u64::from(first) * BLOCK_BYTES, u64::from(last - first) * BLOCK_BYTES);
-        let zeroed = self.disk.zero(sink, at, len, Cause::Host, settled);
+        let (at, end) = (blocks.start.byte(), blocks.end.byte());
+        let zeroed = self.disk.zero(sink, at, end - at, Cause::Host, settled);
         let zeroed = self.check_disk(zeroed)?;
         let done = match self.unflushed {
             Some(u) => sink.join(u, zeroed),
             None => zeroed,
         };
         let done = self.flush_disk(sink, Cause::Host, done)?;
-        self.forget_blocks(sink, first, last, done)
+        self.forget_blocks(sink, &blocks, done)
     }
 
     /// Defers the zeroing of the disk to the caller. Parts of blocks that are cached are
@@ -73,7 +76,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let start = sink.start();
         let (mut from, mut to) = (at, at + bytes);
         let (first, last) = (from.div_ceil(BLOCK_BYTES), to / BLOCK_BYTES);
-        let cached = |c: &Self, byte: u64| c.dir.get((byte / BLOCK_BYTES) as u32).is_some();
+        let cached = |c: &Self, byte: u64| c.dir.get(Lbn::at_byte(byte)).is_some();
         if !from.is_multiple_of(BLOCK_BYTES) && cached(self, from) {
             let end = to.min(first * BLOCK_BYTES);
             self.zero_cached(sink, from, end - from)?;
@@ -90,7 +93,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             self.begin_flush();
             self.deferred_io.now =
                 vec![BlockingAccess::Zero { at: from, len: to - from }, BlockingAccess::Sync];
-            self.deferred_io.zeroed = Some((first as u32, last.max(first) as u32));
+            self.deferred_io.zeroed = Some(Lbn::of_u64(first)..Lbn::of_u64(last.max(first)));
         }
         Ok(())
     }
@@ -98,34 +101,32 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Overwrites a part of a cached block with zeros in any mode. The disk gets them with a later
     /// writeback.
     fn zero_cached<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
-        for span in spans(at, bytes as u32) {
+        for span in spans(at, bounded_u32(bytes)) {
             let access = self.access(span.lbn, true);
             self.write_cached(sink, span, zeros::<P>(span.bytes()), &access)?;
         }
         self.commit(sink)
     }
 
-    /// Removes the blocks from `first` to before `last` from the cache. `done` is the completion
-    /// after which the zeros are durable on the disk.
+    /// Removes blocks from the cache. `done` is the completion after which the zeros are durable on
+    /// the disk.
     pub(super) fn forget_blocks<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        first: u32,
-        last: u32,
+        range: &Range<Lbn>,
         done: T,
     ) -> Result<()> {
-        if first >= last {
+        if range.is_empty() {
             return Ok(());
         }
         let mut blocks = BucketBlocks::default();
-        let mut from = self.dir.bucket_of(first);
+        let mut from = range.start.bucket();
         let mut gone = Vec::new();
-        while let Some(bucket) = self.dir.next_active(from).filter(|&b| b >= from && b * BUCKET_BLOCKS < last)
-        {
+        while let Some(bucket) = self.dir.next_active(from).filter(|&b| b >= from && b.block(0) < range.end) {
             self.dir.blocks_of(bucket, &mut blocks);
-            gone.extend(blocks.iter().filter(|(lbn, _)| (first..last).contains(lbn)));
-            from = bucket + 1;
-            if from >= self.dir.buckets() {
+            gone.extend(blocks.iter().filter(|(lbn, _)| range.contains(lbn)));
+            from = bucket.plus(1);
+            if from.0 >= self.dir.buckets() {
                 break;
             }
         }

@@ -6,6 +6,8 @@ use super::directory::BUCKET_BLOCKS;
 use super::layer::Cache;
 use super::{BLOCK_BYTES, BLOCK_LEN};
 use crate::extents::merge_runs;
+use crate::numbers::Lbn;
+use frit_core::convert::bounded_u32;
 use frit_core::{
     CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Extent, Finding, MediumKind, Quiesce,
     Recovery, Result, SECTOR_BYTES, Sector, Sink, WriteGuarantee,
@@ -37,12 +39,12 @@ impl<S: Sink, P: Store, D: Store> Durable<S> for Cache<S::Tok, P, D> {
             // The guarantee of the bare disk, whose cache is volatile.
             return WriteGuarantee {
                 durable_at: DurabilityPoint::OnFlush,
-                atomic_bytes: SECTOR_BYTES as u32,
+                atomic_bytes: bounded_u32(SECTOR_BYTES),
             };
         }
         // Over files, a write-through block can reach the disk in part before the PCM is synced.
         let torn = self.config.mode == CacheMode::WriteThrough && self.space.volatile();
-        let atomic_bytes = if torn { SECTOR_BYTES as u32 } else { BLOCK_LEN };
+        let atomic_bytes = if torn { bounded_u32(SECTOR_BYTES) } else { BLOCK_LEN };
         WriteGuarantee { atomic_bytes, ..WriteGuarantee::default() }
     }
 
@@ -58,8 +60,8 @@ impl<S: Sink, P: Store, D: Store> Durable<S> for Cache<S::Tok, P, D> {
     fn extents(&self, at: Sector, sectors: u64, each: &mut dyn FnMut(Extent)) -> Result<()> {
         let from = self.check_range(at, sectors.saturating_mul(SECTOR_BYTES))?;
         merge_runs(from..from + sectors * SECTOR_BYTES, each, |byte| {
-            let block = (byte / BLOCK_BYTES) as u32;
-            let bucket = self.dir.bucket(self.dir.bucket_of(block));
+            let block = Lbn::at_byte(byte);
+            let bucket = self.dir.bucket(block.bucket());
             // A bucket without cached blocks is one run.
             let run = if bucket.count == 0 { BLOCK_BYTES * u64::from(BUCKET_BLOCKS) } else { BLOCK_BYTES };
             let place = if self.dir.get(block).is_some() { MediumKind::Pcm } else { MediumKind::Disk };

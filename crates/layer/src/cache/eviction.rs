@@ -4,6 +4,7 @@ use super::in_flight::DAMAGED;
 use super::layer::Cache;
 use super::policy::EvictionPolicy;
 use crate::Token;
+use crate::numbers::CacheSlot;
 use frit_core::{Error, Progress, Result, Sink, size};
 use frit_media::Store;
 
@@ -13,7 +14,7 @@ const CHOICES: u32 = 256;
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Returns a slot for a block, and the completion after which it may be written.
-    pub(super) fn alloc_slot<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<(u32, T)> {
+    pub(super) fn alloc_slot<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<(CacheSlot, T)> {
         let mut tries = false;
         loop {
             let free = self.dir.free_len();
@@ -207,7 +208,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Pins a damaged block, which stays known as damaged until it is overwritten.
-    pub(super) fn set_aside(&mut self, slot: u32) {
+    pub(super) fn set_aside(&mut self, slot: CacheSlot) {
         self.dir.set_flags(slot, super::directory::PINNED | DAMAGED);
     }
 }

@@ -1,7 +1,9 @@
 //! Fragments of a block: the unit in which a block is valid, and runs of them.
 
 use super::BLOCK_BYTES;
+use crate::numbers::Lbn;
 use frit_core::SECTOR_BYTES;
+use frit_core::convert::to_usize;
 use frit_media::checksum::digest;
 use std::ops::Range;
 
@@ -11,7 +13,7 @@ pub(super) const FRAGMENT: u32 = 512;
 /// A block, and its valid fragments as a bitmap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct BlockFragments {
-    pub(super) lbn: u32,
+    pub(super) lbn: Lbn,
     pub(super) valid: u8,
 }
 
@@ -40,13 +42,13 @@ impl FragmentRun {
     /// Returns the bytes of the block that the run covers.
     #[inline]
     pub(super) fn range(self) -> Range<usize> {
-        self.offset() as usize..(self.offset() + self.bytes()) as usize
+        to_usize(self.offset())..to_usize(self.offset() + self.bytes())
     }
 
     /// Returns the address of the run of a block on the disk.
     #[inline]
-    pub(super) fn disk_at(self, lbn: u32) -> u64 {
-        u64::from(lbn) * BLOCK_BYTES + u64::from(self.offset())
+    pub(super) fn disk_at(self, lbn: Lbn) -> u64 {
+        lbn.byte() + u64::from(self.offset())
     }
 }
 
@@ -86,7 +88,7 @@ mod tests {
         assert_eq!(all(0b1011_0001), [(0, 1), (4, 2), (7, 1)]);
         let run = FragmentRun { first: 4, fragments: 2 };
         assert_eq!((run.offset(), run.bytes(), run.range()), (2048, 1024, 2048..3072));
-        assert_eq!(run.disk_at(3), 3 * 4096 + 2048);
+        assert_eq!(run.disk_at(Lbn(3)), 3 * 4096 + 2048);
     }
 
     #[test]

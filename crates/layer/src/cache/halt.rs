@@ -12,6 +12,7 @@ use crate::Token;
 use crate::halt::SummarizedRecords;
 use crate::header::{HeaderNote, UsageState};
 use crate::health::Health;
+use crate::numbers::{CacheSlot, Lbn};
 use crate::record::{Copies, Record, RecordAddr};
 use crate::summary::{RecordSummary, RecordTerms, SummaryEntry, damaged_records};
 use frit_core::{Cause, Recovery, Result, Sink, Source};
@@ -60,13 +61,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let mut damaged = Vec::new();
         for (lbn, slot) in self.dir.iter() {
             let valid = self.dir.valid(slot);
-            if self.space.record(slot)?.is_none_or(|r| (r.lbn, r.valid) != (lbn, valid)) {
+            if self.space.record(slot)?.is_none_or(|r| (r.lbn(), r.valid) != (lbn, valid)) {
                 damaged.push((lbn, slot, valid));
             }
         }
         for (lbn, slot, valid) in damaged {
             self.space.seq += 1;
-            let any = Record { lbn, valid, seq: self.space.seq, digest: 0 };
+            let any = Record { lbn: lbn.0, valid, seq: self.space.seq, digest: 0 };
             self.space.load(slot, &any, &mut self.block)?;
             let wrong = Record { digest: !digest_of(&self.block, valid), ..any };
             let start = sink.start();
@@ -84,7 +85,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let earlier = earlier.map(|v| v.slot);
         for slot in self.dir.iter().map(|(_, slot)| slot).chain(earlier) {
             if let Some(record) = self.space.record(slot)? {
-                sum.add(&SummaryEntry { slot, record, ended: false });
+                sum.add(&SummaryEntry { slot: slot.into(), record, ended: false });
             }
         }
         Ok(sum)
@@ -108,7 +109,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     ///
     /// # Errors
     /// Returns `Corrupt` with a description of the missing records.
-    pub(super) fn check_not_missing(&self, lbn: u32) -> Result<()> {
+    pub(super) fn check_not_missing(&self, lbn: Lbn) -> Result<()> {
         self.health.check_not_missing(|| (RECORDS_AT, format!("block {lbn} of the disk is not cached")))
     }
 }
@@ -154,8 +155,8 @@ impl<T: Token, P: Store, D: Store> SummarizedRecords<T> for Cache<T, P, D> {
 
     fn copy_records<S: Sink<Tok = T>>(&mut self, sink: &mut S, from: u32) -> Result<()> {
         let layout = self.space.layout;
-        for slot in 0..layout.slots {
-            let right = self.space.copy_state(RecordAddr { slot, copy: from })?;
+        for slot in CacheSlot::first(layout.slots) {
+            let right = self.space.copy_state(RecordAddr { slot: slot.into(), copy: from })?;
             for place in layout.places(slot) {
                 if self.space.copy_state(place)? == right {
                     continue;
@@ -169,15 +170,15 @@ impl<T: Token, P: Store, D: Store> SummarizedRecords<T> for Cache<T, P, D> {
     }
 
     fn fits(&self, entry: &SummaryEntry, scan: &ScannedBlocks) -> Result<bool> {
-        Ok(entry.slot < self.space.layout.slots
+        Ok(entry.slot.0 < self.space.layout.slots
             && entry.record.lbn < self.dir.disk_blocks()
             && !entry.ended
-            && scan.found.iter().all(|f| f.slot != entry.slot))
+            && scan.found.iter().all(|f| f.slot != entry.slot.slot()))
     }
 
     fn restore_record<S: Sink<Tok = T>>(&mut self, sink: &mut S, entry: &SummaryEntry) -> Result<()> {
         let start = sink.start();
-        self.space.put_record(sink, entry.slot, &entry.record, start)?;
+        self.space.put_record(sink, entry.slot.slot(), &entry.record, start)?;
         self.certain(sink)
     }
 

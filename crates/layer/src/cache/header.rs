@@ -4,6 +4,7 @@ use super::layer::Cache;
 use crate::Token;
 use crate::header::{HeaderNote, LayerHeader, UsageState, write_state};
 use crate::planted::CacheBug;
+use frit_core::convert::low_u32;
 use frit_core::planted::is;
 use frit_core::{Result, Sink};
 use frit_media::Store;
@@ -18,7 +19,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     fn head(&self) -> LayerHeader {
         let layout = &self.space.layout;
         let disk = self.disk.bytes();
-        LayerHeader::new(MAGIC, &[VERSION, layout.slots, disk as u32, (disk >> 32) as u32, layout.copies])
+        LayerHeader::new(MAGIC, &[VERSION, layout.slots, low_u32(disk), low_u32(disk >> 32), layout.copies])
     }
 
     /// Writes the state after `after`, and returns the completion after which it is durable. The

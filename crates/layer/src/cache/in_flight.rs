@@ -2,6 +2,7 @@
 //! disk is flushed.
 
 use super::policy::Victim;
+use frit_core::convert::count_u32;
 
 /// Flag: the block leaves the cache when its writeback completes.
 pub(super) const EVICT: u8 = 4;
@@ -28,7 +29,7 @@ impl<T> Default for InFlight<T> {
 
 impl<T> InFlight<T> {
     pub(super) fn len(&self) -> u32 {
-        self.blocks.len() as u32
+        count_u32(self.blocks.len())
     }
 
     /// Adds a block that was written to the disk, or is clean.

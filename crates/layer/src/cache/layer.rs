@@ -14,7 +14,9 @@ use super::{BLOCK_BYTES, BLOCK_LEN};
 use crate::Token;
 use crate::header::HeaderNote;
 use crate::health::Health;
+use crate::numbers::{BucketId, CacheSlot, Lbn};
 use crate::spans::check_sectors;
+use frit_core::convert::size_in_memory;
 use frit_core::{
     BlockLayer, Buffer, Deferred, Error, Hints, Info, Params, Progress, RequestIntent, Result, SECTOR_BYTES,
     Sector, Sink, Source, StackView, Target,
@@ -39,14 +41,14 @@ pub struct Cache<T, P: Store, D: Store> {
     /// Block accesses so far.
     pub(super) accesses: u64,
     /// Slots whose blocks this request wrote to other slots.
-    pub(super) replaced: Vec<u32>,
+    pub(super) replaced: Vec<CacheSlot>,
     /// Completion of writes of the host, or of copies of them, that the disk has acknowledged but
     /// not flushed. The next flush of the disk has to wait for it.
     pub(super) unflushed: Option<T>,
     /// Completion of all flushes of the disk so far.
     pub(super) flushed: T,
     /// The bucket after the one that was cleaned last.
-    pub(super) clean_hand: u32,
+    pub(super) clean_hand: BucketId,
     pub(super) health: Health,
     pub(super) disk_health: DiskHealth,
     pub(super) deferred_io: DeferredIo,
@@ -93,13 +95,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             replaced: Vec::new(),
             unflushed: None,
             flushed: T::default(),
-            clean_hand: 0,
+            clean_hand: BucketId(0),
             health: Health::default(),
             disk_health: DiskHealth::default(),
             deferred_io: DeferredIo::default(),
             usage: HeaderNote::default(),
             stats: CacheStats::default(),
-            block: held(BLOCK_BYTES as usize),
+            block: held(size_in_memory(BLOCK_BYTES)),
             run: Vec::new(),
             chosen: Vec::new(),
             config,
@@ -135,7 +137,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Counts an access to a block and returns it in the form that policies take.
     #[inline]
-    pub(super) fn access(&mut self, lbn: u32, write: bool) -> CacheAccess {
+    pub(super) fn access(&mut self, lbn: Lbn, write: bool) -> CacheAccess {
         let at = self.accesses;
         self.accesses += 1;
         CacheAccess { lbn, write, at, clock: self.clock }
@@ -168,20 +170,21 @@ impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
 
     fn expect(&self, next: &[(Sector, u32)]) {
         let block = |at: &Sector| {
-            (at.0.saturating_mul(SECTOR_BYTES) / BLOCK_BYTES).min(u64::from(self.dir.disk_blocks()) - 1)
+            let lbn = at.0.saturating_mul(SECTOR_BYTES) / BLOCK_BYTES;
+            Lbn::of_u64(lbn.min(u64::from(self.dir.disk_blocks()) - 1))
         };
         for (at, _) in next {
-            self.dir.prefetch(block(at) as u32);
+            self.dir.prefetch(block(at));
         }
         for (at, _) in next {
-            match self.dir.get(block(at) as u32) {
+            match self.dir.get(block(at)) {
                 Some(slot) => {
                     self.dir.prefetch_slot(slot);
                     self.policy.prefetch(slot);
                 }
                 None => {
-                    self.dir.prefetch_chain(block(at) as u32);
-                    self.policy.prefetch_miss(block(at) as u32);
+                    self.dir.prefetch_chain(block(at));
+                    self.policy.prefetch_miss(block(at));
                 }
             }
         }

@@ -9,7 +9,9 @@
 
 use super::BLOCK_BYTES;
 use crate::marks::{mark_at, mark_copy_at};
+use crate::numbers::CacheSlot;
 use crate::record::{RECORD_BYTES, RecordAddr};
+use frit_core::convert::bounded_u32;
 use frit_core::{Error, Result, size};
 
 pub(super) const RECORDS_AT: u64 = 8192;
@@ -48,11 +50,11 @@ impl CacheLayout {
         }
         let slots = slots.min(u64::from(u32::MAX >> 1) - 2);
         let data_at = (RECORDS_AT + slots * meta).next_multiple_of(BLOCK_BYTES);
-        Ok(CacheLayout { slots: slots as u32, copies, data_at })
+        Ok(CacheLayout { slots: bounded_u32(slots), copies, data_at })
     }
 
     #[inline]
-    pub(super) fn data(&self, slot: u32) -> u64 {
+    pub(super) fn data(&self, slot: CacheSlot) -> u64 {
         self.data_at + u64::from(slot) * BLOCK_BYTES
     }
 
@@ -64,7 +66,7 @@ impl CacheLayout {
 
     /// Iterates over the places of the copies of a slot's record.
     #[inline]
-    pub(super) fn places(&self, slot: u32) -> impl Iterator<Item = RecordAddr> + use<> {
+    pub(super) fn places(&self, slot: CacheSlot) -> impl Iterator<Item = RecordAddr> + use<> {
         RecordAddr::copies(slot, self.copies)
     }
 
@@ -87,17 +89,18 @@ pub(super) fn synced_marks_at(i: u64) -> [u64; 2] {
 mod tests {
     use super::*;
     use crate::marks::WORDS;
+    use crate::numbers::RecordSlot;
 
     #[test]
     fn everything_fits_and_nothing_overlaps() {
         for bytes in [1 << 20, (1 << 20) + 12_345, 1 << 30, 3 << 33] {
             for copies in 1..=2 {
                 let l = CacheLayout::new(bytes, 0, copies).unwrap();
-                let record = |slot, copy| l.record(RecordAddr { slot, copy });
-                assert!(l.data(l.slots - 1) + BLOCK_BYTES <= bytes);
-                assert!(record(l.slots - 1, copies - 1) + RECORD_BYTES <= l.data(0));
+                let record = |slot, copy| l.record(RecordAddr { slot: RecordSlot(slot), copy });
+                assert!(l.data(CacheSlot(l.slots - 1)) + BLOCK_BYTES <= bytes);
+                assert!(record(l.slots - 1, copies - 1) + RECORD_BYTES <= l.data(CacheSlot(0)));
                 assert!(copies == 1 || record(l.slots - 1, 0) + RECORD_BYTES <= record(0, 1));
-                assert!(l.data(0).is_multiple_of(4096));
+                assert!(l.data(CacheSlot(0)).is_multiple_of(4096));
                 assert!(mark_at(WORDS - 1) < record(0, 0) && mark_at(0) > crate::header::STATE_AT);
                 let each = 4096 + 32 * u64::from(copies);
                 assert!(u64::from(l.slots) * each + 16384 + each > bytes, "room is left");

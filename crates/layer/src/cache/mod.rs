@@ -38,6 +38,8 @@
 //! `layer`, `space`, and the types of their fields do not import the files that implement the
 //! behaviour of [`Cache`], so the state can be read first.
 
+use frit_core::convert::bounded_u32;
+
 mod block_span;
 mod check;
 mod config;
@@ -73,10 +75,11 @@ mod would_block;
 mod write;
 mod writeback;
 
+pub use crate::numbers::{BucketId, CacheSlot, Lbn};
 pub use config::{CacheConfig, CacheMode, DiskFlush, Overwrite};
 pub use layer::Cache;
 
 /// Size of a block, in bytes.
 pub const BLOCK_BYTES: u64 = 4096;
 /// Size of a block as the length of a payload.
-const BLOCK_LEN: u32 = BLOCK_BYTES as u32;
+const BLOCK_LEN: u32 = bounded_u32(BLOCK_BYTES);

@@ -4,7 +4,9 @@ use super::BLOCK_BYTES;
 use super::layer::Cache;
 use super::policy::EvictionPolicy;
 use crate::Token;
+use crate::numbers::Lbn;
 use crate::record::Record;
+use frit_core::convert::{floor_u32, size_in_memory};
 use frit_core::{Error, Precondition, Preconditioning, Result};
 use frit_media::Store;
 use frit_media::checksum::digest;
@@ -17,9 +19,9 @@ impl<T: Token, P: Store, D: Store> Preconditioning for Cache<T, P, D> {
         if !self.dir.is_empty() || self.space.seq > 0 {
             return Err(Error::param("precondition", "steady", "the volume is not new"));
         }
-        let slots = (f64::from(self.dir.capacity()) * self.config.threshold) as u32;
+        let slots = floor_u32(f64::from(self.dir.capacity()) * self.config.threshold);
         let blocks = u64::from(self.dir.disk_blocks());
-        let zeros = digest(&[0; BLOCK_BYTES as usize]);
+        let zeros = digest(&[0; size_in_memory(BLOCK_BYTES)]);
         let mut state = seed;
         // At most half of the disk, so that random choices find uncached blocks soon.
         let most = slots.min(self.dir.disk_blocks() / 2);
@@ -28,14 +30,16 @@ impl<T: Token, P: Store, D: Store> Preconditioning for Cache<T, P, D> {
             state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
             let mut z = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
             z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            let lbn = ((u128::from(z ^ (z >> 31)) * u128::from(blocks)) >> 64) as u32;
+            let hash = u128::from(z ^ (z >> 31));
+            // The upper half of the product is below `blocks`.
+            let lbn = Lbn(((hash * u128::from(blocks)) >> 64) as u32);
             if self.dir.get(lbn).is_some() {
                 continue;
             }
             let Some(slot) = self.dir.alloc() else { break };
             self.space.seq += 1;
             if P::HOLDS {
-                let record = Record { lbn, valid: 0xFF, seq: self.space.seq, digest: zeros };
+                let record = Record { lbn: lbn.0, valid: 0xFF, seq: self.space.seq, digest: zeros };
                 for place in self.space.layout.places(slot) {
                     self.space.pcm.preset(self.space.layout.record(place), &record.bytes(place))?;
                 }

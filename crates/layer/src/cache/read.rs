@@ -8,6 +8,8 @@ use super::layer::Cache;
 use super::policy::EvictionPolicy;
 use super::{BLOCK_BYTES, BLOCK_LEN};
 use crate::Token;
+use crate::numbers::{CacheSlot, Lbn};
+use frit_core::convert::{bounded_u32, size_in_memory, to_usize};
 use frit_core::{BlockingAccess, Cause, Op, Result, Sink, Source, Target};
 use frit_media::Store;
 use std::ops::Range;
@@ -75,7 +77,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Defers a read of the disk to the caller.
     fn defer_read<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, from: u64, to: u64) -> Result<()> {
         self.check_no_conflict(from, to, false)?;
-        let part = (from - at) as usize..(to - at) as usize;
+        let part = size_in_memory(from - at)..size_in_memory(to - at);
         if let Some(BlockingAccess::Read { into, .. }) = self.deferred_io.now.last_mut()
             && into.end == part.start
         {
@@ -97,7 +99,11 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         ranges: &[(u64, u64)],
     ) {
         for &(from, to) in ranges {
-            self.cache_read(sink, from, Source::Bytes(&read[(from - at) as usize..(to - at) as usize]));
+            self.cache_read(
+                sink,
+                from,
+                Source::Bytes(&read[size_in_memory(from - at)..size_in_memory(to - at)]),
+            );
         }
     }
 
@@ -128,7 +134,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     ) -> Result<()> {
         let Some((from, to)) = stretch else { return Ok(()) };
         self.check_no_conflict(from, to, false)?;
-        let part = into.part((from - at) as u32, (to - from) as u32);
+        let part = into.part(bounded_u32(from - at), bounded_u32(to - from));
         let after = sink.start();
         let done = self.disk.read(sink, from, part, Cause::Host, after).map_err(|e| disk_failure(&e))?;
         sink.ack(done);
@@ -140,7 +146,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         &mut self,
         sink: &mut S,
         span: BlockSpan,
-        slot: u32,
+        slot: CacheSlot,
         mut into: Target<'_>,
     ) -> Result<()> {
         let has = self.dir.valid(slot) & span.mask();
@@ -161,7 +167,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.load(span.lbn, slot)?;
         for run in runs(has) {
             let Range { start, end } = run.range();
-            let skip = (span.first * FRAGMENT) as usize;
+            let skip = to_usize(span.first * FRAGMENT);
             into[start - skip..end - skip].copy_from_slice(&self.block[start..end]);
         }
         Ok(())
@@ -169,10 +175,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Reads a whole block without a copy through the block buffer. Returns `false` if the data
     /// does not match its record.
-    fn read_whole(&self, lbn: u32, slot: u32, into: &mut [u8]) -> Result<bool> {
+    fn read_whole(&self, lbn: Lbn, slot: CacheSlot, into: &mut [u8]) -> Result<bool> {
         self.space.pcm.peek(self.space.layout.data(slot), into)?;
         let record = self.space.record(slot)?;
-        Ok(record.is_some_and(|r| r.lbn == lbn && r.valid == 0xFF && r.digest == digest_of(into, 0xFF)))
+        Ok(record.is_some_and(|r| r.lbn() == lbn && r.valid == 0xFF && r.digest == digest_of(into, 0xFF)))
     }
 
     /// Caches blocks that were read from the disk, as far as slots are free. The read itself is
@@ -200,7 +206,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             let fragments = BlockFragments { lbn: span.lbn, valid: span.mask() };
             match part {
                 Source::Bytes(b) if P::HOLDS => {
-                    let from = (span.first * FRAGMENT) as usize;
+                    let from = to_usize(span.first * FRAGMENT);
                     self.block[from..from + b.len()].copy_from_slice(b);
                     self.space.write_block(
                         sink,

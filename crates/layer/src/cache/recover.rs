@@ -9,10 +9,12 @@ use super::policy::{EvictionPolicy, Policy, PolicySetup};
 use crate::Token;
 use crate::halt::compare_with_summary;
 use crate::health::Health;
+use crate::numbers::{CacheSlot, Lbn, RecordSlot};
 use crate::planted::CacheBug;
 use crate::record::{CombinedState, Copies, RECORD_LEN, Record, RecordEnd, STATE_WORD_AT};
 use crate::summary::{RecordSummary, SummaryEntry};
 use crate::tokens::join_into;
+use frit_core::convert::{count_u32, size_in_memory, to_u64, to_usize};
 use frit_core::planted::is;
 use frit_core::{Cause, CrashKind, Recovery, Result, Sink, Source, Target};
 use frit_media::Store;
@@ -28,8 +30,8 @@ const AHEAD: usize = 8;
 pub(super) struct FoundRecord {
     seq: u64,
     digest: u64,
-    lbn: u32,
-    pub(super) slot: u32,
+    lbn: Lbn,
+    pub(super) slot: CacheSlot,
     valid: u8,
     /// `true` if the slot holds the block, `false` if the record says that the block left the
     /// cache.
@@ -45,10 +47,10 @@ pub(crate) struct ScannedBlocks {
     /// The highest sequence number of a record.
     pub(super) highest: u64,
     /// Slots whose record has ended in some copies only, because a power loss interrupted its end.
-    halves: Vec<(u32, (Record, RecordEnd))>,
+    halves: Vec<(CacheSlot, (Record, RecordEnd))>,
     /// Slots whose record is invalid. Together with words of a later record of the same block it
     /// could become valid again, without valid data.
-    pub(super) remains: Vec<u32>,
+    pub(super) remains: Vec<RecordSlot>,
 }
 
 impl ScannedBlocks {
@@ -56,8 +58,8 @@ impl ScannedBlocks {
     pub(super) fn summary(&self) -> RecordSummary {
         let mut sum = RecordSummary::default();
         for f in self.found.iter().filter(|f| f.there) {
-            let record = Record { lbn: f.lbn, valid: f.valid, seq: f.seq, digest: f.digest };
-            sum.add(&SummaryEntry { slot: f.slot, record, ended: false });
+            let record = Record { lbn: f.lbn.0, valid: f.valid, seq: f.seq, digest: f.digest };
+            sum.add(&SummaryEntry { slot: f.slot.into(), record, ended: false });
         }
         sum
     }
@@ -80,11 +82,11 @@ struct EvictedBlocks<T> {
     /// Completion of the writes of earlier versions to the disk.
     written: Option<T>,
     /// Fragments, for each block, that newer records have or that were written to the disk.
-    parts: HashMap<u32, u8>,
+    parts: HashMap<Lbn, u8>,
     /// Slots of earlier versions that were written to the disk.
-    taken: Vec<u32>,
+    taken: Vec<CacheSlot>,
     /// Blocks of which a later version has left the cache.
-    gone: HashSet<u32>,
+    gone: HashSet<Lbn>,
 }
 
 impl<T> Default for EvictedBlocks<T> {
@@ -93,12 +95,12 @@ impl<T> Default for EvictedBlocks<T> {
     }
 }
 
-/// Returns `true` if a copy of a slot's record has a last word that is not zero. The chunks in
-/// `copies` begin with the slot `first`.
-fn has_remains(copies: &[Vec<u8>], first: u32, slot: u32) -> bool {
+/// Returns `true` if a copy of a slot's record has a last word that is not zero. `i` is the
+/// index of the slot in the chunks in `copies`.
+fn has_remains(copies: &[Vec<u8>], i: usize) -> bool {
     copies.iter().any(|bytes| {
         let (records, _) = bytes.as_chunks::<RECORD_LEN>();
-        records[(slot - first) as usize][STATE_WORD_AT as usize..].iter().any(|&b| b != 0)
+        records[i][size_in_memory(STATE_WORD_AT)..].iter().any(|&b| b != 0)
     })
 }
 
@@ -133,7 +135,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let gone = self.choose(sink, &mut found, sure, &mut left, &mut recovery)?;
         self.dir.free_rest();
         self.warm(&found);
-        recovery.padded = (gone.len() + left.taken.len()) as u32;
+        recovery.padded = count_u32(gone.len() + left.taken.len());
         recovery.pages = u64::from(self.dir.len());
         recovery.pages_in_pcm = recovery.pages;
         // It is not known whether the disk was flushed since its last write, so the next flush must
@@ -162,7 +164,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         // The summary of the shutdown includes these records, so they may change only after the
         // header states that the cache is in use.
         let after = sink.join(after, self.space.noted);
-        for slot in gone.into_iter().chain(remains) {
+        for slot in gone.into_iter().chain(remains.into_iter().map(RecordSlot::slot)) {
             self.space.wipe_record(sink, slot, after)?;
         }
         for (slot, (record, end)) in halves {
@@ -191,7 +193,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         sure: u64,
         left: &mut EvictedBlocks<T>,
         recovery: &mut Recovery,
-    ) -> Result<Vec<u32>> {
+    ) -> Result<Vec<CacheSlot>> {
         let mut gone = Vec::new();
         for i in 0..found.len() {
             self.fetch_ahead(found, i);
@@ -221,7 +223,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                     }
                     EarlierVersion::Unneeded => {}
                 }
-            } else if f.lbn < self.dir.disk_blocks() && self.is_whole(f, sure, recovery)? {
+            } else if f.lbn.0 < self.dir.disk_blocks() && self.is_whole(f, sure, recovery)? {
                 self.dir.insert(f.lbn, f.slot, f.valid, true);
                 continue;
             }
@@ -235,7 +237,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// times.
     #[inline]
     fn fetch_ahead(&self, found: &[FoundRecord], i: usize) {
-        let inside = |f: &&FoundRecord| f.lbn < self.dir.disk_blocks();
+        let inside = |f: &&FoundRecord| f.lbn.0 < self.dir.disk_blocks();
         if let Some(f) = found.get(i + 2 * AHEAD).filter(inside) {
             self.dir.prefetch(f.lbn);
             self.dir.prefetch_slot(f.slot);
@@ -267,7 +269,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         &mut self,
         sink: &mut S,
         f: &FoundRecord,
-        last: u32,
+        last: CacheSlot,
         left: &mut EvictedBlocks<T>,
         sure: u64,
         recovery: &mut Recovery,
@@ -337,25 +339,25 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     ) -> Result<ScannedBlocks> {
         let layout = self.space.layout;
         let mut all = ScannedBlocks::default();
-        let chunk = CHUNK.min(layout.slots) as usize * RECORD_LEN;
-        let mut copies = vec![vec![0; chunk]; layout.copies as usize];
+        let chunk = to_usize(CHUNK.min(layout.slots)) * RECORD_LEN;
+        let mut copies = vec![vec![0; chunk]; to_usize(layout.copies)];
         let start = sink.start();
-        for first in (0..layout.slots).step_by(CHUNK as usize) {
+        for first in (0..layout.slots).step_by(to_usize(CHUNK)) {
             let n = CHUNK.min(layout.slots - first);
-            for (place, bytes) in layout.places(first).zip(&mut copies) {
-                let part = &mut bytes[..n as usize * RECORD_LEN];
-                recovery.bytes_read += part.len() as u64;
+            for (place, bytes) in layout.places(CacheSlot(first)).zip(&mut copies) {
+                let part = &mut bytes[..to_usize(n) * RECORD_LEN];
+                recovery.bytes_read += to_u64(part.len());
                 let at = layout.record(place);
                 self.space.pcm.read(sink, at, Target::Bytes(part), Cause::Meta, start)?;
             }
-            for slot in first..first + n {
+            for (i, slot) in CacheSlot::range(CacheSlot(first), CacheSlot(first + n)).enumerate() {
                 let CombinedState { block, ended, agreed } =
-                    CombinedState::of_chunks(&copies, which, (slot - first) as usize, slot);
+                    CombinedState::of_chunks(&copies, which, i, slot);
                 if let (None, Some(ended), false) = (block, ended, agreed) {
                     all.halves.push((slot, ended));
                 }
-                if block.is_none() && ended.is_none() && has_remains(&copies, first, slot) {
-                    all.remains.push(slot);
+                if block.is_none() && ended.is_none() && has_remains(&copies, i) {
+                    all.remains.push(slot.into());
                 }
                 let left = ended.filter(|(_, end)| *end == RecordEnd::Evicted).map(|(r, _)| r);
                 for r in [block, ended.map(|(r, _)| r)].into_iter().flatten() {
@@ -363,7 +365,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 }
                 let both = [(block, true), (left, false)];
                 for (r, there) in both.into_iter().filter_map(|(r, there)| Some((r?, there))) {
-                    let (seq, digest, lbn, valid) = (r.seq, r.digest, r.lbn, r.valid);
+                    let (seq, digest, lbn, valid) = (r.seq, r.digest, r.lbn(), r.valid);
                     all.found.push(FoundRecord { seq, digest, lbn, slot, valid, there, agreed });
                 }
             }

@@ -13,10 +13,12 @@ use super::fragments::{BlockFragments, FRAGMENT, digest_of, runs};
 use super::layout::CacheLayout;
 use crate::Token;
 use crate::fences::Fences;
+use crate::numbers::{CacheSlot, Lbn};
 use crate::payload::source_of;
 use crate::planted::CacheBug;
 use crate::record::{CombinedState, CopyState, RECORD_LEN, Record, RecordAddr, RecordEnd, STATE_WORD_AT};
 use crate::tokens::join_into;
+use frit_core::convert::{count_u32, to_u64, to_usize};
 use frit_core::planted::is;
 use frit_core::{Cause, Result, Sink, Source, Target};
 use frit_media::Store;
@@ -28,13 +30,13 @@ use std::collections::VecDeque;
 struct Unsynced {
     /// Slots of blocks that were rewritten in other slots since the last sync. A power loss may
     /// lose the new version, so their records are kept.
-    replaced: Vec<u32>,
+    replaced: Vec<CacheSlot>,
     /// Slots whose records ended since the last sync. Such a record also stands for earlier
     /// versions of its block, whose own records may not have ended durably yet.
-    closed: Vec<u32>,
+    closed: Vec<CacheSlot>,
     /// Slots whose records ended before the last sync. The next sync makes sure that the records of
     /// all earlier versions have ended.
-    due: Vec<u32>,
+    due: Vec<CacheSlot>,
 }
 
 /// The PCM of a cache.
@@ -117,13 +119,13 @@ impl<T: Token, P: Store> CachePcm<T, P> {
 
     /// Prefetches the memory that a write to a slot accesses.
     #[inline]
-    pub(super) fn prefetch(&self, slot: u32) {
+    pub(super) fn prefetch(&self, slot: CacheSlot) {
         self.pcm.prefetch(self.layout.data(slot));
     }
 
     /// Frees a slot after `after`. Returns `false` if it has to wait for a sync first.
     #[inline]
-    pub(super) fn release(&mut self, slot: u32, after: T, same: bool) -> bool {
+    pub(super) fn release(&mut self, slot: CacheSlot, after: T, same: bool) -> bool {
         if self.volatile() && !is(CacheBug::ReuseBeforeFlush) {
             self.unsynced.closed.push(slot);
             return false;
@@ -139,7 +141,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     /// Returns `true` if a slot whose block was rewritten elsewhere has to keep its record until a
     /// sync. The slot is noted then.
     #[inline]
-    pub(super) fn keeps(&mut self, slot: u32) -> bool {
+    pub(super) fn keeps(&mut self, slot: CacheSlot) -> bool {
         let keeps = self.volatile() && !is(CacheBug::ReuseBeforeFlush);
         if keeps {
             self.unsynced.replaced.push(slot);
@@ -148,7 +150,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     }
 
     /// Returns `true` if a power loss may lose the contents of a slot.
-    pub(super) fn may_be_lost(&self, slot: u32) -> Result<bool> {
+    pub(super) fn may_be_lost(&self, slot: CacheSlot) -> Result<bool> {
         Ok(self.volatile() && self.record(slot)?.is_some_and(|r| r.seq > self.synced))
     }
 
@@ -173,7 +175,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     pub(super) fn write_block<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        slot: u32,
+        slot: CacheSlot,
         fragments: BlockFragments,
         block: Source<'_>,
         cause: Cause,
@@ -199,7 +201,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     pub(super) fn write_over<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        slot: u32,
+        slot: CacheSlot,
         fragments: BlockFragments,
         new: SpanData<'_>,
         block: &mut [u8],
@@ -213,7 +215,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
         let valid = old | span.mask();
         let whole = match data.bytes() {
             Some(bytes) => {
-                let from = (span.first * FRAGMENT) as usize;
+                let from = to_usize(span.first * FRAGMENT);
                 block[from..from + bytes.len()].copy_from_slice(bytes);
                 Source::Bytes(block)
             }
@@ -227,8 +229,8 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     fn write_record<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        slot: u32,
-        lbn: u32,
+        slot: CacheSlot,
+        lbn: Lbn,
         valid: u8,
         block: Source<'_>,
         after: T,
@@ -236,10 +238,10 @@ impl<T: Token, P: Store> CachePcm<T, P> {
         self.seq += 1;
         if P::HOLDS {
             let digest = block.bytes().map_or(0, |b| digest_of(b, valid));
-            return self.put_record(sink, slot, &Record { lbn, valid, seq: self.seq, digest }, after);
+            return self.put_record(sink, slot, &Record { lbn: lbn.0, valid, seq: self.seq, digest }, after);
         }
         for place in self.layout.places(slot) {
-            let source = Source::Len(RECORD_LEN as u32);
+            let source = Source::Len(count_u32(RECORD_LEN));
             let tok = self.pcm.write(sink, self.layout.record(place), source, Cause::Meta, after)?;
             self.fences.wait(sink, tok);
         }
@@ -250,7 +252,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     pub(super) fn put_record<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        slot: u32,
+        slot: CacheSlot,
         record: &Record,
         after: T,
     ) -> Result<()> {
@@ -282,7 +284,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     pub(super) fn end_record<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        slot: u32,
+        slot: CacheSlot,
         end: RecordEnd,
         after: T,
     ) -> Result<T> {
@@ -292,7 +294,12 @@ impl<T: Token, P: Store> CachePcm<T, P> {
 
     /// Clears a record that is not valid: its block is torn, or it is an older version of a cached
     /// block.
-    pub(super) fn wipe_record<S: Sink<Tok = T>>(&mut self, sink: &mut S, slot: u32, after: T) -> Result<T> {
+    pub(super) fn wipe_record<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        slot: CacheSlot,
+        after: T,
+    ) -> Result<T> {
         self.close_record(sink, slot, None, after)
     }
 
@@ -300,7 +307,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     pub(super) fn close_record<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        slot: u32,
+        slot: CacheSlot,
         record: Option<(&Record, RecordEnd)>,
         after: T,
     ) -> Result<T> {
@@ -335,7 +342,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     pub(super) fn read<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        slot: u32,
+        slot: CacheSlot,
         first: u32,
         into: Target<'_>,
         cause: Cause,
@@ -354,18 +361,18 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     }
 
     /// Returns the combined state of the copies of a slot's record.
-    pub(super) fn record_state(&self, slot: u32) -> Result<CombinedState> {
+    pub(super) fn record_state(&self, slot: CacheSlot) -> Result<CombinedState> {
         CombinedState::of_slot(slot, self.layout.copies, |place| self.copy_state(place))
     }
 
     /// Returns the record of a slot, if the slot holds a block.
-    pub(super) fn record(&self, slot: u32) -> Result<Option<Record>> {
+    pub(super) fn record(&self, slot: CacheSlot) -> Result<Option<Record>> {
         Ok(self.record_state(slot)?.block)
     }
 
     /// Loads the valid fragments of a slot to their positions in `block`. Returns `true` if they
     /// match the digest of the record.
-    pub(super) fn load(&self, slot: u32, record: &Record, block: &mut [u8]) -> Result<bool> {
+    pub(super) fn load(&self, slot: CacheSlot, record: &Record, block: &mut [u8]) -> Result<bool> {
         let at = self.layout.data(slot);
         for run in runs(record.valid) {
             self.pcm.peek(at + u64::from(run.offset()), &mut block[run.range()])?;
@@ -374,7 +381,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     }
 
     /// Syncs the PCM. Returns the slots that may be reused now.
-    pub(super) fn sync<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<Vec<u32>> {
+    pub(super) fn sync<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<Vec<CacheSlot>> {
         self.pcm.flush(sink)?;
         self.synced = self.seq;
         self.set_synced_mark(sink)?;
@@ -391,6 +398,6 @@ impl<T: Token, P: Store> CachePcm<T, P> {
 
     /// Returns the DRAM that it uses, in bytes.
     pub(super) fn dram_bytes(&self) -> u64 {
-        (self.reuse.capacity() * size_of::<(u32, T)>() + self.unsynced() * 4) as u64
+        to_u64(self.reuse.capacity() * size_of::<(u32, T)>() + self.unsynced() * size_of::<CacheSlot>())
     }
 }

@@ -1,5 +1,7 @@
 //! Detection of sequential streams of writes, several at a time.
 
+use frit_core::convert::to_usize;
+
 /// A sequential stream.
 #[derive(Clone, Copy, Default, Debug)]
 struct WriteStream {
@@ -20,7 +22,7 @@ pub(super) struct Streams {
 
 impl Streams {
     pub(super) fn new(streams: u32) -> Streams {
-        Streams { all: vec![WriteStream::default(); streams as usize], requests: 0 }
+        Streams { all: vec![WriteStream::default(); to_usize(streams)], requests: 0 }
     }
 
     /// Returns the length in bytes that the stream would have after a write.

@@ -2,7 +2,9 @@
 
 use super::layer::Cache;
 use crate::Token;
+use crate::numbers::BucketId;
 use frit_core::StackView;
+use frit_core::convert::{size_in_memory, to_f64, to_usize};
 use frit_core::visible::{LayerView, Metric, Residence};
 use frit_media::Store;
 
@@ -20,9 +22,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     fn metrics(&self) -> Vec<Metric> {
         let s = &self.stats;
-        let blocks = |name, value: u64, help| Metric { name, value: value as f64, unit: "blocks", help };
-        let count = |name, value: u64, help| Metric { name, value: value as f64, unit: "", help };
-        let per = |n: u64, d: u64| if d == 0 { 0.0 } else { n as f64 / d as f64 };
+        let blocks = |name, value: u64, help| Metric { name, value: to_f64(value), unit: "blocks", help };
+        let count = |name, value: u64, help| Metric { name, value: to_f64(value), unit: "", help };
+        let per = |n: u64, d: u64| if d == 0 { 0.0 } else { to_f64(n) / to_f64(d) };
         let hits = s.read_hits + s.write_hits;
         let all = hits + s.read_partial + s.read_misses + s.write_misses + s.direct;
         vec![
@@ -75,11 +77,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     fn residence(&self) -> Vec<Residence> {
         let buckets = self.dir.buckets();
         let slices = SLICES.min(buckets);
-        let mut all = vec![Residence::default(); slices as usize];
-        let of = |bucket: u32| (u64::from(bucket) * u64::from(slices) / u64::from(buckets)) as usize;
+        let mut all = vec![Residence::default(); to_usize(slices)];
+        let of =
+            |bucket: BucketId| size_in_memory(u64::from(bucket) * u64::from(slices) / u64::from(buckets));
         let blocks = self.dir.disk_blocks();
-        for i in 0..buckets {
-            let here = (blocks - i * super::directory::BUCKET_BLOCKS).min(super::directory::BUCKET_BLOCKS);
+        for i in BucketId::first(buckets) {
+            let here = (blocks - i.block(0).0).min(super::directory::BUCKET_BLOCKS);
             let cached = u32::from(self.dir.bucket(i).count);
             let slice = &mut all[of(i)];
             slice.pcm_cache += cached;

@@ -5,6 +5,7 @@ use super::config::{CacheMode, Overwrite};
 use super::directory::PINNED;
 use super::layer::Cache;
 use crate::Token;
+use frit_core::convert::{bounded_u32, to_usize};
 use frit_core::{RequestIntent, SECTOR_BYTES, Sector};
 use frit_media::Store;
 
@@ -29,9 +30,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 Err(_) => false,
                 Ok(_) if bytes > LOOKUP_BYTES_MAX => true,
                 Ok(at) if what == RequestIntent::Read => {
-                    spans(at, bytes as u32).any(|s| self.lacks_fragment(s))
+                    spans(at, bounded_u32(bytes)).any(|s| self.lacks_fragment(s))
                 }
-                Ok(at) => self.write_would_block(at, bytes as u32),
+                Ok(at) => self.write_would_block(at, bounded_u32(bytes)),
             },
         }
     }
@@ -63,6 +64,6 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 && slot.is_some_and(|slot| self.dir.flags(slot) & PINNED == 0);
             needed += usize::from(!stays);
         }
-        needed > self.dir.free_len() as usize + self.space.unsynced()
+        needed > to_usize(self.dir.free_len()) + self.space.unsynced()
     }
 }

@@ -9,9 +9,11 @@ use super::in_flight::{DAMAGED, EVICT};
 use super::layer::Cache;
 use super::policy::{CacheAccess, EvictionPolicy, Victim};
 use crate::Token;
+use crate::numbers::{CacheSlot, Lbn};
 use crate::planted::CacheBug;
 use crate::record::RecordEnd;
 use crate::tokens::join_into;
+use frit_core::convert::to_usize;
 use frit_core::planted::is;
 use frit_core::{BlockingAccess, Cause, Error, MediumKind, Op, Result, Sink, Source, Target};
 use frit_media::Store;
@@ -63,13 +65,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Returns `true` if a write that bypasses the cache may drop this cached block. A block that
     /// is dirty or in flight is written in the cache instead, because its writeback would otherwise
     /// overwrite the newer data on the disk.
-    pub(super) fn may_bypass(&self, slot: u32) -> bool {
+    pub(super) fn may_bypass(&self, slot: CacheSlot) -> bool {
         !self.dir.dirty(slot) && self.dir.flags(slot) & (PINNED | DAMAGED) == 0 && self.config.around()
     }
 
     /// Returns `true` if a direct write may bypass the cache for this block: it is not cached, or
     /// was clean and is dropped.
-    fn drop_for_direct<S: Sink<Tok = T>>(&mut self, sink: &mut S, lbn: u32) -> Result<bool> {
+    fn drop_for_direct<S: Sink<Tok = T>>(&mut self, sink: &mut S, lbn: Lbn) -> Result<bool> {
         let Some(slot) = self.dir.get(lbn) else { return Ok(true) };
         if !self.may_bypass(slot) {
             return Ok(false);
@@ -100,7 +102,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let start = sink.start();
         let after = self.space.settle(sink, start);
         if self.deferred_io.on() {
-            let part = BlockingAccess::Write { at: at + u64::from(from), from: from as usize..to as usize };
+            let part = BlockingAccess::Write { at: at + u64::from(from), from: to_usize(from)..to_usize(to) };
             self.disk.emit_deferred(
                 sink,
                 Op::DiskWrite,
@@ -173,7 +175,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.disk.emit_deferred(sink, Op::DiskWrite, at, u64::from(len), Cause::Host, after)?;
         let blocks = self.written_through(at, len);
         blocks.iter().for_each(|v| self.pin(v.slot, false));
-        self.deferred_io.now.push(BlockingAccess::Write { at, from: 0..len as usize });
+        self.deferred_io.now.push(BlockingAccess::Write { at, from: 0..to_usize(len) });
         self.deferred_io.through = Some(blocks);
         Ok(())
     }
@@ -213,7 +215,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         span: BlockSpan,
         data: Source<'_>,
         access: &CacheAccess,
-        slot: u32,
+        slot: CacheSlot,
         after: T,
     ) -> Result<()> {
         self.policy.miss(access);
@@ -232,8 +234,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         sink: &mut S,
         new: SpanData<'_>,
         access: &CacheAccess,
-        from: u32,
-        to: u32,
+        from: CacheSlot,
+        to: CacheSlot,
         mut after: T,
     ) -> Result<()> {
         let span = new.span;
@@ -271,7 +273,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     fn put<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        slot: u32,
+        slot: CacheSlot,
         fragments: BlockFragments,
         new: SpanData<'_>,
         after: T,
@@ -284,7 +286,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             let block = Source::Len(BLOCK_LEN);
             return self.space.write_block(sink, slot, fragments, block, Cause::Host, after);
         };
-        let from = (span.first * FRAGMENT) as usize;
+        let from = to_usize(span.first * FRAGMENT);
         self.block[from..from + bytes.len()].copy_from_slice(bytes);
         self.space.write_block(sink, slot, fragments, Source::Bytes(&self.block), Cause::Host, after)
     }
@@ -296,7 +298,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         span: BlockSpan,
         data: Source<'_>,
         access: &CacheAccess,
-        slot: u32,
+        slot: CacheSlot,
     ) -> Result<()> {
         let old = self.dir.valid(slot);
         let valid = old | span.mask();
@@ -320,8 +322,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     pub(super) fn fetch<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        lbn: u32,
-        slot: u32,
+        lbn: Lbn,
+        slot: CacheSlot,
         wanted: u8,
         cause: Cause,
     ) -> Result<T> {
@@ -341,10 +343,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     ///
     /// # Errors
     /// Returns `Corrupt` if the data does not match its record.
-    pub(super) fn load(&mut self, lbn: u32, slot: u32) -> Result<()> {
+    pub(super) fn load(&mut self, lbn: Lbn, slot: CacheSlot) -> Result<()> {
         let valid = self.dir.valid(slot);
         match self.space.record(slot)? {
-            Some(r) if r.lbn == lbn && r.valid == valid => {
+            Some(r) if r.lbn() == lbn && r.valid == valid => {
                 if self.space.load(slot, &r, &mut self.block)? {
                     return Ok(());
                 }
@@ -358,7 +360,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
     }
 
-    pub(super) fn corrupt(&self, lbn: u32, slot: u32, what: &str) -> Error {
+    pub(super) fn corrupt(&self, lbn: Lbn, slot: CacheSlot, what: &str) -> Error {
         Error::Corrupt {
             medium: MediumKind::Pcm,
             at: self.space.layout.data(slot),

@@ -6,9 +6,11 @@ use super::in_flight::{DAMAGED, EVICT};
 use super::layer::Cache;
 use super::policy::{EvictionPolicy, Victim};
 use crate::Token;
+use crate::numbers::CacheSlot;
 use crate::planted::CacheBug;
 use crate::record::RecordEnd;
 use crate::tokens::join_into;
+use frit_core::convert::floor_u32;
 use frit_core::planted::is;
 use frit_core::{Cause, Result, Sink};
 use frit_media::Store;
@@ -21,13 +23,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Pins a block until its writeback completes.
-    pub(super) fn pin(&mut self, slot: u32, leaves: bool) {
+    pub(super) fn pin(&mut self, slot: CacheSlot, leaves: bool) {
         self.dir.set_flags(slot, if leaves { PINNED | EVICT } else { PINNED });
         self.in_flight.evicting += u32::from(leaves);
     }
 
     /// Marks a block in flight so that it leaves the cache when its writeback completes.
-    pub(super) fn evict_when_done(&mut self, slot: u32) {
+    pub(super) fn evict_when_done(&mut self, slot: CacheSlot) {
         let flags = self.dir.flags(slot);
         if flags & (EVICT | DAMAGED) == 0 {
             self.dir.set_flags(slot, flags | EVICT);
@@ -43,7 +45,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Returns `true` if more blocks are in flight than the parameter `flying` allows.
     pub(super) fn too_many_in_flight(&self) -> bool {
-        self.in_flight.len() > (f64::from(self.space.layout.slots) * self.config.flying) as u32
+        self.in_flight.len() > floor_u32(f64::from(self.space.layout.slots) * self.config.flying)
     }
 
     /// Flushes the disk and completes all writebacks: the slots of evicted blocks are freed, all
@@ -118,7 +120,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Frees a slot for reuse after `after`.
-    pub(super) fn give_back(&mut self, slot: u32, after: T, same: bool) {
+    pub(super) fn give_back(&mut self, slot: CacheSlot, after: T, same: bool) {
         if self.space.release(slot, after, same) {
             self.dir.free(slot);
         }

@@ -5,6 +5,7 @@ use super::BlockUse;
 use super::space::{Flash, NandStream, OpenBlock};
 use crate::Token;
 use crate::planted::FlashBug;
+use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is;
 use frit_core::{BlockId, Cause, Error, Lpn, MediumKind, Ppn, Result, Sink, Source};
 use frit_media::{ExpectedPage, Spare, Store};
@@ -46,9 +47,9 @@ impl<T: Token, N: Store> Flash<T, N> {
     pub(crate) fn adopted(&mut self, seq: u64, suspect: bool) {
         self.seq = seq;
         let pages = self.blocks.pages_per_block();
-        for unit in 0..self.units.len() as u32 {
+        for unit in 0..count_u32(self.units.len()) {
             let mut partial_blocks = Vec::new();
-            self.units[unit as usize].free.clear();
+            self.units[to_usize(unit)].free.clear();
             for b in self.blocks.of_unit(unit) {
                 let next = match self.nand.next_page(BlockId(b)) {
                     // The block may contain an interrupted erase, whatever its pages look like.
@@ -59,7 +60,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                     _ if self.blocks.state(b) == BlockUse::Bad => {}
                     0 => {
                         self.blocks.set_suspect(b, suspect);
-                        self.units[unit as usize].free.push_back(b);
+                        self.units[to_usize(unit)].free.push_back(b);
                     }
                     n if n < pages => partial_blocks.push(OpenBlock { block: b, next: n }),
                     _ => self.seal(b),
@@ -68,15 +69,15 @@ impl<T: Token, N: Store> Flash<T, N> {
             // The emptiest block goes to garbage collection, which must not run out of pages, and
             // so do all blocks beyond three.
             partial_blocks.sort_by_key(|open| open.next);
-            let slots = [NandStream::Gc as usize, NandStream::Host as usize, NandStream::Cold as usize];
+            let slots = [NandStream::Gc.idx(), NandStream::Host.idx(), NandStream::Cold.idx()];
             let rest = partial_blocks.split_off(partial_blocks.len().min(slots.len()));
             for open in partial_blocks.iter().chain(&rest) {
                 self.blocks.set_state(open.block, BlockUse::Open);
             }
             for (slot, open) in slots.into_iter().zip(partial_blocks) {
-                self.units[unit as usize].open[slot] = Some(open);
+                self.units[to_usize(unit)].open[slot] = Some(open);
             }
-            self.units[unit as usize].partial_blocks = rest;
+            self.units[to_usize(unit)].partial_blocks = rest;
             self.degrade(unit);
         }
     }
@@ -103,7 +104,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     pub(crate) fn keep_block(&mut self, ppn: Ppn) {
         let block = self.nand.geometry().block_of(ppn).0;
         if self.blocks.state(block) == BlockUse::Free {
-            self.units[self.blocks.unit_of(block) as usize].free.retain(|&b| b != block);
+            self.units[to_usize(self.blocks.unit_of(block))].free.retain(|&b| b != block);
             self.blocks.set_suspect(block, false);
             self.seal(block);
         }
@@ -111,12 +112,12 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Number of free blocks that are erased again before use.
     pub(crate) fn suspect_blocks(&self) -> u32 {
-        (0..self.blocks.count()).filter(|&b| self.blocks.is_suspect(b)).count() as u32
+        count_u32((0..self.blocks.count()).filter(|&b| self.blocks.is_suspect(b)).count())
     }
 
     /// Free blocks of a unit that preconditioning may fill, in order.
     pub(crate) fn fillable(&self, unit: u32) -> Vec<u32> {
-        let free = &self.units[unit as usize].free;
+        let free = &self.units[to_usize(unit)].free;
         free.iter().copied().take(free.len().saturating_sub(self.reserve)).collect()
     }
 
@@ -138,7 +139,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         let first = self.nand.geometry().ppn(BlockId(block), 0).0;
         let mut valid = 0;
         for (i, &page) in pages.iter().enumerate() {
-            let ppn = Ppn(first + i as u32);
+            let ppn = Ppn(first).plus(count_u32(i));
             self.next_seq();
             if page != 0 {
                 self.reverse[ppn.idx()] = page;
@@ -151,22 +152,22 @@ impl<T: Token, N: Store> Flash<T, N> {
                 self.nand.preset_page(ppn, data, Spare { lpn, seq: self.seq })?;
             }
         }
-        self.nand.preset(BlockId(block), pages.len() as u32, self.nand.erases(BlockId(block)));
-        self.blocks.block[block as usize].valid = valid;
-        self.units[unit as usize].valid_pages += u32::from(valid);
-        if pages.len() as u32 == self.blocks.pages_per_block() {
+        self.nand.preset(BlockId(block), count_u32(pages.len()), self.nand.erases(BlockId(block)));
+        self.blocks.block[to_usize(block)].valid = valid;
+        self.units[to_usize(unit)].valid_pages += u32::from(valid);
+        if count_u32(pages.len()) == self.blocks.pages_per_block() {
             self.seal(block);
         } else {
             self.blocks.set_state(block, BlockUse::Open);
-            let open = OpenBlock { block, next: pages.len() as u32 };
-            self.units[unit as usize].open[NandStream::Host as usize] = Some(open);
+            let open = OpenBlock { block, next: count_u32(pages.len()) };
+            self.units[to_usize(unit)].open[NandStream::Host.idx()] = Some(open);
         }
         Ok(())
     }
 
     /// Removes the blocks that preconditioning has written from the pool of a unit.
     pub(crate) fn remove_filled(&mut self, unit: u32, blocks: usize) {
-        self.units[unit as usize].free.drain(..blocks);
+        self.units[to_usize(unit)].free.drain(..blocks);
     }
 
     /// Clears the buffer that preconditioning writes as page contents.

@@ -4,6 +4,7 @@ use super::space::{Flash, ForwardMap, NandStream, OpenBlock};
 use super::{BlockUse, GcPolicy, WearPolicy};
 use crate::Token;
 use crate::planted::FlashBug;
+use frit_core::convert::to_usize;
 use frit_core::planted::is;
 use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Result, Sink, Source};
 use frit_media::{Spare, Store};
@@ -35,8 +36,8 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Returns `true` if a write into the stream would have to open a block of the reserve.
     #[inline]
     fn needs_reserve(&self, unit: u32, stream: NandStream) -> bool {
-        let u = &self.units[unit as usize];
-        let open = u.open[stream as usize].is_some_and(|o| o.next < self.blocks.pages_per_block());
+        let u = &self.units[to_usize(unit)];
+        let open = u.open[stream.idx()].is_some_and(|o| o.next < self.blocks.pages_per_block());
         !open && u.free.len() <= self.reserve
     }
 
@@ -90,7 +91,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.reverse[ppn.idx()] = lpn.0 + 1;
         let block = self.nand.geometry().block_of(ppn).idx();
         self.blocks.block[block].valid += 1;
-        self.units[unit as usize].valid_pages += 1;
+        self.units[to_usize(unit)].valid_pages += 1;
     }
 
     /// Next page of a stream. Opens a block when the last one is full.
@@ -102,7 +103,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         stream: NandStream,
     ) -> Result<Ppn> {
         let pages = self.blocks.pages_per_block();
-        let slot = &mut self.units[unit as usize].open[stream as usize];
+        let slot = &mut self.units[to_usize(unit)].open[stream.idx()];
         let open = match slot {
             Some(o) if o.next < pages => o,
             _ => {
@@ -117,7 +118,7 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Undoes the allocation of a stream's next page.
     pub(super) fn undo_next_page(&mut self, unit: u32, stream: NandStream) {
-        if let Some(open) = &mut self.units[unit as usize].open[stream as usize] {
+        if let Some(open) = &mut self.units[to_usize(unit)].open[stream.idx()] {
             open.next = self.nand.next_page(BlockId(open.block));
         }
     }
@@ -125,10 +126,10 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Seals the full block of a stream and opens a free one.
     fn open_block<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, stream: NandStream) -> Result<()> {
         self.close(unit, stream);
-        let u = &mut self.units[unit as usize];
+        let u = &mut self.units[to_usize(unit)];
         // Garbage collection fills blocks left open by a crash before it takes a free block.
         if let Some(partial_blocks) = if stream == NandStream::Gc { u.partial_blocks.pop() } else { None } {
-            u.open[stream as usize] = Some(partial_blocks);
+            u.open[stream.idx()] = Some(partial_blocks);
             return Ok(());
         }
         let block = match self.alloc_block(sink, unit, stream) {
@@ -139,7 +140,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         };
         self.blocks.set_state(block, BlockUse::Open);
         self.idle_work_pending = true;
-        self.units[unit as usize].open[stream as usize] =
+        self.units[to_usize(unit)].open[stream.idx()] =
             Some(OpenBlock { block, next: self.nand.next_page(BlockId(block)) });
         self.prefetch_reverse(block);
         Ok(())
@@ -149,17 +150,17 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// collection frees more pages than it takes.
     fn lend_open_block(&mut self, unit: u32) -> bool {
         let pages = self.blocks.pages_per_block();
-        let open = &mut self.units[unit as usize].open;
+        let open = &mut self.units[to_usize(unit)].open;
         let lender = open.iter().position(|o| o.is_some_and(|o| o.next < pages));
         let lent = lender.and_then(|l| open[l].take());
-        open[NandStream::Gc as usize] = lent;
+        open[NandStream::Gc.idx()] = lent;
         lent.is_some()
     }
 
     /// Takes a free block, and erases it again if a crash may have interrupted its erase.
     fn alloc_block<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, stream: NandStream) -> Result<u32> {
         loop {
-            let u = &mut self.units[unit as usize];
+            let u = &mut self.units[to_usize(unit)];
             let nand = &self.nand;
             let erases = |b: u32| nand.erases(BlockId(b));
             // Pages that garbage collection moves count as cold, like those of the cold stream.
@@ -188,13 +189,13 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// while stores that miss the processor's cache would block all later stores.
     fn prefetch_reverse(&self, block: u32) {
         let first = self.nand.geometry().ppn(BlockId(block), 0).idx();
-        let rows = &self.reverse[first..first + self.blocks.pages_per_block() as usize];
+        let rows = &self.reverse[first..first + to_usize(self.blocks.pages_per_block())];
         std::hint::black_box(rows.iter().step_by(16).fold(0, |a, r| a ^ r));
     }
 
     /// Seals the block of a stream, if it has one.
     fn close(&mut self, unit: u32, stream: NandStream) {
-        if let Some(o) = self.units[unit as usize].open[stream as usize].take() {
+        if let Some(o) = self.units[to_usize(unit)].open[stream.idx()].take() {
             self.seal(o.block);
         }
     }
@@ -202,7 +203,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Makes a full block a candidate for garbage collection.
     pub(super) fn seal(&mut self, block: u32) {
         self.blocks.clock = self.blocks.clock.wrapping_add(1);
-        self.blocks.block[block as usize].touched = self.blocks.clock;
+        self.blocks.block[to_usize(block)].touched = self.blocks.clock;
         self.blocks.set_state(block, BlockUse::Sealed);
         self.config.gc.sealed(block, &self.blocks);
     }
@@ -210,8 +211,8 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Closes the open block of a stream after a failed program. Garbage collection moves its valid
     /// pages, and then retires it.
     pub(super) fn start_retiring(&mut self, unit: u32, stream: NandStream) {
-        let u = &mut self.units[unit as usize];
-        if let Some(o) = u.open[stream as usize].take() {
+        let u = &mut self.units[to_usize(unit)];
+        if let Some(o) = u.open[stream.idx()].take() {
             self.blocks.set_state(o.block, BlockUse::Retiring);
             u.retiring.push(o.block);
             self.idle_work_pending = true;

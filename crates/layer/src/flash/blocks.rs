@@ -1,5 +1,7 @@
 //! State of every block, for garbage collection and wear leveling.
 
+use frit_core::convert::{count_u32, to_usize};
+
 /// Use of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum BlockUse {
@@ -42,14 +44,14 @@ pub struct BlockTable {
 
 impl BlockTable {
     pub(super) fn new(units: u32, blocks_per_unit: u32, pages_per_block: u32) -> BlockTable {
-        let n = units as usize * blocks_per_unit as usize;
+        let n = to_usize(units) * to_usize(blocks_per_unit);
         BlockTable { block: vec![BlockInfo::default(); n], clock: 0, blocks_per_unit, pages_per_block }
     }
 
     /// Number of blocks in all units.
     #[must_use]
     pub fn count(&self) -> u32 {
-        self.block.len() as u32
+        count_u32(self.block.len())
     }
 
     /// Number of pages in a block.
@@ -83,32 +85,32 @@ impl BlockTable {
     #[inline]
     #[must_use]
     pub fn state(&self, block: u32) -> BlockUse {
-        self.block[block as usize].state
+        self.block[to_usize(block)].state
     }
 
     /// Sets the use of a block.
     #[inline]
     pub(super) fn set_state(&mut self, block: u32, state: BlockUse) {
-        self.block[block as usize].state = state;
+        self.block[to_usize(block)].state = state;
     }
 
     /// Sets whether a block is erased again before it is written.
     #[inline]
     pub(super) fn set_suspect(&mut self, block: u32, suspect: bool) {
-        self.block[block as usize].suspect = suspect;
+        self.block[to_usize(block)].suspect = suspect;
     }
 
     /// Returns `true` if a block is erased again before it is written.
     #[must_use]
     pub fn is_suspect(&self, block: u32) -> bool {
-        self.block[block as usize].suspect
+        self.block[to_usize(block)].suspect
     }
 
     /// Number of valid pages in a block.
     #[inline]
     #[must_use]
     pub fn valid(&self, block: u32) -> u16 {
-        self.block[block as usize].valid
+        self.block[to_usize(block)].valid
     }
 
     /// Age of a block: number of blocks sealed since one of its pages was last written or
@@ -116,6 +118,6 @@ impl BlockTable {
     #[inline]
     #[must_use]
     pub fn age(&self, block: u32) -> u32 {
-        self.clock.wrapping_sub(self.block[block as usize].touched)
+        self.clock.wrapping_sub(self.block[to_usize(block)].touched)
     }
 }

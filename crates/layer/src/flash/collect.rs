@@ -5,6 +5,7 @@ use super::space::{Flash, ForwardMap, GcVictim, MovedPage, NandStream};
 use super::{BlockUse, GcPolicy, WearPolicy};
 use crate::Token;
 use crate::planted::FlashBug;
+use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is;
 use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Progress, Result, Sink};
 use frit_media::{ExpectedPage, Spare, Store};
@@ -24,7 +25,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         map: &mut M,
         unit: u32,
     ) -> Result<()> {
-        let u = &self.units[unit as usize];
+        let u = &self.units[to_usize(unit)];
         // Includes blocks that wait for a flush, since no more moves are needed to free them.
         let free = u.free.len() + u.awaiting_flush.len();
         if u.victim.is_none() && free > self.config.low_blocks && u.retiring.is_empty() {
@@ -40,7 +41,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         unit: u32,
     ) -> Result<()> {
         let Some(v) = self.victim(map, unit) else { return Ok(()) };
-        let u = &mut self.units[unit as usize];
+        let u = &mut self.units[to_usize(unit)];
         // Integer arithmetic without loss: the remainder of v / gain stays in `debt` for the next
         // page.
         u.debt += v.valid;
@@ -49,7 +50,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         while moves > 0 && self.move_next_page(sink, map, unit)? {
             moves -= 1;
         }
-        if self.units[unit as usize].victim.is_some_and(|v| self.blocks.valid(v.block) == 0) {
+        if self.units[to_usize(unit)].victim.is_some_and(|v| self.blocks.valid(v.block) == 0) {
             self.finish(sink, map, unit)?;
         }
         Ok(())
@@ -65,8 +66,8 @@ impl<T: Token, N: Store> Flash<T, N> {
         stream: NandStream,
         pages: u32,
     ) -> Result<()> {
-        let u = &self.units[unit as usize];
-        let left = u.open[stream as usize].map_or(0, |o| self.blocks.pages_per_block() - o.next);
+        let u = &self.units[to_usize(unit)];
+        let left = u.open[stream.idx()].map_or(0, |o| self.blocks.pages_per_block() - o.next);
         if left >= pages || u.free.len() > self.reserve {
             return Ok(());
         }
@@ -81,9 +82,9 @@ impl<T: Token, N: Store> Flash<T, N> {
         map: &mut M,
         unit: u32,
     ) -> Result<()> {
-        while self.units[unit as usize].free.len() <= self.reserve {
+        while self.units[to_usize(unit)].free.len() <= self.reserve {
             // A flush frees blocks without any moves.
-            if !self.units[unit as usize].awaiting_flush.is_empty() {
+            if !self.units[to_usize(unit)].awaiting_flush.is_empty() {
                 self.make_durable(sink, map)?;
                 continue;
             }
@@ -117,7 +118,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                 break;
             }
         }
-        let v = self.units[unit as usize].victim;
+        let v = self.units[to_usize(unit)].victim;
         let mut done = v.map(|v| v.done).unwrap_or_default();
         if v.is_some_and(|v| self.blocks.valid(v.block) == 0) {
             done = self.finish(sink, map, unit)?;
@@ -131,9 +132,9 @@ impl<T: Token, N: Store> Flash<T, N> {
         if !self.idle_work_pending {
             return None;
         }
-        let n = self.units.len() as u32;
+        let n = count_u32(self.units.len());
         for unit in (self.next_idle_unit..n).chain(0..self.next_idle_unit) {
-            let u = &self.units[unit as usize];
+            let u = &self.units[to_usize(unit)];
             let begun = u.victim.is_some() || !u.retiring.is_empty();
             let free = u.free.len() + u.awaiting_flush.len();
             if (begun || free < self.config.high_blocks) && self.victim(map, unit).is_some() {
@@ -147,10 +148,10 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Victim of a unit: the current one, otherwise a retiring block, otherwise the policy's choice.
     fn victim<M: ForwardMap<T>>(&mut self, map: &M, unit: u32) -> Option<GcVictim<T>> {
-        if let Some(v) = self.units[unit as usize].victim {
+        if let Some(v) = self.units[to_usize(unit)].victim {
             return Some(v);
         }
-        let (block, retiring) = match self.units[unit as usize].retiring.pop() {
+        let (block, retiring) = match self.units[to_usize(unit)].retiring.pop() {
             Some(b) => (b, true),
             None => {
                 let b = self.config.gc.victim(unit, &self.blocks)?;
@@ -161,7 +162,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.stats.victims += 1;
         self.stats.victim_valid += u64::from(self.blocks.valid(block));
         let first = self.nand.geometry().ppn(BlockId(block), 0).idx();
-        map.prepare(&self.reverse[first..first + self.blocks.pages_per_block() as usize]);
+        map.prepare(&self.reverse[first..first + to_usize(self.blocks.pages_per_block())]);
         // The rescue of the pages of a failed block counts as garbage collection too.
         Some(self.start_victim(unit, block, Cause::Gc, retiring))
     }
@@ -171,7 +172,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         let valid = u32::from(self.blocks.valid(block));
         let gain = if retiring { 0 } else { self.blocks.pages_per_block() - valid };
         let v = GcVictim { block, cursor: 0, valid, gain, cause, retiring, done: T::default() };
-        let u = &mut self.units[unit as usize];
+        let u = &mut self.units[to_usize(unit)];
         u.victim = Some(v);
         u.debt = 0;
         v
@@ -185,14 +186,14 @@ impl<T: Token, N: Store> Flash<T, N> {
         map: &mut M,
         unit: u32,
     ) -> Result<bool> {
-        let Some(v) = self.units[unit as usize].victim else { return Ok(false) };
+        let Some(v) = self.units[to_usize(unit)].victim else { return Ok(false) };
         let base = self.nand.geometry().ppn(BlockId(v.block), 0).idx();
-        let pages = self.blocks.pages_per_block() as usize;
-        let rest = &self.reverse[base + v.cursor as usize..base + pages];
+        let pages = to_usize(self.blocks.pages_per_block());
+        let rest = &self.reverse[base + to_usize(v.cursor)..base + pages];
         let Some(skip) = rest.iter().position(|&r| r != 0) else { return Ok(false) };
         let lpn = Lpn(rest[skip] - 1);
-        let at = v.cursor + skip as u32;
-        let from = Ppn((base + at as usize) as u32);
+        let at = v.cursor + count_u32(skip);
+        let from = Ppn::of_idx(base + to_usize(at));
         let expect = self.expected(from, || map.tag(lpn));
         let copied = match self.copy(sink, unit, from, lpn, expect, v.cause) {
             // The page is unreadable. It is marked as lost, so that it does not block the move of
@@ -210,15 +211,15 @@ impl<T: Token, N: Store> Flash<T, N> {
             copied => Some(copied?),
         };
         self.reverse[from.idx()] = 0;
-        self.blocks.block[v.block as usize].valid -= 1;
-        self.units[unit as usize].valid_pages -= 1;
+        self.blocks.block[to_usize(v.block)].valid -= 1;
+        self.units[to_usize(unit)].valid_pages -= 1;
         let durable = match copied {
             Some((to, done)) => map.moved(sink, MovedPage { lpn, to, seq: self.seq, done })?,
             None => v.done,
         };
         // The victim is erased after all its pages are durable elsewhere (`done`).
         self.record_named(sink, durable);
-        if let Some(v) = &mut self.units[unit as usize].victim {
+        if let Some(v) = &mut self.units[to_usize(unit)].victim {
             v.cursor = at + 1;
             v.done = sink.join(v.done, durable);
         }
@@ -266,11 +267,11 @@ impl<T: Token, N: Store> Flash<T, N> {
         map: &mut M,
         unit: u32,
     ) -> Result<T> {
-        let Some(v) = self.units[unit as usize].victim.take() else { return Ok(T::default()) };
+        let Some(v) = self.units[to_usize(unit)].victim.take() else { return Ok(T::default()) };
         debug_assert_eq!(self.blocks.valid(v.block), 0);
         if self.erase_after_flush && !is(FlashBug::EraseBeforeFlush) {
             self.blocks.set_state(v.block, BlockUse::Emptied);
-            let u = &mut self.units[unit as usize];
+            let u = &mut self.units[to_usize(unit)];
             u.awaiting_flush.push(v);
             // A flush now, since the next victim needs a free block for its pages.
             if u.free.len() <= self.reserve {
@@ -285,7 +286,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// retires it if the erase fails.
     fn erase<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, v: GcVictim<T>) -> Result<T> {
         let moved = if is(FlashBug::EraseBeforeMoved) { sink.start() } else { v.done };
-        let after = match self.freed.get(v.block as usize) {
+        let after = match self.freed.get(to_usize(v.block)) {
             Some(&freed) if !is(FlashBug::EraseBeforeFreed) => sink.join(moved, freed),
             _ => moved,
         };
@@ -299,8 +300,8 @@ impl<T: Token, N: Store> Flash<T, N> {
             Ok(done) => {
                 self.erased = sink.join(self.erased, done);
                 self.blocks.set_state(v.block, BlockUse::Free);
-                self.units[unit as usize].free.push_back(v.block);
-                if let Some(freed) = self.freed.get_mut(v.block as usize) {
+                self.units[to_usize(unit)].free.push_back(v.block);
+                if let Some(freed) = self.freed.get_mut(to_usize(v.block)) {
                     *freed = T::default();
                 }
                 self.relocate(unit);
@@ -318,7 +319,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     pub(super) fn retire(&mut self, unit: u32, block: u32) {
         self.nand.retire(BlockId(block));
         self.blocks.set_state(block, BlockUse::Bad);
-        self.units[unit as usize].usable_blocks -= 1;
+        self.units[to_usize(unit)].usable_blocks -= 1;
         self.stats.retired += 1;
         self.degrade(unit);
     }
@@ -333,8 +334,8 @@ impl<T: Token, N: Store> Flash<T, N> {
             self.nand.store_mut().sync()?;
         }
         map.make_durable(sink)?;
-        for unit in 0..self.units.len() as u32 {
-            for v in std::mem::take(&mut self.units[unit as usize].awaiting_flush) {
+        for unit in 0..count_u32(self.units.len()) {
+            for v in std::mem::take(&mut self.units[to_usize(unit)].awaiting_flush) {
                 self.erase(sink, unit, v)?;
             }
         }
@@ -343,7 +344,7 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Starts to move a sealed block with cold data if static wear leveling asks for it.
     fn relocate(&mut self, unit: u32) {
-        if self.units[unit as usize].victim.is_some() {
+        if self.units[to_usize(unit)].victim.is_some() {
             return;
         }
         let nand = &self.nand;
@@ -355,6 +356,6 @@ impl<T: Token, N: Store> Flash<T, N> {
         // A write then pays for `MOVES_WITHOUT_GAIN` moves, however many pages the block has.
         v.gain = 0;
         self.idle_work_pending = true;
-        self.units[unit as usize].victim = Some(v);
+        self.units[to_usize(unit)].victim = Some(v);
     }
 }

@@ -4,6 +4,7 @@ use super::{BlockTable, BlockUse, Gc, GcPolicy, WearLeveling, WearPolicy};
 use crate::Token;
 use crate::health::Health;
 use crate::planted::FlashBug;
+use frit_core::convert::{count_u32, low_u16, to_u64, to_usize};
 use frit_core::planted::is;
 use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Result, Sink, Target, UnitState};
 use frit_media::memory::table32;
@@ -24,6 +25,14 @@ pub enum NandStream {
     Cold = 1,
     /// Pages moved by garbage collection.
     Gc = 2,
+}
+
+impl NandStream {
+    /// Returns the number of the stream as an index into a table with one row for each.
+    #[inline]
+    pub(super) const fn idx(self) -> usize {
+        self as usize
+    }
 }
 
 pub(super) const STREAMS: usize = 3;
@@ -200,8 +209,8 @@ impl<T: Token, N: Store> Flash<T, N> {
     #[must_use]
     pub fn new(nand: Nand<N>, config: FlashConfig, share: u32) -> Flash<T, N> {
         let g = nand.geometry();
-        let scratch = if N::HOLDS { vec![0; g.page_bytes as usize] } else { Vec::new() };
-        let reverse = table32(g.pages() as usize);
+        let scratch = if N::HOLDS { vec![0; to_usize(g.page_bytes)] } else { Vec::new() };
+        let reverse = table32(to_usize(g.pages()));
         let mut flash = Flash {
             blocks: BlockTable::new(g.units(), g.blocks_per_unit(), g.pages_per_block),
             units: Vec::new(),
@@ -230,11 +239,11 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Makes each erase wait until the pages invalidated in the block are durable elsewhere and,
     /// with `hold_back`, also for the next flush.
     pub(crate) fn enforce_erase_order(&mut self, hold_back: bool) {
-        self.freed = vec![T::default(); self.blocks.count() as usize];
+        self.freed = vec![T::default(); to_usize(self.blocks.count())];
         self.erase_after_flush = hold_back;
         self.reserve = reserve(true);
         if hold_back {
-            self.ahead = (self.blocks.blocks_per_unit() as usize / 32).min(HELD_MAX);
+            self.ahead = (to_usize(self.blocks.blocks_per_unit()) / 32).min(HELD_MAX);
         }
         self.set_thresholds(self.config.low_blocks, self.config.high_blocks);
     }
@@ -267,7 +276,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                 }
             }
             self.units.push(Unit {
-                usable_blocks: free.len() as u32,
+                usable_blocks: count_u32(free.len()),
                 free,
                 open: [None; STREAMS],
                 partial_blocks: Vec::new(),
@@ -286,11 +295,11 @@ impl<T: Token, N: Store> Flash<T, N> {
     #[must_use]
     pub fn usable_pages_per_unit(nand: &Nand<N>, lasting: bool) -> u32 {
         let g = nand.geometry();
-        let spare = (reserve(lasting) + STREAMS) as u32;
+        let spare = count_u32(reserve(lasting) + STREAMS);
         (0..g.units())
             .map(|u| {
                 let blocks = u * g.blocks_per_unit()..(u + 1) * g.blocks_per_unit();
-                let good = blocks.filter(|&b| !nand.is_bad(BlockId(b))).count() as u32;
+                let good = count_u32(blocks.filter(|&b| !nand.is_bad(BlockId(b))).count());
                 good.saturating_sub(spare) * g.pages_per_block
             })
             .min()
@@ -325,7 +334,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     pub fn dram_bytes(&self) -> u64 {
         // For each block: its row, the medium's row, and the two links of the greedy policy, 8
         // bytes each.
-        self.reverse.len() as u64 * 4 + u64::from(self.blocks.count()) * 24
+        to_u64(self.reverse.len()) * 4 + u64::from(self.blocks.count()) * 24
     }
 
     /// Number of valid pages in all units.
@@ -337,15 +346,15 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Number of free blocks in all units.
     #[must_use]
     pub fn free_blocks(&self) -> u64 {
-        self.units.iter().map(|u| u.free.len() as u64).sum()
+        self.units.iter().map(|u| to_u64(u.free.len())).sum()
     }
 
     /// Unit for a page that is not in NAND yet: its home unit by static striping, or the next idle
     /// unit if that one is busy. Only units below their share are considered.
     pub(crate) fn first_unit<S: Sink<Tok = T>>(&self, sink: &S, lpn: Lpn) -> u32 {
-        let n = self.units.len() as u32;
+        let n = count_u32(self.units.len());
         let home = lpn.0 % n;
-        let room = |u: u32| self.units[u as usize].valid_pages < self.share;
+        let room = |u: u32| self.units[to_usize(u)].valid_pages < self.share;
         let idle = |u: u32| matches!(sink.unit(self.nand.unit_id(u)), UnitState::Idle);
         if room(home) && idle(home) {
             return home;
@@ -382,7 +391,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     #[inline]
     pub(crate) fn next_seq(&mut self) -> u64 {
         self.seq += 1;
-        if self.seq as u16 == 0 {
+        if low_u16(self.seq) == 0 {
             self.seq += 1;
         }
         self.seq
@@ -440,11 +449,11 @@ impl<T: Token, N: Store> Flash<T, N> {
         debug_assert_ne!(self.reverse[ppn.idx()], 0, "page {} is not valid", ppn.0);
         self.reverse[ppn.idx()] = 0;
         let block = self.nand.geometry().block_of(ppn).0;
-        let row = &mut self.blocks.block[block as usize];
+        let row = &mut self.blocks.block[to_usize(block)];
         row.valid -= 1;
         row.touched = self.blocks.clock;
         let sealed = row.state == BlockUse::Sealed;
-        self.units[self.blocks.unit_of(block) as usize].valid_pages -= 1;
+        self.units[to_usize(self.blocks.unit_of(block))].valid_pages -= 1;
         if sealed {
             self.config.gc.invalidated(block, &self.blocks);
         }
@@ -461,10 +470,10 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Makes the space refuse writes if a unit has too few usable blocks.
     pub(super) fn degrade(&mut self, unit: u32) {
-        let u = &self.units[unit as usize];
+        let u = &self.units[to_usize(unit)];
         // With fewer blocks all invalid pages may be in open blocks, and garbage collection finds
         // no victim.
-        let need = self.share.div_ceil(self.blocks.pages_per_block()) + (self.reserve + STREAMS) as u32;
+        let need = self.share.div_ceil(self.blocks.pages_per_block()) + count_u32(self.reserve + STREAMS);
         if u.usable_blocks < need {
             let has = u.usable_blocks;
             self.health.refuse(format!(

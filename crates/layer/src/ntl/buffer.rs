@@ -2,12 +2,14 @@
 //! (section IV.C.1).
 
 use crate::Token;
+use frit_core::Lpn;
+use frit_core::convert::{to_u64, to_usize};
 
 /// Updates that wait in DRAM.
 #[derive(Clone, Debug)]
 pub(super) struct UpdateBuffer<T> {
     page: usize,
-    lpns: Vec<u32>,
+    lpns: Vec<Lpn>,
     /// Contents of the pages; empty if the store holds no bytes.
     bytes: Vec<u8>,
     limit: usize,
@@ -18,12 +20,12 @@ pub(super) struct UpdateBuffer<T> {
 impl<T: Token> UpdateBuffer<T> {
     /// Creates a buffer for `pages` pages; 0: no buffer.
     pub(super) fn new(pages: u32, page_bytes: u32, holds: bool) -> UpdateBuffer<T> {
-        let page = page_bytes as usize;
+        let page = to_usize(page_bytes);
         UpdateBuffer {
             page,
-            lpns: Vec::with_capacity(pages as usize),
-            bytes: vec![0; if holds { pages as usize * page } else { 0 }],
-            limit: pages as usize,
+            lpns: Vec::with_capacity(to_usize(pages)),
+            bytes: vec![0; if holds { to_usize(pages) * page } else { 0 }],
+            limit: to_usize(pages),
             ready: T::default(),
         }
     }
@@ -45,17 +47,17 @@ impl<T: Token> UpdateBuffer<T> {
 
     /// Returns the index of a page in the buffer.
     #[inline]
-    pub(super) fn find(&self, lpn: u32) -> Option<usize> {
+    pub(super) fn find(&self, lpn: Lpn) -> Option<usize> {
         self.lpns.iter().position(|&l| l == lpn)
     }
 
     /// Returns the buffered pages in order.
-    pub(super) fn lpns(&self) -> &[u32] {
+    pub(super) fn lpns(&self) -> &[Lpn] {
         &self.lpns
     }
 
     /// Adds a page that is not in the buffer, and returns its index. The buffer must not be full.
-    pub(super) fn push(&mut self, lpn: u32) -> usize {
+    pub(super) fn push(&mut self, lpn: Lpn) -> usize {
         self.lpns.push(lpn);
         self.lpns.len() - 1
     }
@@ -85,7 +87,7 @@ impl<T: Token> UpdateBuffer<T> {
 
     /// Returns the DRAM used, in bytes.
     pub(super) fn dram_bytes(&self) -> u64 {
-        (self.limit * (self.page + 4)) as u64
+        to_u64(self.limit * (self.page + size_of::<Lpn>()))
     }
 }
 
@@ -96,17 +98,17 @@ mod tests {
     #[test]
     fn what_is_taken_out_leaves_the_rest() {
         let mut b: UpdateBuffer<()> = UpdateBuffer::new(3, 512, true);
-        for lpn in [5, 6, 7] {
-            let i = b.push(lpn);
-            b.bytes_mut(i).unwrap().fill(lpn as u8);
+        for lpn in [5_u8, 6, 7] {
+            let i = b.push(Lpn(lpn.into()));
+            b.bytes_mut(i).unwrap().fill(lpn);
         }
         assert!(b.is_full());
         b.remove(0);
-        for lpn in [6, 7] {
-            let i = b.find(lpn).unwrap();
-            assert!(b.bytes(i).unwrap().iter().all(|&x| u32::from(x) == lpn));
+        for lpn in [6_u8, 7] {
+            let i = b.find(Lpn(lpn.into())).unwrap();
+            assert!(b.bytes(i).unwrap().iter().all(|&x| x == lpn));
         }
-        assert_eq!((b.find(5), b.lpns().len()), (None, 2));
+        assert_eq!((b.find(Lpn(5)), b.lpns().len()), (None, 2));
         b.remove(1);
         b.clear();
         assert!(b.is_empty());

@@ -4,6 +4,8 @@ use super::layer::Ntl;
 use super::layout::FIRST_RECORD;
 use super::mapping::MappingPolicy;
 use crate::Token;
+use crate::numbers::Place;
+use frit_core::Lpn;
 use frit_core::{CheckCounts, CheckScope, Error, Finding, MediumKind, Result, Severity, Sink};
 use frit_media::Store;
 
@@ -27,9 +29,9 @@ impl<T: Token, P: Store> Ntl<T, P> {
             }
             found(missing);
         }
-        let mut next = 0;
+        let mut next = Lpn(0);
         while let Some(lpn) = self.used.next(next) {
-            next = lpn + 1;
+            next = lpn.plus(1);
             let Some(place) = self.place_of(lpn) else { continue };
             checked.records += 1;
             if self.live.has(lpn) {
@@ -49,8 +51,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
     fn check_page<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        lpn: u32,
-        place: u32,
+        lpn: Lpn,
+        place: Place,
         scope: CheckScope,
         checked: &mut CheckCounts,
         found: &mut dyn FnMut(Finding),
@@ -59,14 +61,14 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let finding = |kind, severity, what, repaired| Finding {
             kind,
             severity,
-            lpn: Some(lpn),
+            lpn: Some(lpn.0),
             medium: MediumKind::Pcm,
             at,
             what,
             repaired,
         };
         let verdict = self.space.record_state(place)?;
-        let own = verdict.block.filter(|r| r.lbn == lpn);
+        let own = verdict.block.filter(|r| r.lpn() == lpn);
         if own.is_some() && !verdict.agreed {
             if scope.repair {
                 let start = sink.start();
@@ -100,12 +102,12 @@ impl<T: Token, P: Store> Ntl<T, P> {
     fn check_discarded<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        lpn: u32,
-        place: u32,
+        lpn: Lpn,
+        place: Place,
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<()> {
-        if self.space.record_state(place)?.block.is_none_or(|r| r.lbn != lpn) {
+        if self.space.record_state(place)?.block.is_none_or(|r| r.lpn() != lpn) {
             return Ok(());
         }
         if scope.repair {
@@ -115,7 +117,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         found(Finding {
             kind: "stale-entry",
             severity: Severity::Major,
-            lpn: Some(lpn),
+            lpn: Some(lpn.0),
             medium: MediumKind::Pcm,
             at: self.space.layout.data(place),
             what: "the page was discarded, but its record does not note it".into(),
@@ -125,12 +127,12 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Replaces a damaged page in the log by its older version at home, if there is a valid one.
-    fn restore_older<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: u32, place: u32) -> Result<bool> {
+    fn restore_older<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: Lpn, place: Place) -> Result<bool> {
         if !self.is_logged(lpn) {
             return Ok(false);
         }
         let Some(home) = self.mapping.home(lpn) else { return Ok(false) };
-        let older = self.space.record_state(home)?.block.is_some_and(|r| r.lbn == lpn);
+        let older = self.space.record_state(home)?.block.is_some_and(|r| r.lpn() == lpn);
         self.space.load(home, &mut self.copy)?;
         if !older || self.space.verify(home, lpn, &self.copy).is_err() {
             return Ok(false);

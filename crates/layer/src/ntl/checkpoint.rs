@@ -12,6 +12,9 @@ use super::layer::Ntl;
 use super::layout::CHECKPOINT_HEADER_BYTES;
 use super::mapping::{MappingPolicy, PLACE_NONE};
 use crate::Token;
+use crate::numbers::Place;
+use frit_core::Lpn;
+use frit_core::convert::{count_u32, size_in_memory, to_u64, to_usize};
 use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Target};
 use frit_media::Store;
 use frit_media::checksum::crc32c;
@@ -28,20 +31,20 @@ impl<T: Token, P: Store> Ntl<T, P> {
         for bits in [&self.used, &self.live] {
             body.extend(bits.words().iter().flat_map(|w| w.to_le_bytes()));
         }
-        for lpn in 0..self.pages() {
+        for lpn in Lpn::first(self.pages()) {
             let home = if self.used.has(lpn) { self.mapping.home(lpn) } else { None };
-            body.extend(home.unwrap_or(PLACE_NONE).to_le_bytes());
+            body.extend(home.unwrap_or(PLACE_NONE).0.to_le_bytes());
         }
-        let mut all = vec![0; CHECKPOINT_HEADER_BYTES as usize];
+        let mut all = vec![0; size_in_memory(CHECKPOINT_HEADER_BYTES)];
         all[..8].copy_from_slice(MAGIC);
         all[8..12].copy_from_slice(&self.pages().to_le_bytes());
         all[16..20].copy_from_slice(&crc32c(&body).to_le_bytes());
         all.extend(body);
         let start = sink.start();
         // Consecutive pages of the checkpoint lie on consecutive chips, which write in parallel.
-        for (i, part) in all.chunks(self.page_bytes() as usize).enumerate() {
-            let at = self.space.layout.checkpoint(i as u64 * u64::from(self.page_bytes()));
-            let source = if P::HOLDS { Source::Bytes(part) } else { Source::Len(part.len() as u32) };
+        for (i, part) in all.chunks(to_usize(self.page_bytes())).enumerate() {
+            let at = self.space.layout.checkpoint(to_u64(i) * u64::from(self.page_bytes()));
+            let source = if P::HOLDS { Source::Bytes(part) } else { Source::Len(count_u32(part.len())) };
             let tok = self.space.pcm.write(sink, at, source, Cause::Meta, start)?;
             sink.ack(tok);
         }
@@ -51,15 +54,15 @@ impl<T: Token, P: Store> Ntl<T, P> {
     /// Reads the checkpoint.
     pub(super) fn read_checkpoint<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         let words = self.used.words().len();
-        let len = CHECKPOINT_HEADER_BYTES as usize + 16 * words + 4 * self.pages() as usize;
+        let len = size_in_memory(CHECKPOINT_HEADER_BYTES) + 16 * words + 4 * to_usize(self.pages());
         let mut all = vec![0; len];
         let start = sink.start();
-        for (i, part) in all.chunks_mut(self.page_bytes() as usize).enumerate() {
-            let at = self.space.layout.checkpoint(i as u64 * u64::from(self.page_bytes()));
+        for (i, part) in all.chunks_mut(to_usize(self.page_bytes())).enumerate() {
+            let at = self.space.layout.checkpoint(to_u64(i) * u64::from(self.page_bytes()));
             let tok = self.space.pcm.read(sink, at, Target::Bytes(part), Cause::Meta, start)?;
             sink.ack(tok);
         }
-        let (head, body) = all.split_at(CHECKPOINT_HEADER_BYTES as usize);
+        let (head, body) = all.split_at(size_in_memory(CHECKPOINT_HEADER_BYTES));
         if head[..8] != *MAGIC
             || head[8..12] != self.pages().to_le_bytes()
             || head[16..20] != crc32c(body).to_le_bytes()
@@ -74,8 +77,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
             }
         }
         for (lpn, home) in homes.as_chunks::<4>().0.iter().enumerate() {
-            let home = u32::from_le_bytes(*home);
-            if home != PLACE_NONE && !self.mapping.restore(lpn as u32, home) {
+            let home = Place(u32::from_le_bytes(*home));
+            if home != PLACE_NONE && !self.mapping.restore(Lpn::of_idx(lpn), home) {
                 return Err(checkpoint_damaged(self.space.layout.checkpoint(0)));
             }
         }

@@ -5,6 +5,8 @@ use crate::Token;
 use crate::payload::zeros;
 use crate::planted::NtlBug;
 use crate::spans::{PageSpan, page_spans_by_shift};
+use frit_core::Lpn;
+use frit_core::convert::bounded_u32;
 use frit_core::planted::is;
 use frit_core::{Result, Sink};
 use frit_media::Store;
@@ -25,10 +27,10 @@ impl<T: Token, P: Store> Ntl<T, P> {
             self.zero_part(sink, at, bytes)?;
         } else {
             self.zero_part(sink, at, (first * page).min(at + bytes) - at)?;
-            let mut next = first as u32;
+            let mut next = Lpn::of_u64(first);
             while let Some(lpn) = self.live.next(next).filter(|&lpn| u64::from(lpn) < end) {
                 self.drop_page(sink, lpn)?;
-                next = lpn + 1;
+                next = lpn.plus(1);
             }
             self.zero_part(sink, end * page, (at + bytes).saturating_sub(end * page))?;
         }
@@ -45,15 +47,15 @@ impl<T: Token, P: Store> Ntl<T, P> {
     /// Writes zeros to parts of pages that hold data. The range is smaller than a page.
     fn zero_part<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
         let shift = self.page_bytes().trailing_zeros();
-        let spans = page_spans_by_shift(at, bytes as u32, shift);
-        let parts: Vec<PageSpan> = spans.filter(|s| self.live.has(s.lpn.0)).collect();
+        let spans = page_spans_by_shift(at, bounded_u32(bytes), shift);
+        let parts: Vec<PageSpan> = spans.filter(|s| self.live.has(s.lpn)).collect();
         for span in parts {
             self.write_part(sink, span, zeros::<P>(span.len))?;
         }
         Ok(())
     }
 
-    fn drop_page<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: u32) -> Result<()> {
+    fn drop_page<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: Lpn) -> Result<()> {
         if let Some(i) = self.buffer.find(lpn) {
             self.buffer.remove(i);
         }

@@ -2,6 +2,7 @@
 
 use super::layer::Ntl;
 use crate::extents::merge_runs;
+use frit_core::Lpn;
 use frit_core::{
     CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Extent, Finding, MediumKind, Quiesce,
     Recovery, Result, SECTOR_BYTES, Sector, Sink, WriteGuarantee,
@@ -49,7 +50,7 @@ impl<S: Sink, P: Store> Durable<S> for Ntl<S::Tok, P> {
         let end = from + sectors * SECTOR_BYTES;
         let page = u64::from(self.page_bytes());
         merge_runs(from..end, each, |byte| {
-            let lpn = (byte / page) as u32;
+            let lpn = Lpn::of_u64(byte / page);
             // A range without data is one run.
             let next = match self.live.next(lpn) {
                 Some(l) if l == lpn => (u64::from(lpn) + 1) * page,

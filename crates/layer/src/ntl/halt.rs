@@ -12,8 +12,10 @@ use crate::Token;
 use crate::halt::SummarizedRecords;
 use crate::header::{HeaderNote, UsageState};
 use crate::health::Health;
+use crate::numbers::Place;
 use crate::record::{Copies, Record, RecordAddr};
 use crate::summary::{RecordSummary, RecordTerms, SummaryEntry, damaged_records};
+use frit_core::Lpn;
 use frit_core::{Recovery, Result, Sink};
 use frit_media::Store;
 use frit_media::checksum::digest;
@@ -55,20 +57,21 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Returns the record at the home location of a page, if it is valid.
-    fn record_at_home(&self, lpn: u32) -> Result<Option<SummaryEntry>> {
+    fn record_at_home(&self, lpn: Lpn) -> Result<Option<SummaryEntry>> {
         let Some(slot) = self.mapping.home(lpn) else { return Ok(None) };
         let v = self.space.record_state(slot)?;
-        let block = v.block.map(|record| SummaryEntry { slot, record, ended: false });
-        let found = block.or(v.ended.map(|(record, _)| SummaryEntry { slot, record, ended: true }));
-        Ok(found.filter(|c| c.record.lbn == lpn && c.ended != self.live.has(lpn)))
+        let block = v.block.map(|record| SummaryEntry { slot: slot.into(), record, ended: false });
+        let found =
+            block.or(v.ended.map(|(record, _)| SummaryEntry { slot: slot.into(), record, ended: true }));
+        Ok(found.filter(|c| c.record.lpn() == lpn && c.ended != self.live.has(lpn)))
     }
 
     /// Writes a new record for each page whose record is damaged in both copies. Its digest is
     /// wrong on purpose, so that the page stays known as damaged.
     fn preserve_damage<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        let mut next = 0;
+        let mut next = Lpn(0);
         while let Some(lpn) = self.used.next(next) {
-            next = lpn + 1;
+            next = lpn.plus(1);
             let Some(place) = self.mapping.home(lpn) else { continue };
             if self.record_at_home(lpn)?.is_some() {
                 continue;
@@ -78,7 +81,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
                 self.space.load(place, &mut self.copy)?;
                 self.space.seq += 1;
                 let digest = !digest(&self.copy);
-                let wrong = Record { lbn: lpn, valid: u8::MAX, seq: self.space.seq, digest };
+                let wrong = Record { lbn: lpn.0, valid: u8::MAX, seq: self.space.seq, digest };
                 self.space.put_record(sink, place, &wrong, start)?;
             } else {
                 self.space.put_discard(sink, place, lpn, start)?;
@@ -89,9 +92,9 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     fn summary(&self) -> Result<RecordSummary> {
         let mut sum = RecordSummary::up_to(self.space.seq);
-        let mut next = 0;
+        let mut next = Lpn(0);
         while let Some(lpn) = self.used.next(next) {
-            next = lpn + 1;
+            next = lpn.plus(1);
             if let Some(counted) = self.record_at_home(lpn)? {
                 sum.add(&counted);
             }
@@ -116,7 +119,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     ///
     /// # Errors
     /// Returns `Corrupt` with a description of the missing records.
-    pub(super) fn check_not_missing(&self, lpn: u32) -> Result<()> {
+    pub(super) fn check_not_missing(&self, lpn: Lpn) -> Result<()> {
         let page = || format!("page {lpn} of the volume was never written");
         self.health.check_not_missing(|| (self.space.layout.record(FIRST_RECORD), page()))
     }
@@ -160,8 +163,8 @@ impl<T: Token, P: Store> SummarizedRecords<T> for Ntl<T, P> {
     }
 
     fn copy_records<S: Sink<Tok = T>>(&mut self, sink: &mut S, from: u32) -> Result<()> {
-        for place in 0..self.space.layout.home_places() {
-            let right = self.space.copy_state(RecordAddr { slot: place, copy: from })?;
+        for place in Place::first(self.space.layout.home_places()) {
+            let right = self.space.copy_state(RecordAddr { slot: place.into(), copy: from })?;
             let mut states = self.space.layout.places(place).map(|copy| self.space.copy_state(copy));
             if states.all(|state| state.is_ok_and(|s| s == right)) {
                 continue;
@@ -173,8 +176,8 @@ impl<T: Token, P: Store> SummarizedRecords<T> for Ntl<T, P> {
     }
 
     fn fits(&self, entry: &SummaryEntry, _: &ScannedPages) -> Result<bool> {
-        let (place, lpn) = (entry.slot, entry.record.lbn);
-        if place >= self.space.layout.home_places() || lpn >= self.pages() || self.used.has(lpn) {
+        let (place, lpn) = (entry.slot.place(), entry.record.lpn());
+        if place.0 >= self.space.layout.home_places() || lpn.0 >= self.pages() || self.used.has(lpn) {
             return Ok(false);
         }
         let v = self.space.record_state(place)?;

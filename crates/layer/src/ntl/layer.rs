@@ -13,6 +13,8 @@ use crate::header::HeaderNote;
 use crate::health::Health;
 use crate::planted::NtlBug;
 use crate::spans::check_sectors;
+use frit_core::Lpn;
+use frit_core::convert::to_usize;
 use frit_core::{
     BlockLayer, Error, Hints, Info, Params, Progress, Result, SECTOR_BYTES, Sector, Sink, Source, StackView,
     Target,
@@ -73,7 +75,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let pages = layout.home_places();
         let log = (config.log_kind() != LogKind::None).then(|| LogTables::new(&config, layout));
         let warm = if config.log_kind() == LogKind::Remap { pages } else { 0 };
-        let held = if P::HOLDS { layout.page_bytes as usize } else { 0 };
+        let held = if P::HOLDS { to_usize(layout.page_bytes) } else { 0 };
         let buffered = if config.buffers() { layout.chips } else { 0 };
         Ok(Ntl {
             mapping: Mappings::new(config.mapping_kind()?, &setup),
@@ -90,7 +92,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             stats: NtlStats::default(),
             turn: 0,
             costs: Vec::new(),
-            pages_by_chip: vec![0; layout.chips as usize],
+            pages_by_chip: vec![0; to_usize(layout.chips)],
             usage: HeaderNote::default(),
             health: Health::default(),
             page: vec![0; held],
@@ -128,7 +130,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Returns `true` if the newest version of a page lies in the log.
     #[inline]
-    pub(super) fn is_logged(&self, lpn: u32) -> bool {
+    pub(super) fn is_logged(&self, lpn: Lpn) -> bool {
         self.log.is_some() && self.logged.has(lpn)
     }
 
@@ -162,7 +164,8 @@ impl<S: Sink, P: Store> BlockLayer<S> for Ntl<S::Tok, P> {
     fn expect(&self, next: &[(Sector, u32)]) {
         let page = u64::from(self.page_bytes());
         for (at, _) in next {
-            let lpn = (at.0.saturating_mul(SECTOR_BYTES) / page).min(u64::from(self.pages()) - 1) as u32;
+            let lpn =
+                Lpn::of_u64((at.0.saturating_mul(SECTOR_BYTES) / page).min(u64::from(self.pages()) - 1));
             if let Some(place) = self.mapping.home(lpn) {
                 self.space.prefetch(place);
             }

@@ -14,14 +14,16 @@
 
 use super::config::{LogKind, NtlConfig, Protect};
 use crate::marks::word_at;
+use crate::numbers::{LogSlot, Place, RecordSlot};
 use crate::record::{RECORD_BYTES, RecordAddr};
+use frit_core::convert::{bounded_u32, floor_u64, to_f64};
 use frit_core::{Error, Result, size};
 use frit_media::PcmGeometry;
 
 /// Number of copies of a record, with which a damaged record is distinguished from a torn one.
 pub(super) const COPIES: u32 = 2;
 /// Place of the first record.
-pub(super) const FIRST_RECORD: RecordAddr = RecordAddr { slot: 0, copy: 0 };
+pub(super) const FIRST_RECORD: RecordAddr = RecordAddr { slot: RecordSlot(0), copy: 0 };
 const TAILS_AT: u64 = 8192;
 const TABLES_AT: u64 = 12288;
 /// Size of the header of a checkpoint, in bytes.
@@ -73,7 +75,7 @@ impl NtlLayout {
     /// Returns an error if a page or refresh unit would not lie on one chip, or if no page fits.
     pub(super) fn new(config: &NtlConfig, below: &MemoryShape) -> Result<NtlLayout> {
         let g = &below.geometry;
-        let page = config.page_bytes as u32;
+        let page = bounded_u32(config.page_bytes);
         if g.interleave_bytes < page {
             let why = format!("has to be at least a page of {page} bytes, so that a page lies in one chip");
             return Err(Error::param("interleave_bytes", size::format(u64::from(g.interleave_bytes)), why));
@@ -93,7 +95,7 @@ impl NtlLayout {
             0
         } else {
             // At least two rows: one is written while the other is merged.
-            ((all as f64 * config.log_share / f64::from(row_pages)).ceil() as u64).max(2)
+            floor_u64((to_f64(all) * config.log_share / f64::from(row_pages)).ceil()).max(2)
                 * u64::from(row_pages)
         };
         let align = if logs == 0 { u64::from(page) } else { row_bytes.max(u64::from(page)) };
@@ -106,7 +108,7 @@ impl NtlLayout {
             page_shift: page.trailing_zeros(),
             strip_shift: g.interleave_bytes.trailing_zeros(),
             homes: 0,
-            logs: logs as u32,
+            logs: bounded_u32(logs),
             row_pages,
             refresh_pages: (refresh / page).max(1),
             protected: config.protect == Protect::Redo,
@@ -141,7 +143,7 @@ impl NtlLayout {
                     let why = format!("the memory has room for {}", size::format(homes * chips * page));
                     return Err(Error::param("capacity", size::format(config.capacity), why));
                 }
-                self.homes = homes as u32;
+                self.homes = bounded_u32(homes);
                 self.home_at = home_at;
                 return Ok(());
             }
@@ -177,24 +179,30 @@ impl NtlLayout {
         self.home_places() + self.slots()
     }
 
+    /// Returns a place by its index on a chip.
+    #[inline]
+    pub(super) fn place(&self, index: u32, chip: u32) -> Place {
+        Place(index * self.chips + chip)
+    }
+
     /// Returns the place of a slot.
     #[inline]
-    pub(super) fn slot_place(&self, slot: u32) -> u32 {
-        self.home_places() + slot
+    pub(super) fn slot_place(&self, slot: LogSlot) -> Place {
+        Place(self.home_places() + slot.0)
     }
 
     /// Returns the index on its chip, and the chip: quotient and remainder by the number of chips.
     #[inline]
-    pub(super) fn split(&self, place: u32) -> (u32, u32) {
+    pub(super) fn split(&self, place: Place) -> (u32, u32) {
         match self.chip_shift {
-            Some(shift) => (place >> shift, place & (self.chips - 1)),
-            None => (place / self.chips, place % self.chips),
+            Some(shift) => (place.0 >> shift, place.0 & (self.chips - 1)),
+            None => (place.0 / self.chips, place.0 % self.chips),
         }
     }
 
     /// Returns the chip of a place.
     #[inline]
-    pub(super) fn chip(&self, place: u32) -> u32 {
+    pub(super) fn chip(&self, place: Place) -> u32 {
         self.split(place).1
     }
 
@@ -209,7 +217,7 @@ impl NtlLayout {
 
     /// Returns the address of a page.
     #[inline]
-    pub(super) fn data(&self, place: u32) -> u64 {
+    pub(super) fn data(&self, place: Place) -> u64 {
         let (index, chip) = self.split(place);
         let offset = if index < self.homes {
             self.home_at + (u64::from(index) << self.page_shift)
@@ -222,14 +230,14 @@ impl NtlLayout {
     /// Returns the address of a copy of the record of a page, which lies on the page's chip.
     #[inline]
     pub(super) fn record(&self, place: RecordAddr) -> u64 {
-        let (index, chip) = self.split(place.slot);
+        let (index, chip) = self.split(place.slot.place());
         let rows = u64::from(self.homes + self.logs);
         self.on_chip(chip, TABLES_AT + (u64::from(place.copy) * rows + u64::from(index)) * RECORD_BYTES)
     }
 
     /// Iterates over the places of the copies of a page's record.
     #[inline]
-    pub(super) fn places(&self, place: u32) -> impl Iterator<Item = RecordAddr> + use<> {
+    pub(super) fn places(&self, place: Place) -> impl Iterator<Item = RecordAddr> + use<> {
         RecordAddr::copies(place, COPIES)
     }
 
@@ -240,13 +248,13 @@ impl NtlLayout {
         let offset = TABLES_AT + (u64::from(copy) * rows + u64::from(index)) * RECORD_BYTES;
         let strip = 1u64 << self.strip_shift;
         let left = (strip - (offset & (strip - 1))) / RECORD_BYTES;
-        left.min(rows - u64::from(index)).max(1) as u32
+        bounded_u32(left.min(rows - u64::from(index)).max(1))
     }
 
     /// Returns the address of a part of the checkpoint, which must not cross a page boundary.
     pub(super) fn checkpoint(&self, from: u64) -> u64 {
         let (page, offset) = (from >> self.page_shift, from & (u64::from(self.page_bytes) - 1));
-        let (row, chip) = self.split(page as u32);
+        let (row, chip) = self.split(Place::of_u64(page));
         self.on_chip(chip, TABLES_AT + (u64::from(row) << self.page_shift) + offset)
     }
 
@@ -325,7 +333,7 @@ mod tests {
                 let l = NtlLayout::new(&config, &b).unwrap();
                 let mut all: Vec<(u64, u64)> =
                     vec![(0, 128), (mark_at(0), mark_at(63) + 64), (tail_at(0), tail_at(63) + 64)];
-                for place in 0..l.all_places() {
+                for place in Place::first(l.all_places()) {
                     all.push((l.data(place), l.data(place) + 4096));
                     if protect == Protect::Redo {
                         all.extend(l.places(place).map(|copy| (l.record(copy), l.record(copy) + 32)));
@@ -346,7 +354,7 @@ mod tests {
                 );
                 if log == LogKind::Full {
                     assert_eq!((l.row_pages, l.logs % 16), (16, 0));
-                    assert_eq!(l.data(l.slot_place(0)) % (64 << 10), 0);
+                    assert_eq!(l.data(l.slot_place(LogSlot(0))) % (64 << 10), 0);
                 }
             }
         }

@@ -10,7 +10,10 @@ use super::layer::Ntl;
 use super::log::LogTables;
 use super::space::{CellState, PageWrite};
 use crate::Token;
+use crate::numbers::{LogSlot, Place};
 use crate::planted::NtlBug;
+use frit_core::Lpn;
+use frit_core::convert::to_usize;
 use frit_core::planted::is;
 use frit_core::{Cause, Result, Sink, Source, Target};
 use frit_media::Store;
@@ -93,7 +96,13 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Copies a page from the log to its home location.
-    fn copy_home<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: u32, slot: u32, certain: T) -> Result<T> {
+    fn copy_home<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        lpn: Lpn,
+        slot: LogSlot,
+        certain: T,
+    ) -> Result<T> {
         let place = self.space.layout.slot_place(slot);
         let home = self.home_for(sink, lpn)?;
         let page = self.page_bytes();
@@ -107,13 +116,13 @@ impl<T: Token, P: Store> Ntl<T, P> {
         });
         self.copy = copy;
         self.used.set(lpn);
-        self.pages_by_chip[self.space.chip(home) as usize] += 1;
+        self.pages_by_chip[to_usize(self.space.chip(home))] += 1;
         self.stats.merged_pages += 1;
         outcome
     }
 
     /// Loads a page of the log. Returns the digest in its record.
-    fn digest_of_slot(&self, place: u32, lpn: u32, copy: &mut [u8]) -> Result<u64> {
+    fn digest_of_slot(&self, place: Place, lpn: Lpn, copy: &mut [u8]) -> Result<u64> {
         if !P::HOLDS {
             return Ok(0);
         }
@@ -121,7 +130,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         if !self.space.protected {
             return Ok(0);
         }
-        let Some(record) = self.space.record_state(place)?.block.filter(|r| r.lbn == lpn) else {
+        let Some(record) = self.space.record_state(place)?.block.filter(|r| r.lpn() == lpn) else {
             // Without its record the contents are not trustworthy. A digest that cannot match keeps
             // the page known as damaged.
             return Ok(!digest(copy));
@@ -134,7 +143,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Removes a page from the tables of the log.
-    pub(super) fn forget_logged(&mut self, lpn: u32) {
+    pub(super) fn forget_logged(&mut self, lpn: Lpn) {
         if let Some(log) = &mut self.log {
             log.drop_page(lpn);
         }
@@ -180,7 +189,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             }
             let tok = self.space.pcm.refresh(sink, at, Cause::Gc, after)?;
             done = sink.join(done, tok);
-            self.pages_by_chip[chip as usize] += 1;
+            self.pages_by_chip[to_usize(chip)] += 1;
         }
         self.stats.refreshes += u64::from(self.pages_by_chip.iter().copied().max().unwrap_or(0));
         self.pages_by_chip.fill(0);

@@ -1,5 +1,8 @@
 //! A bitmap with one bit for each page.
 
+use frit_core::Lpn;
+use frit_core::convert::{count_u32, to_u64, to_usize};
+
 /// A bitmap. All bits are initially zero.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct PageBitmap {
@@ -8,41 +11,41 @@ pub(super) struct PageBitmap {
 
 impl PageBitmap {
     pub(super) fn new(n: u32) -> PageBitmap {
-        PageBitmap { words: vec![0; (n as usize).div_ceil(64)] }
+        PageBitmap { words: vec![0; to_usize(n).div_ceil(64)] }
     }
 
     #[inline]
-    pub(super) fn has(&self, i: u32) -> bool {
-        self.words[(i / 64) as usize] >> (i % 64) & 1 == 1
+    pub(super) fn has(&self, lpn: Lpn) -> bool {
+        self.words[to_usize(lpn.0 / 64)] >> (lpn.0 % 64) & 1 == 1
     }
 
     #[inline]
-    pub(super) fn set(&mut self, i: u32) {
-        self.words[(i / 64) as usize] |= 1 << (i % 64);
+    pub(super) fn set(&mut self, lpn: Lpn) {
+        self.words[to_usize(lpn.0 / 64)] |= 1 << (lpn.0 % 64);
     }
 
     #[inline]
-    pub(super) fn clear(&mut self, i: u32) {
-        self.words[(i / 64) as usize] &= !(1 << (i % 64));
+    pub(super) fn clear(&mut self, lpn: Lpn) {
+        self.words[to_usize(lpn.0 / 64)] &= !(1 << (lpn.0 % 64));
     }
 
     pub(super) fn fill(&mut self, n: u32, on: bool) {
         self.words.fill(if on { u64::MAX } else { 0 });
         // The bits after the last page stay zero, because `next` and `len` read whole words.
         if on && !n.is_multiple_of(64) {
-            self.words[(n / 64) as usize] = (1 << (n % 64)) - 1;
+            self.words[to_usize(n / 64)] = (1 << (n % 64)) - 1;
         }
     }
 
     /// Returns the first set bit from `from` on.
-    pub(super) fn next(&self, from: u32) -> Option<u32> {
-        let mut word = (from / 64) as usize;
-        let mut left = self.words.get(word)? & u64::MAX << (from % 64);
+    pub(super) fn next(&self, from: Lpn) -> Option<Lpn> {
+        let mut word = to_usize(from.0 / 64);
+        let mut left = self.words.get(word)? & u64::MAX << (from.0 % 64);
         while left == 0 {
             word += 1;
             left = *self.words.get(word)?;
         }
-        Some(word as u32 * 64 + left.trailing_zeros())
+        Some(Lpn(count_u32(word) * 64 + left.trailing_zeros()))
     }
 
     pub(super) fn len(&self) -> u64 {
@@ -51,11 +54,11 @@ impl PageBitmap {
 
     /// Returns the number of set bits in a range.
     pub(super) fn count(&self, range: std::ops::Range<u32>) -> u32 {
-        range.filter(|&i| self.has(i)).count() as u32
+        count_u32(range.filter(|&i| self.has(Lpn(i))).count())
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        self.words.len() as u64 * 8
+        to_u64(self.words.len()) * 8
     }
 
     pub(super) fn words(&self) -> &[u64] {
@@ -74,15 +77,15 @@ mod tests {
     #[test]
     fn bits_are_found_in_order() {
         let mut b = PageBitmap::new(200);
-        for i in [0, 63, 64, 199] {
+        for i in [0, 63, 64, 199].map(Lpn) {
             b.set(i);
         }
-        let all: Vec<u32> = std::iter::successors(b.next(0), |&i| b.next(i + 1)).collect();
-        assert_eq!(all, [0, 63, 64, 199]);
-        b.clear(63);
-        assert!(!b.has(63) && b.has(64));
-        assert_eq!((b.len(), b.count(1..199), b.next(200)), (3, 1, None));
+        let all: Vec<Lpn> = std::iter::successors(b.next(Lpn(0)), |&i| b.next(i.plus(1))).collect();
+        assert_eq!(all, [0, 63, 64, 199].map(Lpn));
+        b.clear(Lpn(63));
+        assert!(!b.has(Lpn(63)) && b.has(Lpn(64)));
+        assert_eq!((b.len(), b.count(1..199), b.next(Lpn(200))), (3, 1, None));
         b.fill(200, true);
-        assert_eq!((b.len(), b.next(199), b.next(200)), (200, Some(199), None));
+        assert_eq!((b.len(), b.next(Lpn(199)), b.next(Lpn(200))), (200, Some(Lpn(199)), None));
     }
 }

@@ -1,5 +1,6 @@
 //! Selection of the chip for the first write of a page, if the mapping does not determine it.
 
+use frit_core::convert::{count_u32, low_u16, to_usize};
 use frit_core::{Sink, UnitId, UnitState};
 use serde::Deserialize;
 use strum::{EnumString, IntoStaticStr, VariantNames};
@@ -31,14 +32,14 @@ impl ChipPlacement {
         turn: u32,
         costs: &mut Vec<u64>,
     ) {
-        let chips = pages.len() as u32;
+        let chips = count_u32(pages.len());
         costs.clear();
         costs.extend((0..chips).map(|chip| {
             let after = u64::from((chip + chips - turn) % chips);
             let load = match self {
                 ChipPlacement::RoundRobin => 0,
-                ChipPlacement::LeastLoaded => u64::from(pages[chip as usize]),
-                ChipPlacement::Idle => match sink.unit(UnitId(first_unit.0 + chip as u16)) {
+                ChipPlacement::LeastLoaded => u64::from(pages[to_usize(chip)]),
+                ChipPlacement::Idle => match sink.unit(UnitId(first_unit.0 + low_u16(u64::from(chip)))) {
                     UnitState::Idle => 0,
                     // The limit prevents an overflow of the product below.
                     UnitState::BusyUntil(t) => t.0.min(u64::MAX >> 13),

@@ -5,7 +5,7 @@ use super::mapping::MappingPolicy;
 use super::page_bitmap::PageBitmap;
 use crate::Token;
 use crate::record::Record;
-use frit_core::{Error, Precondition, Preconditioning, Result};
+use frit_core::{Error, Lpn, Precondition, Preconditioning, Result};
 use frit_media::Store;
 use frit_media::checksum::digest;
 
@@ -23,10 +23,10 @@ impl<T: Token, P: Store> Preconditioning for Ntl<T, P> {
         if P::HOLDS && self.space.protected {
             // The buffer of a new layer is zero, like its pages.
             let digest = digest(&self.copy);
-            for lpn in 0..pages {
+            for lpn in Lpn::first(pages) {
                 let Some(place) = self.mapping.home(lpn) else { continue };
                 self.space.seq += 1;
-                let record = Record { lbn: lpn, valid: u8::MAX, seq: self.space.seq, digest };
+                let record = Record { lbn: lpn.0, valid: u8::MAX, seq: self.space.seq, digest };
                 for copy in self.space.layout.places(place) {
                     self.space.pcm.preset(self.space.layout.record(copy), &record.bytes(copy))?;
                 }

@@ -3,7 +3,10 @@
 use super::layer::Ntl;
 use super::mapping::MappingPolicy;
 use crate::Token;
+use crate::numbers::Place;
 use crate::spans::page_spans_by_shift;
+use frit_core::Lpn;
+use frit_core::convert::to_usize;
 use frit_core::{Cause, Error, MediumKind, Result, Sink, Target};
 use frit_media::Store;
 
@@ -17,7 +20,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let shift = self.page_bytes().trailing_zeros();
         for span in page_spans_by_shift(at, into.len(), shift) {
             let part = into.part(span.from, span.len);
-            let tok = self.read_page(sink, span.lpn.0, span.offset, part, Cause::Host)?;
+            let tok = self.read_page(sink, span.lpn, span.offset, part, Cause::Host)?;
             sink.ack(tok);
         }
         Ok(())
@@ -25,7 +28,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Returns the location of the newest version of a live page, unless it is in the buffer.
     #[inline]
-    pub(super) fn place_of(&self, lpn: u32) -> Option<u32> {
+    pub(super) fn place_of(&self, lpn: Lpn) -> Option<Place> {
         if self.is_logged(lpn)
             && let Some(slot) = self.log.as_ref().and_then(|log| log.slot_of(lpn))
         {
@@ -39,7 +42,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     pub(super) fn read_page<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        lpn: u32,
+        lpn: Lpn,
         first: u32,
         mut into: Target<'_>,
         cause: Cause,
@@ -57,7 +60,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             && let Some(i) = self.buffer.find(lpn)
         {
             if let (Some(to), Some(from)) = (into.bytes(), self.buffer.bytes(i)) {
-                to.copy_from_slice(&from[first as usize..(first + len) as usize]);
+                to.copy_from_slice(&from[to_usize(first)..to_usize(first + len)]);
             }
             return Ok(start);
         }
@@ -77,13 +80,13 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Reads a part of a page and verifies the whole page. A mismatch is read a second time,
     /// because a bit may have flipped during the transfer.
-    fn read_checked(&mut self, place: u32, lpn: u32, first: u32, to: &mut [u8]) -> Result<()> {
+    fn read_checked(&mut self, place: Place, lpn: Lpn, first: u32, to: &mut [u8]) -> Result<()> {
         let mut outcome = Ok(());
         for _ in 0..2 {
             self.space.load(place, &mut self.copy)?;
             outcome = self.space.verify(place, lpn, &self.copy);
             if outcome.is_ok() {
-                to.copy_from_slice(&self.copy[first as usize..first as usize + to.len()]);
+                to.copy_from_slice(&self.copy[to_usize(first)..to_usize(first) + to.len()]);
                 break;
             }
         }

@@ -6,9 +6,12 @@ use super::mapping::MappingPolicy;
 use crate::Token;
 use crate::halt::compare_with_summary;
 use crate::header::{HeaderNote, UsageState};
+use crate::numbers::{LogSlot, Place, RecordSlot};
 use crate::planted::NtlBug;
 use crate::record::{COPIES_MAX, CombinedState, Copies, RECORD_LEN};
 use crate::summary::{RecordSummary, SummaryEntry};
+use frit_core::Lpn;
+use frit_core::convert::{to_u64, to_usize};
 use frit_core::planted::is;
 use frit_core::{Cause, CrashKind, Error, Recovery, Result, Sink, Target};
 use frit_media::Store;
@@ -23,20 +26,20 @@ const CHUNK: u32 = 2048;
 #[derive(Clone, Copy, Debug)]
 struct LoggedPage {
     seq: u64,
-    slot: u32,
+    slot: LogSlot,
     /// `true` if the page has data, `false` if it was discarded.
     there: bool,
 }
 
 /// Callback of a scan for each place with a valid record.
 type ScanCallback<'a, N> =
-    dyn FnMut(&mut N, u32, CombinedState, &mut Repairs, &mut Recovery) -> Result<()> + 'a;
+    dyn FnMut(&mut N, Place, CombinedState, &mut Repairs, &mut Recovery) -> Result<()> + 'a;
 
 /// Result of a scan of the records.
 #[derive(Debug, Default)]
 pub(crate) struct ScannedPages {
     /// The newest versions that lie in the log.
-    logged: HashMap<u32, LoggedPage>,
+    logged: HashMap<Lpn, LoggedPage>,
     /// Summary of the valid records at home.
     pub(super) homes: RecordSummary,
     repairs: Repairs,
@@ -49,7 +52,7 @@ impl ScannedPages {
     }
 
     /// Returns the places whose record is invalid.
-    pub(super) fn damaged(&self) -> &[u32] {
+    pub(super) fn damaged(&self) -> &[RecordSlot] {
         &self.repairs.wipe
     }
 }
@@ -58,9 +61,9 @@ impl ScannedPages {
 #[derive(Debug, Default)]
 struct Repairs {
     /// Places whose record must be cleared.
-    wipe: Vec<u32>,
+    wipe: Vec<RecordSlot>,
     /// Places whose record is damaged or outdated in one copy.
-    mend: Vec<u32>,
+    mend: Vec<Place>,
 }
 
 impl<T: Token, P: Store> Ntl<T, P> {
@@ -142,22 +145,22 @@ impl<T: Token, P: Store> Ntl<T, P> {
         each: &mut ScanCallback<'_, Self>,
     ) -> Result<()> {
         let start = sink.start();
-        let mut copies = [const { Vec::new() }; COPIES as usize];
+        let mut copies = [const { Vec::new() }; to_usize(COPIES)];
         for chip in 0..self.space.layout.chips {
             let mut index = indices.start;
             while index < indices.end {
                 let l = &self.space.layout;
                 let together = (0..COPIES).map(|c| l.records_together(index, c)).min().unwrap_or(1);
                 let n = together.min(CHUNK).min(indices.end - index);
-                let place = |i: u32| (index + i) * l.chips + chip;
+                let place = |i: u32| l.place(index + i, chip);
                 let first = place(0);
-                let places: Vec<u32> = (0..n).map(place).collect();
+                let places: Vec<Place> = (0..n).map(place).collect();
                 for (copy, bytes) in self.space.layout.places(first).zip(&mut copies) {
-                    bytes.resize(n as usize * RECORD_LEN, 0);
+                    bytes.resize(to_usize(n) * RECORD_LEN, 0);
                     let at = self.space.layout.record(copy);
                     let tok = self.space.pcm.read(sink, at, Target::Bytes(bytes), Cause::Meta, start)?;
                     sink.ack(tok);
-                    recovery.bytes_read += bytes.len() as u64;
+                    recovery.bytes_read += to_u64(bytes.len());
                 }
                 for (i, place) in places.into_iter().enumerate() {
                     let verdict = CombinedState::of_chunks(&copies, which, i, place);
@@ -166,7 +169,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
                     } else if !is_blank(&copies, i) && !is(NtlBug::RemainsKept) {
                         // The record is torn. Together with words of a later record of the same
                         // page it could become valid again.
-                        repairs.wipe.push(place);
+                        repairs.wipe.push(place.into());
                     }
                 }
                 index += n;
@@ -182,14 +185,14 @@ impl<T: Token, P: Store> Ntl<T, P> {
         which: Copies,
         repairs: &mut Repairs,
         recovery: &mut Recovery,
-    ) -> Result<HashMap<u32, LoggedPage>> {
+    ) -> Result<HashMap<Lpn, LoggedPage>> {
         let (homes, logs) = (self.space.layout.homes, self.space.layout.logs);
         let first_slot = self.space.layout.home_places();
-        let mut all: Vec<(u32, LoggedPage)> = Vec::new();
+        let mut all: Vec<(Lpn, LoggedPage)> = Vec::new();
         let pages = self.pages();
         let indices = homes..homes + logs;
         self.scan(sink, &indices, which, repairs, recovery, &mut |ntl, place, v, repairs, recovery| {
-            let slot = place - first_slot;
+            let slot = LogSlot(place.0 - first_slot);
             for (record, there) in
                 v.block.map(|r| (r, true)).into_iter().chain(v.ended.map(|(r, _)| (r, false)))
             {
@@ -198,14 +201,14 @@ impl<T: Token, P: Store> Ntl<T, P> {
                     continue;
                 }
                 if there && !ntl.is_whole(place, record.seq, record.digest, recovery)? {
-                    repairs.wipe.push(place);
+                    repairs.wipe.push(place.into());
                     continue;
                 }
-                all.push((record.lbn, LoggedPage { seq: record.seq, slot, there }));
+                all.push((record.lpn(), LoggedPage { seq: record.seq, slot, there }));
             }
             Ok(())
         })?;
-        let mut newest: HashMap<u32, LoggedPage> = HashMap::new();
+        let mut newest: HashMap<Lpn, LoggedPage> = HashMap::new();
         for (lpn, l) in all {
             let kept = newest.entry(lpn).or_insert(l);
             if (kept.seq < l.seq) != is(NtlBug::OldVersionTaken) {
@@ -221,7 +224,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         &mut self,
         sink: &mut S,
         which: Copies,
-        logged: &mut HashMap<u32, LoggedPage>,
+        logged: &mut HashMap<Lpn, LoggedPage>,
         repairs: &mut Repairs,
         recovery: &mut Recovery,
     ) -> Result<RecordSummary> {
@@ -233,21 +236,21 @@ impl<T: Token, P: Store> Ntl<T, P> {
             let Some(record) = v.block.or(v.ended.map(|(r, _)| r)) else { return Ok(()) };
             ntl.space.seq = ntl.space.seq.max(record.seq);
             let whole = !there || ntl.is_whole(place, record.seq, record.digest, recovery)?;
-            if record.lbn >= pages || !whole || !ntl.mapping.restore(record.lbn, place) {
-                repairs.wipe.push(place);
+            if record.lbn >= pages || !whole || !ntl.mapping.restore(record.lpn(), place) {
+                repairs.wipe.push(place.into());
                 return Ok(());
             }
             if !v.agreed {
                 repairs.mend.push(place);
             }
-            ntl.used.set(record.lbn);
-            sum.add(&SummaryEntry { slot: place, record, ended: !there });
-            match logged.get(&record.lbn) {
+            ntl.used.set(record.lpn());
+            sum.add(&SummaryEntry { slot: place.into(), record, ended: !there });
+            match logged.get(&record.lpn()) {
                 Some(l) if l.seq > record.seq => {}
                 _ => {
-                    logged.remove(&record.lbn);
+                    logged.remove(&record.lpn());
                     if there {
-                        ntl.live.set(record.lbn);
+                        ntl.live.set(record.lpn());
                     }
                 }
             }
@@ -259,7 +262,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Returns `true` if the data of a page matches its record. Records up to the mark are known to
     /// match.
-    fn is_whole(&mut self, place: u32, seq: u64, wanted: u64, recovery: &mut Recovery) -> Result<bool> {
+    fn is_whole(&mut self, place: Place, seq: u64, wanted: u64, recovery: &mut Recovery) -> Result<bool> {
         if seq <= self.space.mark || is(NtlBug::TornTaken) {
             return Ok(true);
         }
@@ -274,8 +277,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(false)
     }
 
-    fn restore_logged(&mut self, logged: HashMap<u32, LoggedPage>) {
-        let mut all: Vec<(u32, LoggedPage)> = logged.into_iter().collect();
+    fn restore_logged(&mut self, logged: HashMap<Lpn, LoggedPage>) {
+        let mut all: Vec<(Lpn, LoggedPage)> = logged.into_iter().collect();
         all.sort_unstable_by_key(|(_, l)| l.slot);
         for (lpn, l) in all {
             if let Some(log) = &mut self.log {
@@ -295,7 +298,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     fn apply_repairs<S: Sink<Tok = T>>(&mut self, sink: &mut S, repairs: &Repairs) -> Result<()> {
         let start = self.reuse_barrier;
         for &place in &repairs.wipe {
-            self.space.wipe_record(sink, place, start)?;
+            self.space.wipe_record(sink, place.place(), start)?;
         }
         for &place in &repairs.mend {
             self.rewrite_record(sink, place, start)?;
@@ -323,7 +326,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     pub(super) fn rewrite_record<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        place: u32,
+        place: Place,
         after: T,
     ) -> Result<()> {
         let v = self.space.record_state(place)?;
@@ -336,7 +339,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
 }
 
 /// Returns `true` if all copies of a record are zero: never written, or cleared.
-fn is_blank(copies: &[Vec<u8>; COPIES as usize], i: usize) -> bool {
+fn is_blank(copies: &[Vec<u8>; to_usize(COPIES)], i: usize) -> bool {
     let from = i * RECORD_LEN;
     copies.iter().all(|bytes| bytes[from..from + RECORD_LEN].iter().all(|&b| b == 0))
 }

@@ -5,6 +5,7 @@
 //! A round with a dirty page is dirty.
 
 use super::stats::NtlStats;
+use frit_core::convert::{to_u64, to_usize};
 
 /// The rounds of a request.
 #[derive(Clone, Debug)]
@@ -22,14 +23,14 @@ const DIRTY: u8 = 2;
 
 impl WriteRounds {
     pub(super) fn new(chips: u32) -> WriteRounds {
-        WriteRounds { pages: vec![0; chips as usize], kinds: Vec::new() }
+        WriteRounds { pages: vec![0; to_usize(chips)], kinds: Vec::new() }
     }
 
     /// Adds a page that is written on a chip.
     #[inline]
     pub(super) fn add(&mut self, chip: u32, dirty: bool) {
-        let round = self.pages[chip as usize] as usize;
-        self.pages[chip as usize] += 1;
+        let round = to_usize(self.pages[to_usize(chip)]);
+        self.pages[to_usize(chip)] += 1;
         let kind = if dirty { DIRTY } else { CLEAN };
         match self.kinds.get_mut(round) {
             Some(k) => *k |= kind,
@@ -49,10 +50,10 @@ impl WriteRounds {
         if self.kinds.is_empty() {
             return;
         }
-        let dirty = self.kinds.iter().filter(|&&k| k & DIRTY != 0).count() as u64;
-        stats.parallel_dirty += dirty;
-        stats.parallel_clean += self.kinds.len() as u64 - dirty;
-        stats.mixed += self.kinds.iter().filter(|&&k| k == CLEAN | DIRTY).count() as u64;
+        let dirty = self.kinds.iter().filter(|&&k| k & DIRTY != 0).count();
+        stats.parallel_dirty += to_u64(dirty);
+        stats.parallel_clean += to_u64(self.kinds.len() - dirty);
+        stats.mixed += to_u64(self.kinds.iter().filter(|&&k| k == CLEAN | DIRTY).count());
         self.kinds.clear();
         self.pages.fill(0);
     }

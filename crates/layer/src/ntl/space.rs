@@ -9,12 +9,15 @@ use super::config::{NtlConfig, Protect};
 use super::layout::{COPIES, MemoryShape, NtlLayout};
 use crate::Token;
 use crate::fences::Fences;
+use crate::numbers::Place;
 use crate::payload::source_of;
 use crate::planted::NtlBug;
 use crate::record::{
     CombinedState, CopyState, RECORD_LEN, Record, RecordAddr, RecordBytes, RecordEnd, STATE_WORD_AT,
 };
 use crate::summary::SummaryEntry;
+use frit_core::Lpn;
+use frit_core::convert::to_usize;
 use frit_core::planted::is;
 use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Target};
 use frit_media::checksum::digest;
@@ -99,7 +102,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
 
     /// Returns the chip on which a place currently lies.
     #[inline]
-    pub(super) fn chip(&self, place: u32) -> u32 {
+    pub(super) fn chip(&self, place: Place) -> u32 {
         if self.plain {
             return self.layout.chip(place);
         }
@@ -108,7 +111,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
 
     /// Prefetches the memory that a write to a place accesses.
     #[inline]
-    pub(super) fn prefetch(&self, place: u32) {
+    pub(super) fn prefetch(&self, place: Place) {
         self.pcm.prefetch(self.layout.data(place));
     }
 
@@ -117,7 +120,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     pub(super) fn read<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        place: u32,
+        place: Place,
         from: u32,
         into: Target<'_>,
         cause: Cause,
@@ -132,8 +135,8 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     pub(super) fn put<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        place: u32,
-        lpn: u32,
+        place: Place,
+        lpn: Lpn,
         page: PageWrite<'_, T>,
     ) -> Result<T> {
         let tok = self.put_data(sink, place, page)?;
@@ -149,8 +152,8 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     pub(super) fn put_copy<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        place: u32,
-        lpn: u32,
+        place: Place,
+        lpn: Lpn,
         digest: u64,
         page: PageWrite<'_, T>,
     ) -> Result<T> {
@@ -159,7 +162,12 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     }
 
     #[inline]
-    fn put_data<S: Sink<Tok = T>>(&mut self, sink: &mut S, place: u32, page: PageWrite<'_, T>) -> Result<T> {
+    fn put_data<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        place: Place,
+        page: PageWrite<'_, T>,
+    ) -> Result<T> {
         let PageWrite { data, cells, cause, after } = page;
         let at = self.layout.data(place);
         match cells {
@@ -173,15 +181,15 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     fn put_new_record<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        place: u32,
-        lpn: u32,
+        place: Place,
+        lpn: Lpn,
         digest: u64,
         data: T,
         after: T,
     ) -> Result<T> {
         self.fences.wait(sink, data);
         self.seq += 1;
-        let record = Record { lbn: lpn, valid: u8::MAX, seq: self.seq, digest };
+        let record = Record { lbn: lpn.0, valid: u8::MAX, seq: self.seq, digest };
         let noted = self.put_record(sink, place, &record, after)?;
         Ok(sink.join(data, noted))
     }
@@ -190,7 +198,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     pub(super) fn put_record<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        place: u32,
+        place: Place,
         record: &Record,
         after: T,
     ) -> Result<T> {
@@ -206,7 +214,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     ) -> Result<()> {
         let r = &counted.record;
         let bytes = |p| if counted.ended { r.ended_bytes(RecordEnd::Evicted, p) } else { r.bytes(p) };
-        self.put_copies(sink, counted.slot, bytes, after).map(|_| ())
+        self.put_copies(sink, counted.slot.place(), bytes, after).map(|_| ())
     }
 
     /// Notes a discard in the record at home, with a higher sequence number than the versions in
@@ -214,12 +222,12 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     pub(super) fn put_discard<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        place: u32,
-        lpn: u32,
+        place: Place,
+        lpn: Lpn,
         after: T,
     ) -> Result<()> {
         self.seq += 1;
-        let record = Record { lbn: lpn, valid: u8::MAX, seq: self.seq, digest: 0 };
+        let record = Record { lbn: lpn.0, valid: u8::MAX, seq: self.seq, digest: 0 };
         self.put_copies(sink, place, |p| record.ended_bytes(RecordEnd::Evicted, p), after).map(|_| ())
     }
 
@@ -227,7 +235,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     pub(super) fn put_copies<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        place: u32,
+        place: Place,
         bytes: impl Fn(RecordAddr) -> RecordBytes,
         after: T,
     ) -> Result<T> {
@@ -242,7 +250,12 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     }
 
     /// Notes a discard in the record of a page, if it has one.
-    pub(super) fn end_record<S: Sink<Tok = T>>(&mut self, sink: &mut S, place: u32, after: T) -> Result<()> {
+    pub(super) fn end_record<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        place: Place,
+        after: T,
+    ) -> Result<()> {
         let verdict = self.record_state(place)?;
         let record = verdict.block.or(verdict.ended.map(|(r, _)| r));
         if P::HOLDS && record.is_none() {
@@ -258,7 +271,12 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     }
 
     /// Clears a record.
-    pub(super) fn wipe_record<S: Sink<Tok = T>>(&mut self, sink: &mut S, place: u32, after: T) -> Result<()> {
+    pub(super) fn wipe_record<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        place: Place,
+        after: T,
+    ) -> Result<()> {
         for copy in self.layout.places(place) {
             let zeros = Source::Bytes(&[0; RECORD_LEN]);
             let tok = self.pcm.write(sink, self.layout.record(copy), zeros, Cause::Meta, after)?;
@@ -284,9 +302,9 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
 
     /// Returns the combined state of the copies of a page's record. Without bytes both copies are
     /// invalid.
-    pub(super) fn record_state(&self, place: u32) -> Result<CombinedState> {
+    pub(super) fn record_state(&self, place: Place) -> Result<CombinedState> {
         if !P::HOLDS {
-            return Ok(CombinedState::of(&[CopyState::Bad; COPIES as usize]));
+            return Ok(CombinedState::of(&[CopyState::Bad; to_usize(COPIES)]));
         }
         CombinedState::of_slot(place, COPIES, |copy| self.copy_state(copy))
     }
@@ -301,17 +319,17 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
 
     /// Loads the contents of a page without a command, to compute the digest beside a read that was
     /// emitted.
-    pub(super) fn load(&self, place: u32, into: &mut [u8]) -> Result<()> {
+    pub(super) fn load(&self, place: Place, into: &mut [u8]) -> Result<()> {
         self.pcm.peek(self.layout.data(place), into)
     }
 
     /// Verifies the contents of a page against its record.
-    pub(super) fn verify(&self, place: u32, lpn: u32, page: &[u8]) -> Result<()> {
+    pub(super) fn verify(&self, place: Place, lpn: Lpn, page: &[u8]) -> Result<()> {
         let what = match self.record_state(place)?.block {
-            Some(r) if r.lbn == lpn && (r.digest == digest(page) || is(NtlBug::DataUnchecked)) => {
+            Some(r) if r.lpn() == lpn && (r.digest == digest(page) || is(NtlBug::DataUnchecked)) => {
                 return Ok(());
             }
-            Some(r) if r.lbn == lpn => "the data does not match its checksum".to_owned(),
+            Some(r) if r.lpn() == lpn => "the data does not match its checksum".to_owned(),
             Some(r) => format!("its record is of page {}", r.lbn),
             None => "its record is damaged".to_owned(),
         };

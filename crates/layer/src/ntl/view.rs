@@ -3,6 +3,7 @@
 use super::layer::Ntl;
 use crate::Token;
 use frit_core::StackView;
+use frit_core::convert::{bounded_u32, to_f64};
 use frit_core::visible::{LayerView, Metric, Residence};
 use frit_media::Store;
 
@@ -25,22 +26,22 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let dirty = timing.write.at(page).as_secs();
         let clean = timing.write_clean.as_ref().map_or(dirty, |c| c.at(page).as_secs());
         let s = &self.stats;
-        s.parallel_clean as f64 * clean
-            + s.parallel_dirty as f64 * dirty
-            + s.refreshes as f64 * timing.refresh.as_secs()
+        to_f64(s.parallel_clean) * clean
+            + to_f64(s.parallel_dirty) * dirty
+            + to_f64(s.refreshes) * timing.refresh.as_secs()
     }
 
     /// Returns the time of merges within it: the sum of Equation 1.
     fn merge_time(&self) -> f64 {
         let timing = &self.space.pcm.config().timing;
-        self.stats.merge_rounds as f64 * timing.write.at(self.page_bytes()).as_secs()
-            + self.stats.refreshes as f64 * timing.refresh.as_secs()
+        to_f64(self.stats.merge_rounds) * timing.write.at(self.page_bytes()).as_secs()
+            + to_f64(self.stats.refreshes) * timing.refresh.as_secs()
     }
 
     fn metrics(&self) -> Vec<Metric> {
         let s = &self.stats;
-        let count = |name, value: u64, help| Metric { name, value: value as f64, unit: "", help };
-        let pages = |name, value: u64, help| Metric { name, value: value as f64, unit: "pages", help };
+        let count = |name, value: u64, help| Metric { name, value: to_f64(value), unit: "", help };
+        let pages = |name, value: u64, help| Metric { name, value: to_f64(value), unit: "pages", help };
         let secs = |name, value: f64, help| Metric { name, value, unit: "s", help };
         let layout = &self.space.layout;
         vec![
@@ -77,7 +78,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     fn residence(&self) -> Vec<Residence> {
         let pages = self.pages();
         let slices = SLICES.min(pages);
-        let edge = |i: u32| (u64::from(i) * u64::from(pages) / u64::from(slices)) as u32;
+        let edge = |i: u32| bounded_u32(u64::from(i) * u64::from(pages) / u64::from(slices));
         (0..slices)
             .map(|i| {
                 let range = edge(i)..edge(i + 1);

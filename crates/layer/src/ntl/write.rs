@@ -7,7 +7,10 @@ use super::log::LogSpace;
 use super::mapping::MappingPolicy;
 use super::space::{CellState, PageWrite};
 use crate::Token;
+use crate::numbers::{LogSlot, LogicalBlock, Place};
 use crate::spans::{PageSpan, page_spans_by_shift};
+use frit_core::Lpn;
+use frit_core::convert::to_usize;
 use frit_core::{Cause, Error, Result, Sink, Source, Target};
 use frit_media::Store;
 
@@ -28,7 +31,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             let part = data.part(span.from, span.len);
             if span.len == page {
                 let start = sink.start();
-                self.write_page(sink, span.lpn.0, part, start)?;
+                self.write_page(sink, span.lpn, part, start)?;
             } else {
                 self.write_part(sink, span, part)?;
             }
@@ -48,15 +51,15 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let page = self.page_bytes();
         let mut whole = std::mem::take(&mut self.page);
         let into = if P::HOLDS { Target::Bytes(&mut whole) } else { Target::Len(page) };
-        let outcome = self.read_page(sink, span.lpn.0, 0, into, Cause::Merge).and_then(|after| {
+        let outcome = self.read_page(sink, span.lpn, 0, into, Cause::Merge).and_then(|after| {
             let source = match data.bytes() {
                 Some(bytes) if P::HOLDS => {
-                    whole[span.offset as usize..(span.offset + span.len) as usize].copy_from_slice(bytes);
+                    whole[to_usize(span.offset)..to_usize(span.offset + span.len)].copy_from_slice(bytes);
                     Source::Bytes(&whole)
                 }
                 _ => Source::Len(page),
             };
-            self.write_page(sink, span.lpn.0, source, after)
+            self.write_page(sink, span.lpn, source, after)
         });
         self.page = whole;
         outcome
@@ -67,7 +70,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     fn write_page<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        lpn: u32,
+        lpn: Lpn,
         data: Source<'_>,
         after: T,
     ) -> Result<()> {
@@ -104,7 +107,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     fn write_first<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        lpn: u32,
+        lpn: Lpn,
         data: Source<'_>,
         after: T,
     ) -> Result<()> {
@@ -122,7 +125,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Returns the home location of a page, and assigns one if it has none.
     #[inline]
-    pub(super) fn home_for<S: Sink<Tok = T>>(&mut self, sink: &S, lpn: u32) -> Result<u32> {
+    pub(super) fn home_for<S: Sink<Tok = T>>(&mut self, sink: &S, lpn: Lpn) -> Result<Place> {
         match self.mapping.home(lpn) {
             Some(place) => Ok(place),
             None => self.find_home(sink, lpn),
@@ -130,7 +133,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Assigns a home location to a page.
-    fn find_home<S: Sink<Tok = T>>(&mut self, sink: &S, lpn: u32) -> Result<u32> {
+    fn find_home<S: Sink<Tok = T>>(&mut self, sink: &S, lpn: Lpn) -> Result<Place> {
         let unit = self.space.pcm.unit_id(0);
         self.config.placement.costs(sink, unit, self.rounds.pages(), self.turn, &mut self.costs);
         let place = self.mapping.assign(lpn, &self.costs).ok_or_else(|| Error::NoSpace {
@@ -146,7 +149,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     fn write_over<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        lpn: u32,
+        lpn: Lpn,
         data: Source<'_>,
         after: T,
     ) -> Result<()> {
@@ -162,7 +165,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     fn write_log<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        lpn: u32,
+        lpn: Lpn,
         data: Source<'_>,
         after: T,
     ) -> Result<T> {
@@ -183,8 +186,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
         !self.config.refreshes() && self.stats.log_writes >= u64::from(self.space.layout.slots())
     }
 
-    fn take_slot(&mut self, lpn: u32, slot: u32) {
-        let block = lpn / self.config.block_pages;
+    fn take_slot(&mut self, lpn: Lpn, slot: LogSlot) {
+        let block = LogicalBlock::of(lpn, self.config.block_pages);
         if let Some(log) = &mut self.log {
             log.take(lpn, block, slot);
         }
@@ -193,8 +196,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Returns a slot for a page. Merges rows of the log if there is none.
-    fn find_log_slot<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: u32) -> Result<u32> {
-        let block = lpn / self.config.block_pages;
+    fn find_log_slot<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: Lpn) -> Result<LogSlot> {
+        let block = LogicalBlock::of(lpn, self.config.block_pages);
         loop {
             match self.log.as_ref().map(|log| log.next_slot(block)) {
                 Some(LogSpace::Slot(slot)) => return Ok(slot),
@@ -208,7 +211,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     fn write_buffer<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        lpn: u32,
+        lpn: Lpn,
         data: Source<'_>,
         after: T,
     ) -> Result<()> {
@@ -285,7 +288,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Returns `true` if a page is hot: it lies in the remap table, or was updated often enough in
     /// the current window. The counters are reset after each window.
-    fn is_hot(&mut self, lpn: u32) -> bool {
+    fn is_hot(&mut self, lpn: Lpn) -> bool {
         if self.logged.has(lpn) {
             return true;
         }

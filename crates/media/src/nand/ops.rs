@@ -17,6 +17,14 @@ fn rule(at: u32, what: &'static str) -> Error {
     Error::Rule { medium: MediumKind::Nand, at: u64::from(at), what }
 }
 
+/// A program of a page: its number, its block, and its spare area.
+#[derive(Clone, Copy, Debug)]
+struct PageProgram {
+    ppn: Ppn,
+    block: u32,
+    spare: Spare,
+}
+
 impl<St: Store> Nand<St> {
     /// Counts a command and emits it into the sink. The bytes are moved in the store after this, so
     /// that all store accesses between two commands belong to the first of them.
@@ -211,7 +219,8 @@ impl<St: Store> Nand<St> {
         if St::HOLDS && data.bytes().is_none() {
             return Err(rule(ppn.0, "a program without bytes on a device that holds bytes"));
         }
-        let tok = self.program_next(sink, Op::NandProgram, (ppn, block), spare, cause, after)?;
+        let tok =
+            self.program_next(sink, Op::NandProgram, PageProgram { ppn, block, spare }, cause, after)?;
         if let (true, Some(bytes)) = (St::HOLDS, data.bytes()) {
             self.write_page(ppn, bytes, spare)?;
         }
@@ -225,11 +234,11 @@ impl<St: Store> Nand<St> {
         &mut self,
         sink: &mut S,
         op: Op,
-        (ppn, block): (Ppn, u32),
-        spare: Spare,
+        page: PageProgram,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
+        let PageProgram { ppn, block, spare } = page;
         let fails = self.program_fails(ppn, block);
         let tok = self.emit_one(sink, op, ppn.0, block, cause, after);
         self.state[block as usize].next += 1;
@@ -293,7 +302,8 @@ impl<St: Store> Nand<St> {
         let block = self.programmable(to)?;
         let read = self.emit_one(sink, Op::NandRead, from.0, source, cause, after);
         let sum = if St::HOLDS { self.verified_digest(from, expect)? } else { 0 };
-        let tok = self.program_next(sink, Op::NandProgram, (to, block), spare, cause, read)?;
+        let tok =
+            self.program_next(sink, Op::NandProgram, PageProgram { ppn: to, block, spare }, cause, read)?;
         if St::HOLDS {
             self.copy_page(from, to, sum, spare)?;
         }
@@ -393,7 +403,8 @@ impl<St: Store> Nand<St> {
             return Err(rule(to.0, "a copyback cannot leave its unit"));
         }
         let sum = if St::HOLDS { self.verified_digest(from, expect)? } else { 0 };
-        let tok = self.program_next(sink, Op::NandCopyback, (to, block), spare, cause, after)?;
+        let tok =
+            self.program_next(sink, Op::NandCopyback, PageProgram { ppn: to, block, spare }, cause, after)?;
         if St::HOLDS {
             self.copy_page(from, to, sum, spare)?;
         }

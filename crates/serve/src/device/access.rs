@@ -7,6 +7,7 @@ use crate::backend::{Backend, ReplyTime, is_unexpected};
 use frit_core::{Buffer, Deferred, Error, Hints, MediumKind, RequestIntent, SECTOR_BYTES, Sector};
 use frit_trace::ReqOp;
 use parking_lot::MutexGuard;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -114,7 +115,7 @@ impl<'a> DeviceGuard<'a> {
         let result = self.check_write(at, len).and_then(|()| {
             if !aligned(at, len) {
                 return self.read_modify_write(|backend, bounce| {
-                    rmw(backend, bounce, (at, len), |part| part.copy_from_slice(data))
+                    rmw(backend, bounce, at..at + len, |part| part.copy_from_slice(data))
                 });
             }
             let mut done = ReplyTime::NOW;
@@ -147,7 +148,7 @@ impl<'a> DeviceGuard<'a> {
             // The range contains no whole sector.
             if from >= to {
                 return self.read_modify_write(|backend, bounce| {
-                    rmw(backend, bounce, (at, len), |part| part.fill(0))
+                    rmw(backend, bounce, at..at + len, |part| part.fill(0))
                 });
             }
             let mut done = ReplyTime::NOW;
@@ -157,7 +158,7 @@ impl<'a> DeviceGuard<'a> {
             }
             for (at, len) in [(at, from - at), (to, at + len - to)].into_iter().filter(|p| p.1 > 0) {
                 let part = self.read_modify_write(|backend, bounce| {
-                    rmw(backend, bounce, (at, len), |part| part.fill(0))
+                    rmw(backend, bounce, at..at + len, |part| part.fill(0))
                 })?;
                 done = done.and(part);
             }
@@ -480,9 +481,10 @@ impl Drop for DeviceGuard<'_> {
 fn rmw(
     backend: &mut dyn Backend,
     bounce: &mut Vec<u8>,
-    (at, len): (u64, u64),
+    range: Range<u64>,
     change: impl FnOnce(&mut [u8]),
 ) -> Result<ReplyTime> {
+    let (at, len) = (range.start, range.end - range.start);
     let (from, to) = outer_sectors(at, len);
     let buffer = sized(bounce, to - from);
     let sector = SECTOR_BYTES as usize;

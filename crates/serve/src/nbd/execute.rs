@@ -83,8 +83,9 @@ fn apply(
         NbdCommand::Trim => access.discard(at, u64::from(len))?,
         NbdCommand::Cache => prefetch(access, at, len, out)?,
         NbdCommand::BlockStatus => {
+            let range = at..at + u64::from(len);
             let context_extents =
-                status::block_status(access, (at, len), request.has(flag::REQ_ONE), &negotiated.contexts)?;
+                status::block_status(access, range, request.has(flag::REQ_ONE), &negotiated.contexts)?;
             for (i, (context_extents, context)) in
                 context_extents.iter().zip(&negotiated.contexts).enumerate()
             {

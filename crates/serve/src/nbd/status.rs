@@ -4,6 +4,7 @@ use super::handshake::Context;
 use crate::backend::medium_number;
 use crate::device::{DeviceGuard, Failure};
 use frit_core::MediumKind;
+use std::ops::Range;
 
 /// Maximum number of extents per context in one reply. The client requests the rest separately.
 const EXTENTS_MAX: usize = 2048;
@@ -54,12 +55,12 @@ impl ContextExtents {
 /// maximum number of extents.
 pub(super) fn block_status(
     access: &mut DeviceGuard<'_>,
-    (at, len): (u64, u32),
+    range: Range<u64>,
     one: bool,
     contexts: &[Context],
 ) -> Result<Vec<ContextExtents>, Failure> {
     let mut replies: Vec<ContextExtents> = contexts.iter().map(|&c| ContextExtents::new(c, one)).collect();
-    let (mut at, end) = (at, at + u64::from(len));
+    let Range { start: mut at, end } = range;
     while at < end && !replies.iter().all(|t| t.full) {
         let part = SLICE.min(end - at);
         access.extents(at, part, &mut |bytes, place| {

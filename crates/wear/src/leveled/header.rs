@@ -2,6 +2,8 @@
 
 use super::area::{HEADER_BYTES, RegisterArea, RegisterRing};
 use super::{Leveled, Leveler};
+use crate::numbers::RegionId;
+use frit_core::convert::{count_u32, size_in_memory};
 use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Token};
 use frit_media::Store;
 
@@ -19,8 +21,8 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// Encodes the header: magic (8 bytes), version, leveler, stripe bytes, ranks, banks, stripes
     /// of a bank, cubes, turn, physical stripes of a region, regions, logical stripes, over files
     /// (4 each, the last as bit 0 of its word); CRC32C of the seed and all preceding bytes (4).
-    pub(super) fn head(&self) -> [u8; HEADER_BYTES as usize] {
-        let mut h = [0; HEADER_BYTES as usize];
+    pub(super) fn head(&self) -> [u8; size_in_memory(HEADER_BYTES)] {
+        let mut h = [0; size_in_memory(HEADER_BYTES)];
         h[..8].copy_from_slice(MAGIC);
         let words = [
             VERSION,
@@ -56,7 +58,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         if self.passthrough {
             return Ok(start);
         }
-        let zeros = [0; HEADER_BYTES as usize];
+        let zeros = [0; size_in_memory(HEADER_BYTES)];
         let header_at = self.area.header_at();
         // An old header is cleared first: an interrupted format must not leave it with new
         // registers.
@@ -64,7 +66,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         let gone = self.pcm.fence(sink, gone);
         let mut done = gone;
         for &ring in self.rings() {
-            for region in 0..self.leveler.regions() {
+            for region in RegionId::first(self.leveler.regions()) {
                 for line in 0..self.area.lines {
                     let at = self.area.line_at(ring, region, line);
                     let one = self.word(sink, at, RegisterArea::never(ring, region, line), gone)?;
@@ -103,7 +105,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
             return Ok(());
         }
         for &ring in self.rings() {
-            for region in 0..self.leveler.regions() {
+            for region in RegionId::first(self.leveler.regions()) {
                 for line in 0..self.area.lines {
                     let never = RegisterArea::never(ring, region, line);
                     self.pcm.preset(self.area.line_at(ring, region, line), &never)?;
@@ -122,7 +124,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
 
     /// Resets the state in memory: no moves, and nothing in flight.
     pub(super) fn reset_state(&mut self) {
-        for region in 0..self.leveler.regions() {
+        for region in RegionId::first(self.leveler.regions()) {
             self.leveler.set_number(region, 0);
         }
         for r in &mut self.regions {
@@ -143,7 +145,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         bytes: &[u8],
         after: T,
     ) -> Result<T> {
-        let data = if St::HOLDS { Source::Bytes(bytes) } else { Source::Len(bytes.len() as u32) };
+        let data = if St::HOLDS { Source::Bytes(bytes) } else { Source::Len(count_u32(bytes.len())) };
         self.pcm.write(sink, at, data, Cause::WearLevel, after)
     }
 
@@ -152,7 +154,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     }
 
     /// Rejects registers of another configuration.
-    pub(super) fn check_header(&self, found: &[u8; HEADER_BYTES as usize]) -> Result<()> {
+    pub(super) fn check_header(&self, found: &[u8; size_in_memory(HEADER_BYTES)]) -> Result<()> {
         if *found == self.head() {
             return Ok(());
         }

@@ -1,7 +1,9 @@
 //! The methods of a PCM, with logical addresses. An access is split at stripe boundaries.
 
 use super::{Leveled, Leveler};
+use crate::numbers::{LogicalStripe, PhysicalStripe, RegionId};
 use crate::planted::WearBug;
+use frit_core::convert::{count_u32, low_u32, to_u64, to_usize};
 use frit_core::planted::is;
 use frit_core::{Cause, Counts, Error, MediumKind, Result, Sink, Source, Target, Token};
 use frit_media::Store;
@@ -11,8 +13,8 @@ use frit_media::Store;
 pub(super) struct StripePart {
     /// Physical address.
     pub(super) at: u64,
-    pub(super) stripe: u32,
-    region: u32,
+    pub(super) stripe: PhysicalStripe,
+    region: RegionId,
     /// Offset in the access.
     from: u32,
     /// Length in bytes.
@@ -33,11 +35,11 @@ impl<T: Token, St: Store> Leveled<T, St> {
     #[inline]
     pub(super) fn stripe_part(&self, at: u64, from: u32, len: u32) -> StripePart {
         let at = at + u64::from(from);
-        let place = self.leveler.map((at >> self.stripe_shift) as u32);
+        let place = self.leveler.map(LogicalStripe::of_u64(at >> self.stripe_shift));
         let stripe_bytes = 1 << self.stripe_shift;
-        let offset = at as u32 & (stripe_bytes - 1);
+        let offset = low_u32(at) & (stripe_bytes - 1);
         StripePart {
-            at: u64::from(place.stripe) << self.stripe_shift | u64::from(offset),
+            at: place.stripe.byte(self.stripe_shift, offset),
             stripe: place.stripe,
             region: place.region,
             from,
@@ -79,7 +81,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         let (mut done, mut from) = (None, 0);
         while from < len {
             let p = self.stripe_part(at, from, len);
-            let after = sink.join(after, self.ready[p.stripe as usize]);
+            let after = sink.join(after, self.ready[p.stripe.idx()]);
             let one = self.pcm.read(sink, p.at, into.part(p.from, p.len), cause, after)?;
             done = Some(done.map_or(one, |d| sink.join(d, one)));
             from += p.len;
@@ -153,7 +155,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// Returns the token that a write to a stripe waits for: the stripe must not be in a move.
     #[inline]
     pub(super) fn free<S: Sink<Tok = T>>(&self, sink: &mut S, p: StripePart, after: T) -> T {
-        if is(WearBug::WriteEarly) { after } else { sink.join(after, self.ready[p.stripe as usize]) }
+        if is(WearBug::WriteEarly) { after } else { sink.join(after, self.ready[p.stripe.idx()]) }
     }
 
     /// Records a write to a stripe: its token, and its length in whole write units. Makes the moves
@@ -165,11 +167,11 @@ impl<T: Token, St: Store> Leveled<T, St> {
         p: StripePart,
         done: T,
     ) -> Result<()> {
-        let stripe = p.stripe as usize;
+        let stripe = p.stripe.idx();
         self.written[stripe] = sink.join(self.written[stripe], done);
         let unit = u64::from(self.pcm.geometry().write_unit);
         let end = (p.at + u64::from(p.len)).next_multiple_of(unit);
-        let region = &mut self.regions[p.region as usize];
+        let region = &mut self.regions[p.region.idx()];
         region.written += end - (p.at & !(unit - 1));
         if region.written < self.interval_bytes {
             return Ok(());
@@ -185,13 +187,13 @@ impl<T: Token, St: Store> Leveled<T, St> {
         if self.passthrough {
             return self.pcm.peek(at, into);
         }
-        self.check_range(at, into.len() as u64)?;
+        self.check_range(at, to_u64(into.len()))?;
         let mut done = 0;
         while done < into.len() {
-            let at = at + done as u64;
-            let p = self.stripe_part(at, 0, (into.len() - done).min(1 << 30) as u32);
-            self.pcm.peek(p.at, &mut into[done..done + p.len as usize])?;
-            done += p.len as usize;
+            let at = at + to_u64(done);
+            let p = self.stripe_part(at, 0, count_u32((into.len() - done).min(1 << 30)));
+            self.pcm.peek(p.at, &mut into[done..done + to_usize(p.len)])?;
+            done += to_usize(p.len);
         }
         Ok(())
     }
@@ -204,25 +206,25 @@ impl<T: Token, St: Store> Leveled<T, St> {
         if self.passthrough {
             return self.pcm.preset(at, data);
         }
-        self.check_range(at, data.len() as u64)?;
+        self.check_range(at, to_u64(data.len()))?;
         let mut done = 0;
         while done < data.len() {
-            let at = at + done as u64;
-            let p = self.stripe_part(at, 0, (data.len() - done).min(1 << 30) as u32);
-            self.pcm.preset(p.at, &data[done..done + p.len as usize])?;
-            done += p.len as usize;
+            let at = at + to_u64(done);
+            let p = self.stripe_part(at, 0, count_u32((data.len() - done).min(1 << 30)));
+            self.pcm.preset(p.at, &data[done..done + to_usize(p.len)])?;
+            done += to_usize(p.len);
         }
         Ok(())
     }
 
     /// Prefetches bytes that will be read soon, if the store holds them in memory.
     pub fn fetch(&self, at: u64, len: usize) {
-        if at.checked_add(len as u64).is_none_or(|end| end > self.bytes) || len == 0 {
+        if at.checked_add(to_u64(len)).is_none_or(|end| end > self.bytes) || len == 0 {
             return;
         }
         // Only up to the end of the stripe: the next stripe is at another physical address.
         let len =
-            if self.passthrough { len } else { len.min(self.stripe_part(at, 0, u32::MAX).len as usize) };
+            if self.passthrough { len } else { len.min(to_usize(self.stripe_part(at, 0, u32::MAX).len)) };
         self.pcm.store().fetch(self.physical(at), len);
     }
 

@@ -11,7 +11,9 @@ mod view;
 pub use recover::WearRecovery;
 
 use super::{Leveler, LevelerKind, Levelers, Shape, WearConfig};
+use crate::numbers::RegionId;
 use area::RegisterArea;
+use frit_core::convert::to_usize;
 use frit_core::{Error, Result, Token, UnitId};
 use frit_media::{Pcm, PcmConfig, PcmGeometry, Store};
 
@@ -50,7 +52,7 @@ pub struct Leveled<T, St> {
     /// it.
     ready: Vec<T>,
     /// Regions that moved since the last flush, if registers as of a flush are kept.
-    moved: Vec<u32>,
+    moved: Vec<RegionId>,
     /// Buffer for the stripe to be moved; empty if the medium holds no bytes.
     buffer: Vec<u8>,
     /// Buffer for the second read of the stripe.
@@ -84,7 +86,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         } else {
             u64::from(leveler.logical()) * u64::from(shape.stripe_bytes)
         };
-        let stripes = if passthrough { 0 } else { leveler.physical() as usize };
+        let stripes = if passthrough { 0 } else { to_usize(leveler.physical()) };
         let region = WearRegion { written: 0, move_barrier: T::default(), synced: 0 };
         Ok(Leveled {
             passthrough,
@@ -92,12 +94,12 @@ impl<T: Token, St: Store> Leveled<T, St> {
             area: RegisterArea::new(&config, &shape, &leveler, line),
             stripe_shift: shape.stripe_bytes.trailing_zeros(),
             interval_bytes: config.interval_bytes()?,
-            regions: vec![region; leveler.regions() as usize],
+            regions: vec![region; to_usize(leveler.regions())],
             written: vec![T::default(); stripes],
             ready: vec![T::default(); stripes],
             moved: Vec::new(),
-            buffer: vec![0; if St::HOLDS && !passthrough { shape.stripe_bytes as usize } else { 0 }],
-            again: vec![0; if St::HOLDS && !passthrough { shape.stripe_bytes as usize } else { 0 }],
+            buffer: vec![0; if St::HOLDS && !passthrough { to_usize(shape.stripe_bytes) } else { 0 }],
+            again: vec![0; if St::HOLDS && !passthrough { to_usize(shape.stripe_bytes) } else { 0 }],
             moves: 0,
             refuse_reason: None,
             config,

@@ -7,7 +7,9 @@
 
 use super::area::RegisterRing;
 use super::{Leveled, Leveler};
+use crate::numbers::{PhysicalStripe, RegionId};
 use crate::planted::WearBug;
+use frit_core::convert::count_u32;
 use frit_core::planted::is;
 use frit_core::{Cause, Result, Sink, Source, Target, Token};
 use frit_media::Store;
@@ -18,23 +20,23 @@ const READ_RETRIES: u32 = 3;
 impl<T: Token, St: Store> Leveled<T, St> {
     /// Makes the moves that are due in a region.
     #[cold]
-    pub(super) fn make_due_moves<S: Sink<Tok = T>>(&mut self, sink: &mut S, region: u32) -> Result<()> {
-        while self.regions[region as usize].written >= self.interval_bytes {
-            self.regions[region as usize].written -= self.interval_bytes;
+    pub(super) fn make_due_moves<S: Sink<Tok = T>>(&mut self, sink: &mut S, region: RegionId) -> Result<()> {
+        while self.regions[region.idx()].written >= self.interval_bytes {
+            self.regions[region.idx()].written -= self.interval_bytes;
             self.step(sink, region)?;
         }
         Ok(())
     }
 
-    fn step<S: Sink<Tok = T>>(&mut self, sink: &mut S, region: u32) -> Result<()> {
+    fn step<S: Sink<Tok = T>>(&mut self, sink: &mut S, region: RegionId) -> Result<()> {
         // The destination may be the position that the registers of the last flush name, so a
         // second move flushes first.
-        let again = self.regions[region as usize].synced != self.leveler.number(region);
+        let again = self.regions[region.idx()].synced != self.leveler.number(region);
         if self.config.over_files && again && !is(WearBug::MovedTwice) {
             self.flush(sink)?;
         }
         let step = self.leveler.step(region);
-        let (from, to) = (step.from as usize, step.to as usize);
+        let (from, to) = (step.from.idx(), step.to.idx());
         let mut after = self.ready[from];
         // The copy must contain every earlier write to the stripe.
         if !is(WearBug::CopyEarly) {
@@ -43,12 +45,12 @@ impl<T: Token, St: Store> Leveled<T, St> {
         // A recovery may still find data at the destination until the move that freed it is
         // durable.
         if !is(WearBug::GapEarly) {
-            let free = sink.join(self.ready[to], self.regions[region as usize].move_barrier);
+            let free = sink.join(self.ready[to], self.regions[region.idx()].move_barrier);
             after = sink.join(after, free);
         }
         let copied = self.copy(sink, step.from, step.to, after)?;
         let safe = match (is(WearBug::RegisterEarly), is(WearBug::CopyNotFenced)) {
-            (true, _) => self.regions[region as usize].move_barrier,
+            (true, _) => self.regions[region.idx()].move_barrier,
             (_, true) => copied,
             _ => self.pcm.fence(sink, copied),
         };
@@ -59,7 +61,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
             noted.inspect_err(|e| self.refuse_reason = Some(format!("leveling register failed: {e}")))?;
         let done = if is(WearBug::RegisterNotFenced) { noted } else { self.pcm.fence(sink, noted) };
         self.leveler.set_number(region, step.number);
-        self.regions[region as usize].move_barrier = done;
+        self.regions[region.idx()].move_barrier = done;
         for stripe in [from, to] {
             self.ready[stripe] = done;
             // The old writes are part of the copy, whose token everything waits for now.
@@ -72,9 +74,15 @@ impl<T: Token, St: Store> Leveled<T, St> {
         Ok(())
     }
 
-    fn copy<S: Sink<Tok = T>>(&mut self, sink: &mut S, from: u32, to: u32, after: T) -> Result<T> {
+    fn copy<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        from: PhysicalStripe,
+        to: PhysicalStripe,
+        after: T,
+    ) -> Result<T> {
         let (shift, len) = (self.stripe_shift, self.shape.stripe_bytes);
-        let (from, to) = (u64::from(from) << shift, u64::from(to) << shift);
+        let (from, to) = (from.byte(shift, 0), to.byte(shift, 0));
         let into = if St::HOLDS { Target::Bytes(&mut self.buffer) } else { Target::Len(len) };
         let read = self.pcm.read(sink, from, into, Cause::WearLevel, after)?;
         if St::HOLDS {
@@ -104,7 +112,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         &mut self,
         sink: &mut S,
         ring: RegisterRing,
-        region: u32,
+        region: RegionId,
         number: u64,
         after: T,
     ) -> Result<T> {
@@ -123,7 +131,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         word: [u8; 8],
         after: T,
     ) -> Result<T> {
-        let data = if St::HOLDS { Source::Bytes(&word) } else { Source::Len(word.len() as u32) };
+        let data = if St::HOLDS { Source::Bytes(&word) } else { Source::Len(count_u32(word.len())) };
         self.pcm.write(sink, at, data, Cause::WearLevel, after)
     }
 
@@ -159,13 +167,13 @@ impl<T: Token, St: Store> Leveled<T, St> {
         for i in 0..self.moved.len() {
             let region = self.moved[i];
             let (number, move_barrier) =
-                (self.leveler.number(region), self.regions[region as usize].move_barrier);
+                (self.leveler.number(region), self.regions[region.idx()].move_barrier);
             let noted = self.write_register(sink, RegisterRing::Synced, region, number, move_barrier)?;
-            self.regions[region as usize].move_barrier = self.pcm.fence(sink, noted);
+            self.regions[region.idx()].move_barrier = self.pcm.fence(sink, noted);
         }
         self.pcm.store_mut().sync()?;
         for region in self.moved.drain(..) {
-            self.regions[region as usize].synced = self.leveler.number(region);
+            self.regions[region.idx()].synced = self.leveler.number(region);
         }
         Ok(())
     }

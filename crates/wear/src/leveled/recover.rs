@@ -8,7 +8,9 @@
 use super::area::{HEADER_BYTES, RegisterArea, RegisterRing, WORD_BYTES};
 use super::header::{RESTORING, state_word};
 use super::{Leveled, Leveler};
+use crate::numbers::{LogicalStripe, RegionId};
 use crate::planted::WearBug;
+use frit_core::convert::{bounded_u32, size_in_memory, to_u64, to_usize};
 use frit_core::planted::is;
 use frit_core::{Cause, CrashKind, Error, Result, Sink, Target, Token};
 use frit_media::Store;
@@ -41,10 +43,10 @@ impl<T: Token, St: Store> Leveled<T, St> {
         }
         self.reset_state();
         let mut found = WearRecovery::default();
-        let mut head = [0; HEADER_BYTES as usize];
+        let mut head = [0; size_in_memory(HEADER_BYTES)];
         self.read_registers(sink, self.area.header_at(), &mut head, &mut found)?;
         self.check_header(&head)?;
-        let mut state = [0; WORD_BYTES as usize];
+        let mut state = [0; to_usize(WORD_BYTES)];
         self.read_registers(sink, self.area.state_at(), &mut state, &mut found)?;
         let restoring = match u64::from_le_bytes(state) {
             w if w == state_word(0) => false,
@@ -58,7 +60,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
             let why = "keeps no registers as of the last flush, which recovery from a power loss needs";
             return Err(Error::param("over_files", false, why));
         }
-        for region in 0..self.leveler.regions() {
+        for region in RegionId::first(self.leveler.regions()) {
             let number = self.newest(sink, RegisterRing::Current, region, &mut found)?;
             self.leveler.set_number(region, number);
         }
@@ -74,7 +76,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         machine: bool,
         found: &mut WearRecovery,
     ) -> Result<()> {
-        for region in 0..self.leveler.regions() {
+        for region in RegionId::first(self.leveler.regions()) {
             let current = self.leveler.number(region);
             let synced = self.newest(sink, RegisterRing::Synced, region, found)?;
             // A region moves at most once between two flushes: anything else is damage.
@@ -85,7 +87,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
                 return self
                     .damaged(at, format!("region {region} is at move {current}, flushed at move {synced}"));
             }
-            self.regions[region as usize].synced = synced;
+            self.regions[region.idx()].synced = synced;
             if current != synced {
                 self.moved.push(region);
             }
@@ -113,7 +115,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
                     self.word(sink, at, RegisterArea::never(RegisterRing::Current, region, line), done)?;
                 done = self.pcm.fence(sink, gone);
             }
-            self.leveler.set_number(region, self.regions[region as usize].synced);
+            self.leveler.set_number(region, self.regions[region.idx()].synced);
             found.undone += 1;
         }
         // Also required if an interrupted recovery had already cleared all registers, but not the
@@ -135,7 +137,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         &mut self,
         sink: &mut S,
         ring: RegisterRing,
-        region: u32,
+        region: RegionId,
         found: &mut WearRecovery,
     ) -> Result<u64> {
         let area = self.area;
@@ -162,14 +164,14 @@ impl<T: Token, St: Store> Leveled<T, St> {
         if self.passthrough || !St::HOLDS {
             return self.pcm.peek(at, into).map(|()| true);
         }
-        self.check_range(at, into.len() as u64)?;
+        self.check_range(at, to_u64(into.len()))?;
         let mut head = [0; HEADER_BYTES as usize];
         self.pcm.peek(self.area.header_at(), &mut head)?;
         if head != self.head() {
             return Ok(false);
         }
         let ring = if self.config.over_files { RegisterRing::Synced } else { RegisterRing::Current };
-        let stripe = (at >> self.stripe_shift) as u32;
+        let stripe = LogicalStripe(bounded_u32(at >> self.stripe_shift));
         // Moves keep a stripe in its region, so the numbers of other regions do not matter.
         let region = self.leveler.map(stripe).region;
         let scan = self.area.scan(ring, region, |at, into| self.pcm.peek(at, into))?;
@@ -180,9 +182,9 @@ impl<T: Token, St: Store> Leveled<T, St> {
         if scan.damaged.contains(&self.area.line_of(next)) {
             return Ok(false);
         }
-        let offset = at & ((1 << self.stripe_shift) - 1);
-        let from = u64::from(place.stripe) << self.stripe_shift | offset;
-        let len = into.len().min(((1 << self.stripe_shift) - offset) as usize);
+        let offset = bounded_u32(at & ((1 << self.stripe_shift) - 1));
+        let from = place.stripe.byte(self.stripe_shift, offset);
+        let len = into.len().min((1 << self.stripe_shift) - to_usize(offset));
         self.pcm.peek(from, &mut into[..len])?;
         Ok(len == into.len())
     }
@@ -194,7 +196,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         into: &mut [u8],
         found: &mut WearRecovery,
     ) -> Result<()> {
-        found.bytes_read += into.len() as u64;
+        found.bytes_read += to_u64(into.len());
         let start = sink.start();
         let done = self.pcm.read(sink, at, Target::Bytes(into), Cause::WearLevel, start)?;
         sink.ack(done);

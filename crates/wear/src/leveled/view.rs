@@ -2,6 +2,7 @@
 
 use super::{Leveled, Leveler};
 use crate::life::{self, WearLifetime};
+use frit_core::convert::to_f64;
 use frit_core::visible::{MediumView, Metric};
 use frit_core::{Op, Result, Token};
 use frit_media::{Partition, Store};
@@ -103,8 +104,8 @@ impl<T: Token, St: Store> Leveled<T, St> {
         let life = self.life();
         let metric = |name, value, unit, help| Metric { name, value, unit, help };
         vec![
-            metric("wear_moves", self.moves as f64, "", "stripes that wear leveling moved"),
-            metric("wear_move_bytes", self.move_bytes() as f64, "B", "PCM written by wear leveling itself"),
+            metric("wear_moves", to_f64(self.moves), "", "stripes that wear leveling moved"),
+            metric("wear_move_bytes", to_f64(self.move_bytes()), "B", "PCM written by wear leveling itself"),
             metric("wear_life_rate", life.rate, "", life::RATE_HELP),
             metric(
                 "wear_bank_max_over_mean",

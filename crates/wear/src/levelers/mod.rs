@@ -8,6 +8,7 @@ mod sfc;
 mod start_gap;
 
 use super::{Shape, WearConfig};
+use crate::numbers::{LogicalStripe, PhysicalStripe, RegionId};
 use enum_dispatch::enum_dispatch;
 use frit_core::Result;
 use none::NoLeveling;
@@ -22,18 +23,18 @@ use strum::{EnumDiscriminants, EnumIter, EnumString, IntoStaticStr, VariantNames
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StripeLocation {
     /// Physical stripe.
-    pub stripe: u32,
+    pub stripe: PhysicalStripe,
     /// Region of the stripe, which counts its writes.
-    pub region: u32,
+    pub region: RegionId,
 }
 
 /// Next step of a region: a copy of one stripe, after which the region has a new number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StripeMove {
     /// Physical stripe whose contents are copied.
-    pub from: u32,
+    pub from: PhysicalStripe,
     /// Physical stripe that receives the copy, and holds no data.
-    pub to: u32,
+    pub to: PhysicalStripe,
     /// Number of the region after the step, larger than the one before.
     pub number: u64,
 }
@@ -54,16 +55,16 @@ pub trait Leveler {
     fn region_stripes(&self) -> u32;
 
     /// Current location of a logical stripe, which must be below [`Leveler::logical`].
-    fn map(&self, stripe: u32) -> StripeLocation;
+    fn map(&self, stripe: LogicalStripe) -> StripeLocation;
 
     /// Next step of a region.
-    fn step(&self, region: u32) -> StripeMove;
+    fn step(&self, region: RegionId) -> StripeMove;
 
     /// Number of a region, initially 0.
-    fn number(&self, region: u32) -> u64;
+    fn number(&self, region: RegionId) -> u64;
 
     /// Sets the number of a region: after the copy of a step, or in a recovery.
-    fn set_number(&mut self, region: u32, number: u64);
+    fn set_number(&mut self, region: RegionId, number: u64);
 }
 
 /// All levelers.

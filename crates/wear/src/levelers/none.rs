@@ -1,6 +1,7 @@
 //! No wear leveling.
 
 use super::{Leveler, Shape, StripeLocation, StripeMove};
+use crate::numbers::{LogicalStripe, PhysicalStripe, RegionId};
 
 /// Identity mapping: nothing moves.
 #[derive(Clone, Debug)]
@@ -32,17 +33,17 @@ impl Leveler for NoLeveling {
     }
 
     #[inline]
-    fn map(&self, stripe: u32) -> StripeLocation {
-        StripeLocation { stripe, region: 0 }
+    fn map(&self, stripe: LogicalStripe) -> StripeLocation {
+        StripeLocation { stripe: PhysicalStripe(stripe.0), region: RegionId(0) }
     }
 
-    fn step(&self, _region: u32) -> StripeMove {
-        StripeMove { from: 0, to: 0, number: 0 }
+    fn step(&self, _region: RegionId) -> StripeMove {
+        StripeMove { from: PhysicalStripe(0), to: PhysicalStripe(0), number: 0 }
     }
 
-    fn number(&self, _region: u32) -> u64 {
+    fn number(&self, _region: RegionId) -> u64 {
         0
     }
 
-    fn set_number(&mut self, _region: u32, _number: u64) {}
+    fn set_number(&mut self, _region: RegionId, _number: u64) {}
 }

@@ -4,6 +4,7 @@
 use super::start_gap::StartGap;
 use super::{Leveler, Shape, StripeLocation, StripeMove, WearConfig};
 use crate::feistel::Feistel;
+use crate::numbers::{LogicalStripe, RegionId};
 use frit_core::Result;
 
 /// Permutes addresses by a Feistel network, then applies start-gap in regions.
@@ -38,19 +39,19 @@ impl Leveler for RandomizedStartGap {
     }
 
     #[inline]
-    fn map(&self, stripe: u32) -> StripeLocation {
-        self.below.map(self.order.map(stripe))
+    fn map(&self, stripe: LogicalStripe) -> StripeLocation {
+        self.below.map(LogicalStripe(self.order.map(stripe.0)))
     }
 
-    fn step(&self, region: u32) -> StripeMove {
+    fn step(&self, region: RegionId) -> StripeMove {
         self.below.step(region)
     }
 
-    fn number(&self, region: u32) -> u64 {
+    fn number(&self, region: RegionId) -> u64 {
         self.below.number(region)
     }
 
-    fn set_number(&mut self, region: u32, number: u64) {
+    fn set_number(&mut self, region: RegionId, number: u64) {
         self.below.set_number(region, number);
     }
 }

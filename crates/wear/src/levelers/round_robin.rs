@@ -3,6 +3,7 @@
 
 use super::{Leveler, Shape, StripeLocation, StripeMove};
 use crate::gaps::GapRegisters;
+use crate::numbers::{LogicalStripe, PhysicalStripe, RegionId};
 
 /// Distributes stripes over banks; each bank is a region.
 #[derive(Clone, Debug)]
@@ -35,24 +36,24 @@ impl Leveler for RoundRobin {
     }
 
     #[inline]
-    fn map(&self, stripe: u32) -> StripeLocation {
-        let (rank, row) = (stripe % self.shape.ranks, stripe / self.shape.ranks);
+    fn map(&self, stripe: LogicalStripe) -> StripeLocation {
+        let (rank, row) = (stripe.0 % self.shape.ranks, stripe.0 / self.shape.ranks);
         let (bank, offset) = (row % self.shape.banks, row / self.shape.banks);
-        let region = rank * self.shape.banks + bank;
+        let region = RegionId(rank * self.shape.banks + bank);
         StripeLocation { stripe: self.shape.at(rank, bank, self.gaps.map(region, offset)), region }
     }
 
-    fn step(&self, region: u32) -> StripeMove {
-        let base = region * self.shape.bank_stripes;
+    fn step(&self, region: RegionId) -> StripeMove {
+        let base = PhysicalStripe(region.0 * self.shape.bank_stripes);
         let (from, to) = self.gaps.step(region);
-        StripeMove { from: base + from, to: base + to, number: self.gaps.moves(region) + 1 }
+        StripeMove { from: base.plus(from), to: base.plus(to), number: self.gaps.moves(region) + 1 }
     }
 
-    fn number(&self, region: u32) -> u64 {
+    fn number(&self, region: RegionId) -> u64 {
         self.gaps.moves(region)
     }
 
-    fn set_number(&mut self, region: u32, number: u64) {
+    fn set_number(&mut self, region: RegionId, number: u64) {
         self.gaps.set_moves(region, number);
     }
 }

@@ -13,6 +13,8 @@
 use super::{Leveler, Shape, StripeLocation, StripeMove, WearConfig};
 use crate::config::WRITE_BYTES;
 use crate::feistel::mix;
+use crate::numbers::{LogicalStripe, PhysicalStripe, RegionId};
+use frit_core::convert::{bounded_u32, count_u32, floor_u32, low_u8, to_f64, to_usize};
 use frit_core::{Error, Result};
 
 /// Number of copies in an exchange.
@@ -47,9 +49,9 @@ impl SecurityRefresh {
             let why = "has to be a power of two from 2 for security refresh, or 0 for a bank";
             return Err(Error::param("region_stripes", asked, why));
         }
-        let stripes_written = COPIES as f64 * f64::from(config.interval) * f64::from(WRITE_BYTES)
+        let stripes_written = to_f64(COPIES) * f64::from(config.interval) * f64::from(WRITE_BYTES)
             / f64::from(config.stripe_bytes);
-        let spares = (f64::from(n) / (2.0 + stripes_written)).ceil().max(1.0) as u32;
+        let spares = floor_u32((f64::from(n) / (2.0 + stripes_written)).ceil().max(1.0));
         let regions = shape.stripes() / (n + spares);
         if regions == 0 {
             let why = format!(
@@ -59,8 +61,8 @@ impl SecurityRefresh {
             return Err(Error::param("region_stripes", asked, why));
         }
         let zero = RefreshState { number: 0, old: 0, new: 0, pointer: 0, copies: 0, scratch: 0 };
-        let mut s = SecurityRefresh { n, spares, seed: config.seed, regions: vec![zero; regions as usize] };
-        for region in 0..regions {
+        let mut s = SecurityRefresh { n, spares, seed: config.seed, regions: vec![zero; to_usize(regions)] };
+        for region in RegionId::first(regions) {
             s.set_number(region, 0);
         }
         Ok(s)
@@ -68,9 +70,10 @@ impl SecurityRefresh {
 
     /// Key of a round, which differs from that of the previous round. With n = 2, an even round may
     /// repeat it: such a round has no exchanges and is skipped.
-    fn key(&self, region: u32, round: u64) -> u32 {
-        let of =
-            |round: u64| (mix(self.seed ^ mix(round << 32 | u64::from(region))) % u64::from(self.n)) as u32;
+    fn key(&self, region: RegionId, round: u64) -> u32 {
+        let of = |round: u64| {
+            bounded_u32(mix(self.seed ^ mix(round << 32 | u64::from(region))) % u64::from(self.n))
+        };
         // Even rounds take a random key. An odd round whose key equals that of a neighbouring round
         // takes the next key that differs from both.
         let key = of(round);
@@ -82,21 +85,21 @@ impl SecurityRefresh {
         (0..).map(|i| (key + i) % self.n).find(|&k| k != before && (k != after || self.n == 2)).unwrap_or(key)
     }
 
-    fn registers(&self, region: u32, number: u64) -> RefreshState {
-        let (at, copies) = (number / COPIES, (number % COPIES) as u8);
+    fn registers(&self, region: RegionId, number: u64) -> RefreshState {
+        let (at, copies) = (number / COPIES, low_u8(number % COPIES));
         let round = at / u64::from(self.n);
         RefreshState {
             number,
             old: self.key(region, round),
             new: self.key(region, round + 1),
-            pointer: (at % u64::from(self.n)) as u32,
+            pointer: bounded_u32(at % u64::from(self.n)),
             copies,
-            scratch: self.n + (at % u64::from(self.spares)) as u32,
+            scratch: self.n + bounded_u32(at % u64::from(self.spares)),
         }
     }
 
     /// State at the next address, from the pointer on, whose stripe must be exchanged.
-    fn next_exchange(&self, region: u32, number: u64) -> RefreshState {
+    fn next_exchange(&self, region: RegionId, number: u64) -> RefreshState {
         let mut r = self.registers(region, number);
         loop {
             // Each pair is exchanged once, at its smaller address.
@@ -104,12 +107,20 @@ impl SecurityRefresh {
                 return r;
             }
             if r.pointer + 1 < self.n {
-                let scratch = self.n + ((r.number / COPIES + 1) % u64::from(self.spares)) as u32;
+                let scratch = self.n + bounded_u32((r.number / COPIES + 1) % u64::from(self.spares));
                 r = RefreshState { number: r.number + COPIES, pointer: r.pointer + 1, scratch, ..r };
             } else {
                 r = self.registers(region, r.number + COPIES);
             }
         }
+    }
+}
+
+impl SecurityRefresh {
+    /// Returns the first stripe of a region.
+    #[inline]
+    fn base(&self, region: RegionId) -> PhysicalStripe {
+        PhysicalStripe(region.0 * (self.n + self.spares))
     }
 }
 
@@ -123,7 +134,7 @@ impl Leveler for SecurityRefresh {
     }
 
     fn regions(&self) -> u32 {
-        self.regions.len() as u32
+        count_u32(self.regions.len())
     }
 
     fn region_stripes(&self) -> u32 {
@@ -131,9 +142,9 @@ impl Leveler for SecurityRefresh {
     }
 
     #[inline]
-    fn map(&self, stripe: u32) -> StripeLocation {
-        let (region, offset) = (stripe / self.n, stripe % self.n);
-        let r = &self.regions[region as usize];
+    fn map(&self, stripe: LogicalStripe) -> StripeLocation {
+        let (region, offset) = (RegionId(stripe.0 / self.n), stripe.0 % self.n);
+        let r = &self.regions[region.idx()];
         let other = offset ^ r.old ^ r.new;
         // Exchanged already; first copy made; second copy made; not exchanged yet.
         let place = if offset.min(other) < r.pointer {
@@ -145,26 +156,26 @@ impl Leveler for SecurityRefresh {
         } else {
             offset ^ r.old
         };
-        StripeLocation { stripe: region * self.region_stripes() + place, region }
+        StripeLocation { stripe: self.base(region).plus(place), region }
     }
 
-    fn step(&self, region: u32) -> StripeMove {
-        let base = region * self.region_stripes();
-        let now = self.regions[region as usize];
+    fn step(&self, region: RegionId) -> StripeMove {
+        let base = self.base(region);
+        let now = self.regions[region.idx()];
         let r = if now.copies == 0 { self.next_exchange(region, now.number) } else { now };
         let (from, to) = match r.copies {
             0 => (r.pointer ^ r.old, r.scratch),
             1 => (r.pointer ^ r.new, r.pointer ^ r.old),
             _ => (r.scratch, r.pointer ^ r.new),
         };
-        StripeMove { from: base + from, to: base + to, number: r.number + 1 }
+        StripeMove { from: base.plus(from), to: base.plus(to), number: r.number + 1 }
     }
 
-    fn number(&self, region: u32) -> u64 {
-        self.regions[region as usize].number
+    fn number(&self, region: RegionId) -> u64 {
+        self.regions[region.idx()].number
     }
 
-    fn set_number(&mut self, region: u32, number: u64) {
-        self.regions[region as usize] = self.registers(region, number);
+    fn set_number(&mut self, region: RegionId, number: u64) {
+        self.regions[region.idx()] = self.registers(region, number);
     }
 }

@@ -6,6 +6,8 @@
 use super::{Leveler, Shape, StripeLocation, StripeMove, WearConfig};
 use crate::curve::Curve3;
 use crate::gaps::GapRegisters;
+use crate::numbers::{LogicalStripe, PhysicalStripe, RegionId};
+use frit_core::convert::to_usize;
 use frit_core::{Error, Result};
 
 /// Distributes stripes over cubes; each cube is a region.
@@ -14,7 +16,7 @@ pub struct Sfc {
     cubes: u32,
     gaps: GapRegisters,
     /// For each cube, the physical stripe at each position of the curve.
-    places: Vec<u32>,
+    places: Vec<PhysicalStripe>,
 }
 
 impl Sfc {
@@ -41,7 +43,7 @@ impl Sfc {
         // Distance between the banks of two turns: as large as possible with different banks for
         // all turns.
         let apart = (shape.banks / turns.div_ceil(shape.ranks)).max(1);
-        let place = |cube: u32, seq: u32| {
+        let place = |cube: u32, seq: u32| -> PhysicalStripe {
             let [rank, bank, stripe] = curve.at(seq);
             let turn = cube % turns;
             let rank = (rank + turn) % shape.ranks;
@@ -54,8 +56,8 @@ impl Sfc {
     }
 
     #[inline]
-    fn place(&self, cube: u32, seq: u32) -> u32 {
-        self.places[(cube * (self.gaps.n() + 1) + seq) as usize]
+    fn place(&self, cube: RegionId, seq: u32) -> PhysicalStripe {
+        self.places[to_usize(cube.0 * (self.gaps.n() + 1) + seq)]
     }
 }
 
@@ -65,7 +67,7 @@ impl Leveler for Sfc {
     }
 
     fn physical(&self) -> u32 {
-        self.places.iter().copied().max().map_or(0, |last| last + 1)
+        self.places.iter().copied().max().map_or(0, |last| last.0 + 1)
     }
 
     fn regions(&self) -> u32 {
@@ -77,12 +79,12 @@ impl Leveler for Sfc {
     }
 
     #[inline]
-    fn map(&self, stripe: u32) -> StripeLocation {
-        let (cube, offset) = (stripe % self.cubes, stripe / self.cubes);
+    fn map(&self, stripe: LogicalStripe) -> StripeLocation {
+        let (cube, offset) = (RegionId(stripe.0 % self.cubes), stripe.0 / self.cubes);
         StripeLocation { stripe: self.place(cube, self.gaps.map(cube, offset)), region: cube }
     }
 
-    fn step(&self, region: u32) -> StripeMove {
+    fn step(&self, region: RegionId) -> StripeMove {
         let (from, to) = self.gaps.step(region);
         StripeMove {
             from: self.place(region, from),
@@ -91,11 +93,11 @@ impl Leveler for Sfc {
         }
     }
 
-    fn number(&self, region: u32) -> u64 {
+    fn number(&self, region: RegionId) -> u64 {
         self.gaps.moves(region)
     }
 
-    fn set_number(&mut self, region: u32, number: u64) {
+    fn set_number(&mut self, region: RegionId, number: u64) {
         self.gaps.set_moves(region, number);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Leveler, Shape, StripeLocation, StripeMove, WearConfig};
 use crate::gaps::GapRegisters;
+use crate::numbers::{LogicalStripe, PhysicalStripe, RegionId};
 use frit_core::{Error, Result};
 
 /// Maps regions of consecutive stripes, each with its own gap.
@@ -18,6 +19,14 @@ impl StartGap {
             return Err(Error::param("region_stripes", config.region_stripes, why));
         }
         Ok(StartGap { gaps: GapRegisters::new(shape.stripes() / region, region - 1) })
+    }
+}
+
+impl StartGap {
+    /// Returns the first stripe of a region.
+    #[inline]
+    fn base(&self, region: RegionId) -> PhysicalStripe {
+        PhysicalStripe(region.0 * (self.gaps.n() + 1))
     }
 }
 
@@ -39,22 +48,22 @@ impl Leveler for StartGap {
     }
 
     #[inline]
-    fn map(&self, stripe: u32) -> StripeLocation {
-        let (region, offset) = (stripe / self.gaps.n(), stripe % self.gaps.n());
-        StripeLocation { stripe: region * (self.gaps.n() + 1) + self.gaps.map(region, offset), region }
+    fn map(&self, stripe: LogicalStripe) -> StripeLocation {
+        let (region, offset) = (RegionId(stripe.0 / self.gaps.n()), stripe.0 % self.gaps.n());
+        StripeLocation { stripe: self.base(region).plus(self.gaps.map(region, offset)), region }
     }
 
-    fn step(&self, region: u32) -> StripeMove {
-        let base = region * self.region_stripes();
+    fn step(&self, region: RegionId) -> StripeMove {
+        let base = self.base(region);
         let (from, to) = self.gaps.step(region);
-        StripeMove { from: base + from, to: base + to, number: self.gaps.moves(region) + 1 }
+        StripeMove { from: base.plus(from), to: base.plus(to), number: self.gaps.moves(region) + 1 }
     }
 
-    fn number(&self, region: u32) -> u64 {
+    fn number(&self, region: RegionId) -> u64 {
         self.gaps.moves(region)
     }
 
-    fn set_number(&mut self, region: u32, number: u64) {
+    fn set_number(&mut self, region: RegionId, number: u64) {
         self.gaps.set_moves(region, number);
     }
 }

@@ -1,7 +1,8 @@
 //! Block accesses of a workload.
 
-use frit_layer::cache::BLOCK_BYTES;
+use frit_core::convert::bounded_u32;
 use frit_layer::cache::sim::BlockAccess;
+use frit_layer::cache::{BLOCK_BYTES, Lbn};
 use frit_trace::{Options, ReqOp, Workload};
 use miette::{IntoDiagnostic, Result, miette};
 use std::collections::HashSet;
@@ -34,9 +35,9 @@ impl BlockTrace {
                     bar.finish_and_clear();
                     return Err(miette!("{spec}: sector {} lies beyond 16 TiB", r.sector.0));
                 }
-                end = end.max(after as u32);
+                end = end.max(bounded_u32(after));
                 let write = r.op == ReqOp::Write;
-                let block = |lbn: u64| BlockAccess { lbn: lbn as u32, write, begins: lbn == first };
+                let block = |lbn: u64| BlockAccess { lbn: Lbn::of_u64(lbn), write, begins: lbn == first };
                 accesses.extend((first..after).map(block));
             }
             requests += batch.len() as u64;

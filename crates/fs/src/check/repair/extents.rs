@@ -103,9 +103,14 @@ impl<M: Medium> RepairRound<'_, M> {
         let mut page = 0;
         for (at, extent) in kept_extents.values() {
             for i in 0..extent.len {
-                let pages = (extent.at + i, page + i);
+                let block = dir::SalvagedBlock {
+                    dir: ino,
+                    block: extent.start + i,
+                    old_page: extent.at + i,
+                    new_page: page + i,
+                };
                 let log = &mut *self.log;
-                dir::salvage(self.medium, (self.salt, ino), extent.start + i, pages, |at| {
+                dir::salvage(self.medium, self.salt, block, |at| {
                     if !is(DamageBug::RepairUntold) {
                         log.add_message(format_args!(
                             "{place}: a name at byte {at:#x} did not match its checksum: it was removed"

@@ -1,5 +1,8 @@
 //! State of a region of 1 MiB: HALO's bucketinfo item.
 
+use crate::numbers::{BucketId, CacheSlot, Lbn};
+use frit_core::convert::{low_u8, low_u16, low_u32, to_usize};
+
 /// Number of blocks of a bucket: 1 MiB of disk (HALO paper, section III-A).
 pub const BUCKET_BLOCKS: u32 = 256;
 
@@ -31,10 +34,10 @@ impl Bucket {
     #[inline]
     pub(super) fn unpack(word: u64) -> Bucket {
         Bucket {
-            recency: word as u32,
-            count: (word >> 32) as u16 & 0x1ff,
-            dirty: (word >> 41) as u16 & 0x1ff,
-            head: (word >> 50) as u8,
+            recency: low_u32(word),
+            count: low_u16(word >> 32) & 0x1ff,
+            dirty: low_u16(word >> 41) & 0x1ff,
+            head: low_u8(word >> 50),
         }
     }
 
@@ -51,25 +54,25 @@ impl Bucket {
 /// reused.
 #[derive(Clone, Debug)]
 pub struct BucketBlocks {
-    first: u32,
+    bucket: BucketId,
     present: [u64; 4],
-    slots: [u32; BUCKET_BLOCKS as usize],
+    slots: [CacheSlot; to_usize(BUCKET_BLOCKS)],
 }
 
 impl Default for BucketBlocks {
     fn default() -> Self {
-        BucketBlocks { first: 0, present: [0; 4], slots: [0; BUCKET_BLOCKS as usize] }
+        BucketBlocks { bucket: BucketId(0), present: [0; 4], slots: [CacheSlot(0); to_usize(BUCKET_BLOCKS)] }
     }
 }
 
 impl BucketBlocks {
-    pub(super) fn begin(&mut self, bucket: u32) {
-        self.first = bucket * BUCKET_BLOCKS;
+    pub(super) fn begin(&mut self, bucket: BucketId) {
+        self.bucket = bucket;
         self.present = [0; 4];
     }
 
     #[inline]
-    pub(super) fn add(&mut self, place: u8, slot: u32) {
+    pub(super) fn add(&mut self, place: u8, slot: CacheSlot) {
         self.present[usize::from(place / 64)] |= 1 << (place % 64);
         self.slots[usize::from(place)] = slot;
     }
@@ -77,7 +80,7 @@ impl BucketBlocks {
     /// Returns the number of blocks.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.present.iter().map(|w| w.count_ones() as usize).sum()
+        self.present.iter().map(|w| to_usize(w.count_ones())).sum()
     }
 
     /// Returns `true` if there are no blocks.
@@ -87,14 +90,14 @@ impl BucketBlocks {
     }
 
     /// Iterates over the blocks and their slots, in ascending order.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = (Lbn, CacheSlot)> + '_ {
         (0u32..4).flat_map(move |word| {
-            let mut left = self.present[word as usize];
+            let mut left = self.present[to_usize(word)];
             std::iter::from_fn(move || {
                 let bit = (left != 0).then(|| left.trailing_zeros())?;
                 left &= left - 1;
                 let place = word * 64 + bit;
-                Some((self.first + place, self.slots[place as usize]))
+                Some((self.bucket.block(place), self.slots[to_usize(place)]))
             })
         })
     }

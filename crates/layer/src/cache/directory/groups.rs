@@ -1,6 +1,8 @@
 //! Bounds on groups of 64 buckets, which let a search skip groups without a candidate.
 
 use super::bucket::Bucket;
+use crate::numbers::BucketId;
+use frit_core::convert::{to_u64, to_usize};
 use std::cell::Cell;
 
 /// Number of buckets of a group: one word of the set of active buckets.
@@ -20,14 +22,14 @@ pub(super) struct Groups {
 
 impl Groups {
     pub(super) fn new(buckets: u32) -> Groups {
-        let n = buckets.div_ceil(GROUP) as usize;
+        let n = to_usize(buckets.div_ceil(GROUP));
         Groups { most: vec![Cell::new(UNKNOWN); n], oldest: vec![Cell::new(0); n] }
     }
 
     /// Updates the bounds after a bucket has gained a block or has become active.
     #[inline]
-    pub(super) fn grew(&self, bucket: u32, now: Bucket) {
-        let group = (bucket / GROUP) as usize;
+    pub(super) fn grew(&self, bucket: BucketId, now: Bucket) {
+        let group = to_usize(bucket.0 / GROUP);
         let (most, oldest) = (&self.most[group], &self.oldest[group]);
         most.set(most.get().max(now.count));
         if now.count == 1 && older(now.recency, oldest.get()) {
@@ -39,13 +41,13 @@ impl Groups {
     /// lowest recency.
     #[inline]
     pub(super) fn bounds(&self, group: u32) -> (u16, u32) {
-        (self.most[group as usize].get(), self.oldest[group as usize].get())
+        (self.most[to_usize(group)].get(), self.oldest[to_usize(group)].get())
     }
 
     /// Returns `true` if the group has no bounds yet.
     #[inline]
     pub(super) fn unknown(&self, group: u32) -> bool {
-        self.most[group as usize].get() == UNKNOWN
+        self.most[to_usize(group)].get() == UNKNOWN
     }
 
     /// Sets the bounds of a group to the exact values of its active buckets.
@@ -57,18 +59,18 @@ impl Groups {
             }));
         }
         let (most, oldest) = bounds.unwrap_or((UNKNOWN, 0));
-        self.most[group as usize].set(most);
-        self.oldest[group as usize].set(oldest);
+        self.most[to_usize(group)].set(most);
+        self.oldest[to_usize(group)].set(oldest);
     }
 
     /// Returns the DRAM used, in bytes.
     pub(super) fn bytes(&self) -> u64 {
-        (size_of_val(self.most.as_slice()) + size_of_val(self.oldest.as_slice())) as u64
+        to_u64(size_of_val(self.most.as_slice()) + size_of_val(self.oldest.as_slice()))
     }
 }
 
 /// Returns `true` if `a` is before `b` on the request clock, which may wrap.
 #[inline]
 fn older(a: u32, b: u32) -> bool {
-    (a.wrapping_sub(b) as i32) < 0
+    a.wrapping_sub(b).cast_signed() < 0
 }

@@ -5,11 +5,13 @@
 //! load of 0.97, Dietzfelbinger and Weidling 2007). Keys are stored in full, as in HALO (section
 //! III-A): with partial keys, a read of PCM would be needed to distinguish blocks.
 
+use crate::numbers::Lbn;
+use frit_core::convert::{bounded_u32, count_u32, low_u8, low_u16, size_in_memory, to_u64, to_usize};
 use frit_media::memory::prefetch;
 use frit_media::memory::table_of;
 
 /// The key of an empty entry. Therefore the last block of 16 TiB cannot be cached.
-const EMPTY: u32 = u32::MAX;
+const EMPTY: Lbn = Lbn(u32::MAX);
 
 const WAYS: usize = 4;
 
@@ -27,19 +29,19 @@ const NONE: u16 = u16::MAX;
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(32))]
 struct IndexRow {
-    keys: [u32; WAYS],
-    slots: [u32; WAYS],
+    keys: [Lbn; WAYS],
+    values: [u32; WAYS],
 }
 
 impl IndexRow {
     #[inline]
-    fn way(&self, key: u32) -> Option<usize> {
+    fn way(&self, key: Lbn) -> Option<usize> {
         // There is no early exit, so that the compiler can vectorize the comparisons.
         let mut hits = 0u32;
         for (way, &k) in self.keys.iter().enumerate() {
             hits |= u32::from(k == key) << way;
         }
-        (hits != 0).then(|| hits.trailing_zeros() as usize % WAYS)
+        (hits != 0).then(|| to_usize(hits.trailing_zeros()) % WAYS)
     }
 }
 
@@ -52,8 +54,8 @@ struct SearchStep {
     way: u8,
 }
 
-/// The table. Values are slots, but any 32 bits are possible: the ghost lists of policies use the
-/// table too.
+/// The table. Values are numbers of slots, but any 32 bits are possible: the ghost lists of policies
+/// use the table too.
 #[derive(Clone, Debug)]
 pub struct SlotIndex {
     rows: Vec<IndexRow>,
@@ -61,7 +63,7 @@ pub struct SlotIndex {
     capacity: usize,
     /// Entries that found no row. It is empty unless keys were chosen to collide, or the table is
     /// filled above its capacity.
-    stash: Vec<(u32, u32)>,
+    stash: Vec<(Lbn, u32)>,
 }
 
 impl SlotIndex {
@@ -69,33 +71,33 @@ impl SlotIndex {
     /// slower.
     #[must_use]
     pub fn new(capacity: usize) -> SlotIndex {
-        let rows = (capacity as u64 * 10).div_ceil(LOAD_TENTHS * WAYS as u64).max(1);
-        let empty = IndexRow { keys: [EMPTY; WAYS], slots: [0; WAYS] };
-        SlotIndex { rows: table_of(rows as usize, empty), len: 0, capacity, stash: Vec::new() }
+        let rows = (to_u64(capacity) * 10).div_ceil(LOAD_TENTHS * to_u64(WAYS)).max(1);
+        let empty = IndexRow { keys: [EMPTY; WAYS], values: [0; WAYS] };
+        SlotIndex { rows: table_of(size_in_memory(rows), empty), len: 0, capacity, stash: Vec::new() }
     }
 
     /// Returns the two rows of a key, from the two halves of its hash. Two rounds of multiply and
     /// shift spread neighbouring and strided keys.
     #[inline]
-    fn places(&self, lbn: u32) -> [u32; 2] {
+    fn places(&self, lbn: Lbn) -> [u32; 2] {
         let mut x = u64::from(lbn).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         x ^= x >> 32;
         x = x.wrapping_mul(0xd6e8_feb8_6659_fd93);
         x ^= x >> 32;
-        let rows = self.rows.len() as u64;
-        let range = |half: u64| ((half * rows) >> 32) as u32;
+        let rows = to_u64(self.rows.len());
+        let range = |half: u64| bounded_u32((half * rows) >> 32);
         [range(x >> 32), range(x & 0xffff_ffff)]
     }
 
     /// Returns the other row of a key that lies in `row`.
-    fn other(&self, lbn: u32, row: u32) -> u32 {
+    fn other(&self, lbn: Lbn, row: u32) -> u32 {
         let [a, b] = self.places(lbn);
         if a == row { b } else { a }
     }
 
     #[inline]
-    fn find(&self, lbn: u32) -> Option<(usize, usize)> {
-        let [a, b] = self.places(lbn).map(|r| r as usize);
+    fn find(&self, lbn: Lbn) -> Option<(usize, usize)> {
+        let [a, b] = self.places(lbn).map(to_usize);
         if let Some(way) = self.rows[a].way(lbn) {
             return Some((a, way));
         }
@@ -105,9 +107,9 @@ impl SlotIndex {
     /// Returns the slot of a block.
     #[inline]
     #[must_use]
-    pub fn get(&self, lbn: u32) -> Option<u32> {
+    pub fn get(&self, lbn: Lbn) -> Option<u32> {
         match self.find(lbn) {
-            Some((row, way)) => Some(self.rows[row].slots[way]),
+            Some((row, way)) => Some(self.rows[row].values[way]),
             None if self.stash.is_empty() => None,
             None => self.stash.iter().find(|e| e.0 == lbn).map(|e| e.1),
         }
@@ -115,51 +117,51 @@ impl SlotIndex {
 
     /// Prefetches the rows for [`SlotIndex::get`] of a block.
     #[inline]
-    pub fn prefetch(&self, lbn: u32) {
+    pub fn prefetch(&self, lbn: Lbn) {
         for row in self.places(lbn) {
-            prefetch(self.rows.get(row as usize));
+            prefetch(self.rows.get(to_usize(row)));
         }
     }
 
     /// Returns the number of cache lines that [`SlotIndex::get`] of a block touches.
     #[must_use]
-    pub fn probes_of(&self, lbn: u32) -> u32 {
-        let [a, b] = self.places(lbn).map(|r| r as usize);
+    pub fn probes_of(&self, lbn: Lbn) -> u32 {
+        let [a, b] = self.places(lbn).map(to_usize);
         // Adjacent rows may share a line of 64 bytes.
         if self.rows[a].way(lbn).is_some() || a / 2 == b / 2 { 1 } else { 2 }
     }
 
     /// Inserts a block that is not in the table. Returns the number of rows that were examined.
     #[inline]
-    pub fn insert(&mut self, lbn: u32, slot: u32) -> u32 {
+    pub fn insert(&mut self, lbn: Lbn, value: u32) -> u32 {
         debug_assert!(lbn != EMPTY && self.get(lbn).is_none(), "block {lbn} is there already");
         self.len += 1;
         let places = self.places(lbn);
         for (row, probes) in places.into_iter().zip(1..) {
-            if let Some(way) = self.rows[row as usize].way(EMPTY) {
-                self.put(row as usize, way, lbn, slot);
+            if let Some(way) = self.rows[to_usize(row)].way(EMPTY) {
+                self.put(to_usize(row), way, lbn, value);
                 return probes;
             }
         }
         // Most often one of the eight entries in both rows can move to its other row.
         for (row, before) in places.into_iter().zip([2, 6]) {
             for (way, probes) in (0..WAYS).zip(before + 1..) {
-                let (key, value) = (self.rows[row as usize].keys[way], self.rows[row as usize].slots[way]);
-                let to = self.other(key, row) as usize;
+                let (key, moved) = (self.rows[to_usize(row)].keys[way], self.rows[to_usize(row)].values[way]);
+                let to = to_usize(self.other(key, row));
                 if let Some(free) = self.rows[to].way(EMPTY) {
-                    self.put(to, free, key, value);
-                    self.put(row as usize, way, lbn, slot);
+                    self.put(to, free, key, moved);
+                    self.put(to_usize(row), way, lbn, value);
                     return probes;
                 }
             }
         }
-        self.insert_full(lbn, slot, places)
+        self.insert_full(lbn, value, places)
     }
 
     /// Inserts a block if both rows, and all rows one move away, are full: entries move along the
     /// shortest path to a free entry.
     #[cold]
-    fn insert_full(&mut self, lbn: u32, slot: u32, [a, b]: [u32; 2]) -> u32 {
+    fn insert_full(&mut self, lbn: Lbn, value: u32, [a, b]: [u32; 2]) -> u32 {
         let mut queue = [SearchStep { row: a, parent: NONE, way: 0 }; SEARCH];
         queue[1].row = b;
         let mut tail = 2;
@@ -172,65 +174,65 @@ impl SlotIndex {
                 if tail == SEARCH {
                     break 'search;
                 }
-                let to = self.other(self.rows[row as usize].keys[way], row);
-                queue[tail] = SearchStep { row: to, parent: head as u16, way: way as u8 };
+                let to = self.other(self.rows[to_usize(row)].keys[way], row);
+                queue[tail] = SearchStep { row: to, parent: low_u16(to_u64(head)), way: low_u8(to_u64(way)) };
                 tail += 1;
-                if let Some(free) = self.rows[to as usize].way(EMPTY) {
+                if let Some(free) = self.rows[to_usize(to)].way(EMPTY) {
                     match self.shift(&queue, tail - 1, free) {
-                        Some((row, way)) => self.put(row, way, lbn, slot),
-                        None => self.stash.push((lbn, slot)),
+                        Some((row, way)) => self.put(row, way, lbn, value),
+                        None => self.stash.push((lbn, value)),
                     }
-                    return tail as u32;
+                    return count_u32(tail);
                 }
             }
         }
-        self.stash.push((lbn, slot));
-        tail as u32
+        self.stash.push((lbn, value));
+        count_u32(tail)
     }
 
     /// Moves entries along the path that ends at step `at`, whose row has `way` free, the last
     /// entry first. Returns the entry that is free afterwards, or `None` if the path crosses
     /// itself; the entries moved so far are in valid rows.
     fn shift(&mut self, queue: &[SearchStep; SEARCH], mut at: usize, way: usize) -> Option<(usize, usize)> {
-        let mut free = (queue[at].row as usize, way);
+        let mut free = (to_usize(queue[at].row), way);
         loop {
             let step = queue[at];
             if step.parent == NONE {
                 return Some(free);
             }
-            let parent = queue[step.parent as usize].row;
-            let (row, way) = (parent as usize, step.way as usize);
-            let (key, slot) = (self.rows[row].keys[way], self.rows[row].slots[way]);
-            if self.other(key, parent) as usize != free.0 {
+            let parent = queue[usize::from(step.parent)].row;
+            let (row, way) = (to_usize(parent), usize::from(step.way));
+            let (key, value) = (self.rows[row].keys[way], self.rows[row].values[way]);
+            if to_usize(self.other(key, parent)) != free.0 {
                 return None;
             }
-            self.put(free.0, free.1, key, slot);
+            self.put(free.0, free.1, key, value);
             self.rows[row].keys[way] = EMPTY;
             free = (row, way);
-            at = step.parent as usize;
+            at = usize::from(step.parent);
         }
     }
 
     #[inline]
-    fn put(&mut self, row: usize, way: usize, lbn: u32, slot: u32) {
+    fn put(&mut self, row: usize, way: usize, lbn: Lbn, value: u32) {
         self.rows[row].keys[way] = lbn;
-        self.rows[row].slots[way] = slot;
+        self.rows[row].values[way] = value;
     }
 
     /// Sets the slot of a block. Returns the previous slot, or `None` if the block is not in the
     /// table.
     #[inline]
-    pub fn set(&mut self, lbn: u32, slot: u32) -> Option<u32> {
+    pub fn set(&mut self, lbn: Lbn, value: u32) -> Option<u32> {
         let place = match self.find(lbn) {
-            Some((row, way)) => &mut self.rows[row].slots[way],
+            Some((row, way)) => &mut self.rows[row].values[way],
             None => self.stash.iter_mut().find(|e| e.0 == lbn).map(|e| &mut e.1)?,
         };
-        Some(std::mem::replace(place, slot))
+        Some(std::mem::replace(place, value))
     }
 
     /// Removes a block and returns its slot.
     #[inline]
-    pub fn remove(&mut self, lbn: u32) -> Option<u32> {
+    pub fn remove(&mut self, lbn: Lbn) -> Option<u32> {
         let Some((row, way)) = self.find(lbn) else {
             let at = self.stash.iter().position(|e| e.0 == lbn)?;
             self.len -= 1;
@@ -238,20 +240,20 @@ impl SlotIndex {
         };
         self.rows[row].keys[way] = EMPTY;
         self.len -= 1;
-        let slot = self.rows[row].slots[way];
+        let value = self.rows[row].values[way];
         if !self.stash.is_empty() {
             self.unstash(row, way);
         }
-        Some(slot)
+        Some(value)
     }
 
     /// Moves a stashed entry to a row that has become free.
     #[cold]
     fn unstash(&mut self, row: usize, way: usize) {
-        let fits = |e: &(u32, u32)| self.places(e.0).contains(&(row as u32));
+        let fits = |e: &(Lbn, u32)| self.places(e.0).contains(&count_u32(row));
         if let Some(at) = self.stash.iter().position(fits) {
-            let (lbn, slot) = self.stash.swap_remove(at);
-            self.put(row, way, lbn, slot);
+            let (lbn, value) = self.stash.swap_remove(at);
+            self.put(row, way, lbn, value);
         }
     }
 
@@ -282,12 +284,12 @@ impl SlotIndex {
     /// Returns the DRAM used, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        (size_of_val(self.rows.as_slice()) + self.stash.capacity() * size_of::<(u32, u32)>()) as u64
+        to_u64(size_of_val(self.rows.as_slice()) + self.stash.capacity() * size_of::<(Lbn, u32)>())
     }
 
     /// Iterates over all blocks and their slots, in no particular order.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let rows = self.rows.iter().flat_map(|r| r.keys.into_iter().zip(r.slots));
+    pub fn iter(&self) -> impl Iterator<Item = (Lbn, u32)> + '_ {
+        let rows = self.rows.iter().flat_map(|r| r.keys.into_iter().zip(r.values));
         rows.filter(|e| e.0 != EMPTY).chain(self.stash.iter().copied())
     }
 }

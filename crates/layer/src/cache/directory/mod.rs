@@ -22,6 +22,8 @@ pub use index::SlotIndex;
 pub use slots::{DIRTY, PINNED};
 pub(crate) use sparse_bitmap::SparseBitmap;
 
+use crate::numbers::{BucketId, CacheSlot, Lbn};
+use frit_core::convert::{count_u32, to_u64, to_usize};
 use frit_core::{Error, Result};
 use frit_media::memory::prefetch;
 use frit_media::memory::table64;
@@ -63,9 +65,9 @@ impl Directory {
         let words = Slots::new(slots)?;
         let buckets = disk_blocks.div_ceil(BUCKET_BLOCKS);
         Ok(Directory {
-            index: SlotIndex::new(slots as usize),
+            index: SlotIndex::new(to_usize(slots)),
             slots: words,
-            buckets: table64(buckets as usize),
+            buckets: table64(to_usize(buckets)),
             active: SparseBitmap::new(u64::from(buckets)),
             groups: Groups::new(buckets),
             dirty: 0,
@@ -76,31 +78,31 @@ impl Directory {
     /// Returns the slot of a block.
     #[inline]
     #[must_use]
-    pub fn get(&self, lbn: u32) -> Option<u32> {
-        self.index.get(lbn)
+    pub fn get(&self, lbn: Lbn) -> Option<CacheSlot> {
+        self.index.get(lbn).map(CacheSlot)
     }
 
     /// Prefetches the index row and the bucket for an access to a block.
     #[inline]
-    pub fn prefetch(&self, lbn: u32) {
+    pub fn prefetch(&self, lbn: Lbn) {
         self.index.prefetch(lbn);
-        prefetch(self.buckets.get(self.bucket_of(lbn) as usize));
+        prefetch(self.buckets.get(lbn.bucket().idx()));
     }
 
     /// Prefetches the head of a bucket's chain for the insertion of a block.
     /// [`Directory::prefetch`] must come first.
     #[inline]
-    pub fn prefetch_chain(&self, lbn: u32) {
-        let i = self.bucket_of(lbn);
+    pub fn prefetch_chain(&self, lbn: Lbn) {
+        let i = lbn.bucket();
         let bucket = self.bucket(i);
         if bucket.count > 0 {
-            self.index.prefetch(i * BUCKET_BLOCKS + u32::from(bucket.head));
+            self.index.prefetch(i.block(u32::from(bucket.head)));
         }
     }
 
     /// Prefetches the word of a slot.
     #[inline]
-    pub fn prefetch_slot(&self, slot: u32) {
+    pub fn prefetch_slot(&self, slot: CacheSlot) {
         prefetch(self.slots.word(slot));
     }
 
@@ -108,20 +110,20 @@ impl Directory {
     /// slot is neither free nor in use until [`Directory::insert`], [`Directory::relocate`] or
     /// [`Directory::free`].
     #[inline]
-    pub fn alloc(&mut self) -> Option<u32> {
+    pub fn alloc(&mut self) -> Option<CacheSlot> {
         self.slots.take()
     }
 
     /// Returns a slot that [`Directory::alloc`] will return after some more calls, if it is known.
     #[inline]
     #[must_use]
-    pub fn soon(&self) -> Option<u32> {
+    pub fn soon(&self) -> Option<CacheSlot> {
         self.slots.soon()
     }
 
     /// Frees a slot that holds no block.
     #[inline]
-    pub fn free(&mut self, slot: u32) {
+    pub fn free(&mut self, slot: CacheSlot) {
         self.slots.give(slot);
     }
 
@@ -142,21 +144,21 @@ impl Directory {
     /// 512 bytes (bit 0 is the first; 0xFF: all of them). Its bucket becomes active; the recency
     /// does not change.
     #[inline]
-    pub fn insert(&mut self, lbn: u32, slot: u32, valid: u8, dirty: bool) {
-        debug_assert!(lbn < self.disk_blocks, "block {lbn} of {}", self.disk_blocks);
-        let (i, place) = (self.bucket_of(lbn), lbn as u8);
+    pub fn insert(&mut self, lbn: Lbn, slot: CacheSlot, valid: u8, dirty: bool) {
+        debug_assert!(lbn.0 < self.disk_blocks, "block {lbn} of {}", self.disk_blocks);
+        let (i, place) = (lbn.bucket(), lbn.in_bucket());
         let mut bucket = self.bucket(i);
         // The only block of a chain is its own next and previous one.
         let mut next = place;
         if bucket.count == 0 {
-            self.active.insert(i);
+            self.active.insert(i.0);
         } else {
             next = bucket.head;
             if let Some(old) = self.slot_at(i, next) {
                 self.slots.set_prev(old, place);
             }
         }
-        self.index.insert(lbn, slot);
+        self.index.insert(lbn, slot.0);
         self.slots.fill(slot, next, place, valid, if dirty { DIRTY } else { 0 });
         bucket.head = place;
         bucket.count += 1;
@@ -169,18 +171,18 @@ impl Directory {
     /// Moves a block to another slot. It keeps its position in the chain, its fragments and its
     /// flags. `to` must hold no block before, and `from` holds none after; `from` is not freed.
     #[inline]
-    pub fn relocate(&mut self, lbn: u32, from: u32, to: u32) {
-        let old = self.index.set(lbn, to);
+    pub fn relocate(&mut self, lbn: Lbn, from: CacheSlot, to: CacheSlot) {
+        let old = self.index.set(lbn, to.0).map(CacheSlot);
         debug_assert_eq!(old, Some(from), "block {lbn} lies elsewhere");
         self.slots.shift(from, to);
     }
 
     /// Removes a block and returns its slot, which is not freed.
     #[inline]
-    pub fn remove(&mut self, lbn: u32) -> Option<u32> {
-        let slot = self.index.remove(lbn)?;
+    pub fn remove(&mut self, lbn: Lbn) -> Option<CacheSlot> {
+        let slot = CacheSlot(self.index.remove(lbn)?);
         let [next, prev, _, flags] = self.slots.clear(slot).to_le_bytes();
-        let (i, place) = (self.bucket_of(lbn), lbn as u8);
+        let (i, place) = (lbn.bucket(), lbn.in_bucket());
         let mut bucket = self.bucket(i);
         // The ends of a chain point to themselves.
         let (last, first) = (next == place, prev == place);
@@ -197,7 +199,7 @@ impl Directory {
         bucket.dirty -= u16::from(dirty);
         self.dirty -= u32::from(dirty);
         if bucket.count == 0 {
-            self.active.remove(i);
+            self.active.remove(i.0);
         }
         self.put(i, bucket);
         Some(slot)
@@ -205,44 +207,44 @@ impl Directory {
 
     /// Returns the slot of a block by its position in a bucket.
     #[inline]
-    fn slot_at(&self, bucket: u32, place: u8) -> Option<u32> {
-        self.index.get(bucket * BUCKET_BLOCKS + u32::from(place))
+    fn slot_at(&self, bucket: BucketId, place: u8) -> Option<CacheSlot> {
+        self.get(bucket.block(u32::from(place)))
     }
 
     #[inline]
-    fn put(&mut self, i: u32, bucket: Bucket) {
-        self.buckets[i as usize] = bucket.pack();
+    fn put(&mut self, i: BucketId, bucket: Bucket) {
+        self.buckets[i.idx()] = bucket.pack();
     }
 
     /// Returns the valid fragments of 512 bytes of a slot's block.
     #[inline]
     #[must_use]
-    pub fn valid(&self, slot: u32) -> u8 {
+    pub fn valid(&self, slot: CacheSlot) -> u8 {
         self.slots.valid(slot)
     }
 
     /// Sets the valid fragments of a slot's block.
     #[inline]
-    pub fn set_valid(&mut self, slot: u32, valid: u8) {
+    pub fn set_valid(&mut self, slot: CacheSlot, valid: u8) {
         self.slots.set_valid(slot, valid);
     }
 
     /// Returns `true` if the disk does not have the current version of a slot's block.
     #[inline]
     #[must_use]
-    pub fn dirty(&self, slot: u32) -> bool {
+    pub fn dirty(&self, slot: CacheSlot) -> bool {
         self.slots.flags(slot) & DIRTY != 0
     }
 
     /// Sets or clears the dirty flag, and updates the counters of the bucket and of the directory.
     #[inline]
-    pub fn set_dirty(&mut self, lbn: u32, slot: u32, dirty: bool) {
+    pub fn set_dirty(&mut self, lbn: Lbn, slot: CacheSlot, dirty: bool) {
         let flags = self.slots.flags(slot);
         if (flags & DIRTY != 0) == dirty {
             return;
         }
         self.slots.set_flags(slot, flags ^ DIRTY);
-        let i = self.bucket_of(lbn);
+        let i = lbn.bucket();
         let mut bucket = self.bucket(i);
         if dirty {
             (bucket.dirty, self.dirty) = (bucket.dirty + 1, self.dirty + 1);
@@ -256,21 +258,21 @@ impl Directory {
     /// the caller.
     #[inline]
     #[must_use]
-    pub fn flags(&self, slot: u32) -> u8 {
+    pub fn flags(&self, slot: CacheSlot) -> u8 {
         self.slots.flags(slot)
     }
 
     /// Sets the flags of the caller. [`DIRTY`] does not change. A new block has no flags.
     #[inline]
-    pub fn set_flags(&mut self, slot: u32, flags: u8) {
+    pub fn set_flags(&mut self, slot: CacheSlot, flags: u8) {
         let dirty = self.slots.flags(slot) & DIRTY;
         self.slots.set_flags(slot, flags & !DIRTY | dirty);
     }
 
     /// Notes an access to the bucket of a block at this request.
     #[inline]
-    pub fn touch(&mut self, lbn: u32, clock: u32) {
-        let i = self.bucket_of(lbn) as usize;
+    pub fn touch(&mut self, lbn: Lbn, clock: u32) {
+        let i = lbn.bucket().idx();
         // The recency is the low half of the packed word.
         self.buckets[i] = self.buckets[i] >> 32 << 32 | u64::from(clock);
     }
@@ -278,21 +280,14 @@ impl Directory {
     /// Returns the state of a bucket.
     #[inline]
     #[must_use]
-    pub fn bucket(&self, i: u32) -> Bucket {
-        Bucket::unpack(self.buckets[i as usize])
-    }
-
-    /// Returns the number of a block's bucket.
-    #[inline]
-    #[must_use]
-    pub fn bucket_of(&self, lbn: u32) -> u32 {
-        lbn / BUCKET_BLOCKS
+    pub fn bucket(&self, i: BucketId) -> Bucket {
+        Bucket::unpack(self.buckets[i.idx()])
     }
 
     /// Returns the number of buckets: one for each MiB of disk.
     #[must_use]
     pub fn buckets(&self) -> u32 {
-        self.buckets.len() as u32
+        count_u32(self.buckets.len())
     }
 
     /// Returns the number of buckets that hold blocks (the paper's activated_bucks).
@@ -304,37 +299,37 @@ impl Directory {
     /// Returns the first active bucket from `from` on, with wrap-around at the end of the disk.
     #[inline]
     #[must_use]
-    pub fn next_active(&self, from: u32) -> Option<u32> {
-        self.active.next(from)
+    pub fn next_active(&self, from: BucketId) -> Option<BucketId> {
+        self.active.next(from.0).map(BucketId)
     }
 
     /// Returns bounds on the active buckets from `i` to the end of its group of 64. With `tighten`
     /// the bounds are made exact, which reads all active buckets of the group.
     #[inline]
     #[must_use]
-    pub fn rest_of_group(&self, i: u32, tighten: bool) -> GroupBounds {
-        let group = i / GROUP;
+    pub fn rest_of_group(&self, i: BucketId, tighten: bool) -> GroupBounds {
+        let group = i.0 / GROUP;
         if tighten || self.groups.unknown(group) {
-            let first = group * GROUP;
-            let mut left = self.active.rest_of_word(first);
+            let first = BucketId(group * GROUP);
+            let mut left = self.active.rest_of_word(first.0);
             let all = std::iter::from_fn(|| {
                 let bit = (left != 0).then(|| left.trailing_zeros())?;
                 left &= left - 1;
-                Some(self.bucket(first + bit))
+                Some(self.bucket(first.plus(bit)))
             });
             self.groups.tighten(group, all);
         }
         let (most, oldest) = self.groups.bounds(group);
         GroupBounds {
-            active: self.active.rest_of_word(i).count_ones(),
+            active: self.active.rest_of_word(i.0).count_ones(),
             most,
             oldest,
-            next: (group + 1) * GROUP,
+            next: BucketId((group + 1) * GROUP),
         }
     }
 
     /// Lists the blocks of a bucket in ascending order.
-    pub fn blocks_of(&self, bucket: u32, into: &mut BucketBlocks) {
+    pub fn blocks_of(&self, bucket: BucketId, into: &mut BucketBlocks) {
         into.begin(bucket);
         let b = self.bucket(bucket);
         if u32::from(b.count) >= DENSE {
@@ -353,15 +348,15 @@ impl Directory {
 
     /// Looks up every block that a bucket can hold. These are many lookups, but they do not depend
     /// on each other.
-    fn look_for_all(&self, bucket: u32, count: u16, into: &mut BucketBlocks) {
-        let first = bucket * BUCKET_BLOCKS;
+    fn look_for_all(&self, bucket: BucketId, count: u16, into: &mut BucketBlocks) {
         let mut left = count;
-        (0..AHEAD).for_each(|i| self.index.prefetch(first + i));
+        (0..AHEAD).for_each(|i| self.index.prefetch(bucket.block(i)));
         for i in 0..BUCKET_BLOCKS {
-            self.index.prefetch(first + (i + AHEAD).min(BUCKET_BLOCKS - 1));
-            if let Some(slot) = self.index.get(first + i) {
+            self.index.prefetch(bucket.block((i + AHEAD).min(BUCKET_BLOCKS - 1)));
+            let lbn = bucket.block(i);
+            if let Some(slot) = self.get(lbn) {
                 prefetch(self.slots.word(slot));
-                into.add(i as u8, slot);
+                into.add(lbn.in_bucket(), slot);
                 left -= 1;
                 if left == 0 {
                     return;
@@ -374,7 +369,7 @@ impl Directory {
     /// Returns the number of cached blocks (the paper's total_bcnts).
     #[must_use]
     pub fn len(&self) -> u32 {
-        self.index.len() as u32
+        count_u32(self.index.len())
     }
 
     /// Returns `true` if no block is cached.
@@ -402,8 +397,8 @@ impl Directory {
     }
 
     /// Iterates over all blocks and their slots, in no particular order.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        self.index.iter()
+    pub fn iter(&self) -> impl Iterator<Item = (Lbn, CacheSlot)> + '_ {
+        self.index.iter().map(|(lbn, slot)| (lbn, CacheSlot(slot)))
     }
 
     /// Returns the DRAM of the directory, in bytes: the part that grows with the cache, and the
@@ -412,7 +407,7 @@ impl Directory {
     pub fn bytes(&self) -> DirectoryBytes {
         DirectoryBytes {
             blocks: self.index.bytes() + self.slots.bytes(),
-            buckets: size_of_val(self.buckets.as_slice()) as u64 + self.active.bytes() + self.groups.bytes(),
+            buckets: to_u64(size_of_val(self.buckets.as_slice())) + self.active.bytes() + self.groups.bytes(),
         }
     }
 }
@@ -427,7 +422,7 @@ pub struct GroupBounds {
     /// Lower bound of the recency of a bucket, on the request clock.
     pub oldest: u32,
     /// The bucket after them.
-    pub next: u32,
+    pub next: BucketId,
 }
 
 /// DRAM of a directory, in bytes.

@@ -1,6 +1,8 @@
 //! One word for each slot: links, valid fragments and flags if it holds a block, otherwise the link
 //! of a list of free slots.
 
+use crate::numbers::CacheSlot;
+use frit_core::convert::{count_u32, low_u8, to_u64, to_usize};
 use frit_core::{Error, Result};
 use frit_media::memory::{prefetch, table32};
 
@@ -15,7 +17,7 @@ pub const DIRTY: u8 = 1;
 pub const PINNED: u8 = 2;
 
 /// The end of a list of free slots.
-const END: u32 = !USED;
+const END: CacheSlot = CacheSlot(!USED);
 
 /// Number of lists of free slots, which are used in turn. With a single list, the next slot is
 /// known only after the word of the previous one has been read from memory. With several lists,
@@ -28,12 +30,12 @@ const LISTS: usize = 16;
 pub(super) struct Slots {
     words: Vec<u32>,
     /// First slot that was never used. Unused slots are allocated first.
-    fresh: u32,
+    fresh: CacheSlot,
     /// Free slots that were used, oldest first, so that wear spreads over all slots. The oldest is
     /// the head of list `taken`, the next one the head of the list after it. A freed slot is
     /// appended to list `given`.
-    heads: [u32; LISTS],
-    tails: [u32; LISTS],
+    heads: [CacheSlot; LISTS],
+    tails: [CacheSlot; LISTS],
     taken: u8,
     given: u8,
     free: u32,
@@ -41,12 +43,12 @@ pub(super) struct Slots {
 
 impl Slots {
     pub(super) fn new(slots: u32) -> Result<Slots> {
-        if slots >= END {
+        if slots >= END.0 {
             return Err(Error::param("slots", slots, "a cache has at most 2^31 - 2 blocks"));
         }
         Ok(Slots {
-            words: table32(slots as usize),
-            fresh: 0,
+            words: table32(to_usize(slots)),
+            fresh: CacheSlot(0),
             heads: [END; LISTS],
             tails: [END; LISTS],
             taken: 0,
@@ -56,7 +58,7 @@ impl Slots {
     }
 
     pub(super) fn len(&self) -> u32 {
-        self.words.len() as u32
+        count_u32(self.words.len())
     }
 
     pub(super) fn free(&self) -> u32 {
@@ -64,28 +66,29 @@ impl Slots {
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        size_of_val(self.words.as_slice()) as u64
+        to_u64(size_of_val(self.words.as_slice()))
     }
 
-    pub(super) fn word(&self, slot: u32) -> Option<&u32> {
-        self.words.get(slot as usize)
+    pub(super) fn word(&self, slot: CacheSlot) -> Option<&u32> {
+        self.words.get(slot.idx())
     }
 
     #[inline]
-    pub(super) fn take(&mut self) -> Option<u32> {
+    pub(super) fn take(&mut self) -> Option<CacheSlot> {
         if self.free == 0 {
             return None;
         }
         self.free -= 1;
-        if self.fresh < self.len() {
-            self.fresh += 1;
-            return Some(self.fresh - 1);
+        if self.fresh.0 < self.len() {
+            let slot = self.fresh;
+            self.fresh = slot.plus(1);
+            return Some(slot);
         }
         let list = next_turn(&mut self.taken);
         let slot = self.heads[list];
-        let next = std::mem::take(&mut self.words[slot as usize]);
+        let next = CacheSlot(std::mem::take(&mut self.words[slot.idx()]));
         self.heads[list] = next;
-        prefetch(self.words.get(next as usize));
+        prefetch(self.words.get(next.idx()));
         if next == END {
             self.tails[list] = END;
         }
@@ -95,19 +98,19 @@ impl Slots {
     /// Returns the slot that [`Slots::take`] returns after some more calls. That leaves enough time
     /// to prefetch its data.
     #[inline]
-    pub(super) fn soon(&self) -> Option<u32> {
+    pub(super) fn soon(&self) -> Option<CacheSlot> {
         let slot = self.heads[(usize::from(self.taken) + LISTS - 1) % LISTS];
         (slot != END).then_some(slot)
     }
 
     #[inline]
-    pub(super) fn give(&mut self, slot: u32) {
+    pub(super) fn give(&mut self, slot: CacheSlot) {
         debug_assert!(!self.used(slot), "slot {slot} holds a block");
-        self.words[slot as usize] = END;
+        self.words[slot.idx()] = END.0;
         let list = next_turn(&mut self.given);
         match self.tails[list] {
             END => self.heads[list] = slot,
-            tail => self.words[tail as usize] = slot,
+            tail => self.words[tail.idx()] = slot.0,
         }
         self.tails[list] = slot;
         self.free += 1;
@@ -116,8 +119,8 @@ impl Slots {
     /// Frees all slots that hold no block, and rebuilds the lists.
     pub(super) fn rebuild(&mut self) {
         (self.heads, self.tails) = ([END; LISTS], [END; LISTS]);
-        (self.taken, self.given, self.free, self.fresh) = (0, 0, 0, self.len());
-        for slot in 0..self.len() {
+        (self.taken, self.given, self.free, self.fresh) = (0, 0, 0, CacheSlot(self.len()));
+        for slot in CacheSlot::first(self.len()) {
             if !self.used(slot) {
                 self.give(slot);
             }
@@ -125,74 +128,74 @@ impl Slots {
     }
 
     #[inline]
-    pub(super) fn used(&self, slot: u32) -> bool {
-        self.words[slot as usize] & USED != 0
+    pub(super) fn used(&self, slot: CacheSlot) -> bool {
+        self.words[slot.idx()] & USED != 0
     }
 
     #[inline]
-    pub(super) fn fill(&mut self, slot: u32, next: u8, prev: u8, valid: u8, flags: u8) {
+    pub(super) fn fill(&mut self, slot: CacheSlot, next: u8, prev: u8, valid: u8, flags: u8) {
         debug_assert!(!self.used(slot), "slot {slot} holds a block");
-        self.words[slot as usize] = USED | u32::from_le_bytes([next, prev, valid, flags]);
+        self.words[slot.idx()] = USED | u32::from_le_bytes([next, prev, valid, flags]);
     }
 
     /// Removes a block from its slot and returns its word.
     #[inline]
-    pub(super) fn clear(&mut self, slot: u32) -> u32 {
-        std::mem::take(&mut self.words[slot as usize])
+    pub(super) fn clear(&mut self, slot: CacheSlot) -> u32 {
+        std::mem::take(&mut self.words[slot.idx()])
     }
 
     /// Moves the word of a block to another slot.
     #[inline]
-    pub(super) fn shift(&mut self, from: u32, to: u32) {
+    pub(super) fn shift(&mut self, from: CacheSlot, to: CacheSlot) {
         debug_assert!(self.used(from) && !self.used(to), "block from slot {from} to {to}");
-        self.words[to as usize] = self.clear(from);
+        self.words[to.idx()] = self.clear(from);
     }
 
     #[inline]
-    fn byte(&self, slot: u32, n: usize) -> u8 {
-        self.words[slot as usize].to_le_bytes()[n]
+    fn byte(&self, slot: CacheSlot, n: usize) -> u8 {
+        self.words[slot.idx()].to_le_bytes()[n]
     }
 
     #[inline]
-    fn set_byte(&mut self, slot: u32, n: usize, value: u8) {
-        let word = &mut self.words[slot as usize];
+    fn set_byte(&mut self, slot: CacheSlot, n: usize, value: u8) {
+        let word = &mut self.words[slot.idx()];
         let mut bytes = word.to_le_bytes();
         bytes[n] = value;
         *word = u32::from_le_bytes(bytes);
     }
 
     #[inline]
-    pub(super) fn next(&self, slot: u32) -> u8 {
+    pub(super) fn next(&self, slot: CacheSlot) -> u8 {
         self.byte(slot, 0)
     }
 
     #[inline]
-    pub(super) fn set_next(&mut self, slot: u32, next: u8) {
+    pub(super) fn set_next(&mut self, slot: CacheSlot, next: u8) {
         self.set_byte(slot, 0, next);
     }
 
     #[inline]
-    pub(super) fn set_prev(&mut self, slot: u32, prev: u8) {
+    pub(super) fn set_prev(&mut self, slot: CacheSlot, prev: u8) {
         self.set_byte(slot, 1, prev);
     }
 
     #[inline]
-    pub(super) fn valid(&self, slot: u32) -> u8 {
+    pub(super) fn valid(&self, slot: CacheSlot) -> u8 {
         self.byte(slot, 2)
     }
 
     #[inline]
-    pub(super) fn set_valid(&mut self, slot: u32, valid: u8) {
+    pub(super) fn set_valid(&mut self, slot: CacheSlot, valid: u8) {
         self.set_byte(slot, 2, valid);
     }
 
     #[inline]
-    pub(super) fn flags(&self, slot: u32) -> u8 {
+    pub(super) fn flags(&self, slot: CacheSlot) -> u8 {
         self.byte(slot, 3) & 0x7f
     }
 
     #[inline]
-    pub(super) fn set_flags(&mut self, slot: u32, flags: u8) {
+    pub(super) fn set_flags(&mut self, slot: CacheSlot, flags: u8) {
         self.set_byte(slot, 3, flags & 0x7f | 0x80);
     }
 }
@@ -201,6 +204,6 @@ impl Slots {
 #[inline]
 fn next_turn(of: &mut u8) -> usize {
     let list = usize::from(*of) % LISTS;
-    *of = (list as u8 + 1) % LISTS as u8;
+    *of = low_u8(to_u64((list + 1) % LISTS));
     list
 }

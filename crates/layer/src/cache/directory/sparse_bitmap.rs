@@ -1,6 +1,8 @@
 //! A set of small integers as a bitmap with a summary level, which finds the next member fast even
 //! if there are few.
 
+use frit_core::convert::{count_u32, size_in_memory, to_u64, to_usize};
+
 /// A set of integers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SparseBitmap {
@@ -13,7 +15,7 @@ pub(crate) struct SparseBitmap {
 impl SparseBitmap {
     /// Creates an empty set for members below `end`.
     pub(crate) fn new(end: u64) -> SparseBitmap {
-        let words = end.div_ceil(64) as usize;
+        let words = size_in_memory(end.div_ceil(64));
         SparseBitmap { bits: vec![0; words], summary: vec![0; words.div_ceil(64)], len: 0 }
     }
 
@@ -24,13 +26,13 @@ impl SparseBitmap {
 
     #[inline]
     pub(crate) fn contains(&self, i: u32) -> bool {
-        self.bits[i as usize / 64] >> (i % 64) & 1 != 0
+        self.bits[to_usize(i / 64)] >> (i % 64) & 1 != 0
     }
 
     /// Adds a member. Returns `true` if it is new.
     #[inline]
     pub(crate) fn insert(&mut self, i: u32) -> bool {
-        let word = i as usize / 64;
+        let word = to_usize(i / 64);
         let new = !self.contains(i);
         self.bits[word] |= 1 << (i % 64);
         self.summary[word / 64] |= 1 << (word % 64);
@@ -41,7 +43,7 @@ impl SparseBitmap {
     /// Removes a member. Returns `true` if it was one.
     #[inline]
     pub(crate) fn remove(&mut self, i: u32) -> bool {
-        let word = i as usize / 64;
+        let word = to_usize(i / 64);
         let was = self.contains(i);
         self.bits[word] &= !(1 << (i % 64));
         if self.bits[word] == 0 {
@@ -55,13 +57,13 @@ impl SparseBitmap {
     /// for `from`.
     #[inline]
     pub(crate) fn rest_of_word(&self, from: u32) -> u64 {
-        self.bits[from as usize / 64] >> (from % 64)
+        self.bits[to_usize(from / 64)] >> (from % 64)
     }
 
     /// Returns the first member from `from` on, with wrap-around after the last member.
     #[inline]
     pub(crate) fn next(&self, from: u32) -> Option<u32> {
-        let (word, bit) = (from as usize / 64, from % 64);
+        let (word, bit) = (to_usize(from / 64), from % 64);
         // Most often the next member is in the same word.
         match self.bits.get(word).map_or(0, |&w| w >> bit) {
             0 if self.len == 0 => None,
@@ -75,8 +77,8 @@ impl SparseBitmap {
         let start = word / 64;
         let head = self.summary.get(start)? & (u64::MAX << (word % 64));
         let found = |at: usize, set: u64| {
-            let word = at * 64 + set.trailing_zeros() as usize;
-            (word as u32) * 64 + self.bits[word].trailing_zeros()
+            let word = at * 64 + to_usize(set.trailing_zeros());
+            count_u32(word) * 64 + self.bits[word].trailing_zeros()
         };
         if head != 0 {
             return Some(found(start, head));
@@ -87,7 +89,7 @@ impl SparseBitmap {
 
     /// Returns the DRAM used, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        (size_of_val(self.bits.as_slice()) + size_of_val(self.summary.as_slice())) as u64
+        to_u64(size_of_val(self.bits.as_slice()) + size_of_val(self.summary.as_slice()))
     }
 }
 

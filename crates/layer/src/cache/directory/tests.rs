@@ -1,21 +1,22 @@
 use super::*;
+use crate::numbers::{BucketId, CacheSlot, Lbn};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 #[derive(Clone, Copy, Debug)]
 enum Op {
-    Put(u32),
-    Relocate(u32),
-    Remove(u32),
-    Dirty(u32, bool),
-    Valid(u32, u8),
-    Flags(u32, u8),
-    Touch(u32, u32),
+    Put(Lbn),
+    Relocate(Lbn),
+    Remove(Lbn),
+    Dirty(Lbn, bool),
+    Valid(Lbn, u8),
+    Flags(Lbn, u8),
+    Touch(Lbn, u32),
 }
 
 fn op() -> impl Strategy<Value = Op> {
     // Few buckets, so that chains grow long. The last bucket is not full-sized.
-    let lbn = prop_oneof![0u32..300, 100_000u32..100_040];
+    let lbn = prop_oneof![0u32..300, 100_000u32..100_040].prop_map(Lbn);
     prop_oneof![
         4 => lbn.clone().prop_map(Op::Put),
         1 => lbn.clone().prop_map(Op::Relocate),
@@ -29,13 +30,13 @@ fn op() -> impl Strategy<Value = Op> {
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Shadow {
-    slot: u32,
+    slot: CacheSlot,
     valid: u8,
     dirty: bool,
     flags: u8,
 }
 
-fn same(dir: &Directory, shadow: &BTreeMap<u32, Shadow>) -> std::result::Result<(), TestCaseError> {
+fn same(dir: &Directory, shadow: &BTreeMap<Lbn, Shadow>) -> std::result::Result<(), TestCaseError> {
     prop_assert_eq!(dir.len() as usize, shadow.len());
     prop_assert_eq!(dir.dirty_len() as usize, shadow.values().filter(|s| s.dirty).count());
     let mut all: Vec<_> = dir.iter().collect();
@@ -53,9 +54,10 @@ fn same(dir: &Directory, shadow: &BTreeMap<u32, Shadow>) -> std::result::Result<
     }
     let mut blocks = BucketBlocks::default();
     let mut active = 0;
-    for i in 0..dir.buckets() {
+    for i in BucketId::first(dir.buckets()) {
         dir.blocks_of(i, &mut blocks);
-        let mine: Vec<_> = shadow.range(i * 256..(i + 1) * 256).map(|(l, s)| (*l, s.slot, s.dirty)).collect();
+        let mine: Vec<_> =
+            shadow.range(i.block(0)..i.plus(1).block(0)).map(|(l, s)| (*l, s.slot, s.dirty)).collect();
         prop_assert_eq!(
             blocks.iter().collect::<Vec<_>>(),
             mine.iter().map(|m| (m.0, m.1)).collect::<Vec<_>>()
@@ -78,7 +80,7 @@ proptest! {
         let slots = 128;
         let mut dir = Directory::new(100_040, slots).unwrap();
         let mut shadow = BTreeMap::new();
-        let mut free: VecDeque<u32> = (0..slots).collect();
+        let mut free: VecDeque<CacheSlot> = CacheSlot::first(slots).collect();
         let mut recency = BTreeMap::new();
         for op in ops {
             match op {
@@ -86,7 +88,7 @@ proptest! {
                     let slot = dir.alloc();
                     prop_assert_eq!(slot, free.pop_front());
                     if let Some(slot) = slot {
-                        let dirty = lbn % 3 == 0;
+                        let dirty = lbn.0 % 3 == 0;
                         dir.insert(lbn, slot, 0xF0, dirty);
                         shadow.insert(lbn, Shadow { slot, valid: 0xF0, dirty, flags: 0 });
                     }
@@ -121,7 +123,7 @@ proptest! {
                 },
                 Op::Touch(lbn, clock) => {
                     dir.touch(lbn, clock);
-                    recency.insert(lbn / 256, clock);
+                    recency.insert(lbn.bucket(), clock);
                 }
                 Op::Put(_) => {}
             }
@@ -140,7 +142,7 @@ proptest! {
         }
         again.free_rest();
         same(&again, &shadow)?;
-        let mut rest: Vec<u32> = free.into();
+        let mut rest: Vec<CacheSlot> = free.into();
         rest.sort_unstable();
         for slot in rest {
             prop_assert_eq!(again.alloc(), Some(slot));
@@ -156,7 +158,7 @@ proptest! {
         // The table is filled far above its capacity, so that rows overflow into the stash.
         let (mut index, mut shadow) = (SlotIndex::new(150), HashMap::new());
         for (n, (i, op)) in ops.into_iter().enumerate() {
-            let (lbn, slot) = (i.wrapping_mul(spread), n as u32);
+            let (lbn, slot) = (Lbn(i.wrapping_mul(spread)), n as u32);
             match op {
                 0 => prop_assert_eq!(index.remove(lbn), shadow.remove(&lbn)),
                 1 => {
@@ -173,7 +175,7 @@ proptest! {
             }
         }
         for i in 0..400u32 {
-            let lbn = i.wrapping_mul(spread);
+            let lbn = Lbn(i.wrapping_mul(spread));
             prop_assert_eq!(index.get(lbn), shadow.get(&lbn).copied());
         }
         prop_assert_eq!(index.len(), shadow.len());
@@ -188,7 +190,7 @@ fn at_its_capacity_nothing_is_stashed_and_blocks_take_the_memory_that_is_told() 
     let mut x = 1u64;
     while dir.len() < slots {
         x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let lbn = (x >> 33) as u32;
+        let lbn = Lbn((x >> 33) as u32);
         if dir.get(lbn).is_none() {
             let slot = dir.alloc().unwrap();
             dir.insert(lbn, slot, 0xff, true);
@@ -202,10 +204,10 @@ fn at_its_capacity_nothing_is_stashed_and_blocks_take_the_memory_that_is_told() 
     assert_eq!(dir.iter().count() as u32, slots);
     assert_eq!(dir.index.stashed(), 0);
     // The stash stays empty even after each block was replaced twice on average.
-    let mut held: Vec<u32> = dir.iter().map(|b| b.0).collect();
+    let mut held: Vec<Lbn> = dir.iter().map(|b| b.0).collect();
     for _ in 0..2 * slots {
         x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let (lbn, place) = ((x >> 33) as u32, (x >> 13) as usize % held.len());
+        let (lbn, place) = (Lbn((x >> 33) as u32), (x >> 13) as usize % held.len());
         if dir.index.get(lbn).is_none() {
             dir.index.remove(std::mem::replace(&mut held[place], lbn));
             dir.index.insert(lbn, 0);
@@ -225,7 +227,7 @@ fn sizes_that_cannot_be_are_refused() {
 #[test]
 fn ages_are_right_across_the_wrap_of_the_clock() {
     let mut dir = Directory::new(1024, 4).unwrap();
-    dir.touch(300, u32::MAX - 4);
-    assert_eq!(dir.bucket(1).age(5), 10);
-    assert_eq!(dir.bucket(0), Bucket::default());
+    dir.touch(Lbn(300), u32::MAX - 4);
+    assert_eq!(dir.bucket(BucketId(1)).age(5), 10);
+    assert_eq!(dir.bucket(BucketId(0)), Bucket::default());
 }

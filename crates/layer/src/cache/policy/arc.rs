@@ -9,7 +9,9 @@ use super::ghosts::Ghosts;
 use super::slot_lists::{ListId, SlotLists};
 use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
+use crate::numbers::{CacheSlot, Lbn};
 use frit_core::Result;
+use frit_core::convert::{to_u64, to_usize};
 
 /// Blocks that were accessed once, and their ghosts (T1 and B1).
 const FIRST: ListId = ListId(0);
@@ -31,19 +33,19 @@ pub struct Arc {
 }
 
 impl Arc {
-    fn list(&self, slot: u32) -> ListId {
-        ListId(u32::from(self.again[slot as usize]))
+    fn list(&self, slot: CacheSlot) -> ListId {
+        ListId(u32::from(self.again[slot.idx()]))
     }
 
-    fn add(&mut self, list: ListId, slot: u32) {
+    fn add(&mut self, list: ListId, slot: CacheSlot) {
         self.links.link(list, slot);
-        self.again[slot as usize] = list == SECOND;
-        self.lens[list.0 as usize] += 1;
+        self.again[slot.idx()] = list == SECOND;
+        self.lens[list.idx()] += 1;
     }
 
-    fn take(&mut self, list: ListId, slot: u32) {
+    fn take(&mut self, list: ListId, slot: CacheSlot) {
         self.links.unlink(slot);
-        self.lens[list.0 as usize] -= 1;
+        self.lens[list.idx()] -= 1;
     }
 
     /// Returns the list from which a block is evicted (the paper's REPLACE).
@@ -72,7 +74,7 @@ impl EvictionPolicy for Arc {
     fn reset(&mut self, setup: &PolicySetup<'_>) -> Result<()> {
         *self = Arc {
             links: SlotLists::new(setup.slots, 2),
-            again: vec![false; setup.slots as usize],
+            again: vec![false; to_usize(setup.slots)],
             lens: [0; 2],
             ghosts: Ghosts::new(setup.slots),
             slots: setup.slots,
@@ -83,7 +85,7 @@ impl EvictionPolicy for Arc {
     }
 
     #[inline]
-    fn hit(&mut self, slot: u32, _: &CacheAccess) {
+    fn hit(&mut self, slot: CacheSlot, _: &CacheAccess) {
         let list = self.list(slot);
         if list == SECOND {
             self.links.renew(SECOND, slot);
@@ -94,9 +96,9 @@ impl EvictionPolicy for Arc {
     }
 
     #[inline]
-    fn moved(&mut self, from: u32, to: u32) {
+    fn moved(&mut self, from: CacheSlot, to: CacheSlot) {
         self.links.replace(from, to);
-        self.again[to as usize] = self.again[from as usize];
+        self.again[to.idx()] = self.again[from.idx()];
     }
 
     #[inline]
@@ -112,14 +114,14 @@ impl EvictionPolicy for Arc {
     }
 
     #[inline]
-    fn insert(&mut self, slot: u32, access: &CacheAccess) {
+    fn insert(&mut self, slot: CacheSlot, access: &CacheAccess) {
         self.links.set_lbn(slot, access.lbn);
         let list = if self.met.take().is_some() { SECOND } else { FIRST };
         self.add(list, slot);
     }
 
     #[inline]
-    fn remove(&mut self, slot: u32, _: u32) {
+    fn remove(&mut self, slot: CacheSlot, _: Lbn) {
         self.take(self.list(slot), slot);
     }
 
@@ -137,16 +139,16 @@ impl EvictionPolicy for Arc {
     }
 
     #[inline]
-    fn prefetch(&self, slot: u32) {
+    fn prefetch(&self, slot: CacheSlot) {
         self.links.prefetch(slot);
     }
 
     #[inline]
-    fn prefetch_miss(&self, lbn: u32) {
+    fn prefetch_miss(&self, lbn: Lbn) {
         self.ghosts.prefetch(lbn);
     }
 
     fn dram_bytes(&self) -> u64 {
-        self.links.bytes() + self.again.len() as u64 + self.ghosts.bytes()
+        self.links.bytes() + to_u64(self.again.len()) + self.ghosts.bytes()
     }
 }

@@ -5,6 +5,8 @@
 
 use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
+use crate::numbers::{CacheSlot, Lbn};
+use frit_core::convert::{size_in_memory, to_u64, to_usize};
 use frit_core::{Error, Result};
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -16,25 +18,25 @@ const ABSENT: u64 = u64::MAX - 1;
 #[derive(Clone, Debug, Default)]
 pub struct Belady {
     future: Option<Arc<[u64]>>,
-    heap: BinaryHeap<(u64, u32)>,
+    heap: BinaryHeap<(u64, CacheSlot)>,
     next: Vec<u64>,
-    lbns: Vec<u32>,
+    lbns: Vec<Lbn>,
 }
 
 impl Belady {
-    fn expect(&mut self, slot: u32, at: u64) {
-        let next = self.future.as_ref().and_then(|f| f.get(at as usize)).copied().unwrap_or(u64::MAX);
+    fn expect(&mut self, slot: CacheSlot, at: u64) {
+        let next = self.future.as_ref().and_then(|f| f.get(size_in_memory(at))).copied().unwrap_or(u64::MAX);
         self.schedule(slot, next);
     }
 
-    fn schedule(&mut self, slot: u32, next: u64) {
-        self.next[slot as usize] = next;
+    fn schedule(&mut self, slot: CacheSlot, next: u64) {
+        self.next[slot.idx()] = next;
         self.heap.push((next, slot));
         // Invalid entries may lie below valid ones and would never be popped, so they are removed
         // here.
         if self.heap.len() > 2 * self.next.len() + 64 {
             let next = &self.next;
-            self.heap.retain(|&(n, slot)| next[slot as usize] == n);
+            self.heap.retain(|&(n, slot)| next[slot.idx()] == n);
         }
     }
 }
@@ -47,36 +49,36 @@ impl EvictionPolicy for Belady {
         *self = Belady {
             future: Some(Arc::clone(future)),
             heap: BinaryHeap::new(),
-            next: vec![ABSENT; setup.slots as usize],
-            lbns: vec![0; setup.slots as usize],
+            next: vec![ABSENT; to_usize(setup.slots)],
+            lbns: vec![Lbn(0); to_usize(setup.slots)],
         };
         Ok(())
     }
 
-    fn hit(&mut self, slot: u32, access: &CacheAccess) {
+    fn hit(&mut self, slot: CacheSlot, access: &CacheAccess) {
         self.expect(slot, access.at);
     }
 
-    fn moved(&mut self, from: u32, to: u32) {
-        let next = std::mem::replace(&mut self.next[from as usize], ABSENT);
-        self.lbns[to as usize] = self.lbns[from as usize];
+    fn moved(&mut self, from: CacheSlot, to: CacheSlot) {
+        let next = std::mem::replace(&mut self.next[from.idx()], ABSENT);
+        self.lbns[to.idx()] = self.lbns[from.idx()];
         self.schedule(to, next);
     }
 
-    fn insert(&mut self, slot: u32, access: &CacheAccess) {
-        self.lbns[slot as usize] = access.lbn;
+    fn insert(&mut self, slot: CacheSlot, access: &CacheAccess) {
+        self.lbns[slot.idx()] = access.lbn;
         self.expect(slot, access.at);
     }
 
-    fn remove(&mut self, slot: u32, _: u32) {
-        self.next[slot as usize] = ABSENT;
+    fn remove(&mut self, slot: CacheSlot, _: Lbn) {
+        self.next[slot.idx()] = ABSENT;
     }
 
     fn victims(&mut self, _: &Directory, _: u32, out: &mut Vec<Victim>) {
         while let Some((next, slot)) = self.heap.pop() {
-            if self.next[slot as usize] == next {
-                self.next[slot as usize] = ABSENT;
-                out.push(Victim { lbn: self.lbns[slot as usize], slot });
+            if self.next[slot.idx()] == next {
+                self.next[slot.idx()] = ABSENT;
+                out.push(Victim { lbn: self.lbns[slot.idx()], slot });
                 return;
             }
         }
@@ -84,7 +86,7 @@ impl EvictionPolicy for Belady {
 
     fn dram_bytes(&self) -> u64 {
         let future = self.future.as_ref().map_or(0, |f| f.len() * size_of::<u64>());
-        let heap = self.heap.capacity() * size_of::<(u64, u32)>();
-        (future + heap + self.next.len() * size_of::<u64>() + self.lbns.len() * size_of::<u32>()) as u64
+        let heap = self.heap.capacity() * size_of::<(u64, CacheSlot)>();
+        to_u64(future + heap + self.next.len() * size_of::<u64>() + self.lbns.len() * size_of::<Lbn>())
     }
 }

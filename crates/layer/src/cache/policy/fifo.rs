@@ -3,6 +3,7 @@
 use super::slot_lists::{ListId, SlotLists};
 use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
+use crate::numbers::{CacheSlot, Lbn};
 use frit_core::Result;
 
 const ALL: ListId = ListId(0);
@@ -20,21 +21,21 @@ impl EvictionPolicy for Fifo {
     }
 
     #[inline]
-    fn hit(&mut self, _: u32, _: &CacheAccess) {}
+    fn hit(&mut self, _: CacheSlot, _: &CacheAccess) {}
 
     #[inline]
-    fn moved(&mut self, from: u32, to: u32) {
+    fn moved(&mut self, from: CacheSlot, to: CacheSlot) {
         self.links.replace(from, to);
     }
 
     #[inline]
-    fn insert(&mut self, slot: u32, access: &CacheAccess) {
+    fn insert(&mut self, slot: CacheSlot, access: &CacheAccess) {
         self.links.set_lbn(slot, access.lbn);
         self.links.link(ALL, slot);
     }
 
     #[inline]
-    fn remove(&mut self, slot: u32, _: u32) {
+    fn remove(&mut self, slot: CacheSlot, _: Lbn) {
         self.links.unlink(slot);
     }
 

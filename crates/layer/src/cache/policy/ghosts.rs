@@ -2,6 +2,8 @@
 
 use super::slot_lists::{ListId, SlotLists};
 use crate::cache::directory::SlotIndex;
+use crate::numbers::{CacheSlot, Lbn};
+use frit_core::convert::to_usize;
 
 /// Bit of an index entry that selects one of two lists.
 const SECOND: u32 = 1 << 31;
@@ -10,10 +12,11 @@ const SECOND: u32 = 1 << 31;
 #[derive(Clone, Debug)]
 pub(super) struct Ghosts {
     index: SlotIndex,
-    /// Lists 0 and 1; list 2 holds the free nodes.
+    /// Lists 0 and 1; list 2 holds the free nodes. A node stands for a remembered block, as a slot
+    /// for a cached one.
     links: SlotLists,
     /// First node that was never used.
-    fresh: u32,
+    fresh: CacheSlot,
     room: u32,
     lens: [u32; 2],
 }
@@ -30,24 +33,24 @@ impl Ghosts {
     /// Creates empty lists for `room` blocks in total.
     pub(super) fn new(room: u32) -> Ghosts {
         Ghosts {
-            index: SlotIndex::new(room as usize),
+            index: SlotIndex::new(to_usize(room)),
             links: SlotLists::new(room, 3),
-            fresh: 0,
+            fresh: CacheSlot(0),
             room,
             lens: [0; 2],
         }
     }
 
     pub(super) fn len(&self, list: ListId) -> u32 {
-        self.lens[list.0 as usize]
+        self.lens[list.idx()]
     }
 
     /// Removes a block. Returns the list in which it was.
     #[inline]
-    pub(super) fn take(&mut self, lbn: u32) -> Option<ListId> {
+    pub(super) fn take(&mut self, lbn: Lbn) -> Option<ListId> {
         let entry = self.index.remove(lbn)?;
         let list = ListId(entry >> 31);
-        self.release(entry & !SECOND, list);
+        self.release(CacheSlot(entry & !SECOND), list);
         Some(list)
     }
 
@@ -60,17 +63,17 @@ impl Ghosts {
         }
     }
 
-    fn release(&mut self, node: u32, list: ListId) {
+    fn release(&mut self, node: CacheSlot, list: ListId) {
         self.links.unlink(node);
         self.links.link(FREE, node);
-        self.lens[list.0 as usize] -= 1;
+        self.lens[list.idx()] -= 1;
     }
 
     /// Adds an evicted block. If the lists are full, the oldest block of the second list is
     /// removed, or else of the first. With a capacity of zero nothing is remembered. A block that
     /// is remembered already keeps its position.
     #[inline]
-    pub(super) fn push(&mut self, list: ListId, lbn: u32) {
+    pub(super) fn push(&mut self, list: ListId, lbn: Lbn) {
         if self.room == 0 || self.index.get(lbn).is_some() {
             return;
         }
@@ -83,18 +86,19 @@ impl Ghosts {
                 node
             }
             None => {
-                self.fresh += 1;
-                self.fresh - 1
+                let node = self.fresh;
+                self.fresh = node.plus(1);
+                node
             }
         };
         self.links.set_lbn(node, lbn);
         self.links.link(list, node);
-        self.index.insert(lbn, node | list.0 << 31);
-        self.lens[list.0 as usize] += 1;
+        self.index.insert(lbn, node.0 | list.0 << 31);
+        self.lens[list.idx()] += 1;
     }
 
     #[inline]
-    pub(super) fn prefetch(&self, lbn: u32) {
+    pub(super) fn prefetch(&self, lbn: Lbn) {
         self.index.prefetch(lbn);
     }
 

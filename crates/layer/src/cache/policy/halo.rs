@@ -10,7 +10,9 @@
 
 use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::{BucketBlocks, Directory, GroupBounds, PINNED};
+use crate::numbers::{BucketId, CacheSlot, Lbn};
 use frit_core::Result;
+use frit_core::convert::{floor_u32, to_u64};
 
 /// Number of fraction bits of the thresholds, which are fixed-point numbers.
 const POINT: u32 = 20;
@@ -23,7 +25,7 @@ pub struct Halo {
     outdate_recency: u32,
     scan: u32,
     /// The bucket at which the next search begins (the paper's Buck_scan).
-    cursor: u32,
+    cursor: BucketId,
     blocks: Box<BucketBlocks>,
 }
 
@@ -72,7 +74,7 @@ impl Halo {
 
     /// Appends the blocks of a bucket that can be evicted to `out`. Returns `true` if there are
     /// any.
-    fn take(&mut self, dir: &Directory, bucket: u32, out: &mut Vec<Victim>) -> bool {
+    fn take(&mut self, dir: &Directory, bucket: BucketId, out: &mut Vec<Victim>) -> bool {
         let before = out.len();
         dir.blocks_of(bucket, &mut self.blocks);
         let free = self.blocks.iter().filter(|&(_, slot)| dir.flags(slot) & PINNED == 0);
@@ -83,30 +85,30 @@ impl Halo {
 
 impl EvictionPolicy for Halo {
     fn reset(&mut self, setup: &PolicySetup<'_>) -> Result<()> {
-        let requests = |share: f64| (share * f64::from(setup.slots)).min(f64::from(u32::MAX / 2)) as u32;
+        let requests = |share: f64| floor_u32((share * f64::from(setup.slots)).min(f64::from(u32::MAX / 2)));
         let c = setup.config;
         *self = Halo {
             th_bcounts: i64::from(c.th_bcounts),
             th_recency: i64::from(requests(c.th_recency)),
             outdate_recency: requests(c.outdate_recency),
             scan: c.halo_scan,
-            cursor: 0,
+            cursor: BucketId(0),
             blocks: Box::default(),
         };
         Ok(())
     }
 
     #[inline]
-    fn hit(&mut self, _: u32, _: &CacheAccess) {}
+    fn hit(&mut self, _: CacheSlot, _: &CacheAccess) {}
 
     #[inline]
-    fn moved(&mut self, _: u32, _: u32) {}
+    fn moved(&mut self, _: CacheSlot, _: CacheSlot) {}
 
     #[inline]
-    fn insert(&mut self, _: u32, _: &CacheAccess) {}
+    fn insert(&mut self, _: CacheSlot, _: &CacheAccess) {}
 
     #[inline]
-    fn remove(&mut self, _: u32, _: u32) {}
+    fn remove(&mut self, _: CacheSlot, _: Lbn) {}
 
     fn victims(&mut self, dir: &Directory, clock: u32, out: &mut Vec<Victim>) {
         let mut needs = self.thresholds(dir);
@@ -136,7 +138,7 @@ impl EvictionPolicy for Halo {
                 self.cursor = rest.next;
                 continue;
             }
-            self.cursor = i + 1;
+            self.cursor = i.plus(1);
             let bucket = dir.bucket(i);
             let age = bucket.age(clock);
             let eligible = needs.met(bucket.count, age) || age > self.outdate_recency || scanned >= scan;
@@ -153,7 +155,7 @@ impl EvictionPolicy for Halo {
     }
 
     fn dram_bytes(&self) -> u64 {
-        (size_of::<Halo>() + size_of::<BucketBlocks>()) as u64
+        to_u64(size_of::<Halo>() + size_of::<BucketBlocks>())
     }
 }
 
@@ -161,6 +163,7 @@ impl EvictionPolicy for Halo {
 mod tests {
     use super::*;
     use crate::cache::policy::PolicyConfig;
+    use crate::numbers::Lbn;
     use proptest::prelude::*;
 
     const BUCKETS: u32 = 1024;
@@ -171,7 +174,7 @@ mod tests {
         let mut needs = halo.thresholds(dir);
         for scanned in 0..u64::from(halo.scan) + u64::from(dir.active()) {
             let Some(i) = dir.next_active(halo.cursor) else { return };
-            halo.cursor = i + 1;
+            halo.cursor = i.plus(1);
             let bucket = dir.bucket(i);
             let age = bucket.age(clock);
             let old = age > halo.outdate_recency;
@@ -208,7 +211,7 @@ mod tests {
                 clock = clock.wrapping_add(1);
                 // Half of the accesses go to few buckets, and some are long runs.
                 let lbn = if op % 2 == 0 { lbn % (40 * 256) } else { lbn };
-                for lbn in lbn..(lbn + blocks).min(BUCKETS * 256) {
+                for lbn in Lbn::range(Lbn(lbn), Lbn((lbn + blocks).min(BUCKETS * 256))) {
                     if dir.get(lbn).is_none() && let Some(slot) = dir.alloc() {
                         dir.insert(lbn, slot, 0xff, true);
                     }

@@ -4,6 +4,7 @@
 use super::slot_lists::{ListId, SlotLists};
 use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
+use crate::numbers::{CacheSlot, Lbn};
 use frit_core::Result;
 
 const ALL: ListId = ListId(0);
@@ -21,23 +22,23 @@ impl EvictionPolicy for Lru {
     }
 
     #[inline]
-    fn hit(&mut self, slot: u32, _: &CacheAccess) {
+    fn hit(&mut self, slot: CacheSlot, _: &CacheAccess) {
         self.links.renew(ALL, slot);
     }
 
     #[inline]
-    fn moved(&mut self, from: u32, to: u32) {
+    fn moved(&mut self, from: CacheSlot, to: CacheSlot) {
         self.links.replace(from, to);
     }
 
     #[inline]
-    fn insert(&mut self, slot: u32, access: &CacheAccess) {
+    fn insert(&mut self, slot: CacheSlot, access: &CacheAccess) {
         self.links.set_lbn(slot, access.lbn);
         self.links.link(ALL, slot);
     }
 
     #[inline]
-    fn remove(&mut self, slot: u32, _: u32) {
+    fn remove(&mut self, slot: CacheSlot, _: Lbn) {
         self.links.unlink(slot);
     }
 
@@ -50,7 +51,7 @@ impl EvictionPolicy for Lru {
     }
 
     #[inline]
-    fn prefetch(&self, slot: u32) {
+    fn prefetch(&self, slot: CacheSlot) {
         self.links.prefetch(slot);
     }
 

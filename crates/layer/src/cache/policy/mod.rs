@@ -29,6 +29,7 @@ mod wow;
 pub use config::PolicyConfig;
 
 use super::directory::Directory;
+use crate::numbers::{CacheSlot, Lbn};
 use arc::Arc;
 use belady::Belady;
 use clock::Clock;
@@ -47,7 +48,7 @@ use wow::Wow;
 #[derive(Clone, Copy, Debug)]
 pub struct CacheAccess {
     /// The block.
-    pub lbn: u32,
+    pub lbn: Lbn,
     /// The access is a write.
     pub write: bool,
     /// Ordinal among all block accesses, which the policy `belady` needs; otherwise 0.
@@ -60,9 +61,9 @@ pub struct CacheAccess {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Victim {
     /// The block.
-    pub lbn: u32,
+    pub lbn: Lbn,
     /// Its slot.
-    pub slot: u32,
+    pub slot: CacheSlot,
 }
 
 /// Parameters of a new policy.
@@ -90,19 +91,19 @@ pub trait EvictionPolicy {
     fn reset(&mut self, setup: &PolicySetup<'_>) -> Result<()>;
 
     /// Notes an access to a cached block.
-    fn hit(&mut self, slot: u32, access: &CacheAccess);
+    fn hit(&mut self, slot: CacheSlot, access: &CacheAccess);
 
     /// Notes that a cached block was moved to another slot.
-    fn moved(&mut self, from: u32, to: u32);
+    fn moved(&mut self, from: CacheSlot, to: CacheSlot);
 
     /// Notes an access to a block that is not cached and will be inserted when a slot is free.
     fn miss(&mut self, _access: &CacheAccess) {}
 
     /// Notes the insertion of a block.
-    fn insert(&mut self, slot: u32, access: &CacheAccess);
+    fn insert(&mut self, slot: CacheSlot, access: &CacheAccess);
 
     /// Notes the removal of a block that was not a victim.
-    fn remove(&mut self, slot: u32, lbn: u32);
+    fn remove(&mut self, slot: CacheSlot, lbn: Lbn);
 
     /// Appends the next victims to `out`, at least one if any block can be evicted. Adjacent blocks
     /// are consecutive and ascending. The policy has removed the victims: the caller removes them
@@ -112,11 +113,11 @@ pub trait EvictionPolicy {
 
     /// Prefetches the data for [`EvictionPolicy::hit`] of a slot.
     #[inline]
-    fn prefetch(&self, _slot: u32) {}
+    fn prefetch(&self, _slot: CacheSlot) {}
 
     /// Prefetches the data for [`EvictionPolicy::miss`] of a block.
     #[inline]
-    fn prefetch_miss(&self, _lbn: u32) {}
+    fn prefetch_miss(&self, _lbn: Lbn) {}
 
     /// Returns `true` if victims depend on addresses on the disk. Only such a policy reads the
     /// directory.

@@ -10,7 +10,9 @@ use super::ghosts::Ghosts;
 use super::slot_lists::{ListId, SlotLists};
 use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
+use crate::numbers::{CacheSlot, Lbn};
 use frit_core::Result;
+use frit_core::convert::{floor_u32, to_u64, to_usize};
 
 const SMALL: ListId = ListId(0);
 const MAIN: ListId = ListId(1);
@@ -38,13 +40,13 @@ pub struct S3Fifo {
 }
 
 impl S3Fifo {
-    fn add_main(&mut self, slot: u32, accesses: u8) {
-        self.state[slot as usize] = IN_MAIN | accesses;
+    fn add_main(&mut self, slot: CacheSlot, accesses: u8) {
+        self.state[slot.idx()] = IN_MAIN | accesses;
         self.links.link(MAIN, slot);
         self.main_len += 1;
     }
 
-    fn leave(&mut self, slot: u32, out: &mut Vec<Victim>) {
+    fn leave(&mut self, slot: CacheSlot, out: &mut Vec<Victim>) {
         let lbn = self.links.lbn(slot);
         self.remove(slot, lbn);
         out.push(Victim { lbn, slot });
@@ -53,7 +55,7 @@ impl S3Fifo {
     /// Evicts a block of the small FIFO, unless all of its blocks move to the main one.
     fn evict_small(&mut self, out: &mut Vec<Victim>) {
         while let Some(slot) = self.links.oldest(SMALL) {
-            if self.state[slot as usize] < self.threshold {
+            if self.state[slot.idx()] < self.threshold {
                 self.ghosts.push(SMALL, self.links.lbn(slot));
                 return self.leave(slot, out);
             }
@@ -65,7 +67,7 @@ impl S3Fifo {
 
     fn evict_main(&mut self, out: &mut Vec<Victim>) {
         while let Some(slot) = self.links.oldest(MAIN) {
-            let state = &mut self.state[slot as usize];
+            let state = &mut self.state[slot.idx()];
             if *state == IN_MAIN {
                 return self.leave(slot, out);
             }
@@ -77,11 +79,11 @@ impl S3Fifo {
 
 impl EvictionPolicy for S3Fifo {
     fn reset(&mut self, setup: &PolicySetup<'_>) -> Result<()> {
-        let share = |s: f64| (f64::from(setup.slots) * s) as u32;
+        let share = |s: f64| floor_u32(f64::from(setup.slots) * s);
         let small_size = share(setup.config.s3_small);
         *self = S3Fifo {
             links: SlotLists::new(setup.slots, 2),
-            state: vec![0; setup.slots as usize],
+            state: vec![0; to_usize(setup.slots)],
             small_len: 0,
             main_len: 0,
             small_size,
@@ -95,15 +97,15 @@ impl EvictionPolicy for S3Fifo {
     }
 
     #[inline]
-    fn hit(&mut self, slot: u32, _: &CacheAccess) {
-        let state = &mut self.state[slot as usize];
+    fn hit(&mut self, slot: CacheSlot, _: &CacheAccess) {
+        let state = &mut self.state[slot.idx()];
         *state += u8::from(*state & ACCESSES_MAX < ACCESSES_MAX);
     }
 
     #[inline]
-    fn moved(&mut self, from: u32, to: u32) {
+    fn moved(&mut self, from: CacheSlot, to: CacheSlot) {
         self.links.replace(from, to);
-        self.state[to as usize] = self.state[from as usize];
+        self.state[to.idx()] = self.state[from.idx()];
     }
 
     #[inline]
@@ -112,21 +114,21 @@ impl EvictionPolicy for S3Fifo {
     }
 
     #[inline]
-    fn insert(&mut self, slot: u32, access: &CacheAccess) {
+    fn insert(&mut self, slot: CacheSlot, access: &CacheAccess) {
         self.links.set_lbn(slot, access.lbn);
         if std::mem::take(&mut self.met) || (!self.filled && self.small_len >= self.small_size) {
             self.add_main(slot, 0);
         } else {
-            self.state[slot as usize] = 0;
+            self.state[slot.idx()] = 0;
             self.links.link(SMALL, slot);
             self.small_len += 1;
         }
     }
 
     #[inline]
-    fn remove(&mut self, slot: u32, _: u32) {
+    fn remove(&mut self, slot: CacheSlot, _: Lbn) {
         self.links.unlink(slot);
-        let main = self.state[slot as usize] & IN_MAIN != 0;
+        let main = self.state[slot.idx()] & IN_MAIN != 0;
         *(if main { &mut self.main_len } else { &mut self.small_len }) -= 1;
     }
 
@@ -142,16 +144,16 @@ impl EvictionPolicy for S3Fifo {
     }
 
     #[inline]
-    fn prefetch(&self, slot: u32) {
-        frit_media::memory::prefetch(self.state.get(slot as usize));
+    fn prefetch(&self, slot: CacheSlot) {
+        frit_media::memory::prefetch(self.state.get(slot.idx()));
     }
 
     #[inline]
-    fn prefetch_miss(&self, lbn: u32) {
+    fn prefetch_miss(&self, lbn: Lbn) {
         self.ghosts.prefetch(lbn);
     }
 
     fn dram_bytes(&self) -> u64 {
-        self.links.bytes() + self.state.len() as u64 + self.ghosts.bytes()
+        self.links.bytes() + to_u64(self.state.len()) + self.ghosts.bytes()
     }
 }

@@ -1,13 +1,16 @@
 //! Linked lists in one array, with one node for each slot.
 
+use crate::numbers::{CacheSlot, Lbn};
+use frit_core::convert::{to_u64, to_usize};
+use frit_core::number_types;
 use frit_media::memory::prefetch;
 use frit_media::memory::table_of;
 
 #[derive(Clone, Copy, Debug)]
 struct SlotNode {
-    newer: u32,
-    older: u32,
-    lbn: u32,
+    newer: CacheSlot,
+    older: CacheSlot,
+    lbn: Lbn,
 }
 
 /// Doubly linked rings. The last nodes of the array are the anchors of the lists, so that a node
@@ -23,47 +26,58 @@ pub(super) struct SlotLists {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ListId(pub(super) u32);
 
+number_types!(ListId);
+
 impl SlotLists {
     pub(super) fn new(slots: u32, lists: u32) -> SlotLists {
-        let mut nodes = table_of((slots + lists) as usize, SlotNode { newer: 0, older: 0, lbn: 0 });
-        for anchor in slots..slots + lists {
-            nodes[anchor as usize] = SlotNode { newer: anchor, older: anchor, lbn: 0 };
+        let mut nodes = table_of(
+            to_usize(slots + lists),
+            SlotNode { newer: CacheSlot(0), older: CacheSlot(0), lbn: Lbn(0) },
+        );
+        for anchor in CacheSlot::range(CacheSlot(slots), CacheSlot(slots + lists)) {
+            nodes[anchor.idx()] = SlotNode { newer: anchor, older: anchor, lbn: Lbn(0) };
         }
         SlotLists { nodes, slots }
     }
 
     #[inline]
-    pub(super) fn lbn(&self, slot: u32) -> u32 {
-        self.nodes[slot as usize].lbn
+    pub(super) fn lbn(&self, slot: CacheSlot) -> Lbn {
+        self.nodes[slot.idx()].lbn
     }
 
     #[inline]
-    pub(super) fn set_lbn(&mut self, slot: u32, lbn: u32) {
-        self.nodes[slot as usize].lbn = lbn;
+    pub(super) fn set_lbn(&mut self, slot: CacheSlot, lbn: Lbn) {
+        self.nodes[slot.idx()].lbn = lbn;
+    }
+
+    /// Returns the node that closes the ring of a list.
+    #[inline]
+    fn anchor(&self, list: ListId) -> CacheSlot {
+        CacheSlot(self.slots + list.0)
     }
 
     /// Inserts a slot that is in no list at the newest end of a list.
     #[inline]
-    pub(super) fn link(&mut self, list: ListId, slot: u32) {
-        let anchor = self.slots + list.0;
-        let newest = std::mem::replace(&mut self.nodes[anchor as usize].older, slot);
-        let node = &mut self.nodes[slot as usize];
+    pub(super) fn link(&mut self, list: ListId, slot: CacheSlot) {
+        let anchor = self.anchor(list);
+        let newest = std::mem::replace(&mut self.nodes[anchor.idx()].older, slot);
+        let node = &mut self.nodes[slot.idx()];
         (node.newer, node.older) = (anchor, newest);
-        self.nodes[newest as usize].newer = slot;
+        self.nodes[newest.idx()].newer = slot;
     }
 
     /// Unlinks a slot from its list.
     #[inline]
-    pub(super) fn unlink(&mut self, slot: u32) {
-        let SlotNode { newer, older, .. } = self.nodes[slot as usize];
-        self.nodes[newer as usize].older = older;
-        self.nodes[older as usize].newer = newer;
+    pub(super) fn unlink(&mut self, slot: CacheSlot) {
+        let SlotNode { newer, older, .. } = self.nodes[slot.idx()];
+        self.nodes[newer.idx()].older = older;
+        self.nodes[older.idx()].newer = newer;
     }
 
     /// Makes a slot the newest of `list`.
     #[inline]
-    pub(super) fn renew(&mut self, list: ListId, slot: u32) {
-        if self.nodes[slot as usize].newer != self.slots + list.0 {
+    pub(super) fn renew(&mut self, list: ListId, slot: CacheSlot) {
+        if self.nodes[slot.idx()].newer != self.anchor(list) {
             self.unlink(slot);
             self.link(list, slot);
         }
@@ -71,27 +85,27 @@ impl SlotLists {
 
     /// Replaces a slot by another one at the same position.
     #[inline]
-    pub(super) fn replace(&mut self, from: u32, to: u32) {
-        let node = self.nodes[from as usize];
-        self.nodes[to as usize] = node;
-        self.nodes[node.newer as usize].older = to;
-        self.nodes[node.older as usize].newer = to;
+    pub(super) fn replace(&mut self, from: CacheSlot, to: CacheSlot) {
+        let node = self.nodes[from.idx()];
+        self.nodes[to.idx()] = node;
+        self.nodes[node.newer.idx()].older = to;
+        self.nodes[node.older.idx()].newer = to;
     }
 
     /// Returns the oldest slot of a list.
     #[inline]
-    pub(super) fn oldest(&self, list: ListId) -> Option<u32> {
+    pub(super) fn oldest(&self, list: ListId) -> Option<CacheSlot> {
         // The ring closes at the anchor, so the node newer than the anchor is the oldest of the
         // list.
-        Some(self.nodes[(self.slots + list.0) as usize].newer).filter(|&s| s < self.slots)
+        Some(self.nodes[self.anchor(list).idx()].newer).filter(|s| s.0 < self.slots)
     }
 
     #[inline]
-    pub(super) fn prefetch(&self, slot: u32) {
-        prefetch(self.nodes.get(slot as usize));
+    pub(super) fn prefetch(&self, slot: CacheSlot) {
+        prefetch(self.nodes.get(slot.idx()));
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        size_of_val(self.nodes.as_slice()) as u64
+        to_u64(size_of_val(self.nodes.as_slice()))
     }
 }

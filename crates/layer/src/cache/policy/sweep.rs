@@ -15,7 +15,9 @@
 use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::BLOCK_BYTES;
 use crate::cache::directory::{BucketBlocks, Directory, PINNED};
+use crate::numbers::{BucketId, CacheSlot, Lbn};
 use frit_core::Result;
+use frit_core::convert::{bounded_u32, to_u64, to_usize};
 
 /// Weight of one bucket in the mean age: the mean is over about the last thousand buckets.
 const MEAN_WEIGHT: f64 = 1.0 / 1024.0;
@@ -24,7 +26,7 @@ const MEAN_WEIGHT: f64 = 1.0 / 1024.0;
 #[derive(Clone, Debug, Default)]
 pub struct Sweep {
     /// The bucket at which the next search begins.
-    cursor: u32,
+    cursor: BucketId,
     /// Smallest number of blocks that are evicted together.
     batch: usize,
     /// Smallest number of blocks between the end of a run and the start of the next one of the same
@@ -44,7 +46,7 @@ pub struct Sweep {
 
 impl Sweep {
     /// Collects the blocks of a bucket that can be evicted in `leaving`.
-    fn look(&mut self, dir: &Directory, bucket: u32) {
+    fn look(&mut self, dir: &Directory, bucket: BucketId) {
         self.leaving.clear();
         dir.blocks_of(bucket, &mut self.blocks);
         let free = self.blocks.iter().filter(|&(_, slot)| dir.flags(slot) & PINNED == 0);
@@ -54,16 +56,16 @@ impl Sweep {
     /// Moves the collected blocks to `out`, in passes over their runs.
     fn take(&mut self, out: &mut Vec<Victim>) {
         while !self.leaving.is_empty() {
-            let (mut end, mut taken): (Option<u32>, bool) = (None, false);
+            let (mut end, mut taken): (Option<Lbn>, bool) = (None, false);
             let gap = self.gap;
             let mut last = None;
             self.leaving.retain(|v| {
-                let goes_on = last == Some(v.lbn.wrapping_sub(1));
+                let goes_on = last.is_some_and(|last: Lbn| last.plus(1) == v.lbn);
                 last = Some(v.lbn);
                 // A run is taken or kept as a whole.
-                taken = if goes_on { taken } else { end.is_none_or(|e| v.lbn - e >= gap) };
+                taken = if goes_on { taken } else { end.is_none_or(|e| v.lbn.0 - e.0 >= gap) };
                 if taken {
-                    end = Some(v.lbn + 1);
+                    end = Some(v.lbn.plus(1));
                     out.push(*v);
                 }
                 !taken
@@ -76,8 +78,8 @@ impl EvictionPolicy for Sweep {
     fn reset(&mut self, setup: &PolicySetup<'_>) -> Result<()> {
         let c = setup.config;
         *self = Sweep {
-            batch: c.sweep_batch.clamp(1, (setup.slots / 64).max(1)) as usize,
-            gap: (c.sweep_gap / BLOCK_BYTES) as u32,
+            batch: to_usize(c.sweep_batch.clamp(1, (setup.slots / 64).max(1))),
+            gap: bounded_u32(c.sweep_gap / BLOCK_BYTES),
             dense: c.sweep_dense,
             age: c.sweep_age,
             scan: c.sweep_scan,
@@ -87,16 +89,16 @@ impl EvictionPolicy for Sweep {
     }
 
     #[inline]
-    fn hit(&mut self, _: u32, _: &CacheAccess) {}
+    fn hit(&mut self, _: CacheSlot, _: &CacheAccess) {}
 
     #[inline]
-    fn moved(&mut self, _: u32, _: u32) {}
+    fn moved(&mut self, _: CacheSlot, _: CacheSlot) {}
 
     #[inline]
-    fn insert(&mut self, _: u32, _: &CacheAccess) {}
+    fn insert(&mut self, _: CacheSlot, _: &CacheAccess) {}
 
     #[inline]
-    fn remove(&mut self, _: u32, _: u32) {}
+    fn remove(&mut self, _: CacheSlot, _: Lbn) {}
 
     fn victims(&mut self, dir: &Directory, clock: u32, out: &mut Vec<Victim>) {
         let average = f64::from(dir.len()) / f64::from(dir.active().max(1));
@@ -108,7 +110,7 @@ impl EvictionPolicy for Sweep {
                 // The hand has made a full round, so all blocks here are chosen already.
                 return;
             }
-            self.cursor = i + 1;
+            self.cursor = i.plus(1);
             let left = 1.0 - f64::from(passed) / f64::from(self.scan);
             passed = (passed + 1).min(self.scan);
             let bucket = dir.bucket(i);
@@ -140,8 +142,7 @@ impl EvictionPolicy for Sweep {
     }
 
     fn dram_bytes(&self) -> u64 {
-        (size_of::<Sweep>() + size_of::<BucketBlocks>() + self.leaving.capacity() * size_of::<Victim>())
-            as u64
+        to_u64(size_of::<Sweep>() + size_of::<BucketBlocks>() + self.leaving.capacity() * size_of::<Victim>())
     }
 }
 
@@ -164,9 +165,9 @@ mod tests {
         for &(bucket, blocks, age) in all {
             for block in blocks {
                 let slot = dir.alloc().unwrap();
-                dir.insert(bucket * 256 + block, slot, 0xff, true);
+                dir.insert(BucketId(bucket).block(*block), slot, 0xff, true);
             }
-            dir.touch(bucket * 256, 1000 - age);
+            dir.touch(BucketId(bucket).block(0), 1000 - age);
         }
         dir
     }
@@ -174,7 +175,7 @@ mod tests {
     fn victims(s: &mut Sweep, dir: &Directory) -> Vec<u32> {
         let mut out = Vec::new();
         s.victims(dir, 1000, &mut out);
-        out.iter().map(|v| v.lbn).collect()
+        out.iter().map(|v| v.lbn.0).collect()
     }
 
     #[test]

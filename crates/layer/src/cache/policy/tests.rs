@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::cache::directory::PINNED;
+use crate::numbers::{BucketId, CacheSlot, Lbn};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
@@ -17,14 +18,14 @@ fn make(name: &str, slots: u32) -> Policy {
 
 #[derive(Clone, Copy, Debug)]
 enum Op {
-    Access(u32, bool),
-    Move(u32),
-    Remove(u32),
+    Access(Lbn, bool),
+    Move(Lbn),
+    Remove(Lbn),
     Shrink,
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let lbn = prop_oneof![3 => 0u32..60, 1 => 0..DISK];
+    let lbn = prop_oneof![3 => 0u32..60, 1 => 0..DISK].prop_map(Lbn);
     prop_oneof![
         12 => (lbn.clone(), any::<bool>()).prop_map(|(l, w)| Op::Access(l, w)),
         1 => lbn.clone().prop_map(Op::Move),
@@ -37,7 +38,7 @@ fn op() -> impl Strategy<Value = Op> {
 struct Checked {
     policy: Policy,
     dir: Directory,
-    held: HashMap<u32, u32>,
+    held: HashMap<Lbn, CacheSlot>,
     clock: u32,
 }
 
@@ -134,9 +135,9 @@ fn buckets(all: &[(u32, u32, u32)]) -> Directory {
     for &(bucket, blocks, age) in all {
         for block in 0..blocks {
             let slot = dir.alloc().unwrap();
-            dir.insert(bucket * 256 + block * 3 % 256, slot, 0xff, true);
+            dir.insert(BucketId(bucket).block(block * 3 % 256), slot, 0xff, true);
         }
-        dir.touch(bucket * 256, 1000 - age);
+        dir.touch(BucketId(bucket).block(0), 1000 - age);
     }
     dir
 }
@@ -148,7 +149,7 @@ fn leaves(halo: &mut Policy, dir: &mut Directory) -> (u32, usize) {
     for v in &out {
         assert_eq!(dir.remove(v.lbn), Some(v.slot));
     }
-    (out[0].lbn / 256, out.len())
+    (out[0].lbn.bucket().0, out.len())
 }
 
 /// HALO with TH_BCOUNTS 4, TH_RECENCY 100 requests, OUTDATE_RECENCY 500 requests, and both
@@ -191,7 +192,7 @@ fn halo_lets_outdated_buckets_go_however_small() {
 #[test]
 fn halo_passes_over_pinned_blocks() {
     let (mut dir, mut halo) = (buckets(&[(1, 2, 600), (2, 3, 1)]), halo());
-    for lbn in [256, 259] {
+    for lbn in [256, 259].map(Lbn) {
         let slot = dir.get(lbn).unwrap();
         dir.set_flags(slot, PINNED);
     }
@@ -199,7 +200,7 @@ fn halo_passes_over_pinned_blocks() {
     let mut out = Vec::new();
     halo.victims(&dir, 1000, &mut out);
     assert!(out.is_empty());
-    dir.set_flags(dir.get(259).unwrap(), 0);
+    dir.set_flags(dir.get(Lbn(259)).unwrap(), 0);
     assert_eq!(leaves(&mut halo, &mut dir), (1, 1));
 }
 
@@ -211,7 +212,7 @@ fn next_out(c: &mut Checked) -> Vec<u32> {
         assert_eq!(c.dir.remove(v.lbn), Some(v.slot));
         c.held.remove(&v.lbn);
     }
-    out.iter().map(|v| v.lbn).collect()
+    out.iter().map(|v| v.lbn.0).collect()
 }
 
 #[test]
@@ -219,14 +220,14 @@ fn wow_goes_over_the_disk_and_spares_groups_that_were_hit_once() {
     let mut c = Checked::new("wow", 40);
     // Groups of 16 blocks: 6 (blocks 97 and 100), 0, 2, and 1, which is written a second time.
     for lbn in [100, 97, 3, 40, 20, 20] {
-        c.apply(Op::Access(lbn, true));
+        c.apply(Op::Access(Lbn(lbn), true));
     }
     // A read does not set the bit of a group.
-    c.apply(Op::Access(40, false));
+    c.apply(Op::Access(Lbn(40), false));
     assert_eq!(next_out(&mut c), [3]);
     assert_eq!(next_out(&mut c), [40]);
     // Block 5 is behind the hand: it is evicted in the next round, before group 1.
-    c.apply(Op::Access(5, true));
+    c.apply(Op::Access(Lbn(5), true));
     assert_eq!(next_out(&mut c), [97, 100]);
     assert_eq!(next_out(&mut c), [5]);
     assert_eq!(next_out(&mut c), [20]);
@@ -241,7 +242,7 @@ fn an_oracle_lets_go_what_is_needed_last_and_hits_most() {
         .map(|_| {
             x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             // The product of two random numbers makes some blocks far more frequent than others.
-            BlockAccess { lbn: (x >> 27) * (x >> 22 & 31), write: true, begins: true }
+            BlockAccess { lbn: Lbn((x >> 27) * (x >> 22 & 31)), write: true, begins: true }
         })
         .collect();
     let future = next_uses(&blocks);

@@ -9,7 +9,9 @@ use super::ghosts::Ghosts;
 use super::slot_lists::{ListId, SlotLists};
 use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::directory::Directory;
+use crate::numbers::{CacheSlot, Lbn};
 use frit_core::Result;
+use frit_core::convert::{floor_u32, to_u64, to_usize};
 
 /// New blocks, and their ghosts (A1in and A1out).
 const NEW: ListId = ListId(0);
@@ -32,10 +34,10 @@ pub struct TwoQ {
 
 impl EvictionPolicy for TwoQ {
     fn reset(&mut self, setup: &PolicySetup<'_>) -> Result<()> {
-        let share = |s: f64| (f64::from(setup.slots) * s) as u32;
+        let share = |s: f64| floor_u32(f64::from(setup.slots) * s);
         *self = TwoQ {
             links: SlotLists::new(setup.slots, 2),
-            main: vec![false; setup.slots as usize],
+            main: vec![false; to_usize(setup.slots)],
             new_len: 0,
             main_len: 0,
             kin: share(setup.config.two_q_in),
@@ -46,16 +48,16 @@ impl EvictionPolicy for TwoQ {
     }
 
     #[inline]
-    fn hit(&mut self, slot: u32, _: &CacheAccess) {
-        if self.main[slot as usize] {
+    fn hit(&mut self, slot: CacheSlot, _: &CacheAccess) {
+        if self.main[slot.idx()] {
             self.links.renew(MAIN, slot);
         }
     }
 
     #[inline]
-    fn moved(&mut self, from: u32, to: u32) {
+    fn moved(&mut self, from: CacheSlot, to: CacheSlot) {
         self.links.replace(from, to);
-        self.main[to as usize] = self.main[from as usize];
+        self.main[to.idx()] = self.main[from.idx()];
     }
 
     #[inline]
@@ -64,18 +66,18 @@ impl EvictionPolicy for TwoQ {
     }
 
     #[inline]
-    fn insert(&mut self, slot: u32, access: &CacheAccess) {
+    fn insert(&mut self, slot: CacheSlot, access: &CacheAccess) {
         self.links.set_lbn(slot, access.lbn);
         let main = std::mem::take(&mut self.met);
-        self.main[slot as usize] = main;
+        self.main[slot.idx()] = main;
         self.links.link(if main { MAIN } else { NEW }, slot);
         *(if main { &mut self.main_len } else { &mut self.new_len }) += 1;
     }
 
     #[inline]
-    fn remove(&mut self, slot: u32, _: u32) {
+    fn remove(&mut self, slot: CacheSlot, _: Lbn) {
         self.links.unlink(slot);
-        *(if self.main[slot as usize] { &mut self.main_len } else { &mut self.new_len }) -= 1;
+        *(if self.main[slot.idx()] { &mut self.main_len } else { &mut self.new_len }) -= 1;
     }
 
     #[inline]
@@ -91,16 +93,16 @@ impl EvictionPolicy for TwoQ {
     }
 
     #[inline]
-    fn prefetch(&self, slot: u32) {
+    fn prefetch(&self, slot: CacheSlot) {
         self.links.prefetch(slot);
     }
 
     #[inline]
-    fn prefetch_miss(&self, lbn: u32) {
+    fn prefetch_miss(&self, lbn: Lbn) {
         self.ghosts.prefetch(lbn);
     }
 
     fn dram_bytes(&self) -> u64 {
-        self.links.bytes() + self.main.len() as u64 + self.ghosts.bytes()
+        self.links.bytes() + to_u64(self.main.len()) + self.ghosts.bytes()
     }
 }

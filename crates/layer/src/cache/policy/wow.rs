@@ -11,7 +11,9 @@
 use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
 use crate::cache::BLOCK_BYTES;
 use crate::cache::directory::{Directory, PINNED, SparseBitmap};
+use crate::numbers::{CacheSlot, Lbn};
 use frit_core::Result;
+use frit_core::convert::bounded_u32;
 
 /// Bitmaps of the groups. A group whose last block left for another reason is found empty when the
 /// hand reaches it.
@@ -26,11 +28,17 @@ pub struct Wow {
 }
 
 impl Wow {
+    #[inline]
+    fn group_of(&self, lbn: Lbn) -> u32 {
+        lbn.0 / self.group_blocks
+    }
+
     /// Appends the blocks of a group to `out`. Returns `true` if the group is empty afterwards.
     fn take(&self, dir: &Directory, group: u32, out: &mut Vec<Victim>) -> bool {
         let first = group * self.group_blocks;
         let mut empty = true;
-        for lbn in first..first.saturating_add(self.group_blocks).min(self.disk_blocks) {
+        let end = first.saturating_add(self.group_blocks).min(self.disk_blocks);
+        for lbn in Lbn::range(Lbn(first), Lbn(end)) {
             let Some(slot) = dir.get(lbn) else { continue };
             if dir.flags(slot) & PINNED == 0 {
                 out.push(Victim { lbn, slot });
@@ -44,7 +52,7 @@ impl Wow {
 
 impl EvictionPolicy for Wow {
     fn reset(&mut self, setup: &PolicySetup<'_>) -> Result<()> {
-        let group_blocks = (setup.config.wow_group / BLOCK_BYTES) as u32;
+        let group_blocks = bounded_u32(setup.config.wow_group / BLOCK_BYTES);
         let groups = u64::from(setup.disk_blocks.div_ceil(group_blocks));
         let (filled, recent) = (SparseBitmap::new(groups), SparseBitmap::new(groups));
         *self = Wow { filled, recent, hand: 0, group_blocks, disk_blocks: setup.disk_blocks };
@@ -52,25 +60,25 @@ impl EvictionPolicy for Wow {
     }
 
     #[inline]
-    fn hit(&mut self, _: u32, access: &CacheAccess) {
+    fn hit(&mut self, _: CacheSlot, access: &CacheAccess) {
         if access.write {
-            self.recent.insert(access.lbn / self.group_blocks);
+            self.recent.insert(self.group_of(access.lbn));
         }
     }
 
     #[inline]
-    fn moved(&mut self, _: u32, _: u32) {}
+    fn moved(&mut self, _: CacheSlot, _: CacheSlot) {}
 
     #[inline]
-    fn insert(&mut self, _: u32, access: &CacheAccess) {
-        let group = access.lbn / self.group_blocks;
+    fn insert(&mut self, _: CacheSlot, access: &CacheAccess) {
+        let group = self.group_of(access.lbn);
         if self.filled.insert(group) {
             self.recent.remove(group);
         }
     }
 
     #[inline]
-    fn remove(&mut self, _: u32, _: u32) {}
+    fn remove(&mut self, _: CacheSlot, _: Lbn) {}
 
     fn victims(&mut self, dir: &Directory, _: u32, out: &mut Vec<Victim>) {
         let before = out.len();

@@ -2,17 +2,19 @@
 
 use crate::cache::directory::{Directory, SlotIndex};
 use crate::cache::policy::Victim;
+use crate::numbers::{CacheSlot, Lbn};
 use frit_core::Result;
+use frit_core::convert::{to_u64, to_usize};
 
 /// Operations of a simulated cache on its set of blocks.
 pub(super) trait CachedBlocks {
-    fn get(&self, lbn: u32) -> Option<u32>;
-    fn prefetch(&self, lbn: u32);
-    fn prefetch_slot(&self, slot: u32);
+    fn get(&self, lbn: Lbn) -> Option<CacheSlot>;
+    fn prefetch(&self, lbn: Lbn);
+    fn prefetch_slot(&self, slot: CacheSlot);
     /// Notes an access to a cached block.
-    fn hit(&mut self, lbn: u32, slot: u32, write: bool, clock: u32);
+    fn hit(&mut self, lbn: Lbn, slot: CacheSlot, write: bool, clock: u32);
     /// Inserts a block. Returns its slot, or `None` if no slot is free.
-    fn insert(&mut self, lbn: u32, write: bool, clock: u32) -> Option<u32>;
+    fn insert(&mut self, lbn: Lbn, write: bool, clock: u32) -> Option<CacheSlot>;
     /// Removes a block. Returns `true` if it is dirty.
     fn remove(&mut self, victim: Victim) -> bool;
     /// Returns the directory for the policy.
@@ -22,22 +24,22 @@ pub(super) trait CachedBlocks {
 
 impl CachedBlocks for Directory {
     #[inline]
-    fn get(&self, lbn: u32) -> Option<u32> {
+    fn get(&self, lbn: Lbn) -> Option<CacheSlot> {
         Directory::get(self, lbn)
     }
 
     #[inline]
-    fn prefetch(&self, lbn: u32) {
+    fn prefetch(&self, lbn: Lbn) {
         Directory::prefetch(self, lbn);
     }
 
     #[inline]
-    fn prefetch_slot(&self, slot: u32) {
+    fn prefetch_slot(&self, slot: CacheSlot) {
         Directory::prefetch_slot(self, slot);
     }
 
     #[inline]
-    fn hit(&mut self, lbn: u32, slot: u32, write: bool, clock: u32) {
+    fn hit(&mut self, lbn: Lbn, slot: CacheSlot, write: bool, clock: u32) {
         if write {
             self.set_dirty(lbn, slot, true);
         }
@@ -45,7 +47,7 @@ impl CachedBlocks for Directory {
     }
 
     #[inline]
-    fn insert(&mut self, lbn: u32, write: bool, clock: u32) -> Option<u32> {
+    fn insert(&mut self, lbn: Lbn, write: bool, clock: u32) -> Option<CacheSlot> {
         let slot = self.alloc()?;
         Directory::insert(self, lbn, slot, 0xff, write);
         self.touch(lbn, clock);
@@ -76,8 +78,8 @@ pub(super) struct UnplacedBlocks {
     index: SlotIndex,
     dirty: Vec<bool>,
     /// Freed slots. The last one, whose memory was just accessed, is reused first.
-    free: Vec<u32>,
-    fresh: u32,
+    free: Vec<CacheSlot>,
+    fresh: CacheSlot,
     /// An empty directory, because the policy does not read it.
     directory: Directory,
 }
@@ -85,44 +87,45 @@ pub(super) struct UnplacedBlocks {
 impl UnplacedBlocks {
     pub(super) fn new(slots: u32) -> Result<UnplacedBlocks> {
         let directory = Directory::new(1, slots.min(1))?;
-        let (index, dirty) = (SlotIndex::new(slots as usize), vec![false; slots as usize]);
-        Ok(UnplacedBlocks { index, dirty, free: Vec::new(), fresh: 0, directory })
+        let (index, dirty) = (SlotIndex::new(to_usize(slots)), vec![false; to_usize(slots)]);
+        Ok(UnplacedBlocks { index, dirty, free: Vec::new(), fresh: CacheSlot(0), directory })
     }
 }
 
 impl CachedBlocks for UnplacedBlocks {
     #[inline]
-    fn get(&self, lbn: u32) -> Option<u32> {
-        self.index.get(lbn)
+    fn get(&self, lbn: Lbn) -> Option<CacheSlot> {
+        self.index.get(lbn).map(CacheSlot)
     }
 
     #[inline]
-    fn prefetch(&self, lbn: u32) {
+    fn prefetch(&self, lbn: Lbn) {
         self.index.prefetch(lbn);
     }
 
     #[inline]
-    fn prefetch_slot(&self, slot: u32) {
-        frit_media::memory::prefetch(self.dirty.get(slot as usize));
+    fn prefetch_slot(&self, slot: CacheSlot) {
+        frit_media::memory::prefetch(self.dirty.get(slot.idx()));
     }
 
     #[inline]
-    fn hit(&mut self, _: u32, slot: u32, write: bool, _: u32) {
-        self.dirty[slot as usize] |= write;
+    fn hit(&mut self, _: Lbn, slot: CacheSlot, write: bool, _: u32) {
+        self.dirty[slot.idx()] |= write;
     }
 
     #[inline]
-    fn insert(&mut self, lbn: u32, write: bool, _: u32) -> Option<u32> {
+    fn insert(&mut self, lbn: Lbn, write: bool, _: u32) -> Option<CacheSlot> {
         let slot = match self.free.pop() {
             Some(slot) => slot,
-            None if (self.fresh as usize) < self.dirty.len() => {
-                self.fresh += 1;
-                self.fresh - 1
+            None if self.fresh.idx() < self.dirty.len() => {
+                let slot = self.fresh;
+                self.fresh = slot.plus(1);
+                slot
             }
             None => return None,
         };
-        self.index.insert(lbn, slot);
-        self.dirty[slot as usize] = write;
+        self.index.insert(lbn, slot.0);
+        self.dirty[slot.idx()] = write;
         Some(slot)
     }
 
@@ -130,7 +133,7 @@ impl CachedBlocks for UnplacedBlocks {
     fn remove(&mut self, victim: Victim) -> bool {
         self.index.remove(victim.lbn);
         self.free.push(victim.slot);
-        self.dirty[victim.slot as usize]
+        self.dirty[victim.slot.idx()]
     }
 
     fn directory(&self) -> &Directory {
@@ -138,6 +141,6 @@ impl CachedBlocks for UnplacedBlocks {
     }
 
     fn bytes(&self) -> u64 {
-        self.index.bytes() + (self.dirty.len() + self.free.capacity() * size_of::<u32>()) as u64
+        self.index.bytes() + to_u64(self.dirty.len() + self.free.capacity() * size_of::<CacheSlot>())
     }
 }

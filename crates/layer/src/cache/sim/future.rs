@@ -1,6 +1,7 @@
 //! Knowledge of future accesses, for the policy `belady`.
 
 use super::BlockAccess;
+use frit_core::convert::to_u64;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ pub fn next_uses(accesses: &[BlockAccess]) -> Arc<[u64]> {
     let mut next = vec![u64::MAX; accesses.len()];
     for (at, a) in accesses.iter().enumerate() {
         if let Some(before) = last.insert(a.lbn, at) {
-            next[before] = at as u64;
+            next[before] = to_u64(at);
         }
     }
     next.into()
@@ -21,10 +22,11 @@ pub fn next_uses(accesses: &[BlockAccess]) -> Arc<[u64]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::numbers::Lbn;
 
     #[test]
     fn the_next_use_of_each_access_is_found() {
-        let accesses = [7, 8, 7, 7, 8, 9].map(|lbn| BlockAccess { lbn, write: true, begins: true });
+        let accesses = [7, 8, 7, 7, 8, 9].map(|lbn| BlockAccess { lbn: Lbn(lbn), write: true, begins: true });
         assert_eq!(*next_uses(&accesses), [2, 4, 3, u64::MAX, u64::MAX, u64::MAX]);
     }
 }

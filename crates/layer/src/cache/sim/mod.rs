@@ -7,8 +7,10 @@ pub use future::next_uses;
 
 use super::directory::Directory;
 use super::policy::{CacheAccess, EvictionPolicy, Policy, PolicyConfig, PolicySetup, Victim};
+use crate::numbers::Lbn;
 use cached_blocks::{CachedBlocks, UnplacedBlocks};
 use frit_core::Result;
+use frit_core::convert::{to_f64, to_u64};
 use std::sync::Arc;
 
 /// Number of accesses by which prefetches of the directory run ahead. Prefetches of the policy run
@@ -19,7 +21,7 @@ const AHEAD: usize = 16;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockAccess {
     /// The block.
-    pub lbn: u32,
+    pub lbn: Lbn,
     /// The access is a write.
     pub write: bool,
     /// The access begins a request, which advances the request clock.
@@ -49,7 +51,7 @@ impl SimCounts {
     /// Returns the share of accesses that did not find the block.
     #[must_use]
     pub fn miss_ratio(&self) -> f64 {
-        (self.accesses - self.hits) as f64 / self.accesses.max(1) as f64
+        to_f64(self.accesses - self.hits) / to_f64(self.accesses.max(1))
     }
 }
 
@@ -172,7 +174,7 @@ impl SimRun {
         self.out.clear();
         self.policy.victims(held.directory(), self.clock, &mut self.out);
         self.outcome.evictions += u64::from(!self.out.is_empty());
-        self.outcome.evicted += self.out.len() as u64;
+        self.outcome.evicted += to_u64(self.out.len());
         for &v in &self.out {
             self.outcome.destaged += u64::from(held.remove(v));
         }
@@ -191,7 +193,7 @@ mod tests {
         // Writes of 1 and 2, a read of 3 that is not inserted, a read of 1, then a write of 4 that
         // evicts 2.
         let accesses = [(1, true), (2, true), (3, false), (1, false), (4, true), (2, true)];
-        sim.run(&accesses.map(|(lbn, write)| BlockAccess { lbn, write, begins: true }));
+        sim.run(&accesses.map(|(lbn, write)| BlockAccess { lbn: Lbn(lbn), write, begins: true }));
         let want = SimCounts {
             accesses: 6,
             hits: 1,

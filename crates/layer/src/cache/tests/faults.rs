@@ -1,6 +1,7 @@
 //! Tests of a disk that fails and recovers, and of damage in PCM.
 
 use super::*;
+use crate::numbers::Lbn;
 use frit_core::{Error, Result};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -102,7 +103,7 @@ fn damage_is_told_never_written_back_and_mended_by_a_whole_write() {
     let mut model = Model::new();
     model.write(&mut layer, 80, 8);
     model.write(&mut layer, 160, 8);
-    let at = layer.space.layout.data(layer.dir.get(10).unwrap());
+    let at = layer.space.layout.data(layer.dir.get(Lbn(10)).unwrap());
     let mut byte = [0];
     layer.space.pcm.peek(at + 1000, &mut byte).unwrap();
     layer.space.pcm.store_mut().write(at + 1000, &[byte[0] ^ 4]).unwrap();
@@ -129,7 +130,7 @@ fn a_damaged_block_is_given_up_only_when_told() {
     let mut layer = open(&named("lru"), &mut pcm, &mut disk);
     let mut model = Model::new();
     model.write(&mut layer, 80, 8);
-    let at = layer.space.layout.data(layer.dir.get(10).unwrap());
+    let at = layer.space.layout.data(layer.dir.get(Lbn(10)).unwrap());
     layer.space.pcm.store_mut().write(at, &[0; 8]).unwrap();
     let mut repaired = Vec::new();
     for older in [false, true] {
@@ -163,7 +164,7 @@ fn what_a_stop_left_of_a_record_goes() {
     let mut layer = open(&CacheConfig { record_copies: 2, ..named("halo") }, &mut pcm, &mut disk);
     layer.format(&mut Null).unwrap();
     layer.write(&mut Null, Sector(40), Source::Bytes(&[7; 4096]), Hints::NONE).unwrap();
-    let slot = layer.dir.get(5).unwrap();
+    let slot = layer.dir.get(Lbn(5)).unwrap();
     let records: Vec<u64> = layer.space.layout.places(slot).map(|p| layer.space.layout.record(p)).collect();
     let last_word = |layer: &Layer<'_>, at: u64| {
         let mut word = [0; 8];
@@ -175,7 +176,7 @@ fn what_a_stop_left_of_a_record_goes() {
         assert_ne!(last_word(&layer, at), 0);
     }
     layer.recover(&mut Null, CrashKind::Process).unwrap();
-    assert!(layer.dir.get(5).is_none());
+    assert!(layer.dir.get(Lbn(5)).is_none());
     for at in records {
         assert_eq!(last_word(&layer, at), 0);
     }

@@ -2,6 +2,7 @@
 //! error.
 
 use super::*;
+use crate::numbers::{CacheSlot, Lbn, RecordSlot};
 use frit_core::{Error, Result};
 
 /// A memory store that behaves like files behind a page cache.
@@ -46,7 +47,7 @@ fn flip<P: Store>(layer: &mut Layer<'_, P>, at: u64) {
 }
 
 /// Returns the addresses of the copies of a block's record.
-fn records<P: Store>(layer: &Layer<'_, P>, lbn: u32) -> Vec<u64> {
+fn records<P: Store>(layer: &Layer<'_, P>, lbn: Lbn) -> Vec<u64> {
     let slot = layer.dir.get(lbn).unwrap();
     layer.space.layout.places(slot).map(|p| layer.space.layout.record(p)).collect()
 }
@@ -79,7 +80,7 @@ fn a_bit_that_flips_behind_a_halt_is_an_error_and_never_the_disks_version() {
     for stop in [CrashKind::PowerLoss, CrashKind::Process] {
         let ((mut pcm, mut disk), mut model) = (files(), Model::new());
         let mut layer = halted(&mut pcm, &mut disk, &mut model);
-        let at = layer.space.layout.data(layer.dir.get(12).unwrap());
+        let at = layer.space.layout.data(layer.dir.get(Lbn(12)).unwrap());
         flip(&mut layer, at + 1000);
         let found = layer.recover(&mut Null, stop).unwrap();
         assert!(found.clean && found.pages == 20, "{found:?}");
@@ -102,7 +103,7 @@ fn a_bit_that_flips_in_what_was_flushed_is_an_error_behind_a_stop_of_the_machine
     let mut layer = halted(&mut pcm, &mut disk, &mut model);
     model.write(&mut layer, 96, 8);
     layer.flush(&mut Null).unwrap();
-    let at = layer.space.layout.data(layer.dir.get(12).unwrap());
+    let at = layer.space.layout.data(layer.dir.get(Lbn(12)).unwrap());
     flip(&mut layer, at + 1000);
     let found = layer.recover(&mut Null, CrashKind::PowerLoss).unwrap();
     assert!(!found.clean);
@@ -114,7 +115,7 @@ fn a_record_that_is_lost_in_both_copies_is_restored_from_the_others() {
     for lbn in 10..30 {
         let ((mut pcm, mut disk), mut model) = (files(), Model::new());
         let mut layer = halted(&mut pcm, &mut disk, &mut model);
-        for at in records(&layer, lbn) {
+        for at in records(&layer, Lbn(lbn)) {
             flip(&mut layer, at + u64::from(lbn));
         }
         let found = layer.recover(&mut Null, CrashKind::PowerLoss).unwrap();
@@ -130,7 +131,7 @@ fn a_record_that_is_lost_in_both_copies_is_restored_from_the_others() {
 fn several_lost_records_make_everything_that_is_not_cached_an_error() {
     let ((mut pcm, mut disk), mut model) = (files(), Model::new());
     let mut layer = halted(&mut pcm, &mut disk, &mut model);
-    let lost: Vec<u64> = [12, 20].into_iter().flat_map(|lbn| records(&layer, lbn)).collect();
+    let lost: Vec<u64> = [12, 20].into_iter().flat_map(|lbn| records(&layer, Lbn(lbn))).collect();
     lost.into_iter().for_each(|at| flip(&mut layer, at + 9));
     for _ in 0..2 {
         let found = layer.recover(&mut Null, CrashKind::PowerLoss).unwrap();
@@ -167,7 +168,7 @@ fn an_earlier_copy_of_all_records_does_not_count() {
         let ((mut pcm, mut disk), mut model) = (files(), Model::new());
         let mut layer = halted(&mut pcm, &mut disk, &mut model);
         let layout = layer.space.layout;
-        let at = layout.record(crate::record::RecordAddr { slot: 0, copy });
+        let at = layout.record(crate::record::RecordAddr { slot: RecordSlot(0), copy });
         let mut earlier = vec![0; layout.slots as usize * 32];
         layer.space.pcm.peek(at, &mut earlier).unwrap();
         for lbn in 10..30 {
@@ -189,7 +190,7 @@ fn an_earlier_copy_of_all_records_does_not_count() {
 fn a_block_whose_record_was_damaged_before_the_halt_stays_an_error() {
     let ((mut pcm, mut disk), mut model) = (files(), Model::new());
     let mut layer = halted(&mut pcm, &mut disk, &mut model);
-    records(&layer, 12).into_iter().for_each(|at| flip(&mut layer, at + 9));
+    records(&layer, Lbn(12)).into_iter().for_each(|at| flip(&mut layer, at + 9));
     layer.halt(&mut Null).unwrap();
     let found = layer.recover(&mut Null, CrashKind::PowerLoss).unwrap();
     assert!(found.clean && found.pages == 20, "{found:?}");
@@ -222,7 +223,7 @@ fn a_damaged_rest_of_a_block_that_was_leaving_is_an_error() {
         let mut layer = halted(&mut pcm, &mut disk, &mut model);
         model.write(&mut layer, 96, 8);
         layer.flush(&mut Null).unwrap();
-        let (earlier, slot) = (layer.dir.get(12).unwrap(), layer.space.layout.slots - 1);
+        let (earlier, slot) = (layer.dir.get(Lbn(12)).unwrap(), CacheSlot(layer.space.layout.slots - 1));
         assert!(layer.dir.iter().all(|(_, used)| used != slot));
         // A new version of the first sector, in another slot.
         let (mut data, valid) = (vec![0; 4096], 1);

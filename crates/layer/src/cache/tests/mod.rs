@@ -9,6 +9,7 @@ mod modes;
 use super::in_flight::EVICT;
 use super::policy::{Policy, PolicyConfig};
 use super::{BLOCK_BYTES, Cache, CacheConfig};
+use frit_core::convert::count_u32;
 use frit_core::{
     BlockLayer, CheckScope, CrashKind, Durable, Hints, Nanos, Null, Op, Params, Quiesce, Sector, Source,
     StackView, Target,
@@ -87,20 +88,17 @@ impl<P: Store, D: Store> Cache<(), P, D> {
             assert_ne!(self.dir.valid(slot), 0, "block {lbn} has nothing");
             let r = self.space.record(slot).unwrap();
             if P::HOLDS {
-                assert_eq!(r.map(|r| (r.lbn, r.valid)), Some((lbn, self.dir.valid(slot))), "slot {slot}");
+                assert_eq!(r.map(|r| (r.lbn(), r.valid)), Some((lbn, self.dir.valid(slot))), "slot {slot}");
             }
             dirty += u32::from(self.dir.dirty(slot));
         }
         assert_eq!(dirty, self.dir.dirty_len());
         let leaving = self.dir.iter().filter(|(_, slot)| self.dir.flags(*slot) & EVICT != 0).count();
-        assert_eq!(leaving as u32, self.in_flight.evicting);
-        let orphans =
-            self.in_flight.blocks.iter().filter(|v| self.dir.get(v.lbn) != Some(v.slot)).count() as u32;
+        assert_eq!(count_u32(leaving), self.in_flight.evicting);
+        let orphans = self.in_flight.blocks.iter().filter(|v| self.dir.get(v.lbn) != Some(v.slot)).count();
         let all = self.dir.len()
             + self.dir.free_len()
-            + orphans
-            + self.space.unsynced() as u32
-            + self.deferred_io.orphans(&self.dir);
+            + count_u32(orphans + self.space.unsynced() + self.deferred_io.orphans(&self.dir));
         assert_eq!(all, self.dir.capacity(), "slots are lost or used twice");
     }
 }

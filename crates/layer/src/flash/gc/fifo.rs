@@ -2,6 +2,7 @@
 
 use super::GcPolicy;
 use crate::flash::{BlockTable, BlockUse};
+use frit_core::convert::to_usize;
 use std::collections::VecDeque;
 
 /// Chooses the block that was sealed first. A fully valid block is skipped and goes to the end of
@@ -15,15 +16,15 @@ pub struct Fifo {
 
 impl GcPolicy for Fifo {
     fn reset(&mut self, blocks: &BlockTable) {
-        self.queues = vec![VecDeque::new(); (blocks.count() / blocks.blocks_per_unit().max(1)) as usize];
+        self.queues = vec![VecDeque::new(); to_usize(blocks.count() / blocks.blocks_per_unit().max(1))];
     }
 
     fn sealed(&mut self, block: u32, blocks: &BlockTable) {
-        self.queues[blocks.unit_of(block) as usize].push_back(block);
+        self.queues[to_usize(blocks.unit_of(block))].push_back(block);
     }
 
     fn victim(&mut self, unit: u32, blocks: &BlockTable) -> Option<u32> {
-        let queue = &mut self.queues[unit as usize];
+        let queue = &mut self.queues[to_usize(unit)];
         for _ in 0..queue.len() {
             let block = queue.pop_front()?;
             match blocks.state(block) {
@@ -44,7 +45,7 @@ impl GcPolicy for Fifo {
         }
         // A block taken by wear leveling must leave the queue: it may be sealed again before its
         // old position is reached.
-        let queue = &mut self.queues[blocks.unit_of(block) as usize];
+        let queue = &mut self.queues[to_usize(blocks.unit_of(block))];
         if let Some(at) = queue.iter().position(|&b| b == block) {
             queue.remove(at);
         }

@@ -3,6 +3,7 @@
 
 use super::GcPolicy;
 use crate::flash::{BlockTable, BlockUse};
+use frit_core::convert::to_usize;
 
 const NONE: u32 = u32::MAX;
 
@@ -35,28 +36,28 @@ pub struct Greedy {
 impl Greedy {
     #[inline]
     fn list(&self, unit: u32, valid: u32) -> usize {
-        (unit * self.lists_per_unit + valid) as usize
+        to_usize(unit * self.lists_per_unit + valid)
     }
 
     fn link(&mut self, unit: u32, block: u32, valid: u32) {
         let list = self.list(unit, valid);
         let head = self.heads[list];
-        self.links[block as usize] = Links { next: head, prev: NONE };
+        self.links[to_usize(block)] = Links { next: head, prev: NONE };
         if head != NONE {
-            self.links[head as usize].prev = block;
+            self.links[to_usize(head)].prev = block;
         }
         self.heads[list] = block;
-        let least = &mut self.least[unit as usize];
+        let least = &mut self.least[to_usize(unit)];
         *least = (*least).min(valid);
     }
 
     fn unlink(&mut self, unit: u32, block: u32, valid: u32) {
-        let Links { next, prev } = self.links[block as usize];
+        let Links { next, prev } = self.links[to_usize(block)];
         if next != NONE {
-            self.links[next as usize].prev = prev;
+            self.links[to_usize(next)].prev = prev;
         }
         if prev != NONE {
-            self.links[prev as usize].next = next;
+            self.links[to_usize(prev)].next = next;
         } else {
             let list = self.list(unit, valid);
             self.heads[list] = next;
@@ -65,11 +66,11 @@ impl Greedy {
 
     /// First block of the lowest list that is not empty.
     fn lowest(&mut self, unit: u32) -> Option<(u32, u32)> {
-        let limit = self.limit[unit as usize];
-        let found = (self.least[unit as usize]..=limit)
+        let limit = self.limit[to_usize(unit)];
+        let found = (self.least[to_usize(unit)]..=limit)
             .map(|valid| (valid, self.heads[self.list(unit, valid)]))
             .find(|&(_, head)| head != NONE);
-        self.least[unit as usize] = found.map_or(limit + 1, |(valid, _)| valid);
+        self.least[to_usize(unit)] = found.map_or(limit + 1, |(valid, _)| valid);
         found
     }
 
@@ -78,8 +79,8 @@ impl Greedy {
         let sealed = || blocks.of_unit(unit).filter(|&b| blocks.state(b) == BlockUse::Sealed);
         let Some(fewest) = sealed().map(|b| u32::from(blocks.valid(b))).min() else { return };
         let limit = (fewest + MARGIN).min(blocks.pages_per_block() - 1);
-        self.limit[unit as usize] = limit;
-        self.least[unit as usize] = limit + 1;
+        self.limit[to_usize(unit)] = limit;
+        self.least[to_usize(unit)] = limit + 1;
         for b in sealed().filter(|&b| u32::from(blocks.valid(b)) <= limit) {
             self.link(unit, b, u32::from(blocks.valid(b)));
         }
@@ -89,22 +90,22 @@ impl Greedy {
     /// lists.
     fn lower_limit(&mut self, unit: u32, valid: u32) {
         let limit = valid + MARGIN;
-        if limit + MARGIN < self.limit[unit as usize] {
-            let (from, to) = (self.list(unit, limit + 1), self.list(unit, self.limit[unit as usize]));
+        if limit + MARGIN < self.limit[to_usize(unit)] {
+            let (from, to) = (self.list(unit, limit + 1), self.list(unit, self.limit[to_usize(unit)]));
             // Links of dropped blocks become stale; they are never followed, since the blocks are
             // above the limit.
             self.heads[from..=to].fill(NONE);
-            self.limit[unit as usize] = limit;
+            self.limit[to_usize(unit)] = limit;
         }
     }
 }
 
 impl GcPolicy for Greedy {
     fn reset(&mut self, blocks: &BlockTable) {
-        let n = blocks.count() as usize;
-        let units = (blocks.count() / blocks.blocks_per_unit().max(1)) as usize;
+        let n = to_usize(blocks.count());
+        let units = to_usize(blocks.count() / blocks.blocks_per_unit().max(1));
         self.lists_per_unit = blocks.pages_per_block() + 1;
-        self.heads = vec![NONE; units * self.lists_per_unit as usize];
+        self.heads = vec![NONE; units * to_usize(self.lists_per_unit)];
         self.links = vec![Links { next: NONE, prev: NONE }; n];
         self.limit = vec![0; units];
         self.least = vec![1; units];
@@ -112,7 +113,7 @@ impl GcPolicy for Greedy {
 
     fn sealed(&mut self, block: u32, blocks: &BlockTable) {
         let (unit, valid) = (blocks.unit_of(block), u32::from(blocks.valid(block)));
-        if valid <= self.limit[unit as usize] {
+        if valid <= self.limit[to_usize(unit)] {
             self.link(unit, block, valid);
         }
     }
@@ -120,7 +121,7 @@ impl GcPolicy for Greedy {
     #[inline]
     fn invalidated(&mut self, block: u32, blocks: &BlockTable) {
         let (unit, valid) = (blocks.unit_of(block), u32::from(blocks.valid(block)));
-        let limit = self.limit[unit as usize];
+        let limit = self.limit[to_usize(unit)];
         if valid > limit {
             return;
         }
@@ -133,7 +134,7 @@ impl GcPolicy for Greedy {
 
     fn removed(&mut self, block: u32, blocks: &BlockTable) {
         let (unit, valid) = (blocks.unit_of(block), u32::from(blocks.valid(block)));
-        if valid <= self.limit[unit as usize] {
+        if valid <= self.limit[to_usize(unit)] {
             self.unlink(unit, block, valid);
         }
     }

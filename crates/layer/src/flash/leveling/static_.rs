@@ -3,6 +3,7 @@
 
 use super::{WearPolicy, dynamic};
 use crate::flash::{BlockTable, BlockUse};
+use frit_core::convert::to_usize;
 use std::collections::VecDeque;
 
 /// Default of the tolerated spread of erase counts within a unit, in cycles. An assumption, since
@@ -36,7 +37,7 @@ impl WearPolicy for Static {
     }
 
     fn relocate(&mut self, unit: u32, blocks: &BlockTable, erases: &dyn Fn(u32) -> u32) -> Option<u32> {
-        let unit_index = unit as usize;
+        let unit_index = to_usize(unit);
         if self.since.len() <= unit_index {
             self.since.resize(unit_index + 1, 0);
         }

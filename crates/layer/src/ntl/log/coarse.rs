@@ -2,21 +2,32 @@
 //! in order. The oldest log block is merged if another data block needs one.
 
 use super::LogSpace;
-use crate::ntl::mapping::PLACE_NONE;
+use crate::numbers::{LogSlot, LogicalBlock};
+use frit_core::convert::{count_u32, to_usize};
+use frit_core::number_types;
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
-/// Log blocks, numbered `index * chips + chip`, and their data blocks.
+/// A log block: `index * chips + chip`. The row of a coarse log is a log block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct LogBlock(u32);
+
+number_types!(LogBlock);
+
+/// Reserved number that means "no block".
+const NO_BLOCK: LogicalBlock = LogicalBlock(u32::MAX);
+
+/// Log blocks, and their data blocks.
 #[derive(Clone, Debug)]
 pub(super) struct LogBlocks {
     pages: u32,
     chips: u32,
     /// For each log block: the data block, and the number of filled pages.
-    used: Vec<(u32, u32)>,
-    of: HashMap<u32, u32>,
-    free: VecDeque<u32>,
+    used: Vec<(LogicalBlock, u32)>,
+    of: HashMap<LogicalBlock, LogBlock>,
+    free: VecDeque<LogBlock>,
     /// Used log blocks, oldest first.
-    taken: VecDeque<u32>,
+    taken: VecDeque<LogBlock>,
 }
 
 impl LogBlocks {
@@ -24,7 +35,7 @@ impl LogBlocks {
         let mut b = LogBlocks {
             pages,
             chips,
-            used: vec![(PLACE_NONE, 0); blocks as usize],
+            used: vec![(NO_BLOCK, 0); to_usize(blocks)],
             of: HashMap::new(),
             free: VecDeque::new(),
             taken: VecDeque::new(),
@@ -33,42 +44,42 @@ impl LogBlocks {
         b
     }
 
-    fn slot(&self, log_block: u32, page: u32) -> u32 {
-        let (index, chip) = (log_block / self.chips, log_block % self.chips);
-        (index * self.pages + page) * self.chips + chip
+    fn slot(&self, log_block: LogBlock, page: u32) -> LogSlot {
+        let (index, chip) = (log_block.0 / self.chips, log_block.0 % self.chips);
+        LogSlot((index * self.pages + page) * self.chips + chip)
     }
 
-    pub(super) fn next_slot(&self, block: u32) -> LogSpace {
+    pub(super) fn next_slot(&self, block: LogicalBlock) -> LogSpace {
         match (self.of.get(&block), self.free.front()) {
-            (Some(&b), _) if self.used[b as usize].1 < self.pages => {
-                LogSpace::Slot(self.slot(b, self.used[b as usize].1))
+            (Some(&b), _) if self.used[b.idx()].1 < self.pages => {
+                LogSpace::Slot(self.slot(b, self.used[b.idx()].1))
             }
-            (Some(&b), _) => LogSpace::Merge(b..b + 1),
+            (Some(&b), _) => LogSpace::Merge(b.0..b.0 + 1),
             (None, Some(&b)) => LogSpace::Slot(self.slot(b, 0)),
             (None, None) => {
-                let oldest = self.taken.front().copied().unwrap_or(0);
+                let oldest = self.taken.front().map_or(0, |b| b.0);
                 LogSpace::Merge(oldest..oldest + 1)
             }
         }
     }
 
-    pub(super) fn take(&mut self, block: u32, slot: u32) {
-        let (index, chip) = (slot / self.chips, slot % self.chips);
-        let log_block = index / self.pages * self.chips + chip;
+    pub(super) fn take(&mut self, block: LogicalBlock, slot: LogSlot) {
+        let (index, chip) = (slot.0 / self.chips, slot.0 % self.chips);
+        let log_block = LogBlock(index / self.pages * self.chips + chip);
         // The first page of a data block claims the free log block that `room` returned.
         if self.free.front() == Some(&log_block) {
             self.free.pop_front();
             self.taken.push_back(log_block);
             self.of.insert(block, log_block);
-            self.used[log_block as usize] = (block, 0);
+            self.used[log_block.idx()] = (block, 0);
         }
-        self.used[log_block as usize].1 += 1;
+        self.used[log_block.idx()].1 += 1;
     }
 
     pub(super) fn reclaim(&mut self, rows: &Range<u32>) {
-        for b in rows.clone() {
-            let (block, _) = std::mem::replace(&mut self.used[b as usize], (PLACE_NONE, 0));
-            if block == PLACE_NONE {
+        for b in rows.clone().map(LogBlock) {
+            let (block, _) = std::mem::replace(&mut self.used[b.idx()], (NO_BLOCK, 0));
+            if block == NO_BLOCK {
                 continue;
             }
             self.of.remove(&block);
@@ -78,10 +89,10 @@ impl LogBlocks {
     }
 
     pub(super) fn clear(&mut self) {
-        self.used.fill((PLACE_NONE, 0));
+        self.used.fill((NO_BLOCK, 0));
         self.of.clear();
         self.taken.clear();
-        self.free = (0..self.used.len() as u32).collect();
+        self.free = LogBlock::first(count_u32(self.used.len())).collect();
     }
 }
 
@@ -92,10 +103,10 @@ mod tests {
     #[test]
     fn a_data_block_fills_its_own_and_the_oldest_goes() {
         let mut b = LogBlocks::new(2, 2, 2);
-        let write = |b: &mut LogBlocks, block| match b.next_slot(block) {
+        let write = |b: &mut LogBlocks, block| match b.next_slot(LogicalBlock(block)) {
             LogSpace::Slot(s) => {
-                b.take(block, s);
-                Ok(s)
+                b.take(LogicalBlock(block), s);
+                Ok(s.0)
             }
             LogSpace::Merge(rows) => Err(rows.start),
         };

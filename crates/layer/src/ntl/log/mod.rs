@@ -9,8 +9,11 @@ mod ring;
 
 use super::config::{LogKind, MergeUnit, NtlConfig};
 use super::layout::NtlLayout;
-use super::mapping::PLACE_NONE;
+use super::mapping::LPN_NONE;
+use crate::numbers::{LogSlot, LogicalBlock};
 use coarse::LogBlocks;
+use frit_core::Lpn;
+use frit_core::convert::{count_u32, to_u64, to_usize};
 use index::LogIndex;
 use ring::RingAllocator;
 
@@ -18,7 +21,7 @@ use ring::RingAllocator;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum LogSpace {
     /// The next slot.
-    Slot(u32),
+    Slot(LogSlot),
     /// No slot is free until these rows of the log are merged.
     Merge(std::ops::Range<u32>),
 }
@@ -35,7 +38,7 @@ pub(super) struct LogTables {
     kind: LogKind,
     order: SlotOrder,
     /// For each slot, the page whose newest version it holds.
-    owners: Vec<u32>,
+    owners: Vec<Lpn>,
     index: LogIndex,
     chips: u32,
     row_pages: u32,
@@ -61,7 +64,7 @@ impl LogTables {
         LogTables {
             kind,
             order,
-            owners: vec![PLACE_NONE; layout.slots() as usize],
+            owners: vec![LPN_NONE; to_usize(layout.slots())],
             index: LogIndex::new(layout.slots()),
             chips: layout.chips,
             row_pages: layout.row_pages,
@@ -75,7 +78,7 @@ impl LogTables {
     /// Returns the slot for the next version of a page. `block` is the page's block, for the coarse
     /// log.
     #[inline]
-    pub(super) fn next_slot(&self, block: u32) -> LogSpace {
+    pub(super) fn next_slot(&self, block: LogicalBlock) -> LogSpace {
         match &self.order {
             SlotOrder::RingAllocator(ring) => ring.next_slot(),
             SlotOrder::LogBlocks(blocks) => blocks.next_slot(block),
@@ -85,7 +88,7 @@ impl LogTables {
     /// Takes the slot that [`LogTables::next_slot`] returned. It holds the newest version of `lpn`
     /// from now on.
     #[inline]
-    pub(super) fn take(&mut self, lpn: u32, block: u32, slot: u32) {
+    pub(super) fn take(&mut self, lpn: Lpn, block: LogicalBlock, slot: LogSlot) {
         match &mut self.order {
             SlotOrder::RingAllocator(ring) => ring.take(),
             SlotOrder::LogBlocks(blocks) => blocks.take(block, slot),
@@ -94,34 +97,34 @@ impl LogTables {
     }
 
     #[inline]
-    fn own(&mut self, lpn: u32, slot: u32) {
-        self.owners[slot as usize] = lpn;
+    fn own(&mut self, lpn: Lpn, slot: LogSlot) {
+        self.owners[slot.idx()] = lpn;
         if let Some(old) = self.index.put(lpn, slot) {
-            self.owners[old as usize] = PLACE_NONE;
+            self.owners[old.idx()] = LPN_NONE;
         }
     }
 
     /// Notes, during a recovery, that a slot holds the newest version of a page.
-    pub(super) fn restore(&mut self, lpn: u32, slot: u32) {
+    pub(super) fn restore(&mut self, lpn: Lpn, slot: LogSlot) {
         self.own(lpn, slot);
     }
 
     /// Returns the slot of a page's newest version, if it lies in the log.
     #[inline]
-    pub(super) fn slot_of(&self, lpn: u32) -> Option<u32> {
+    pub(super) fn slot_of(&self, lpn: Lpn) -> Option<LogSlot> {
         self.index.get(lpn)
     }
 
     /// Returns the page whose newest version a slot holds.
     #[inline]
-    pub(super) fn owner(&self, slot: u32) -> Option<u32> {
-        Some(self.owners[slot as usize]).filter(|&lpn| lpn != PLACE_NONE)
+    pub(super) fn owner(&self, slot: LogSlot) -> Option<Lpn> {
+        Some(self.owners[slot.idx()]).filter(|&lpn| lpn != LPN_NONE)
     }
 
     /// Removes a page whose newest version is no longer in the log.
-    pub(super) fn drop_page(&mut self, lpn: u32) {
+    pub(super) fn drop_page(&mut self, lpn: Lpn) {
         if let Some(slot) = self.index.remove(lpn) {
-            self.owners[slot as usize] = PLACE_NONE;
+            self.owners[slot.idx()] = LPN_NONE;
         }
     }
 
@@ -135,21 +138,21 @@ impl LogTables {
 
     /// Iterates over the slots of rows. A row of the full log spans all chips, a row of the coarse
     /// log lies on one.
-    pub(super) fn slots(&self, rows: &std::ops::Range<u32>) -> impl Iterator<Item = u32> + use<> {
+    pub(super) fn slots(&self, rows: &std::ops::Range<u32>) -> impl Iterator<Item = LogSlot> + use<> {
         let (chips, pages, rows) = (self.chips, self.row_pages, rows.clone());
         let coarse = matches!(self.order, SlotOrder::LogBlocks(_));
         let (count, row_chips) = if coarse { (1, 1) } else { (chips, chips) };
         rows.flat_map(move |row| {
             let (index, chip) = if coarse { (row / chips, row % chips) } else { (row, 0) };
             (0..pages).flat_map(move |page| {
-                (0..count).map(move |c| (index * pages + page) * chips + chip + c % row_chips)
+                (0..count).map(move |c| LogSlot((index * pages + page) * chips + chip + c % row_chips))
             })
         })
     }
 
     /// Returns the range of all rows.
     pub(super) fn rows(&self) -> std::ops::Range<u32> {
-        let rows = self.owners.len() as u32 / self.chips / self.row_pages.max(1);
+        let rows = count_u32(self.owners.len()) / self.chips / self.row_pages.max(1);
         0..if matches!(self.order, SlotOrder::LogBlocks(_)) { rows * self.chips } else { rows }
     }
 
@@ -159,7 +162,7 @@ impl LogTables {
     }
 
     pub(super) fn forget(&mut self) {
-        self.owners.fill(PLACE_NONE);
+        self.owners.fill(LPN_NONE);
         self.index.clear();
         match &mut self.order {
             SlotOrder::RingAllocator(ring) => ring.clear(),
@@ -169,7 +172,7 @@ impl LogTables {
 
     /// Returns the size of its tables, in bytes.
     pub(super) fn bytes(&self) -> u64 {
-        self.owners.len() as u64 * 4 + self.index.bytes()
+        to_u64(size_of_val(self.owners.as_slice())) + self.index.bytes()
     }
 }
 
@@ -195,15 +198,15 @@ mod tests {
             let log = LogTables {
                 kind,
                 order,
-                owners: vec![PLACE_NONE; 24],
+                owners: vec![LPN_NONE; 24],
                 index: LogIndex::new(24),
                 chips: 3,
                 row_pages: 4,
             };
-            let mut all: Vec<u32> = log.slots(&log.rows()).collect();
+            let mut all: Vec<LogSlot> = log.slots(&log.rows()).collect();
             all.sort_unstable();
-            assert_eq!(all, (0..24).collect::<Vec<_>>(), "{kind:?}");
-            let one: Vec<u32> = log.slots(&(1..2)).map(|s| s % 3).collect();
+            assert_eq!(all, LogSlot::first(24).collect::<Vec<_>>(), "{kind:?}");
+            let one: Vec<u32> = log.slots(&(1..2)).map(|s| s.0 % 3).collect();
             assert_eq!(one.iter().all(|&c| c == 1), kind == LogKind::Coarse);
         }
     }

@@ -2,13 +2,15 @@
 //! and IV.B). The table has four bytes for each page.
 
 use super::{FreePlaces, MappingPolicy, MappingSetup, PLACE_NONE};
+use crate::numbers::Place;
+use frit_core::Lpn;
+use frit_core::convert::{to_u64, to_usize};
 use frit_media::memory::table_of;
 
 /// Table from pages to places.
 #[derive(Clone, Debug)]
 pub struct DynamicMapping {
-    chips: u32,
-    table: Vec<u32>,
+    table: Vec<Place>,
     free: FreePlaces,
     /// Places to which pages were restored, until [`MappingPolicy::end_restore`].
     taken: Vec<bool>,
@@ -16,9 +18,8 @@ pub struct DynamicMapping {
 
 impl DynamicMapping {
     pub(super) fn new(setup: &MappingSetup) -> DynamicMapping {
-        let pages = (setup.chips * setup.chip_pages) as usize;
+        let pages = to_usize(setup.chips * setup.chip_pages);
         DynamicMapping {
-            chips: setup.chips,
             table: table_of(pages, PLACE_NONE),
             free: FreePlaces::new(setup.chips, setup.chip_pages),
             taken: Vec::new(),
@@ -28,37 +29,35 @@ impl DynamicMapping {
 
 impl MappingPolicy for DynamicMapping {
     #[inline]
-    fn home(&self, lpn: u32) -> Option<u32> {
-        Some(self.table[lpn as usize]).filter(|&p| p != PLACE_NONE)
+    fn home(&self, lpn: Lpn) -> Option<Place> {
+        Some(self.table[lpn.idx()]).filter(|&p| p != PLACE_NONE)
     }
 
-    fn assign(&mut self, lpn: u32, costs: &[u64]) -> Option<u32> {
-        let (index, chip) = self.free.take(costs)?;
-        let place = index * self.chips + chip;
-        self.table[lpn as usize] = place;
+    fn assign(&mut self, lpn: Lpn, costs: &[u64]) -> Option<Place> {
+        let place = Place(self.free.take(costs)?);
+        self.table[lpn.idx()] = place;
         Some(place)
     }
 
-    fn restore(&mut self, lpn: u32, place: u32) -> bool {
+    fn restore(&mut self, lpn: Lpn, place: Place) -> bool {
         self.taken.resize(self.table.len(), false);
-        let free = self.taken.get(place as usize) == Some(&false);
-        let open = self.table.get(lpn as usize) == Some(&PLACE_NONE);
+        let free = self.taken.get(place.idx()) == Some(&false);
+        let open = self.table.get(lpn.idx()) == Some(&PLACE_NONE);
         if free && open {
-            self.taken[place as usize] = true;
-            self.table[lpn as usize] = place;
+            self.taken[place.idx()] = true;
+            self.table[lpn.idx()] = place;
         }
         free && open
     }
 
     fn end_restore(&mut self) {
         let taken = std::mem::take(&mut self.taken);
-        let chips = self.chips;
-        self.free.rebuild(|index, chip| taken.get((index * chips + chip) as usize) == Some(&true));
+        self.free.rebuild(|place| taken.get(Place(place).idx()) == Some(&true));
     }
 
     fn fill(&mut self) {
         for (lpn, place) in self.table.iter_mut().enumerate() {
-            *place = lpn as u32;
+            *place = Place::of_idx(lpn);
         }
         self.free.fill();
     }
@@ -70,6 +69,6 @@ impl MappingPolicy for DynamicMapping {
     }
 
     fn table_bytes(&self) -> u64 {
-        self.table.len() as u64 * 4
+        to_u64(self.table.len()) * 4
     }
 }

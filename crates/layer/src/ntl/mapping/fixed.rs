@@ -1,6 +1,8 @@
 //! Static page-level mapping: chip = LPN mod chips (section II.B.1). It has no table.
 
 use super::MappingPolicy;
+use crate::numbers::Place;
+use frit_core::Lpn;
 
 /// The mapping in which the place of a page is its number.
 #[derive(Clone, Copy, Default, Debug)]
@@ -14,16 +16,16 @@ impl StaticMapping {
 
 impl MappingPolicy for StaticMapping {
     #[inline]
-    fn home(&self, lpn: u32) -> Option<u32> {
-        Some(lpn)
+    fn home(&self, lpn: Lpn) -> Option<Place> {
+        Some(Place(lpn.0))
     }
 
-    fn assign(&mut self, lpn: u32, _: &[u64]) -> Option<u32> {
-        Some(lpn)
+    fn assign(&mut self, lpn: Lpn, _: &[u64]) -> Option<Place> {
+        Some(Place(lpn.0))
     }
 
-    fn restore(&mut self, lpn: u32, place: u32) -> bool {
-        lpn == place
+    fn restore(&mut self, lpn: Lpn, place: Place) -> bool {
+        lpn.0 == place.0
     }
 
     fn end_restore(&mut self) {}

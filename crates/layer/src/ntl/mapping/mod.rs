@@ -7,14 +7,21 @@ mod block;
 mod dynamic;
 mod fixed;
 
+use crate::numbers::Place;
 use block::BlockMapping;
 use dynamic::DynamicMapping;
 use enum_dispatch::enum_dispatch;
 use fixed::StaticMapping;
+use frit_core::Lpn;
+use frit_core::PAGE_NONE;
+use frit_core::convert::{count_u32, to_usize};
 use strum::{EnumDiscriminants, EnumString, IntoStaticStr, VariantNames};
 
 /// Reserved number that means "no place".
-pub(crate) const PLACE_NONE: u32 = u32::MAX;
+pub(crate) const PLACE_NONE: Place = Place(u32::MAX);
+
+/// Reserved number that means "no page".
+pub(crate) const LPN_NONE: Lpn = Lpn(PAGE_NONE);
 
 /// Parameters of a new mapping.
 #[derive(Clone, Copy, Debug)]
@@ -34,16 +41,16 @@ pub struct MappingSetup {
 pub trait MappingPolicy {
     /// Returns the current or future home location of a page, or `None` if it is not determined
     /// yet.
-    fn home(&self, lpn: u32) -> Option<u32>;
+    fn home(&self, lpn: Lpn) -> Option<Place>;
 
     /// Assigns a home location to a page that has none, on the chip with the lowest cost among
     /// those with free places. Returns `None` if all chips are full, which cannot happen while
     /// there are no more pages than places.
-    fn assign(&mut self, lpn: u32, costs: &[u64]) -> Option<u32>;
+    fn assign(&mut self, lpn: Lpn, costs: &[u64]) -> Option<Place>;
 
     /// Restores the home location of a page. Returns `false` if it conflicts with another page or
     /// with the mapping.
-    fn restore(&mut self, lpn: u32, place: u32) -> bool;
+    fn restore(&mut self, lpn: Lpn, place: Place) -> bool;
 
     /// Ends a restoration: all places to which no page was restored become free.
     fn end_restore(&mut self);
@@ -93,7 +100,7 @@ fn cheapest(costs: &[u64], room: impl Fn(usize) -> bool) -> Option<usize> {
     (0..costs.len()).filter(|&c| room(c)).min_by_key(|&c| costs[c])
 }
 
-/// The free places on each chip: all from a cursor on, and holes before it.
+/// The free places, or physical blocks, on each chip: all from a cursor on, and holes before it.
 #[derive(Clone, Debug)]
 struct FreePlaces {
     per_chip: u32,
@@ -103,24 +110,31 @@ struct FreePlaces {
 
 impl FreePlaces {
     fn new(chips: u32, per_chip: u32) -> FreePlaces {
-        FreePlaces { per_chip, next: vec![0; chips as usize], holes: vec![Vec::new(); chips as usize] }
+        FreePlaces { per_chip, next: vec![0; to_usize(chips)], holes: vec![Vec::new(); to_usize(chips)] }
     }
 
-    fn take(&mut self, costs: &[u64]) -> Option<(u32, u32)> {
+    /// Returns the number `index * chips + chip`.
+    fn number(&self, index: u32, chip: usize) -> u32 {
+        index * count_u32(self.next.len()) + count_u32(chip)
+    }
+
+    /// Takes a free place on the chip with the lowest cost. Returns `index * chips + chip`.
+    fn take(&mut self, costs: &[u64]) -> Option<u32> {
         let chip = cheapest(costs, |c| !self.holes[c].is_empty() || self.next[c] < self.per_chip)?;
         let index = self.holes[chip].pop().unwrap_or_else(|| {
             self.next[chip] += 1;
             self.next[chip] - 1
         });
-        Some((index, chip as u32))
+        Some(self.number(index, chip))
     }
 
     /// Rebuilds the free places after a recovery: all that are not `used` are free.
-    fn rebuild(&mut self, used: impl Fn(u32, u32) -> bool) {
+    fn rebuild(&mut self, used: impl Fn(u32) -> bool) {
         for chip in 0..self.next.len() {
-            let is_used = |index: &u32| used(*index, chip as u32);
-            self.next[chip] = (0..self.per_chip).rev().find(is_used).map_or(0, |i| i + 1);
-            self.holes[chip] = (0..self.next[chip]).filter(|i| !is_used(i)).collect();
+            let is_used = |index: &u32| used(self.number(*index, chip));
+            let next = (0..self.per_chip).rev().find(is_used).map_or(0, |i| i + 1);
+            let holes = (0..next).filter(|i| !is_used(i)).collect();
+            (self.next[chip], self.holes[chip]) = (next, holes);
         }
     }
 
@@ -138,6 +152,7 @@ impl FreePlaces {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use frit_core::convert::to_u64;
     use strum::VariantNames;
 
     const SETUP: MappingSetup = MappingSetup { chips: 4, chip_pages: 8, block_pages: 2 };
@@ -147,60 +162,62 @@ mod tests {
         for name in MappingKind::VARIANTS {
             let kind: MappingKind = name.parse().unwrap();
             let mut m = Mappings::new(kind, &SETUP);
-            let pages: Vec<u32> = (0..32).map(|i| i * 13 % 32).collect();
+            let pages: Vec<Lpn> = (0..32).map(|i| Lpn(i * 13 % 32)).collect();
             let mut homes = vec![PLACE_NONE; 32];
             for (n, &lpn) in pages.iter().enumerate() {
-                let turn = n as u64 % 4;
+                let turn = to_u64(n) % 4;
                 let costs: Vec<u64> = (0..4).map(|c| (c + 4 - turn) % 4).collect();
                 let home = m.home(lpn).or_else(|| m.assign(lpn, &costs)).unwrap();
                 assert_eq!(m.home(lpn), Some(home), "{name}");
-                homes[lpn as usize] = home;
+                homes[lpn.idx()] = home;
             }
             let mut sorted = homes.clone();
             sorted.sort_unstable();
-            assert_eq!(sorted, (0..32).collect::<Vec<_>>(), "{name}");
+            assert_eq!(sorted, Place::first(32).collect::<Vec<_>>(), "{name}");
             let mut back = Mappings::new(kind, &SETUP);
-            for lpn in (0..32).filter(|l| l % 3 > 0) {
-                assert!(back.restore(lpn, homes[lpn as usize]), "{name} {lpn}");
+            for lpn in Lpn::first(32).filter(|l| l.0 % 3 > 0) {
+                assert!(back.restore(lpn, homes[lpn.idx()]), "{name} {lpn}");
             }
             back.end_restore();
-            for lpn in (0..32).filter(|l| l % 3 > 0) {
-                assert_eq!(back.home(lpn), Some(homes[lpn as usize]), "{name}");
+            for lpn in Lpn::first(32).filter(|l| l.0 % 3 > 0) {
+                assert_eq!(back.home(lpn), Some(homes[lpn.idx()]), "{name}");
             }
-            let mut rest: Vec<u32> = (0..32)
+            let mut rest: Vec<Place> = Lpn::first(32)
                 .map(|lpn| back.home(lpn).or_else(|| back.assign(lpn, &[0, 1, 2, 3])).unwrap())
                 .collect();
             rest.sort_unstable();
-            assert_eq!(rest, (0..32).collect::<Vec<_>>(), "{name}");
+            assert_eq!(rest, Place::first(32).collect::<Vec<_>>(), "{name}");
         }
     }
 
     #[test]
     fn what_cannot_be_is_not_restored() {
         let mut s = Mappings::new(MappingKind::Static, &SETUP);
-        assert!(!s.restore(3, 4) && s.restore(4, 4));
+        assert!(!s.restore(Lpn(3), Place(4)) && s.restore(Lpn(4), Place(4)));
         let mut b = Mappings::new(MappingKind::Block, &SETUP);
-        assert!(b.restore(6, 8 + 1) && b.restore(7, 12 + 1));
-        assert!(!b.restore(7, 8 + 1), "another offset");
-        assert!(!b.restore(6, 2), "the block lies elsewhere");
-        assert!(!b.restore(4, 8 + 1), "another block lies there");
+        assert!(b.restore(Lpn(6), Place(8 + 1)) && b.restore(Lpn(7), Place(12 + 1)));
+        assert!(!b.restore(Lpn(7), Place(8 + 1)), "another offset");
+        assert!(!b.restore(Lpn(6), Place(2)), "the block lies elsewhere");
+        assert!(!b.restore(Lpn(4), Place(8 + 1)), "another block lies there");
         let mut d = Mappings::new(MappingKind::Dynamic, &SETUP);
-        assert!(d.restore(9, 30) && !d.restore(9, 31) && !d.restore(8, 30));
+        assert!(
+            d.restore(Lpn(9), Place(30)) && !d.restore(Lpn(9), Place(31)) && !d.restore(Lpn(8), Place(30))
+        );
     }
 
     #[test]
     fn blocks_stay_on_one_chip_and_fill_is_in_order() {
         let mut b = Mappings::new(MappingKind::Block, &SETUP);
-        let first = b.assign(5, &[5, 5, 0, 5]).unwrap();
-        assert_eq!((first % 4, b.home(4).unwrap() % 4), (2, 2));
+        let first = b.assign(Lpn(5), &[5, 5, 0, 5]).unwrap();
+        assert_eq!((first.0 % 4, b.home(Lpn(4)).unwrap().0 % 4), (2, 2));
         for kind in [MappingKind::Static, MappingKind::Dynamic, MappingKind::Block] {
             let mut m = Mappings::new(kind, &SETUP);
             m.fill();
-            let mut all: Vec<u32> = (0..32).map(|l| m.home(l).unwrap()).collect();
+            let mut all: Vec<Place> = Lpn::first(32).map(|l| m.home(l).unwrap()).collect();
             all.sort_unstable();
-            assert_eq!(all, (0..32).collect::<Vec<_>>());
+            assert_eq!(all, Place::first(32).collect::<Vec<_>>());
             m.forget();
-            assert_eq!(m.home(3).is_some(), kind == MappingKind::Static);
+            assert_eq!(m.home(Lpn(3)).is_some(), kind == MappingKind::Static);
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::*;
 use frit_core::Error;
+use frit_core::Lpn;
 
 /// Pages 3 to 12 with data, 5 discarded, some of them in the log, after a clean shutdown.
 fn halted(config: &NtlConfig) -> (Held, Vec<u8>) {
@@ -27,7 +28,7 @@ fn protected() -> Vec<NtlConfig> {
 }
 
 /// Damages both copies of a page's record at home.
-fn lose_record(ntl: &mut Held, lpn: u32) {
+fn lose_record(ntl: &mut Held, lpn: Lpn) {
     let place = ntl.mapping.home(lpn).unwrap();
     for copy in ntl.space.layout.places(place) {
         let at = ntl.space.layout.record(copy) + 8 + u64::from(lpn);
@@ -49,7 +50,7 @@ fn a_record_that_is_lost_in_both_copies_is_restored_from_the_others() {
     for config in protected() {
         for lpn in 3..13 {
             let (mut ntl, all) = halted(&config);
-            lose_record(&mut ntl, lpn);
+            lose_record(&mut ntl, Lpn(lpn));
             let found = ntl.recover(&mut Null, CrashKind::Process).unwrap();
             assert!(found.clean && !found.lost_any() && found.pages == 9, "{config:?}: {found:?}");
             for (lpn, want) in all.chunks(4096).enumerate() {
@@ -63,8 +64,8 @@ fn a_record_that_is_lost_in_both_copies_is_restored_from_the_others() {
 fn several_lost_records_make_every_page_without_one_an_error() {
     for config in protected() {
         let (mut ntl, all) = halted(&config);
-        lose_record(&mut ntl, 4);
-        lose_record(&mut ntl, 9);
+        lose_record(&mut ntl, Lpn(4));
+        lose_record(&mut ntl, Lpn(9));
         for _ in 0..2 {
             let found = ntl.recover(&mut Null, CrashKind::PowerLoss).unwrap();
             assert!(found.clean && found.lost_any(), "{config:?}: {found:?}");

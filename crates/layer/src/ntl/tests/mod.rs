@@ -2,10 +2,11 @@
 //! examples of the paper.
 
 use super::*;
+use crate::numbers::{Place, RecordSlot};
 use crate::record::RecordAddr;
 use frit_core::{
-    BlockLayer, CheckScope, CrashKind, Durable, Hints, Nanos, Null, Precondition, Preconditioning, Quiesce,
-    Sector, Source, StackView, Target,
+    BlockLayer, CheckScope, CrashKind, Durable, Hints, Lpn, Nanos, Null, Precondition, Preconditioning,
+    Quiesce, Sector, Source, StackView, Target,
 };
 use frit_media::{
     Hardware, LatencyCurve, MemoryStore, NoStore, Pcm, PcmConfig, PcmGeometry, PcmTiming, Store,
@@ -180,7 +181,7 @@ fn play(config: &NtlConfig, steps: &[Step]) {
             }
             Step::Halt | Step::CrashKind => {}
         }
-        let logged = (0..ntl.pages()).filter(|&l| ntl.is_logged(l)).count() as u32;
+        let logged = Lpn::first(ntl.pages()).filter(|&l| ntl.is_logged(l)).count() as u32;
         assert_eq!(logged, ntl.log.as_ref().map_or(0, log::LogTables::pages), "{config:?}");
     }
     assert!(read_all(&mut ntl, bytes) == model, "{config:?}");
@@ -337,8 +338,8 @@ fn what_is_damaged_is_told_and_written_anew() {
     let data = content(0, 8, 7);
     ntl.write(&mut Null, Sector(80), Source::Bytes(&data), Hints::NONE).unwrap();
     ntl.halt(&mut Null).unwrap();
-    let at = ntl.space.layout.data(10) + 100;
-    let copy = ntl.space.layout.record(RecordAddr { slot: 10, copy: 1 }) + 9;
+    let at = ntl.space.layout.data(Place(10)) + 100;
+    let copy = ntl.space.layout.record(RecordAddr { slot: RecordSlot(10), copy: 1 }) + 9;
     for at in [at, copy] {
         let mut b = [0];
         ntl.space.pcm.store_mut().read(at, &mut b).unwrap();
@@ -366,11 +367,11 @@ fn what_a_stop_left_of_a_record_goes() {
     let mut ntl = held(&NtlConfig { protect: Protect::Redo, ..NtlConfig::default() });
     ntl.format(&mut Null).unwrap();
     ntl.write(&mut Null, Sector(80), Source::Bytes(&content(0, 8, 7)), Hints::NONE).unwrap();
-    let records: Vec<u64> = ntl.space.layout.places(10).map(|p| ntl.space.layout.record(p)).collect();
+    let records: Vec<u64> = ntl.space.layout.places(Place(10)).map(|p| ntl.space.layout.record(p)).collect();
     for &at in &records {
         ntl.space.pcm.store_mut().write(at, &[0; 8]).unwrap();
     }
-    let data = ntl.space.layout.data(10);
+    let data = ntl.space.layout.data(Place(10));
     ntl.space.pcm.store_mut().write(data, &[1; 8]).unwrap();
     ntl.recover(&mut Null, CrashKind::Process).unwrap();
     for at in records {
@@ -378,7 +379,7 @@ fn what_a_stop_left_of_a_record_goes() {
         ntl.space.pcm.peek(at, &mut left).unwrap();
         assert_eq!(left, [0; 32]);
     }
-    assert!(!ntl.live.has(10) && !ntl.used.has(10));
+    assert!(!ntl.live.has(Lpn(10)) && !ntl.used.has(Lpn(10)));
 }
 
 /// A discard whose note was lost. Only a check while the layer is open can detect it.
@@ -388,11 +389,11 @@ fn a_discard_that_was_not_noted_is_found_and_mended() {
     ntl.format(&mut Null).unwrap();
     ntl.write(&mut Null, Sector(80), Source::Bytes(&content(0, 8, 7)), Hints::NONE).unwrap();
     let mut before = [[0; 32]; 2];
-    for (copy, bytes) in ntl.space.layout.places(10).zip(&mut before) {
+    for (copy, bytes) in ntl.space.layout.places(Place(10)).zip(&mut before) {
         ntl.space.pcm.peek(ntl.space.layout.record(copy), bytes).unwrap();
     }
     ntl.discard(&mut Null, Sector(80), 8).unwrap();
-    for (copy, bytes) in ntl.space.layout.places(10).zip(&before) {
+    for (copy, bytes) in ntl.space.layout.places(Place(10)).zip(&before) {
         let at = ntl.space.layout.record(copy);
         ntl.space.pcm.store_mut().write(at, bytes).unwrap();
     }

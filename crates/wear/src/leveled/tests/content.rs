@@ -1,6 +1,7 @@
 //! Contents are read back as written, after any moves and after recovery.
 
 use super::*;
+use crate::RegionId;
 use frit_core::{Cause, CrashKind, Null, Source, Target};
 use proptest::prelude::*;
 
@@ -135,7 +136,7 @@ fn registers_of_something_else_are_refused() {
     // With the newest register of a region damaged, the number before it would be wrong.
     let mut d: Leveled<(), _> = Leveled::new(reopened(store, 24 << 10), config).unwrap();
     d.recover(&mut Null, CrashKind::Process).unwrap();
-    let region = (0..d.leveler.regions()).max_by_key(|&r| d.leveler.number(r)).unwrap();
+    let region = RegionId::first(d.leveler.regions()).max_by_key(|&r| d.leveler.number(r)).unwrap();
     let number = d.leveler.number(region);
     assert!(number > 3);
     let line = |d: &Leveled<(), MemoryStore>, n| {
