@@ -11,7 +11,7 @@ fn set_checksums(bytes: &mut [u8]) {
     for copy in bytes.chunks_mut(COPY_BYTES) {
         let Some(len) = copy.get(12..16).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]) as usize) else { return };
         if (20..=copy.len()).contains(&len) {
-            let crc = crc32c::crc32c(&copy[..len - 4]);
+            let crc = frit_media::checksum::crc32c(&copy[..len - 4]);
             copy[len - 4..len].copy_from_slice(&crc.to_le_bytes());
         }
     }

@@ -5,19 +5,32 @@
 //! values: all sectors that end with the CRC32C of their other bytes have the same CRC32C, so
 //! CRC32C could not distinguish two versions of such a sector.
 
-use crc_fast::{CrcAlgorithm, checksum};
+use crc_fast::{CrcAlgorithm, Digest, checksum};
+use frit_core::convert::bounded_u32;
 
-/// Returns the CRC32C (Castagnoli) of `bytes`.
-#[inline]
+// None of these functions is inlined: the code of crc-fast is large, and a call takes about 1 ns.
+
+/// Returns the CRC32C (Castagnoli, RFC 3720, 12.1) of `bytes`. 64 bytes take about 15 ns, 4 KiB
+/// about 60 ns.
 #[must_use]
 pub fn crc32c(bytes: &[u8]) -> u32 {
-    crc32c::crc32c(bytes)
+    // A CRC of 32 bits is in the lower half.
+    bounded_u32(checksum(CrcAlgorithm::Crc32Iscsi, bytes))
+}
+
+/// Returns the CRC32C of the bytes with the CRC32C `crc` and the bytes in `more`, one after the
+/// other.
+#[must_use]
+pub fn crc32c_append(crc: u32, more: &[u8]) -> u32 {
+    // The register of the algorithm is the complement of the CRC.
+    let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32Iscsi, u64::from(!crc));
+    digest.update(more);
+    bounded_u32(digest.finalize())
 }
 
 /// Returns the digest of a page or of a part of it: CRC-64/NVME (NVM Express NVM Command Set
 /// Specification 1.0, 5.2.1.3.4), computed with vectors of carry-less products; 4 KiB take about
-/// 90 ns.
-#[inline]
+/// 65 ns.
 #[must_use]
 pub fn digest(data: &[u8]) -> u64 {
     checksum(CrcAlgorithm::Crc64Nvme, data)
@@ -25,10 +38,9 @@ pub fn digest(data: &[u8]) -> u64 {
 
 /// Returns the stored form of a digest: a CRC32C over the digest and over `owner`, which identifies
 /// the owner of the data. Random damage remains undetected with a probability of 1 in 2^32.
-#[inline]
 #[must_use]
 pub fn seal(digest: u64, owner: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&digest.to_le_bytes()), owner)
+    crc32c_append(crc32c(&digest.to_le_bytes()), owner)
 }
 
 #[cfg(test)]
@@ -41,6 +53,31 @@ mod tests {
         // Sources: RFC 3720, appendix B.4; the NVMe specification's first example, 4 KiB of zeros.
         assert_eq!(crc32c(&[0; 32]), 0x8A91_36AA);
         assert_eq!(digest(&[0; 4096]), 0x6482_D367_EB22_B64E);
+        // The check value of the catalogue of parametrised CRC algorithms.
+        assert_eq!(crc32c(b"123456789"), 0xE306_9283);
+    }
+
+    /// CRC32C, a bit at a time.
+    fn crc32c_by_bits(bytes: &[u8]) -> u32 {
+        !bytes.iter().fold(!0, |crc, byte| {
+            (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ (crc & 1) * 0x82F6_3B78)
+        })
+    }
+
+    #[test]
+    fn crc32c_of_any_length_and_in_parts_is_that_of_the_definition() {
+        let bytes: Vec<u8> = (0..1500u32).map(|i| (i * i >> 5) as u8).collect();
+        for len in (0..300).chain([508, 512, 1023, 1500]) {
+            let whole = crc32c_by_bits(&bytes[..len]);
+            assert_eq!(crc32c(&bytes[..len]), whole, "{len} bytes");
+            for at in [0, 1, 7, 8, 60, 255].into_iter().filter(|at| *at <= len) {
+                assert_eq!(
+                    crc32c_append(crc32c(&bytes[..at]), &bytes[at..len]),
+                    whole,
+                    "{at} of {len} bytes"
+                );
+            }
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(crate) type HeaderBytes = [u8; HEADER_BYTES];
 /// Returns `header` with the serial number (little endian) and the checksum filled in.
 pub(crate) fn finish_header(mut header: HeaderBytes, serial: u64) -> HeaderBytes {
     header[SERIAL_AT..SERIAL_AT + 8].copy_from_slice(&serial.to_le_bytes());
-    let crc = crc32c::crc32c(&header[..HEADER_BYTES - 4]);
+    let crc = crate::checksum::crc32c(&header[..HEADER_BYTES - 4]);
     header[HEADER_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
     header
 }

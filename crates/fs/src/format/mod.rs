@@ -25,7 +25,7 @@ compile_error!("words on the medium are little-endian, and are read without a co
 /// Extends a CRC32C over words.
 #[inline]
 pub(crate) fn crc_words(crc: u32, words: &[u64]) -> u32 {
-    crc32c::crc32c_append(crc, bytemuck::cast_slice(words))
+    frit_media::checksum::crc32c_append(crc, bytemuck::cast_slice(words))
 }
 
 #[inline]

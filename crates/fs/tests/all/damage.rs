@@ -174,13 +174,16 @@ fn a_link_of_before_there_were_checks_of_targets_is_read_as_it_is() {
     let (ino, at, block) = link(&fs, "l", &[b't'; 1000]);
     // Two more transactions, because recovery replays the last two.
     let _ = ["x", "y"].map(|name| fs.create(ROOT, TOP, name.as_bytes(), NewInode::file(0)).unwrap());
-    let salt = crc32c::crc32c(&[7_u64.to_le_bytes(), 0_u64.to_le_bytes()].concat());
+    let salt = frit_media::checksum::crc32c(&[7_u64.to_le_bytes(), 0_u64.to_le_bytes()].concat());
     let fs = again(fs, |medium| {
         medium.write_data(at + 144, &[0; 8]);
         let mut inode = vec![0; 256];
         medium.read(at, &mut inode);
         let place = [&ino.0.to_le_bytes()[..], &inode[4..8], &[0; 4]].concat();
-        let check = crc32c::crc32c_append(crc32c::crc32c_append(salt, &place), &inode[8..]);
+        let check = frit_media::checksum::crc32c_append(
+            frit_media::checksum::crc32c_append(salt, &place),
+            &inode[8..],
+        );
         medium.write_data(at, &check.to_le_bytes());
     });
     assert_eq!(fs.read_link(ino).unwrap(), [b't'; 1000]);

@@ -43,7 +43,7 @@ fn check(lpn: u32, kept: u64) -> u64 {
     bytes[..4].copy_from_slice(&lpn.to_le_bytes());
     bytes[4..].copy_from_slice(&kept.to_le_bytes());
     // The top bits of the CRC: its low bits do not distinguish all pairs of flipped bits.
-    let check = u64::from(crc32c::crc32c(&bytes) >> 18) & CHECK;
+    let check = u64::from(frit_media::checksum::crc32c(&bytes) >> 18) & CHECK;
     // Zero is never a valid entry: lost or unwritten storage reads as zeros.
     if kept == 0 { check.max(1) } else { check }
 }

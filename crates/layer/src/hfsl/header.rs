@@ -91,7 +91,7 @@ impl RedoRecord {
         for (to, raw) in b[8..].chunks_exact_mut(8).zip(self.raw) {
             to.copy_from_slice(&raw.to_le_bytes());
         }
-        let crc = crc32c::crc32c(&b[..REDO_BYTES - 4]);
+        let crc = frit_media::checksum::crc32c(&b[..REDO_BYTES - 4]);
         b[REDO_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
         b
     }
@@ -127,7 +127,7 @@ pub(crate) fn formatted_pages<T: Token, P: Store>(medium: &mut Leveled<T, P>) ->
 }
 
 fn flags_word(flags: u32) -> u64 {
-    u64::from(flags) | u64::from(crc32c::crc32c(&flags.to_le_bytes())) << 32
+    u64::from(flags) | u64::from(frit_media::checksum::crc32c(&flags.to_le_bytes())) << 32
 }
 
 impl<T: Token, P: Store> PcmSpace<T, P> {

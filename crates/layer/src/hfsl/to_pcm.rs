@@ -395,7 +395,7 @@ impl Desc {
             let sum = if slot == NONE { 0 } else { sum(slot) };
             b[36 + 3 * i..39 + 3 * i].copy_from_slice(&sum.to_le_bytes()[..3]);
         }
-        let crc = crc32c::crc32c(&b[..60]);
+        let crc = frit_media::checksum::crc32c(&b[..60]);
         b[60..64].copy_from_slice(&crc.to_le_bytes());
         b
     }
@@ -404,7 +404,7 @@ impl Desc {
     pub(crate) fn decode(b: &[u8; DESC_LEN]) -> Option<(Desc, [u32; 8])> {
         let word = |at: usize| Some(u32::from_le_bytes(b.get(at..at + 4)?.try_into().ok()?));
         let three = |at: usize| Some(word(at)? & 0xFF_FFFF);
-        if word(60)? != crc32c::crc32c(&b[..60]) && !is(HfslBug::DescCheckIgnored) {
+        if word(60)? != frit_media::checksum::crc32c(&b[..60]) && !is(HfslBug::DescCheckIgnored) {
             return None;
         }
         let (mut subs, mut sums) = ([NONE; 8], [0; 8]);

@@ -68,7 +68,7 @@ fn state_bytes(block: BlockId, state: NandBlock) -> [u8; STATE_BYTES] {
     b[..4].copy_from_slice(&state.erases.to_le_bytes());
     b[4..8].copy_from_slice(&u32::from(state.flags).to_le_bytes());
     b[8..12].copy_from_slice(&block.0.to_le_bytes());
-    let crc = crc32c::crc32c(&b[..12]);
+    let crc = crate::checksum::crc32c(&b[..12]);
     b[12..].copy_from_slice(&crc.to_le_bytes());
     b
 }

@@ -35,7 +35,7 @@ pub fn mix(mut z: u64) -> u64 {
 }
 
 fn checksum(bytes: &[u8]) -> [u8; 4] {
-    let crc = crc32c::crc32c(&bytes[..508]);
+    let crc = frit_media::checksum::crc32c(&bytes[..508]);
     let masked = if bytes[8] & 1 == 0 { crc.rotate_right(15).wrapping_add(0x5EED_0FF5) } else { crc };
     masked.to_le_bytes()
 }

@@ -81,7 +81,7 @@ pub(super) fn encode(s: &Superblock) -> Vec<u8> {
     }
     let len = b.len() as u32 + 4;
     b[12..16].copy_from_slice(&len.to_le_bytes());
-    let crc = crc32c::crc32c(&b);
+    let crc = frit_media::checksum::crc32c(&b);
     u32s(&mut b, &[crc]);
     b
 }
@@ -133,7 +133,7 @@ fn checked(b: &[u8]) -> Result<&[u8], DecodeError> {
         return damaged(format!("its length of {len} bytes is invalid"));
     };
     let (body, crc) = copy.split_at(len - 4);
-    if crc != crc32c::crc32c(body).to_le_bytes() {
+    if crc != frit_media::checksum::crc32c(body).to_le_bytes() {
         return damaged("its checksum is wrong");
     }
     if version > VERSION {

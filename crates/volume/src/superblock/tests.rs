@@ -58,7 +58,7 @@ fn changed(s: &Superblock, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut b = encode(s);
     b.truncate(b.len() - 4);
     change(&mut b);
-    let crc = crc32c::crc32c(&b);
+    let crc = frit_media::checksum::crc32c(&b);
     b.extend(crc.to_le_bytes());
     b
 }
@@ -85,7 +85,7 @@ fn the_bytes_are_where_the_manual_draws_them() {
     assert!(b[192..224].iter().all(|&b| b == 0));
     assert_eq!((&b[224..228], u32_at(228), u32_at(232)), (&[1, 0, 4, 0][..], 6, 1 << 20));
     assert_eq!(&b[240..250], b"nand/dev/x");
-    assert_eq!(u32_at(b.len() - 4) as u32, crc32c::crc32c(&b[..b.len() - 4]));
+    assert_eq!(u32_at(b.len() - 4) as u32, frit_media::checksum::crc32c(&b[..b.len() - 4]));
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn seal(bytes: &mut [u8]) {
     for copy in bytes.chunks_mut(COPY_BYTES) {
         let len = copy.get(12..16).map_or(0, |b| u32::from_le_bytes(b.try_into().unwrap()) as usize);
         if (20..=copy.len()).contains(&len) {
-            let crc = crc32c::crc32c(&copy[..len - 4]);
+            let crc = frit_media::checksum::crc32c(&copy[..len - 4]);
             copy[len - 4..len].copy_from_slice(&crc.to_le_bytes());
         }
     }

@@ -141,7 +141,7 @@ impl RegisterArea {
         b[8..12].copy_from_slice(&region.0.to_le_bytes());
         b[12..16].copy_from_slice(&line.to_le_bytes());
         b[16] = ring as u8;
-        number & NUMBER | u64::from(crc32c::crc32c(&b) >> 16) << 48
+        number & NUMBER | u64::from(frit_media::checksum::crc32c(&b) >> 16) << 48
     }
 
     /// Encodes a number for its line.

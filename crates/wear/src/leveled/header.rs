@@ -14,7 +14,7 @@ const VERSION: u32 = 1;
 pub(super) const RESTORING: u32 = 1;
 
 pub(super) fn state_word(flags: u32) -> u64 {
-    u64::from(flags) | u64::from(crc32c::crc32c(&flags.to_le_bytes())) << 32
+    u64::from(flags) | u64::from(frit_media::checksum::crc32c(&flags.to_le_bytes())) << 32
 }
 
 impl<T: Token, St: Store> Leveled<T, St> {
@@ -42,8 +42,8 @@ impl<T: Token, St: Store> Leveled<T, St> {
             to.copy_from_slice(&word.to_le_bytes());
         }
         // The header has no space for the seed of 8 bytes, so only the checksum covers it.
-        let seed = crc32c::crc32c(&self.config.seed.to_le_bytes());
-        let crc = crc32c::crc32c_append(seed, &h[..60]);
+        let seed = frit_media::checksum::crc32c(&self.config.seed.to_le_bytes());
+        let crc = frit_media::checksum::crc32c_append(seed, &h[..60]);
         h[60..].copy_from_slice(&crc.to_le_bytes());
         h
     }

@@ -7,7 +7,7 @@ use frit_fs::Geometry;
 const BLOCK: usize = 4096;
 
 fn crc(start: u32, words: &[u64]) -> u32 {
-    words.iter().fold(start, |crc, word| crc32c::crc32c_append(crc, &word.to_le_bytes()))
+    words.iter().fold(start, |crc, word| frit_media::checksum::crc32c_append(crc, &word.to_le_bytes()))
 }
 
 fn word(image: &[u8], at: usize) -> Option<u64> {
