@@ -220,21 +220,6 @@ fn variants_of_one_stack_are_compared() {
 }
 
 #[test]
-fn hfsl_over_each_leveler_of_pcm_gives_every_byte_back() {
-    let load = "gen:zipf,size=512..4K,align=512,count=4k,span=8M";
-    for leveler in ["start-gap", "randomized-start-gap", "round-robin", "sfc", "security-refresh"] {
-        let leveler = format!("pcm_wear_leveling={leveler}");
-        let sets =
-            [&leveler, "pcm_wear_stripe=4K", "pcm_wear_cubes=4", "pcm_wear_interval=1", "map_persist=each"];
-        let mut args = vec!["hfsl-small", load, "--verify"];
-        args.extend(sets.iter().flat_map(|s| ["--set", s]));
-        let e = frit(&args);
-        assert_eq!(e.code, 0, "{leveler}: {}", e.err);
-        assert!(e.out.contains("0 mismatches") && e.out.contains("wear_moves"), "{leveler}: {}", e.out);
-    }
-}
-
-#[test]
 fn a_disk_behind_a_cache_gives_every_byte_back() {
     for sets in [
         &["policy=halo", "overwrite=in-place", "disk_flush=never"][..],

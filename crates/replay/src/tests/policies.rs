@@ -1,13 +1,14 @@
 //! Every fusion method with every cleaning policy, on both engines, returns every byte.
 
 use super::{mixed_trace, run, small, small_without_pcm};
-use crate::{InitialState, RunOptions, WarmUp, WarmUpRequests, sectors};
+use crate::{InitialState, Report, RunOptions, WarmUp, WarmUpRequests, sectors};
 use frit_engine::LoopMode;
 use frit_stack::Stack;
+use frit_stack::layers::LayerKind;
 
 const ENGINES: [&str; 3] = ["fifo", "read-first", "hfsl"];
 
-fn verified(stack: &Stack, what: &str, options: RunOptions) {
+fn verified(stack: &Stack, what: &str, options: RunOptions) -> Report {
     let dir = tempfile::tempdir().unwrap();
     let trace = mixed_trace(&dir, sectors(stack).unwrap(), 3000);
     let r = run(stack, trace.to_str().unwrap(), &RunOptions { verify: true, ..options });
@@ -18,6 +19,7 @@ fn verified(stack: &Stack, what: &str, options: RunOptions) {
     let asked = r.asked;
     assert!(asked.discards > 50 && asked.flushes > 50, "{what}: {asked:?}");
     assert!(r.of(frit_core::Op::NandErase).commands > 0, "{what}: nothing was cleaned");
+    r
 }
 
 #[test]
@@ -47,6 +49,29 @@ fn a_map_that_is_written_with_each_change_comes_back() {
     for fusion in ["cache", "same-level", "both"] {
         let set = format!("FUSION_METHOD={fusion}");
         verified(&small(&[&set, "map_persist=each"]), fusion, RunOptions::default());
+    }
+}
+
+#[test]
+fn hfsl_over_each_leveler_of_pcm_gives_every_byte_back() {
+    let parameters = LayerKind::Hfsl.parameters();
+    let levelers = parameters.iter().find(|def| def.key == "pcm_wear_leveling").unwrap().names;
+    for (i, leveler) in levelers.iter().enumerate() {
+        for persist in ["halt", "each"] {
+            let sets = [
+                &format!("pcm_wear_leveling={leveler}"),
+                &format!("map_persist={persist}"),
+                "pcm_wear_stripe=1K",
+                "pcm_wear_ranks=1",
+                "pcm_wear_banks=2",
+                "pcm_wear_cubes=2",
+                "pcm_wear_interval=2",
+                ["engine.kind=eager", "engine.kind=event"][i % 2],
+            ];
+            let r = verified(&small(&sets), leveler, RunOptions::default());
+            let moved = r.counts.iter().any(|c| c.medium == "pcm" && c.cause == "wear-level");
+            assert_eq!(moved, *leveler != "none", "{leveler}");
+        }
     }
 }
 

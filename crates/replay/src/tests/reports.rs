@@ -36,7 +36,11 @@ fn two_runs_are_equal_but_for_the_wall_clock() {
 #[test]
 fn verification_changes_no_figure() {
     let dir = tempfile::tempdir().unwrap();
-    for sets in [&["FUSION_METHOD=both"][..], &["engine.kind=event", "FUSION_METHOD=cache"]] {
+    for sets in [
+        &["FUSION_METHOD=both"][..],
+        &["engine.kind=event", "FUSION_METHOD=cache"],
+        &["pcm_wear_leveling=start-gap", "pcm_wear_stripe=1K", "pcm_wear_ranks=1", "pcm_wear_interval=2"],
+    ] {
         let stack = small(sets);
         let trace = mixed_trace(&dir, sectors(&stack).unwrap(), 3000);
         let plain = run(&stack, trace.to_str().unwrap(), &RunOptions::default());
