@@ -9,7 +9,7 @@ DIST := target/dist/frit
 # A target directory set from outside would hide the program from the line above.
 unexport CARGO_TARGET_DIR
 
-.PHONY: help toolchain clients build dist demo test lint deny docs unit guide test-peers explore damage bench stress conform clean
+.PHONY: help toolchain clients build dist demo test lint deny docs results unit guide test-peers explore damage bench stress conform clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -62,6 +62,9 @@ docs:
 	python3 scripts/check_links.py
 	python3 scripts/check_names.py
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
+
+results: build ## the output of frit reproduce in the pages of docs/results; PAGES=ntl selects pages; 35 minutes for all
+	scripts/results.py $(PAGES)
 
 unit:
 	@grep -E '^[A-Z]+_.*SEED' .cargo/config.toml | sed 's/^/seed: /'

@@ -1,5 +1,7 @@
 //! Every `frit` command in the README and in the pages is one that the program accepts.
 
+mod not_run;
+
 use crate::Cli;
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -7,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// A command in a page.
 struct Documented {
+    /// Path from the root of the repository.
     page: String,
     /// The command with its arguments.
     words: Vec<String>,
@@ -15,18 +18,27 @@ struct Documented {
     whole: bool,
 }
 
-/// Returns the paths of the README and of all pages.
-fn pages() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut all = vec![root.join("README.md"), root.join("docs/README.md")];
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Returns the paths of the README and of all pages, from the root of the repository.
+fn pages() -> Vec<String> {
+    let mut all = vec!["README.md".to_owned(), "docs/README.md".to_owned()];
     for dir in ["guide", "reference", "design", "results"] {
-        let entries = std::fs::read_dir(root.join("docs").join(dir)).expect("a directory of pages");
-        all.extend(
-            entries.map(|e| e.expect("an entry").path()).filter(|p| p.extension().is_some_and(|e| e == "md")),
-        );
+        for entry in std::fs::read_dir(root().join("docs").join(dir)).expect("a directory of pages") {
+            let name = entry.expect("an entry").file_name().into_string().expect("a name in UTF-8");
+            all.extend(name.ends_with(".md").then(|| format!("docs/{dir}/{name}")));
+        }
     }
     all.sort();
     all
+}
+
+/// Returns the commands of all pages.
+fn documented_commands() -> Vec<Documented> {
+    let read = |page: &String| std::fs::read_to_string(root().join(page)).expect("a page");
+    pages().iter().flat_map(|page| commands(page, &read(page))).collect()
 }
 
 /// Splits a command into words as a shell does. It ends at an operator of the shell, at a comment,
@@ -76,12 +88,17 @@ fn commands(page: &str, text: &str) -> Vec<Documented> {
     let mut add = |line: &str, whole| {
         all.extend(command(line).map(|words| Documented { page: page.to_owned(), words, whole }));
     };
-    let (mut fenced, mut prose) = (false, String::new());
+    let (mut fenced, mut prose, mut part) = (false, String::new(), String::new());
     for line in text.lines() {
         if line.trim_start().starts_with("```") {
             fenced = !fenced;
         } else if fenced {
-            add(line, true);
+            // A backslash continues a command on the next line.
+            part += line.trim();
+            match part.strip_suffix('\\') {
+                Some(begun) => part = begun.to_owned(),
+                None => add(&std::mem::take(&mut part), true),
+            }
         } else {
             prose.push_str(line);
             // A span may continue on the next line.
@@ -113,11 +130,7 @@ fn refused(c: &Documented) -> Option<String> {
 
 #[test]
 fn commands_in_the_pages_are_accepted() {
-    let mut all = Vec::new();
-    for path in pages() {
-        let text = std::fs::read_to_string(&path).expect("a page");
-        all.extend(commands(&path.display().to_string(), &text));
-    }
+    let all = documented_commands();
     let whole = all.iter().filter(|c| c.whole).count();
     assert!(whole > 80 && all.len() > 150, "{whole} lines and {} commands were found", all.len());
     let wrong: Vec<String> = all.iter().filter_map(refused).collect();

@@ -1,4 +1,4 @@
-//! `frit`: a storage system for mixed media, with full visibility into its state.
+//! `frit`: a storage system for mixed media, whose state can be inspected at every moment.
 
 mod cmd;
 #[cfg(test)]
@@ -8,7 +8,7 @@ mod output;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Storage for mixed media (PCM, NAND, disk), defined in software, with full visibility
+/// Software-defined storage for mixed media (PCM, NAND, disk), with an open view of its state
 #[derive(Parser, Debug)]
 #[command(name = "frit", version, arg_required_else_help = true)]
 struct Cli {

@@ -26,7 +26,7 @@ impl<M: Medium> Fs<M> {
         if left > 0 {
             return Ok(());
         }
-        state.body = None;
+        state.content_file = None;
         self.space.drop_reservation(node.ino);
         if state.inode.links > 0 {
             // Contents that were written while the file was open get their checksums when it is
@@ -47,9 +47,9 @@ impl<M: Medium> Fs<M> {
             }
         }
         // The lock of the inode is released before the sync, which may wait for a disk.
-        let body = self.body(node, &node.state.read())?;
-        if let Some(body) = body {
-            body.sync(data_only)?;
+        let content_file = self.content_file(node, &node.state.read())?;
+        if let Some(content_file) = content_file {
+            content_file.sync(data_only)?;
         }
         self.medium.fence();
         self.medium.sync()
@@ -58,13 +58,13 @@ impl<M: Medium> Fs<M> {
 
 impl<M: Medium> FileSystem for Fs<M> {
     fn usage(&self) -> Result<Usage> {
-        let ledger = self.journal.counters();
+        let counters = self.journal.counters();
         self.usage_external(Usage {
             block_bytes: BLOCK as u32,
             blocks: self.geometry.data_blocks,
             blocks_free: self.space.free(),
             inodes: self.geometry.inodes,
-            inodes_free: self.geometry.inodes - ledger.inodes,
+            inodes_free: self.geometry.inodes - counters.inodes,
             name_max: NAME_MAX as u32,
         })
     }
@@ -166,10 +166,10 @@ impl<M: Medium> FileSystem for Fs<M> {
         self.change_xattr(caller, ino, name, None, XattrMode::Replace)
     }
 
-    fn body(&self, ino: Ino) -> Option<Arc<OwnedFd>> {
+    fn content_file(&self, ino: Ino) -> Option<Arc<OwnedFd>> {
         let node = self.node(ino).ok()?;
         let state = node.state.read();
-        state.body.as_ref().and_then(|body| body.descriptor())
+        state.content_file.as_ref().and_then(|content_file| content_file.descriptor())
     }
 
     fn pieces(&self, ino: Ino, at: u64, each: &mut dyn FnMut(&FileExtent) -> bool) -> Result<()> {

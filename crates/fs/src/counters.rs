@@ -62,7 +62,7 @@ impl Counters {
     /// Reads the counters and verifies their checksum and limits.
     pub(crate) fn read<M: Medium>(medium: &M, geometry: &Geometry, salt: u32) -> Result<Self> {
         let w: [u64; 8] = read_words(medium, geometry.ledger_at);
-        let ledger = Self {
+        let counters = Self {
             blocks: w[0],
             inodes: w[1],
             highest: w[2],
@@ -71,10 +71,10 @@ impl Counters {
             closed: w[5] == 1,
         };
         let sound = w[7] == u64::from(crc_words(salt, &w[..7]))
-            && ledger.blocks <= geometry.data_blocks
-            && ledger.inodes <= ledger.highest
-            && ledger.highest <= geometry.inodes;
-        if sound { Ok(ledger) } else { Err(Error::Damaged { what: "the ledger", at: geometry.ledger_at }) }
+            && counters.blocks <= geometry.data_blocks
+            && counters.inodes <= counters.highest
+            && counters.highest <= geometry.inodes;
+        if sound { Ok(counters) } else { Err(Error::Damaged { what: "the ledger", at: geometry.ledger_at }) }
     }
 
     /// Writes the counters in place, for `mkfs` and repair.

@@ -94,7 +94,7 @@ pub trait FileSystem: Send + Sync {
 
     /// Returns the external file that holds the contents of a pinned file, if contents are outside
     /// the medium. Writes to this file change the contents.
-    fn body(&self, _ino: Ino) -> Option<Arc<OwnedFd>> {
+    fn content_file(&self, _ino: Ino) -> Option<Arc<OwnedFd>> {
         None
     }
 

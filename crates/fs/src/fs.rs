@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 pub struct Fs<M> {
     pub(crate) medium: M,
     /// Store of the contents of regular files; `None` if contents are on the medium.
-    pub(crate) bodies: Option<Arc<dyn ContentStore>>,
+    pub(crate) content_store: Option<Arc<dyn ContentStore>>,
     pub(crate) superblock: Superblock,
     pub(crate) geometry: Geometry,
     pub(crate) salt: u32,

@@ -43,7 +43,7 @@ pub struct FormatOptions {
     pub sums: bool,
     /// Store of the contents of regular files; `None`: on the medium. The file system takes the
     /// UUID of the store, and all content files in the store are removed.
-    pub bodies: Option<Arc<dyn ContentStore>>,
+    pub content_store: Option<Arc<dyn ContentStore>>,
 }
 
 impl Default for FormatOptions {
@@ -57,7 +57,7 @@ impl Default for FormatOptions {
             clock: Clock::Wall,
             orphans: None,
             sums: false,
-            bodies: None,
+            content_store: None,
         }
     }
 }
@@ -72,12 +72,12 @@ pub struct FsOptions {
     /// Number of unused inodes cached in DRAM: about 700 bytes each, without extents and names.
     pub nodes: usize,
     /// Store of the contents of regular files; `None`: on the medium.
-    pub bodies: Option<Arc<dyn ContentStore>>,
+    pub content_store: Option<Arc<dyn ContentStore>>,
 }
 
 impl Default for FsOptions {
     fn default() -> Self {
-        Self { read_only: false, clock: Clock::Wall, nodes: 64 << 10, bodies: None }
+        Self { read_only: false, clock: Clock::Wall, nodes: 64 << 10, content_store: None }
     }
 }
 
@@ -90,7 +90,7 @@ impl<M: Medium> Fs<M> {
     pub fn format(medium: M, options: FormatOptions) -> Result<Self> {
         let mut geometry = Geometry::divide_for(medium.bytes(), options.inodes, options.sums)?;
         geometry.orphans = options.orphans.unwrap_or(geometry.orphans).clamp(ORPHANS_MIN, geometry.orphans);
-        if options.sums && options.bodies.is_some() {
+        if options.sums && options.content_store.is_some() {
             return Err(Error::Image("checksums cover contents on the medium: a pool has none".into()));
         }
         if options.label.len() > 32 {
@@ -99,9 +99,9 @@ impl<M: Medium> Fs<M> {
         if !options.force {
             refuse_used(&medium)?;
         }
-        let uuid = options.bodies.as_ref().map(|bodies| bodies.uuid()).or(options.uuid);
+        let uuid = options.content_store.as_ref().map(|content_store| content_store.uuid()).or(options.uuid);
         let uuid = uuid.map_or_else(fresh_uuid, |id| [id as u64, (id >> 64) as u64]);
-        let external = options.bodies.is_some();
+        let external = options.content_store.is_some();
         let mut label = [0; 32];
         label[..options.label.len()].copy_from_slice(options.label.as_bytes());
         let superblock = Superblock { geometry, uuid, label, created: options.clock.now(), external };
@@ -110,10 +110,10 @@ impl<M: Medium> Fs<M> {
         medium.zero(Geometry::SUPERBLOCK_AT, BLOCK);
         medium.zero(geometry.copy_at(), BLOCK);
         medium.fence();
-        if let Some(bodies) = &options.bodies {
+        if let Some(content_store) = &options.content_store {
             // Generations restart at 1: a content file of the earlier file system could match one
             // of the new.
-            bodies.all()?.into_iter().try_for_each(|of| bodies.remove(of))?;
+            content_store.all()?.into_iter().try_for_each(|of| content_store.remove(of))?;
         }
         let salt = superblock.salt();
         medium.zero(Geometry::REGISTERS_AT, geometry.journal_at - Geometry::REGISTERS_AT);
@@ -126,8 +126,8 @@ impl<M: Medium> Fs<M> {
         if geometry.has_sums() {
             medium.zero(geometry.sums_at, geometry.data_blocks * 8);
         }
-        let ledger = Counters { inodes: 1, highest: 1, created: 1, closed: true, ..Counters::default() };
-        ledger.write(&medium, &geometry, salt);
+        let counters = Counters { inodes: 1, highest: 1, created: 1, closed: true, ..Counters::default() };
+        counters.write(&medium, &geometry, salt);
         let (uid, gid, mode) = options.root;
         let mut root = Inode::new(InodeType::Directory, mode, (uid, gid), 0, superblock.created);
         root.parent = Ino::ROOT;
@@ -135,7 +135,10 @@ impl<M: Medium> Fs<M> {
         medium.fence();
         superblock.write(&medium);
         medium.sync()?;
-        Self::open(medium, FsOptions { clock: options.clock, bodies: options.bodies, ..FsOptions::default() })
+        Self::open(
+            medium,
+            FsOptions { clock: options.clock, content_store: options.content_store, ..FsOptions::default() },
+        )
     }
 
     /// Opens a file system and runs recovery.
@@ -144,7 +147,7 @@ impl<M: Medium> Fs<M> {
     /// The medium holds no file system, or one with damage that recovery cannot repair. The store
     /// of external contents is missing or belongs to another file system.
     pub fn open(medium: M, options: FsOptions) -> Result<Self> {
-        check_content_store(&Superblock::read(&medium)?, options.bodies.as_deref())?;
+        check_content_store(&Superblock::read(&medium)?, options.content_store.as_deref())?;
         Self::open_any(medium, options)
     }
 
@@ -158,22 +161,22 @@ impl<M: Medium> Fs<M> {
             superblock.write(&medium);
         }
         let replayed = replay(&medium, &geometry, salt)?;
-        let ledger = Counters::read(&medium, &geometry, salt)?;
+        let counters = Counters::read(&medium, &geometry, salt)?;
         let (orphans, found) = Orphans::read(&medium, &geometry);
         let fs = Self {
             superblock,
             geometry,
             salt,
-            journal: Journal::new(geometry, salt, replayed.next, ledger),
-            space: Box::new(BitmapAllocator::new(geometry, salt, ledger.blocks)),
-            inode_allocator: InodeAllocator::new(geometry, ledger.highest),
+            journal: Journal::new(geometry, salt, replayed.next, counters),
+            space: Box::new(BitmapAllocator::new(geometry, salt, counters.blocks)),
+            inode_allocator: InodeAllocator::new(geometry, counters.highest),
             cache: NodeCache::new(options.nodes),
             orphans: Mutex::new(orphans),
             names: RwLock::new(()),
             clock: options.clock,
             read_only: options.read_only,
-            was_closed: ledger.closed,
-            bodies: options.bodies,
+            was_closed: counters.closed,
+            content_store: options.content_store,
             medium,
         };
         // The flag is cleared before any change, so that a crash from here on is seen by the next
@@ -194,7 +197,7 @@ impl<M: Medium> Fs<M> {
         if fs.orphans.lock().has_overflow() && !is(Bug::MoreOrphansForgotten) {
             fs.free_unlisted_orphans()?;
         }
-        if !fs.read_only && !ledger.closed {
+        if !fs.read_only && !counters.closed {
             fs.sweep()?;
         }
         Ok(fs)
@@ -271,8 +274,8 @@ impl<M: Medium> Fs<M> {
     pub fn sync_all(&self) -> Result<()> {
         self.save_all();
         self.medium.fence();
-        if let Some(bodies) = &self.bodies {
-            bodies.sync()?;
+        if let Some(content_store) = &self.content_store {
+            content_store.sync()?;
         }
         self.medium.sync()
     }
@@ -300,8 +303,8 @@ impl<M: Medium> Fs<M> {
         if all_freed && !self.read_only {
             self.clear_orphan_overflow();
         }
-        if let Some(bodies) = self.bodies.as_ref().filter(|_| !self.read_only) {
-            bodies.sync()?;
+        if let Some(content_store) = self.content_store.as_ref().filter(|_| !self.read_only) {
+            content_store.sync()?;
         }
         if !self.read_only {
             let mut txn = Txn::new();

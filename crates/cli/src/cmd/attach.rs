@@ -32,7 +32,7 @@ const LOSETUP_TIMEOUT: Duration = Duration::from_secs(20);
 #[command(after_help = "Examples:
   frit attach vol                          prints the device, such as /dev/loop0
   mkfs.ext4 $(frit attach vol)
-  frit attach vol -- --metrics 9100        what follows -- goes to frit serve
+  frit attach vol -- --metrics 9100        arguments after -- are for frit serve
   frit detach vol
 
 It needs root, /dev/fuse and loop devices. For a volume that is attached already, the same device is printed again.

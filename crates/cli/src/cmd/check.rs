@@ -33,8 +33,8 @@ pub(crate) struct Args {
     /// has the key. Can be given again.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Print JSON: one object a stack, with its errors or its properties; or one a volume, with its
-    /// findings.
+    /// Print JSON: one object for each stack, with its errors or its properties, or for each volume,
+    /// with its findings.
     #[arg(long)]
     json: bool,
     /// Print the files of built-in stacks instead.

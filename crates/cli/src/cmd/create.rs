@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
   frit create vol --stack hfsl-paper --size 1G                  as many NAND blocks as 1 GiB needs
   frit create vol --stack mine.toml,SSW=1024                    a file, with an override
   frit create vol --stack mine.toml --set media.nand.path=/dev/nvme1n1
-  frit create vol --stack hfsl-small --force                    over a volume that was closed
+  frit create vol --stack hfsl-small --force                    replaces a volume that was closed
 
 Everything is allocated at once. A directory that is not empty and no volume is never touched, and a volume that is
 dirty or in use is never replaced. See docs/guide/volumes.md.")]

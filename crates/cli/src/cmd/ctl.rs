@@ -17,7 +17,7 @@ use std::path::PathBuf;
   frit ctl vol get                              all parameters: value, default, live or fixed
   frit ctl vol get SSW --json
   frit ctl vol set SSW=4K FUSION_METHOD=both    all of them or none; survives restarts, is written to vol/changes.log
-  frit ctl vol stat                             channels, wear, commands by cause, where pages lie, latency
+  frit ctl vol stat                             channels, wear, commands by cause, location of pages, latency
   frit ctl vol top --interval 2
 
 A served volume is accessed through its socket; any other one is opened for the request. Only the user who serves it

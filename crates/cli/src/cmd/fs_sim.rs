@@ -20,7 +20,7 @@ use std::process::ExitCode;
   frit fs-sim --explain \"write 4K\"             its memory commands and their times
   frit fs-sim --explain create --commands
 
-Without --explain it plays the patterns of IOzone on one file, and operations of names. Operations with a plan are read,
+Without --explain it runs the patterns of IOzone on one file, and operations on names. Operations with a plan are read,
 write, append, truncate, fsync and unlink with a SIZE (4K without), create, mkdir, stat, rename and chmod. Hosts are
 zedboard-2018 and direct.
 

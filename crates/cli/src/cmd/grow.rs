@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 A copy with the new stack is made beside the volume (vol.growing), compared with it, and exchanged for it in one step; the
 disk needs space for both. A crash at any moment leaves the old or the new volume. UUID and parameters are
-kept. A smaller size is refused; with --shrink, only a size that cuts off data. See docs/guide/volumes.md.")]
+kept. A smaller size is refused; with --shrink, only if the stored data does not fit. See docs/guide/volumes.md.")]
 pub(crate) struct Args {
     /// The volume.
     volume: PathBuf,

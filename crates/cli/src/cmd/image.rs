@@ -210,8 +210,8 @@ pub(crate) fn open(
     read_only: bool,
     changes: &OverlayArgs,
 ) -> Result<Fs<Image>> {
-    let bodies = pool.map(|pool| pool as Arc<dyn ContentStore>);
-    let options = FsOptions { read_only, bodies, ..FsOptions::default() };
+    let content_store = pool.map(|pool| pool as Arc<dyn ContentStore>);
+    let options = FsOptions { read_only, content_store, ..FsOptions::default() };
     let opened = Image::open(image, &changes.overlay()).and_then(|medium| {
         print_notes(&medium);
         Fs::open(medium, options)

@@ -131,7 +131,7 @@ fn make(args: &Args, plan: &FormatPlan<'_>, locked: &LockedImage) -> Result<()> 
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let format = FormatOptions {
         inodes: plan.inodes,
-        bodies: pool.map(|pool| Arc::new(pool) as Arc<dyn ContentStore>),
+        content_store: pool.map(|pool| Arc::new(pool) as Arc<dyn ContentStore>),
         label: args.label.clone(),
         // `LockedImage::make` has already checked the contents of the file.
         force: true,

@@ -27,13 +27,13 @@ const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(2);
   frit mount img /mnt                      returns when it is mounted; serves in the background
   frit mount img /mnt --foreground         serves in the foreground; SIGINT, SIGTERM or SIGHUP unmounts
   frit mount img /mnt --read-only
-  frit mount img /mnt -o noatime,suid,dev  as mount(8) has it; also ro, nodev, noexec, fsname=NAME, allow_other, nonempty
+  frit mount img /mnt -o noatime,suid,dev  as in mount(8); also ro, nodev, noexec, fsname=NAME, allow_other, nonempty
   frit mount /dev/shm/pool /mnt            a pool: the kernel reads and writes files itself
   frit unmount /mnt                        or umount, or fusermount3 -u
 
 It needs /dev/fuse, and fusermount3 unless root mounts. A stale mount of a killed frit is removed
 first. A kill loses nothing: the next mount recovers the file system. A power loss leaves an image on a disk
-as of the last sync, which is --sync-every ago at most. See docs/guide/mount.md.")]
+in the state of the last sync, at most --sync-every seconds old. See docs/guide/mount.md.")]
 pub(crate) struct Args {
     /// Image that frit mkfs made, or the directory of a pool.
     image: PathBuf,

@@ -21,7 +21,7 @@ const TRACES: &str = "../shared/traces";
   frit reproduce 'hfsl.*'                        all results of a paper
   frit reproduce hfsl.f16 hfsl.f17               figures
   frit reproduce hfsl.f15 --trace fin1-spc=Financial1.spc --json f15.json
-  frit reproduce 'wa.*'                          cleaning against theory
+  frit reproduce 'wa.*'                          garbage collection compared with theory
 
 A missing recording is skipped and reported. A difference from the paper is no failure: the exit code is 1
 only when something could not be run. See docs/guide/reproduce.md.")]

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   frit run hfsl-paper pgbench.csv.zst
-  frit run no-pcm hfsl-paper hfsl-cache pgbench.csv.zst mail.csv.zst     one table, by the first stack
+  frit run no-pcm hfsl-paper hfsl-cache pgbench.csv.zst mail.csv.zst     one table, relative to the first stack
   frit run mine.toml gen:uniform,count=2M,size=4K,span=1G --qd 32 --warm steady
   frit run hfsl-small Financial1.spc --compact --verify
   frit run hfsl-paper msr_web_3.csv --open --speed 10 --json report.json

@@ -38,7 +38,7 @@ Examples:
   frit serve vol --nbd tcp:127.0.0.1:10809 --export scratch --read-only
   frit serve vol --nbd unix:vol.sock --record clients.csv.zst
   frit serve vol --fuse /mnt/vol --metrics 9100
-  frit serve vol --nbd unix:vol.sock --pace model       replies take the modelled device's time
+  frit serve vol --nbd unix:vol.sock --pace model       replies have the latency of the modelled device
 
 While it runs, `frit ctl VOLUME` shows its state and changes parameters. See docs/guide/control.md and
 docs/guide/fuse.md."

@@ -123,13 +123,13 @@ fn check_all<M: Medium>(medium: &M, contents: bool) -> Result<Report> {
     }
     let read = Counters::read(medium, &geometry, salt);
     let sound = read.is_ok();
-    let ledger = read.unwrap_or_else(|error| {
+    let counters = read.unwrap_or_else(|error| {
         checked.report.add_message(error);
         Counters { highest: highest(medium, &geometry, salt), ..Counters::default() }
     });
-    checked.report.closed = ledger.closed;
+    checked.report.closed = counters.closed;
     let mut blocks = Blocks::new(&geometry);
-    let mut inodes = CheckedInodes::read(&mut checked, &mut blocks, ledger.highest);
+    let mut inodes = CheckedInodes::read(&mut checked, &mut blocks, counters.highest);
     inodes.follow_names(&mut checked);
     let (list, orphans) = Orphans::read(medium, &geometry);
     inodes.match_orphans(&mut checked, &orphans);
@@ -140,7 +140,7 @@ fn check_all<M: Medium>(medium: &M, contents: bool) -> Result<Report> {
     let used = blocks.match_bitmap(&mut checked);
     checked.report.blocks = used;
     let counted = checked.report.directories + checked.report.files;
-    for (what, found, recorded) in [("blocks", used, ledger.blocks), ("inodes", counted, ledger.inodes)] {
+    for (what, found, recorded) in [("blocks", used, counters.blocks), ("inodes", counted, counters.inodes)] {
         if sound && found != recorded {
             // Without valid counters, their damage is the only problem to report.
             checked.report.add_message(format_args!(

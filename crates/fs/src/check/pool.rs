@@ -14,10 +14,10 @@ use crate::medium::Medium;
 ///
 /// # Errors
 /// As [`check`]; the content files belong to another file system, or cannot be listed.
-pub fn check_pool<M: Medium>(medium: &M, bodies: &dyn ContentStore) -> Result<Report> {
-    check_content_store(&Superblock::read(medium)?, Some(bodies))?;
+pub fn check_pool<M: Medium>(medium: &M, content_store: &dyn ContentStore) -> Result<Report> {
+    check_content_store(&Superblock::read(medium)?, Some(content_store))?;
     let mut report = check(medium)?;
-    check_strays(medium, bodies, &mut report)?;
+    check_strays(medium, content_store, &mut report)?;
     Ok(report)
 }
 
@@ -26,14 +26,14 @@ pub fn check_pool<M: Medium>(medium: &M, bodies: &dyn ContentStore) -> Result<Re
 ///
 /// # Errors
 /// As [`check_pool`] and [`repair`]; a content file cannot be removed.
-pub fn repair_pool<M: Medium>(medium: &M, bodies: &dyn ContentStore, clock: &Clock) -> Result<Report> {
-    check_content_store(&Superblock::read(medium)?, Some(bodies))?;
+pub fn repair_pool<M: Medium>(medium: &M, content_store: &dyn ContentStore, clock: &Clock) -> Result<Report> {
+    check_content_store(&Superblock::read(medium)?, Some(content_store))?;
     let mut report = repair(medium, clock)?;
     // Strays are removed only if the metadata is clean: a damaged inode may still own its content
     // file.
     if report.is_clean() {
-        for stray in all(medium, bodies)? {
-            bodies.remove(stray)?;
+        for stray in all(medium, content_store)? {
+            content_store.remove(stray)?;
             report.repaired += 1;
             report.repairs.push(format!(
                 "the content file {:x}-{:x} belonged to no inode: it was removed",
@@ -42,22 +42,25 @@ pub fn repair_pool<M: Medium>(medium: &M, bodies: &dyn ContentStore, clock: &Clo
         }
         report.repairs.truncate(super::REPORTED_MAX);
     }
-    check_strays(medium, bodies, &mut report)?;
+    check_strays(medium, content_store, &mut report)?;
     Ok(report)
 }
 
-fn all<M: Medium>(medium: &M, bodies: &dyn ContentStore) -> Result<Vec<crate::content_store::ContentId>> {
+fn all<M: Medium>(
+    medium: &M,
+    content_store: &dyn ContentStore,
+) -> Result<Vec<crate::content_store::ContentId>> {
     let superblock = Superblock::read(medium)?;
     let (geometry, salt) = (superblock.geometry, superblock.salt());
-    let ledger = Counters::read(medium, &geometry, salt);
-    let highest = ledger.map_or_else(|_| highest(medium, &geometry, salt), |ledger| ledger.highest);
-    strays(medium, &superblock, highest, bodies)
+    let counters = Counters::read(medium, &geometry, salt);
+    let highest = counters.map_or_else(|_| highest(medium, &geometry, salt), |counters| counters.highest);
+    strays(medium, &superblock, highest, content_store)
 }
 
 /// Counts stray content files. After a crash they are expected, and the next open removes them;
 /// after a clean close they are reported as problems.
-fn check_strays<M: Medium>(medium: &M, bodies: &dyn ContentStore, report: &mut Report) -> Result<()> {
-    for stray in all(medium, bodies)? {
+fn check_strays<M: Medium>(medium: &M, content_store: &dyn ContentStore, report: &mut Report) -> Result<()> {
+    for stray in all(medium, content_store)? {
         report.strays += 1;
         if report.closed {
             let (ino, generation) = (stray.ino.0, stray.generation);

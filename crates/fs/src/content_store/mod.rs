@@ -105,7 +105,7 @@ pub trait ContentStore: Send + Sync + Debug {
     fn all(&self) -> Result<Vec<ContentId>>;
 
     /// Returns the space usage.
-    fn room(&self) -> Result<StatFs>;
+    fn usage(&self) -> Result<StatFs>;
 
     /// Makes all content files durable, if the store is durable at all.
     fn sync(&self) -> Result<()>;

@@ -28,9 +28,12 @@ fn too_many(error: &io::Error) -> bool {
 }
 
 /// Fails if a file system and a content store do not belong together, or if one of them is missing.
-pub(crate) fn check_content_store(superblock: &Superblock, bodies: Option<&dyn ContentStore>) -> Result<()> {
+pub(crate) fn check_content_store(
+    superblock: &Superblock,
+    content_store: Option<&dyn ContentStore>,
+) -> Result<()> {
     let uuid = u128::from(superblock.uuid[0]) | u128::from(superblock.uuid[1]) << 64;
-    match bodies {
+    match content_store {
         None if superblock.external => Err(Error::Image(
             "the contents of its files are in a pool: name the directory of the pool, not the image in it"
                 .into(),
@@ -38,9 +41,9 @@ pub(crate) fn check_content_store(superblock: &Superblock, bodies: Option<&dyn C
         Some(_) if !superblock.external => {
             Err(Error::Image("the image contains the file contents: it is not the image of a pool".into()))
         }
-        Some(bodies) if bodies.uuid() != uuid => Err(Error::Image(format!(
+        Some(content_store) if content_store.uuid() != uuid => Err(Error::Image(format!(
             "its contents belong to another file system: the image has UUID {uuid:032x}, the pool {:032x}",
-            bodies.uuid()
+            content_store.uuid()
         ))),
         _ => Ok(()),
     }
@@ -52,10 +55,10 @@ pub(crate) fn strays<M: Medium>(
     medium: &M,
     superblock: &Superblock,
     highest: u64,
-    bodies: &dyn ContentStore,
+    content_store: &dyn ContentStore,
 ) -> Result<Vec<ContentId>> {
     let (geometry, salt) = (superblock.geometry, superblock.salt());
-    let mut found = bodies.all()?;
+    let mut found = content_store.all()?;
     found.retain(|of| {
         // The inode table is not initialized beyond the highest number in use.
         let inode = if of.ino.0 > highest { Ok(None) } else { Inode::read(medium, &geometry, salt, of.ino) };
@@ -71,14 +74,18 @@ pub(crate) fn strays<M: Medium>(
 impl<M: Medium> Fs<M> {
     /// Returns the content store, if the contents of the inode are outside the medium.
     pub(crate) fn external(&self, inode: &Inode) -> Option<&dyn ContentStore> {
-        self.bodies.as_deref().filter(|_| inode.kind == InodeType::File)
+        self.content_store.as_deref().filter(|_| inode.kind == InodeType::File)
     }
 
     /// Opens the content file of an inode; returns `None` if it has none.
-    pub(crate) fn body(&self, node: &Node, state: &NodeState) -> Result<Option<Arc<dyn ContentFile>>> {
-        match (&state.body, self.external(&state.inode)) {
-            (Some(body), _) => Ok(Some(Arc::clone(body))),
-            (None, Some(bodies)) => bodies.open(id(node.ino, &state.inode), false),
+    pub(crate) fn content_file(
+        &self,
+        node: &Node,
+        state: &NodeState,
+    ) -> Result<Option<Arc<dyn ContentFile>>> {
+        match (&state.content_file, self.external(&state.inode)) {
+            (Some(content_file), _) => Ok(Some(Arc::clone(content_file))),
+            (None, Some(content_store)) => content_store.open(id(node.ino, &state.inode), false),
             (None, None) => Ok(None),
         }
     }
@@ -90,20 +97,22 @@ impl<M: Medium> Fs<M> {
         node: &Node,
         state: &mut NodeState,
     ) -> Result<Arc<dyn ContentFile>> {
-        let body = match self.body(node, state)? {
-            Some(body) => body,
+        let content_file = match self.content_file(node, state)? {
+            Some(content_file) => content_file,
             None => {
-                let bodies = self.external(&state.inode).ok_or(Error::Invalid("not a regular file"))?;
-                let content_file = bodies.open(id(node.ino, &state.inode), true)?.ok_or(Error::NotFound)?;
+                let content_store =
+                    self.external(&state.inode).ok_or(Error::Invalid("not a regular file"))?;
+                let content_file =
+                    content_store.open(id(node.ino, &state.inode), true)?.ok_or(Error::NotFound)?;
                 let atime = crate::types::Time(node.atime.load(Ordering::Relaxed));
                 content_file.set_times(Some(atime), Some(state.inode.mtime))?;
                 content_file
             }
         };
         if node.pinned() {
-            state.body = Some(Arc::clone(&body));
+            state.content_file = Some(Arc::clone(&content_file));
         }
-        Ok(body)
+        Ok(content_file)
     }
 
     /// Pins an inode and opens its content file. If the content file cannot be created for lack of
@@ -115,24 +124,24 @@ impl<M: Medium> Fs<M> {
             state.check_alive()?;
             may(&state)?;
             node.pins.fetch_add(1, Ordering::AcqRel);
-            if state.body.is_some() || self.external(&state.inode).is_none() {
+            if state.content_file.is_some() || self.external(&state.inode).is_none() {
                 return Ok(());
             }
         }
         let mut state = node.state.write();
-        let body = match self.read_only {
-            true => self.body(node, &state),
+        let content_file = match self.read_only {
+            true => self.content_file(node, &state),
             false => self.open_or_create_body(node, &mut state).map(Some),
         };
-        match body {
+        match content_file {
             Err(Error::Os { what, path, error }) if too_many(&error) => {
                 drop(state);
                 self.unpin_node(node)?;
                 // EMFILE would refer to the calling process, which may still open more files.
                 Err(Error::Os { what, path, error: Errno::NFILE.into() })
             }
-            body => {
-                state.body = body.ok().flatten();
+            content_file => {
+                state.content_file = content_file.ok().flatten();
                 Ok(())
             }
         }
@@ -141,10 +150,10 @@ impl<M: Medium> Fs<M> {
     /// Returns the attributes for stat(2).
     pub(crate) fn attr_in(&self, node: &Node, state: &NodeState) -> Result<Attr> {
         let mut attr = node.attr(state);
-        let Some(bodies) = self.external(&state.inode) else { return Ok(attr) };
-        let look = match &state.body {
-            Some(body) => Some(body.look()?),
-            None => bodies.look(id(node.ino, &state.inode))?,
+        let Some(content_store) = self.external(&state.inode) else { return Ok(attr) };
+        let look = match &state.content_file {
+            Some(content_file) => Some(content_file.look()?),
+            None => content_store.look(id(node.ino, &state.inode))?,
         };
         if let Some(look) = look {
             attr.size = look.size;
@@ -162,31 +171,31 @@ impl<M: Medium> Fs<M> {
     /// Removes the content file of an inode that was freed. If that fails, the next sweep removes
     /// it.
     pub(crate) fn drop_body(&self, node: &Node, state: &mut NodeState) {
-        state.body = None;
-        if let Some(bodies) = self.external(&state.inode) {
-            let _ = bodies.remove(id(node.ino, &state.inode));
+        state.content_file = None;
+        if let Some(content_store) = self.external(&state.inode) {
+            let _ = content_store.remove(id(node.ino, &state.inode));
         }
     }
 
     /// Removes stray content files, which a crash may have left.
     pub(crate) fn sweep(&self) -> Result<()> {
-        let Some(bodies) = self.bodies.as_deref().filter(|_| !is(Bug::BodiesNotSwept)) else {
+        let Some(content_store) = self.content_store.as_deref().filter(|_| !is(Bug::BodiesNotSwept)) else {
             return Ok(());
         };
-        for stray in strays(&self.medium, &self.superblock, self.inode_allocator.highest(), bodies)? {
-            bodies.remove(stray)?;
+        for stray in strays(&self.medium, &self.superblock, self.inode_allocator.highest(), content_store)? {
+            content_store.remove(stray)?;
         }
         Ok(())
     }
 
     /// Replaces block counts by those of the content store, if contents are outside the medium.
     pub(crate) fn usage_external(&self, usage: Usage) -> Result<Usage> {
-        let Some(bodies) = self.bodies.as_deref() else { return Ok(usage) };
-        let room = bodies.room()?;
+        let Some(content_store) = self.content_store.as_deref() else { return Ok(usage) };
+        let used = content_store.usage()?;
         Ok(Usage {
-            block_bytes: room.block_bytes,
-            blocks: room.blocks,
-            blocks_free: room.blocks_free,
+            block_bytes: used.block_bytes,
+            blocks: used.blocks,
+            blocks_free: used.blocks_free,
             ..usage
         })
     }

@@ -234,7 +234,7 @@ impl ContentStore for Pool {
         Ok(all)
     }
 
-    fn room(&self) -> Result<StatFs> {
+    fn usage(&self) -> Result<StatFs> {
         let found = fstatvfs(&self.bodies).map_err(|e| failed("cannot stat", &self.path, e))?;
         Ok(StatFs { block_bytes: found.f_frsize as u32, blocks: found.f_blocks, blocks_free: found.f_bavail })
     }

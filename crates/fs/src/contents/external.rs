@@ -25,8 +25,8 @@ impl<M: Medium> Fs<M> {
         at: u64,
         into: &mut [u8],
     ) -> Result<usize> {
-        match self.body(node, state)? {
-            Some(body) => body.read(at, into),
+        match self.content_file(node, state)? {
+            Some(content_file) => content_file.read(at, into),
             None => Ok(0),
         }
     }
@@ -59,17 +59,17 @@ impl<M: Medium> Fs<M> {
         size: Option<u64>,
         times: NewTimes,
     ) -> Result<()> {
-        let body = match size {
+        let content_file = match size {
             Some(to) if to > FILE_MAX => return Err(Error::TooLarge),
             Some(1..) => Some(self.open_or_create_body(node, state)?),
-            _ => self.body(node, state)?,
+            _ => self.content_file(node, state)?,
         };
-        let Some(body) = body else { return Ok(()) };
+        let Some(content_file) = content_file else { return Ok(()) };
         if let Some(to) = size {
-            body.resize(to)?;
+            content_file.resize(to)?;
         }
         let NewTimes { atime, mtime } = times;
-        if atime.is_some() || mtime.is_some() { body.set_times(atime, mtime) } else { Ok(()) }
+        if atime.is_some() || mtime.is_some() { content_file.set_times(atime, mtime) } else { Ok(()) }
     }
 
     pub(super) fn allocate_external(
@@ -79,12 +79,12 @@ impl<M: Medium> Fs<M> {
         mode: Allocate,
         range: Range<u64>,
     ) -> Result<()> {
-        let body = self.open_or_create_body(node, state)?;
-        body.allocate(mode, range.start, range.end - range.start)?;
+        let content_file = self.open_or_create_body(node, state)?;
+        content_file.allocate(mode, range.start, range.end - range.start)?;
         let now = self.clock.now();
         if !matches!(mode, Allocate::Keep) {
             // Some file systems do not update the mtime on fallocate(2).
-            body.set_times(None, Some(now))?;
+            content_file.set_times(None, Some(now))?;
         }
         state.inode.ctime = now;
         let mut txn = Txn::new();
@@ -94,6 +94,6 @@ impl<M: Medium> Fs<M> {
     }
 
     pub(super) fn seek_external(&self, node: &Node, state: &NodeState, what: Seek, at: u64) -> Result<u64> {
-        self.body(node, state)?.ok_or(Error::BeyondEnd)?.seek(what, at)
+        self.content_file(node, state)?.ok_or(Error::BeyondEnd)?.seek(what, at)
     }
 }

@@ -48,7 +48,7 @@ pub(crate) struct NodeState {
     /// Name index of a directory, if it is loaded.
     pub(crate) index: Option<Box<DirIndex>>,
     /// The content file, if contents are outside the medium and the inode is pinned.
-    pub(crate) body: Option<Arc<dyn ContentFile>>,
+    pub(crate) content_file: Option<Arc<dyn ContentFile>>,
     /// Slot of the inode in the orphan list.
     pub(crate) orphan: Option<u32>,
     /// `true` if the inode was freed. Threads that still hold the node must not use it.
@@ -63,7 +63,8 @@ impl Node {
     pub(crate) fn new(ino: Ino, inode: Inode, saved: [u64; WORDS]) -> Self {
         let atime = AtomicI64::new(inode.atime.0);
         let parent = AtomicU64::new(inode.parent.0);
-        let state = NodeState { inode, saved, map: None, index: None, body: None, orphan: None, dead: false };
+        let state =
+            NodeState { inode, saved, map: None, index: None, content_file: None, orphan: None, dead: false };
         Self {
             ino,
             state: RwLock::new(state),

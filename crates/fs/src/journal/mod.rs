@@ -38,7 +38,7 @@ pub(crate) struct Journal {
 struct JournalState {
     /// Sequence number of the next transaction.
     next: u64,
-    ledger: Counters,
+    counters: Counters,
 }
 
 /// Computes the checksum of a slot: a CRC-64 over all words except the first. CRC32C is not
@@ -56,8 +56,8 @@ fn slot_at(geometry: &Geometry, seq: u64) -> u64 {
 impl Journal {
     /// Creates the journal of an open file system. `next` is the sequence number after the replayed
     /// ones.
-    pub(crate) fn new(geometry: Geometry, salt: u32, next: u64, ledger: Counters) -> Self {
-        Self { geometry, salt, inner: Mutex::new(JournalState { next, ledger }) }
+    pub(crate) fn new(geometry: Geometry, salt: u32, next: u64, counters: Counters) -> Self {
+        Self { geometry, salt, inner: Mutex::new(JournalState { next, counters }) }
     }
 
     /// Returns the maximum number of words in a transaction.
@@ -67,7 +67,7 @@ impl Journal {
 
     /// Returns the current counters.
     pub(crate) fn counters(&self) -> Counters {
-        self.inner.lock().ledger
+        self.inner.lock().counters
     }
 
     /// Commits a transaction and returns the blocks that it freed. It is durable when this returns.
@@ -84,10 +84,10 @@ impl Journal {
         // The lock covers the write and the application: the next transaction's fence makes this
         // one's changes durable, so transactions have to be applied in sequence.
         let mut inner = self.inner.lock();
-        let ledger = inner.ledger.changed_by(&txn.counts);
-        if ledger != inner.ledger {
-            txn.write(self.geometry.ledger_at, &ledger.encode(self.salt));
-            inner.ledger = ledger;
+        let counters = inner.counters.changed_by(&txn.counts);
+        if counters != inner.counters {
+            txn.write(self.geometry.ledger_at, &counters.encode(self.salt));
+            inner.counters = counters;
         }
         let seq = inner.next;
         inner.next += 1;

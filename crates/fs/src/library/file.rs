@@ -193,7 +193,7 @@ impl<M: Medium> File<'_, M> {
     /// Access through the descriptor bypasses permissions and locks.
     #[must_use]
     pub fn descriptor(&self) -> Option<Arc<OwnedFd>> {
-        self.node.state.read().body.as_ref().and_then(|body| body.descriptor())
+        self.node.state.read().content_file.as_ref().and_then(|content_file| content_file.descriptor())
     }
 
     /// Makes written data durable, and the timestamps unless `data_only`.

@@ -63,9 +63,9 @@ pub fn absolute_path(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Unmounts as soon as the mount is not in use. The error `ResourceBusy` is returned after
-/// `patience`.
-pub(super) fn unmount_with_timeout(mountpoint: &Path, patience: Duration) -> io::Result<()> {
-    let end = Instant::now() + patience;
+/// `timeout`.
+pub(super) fn unmount_with_timeout(mountpoint: &Path, timeout: Duration) -> io::Result<()> {
+    let end = Instant::now() + timeout;
     loop {
         match unmount(mountpoint, false) {
             Err(e) if e.kind() == io::ErrorKind::ResourceBusy && Instant::now() < end => {

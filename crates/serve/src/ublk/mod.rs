@@ -1,6 +1,8 @@
 //! A device as a block device of the kernel, through ublk (Linux 6.0 and newer with
 //! `CONFIG_BLK_DEV_UBLK`).
 //!
+//! **Experimental: never run on a kernel.** It compiles, and its requests are tested without one.
+//!
 //! This module requires the feature `ublk`. The kernel passes requests through shared memory. One
 //! thread serves the single queue, since the device executes one request at a time. When the
 //! process ends, the kernel fails the requests in flight and removes the disk.
@@ -26,7 +28,7 @@ const DEPTH: u16 = 64;
 /// Maximum size of a request, in bytes.
 const REQUEST_BYTES_MAX: u32 = 512 << 10;
 
-/// A block device of the kernel.
+/// A block device of the kernel. Experimental: never run on a kernel.
 #[derive(Debug)]
 pub struct UblkDisk {
     number: i32,

@@ -62,7 +62,7 @@ fn every_operation_alone() {
     conclude("every operation alone", begun, &found);
 }
 
-/// Contents external to the medium: names, attributes, and the body of each inode.
+/// Contents external to the medium: names, attributes, and the content file of each inode.
 #[test]
 fn a_pool_in_every_operation_and_in_pairs() {
     let begun = Instant::now();

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// List the built-in drives.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
-  frit disk list            names, sizes, what they are
+  frit disk list            names, sizes, descriptions
   frit disk list --json     every value with its source")]
 pub(crate) struct Args {
     /// Print JSON.

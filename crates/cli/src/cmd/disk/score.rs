@@ -14,10 +14,10 @@ use std::time::Instant;
 /// Compare a drive's model with measured service times.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "A trace has a request a line: R or W, hit or miss, block, blocks, measured service time (µs), \
+    after_help = "A trace has one request in each line: R or W, hit or miss, block, blocks, measured service time (µs), \
 time to the next request (µs); it may be compressed with zstd. A drive without a trace after it is compared \
-with NAME.trace.zst or NAME.trace beside it. The next request comes so long after the modelled completion of the one \
-before. The distance is the root mean square between the two cumulative distributions, over all quantiles.
+with NAME.trace.zst or NAME.trace beside it. The model gets each request that long after its completion of the \
+previous one. The distance is the root mean square between the two cumulative distributions, over all quantiles.
 
 Examples:
   frit disk score atlas10k.diskspecs atlas10k.trace.zst

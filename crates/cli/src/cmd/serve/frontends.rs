@@ -24,8 +24,8 @@ pub(super) struct FrontendArgs {
     /// and makes a block device of the file.
     #[arg(long, value_name = "MOUNTPOINT")]
     fuse: Option<PathBuf>,
-    /// Make a block device, /dev/ublkbN, through ublk: needs a frit built with the feature `ublk`,
-    /// and Linux 6.0 or newer.
+    /// Make a block device, /dev/ublkbN, through ublk. Experimental: never run on a kernel. Needs a
+    /// frit built with the feature `ublk`, and Linux 6.0 or newer.
     #[arg(long)]
     ublk: bool,
     /// Pace of replies: as fast as possible, or with the latency of the modelled device.
@@ -83,7 +83,8 @@ impl FrontendArgs {
     pub(super) fn open(&self, dir: &Path, options: &OpenOptions) -> Result<OpenedVolume> {
         if self.ublk && cfg!(not(feature = "ublk")) {
             return Err(miette!(
-                help = "cargo build --release -p frit-cli --features ublk (it needs libclang), or frit attach, which needs no ublk",
+                help = "cargo build --release -p frit-cli --features ublk (it needs libclang; experimental, never run on a kernel), or frit \
+                        attach, which needs no ublk",
                 "this frit was built without ublk"
             ));
         }
@@ -128,12 +129,15 @@ impl FrontendArgs {
         let ublk =
             self.ublk.then(|| frit_serve::ublk::UblkDisk::start(device)).transpose().into_diagnostic()?;
         #[cfg(feature = "ublk")]
-        served.extend(ublk.iter().map(|u| u.path().display().to_string()));
+        if let Some(disk) = &ublk {
+            log.write_line(format_args!("ublk is experimental: it was never run on a kernel"));
+            served.push(disk.path().display().to_string());
+        }
         let mut about = opened;
         about.exports.clone_from(served);
-        let panel: Arc<dyn ControlTarget> = Arc::new(DeviceTarget::new(Arc::clone(device), about));
-        let ctl = self.control(dir, &panel, &log)?;
-        let started = self.metrics.map(|port| metrics::MetricsServer::start(port, &panel, &log));
+        let target: Arc<dyn ControlTarget> = Arc::new(DeviceTarget::new(Arc::clone(device), about));
+        let ctl = self.control(dir, &target, &log)?;
+        let started = self.metrics.map(|port| metrics::MetricsServer::start(port, &target, &log));
         let metrics = started.transpose().into_diagnostic().wrap_err("cannot serve metrics")?;
         served.extend(metrics.iter().map(|m| format!("http://{}/metrics", m.address())));
         Ok(Frontends {
@@ -149,7 +153,7 @@ impl FrontendArgs {
     fn control(
         &self,
         dir: &Path,
-        panel: &Arc<dyn ControlTarget>,
+        target: &Arc<dyn ControlTarget>,
         log: &Logger,
     ) -> Result<Option<ctl::ControlServer>> {
         let socket = match &self.ctl {
@@ -162,7 +166,7 @@ impl FrontendArgs {
             volume: dir.into(),
             rights: Rights::of_this_process(self.ctl_read_all),
         };
-        let server = ctl::ControlServer::start(&options, Arc::clone(panel), log.clone());
+        let server = ctl::ControlServer::start(&options, Arc::clone(target), log.clone());
         let hint = || {
             let at = options.socket.display();
             format!("cannot listen for frit ctl at {at}; --ctl PATH takes another, --ctl none does without")

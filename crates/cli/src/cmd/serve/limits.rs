@@ -16,7 +16,7 @@ pub(super) struct LimitArgs {
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=4096))]
     connections: u16,
     /// Memory limit of large requests of all NBD clients together, beyond about 330 KiB a
-    /// connection; above it, requests are carried out in pieces.
+    /// connection; above it, requests are executed in pieces.
     #[arg(long, value_name = "BYTES", default_value = "128M", value_parser = size::parse)]
     buffers: u64,
     /// Seconds until an NBD client must have chosen an export.

@@ -27,12 +27,12 @@ impl<M: Medium> RepairRound<'_, M> {
         let inodes = self.inodes.seen.iter().filter(|seen| seen.kind.is_some()).count() as u64;
         let old = before.unwrap_or_default();
         let created = old.created.max(u64::from(self.generation) + 1);
-        let ledger = Counters { blocks: used, inodes, highest, created, ..old };
-        if before != Some(ledger) {
+        let counters = Counters { blocks: used, inodes, highest, created, ..old };
+        if before != Some(counters) {
             self.log.add_message(format_args!(
                 "the ledger was written anew: {used} blocks and {inodes} inodes in use, the highest {highest}"
             ));
-            ledger.write(self.medium, &self.geometry, self.salt);
+            counters.write(self.medium, &self.geometry, self.salt);
         }
     }
 }

@@ -19,9 +19,9 @@ macro_rules! refused {
 mod allocation;
 #[path = "../semantics/attributes.rs"]
 mod attributes;
-mod bodies;
 #[path = "../semantics/common.rs"]
 mod common;
+mod content_store;
 #[path = "../semantics/contents.rs"]
 mod contents;
 #[path = "../semantics/cuts.rs"]
@@ -71,7 +71,7 @@ fn on<M: Medium>(medium: M) -> Fs<M> {
     let format = FormatOptions {
         root: (0, 0, 0o777),
         clock: Clock::Wall,
-        bodies: Some(pool),
+        content_store: Some(pool),
         ..FormatOptions::default()
     };
     Fs::format(medium, format).unwrap()
@@ -90,8 +90,8 @@ fn pool_of<M: Medium>(medium: &M) -> Arc<Pool> {
 
 /// Opens a file system again.
 fn again<M: Medium>(medium: M) -> Fs<M> {
-    let bodies = known(&medium).map(|pool| pool as Arc<dyn ContentStore>);
-    Fs::open(medium, FsOptions { bodies, ..FsOptions::default() }).unwrap()
+    let content_store = known(&medium).map(|pool| pool as Arc<dyn ContentStore>);
+    Fs::open(medium, FsOptions { content_store, ..FsOptions::default() }).unwrap()
 }
 
 /// Waits until the kernel's coarse clock has advanced.

@@ -40,7 +40,7 @@ fn s56_it_is_made_whole_or_not_at_all() {
 
 #[test]
 fn s57_read_only_changes_nothing() {
-    if image_only("it is opened without a pool; `bodies` has the same with one") {
+    if image_only("it is opened without a pool; `content_store` has the same with one") {
         return;
     }
     let fs = fresh(1 << 20);

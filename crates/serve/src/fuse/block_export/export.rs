@@ -52,22 +52,22 @@ impl BlockExport {
     }
 
     /// Unmounts after the requests in flight have been answered. If a program (a loop device, for
-    /// example) still uses the file after `patience`, the directory is unmounted anyway, and that
+    /// example) still uses the file after `timeout`, the directory is unmounted anyway, and that
     /// program gets errors from then on.
     ///
     /// # Errors
     /// `ResourceBusy` if the file was still in use, or the error of unmounting.
-    pub fn stop(mut self, patience: Duration) -> io::Result<()> {
-        self.end(patience)
+    pub fn stop(mut self, timeout: Duration) -> io::Result<()> {
+        self.end(timeout)
     }
 
-    fn end(&mut self, patience: Duration) -> io::Result<()> {
+    fn end(&mut self, timeout: Duration) -> io::Result<()> {
         let Some(session) = self.session.take() else { return Ok(()) };
         self.device.clients().count_closed();
         if session.guard.is_finished() {
             return session.join();
         }
-        match unmount_with_timeout(&self.mountpoint, patience) {
+        match unmount_with_timeout(&self.mountpoint, timeout) {
             Ok(()) => session.join(),
             Err(e) if e.kind() == io::ErrorKind::ResourceBusy => {
                 // The session would continue until the last user closes the file. It ends with this

@@ -200,7 +200,8 @@ impl<F: FileSystem + 'static> Filesystem for FsAdapter<F> {
 
     fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.open_file(request, ino(number), flags) {
-            Ok(()) => match self.backing(ino(number), flags, |body| reply.open_backing(body)) {
+            Ok(()) => match self.backing(ino(number), flags, |content_file| reply.open_backing(content_file))
+            {
                 Some(id) => reply.opened_passthrough(FileHandle(0), FopenFlags::FOPEN_NOFLUSH, &id),
                 None => {
                     let (handle, open_flags) = self.open_flags(ino(number), flags);
@@ -230,7 +231,7 @@ impl<F: FileSystem + 'static> Filesystem for FsAdapter<F> {
                     reply::ttl(&self.passthrough, &attr)
                 };
                 let (flags, file) = (OpenFlags(flags), file_attr(&attr));
-                match self.backing(attr.ino, flags, |body| reply.open_backing(body)) {
+                match self.backing(attr.ino, flags, |content_file| reply.open_backing(content_file)) {
                     Some(id) => {
                         let flags = FopenFlags::FOPEN_NOFLUSH;
                         reply.created_passthrough(&ttl, &file, generation(&attr), FileHandle(0), flags, &id);

@@ -96,7 +96,7 @@ impl Passthrough {
             let opened = open.entry(ino).or_insert_with(|| {
                 // If registration fails, for example for lack of descriptors, contents are
                 // transferred by requests.
-                let backing = files.body(ino).and_then(|body| register(&body).ok());
+                let backing = files.content_file(ino).and_then(|content_file| register(&content_file).ok());
                 OpenInode { users: 0, backing: backing.map(Arc::new) }
             });
             opened.users += 1;

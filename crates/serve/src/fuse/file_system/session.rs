@@ -70,17 +70,17 @@ impl Mount {
         self.session.as_ref().is_none_or(|s| s.guard.is_finished())
     }
 
-    /// Unmounts as soon as the file system is not in use, and at the latest after `patience`, so
+    /// Unmounts as soon as the file system is not in use, and at the latest after `timeout`, so
     /// that no new users can access it. Returns `true` if it is still in use; its current users are
     /// served until they end.
     ///
     /// # Errors
     /// The error of the kernel or fusermount3.
-    pub fn unmount(&self, patience: Duration) -> io::Result<bool> {
+    pub fn unmount(&self, timeout: Duration) -> io::Result<bool> {
         if self.has_ended() {
             return Ok(false);
         }
-        match unmount_with_timeout(&self.mountpoint, patience) {
+        match unmount_with_timeout(&self.mountpoint, timeout) {
             Ok(()) => Ok(false),
             Err(e) if e.kind() == io::ErrorKind::ResourceBusy => {
                 unmount(&self.mountpoint, true).map(|()| true)

@@ -5,9 +5,9 @@
 // The files of `mount` are modules of both.
 #![allow(clippy::duplicate_mod)]
 
-mod bodies;
 #[path = "../mount/common.rs"]
 mod common;
+mod content_store;
 #[path = "../mount/contents.rs"]
 mod contents;
 #[path = "../mount/names.rs"]
@@ -41,7 +41,8 @@ fn memory() -> Memory {
     let dir = if shared.is_dir() { tempfile::tempdir_in(shared) } else { tempfile::tempdir() }.unwrap();
     let pool = Arc::new(Pool::make(dir.path(), None).unwrap());
     DIRECTORIES.with_borrow_mut(|all| all.push(dir));
-    let format = FormatOptions { inodes: Some(INODES), bodies: Some(pool), ..FormatOptions::default() };
+    let format =
+        FormatOptions { inodes: Some(INODES), content_store: Some(pool), ..FormatOptions::default() };
     Fs::format(Mapped::anonymous(BYTES).unwrap(), format).unwrap()
 }
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A pool of bodies in memory.
+/// A pool of content files in memory.
 #[derive(Debug)]
 pub(super) struct MemoryContentStore {
     uuid: u128,
@@ -24,7 +24,7 @@ struct SharedContents {
     log: Option<Arc<RecordingMedium>>,
 }
 
-/// An open body.
+/// An open content file.
 #[derive(Debug)]
 struct OpenContent {
     of: ContentId,
@@ -37,14 +37,14 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl MemoryContentStore {
-    /// Creates a pool with the bodies of a store. Changes are recorded in `log`.
+    /// Creates a pool with the content files of a store. Changes are recorded in `log`.
     pub(super) fn new(uuid: u128, store: &ContentSnapshot, log: Option<Arc<RecordingMedium>>) -> Arc<Self> {
         let store =
             store.iter().map(|(of, contents)| (*of, Arc::new(Mutex::new(contents.clone())))).collect();
         Arc::new(Self { uuid, inner: Arc::new(SharedContents { store: Mutex::new(store), log }) })
     }
 
-    /// Returns a copy of all bodies.
+    /// Returns a copy of all content files.
     pub(super) fn store(&self) -> ContentSnapshot {
         locked(&self.inner.store).iter().map(|(of, contents)| (*of, locked(contents).clone())).collect()
     }
@@ -88,7 +88,7 @@ impl ContentStore for MemoryContentStore {
         Ok(locked(&self.inner.store).keys().copied().collect())
     }
 
-    fn room(&self) -> Result<StatFs> {
+    fn usage(&self) -> Result<StatFs> {
         Ok(StatFs { block_bytes: PAGE as u32, blocks: 1 << 20, blocks_free: 1 << 19 })
     }
 
@@ -98,8 +98,8 @@ impl ContentStore for MemoryContentStore {
 }
 
 impl OpenContent {
-    /// Changes the body, and records the change unless the body was removed: a removed body does
-    /// not exist after a cut.
+    /// Changes the content file, and records the change unless the file was removed: a removed file
+    /// does not exist after a cut.
     fn change(&self, change: impl FnOnce(&mut StoredContent)) {
         let mut contents = locked(&self.contents);
         change(&mut contents);

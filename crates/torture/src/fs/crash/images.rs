@@ -36,13 +36,13 @@ struct Pending {
 /// Bodies at the time of a cut.
 struct CutBodies {
     store: ContentSnapshot,
-    /// Removed bodies that a cut may restore.
+    /// Removed content files that a cut may restore.
     ghosts: ContentSnapshot,
 }
 
 impl CutBodies {
-    /// Calls `tell` with an image and the remaining bodies, and again with the removed bodies added
-    /// if there are any.
+    /// Calls `tell` with an image and the remaining content files, and again with the removed ones
+    /// added if there are any.
     fn tell(&self, image: &[u8], done: usize, tell: &mut impl FnMut(&[u8], usize, &ContentSnapshot)) {
         tell(image, done, &self.store);
         if !self.ghosts.is_empty() {
@@ -54,7 +54,7 @@ impl CutBodies {
 }
 
 /// Calls `tell` with every image of a log that starts from `base`: its bytes, the number of
-/// operations that had returned, and the bodies.
+/// operations that had returned, and the content files.
 pub(super) fn for_each_image(
     (base, store): (Vec<u8>, ContentSnapshot),
     log: &[MediumEvent],
@@ -62,13 +62,13 @@ pub(super) fn for_each_image(
     seed: u64,
     mut tell: impl FnMut(&[u8], usize, &ContentSnapshot),
 ) {
-    let mut bodies = CutBodies { store, ghosts: ContentSnapshot::new() };
+    let mut content_store = CutBodies { store, ghosts: ContentSnapshot::new() };
     let mut rng = SmallRng::seed_from_u64(seed);
     let mut durable = base;
     let mut pending: Vec<Pending> = Vec::new();
     let mut done = 0;
     // A cut before the first event finds the state after the last operation before the log.
-    bodies.tell(&durable, 0, &mut tell);
+    content_store.tell(&durable, 0, &mut tell);
     for event in log.iter().chain([&MediumEvent::Fence]) {
         match event {
             MediumEvent::Words(first, values) => {
@@ -82,26 +82,26 @@ pub(super) fn for_each_image(
             MediumEvent::ContentFile(of, contents) => {
                 let before = match contents {
                     Some(contents) => {
-                        // New contents under this ID replace a removed body.
-                        bodies.ghosts.remove(of);
-                        bodies.store.insert(*of, contents.clone());
+                        // New contents under this ID replace a removed content file.
+                        content_store.ghosts.remove(of);
+                        content_store.store.insert(*of, contents.clone());
                         None
                     }
-                    None => bodies.store.remove(of),
+                    None => content_store.store.remove(of),
                 };
-                bodies.ghosts.extend(before.map(|contents| (*of, contents)));
-                bodies.tell(&durable, done, &mut tell);
+                content_store.ghosts.extend(before.map(|contents| (*of, contents)));
+                content_store.tell(&durable, done, &mut tell);
             }
             MediumEvent::Fence => {
                 for subset in subsets(&pending, density, &mut rng) {
                     let undo = put(&mut durable, &pending, &subset);
-                    bodies.tell(&durable, done, &mut tell);
+                    content_store.tell(&durable, done, &mut tell);
                     for (at, value) in undo.into_iter().rev() {
                         durable[at..at + WORD as usize].copy_from_slice(&value);
                     }
                 }
                 put(&mut durable, &pending, &vec![true; pending.len()]);
-                bodies.tell(&durable, done, &mut tell);
+                content_store.tell(&durable, done, &mut tell);
                 pending.clear();
             }
         }

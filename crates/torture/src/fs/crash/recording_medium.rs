@@ -16,7 +16,7 @@ pub(super) enum MediumEvent {
     Fence,
     /// An operation returned.
     Done,
-    /// New contents of a body, or its removal.
+    /// New contents of a content file, or its removal.
     ContentFile(ContentId, Option<StoredContent>),
 }
 

@@ -37,7 +37,7 @@ pub struct FsCuts {
     pub seed: u64,
     /// `true` if contents have checksums.
     pub sums: bool,
-    /// `true` if contents are in external bodies, whose changes are durable at once.
+    /// `true` if contents are in external content files, whose changes are durable at once.
     pub pool: bool,
     /// Largest number of inodes in the list of orphans.
     pub orphans: Option<u64>,
@@ -122,7 +122,7 @@ impl FsCuts {
         found
     }
 
-    /// Returns the format of the file system, without bodies.
+    /// Returns the format of the file system, without content files.
     pub(super) fn format(&self) -> FormatOptions {
         FormatOptions {
             clock: Clock::counted(EPOCH),
@@ -138,11 +138,11 @@ impl FsCuts {
         let wrong = |what: String| CutViolation { ops: ops.to_vec(), returned: ops.len(), what };
         let said = |error: frit_fs::Error| wrong(format!("without any cut: {error}"));
         let medium = Arc::new(RecordingMedium::new(vec![0; self.bytes as usize]));
-        let bodies = self
+        let content_store = self
             .pool
             .then(|| MemoryContentStore::new(UUID, &ContentSnapshot::new(), Some(Arc::clone(&medium))));
         let format = FormatOptions {
-            bodies: bodies.clone().map(|bodies| bodies as Arc<dyn ContentStore>),
+            content_store: content_store.clone().map(|content_store| content_store as Arc<dyn ContentStore>),
             ..self.format()
         };
         let fs = Fs::format(Arc::clone(&medium), format).map_err(said)?;
@@ -155,7 +155,8 @@ impl FsCuts {
             // The sync adds the checksums of all contents.
             fs.sync().map_err(said)?;
         }
-        let base = (medium.start(), bodies.map(|bodies| bodies.store()).unwrap_or_default());
+        let base =
+            (medium.start(), content_store.map(|content_store| content_store.store()).unwrap_or_default());
         let mut trees = vec![Tree::of(&model).map_err(wrong)?];
         for (i, op) in ops.iter().enumerate() {
             let (answer, right) = (session.apply(op), expected.apply(op));
@@ -225,8 +226,8 @@ impl CompletedRun<'_> {
         }
     }
 
-    /// Returns the bodies of a cut, if contents are in a pool.
-    fn bodies(
+    /// Returns the content files of a cut, if contents are in a pool.
+    fn content_store(
         &self,
         store: &ContentSnapshot,
         log: Option<&Arc<RecordingMedium>>,
@@ -243,22 +244,22 @@ impl CompletedRun<'_> {
     fn open(&self, cut: CutImage<'_>) -> Result<(), String> {
         let medium = &self.scratch;
         medium.write_data(0, cut.image);
-        let bodies = self.bodies(cut.store, None);
-        let checked = match &bodies {
+        let content_store = self.content_store(cut.store, None);
+        let checked = match &content_store {
             None if self.cuts.sums => check_contents(medium),
-            bodies => look(medium, bodies.as_deref()),
+            content_store => look(medium, content_store.as_deref()),
         };
         let report = checked.map_err(|error| format!("check: {error}"))?;
         if !report.is_clean() {
             return Err(format!("check: {}", report.problems.join("; ")));
         }
-        let fs = open(Arc::clone(medium), bodies.clone())?;
+        let fs = open(Arc::clone(medium), content_store.clone())?;
         self.compare(&fs, cut.done)?;
-        let report =
-            look(medium, bodies.as_deref()).map_err(|error| format!("check after recovery: {error}"))?;
+        let report = look(medium, content_store.as_deref())
+            .map_err(|error| format!("check after recovery: {error}"))?;
         if !report.is_clean() || report.orphans > 0 || report.strays > 0 {
             let (orphans, strays) = (report.orphans, report.strays);
-            let left = format!("{orphans} orphans, {strays} stray bodies");
+            let left = format!("{orphans} orphans, {strays} stray content files");
             return Err(format!("check after recovery: {left}; {:?}", report.problems));
         }
         Ok(())
@@ -276,9 +277,9 @@ impl CompletedRun<'_> {
         let done = cut.done;
         let recorded = Arc::new(RecordingMedium::new(cut.image.to_vec()));
         let base = (recorded.start(), cut.store.clone());
-        let bodies = self.bodies(cut.store, Some(&recorded));
-        if let Err(what) =
-            open(Arc::clone(&recorded), bodies).and_then(|fs| self.exercise_recovered(&fs, done, &recorded))
+        let content_store = self.content_store(cut.store, Some(&recorded));
+        if let Err(what) = open(Arc::clone(&recorded), content_store)
+            .and_then(|fs| self.exercise_recovered(&fs, done, &recorded))
         {
             self.violation(found, done, what);
             return;
@@ -327,13 +328,16 @@ impl CompletedRun<'_> {
     }
 }
 
-fn look<M: Medium>(medium: &M, bodies: Option<&MemoryContentStore>) -> frit_fs::Result<Report> {
-    bodies.map_or_else(|| check(medium), |bodies| check_pool(medium, bodies))
+fn look<M: Medium>(medium: &M, content_store: Option<&MemoryContentStore>) -> frit_fs::Result<Report> {
+    content_store.map_or_else(|| check(medium), |content_store| check_pool(medium, content_store))
 }
 
 /// Opens the image that a cut left.
-pub(super) fn open<M: Medium>(medium: M, bodies: Option<Arc<MemoryContentStore>>) -> Result<Fs<M>, String> {
-    let bodies = bodies.map(|bodies| bodies as Arc<dyn ContentStore>);
-    let open = FsOptions { clock: Clock::counted(2 * EPOCH), bodies, ..FsOptions::default() };
+pub(super) fn open<M: Medium>(
+    medium: M,
+    content_store: Option<Arc<MemoryContentStore>>,
+) -> Result<Fs<M>, String> {
+    let content_store = content_store.map(|content_store| content_store as Arc<dyn ContentStore>);
+    let open = FsOptions { clock: Clock::counted(2 * EPOCH), content_store, ..FsOptions::default() };
     Fs::open(medium, open).map_err(|error| format!("cannot be opened: {error}"))
 }

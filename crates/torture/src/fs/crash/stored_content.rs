@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// Bytes of a page.
 pub(super) const PAGE: u64 = 4096;
 
-/// Bytes and times of a body.
+/// Bytes and times of a content file.
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub(super) struct StoredContent {
     pub(super) size: u64,

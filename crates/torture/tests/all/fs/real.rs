@@ -116,8 +116,8 @@ fn with_pool() -> (tempfile::TempDir, Arc<Pool>, Fs<Mapped>) {
     let memory = Path::new("/dev/shm");
     let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
     let pool = Arc::new(Pool::make(dir.path(), None).unwrap());
-    let bodies = Some(Arc::clone(&pool) as Arc<dyn ContentStore>);
-    let format = FormatOptions { bodies, ..FormatOptions::default() };
+    let content_store = Some(Arc::clone(&pool) as Arc<dyn ContentStore>);
+    let format = FormatOptions { content_store, ..FormatOptions::default() };
     (dir, pool, Fs::format(Mapped::anonymous(LARGE).unwrap(), format).unwrap())
 }
 
@@ -138,7 +138,7 @@ fn sequences_over_a_pool_are_as_the_model_has_them() {
         let medium = fs.close().unwrap();
         let report = check_pool(&medium, &*pool).unwrap();
         assert!(report.is_clean() && report.closed && report.strays == 0, "seed {seed}: {report:?}");
-        let open = FsOptions { bodies: Some(pool), ..FsOptions::default() };
+        let open = FsOptions { content_store: Some(pool), ..FsOptions::default() };
         let after = Tree::of(&Fs::open(medium, open).unwrap()).unwrap();
         assert_eq!(before.difference(&after), None, "seed {seed}");
     }

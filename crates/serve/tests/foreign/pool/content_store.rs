@@ -31,18 +31,18 @@ fn s100_what_a_program_writes_is_in_the_body() {
     let file = both(&m, "f");
     file.write_all_at(b"passed through", 0).unwrap();
     let ino = Ino(file.metadata().unwrap().ino());
-    let body = File::from(m.files.body(ino).unwrap().try_clone().unwrap());
+    let content_file = File::from(m.files.content_file(ino).unwrap().try_clone().unwrap());
     let mut back = [0; 14];
-    body.read_exact_at(&mut back, 0).unwrap();
+    content_file.read_exact_at(&mut back, 0).unwrap();
     assert_eq!(&back, b"passed through");
-    body.write_all_at(b"PASSED", 0).unwrap();
+    content_file.write_all_at(b"PASSED", 0).unwrap();
     file.read_exact_at(&mut back, 0).unwrap();
     assert_eq!(&back, b"PASSED through", "no cache intervenes");
     // Both use the same pages of the kernel, since the descriptor is that of the pool's file.
-    let maps = format!("/proc/self/fd/{}", body.as_raw_fd());
+    let maps = format!("/proc/self/fd/{}", content_file.as_raw_fd());
     assert!(fs::read_link(maps).unwrap().to_string_lossy().contains("bodies"));
-    drop((file, body));
-    soon("the external file is closed", || m.files.body(ino).is_none());
+    drop((file, content_file));
+    soon("the external file is closed", || m.files.content_file(ino).is_none());
     m.stop();
 }
 

@@ -38,19 +38,19 @@ fn a_body_comes_with_the_first_bytes_and_goes_with_the_inode() {
 fn s96_who_writes_the_body_writes_the_file() {
     let fs = fresh(1 << 20);
     let f = file(&fs, "f");
-    assert!(fs.body(f).is_none(), "the file is not open");
+    assert!(fs.content_file(f).is_none(), "the file is not open");
     fs.pin(f).unwrap();
     write(&fs, f, 0, b"by the library");
     let before = fs.attr(f).unwrap();
     tick();
-    let body = fs.body(f).unwrap();
-    assert_eq!(rustix::io::pwrite(&body, b"from outside, and longer", 0), Ok(24));
+    let content_file = fs.content_file(f).unwrap();
+    assert_eq!(rustix::io::pwrite(&content_file, b"from outside, and longer", 0), Ok(24));
     assert_eq!(contents(&fs, f), b"from outside, and longer");
     let after = fs.attr(f).unwrap();
     assert!(after.mtime > before.mtime && after.ctime > before.ctime && after.size == 24);
     assert_eq!(fs.append(f, b".").unwrap(), (25, 1));
     fs.unpin(f).unwrap();
-    assert!(fs.body(f).is_none());
+    assert!(fs.content_file(f).is_none());
     let open = fs.open_file(ROOT, "f", frit_fs::OpenFile::READ).unwrap();
     assert!(open.descriptor().is_some());
 }
@@ -62,7 +62,7 @@ fn opening_moves_no_time() {
     let made = fs.attr(f).unwrap();
     tick();
     fs.pin(f).unwrap();
-    assert_eq!(fs.attr(f).unwrap(), made, "although it has got a body");
+    assert_eq!(fs.attr(f).unwrap(), made, "although it has got a content file");
     let to_come =
         AttrChanges { mtime: Some(SetTime::To(Time(8_000_000_000_000_000_000))), ..AttrChanges::default() };
     let set = fs.set_attr(ROOT, f, &to_come).unwrap();
@@ -153,8 +153,8 @@ fn s99_an_image_and_a_pool_belong_together() {
     let said = |opened: frit_fs::Result<Fs<&Mapped>>| opened.unwrap_err().to_string();
     assert!(said(Fs::open(&medium, FsOptions::default())).contains("are in a pool"));
     let other = fresh(1 << 20);
-    let bodies = Some(pool_of(other.medium()) as Arc<dyn ContentStore>);
-    let open = || FsOptions { bodies: bodies.clone(), ..FsOptions::default() };
+    let content_store = Some(pool_of(other.medium()) as Arc<dyn ContentStore>);
+    let open = || FsOptions { content_store: content_store.clone(), ..FsOptions::default() };
     assert!(said(Fs::open(&medium, open())).contains("belong to another file system"));
     let plain = Mapped::anonymous(1 << 20).unwrap();
     drop(Fs::format(&plain, FormatOptions::default()).unwrap());
@@ -170,10 +170,12 @@ fn made_anew_it_has_none_of_the_old_bodies() {
     let pool = pool_of(fs.medium());
     let f = file(&fs, "f");
     write(&fs, f, 0, b"old");
-    let bodies = Some(Arc::clone(&pool) as Arc<dyn ContentStore>);
-    let fs =
-        Fs::format(fs.close().unwrap(), FormatOptions { bodies, force: true, ..FormatOptions::default() })
-            .unwrap();
+    let content_store = Some(Arc::clone(&pool) as Arc<dyn ContentStore>);
+    let fs = Fs::format(
+        fs.close().unwrap(),
+        FormatOptions { content_store, force: true, ..FormatOptions::default() },
+    )
+    .unwrap();
     assert_eq!(sorted(&pool), []);
     let g = file(&fs, "g");
     assert_eq!((g, contents(&fs, g)), (f, Vec::new()));
@@ -187,8 +189,8 @@ fn read_only_nothing_moves() {
     write(&fs, f, 0, b"bytes");
     let medium = fs.close().unwrap();
     let before = sorted(&pool);
-    let bodies = Some(Arc::clone(&pool) as Arc<dyn ContentStore>);
-    let fs = Fs::open(medium, FsOptions { read_only: true, bodies, ..FsOptions::default() }).unwrap();
+    let content_store = Some(Arc::clone(&pool) as Arc<dyn ContentStore>);
+    let fs = Fs::open(medium, FsOptions { read_only: true, content_store, ..FsOptions::default() }).unwrap();
     let attr = fs.attr(f).unwrap();
     tick();
     for ino in [f, empty] {
