@@ -132,7 +132,7 @@ impl PcmWearKeys {
     pub fn in_table(error: Error) -> Error {
         match WearKeys::in_table(error) {
             Error::Param { key, value, why } if key.starts_with("wear_") => {
-                Error::Param { key: format!("pcm_{key}").into(), value, why }
+                Error::Param { key: format!("pcm_{key}"), value, why }
             }
             other => other,
         }

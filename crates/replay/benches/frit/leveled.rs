@@ -20,7 +20,12 @@ pub(crate) fn leveled() {
         let stacks: Vec<Stack> = levelers
             .iter()
             .map(|leveler| {
-                let sets = [format!("pcm_wear_leveling={leveler}"), format!("map_persist={persist}")];
+                let sets = [
+                    format!("pcm_wear_leveling={leveler}"),
+                    format!("map_persist={persist}"),
+                    // A bank has 63 stripes: 32 cubes, as by default, would use only 32 of them.
+                    "pcm_wear_cubes=2".to_owned(),
+                ];
                 Stack::builtin(STACK, &sets).unwrap()
             })
             .collect();
