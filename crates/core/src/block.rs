@@ -1,8 +1,8 @@
 //! The block interface between the layers of a stack.
 
 use crate::{
-    Buffer, Deferred, Durable, Hints, Nanos, Params, RequestIntent, Result, Sector, Sink, Source, StackView,
-    Target,
+    Buffer, Deferred, Durable, Hints, Nanos, Params, ReadBuffer, RequestIntent, Result, Sector, Sink,
+    StackView, WriteData,
 };
 
 /// Identity and sizes of a layer.
@@ -43,20 +43,20 @@ pub trait BlockLayer<S: Sink> {
     /// Announces the next requests (first sector, length in sectors). The call has no functional
     /// effect. A layer whose tables are larger than the processor's cache can prefetch their rows
     /// together instead of waiting for each cache miss.
-    fn expect(&self, _next: &[(Sector, u32)]) {}
+    fn prefetch(&self, _next: &[(Sector, u32)]) {}
 
     /// Reads `into.len()` bytes (whole sectors) from `at`.
     ///
     /// # Errors
     /// Returns an error if the range is outside the layer, or if the medium cannot return the data.
-    fn read(&mut self, sink: &mut S, at: Sector, into: Target<'_>, hints: Hints) -> Result<()>;
+    fn read(&mut self, sink: &mut S, at: Sector, into: ReadBuffer<'_>, hints: Hints) -> Result<()>;
 
     /// Writes `data` (whole sectors) at `at`.
     ///
     /// # Errors
     /// Returns an error if the range is outside the layer, no space is left, or the volume became
     /// read-only. Data that was written before is not lost then.
-    fn write(&mut self, sink: &mut S, at: Sector, data: Source<'_>, hints: Hints) -> Result<()>;
+    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, hints: Hints) -> Result<()>;
 
     /// Makes all acknowledged writes durable.
     ///

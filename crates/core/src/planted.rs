@@ -1,9 +1,9 @@
 //! Switch for bugs that are planted on purpose, so that tests can prove that they find such bugs.
 //!
 //! A crate lists its bugs in its own module `planted`, as enums that implement [`PlantedBug`]. The
-//! place that a bug breaks has a condition with [`is`].
+//! place that a bug breaks has a condition with [`is_planted`].
 //!
-//! The feature `planted` is for tests only. Without it [`is`] is constant, and no code of a planted
+//! The feature `planted` is for tests only. Without it [`is_planted`] is constant, and no code of a planted
 //! bug is compiled in.
 
 /// Groups of planted bugs, one for each enum of bugs.
@@ -97,7 +97,7 @@ mod on {
     /// Returns `true` if this bug is planted.
     #[inline]
     #[must_use]
-    pub fn is(bug: impl PlantedBug) -> bool {
+    pub fn is_planted(bug: impl PlantedBug) -> bool {
         PLANTED.load(Ordering::Relaxed) == bug.id().0
     }
 }
@@ -109,6 +109,6 @@ pub use on::{current, is, set, silence_panics};
 #[cfg(not(feature = "planted"))]
 #[inline(always)]
 #[must_use]
-pub fn is(_: impl PlantedBug) -> bool {
+pub fn is_planted(_: impl PlantedBug) -> bool {
     false
 }

@@ -1,6 +1,6 @@
 //! Interfaces beside blocks: access by bytes, and direct access to media.
 
-use crate::{Cause, MediumKind, Result, Sink, Source, Target};
+use crate::{Cause, MediumKind, ReadBuffer, Result, Sink, WriteData};
 
 /// Byte-granular access to a layer's address space, beside its block interface.
 pub trait ByteAccess<S: Sink> {
@@ -8,13 +8,13 @@ pub trait ByteAccess<S: Sink> {
     ///
     /// # Errors
     /// Returns an error if the range is outside the layer, or if the medium cannot return the data.
-    fn read_bytes(&mut self, sink: &mut S, at: u64, into: Target<'_>) -> Result<()>;
+    fn read_bytes(&mut self, sink: &mut S, at: u64, into: ReadBuffer<'_>) -> Result<()>;
 
     /// Writes bytes at byte address `at`, on any medium.
     ///
     /// # Errors
     /// Returns the errors of a block write.
-    fn write_bytes(&mut self, sink: &mut S, at: u64, data: Source<'_>) -> Result<()>;
+    fn write_bytes(&mut self, sink: &mut S, at: u64, data: WriteData<'_>) -> Result<()>;
 }
 
 /// Physical access to media for callers that the configuration names (write protection: section
@@ -31,7 +31,7 @@ pub trait RawAccess<S: Sink> {
         caller: &str,
         medium: MediumKind,
         at: u64,
-        into: Target<'_>,
+        into: ReadBuffer<'_>,
     ) -> Result<()>;
 
     /// Writes physical bytes of a byte-addressable medium outside the areas that the layer manages.
@@ -44,7 +44,7 @@ pub trait RawAccess<S: Sink> {
         sink: &mut S,
         caller: &str,
         at: u64,
-        data: Source<'_>,
+        data: WriteData<'_>,
         cause: Cause,
     ) -> Result<()>;
 }

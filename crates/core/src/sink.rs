@@ -22,7 +22,7 @@ impl UnitState {
 
 /// Receives the commands that media emit and decides how long they take.
 ///
-/// A token ([`Sink::Tok`]) stands for the completion of a command: nothing for [`Null`], a time for
+/// A token ([`Sink::Tok`]) stands for the completion of a command: nothing for [`UntimedSink`], a time for
 /// an eager engine, an id for an event engine or a recorder. `after` edges are also the order of
 /// durability: a command is durable only if every command it came `after` is durable.
 pub trait Sink {
@@ -54,9 +54,9 @@ impl<T: Copy + Default + Send> Token for T {}
 
 /// The sink of real volumes. It models no time, so all tokens are done.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Null;
+pub struct UntimedSink;
 
-impl Sink for Null {
+impl Sink for UntimedSink {
     type Tok = ();
     #[inline]
     fn now(&self) -> Nanos {

@@ -5,7 +5,7 @@
 #![allow(missing_docs)]
 #![allow(clippy::expect_used, clippy::print_stdout)] // a program for people, not a library
 
-use frit_core::{Cause, Cmd, MediumKind, Nanos, Null, Op, Progress, Result, Sink, UnitId};
+use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, Progress, Result, Sink, UnitId, UntimedSink};
 use frit_engine::{
     AnyScheduler, Arrival, Driver, Eager, Engine, Event, Host, LatencyByClass, LoopMode, RequestTimes,
 };
@@ -152,7 +152,7 @@ fn main() {
         }
         l.iter().count() as u64
     });
-    best("driver, null engine, host without commands", "request", COMMANDS, || drive(Null, 1, 0));
+    best("driver, null engine, host without commands", "request", COMMANDS, || drive(UntimedSink, 1, 0));
     for depth in [1, 32] {
         let what = format!("driver, eager, 1 command, depth {depth}");
         best(&what, "request", COMMANDS, || drive(Eager::new(&hw), depth, 1));

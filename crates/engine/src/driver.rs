@@ -2,7 +2,7 @@
 //! background steps in between.
 
 use crate::pace::{Pace, Unpaced};
-use frit_core::{Error, Nanos, Null, Progress, Result, Sink};
+use frit_core::{Error, Nanos, Progress, Result, Sink, UntimedSink};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -45,7 +45,7 @@ pub trait Engine: Sink {
 }
 
 /// A real volume, without a timing model: each command is done when it is emitted.
-impl Engine for Null {
+impl Engine for UntimedSink {
     #[inline]
     fn begin(&mut self) {}
     #[inline]

@@ -15,7 +15,7 @@ use crate::planted::Bug;
 use crate::space::{BitmapAllocator, line};
 use crate::sync::{Mutex, RwLock};
 use crate::types::{Ino, InodeType};
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use std::sync::Arc;
 
 /// Minimum number of words in the orphan list.
@@ -186,7 +186,7 @@ impl<M: Medium> Fs<M> {
             txn.counts.closed = Some(false);
             fs.commit(txn);
         }
-        for (slot, ino) in found.into_iter().filter(|_| !is(Bug::OrphansForgotten)) {
+        for (slot, ino) in found.into_iter().filter(|_| !is_planted(Bug::OrphansForgotten)) {
             match fs.complete_orphan(slot, ino) {
                 // A damaged orphan stays on the list for `check` to report. The rest of the file
                 // system is usable.
@@ -194,7 +194,7 @@ impl<M: Medium> Fs<M> {
                 settled => settled?,
             }
         }
-        if fs.orphans.lock().has_overflow() && !is(Bug::MoreOrphansForgotten) {
+        if fs.orphans.lock().has_overflow() && !is_planted(Bug::MoreOrphansForgotten) {
             fs.free_unlisted_orphans()?;
         }
         if !fs.read_only && !counters.closed {

@@ -16,7 +16,7 @@ use crate::permissions::{self, STICKY, WRITE};
 use crate::planted::Bug;
 use crate::space::AllocRequest;
 use crate::types::{Caller, Ino, InodeType, NAME_MAX, XATTR_MAX, XattrMode};
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 
 /// Maximum number of blocks for the attributes of one inode: 1 MiB.
 const BLOCKS_MAX: u64 = 256;
@@ -208,7 +208,7 @@ impl<M: Medium> Fs<M> {
             if blocks > BLOCKS_MAX {
                 return Err(Error::AttributeTooLarge);
             }
-            new = if is(Bug::XattrInPlace) && old.len == blocks {
+            new = if is_planted(Bug::XattrInPlace) && old.len == blocks {
                 old
             } else {
                 self.space.reserve(&self.medium, AllocRequest::blocks(blocks).contiguous())?

@@ -3,7 +3,7 @@
 use crate::Token;
 use crate::tokens::join_into;
 use frit_core::Sink;
-use frit_core::planted::{PlantedBug, is};
+use frit_core::planted::{PlantedBug, is_planted};
 use frit_media::Store;
 use frit_wear::Leveled;
 
@@ -22,7 +22,7 @@ pub(crate) struct Fences<T> {
 impl<T: Token> Fences<T> {
     /// Creates the state for a memory.
     pub(crate) fn new<P: Store>(pcm: &Leveled<T, P>) -> Fences<T> {
-        Fences { open: None, done: T::default(), on: P::HOLDS || pcm.config().timing.fence.0 > 0 }
+        Fences { open: None, done: T::default(), on: P::STORES_BYTES || pcm.config().timing.fence.0 > 0 }
     }
 
     /// Makes the next fence cover a token as well.
@@ -46,7 +46,7 @@ impl<T: Token> Fences<T> {
         bug: impl PlantedBug,
     ) -> Option<T> {
         let open = self.open.take()?;
-        Some(if is(bug) { open } else { self.after(pcm, sink, open) })
+        Some(if is_planted(bug) { open } else { self.after(pcm, sink, open) })
     }
 
     /// Issues a fence after a token, and returns its completion.

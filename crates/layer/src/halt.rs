@@ -8,7 +8,7 @@ use crate::header::UsageState;
 use crate::health::Health;
 use crate::record::Copies;
 use crate::summary::{RecordSummary, SummaryEntry};
-use frit_core::planted::{PlantedBug, is};
+use frit_core::planted::{PlantedBug, is_planted};
 use frit_core::{Recovery, Result, Sink};
 
 /// Layer with records, of which a clean shutdown writes a [`RecordSummary`].
@@ -72,7 +72,7 @@ pub(crate) fn compare_with_summary<S: Sink, L: SummarizedRecords<S::Tok>>(
     recovery: &mut Recovery,
 ) -> Result<L::Scan> {
     recovery.clean = state != UsageState::InUse;
-    if state != UsageState::HaltedWithSummary || is(bug) {
+    if state != UsageState::HaltedWithSummary || is_planted(bug) {
         return Ok(scan);
     }
     let Some(summary) = layer.written_summary(&scan)? else {

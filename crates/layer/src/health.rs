@@ -1,6 +1,6 @@
 //! Health of a layer: refused writes, and missing records.
 
-use frit_core::planted::{PlantedBug, is};
+use frit_core::planted::{PlantedBug, is_planted};
 use frit_core::{Error, Finding, MediumKind, Recovery, Result, Severity};
 
 /// State of health.
@@ -51,7 +51,7 @@ impl Health {
             e,
             Error::OutOfRange { .. } | Error::NoSpace { .. } | Error::ReadOnly { .. } | Error::Corrupt { .. }
         );
-        if !of_request && !intact && !is(bug) {
+        if !of_request && !intact && !is_planted(bug) {
             self.refuse(format!("an earlier write failed: {e}"));
         }
         e

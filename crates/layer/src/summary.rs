@@ -16,7 +16,7 @@ use crate::Token;
 use crate::numbers::RecordSlot;
 use crate::record::{Record, RecordAddr};
 use frit_core::convert::{low_u8, low_u32};
-use frit_core::{Cause, Result, Sink, Source};
+use frit_core::{Cause, Result, Sink, WriteData};
 use frit_media::Store;
 use frit_media::checksum::crc32c;
 use frit_wear::Leveled;
@@ -137,7 +137,7 @@ impl RecordSummary {
         sink: &mut S,
         after: T,
     ) -> Result<T> {
-        pcm.write(sink, SUMMARY_AT, Source::Bytes(&self.bytes()), Cause::Meta, after)
+        pcm.write(sink, SUMMARY_AT, WriteData::Bytes(&self.bytes()), Cause::Meta, after)
     }
 }
 

@@ -2,7 +2,7 @@
 //! frit-media`.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
-use frit_core::{BlockId, Cause, Null, Ppn, Source, Target};
+use frit_core::{BlockId, Cause, Ppn, ReadBuffer, UntimedSink, WriteData};
 use frit_media::{Hardware, MediumConfig, MediumSpec, MemoryStore, Nand, NoStore, Pcm, Spare, Store};
 use std::hint::black_box;
 use std::path::Path;
@@ -29,20 +29,20 @@ fn nand<St: Store>(profile: &str, what: &str, store: impl Fn(u64) -> St, blocks:
     let g = config.geometry;
     let mut nand = Nand::new(config, store(g.store_bytes()), &mut Hardware::new()).unwrap();
     let page = vec![0x5A; g.page_bytes as usize];
-    let source = if St::HOLDS { Source::Bytes(&page) } else { Source::Len(g.page_bytes) };
+    let source = if St::STORES_BYTES { WriteData::Bytes(&page) } else { WriteData::Len(g.page_bytes) };
     let pages = u64::from(blocks) * u64::from(g.pages_per_block);
     // Takes the blocks from all units in turn, as striping does.
     let block = |i: u32| BlockId(g.first_block(i % g.units()).0 + i / g.units());
     let mut seq = 0;
     time(&format!("{profile}, {what}: erase + program"), pages + u64::from(blocks), || {
         for i in 0..blocks {
-            nand.erase(&mut Null, block(i), Cause::Gc, ()).unwrap();
+            nand.erase(&mut UntimedSink, block(i), Cause::Gc, ()).unwrap();
         }
         for p in 0..g.pages_per_block {
             for i in 0..blocks {
                 seq += 1;
                 let ppn = g.ppn(block(i), p);
-                nand.program(&mut Null, ppn, source, Spare { lpn: i, seq }, Cause::Host, ()).unwrap();
+                nand.program(&mut UntimedSink, ppn, source, Spare { lpn: i, seq }, Cause::Host, ()).unwrap();
             }
         }
     });
@@ -54,8 +54,9 @@ fn nand<St: Store>(profile: &str, what: &str, store: impl Fn(u64) -> St, blocks:
             at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let n = ((at >> 33) % pages) as u32;
             let ppn: Ppn = g.ppn(block(n / g.pages_per_block), n % g.pages_per_block);
-            let into = if St::HOLDS { Target::Bytes(&mut out) } else { Target::Len(g.page_bytes) };
-            nand.read(&mut Null, ppn, 0, into, Cause::Host, ()).unwrap();
+            let into =
+                if St::STORES_BYTES { ReadBuffer::Bytes(&mut out) } else { ReadBuffer::Len(g.page_bytes) };
+            nand.read(&mut UntimedSink, ppn, 0, into, Cause::Host, ()).unwrap();
         }
     });
     black_box(nand.counts());
@@ -71,7 +72,7 @@ fn pcm(profile: &str, len: u32) {
         for _ in 0..n {
             at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let to = (at >> 33) % slots * u64::from(len);
-            pcm.write(&mut Null, to, Source::Len(len), Cause::Host, ()).unwrap();
+            pcm.write(&mut UntimedSink, to, WriteData::Len(len), Cause::Host, ()).unwrap();
         }
     });
     black_box(pcm.counts());
@@ -87,12 +88,13 @@ fn fresh(profile: &str, len: u32) {
     let stride = (pages / 5) | 1;
     time(&format!("{profile}, no bytes: write_fresh of {len} B, half clean"), 2 * pages, || {
         for block in 0..pages / per_unit {
-            pcm.refresh(&mut Null, block * unit, Cause::Gc, ()).unwrap();
+            pcm.refresh(&mut UntimedSink, block * unit, Cause::Gc, ()).unwrap();
         }
         let mut at = 0;
         for _ in 0..2 * pages {
             at = (at + stride) % pages;
-            pcm.write_fresh(&mut Null, at * u64::from(len), Source::Len(len), Cause::Host, ()).unwrap();
+            pcm.write_fresh(&mut UntimedSink, at * u64::from(len), WriteData::Len(len), Cause::Host, ())
+                .unwrap();
         }
     });
     black_box(pcm.counts());

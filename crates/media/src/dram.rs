@@ -3,7 +3,7 @@
 use crate::stripe::Stripe;
 use crate::{Device, DramTiming, Hardware, Store, TimingModel};
 use frit_core::visible::{MediumView, Wear};
-use frit_core::{Cause, Cmd, Counts, Error, MediumKind, Op, Result, Sink, Source, Target, UnitId};
+use frit_core::{Cause, Cmd, Counts, Error, MediumKind, Op, ReadBuffer, Result, Sink, UnitId, WriteData};
 
 /// Configuration of a DRAM buffer.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ impl<St: Store> Dram<St> {
     /// An impossible geometry, a store that is too small, or more units than a stack can have.
     pub fn new(config: DramConfig, store: St, hw: &mut Hardware) -> std::result::Result<Self, String> {
         config.check().map_err(|e| e.to_string())?;
-        if St::HOLDS && store.len() < config.bytes {
+        if St::STORES_BYTES && store.len() < config.bytes {
             return Err(format!(
                 "the store of DRAM '{}' has {} bytes and needs {}",
                 config.name,
@@ -125,7 +125,7 @@ impl<St: Store> Dram<St> {
         &mut self,
         sink: &mut S,
         at: u64,
-        mut into: Target<'_>,
+        mut into: ReadBuffer<'_>,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
@@ -144,7 +144,7 @@ impl<St: Store> Dram<St> {
         &mut self,
         sink: &mut S,
         at: u64,
-        data: Source<'_>,
+        data: WriteData<'_>,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
@@ -163,7 +163,7 @@ impl<St: Store> Dram<St> {
         const ZEROS: [u8; 4096] = [0; 4096];
         let mut part = ZEROS;
         let mut at = 0;
-        while St::HOLDS && at < self.config.bytes {
+        while St::STORES_BYTES && at < self.config.bytes {
             let n = (self.config.bytes - at).min(4096) as usize;
             self.store.read(at, &mut part[..n])?;
             // Parts that are already zero are not written, so that a sparse store stays sparse.
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
     use crate::MemoryStore;
     use crate::testing::RecordingSink;
-    use frit_core::{Nanos, Null};
+    use frit_core::{Nanos, UntimedSink};
 
     fn config() -> DramConfig {
         DramConfig {
@@ -222,12 +222,12 @@ mod tests {
     #[test]
     fn it_holds_its_bytes_until_it_loses_power() {
         let mut d = Dram::new(config(), MemoryStore::new(4096), &mut Hardware::new()).unwrap();
-        d.write(&mut Null, 60, Source::Bytes(&[7; 8]), Cause::Host, ()).unwrap();
+        d.write(&mut UntimedSink, 60, WriteData::Bytes(&[7; 8]), Cause::Host, ()).unwrap();
         let mut out = [0; 10];
-        d.read(&mut Null, 59, Target::Bytes(&mut out), Cause::Host, ()).unwrap();
+        d.read(&mut UntimedSink, 59, ReadBuffer::Bytes(&mut out), Cause::Host, ()).unwrap();
         assert_eq!(out, [0, 7, 7, 7, 7, 7, 7, 7, 7, 0]);
         d.power_loss().unwrap();
-        d.read(&mut Null, 59, Target::Bytes(&mut out), Cause::Host, ()).unwrap();
+        d.read(&mut UntimedSink, 59, ReadBuffer::Bytes(&mut out), Cause::Host, ()).unwrap();
         assert_eq!(out, [0; 10]);
     }
 
@@ -235,10 +235,10 @@ mod tests {
     fn accesses_split_over_channels_and_stay_inside() {
         let mut d = Dram::new(config(), MemoryStore::new(4096), &mut Hardware::new()).unwrap();
         let mut log = RecordingSink::default();
-        let tok = d.write(&mut log, 32, Source::Bytes(&[1; 100]), Cause::Host, 0).unwrap();
+        let tok = d.write(&mut log, 32, WriteData::Bytes(&[1; 100]), Cause::Host, 0).unwrap();
         let seen: Vec<_> = log.cmds.iter().map(|(c, _)| (c.addr, c.len, c.unit.0)).collect();
         assert_eq!((seen, tok), (vec![(32, 32, 0), (64, 64, 1), (128, 4, 0)], 0b111));
-        assert!(d.read(&mut log, 4000, Target::Len(97), Cause::Host, 0).is_err());
+        assert!(d.read(&mut log, 4000, ReadBuffer::Len(97), Cause::Host, 0).is_err());
         assert_eq!(d.counts().of(Op::DramWrite).bytes, 100);
         assert_eq!(d.view().units, 2);
         assert!(Dram::new(config(), MemoryStore::new(10), &mut Hardware::new()).is_err());

@@ -1,7 +1,7 @@
 //! The host of a run: takes requests from a workload in batches and passes them to the layer.
 
 use crate::verify::Verifier;
-use frit_core::{Nanos, Progress, Result, Sector, Sink, Source, StackDevice, Target};
+use frit_core::{Nanos, Progress, ReadBuffer, Result, Sector, Sink, StackDevice, WriteData};
 use frit_engine::{Arrival, Host, LatencyByClass, RequestTimes};
 use frit_trace::{ReqOp, Request, Workload};
 use serde::Serialize;
@@ -129,7 +129,7 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
         }
     }
 
-    /// Announces the next requests to the layer: see [`frit_core::BlockLayer::expect`].
+    /// Announces the next requests to the layer: see [`frit_core::BlockLayer::prefetch`].
     fn announce(&mut self) {
         let next = self.batch.requests[self.batch.next..].iter().take(PREFETCH_REQUESTS);
         let mut ranges = [(Sector(0), 0); PREFETCH_REQUESTS];
@@ -138,14 +138,14 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
             ranges[n] = (r.sector, r.sectors);
             n += 1;
         }
-        self.layer.expect(&ranges[..n]);
+        self.layer.prefetch(&ranges[..n]);
     }
 
     fn read(&mut self, sink: &mut S, r: &Request) -> Result<()> {
         for (at, bytes) in pieces(r) {
             match &mut self.verifier {
                 Some(v) => v.read(self.layer, sink, at, bytes, r.hints)?,
-                None => self.layer.read(sink, at, Target::Len(bytes), r.hints)?,
+                None => self.layer.read(sink, at, ReadBuffer::Len(bytes), r.hints)?,
             }
         }
         Ok(())
@@ -155,7 +155,7 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
         for (at, bytes) in pieces(r) {
             match &mut self.verifier {
                 Some(v) => v.write(self.layer, sink, at, bytes, r.hints)?,
-                None => self.layer.write(sink, at, Source::Len(bytes), r.hints)?,
+                None => self.layer.write(sink, at, WriteData::Len(bytes), r.hints)?,
             }
         }
         Ok(())

@@ -6,7 +6,7 @@ use crate::media::{StackMedium, param_problem};
 use crate::stack::Stack;
 use crate::stores::{Bytes, NoStores, Stores};
 use crate::tree::Table;
-use frit_core::{Error, Null, Sink, StackDevice};
+use frit_core::{Error, Sink, StackDevice, UntimedSink};
 use frit_media::{DiskConfig, DramConfig, Hardware, MediumSpec, NandConfig, PcmConfig};
 
 /// A composed stack: a layer over its media.
@@ -48,7 +48,7 @@ impl Stack {
     ///
     /// # Errors
     /// As for [`Stack::build`].
-    pub fn build_untimed(&self, bytes: &Bytes) -> Result<BuiltStack<Null>> {
+    pub fn build_untimed(&self, bytes: &Bytes) -> Result<BuiltStack<UntimedSink>> {
         self.build(bytes)
     }
 

@@ -4,7 +4,7 @@ use crate::error::{Problem, Result};
 use crate::media::StackMedium;
 use crate::stack::Stack;
 use crate::stores::Bytes;
-use frit_core::{MediumKind, Null, Params, SECTOR_BYTES};
+use frit_core::{MediumKind, Params, SECTOR_BYTES, UntimedSink};
 use frit_engine::Scheduler;
 use frit_media::disk::WriteBack;
 use frit_media::profile::Picos;
@@ -147,7 +147,7 @@ impl Stack {
         Ok((summary, warnings))
     }
 
-    fn layer_summary(&self, built: &mut crate::BuiltStack<Null>) -> LayerSummary {
+    fn layer_summary(&self, built: &mut crate::BuiltStack<UntimedSink>) -> LayerSummary {
         let info = built.layer.info();
         let capacity_bytes = info.sectors * SECTOR_BYTES;
         let pages = (capacity_bytes / u64::from(info.page_bytes)).max(1);

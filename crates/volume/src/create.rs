@@ -10,7 +10,7 @@ use crate::superblock::{
     FILE_NAME, MediumRecord, Superblock, SuperblockFile, VolumeState, boot_id, sha256, unix_now,
 };
 use crate::volume::{Volume, VolumeParts};
-use frit_core::{CrashKind, Null};
+use frit_core::{CrashKind, UntimedSink};
 use frit_stack::Stack;
 use frit_stack::layers::RequiredSetting;
 use std::path::Path;
@@ -104,8 +104,8 @@ impl Volume {
         }
         let created_files = make_media(dir, &mut media, options.force).and_then(|files| {
             let mut layer = stack.build_untimed(&bytes_in(&files, uuid, true))?.layer;
-            layer.format(&mut Null)?;
-            layer.flush(&mut Null)?;
+            layer.format(&mut UntimedSink)?;
+            layer.flush(&mut UntimedSink)?;
             Ok((files, layer))
         });
         // If the disk is full, the allocated space is freed. The superblock stays in the state
@@ -120,7 +120,7 @@ impl Volume {
             dir: dir.into(),
             stack,
             layer,
-            sink: Null,
+            sink: UntimedSink,
             superblock,
             files,
             read_only: false,

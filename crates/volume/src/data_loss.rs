@@ -2,7 +2,7 @@
 
 use crate::planted::Bug;
 use crate::volume::Volume;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use frit_core::{CheckScope, LostPage, Result, Severity, Sink};
 
 impl<S: Sink> Volume<S> {
@@ -25,7 +25,9 @@ impl<S: Sink> Volume<S> {
         let scope = CheckScope { data: true, ..CheckScope::default() };
         self.check(scope, &mut |f| found.push(f))?;
         let recovery = &mut self.recovered.recovery;
-        for f in found.into_iter().filter(|f| f.severity == Severity::Major && !is(Bug::LossesNotTold)) {
+        for f in
+            found.into_iter().filter(|f| f.severity == Severity::Major && !is_planted(Bug::LossesNotTold))
+        {
             match f.lpn {
                 Some(lpn) if recovery.lost.iter().all(|l| l.lpn != lpn) => {
                     recovery.lost.push(LostPage { lpn, why: f.what });

@@ -12,7 +12,7 @@ use crate::planted::Bug;
 use crate::superblock::{FILE_NAME, Superblock, SuperblockFile, TEMP_FILE_NAME, sync_dir, sync_parent};
 use crate::volume::Volume;
 use frit_core::Hints;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use frit_stack::Stack;
 use rustix::fs::RenameFlags;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -223,7 +223,7 @@ fn check_paths(old_superblock: &Superblock, stack: &Stack) -> Result<Vec<PathBuf
 /// error in the old volume, and would become zeros in the new one.
 fn read_old(old: &mut Volume, at: u64, into: &mut [u8]) -> Result<()> {
     match old.read(at, into) {
-        Err(frit_core::Error::Corrupt { .. }) if is(Bug::GrowCopiesZeros) => into.fill(0),
+        Err(frit_core::Error::Corrupt { .. }) if is_planted(Bug::GrowCopiesZeros) => into.fill(0),
         read => read?,
     }
     Ok(())

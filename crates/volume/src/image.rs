@@ -3,7 +3,7 @@
 use crate::error::{Error, Result, io};
 use crate::planted::Bug;
 use crate::volume::Volume;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use frit_core::{Hints, Sink};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -130,7 +130,7 @@ fn read_chunk<S: Sink>(
 ) -> Result<()> {
     match v.read(at, chunk) {
         Ok(()) => return Ok(()),
-        Err(e) if !rescue && !is(Bug::ExportWritesZeros) => return Err(e.into()),
+        Err(e) if !rescue && !is_planted(Bug::ExportWritesZeros) => return Err(e.into()),
         Err(_) => {}
     }
     let page = v.page_bytes() as usize;

@@ -7,7 +7,7 @@ use crate::superblock::{
     FILE_NAME, RecoveryRecord, Superblock, SuperblockFile, VolumeState, boot_id, sha256,
 };
 use crate::volume::{Volume, VolumeParts};
-use frit_core::{CrashKind, Null, Sink};
+use frit_core::{CrashKind, Sink, UntimedSink};
 use frit_media::Hardware;
 use frit_stack::{BuiltStack, Bytes, Stack, StoreOpener};
 use std::path::Path;
@@ -61,7 +61,7 @@ impl Volume {
     /// # Errors
     /// As for [`Volume::open_with`].
     pub fn open(dir: impl AsRef<Path>, options: &OpenOptions) -> Result<Volume> {
-        Volume::open_as(dir.as_ref(), options, Stack::build_untimed, |_| Null)
+        Volume::open_as(dir.as_ref(), options, Stack::build_untimed, |_| UntimedSink)
     }
 }
 

@@ -5,8 +5,9 @@ use crate::error::{Error, Result};
 use crate::open_report::OpenReport;
 use crate::superblock::{Superblock, SuperblockFile, VolumeState, boot_id};
 use frit_core::{
-    Buffer, CheckCounts, CheckScope, Deferred, Finding, Hints, MediumKind, Null, ParamInfo, Progress,
-    RequestIntent, Result as CoreResult, SECTOR_BYTES, Sector, Sink, Source, StackDevice, StackView, Target,
+    Buffer, CheckCounts, CheckScope, Deferred, Finding, Hints, MediumKind, ParamInfo, Progress, ReadBuffer,
+    RequestIntent, Result as CoreResult, SECTOR_BYTES, Sector, Sink, StackDevice, StackView, UntimedSink,
+    WriteData,
 };
 use frit_stack::Stack;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
 
 /// An open volume. If it is dropped without [`Volume::close`], it stays dirty, and the next opening
 /// recovers it.
-pub struct Volume<S: Sink = Null> {
+pub struct Volume<S: Sink = UntimedSink> {
     dir: PathBuf,
     stack: Stack,
     layer: Box<dyn StackDevice<S>>,
@@ -155,7 +156,7 @@ impl<S: Sink> Volume<S> {
         let mut at = sector(at, into.len() as u64, self.bytes)?;
         for part in into.chunks_mut(REQUEST_BYTES) {
             let sectors = part.len() as u64 / SECTOR_BYTES;
-            let read = self.layer.read(&mut self.sink, at, Target::Bytes(part), Hints::NONE);
+            let read = self.layer.read(&mut self.sink, at, ReadBuffer::Bytes(part), Hints::NONE);
             self.check_files_on_error(read)?;
             at.0 += sectors;
         }
@@ -172,7 +173,7 @@ impl<S: Sink> Volume<S> {
         self.writable()?;
         let mut at = sector(at, data.len() as u64, self.bytes)?;
         for part in data.chunks(REQUEST_BYTES) {
-            let wrote = self.layer.write(&mut self.sink, at, Source::Bytes(part), hints);
+            let wrote = self.layer.write(&mut self.sink, at, WriteData::Bytes(part), hints);
             self.check_files_on_error(wrote)?;
             at.0 += part.len() as u64 / SECTOR_BYTES;
         }
@@ -192,7 +193,7 @@ impl<S: Sink> Volume<S> {
         let (mut at, mut left) = (sector(at, len, self.bytes)?, len);
         while left > 0 {
             let n = left.min(ZEROS.len() as u64);
-            let zeros = Source::Bytes(&ZEROS[..n as usize]);
+            let zeros = WriteData::Bytes(&ZEROS[..n as usize]);
             let wrote = self.layer.write(&mut self.sink, at, zeros, Hints::NONE);
             self.check_files_on_error(wrote)?;
             at.0 += n / SECTOR_BYTES;

@@ -13,7 +13,7 @@ use crate::names::target;
 use crate::planted::DamageBug;
 use crate::types::{Ino, InodeType, TARGET_MAX};
 use crate::xattr;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 
 /// State of an inode during a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -177,7 +177,8 @@ fn target_of<M: Medium>(
     inode: &Inode,
     map: &ExtentMap,
 ) -> Result<(), Error> {
-    match map.at(0).filter(|_| inode.kind == InodeType::Symlink && !is(DamageBug::CheckSkipsTargets)) {
+    match map.at(0).filter(|_| inode.kind == InodeType::Symlink && !is_planted(DamageBug::CheckSkipsTargets))
+    {
         Some(extent) => target::read(checked.medium, checked.salt, ino, inode, extent.start).map(drop),
         None => Ok(()),
     }

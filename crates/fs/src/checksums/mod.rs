@@ -21,7 +21,7 @@ use crate::inode::NodeState;
 use crate::journal::BlockRun;
 use crate::medium::Medium;
 use crate::planted::{Bug, DamageBug};
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use frit_media::checksum::digest;
 
 /// Number of words read at once.
@@ -119,14 +119,14 @@ impl<M: Medium> Fs<M> {
                     if word != 0 && clears {
                         cleared = true;
                         write_words(&self.medium, self.geometry.sum_at(block), &[0]);
-                    } else if word != 0 && !whole && !is(DamageBug::PartUnchecked) {
+                    } else if word != 0 && !whole && !is_planted(DamageBug::PartUnchecked) {
                         verify_block(&self.medium, block, word)?;
                     }
                     Ok(())
                 })?;
             }
         }
-        if cleared && !is(Bug::SumClearedLate) {
+        if cleared && !is_planted(Bug::SumClearedLate) {
             self.medium.fence();
         }
         if let Some(map) = &mut state.map {
@@ -139,7 +139,7 @@ impl<M: Medium> Fs<M> {
     /// reachable yet. The transaction that makes the contents reachable has a fence, so none is
     /// needed here.
     pub(crate) fn clear_checksums(&self, run: BlockRun) {
-        if !self.has_sums() || is(Bug::SumOfOtherStays) {
+        if !self.has_sums() || is_planted(Bug::SumOfOtherStays) {
             return;
         }
         // The callback never fails.
@@ -166,7 +166,7 @@ impl<M: Medium> Fs<M> {
             return;
         }
         let ranges = map.unsummed.take();
-        if !is(Bug::SumBeforeBytes) {
+        if !is_planted(Bug::SumBeforeBytes) {
             // A checksum must not become durable before its data.
             self.medium.fence();
         }

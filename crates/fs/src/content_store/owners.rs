@@ -9,7 +9,7 @@ use crate::inode::{Inode, Node, NodeState};
 use crate::medium::Medium;
 use crate::planted::Bug;
 use crate::types::{Attr, Ino, InodeType, Usage};
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use rustix::io::Errno;
 use std::io;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 
 /// Returns the ID of the content file of an inode.
 pub(crate) fn id(ino: Ino, inode: &Inode) -> ContentId {
-    let generation = if is(Bug::BodyUnnumbered) { 0 } else { inode.generation };
+    let generation = if is_planted(Bug::BodyUnnumbered) { 0 } else { inode.generation };
     ContentId { ino, generation }
 }
 
@@ -179,7 +179,8 @@ impl<M: Medium> Fs<M> {
 
     /// Removes stray content files, which a crash may have left.
     pub(crate) fn sweep(&self) -> Result<()> {
-        let Some(content_store) = self.content_store.as_deref().filter(|_| !is(Bug::BodiesNotSwept)) else {
+        let Some(content_store) = self.content_store.as_deref().filter(|_| !is_planted(Bug::BodiesNotSwept))
+        else {
             return Ok(());
         };
         for stray in strays(&self.medium, &self.superblock, self.inode_allocator.highest(), content_store)? {

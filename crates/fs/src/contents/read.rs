@@ -9,7 +9,7 @@ use crate::inode::{Node, NodeState};
 use crate::medium::Medium;
 use crate::planted::DamageBug;
 use crate::sync::RwLockReadGuard;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 
 impl<M: Medium> Fs<M> {
     /// Returns the shared lock of a regular file with its extents loaded.
@@ -38,7 +38,7 @@ impl<M: Medium> Fs<M> {
         let len = state.inode.size.saturating_sub(at).min(into.len() as u64) as usize;
         if len > 0 {
             self.copy_out(&state, at, &mut into[..len]);
-            if self.has_sums() && !is(DamageBug::ContentsUnchecked) {
+            if self.has_sums() && !is_planted(DamageBug::ContentsUnchecked) {
                 self.verify(&state, at, &into[..len])?;
             }
         }

@@ -11,7 +11,7 @@ use crate::medium::Medium;
 use crate::planted::Bug;
 use crate::space::AllocRequest;
 use crate::types::{DefragResult, InodeType};
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 
 /// Maximum number of blocks relocated in one transaction, 32 MiB. The file is locked meanwhile.
 const WINDOW: u64 = 8192;
@@ -54,7 +54,7 @@ impl<M: Medium> Fs<M> {
             txn.free(extent.run());
         }
         // The copied contents must be durable before the extents refer to them.
-        txn.data = !is(Bug::MovedUnfenced);
+        txn.data = !is_planted(Bug::MovedUnfenced);
         self.put_inode(&mut txn, node, state);
         self.commit(txn);
         Ok(())

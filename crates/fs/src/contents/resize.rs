@@ -10,7 +10,7 @@ use crate::journal::Txn;
 use crate::medium::Medium;
 use crate::planted::Bug;
 use crate::types::FILE_MAX;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 
 /// Handling of the inode after its blocks are freed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,11 +85,11 @@ impl<M: Medium> Fs<M> {
         self.check_xattr_run(node.ino, &state.inode)?;
         let steps = self.steps();
         let large = state.map.as_ref().is_some_and(|map| map.len() + map.extent_blocks().count() > steps);
-        if (large || open) && state.orphan.is_none() && !is(Bug::OrphanNotListed) {
+        if (large || open) && state.orphan.is_none() && !is_planted(Bug::OrphanNotListed) {
             let mut orphans = self.orphans.lock();
             if after == AfterTruncate::Keep || !orphans.is_full() {
                 state.orphan = Some(orphans.add(txn, node.ino)?);
-            } else if !orphans.has_overflow() && !is(Bug::MoreOrphansNotNoted) {
+            } else if !orphans.has_overflow() && !is_planted(Bug::MoreOrphansNotNoted) {
                 // Durable before any inode relies on the mark, and independent of the caller's
                 // transaction.
                 let mut note = Txn::new();
@@ -138,7 +138,7 @@ impl<M: Medium> Fs<M> {
     /// Commits the last transaction of a truncation or deletion.
     fn finish_truncate(&self, node: &Node, state: &mut NodeState, mut txn: Txn, after: AfterTruncate) {
         let leaves = state.orphan.filter(|_| after == AfterTruncate::Free || state.inode.links > 0);
-        if let Some(slot) = leaves.filter(|_| !is(Bug::OrphanStays)) {
+        if let Some(slot) = leaves.filter(|_| !is_planted(Bug::OrphanStays)) {
             self.orphans.lock().remove(&mut txn, slot);
         }
         match after {
@@ -153,7 +153,7 @@ impl<M: Medium> Fs<M> {
                 state.dead = true;
             }
         }
-        if after == AfterTruncate::Free && is(Bug::BodyBeforeName) {
+        if after == AfterTruncate::Free && is_planted(Bug::BodyBeforeName) {
             self.drop_body(node, state);
         }
         self.commit(txn);

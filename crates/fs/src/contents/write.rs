@@ -15,7 +15,7 @@ use crate::medium::Medium;
 use crate::planted::Bug;
 use crate::space::AllocRequest;
 use crate::types::{FILE_MAX, Ino};
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
@@ -257,7 +257,7 @@ impl<M: Medium> Fs<M> {
             let part = extent.part(at, end);
             self.clear_checksums(part.run());
             change.unsummed(at, end);
-            if !is(Bug::AroundNotZeroed) {
+            if !is_planted(Bug::AroundNotZeroed) {
                 self.medium.zero(part.run().at(), part.len * BLOCK);
             }
         }
@@ -266,7 +266,7 @@ impl<M: Medium> Fs<M> {
 
     /// Zeroes the parts of the first and last block that a first write does not cover.
     fn zero_edges(&self, extent: &Extent, at: u64, len: u64) {
-        if is(Bug::EdgesNotZeroed) {
+        if is_planted(Bug::EdgesNotZeroed) {
             return;
         }
         let base = extent.start * BLOCK;
@@ -294,7 +294,7 @@ impl<M: Medium> Fs<M> {
     /// bytes are undefined until then.
     pub(crate) fn zero_tail(&self, state: &NodeState, txn: &mut Txn, to: u64) {
         let size = state.inode.size;
-        if size.is_multiple_of(BLOCK) || is(Bug::TailNotZeroed) {
+        if size.is_multiple_of(BLOCK) || is_planted(Bug::TailNotZeroed) {
             return;
         }
         let extent = state.map.as_ref().and_then(|map| map.at(block_of(size))).filter(|e| e.written);

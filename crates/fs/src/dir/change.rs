@@ -13,7 +13,7 @@ use crate::medium::Medium;
 use crate::planted::Bug;
 use crate::space::AllocRequest;
 use crate::types::{Ino, InodeType, NAME_MAX};
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 
 /// Maximum number of blocks that a directory grows by at once.
 const GROW_MAX: u64 = 64;
@@ -96,7 +96,7 @@ impl<M: Medium> Fs<M> {
             }
         };
         // New blocks must not contain data that could be taken for names.
-        if !is(Bug::DirectoryNotZeroed) {
+        if !is_planted(Bug::DirectoryNotZeroed) {
             self.medium.zero(run.at(), run.len * BLOCK);
         }
         txn.data = true;
@@ -130,7 +130,7 @@ impl<M: Medium> Fs<M> {
     /// Clears the slots of a name.
     pub(crate) fn clear_name(&self, state: &NodeState, txn: &mut Txn, slot: u32, name: &[u8]) {
         let Some(index) = &state.index else { return };
-        let slots = if is(Bug::NameHalfCleared) { 1 } else { slots_for(name.len()) };
+        let slots = if is_planted(Bug::NameHalfCleared) { 1 } else { slots_for(name.len()) };
         for i in 0..slots {
             txn.write(index.at(slot) + u64::from(i) * SLOT, &[0]);
         }

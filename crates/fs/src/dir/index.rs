@@ -7,7 +7,7 @@ use crate::format::BLOCK;
 use crate::medium::Medium;
 use crate::planted::DamageBug;
 use crate::types::{Ino, InodeType};
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, RandomState};
 
@@ -118,7 +118,7 @@ impl DirIndex {
             }
         }
         index.miscounted = names.filter(|names| *names != index.table.len() as u64);
-        if index.miscounted.is_some() && !is(DamageBug::NamesNotCompared) {
+        if index.miscounted.is_some() && !is_planted(DamageBug::NamesNotCompared) {
             index.damaged = index.damaged.or(Some(at));
         }
         index

@@ -7,7 +7,7 @@ use crate::inode::Node;
 use crate::medium::Medium;
 use crate::planted::DamageBug;
 use crate::types::{DirEntry, InodeType};
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 
 /// Position of the first name after `.` and `..`.
 const NAMES_FROM: u64 = 2;
@@ -59,7 +59,7 @@ impl<M: Medium> Fs<M> {
         if !self.read_only {
             node.update_atime(&state, self.clock.now());
         }
-        match damaged.filter(|_| !is(DamageBug::DamagedNamesUntold)) {
+        match damaged.filter(|_| !is_planted(DamageBug::DamagedNamesUntold)) {
             Some(at) => Err(Error::Damaged { what: "a name in a directory", at }),
             None => Ok(()),
         }

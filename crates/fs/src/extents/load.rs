@@ -9,7 +9,7 @@ use crate::inode::Inode;
 use crate::medium::Medium;
 use crate::planted::DamageBug;
 use crate::types::Ino;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 
 /// Reads and verifies the extent lines of one file.
 pub(crate) struct LineReader<'a, M> {
@@ -43,7 +43,7 @@ pub(crate) fn load<M: Medium>(reader: &LineReader<'_, M>, inode: &Inode) -> Resu
     let map = load_uncounted(reader, inode)?;
     let blocks =
         map.iter().map(|extent| extent.len).sum::<u64>() + map.blocks.len() as u64 + inode.xattrs.len;
-    if blocks != inode.blocks && !is(DamageBug::BlocksNotCompared) {
+    if blocks != inode.blocks && !is_planted(DamageBug::BlocksNotCompared) {
         let at = reader.geometry.inode_at(reader.ino.0);
         return Err(Error::Damaged { what: "extents whose number of blocks differs from their inode", at });
     }

@@ -18,7 +18,7 @@ use crate::medium::Medium;
 use crate::planted::Bug;
 use crate::space::line;
 use crate::sync::Mutex;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use frit_media::checksum::digest;
 use txn::JournalRecord;
 
@@ -78,7 +78,7 @@ impl Journal {
         assert!(txn.words().len() <= self.capacity(), "a transaction of {} words", txn.words().len());
         debug_assert!(txn.frees_nothing_it_writes(&self.geometry));
         // Contents must be durable before the metadata that refers to them.
-        if txn.data && !is(Bug::DataNotFenced) {
+        if txn.data && !is_planted(Bug::DataNotFenced) {
             medium.fence();
         }
         // The lock covers the write and the application: the next transaction's fence makes this
@@ -93,11 +93,11 @@ impl Journal {
         inner.next += 1;
         let at = slot_at(&self.geometry, seq);
         txn.seal(seq, self.salt);
-        if is(Bug::ApplyBeforeLog) {
+        if is_planted(Bug::ApplyBeforeLog) {
             self.apply(medium, &txn);
         }
         write_words(medium, at, txn.sealed());
-        if !is(Bug::LogNotFenced) {
+        if !is_planted(Bug::LogNotFenced) {
             medium.fence();
         }
         self.apply(medium, &txn);

@@ -7,7 +7,7 @@ use crate::format::{Geometry, read_words, write_words};
 use crate::medium::Medium;
 use crate::planted::Bug;
 use crate::space::line;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use std::collections::BTreeMap;
 
 /// Result of a replay.
@@ -30,7 +30,7 @@ fn read<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, slot: u64) -> Opt
     }
     let mut words = vec![0; HEADER + len];
     medium.read(at, bytemuck::cast_slice_mut(&mut words));
-    let sound = words[0] == check(&words) || is(Bug::TornLogTaken);
+    let sound = words[0] == check(&words) || is_planted(Bug::TornLogTaken);
     sound.then(|| (seq, words.split_off(HEADER)))
 }
 
@@ -57,8 +57,8 @@ pub(crate) fn replay<M: Medium>(medium: &M, geometry: &Geometry, salt: u32) -> R
     }
     let last_two = found.iter().skip_while(|(seq, _)| seq + 1 < last);
     let skip = match found.len() {
-        2.. if is(Bug::ReplayLastOnly) => 1,
-        _ if is(Bug::ReplayForgotten) => 2,
+        2.. if is_planted(Bug::ReplayLastOnly) => 1,
+        _ if is_planted(Bug::ReplayForgotten) => 2,
         _ => 0,
     };
     apply_all(medium, geometry, salt, last_two.skip(skip));

@@ -13,7 +13,7 @@ use crate::permissions::{self, EXECUTE, WRITE};
 use crate::planted::Bug;
 use crate::space::AllocRequest;
 use crate::types::{Attr, Caller, Ino, InodeType, LINK_MAX, NewInode, TARGET_MAX, Time};
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use std::sync::Arc;
 
 impl<M: Medium> Fs<M> {
@@ -100,7 +100,7 @@ impl<M: Medium> Fs<M> {
         txn.counts.inodes += 1;
         txn.counts.highest = ino.0;
         self.put_name(parent, dir, &mut txn, slot, name, (ino, new.kind));
-        if new.kind == InodeType::Directory && !is(Bug::ParentNotCounted) {
+        if new.kind == InodeType::Directory && !is_planted(Bug::ParentNotCounted) {
             dir.inode.links += 1;
         }
         update_dir(dir, now, 1);
@@ -154,7 +154,7 @@ pub(crate) fn update_dir(dir: &mut NodeState, now: Time, delta: i64) {
     dir.inode.mtime = now;
     dir.inode.ctime = now;
     let indexed = dir.index.as_ref().map(|index| index.len() as u64);
-    if !is(Bug::NamesNotCounted) {
+    if !is_planted(Bug::NamesNotCounted) {
         dir.inode.names = dir.inode.names.or(indexed).map(|names| names.saturating_add_signed(delta));
     }
 }

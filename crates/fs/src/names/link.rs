@@ -9,7 +9,7 @@ use crate::journal::Txn;
 use crate::medium::Medium;
 use crate::planted::Bug;
 use crate::types::{Attr, Caller, Ino, InodeType, LINK_MAX};
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 
 impl<M: Medium> Fs<M> {
     pub(crate) fn link_to(&self, caller: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
@@ -38,7 +38,7 @@ impl<M: Medium> Fs<M> {
         self.put_name(&parent, &dir, &mut txn, slot, name, (ino, state.inode.kind));
         update_dir(&mut dir, now, 1);
         self.put_inode(&mut txn, &parent, &mut dir);
-        if is(Bug::LinkCountLater) {
+        if is_planted(Bug::LinkCountLater) {
             self.commit(std::mem::replace(&mut txn, Txn::new()));
         }
         state.inode.links += 1;

@@ -11,7 +11,7 @@ use crate::medium::Medium;
 use crate::permissions;
 use crate::planted::Bug;
 use crate::types::{Caller, Ino, InodeType};
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 
 impl<M: Medium> Fs<M> {
     pub(crate) fn remove(&self, caller: &Caller, dir: Ino, name: &[u8], directory: bool) -> Result<()> {
@@ -49,7 +49,7 @@ impl<M: Medium> Fs<M> {
         }
         let mut txn = Txn::new();
         self.prepare_unlink(&node, &mut state, &mut txn)?;
-        if !is(Bug::NameStays) {
+        if !is_planted(Bug::NameStays) {
             self.clear_name(&dir, &mut txn, found.slot, name);
         }
         let now = self.clock.now();

@@ -10,7 +10,7 @@ use crate::medium::Medium;
 use crate::permissions::{self, EXECUTE, WRITE};
 use crate::planted::Bug;
 use crate::types::{Caller, Ino, InodeType, LINK_MAX, RenameMode};
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -207,7 +207,7 @@ impl<M: Medium> Fs<M> {
             to.name,
             (movers.source.ino, movers.source.kind),
         );
-        if is(Bug::RenameTwoSteps) && target.is_none() {
+        if is_planted(Bug::RenameTwoSteps) && target.is_none() {
             self.put_inode(&mut txn, to.dir, dirs.to());
             self.commit(std::mem::replace(&mut txn, Txn::new()));
         }
@@ -216,7 +216,7 @@ impl<M: Medium> Fs<M> {
         if is_dir {
             drop_one(&mut dirs.from);
             add_one(dirs.to());
-            if !is(Bug::ParentStays) {
+            if !is_planted(Bug::ParentStays) {
                 movers.source_node.set_parent(source, to.dir.ino);
             }
         }

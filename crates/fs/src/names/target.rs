@@ -11,7 +11,7 @@ use crate::inode::Inode;
 use crate::medium::Medium;
 use crate::planted::DamageBug;
 use crate::types::{Ino, TARGET_MAX};
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 
 /// Index of the checksum word in the inode's inline area.
 pub(crate) const CHECK_WORD: usize = 2;
@@ -39,7 +39,7 @@ pub(crate) fn read<M: Medium>(medium: &M, salt: u32, ino: Ino, inode: &Inode, bl
     medium.read(block * BLOCK, &mut target);
     let known = inode.inline_area[CHECK_WORD];
     let sound = known & CHECKED == 0 || known == check(salt, ino, inode, &target);
-    if sound || is(DamageBug::TargetUnchecked) {
+    if sound || is_planted(DamageBug::TargetUnchecked) {
         return Ok(target);
     }
     Err(Error::Damaged { what: "the target of a symbolic link", at: block * BLOCK })

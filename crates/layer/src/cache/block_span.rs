@@ -4,7 +4,7 @@ use super::fragments::FRAGMENT;
 use super::{BLOCK_BYTES, BLOCK_LEN};
 use crate::numbers::Lbn;
 use crate::spans::parts;
-use frit_core::Source;
+use frit_core::WriteData;
 use frit_core::convert::low_u8;
 
 /// A part of one block that a request covers.
@@ -34,7 +34,7 @@ impl BlockSpan {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SpanData<'a> {
     pub(super) span: BlockSpan,
-    pub(super) data: Source<'a>,
+    pub(super) data: WriteData<'a>,
 }
 
 /// Divides whole sectors, `len` bytes from byte `at` on, into parts of blocks.

@@ -9,7 +9,7 @@ use crate::Token;
 use crate::numbers::{CacheSlot, Lbn};
 use crate::planted::CacheBug;
 use crate::record::{Record, RecordEnd};
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use frit_core::{CheckCounts, CheckScope, Error, Finding, MediumKind, Result, SECTOR_BYTES, Severity, Sink};
 use frit_media::Store;
 
@@ -99,7 +99,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         older: bool,
     ) -> Result<bool> {
         let flags = self.dir.flags(slot);
-        let older = older || is(CacheBug::RepairDiscards);
+        let older = older || is_planted(CacheBug::RepairDiscards);
         if self.dir.dirty(slot) && !older || flags & PINNED != 0 && flags & DAMAGED == 0 {
             return Ok(false);
         }

@@ -15,7 +15,7 @@ use frit_media::Store;
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     pub(super) fn set_deferring(&mut self, on: bool) -> bool {
-        if on && P::HOLDS && self.deferred_io.medium.is_none() {
+        if on && P::STORES_BYTES && self.deferred_io.medium.is_none() {
             self.deferred_io.medium = self.disk.shared();
         }
         self.deferred_io.on = on && self.deferred_io.medium.is_some();

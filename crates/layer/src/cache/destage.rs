@@ -9,8 +9,8 @@ use crate::Token;
 use crate::numbers::{BucketId, CacheSlot};
 use crate::planted::CacheBug;
 use frit_core::convert::to_u64;
-use frit_core::planted::is;
-use frit_core::{BlockingAccess, Cause, Error, Op, Result, Sink, Source};
+use frit_core::planted::is_planted;
+use frit_core::{BlockingAccess, Cause, Error, Op, Result, Sink, WriteData};
 use frit_media::Store;
 use frit_media::disk::HAZARD_BYTES;
 
@@ -36,7 +36,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     ) -> Result<()> {
         // A write that needs a slot may have written some of these blocks itself. They must be
         // durable first.
-        if !is(CacheBug::DestagedEarly) {
+        if !is_planted(CacheBug::DestagedEarly) {
             self.commit(sink)?;
         }
         if self.deferred_io.on() {
@@ -74,7 +74,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                         Some(WriteRun { at, len, read })
                     }
                 };
-                if P::HOLDS {
+                if P::STORES_BYTES {
                     self.run.extend_from_slice(&self.block[part.range()]);
                 }
             }
@@ -89,7 +89,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     fn fetch_out<S: Sink<Tok = T>>(&mut self, sink: &mut S, v: Victim, leave: bool) -> Result<Option<T>> {
         // A power loss leaves an arbitrary subset of the written sectors on the disk, so PCM must
         // hold the whole block durably before.
-        if self.space.may_be_lost(v.slot)? && !is(CacheBug::DestagedEarly) {
+        if self.space.may_be_lost(v.slot)? && !is_planted(CacheBug::DestagedEarly) {
             self.sync_slots(sink)?;
         }
         let valid = self.dir.valid(v.slot);
@@ -177,12 +177,15 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         leave: bool,
     ) -> Result<()> {
         let Some(run) = run else { return Ok(()) };
-        let data = if P::HOLDS { Source::Bytes(&self.run) } else { Source::Len(run.len) };
+        let data = if P::STORES_BYTES { WriteData::Bytes(&self.run) } else { WriteData::Len(run.len) };
         debug_assert_eq!(data.len(), run.len);
         // The write waits until the blocks are durable in the cache. Otherwise a power loss could
         // leave parts of a request on the disk that was never acknowledged.
-        let after =
-            if is(CacheBug::DestagedEarly) { run.read } else { sink.join(run.read, self.space.fenced()) };
+        let after = if is_planted(CacheBug::DestagedEarly) {
+            run.read
+        } else {
+            sink.join(run.read, self.space.fenced())
+        };
         let done = self.disk.write(sink, run.at, data, Cause::Destage, after);
         self.run.clear();
         self.stats.destage_writes += 1;

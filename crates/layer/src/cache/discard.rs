@@ -12,7 +12,7 @@ use crate::payload::zeros;
 use crate::planted::CacheBug;
 use crate::record::RecordEnd;
 use frit_core::convert::bounded_u32;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use frit_core::{BlockingAccess, Cause, Error, Op, Result, SECTOR_BYTES, Sink};
 use frit_media::Store;
 use std::ops::Range;
@@ -148,7 +148,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         for (i, slot) in freed.into_iter().enumerate() {
             self.give_back(slot, done, i > 0);
         }
-        if !is(CacheBug::TrimNotAcked) {
+        if !is_planted(CacheBug::TrimNotAcked) {
             sink.ack(done);
         }
         Ok(())
@@ -156,7 +156,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Makes all acknowledged writes survive a power loss.
     pub(super) fn flush_all<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        if is(CacheBug::FlushIgnored) {
+        if is_planted(CacheBug::FlushIgnored) {
             return Ok(());
         }
         // If writes were refused or may be lost, a flush must not report success.
@@ -184,7 +184,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if self.space.seq > self.space.mark {
             self.space.set_mark(sink)?;
         }
-        if self.space.volatile() && !is(CacheBug::FlushOneMedium) {
+        if self.space.volatile() && !is_planted(CacheBug::FlushOneMedium) {
             self.sync_slots(sink)?;
         }
         Ok(())

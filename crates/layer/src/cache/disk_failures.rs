@@ -4,7 +4,7 @@
 use super::layer::Cache;
 use crate::Token;
 use crate::planted::CacheBug;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use frit_core::{Error, Result};
 use frit_media::Store;
 
@@ -34,7 +34,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// write). So the layer refuses writes from then on.
     #[cold]
     pub(super) fn direct_writes_lost(&mut self, e: &Error) {
-        if is(CacheBug::LostDirectIgnored) || !self.config.bypasses() {
+        if is_planted(CacheBug::LostDirectIgnored) || !self.config.bypasses() {
             return;
         }
         let why = format!("data written directly to the disk may be lost: {e}");

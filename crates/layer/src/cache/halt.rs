@@ -15,7 +15,7 @@ use crate::health::Health;
 use crate::numbers::{CacheSlot, Lbn};
 use crate::record::{Copies, Record, RecordAddr};
 use crate::summary::{RecordSummary, RecordTerms, SummaryEntry, damaged_records};
-use frit_core::{Cause, Recovery, Result, Sink, Source};
+use frit_core::{Cause, Recovery, Result, Sink, WriteData};
 use frit_media::Store;
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
@@ -37,7 +37,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
         self.preserve_damage(sink)?;
         self.sync_pcm(sink)?;
-        if P::HOLDS {
+        if P::STORES_BYTES {
             // The summary must not be durable before the data that it describes, also over files.
             self.space.pcm.flush(sink)?;
             // Records that were taken away without a fence are not in the summary: they must not be found again.
@@ -47,7 +47,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             self.space.fence_after(sink, put);
         }
         self.usage = HeaderNote::HALTED;
-        let state = if P::HOLDS { UsageState::HaltedWithSummary } else { UsageState::Halted };
+        let state = if P::STORES_BYTES { UsageState::HaltedWithSummary } else { UsageState::Halted };
         self.write_state(sink, state, self.flushed)?;
         self.space.pcm.sync(sink)
     }
@@ -55,7 +55,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Writes a new record for each block whose record is damaged in all copies. Its digest is
     /// wrong on purpose, so that the block stays known as damaged.
     fn preserve_damage<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        if !P::HOLDS {
+        if !P::STORES_BYTES {
             return Ok(());
         }
         let mut damaged = Vec::new();
@@ -162,7 +162,7 @@ impl<T: Token, P: Store, D: Store> SummarizedRecords<T> for Cache<T, P, D> {
                     continue;
                 }
                 let (at, bytes, start) = (layout.record(place), right.bytes(place), sink.start());
-                let tok = self.space.pcm.write(sink, at, Source::Bytes(&bytes), Cause::Meta, start)?;
+                let tok = self.space.pcm.write(sink, at, WriteData::Bytes(&bytes), Cause::Meta, start)?;
                 self.space.fence_after(sink, tok);
             }
         }

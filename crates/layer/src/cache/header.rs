@@ -5,7 +5,7 @@ use crate::Token;
 use crate::header::{HeaderNote, LayerHeader, UsageState, write_state};
 use crate::planted::CacheBug;
 use frit_core::convert::low_u32;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use frit_core::{Result, Sink};
 use frit_media::Store;
 
@@ -30,7 +30,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         state: UsageState,
         after: T,
     ) -> Result<T> {
-        let fenced = if is(CacheBug::HaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
+        let fenced =
+            if is_planted(CacheBug::HaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
         let after = sink.join(fenced, after);
         write_state(&mut self.space.pcm, &mut self.space.fences, sink, state, after)
     }
@@ -64,7 +65,11 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Writes the header if PCM is blank. A simulation with data starts without a format, but can
     /// be halted and booted too.
     fn head_new<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        if P::HOLDS && LayerHeader::read(&self.space.pcm)?.is_blank() { self.put_head(sink) } else { Ok(()) }
+        if P::STORES_BYTES && LayerHeader::read(&self.space.pcm)?.is_blank() {
+            self.put_head(sink)
+        } else {
+            Ok(())
+        }
     }
 
     pub(super) fn write_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {

@@ -18,8 +18,8 @@ use crate::numbers::{BucketId, CacheSlot, Lbn};
 use crate::spans::check_sectors;
 use frit_core::convert::size_in_memory;
 use frit_core::{
-    BlockLayer, Buffer, Deferred, Error, Hints, Info, Params, Progress, RequestIntent, Result, SECTOR_BYTES,
-    Sector, Sink, Source, StackView, Target,
+    BlockLayer, Buffer, Deferred, Error, Hints, Info, Params, Progress, ReadBuffer, RequestIntent, Result,
+    SECTOR_BYTES, Sector, Sink, StackView, WriteData,
 };
 use frit_media::{Disk, Pcm, Store};
 use frit_wear::{Leveled, WearKeys};
@@ -82,7 +82,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             Error::param("bytes", disk.bytes(), "of the disk have to be 4 KiB to less than 16 TiB")
         })?;
         let setup = PolicySetup { slots: layout.slots, disk_blocks, config: &config.policy, next_use };
-        let held = |n: usize| if P::HOLDS { vec![0; n] } else { Vec::new() };
+        let held = |n: usize| if P::STORES_BYTES { vec![0; n] } else { Vec::new() };
         Ok(Cache {
             policy: Policy::new(&setup)?,
             dir: Directory::new(disk_blocks, layout.slots)?,
@@ -168,7 +168,7 @@ impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
         }
     }
 
-    fn expect(&self, next: &[(Sector, u32)]) {
+    fn prefetch(&self, next: &[(Sector, u32)]) {
         let block = |at: &Sector| {
             let lbn = at.0.saturating_mul(SECTOR_BYTES) / BLOCK_BYTES;
             Lbn::of_u64(lbn.min(u64::from(self.dir.disk_blocks()) - 1))
@@ -190,13 +190,13 @@ impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
         }
     }
 
-    fn read(&mut self, sink: &mut S, at: Sector, into: Target<'_>, _: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut S, at: Sector, into: ReadBuffer<'_>, _: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(into.len()))?;
         self.tick();
         self.read_range(sink, at, into).inspect_err(|_| self.cancel_deferred())
     }
 
-    fn write(&mut self, sink: &mut S, at: Sector, data: Source<'_>, _: Hints) -> Result<()> {
+    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(data.len()))?;
         self.begin_use(sink).map_err(|e| self.ended(e))?;
         self.tick();

@@ -7,8 +7,8 @@ use crate::Token;
 use crate::marks::{HighestMark, WORDS, is_due, mark_at};
 use crate::payload::source_of;
 use crate::planted::CacheBug;
-use frit_core::planted::is;
-use frit_core::{Cause, Result, Sink, Source};
+use frit_core::planted::is_planted;
+use frit_core::{Cause, Result, Sink, WriteData};
 use frit_media::Store;
 
 impl<T: Token, P: Store> CachePcm<T, P> {
@@ -21,7 +21,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     /// Advances the mark to the last record. All records up to it are complete, because they are
     /// fenced.
     pub(super) fn set_mark<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        let after = if is(CacheBug::MarkTooEarly) { sink.start() } else { self.fenced() };
+        let after = if is_planted(CacheBug::MarkTooEarly) { sink.start() } else { self.fenced() };
         self.mark = self.seq;
         self.marks += 1;
         let word = self.mark.to_le_bytes();
@@ -32,7 +32,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     /// Advances the synced mark: all records up to the last sync are durable. The word is written
     /// after the sync, so wherever it is found after a power loss, that sync had completed.
     pub(super) fn set_synced_mark<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        if !P::HOLDS || self.synced_mark == self.synced {
+        if !P::STORES_BYTES || self.synced_mark == self.synced {
             return Ok(());
         }
         let after = self.fenced();
@@ -40,7 +40,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
         self.synced_marks += 1;
         let word = self.synced_mark.to_le_bytes();
         for at in synced_marks_at(self.synced_marks) {
-            self.pcm.write(sink, at, Source::Bytes(&word), Cause::Meta, after)?;
+            self.pcm.write(sink, at, WriteData::Bytes(&word), Cause::Meta, after)?;
         }
         Ok(())
     }

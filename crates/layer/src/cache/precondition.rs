@@ -38,7 +38,7 @@ impl<T: Token, P: Store, D: Store> Preconditioning for Cache<T, P, D> {
             }
             let Some(slot) = self.dir.alloc() else { break };
             self.space.seq += 1;
-            if P::HOLDS {
+            if P::STORES_BYTES {
                 let record = Record { lbn: lbn.0, valid: 0xFF, seq: self.space.seq, digest: zeros };
                 for place in self.space.layout.places(slot) {
                     self.space.pcm.preset(self.space.layout.record(place), &record.bytes(place))?;

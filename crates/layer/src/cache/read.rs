@@ -10,7 +10,7 @@ use super::{BLOCK_BYTES, BLOCK_LEN};
 use crate::Token;
 use crate::numbers::{CacheSlot, Lbn};
 use frit_core::convert::{bounded_u32, size_in_memory, to_usize};
-use frit_core::{BlockingAccess, Cause, Op, Result, Sink, Source, Target};
+use frit_core::{BlockingAccess, Cause, Op, ReadBuffer, Result, Sink, WriteData};
 use frit_media::Store;
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         &mut self,
         sink: &mut S,
         at: u64,
-        mut into: Target<'_>,
+        mut into: ReadBuffer<'_>,
     ) -> Result<()> {
         let mut missing: Option<(u64, u64)> = None;
         let mut cached = false;
@@ -66,8 +66,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
         if self.config.read_caching && missing.is_some() {
             let data = match &into {
-                Target::Bytes(b) => Source::Bytes(b),
-                Target::Len(n) => Source::Len(*n),
+                ReadBuffer::Bytes(b) => WriteData::Bytes(b),
+                ReadBuffer::Len(n) => WriteData::Len(*n),
             };
             self.cache_read(sink, at, data);
         }
@@ -102,7 +102,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             self.cache_read(
                 sink,
                 from,
-                Source::Bytes(&read[size_in_memory(from - at)..size_in_memory(to - at)]),
+                WriteData::Bytes(&read[size_in_memory(from - at)..size_in_memory(to - at)]),
             );
         }
     }
@@ -129,7 +129,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         &mut self,
         sink: &mut S,
         at: u64,
-        into: &mut Target<'_>,
+        into: &mut ReadBuffer<'_>,
         stretch: Option<(u64, u64)>,
     ) -> Result<()> {
         let Some((from, to)) = stretch else { return Ok(()) };
@@ -147,16 +147,16 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         sink: &mut S,
         span: BlockSpan,
         slot: CacheSlot,
-        mut into: Target<'_>,
+        mut into: ReadBuffer<'_>,
     ) -> Result<()> {
         let has = self.dir.valid(slot) & span.mask();
         let start = sink.start();
         for run in runs(has) {
-            let part = Target::Len(run.bytes());
+            let part = ReadBuffer::Len(run.bytes());
             let tok = self.space.read(sink, slot, run.first, part, Cause::Host, start)?;
             sink.ack(tok);
         }
-        let Some(into) = into.bytes().filter(|_| P::HOLDS) else { return Ok(()) };
+        let Some(into) = into.bytes().filter(|_| P::STORES_BYTES) else { return Ok(()) };
         if span.mask() == 0xFF && self.dir.valid(slot) == 0xFF {
             let read = self.read_whole(span.lbn, slot, into)?;
             if read {
@@ -183,7 +183,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Caches blocks that were read from the disk, as far as slots are free. The read itself is
     /// complete, so a failure of PCM is not returned; the layer refuses writes from then on.
-    fn cache_read<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, read: Source<'_>) {
+    fn cache_read<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, read: WriteData<'_>) {
         if self.health.refusal().is_none()
             && let Err(e) = self.copy_read(sink, at, read)
         {
@@ -191,7 +191,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
     }
 
-    fn copy_read<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, read: Source<'_>) -> Result<()> {
+    fn copy_read<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, read: WriteData<'_>) -> Result<()> {
         self.begin_use(sink)?;
         for span in spans(at, read.len()) {
             if self.dir.get(span.lbn).is_some() {
@@ -205,20 +205,20 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             let part = read.part(span.from, span.bytes());
             let fragments = BlockFragments { lbn: span.lbn, valid: span.mask() };
             match part {
-                Source::Bytes(b) if P::HOLDS => {
+                WriteData::Bytes(b) if P::STORES_BYTES => {
                     let from = to_usize(span.first * FRAGMENT);
                     self.block[from..from + b.len()].copy_from_slice(b);
                     self.space.write_block(
                         sink,
                         slot,
                         fragments,
-                        Source::Bytes(&self.block),
+                        WriteData::Bytes(&self.block),
                         Cause::Migrate,
                         after,
                     )?;
                 }
                 _ => {
-                    let block = Source::Len(BLOCK_LEN);
+                    let block = WriteData::Len(BLOCK_LEN);
                     self.space.write_block(sink, slot, fragments, block, Cause::Migrate, after)?;
                 }
             }

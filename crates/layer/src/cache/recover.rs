@@ -15,8 +15,8 @@ use crate::record::{CombinedState, Copies, RECORD_LEN, Record, RecordEnd, STATE_
 use crate::summary::{RecordSummary, SummaryEntry};
 use crate::tokens::join_into;
 use frit_core::convert::{count_u32, size_in_memory, to_u64, to_usize};
-use frit_core::planted::is;
-use frit_core::{Cause, CrashKind, Recovery, Result, Sink, Source, Target};
+use frit_core::planted::is_planted;
+use frit_core::{Cause, CrashKind, ReadBuffer, Recovery, Result, Sink, WriteData};
 use frit_media::Store;
 use std::collections::{HashMap, HashSet};
 
@@ -128,7 +128,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let ScannedBlocks { mut found, halves, remains, .. } = scanned;
         // The newest version of a block comes first. If all of it is valid, it is the current one.
         found.sort_unstable_by_key(|f| std::cmp::Reverse(f.seq));
-        if is(CacheBug::AnyVersionTaken) {
+        if is_planted(CacheBug::AnyVersionTaken) {
             found.reverse();
         }
         let mut left = EvictedBlocks::default();
@@ -203,7 +203,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 found[i].seq = 0;
                 continue;
             }
-            if left.gone.contains(&f.lbn) && !is(CacheBug::GoneForgotten) {
+            if left.gone.contains(&f.lbn) && !is_planted(CacheBug::GoneForgotten) {
                 // A later version has left the cache, so this one is outdated.
             } else if let Some(last) = self.dir.get(f.lbn) {
                 match self.keep_earlier(sink, f, last, left, sure, recovery)? {
@@ -279,7 +279,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
         let newer = self.dir.valid(last) | left.parts.get(&f.lbn).copied().unwrap_or(0);
         let rest = f.valid & !newer;
-        if rest == 0 || is(CacheBug::RestForgotten) {
+        if rest == 0 || is_planted(CacheBug::RestForgotten) {
             return Ok(EarlierVersion::Unneeded);
         }
         if !self.is_whole(f, 0, recovery)? {
@@ -289,7 +289,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         left.parts.insert(f.lbn, newer | f.valid);
         let start = sink.start();
         for run in runs(rest) {
-            let part = Source::Bytes(&self.block).part(run.offset(), run.bytes());
+            let part = WriteData::Bytes(&self.block).part(run.offset(), run.bytes());
             let done = self.disk.write(sink, run.disk_at(f.lbn), part, Cause::Destage, start)?;
             join_into(sink, &mut left.written, done);
         }
@@ -299,7 +299,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Returns `true` if the data of a block matches its record. If the data was read, it is in the
     /// block buffer.
     fn is_whole(&mut self, f: &FoundRecord, sure: u64, recovery: &mut Recovery) -> Result<bool> {
-        if f.seq <= sure || is(CacheBug::TornBlockTaken) {
+        if f.seq <= sure || is_planted(CacheBug::TornBlockTaken) {
             return Ok(true);
         }
         // A mismatch is read a second time, because a bit may have flipped during the transfer.
@@ -318,7 +318,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Returns the sequence number up to which blocks are known to be durable. A mismatch of their
     /// data is damage, not a torn write.
     fn sure(&self, stop: CrashKind, clean: bool) -> u64 {
-        if is(CacheBug::HaltIgnored) && stop == CrashKind::PowerLoss && self.space.volatile() {
+        if is_planted(CacheBug::HaltIgnored) && stop == CrashKind::PowerLoss && self.space.volatile() {
             0
         } else if clean {
             u64::MAX
@@ -348,7 +348,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 let part = &mut bytes[..to_usize(n) * RECORD_LEN];
                 recovery.bytes_read += to_u64(part.len());
                 let at = layout.record(place);
-                self.space.pcm.read(sink, at, Target::Bytes(part), Cause::Meta, start)?;
+                self.space.pcm.read(sink, at, ReadBuffer::Bytes(part), Cause::Meta, start)?;
             }
             for (i, slot) in CacheSlot::range(CacheSlot(first), CacheSlot(first + n)).enumerate() {
                 let CombinedState { block, ended, agreed } =

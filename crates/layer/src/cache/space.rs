@@ -19,8 +19,8 @@ use crate::planted::CacheBug;
 use crate::record::{CombinedState, CopyState, RECORD_LEN, Record, RecordAddr, RecordEnd, STATE_WORD_AT};
 use crate::tokens::join_into;
 use frit_core::convert::{count_u32, to_u64, to_usize};
-use frit_core::planted::is;
-use frit_core::{Cause, Result, Sink, Source, Target};
+use frit_core::planted::is_planted;
+use frit_core::{Cause, ReadBuffer, Result, Sink, WriteData};
 use frit_media::Store;
 use frit_wear::Leveled;
 use std::collections::VecDeque;
@@ -93,14 +93,14 @@ impl<T: Token, P: Store> CachePcm<T, P> {
 
     /// Returns `true` if the store may lose data that is not synced.
     pub(super) fn volatile(&self) -> bool {
-        P::HOLDS && self.pcm.store().volatile()
+        P::STORES_BYTES && self.pcm.store().volatile()
     }
 
     /// Returns the completion after which a slot may be written that was just taken from a free
     /// list of `free` slots, the slot included.
     #[inline]
     pub(super) fn usable<S: Sink<Tok = T>>(&mut self, sink: &mut S, free: u32) -> T {
-        if is(CacheBug::UseNotedLate) {
+        if is_planted(CacheBug::UseNotedLate) {
             self.noted = sink.start();
         }
         // The queued slots are the last ones of the free list.
@@ -114,7 +114,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
         if *n == 0 {
             self.reuse.pop_front();
         }
-        if is(CacheBug::SlotReuseEarly) { sink.start() } else { sink.join(after, self.noted) }
+        if is_planted(CacheBug::SlotReuseEarly) { sink.start() } else { sink.join(after, self.noted) }
     }
 
     /// Prefetches the memory that a write to a slot accesses.
@@ -126,7 +126,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     /// Frees a slot after `after`. Returns `false` if it has to wait for a sync first.
     #[inline]
     pub(super) fn release(&mut self, slot: CacheSlot, after: T, same: bool) -> bool {
-        if self.volatile() && !is(CacheBug::ReuseBeforeFlush) {
+        if self.volatile() && !is_planted(CacheBug::ReuseBeforeFlush) {
             self.unsynced.closed.push(slot);
             return false;
         }
@@ -142,7 +142,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     /// sync. The slot is noted then.
     #[inline]
     pub(super) fn keeps(&mut self, slot: CacheSlot) -> bool {
-        let keeps = self.volatile() && !is(CacheBug::ReuseBeforeFlush);
+        let keeps = self.volatile() && !is_planted(CacheBug::ReuseBeforeFlush);
         if keeps {
             self.unsynced.replaced.push(slot);
         }
@@ -177,7 +177,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
         sink: &mut S,
         slot: CacheSlot,
         fragments: BlockFragments,
-        block: Source<'_>,
+        block: WriteData<'_>,
         cause: Cause,
         after: T,
     ) -> Result<()> {
@@ -217,11 +217,11 @@ impl<T: Token, P: Store> CachePcm<T, P> {
             Some(bytes) => {
                 let from = to_usize(span.first * FRAGMENT);
                 block[from..from + bytes.len()].copy_from_slice(bytes);
-                Source::Bytes(block)
+                WriteData::Bytes(block)
             }
             // The digest changes with the data, but without bytes there is no digest.
             None if valid == old => return Ok(()),
-            None => Source::Len(BLOCK_LEN),
+            None => WriteData::Len(BLOCK_LEN),
         };
         self.write_record(sink, slot, lbn, valid, whole, after)
     }
@@ -232,16 +232,16 @@ impl<T: Token, P: Store> CachePcm<T, P> {
         slot: CacheSlot,
         lbn: Lbn,
         valid: u8,
-        block: Source<'_>,
+        block: WriteData<'_>,
         after: T,
     ) -> Result<()> {
         self.seq += 1;
-        if P::HOLDS {
+        if P::STORES_BYTES {
             let digest = block.bytes().map_or(0, |b| digest_of(b, valid));
             return self.put_record(sink, slot, &Record { lbn: lbn.0, valid, seq: self.seq, digest }, after);
         }
         for place in self.layout.places(slot) {
-            let source = Source::Len(count_u32(RECORD_LEN));
+            let source = WriteData::Len(count_u32(RECORD_LEN));
             let tok = self.pcm.write(sink, self.layout.record(place), source, Cause::Meta, after)?;
             self.fences.wait(sink, tok);
         }
@@ -258,7 +258,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     ) -> Result<()> {
         for place in self.layout.places(slot) {
             let (at, bytes) = (self.layout.record(place), record.bytes(place));
-            let tok = self.pcm.write(sink, at, Source::Bytes(&bytes), Cause::Meta, after)?;
+            let tok = self.pcm.write(sink, at, WriteData::Bytes(&bytes), Cause::Meta, after)?;
             self.fences.wait(sink, tok);
         }
         Ok(())
@@ -288,7 +288,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
         end: RecordEnd,
         after: T,
     ) -> Result<T> {
-        let record = if P::HOLDS { self.record(slot)? } else { None };
+        let record = if P::STORES_BYTES { self.record(slot)? } else { None };
         self.close_record(sink, slot, record.as_ref().map(|r| (r, end)), after)
     }
 
@@ -328,7 +328,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     /// already covers count as well.
     pub(super) fn settle<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> T {
         match self.loose.take() {
-            Some(loose) if !is(CacheBug::RecordNotSettled) => {
+            Some(loose) if !is_planted(CacheBug::RecordNotSettled) => {
                 let both = sink.join(loose, after);
                 self.fence_after(sink, both);
             }
@@ -344,7 +344,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
         sink: &mut S,
         slot: CacheSlot,
         first: u32,
-        into: Target<'_>,
+        into: ReadBuffer<'_>,
         cause: Cause,
         after: T,
     ) -> Result<T> {
@@ -377,7 +377,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
         for run in runs(record.valid) {
             self.pcm.peek(at + u64::from(run.offset()), &mut block[run.range()])?;
         }
-        Ok(is(CacheBug::PcmDataUnchecked) || digest_of(block, record.valid) == record.digest)
+        Ok(is_planted(CacheBug::PcmDataUnchecked) || digest_of(block, record.valid) == record.digest)
     }
 
     /// Syncs the PCM. Returns the slots that may be reused now.

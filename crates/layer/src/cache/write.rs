@@ -14,8 +14,8 @@ use crate::planted::CacheBug;
 use crate::record::RecordEnd;
 use crate::tokens::join_into;
 use frit_core::convert::to_usize;
-use frit_core::planted::is;
-use frit_core::{BlockingAccess, Cause, Error, MediumKind, Op, Result, Sink, Source, Target};
+use frit_core::planted::is_planted;
+use frit_core::{BlockingAccess, Cause, Error, MediumKind, Op, ReadBuffer, Result, Sink, WriteData};
 use frit_media::Store;
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         &mut self,
         sink: &mut S,
         at: u64,
-        data: Source<'_>,
+        data: WriteData<'_>,
     ) -> Result<()> {
         self.health.writable()?;
         let bypass = self.config.bypass_bytes;
@@ -92,7 +92,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         &mut self,
         sink: &mut S,
         at: u64,
-        data: Source<'_>,
+        data: WriteData<'_>,
         run: &Range<u32>,
     ) -> Result<()> {
         if run.is_empty() {
@@ -128,7 +128,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Writes a request to the disk as well, after it is durable in the cache.
-    fn write_through<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, data: Source<'_>) -> Result<()> {
+    fn write_through<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, data: WriteData<'_>) -> Result<()> {
         let after = self.space.fenced();
         if self.deferred_io.on() {
             return self.defer_write_through(sink, at, data, after);
@@ -168,7 +168,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         &mut self,
         sink: &mut S,
         at: u64,
-        data: Source<'_>,
+        data: WriteData<'_>,
         after: T,
     ) -> Result<()> {
         let len = data.len();
@@ -185,7 +185,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         &mut self,
         sink: &mut S,
         span: BlockSpan,
-        data: Source<'_>,
+        data: WriteData<'_>,
         access: &CacheAccess,
     ) -> Result<()> {
         if self.config.overwrite == Overwrite::InPlace
@@ -213,7 +213,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         &mut self,
         sink: &mut S,
         span: BlockSpan,
-        data: Source<'_>,
+        data: WriteData<'_>,
         access: &CacheAccess,
         slot: CacheSlot,
         after: T,
@@ -283,12 +283,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             return self.space.write_block(sink, slot, fragments, data, Cause::Host, after);
         }
         let Some(bytes) = data.bytes() else {
-            let block = Source::Len(BLOCK_LEN);
+            let block = WriteData::Len(BLOCK_LEN);
             return self.space.write_block(sink, slot, fragments, block, Cause::Host, after);
         };
         let from = to_usize(span.first * FRAGMENT);
         self.block[from..from + bytes.len()].copy_from_slice(bytes);
-        self.space.write_block(sink, slot, fragments, Source::Bytes(&self.block), Cause::Host, after)
+        self.space.write_block(sink, slot, fragments, WriteData::Bytes(&self.block), Cause::Host, after)
     }
 
     /// Overwrites a block in place, as the paper does.
@@ -296,7 +296,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         &mut self,
         sink: &mut S,
         span: BlockSpan,
-        data: Source<'_>,
+        data: WriteData<'_>,
         access: &CacheAccess,
         slot: CacheSlot,
     ) -> Result<()> {
@@ -304,7 +304,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let valid = old | span.mask();
         let after = sink.start();
         // The digest of the new record also covers the fragments that are not overwritten.
-        if P::HOLDS && old & !span.mask() != 0 {
+        if P::STORES_BYTES && old & !span.mask() != 0 {
             self.load(span.lbn, slot)?;
         }
         let fragments = BlockFragments { lbn: span.lbn, valid: old };
@@ -330,10 +330,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let start = sink.start();
         let mut done = start;
         for run in runs(wanted) {
-            let tok = self.space.read(sink, slot, run.first, Target::Len(run.bytes()), cause, start)?;
+            let tok = self.space.read(sink, slot, run.first, ReadBuffer::Len(run.bytes()), cause, start)?;
             done = sink.join(done, tok);
         }
-        if P::HOLDS {
+        if P::STORES_BYTES {
             self.load(lbn, slot)?;
         }
         Ok(done)
@@ -375,12 +375,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         sink.ack(done);
         let mut replaced = std::mem::take(&mut self.replaced);
         for (i, &slot) in replaced.iter().enumerate() {
-            let after = if is(CacheBug::OldRecordFirst) { sink.start() } else { done };
+            let after = if is_planted(CacheBug::OldRecordFirst) { sink.start() } else { done };
             // Over files the new version is not synced yet, so the record of the old one must stay.
             if self.space.keeps(slot) {
                 continue;
             }
-            if !is(CacheBug::OldRecordStays) {
+            if !is_planted(CacheBug::OldRecordStays) {
                 self.space.end_record(sink, slot, RecordEnd::Moved, after)?;
             }
             self.give_back(slot, done, i > 0);

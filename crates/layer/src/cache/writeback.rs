@@ -11,7 +11,7 @@ use crate::planted::CacheBug;
 use crate::record::RecordEnd;
 use crate::tokens::join_into;
 use frit_core::convert::floor_u32;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use frit_core::{Cause, Result, Sink};
 use frit_media::Store;
 
@@ -59,7 +59,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if let Some(host) = self.unflushed {
             done = sink.join(done, host);
         }
-        if (self.in_flight.flush || self.unflushed.is_some()) && !is(CacheBug::DestageNotFlushed) {
+        if (self.in_flight.flush || self.unflushed.is_some()) && !is_planted(CacheBug::DestageNotFlushed) {
             done = self.flush_disk(sink, Cause::Destage, done)?;
         }
         let blocks = self.in_flight.take();
@@ -74,7 +74,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         done: T,
     ) -> Result<T> {
         // The flush that covers an evicted clean block may be an earlier one.
-        let done = if is(CacheBug::CleanLeavesEarly) { done } else { sink.join(done, self.flushed) };
+        let done = if is_planted(CacheBug::CleanLeavesEarly) { done } else { sink.join(done, self.flushed) };
         // The removal of records of earlier versions must be durable before the records of the last
         // versions go; otherwise a recovery could take the earlier ones for current.
         let done = self.space.settle(sink, done);

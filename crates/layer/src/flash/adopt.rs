@@ -6,8 +6,8 @@ use super::space::{Flash, NandStream, OpenBlock};
 use crate::Token;
 use crate::planted::FlashBug;
 use frit_core::convert::{count_u32, to_usize};
-use frit_core::planted::is;
-use frit_core::{BlockId, Cause, Error, Lpn, MediumKind, Ppn, Result, Sink, Source};
+use frit_core::planted::is_planted;
+use frit_core::{BlockId, Cause, Error, Lpn, MediumKind, Ppn, Result, Sink, WriteData};
 use frit_media::{ExpectedPage, Spare, Store};
 
 impl<T: Token, N: Store> Flash<T, N> {
@@ -23,7 +23,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         }
         if look {
             match self.version(ppn, lpn, tag) {
-                Err(Error::Corrupt { .. }) if is(FlashBug::AdoptAnyVersion) => {}
+                Err(Error::Corrupt { .. }) if is_planted(FlashBug::AdoptAnyVersion) => {}
                 found => drop(found?),
             }
         }
@@ -89,7 +89,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         for b in 0..self.blocks.count() {
             let next = self.nand.next_page(BlockId(b));
             let resumed = self.blocks.valid(b) > 0 && next < self.blocks.pages_per_block();
-            if is(FlashBug::ResumeTornPage) || self.nand.is_bad(BlockId(b)) || !resumed {
+            if is_planted(FlashBug::ResumeTornPage) || self.nand.is_bad(BlockId(b)) || !resumed {
                 continue;
             }
             let (ppn, start) = (self.nand.geometry().ppn(BlockId(b), next), sink.start());
@@ -146,9 +146,9 @@ impl<T: Token, N: Store> Flash<T, N> {
                 valid += 1;
                 moved(Lpn(page - 1), ppn, self.seq);
             }
-            if N::HOLDS {
+            if N::STORES_BYTES {
                 let lpn = if page == 0 { u32::MAX } else { page - 1 };
-                let data = Source::Bytes(&self.scratch);
+                let data = WriteData::Bytes(&self.scratch);
                 self.nand.preset_page(ppn, data, Spare { lpn, seq: self.seq })?;
             }
         }

@@ -5,8 +5,8 @@ use super::{BlockUse, GcPolicy, WearPolicy};
 use crate::Token;
 use crate::planted::FlashBug;
 use frit_core::convert::to_usize;
-use frit_core::planted::is;
-use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Result, Sink, Source};
+use frit_core::planted::is_planted;
+use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Result, Sink, WriteData};
 use frit_media::{Spare, Store};
 
 impl<T: Token, N: Store> Flash<T, N> {
@@ -71,7 +71,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         let after = if begins { sink.join(after, self.named) } else { after };
         let done = match self.nand.program(sink, ppn, page.data, spare, page.cause, after) {
             Ok(done) => done,
-            Err(Error::ProgramFailed { .. }) if is(FlashBug::ProgramFailureIgnored) => page.after,
+            Err(Error::ProgramFailed { .. }) if is_planted(FlashBug::ProgramFailureIgnored) => page.after,
             Err(Error::ProgramFailed { .. }) => {
                 self.start_retiring(page.unit, page.stream);
                 return Ok(None);
@@ -170,7 +170,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                     "no free block in NAND unit {unit}; switch garbage collection on or raise over_provisioning"
                 ),
             })?;
-            if !self.blocks.is_suspect(block) || is(FlashBug::SuspectNotErased) {
+            if !self.blocks.is_suspect(block) || is_planted(FlashBug::SuspectNotErased) {
                 return Ok(block);
             }
             self.blocks.set_suspect(block, false);
@@ -227,7 +227,7 @@ pub(crate) struct PageWrite<'a, T> {
     pub(crate) lpn: Lpn,
     pub(crate) unit: u32,
     pub(crate) stream: NandStream,
-    pub(crate) data: Source<'a>,
+    pub(crate) data: WriteData<'a>,
     pub(crate) cause: Cause,
     pub(crate) after: T,
 }

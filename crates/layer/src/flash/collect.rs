@@ -6,7 +6,7 @@ use super::{BlockUse, GcPolicy, WearPolicy};
 use crate::Token;
 use crate::planted::FlashBug;
 use frit_core::convert::{count_u32, to_usize};
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Progress, Result, Sink};
 use frit_media::{ExpectedPage, Spare, Store};
 
@@ -269,7 +269,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     ) -> Result<T> {
         let Some(v) = self.units[to_usize(unit)].victim.take() else { return Ok(T::default()) };
         debug_assert_eq!(self.blocks.valid(v.block), 0);
-        if self.erase_after_flush && !is(FlashBug::EraseBeforeFlush) {
+        if self.erase_after_flush && !is_planted(FlashBug::EraseBeforeFlush) {
             self.blocks.set_state(v.block, BlockUse::Emptied);
             let u = &mut self.units[to_usize(unit)];
             u.awaiting_flush.push(v);
@@ -285,9 +285,9 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Erases an empty block after all its pages are durable elsewhere, and returns it to the pool;
     /// retires it if the erase fails.
     fn erase<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, v: GcVictim<T>) -> Result<T> {
-        let moved = if is(FlashBug::EraseBeforeMoved) { sink.start() } else { v.done };
+        let moved = if is_planted(FlashBug::EraseBeforeMoved) { sink.start() } else { v.done };
         let after = match self.freed.get(to_usize(v.block)) {
-            Some(&freed) if !is(FlashBug::EraseBeforeFreed) => sink.join(moved, freed),
+            Some(&freed) if !is_planted(FlashBug::EraseBeforeFreed) => sink.join(moved, freed),
             _ => moved,
         };
         let after = sink.join(after, self.in_use);
@@ -330,7 +330,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         sink: &mut S,
         map: &mut M,
     ) -> Result<()> {
-        if !is(FlashBug::FlushOneMedium) {
+        if !is_planted(FlashBug::FlushOneMedium) {
             self.nand.store_mut().sync()?;
         }
         map.make_durable(sink)?;

@@ -5,8 +5,8 @@ use crate::Token;
 use crate::health::Health;
 use crate::planted::FlashBug;
 use frit_core::convert::{count_u32, low_u16, to_u64, to_usize};
-use frit_core::planted::is;
-use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Result, Sink, Target, UnitState};
+use frit_core::planted::is_planted;
+use frit_core::{BlockId, Cause, Error, Lpn, Ppn, ReadBuffer, Result, Sink, UnitState};
 use frit_media::memory::table32;
 use frit_media::{ExpectedPage, Nand, Store};
 use std::collections::VecDeque;
@@ -209,7 +209,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     #[must_use]
     pub fn new(nand: Nand<N>, config: FlashConfig, share: u32) -> Flash<T, N> {
         let g = nand.geometry();
-        let scratch = if N::HOLDS { vec![0; to_usize(g.page_bytes)] } else { Vec::new() };
+        let scratch = if N::STORES_BYTES { vec![0; to_usize(g.page_bytes)] } else { Vec::new() };
         let reverse = table32(to_usize(g.pages()));
         let mut flash = Flash {
             blocks: BlockTable::new(g.units(), g.blocks_per_unit(), g.pages_per_block),
@@ -370,7 +370,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         sink: &mut S,
         ppn: Ppn,
         offset: u32,
-        into: Target<'_>,
+        into: ReadBuffer<'_>,
         tag: u16,
         cause: Cause,
     ) -> Result<T> {
@@ -382,7 +382,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// ExpectedPage owner of a valid page, if the medium holds bytes to compare with.
     #[inline]
     pub(super) fn expected(&self, ppn: Ppn, tag: impl Fn() -> u16) -> Option<ExpectedPage> {
-        (N::HOLDS && !is(FlashBug::OwnerUnchecked))
+        (N::STORES_BYTES && !is_planted(FlashBug::OwnerUnchecked))
             .then(|| ExpectedPage { lpn: self.reverse[ppn.idx()].wrapping_sub(1), tag: tag() })
     }
 
@@ -418,7 +418,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Prefetches what the invalidation of these pages needs.
-    pub(crate) fn expect(&self, pages: impl Iterator<Item = Ppn>) {
+    pub(crate) fn prefetch(&self, pages: impl Iterator<Item = Ppn>) {
         let rows = pages.map(|ppn| {
             let block = self.nand.geometry().block_of(ppn);
             self.reverse[ppn.idx()] ^ u32::from(self.blocks.valid(block.0))
@@ -430,7 +430,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     #[inline]
     pub(crate) fn prefetch_read(&self, ppn: Ppn) {
         std::hint::black_box(self.reverse[ppn.idx()]);
-        self.nand.expect(ppn);
+        self.nand.prefetch(ppn);
     }
 
     /// Invalidates a page that is replaced after `done`.

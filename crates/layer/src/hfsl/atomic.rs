@@ -20,8 +20,8 @@ use crate::flash::alloc::PageWrite;
 use crate::payload::zeros;
 use crate::planted::HfslBug;
 use crate::spans::{PageSpan, page_spans};
-use frit_core::planted::is;
-use frit_core::{Cause, Lpn, Result, Sink, Source};
+use frit_core::planted::is_planted;
+use frit_core::{Cause, Lpn, Result, Sink, WriteData};
 use frit_media::Store;
 
 /// Size of an atomic update, in bytes.
@@ -63,7 +63,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &mut self,
         sink: &mut S,
         at: u64,
-        data: Source<'_>,
+        data: WriteData<'_>,
         request: HostRequest,
     ) -> Result<()> {
         let mut group: Vec<PageSpan> = Vec::with_capacity(REDO_ENTRIES);
@@ -82,7 +82,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         sink: &mut S,
         request: HostRequest,
         group: &[PageSpan],
-        data: Source<'_>,
+        data: WriteData<'_>,
     ) -> Result<()> {
         match group {
             [] => Ok(()),
@@ -161,7 +161,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         sink: &mut S,
         plan: &[PlannedPage],
         stream: NandStream,
-        data: Source<'_>,
+        data: WriteData<'_>,
     ) -> Result<Vec<WrittenPage<T>>> {
         let mut placed = Vec::with_capacity(plan.len());
         for p in plan {
@@ -186,7 +186,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &mut self,
         sink: &mut S,
         p: PlannedPage,
-        data: Source<'_>,
+        data: WriteData<'_>,
         stream: NandStream,
     ) -> Result<WrittenPage<T>> {
         let (lpn, start) = (p.span.lpn, sink.start());
@@ -211,7 +211,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &mut self,
         sink: &mut S,
         span: PageSpan,
-        data: Source<'_>,
+        data: WriteData<'_>,
         region: PcmRegion,
     ) -> Result<WrittenPage<T>> {
         let (desc, written, kept) = match self.map.get(span.lpn).place() {
@@ -257,12 +257,12 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
         let Some(pcm) = &mut self.map.pcm else { return Err(no_pcm()) };
         let redoable = match () {
-            () if is(HfslBug::NoRedo) => durable,
+            () if is_planted(HfslBug::NoRedo) => durable,
             // Order: data, record, entries, clearing of the record; each is durable before the next
             // is written.
             () => pcm.write_redo(sink, &redo, durable)?,
         };
-        let redoable = if is(HfslBug::RedoNotFenced) { durable } else { redoable };
+        let redoable = if is_planted(HfslBug::RedoNotFenced) { durable } else { redoable };
         let mut written = redoable;
         for (lpn, raw) in redo.entries() {
             let one = pcm.write_entry(sink, lpn, raw, redoable)?;
@@ -272,7 +272,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         self.map.written = sink.join(self.map.written, done);
         // The next change of one of these entries waits for this token: until then the record could
         // undo it.
-        if !is(HfslBug::RedoNotCleared) {
+        if !is_planted(HfslBug::RedoNotCleared) {
             self.map.redo_barrier = pcm.clear_redo(sink, done)?;
         }
         self.flash.record_named(sink, done);

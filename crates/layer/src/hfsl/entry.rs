@@ -20,7 +20,7 @@
 
 use crate::planted::HfslBug;
 use frit_core::Ppn;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 
 /// Largest number of sub-pages of a page: the state bits of an entry.
 pub(crate) const SUBPAGES_MAX: u32 = 8;
@@ -144,7 +144,7 @@ impl MapEntry {
     #[must_use]
     pub(crate) fn decode_checked(raw: u64, lpn: u32) -> Option<MapEntry> {
         let entry = MapEntry(raw & !(CHECK << CHECK_SHIFT));
-        (entry.sealed(lpn) == raw || is(HfslBug::EntryCheckIgnored)).then_some(entry)
+        (entry.sealed(lpn) == raw || is_planted(HfslBug::EntryCheckIgnored)).then_some(entry)
     }
 
     /// Returns the entry with the sub-pages that its descriptor names.

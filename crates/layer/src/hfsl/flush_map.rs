@@ -12,7 +12,7 @@ use super::pcm::PcmSpace;
 use crate::Token;
 use crate::payload::source_of;
 use crate::planted::HfslBug;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use frit_core::{Cause, Lpn, Result, Sink};
 use frit_media::Store;
 
@@ -60,14 +60,14 @@ impl FlushMap {
         pages: usize,
     ) -> Result<()> {
         let Some(base) = pcm.layout.flush_map_at else { return Ok(()) };
-        if !is(HfslBug::FlushMapFirst) {
+        if !is_planted(HfslBug::FlushMapFirst) {
             pcm.medium.flush(sink)?;
         }
         let mut bytes = [0u8; CHUNK * ENTRY_LEN];
         for chunk in self.take() {
             let first = chunk * CHUNK;
             let len = (pages - first).min(CHUNK) * ENTRY_LEN;
-            if P::HOLDS {
+            if P::STORES_BYTES {
                 // Under `map_persist = each` the map in PCM is current, so entries are copied from
                 // there.
                 pcm.medium.peek(pcm.layout.map_at + first as u64 * ENTRY_BYTES, &mut bytes[..len])?;

@@ -7,7 +7,7 @@ use super::layout::{CHUNK, ENTRY_BYTES, ENTRY_LEN};
 use super::pcm::NONE;
 use crate::Token;
 use crate::planted::HfslBug;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use frit_core::{Result, Sink};
 use frit_media::Store;
 
@@ -80,7 +80,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             // halt looks for no torn page.
             let entries = sink.join(self.map.redo_barrier, self.map.written);
             let all = sink.join(entries, self.flash.erased);
-            let all = if is(HfslBug::HaltedBeforeEntries) { self.map.redo_barrier } else { all };
+            let all = if is_planted(HfslBug::HaltedBeforeEntries) { self.map.redo_barrier } else { all };
             let done = pcm.write_flags(sink, flags, all)?;
             sink.ack(done);
             pcm.medium.sync(sink)?;

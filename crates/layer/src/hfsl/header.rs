@@ -11,8 +11,8 @@ use crate::header::{HEAD_BYTES, LayerHeader, STATE_AT};
 use crate::payload::source_of;
 use crate::planted::HfslBug;
 use crate::words::{seal, unseal};
-use frit_core::planted::is;
-use frit_core::{Cause, Error, MediumKind, Result, Sink, Target};
+use frit_core::planted::is_planted;
+use frit_core::{Cause, Error, MediumKind, ReadBuffer, Result, Sink};
 use frit_media::Store;
 use frit_wear::Leveled;
 
@@ -114,7 +114,7 @@ impl RedoRecord {
 /// # Errors
 /// The store fails.
 pub(crate) fn formatted_pages<T: Token, P: Store>(medium: &mut Leveled<T, P>) -> Result<Option<u32>> {
-    if !P::HOLDS || medium.bytes() < HEADER_BYTES {
+    if !P::STORES_BYTES || medium.bytes() < HEADER_BYTES {
         return Ok(None);
     }
     let mut bytes = [0; HEAD_BYTES];
@@ -257,7 +257,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     fn read_part<S: Sink<Tok = T>, const B: usize>(&mut self, sink: &mut S, at: u64) -> Result<[u8; B]> {
         let mut bytes = [0; B];
         let (at, start) = (self.layout.header_at + at, sink.start());
-        let done = self.medium.read(sink, at, Target::Bytes(&mut bytes), Cause::Meta, start)?;
+        let done = self.medium.read(sink, at, ReadBuffer::Bytes(&mut bytes), Cause::Meta, start)?;
         sink.ack(done);
         Ok(bytes)
     }
@@ -326,7 +326,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             pcm.write_header(sink, limit, fill)?
         };
         self.map.redo_barrier = sink.join(self.map.redo_barrier, noted);
-        let first = if is(HfslBug::UsedBeforeNoted) { T::default() } else { noted };
+        let first = if is_planted(HfslBug::UsedBeforeNoted) { T::default() } else { noted };
         (self.flash.in_use, pcm.in_use) = (first, first);
         // Media behind a page cache are synced as well, before the first data is written.
         pcm.medium.flush(sink)?;

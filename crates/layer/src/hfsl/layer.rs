@@ -18,10 +18,10 @@ use crate::payload::zeros;
 use crate::planted::HfslBug;
 use crate::spans::{check_bytes, page_spans, split};
 use frit_core::params::parse_name;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use frit_core::{
-    BlockLayer, ByteAccess, Error, Hints, Info, Lpn, Params, Ppn, Progress, Result, SECTOR_BYTES, Sector,
-    Sink, Source, StackView, Target,
+    BlockLayer, ByteAccess, Error, Hints, Info, Lpn, Params, Ppn, Progress, ReadBuffer, Result, SECTOR_BYTES,
+    Sector, Sink, StackView, WriteData,
 };
 use frit_media::{Dram, Nand, Pcm, Store};
 use frit_wear::{Leveled, PcmWearKeys};
@@ -30,7 +30,7 @@ use frit_wear::{Leveled, PcmWearKeys};
 /// pages.
 const READ_AHEAD: u32 = 2;
 
-/// Size of a batch of pages in [`BlockLayer::expect`], and the number of pages looked at of one
+/// Size of a batch of pages in [`BlockLayer::prefetch`], and the number of pages looked at of one
 /// request.
 const EXPECT: usize = 64;
 const EXPECT_PAGES: u64 = 4;
@@ -107,7 +107,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             stats: HfslStats::default(),
             page_bytes: g.page_bytes,
             pages,
-            scratch: if N::HOLDS { vec![0; g.page_bytes as usize] } else { Vec::new() },
+            scratch: if N::STORES_BYTES { vec![0; g.page_bytes as usize] } else { Vec::new() },
             flash: Flash::new(nand, flash_config, share),
             dram: None,
             map: MappingTable::new(pages, pcm, config.map_persist),
@@ -185,7 +185,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &mut self,
         sink: &mut S,
         at: u64,
-        data: Source<'_>,
+        data: WriteData<'_>,
         hints: Hints,
     ) -> Result<()> {
         self.ensure_in_use(sink)?;
@@ -211,14 +211,14 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &mut self,
         sink: &mut S,
         at: u64,
-        mut into: Target<'_>,
+        mut into: ReadBuffer<'_>,
     ) -> Result<()> {
         let (first, last) = self.pages_of(at, into.len());
-        if N::HOLDS && first < last {
+        if N::STORES_BYTES && first < last {
             (first + 1..last.min(first + READ_AHEAD)).for_each(|lpn| self.prefetch_read(lpn));
         }
         for span in page_spans(at, into.len(), self.page_bytes) {
-            if N::HOLDS && span.lpn.0 + READ_AHEAD <= last {
+            if N::STORES_BYTES && span.lpn.0 + READ_AHEAD <= last {
                 self.prefetch_read(span.lpn.0 + READ_AHEAD);
             }
             self.read_page(sink, span, into.part(span.from, span.len))?;
@@ -254,7 +254,7 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
         }
     }
 
-    fn expect(&self, next: &[(Sector, u32)]) {
+    fn prefetch(&self, next: &[(Sector, u32)]) {
         // In batches: the loads of a batch do not depend on each other, so they overlap.
         let mut places = [None; EXPECT];
         let mut n = 0;
@@ -266,25 +266,25 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
                 n += 1;
             }
             if n + EXPECT_PAGES as usize > EXPECT {
-                self.flash.expect(places[..n].iter().filter_map(|e| nand_page(*e)));
+                self.flash.prefetch(places[..n].iter().filter_map(|e| nand_page(*e)));
                 n = 0;
             }
         }
-        self.flash.expect(places[..n].iter().filter_map(|e| nand_page(*e)));
+        self.flash.prefetch(places[..n].iter().filter_map(|e| nand_page(*e)));
     }
 
-    fn read(&mut self, sink: &mut S, at: Sector, into: Target<'_>, _: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut S, at: Sector, into: ReadBuffer<'_>, _: Hints) -> Result<()> {
         self.check_range(at.0.saturating_mul(SECTOR_BYTES), u64::from(into.len()))?;
         self.read_range(sink, at.bytes(), into)
     }
 
-    fn write(&mut self, sink: &mut S, at: Sector, data: Source<'_>, hints: Hints) -> Result<()> {
+    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, hints: Hints) -> Result<()> {
         self.check_range(at.0.saturating_mul(SECTOR_BYTES), u64::from(data.len()))?;
         self.write_range(sink, at.bytes(), data, hints)
     }
 
     fn flush(&mut self, sink: &mut S) -> Result<()> {
-        if is(HfslBug::FlushIgnored) {
+        if is_planted(HfslBug::FlushIgnored) {
             return Ok(());
         }
         if self.config.flush_map {
@@ -340,12 +340,12 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
 }
 
 impl<S: Sink, N: Store, P: Store> ByteAccess<S> for Hfsl<S::Tok, N, P> {
-    fn read_bytes(&mut self, sink: &mut S, at: u64, into: Target<'_>) -> Result<()> {
+    fn read_bytes(&mut self, sink: &mut S, at: u64, into: ReadBuffer<'_>) -> Result<()> {
         self.check_range(at, u64::from(into.len()))?;
         self.read_range(sink, at, into)
     }
 
-    fn write_bytes(&mut self, sink: &mut S, at: u64, data: Source<'_>) -> Result<()> {
+    fn write_bytes(&mut self, sink: &mut S, at: u64, data: WriteData<'_>) -> Result<()> {
         self.check_range(at, u64::from(data.len()))?;
         self.write_range(sink, at, data, Hints::NONE)
     }

@@ -9,7 +9,7 @@ use crate::Token;
 use crate::flash::{ForwardMap, MovedPage};
 use crate::payload::source_of;
 use crate::planted::HfslBug;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use frit_core::{Cause, Error, Lpn, MediumKind, Result, Sink};
 use frit_media::Store;
 use std::collections::BTreeMap;
@@ -72,14 +72,16 @@ impl<T: Token, P: Store> MappingTable<T, P> {
         if !self.each() {
             return Ok(after);
         }
-        let after = if is(HfslBug::EntryBeforeData) { sink.start() } else { after };
+        let after = if is_planted(HfslBug::EntryBeforeData) { sink.start() } else { after };
         // Until `self.redo_barrier` an older redo record could overwrite this entry in a recovery.
-        let after = if is(HfslBug::RedoGateOpen) { after } else { sink.join(after, self.redo_barrier) };
+        let after =
+            if is_planted(HfslBug::RedoGateOpen) { after } else { sink.join(after, self.redo_barrier) };
         let Some(pcm) = &mut self.pcm else { return Ok(after) };
         // Clean in DRAM, since PCM receives the same entry now.
         self.table[lpn.idx()] = entry.clean().0;
         let written = pcm.write_entry(sink, lpn.0, entry.clean().sealed(lpn.0), after)?;
-        let done = if is(HfslBug::EntryNotFenced) { written } else { pcm.medium.fence(sink, written) };
+        let done =
+            if is_planted(HfslBug::EntryNotFenced) { written } else { pcm.medium.fence(sink, written) };
         self.written = sink.join(self.written, done);
         Ok(done)
     }

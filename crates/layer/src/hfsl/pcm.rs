@@ -10,7 +10,7 @@ use super::entry::SUBPAGES_MAX;
 use super::layout::{ENTRY_BYTES, ENTRY_LEN, PcmLayout};
 use crate::Token;
 use crate::planted::HfslBug;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use frit_core::{Error, Lpn, MediumKind, Result, Sink};
 use frit_media::{Store, checksum};
 use frit_wear::Leveled;
@@ -112,7 +112,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
             desc_ready: Vec::new(),
             in_use: T::default(),
             held: layout.flush_map_at.map(|_| (Vec::new(), Vec::new())),
-            sub: vec![0; if P::HOLDS { sub_bytes as usize } else { 0 }],
+            sub: vec![0; if P::STORES_BYTES { sub_bytes as usize } else { 0 }],
             regions: [region(), region()],
             medium,
         };
@@ -130,7 +130,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         self.desc_free = (0..self.layout.slots).collect();
         self.desc_ready = vec![T::default(); self.layout.slots as usize];
         self.in_use = T::default();
-        self.sums = vec![0; if P::HOLDS { self.layout.slots as usize } else { 0 }];
+        self.sums = vec![0; if P::STORES_BYTES { self.layout.slots as usize } else { 0 }];
         if let Some((slots, descs)) = &mut self.held {
             slots.clear();
             descs.clear();
@@ -164,10 +164,10 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     /// Releases a slot, which may be written again after `ready`.
     pub(crate) fn free_slot(&mut self, slot: u32, ready: T) {
-        self.ready[slot as usize] = if is(HfslBug::SlotReuseEarly) { T::default() } else { ready };
+        self.ready[slot as usize] = if is_planted(HfslBug::SlotReuseEarly) { T::default() } else { ready };
         // The map as of the last flush may still name the slot.
         match &mut self.held {
-            Some((slots, _)) if !is(HfslBug::ReuseBeforeFlush) => slots.push(slot),
+            Some((slots, _)) if !is_planted(HfslBug::ReuseBeforeFlush) => slots.push(slot),
             _ => self.free.push_back(slot),
         }
     }
@@ -188,7 +188,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     /// Returns the entry of a page, as stored in PCM.
     pub(crate) fn peek_entry(&self, lpn: u32) -> Result<u64> {
         let mut raw = [0; ENTRY_LEN];
-        if P::HOLDS {
+        if P::STORES_BYTES {
             self.medium.peek(self.layout.map_at + u64::from(lpn) * ENTRY_BYTES, &mut raw)?;
         }
         Ok(u64::from_le_bytes(raw))
@@ -197,14 +197,14 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     /// Records the checksum of the bytes written to a slot.
     #[inline]
     pub(crate) fn record_sum(&mut self, lpn: u32, sub: usize, slot: u32, bytes: &[u8]) {
-        if P::HOLDS {
+        if P::STORES_BYTES {
             self.sums[slot as usize] = sum_of(lpn, sub, bytes);
         }
     }
 
     /// Records the checksum of a slot from its contents in PCM.
     pub(crate) fn refresh_sum(&mut self, lpn: u32, sub: usize, slot: u32) -> Result<()> {
-        if P::HOLDS {
+        if P::STORES_BYTES {
             let at = self.slot_at(slot);
             self.medium.peek(at, &mut self.sub)?;
             self.sums[slot as usize] = sum_of(lpn, sub, &self.sub);
@@ -218,7 +218,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     // Only a whole sub-page has a checksum, so a partial read is verified by all bytes in the
     // store.
     pub(crate) fn verify(&mut self, lpn: u32, sub: usize, slot: u32, part: &[u8]) -> Result<()> {
-        if !P::HOLDS || part.is_empty() {
+        if !P::STORES_BYTES || part.is_empty() {
             return Ok(());
         }
         let at = self.slot_at(slot);
@@ -229,7 +229,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
             sum_of(lpn, sub, &self.sub)
         };
         let written = self.sums[slot as usize];
-        if found == written || is(HfslBug::PcmDataUnchecked) {
+        if found == written || is_planted(HfslBug::PcmDataUnchecked) {
             return Ok(());
         }
         Err(Error::Corrupt {
@@ -271,7 +271,8 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
             }
         }
         self.desc[desc as usize].lpn = NONE;
-        self.desc_ready[desc as usize] = if is(HfslBug::DescReuseEarly) { T::default() } else { ready };
+        self.desc_ready[desc as usize] =
+            if is_planted(HfslBug::DescReuseEarly) { T::default() } else { ready };
         match &mut self.held {
             Some((_, descs)) => descs.push(desc),
             None => self.desc_free.push_back(desc),
@@ -317,7 +318,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         let mut used = vec![false; self.layout.slots as usize];
         for d in self.desc.iter().filter(|d| d.lpn != NONE) {
             for &slot in d.subs.iter().filter(|&&s| s != NONE) {
-                used[slot as usize] = !is(HfslBug::SlotsForgotten);
+                used[slot as usize] = !is_planted(HfslBug::SlotsForgotten);
             }
         }
         self.free = (0..self.layout.slots).filter(|&s| !used[s as usize]).collect();

@@ -3,7 +3,7 @@
 
 use super::Hfsl;
 use crate::Token;
-use frit_core::{Cause, Error, MediumKind, Ppn, RawAccess, Result, Sink, Source, Target};
+use frit_core::{Cause, Error, MediumKind, Ppn, RawAccess, ReadBuffer, Result, Sink, WriteData};
 use frit_media::Store;
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
@@ -22,7 +22,7 @@ impl<S: Sink, N: Store, P: Store> RawAccess<S> for Hfsl<S::Tok, N, P> {
         who: &str,
         medium: MediumKind,
         at: u64,
-        into: Target<'_>,
+        into: ReadBuffer<'_>,
     ) -> Result<()> {
         self.allow(who)?;
         let start = sink.start();
@@ -44,7 +44,14 @@ impl<S: Sink, N: Store, P: Store> RawAccess<S> for Hfsl<S::Tok, N, P> {
         Ok(())
     }
 
-    fn raw_write(&mut self, sink: &mut S, who: &str, at: u64, data: Source<'_>, cause: Cause) -> Result<()> {
+    fn raw_write(
+        &mut self,
+        sink: &mut S,
+        who: &str,
+        at: u64,
+        data: WriteData<'_>,
+        cause: Cause,
+    ) -> Result<()> {
         self.allow(who)?;
         let Some(pcm) = &mut self.map.pcm else {
             return Err(Error::OutOfRange { at: at / 512, sectors: 1, capacity: 0 });

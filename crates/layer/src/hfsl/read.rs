@@ -6,7 +6,7 @@ use super::pcm::NONE;
 use crate::Token;
 use crate::spans::{PageSpan, parts, split};
 use crate::tokens::JoinedToken;
-use frit_core::{Cause, Result, Sink, Source, Target};
+use frit_core::{Cause, ReadBuffer, Result, Sink, WriteData};
 use frit_media::Store;
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
@@ -16,7 +16,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &mut self,
         sink: &mut S,
         span: PageSpan,
-        into: Target<'_>,
+        into: ReadBuffer<'_>,
     ) -> Result<()> {
         // Pages in PCM bypass the buffer: it keeps pages of NAND only.
         let buffered = self.dram.is_some() && matches!(self.map.get(span.lpn).place(), PageLocation::Nand(_));
@@ -34,7 +34,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &mut self,
         sink: &mut S,
         span: PageSpan,
-        mut into: Target<'_>,
+        mut into: ReadBuffer<'_>,
     ) -> Result<T> {
         let Some(dram) = &mut self.dram else { return self.read_part(sink, span, into, Cause::Host) };
         if let Some(done) = dram.read(sink, span.lpn, span.offset, into.part(0, span.len))? {
@@ -45,7 +45,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             if let Some(bytes) = into.bytes() {
                 bytes.copy_from_slice(&page[span.offset as usize..(span.offset + span.len) as usize]);
             }
-            let whole = if N::HOLDS { Source::Bytes(&page) } else { Source::Len(self.page_bytes) };
+            let whole =
+                if N::STORES_BYTES { WriteData::Bytes(&page) } else { WriteData::Len(self.page_bytes) };
             match &mut self.dram {
                 Some(dram) => dram.insert_copy(sink, span.lpn, whole, read).map(|()| read),
                 None => Ok(read),
@@ -60,7 +61,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &mut self,
         sink: &mut S,
         span: PageSpan,
-        mut into: Target<'_>,
+        mut into: ReadBuffer<'_>,
         cause: Cause,
     ) -> Result<T> {
         match self.map.get(span.lpn).place() {
@@ -82,7 +83,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         sink: &mut S,
         desc: u32,
         span: PageSpan,
-        mut into: Target<'_>,
+        mut into: ReadBuffer<'_>,
         cause: Cause,
     ) -> Result<T> {
         let mut all = JoinedToken::new();

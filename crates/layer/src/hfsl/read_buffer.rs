@@ -3,7 +3,7 @@
 
 use super::buffer::{BufferPolicy, PcmBuffer};
 use crate::Token;
-use frit_core::{Cause, Error, Lpn, Result, Sink, Source, Target};
+use frit_core::{Cause, Error, Lpn, ReadBuffer, Result, Sink, WriteData};
 use frit_media::{Dram, Store};
 use std::collections::HashMap;
 
@@ -63,7 +63,7 @@ impl<P: Store> ReadBuffer<P> {
         sink: &mut S,
         lpn: Lpn,
         offset: u32,
-        into: Target<'_>,
+        into: ReadBuffer<'_>,
     ) -> Result<Option<S::Tok>>
     where
         S::Tok: Token,
@@ -84,7 +84,7 @@ impl<P: Store> ReadBuffer<P> {
         &mut self,
         sink: &mut S,
         lpn: Lpn,
-        page: Source<'_>,
+        page: WriteData<'_>,
         read: S::Tok,
     ) -> Result<()> {
         let slot = match self.free.pop() {

@@ -16,9 +16,9 @@ use super::layout::{CHUNK, DESC_BYTES, DESC_LEN, ENTRY_BYTES, ENTRY_LEN};
 use super::pcm::{Desc, NONE, PcmSpace};
 use crate::Token;
 use crate::planted::HfslBug;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use frit_core::{
-    BlockId, Cause, CrashKind, Error, LostPage, Lpn, MediumKind, Recovery, Result, Sink, Target,
+    BlockId, Cause, CrashKind, Error, LostPage, Lpn, MediumKind, ReadBuffer, Recovery, Result, Sink,
 };
 use frit_media::{SPARE_RECORD_BYTES, Store};
 use frit_wear::PcmWearKeys;
@@ -30,7 +30,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         sink: &mut S,
         stop: CrashKind,
     ) -> Result<Recovery> {
-        if !N::HOLDS {
+        if !N::STORES_BYTES {
             let why = "media without bytes hold nothing to recover from";
             return Err(Error::param("store", "none", why));
         }
@@ -46,7 +46,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             return Err(damaged(pcm.layout.header_at, what.into()));
         }
         let machine = stop == CrashKind::PowerLoss || head.flags & RESTORING != 0;
-        let machine = machine && !is(HfslBug::FlushedMapIgnored);
+        let machine = machine && !is_planted(HfslBug::FlushedMapIgnored);
         // After a power loss the current map may name data that was never synced; the second map
         // does not.
         let from_flush = pcm.layout.flush_map_at.filter(|_| !clean && machine);
@@ -64,7 +64,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let suspect = !clean || head.flags & SUSPECTS != 0;
         // Numbers continue after the limit: no page can have a higher one, whatever the crash left
         // behind.
-        self.flash.adopted(if is(HfslBug::SeqRestarts) { 0 } else { head.seq_limit }, suspect);
+        self.flash.adopted(if is_planted(HfslBug::SeqRestarts) { 0 } else { head.seq_limit }, suspect);
         r.suspect_blocks = self.flash.suspect_blocks();
         self.resume(sink, head, clean)?;
         Ok(r)
@@ -129,8 +129,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         for at in (0..pcm.layout.map_bytes).step_by(CHUNK * 8) {
             let len = (pcm.layout.map_bytes - at).min((CHUNK * 8) as u64) as usize;
             let (then, now) = (&mut then[..len], &mut now[..len]);
-            pcm.medium.read(sink, flushed + at, Target::Bytes(then), Cause::Meta, start)?;
-            pcm.medium.read(sink, pcm.layout.map_at + at, Target::Bytes(now), Cause::Meta, start)?;
+            pcm.medium.read(sink, flushed + at, ReadBuffer::Bytes(then), Cause::Meta, start)?;
+            pcm.medium.read(sink, pcm.layout.map_at + at, ReadBuffer::Bytes(now), Cause::Meta, start)?;
             if then != now {
                 let to = pcm.layout.map_at + at;
                 let one = pcm.meta(sink, to, then, done)?;
@@ -147,7 +147,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// Completes an interrupted change of several entries. Returns the number of entries.
     fn redo<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<u32> {
         let Some(pcm) = &mut self.map.pcm else { return Ok(0) };
-        let Some(redo) = pcm.read_redo(sink)?.filter(|_| !is(HfslBug::RedoForgotten)) else { return Ok(0) };
+        let Some(redo) = pcm.read_redo(sink)?.filter(|_| !is_planted(HfslBug::RedoForgotten)) else {
+            return Ok(0);
+        };
         let start = sink.start();
         let mut done = start;
         for (lpn, raw) in redo.entries() {
@@ -173,7 +175,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             let bytes = &mut bytes[..chunk.len() * ENTRY_LEN];
             let at = pcm.layout.map_at + (i * CHUNK) as u64 * ENTRY_BYTES;
             let start = sink.start();
-            let done = pcm.medium.read(sink, at, Target::Bytes(bytes), Cause::Meta, start)?;
+            let done = pcm.medium.read(sink, at, ReadBuffer::Bytes(bytes), Cause::Meta, start)?;
             sink.ack(done);
             r.bytes_read += bytes.len() as u64;
             for (j, (e, b)) in chunk.iter_mut().zip(bytes.chunks_exact(ENTRY_LEN)).enumerate() {
@@ -278,7 +280,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         }
         let mut bytes = [0u8; DESC_LEN];
         let start = sink.start();
-        let done = self.medium.read(sink, at, Target::Bytes(&mut bytes), Cause::Meta, start)?;
+        let done = self.medium.read(sink, at, ReadBuffer::Bytes(&mut bytes), Cause::Meta, start)?;
         sink.ack(done);
         let slots = self.layout.slots;
         let fits = |d: &Desc| {

@@ -9,8 +9,8 @@ use crate::Token;
 use crate::flash::NandStream;
 use crate::planted::HfslBug;
 use crate::spans::PageSpan;
-use frit_core::planted::is;
-use frit_core::{Hints, Lpn, Result, Sink, Source};
+use frit_core::planted::is_planted;
+use frit_core::{Hints, Lpn, Result, Sink, WriteData};
 use frit_media::Store;
 
 /// Properties of the whole host request; placement uses these, not those of the part in one page.
@@ -28,7 +28,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         sink: &mut S,
         request: HostRequest,
         span: PageSpan,
-        data: Source<'_>,
+        data: WriteData<'_>,
     ) -> Result<()> {
         self.flash.writable()?;
         let hot = self.note_write(span.lpn, request.hints);
@@ -115,14 +115,14 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let seq = self.flash.next_seq();
         let after = sink.start();
         let gone = old.moved(PageLocation::Unmapped, 0, seq);
-        if is(HfslBug::DropTrim) {
+        if is_planted(HfslBug::DropTrim) {
             self.map.note(lpn, gone);
             self.release_location(sink, old.place(), after);
             return Ok(());
         }
         let done = self.map.set(sink, lpn, gone, after)?;
         self.release_location(sink, old.place(), done);
-        if !is(HfslBug::TrimNotAcked) {
+        if !is_planted(HfslBug::TrimNotAcked) {
             sink.ack(done);
         }
         Ok(())

@@ -8,8 +8,8 @@ use crate::flash::NandStream;
 use crate::flash::alloc::PageWrite;
 use crate::planted::HfslBug;
 use crate::spans::PageSpan;
-use frit_core::planted::is;
-use frit_core::{Cause, Lpn, Result, Sink, Source, Target};
+use frit_core::planted::is_planted;
+use frit_core::{Cause, Lpn, ReadBuffer, Result, Sink, WriteData};
 use frit_media::Store;
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
@@ -19,7 +19,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &mut self,
         sink: &mut S,
         span: PageSpan,
-        data: Source<'_>,
+        data: WriteData<'_>,
         stream: NandStream,
     ) -> Result<()> {
         let done = if span.len == self.page_bytes {
@@ -37,7 +37,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &mut self,
         sink: &mut S,
         span: PageSpan,
-        data: Source<'_>,
+        data: WriteData<'_>,
         stream: NandStream,
     ) -> Result<T> {
         if matches!(self.map.get(span.lpn).place(), PageLocation::Nand(_)) {
@@ -55,8 +55,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Source for an assembled page: its bytes, or only its length if the media hold no bytes.
     #[inline]
-    pub(crate) fn source<'a>(&self, page: &'a [u8]) -> Source<'a> {
-        if N::HOLDS { Source::Bytes(page) } else { Source::Len(self.page_bytes) }
+    pub(crate) fn source<'a>(&self, page: &'a [u8]) -> WriteData<'a> {
+        if N::STORES_BYTES { WriteData::Bytes(page) } else { WriteData::Len(self.page_bytes) }
     }
 
     /// Reads the current contents of a whole page; zeros where nothing was written.
@@ -67,7 +67,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         page: &mut [u8],
         cause: Cause,
     ) -> Result<T> {
-        let into = if N::HOLDS { Target::Bytes(page) } else { Target::Len(self.page_bytes) };
+        let into = if N::STORES_BYTES { ReadBuffer::Bytes(page) } else { ReadBuffer::Len(self.page_bytes) };
         self.read_part(sink, PageSpan::whole(lpn, self.page_bytes), into, cause)
     }
 
@@ -77,7 +77,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &mut self,
         sink: &mut S,
         lpn: Lpn,
-        data: Source<'_>,
+        data: WriteData<'_>,
         stream: NandStream,
         cause: Cause,
         after: T,
@@ -99,12 +99,12 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         // Garbage collection runs after the page is mapped: a victim could contain the page just
         // written.
         self.flash.collect_on_write(sink, &mut self.map, unit)?;
-        Ok(if is(HfslBug::AckBeforeMap) { programmed } else { done })
+        Ok(if is_planted(HfslBug::AckBeforeMap) { programmed } else { done })
     }
 }
 
 /// Copies new bytes over old ones, if the source has bytes.
-pub(crate) fn overlay(page: &mut [u8], offset: u32, data: Source<'_>) {
+pub(crate) fn overlay(page: &mut [u8], offset: u32, data: WriteData<'_>) {
     if let Some(bytes) = data.bytes() {
         page[offset as usize..offset as usize + bytes.len()].copy_from_slice(bytes);
     }

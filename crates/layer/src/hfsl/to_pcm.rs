@@ -15,8 +15,8 @@ use crate::Token;
 use crate::planted::HfslBug;
 use crate::spans::PageSpan;
 use crate::tokens::JoinedToken;
-use frit_core::planted::is;
-use frit_core::{Cause, Error, Lpn, MediumKind, Result, Sink, Source, Target};
+use frit_core::planted::is_planted;
+use frit_core::{Cause, Error, Lpn, MediumKind, ReadBuffer, Result, Sink, WriteData};
 use frit_media::Store;
 use std::ops::Range;
 
@@ -26,12 +26,12 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &mut self,
         sink: &mut S,
         span: PageSpan,
-        data: Source<'_>,
+        data: WriteData<'_>,
         region: PcmRegion,
     ) -> Result<()> {
         let done = match self.map.get(span.lpn).place() {
             PageLocation::Pcm(desc)
-                if self.config.map_persist == MapPersist::Halt || is(HfslBug::OverwriteInPlace) =>
+                if self.config.map_persist == MapPersist::Halt || is_planted(HfslBug::OverwriteInPlace) =>
             {
                 self.update_in_place(sink, desc, span, data, region)?
             }
@@ -50,7 +50,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         sink: &mut S,
         place: PageLocation,
         span: PageSpan,
-        data: Source<'_>,
+        data: WriteData<'_>,
         region: PcmRegion,
     ) -> Result<T> {
         let (desc, written) = self.write_to_new_desc(sink, place, span, data, region)?;
@@ -63,7 +63,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         sink: &mut S,
         place: PageLocation,
         span: PageSpan,
-        data: Source<'_>,
+        data: WriteData<'_>,
         region: PcmRegion,
     ) -> Result<(u32, T)> {
         let partial = span.len < self.page_bytes;
@@ -108,15 +108,15 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             let cause = if host { Cause::Host } else { Cause::Migrate };
             let (slot, ready) = pcm.alloc_slot(sink)?;
             pcm.attach(desc, part.sub, slot);
-            let bytes = if P::HOLDS {
-                Source::Bytes(&page[start as usize..(start + sub_bytes) as usize])
+            let bytes = if P::STORES_BYTES {
+                WriteData::Bytes(&page[start as usize..(start + sub_bytes) as usize])
             } else {
-                Source::Len(sub_bytes)
+                WriteData::Len(sub_bytes)
             };
             let after = sink.join(after, ready);
             let at = pcm.slot_at(slot);
             let done = pcm.medium.write(sink, at, bytes, cause, after)?;
-            if let Source::Bytes(bytes) = bytes {
+            if let WriteData::Bytes(bytes) = bytes {
                 pcm.record_sum(span.lpn.0, part.sub, slot, bytes);
             }
             pcm.ready[slot as usize] = done;
@@ -172,7 +172,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             return Ok((entry, written));
         }
         let described = pcm.write_desc(sink, desc, written)?;
-        if is(HfslBug::EntryBeforeDesc) {
+        if is_planted(HfslBug::EntryBeforeDesc) {
             return Ok((entry, written));
         }
         // The entry must not be written before the data and the descriptor that it names.
@@ -185,7 +185,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         sink: &mut S,
         desc: u32,
         span: PageSpan,
-        data: Source<'_>,
+        data: WriteData<'_>,
         region: PcmRegion,
     ) -> Result<T> {
         let gran = self.config.addr_gran_pcm as u32;
@@ -223,7 +223,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         sink: &mut S,
         old: u32,
         span: PageSpan,
-        data: Source<'_>,
+        data: WriteData<'_>,
         region: PcmRegion,
     ) -> Result<T> {
         let shadow = self.shadow(sink, old, span, data, region)?;
@@ -241,7 +241,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         sink: &mut S,
         old: u32,
         span: PageSpan,
-        data: Source<'_>,
+        data: WriteData<'_>,
         region: PcmRegion,
     ) -> Result<ShadowPage<T>> {
         let Some(pcm) = &mut self.map.pcm else { return Err(no_pcm()) };
@@ -279,7 +279,7 @@ pub(crate) struct ShadowPage<T> {
 #[derive(Clone, Copy, Debug)]
 struct SubWrite<'a> {
     part: SubSpan,
-    data: Source<'a>,
+    data: WriteData<'a>,
 }
 
 pub(crate) fn no_pcm() -> Error {
@@ -293,7 +293,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         sink: &mut S,
         desc: u32,
         part: SubSpan,
-        data: Source<'_>,
+        data: WriteData<'_>,
         old: Option<u32>,
     ) -> Result<T> {
         let (slot, ready) = self.alloc_slot(sink)?;
@@ -316,23 +316,28 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         let at = self.slot_at(slot);
         let lpn = self.desc[desc as usize].lpn;
         if part.len == self.layout.sub_bytes {
-            if let Source::Bytes(bytes) = data {
+            if let WriteData::Bytes(bytes) = data {
                 self.record_sum(lpn, part.sub, slot, bytes);
             }
             return self.medium.write(sink, at, data, Cause::Host, ready);
         }
-        let mut whole = if P::HOLDS { vec![0u8; self.layout.sub_bytes as usize] } else { Vec::new() };
+        let mut whole = if P::STORES_BYTES { vec![0u8; self.layout.sub_bytes as usize] } else { Vec::new() };
         let mut after = ready;
         if let Some(old) = old {
             let (from, start) = (self.slot_at(old), sink.start());
-            let into = if P::HOLDS { Target::Bytes(&mut whole) } else { Target::Len(self.layout.sub_bytes) };
+            let into = if P::STORES_BYTES {
+                ReadBuffer::Bytes(&mut whole)
+            } else {
+                ReadBuffer::Len(self.layout.sub_bytes)
+            };
             let read = self.medium.read(sink, from, into, Cause::Merge, start)?;
             self.verify(lpn, part.sub, old, &whole)?;
             after = sink.join(read, ready);
         }
         overlay(&mut whole, part.offset, data);
         self.record_sum(lpn, part.sub, slot, &whole);
-        let bytes = if P::HOLDS { Source::Bytes(&whole) } else { Source::Len(self.layout.sub_bytes) };
+        let bytes =
+            if P::STORES_BYTES { WriteData::Bytes(&whole) } else { WriteData::Len(self.layout.sub_bytes) };
         self.medium.write(sink, at, bytes, Cause::Host, after)
     }
 
@@ -343,12 +348,12 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         lpn: u32,
         slot: u32,
         part: SubSpan,
-        data: Source<'_>,
+        data: WriteData<'_>,
         gran: u32,
     ) -> Result<T> {
         // The old contents get a new checksum together with the new bytes, so they are verified
         // first: otherwise the new checksum would hide existing damage.
-        if part.len < self.layout.sub_bytes && P::HOLDS {
+        if part.len < self.layout.sub_bytes && P::STORES_BYTES {
             self.verify(lpn, part.sub, slot, &[0])?;
         }
         let (from, to) = (part.offset / gran * gran, (part.offset + part.len).next_multiple_of(gran));
@@ -357,11 +362,11 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         if (from, to) == (part.offset, part.offset + part.len) {
             return self.medium.write(sink, base + u64::from(from), data, Cause::Host, start);
         }
-        let mut around = if P::HOLDS { vec![0u8; (to - from) as usize] } else { Vec::new() };
-        let into = if P::HOLDS { Target::Bytes(&mut around) } else { Target::Len(to - from) };
+        let mut around = if P::STORES_BYTES { vec![0u8; (to - from) as usize] } else { Vec::new() };
+        let into = if P::STORES_BYTES { ReadBuffer::Bytes(&mut around) } else { ReadBuffer::Len(to - from) };
         let read = self.medium.read(sink, base + u64::from(from), into, Cause::Merge, start)?;
         overlay(&mut around, part.offset - from, data);
-        let bytes = if P::HOLDS { Source::Bytes(&around) } else { Source::Len(to - from) };
+        let bytes = if P::STORES_BYTES { WriteData::Bytes(&around) } else { WriteData::Len(to - from) };
         self.medium.write(sink, base + u64::from(from), bytes, Cause::Host, read)
     }
 
@@ -371,12 +376,12 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         // A reused descriptor is overwritten only after the entry that released it is durable.
         let after = sink.join(after, self.desc_ready[desc as usize]);
         let after = sink.join(after, self.in_use);
-        if P::HOLDS {
+        if P::STORES_BYTES {
             let d = &self.desc[desc as usize];
             let bytes = d.encode(|slot| self.sums[slot as usize]);
-            self.medium.write(sink, at, Source::Bytes(&bytes), Cause::Meta, after)
+            self.medium.write(sink, at, WriteData::Bytes(&bytes), Cause::Meta, after)
         } else {
-            self.medium.write(sink, at, Source::Len(DESC_BYTES as u32), Cause::Meta, after)
+            self.medium.write(sink, at, WriteData::Len(DESC_BYTES as u32), Cause::Meta, after)
         }
     }
 }
@@ -404,7 +409,7 @@ impl Desc {
     pub(crate) fn decode(b: &[u8; DESC_LEN]) -> Option<(Desc, [u32; 8])> {
         let word = |at: usize| Some(u32::from_le_bytes(b.get(at..at + 4)?.try_into().ok()?));
         let three = |at: usize| Some(word(at)? & 0xFF_FFFF);
-        if word(60)? != frit_media::checksum::crc32c(&b[..60]) && !is(HfslBug::DescCheckIgnored) {
+        if word(60)? != frit_media::checksum::crc32c(&b[..60]) && !is_planted(HfslBug::DescCheckIgnored) {
             return None;
         }
         let (mut subs, mut sums) = ([NONE; 8], [0; 8]);

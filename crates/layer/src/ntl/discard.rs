@@ -7,7 +7,7 @@ use crate::planted::NtlBug;
 use crate::spans::{PageSpan, page_spans_by_shift};
 use frit_core::Lpn;
 use frit_core::convert::bounded_u32;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use frit_core::{Result, Sink};
 use frit_media::Store;
 
@@ -64,7 +64,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             // The discard is noted in the newest record of the page. If that record is in the log,
             // the record at home is updated when the log is merged.
             let after = self.space.fenced();
-            if !is(NtlBug::DiscardNotNoted)
+            if !is_planted(NtlBug::DiscardNotNoted)
                 && let Some(place) = self.place_of(lpn)
             {
                 self.space.end_record(sink, place, after)?;

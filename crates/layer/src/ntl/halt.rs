@@ -25,7 +25,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     /// it in the header.
     pub(super) fn shut_down<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         self.flush_all(sink)?;
-        let sums = self.space.protected && P::HOLDS;
+        let sums = self.space.protected && P::STORES_BYTES;
         if self.space.protected {
             self.space.set_mark(sink)?;
         } else {

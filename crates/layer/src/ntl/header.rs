@@ -4,7 +4,7 @@ use super::layer::Ntl;
 use crate::Token;
 use crate::header::{HeaderNote, LayerHeader, UsageState, write_state};
 use crate::planted::NtlBug;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use frit_core::{Result, Sink};
 use frit_media::Store;
 
@@ -33,7 +33,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Writes the state, and returns the completion after which it is durable.
     pub(super) fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: UsageState) -> Result<T> {
-        let after = if is(NtlBug::HaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
+        let after = if is_planted(NtlBug::HaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
         write_state(&mut self.space.pcm, &mut self.space.fences, sink, state, after)
     }
 
@@ -41,7 +41,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     /// bytes there is no header to read later.
     #[inline]
     pub(super) fn begin_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        if self.usage.noted || !P::HOLDS {
+        if self.usage.noted || !P::STORES_BYTES {
             return Ok(());
         }
         // A request that is refused must change nothing: a summary that does not match the records

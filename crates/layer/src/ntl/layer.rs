@@ -16,8 +16,8 @@ use crate::spans::check_sectors;
 use frit_core::Lpn;
 use frit_core::convert::to_usize;
 use frit_core::{
-    BlockLayer, Error, Hints, Info, Params, Progress, Result, SECTOR_BYTES, Sector, Sink, Source, StackView,
-    Target,
+    BlockLayer, Error, Hints, Info, Params, Progress, ReadBuffer, Result, SECTOR_BYTES, Sector, Sink,
+    StackView, WriteData,
 };
 use frit_media::{Pcm, Store};
 
@@ -75,7 +75,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let pages = layout.home_places();
         let log = (config.log_kind() != LogKind::None).then(|| LogTables::new(&config, layout));
         let warm = if config.log_kind() == LogKind::Remap { pages } else { 0 };
-        let held = if P::HOLDS { to_usize(layout.page_bytes) } else { 0 };
+        let held = if P::STORES_BYTES { to_usize(layout.page_bytes) } else { 0 };
         let buffered = if config.buffers() { layout.chips } else { 0 };
         Ok(Ntl {
             mapping: Mappings::new(config.mapping_kind()?, &setup),
@@ -86,7 +86,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             logs: true,
             warm_left: 0,
             log,
-            buffer: UpdateBuffer::new(buffered, layout.page_bytes, P::HOLDS),
+            buffer: UpdateBuffer::new(buffered, layout.page_bytes, P::STORES_BYTES),
             reuse_barrier: T::default(),
             rounds: WriteRounds::new(layout.chips),
             stats: NtlStats::default(),
@@ -161,7 +161,7 @@ impl<S: Sink, P: Store> BlockLayer<S> for Ntl<S::Tok, P> {
         }
     }
 
-    fn expect(&self, next: &[(Sector, u32)]) {
+    fn prefetch(&self, next: &[(Sector, u32)]) {
         let page = u64::from(self.page_bytes());
         for (at, _) in next {
             let lpn =
@@ -172,12 +172,12 @@ impl<S: Sink, P: Store> BlockLayer<S> for Ntl<S::Tok, P> {
         }
     }
 
-    fn read(&mut self, sink: &mut S, at: Sector, into: Target<'_>, _: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut S, at: Sector, into: ReadBuffer<'_>, _: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(into.len()))?;
         self.read_range(sink, at, into)
     }
 
-    fn write(&mut self, sink: &mut S, at: Sector, data: Source<'_>, _: Hints) -> Result<()> {
+    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(data.len()))?;
         self.begin_use(sink).map_err(|e| self.refuse_after(e))?;
         self.write_range(sink, at, data).map_err(|e| self.refuse_after(e))

@@ -8,7 +8,7 @@ use crate::marks::{HighestMark, WORDS, is_due, mark_at, mark_copy_at};
 use crate::payload::source_of;
 use crate::planted::NtlBug;
 use crate::words::{seal, unseal};
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use frit_core::{Cause, Result, Sink};
 use frit_media::Store;
 
@@ -41,11 +41,11 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     /// Advances the mark to the last record. All records up to it are complete: they are fenced,
     /// and synced if necessary.
     pub(super) fn set_mark<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        let after = if is(NtlBug::MarkTooEarly) { sink.start() } else { self.fenced() };
+        let after = if is_planted(NtlBug::MarkTooEarly) { sink.start() } else { self.fenced() };
         (self.mark, self.marks) = (self.seq, self.marks + 1);
         let word = seal(self.mark, MARK);
         self.write_word(sink, mark_at(self.marks), word, after)?;
-        if P::HOLDS {
+        if P::STORES_BYTES {
             // The copy lies on another page, so that damage to one page cannot make all pages
             // uncertain.
             self.write_word(sink, mark_copy_at(self.marks), word, after)?;
@@ -55,7 +55,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
 
     /// Invalidates the log records up to `seq`, after `after`. Returns the completion.
     pub(super) fn set_tail<S: Sink<Tok = T>>(&mut self, sink: &mut S, seq: u64, after: T) -> Result<T> {
-        let after = if is(NtlBug::TailEarly) { sink.start() } else { after };
+        let after = if is_planted(NtlBug::TailEarly) { sink.start() } else { after };
         (self.tail, self.tails) = (seq, self.tails + 1);
         let tok = self.write_word(sink, tail_at(self.tails), seal(seq, TAIL), after)?;
         Ok(self.fence_after(sink, tok))

@@ -14,8 +14,8 @@ use crate::numbers::{LogSlot, Place};
 use crate::planted::NtlBug;
 use frit_core::Lpn;
 use frit_core::convert::to_usize;
-use frit_core::planted::is;
-use frit_core::{Cause, Result, Sink, Source, Target};
+use frit_core::planted::is_planted;
+use frit_core::{Cause, ReadBuffer, Result, Sink, WriteData};
 use frit_media::Store;
 use frit_media::checksum::digest;
 use std::ops::Range;
@@ -31,14 +31,14 @@ impl<T: Token, P: Store> Ntl<T, P> {
         self.sync_before(sink, NtlBug::HomeBeforeSync)?;
         let seq = self.last_number(&rows, coarse)?;
         let start = sink.start();
-        let certain = if is(NtlBug::HomeEarly) { start } else { self.space.fenced() };
+        let certain = if is_planted(NtlBug::HomeEarly) { start } else { self.space.fenced() };
         let mut done = start;
         for slot in slots {
             let Some(lpn) = self.log.as_ref().and_then(|log| log.owner(slot)) else { continue };
             if self.live.has(lpn) {
                 let home = self.copy_home(sink, lpn, slot, certain)?;
                 done = sink.join(done, home);
-            } else if self.space.protected && !is(NtlBug::DiscardForgotten) {
+            } else if self.space.protected && !is_planted(NtlBug::DiscardForgotten) {
                 let home = self.home_for(sink, lpn)?;
                 self.space.put_discard(sink, home, lpn, certain)?;
             }
@@ -63,7 +63,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let refreshed = self.refresh(sink, &rows, done)?;
         let reuse_barrier = sink.join(done, refreshed);
         self.reuse_barrier =
-            if is(NtlBug::ReuseEarly) { start } else { sink.join(self.reuse_barrier, reuse_barrier) };
+            if is_planted(NtlBug::ReuseEarly) { start } else { sink.join(self.reuse_barrier, reuse_barrier) };
         if let Some(log) = &mut self.log {
             log.reclaim(&rows);
         }
@@ -73,7 +73,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     /// Syncs the memory if it is backed by files, so that later writes cannot become durable before
     /// earlier ones.
     fn sync_before<S: Sink<Tok = T>>(&mut self, sink: &mut S, bug: NtlBug) -> Result<()> {
-        if self.space.protected && self.space.volatile() && !is(bug) {
+        if self.space.protected && self.space.volatile() && !is_planted(bug) {
             self.space.pcm.flush(sink)?;
         }
         Ok(())
@@ -83,7 +83,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
     /// once the rows are merged, because rows of the full log are merged in the order in which they
     /// were filled.
     fn last_number(&self, rows: &Range<u32>, coarse: bool) -> Result<u64> {
-        let Some(log) = self.log.as_ref().filter(|_| self.space.protected && P::HOLDS && !coarse) else {
+        let Some(log) = self.log.as_ref().filter(|_| self.space.protected && P::STORES_BYTES && !coarse)
+        else {
             return Ok(self.space.seq);
         };
         let mut last = self.space.tail;
@@ -106,10 +107,10 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let place = self.space.layout.slot_place(slot);
         let home = self.home_for(sink, lpn)?;
         let page = self.page_bytes();
-        let read = self.space.read(sink, place, 0, Target::Len(page), Cause::Gc, certain)?;
+        let read = self.space.read(sink, place, 0, ReadBuffer::Len(page), Cause::Gc, certain)?;
         let mut copy = std::mem::take(&mut self.copy);
         let outcome = self.digest_of_slot(place, lpn, &mut copy).and_then(|was| {
-            let data = if P::HOLDS { Source::Bytes(&copy) } else { Source::Len(page) };
+            let data = if P::STORES_BYTES { WriteData::Bytes(&copy) } else { WriteData::Len(page) };
             let cells = if self.used.has(lpn) { CellState::Used } else { CellState::Fresh };
             let after = sink.join(read, certain);
             self.space.put_copy(sink, home, lpn, was, PageWrite { data, cells, cause: Cause::Gc, after })
@@ -123,7 +124,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Loads a page of the log. Returns the digest in its record.
     fn digest_of_slot(&self, place: Place, lpn: Lpn, copy: &mut [u8]) -> Result<u64> {
-        if !P::HOLDS {
+        if !P::STORES_BYTES {
             return Ok(0);
         }
         self.space.load(place, copy)?;

@@ -20,7 +20,7 @@ impl<T: Token, P: Store> Preconditioning for Ntl<T, P> {
         let pages = self.pages();
         self.used.fill(pages, true);
         self.live.fill(pages, true);
-        if P::HOLDS && self.space.protected {
+        if P::STORES_BYTES && self.space.protected {
             // The buffer of a new layer is zero, like its pages.
             let digest = digest(&self.copy);
             for lpn in Lpn::first(pages) {

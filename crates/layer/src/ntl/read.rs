@@ -7,7 +7,7 @@ use crate::numbers::Place;
 use crate::spans::page_spans_by_shift;
 use frit_core::Lpn;
 use frit_core::convert::to_usize;
-use frit_core::{Cause, Error, MediumKind, Result, Sink, Target};
+use frit_core::{Cause, Error, MediumKind, ReadBuffer, Result, Sink};
 use frit_media::Store;
 
 impl<T: Token, P: Store> Ntl<T, P> {
@@ -15,7 +15,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         &mut self,
         sink: &mut S,
         at: u64,
-        mut into: Target<'_>,
+        mut into: ReadBuffer<'_>,
     ) -> Result<()> {
         let shift = self.page_bytes().trailing_zeros();
         for span in page_spans_by_shift(at, into.len(), shift) {
@@ -44,7 +44,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         sink: &mut S,
         lpn: Lpn,
         first: u32,
-        mut into: Target<'_>,
+        mut into: ReadBuffer<'_>,
         cause: Cause,
     ) -> Result<T> {
         let start = sink.start();
@@ -68,10 +68,10 @@ impl<T: Token, P: Store> Ntl<T, P> {
             let what = format!("page {lpn} has no place: this is a bug of the mapping");
             return Err(Error::Corrupt { medium: MediumKind::Pcm, at: u64::from(lpn), what });
         };
-        if !self.space.protected || !P::HOLDS {
+        if !self.space.protected || !P::STORES_BYTES {
             return self.space.read(sink, place, first, into, cause, start);
         }
-        let tok = self.space.read(sink, place, first, Target::Len(len), cause, start)?;
+        let tok = self.space.read(sink, place, first, ReadBuffer::Len(len), cause, start)?;
         if let Some(to) = into.bytes() {
             self.read_checked(place, lpn, first, to)?;
         }

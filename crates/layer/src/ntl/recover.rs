@@ -12,8 +12,8 @@ use crate::record::{COPIES_MAX, CombinedState, Copies, RECORD_LEN};
 use crate::summary::{RecordSummary, SummaryEntry};
 use frit_core::Lpn;
 use frit_core::convert::{to_u64, to_usize};
-use frit_core::planted::is;
-use frit_core::{Cause, CrashKind, Error, Recovery, Result, Sink, Target};
+use frit_core::planted::is_planted;
+use frit_core::{Cause, CrashKind, Error, ReadBuffer, Recovery, Result, Sink};
 use frit_media::Store;
 use frit_media::checksum::digest;
 use std::collections::HashMap;
@@ -93,7 +93,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
                 self.restore_logged(scanned.logged);
                 self.apply_repairs(sink, &scanned.repairs)?;
             }
-            if is(NtlBug::SeqRestarts) {
+            if is_planted(NtlBug::SeqRestarts) {
                 (self.space.seq, self.space.mark) = (0, 0);
             }
         }
@@ -158,7 +158,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
                 for (copy, bytes) in self.space.layout.places(first).zip(&mut copies) {
                     bytes.resize(to_usize(n) * RECORD_LEN, 0);
                     let at = self.space.layout.record(copy);
-                    let tok = self.space.pcm.read(sink, at, Target::Bytes(bytes), Cause::Meta, start)?;
+                    let tok = self.space.pcm.read(sink, at, ReadBuffer::Bytes(bytes), Cause::Meta, start)?;
                     sink.ack(tok);
                     recovery.bytes_read += to_u64(bytes.len());
                 }
@@ -166,7 +166,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
                     let verdict = CombinedState::of_chunks(&copies, which, i, place);
                     if verdict.block.is_some() || verdict.ended.is_some() {
                         each(self, place, verdict, repairs, recovery)?;
-                    } else if !is_blank(&copies, i) && !is(NtlBug::RemainsKept) {
+                    } else if !is_blank(&copies, i) && !is_planted(NtlBug::RemainsKept) {
                         // The record is torn. Together with words of a later record of the same
                         // page it could become valid again.
                         repairs.wipe.push(place.into());
@@ -211,7 +211,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let mut newest: HashMap<Lpn, LoggedPage> = HashMap::new();
         for (lpn, l) in all {
             let kept = newest.entry(lpn).or_insert(l);
-            if (kept.seq < l.seq) != is(NtlBug::OldVersionTaken) {
+            if (kept.seq < l.seq) != is_planted(NtlBug::OldVersionTaken) {
                 *kept = l;
             }
         }
@@ -263,7 +263,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     /// Returns `true` if the data of a page matches its record. Records up to the mark are known to
     /// match.
     fn is_whole(&mut self, place: Place, seq: u64, wanted: u64, recovery: &mut Recovery) -> Result<bool> {
-        if seq <= self.space.mark || is(NtlBug::TornTaken) {
+        if seq <= self.space.mark || is_planted(NtlBug::TornTaken) {
             return Ok(true);
         }
         // A mismatch is read a second time, because a bit may have flipped during the transfer.

@@ -18,8 +18,8 @@ use crate::record::{
 use crate::summary::SummaryEntry;
 use frit_core::Lpn;
 use frit_core::convert::to_usize;
-use frit_core::planted::is;
-use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Target};
+use frit_core::planted::is_planted;
+use frit_core::{Cause, Error, MediumKind, ReadBuffer, Result, Sink, WriteData};
 use frit_media::checksum::digest;
 use frit_media::{Pcm, Store};
 use frit_wear::{Leveled, WearKeys};
@@ -36,7 +36,7 @@ pub(super) enum CellState {
 /// A write of a page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PageWrite<'a, T> {
-    pub(super) data: Source<'a>,
+    pub(super) data: WriteData<'a>,
     pub(super) cells: CellState,
     pub(super) cause: Cause,
     /// Completion that the write waits for.
@@ -46,7 +46,7 @@ pub(super) struct PageWrite<'a, T> {
 impl<'a, T> PageWrite<'a, T> {
     /// Returns a write of host data.
     #[inline]
-    pub(super) fn of_host(data: Source<'a>, cells: CellState, after: T) -> PageWrite<'a, T> {
+    pub(super) fn of_host(data: WriteData<'a>, cells: CellState, after: T) -> PageWrite<'a, T> {
         PageWrite { data, cells, cause: Cause::Host, after }
     }
 }
@@ -97,7 +97,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
 
     /// Returns `true` if the store may lose data that is not synced.
     pub(super) fn volatile(&self) -> bool {
-        P::HOLDS && self.pcm.store().volatile()
+        P::STORES_BYTES && self.pcm.store().volatile()
     }
 
     /// Returns the chip on which a place currently lies.
@@ -122,7 +122,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
         sink: &mut S,
         place: Place,
         from: u32,
-        into: Target<'_>,
+        into: ReadBuffer<'_>,
         cause: Cause,
         after: T,
     ) -> Result<T> {
@@ -258,7 +258,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     ) -> Result<()> {
         let verdict = self.record_state(place)?;
         let record = verdict.block.or(verdict.ended.map(|(r, _)| r));
-        if P::HOLDS && record.is_none() {
+        if P::STORES_BYTES && record.is_none() {
             return Ok(());
         }
         for copy in self.layout.places(place) {
@@ -278,7 +278,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
         after: T,
     ) -> Result<()> {
         for copy in self.layout.places(place) {
-            let zeros = Source::Bytes(&[0; RECORD_LEN]);
+            let zeros = WriteData::Bytes(&[0; RECORD_LEN]);
             let tok = self.pcm.write(sink, self.layout.record(copy), zeros, Cause::Meta, after)?;
             self.fences.wait(sink, tok);
         }
@@ -303,7 +303,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     /// Returns the combined state of the copies of a page's record. Without bytes both copies are
     /// invalid.
     pub(super) fn record_state(&self, place: Place) -> Result<CombinedState> {
-        if !P::HOLDS {
+        if !P::STORES_BYTES {
             return Ok(CombinedState::of(&[CopyState::Bad; to_usize(COPIES)]));
         }
         CombinedState::of_slot(place, COPIES, |copy| self.copy_state(copy))
@@ -326,7 +326,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     /// Verifies the contents of a page against its record.
     pub(super) fn verify(&self, place: Place, lpn: Lpn, page: &[u8]) -> Result<()> {
         let what = match self.record_state(place)?.block {
-            Some(r) if r.lpn() == lpn && (r.digest == digest(page) || is(NtlBug::DataUnchecked)) => {
+            Some(r) if r.lpn() == lpn && (r.digest == digest(page) || is_planted(NtlBug::DataUnchecked)) => {
                 return Ok(());
             }
             Some(r) if r.lpn() == lpn => "the data does not match its checksum".to_owned(),

@@ -11,7 +11,7 @@ use crate::numbers::{LogSlot, LogicalBlock, Place};
 use crate::spans::{PageSpan, page_spans_by_shift};
 use frit_core::Lpn;
 use frit_core::convert::to_usize;
-use frit_core::{Cause, Error, Result, Sink, Source, Target};
+use frit_core::{Cause, Error, ReadBuffer, Result, Sink, WriteData};
 use frit_media::Store;
 
 /// The window in which updates make a page hot, as a multiple of the slots of the remap table.
@@ -22,7 +22,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         &mut self,
         sink: &mut S,
         at: u64,
-        data: Source<'_>,
+        data: WriteData<'_>,
     ) -> Result<()> {
         self.health.writable()?;
         let page = self.page_bytes();
@@ -46,18 +46,18 @@ impl<T: Token, P: Store> Ntl<T, P> {
         &mut self,
         sink: &mut S,
         span: PageSpan,
-        data: Source<'_>,
+        data: WriteData<'_>,
     ) -> Result<()> {
         let page = self.page_bytes();
         let mut whole = std::mem::take(&mut self.page);
-        let into = if P::HOLDS { Target::Bytes(&mut whole) } else { Target::Len(page) };
+        let into = if P::STORES_BYTES { ReadBuffer::Bytes(&mut whole) } else { ReadBuffer::Len(page) };
         let outcome = self.read_page(sink, span.lpn, 0, into, Cause::Merge).and_then(|after| {
             let source = match data.bytes() {
-                Some(bytes) if P::HOLDS => {
+                Some(bytes) if P::STORES_BYTES => {
                     whole[to_usize(span.offset)..to_usize(span.offset + span.len)].copy_from_slice(bytes);
-                    Source::Bytes(&whole)
+                    WriteData::Bytes(&whole)
                 }
-                _ => Source::Len(page),
+                _ => WriteData::Len(page),
             };
             self.write_page(sink, span.lpn, source, after)
         });
@@ -71,7 +71,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         &mut self,
         sink: &mut S,
         lpn: Lpn,
-        data: Source<'_>,
+        data: WriteData<'_>,
         after: T,
     ) -> Result<()> {
         if !self.used.has(lpn) {
@@ -108,7 +108,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         &mut self,
         sink: &mut S,
         lpn: Lpn,
-        data: Source<'_>,
+        data: WriteData<'_>,
         after: T,
     ) -> Result<()> {
         let place = self.home_for(sink, lpn)?;
@@ -150,7 +150,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         &mut self,
         sink: &mut S,
         lpn: Lpn,
-        data: Source<'_>,
+        data: WriteData<'_>,
         after: T,
     ) -> Result<()> {
         let place = self.home_for(sink, lpn)?;
@@ -166,7 +166,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         &mut self,
         sink: &mut S,
         lpn: Lpn,
-        data: Source<'_>,
+        data: WriteData<'_>,
         after: T,
     ) -> Result<T> {
         let slot = self.find_log_slot(sink, lpn)?;
@@ -212,7 +212,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         &mut self,
         sink: &mut S,
         lpn: Lpn,
-        data: Source<'_>,
+        data: WriteData<'_>,
         after: T,
     ) -> Result<()> {
         let i = match self.buffer.find(lpn) {
@@ -245,8 +245,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
             let slot = self.find_log_slot(sink, lpn)?;
             let place = self.space.layout.slot_place(slot);
             let data = match self.buffer.bytes(i) {
-                Some(bytes) if P::HOLDS => Source::Bytes(bytes),
-                _ => Source::Len(self.space.layout.page_bytes),
+                Some(bytes) if P::STORES_BYTES => WriteData::Bytes(bytes),
+                _ => WriteData::Len(self.space.layout.page_bytes),
             };
             let page = PageWrite::of_host(data, CellState::Fresh, self.reuse_barrier);
             let tok = self.space.put(sink, place, lpn, page)?;

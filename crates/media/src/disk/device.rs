@@ -12,8 +12,8 @@ use crate::header::{self, HEADER_BYTES, HeaderBytes};
 use crate::{Device, Hardware, Store, TimingModel};
 use frit_core::visible::{MediumView, Wear};
 use frit_core::{
-    BlockingMedium, Cause, Cmd, Counts, Error, MediumKind, Op, Result, SECTOR_BYTES, Sink, Source, Target,
-    UnitId, size,
+    BlockingMedium, Cause, Cmd, Counts, Error, MediumKind, Op, ReadBuffer, Result, SECTOR_BYTES, Sink,
+    UnitId, WriteData, size,
 };
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ impl<St: Store> Disk<St> {
                 size::format(all)
             ));
         }
-        if St::HOLDS {
+        if St::STORES_BYTES {
             let (have, need) = (store.len(), config.store_bytes());
             if have < need {
                 return Err(format!(
@@ -206,7 +206,7 @@ impl<St: Store> Disk<St> {
         &mut self,
         sink: &mut S,
         at: u64,
-        mut into: Target<'_>,
+        mut into: ReadBuffer<'_>,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
@@ -228,14 +228,14 @@ impl<St: Store> Disk<St> {
         &mut self,
         sink: &mut S,
         at: u64,
-        data: Source<'_>,
+        data: WriteData<'_>,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
         let len = u64::from(data.len());
         self.check_range(at, len)?;
-        let Some(bytes) = data.bytes().filter(|_| St::HOLDS) else {
-            if St::HOLDS {
+        let Some(bytes) = data.bytes().filter(|_| St::STORES_BYTES) else {
+            if St::STORES_BYTES {
                 let what = "a write without bytes on a disk that holds bytes";
                 return Err(Error::Rule { medium: MediumKind::Disk, at, what });
             }
@@ -276,7 +276,7 @@ impl<St: Store> Disk<St> {
         while pos < end {
             let next = end.min((pos / HAZARD_BYTES + 1) * HAZARD_BYTES);
             let tok = self.emit_one(sink, Op::DiskWrite, pos, (next - pos) as u32, cause, after);
-            if St::HOLDS {
+            if St::STORES_BYTES {
                 self.store.zero(pos, next - pos)?;
             }
             done = sink.join(done, tok);
@@ -359,7 +359,7 @@ mod tests {
     use super::*;
     use crate::disk::testing::simple;
     use crate::{MemoryStore, NoStore};
-    use frit_core::Null;
+    use frit_core::UntimedSink;
 
     fn config() -> DiskConfig {
         DiskConfig { name: "d".into(), spec: Box::new(simple()), bytes: 4 << 20, serial: 0 }
@@ -374,9 +374,9 @@ mod tests {
     fn sectors_come_back_and_long_accesses_are_cut() {
         let mut d = disk();
         let data: Vec<u8> = (0..3 << 20).map(|i: u32| (i / 512) as u8).collect();
-        d.write(&mut Null, 512, Source::Bytes(&data), Cause::Host, ()).unwrap();
+        d.write(&mut UntimedSink, 512, WriteData::Bytes(&data), Cause::Host, ()).unwrap();
         let mut back = vec![0; data.len()];
-        d.read(&mut Null, 512, Target::Bytes(&mut back), Cause::Host, ()).unwrap();
+        d.read(&mut UntimedSink, 512, ReadBuffer::Bytes(&mut back), Cause::Host, ()).unwrap();
         assert_eq!(back, data);
         assert_eq!(d.counts().of(Op::DiskWrite).commands, 4);
         assert_eq!(d.counts().of(Op::DiskRead).bytes, 3 << 20);
@@ -386,7 +386,7 @@ mod tests {
     fn parts_of_sectors_and_places_outside_are_refused() {
         let mut d = disk();
         let w = |d: &mut Disk<MemoryStore>, at, len| {
-            d.write(&mut Null, at, Source::Bytes(&vec![0; len]), Cause::Host, ()).is_ok()
+            d.write(&mut UntimedSink, at, WriteData::Bytes(&vec![0; len]), Cause::Host, ()).is_ok()
         };
         assert!(w(&mut d, 0, 512) && w(&mut d, (4 << 20) - 512, 512));
         assert!(!w(&mut d, 1, 512) && !w(&mut d, 0, 100) && !w(&mut d, 4 << 20, 512));

@@ -86,7 +86,7 @@ fn state_from(block: BlockId, b: &[u8]) -> Option<NandBlock> {
 impl<St: Store> Nand<St> {
     /// Initializes a new device, or recovers the one in the store.
     pub(super) fn load(&mut self) -> std::result::Result<(), String> {
-        if St::HOLDS && !self.store.is_blank() {
+        if St::STORES_BYTES && !self.store.is_blank() {
             let g = self.config.geometry;
             header::verify_header(
                 &self.store,
@@ -101,7 +101,7 @@ impl<St: Store> Nand<St> {
     }
 
     fn format_store(&mut self) -> Result<()> {
-        if St::HOLDS {
+        if St::STORES_BYTES {
             let g = self.config.geometry;
             self.store.write(g.header_at(), &header::finish_header(g.header(), self.config.serial))?;
         }
@@ -135,7 +135,7 @@ impl<St: Store> Nand<St> {
 
     /// Writes the erase count and the flags of a block to the store.
     pub(super) fn save_state(&mut self, block: BlockId) -> Result<()> {
-        if !St::HOLDS {
+        if !St::STORES_BYTES {
             return Ok(());
         }
         let at = self.config.geometry.state_at(block);

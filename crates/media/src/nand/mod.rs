@@ -84,7 +84,7 @@ impl<St: Store> Nand<St> {
         let g = config.geometry;
         g.check().map_err(|e| e.to_string())?;
         config.faults.check().map_err(|e| e.to_string())?;
-        if St::HOLDS && store.len() < g.store_bytes() {
+        if St::STORES_BYTES && store.len() < g.store_bytes() {
             return Err(format!(
                 "the store of NAND '{}' has {} bytes and needs {}: {} of pages and the rest for their spare \
                  areas and block states",
@@ -109,7 +109,7 @@ impl<St: Store> Nand<St> {
             injects: config.faults.injects(),
             states_dirty: false,
             store,
-            page: vec![0; if St::HOLDS { g.page_bytes as usize } else { 0 }],
+            page: vec![0; if St::STORES_BYTES { g.page_bytes as usize } else { 0 }],
             config,
         };
         nand.load().map_err(|e| format!("NAND '{}': {e}", nand.config.name))?;

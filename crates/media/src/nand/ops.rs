@@ -6,8 +6,8 @@ use crate::Store;
 use crate::checksum::digest;
 use crate::planted::Bug;
 use crate::stripe::div_fast;
-use frit_core::planted::is;
-use frit_core::{BlockId, Cause, Cmd, Error, MediumKind, Op, Ppn, Result, Sink, Source, Target};
+use frit_core::planted::is_planted;
+use frit_core::{BlockId, Cause, Cmd, Error, MediumKind, Op, Ppn, ReadBuffer, Result, Sink, WriteData};
 
 /// Number of bytes of a page that are prefetched.
 const FETCH_BYTES: usize = 512;
@@ -83,8 +83,8 @@ impl<St: Store> Nand<St> {
     /// prefetches the other bytes by itself; requesting all of them takes longer than it saves.
     /// Emits no command.
     #[inline]
-    pub fn expect(&self, ppn: Ppn) {
-        if St::HOLDS && ppn.0 < self.pages {
+    pub fn prefetch(&self, ppn: Ppn) {
+        if St::STORES_BYTES && ppn.0 < self.pages {
             self.store.fetch(self.config.geometry.record_at(ppn), SPARE_RECORD_BYTES);
             self.store.fetch(self.data_at(ppn), FETCH_BYTES);
         }
@@ -102,7 +102,7 @@ impl<St: Store> Nand<St> {
         sink: &mut S,
         ppn: Ppn,
         offset: u32,
-        into: Target<'_>,
+        into: ReadBuffer<'_>,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
@@ -121,7 +121,7 @@ impl<St: Store> Nand<St> {
         sink: &mut S,
         ppn: Ppn,
         offset: u32,
-        mut into: Target<'_>,
+        mut into: ReadBuffer<'_>,
         expect: Option<ExpectedPage>,
         cause: Cause,
         after: S::Tok,
@@ -132,7 +132,7 @@ impl<St: Store> Nand<St> {
         }
         let tok = self.emit_one(sink, Op::NandRead, ppn.0, block, cause, after);
         if let Some(into) = into.bytes() {
-            if St::HOLDS {
+            if St::STORES_BYTES {
                 self.read_checked(ppn, offset as usize, into, expect)?;
             } else {
                 into.fill(0);
@@ -187,7 +187,7 @@ impl<St: Store> Nand<St> {
     /// # Errors
     /// `Corrupt` for a damaged spare area, or one of a page whose program failed.
     pub fn spare(&self, ppn: Ppn) -> Result<Option<Spare>> {
-        if !St::HOLDS || ppn.0 >= self.pages {
+        if !St::STORES_BYTES || ppn.0 >= self.pages {
             return Ok(None);
         }
         match self.read_record(ppn)? {
@@ -207,7 +207,7 @@ impl<St: Store> Nand<St> {
         &mut self,
         sink: &mut S,
         ppn: Ppn,
-        data: Source<'_>,
+        data: WriteData<'_>,
         spare: Spare,
         cause: Cause,
         after: S::Tok,
@@ -216,12 +216,12 @@ impl<St: Store> Nand<St> {
         if data.len() != self.config.geometry.page_bytes {
             return Err(rule(ppn.0, "a program must cover a whole page"));
         }
-        if St::HOLDS && data.bytes().is_none() {
+        if St::STORES_BYTES && data.bytes().is_none() {
             return Err(rule(ppn.0, "a program without bytes on a device that holds bytes"));
         }
         let tok =
             self.program_next(sink, Op::NandProgram, PageProgram { ppn, block, spare }, cause, after)?;
-        if let (true, Some(bytes)) = (St::HOLDS, data.bytes()) {
+        if let (true, Some(bytes)) = (St::STORES_BYTES, data.bytes()) {
             self.write_page(ppn, bytes, spare)?;
         }
         Ok(tok)
@@ -301,10 +301,10 @@ impl<St: Store> Nand<St> {
         let source = self.readable(from)?;
         let block = self.programmable(to)?;
         let read = self.emit_one(sink, Op::NandRead, from.0, source, cause, after);
-        let sum = if St::HOLDS { self.verified_digest(from, expect)? } else { 0 };
+        let sum = if St::STORES_BYTES { self.verified_digest(from, expect)? } else { 0 };
         let tok =
             self.program_next(sink, Op::NandProgram, PageProgram { ppn: to, block, spare }, cause, read)?;
-        if St::HOLDS {
+        if St::STORES_BYTES {
             self.copy_page(from, to, sum, spare)?;
         }
         Ok(tok)
@@ -312,7 +312,7 @@ impl<St: Store> Nand<St> {
 
     #[cold]
     fn fail<T>(&mut self, ppn: Ppn, spare: Spare) -> Result<T> {
-        if St::HOLDS {
+        if St::STORES_BYTES {
             self.store.write(self.config.geometry.record_at(ppn), &failed_record(spare))?;
         }
         Err(Error::ProgramFailed { ppn: ppn.0 })
@@ -352,7 +352,7 @@ impl<St: Store> Nand<St> {
             return Err(Error::EraseFailed { block: block.0 });
         }
         *state = NandBlock { next: 0, flags: 0, erases };
-        if St::HOLDS {
+        if St::STORES_BYTES {
             // Records before the state: after a crash in between the block is erased, and only this
             // erase is missing in its state.
             self.erase_records(block)?;
@@ -371,7 +371,7 @@ impl<St: Store> Nand<St> {
         let block = self.programmable(ppn)?;
         let tok = self.emit_one(sink, Op::NandProgram, ppn.0, block, cause, after);
         self.state[block as usize].next += 1;
-        if St::HOLDS {
+        if St::STORES_BYTES {
             let record = failed_record(Spare { lpn: u32::MAX, seq: 0 });
             self.store.write(self.config.geometry.record_at(ppn), &record)?;
         }
@@ -402,10 +402,10 @@ impl<St: Store> Nand<St> {
         if div_fast(source, self.blocks_per_unit) != div_fast(block, self.blocks_per_unit) {
             return Err(rule(to.0, "a copyback cannot leave its unit"));
         }
-        let sum = if St::HOLDS { self.verified_digest(from, expect)? } else { 0 };
+        let sum = if St::STORES_BYTES { self.verified_digest(from, expect)? } else { 0 };
         let tok =
             self.program_next(sink, Op::NandCopyback, PageProgram { ppn: to, block, spare }, cause, after)?;
-        if St::HOLDS {
+        if St::STORES_BYTES {
             self.copy_page(from, to, sum, spare)?;
         }
         Ok(tok)
@@ -444,7 +444,11 @@ fn wrong_page_error(ppn: Ppn, expected: ExpectedPage, found: Spare) -> Error {
 
 #[inline]
 fn check_data_crc(ppn: Ppn, found: u32, written: u32) -> Result<()> {
-    if found == written || is(Bug::NandDataUnchecked) { Ok(()) } else { Err(damaged(ppn, found, written)) }
+    if found == written || is_planted(Bug::NandDataUnchecked) {
+        Ok(())
+    } else {
+        Err(damaged(ppn, found, written))
+    }
 }
 
 #[cold]

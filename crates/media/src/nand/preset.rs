@@ -2,7 +2,7 @@
 
 use super::{Nand, NandBlock, Spare};
 use crate::Store;
-use frit_core::{BlockId, Error, MediumKind, Ppn, Result, Source};
+use frit_core::{BlockId, Error, MediumKind, Ppn, Result, WriteData};
 
 impl<St: Store> Nand<St> {
     /// Sets the number of programmed pages and of erases of a block, without commands and without
@@ -20,7 +20,7 @@ impl<St: Store> Nand<St> {
     ///
     /// # Errors
     /// `Rule` as for a program, or an error of the store.
-    pub fn preset_page(&mut self, ppn: Ppn, data: Source<'_>, spare: Spare) -> Result<()> {
+    pub fn preset_page(&mut self, ppn: Ppn, data: WriteData<'_>, spare: Spare) -> Result<()> {
         let g = self.config.geometry;
         let rule = |what| Error::Rule { medium: MediumKind::Nand, at: u64::from(ppn.0), what };
         if ppn.0 >= self.pages || data.len() != g.page_bytes {
@@ -30,7 +30,7 @@ impl<St: Store> Nand<St> {
         if self.state[block.idx()].flags != 0 || self.next_page(block) != g.page_in_block(ppn) {
             return Err(rule("a preset page is not the next page of a good block"));
         }
-        if St::HOLDS {
+        if St::STORES_BYTES {
             let bytes =
                 data.bytes().ok_or_else(|| rule("a preset without bytes on a device that holds bytes"))?;
             self.write_page(ppn, bytes, spare)?;

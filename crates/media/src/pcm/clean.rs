@@ -6,7 +6,7 @@
 use super::Pcm;
 use crate::Store;
 use crate::memory::prefetch;
-use frit_core::{Cause, Op, Result, Sink, Source};
+use frit_core::{Cause, Op, Result, Sink, WriteData};
 use std::ops::Range;
 
 /// Number of bytes that are checked or zeroed at a time.
@@ -182,7 +182,7 @@ impl<St: Store> Pcm<St> {
         &mut self,
         sink: &mut S,
         at: u64,
-        data: Source<'_>,
+        data: WriteData<'_>,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
@@ -203,7 +203,7 @@ impl<St: Store> Pcm<St> {
         &mut self,
         sink: &mut S,
         at: u64,
-        data: Source<'_>,
+        data: WriteData<'_>,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
@@ -237,7 +237,7 @@ impl<St: Store> Pcm<St> {
             let tok = self.emit_one(sink, Op::PcmRefresh, first, bytes / channels, cause, after);
             done = if n == 0 { tok } else { sink.join(done, tok) };
         }
-        if St::HOLDS {
+        if St::STORES_BYTES {
             let zeros = [0; CHUNK as usize];
             for from in (0..bytes).step_by(CHUNK as usize) {
                 let n = (bytes - from).min(CHUNK);

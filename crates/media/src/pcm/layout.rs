@@ -50,7 +50,7 @@ impl PcmGeometry {
 impl<St: Store> Pcm<St> {
     /// Initializes a new device, or recovers the one in the store.
     pub(super) fn load(&mut self) -> std::result::Result<(), String> {
-        if !St::HOLDS {
+        if !St::STORES_BYTES {
             return Ok(());
         }
         if !self.store.is_blank() {
@@ -92,7 +92,7 @@ impl<St: Store> Pcm<St> {
 
     /// Saves the wear counters. Chunks of 16 Ki lines without wear are skipped.
     pub(super) fn save_wear(&mut self) -> Result<()> {
-        if !St::HOLDS {
+        if !St::STORES_BYTES {
             return Ok(());
         }
         let mut at = self.bytes;

@@ -82,7 +82,7 @@ impl<St: Store> Pcm<St> {
         let g = config.geometry;
         g.check().map_err(|e| e.to_string())?;
         g.check_refresh(config.refresh_bytes).map_err(|e| e.to_string())?;
-        if St::HOLDS && store.len() < g.store_bytes() {
+        if St::STORES_BYTES && store.len() < g.store_bytes() {
             return Err(format!(
                 "the store of PCM '{}' has {} bytes and needs {}: {} of data and the rest for its wear",
                 config.name,

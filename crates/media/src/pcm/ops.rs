@@ -3,7 +3,7 @@
 use super::Pcm;
 use crate::Store;
 use crate::memory::prefetch;
-use frit_core::{Cause, Cmd, Op, Result, Sink, Source, Target};
+use frit_core::{Cause, Cmd, Op, ReadBuffer, Result, Sink, WriteData};
 
 impl<St: Store> Pcm<St> {
     /// Counts a command and emits it into the sink.
@@ -103,7 +103,7 @@ impl<St: Store> Pcm<St> {
         &mut self,
         sink: &mut S,
         at: u64,
-        mut into: Target<'_>,
+        mut into: ReadBuffer<'_>,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
@@ -140,7 +140,7 @@ impl<St: Store> Pcm<St> {
         &mut self,
         sink: &mut S,
         at: u64,
-        data: Source<'_>,
+        data: WriteData<'_>,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
@@ -150,9 +150,9 @@ impl<St: Store> Pcm<St> {
 
     /// Checks that a write is possible.
     #[inline]
-    pub(super) fn check_write(&self, at: u64, data: Source<'_>) -> Result<()> {
+    pub(super) fn check_write(&self, at: u64, data: WriteData<'_>) -> Result<()> {
         self.check_range(at, data.len())?;
-        if St::HOLDS && data.bytes().is_none() {
+        if St::STORES_BYTES && data.bytes().is_none() {
             return Self::rule(at, "a write without bytes on a device that holds bytes");
         }
         Ok(())
@@ -165,7 +165,7 @@ impl<St: Store> Pcm<St> {
         sink: &mut S,
         op: Op,
         at: u64,
-        data: Source<'_>,
+        data: WriteData<'_>,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
@@ -177,7 +177,7 @@ impl<St: Store> Pcm<St> {
         self.wear_lines(first, covered);
         self.mark_dirty(first, covered);
         let tok = self.emit_split(sink, op, first, covered, cause, after);
-        if let (true, Some(bytes)) = (St::HOLDS, data.bytes()) {
+        if let (true, Some(bytes)) = (St::STORES_BYTES, data.bytes()) {
             self.store.write(at, bytes)?;
         }
         Ok(tok)

@@ -5,7 +5,7 @@ mod clean;
 use super::*;
 use crate::testing::RecordingSink;
 use crate::{LatencyCurve, MemoryStore, NoStore, Phases};
-use frit_core::{Cause, Cmd, Nanos, Null, Op, Source, Target};
+use frit_core::{Cause, Cmd, Nanos, Op, ReadBuffer, UntimedSink, WriteData};
 use proptest::prelude::*;
 
 fn config(channels: u32, refresh: bool) -> PcmConfig {
@@ -63,9 +63,9 @@ proptest! {
             let data: Vec<u8> = (0..len).map(|i| byte.wrapping_add(i as u8)).collect();
             let mut out = vec![0xEE; len];
             let done = if is_write {
-                p.write(&mut log, at, Source::Bytes(&data), Cause::Host, 0)
+                p.write(&mut log, at, WriteData::Bytes(&data), Cause::Host, 0)
             } else {
-                p.read(&mut log, at, Target::Bytes(&mut out), Cause::Host, 0)
+                p.read(&mut log, at, ReadBuffer::Bytes(&mut out), Cause::Host, 0)
             };
             prop_assert_eq!(done.is_ok(), fits);
             let Ok(tok) = done else {
@@ -103,7 +103,7 @@ proptest! {
             }
         }
         let mut all = vec![0; size as usize];
-        p.read(&mut Null, 0, Target::Bytes(&mut all), Cause::Host, ()).unwrap();
+        p.read(&mut UntimedSink, 0, ReadBuffer::Bytes(&mut all), Cause::Host, ()).unwrap();
         prop_assert!(all == plain);
     }
 }
@@ -112,14 +112,14 @@ proptest! {
 fn writes_cost_and_wear_the_units_that_they_cover() {
     let mut p = on(config(1, false), NoStore);
     let mut log = RecordingSink::default();
-    p.write(&mut log, 60, Source::Len(8), Cause::Host, 0).unwrap();
+    p.write(&mut log, 60, WriteData::Len(8), Cause::Host, 0).unwrap();
     assert_eq!((log.cmds[0].0.addr, log.cmds[0].0.len), (48, 32));
     assert_eq!((p.wear_of(0), p.wear_of(64), p.wear_of(128)), (1, 1, 0));
-    p.read(&mut log, 0, Target::Len(64), Cause::Host, 0).unwrap();
+    p.read(&mut log, 0, ReadBuffer::Len(64), Cause::Host, 0).unwrap();
     assert_eq!(p.wear_of(0), 1, "reads do not wear");
     assert_eq!(p.counts().get(Op::PcmWrite, Cause::Host).bytes, 32);
     for _ in 0..3 {
-        p.write(&mut log, 0, Source::Len(1), Cause::Meta, 0).unwrap();
+        p.write(&mut log, 0, WriteData::Len(1), Cause::Meta, 0).unwrap();
     }
     let v = p.view();
     assert_eq!((v.wear.summary().max, v.wear.bad, v.wear.limit), (4, 1, 3));
@@ -130,7 +130,7 @@ fn writes_cost_and_wear_the_units_that_they_cover() {
 fn a_fence_holds_on_every_channel() {
     let mut p = on(config(3, false), NoStore);
     let mut log = RecordingSink::default();
-    let w = p.write(&mut log, 0, Source::Len(16), Cause::Host, 0).unwrap();
+    let w = p.write(&mut log, 0, WriteData::Len(16), Cause::Host, 0).unwrap();
     let f = p.fence(&mut log, w);
     let fences: Vec<_> = log.cmds[1..].iter().map(|(c, after)| (c.op, c.unit.0, *after)).collect();
     assert_eq!(fences, [(Op::PcmFence, 0, w), (Op::PcmFence, 1, w), (Op::PcmFence, 2, w)]);
@@ -166,13 +166,13 @@ fn groups_of_a_channel_are_units_that_share_its_bus() {
 fn rules_are_kept() {
     let mut p = in_memory(config(2, false));
     let what = |r: Result<()>| r.unwrap_err().to_string();
-    let past = p.read(&mut Null, 8190, Target::Len(3), Cause::Host, ());
+    let past = p.read(&mut UntimedSink, 8190, ReadBuffer::Len(3), Cause::Host, ());
     assert!(what(past).contains("past the end"));
-    let wraps = p.write(&mut Null, u64::MAX, Source::Bytes(&[1, 2]), Cause::Host, ());
+    let wraps = p.write(&mut UntimedSink, u64::MAX, WriteData::Bytes(&[1, 2]), Cause::Host, ());
     assert!(what(wraps).contains("past the end"));
-    let empty = p.write(&mut Null, 0, Source::Len(16), Cause::Host, ());
+    let empty = p.write(&mut UntimedSink, 0, WriteData::Len(16), Cause::Host, ());
     assert!(what(empty).contains("without bytes"));
-    let refresh = p.refresh(&mut Null, 0, Cause::Gc, ());
+    let refresh = p.refresh(&mut UntimedSink, 0, Cause::Gc, ());
     assert!(what(refresh).contains("has none"));
     assert_eq!(p.counts().of(Op::PcmWrite).commands, 0);
     assert_eq!(p.wear_of(0), 0);
@@ -199,13 +199,13 @@ fn partitions_do_not_overlap_and_fit() {
 #[test]
 fn bytes_and_wear_come_back_with_the_store() {
     let mut p = in_memory(config(2, true));
-    p.write(&mut Null, 1000, Source::Bytes(b"glass"), Cause::Host, ()).unwrap();
+    p.write(&mut UntimedSink, 1000, WriteData::Bytes(b"glass"), Cause::Host, ()).unwrap();
     p.preset(2000, b"fused").unwrap();
     p.sync().unwrap();
     let mut back = on(config(2, true), p.into_store());
     for (at, text) in [(1000, b"glass"), (2000, b"fused")] {
         let mut out = [0; 5];
-        back.read(&mut Null, at, Target::Bytes(&mut out), Cause::Host, ()).unwrap();
+        back.read(&mut UntimedSink, at, ReadBuffer::Bytes(&mut out), Cause::Host, ()).unwrap();
         assert_eq!(&out, text);
     }
     assert_eq!((back.wear_of(1000), back.wear_of(2000)), (1, 0));

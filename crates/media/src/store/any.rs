@@ -30,7 +30,7 @@ macro_rules! each {
 }
 
 impl Store for AnyStore {
-    const HOLDS: bool = true;
+    const STORES_BYTES: bool = true;
 
     fn len(&self) -> u64 {
         each!(self, s => Store::len(s))

@@ -48,7 +48,7 @@ pub trait CustomStore: Debug + Send {
 }
 
 impl Store for Box<dyn CustomStore> {
-    const HOLDS: bool = true;
+    const STORES_BYTES: bool = true;
 
     fn len(&self) -> u64 {
         (**self).len()

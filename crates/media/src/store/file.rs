@@ -84,7 +84,7 @@ impl FileStore {
 }
 
 impl Store for FileStore {
-    const HOLDS: bool = true;
+    const STORES_BYTES: bool = true;
 
     fn len(&self) -> u64 {
         self.len

@@ -125,7 +125,7 @@ impl MmapStore {
 }
 
 impl Store for MmapStore {
-    const HOLDS: bool = true;
+    const STORES_BYTES: bool = true;
 
     fn len(&self) -> u64 {
         self.map.len() as u64

@@ -51,7 +51,7 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
-    const HOLDS: bool = true;
+    const STORES_BYTES: bool = true;
 
     fn len(&self) -> u64 {
         self.len

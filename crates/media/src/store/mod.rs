@@ -26,7 +26,7 @@ use std::sync::Arc;
 pub trait Store {
     /// `true` if the store keeps the bytes that are written. If it does not, media skip all work on
     /// bytes.
-    const HOLDS: bool;
+    const STORES_BYTES: bool;
 
     /// Size in bytes.
     fn len(&self) -> u64;
@@ -110,7 +110,7 @@ pub trait Store {
 
 /// A borrowed store. The bytes remain when the medium is dropped.
 impl<S: Store> Store for &mut S {
-    const HOLDS: bool = S::HOLDS;
+    const STORES_BYTES: bool = S::STORES_BYTES;
 
     fn len(&self) -> u64 {
         (**self).len()
@@ -167,7 +167,7 @@ impl<S: Store> Store for &mut S {
 pub struct NoStore;
 
 impl Store for NoStore {
-    const HOLDS: bool = false;
+    const STORES_BYTES: bool = false;
 
     fn len(&self) -> u64 {
         u64::MAX

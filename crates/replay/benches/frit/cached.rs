@@ -1,7 +1,7 @@
 //! A disk behind PCM: the minimum cost of an LRU cache, the layer alone, and a whole replay.
 
 use super::{best, random, row};
-use frit_core::{Hints, Null, Sector, Source};
+use frit_core::{Hints, Sector, UntimedSink, WriteData};
 use frit_replay::{RunOptions, WarmUp, run};
 use frit_stack::{Bytes, Stack};
 use frit_trace::{Options, Workload};
@@ -109,7 +109,7 @@ pub(crate) fn cached() {
                 next.iter_mut().for_each(|n| n.0 = Sector(random(&mut state) % span * 8));
                 built.layer.expect(&next);
                 for (at, _) in next {
-                    built.layer.write(&mut Null, at, Source::Len(4096), Hints::NONE).unwrap();
+                    built.layer.write(&mut UntimedSink, at, WriteData::Len(4096), Hints::NONE).unwrap();
                 }
             }
             REQUESTS as f64 / start.elapsed().as_secs_f64() / 1e6

@@ -13,7 +13,7 @@ mod leveled;
 mod mapped;
 
 use baseline::GreedyFtl;
-use frit_core::{Hints, Null, Precondition, Sector, Source};
+use frit_core::{Hints, Precondition, Sector, UntimedSink, WriteData};
 use frit_replay::{RunOptions, WarmUp, run};
 use frit_stack::{Bytes, Stack};
 use frit_trace::{Options, Workload};
@@ -135,7 +135,7 @@ fn writes() {
             next.iter_mut().for_each(|n| n.0 = Sector(random(&mut state) % places * 8));
             built.layer.expect(&next);
             for (at, _) in next {
-                built.layer.write(&mut Null, at, Source::Len(4096), Hints::NONE).unwrap();
+                built.layer.write(&mut UntimedSink, at, WriteData::Len(4096), Hints::NONE).unwrap();
             }
         }
         REQUESTS as f64 / start.elapsed().as_secs_f64() / 1e6

@@ -2,7 +2,7 @@
 //! alone, and a whole replay, in pages written per second.
 
 use super::{best, random, row};
-use frit_core::{Hints, Null, Sector, Source};
+use frit_core::{Hints, Sector, UntimedSink, WriteData};
 use frit_replay::{RunOptions, WarmUp, run};
 use frit_stack::{Bytes, Stack};
 use frit_trace::{Options, Workload};
@@ -95,7 +95,7 @@ fn bare(name: &str, stack: &Stack, pages: u64, base: f64) {
             next.iter_mut().for_each(|n| n.0 = Sector(random(&mut state) % places * pages * 8));
             built.layer.expect(&next);
             for (at, _) in next {
-                built.layer.write(&mut Null, at, Source::Len(sectors * 512), Hints::NONE).unwrap();
+                built.layer.write(&mut UntimedSink, at, WriteData::Len(sectors * 512), Hints::NONE).unwrap();
             }
         }
         PAGES as f64 / start.elapsed().as_secs_f64() / 1e6

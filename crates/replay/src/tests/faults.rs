@@ -8,8 +8,8 @@ use crate::verify::{Verification, VerifyPhase};
 use crate::{RunOptions, sectors};
 use frit_core::{
     BlockLayer, CheckCounts, CheckScope, CrashKind, Durable, Extent, Finding, Hints, Info, Params,
-    Precondition, Preconditioning, Progress, Quiesce, Recovery, Result, Sector, Sink, Source, StackDevice,
-    StackView, Target,
+    Precondition, Preconditioning, Progress, Quiesce, ReadBuffer, Recovery, Result, Sector, Sink,
+    StackDevice, StackView, WriteData,
 };
 use frit_engine::Eager;
 use frit_stack::Bytes;
@@ -59,13 +59,13 @@ impl<S: Sink> BlockLayer<S> for Faulty<S> {
     fn info(&self) -> Info {
         self.inner.info()
     }
-    fn read(&mut self, sink: &mut S, at: Sector, into: Target<'_>, hints: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut S, at: Sector, into: ReadBuffer<'_>, hints: Hints) -> Result<()> {
         if self.now(Fault::Unread) {
             return Ok(());
         }
         self.inner.read(sink, at, into, hints)
     }
-    fn write(&mut self, sink: &mut S, at: Sector, data: Source<'_>, hints: Hints) -> Result<()> {
+    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, hints: Hints) -> Result<()> {
         self.writes += 1;
         let bytes = data.bytes().expect("verification writes bytes");
         if self.old.is_none() {
@@ -81,11 +81,11 @@ impl<S: Sink> BlockLayer<S> for Faulty<S> {
         if self.now(Fault::Flip) {
             let last = changed.len() - 1;
             changed[last] ^= 1;
-            return self.inner.write(sink, at, Source::Bytes(&changed), hints);
+            return self.inner.write(sink, at, WriteData::Bytes(&changed), hints);
         }
         if self.now(Fault::Tear) {
             changed[256..512].fill(0);
-            return self.inner.write(sink, at, Source::Bytes(&changed), hints);
+            return self.inner.write(sink, at, WriteData::Bytes(&changed), hints);
         }
         self.inner.write(sink, at, data, hints)
     }
@@ -144,7 +144,7 @@ impl<S: Sink> Quiesce<S> for Faulty<S> {
         self.inner.boot(sink)?;
         match self.old.take() {
             Some((at, old)) if self.now(Fault::StaleBoot) => {
-                self.inner.write(sink, at, Source::Bytes(&old), Hints::NONE)
+                self.inner.write(sink, at, WriteData::Bytes(&old), Hints::NONE)
             }
             _ => Ok(()),
         }

@@ -12,7 +12,7 @@ mod shadow;
 pub(crate) use readback::ReadBack;
 
 use content::{FoundContent, SECTOR, VerifyPattern, is_zero};
-use frit_core::{Hints, Result, SECTOR_BYTES, Sector, Sink, Source, StackDevice, Target};
+use frit_core::{Hints, ReadBuffer, Result, SECTOR_BYTES, Sector, Sink, StackDevice, WriteData};
 use serde::Serialize;
 use shadow::{Expected, Shadow, VERSION_MAX};
 
@@ -125,7 +125,7 @@ impl Verifier {
         for (i, sector) in self.buffer.chunks_exact_mut(SECTOR).enumerate() {
             self.content.write(at.0 + i as u64, self.version, sector);
         }
-        layer.write(sink, at, Source::Bytes(&self.buffer), hints)?;
+        layer.write(sink, at, WriteData::Bytes(&self.buffer), hints)?;
         self.shadow.write(at.0, u64::from(bytes) / SECTOR_BYTES, self.version);
         Ok(())
     }
@@ -156,7 +156,7 @@ impl Verifier {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         buffer.resize(bytes as usize, POISON);
-        let read = layer.read(sink, at, Target::Bytes(&mut buffer), hints);
+        let read = layer.read(sink, at, ReadBuffer::Bytes(&mut buffer), hints);
         if read.is_ok() {
             let n = u64::from(bytes) / SECTOR_BYTES;
             match self.stage {

@@ -2,7 +2,9 @@
 
 use super::{Policy, Theory};
 use crate::{Error, Result};
-use frit_core::{BlockLayer, Hints, Nanos, Null, Op, Precondition, Preconditioning, Sector, Source};
+use frit_core::{
+    BlockLayer, Hints, Nanos, Op, Precondition, Preconditioning, Sector, UntimedSink, WriteData,
+};
 use frit_layer::flash::BlockUse;
 use frit_layer::{FusionMethod, Hfsl, HfslConfig};
 use frit_media::{Hardware, Nand, NandConfig, NandFaults, NandGeometry, NandTiming, NoStore, PlaneOps};
@@ -236,7 +238,7 @@ fn overwrite(layer: &mut NandLayer, pages: u64, writes: u64, rng: &mut SmallRng)
     let sectors = u64::from(PAGE_BYTES) / frit_core::SECTOR_BYTES;
     for _ in 0..writes {
         let at = Sector(rng.random_range(0..pages) * sectors);
-        layer.write(&mut Null, at, Source::Len(PAGE_BYTES), Hints::NONE)?;
+        layer.write(&mut UntimedSink, at, WriteData::Len(PAGE_BYTES), Hints::NONE)?;
     }
     Ok(())
 }

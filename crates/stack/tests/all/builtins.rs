@@ -1,6 +1,6 @@
 //! Every stack that comes with frit is valid, can be built, and serves requests.
 
-use frit_core::{Hints, Null, Sector, Source, Target};
+use frit_core::{Hints, ReadBuffer, Sector, UntimedSink, WriteData};
 use frit_stack::{Bytes, Stack, builtins};
 
 #[test]
@@ -13,22 +13,22 @@ fn builtin_stacks_build_and_serve() {
         let info = built.layer.info();
         assert_eq!(info.name, stack.layer().kind.name());
         let last = Sector(info.sectors - 64);
-        let mut sink = Null;
+        let mut sink = UntimedSink;
         for (i, at) in [Sector(0), Sector(5), last].into_iter().enumerate() {
             for sectors in [1usize, 3, 16] {
                 let data = vec![(16 * i + sectors) as u8; 512 * sectors];
-                built.layer.write(&mut sink, at, Source::Bytes(&data), Hints::NONE).unwrap();
+                built.layer.write(&mut sink, at, WriteData::Bytes(&data), Hints::NONE).unwrap();
                 let mut back = vec![0; data.len()];
-                built.layer.read(&mut sink, at, Target::Bytes(&mut back), Hints::NONE).unwrap();
+                built.layer.read(&mut sink, at, ReadBuffer::Bytes(&mut back), Hints::NONE).unwrap();
                 assert!(back == data, "{}: {sectors} sectors at {at:?}", b.name);
             }
         }
         built.layer.flush(&mut sink).unwrap();
         built.layer.discard(&mut sink, Sector(0), 64).unwrap();
         let mut back = vec![1; 512];
-        built.layer.read(&mut sink, Sector(5), Target::Bytes(&mut back), Hints::NONE).unwrap();
+        built.layer.read(&mut sink, Sector(5), ReadBuffer::Bytes(&mut back), Hints::NONE).unwrap();
         assert!(back.iter().all(|&b| b == 0));
-        let past = built.layer.read(&mut sink, Sector(info.sectors), Target::Len(512), Hints::NONE);
+        let past = built.layer.read(&mut sink, Sector(info.sectors), ReadBuffer::Len(512), Hints::NONE);
         assert!(past.is_err(), "{}: a read past the end", b.name);
     }
 }

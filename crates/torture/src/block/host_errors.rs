@@ -13,7 +13,9 @@ use crate::block::work_item::{WorkItem, guarded};
 use crate::block::workload::{
     ClientRequest, ClientRequestKind, Clients, RequestFailure, WorkloadMix, fill_requests,
 };
-use frit_core::{CrashKind, DurabilityPoint, Error, Hints, MediumKind, Null, Sector, StackDevice, Target};
+use frit_core::{
+    CrashKind, DurabilityPoint, Error, Hints, MediumKind, ReadBuffer, Sector, StackDevice, UntimedSink,
+};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::io::ErrorKind;
@@ -99,7 +101,7 @@ impl WorkItem<'_> {
         if writes {
             let mut sector = [0; 512];
             layer
-                .read(&mut Null, Sector(0), Target::Bytes(&mut sector), Hints::NONE)
+                .read(&mut UntimedSink, Sector(0), ReadBuffer::Bytes(&mut sector), Hints::NONE)
                 .map_err(|e| named(Violation::error(Oracle::Reads, "reads after a failed write", &e)))?;
         }
         stores[medium].lock().fault = None;
@@ -128,7 +130,7 @@ impl WorkItem<'_> {
     /// and the layer resumes by itself, unless writes past the cache may be lost.
     fn resumes(
         &self,
-        layer: &mut dyn StackDevice<Null>,
+        layer: &mut dyn StackDevice<UntimedSink>,
         clients: &mut Clients,
         met: &mut FaultedRun,
         rng: &mut SmallRng,
@@ -145,7 +147,7 @@ impl WorkItem<'_> {
         let mut lasted = CommandSet::new(from + requests.len());
         lasted.add_all(&met.lasted);
         for (n, r) in (from..).zip(&requests) {
-            match clients.perform(layer, &mut Null, r, n as u32) {
+            match clients.perform(layer, &mut UntimedSink, r, n as u32) {
                 Ok(()) => lasted.add(n),
                 // The layer tries the disk again after some requests, not with each one.
                 Err(RequestFailure::Error(Error::NoSpace { .. })) if n < from + RETRIES => {}
@@ -155,7 +157,7 @@ impl WorkItem<'_> {
                 Err(RequestFailure::Violation(v)) => return Err(v),
             }
         }
-        let found = read_all(layer, &mut Null, clients.history.len())?;
+        let found = read_all(layer, &mut UntimedSink, clients.history.len())?;
         clients.history.split(&CommandSet::below(lasted.limit(), lasted.limit()));
         verify_contents(&clients.history, &lasted, &found)?;
         met.lasted = lasted;
@@ -164,7 +166,7 @@ impl WorkItem<'_> {
 }
 
 /// Stores, the layer on them, and clients that know the contents.
-type FilledVolume = (Vec<SharedMedium>, Box<dyn StackDevice<Null>>, Clients);
+type FilledVolume = (Vec<SharedMedium>, Box<dyn StackDevice<UntimedSink>>, Clients);
 
 /// Creates a volume and writes all of it.
 fn full(target: &dyn TortureTarget, files: bool) -> Result<FilledVolume, Violation> {
@@ -174,11 +176,11 @@ fn full(target: &dyn TortureTarget, files: bool) -> Result<FilledVolume, Violati
     }
     let failed = |doing: &'static str| move |e| Violation::error(Oracle::Alive, doing, &e);
     let mut layer = target.build(&stores).map_err(failed("opening"))?;
-    layer.format(&mut Null).map_err(failed("format"))?;
+    layer.format(&mut UntimedSink).map_err(failed("format"))?;
     let blocks = layer.info().sectors / PER_BLOCK as u64;
     let mut clients = Clients::new(History::empty(blocks as usize), 0);
     for r in fill_requests(blocks) {
-        if let Err(RequestFailure::Error(e)) = clients.perform(layer.as_mut(), &mut Null, &r, 0) {
+        if let Err(RequestFailure::Error(e)) = clients.perform(layer.as_mut(), &mut UntimedSink, &r, 0) {
             return Err(failed("filling")(e));
         }
     }
@@ -202,7 +204,7 @@ struct FaultedRun {
 /// only flushed requests count as durable. If the failing medium `loses_unsynced` what it had not synced,
 /// unflushed requests may not even be readable.
 fn run_faulted(
-    layer: &mut dyn StackDevice<Null>,
+    layer: &mut dyn StackDevice<UntimedSink>,
     clients: &mut Clients,
     requests: &[ClientRequest],
     (poisons, loses_unsynced): (bool, bool),
@@ -213,7 +215,7 @@ fn run_faulted(
     let mut met = FaultedRun { lasted: CommandSet::new(requests.len()), told: false };
     let mut refused = false;
     for (n, r) in requests.iter().enumerate() {
-        match clients.perform(layer, &mut Null, r, n as u32) {
+        match clients.perform(layer, &mut UntimedSink, r, n as u32) {
             Ok(()) => {
                 met.lasted.add(n);
                 if r.kind == ClientRequestKind::Flush {

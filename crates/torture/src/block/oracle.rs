@@ -8,7 +8,9 @@ use crate::block::self_describing::{self, BadSector, PER_BLOCK, SECTOR, Versions
 use crate::block::target::TortureTarget;
 use crate::block::violation::{Oracle, Violation};
 use crate::block::workload::{ClientRequestKind, Clients, RequestFailure, WorkloadMix, fill_requests};
-use frit_core::{CheckScope, CrashKind, Error, Hints, Null, Sector, Severity, Sink, StackDevice, Target};
+use frit_core::{
+    CheckScope, CrashKind, Error, Hints, ReadBuffer, Sector, Severity, Sink, StackDevice, UntimedSink,
+};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
@@ -43,7 +45,7 @@ pub struct ImageState {
 /// An image after recovery.
 pub struct RecoveredVolume {
     /// The recovered layer.
-    pub layer: Box<dyn StackDevice<Null>>,
+    pub layer: Box<dyn StackDevice<UntimedSink>>,
     /// Contents and hashes of the image.
     pub seen: ImageState,
 }
@@ -69,7 +71,7 @@ pub fn recover_and_read(
     }
     let recovers = |doing: &'static str| move |e: Error| Violation::error(Oracle::Recovers, doing, &e);
     let mut layer = target.build(stores).map_err(recovers("opening"))?;
-    let found = layer.recover(&mut Null, stop).map_err(recovers("recovery"))?;
+    let found = layer.recover(&mut UntimedSink, stop).map_err(recovers("recovery"))?;
     let (mut image, mut read_bytes) = (0, 0);
     for s in stores {
         let (hash, bytes) = s.lock().stop_hash();
@@ -83,7 +85,7 @@ pub fn recover_and_read(
         return Err(Violation::new(Oracle::Reads, format!("recovery lost pages: {what}")));
     }
     check(layer.as_mut(), "after recovery")?;
-    let versions = read_all(layer.as_mut(), &mut Null, blocks)?;
+    let versions = read_all(layer.as_mut(), &mut UntimedSink, blocks)?;
     let state = hash_of(&versions);
     Ok(RecoveredVolume { layer, seen: ImageState { image, state, read_bytes, versions } })
 }
@@ -92,10 +94,10 @@ pub fn recover_and_read(
 ///
 /// # Errors
 /// The first finding.
-pub fn check(layer: &mut dyn StackDevice<Null>, when: &str) -> Result<(), Violation> {
+pub fn check(layer: &mut dyn StackDevice<UntimedSink>, when: &str) -> Result<(), Violation> {
     let mut first = None;
     let scope = CheckScope { data: true, ..CheckScope::default() };
-    let done = layer.check(&mut Null, scope, &mut |f| {
+    let done = layer.check(&mut UntimedSink, scope, &mut |f| {
         // A finding that only costs space is allowed: a later recovery, or garbage collection,
         // repairs it.
         if f.severity > Severity::Minor {
@@ -131,7 +133,7 @@ pub fn read_all<S: Sink>(
         let n = (blocks - versions.len()).min(READ_BLOCKS);
         let part = &mut bytes[..n * self_describing::BLOCK];
         layer
-            .read(sink, Sector(first as u64), Target::Bytes(part), Hints::NONE)
+            .read(sink, Sector(first as u64), ReadBuffer::Bytes(part), Hints::NONE)
             .map_err(|e| Violation::error(Oracle::Reads, &format!("reading at sector {first}"), &e))?;
         for (i, block) in part.chunks_exact(self_describing::BLOCK).enumerate() {
             let mut v: Versions = [0; PER_BLOCK];
@@ -256,7 +258,7 @@ fn alive(
     requests.push(ClientRequestKind::Flush.without_range());
     let mut lasted = CommandSet::below(requests.len(), requests.len());
     for (i, r) in requests.iter().enumerate() {
-        let done = clients.perform(layer.as_mut(), &mut Null, r, i as u32);
+        let done = clients.perform(layer.as_mut(), &mut UntimedSink, r, i as u32);
         if let (Err(RequestFailure::Error(Error::ReadOnly { .. })), true) = (&done, depth.worn) {
             lasted.remove(i);
             continue;
@@ -266,7 +268,7 @@ fn alive(
             RequestFailure::Violation(v) => Violation { what: format!("after recovery, {}", v.what), ..v },
         })?;
     }
-    let found = read_all(layer.as_mut(), &mut Null, blocks)?;
+    let found = read_all(layer.as_mut(), &mut UntimedSink, blocks)?;
     verify_contents(&clients.history, &lasted, &found)?;
     check(layer.as_mut(), "after a full rewrite")?;
     drop(layer);

@@ -14,7 +14,7 @@ use crate::block::self_describing::{Versions, mix};
 use crate::block::violation::{Oracle, Violation};
 use crate::block::work_item::{WorkItem, copy, guarded};
 use crate::block::workload::{ClientRequest, ClientRequestKind, WorkloadMix, fill_requests};
-use frit_core::{CrashKind, Hints, Null};
+use frit_core::{CrashKind, Hints, UntimedSink};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::sync::{Arc, MutexGuard};
@@ -348,7 +348,7 @@ fn recovery_log(
     }
     let opening = |e| Violation::error(Oracle::Recovers, "recovery", &e);
     let mut layer = target.build(stores).map_err(opening)?;
-    let done = layer.recover(&mut Null, stop);
+    let done = layer.recover(&mut UntimedSink, stop);
     drop(layer);
     for s in stores {
         let mut m = s.lock();

@@ -2,7 +2,7 @@
 //! purpose.
 
 use crate::block::access_log::AccessLog;
-use frit_core::{Cause, Cmd, Nanos, Null, Op, Sink, UnitId, UnitState};
+use frit_core::{Cause, Cmd, Nanos, Op, Sink, UnitId, UnitState, UntimedSink};
 use frit_engine::record::{Recorder, RecorderToken, Recording};
 use serde::Serialize;
 use std::ops::Range;
@@ -49,7 +49,7 @@ pub enum Mutation {
 /// A recorder that also counts commands for its [`AccessLog`].
 #[derive(Debug)]
 pub struct RecordingSink {
-    record: Recorder<Null>,
+    record: Recorder<UntimedSink>,
     access_log: Arc<AccessLog>,
     on: bool,
     mutation: Option<Mutation>,

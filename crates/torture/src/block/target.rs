@@ -3,7 +3,7 @@
 use crate::block::medium::{SharedMedium, TortureMedium};
 use crate::block::nand_layout::NandLayout;
 use crate::block::recording_sink::RecordingSink;
-use frit_core::{Error, MediumKind, Null, SECTOR_BYTES, StackDevice};
+use frit_core::{Error, MediumKind, SECTOR_BYTES, StackDevice, UntimedSink};
 use frit_media::{AnyStore, MediumSpec};
 use frit_stack::{Bytes, Stack, StoreOpener};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub trait TortureTarget: Sync {
     ///
     /// # Errors
     /// Errors of the layer for media that it cannot use.
-    fn build(&self, stores: &[SharedMedium]) -> Result<Box<dyn StackDevice<Null>>, Error>;
+    fn build(&self, stores: &[SharedMedium]) -> Result<Box<dyn StackDevice<UntimedSink>>, Error>;
 
     /// Builds the layer for recording.
     ///
@@ -168,7 +168,7 @@ impl TortureTarget for StackTarget {
         Some(Box::new(StackTarget::with(&self.load, &all).ok()?))
     }
 
-    fn build(&self, stores: &[SharedMedium]) -> Result<Box<dyn StackDevice<Null>>, Error> {
+    fn build(&self, stores: &[SharedMedium]) -> Result<Box<dyn StackDevice<UntimedSink>>, Error> {
         Ok(self.stack.build_untimed(&self.bytes(stores)).map_err(|e| refused(&e))?.layer)
     }
 

@@ -4,7 +4,7 @@ use crate::block::history::History;
 use crate::block::recording_sink::RecordingSink;
 use crate::block::self_describing::{self, PER_BLOCK, SECTOR};
 use crate::block::violation::{Oracle, Violation};
-use frit_core::{Error, Hints, Null, Sector, Sink, Source, StackDevice, Target};
+use frit_core::{Error, Hints, ReadBuffer, Sector, Sink, StackDevice, UntimedSink, WriteData};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -174,7 +174,7 @@ pub trait RequestMarks: Sink {
     fn end_request(&mut self) {}
 }
 
-impl RequestMarks for Null {}
+impl RequestMarks for UntimedSink {}
 
 impl RequestMarks for RecordingSink {
     fn begin_request(&mut self) {
@@ -236,7 +236,7 @@ impl Clients {
                 self.buffer.resize(bytes, 0);
                 self_describing::fill_all(request.first, self.version, &mut self.buffer[..bytes]);
                 self.history.change(number, request.first, request.sectors, self.version);
-                let written = layer.write(sink, at, Source::Bytes(&self.buffer[..bytes]), hints);
+                let written = layer.write(sink, at, WriteData::Bytes(&self.buffer[..bytes]), hints);
                 // As in a volume, the layer receives the hint, but only a flush makes the write
                 // durable.
                 match written {
@@ -253,7 +253,7 @@ impl Clients {
             ClientRequestKind::Halt => layer.halt(sink),
             ClientRequestKind::Read => {
                 self.buffer.resize(bytes, 0);
-                layer.read(sink, at, Target::Bytes(&mut self.buffer[..bytes]), Hints::NONE)
+                layer.read(sink, at, ReadBuffer::Bytes(&mut self.buffer[..bytes]), Hints::NONE)
             }
         };
         sink.end_request();

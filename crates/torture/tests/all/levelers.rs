@@ -2,7 +2,7 @@
 
 use crate::common::{PCM_LEVELERS, many_faults, many_images, target};
 use frit_core::visible::StackView;
-use frit_core::{Hints, Null, Sector, Source};
+use frit_core::{Hints, Sector, UntimedSink, WriteData};
 use frit_torture::block::case::TortureMode;
 use frit_torture::block::target::TortureTarget;
 use frit_wear::LevelerKind;
@@ -36,10 +36,15 @@ fn stripes_move_in_the_small_stacks() {
     for (name, _) in PCM_LEVELERS {
         let target = target(name);
         let mut layer = target.build(&target.blank_stores()).unwrap();
-        layer.format(&mut Null).unwrap();
+        layer.format(&mut UntimedSink).unwrap();
         for i in 0..60 {
             layer
-                .write(&mut Null, Sector(i * 24 % 320), Source::Bytes(&[i as u8; 2048]), Hints::NONE)
+                .write(
+                    &mut UntimedSink,
+                    Sector(i * 24 % 320),
+                    WriteData::Bytes(&[i as u8; 2048]),
+                    Hints::NONE,
+                )
                 .unwrap();
         }
         let mut view = StackView::default();

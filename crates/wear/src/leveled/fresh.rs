@@ -1,7 +1,7 @@
 //! Refresh and clean writes under a leveler: refreshed cells move with their stripe.
 
 use super::Leveled;
-use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Token};
+use frit_core::{Cause, Error, MediumKind, Result, Sink, Token, WriteData};
 use frit_media::Store;
 
 impl<T: Token, St: Store> Leveled<T, St> {
@@ -44,7 +44,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         &mut self,
         sink: &mut S,
         at: u64,
-        data: Source<'_>,
+        data: WriteData<'_>,
         cause: Cause,
         after: T,
     ) -> Result<T> {

@@ -4,7 +4,7 @@ use super::area::{HEADER_BYTES, RegisterArea, RegisterRing};
 use super::{Leveled, Leveler};
 use crate::numbers::RegionId;
 use frit_core::convert::{count_u32, size_in_memory};
-use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Token};
+use frit_core::{Cause, Error, MediumKind, Result, Sink, Token, WriteData};
 use frit_media::Store;
 
 const MAGIC: &[u8; 8] = b"fritWEAR";
@@ -101,7 +101,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
             return Ok(());
         }
         self.reset_state();
-        if !St::HOLDS {
+        if !St::STORES_BYTES {
             return Ok(());
         }
         for &ring in self.rings() {
@@ -145,7 +145,8 @@ impl<T: Token, St: Store> Leveled<T, St> {
         bytes: &[u8],
         after: T,
     ) -> Result<T> {
-        let data = if St::HOLDS { Source::Bytes(bytes) } else { Source::Len(count_u32(bytes.len())) };
+        let data =
+            if St::STORES_BYTES { WriteData::Bytes(bytes) } else { WriteData::Len(count_u32(bytes.len())) };
         self.pcm.write(sink, at, data, Cause::WearLevel, after)
     }
 

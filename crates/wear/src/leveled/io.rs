@@ -4,8 +4,8 @@ use super::{Leveled, Leveler};
 use crate::numbers::{LogicalStripe, PhysicalStripe, RegionId};
 use crate::planted::WearBug;
 use frit_core::convert::{count_u32, low_u32, to_u64, to_usize};
-use frit_core::planted::is;
-use frit_core::{Cause, Counts, Error, MediumKind, Result, Sink, Source, Target, Token};
+use frit_core::planted::is_planted;
+use frit_core::{Cause, Counts, Error, MediumKind, ReadBuffer, Result, Sink, Token, WriteData};
 use frit_media::Store;
 
 /// Part of an access that is in one stripe.
@@ -69,7 +69,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         &mut self,
         sink: &mut S,
         at: u64,
-        mut into: Target<'_>,
+        mut into: ReadBuffer<'_>,
         cause: Cause,
         after: T,
     ) -> Result<T> {
@@ -100,7 +100,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         &mut self,
         sink: &mut S,
         at: u64,
-        data: Source<'_>,
+        data: WriteData<'_>,
         cause: Cause,
         after: T,
     ) -> Result<T> {
@@ -113,7 +113,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         &mut self,
         sink: &mut S,
         at: u64,
-        data: Source<'_>,
+        data: WriteData<'_>,
         cause: Cause,
         after: T,
     ) -> Result<T> {
@@ -141,7 +141,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         &mut self,
         sink: &mut S,
         at: u64,
-        data: Source<'_>,
+        data: WriteData<'_>,
         cause: Cause,
         after: T,
     ) -> Result<T> {
@@ -155,7 +155,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// Returns the token that a write to a stripe waits for: the stripe must not be in a move.
     #[inline]
     pub(super) fn free<S: Sink<Tok = T>>(&self, sink: &mut S, p: StripePart, after: T) -> T {
-        if is(WearBug::WriteEarly) { after } else { sink.join(after, self.ready[p.stripe.idx()]) }
+        if is_planted(WearBug::WriteEarly) { after } else { sink.join(after, self.ready[p.stripe.idx()]) }
     }
 
     /// Records a write to a stripe: its token, and its length in whole write units. Makes the moves

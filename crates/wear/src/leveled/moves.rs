@@ -10,8 +10,8 @@ use super::{Leveled, Leveler};
 use crate::numbers::{PhysicalStripe, RegionId};
 use crate::planted::WearBug;
 use frit_core::convert::count_u32;
-use frit_core::planted::is;
-use frit_core::{Cause, Result, Sink, Source, Target, Token};
+use frit_core::planted::is_planted;
+use frit_core::{Cause, ReadBuffer, Result, Sink, Token, WriteData};
 use frit_media::Store;
 
 /// Number of times that a stripe is read again when two reads of it differ.
@@ -32,24 +32,24 @@ impl<T: Token, St: Store> Leveled<T, St> {
         // The destination may be the position that the registers of the last flush name, so a
         // second move flushes first.
         let again = self.regions[region.idx()].synced != self.leveler.number(region);
-        if self.config.over_files && again && !is(WearBug::MovedTwice) {
+        if self.config.over_files && again && !is_planted(WearBug::MovedTwice) {
             self.flush(sink)?;
         }
         let step = self.leveler.step(region);
         let (from, to) = (step.from.idx(), step.to.idx());
         let mut after = self.ready[from];
         // The copy must contain every earlier write to the stripe.
-        if !is(WearBug::CopyEarly) {
+        if !is_planted(WearBug::CopyEarly) {
             after = sink.join(after, self.written[from]);
         }
         // A recovery may still find data at the destination until the move that freed it is
         // durable.
-        if !is(WearBug::GapEarly) {
+        if !is_planted(WearBug::GapEarly) {
             let free = sink.join(self.ready[to], self.regions[region.idx()].move_barrier);
             after = sink.join(after, free);
         }
         let copied = self.copy(sink, step.from, step.to, after)?;
-        let safe = match (is(WearBug::RegisterEarly), is(WearBug::CopyNotFenced)) {
+        let safe = match (is_planted(WearBug::RegisterEarly), is_planted(WearBug::CopyNotFenced)) {
             (true, _) => self.regions[region.idx()].move_barrier,
             (_, true) => copied,
             _ => self.pcm.fence(sink, copied),
@@ -59,7 +59,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         let noted = self.write_register(sink, RegisterRing::Current, region, step.number, safe);
         let noted =
             noted.inspect_err(|e| self.refuse_reason = Some(format!("leveling register failed: {e}")))?;
-        let done = if is(WearBug::RegisterNotFenced) { noted } else { self.pcm.fence(sink, noted) };
+        let done = if is_planted(WearBug::RegisterNotFenced) { noted } else { self.pcm.fence(sink, noted) };
         self.leveler.set_number(region, step.number);
         self.regions[region.idx()].move_barrier = done;
         for stripe in [from, to] {
@@ -83,12 +83,12 @@ impl<T: Token, St: Store> Leveled<T, St> {
     ) -> Result<T> {
         let (shift, len) = (self.stripe_shift, self.shape.stripe_bytes);
         let (from, to) = (from.byte(shift, 0), to.byte(shift, 0));
-        let into = if St::HOLDS { Target::Bytes(&mut self.buffer) } else { Target::Len(len) };
+        let into = if St::STORES_BYTES { ReadBuffer::Bytes(&mut self.buffer) } else { ReadBuffer::Len(len) };
         let read = self.pcm.read(sink, from, into, Cause::WearLevel, after)?;
-        if St::HOLDS {
+        if St::STORES_BYTES {
             self.read_until_stable(from)?;
         }
-        let data = if St::HOLDS { Source::Bytes(&self.buffer) } else { Source::Len(len) };
+        let data = if St::STORES_BYTES { WriteData::Bytes(&self.buffer) } else { WriteData::Len(len) };
         let written = self.pcm.write(sink, to, data, Cause::WearLevel, read)?;
         self.pcm.copy_clean_state(from, to, len)?;
         Ok(written)
@@ -116,7 +116,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         number: u64,
         after: T,
     ) -> Result<T> {
-        if is(WearBug::SwapNotNoted) && !number.is_multiple_of(3) {
+        if is_planted(WearBug::SwapNotNoted) && !number.is_multiple_of(3) {
             return Ok(after);
         }
         let at = self.area.line_at(ring, region, self.area.line_of(number));
@@ -131,7 +131,8 @@ impl<T: Token, St: Store> Leveled<T, St> {
         word: [u8; 8],
         after: T,
     ) -> Result<T> {
-        let data = if St::HOLDS { Source::Bytes(&word) } else { Source::Len(count_u32(word.len())) };
+        let data =
+            if St::STORES_BYTES { WriteData::Bytes(&word) } else { WriteData::Len(count_u32(word.len())) };
         self.pcm.write(sink, at, data, Cause::WearLevel, after)
     }
 
@@ -142,7 +143,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// The store fails.
     pub fn flush<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         // Data is synced before the registers that name it.
-        if self.moved.is_empty() || !is(WearBug::SyncedFirst) {
+        if self.moved.is_empty() || !is_planted(WearBug::SyncedFirst) {
             self.pcm.store_mut().sync()?;
         }
         self.write_synced_registers(sink)

@@ -11,8 +11,8 @@ use super::{Leveled, Leveler};
 use crate::numbers::{LogicalStripe, RegionId};
 use crate::planted::WearBug;
 use frit_core::convert::{bounded_u32, size_in_memory, to_u64, to_usize};
-use frit_core::planted::is;
-use frit_core::{Cause, CrashKind, Error, Result, Sink, Target, Token};
+use frit_core::planted::is_planted;
+use frit_core::{Cause, CrashKind, Error, ReadBuffer, Result, Sink, Token};
 use frit_media::Store;
 
 /// Result of a recovery of wear leveling.
@@ -37,7 +37,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         if self.passthrough {
             return Ok(WearRecovery::default());
         }
-        if !St::HOLDS {
+        if !St::STORES_BYTES {
             let why = "wear leveling of a medium without bytes has nothing to recover from";
             return Err(Error::param("store", "none", why));
         }
@@ -65,7 +65,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
             self.leveler.set_number(region, number);
         }
         if self.config.over_files {
-            self.recover_flushed(sink, machine && !is(WearBug::SyncedIgnored), &mut found)?;
+            self.recover_flushed(sink, machine && !is_planted(WearBug::SyncedIgnored), &mut found)?;
         }
         Ok(found)
     }
@@ -102,7 +102,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         let mut done = sink.start();
         // Durable before the first register is cleared, so that an interrupted recovery starts
         // over.
-        if !self.moved.is_empty() && !is(WearBug::RestoreUnmarked) {
+        if !self.moved.is_empty() && !is_planted(WearBug::RestoreUnmarked) {
             let noted = self.word(sink, state_at, state_word(RESTORING).to_le_bytes(), done)?;
             done = self.pcm.fence(sink, noted);
             self.pcm.store_mut().sync()?;
@@ -110,7 +110,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         for region in std::mem::take(&mut self.moved) {
             let line = self.area.line_of(self.leveler.number(region));
             let at = self.area.line_at(RegisterRing::Current, region, line);
-            if !is(WearBug::VoidKept) {
+            if !is_planted(WearBug::VoidKept) {
                 let gone =
                     self.word(sink, at, RegisterArea::never(RegisterRing::Current, region, line), done)?;
                 done = self.pcm.fence(sink, gone);
@@ -144,7 +144,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         let scan = area.scan(ring, region, |at, into| self.read_registers(sink, at, into, found))?;
         self.leveler.set_number(region, scan.newest);
         let next = area.line_of(self.leveler.step(region).number);
-        if scan.damaged.contains(&next) && !is(WearBug::DamageUnseen) {
+        if scan.damaged.contains(&next) && !is_planted(WearBug::DamageUnseen) {
             let what = format!("the register of region {region} after move {} is damaged", scan.newest);
             return self.damaged(area.line_at(ring, region, next), what);
         }
@@ -161,7 +161,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// # Errors
     /// `Rule` past the end; the store fails.
     pub fn peek_unrecovered(&mut self, at: u64, into: &mut [u8]) -> Result<bool> {
-        if self.passthrough || !St::HOLDS {
+        if self.passthrough || !St::STORES_BYTES {
             return self.pcm.peek(at, into).map(|()| true);
         }
         self.check_range(at, to_u64(into.len()))?;
@@ -198,7 +198,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     ) -> Result<()> {
         found.bytes_read += to_u64(into.len());
         let start = sink.start();
-        let done = self.pcm.read(sink, at, Target::Bytes(into), Cause::WearLevel, start)?;
+        let done = self.pcm.read(sink, at, ReadBuffer::Bytes(into), Cause::WearLevel, start)?;
         sink.ack(done);
         Ok(())
     }

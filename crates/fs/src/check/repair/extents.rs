@@ -10,7 +10,7 @@ use crate::medium::Medium;
 use crate::names::target;
 use crate::planted::DamageBug;
 use crate::types::{Ino, InodeType, TARGET_MAX};
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use std::collections::BTreeMap;
 
 /// Valid extents with their slots, by their first block in the file.
@@ -111,7 +111,7 @@ impl<M: Medium> RepairRound<'_, M> {
                 };
                 let log = &mut *self.log;
                 dir::salvage(self.medium, self.salt, block, |at| {
-                    if !is(DamageBug::RepairUntold) {
+                    if !is_planted(DamageBug::RepairUntold) {
                         log.add_message(format_args!(
                             "{place}: a name at byte {at:#x} did not match its checksum: it was removed"
                         ));

@@ -7,7 +7,7 @@ use crate::medium::Medium;
 use crate::orphans::Orphans;
 use crate::planted::DamageBug;
 use crate::types::{Ino, InodeType};
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use std::collections::HashSet;
 
 impl<M: Medium> RepairRound<'_, M> {
@@ -43,7 +43,7 @@ impl<M: Medium> RepairRound<'_, M> {
             let Some(index) = read(self.medium, &self.geometry, self.salt, ino) else { continue };
             if let Some(names) = index.miscounted() {
                 let (place, found) = (self.place(ino), index.len() as u64);
-                if !is(DamageBug::RepairUntold) {
+                if !is_planted(DamageBug::RepairUntold) {
                     self.log.add_message(format_args!("{place} counted {names} names, but has {found}"));
                 }
                 self.rewrite(ino, |inode| inode.names = Some(found));

@@ -15,7 +15,7 @@ use super::disk::Disk;
 use crate::error::{Error, Result};
 use crate::format::BLOCK;
 use crate::planted::ImageFileBug;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use frit_media::checksum::digest;
 
 const PAGE: usize = BLOCK as usize;
@@ -142,7 +142,7 @@ impl DoubleWriteLog {
             return Ok(None);
         }
         let log = Self { tag: digest(bytemuck::cast_slice(&words)), words };
-        if (log.tag != first[HEADER] && !is(ImageFileBug::TornLogTaken))
+        if (log.tag != first[HEADER] && !is_planted(ImageFileBug::TornLogTaken))
             || log.pages().any(|(page, _)| page >= bytes / BLOCK)
         {
             return Ok(None);
@@ -151,7 +151,7 @@ impl DoubleWriteLog {
         let mut page = [0; PAGE];
         for (i, (_, crc)) in log.pages().enumerate() {
             let complete = log.contents(disk, i, &mut page)?;
-            if !complete || (digest(&page) != crc && !is(ImageFileBug::TornLogTaken)) {
+            if !complete || (digest(&page) != crc && !is_planted(ImageFileBug::TornLogTaken)) {
                 return Ok(None);
             }
         }
@@ -187,12 +187,12 @@ impl DoubleWriteLog {
 /// system failed.
 pub(super) fn recover(disk: &impl Disk) -> Result<SyncStamp> {
     let at = SyncStamp::read(disk);
-    let Some(log) = DoubleWriteLog::read(disk)?.filter(|_| !is(ImageFileBug::LogForgotten)) else {
+    let Some(log) = DoubleWriteLog::read(disk)?.filter(|_| !is_planted(ImageFileBug::LogForgotten)) else {
         return Ok(at);
     };
     // The image must be at the sync before the log, or already at the sync of the log.
     let belongs = (at == log.before() || at == log.stamp()) && log.words[4] == disk.bytes();
-    if !belongs && !is(ImageFileBug::NumberIgnored) {
+    if !belongs && !is_planted(ImageFileBug::NumberIgnored) {
         return Err(Error::Image(format!(
             "the file IMAGE.sync beside it completes sync {} of an image that is at sync {}, but this one is at sync \
              {}: it was replaced, or the file was. Restore the matching file, or remove IMAGE.sync to continue \

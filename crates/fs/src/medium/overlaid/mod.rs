@@ -34,7 +34,7 @@ use crate::error::{Error, Result};
 use crate::format::BLOCK;
 use crate::planted::ImageFileBug;
 use crate::sync::{AtomicU64, Mutex};
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use sharded_lock::ShardedRwLock;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -264,12 +264,16 @@ impl<D: Disk> Overlaid<D> {
 
     /// Returns `true` if a page can be changed in place.
     fn can_change_in_place(&self, layer: usize, page: u64) -> bool {
-        self.store.has(layer, page) || (is(ImageFileBug::NotFrozen) && self.store.has(1 - layer, page))
+        self.store.has(layer, page)
+            || (is_planted(ImageFileBug::NotFrozen) && self.store.has(1 - layer, page))
     }
 
     fn change_in_place(&self, layer: usize, at: u64, new: NewContents<'_>) {
-        let layer =
-            if is(ImageFileBug::NotFrozen) && !self.store.has(layer, at / BLOCK) { 1 - layer } else { layer };
+        let layer = if is_planted(ImageFileBug::NotFrozen) && !self.store.has(layer, at / BLOCK) {
+            1 - layer
+        } else {
+            layer
+        };
         match new {
             NewContents::Bytes(data) => self.store.write(layer, at, data),
             NewContents::Zeros(len) => self.store.zero(layer, at, len),

@@ -10,7 +10,7 @@ use super::store::OverlayStore;
 use super::{Overlaid, dirs};
 use crate::error::{Error, Result};
 use crate::planted::ImageFileBug;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -71,7 +71,7 @@ fn open_existing(file: File, path: &Path, wanted: &OverlaySearch<'_>, at: SyncSt
         return again(file);
     };
     let store = OverlayStore::map(file, of[3]).map_err(os("cannot map", path))?;
-    if same(&of, image) && (store.expected().contains(&at) || is(ImageFileBug::NumberIgnored)) {
+    if same(&of, image) && (store.expected().contains(&at) || is_planted(ImageFileBug::NumberIgnored)) {
         store.settle(at);
         store.set_path(disk.path().as_os_str().as_bytes());
         return Ok(store);

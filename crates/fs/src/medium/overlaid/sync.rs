@@ -5,7 +5,7 @@ use super::{Disk, Overlaid};
 use crate::error::Result;
 use crate::format::{BLOCK, uuid_in};
 use crate::planted::ImageFileBug;
-use frit_core::planted::is;
+use frit_core::planted::is_planted;
 use frit_media::checksum::digest;
 use std::sync::atomic::Ordering;
 
@@ -62,14 +62,14 @@ impl<D: Disk> Overlaid<D> {
         }
         let mut first = self.first_page(frozen);
         let log = self.write_log(run.at, frozen, &pages, &first)?;
-        if !is(ImageFileBug::LogNotSynced) {
+        if !is_planted(ImageFileBug::LogNotSynced) {
             self.disk.sync_log()?;
         }
-        if !run.named && !is(ImageFileBug::NameNotSynced) {
+        if !run.named && !is_planted(ImageFileBug::NameNotSynced) {
             self.disk.sync_names()?;
             run.named = true;
         }
-        if is(ImageFileBug::DoneEarly) {
+        if is_planted(ImageFileBug::DoneEarly) {
             done(&self.disk)?;
         }
         log.stamp().put(&mut first);
@@ -117,7 +117,7 @@ impl<D: Disk> Overlaid<D> {
     fn contents(&self, frozen: usize, pages: &[u64], first: &[u8; PAGE]) -> Vec<u8> {
         let mut all = vec![0; pages.len() * PAGE];
         for (page, into) in pages.iter().zip(all.chunks_exact_mut(PAGE)) {
-            let later = is(ImageFileBug::LaterPages) && self.store.has(1 - frozen, *page);
+            let later = is_planted(ImageFileBug::LaterPages) && self.store.has(1 - frozen, *page);
             match page {
                 0 => into.copy_from_slice(first),
                 _ => self.store.read(if later { 1 - frozen } else { frozen }, page * BLOCK, into),

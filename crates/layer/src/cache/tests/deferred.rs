@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 struct SharedDisk(Arc<Mutex<MemoryStore>>);
 
 impl Store for SharedDisk {
-    const HOLDS: bool = true;
+    const STORES_BYTES: bool = true;
     fn len(&self) -> u64 {
         self.0.lock().unwrap().len()
     }
@@ -84,7 +84,7 @@ impl Run {
             None => Buffer::Out(&r.write),
         };
         let outcome = open.left.run(&mut buffer);
-        self.layer.settle(&mut Null, &open.left, outcome, &buffer).unwrap();
+        self.layer.settle(&mut UntimedSink, &open.left, outcome, &buffer).unwrap();
         if let Some((bytes, may)) = &r.read {
             check(r.at, bytes, may);
         }
@@ -93,7 +93,7 @@ impl Run {
 
     /// Completes one access or takes one job, so that a refused request can be repeated.
     fn wait(&mut self, pick: usize) {
-        match BlockLayer::<Null>::job(&mut self.layer, &mut Null).unwrap() {
+        match BlockLayer::<UntimedSink>::job(&mut self.layer, &mut UntimedSink).unwrap() {
             Some(left) => self.open.push(Open { request: None, left }),
             None => {
                 assert!(!self.open.is_empty(), "a request waits, but nothing is in flight");
@@ -104,7 +104,7 @@ impl Run {
 
     /// Returns the layer's prediction for a request before it is made.
     fn would_block(&self, what: RequestIntent, at: u64, sectors: u64) -> bool {
-        BlockLayer::<Null>::would_block(&self.layer, what, Sector(at), sectors)
+        BlockLayer::<UntimedSink>::would_block(&self.layer, what, Sector(at), sectors)
     }
 
     fn changes(&mut self, at: u64, sectors: u64, to: u8) {
@@ -128,7 +128,7 @@ impl Run {
         self.changes(at, sectors, self.stamp);
         let slow = loop {
             let slow = self.would_block(RequestIntent::Write, at, sectors);
-            match self.layer.write(&mut Null, Sector(at), Source::Bytes(&write), Hints::NONE) {
+            match self.layer.write(&mut UntimedSink, Sector(at), WriteData::Bytes(&write), Hints::NONE) {
                 Err(Error::WouldBlock) => {
                     assert!(slow, "`slow` did not predict that a write waits");
                     self.wait(pick);
@@ -141,7 +141,7 @@ impl Run {
         };
         // A write to the disk is completed before the next request: concurrent reads of its range
         // are undefined until then.
-        if let Some(left) = BlockLayer::<Null>::deferred(&mut self.layer) {
+        if let Some(left) = BlockLayer::<UntimedSink>::deferred(&mut self.layer) {
             assert!(slow, "`slow` did not predict a write to the disk");
             self.open.push(Open { request: Some(Request { at, read: None, write }), left });
             self.finish(self.open.len() - 1);
@@ -152,7 +152,7 @@ impl Run {
         let mut bytes = vec![0xEE; (sectors * 512) as usize];
         let slow = loop {
             let slow = self.would_block(RequestIntent::Read, at, sectors);
-            match self.layer.read(&mut Null, Sector(at), Target::Bytes(&mut bytes), Hints::NONE) {
+            match self.layer.read(&mut UntimedSink, Sector(at), ReadBuffer::Bytes(&mut bytes), Hints::NONE) {
                 Err(Error::WouldBlock) => {
                     assert!(slow, "`slow` did not predict that a read waits");
                     self.wait(pick);
@@ -164,7 +164,7 @@ impl Run {
             }
         };
         let may: Vec<Vec<u8>> = (at..at + sectors).map(|s| vec![self.model[s as usize]]).collect();
-        let left = BlockLayer::<Null>::deferred(&mut self.layer);
+        let left = BlockLayer::<UntimedSink>::deferred(&mut self.layer);
         assert_eq!(slow, left.is_some(), "a read of {sectors} sectors at {at}");
         match left {
             Some(left) => {
@@ -178,12 +178,12 @@ impl Run {
     fn discard(&mut self, at: u64, sectors: u64, pick: usize) {
         self.changes(at, sectors, 0);
         loop {
-            match self.layer.discard(&mut Null, Sector(at), sectors) {
+            match self.layer.discard(&mut UntimedSink, Sector(at), sectors) {
                 Err(Error::WouldBlock) => self.wait(pick),
                 done => break done.unwrap(),
             }
         }
-        if let Some(left) = BlockLayer::<Null>::deferred(&mut self.layer) {
+        if let Some(left) = BlockLayer::<UntimedSink>::deferred(&mut self.layer) {
             let request = Request { at, read: None, write: Vec::new() };
             self.open.push(Open { request: Some(request), left });
             self.finish(self.open.len() - 1);
@@ -206,7 +206,7 @@ fn late(config: CacheConfig) -> (Late, SharedDisk) {
     let pcm = Pcm::new(pcm_config(96), pcm, &mut hw).unwrap();
     let medium = Disk::new(disk_config(), disk.clone(), &mut hw).unwrap();
     let mut layer = Cache::new(config, pcm, medium, None).unwrap();
-    assert!(BlockLayer::<Null>::defer(&mut layer, true));
+    assert!(BlockLayer::<UntimedSink>::defer(&mut layer, true));
     (layer, disk)
 }
 
@@ -229,13 +229,13 @@ proptest! {
                 Step::Write(at, n) => run.write(at, n.min(200), pick),
                 Step::Read(at, n) => run.read(at, n, pick),
                 Step::Discard(at, n) => run.discard(at, n, pick),
-                Step::Idle(n) => drop(run.layer.step(&mut Null, n).unwrap()),
+                Step::Idle(n) => drop(run.layer.step(&mut UntimedSink, n).unwrap()),
                 Step::Set(key, value) => run.layer.set(key, value).unwrap(),
                 _ if run.open.is_empty() => {}
                 _ => run.finish(pick),
             }
             run.layer.audit();
-            if pick % 3 == 0 && let Some(left) = BlockLayer::<Null>::job(&mut run.layer, &mut Null).unwrap() {
+            if pick % 3 == 0 && let Some(left) = BlockLayer::<UntimedSink>::job(&mut run.layer, &mut UntimedSink).unwrap() {
                 run.open.push(Open { request: None, left });
             }
         }
@@ -256,32 +256,34 @@ fn a_hit_waits_for_nobodys_miss_or_destage() {
     let (mut layer, _) = late(named("halo"));
     let block = |n: u8| vec![n; 4096];
     for i in 0..90_u64 {
-        layer.write(&mut Null, Sector(i * 8), Source::Bytes(&block(i as u8)), Hints::NONE).unwrap();
+        layer.write(&mut UntimedSink, Sector(i * 8), WriteData::Bytes(&block(i as u8)), Hints::NONE).unwrap();
     }
     let mut miss = vec![0; 4096];
-    layer.read(&mut Null, Sector(12_000), Target::Bytes(&mut miss), Hints::NONE).unwrap();
-    let missed = BlockLayer::<Null>::deferred(&mut layer).expect("the miss is left to others");
-    layer.write(&mut Null, Sector(8000), Source::Bytes(&block(200)), Hints::NONE).unwrap();
-    layer.write(&mut Null, Sector(8008), Source::Bytes(&block(201)), Hints::NONE).unwrap();
-    let job = BlockLayer::<Null>::job(&mut layer, &mut Null).unwrap().expect("the destage is left to others");
+    layer.read(&mut UntimedSink, Sector(12_000), ReadBuffer::Bytes(&mut miss), Hints::NONE).unwrap();
+    let missed = BlockLayer::<UntimedSink>::deferred(&mut layer).expect("the miss is left to others");
+    layer.write(&mut UntimedSink, Sector(8000), WriteData::Bytes(&block(200)), Hints::NONE).unwrap();
+    layer.write(&mut UntimedSink, Sector(8008), WriteData::Bytes(&block(201)), Hints::NONE).unwrap();
+    let job = BlockLayer::<UntimedSink>::job(&mut layer, &mut UntimedSink)
+        .unwrap()
+        .expect("the destage is left to others");
     // Both are in flight: reads and writes of cached blocks go on, also of blocks that are being
     // destaged.
     for i in 0..90_u64 {
         let mut back = vec![0; 4096];
-        layer.read(&mut Null, Sector(i * 8), Target::Bytes(&mut back), Hints::NONE).unwrap();
-        assert!(BlockLayer::<Null>::deferred(&mut layer).is_none(), "block {i} is a hit");
+        layer.read(&mut UntimedSink, Sector(i * 8), ReadBuffer::Bytes(&mut back), Hints::NONE).unwrap();
+        assert!(BlockLayer::<UntimedSink>::deferred(&mut layer).is_none(), "block {i} is a hit");
         assert_eq!(back, block(i as u8));
     }
-    layer.write(&mut Null, Sector(0), Source::Bytes(&block(99)), Hints::NONE).unwrap();
-    assert!(BlockLayer::<Null>::deferred(&mut layer).is_none());
+    layer.write(&mut UntimedSink, Sector(0), WriteData::Bytes(&block(99)), Hints::NONE).unwrap();
+    assert!(BlockLayer::<UntimedSink>::deferred(&mut layer).is_none());
     for left in [job, missed] {
         let mut buffer = Buffer::In(&mut miss);
         let outcome = left.run(&mut buffer);
-        layer.settle(&mut Null, &left, outcome, &buffer).unwrap();
+        layer.settle(&mut UntimedSink, &left, outcome, &buffer).unwrap();
     }
     assert_eq!(miss, block(0));
     let mut back = vec![0; 4096];
-    layer.read(&mut Null, Sector(0), Target::Bytes(&mut back), Hints::NONE).unwrap();
+    layer.read(&mut UntimedSink, Sector(0), ReadBuffer::Bytes(&mut back), Hints::NONE).unwrap();
     assert_eq!(back, block(99), "written while it was on its way");
 }
 
@@ -290,15 +292,15 @@ fn where_all_blocks_are_being_read_writes_wait_and_nothing_spins() {
     for policy in ["halo", "lru", "sweep"] {
         let (mut layer, _) = late(named(policy));
         let write = |layer: &mut Cache<(), _, _>, i: u64| {
-            layer.write(&mut Null, Sector(i * 8), Source::Bytes(&[7; 512]), Hints::NONE)
+            layer.write(&mut UntimedSink, Sector(i * 8), WriteData::Bytes(&[7; 512]), Hints::NONE)
         };
         // A sector of each block is cached: the rest has to come from the disk.
         for i in 0..60 {
             write(&mut layer, i).unwrap();
         }
         let mut miss = vec![0; 200 * 4096];
-        layer.read(&mut Null, Sector(0), Target::Bytes(&mut miss), Hints::NONE).unwrap();
-        let missed = BlockLayer::<Null>::deferred(&mut layer).expect("the miss is left to others");
+        layer.read(&mut UntimedSink, Sector(0), ReadBuffer::Bytes(&mut miss), Hints::NONE).unwrap();
+        let missed = BlockLayer::<UntimedSink>::deferred(&mut layer).expect("the miss is left to others");
         // The cache fills up with blocks that cannot be evicted.
         let mut next = 60;
         while next < 200 && write(&mut layer, next).is_ok() {
@@ -308,13 +310,14 @@ fn where_all_blocks_are_being_read_writes_wait_and_nothing_spins() {
         assert!(matches!(write(&mut layer, next), Err(Error::WouldBlock)), "{policy}");
         let mut buffer = Buffer::In(&mut miss);
         let outcome = missed.run(&mut buffer);
-        layer.settle(&mut Null, &missed, outcome, &buffer).unwrap();
+        layer.settle(&mut UntimedSink, &missed, outcome, &buffer).unwrap();
         // After the read is settled they can be evicted.
         while let Err(e) = write(&mut layer, next) {
             assert!(matches!(e, Error::WouldBlock), "{policy}: {e}");
-            let job = BlockLayer::<Null>::job(&mut layer, &mut Null).unwrap().expect("a destage");
+            let job =
+                BlockLayer::<UntimedSink>::job(&mut layer, &mut UntimedSink).unwrap().expect("a destage");
             let outcome = job.run(&mut Buffer::None);
-            layer.settle(&mut Null, &job, outcome, &Buffer::None).unwrap();
+            layer.settle(&mut UntimedSink, &job, outcome, &Buffer::None).unwrap();
         }
         layer.audit();
     }

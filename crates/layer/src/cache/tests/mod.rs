@@ -11,8 +11,8 @@ use super::policy::{Policy, PolicyConfig};
 use super::{BLOCK_BYTES, Cache, CacheConfig};
 use frit_core::convert::count_u32;
 use frit_core::{
-    BlockLayer, CheckScope, CrashKind, Durable, Hints, Nanos, Null, Op, Params, Quiesce, Sector, Source,
-    StackView, Target,
+    BlockLayer, CheckScope, CrashKind, Durable, Hints, Nanos, Op, Params, Quiesce, ReadBuffer, Sector,
+    StackView, UntimedSink, WriteData,
 };
 use frit_media::disk::DiskProfile;
 use frit_media::{
@@ -87,7 +87,7 @@ impl<P: Store, D: Store> Cache<(), P, D> {
             assert!(slots.insert(slot), "slot {slot} twice");
             assert_ne!(self.dir.valid(slot), 0, "block {lbn} has nothing");
             let r = self.space.record(slot).unwrap();
-            if P::HOLDS {
+            if P::STORES_BYTES {
                 assert_eq!(r.map(|r| (r.lbn(), r.valid)), Some((lbn, self.dir.valid(slot))), "slot {slot}");
             }
             dirty += u32::from(self.dir.dirty(slot));
@@ -120,12 +120,12 @@ impl Model {
         for (i, b) in self.bytes[range.clone()].iter_mut().enumerate() {
             *b = self.stamp.wrapping_add(((i / 512) as u8).wrapping_mul(31)) | 1;
         }
-        layer.write(&mut Null, Sector(at), Source::Bytes(&self.bytes[range]), Hints::NONE).unwrap();
+        layer.write(&mut UntimedSink, Sector(at), WriteData::Bytes(&self.bytes[range]), Hints::NONE).unwrap();
     }
 
     fn read<P: Store>(&self, layer: &mut Layer<'_, P>, at: u64, sectors: u64) {
         let mut back = vec![0xEE; (sectors * 512) as usize];
-        layer.read(&mut Null, Sector(at), Target::Bytes(&mut back), Hints::NONE).unwrap();
+        layer.read(&mut UntimedSink, Sector(at), ReadBuffer::Bytes(&mut back), Hints::NONE).unwrap();
         let own = &self.bytes[(at * 512) as usize..((at + sectors) * 512) as usize];
         if let Some(i) = back.iter().zip(own).position(|(a, b)| a != b) {
             panic!("sector {}: {} instead of {}", at + i as u64 / 512, back[i], own[i]);
@@ -134,7 +134,7 @@ impl Model {
 
     fn discard<P: Store>(&mut self, layer: &mut Layer<'_, P>, at: u64, sectors: u64) {
         self.bytes[(at * 512) as usize..((at + sectors) * 512) as usize].fill(0);
-        layer.discard(&mut Null, Sector(at), sectors).unwrap();
+        layer.discard(&mut UntimedSink, Sector(at), sectors).unwrap();
     }
 
     fn all<P: Store>(&self, layer: &mut Layer<'_, P>) {
@@ -198,28 +198,28 @@ fn run(config: &CacheConfig, steps: &[Step]) {
     let (mut pcm, mut disk) = stores();
     let mut model = Model::new();
     let mut layer = open(config, &mut pcm, &mut disk);
-    layer.format(&mut Null).unwrap();
+    layer.format(&mut UntimedSink).unwrap();
     for s in steps {
         match *s {
             Step::Write(at, n) => model.write(&mut layer, at, n),
             Step::Read(at, n) => model.read(&mut layer, at, n),
             Step::Discard(at, n) => model.discard(&mut layer, at, n),
-            Step::Flush => BlockLayer::<Null>::flush(&mut layer, &mut Null).unwrap(),
-            Step::Idle(n) => drop(layer.step(&mut Null, n).unwrap()),
+            Step::Flush => BlockLayer::<UntimedSink>::flush(&mut layer, &mut UntimedSink).unwrap(),
+            Step::Idle(n) => drop(layer.step(&mut UntimedSink, n).unwrap()),
             Step::Set(key, value) => layer.set(key, value).unwrap(),
             Step::Crash { halt } => {
                 if halt {
-                    Quiesce::<Null>::halt(&mut layer, &mut Null).unwrap();
+                    Quiesce::<UntimedSink>::halt(&mut layer, &mut UntimedSink).unwrap();
                 }
                 let config = layer.config().clone();
                 drop(layer);
                 layer = open(&config, &mut pcm, &mut disk);
-                let found = layer.recover(&mut Null, CrashKind::Process).unwrap();
+                let found = layer.recover(&mut UntimedSink, CrashKind::Process).unwrap();
                 assert!(found.clean || !halt);
             }
             Step::Check => {
                 let scope = CheckScope { data: true, ..CheckScope::default() };
-                layer.check(&mut Null, scope, &mut |f| panic!("{f:?}")).unwrap();
+                layer.check(&mut UntimedSink, scope, &mut |f| panic!("{f:?}")).unwrap();
             }
         }
         layer.audit();
@@ -246,6 +246,6 @@ fn disk_commands<P: Store>(layer: &Layer<'_, P>, op: Op) -> u64 {
 
 fn metric<P: Store>(layer: &Layer<'_, P>, name: &str) -> f64 {
     let mut view = StackView::default();
-    BlockLayer::<Null>::visible(layer, &mut view);
+    BlockLayer::<UntimedSink>::visible(layer, &mut view);
     view.metric(name).unwrap()
 }

@@ -59,7 +59,7 @@ fn moves(layer: &Layer) -> u64 {
 /// A volume that was formatted, and written until stripes moved often.
 fn used(config: &HfslConfig) -> Model {
     let mut m = Model::new(leveled(config.clone()));
-    m.layer.format(&mut Null).unwrap();
+    m.layer.format(&mut UntimedSink).unwrap();
     for i in 0..1_500 {
         let at = i * 7919 % (SECTORS - 8);
         m.act(&Action::Write { at, sectors: 1 + i % 4, metadata: i % 3 == 0 }).unwrap();
@@ -96,7 +96,7 @@ fn a_volume_is_opened_again_wherever_its_header_lies() {
                 let mut first = [0; 8];
                 medium.pcm().peek(0, &mut first).unwrap();
                 away += u32::from(&first != b"fritHFSL");
-                assert_eq!(m.layer.recover(&mut Null, CrashKind::Process).unwrap().lost, []);
+                assert_eq!(m.layer.recover(&mut UntimedSink, CrashKind::Process).unwrap().lost, []);
                 m.act(&Action::Write { at: 4 * round, sectors: 12, metadata: false }).unwrap();
                 m.layer.audit();
             }
@@ -112,7 +112,7 @@ fn another_leveler_than_that_of_the_volume_is_refused() {
     let refusal = |was: PcmWearKeys, is: PcmWearKeys| {
         let mut m = used(&config(was, MapPersist::Each, false));
         let mut other = reopened(&mut m.layer, config(is, MapPersist::Each, false)).unwrap();
-        other.recover(&mut Null, CrashKind::Process).unwrap_err().to_string()
+        other.recover(&mut UntimedSink, CrashKind::Process).unwrap_err().to_string()
     };
     let other = "made for another leveler, seed, stripe size, division or PCM";
     let e = refusal(keys("start-gap"), keys("sfc"));
@@ -162,12 +162,14 @@ fn moves_count_alike_with_and_without_bytes() {
         for i in 0..3_000u64 {
             let (at, sectors) = (i * 7919 % (SECTORS - 16), 1 + i % 5);
             let data = vec![i as u8; sectors as usize * 512];
-            lengths.write(&mut Null, Sector(at), Source::Len(data.len() as u32), Hints::NONE).unwrap();
-            bytes.write(&mut Null, Sector(at), Source::Bytes(&data), Hints::NONE).unwrap();
+            lengths
+                .write(&mut UntimedSink, Sector(at), WriteData::Len(data.len() as u32), Hints::NONE)
+                .unwrap();
+            bytes.write(&mut UntimedSink, Sector(at), WriteData::Bytes(&data), Hints::NONE).unwrap();
         }
         let (mut a, mut b) = (StackView::default(), StackView::default());
-        BlockLayer::<Null>::visible(&lengths, &mut a);
-        BlockLayer::<Null>::visible(&bytes, &mut b);
+        BlockLayer::<UntimedSink>::visible(&lengths, &mut a);
+        BlockLayer::<UntimedSink>::visible(&bytes, &mut b);
         assert_eq!(a.counts(), b.counts(), "{keys:?}");
         let metric = a.layers[0].metrics.iter().find(|m| m.name == "wear_moves").map(|m| m.value);
         assert_eq!(metric.is_some_and(|moves| moves > 100.0), config.levels_pcm(), "{keys:?}: {metric:?}");

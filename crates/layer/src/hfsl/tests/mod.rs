@@ -7,8 +7,8 @@ use super::{Hfsl, HfslConfig, MapPersist};
 use crate::flash::{BlockUse, Gc, WearLeveling};
 use frit_core::Nanos;
 use frit_core::{
-    BlockLayer, ByteAccess, Cause, CheckScope, CrashKind, Durable, Error, Hints, Lpn, MediumKind, Null,
-    Params, Precondition, Preconditioning, Quiesce, RawAccess, Result, Sector, Source, Target,
+    BlockLayer, ByteAccess, Cause, CheckScope, CrashKind, Durable, Error, Hints, Lpn, MediumKind, Params,
+    Precondition, Preconditioning, Quiesce, RawAccess, ReadBuffer, Result, Sector, UntimedSink, WriteData,
 };
 use frit_media::{
     Dram, DramConfig, DramTiming, Hardware, LatencyCurve, MemoryStore, Nand, NandConfig, NandFaults,
@@ -195,7 +195,7 @@ struct Model {
 
 impl Model {
     fn new(layer: Layer) -> Model {
-        let sectors = BlockLayer::<Null>::info(&layer).sectors;
+        let sectors = BlockLayer::<UntimedSink>::info(&layer).sectors;
         assert!(sectors >= SECTORS, "{sectors}");
         Model { layer, shadow: vec![0; sectors as usize * 512], stamp: 0 }
     }
@@ -212,23 +212,23 @@ impl Model {
                 let (at, sectors) = clip(at, sectors);
                 let data = self.fresh(sectors as usize * 512);
                 let hints = if metadata { Hints::METADATA } else { Hints::NONE };
-                self.layer.write(&mut Null, Sector(at), Source::Bytes(&data), hints)?;
+                self.layer.write(&mut UntimedSink, Sector(at), WriteData::Bytes(&data), hints)?;
                 self.shadow[at as usize * 512..][..data.len()].copy_from_slice(&data);
             }
             Action::WriteBytes { at, len } => {
                 let data = self.fresh(len as usize);
-                self.layer.write_bytes(&mut Null, at, Source::Bytes(&data))?;
+                self.layer.write_bytes(&mut UntimedSink, at, WriteData::Bytes(&data))?;
                 self.shadow[at as usize..][..data.len()].copy_from_slice(&data);
             }
             Action::Read { at, sectors } => {
                 let (at, sectors) = clip(at, sectors);
                 let mut got = vec![0xEE; sectors as usize * 512];
-                self.layer.read(&mut Null, Sector(at), Target::Bytes(&mut got), Hints::NONE)?;
+                self.layer.read(&mut UntimedSink, Sector(at), ReadBuffer::Bytes(&mut got), Hints::NONE)?;
                 assert!(got == self.shadow[at as usize * 512..][..got.len()], "read at {at}");
             }
             Action::Discard { at, sectors } => {
                 let (at, sectors) = clip(at, sectors);
-                self.layer.discard(&mut Null, Sector(at), sectors)?;
+                self.layer.discard(&mut UntimedSink, Sector(at), sectors)?;
                 self.shadow[at as usize * 512..][..sectors as usize * 512].fill(0);
             }
             Action::Set(key, value) => {
@@ -237,19 +237,19 @@ impl Model {
                 }
             }
             Action::Step => {
-                self.layer.step(&mut Null, 4)?;
+                self.layer.step(&mut UntimedSink, 4)?;
             }
-            Action::Flush => self.layer.flush(&mut Null)?,
+            Action::Flush => self.layer.flush(&mut UntimedSink)?,
             Action::Reboot => {
                 // Without PCM discards are not durable: see `boot`.
                 if self.layer.map.pcm.is_some() {
-                    self.layer.halt(&mut Null)?;
-                    self.layer.boot(&mut Null)?;
+                    self.layer.halt(&mut UntimedSink)?;
+                    self.layer.boot(&mut UntimedSink)?;
                 }
             }
             Action::Crash => {
                 if self.layer.map.each() && self.layer.usage.formatted {
-                    let found = self.layer.recover(&mut Null, CrashKind::Process)?;
+                    let found = self.layer.recover(&mut UntimedSink, CrashKind::Process)?;
                     assert_eq!(found.lost, []);
                     self.checked();
                 }
@@ -261,13 +261,13 @@ impl Model {
     /// Asserts that a check has no findings.
     fn checked(&mut self) {
         let scope = CheckScope { data: true, ..CheckScope::default() };
-        self.layer.check(&mut Null, scope, &mut |f| panic!("{f:?}")).unwrap();
+        self.layer.check(&mut UntimedSink, scope, &mut |f| panic!("{f:?}")).unwrap();
     }
 
     fn check_all(&mut self) {
         self.checked();
         let mut got = vec![0xEE; self.shadow.len()];
-        self.layer.read(&mut Null, Sector(0), Target::Bytes(&mut got), Hints::NONE).unwrap();
+        self.layer.read(&mut UntimedSink, Sector(0), ReadBuffer::Bytes(&mut got), Hints::NONE).unwrap();
         assert!(got == self.shadow, "the volume differs from its shadow");
     }
 
@@ -376,26 +376,27 @@ fn garbage_collection_switched_off_fills_up_with_a_clear_error() {
         HfslConfig { fusion_method: super::FusionMethod::None, gc: "off".into(), ..HfslConfig::default() };
     let mut l = layer(config, false, NandFaults::default());
     let data = [1u8; 2048];
-    let e = (0..10_000).find_map(|_| l.write(&mut Null, Sector(0), Source::Bytes(&data), Hints::NONE).err());
+    let e = (0..10_000)
+        .find_map(|_| l.write(&mut UntimedSink, Sector(0), WriteData::Bytes(&data), Hints::NONE).err());
     let e = e.expect("the pool is finite").to_string();
     assert!(e.contains("garbage collection"), "{e}");
     // Switched on again, garbage collection continues.
     l.set("gc", "greedy").unwrap();
-    l.write(&mut Null, Sector(0), Source::Bytes(&data), Hints::NONE).unwrap();
+    l.write(&mut UntimedSink, Sector(0), WriteData::Bytes(&data), Hints::NONE).unwrap();
     l.audit();
 }
 
 #[test]
 fn ranges_past_the_end_are_refused() {
     let mut l = layer(HfslConfig::default(), true, NandFaults::default());
-    let end = BlockLayer::<Null>::info(&l).sectors;
+    let end = BlockLayer::<UntimedSink>::info(&l).sectors;
     for at in [end, end - 1, u64::MAX, u64::MAX / 512, 1 << 60] {
         let mut buf = [0u8; 1024];
         for r in [
-            l.read(&mut Null, Sector(at), Target::Bytes(&mut buf), Hints::NONE),
-            l.write(&mut Null, Sector(at), Source::Bytes(&[0; 1024]), Hints::NONE),
-            l.discard(&mut Null, Sector(at), 2),
-            l.discard(&mut Null, Sector(2), at),
+            l.read(&mut UntimedSink, Sector(at), ReadBuffer::Bytes(&mut buf), Hints::NONE),
+            l.write(&mut UntimedSink, Sector(at), WriteData::Bytes(&[0; 1024]), Hints::NONE),
+            l.discard(&mut UntimedSink, Sector(at), 2),
+            l.discard(&mut UntimedSink, Sector(2), at),
         ] {
             assert!(matches!(r, Err(Error::OutOfRange { .. })), "{at}: {r:?}");
         }
@@ -407,13 +408,13 @@ fn raw_access_is_for_those_that_are_named() {
     let config = HfslConfig { raw_access: vec!["db".into()], ..HfslConfig::default() };
     let mut l = layer(config, true, NandFaults::default());
     let mut b = [0u8; 64];
-    let r = l.raw_read(&mut Null, "other", MediumKind::Pcm, 0, Target::Bytes(&mut b));
+    let r = l.raw_read(&mut UntimedSink, "other", MediumKind::Pcm, 0, ReadBuffer::Bytes(&mut b));
     assert!(matches!(r, Err(Error::Protected { .. })));
-    l.raw_read(&mut Null, "db", MediumKind::Pcm, 0, Target::Bytes(&mut b)).unwrap();
-    let owned = l.raw_write(&mut Null, "db", 0, Source::Bytes(&b), Cause::Host);
+    l.raw_read(&mut UntimedSink, "db", MediumKind::Pcm, 0, ReadBuffer::Bytes(&mut b)).unwrap();
+    let owned = l.raw_write(&mut UntimedSink, "db", 0, WriteData::Bytes(&b), Cause::Host);
     assert!(matches!(owned, Err(Error::Protected { .. })), "the map is the layer's");
     let past = l.map.pcm.as_ref().map(|p| p.slot_at(p.layout.slots)).unwrap();
-    l.raw_write(&mut Null, "db", past, Source::Bytes(&b), Cause::Host).unwrap();
+    l.raw_write(&mut UntimedSink, "db", past, WriteData::Bytes(&b), Cause::Host).unwrap();
 }
 
 #[test]
@@ -474,7 +475,7 @@ fn a_parameter_that_changes_does_not_lower_the_reserve() {
 fn a_flipped_bit_is_an_error_with_its_place() {
     let config = HfslConfig { fusion_method: super::FusionMethod::None, ..HfslConfig::default() };
     let mut l = layer(config, false, NandFaults::default());
-    l.write(&mut Null, Sector(0), Source::Bytes(&[7; 2048]), Hints::NONE).unwrap();
+    l.write(&mut UntimedSink, Sector(0), WriteData::Bytes(&[7; 2048]), Hints::NONE).unwrap();
     let PageLocation::Nand(ppn) = l.entry(Lpn(0)).unwrap().place() else { panic!("in NAND") };
     // The page is at the start of the page area of the store: find it by its contents.
     let store = l.flash.nand_mut().store_mut();
@@ -486,7 +487,7 @@ fn a_flipped_bit_is_an_error_with_its_place() {
     }
     store.write(at - 512, &[6]).unwrap();
     let mut out = [0u8; 2048];
-    let e = l.read(&mut Null, Sector(0), Target::Bytes(&mut out), Hints::NONE).unwrap_err();
+    let e = l.read(&mut UntimedSink, Sector(0), ReadBuffer::Bytes(&mut out), Hints::NONE).unwrap_err();
     assert!(matches!(e, Error::Corrupt { at, .. } if at == u64::from(ppn.0)), "{e}");
 }
 
@@ -501,17 +502,19 @@ fn simulation_and_volume_count_alike() {
     for i in 0..5_000u64 {
         let (at, sectors) = (i * 7919 % (SECTORS - 16), 1 + i % 9);
         let data = vec![i as u8; sectors as usize * 512];
-        lengths.write(&mut Null, Sector(at), Source::Len(data.len() as u32), Hints::NONE).unwrap();
-        bytes.write(&mut Null, Sector(at), Source::Bytes(&data), Hints::NONE).unwrap();
-        lengths.read(&mut Null, Sector(i % SECTORS), Target::Len(512), Hints::NONE).unwrap();
-        bytes.read(&mut Null, Sector(i % SECTORS), Target::Bytes(&mut [0; 512]), Hints::NONE).unwrap();
+        lengths.write(&mut UntimedSink, Sector(at), WriteData::Len(data.len() as u32), Hints::NONE).unwrap();
+        bytes.write(&mut UntimedSink, Sector(at), WriteData::Bytes(&data), Hints::NONE).unwrap();
+        lengths.read(&mut UntimedSink, Sector(i % SECTORS), ReadBuffer::Len(512), Hints::NONE).unwrap();
+        bytes
+            .read(&mut UntimedSink, Sector(i % SECTORS), ReadBuffer::Bytes(&mut [0; 512]), Hints::NONE)
+            .unwrap();
     }
     let counts = |v: &dyn Fn(&mut frit_core::StackView)| {
         let mut view = frit_core::StackView::default();
         v(&mut view);
         view.counts()
     };
-    let a = counts(&|v| BlockLayer::<Null>::visible(&lengths, v));
-    assert_eq!(a, counts(&|v| BlockLayer::<Null>::visible(&bytes, v)));
+    let a = counts(&|v| BlockLayer::<UntimedSink>::visible(&lengths, v));
+    assert_eq!(a, counts(&|v| BlockLayer::<UntimedSink>::visible(&bytes, v)));
     assert!(a.of(frit_core::Op::NandErase).commands > 100);
 }

@@ -60,7 +60,7 @@ fn a_block_is_begun_once_entries_name_the_pages_of_the_last() {
     for i in 0..u64::from(l.pages) * 8 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let lpn = if i < u64::from(l.pages) { i } else { (state >> 33) % u64::from(l.pages) };
-        l.write(&mut clock, Sector(lpn * 4), Source::Len(2048), Hints::NONE).unwrap();
+        l.write(&mut clock, Sector(lpn * 4), WriteData::Len(2048), Hints::NONE).unwrap();
     }
     for cause in [Cause::Host, Cause::Gc] {
         let waits: Vec<i64> = clock.begun.iter().filter(|b| b.0 == cause).map(|b| b.1).collect();

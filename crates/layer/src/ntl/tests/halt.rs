@@ -8,18 +8,18 @@ use frit_core::Lpn;
 /// Pages 3 to 12 with data, 5 discarded, some of them in the log, after a clean shutdown.
 fn halted(config: &NtlConfig) -> (Held, Vec<u8>) {
     let mut ntl = held(config);
-    ntl.format(&mut Null).unwrap();
+    ntl.format(&mut UntimedSink).unwrap();
     let mut all = vec![0; 16 * 4096];
     for round in 1..4_u8 {
         for lpn in 3..13_u64 {
             let data = content(lpn * 8, 8, round);
             all[lpn as usize * 4096..][..4096].copy_from_slice(&data);
-            ntl.write(&mut Null, Sector(lpn * 8), Source::Bytes(&data), Hints::NONE).unwrap();
+            ntl.write(&mut UntimedSink, Sector(lpn * 8), WriteData::Bytes(&data), Hints::NONE).unwrap();
         }
     }
-    ntl.discard(&mut Null, Sector(40), 8).unwrap();
+    ntl.discard(&mut UntimedSink, Sector(40), 8).unwrap();
     all[5 * 4096..6 * 4096].fill(0);
-    ntl.halt(&mut Null).unwrap();
+    ntl.halt(&mut UntimedSink).unwrap();
     (ntl, all)
 }
 
@@ -40,7 +40,7 @@ fn lose_record(ntl: &mut Held, lpn: Lpn) {
 
 fn read_page(ntl: &mut Held, lpn: u64) -> frit_core::Result<Vec<u8>> {
     let mut out = vec![0xEE; 4096];
-    ntl.read(&mut Null, Sector(lpn * 8), Target::Bytes(&mut out), Hints::NONE).map(|()| out)
+    ntl.read(&mut UntimedSink, Sector(lpn * 8), ReadBuffer::Bytes(&mut out), Hints::NONE).map(|()| out)
 }
 
 /// Regression test: a page without a record used to read as zeros.
@@ -51,7 +51,7 @@ fn a_record_that_is_lost_in_both_copies_is_restored_from_the_others() {
         for lpn in 3..13 {
             let (mut ntl, all) = halted(&config);
             lose_record(&mut ntl, Lpn(lpn));
-            let found = ntl.recover(&mut Null, CrashKind::Process).unwrap();
+            let found = ntl.recover(&mut UntimedSink, CrashKind::Process).unwrap();
             assert!(found.clean && !found.lost_any() && found.pages == 9, "{config:?}: {found:?}");
             for (lpn, want) in all.chunks(4096).enumerate() {
                 assert!(read_page(&mut ntl, lpn as u64).unwrap() == want, "{config:?}: page {lpn}");
@@ -67,7 +67,7 @@ fn several_lost_records_make_every_page_without_one_an_error() {
         lose_record(&mut ntl, Lpn(4));
         lose_record(&mut ntl, Lpn(9));
         for _ in 0..2 {
-            let found = ntl.recover(&mut Null, CrashKind::PowerLoss).unwrap();
+            let found = ntl.recover(&mut UntimedSink, CrashKind::PowerLoss).unwrap();
             assert!(found.clean && found.lost_any(), "{config:?}: {found:?}");
             assert!(found.unnamed[0].contains("the records of 2 or more pages"), "{:?}", found.unnamed);
             for (lpn, want) in all.chunks(4096).enumerate() {
@@ -81,18 +81,21 @@ fn several_lost_records_make_every_page_without_one_an_error() {
             }
             assert!(read_page(&mut ntl, 4).is_err() && read_page(&mut ntl, 9).is_err());
             let mut hole = false;
-            Durable::<Null>::extents(&ntl, Sector(0), 128, &mut |e| hole |= e.place.is_none()).unwrap();
+            Durable::<UntimedSink>::extents(&ntl, Sector(0), 128, &mut |e| hole |= e.place.is_none())
+                .unwrap();
             assert!(!hole, "a copy by extents has to get the error");
-            assert!(ntl.write(&mut Null, Sector(0), Source::Bytes(&[1; 4096]), Hints::NONE).is_err());
+            assert!(
+                ntl.write(&mut UntimedSink, Sector(0), WriteData::Bytes(&[1; 4096]), Hints::NONE).is_err()
+            );
         }
         let mut told = Vec::new();
         for older in [false, true] {
             let scope = CheckScope { repair: true, older, ..CheckScope::default() };
-            ntl.check(&mut Null, scope, &mut |f| told.push((f.kind, f.repaired))).unwrap();
+            ntl.check(&mut UntimedSink, scope, &mut |f| told.push((f.kind, f.repaired))).unwrap();
         }
         assert_eq!(told, [("missing-records", false), ("missing-records", true)]);
         assert_eq!(read_page(&mut ntl, 4).unwrap(), [0; 4096]);
-        ntl.halt(&mut Null).unwrap();
-        assert!(!ntl.recover(&mut Null, CrashKind::PowerLoss).unwrap().lost_any());
+        ntl.halt(&mut UntimedSink).unwrap();
+        assert!(!ntl.recover(&mut UntimedSink, CrashKind::PowerLoss).unwrap().lost_any());
     }
 }

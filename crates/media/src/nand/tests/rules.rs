@@ -35,18 +35,21 @@ fn rules_hold<St: Store>(mut n: Nand<St>) {
     breaks(program(&mut n, 48, 1), "outside");
     breaks(read(&mut n, 48), "outside");
     breaks(erase(&mut n, 12), "outside");
-    let short = Source::Bytes(&[1; 100]);
-    breaks(n.program(&mut Null, Ppn(4), short, spare(4), Cause::Host, ()), "whole page");
+    let short = WriteData::Bytes(&[1; 100]);
+    breaks(n.program(&mut UntimedSink, Ppn(4), short, spare(4), Cause::Host, ()), "whole page");
     program(&mut n, 4, 1).unwrap();
     let mut into = [0; 100];
-    breaks(n.read(&mut Null, Ppn(4), 413, Target::Bytes(&mut into), Cause::Host, ()), "past the end");
-    n.read(&mut Null, Ppn(4), 412, Target::Bytes(&mut into), Cause::Host, ()).unwrap();
+    breaks(
+        n.read(&mut UntimedSink, Ppn(4), 413, ReadBuffer::Bytes(&mut into), Cause::Host, ()),
+        "past the end",
+    );
+    n.read(&mut UntimedSink, Ppn(4), 412, ReadBuffer::Bytes(&mut into), Cause::Host, ()).unwrap();
 
     // Block 6 is the first of the second unit.
-    breaks(n.copyback(&mut Null, Ppn(4), Ppn(24), spare(4), None, Cause::Gc, ()), "leave its unit");
-    breaks(n.copyback(&mut Null, Ppn(4), Ppn(9), spare(4), None, Cause::Gc, ()), "out of order");
-    breaks(n.copyback(&mut Null, Ppn(5), Ppn(8), spare(4), None, Cause::Gc, ()), "erased");
-    n.copyback(&mut Null, Ppn(4), Ppn(8), spare(4), None, Cause::Gc, ()).unwrap();
+    breaks(n.copyback(&mut UntimedSink, Ppn(4), Ppn(24), spare(4), None, Cause::Gc, ()), "leave its unit");
+    breaks(n.copyback(&mut UntimedSink, Ppn(4), Ppn(9), spare(4), None, Cause::Gc, ()), "out of order");
+    breaks(n.copyback(&mut UntimedSink, Ppn(5), Ppn(8), spare(4), None, Cause::Gc, ()), "erased");
+    n.copyback(&mut UntimedSink, Ppn(4), Ppn(8), spare(4), None, Cause::Gc, ()).unwrap();
     // A command that violates a rule is not counted.
     let done = |op| n.counts().of(op).commands;
     assert_eq!((done(Op::NandProgram), done(Op::NandErase), done(Op::NandCopyback)), (4, 1, 1));
@@ -65,11 +68,11 @@ fn rules_hold_without_bytes() {
 
 #[test]
 fn a_program_without_bytes_is_refused_only_where_bytes_are_held() {
-    let len = Source::Len(PAGE as u32);
+    let len = WriteData::Len(PAGE as u32);
     let mut held = in_memory(config());
-    breaks(held.program(&mut Null, Ppn(0), len, spare(0), Cause::Host, ()), "without bytes");
+    breaks(held.program(&mut UntimedSink, Ppn(0), len, spare(0), Cause::Host, ()), "without bytes");
     let mut none = on(config(), NoStore);
-    none.program(&mut Null, Ppn(0), len, spare(0), Cause::Host, ()).unwrap();
+    none.program(&mut UntimedSink, Ppn(0), len, spare(0), Cause::Host, ()).unwrap();
     assert_eq!(none.spare(Ppn(0)).unwrap(), None);
 }
 
@@ -80,9 +83,9 @@ fn commands_name_page_block_unit_cause_and_what_they_wait_for() {
     let mut n = Nand::new(config(), NoStore, &mut hw).unwrap();
     assert_eq!((first.unit_id(0), n.unit_id(1)), (UnitId(0), UnitId(3)));
     let mut log = RecordingSink::default();
-    let len = Source::Len(PAGE as u32);
+    let len = WriteData::Len(PAGE as u32);
     let p = n.program(&mut log, Ppn(24), len, spare(0), Cause::Host, 0).unwrap();
-    let r = n.read(&mut log, Ppn(24), 0, Target::Len(4), Cause::Merge, p).unwrap();
+    let r = n.read(&mut log, Ppn(24), 0, ReadBuffer::Len(4), Cause::Merge, p).unwrap();
     let c = n.copyback(&mut log, Ppn(24), Ppn(28), spare(0), None, Cause::WearLevel, r).unwrap();
     n.erase(&mut log, BlockId(6), Cause::Gc, c).unwrap();
     let seen: Vec<_> =
@@ -113,8 +116,8 @@ fn preset_is_a_state_without_commands() {
     assert_eq!(n.counts().of(Op::NandErase).commands, 0);
 
     let mut held = in_memory(config());
-    held.preset_page(Ppn(0), Source::Bytes(&[7; PAGE]), spare(5)).unwrap();
-    breaks(held.preset_page(Ppn(2), Source::Bytes(&[7; PAGE]), spare(5)), "next page of a good block");
+    held.preset_page(Ppn(0), WriteData::Bytes(&[7; PAGE]), spare(5)).unwrap();
+    breaks(held.preset_page(Ppn(2), WriteData::Bytes(&[7; PAGE]), spare(5)), "next page of a good block");
     assert_eq!(held.spare(Ppn(0)).unwrap(), Some(spare(5)));
     assert_eq!(read(&mut held, 0).unwrap(), [7; PAGE]);
     assert_eq!(held.counts().of(Op::NandProgram).commands, 0);

@@ -2,7 +2,7 @@
 
 use super::{PathTime, SoftwarePlan};
 use crate::{Error, Result};
-use frit_core::{Hints, Null, Sector, Source, StackDevice, Target};
+use frit_core::{Hints, ReadBuffer, Sector, StackDevice, UntimedSink, WriteData};
 use frit_stack::{Bytes, Stack};
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ pub(super) trait RequestPath {
 
 /// A layer over a sink that takes no time.
 pub(super) struct LayerPath {
-    top: Box<dyn StackDevice<Null>>,
+    top: Box<dyn StackDevice<UntimedSink>>,
     buffer: Vec<u8>,
     bytes: bool,
 }
@@ -35,14 +35,14 @@ impl LayerPath {
 impl RequestPath for LayerPath {
     fn read(&mut self, at: u64) -> Result<()> {
         let len = self.buffer.len() as u32;
-        let into = if self.bytes { Target::Bytes(&mut self.buffer) } else { Target::Len(len) };
-        Ok(self.top.read(&mut Null, Sector(at / frit_core::SECTOR_BYTES), into, Hints::NONE)?)
+        let into = if self.bytes { ReadBuffer::Bytes(&mut self.buffer) } else { ReadBuffer::Len(len) };
+        Ok(self.top.read(&mut UntimedSink, Sector(at / frit_core::SECTOR_BYTES), into, Hints::NONE)?)
     }
 
     fn write(&mut self, at: u64) -> Result<()> {
         let len = self.buffer.len() as u32;
-        let data = if self.bytes { Source::Bytes(&self.buffer) } else { Source::Len(len) };
-        Ok(self.top.write(&mut Null, Sector(at / frit_core::SECTOR_BYTES), data, Hints::NONE)?)
+        let data = if self.bytes { WriteData::Bytes(&self.buffer) } else { WriteData::Len(len) };
+        Ok(self.top.write(&mut UntimedSink, Sector(at / frit_core::SECTOR_BYTES), data, Hints::NONE)?)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A small leveled PCM, and a client that writes to it.
 
 use super::oracle::{History, PartSpec};
-use frit_core::{Cause, CrashKind, Nanos, Null, Sink, Source, Target, Token};
+use frit_core::{Cause, CrashKind, Nanos, ReadBuffer, Sink, Token, UntimedSink, WriteData};
 use frit_media::{AnyStore, Hardware, LatencyCurve, Pcm, PcmConfig, PcmGeometry, PcmTiming};
 use frit_torture::block::access_log::{AccessLog, AccessRecords};
 use frit_torture::block::graph::Graph;
@@ -120,9 +120,10 @@ impl TestDevice {
     /// Returns the contents after a recovery.
     pub(crate) fn recover(&self, store: &SharedMedium, stop: CrashKind) -> Result<Vec<u8>, String> {
         let mut d = self.open::<()>(store)?;
-        d.recover(&mut Null, stop).map_err(|e| e.to_string())?;
+        d.recover(&mut UntimedSink, stop).map_err(|e| e.to_string())?;
         let mut all = vec![0; d.bytes() as usize];
-        d.read(&mut Null, 0, Target::Bytes(&mut all), Cause::Host, ()).map_err(|e| e.to_string())?;
+        d.read(&mut UntimedSink, 0, ReadBuffer::Bytes(&mut all), Cause::Host, ())
+            .map_err(|e| e.to_string())?;
         for (at, word) in (0u64..).step_by(8).zip(all.chunks_exact(8)) {
             if d.is_clean(at, 8) != (word == [0; 8]) {
                 return Err(format!("the word at {at} holds {word:?}, which contradicts its clean state"));
@@ -176,18 +177,19 @@ impl TestDevice {
     pub(crate) fn alive(&self, store: &SharedMedium, before: &[u8], seed: u64) -> Result<(), String> {
         let text = |e: frit_core::Error| e.to_string();
         let mut d = self.open::<()>(store)?;
-        d.recover(&mut Null, CrashKind::Process).map_err(text)?;
+        d.recover(&mut UntimedSink, CrashKind::Process).map_err(text)?;
         let mut plain = before.to_vec();
         let mut rng = SmallRng::seed_from_u64(seed);
         for round in 0..80 {
             let len = rng.random_range(64..1200);
             let at = rng.random_range(0..plain.len() - len);
             let data: Vec<u8> = (0..len).map(|i| (i as u8) ^ round).collect();
-            d.write_fresh(&mut Null, at as u64, Source::Bytes(&data), Cause::Host, ()).map_err(text)?;
+            d.write_fresh(&mut UntimedSink, at as u64, WriteData::Bytes(&data), Cause::Host, ())
+                .map_err(text)?;
             plain[at..at + len].copy_from_slice(&data);
             if round % 4 == 0 {
                 let unit = at / REFRESH as usize * REFRESH as usize;
-                d.refresh(&mut Null, unit as u64, Cause::Gc, ()).map_err(text)?;
+                d.refresh(&mut UntimedSink, unit as u64, Cause::Gc, ()).map_err(text)?;
                 plain[unit..unit + REFRESH as usize].fill(0);
             }
         }
@@ -226,7 +228,7 @@ impl Client {
         });
         let bytes = self.history.request(parts);
         for (ask, data) in parts.into_iter().zip(bytes) {
-            let (at, data) = (ask.first * 8, Source::Bytes(&data));
+            let (at, data) = (ask.first * 8, WriteData::Bytes(&data));
             let done = match (ask.empties, self.rng.random_ratio(1, 2)) {
                 (true, _) => d.refresh(sink, at, Cause::Gc, after),
                 (false, true) => d.write_fresh(sink, at, data, Cause::Host, after),
