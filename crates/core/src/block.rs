@@ -1,7 +1,7 @@
 //! The block interface between the layers of a stack.
 
 use crate::{
-    Buffer, Deferred, Durable, Hints, Nanos, Params, ReadBuffer, RequestIntent, Result, Sector, Sink,
+    Buffer, Deferred, Durable, Hints, Nanos, Params, ReadTarget, RequestIntent, Result, Sector, Sink,
     StackView, WriteData,
 };
 
@@ -49,7 +49,7 @@ pub trait BlockLayer<S: Sink> {
     ///
     /// # Errors
     /// Returns an error if the range is outside the layer, or if the medium cannot return the data.
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadBuffer<'_>, hints: Hints) -> Result<()>;
+    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()>;
 
     /// Writes `data` (whole sectors) at `at`.
     ///

@@ -2,7 +2,7 @@
 //!
 //! Units ([`Nanos`], [`Sector`], [`Lpn`], [`Ppn`] …), the commands that layers give to media and
 //! the cause of each ([`Cmd`], [`Op`], [`Cause`]), the receiver of commands ([`Sink`]), payloads
-//! that may be absent ([`WriteData`], [`ReadBuffer`]), the block interface between layers
+//! that may be absent ([`WriteData`], [`ReadTarget`]), the block interface between layers
 //! ([`BlockLayer`]), errors, and the [`StackView`] view, which reports, report pages and policies
 //! read.
 //!
@@ -39,7 +39,7 @@ pub use durable::{
 pub use error::{Error, Result};
 pub use hints::Hints;
 pub use params::{ParamDef, ParamInfo, ParamTable, Params};
-pub use payload::{ReadBuffer, WriteData};
+pub use payload::{ReadTarget, WriteData};
 pub use raw::{ByteAccess, RawAccess};
 pub use sink::{Sink, Token, UnitState, UntimedSink};
 pub use units::{BlockId, Lpn, Nanos, PAGE_NONE, Ppn, SECTOR_BYTES, Sector};

@@ -49,21 +49,21 @@ impl<'a> WriteData<'a> {
 
 /// Destination of data that is read.
 #[derive(Debug)]
-pub enum ReadBuffer<'a> {
+pub enum ReadTarget<'a> {
     /// No destination; only the length in bytes is known.
     Len(u32),
     /// A buffer. A read writes all of it.
     Bytes(&'a mut [u8]),
 }
 
-impl ReadBuffer<'_> {
+impl ReadTarget<'_> {
     /// Returns the length in bytes.
     #[inline]
     #[must_use]
     pub fn len(&self) -> u32 {
         match self {
-            ReadBuffer::Len(n) => *n,
-            ReadBuffer::Bytes(b) => b.len() as u32,
+            ReadTarget::Len(n) => *n,
+            ReadTarget::Bytes(b) => b.len() as u32,
         }
     }
 
@@ -75,17 +75,17 @@ impl ReadBuffer<'_> {
 
     /// Reborrows `len` bytes that start at `from`. The range must lie inside the destination.
     #[inline]
-    pub fn part(&mut self, from: u32, len: u32) -> ReadBuffer<'_> {
+    pub fn part(&mut self, from: u32, len: u32) -> ReadTarget<'_> {
         match self {
-            ReadBuffer::Len(_) => ReadBuffer::Len(len),
-            ReadBuffer::Bytes(b) => ReadBuffer::Bytes(&mut b[from as usize..(from + len) as usize]),
+            ReadTarget::Len(_) => ReadTarget::Len(len),
+            ReadTarget::Bytes(b) => ReadTarget::Bytes(&mut b[from as usize..(from + len) as usize]),
         }
     }
 
     /// Fills the destination with zeros, the contents of sectors that were never written.
     #[inline]
     pub fn zero(&mut self) {
-        if let ReadBuffer::Bytes(b) = self {
+        if let ReadTarget::Bytes(b) = self {
             b.fill(0);
         }
     }
@@ -94,8 +94,8 @@ impl ReadBuffer<'_> {
     #[inline]
     pub fn bytes(&mut self) -> Option<&mut [u8]> {
         match self {
-            ReadBuffer::Len(_) => None,
-            ReadBuffer::Bytes(b) => Some(b),
+            ReadTarget::Len(_) => None,
+            ReadTarget::Bytes(b) => Some(b),
         }
     }
 }
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(WriteData::Bytes(&b).part(1, 2).bytes(), Some(&[2, 3][..]));
         assert_eq!(WriteData::Len(4).part(1, 2).len(), 2);
         let mut out = [9; 4];
-        let mut t = ReadBuffer::Bytes(&mut out);
+        let mut t = ReadTarget::Bytes(&mut out);
         t.part(2, 2).zero();
         assert_eq!(out, [9, 9, 0, 0]);
     }

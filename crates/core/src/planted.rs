@@ -103,7 +103,7 @@ mod on {
 }
 
 #[cfg(feature = "planted")]
-pub use on::{current, is, set, silence_panics};
+pub use on::{current, is_planted, set, silence_panics};
 
 /// Returns `false`: without the feature no bug is planted.
 #[cfg(not(feature = "planted"))]

@@ -1,6 +1,6 @@
 //! Interfaces beside blocks: access by bytes, and direct access to media.
 
-use crate::{Cause, MediumKind, ReadBuffer, Result, Sink, WriteData};
+use crate::{Cause, MediumKind, ReadTarget, Result, Sink, WriteData};
 
 /// Byte-granular access to a layer's address space, beside its block interface.
 pub trait ByteAccess<S: Sink> {
@@ -8,7 +8,7 @@ pub trait ByteAccess<S: Sink> {
     ///
     /// # Errors
     /// Returns an error if the range is outside the layer, or if the medium cannot return the data.
-    fn read_bytes(&mut self, sink: &mut S, at: u64, into: ReadBuffer<'_>) -> Result<()>;
+    fn read_bytes(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>) -> Result<()>;
 
     /// Writes bytes at byte address `at`, on any medium.
     ///
@@ -31,7 +31,7 @@ pub trait RawAccess<S: Sink> {
         caller: &str,
         medium: MediumKind,
         at: u64,
-        into: ReadBuffer<'_>,
+        into: ReadTarget<'_>,
     ) -> Result<()>;
 
     /// Writes physical bytes of a byte-addressable medium outside the areas that the layer manages.

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::host::HostModel;
-use frit_core::{Cause, ReadBuffer, Sink, UnitId, WriteData, size};
+use frit_core::{Cause, ReadTarget, Sink, UnitId, WriteData, size};
 use frit_media::{
     Dram, DramConfig, DramTiming, Hardware, MediumConfig, MediumSpec, MemoryStore, NoStore, Pcm, PcmConfig,
 };
@@ -31,7 +31,7 @@ impl HostDevice {
         cause: Cause,
         after: S::Tok,
     ) -> frit_core::Result<S::Tok> {
-        self.0.read(sink, 0, ReadBuffer::Len(len), cause, after)
+        self.0.read(sink, 0, ReadTarget::Len(len), cause, after)
     }
 
     /// Transfers bytes away from the processor.

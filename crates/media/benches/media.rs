@@ -2,7 +2,7 @@
 //! frit-media`.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
-use frit_core::{BlockId, Cause, Ppn, ReadBuffer, UntimedSink, WriteData};
+use frit_core::{BlockId, Cause, Ppn, ReadTarget, UntimedSink, WriteData};
 use frit_media::{Hardware, MediumConfig, MediumSpec, MemoryStore, Nand, NoStore, Pcm, Spare, Store};
 use std::hint::black_box;
 use std::path::Path;
@@ -55,7 +55,7 @@ fn nand<St: Store>(profile: &str, what: &str, store: impl Fn(u64) -> St, blocks:
             let n = ((at >> 33) % pages) as u32;
             let ppn: Ppn = g.ppn(block(n / g.pages_per_block), n % g.pages_per_block);
             let into =
-                if St::STORES_BYTES { ReadBuffer::Bytes(&mut out) } else { ReadBuffer::Len(g.page_bytes) };
+                if St::STORES_BYTES { ReadTarget::Bytes(&mut out) } else { ReadTarget::Len(g.page_bytes) };
             nand.read(&mut UntimedSink, ppn, 0, into, Cause::Host, ()).unwrap();
         }
     });

@@ -3,7 +3,7 @@
 use crate::stripe::Stripe;
 use crate::{Device, DramTiming, Hardware, Store, TimingModel};
 use frit_core::visible::{MediumView, Wear};
-use frit_core::{Cause, Cmd, Counts, Error, MediumKind, Op, ReadBuffer, Result, Sink, UnitId, WriteData};
+use frit_core::{Cause, Cmd, Counts, Error, MediumKind, Op, ReadTarget, Result, Sink, UnitId, WriteData};
 
 /// Configuration of a DRAM buffer.
 #[derive(Clone, Debug)]
@@ -125,7 +125,7 @@ impl<St: Store> Dram<St> {
         &mut self,
         sink: &mut S,
         at: u64,
-        mut into: ReadBuffer<'_>,
+        mut into: ReadTarget<'_>,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
@@ -224,10 +224,10 @@ mod tests {
         let mut d = Dram::new(config(), MemoryStore::new(4096), &mut Hardware::new()).unwrap();
         d.write(&mut UntimedSink, 60, WriteData::Bytes(&[7; 8]), Cause::Host, ()).unwrap();
         let mut out = [0; 10];
-        d.read(&mut UntimedSink, 59, ReadBuffer::Bytes(&mut out), Cause::Host, ()).unwrap();
+        d.read(&mut UntimedSink, 59, ReadTarget::Bytes(&mut out), Cause::Host, ()).unwrap();
         assert_eq!(out, [0, 7, 7, 7, 7, 7, 7, 7, 7, 0]);
         d.power_loss().unwrap();
-        d.read(&mut UntimedSink, 59, ReadBuffer::Bytes(&mut out), Cause::Host, ()).unwrap();
+        d.read(&mut UntimedSink, 59, ReadTarget::Bytes(&mut out), Cause::Host, ()).unwrap();
         assert_eq!(out, [0; 10]);
     }
 
@@ -238,7 +238,7 @@ mod tests {
         let tok = d.write(&mut log, 32, WriteData::Bytes(&[1; 100]), Cause::Host, 0).unwrap();
         let seen: Vec<_> = log.cmds.iter().map(|(c, _)| (c.addr, c.len, c.unit.0)).collect();
         assert_eq!((seen, tok), (vec![(32, 32, 0), (64, 64, 1), (128, 4, 0)], 0b111));
-        assert!(d.read(&mut log, 4000, ReadBuffer::Len(97), Cause::Host, 0).is_err());
+        assert!(d.read(&mut log, 4000, ReadTarget::Len(97), Cause::Host, 0).is_err());
         assert_eq!(d.counts().of(Op::DramWrite).bytes, 100);
         assert_eq!(d.view().units, 2);
         assert!(Dram::new(config(), MemoryStore::new(10), &mut Hardware::new()).is_err());

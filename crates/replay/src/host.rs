@@ -1,7 +1,7 @@
 //! The host of a run: takes requests from a workload in batches and passes them to the layer.
 
 use crate::verify::Verifier;
-use frit_core::{Nanos, Progress, ReadBuffer, Result, Sector, Sink, StackDevice, WriteData};
+use frit_core::{Nanos, Progress, ReadTarget, Result, Sector, Sink, StackDevice, WriteData};
 use frit_engine::{Arrival, Host, LatencyByClass, RequestTimes};
 use frit_trace::{ReqOp, Request, Workload};
 use serde::Serialize;
@@ -145,7 +145,7 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
         for (at, bytes) in pieces(r) {
             match &mut self.verifier {
                 Some(v) => v.read(self.layer, sink, at, bytes, r.hints)?,
-                None => self.layer.read(sink, at, ReadBuffer::Len(bytes), r.hints)?,
+                None => self.layer.read(sink, at, ReadTarget::Len(bytes), r.hints)?,
             }
         }
         Ok(())

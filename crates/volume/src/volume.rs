@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::open_report::OpenReport;
 use crate::superblock::{Superblock, SuperblockFile, VolumeState, boot_id};
 use frit_core::{
-    Buffer, CheckCounts, CheckScope, Deferred, Finding, Hints, MediumKind, ParamInfo, Progress, ReadBuffer,
+    Buffer, CheckCounts, CheckScope, Deferred, Finding, Hints, MediumKind, ParamInfo, Progress, ReadTarget,
     RequestIntent, Result as CoreResult, SECTOR_BYTES, Sector, Sink, StackDevice, StackView, UntimedSink,
     WriteData,
 };
@@ -156,7 +156,7 @@ impl<S: Sink> Volume<S> {
         let mut at = sector(at, into.len() as u64, self.bytes)?;
         for part in into.chunks_mut(REQUEST_BYTES) {
             let sectors = part.len() as u64 / SECTOR_BYTES;
-            let read = self.layer.read(&mut self.sink, at, ReadBuffer::Bytes(part), Hints::NONE);
+            let read = self.layer.read(&mut self.sink, at, ReadTarget::Bytes(part), Hints::NONE);
             self.check_files_on_error(read)?;
             at.0 += sectors;
         }

@@ -2,7 +2,7 @@
 
 use super::{MediumCall, RecordedCall, SimState};
 use crate::area::{Area, MediumAccess};
-use frit_core::{Cause, Op, ReadBuffer, Sink, WriteData};
+use frit_core::{Cause, Op, ReadTarget, Sink, WriteData};
 
 /// Bytes that a fence reads over the link: a status word which shows that all programming is
 /// complete.
@@ -74,7 +74,7 @@ impl<S: Sink> SimState<S> {
                 false => self.cpu,
             };
             let mut tok =
-                expect_access(self.pcm.read(&mut self.sink, from, ReadBuffer::Bytes(part), cause, after));
+                expect_access(self.pcm.read(&mut self.sink, from, ReadTarget::Bytes(part), cause, after));
             if let Some(link) = &mut self.link {
                 // The processor fetches whole lines.
                 let carried = n.max(burst as u32);

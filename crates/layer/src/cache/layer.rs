@@ -18,7 +18,7 @@ use crate::numbers::{BucketId, CacheSlot, Lbn};
 use crate::spans::check_sectors;
 use frit_core::convert::size_in_memory;
 use frit_core::{
-    BlockLayer, Buffer, Deferred, Error, Hints, Info, Params, Progress, ReadBuffer, RequestIntent, Result,
+    BlockLayer, Buffer, Deferred, Error, Hints, Info, Params, Progress, ReadTarget, RequestIntent, Result,
     SECTOR_BYTES, Sector, Sink, StackView, WriteData,
 };
 use frit_media::{Disk, Pcm, Store};
@@ -190,7 +190,7 @@ impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
         }
     }
 
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadBuffer<'_>, _: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, _: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(into.len()))?;
         self.tick();
         self.read_range(sink, at, into).inspect_err(|_| self.cancel_deferred())

@@ -10,7 +10,7 @@ use super::{BLOCK_BYTES, BLOCK_LEN};
 use crate::Token;
 use crate::numbers::{CacheSlot, Lbn};
 use frit_core::convert::{bounded_u32, size_in_memory, to_usize};
-use frit_core::{BlockingAccess, Cause, Op, ReadBuffer, Result, Sink, WriteData};
+use frit_core::{BlockingAccess, Cause, Op, ReadTarget, Result, Sink, WriteData};
 use frit_media::Store;
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         &mut self,
         sink: &mut S,
         at: u64,
-        mut into: ReadBuffer<'_>,
+        mut into: ReadTarget<'_>,
     ) -> Result<()> {
         let mut missing: Option<(u64, u64)> = None;
         let mut cached = false;
@@ -66,8 +66,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
         if self.config.read_caching && missing.is_some() {
             let data = match &into {
-                ReadBuffer::Bytes(b) => WriteData::Bytes(b),
-                ReadBuffer::Len(n) => WriteData::Len(*n),
+                ReadTarget::Bytes(b) => WriteData::Bytes(b),
+                ReadTarget::Len(n) => WriteData::Len(*n),
             };
             self.cache_read(sink, at, data);
         }
@@ -129,7 +129,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         &mut self,
         sink: &mut S,
         at: u64,
-        into: &mut ReadBuffer<'_>,
+        into: &mut ReadTarget<'_>,
         stretch: Option<(u64, u64)>,
     ) -> Result<()> {
         let Some((from, to)) = stretch else { return Ok(()) };
@@ -147,12 +147,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         sink: &mut S,
         span: BlockSpan,
         slot: CacheSlot,
-        mut into: ReadBuffer<'_>,
+        mut into: ReadTarget<'_>,
     ) -> Result<()> {
         let has = self.dir.valid(slot) & span.mask();
         let start = sink.start();
         for run in runs(has) {
-            let part = ReadBuffer::Len(run.bytes());
+            let part = ReadTarget::Len(run.bytes());
             let tok = self.space.read(sink, slot, run.first, part, Cause::Host, start)?;
             sink.ack(tok);
         }

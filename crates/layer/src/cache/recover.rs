@@ -16,7 +16,7 @@ use crate::summary::{RecordSummary, SummaryEntry};
 use crate::tokens::join_into;
 use frit_core::convert::{count_u32, size_in_memory, to_u64, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, CrashKind, ReadBuffer, Recovery, Result, Sink, WriteData};
+use frit_core::{Cause, CrashKind, ReadTarget, Recovery, Result, Sink, WriteData};
 use frit_media::Store;
 use std::collections::{HashMap, HashSet};
 
@@ -348,7 +348,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 let part = &mut bytes[..to_usize(n) * RECORD_LEN];
                 recovery.bytes_read += to_u64(part.len());
                 let at = layout.record(place);
-                self.space.pcm.read(sink, at, ReadBuffer::Bytes(part), Cause::Meta, start)?;
+                self.space.pcm.read(sink, at, ReadTarget::Bytes(part), Cause::Meta, start)?;
             }
             for (i, slot) in CacheSlot::range(CacheSlot(first), CacheSlot(first + n)).enumerate() {
                 let CombinedState { block, ended, agreed } =

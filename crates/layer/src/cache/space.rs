@@ -20,7 +20,7 @@ use crate::record::{CombinedState, CopyState, RECORD_LEN, Record, RecordAddr, Re
 use crate::tokens::join_into;
 use frit_core::convert::{count_u32, to_u64, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, ReadBuffer, Result, Sink, WriteData};
+use frit_core::{Cause, ReadTarget, Result, Sink, WriteData};
 use frit_media::Store;
 use frit_wear::Leveled;
 use std::collections::VecDeque;
@@ -344,7 +344,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
         sink: &mut S,
         slot: CacheSlot,
         first: u32,
-        into: ReadBuffer<'_>,
+        into: ReadTarget<'_>,
         cause: Cause,
         after: T,
     ) -> Result<T> {

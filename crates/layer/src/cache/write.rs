@@ -15,7 +15,7 @@ use crate::record::RecordEnd;
 use crate::tokens::join_into;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
-use frit_core::{BlockingAccess, Cause, Error, MediumKind, Op, ReadBuffer, Result, Sink, WriteData};
+use frit_core::{BlockingAccess, Cause, Error, MediumKind, Op, ReadTarget, Result, Sink, WriteData};
 use frit_media::Store;
 use std::ops::Range;
 
@@ -330,7 +330,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let start = sink.start();
         let mut done = start;
         for run in runs(wanted) {
-            let tok = self.space.read(sink, slot, run.first, ReadBuffer::Len(run.bytes()), cause, start)?;
+            let tok = self.space.read(sink, slot, run.first, ReadTarget::Len(run.bytes()), cause, start)?;
             done = sink.join(done, tok);
         }
         if P::STORES_BYTES {

@@ -6,7 +6,7 @@ use crate::health::Health;
 use crate::planted::FlashBug;
 use frit_core::convert::{count_u32, low_u16, to_u64, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{BlockId, Cause, Error, Lpn, Ppn, ReadBuffer, Result, Sink, UnitState};
+use frit_core::{BlockId, Cause, Error, Lpn, Ppn, ReadTarget, Result, Sink, UnitState};
 use frit_media::memory::table32;
 use frit_media::{ExpectedPage, Nand, Store};
 use std::collections::VecDeque;
@@ -370,7 +370,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         sink: &mut S,
         ppn: Ppn,
         offset: u32,
-        into: ReadBuffer<'_>,
+        into: ReadTarget<'_>,
         tag: u16,
         cause: Cause,
     ) -> Result<T> {

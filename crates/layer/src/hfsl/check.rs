@@ -15,7 +15,7 @@ use crate::planted::HfslBug;
 use crate::spans::PageSpan;
 use frit_core::planted::is_planted;
 use frit_core::{
-    BlockId, Cause, CheckCounts, CheckScope, Error, Finding, Lpn, MediumKind, Ppn, ReadBuffer, Result,
+    BlockId, Cause, CheckCounts, CheckScope, Error, Finding, Lpn, MediumKind, Ppn, ReadTarget, Result,
     Severity, Sink,
 };
 use frit_media::Store;
@@ -173,7 +173,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         if check.scope.data {
             let mut page = std::mem::take(&mut self.scratch);
             let span = PageSpan::whole(lpn, self.page_bytes);
-            let read = self.read_part(sink, span, ReadBuffer::Bytes(&mut page), Cause::Meta);
+            let read = self.read_part(sink, span, ReadTarget::Bytes(&mut page), Cause::Meta);
             self.scratch = page;
             check.seen.pages_read += 1;
             check.seen.bytes_verified += u64::from(self.page_bytes);
@@ -204,7 +204,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         for desc in (0..pcm.layout.slots).filter(|&d| pcm.desc[d as usize].lpn == NONE).collect::<Vec<_>>() {
             check.seen.records += 1;
             let (at, start) = (pcm.layout.desc_at + u64::from(desc) * DESC_BYTES, sink.start());
-            pcm.medium.read(sink, at, ReadBuffer::Bytes(&mut bytes), Cause::Meta, start)?;
+            pcm.medium.read(sink, at, ReadTarget::Bytes(&mut bytes), Cause::Meta, start)?;
             if let Some((d, _)) = Desc::decode(&bytes).filter(|(d, _)| d.lpn < self.pages) {
                 check.orphan(d.lpn, d.seq, PageLocation::Pcm(desc));
             }

@@ -12,7 +12,7 @@ use crate::payload::source_of;
 use crate::planted::HfslBug;
 use crate::words::{seal, unseal};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, MediumKind, ReadBuffer, Result, Sink};
+use frit_core::{Cause, Error, MediumKind, ReadTarget, Result, Sink};
 use frit_media::Store;
 use frit_wear::Leveled;
 
@@ -257,7 +257,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     fn read_part<S: Sink<Tok = T>, const B: usize>(&mut self, sink: &mut S, at: u64) -> Result<[u8; B]> {
         let mut bytes = [0; B];
         let (at, start) = (self.layout.header_at + at, sink.start());
-        let done = self.medium.read(sink, at, ReadBuffer::Bytes(&mut bytes), Cause::Meta, start)?;
+        let done = self.medium.read(sink, at, ReadTarget::Bytes(&mut bytes), Cause::Meta, start)?;
         sink.ack(done);
         Ok(bytes)
     }

@@ -20,7 +20,7 @@ use crate::spans::{check_bytes, page_spans, split};
 use frit_core::params::parse_name;
 use frit_core::planted::is_planted;
 use frit_core::{
-    BlockLayer, ByteAccess, Error, Hints, Info, Lpn, Params, Ppn, Progress, ReadBuffer, Result, SECTOR_BYTES,
+    BlockLayer, ByteAccess, Error, Hints, Info, Lpn, Params, Ppn, Progress, ReadTarget, Result, SECTOR_BYTES,
     Sector, Sink, StackView, WriteData,
 };
 use frit_media::{Dram, Nand, Pcm, Store};
@@ -211,7 +211,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &mut self,
         sink: &mut S,
         at: u64,
-        mut into: ReadBuffer<'_>,
+        mut into: ReadTarget<'_>,
     ) -> Result<()> {
         let (first, last) = self.pages_of(at, into.len());
         if N::STORES_BYTES && first < last {
@@ -273,7 +273,7 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
         self.flash.prefetch(places[..n].iter().filter_map(|e| nand_page(*e)));
     }
 
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadBuffer<'_>, _: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, _: Hints) -> Result<()> {
         self.check_range(at.0.saturating_mul(SECTOR_BYTES), u64::from(into.len()))?;
         self.read_range(sink, at.bytes(), into)
     }
@@ -340,7 +340,7 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
 }
 
 impl<S: Sink, N: Store, P: Store> ByteAccess<S> for Hfsl<S::Tok, N, P> {
-    fn read_bytes(&mut self, sink: &mut S, at: u64, into: ReadBuffer<'_>) -> Result<()> {
+    fn read_bytes(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>) -> Result<()> {
         self.check_range(at, u64::from(into.len()))?;
         self.read_range(sink, at, into)
     }

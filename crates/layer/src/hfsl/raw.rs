@@ -3,7 +3,7 @@
 
 use super::Hfsl;
 use crate::Token;
-use frit_core::{Cause, Error, MediumKind, Ppn, RawAccess, ReadBuffer, Result, Sink, WriteData};
+use frit_core::{Cause, Error, MediumKind, Ppn, RawAccess, ReadTarget, Result, Sink, WriteData};
 use frit_media::Store;
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
@@ -22,7 +22,7 @@ impl<S: Sink, N: Store, P: Store> RawAccess<S> for Hfsl<S::Tok, N, P> {
         who: &str,
         medium: MediumKind,
         at: u64,
-        into: ReadBuffer<'_>,
+        into: ReadTarget<'_>,
     ) -> Result<()> {
         self.allow(who)?;
         let start = sink.start();

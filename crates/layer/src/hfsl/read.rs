@@ -6,7 +6,7 @@ use super::pcm::NONE;
 use crate::Token;
 use crate::spans::{PageSpan, parts, split};
 use crate::tokens::JoinedToken;
-use frit_core::{Cause, ReadBuffer, Result, Sink, WriteData};
+use frit_core::{Cause, ReadTarget, Result, Sink, WriteData};
 use frit_media::Store;
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
@@ -16,7 +16,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &mut self,
         sink: &mut S,
         span: PageSpan,
-        into: ReadBuffer<'_>,
+        into: ReadTarget<'_>,
     ) -> Result<()> {
         // Pages in PCM bypass the buffer: it keeps pages of NAND only.
         let buffered = self.dram.is_some() && matches!(self.map.get(span.lpn).place(), PageLocation::Nand(_));
@@ -34,7 +34,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &mut self,
         sink: &mut S,
         span: PageSpan,
-        mut into: ReadBuffer<'_>,
+        mut into: ReadTarget<'_>,
     ) -> Result<T> {
         let Some(dram) = &mut self.dram else { return self.read_part(sink, span, into, Cause::Host) };
         if let Some(done) = dram.read(sink, span.lpn, span.offset, into.part(0, span.len))? {
@@ -61,7 +61,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &mut self,
         sink: &mut S,
         span: PageSpan,
-        mut into: ReadBuffer<'_>,
+        mut into: ReadTarget<'_>,
         cause: Cause,
     ) -> Result<T> {
         match self.map.get(span.lpn).place() {
@@ -83,7 +83,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         sink: &mut S,
         desc: u32,
         span: PageSpan,
-        mut into: ReadBuffer<'_>,
+        mut into: ReadTarget<'_>,
         cause: Cause,
     ) -> Result<T> {
         let mut all = JoinedToken::new();

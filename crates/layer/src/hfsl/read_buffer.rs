@@ -3,7 +3,7 @@
 
 use super::buffer::{BufferPolicy, PcmBuffer};
 use crate::Token;
-use frit_core::{Cause, Error, Lpn, ReadBuffer, Result, Sink, WriteData};
+use frit_core::{Cause, Error, Lpn, ReadTarget, Result, Sink, WriteData};
 use frit_media::{Dram, Store};
 use std::collections::HashMap;
 
@@ -63,7 +63,7 @@ impl<P: Store> ReadBuffer<P> {
         sink: &mut S,
         lpn: Lpn,
         offset: u32,
-        into: ReadBuffer<'_>,
+        into: ReadTarget<'_>,
     ) -> Result<Option<S::Tok>>
     where
         S::Tok: Token,

@@ -18,7 +18,7 @@ use crate::Token;
 use crate::planted::HfslBug;
 use frit_core::planted::is_planted;
 use frit_core::{
-    BlockId, Cause, CrashKind, Error, LostPage, Lpn, MediumKind, ReadBuffer, Recovery, Result, Sink,
+    BlockId, Cause, CrashKind, Error, LostPage, Lpn, MediumKind, ReadTarget, Recovery, Result, Sink,
 };
 use frit_media::{SPARE_RECORD_BYTES, Store};
 use frit_wear::PcmWearKeys;
@@ -129,8 +129,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         for at in (0..pcm.layout.map_bytes).step_by(CHUNK * 8) {
             let len = (pcm.layout.map_bytes - at).min((CHUNK * 8) as u64) as usize;
             let (then, now) = (&mut then[..len], &mut now[..len]);
-            pcm.medium.read(sink, flushed + at, ReadBuffer::Bytes(then), Cause::Meta, start)?;
-            pcm.medium.read(sink, pcm.layout.map_at + at, ReadBuffer::Bytes(now), Cause::Meta, start)?;
+            pcm.medium.read(sink, flushed + at, ReadTarget::Bytes(then), Cause::Meta, start)?;
+            pcm.medium.read(sink, pcm.layout.map_at + at, ReadTarget::Bytes(now), Cause::Meta, start)?;
             if then != now {
                 let to = pcm.layout.map_at + at;
                 let one = pcm.meta(sink, to, then, done)?;
@@ -175,7 +175,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             let bytes = &mut bytes[..chunk.len() * ENTRY_LEN];
             let at = pcm.layout.map_at + (i * CHUNK) as u64 * ENTRY_BYTES;
             let start = sink.start();
-            let done = pcm.medium.read(sink, at, ReadBuffer::Bytes(bytes), Cause::Meta, start)?;
+            let done = pcm.medium.read(sink, at, ReadTarget::Bytes(bytes), Cause::Meta, start)?;
             sink.ack(done);
             r.bytes_read += bytes.len() as u64;
             for (j, (e, b)) in chunk.iter_mut().zip(bytes.chunks_exact(ENTRY_LEN)).enumerate() {
@@ -280,7 +280,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         }
         let mut bytes = [0u8; DESC_LEN];
         let start = sink.start();
-        let done = self.medium.read(sink, at, ReadBuffer::Bytes(&mut bytes), Cause::Meta, start)?;
+        let done = self.medium.read(sink, at, ReadTarget::Bytes(&mut bytes), Cause::Meta, start)?;
         sink.ack(done);
         let slots = self.layout.slots;
         let fits = |d: &Desc| {

@@ -5,7 +5,7 @@ use super::check::Orphan;
 use super::entry::{MapEntry, PageLocation};
 use super::pcm::{NONE, sum_of};
 use crate::Token;
-use frit_core::{Cause, Error, Lpn, ReadBuffer, Result, Sink};
+use frit_core::{Cause, Error, Lpn, ReadTarget, Result, Sink};
 use frit_media::{ExpectedPage, Store};
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
@@ -22,7 +22,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
                 let tag = orphan.seq as u16;
                 let expect = Some(ExpectedPage { lpn: lpn.0, tag });
                 let mut page = std::mem::take(&mut self.scratch);
-                let (start, into) = (sink.start(), ReadBuffer::Bytes(&mut page));
+                let (start, into) = (sink.start(), ReadTarget::Bytes(&mut page));
                 let read =
                     self.flash.nand_mut().read_expected(sink, ppn, 0, into, expect, Cause::Meta, start);
                 self.scratch = page;

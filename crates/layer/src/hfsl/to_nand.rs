@@ -9,7 +9,7 @@ use crate::flash::alloc::PageWrite;
 use crate::planted::HfslBug;
 use crate::spans::PageSpan;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Lpn, ReadBuffer, Result, Sink, WriteData};
+use frit_core::{Cause, Lpn, ReadTarget, Result, Sink, WriteData};
 use frit_media::Store;
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
@@ -67,7 +67,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         page: &mut [u8],
         cause: Cause,
     ) -> Result<T> {
-        let into = if N::STORES_BYTES { ReadBuffer::Bytes(page) } else { ReadBuffer::Len(self.page_bytes) };
+        let into = if N::STORES_BYTES { ReadTarget::Bytes(page) } else { ReadTarget::Len(self.page_bytes) };
         self.read_part(sink, PageSpan::whole(lpn, self.page_bytes), into, cause)
     }
 

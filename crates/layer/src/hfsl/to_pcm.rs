@@ -16,7 +16,7 @@ use crate::planted::HfslBug;
 use crate::spans::PageSpan;
 use crate::tokens::JoinedToken;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, Lpn, MediumKind, ReadBuffer, Result, Sink, WriteData};
+use frit_core::{Cause, Error, Lpn, MediumKind, ReadTarget, Result, Sink, WriteData};
 use frit_media::Store;
 use std::ops::Range;
 
@@ -326,9 +326,9 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         if let Some(old) = old {
             let (from, start) = (self.slot_at(old), sink.start());
             let into = if P::STORES_BYTES {
-                ReadBuffer::Bytes(&mut whole)
+                ReadTarget::Bytes(&mut whole)
             } else {
-                ReadBuffer::Len(self.layout.sub_bytes)
+                ReadTarget::Len(self.layout.sub_bytes)
             };
             let read = self.medium.read(sink, from, into, Cause::Merge, start)?;
             self.verify(lpn, part.sub, old, &whole)?;
@@ -363,7 +363,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
             return self.medium.write(sink, base + u64::from(from), data, Cause::Host, start);
         }
         let mut around = if P::STORES_BYTES { vec![0u8; (to - from) as usize] } else { Vec::new() };
-        let into = if P::STORES_BYTES { ReadBuffer::Bytes(&mut around) } else { ReadBuffer::Len(to - from) };
+        let into = if P::STORES_BYTES { ReadTarget::Bytes(&mut around) } else { ReadTarget::Len(to - from) };
         let read = self.medium.read(sink, base + u64::from(from), into, Cause::Merge, start)?;
         overlay(&mut around, part.offset - from, data);
         let bytes = if P::STORES_BYTES { WriteData::Bytes(&around) } else { WriteData::Len(to - from) };

@@ -15,7 +15,7 @@ use crate::Token;
 use crate::numbers::Place;
 use frit_core::Lpn;
 use frit_core::convert::{count_u32, size_in_memory, to_u64, to_usize};
-use frit_core::{Cause, Error, MediumKind, ReadBuffer, Result, Sink, WriteData};
+use frit_core::{Cause, Error, MediumKind, ReadTarget, Result, Sink, WriteData};
 use frit_media::Store;
 use frit_media::checksum::crc32c;
 
@@ -60,7 +60,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let start = sink.start();
         for (i, part) in all.chunks_mut(to_usize(self.page_bytes())).enumerate() {
             let at = self.space.layout.checkpoint(to_u64(i) * u64::from(self.page_bytes()));
-            let tok = self.space.pcm.read(sink, at, ReadBuffer::Bytes(part), Cause::Meta, start)?;
+            let tok = self.space.pcm.read(sink, at, ReadTarget::Bytes(part), Cause::Meta, start)?;
             sink.ack(tok);
         }
         let (head, body) = all.split_at(size_in_memory(CHECKPOINT_HEADER_BYTES));

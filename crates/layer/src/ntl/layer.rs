@@ -16,7 +16,7 @@ use crate::spans::check_sectors;
 use frit_core::Lpn;
 use frit_core::convert::to_usize;
 use frit_core::{
-    BlockLayer, Error, Hints, Info, Params, Progress, ReadBuffer, Result, SECTOR_BYTES, Sector, Sink,
+    BlockLayer, Error, Hints, Info, Params, Progress, ReadTarget, Result, SECTOR_BYTES, Sector, Sink,
     StackView, WriteData,
 };
 use frit_media::{Pcm, Store};
@@ -172,7 +172,7 @@ impl<S: Sink, P: Store> BlockLayer<S> for Ntl<S::Tok, P> {
         }
     }
 
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadBuffer<'_>, _: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, _: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(into.len()))?;
         self.read_range(sink, at, into)
     }

@@ -15,7 +15,7 @@ use crate::planted::NtlBug;
 use frit_core::Lpn;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, ReadBuffer, Result, Sink, WriteData};
+use frit_core::{Cause, ReadTarget, Result, Sink, WriteData};
 use frit_media::Store;
 use frit_media::checksum::digest;
 use std::ops::Range;
@@ -107,7 +107,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let place = self.space.layout.slot_place(slot);
         let home = self.home_for(sink, lpn)?;
         let page = self.page_bytes();
-        let read = self.space.read(sink, place, 0, ReadBuffer::Len(page), Cause::Gc, certain)?;
+        let read = self.space.read(sink, place, 0, ReadTarget::Len(page), Cause::Gc, certain)?;
         let mut copy = std::mem::take(&mut self.copy);
         let outcome = self.digest_of_slot(place, lpn, &mut copy).and_then(|was| {
             let data = if P::STORES_BYTES { WriteData::Bytes(&copy) } else { WriteData::Len(page) };

@@ -7,7 +7,7 @@ use crate::numbers::Place;
 use crate::spans::page_spans_by_shift;
 use frit_core::Lpn;
 use frit_core::convert::to_usize;
-use frit_core::{Cause, Error, MediumKind, ReadBuffer, Result, Sink};
+use frit_core::{Cause, Error, MediumKind, ReadTarget, Result, Sink};
 use frit_media::Store;
 
 impl<T: Token, P: Store> Ntl<T, P> {
@@ -15,7 +15,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         &mut self,
         sink: &mut S,
         at: u64,
-        mut into: ReadBuffer<'_>,
+        mut into: ReadTarget<'_>,
     ) -> Result<()> {
         let shift = self.page_bytes().trailing_zeros();
         for span in page_spans_by_shift(at, into.len(), shift) {
@@ -44,7 +44,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         sink: &mut S,
         lpn: Lpn,
         first: u32,
-        mut into: ReadBuffer<'_>,
+        mut into: ReadTarget<'_>,
         cause: Cause,
     ) -> Result<T> {
         let start = sink.start();
@@ -71,7 +71,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         if !self.space.protected || !P::STORES_BYTES {
             return self.space.read(sink, place, first, into, cause, start);
         }
-        let tok = self.space.read(sink, place, first, ReadBuffer::Len(len), cause, start)?;
+        let tok = self.space.read(sink, place, first, ReadTarget::Len(len), cause, start)?;
         if let Some(to) = into.bytes() {
             self.read_checked(place, lpn, first, to)?;
         }

@@ -13,7 +13,7 @@ use crate::summary::{RecordSummary, SummaryEntry};
 use frit_core::Lpn;
 use frit_core::convert::{to_u64, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, CrashKind, Error, ReadBuffer, Recovery, Result, Sink};
+use frit_core::{Cause, CrashKind, Error, ReadTarget, Recovery, Result, Sink};
 use frit_media::Store;
 use frit_media::checksum::digest;
 use std::collections::HashMap;
@@ -158,7 +158,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
                 for (copy, bytes) in self.space.layout.places(first).zip(&mut copies) {
                     bytes.resize(to_usize(n) * RECORD_LEN, 0);
                     let at = self.space.layout.record(copy);
-                    let tok = self.space.pcm.read(sink, at, ReadBuffer::Bytes(bytes), Cause::Meta, start)?;
+                    let tok = self.space.pcm.read(sink, at, ReadTarget::Bytes(bytes), Cause::Meta, start)?;
                     sink.ack(tok);
                     recovery.bytes_read += to_u64(bytes.len());
                 }

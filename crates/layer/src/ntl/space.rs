@@ -19,7 +19,7 @@ use crate::summary::SummaryEntry;
 use frit_core::Lpn;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, MediumKind, ReadBuffer, Result, Sink, WriteData};
+use frit_core::{Cause, Error, MediumKind, ReadTarget, Result, Sink, WriteData};
 use frit_media::checksum::digest;
 use frit_media::{Pcm, Store};
 use frit_wear::{Leveled, WearKeys};
@@ -122,7 +122,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
         sink: &mut S,
         place: Place,
         from: u32,
-        into: ReadBuffer<'_>,
+        into: ReadTarget<'_>,
         cause: Cause,
         after: T,
     ) -> Result<T> {

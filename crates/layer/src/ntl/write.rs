@@ -11,7 +11,7 @@ use crate::numbers::{LogSlot, LogicalBlock, Place};
 use crate::spans::{PageSpan, page_spans_by_shift};
 use frit_core::Lpn;
 use frit_core::convert::to_usize;
-use frit_core::{Cause, Error, ReadBuffer, Result, Sink, WriteData};
+use frit_core::{Cause, Error, ReadTarget, Result, Sink, WriteData};
 use frit_media::Store;
 
 /// The window in which updates make a page hot, as a multiple of the slots of the remap table.
@@ -50,7 +50,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     ) -> Result<()> {
         let page = self.page_bytes();
         let mut whole = std::mem::take(&mut self.page);
-        let into = if P::STORES_BYTES { ReadBuffer::Bytes(&mut whole) } else { ReadBuffer::Len(page) };
+        let into = if P::STORES_BYTES { ReadTarget::Bytes(&mut whole) } else { ReadTarget::Len(page) };
         let outcome = self.read_page(sink, span.lpn, 0, into, Cause::Merge).and_then(|after| {
             let source = match data.bytes() {
                 Some(bytes) if P::STORES_BYTES => {

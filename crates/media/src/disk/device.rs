@@ -12,7 +12,7 @@ use crate::header::{self, HEADER_BYTES, HeaderBytes};
 use crate::{Device, Hardware, Store, TimingModel};
 use frit_core::visible::{MediumView, Wear};
 use frit_core::{
-    BlockingMedium, Cause, Cmd, Counts, Error, MediumKind, Op, ReadBuffer, Result, SECTOR_BYTES, Sink,
+    BlockingMedium, Cause, Cmd, Counts, Error, MediumKind, Op, ReadTarget, Result, SECTOR_BYTES, Sink,
     UnitId, WriteData, size,
 };
 use std::sync::Arc;
@@ -206,7 +206,7 @@ impl<St: Store> Disk<St> {
         &mut self,
         sink: &mut S,
         at: u64,
-        mut into: ReadBuffer<'_>,
+        mut into: ReadTarget<'_>,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
@@ -376,7 +376,7 @@ mod tests {
         let data: Vec<u8> = (0..3 << 20).map(|i: u32| (i / 512) as u8).collect();
         d.write(&mut UntimedSink, 512, WriteData::Bytes(&data), Cause::Host, ()).unwrap();
         let mut back = vec![0; data.len()];
-        d.read(&mut UntimedSink, 512, ReadBuffer::Bytes(&mut back), Cause::Host, ()).unwrap();
+        d.read(&mut UntimedSink, 512, ReadTarget::Bytes(&mut back), Cause::Host, ()).unwrap();
         assert_eq!(back, data);
         assert_eq!(d.counts().of(Op::DiskWrite).commands, 4);
         assert_eq!(d.counts().of(Op::DiskRead).bytes, 3 << 20);

@@ -7,7 +7,7 @@ use crate::checksum::digest;
 use crate::planted::Bug;
 use crate::stripe::div_fast;
 use frit_core::planted::is_planted;
-use frit_core::{BlockId, Cause, Cmd, Error, MediumKind, Op, Ppn, ReadBuffer, Result, Sink, WriteData};
+use frit_core::{BlockId, Cause, Cmd, Error, MediumKind, Op, Ppn, ReadTarget, Result, Sink, WriteData};
 
 /// Number of bytes of a page that are prefetched.
 const FETCH_BYTES: usize = 512;
@@ -102,7 +102,7 @@ impl<St: Store> Nand<St> {
         sink: &mut S,
         ppn: Ppn,
         offset: u32,
-        into: ReadBuffer<'_>,
+        into: ReadTarget<'_>,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
@@ -121,7 +121,7 @@ impl<St: Store> Nand<St> {
         sink: &mut S,
         ppn: Ppn,
         offset: u32,
-        mut into: ReadBuffer<'_>,
+        mut into: ReadTarget<'_>,
         expect: Option<ExpectedPage>,
         cause: Cause,
         after: S::Tok,

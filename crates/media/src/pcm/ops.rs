@@ -3,7 +3,7 @@
 use super::Pcm;
 use crate::Store;
 use crate::memory::prefetch;
-use frit_core::{Cause, Cmd, Op, ReadBuffer, Result, Sink, WriteData};
+use frit_core::{Cause, Cmd, Op, ReadTarget, Result, Sink, WriteData};
 
 impl<St: Store> Pcm<St> {
     /// Counts a command and emits it into the sink.
@@ -103,7 +103,7 @@ impl<St: Store> Pcm<St> {
         &mut self,
         sink: &mut S,
         at: u64,
-        mut into: ReadBuffer<'_>,
+        mut into: ReadTarget<'_>,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {

@@ -5,7 +5,7 @@ mod clean;
 use super::*;
 use crate::testing::RecordingSink;
 use crate::{LatencyCurve, MemoryStore, NoStore, Phases};
-use frit_core::{Cause, Cmd, Nanos, Op, ReadBuffer, UntimedSink, WriteData};
+use frit_core::{Cause, Cmd, Nanos, Op, ReadTarget, UntimedSink, WriteData};
 use proptest::prelude::*;
 
 fn config(channels: u32, refresh: bool) -> PcmConfig {
@@ -65,7 +65,7 @@ proptest! {
             let done = if is_write {
                 p.write(&mut log, at, WriteData::Bytes(&data), Cause::Host, 0)
             } else {
-                p.read(&mut log, at, ReadBuffer::Bytes(&mut out), Cause::Host, 0)
+                p.read(&mut log, at, ReadTarget::Bytes(&mut out), Cause::Host, 0)
             };
             prop_assert_eq!(done.is_ok(), fits);
             let Ok(tok) = done else {
@@ -103,7 +103,7 @@ proptest! {
             }
         }
         let mut all = vec![0; size as usize];
-        p.read(&mut UntimedSink, 0, ReadBuffer::Bytes(&mut all), Cause::Host, ()).unwrap();
+        p.read(&mut UntimedSink, 0, ReadTarget::Bytes(&mut all), Cause::Host, ()).unwrap();
         prop_assert!(all == plain);
     }
 }
@@ -115,7 +115,7 @@ fn writes_cost_and_wear_the_units_that_they_cover() {
     p.write(&mut log, 60, WriteData::Len(8), Cause::Host, 0).unwrap();
     assert_eq!((log.cmds[0].0.addr, log.cmds[0].0.len), (48, 32));
     assert_eq!((p.wear_of(0), p.wear_of(64), p.wear_of(128)), (1, 1, 0));
-    p.read(&mut log, 0, ReadBuffer::Len(64), Cause::Host, 0).unwrap();
+    p.read(&mut log, 0, ReadTarget::Len(64), Cause::Host, 0).unwrap();
     assert_eq!(p.wear_of(0), 1, "reads do not wear");
     assert_eq!(p.counts().get(Op::PcmWrite, Cause::Host).bytes, 32);
     for _ in 0..3 {
@@ -166,7 +166,7 @@ fn groups_of_a_channel_are_units_that_share_its_bus() {
 fn rules_are_kept() {
     let mut p = in_memory(config(2, false));
     let what = |r: Result<()>| r.unwrap_err().to_string();
-    let past = p.read(&mut UntimedSink, 8190, ReadBuffer::Len(3), Cause::Host, ());
+    let past = p.read(&mut UntimedSink, 8190, ReadTarget::Len(3), Cause::Host, ());
     assert!(what(past).contains("past the end"));
     let wraps = p.write(&mut UntimedSink, u64::MAX, WriteData::Bytes(&[1, 2]), Cause::Host, ());
     assert!(what(wraps).contains("past the end"));
@@ -205,7 +205,7 @@ fn bytes_and_wear_come_back_with_the_store() {
     let mut back = on(config(2, true), p.into_store());
     for (at, text) in [(1000, b"glass"), (2000, b"fused")] {
         let mut out = [0; 5];
-        back.read(&mut UntimedSink, at, ReadBuffer::Bytes(&mut out), Cause::Host, ()).unwrap();
+        back.read(&mut UntimedSink, at, ReadTarget::Bytes(&mut out), Cause::Host, ()).unwrap();
         assert_eq!(&out, text);
     }
     assert_eq!((back.wear_of(1000), back.wear_of(2000)), (1, 0));

@@ -107,7 +107,7 @@ pub(crate) fn cached() {
             let mut next = [(Sector(0), 8); 16];
             for _ in 0..REQUESTS / 16 {
                 next.iter_mut().for_each(|n| n.0 = Sector(random(&mut state) % span * 8));
-                built.layer.expect(&next);
+                built.layer.prefetch(&next);
                 for (at, _) in next {
                     built.layer.write(&mut UntimedSink, at, WriteData::Len(4096), Hints::NONE).unwrap();
                 }

@@ -93,7 +93,7 @@ fn bare(name: &str, stack: &Stack, pages: u64, base: f64) {
         let mut next = [(Sector(0), sectors); 16];
         for _ in 0..PAGES / pages / 16 {
             next.iter_mut().for_each(|n| n.0 = Sector(random(&mut state) % places * pages * 8));
-            built.layer.expect(&next);
+            built.layer.prefetch(&next);
             for (at, _) in next {
                 built.layer.write(&mut UntimedSink, at, WriteData::Len(sectors * 512), Hints::NONE).unwrap();
             }

@@ -8,7 +8,7 @@ use frit_core::hints::Hints;
 use frit_core::visible::StackView;
 use frit_core::{
     BlockLayer, Cause, CheckCounts, CheckScope, CrashKind, Durable, Extent, Finding, Info, ParamInfo, Params,
-    Precondition, Preconditioning, Progress, Quiesce, ReadBuffer, Recovery, Result, SECTOR_BYTES, Sector,
+    Precondition, Preconditioning, Progress, Quiesce, ReadTarget, Recovery, Result, SECTOR_BYTES, Sector,
     Sink, WriteData,
 };
 use frit_engine::{AnyScheduler, Eager, Event, LoopMode};
@@ -34,7 +34,7 @@ impl<S: Sink> BlockLayer<S> for Plain {
     fn info(&self) -> Info {
         Info { name: "plain", sectors: SECTORS, page_bytes: 512, dram_bytes: 0, durable_map_bytes: 0 }
     }
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadBuffer<'_>, _: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, _: Hints) -> Result<()> {
         let done = self.0.read(sink, at.bytes(), into, Cause::Host, sink.start())?;
         sink.ack(done);
         Ok(())

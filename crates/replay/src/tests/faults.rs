@@ -8,7 +8,7 @@ use crate::verify::{Verification, VerifyPhase};
 use crate::{RunOptions, sectors};
 use frit_core::{
     BlockLayer, CheckCounts, CheckScope, CrashKind, Durable, Extent, Finding, Hints, Info, Params,
-    Precondition, Preconditioning, Progress, Quiesce, ReadBuffer, Recovery, Result, Sector, Sink,
+    Precondition, Preconditioning, Progress, Quiesce, ReadTarget, Recovery, Result, Sector, Sink,
     StackDevice, StackView, WriteData,
 };
 use frit_engine::Eager;
@@ -59,7 +59,7 @@ impl<S: Sink> BlockLayer<S> for Faulty<S> {
     fn info(&self) -> Info {
         self.inner.info()
     }
-    fn read(&mut self, sink: &mut S, at: Sector, into: ReadBuffer<'_>, hints: Hints) -> Result<()> {
+    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, hints: Hints) -> Result<()> {
         if self.now(Fault::Unread) {
             return Ok(());
         }

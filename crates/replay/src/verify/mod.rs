@@ -12,7 +12,7 @@ mod shadow;
 pub(crate) use readback::ReadBack;
 
 use content::{FoundContent, SECTOR, VerifyPattern, is_zero};
-use frit_core::{Hints, ReadBuffer, Result, SECTOR_BYTES, Sector, Sink, StackDevice, WriteData};
+use frit_core::{Hints, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, StackDevice, WriteData};
 use serde::Serialize;
 use shadow::{Expected, Shadow, VERSION_MAX};
 
@@ -156,7 +156,7 @@ impl Verifier {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         buffer.resize(bytes as usize, POISON);
-        let read = layer.read(sink, at, ReadBuffer::Bytes(&mut buffer), hints);
+        let read = layer.read(sink, at, ReadTarget::Bytes(&mut buffer), hints);
         if read.is_ok() {
             let n = u64::from(bytes) / SECTOR_BYTES;
             match self.stage {

@@ -5,7 +5,7 @@ use crate::Result;
 use crate::describe::HostLoop;
 use crate::pool::PoolJob;
 use crate::sweep::AvailableWorkload;
-use frit_core::{ReadBuffer, Sector, Sink, StackDevice, StackView, WriteData, size};
+use frit_core::{ReadTarget, Sector, Sink, StackDevice, StackView, WriteData, size};
 use frit_engine::LoopMode;
 use frit_media::{Hardware, MediumSpec};
 use frit_replay::{RunOptions, Session};
@@ -237,7 +237,7 @@ pub(super) fn drive<S: Sink>(
             next.clear();
             let data = |r: &&Request| matches!(r.op, ReqOp::Read | ReqOp::Write);
             next.extend(requests.iter().filter(data).map(|r| (r.sector, r.sectors)));
-            top.expect(&next);
+            top.prefetch(&next);
             for r in requests {
                 asked += one(top, sink, r)?;
             }
@@ -255,7 +255,7 @@ fn one<S: Sink>(top: &mut dyn StackDevice<S>, sink: &mut S, r: &Request) -> Resu
             while left > 0 {
                 let n = left.min(CALL_SECTORS_MAX);
                 match r.op {
-                    ReqOp::Read => top.read(sink, Sector(at), ReadBuffer::Len(n * 512), r.hints)?,
+                    ReqOp::Read => top.read(sink, Sector(at), ReadTarget::Len(n * 512), r.hints)?,
                     _ => top.write(sink, Sector(at), WriteData::Len(n * 512), r.hints)?,
                 }
                 (at, left) = (at + u64::from(n), left - n);

@@ -1,6 +1,6 @@
 //! Every stack that comes with frit is valid, can be built, and serves requests.
 
-use frit_core::{Hints, ReadBuffer, Sector, UntimedSink, WriteData};
+use frit_core::{Hints, ReadTarget, Sector, UntimedSink, WriteData};
 use frit_stack::{Bytes, Stack, builtins};
 
 #[test]
@@ -19,16 +19,16 @@ fn builtin_stacks_build_and_serve() {
                 let data = vec![(16 * i + sectors) as u8; 512 * sectors];
                 built.layer.write(&mut sink, at, WriteData::Bytes(&data), Hints::NONE).unwrap();
                 let mut back = vec![0; data.len()];
-                built.layer.read(&mut sink, at, ReadBuffer::Bytes(&mut back), Hints::NONE).unwrap();
+                built.layer.read(&mut sink, at, ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
                 assert!(back == data, "{}: {sectors} sectors at {at:?}", b.name);
             }
         }
         built.layer.flush(&mut sink).unwrap();
         built.layer.discard(&mut sink, Sector(0), 64).unwrap();
         let mut back = vec![1; 512];
-        built.layer.read(&mut sink, Sector(5), ReadBuffer::Bytes(&mut back), Hints::NONE).unwrap();
+        built.layer.read(&mut sink, Sector(5), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
         assert!(back.iter().all(|&b| b == 0));
-        let past = built.layer.read(&mut sink, Sector(info.sectors), ReadBuffer::Len(512), Hints::NONE);
+        let past = built.layer.read(&mut sink, Sector(info.sectors), ReadTarget::Len(512), Hints::NONE);
         assert!(past.is_err(), "{}: a read past the end", b.name);
     }
 }

@@ -1,6 +1,6 @@
 //! Effect of overrides, identity of a stack, and persistence of bytes in files across builds.
 
-use frit_core::{Hints, ReadBuffer, Sector, StackView, UntimedSink, WriteData};
+use frit_core::{Hints, ReadTarget, Sector, StackView, UntimedSink, WriteData};
 use frit_stack::layers::{LayerConfig, LayerKind};
 use frit_stack::{Bytes, EngineKind, Stack};
 
@@ -129,7 +129,7 @@ fn bytes_in_files_are_there_again_after_a_halt() {
     let mut built = stack.build_untimed(&bytes).unwrap();
     built.layer.boot(&mut UntimedSink).unwrap();
     let mut back = vec![0; 4096];
-    built.layer.read(&mut UntimedSink, Sector(80), ReadBuffer::Bytes(&mut back), Hints::NONE).unwrap();
+    built.layer.read(&mut UntimedSink, Sector(80), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
     assert!(back == data);
     drop(built);
     // Files created for another geometry are refused.
@@ -175,7 +175,7 @@ fn a_dram_medium_buffers_what_is_read_from_nand() {
     built.layer.write(sink, at, WriteData::Bytes(&[5; 4096]), Hints::NONE).unwrap();
     for _ in 0..3 {
         let mut got = [0; 4096];
-        built.layer.read(sink, at, ReadBuffer::Bytes(&mut got), Hints::NONE).unwrap();
+        built.layer.read(sink, at, ReadTarget::Bytes(&mut got), Hints::NONE).unwrap();
         assert_eq!(got, [5; 4096]);
     }
     let mut view = StackView::default();

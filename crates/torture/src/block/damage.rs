@@ -10,7 +10,7 @@ use crate::block::target::TortureTarget;
 use crate::block::violation::{Oracle, Violation};
 use crate::block::work_item::{WorkItem, guarded};
 use crate::block::workload::{ClientRequest, Clients, RequestFailure, WorkloadMix, fill_requests};
-use frit_core::{CheckScope, CrashKind, Hints, MediumKind, ReadBuffer, Sector, StackDevice, UntimedSink};
+use frit_core::{CheckScope, CrashKind, Hints, MediumKind, ReadTarget, Sector, StackDevice, UntimedSink};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -55,7 +55,7 @@ fn read_each(
     let mut errors = false;
     for b in 0..blocks {
         let first = (b * PER_BLOCK) as u64;
-        match layer.read(&mut UntimedSink, Sector(first), ReadBuffer::Bytes(&mut bytes), Hints::NONE) {
+        match layer.read(&mut UntimedSink, Sector(first), ReadTarget::Bytes(&mut bytes), Hints::NONE) {
             Err(e @ frit_core::Error::Rule { .. }) => {
                 return Err(Violation::error(Oracle::Rule, "reading", &e));
             }
@@ -95,7 +95,7 @@ fn holes_are_zeros(layer: &mut dyn StackDevice<UntimedSink>) -> Result<(), Viola
     for hole in holes {
         for first in hole.clone().step_by(PER_BLOCK) {
             let part = &mut bytes[..(hole.end - first).min(PER_BLOCK as u64) as usize * SECTOR];
-            let read = layer.read(&mut UntimedSink, Sector(first), ReadBuffer::Bytes(part), Hints::NONE);
+            let read = layer.read(&mut UntimedSink, Sector(first), ReadTarget::Bytes(part), Hints::NONE);
             let what = match read {
                 Err(e) => format!("sector {first} is reported as a hole, and reading it fails: {e}"),
                 Ok(()) if part.iter().any(|&b| b != 0) => {

@@ -14,7 +14,7 @@ use crate::block::workload::{
     ClientRequest, ClientRequestKind, Clients, RequestFailure, WorkloadMix, fill_requests,
 };
 use frit_core::{
-    CrashKind, DurabilityPoint, Error, Hints, MediumKind, ReadBuffer, Sector, StackDevice, UntimedSink,
+    CrashKind, DurabilityPoint, Error, Hints, MediumKind, ReadTarget, Sector, StackDevice, UntimedSink,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -101,7 +101,7 @@ impl WorkItem<'_> {
         if writes {
             let mut sector = [0; 512];
             layer
-                .read(&mut UntimedSink, Sector(0), ReadBuffer::Bytes(&mut sector), Hints::NONE)
+                .read(&mut UntimedSink, Sector(0), ReadTarget::Bytes(&mut sector), Hints::NONE)
                 .map_err(|e| named(Violation::error(Oracle::Reads, "reads after a failed write", &e)))?;
         }
         stores[medium].lock().fault = None;

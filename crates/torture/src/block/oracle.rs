@@ -9,7 +9,7 @@ use crate::block::target::TortureTarget;
 use crate::block::violation::{Oracle, Violation};
 use crate::block::workload::{ClientRequestKind, Clients, RequestFailure, WorkloadMix, fill_requests};
 use frit_core::{
-    CheckScope, CrashKind, Error, Hints, ReadBuffer, Sector, Severity, Sink, StackDevice, UntimedSink,
+    CheckScope, CrashKind, Error, Hints, ReadTarget, Sector, Severity, Sink, StackDevice, UntimedSink,
 };
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -133,7 +133,7 @@ pub fn read_all<S: Sink>(
         let n = (blocks - versions.len()).min(READ_BLOCKS);
         let part = &mut bytes[..n * self_describing::BLOCK];
         layer
-            .read(sink, Sector(first as u64), ReadBuffer::Bytes(part), Hints::NONE)
+            .read(sink, Sector(first as u64), ReadTarget::Bytes(part), Hints::NONE)
             .map_err(|e| Violation::error(Oracle::Reads, &format!("reading at sector {first}"), &e))?;
         for (i, block) in part.chunks_exact(self_describing::BLOCK).enumerate() {
             let mut v: Versions = [0; PER_BLOCK];

@@ -4,7 +4,7 @@ use crate::block::history::History;
 use crate::block::recording_sink::RecordingSink;
 use crate::block::self_describing::{self, PER_BLOCK, SECTOR};
 use crate::block::violation::{Oracle, Violation};
-use frit_core::{Error, Hints, ReadBuffer, Sector, Sink, StackDevice, UntimedSink, WriteData};
+use frit_core::{Error, Hints, ReadTarget, Sector, Sink, StackDevice, UntimedSink, WriteData};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -253,7 +253,7 @@ impl Clients {
             ClientRequestKind::Halt => layer.halt(sink),
             ClientRequestKind::Read => {
                 self.buffer.resize(bytes, 0);
-                layer.read(sink, at, ReadBuffer::Bytes(&mut self.buffer[..bytes]), Hints::NONE)
+                layer.read(sink, at, ReadTarget::Bytes(&mut self.buffer[..bytes]), Hints::NONE)
             }
         };
         sink.end_request();

@@ -5,7 +5,7 @@ use crate::numbers::{LogicalStripe, PhysicalStripe, RegionId};
 use crate::planted::WearBug;
 use frit_core::convert::{count_u32, low_u32, to_u64, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Counts, Error, MediumKind, ReadBuffer, Result, Sink, Token, WriteData};
+use frit_core::{Cause, Counts, Error, MediumKind, ReadTarget, Result, Sink, Token, WriteData};
 use frit_media::Store;
 
 /// Part of an access that is in one stripe.
@@ -69,7 +69,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         &mut self,
         sink: &mut S,
         at: u64,
-        mut into: ReadBuffer<'_>,
+        mut into: ReadTarget<'_>,
         cause: Cause,
         after: T,
     ) -> Result<T> {

@@ -11,7 +11,7 @@ use crate::numbers::{PhysicalStripe, RegionId};
 use crate::planted::WearBug;
 use frit_core::convert::count_u32;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, ReadBuffer, Result, Sink, Token, WriteData};
+use frit_core::{Cause, ReadTarget, Result, Sink, Token, WriteData};
 use frit_media::Store;
 
 /// Number of times that a stripe is read again when two reads of it differ.
@@ -83,7 +83,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     ) -> Result<T> {
         let (shift, len) = (self.stripe_shift, self.shape.stripe_bytes);
         let (from, to) = (from.byte(shift, 0), to.byte(shift, 0));
-        let into = if St::STORES_BYTES { ReadBuffer::Bytes(&mut self.buffer) } else { ReadBuffer::Len(len) };
+        let into = if St::STORES_BYTES { ReadTarget::Bytes(&mut self.buffer) } else { ReadTarget::Len(len) };
         let read = self.pcm.read(sink, from, into, Cause::WearLevel, after)?;
         if St::STORES_BYTES {
             self.read_until_stable(from)?;

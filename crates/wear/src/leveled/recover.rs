@@ -12,7 +12,7 @@ use crate::numbers::{LogicalStripe, RegionId};
 use crate::planted::WearBug;
 use frit_core::convert::{bounded_u32, size_in_memory, to_u64, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, CrashKind, Error, ReadBuffer, Result, Sink, Token};
+use frit_core::{Cause, CrashKind, Error, ReadTarget, Result, Sink, Token};
 use frit_media::Store;
 
 /// Result of a recovery of wear leveling.
@@ -198,7 +198,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     ) -> Result<()> {
         found.bytes_read += to_u64(into.len());
         let start = sink.start();
-        let done = self.pcm.read(sink, at, ReadBuffer::Bytes(into), Cause::WearLevel, start)?;
+        let done = self.pcm.read(sink, at, ReadTarget::Bytes(into), Cause::WearLevel, start)?;
         sink.ack(done);
         Ok(())
     }

@@ -152,7 +152,7 @@ impl Run {
         let mut bytes = vec![0xEE; (sectors * 512) as usize];
         let slow = loop {
             let slow = self.would_block(RequestIntent::Read, at, sectors);
-            match self.layer.read(&mut UntimedSink, Sector(at), ReadBuffer::Bytes(&mut bytes), Hints::NONE) {
+            match self.layer.read(&mut UntimedSink, Sector(at), ReadTarget::Bytes(&mut bytes), Hints::NONE) {
                 Err(Error::WouldBlock) => {
                     assert!(slow, "`slow` did not predict that a read waits");
                     self.wait(pick);
@@ -259,7 +259,7 @@ fn a_hit_waits_for_nobodys_miss_or_destage() {
         layer.write(&mut UntimedSink, Sector(i * 8), WriteData::Bytes(&block(i as u8)), Hints::NONE).unwrap();
     }
     let mut miss = vec![0; 4096];
-    layer.read(&mut UntimedSink, Sector(12_000), ReadBuffer::Bytes(&mut miss), Hints::NONE).unwrap();
+    layer.read(&mut UntimedSink, Sector(12_000), ReadTarget::Bytes(&mut miss), Hints::NONE).unwrap();
     let missed = BlockLayer::<UntimedSink>::deferred(&mut layer).expect("the miss is left to others");
     layer.write(&mut UntimedSink, Sector(8000), WriteData::Bytes(&block(200)), Hints::NONE).unwrap();
     layer.write(&mut UntimedSink, Sector(8008), WriteData::Bytes(&block(201)), Hints::NONE).unwrap();
@@ -270,7 +270,7 @@ fn a_hit_waits_for_nobodys_miss_or_destage() {
     // destaged.
     for i in 0..90_u64 {
         let mut back = vec![0; 4096];
-        layer.read(&mut UntimedSink, Sector(i * 8), ReadBuffer::Bytes(&mut back), Hints::NONE).unwrap();
+        layer.read(&mut UntimedSink, Sector(i * 8), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
         assert!(BlockLayer::<UntimedSink>::deferred(&mut layer).is_none(), "block {i} is a hit");
         assert_eq!(back, block(i as u8));
     }
@@ -283,7 +283,7 @@ fn a_hit_waits_for_nobodys_miss_or_destage() {
     }
     assert_eq!(miss, block(0));
     let mut back = vec![0; 4096];
-    layer.read(&mut UntimedSink, Sector(0), ReadBuffer::Bytes(&mut back), Hints::NONE).unwrap();
+    layer.read(&mut UntimedSink, Sector(0), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
     assert_eq!(back, block(99), "written while it was on its way");
 }
 
@@ -299,7 +299,7 @@ fn where_all_blocks_are_being_read_writes_wait_and_nothing_spins() {
             write(&mut layer, i).unwrap();
         }
         let mut miss = vec![0; 200 * 4096];
-        layer.read(&mut UntimedSink, Sector(0), ReadBuffer::Bytes(&mut miss), Hints::NONE).unwrap();
+        layer.read(&mut UntimedSink, Sector(0), ReadTarget::Bytes(&mut miss), Hints::NONE).unwrap();
         let missed = BlockLayer::<UntimedSink>::deferred(&mut layer).expect("the miss is left to others");
         // The cache fills up with blocks that cannot be evicted.
         let mut next = 60;

@@ -60,7 +60,7 @@ fn a_disk_that_fails_loses_nothing_and_is_taken_up_again() {
         let read = |layer: &mut Cache<(), MemoryStore, Failing>, lbn: u64| {
             let mut back = vec![0; 4096];
             layer
-                .read(&mut UntimedSink, Sector(lbn * 8), ReadBuffer::Bytes(&mut back), Hints::NONE)
+                .read(&mut UntimedSink, Sector(lbn * 8), ReadTarget::Bytes(&mut back), Hints::NONE)
                 .map(|()| back)
         };
         for i in 0..60_u8 {
@@ -110,7 +110,7 @@ fn damage_is_told_never_written_back_and_mended_by_a_whole_write() {
     layer.space.pcm.peek(at + 1000, &mut byte).unwrap();
     layer.space.pcm.store_mut().write(at + 1000, &[byte[0] ^ 4]).unwrap();
     let mut back = vec![0; 512];
-    let e = layer.read(&mut UntimedSink, Sector(83), ReadBuffer::Bytes(&mut back), Hints::NONE).unwrap_err();
+    let e = layer.read(&mut UntimedSink, Sector(83), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap_err();
     assert!(e.to_string().contains("block 10 of the disk"), "{e}");
     layer.set("dirty_low", "0").unwrap();
     while layer.step(&mut UntimedSink, 8).unwrap() != frit_core::Progress::Idle {}
@@ -141,7 +141,7 @@ fn a_damaged_block_is_given_up_only_when_told() {
     }
     assert_eq!(repaired, [false, true]);
     let mut back = vec![1; 4096];
-    layer.read(&mut UntimedSink, Sector(80), ReadBuffer::Bytes(&mut back), Hints::NONE).unwrap();
+    layer.read(&mut UntimedSink, Sector(80), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
     assert!(back.iter().all(|&b| b == 0), "the disk's version");
     layer.audit();
 }

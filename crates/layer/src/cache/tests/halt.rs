@@ -54,7 +54,7 @@ fn records<P: Store>(layer: &Layer<'_, P>, lbn: Lbn) -> Vec<u64> {
 
 fn block<P: Store>(layer: &mut Layer<'_, P>, lbn: u64) -> Result<Vec<u8>> {
     let mut back = vec![0xEE; 4096];
-    layer.read(&mut UntimedSink, Sector(lbn * 8), ReadBuffer::Bytes(&mut back), Hints::NONE).map(|()| back)
+    layer.read(&mut UntimedSink, Sector(lbn * 8), ReadTarget::Bytes(&mut back), Hints::NONE).map(|()| back)
 }
 
 /// Blocks 10 to 29, of which the disk has an earlier version, after a clean shutdown.

@@ -11,7 +11,7 @@ use super::policy::{Policy, PolicyConfig};
 use super::{BLOCK_BYTES, Cache, CacheConfig};
 use frit_core::convert::count_u32;
 use frit_core::{
-    BlockLayer, CheckScope, CrashKind, Durable, Hints, Nanos, Op, Params, Quiesce, ReadBuffer, Sector,
+    BlockLayer, CheckScope, CrashKind, Durable, Hints, Nanos, Op, Params, Quiesce, ReadTarget, Sector,
     StackView, UntimedSink, WriteData,
 };
 use frit_media::disk::DiskProfile;
@@ -125,7 +125,7 @@ impl Model {
 
     fn read<P: Store>(&self, layer: &mut Layer<'_, P>, at: u64, sectors: u64) {
         let mut back = vec![0xEE; (sectors * 512) as usize];
-        layer.read(&mut UntimedSink, Sector(at), ReadBuffer::Bytes(&mut back), Hints::NONE).unwrap();
+        layer.read(&mut UntimedSink, Sector(at), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
         let own = &self.bytes[(at * 512) as usize..((at + sectors) * 512) as usize];
         if let Some(i) = back.iter().zip(own).position(|(a, b)| a != b) {
             panic!("sector {}: {} instead of {}", at + i as u64 / 512, back[i], own[i]);

@@ -46,9 +46,9 @@ fn a_flipped_bit_in_an_entry_loses_one_page_and_says_which() {
         assert_eq!(found.lost.iter().map(|l| l.lpn).collect::<Vec<_>>(), [9], "bit {bit}");
         let mut out = [0; 2048];
         let e =
-            m.layer.read(&mut UntimedSink, Sector(36), ReadBuffer::Bytes(&mut out), Hints::NONE).unwrap_err();
+            m.layer.read(&mut UntimedSink, Sector(36), ReadTarget::Bytes(&mut out), Hints::NONE).unwrap_err();
         assert!(e.to_string().contains("page 9 is lost"), "{e}");
-        m.layer.read(&mut UntimedSink, Sector(40), ReadBuffer::Bytes(&mut out), Hints::NONE).unwrap();
+        m.layer.read(&mut UntimedSink, Sector(40), ReadTarget::Bytes(&mut out), Hints::NONE).unwrap();
         b[bit / 8] ^= 1 << (bit % 8);
         pcm_bytes(&mut m, at, &mut b, true);
     }
@@ -190,7 +190,7 @@ fn after_a_stop_of_the_machine_the_last_flush_counts() {
         let found = m.layer.recover(&mut UntimedSink, CrashKind::PowerLoss).unwrap();
         assert!(found.from_flush && found.lost.is_empty());
         let mut got = vec![0; now.len()];
-        m.layer.read(&mut UntimedSink, Sector(0), ReadBuffer::Bytes(&mut got), Hints::NONE).unwrap();
+        m.layer.read(&mut UntimedSink, Sector(0), ReadTarget::Bytes(&mut got), Hints::NONE).unwrap();
         for (i, got) in got.chunks(4096).enumerate() {
             let at = i * 4096..i * 4096 + got.len();
             assert!(got == &flushed[at.clone()] || got == &now[at], "block {i} is neither old nor new");
@@ -219,6 +219,6 @@ fn blocks_that_go_bad_do_not_change_the_size() {
     assert_eq!(again.pages, pages);
     assert_eq!(again.recover(&mut UntimedSink, CrashKind::Process).unwrap().lost, []);
     let mut got = vec![0; m.shadow.len()];
-    again.read(&mut UntimedSink, Sector(0), ReadBuffer::Bytes(&mut got), Hints::NONE).unwrap();
+    again.read(&mut UntimedSink, Sector(0), ReadTarget::Bytes(&mut got), Hints::NONE).unwrap();
     assert!(got == m.shadow);
 }

@@ -8,7 +8,7 @@ use crate::flash::{BlockUse, Gc, WearLeveling};
 use frit_core::Nanos;
 use frit_core::{
     BlockLayer, ByteAccess, Cause, CheckScope, CrashKind, Durable, Error, Hints, Lpn, MediumKind, Params,
-    Precondition, Preconditioning, Quiesce, RawAccess, ReadBuffer, Result, Sector, UntimedSink, WriteData,
+    Precondition, Preconditioning, Quiesce, RawAccess, ReadTarget, Result, Sector, UntimedSink, WriteData,
 };
 use frit_media::{
     Dram, DramConfig, DramTiming, Hardware, LatencyCurve, MemoryStore, Nand, NandConfig, NandFaults,
@@ -223,7 +223,7 @@ impl Model {
             Action::Read { at, sectors } => {
                 let (at, sectors) = clip(at, sectors);
                 let mut got = vec![0xEE; sectors as usize * 512];
-                self.layer.read(&mut UntimedSink, Sector(at), ReadBuffer::Bytes(&mut got), Hints::NONE)?;
+                self.layer.read(&mut UntimedSink, Sector(at), ReadTarget::Bytes(&mut got), Hints::NONE)?;
                 assert!(got == self.shadow[at as usize * 512..][..got.len()], "read at {at}");
             }
             Action::Discard { at, sectors } => {
@@ -267,7 +267,7 @@ impl Model {
     fn check_all(&mut self) {
         self.checked();
         let mut got = vec![0xEE; self.shadow.len()];
-        self.layer.read(&mut UntimedSink, Sector(0), ReadBuffer::Bytes(&mut got), Hints::NONE).unwrap();
+        self.layer.read(&mut UntimedSink, Sector(0), ReadTarget::Bytes(&mut got), Hints::NONE).unwrap();
         assert!(got == self.shadow, "the volume differs from its shadow");
     }
 
@@ -393,7 +393,7 @@ fn ranges_past_the_end_are_refused() {
     for at in [end, end - 1, u64::MAX, u64::MAX / 512, 1 << 60] {
         let mut buf = [0u8; 1024];
         for r in [
-            l.read(&mut UntimedSink, Sector(at), ReadBuffer::Bytes(&mut buf), Hints::NONE),
+            l.read(&mut UntimedSink, Sector(at), ReadTarget::Bytes(&mut buf), Hints::NONE),
             l.write(&mut UntimedSink, Sector(at), WriteData::Bytes(&[0; 1024]), Hints::NONE),
             l.discard(&mut UntimedSink, Sector(at), 2),
             l.discard(&mut UntimedSink, Sector(2), at),
@@ -408,9 +408,9 @@ fn raw_access_is_for_those_that_are_named() {
     let config = HfslConfig { raw_access: vec!["db".into()], ..HfslConfig::default() };
     let mut l = layer(config, true, NandFaults::default());
     let mut b = [0u8; 64];
-    let r = l.raw_read(&mut UntimedSink, "other", MediumKind::Pcm, 0, ReadBuffer::Bytes(&mut b));
+    let r = l.raw_read(&mut UntimedSink, "other", MediumKind::Pcm, 0, ReadTarget::Bytes(&mut b));
     assert!(matches!(r, Err(Error::Protected { .. })));
-    l.raw_read(&mut UntimedSink, "db", MediumKind::Pcm, 0, ReadBuffer::Bytes(&mut b)).unwrap();
+    l.raw_read(&mut UntimedSink, "db", MediumKind::Pcm, 0, ReadTarget::Bytes(&mut b)).unwrap();
     let owned = l.raw_write(&mut UntimedSink, "db", 0, WriteData::Bytes(&b), Cause::Host);
     assert!(matches!(owned, Err(Error::Protected { .. })), "the map is the layer's");
     let past = l.map.pcm.as_ref().map(|p| p.slot_at(p.layout.slots)).unwrap();
@@ -487,7 +487,7 @@ fn a_flipped_bit_is_an_error_with_its_place() {
     }
     store.write(at - 512, &[6]).unwrap();
     let mut out = [0u8; 2048];
-    let e = l.read(&mut UntimedSink, Sector(0), ReadBuffer::Bytes(&mut out), Hints::NONE).unwrap_err();
+    let e = l.read(&mut UntimedSink, Sector(0), ReadTarget::Bytes(&mut out), Hints::NONE).unwrap_err();
     assert!(matches!(e, Error::Corrupt { at, .. } if at == u64::from(ppn.0)), "{e}");
 }
 
@@ -504,9 +504,9 @@ fn simulation_and_volume_count_alike() {
         let data = vec![i as u8; sectors as usize * 512];
         lengths.write(&mut UntimedSink, Sector(at), WriteData::Len(data.len() as u32), Hints::NONE).unwrap();
         bytes.write(&mut UntimedSink, Sector(at), WriteData::Bytes(&data), Hints::NONE).unwrap();
-        lengths.read(&mut UntimedSink, Sector(i % SECTORS), ReadBuffer::Len(512), Hints::NONE).unwrap();
+        lengths.read(&mut UntimedSink, Sector(i % SECTORS), ReadTarget::Len(512), Hints::NONE).unwrap();
         bytes
-            .read(&mut UntimedSink, Sector(i % SECTORS), ReadBuffer::Bytes(&mut [0; 512]), Hints::NONE)
+            .read(&mut UntimedSink, Sector(i % SECTORS), ReadTarget::Bytes(&mut [0; 512]), Hints::NONE)
             .unwrap();
     }
     let counts = |v: &dyn Fn(&mut frit_core::StackView)| {

@@ -40,7 +40,7 @@ fn lose_record(ntl: &mut Held, lpn: Lpn) {
 
 fn read_page(ntl: &mut Held, lpn: u64) -> frit_core::Result<Vec<u8>> {
     let mut out = vec![0xEE; 4096];
-    ntl.read(&mut UntimedSink, Sector(lpn * 8), ReadBuffer::Bytes(&mut out), Hints::NONE).map(|()| out)
+    ntl.read(&mut UntimedSink, Sector(lpn * 8), ReadTarget::Bytes(&mut out), Hints::NONE).map(|()| out)
 }
 
 /// Regression test: a page without a record used to read as zeros.

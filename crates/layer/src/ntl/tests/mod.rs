@@ -6,7 +6,7 @@ use crate::numbers::{Place, RecordSlot};
 use crate::record::RecordAddr;
 use frit_core::{
     BlockLayer, CheckScope, CrashKind, Durable, Hints, Lpn, Nanos, Precondition, Preconditioning, Quiesce,
-    ReadBuffer, Sector, StackView, UntimedSink, WriteData,
+    ReadTarget, Sector, StackView, UntimedSink, WriteData,
 };
 use frit_media::{
     Hardware, LatencyCurve, MemoryStore, NoStore, Pcm, PcmConfig, PcmGeometry, PcmTiming, Store,
@@ -129,7 +129,7 @@ fn step(sectors: u64) -> impl Strategy<Value = Step> {
 
 fn read_all(ntl: &mut Held, len: usize) -> Vec<u8> {
     let mut out = vec![0xEE; len];
-    ntl.read(&mut UntimedSink, Sector(0), ReadBuffer::Bytes(&mut out), Hints::NONE).unwrap();
+    ntl.read(&mut UntimedSink, Sector(0), ReadTarget::Bytes(&mut out), Hints::NONE).unwrap();
     out
 }
 
@@ -156,7 +156,7 @@ fn play(config: &NtlConfig, steps: &[Step]) {
             }
             Step::Read(at, n) => {
                 let mut out = vec![0xEE; n as usize * 512];
-                ntl.read(&mut UntimedSink, Sector(at), ReadBuffer::Bytes(&mut out), Hints::NONE).unwrap();
+                ntl.read(&mut UntimedSink, Sector(at), ReadTarget::Bytes(&mut out), Hints::NONE).unwrap();
                 assert_eq!(out, model[range(at, n)], "{config:?}");
             }
             Step::Discard(at, n) => {
@@ -348,7 +348,7 @@ fn what_is_damaged_is_told_and_written_anew() {
     ntl.boot(&mut UntimedSink).unwrap();
     let mut out = vec![0; 4096];
     let e = ntl
-        .read(&mut UntimedSink, Sector(80), ReadBuffer::Bytes(&mut out), Hints::NONE)
+        .read(&mut UntimedSink, Sector(80), ReadTarget::Bytes(&mut out), Hints::NONE)
         .unwrap_err()
         .to_string();
     assert!(e.contains("page 10 of the volume: the data does not match its checksum"), "{e}");
@@ -359,7 +359,7 @@ fn what_is_damaged_is_told_and_written_anew() {
     // A part of it cannot be written, because the rest is damaged. All of it can be overwritten.
     assert!(ntl.write(&mut UntimedSink, Sector(81), WriteData::Bytes(&data[..512]), Hints::NONE).is_err());
     ntl.write(&mut UntimedSink, Sector(80), WriteData::Bytes(&data), Hints::NONE).unwrap();
-    ntl.read(&mut UntimedSink, Sector(80), ReadBuffer::Bytes(&mut out), Hints::NONE).unwrap();
+    ntl.read(&mut UntimedSink, Sector(80), ReadTarget::Bytes(&mut out), Hints::NONE).unwrap();
     assert_eq!(out, data);
 }
 

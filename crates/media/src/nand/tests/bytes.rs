@@ -42,7 +42,7 @@ fn step<St: Store>(n: &mut Nand<St>, op: &Do) -> (String, Vec<u8>) {
         Do::Erase { block } => erase(n, block),
         Do::Read { ppn, offset, len } => {
             out = vec![0xEE; len as usize];
-            n.read(&mut UntimedSink, Ppn(ppn), offset, ReadBuffer::Bytes(&mut out), Cause::Host, ())
+            n.read(&mut UntimedSink, Ppn(ppn), offset, ReadTarget::Bytes(&mut out), Cause::Host, ())
         }
         Do::Copyback { from, block } => {
             let to = Ppn(next(n, block));
@@ -152,7 +152,7 @@ fn every_flipped_bit_is_detected_and_named() {
             // checksum.
             let mut part = [0; 4];
             assert!(
-                n.read(&mut UntimedSink, Ppn(1), 0, ReadBuffer::Bytes(&mut part), Cause::Host, ()).is_err()
+                n.read(&mut UntimedSink, Ppn(1), 0, ReadTarget::Bytes(&mut part), Cause::Host, ()).is_err()
             );
             assert!(n.copyback(&mut UntimedSink, Ppn(1), Ppn(4), spare(1), None, Cause::Gc, ()).is_err());
             assert_eq!(n.next_page(BlockId(1)), 0);

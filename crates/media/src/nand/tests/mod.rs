@@ -6,7 +6,7 @@ mod rules;
 
 use super::*;
 use crate::{Hardware, MemoryStore};
-use frit_core::{Cause, Ppn, ReadBuffer, UntimedSink, WriteData};
+use frit_core::{Cause, Ppn, ReadTarget, UntimedSink, WriteData};
 
 const PAGE: usize = 512;
 
@@ -59,5 +59,5 @@ fn erase<St: Store>(n: &mut Nand<St>, block: u32) -> Result<()> {
 
 fn read<St: Store>(n: &mut Nand<St>, ppn: u32) -> Result<Vec<u8>> {
     let mut page = vec![0xEE; PAGE];
-    n.read(&mut UntimedSink, Ppn(ppn), 0, ReadBuffer::Bytes(&mut page), Cause::Host, ()).map(|()| page)
+    n.read(&mut UntimedSink, Ppn(ppn), 0, ReadTarget::Bytes(&mut page), Cause::Host, ()).map(|()| page)
 }

@@ -40,10 +40,10 @@ fn rules_hold<St: Store>(mut n: Nand<St>) {
     program(&mut n, 4, 1).unwrap();
     let mut into = [0; 100];
     breaks(
-        n.read(&mut UntimedSink, Ppn(4), 413, ReadBuffer::Bytes(&mut into), Cause::Host, ()),
+        n.read(&mut UntimedSink, Ppn(4), 413, ReadTarget::Bytes(&mut into), Cause::Host, ()),
         "past the end",
     );
-    n.read(&mut UntimedSink, Ppn(4), 412, ReadBuffer::Bytes(&mut into), Cause::Host, ()).unwrap();
+    n.read(&mut UntimedSink, Ppn(4), 412, ReadTarget::Bytes(&mut into), Cause::Host, ()).unwrap();
 
     // Block 6 is the first of the second unit.
     breaks(n.copyback(&mut UntimedSink, Ppn(4), Ppn(24), spare(4), None, Cause::Gc, ()), "leave its unit");
@@ -85,7 +85,7 @@ fn commands_name_page_block_unit_cause_and_what_they_wait_for() {
     let mut log = RecordingSink::default();
     let len = WriteData::Len(PAGE as u32);
     let p = n.program(&mut log, Ppn(24), len, spare(0), Cause::Host, 0).unwrap();
-    let r = n.read(&mut log, Ppn(24), 0, ReadBuffer::Len(4), Cause::Merge, p).unwrap();
+    let r = n.read(&mut log, Ppn(24), 0, ReadTarget::Len(4), Cause::Merge, p).unwrap();
     let c = n.copyback(&mut log, Ppn(24), Ppn(28), spare(0), None, Cause::WearLevel, r).unwrap();
     n.erase(&mut log, BlockId(6), Cause::Gc, c).unwrap();
     let seen: Vec<_> =

@@ -19,7 +19,7 @@ fn clean_writes_need_a_refresh() {
     let on: Vec<_> = log.cmds.iter().map(|(c, _)| (c.op, c.unit.0, c.len)).collect();
     assert_eq!(on, [(Op::PcmRefresh, 0, 256), (Op::PcmRefresh, 1, 256)]);
     let mut out = [1; 32];
-    p.read(&mut log, 512, ReadBuffer::Bytes(&mut out), Cause::Host, 0).unwrap();
+    p.read(&mut log, 512, ReadTarget::Bytes(&mut out), Cause::Host, 0).unwrap();
     assert_eq!(out, [0; 32], "a refresh empties");
     assert!(p.is_clean(512, 512) && !p.is_clean(0, 8192 + 1));
     assert!(clean(&mut p, 592, &mut log));

@@ -2,7 +2,7 @@
 
 use super::{PathTime, SoftwarePlan};
 use crate::{Error, Result};
-use frit_core::{Hints, ReadBuffer, Sector, StackDevice, UntimedSink, WriteData};
+use frit_core::{Hints, ReadTarget, Sector, StackDevice, UntimedSink, WriteData};
 use frit_stack::{Bytes, Stack};
 use std::time::Instant;
 
@@ -35,7 +35,7 @@ impl LayerPath {
 impl RequestPath for LayerPath {
     fn read(&mut self, at: u64) -> Result<()> {
         let len = self.buffer.len() as u32;
-        let into = if self.bytes { ReadBuffer::Bytes(&mut self.buffer) } else { ReadBuffer::Len(len) };
+        let into = if self.bytes { ReadTarget::Bytes(&mut self.buffer) } else { ReadTarget::Len(len) };
         Ok(self.top.read(&mut UntimedSink, Sector(at / frit_core::SECTOR_BYTES), into, Hints::NONE)?)
     }
 

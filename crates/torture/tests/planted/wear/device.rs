@@ -1,7 +1,7 @@
 //! A small leveled PCM, and a client that writes to it.
 
 use super::oracle::{History, PartSpec};
-use frit_core::{Cause, CrashKind, Nanos, ReadBuffer, Sink, Token, UntimedSink, WriteData};
+use frit_core::{Cause, CrashKind, Nanos, ReadTarget, Sink, Token, UntimedSink, WriteData};
 use frit_media::{AnyStore, Hardware, LatencyCurve, Pcm, PcmConfig, PcmGeometry, PcmTiming};
 use frit_torture::block::access_log::{AccessLog, AccessRecords};
 use frit_torture::block::graph::Graph;
@@ -122,7 +122,7 @@ impl TestDevice {
         let mut d = self.open::<()>(store)?;
         d.recover(&mut UntimedSink, stop).map_err(|e| e.to_string())?;
         let mut all = vec![0; d.bytes() as usize];
-        d.read(&mut UntimedSink, 0, ReadBuffer::Bytes(&mut all), Cause::Host, ())
+        d.read(&mut UntimedSink, 0, ReadTarget::Bytes(&mut all), Cause::Host, ())
             .map_err(|e| e.to_string())?;
         for (at, word) in (0u64..).step_by(8).zip(all.chunks_exact(8)) {
             if d.is_clean(at, 8) != (word == [0; 8]) {

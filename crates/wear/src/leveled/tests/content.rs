@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::RegionId;
-use frit_core::{Cause, CrashKind, ReadBuffer, UntimedSink, WriteData};
+use frit_core::{Cause, CrashKind, ReadTarget, UntimedSink, WriteData};
 use proptest::prelude::*;
 
 /// Performs one call on the device and on a plain array, and compares the results.
@@ -14,7 +14,7 @@ fn agree(d: &mut Leveled<(), MemoryStore>, plain: &mut [u8], at: u64, len: usize
     let done = if write {
         d.write(&mut UntimedSink, at, WriteData::Bytes(&data), Cause::Host, ())
     } else {
-        d.read(&mut UntimedSink, at, ReadBuffer::Bytes(&mut out), Cause::Host, ())
+        d.read(&mut UntimedSink, at, ReadTarget::Bytes(&mut out), Cause::Host, ())
     };
     assert_eq!(done.is_ok(), fits);
     if fits && write {

@@ -1,7 +1,7 @@
 //! A bit that flips once, in the transfer from the medium.
 
 use super::*;
-use frit_core::{Cause, ReadBuffer, Result, UntimedSink, WriteData};
+use frit_core::{Cause, ReadTarget, Result, UntimedSink, WriteData};
 use std::cell::Cell;
 
 /// Store that, when armed, flips a bit in the next read with the length of a stripe.
@@ -55,7 +55,7 @@ fn a_bit_that_flips_while_a_stripe_moves_does_not_stay() {
     assert!(!leveled.store().armed.get(), "the move read a stripe");
     for at in (0..bytes).step_by(64) {
         let mut out = [0; 64];
-        leveled.read(&mut UntimedSink, at, ReadBuffer::Bytes(&mut out), Cause::Host, ()).unwrap();
+        leveled.read(&mut UntimedSink, at, ReadTarget::Bytes(&mut out), Cause::Host, ()).unwrap();
         assert_eq!(out, [at as u8 | 1; 64], "at {at}");
     }
 }
