@@ -104,7 +104,7 @@ fn wrong_command_lines_end_with_2_and_failed_runs_with_1() {
         (&["--explain", "creat"][..], 2, "no plan"),
         (&["--explain", "create", "--names", "5"], 2, "cannot be used with"),
         (&["--commands"], 2, "--explain"),
-        (&["--records", "x"], 2, "no size"),
+        (&["--records", "x"], 2, "is not a size"),
         (&["--no-records", "--records", "4K"], 2, "cannot be used with"),
         (&["--records", "3000"], 1, "multiple of 1 KiB"),
         (&["--no-records", "--names", "0"], 1, "nothing to play"),

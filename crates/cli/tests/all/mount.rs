@@ -164,7 +164,7 @@ fn s95_an_image_on_a_disk_is_synced_from_time_to_time() {
     fs::write(p.at.join("f"), "nor a sync of that").unwrap();
     assert!(in_the_file(&p.image, b"nor a sync of that").as_secs() < 20);
     good(&frit(&["unmount", p.at()]));
-    refused(&p.mount(&["--overlay", p.at()]), 1, "no directory in memory");
+    refused(&p.mount(&["--overlay", p.at()]), 1, "is not a directory in memory");
     refused(&p.mount(&["--sync-every", "x"]), 2, "invalid");
 }
 

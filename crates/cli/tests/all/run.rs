@@ -86,7 +86,7 @@ fn a_wrong_command_line_ends_with_2() {
         (&["hfsl-small", LOAD, "--qd", "0"], "--qd"),
         (&["hfsl-small", LOAD, "--speed", "2"], "--open"),
         (&["hfsl-small", LOAD, "--open", "--speed", "-1"], "speed"),
-        (&["hfsl-small", LOAD, "--warm", "hot"], "no warm-up"),
+        (&["hfsl-small", LOAD, "--warm", "hot"], "is not a warm-up"),
         (&["hfsl-small", LOAD, "--wrap", "--compact"], "--compact"),
         (&["hfsl-small", "no-pcm", "-"], "only once"),
     ] {

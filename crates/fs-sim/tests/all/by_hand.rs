@@ -115,7 +115,7 @@ fn operations_are_read_as_people_write_them() {
         assert!(OperationSpec::parse(good).is_ok(), "{good}");
     }
     for (bad, part) in
-        [("creat", "no plan"), ("write x", "no size"), ("read 0", "1 byte"), ("read 1G", "64 MiB")]
+        [("creat", "no plan"), ("write x", "is not a size"), ("read 0", "1 byte"), ("read 1G", "64 MiB")]
     {
         assert!(OperationSpec::parse(bad).unwrap_err().contains(part), "{bad}");
     }

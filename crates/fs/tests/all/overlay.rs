@@ -200,7 +200,7 @@ fn a_new_file_system_is_without_what_was_left() {
 fn an_overlay_has_to_be_in_memory() {
     let place = TestDirs::new();
     let on_disk = OverlayOptions { dir: Some(place.disk.path().into()), ..OverlayOptions::default() };
-    assert!(refused(Overlaid::open(&place.image(), &on_disk)).contains("no directory in memory"));
+    assert!(refused(Overlaid::open(&place.image(), &on_disk)).contains("is not a directory in memory"));
 }
 
 /// Threads write words to shared pages, each to its own words, while another thread syncs. Each

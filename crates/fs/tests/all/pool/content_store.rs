@@ -158,14 +158,14 @@ fn s99_an_image_and_a_pool_belong_together() {
     assert!(said(Fs::open(&medium, open())).contains("belong to another file system"));
     let plain = Mapped::anonymous(1 << 20).unwrap();
     drop(Fs::format(&plain, FormatOptions::default()).unwrap());
-    assert!(said(Fs::open(&plain, open())).contains("no image of a pool"));
+    assert!(said(Fs::open(&plain, open())).contains("not the image of a pool"));
     refused!(check_pool(&plain, &*pool), Image);
     let dir = tempfile::tempdir().unwrap();
     assert!(Pool::open(dir.path()).unwrap_err().to_string().contains("is not a pool"));
 }
 
 #[test]
-fn made_anew_it_has_none_of_the_old_bodies() {
+fn made_anew_it_has_none_of_the_old_content_files() {
     let fs = fresh(1 << 20);
     let pool = pool_of(fs.medium());
     let f = file(&fs, "f");
