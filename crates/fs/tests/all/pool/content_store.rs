@@ -165,7 +165,7 @@ fn s99_an_image_and_a_pool_belong_together() {
 }
 
 #[test]
-fn made_anew_it_has_none_of_the_old_bodies() {
+fn made_anew_it_has_none_of_the_old_content_files() {
     let fs = fresh(1 << 20);
     let pool = pool_of(fs.medium());
     let f = file(&fs, "f");
