@@ -1,4 +1,5 @@
-//! Request latencies: histograms of bounded size, and their summaries for reports.
+//! Request latencies: histograms of bounded size, one pair (response and service time) for each class
+//! of requests that the caller defines, and their summaries for reports.
 
 use crate::driver::RequestTimes;
 use frit_core::Nanos;

@@ -60,13 +60,13 @@ mod tests {
     /// CRC32C, a bit at a time.
     fn crc32c_by_bits(bytes: &[u8]) -> u32 {
         !bytes.iter().fold(!0, |crc, byte| {
-            (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ (crc & 1) * 0x82F6_3B78)
+            (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ ((crc & 1) * 0x82F6_3B78))
         })
     }
 
     #[test]
     fn crc32c_of_any_length_and_in_parts_is_that_of_the_definition() {
-        let bytes: Vec<u8> = (0..1500u32).map(|i| (i * i >> 5) as u8).collect();
+        let bytes: Vec<u8> = (0..1500u32).map(|i| ((i * i) >> 5) as u8).collect();
         for len in (0..300).chain([508, 512, 1023, 1500]) {
             let whole = crc32c_by_bits(&bytes[..len]);
             assert_eq!(crc32c(&bytes[..len]), whole, "{len} bytes");

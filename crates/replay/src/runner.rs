@@ -1,4 +1,5 @@
-//! Execution of a run: a layer on an engine, with measurement and verification.
+//! [`Runner`]: executes the phases of a run (preconditioning, warm-up, measured workload) on a layer
+//! and an engine that its caller has built, and makes the report of what it measured.
 
 use crate::error::{Error, Result};
 use crate::host::{ReplayHost, RequestBatch, describe_request};

@@ -1,4 +1,5 @@
-//! The `[engine]` table: the timing model of commands.
+//! The `[engine]` table of a stack file: the simulation engine of a run, eager or event-driven, and
+//! the scheduler of its command queues.
 
 use crate::decode::{nearest, suggest, unknown_name};
 use crate::error::Problem;

@@ -1,4 +1,6 @@
-//! File system benchmarks in virtual time: the patterns of IOzone, and operations on names.
+//! The benchmark of `frit fs-sim`: [`run`] formats a file system on modelled memory, runs IOzone's
+//! patterns on one file and metadata operations (create, lookup, rename, unlink) on many, then closes,
+//! reopens and checks it.
 
 mod contents;
 mod files;

@@ -1,4 +1,10 @@
-//! A transaction under construction.
+//! A transaction of the journal: redo records that file-system operations append, in units of words
+//! of 8 bytes.
+//!
+//! | kind | first word | further words |
+//! |---|---|---|
+//! | WRITE | kind, number of words, position in words | the words |
+//! | SET, CLEAR | kind, first block of the bitmap's run | number of blocks |
 
 use super::{HEADER, check};
 use crate::counters::CounterDelta;
@@ -28,11 +34,11 @@ impl BlockRun {
 const WRITE: u64 = 0;
 const SET: u64 = 1;
 const CLEAR: u64 = 2;
-const KIND: u32 = 62;
-const COUNT: u32 = 48;
-const PLACE: u64 = (1 << COUNT) - 1;
+const KIND_SHIFT: u32 = 62;
+const COUNT_SHIFT: u32 = 48;
+const POSITION_MASK: u64 = (1 << COUNT_SHIFT) - 1;
 /// Maximum number of words in one write record.
-const WORDS_MAX: usize = (1 << (KIND - COUNT)) - 1;
+const WORDS_MAX: usize = (1 << (KIND_SHIFT - COUNT_SHIFT)) - 1;
 
 /// One change, decoded from a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,7 +72,7 @@ impl Txn {
         debug_assert!(at.is_multiple_of(8) && !words.is_empty());
         for (i, chunk) in words.chunks(WORDS_MAX).enumerate() {
             let place = at / 8 + (i * WORDS_MAX) as u64;
-            self.words.push(WRITE << KIND | (chunk.len() as u64) << COUNT | place);
+            self.words.push(WRITE << KIND_SHIFT | (chunk.len() as u64) << COUNT_SHIFT | place);
             self.words.extend_from_slice(chunk);
         }
     }
@@ -93,13 +99,13 @@ impl Txn {
 
     /// Adds a record that marks blocks as used.
     pub(crate) fn alloc(&mut self, run: BlockRun) {
-        self.words.extend([SET << KIND | run.start, run.len]);
+        self.words.extend([SET << KIND_SHIFT | run.start, run.len]);
         self.counts.blocks += run.len as i64;
     }
 
     /// Adds a record that frees blocks.
     pub(crate) fn free(&mut self, run: BlockRun) {
-        self.words.extend([CLEAR << KIND | run.start, run.len]);
+        self.words.extend([CLEAR << KIND_SHIFT | run.start, run.len]);
         self.counts.blocks -= run.len as i64;
         self.freed.push(run);
     }
@@ -155,17 +161,20 @@ impl<'a> Iterator for JournalRecords<'a> {
 
     fn next(&mut self) -> Option<JournalRecord<'a>> {
         let (&first, rest) = self.words.split_first()?;
-        match first >> KIND {
+        match first >> KIND_SHIFT {
             WRITE => {
-                let count = (first >> COUNT) as usize & WORDS_MAX;
+                let count = (first >> COUNT_SHIFT) as usize & WORDS_MAX;
                 let words = rest.get(..count)?;
                 self.words = &rest[count..];
-                Some(JournalRecord::Write { at: (first & PLACE) * 8, words })
+                Some(JournalRecord::Write { at: (first & POSITION_MASK) * 8, words })
             }
             kind => {
                 let (&len, rest) = rest.split_first()?;
                 self.words = rest;
-                Some(JournalRecord::Bits { run: BlockRun { start: first & PLACE, len }, set: kind == SET })
+                Some(JournalRecord::Bits {
+                    run: BlockRun { start: first & POSITION_MASK, len },
+                    set: kind == SET,
+                })
             }
         }
     }

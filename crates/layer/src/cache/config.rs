@@ -73,7 +73,7 @@ frit_core::parameters! {
         "bypass_streams" bypass_streams: u32 as Number = 16, live, unit "streams", within 1..=STREAMS_MAX,
             "streams that are tracked",
             unused |c| c.bypass_bytes == 0 => "no stream bypasses the cache";
-        "flying" flying: f64 as Number = 0.02, live, unit "share of the slots", within 0.0..=1.0,
+        "flying" in_flight: f64 as Number = 0.02, live, unit "share of the slots", within 0.0..=1.0,
             "share of slots that may wait for a flush of the disk";
         "overwrite" overwrite: Overwrite as Keyword = Overwrite::OutOfPlace, fixed,
             "method of overwriting a cached block; in-place is for simulations";

@@ -140,7 +140,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let low = f64::from(self.dir.capacity()) * self.config.dirty_low;
         let mut spent = 0;
         while spent < budget.max(1) && !self.deferred_io.busy() {
-            let flying = self.in_flight.len();
+            let before = self.in_flight.len();
             let over = self.over_threshold();
             if !over && !self.config.drain && f64::from(self.dirty_not_in_flight()) <= low {
                 break;
@@ -150,7 +150,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 break;
             }
             *worked = true;
-            spent += 1 + self.in_flight.len().saturating_sub(flying);
+            spent += 1 + self.in_flight.len().saturating_sub(before);
         }
         if self.in_flight.len() > 0 && spent < budget.max(1) && !self.deferred_io.busy() {
             *worked = true;

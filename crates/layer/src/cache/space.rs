@@ -120,7 +120,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     /// Prefetches the memory that a write to a slot accesses.
     #[inline]
     pub(super) fn prefetch(&self, slot: CacheSlot) {
-        self.pcm.prefetch(self.layout.data(slot));
+        self.pcm.prefetch_wear(self.layout.data(slot));
     }
 
     /// Frees a slot after `after`. Returns `false` if it has to wait for a sync first.

@@ -45,7 +45,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Returns `true` if more blocks are in flight than the parameter `flying` allows.
     pub(super) fn too_many_in_flight(&self) -> bool {
-        self.in_flight.len() > floor_u32(f64::from(self.space.layout.slots) * self.config.flying)
+        self.in_flight.len() > floor_u32(f64::from(self.space.layout.slots) * self.config.in_flight)
     }
 
     /// Flushes the disk and completes all writebacks: the slots of evicted blocks are freed, all

@@ -112,7 +112,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
     /// Prefetches the memory that a write to a place accesses.
     #[inline]
     pub(super) fn prefetch(&self, place: Place) {
-        self.pcm.prefetch(self.layout.data(place));
+        self.pcm.prefetch_wear(self.layout.data(place));
     }
 
     /// Reads a part of a page.

@@ -85,8 +85,8 @@ impl<St: Store> Nand<St> {
     #[inline]
     pub fn prefetch(&self, ppn: Ppn) {
         if St::STORES_BYTES && ppn.0 < self.pages {
-            self.store.fetch(self.config.geometry.record_at(ppn), SPARE_RECORD_BYTES);
-            self.store.fetch(self.data_at(ppn), FETCH_BYTES);
+            self.store.prefetch(self.config.geometry.record_at(ppn), SPARE_RECORD_BYTES);
+            self.store.prefetch(self.data_at(ppn), FETCH_BYTES);
         }
     }
 

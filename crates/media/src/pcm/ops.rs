@@ -89,7 +89,7 @@ impl<St: Store> Pcm<St> {
 
     /// Prefetches the wear counter and the clean bit of the line that holds an address.
     #[inline]
-    pub fn prefetch(&self, at: u64) {
+    pub fn prefetch_wear(&self, at: u64) {
         self.clean.prefetch(at);
         prefetch(self.wear.get((at >> self.line_shift) as usize));
     }

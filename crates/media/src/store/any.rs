@@ -68,8 +68,8 @@ impl Store for AnyStore {
         each!(self, s => Store::copies(s))
     }
 
-    fn fetch(&self, at: u64, len: usize) {
-        each!(self, s => Store::fetch(s, at, len));
+    fn prefetch(&self, at: u64, len: usize) {
+        each!(self, s => Store::prefetch(s, at, len));
     }
 
     fn volatile(&self) -> bool {

@@ -50,7 +50,7 @@ pub(super) fn copy_nontemporal(into: &mut [u8], from: &[u8]) {
 /// Prefetches bytes that will be needed soon.
 #[cfg(target_arch = "x86_64")]
 #[inline]
-pub(super) fn fetch(bytes: &[u8]) {
+pub(super) fn prefetch(bytes: &[u8]) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
     for line in bytes.chunks(LINE) {
@@ -61,7 +61,7 @@ pub(super) fn fetch(bytes: &[u8]) {
 
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
-pub(super) fn fetch(_: &[u8]) {}
+pub(super) fn prefetch(_: &[u8]) {}
 
 #[cfg(target_arch = "x86_64")]
 #[repr(align(64))]
@@ -89,7 +89,7 @@ mod tests {
             let around = into[..start].iter().chain(&into[start + len..]);
             assert!(around.into_iter().all(|&b| b == 0xEE), "{len} bytes at {start}: written beside");
         }
-        fetch(&from);
-        fetch(&[]);
+        prefetch(&from);
+        prefetch(&[]);
     }
 }

@@ -198,10 +198,10 @@ impl Store for MmapStore {
         true
     }
 
-    fn fetch(&self, at: u64, len: usize) {
+    fn prefetch(&self, at: u64, len: usize) {
         let at = at as usize;
         if let Some(bytes) = self.map.get(at..at.saturating_add(len)) {
-            cache::fetch(bytes);
+            cache::prefetch(bytes);
         }
     }
 

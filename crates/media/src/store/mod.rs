@@ -92,7 +92,7 @@ pub trait Store {
     }
 
     /// Prefetches bytes that will be read soon, if the store has them in memory.
-    fn fetch(&self, _at: u64, _len: usize) {}
+    fn prefetch(&self, _at: u64, _len: usize) {}
 
     /// Returns a handle to the same bytes for use from any thread, if accesses are slow and the
     /// store supports it.
@@ -148,8 +148,8 @@ impl<S: Store> Store for &mut S {
         (**self).copies()
     }
 
-    fn fetch(&self, at: u64, len: usize) {
-        (**self).fetch(at, len);
+    fn prefetch(&self, at: u64, len: usize) {
+        (**self).prefetch(at, len);
     }
 
     fn volatile(&self) -> bool {

@@ -174,7 +174,7 @@ fn a_large_file_takes_writes_past_the_cache_as_any_other() {
     s.read(12_345 + 8999, &mut back[..2]).unwrap();
     assert_eq!(back[..2], [data[8999], 0], "written beside");
     assert!(s.write(len - 4096, &data[..4097]).is_err(), "past the end");
-    s.fetch(len - 10, 4096);
+    s.prefetch(len - 10, 4096);
     std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(4096).unwrap();
     let e = s.write(len / 2, &data[..4096]).unwrap_err().to_string();
     assert!(e.contains("large.img are lost"), "{e}");

@@ -26,7 +26,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         let mut from = 0;
         while from < len {
             let p = self.stripe_part(at, from, len);
-            if !self.pcm.is_clean(p.at, p.len) {
+            if !self.pcm.is_clean(p.physical_at, p.len) {
                 return false;
             }
             from += p.len;
@@ -67,10 +67,10 @@ impl<T: Token, St: Store> Leveled<T, St> {
             return Err(Error::Rule { medium: MediumKind::Pcm, at, what });
         };
         self.check_range(at, u64::from(bytes))?;
-        self.writable()?;
+        self.check_writable()?;
         let p = self.stripe_part(at, 0, bytes);
-        let after = self.free(sink, p, after);
-        let done = self.pcm.refresh(sink, p.at, cause, after)?;
+        let after = self.after_move(sink, p, after);
+        let done = self.pcm.refresh(sink, p.physical_at, cause, after)?;
         self.record_write(sink, p, done)?;
         Ok(done)
     }

@@ -128,11 +128,11 @@ impl<T: Token, St: Store> Leveled<T, St> {
             self.leveler.set_number(region, 0);
         }
         for r in &mut self.regions {
-            r.written = 0;
+            r.bytes_since_move = 0;
             r.move_barrier = T::default();
             r.synced = 0;
         }
-        self.written.fill(T::default());
+        self.last_writes.fill(T::default());
         self.ready.fill(T::default());
         self.moved.clear();
         self.refuse_reason = None;

@@ -1,4 +1,7 @@
-//! The methods of a PCM, with logical addresses. An access is split at stripe boundaries.
+//! Accesses of a layer to a leveled PCM: reads, writes and fences at logical addresses.
+//!
+//! An access is split at stripe boundaries, because the leveler maps each logical stripe to a
+//! physical one. A write that completes the interval of its region makes the next move.
 
 use super::{Leveled, Leveler};
 use crate::numbers::{LogicalStripe, PhysicalStripe, RegionId};
@@ -12,7 +15,7 @@ use frit_media::Store;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StripePart {
     /// Physical address.
-    pub(super) at: u64,
+    pub(super) physical_at: u64,
     pub(super) stripe: PhysicalStripe,
     region: RegionId,
     /// Offset in the access.
@@ -39,7 +42,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         let stripe_bytes = 1 << self.stripe_shift;
         let offset = low_u32(at) & (stripe_bytes - 1);
         StripePart {
-            at: place.stripe.byte(self.stripe_shift, offset),
+            physical_at: place.stripe.byte(self.stripe_shift, offset),
             stripe: place.stripe,
             region: place.region,
             from,
@@ -50,20 +53,20 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// Physical address of a logical one, which must be in range.
     #[inline]
     pub(super) fn physical(&self, at: u64) -> u64 {
-        if self.passthrough { at } else { self.stripe_part(at, 0, 1).at }
+        if self.passthrough { at } else { self.stripe_part(at, 0, 1).physical_at }
     }
 
-    /// Prefetches the wear counter that a write to an address will update. The address must be in
+    /// Prefetches the wear counter and the clean bits that a write to an address will update. The address must be in
     /// range.
     #[inline]
-    pub fn prefetch(&self, at: u64) {
-        self.pcm.prefetch(self.physical(at));
+    pub fn prefetch_wear(&self, at: u64) {
+        self.pcm.prefetch_wear(self.physical(at));
     }
 
     /// Reads bytes.
     ///
     /// # Errors
-    /// `Rule` past the end; the store fails.
+    /// `Rule` if the range passes the end; errors of the store.
     #[inline]
     pub fn read<S: Sink<Tok = T>>(
         &mut self,
@@ -82,7 +85,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         while from < len {
             let p = self.stripe_part(at, from, len);
             let after = sink.join(after, self.ready[p.stripe.idx()]);
-            let one = self.pcm.read(sink, p.at, into.part(p.from, p.len), cause, after)?;
+            let one = self.pcm.read(sink, p.physical_at, into.part(p.from, p.len), cause, after)?;
             done = Some(done.map_or(one, |d| sink.join(d, one)));
             from += p.len;
         }
@@ -107,9 +110,9 @@ impl<T: Token, St: Store> Leveled<T, St> {
         self.put::<S, false>(sink, at, data, cause, after)
     }
 
-    /// Writes bytes. With `FRESH`, clean writes are used where possible.
+    /// Writes bytes. With `CLEAN`, clean writes are used where possible.
     #[inline]
-    pub(super) fn put<S: Sink<Tok = T>, const FRESH: bool>(
+    pub(super) fn put<S: Sink<Tok = T>, const CLEAN: bool>(
         &mut self,
         sink: &mut S,
         at: u64,
@@ -118,17 +121,17 @@ impl<T: Token, St: Store> Leveled<T, St> {
         after: T,
     ) -> Result<T> {
         if self.passthrough {
-            return self.write_part::<S, FRESH>(sink, at, data, cause, after);
+            return self.write_part::<S, CLEAN>(sink, at, data, cause, after);
         }
         let len = data.len();
         self.check_range(at, u64::from(len))?;
-        self.writable()?;
+        self.check_writable()?;
         let (mut done, mut from) = (None, 0);
         while from < len {
             let p = self.stripe_part(at, from, len);
-            let after = self.free(sink, p, after);
+            let after = self.after_move(sink, p, after);
             let data = data.part(p.from, p.len);
-            let one = self.write_part::<S, FRESH>(sink, p.at, data, cause, after)?;
+            let one = self.write_part::<S, CLEAN>(sink, p.physical_at, data, cause, after)?;
             done = Some(done.map_or(one, |d| sink.join(d, one)));
             from += p.len;
             self.record_write(sink, p, one)?;
@@ -137,7 +140,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     }
 
     #[inline]
-    fn write_part<S: Sink<Tok = T>, const FRESH: bool>(
+    fn write_part<S: Sink<Tok = T>, const CLEAN: bool>(
         &mut self,
         sink: &mut S,
         at: u64,
@@ -145,7 +148,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         cause: Cause,
         after: T,
     ) -> Result<T> {
-        if FRESH {
+        if CLEAN {
             self.pcm.write_fresh(sink, at, data, cause, after)
         } else {
             self.pcm.write(sink, at, data, cause, after)
@@ -154,7 +157,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
 
     /// Returns the token that a write to a stripe waits for: the stripe must not be in a move.
     #[inline]
-    pub(super) fn free<S: Sink<Tok = T>>(&self, sink: &mut S, p: StripePart, after: T) -> T {
+    pub(super) fn after_move<S: Sink<Tok = T>>(&self, sink: &mut S, p: StripePart, after: T) -> T {
         if is_planted(WearBug::WriteEarly) { after } else { sink.join(after, self.ready[p.stripe.idx()]) }
     }
 
@@ -168,12 +171,12 @@ impl<T: Token, St: Store> Leveled<T, St> {
         done: T,
     ) -> Result<()> {
         let stripe = p.stripe.idx();
-        self.written[stripe] = sink.join(self.written[stripe], done);
+        self.last_writes[stripe] = sink.join(self.last_writes[stripe], done);
         let unit = u64::from(self.pcm.geometry().write_unit);
-        let end = (p.at + u64::from(p.len)).next_multiple_of(unit);
+        let end = (p.physical_at + u64::from(p.len)).next_multiple_of(unit);
         let region = &mut self.regions[p.region.idx()];
-        region.written += end - (p.at & !(unit - 1));
-        if region.written < self.interval_bytes {
+        region.bytes_since_move += end - (p.physical_at & !(unit - 1));
+        if region.bytes_since_move < self.interval_bytes {
             return Ok(());
         }
         self.make_due_moves(sink, p.region)
@@ -182,7 +185,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// Copies bytes from the store without a command, to verify checksums beside a read.
     ///
     /// # Errors
-    /// `Rule` past the end; the store fails.
+    /// `Rule` if the range passes the end; errors of the store.
     pub fn peek(&self, at: u64, into: &mut [u8]) -> Result<()> {
         if self.passthrough {
             return self.pcm.peek(at, into);
@@ -192,7 +195,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         while done < into.len() {
             let at = at + to_u64(done);
             let p = self.stripe_part(at, 0, count_u32((into.len() - done).min(1 << 30)));
-            self.pcm.peek(p.at, &mut into[done..done + to_usize(p.len)])?;
+            self.pcm.peek(p.physical_at, &mut into[done..done + to_usize(p.len)])?;
             done += to_usize(p.len);
         }
         Ok(())
@@ -201,7 +204,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// Sets bytes without commands or wear, for preconditioning.
     ///
     /// # Errors
-    /// `Rule` past the end; the store fails.
+    /// `Rule` if the range passes the end; errors of the store.
     pub fn preset(&mut self, at: u64, data: &[u8]) -> Result<()> {
         if self.passthrough {
             return self.pcm.preset(at, data);
@@ -211,21 +214,21 @@ impl<T: Token, St: Store> Leveled<T, St> {
         while done < data.len() {
             let at = at + to_u64(done);
             let p = self.stripe_part(at, 0, count_u32((data.len() - done).min(1 << 30)));
-            self.pcm.preset(p.at, &data[done..done + to_usize(p.len)])?;
+            self.pcm.preset(p.physical_at, &data[done..done + to_usize(p.len)])?;
             done += to_usize(p.len);
         }
         Ok(())
     }
 
     /// Prefetches bytes that will be read soon, if the store holds them in memory.
-    pub fn fetch(&self, at: u64, len: usize) {
+    pub fn prefetch_bytes(&self, at: u64, len: usize) {
         if at.checked_add(to_u64(len)).is_none_or(|end| end > self.bytes) || len == 0 {
             return;
         }
         // Only up to the end of the stripe: the next stripe is at another physical address.
         let len =
             if self.passthrough { len } else { len.min(to_usize(self.stripe_part(at, 0, u32::MAX).len)) };
-        self.pcm.store().fetch(self.physical(at), len);
+        self.pcm.store().prefetch(self.physical(at), len);
     }
 
     /// Orders all writes that `after` covers before everything that waits for the returned token.
@@ -241,7 +244,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     }
 
     #[inline]
-    pub(super) fn writable(&self) -> Result<()> {
+    pub(super) fn check_writable(&self) -> Result<()> {
         match &self.refuse_reason {
             None => Ok(()),
             Some(why) => Err(Error::ReadOnly { why: why.clone() }),

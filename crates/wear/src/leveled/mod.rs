@@ -21,7 +21,7 @@ use frit_media::{Pcm, PcmConfig, PcmGeometry, Store};
 #[derive(Clone, Copy, Debug)]
 struct WearRegion<T> {
     /// Bytes written since the last move.
-    written: u64,
+    bytes_since_move: u64,
     /// Token that completes when the last move is durable.
     move_barrier: T,
     /// Number of the region as of the last flush, if that is kept.
@@ -47,7 +47,7 @@ pub struct Leveled<T, St> {
     interval_bytes: u64,
     regions: Vec<WearRegion<T>>,
     /// For each physical stripe: token of the writes to it since its last move.
-    written: Vec<T>,
+    last_writes: Vec<T>,
     /// For each physical stripe: token after which it may be accessed, since a move filled or freed
     /// it.
     ready: Vec<T>,
@@ -87,7 +87,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
             u64::from(leveler.logical()) * u64::from(shape.stripe_bytes)
         };
         let stripes = if passthrough { 0 } else { to_usize(leveler.physical()) };
-        let region = WearRegion { written: 0, move_barrier: T::default(), synced: 0 };
+        let region = WearRegion { bytes_since_move: 0, move_barrier: T::default(), synced: 0 };
         Ok(Leveled {
             passthrough,
             bytes,
@@ -95,7 +95,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
             stripe_shift: shape.stripe_bytes.trailing_zeros(),
             interval_bytes: config.interval_bytes()?,
             regions: vec![region; to_usize(leveler.regions())],
-            written: vec![T::default(); stripes],
+            last_writes: vec![T::default(); stripes],
             ready: vec![T::default(); stripes],
             moved: Vec::new(),
             buffer: vec![0; if St::STORES_BYTES && !passthrough { to_usize(shape.stripe_bytes) } else { 0 }],

@@ -21,8 +21,8 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// Makes the moves that are due in a region.
     #[cold]
     pub(super) fn make_due_moves<S: Sink<Tok = T>>(&mut self, sink: &mut S, region: RegionId) -> Result<()> {
-        while self.regions[region.idx()].written >= self.interval_bytes {
-            self.regions[region.idx()].written -= self.interval_bytes;
+        while self.regions[region.idx()].bytes_since_move >= self.interval_bytes {
+            self.regions[region.idx()].bytes_since_move -= self.interval_bytes;
             self.step(sink, region)?;
         }
         Ok(())
@@ -40,7 +40,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         let mut after = self.ready[from];
         // The copy must contain every earlier write to the stripe.
         if !is_planted(WearBug::CopyEarly) {
-            after = sink.join(after, self.written[from]);
+            after = sink.join(after, self.last_writes[from]);
         }
         // A recovery may still find data at the destination until the move that freed it is
         // durable.
@@ -65,7 +65,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         for stripe in [from, to] {
             self.ready[stripe] = done;
             // The old writes are part of the copy, whose token everything waits for now.
-            self.written[stripe] = T::default();
+            self.last_writes[stripe] = T::default();
         }
         self.moves += 1;
         if self.config.over_files {

@@ -1,5 +1,5 @@
 //! Removal of privileges by a write: set-user-ID and set-group-ID bits, and the capabilities of a
-//! program.
+//! program. A cache remembers files that have nothing to remove.
 //!
 //! A kernel that removes them itself requests `security.capability` before every write. With
 //! FUSE_HANDLE_KILLPRIV_V2 it leaves this to the file system, which halves the number of requests.
