@@ -2,7 +2,7 @@
 
 use crate::output::{print, print_json, print_stderr, table, text};
 use clap::ArgAction;
-use frit_core::files;
+use frit_core::files::{self, OutputFile};
 use frit_reproduce::{ReproduceOptions, Reproduction, Traces, catalogue, reproduce};
 use indicatif::{ProgressBar, ProgressStyle};
 use miette::{IntoDiagnostic, Result, miette};
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// Write JSON to a file, or to standard output ('-') instead of tables.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write the plots of figures into a directory, as ID.svg.
+    /// Write the plots of figures that have one (ntl.log) into a directory, as ID.svg. Creates the directory.
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
     /// Show no progress.
@@ -73,6 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let experiments = catalogue::select(&args.ids).into_diagnostic()?;
+    check_outputs(args)?;
     let plan = ReproduceOptions { traces: traces(args)?, quick: args.quick, seed: args.seed };
     let bar = if args.quiet { ProgressBar::hidden() } else { ProgressBar::new(0) };
     if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg} {elapsed}") {
@@ -89,7 +90,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         print_stderr(&format!("frit: skipped {}: {}\n", m.name, m.why))?;
     }
     if let Some(dir) = &args.plots {
-        for (name, drawing) in done.plots() {
+        let plots = done.plots();
+        if plots.is_empty() {
+            print_stderr("frit: none of these results has a plot\n")?;
+        }
+        for (name, drawing) in plots {
             let path = dir.join(name);
             files::write(&path, drawing.as_bytes()).into_diagnostic()?;
         }
@@ -103,6 +108,19 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         None => print(&done.text())?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Reports outputs that cannot be written before a run that may take an hour.
+fn check_outputs(args: &Args) -> Result<()> {
+    if let Some(dir) = &args.plots {
+        std::fs::create_dir_all(dir)
+            .map_err(|e| miette!("cannot create the directory {} for plots: {e}", dir.display()))?;
+    }
+    match args.json.as_deref().filter(|p| *p != Path::new("-")) {
+        Some(path) if path.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir()) => Ok(()),
+        Some(path) => OutputFile::create(path).map(drop).into_diagnostic(),
+        None => Ok(()),
+    }
 }
 
 fn write_json(path: &Path, done: &Reproduction) -> Result<()> {

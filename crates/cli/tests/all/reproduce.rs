@@ -41,6 +41,18 @@ fn ids_are_listed_and_chosen() {
 }
 
 #[test]
+fn outputs_that_cannot_be_written_are_refused_before_the_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    std::fs::write(at("file"), "").unwrap();
+    assert!(fails(&["hfsl.t7.*", "--plots", &at("file/plots")]).contains("cannot create the directory"));
+    assert!(fails(&["hfsl.t7.*", "--json", &at("none/x.json")]).contains("cannot write"));
+    let (out, err) = ok(&["hfsl.t7.*", "--plots", &at("new/plots")]);
+    assert!(out.contains("An INPUT") && err.contains("none of these results has a plot"), "{err}");
+    assert!(std::path::Path::new(&at("new/plots")).is_dir());
+}
+
+#[test]
 fn a_figure_is_measured_with_the_user_s_own_trace() {
     let dir = tempfile::tempdir().unwrap();
     let trace = dir.path().join("own.csv");

@@ -97,7 +97,11 @@ fn a_volume_is_opened_again_wherever_its_header_lies() {
                 medium.pcm().peek(0, &mut first).unwrap();
                 away += u32::from(&first != b"fritHFSL");
                 assert_eq!(m.layer.recover(&mut UntimedSink, CrashKind::Process).unwrap().lost, []);
-                m.act(&Action::Write { at: 4 * round, sectors: 12, metadata: false }).unwrap();
+                // Enough small writes for moves in most regions.
+                for i in 0..60 {
+                    let at = (round * 60 + i) * 7919 % (SECTORS - 8);
+                    m.act(&Action::Write { at, sectors: 1 + i % 4, metadata: i % 3 == 0 }).unwrap();
+                }
                 m.layer.audit();
             }
             assert_eq!(away > 10, config.levels_pcm(), "{keys:?}: {away} times at another place");
