@@ -1,4 +1,4 @@
-//! Errors of reproducing a result.
+//! Errors of reproducing a published result.
 
 /// Shorthand for results with [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,4 +1,5 @@
-//! Operations on names in one directory: create, stat, rename, unlink.
+//! Metadata benchmark of `frit fs-sim`: create, stat, rename and unlink in one directory, compared
+//! with a model of it.
 
 use super::measure::MetricsRecorder;
 use super::{BenchVerification, directory};

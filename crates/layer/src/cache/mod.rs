@@ -1,4 +1,4 @@
-//! The write cache of a disk in PCM (HALO and its alternatives).
+//! A write cache in PCM, in front of a disk (HALO and its alternatives).
 //!
 //! [`directory`] finds blocks and groups them by regions of the disk (HALO's bucketinfo table: Liu
 //! et al., "PCM-Based Durable Write Cache for Fast Disk I/O", MASCOTS 2012, section III).
@@ -30,7 +30,7 @@
 //! | `block_span`, `fragments` | parts of blocks that a request covers; fragments of blocks |
 //! | `eviction`, `destage` | free slots and victims; sorted writes of dirty blocks to the disk |
 //! | `in_flight`, `writeback` | blocks in flight; writebacks, until the disk is flushed |
-//! | `deferred_io`, `deferred` | accesses that are deferred; accesses to the disk outside the lock |
+//! | `deferred_io`, `deferred` | descriptors of deferred accesses to the disk; their execution outside the lock |
 //! | `would_block` | prediction of requests that would wait for the disk |
 //! | `disk_health`, `disk_failures` | state of the disk; effects of its failures |
 //! | `streams` | detection of sequential streams of writes |

@@ -1,4 +1,9 @@
-//! Moves of stripes, and the durability of the registers.
+//! Moves of stripes, and the flush of the device.
+//!
+//! A register is the durable word that holds the number of moves of a region; recovery computes the
+//! positions of its stripes from it. With media in files (`over_files`), a flush writes the numbers
+//! to a second ring of registers too, because a power loss can leave the first ring ahead of the
+//! data.
 //!
 //! A move consists of copy, fence, register write, fence. The copy waits for all writes to the
 //! stripe, and until the destination is free for certain (for the register of the move that freed
@@ -94,8 +99,9 @@ impl<T: Token, St: Store> Leveled<T, St> {
         Ok(written)
     }
 
-    /// Reads a stripe until two reads agree: otherwise a bit flipped in transfer would become
-    /// permanent.
+    /// Reads a stripe until two reads agree, because a bit flipped in transfer would become
+    /// permanent. After [`READ_RETRIES`] further reads the last one is used: the layer above has
+    /// checksums for its data.
     fn read_until_stable(&mut self, from: u64) -> Result<()> {
         for _ in 0..READ_RETRIES {
             self.pcm.peek(from, &mut self.again)?;
@@ -107,7 +113,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         Ok(())
     }
 
-    /// Writes a number of a region to its line of a ring.
+    /// Writes the number of moves of a region to its line of a ring.
     pub(super) fn write_register<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,

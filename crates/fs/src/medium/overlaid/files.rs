@@ -1,4 +1,6 @@
-//! Files of an image on an ordinary file system.
+//! [`ImageFile`]: an existing image on the host's file system, read through a mapping and written by
+//! system calls, and its double-write log `IMAGE.sync`, which a sync writes before the image. A log
+//! is used only if root, the owner of the image or the user of the process owns it.
 
 use super::disk::Disk;
 use super::overlay_mark;
@@ -33,7 +35,7 @@ fn os(what: &'static str, path: &Path) -> impl FnOnce(IoError) -> Error {
 }
 
 impl ImageFile {
-    /// Opens a whole existing image.
+    /// Opens an existing image, and its log if there is one. A part of a block at the end is left out.
     ///
     /// # Errors
     /// The image cannot be opened or mapped.
