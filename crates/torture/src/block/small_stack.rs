@@ -29,40 +29,7 @@ const PAGE_MOST: u32 = 16 << 10;
 /// sub-pages do not change.
 #[must_use]
 pub fn overrides(stack: &Stack) -> Vec<String> {
-    let mut sets = Vec::new();
-    let layer = &stack.layer().name;
-    match stack.layer().kind {
-        LayerKind::Hfsl => {
-            sets.push(format!("{layer}.heat_window=64"));
-            for key in ["capacity", "FLASHSIZE", "PAGESIZE", "BLOCKSIZE", "BLOCKNUM", "PCMSIZE"] {
-                sets.push(format!("{layer}.{key}=0"));
-            }
-            if levels_pcm(stack) {
-                for set in ["ranks=1", "banks=2", "cubes=2", "region=8", "stripe=2K", "interval=1"] {
-                    sets.push(format!("{layer}.pcm_wear_{set}"));
-                }
-            }
-        }
-        LayerKind::Cache => {
-            for set in ["cache_bytes=0", "wear_ranks=1", "wear_banks=2", "wear_cubes=2"] {
-                sets.push(format!("{layer}.{set}"));
-            }
-            // A small region and interval make the wear leveler move often. Regions apply only
-            // within a bank.
-            for set in ["wear_stripe=4K", "wear_region=8", "wear_interval=2"] {
-                sets.push(format!("{layer}.{set}"));
-            }
-        }
-        LayerKind::Ntl => {
-            for set in ["block_pages=4", "log_share=0.05", "wear_ranks=1", "wear_banks=1", "wear_cubes=2"] {
-                sets.push(format!("{layer}.{set}"));
-            }
-            // A stripe holds a refresh unit; the short interval makes the wear leveler move often.
-            for set in ["wear_stripe=16K", "wear_region=8", "wear_interval=4"] {
-                sets.push(format!("{layer}.{set}"));
-            }
-        }
-    }
+    let mut sets = of_layer(stack);
     let (mut pages, mut page) = (0, 4096);
     for m in stack.media().iter().filter(|m| m.used) {
         let MediumSpec::Nand(c) = &m.spec else { continue };
@@ -96,6 +63,45 @@ pub fn overrides(stack: &Stack) -> Vec<String> {
             MediumSpec::Dram(_) => sets.push(format!("media.{}.bytes={}", m.name, 64 * u64::from(page))),
             MediumSpec::Disk(_) => sets.push(format!("media.{}.bytes={DISK_BYTES}", m.name)),
             MediumSpec::Nand(_) => {}
+        }
+    }
+    sets
+}
+
+/// Returns the overrides of the layer's own parameters.
+fn of_layer(stack: &Stack) -> Vec<String> {
+    let mut sets = Vec::new();
+    let layer = &stack.layer().name;
+    match stack.layer().kind {
+        LayerKind::Hfsl => {
+            sets.push(format!("{layer}.heat_window=64"));
+            for key in ["capacity", "FLASHSIZE", "PAGESIZE", "BLOCKSIZE", "BLOCKNUM", "PCMSIZE"] {
+                sets.push(format!("{layer}.{key}=0"));
+            }
+            if levels_pcm(stack) {
+                for set in ["ranks=1", "banks=2", "cubes=2", "region=8", "stripe=2K", "interval=1"] {
+                    sets.push(format!("{layer}.pcm_wear_{set}"));
+                }
+            }
+        }
+        LayerKind::Cache => {
+            for set in ["cache_bytes=0", "wear_ranks=1", "wear_banks=2", "wear_cubes=2"] {
+                sets.push(format!("{layer}.{set}"));
+            }
+            // A small region and interval make the wear leveler move often. Regions apply only
+            // within a bank.
+            for set in ["wear_stripe=4K", "wear_region=8", "wear_interval=2"] {
+                sets.push(format!("{layer}.{set}"));
+            }
+        }
+        LayerKind::Ntl => {
+            for set in ["block_pages=4", "log_share=0.05", "wear_ranks=1", "wear_banks=1", "wear_cubes=2"] {
+                sets.push(format!("{layer}.{set}"));
+            }
+            // A stripe holds a refresh unit; the short interval makes the wear leveler move often.
+            for set in ["wear_stripe=16K", "wear_region=8", "wear_interval=4"] {
+                sets.push(format!("{layer}.{set}"));
+            }
         }
     }
     sets
