@@ -85,7 +85,7 @@ pub fn version(sector: u64, bytes: &[u8]) -> Result<u32, BadSector> {
         w.copy_from_slice(&bytes[at..at + 8]);
         u64::from_le_bytes(w)
     };
-    if word(0) == 0 && bytes.iter().all(|&b| b == 0) {
+    if word(0) == 0 && bytes == [0; SECTOR] {
         return Ok(0);
     }
     if checksum(bytes) != bytes[508..512] || word(8) > u64::from(u32::MAX) {

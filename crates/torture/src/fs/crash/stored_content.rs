@@ -2,6 +2,7 @@
 
 use frit_fs::{ContentId, ContentMetadata, Time};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Bytes of a page.
 pub(super) const PAGE: u64 = 4096;
@@ -16,8 +17,32 @@ pub(super) struct StoredContent {
     pub(super) mtime: i64,
 }
 
-/// Bodies by ID.
+/// Contents by ID.
 pub(super) type ContentSnapshot = BTreeMap<ContentId, StoredContent>;
+
+/// The part of an access that lies within one page.
+struct PagePart {
+    page: u64,
+    /// Bytes within the page.
+    within: Range<usize>,
+    /// The same bytes within the buffer of the access.
+    bytes: Range<usize>,
+}
+
+/// Splits an access at the borders of pages.
+fn pages_of(at: u64, len: u64) -> impl Iterator<Item = PagePart> {
+    let end = at + len;
+    let pages = if len == 0 { 0..0 } else { at / PAGE..(end - 1) / PAGE + 1 };
+    pages.map(move |page| {
+        let first = page * PAGE;
+        let (from, to) = (at.max(first), end.min(first + PAGE));
+        PagePart {
+            page,
+            within: (from - first) as usize..(to - first) as usize,
+            bytes: (from - at) as usize..(to - at) as usize,
+        }
+    })
+}
 
 impl StoredContent {
     pub(super) fn look(&self) -> ContentMetadata {
@@ -27,18 +52,20 @@ impl StoredContent {
 
     pub(super) fn read(&self, at: u64, into: &mut [u8]) -> usize {
         let len = self.size.saturating_sub(at).min(into.len() as u64);
-        for (i, byte) in into[..len as usize].iter_mut().enumerate() {
-            let at = at + i as u64;
-            *byte = self.pages.get(&(at / PAGE)).map_or(0, |page| page[(at % PAGE) as usize]);
+        for part in pages_of(at, len) {
+            let into = &mut into[part.bytes];
+            match self.pages.get(&part.page) {
+                Some(page) => into.copy_from_slice(&page[part.within]),
+                None => into.fill(0),
+            }
         }
         len as usize
     }
 
     pub(super) fn write(&mut self, at: u64, data: &[u8]) {
-        for (i, byte) in data.iter().enumerate() {
-            let at = at + i as u64;
-            let page = self.pages.entry(at / PAGE).or_insert_with(|| vec![0; PAGE as usize]);
-            page[(at % PAGE) as usize] = *byte;
+        for part in pages_of(at, data.len() as u64) {
+            let page = self.pages.entry(part.page).or_insert_with(|| vec![0; PAGE as usize]);
+            page[part.within].copy_from_slice(&data[part.bytes]);
         }
         self.size = self.size.max(at + data.len() as u64);
     }
