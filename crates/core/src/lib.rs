@@ -41,6 +41,6 @@ pub use hints::Hints;
 pub use params::{ParamDef, ParamInfo, ParamTable, Params};
 pub use payload::{ReadTarget, WriteData};
 pub use raw::{ByteAccess, RawAccess};
-pub use sink::{Sink, Token, UnitState, UntimedSink};
+pub use sink::{CommandObserver, Sink, Token, UnitState, UntimedSink};
 pub use units::{BlockId, Lpn, Nanos, PAGE_NONE, Ppn, SECTOR_BYTES, Sector};
 pub use visible::StackView;

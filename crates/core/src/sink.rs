@@ -2,6 +2,8 @@
 //! virtual time.
 
 use crate::{Cmd, Nanos, UnitId};
+use std::any::Any;
+use std::fmt;
 
 /// State of a unit of a medium.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,9 +54,47 @@ pub trait Sink {
 pub trait Token: Copy + Default + Send {}
 impl<T: Copy + Default + Send> Token for T {}
 
+/// Receives the commands of an [`UntimedSink`].
+pub trait CommandObserver: Any + Send {
+    /// Receives a command that a medium has executed.
+    fn command(&mut self, cmd: &Cmd);
+}
+
 /// The sink of real volumes. It models no time, so all tokens are done.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct UntimedSink;
+///
+/// It can pass the commands to an observer, which a progress bar or a count of commands needs. An
+/// observer is a value and not a sink of its own, because layers are compiled once for each sink.
+#[derive(Default)]
+pub struct UntimedSink {
+    observer: Option<Box<dyn CommandObserver>>,
+}
+
+impl UntimedSink {
+    /// Returns a sink without an observer.
+    #[inline]
+    #[must_use]
+    pub const fn new() -> UntimedSink {
+        UntimedSink { observer: None }
+    }
+
+    /// Returns a sink that passes its commands to an observer.
+    #[must_use]
+    pub fn observed(observer: impl CommandObserver) -> UntimedSink {
+        UntimedSink { observer: Some(Box::new(observer)) }
+    }
+
+    /// Returns the observer, if it has this type.
+    pub fn observer<T: CommandObserver>(&mut self) -> Option<&mut T> {
+        let observer: &mut dyn Any = self.observer.as_deref_mut()?;
+        observer.downcast_mut()
+    }
+}
+
+impl fmt::Debug for UntimedSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UntimedSink").field("observed", &self.observer.is_some()).finish()
+    }
+}
 
 impl Sink for UntimedSink {
     type Tok = ();
@@ -69,7 +109,11 @@ impl Sink for UntimedSink {
         UnitState::Idle
     }
     #[inline]
-    fn emit(&mut self, _: Cmd, (): ()) {}
+    fn emit(&mut self, cmd: Cmd, (): ()) {
+        if let Some(observer) = &mut self.observer {
+            observer.command(&cmd);
+        }
+    }
     #[inline]
     fn join(&mut self, (): (), (): ()) {}
     #[inline]

@@ -152,7 +152,9 @@ fn main() {
         }
         l.iter().count() as u64
     });
-    best("driver, null engine, host without commands", "request", COMMANDS, || drive(UntimedSink, 1, 0));
+    best("driver, null engine, host without commands", "request", COMMANDS, || {
+        drive(UntimedSink::new(), 1, 0)
+    });
     for depth in [1, 32] {
         let what = format!("driver, eager, 1 command, depth {depth}");
         best(&what, "request", COMMANDS, || drive(Eager::new(&hw), depth, 1));

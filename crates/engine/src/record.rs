@@ -81,7 +81,7 @@ pub struct Recorder<S: Sink = UntimedSink> {
 
 impl Default for Recorder {
     fn default() -> Self {
-        Recorder::new(UntimedSink)
+        Recorder::new(UntimedSink::new())
     }
 }
 
@@ -249,7 +249,7 @@ mod tests {
         r.emit(cmd(4), c);
         r.begin_request();
         r.ack(ab);
-        let (rec, UntimedSink) = r.finish();
+        let (rec, _) = r.finish();
         let edges: Vec<&[u32]> = rec.ops.iter().map(|o| o.after.as_slice()).collect();
         assert_eq!(edges, [&[] as &[u32], &[0], &[], &[1, 2], &[3]]);
         assert_eq!(rec.requests, [vec![2, 3], vec![1, 2]]);
@@ -266,7 +266,7 @@ mod tests {
         let c = r.emit(cmd(2), r.start());
         let t = r.join(b, c);
         r.ack(t);
-        let (rec, UntimedSink) = r.finish();
+        let (rec, _) = r.finish();
         assert!(rec.ops.iter().all(|o| o.follows.is_none()));
         for (set, closed, acked) in [
             (0b000, true, false),
@@ -291,7 +291,7 @@ mod tests {
             let hazard = u32::from(addr == 9);
             r.emit(Cmd { op, hazard, ..cmd(addr) }, r.start());
         }
-        let (rec, UntimedSink) = r.finish();
+        let (rec, _) = r.finish();
         let follows: Vec<Option<u32>> = rec.ops.iter().map(|o| o.follows).collect();
         assert_eq!(follows, [None, None, Some(0), Some(2)]);
         assert!(rec.is_valid_cut(|i| i < 3));

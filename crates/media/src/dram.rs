@@ -222,12 +222,12 @@ mod tests {
     #[test]
     fn it_holds_its_bytes_until_it_loses_power() {
         let mut d = Dram::new(config(), MemoryStore::new(4096), &mut Hardware::new()).unwrap();
-        d.write(&mut UntimedSink, 60, WriteData::Bytes(&[7; 8]), Cause::Host, ()).unwrap();
+        d.write(&mut UntimedSink::new(), 60, WriteData::Bytes(&[7; 8]), Cause::Host, ()).unwrap();
         let mut out = [0; 10];
-        d.read(&mut UntimedSink, 59, ReadTarget::Bytes(&mut out), Cause::Host, ()).unwrap();
+        d.read(&mut UntimedSink::new(), 59, ReadTarget::Bytes(&mut out), Cause::Host, ()).unwrap();
         assert_eq!(out, [0, 7, 7, 7, 7, 7, 7, 7, 7, 0]);
         d.power_loss().unwrap();
-        d.read(&mut UntimedSink, 59, ReadTarget::Bytes(&mut out), Cause::Host, ()).unwrap();
+        d.read(&mut UntimedSink::new(), 59, ReadTarget::Bytes(&mut out), Cause::Host, ()).unwrap();
         assert_eq!(out, [0; 10]);
     }
 

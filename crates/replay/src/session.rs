@@ -4,10 +4,9 @@ use crate::error::{Error, Result};
 use crate::options::{RunOptions, WarmUpRequests};
 use crate::report::{Report, StackId};
 use crate::runner::{ProgressFn, Runner};
-use frit_core::Sink;
 use frit_engine::{AnyScheduler, Eager, Event};
 use frit_media::Hardware;
-use frit_stack::{BuiltStack, Bytes, EngineKind, Stack};
+use frit_stack::{BuiltStack, Bytes, EngineKind, Stack, StackSink};
 use frit_trace::{Fit, Options, Scan, Workload};
 
 /// A stack that is built and preconditioned, on its engine.
@@ -108,10 +107,7 @@ fn stack_id(stack: &Stack) -> StackId {
 
 type Parts<S> = (Box<dyn frit_core::StackDevice<S>>, Hardware);
 
-fn built<S: Sink + 'static>(stack: &Stack, options: &RunOptions) -> Result<Parts<S>>
-where
-    S::Tok: 'static,
-{
+fn built<S: StackSink>(stack: &Stack, options: &RunOptions) -> Result<Parts<S>> {
     let bytes = if options.verify { Bytes::Memory } else { Bytes::None };
     let BuiltStack { layer, hardware } = stack.build::<S>(&bytes).map_err(Box::new)?;
     Ok((layer, hardware))

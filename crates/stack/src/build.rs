@@ -7,6 +7,7 @@ use crate::stack::Stack;
 use crate::stores::{Bytes, NoStores, Stores};
 use crate::tree::Table;
 use frit_core::{Error, Sink, StackDevice, UntimedSink};
+use frit_engine::{AnyScheduler, Eager, Event};
 use frit_media::{DiskConfig, DramConfig, Hardware, MediumSpec, NandConfig, PcmConfig};
 
 /// A composed stack: a layer over its media.
@@ -24,30 +25,48 @@ impl<S: Sink> std::fmt::Debug for BuiltStack<S> {
     }
 }
 
-impl Stack {
-    /// Builds the layer and its media.
-    ///
-    /// A caller that always has bytes, or never, uses [`Stack::build_with_bytes`] or
-    /// [`Stack::build_without_bytes`], which compile the layers for one kind of store only.
+/// A sink for which stacks can be built.
+///
+/// The layers are generic in their sink, and large. This crate compiles them for the sinks that
+/// implement this trait, once for the whole program. Another sink implements it with
+/// [`Stack::build_with_bytes`] or [`Stack::build_without_bytes`].
+pub trait StackSink: Sink<Tok: 'static> + Sized {
+    /// Builds the layer of a stack and its media.
     ///
     /// # Errors
     /// Sizes that do not fit together, reported at the line that gives them; files that cannot be
     /// used.
-    pub fn build<S: Sink>(&self, bytes: &Bytes) -> Result<BuiltStack<S>>
-    where
-        S::Tok: 'static,
-    {
-        match bytes {
-            Bytes::None => self.build_without_bytes(),
-            _ => self.build_with_bytes(bytes),
-        }
-    }
+    fn build(stack: &Stack, bytes: &Bytes) -> Result<BuiltStack<Self>>;
+}
 
-    /// Builds the layer and its media without virtual time. All callers share one compiled copy of
-    /// the layers.
+macro_rules! stack_sinks {
+    ($($sink:ty),*) => {
+        $(impl StackSink for $sink {
+            fn build(stack: &Stack, bytes: &Bytes) -> Result<BuiltStack<Self>> {
+                match bytes {
+                    Bytes::None => stack.build_without_bytes(),
+                    _ => stack.build_with_bytes(bytes),
+                }
+            }
+        })*
+    };
+}
+
+stack_sinks!(UntimedSink, Eager, Event<AnyScheduler>);
+
+impl Stack {
+    /// Builds the layer and its media.
     ///
     /// # Errors
-    /// As for [`Stack::build`].
+    /// As for [`StackSink::build`].
+    pub fn build<S: StackSink>(&self, bytes: &Bytes) -> Result<BuiltStack<S>> {
+        S::build(self, bytes)
+    }
+
+    /// Builds the layer and its media without virtual time.
+    ///
+    /// # Errors
+    /// As for [`StackSink::build`].
     pub fn build_untimed(&self, bytes: &Bytes) -> Result<BuiltStack<UntimedSink>> {
         self.build(bytes)
     }
@@ -56,7 +75,7 @@ impl Stack {
     /// [`Bytes::Memory`].
     ///
     /// # Errors
-    /// As for [`Stack::build`].
+    /// As for [`StackSink::build`].
     pub fn build_with_bytes<S: Sink>(&self, bytes: &Bytes) -> Result<BuiltStack<S>>
     where
         S::Tok: 'static,
@@ -67,7 +86,7 @@ impl Stack {
     /// Builds the layer over media without bytes.
     ///
     /// # Errors
-    /// As for [`Stack::build`].
+    /// As for [`StackSink::build`].
     pub fn build_without_bytes<S: Sink>(&self) -> Result<BuiltStack<S>>
     where
         S::Tok: 'static,
@@ -100,7 +119,7 @@ impl Stack {
     /// Returns the devices that the layer uses, as an engine takes them.
     ///
     /// # Errors
-    /// As for [`Stack::build`].
+    /// As for [`StackSink::build`].
     pub fn hardware(&self) -> Result<Hardware> {
         Ok(self.build_untimed(&Bytes::None)?.hardware)
     }

@@ -104,8 +104,8 @@ impl Volume {
         }
         let created_files = make_media(dir, &mut media, options.force).and_then(|files| {
             let mut layer = stack.build_untimed(&bytes_in(&files, uuid, true))?.layer;
-            layer.format(&mut UntimedSink)?;
-            layer.flush(&mut UntimedSink)?;
+            layer.format(&mut UntimedSink::new())?;
+            layer.flush(&mut UntimedSink::new())?;
             Ok((files, layer))
         });
         // If the disk is full, the allocated space is freed. The superblock stays in the state
@@ -120,7 +120,7 @@ impl Volume {
             dir: dir.into(),
             stack,
             layer,
-            sink: UntimedSink,
+            sink: UntimedSink::new(),
             superblock,
             files,
             read_only: false,

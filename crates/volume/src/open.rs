@@ -7,9 +7,9 @@ use crate::superblock::{
     FILE_NAME, RecoveryRecord, Superblock, SuperblockFile, VolumeState, boot_id, sha256,
 };
 use crate::volume::{Volume, VolumeParts};
-use frit_core::{CrashKind, Sink, UntimedSink};
+use frit_core::{CrashKind, UntimedSink};
 use frit_media::Hardware;
-use frit_stack::{BuiltStack, Bytes, Stack, StoreOpener};
+use frit_stack::{Bytes, Stack, StackSink, StoreOpener};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -61,16 +61,13 @@ impl Volume {
     /// # Errors
     /// As for [`Volume::open_with`].
     pub fn open(dir: impl AsRef<Path>, options: &OpenOptions) -> Result<Volume> {
-        Volume::open_as(dir.as_ref(), options, Stack::build_untimed, |_| UntimedSink)
+        Volume::open_with(dir, options, |_| UntimedSink::new())
     }
 }
 
-impl<S: Sink> Volume<S>
-where
-    S::Tok: 'static,
-{
-    /// Opens the volume in `dir` with a sink for its commands, for example a pacing engine or a
-    /// recorder.
+impl<S: StackSink> Volume<S> {
+    /// Opens the volume in `dir` with a sink for its commands, for example a pacing engine, or an
+    /// [`UntimedSink`] with an observer.
     ///
     /// # Errors
     /// The directory is not a volume, or it is in use; media are missing or have another size; the
@@ -81,15 +78,7 @@ where
         options: &OpenOptions,
         sink: impl FnOnce(&Hardware) -> S,
     ) -> Result<Volume<S>> {
-        Volume::open_as(dir.as_ref(), options, Stack::build_with_bytes, sink)
-    }
-
-    fn open_as(
-        dir: &Path,
-        options: &OpenOptions,
-        build: impl FnOnce(&Stack, &Bytes) -> frit_stack::Result<BuiltStack<S>>,
-        sink: impl FnOnce(&Hardware) -> S,
-    ) -> Result<Volume<S>> {
+        let dir = dir.as_ref();
         let mut superblock = SuperblockFile::open(dir, options.read_only)?;
         let recorded = superblock.current().clone();
         if recorded.state == VolumeState::Creating {
@@ -113,7 +102,7 @@ where
         if recorded.state == VolumeState::Clean && !options.read_only {
             superblock.set_state(VolumeState::Dirty, boot)?;
         }
-        let built = build(&stack, &bytes_in(&files, recorded.uuid, false))?;
+        let built = stack.build(&bytes_in(&files, recorded.uuid, false))?;
         let mut sink = sink(&built.hardware);
         let mut layer = built.layer;
         let start = Instant::now();

@@ -1,6 +1,6 @@
 //! `frit recover`.
 
-use super::volume::{not_opened, open, recovery};
+use super::volume::{begin_phase, not_opened, open, recovery};
 use crate::output::{print, print_json};
 use miette::{IntoDiagnostic, Result};
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Err(e) => return not_opened(e),
     };
     let length = volume.mapped_bytes().into_diagnostic()?;
-    volume.sink().bar().begin("checking data", Some(length));
+    begin_phase(&mut volume, "checking data", Some(length));
     let looked = volume.find_lost_pages();
     let found = volume.recovery().clone();
     let page_bytes = volume.page_bytes();

@@ -185,7 +185,7 @@ fn a_layer_that_is_always_busy_does_not_stop_time() {
     let bound = 2 * (1 << 16) + 4;
     assert!(steps(Eager::new(&hw)) <= bound);
     assert!(steps(Event::new(&hw, Fifo)) <= bound);
-    assert!(steps(UntimedSink) <= bound);
+    assert!(steps(UntimedSink::new()) <= bound);
 }
 
 #[test]
@@ -194,8 +194,8 @@ fn live_use_is_driven_too() {
     let mut host = Script::new(reads(&[0, 5, 9]));
     host.background = Some(cleaner(5, &steps));
     let mut driver = Driver::new(LoopMode::Closed { depth: 1 }).unwrap();
-    driver.run(&mut UntimedSink, &mut host, None).unwrap();
-    driver.finish(&mut UntimedSink, &mut host).unwrap();
+    driver.run(&mut UntimedSink::new(), &mut host, None).unwrap();
+    driver.finish(&mut UntimedSink::new(), &mut host).unwrap();
     assert!(host.times.iter().all(|t| t.unwrap().response() == Nanos::ZERO));
     // Each command is done when it is emitted, so that the cleaner ends before the second request.
     let pages: Vec<u32> = steps.borrow().iter().map(|s| s.1).collect();

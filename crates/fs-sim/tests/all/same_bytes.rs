@@ -59,7 +59,7 @@ fn the_image_is_that_of_mapped_memory_word_for_word() {
     let mut expected = vec![0; BYTES as usize];
     medium.read(0, &mut expected);
     for host in ["zedboard-2018", "direct"] {
-        assert!(image(host, |_| UntimedSink) == expected, "{host}, null");
+        assert!(image(host, |_| UntimedSink::new()) == expected, "{host}, null");
         assert!(image(host, |p| Eager::new(&p.hardware)) == expected, "{host}, eager");
         assert!(image(host, |p| Event::new(&p.hardware, Fifo)) == expected, "{host}, event");
     }

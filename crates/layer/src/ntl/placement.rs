@@ -80,13 +80,13 @@ mod tests {
     fn the_next_in_turn_or_the_least_loaded() {
         let mut costs = Vec::new();
         let best = |costs: &[u64]| (0..costs.len()).min_by_key(|&i| costs[i]);
-        ChipPlacement::RoundRobin.costs(&UntimedSink, UnitId(0), &[9, 0, 0, 0], 0, &mut costs);
+        ChipPlacement::RoundRobin.costs(&UntimedSink::new(), UnitId(0), &[9, 0, 0, 0], 0, &mut costs);
         assert_eq!(best(&costs), Some(0));
-        ChipPlacement::RoundRobin.costs(&UntimedSink, UnitId(0), &[0, 0, 0, 0], 3, &mut costs);
+        ChipPlacement::RoundRobin.costs(&UntimedSink::new(), UnitId(0), &[0, 0, 0, 0], 3, &mut costs);
         assert_eq!((best(&costs), costs[0]), (Some(3), 1));
-        ChipPlacement::LeastLoaded.costs(&UntimedSink, UnitId(0), &[2, 1, 1, 2], 2, &mut costs);
+        ChipPlacement::LeastLoaded.costs(&UntimedSink::new(), UnitId(0), &[2, 1, 1, 2], 2, &mut costs);
         assert_eq!(best(&costs), Some(2));
-        ChipPlacement::Idle.costs(&UntimedSink, UnitId(0), &[2, 1, 1, 2], 1, &mut costs);
+        ChipPlacement::Idle.costs(&UntimedSink::new(), UnitId(0), &[2, 1, 1, 2], 1, &mut costs);
         assert_eq!(best(&costs), Some(1), "with nothing to wait for, the next in turn");
         ChipPlacement::Idle.costs(&Busy([900, 700, 0, 800]), UnitId(0), &[0; 4], 3, &mut costs);
         assert_eq!(best(&costs), Some(2), "the one that is idle");

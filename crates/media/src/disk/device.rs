@@ -374,9 +374,9 @@ mod tests {
     fn sectors_come_back_and_long_accesses_are_cut() {
         let mut d = disk();
         let data: Vec<u8> = (0..3 << 20).map(|i: u32| (i / 512) as u8).collect();
-        d.write(&mut UntimedSink, 512, WriteData::Bytes(&data), Cause::Host, ()).unwrap();
+        d.write(&mut UntimedSink::new(), 512, WriteData::Bytes(&data), Cause::Host, ()).unwrap();
         let mut back = vec![0; data.len()];
-        d.read(&mut UntimedSink, 512, ReadTarget::Bytes(&mut back), Cause::Host, ()).unwrap();
+        d.read(&mut UntimedSink::new(), 512, ReadTarget::Bytes(&mut back), Cause::Host, ()).unwrap();
         assert_eq!(back, data);
         assert_eq!(d.counts().of(Op::DiskWrite).commands, 4);
         assert_eq!(d.counts().of(Op::DiskRead).bytes, 3 << 20);
@@ -386,7 +386,7 @@ mod tests {
     fn parts_of_sectors_and_places_outside_are_refused() {
         let mut d = disk();
         let w = |d: &mut Disk<MemoryStore>, at, len| {
-            d.write(&mut UntimedSink, at, WriteData::Bytes(&vec![0; len]), Cause::Host, ()).is_ok()
+            d.write(&mut UntimedSink::new(), at, WriteData::Bytes(&vec![0; len]), Cause::Host, ()).is_ok()
         };
         assert!(w(&mut d, 0, 512) && w(&mut d, (4 << 20) - 512, 512));
         assert!(!w(&mut d, 1, 512) && !w(&mut d, 0, 100) && !w(&mut d, 4 << 20, 512));

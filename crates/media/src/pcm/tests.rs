@@ -103,7 +103,7 @@ proptest! {
             }
         }
         let mut all = vec![0; size as usize];
-        p.read(&mut UntimedSink, 0, ReadTarget::Bytes(&mut all), Cause::Host, ()).unwrap();
+        p.read(&mut UntimedSink::new(), 0, ReadTarget::Bytes(&mut all), Cause::Host, ()).unwrap();
         prop_assert!(all == plain);
     }
 }
@@ -166,13 +166,13 @@ fn groups_of_a_channel_are_units_that_share_its_bus() {
 fn rules_are_kept() {
     let mut p = in_memory(config(2, false));
     let what = |r: Result<()>| r.unwrap_err().to_string();
-    let past = p.read(&mut UntimedSink, 8190, ReadTarget::Len(3), Cause::Host, ());
+    let past = p.read(&mut UntimedSink::new(), 8190, ReadTarget::Len(3), Cause::Host, ());
     assert!(what(past).contains("past the end"));
-    let wraps = p.write(&mut UntimedSink, u64::MAX, WriteData::Bytes(&[1, 2]), Cause::Host, ());
+    let wraps = p.write(&mut UntimedSink::new(), u64::MAX, WriteData::Bytes(&[1, 2]), Cause::Host, ());
     assert!(what(wraps).contains("past the end"));
-    let empty = p.write(&mut UntimedSink, 0, WriteData::Len(16), Cause::Host, ());
+    let empty = p.write(&mut UntimedSink::new(), 0, WriteData::Len(16), Cause::Host, ());
     assert!(what(empty).contains("without bytes"));
-    let refresh = p.refresh(&mut UntimedSink, 0, Cause::Gc, ());
+    let refresh = p.refresh(&mut UntimedSink::new(), 0, Cause::Gc, ());
     assert!(what(refresh).contains("has none"));
     assert_eq!(p.counts().of(Op::PcmWrite).commands, 0);
     assert_eq!(p.wear_of(0), 0);
@@ -199,13 +199,13 @@ fn partitions_do_not_overlap_and_fit() {
 #[test]
 fn bytes_and_wear_come_back_with_the_store() {
     let mut p = in_memory(config(2, true));
-    p.write(&mut UntimedSink, 1000, WriteData::Bytes(b"glass"), Cause::Host, ()).unwrap();
+    p.write(&mut UntimedSink::new(), 1000, WriteData::Bytes(b"glass"), Cause::Host, ()).unwrap();
     p.preset(2000, b"fused").unwrap();
     p.sync().unwrap();
     let mut back = on(config(2, true), p.into_store());
     for (at, text) in [(1000, b"glass"), (2000, b"fused")] {
         let mut out = [0; 5];
-        back.read(&mut UntimedSink, at, ReadTarget::Bytes(&mut out), Cause::Host, ()).unwrap();
+        back.read(&mut UntimedSink::new(), at, ReadTarget::Bytes(&mut out), Cause::Host, ()).unwrap();
         assert_eq!(&out, text);
     }
     assert_eq!((back.wear_of(1000), back.wear_of(2000)), (1, 0));

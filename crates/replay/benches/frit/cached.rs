@@ -109,7 +109,10 @@ pub(crate) fn cached() {
                 next.iter_mut().for_each(|n| n.0 = Sector(random(&mut state) % span * 8));
                 built.layer.prefetch(&next);
                 for (at, _) in next {
-                    built.layer.write(&mut UntimedSink, at, WriteData::Len(4096), Hints::NONE).unwrap();
+                    built
+                        .layer
+                        .write(&mut UntimedSink::new(), at, WriteData::Len(4096), Hints::NONE)
+                        .unwrap();
                 }
             }
             REQUESTS as f64 / start.elapsed().as_secs_f64() / 1e6

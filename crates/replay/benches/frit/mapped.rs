@@ -95,7 +95,10 @@ fn bare(name: &str, stack: &Stack, pages: u64, base: f64) {
             next.iter_mut().for_each(|n| n.0 = Sector(random(&mut state) % places * pages * 8));
             built.layer.prefetch(&next);
             for (at, _) in next {
-                built.layer.write(&mut UntimedSink, at, WriteData::Len(sectors * 512), Hints::NONE).unwrap();
+                built
+                    .layer
+                    .write(&mut UntimedSink::new(), at, WriteData::Len(sectors * 512), Hints::NONE)
+                    .unwrap();
             }
         }
         PAGES as f64 / start.elapsed().as_secs_f64() / 1e6

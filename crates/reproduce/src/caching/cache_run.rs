@@ -1,15 +1,15 @@
 //! One run of a study: a workload, a policy, a size, a view.
 
-use super::sink::{DiskOnlySink, DiskWork};
+use super::disk_timer::{DiskTimer, DiskWork};
 use crate::Result;
 use crate::describe::HostLoop;
 use crate::pool::PoolJob;
 use crate::sweep::AvailableWorkload;
-use frit_core::{ReadTarget, Sector, Sink, StackDevice, StackView, WriteData, size};
+use frit_core::{ReadTarget, Sector, StackDevice, StackView, UntimedSink, WriteData, size};
 use frit_engine::LoopMode;
 use frit_media::{Hardware, MediumSpec};
 use frit_replay::{RunOptions, Session};
-use frit_stack::Stack;
+use frit_stack::{Bytes, Stack};
 use frit_trace::{Fit, ReqOp, Request, Workload};
 use serde::Serialize;
 use strum::{EnumString, IntoStaticStr};
@@ -145,8 +145,8 @@ impl CacheRun {
     pub fn run(&self, input: &AvailableWorkload) -> Result<CacheRunResult> {
         let stack = self.stack()?;
         match self.host {
-            HostLoop::DiskOnly => disk_only(&stack, input, DiskOnlySink::new),
-            HostLoop::Counted => disk_only(&stack, input, |_| DiskOnlySink::counting()),
+            HostLoop::DiskOnly => disk_only(&stack, input, DiskTimer::new),
+            HostLoop::Counted => disk_only(&stack, input, |_| DiskTimer::counting()),
             HostLoop::Closed(depth) => replay(&stack, input, LoopMode::Closed { depth }),
             HostLoop::Open(speed) => replay(&stack, input, LoopMode::Open { speed, depth: None }),
         }
@@ -198,17 +198,18 @@ fn replay(stack: &Stack, input: &AvailableWorkload, mode: LoopMode) -> Result<Ca
 fn disk_only(
     stack: &Stack,
     input: &AvailableWorkload,
-    sink: impl Fn(&Hardware) -> DiskOnlySink,
+    timer: impl Fn(&Hardware) -> DiskTimer,
 ) -> Result<CacheRunResult> {
-    let mut built = stack.build_without_bytes::<DiskOnlySink>().map_err(Box::new)?;
-    let mut sink = sink(&built.hardware);
+    let mut built = stack.build_untimed(&Bytes::None).map_err(Box::new)?;
+    let mut sink = UntimedSink::observed(timer(&built.hardware));
     let top = built.layer.as_mut();
     let mut workload = input.open()?.fit(Fit::Strict, top.info().sectors, None)?;
     let asked_sectors = drive(top, &mut sink, &mut workload)?;
     let mut view = StackView::default();
     top.visible(&mut view);
     let metric = |name: &str| view.metric(name).unwrap_or(0.0);
-    let DiskWork { time, commands, sectors, distance, write_sectors, .. } = sink.work;
+    let work = sink.observer().map_or_else(DiskWork::default, |timer: &mut DiskTimer| timer.work);
+    let DiskWork { time, commands, sectors, distance, write_sectors, .. } = work;
     Ok(CacheRunResult {
         time_ns: time.0,
         response_ns: 0.0,
@@ -225,9 +226,9 @@ fn disk_only(
 }
 
 /// Passes all requests of a workload to a layer. Returns the number of sectors read and written.
-pub(super) fn drive<S: Sink>(
-    top: &mut dyn StackDevice<S>,
-    sink: &mut S,
+pub(super) fn drive(
+    top: &mut dyn StackDevice<UntimedSink>,
+    sink: &mut UntimedSink,
     workload: &mut Workload,
 ) -> Result<u64> {
     let (mut asked, mut batch) = (0, Vec::new());
@@ -246,7 +247,7 @@ pub(super) fn drive<S: Sink>(
     Ok(asked)
 }
 
-fn one<S: Sink>(top: &mut dyn StackDevice<S>, sink: &mut S, r: &Request) -> Result<u64> {
+fn one(top: &mut dyn StackDevice<UntimedSink>, sink: &mut UntimedSink, r: &Request) -> Result<u64> {
     match r.op {
         ReqOp::Flush => top.flush(sink)?,
         ReqOp::Discard => top.discard(sink, r.sector, u64::from(r.sectors))?,

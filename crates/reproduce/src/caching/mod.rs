@@ -1,16 +1,16 @@
 //! Comparison of write caches in front of a disk: the cells of a study and their results.
 //!
 //! The view `disk-only` follows the method of the HALO paper: the cache's commands to the disk are
-//! served one after the other ([`DiskOnlySink`]). The other views are ordinary runs of `frit-replay`,
+//! served one after the other ([`DiskTimer`]). The other views are ordinary runs of `frit-replay`,
 //! where all media take time.
 
 mod cache_run;
-mod sink;
+mod disk_timer;
 mod wear;
 
 pub(crate) use cache_run::pcm_chips;
 pub use cache_run::{CacheMetric, CacheRun, CacheRunResult};
-pub use sink::{DiskOnlySink, DiskWork};
+pub use disk_timer::{DiskTimer, DiskWork};
 pub(crate) use wear::wear;
 
 /// Results by workload and cell.

@@ -3,7 +3,8 @@
 use super::cache_run::{CacheRun, drive};
 use crate::Result;
 use crate::sweep::AvailableWorkload;
-use frit_core::{Cmd, Nanos, Op, SECTOR_BYTES, Sink, UnitId, UnitState};
+use frit_core::{Cmd, CommandObserver, Op, SECTOR_BYTES, UntimedSink};
+use frit_stack::Bytes;
 use frit_trace::Fit;
 use frit_wear::sim::{SimReport, Simulation};
 use frit_wear::{LevelerKind, WearConfig};
@@ -15,15 +16,15 @@ const ENDURANCE: u64 = 100_000_000;
 /// Number of blocks that are passed to the simulations together.
 const BATCH: usize = 1 << 14;
 
-/// Sink that passes the blocks written to PCM to simulated levelers.
-struct WearSink {
+/// Observer that passes the blocks written to PCM to simulated levelers.
+struct WearSimulations {
     simulations: Vec<Simulation>,
     /// Number of blocks that all simulations have.
     blocks: u64,
     batch: Vec<u32>,
 }
 
-impl WearSink {
+impl WearSimulations {
     fn flush(&mut self) {
         for s in &mut self.simulations {
             s.write(&self.batch);
@@ -32,21 +33,8 @@ impl WearSink {
     }
 }
 
-impl Sink for WearSink {
-    type Tok = ();
-
-    fn now(&self) -> Nanos {
-        Nanos::ZERO
-    }
-
-    fn start(&self) {}
-
-    fn unit(&self, _: UnitId) -> UnitState {
-        UnitState::Idle
-    }
-
-    #[inline]
-    fn emit(&mut self, cmd: Cmd, (): ()) {
+impl CommandObserver for WearSimulations {
+    fn command(&mut self, cmd: &Cmd) {
         // Records are smaller than a sector. The paper keeps them in the metadata sections of the
         // blocks, so they are not counted.
         if cmd.op != Op::PcmWrite || u64::from(cmd.len) < SECTOR_BYTES {
@@ -57,10 +45,6 @@ impl Sink for WearSink {
             self.flush();
         }
     }
-
-    fn join(&mut self, (): (), (): ()) {}
-
-    fn ack(&mut self, (): ()) {}
 }
 
 /// Returns the wear by a workload's cache, by leveler.
@@ -82,11 +66,14 @@ pub(crate) fn wear(
     };
     let simulations: Vec<Simulation> = levelers.iter().map(simulation).collect::<frit_core::Result<_>>()?;
     let blocks = simulations.iter().map(Simulation::blocks).min().unwrap_or(1);
-    let mut sink = WearSink { simulations, blocks, batch: Vec::with_capacity(BATCH) };
-    let mut built = cell.stack()?.build_without_bytes::<WearSink>().map_err(Box::new)?;
+    let batch = Vec::with_capacity(BATCH);
+    let mut sink = UntimedSink::observed(WearSimulations { simulations, blocks, batch });
+    let mut built = cell.stack()?.build_untimed(&Bytes::None).map_err(Box::new)?;
     let top = built.layer.as_mut();
     let mut workload = input.open()?.fit(Fit::Strict, top.info().sectors, None)?;
     drive(top, &mut sink, &mut workload)?;
-    sink.flush();
-    Ok(sink.simulations.iter().map(|s| s.report(ENDURANCE)).collect())
+    Ok(sink.observer().map_or_else(Vec::new, |wear: &mut WearSimulations| {
+        wear.flush();
+        wear.simulations.iter().map(|s| s.report(ENDURANCE)).collect()
+    }))
 }

@@ -238,7 +238,7 @@ fn overwrite(layer: &mut NandLayer, pages: u64, writes: u64, rng: &mut SmallRng)
     let sectors = u64::from(PAGE_BYTES) / frit_core::SECTOR_BYTES;
     for _ in 0..writes {
         let at = Sector(rng.random_range(0..pages) * sectors);
-        layer.write(&mut UntimedSink, at, WriteData::Len(PAGE_BYTES), Hints::NONE)?;
+        layer.write(&mut UntimedSink::new(), at, WriteData::Len(PAGE_BYTES), Hints::NONE)?;
     }
     Ok(())
 }

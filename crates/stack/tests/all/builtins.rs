@@ -13,7 +13,7 @@ fn builtin_stacks_build_and_serve() {
         let info = built.layer.info();
         assert_eq!(info.name, stack.layer().kind.name());
         let last = Sector(info.sectors - 64);
-        let mut sink = UntimedSink;
+        let mut sink = UntimedSink::new();
         for (i, at) in [Sector(0), Sector(5), last].into_iter().enumerate() {
             for sectors in [1usize, 3, 16] {
                 let data = vec![(16 * i + sectors) as u8; 512 * sectors];

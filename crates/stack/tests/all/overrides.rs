@@ -121,15 +121,15 @@ fn bytes_in_files_are_there_again_after_a_halt() {
     let data = vec![0xA5; 4096];
     let stack = small(&[]);
     let mut built = stack.build_untimed(&bytes).unwrap();
-    built.layer.write(&mut UntimedSink, Sector(80), WriteData::Bytes(&data), Hints::NONE).unwrap();
+    built.layer.write(&mut UntimedSink::new(), Sector(80), WriteData::Bytes(&data), Hints::NONE).unwrap();
     let busy = stack.build_untimed(&bytes).unwrap_err().to_string();
     assert!(busy.contains("another program uses the backing file"), "{busy}");
-    built.layer.halt(&mut UntimedSink).unwrap();
+    built.layer.halt(&mut UntimedSink::new()).unwrap();
     drop(built);
     let mut built = stack.build_untimed(&bytes).unwrap();
-    built.layer.boot(&mut UntimedSink).unwrap();
+    built.layer.boot(&mut UntimedSink::new()).unwrap();
     let mut back = vec![0; 4096];
-    built.layer.read(&mut UntimedSink, Sector(80), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
+    built.layer.read(&mut UntimedSink::new(), Sector(80), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
     assert!(back == data);
     drop(built);
     // Files created for another geometry are refused.
@@ -171,7 +171,7 @@ fn a_dram_medium_buffers_what_is_read_from_nand() {
     let stack = Stack::parse("t", text, &[]).unwrap();
     assert!(stack.warnings().is_empty());
     let mut built = stack.build_untimed(&Bytes::Memory).unwrap();
-    let (sink, at) = (&mut UntimedSink, Sector(8));
+    let (sink, at) = (&mut UntimedSink::new(), Sector(8));
     built.layer.write(sink, at, WriteData::Bytes(&[5; 4096]), Hints::NONE).unwrap();
     for _ in 0..3 {
         let mut got = [0; 4096];

@@ -55,7 +55,7 @@ fn read_each(
     let mut errors = false;
     for b in 0..blocks {
         let first = (b * PER_BLOCK) as u64;
-        match layer.read(&mut UntimedSink, Sector(first), ReadTarget::Bytes(&mut bytes), Hints::NONE) {
+        match layer.read(&mut UntimedSink::new(), Sector(first), ReadTarget::Bytes(&mut bytes), Hints::NONE) {
             Err(e @ frit_core::Error::Rule { .. }) => {
                 return Err(Violation::error(Oracle::Rule, "reading", &e));
             }
@@ -95,7 +95,8 @@ fn holes_are_zeros(layer: &mut dyn StackDevice<UntimedSink>) -> Result<(), Viola
     for hole in holes {
         for first in hole.clone().step_by(PER_BLOCK) {
             let part = &mut bytes[..(hole.end - first).min(PER_BLOCK as u64) as usize * SECTOR];
-            let read = layer.read(&mut UntimedSink, Sector(first), ReadTarget::Bytes(part), Hints::NONE);
+            let read =
+                layer.read(&mut UntimedSink::new(), Sector(first), ReadTarget::Bytes(part), Hints::NONE);
             let what = match read {
                 Err(e) => format!("sector {first} is reported as a hole, and reading it fails: {e}"),
                 Ok(()) if part.iter().any(|&b| b != 0) => {
@@ -187,7 +188,7 @@ impl WorkItem<'_> {
         stores.iter().for_each(|s| s.lock().volatile = over_files);
         let failed = |doing: &'static str| move |e| Violation::error(Oracle::Alive, doing, &e);
         let mut layer = target.build(&stores).map_err(failed("opening"))?;
-        layer.format(&mut UntimedSink).map_err(failed("format"))?;
+        layer.format(&mut UntimedSink::new()).map_err(failed("format"))?;
         let blocks = layer.info().sectors / PER_BLOCK as u64;
         let mut clients = Clients::new(History::empty(blocks as usize), 0);
         let mut requests = fill_requests(blocks);
@@ -198,15 +199,15 @@ impl WorkItem<'_> {
             if i == requests.len() / 2 {
                 earlier = stores.iter().map(|s| s.lock().bytes().to_vec()).collect();
             }
-            clients.perform(layer.as_mut(), &mut UntimedSink, r, 0).map_err(|f| plain(f, r))?;
+            clients.perform(layer.as_mut(), &mut UntimedSink::new(), r, 0).map_err(|f| plain(f, r))?;
         }
         let halted = rng.random_bool(0.5);
         if halted {
-            layer.halt(&mut UntimedSink).map_err(failed("halt"))?;
+            layer.halt(&mut UntimedSink::new()).map_err(failed("halt"))?;
         } else {
             // A record written shortly before a crash looks torn when it is damaged. After a flush
             // it does not.
-            layer.flush(&mut UntimedSink).map_err(failed("flush"))?;
+            layer.flush(&mut UntimedSink::new()).map_err(failed("flush"))?;
         }
         drop(layer);
         let now: Vec<Versions> = (0..blocks as usize).map(|b| clients.history.now(b)).collect();
@@ -227,7 +228,7 @@ impl WorkItem<'_> {
     ) -> Result<(DamageReports, Option<ReadBlocks>), Violation> {
         let error = DamageReports { error: true, found: false };
         let Ok(mut layer) = self.subject_of(still).build(&still.stores) else { return Ok((error, None)) };
-        let recovery = match layer.recover(&mut UntimedSink, still.stop) {
+        let recovery = match layer.recover(&mut UntimedSink::new(), still.stop) {
             Ok(r) => r,
             Err(e @ frit_core::Error::Rule { .. }) => {
                 return Err(Violation::error(Oracle::Rule, "recovery", &e));
@@ -236,7 +237,7 @@ impl WorkItem<'_> {
         };
         let mut found = recovery.lost_any();
         let scope = CheckScope { data: true, ..CheckScope::default() };
-        let checked = layer.check(&mut UntimedSink, scope, &mut |_| found = true);
+        let checked = layer.check(&mut UntimedSink::new(), scope, &mut |_| found = true);
         let (got, errors) = read_each(layer.as_mut(), still.blocks)?;
         holes_are_zeros(layer.as_mut())?;
         if wrong == WrongDataRule::Never || wrong == WrongDataRule::IfFound && !found {
@@ -354,12 +355,12 @@ impl WorkItem<'_> {
                 .build(&still.stores)
                 .map_err(|e| Violation::error(Oracle::Recovers, "opening", &e))?;
             layer
-                .recover(&mut UntimedSink, still.stop)
+                .recover(&mut UntimedSink::new(), still.stop)
                 .map_err(|e| Violation::error(Oracle::Recovers, "recovery", &e))?;
             still.stores[medium].lock().fault = Some(fault);
             let mix = WorkloadMix { requests: 6, clients: 1, hot_blocks: 0, most_sectors: 8, discards: 20 };
             for (i, r) in mix.requests(rng, still.blocks as u64).iter().enumerate() {
-                match clients.perform(layer.as_mut(), &mut UntimedSink, r, i as u32) {
+                match clients.perform(layer.as_mut(), &mut UntimedSink::new(), r, i as u32) {
                     Ok(()) => lasted.add(i),
                     Err(RequestFailure::Error(frit_core::Error::Rule { what, at, .. })) => {
                         return Err(Violation::new(Oracle::Rule, format!("{r}: {what} at {at}")));
@@ -375,8 +376,8 @@ impl WorkItem<'_> {
             // Only this check finds a lost map entry of a discard, or of a write over a discard:
             // after a restart no other record names the page.
             let scope = CheckScope { data: false, ..CheckScope::default() };
-            error |= layer.check(&mut UntimedSink, scope, &mut |_| open_found = true).is_err();
-            error |= layer.halt(&mut UntimedSink).is_err();
+            error |= layer.check(&mut UntimedSink::new(), scope, &mut |_| open_found = true).is_err();
+            error |= layer.halt(&mut UntimedSink::new()).is_err();
         }
         let named = |v: Violation| {
             let (at, len) = struck_at;

@@ -101,7 +101,7 @@ impl WorkItem<'_> {
         if writes {
             let mut sector = [0; 512];
             layer
-                .read(&mut UntimedSink, Sector(0), ReadTarget::Bytes(&mut sector), Hints::NONE)
+                .read(&mut UntimedSink::new(), Sector(0), ReadTarget::Bytes(&mut sector), Hints::NONE)
                 .map_err(|e| named(Violation::error(Oracle::Reads, "reads after a failed write", &e)))?;
         }
         stores[medium].lock().fault = None;
@@ -147,7 +147,7 @@ impl WorkItem<'_> {
         let mut lasted = CommandSet::new(from + requests.len());
         lasted.add_all(&met.lasted);
         for (n, r) in (from..).zip(&requests) {
-            match clients.perform(layer, &mut UntimedSink, r, n as u32) {
+            match clients.perform(layer, &mut UntimedSink::new(), r, n as u32) {
                 Ok(()) => lasted.add(n),
                 // The layer tries the disk again after some requests, not with each one.
                 Err(RequestFailure::Error(Error::NoSpace { .. })) if n < from + RETRIES => {}
@@ -157,7 +157,7 @@ impl WorkItem<'_> {
                 Err(RequestFailure::Violation(v)) => return Err(v),
             }
         }
-        let found = read_all(layer, &mut UntimedSink, clients.history.len())?;
+        let found = read_all(layer, &mut UntimedSink::new(), clients.history.len())?;
         clients.history.split(&CommandSet::below(lasted.limit(), lasted.limit()));
         verify_contents(&clients.history, &lasted, &found)?;
         met.lasted = lasted;
@@ -176,11 +176,12 @@ fn full(target: &dyn TortureTarget, files: bool) -> Result<FilledVolume, Violati
     }
     let failed = |doing: &'static str| move |e| Violation::error(Oracle::Alive, doing, &e);
     let mut layer = target.build(&stores).map_err(failed("opening"))?;
-    layer.format(&mut UntimedSink).map_err(failed("format"))?;
+    layer.format(&mut UntimedSink::new()).map_err(failed("format"))?;
     let blocks = layer.info().sectors / PER_BLOCK as u64;
     let mut clients = Clients::new(History::empty(blocks as usize), 0);
     for r in fill_requests(blocks) {
-        if let Err(RequestFailure::Error(e)) = clients.perform(layer.as_mut(), &mut UntimedSink, &r, 0) {
+        if let Err(RequestFailure::Error(e)) = clients.perform(layer.as_mut(), &mut UntimedSink::new(), &r, 0)
+        {
             return Err(failed("filling")(e));
         }
     }
@@ -215,7 +216,7 @@ fn run_faulted(
     let mut met = FaultedRun { lasted: CommandSet::new(requests.len()), told: false };
     let mut refused = false;
     for (n, r) in requests.iter().enumerate() {
-        match clients.perform(layer, &mut UntimedSink, r, n as u32) {
+        match clients.perform(layer, &mut UntimedSink::new(), r, n as u32) {
             Ok(()) => {
                 met.lasted.add(n);
                 if r.kind == ClientRequestKind::Flush {

@@ -71,7 +71,7 @@ pub fn recover_and_read(
     }
     let recovers = |doing: &'static str| move |e: Error| Violation::error(Oracle::Recovers, doing, &e);
     let mut layer = target.build(stores).map_err(recovers("opening"))?;
-    let found = layer.recover(&mut UntimedSink, stop).map_err(recovers("recovery"))?;
+    let found = layer.recover(&mut UntimedSink::new(), stop).map_err(recovers("recovery"))?;
     let (mut image, mut read_bytes) = (0, 0);
     for s in stores {
         let (hash, bytes) = s.lock().stop_hash();
@@ -85,7 +85,7 @@ pub fn recover_and_read(
         return Err(Violation::new(Oracle::Reads, format!("recovery lost pages: {what}")));
     }
     check(layer.as_mut(), "after recovery")?;
-    let versions = read_all(layer.as_mut(), &mut UntimedSink, blocks)?;
+    let versions = read_all(layer.as_mut(), &mut UntimedSink::new(), blocks)?;
     let state = hash_of(&versions);
     Ok(RecoveredVolume { layer, seen: ImageState { image, state, read_bytes, versions } })
 }
@@ -97,7 +97,7 @@ pub fn recover_and_read(
 pub fn check(layer: &mut dyn StackDevice<UntimedSink>, when: &str) -> Result<(), Violation> {
     let mut first = None;
     let scope = CheckScope { data: true, ..CheckScope::default() };
-    let done = layer.check(&mut UntimedSink, scope, &mut |f| {
+    let done = layer.check(&mut UntimedSink::new(), scope, &mut |f| {
         // A finding that only costs space is allowed: a later recovery, or garbage collection,
         // repairs it.
         if f.severity > Severity::Minor {
@@ -258,7 +258,7 @@ fn alive(
     requests.push(ClientRequestKind::Flush.without_range());
     let mut lasted = CommandSet::below(requests.len(), requests.len());
     for (i, r) in requests.iter().enumerate() {
-        let done = clients.perform(layer.as_mut(), &mut UntimedSink, r, i as u32);
+        let done = clients.perform(layer.as_mut(), &mut UntimedSink::new(), r, i as u32);
         if let (Err(RequestFailure::Error(Error::ReadOnly { .. })), true) = (&done, depth.worn) {
             lasted.remove(i);
             continue;
@@ -268,7 +268,7 @@ fn alive(
             RequestFailure::Violation(v) => Violation { what: format!("after recovery, {}", v.what), ..v },
         })?;
     }
-    let found = read_all(layer.as_mut(), &mut UntimedSink, blocks)?;
+    let found = read_all(layer.as_mut(), &mut UntimedSink::new(), blocks)?;
     verify_contents(&clients.history, &lasted, &found)?;
     check(layer.as_mut(), "after a full rewrite")?;
     drop(layer);

@@ -348,7 +348,7 @@ fn recovery_log(
     }
     let opening = |e| Violation::error(Oracle::Recovers, "recovery", &e);
     let mut layer = target.build(stores).map_err(opening)?;
-    let done = layer.recover(&mut UntimedSink, stop);
+    let done = layer.recover(&mut UntimedSink::new(), stop);
     drop(layer);
     for s in stores {
         let mut m = s.lock();

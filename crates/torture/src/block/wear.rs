@@ -61,7 +61,7 @@ impl WorkItem<'_> {
         let stores = target.blank_stores();
         let failed = |doing: &'static str| move |e| Violation::error(Oracle::Alive, doing, &e);
         let mut layer = target.build(&stores).map_err(failed("opening"))?;
-        layer.format(&mut UntimedSink).map_err(failed("format"))?;
+        layer.format(&mut UntimedSink::new()).map_err(failed("format"))?;
         let blocks = layer.info().sectors / PER_BLOCK as u64;
         let mut clients = Clients::new(History::empty(blocks as usize), 0);
         let mix =
@@ -71,7 +71,7 @@ impl WorkItem<'_> {
         let mut lasted = CommandSet::new(requests.len());
         let mut refusals = 0;
         for (n, r) in requests.iter().enumerate() {
-            match clients.perform(layer.as_mut(), &mut UntimedSink, r, n as u32) {
+            match clients.perform(layer.as_mut(), &mut UntimedSink::new(), r, n as u32) {
                 Ok(()) => lasted.add(n),
                 Err(RequestFailure::Error(Error::ReadOnly { .. } | Error::NoSpace { .. })) => {
                     if layer.refuses().is_none() {

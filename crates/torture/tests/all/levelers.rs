@@ -36,11 +36,11 @@ fn stripes_move_in_the_small_stacks() {
     for (name, _) in PCM_LEVELERS {
         let target = target(name);
         let mut layer = target.build(&target.blank_stores()).unwrap();
-        layer.format(&mut UntimedSink).unwrap();
+        layer.format(&mut UntimedSink::new()).unwrap();
         for i in 0..60 {
             layer
                 .write(
-                    &mut UntimedSink,
+                    &mut UntimedSink::new(),
                     Sector(i * 24 % 320),
                     WriteData::Bytes(&[i as u8; 2048]),
                     Hints::NONE,

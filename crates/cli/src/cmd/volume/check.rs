@@ -1,6 +1,6 @@
 //! Check of a volume, for `frit check VOLUME` and `frit scrub`.
 
-use super::{NOT_OPENED, ProgressSink, not_opened, open, warn};
+use super::{NOT_OPENED, begin_phase, not_opened, open, warn};
 use crate::output::{print, report, right, table, text};
 use frit_core::{CheckCounts, CheckScope, Finding, MediumKind, size};
 use frit_volume::{OpenReport, Volume, inspect};
@@ -112,11 +112,7 @@ fn count(left: usize) -> String {
     if left == 1 { "1 finding is".into() } else { format!("{left} findings are") }
 }
 
-fn run(
-    v: &mut Volume<ProgressSink>,
-    how: CheckOptions,
-    findings: &mut Vec<Finding>,
-) -> frit_core::Result<CheckCounts> {
+fn run(v: &mut Volume, how: CheckOptions, findings: &mut Vec<Finding>) -> frit_core::Result<CheckCounts> {
     let length = if how.data {
         let mut mapped = 0;
         v.extents(0, v.bytes(), &mut |len, place| mapped += if place.is_some() { len } else { 0 })?;
@@ -124,7 +120,7 @@ fn run(
     } else {
         None
     };
-    v.sink().bar().begin("checking", length);
+    begin_phase(v, "checking", length);
     let scope = CheckScope { data: how.data, repair: how.repair, older: how.older };
     v.check(scope, &mut |f| findings.push(f))
 }

@@ -4,10 +4,12 @@ pub(crate) mod check;
 mod progress;
 mod show;
 
-pub(crate) use progress::{ByteProgress, ProgressSink};
+pub(crate) use progress::ByteProgress;
+use progress::ReadProgress;
 pub(crate) use show::{recovery, sizes, when};
 
 use crate::output::{print_stderr, report};
+use frit_core::UntimedSink;
 use frit_volume::{OpenOptions, Volume};
 use miette::{IntoDiagnostic, Report, Result, WrapErr};
 use std::path::{Path, PathBuf};
@@ -17,9 +19,18 @@ use std::process::ExitCode;
 pub(crate) const NOT_OPENED: u8 = 2;
 
 /// Opens a volume with a bar that shows the progress of its recovery.
-pub(crate) fn open(dir: &Path, read_only: bool, quiet: bool) -> frit_volume::Result<Volume<ProgressSink>> {
+pub(crate) fn open(dir: &Path, read_only: bool, quiet: bool) -> frit_volume::Result<Volume> {
     let bar = ByteProgress::bytes(quiet, "recovering", None);
-    Volume::open_with(dir, &OpenOptions { read_only, crash: None }, |_| ProgressSink::new(bar))
+    Volume::open_with(dir, &OpenOptions { read_only, crash: None }, |_| {
+        UntimedSink::observed(ReadProgress::new(bar))
+    })
+}
+
+/// Restarts the bar of a volume that [`open`] has opened, for another phase that reads `length` bytes.
+pub(crate) fn begin_phase(volume: &mut Volume, what: &str, length: Option<u64>) {
+    if let Some(progress) = volume.sink().observer::<ReadProgress>() {
+        progress.bar().begin(what, length);
+    }
 }
 
 /// Warns about files of a volume that other users can read or change.

@@ -1,6 +1,6 @@
-//! Progress bar on standard error, if that is a terminal, and a sink that advances it.
+//! Progress bar on standard error, if that is a terminal, and an observer of commands that advances it.
 
-use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
+use frit_core::{Cmd, CommandObserver};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// A progress bar that counts bytes, removed when this is dropped.
@@ -53,8 +53,8 @@ impl Drop for ByteProgress {
     }
 }
 
-/// A sink without timing that advances a progress bar by the bytes read.
-pub(crate) struct ProgressSink {
+/// Advances a progress bar by the bytes read.
+pub(crate) struct ReadProgress {
     bar: ByteProgress,
     read: u64,
 }
@@ -62,9 +62,9 @@ pub(crate) struct ProgressSink {
 /// Number of read bytes between two updates of the bar: an update costs more than a read.
 const EVERY: u64 = 4 << 20;
 
-impl ProgressSink {
-    pub(crate) fn new(bar: ByteProgress) -> ProgressSink {
-        ProgressSink { bar, read: 0 }
+impl ReadProgress {
+    pub(crate) fn new(bar: ByteProgress) -> ReadProgress {
+        ReadProgress { bar, read: 0 }
     }
 
     /// Returns the bar.
@@ -73,20 +73,8 @@ impl ProgressSink {
     }
 }
 
-impl Sink for ProgressSink {
-    type Tok = ();
-
-    fn now(&self) -> Nanos {
-        Nanos::ZERO
-    }
-
-    fn start(&self) {}
-
-    fn unit(&self, _: UnitId) -> UnitState {
-        UnitState::Idle
-    }
-
-    fn emit(&mut self, cmd: Cmd, (): ()) {
+impl CommandObserver for ReadProgress {
+    fn command(&mut self, cmd: &Cmd) {
         if cmd.op.is_read() {
             self.read += u64::from(cmd.len);
             if self.read >= EVERY {
@@ -95,8 +83,4 @@ impl Sink for ProgressSink {
             }
         }
     }
-
-    fn join(&mut self, (): (), (): ()) {}
-
-    fn ack(&mut self, (): ()) {}
 }

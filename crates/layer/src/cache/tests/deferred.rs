@@ -84,7 +84,7 @@ impl Run {
             None => Buffer::Out(&r.write),
         };
         let outcome = open.left.run(&mut buffer);
-        self.layer.settle(&mut UntimedSink, &open.left, outcome, &buffer).unwrap();
+        self.layer.settle(&mut UntimedSink::new(), &open.left, outcome, &buffer).unwrap();
         if let Some((bytes, may)) = &r.read {
             check(r.at, bytes, may);
         }
@@ -93,7 +93,7 @@ impl Run {
 
     /// Completes one access or takes one job, so that a refused request can be repeated.
     fn wait(&mut self, pick: usize) {
-        match BlockLayer::<UntimedSink>::job(&mut self.layer, &mut UntimedSink).unwrap() {
+        match BlockLayer::<UntimedSink>::job(&mut self.layer, &mut UntimedSink::new()).unwrap() {
             Some(left) => self.open.push(Open { request: None, left }),
             None => {
                 assert!(!self.open.is_empty(), "a request waits, but nothing is in flight");
@@ -128,7 +128,8 @@ impl Run {
         self.changes(at, sectors, self.stamp);
         let slow = loop {
             let slow = self.would_block(RequestIntent::Write, at, sectors);
-            match self.layer.write(&mut UntimedSink, Sector(at), WriteData::Bytes(&write), Hints::NONE) {
+            match self.layer.write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(&write), Hints::NONE)
+            {
                 Err(Error::WouldBlock) => {
                     assert!(slow, "`slow` did not predict that a write waits");
                     self.wait(pick);
@@ -152,7 +153,12 @@ impl Run {
         let mut bytes = vec![0xEE; (sectors * 512) as usize];
         let slow = loop {
             let slow = self.would_block(RequestIntent::Read, at, sectors);
-            match self.layer.read(&mut UntimedSink, Sector(at), ReadTarget::Bytes(&mut bytes), Hints::NONE) {
+            match self.layer.read(
+                &mut UntimedSink::new(),
+                Sector(at),
+                ReadTarget::Bytes(&mut bytes),
+                Hints::NONE,
+            ) {
                 Err(Error::WouldBlock) => {
                     assert!(slow, "`slow` did not predict that a read waits");
                     self.wait(pick);
@@ -178,7 +184,7 @@ impl Run {
     fn discard(&mut self, at: u64, sectors: u64, pick: usize) {
         self.changes(at, sectors, 0);
         loop {
-            match self.layer.discard(&mut UntimedSink, Sector(at), sectors) {
+            match self.layer.discard(&mut UntimedSink::new(), Sector(at), sectors) {
                 Err(Error::WouldBlock) => self.wait(pick),
                 done => break done.unwrap(),
             }
@@ -229,13 +235,13 @@ proptest! {
                 Step::Write(at, n) => run.write(at, n.min(200), pick),
                 Step::Read(at, n) => run.read(at, n, pick),
                 Step::Discard(at, n) => run.discard(at, n, pick),
-                Step::Idle(n) => drop(run.layer.step(&mut UntimedSink, n).unwrap()),
+                Step::Idle(n) => drop(run.layer.step(&mut UntimedSink::new(), n).unwrap()),
                 Step::Set(key, value) => run.layer.set(key, value).unwrap(),
                 _ if run.open.is_empty() => {}
                 _ => run.finish(pick),
             }
             run.layer.audit();
-            if pick % 3 == 0 && let Some(left) = BlockLayer::<UntimedSink>::job(&mut run.layer, &mut UntimedSink).unwrap() {
+            if pick % 3 == 0 && let Some(left) = BlockLayer::<UntimedSink>::job(&mut run.layer, &mut UntimedSink::new()).unwrap() {
                 run.open.push(Open { request: None, left });
             }
         }
@@ -256,34 +262,38 @@ fn a_hit_waits_for_nobodys_miss_or_destage() {
     let (mut layer, _) = late(named("halo"));
     let block = |n: u8| vec![n; 4096];
     for i in 0..90_u64 {
-        layer.write(&mut UntimedSink, Sector(i * 8), WriteData::Bytes(&block(i as u8)), Hints::NONE).unwrap();
+        layer
+            .write(&mut UntimedSink::new(), Sector(i * 8), WriteData::Bytes(&block(i as u8)), Hints::NONE)
+            .unwrap();
     }
     let mut miss = vec![0; 4096];
-    layer.read(&mut UntimedSink, Sector(12_000), ReadTarget::Bytes(&mut miss), Hints::NONE).unwrap();
+    layer.read(&mut UntimedSink::new(), Sector(12_000), ReadTarget::Bytes(&mut miss), Hints::NONE).unwrap();
     let missed = BlockLayer::<UntimedSink>::deferred(&mut layer).expect("the miss is left to others");
-    layer.write(&mut UntimedSink, Sector(8000), WriteData::Bytes(&block(200)), Hints::NONE).unwrap();
-    layer.write(&mut UntimedSink, Sector(8008), WriteData::Bytes(&block(201)), Hints::NONE).unwrap();
-    let job = BlockLayer::<UntimedSink>::job(&mut layer, &mut UntimedSink)
+    layer.write(&mut UntimedSink::new(), Sector(8000), WriteData::Bytes(&block(200)), Hints::NONE).unwrap();
+    layer.write(&mut UntimedSink::new(), Sector(8008), WriteData::Bytes(&block(201)), Hints::NONE).unwrap();
+    let job = BlockLayer::<UntimedSink>::job(&mut layer, &mut UntimedSink::new())
         .unwrap()
         .expect("the destage is left to others");
     // Both are in flight: reads and writes of cached blocks go on, also of blocks that are being
     // destaged.
     for i in 0..90_u64 {
         let mut back = vec![0; 4096];
-        layer.read(&mut UntimedSink, Sector(i * 8), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
+        layer
+            .read(&mut UntimedSink::new(), Sector(i * 8), ReadTarget::Bytes(&mut back), Hints::NONE)
+            .unwrap();
         assert!(BlockLayer::<UntimedSink>::deferred(&mut layer).is_none(), "block {i} is a hit");
         assert_eq!(back, block(i as u8));
     }
-    layer.write(&mut UntimedSink, Sector(0), WriteData::Bytes(&block(99)), Hints::NONE).unwrap();
+    layer.write(&mut UntimedSink::new(), Sector(0), WriteData::Bytes(&block(99)), Hints::NONE).unwrap();
     assert!(BlockLayer::<UntimedSink>::deferred(&mut layer).is_none());
     for left in [job, missed] {
         let mut buffer = Buffer::In(&mut miss);
         let outcome = left.run(&mut buffer);
-        layer.settle(&mut UntimedSink, &left, outcome, &buffer).unwrap();
+        layer.settle(&mut UntimedSink::new(), &left, outcome, &buffer).unwrap();
     }
     assert_eq!(miss, block(0));
     let mut back = vec![0; 4096];
-    layer.read(&mut UntimedSink, Sector(0), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
+    layer.read(&mut UntimedSink::new(), Sector(0), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
     assert_eq!(back, block(99), "written while it was on its way");
 }
 
@@ -292,14 +302,14 @@ fn where_all_blocks_are_being_read_writes_wait_and_nothing_spins() {
     for policy in ["halo", "lru", "sweep"] {
         let (mut layer, _) = late(named(policy));
         let write = |layer: &mut Cache<(), _, _>, i: u64| {
-            layer.write(&mut UntimedSink, Sector(i * 8), WriteData::Bytes(&[7; 512]), Hints::NONE)
+            layer.write(&mut UntimedSink::new(), Sector(i * 8), WriteData::Bytes(&[7; 512]), Hints::NONE)
         };
         // A sector of each block is cached: the rest has to come from the disk.
         for i in 0..60 {
             write(&mut layer, i).unwrap();
         }
         let mut miss = vec![0; 200 * 4096];
-        layer.read(&mut UntimedSink, Sector(0), ReadTarget::Bytes(&mut miss), Hints::NONE).unwrap();
+        layer.read(&mut UntimedSink::new(), Sector(0), ReadTarget::Bytes(&mut miss), Hints::NONE).unwrap();
         let missed = BlockLayer::<UntimedSink>::deferred(&mut layer).expect("the miss is left to others");
         // The cache fills up with blocks that cannot be evicted.
         let mut next = 60;
@@ -310,14 +320,15 @@ fn where_all_blocks_are_being_read_writes_wait_and_nothing_spins() {
         assert!(matches!(write(&mut layer, next), Err(Error::WouldBlock)), "{policy}");
         let mut buffer = Buffer::In(&mut miss);
         let outcome = missed.run(&mut buffer);
-        layer.settle(&mut UntimedSink, &missed, outcome, &buffer).unwrap();
+        layer.settle(&mut UntimedSink::new(), &missed, outcome, &buffer).unwrap();
         // After the read is settled they can be evicted.
         while let Err(e) = write(&mut layer, next) {
             assert!(matches!(e, Error::WouldBlock), "{policy}: {e}");
-            let job =
-                BlockLayer::<UntimedSink>::job(&mut layer, &mut UntimedSink).unwrap().expect("a destage");
+            let job = BlockLayer::<UntimedSink>::job(&mut layer, &mut UntimedSink::new())
+                .unwrap()
+                .expect("a destage");
             let outcome = job.run(&mut Buffer::None);
-            layer.settle(&mut UntimedSink, &job, outcome, &Buffer::None).unwrap();
+            layer.settle(&mut UntimedSink::new(), &job, outcome, &Buffer::None).unwrap();
         }
         layer.audit();
     }

@@ -120,12 +120,14 @@ impl Model {
         for (i, b) in self.bytes[range.clone()].iter_mut().enumerate() {
             *b = self.stamp.wrapping_add(((i / 512) as u8).wrapping_mul(31)) | 1;
         }
-        layer.write(&mut UntimedSink, Sector(at), WriteData::Bytes(&self.bytes[range]), Hints::NONE).unwrap();
+        layer
+            .write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(&self.bytes[range]), Hints::NONE)
+            .unwrap();
     }
 
     fn read<P: Store>(&self, layer: &mut Layer<'_, P>, at: u64, sectors: u64) {
         let mut back = vec![0xEE; (sectors * 512) as usize];
-        layer.read(&mut UntimedSink, Sector(at), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
+        layer.read(&mut UntimedSink::new(), Sector(at), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
         let own = &self.bytes[(at * 512) as usize..((at + sectors) * 512) as usize];
         if let Some(i) = back.iter().zip(own).position(|(a, b)| a != b) {
             panic!("sector {}: {} instead of {}", at + i as u64 / 512, back[i], own[i]);
@@ -134,7 +136,7 @@ impl Model {
 
     fn discard<P: Store>(&mut self, layer: &mut Layer<'_, P>, at: u64, sectors: u64) {
         self.bytes[(at * 512) as usize..((at + sectors) * 512) as usize].fill(0);
-        layer.discard(&mut UntimedSink, Sector(at), sectors).unwrap();
+        layer.discard(&mut UntimedSink::new(), Sector(at), sectors).unwrap();
     }
 
     fn all<P: Store>(&self, layer: &mut Layer<'_, P>) {
@@ -198,28 +200,28 @@ fn run(config: &CacheConfig, steps: &[Step]) {
     let (mut pcm, mut disk) = stores();
     let mut model = Model::new();
     let mut layer = open(config, &mut pcm, &mut disk);
-    layer.format(&mut UntimedSink).unwrap();
+    layer.format(&mut UntimedSink::new()).unwrap();
     for s in steps {
         match *s {
             Step::Write(at, n) => model.write(&mut layer, at, n),
             Step::Read(at, n) => model.read(&mut layer, at, n),
             Step::Discard(at, n) => model.discard(&mut layer, at, n),
-            Step::Flush => BlockLayer::<UntimedSink>::flush(&mut layer, &mut UntimedSink).unwrap(),
-            Step::Idle(n) => drop(layer.step(&mut UntimedSink, n).unwrap()),
+            Step::Flush => BlockLayer::<UntimedSink>::flush(&mut layer, &mut UntimedSink::new()).unwrap(),
+            Step::Idle(n) => drop(layer.step(&mut UntimedSink::new(), n).unwrap()),
             Step::Set(key, value) => layer.set(key, value).unwrap(),
             Step::Crash { halt } => {
                 if halt {
-                    Quiesce::<UntimedSink>::halt(&mut layer, &mut UntimedSink).unwrap();
+                    Quiesce::<UntimedSink>::halt(&mut layer, &mut UntimedSink::new()).unwrap();
                 }
                 let config = layer.config().clone();
                 drop(layer);
                 layer = open(&config, &mut pcm, &mut disk);
-                let found = layer.recover(&mut UntimedSink, CrashKind::Process).unwrap();
+                let found = layer.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
                 assert!(found.clean || !halt);
             }
             Step::Check => {
                 let scope = CheckScope { data: true, ..CheckScope::default() };
-                layer.check(&mut UntimedSink, scope, &mut |f| panic!("{f:?}")).unwrap();
+                layer.check(&mut UntimedSink::new(), scope, &mut |f| panic!("{f:?}")).unwrap();
             }
         }
         layer.audit();

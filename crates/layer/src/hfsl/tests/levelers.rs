@@ -59,7 +59,7 @@ fn moves(layer: &Layer) -> u64 {
 /// A volume that was formatted, and written until stripes moved often.
 fn used(config: &HfslConfig) -> Model {
     let mut m = Model::new(leveled(config.clone()));
-    m.layer.format(&mut UntimedSink).unwrap();
+    m.layer.format(&mut UntimedSink::new()).unwrap();
     for i in 0..1_500 {
         let at = i * 7919 % (SECTORS - 8);
         m.act(&Action::Write { at, sectors: 1 + i % 4, metadata: i % 3 == 0 }).unwrap();
@@ -96,7 +96,7 @@ fn a_volume_is_opened_again_wherever_its_header_lies() {
                 let mut first = [0; 8];
                 medium.pcm().peek(0, &mut first).unwrap();
                 away += u32::from(&first != b"fritHFSL");
-                assert_eq!(m.layer.recover(&mut UntimedSink, CrashKind::Process).unwrap().lost, []);
+                assert_eq!(m.layer.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap().lost, []);
                 // Enough small writes for moves in most regions.
                 for i in 0..60 {
                     let at = (round * 60 + i) * 7919 % (SECTORS - 8);
@@ -116,7 +116,7 @@ fn another_leveler_than_that_of_the_volume_is_refused() {
     let refusal = |was: PcmWearKeys, is: PcmWearKeys| {
         let mut m = used(&config(was, MapPersist::Each, false));
         let mut other = reopened(&mut m.layer, config(is, MapPersist::Each, false)).unwrap();
-        other.recover(&mut UntimedSink, CrashKind::Process).unwrap_err().to_string()
+        other.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap_err().to_string()
     };
     let other = "made for another leveler, seed, stripe size, division or PCM";
     let e = refusal(keys("start-gap"), keys("sfc"));
@@ -167,9 +167,9 @@ fn moves_count_alike_with_and_without_bytes() {
             let (at, sectors) = (i * 7919 % (SECTORS - 16), 1 + i % 5);
             let data = vec![i as u8; sectors as usize * 512];
             lengths
-                .write(&mut UntimedSink, Sector(at), WriteData::Len(data.len() as u32), Hints::NONE)
+                .write(&mut UntimedSink::new(), Sector(at), WriteData::Len(data.len() as u32), Hints::NONE)
                 .unwrap();
-            bytes.write(&mut UntimedSink, Sector(at), WriteData::Bytes(&data), Hints::NONE).unwrap();
+            bytes.write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(&data), Hints::NONE).unwrap();
         }
         let (mut a, mut b) = (StackView::default(), StackView::default());
         BlockLayer::<UntimedSink>::visible(&lengths, &mut a);

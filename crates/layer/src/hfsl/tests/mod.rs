@@ -212,23 +212,28 @@ impl Model {
                 let (at, sectors) = clip(at, sectors);
                 let data = self.fresh(sectors as usize * 512);
                 let hints = if metadata { Hints::METADATA } else { Hints::NONE };
-                self.layer.write(&mut UntimedSink, Sector(at), WriteData::Bytes(&data), hints)?;
+                self.layer.write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(&data), hints)?;
                 self.shadow[at as usize * 512..][..data.len()].copy_from_slice(&data);
             }
             Action::WriteBytes { at, len } => {
                 let data = self.fresh(len as usize);
-                self.layer.write_bytes(&mut UntimedSink, at, WriteData::Bytes(&data))?;
+                self.layer.write_bytes(&mut UntimedSink::new(), at, WriteData::Bytes(&data))?;
                 self.shadow[at as usize..][..data.len()].copy_from_slice(&data);
             }
             Action::Read { at, sectors } => {
                 let (at, sectors) = clip(at, sectors);
                 let mut got = vec![0xEE; sectors as usize * 512];
-                self.layer.read(&mut UntimedSink, Sector(at), ReadTarget::Bytes(&mut got), Hints::NONE)?;
+                self.layer.read(
+                    &mut UntimedSink::new(),
+                    Sector(at),
+                    ReadTarget::Bytes(&mut got),
+                    Hints::NONE,
+                )?;
                 assert!(got == self.shadow[at as usize * 512..][..got.len()], "read at {at}");
             }
             Action::Discard { at, sectors } => {
                 let (at, sectors) = clip(at, sectors);
-                self.layer.discard(&mut UntimedSink, Sector(at), sectors)?;
+                self.layer.discard(&mut UntimedSink::new(), Sector(at), sectors)?;
                 self.shadow[at as usize * 512..][..sectors as usize * 512].fill(0);
             }
             Action::Set(key, value) => {
@@ -237,19 +242,19 @@ impl Model {
                 }
             }
             Action::Step => {
-                self.layer.step(&mut UntimedSink, 4)?;
+                self.layer.step(&mut UntimedSink::new(), 4)?;
             }
-            Action::Flush => self.layer.flush(&mut UntimedSink)?,
+            Action::Flush => self.layer.flush(&mut UntimedSink::new())?,
             Action::Reboot => {
                 // Without PCM discards are not durable: see `boot`.
                 if self.layer.map.pcm.is_some() {
-                    self.layer.halt(&mut UntimedSink)?;
-                    self.layer.boot(&mut UntimedSink)?;
+                    self.layer.halt(&mut UntimedSink::new())?;
+                    self.layer.boot(&mut UntimedSink::new())?;
                 }
             }
             Action::Crash => {
                 if self.layer.map.each() && self.layer.usage.formatted {
-                    let found = self.layer.recover(&mut UntimedSink, CrashKind::Process)?;
+                    let found = self.layer.recover(&mut UntimedSink::new(), CrashKind::Process)?;
                     assert_eq!(found.lost, []);
                     self.checked();
                 }
@@ -261,13 +266,15 @@ impl Model {
     /// Asserts that a check has no findings.
     fn checked(&mut self) {
         let scope = CheckScope { data: true, ..CheckScope::default() };
-        self.layer.check(&mut UntimedSink, scope, &mut |f| panic!("{f:?}")).unwrap();
+        self.layer.check(&mut UntimedSink::new(), scope, &mut |f| panic!("{f:?}")).unwrap();
     }
 
     fn check_all(&mut self) {
         self.checked();
         let mut got = vec![0xEE; self.shadow.len()];
-        self.layer.read(&mut UntimedSink, Sector(0), ReadTarget::Bytes(&mut got), Hints::NONE).unwrap();
+        self.layer
+            .read(&mut UntimedSink::new(), Sector(0), ReadTarget::Bytes(&mut got), Hints::NONE)
+            .unwrap();
         assert!(got == self.shadow, "the volume differs from its shadow");
     }
 
@@ -376,13 +383,14 @@ fn garbage_collection_switched_off_fills_up_with_a_clear_error() {
         HfslConfig { fusion_method: super::FusionMethod::None, gc: "off".into(), ..HfslConfig::default() };
     let mut l = layer(config, false, NandFaults::default());
     let data = [1u8; 2048];
-    let e = (0..10_000)
-        .find_map(|_| l.write(&mut UntimedSink, Sector(0), WriteData::Bytes(&data), Hints::NONE).err());
+    let e = (0..10_000).find_map(|_| {
+        l.write(&mut UntimedSink::new(), Sector(0), WriteData::Bytes(&data), Hints::NONE).err()
+    });
     let e = e.expect("the pool is finite").to_string();
     assert!(e.contains("garbage collection"), "{e}");
     // Switched on again, garbage collection continues.
     l.set("gc", "greedy").unwrap();
-    l.write(&mut UntimedSink, Sector(0), WriteData::Bytes(&data), Hints::NONE).unwrap();
+    l.write(&mut UntimedSink::new(), Sector(0), WriteData::Bytes(&data), Hints::NONE).unwrap();
     l.audit();
 }
 
@@ -393,10 +401,10 @@ fn ranges_past_the_end_are_refused() {
     for at in [end, end - 1, u64::MAX, u64::MAX / 512, 1 << 60] {
         let mut buf = [0u8; 1024];
         for r in [
-            l.read(&mut UntimedSink, Sector(at), ReadTarget::Bytes(&mut buf), Hints::NONE),
-            l.write(&mut UntimedSink, Sector(at), WriteData::Bytes(&[0; 1024]), Hints::NONE),
-            l.discard(&mut UntimedSink, Sector(at), 2),
-            l.discard(&mut UntimedSink, Sector(2), at),
+            l.read(&mut UntimedSink::new(), Sector(at), ReadTarget::Bytes(&mut buf), Hints::NONE),
+            l.write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(&[0; 1024]), Hints::NONE),
+            l.discard(&mut UntimedSink::new(), Sector(at), 2),
+            l.discard(&mut UntimedSink::new(), Sector(2), at),
         ] {
             assert!(matches!(r, Err(Error::OutOfRange { .. })), "{at}: {r:?}");
         }
@@ -408,13 +416,13 @@ fn raw_access_is_for_those_that_are_named() {
     let config = HfslConfig { raw_access: vec!["db".into()], ..HfslConfig::default() };
     let mut l = layer(config, true, NandFaults::default());
     let mut b = [0u8; 64];
-    let r = l.raw_read(&mut UntimedSink, "other", MediumKind::Pcm, 0, ReadTarget::Bytes(&mut b));
+    let r = l.raw_read(&mut UntimedSink::new(), "other", MediumKind::Pcm, 0, ReadTarget::Bytes(&mut b));
     assert!(matches!(r, Err(Error::Protected { .. })));
-    l.raw_read(&mut UntimedSink, "db", MediumKind::Pcm, 0, ReadTarget::Bytes(&mut b)).unwrap();
-    let owned = l.raw_write(&mut UntimedSink, "db", 0, WriteData::Bytes(&b), Cause::Host);
+    l.raw_read(&mut UntimedSink::new(), "db", MediumKind::Pcm, 0, ReadTarget::Bytes(&mut b)).unwrap();
+    let owned = l.raw_write(&mut UntimedSink::new(), "db", 0, WriteData::Bytes(&b), Cause::Host);
     assert!(matches!(owned, Err(Error::Protected { .. })), "the map is the layer's");
     let past = l.map.pcm.as_ref().map(|p| p.slot_at(p.layout.slots)).unwrap();
-    l.raw_write(&mut UntimedSink, "db", past, WriteData::Bytes(&b), Cause::Host).unwrap();
+    l.raw_write(&mut UntimedSink::new(), "db", past, WriteData::Bytes(&b), Cause::Host).unwrap();
 }
 
 #[test]
@@ -475,7 +483,7 @@ fn a_parameter_that_changes_does_not_lower_the_reserve() {
 fn a_flipped_bit_is_an_error_with_its_place() {
     let config = HfslConfig { fusion_method: super::FusionMethod::None, ..HfslConfig::default() };
     let mut l = layer(config, false, NandFaults::default());
-    l.write(&mut UntimedSink, Sector(0), WriteData::Bytes(&[7; 2048]), Hints::NONE).unwrap();
+    l.write(&mut UntimedSink::new(), Sector(0), WriteData::Bytes(&[7; 2048]), Hints::NONE).unwrap();
     let PageLocation::Nand(ppn) = l.entry(Lpn(0)).unwrap().place() else { panic!("in NAND") };
     // The page is at the start of the page area of the store: find it by its contents.
     let store = l.flash.nand_mut().store_mut();
@@ -487,7 +495,7 @@ fn a_flipped_bit_is_an_error_with_its_place() {
     }
     store.write(at - 512, &[6]).unwrap();
     let mut out = [0u8; 2048];
-    let e = l.read(&mut UntimedSink, Sector(0), ReadTarget::Bytes(&mut out), Hints::NONE).unwrap_err();
+    let e = l.read(&mut UntimedSink::new(), Sector(0), ReadTarget::Bytes(&mut out), Hints::NONE).unwrap_err();
     assert!(matches!(e, Error::Corrupt { at, .. } if at == u64::from(ppn.0)), "{e}");
 }
 
@@ -502,11 +510,15 @@ fn simulation_and_volume_count_alike() {
     for i in 0..5_000u64 {
         let (at, sectors) = (i * 7919 % (SECTORS - 16), 1 + i % 9);
         let data = vec![i as u8; sectors as usize * 512];
-        lengths.write(&mut UntimedSink, Sector(at), WriteData::Len(data.len() as u32), Hints::NONE).unwrap();
-        bytes.write(&mut UntimedSink, Sector(at), WriteData::Bytes(&data), Hints::NONE).unwrap();
-        lengths.read(&mut UntimedSink, Sector(i % SECTORS), ReadTarget::Len(512), Hints::NONE).unwrap();
+        lengths
+            .write(&mut UntimedSink::new(), Sector(at), WriteData::Len(data.len() as u32), Hints::NONE)
+            .unwrap();
+        bytes.write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(&data), Hints::NONE).unwrap();
+        lengths
+            .read(&mut UntimedSink::new(), Sector(i % SECTORS), ReadTarget::Len(512), Hints::NONE)
+            .unwrap();
         bytes
-            .read(&mut UntimedSink, Sector(i % SECTORS), ReadTarget::Bytes(&mut [0; 512]), Hints::NONE)
+            .read(&mut UntimedSink::new(), Sector(i % SECTORS), ReadTarget::Bytes(&mut [0; 512]), Hints::NONE)
             .unwrap();
     }
     let counts = |v: &dyn Fn(&mut frit_core::StackView)| {

@@ -17,7 +17,7 @@ fn wide(config: HfslConfig, chip_bytes: u64, faults: NandFaults) -> Layer {
 
 fn write(l: &mut Layer, at: u64, sectors: u64) {
     let data = vec![at as u8; sectors as usize * 512];
-    l.write(&mut UntimedSink, Sector(at), WriteData::Bytes(&data), Hints::NONE).unwrap();
+    l.write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(&data), Hints::NONE).unwrap();
 }
 
 fn visible(l: &Layer) -> StackView {
@@ -67,7 +67,7 @@ fn the_size_that_counts_is_the_request_not_its_part_of_a_page() {
 #[test]
 fn metadata_goes_to_pcm_whatever_its_size() {
     let mut l = wide(HfslConfig::default(), 16 << 10, NandFaults::default());
-    l.write(&mut UntimedSink, Sector(0), WriteData::Bytes(&[1; 16384]), Hints::METADATA).unwrap();
+    l.write(&mut UntimedSink::new(), Sector(0), WriteData::Bytes(&[1; 16384]), Hints::METADATA).unwrap();
     assert!((0..8).all(|p| in_pcm(&l, p)));
 }
 
@@ -144,7 +144,7 @@ fn changing_the_method_drains_what_is_above_its_quota() {
     assert_eq!(metric(&l, "pcm_cache_pages"), 40);
     l.set("FUSION_METHOD", "same-level").unwrap();
     for _ in 0..100 {
-        l.step(&mut UntimedSink, 4).unwrap();
+        l.step(&mut UntimedSink::new(), 4).unwrap();
     }
     assert_eq!((metric(&l, "pcm_cache_pages"), metric(&l, "nand_pages")), (0, 40));
     l.audit();
@@ -157,7 +157,7 @@ fn writes_to_pcm_are_rounded_to_their_granularity() {
         l.set("ADDR_GRAN_PCM", gran).unwrap();
         write(&mut l, 0, 1);
         let before = visible(&l).counts();
-        l.write_bytes(&mut UntimedSink, 4, WriteData::Bytes(&[9; 8])).unwrap();
+        l.write_bytes(&mut UntimedSink::new(), 4, WriteData::Bytes(&[9; 8])).unwrap();
         let after = visible(&l).counts().since(&before);
         assert_eq!(after.get(Op::PcmWrite, Cause::Host).bytes, bytes, "{gran}");
     }
@@ -174,7 +174,7 @@ fn a_map_that_is_persisted_with_each_write_needs_no_halt() {
         };
         m.act(&action).unwrap();
     }
-    m.layer.boot(&mut UntimedSink).unwrap();
+    m.layer.boot(&mut UntimedSink::new()).unwrap();
     m.layer.audit();
     m.check_all();
 }
@@ -186,11 +186,11 @@ fn halt_and_boot_keep_a_map_of_many_chunks() {
     assert!(pages > 2_000, "{pages}");
     for p in 0..pages {
         let data = m.fresh(2048);
-        m.layer.write(&mut UntimedSink, Sector(p * 4), WriteData::Bytes(&data), Hints::NONE).unwrap();
+        m.layer.write(&mut UntimedSink::new(), Sector(p * 4), WriteData::Bytes(&data), Hints::NONE).unwrap();
         m.shadow[p as usize * 2048..][..2048].copy_from_slice(&data);
     }
-    m.layer.halt(&mut UntimedSink).unwrap();
-    m.layer.boot(&mut UntimedSink).unwrap();
+    m.layer.halt(&mut UntimedSink::new()).unwrap();
+    m.layer.boot(&mut UntimedSink::new()).unwrap();
     m.layer.audit();
     m.check_all();
 }
@@ -245,8 +245,9 @@ fn idle_time_cleans_ahead_and_then_rests() {
     let before = metric(&l, "nand_free_blocks");
     let places = u64::from(l.pages);
     (0..500u64).for_each(|i| write(&mut l, i * 7919 % places * 4, 4));
-    let steps =
-        (0..10_000).take_while(|_| l.step(&mut UntimedSink, 4).unwrap() != frit_core::Progress::Idle).count();
+    let steps = (0..10_000)
+        .take_while(|_| l.step(&mut UntimedSink::new(), 4).unwrap() != frit_core::Progress::Idle)
+        .count();
     assert!(steps > 10 && steps < 10_000, "{steps}");
     assert!(metric(&l, "nand_free_blocks") > before, "pools are above the level that writes keep");
     let units = u64::from(l.flash.nand().geometry().units());
@@ -394,7 +395,7 @@ fn steady_is_what_overwriting_ends_in() {
             for _ in 0..writes {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let lpn = (state >> 33) % u64::from(l.pages);
-                l.write(&mut UntimedSink, Sector(lpn * 4), WriteData::Len(2048), Hints::NONE).unwrap();
+                l.write(&mut UntimedSink::new(), Sector(lpn * 4), WriteData::Len(2048), Hints::NONE).unwrap();
             }
             let programs = l.flash.nand().counts().of(Op::NandProgram).commands - before;
             programs as f64 / writes as f64

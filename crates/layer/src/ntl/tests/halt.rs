@@ -8,18 +8,19 @@ use frit_core::Lpn;
 /// Pages 3 to 12 with data, 5 discarded, some of them in the log, after a clean shutdown.
 fn halted(config: &NtlConfig) -> (Held, Vec<u8>) {
     let mut ntl = held(config);
-    ntl.format(&mut UntimedSink).unwrap();
+    ntl.format(&mut UntimedSink::new()).unwrap();
     let mut all = vec![0; 16 * 4096];
     for round in 1..4_u8 {
         for lpn in 3..13_u64 {
             let data = content(lpn * 8, 8, round);
             all[lpn as usize * 4096..][..4096].copy_from_slice(&data);
-            ntl.write(&mut UntimedSink, Sector(lpn * 8), WriteData::Bytes(&data), Hints::NONE).unwrap();
+            ntl.write(&mut UntimedSink::new(), Sector(lpn * 8), WriteData::Bytes(&data), Hints::NONE)
+                .unwrap();
         }
     }
-    ntl.discard(&mut UntimedSink, Sector(40), 8).unwrap();
+    ntl.discard(&mut UntimedSink::new(), Sector(40), 8).unwrap();
     all[5 * 4096..6 * 4096].fill(0);
-    ntl.halt(&mut UntimedSink).unwrap();
+    ntl.halt(&mut UntimedSink::new()).unwrap();
     (ntl, all)
 }
 
@@ -40,7 +41,7 @@ fn lose_record(ntl: &mut Held, lpn: Lpn) {
 
 fn read_page(ntl: &mut Held, lpn: u64) -> frit_core::Result<Vec<u8>> {
     let mut out = vec![0xEE; 4096];
-    ntl.read(&mut UntimedSink, Sector(lpn * 8), ReadTarget::Bytes(&mut out), Hints::NONE).map(|()| out)
+    ntl.read(&mut UntimedSink::new(), Sector(lpn * 8), ReadTarget::Bytes(&mut out), Hints::NONE).map(|()| out)
 }
 
 /// Regression test: a page without a record used to read as zeros.
@@ -51,7 +52,7 @@ fn a_record_that_is_lost_in_both_copies_is_restored_from_the_others() {
         for lpn in 3..13 {
             let (mut ntl, all) = halted(&config);
             lose_record(&mut ntl, Lpn(lpn));
-            let found = ntl.recover(&mut UntimedSink, CrashKind::Process).unwrap();
+            let found = ntl.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
             assert!(found.clean && !found.lost_any() && found.pages == 9, "{config:?}: {found:?}");
             for (lpn, want) in all.chunks(4096).enumerate() {
                 assert!(read_page(&mut ntl, lpn as u64).unwrap() == want, "{config:?}: page {lpn}");
@@ -67,7 +68,7 @@ fn several_lost_records_make_every_page_without_one_an_error() {
         lose_record(&mut ntl, Lpn(4));
         lose_record(&mut ntl, Lpn(9));
         for _ in 0..2 {
-            let found = ntl.recover(&mut UntimedSink, CrashKind::PowerLoss).unwrap();
+            let found = ntl.recover(&mut UntimedSink::new(), CrashKind::PowerLoss).unwrap();
             assert!(found.clean && found.lost_any(), "{config:?}: {found:?}");
             assert!(found.unnamed[0].contains("the records of 2 or more pages"), "{:?}", found.unnamed);
             for (lpn, want) in all.chunks(4096).enumerate() {
@@ -85,17 +86,18 @@ fn several_lost_records_make_every_page_without_one_an_error() {
                 .unwrap();
             assert!(!hole, "a copy by extents has to get the error");
             assert!(
-                ntl.write(&mut UntimedSink, Sector(0), WriteData::Bytes(&[1; 4096]), Hints::NONE).is_err()
+                ntl.write(&mut UntimedSink::new(), Sector(0), WriteData::Bytes(&[1; 4096]), Hints::NONE)
+                    .is_err()
             );
         }
         let mut told = Vec::new();
         for older in [false, true] {
             let scope = CheckScope { repair: true, older, ..CheckScope::default() };
-            ntl.check(&mut UntimedSink, scope, &mut |f| told.push((f.kind, f.repaired))).unwrap();
+            ntl.check(&mut UntimedSink::new(), scope, &mut |f| told.push((f.kind, f.repaired))).unwrap();
         }
         assert_eq!(told, [("missing-records", false), ("missing-records", true)]);
         assert_eq!(read_page(&mut ntl, 4).unwrap(), [0; 4096]);
-        ntl.halt(&mut UntimedSink).unwrap();
-        assert!(!ntl.recover(&mut UntimedSink, CrashKind::PowerLoss).unwrap().lost_any());
+        ntl.halt(&mut UntimedSink::new()).unwrap();
+        assert!(!ntl.recover(&mut UntimedSink::new(), CrashKind::PowerLoss).unwrap().lost_any());
     }
 }

@@ -42,11 +42,11 @@ fn step<St: Store>(n: &mut Nand<St>, op: &Do) -> (String, Vec<u8>) {
         Do::Erase { block } => erase(n, block),
         Do::Read { ppn, offset, len } => {
             out = vec![0xEE; len as usize];
-            n.read(&mut UntimedSink, Ppn(ppn), offset, ReadTarget::Bytes(&mut out), Cause::Host, ())
+            n.read(&mut UntimedSink::new(), Ppn(ppn), offset, ReadTarget::Bytes(&mut out), Cause::Host, ())
         }
         Do::Copyback { from, block } => {
             let to = Ppn(next(n, block));
-            n.copyback(&mut UntimedSink, Ppn(from), to, spare(from), None, Cause::Gc, ())
+            n.copyback(&mut UntimedSink::new(), Ppn(from), to, spare(from), None, Cause::Gc, ())
         }
         Do::Retire { block } => {
             n.retire(BlockId(block));
@@ -152,9 +152,12 @@ fn every_flipped_bit_is_detected_and_named() {
             // checksum.
             let mut part = [0; 4];
             assert!(
-                n.read(&mut UntimedSink, Ppn(1), 0, ReadTarget::Bytes(&mut part), Cause::Host, ()).is_err()
+                n.read(&mut UntimedSink::new(), Ppn(1), 0, ReadTarget::Bytes(&mut part), Cause::Host, ())
+                    .is_err()
             );
-            assert!(n.copyback(&mut UntimedSink, Ppn(1), Ppn(4), spare(1), None, Cause::Gc, ()).is_err());
+            assert!(
+                n.copyback(&mut UntimedSink::new(), Ppn(1), Ppn(4), spare(1), None, Cause::Gc, ()).is_err()
+            );
             assert_eq!(n.next_page(BlockId(1)), 0);
             flip(&mut n);
         }
@@ -166,7 +169,8 @@ fn every_flipped_bit_is_detected_and_named() {
 fn a_page_in_the_place_of_another_is_detected() {
     let mut n = in_memory(config());
     for p in 0..2 {
-        n.program(&mut UntimedSink, Ppn(p), WriteData::Bytes(&[5; PAGE]), spare(p), Cause::Host, ()).unwrap();
+        n.program(&mut UntimedSink::new(), Ppn(p), WriteData::Bytes(&[5; PAGE]), spare(p), Cause::Host, ())
+            .unwrap();
     }
     let mut page = [0; PAGE];
     n.store().read(0, &mut page).unwrap();

@@ -50,14 +50,14 @@ fn spare(lpn: u32) -> Spare {
 }
 
 fn program<St: Store>(n: &mut Nand<St>, ppn: u32, byte: u8) -> Result<()> {
-    n.program(&mut UntimedSink, Ppn(ppn), WriteData::Bytes(&[byte; PAGE]), spare(ppn), Cause::Host, ())
+    n.program(&mut UntimedSink::new(), Ppn(ppn), WriteData::Bytes(&[byte; PAGE]), spare(ppn), Cause::Host, ())
 }
 
 fn erase<St: Store>(n: &mut Nand<St>, block: u32) -> Result<()> {
-    n.erase(&mut UntimedSink, BlockId(block), Cause::Gc, ())
+    n.erase(&mut UntimedSink::new(), BlockId(block), Cause::Gc, ())
 }
 
 fn read<St: Store>(n: &mut Nand<St>, ppn: u32) -> Result<Vec<u8>> {
     let mut page = vec![0xEE; PAGE];
-    n.read(&mut UntimedSink, Ppn(ppn), 0, ReadTarget::Bytes(&mut page), Cause::Host, ()).map(|()| page)
+    n.read(&mut UntimedSink::new(), Ppn(ppn), 0, ReadTarget::Bytes(&mut page), Cause::Host, ()).map(|()| page)
 }

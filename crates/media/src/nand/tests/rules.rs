@@ -36,20 +36,26 @@ fn rules_hold<St: Store>(mut n: Nand<St>) {
     breaks(read(&mut n, 48), "outside");
     breaks(erase(&mut n, 12), "outside");
     let short = WriteData::Bytes(&[1; 100]);
-    breaks(n.program(&mut UntimedSink, Ppn(4), short, spare(4), Cause::Host, ()), "whole page");
+    breaks(n.program(&mut UntimedSink::new(), Ppn(4), short, spare(4), Cause::Host, ()), "whole page");
     program(&mut n, 4, 1).unwrap();
     let mut into = [0; 100];
     breaks(
-        n.read(&mut UntimedSink, Ppn(4), 413, ReadTarget::Bytes(&mut into), Cause::Host, ()),
+        n.read(&mut UntimedSink::new(), Ppn(4), 413, ReadTarget::Bytes(&mut into), Cause::Host, ()),
         "past the end",
     );
-    n.read(&mut UntimedSink, Ppn(4), 412, ReadTarget::Bytes(&mut into), Cause::Host, ()).unwrap();
+    n.read(&mut UntimedSink::new(), Ppn(4), 412, ReadTarget::Bytes(&mut into), Cause::Host, ()).unwrap();
 
     // Block 6 is the first of the second unit.
-    breaks(n.copyback(&mut UntimedSink, Ppn(4), Ppn(24), spare(4), None, Cause::Gc, ()), "leave its unit");
-    breaks(n.copyback(&mut UntimedSink, Ppn(4), Ppn(9), spare(4), None, Cause::Gc, ()), "out of order");
-    breaks(n.copyback(&mut UntimedSink, Ppn(5), Ppn(8), spare(4), None, Cause::Gc, ()), "erased");
-    n.copyback(&mut UntimedSink, Ppn(4), Ppn(8), spare(4), None, Cause::Gc, ()).unwrap();
+    breaks(
+        n.copyback(&mut UntimedSink::new(), Ppn(4), Ppn(24), spare(4), None, Cause::Gc, ()),
+        "leave its unit",
+    );
+    breaks(
+        n.copyback(&mut UntimedSink::new(), Ppn(4), Ppn(9), spare(4), None, Cause::Gc, ()),
+        "out of order",
+    );
+    breaks(n.copyback(&mut UntimedSink::new(), Ppn(5), Ppn(8), spare(4), None, Cause::Gc, ()), "erased");
+    n.copyback(&mut UntimedSink::new(), Ppn(4), Ppn(8), spare(4), None, Cause::Gc, ()).unwrap();
     // A command that violates a rule is not counted.
     let done = |op| n.counts().of(op).commands;
     assert_eq!((done(Op::NandProgram), done(Op::NandErase), done(Op::NandCopyback)), (4, 1, 1));
@@ -70,9 +76,9 @@ fn rules_hold_without_bytes() {
 fn a_program_without_bytes_is_refused_only_where_bytes_are_held() {
     let len = WriteData::Len(PAGE as u32);
     let mut held = in_memory(config());
-    breaks(held.program(&mut UntimedSink, Ppn(0), len, spare(0), Cause::Host, ()), "without bytes");
+    breaks(held.program(&mut UntimedSink::new(), Ppn(0), len, spare(0), Cause::Host, ()), "without bytes");
     let mut none = on(config(), NoStore);
-    none.program(&mut UntimedSink, Ppn(0), len, spare(0), Cause::Host, ()).unwrap();
+    none.program(&mut UntimedSink::new(), Ppn(0), len, spare(0), Cause::Host, ()).unwrap();
     assert_eq!(none.spare(Ppn(0)).unwrap(), None);
 }
 

@@ -48,7 +48,7 @@ fn a_fresh_write_is_clean_where_all_of_it_can_be() {
 #[test]
 fn a_torn_write_is_judged_by_what_it_left() {
     let mut p = in_memory(config(1, true));
-    p.write(&mut UntimedSink, 1024, WriteData::Bytes(&[7; 64]), Cause::Host, ()).unwrap();
+    p.write(&mut UntimedSink::new(), 1024, WriteData::Bytes(&[7; 64]), Cause::Host, ()).unwrap();
     let mut store = p.into_store();
     // Of a write of four units at 2048, one word of the third unit was durable when the power was
     // lost.
@@ -58,20 +58,20 @@ fn a_torn_write_is_judged_by_what_it_left() {
     assert_eq!(clean, [true, true, false, true]);
     assert!(!back.is_clean(1008, 32) && back.is_clean(0, 1024) && back.is_clean(1088, 960));
     // A unit that was examined is known: writing zeros to it is no refresh.
-    back.write(&mut UntimedSink, 1024, WriteData::Bytes(&[0; 64]), Cause::Host, ()).unwrap();
+    back.write(&mut UntimedSink::new(), 1024, WriteData::Bytes(&[0; 64]), Cause::Host, ()).unwrap();
     assert!(!back.is_clean(1024, 64));
-    back.refresh(&mut UntimedSink, 2048, Cause::Gc, ()).unwrap();
+    back.refresh(&mut UntimedSink::new(), 2048, Cause::Gc, ()).unwrap();
     assert!(back.is_clean(2048, 512));
 }
 
 #[test]
 fn copies_of_clean_cells_are_clean() {
     let mut p = in_memory(config(2, true));
-    p.write(&mut UntimedSink, 16, WriteData::Bytes(&[7; 16]), Cause::Host, ()).unwrap();
+    p.write(&mut UntimedSink::new(), 16, WriteData::Bytes(&[7; 16]), Cause::Host, ()).unwrap();
     p.preset(4096, &[5; 64]).unwrap();
     let mut copied = [0; 64];
     p.peek(0, &mut copied).unwrap();
-    p.write(&mut UntimedSink, 4096, WriteData::Bytes(&copied), Cause::WearLevel, ()).unwrap();
+    p.write(&mut UntimedSink::new(), 4096, WriteData::Bytes(&copied), Cause::WearLevel, ()).unwrap();
     assert!(!p.is_clean(4096, 16));
     p.copy_clean_state(0, 4096, 64).unwrap();
     assert!(p.is_clean(4096, 16) && !p.is_clean(4112, 16) && p.is_clean(4128, 32));
@@ -102,9 +102,9 @@ proptest! {
                     let before = p.counts().of(Op::PcmWriteClean).commands;
                     let fresh = what > 0 && look(units.clone(), &bytes);
                     if what == 0 {
-                        p.write(&mut UntimedSink, at, WriteData::Bytes(&data), Cause::Host, ()).unwrap();
+                        p.write(&mut UntimedSink::new(), at, WriteData::Bytes(&data), Cause::Host, ()).unwrap();
                     } else {
-                        p.write_fresh(&mut UntimedSink, at, WriteData::Bytes(&data), Cause::Host, ()).unwrap();
+                        p.write_fresh(&mut UntimedSink::new(), at, WriteData::Bytes(&data), Cause::Host, ()).unwrap();
                     }
                     let after = p.counts().of(Op::PcmWriteClean).commands;
                     prop_assert_eq!(after > before, fresh && len > 0);
@@ -115,7 +115,7 @@ proptest! {
                 }
                 4 => {
                     let unit = at as usize / 512 * 512;
-                    p.refresh(&mut UntimedSink, unit as u64, Cause::Gc, ()).unwrap();
+                    p.refresh(&mut UntimedSink::new(), unit as u64, Cause::Gc, ()).unwrap();
                     bytes[unit..unit + 512].fill(0);
                     clean[unit / 16..unit / 16 + 32].fill(Some(true));
                 }
@@ -131,7 +131,7 @@ proptest! {
                     let (n, from) = (n.min(512 - units.start.max(to)), units.start);
                     let copied = bytes[16 * from..16 * (from + n)].to_vec();
                     let dest = 16 * to as u64;
-                    p.write(&mut UntimedSink, dest, WriteData::Bytes(&copied), Cause::WearLevel, ()).unwrap();
+                    p.write(&mut UntimedSink::new(), dest, WriteData::Bytes(&copied), Cause::WearLevel, ()).unwrap();
                     p.copy_clean_state(16 * from as u64, dest, 16 * n as u32).unwrap();
                     bytes[16 * to..16 * (to + n)].copy_from_slice(&copied);
                     clean.copy_within(from..from + n, to);

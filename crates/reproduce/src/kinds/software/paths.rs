@@ -36,13 +36,18 @@ impl RequestPath for LayerPath {
     fn read(&mut self, at: u64) -> Result<()> {
         let len = self.buffer.len() as u32;
         let into = if self.bytes { ReadTarget::Bytes(&mut self.buffer) } else { ReadTarget::Len(len) };
-        Ok(self.top.read(&mut UntimedSink, Sector(at / frit_core::SECTOR_BYTES), into, Hints::NONE)?)
+        Ok(self.top.read(&mut UntimedSink::new(), Sector(at / frit_core::SECTOR_BYTES), into, Hints::NONE)?)
     }
 
     fn write(&mut self, at: u64) -> Result<()> {
         let len = self.buffer.len() as u32;
         let data = if self.bytes { WriteData::Bytes(&self.buffer) } else { WriteData::Len(len) };
-        Ok(self.top.write(&mut UntimedSink, Sector(at / frit_core::SECTOR_BYTES), data, Hints::NONE)?)
+        Ok(self.top.write(
+            &mut UntimedSink::new(),
+            Sector(at / frit_core::SECTOR_BYTES),
+            data,
+            Hints::NONE,
+        )?)
     }
 }
 

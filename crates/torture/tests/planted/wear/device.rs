@@ -120,9 +120,9 @@ impl TestDevice {
     /// Returns the contents after a recovery.
     pub(crate) fn recover(&self, store: &SharedMedium, stop: CrashKind) -> Result<Vec<u8>, String> {
         let mut d = self.open::<()>(store)?;
-        d.recover(&mut UntimedSink, stop).map_err(|e| e.to_string())?;
+        d.recover(&mut UntimedSink::new(), stop).map_err(|e| e.to_string())?;
         let mut all = vec![0; d.bytes() as usize];
-        d.read(&mut UntimedSink, 0, ReadTarget::Bytes(&mut all), Cause::Host, ())
+        d.read(&mut UntimedSink::new(), 0, ReadTarget::Bytes(&mut all), Cause::Host, ())
             .map_err(|e| e.to_string())?;
         for (at, word) in (0u64..).step_by(8).zip(all.chunks_exact(8)) {
             if d.is_clean(at, 8) != (word == [0; 8]) {
@@ -177,19 +177,19 @@ impl TestDevice {
     pub(crate) fn alive(&self, store: &SharedMedium, before: &[u8], seed: u64) -> Result<(), String> {
         let text = |e: frit_core::Error| e.to_string();
         let mut d = self.open::<()>(store)?;
-        d.recover(&mut UntimedSink, CrashKind::Process).map_err(text)?;
+        d.recover(&mut UntimedSink::new(), CrashKind::Process).map_err(text)?;
         let mut plain = before.to_vec();
         let mut rng = SmallRng::seed_from_u64(seed);
         for round in 0..80 {
             let len = rng.random_range(64..1200);
             let at = rng.random_range(0..plain.len() - len);
             let data: Vec<u8> = (0..len).map(|i| (i as u8) ^ round).collect();
-            d.write_fresh(&mut UntimedSink, at as u64, WriteData::Bytes(&data), Cause::Host, ())
+            d.write_fresh(&mut UntimedSink::new(), at as u64, WriteData::Bytes(&data), Cause::Host, ())
                 .map_err(text)?;
             plain[at..at + len].copy_from_slice(&data);
             if round % 4 == 0 {
                 let unit = at / REFRESH as usize * REFRESH as usize;
-                d.refresh(&mut UntimedSink, unit as u64, Cause::Gc, ()).map_err(text)?;
+                d.refresh(&mut UntimedSink::new(), unit as u64, Cause::Gc, ()).map_err(text)?;
                 plain[unit..unit + REFRESH as usize].fill(0);
             }
         }

@@ -61,7 +61,7 @@ fn nested(device: &TestDevice, store: &SharedMedium, cut: FileStop) -> Result<()
     }
     let access_log = copy.lock().access_log.clone().expect("it was set");
     let mut d = device.open::<()>(&copy)?;
-    d.recover(&mut UntimedSink, cut.stop).map_err(|e| e.to_string())?;
+    d.recover(&mut UntimedSink::new(), cut.stop).map_err(|e| e.to_string())?;
     drop(d);
     {
         let mut m = copy.lock();

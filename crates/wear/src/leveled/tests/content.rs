@@ -12,9 +12,9 @@ fn agree(d: &mut Leveled<(), MemoryStore>, plain: &mut [u8], at: u64, len: usize
     let data: Vec<u8> = (0..len).map(|i| byte.wrapping_add(i as u8)).collect();
     let mut out = vec![0xEE; len];
     let done = if write {
-        d.write(&mut UntimedSink, at, WriteData::Bytes(&data), Cause::Host, ())
+        d.write(&mut UntimedSink::new(), at, WriteData::Bytes(&data), Cause::Host, ())
     } else {
-        d.read(&mut UntimedSink, at, ReadTarget::Bytes(&mut out), Cause::Host, ())
+        d.read(&mut UntimedSink::new(), at, ReadTarget::Bytes(&mut out), Cause::Host, ())
     };
     assert_eq!(done.is_ok(), fits);
     if fits && write {
@@ -42,14 +42,14 @@ proptest! {
             let config = WearConfig { over_files, ..small(kind) };
             let size = (24 << 10) + extra * 1024;
             let mut d = Leveled::new(in_memory(size, 64), config.clone()).unwrap();
-            d.format(&mut UntimedSink).unwrap();
+            d.format(&mut UntimedSink::new()).unwrap();
             let mut plain = vec![0; d.bytes() as usize];
             for &(at, len, byte, what) in &ops {
                 match what {
-                    0 => d.flush(&mut UntimedSink).unwrap(),
+                    0 => d.flush(&mut UntimedSink::new()).unwrap(),
                     1 => {
                         d = Leveled::new(reopened(d.into_store(), size), config.clone()).unwrap();
-                        d.recover(&mut UntimedSink, CrashKind::Process).unwrap();
+                        d.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
                         prop_assert!(all(&d) == plain, "{kind:?}");
                     }
                     _ => agree(&mut d, &mut plain, at, len, byte, what < 8),
@@ -68,10 +68,11 @@ fn reopened(store: MemoryStore, size: u64) -> Pcm<MemoryStore> {
 fn moves_happen_and_are_counted_as_wear_leveling() {
     for kind in kinds() {
         let mut d: Leveled<(), MemoryStore> = Leveled::new(in_memory(24 << 10, 64), small(kind)).unwrap();
-        d.format(&mut UntimedSink).unwrap();
+        d.format(&mut UntimedSink::new()).unwrap();
         let before = d.move_bytes();
         for i in 0..800u64 {
-            d.write(&mut UntimedSink, i % 4 * 256, WriteData::Bytes(&[7; 256]), Cause::Host, ()).unwrap();
+            d.write(&mut UntimedSink::new(), i % 4 * 256, WriteData::Bytes(&[7; 256]), Cause::Host, ())
+                .unwrap();
         }
         // 800 × 256 bytes with an interval of 4096 bytes: 50 moves, less the remainders of the
         // regions.
@@ -122,21 +123,23 @@ fn registers_of_something_else_are_refused() {
     let what = |d: Result<WearRecovery>| d.unwrap_err().to_string();
     let mut blank: Leveled<(), _> = Leveled::new(in_memory(24 << 10, 64), config.clone()).unwrap();
     assert!(
-        what(blank.recover(&mut UntimedSink, CrashKind::Process))
+        what(blank.recover(&mut UntimedSink::new(), CrashKind::Process))
             .contains("no wear leveling was formatted here")
     );
-    blank.format(&mut UntimedSink).unwrap();
+    blank.format(&mut UntimedSink::new()).unwrap();
     for i in 0..2000u64 {
-        blank.write(&mut UntimedSink, i % 50 * 256, WriteData::Bytes(&[1; 256]), Cause::Host, ()).unwrap();
+        blank
+            .write(&mut UntimedSink::new(), i % 50 * 256, WriteData::Bytes(&[1; 256]), Cause::Host, ())
+            .unwrap();
     }
     let store = blank.into_store();
     let other = WearConfig { seed: 2, ..config.clone() };
     let mut d: Leveled<(), _> = Leveled::new(reopened(store, 24 << 10), other).unwrap();
-    assert!(what(d.recover(&mut UntimedSink, CrashKind::Process)).contains("another leveler, seed"));
+    assert!(what(d.recover(&mut UntimedSink::new(), CrashKind::Process)).contains("another leveler, seed"));
     let store = d.into_store();
     // With the newest register of a region damaged, the number before it would be wrong.
     let mut d: Leveled<(), _> = Leveled::new(reopened(store, 24 << 10), config).unwrap();
-    d.recover(&mut UntimedSink, CrashKind::Process).unwrap();
+    d.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
     let region = RegionId::first(d.leveler.regions()).max_by_key(|&r| d.leveler.number(r)).unwrap();
     let number = d.leveler.number(region);
     assert!(number > 3);
@@ -145,12 +148,12 @@ fn registers_of_something_else_are_refused() {
     };
     let newest = line(&d, number);
     d.store_mut().write(newest, &[0; 8]).unwrap();
-    assert!(what(d.recover(&mut UntimedSink, CrashKind::Process)).contains("is damaged"));
+    assert!(what(d.recover(&mut UntimedSink::new(), CrashKind::Process)).contains("is damaged"));
     // Damage of an older register has no effect.
     let word = d.area.encode(number, area::RegisterRing::Current, region);
     d.store_mut().write(newest, &word).unwrap();
     let older = line(&d, number - 1);
     d.store_mut().write(older, &[0; 8]).unwrap();
-    d.recover(&mut UntimedSink, CrashKind::Process).unwrap();
+    d.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
     assert_eq!(d.leveler.number(region), number);
 }

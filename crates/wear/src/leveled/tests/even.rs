@@ -26,7 +26,7 @@ fn no_line_of_the_registers_wears_more_than_twice_the_mean_of_the_data() {
             let mut rng = SmallRng::seed_from_u64(3);
             for _ in 0..60_000 {
                 let at = rng.random_range(0..d.bytes() / 8) * 8;
-                d.write(&mut UntimedSink, at, WriteData::Len(8), Cause::Host, ()).unwrap();
+                d.write(&mut UntimedSink::new(), at, WriteData::Len(8), Cause::Host, ()).unwrap();
             }
             let (registers, data) = lines(&d);
             let mean = data.iter().map(|&w| f64::from(w)).sum::<f64>() / data.len() as f64;
@@ -42,7 +42,7 @@ fn a_hot_stripe_is_spread_over_its_region_and_without_leveling_is_not() {
     for kind in kinds() {
         let mut d: Leveled<(), NoStore> = Leveled::new(without_bytes(40 << 10, 64), small(kind)).unwrap();
         for _ in 0..200_000 {
-            d.write(&mut UntimedSink, 0, WriteData::Len(256), Cause::Host, ()).unwrap();
+            d.write(&mut UntimedSink::new(), 0, WriteData::Len(256), Cause::Host, ()).unwrap();
         }
         let most = (0..d.leveler.physical()).map(|s| d.pcm.wear_of(u64::from(s) * 256)).max().unwrap();
         let even = 200_000 / d.leveler.region_stripes();

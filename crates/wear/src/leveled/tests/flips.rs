@@ -40,22 +40,26 @@ fn a_bit_that_flips_while_a_stripe_moves_does_not_stay() {
     let store = Flips { store: MemoryStore::new(config.geometry.store_bytes()), armed: Cell::new(false) };
     let pcm = Pcm::new(config, store, &mut Hardware::new()).unwrap();
     let mut leveled = Leveled::<(), Flips>::new(pcm, small(LevelerKind::StartGap)).unwrap();
-    leveled.format(&mut UntimedSink).unwrap();
+    leveled.format(&mut UntimedSink::new()).unwrap();
     let bytes = leveled.bytes();
     for at in (0..bytes).step_by(64) {
-        leveled.write(&mut UntimedSink, at, WriteData::Bytes(&[at as u8 | 1; 64]), Cause::Host, ()).unwrap();
+        leveled
+            .write(&mut UntimedSink::new(), at, WriteData::Bytes(&[at as u8 | 1; 64]), Cause::Host, ())
+            .unwrap();
     }
     let moves = leveled.moves();
     leveled.store_mut().armed.set(true);
     let mut at = 0;
     while leveled.moves() == moves {
-        leveled.write(&mut UntimedSink, at, WriteData::Bytes(&[at as u8 | 1; 64]), Cause::Host, ()).unwrap();
+        leveled
+            .write(&mut UntimedSink::new(), at, WriteData::Bytes(&[at as u8 | 1; 64]), Cause::Host, ())
+            .unwrap();
         at = (at + 64) % 256;
     }
     assert!(!leveled.store().armed.get(), "the move read a stripe");
     for at in (0..bytes).step_by(64) {
         let mut out = [0; 64];
-        leveled.read(&mut UntimedSink, at, ReadTarget::Bytes(&mut out), Cause::Host, ()).unwrap();
+        leveled.read(&mut UntimedSink::new(), at, ReadTarget::Bytes(&mut out), Cause::Host, ()).unwrap();
         assert_eq!(out, [at as u8 | 1; 64], "at {at}");
     }
 }

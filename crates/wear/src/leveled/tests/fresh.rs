@@ -34,7 +34,7 @@ impl ModelPair {
         let pcm = refreshing(size, REFRESH as u32);
         let store = MemoryStore::new(pcm.geometry.store_bytes());
         let mut d = Leveled::new(on(pcm, store), config.clone()).unwrap();
-        d.format(&mut UntimedSink).unwrap();
+        d.format(&mut UntimedSink::new()).unwrap();
         let bytes = d.bytes() as usize;
         ModelPair { d, config, size, bytes: vec![0; bytes], clean: vec![true; bytes / UNIT] }
     }
@@ -66,9 +66,9 @@ impl ModelPair {
         let (before, expected) = (count(&self.d), if fresh { self.clean_bytes(at, data.len()) } else { 0 });
         let source = WriteData::Bytes(data);
         if fresh {
-            self.d.write_fresh(&mut UntimedSink, at as u64, source, Cause::Host, ()).unwrap();
+            self.d.write_fresh(&mut UntimedSink::new(), at as u64, source, Cause::Host, ()).unwrap();
         } else {
-            self.d.write(&mut UntimedSink, at as u64, source, Cause::Host, ()).unwrap();
+            self.d.write(&mut UntimedSink::new(), at as u64, source, Cause::Host, ()).unwrap();
         }
         assert_eq!(count(&self.d) - before, expected, "{:?}", self.config.leveler);
         self.bytes[at..at + data.len()].copy_from_slice(data);
@@ -79,7 +79,7 @@ impl ModelPair {
 
     fn refresh(&mut self, at: usize) {
         let at = at / REFRESH * REFRESH;
-        self.d.refresh(&mut UntimedSink, at as u64, Cause::Gc, ()).unwrap();
+        self.d.refresh(&mut UntimedSink::new(), at as u64, Cause::Gc, ()).unwrap();
         self.bytes[at..at + REFRESH].fill(0);
         self.clean[ModelPair::units(at, REFRESH)].fill(true);
     }
@@ -88,7 +88,7 @@ impl ModelPair {
     fn restart(mut self) -> ModelPair {
         let pcm = on(refreshing(self.size, REFRESH as u32), self.d.into_store());
         self.d = Leveled::new(pcm, self.config.clone()).unwrap();
-        self.d.recover(&mut UntimedSink, CrashKind::Process).unwrap();
+        self.d.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
         let zeros = |unit: &[u8]| unit.iter().all(|&b| b == 0);
         self.clean = self.bytes.chunks(UNIT).map(zeros).collect();
         self
@@ -118,7 +118,7 @@ proptest! {
                 let data: Vec<u8> = (0..len).map(|i| byte.wrapping_add((i / 50) as u8)).collect();
                 match what {
                     0 => t = t.restart(),
-                    1 => t.d.flush(&mut UntimedSink).unwrap(),
+                    1 => t.d.flush(&mut UntimedSink::new()).unwrap(),
                     2 => t.write(at, &data, false),
                     3 => t.check(),
                     4..=6 => t.refresh(at),
@@ -149,16 +149,16 @@ fn refreshes_count_towards_moves_and_clean_writes_towards_a_life() {
         assert_eq!(d.refresh_bytes(), Some(128));
         // Each refresh counts 128 bytes, so every 32nd makes a move.
         for _ in 0..320 {
-            d.refresh(&mut UntimedSink, 256, Cause::Gc, ()).unwrap();
+            d.refresh(&mut UntimedSink::new(), 256, Cause::Gc, ()).unwrap();
         }
         assert_eq!(d.moves(), if d.passthrough { 0 } else { 10 }, "{kind:?}");
         assert_eq!(d.life().host_until_worn, Some(0.0), "nothing was written by the host");
-        d.write_fresh(&mut UntimedSink, 256, WriteData::Len(128), Cause::Host, ()).unwrap();
+        d.write_fresh(&mut UntimedSink::new(), 256, WriteData::Len(128), Cause::Host, ()).unwrap();
         assert_eq!(d.counts().get(Op::PcmWriteClean, Cause::Host).bytes, 128);
         assert!(d.life().host_until_worn.unwrap() > 0.0, "{kind:?}");
         assert!(!d.is_clean(256, 8) && d.is_clean(384, 8) && !d.is_clean(d.bytes(), 8));
-        assert!(d.refresh(&mut UntimedSink, 64, Cause::Gc, ()).is_err(), "no unit starts there");
-        assert!(d.refresh(&mut UntimedSink, d.bytes(), Cause::Gc, ()).is_err());
+        assert!(d.refresh(&mut UntimedSink::new(), 64, Cause::Gc, ()).is_err(), "no unit starts there");
+        assert!(d.refresh(&mut UntimedSink::new(), d.bytes(), Cause::Gc, ()).is_err());
     }
 }
 
@@ -170,14 +170,14 @@ fn stripes_smaller_than_a_refresh_unit_are_not_refreshed() {
     };
     let mut d = made(Some(512), LevelerKind::StartGap);
     assert_eq!(d.refresh_bytes(), None);
-    let refused = d.refresh(&mut UntimedSink, 0, Cause::Gc, ()).unwrap_err().to_string();
+    let refused = d.refresh(&mut UntimedSink::new(), 0, Cause::Gc, ()).unwrap_err().to_string();
     assert!(refused.contains("smaller than a refresh unit"), "{refused}");
     assert!(d.is_clean(0, 512), "new cells take clean writes all the same");
     let mut passthrough = made(Some(512), LevelerKind::NoLeveling);
     assert_eq!(passthrough.refresh_bytes(), Some(512));
-    passthrough.refresh(&mut UntimedSink, 512, Cause::Gc, ()).unwrap();
+    passthrough.refresh(&mut UntimedSink::new(), 512, Cause::Gc, ()).unwrap();
     let mut without = made(None, LevelerKind::StartGap);
     assert!(without.refresh_bytes().is_none() && !without.is_clean(0, 8) && !without.is_clean(0, 0));
-    without.write_fresh(&mut UntimedSink, 0, WriteData::Len(64), Cause::Host, ()).unwrap();
+    without.write_fresh(&mut UntimedSink::new(), 0, WriteData::Len(64), Cause::Host, ()).unwrap();
     assert_eq!(without.counts().of(Op::PcmWrite).bytes, 64);
 }

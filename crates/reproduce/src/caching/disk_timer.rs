@@ -1,6 +1,6 @@
-//! A sink that serves disk commands one after the other; other commands take no time.
+//! Time of disk commands that are served one after the other.
 
-use frit_core::{Cmd, MediumKind, Nanos, Op, SECTOR_BYTES, Sink, UnitId, UnitState};
+use frit_core::{Cmd, CommandObserver, MediumKind, Nanos, Op, SECTOR_BYTES, UnitId};
 use frit_media::{Hardware, TimingModel};
 
 /// Work of the disk.
@@ -20,10 +20,10 @@ pub struct DiskWork {
     pub write_sectors: u64,
 }
 
-/// Sink for the replay of the HALO paper (section V) in one pass: the cache's commands to the disk
+/// Observer for the replay of the HALO paper (section V) in one pass: the cache's commands to the disk
 /// are served in their order, closed loop, one at a time. PCM takes no time.
 #[derive(Debug)]
-pub struct DiskOnlySink {
+pub struct DiskTimer {
     /// Timing models; `None` if commands are only counted.
     models: Option<Vec<TimingModel>>,
     device_of: Vec<usize>,
@@ -33,12 +33,12 @@ pub struct DiskOnlySink {
     pub work: DiskWork,
 }
 
-impl DiskOnlySink {
-    /// Returns a sink for these devices, at time zero.
+impl DiskTimer {
+    /// Returns a timer for these devices, at time zero.
     #[must_use]
-    pub fn new(hardware: &Hardware) -> DiskOnlySink {
+    pub fn new(hardware: &Hardware) -> DiskTimer {
         let units = (0..hardware.units()).map(|u| hardware.device_of(UnitId(u as u16)));
-        DiskOnlySink {
+        DiskTimer {
             models: Some(hardware.models()),
             device_of: units.collect(),
             behind: None,
@@ -46,37 +46,21 @@ impl DiskOnlySink {
         }
     }
 
-    /// Returns a sink that takes no time and only counts.
+    /// Returns a timer without time, which only counts.
     #[must_use]
-    pub fn counting() -> DiskOnlySink {
-        DiskOnlySink { models: None, device_of: Vec::new(), behind: None, work: DiskWork::default() }
+    pub fn counting() -> DiskTimer {
+        DiskTimer { models: None, device_of: Vec::new(), behind: None, work: DiskWork::default() }
     }
 }
 
-impl Sink for DiskOnlySink {
-    type Tok = ();
-
-    #[inline]
-    fn now(&self) -> Nanos {
-        self.work.time
-    }
-
-    #[inline]
-    fn start(&self) {}
-
-    #[inline]
-    fn unit(&self, _: UnitId) -> UnitState {
-        UnitState::Idle
-    }
-
-    #[inline]
-    fn emit(&mut self, cmd: Cmd, (): ()) {
+impl CommandObserver for DiskTimer {
+    fn command(&mut self, cmd: &Cmd) {
         if cmd.op.medium() != MediumKind::Disk {
             return;
         }
         let w = &mut self.work;
         if let Some(models) = &mut self.models {
-            w.time += models[self.device_of[cmd.unit.idx()]].phases(&cmd, w.time).total();
+            w.time += models[self.device_of[cmd.unit.idx()]].phases(cmd, w.time).total();
         }
         if cmd.op == Op::DiskFlush {
             return;
@@ -92,12 +76,6 @@ impl Sink for DiskOnlySink {
             w.write_sectors += sectors;
         }
     }
-
-    #[inline]
-    fn join(&mut self, (): (), (): ()) {}
-
-    #[inline]
-    fn ack(&mut self, (): ()) {}
 }
 
 #[cfg(test)]
@@ -117,7 +95,7 @@ mod tests {
         let drive = frit_media::disk::Drive::new(&spec).unwrap();
         let model = TimingModel::Disk(Box::new(drive));
         hw.add(Device { name: "d".into(), kind: MediumKind::Disk, model, unit_channel: vec![0] }).unwrap();
-        let mut sink = DiskOnlySink::new(&hw);
+        let mut timer = DiskTimer::new(&hw);
         let cmd = |op, unit, sector: u64, len| Cmd {
             addr: sector * 512,
             len,
@@ -126,13 +104,13 @@ mod tests {
             op,
             cause: Cause::Host,
         };
-        sink.emit(cmd(Op::PcmWrite, 0, 0, 4096), ());
-        assert_eq!(sink.work, DiskWork::default());
-        sink.emit(cmd(Op::DiskRead, 1, 100, 4096), ());
-        let first = sink.work.time;
+        timer.command(&cmd(Op::PcmWrite, 0, 0, 4096));
+        assert_eq!(timer.work, DiskWork::default());
+        timer.command(&cmd(Op::DiskRead, 1, 100, 4096));
+        let first = timer.work.time;
         assert!(first > Nanos::ZERO);
-        sink.emit(cmd(Op::DiskWrite, 1, 8, 1024), ());
-        let w = sink.work;
+        timer.command(&cmd(Op::DiskWrite, 1, 8, 1024));
+        let w = timer.work;
         assert!(w.time > first);
         assert_eq!((w.commands, w.sectors, w.distance), (2, 10, 100));
         assert_eq!((w.writes, w.write_sectors), (1, 2));
