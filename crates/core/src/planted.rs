@@ -33,8 +33,6 @@ pub enum Group {
     ImageFile,
     /// `frit_volume::planted::Bug`.
     Volume,
-    /// `frit_serve::planted::Bug`.
-    Serve,
 }
 
 /// An enum of bugs, each named by its effect.
@@ -66,25 +64,48 @@ pub struct BugId(u32);
 #[cfg(feature = "planted")]
 mod on {
     use super::{BugId, PlantedBug};
+    use std::cell::Cell;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// Number of the planted bug, or 0.
-    static PLANTED: AtomicU32 = AtomicU32::new(0);
+    /// Number of threads with a planted bug, for each remainder of the number of the bug. Hot paths
+    /// read one of these before they call the function behind [`PLANTED`].
+    static THREADS: [AtomicU32; REMAINDERS] = [const { AtomicU32::new(0) }; REMAINDERS];
 
-    /// Plants a bug in the whole process, or removes it.
-    pub fn set(bug: Option<BugId>) {
-        PLANTED.store(bug.map_or(0, |b| b.0), Ordering::SeqCst);
+    const REMAINDERS: usize = 251;
+
+    thread_local! {
+        /// Number of the planted bug, or 0. It is local to a thread, so that tests with different bugs,
+        /// and tests without one, run side by side.
+        static PLANTED: Cell<u32> = const { Cell::new(0) };
     }
 
-    /// Returns the planted bug.
+    /// Returns the number of threads with bugs of this remainder.
+    #[inline]
+    fn threads(bug: BugId) -> &'static AtomicU32 {
+        &THREADS[bug.0 as usize % REMAINDERS]
+    }
+
+    /// Plants a bug in the calling thread, or removes it. Threads that the code under test starts do
+    /// not have it.
+    pub fn set(bug: Option<BugId>) {
+        if let Some(before) = current() {
+            threads(before).fetch_sub(1, Ordering::Relaxed);
+        }
+        if let Some(bug) = bug {
+            threads(bug).fetch_add(1, Ordering::Relaxed);
+        }
+        PLANTED.set(bug.map_or(0, |b| b.0));
+    }
+
+    /// Returns the bug that is planted in the calling thread.
     #[must_use]
     pub fn current() -> Option<BugId> {
-        let number = PLANTED.load(Ordering::SeqCst);
+        let number = PLANTED.get();
         (number != 0).then_some(BugId(number))
     }
 
-    /// Silences panic messages while a bug is planted, because a panic is one way to find it. Other
-    /// panics are printed.
+    /// Silences panic messages of threads with a planted bug, because a panic is one way to find it.
+    /// Other panics are printed.
     pub fn silence_panics() {
         let print = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
@@ -94,11 +115,12 @@ mod on {
         }));
     }
 
-    /// Returns `true` if this bug is planted.
+    /// Returns `true` if this bug is planted in the calling thread.
     #[inline]
     #[must_use]
     pub fn is_planted(bug: impl PlantedBug) -> bool {
-        PLANTED.load(Ordering::Relaxed) == bug.id().0
+        let bug = bug.id();
+        threads(bug).load(Ordering::Relaxed) != 0 && current() == Some(bug)
     }
 }
 

@@ -16,7 +16,6 @@ mod log;
 pub mod metrics;
 pub mod nbd;
 pub mod pace;
-pub mod planted;
 pub mod record;
 mod resource_limits;
 pub mod testing;

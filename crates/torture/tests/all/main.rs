@@ -1,10 +1,9 @@
-//! Integration tests of the crate, in one program. `planted` is apart.
+//! Integration tests of the crate, in one program.
 
 // Clippy does not treat helper functions of tests as tests.
-#![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
 mod cache;
-#[path = "../common/mod.rs"]
 mod common;
 mod faults;
 mod fs;
@@ -16,5 +15,5 @@ mod fssemantics;
 mod images;
 mod levelers;
 mod ntl;
-#[path = "../workload/mod.rs"]
+mod planted;
 mod workload;

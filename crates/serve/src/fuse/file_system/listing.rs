@@ -3,8 +3,6 @@
 use super::adapter::FsAdapter;
 use super::convert::{file_attr, file_type, generation};
 use super::reply;
-use crate::planted::Bug;
-use frit_core::planted::is_planted;
 use frit_fs::{Attr, Caller, DirEntry, Error, FileSystem, Ino, InodeType, Result};
 use fuser::{FileAttr, Generation, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 use std::ffi::OsStr;
@@ -97,7 +95,6 @@ impl<F: FileSystem + 'static> FsAdapter<F> {
         let known = |attr: Attr| (file_attr(&attr), reply::ttl(&self.passthrough, &attr), generation(&attr));
         match self.files.attr(ino) {
             Ok(attr) => Some(known(attr)),
-            Err(_) if is_planted(Bug::UnreadableUnlisted) => None,
             Err(_) => match self.files.lookup(&Caller::ROOT, dir, name) {
                 Ok(attr) if attr.ino == ino => Some(known(attr)),
                 Ok(_) | Err(Error::NotFound) => None,

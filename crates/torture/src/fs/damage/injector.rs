@@ -85,7 +85,7 @@ impl<'a> DamageInjector<'a> {
     }
 
     /// Damages a copy of the image. Returns it with a description of the damage.
-    pub fn harm(&self, harm: DamageKind, rng: &mut SmallRng) -> (Vec<u8>, String) {
+    pub fn inject(&self, kind: DamageKind, rng: &mut SmallRng) -> (Vec<u8>, String) {
         let mut image = self.made.image.clone();
         let page = self.pages[rng.random_range(0..self.pages.len())];
         let at = page * PAGE;
@@ -93,7 +93,7 @@ impl<'a> DamageInjector<'a> {
         let len = [PAGE, 512, 64][rng.random_range(0..3)];
         let from = at + rng.random_range(0..PAGE / len) * len;
         let old = &self.made.history[rng.random_range(0..self.made.history.len())];
-        let what = match harm {
+        let what = match kind {
             DamageKind::Bit => {
                 let (byte, bit) = (at + rng.random_range(0..PAGE), rng.random_range(0..8));
                 image[byte] ^= 1 << bit;

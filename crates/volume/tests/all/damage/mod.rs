@@ -8,6 +8,7 @@
 mod access_paths;
 mod campaign;
 mod damage_kind;
+mod planted;
 mod test_volume;
 
 use crate::common;

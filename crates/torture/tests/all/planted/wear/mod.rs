@@ -6,7 +6,6 @@ mod device;
 mod files;
 mod oracle;
 
-use crate::alone;
 use device::TestDevice;
 use frit_core::planted::{self, PlantedBug};
 use frit_wear::LevelerKind;
@@ -33,7 +32,6 @@ fn guarded(hunt: Hunt, device: &TestDevice, seed: u64) -> Result<usize, String> 
 
 #[test]
 fn what_was_acknowledged_is_there_after_any_stop() {
-    let _alone = alone();
     for device in rigs() {
         for (name, hunt) in HUNTS {
             let mut images = 0;
@@ -72,7 +70,6 @@ fn find(bug: WearBug) -> Option<String> {
 
 #[test]
 fn planted_bugs_of_wear_leveling_are_found() {
-    let _alone = alone();
     planted::silence_panics();
     let mut missed = Vec::new();
     for bug in WearBug::iter() {

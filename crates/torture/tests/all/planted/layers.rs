@@ -4,7 +4,7 @@
 //! Bugs of the first kind are made in the sink, which deletes edges, fences and acknowledgements.
 //! Bugs of the second kind are hooks in the layer and the media, behind the feature `planted`.
 
-use crate::{alone, common};
+use crate::common;
 use frit_core::planted::{self, BugId, PlantedBug};
 use frit_layer::planted::{CacheBug, FlashBug, HfslBug, NtlBug};
 use frit_media::planted::Bug as MediaBug;
@@ -65,6 +65,7 @@ fn hunt(what: Plant, modes: &[TortureMode], stacks: &[&'static str], sound: &mut
                     items: Some(2),
                     cuts_most: Some(500),
                     first_only: true,
+                    threads: 1,
                     mutation: plant(Some(what)),
                     ..CampaignOptions::default()
                 };
@@ -138,10 +139,10 @@ const CACHES: &[&str] = &["halo-half", "cleaning"];
 /// - A descriptor's slots, page and version have checks of their own.
 /// - A descriptor is reused after the slots that were released with it, and their tokens order both
 ///   (not found in more than a hundred workloads of a PCM that is always full).
-/// - The remains of an NTL record do harm only if a second power loss completes them with words of
+/// - The remains of an NTL record do kind only if a second power loss completes them with words of
 ///   the next record: one cut in some ten thousand. A test of the layer makes this cut by hand.
 /// - Two bugs of a summary, and one of a repair, concern both copies of a record. The harness of
-///   whole volumes finds them (`crates/volume/tests/damage_planted.rs`).
+///   whole volumes finds them (`crates/volume/tests/all/damage/planted.rs`).
 /// - The two bugs of wear leveling need damage of one register, and a recovery cut between two
 ///   registers and repeated after a crash. Both are rare below a layer. The tests of the device
 ///   damage every register and make every cut (`wear`).
@@ -260,7 +261,6 @@ const SHARED_IN_SINK: [(&str, Mutation, &[TortureMode]); 4] = [
 
 #[test]
 fn every_planted_bug_is_found() {
-    let _alone = alone();
     // Planted bugs may make the layer panic, which counts as found.
     planted::silence_panics();
     println!("| planted                            | found by   | mode       | stack     | seeds | time  |");

@@ -1,6 +1,4 @@
-//! Small stacks of every kind, and functions that the tests share.
-
-#![allow(dead_code, clippy::expect_used, clippy::print_stdout)]
+//! Small stacks of every kind, and functions that the tests of layers share.
 
 use frit_stack::Stack;
 use frit_torture::block::campaign::run;
@@ -139,6 +137,27 @@ pub(crate) fn asked<V: std::str::FromStr>(key: &str) -> Option<V> {
     std::env::var(key).ok()?.parse().ok()
 }
 
+/// One in this number of crash images is examined. With `IMAGES=all`, which `make explore` sets, all
+/// are; they take two minutes longer on two processors.
+const SAMPLING: usize = 4;
+/// Largest number of cuts of a workload when a share of the images is examined: a fifth of the
+/// default for power cuts.
+const SAMPLED_CUTS: usize = 400;
+
+fn all_images() -> bool {
+    asked::<String>("IMAGES").is_some_and(|i| i == "all")
+}
+
+/// Returns the number of images to examine, of `all`.
+pub(crate) fn share_of(all: usize) -> usize {
+    if all_images() { all } else { all.div_ceil(SAMPLING) }
+}
+
+/// Limits the cuts of each workload, so that a share of the images has as many workloads as all.
+pub(crate) fn sampled(options: CampaignOptions) -> CampaignOptions {
+    CampaignOptions { cuts_most: (!all_images()).then_some(SAMPLED_CUTS), ..options }
+}
+
 /// Cuts many workloads of each variant, which must give the wanted number of distinct images.
 /// Returns the total of distinct images, or `usize::MAX` if `ONLY` is set.
 pub(crate) fn many_images(variants: &[(String, usize)]) -> usize {
@@ -158,11 +177,11 @@ pub(crate) fn many_images(variants: &[(String, usize)]) -> usize {
         let options = CampaignOptions {
             seed: asked("SEED").unwrap_or(1),
             modes: modes.clone(),
-            images: (*wanted > 1).then_some(*wanted),
+            images: (*wanted > 1).then_some(share_of(*wanted)),
             items: Some(items),
             ..CampaignOptions::default()
         };
-        let r = torture(name, options);
+        let r = torture(name, sampled(options));
         distinct += r.distinct_images;
         images += r.images;
         violations += r.violations.len();

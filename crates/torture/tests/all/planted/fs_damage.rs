@@ -2,10 +2,9 @@
 //! checksums of contents or without. No wrong data goes unreported, and the tests find all bugs
 //! planted in the code that detects damage.
 //!
-//! `SEED=7 CASES=1000 cargo test -p frit-torture --test planted fsdoors::` tries other cases, and
+//! `SEED=7 CASES=1000 cargo test -p frit-torture --test all planted::fs_damage::` tries other cases, and
 //! more.
 
-use crate::alone;
 use frit_core::planted::{PlantedBug, set};
 use frit_fs::planted::DamageBug;
 use frit_torture::fs::damage::{
@@ -27,8 +26,8 @@ fn all_made() -> Vec<(ImageOptions, PopulatedImage, AccessChecker)> {
     let make = |(sums, closed)| {
         let how = ImageOptions { sums, closed };
         let made = populate_as(how).unwrap();
-        let doors = AccessChecker::new(&made).unwrap();
-        (how, made, doors)
+        let paths = AccessChecker::new(&made).unwrap();
+        (how, made, paths)
     };
     ways.into_iter().map(make).collect()
 }
@@ -37,23 +36,23 @@ fn all_made() -> Vec<(ImageOptions, PopulatedImage, AccessChecker)> {
 /// Returns the failures.
 fn tried(
     all: &[(ImageOptions, PopulatedImage, AccessChecker)],
-    (harms, doors_tried): (&[DamageKind], &[AccessPath]),
+    (kinds, doors_tried): (&[DamageKind], &[AccessPath]),
     cases: u64,
     mut each: impl FnMut(&ImageOptions, DamageKind, AccessPath, &str),
 ) -> Vec<String> {
     let mut wrong = Vec::new();
-    for (how, made, doors) in all {
-        let harmer = DamageInjector::new(made, doors.geometry(), doors.unsummed());
-        for &harm in harms {
+    for (how, made, paths) in all {
+        let injector = DamageInjector::new(made, paths.geometry(), paths.unsummed());
+        for &kind in kinds {
             for case in 0..cases {
-                let seed = number("SEED", 1) << 32 | case << 8 | harm as u64;
-                let (image, what) = harmer.harm(harm, &mut SmallRng::seed_from_u64(seed));
-                for &door in doors_tried {
-                    let look = || doors.look(door, &image, harm.is_older());
+                let seed = number("SEED", 1) << 32 | case << 8 | kind as u64;
+                let (image, what) = injector.inject(kind, &mut SmallRng::seed_from_u64(seed));
+                for &path in doors_tried {
+                    let look = || paths.look(path, &image, kind.is_older());
                     match catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|_| Err("panics".to_string())) {
-                        Ok(outcome) => each(how, harm, door, outcome.into()),
+                        Ok(outcome) => each(how, kind, path, outcome.into()),
                         Err(error) => {
-                            wrong.push(format!("{how:?}, {what} (seed {seed}), {door:?}: {error}"));
+                            wrong.push(format!("{how:?}, {what} (seed {seed}), {path:?}: {error}"));
                         }
                     }
                 }
@@ -65,23 +64,22 @@ fn tried(
 
 #[test]
 fn nothing_is_silently_another() {
-    let _alone = alone();
     let mut counts: BTreeMap<(DamageKind, AccessPath, String), u64> = BTreeMap::new();
-    let (harms, doors): (Vec<_>, Vec<_>) = (DamageKind::iter().collect(), AccessPath::iter().collect());
-    let wrong = tried(&all_made(), (&harms, &doors), number("CASES", 12), |_, harm, door, outcome| {
-        *counts.entry((harm, door, outcome.to_string())).or_default() += 1;
+    let (kinds, paths): (Vec<_>, Vec<_>) = (DamageKind::iter().collect(), AccessPath::iter().collect());
+    let wrong = tried(&all_made(), (&kinds, &paths), number("CASES", 12), |_, kind, path, outcome| {
+        *counts.entry((kind, path, outcome.to_string())).or_default() += 1;
     });
     println!("| damage | through | outcome | cases |\n|---|---|---|---|");
-    for ((harm, door, outcome), count) in &counts {
-        let (harm, door): (&str, &str) = (harm.into(), door.into());
-        println!("| {harm} | {door} | {outcome} | {count} |");
+    for ((kind, path, outcome), count) in &counts {
+        let (kind, path): (&str, &str) = (kind.into(), path.into());
+        println!("| {kind} | {path} | {outcome} | {count} |");
     }
     let first = wrong.iter().take(number("SHOWN", 5) as usize).cloned().collect::<Vec<_>>().join("\n---\n");
     assert!(wrong.is_empty(), "{} wrong:\n{first}", wrong.len());
     // Each kind of damage is reported by each way of access.
-    for (harm, door) in DamageKind::iter().flat_map(|harm| AccessPath::iter().map(move |door| (harm, door))) {
-        let noticed = counts.contains_key(&(harm, door, "told".into()));
-        assert!(noticed || harm.is_older(), "{harm:?} through {door:?}");
+    for (kind, path) in DamageKind::iter().flat_map(|kind| AccessPath::iter().map(move |path| (kind, path))) {
+        let noticed = counts.contains_key(&(kind, path, "told".into()));
+        assert!(noticed || kind.is_older(), "{kind:?} through {path:?}");
     }
 }
 
@@ -101,20 +99,19 @@ fn shown_by(bug: DamageBug) -> (&'static [DamageKind], AccessPath, u64) {
 
 #[test]
 fn every_planted_bug_of_damage_is_found() {
-    let _alone = alone();
     let all = all_made();
     let mut missed = Vec::new();
     for bug in DamageBug::iter() {
         let name = bug.name();
-        let (harms, door, cases) = shown_by(bug);
+        let (kinds, path, cases) = shown_by(bug);
         set(Some(bug.id()));
-        let wrong = tried(&all, (harms, &[door]), cases, |_, _, _, _| ());
+        let wrong = tried(&all, (kinds, &[path]), cases, |_, _, _, _| ());
         set(None);
         match wrong.first() {
             Some(first) => println!("{name}: {} wrong, the first: {first}", wrong.len()),
             None => missed.push(name),
         }
-        let without = tried(&all, (harms, &[door]), cases, |_, _, _, _| ());
+        let without = tried(&all, (kinds, &[path]), cases, |_, _, _, _| ());
         assert!(without.is_empty(), "without {name}: {without:?}");
     }
     assert!(missed.is_empty(), "not found: {missed:?}");

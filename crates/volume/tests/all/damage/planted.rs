@@ -1,27 +1,12 @@
-//! Validation of the test harness `all/damage`: bugs of this class are planted, and the harness
-//! finds each.
-//!
-//! This program is apart, because a planted bug affects its whole process.
+//! Validation of these tests of damage: bugs of this class are planted, and the tests find each.
 
-// Helpers of tests are tests, which clippy does not know.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
-
-#[path = "all/damage/access_paths.rs"]
-mod access_paths;
-#[path = "all/damage/campaign.rs"]
-mod campaign;
-mod common;
-#[path = "all/damage/damage_kind.rs"]
-mod damage_kind;
-#[path = "all/damage/test_volume.rs"]
-mod test_volume;
-
-use campaign::run;
+use super::campaign::run;
+use super::test_volume::{KINDS, ShutdownKind};
+use crate::common;
 use frit_core::planted::{self, BugId, PlantedBug};
 use frit_layer::planted::{CacheBug, NtlBug};
 use frit_media::planted::Bug as MediaBug;
 use frit_volume::planted::Bug;
-use test_volume::{KINDS, ShutdownKind};
 
 /// Rounds of damage after which a bug counts as missed.
 const EACH: u64 = 12;

@@ -1,7 +1,6 @@
 //! Bugs planted in the file system. Power cuts of a few operations must find each bug, and find
 //! nothing without it.
 
-use crate::alone;
 use frit_core::planted::{PlantedBug, set, silence_panics};
 use frit_fs::planted::Bug;
 use frit_torture::fs::FsOp;
@@ -108,7 +107,6 @@ fn before(cuts: &FsCuts, kind: HuntConfig) -> Vec<FsOp> {
 
 #[test]
 fn every_planted_bug_of_the_file_system_is_found() {
-    let _alone = alone();
     silence_panics();
     for (i, (ops, kind)) in hunts(false).chain(hunts(true)).chain(special()).enumerate() {
         for seed in 0..SEEDS / 2 {

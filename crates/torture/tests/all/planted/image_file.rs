@@ -1,7 +1,6 @@
 //! Bugs planted in the sync of an image in an ordinary file: power losses find each of them, and
 //! find nothing without them.
 
-use crate::alone;
 use crate::workload::workload;
 use frit_core::planted::{PlantedBug, set, silence_panics};
 use frit_fs::planted::ImageFileBug;
@@ -47,7 +46,6 @@ fn takes_what_belongs_to_another_state() -> bool {
 
 #[test]
 fn every_planted_bug_of_a_sync_is_found() {
-    let _alone = alone();
     for seed in 0..SEEDS {
         let found = hunt(seed).unwrap();
         assert!(found.images > 0 && found.violations.is_empty(), "{:?}", found.violations);
