@@ -69,7 +69,8 @@ results: build ## the output of frit reproduce in the pages of docs/results; PAG
 unit:
 	@grep -E '^[A-Z]+_.*SEED' .cargo/config.toml | sed 's/^/seed: /'
 	$(CARGO) test --workspace --locked
-	$(CARGO) test --locked -p frit-fs --features shuttle --test schedules
+# The whole workspace again, because with -p dependencies have other features and are built once more.
+	$(CARGO) test --workspace --locked --features frit-fs/shuttle --test schedules
 
 guide:
 	scripts/extending.sh
@@ -86,7 +87,7 @@ explore: toolchain clients ## an hour of the tests with fresh seeds, each round 
 damage: toolchain ## damage of closed and killed volumes and images through every way to their data; SEED=N EACH=N CASES=N
 	@seed=$${SEED:-$$(od -An -N2 -tu2 /dev/urandom | tr -d ' ')}; echo "repeat with: make damage SEED=$$seed EACH=$${EACH:-8} CASES=$${CASES:-200}"; \
 	SEED=$$seed EACH=$${EACH:-8} $(CARGO) test --locked -q -p frit-volume --test all damage:: -- --nocapture && \
-	SEED=$$seed CASES=$${CASES:-200} $(CARGO) test --locked -q -p frit-torture --test all --test planted -- --nocapture fsdamage:: fsdoors::
+	SEED=$$seed CASES=$${CASES:-200} $(CARGO) test --locked -q -p frit-torture --test all -- --nocapture fsdamage:: planted::fs_damage::
 
 bench: export FRIT := $(DIST)
 bench: dist ## speed and memory, each beside a baseline measured in the same run

@@ -3,6 +3,8 @@
     equal.py FRIT
 """
 
+import concurrent.futures
+import itertools
 import json
 import pathlib
 import subprocess
@@ -36,33 +38,45 @@ def workloads():
                 print(f"  {name}: skipped, it is not at {path.parent}")
 
 
+def compare(frit, workload):
+    """Returns the counts of one workload that were compared and that differ, and the lines to print."""
+    compared = different = 0
+    lines = []
+    with tempfile.TemporaryDirectory() as directory:
+        directory = pathlib.Path(directory)
+        blocks = sequences.blocks_of(frit, workload, LIMIT, directory)
+        path = directory / "blocks.oracleGeneral"
+        sequences.write(blocks, path)
+        footprint = len(set(blocks.tolist()))
+        # From a cache that almost nothing fits to one that almost everything does; S3-FIFO needs 20 blocks.
+        slots = sorted({max(32, round(footprint * share)) for share in (0.003, 0.03, 0.2, 0.7)})
+        out = subprocess.run(
+            [frit, "cache", workload, "--json", "--devices", "concat", "--limit", LIMIT,
+             "--policy", ",".join(sequences.POLICIES), "--size", ",".join(str(s * 4096) for s in slots)],
+            check=True, capture_output=True)
+        for row in json.loads(out.stdout):
+            assert row["accesses"] == len(blocks), f"{workload}: frit sees {row['accesses']} of {len(blocks)} blocks"
+            cache = sequences.POLICIES[row["policy"]](row["size"] // 4096, hashpower=18)
+            ratio, _ = cache.process_trace(sequences.reader(path))
+            hits = len(blocks) - round(ratio * len(blocks))
+            compared += 1
+            if hits != row["hits"]:
+                different += 1
+                lines.append(f"  {workload}, {row['policy']}, {row['size'] // 4096} blocks: "
+                             f"frit {row['hits']} hits, libCacheSim {hits}")
+        lines.append(f"  {pathlib.Path(workload).name}: {len(blocks)} accesses to {footprint} blocks, at {slots}")
+    return compared, different, lines
+
+
 def main():
     frit = pathlib.Path(sys.argv[1]).resolve()
     compared = different = 0
-    with tempfile.TemporaryDirectory() as directory:
-        directory = pathlib.Path(directory)
-        for workload in workloads():
-            blocks = sequences.blocks_of(frit, workload, LIMIT, directory)
-            path = directory / "blocks.oracleGeneral"
-            sequences.write(blocks, path)
-            footprint = len(set(blocks.tolist()))
-            # From a cache that almost nothing fits to one that almost everything does; S3-FIFO needs 20 blocks.
-            slots = sorted({max(32, round(footprint * share)) for share in (0.003, 0.03, 0.2, 0.7)})
-            out = subprocess.run(
-                [frit, "cache", workload, "--json", "--devices", "concat", "--limit", LIMIT,
-                 "--policy", ",".join(sequences.POLICIES), "--size", ",".join(str(s * 4096) for s in slots)],
-                check=True, capture_output=True)
-            for row in json.loads(out.stdout):
-                assert row["accesses"] == len(blocks), f"{workload}: frit sees {row['accesses']} of {len(blocks)} blocks"
-                cache = sequences.POLICIES[row["policy"]](row["size"] // 4096, hashpower=18)
-                ratio, _ = cache.process_trace(sequences.reader(path))
-                hits = len(blocks) - round(ratio * len(blocks))
-                compared += 1
-                if hits != row["hits"]:
-                    different += 1
-                    print(f"  {workload}, {row['policy']}, {row['size'] // 4096} blocks: "
-                          f"frit {row['hits']} hits, libCacheSim {hits}")
-            print(f"  {pathlib.Path(workload).name}: {len(blocks)} accesses to {footprint} blocks, at {slots}", flush=True)
+    # libCacheSim holds the interpreter's lock, so that workloads need processes.
+    with concurrent.futures.ProcessPoolExecutor() as pool:
+        for some, wrong, lines in pool.map(compare, itertools.repeat(frit), workloads()):
+            compared += some
+            different += wrong
+            print("\n".join(lines), flush=True)
     print(f"{compared} hit counts compared with libCacheSim's, {different} differ")
     return 1 if different or not compared else 0
 
