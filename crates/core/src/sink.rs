@@ -25,7 +25,7 @@ impl UnitState {
 /// Receives the commands that media emit and decides how long they take.
 ///
 /// A token ([`Sink::Tok`]) stands for the completion of a command: nothing for [`UntimedSink`], a time for
-/// an eager engine, an id for an event engine or a recorder. `after` edges are also the order of
+/// a simple engine, a number for other engines and a recorder. `after` edges are also the order of
 /// durability: a command is durable only if every command it came `after` is durable.
 pub trait Sink {
     /// Token of the completion of a command.

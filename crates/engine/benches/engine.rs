@@ -7,7 +7,7 @@
 
 use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, Progress, Result, Sink, UnitId, UntimedSink};
 use frit_engine::{
-    AnyScheduler, Arrival, Driver, Eager, Engine, Event, Host, LatencyByClass, LoopMode, RequestTimes,
+    AnyScheduler, Arrival, Driver, Engine, Event, Host, InOrder, LatencyByClass, LoopMode, RequestTimes,
 };
 use frit_media::{Device, Hardware, NandTiming, TimingModel};
 use std::hint::black_box;
@@ -122,27 +122,6 @@ fn main() {
         let mut rng = Rng(1);
         (0..COMMANDS).map(|_| command(rng.next()).unit.0 as u64).sum()
     });
-    best("eager, programs striped over units", "command", COMMANDS, || {
-        let mut e = Eager::new(&hw);
-        let mut last = Nanos::ZERO;
-        for i in 0..COMMANDS {
-            let cmd = Cmd { unit: UnitId((i % u64::from(UNITS)) as u16), op: Op::NandProgram, ..command(0) };
-            last = e.emit(cmd, e.start());
-            if i % 64 == 63 {
-                e.next_done(last);
-            }
-        }
-        last.0
-    });
-    best("eager, random mix in 32 dependent chains", "command", COMMANDS, || {
-        let (mut e, mut rng, mut last) = (Eager::new(&hw), Rng(1), [Nanos::ZERO; 32]);
-        for i in 0..COMMANDS as usize {
-            let chain = &mut last[i % 32];
-            e.next_done(*chain);
-            *chain = e.emit(command(rng.next()), *chain);
-        }
-        last[0].0
-    });
     best("latency record (2 histograms)", "request", COMMANDS, || {
         let (mut l, mut rng) = (LatencyByClass::new(), Rng(1));
         for i in 0..COMMANDS {
@@ -156,10 +135,10 @@ fn main() {
         drive(UntimedSink::new(), 1, 0)
     });
     for depth in [1, 32] {
-        let what = format!("driver, eager, 1 command, depth {depth}");
-        best(&what, "request", COMMANDS, || drive(Eager::new(&hw), depth, 1));
+        let what = format!("driver, in-order, 1 command, depth {depth}");
+        best(&what, "request", COMMANDS, || drive(InOrder::new(&hw), depth, 1));
     }
-    best("driver, eager, 4 commands, depth 32", "command", COMMANDS, || drive(Eager::new(&hw), 32, 4));
+    best("driver, in-order, 4 commands, depth 32", "command", COMMANDS, || drive(InOrder::new(&hw), 32, 4));
     for name in AnyScheduler::VARIANTS {
         let engine = || Event::new(&hw, AnyScheduler::named(name).expect("a name of the list"));
         for commands in [1, 4] {

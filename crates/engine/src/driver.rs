@@ -119,8 +119,8 @@ pub trait Host<S: Sink> {
     /// Any error ends the run.
     fn background(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>>;
 
-    /// Reports that a request is acknowledged. The eager engine knows the time in advance and calls
-    /// this in order of admission; an event engine calls it in order of completion.
+    /// Reports that a request is acknowledged. The engines call this in order of
+    /// completion. An engine that knows the time in advance may call it at admission.
     fn done(&mut self, class: u8, times: RequestTimes);
 }
 

@@ -2,7 +2,7 @@
 //! runs a layer on them.
 //!
 //! A layer emits commands into a [`Sink`](frit_core::Sink). This crate provides sinks that compute
-//! times ([`Eager`]), that model queues and schedulers ([`Event`]), and that record the order of
+//! exact times ([`InOrder`]), that model schedulers ([`Event`]), and that record the order of
 //! durability ([`Recorder`]). An [`Engine`] is a sink on which a [`Driver`] can run a [`Host`] with
 //! its arrivals, queue depth and background steps.
 //!
@@ -11,20 +11,18 @@
 
 pub mod arm_stats;
 pub mod driver;
-pub mod eager;
 pub mod event;
+pub mod in_order;
 pub mod latency;
 pub mod pace;
 pub mod record;
 pub mod sched;
 pub mod usage;
 
-mod calendar;
-
 pub use arm_stats::ArmStats;
 pub use driver::{Arrival, Driver, DriverCounters, Engine, Host, LoopMode, RequestTimes};
-pub use eager::Eager;
 pub use event::Event;
+pub use in_order::InOrder;
 pub use latency::{LatencyByClass, LatencyHistogram, LatencySummary};
 pub use pace::Pacer;
 pub use record::{Recorder, Recording};

@@ -9,7 +9,7 @@ use crate::host::HostModel;
 use crate::sim_medium::{MediumCall, RecordedCall, SimMedium};
 use crate::timed::TimedSink;
 use frit_core::{Cause, Nanos, Op, UnitId, size};
-use frit_engine::{Eager, Recorder};
+use frit_engine::{InOrder, Recorder};
 use frit_fs::{AttrChanges, Caller, FileSystem, Fs, NewInode, RenameMode};
 use serde::Serialize;
 use strum::{EnumString, IntoStaticStr, VariantNames};
@@ -217,14 +217,15 @@ pub fn explain(
     let mut parts = Devices::new(profile, HostModel::find(host)?, bytes)?;
     parts.sums = sums;
     let (units, host) = (parts.units(), parts.host.name.clone());
-    let sink = Recorder::new(TimedSink::new(Eager::new(&parts.hardware)));
+    let sink = Recorder::new(TimedSink::new(InOrder::new(&parts.hardware)));
     let medium = SimMedium::new(parts, sink)?;
     let ExecutedOp { began, took, first } = make(&medium, asked, sums)?;
     let steps = medium.take_calls();
     let (recording, timed) = medium.into_sink().finish();
+    let spans = timed.into_spans();
     let commands: Vec<PlanCommand> = (first as usize..recording.ops.len())
         .map(|i| {
-            let (op, (start, end)) = (&recording.ops[i], timed.spans()[i]);
+            let (op, (start, end)) = (&recording.ops[i], spans[i]);
             PlanCommand {
                 unit: name(&units, op.cmd.unit),
                 op: operation_of(op.cmd.op, name(&units, op.cmd.unit) == "link"),

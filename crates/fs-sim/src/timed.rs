@@ -2,38 +2,44 @@
 
 use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
 use frit_engine::driver::{Completion, Tag};
-use frit_engine::{Eager, Engine};
+use frit_engine::in_order::Tok;
+use frit_engine::{Engine, InOrder};
+use std::collections::HashMap;
 
-/// The eager engine, with the start and the end of every command.
-#[derive(Clone, Debug)]
+/// The in-order engine, with the start and the end of every command.
+#[derive(Debug)]
 pub struct TimedSink {
-    inner: Eager,
-    spans: Vec<(Nanos, Nanos)>,
+    inner: InOrder,
+    commands: Vec<Tok>,
 }
 
 impl TimedSink {
     /// Creates a recorder in front of `inner`.
     #[must_use]
-    pub fn new(inner: Eager) -> TimedSink {
-        TimedSink { inner, spans: Vec::new() }
+    pub fn new(mut inner: InOrder) -> TimedSink {
+        inner.record_times();
+        TimedSink { inner, commands: Vec::new() }
     }
 
-    /// Returns the time at which the unit of each command started it, and the time of its end, in
-    /// order of emission.
+    /// Waits for all commands, and returns the time at which the unit of each command started it,
+    /// and the time of its end, in order of emission.
     #[must_use]
-    pub fn spans(&self) -> &[(Nanos, Nanos)] {
-        &self.spans
+    pub fn into_spans(mut self) -> Vec<(Nanos, Nanos)> {
+        while self.inner.next_done(Nanos::MAX).is_some() {}
+        let times: HashMap<Tok, (Nanos, Nanos)> =
+            self.inner.recorded_times().iter().map(|t| (t.command, (t.start, t.end))).collect();
+        self.commands.iter().filter_map(|tok| times.get(tok).copied()).collect()
     }
 }
 
 impl Sink for TimedSink {
-    type Tok = Nanos;
+    type Tok = Tok;
 
     fn now(&self) -> Nanos {
         self.inner.now()
     }
 
-    fn start(&self) -> Nanos {
+    fn start(&self) -> Tok {
         self.inner.start()
     }
 
@@ -41,24 +47,17 @@ impl Sink for TimedSink {
         self.inner.unit(unit)
     }
 
-    fn emit(&mut self, cmd: Cmd, after: Nanos) -> Nanos {
-        // The eager engine starts a command when its dependencies are complete and its unit is
-        // idle.
-        let ready = self.inner.now().max(after);
-        let start = match self.inner.unit(cmd.unit) {
-            UnitState::BusyUntil(free) => ready.max(free),
-            UnitState::Idle => ready,
-        };
-        let end = self.inner.emit(cmd, after);
-        self.spans.push((start, end));
-        end
+    fn emit(&mut self, cmd: Cmd, after: Tok) -> Tok {
+        let tok = self.inner.emit(cmd, after);
+        self.commands.push(tok);
+        tok
     }
 
-    fn join(&mut self, a: Nanos, b: Nanos) -> Nanos {
+    fn join(&mut self, a: Tok, b: Tok) -> Tok {
         self.inner.join(a, b)
     }
 
-    fn ack(&mut self, tok: Nanos) {
+    fn ack(&mut self, tok: Tok) {
         self.inner.ack(tok);
     }
 }
@@ -68,11 +67,11 @@ impl Engine for TimedSink {
         self.inner.begin();
     }
 
-    fn end(&mut self) -> Nanos {
+    fn end(&mut self) -> Tok {
         self.inner.end()
     }
 
-    fn time_or_watch(&mut self, tok: Nanos, tag: Tag) -> Option<Nanos> {
+    fn time_or_watch(&mut self, tok: Tok, tag: Tag) -> Option<Nanos> {
         self.inner.time_or_watch(tok, tag)
     }
 

@@ -9,7 +9,7 @@ use crate::steady::{CumulativeCounts, RequestRounds};
 use crate::verify::{ReadBack, Verifier};
 use frit_core::visible::Metric;
 use frit_core::{MediumKind, Op, StackDevice, StackView};
-use frit_engine::{DeviceUsage, Driver, DriverCounters, Eager, Engine, Event, LoopMode, Scheduler};
+use frit_engine::{DeviceUsage, Driver, DriverCounters, Engine, Event, InOrder, LoopMode, Scheduler};
 use frit_media::Hardware;
 use frit_trace::Workload;
 use std::time::{Duration, Instant};
@@ -28,12 +28,12 @@ pub(crate) trait MeteredEngine: Engine + 'static {
     fn metrics(&self) -> Vec<Metric>;
 }
 
-impl MeteredEngine for Eager {
+impl MeteredEngine for InOrder {
     fn usage(&self) -> &DeviceUsage {
-        Eager::usage(self)
+        InOrder::usage(self)
     }
     fn usage_mut(&mut self) -> &mut DeviceUsage {
-        Eager::usage_mut(self)
+        InOrder::usage_mut(self)
     }
     fn metrics(&self) -> Vec<Metric> {
         Vec::new()

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::options::{RunOptions, WarmUpRequests};
 use crate::report::{Report, StackId};
 use crate::runner::{ProgressFn, Runner};
-use frit_engine::{AnyScheduler, Eager, Event};
+use frit_engine::{AnyScheduler, Event, InOrder};
 use frit_media::Hardware;
 use frit_stack::{BuiltStack, Bytes, EngineKind, Stack, StackSink};
 use frit_trace::{Fit, Options, Scan, Workload};
@@ -13,14 +13,14 @@ use frit_trace::{Fit, Options, Scan, Workload};
 pub struct Session(EngineRunner);
 
 enum EngineRunner {
-    Eager(Box<Runner<Eager>>),
+    InOrder(Box<Runner<InOrder>>),
     Event(Box<Runner<Event<AnyScheduler>>>),
 }
 
 macro_rules! each {
     ($session:expr, $runner:ident => $e:expr) => {
         match $session {
-            EngineRunner::Eager($runner) => $e,
+            EngineRunner::InOrder($runner) => $e,
             EngineRunner::Event($runner) => $e,
         }
     };
@@ -28,7 +28,7 @@ macro_rules! each {
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let kind = if matches!(self.0, EngineRunner::Eager(_)) { "eager" } else { "event" };
+        let kind = if matches!(self.0, EngineRunner::InOrder(_)) { "in-order" } else { "event" };
         f.debug_struct("Session").field("engine", &kind).field("sectors", &self.sectors()).finish()
     }
 }
@@ -43,12 +43,12 @@ impl Session {
         let id = stack_id(stack);
         let config = stack.engine_config();
         Ok(Session(match config.kind {
-            EngineKind::Eager => {
-                let (layer, hardware) = built::<Eager>(stack, options)?;
-                let engine = Eager::new(&hardware);
-                EngineRunner::Eager(Box::new(Runner::new(
+            EngineKind::InOrder => {
+                let (layer, hardware) = built::<InOrder>(stack, options)?;
+                let engine = InOrder::new(&hardware);
+                EngineRunner::InOrder(Box::new(Runner::new(
                     engine,
-                    ("eager", None),
+                    ("in-order", None),
                     layer,
                     hardware,
                     id,

@@ -7,7 +7,7 @@ use crate::stack::Stack;
 use crate::stores::{Bytes, NoStores, Stores};
 use crate::tree::Table;
 use frit_core::{Error, Sink, StackDevice, UntimedSink};
-use frit_engine::{AnyScheduler, Eager, Event};
+use frit_engine::{AnyScheduler, Event, InOrder};
 use frit_media::{DiskConfig, DramConfig, Hardware, MediumSpec, NandConfig, PcmConfig};
 
 /// A composed stack: a layer over its media.
@@ -52,7 +52,7 @@ macro_rules! stack_sinks {
     };
 }
 
-stack_sinks!(UntimedSink, Eager, Event<AnyScheduler>);
+stack_sinks!(UntimedSink, InOrder, Event<AnyScheduler>);
 
 impl Stack {
     /// Builds the layer and its media.

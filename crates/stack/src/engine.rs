@@ -1,5 +1,5 @@
-//! The `[engine]` table of a stack file: the simulation engine of a run, eager or event-driven, and
-//! the scheduler of its command queues.
+//! The `[engine]` table of a stack file: the simulation engine of a run, and the scheduler of its
+//! command queues.
 
 use crate::decode::{nearest, suggest, unknown_name};
 use crate::error::Problem;
@@ -13,25 +13,25 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum EngineKind {
-    /// Without queues: a command starts when its unit is free. Faster to simulate; FIFO order only.
+    /// Units execute commands in order of emission. Fast; for the scheduler `fifo` only.
     #[default]
-    Eager,
-    /// With queues and a scheduler.
+    InOrder,
+    /// Units execute commands in the order of a scheduler.
     Event,
 }
 
 /// Engine of a stack.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    /// Kind of engine. Default: `eager` with the scheduler `fifo`, otherwise `event`.
+    /// Kind of engine. Default: `in-order` with the scheduler `fifo`, otherwise `event`.
     pub kind: EngineKind,
-    /// Scheduler with its parameters. The eager engine requires `fifo`.
+    /// Scheduler with its parameters. The in-order engine requires `fifo`.
     pub scheduler: AnyScheduler,
 }
 
 impl Default for EngineConfig {
     fn default() -> Self {
-        EngineConfig { kind: EngineKind::Eager, scheduler: AnyScheduler::Fifo(Default::default()) }
+        EngineConfig { kind: EngineKind::InOrder, scheduler: AnyScheduler::Fifo(Default::default()) }
     }
 }
 
@@ -42,6 +42,10 @@ impl EngineConfig {
         (&self.scheduler).into()
     }
 }
+
+/// Name of the engine before version 0.3, whose times were approximate. Files that have it run on
+/// the in-order engine.
+const FORMER_KIND: &str = "eager";
 
 /// Keys of `[engine]` that are not parameters of a scheduler.
 const KEYS: [&str; 2] = ["kind", "scheduler"];
@@ -74,17 +78,28 @@ pub(crate) fn read(
 ) -> Option<EngineConfig> {
     let before = problems.len();
     let scheduler = name(table, "scheduler", AnyScheduler::VARIANTS, problems).unwrap_or("fifo");
-    let default = if scheduler == "fifo" { "eager" } else { "event" };
-    let kind = name(table, "kind", EngineKind::VARIANTS, problems).unwrap_or(default);
+    let default = if scheduler == "fifo" { "in-order" } else { "event" };
+    let kind = match table.get("kind") {
+        Some(entry) if entry.value.as_str() == Some(FORMER_KIND) => {
+            warnings.push(
+                Problem::warning(format!(
+                    "the engine `{FORMER_KIND}` was replaced by `in-order`, which is exact"
+                ))
+                .at(Some(entry.value.span.clone()), "runs as `in-order`"),
+            );
+            "in-order"
+        }
+        _ => name(table, "kind", EngineKind::VARIANTS, problems).unwrap_or(default),
+    };
     let mut config = EngineConfig {
         kind: kind.parse().unwrap_or_default(),
         scheduler: scheduler.parse().unwrap_or(AnyScheduler::Fifo(Default::default())),
     };
-    if config.kind == EngineKind::Eager && scheduler != "fifo" {
+    if config.kind != EngineKind::Event && scheduler != "fifo" {
         let at = table.get("kind").map(|e| e.value.span.clone());
         problems.push(
             Problem::new(format!(
-                "the eager engine has no queues that the scheduler '{scheduler}' could order"
+                "the in-order engine executes commands in order of emission, not in the order of the scheduler '{scheduler}'"
             ))
             .at(at, "this engine")
             .help("use `kind = \"event\"`, or `scheduler = \"fifo\"`"),

@@ -10,7 +10,7 @@ use frit_media::{Hardware, TimingModel};
 pub(super) const NO_DISK: u8 = u8::MAX;
 
 /// The queue and the statistics of one disk.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct DiskQueue {
     pub(super) queue: DriveQueue<u32>,
     /// Number of completed commands, and their total service time.

@@ -6,6 +6,7 @@ mod hazard;
 mod hazard_links;
 mod state;
 
+pub(crate) use state::Gate;
 pub use state::{CmdId, QueuedCommand, Queues, Tok};
 
 use crate::driver::{Completion, Engine, Tag};
@@ -21,14 +22,15 @@ use state::{PendingEvent, Stage};
 /// A command waits until its `after` is done and until all commands that it must not overtake have
 /// been released to the scheduler (see [`Queues::must_follow`]). The scheduler then decides when
 /// the command is sent to the device, and which of the commands that wait at a unit is started
-/// next. Each phase that needs the channel gets it in the order of the requests for it. Disks do
+/// next. Each phase that needs the channel gets it in the order of the requests for it, and in order
+/// of emission if they are of the same time. Disks do
 /// not use the scheduler: a drive has its own queue and order. No event is processed while a layer
 /// emits commands: the scheduler sees all commands of a request, and of requests that are admitted
 /// at the same time, together.
 ///
 /// Events are ordered by time and, at equal times, by creation: the same input yields the same
 /// output. Ids are reused, so that a run in steady state allocates no memory.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Event<P> {
     queues: Queues,
     scheduler: P,
@@ -87,30 +89,60 @@ impl<P: Scheduler> Event<P> {
         all
     }
 
-    /// Does all work that is due at the current time without an event.
-    fn process_instant(&mut self) {
-        loop {
-            // Releases come first: the scheduler gets all commands that are ready at this time
-            // before it picks one of them.
-            if let Some(id) = self.queues.next_woken() {
-                if let Some(cmd) = self.queues.release(id) {
-                    self.scheduler.ready(&mut self.queues, cmd);
-                }
-            } else if let Some(unit) = self.queues.next_free_unit() {
-                if self.queues.is_disk(unit) {
-                    self.queues.start_disk(unit);
-                } else if let Some(id) = self.scheduler.pick(&self.queues, unit) {
-                    self.queues.start(unit, id);
-                }
-            } else {
-                return;
+    /// Advances time without processing events; none may be due before `now`.
+    pub(crate) fn set_now(&mut self, now: Nanos) {
+        self.queues.set_now(now);
+    }
+
+    /// Returns a gate, and a token that is done when the gate is open.
+    pub(crate) fn add_gate(&mut self) -> (Gate, Tok) {
+        self.queues.add_gate()
+    }
+
+    /// Opens a gate at the given time, or now if that is past.
+    pub(crate) fn open_gate(&mut self, gate: Gate, at: Nanos) {
+        self.queues.open_gate(gate, at);
+    }
+
+    /// Time of the next event; zero if there is work to do at once.
+    pub(crate) fn next_event_time(&self) -> Option<Nanos> {
+        self.queues.next_event_time()
+    }
+
+    /// Exchanges the usage into which the engine counts.
+    pub(crate) fn swap_usage(&mut self, usage: &mut Box<DeviceUsage>) {
+        self.queues.swap_usage(usage);
+    }
+
+    /// Makes one step at the current time that needs no event. Returns `false` if there is none.
+    ///
+    /// First, all commands that are ready are released, so that the scheduler gets them before it
+    /// picks one. Then all events of this time end their phases, and the host is notified: it may
+    /// add commands before units and drives choose. Channels are granted last, when all requests of
+    /// this time are known.
+    fn process_instant(&mut self) -> bool {
+        if let Some(id) = self.queues.next_woken() {
+            if let Some(cmd) = self.queues.release(id) {
+                self.scheduler.ready(&mut self.queues, cmd);
             }
+        } else if !self.queues.is_instant_over() || self.queues.has_report() {
+            return false;
+        } else if let Some(unit) = self.queues.next_free_unit() {
+            if self.queues.is_disk(unit) {
+                self.queues.start_disk(unit);
+            } else if let Some(id) = self.scheduler.pick(&self.queues, unit) {
+                self.queues.start(unit, id);
+            }
+        } else {
+            return self.queues.grant_channel();
         }
+        true
     }
 
     fn process_event(&mut self, due: PendingEvent) {
         match due {
             PendingEvent::Timer(token) => self.scheduler.timer(&mut self.queues, token),
+            PendingEvent::Gate(gate) => self.queues.pass_gate(gate),
             PendingEvent::Phase(id) => {
                 if self.queues.end_phase(id) == Stage::Finished {
                     self.scheduler.finished(&mut self.queues, id);
@@ -171,12 +203,11 @@ impl<P: Scheduler> Engine for Event<P> {
 
     fn next_done(&mut self, limit: Nanos) -> Option<Completion> {
         loop {
-            if let Some(done) = self.queues.next_report() {
+            while self.process_instant() {}
+            if self.queues.is_instant_over()
+                && let Some(done) = self.queues.next_report()
+            {
                 return Some(done);
-            }
-            self.process_instant();
-            if self.queues.has_report() {
-                continue;
             }
             let due = self.queues.next_event(limit)?;
             self.process_event(due);

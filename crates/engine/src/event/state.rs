@@ -61,8 +61,7 @@ pub(super) struct DependencyNode {
     waiters: u32,
     /// The next link in each list that contains this node.
     next_waiter: [u32; 2],
-    /// Neighbours in the queue of the unit; `next` is also used in a channel's queue and in the
-    /// free list.
+    /// Neighbours in the queue of the unit; `next` is also used in the free list.
     pub(super) prev: u32,
     pub(super) next: u32,
     /// Neighbours among the commands that were sent to the unit.
@@ -107,7 +106,18 @@ pub(super) struct UnitQueue {
 #[derive(Clone, Default, Debug)]
 struct Channel {
     busy: bool,
-    waiting: LinkedQueue,
+    /// The channel is in the list of channels to grant.
+    listed: bool,
+    waiting: VecDeque<ChannelRequest>,
+}
+
+/// A command that waits for its channel.
+#[derive(Clone, Copy, Debug)]
+struct ChannelRequest {
+    at: Nanos,
+    /// Number of the command in order of emission.
+    number: u64,
+    id: u32,
 }
 
 /// An event.
@@ -117,7 +127,14 @@ pub(super) enum PendingEvent {
     Phase(CmdId),
     /// A timer of the scheduler expires.
     Timer(u32),
+    /// A gate opens.
+    Gate(Gate),
 }
+
+/// A token that is done when the owner of the engine says so: a command of a disk waits behind it
+/// for the media that another engine simulates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Gate(u32);
 
 /// An event in the heap. The key orders by time and, at equal times, by creation; it is a single
 /// number because a heap spends its time on comparisons.
@@ -127,7 +144,15 @@ struct HeapEntry {
     event: PendingEvent,
 }
 
+/// Bit of a key that places timers behind all other events of their time: a scheduler decides when
+/// all that ends has ended.
+const LATE: u64 = 1 << 63;
+
 impl HeapEntry {
+    fn is_timer(&self) -> bool {
+        self.key as u64 & LATE != 0
+    }
+
     fn at(&self) -> Nanos {
         Nanos((self.key >> 64) as u64)
     }
@@ -165,7 +190,7 @@ pub struct QueuedCommand {
 }
 
 /// The queues of the event engine, as schedulers see them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Queues {
     now: Nanos,
     pub(super) nodes: Vec<DependencyNode>,
@@ -187,9 +212,11 @@ pub struct Queues {
     /// Nodes whose dependencies are done, and units that may have a command to start.
     pub(super) woken: VecDeque<u32>,
     free_units: VecDeque<UnitId>,
+    /// Free channels with requests.
+    free_channels: Vec<u16>,
     reports: VecDeque<Completion>,
     refused: u64,
-    usage: DeviceUsage,
+    usage: Box<DeviceUsage>,
 }
 
 /// Interface for schedulers.
@@ -314,9 +341,10 @@ impl Queues {
             sequence: 0,
             woken: VecDeque::new(),
             free_units: VecDeque::new(),
+            free_channels: Vec::new(),
             reports: VecDeque::new(),
             refused: 0,
-            usage: DeviceUsage::new(hardware),
+            usage: Box::new(DeviceUsage::new(hardware)),
         };
         // Slot 0 stands for "none"; its generation makes the default token a done one.
         queues.node(NO_CMD, Stage::Free);
@@ -330,6 +358,41 @@ impl Queues {
 
     pub(super) fn usage_mut(&mut self) -> &mut DeviceUsage {
         &mut self.usage
+    }
+
+    pub(super) fn swap_usage(&mut self, usage: &mut Box<DeviceUsage>) {
+        std::mem::swap(&mut self.usage, usage);
+    }
+
+    pub(super) fn set_now(&mut self, now: Nanos) {
+        self.now = self.now.max(now);
+    }
+
+    pub(super) fn add_gate(&mut self) -> (Gate, Tok) {
+        let id = self.node(NO_CMD, Stage::Join);
+        self.nodes[id as usize].waits = 1;
+        (Gate(id), Tok { id, generation: self.nodes[id as usize].generation })
+    }
+
+    pub(super) fn open_gate(&mut self, gate: Gate, at: Nanos) {
+        if at <= self.now {
+            self.pass_gate(gate);
+        } else {
+            self.at(at, PendingEvent::Gate(gate));
+        }
+    }
+
+    pub(super) fn pass_gate(&mut self, gate: Gate) {
+        self.nodes[gate.0 as usize].waits -= 1;
+        self.wake(gate.0);
+    }
+
+    pub(super) fn next_event_time(&self) -> Option<Nanos> {
+        let lists = [self.woken.is_empty(), self.free_units.is_empty(), self.free_channels.is_empty()];
+        if lists.contains(&false) || !self.reports.is_empty() {
+            return Some(Nanos::ZERO);
+        }
+        self.events.peek().map(HeapEntry::at)
     }
 
     pub(super) fn outstanding(&self) -> u32 {
@@ -430,6 +493,11 @@ impl Queues {
         let unit = self.free_units.pop_front()?;
         self.units[unit.idx()].listed = false;
         Some(unit)
+    }
+
+    /// Returns `true` if no event of the current time is left, except timers of the scheduler.
+    pub(super) fn is_instant_over(&self) -> bool {
+        self.events.peek().is_none_or(|e| e.at() > self.now || e.is_timer())
     }
 
     /// Returns the next event until `limit`; if there is none, time advances to `limit`.
@@ -664,23 +732,43 @@ impl Queues {
 
     fn at(&mut self, at: Nanos, event: PendingEvent) {
         self.sequence += 1;
-        let key = u128::from(at.0) << 64 | u128::from(self.sequence);
+        let late = if matches!(event, PendingEvent::Timer(_)) { LATE } else { 0 };
+        let key = u128::from(at.0) << 64 | u128::from(late | self.sequence);
         self.events.push(HeapEntry { key, event });
     }
 
+    /// Adds a command to those that wait for their channel, in order of the requests and, at equal
+    /// times, in order of emission.
     fn request_channel(&mut self, id: u32) {
-        let unit = self.nodes[id as usize].cmd.unit;
-        let channel = &mut self.channels[usize::from(self.units[unit.idx()].channel)];
-        if !channel.busy {
+        let node = &self.nodes[id as usize];
+        let request = ChannelRequest { at: self.now, number: node.order.seq, id };
+        let number = self.units[node.cmd.unit.idx()].channel;
+        let waiting = &mut self.channels[usize::from(number)].waiting;
+        let earlier = waiting.iter().rev().take_while(|w| (w.at, w.number) > (request.at, request.number));
+        let place = waiting.len() - earlier.count();
+        waiting.insert(place, request);
+        self.list_channel(number);
+    }
+
+    fn list_channel(&mut self, number: u16) {
+        let channel = &mut self.channels[usize::from(number)];
+        if !(channel.busy || channel.listed || channel.waiting.is_empty()) {
+            channel.listed = true;
+            self.free_channels.push(number);
+        }
+    }
+
+    /// Grants a free channel, if one has requests. Called when all requests of the current time are
+    /// known.
+    pub(super) fn grant_channel(&mut self) -> bool {
+        let Some(number) = self.free_channels.pop() else { return false };
+        let channel = &mut self.channels[usize::from(number)];
+        channel.listed = false;
+        if let Some(request) = channel.waiting.pop_front() {
             channel.busy = true;
-            self.grant(id);
-            return;
+            self.grant(request.id);
         }
-        let tail = std::mem::replace(&mut channel.waiting.tail, id);
-        match tail {
-            NONE => channel.waiting.head = id,
-            t => self.nodes[t as usize].next = id,
-        }
+        true
     }
 
     fn grant(&mut self, id: u32) {
@@ -699,17 +787,8 @@ impl Queues {
     }
 
     fn release_channel(&mut self, id: u32) {
-        let unit = self.nodes[id as usize].cmd.unit;
-        let channel = &mut self.channels[usize::from(self.units[unit.idx()].channel)];
-        let next = channel.waiting.head;
-        if next == NONE {
-            channel.busy = false;
-            return;
-        }
-        channel.waiting.head = std::mem::replace(&mut self.nodes[next as usize].next, NONE);
-        if channel.waiting.head == NONE {
-            channel.waiting.tail = NONE;
-        }
-        self.grant(next);
+        let number = self.units[self.nodes[id as usize].cmd.unit.idx()].channel;
+        self.channels[usize::from(number)].busy = false;
+        self.list_channel(number);
     }
 }

@@ -1,4 +1,4 @@
-//! First in, first out: the order of a device without a scheduler, and of the eager engine.
+//! First in, first out: the order of a device without a scheduler, and of the in-order engine.
 
 use super::{Scheduler, unknown};
 use crate::event::{CmdId, Queues};

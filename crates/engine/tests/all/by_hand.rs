@@ -4,12 +4,12 @@
 use crate::common::*;
 use frit_core::{Nanos, UnitId, UnitState};
 use frit_engine::sched::{Fifo, ReadFirst};
-use frit_engine::{Eager, Engine, Event, LoopMode};
+use frit_engine::{Engine, Event, InOrder, LoopMode};
 use frit_media::Hardware;
 
-/// Checks the eager engine and the event engine with FIFO.
+/// Checks the in-order engine and the event engine with FIFO.
 fn check(hw: &Hardware, requests: &[Request], want: &[u64]) {
-    assert_eq!(ends(&mut Eager::new(hw), requests), want, "eager");
+    assert_eq!(ends(&mut InOrder::new(hw), requests), want, "in-order");
     assert_eq!(ends(&mut Event::new(hw, Fifo), requests), want, "event");
 }
 
@@ -76,20 +76,16 @@ fn a_program_uses_the_bus_while_the_cells_of_a_read_work() {
 }
 
 #[test]
-fn the_eager_bus_is_reserved_where_the_real_one_is_not() {
-    // A read at 0 needs the bus at 62 301; a program arrives at 55 000, when the bus is free, but
-    // not for long enough.
+fn a_transfer_waits_for_one_that_asked_for_the_bus_before() {
+    // A read at 0 needs the bus at 62 301; a program arrives at 55 000, when the bus is free. The
+    // program has the bus until 68 199, the read from then until 81 398.
     let hw = nand(&[0, 0]);
     let requests = [Request::at(0, &[read(0, 0)]), Request::at(55_000, &[program(1, 0)])];
     let mode = LoopMode::Open { speed: 1.0, depth: None };
     let ends = |t: &[frit_engine::RequestTimes]| t.iter().map(|t| t.acknowledged.0).collect::<Vec<_>>();
-    // Event engine: the program has the bus until 68 199, the read from then until 81 398.
-    let (event, _) = run(&mut Event::new(&hw, Fifo), mode, &requests);
-    assert_eq!(ends(&event), [81_398, 55_000 + 213_200]);
-    // Eager engine: the read keeps its reservation until 75 500, and the program has the bus from
-    // then on.
-    let (eager, _) = run(&mut Eager::new(&hw), mode, &requests);
-    assert_eq!(ends(&eager), [75_500, 75_500 + 213_200]);
+    let want = [81_398, 55_000 + 213_200];
+    assert_eq!(ends(&run(&mut Event::new(&hw, Fifo), mode, &requests).0), want);
+    assert_eq!(ends(&run(&mut InOrder::new(&hw), mode, &requests).0), want);
 }
 
 #[test]
@@ -118,7 +114,7 @@ fn joins_wait_for_both() {
     }
     let hw = nand(&[0, 1, 2]);
     // max(75 500, 213 200) + 75 500.
-    assert_eq!(joined(Eager::new(&hw)), Some(288_700));
+    assert_eq!(joined(InOrder::new(&hw)), Some(288_700));
     assert_eq!(joined(Event::new(&hw, Fifo)), Some(288_700));
 }
 
@@ -136,7 +132,7 @@ fn unit_state_is_seen_at_once() {
         assert_eq!(e.unit(UnitId(0)), UnitState::Idle);
     }
     let hw = nand(&[0, 1]);
-    states(Eager::new(&hw));
+    states(InOrder::new(&hw));
     states(Event::new(&hw, Fifo));
     states(Event::new(&hw, ReadFirst::default()));
 }
@@ -145,12 +141,12 @@ fn unit_state_is_seen_at_once() {
 fn usage_is_the_sum_of_the_phases() {
     let hw = nand(&[0, 0]);
     let requests = singles(&[read(0, 0), read(1, 0), program(0, 0)]);
-    let (mut eager, mut event) = (Eager::new(&hw), Event::new(&hw, Fifo));
-    eager.usage_mut().enable_histograms();
+    let (mut in_order, mut event) = (InOrder::new(&hw), Event::new(&hw, Fifo));
+    in_order.usage_mut().enable_histograms();
     event.usage_mut().enable_histograms();
-    ends(&mut eager, &requests);
+    ends(&mut in_order, &requests);
     ends(&mut event, &requests);
-    for usage in [eager.usage(), event.usage()] {
+    for usage in [in_order.usage(), event.usage()] {
         // Unit 0: a read and a program. Unit 1: a read whose data waits 13 199 for the bus.
         assert_eq!(usage.units(), [Nanos(75_500 + 213_200), Nanos(75_500 + 13_199)]);
         assert_eq!(usage.channels(), [Nanos(3 * 13_199)]);

@@ -4,7 +4,7 @@ use crate::common::*;
 use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, UnitId};
 use frit_engine::event::Queues;
 use frit_engine::sched::Fifo;
-use frit_engine::{AnyScheduler, Eager, Event, LoopMode, Scheduler};
+use frit_engine::{AnyScheduler, Event, InOrder, LoopMode, Scheduler};
 use frit_media::disk::geometry::{DiskGeometry, Zone};
 use frit_media::disk::{
     Background, Bus, CacheSpec, DiskSpec, Drive, DriveScheduler, MAX_WAIT, Mechanics, Overheads, Positioning,
@@ -247,15 +247,30 @@ fn cached(spec: DiskSpec) -> DiskSpec {
 }
 
 proptest! {
-    /// The eager engine computes the times of a drive that serves its requests one after the other.
+    /// A drive behind PCM whose commands wait for each other: the in-order engine gives the disk's
+    /// commands to an event engine of its own.
     #[test]
-    fn first_in_first_out_is_what_the_eager_engine_computes(
-        r in requests(false), m in mode(), queue_depth in 1u32..5, write_back: bool,
+    fn both_engines_agree_on_a_disk_behind_pcm(
+        r in requests(true), to_pcm in prop::collection::vec(any::<bool>(), 160), m in mode(),
+        queue_depth in 1u32..5, write_back: bool,
     ) {
-        let plain = DiskSpec { queue_depth, background: Background::Equal, ..spec(DriveScheduler::Fifo) };
-        let hw = hardware(&if write_back { cached(plain) } else { plain });
-        let eager = run(&mut Eager::new(&hw), m, &r);
-        prop_assert_eq!(eager, run(&mut Event::new(&hw, Fifo), m, &r));
+        for scheduler in [DriveScheduler::Fifo, DriveScheduler::Sstf] {
+            for background in Background::iter() {
+                let plain = DiskSpec { queue_depth, background, ..spec(scheduler) };
+                let mut hw = hardware(&if write_back { cached(plain) } else { plain });
+                let model = pcm(&[0]).models().remove(0);
+                let unit_channel = vec![0, 0];
+                hw.add(Device { name: "pcm".into(), kind: MediumKind::Pcm, model, unit_channel }).unwrap();
+                let mut r = r.clone();
+                let commands = r.iter_mut().flat_map(|r| &mut r.commands);
+                for ((i, (cmd, _)), _) in commands.enumerate().zip(&to_pcm).filter(|(_, to_pcm)| **to_pcm) {
+                    let op = if cmd.op == Op::DiskRead { Op::PcmRead } else { Op::PcmWrite };
+                    *cmd = Cmd { op, unit: UnitId(1 + i as u16 % 2), len: 1 + i as u32, ..*cmd };
+                }
+                let in_order = run(&mut InOrder::new(&hw), m, &r);
+                prop_assert_eq!(in_order, run(&mut Event::new(&hw, Fifo), m, &r));
+            }
+        }
     }
 
     /// One command per request, so that the times show the order. `run` checks that each is done

@@ -5,7 +5,7 @@ use crate::common::*;
 use frit_core::{Error, Nanos, Progress, Result, Sink, UntimedSink};
 use frit_engine::pace::Pace;
 use frit_engine::sched::{Fifo, Hfsl};
-use frit_engine::{Arrival, Driver, Eager, Engine, Event, Host, LoopMode, Recorder, RequestTimes};
+use frit_engine::{Arrival, Driver, Engine, Event, Host, InOrder, LoopMode, Recorder, RequestTimes};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -15,16 +15,16 @@ fn split(times: &[RequestTimes]) -> Vec<(u64, u64, u64)> {
     times.iter().map(|t| (t.arrived.0, t.admitted.0, t.acknowledged.0)).collect()
 }
 
-/// Runs the requests on the eager and on the event engine, whose results must be equal.
+/// Runs the requests on the in-order and on the event engine, whose results must be equal.
 fn both(
     channels: &[u16],
     mode: LoopMode,
     requests: &[Request],
 ) -> (Vec<(u64, u64, u64)>, frit_engine::DriverCounters) {
     let hw = nand(channels);
-    let (eager, a) = run(&mut Eager::new(&hw), mode, requests);
+    let (in_order, a) = run(&mut InOrder::new(&hw), mode, requests);
     let (event, b) = run(&mut Event::new(&hw, Fifo), mode, requests);
-    assert_eq!((split(&eager), a), (split(&event), b));
+    assert_eq!((split(&in_order), a), (split(&event), b));
     (split(&event), b)
 }
 
@@ -140,7 +140,7 @@ fn background_goes_on_in_steps_between_requests() {
     // 577 400.
     let copy = 2 * (READ + PROGRAM);
     let requests = reads(&[0, READ + 100, 10_000_000]);
-    let (latency, steps) = clean(Eager::new(&hw), &requests);
+    let (latency, steps) = clean(InOrder::new(&hw), &requests);
     assert_eq!((latency.clone(), steps.clone()), clean(Event::new(&hw, Fifo), &requests));
     // A step follows when the token of the previous one is done; the second step waits, in
     // addition, for the read that arrived in the meantime. The third step has one page and the
@@ -167,7 +167,7 @@ fn background_sleeps_until_its_time_or_the_next_request() {
         woken.take()
     }
     let want = [0, 400_000, 800_000, 1_000_000, 1_000_000];
-    assert_eq!(wakes(Eager::new(&nand(&[0]))), want);
+    assert_eq!(wakes(InOrder::new(&nand(&[0]))), want);
     assert_eq!(wakes(Event::new(&nand(&[0]), Fifo)), want);
 }
 
@@ -183,7 +183,7 @@ fn a_layer_that_is_always_busy_does_not_stop_time() {
     }
     let hw = nand(&[0]);
     let bound = 2 * (1 << 16) + 4;
-    assert!(steps(Eager::new(&hw)) <= bound);
+    assert!(steps(InOrder::new(&hw)) <= bound);
     assert!(steps(Event::new(&hw, Fifo)) <= bound);
     assert!(steps(UntimedSink::new()) <= bound);
 }

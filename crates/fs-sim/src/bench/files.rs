@@ -6,7 +6,7 @@ use super::measure::MetricsRecorder;
 use super::{BenchVerification, UNIT};
 use crate::error::{Error, Result};
 use crate::sim_medium::SimMedium;
-use frit_engine::Eager;
+use frit_engine::InOrder;
 use frit_fs::{Caller, File, Fs, OpenFile, Paths};
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -16,7 +16,7 @@ const PATH: &str = "file";
 
 /// Runs all patterns with one record size on a new file.
 pub(super) fn play(
-    fs: &Fs<&SimMedium<Eager>>,
+    fs: &Fs<&SimMedium<InOrder>>,
     meter: &mut MetricsRecorder<'_>,
     contents: &mut ExpectedContents,
     record: u64,
@@ -83,7 +83,7 @@ fn expect(contents: &ExpectedContents, at: u64, found: &[u8], checked: &mut Benc
 
 /// Compares the whole file.
 pub(super) fn compare(
-    fs: &Fs<&SimMedium<Eager>>,
+    fs: &Fs<&SimMedium<InOrder>>,
     contents: &ExpectedContents,
     checked: &mut BenchVerification,
 ) -> Result<()> {

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::sim_medium::SimMedium;
 use frit_core::{Cause, Nanos};
 use frit_engine::latency::LatencySummary;
-use frit_engine::{Eager, LatencyHistogram};
+use frit_engine::{InOrder, LatencyHistogram};
 use serde::Serialize;
 
 /// Utilization of a part of the hardware.
@@ -65,7 +65,7 @@ pub struct PatternMetrics {
 /// Collects the metrics of one pattern after another.
 #[derive(Debug)]
 pub(super) struct MetricsRecorder<'b> {
-    medium: &'b SimMedium<Eager>,
+    medium: &'b SimMedium<InOrder>,
     units: Vec<UnitName>,
     buses: Vec<(usize, String)>,
     latency: LatencyHistogram,
@@ -76,7 +76,7 @@ pub(super) struct MetricsRecorder<'b> {
 
 impl<'b> MetricsRecorder<'b> {
     pub(super) fn new(
-        medium: &'b SimMedium<Eager>,
+        medium: &'b SimMedium<InOrder>,
         units: Vec<UnitName>,
         buses: Vec<(usize, String)>,
     ) -> Self {

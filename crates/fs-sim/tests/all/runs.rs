@@ -2,7 +2,7 @@
 
 use frit_core::Nanos;
 use frit_engine::sched::Fifo;
-use frit_engine::{Eager, Engine, Event};
+use frit_engine::{Engine, Event, InOrder};
 use frit_fs::{Caller, Clock, FileSystem, FormatOptions, Fs, Ino, NewInode};
 use frit_fs_sim::bench::{BenchOptions, BenchReport, run};
 use frit_fs_sim::{Area, Devices, HostModel, SimMedium};
@@ -135,7 +135,7 @@ fn latencies<S: Engine + Send>(host: &str, engine: impl FnOnce(&Devices) -> S) -
 #[test]
 fn the_event_engine_says_the_same() {
     for host in ["zedboard-2018", "zedboard-2018,software=3 us,copy_per_byte=2 ns", "direct"] {
-        let eager = latencies(host, |p| Eager::new(&p.hardware));
+        let eager = latencies(host, |p| InOrder::new(&p.hardware));
         let event = latencies(host, |p| Event::new(&p.hardware, Fifo));
         assert_eq!(eager, event, "{host}");
         assert!(eager.iter().all(|t| *t > Nanos::ZERO) || host == "direct");

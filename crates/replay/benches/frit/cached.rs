@@ -121,7 +121,7 @@ pub(crate) fn cached() {
         let bare = best(rate);
         row("the layer without an engine", bare, "M req/s", Some(bare / base));
         drop(built);
-        for engine in ["eager", "event"] {
+        for engine in ["in-order", "event"] {
             let stack = Stack::builtin(STACK, &[format!("engine.kind={engine}")]).unwrap();
             replay(&format!("frit run, {engine} engine, QD 1"), &stack, spec, base);
         }

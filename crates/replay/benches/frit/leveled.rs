@@ -43,7 +43,12 @@ pub(crate) fn leveled() {
         let amplification = |r: &Report| r.write_amplification.pcm.unwrap();
         let duration = |r: &Report| r.throughput.duration_ns as f64;
         for ((leveler, rate), report) in levelers.iter().zip(&best).zip(&reports) {
-            row(&format!("{leveler}: frit run, eager engine, QD 1"), *rate, "M req/s", Some(rate / best[0]));
+            row(
+                &format!("{leveler}: frit run, in-order engine, QD 1"),
+                *rate,
+                "M req/s",
+                Some(rate / best[0]),
+            );
             let (written, none) = (amplification(report), amplification(&reports[0]));
             row("  write amplification of PCM", written, "", Some(written / none));
             let (time, none) = (duration(report), duration(&reports[0]));

@@ -145,9 +145,9 @@ fn writes() {
 
     let sets = |s: &[&str]| s.iter().map(|&s| s.to_owned()).collect::<Vec<_>>();
     for (name, sets, requests, depth) in [
-        ("frit run, eager engine, QD 1", sets(&[]), REQUESTS, 1),
-        ("frit run, eager engine, QD 32", sets(&[]), REQUESTS, 32),
-        ("frit run, eager engine, QD 1, cleaning by copyback", sets(&["copyback=true"]), REQUESTS, 1),
+        ("frit run, in-order engine, QD 1", sets(&[]), REQUESTS, 1),
+        ("frit run, in-order engine, QD 32", sets(&[]), REQUESTS, 32),
+        ("frit run, in-order engine, QD 1, cleaning by copyback", sets(&["copyback=true"]), REQUESTS, 1),
         ("frit run, event engine, FIFO, QD 32", sets(&["engine.kind=event"]), REQUESTS / 4, 32),
         (
             "frit run, event engine, HFSL scheduler, QD 32",

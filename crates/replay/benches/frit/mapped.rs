@@ -118,5 +118,5 @@ fn replay(name: &str, stack: &Stack, pages: u64, base: f64) {
         let report = run(stack, &mut workload, &RunOptions { warm, ..RunOptions::default() }).unwrap();
         1e3 / report.software.ns_per_request * pages as f64
     });
-    row(&format!("{name}: frit run, eager engine, QD 1"), rate, "M pages/s", Some(rate / base));
+    row(&format!("{name}: frit run, in-order engine, QD 1"), rate, "M pages/s", Some(rate / base));
 }

@@ -125,7 +125,7 @@ pub struct WorkloadId {
 /// Options with which the workload was run.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct RunId {
-    /// `eager` or `event`.
+    /// `in-order` or `event`.
     pub engine: String,
     /// Scheduler of an event engine.
     pub scheduler: Option<String>,

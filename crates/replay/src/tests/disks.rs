@@ -11,7 +11,7 @@ use frit_core::{
     Precondition, Preconditioning, Progress, Quiesce, ReadTarget, Recovery, Result, SECTOR_BYTES, Sector,
     Sink, WriteData,
 };
-use frit_engine::{AnyScheduler, Eager, Event, LoopMode};
+use frit_engine::{AnyScheduler, Event, InOrder, LoopMode};
 use frit_media::disk::{DiskProfile, DriveScheduler};
 use frit_media::{Disk, DiskConfig, Hardware, NoStore};
 use frit_trace::{Options, Workload};
@@ -126,13 +126,13 @@ fn a_disk_is_reported_by_what_its_arm_did() {
     let depth = |depth| LoopMode::Closed { depth };
     // Each request of 64 KiB continues the one before, and the disk transfers exactly the data of
     // the host.
-    let r = run(DriveScheduler::Fifo, Eager::new, depth(1), "gen:sequential,count=100,size=64K,span=256G");
+    let r = run(DriveScheduler::Fifo, InOrder::new, depth(1), "gen:sequential,count=100,size=64K,span=256G");
     let d = r.media[0].disk.as_ref().unwrap();
     assert_eq!((d.sequential(), d.distance_mean_sectors, d.traffic_rate), (Some(1.0), Some(0.0), Some(1.0)));
     assert_eq!((r.media[0].writes.commands, r.media[0].reads.commands, d.flushes), (100, 0, 0));
     // With one request at a time the disk is busy throughout, and its requests are those of the
     // host.
-    let one = run(DriveScheduler::Fifo, Eager::new, depth(1), RANDOM);
+    let one = run(DriveScheduler::Fifo, InOrder::new, depth(1), RANDOM);
     let d = one.media[0].disk.as_ref().unwrap();
     assert_eq!(d.busy_ns, one.throughput.duration_ns);
     assert!((d.requests_per_s / one.throughput.requests_per_s - 1.0).abs() < 1e-9);
@@ -152,7 +152,7 @@ fn a_disk_is_reported_by_what_its_arm_did() {
 
 #[test]
 fn without_nand_nothing_is_said_of_it() {
-    let r = run(DriveScheduler::Fifo, Eager::new, LoopMode::Closed { depth: 1 }, RANDOM);
+    let r = run(DriveScheduler::Fifo, InOrder::new, LoopMode::Closed { depth: 1 }, RANDOM);
     let said = text::report(&r);
     for line in ["disk          ", "disk distance", "traffic rate 1.000", "3,"] {
         assert!(said.contains(line), "{line}: {said}");

@@ -11,7 +11,7 @@ use frit_core::{
     Precondition, Preconditioning, Progress, Quiesce, ReadTarget, Recovery, Result, Sector, Sink,
     StackDevice, StackView, WriteData,
 };
-use frit_engine::Eager;
+use frit_engine::InOrder;
 use frit_stack::Bytes;
 use frit_trace::{Options, Workload};
 
@@ -162,12 +162,13 @@ fn verified(fault: Fault) -> Verification {
     let dir = tempfile::tempdir().unwrap();
     let trace = mixed_trace(&dir, sectors(&stack).unwrap() - 4, 3000);
     let mut workload = Workload::open(trace.to_str().unwrap(), &Options::default()).unwrap();
-    let built = stack.build::<Eager>(&Bytes::Memory).unwrap();
-    let engine = Eager::new(&built.hardware);
+    let built = stack.build::<InOrder>(&Bytes::Memory).unwrap();
+    let engine = InOrder::new(&built.hardware);
     let layer = Faulty { inner: built.layer, fault, done: false, writes: 0, old: None };
     let id = StackId { name: "faulty".into(), sha256: String::new(), toml: String::new(), volume_bytes: 0 };
     let options = RunOptions { verify: true, ..RunOptions::default() };
-    let runner = Runner::new(engine, ("eager", None), Box::new(layer), built.hardware, id, &options).unwrap();
+    let runner =
+        Runner::new(engine, ("in-order", None), Box::new(layer), built.hardware, id, &options).unwrap();
     let report = runner.measure(&mut workload, &mut |_| {}).unwrap();
     assert_eq!(report.passed(), report.verification.as_ref().unwrap().mismatches == 0);
     report.verification.unwrap()

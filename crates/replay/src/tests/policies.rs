@@ -37,9 +37,9 @@ fn every_fusion_method_with_every_cleaning_gives_every_byte_back() {
             let what = format!("{fusion} {gc} {scheduler}");
             let open = LoopMode::Open { speed: 10.0, depth: Some(16) };
             verified(&small(&sets.map(|s| s)), &what, RunOptions { mode: open, ..RunOptions::default() });
-            let eager = [sets[0], sets[1]];
+            let in_order = [sets[0], sets[1]];
             let closed = LoopMode::Closed { depth: 4 };
-            verified(&small(&eager), &what, RunOptions { mode: closed, ..RunOptions::default() });
+            verified(&small(&in_order), &what, RunOptions { mode: closed, ..RunOptions::default() });
         }
     }
 }
@@ -66,7 +66,7 @@ fn hfsl_over_each_leveler_of_pcm_gives_every_byte_back() {
                 "pcm_wear_banks=2",
                 "pcm_wear_cubes=2",
                 "pcm_wear_interval=2",
-                ["engine.kind=eager", "engine.kind=event"][i % 2],
+                ["engine.kind=in-order", "engine.kind=event"][i % 2],
             ];
             let r = verified(&small(&sets), leveler, RunOptions::default());
             let moved = r.counts.iter().any(|c| c.medium == "pcm" && c.cause == "wear-level");

@@ -3,16 +3,16 @@
 use super::meter::{PaceMeter, PendingReply};
 use super::virtual_clock::VirtualClock;
 use crate::backend::{Backend, ReplyTime};
-use frit_core::{Hints, MediumKind, ParamInfo, Result, Sink, StackView, UnitId};
-use frit_engine::Eager;
+use frit_core::{Hints, MediumKind, Nanos, ParamInfo, Result, Sink, StackView, UnitId};
+use frit_engine::{Engine, InOrder};
 use frit_volume::Volume;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A volume on the eager engine, paced in real time.
+/// A volume on the in-order engine, paced in real time.
 #[derive(Debug)]
 pub struct PacedBackend {
-    volume: Volume<Eager>,
+    volume: Volume<InOrder>,
     units: u16,
     start: Instant,
     time: VirtualClock,
@@ -22,10 +22,12 @@ pub struct PacedBackend {
 impl PacedBackend {
     /// Paces a volume from now on. Recovery, and earlier requests, ran at the speed of the host.
     #[must_use]
-    pub fn new(mut volume: Volume<Eager>, units: u16, meter: Arc<PaceMeter>) -> PacedBackend {
+    pub fn new(mut volume: Volume<InOrder>, units: u16, meter: Arc<PaceMeter>) -> PacedBackend {
         // The engine is busy with commands of the opening. Time starts at their end, so that no
         // request waits for them.
-        let busy = (0..units).map(|u| busy_until(volume.sink(), UnitId(u))).max().unwrap_or_default();
+        let engine = volume.sink();
+        while engine.next_done(Nanos::MAX).is_some() {}
+        let busy = Duration::from_nanos(engine.now().0);
         let start = Instant::now().checked_sub(busy).unwrap_or_else(Instant::now);
         PacedBackend { volume, units, start, time: VirtualClock::new(Duration::ZERO), meter }
     }
@@ -34,22 +36,14 @@ impl PacedBackend {
     fn timed(
         &mut self,
         op: usize,
-        request: impl FnOnce(&mut Volume<Eager>) -> Result<()>,
+        request: impl FnOnce(&mut Volume<InOrder>) -> Result<()>,
     ) -> Result<ReplyTime> {
         let admitted = Instant::now();
         self.time.admit(self.volume.sink(), admitted.saturating_duration_since(self.start));
         request(&mut self.volume)?;
-        let Some(done) = self.time.done(self.volume.sink()) else { return Ok(ReplyTime::NOW) };
-        let due = self.start + done;
+        let due = self.start + self.time.done(self.volume.sink());
         self.meter.admitted(PendingReply { op, admitted, due });
         Ok(ReplyTime { not_before: Some(due) })
-    }
-}
-
-fn busy_until(engine: &Eager, unit: UnitId) -> Duration {
-    match engine.unit(unit) {
-        frit_core::UnitState::Idle => Duration::ZERO,
-        frit_core::UnitState::BusyUntil(t) => Duration::from_nanos(t.0),
     }
 }
 

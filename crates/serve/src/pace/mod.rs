@@ -4,10 +4,12 @@
 //! at which the modelled device would complete it ([`VirtualClock`]), and the reply is delayed until
 //! then ([`Timer`], [`wait_until`]). The accuracy is measured ([`PaceMeter`]).
 //!
-//! The engine is always the eager one, independent of the stack. It knows the completion time of a
-//! request at its admission, so that no thread has to process events in real time. It serves each
-//! unit in order of arrival; schedulers that reorder commands have an effect in `frit run`, but not
-//! here.
+//! The engine is always the in-order engine, independent of the stack: schedulers that reorder
+//! commands have an effect in `frit run`, but not here. The due time of a reply is computed at the
+//! admission of its request, as if no other request followed, so that no thread has to process
+//! events in real time. A request that arrives later and uses a bus earlier, or that a disk serves
+//! first, delays the model's completion, but not the reply. The state of the model is exact: such
+//! errors do not add up.
 
 mod backend;
 mod meter;

@@ -1,7 +1,7 @@
 //! Virtual time that follows the wall clock.
 
 use frit_core::Nanos;
-use frit_engine::Engine;
+use frit_engine::{Engine, InOrder};
 use std::time::Duration;
 
 /// Virtual time of an engine that follows a clock: each admission advances it to the time of the
@@ -31,11 +31,10 @@ impl VirtualClock {
     }
 
     /// Ends the request that was admitted last. Returns the time of the clock at which the modelled
-    /// device completes it, or `None` if the engine does not know it yet.
-    pub fn done<E: Engine>(&self, engine: &mut E) -> Option<Duration> {
+    /// device completes it if no other request arrives before.
+    pub fn done(&self, engine: &mut InOrder) -> Duration {
         let tok = engine.end();
-        let at = engine.time_or_watch(tok, 0)?;
-        Some(self.origin + Duration::from_nanos(at.max(self.now).0))
+        self.origin + Duration::from_nanos(engine.predict(tok).max(self.now).0)
     }
 
     /// Returns the time of the clock at the last admission.
@@ -48,80 +47,36 @@ impl VirtualClock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use frit_core::{Sink, UnitId, UnitState};
-    use frit_engine::driver::{Completion, Tag};
+    use frit_core::{Cause, Cmd, MediumKind, Op, Sink, UnitId};
+    use frit_media::{Device, DramTiming, Hardware, TimingModel};
 
     /// An engine with one unit that takes 100 ns per command.
-    #[derive(Default)]
-    struct Unit {
-        now: Nanos,
-        free: Nanos,
-        ack: Nanos,
+    fn engine() -> InOrder {
+        let model = TimingModel::Dram(DramTiming { latency: Nanos(100), ps_per_byte: 0 });
+        let mut hardware = Hardware::new();
+        hardware
+            .add(Device { name: "dram".into(), kind: MediumKind::Dram, model, unit_channel: vec![0] })
+            .unwrap();
+        InOrder::new(&hardware)
     }
 
-    impl Sink for Unit {
-        type Tok = Nanos;
-        fn now(&self) -> Nanos {
-            self.now
-        }
-        fn start(&self) -> Nanos {
-            Nanos::ZERO
-        }
-        fn unit(&self, _: UnitId) -> UnitState {
-            UnitState::Idle
-        }
-        fn emit(&mut self, _: frit_core::Cmd, after: Nanos) -> Nanos {
-            self.free = self.free.max(self.now).max(after) + Nanos(100);
-            self.free
-        }
-        fn join(&mut self, a: Nanos, b: Nanos) -> Nanos {
-            a.max(b)
-        }
-        fn ack(&mut self, tok: Nanos) {
-            self.ack = self.ack.max(tok);
-        }
-    }
-
-    impl Engine for Unit {
-        fn begin(&mut self) {
-            self.ack = self.now;
-        }
-        fn end(&mut self) -> Nanos {
-            self.ack
-        }
-        fn time_or_watch(&mut self, tok: Nanos, _: Tag) -> Option<Nanos> {
-            Some(tok)
-        }
-        fn next_done(&mut self, limit: Nanos) -> Option<Completion> {
-            self.now = self.now.max(limit);
-            None
-        }
-    }
-
-    fn request(t: &mut VirtualClock, e: &mut Unit, clock: u64) -> u64 {
+    fn request(t: &mut VirtualClock, e: &mut InOrder, clock: u64) -> u64 {
         t.admit(e, Duration::from_nanos(clock));
-        let cmd = frit_core::Cmd {
-            addr: 0,
-            len: 0,
-            hazard: 0,
-            unit: UnitId(0),
-            op: frit_core::Op::PcmRead,
-            cause: frit_core::Cause::Host,
-        };
-        let tok = e.emit(cmd, Nanos::ZERO);
+        let (unit, op, cause) = (UnitId(0), Op::DramRead, Cause::Host);
+        let tok = e.emit(Cmd { addr: 0, len: 0, hazard: 0, unit, op, cause }, e.start());
         e.ack(tok);
-        t.done(e).unwrap().as_nanos() as u64
+        t.done(e).as_nanos() as u64
     }
 
     #[test]
     fn requests_end_when_the_model_says_on_the_clock() {
-        let (mut t, mut e) = (VirtualClock::new(Duration::from_nanos(5_000)), Unit::default());
+        let (mut t, mut e) = (VirtualClock::new(Duration::from_nanos(5_000)), engine());
         assert_eq!(request(&mut t, &mut e, 5_000), 5_100);
         assert_eq!(request(&mut t, &mut e, 5_040), 5_200, "the request waits for the previous one");
         assert_eq!(request(&mut t, &mut e, 9_000), 9_100, "the unit was idle");
         assert_eq!(request(&mut t, &mut e, 8_000), 9_200, "a clock that goes back stands still");
         assert_eq!(t.admitted(), Duration::from_nanos(9_000));
         t.admit(&mut e, Duration::from_nanos(9_500));
-        assert_eq!(t.done(&mut e), Some(Duration::from_nanos(9_500)), "a request without commands");
+        assert_eq!(t.done(&mut e), Duration::from_nanos(9_500), "a request without commands");
     }
 }

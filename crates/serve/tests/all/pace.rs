@@ -2,7 +2,7 @@
 
 use crate::common::volume;
 use frit_core::Hints;
-use frit_engine::Eager;
+use frit_engine::InOrder;
 use frit_serve::pace::{PaceMeter, PacedBackend, Timer};
 use frit_serve::{Device, DeviceOptions, ReplyTime};
 use frit_volume::{OpenOptions, Volume};
@@ -20,7 +20,7 @@ fn paced(dir: &Path) -> (Arc<Device>, Arc<PaceMeter>) {
     let mut units = 0;
     let volume = Volume::open_with(dir, &OpenOptions::default(), |hardware| {
         units = hardware.units();
-        Eager::new(hardware)
+        InOrder::new(hardware)
     })
     .unwrap();
     let meter = Arc::new(PaceMeter::default());

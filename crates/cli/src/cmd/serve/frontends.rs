@@ -2,7 +2,7 @@
 //! replies.
 
 use frit_core::ParamInfo;
-use frit_engine::Eager;
+use frit_engine::InOrder;
 use frit_serve::ctl::{self, ControlTarget, DeviceTarget, Rights, VolumeInfo};
 use frit_serve::pace::{PaceMeter, PaceStat, PacedBackend};
 use frit_serve::{Backend, Device, Logger, fuse, metrics};
@@ -97,7 +97,7 @@ impl FrontendArgs {
                 let mut units = 0;
                 let volume = Volume::open_with(dir, options, |hardware| {
                     units = hardware.units();
-                    Eager::new(hardware)
+                    InOrder::new(hardware)
                 })?;
                 let meter = Arc::new(PaceMeter::default());
                 let units = u16::try_from(units).into_diagnostic()?;

@@ -41,6 +41,19 @@ pub fn pcm(channels: &[u16]) -> Hardware {
     device(MediumKind::Pcm, TimingModel::Pcm(timing), channels)
 }
 
+/// PCM in banks that share a bus. Durations and transfers of different lengths are different.
+pub fn banked_pcm(channels: &[u16]) -> Hardware {
+    let timing = PcmTiming {
+        read: LatencyCurve::new(vec![(1 << 16, Nanos(131_071_003))], 1).unwrap(),
+        write: LatencyCurve::new(vec![(1 << 16, Nanos(524_287_019))], 1).unwrap(),
+        write_clean: None,
+        refresh: Nanos(1_000),
+        bus_ps_per_byte: 977_131,
+        fence: Nanos(100),
+    };
+    device(MediumKind::Pcm, TimingModel::Pcm(timing), channels)
+}
+
 fn device(kind: MediumKind, model: TimingModel, channels: &[u16]) -> Hardware {
     let mut hw = Hardware::new();
     let name = format!("{kind:?}");

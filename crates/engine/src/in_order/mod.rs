@@ -1,0 +1,379 @@
+//! The in-order engine: exact times of units that execute their commands in order of emission.
+
+mod ask_tree;
+mod disks;
+mod tokens;
+mod unit;
+
+pub use tokens::Tok;
+
+use crate::driver::{Completion, Engine, Tag};
+use crate::usage::DeviceUsage;
+use ask_tree::AskTree;
+use disks::Disks;
+use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
+use frit_media::{Hardware, TimingModel};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use tokens::{Consequence, Tokens};
+use unit::{Stage, Unit};
+
+/// Computes when each command starts and ends, for units that execute commands in order of
+/// emission (FIFO), and for disks with queues of their own.
+///
+/// The result is that of a simulation of all events: a unit starts a command when the command waits
+/// for nothing and all earlier commands of the unit have ended, and a channel is granted in the
+/// order of the requests for it. Requests of the same instant are granted in order of emission.
+///
+/// The engine needs only one event for each bus phase. The order of the requests for a channel
+/// decides all that follows, so when a request is due, its grant is computed, and with it the end of
+/// the command, or the time of its next request, even if these are in the future. A command without
+/// a bus phase needs no event: its end is known when its start is.
+#[derive(Clone, Debug)]
+pub struct InOrder {
+    now: Nanos,
+    ack: Tok,
+    tokens: Tokens,
+    units: Vec<Unit>,
+    /// The next request for a bus of each unit. The position after the last unit stands for the
+    /// disks, and their next event.
+    asks: AskTree,
+    /// Time from which each channel is free.
+    channels: Vec<Nanos>,
+    models: Vec<TimingModel>,
+    /// Watched tokens whose completion time is known, earliest first.
+    completions: BinaryHeap<Reverse<(Nanos, Tok, Tag)>>,
+    disks: Option<Box<Disks>>,
+    usage: Box<DeviceUsage>,
+    /// Commands that can start now; kept to reuse its memory.
+    startable: Vec<(UnitId, Tok)>,
+    /// End of the last command whose end is known.
+    last_end: Nanos,
+    recorded: Option<Vec<CommandTimes>>,
+}
+
+/// Start and end of a command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CommandTimes {
+    /// The command, as [`Sink::emit`] returned it.
+    pub command: Tok,
+    /// Time at which its unit started it.
+    pub start: Nanos,
+    /// Time of its end.
+    pub end: Nanos,
+}
+
+impl InOrder {
+    /// Creates an engine for these devices, at time zero.
+    #[must_use]
+    pub fn new(hardware: &Hardware) -> InOrder {
+        let disks = Disks::new(hardware).map(Box::new);
+        let units = (0..hardware.units()).map(|u| Unit::new(hardware, UnitId(u as u16))).collect();
+        InOrder {
+            now: Nanos::ZERO,
+            ack: Tok::default(),
+            tokens: Tokens::new(),
+            units,
+            asks: AskTree::new(hardware.units() + 1),
+            channels: vec![Nanos::ZERO; hardware.channels()],
+            models: hardware.models(),
+            completions: BinaryHeap::new(),
+            disks,
+            usage: Box::new(DeviceUsage::new(hardware)),
+            startable: Vec::new(),
+            last_end: Nanos::ZERO,
+            recorded: None,
+        }
+    }
+
+    /// Usage of units and channels.
+    #[must_use]
+    pub fn usage(&self) -> &DeviceUsage {
+        &self.usage
+    }
+
+    /// Mutable usage, to reset it or to enable further statistics.
+    pub fn usage_mut(&mut self) -> &mut DeviceUsage {
+        &mut self.usage
+    }
+
+    /// Begins to record the times of all commands except those of disks.
+    pub fn record_times(&mut self) {
+        self.recorded = Some(Vec::new());
+    }
+
+    /// The recorded times, in the order in which they became known.
+    #[must_use]
+    pub fn recorded_times(&self) -> &[CommandTimes] {
+        self.recorded.as_deref().unwrap_or_default()
+    }
+
+    /// Starts the oldest command of a unit if it waits for nothing, and all commands that can start
+    /// as a consequence.
+    #[inline]
+    fn start(&mut self, unit: UnitId) {
+        self.start_oldest(unit);
+        while let Some((unit, command)) = self.startable.pop() {
+            if self.units[unit.idx()].is_disk {
+                self.release_to_disk(command);
+            } else {
+                self.start_oldest(unit);
+            }
+        }
+    }
+
+    /// Starts the oldest command of a unit if it waits for nothing. A command without a bus phase
+    /// is also ended, and the next one is tried.
+    #[inline]
+    fn start_oldest(&mut self, id: UnitId) {
+        loop {
+            let unit = &mut self.units[id.idx()];
+            if unit.stage != Stage::Idle {
+                return;
+            }
+            let Some(&(cmd, tok)) = unit.queue.front() else { return };
+            let Some(ready) = self.tokens.ready_at(tok) else { return };
+            let begin = ready.max(unit.free);
+            let phases = self.models[usize::from(unit.device)].phases(&cmd, begin);
+            unit.phases = phases;
+            unit.ready = ready;
+            unit.start = begin;
+            if phases.bus_in > Nanos::ZERO {
+                unit.stage = Stage::In;
+                return self.asks.set(id.idx(), begin, tok.0);
+            }
+            if phases.bus_out > Nanos::ZERO {
+                unit.stage = Stage::Out;
+                return self.asks.set(id.idx(), begin + phases.array, tok.0);
+            }
+            self.end(id, begin + phases.array);
+        }
+    }
+
+    /// Grants the bus to the unit that asks first, at the time of its request or when the bus is
+    /// free.
+    #[inline]
+    fn grant(&mut self, id: UnitId, asked: Nanos) {
+        let unit = &mut self.units[id.idx()];
+        let (channel, phases) = (unit.channel, unit.phases);
+        let free = &mut self.channels[usize::from(channel)];
+        let at = asked.max(*free);
+        if unit.stage == Stage::In {
+            *free = at + phases.bus_in;
+            // The service starts with the grant; the wait for the bus counts as waiting time.
+            unit.start = at;
+            let done = at + phases.bus_in + phases.array;
+            self.usage.count_bus_phase(channel, at, phases.bus_in);
+            if phases.bus_out > Nanos::ZERO {
+                unit.stage = Stage::Out;
+                let tok = unit.running();
+                return self.asks.set(id.idx(), done, tok.0);
+            }
+            self.end_and_start(id, done);
+        } else {
+            *free = at + phases.bus_out;
+            self.usage.count_bus_phase(channel, at, phases.bus_out);
+            self.end_and_start(id, at + phases.bus_out);
+        }
+    }
+
+    #[inline]
+    fn end_and_start(&mut self, id: UnitId, at: Nanos) {
+        self.end(id, at);
+        self.start(id);
+        if self.units[id.idx()].stage == Stage::Idle {
+            self.asks.clear(id.idx());
+        }
+    }
+
+    /// Ends the oldest command of a unit at a time that can be in the future.
+    #[inline]
+    fn end(&mut self, id: UnitId, at: Nanos) {
+        let unit = &mut self.units[id.idx()];
+        let Some((cmd, tok)) = unit.queue.pop_front() else { return };
+        unit.free = at;
+        unit.stage = Stage::Idle;
+        self.usage.count_command(&cmd, unit.ready, unit.start, at);
+        if let Some(recorded) = &mut self.recorded {
+            recorded.push(CommandTimes { command: tok, start: unit.start, end: at });
+        }
+        self.resolve(tok, at);
+    }
+
+    #[inline]
+    fn resolve(&mut self, tok: Tok, at: Nanos) {
+        self.last_end = self.last_end.max(at);
+        let (startable, completions) = (&mut self.startable, &mut self.completions);
+        self.tokens.resolve(tok, at, |consequence| match consequence {
+            Consequence::Ready(unit, command) => startable.push((unit, command)),
+            Consequence::Watched(tag, at, tok) => completions.push(Reverse((at, tok, tag))),
+        });
+    }
+
+    /// Gives a command of a disk, which waits for nothing but a time, to its drive.
+    #[cold]
+    fn release_to_disk(&mut self, command: Tok) {
+        let Some(disks) = &mut self.disks else { return };
+        disks.release(command, self.tokens.ready_at(command).unwrap_or(self.now));
+        self.update_disk_event();
+    }
+
+    #[cold]
+    fn emit_to_disk(&mut self, cmd: Cmd, tok: Tok) {
+        let Some(disks) = &mut self.disks else { return };
+        disks.emit(cmd, tok, self.now, self.tokens.ready_at(tok));
+        self.update_disk_event();
+    }
+
+    fn update_disk_event(&mut self) {
+        let position = self.units.len();
+        match self.disks.as_ref().and_then(|d| d.next_event()) {
+            Some(at) => self.asks.set(position, at.max(self.now), 0),
+            None => self.asks.clear(position),
+        }
+    }
+
+    /// Processes the events of the disks that are due, up to the first command that is done. A host
+    /// that is notified of it can add a command before the drive chooses its next one.
+    #[cold]
+    fn process_disks(&mut self, at: Nanos) {
+        let Some(disks) = &mut self.disks else { return };
+        // The disks have an engine of their own. It counts into the same usage.
+        disks.swap_usage(&mut self.usage);
+        let done = disks.advance(at);
+        disks.swap_usage(&mut self.usage);
+        if let Some(tok) = done {
+            self.resolve(tok, at);
+        }
+        while let Some((unit, command)) = self.startable.pop() {
+            if self.units[unit.idx()].is_disk {
+                self.release_to_disk(command);
+            } else {
+                self.start(unit);
+            }
+        }
+        self.update_disk_event();
+    }
+
+    /// Returns the completion time of a token if no further command is emitted. A command that is
+    /// emitted later can use a bus earlier, or be served by a disk first, and delay the completion.
+    ///
+    /// If the time is not known yet, the rest is simulated on a copy of the engine, which costs some
+    /// microseconds.
+    #[must_use]
+    pub fn predict(&self, tok: Tok) -> Nanos {
+        if let Some(at) = self.tokens.done_at(tok) {
+            return at;
+        }
+        let mut copy = self.clone();
+        while copy.asks.first_time() < Nanos::MAX {
+            copy.process_event(copy.asks.first_time());
+            if let Some(at) = copy.tokens.done_at(tok) {
+                return at;
+            }
+        }
+        copy.last_end
+    }
+
+    #[inline]
+    fn process_event(&mut self, at: Nanos) {
+        self.now = self.now.max(at);
+        let position = self.asks.first();
+        if position == self.units.len() {
+            self.process_disks(at);
+        } else {
+            self.grant(UnitId(position as u16), at);
+        }
+    }
+}
+
+impl Sink for InOrder {
+    type Tok = Tok;
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        self.now
+    }
+
+    #[inline]
+    fn start(&self) -> Tok {
+        Tok::default()
+    }
+
+    fn unit(&self, unit: UnitId) -> UnitState {
+        let u = &self.units[unit.idx()];
+        let busy_until = match &self.disks {
+            Some(disks) if u.is_disk => disks.busy_until(unit, self.now),
+            _ => u.busy_until(self.now, &self.models[usize::from(u.device)]),
+        };
+        busy_until.map_or(UnitState::Idle, UnitState::BusyUntil)
+    }
+
+    #[inline]
+    fn emit(&mut self, cmd: Cmd, after: Tok) -> Tok {
+        let tok = self.tokens.command(self.now, cmd.unit, after);
+        let unit = &mut self.units[cmd.unit.idx()];
+        if unit.is_disk {
+            self.emit_to_disk(cmd, tok);
+            return tok;
+        }
+        unit.queue.push_back((cmd, tok));
+        if unit.queue.len() == 1 {
+            self.start(cmd.unit);
+        }
+        tok
+    }
+
+    #[inline]
+    fn join(&mut self, a: Tok, b: Tok) -> Tok {
+        self.tokens.join(self.now, a, b)
+    }
+
+    #[inline]
+    fn ack(&mut self, tok: Tok) {
+        self.ack = self.tokens.join(self.now, self.ack, tok);
+    }
+}
+
+impl Engine for InOrder {
+    #[inline]
+    fn begin(&mut self) {
+        self.ack = Tok::default();
+    }
+
+    #[inline]
+    fn end(&mut self) -> Tok {
+        self.ack
+    }
+
+    #[inline]
+    fn time_or_watch(&mut self, tok: Tok, tag: Tag) -> Option<Nanos> {
+        match self.tokens.done_at(tok) {
+            Some(at) if at <= self.now => return Some(self.now),
+            Some(at) => self.completions.push(Reverse((at, tok, tag))),
+            None => self.tokens.watch(self.now, tok, tag),
+        }
+        None
+    }
+
+    #[inline]
+    fn next_done(&mut self, limit: Nanos) -> Option<Completion> {
+        loop {
+            let event = self.asks.first_time();
+            let done = self.completions.peek().map_or(Nanos::MAX, |c| c.0.0);
+            if event.min(done) > limit || event.min(done) == Nanos::MAX {
+                let target = if limit == Nanos::MAX { self.last_end } else { limit };
+                self.now = self.now.max(target);
+                return None;
+            }
+            // Requests for a bus at the time of a completion do not lose their turn: they are older
+            // than the requests that the completion causes.
+            if done <= event {
+                let Reverse((at, _, tag)) = self.completions.pop()?;
+                self.now = self.now.max(at);
+                return Some(Completion { tag, at });
+            }
+            self.process_event(event);
+        }
+    }
+}
