@@ -39,7 +39,8 @@ pub trait Engine: Sink {
     /// [`Engine::next_done`] reports the token later, under `tag`.
     fn time_or_watch(&mut self, tok: Self::Tok, tag: Tag) -> Option<Nanos>;
 
-    /// Advances time to the next watched token that is done, and returns it. If none is done until
+    /// Advances time to the next watched token that is done, and returns it. Tokens that are done
+    /// at the same time are returned in order of their tags. If none is done until
     /// `limit`, advances to `limit` ([`Nanos::MAX`]: to the last event).
     fn next_done(&mut self, limit: Nanos) -> Option<Completion>;
 }

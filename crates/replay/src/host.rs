@@ -1,5 +1,6 @@
 //! The host of a run: takes requests from a workload in batches and passes them to the layer.
 
+use crate::request_log::RequestLog;
 use crate::verify::Verifier;
 use frit_core::{Nanos, Progress, ReadTarget, Result, Sector, Sink, StackDevice, WriteData};
 use frit_engine::{Arrival, Host, LatencyByClass, RequestTimes};
@@ -74,6 +75,7 @@ pub(crate) struct ReplayHost<'a, S: Sink> {
     workload: &'a mut Workload,
     batch: &'a mut RequestBatch,
     verifier: Option<&'a mut Verifier>,
+    pub(crate) log: Option<&'a mut RequestLog>,
     /// Latencies by class.
     pub(crate) latencies: LatencyByClass,
     /// Counts of the requests that were issued.
@@ -98,6 +100,7 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
             workload,
             batch,
             verifier,
+            log: None,
             latencies: LatencyByClass::new(),
             issued: WorkloadCounts::default(),
             workload_time: Duration::ZERO,
@@ -203,6 +206,9 @@ impl<S: Sink> Host<S> for ReplayHost<'_, S> {
     fn serve(&mut self, sink: &mut S) -> Result<()> {
         let Some(r) = self.last() else { return Ok(()) };
         self.issued.count(&r);
+        if let Some(log) = &mut self.log {
+            log.begin(r);
+        }
         match r.op {
             ReqOp::Read => self.read(sink, &r),
             ReqOp::Write => self.write(sink, &r),
@@ -221,12 +227,15 @@ impl<S: Sink> Host<S> for ReplayHost<'_, S> {
     #[inline]
     fn done(&mut self, class: u8, times: RequestTimes) {
         self.latencies.record(class, times);
+        if let Some(log) = &mut self.log {
+            log.done(times);
+        }
     }
 }
 
 /// Returns the class of an operation: its index in [`CLASSES`].
 #[inline]
-fn class(op: ReqOp) -> u8 {
+pub(crate) fn class(op: ReqOp) -> u8 {
     match op {
         ReqOp::Read => 0,
         ReqOp::Write => 1,

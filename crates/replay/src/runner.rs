@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::host::{ReplayHost, RequestBatch, describe_request};
 use crate::options::{InitialState, RunOptions};
 use crate::report::{Report, ReportInputs, RunId, Snapshot, StackId, WorkloadId, build};
+use crate::request_log::RequestLog;
 use crate::steady::{CumulativeCounts, RequestRounds};
 use crate::verify::{ReadBack, Verifier};
 use frit_core::visible::Metric;
@@ -126,7 +127,7 @@ impl<E: MeteredEngine> Runner<E> {
         limit: Option<u64>,
         watch: ProgressFn<'_>,
     ) -> Result<u64> {
-        let served = self.run_phase(workload, limit, watch)?.issued.requests;
+        let served = self.run_phase(workload, limit, watch, None)?.issued.requests;
         self.warmed += served;
         Ok(served)
     }
@@ -137,13 +138,21 @@ impl<E: MeteredEngine> Runner<E> {
     }
 
     /// Runs the rest of the workload, measures it, and verifies the contents if the option is set.
-    pub(crate) fn measure(mut self, workload: &mut Workload, watch: ProgressFn<'_>) -> Result<Report> {
+    pub(crate) fn measure(
+        mut self,
+        workload: &mut Workload,
+        watch: ProgressFn<'_>,
+        mut log: Option<&mut RequestLog>,
+    ) -> Result<Report> {
         // Virtual time continues after the warm-up, but its usage must not be part of the report.
         let now = self.engine.now();
         self.engine.usage_mut().reset(now);
         self.engine.usage_mut().enable_series(CHANNEL_BINS_MAX);
         let before = self.snapshot();
-        let phase = self.run_phase(workload, None, watch)?;
+        if let Some(log) = &mut log {
+            log.begin_run(&self.stack.name, &workload.identity().name, now);
+        }
+        let phase = self.run_phase(workload, None, watch, log)?;
         if phase.issued.requests == 0 && self.warmed > 0 {
             let name = workload.identity().name;
             return Err(Error::WorkloadExhausted { name, requests: self.warmed });
@@ -204,6 +213,7 @@ impl<E: MeteredEngine> Runner<E> {
         workload: &mut Workload,
         limit: Option<u64>,
         watch: ProgressFn<'_>,
+        log: Option<&mut RequestLog>,
     ) -> Result<PhaseResult> {
         let mut driver =
             Driver::new(self.options.mode).map_err(|e| failed(&self.stack.name, "the driver", e))?;
@@ -213,6 +223,7 @@ impl<E: MeteredEngine> Runner<E> {
         let start = Instant::now();
         let limit = limit.unwrap_or(u64::MAX);
         let mut host = ReplayHost::new(&mut *self.layer, workload, &mut self.batch, self.verifier.as_mut());
+        host.log = log;
         let ran = (|| {
             let mut served = 0;
             while served < limit {

@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::options::{RunOptions, WarmUpRequests};
 use crate::report::{Report, StackId};
+use crate::request_log::RequestLog;
 use crate::runner::{ProgressFn, Runner};
 use frit_engine::{AnyScheduler, Event, InOrder};
 use frit_media::Hardware;
@@ -96,7 +97,20 @@ impl Session {
     /// A workload or a stack that fails, and a workload without remaining requests. Mismatches are
     /// not errors: they are in [`Report::verification`].
     pub fn measure(self, workload: &mut Workload, watch: ProgressFn<'_>) -> Result<Report> {
-        each!(self.0, runner => runner.measure(workload, watch))
+        self.measure_logged(workload, watch, None)
+    }
+
+    /// Like [`Session::measure`], and writes the times of each request to a log.
+    ///
+    /// # Errors
+    /// As for [`Session::measure`]. Errors of the log are reported by [`RequestLog::finish`].
+    pub fn measure_logged(
+        self,
+        workload: &mut Workload,
+        watch: ProgressFn<'_>,
+        log: Option<&mut RequestLog>,
+    ) -> Result<Report> {
+        each!(self.0, runner => runner.measure(workload, watch, log))
     }
 }
 
@@ -203,6 +217,20 @@ impl Job {
         options: &RunOptions,
         watch: &mut dyn FnMut(JobProgress),
     ) -> Result<Report> {
+        self.run_logged(stack, options, watch, None)
+    }
+
+    /// Like [`Job::run`], and writes the times of each measured request to a log.
+    ///
+    /// # Errors
+    /// As for [`Job::run`]. Errors of the log are reported by [`RequestLog::finish`].
+    pub fn run_logged(
+        &self,
+        stack: &Stack,
+        options: &RunOptions,
+        watch: &mut dyn FnMut(JobProgress),
+        log: Option<&mut RequestLog>,
+    ) -> Result<Report> {
         self.check_warm_up(options.warm.warm_up_requests)?;
         let mut session = Session::new(stack, options)?;
         let mut workload = self.workload(session.sectors())?;
@@ -220,7 +248,7 @@ impl Job {
         if warm_up_requests.is_some() {
             session.warm(&mut workload, warm_up_requests, &mut |n| watch(JobProgress::Warmed(n)))?;
         }
-        session.measure(&mut workload, &mut |n| watch(JobProgress::Served(n)))
+        session.measure_logged(&mut workload, &mut |n| watch(JobProgress::Served(n)), log)
     }
 
     fn workload(&self, sectors: u64) -> Result<Workload> {

@@ -2,6 +2,7 @@
 
 mod inputs;
 mod progress;
+mod request_file;
 
 use super::trace::ReadArgs;
 use crate::output::{print, print_stderr, report};
@@ -10,12 +11,13 @@ use clap::{ArgAction, CommandFactory};
 use frit_core::files::{self, OutputFile};
 use frit_engine::LoopMode;
 use frit_replay::report::{compare, text, write_json};
-use frit_replay::{Error, Job, Report, RunOptions, WarmUp, html, sectors};
+use frit_replay::{Error, Job, Report, RequestLog, RunOptions, WarmUp, html, sectors};
 use frit_stack::Stack;
 use frit_trace::{DeviceMapping, Fit};
 use inputs::Inputs;
 use miette::{IntoDiagnostic, Result, miette};
 use progress::RunProgress;
+use request_file::RequestFile;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -82,6 +84,10 @@ pub(crate) struct Args {
     /// Write one self-contained HTML page with plots. See docs/guide/html.md.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Write arrival, start and end of every measured request to a CSV file, in nanoseconds from the
+    /// start of the measurement; /dev/stdout for standard output.
+    #[arg(long, value_name = "FILE")]
+    requests: Option<PathBuf>,
     /// Show no progress.
     #[arg(long, short, action = ArgAction::SetTrue)]
     quiet: bool,
@@ -133,13 +139,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let json = args.json.as_deref().filter(|_| !args.to_stdout());
     // An unwritable output is reported before the run. An existing file stays unchanged until the
     // end.
-    for path in json.into_iter().chain(args.html.as_deref()).filter(|p| !is_special(p)) {
+    let paths = [json, args.html.as_deref(), args.requests.as_deref()];
+    for path in paths.into_iter().flatten().filter(|p| !is_special(p)) {
         OutputFile::create(path).into_diagnostic()?;
     }
+    let mut log = args.requests.as_deref().map(RequestFile::create).transpose()?;
     let mut reports = Vec::new();
-    let ran = all(args, &inputs.workloads, &stacks, &mut reports);
+    let ran = all(args, &inputs.workloads, &stacks, &mut reports, log.as_mut().map(|l| &mut l.log));
     // If the run failed before its first report, the output files stay unchanged.
     let written = ran.is_ok() || !reports.is_empty();
+    if let Some(log) = log.filter(|_| written) {
+        log.commit()?;
+    }
     if let Some(path) = json.filter(|_| written) {
         let mut out = Vec::new();
         write_json(&reports, &mut out).into_diagnostic()?;
@@ -181,7 +192,13 @@ fn load(names: &[String], sets: &[String]) -> Result<Vec<Stack>> {
 }
 
 /// Runs every workload over every stack. Reports that are complete before an error are kept.
-fn all(args: &Args, workloads: &[String], stacks: &[Stack], reports: &mut Vec<Report>) -> Result<()> {
+fn all(
+    args: &Args,
+    workloads: &[String],
+    stacks: &[Stack],
+    reports: &mut Vec<Report>,
+    mut log: Option<&mut RequestLog>,
+) -> Result<()> {
     let options = args.options();
     let read = args.read.options(DeviceMapping::Concat);
     let mut jobs = Vec::new();
@@ -199,7 +216,8 @@ fn all(args: &Args, workloads: &[String], stacks: &[Stack], reports: &mut Vec<Re
         for stack in stacks {
             let bar =
                 RunProgress::new(args.quiet, &format!("{workload} over {}", stack.name()), job.requests());
-            let report = job.run(stack, &options, &mut |p| bar.at(p)).map_err(explain)?;
+            let log = log.as_deref_mut();
+            let report = job.run_logged(stack, &options, &mut |p| bar.at(p), log).map_err(explain)?;
             drop(bar);
             reports.push(report);
         }

@@ -7,7 +7,7 @@ use crate::driver::{Completion, Tag};
 use crate::usage::DeviceUsage;
 use frit_core::{Cmd, Nanos, Op, UnitId, UnitState};
 use frit_media::{Hardware, Phases, TimingModel};
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
 /// Id 0 means "none" in ids and links: slot 0 of the table is never used.
@@ -214,7 +214,8 @@ pub struct Queues {
     free_units: VecDeque<UnitId>,
     /// Free channels with requests.
     free_channels: Vec<u16>,
-    reports: VecDeque<Completion>,
+    /// Watched tokens that are done at the current time.
+    reports: BinaryHeap<Reverse<(Nanos, Tag)>>,
     refused: u64,
     usage: Box<DeviceUsage>,
 }
@@ -342,7 +343,7 @@ impl Queues {
             woken: VecDeque::new(),
             free_units: VecDeque::new(),
             free_channels: Vec::new(),
-            reports: VecDeque::new(),
+            reports: BinaryHeap::new(),
             refused: 0,
             usage: Box::new(DeviceUsage::new(hardware)),
         };
@@ -480,7 +481,8 @@ impl Queues {
     }
 
     pub(super) fn next_report(&mut self) -> Option<Completion> {
-        self.reports.pop_front()
+        let Reverse((at, tag)) = self.reports.pop()?;
+        Some(Completion { tag, at })
     }
 
     pub(super) fn next_woken(&mut self) -> Option<u32> {
@@ -675,7 +677,7 @@ impl Queues {
         let node = &mut self.nodes[id as usize];
         let mut newest = node.waiters;
         if let Some(tag) = node.tag {
-            self.reports.push_back(Completion { tag, at: self.now });
+            self.reports.push(Reverse((self.now, tag)));
         }
         node.generation = node.generation.wrapping_add(1);
         node.stage = Stage::Free;

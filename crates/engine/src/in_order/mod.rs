@@ -2,6 +2,7 @@
 
 mod ask_tree;
 mod disks;
+mod queue;
 mod tokens;
 mod unit;
 
@@ -42,7 +43,7 @@ pub struct InOrder {
     channels: Vec<Nanos>,
     models: Vec<TimingModel>,
     /// Watched tokens whose completion time is known, earliest first.
-    completions: BinaryHeap<Reverse<(Nanos, Tok, Tag)>>,
+    completions: BinaryHeap<Reverse<(Nanos, Tag)>>,
     disks: Option<Box<Disks>>,
     usage: Box<DeviceUsage>,
     /// Commands that can start now; kept to reuse its memory.
@@ -74,7 +75,7 @@ impl InOrder {
             ack: Tok::default(),
             tokens: Tokens::new(),
             units,
-            asks: AskTree::new(hardware.units() + 1),
+            asks: AskTree::new(hardware.units() + usize::from(disks.is_some())),
             channels: vec![Nanos::ZERO; hardware.channels()],
             models: hardware.models(),
             completions: BinaryHeap::new(),
@@ -131,7 +132,7 @@ impl InOrder {
             if unit.stage != Stage::Idle {
                 return;
             }
-            let Some(&(cmd, tok)) = unit.queue.front() else { return };
+            let Some((cmd, tok)) = unit.queue.front() else { return };
             let Some(ready) = self.tokens.ready_at(tok) else { return };
             let begin = ready.max(unit.free);
             let phases = self.models[usize::from(unit.device)].phases(&cmd, begin);
@@ -190,7 +191,8 @@ impl InOrder {
     #[inline]
     fn end(&mut self, id: UnitId, at: Nanos) {
         let unit = &mut self.units[id.idx()];
-        let Some((cmd, tok)) = unit.queue.pop_front() else { return };
+        let Some((cmd, tok)) = unit.queue.front() else { return };
+        unit.queue.pop();
         unit.free = at;
         unit.stage = Stage::Idle;
         self.usage.count_command(&cmd, unit.ready, unit.start, at);
@@ -206,7 +208,7 @@ impl InOrder {
         let (startable, completions) = (&mut self.startable, &mut self.completions);
         self.tokens.resolve(tok, at, |consequence| match consequence {
             Consequence::Ready(unit, command) => startable.push((unit, command)),
-            Consequence::Watched(tag, at, tok) => completions.push(Reverse((at, tok, tag))),
+            Consequence::Watched(tag, at) => completions.push(Reverse((at, tag))),
         });
     }
 
@@ -317,7 +319,7 @@ impl Sink for InOrder {
             self.emit_to_disk(cmd, tok);
             return tok;
         }
-        unit.queue.push_back((cmd, tok));
+        unit.queue.push(cmd, tok);
         if unit.queue.len() == 1 {
             self.start(cmd.unit);
         }
@@ -350,7 +352,7 @@ impl Engine for InOrder {
     fn time_or_watch(&mut self, tok: Tok, tag: Tag) -> Option<Nanos> {
         match self.tokens.done_at(tok) {
             Some(at) if at <= self.now => return Some(self.now),
-            Some(at) => self.completions.push(Reverse((at, tok, tag))),
+            Some(at) => self.completions.push(Reverse((at, tag))),
             None => self.tokens.watch(self.now, tok, tag),
         }
         None
@@ -369,7 +371,7 @@ impl Engine for InOrder {
             // Requests for a bus at the time of a completion do not lose their turn: they are older
             // than the requests that the completion causes.
             if done <= event {
-                let Reverse((at, _, tag)) = self.completions.pop()?;
+                let Reverse((at, tag)) = self.completions.pop()?;
                 self.now = self.now.max(at);
                 return Some(Completion { tag, at });
             }

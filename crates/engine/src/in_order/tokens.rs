@@ -67,7 +67,7 @@ pub(super) enum Consequence {
     /// A command of this unit waits for nothing any longer.
     Ready(UnitId, Tok),
     /// A watched token is done at this time.
-    Watched(Tag, Nanos, Tok),
+    Watched(Tag, Nanos),
 }
 
 /// The tokens that are not done yet, in a window over the numbers of all tokens.
@@ -172,7 +172,7 @@ impl Tokens {
         slot.kind = Kind::Known;
         let (mut link, tag) = (slot.waiters, slot.tag);
         if tag != NO_TAG {
-            each(Consequence::Watched(tag, at, Tok(id)));
+            each(Consequence::Watched(tag, at));
         }
         while link != 0 {
             let waiter = link >> 1;
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(resolve(&mut t, a, 30), []);
         assert_eq!(t.done_at(both), None);
         let follows = resolve(&mut t, b, 20);
-        assert_eq!(follows, [Consequence::Watched(7, Nanos(30), both), Consequence::Ready(UnitId(2), c)]);
+        assert_eq!(follows, [Consequence::Watched(7, Nanos(30)), Consequence::Ready(UnitId(2), c)]);
         assert_eq!((t.done_at(both), t.ready_at(c)), (Some(Nanos(30)), Some(Nanos(30))));
         // Known times need no further tokens: the later one stands for both.
         assert_eq!(t.join(now, a, b), a);

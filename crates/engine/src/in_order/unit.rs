@@ -1,9 +1,9 @@
 //! A unit of the in-order engine: its queue, and the command that it executes.
 
+use super::queue::CommandQueue;
 use super::tokens::Tok;
-use frit_core::{Cmd, MediumKind, Nanos, UnitId};
+use frit_core::{MediumKind, Nanos, UnitId};
 use frit_media::{Hardware, Phases, TimingModel};
-use std::collections::VecDeque;
 
 /// The next event of the oldest command of a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,7 +19,7 @@ pub(super) enum Stage {
 #[derive(Clone, Debug)]
 pub(super) struct Unit {
     /// Commands whose end is not known, in order of emission.
-    pub(super) queue: VecDeque<(Cmd, Tok)>,
+    pub(super) queue: CommandQueue,
     /// Time from which the unit is free for the oldest command of the queue.
     pub(super) free: Nanos,
     /// Phases and times of the oldest command, if its stage is not idle.
@@ -36,7 +36,7 @@ impl Unit {
     pub(super) fn new(hardware: &Hardware, id: UnitId) -> Unit {
         let device = hardware.device_of(id);
         Unit {
-            queue: VecDeque::new(),
+            queue: CommandQueue::new(),
             free: Nanos::ZERO,
             phases: Phases::default(),
             ready: Nanos::ZERO,
@@ -51,17 +51,17 @@ impl Unit {
     /// Token of the command that is executed; a done token if there is none.
     #[inline]
     pub(super) fn running(&self) -> Tok {
-        self.queue.front().map_or(Tok::default(), |&(_, tok)| tok)
+        self.queue.front().map_or(Tok::default(), |(_, tok)| tok)
     }
 
     /// Returns the time until which the unit has work, if it has; waits for buses and for other
     /// commands are not included.
     pub(super) fn busy_until(&self, now: Nanos, model: &TimingModel) -> Option<Nanos> {
-        if self.queue.is_empty() && self.free <= now {
+        if self.queue.len() == 0 && self.free <= now {
             return None;
         }
         let mut model = model.clone();
         let from = self.free.max(now);
-        Some(self.queue.iter().fold(from, |at, (cmd, _)| at + model.phases(cmd, at).total()))
+        Some(self.queue.iter().fold(from, |at, (cmd, _)| at + model.phases(&cmd, at).total()))
     }
 }
