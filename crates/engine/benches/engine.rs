@@ -24,6 +24,7 @@ fn hardware() -> Hardware {
         t_read: Nanos(62_300),
         t_prog: Nanos(200_000),
         t_erase: Nanos(1_500_000),
+        t_command: Nanos::ZERO,
         bus_ps_per_byte: 6_445,
     };
     let mut hw = Hardware::new();
@@ -32,6 +33,7 @@ fn hardware() -> Hardware {
         kind: MediumKind::Nand,
         model: TimingModel::Nand(timing),
         unit_channel: (0..UNITS).map(|u| u % CHANNELS).collect(),
+        multi_plane: None,
     };
     hw.add(device).expect("a small device");
     hw

@@ -14,6 +14,19 @@ pub struct Device {
     pub model: TimingModel,
     /// Channel of each unit, counted from 0 within the device.
     pub unit_channel: Vec<u16>,
+    /// Grouping of the units, if they are planes of dies that execute multi-plane commands.
+    pub multi_plane: Option<MultiPlane>,
+}
+
+/// Dies that execute one command at a time, on one or several of their planes.
+///
+/// Unit `u` of the device is a plane of die `u % dies`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MultiPlane {
+    /// Number of dies.
+    pub dies: u16,
+    /// Pages of a block: commands to the same page of their blocks are executed together.
+    pub pages_per_block: u32,
 }
 
 /// All devices of a stack. Units and channels are numbered consecutively across the devices.
@@ -112,6 +125,7 @@ mod tests {
             kind: MediumKind::Dram,
             model: model.clone(),
             unit_channel,
+            multi_plane: None,
         };
         let mut hw = Hardware::new();
         assert_eq!(hw.add(dev("a", vec![0, 1, 0, 1])), Ok(UnitId(0)));

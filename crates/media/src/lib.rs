@@ -26,7 +26,7 @@ pub mod timing;
 
 pub use disk::{Disk, DiskConfig};
 pub use dram::{Dram, DramConfig};
-pub use hardware::{Device, Hardware};
+pub use hardware::{Device, Hardware, MultiPlane};
 pub use nand::{
     ExpectedPage, Nand, NandConfig, NandFaults, NandGeometry, PlaneOps, SPARE_RECORD_BYTES, Spare,
 };

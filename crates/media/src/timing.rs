@@ -42,6 +42,10 @@ pub struct NandTiming {
     pub t_erase: Nanos,
     /// Transfer time of the bus, in picoseconds per byte.
     pub bus_ps_per_byte: u64,
+    /// Time of the bus for the command and address cycles of a command; zero if the other times
+    /// include it.
+    #[serde(default)]
+    pub t_command: Nanos,
 }
 
 impl NandTiming {
@@ -49,17 +53,17 @@ impl NandTiming {
         bus(bytes, self.bus_ps_per_byte)
     }
 
-    /// Returns the phases of a NAND command. A copyback is a read and a program without bus
-    /// transfers.
+    /// Returns the phases of a NAND command. A copyback is a read and a program without transfers
+    /// of data.
     #[inline]
     #[must_use]
     pub fn phases(&self, cmd: &Cmd) -> Phases {
-        let none = Phases::default();
+        let (bus_in, bus_out) = (self.t_command, Nanos::ZERO);
         match cmd.op {
-            Op::NandRead => Phases { array: self.t_read, bus_out: self.bus(cmd.len), ..none },
-            Op::NandProgram => Phases { bus_in: self.bus(cmd.len), array: self.t_prog, ..none },
-            Op::NandErase => Phases { array: self.t_erase, ..none },
-            _ => Phases { array: self.t_read + self.t_prog, ..none },
+            Op::NandRead => Phases { bus_in, array: self.t_read, bus_out: self.bus(cmd.len) },
+            Op::NandProgram => Phases { bus_in: bus_in + self.bus(cmd.len), array: self.t_prog, bus_out },
+            Op::NandErase => Phases { bus_in, array: self.t_erase, bus_out },
+            _ => Phases { bus_in: bus_in + bus_in, array: self.t_read + self.t_prog, bus_out },
         }
     }
 }

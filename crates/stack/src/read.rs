@@ -1,7 +1,7 @@
 //! Reading of a stack from text. All errors are collected and reported at once.
 
 use crate::decode::{nearest, suggest, unknown_key};
-use crate::engine::EngineConfig;
+use crate::engine::{EngineConfig, EngineKind};
 use crate::error::{Problem, Result, StackError};
 use crate::keys::{TOP_KEYS, layer_keys, layer_kind};
 use crate::layers::{LayerConfig, LayerKind};
@@ -10,6 +10,7 @@ use crate::roles::{self, NO_MEDIUM};
 use crate::stack::{Layer, Stack};
 use crate::tree::{self, Entry, Table};
 use crate::{engine, set};
+use frit_media::{MediumSpec, PlaneOps};
 use std::path::Path;
 use strum::VariantNames;
 
@@ -37,6 +38,9 @@ pub(crate) fn read(name: &str, content: &str, sets: &[String], dir: &Path) -> Re
     let (mut media, complete) = read_media(&root, dir, &mut problems);
     let mut warnings = Vec::new();
     let engine = read_engine(&root, &mut problems, &mut warnings);
+    if let Some(engine) = &engine {
+        check_planes(&root, &media, engine, &mut problems);
+    }
     let tables = layer_tables(&root, &mut problems);
     let mut layers: Vec<Layer> = Vec::new();
     for (entry, table, kind) in tables {
@@ -98,6 +102,26 @@ fn read_engine(
     match root.get("engine") {
         None => Some(EngineConfig::default()),
         Some(entry) => engine::read(as_table(entry, "engine", problems)?, problems, warnings),
+    }
+}
+
+/// Checks that the engine can simulate the media.
+fn check_planes(root: &Table, media: &[StackMedium], engine: &EngineConfig, problems: &mut Vec<Problem>) {
+    let is_multi = |m: &&StackMedium| matches!(&m.spec, MediumSpec::Nand(nand) if nand.geometry.plane_ops == PlaneOps::Multi);
+    if engine.kind == EngineKind::InOrder {
+        return;
+    }
+    for medium in media.iter().filter(is_multi) {
+        let table = root.get("media").and_then(|m| m.value.as_table()?.get(&medium.name)?.value.as_table());
+        let at = table.and_then(|t| t.get("plane_ops")).map(|e| e.span.clone());
+        problems.push(
+            Problem::new(format!(
+                "the event engine cannot simulate the multi-plane commands of `media.{}`",
+                medium.name
+            ))
+            .at(at, "`multi`")
+            .help("use `engine.kind = \"in-order\"`, or `plane_ops = \"independent\"`"),
+        );
     }
 }
 

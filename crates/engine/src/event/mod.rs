@@ -226,7 +226,7 @@ mod tests {
         let model = TimingModel::Dram(DramTiming { latency: Nanos(50), ps_per_byte: 0 });
         let (name, kind) = ("dram".into(), MediumKind::Dram);
         let mut hw = Hardware::new();
-        hw.add(Device { name, kind, model, unit_channel: vec![0, 0] }).unwrap();
+        hw.add(Device { name, kind, model, unit_channel: vec![0, 0], multi_plane: None }).unwrap();
         Event::new(&hw, Fifo)
     }
 

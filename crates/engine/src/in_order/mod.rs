@@ -1,6 +1,7 @@
 //! The in-order engine: exact times of units that execute their commands in order of emission.
 
 mod ask_tree;
+mod dies;
 mod disks;
 mod queue;
 mod tokens;
@@ -11,6 +12,7 @@ pub use tokens::Tok;
 use crate::driver::{Completion, Engine, Tag};
 use crate::usage::DeviceUsage;
 use ask_tree::AskTree;
+use dies::{Die, NO_DIE};
 use disks::Disks;
 use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
 use frit_media::{Hardware, TimingModel};
@@ -45,6 +47,7 @@ pub struct InOrder {
     /// Watched tokens whose completion time is known, earliest first.
     completions: BinaryHeap<Reverse<(Nanos, Tag)>>,
     disks: Option<Box<Disks>>,
+    dies: Vec<Die>,
     usage: Box<DeviceUsage>,
     /// Commands that can start now; kept to reuse its memory.
     startable: Vec<(UnitId, Tok)>,
@@ -69,17 +72,19 @@ impl InOrder {
     #[must_use]
     pub fn new(hardware: &Hardware) -> InOrder {
         let disks = Disks::new(hardware).map(Box::new);
-        let units = (0..hardware.units()).map(|u| Unit::new(hardware, UnitId(u as u16))).collect();
+        let (dies, die_of) = dies::dies(hardware);
+        let units = die_of.iter().enumerate().map(|(u, &die)| Unit::new(hardware, UnitId(u as u16), die));
         InOrder {
             now: Nanos::ZERO,
             ack: Tok::default(),
             tokens: Tokens::new(),
-            units,
+            units: units.collect(),
             asks: AskTree::new(hardware.units() + usize::from(disks.is_some())),
             channels: vec![Nanos::ZERO; hardware.channels()],
             models: hardware.models(),
             completions: BinaryHeap::new(),
             disks,
+            dies,
             usage: Box::new(DeviceUsage::new(hardware)),
             startable: Vec::new(),
             last_end: Nanos::ZERO,
@@ -114,6 +119,12 @@ impl InOrder {
     #[inline]
     fn start(&mut self, unit: UnitId) {
         self.start_oldest(unit);
+        self.start_ready();
+    }
+
+    /// Starts the commands that became ready, and those that become ready as a consequence.
+    #[inline]
+    fn start_ready(&mut self) {
         while let Some((unit, command)) = self.startable.pop() {
             if self.units[unit.idx()].is_disk {
                 self.release_to_disk(command);
@@ -129,6 +140,10 @@ impl InOrder {
     fn start_oldest(&mut self, id: UnitId) {
         loop {
             let unit = &mut self.units[id.idx()];
+            if unit.die != NO_DIE {
+                let die = unit.die;
+                return self.plan_die(die);
+            }
             if unit.stage != Stage::Idle {
                 return;
             }
@@ -156,7 +171,12 @@ impl InOrder {
     #[inline]
     fn grant(&mut self, id: UnitId, asked: Nanos) {
         let unit = &mut self.units[id.idx()];
-        let (channel, phases) = (unit.channel, unit.phases);
+        if unit.stage == Stage::Start {
+            let die = unit.die;
+            self.start_die(die, id, asked);
+            return self.start_ready();
+        }
+        let (channel, phases, die) = (unit.channel, unit.phases, unit.die);
         let free = &mut self.channels[usize::from(channel)];
         let at = asked.max(*free);
         if unit.stage == Stage::In {
@@ -165,6 +185,10 @@ impl InOrder {
             unit.start = at;
             let done = at + phases.bus_in + phases.array;
             self.usage.count_bus_phase(channel, at, phases.bus_in);
+            if die != NO_DIE {
+                self.end_transfer(die, id, at + phases.bus_in);
+                return self.start_ready();
+            }
             if phases.bus_out > Nanos::ZERO {
                 unit.stage = Stage::Out;
                 let tok = unit.running();
@@ -174,6 +198,10 @@ impl InOrder {
         } else {
             *free = at + phases.bus_out;
             self.usage.count_bus_phase(channel, at, phases.bus_out);
+            if die != NO_DIE {
+                self.end_transfer(die, id, at + phases.bus_out);
+                return self.start_ready();
+            }
             self.end_and_start(id, at + phases.bus_out);
         }
     }
@@ -247,13 +275,7 @@ impl InOrder {
         if let Some(tok) = done {
             self.resolve(tok, at);
         }
-        while let Some((unit, command)) = self.startable.pop() {
-            if self.units[unit.idx()].is_disk {
-                self.release_to_disk(command);
-            } else {
-                self.start(unit);
-            }
-        }
+        self.start_ready();
         self.update_disk_event();
     }
 
@@ -306,6 +328,7 @@ impl Sink for InOrder {
         let u = &self.units[unit.idx()];
         let busy_until = match &self.disks {
             Some(disks) if u.is_disk => disks.busy_until(unit, self.now),
+            _ if u.die != NO_DIE && u.queue.len() == 0 => self.dies[usize::from(u.die)].busy_until(self.now),
             _ => u.busy_until(self.now, &self.models[usize::from(u.device)]),
         };
         busy_until.map_or(UnitState::Idle, UnitState::BusyUntil)

@@ -10,8 +10,12 @@ use frit_media::{Hardware, Phases, TimingModel};
 pub(super) enum Stage {
     /// The command has not started, or there is none.
     Idle,
+    /// Its die starts it, and those that it is executed with.
+    Start,
     /// It asks for the bus, for its transfer in.
     In,
+    /// It waits for the transfers in of other planes of its die, or the cells work.
+    Array,
     /// It asks for the bus, for its transfer out.
     Out,
 }
@@ -30,10 +34,12 @@ pub(super) struct Unit {
     pub(super) device: u8,
     pub(super) stage: Stage,
     pub(super) is_disk: bool,
+    /// Number of its die if that executes multi-plane commands, or [`super::dies::NO_DIE`].
+    pub(super) die: u16,
 }
 
 impl Unit {
-    pub(super) fn new(hardware: &Hardware, id: UnitId) -> Unit {
+    pub(super) fn new(hardware: &Hardware, id: UnitId, die: u16) -> Unit {
         let device = hardware.device_of(id);
         Unit {
             queue: CommandQueue::new(),
@@ -45,6 +51,7 @@ impl Unit {
             device: device as u8,
             stage: Stage::Idle,
             is_disk: hardware.devices()[device].kind == MediumKind::Disk,
+            die,
         }
     }
 

@@ -7,4 +7,5 @@ mod by_hand;
 mod common;
 mod disks;
 mod driver;
+mod planes;
 mod schedulers;

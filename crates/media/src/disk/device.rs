@@ -107,6 +107,7 @@ impl<St: Store> Disk<St> {
             kind: MediumKind::Disk,
             model: TimingModel::Disk(Box::new(drive)),
             unit_channel: vec![0],
+            multi_plane: None,
         })?;
         Ok(Disk { config, unit, counts: Counts::default(), store })
     }

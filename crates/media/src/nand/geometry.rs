@@ -1,5 +1,6 @@
 //! Geometry of a NAND device, and the numbering of its units, blocks and pages.
 
+use crate::hardware::MultiPlane;
 use crate::stripe::div_fast;
 use frit_core::{BlockId, Error, PAGE_NONE, Ppn, Result, size};
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,9 @@ pub enum PlaneOps {
     Single,
     /// Each plane reads, programs and erases independently: the plane is the unit.
     Independent,
+    /// The plane is the unit, and its die executes one command at a time. Commands of the same
+    /// operation to the same page of blocks of different planes are executed together.
+    Multi,
 }
 
 /// Geometry of a NAND device: channels × chips × dies × planes × blocks × pages.
@@ -100,11 +104,18 @@ impl NandGeometry {
     fn planes_if_units(&self) -> u32 {
         match self.plane_ops {
             PlaneOps::Single => 1,
-            PlaneOps::Independent => self.planes_per_die,
+            PlaneOps::Independent | PlaneOps::Multi => self.planes_per_die,
         }
     }
 
-    /// Number of units: dies, or planes if they are independent.
+    /// Returns the dies of planes that execute multi-plane commands.
+    pub(crate) fn multi_plane(&self) -> Option<MultiPlane> {
+        let dies = self.channels * self.chips_per_channel * self.dies_per_chip;
+        let pages_per_block = self.pages_per_block;
+        (self.plane_ops == PlaneOps::Multi).then_some(MultiPlane { dies: dies as u16, pages_per_block })
+    }
+
+    /// Number of units: dies, or planes if these are units.
     #[must_use]
     pub fn units(&self) -> u32 {
         self.channels * self.chips_per_channel * self.dies_per_chip * self.planes_if_units()
@@ -116,7 +127,7 @@ impl NandGeometry {
     pub fn blocks_per_unit(&self) -> u32 {
         match self.plane_ops {
             PlaneOps::Single => self.planes_per_die * self.blocks_per_plane,
-            PlaneOps::Independent => self.blocks_per_plane,
+            PlaneOps::Independent | PlaneOps::Multi => self.blocks_per_plane,
         }
     }
 

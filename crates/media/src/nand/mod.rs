@@ -99,6 +99,7 @@ impl<St: Store> Nand<St> {
             kind: MediumKind::Nand,
             model: TimingModel::Nand(config.timing),
             unit_channel: (0..g.units()).map(|u| g.channel_of_unit(u) as u16).collect(),
+            multi_plane: g.multi_plane(),
         })?;
         let mut nand = Nand {
             pages: g.pages(),

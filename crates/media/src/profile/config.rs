@@ -146,8 +146,8 @@ medium_config! {
     [Nand] page_bytes: ByteSize;
     /// Bytes in the spare area of a page, at least 24.
     [Nand] spare_bytes: ByteSize;
-    /// Part that executes one command at a time: `single` (the die, default) or `independent` (each
-    /// plane).
+    /// Part that executes one command at a time: `single` (the die, default), `independent` (each
+    /// plane) or `multi` (the die, which executes equal commands to several planes together).
     [Nand] plane_ops: PlaneOps;
     /// tR: transfer of a page from the cells to the page register.
     [Nand] t_read: Picos;
@@ -155,6 +155,9 @@ medium_config! {
     [Nand] t_prog: Picos;
     /// tBERS: the erase of a block.
     [Nand] t_erase: Picos;
+    /// Time of the channel for the command and address cycles of a command (default 0: the other
+    /// times include it).
+    [Nand] t_command: Picos;
     /// Transfer time of one byte on the channel; for PCM, in addition to its latencies (default 0).
     [Nand Pcm] bus_per_byte: Picos;
     /// Bytes per chip.

@@ -151,6 +151,7 @@ impl MediumConfig {
             t_prog: duration("t_prog", self.t_prog)?,
             t_erase: duration("t_erase", self.t_erase)?,
             bus_ps_per_byte: bus.0,
+            t_command: self.t_command.map_or(Nanos::ZERO, Picos::nanos),
         };
         Ok(NandConfig { name: name.into(), geometry, timing, endurance, faults, serial: 0 })
     }

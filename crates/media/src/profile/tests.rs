@@ -212,7 +212,7 @@ fn what_is_no_config_is_refused_with_its_line() {
         ("t_read = 25", "time with its unit"),
         ("t_read = '25'", "is not a time"),
         ("t_raed = '25 us'", "unknown field `t_raed`"),
-        ("plane_ops = 'multi'", "independent"),
+        ("plane_ops = 'many'", "independent"),
         ("page_bytes = '2 apples'", "is not a size"),
     ] {
         let e = toml::from_str::<MediumConfig>(toml).unwrap_err().to_string();

@@ -116,7 +116,7 @@ fn run<E: MeteredEngine>(
     let options = RunOptions { mode, ..RunOptions::default() };
     let runner = Runner::new(engine, ("x", None), Box::new(layer), hardware, id, &options).unwrap();
     let mut workload = Workload::open(workload, &Options::default()).unwrap();
-    runner.measure(&mut workload, &mut |_| {}).unwrap()
+    runner.measure(&mut workload, &mut |_| {}, None).unwrap()
 }
 
 const RANDOM: &str = "gen:uniform,count=6000,size=4K,read=0.5,span=256G";

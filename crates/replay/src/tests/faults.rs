@@ -169,7 +169,7 @@ fn verified(fault: Fault) -> Verification {
     let options = RunOptions { verify: true, ..RunOptions::default() };
     let runner =
         Runner::new(engine, ("in-order", None), Box::new(layer), built.hardware, id, &options).unwrap();
-    let report = runner.measure(&mut workload, &mut |_| {}).unwrap();
+    let report = runner.measure(&mut workload, &mut |_| {}, None).unwrap();
     assert_eq!(report.passed(), report.verification.as_ref().unwrap().mismatches == 0);
     report.verification.unwrap()
 }

@@ -89,12 +89,25 @@ mod tests {
     fn only_the_disk_takes_time_and_distances_are_from_end_to_start() {
         let mut hw = Hardware::new();
         let dram = TimingModel::Dram(DramTiming { latency: Nanos(50), ps_per_byte: 100 });
-        hw.add(Device { name: "m".into(), kind: MediumKind::Dram, model: dram, unit_channel: vec![0] })
-            .unwrap();
+        hw.add(Device {
+            name: "m".into(),
+            kind: MediumKind::Dram,
+            model: dram,
+            unit_channel: vec![0],
+            multi_plane: None,
+        })
+        .unwrap();
         let spec = DiskProfile::builtin("st3500320as-2008").unwrap().spec().unwrap();
         let drive = frit_media::disk::Drive::new(&spec).unwrap();
         let model = TimingModel::Disk(Box::new(drive));
-        hw.add(Device { name: "d".into(), kind: MediumKind::Disk, model, unit_channel: vec![0] }).unwrap();
+        hw.add(Device {
+            name: "d".into(),
+            kind: MediumKind::Disk,
+            model,
+            unit_channel: vec![0],
+            multi_plane: None,
+        })
+        .unwrap();
         let mut timer = DiskTimer::new(&hw);
         let cmd = |op, unit, sector: u64, len| Cmd {
             addr: sector * 512,

@@ -163,7 +163,8 @@ fn volume(case: &TheoryCase) -> Result<(NandLayer, u64)> {
         plane_ops: PlaneOps::Single,
     };
     let free = Nanos::ZERO;
-    let timing = NandTiming { t_read: free, t_prog: free, t_erase: free, bus_ps_per_byte: 0 };
+    let timing =
+        NandTiming { t_read: free, t_prog: free, t_erase: free, bus_ps_per_byte: 0, t_command: free };
     let config = NandConfig {
         name: "nand".into(),
         geometry,

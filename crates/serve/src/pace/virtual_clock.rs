@@ -55,7 +55,13 @@ mod tests {
         let model = TimingModel::Dram(DramTiming { latency: Nanos(100), ps_per_byte: 0 });
         let mut hardware = Hardware::new();
         hardware
-            .add(Device { name: "dram".into(), kind: MediumKind::Dram, model, unit_channel: vec![0] })
+            .add(Device {
+                name: "dram".into(),
+                kind: MediumKind::Dram,
+                model,
+                unit_channel: vec![0],
+                multi_plane: None,
+            })
             .unwrap();
         InOrder::new(&hardware)
     }

@@ -166,11 +166,14 @@ fn values_that_cannot_be_are_told_with_line() {
 fn stacks_that_do_not_fit_together_are_told_with_line_and_hint() {
     let cases: &[(String, &[&str])] = &[
         (
-            with("scheduler = \"hfsl\"", "kind = \"eager\"\nscheduler = \"hfsl\""),
-            &[
-                "t:11:8 the eager engine has no queues that the scheduler 'hfsl' could order | use `kind = \"event\"`, \
-             or `scheduler = \"fifo\"`",
-            ],
+            with("scheduler = \"hfsl\"", "kind = \"in-order\"\nscheduler = \"hfsl\""),
+            &["t:11:8 the in-order engine executes commands in order of emission, not in the order of the \
+                 scheduler 'hfsl' | use `kind = \"event\"`, or `scheduler = \"fifo\"`"],
+        ),
+        (
+            with("blocks_per_plane = 64", "blocks_per_plane = 64\nplane_ops = \"multi\""),
+            &["t:5:1 the event engine cannot simulate the multi-plane commands of `media.nand` | use \
+                 `engine.kind = \"in-order\"`, or `plane_ops = \"independent\"`"],
         ),
         (
             with("SSW = 2048", "SSW ="),

@@ -4,7 +4,7 @@
 
 use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, Progress, Result, Sink, UnitId};
 use frit_engine::{Arrival, Driver, DriverCounters, Engine, Host, LoopMode, RequestTimes};
-use frit_media::{Device, Hardware, LatencyCurve, NandTiming, PcmTiming, TimingModel};
+use frit_media::{Device, Hardware, LatencyCurve, MultiPlane, NandTiming, PcmTiming, TimingModel};
 
 /// Phases of profile `slc-k9-2016` in ns, for a page of 2 KB: cells in a read and in a program,
 /// bus.
@@ -22,9 +22,28 @@ pub fn nand(channels: &[u16]) -> Hardware {
         t_read: Nanos(T_READ),
         t_prog: Nanos(T_PROG),
         t_erase: Nanos(T_ERASE),
+        t_command: Nanos::ZERO,
         bus_ps_per_byte: 6_445,
     };
     device(MediumKind::Nand, TimingModel::Nand(timing), channels)
+}
+
+/// NAND on one channel, with command and address cycles of 1 µs.
+pub fn nand_with_commands(chips: usize) -> Hardware {
+    let TimingModel::Nand(timing) = nand(&[0]).models().remove(0) else { panic!("it is NAND") };
+    let timing = NandTiming { t_command: Nanos(1_000), ..timing };
+    device(MediumKind::Nand, TimingModel::Nand(timing), &vec![0; chips])
+}
+
+/// Dies on one channel, with multi-plane commands: unit `u` is a plane of die `u % dies`. Blocks
+/// have 8 pages.
+pub fn nand_with_planes(dies: u16, planes: u16) -> Hardware {
+    let model = nand(&[0]).models().remove(0);
+    let multi_plane = Some(MultiPlane { dies, pages_per_block: 8 });
+    let mut hw = Hardware::new();
+    let unit_channel = vec![0; usize::from(dies * planes)];
+    hw.add(Device { name: "nand".into(), kind: MediumKind::Nand, model, unit_channel, multi_plane }).unwrap();
+    hw
 }
 
 /// PCM without bus phases.
@@ -57,7 +76,7 @@ pub fn banked_pcm(channels: &[u16]) -> Hardware {
 fn device(kind: MediumKind, model: TimingModel, channels: &[u16]) -> Hardware {
     let mut hw = Hardware::new();
     let name = format!("{kind:?}");
-    hw.add(Device { name, kind, model, unit_channel: channels.to_vec() }).unwrap();
+    hw.add(Device { name, kind, model, unit_channel: channels.to_vec(), multi_plane: None }).unwrap();
     hw
 }
 

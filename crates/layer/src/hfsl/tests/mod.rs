@@ -39,6 +39,7 @@ pub(crate) fn nand_config(geometry: NandGeometry, faults: NandFaults) -> NandCon
         t_read: Nanos(62_300),
         t_prog: Nanos(200_000),
         t_erase: Nanos(1_500_000),
+        t_command: Nanos::ZERO,
         bus_ps_per_byte: 6_445,
     };
     NandConfig { name: "nand".into(), geometry, timing, endurance: 1_000_000, faults, serial: 0 }

@@ -28,6 +28,7 @@ fn config() -> NandConfig {
             t_read: frit_core::Nanos(10),
             t_prog: frit_core::Nanos(20),
             t_erase: frit_core::Nanos(30),
+            t_command: frit_core::Nanos::ZERO,
             bus_ps_per_byte: 1000,
         },
         endurance: 1000,
