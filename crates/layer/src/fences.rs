@@ -14,15 +14,12 @@ pub(crate) struct Fences<T> {
     open: Option<T>,
     /// Completion of all fences so far.
     done: T,
-    /// `true` if fences are issued. On memory that holds no bytes, a fence without a cost has no
-    /// effect that could be observed.
-    on: bool,
 }
 
 impl<T: Token> Fences<T> {
-    /// Creates the state for a memory.
-    pub(crate) fn new<P: Store>(pcm: &Leveled<T, P>) -> Fences<T> {
-        Fences { open: None, done: T::default(), on: P::STORES_BYTES || pcm.config().timing.fence.0 > 0 }
+    /// Creates the state of a layer without fences.
+    pub(crate) fn new() -> Fences<T> {
+        Fences { open: None, done: T::default() }
     }
 
     /// Makes the next fence cover a token as well.
@@ -57,9 +54,6 @@ impl<T: Token> Fences<T> {
         sink: &mut S,
         tok: T,
     ) -> T {
-        if !self.on {
-            return tok;
-        }
         let done = pcm.fence(sink, tok);
         self.done = sink.join(self.done, done);
         done

@@ -117,6 +117,14 @@ impl LayerHeader {
         Ok(done)
     }
 
+    /// Sets the header and its state without commands: a simulation with data starts without a
+    /// format, but can be halted and booted too.
+    pub(crate) fn preset<T: Token, P: Store>(&self, pcm: &mut Leveled<T, P>) -> Result<()> {
+        pcm.preset_format()?;
+        pcm.preset(0, &self.0)?;
+        pcm.preset(STATE_AT, &(UsageState::InUse as u64).to_le_bytes())
+    }
+
     /// Reads the usage state of the layer that has this header.
     ///
     /// # Errors

@@ -206,6 +206,13 @@ pub enum TimingModel {
 }
 
 impl TimingModel {
+    /// Returns `true` if a fence takes no time. Such a fence only orders commands, and the order is
+    /// in the tokens: it keeps no unit busy.
+    #[must_use]
+    pub fn has_free_fence(&self) -> bool {
+        matches!(self, TimingModel::Pcm(timing) if timing.fence == Nanos::ZERO)
+    }
+
     /// Returns the phases of a command that starts at `begin`. Takes `&mut self` because the cost
     /// of a disk command depends on the commands before it (the position of the arm).
     #[inline]

@@ -101,6 +101,8 @@ pub(super) struct UnitQueue {
     pub(super) disk: u8,
     /// The unit is in the list of units to examine.
     listed: bool,
+    /// A fence takes no time: see [`TimingModel::has_free_fence`].
+    free_fence: bool,
 }
 
 #[derive(Clone, Default, Debug)]
@@ -324,6 +326,7 @@ impl Queues {
             device: hardware.device_of(u) as u8,
             disk: disk_of[hardware.device_of(u)],
             listed: false,
+            free_fence: hardware.devices()[hardware.device_of(u)].model.has_free_fence(),
         };
         let mut queues = Queues {
             now: Nanos::ZERO,
@@ -421,6 +424,9 @@ impl Queues {
     }
 
     pub(super) fn add(&mut self, cmd: Cmd, after: Tok) -> Tok {
+        if cmd.op.is_fence() && self.units[cmd.unit.idx()].free_fence {
+            return after;
+        }
         let id = self.node(cmd, Stage::Waits);
         self.outstanding += 1;
         let unit = &mut self.units[cmd.unit.idx()];

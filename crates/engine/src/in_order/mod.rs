@@ -336,6 +336,9 @@ impl Sink for InOrder {
 
     #[inline]
     fn emit(&mut self, cmd: Cmd, after: Tok) -> Tok {
+        if cmd.op.is_fence() && self.units[cmd.unit.idx()].free_fence {
+            return after;
+        }
         let tok = self.tokens.command(self.now, cmd.unit, after);
         let unit = &mut self.units[cmd.unit.idx()];
         if unit.is_disk {

@@ -34,6 +34,8 @@ pub(super) struct Unit {
     pub(super) device: u8,
     pub(super) stage: Stage,
     pub(super) is_disk: bool,
+    /// A fence takes no time: see [`TimingModel::has_free_fence`].
+    pub(super) free_fence: bool,
     /// Number of its die if that executes multi-plane commands, or [`super::dies::NO_DIE`].
     pub(super) die: u16,
 }
@@ -51,6 +53,7 @@ impl Unit {
             device: device as u8,
             stage: Stage::Idle,
             is_disk: hardware.devices()[device].kind == MediumKind::Disk,
+            free_fence: hardware.devices()[device].model.has_free_fence(),
             die,
         }
     }

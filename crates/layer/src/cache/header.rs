@@ -45,7 +45,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         // A request that is refused must change nothing: a summary that does not match the records
         // is kept.
         self.health.writable()?;
-        self.head_new(sink)?;
+        if P::STORES_BYTES && LayerHeader::read(&self.space.pcm)?.is_blank() {
+            self.head().preset(&mut self.space.pcm)?;
+        }
         self.note_use(sink)
     }
 
@@ -60,16 +62,6 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
         self.usage = HeaderNote::IN_USE;
         Ok(())
-    }
-
-    /// Writes the header if PCM is blank. A simulation with data starts without a format, but can
-    /// be halted and booted too.
-    fn head_new<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        if P::STORES_BYTES && LayerHeader::read(&self.space.pcm)?.is_blank() {
-            self.put_head(sink)
-        } else {
-            Ok(())
-        }
     }
 
     pub(super) fn write_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {

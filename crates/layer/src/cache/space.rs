@@ -74,7 +74,7 @@ pub(super) struct CachePcm<T, P: Store> {
 impl<T: Token, P: Store> CachePcm<T, P> {
     pub(super) fn new(pcm: Leveled<T, P>, layout: CacheLayout) -> CachePcm<T, P> {
         CachePcm {
-            fences: Fences::new(&pcm),
+            fences: Fences::new(),
             pcm,
             layout,
             reuse: VecDeque::new(),

@@ -47,9 +47,10 @@ impl<T: Token, P: Store> Ntl<T, P> {
         // A request that is refused must change nothing: a summary that does not match the records
         // is kept.
         self.health.writable()?;
-        // A simulation with data starts without a format, but can be halted and booted too.
         if LayerHeader::read(&self.space.pcm)?.is_blank() {
-            self.put_head(sink)?;
+            self.head().preset(&mut self.space.pcm)?;
+            self.usage = HeaderNote::IN_USE;
+            return Ok(());
         }
         self.note_use(sink)
     }

@@ -90,7 +90,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
             marks: 0,
             tail: 0,
             tails: 0,
-            fences: Fences::new(&pcm),
+            fences: Fences::new(),
             pcm,
         })
     }
@@ -342,7 +342,7 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
 
     /// Resets the state in DRAM.
     pub(super) fn forget(&mut self) {
-        self.fences = Fences::new(&self.pcm);
+        self.fences = Fences::new();
         (self.seq, self.mark, self.marks, self.tail, self.tails) = (0, 0, 0, 0, 0);
     }
 }
