@@ -77,6 +77,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         self.space.pcm.recover(sink, stop)?;
         let state = self.read_head()?;
         self.forget();
+        self.rounds.close(&mut self.stats);
         let mut recovery = Recovery { clean: state != UsageState::InUse, ..Recovery::default() };
         if !self.space.protected {
             if !recovery.clean {
