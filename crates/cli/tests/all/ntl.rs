@@ -200,6 +200,33 @@ fn the_shared_rounds_of_the_example_are_those_that_the_program_counts() {
     }
 }
 
+/// The round that is open at the end of a warm-up belongs to the warm-up, and no round is lost.
+#[test]
+fn a_warm_up_and_the_measured_part_have_all_rounds() {
+    let run = |options: &[&str]| {
+        let stack = format!("{STACK},ntl.rounds=shared");
+        let mut frit = Command::new(env!("CARGO_BIN_EXE_frit"));
+        frit.args(["run", &stack, WORKLOAD, "--json", "-"]).args(options).current_dir(root());
+        let out = frit.output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let report: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        let report = report.get(0).unwrap_or(&report).clone();
+        let all = report["layers"][0]["metrics"].as_array().unwrap().clone();
+        let of = |name: &str, field: &str| {
+            all.iter().find(|m| m["name"] == name).unwrap()[field].as_f64().unwrap()
+        };
+        ["parallel_clean_writes", "parallel_dirty_writes"].map(|name| (of(name, "value"), of(name, "change")))
+    };
+    let whole = run(&[]);
+    let first = run(&["--limit", "2"]);
+    let warmed = run(&["--warm", "2"]);
+    for ((whole, first), warmed) in whole.into_iter().zip(first).zip(warmed) {
+        assert_eq!((warmed.0, warmed.1), (whole.0, whole.0 - first.0));
+    }
+    // The third request makes the open round of pages 8 and 9 dirty.
+    assert_eq!((first[0].0, first[1].0, warmed[0].1, warmed[1].1), (3.0, 0.0, 1.0, 8.0));
+}
+
 /// Returns the chip of each page, which never changes.
 fn chips_of(table: &Table) -> BTreeMap<u32, usize> {
     let mut chips = BTreeMap::new();

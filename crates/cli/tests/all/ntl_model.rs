@@ -19,6 +19,15 @@ fn output(command: &mut Command) -> String {
     String::from_utf8(out.stdout).unwrap()
 }
 
+/// Returns `true` if the model can run, or reports that the test is skipped.
+fn has_python() -> bool {
+    let found = Command::new("python3").arg("--version").output().is_ok();
+    if !found {
+        eprintln!("skipped: no python3");
+    }
+    found
+}
+
 /// Returns the counts of the model, by the names of the program's metrics.
 fn modelled(trace: &str, options: &[&str]) -> Value {
     let mut python = Command::new("python3");
@@ -39,6 +48,14 @@ fn counted(workload: &str, sets: &str, options: &[&str]) -> impl Fn(&str) -> f64
             .as_f64()
             .unwrap()
     }
+}
+
+/// Returns a file with the text of a compressed trace: the model needs no program to read it.
+fn decompressed(trace: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::with_suffix(".txt").unwrap();
+    let packed = std::fs::File::open(root().join(trace)).unwrap();
+    zstd::stream::copy_decode(packed, file.as_file_mut()).unwrap();
+    file
 }
 
 /// Configurations as overrides of the stack and as options of the model.
@@ -62,6 +79,8 @@ const CONFIGS: &[(&str, &str)] = &[
 
 /// Compares all configurations, and returns the number of merges.
 fn compare(trace: &str, more: &[&str]) -> f64 {
+    let plain = decompressed(trace);
+    let trace = plain.path().to_str().unwrap();
     let mut merges = 0.0;
     for (sets, options) in CONFIGS {
         let model = modelled(trace, &[&options.split_whitespace().collect::<Vec<_>>()[..], more].concat());
@@ -77,8 +96,11 @@ fn compare(trace: &str, more: &[&str]) -> f64 {
 
 #[test]
 fn rounds_of_bundled_recordings_are_those_of_the_model() {
-    for trace in ["traces/mail-60k.csv.zst", "traces/pgbench-60k.csv.zst"] {
-        assert!(compare(trace, &["--limit", "6000"]) > 0.0, "{trace}: no log was merged");
+    if !has_python() {
+        return;
+    }
+    for (trace, limit) in [("traces/mail-60k.csv.zst", "12000"), ("traces/pgbench-60k.csv.zst", "6000")] {
+        assert!(compare(trace, &["--limit", limit]) > 0.0, "{trace}: no log was merged");
     }
 }
 
@@ -88,12 +110,15 @@ fn real(name: &str) -> Option<String> {
     if path.is_file() {
         return Some(path.to_str().unwrap().to_owned());
     }
-    println!("skipped: {} does not exist", path.display());
+    eprintln!("skipped: {} does not exist", path.display());
     None
 }
 
 #[test]
 fn rounds_of_real_traces_are_those_of_the_model() {
+    if !has_python() {
+        return;
+    }
     for name in ["Installing_log181.txt.zst", "Booting_log176.txt.zst", "Movie_log121.txt.zst"] {
         let Some(trace) = real(name) else { continue };
         compare(&trace, &["--limit", "2500", "--whole-pages"]);
@@ -116,6 +141,9 @@ fn trace_c_has_the_published_rounds() {
 
 #[test]
 fn the_model_prints_readings_of_a_trace() {
+    if !has_python() {
+        return;
+    }
     let mut python = Command::new("python3");
     let text = output(python.args(["-B", MODEL, "--readings", "examples/ntl-dozen.csv"]));
     let rows: Vec<Vec<&str>> = text.lines().skip(2).map(|l| l.split('|').map(str::trim).collect()).collect();
