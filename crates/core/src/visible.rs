@@ -68,7 +68,8 @@ pub struct Wear {
     pub cycles: Vec<u32>,
     /// Number of cycles that a cell group is specified for.
     pub limit: u64,
-    /// Number of cell groups out of use.
+    /// Number of blocks of NAND out of use. Of other media, number of lines with more than `limit`
+    /// cycles: failures of worn lines are not modelled, so they stay in use.
     pub bad: u32,
 }
 

@@ -191,6 +191,7 @@ mod tests {
                 assert!(k.workloads.iter().all(workload), "{}: {:?}", e.id, k.workloads);
                 assert!(!k.rule().is_empty(), "{}: {} cannot fail", e.id, k.what);
                 value(&k.value);
+                assert!(k.needs.iter().all(|n| RunMetrics::is_known(n)), "{}: {:?}", e.id, k.needs);
             }
         }
     }

@@ -235,7 +235,7 @@ fn last(r: &RecoveryRecord) -> String {
 }
 
 fn wear(all: &[MediumWearJson]) -> String {
-    let mut t = table(&["wear", "per", "mean", "least", "most", "specified", "bad"]);
+    let mut t = table(&["wear", "per", "mean", "least", "most", "specified", "bad or over"]);
     for w in all {
         let c = &w.cycles;
         t.add_row([

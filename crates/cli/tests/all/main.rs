@@ -13,6 +13,7 @@ mod fs_sim;
 mod hostfull;
 mod mount;
 mod ntl;
+mod ntl_model;
 mod outputs;
 mod readme;
 mod refusals;

@@ -150,6 +150,83 @@ fn the_tables_of_the_example_are_what_the_program_counts() {
     }
 }
 
+/// Returns the clean and dirty shared rounds that the program counts under a rule.
+fn shared_rounds(flag: &str) -> (f64, f64) {
+    let stack = format!("{STACK},ntl.rounds=shared,ntl.round_flag={flag}");
+    let out = Command::new(env!("CARGO_BIN_EXE_frit"))
+        .args(["run", &stack, WORKLOAD, "--json", "-"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let counted = Counted(report.get(0).unwrap_or(&report).clone());
+    (counted.metric("parallel_clean_writes"), counted.metric("parallel_dirty_writes"))
+}
+
+/// Each page of a round is on another chip, and the page that closes it is on one of them.
+#[test]
+fn the_shared_rounds_of_the_example_are_those_that_the_program_counts() {
+    let table = Table::below("### Shared rounds");
+    let last = table.rows.len() - 1;
+    let chip = |cell: &str| cell.split_once('→').unwrap().1.trim_end_matches('*').to_owned();
+    let mut pages = 0;
+    for row in 0..=last {
+        let mut chips: Vec<String> = table.cell(row, "pages → chip").split_whitespace().map(chip).collect();
+        pages += chips.len();
+        let closing = table.cell(row, "closed by").split_whitespace().next().unwrap();
+        assert_eq!(closing == "–", row == last);
+        assert!(row == last || chips.contains(&chip(closing)), "row {}", row + 1);
+        chips.sort();
+        chips.dedup();
+        assert_eq!(
+            chips.len(),
+            table.cell(row, "pages → chip").split_whitespace().count(),
+            "row {}",
+            row + 1
+        );
+        if row < last {
+            let next = table.cell(row + 1, "pages → chip").split_whitespace().next();
+            assert_eq!(next, Some(closing), "row {}", row + 1);
+        }
+    }
+    assert_eq!(pages, 35, "every page of the writes is in a round");
+    for flag in ["lookup", "any", "most"] {
+        let of = |kind: &str| {
+            let column = format!("`{flag}`");
+            (0..=last).filter(|&row| table.cell(row, &column) == kind).count() as f64
+        };
+        assert_eq!((of("clean"), of("dirty")), shared_rounds(flag), "{flag}");
+    }
+}
+
+/// The round that is open at the end of a warm-up belongs to the warm-up, and no round is lost.
+#[test]
+fn a_warm_up_and_the_measured_part_have_all_rounds() {
+    let run = |options: &[&str]| {
+        let stack = format!("{STACK},ntl.rounds=shared");
+        let mut frit = Command::new(env!("CARGO_BIN_EXE_frit"));
+        frit.args(["run", &stack, WORKLOAD, "--json", "-"]).args(options).current_dir(root());
+        let out = frit.output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let report: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        let report = report.get(0).unwrap_or(&report).clone();
+        let all = report["layers"][0]["metrics"].as_array().unwrap().clone();
+        let of = |name: &str, field: &str| {
+            all.iter().find(|m| m["name"] == name).unwrap()[field].as_f64().unwrap()
+        };
+        ["parallel_clean_writes", "parallel_dirty_writes"].map(|name| (of(name, "value"), of(name, "change")))
+    };
+    let whole = run(&[]);
+    let first = run(&["--limit", "2"]);
+    let warmed = run(&["--warm", "2"]);
+    for ((whole, first), warmed) in whole.into_iter().zip(first).zip(warmed) {
+        assert_eq!((warmed.0, warmed.1), (whole.0, whole.0 - first.0));
+    }
+    // The third request makes the open round of pages 8 and 9 dirty.
+    assert_eq!((first[0].0, first[1].0, warmed[0].1, warmed[1].1), (3.0, 0.0, 1.0, 8.0));
+}
+
 /// Returns the chip of each page, which never changes.
 fn chips_of(table: &Table) -> BTreeMap<u32, usize> {
     let mut chips = BTreeMap::new();

@@ -39,6 +39,17 @@ fn one_run_shows_its_report() {
     }
 }
 
+/// Failures of worn lines are not modelled, so the report does not call them out of use.
+#[test]
+fn lines_beyond_their_endurance_are_still_in_use() {
+    let load = "gen:hotcold,count=2000,span=1M";
+    let e = frit(&["ntl-paper,media.pcm.endurance=3", load]);
+    assert_eq!(e.code, 0, "{}", e.err);
+    assert!(e.out.contains(" written beyond the endurance and still in use"), "{}", e.out);
+    let e = frit(&["ntl-paper", load]);
+    assert!(!e.out.contains("beyond the endurance") && !e.out.contains("out of use"), "{}", e.out);
+}
+
 #[test]
 fn several_runs_show_one_table_and_are_written_as_json() {
     let dir = tempfile::tempdir().unwrap();

@@ -2,6 +2,7 @@
 
 use super::mapping::MappingKind;
 use super::placement::ChipPlacement;
+use super::rounds::{RoundFlag, RoundScope};
 use frit_core::params::parse_name;
 use frit_core::{Error, ParamTable, Result, SECTOR_BYTES, size};
 use frit_wear::WearKeys;
@@ -116,6 +117,12 @@ frit_core::parameters! {
                 => "only `log` = remap, unprotected, looks for hot pages";
         "protect" protect: Protect as Keyword = Protect::None, fixed,
             "redo: a power loss tears no page; none: as in the paper, for simulations";
+        "rounds" rounds: RoundScope as Keyword = RoundScope::Shared, fixed,
+            "requests whose pages share a counted round; shared: all; request: one";
+        "round_flag" round_flag: RoundFlag as Keyword = RoundFlag::Lookup, fixed,
+            "rule by which a shared round counts as dirty",
+            unused |c| c.rounds == RoundScope::Request
+                => "a round of one request is dirty if it has an updated page";
         include wear: WearKeys;
     }
 }

@@ -40,7 +40,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             // request waits for it.
             sink.ack(self.space.fenced());
         }
-        self.rounds.end(&mut self.stats);
+        self.rounds.end_request(&mut self.stats);
         Ok(())
     }
 

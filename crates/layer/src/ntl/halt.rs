@@ -25,6 +25,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
     /// it in the header.
     pub(super) fn shut_down<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         self.flush_all(sink)?;
+        // No round is shared by requests before and after a shutdown.
+        self.rounds.close(&mut self.stats);
         let sums = self.space.protected && P::STORES_BYTES;
         if self.space.protected {
             self.space.set_mark(sink)?;

@@ -88,7 +88,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             log,
             buffer: UpdateBuffer::new(buffered, layout.page_bytes, P::STORES_BYTES),
             reuse_barrier: T::default(),
-            rounds: WriteRounds::new(layout.chips),
+            rounds: WriteRounds::new(layout.chips, config.rounds, config.round_flag),
             stats: NtlStats::default(),
             turn: 0,
             costs: Vec::new(),

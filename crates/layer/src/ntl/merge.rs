@@ -24,6 +24,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
     /// Copies the pages of rows of the log to their home locations, and frees the rows.
     pub(super) fn merge<S: Sink<Tok = T>>(&mut self, sink: &mut S, rows: Range<u32>) -> Result<()> {
         let Some(log) = &self.log else { return Ok(()) };
+        // A merge needs all chips, so no page of a later request can be written beside it.
+        self.rounds.close(&mut self.stats);
         let slots = log.slots(&rows);
         let coarse = log.kind() == LogKind::Coarse;
         // An update must be durable in the log before it overwrites the page at home.

@@ -67,3 +67,4 @@ pub use config::{LogBuffer, LogKind, MergeUnit, NtlConfig, Protect};
 pub use layer::Ntl;
 pub use mapping::{MappingKind, MappingPolicy, Mappings};
 pub use placement::ChipPlacement;
+pub use rounds::{RoundFlag, RoundScope};

@@ -77,6 +77,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         self.space.pcm.recover(sink, stop)?;
         let state = self.read_head()?;
         self.forget();
+        self.rounds.close(&mut self.stats);
         let mut recovery = Recovery { clean: state != UsageState::InUse, ..Recovery::default() };
         if !self.space.protected {
             if !recovery.clean {
@@ -309,9 +310,10 @@ impl<T: Token, P: Store> Ntl<T, P> {
             self.space.pcm.flush(sink)?;
         }
         if let Some(rows) = self.log.as_ref().map(super::log::LogTables::rows) {
+            // The merge of a recovery is not counted. The counts of earlier requests stay.
+            let counted = self.stats;
             self.merge(sink, rows)?;
-            // The merge of a recovery is not counted.
-            self.stats = super::stats::NtlStats::default();
+            self.stats = counted;
         }
         if let Some(log) = &mut self.log {
             log.forget();

@@ -1,13 +1,15 @@
 //! Counters of events in NTL. Commands are counted by the media.
 
+use super::rounds::RoundCounts;
+
 /// Counters since the layer was created.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct NtlStats {
-    /// Rounds of first writes and of writes to clean log pages.
+    /// Closed rounds that count as clean.
     pub(super) parallel_clean: u64,
-    /// Rounds with an update in place, including those of merges.
+    /// Closed rounds that count as dirty, including those of merges.
     pub(super) parallel_dirty: u64,
-    /// Dirty rounds of requests that also contain a clean page.
+    /// Closed rounds with clean and dirty pages.
     pub(super) mixed: u64,
     /// Merges of a part of the log.
     pub(super) merges: u64,
@@ -27,4 +29,14 @@ pub(super) struct NtlStats {
     pub(super) buffer_hits: u64,
     /// Writes of the buffer to the log.
     pub(super) buffer_flushes: u64,
+}
+
+impl NtlStats {
+    /// Adds closed rounds.
+    #[inline]
+    pub(super) fn add_rounds(&mut self, rounds: RoundCounts) {
+        self.parallel_clean += rounds.clean;
+        self.parallel_dirty += rounds.dirty;
+        self.mixed += rounds.mixed;
+    }
 }

@@ -1,6 +1,7 @@
 //! Metrics and residence view of NTL.
 
 use super::layer::Ntl;
+use super::stats::NtlStats;
 use crate::Token;
 use frit_core::StackView;
 use frit_core::convert::{bounded_u32, to_f64};
@@ -25,7 +26,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let page = self.page_bytes();
         let dirty = timing.write.at(page).as_secs();
         let clean = timing.write_clean.as_ref().map_or(dirty, |c| c.at(page).as_secs());
-        let s = &self.stats;
+        let s = self.stats_so_far();
         to_f64(s.parallel_clean) * clean
             + to_f64(s.parallel_dirty) * dirty
             + to_f64(s.refreshes) * timing.refresh.as_secs()
@@ -38,8 +39,15 @@ impl<T: Token, P: Store> Ntl<T, P> {
             + to_f64(self.stats.refreshes) * timing.refresh.as_secs()
     }
 
+    /// Returns the counters, with the open round as it is: every page is in a counted round.
+    fn stats_so_far(&self) -> NtlStats {
+        let mut all = self.stats;
+        all.add_rounds(self.rounds.open());
+        all
+    }
+
     fn metrics(&self) -> Vec<Metric> {
-        let s = &self.stats;
+        let s = self.stats_so_far();
         let count = |name, value: u64, help| Metric { name, value: to_f64(value), unit: "", help };
         let pages = |name, value: u64, help| Metric { name, value: to_f64(value), unit: "pages", help };
         let secs = |name, value: f64, help| Metric { name, value, unit: "s", help };
@@ -48,11 +56,15 @@ impl<T: Token, P: Store> Ntl<T, P> {
             count(
                 "parallel_clean_writes",
                 s.parallel_clean,
-                "rounds in which each chip wrote at most one page, all of them clean",
+                "rounds that count as clean; in a round each chip wrote at most one page",
             ),
-            count("parallel_dirty_writes", s.parallel_dirty, "rounds with at least one update in place"),
+            count(
+                "parallel_dirty_writes",
+                s.parallel_dirty,
+                "rounds that count as dirty (round_flag), and those of merges",
+            ),
             count("parallel_writes", s.parallel_clean + s.parallel_dirty, "rounds of both kinds"),
-            count("mixed_rounds", s.mixed, "dirty rounds of requests that also had a clean page"),
+            count("mixed_rounds", s.mixed, "rounds with clean and dirty pages"),
             count("merges", s.merges, "merges of a part of the log"),
             count("merge_rounds", s.merge_rounds, "dirty rounds of merges: the sum of M in Equation 1"),
             count("refreshes", s.refreshes, "sequential refreshes; chips refresh in parallel"),

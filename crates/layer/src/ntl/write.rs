@@ -37,7 +37,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             }
         }
         self.commit(sink);
-        self.rounds.end(&mut self.stats);
+        self.rounds.end_request(&mut self.stats);
         if self.space.mark_due() { self.space.set_mark(sink) } else { Ok(()) }
     }
 
@@ -116,7 +116,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         if !self.space.protected {
             sink.ack(tok);
         }
-        self.rounds.add(self.space.chip(place), false);
+        self.rounds.add(self.space.chip(place), false, &mut self.stats);
         self.stats.first_writes += 1;
         self.used.set(lpn);
         self.live.set(lpn);
@@ -156,7 +156,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let place = self.home_for(sink, lpn)?;
         let tok = self.space.put(sink, place, lpn, PageWrite::of_host(data, CellState::Used, after))?;
         sink.ack(tok);
-        self.rounds.add(self.space.chip(place), true);
+        self.rounds.add(self.space.chip(place), true, &mut self.stats);
         self.live.set(lpn);
         Ok(())
     }
@@ -175,7 +175,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let after = sink.join(after, self.reuse_barrier);
         let tok = self.space.put(sink, place, lpn, PageWrite::of_host(data, CellState::Fresh, after))?;
         self.take_slot(lpn, slot);
-        self.rounds.add(self.space.chip(place), self.overwrites_slots());
+        let dirty = self.overwrites_slots();
+        self.rounds.add(self.space.chip(place), dirty, &mut self.stats);
         self.stats.log_writes += 1;
         Ok(tok)
     }
@@ -258,11 +259,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let done = self.space.fence(sink).unwrap_or(done);
         self.buffer.ready = sink.join(self.buffer.ready, done);
         self.stats.buffer_flushes += 1;
-        if dirty {
-            self.stats.parallel_dirty += 1;
-        } else {
-            self.stats.parallel_clean += 1;
-        }
+        self.rounds.add_whole(dirty, &mut self.stats);
         Ok(())
     }
 

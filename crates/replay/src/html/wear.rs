@@ -64,9 +64,10 @@ fn note(m: &MediumReport) -> String {
         1 => format!("Each cell is a {}", m.wear.per),
         n => format!("Each cell is the mean of {} groups (a {} each)", count(u64::from(n)), m.wear.per),
     };
-    let bad = match m.wear.bad {
-        0 => String::new(),
-        n => format!(" {} out of use.", count(u64::from(n))),
+    let bad = match (m.wear.bad, m.kind) {
+        (0, _) => String::new(),
+        (n, MediumKind::Nand) => format!(" {} out of use.", count(u64::from(n))),
+        (n, _) => format!(" {} written beyond the endurance and still in use.", count(u64::from(n))),
     };
     format!("{share}; {order}. {} in the measured part.{bad}", capital(cycles(m)))
 }

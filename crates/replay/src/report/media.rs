@@ -54,7 +54,8 @@ pub struct WearReport {
     pub per: String,
     /// Number of cycles that a group is specified for.
     pub limit: u64,
-    /// Number of groups that are out of use.
+    /// Number of blocks of NAND that are out of use, or of lines written beyond their endurance,
+    /// which stay in use.
     pub bad: u32,
     /// Cycles in the measured part.
     pub run: WearSummary,

@@ -280,7 +280,12 @@ fn distance(m: &MediumReport, d: &DiskReport) -> String {
 fn wear(m: &MediumReport) -> String {
     let (run, total) = (&m.wear.run, &m.wear.total);
     let erases = if m.erases > 0 { format!("{} erases, ", count(m.erases)) } else { String::new() };
-    let bad = if m.wear.bad > 0 { format!(", {} out of use", m.wear.bad) } else { String::new() };
+    let bad = match (m.wear.bad, m.kind) {
+        (0, _) => String::new(),
+        (n, MediumKind::Nand) => format!(", {n} out of use"),
+        // No write of a worn line fails, so it stays in use.
+        (n, _) => format!(", {n} written beyond the endurance and still in use"),
+    };
     format!(
         "{}: {erases}{} cycles per {} (maximum {}, standard deviation {}); since new {} of {}{bad}",
         m.name,

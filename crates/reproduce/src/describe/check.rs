@@ -32,6 +32,8 @@ pub struct Check {
     pub workloads: Vec<String>,
     /// Expression of the value.
     pub value: MetricExpr,
+    /// Metric that is zero if the run has nothing to judge.
+    pub needs: Option<String>,
     /// Published value.
     pub published: Option<f64>,
     /// Tolerance, as a share of the published value.

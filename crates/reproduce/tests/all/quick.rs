@@ -1,7 +1,9 @@
 //! All experiments, in quick mode.
 
 use frit_reproduce::caching::CacheMetric;
-use frit_reproduce::kinds::{BreakEven, CachingOutcome, ComparisonOutcome, FigureOutcome, FigureRow};
+use frit_reproduce::kinds::{
+    BreakEven, CachingOutcome, ComparedTable, ComparisonOutcome, FigureOutcome, FigureRow,
+};
 use frit_reproduce::{Measured, ReproduceOptions, Reproduction, catalogue, reproduce};
 
 fn quick(ids: &[&str]) -> Reproduction {
@@ -184,23 +186,32 @@ fn variants_of_a_stack_are_compared_and_claims_judged() {
     // A write of four pages takes exactly four write times on one chip.
     let block = &comparison(&r, "ntl.block").checks[0];
     assert_eq!((block.value, block.holds), (Some(4.0), Some(true)));
+    // So few requests do not fill the log: a ratio without a merge says nothing about Equation 1.
     for c in &comparison(&r, "ntl.eq1").checks {
-        assert_eq!(c.holds, Some(true), "{c:?}");
+        assert_eq!((c.value.is_some(), c.holds), (true, None), "{c:?}");
     }
-    // Within a request no mapping has fewer rounds than the static one.
+    // Within a request no mapping has fewer rounds than the static one; over all requests some do.
     let f2 = comparison(&r, "ntl.f2");
-    let table = &f2.tables[0];
-    let at = |head: &str| table.columns.iter().position(|c| c.0 == head).unwrap();
-    for row in &table.rows {
-        assert!(row.values[at("total / static")].unwrap() >= 1.0, "{row:?}");
-        let total = row.values[at("clean")].unwrap() + row.values[at("dirty")].unwrap();
-        assert_eq!(row.values[at("total")], Some(total));
+    let table = |about: &str| f2.tables.iter().find(|t| t.about.starts_with(about)).unwrap();
+    let column = |t: &ComparedTable, head: &str| t.columns.iter().position(|c| c.0 == head).unwrap();
+    let shared = table("Parallel writes as the paper counts them");
+    let alone = table("Rounds of one request");
+    let ratios = |t: &ComparedTable| -> Vec<f64> {
+        let at = column(t, "total / static");
+        t.rows.iter().map(|row| row.values[at].unwrap()).collect()
+    };
+    assert!(ratios(alone).iter().all(|r| *r >= 1.0), "{alone:?}");
+    assert!(ratios(shared).iter().any(|r| *r < 1.0), "{shared:?}");
+    for row in &shared.rows {
+        let total =
+            row.values[column(shared, "clean")].unwrap() + row.values[column(shared, "dirty")].unwrap();
+        assert_eq!(row.values[column(shared, "total")], Some(total));
     }
-    assert!(f2.checks.iter().any(|c| c.claim == "ntl.f2.ab" && c.holds == Some(false)), "{:?}", f2.checks);
+    assert!(f2.checks.iter().any(|c| c.claim == "ntl.f2.ab"), "{:?}", f2.checks);
     // Trace C is missing, and reported as missing.
     assert!(f2.checks.iter().all(|c| c.claim != "ntl.f2.c.static"));
     let shown = r.text();
-    for part in ["gen-twitter (GENERATED)", "DIFFERS", "agrees", "within 0 % of 4"] {
+    for part in ["gen-twitter (GENERATED)", "nothing to count", "agrees", "within 0 % of 4"] {
         assert!(shown.contains(part), "{part}");
     }
 }

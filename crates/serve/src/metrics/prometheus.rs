@@ -171,7 +171,14 @@ fn media(to: &mut DescriptorEncoder<'_>, media: &[MediumStat]) -> fmt::Result {
         (gauge("wear_max", "cycles", "most cycles of a cell group"), |m| m.wear.max.into()),
         (gauge("wear_deviation", "cycles", "standard deviation of cycles"), |m| m.wear.deviation),
         (gauge("wear_limit", "cycles", "cycles that cells are specified for"), |m| m.wear.limit as f64),
-        (gauge("wear_bad", "groups", "cell groups out of use"), |m| m.wear.bad.into()),
+        (
+            gauge(
+                "wear_bad",
+                "groups",
+                "NAND: blocks out of use; PCM: lines written beyond the endurance, still in use",
+            ),
+            |m| m.wear.bad.into(),
+        ),
     ];
     for (about, value) in levels {
         family(to, &about, |m| {

@@ -146,7 +146,8 @@ pub struct WearStat {
     pub groups: u64,
     /// Specified number of cycles of a group.
     pub limit: u64,
-    /// Number of groups out of use.
+    /// Number of blocks of NAND out of use, or of lines written beyond their endurance, which stay
+    /// in use.
     pub bad: u32,
     /// Minimum number of cycles.
     pub min: u32,

@@ -29,7 +29,7 @@ use spec::GeneratorSpec;
 pub const GENERATOR_PREFIX: &str = "gen:";
 
 /// Version of the generators. It changes when a specification yields other requests than before.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// All patterns: name and description.
 pub const PATTERNS: [(&str, &str); 5] = [

@@ -7,6 +7,13 @@
 //! other properties are assumed, based on the recordings Booting and Installing: requests are
 //! aligned to 4 KB; small ones update small databases and journals; large ones of up to 512 KB
 //! write new files one after the other.
+//!
+//! The free properties are chosen so that the mixes do what the paper says of its traces: with
+//! dynamic mapping A and B have fewer parallel writes than with static mapping, C, D and E have
+//! more, and F has fewer that take longer. A new page prefers dynamic mapping, which places it on
+//! the next chip. A log that is reused prefers static mapping: its pages, first written among pages
+//! of other files, are on arbitrary chips with dynamic mapping, and are updated in sequence. What
+//! the paper says of the mappings is therefore an input of these mixes, and not a result.
 
 use super::Generator;
 use super::spec::{GeneratorSpec, common, finish, parts};
@@ -33,11 +40,12 @@ pub static RECIPES: &[Recipe] = &[
     Recipe {
         name: "nexus-twitter",
         about: "music applications and Twitter: trace A of the BNVM-SSD paper, \"write-intensive\"",
-        assumed: "9 of 10 requests write; 60 % to databases of 16 MiB (zipf 0.9), 25 % to a journal of 32 MiB, 15 % new music",
+        assumed: "9 of 10 requests write; 70 % to databases of 64 MiB (zipf 0.9), 25 % to a journal of 32 MiB that is not \
+                  reused, 5 % new music",
         mix: "mix\
-            +zipf,weight=60,span=16M,theta=0.9,read=0.1,size=4K:60/8K:25/16K:15\
-            +sequential,weight=25,base=64M,span=32M,read=0,size=4K:60/8K:20/32K:20\
-            +sequential,weight=15,base=1G,span=4G,read=0.2,size=64K:5/128K:3/512K:2",
+            +zipf,weight=70,span=64M,theta=0.9,read=0.1,size=4K:60/8K:40\
+            +sequential,weight=25,base=256M,span=32M,read=0,size=4K:50/8K:20/32K:30\
+            +sequential,weight=5,base=1G,span=4G,read=0.2,size=64K:5/128K:3/512K:2",
     },
     Recipe {
         name: "nexus-copy",
@@ -52,31 +60,33 @@ pub static RECIPES: &[Recipe] = &[
     Recipe {
         name: "nexus-facebook",
         about: "the Facebook application: trace D of the BNVM-SSD paper, reads and writes",
-        assumed: "30 % reads; 55 % of the requests to databases of 32 MiB (zipf 0.9), 20 % to a journal of 32 MiB, 25 % pictures of 16 to 128 KiB",
+        assumed: "30 % reads; 45 % of the requests to databases of 16 MiB (zipf 0.9), 25 % to write-ahead logs of 8 MiB that \
+                  are reused, 30 % new pictures of 16 to 128 KiB",
         mix: "mix\
-            +zipf,weight=55,span=32M,theta=0.9,read=0.3,size=4K:65/8K:20/16K:15\
-            +sequential,weight=20,base=64M,span=32M,read=0,size=4K:75/16K:25\
-            +sequential,weight=25,base=1G,span=4G,read=0.5,size=16K:4/64K:4/128K:2",
+            +zipf,weight=45,span=16M,theta=0.9,read=0.3,size=4K:70/8K:18/16K:12\
+            +sequential,weight=25,base=64M,span=8M,read=0,size=4K:60/16K:30/32K:10\
+            +sequential,weight=30,base=1G,span=4G,read=0.5,size=16K:4/64K:4/128K:2",
     },
     Recipe {
         name: "nexus-maps",
         about: "Google Maps: trace E of the BNVM-SSD paper, reads and writes",
-        assumed: "45 % reads; 60 % of the requests to tiles and their database of 128 MiB (zipf 0.7), 15 % to a journal of 32 MiB, 25 % new tiles",
+        assumed: "38 % reads; 50 % of the requests to tiles and their database of 40 MiB (zipf 0.7), 25 % to write-ahead logs of \
+                  2 MiB that are reused, 25 % new tiles",
         mix: "mix\
-            +zipf,weight=60,span=128M,theta=0.7,read=0.6,size=4K:65/16K:25/32K:10\
-            +sequential,weight=15,base=512M,span=32M,read=0,size=4K:75/16K:25\
+            +zipf,weight=50,span=40M,theta=0.7,read=0.6,size=4K:65/16K:25/32K:10\
+            +sequential,weight=25,base=512M,span=2M,read=0,size=4K:75/16K:25\
             +sequential,weight=25,base=1G,span=2G,read=0.3,size=4K:2/16K:4/64K:4",
     },
     Recipe {
         name: "nexus-web",
         about: "several activities in web browsers: trace F of the BNVM-SSD paper, reads and writes",
-        assumed: "30 % reads; 40 % of the requests to databases of 24 MiB (zipf 0.9), 20 % to a journal of 32 MiB, 40 % new small files and their \
-                  replacement in a cache of 256 MiB",
+        assumed: "30 % reads; 32 % of the requests to databases of 24 MiB (zipf 0.9), 20 % to write-ahead logs of 5 MiB that are \
+                  reused, 48 % new small files and their replacement in a cache of 256 MiB",
         mix: "mix\
-            +zipf,weight=40,span=24M,theta=0.9,read=0.2,size=4K:70/8K:20/32K:10\
-            +sequential,weight=20,base=64M,span=32M,read=0,size=4K:80/16K:20\
-            +sequential,weight=20,base=1G,span=256M,read=0.4,size=4K:3/16K:4/64K:3\
-            +hotcold,weight=20,base=2G,span=256M,space=0.2,traffic=0.6,read=0.6,size=4K:3/16K:5/32K:2",
+            +zipf,weight=32,span=24M,theta=0.9,read=0.2,size=4K:70/8K:20/32K:10\
+            +sequential,weight=20,base=64M,span=5M,read=0,size=4K:80/16K:20\
+            +sequential,weight=30,base=1G,span=256M,read=0.4,size=4K:3/16K:4/64K:3\
+            +hotcold,weight=18,base=2G,span=256M,space=0.2,traffic=0.6,read=0.6,size=4K:3/16K:5/32K:2",
     },
 ];
 

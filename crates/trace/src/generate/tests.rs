@@ -40,7 +40,7 @@ fn the_first_requests_of_a_seed_are_pinned() {
     assert_eq!(got, PINNED, "a change here is a change of VERSION");
 }
 
-/// First requests of `uniform,count=3,seed=1` in version 1.
+/// First requests of `uniform,count=3,seed=1` in versions 1 and 2.
 const PINNED: [(u64, u64); 3] = [(0, 1_409_528), (53_323, 1_785_776), (1_003_445, 1_581_552)];
 
 #[test]

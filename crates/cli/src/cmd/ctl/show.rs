@@ -113,7 +113,17 @@ fn amplification(s: &Stat) -> String {
 
 fn media(all: &[MediumStat]) -> String {
     let mut t = table(&[
-        "medium", "kind", "size", "channels", "units", "wear min", "mean", "max", "limit", "bad", "of",
+        "medium",
+        "kind",
+        "size",
+        "channels",
+        "units",
+        "wear min",
+        "mean",
+        "max",
+        "limit",
+        "bad or over",
+        "of",
     ]);
     let mut commands = table(&["medium", "command", "cause", "number", "bytes"]);
     for m in all {

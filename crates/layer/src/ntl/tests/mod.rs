@@ -16,6 +16,7 @@ use proptest::test_runner::TestRunner;
 use strum::VariantNames;
 
 mod halt;
+mod rounds;
 
 /// Four chips of 256 KiB with refresh units of 16 KiB, and the times of the paper's Table 2.
 fn chips() -> PcmConfig {
@@ -234,7 +235,10 @@ where
 #[test]
 fn four_pages_take_one_round_on_four_chips_and_four_in_one_block() {
     for (mapping, rounds) in [("static", 1), ("dynamic", 1), ("block", 4)] {
-        let mut ntl = counted(&NtlConfig { mapping: mapping.into(), block_pages: 8, ..NtlConfig::default() });
+        let rounds_of = RoundScope::Request;
+        let config =
+            NtlConfig { mapping: mapping.into(), block_pages: 8, rounds: rounds_of, ..NtlConfig::default() };
+        let mut ntl = counted(&config);
         write_pages(&mut ntl, 0, 4);
         let see = layer(&ntl);
         assert_eq!((see("parallel_clean_writes"), see("parallel_dirty_writes")), (rounds, 0), "{mapping}");

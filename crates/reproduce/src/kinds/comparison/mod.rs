@@ -53,7 +53,11 @@ impl Measure for ComparisonPlan {
         for (claim, k) in checks {
             for h in here.iter().filter(|h| k.workloads.contains(&h.spec.name)) {
                 let value = sheet.value(&k.view, &k.variant, &k.value, h)?;
-                checked.push(judge(claim, k, h, value));
+                let counts = match &k.needs {
+                    Some(name) => sheet.metric(&k.view, &k.variant, name, h)? != 0.0,
+                    None => true,
+                };
+                checked.push(judge(claim, k, h, value, counts));
             }
         }
         let mut crossings = Vec::new();
@@ -98,7 +102,14 @@ fn available<'a>(
     Ok(here)
 }
 
-fn judge(claim: &str, k: &Check, h: &ComparisonWorkload<'_>, value: Option<f64>) -> CheckVerdict {
+/// Returns the verdict on a value; none if the run has nothing to judge.
+fn judge(
+    claim: &str,
+    k: &Check,
+    h: &ComparisonWorkload<'_>,
+    value: Option<f64>,
+    counts: bool,
+) -> CheckVerdict {
     CheckVerdict {
         claim: claim.to_owned(),
         what: k.what.clone(),
@@ -108,6 +119,6 @@ fn judge(claim: &str, k: &Check, h: &ComparisonWorkload<'_>, value: Option<f64>)
         value,
         published: k.published,
         rule: k.rule(),
-        holds: value.map(|v| k.holds(v)),
+        holds: value.filter(|_| counts).map(|v| k.holds(v)),
     }
 }

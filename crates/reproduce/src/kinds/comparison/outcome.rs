@@ -65,7 +65,7 @@ pub struct CheckVerdict {
     pub published: Option<f64>,
     /// The rule as text.
     pub rule: String,
-    /// `true` if the value agrees; `None` without a value.
+    /// `true` if the value agrees; `None` without a value, or if the run has nothing to judge.
     pub holds: Option<bool>,
 }
 

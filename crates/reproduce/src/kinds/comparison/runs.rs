@@ -85,6 +85,18 @@ impl<'a> ComparisonRuns<'a> {
         Ok(self.pool.get(&key).cloned().unwrap_or_default())
     }
 
+    /// Returns a metric of a run.
+    pub(super) fn metric(
+        &self,
+        view: &str,
+        variant: &str,
+        name: &str,
+        h: &ComparisonWorkload<'_>,
+    ) -> Result<f64> {
+        let (view, variant) = (self.comparison.view(view)?, self.comparison.variant(variant)?);
+        Ok(self.figures(&(view, h, variant.set.clone()))?.get(name))
+    }
+
     pub(super) fn value(
         &self,
         view: &str,
