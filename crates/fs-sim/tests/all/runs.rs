@@ -135,9 +135,9 @@ fn latencies<S: Engine + Send>(host: &str, engine: impl FnOnce(&Devices) -> S) -
 #[test]
 fn the_event_engine_says_the_same() {
     for host in ["zedboard-2018", "zedboard-2018,software=3 us,copy_per_byte=2 ns", "direct"] {
-        let eager = latencies(host, |p| InOrder::new(&p.hardware));
+        let in_order = latencies(host, |p| InOrder::new(&p.hardware));
         let event = latencies(host, |p| Event::new(&p.hardware, Fifo));
-        assert_eq!(eager, event, "{host}");
-        assert!(eager.iter().all(|t| *t > Nanos::ZERO) || host == "direct");
+        assert_eq!(in_order, event, "{host}");
+        assert!(in_order.iter().all(|t| *t > Nanos::ZERO) || host == "direct");
     }
 }

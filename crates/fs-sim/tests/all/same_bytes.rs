@@ -60,7 +60,7 @@ fn the_image_is_that_of_mapped_memory_word_for_word() {
     medium.read(0, &mut expected);
     for host in ["zedboard-2018", "direct"] {
         assert!(image(host, |_| UntimedSink::new()) == expected, "{host}, null");
-        assert!(image(host, |p| InOrder::new(&p.hardware)) == expected, "{host}, eager");
+        assert!(image(host, |p| InOrder::new(&p.hardware)) == expected, "{host}, in-order");
         assert!(image(host, |p| Event::new(&p.hardware, Fifo)) == expected, "{host}, event");
     }
     assert!(image("zedboard-2018", |_| Recorder::default()) == expected, "record");
