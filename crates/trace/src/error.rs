@@ -157,12 +157,15 @@ pub enum Error {
     },
     /// The chunks that a packed trace touches are larger than the volume.
     #[error(
-        "{name} touches more chunks of {} than the volume of {} holds, even packed; use a larger volume, a smaller chunk, or --wrap",
-        size::format(*chunk), size::format(*volume)
+        "{name} touches {} of {} and the volume of {} holds {}, even packed.\n  options: a larger volume; a smaller \
+         chunk; --wrap instead of --compact (addresses modulo the volume)",
+        needed_chunks(*needed, *volume / *chunk), size::format(*chunk), size::format(*volume), *volume / *chunk
     )]
     CompactFull {
         /// Name of the workload.
         name: String,
+        /// Number of chunks that the workload touches, if it was counted beforehand.
+        needed: Option<u64>,
         /// Size of a chunk in bytes.
         chunk: u64,
         /// Capacity of the volume in bytes.
@@ -176,6 +179,14 @@ pub enum Error {
         /// The reason, and a remedy.
         why: String,
     },
+}
+
+/// Returns the number of chunks that a packed workload needs, as far as it is known.
+fn needed_chunks(needed: Option<u64>, held: u64) -> String {
+    match needed {
+        Some(n) => format!("{n} chunks"),
+        None => format!("more than {held} chunks"),
+    }
 }
 
 impl Error {
