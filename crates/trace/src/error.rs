@@ -45,7 +45,7 @@ pub enum Error {
     },
     /// The content matches no known format.
     #[error(
-        "the format of {path} is not recognised.\n  first line: {first}\n  tried: {tried}\n  \
+        "the format of {path} is not recognised.\n  first line: {first}{near}\n  tried: {tried}\n  \
          name the format with --format, or describe the columns with --columns \
          (such as --columns time=ts:us,op=type,sector=lba,bytes=len)"
     )]
@@ -56,6 +56,9 @@ pub enum Error {
         first: String,
         /// Description of every format that was tried.
         tried: String,
+        /// The format that most lines have, with the reason against it; empty, or a line that
+        /// begins with a line break.
+        near: String,
     },
     /// The content is binary, but not a binary trace.
     #[error(
