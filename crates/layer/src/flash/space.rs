@@ -74,6 +74,8 @@ pub struct FlashStats {
     pub victim_valid: u64,
     /// Victims that a write had to wait for, since its unit had no spare block.
     pub forced: u64,
+    /// Flushes that a unit made to erase the blocks that it held back until a flush.
+    pub space_flushes: u64,
     /// Number of blocks moved for wear leveling.
     pub relocated: u64,
     /// Number of blocks retired after a failed program or erase.
