@@ -266,6 +266,8 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.reverse.fill(0);
         self.freed.fill(T::default());
         (self.named, self.in_use, self.erased) = (T::default(), T::default(), T::default());
+        // The tables are read from the media again; `adopted` refuses writes if blocks are missing.
+        self.health = Health::default();
         self.idle_work_pending = true;
         self.units.clear();
         for unit in 0..g.units() {
