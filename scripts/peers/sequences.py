@@ -19,6 +19,7 @@ POLICIES = {
     "arc": libcachesim.ARC,
     "2q": libcachesim.TwoQ,
     "s3-fifo": libcachesim.S3FIFO,
+    "sieve": libcachesim.Sieve,
 }
 
 # libCacheSim's binary format: time, object, size, ordinal of the next access to it (-1: none or not known).

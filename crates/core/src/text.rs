@@ -1,5 +1,5 @@
 //! Escaping of text from outside (names of files and of exports, values that clients set) for
-//! messages.
+//! messages, and known words that are similar to a word of the user.
 
 use std::fmt;
 use std::path::Path;
@@ -33,6 +33,38 @@ pub fn lines(message: &str) -> String {
     out
 }
 
+/// Returns the known word that is most similar to a misspelt one, if one is similar.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = word.to_lowercase();
+    known
+        .into_iter()
+        .map(|k| (strsim::damerau_levenshtein(&lower, &k.to_lowercase()), k))
+        // At most a third of the characters may differ, and one may always differ.
+        .filter(|(d, k)| *d <= (k.chars().count().max(lower.chars().count()) / 3).max(1))
+        .min_by_key(|(d, _)| *d)
+        .map(|(_, k)| k)
+}
+
+/// Returns the message of a TOML parser with one suggestion instead of a list of all keys: the
+/// parser lists every key that a table may have after a misspelt one. `all` says where the keys are
+/// listed, for a key that no other is similar to.
+#[must_use]
+pub fn unknown_field(message: &str, all: &str) -> String {
+    const LIST: &str = "`, expected one of `";
+    let message = message.trim_end();
+    let split = || {
+        let (before, known) = message.rsplit_once(LIST)?;
+        let (_, word) = before.rsplit_once("unknown field `")?;
+        let known = known.trim_end_matches('`').split("`, `");
+        let hint = match nearest(word, known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => all.to_owned(),
+        };
+        Some(format!("{before}`; {hint}"))
+    };
+    split().unwrap_or_else(|| message.to_owned())
+}
+
 /// Returns a path as text that is safe in a message.
 #[must_use]
 pub fn shown(path: &Path) -> String {
@@ -55,6 +87,18 @@ fn write(out: &mut dyn fmt::Write, text: &str, keep: impl Fn(char) -> bool) -> f
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_misspelt_key_gets_one_suggestion_instead_of_all_keys() {
+        let told = |word: &str| {
+            let toml =
+                format!("line 1\nunknown field `{word}`, expected one of `t_read`, `t_write`, `channels`\n");
+            unknown_field(&toml, "the page lists the keys")
+        };
+        assert_eq!(told("t_raed"), "line 1\nunknown field `t_raed`; did you mean `t_read`?");
+        assert_eq!(told("colour"), "line 1\nunknown field `colour`; the page lists the keys");
+        assert_eq!(unknown_field("line 2\nis not a time\n", ""), "line 2\nis not a time");
+    }
 
     #[test]
     fn terminals_see_no_control_characters() {

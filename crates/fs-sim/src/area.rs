@@ -76,8 +76,13 @@ impl Areas {
         Self { geometry, tables: vec![0; blocks.div_ceil(64) as usize] }
     }
 
-    /// Returns the area of an access that starts at `at`. An access of the file system does not
-    /// cross regions, and in the data space it does not cross files.
+    /// Returns the first byte after the region that contains `at`.
+    pub(crate) fn region_end(&self, at: u64) -> u64 {
+        self.geometry.region_end(at)
+    }
+
+    /// Returns the area of an access that starts at `at` and does not cross regions. Only zeros of
+    /// formatting cross them. In the data space an access does not cross files.
     pub(crate) fn of(&mut self, access: MediumAccess, at: u64, len: u64) -> Area {
         match self.geometry.region_of(at) {
             Region::Superblock => Area::Superblock,

@@ -2,6 +2,7 @@
 
 use crate::error::Problem;
 use crate::tree::{Entry, Table};
+pub(crate) use frit_core::text::nearest;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor, value};
 use serde_path_to_error::Segment;
 
@@ -42,18 +43,6 @@ pub(crate) fn decode_checked<T: DeserializeOwned>(table: &toml::Table) -> Option
         .map(|(k, v)| (k.clone(), v.clone()))
         .collect();
     T::deserialize(known_values).ok()
-}
-
-/// Returns the known word that is most similar to `word`, if one is similar enough.
-pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let lower = word.to_lowercase();
-    known
-        .into_iter()
-        .map(|k| (strsim::damerau_levenshtein(&lower, &k.to_lowercase()), k))
-        // At most a third of the characters may differ, and one may always differ.
-        .filter(|(d, k)| *d <= (k.chars().count().max(lower.chars().count()) / 3).max(1))
-        .min_by_key(|(d, _)| *d)
-        .map(|(_, k)| k)
 }
 
 /// Returns "did you mean …" if a known word is similar, else a list of the known words.

@@ -45,7 +45,7 @@ pub enum Error {
     },
     /// The content matches no known format.
     #[error(
-        "the format of {path} is not recognised.\n  first line: {first}\n  tried: {tried}\n  \
+        "the format of {path} is not recognised.\n  first line: {first}{near}\n  tried: {tried}\n  \
          name the format with --format, or describe the columns with --columns \
          (such as --columns time=ts:us,op=type,sector=lba,bytes=len)"
     )]
@@ -56,6 +56,9 @@ pub enum Error {
         first: String,
         /// Description of every format that was tried.
         tried: String,
+        /// The format that most lines have, with the reason against it; empty, or a line that
+        /// begins with a line break.
+        near: String,
     },
     /// The content is binary, but not a binary trace.
     #[error(
@@ -157,12 +160,15 @@ pub enum Error {
     },
     /// The chunks that a packed trace touches are larger than the volume.
     #[error(
-        "{name} touches more chunks of {} than the volume of {} holds, even packed; use a larger volume, a smaller chunk, or --wrap",
-        size::format(*chunk), size::format(*volume)
+        "{name} touches {} of {} and the volume of {} holds {}, even packed.\n  options: a larger volume; a smaller \
+         chunk; --wrap instead of --compact (addresses modulo the volume)",
+        needed_chunks(*needed, *volume / *chunk), size::format(*chunk), size::format(*volume), *volume / *chunk
     )]
     CompactFull {
         /// Name of the workload.
         name: String,
+        /// Number of chunks that the workload touches, if it was counted beforehand.
+        needed: Option<u64>,
         /// Size of a chunk in bytes.
         chunk: u64,
         /// Capacity of the volume in bytes.
@@ -176,6 +182,14 @@ pub enum Error {
         /// The reason, and a remedy.
         why: String,
     },
+}
+
+/// Returns the number of chunks that a packed workload needs, as far as it is known.
+fn needed_chunks(needed: Option<u64>, held: u64) -> String {
+    match needed {
+        Some(n) => format!("{n} chunks"),
+        None => format!("more than {held} chunks"),
+    }
 }
 
 impl Error {

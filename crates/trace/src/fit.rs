@@ -31,6 +31,30 @@ pub(crate) struct Fitter {
     capacity: u64,
     how: FitState,
     scratch: Vec<Request>,
+    changes: FitChanges,
+}
+
+/// Counts of requests that a [`Fit`] changed in number.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+struct FitChanges {
+    /// Requests of the workload.
+    before: u64,
+    /// Requests after the fit.
+    after: u64,
+    /// Requests that became several requests.
+    split: u64,
+    /// Discards without a touched chunk, which were dropped.
+    dropped: u64,
+}
+
+impl FitChanges {
+    /// Counts one request that became `parts` requests.
+    fn count(&mut self, parts: usize) {
+        self.before += 1;
+        self.after += parts as u64;
+        self.split += u64::from(parts > 1);
+        self.dropped += u64::from(parts == 0);
+    }
 }
 
 enum FitState {
@@ -70,13 +94,16 @@ impl Fitter {
                     let trace = scan.end_sector.saturating_mul(SECTOR_BYTES);
                     return Err(Error::TooLarge { name, trace, volume, compact });
                 }
-                Fit::Compact { chunk: CHUNK_BYTES } if compact > volume => {
-                    return Err(Error::CompactFull { name, chunk: CHUNK_BYTES, volume });
+                // The volume has whole chunks only.
+                Fit::Compact { chunk: CHUNK_BYTES } if scan.chunks > volume / CHUNK_BYTES => {
+                    let needed = Some(scan.chunks);
+                    return Err(Error::CompactFull { name, needed, chunk: CHUNK_BYTES, volume });
                 }
                 _ => {}
             }
         }
-        Ok(Fitter { name: name.into(), capacity, how, scratch: Vec::new() })
+        let changes = FitChanges::default();
+        Ok(Fitter { name: name.into(), capacity, how, scratch: Vec::new(), changes })
     }
 
     /// Fits one batch of requests in place.
@@ -95,23 +122,53 @@ impl Fitter {
             FitState::Wrap => {
                 if requests.iter().any(|r| r.end() > capacity) {
                     self.scratch.clear();
-                    requests.iter().for_each(|r| wrap(*r, capacity, &mut self.scratch));
+                    for r in requests.iter() {
+                        let before = self.scratch.len();
+                        wrap(*r, capacity, &mut self.scratch);
+                        self.changes.count(self.scratch.len() - before);
+                    }
                     std::mem::swap(requests, &mut self.scratch);
+                } else {
+                    self.changes.before += requests.len() as u64;
+                    self.changes.after += requests.len() as u64;
                 }
                 Ok(())
             }
             FitState::Compact(packer) => {
                 self.scratch.clear();
                 for r in requests.iter() {
+                    let before = self.scratch.len();
                     if packer.pack(*r, &mut self.scratch).is_none() {
                         let (chunk, volume) = (packer.chunk * SECTOR_BYTES, capacity * SECTOR_BYTES);
-                        return Err(Error::CompactFull { name: self.name.clone(), chunk, volume });
+                        let name = self.name.clone();
+                        return Err(Error::CompactFull { name, needed: None, chunk, volume });
                     }
+                    self.changes.count(self.scratch.len() - before);
                 }
                 std::mem::swap(requests, &mut self.scratch);
                 Ok(())
             }
         }
+    }
+
+    /// Returns a sentence about the changed number of requests so far, if it changed.
+    pub(crate) fn remark(&self) -> Option<String> {
+        let FitChanges { before, after, split, dropped } = self.changes;
+        if split == 0 && dropped == 0 {
+            return None;
+        }
+        let how = match &self.how {
+            FitState::Strict => return None,
+            FitState::Wrap => "--wrap splits requests at the end of the volume".to_owned(),
+            FitState::Compact(packer) => format!(
+                "--compact splits requests between chunks of {} that are no longer adjacent, and leaves out \
+                 discards of chunks that were never touched",
+                size::format(packer.chunk * SECTOR_BYTES)
+            ),
+        };
+        Some(format!(
+            "{before} requests of the workload became {after} requests ({split} split, {dropped} left out): {how}"
+        ))
     }
 }
 
@@ -250,8 +307,36 @@ mod tests {
         let got = fit(chunk, 64, &[w(804, 8), w(401, 2), w(398, 4), w(800, 1)]).unwrap();
         assert_eq!(got, [(4, 8), (17, 2), (30, 2), (16, 2), (0, 1)]);
         assert_eq!(fit(chunk, 64, &[req(ReqOp::Discard, 0, 64)]).unwrap(), []);
-        assert!(fit(chunk, 16, &[w(0, 1), w(80, 1), w(800, 1)]).is_err());
+        let e = fit(chunk, 16, &[w(0, 1), w(80, 1), w(800, 1)]).unwrap_err().to_string();
+        assert!(e.contains("more than 2 chunks of 4 KiB"), "{e}");
         assert!(fit(Fit::Compact { chunk: 100 }, 16, &[]).is_err());
+    }
+
+    #[test]
+    fn a_changed_number_of_requests_is_told() {
+        let told = |how: Fit, capacity: u64, rs: &[Request]| {
+            let mut fitter = Fitter::new("t", how, capacity, None).unwrap();
+            for r in rs {
+                fitter.apply(&mut vec![*r]).unwrap();
+            }
+            fitter.remark()
+        };
+        let w = |s, n| req(ReqOp::Write, s, n);
+        let chunk = Fit::Compact { chunk: 4096 };
+        assert_eq!(told(chunk, 64, &[w(0, 8), w(8, 8), w(4, 8)]), None);
+        let some = told(chunk, 64, &[w(0, 8), w(16, 8), w(4, 16), req(ReqOp::Discard, 800, 8)]).unwrap();
+        assert!(
+            some.starts_with("4 requests of the workload became 5 requests (1 split, 1 left out)"),
+            "{some}"
+        );
+        assert!(some.contains("chunks of 4 KiB"), "{some}");
+        assert_eq!(told(Fit::Wrap, 100, &[w(150, 8), w(0, 100)]), None);
+        let some = told(Fit::Wrap, 100, &[w(0, 8), w(296, 8)]).unwrap();
+        assert!(
+            some.starts_with("2 requests of the workload became 3 requests (1 split, 0 left out)"),
+            "{some}"
+        );
+        assert_eq!(told(Fit::Strict, 100, &[w(0, 8)]), None);
     }
 
     proptest! {

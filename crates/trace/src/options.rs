@@ -291,6 +291,8 @@ pub struct Options {
     pub time_unit: Option<TimeUnit>,
     /// Size unit, for formats that do not fix it (DiskSim ASCII).
     pub size_unit: Option<SizeUnit>,
+    /// Address unit, for formats that do not fix it (DiskSim ASCII).
+    pub address_unit: Option<SizeUnit>,
     /// Digit that means a read (DiskSim ASCII; default 1).
     pub read_digit: Option<ReadDigit>,
     /// Columns of a generic CSV; implies that format.

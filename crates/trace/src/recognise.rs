@@ -1,8 +1,8 @@
 //! Selection of the format of a trace: recognised from its head, or given by the user.
 
-use crate::formats::{FORMATS, Head, TraceFormat};
+use crate::formats::{DecoderOutput, FORMATS, Head, TraceFormat};
 use crate::problems::snippet;
-use crate::{Error, Options, Result};
+use crate::{Error, Options, Reading, Result};
 
 /// Returns the format with the given name.
 ///
@@ -32,6 +32,11 @@ pub(crate) fn recognise(path: &str, head: &mut Head<'_>, options: &Options) -> R
         (_, Some(_)) => return by_name("csv"),
         (None, None) => {}
     }
+    best_match(head).ok_or_else(|| unknown(path, head))
+}
+
+/// Returns the format that matches the head best, if one matches.
+fn best_match(head: &mut Head<'_>) -> Option<&'static TraceFormat> {
     // The first lines are tried first. If they match no format (a long preamble), the whole head is
     // tried.
     for judged in [256, usize::MAX] {
@@ -45,10 +50,10 @@ pub(crate) fn recognise(path: &str, head: &mut Head<'_>, options: &Options) -> R
         if let Some((format, score)) = best
             && score > 0.0
         {
-            return Ok(format);
+            return Some(format);
         }
     }
-    Err(unknown(path, head))
+    None
 }
 
 /// Returns an error that describes the content.
@@ -61,7 +66,33 @@ fn unknown(path: &str, head: &Head<'_>) -> Error {
     }
     let first = first_line(head);
     let tried = FORMATS.iter().filter(|f| f.name != "csv").map(|f| f.about).collect::<Vec<_>>().join(", ");
-    Error::Unrecognised { path: path.into(), first, tried }
+    Error::Unrecognised { path: path.into(), first, tried, near: near_miss(head) }
+}
+
+/// Describes the format that the head nearly has, as a line of the error; empty if there is none.
+fn near_miss(head: &Head<'_>) -> String {
+    let points: Vec<u8> = head.bytes.iter().map(|&b| if b == b',' { b'.' } else { b }).collect();
+    if let Some(format) = best_match(&mut Head { bytes: &points, ..*head }) {
+        return format!(
+            "\n  nearest: {}, but with decimal commas; convert them to points (0,5 to 0.5)",
+            format.about
+        );
+    }
+    let decoded = FORMATS.iter().filter_map(|&f| {
+        let mut decoder = (f.open)(head, &Options::default(), &mut Reading::default()).ok()?;
+        let mut out = DecoderOutput::default();
+        decoder.decode(head.bytes, head.whole, &mut out);
+        Some((f, out))
+    });
+    let best = decoded.filter(|(_, out)| !out.requests.is_empty()).max_by_key(|(_, out)| out.requests.len());
+    let Some((format, out)) = best else { return String::new() };
+    // The first malformed line of a text is often its header.
+    let sample = out.problems.shown.iter().find(|m| m.line > 1).or(out.problems.shown.first());
+    let sample = sample.map_or(String::new(), |m| format!(", such as line {}: {}", m.line, m.reason));
+    format!(
+        "\n  nearest: {}, but {} of {} lines are malformed{sample}; --format {} skips them",
+        format.about, out.problems.malformed, out.problems.lines, format.name
+    )
 }
 
 /// Returns the first line, shortened and escaped.

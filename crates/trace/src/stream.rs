@@ -43,7 +43,11 @@ impl TraceStream {
         reading.format = format.name.into();
         reading.about = format.about.into();
         let first_line = first_line(&head);
-        let decoder = (format.open)(&head, options, &mut reading)?;
+        let decoder = (format.open)(&head, options, &mut reading).map_err(|e| match e {
+            // The decoder knows the text, but not its path.
+            Error::Spec { what, why } => Error::spec(format!("{path}: {what}"), why),
+            other => other,
+        })?;
         let decoded = DecoderOutput { strict: options.strict, ..DecoderOutput::default() };
         let clock = ClockNormaliser { max_gap: options.max_gap, ..ClockNormaliser::default() };
         let (path, pages) = (path.into(), PageRounder::new(options.whole_pages));

@@ -202,10 +202,12 @@ impl Workload {
     /// Returns the problems so far.
     #[must_use]
     pub fn problems(&self) -> Problems {
-        match &self.source {
+        let mut problems = match &self.source {
             RequestSource::Trace(s) => s.problems().clone(),
             RequestSource::Generated(_) => Problems::default(),
-        }
+        };
+        problems.notes.extend(self.fitter.as_ref().and_then(Fitter::remark));
+        problems
     }
 
     /// Returns the device names so far; a request's `device` is an index into them.

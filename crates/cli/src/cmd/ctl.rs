@@ -88,7 +88,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
                 }
                 None => offline::set(&args.volume, changes)?,
             };
-            print(&show::changes(changes, &changed))
+            print(&show::changes(changes, &changed))?;
+            show::note(&changed).map_or(Ok(()), |note| print_stderr(&format!("note: {note}\n")))
         }
         CtlCommand::Stat { json } => {
             let stat = stat(args)?;

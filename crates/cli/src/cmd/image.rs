@@ -3,8 +3,10 @@
 use super::volume::warn;
 use crate::output::print_stderr;
 use frit_fs::{ContentStore, Fs, FsOptions, Image, LockFile, OverlayOptions, Pool};
+use frit_serve::fuse::mountpoints_of;
 use frit_volume::access::{exposed, foreign_owner, new_private};
 use frit_volume::lock::{lock, lock_ignoring_readers, locked_by_readers_only};
+use frit_volume::superblock;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -74,6 +76,16 @@ impl LockedImage {
     /// Locks an image by a lock file that only its owner can open, and by the image itself, as
     /// older versions do. Without the lock file, a lock of any user blocks the image.
     fn lock(file: File, image: &Path) -> Result<LockedImage> {
+        LockedImage::try_lock(file, image).map_err(|e| match mounted_at(image) {
+            Some(at) => {
+                let help = format!("it is mounted at {0}: frit unmount {0}", at.display());
+                miette!(help = help, "{e}")
+            }
+            None => e,
+        })
+    }
+
+    fn try_lock(file: File, image: &Path) -> Result<LockedImage> {
         let failed = || format!("cannot lock {}", image.display());
         loop {
             let Some(own) = LockFile::open(&file).into_diagnostic().wrap_err_with(failed)? else {
@@ -161,6 +173,13 @@ impl Drop for LockedImage {
     }
 }
 
+/// Returns the directory at which an image, or the pool that contains it, is mounted.
+fn mounted_at(image: &Path) -> Option<PathBuf> {
+    let image = image.canonicalize().ok()?;
+    let at = |source: &Path| mountpoints_of(source).ok().and_then(|all| all.into_iter().next());
+    at(&image).or_else(|| at(image.parent()?))
+}
+
 /// Warns about files of an image, or of a pool, that other users can read or change.
 ///
 /// # Errors
@@ -193,6 +212,13 @@ pub(crate) fn image_path(place: &Path) -> PathBuf {
 pub(crate) fn open_pool(place: &Path) -> Result<Option<Arc<Pool>>> {
     if !place.is_dir() {
         return Ok(None);
+    }
+    if place.join(superblock::FILE_NAME).exists() {
+        return Err(miette!(
+            help = "frit attach makes it a block device for any file system; frit serve serves it over NBD",
+            "{} is a volume, and not a file system of frit",
+            place.display()
+        ));
     }
     let pool = Pool::open(place).into_diagnostic();
     let pool =

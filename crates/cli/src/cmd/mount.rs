@@ -68,7 +68,8 @@ pub(crate) struct Args {
 
 impl Args {
     fn options(&self) -> Result<MountOptions> {
-        let mut options = MountOptions::new(self.image.display());
+        let mut options =
+            MountOptions::new(self.image.canonicalize().as_ref().unwrap_or(&self.image).display());
         for words in &self.options {
             options.add(words).into_diagnostic()?;
         }

@@ -174,6 +174,19 @@ fn open(args: &Args) -> Result<OpenedVolume> {
     Ok(opened)
 }
 
+/// Least amount of data in durable memory for which the time for a GB is given: the fixed costs of
+/// an open determine the time of a smaller one.
+const RATE_BYTES_MIN: u64 = 100_000_000;
+
+/// Describes the data in durable memory, and the time for a GB of it if that says something.
+fn durable(bytes: u64, seconds: f64) -> String {
+    let held = size::format(bytes);
+    if bytes < RATE_BYTES_MIN {
+        return format!("{held} in durable memory");
+    }
+    format!("{held} in durable memory, {:.2} s a GB of it", seconds / (bytes as f64 / 1e9))
+}
+
 /// Prints the result of the recovery, if there was anything to recover.
 fn remark(found: &OpenReport) -> Result<()> {
     let lost = found.recovery.lost.len();
@@ -184,9 +197,7 @@ fn remark(found: &OpenReport) -> Result<()> {
         format!("recovered in {:.3} s: the {what} had stopped without closing it", found.seconds)
     };
     if !found.recovery.clean && found.durable_bytes > 0 {
-        let gb = found.durable_bytes as f64 / 1e9;
-        let held = size::format(found.durable_bytes);
-        line += &format!("; {held} in durable memory, {:.2} s a GB of it", found.seconds / gb);
+        line += &format!("; {}", durable(found.durable_bytes, found.seconds));
     }
     if lost > 0 {
         line += &format!("; {lost} pages cannot be given back (frit recover lists them)");
@@ -224,5 +235,19 @@ impl Drop for PidFile {
     fn drop(&mut self) {
         // The file may have been removed by someone else.
         let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_for_a_gb_is_only_told_of_much_data() {
+        assert_eq!(durable(3 << 10, 0.01), "3 KiB in durable memory");
+        assert_eq!(
+            durable(4_000_000_000, 1.0),
+            format!("{} in durable memory, 0.25 s a GB of it", size::format(4_000_000_000))
+        );
     }
 }

@@ -64,7 +64,10 @@ fn a_volume_is_controlled_served_or_not() {
     let server = Server::start(&v, &[]);
     assert!(good(&frit(&["ctl", &v, "get", "SSW"])).contains("1024"));
     assert_eq!(good(&frit(&["ctl", &v, "set", "SSW=1K"])), "SSW: had this value already\n");
-    assert_eq!(good(&frit(&["ctl", &v, "set", "SSW=4K"])), "SSW: 1024 -> 4096\n");
+    let more = frit(&["ctl", &v, "set", "SSW=4K"]);
+    assert_eq!(good(&more), "SSW: 1024 -> 4096\n");
+    assert!(said(&more).contains("Flushes for space"), "{}", said(&more));
+    assert!(!said(&frit(&["ctl", &v, "set", "SSW=2K"])).contains("Flushes for space"));
     for wrong in [&["get", "no_such"][..], &["set", "SSW=x"], &["set", "capacity=1G"], &["set", "SSW"]] {
         let o = frit(&[&["ctl", &v], wrong].concat());
         assert!(!o.status.success() && o.stdout.is_empty(), "{wrong:?}: {}", said(&o));
@@ -74,7 +77,7 @@ fn a_volume_is_controlled_served_or_not() {
     drop(server);
     assert!(good(&frit(&["ctl", &v, "stat"])).contains("where pages lie"));
     let log = std::fs::read_to_string(Path::new(&v).join("changes.log")).unwrap();
-    assert_eq!(log.lines().count(), 3, "{log}");
+    assert_eq!(log.lines().count(), 4, "{log}");
 }
 
 /// Runs frit as user 65534 (nobody).

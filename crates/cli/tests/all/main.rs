@@ -8,6 +8,7 @@ mod access;
 mod cache;
 mod control;
 mod damage;
+mod demo;
 mod disk;
 mod fs_sim;
 mod hostfull;

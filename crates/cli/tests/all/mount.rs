@@ -100,6 +100,7 @@ fn made_mounted_and_checked() {
     fs::write(p.at.join("d/f"), vec![7; 100_000]).unwrap();
     refused(&p.mount(&[]), 1, "in use by process");
     refused(&frit(&["fsck", &p.image]), 2, "in use by process");
+    refused(&frit(&["fsck", &p.image]), 2, &format!("it is mounted at {0}: frit unmount {0}", p.at()));
     refused(&frit(&["mkfs", &p.image, "--force"]), 1, "in use by process");
     let file = fs::File::open(p.at.join("d/f")).unwrap();
     refused(&frit(&["unmount", p.at()]), 1, "still use");

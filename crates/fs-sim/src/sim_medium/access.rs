@@ -116,10 +116,18 @@ impl<S: Sink> SimState<S> {
         self.step(MediumCall::Write, at, len, Some(area), first);
     }
 
+    /// Writes zeros. Formatting zeroes several regions at once: the part in each is a call of its
+    /// own, so that it counts for its area.
     pub(super) fn zero(&mut self, at: u64, len: u64) {
-        if len == 0 {
-            return;
+        let (mut from, end) = (at, at + len);
+        while from < end {
+            let next = self.areas.region_end(from).min(end);
+            self.zero_region(from, next - from);
+            from = next;
         }
+    }
+
+    fn zero_region(&mut self, at: u64, len: u64) {
         let area = self.areas.of(MediumAccess::Zero, at, len);
         let first = self.issued;
         let zeros = [0; ZEROS];

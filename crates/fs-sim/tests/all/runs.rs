@@ -133,6 +133,23 @@ fn latencies<S: Engine + Send>(host: &str, engine: impl FnOnce(&Devices) -> S) -
 }
 
 #[test]
+fn the_zeros_of_formatting_count_for_their_regions() {
+    let mut parts = Devices::new(PAPER, HostModel::find("direct").unwrap(), Some(16 << 20)).unwrap();
+    parts.sums = true;
+    let sink = Eager::new(&parts.hardware);
+    let medium = SimMedium::new(parts, sink).unwrap();
+    drop(Fs::format(&medium, FormatOptions { sums: true, ..FormatOptions::default() }).unwrap());
+    let traffic = medium.traffic();
+    let written = |area| traffic.of(area).written_bytes;
+    // One range of zeros covers the registers, the ledger and the list of orphans.
+    for area in [Area::Registers, Area::Ledger, Area::Orphans, Area::Sums] {
+        assert!(written(area) >= 4096, "{}: {} bytes", area.name(), written(area));
+    }
+    // The registers are one block.
+    assert_eq!(written(Area::Registers), 4096);
+}
+
+#[test]
 fn the_event_engine_says_the_same() {
     for host in ["zedboard-2018", "zedboard-2018,software=3 us,copy_per_byte=2 ns", "direct"] {
         let in_order = latencies(host, |p| InOrder::new(&p.hardware));

@@ -32,6 +32,17 @@ impl Geometry {
     /// copy of the superblock.
     #[must_use]
     pub fn region_of(&self, at: u64) -> Region {
+        self.region_at(at).0
+    }
+
+    /// Returns the first byte position after the region that contains `at`; `u64::MAX` for the copy
+    /// of the superblock.
+    #[must_use]
+    pub fn region_end(&self, at: u64) -> u64 {
+        self.region_at(at).1
+    }
+
+    fn region_at(&self, at: u64) -> (Region, u64) {
         let starts = [
             (Self::REGISTERS_AT, Region::Superblock),
             (self.ledger_at, Region::Registers),
@@ -43,7 +54,8 @@ impl Geometry {
             (self.data_first * BLOCK, Region::Sums),
             (self.copy_at(), Region::Data),
         ];
-        starts.iter().find(|(end, _)| at < *end).map_or(Region::Superblock, |(_, region)| *region)
+        let found = starts.iter().find(|(end, _)| at < *end);
+        found.map_or((Region::Superblock, u64::MAX), |(end, region)| (*region, *end))
     }
 }
 
@@ -69,6 +81,7 @@ mod tests {
         for (region, at) in Region::iter().zip(firsts) {
             assert_eq!(g.region_of(at), region);
             assert!(at == 0 || g.region_of(at - 1) != region, "{region:?}");
+            assert!(at == 0 || g.region_end(at - 1) == at, "{region:?}");
         }
         assert_eq!(g.region_of(g.copy_at() - 1), Region::Data);
         assert_eq!(g.region_of(g.copy_at()), Region::Superblock);

@@ -85,6 +85,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         while self.units[to_usize(unit)].free.len() <= self.reserve {
             // A flush frees blocks without any moves.
             if !self.units[to_usize(unit)].awaiting_flush.is_empty() {
+                self.stats.space_flushes += 1;
                 self.make_durable(sink, map)?;
                 continue;
             }
@@ -275,6 +276,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             u.awaiting_flush.push(v);
             // A flush now, since the next victim needs a free block for its pages.
             if u.free.len() <= self.reserve {
+                self.stats.space_flushes += 1;
                 self.make_durable(sink, map)?;
             }
             return Ok(v.done);

@@ -74,6 +74,8 @@ pub struct FlashStats {
     pub victim_valid: u64,
     /// Victims that a write had to wait for, since its unit had no spare block.
     pub forced: u64,
+    /// Flushes that a unit made to erase the blocks that it held back until a flush.
+    pub space_flushes: u64,
     /// Number of blocks moved for wear leveling.
     pub relocated: u64,
     /// Number of blocks retired after a failed program or erase.
@@ -264,6 +266,8 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.reverse.fill(0);
         self.freed.fill(T::default());
         (self.named, self.in_use, self.erased) = (T::default(), T::default(), T::default());
+        // The tables are read from the media again; `adopted` refuses writes if blocks are missing.
+        self.health = Health::default();
         self.idle_work_pending = true;
         self.units.clear();
         for unit in 0..g.units() {

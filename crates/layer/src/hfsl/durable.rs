@@ -77,7 +77,7 @@ impl<S: Sink, N: Store, P: Store> Durable<S> for Hfsl<S::Tok, N, P> {
     }
 
     fn refuses(&self) -> Option<String> {
-        self.flash.writable().err().map(|e| e.to_string())
+        self.flash.health.refusal().map(str::to_owned)
     }
 
     fn refuse(&mut self, why: String) {

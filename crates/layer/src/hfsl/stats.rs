@@ -13,6 +13,8 @@ pub(crate) struct HfslStats {
     pub(crate) destaged: u64,
     /// Destages that a write had to wait for.
     pub(crate) destage_waits: u64,
+    /// Flushes that a write made because all free slots of PCM were held back until a flush.
+    pub(crate) space_flushes: u64,
     /// Writes intended for PCM that went to NAND because PCM had no free space.
     pub(crate) overflowed: u64,
 }

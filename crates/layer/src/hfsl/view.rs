@@ -56,6 +56,12 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             m("moved_to_nand", h.to_nand, "pages", "pages that a large write moved from PCM to NAND"),
             m("destaged", h.destaged, "pages", "pages that left PCM to make room"),
             m("destage_waits", h.destage_waits, "writes", "writes that waited for a page to leave PCM"),
+            m(
+                "space_flushes",
+                h.space_flushes + f.space_flushes,
+                "flushes",
+                "flushes without a client's request, to reuse space that was freed since the last flush",
+            ),
             m("overflowed", h.overflowed, "writes", "writes for PCM that went to NAND for want of room"),
             m("gc_victims", f.victims, "blocks", "blocks cleaned"),
             m("gc_victim_valid", f.victim_valid, "pages", "valid pages in blocks when chosen for cleaning"),

@@ -167,8 +167,11 @@ impl<T: Token, P: Store> SummarizedRecords<T> for Ntl<T, P> {
     fn copy_records<S: Sink<Tok = T>>(&mut self, sink: &mut S, from: u32) -> Result<()> {
         for place in Place::first(self.space.layout.home_places()) {
             let right = self.space.copy_state(RecordAddr { slot: place.into(), copy: from })?;
-            let mut states = self.space.layout.places(place).map(|copy| self.space.copy_state(copy));
-            if states.all(|state| state.is_ok_and(|s| s == right)) {
+            let mut same = true;
+            for copy in self.space.layout.places(place) {
+                same &= self.space.copy_state(copy)? == right;
+            }
+            if same {
                 continue;
             }
             let start = sink.start();

@@ -8,6 +8,7 @@ use super::spec::{
 };
 use crate::profile::{ByteSize, Picos};
 use frit_core::files::{self, TEXT_BYTES_MAX};
+use frit_core::text::unknown_field;
 use frit_core::{Error, Result, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -84,6 +85,9 @@ pub struct DiskProfile {
     pub sources: BTreeMap<String, String>,
 }
 
+/// Page that lists all keys of a disk profile, for errors.
+const KEYS_PAGE: &str = "docs/reference/disk.md lists the keys";
+
 impl DiskProfile {
     /// Parses a profile from TOML.
     ///
@@ -91,8 +95,8 @@ impl DiskProfile {
     /// Text that is not a profile, with the line; a value without a source, or a source without a
     /// value.
     pub fn parse(text: &str) -> Result<DiskProfile> {
-        let p: DiskProfile =
-            toml::from_str(text).map_err(|e| Error::param("disk profile", "", e.to_string().trim_end()))?;
+        let p: DiskProfile = toml::from_str(text)
+            .map_err(|e| Error::param("disk profile", "", unknown_field(&e.to_string(), KEYS_PAGE)))?;
         let keys: Vec<String> = p.rows()?.into_iter().map(|r| r.0).collect();
         if let Some(key) = keys.iter().find(|k| !p.sources.contains_key(*k)) {
             return Err(Error::param(

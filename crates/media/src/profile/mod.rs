@@ -12,6 +12,7 @@ pub use time::Picos;
 
 use crate::disk::DiskProfile;
 use frit_core::files::{self, TEXT_BYTES_MAX};
+use frit_core::text::unknown_field;
 use frit_core::{Error, MediumKind, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -63,14 +64,17 @@ pub struct ProfileRow {
     pub help: &'static str,
 }
 
+/// Page that lists all keys of a profile, for errors.
+const KEYS_PAGE: &str = "docs/reference/media.md lists the keys";
+
 impl Profile {
     /// Parses a profile from TOML.
     ///
     /// # Errors
     /// Text that is not a profile, with the line; a source for a value that is not given.
     pub fn parse(text: &str) -> Result<Profile> {
-        let p: Profile =
-            toml::from_str(text).map_err(|e| Error::param("profile", "", e.to_string().trim_end()))?;
+        let p: Profile = toml::from_str(text)
+            .map_err(|e| Error::param("profile", "", unknown_field(&e.to_string(), KEYS_PAGE)))?;
         let given = p.values.given_keys();
         if let Some(key) = p.sources.keys().find(|s| !given.iter().any(|(k, _)| k.name == s.as_str())) {
             let why = format!("profile '{}' names a source for a value that it does not give", p.name);

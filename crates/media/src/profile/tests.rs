@@ -218,6 +218,10 @@ fn what_is_no_config_is_refused_with_its_line() {
         let e = toml::from_str::<MediumConfig>(toml).unwrap_err().to_string();
         assert!(e.contains(part) && e.contains("line 1"), "{toml}: {e}");
     }
+    let e = Profile::parse("name = 'x'\nmedium = 'nand'\nabout = ''\n[values]\nt_raed = '1 us'")
+        .unwrap_err()
+        .to_string();
+    assert!(e.contains("line 5") && e.ends_with("unknown field `t_raed`; did you mean `t_read`?"), "{e}");
     let e = Profile::parse("name = 'x'\nmedium = 'nand'\nabout = ''\n[values]\n[sources]\nchannels = 'y'")
         .unwrap_err()
         .to_string();

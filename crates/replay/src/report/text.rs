@@ -51,6 +51,7 @@ pub fn remarks(r: &Report) -> Vec<String> {
             all.push(format!("{}: {} is assumed: {why}", fact.what, fact.value));
         }
     }
+    all.extend(preconditioned_for_greedy(r));
     if r.run.mode == "open" && r.run.unordered > 0 {
         all.push(format!(
             "{} requests have an arrival time before that of the previous request, and arrived together with it",
@@ -58,6 +59,24 @@ pub fn remarks(r: &Report) -> Vec<String> {
         ));
     }
     all
+}
+
+/// Garbage-collection policies whose distribution of valid pages `--warm steady` sets up.
+const STEADY_GC: [&str; 2] = ["greedy", "fifo"];
+
+/// Returns a note if the run began with the steady state of another garbage-collection policy.
+fn preconditioned_for_greedy(r: &Report) -> Option<String> {
+    if r.run.warm != "steady" {
+        return None;
+    }
+    // The text is canonical: one key a line. Without the key, the policy is the default, greedy.
+    let gc = r.stack.toml.lines().find_map(|l| l.strip_prefix("gc = \"")?.strip_suffix('"'))?;
+    (!STEADY_GC.contains(&gc)).then(|| {
+        format!(
+            "--warm steady begins with the distribution of valid pages of gc = greedy, and not with that of \
+             gc = {gc}; add a warm-up, such as --warm steady+25%"
+        )
+    })
 }
 
 fn short(sha: &str) -> &str {

@@ -8,6 +8,13 @@ use frit_stack::layers::LayerKind;
 
 const ENGINES: [&str; 3] = ["fifo", "read-first", "hfsl"];
 
+/// Returns all garbage-collection policies that collect.
+fn gc_policies() -> Vec<&'static str> {
+    let parameters = LayerKind::Hfsl.parameters();
+    let names = parameters.iter().find(|def| def.key == "gc").unwrap().names;
+    names.iter().copied().filter(|name| *name != "off").collect()
+}
+
 fn verified(stack: &Stack, what: &str, options: RunOptions) -> Report {
     let dir = tempfile::tempdir().unwrap();
     let trace = mixed_trace(&dir, sectors(stack).unwrap(), 3000);
@@ -25,7 +32,7 @@ fn verified(stack: &Stack, what: &str, options: RunOptions) -> Report {
 #[test]
 fn every_fusion_method_with_every_cleaning_gives_every_byte_back() {
     for (i, fusion) in ["none", "cache", "same-level", "both"].into_iter().enumerate() {
-        for (j, gc) in ["greedy", "cost-benefit", "fifo"].into_iter().enumerate() {
+        for (j, gc) in gc_policies().into_iter().enumerate() {
             // Each pair uses one scheduler; over all pairs, each scheduler is used several times.
             let scheduler = ENGINES[(i + j) % 3];
             let sets = [
@@ -77,18 +84,25 @@ fn hfsl_over_each_leveler_of_pcm_gives_every_byte_back() {
 
 #[test]
 fn without_pcm_a_boot_forgets_discards_and_nothing_else() {
-    for gc in ["greedy", "cost-benefit", "fifo"] {
+    for gc in gc_policies() {
         verified(&small_without_pcm(&[&format!("gc={gc}")]), gc, RunOptions::default());
     }
 }
 
 #[test]
 fn preconditioned_volumes_hold_zeros_and_give_every_byte_back() {
-    for start in [InitialState::Fill, InitialState::Steady] {
-        for warm_up_requests in [WarmUpRequests::None, WarmUpRequests::Share(0.25)] {
+    for (i, gc) in gc_policies().into_iter().enumerate() {
+        for (j, start) in [InitialState::Fill, InitialState::Steady].into_iter().enumerate() {
+            // Each pair of a policy and a state has one warm-up; over all pairs, both are used.
+            let warm_up_requests = [WarmUpRequests::None, WarmUpRequests::Share(0.25)][(i + j) % 2];
             let warm = WarmUp { start, warm_up_requests };
-            for (stack, what) in [(small(&[]), "with PCM"), (small_without_pcm(&[]), "without PCM")] {
-                verified(&stack, &format!("{warm} {what}"), RunOptions { warm, ..RunOptions::default() });
+            let set = format!("gc={gc}");
+            for (stack, what) in [(small(&[&set]), "with PCM"), (small_without_pcm(&[&set]), "without PCM")] {
+                verified(
+                    &stack,
+                    &format!("{gc} {warm} {what}"),
+                    RunOptions { warm, ..RunOptions::default() },
+                );
             }
         }
     }

@@ -142,6 +142,25 @@ fn long_uniform_overwriting_is_steady_and_a_new_volume_is_not() {
 }
 
 #[test]
+fn a_steady_state_of_another_policy_is_told() {
+    let told = |gc: &str, warm_up_requests| {
+        let stack = small_without_pcm(&[&format!("gc={gc}")]);
+        let warm = WarmUp { start: InitialState::Steady, warm_up_requests };
+        let r = run(
+            &stack,
+            "gen:uniform,count=500,size=2K,align=2K,span=1M",
+            &RunOptions { warm, ..RunOptions::default() },
+        );
+        text::remarks(&r).into_iter().find(|note| note.contains("--warm steady"))
+    };
+    assert!(
+        told("cost-benefit", WarmUpRequests::None).unwrap().contains("not with that of gc = cost-benefit")
+    );
+    assert_eq!(told("cost-benefit", WarmUpRequests::Requests(100)), None);
+    assert_eq!((told("greedy", WarmUpRequests::None), told("fifo", WarmUpRequests::None)), (None, None));
+}
+
+#[test]
 fn errors_say_who_what_and_where() {
     let stack = small(&[]);
     let fail = |spec: &str, options: &RunOptions| {

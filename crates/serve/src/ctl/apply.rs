@@ -2,7 +2,10 @@
 
 use super::wire::{ParamChange, RefusalKind, Refused, Setting};
 use crate::backend::Backend;
+use frit_core::params::Phase;
 use frit_core::{Error, ParamInfo};
+use frit_stack::layers::LayerKind;
+use strum::VariantArray;
 
 /// Changes parameters of a device to which the caller has exclusive access, either all of them or
 /// none.
@@ -32,6 +35,11 @@ pub fn apply(device: &mut dyn Backend, settings: &[Setting]) -> Result<Vec<Param
 fn allowed(params: &[ParamInfo], setting: &Setting) -> Result<(), Refused> {
     let why = match params.iter().find(|p| p.key == setting.key) {
         Some(p) if p.live => return Ok(()),
+        Some(p) if is_derived(p.key) => format!(
+            "{} follows from the media of the stack; `frit grow VOLUME --set media.NAME.KEY=VALUE` makes a medium \
+             larger while the volume is not in use, for example media.nand.blocks_per_plane",
+            setting.key
+        ),
         Some(_) => format!(
             "{0} cannot change after the volume was created; `frit grow VOLUME --set {0}=VALUE` changes it \
              in the stack while the volume is not in use",
@@ -45,8 +53,33 @@ fn allowed(params: &[ParamInfo], setting: &Setting) -> Result<(), Refused> {
     Err(Refused::new(RefusalKind::Invalid, why))
 }
 
+/// Returns `true` for a parameter that a layer takes from its media, so that a stack cannot set it
+/// to another value. The size of the volume is no such parameter: it may be smaller than the media.
+fn is_derived(key: &str) -> bool {
+    let of = |kind: &LayerKind| kind.parameters().iter().any(|p| p.key == key && p.phase == Phase::Derived);
+    key != "capacity" && LayerKind::VARIANTS.iter().any(of)
+}
+
 /// Converts an error of the device to a refusal of the protocol.
 fn refused(error: &Error) -> Refused {
     let kind = if matches!(error, Error::Param { .. }) { RefusalKind::Invalid } else { RefusalKind::Failed };
     Refused::new(kind, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_a_command_that_can_succeed() {
+        let info = |key| ParamInfo { key, live: false, ..LayerKind::Hfsl.defaults().remove(0) };
+        let why = |key: &'static str| {
+            let setting = Setting { key: key.into(), value: "1".into() };
+            allowed(&[info(key)], &setting).unwrap_err().what
+        };
+        // `frit grow --set BLOCKNUM=1` is refused, because the media determine it.
+        assert!(why("BLOCKNUM").contains("--set media.NAME.KEY=VALUE"), "{}", why("BLOCKNUM"));
+        assert!(why("capacity").contains("--set capacity=VALUE"), "{}", why("capacity"));
+        assert!(why("map_persist").contains("--set map_persist=VALUE"), "{}", why("map_persist"));
+    }
 }

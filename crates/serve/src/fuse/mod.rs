@@ -13,4 +13,4 @@ pub mod loop_devices;
 mod mounts;
 
 pub use block_export::{BlockExport, FILE_NAME};
-pub use mounts::{absolute_path, mounts_at, unmount, volumes_at};
+pub use mounts::{absolute_path, mountpoints_of, mounts_at, unmount, volumes_at};

@@ -121,6 +121,27 @@ pub fn volumes_at(directory: &Path) -> io::Result<usize> {
     Ok(file_systems_at(directory)?.iter().filter(ours).count())
 }
 
+/// Returns the directories at which a file system of frit with this source is mounted: its image,
+/// or the directory of its pool.
+///
+/// # Errors
+/// /proc cannot be read.
+pub fn mountpoints_of(source: &Path) -> io::Result<Vec<PathBuf>> {
+    Ok(mountpoints_in(&std::fs::read_to_string("/proc/self/mountinfo")?, source))
+}
+
+/// Returns the directories at which a list of mounts (proc(5)) has a FUSE file system with this
+/// source.
+fn mountpoints_in(list: &str, source: &Path) -> Vec<PathBuf> {
+    let at = |line: &str| {
+        let (before, after) = line.split_once(" - ")?;
+        let mut after = after.split(' ');
+        let ours = after.next()?.starts_with("fuse") && unescape(after.next()?) == source;
+        ours.then(|| before.split(' ').nth(4).map(unescape)).flatten()
+    };
+    list.lines().filter_map(at).collect()
+}
+
 /// Returns types and sources of the file systems mounted at a directory. They are taken from the
 /// kernel's list, since the file systems themselves may hang.
 pub(super) fn file_systems_at(directory: &Path) -> io::Result<Vec<(String, String)>> {
@@ -133,4 +154,22 @@ pub(super) fn file_systems_at(directory: &Path) -> io::Result<Vec<(String, Strin
         Some((kind.to_owned(), unescape(source).to_string_lossy().into_owned()))
     };
     Ok(list.lines().filter(at).filter_map(kind).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mountpoints_are_found_by_their_source() {
+        let list = "22 1 8:1 / / rw - ext4 /dev/a rw\n\
+                    40 22 0:50 / /mnt/my\\040files rw,nosuid shared:3 - fuse.ispfs /home/img rw\n\
+                    41 22 0:51 / /mnt/b rw - fuse /home/img rw\n\
+                    42 22 0:52 / /mnt/c rw - ext4 /home/img rw\n";
+        assert_eq!(
+            mountpoints_in(list, Path::new("/home/img")),
+            [Path::new("/mnt/my files"), Path::new("/mnt/b")]
+        );
+        assert!(mountpoints_in(list, Path::new("/home/im")).is_empty());
+    }
 }

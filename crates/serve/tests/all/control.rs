@@ -9,6 +9,7 @@ use frit_serve::ctl::{
 };
 use frit_serve::metrics::Stat;
 use frit_serve::{Device, DeviceOptions, Logger};
+use frit_stack::layers::LayerKind;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -163,26 +164,31 @@ const BLOCKS: u64 = 4000;
 const WRITERS: u64 = 3;
 const SWITCHES: usize = 400;
 
-/// Parameters that are changed while clients write: all live policies, sizes and watermarks.
-const LIVE: &[(&str, &[&str])] = &[
-    ("FUSION_METHOD", &["none", "cache", "same-level", "both"]),
+/// Policies that are changed while clients write: each with all names that the layer registers.
+const LIVE_POLICIES: [&str; 5] = ["FUSION_METHOD", "gc", "wear_leveling", "heat", "placement"];
+
+/// Other parameters that are changed while clients write: sizes and watermarks.
+const LIVE_VALUES: &[(&str, &[&str])] = &[
     ("SSW", &["512", "2048", "8K", "64K"]),
     ("ssw_compare", &["le", "lt"]),
     ("ADDR_GRAN_PCM", &["2", "64", "512"]),
     ("cache_ratio", &["0", "0.25", "0.5", "1"]),
-    ("gc", &["greedy", "cost-benefit", "fifo", "off"]),
     ("gc_low_blocks", &["3", "4"]),
     ("gc_high_blocks", &["4", "5", "6"]),
     ("copyback", &["true", "false"]),
-    ("wear_leveling", &["none", "dynamic", "static"]),
     ("wear_threshold", &["2", "64"]),
-    ("heat", &["bloom", "counter", "off"]),
     ("heat_window", &["64", "65536"]),
-    ("placement", &["ssw", "heat", "hint"]),
     ("destage_run", &["1", "8", "64"]),
     ("pcm_low", &["0.01", "0.02"]),
     ("pcm_high", &["0.05", "0.2"]),
 ];
+
+/// Returns all parameters that are changed while clients write, with their values.
+fn live() -> Vec<(&'static str, &'static [&'static str])> {
+    let parameters = LayerKind::Hfsl.parameters();
+    let names = |key| parameters.iter().find(|def| def.key == key).unwrap().names;
+    LIVE_POLICIES.into_iter().map(|key| (key, names(key))).chain(LIVE_VALUES.iter().copied()).collect()
+}
 
 /// Deterministic pseudorandom numbers.
 struct Prng(u64);
@@ -244,6 +250,7 @@ fn parameters_change_at_any_moment_under_writers() {
     let c = Controlled::new();
     let stop = AtomicBool::new(false);
     let versions: Vec<AtomicU64> = (0..BLOCKS).map(|_| AtomicU64::new(0)).collect();
+    let live = live();
     let mut dice = Prng(77);
     let mut switched = 0;
     let maintenance = c.device.maintain().unwrap();
@@ -257,9 +264,9 @@ fn parameters_change_at_any_moment_under_writers() {
             });
         }
         while switched < SWITCHES && !stop.load(Ordering::Relaxed) {
-            let (key, values) = LIVE[dice.roll(LIVE.len() as u64) as usize];
+            let (key, values) = live[dice.roll(live.len() as u64) as usize];
             let value = values[dice.roll(values.len() as u64) as usize];
-            let other = LIVE[dice.roll(LIVE.len() as u64) as usize];
+            let other = live[dice.roll(live.len() as u64) as usize];
             match c.set(&[(key, value), (other.0, other.1[0])]) {
                 Ok(_) => switched += 1,
                 // The watermarks are in the wrong order, or a key is given twice.

@@ -1,5 +1,6 @@
 //! Error reports for users: message, line and hint. One case for each kind of mistake.
 
+use frit_stack::layers::LayerKind;
 use frit_stack::{Bytes, Stack, StackError};
 
 const GOOD: &str = r#"[media.nand]
@@ -14,6 +15,12 @@ SSW = 2048
 [engine]
 scheduler = "hfsl"
 "#;
+
+/// Returns the names of all garbage-collection policies, as messages list them.
+fn gc_names() -> String {
+    let parameters = LayerKind::Hfsl.parameters();
+    parameters.iter().find(|def| def.key == "gc").unwrap().names.join(", ")
+}
 
 /// Formats each problem as one line: `text:line:column message | hint`.
 fn told(e: &StackError) -> Vec<String> {
@@ -72,9 +79,10 @@ fn unknown_names_are_told_with_line_and_nearest() {
         ),
         (
             with("SSW = 2048", "gc = \"gredy\""),
-            &[
-                "t:9:6 `hfsl.gc` cannot be 'gredy'; there are greedy, cost-benefit, fifo, off | did you mean `greedy`?",
-            ],
+            &[&format!(
+                "t:9:6 `hfsl.gc` cannot be 'gredy'; there are {} | did you mean `greedy`?",
+                gc_names()
+            )],
         ),
         (
             with("slc-k9-2016", "slc-k8-2016"),
@@ -277,7 +285,7 @@ fn overrides_are_told_by_themselves() {
             "--set:1:1 --set channels=3: `channels` is a key of several tables | use media.nand.channels or \
              media.pcm.channels",
         ),
-        ("gc=best", "--set:1:4 `hfsl.gc` cannot be 'best'; there are greedy, cost-benefit, fifo, off"),
+        ("gc=best", &format!("--set:1:4 `hfsl.gc` cannot be 'best'; there are {}", gc_names())),
         ("nand.channels=0", "--set:1:15 `media.nand.channels` = 0: has to be 1 to 4096"),
         ("hfsl.SSW.x=1", "--set:1:1 --set hfsl.SSW.x=1: `SSW` is not a table"),
         ("hfsl=1", "--set:1:6 `hfsl` has to be a table | write [hfsl], and its keys below"),

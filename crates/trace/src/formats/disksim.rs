@@ -2,15 +2,17 @@
 //!
 //! Source: the DiskSim 4.0 reference manual, section "Traces" (ASCII: arrival time in ms, device,
 //! block, size in blocks, flags with bit 0 set for a read). Files in circulation differ: time in s,
-//! ms, µs or ns, size in sectors or in 4 KiB pages. The user gives both units, or they are
-//! recognised (see `disksim_units`) and reported.
+//! ms, µs or ns, size in sectors or in 4 KiB pages, or size and address in bytes. The user gives the
+//! units, or they are recognised (see `disksim_space` and `disksim_units`) and reported.
 
+use super::disksim_space;
 use super::disksim_units as units;
 use super::{DecoderOutput, Head, TraceFormat};
 use crate::ReqOp;
 use crate::options::{ReadDigit, SizeUnit};
 use crate::problems::Reason;
 use crate::reading::FactSource;
+use crate::text::cursor::OVERFLOW;
 use crate::text::{Cursor, LineDecoder, LineParser};
 use frit_core::{Hints, SECTOR_BYTES};
 
@@ -25,32 +27,31 @@ pub static FORMAT: TraceFormat = TraceFormat {
             None => units::time(head),
         };
         reading.fact("time unit", time.name(), how);
-        let (size, how) = match options.size_unit {
-            Some(u) => (u, FactSource::Stated),
-            None => units::size(head),
-        };
-        reading.fact("size unit", size.name(), how);
-        reading.fact("address unit", "sectors of 512 B", FactSource::Fixed);
+        let space = disksim_space::space(head, options.size_unit, options.address_unit)?;
+        reading.fact("size unit", space.size.name(), space.size_source);
+        reading.fact("address unit", space.address.name(), space.address_source);
         reading.fact("device", "2nd column", FactSource::Fixed);
         let (read, how) = match options.read_digit {
             Some(d) => (d, FactSource::Stated),
             None => (ReadDigit::One, FactSource::Assumed("DiskSim's convention".into())),
         };
         reading.fact("op", if read == ReadDigit::One { "1 = read" } else { "0 = read" }, how);
-        let parser = DiskSim { power: time.power(), unit: size.0, read };
+        let parser = DiskSim { power: time.power(), size: space.size.0, address: space.address.0, read };
         Ok(Box::new(LineDecoder::new(parser)))
     },
 };
 
 pub(super) struct DiskSim {
     power: u32,
-    unit: u32,
+    size: u32,
+    address: u32,
     read: ReadDigit,
 }
 
 impl Default for DiskSim {
     fn default() -> Self {
-        DiskSim { power: 0, unit: SizeUnit::SECTORS.0, read: ReadDigit::One }
+        let sectors = SizeUnit::SECTORS.0;
+        DiskSim { power: 0, size: sectors, address: sectors, read: ReadDigit::One }
     }
 }
 
@@ -62,7 +63,7 @@ impl LineParser for DiskSim {
         c.gap()?;
         let dev = c.u64()?;
         c.gap()?;
-        let sector = c.u64()?;
+        let address = c.u64()?;
         c.gap()?;
         let size = c.u64()?;
         c.gap()?;
@@ -73,11 +74,17 @@ impl LineParser for DiskSim {
             _ => return Err("operation is neither 0 nor 1"),
         };
         c.done()?;
-        let bytes = size.checked_mul(u64::from(self.unit)).ok_or("number too large")?;
-        let sectors = bytes.div_ceil(SECTOR_BYTES);
+        let bytes = size.checked_mul(u64::from(self.size)).ok_or(OVERFLOW)?;
+        let (sector, sectors, whole) = if self.address == SizeUnit::SECTORS.0 {
+            (address, bytes.div_ceil(SECTOR_BYTES), bytes.is_multiple_of(SECTOR_BYTES))
+        } else {
+            let offset = address.checked_mul(u64::from(self.address)).ok_or(OVERFLOW)?;
+            let (sector, sectors) = super::whole(offset, bytes)?;
+            (sector, sectors, (offset | bytes).is_multiple_of(SECTOR_BYTES))
+        };
         super::check(sector, sectors)?;
         let device = out.names.number(dev)?;
-        out.problems.widened += u64::from(bytes % SECTOR_BYTES != 0);
+        out.problems.widened += u64::from(!whole);
         out.push(at, op, sector, sectors, Hints::NONE, device)
     }
 }

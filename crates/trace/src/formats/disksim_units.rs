@@ -1,38 +1,28 @@
-//! Recognition of the units of a DiskSim ASCII file from its head.
+//! Recognition of the time unit of a DiskSim ASCII file from its head.
 //!
-//! **Size.** Sequential streams show the unit: a request begins where one of the last few requests
-//! on its device ended. That end depends on the unit, so the unit under which more requests
-//! continue another one is the right one. If neither unit is clearly ahead, sizes that are all
-//! multiples of 8 are assumed to be sectors (as pages, all sizes would be multiples of 32 KiB,
-//! which is unlikely). Otherwise sectors are assumed.
-//!
-//! **Time.** Recorders have a resolution of microseconds, 100 ns or ns. So at most three decimals
-//! indicate ms, and integers that are multiples of a thousand indicate ns (MQSim's converter). The
-//! other cases are decided by the mean gap between requests: in recorded traces it is between some
-//! µs and some seconds.
+//! Recorders have a resolution of microseconds, 100 ns or ns. So at most three decimals indicate ms,
+//! and integers that are multiples of a thousand indicate ns (MQSim's converter). The other cases are
+//! decided by the mean gap between requests: in recorded traces it is between some µs and some
+//! seconds.
 
 use super::Head;
-use crate::options::{SizeUnit, TimeUnit};
+use crate::options::TimeUnit;
 use crate::reading::FactSource;
 use crate::text::Cursor;
 
 /// Number of lines of the head that are examined.
 const LINES: usize = 8192;
-/// Maximum distance, in requests, between a request and the one that it continues. It must be less
-/// than 8: in a plain stream of requests of equal size in sectors, the eighth request back, if
-/// counted in pages, ends exactly at the current one.
-const WINDOW: usize = 7;
-/// Number of continuations that count as evidence.
-const ENOUGH: u32 = 4;
 
-struct SampleRow<'a> {
+/// One line of the head.
+pub(super) struct SampleRow<'a> {
     time: &'a [u8],
-    dev: u64,
-    sector: u64,
-    size: u64,
+    pub(super) dev: u64,
+    pub(super) address: u64,
+    pub(super) size: u64,
 }
 
-fn rows<'a>(head: &Head<'a>) -> Vec<SampleRow<'a>> {
+/// Returns the first lines that have the columns of the format.
+pub(super) fn rows<'a>(head: &Head<'a>) -> Vec<SampleRow<'a>> {
     let row = |line: &'a [u8]| {
         let mut c = Cursor::new(line);
         c.blanks();
@@ -40,40 +30,12 @@ fn rows<'a>(head: &Head<'a>) -> Vec<SampleRow<'a>> {
         c.gap().ok()?;
         let dev = c.u64().ok()?;
         c.gap().ok()?;
-        let sector = c.u64().ok()?;
+        let address = c.u64().ok()?;
         c.gap().ok()?;
         let size = c.u64().ok()?;
-        Some(SampleRow { time, dev, sector, size })
+        Some(SampleRow { time, dev, address, size })
     };
     head.lines().take(LINES).filter_map(row).collect()
-}
-
-/// Recognises the size unit.
-pub(super) fn size(head: &Head<'_>) -> (SizeUnit, FactSource) {
-    let rows = rows(head);
-    let (mut sectors, mut pages) = (0u32, 0u32);
-    for (i, r) in rows.iter().enumerate() {
-        let before = &rows[i.saturating_sub(WINDOW)..i];
-        let follows = |unit: u64| {
-            before.iter().any(|b| {
-                b.dev == r.dev
-                    && b.size.checked_mul(unit).and_then(|n| n.checked_add(b.sector)) == Some(r.sector)
-            })
-        };
-        sectors += u32::from(follows(1));
-        pages += u32::from(follows(8));
-    }
-    let n = rows.len();
-    let seen = format!("of {n} requests {sectors} continue another in sectors, {pages} in 4 KiB pages");
-    if sectors >= ENOUGH && sectors > 2 * pages {
-        (SizeUnit::SECTORS, FactSource::Recognised(seen))
-    } else if pages >= ENOUGH && pages > 2 * sectors {
-        (SizeUnit::PAGES, FactSource::Recognised(seen))
-    } else if n > 1 && rows.iter().all(|r| r.size % 8 == 0) {
-        (SizeUnit::SECTORS, FactSource::Recognised("every size is a multiple of 8".into()))
-    } else {
-        (SizeUnit::SECTORS, FactSource::Assumed(format!("undecided: {seen}; see --size-unit")))
-    }
 }
 
 /// Recognises the time unit.
@@ -144,16 +106,6 @@ mod tests {
 
     fn head(text: &str) -> Head<'_> {
         Head { bytes: text.as_bytes(), whole: true, judged: 256 }
-    }
-
-    #[test]
-    fn streams_tell_the_size_unit() {
-        let pages: String = (0..20).map(|i| format!("{i}.5 0 {} 2 1\n", i * 16)).collect();
-        assert_eq!(size(&head(&pages)).0, SizeUnit::PAGES);
-        let sectors: String = (0..20).map(|i| format!("{i}.5 0 {} 3 1\n", i * 3)).collect();
-        assert!(matches!(size(&head(&sectors)), (SizeUnit::SECTORS, FactSource::Recognised(_))));
-        let random: String = (0..20).map(|i| format!("{i}.5 0 {} 3 1\n", i * 7919)).collect();
-        assert!(matches!(size(&head(&random)), (SizeUnit::SECTORS, FactSource::Assumed(_))));
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub mod blkparse;
 pub mod csv;
 pub mod diskmon;
 pub mod disksim;
+mod disksim_space;
 mod disksim_units;
 pub mod fio;
 pub mod fiu;

@@ -12,6 +12,9 @@ pub(crate) const OVERFLOW: Reason = "number too large";
 pub(crate) const TOO_FEW: Reason = "too few fields";
 /// Reason if a line has more fields than expected.
 pub(crate) const TOO_MANY: Reason = "too many fields";
+/// Reason for a comma between digits, where no comma separates fields.
+pub(crate) const DECIMAL_COMMA: Reason =
+    "comma in a number; decimals are written with a point (convert the file: 0,5 to 0.5)";
 
 const POW10: [u64; 20] = {
     let mut t = [1u64; 20];
@@ -77,7 +80,7 @@ impl<'a> Cursor<'a> {
                 if self.rest.is_empty() { Err(TOO_FEW) } else { Ok(()) }
             }
             [] => Err(TOO_FEW),
-            _ => Err(NO_NUMBER),
+            _ => Err(self.after_number(NO_NUMBER)),
         }
     }
 
@@ -85,7 +88,16 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(crate) fn done(&mut self) -> Result<(), Reason> {
         self.blanks();
-        if self.rest.is_empty() { Ok(()) } else { Err(TOO_MANY) }
+        if self.rest.is_empty() { Ok(()) } else { Err(self.after_number(TOO_MANY)) }
+    }
+
+    /// Returns the reason for unexpected bytes after a field: a decimal comma, else `other`.
+    #[cold]
+    fn after_number(&self, other: Reason) -> Reason {
+        match self.rest {
+            [b',', b'0'..=b'9', ..] => DECIMAL_COMMA,
+            _ => other,
+        }
     }
 
     /// Parses digits up to the next other byte.
@@ -235,7 +247,7 @@ impl<'a> Cursor<'a> {
 pub(crate) fn number(field: &[u8]) -> Result<u64, Reason> {
     let mut c = Cursor::new(field);
     let n = c.u64()?;
-    if c.rest.is_empty() { Ok(n) } else { Err(NO_NUMBER) }
+    if c.rest.is_empty() { Ok(n) } else { Err(c.after_number(NO_NUMBER)) }
 }
 
 #[cfg(test)]
@@ -272,6 +284,8 @@ mod tests {
             ("x", NO_NUMBER),
             (".", NO_NUMBER),
             ("1.2.3", TOO_MANY),
+            ("0,5", DECIMAL_COMMA),
+            ("5,", TOO_MANY),
             ("99999999999999999999", OVERFLOW),
             ("20000000000", OVERFLOW),
             ("1e99", OVERFLOW),

@@ -181,6 +181,56 @@ fn long_lines_blank_files_and_garbage_are_clear_errors() {
 }
 
 #[test]
+fn a_text_of_which_some_lines_match_a_format_is_not_recognised() {
+    let tsv = |words: usize| {
+        let line = |i: usize| format!("{i}\t0\t{}\t8\t{}\n", i * 24, if i % 20 < words { "W" } else { "1" });
+        "ts\tdev\tlba\tlen\top\n".to_owned() + &(0..400).map(line).collect::<String>()
+    };
+    let e = read(tsv(10).as_bytes(), &merged()).1.unwrap_err();
+    for part in [
+        "is not recognised",
+        "nearest: DiskSim ASCII",
+        "201 of 401 lines",
+        "line 2: operation is neither",
+        "--format disksim",
+    ] {
+        assert!(e.contains(part), "{part}: {e}");
+    }
+    // The user may name the format, and few malformed lines are counted.
+    let (all, end) = read(tsv(10).as_bytes(), &named("disksim"));
+    assert_eq!((all.len(), end.unwrap().malformed), (200, 201));
+    let (all, end) = read(tsv(1).as_bytes(), &merged());
+    assert_eq!((all.len(), end.unwrap().malformed), (380, 21));
+    // A long preamble has another form, but the trace after it does not.
+    let preamble = "host: alpha, 4 disks\n".repeat(1000) + &tsv(0);
+    assert_eq!(read(preamble.as_bytes(), &merged()).0.len(), 400);
+}
+
+#[test]
+fn a_decimal_comma_is_named() {
+    let text: String = (0..20).map(|i| format!("{i},5 0 {} 8 1\n", i * 24)).collect();
+    let e = read(text.as_bytes(), &merged()).1.unwrap_err();
+    assert!(e.contains("nearest: DiskSim ASCII") && e.contains("decimal commas"), "{e}");
+    let e = read(text.as_bytes(), &named("disksim")).1.unwrap_err();
+    assert!(e.contains("decimals are written with a point"), "{e}");
+    let columns = "time=1:ms,op=2,offset=3,bytes=4,delimiter=semicolon".parse::<Columns>().unwrap();
+    let csv = Options { columns: Some(columns), ..merged() };
+    let e = read(b"t;op;offset;bytes\n0,5;W;0;4096\n", &csv).1.unwrap_err();
+    assert!(e.contains("decimals are written with a point"), "{e}");
+}
+
+#[test]
+fn byte_addresses_of_a_disksim_trace_are_read_when_stated() {
+    let text: String = (0..50u64).map(|i| format!("{i}.125 0 {} 4096 0\n", i * i % 31 * 8192)).collect();
+    let e = read(text.as_bytes(), &merged()).1.unwrap_err();
+    assert!(e.starts_with("sample: unit of sizes") && e.contains("--size-unit bytes"), "{e}");
+    let bytes = Options { size_unit: Some(frit_trace::SizeUnit::BYTES), ..merged() };
+    let all = read(text.as_bytes(), &bytes).0;
+    assert_eq!(all.len(), 50);
+    assert!(all.iter().zip(0u64..).all(|(r, i)| (r.sector.0, r.sectors) == (i * i % 31 * 16, 8)));
+}
+
+#[test]
 fn malformed_lines_are_counted_with_number_and_reason() {
     let text = "time_us,op,sector,sectors,flags\n0,W,8,8,\n\n# a comment\n5,W,8,0,\n6,X,8,8,\n7,R,-8,8,\n\
                 8,R,99999999999999999999,8,\n9,R,36028797018963967,8,\n3,R,16,8,M\r\n12,R,1\n13,R,8,8,,,\n14,F,0,0,\n";

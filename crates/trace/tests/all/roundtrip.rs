@@ -177,7 +177,11 @@ fn a_trace_larger_than_the_volume_names_sizes_and_ways_out() {
         assert!(all.len() >= 1000 && all.iter().all(|r| r.end() <= capacity));
     }
     let e = open().fit(Fit::Compact { chunk: 1 << 20 }, 1 << 18, Some(&scan)).err().unwrap();
-    assert!(e.to_string().contains("even packed"), "{e}");
+    let e = e.to_string();
+    let needed = format!("touches {} chunks of 1 MiB", scan.chunks);
+    for part in [needed.as_str(), "holds 128,", "even packed", "--wrap instead of --compact"] {
+        assert!(e.contains(part), "{part}: {e}");
+    }
 }
 
 #[test]

@@ -20,6 +20,9 @@ pub(super) fn params(all: &[Param]) -> String {
     )
 }
 
+/// Parameters that change how much HFSL writes to PCM.
+const TO_PCM: [&str; 4] = ["FUSION_METHOD", "SSW", "cache_ratio", "placement"];
+
 /// Returns the result of a `set`, one line a parameter.
 pub(super) fn changes(asked: &[Setting], changed: &[ParamChange]) -> String {
     let mut out = String::new();
@@ -30,6 +33,18 @@ pub(super) fn changes(asked: &[Setting], changed: &[ParamChange]) -> String {
         };
     }
     out
+}
+
+/// Returns a note if a change can send more writes to PCM than before. A smaller SSW cannot.
+pub(super) fn note(changed: &[ParamChange]) -> Option<&'static str> {
+    let more = |c: &ParamChange| {
+        let size = |text: &str| text.parse::<u64>().ok();
+        TO_PCM.contains(&c.key.as_str()) && (c.key != "SSW" || size(&c.new) > size(&c.old))
+    };
+    changed.iter().any(more).then_some(
+        "if clients write much to a small PCM, their writes wait for flushes for space, which `frit ctl VOLUME top` \
+         shows (docs/guide/control.md, \"Flushes for space\")",
+    )
 }
 
 /// Returns the complete statistics as tables.

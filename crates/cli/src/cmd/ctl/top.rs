@@ -57,6 +57,8 @@ struct Rates {
     ops: Vec<(String, f64, f64)>,
     /// Media commands, by medium and cause.
     commands: BTreeMap<(String, String), f64>,
+    /// Flushes that the layer made for itself.
+    space_flushes: f64,
 }
 
 impl Rates {
@@ -76,7 +78,9 @@ impl Rates {
                     rate(c.commands, old.map_or(0, |x| x.commands));
             }
         }
-        Rates { ops: b.requests.iter().map(op).collect(), commands }
+        let flushes = |s: &Stat| s.layer_metric("space_flushes").unwrap_or(0.0);
+        let space_flushes = (flushes(b) - flushes(a)).max(0.0) / seconds.max(1e-3);
+        Rates { ops: b.requests.iter().map(op).collect(), commands, space_flushes }
     }
 
     fn op(&self, name: &str) -> (f64, f64) {
@@ -94,6 +98,9 @@ impl Rates {
             write.1 / 1e6,
             self.op("flush").0
         );
+        if self.space_flushes > 0.0 {
+            line += &format!("  flush for space {:.1}/s", self.space_flushes);
+        }
         for ((kind, cause), rate) in self.commands.iter().filter(|c| *c.1 > 0.0) {
             line += &format!("  {kind}:{cause} {rate:.0}/s");
         }
@@ -124,6 +131,13 @@ impl Rates {
         if let Some(why) = &v.refuses {
             page += &format!("refuses writes: {why}\n");
         }
+        if self.space_flushes > 0.0 {
+            page += &format!(
+                "{:.1} flushes a second without a client's request: freed space can be reused only after a \
+                 flush (docs/guide/control.md, \"Flushes for space\")\n",
+                self.space_flushes
+            );
+        }
         format!(
             "{page}\n{}\n{}\n{}\nlatency is since the start; Ctrl-C ends\n",
             text(&ops),
@@ -145,7 +159,7 @@ fn space(s: &Stat) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use frit_serve::metrics::{CommandStat, MediumStat, OpStat};
+    use frit_serve::metrics::{CommandStat, LayerMetric, LayerStat, MediumStat, OpStat};
 
     fn stat(requests: u64, commands: u64) -> Stat {
         let command = |op: &str| CommandStat { op: op.into(), cause: "gc".into(), commands, bytes: 0 };
@@ -163,6 +177,23 @@ mod tests {
             }],
             ..Stat::default()
         }
+    }
+
+    #[test]
+    fn flushes_that_the_layer_makes_for_itself_are_told() {
+        let stat = |flushes: f64| {
+            let m = LayerMetric { name: "space_flushes".into(), value: flushes, ..LayerMetric::default() };
+            let layers = vec![LayerStat { name: "hfsl".into(), figures: vec![m], ..LayerStat::default() }];
+            Stat { layers, ..Stat::default() }
+        };
+        let r = Rates::between(&stat(10.0), &stat(40.0), 2.0);
+        assert!(r.line(&stat(40.0)).contains("flush for space 15.0/s"), "{}", r.line(&stat(40.0)));
+        assert!(r.page(&stat(40.0)).contains("15.0 flushes a second without a client's request"));
+        let none = Rates::between(&stat(40.0), &stat(40.0), 2.0);
+        assert!(
+            !none.line(&stat(40.0)).contains("flush for space")
+                && !none.page(&stat(40.0)).contains("without")
+        );
     }
 
     #[test]

@@ -18,6 +18,9 @@ pub(crate) struct ReadArgs {
     /// Unit of sizes (DiskSim ASCII): sectors, pages (4 KiB), bytes, or a size such as 2K.
     #[arg(long, value_name = "UNIT")]
     pub(crate) size_unit: Option<SizeUnit>,
+    /// Unit of addresses (DiskSim ASCII): sectors, bytes, or a size such as 4K.
+    #[arg(long, value_name = "UNIT")]
+    pub(crate) address_unit: Option<SizeUnit>,
     /// Digit that marks a read (DiskSim ASCII): 1 as in DiskSim and MQSim, or 0.
     #[arg(long, value_name = "DIGIT")]
     pub(crate) read_digit: Option<ReadDigit>,
@@ -74,6 +77,7 @@ impl ReadArgs {
             format: self.format.clone(),
             time_unit: self.time_unit,
             size_unit: self.size_unit,
+            address_unit: self.address_unit,
             read_digit: self.read_digit,
             columns: self.columns.clone(),
             event: self.event,

@@ -9,6 +9,9 @@ pub(crate) fn sizes(bytes: u64) -> String {
     if bytes < 1024 { format!("{bytes} B") } else { format!("{} ({bytes} bytes)", size::format(bytes)) }
 }
 
+/// Least amount of data in durable memory, in GB, for which the time for a GB is shown.
+const RATE_GB_MIN: f64 = 0.1;
+
 /// Maximum number of lost pages that are listed.
 const LOST_SHOWN: usize = 20;
 
@@ -41,13 +44,15 @@ pub(crate) fn recovery(r: &OpenReport, page_bytes: u32) -> String {
         row("padded", format!("{} pages whose program operation may have been interrupted", f.padded));
     }
     if f.suspect_blocks > 0 {
-        row("suspect blocks", format!("{}, erased again before use", f.suspect_blocks));
+        let from = if f.clean { ", left by an earlier crash" } else { "" };
+        row("suspect blocks", format!("{}{from}, erased again before use", f.suspect_blocks));
     }
     row("lost", lost(f));
     row("read", size::format(f.bytes_read));
     let mut took = format!("{:.3} s, {:.3} s for a GB of volume", r.seconds, r.seconds_per_gb);
     let held = f.pages_in_pcm as f64 * f64::from(page_bytes) / 1e9;
-    if held > 0.0 {
+    // The fixed costs of an open determine the time of less data.
+    if held >= RATE_GB_MIN {
         let _ = write!(took, ", {:.3} s for a GB in durable memory", r.seconds / held);
     }
     row("took", took);

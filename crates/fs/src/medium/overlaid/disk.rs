@@ -18,6 +18,11 @@ pub trait Disk: Send + Sync {
         false
     }
 
+    /// Returns the name of the log for messages.
+    fn log_name(&self) -> String {
+        "IMAGE.sync".into()
+    }
+
     /// Removes the overlay, which is no longer needed.
     fn remove_overlay(&self, overlay: &Path) {
         let _ = std::fs::remove_file(overlay);
@@ -73,6 +78,10 @@ pub trait Disk: Send + Sync {
 impl<D: Disk, P: Deref<Target = D> + Send + Sync> Disk for P {
     fn bytes(&self) -> u64 {
         (**self).bytes()
+    }
+
+    fn log_name(&self) -> String {
+        (**self).log_name()
     }
 
     fn remove_overlay(&self, overlay: &Path) {

@@ -153,6 +153,11 @@ impl Disk for ImageFile {
         self.image.metadata().is_ok_and(|meta| meta.nlink() == 0)
     }
 
+    fn log_name(&self) -> String {
+        let used = self.with_log(|log| Ok(log.as_ref().map(|(_, path)| path.clone())));
+        used.ok().flatten().as_ref().unwrap_or(&self.log_path).display().to_string()
+    }
+
     fn remove_overlay(&self, overlay: &Path) {
         overlay_mark::remove(&self.image, overlay);
     }
@@ -171,9 +176,9 @@ impl Disk for ImageFile {
     }
 
     fn read_log(&self, at: u64, into: &mut [u8]) -> Result<bool> {
-        self.with_log(|log| match log.as_ref().map(|(file, _)| file.read_exact_at(into, at)) {
-            Some(Ok(())) => Ok(true),
-            Some(Err(e)) if e.kind() != ErrorKind::UnexpectedEof => Err(os("cannot read", &self.log_path)(e)),
+        self.with_log(|log| match log.as_ref().map(|(file, path)| (file.read_exact_at(into, at), path)) {
+            Some((Err(e), path)) if e.kind() != ErrorKind::UnexpectedEof => Err(os("cannot read", path)(e)),
+            Some((Ok(()), _)) => Ok(true),
             _ => Ok(false),
         })
     }
@@ -183,16 +188,15 @@ impl Disk for ImageFile {
             if log.is_none() {
                 *log = Some(make_log(&self.log_path)?);
             }
-            let written = log.as_ref().map_or(Ok(()), |(file, _)| file.write_all_at(data, at));
-            written.map_err(os("cannot write", &self.log_path))
+            let Some((file, path)) = log.as_ref() else { return Ok(()) };
+            file.write_all_at(data, at).map_err(os("cannot write", path))
         })
     }
 
     fn sync_log(&self) -> Result<()> {
         self.with_log(|log| {
-            log.as_ref()
-                .map_or(Ok(()), |(file, _)| file.sync_data())
-                .map_err(os("cannot sync", &self.log_path))
+            let Some((file, path)) = log.as_ref() else { return Ok(()) };
+            file.sync_data().map_err(os("cannot sync", path))
         })
     }
 

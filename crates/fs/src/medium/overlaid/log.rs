@@ -193,9 +193,10 @@ pub(super) fn recover(disk: &impl Disk) -> Result<SyncStamp> {
     // The image must be at the sync before the log, or already at the sync of the log.
     let belongs = (at == log.before() || at == log.stamp()) && log.words[4] == disk.bytes();
     if !belongs && !is_planted(ImageFileBug::NumberIgnored) {
+        let name = disk.log_name();
         return Err(Error::Image(format!(
-            "the file IMAGE.sync beside it completes sync {} of an image that is at sync {}, but this one is at sync \
-             {}: it was replaced, or the file was. Restore the matching file, or remove IMAGE.sync to continue \
+            "the file {name} beside it completes sync {} of an image that is at sync {}, but this one is at sync \
+             {}: it was replaced, or the file was. Restore the matching file, or remove {name} to continue \
              without it",
             log.stamp().number,
             log.before().number,

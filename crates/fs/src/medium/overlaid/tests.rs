@@ -148,3 +148,18 @@ fn those_who_ask_at_once_share_a_sync() {
     });
     assert_eq!(medium.disk.synced.load(Ordering::Relaxed), 1);
 }
+
+#[test]
+fn messages_name_the_log_that_is_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("image");
+    std::fs::write(&image, [0; 4096]).unwrap();
+    let open = || ImageFile::open(&image).unwrap();
+    assert_eq!(open().log_name(), image.canonicalize().unwrap().with_extension("sync").display().to_string());
+    // The name is taken, as by another user.
+    std::fs::create_dir(image.with_extension("sync")).unwrap();
+    let file = open();
+    file.write_log(0, &[1; 8]).unwrap();
+    let name = file.log_name();
+    assert!(name.contains("image.sync-") && Path::new(&name).is_file(), "{name}");
+}

@@ -19,6 +19,7 @@ mod ghosts;
 mod halo;
 mod lru;
 mod s3_fifo;
+mod sieve;
 mod slot_lists;
 mod sweep;
 #[cfg(test)]
@@ -39,6 +40,7 @@ use frit_core::{Error, Result};
 use halo::Halo;
 use lru::Lru;
 use s3_fifo::S3Fifo;
+use sieve::Sieve;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 use sweep::Sweep;
 use two_q::TwoQ;
@@ -150,6 +152,9 @@ pub enum Policy {
     TwoQ,
     /// A small FIFO before a large one (Yang et al. 2023).
     S3Fifo,
+    /// A FIFO with a hand that evicts blocks without an access and leaves the others in place
+    /// (Zhang et al. 2024).
+    Sieve,
     /// CSCAN over groups of blocks with a reference bit for each group (Gill and Modha 2005).
     Wow,
     /// Evicts dense buckets of 1 MiB, several in one sweep, with close runs in separate passes: a

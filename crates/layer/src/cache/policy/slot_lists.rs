@@ -100,6 +100,12 @@ impl SlotLists {
         Some(self.nodes[self.anchor(list).idx()].newer).filter(|s| s.0 < self.slots)
     }
 
+    /// Returns the next newer slot of the list that contains `slot`.
+    #[inline]
+    pub(super) fn newer(&self, slot: CacheSlot) -> Option<CacheSlot> {
+        Some(self.nodes[slot.idx()].newer).filter(|s| s.0 < self.slots)
+    }
+
     #[inline]
     pub(super) fn prefetch(&self, slot: CacheSlot) {
         prefetch(self.nodes.get(slot.idx()));

@@ -235,6 +235,31 @@ fn wow_goes_over_the_disk_and_spares_groups_that_were_hit_once() {
 }
 
 #[test]
+fn sieve_leaves_accessed_blocks_in_place_and_goes_on_where_it_stopped() {
+    let mut c = Checked::new("sieve", 40);
+    let access = |c: &mut Checked, lbns: &[u32]| lbns.iter().for_each(|&l| c.apply(Op::Access(Lbn(l), true)));
+    // Oldest first: 1, 2, 3, 4, 5; 1 and 3 are accessed again.
+    access(&mut c, &[1, 2, 3, 4, 5, 3, 1]);
+    // The hand passes 1 and evicts 2, then passes 3 and evicts 4.
+    assert_eq!(next_out(&mut c), [2]);
+    assert_eq!(next_out(&mut c), [4]);
+    // Block 6 is newer than the hand, which goes on to 5 and 6, and not back to 1 and 3.
+    access(&mut c, &[6]);
+    assert_eq!(next_out(&mut c), [5]);
+    assert_eq!(next_out(&mut c), [6]);
+    // The hand begins again at the oldest, whose bit was cleared. CLOCK would have moved 1 and 3 to
+    // the newest end.
+    access(&mut c, &[7, 1]);
+    assert_eq!(next_out(&mut c), [3]);
+    // A block that leaves otherwise takes the hand along to the next newer one.
+    access(&mut c, &[8]);
+    c.apply(Op::Remove(Lbn(7)));
+    assert_eq!(next_out(&mut c), [8]);
+    assert_eq!(next_out(&mut c), [1]);
+    assert_eq!(next_out(&mut c), [0; 0]);
+}
+
+#[test]
 fn an_oracle_lets_go_what_is_needed_last_and_hits_most() {
     use crate::cache::sim::{BlockAccess, Sim, next_uses};
     let mut x = 7u32;

@@ -18,6 +18,7 @@ use proptest::prelude::*;
 use strum::VariantNames;
 
 mod damage;
+mod each_policy;
 mod levelers;
 mod order;
 mod policies;
@@ -159,12 +160,18 @@ fn settings() -> impl Strategy<Value = Action> {
         ("copyback", "false"),
         ("wear_threshold", "1"),
     ];
-    // With garbage collection off this volume would fill up; another test covers that.
-    all.extend(Gc::VARIANTS.iter().filter(|v| **v != "off").map(|v| ("gc", *v)));
-    all.extend(WearLeveling::VARIANTS.iter().map(|v| ("wear_leveling", *v)));
-    all.extend(super::heat::Heat::VARIANTS.iter().map(|v| ("heat", *v)));
-    all.extend(super::placement::Placement::VARIANTS.iter().map(|v| ("placement", *v)));
+    all.extend(policies());
     proptest::sample::select(all).prop_map(|(k, v)| Action::Set(k, v))
+}
+
+/// Returns all registered policies that can be set while the layer runs, as key and name.
+fn policies() -> Vec<(&'static str, &'static str)> {
+    // With garbage collection off this volume would fill up; another test covers that.
+    let gc = Gc::VARIANTS.iter().filter(|v| **v != "off").map(|v| ("gc", *v));
+    let wear = WearLeveling::VARIANTS.iter().map(|v| ("wear_leveling", *v));
+    let heat = super::heat::Heat::VARIANTS.iter().map(|v| ("heat", *v));
+    let placement = super::placement::Placement::VARIANTS.iter().map(|v| ("placement", *v));
+    gc.chain(wear).chain(heat).chain(placement).collect()
 }
 
 const SECTORS: u64 = 640;

@@ -137,6 +137,31 @@ fn both_sends_small_to_storage_hot_to_the_cache_and_the_rest_to_nand() {
 }
 
 #[test]
+fn pcm_pressure_over_files_costs_a_flush_for_many_writes() {
+    let config = HfslConfig { map_persist: MapPersist::Each, flush_map: true, ..HfslConfig::default() };
+    let mut l = wide(config, 128 << 10, NandFaults::default());
+    let slots = u64::from(l.map.pcm.as_ref().unwrap().layout.slots);
+    let pages = u64::from(l.pages);
+    let (mut x, mut written) = (1u64, 0);
+    // PCM is filled first; then each page takes its slots from those that a flush released.
+    for i in 0..6 * slots / 4 {
+        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        write(&mut l, (x >> 33) % pages * 4, 4);
+        if i >= 2 * slots / 4 {
+            written += 4;
+        } else {
+            l.stats.space_flushes = 0;
+        }
+    }
+    let flushes = l.stats.space_flushes;
+    assert!(flushes > 10, "{flushes} flushes of {slots} slots: no pressure");
+    // An eighth of the slots is written between two flushes; a half of it at worst.
+    assert!(flushes * slots / 16 <= written, "{flushes} flushes for {written} of {slots} slots");
+    assert!(metric(&l, "space_flushes") >= flushes);
+    l.audit();
+}
+
+#[test]
 fn changing_the_method_drains_what_is_above_its_quota() {
     let config = HfslConfig { fusion_method: crate::FusionMethod::Cache, ..HfslConfig::default() };
     let mut l = wide(config, 16 << 10, NandFaults::default());
