@@ -136,7 +136,7 @@ fn latencies<S: Engine + Send>(host: &str, engine: impl FnOnce(&Devices) -> S) -
 fn the_zeros_of_formatting_count_for_their_regions() {
     let mut parts = Devices::new(PAPER, HostModel::find("direct").unwrap(), Some(16 << 20)).unwrap();
     parts.sums = true;
-    let sink = Eager::new(&parts.hardware);
+    let sink = InOrder::new(&parts.hardware);
     let medium = SimMedium::new(parts, sink).unwrap();
     drop(Fs::format(&medium, FormatOptions { sums: true, ..FormatOptions::default() }).unwrap());
     let traffic = medium.traffic();
