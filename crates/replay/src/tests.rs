@@ -4,6 +4,7 @@ mod disks;
 mod faults;
 mod policies;
 mod reports;
+mod verify_figures;
 
 use crate::{Job, Report, RunOptions};
 use frit_stack::Stack;

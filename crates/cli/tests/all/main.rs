@@ -13,6 +13,7 @@ mod disk;
 mod fs_sim;
 mod hostfull;
 mod mount;
+mod nand_model;
 mod ntl;
 mod ntl_model;
 mod outputs;

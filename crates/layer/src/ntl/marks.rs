@@ -45,11 +45,8 @@ impl<T: Token, P: Store> NtlMemory<T, P> {
         (self.mark, self.marks) = (self.seq, self.marks + 1);
         let word = seal(self.mark, MARK);
         self.write_word(sink, mark_at(self.marks), word, after)?;
-        if P::STORES_BYTES {
-            // The copy lies on another page, so that damage to one page cannot make all pages
-            // uncertain.
-            self.write_word(sink, mark_copy_at(self.marks), word, after)?;
-        }
+        // The copy lies on another page, so that damage to one page cannot make all pages uncertain.
+        self.write_word(sink, mark_copy_at(self.marks), word, after)?;
         Ok(())
     }
 
