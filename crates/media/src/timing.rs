@@ -58,12 +58,19 @@ impl NandTiming {
     #[inline]
     #[must_use]
     pub fn phases(&self, cmd: &Cmd) -> Phases {
-        let (bus_in, bus_out) = (self.t_command, Nanos::ZERO);
-        match cmd.op {
-            Op::NandRead => Phases { bus_in, array: self.t_read, bus_out: self.bus(cmd.len) },
-            Op::NandProgram => Phases { bus_in: bus_in + self.bus(cmd.len), array: self.t_prog, bus_out },
-            Op::NandErase => Phases { bus_in, array: self.t_erase, bus_out },
-            _ => Phases { bus_in: bus_in + bus_in, array: self.t_read + self.t_prog, bus_out },
+        // Selections instead of branches: operations alternate, so a processor cannot predict them.
+        let only = |op, time: Nanos| if cmd.op == op { time } else { Nanos::ZERO };
+        let data = self.bus(cmd.len);
+        let array = match cmd.op {
+            Op::NandRead => self.t_read,
+            Op::NandProgram => self.t_prog,
+            Op::NandErase => self.t_erase,
+            _ => self.t_read + self.t_prog,
+        };
+        Phases {
+            bus_in: self.t_command + only(Op::NandProgram, data) + only(Op::NandCopyback, self.t_command),
+            array,
+            bus_out: only(Op::NandRead, data),
         }
     }
 }

@@ -75,6 +75,9 @@ fn reads_take_the_times_of_the_model() {
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&out.stdout);
-        assert!(out.status.success() && said.contains(" 0 differ") && said.starts_with("50"), "{stack} {workload}: {said}");
+        assert!(
+            out.status.success() && said.contains(" 0 differ") && said.starts_with("50"),
+            "{stack} {workload}: {said}"
+        );
     }
 }

@@ -15,7 +15,7 @@ use ask_tree::AskTree;
 use dies::{Die, NO_DIE};
 use disks::Disks;
 use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
-use frit_media::{Hardware, TimingModel};
+use frit_media::{Hardware, Phases, TimingModel};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tokens::{Consequence, Tokens};
@@ -151,19 +151,26 @@ impl InOrder {
             let Some(ready) = self.tokens.ready_at(tok) else { return };
             let begin = ready.max(unit.free);
             let phases = self.models[usize::from(unit.device)].phases(&cmd, begin);
-            unit.phases = phases;
-            unit.ready = ready;
-            unit.start = begin;
-            if phases.bus_in > Nanos::ZERO {
-                unit.stage = Stage::In;
-                return self.asks.set(id.idx(), begin, tok.0);
-            }
-            if phases.bus_out > Nanos::ZERO {
-                unit.stage = Stage::Out;
-                return self.asks.set(id.idx(), begin + phases.array, tok.0);
+            (unit.ready, unit.start) = (ready, begin);
+            if phases.bus_in + phases.bus_out > Nanos::ZERO {
+                return self.ask(id, tok, begin, phases);
             }
             self.end(id, begin + phases.array);
         }
+    }
+
+    /// Makes a command ask for the bus, for its transfer in or, without one, for its transfer out.
+    #[inline]
+    fn ask(&mut self, id: UnitId, tok: Tok, begin: Nanos, phases: Phases) {
+        let unit = &mut self.units[id.idx()];
+        unit.phases = phases;
+        // Selections instead of branches: a processor cannot predict them.
+        let goes_in = phases.bus_in > Nanos::ZERO;
+        unit.stage = if goes_in { Stage::In } else { Stage::Out };
+        unit.transfer = if goes_in { phases.bus_in } else { phases.bus_out };
+        unit.then = if goes_in { phases.array } else { Nanos::ZERO };
+        let at = if goes_in { begin } else { begin + phases.array };
+        self.asks.set(id.idx(), at, tok.0);
     }
 
     /// Grants the bus to the unit that asks first, at the time of its request or when the bus is
@@ -171,39 +178,34 @@ impl InOrder {
     #[inline]
     fn grant(&mut self, id: UnitId, asked: Nanos) {
         let unit = &mut self.units[id.idx()];
+        if unit.die != NO_DIE {
+            return self.grant_to_plane(id, asked);
+        }
+        let (at, done) = transfer(unit, &mut self.channels, asked);
+        self.usage.count_bus_phase(unit.channel, at, unit.transfer);
+        if unit.stage == Stage::In && unit.phases.bus_out > Nanos::ZERO {
+            unit.stage = Stage::Out;
+            (unit.transfer, unit.then) = (unit.phases.bus_out, Nanos::ZERO);
+            let tok = unit.running();
+            return self.asks.set(id.idx(), done, tok.0);
+        }
+        self.end_and_start(id, done);
+    }
+
+    /// Starts a die, or grants the bus to one of its planes.
+    fn grant_to_plane(&mut self, id: UnitId, asked: Nanos) {
+        let unit = &mut self.units[id.idx()];
+        let die = unit.die;
         if unit.stage == Stage::Start {
-            let die = unit.die;
             self.start_die(die, id, asked);
-            return self.start_ready();
-        }
-        let (channel, phases, die) = (unit.channel, unit.phases, unit.die);
-        let free = &mut self.channels[usize::from(channel)];
-        let at = asked.max(*free);
-        if unit.stage == Stage::In {
-            *free = at + phases.bus_in;
-            // The service starts with the grant; the wait for the bus counts as waiting time.
-            unit.start = at;
-            let done = at + phases.bus_in + phases.array;
-            self.usage.count_bus_phase(channel, at, phases.bus_in);
-            if die != NO_DIE {
-                self.end_transfer(die, id, at + phases.bus_in);
-                return self.start_ready();
-            }
-            if phases.bus_out > Nanos::ZERO {
-                unit.stage = Stage::Out;
-                let tok = unit.running();
-                return self.asks.set(id.idx(), done, tok.0);
-            }
-            self.end_and_start(id, done);
         } else {
-            *free = at + phases.bus_out;
-            self.usage.count_bus_phase(channel, at, phases.bus_out);
-            if die != NO_DIE {
-                self.end_transfer(die, id, at + phases.bus_out);
-                return self.start_ready();
-            }
-            self.end_and_start(id, at + phases.bus_out);
+            unit.transfer = if unit.stage == Stage::In { unit.phases.bus_in } else { unit.phases.bus_out };
+            unit.then = Nanos::ZERO;
+            let (at, done) = transfer(unit, &mut self.channels, asked);
+            self.usage.count_bus_phase(unit.channel, at, unit.transfer);
+            self.end_transfer(die, id, done);
         }
+        self.start_ready();
     }
 
     #[inline]
@@ -309,6 +311,18 @@ impl InOrder {
             self.grant(UnitId(position as u16), at);
         }
     }
+}
+
+/// Transfers data between a unit and its channel, from the time `asked` or when the channel is free.
+/// Returns the start of the transfer, and the time of what follows it.
+#[inline]
+fn transfer(unit: &mut Unit, channels: &mut [Nanos], asked: Nanos) -> (Nanos, Nanos) {
+    let free = &mut channels[usize::from(unit.channel)];
+    let at = asked.max(*free);
+    *free = at + unit.transfer;
+    // The service starts with the first grant; the wait for the bus counts as waiting time.
+    unit.start = if unit.stage == Stage::In { at } else { unit.start };
+    (at, *free + unit.then)
 }
 
 impl Sink for InOrder {

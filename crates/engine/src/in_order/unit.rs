@@ -30,6 +30,10 @@ pub(super) struct Unit {
     pub(super) phases: Phases,
     pub(super) ready: Nanos,
     pub(super) start: Nanos,
+    /// Length of its next transfer, and the time from the end of this transfer to the next transfer
+    /// or to its end.
+    pub(super) transfer: Nanos,
+    pub(super) then: Nanos,
     pub(super) channel: u16,
     pub(super) device: u8,
     pub(super) stage: Stage,
@@ -49,6 +53,8 @@ impl Unit {
             phases: Phases::default(),
             ready: Nanos::ZERO,
             start: Nanos::ZERO,
+            transfer: Nanos::ZERO,
+            then: Nanos::ZERO,
             channel: hardware.channel_of(id) as u16,
             device: device as u8,
             stage: Stage::Idle,

@@ -16,29 +16,29 @@ pub const BUS: u64 = 13_199;
 pub const READ: u64 = T_READ + BUS;
 pub const PROGRAM: u64 = BUS + T_PROG;
 
+const TIMING: NandTiming = NandTiming {
+    t_read: Nanos(T_READ),
+    t_prog: Nanos(T_PROG),
+    t_erase: Nanos(T_ERASE),
+    t_command: Nanos::ZERO,
+    bus_ps_per_byte: 6_445,
+};
+
 /// NAND whose unit `u` is on channel `channels[u]`.
 pub fn nand(channels: &[u16]) -> Hardware {
-    let timing = NandTiming {
-        t_read: Nanos(T_READ),
-        t_prog: Nanos(T_PROG),
-        t_erase: Nanos(T_ERASE),
-        t_command: Nanos::ZERO,
-        bus_ps_per_byte: 6_445,
-    };
-    device(MediumKind::Nand, TimingModel::Nand(timing), channels)
+    device(MediumKind::Nand, TimingModel::Nand(TIMING), channels)
 }
 
 /// NAND on one channel, with command and address cycles of 1 µs.
 pub fn nand_with_commands(chips: usize) -> Hardware {
-    let TimingModel::Nand(timing) = nand(&[0]).models().remove(0) else { panic!("it is NAND") };
-    let timing = NandTiming { t_command: Nanos(1_000), ..timing };
+    let timing = NandTiming { t_command: Nanos(1_000), ..TIMING };
     device(MediumKind::Nand, TimingModel::Nand(timing), &vec![0; chips])
 }
 
 /// Dies on one channel, with multi-plane commands: unit `u` is a plane of die `u % dies`. Blocks
 /// have 8 pages.
 pub fn nand_with_planes(dies: u16, planes: u16) -> Hardware {
-    let model = nand(&[0]).models().remove(0);
+    let model = TimingModel::Nand(TIMING);
     let multi_plane = Some(MultiPlane { dies, pages_per_block: 8 });
     let mut hw = Hardware::new();
     let unit_channel = vec![0; usize::from(dies * planes)];
