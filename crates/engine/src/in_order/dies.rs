@@ -71,8 +71,8 @@ pub(super) fn dies(hardware: &Hardware) -> (Vec<Die>, Vec<u16>) {
 
 /// The oldest command of a plane, if it waits for nothing but a time.
 fn ready(units: &[Unit], tokens: &Tokens, plane: UnitId) -> Option<(Nanos, Tok, Op, u64)> {
-    let (cmd, tok) = units[plane.idx()].queue.front()?;
-    Some((tokens.ready_at(tok)?, tok, cmd.op, cmd.addr))
+    let c = units[plane.idx()].queue.front()?;
+    Some((c.ready.or_else(|| tokens.ready_at(c.tok))?, c.tok, c.cmd.op, c.cmd.addr))
 }
 
 impl InOrder {
@@ -115,8 +115,8 @@ impl InOrder {
                 continue;
             }
             let unit = &mut self.units[plane.idx()];
-            let Some((cmd, _)) = unit.queue.front() else { continue };
-            unit.phases = self.models[usize::from(unit.device)].phases(&cmd, at);
+            let Some(command) = unit.queue.front() else { continue };
+            unit.phases = self.models[usize::from(unit.device)].phases(&command.cmd, at);
             (unit.ready, unit.start) = (ready, at);
             die.members.push(plane);
             if unit.phases.bus_in > Nanos::ZERO {

@@ -16,6 +16,7 @@ use dies::{Die, NO_DIE};
 use disks::Disks;
 use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
 use frit_media::{Hardware, Phases, TimingModel};
+use queue::QueuedCommand;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tokens::{Consequence, Tokens};
@@ -147,8 +148,8 @@ impl InOrder {
             if unit.stage != Stage::Idle {
                 return;
             }
-            let Some((cmd, tok)) = unit.queue.front() else { return };
-            let Some(ready) = self.tokens.ready_at(tok) else { return };
+            let Some(&QueuedCommand { cmd, tok, ready }) = unit.queue.front() else { return };
+            let Some(ready) = ready.or_else(|| self.tokens.ready_at(tok)) else { return };
             let begin = ready.max(unit.free);
             let phases = self.models[usize::from(unit.device)].phases(&cmd, begin);
             (unit.ready, unit.start) = (ready, begin);
@@ -221,7 +222,7 @@ impl InOrder {
     #[inline]
     fn end(&mut self, id: UnitId, at: Nanos) {
         let unit = &mut self.units[id.idx()];
-        let Some((cmd, tok)) = unit.queue.front() else { return };
+        let Some(&QueuedCommand { cmd, tok, .. }) = unit.queue.front() else { return };
         unit.queue.pop();
         unit.free = at;
         unit.stage = Stage::Idle;
@@ -353,13 +354,13 @@ impl Sink for InOrder {
         if cmd.op.is_fence() && self.units[cmd.unit.idx()].free_fence {
             return after;
         }
-        let tok = self.tokens.command(self.now, cmd.unit, after);
+        let (tok, ready) = self.tokens.command(self.now, cmd.unit, after);
         let unit = &mut self.units[cmd.unit.idx()];
         if unit.is_disk {
             self.emit_to_disk(cmd, tok);
             return tok;
         }
-        unit.queue.push(cmd, tok);
+        unit.queue.push(QueuedCommand { cmd, tok, ready });
         if unit.queue.len() == 1 {
             self.start(cmd.unit);
         }

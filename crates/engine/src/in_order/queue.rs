@@ -1,13 +1,22 @@
 //! The queue of a unit.
 
 use super::tokens::Tok;
-use frit_core::{Cause, Cmd, Op, UnitId};
+use frit_core::{Cause, Cmd, Nanos, Op, UnitId};
+
+/// A command that waits at a unit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct QueuedCommand {
+    pub(super) cmd: Cmd,
+    pub(super) tok: Tok,
+    /// Time from which it waits only for its unit, if that was known when it was emitted.
+    pub(super) ready: Option<Nanos>,
+}
 
 /// Commands in order of emission: a ring that grows. Unlike `VecDeque`, its operations are inlined
 /// into the engine's loop.
 #[derive(Clone, Debug)]
 pub(super) struct CommandQueue {
-    slots: Box<[(Cmd, Tok)]>,
+    slots: Box<[QueuedCommand]>,
     first: usize,
     len: usize,
 }
@@ -15,8 +24,11 @@ pub(super) struct CommandQueue {
 /// Initial capacity, a power of two.
 const SLOTS: usize = 8;
 
-const VACANT: (Cmd, Tok) =
-    (Cmd { addr: 0, len: 0, hazard: 0, unit: UnitId(0), op: Op::NandRead, cause: Cause::Host }, Tok(0));
+const VACANT: QueuedCommand = QueuedCommand {
+    cmd: Cmd { addr: 0, len: 0, hazard: 0, unit: UnitId(0), op: Op::NandRead, cause: Cause::Host },
+    tok: Tok(0),
+    ready: None,
+};
 
 impl CommandQueue {
     pub(super) fn new() -> CommandQueue {
@@ -35,8 +47,8 @@ impl CommandQueue {
 
     /// The oldest command.
     #[inline]
-    pub(super) fn front(&self) -> Option<(Cmd, Tok)> {
-        (self.len > 0).then(|| self.slots[self.place(0)])
+    pub(super) fn front(&self) -> Option<&QueuedCommand> {
+        (self.len > 0).then(|| &self.slots[self.place(0)])
     }
 
     #[inline]
@@ -48,12 +60,12 @@ impl CommandQueue {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, cmd: Cmd, tok: Tok) {
+    pub(super) fn push(&mut self, command: QueuedCommand) {
         if self.len == self.slots.len() {
             self.grow();
         }
         let place = self.place(self.len);
-        self.slots[place] = (cmd, tok);
+        self.slots[place] = command;
         self.len += 1;
     }
 
@@ -66,7 +78,7 @@ impl CommandQueue {
     }
 
     /// Iterates over the commands, the oldest first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (Cmd, Tok)> + '_ {
+    pub(super) fn iter(&self) -> impl Iterator<Item = QueuedCommand> + '_ {
         (0..self.len).map(|at| self.slots[self.place(at)])
     }
 }
@@ -81,14 +93,14 @@ mod tests {
         for round in 0..50 {
             for _ in 0..round % 9 + 3 {
                 next += 1;
-                q.push(VACANT.0, Tok(next));
+                q.push(QueuedCommand { tok: Tok(next), ..VACANT });
             }
             for _ in 0..round % 7 {
                 expected += 1;
-                assert_eq!(q.front().map(|f| f.1), Some(Tok(expected)));
+                assert_eq!(q.front().map(|f| f.tok), Some(Tok(expected)));
                 q.pop();
             }
-            assert!(q.iter().map(|f| f.1.0).eq(expected + 1..=next));
+            assert!(q.iter().map(|f| f.tok.0).eq(expected + 1..=next));
         }
         while q.len() > 0 {
             q.pop();

@@ -99,12 +99,22 @@ impl Tokens {
         }
     }
 
-    /// Adds a command that is emitted at `now` and waits for `after`.
+    /// Adds a command that is emitted at `now` and waits for `after`. Also returns the time from
+    /// which it waits only for its unit, if that is known.
     #[inline]
-    pub(super) fn command(&mut self, now: Nanos, unit: UnitId, after: Tok) -> Tok {
-        let id = self.add(now, Slot { time: now, kind: Kind::Command, unit, ..VACANT });
-        self.wait_for(id, 0, after);
-        Tok(id)
+    pub(super) fn command(&mut self, now: Nanos, unit: UnitId, after: Tok) -> (Tok, Option<Nanos>) {
+        let id = self.next_id(now);
+        let mut slot = Slot { time: now, kind: Kind::Command, unit, ..VACANT };
+        if let Some(before) = self.slot_mut(after.0) {
+            if before.kind == Kind::Known {
+                slot.time = now.max(before.time);
+            } else {
+                slot.next_waiter[0] = std::mem::replace(&mut before.waiters, id << 1);
+                slot.waits = 1;
+            }
+        }
+        self.slots[(id & self.mask) as usize] = slot;
+        (Tok(id), (slot.waits == 0).then_some(slot.time))
     }
 
     /// Returns a token that is done when both are done.
@@ -221,12 +231,16 @@ impl Tokens {
     }
 
     #[inline]
-    fn add(&mut self, now: Nanos, slot: Slot) -> u64 {
+    fn next_id(&mut self, now: Nanos) -> u64 {
         if self.next - self.oldest > self.mask {
             self.make_room(now);
         }
-        let id = self.next;
         self.next += 1;
+        self.next - 1
+    }
+
+    fn add(&mut self, now: Nanos, slot: Slot) -> u64 {
+        let id = self.next_id(now);
         self.slots[(id & self.mask) as usize] = slot;
         id
     }
@@ -280,10 +294,10 @@ mod tests {
     #[test]
     fn commands_and_joins_follow_what_they_wait_for() {
         let (mut t, now) = (Tokens::new(), Nanos(5));
-        let a = t.command(now, UnitId(0), Tok::default());
-        let b = t.command(now, UnitId(1), Tok::default());
+        let a = t.command(now, UnitId(0), Tok::default()).0;
+        let b = t.command(now, UnitId(1), Tok::default()).0;
         let both = t.join(now, a, b);
-        let c = t.command(now, UnitId(2), both);
+        let c = t.command(now, UnitId(2), both).0;
         t.watch(now, both, 7);
         assert_eq!((t.ready_at(a), t.ready_at(c)), (Some(Nanos(5)), None));
         assert_eq!(resolve(&mut t, a, 30), []);
@@ -299,11 +313,11 @@ mod tests {
     #[test]
     fn a_window_keeps_its_size_beside_a_command_that_never_ends() {
         let mut t = Tokens::new();
-        let stuck = t.command(Nanos::ZERO, UnitId(0), Tok::default());
-        let waits = t.command(Nanos::ZERO, UnitId(1), stuck);
+        let stuck = t.command(Nanos::ZERO, UnitId(0), Tok::default()).0;
+        let waits = t.command(Nanos::ZERO, UnitId(1), stuck).0;
         for i in 1..4 * WINDOW_SPARSE as u64 {
             let now = Nanos(i);
-            let tok = t.command(now, UnitId(2), Tok::default());
+            let tok = t.command(now, UnitId(2), Tok::default()).0;
             resolve(&mut t, tok, i);
             assert_eq!(t.done_at(stuck), None);
         }
@@ -316,7 +330,7 @@ mod tests {
     #[test]
     fn a_window_of_pending_commands_grows() {
         let mut t = Tokens::new();
-        let all: Vec<Tok> = (0..10_000).map(|i| t.command(Nanos(i), UnitId(0), Tok::default())).collect();
+        let all: Vec<Tok> = (0..10_000).map(|i| t.command(Nanos(i), UnitId(0), Tok::default()).0).collect();
         assert!(t.slots.len() <= 1 << 15);
         assert!(all.iter().all(|&tok| t.done_at(tok).is_none()));
         for (i, &tok) in all.iter().enumerate() {

@@ -67,7 +67,7 @@ impl Unit {
     /// Token of the command that is executed; a done token if there is none.
     #[inline]
     pub(super) fn running(&self) -> Tok {
-        self.queue.front().map_or(Tok::default(), |(_, tok)| tok)
+        self.queue.front().map_or(Tok::default(), |c| c.tok)
     }
 
     /// Returns the time until which the unit has work, if it has; waits for buses and for other
@@ -78,6 +78,6 @@ impl Unit {
         }
         let mut model = model.clone();
         let from = self.free.max(now);
-        Some(self.queue.iter().fold(from, |at, (cmd, _)| at + model.phases(&cmd, at).total()))
+        Some(self.queue.iter().fold(from, |at, c| at + model.phases(&c.cmd, at).total()))
     }
 }
