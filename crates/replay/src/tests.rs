@@ -1,6 +1,7 @@
 //! Whole runs: every policy is verified, faults are detected, reports are reproducible.
 
 mod disks;
+mod engines;
 mod faults;
 mod policies;
 mod reports;

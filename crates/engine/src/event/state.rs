@@ -541,12 +541,15 @@ impl Queues {
         let released = self.may_release(id);
         let now = self.now;
         let node = &mut self.nodes[id as usize];
+        // Commands that it must follow are a part of its wait.
+        if node.stage == Stage::Waits {
+            node.ready = now;
+        }
         if !released {
             node.stage = Stage::Held;
             return None;
         }
         node.stage = Stage::Released;
-        node.ready = now;
         let unit = node.cmd.unit;
         self.wake_followers(id);
         if self.is_disk(unit) {
