@@ -5,6 +5,7 @@
 //! (`Present`). A new kind needs a module here, and a line in `experiment.rs`.
 
 mod caching;
+mod claim_verdict;
 mod comparison;
 mod figure;
 mod latency;
@@ -18,6 +19,7 @@ pub use caching::{
     CachedWorkload, CachingOutcome, CachingPlan, CachingRow, CachingView, JudgedChange, MeanChange,
     MetricChange,
 };
+pub use claim_verdict::ClaimVerdict;
 pub use comparison::{
     Axis, BreakEven, CheckVerdict, ComparedRow, ComparedTable, ComparisonOutcome, ComparisonPlan, Crossing,
     CrossingLine, CrossingPlan, CrossingPoint, MetricColumn, ReferencePrice, TablePlan,
