@@ -16,8 +16,8 @@ mod theory;
 mod wear;
 
 pub use caching::{
-    CachedWorkload, CachingOutcome, CachingPlan, CachingRow, CachingView, JudgedChange, MeanChange,
-    MetricChange,
+    CachedWorkload, CachingOutcome, CachingPlan, CachingRow, CachingView, ConstantsSplit, JudgedChange,
+    MeanChange, MetricChange, SplitOutcome, SplitRow,
 };
 pub use claim_verdict::ClaimVerdict;
 pub use comparison::{
