@@ -142,6 +142,16 @@ impl Experiment {
         if let Some(c) = claims.iter().find(under) {
             return Err(bad(format!("the claim '{}' is not under its id '{id}'", c.id)));
         }
+        let caching = matches!(plan, MeasurementPlan::Caching(_));
+        let of_caching = |c: &&Claim| {
+            c.agree.is_some() || c.bands.iter().any(|b| b.against.is_some() || !b.sizes.is_empty())
+        };
+        if let Some(c) = claims.iter().find(of_caching).filter(|_| !caching) {
+            return Err(bad(format!(
+                "the claim '{}' has agree, against or sizes, which need [caching]",
+                c.id
+            )));
+        }
         Ok(Experiment { id, title, source, readings, claims, plan })
     }
 
@@ -178,6 +188,8 @@ mod tests {
         let second = "[recovery]\nstack = \"s\"\ncaches = []\ndirty = 0.5\n";
         assert!(parse(&format!("{plan}{second}{claim}")).unwrap_err().contains("exactly one"));
         assert!(parse(plan).unwrap_err().contains("claims nothing"));
+        let rows = parse(&format!("{plan}{claim}agree = 0.5\n")).unwrap_err();
+        assert!(rows.contains("need [caching]"), "{rows}");
         let other = claim.replace("x.y", "xy");
         assert!(parse(&format!("{plan}{other}")).unwrap_err().contains("not under its id 'x'"));
     }

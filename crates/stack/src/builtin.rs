@@ -31,6 +31,7 @@ builtins!(
     "nand-only-bench",
     "modern",
     "halo-paper",
+    "halo-ours",
     "halo-small",
     "halo-modern",
     "disk-alone",

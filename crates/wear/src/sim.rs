@@ -3,6 +3,10 @@
 //! A write of a block wears its 4 KiB; a move wears the whole stripe that it writes. There are no
 //! registers, so a PCM is divided as in the papers: 2 GiB are 512 stripes of 32 KiB in each of 128
 //! banks.
+//!
+//! Levelers need free stripes, so they offer fewer blocks than their PCM has. To compare levelers,
+//! give each a PCM that [offers](Simulation::offering) all blocks that are written: addresses taken
+//! modulo a smaller number would count the first banks twice, which no leveler could correct.
 
 use super::config::WRITE_BYTES;
 use super::life::{self, WearLifetime};
@@ -55,9 +59,13 @@ pub struct SimReport {
     /// The same, divided by the number under perfect leveling without moves (the endurance of all
     /// blocks).
     pub lifetime_share: Option<f64>,
+    /// Size of the PCM, in bytes.
+    pub pcm_bytes: u64,
     /// Bytes of PCM that are not available as data: gaps, scratch stripes, and the remainder of the
     /// division.
     pub overhead_bytes: u64,
+    /// Number of blocks written to each bank, including moves.
+    pub bank_writes: Vec<u64>,
 }
 
 impl Simulation {
@@ -88,14 +96,51 @@ impl Simulation {
         })
     }
 
+    /// Creates a simulation of a new PCM on which the leveler offers at least `blocks` blocks. The
+    /// PCM grows by one stripe of each bank at a time.
+    ///
+    /// # Errors
+    /// Parameters that the leveler cannot use; see [`Simulation::new`].
+    pub fn offering(config: &WearConfig, blocks: u64) -> Result<Simulation> {
+        let offered = |s: &Simulation| s.blocks() >= blocks;
+        let row = u64::from(config.ranks) * u64::from(config.banks) * u64::from(config.stripe_bytes);
+        let least = (blocks * u64::from(WRITE_BYTES)).next_multiple_of(row.max(1)).max(2 * row);
+        let mut last = Simulation::new(config, least);
+        // A leveler may need two further stripes of each bank for each cube, or a region that is
+        // twice as large.
+        for rows in 1..=least / row.max(1) + 2 * u64::from(config.cubes) {
+            if last.as_ref().is_ok_and(offered) {
+                break;
+            }
+            last = Simulation::new(config, least + rows * row);
+        }
+        last.and_then(|s| {
+            let why = || format!("offers {} of {blocks} blocks on every size that was tried", s.blocks());
+            if offered(&s) {
+                Ok(s)
+            } else {
+                Err(Error::param("leveler", <&str>::from(config.leveler), why()))
+            }
+        })
+    }
+
     /// Number of 4 KiB blocks that can be written.
     #[must_use]
     pub fn blocks(&self) -> u64 {
         u64::from(self.leveler.logical()) << self.shift
     }
 
-    /// Writes blocks in the given order. Each must be below [`Simulation::blocks`].
-    pub fn write(&mut self, blocks: &[u32]) {
+    /// Writes blocks in the given order.
+    ///
+    /// # Errors
+    /// A block is not below [`Simulation::blocks`]. None of the blocks is then counted.
+    pub fn write(&mut self, blocks: &[u32]) -> Result<()> {
+        let offered = self.blocks();
+        if let Some(block) = blocks.iter().find(|b| u64::from(**b) >= offered) {
+            let why =
+                format!("is beyond the {offered} blocks that {} offers", <&str>::from(self.config.leveler));
+            return Err(Error::param("block", block, why));
+        }
         let still = self.leveler.regions() == 0;
         let mask = (1 << self.shift) - 1;
         for &block in blocks {
@@ -115,6 +160,7 @@ impl Simulation {
             }
         }
         self.writes += to_u64(blocks.len());
+        Ok(())
     }
 
     /// Number of writes to each block of a bank.
@@ -149,6 +195,7 @@ impl Simulation {
         let all = to_f64(to_u64(self.written.len()));
         let life = WearLifetime::new(&banks, self.writes, block_max, endurance);
         let offered = u64::from(self.leveler.logical()) * u64::from(self.shape.stripe_bytes);
+        let pcm_bytes = u64::from(self.shape.stripes()) * u64::from(self.shape.stripe_bytes);
         SimReport {
             leveler: self.config.leveler.into(),
             writes: self.writes,
@@ -160,7 +207,9 @@ impl Simulation {
             block_mean: to_f64(banks.iter().sum::<u64>()) / all,
             lifetime_writes: life.host_until_worn,
             lifetime_share: life.host_until_worn.map(|w| w / (to_f64(endurance) * all)),
-            overhead_bytes: u64::from(self.shape.stripes()) * u64::from(self.shape.stripe_bytes) - offered,
+            pcm_bytes,
+            overhead_bytes: pcm_bytes - offered,
+            bank_writes: banks,
         }
     }
 }

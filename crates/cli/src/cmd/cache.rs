@@ -77,11 +77,24 @@ struct PolicyResult {
     evicted: u64,
     destaged: u64,
     evictions: u64,
+    /// Evictions by reason, for `halo`: above both thresholds, above lowered thresholds, outdated, at
+    /// the end of a search.
+    #[serde(flatten)]
+    reasons: Option<Reasons>,
     /// Memory of the directory and of the policy, in bytes.
     directory_bytes: u64,
     policy_bytes: u64,
     /// Duration of the simulation, in seconds.
     seconds: f64,
+}
+
+/// Evictions of `halo` by reason.
+#[derive(Serialize, Debug)]
+struct Reasons {
+    evictions_thresholds: u64,
+    evictions_lowered_thresholds: u64,
+    evictions_outdated: u64,
+    evictions_end_of_scan: u64,
 }
 
 /// Runs the command.
@@ -137,6 +150,12 @@ fn row(policy: &str, slots: u32, sim: &Sim, took: Duration) -> PolicyResult {
         evicted,
         destaged,
         evictions,
+        reasons: sim.reasons().map(|r| Reasons {
+            evictions_thresholds: r.thresholds,
+            evictions_lowered_thresholds: r.lowered_thresholds,
+            evictions_outdated: r.outdated,
+            evictions_end_of_scan: r.end_of_scan,
+        }),
         directory_bytes,
         policy_bytes,
         seconds: took.as_secs_f64(),

@@ -20,7 +20,8 @@ const BLOCK_BYTES: u64 = 4096;
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Every block of 4 KiB that a write of the workload touches is one write of PCM; reads and discards do not count. \
-Blocks beyond the PCM are wrapped: taken modulo the size that the leveler with the least capacity offers, so that all get the same addresses. \
+A block beyond the PCM is an error. \
+Each leveler gets the stripes that it leaves empty in addition to the PCM, so that all levelers get the same addresses. \
 With --compact the written blocks are first packed in order of first touch, as a cache that fills up would place them.
 
 life rate   mean writes of a bank over those of the most written one: 1 is perfect (HALO paper, section V.B)
@@ -28,12 +29,13 @@ max/mean    the reciprocal
 extra       blocks written by moves, for each that the workload wrote
 lifetime    bytes written until the first block passes its endurance, extrapolated; ideal: all blocks wear equally.
             A workload shorter than a round of the gaps is too short for a prediction: --repeat it
+beyond      size of the leveler's own stripes, beyond the PCM that --pcm names
 
 Examples:
-  frit wear financial1.spc.gz
+  frit wear financial1.spc.gz --compact
   frit wear gen:uniform,count=4M,size=4K,span=2G,read=0 --leveler sfc,round-robin,start-gap
   frit wear fin1.trace --pcm 512M --compact --repeat 20 --json
-  frit wear mail.csv.zst --leveler sfc --interval 800 --stripe-size 64K --cubes 16
+  frit wear mail.csv.zst --compact --leveler sfc --interval 800 --stripe-size 64K --cubes 16
 
 docs/reference/wear.md describes the levelers and their parameters."
 )]
@@ -111,25 +113,22 @@ struct WearJson {
     seed: u64,
     compact: bool,
     repeat: u32,
-    /// Number of blocks; addresses are taken modulo this.
+    /// Number of blocks of the PCM.
     blocks: u64,
-    /// `true` if the modulo changed any address.
-    wrapped: bool,
     levelers: Vec<SimReport>,
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// The workload cannot be read or writes nothing; the parameters do not fit.
+/// The workload cannot be read, writes nothing, or writes beyond the PCM; the parameters do not fit.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let mut sims = args.simulations()?;
-    let blocks = sims.iter().map(Simulation::blocks).min().unwrap_or(0);
+    let blocks = args.pcm / BLOCK_BYTES;
     if args.repeat > 1 && args.workload == "-" {
         return Err(miette!("standard input can be read only once; --repeat needs a file or a generator"));
     }
-    let mut feed =
-        BlockMapper { blocks, packed: args.compact.then(HashMap::new), wrapped: false, out: Vec::new() };
+    let mut feed = BlockMapper { blocks, packed: args.compact.then(HashMap::new), out: Vec::new() };
     let options = args.read.options(DeviceMapping::Concat);
     let bar = spinner();
     for _ in 0..args.repeat {
@@ -166,7 +165,10 @@ impl Args {
         let kinds: Vec<LevelerKind> = if self.leveler.is_empty() { all() } else { self.leveler.clone() };
         let of = |&kind: &LevelerKind| {
             let name: &str = kind.into();
-            Simulation::new(&self.config(kind), self.pcm).map_err(|e| miette!("{name}: {e}"))
+            // The PCM itself has to be divisible, too: otherwise its size is not what it says.
+            Simulation::new(&self.config(kind), self.pcm)
+                .and_then(|_| Simulation::offering(&self.config(kind), self.pcm / BLOCK_BYTES))
+                .map_err(|e| miette!("{name}: {e}"))
         };
         kinds.iter().map(of).collect()
     }
@@ -187,7 +189,6 @@ impl Args {
             compact: self.compact,
             repeat: self.repeat,
             blocks: feed.blocks,
-            wrapped: feed.wrapped,
             levelers,
         }
     }
@@ -198,12 +199,16 @@ struct BlockMapper {
     blocks: u64,
     /// Packed block of each block, in order of first write.
     packed: Option<HashMap<u64, u64>>,
-    wrapped: bool,
     out: Vec<u32>,
 }
 
 impl BlockMapper {
-    fn take(&mut self, requests: &[Request]) {
+    /// Converts the writes of a batch.
+    ///
+    /// # Errors
+    /// A write touches a block beyond the PCM. Its address is not wrapped: that would join blocks
+    /// that the workload keeps apart.
+    fn take(&mut self, requests: &[Request]) -> Result<()> {
         self.out.clear();
         for r in requests.iter().filter(|r| r.op == ReqOp::Write) {
             let first = r.sector.bytes() / BLOCK_BYTES;
@@ -215,11 +220,29 @@ impl BlockMapper {
                     }
                     None => block,
                 };
-                self.wrapped |= block >= self.blocks;
-                // The cast is lossless: a PCM has at most 2^31 stripes, and the simulation keeps a
-                // counter for each block.
-                self.out.push((block % self.blocks) as u32);
+                if block >= self.blocks {
+                    return Err(self.beyond(r));
+                }
+                // The cast is lossless: the simulation keeps a counter for each block.
+                self.out.push(block as u32);
             }
+        }
+        Ok(())
+    }
+
+    /// Returns the error for a write that ends beyond the PCM.
+    fn beyond(&self, r: &Request) -> miette::Report {
+        let pcm = size::format(self.blocks * BLOCK_BYTES);
+        match self.packed {
+            Some(_) => {
+                miette!("the workload writes more different blocks than fit into {pcm}; use a larger --pcm")
+            }
+            None => miette!(
+                "the write of {} sectors at sector {} ends beyond the PCM of {pcm}; use a larger --pcm, or \
+                 --compact, which packs the written blocks",
+                r.sectors,
+                r.sector.0
+            ),
         }
     }
 }
@@ -234,9 +257,9 @@ fn pass(
     let mut stream = Workload::open(workload, options).into_diagnostic()?;
     let mut batch = Vec::new();
     while stream.fill(&mut batch).into_diagnostic()? {
-        feed.take(&batch);
+        feed.take(&batch)?;
         for s in &mut *sims {
-            s.write(&feed.out);
+            s.write(&feed.out).map_err(|e| miette!("{e}"))?;
         }
         bar.inc(batch.len() as u64);
     }
@@ -256,7 +279,7 @@ fn spinner() -> ProgressBar {
 }
 
 fn show(r: &WearJson) -> Result<()> {
-    let mut t = table(&["leveler", "life rate", "max/mean", "extra", "lifetime", "of ideal", "not offered"]);
+    let mut t = table(&["leveler", "life rate", "max/mean", "extra", "lifetime", "of ideal", "beyond"]);
     for l in &r.levelers {
         let lifetime = l.lifetime_writes.map_or("-".into(), |w| bytes(w * BLOCK_BYTES as f64));
         t.add_row([
@@ -266,16 +289,15 @@ fn show(r: &WearJson) -> Result<()> {
             format!("{:.1} %", 100.0 * l.extra_writes),
             lifetime,
             l.lifetime_share.map_or("-".into(), |s| format!("{:.2} %", 100.0 * s)),
-            size::format(l.overhead_bytes),
+            size::format(l.pcm_bytes - r.pcm_bytes.min(l.pcm_bytes)),
         ]);
     }
     for column in 1..7 {
         right(&mut t, column);
     }
     let writes = r.levelers.first().map_or(0, |l| l.writes);
-    let wrapped = if r.wrapped { ", wrapped" } else { "" };
     print(&format!(
-        "{writes} writes of 4 KiB to {} of PCM{wrapped}; endurance {}\n\n{}",
+        "{writes} writes of 4 KiB to {} of PCM; endurance {}\n\n{}",
         size::format(r.pcm_bytes),
         r.endurance,
         text(&t)
@@ -301,19 +323,21 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_writes_touch_are_wrapped_or_packed() {
+    fn blocks_that_writes_touch_are_packed_or_have_to_be_in_the_pcm() {
         let requests = [
             request(ReqOp::Write, 8, 9),
             request(ReqOp::Read, 0, 8),
             request(ReqOp::Write, 8 * 105, 8),
             request(ReqOp::Write, 15, 1),
         ];
-        let feed = |packed| {
-            let mut f = BlockMapper { blocks: 100, packed, wrapped: false, out: Vec::new() };
-            f.take(&requests);
-            (f.out, f.wrapped)
+        let feed = |blocks, packed| {
+            let mut f = BlockMapper { blocks, packed, out: Vec::new() };
+            f.take(&requests).map(|()| f.out).map_err(|e| e.to_string())
         };
-        assert_eq!(feed(None), (vec![1, 2, 5, 1], true));
-        assert_eq!(feed(Some(HashMap::new())), (vec![0, 1, 2, 0], false));
+        assert_eq!(feed(106, None).unwrap(), vec![1, 2, 105, 1]);
+        let beyond = feed(105, None).unwrap_err();
+        assert!(beyond.contains("8 sectors at sector 840") && beyond.contains("--compact"), "{beyond}");
+        assert_eq!(feed(3, Some(HashMap::new())).unwrap(), vec![0, 1, 2, 0]);
+        assert!(feed(2, Some(HashMap::new())).unwrap_err().contains("more different blocks"));
     }
 }

@@ -1,32 +1,12 @@
 //! Counts of rounds beside an independent model in Python (`scripts/models/ntl_rounds.py`): equal
 //! to the digit on the bundled recordings, and on real traces if they are there.
 
+use super::models::{decompressed, has_python, output, root};
 use serde_json::Value;
-use std::path::PathBuf;
 use std::process::Command;
 
 /// The model, relative to the root of the repository.
 const MODEL: &str = "scripts/models/ntl_rounds.py";
-
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// Returns the output of a command that has to succeed.
-fn output(command: &mut Command) -> String {
-    let out = command.current_dir(root()).output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-    assert!(out.status.success(), "{command:?}: {}", String::from_utf8_lossy(&out.stderr));
-    String::from_utf8(out.stdout).unwrap()
-}
-
-/// Returns `true` if the model can run, or reports that the test is skipped.
-fn has_python() -> bool {
-    let found = Command::new("python3").arg("--version").output().is_ok();
-    if !found {
-        eprintln!("skipped: no python3");
-    }
-    found
-}
 
 /// Returns the counts of the model, by the names of the program's metrics.
 fn modelled(trace: &str, options: &[&str]) -> Value {
@@ -48,14 +28,6 @@ fn counted(workload: &str, sets: &str, options: &[&str]) -> impl Fn(&str) -> f64
             .as_f64()
             .unwrap()
     }
-}
-
-/// Returns a file with the text of a compressed trace: the model needs no program to read it.
-fn decompressed(trace: &str) -> tempfile::NamedTempFile {
-    let mut file = tempfile::NamedTempFile::with_suffix(".txt").unwrap();
-    let packed = std::fs::File::open(root().join(trace)).unwrap();
-    zstd::stream::copy_decode(packed, file.as_file_mut()).unwrap();
-    file
 }
 
 /// Configurations as overrides of the stack and as options of the model.

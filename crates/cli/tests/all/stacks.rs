@@ -108,3 +108,14 @@ fn layers_show_parameters_and_policies() {
     assert!(text(&frit(&["layers", "hfsl"]).stdout).contains(&names.join(", ")));
     assert_eq!(frit(&["layers", "ftl"]).status.code(), Some(1));
 }
+
+/// The stack that follows the HALO paper can lose data at a power loss, so it cannot be a volume.
+#[test]
+fn a_volume_refuses_the_stack_of_the_halo_paper() {
+    let dir = tempfile::tempdir().unwrap();
+    let vol = dir.path().join("vol");
+    let out = frit(&["create", vol.to_str().unwrap(), "--stack", "halo-paper,disk.bytes=512M"]);
+    assert_eq!(out.status.code(), Some(1));
+    let told = text(&out.stderr);
+    assert!(told.contains("overwrite = in-place") && told.contains("needs out-of-place"), "{told}");
+}

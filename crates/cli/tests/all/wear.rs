@@ -24,7 +24,7 @@ fn levelers_are_compared() {
     let out = frit(&["wear", WORKLOAD, "--pcm", "64M", "--cubes", "2"]);
     assert!(out.status.success(), "{}", text(&out.stderr));
     let shown = text(&out.stdout);
-    for words in ["20000 writes of 4 KiB to 64 MiB", "wrapped", "sfc", "security-refresh", "life rate"] {
+    for words in ["20000 writes of 4 KiB to 64 MiB", "beyond", "sfc", "security-refresh", "life rate"] {
         assert!(shown.contains(words), "{words} in\n{shown}");
     }
     let out =
@@ -33,7 +33,29 @@ fn levelers_are_compared() {
     let of = |i: usize, key: &str| all["levelers"][i][key].clone();
     assert_eq!((of(0, "leveler"), of(0, "writes"), of(0, "moves")), ("none".into(), 40_000.into(), 0.into()));
     assert!(of(1, "moves").as_u64().unwrap() > 200 && of(1, "life_rate").as_f64().unwrap() > 0.5);
-    assert_eq!(all["blocks"], 128 * 15 * 8, "start-gap keeps a stripe of 16 in each bank");
+    assert_eq!(all["blocks"], 128 * 16 * 8);
+    let beyond = of(1, "pcm_bytes").as_u64().unwrap() - (64 << 20);
+    assert_eq!(beyond, 128 * (32 << 10), "start-gap has an empty stripe in each bank");
+    assert_eq!(of(1, "bank_writes").as_array().unwrap().len(), 128);
+}
+
+/// Writing every block once wears all banks alike, whatever the leveler.
+#[test]
+fn every_block_written_once_has_a_life_rate_of_about_one() {
+    let out = frit(&["wear", "gen:sequential,count=524288,size=4K,span=2G,read=0", "--json"]);
+    let all: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    for l in all["levelers"].as_array().unwrap() {
+        let rate = l["life_rate"].as_f64().unwrap();
+        assert!(rate > 0.99, "{}: {rate}", l["leveler"]);
+    }
+}
+
+#[test]
+fn an_address_beyond_the_pcm_is_refused() {
+    let e = told(&["wear", WORKLOAD, "--pcm", "32M", "--leveler", "none"]);
+    assert!(e.contains("beyond the PCM of 32 MiB") && e.contains("--compact"), "{e}");
+    let e = told(&["wear", WORKLOAD, "--pcm", "32M", "--leveler", "none", "--compact"]);
+    assert!(e.contains("more different blocks than fit into 32 MiB"), "{e}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Metrics and residence view of the cache.
 
 use super::layer::Cache;
+use super::policy::EvictionPolicy;
 use crate::Token;
 use crate::numbers::BucketId;
 use frit_core::StackView;
@@ -16,6 +17,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         view.media.push(self.space.pcm.view());
         view.media.push(self.disk.view());
         let mut metrics = self.metrics();
+        metrics.extend(self.reasons());
         metrics.extend(self.space.pcm.metrics());
         view.layers.push(LayerView { name: "cache".into(), metrics, residence: self.residence() });
     }
@@ -69,6 +71,22 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 unit: "",
                 help: "1 while the disk fails and dirty blocks are kept",
             },
+        ]
+    }
+
+    /// Returns the victim selections by reason, for a policy that has such reasons.
+    fn reasons(&self) -> Vec<Metric> {
+        let Some(r) = self.policy.reasons() else { return Vec::new() };
+        let metric = |name, value, help| Metric { name, value: to_f64(value), unit: "", help };
+        vec![
+            metric("evictions_thresholds", r.thresholds, "buckets evicted above both thresholds"),
+            metric(
+                "evictions_lowered_thresholds",
+                r.lowered_thresholds,
+                "buckets evicted above both thresholds after the search had lowered them",
+            ),
+            metric("evictions_outdated", r.outdated, "buckets evicted because they were outdated"),
+            metric("evictions_end_of_scan", r.end_of_scan, "buckets evicted at the end of a search"),
         ]
     }
 

@@ -59,6 +59,35 @@ pub struct CacheRunResult {
     pub hit_ratio: f64,
     /// DRAM of the cache, in bytes.
     pub dram_bytes: u64,
+    /// Evictions of HALO by reason.
+    pub evictions: Evictions,
+}
+
+/// Evictions of HALO by reason; zero for other policies. See
+/// [`EvictionReasons`](frit_layer::cache::policy::EvictionReasons).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Evictions {
+    /// Above both thresholds.
+    pub thresholds: u64,
+    /// Above both thresholds after the search had lowered them.
+    pub lowered_thresholds: u64,
+    /// Outdated.
+    pub outdated: u64,
+    /// At the end of a search.
+    pub end_of_scan: u64,
+}
+
+impl Evictions {
+    /// Reads the metrics of a cache.
+    fn of(metric: &dyn Fn(&str) -> f64) -> Evictions {
+        let count = |name: &str| metric(&format!("evictions_{name}")) as u64;
+        Evictions {
+            thresholds: count("thresholds"),
+            lowered_thresholds: count("lowered_thresholds"),
+            outdated: count("outdated"),
+            end_of_scan: count("end_of_scan"),
+        }
+    }
 }
 
 /// A metric of [`CacheRunResult`].
@@ -192,6 +221,7 @@ fn replay(stack: &Stack, input: &AvailableWorkload, mode: LoopMode) -> Result<Ca
         turnovers: metric("write_misses") / metric("cache_slots").max(1.0),
         hit_ratio: metric("hit_ratio"),
         dram_bytes: r.memory.dram_bytes,
+        evictions: Evictions::of(&metric),
     })
 }
 
@@ -222,6 +252,7 @@ fn disk_only(
         turnovers: metric("write_misses") / metric("cache_slots").max(1.0),
         hit_ratio: metric("hit_ratio"),
         dram_bytes: top.info().dram_bytes,
+        evictions: Evictions::of(&metric),
     })
 }
 

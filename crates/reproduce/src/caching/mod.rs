@@ -9,9 +9,9 @@ mod disk_timer;
 mod wear;
 
 pub(crate) use cache_run::pcm_chips;
-pub use cache_run::{CacheMetric, CacheRun, CacheRunResult};
+pub use cache_run::{CacheMetric, CacheRun, CacheRunResult, Evictions};
 pub use disk_timer::{DiskTimer, DiskWork};
-pub(crate) use wear::wear;
+pub(crate) use wear::{stack_life_rate, wear};
 
 /// Results by workload and cell.
 pub(crate) type CacheRunResults = crate::pool::JobPool<CacheRunResult>;

@@ -22,6 +22,9 @@ pub struct Claim {
     /// Rules about metrics of a comparison.
     #[serde(rename = "check", default)]
     pub checks: Vec<Check>,
+    /// Share of the rows that have to be inside a band, in a study of caches: for claims about most
+    /// workloads. Absent: all.
+    pub agree: Option<f64>,
 }
 
 /// Direction of a change.
@@ -67,6 +70,12 @@ pub struct Band {
     /// `true` if the band is about the mean over those workloads, instead of each.
     #[serde(default)]
     pub mean: bool,
+    /// Column that the value is divided by, in a study of caches.
+    pub against: Option<String>,
+    /// Sizes of caches that the band is about, as multiples of the workload's, in a study of caches;
+    /// empty: all.
+    #[serde(default)]
+    pub sizes: Vec<f64>,
 }
 
 fn unbounded() -> f64 {
@@ -88,6 +97,21 @@ impl Band {
     pub fn is_about(&self, claim: &Claim, stands_for: Option<&str>) -> bool {
         let of = if self.of.is_empty() { &claim.of } else { &self.of };
         stands_for.is_some_and(|s| of.iter().any(|o| o == s))
+    }
+
+    /// Returns the rule as text.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let column = match &self.against {
+            Some(base) => format!("{} / {base}", self.column),
+            None => self.column.clone(),
+        };
+        let range = match (self.least > 0.0, self.most.is_finite()) {
+            (true, true) => format!("{} to {}", self.least, self.most),
+            (true, false) => format!("at least {}", self.least),
+            (false, _) => format!("at most {}", self.most),
+        };
+        format!("{column}: {range}")
     }
 
     /// Returns `true` if a value is inside the band.
@@ -161,8 +185,18 @@ mod tests {
             direction: None,
             bands: Vec::new(),
             checks: Vec::new(),
+            agree: None,
         };
-        let band = Band { column: "c".into(), least: 0.5, most: 0.7, of: vec!["A".into()], mean: false };
+        let band = Band {
+            column: "c".into(),
+            least: 0.5,
+            most: 0.7,
+            of: vec!["A".into()],
+            mean: false,
+            against: Some("b".into()),
+            sizes: Vec::new(),
+        };
+        assert_eq!(band.words(), "c / b: 0.5 to 0.7");
         assert!(band.is_about(&claim, Some("A")) && !band.is_about(&claim, Some("B")));
         assert!(claim.is_about(Some("B")) && !claim.is_about(None));
         assert!(band.holds(0.6) && !band.holds(0.75));

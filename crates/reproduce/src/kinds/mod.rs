@@ -5,6 +5,7 @@
 //! (`Present`). A new kind needs a module here, and a line in `experiment.rs`.
 
 mod caching;
+mod claim_verdict;
 mod comparison;
 mod figure;
 mod latency;
@@ -15,9 +16,10 @@ mod theory;
 mod wear;
 
 pub use caching::{
-    CachedWorkload, CachingOutcome, CachingPlan, CachingRow, CachingView, JudgedChange, MeanChange,
-    MetricChange,
+    CachedWorkload, CachingOutcome, CachingPlan, CachingRow, CachingView, ConstantsSplit, JudgedChange,
+    MeanChange, MetricChange, SplitOutcome, SplitRow,
 };
+pub use claim_verdict::ClaimVerdict;
 pub use comparison::{
     Axis, BreakEven, CheckVerdict, ComparedRow, ComparedTable, ComparisonOutcome, ComparisonPlan, Crossing,
     CrossingLine, CrossingPlan, CrossingPoint, MetricColumn, ReferencePrice, TablePlan,

@@ -8,7 +8,7 @@
 //! at which any bucket has enough blocks. The next bucket is then evicted in any case. A search
 //! continues where the last one ended (the paper's Buck_scan) and skips empty buckets.
 
-use super::{CacheAccess, EvictionPolicy, PolicySetup, Victim};
+use super::{CacheAccess, EvictionPolicy, EvictionReasons, PolicySetup, Victim};
 use crate::cache::directory::{BucketBlocks, Directory, GroupBounds, PINNED};
 use crate::numbers::{BucketId, CacheSlot, Lbn};
 use frit_core::Result;
@@ -26,6 +26,7 @@ pub struct Halo {
     scan: u32,
     /// The bucket at which the next search begins (the paper's Buck_scan).
     cursor: BucketId,
+    reasons: EvictionReasons,
     blocks: Box<BucketBlocks>,
 }
 
@@ -72,6 +73,17 @@ impl Halo {
         Thresholds { count, count_step: count / scan, age, age_step: age / scan }
     }
 
+    /// Counts an eviction after `scanned` buckets, which met the thresholds or was outdated.
+    fn count(&mut self, scanned: u64, met: bool, outdated: bool) {
+        let r = &mut self.reasons;
+        *match (met, outdated) {
+            (true, _) if scanned == 0 => &mut r.thresholds,
+            (true, _) if scanned < u64::from(self.scan) => &mut r.lowered_thresholds,
+            (false, true) => &mut r.outdated,
+            _ => &mut r.end_of_scan,
+        } += 1;
+    }
+
     /// Appends the blocks of a bucket that can be evicted to `out`. Returns `true` if there are
     /// any.
     fn take(&mut self, dir: &Directory, bucket: BucketId, out: &mut Vec<Victim>) -> bool {
@@ -93,6 +105,7 @@ impl EvictionPolicy for Halo {
             outdate_recency: requests(c.outdate_recency),
             scan: c.halo_scan,
             cursor: BucketId(0),
+            reasons: EvictionReasons::default(),
             blocks: Box::default(),
         };
         Ok(())
@@ -141,8 +154,9 @@ impl EvictionPolicy for Halo {
             self.cursor = i.plus(1);
             let bucket = dir.bucket(i);
             let age = bucket.age(clock);
-            let eligible = needs.met(bucket.count, age) || age > self.outdate_recency || scanned >= scan;
-            if eligible && self.take(dir, i, out) {
+            let (met, outdated) = (needs.met(bucket.count, age), age > self.outdate_recency);
+            if (met || outdated || scanned >= scan) && self.take(dir, i, out) {
+                self.count(scanned, met, outdated);
                 return;
             }
             needs.relax(1);
@@ -152,6 +166,10 @@ impl EvictionPolicy for Halo {
 
     fn by_address(&self) -> bool {
         true
+    }
+
+    fn reasons(&self) -> Option<EvictionReasons> {
+        Some(self.reasons)
     }
 
     fn dram_bytes(&self) -> u64 {
@@ -233,5 +251,41 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A cache of 2000 slots, of which each bucket in `counts` has so many blocks, accessed at `at`.
+    fn filled(counts: &[(u32, u32, u32)]) -> Directory {
+        let mut dir = Directory::new(BUCKETS * 256, SLOTS).unwrap();
+        for &(bucket, count, at) in counts {
+            for lbn in Lbn::range(BucketId(bucket).block(0), BucketId(bucket).block(count)) {
+                let slot = dir.alloc().unwrap();
+                dir.insert(lbn, slot, 0xff, true);
+                dir.touch(lbn, at);
+            }
+        }
+        dir
+    }
+
+    #[test]
+    fn evictions_are_counted_by_the_condition_that_holds() {
+        let config =
+            PolicyConfig { th_bcounts: 20, halo_scan: 4, outdate_recency: 0.5, ..PolicyConfig::default() };
+        let setup = PolicySetup { slots: SLOTS, disk_blocks: BUCKETS * 256, config: &config, next_use: None };
+        let reasons = |counts: &[(u32, u32, u32)], clock| {
+            let mut halo = Halo::default();
+            halo.reset(&setup).unwrap();
+            let mut found = Vec::new();
+            halo.victims(&filled(counts), clock, &mut found);
+            assert!(!found.is_empty());
+            let r = halo.reasons().unwrap();
+            [r.thresholds, r.lowered_thresholds, r.outdated, r.end_of_scan]
+        };
+        // TH_RECENCY is 100 requests and OUTDATE_RECENCY 1000.
+        assert_eq!(reasons(&[(0, 100, 1), (1, 10, 1)], 500), [1, 0, 0, 0]);
+        assert_eq!(reasons(&[(0, 10, 450), (1, 100, 450)], 500), [0, 1, 0, 0]);
+        assert_eq!(reasons(&[(0, 10, 1), (1, 10, 1)], 1500), [0, 0, 1, 0]);
+        // Accessed at this moment, no bucket is old, and the fifth is taken.
+        let all: Vec<_> = (0..6).map(|b| (b, 10, 500)).collect();
+        assert_eq!(reasons(&all, 500), [0, 0, 0, 1]);
     }
 }

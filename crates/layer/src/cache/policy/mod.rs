@@ -68,6 +68,19 @@ pub struct Victim {
     pub slot: CacheSlot,
 }
 
+/// Evictions of HALO, by the condition that made a bucket eligible.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct EvictionReasons {
+    /// The bucket exceeded TH_BCOUNTS and TH_RECENCY in full.
+    pub thresholds: u64,
+    /// The bucket exceeded both thresholds after the search had lowered them.
+    pub lowered_thresholds: u64,
+    /// The bucket exceeded OUTDATE_RECENCY, and not the two thresholds.
+    pub outdated: u64,
+    /// The search had passed `halo_scan` buckets, and took the next one.
+    pub end_of_scan: u64,
+}
+
 /// Parameters of a new policy.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicySetup<'a> {
@@ -112,6 +125,11 @@ pub trait EvictionPolicy {
     /// from the directory, or inserts them into the policy again. Blocks with the flag
     /// [`PINNED`](super::directory::PINNED) are never victims.
     fn victims(&mut self, dir: &Directory, clock: u32, out: &mut Vec<Victim>);
+
+    /// Returns the number of evictions by reason; `None` if the policy has no such conditions.
+    fn reasons(&self) -> Option<EvictionReasons> {
+        None
+    }
 
     /// Prefetches the data for [`EvictionPolicy::hit`] of a slot.
     #[inline]

@@ -6,7 +6,9 @@ mod future;
 pub use future::next_uses;
 
 use super::directory::Directory;
-use super::policy::{CacheAccess, EvictionPolicy, Policy, PolicyConfig, PolicySetup, Victim};
+use super::policy::{
+    CacheAccess, EvictionPolicy, EvictionReasons, Policy, PolicyConfig, PolicySetup, Victim,
+};
 use crate::numbers::Lbn;
 use cached_blocks::{CachedBlocks, UnplacedBlocks};
 use frit_core::Result;
@@ -113,6 +115,12 @@ impl Sim {
     #[must_use]
     pub fn outcome(&self) -> SimCounts {
         self.run.outcome
+    }
+
+    /// Returns the number of evictions by reason, if the policy has such reasons.
+    #[must_use]
+    pub fn reasons(&self) -> Option<EvictionReasons> {
+        self.run.policy.reasons()
     }
 
     /// Returns the DRAM of the set of blocks and of the policy, in bytes.

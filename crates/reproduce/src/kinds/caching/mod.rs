@@ -1,10 +1,13 @@
 //! Metrics over studies of caches.
 
+mod judge;
 mod outcome;
 mod present;
+mod split;
 mod workloads;
 
 pub use outcome::{CachedWorkload, CachingOutcome, CachingRow, CachingView, MeanChange, MetricChange};
+pub use split::{ConstantsSplit, SplitOutcome, SplitRow};
 pub(super) use workloads::{StudyWorkload, cache_bytes, study_workloads};
 
 use super::{Measure, Subject};
@@ -37,6 +40,10 @@ pub struct CachingPlan {
     pub by: Option<String>,
     /// Claim to be judged.
     pub judged: Option<JudgedChange>,
+    /// Policy whose evictions are shown by reason.
+    pub reasons: Option<String>,
+    /// Choice of the best policy on some workloads, and its result on the others.
+    pub split: Option<ConstantsSplit>,
 }
 
 /// A claim about the first metric of a policy relative to that of the baseline `by`.
@@ -95,9 +102,13 @@ impl Measure for CachingPlan {
                 row.judged = self.judged.as_ref().and_then(|j| judge(j, self, metrics.first(), row));
             }
             let mean = mean(&rows);
-            shown.push(CachingView { view: view.name.clone(), about: view.about.clone(), rows, mean });
+            let split = self.split.as_ref().map(|s| s.of(self, metrics.first(), &rows));
+            shown.push(CachingView { view: view.name.clone(), about: view.about.clone(), rows, mean, split });
         }
+        let claims = judge::claims(subject, self, metrics.first().copied(), &shown)?;
         Ok(CachingOutcome {
+            claims,
+            reasons: self.reasons.clone(),
             study: study.name.clone(),
             readings: study.readings.clone(),
             metrics,
@@ -149,6 +160,7 @@ impl StudyRuns<'_> {
                 workload: h.spec.name.clone(),
                 kind: h.input.kind,
                 stands_for: h.spec.stands_for.clone(),
+                times,
                 cache_bytes: cache_bytes(self.study, h, times, self.quick),
                 found: self.policies.iter().filter_map(result).collect(),
                 judged: None,

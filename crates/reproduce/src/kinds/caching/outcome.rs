@@ -1,6 +1,8 @@
 //! Results of a study of caches.
 
+use super::split::SplitOutcome;
 use crate::caching::{CacheMetric, CacheRunResult};
+use crate::kinds::ClaimVerdict;
 use frit_trace::identity::WorkloadKind;
 use serde::Serialize;
 
@@ -19,6 +21,10 @@ pub struct CachingOutcome {
     pub by: Option<String>,
     /// Workloads that were run.
     pub workloads: Vec<CachedWorkload>,
+    /// Policy whose evictions are shown by reason.
+    pub reasons: Option<String>,
+    /// Verdicts on the claims.
+    pub claims: Vec<ClaimVerdict>,
     /// Results of the runs, by view.
     pub views: Vec<CachingView>,
 }
@@ -57,6 +63,8 @@ pub struct CachingView {
     pub rows: Vec<CachingRow>,
     /// Mean of the judged changes over the paper's workloads.
     pub mean: Option<MeanChange>,
+    /// Best policy on some workloads, and its result on the others.
+    pub split: Option<SplitOutcome>,
 }
 
 /// Results of a workload with a cache of one size.
@@ -68,6 +76,8 @@ pub struct CachingRow {
     pub kind: WorkloadKind,
     /// The workload of the paper that it stands for.
     pub stands_for: Option<String>,
+    /// Size of the cache as a multiple of the workload's.
+    pub times: f64,
     /// Size of the cache, in bytes.
     pub cache_bytes: u64,
     /// Results by policy.

@@ -1,8 +1,9 @@
 //! Results of studies of caches in generic parts.
 
-use super::{CachedWorkload, CachingOutcome, CachingRow, CachingView, MetricChange};
+use super::{CachedWorkload, CachingOutcome, CachingRow, CachingView, MetricChange, SplitOutcome};
 use crate::caching::CacheMetric;
 use crate::kinds::Present;
+use crate::kinds::claim_verdict::claim_table;
 use crate::outcome::{
     Cell, Deviation, JudgedAspect, Judgement, Outcome, OutcomePart, OutcomeTable, SharedEntry, SharedPlace,
     SharedSection, change, generated,
@@ -11,8 +12,10 @@ use crate::outcome::{
 impl Present for CachingOutcome {
     fn present(&self) -> Outcome {
         let title = format!("Assumptions of the study `{}`", self.study);
+        let claims = (!self.claims.is_empty()).then(|| OutcomePart::Table(claim_table(&self.claims)));
+        let views = self.views.iter().flat_map(|v| view_parts(self, v));
         Outcome {
-            parts: self.views.iter().flat_map(|v| view_parts(self, v)).collect(),
+            parts: claims.into_iter().chain(views).collect(),
             blank_end: true,
             shared: vec![
                 SharedSection::assumptions(SharedPlace::Studies, title, &self.readings),
@@ -44,7 +47,48 @@ fn view_parts(o: &CachingOutcome, v: &CachingView) -> Vec<OutcomePart> {
             points(m.published)
         )));
     }
+    if let Some(column) = o.reasons.as_ref().and_then(|n| o.policies.iter().position(|p| p == n)) {
+        let about = format!("victim selections of {} by reason:", o.policies[column]);
+        parts.extend([OutcomePart::Text(about), OutcomePart::Table(reasons_table(v, column))]);
+    }
+    parts.extend(v.split.iter().flat_map(split_parts));
     parts
+}
+
+/// Returns the evictions of a policy by reason.
+fn reasons_table(v: &CachingView, column: usize) -> OutcomeTable {
+    let head = [
+        "workload",
+        "stands for",
+        "cache",
+        "filled",
+        "thresholds",
+        "lowered thresholds",
+        "outdated",
+        "end of scan",
+    ];
+    let mut table = OutcomeTable::new(2, &head, Vec::new());
+    for (r, found) in v.rows.iter().filter_map(|r| Some((r, r.found.get(column)?))) {
+        let e = found.evictions;
+        let counts = [e.thresholds, e.lowered_thresholds, e.outdated, e.end_of_scan];
+        table.rows.push(names(r).into_iter().chain(counts.map(Cell::Count)).collect());
+    }
+    table
+}
+
+/// Returns the mean changes over the two parts of the workloads.
+fn split_parts(s: &SplitOutcome) -> [OutcomePart; 3] {
+    let mean = |m: Option<f64>| m.map_or(Cell::Missing, |m| Cell::Change(1.0 + m / 100.0));
+    let row = |r: &super::SplitRow| vec![Cell::text(&r.policy), mean(r.choice), mean(r.report)];
+    let head = ["column", "mean over the choice", "mean over the report"];
+    let of = |names: &[String]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let about = format!("Mean changes. Choice: {}. Report: {}.", of(&s.chosen_on), of(&s.reported_on));
+    let best = s.chosen.as_deref().unwrap_or("none");
+    [
+        OutcomePart::Text(about),
+        OutcomePart::Table(OutcomeTable::new(1, &head, s.rows.iter().map(row).collect())),
+        OutcomePart::Text(format!("Best over the workloads of the choice: {best}.")),
+    ]
 }
 
 fn metric_table(o: &CachingOutcome, v: &CachingView, metric: CacheMetric, by: Option<&str>) -> OutcomeTable {
