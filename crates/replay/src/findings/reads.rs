@@ -74,7 +74,7 @@ pub(super) const NEVER_REREAD: Rule = Rule {
         let applies = a.read_bytes > 0 && a.writes > 0 && unwritten_reads(r).is_none();
         (applies && again < REREAD_SHARE_MAX).then(|| {
             Evidence::new(format!(
-                "The workload does not read what it writes: it wrote {} of the {} that it reads ({}). The \
+                "The workload hardly reads what it writes: it wrote {} of the {} that it reads ({}). The \
                  placement of its writes has no effect on its reads.",
                 size::format(a.reread_bytes),
                 size::format(a.read_bytes),

@@ -18,6 +18,8 @@ const ABSORBED_CHURN_MAX: f64 = 0.50;
 const ABSORBED_SHARE_MIN: f64 = 0.25;
 /// Smallest share of writes that change part of a NAND page.
 const PARTIAL_SHARE_MIN: f64 = 0.25;
+/// Largest size of a write for which a larger SSW is proposed: PCM is slower than NAND for large ones.
+const SMALL_WRITE_MAX: u64 = 32 << 10;
 /// `SSW` of a stack without the key ([`frit_stack`] leaves out keys with their default value).
 const SSW_DEFAULT: u64 = 2048;
 
@@ -90,11 +92,19 @@ pub(super) const PARTIAL_WRITES: Rule = Rule {
     name: "partial-writes",
     kind: FindingKind::Explanation,
     condition: || {
-        format!("writes of part of a NAND page are at least {} of the writes", percent(PARTIAL_SHARE_MIN))
+        format!(
+            "writes of part of a NAND page that do not move it to PCM are at least {} of the writes",
+            percent(PARTIAL_SHARE_MIN)
+        )
     },
     reason: "Each of them reads the page and programs it as a whole.",
     find: |r| {
-        let n = r.flash_updates.filter(|n| share(*n, r.asked.writes) >= PARTIAL_SHARE_MIN)?;
+        // A small write that moves its page to PCM programs no NAND page.
+        let moved = r.counted("moved_to_pcm").unwrap_or(0.0) as u64;
+        let n = r.flash_updates?.saturating_sub(moved);
+        if share(n, r.asked.writes) < PARTIAL_SHARE_MIN {
+            return None;
+        }
         let read = bytes(r, Op::NandRead, Cause::Merge);
         Some(
             Evidence::new(format!(
@@ -148,8 +158,8 @@ fn pcm_unused(r: &Report) -> Option<Evidence> {
         format!("PCM took {} of the written bytes: ", percent(part))
     };
     let fused = r.has(MediumKind::Nand);
-    let why = if fused && smallest > ssw {
-        let most = common.max(smallest);
+    let most = common.max(smallest);
+    let why = if fused && smallest > ssw && most <= SMALL_WRITE_MAX {
         format!(
             "the smallest write has {}, and SSW is {}. With SSW={}, writes of up to that size ({} of the writes) \
              go to PCM.",
@@ -157,6 +167,12 @@ fn pcm_unused(r: &Report) -> Option<Evidence> {
             size::format(ssw),
             short_size(most),
             percent(up_to(most))
+        )
+    } else if fused && smallest > ssw {
+        format!(
+            "the smallest write has {}, and SSW is {}. The writes are too large to gain from PCM.",
+            size::format(smallest),
+            size::format(ssw)
         )
     } else {
         format!(
@@ -218,10 +234,16 @@ fn medium_unused(r: &Report) -> Option<Evidence> {
 fn pcm_churns(r: &Report) -> Option<Evidence> {
     let (taken, left) = hfsl_flow(r)?;
     let pcm = r.media.iter().find(|m| m.kind == MediumKind::Pcm)?;
+    // Under the method cache every write goes to PCM first, whatever its size.
+    let fewer = match setting(r, "FUSION_METHOD") {
+        Some("cache") => "",
+        _ => ", a smaller SSW admits fewer",
+    };
     (taken > pcm.bytes && share(left, taken) >= CHURN_MIN).then(|| {
         Evidence::new(format!(
             "PCM too small for this workload: of {} that the host wrote to it, {} ({}) left for NAND and were \
-             written a second time. It holds {}. More PCM keeps them longer, a smaller SSW admits fewer.",
+             written a second time. It holds {}. More PCM keeps \
+             them longer{fewer}.",
             size::format(taken),
             size::format(left),
             percent(share(left, taken)),

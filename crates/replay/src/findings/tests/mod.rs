@@ -112,6 +112,41 @@ fn rules_are_silent_when_their_cause_is_gone() {
     }
 }
 
+/// A small write to a page in NAND that moves the page to PCM costs no NAND program.
+#[test]
+fn partial_writes_that_move_to_pcm_are_not_blamed_on_nand() {
+    let load = "gen:uniform,count=200,size=512,align=512,span=64K";
+    let moved = run(&small(&[]), load, &options(4, "fill"));
+    assert!(moved.counted("moved_to_pcm") > Some(0.0) && moved.flash_updates > Some(0));
+    assert!(!rules(&moved).contains(&"partial-writes"), "{}", head(&moved));
+    let nand = run(&small_without_pcm(&[]), load, &options(4, "fill"));
+    assert!(rules(&nand).contains(&"partial-writes"), "{}", head(&nand));
+}
+
+#[test]
+fn a_smaller_ssw_is_proposed_only_where_it_has_an_effect() {
+    let text = |method: &str| {
+        let stack = builtin("hfsl-small", &[method, "SSW=4096"]);
+        let load = "gen:uniform,count=6k,size=4K,span=100M,read=0.3";
+        let r = run(&stack, load, &options(8, "steady"));
+        assert!(rules(&r).contains(&"pcm-too-small"), "{}", head(&r));
+        head(&r)
+    };
+    assert!(text("FUSION_METHOD=same-level").contains("smaller SSW"));
+    assert!(!text("FUSION_METHOD=cache").contains("smaller SSW"));
+}
+
+#[test]
+fn a_larger_ssw_is_proposed_for_small_writes_only() {
+    let text = |size: &str| {
+        let load = format!("gen:uniform,count=2k,size={size},span=100M,read=0.3");
+        head(&run(&builtin("hfsl-small", &[]), &load, &options(8, "fill")))
+    };
+    assert!(text("4K").contains("SSW=4K"));
+    let large = text("128K");
+    assert!(large.contains("PCM unused") && !large.contains("SSW="), "{large}");
+}
+
 /// Writes a trace and runs it.
 fn run_trace(stack: &Stack, lines: impl Iterator<Item = String>, fit: Fit, options: &RunOptions) -> Report {
     let dir = tempfile::tempdir().unwrap();

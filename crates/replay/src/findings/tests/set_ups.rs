@@ -83,7 +83,7 @@ const SET_UPS: [SetUp; 12] = [
         load: Load::Depth(32),
         warm: "steady",
         rule: "never-reread",
-        parts: &["does not read what it writes", "0 B of the"],
+        parts: &["hardly reads what it writes", "0 B of the"],
     },
     SetUp {
         stack: "no-pcm-small",
