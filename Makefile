@@ -38,11 +38,11 @@ build: toolchain ## the program, target/release/frit
 dist: toolchain ## the program with fat LTO, target/dist/frit: slow to build, for publication and measurements
 	$(CARGO) build --profile dist --locked -p frit-cli
 
-demo: build ## HFSL beside the same flash without PCM, on a bundled recording
+demo: build ## HFSL beside the same flash without PCM: a recording on which it loses, and small updates on which it wins
 	@mkdir -p out
 	$(FRIT) run --stack stacks/demo-no-pcm.toml --stack stacks/demo-hfsl.toml --stack stacks/demo-hfsl-dimm.toml \
-	  --trace traces/mail-60k.csv.zst \
-	  --compact --warm fill --html out/demo.html
+	  --trace traces/mail-60k.csv.zst --trace gen:zipf,count=200k,size=512,align=512,span=4M,read=0.2,theta=1.1 \
+	  --compact --warm fill --qd 4 --html out/demo.html
 	@echo
 	@echo "The same with plots: out/demo.html"
 

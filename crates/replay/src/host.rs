@@ -1,6 +1,7 @@
 //! The host of a run: takes requests from a workload in batches and passes them to the layer.
 
 use crate::request_log::RequestLog;
+use crate::request_stats::{WriteSizes, WrittenMap};
 use crate::verify::Verifier;
 use frit_core::{Nanos, Progress, ReadTarget, Result, Sector, Sink, StackDevice, WriteData};
 use frit_engine::{Arrival, Host, LatencyByClass, RequestTimes};
@@ -27,6 +28,9 @@ pub struct WorkloadCounts {
     pub reads: u64,
     /// Number of bytes that were read.
     pub read_bytes: u64,
+    /// Number of bytes that were read where the workload itself, warm-up included, had written. Places
+    /// have 4 KiB (on volumes above 32 GiB more); one that was written in part counts as written.
+    pub reread_bytes: u64,
     /// Number of writes.
     pub writes: u64,
     /// Number of bytes that were written.
@@ -75,11 +79,16 @@ pub(crate) struct ReplayHost<'a, S: Sink> {
     workload: &'a mut Workload,
     batch: &'a mut RequestBatch,
     verifier: Option<&'a mut Verifier>,
+    written: &'a mut WrittenMap,
     pub(crate) log: Option<&'a mut RequestLog>,
     /// Latencies by class.
     pub(crate) latencies: LatencyByClass,
     /// Counts of the requests that were issued.
     pub(crate) issued: WorkloadCounts,
+    /// Sizes of the writes.
+    pub(crate) write_sizes: WriteSizes,
+    /// Recorded times of the first and the latest arrival.
+    pub(crate) arrivals: Option<(Nanos, Nanos)>,
     /// Wall-clock time spent in the workload: parsing, decompressing, generating.
     pub(crate) workload_time: Duration,
     /// Error of the workload, if it failed.
@@ -94,15 +103,19 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
         workload: &'a mut Workload,
         batch: &'a mut RequestBatch,
         verifier: Option<&'a mut Verifier>,
+        written: &'a mut WrittenMap,
     ) -> ReplayHost<'a, S> {
         ReplayHost {
             layer,
             workload,
             batch,
             verifier,
+            written,
             log: None,
             latencies: LatencyByClass::new(),
             issued: WorkloadCounts::default(),
+            write_sizes: WriteSizes::new(),
+            arrivals: None,
             workload_time: Duration::ZERO,
             failure: None,
             background_failed: false,
@@ -142,6 +155,22 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
             n += 1;
         }
         self.layer.prefetch(&ranges[..n]);
+    }
+
+    /// Counts a request for the report.
+    #[inline]
+    fn count(&mut self, r: &Request) {
+        self.issued.count(r);
+        let (first, latest) = self.arrivals.unwrap_or((r.at, r.at));
+        self.arrivals = Some((first, latest.max(r.at)));
+        match r.op {
+            ReqOp::Read => self.issued.reread_bytes += self.written.written_bytes(r),
+            ReqOp::Write => {
+                self.write_sizes.count(r.sectors);
+                self.written.mark(r);
+            }
+            ReqOp::Discard | ReqOp::Flush => {}
+        }
     }
 
     fn read(&mut self, sink: &mut S, r: &Request) -> Result<()> {
@@ -205,7 +234,7 @@ impl<S: Sink> Host<S> for ReplayHost<'_, S> {
     #[inline]
     fn serve(&mut self, sink: &mut S) -> Result<()> {
         let Some(r) = self.last() else { return Ok(()) };
-        self.issued.count(&r);
+        self.count(&r);
         if let Some(log) = &mut self.log {
             log.begin(r);
         }

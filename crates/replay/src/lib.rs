@@ -10,11 +10,13 @@
 //! `frit-engine`, counts come from the media.
 
 mod error;
+pub mod findings;
 mod host;
 pub mod html;
 pub mod options;
 pub mod report;
 mod request_log;
+mod request_stats;
 mod runner;
 mod session;
 pub mod steady;
@@ -25,8 +27,9 @@ mod tests;
 
 pub use error::{Error, Result};
 pub use host::WorkloadCounts;
-pub use options::{InitialState, RunOptions, WarmUp, WarmUpRequests};
+pub use options::{InitialState, Percentiles, RunOptions, WarmUp, WarmUpRequests};
 pub use report::Report;
 pub use request_log::RequestLog;
+pub use request_stats::WriteSize;
 pub use runner::ProgressFn;
 pub use session::{Job, JobProgress, Session, run, sectors};

@@ -16,12 +16,70 @@ pub struct RunOptions {
     pub seed: u64,
     /// Media store bytes, and every byte that is read is checked.
     pub verify: bool,
+    /// Percentiles of latency that the report has.
+    pub percentiles: Percentiles,
 }
 
 impl Default for RunOptions {
     /// Queue depth 1 on a new volume, without bytes.
     fn default() -> Self {
-        RunOptions { mode: LoopMode::Closed { depth: 1 }, warm: WarmUp::default(), seed: 1, verify: false }
+        RunOptions {
+            mode: LoopMode::Closed { depth: 1 },
+            warm: WarmUp::default(),
+            seed: 1,
+            verify: false,
+            percentiles: Percentiles::default(),
+        }
+    }
+}
+
+/// Percentiles of latency that a report has: at most eight, in ascending order.
+///
+/// Text form: numbers above 0 and below 100, joined by commas.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Percentiles {
+    values: [f64; Percentiles::COUNT_MAX],
+    count: usize,
+}
+
+impl Percentiles {
+    /// Maximum number of percentiles: more columns do not fit a terminal.
+    pub const COUNT_MAX: usize = 8;
+
+    /// Returns the percentiles.
+    #[must_use]
+    pub fn values(&self) -> &[f64] {
+        &self.values[..self.count]
+    }
+
+    fn of(given: &[f64]) -> Percentiles {
+        let mut values = [0.0; Percentiles::COUNT_MAX];
+        values[..given.len()].copy_from_slice(given);
+        Percentiles { values, count: given.len() }
+    }
+}
+
+impl Default for Percentiles {
+    fn default() -> Percentiles {
+        Percentiles::of(&[50.0, 99.0, 99.9])
+    }
+}
+
+impl FromStr for Percentiles {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Percentiles, String> {
+        let one = |part: &str| match part.trim().trim_start_matches('p').parse::<f64>() {
+            Ok(p) if p > 0.0 && p < 100.0 => Ok(p),
+            _ => Err(format!("'{part}' is not a percentile; use numbers above 0 and below 100: 50,90,99.9")),
+        };
+        let mut values = text.split(',').map(one).collect::<Result<Vec<f64>, String>>()?;
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        if values.len() > Percentiles::COUNT_MAX {
+            return Err(format!("at most {} percentiles are shown", Percentiles::COUNT_MAX));
+        }
+        Ok(Percentiles::of(&values))
     }
 }
 
@@ -145,6 +203,15 @@ impl std::fmt::Display for WarmUp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn percentiles_parse_in_order() {
+        let p: Percentiles = "99.9,50, p90,50".parse().unwrap();
+        assert_eq!(p.values(), [50.0, 90.0, 99.9]);
+        for bad in ["", "0", "100", "-1", "NaN", "50;90", "1,2,3,4,5,6,7,8,9"] {
+            assert!(bad.parse::<Percentiles>().is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn warm_ups_parse_and_print() {

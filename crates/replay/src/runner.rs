@@ -6,10 +6,11 @@ use crate::host::{ReplayHost, RequestBatch, describe_request};
 use crate::options::{InitialState, RunOptions};
 use crate::report::{Report, ReportInputs, RunId, Snapshot, StackId, WorkloadId, build};
 use crate::request_log::RequestLog;
+use crate::request_stats::{WriteSize, WrittenMap};
 use crate::steady::{CumulativeCounts, RequestRounds};
 use crate::verify::{ReadBack, Verifier};
 use frit_core::visible::Metric;
-use frit_core::{MediumKind, Op, StackDevice, StackView};
+use frit_core::{MediumKind, Nanos, Op, StackDevice, StackView};
 use frit_engine::{DeviceUsage, Driver, DriverCounters, Engine, Event, InOrder, LoopMode, Scheduler};
 use frit_media::Hardware;
 use frit_trace::Workload;
@@ -67,6 +68,7 @@ pub(crate) struct Runner<E: MeteredEngine> {
     names: (&'static str, Option<&'static str>),
     options: RunOptions,
     verifier: Option<Verifier>,
+    written: WrittenMap,
     batch: RequestBatch,
     warmed: u64,
     /// Page size of the layer. The layer maps NAND pages, so one program command writes one page.
@@ -78,6 +80,9 @@ struct PhaseResult {
     counters: DriverCounters,
     latencies: frit_engine::LatencyByClass,
     issued: crate::host::WorkloadCounts,
+    write_sizes: Vec<WriteSize>,
+    /// Time from the first to the latest arrival, as recorded.
+    arrivals: Nanos,
     rounds: RequestRounds,
     wall: Duration,
     workload_time: Duration,
@@ -109,6 +114,7 @@ impl<E: MeteredEngine> Runner<E> {
             names,
             options: *options,
             verifier,
+            written: WrittenMap::new(info.sectors),
             batch: RequestBatch::default(),
             warmed: 0,
             page_bytes: u64::from(info.page_bytes),
@@ -166,6 +172,9 @@ impl<E: MeteredEngine> Runner<E> {
             },
             run: self.run_id(&phase.counters),
             issued: phase.issued,
+            write_sizes: phase.write_sizes,
+            arrivals: phase.arrivals,
+            percentiles: self.options.percentiles,
             latencies: &phase.latencies,
             counters: phase.counters,
             before: &before,
@@ -179,6 +188,7 @@ impl<E: MeteredEngine> Runner<E> {
             verifying: self.verifier.is_some(),
         });
         report.verification = self.read_back()?;
+        report.findings = crate::findings::of_run(&report);
         Ok(report)
     }
 
@@ -203,6 +213,7 @@ impl<E: MeteredEngine> Runner<E> {
             warm: self.options.warm.to_string(),
             warm_requests: self.warmed,
             unordered: counters.out_of_order,
+            wrapped: None,
         }
     }
 
@@ -222,7 +233,9 @@ impl<E: MeteredEngine> Runner<E> {
         let has_nand = self.hardware.devices().iter().any(|d| d.kind == MediumKind::Nand);
         let start = Instant::now();
         let limit = limit.unwrap_or(u64::MAX);
-        let mut host = ReplayHost::new(&mut *self.layer, workload, &mut self.batch, self.verifier.as_mut());
+        let verifier = self.verifier.as_mut();
+        let mut host =
+            ReplayHost::new(&mut *self.layer, workload, &mut self.batch, verifier, &mut self.written);
         host.log = log;
         let ran = (|| {
             let mut served = 0;
@@ -259,7 +272,9 @@ impl<E: MeteredEngine> Runner<E> {
             Err(source) => return Err(explain(&self.stack.name, self.warmed, &mut host, source)),
         };
         let (latencies, issued, workload_time) = (host.latencies, host.issued, host.workload_time);
-        Ok(PhaseResult { counters, latencies, issued, rounds, wall, workload_time })
+        let write_sizes = host.write_sizes.sizes();
+        let arrivals = host.arrivals.map_or(Nanos::ZERO, |(first, latest)| latest.since(first));
+        Ok(PhaseResult { counters, latencies, issued, write_sizes, arrivals, rounds, wall, workload_time })
     }
 
     /// Reads everything back, halts, boots, and reads everything back again.

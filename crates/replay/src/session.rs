@@ -2,13 +2,17 @@
 
 use crate::error::{Error, Result};
 use crate::options::{RunOptions, WarmUpRequests};
-use crate::report::{Report, StackId};
+use crate::report::{Report, StackId, WrappedAddresses};
 use crate::request_log::RequestLog;
 use crate::runner::{ProgressFn, Runner};
+use frit_core::SECTOR_BYTES;
 use frit_engine::{AnyScheduler, Event, InOrder};
 use frit_media::Hardware;
 use frit_stack::{BuiltStack, Bytes, EngineKind, Stack, StackSink};
 use frit_trace::{Fit, Options, Scan, Workload};
+
+/// Size of the chunks that [`Scan::chunks`] counts: 1 MiB.
+const CHUNK_BYTES: u64 = 1 << 20;
 
 /// A stack that is built and preconditioned, on its engine.
 pub struct Session(EngineRunner);
@@ -248,7 +252,23 @@ impl Job {
         if warm_up_requests.is_some() {
             session.warm(&mut workload, warm_up_requests, &mut |n| watch(JobProgress::Warmed(n)))?;
         }
-        session.measure_logged(&mut workload, &mut |n| watch(JobProgress::Served(n)), log)
+        let sectors = session.sectors();
+        let mut report =
+            session.measure_logged(&mut workload, &mut |n| watch(JobProgress::Served(n)), log)?;
+        report.run.wrapped = self.wrapped(sectors);
+        if report.run.wrapped.is_some() {
+            report.findings = crate::findings::of_run(&report);
+        }
+        Ok(report)
+    }
+
+    /// Returns the address space of a trace that is folded onto a volume of the given capacity.
+    fn wrapped(&self, sectors: u64) -> Option<WrappedAddresses> {
+        let scan = self.scan.as_ref().filter(|s| self.fit == Fit::Wrap && s.end_sector > sectors)?;
+        Some(WrappedAddresses {
+            address_bytes: scan.end_sector.saturating_mul(SECTOR_BYTES),
+            touched_bytes: scan.chunks * CHUNK_BYTES,
+        })
     }
 
     fn workload(&self, sectors: u64) -> Result<Workload> {

@@ -11,7 +11,7 @@ use clap::{ArgAction, CommandFactory};
 use frit_core::files::{self, OutputFile};
 use frit_engine::LoopMode;
 use frit_replay::report::{compare, text, write_json};
-use frit_replay::{Error, Job, Report, RequestLog, RunOptions, WarmUp, html, sectors};
+use frit_replay::{Error, Job, Percentiles, Report, RequestLog, RunOptions, WarmUp, html, sectors};
 use frit_stack::Stack;
 use frit_trace::{DeviceMapping, Fit};
 use inputs::Inputs;
@@ -78,6 +78,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CHUNK", num_args = 0..=1, require_equals = true, default_missing_value = "1M",
           value_parser = frit_core::size::parse)]
     compact: Option<u64>,
+    /// Percentiles of latency that a report shows, at most eight.
+    #[arg(long, value_name = "P,…", default_value = "50,99,99.9")]
+    percentiles: Percentiles,
     /// Write the reports as JSON to a file, or to standard output ('-') instead of tables.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -110,7 +113,8 @@ impl Args {
             false => LoopMode::Closed { depth: self.qd.unwrap_or(1) },
         };
         let seed = self.seed.unwrap_or(RunOptions::default().seed);
-        RunOptions { mode, warm: self.warm, seed, verify: self.verify }
+        let percentiles = self.percentiles;
+        RunOptions { mode, warm: self.warm, seed, verify: self.verify, percentiles }
     }
 
     fn fit(&self) -> Fit {

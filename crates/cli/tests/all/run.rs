@@ -39,6 +39,20 @@ fn one_run_shows_its_report() {
     }
 }
 
+#[test]
+fn findings_come_first_and_percentiles_are_chosen() {
+    let e = frit(&["hfsl-small", LOAD, "--percentiles", "90,12.5"]);
+    assert_eq!(e.code, 0, "{}", e.err);
+    assert!(e.out.starts_with(" doubt         ") && e.out.contains("PCM unused"), "{}", e.out);
+    let head = e.out.lines().find(|l| l.starts_with(" latency")).unwrap();
+    assert_eq!(
+        head.split_whitespace().collect::<Vec<_>>(),
+        ["latency", "requests", "mean", "p12.5", "p90", "max"]
+    );
+    let e = frit(&["hfsl-small", LOAD, "--percentiles", "100"]);
+    assert!(e.code == 2 && e.err.contains("not a percentile"), "{}", e.err);
+}
+
 /// Failures of worn lines are not modelled, so the report does not call them out of use.
 #[test]
 fn lines_beyond_their_endurance_are_still_in_use() {

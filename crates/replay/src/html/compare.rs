@@ -3,6 +3,7 @@
 use super::colour;
 use super::distribution::{self, Curve};
 use super::draw::{Rect, figure, legend, svg};
+use super::findings;
 use super::head;
 use super::numbers::{ceiling, px, tick};
 use super::scale::Scale;
@@ -53,6 +54,7 @@ fn group(runs: &[Report]) -> Markup {
     );
     html! {
         h3 { (first.workload.identity.name) " " (head::kind(first)) }
+        (findings::of_runs(runs))
         (legend(&entries))
         @if others.is_empty() {
             p { "There is only one run, so there is no comparison." }
@@ -60,7 +62,7 @@ fn group(runs: &[Report]) -> Markup {
             (figure(&format!("Relative to {}", names[0]), &note, &bars(runs, &names)))
         }
         div class="pair" {
-            (figure("Latency of all requests", "Response, from arrival to acknowledgement.", &distribution::cdf(&curves)))
+            (figure("Latency of reads and writes", "Response, from arrival to acknowledgement.", &distribution::cdf(&curves)))
             (figure("Tail", "The share of requests that take longer.", &distribution::ccdf(&curves)))
         }
     }

@@ -4,7 +4,7 @@ use super::colour;
 use super::distribution::{Curve, ccdf, cdf, legend};
 use super::draw::figure;
 use crate::report::show::{count, time};
-use crate::report::{ClassLatency, Distribution, Report};
+use crate::report::{ClassLatency, Distribution, PercentileTime, Report};
 use maud::{Markup, html};
 
 /// Draws distributions and metrics of latency.
@@ -51,22 +51,26 @@ type LatencyKind = (&'static str, fn(&ClassLatency) -> &Distribution);
 
 fn table(r: &Report) -> Markup {
     let queued = r.latency.iter().any(|l| l.response.buckets != l.service.buckets);
+    let names = r.latency.first().into_iter().flat_map(|l| &l.response.percentiles).map(PercentileTime::name);
     let kinds: [LatencyKind; 2] = [("response", |l| &l.response), ("service", |l| &l.service)];
     html! {
         div class="scroll" { table {
             thead { tr {
                 th { "latency" } th { }
-                @for name in ["requests", "mean", "p50", "p99", "p99.9", "max"] { th class="num" { (name) } }
+                @for name in ["requests", "mean"] { th class="num" { (name) } }
+                @for name in names { th class="num" { (name) } }
+                th class="num" { "max" }
             } }
             tbody {
                 @for (kind, of) in kinds.iter().take(if queued { 2 } else { 1 }) {
                     @for l in &r.latency {
                         @let f = of(l).figures;
                         tr {
-                            td { (l.class) } td class="soft" { @if queued { (kind) } }
+                            td { (if l.class == "all" { "reads, writes" } else { l.class }) } td class="soft" { @if queued { (kind) } }
                             td class="num" { (count(f.count)) }
                             td class="num" { (time(f.mean_ns)) }
-                            @for q in [f.p50_ns, f.p99_ns, f.p999_ns, f.max_ns] { td class="num" { (time(q.0 as f64)) } }
+                            @for p in &of(l).percentiles { td class="num" { (time(p.ns as f64)) } }
+                            td class="num" { (time(f.max_ns.0 as f64)) }
                         }
                     }
                 }

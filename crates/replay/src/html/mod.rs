@@ -13,6 +13,7 @@ mod counts;
 mod disks;
 mod distribution;
 mod draw;
+mod findings;
 mod head;
 mod heat_map;
 mod latency;
@@ -87,13 +88,14 @@ fn title(reports: &[Report]) -> String {
 fn body(reports: &[Report], title: &str) -> Markup {
     match reports {
         [] => html! { h1 { (title) } p { "No run has finished." } },
-        [r] => html! { h1 { (title) } (head::identity(r)) (sections(r, "")) },
+        [r] => html! { h1 { (title) } (findings::of_run(r)) (head::identity(r)) (sections(r, "")) },
         several => html! {
             h1 { (title) }
             (contents(several))
             (compare::all(several))
             @for (i, r) in several.iter().enumerate() {
                 h2 id=(format!("r{}", i + 1)) { (format!("{}  ", i + 1)) (r.workload.identity.name) " over " (head::stack(&r.stack.name)) }
+                (findings::of_run(r))
                 (head::identity(r))
                 (sections(r, &format!("r{}-", i + 1)))
             }

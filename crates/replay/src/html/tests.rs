@@ -74,6 +74,17 @@ fn one_report_has_every_section() {
 }
 
 #[test]
+fn findings_precede_the_metrics() {
+    let reports = reports();
+    for (text, before) in [(page(&reports[1..]), "<dl class=\"id\""), (page(&reports), "<svg")] {
+        let html = parsed(&text);
+        assert!(!select(&html, "li.doubt[data-rule]").is_empty());
+        let (finding, metrics) = (text.find("data-rule").unwrap(), text.find(before).unwrap());
+        assert!(finding < metrics, "{finding} {metrics}");
+    }
+}
+
+#[test]
 fn several_reports_are_compared_and_linked() {
     let reports = reports();
     let text = page(&reports);

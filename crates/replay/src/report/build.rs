@@ -9,6 +9,8 @@ use super::{
     WriteAmplification,
 };
 use crate::host::WorkloadCounts;
+use crate::options::Percentiles;
+use crate::request_stats::WriteSize;
 use crate::steady::SteadyState;
 use frit_core::visible::{LayerView, Metric};
 use frit_core::{Cause, Counts, Info, MediumKind, Nanos, Op, SECTOR_BYTES, StackView, UnitId};
@@ -29,6 +31,9 @@ pub(crate) struct ReportInputs<'a> {
     pub(crate) workload: WorkloadId,
     pub(crate) run: RunId,
     pub(crate) issued: WorkloadCounts,
+    pub(crate) write_sizes: Vec<WriteSize>,
+    pub(crate) arrivals: Nanos,
+    pub(crate) percentiles: Percentiles,
     pub(crate) latencies: &'a LatencyByClass,
     pub(crate) counters: DriverCounters,
     pub(crate) before: &'a Snapshot,
@@ -66,8 +71,9 @@ pub(crate) fn build(i: ReportInputs<'_>) -> Report {
     Report {
         schema: SCHEMA,
         frit: Program::this(),
-        throughput: throughput(&i.issued, &i.counters),
-        latency: classes(i.latencies),
+        findings: Vec::new(),
+        throughput: throughput(&i.issued, &i.counters, i.run.speed.map(|x| (i.arrivals, x))),
+        latency: classes(i.latencies, &i.percentiles),
         command_times: command_times(i.usage),
         write_amplification: write_amplification(&all, i.issued.written_bytes),
         flash_updates: updates.map(|m| m.change as u64),
@@ -81,6 +87,7 @@ pub(crate) fn build(i: ReportInputs<'_>) -> Report {
         workload: i.workload,
         run: i.run,
         asked: i.issued,
+        write_sizes: i.write_sizes,
         counts,
         media,
         layers,
@@ -111,11 +118,18 @@ fn busy(
     report.channel_busy = channels.iter().filter_map(|&c| usage.channels().get(c)).map(share).collect();
 }
 
-fn throughput(issued: &WorkloadCounts, counters: &DriverCounters) -> Throughput {
+/// Returns the throughput; `arrivals` are the time from the first to the latest arrival as recorded,
+/// and the speed of an open loop.
+fn throughput(
+    issued: &WorkloadCounts,
+    counters: &DriverCounters,
+    arrivals: Option<(Nanos, f64)>,
+) -> Throughput {
     let duration = counters.last_ack.since(counters.first_arrival);
     let rate = |n: u64| if duration == Nanos::ZERO { 0.0 } else { n as f64 / duration.as_secs() };
     Throughput {
         duration_ns: duration.0,
+        arrivals_ns: arrivals.map(|(time, speed)| (time.0 as f64 / speed) as u64),
         requests_per_s: rate(issued.requests),
         mb_per_s: rate(issued.read_bytes + issued.written_bytes) / 1e6,
         read_mb_per_s: rate(issued.read_bytes) / 1e6,

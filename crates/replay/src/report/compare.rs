@@ -3,7 +3,9 @@
 
 use super::show::{count, figure, lines, table, time};
 use super::{DiskReport, Report};
+use crate::findings::{ComparisonFindings, of_comparison};
 use frit_core::Op;
+use std::fmt::Write;
 
 /// A row of the comparison: a metric with its accessor and its format.
 pub(crate) struct ComparedMetric {
@@ -102,7 +104,7 @@ pub(crate) const COMPARED_METRICS: [ComparedMetric; 28] = [
     ComparedMetric { name: "software per request", value: |r| Some(r.software.ns_per_request), show: time },
 ];
 
-/// Formats the comparison as a table. `stacks` is the number of stacks over which each workload was
+/// Formats the comparison: findings of the runs, a table, and a conclusion. `stacks` is the number of stacks over which each workload was
 /// run. Reports are ordered by workload, with the stacks in the same order for each.
 #[must_use]
 pub fn compare(reports: &[Report], stacks: usize) -> String {
@@ -113,6 +115,7 @@ pub fn compare(reports: &[Report], stacks: usize) -> String {
     let workloads = numbered(&workloads);
     let head: Vec<&str> =
         ["workload", "figure"].into_iter().chain(names.iter().map(String::as_str)).collect();
+    let found: Vec<ComparisonFindings> = reports.chunks(stacks).map(of_comparison).collect();
     let mut t = table(&head, 2);
     for (k, of_one) in reports.chunks(stacks).enumerate() {
         if k > 0 {
@@ -135,7 +138,19 @@ pub fn compare(reports: &[Report], stacks: usize) -> String {
     } else {
         String::new()
     };
-    lines(&t) + &note
+    let mut out: String = found.iter().map(ComparisonFindings::head).collect();
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    out.push_str(&lines(&t));
+    out.push_str(&note);
+    for (f, workload) in found.iter().zip(&workloads).filter(|(f, _)| stacks > 1 && !f.conclusion.is_empty())
+    {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "\n {workload}:");
+        out.push_str(&f.conclusion());
+    }
+    out
 }
 
 /// Returns the names; those that occur more than once are numbered.

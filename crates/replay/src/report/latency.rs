@@ -1,7 +1,10 @@
 //! Latency in a report.
 
-use crate::host::CLASSES;
+use crate::host::{CLASSES, class};
+use crate::options::Percentiles;
+use frit_engine::latency::ClassHistograms;
 use frit_engine::{LatencyByClass, LatencyHistogram, LatencySummary};
+use frit_trace::ReqOp;
 use serde::Serialize;
 
 /// Number of buckets per decade in a report: neighbouring buckets differ by 12 %.
@@ -10,7 +13,7 @@ const BUCKETS_A_DECADE: f64 = 20.0;
 /// Latency of one class of requests.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ClassLatency {
-    /// `read`, `write`, `discard`, `flush` or `all`.
+    /// `read`, `write`, `discard`, `flush`, or `all`: reads and writes together.
     pub class: &'static str,
     /// Response time, from arrival to acknowledgement, as the user of the device sees it.
     pub response: Distribution,
@@ -24,8 +27,27 @@ pub struct Distribution {
     /// Count, mean, p50, p99, p99.9 and maximum, in nanoseconds; quantiles within 0.1 %.
     #[serde(flatten)]
     pub figures: LatencySummary,
+    /// The percentiles that the run was asked for, in ascending order, within 0.1 %.
+    pub percentiles: Vec<PercentileTime>,
     /// Buckets, twenty per decade; empty buckets are omitted.
     pub buckets: Vec<LatencyBucket>,
+}
+
+/// A percentile of a distribution.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct PercentileTime {
+    /// Percentile, above 0 and below 100.
+    pub percentile: f64,
+    /// Time that this share of the requests does not exceed, in nanoseconds.
+    pub ns: u64,
+}
+
+impl PercentileTime {
+    /// Returns the heading of the percentile, such as `p99.9`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("p{}", self.percentile)
+    }
 }
 
 /// A bucket of a distribution.
@@ -39,7 +61,7 @@ pub struct LatencyBucket {
 }
 
 impl Distribution {
-    pub(crate) fn of(latency: &LatencyHistogram) -> Distribution {
+    pub(crate) fn of(latency: &LatencyHistogram, percentiles: &Percentiles) -> Distribution {
         let mut buckets: Vec<LatencyBucket> = Vec::new();
         let mut slot = i64::MIN;
         for (to, count) in latency.buckets() {
@@ -53,20 +75,27 @@ impl Distribution {
             }
             slot = this;
         }
-        Distribution { figures: latency.summary(), buckets }
+        let time = |p: f64| PercentileTime { percentile: p, ns: latency.quantile(p / 100.0).0 };
+        let percentiles = percentiles.values().iter().map(|&p| time(p)).collect();
+        Distribution { figures: latency.summary(), percentiles, buckets }
     }
 }
 
-/// Returns the latency of all classes that occurred, and of all requests together.
-pub(crate) fn classes(latencies: &LatencyByClass) -> Vec<ClassLatency> {
-    let all = latencies.all();
+/// Returns the latency of all classes that occurred, and of reads and writes together. Flushes and
+/// discards have classes of their own only: they often take no time, and would lower every mean.
+pub(crate) fn classes(latencies: &LatencyByClass, percentiles: &Percentiles) -> Vec<ClassLatency> {
+    let mut all = ClassHistograms::default();
+    for l in [ReqOp::Read, ReqOp::Write].into_iter().filter_map(|op| latencies.class(class(op))) {
+        all.response.merge(&l.response);
+        all.service.merge(&l.service);
+    }
     let named = latencies.iter().filter_map(|(c, l)| Some((*CLASSES.get(usize::from(c))?, l)));
     named
         .chain([("all", &all)])
         .map(|(class, l)| ClassLatency {
             class,
-            response: Distribution::of(&l.response),
-            service: Distribution::of(&l.service),
+            response: Distribution::of(&l.response, percentiles),
+            service: Distribution::of(&l.service, percentiles),
         })
         .collect()
 }
@@ -80,7 +109,7 @@ mod tests {
     fn buckets_are_few_and_hold_everything() {
         let mut l = LatencyHistogram::new();
         (0..100_000u64).for_each(|i| l.record(Nanos(i * i)));
-        let d = Distribution::of(&l);
+        let d = Distribution::of(&l, &Percentiles::default());
         assert_eq!(d.buckets.iter().map(|b| b.count).sum::<u64>(), 100_000);
         assert!(d.buckets.len() < 11 * 20, "{}", d.buckets.len());
         assert!(d.buckets.windows(2).all(|w| w[0].to_ns < w[1].to_ns));

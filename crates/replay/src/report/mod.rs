@@ -13,10 +13,12 @@ pub mod text;
 
 pub(crate) use build::{ReportInputs, Snapshot, build};
 pub use disk::{DiskReport, DistanceBucket};
-pub use latency::{ClassLatency, Distribution, LatencyBucket};
+pub use latency::{ClassLatency, Distribution, LatencyBucket, PercentileTime};
 pub use media::{MediumReport, WearBucket, WearMap, WearReport};
 
+use crate::findings::Finding;
 use crate::host::WorkloadCounts;
+use crate::request_stats::WriteSize;
 use crate::steady::SteadyState;
 use crate::verify::Verification;
 use frit_core::visible::Residence;
@@ -26,7 +28,7 @@ use serde::Serialize;
 
 /// Version of the report's structure. It is incremented when a field changes its meaning or is
 /// removed; new fields may be added without an increment.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// Results of one run of a workload over a stack.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -35,6 +37,8 @@ pub struct Report {
     pub schema: u32,
     /// Program that made the report.
     pub frit: Program,
+    /// What the values say: causes of doubt first, then explanations.
+    pub findings: Vec<Finding>,
     /// Identity of the stack.
     pub stack: StackId,
     /// Identity of the workload.
@@ -43,7 +47,9 @@ pub struct Report {
     pub run: RunId,
     /// Counts of the requests of the workload in the measured part.
     pub asked: WorkloadCounts,
-    /// Latency by class of request, and of all requests together (class `all`, last).
+    /// Writes of the workload by size, in the measured part.
+    pub write_sizes: Vec<WriteSize>,
+    /// Latency by class of request, and of reads and writes together (class `all`, last).
     pub latency: Vec<ClassLatency>,
     /// Throughput in virtual time.
     pub throughput: Throughput,
@@ -144,6 +150,18 @@ pub struct RunId {
     /// Number of requests with an arrival time before that of the previous request; they arrived
     /// together with it.
     pub unordered: u64,
+    /// Address space that `--wrap` folded onto the volume; `None` if it changed no address, or if the
+    /// extent of the workload is not known before the run.
+    pub wrapped: Option<WrappedAddresses>,
+}
+
+/// Address space of a trace that `--wrap` folded onto a smaller volume.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct WrappedAddresses {
+    /// Size of the address space of the trace, in bytes.
+    pub address_bytes: u64,
+    /// Size of the chunks of 1 MiB that the trace touches, in bytes.
+    pub touched_bytes: u64,
 }
 
 /// Throughput, in virtual time.
@@ -151,6 +169,8 @@ pub struct RunId {
 pub struct Throughput {
     /// Time from the first arrival to the last acknowledgement, in nanoseconds.
     pub duration_ns: u64,
+    /// Open loop: time from the first to the last arrival, in nanoseconds; `None` in a closed loop.
+    pub arrivals_ns: Option<u64>,
     /// Requests per second.
     pub requests_per_s: f64,
     /// Bytes that the host read and wrote, in megabytes (10^6 bytes) per second.

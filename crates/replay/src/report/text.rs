@@ -1,16 +1,18 @@
 //! A report as text for a terminal.
 
 use super::show::{count, figure, lines, percent, ratio_or_dash, table, time};
-use super::{ClassLatency, DiskReport, Distribution, MediumReport, Report};
+use super::{ClassLatency, DiskReport, Distribution, MediumReport, PercentileTime, Report};
+use crate::findings;
 use crate::steady::{SteadyVerdict, Test};
 use crate::verify::{Verification, VerifyPhase};
 use frit_core::{MediumKind, size};
 use std::fmt::Write;
 
-/// Formats a report: inputs, latency, commands, and other metrics.
+/// Formats a report: findings, inputs, latency, commands, and other metrics.
 #[must_use]
 pub fn report(r: &Report) -> String {
-    let mut out = String::new();
+    let mut out = findings::text(&r.findings);
+    out.push('\n');
     let mut line = |name: &str, text: String| {
         // Writing to a String cannot fail.
         let _ = writeln!(out, " {name:<14}{text}");
@@ -117,13 +119,21 @@ fn run(r: &Report) -> String {
 
 fn latency(r: &Report) -> String {
     let open = r.run.mode == "open";
-    let mut t = table(&["latency", "requests", "mean", "p50", "p99", "p99.9", "max"], 1);
+    let percentiles = r.latency.first().map_or(&[][..], |l| &l.response.percentiles);
+    let names: Vec<String> = percentiles.iter().map(PercentileTime::name).collect();
+    let head: Vec<&str> = ["latency", "requests", "mean"]
+        .into_iter()
+        .chain(names.iter().map(String::as_str))
+        .chain(["max"])
+        .collect();
+    let mut t = table(&head, 1);
     let mut rows = |what: &str, of: fn(&ClassLatency) -> &Distribution| {
         for l in &r.latency {
             let f = &of(l).figures;
-            let ns = [f.p50_ns, f.p99_ns, f.p999_ns, f.max_ns].map(|n| time(n.0 as f64));
-            let mut row = vec![format!("{}{what}", l.class), count(f.count), time(f.mean_ns)];
-            row.extend(ns);
+            let name = if l.class == "all" { "reads, writes" } else { l.class };
+            let mut row = vec![format!("{name}{what}"), count(f.count), time(f.mean_ns)];
+            row.extend(of(l).percentiles.iter().map(|p| time(p.ns as f64)));
+            row.push(time(f.max_ns.0 as f64));
             t.add_row(row);
         }
     };

@@ -174,8 +174,8 @@ fn measure(
 ) -> Result<RunMetrics> {
     let described = |why: String| Error::Description { name: cell.sweep.name.clone(), why };
     let warm: WarmUp = cell.state.warm.parse().map_err(described)?;
-    let options =
-        RunOptions { mode: LoopMode::Closed { depth: cell.sweep.depth }, warm, seed, verify: false };
+    let mode = LoopMode::Closed { depth: cell.sweep.depth };
+    let options = RunOptions { mode, warm, seed, ..RunOptions::default() };
     let mut session = Session::new(stack, &options)?;
     let sectors = session.sectors();
     let open = || -> Result<Workload> {
