@@ -11,6 +11,7 @@ mod damage;
 mod demo;
 mod disk;
 mod fs_sim;
+mod hfsl_models;
 mod hostfull;
 mod mount;
 mod ntl;

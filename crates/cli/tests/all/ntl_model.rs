@@ -8,19 +8,19 @@ use std::process::Command;
 /// The model, relative to the root of the repository.
 const MODEL: &str = "scripts/models/ntl_rounds.py";
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// Returns the output of a command that has to succeed.
-fn output(command: &mut Command) -> String {
+pub(crate) fn output(command: &mut Command) -> String {
     let out = command.current_dir(root()).output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     assert!(out.status.success(), "{command:?}: {}", String::from_utf8_lossy(&out.stderr));
     String::from_utf8(out.stdout).unwrap()
 }
 
 /// Returns `true` if the model can run, or reports that the test is skipped.
-fn has_python() -> bool {
+pub(crate) fn has_python() -> bool {
     let found = Command::new("python3").arg("--version").output().is_ok();
     if !found {
         eprintln!("skipped: no python3");
