@@ -16,7 +16,7 @@ const SWEEPS: &[(&str, &str)] = files!("sweeps/hfsl");
 
 const STUDIES: &[(&str, &str)] = files!("studies/halo");
 
-const COMPARISONS: &[(&str, &str)] = files!("comparisons/ntl");
+const COMPARISONS: &[(&str, &str)] = files!("comparisons/ntl", "comparisons/hfsl-scheduler");
 
 /// A recorded workload that is part of the program.
 #[derive(Clone, Copy, Debug)]

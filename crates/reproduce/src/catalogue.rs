@@ -17,6 +17,7 @@ const EXPERIMENTS: &[(&str, &str)] = files!(
     "hfsl.f18",
     "hfsl.f19",
     "hfsl.f20",
+    "hfsl.scheduler",
     "halo.f5",
     "halo.f6",
     "halo.f8",

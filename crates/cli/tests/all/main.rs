@@ -12,6 +12,7 @@ mod demo;
 mod disk;
 mod fs_sim;
 mod halo_model;
+mod hfsl_models;
 mod hostfull;
 mod models;
 mod mount;

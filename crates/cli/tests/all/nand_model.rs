@@ -1,14 +1,10 @@
 //! Times of reads beside an independent model in Python (`scripts/models/nand_reads.py`): equal to
 //! the nanosecond, request by request.
 
-use std::path::PathBuf;
+use crate::models::{has_python, root};
 use std::process::Command;
 
 const MODEL: &str = "scripts/models/nand_reads.py";
-
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 /// Overrides of the stack, workload and mode of the program, and options of the model.
 const CASES: [[&str; 3]; 7] = [
@@ -51,8 +47,8 @@ const CASES: [[&str; 3]; 7] = [
 
 #[test]
 fn reads_take_the_times_of_the_model() {
-    if Command::new("python3").arg("--version").output().is_err() {
-        return eprintln!("skipped: no python3");
+    if !has_python() {
+        return;
     }
     for [stack, workload, model] in CASES {
         let file = tempfile::NamedTempFile::new().unwrap();

@@ -21,9 +21,6 @@ use frit_media::Store;
 /// the 2 % of `pcm_low`, a volume of 4 MiB of PCM makes three syncs for every ten writes of 4 KiB.
 const HELD_SHARE: f64 = 0.125;
 
-/// Number of hot pages that are skipped in search of a cold victim in the storage region.
-const SECOND_CHANCES: u32 = 8;
-
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// Number of slots that a write of part of a page to PCM takes.
     fn slots_for(&self, span: PageSpan) -> u32 {
@@ -169,22 +166,24 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(done)
     }
 
-    /// Chooses the next victim of a region by its buffer policy. In the storage region hot pages
-    /// are skipped.
+    /// Chooses the next victim of a region by its buffer policy. In the storage region no hot page
+    /// is chosen while another is cold. The search passes a hot page once in a window of the
+    /// detector, and again if it is written again, so it passes O(1) pages per write on average.
     fn choose_victim(&mut self, region: PcmRegion) -> Option<u32> {
         let pcm = self.map.pcm.as_mut()?;
         let r = &mut pcm.regions[region as usize];
-        for _ in 0..SECOND_CHANCES {
-            let desc = r.buffer.victim()?;
-            let lpn = Lpn(pcm.desc[desc as usize].lpn);
-            let counter = MapEntry(self.map.table[lpn.idx()]).counter();
-            if region == PcmRegion::Cache || !self.heat_on || !self.heat.is_hot(lpn, counter) {
-                return Some(desc);
-            }
-            // A second chance: the hot page becomes the most recently used one.
-            r.buffer.touched(desc);
+        if region == PcmRegion::Cache || !self.heat_on {
+            return r.buffer.victim();
         }
-        r.buffer.victim()
+        if r.cooldowns != self.heat.cooldowns() {
+            r.cooldowns = self.heat.cooldowns();
+            r.buffer.cooled();
+        }
+        let (descs, table, heat) = (&pcm.desc, &self.map.table, &self.heat);
+        r.buffer.coldest(&mut |desc| {
+            let lpn = Lpn(descs[desc as usize].lpn);
+            heat.is_hot(lpn, MapEntry(table[lpn.idx()]).counter())
+        })
     }
 
     /// Moves one page from PCM to NAND. Its slots are free after the program is complete.

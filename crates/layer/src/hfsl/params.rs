@@ -1,5 +1,6 @@
 //! Parameters by name, which can be read at any time and changed while the layer runs.
 
+use super::buffer::BufferPolicy;
 use super::heat::{Heat, HeatPolicy};
 use super::{FusionMethod, Hfsl, HfslConfig};
 use crate::Token;
@@ -66,6 +67,10 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
                 heat.set_window(c.heat_window);
                 self.heat = heat;
                 self.heat_on = c.heat != "off";
+                // The new detector knows nothing of the pages that the last one called hot.
+                for r in self.map.pcm.iter_mut().flat_map(|pcm| &mut pcm.regions) {
+                    r.buffer.cooled();
+                }
             }
             "placement" => self.placement = parse_name(key, &c.placement)?,
             _ => {}

@@ -56,6 +56,8 @@ impl Desc {
 #[derive(Debug)]
 pub(crate) struct RegionState {
     pub(crate) buffer: PcmBuffer,
+    /// Cooldowns of the heat detector that the buffer has taken account of.
+    pub(crate) cooldowns: u64,
     /// Slots in use.
     pub(crate) used: u32,
     /// Slots that the region may use.
@@ -101,7 +103,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         flush_map: bool,
     ) -> Result<PcmSpace<T, P>> {
         let layout = PcmLayout::new(&mut medium, pages, page_bytes, sub_bytes, flush_map)?;
-        let region = || RegionState { buffer: buffer.clone(), used: 0, quota: 0, pages: 0 };
+        let region = || RegionState { buffer: buffer.clone(), cooldowns: 0, used: 0, quota: 0, pages: 0 };
         let mut space = PcmSpace {
             layout,
             free: VecDeque::new(),

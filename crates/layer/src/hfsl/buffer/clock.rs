@@ -7,9 +7,13 @@ use std::collections::VecDeque;
 /// Ring of pages with one reference bit each. Entries of removed pages are dropped when the hand
 /// reaches them. A descriptor counts its admissions, so that an old entry of the ring is not
 /// mistaken for the current one.
+///
+/// Hot pages that the hand passed are set aside, so that it passes each of them once. They return
+/// behind the hand when pages may have cooled.
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
     ring: VecDeque<(u32, u32)>,
+    aside: VecDeque<(u32, u32)>,
     referenced: Vec<bool>,
     stay: Vec<u32>,
     inside: Vec<bool>,
@@ -19,6 +23,7 @@ impl BufferPolicy for Clock {
     fn reset(&mut self, descriptors: u32) {
         let n = descriptors as usize;
         self.ring.clear();
+        self.aside.clear();
         self.referenced = vec![false; n];
         self.stay = vec![0; n];
         self.inside = vec![false; n];
@@ -38,20 +43,47 @@ impl BufferPolicy for Clock {
 
     fn removed(&mut self, desc: u32, _: Lpn) {
         self.inside[desc as usize] = false;
-        // Without this the ring grows without bound where pages are removed by overwrites rather
+        // Without this the queues grow without bound where pages are removed by overwrites rather
         // than by eviction.
-        if self.ring.len() > 2 * self.stay.len() {
+        if self.ring.len() + self.aside.len() > 2 * self.stay.len() {
             let (stay, inside) = (&self.stay, &self.inside);
-            self.ring.retain(|&(d, s)| inside[d as usize] && stay[d as usize] == s);
+            let valid = |&(d, s): &(u32, u32)| inside[d as usize] && stay[d as usize] == s;
+            self.ring.retain(valid);
+            self.aside.retain(valid);
         }
     }
 
     fn victim(&mut self) -> Option<u32> {
-        loop {
-            let &(desc, stay) = self.ring.front()?;
+        self.cooled();
+        self.advance(&mut |_| false)
+    }
+
+    fn coldest(&mut self, hot: &mut dyn FnMut(u32) -> bool) -> Option<u32> {
+        if let found @ Some(_) = self.advance(hot) {
+            return found;
+        }
+        // All pages are hot: the hand goes over those that were set aside, which stay aside.
+        std::mem::swap(&mut self.ring, &mut self.aside);
+        let found = self.advance(&mut |_| false);
+        std::mem::swap(&mut self.ring, &mut self.aside);
+        found
+    }
+
+    fn cooled(&mut self) {
+        self.ring.append(&mut self.aside);
+    }
+}
+
+impl Clock {
+    /// Advances the hand to the next page that is neither referenced nor hot.
+    fn advance(&mut self, hot: &mut dyn FnMut(u32) -> bool) -> Option<u32> {
+        while let Some(&(desc, stay)) = self.ring.front() {
             let d = desc as usize;
             if !self.inside[d] || self.stay[d] != stay {
                 self.ring.pop_front();
+            } else if hot(desc) {
+                self.ring.pop_front();
+                self.aside.push_back((desc, stay));
             } else if self.referenced[d] {
                 self.referenced[d] = false;
                 self.ring.rotate_left(1);
@@ -59,6 +91,7 @@ impl BufferPolicy for Clock {
                 return Some(desc);
             }
         }
+        None
     }
 }
 

@@ -17,17 +17,29 @@ pub struct Lru {
     older: Vec<u32>,
     newest: u32,
     oldest: u32,
+    /// Oldest page that is not known to be hot: all older ones are. `NONE` if all pages are.
+    unjudged: u32,
 }
 
 impl Default for Lru {
     fn default() -> Self {
-        Lru { tree: BTreeMap::new(), newer: Vec::new(), older: Vec::new(), newest: NONE, oldest: NONE }
+        Lru {
+            tree: BTreeMap::new(),
+            newer: Vec::new(),
+            older: Vec::new(),
+            newest: NONE,
+            oldest: NONE,
+            unjudged: NONE,
+        }
     }
 }
 
 impl Lru {
     fn unlink(&mut self, desc: u32) {
         let (newer, older) = (self.newer[desc as usize], self.older[desc as usize]);
+        if self.unjudged == desc {
+            self.unjudged = newer;
+        }
         match newer {
             NONE => self.newest = older,
             n => self.older[n as usize] = older,
@@ -46,6 +58,9 @@ impl Lru {
             n => self.newer[n as usize] = desc,
         }
         self.newest = desc;
+        if self.unjudged == NONE {
+            self.unjudged = desc;
+        }
     }
 }
 
@@ -75,6 +90,17 @@ impl BufferPolicy for Lru {
 
     fn victim(&mut self) -> Option<u32> {
         (self.oldest != NONE).then_some(self.oldest)
+    }
+
+    fn coldest(&mut self, hot: &mut dyn FnMut(u32) -> bool) -> Option<u32> {
+        while self.unjudged != NONE && hot(self.unjudged) {
+            self.unjudged = self.newer[self.unjudged as usize];
+        }
+        if self.unjudged == NONE { self.victim() } else { Some(self.unjudged) }
+    }
+
+    fn cooled(&mut self) {
+        self.unjudged = self.oldest;
     }
 
     fn followers(&self, lpn: Lpn, most: u32) -> Vec<u32> {

@@ -6,6 +6,8 @@
 
 mod clock;
 mod lru;
+#[cfg(test)]
+mod tests;
 
 use clock::Clock;
 use enum_dispatch::enum_dispatch;
@@ -30,6 +32,15 @@ pub trait BufferPolicy {
 
     /// Returns the next victim. It stays in the buffer until `removed` is called.
     fn victim(&mut self) -> Option<u32>;
+
+    /// Returns the next victim that is not hot, or the next victim if all pages are hot.
+    ///
+    /// A page for which `hot` is `true` has to stay hot until the next call of `cooled`. The policy
+    /// therefore asks for it once, and searches O(1) pages per write on average.
+    fn coldest(&mut self, hot: &mut dyn FnMut(u32) -> bool) -> Option<u32>;
+
+    /// Records that pages that were hot may be cold now.
+    fn cooled(&mut self);
 
     /// Returns at most `most` pages that follow `lpn` without a gap and can be destaged together
     /// with it. They go to different channels, so their programs overlap.

@@ -47,6 +47,7 @@ pub struct Bloom {
     mask: u64,
     window: u64,
     writes: u64,
+    cooldowns: u64,
 }
 
 impl Default for Bloom {
@@ -57,6 +58,7 @@ impl Default for Bloom {
             mask: 0,
             window: 0,
             writes: 0,
+            cooldowns: 0,
         };
         b.set_window(WINDOW);
         b
@@ -95,12 +97,17 @@ impl HeatPolicy for Bloom {
             self.writes = 0;
             self.written.rotate();
             self.again.rotate();
+            self.cooldowns += 1;
         }
         hot
     }
 
     fn is_hot(&self, lpn: Lpn, _: u8) -> bool {
         self.again.has(lpn, self.mask)
+    }
+
+    fn cooldowns(&self) -> u64 {
+        self.cooldowns
     }
 
     fn set_window(&mut self, writes: u64) {
@@ -111,6 +118,7 @@ impl HeatPolicy for Bloom {
         self.written = WindowedFilter::new(bits);
         self.again = WindowedFilter::new(bits);
         self.writes = 0;
+        self.cooldowns += 1;
     }
 
     fn dram_bytes(&self) -> u64 {

@@ -21,6 +21,12 @@ pub trait HeatPolicy {
     /// Returns `true` if a page is hot now.
     fn is_hot(&self, lpn: Lpn, counter: u8) -> bool;
 
+    /// Returns the number of times that hot pages may have become cold. Between two of them a hot
+    /// page stays hot.
+    fn cooldowns(&self) -> u64 {
+        0
+    }
+
     /// Sets the window, in writes.
     fn set_window(&mut self, _writes: u64) {}
 

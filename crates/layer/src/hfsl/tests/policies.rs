@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::hfsl::PageLocation;
+use crate::hfsl::buffer::PcmBuffer;
 use crate::hfsl::heat::{Heat, HeatPolicy};
 use frit_core::{Cmd, Op, Sink, StackView, UnitId, UnitState};
 
@@ -104,6 +105,26 @@ fn hot_pages_stay_in_pcm_when_it_runs_short() {
     }
     assert!(in_pcm(&l, 0), "written twice: hot, though the least recently written");
     assert!(!in_pcm(&l, 1), "written once: cold");
+}
+
+/// The hot pages are the least recently written ones, and more than the cold pages that leave.
+#[test]
+fn no_hot_page_leaves_pcm_while_a_page_is_cold() {
+    for buffer in PcmBuffer::VARIANTS {
+        let config = HfslConfig { buffer: (*buffer).into(), ..HfslConfig::default() };
+        let mut l = wide(config, 256 << 10, NandFaults::default());
+        let hot = 600;
+        (0..2 * hot).for_each(|i| write(&mut l, i % hot * 4, 4));
+        let mut next = hot;
+        while metric(&l, "destaged") < 40 {
+            write(&mut l, next * 4, 4);
+            next += 1;
+        }
+        let left = (0..hot as u32).filter(|&p| !in_pcm(&l, p)).count();
+        assert_eq!(left, 0, "{buffer}: {left} hot pages left PCM, of {}", metric(&l, "destaged"));
+        assert!((hot as u32..hot as u32 + 40).all(|p| !in_pcm(&l, p)), "{buffer}: oldest cold pages");
+        l.audit();
+    }
 }
 
 #[test]

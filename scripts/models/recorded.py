@@ -1,0 +1,32 @@
+"""Reads frit's recorded CSV, for the models beside this file."""
+
+import collections
+import shutil
+import subprocess
+import sys
+
+Request = collections.namedtuple("Request", "op sector sectors metadata")
+
+
+def text_of(path):
+    """Returns the text of a file, decompressed if its name says so."""
+    if not path.endswith(".zst"):
+        with open(path) as file:
+            return file.read()
+    if shutil.which("zstd"):
+        return subprocess.run(["zstd", "-dcq", path], check=True, capture_output=True, text=True).stdout
+    sys.exit(f"{path}: install the program zstd")
+
+
+def requests_of(path, limit=None):
+    """Returns the first reads, writes and discards of a trace in file order. Flushes are left out, but count."""
+    found, count = [], 0
+    for line in text_of(path).splitlines()[1:]:
+        _, op, sector, sectors, flags = line.split(",")[:5]
+        # A write with a preflush is preceded by a flush.
+        count += 2 if "P" in flags and op != "F" else 1
+        if limit is not None and count > limit:
+            break
+        if op in "RWD":
+            found.append(Request(op, int(sector), int(sectors), "M" in flags))
+    return found
