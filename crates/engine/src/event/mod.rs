@@ -1,12 +1,14 @@
 //! Discrete-event engine: queues, a scheduler and exact channel arbitration in virtual time.
 
+mod channels;
 mod disk;
 mod disk_queue;
+mod gate;
 mod hazard;
 mod hazard_links;
 mod state;
 
-pub(crate) use state::Gate;
+pub(crate) use gate::Gate;
 pub use state::{CmdId, QueuedCommand, Queues, Tok};
 
 use crate::driver::{Completion, Engine, Tag};

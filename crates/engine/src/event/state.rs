@@ -1,7 +1,9 @@
 //! State of the event engine: commands and their dependencies, the queue of each unit, channels,
 //! events.
 
+use super::channels::{ChannelRequest, Channels};
 use super::disk_queue::{DiskJobState, DiskQueue, NO_DISK, disk_queues};
+use super::gate::Gate;
 use super::hazard_links::{Chains, HazardLinks, UnitHazards};
 use crate::driver::{Completion, Tag};
 use crate::usage::DeviceUsage;
@@ -20,9 +22,9 @@ pub struct CmdId(pub(super) u32);
 /// Token of the event engine. The default token is done.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Tok {
-    id: u32,
+    pub(super) id: u32,
     /// A token with a past generation is done, even if its id was reused.
-    generation: u32,
+    pub(super) generation: u32,
 }
 
 /// Stage in the life of a command.
@@ -51,10 +53,10 @@ pub(super) enum Stage {
 #[derive(Clone, Debug)]
 pub(super) struct DependencyNode {
     pub(super) cmd: Cmd,
-    generation: u32,
+    pub(super) generation: u32,
     pub(super) stage: Stage,
     /// Number of tokens that it still waits for, at most two.
-    waits: u8,
+    pub(super) waits: u8,
     /// State of a command of a disk.
     pub(super) disk_job: DiskJobState,
     /// First of the links (`id × 2 + wait`) that wait for this node, newest first.
@@ -74,7 +76,7 @@ pub(super) struct DependencyNode {
     start: Nanos,
 }
 
-const NO_CMD: Cmd =
+pub(super) const NO_CMD: Cmd =
     Cmd { addr: 0, len: 0, hazard: 0, unit: UnitId(0), op: Op::NandRead, cause: frit_core::Cause::Host };
 
 /// A queue linked through `next` of the nodes, in order of entry.
@@ -105,23 +107,6 @@ pub(super) struct UnitQueue {
     free_fence: bool,
 }
 
-#[derive(Clone, Default, Debug)]
-struct Channel {
-    busy: bool,
-    /// The channel is in the list of channels to grant.
-    listed: bool,
-    waiting: VecDeque<ChannelRequest>,
-}
-
-/// A command that waits for its channel.
-#[derive(Clone, Copy, Debug)]
-struct ChannelRequest {
-    at: Nanos,
-    /// Number of the command in order of emission.
-    number: u64,
-    id: u32,
-}
-
 /// An event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PendingEvent {
@@ -132,11 +117,6 @@ pub(super) enum PendingEvent {
     /// A gate opens.
     Gate(Gate),
 }
-
-/// A token that is done when the owner of the engine says so: a command of a disk waits behind it
-/// for the media that another engine simulates.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Gate(u32);
 
 /// An event in the heap. The key orders by time and, at equal times, by creation; it is a single
 /// number because a heap spends its time on comparisons.
@@ -194,14 +174,14 @@ pub struct QueuedCommand {
 /// The queues of the event engine, as schedulers see them.
 #[derive(Clone, Debug)]
 pub struct Queues {
-    now: Nanos,
+    pub(super) now: Nanos,
     pub(super) nodes: Vec<DependencyNode>,
     free: u32,
     outstanding: u32,
     pub(super) units: Vec<UnitQueue>,
     pub(super) chains: Chains,
     pub(super) emitted: u64,
-    channels: Vec<Channel>,
+    channels: Channels,
     pub(super) models: Vec<TimingModel>,
     pub(super) disks: Vec<DiskQueue>,
     /// Worklist of disk commands that stop yielding; kept to reuse its memory.
@@ -214,8 +194,6 @@ pub struct Queues {
     /// Nodes whose dependencies are done, and units that may have a command to start.
     pub(super) woken: VecDeque<u32>,
     free_units: VecDeque<UnitId>,
-    /// Free channels with requests.
-    free_channels: Vec<u16>,
     /// Watched tokens that are done at the current time.
     reports: BinaryHeap<Reverse<(Nanos, Tag)>>,
     refused: u64,
@@ -336,7 +314,7 @@ impl Queues {
             units: (0..hardware.units()).map(|u| unit(UnitId(u as u16))).collect(),
             chains: Chains::default(),
             emitted: 0,
-            channels: vec![Channel::default(); hardware.channels()],
+            channels: Channels::new(hardware.channels()),
             models: hardware.models(),
             disks,
             promote_list: Vec::new(),
@@ -345,7 +323,6 @@ impl Queues {
             sequence: 0,
             woken: VecDeque::new(),
             free_units: VecDeque::new(),
-            free_channels: Vec::new(),
             reports: BinaryHeap::new(),
             refused: 0,
             usage: Box::new(DeviceUsage::new(hardware)),
@@ -372,28 +349,9 @@ impl Queues {
         self.now = self.now.max(now);
     }
 
-    pub(super) fn add_gate(&mut self) -> (Gate, Tok) {
-        let id = self.node(NO_CMD, Stage::Join);
-        self.nodes[id as usize].waits = 1;
-        (Gate(id), Tok { id, generation: self.nodes[id as usize].generation })
-    }
-
-    pub(super) fn open_gate(&mut self, gate: Gate, at: Nanos) {
-        if at <= self.now {
-            self.pass_gate(gate);
-        } else {
-            self.at(at, PendingEvent::Gate(gate));
-        }
-    }
-
-    pub(super) fn pass_gate(&mut self, gate: Gate) {
-        self.nodes[gate.0 as usize].waits -= 1;
-        self.wake(gate.0);
-    }
-
     pub(super) fn next_event_time(&self) -> Option<Nanos> {
-        let lists = [self.woken.is_empty(), self.free_units.is_empty(), self.free_channels.is_empty()];
-        if lists.contains(&false) || !self.reports.is_empty() {
+        let idle = self.woken.is_empty() && self.free_units.is_empty() && self.reports.is_empty();
+        if !idle || self.channels.can_grant() {
             return Some(Nanos::ZERO);
         }
         self.events.peek().map(HeapEntry::at)
@@ -628,7 +586,7 @@ impl Queues {
 }
 
 impl Queues {
-    fn node(&mut self, cmd: Cmd, stage: Stage) -> u32 {
+    pub(super) fn node(&mut self, cmd: Cmd, stage: Stage) -> u32 {
         let fresh = |generation| DependencyNode {
             cmd,
             generation,
@@ -675,7 +633,7 @@ impl Queues {
     }
 
     #[inline]
-    fn wake(&mut self, id: u32) {
+    pub(super) fn wake(&mut self, id: u32) {
         if self.nodes[id as usize].waits == 0 {
             self.woken.push_back(id);
         }
@@ -741,48 +699,22 @@ impl Queues {
         }
     }
 
-    fn at(&mut self, at: Nanos, event: PendingEvent) {
+    pub(super) fn at(&mut self, at: Nanos, event: PendingEvent) {
         self.sequence += 1;
         let late = if matches!(event, PendingEvent::Timer(_)) { LATE } else { 0 };
         let key = u128::from(at.0) << 64 | u128::from(late | self.sequence);
         self.events.push(HeapEntry { key, event });
     }
 
-    /// Adds a command to those that wait for their channel, in order of the requests and, at equal
-    /// times, in order of emission.
     fn request_channel(&mut self, id: u32) {
         let node = &self.nodes[id as usize];
         let request = ChannelRequest { at: self.now, number: node.order.seq, id };
-        let number = self.units[node.cmd.unit.idx()].channel;
-        let waiting = &mut self.channels[usize::from(number)].waiting;
-        let earlier = waiting.iter().rev().take_while(|w| (w.at, w.number) > (request.at, request.number));
-        let place = waiting.len() - earlier.count();
-        waiting.insert(place, request);
-        self.list_channel(number);
+        self.channels.request(self.units[node.cmd.unit.idx()].channel, request);
     }
 
-    fn list_channel(&mut self, number: u16) {
-        let channel = &mut self.channels[usize::from(number)];
-        if !(channel.busy || channel.listed || channel.waiting.is_empty()) {
-            channel.listed = true;
-            self.free_channels.push(number);
-        }
-    }
-
-    /// Grants a free channel, if one has requests. Called when all requests of the current time are
-    /// known.
+    /// Grants a free channel, if one has requests.
     pub(super) fn grant_channel(&mut self) -> bool {
-        let Some(number) = self.free_channels.pop() else { return false };
-        let channel = &mut self.channels[usize::from(number)];
-        channel.listed = false;
-        if let Some(request) = channel.waiting.pop_front() {
-            channel.busy = true;
-            self.grant(request.id);
-        }
-        true
-    }
-
-    fn grant(&mut self, id: u32) {
+        let Some(id) = self.channels.next_grant() else { return false };
         let now = self.now;
         let node = &mut self.nodes[id as usize];
         let len = if node.stage == Stage::In {
@@ -795,11 +727,11 @@ impl Queues {
         let channel = self.units[node.cmd.unit.idx()].channel;
         self.usage.count_bus_phase(channel, now, len);
         self.at(now + len, PendingEvent::Phase(CmdId(id)));
+        true
     }
 
     fn release_channel(&mut self, id: u32) {
-        let number = self.units[self.nodes[id as usize].cmd.unit.idx()].channel;
-        self.channels[usize::from(number)].busy = false;
-        self.list_channel(number);
+        let unit = self.nodes[id as usize].cmd.unit;
+        self.channels.release(self.units[unit.idx()].channel);
     }
 }
