@@ -81,7 +81,7 @@ pub(super) struct Tokens {
     mask: u64,
     oldest: u64,
     next: u64,
-    /// Pending slots that are older than the window.
+    /// Slots that are older than the window and were not done when it moved past them.
     stragglers: HashMap<u64, Slot>,
     /// Worklist of slots whose time became known; kept to reuse its memory.
     worklist: Vec<(u64, Nanos)>,

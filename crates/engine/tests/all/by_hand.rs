@@ -2,7 +2,7 @@
 //! them. Times in ns: cells in a read 62 301, in a program 200 001, bus 13 199 per page.
 
 use crate::common::*;
-use frit_core::{Nanos, UnitId, UnitState};
+use frit_core::{Nanos, Sink, UnitId, UnitState};
 use frit_engine::sched::{Fifo, ReadFirst};
 use frit_engine::{Engine, Event, InOrder, LoopMode};
 use frit_media::Hardware;
@@ -116,6 +116,35 @@ fn joins_wait_for_both() {
     // max(75 500, 213 200) + 75 500.
     assert_eq!(joined(InOrder::new(&hw)), Some(288_700));
     assert_eq!(joined(Event::new(&hw, Fifo)), Some(288_700));
+}
+
+#[test]
+fn a_prediction_is_what_happens_if_nothing_follows() {
+    let hw = nand(&[0, 0]);
+    let mut e = InOrder::new(&hw);
+    let first = e.emit(read(0, 0), e.start());
+    // The program waits for the read: 75 500 + 213 200.
+    let second = e.emit(program(1, 0), first);
+    assert_eq!((e.predict(first), e.predict(second)), (Nanos(75_500), Nanos(288_700)));
+    // The prediction did not advance the engine. A further program follows on its unit.
+    assert_eq!(e.now(), Nanos::ZERO);
+    assert_eq!(e.time_or_watch(second, 7), None);
+    assert_eq!(e.next_done(Nanos(60_000)), None);
+    let third = e.emit(program(1, 0), e.start());
+    assert_eq!(e.predict(third), Nanos(75_500 + 2 * 213_200));
+    assert_eq!(e.next_done(Nanos::MAX).map(|d| (d.tag, d.at)), Some((7, Nanos(288_700))));
+}
+
+#[test]
+fn a_later_transfer_can_delay_what_was_predicted() {
+    let hw = nand(&[0, 0]);
+    let mut e = InOrder::new(&hw);
+    let first = e.emit(read(0, 0), e.start());
+    assert_eq!(e.predict(first), Nanos(75_500));
+    e.next_done(Nanos(55_000));
+    // The program has the bus from 55 000 to 68 199, and the read from then until 81 398.
+    e.emit(program(1, 0), e.start());
+    assert_eq!(e.predict(first), Nanos(81_398));
 }
 
 #[test]
