@@ -1,12 +1,13 @@
 //! A file with the times of every measured request (`frit run --requests`).
 
 use crate::host::{CLASSES, class};
+use frit_core::files::OutputFile;
 use frit_core::{Nanos, SECTOR_BYTES};
 use frit_engine::RequestTimes;
 use frit_trace::Request;
 use std::collections::VecDeque;
-use std::fmt;
 use std::io::{self, Write};
+use std::path::Path;
 
 /// Header of the file.
 const HEADER: &str = "stack,workload,request,op,offset,bytes,arrival_ns,start_ns,end_ns\n";
@@ -15,9 +16,10 @@ const HEADER: &str = "stack,workload,request,op,offset,bytes,arrival_ns,start_ns
 ///
 /// Times are nanoseconds from the start of the measurement. A request *arrives* in the queue of the
 /// host, *starts* when the layer is called, and *ends* with its acknowledgement. An error of the
-/// output is kept, and returned by [`RequestLog::finish`].
+/// output is kept, and returned by [`RequestLog::commit`].
+#[derive(Debug)]
 pub struct RequestLog {
-    out: Box<dyn Write>,
+    out: io::BufWriter<OutputFile>,
     failed: Option<io::Error>,
     /// The first two columns of the current run.
     names: String,
@@ -27,11 +29,8 @@ pub struct RequestLog {
     first: u64,
 }
 
-impl fmt::Debug for RequestLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RequestLog").field("names", &self.names).finish_non_exhaustive()
-    }
-}
+/// Size of the buffer of a log.
+const BUFFER_BYTES: usize = 1 << 16;
 
 /// Returns a value as a field: in quotes if it contains a comma or a quote.
 fn field(value: &str) -> String {
@@ -43,11 +42,13 @@ fn field(value: &str) -> String {
 }
 
 impl RequestLog {
-    /// Creates a log that writes to `out`, beginning with the header.
-    #[must_use]
-    pub fn new(out: impl Write + 'static) -> RequestLog {
+    /// Creates a log, which replaces the file at `path` when it is committed.
+    ///
+    /// # Errors
+    /// No file can be written at the path.
+    pub fn create(path: &Path) -> io::Result<RequestLog> {
         let mut log = RequestLog {
-            out: Box::new(io::BufWriter::with_capacity(1 << 16, out)),
+            out: io::BufWriter::with_capacity(BUFFER_BYTES, OutputFile::create(path)?),
             failed: None,
             names: String::new(),
             base: Nanos::ZERO,
@@ -55,7 +56,7 @@ impl RequestLog {
             first: 0,
         };
         log.write(HEADER);
-        log
+        Ok(log)
     }
 
     /// Begins a run, whose measurement starts at `base`.
@@ -103,13 +104,13 @@ impl RequestLog {
         }
     }
 
-    /// Writes what is buffered.
+    /// Writes what is buffered, and gives the file its name.
     ///
     /// # Errors
     /// The first error of the output.
-    pub fn finish(mut self) -> io::Result<()> {
-        self.failed.take().map_or(Ok(()), Err)?;
-        self.out.flush()
+    pub fn commit(self) -> io::Result<()> {
+        self.failed.map_or(Ok(()), Err)?;
+        self.out.into_inner().map_err(io::IntoInnerError::into_error)?.commit()
     }
 }
 
@@ -118,25 +119,12 @@ mod tests {
     use super::*;
     use frit_core::{Hints, Sector};
     use frit_trace::ReqOp;
-    use std::cell::RefCell;
-    use std::rc::Rc;
-
-    #[derive(Clone, Default)]
-    struct Shared(Rc<RefCell<Vec<u8>>>);
-
-    impl Write for Shared {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.borrow_mut().write(bytes)
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
 
     #[test]
     fn lines_are_in_order_of_arrival() {
-        let text = Shared::default();
-        let mut log = RequestLog::new(text.clone());
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("requests.csv");
+        let mut log = RequestLog::create(&path).unwrap();
         log.begin_run("a,gc=fifo", "mail", Nanos(1000));
         let request = |sector| Request {
             at: Nanos(0),
@@ -151,8 +139,9 @@ mod tests {
             let (arrived, admitted) = (Nanos(1000 + index), Nanos(1100));
             log.done(RequestTimes { index, arrived, admitted, acknowledged: Nanos(end) });
         }
-        log.finish().unwrap();
-        let text = String::from_utf8(text.0.borrow().clone()).unwrap();
+        assert!(!path.exists(), "the file is complete or not there");
+        log.commit().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
         let want = [
             "\"a,gc=fifo\",mail,0,write,0,4096,0,100,400",
             "\"a,gc=fifo\",mail,1,write,512,4096,1,100,300",

@@ -2,7 +2,6 @@
 
 mod inputs;
 mod progress;
-mod request_file;
 
 use super::trace::ReadArgs;
 use crate::output::{print, print_stderr, report};
@@ -17,7 +16,6 @@ use frit_trace::{DeviceMapping, Fit};
 use inputs::Inputs;
 use miette::{IntoDiagnostic, Result, miette};
 use progress::RunProgress;
-use request_file::RequestFile;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -143,17 +141,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let json = args.json.as_deref().filter(|_| !args.to_stdout());
     // An unwritable output is reported before the run. An existing file stays unchanged until the
     // end.
-    let paths = [json, args.html.as_deref(), args.requests.as_deref()];
-    for path in paths.into_iter().flatten().filter(|p| !is_special(p)) {
+    for path in json.into_iter().chain(args.html.as_deref()).filter(|p| !is_special(p)) {
         OutputFile::create(path).into_diagnostic()?;
     }
-    let mut log = args.requests.as_deref().map(RequestFile::create).transpose()?;
+    let mut log = args.requests.as_deref().map(RequestLog::create).transpose().into_diagnostic()?;
     let mut reports = Vec::new();
-    let ran = all(args, &inputs.workloads, &stacks, &mut reports, log.as_mut().map(|l| &mut l.log));
+    let ran = all(args, &inputs.workloads, &stacks, &mut reports, log.as_mut());
     // If the run failed before its first report, the output files stay unchanged.
     let written = ran.is_ok() || !reports.is_empty();
     if let Some(log) = log.filter(|_| written) {
-        log.commit()?;
+        log.commit().into_diagnostic()?;
     }
     if let Some(path) = json.filter(|_| written) {
         let mut out = Vec::new();
