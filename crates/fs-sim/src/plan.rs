@@ -9,7 +9,7 @@ use crate::host::HostModel;
 use crate::sim_medium::{MediumCall, RecordedCall, SimMedium};
 use crate::timed::TimedSink;
 use frit_core::{Cause, Nanos, Op, UnitId, size};
-use frit_engine::{InOrder, Recorder};
+use frit_engine::{InOrder, Recorder, Recording};
 use frit_fs::{AttrChanges, Caller, FileSystem, Fs, NewInode, RenameMode};
 use serde::Serialize;
 use strum::{EnumString, IntoStaticStr, VariantNames};
@@ -222,7 +222,7 @@ pub fn explain(
     let ExecutedOp { began, took, first } = make(&medium, asked, sums)?;
     let steps = medium.take_calls();
     let (recording, timed) = medium.into_sink().finish();
-    let spans = timed.into_spans();
+    let spans = spans(&recording, timed.into_spans());
     let commands: Vec<PlanCommand> = (first as usize..recording.ops.len())
         .map(|i| {
             let (op, (start, end)) = (&recording.ops[i], spans[i]);
@@ -262,6 +262,18 @@ pub fn explain(
         sums: sum_commands(&commands),
         commands,
     })
+}
+
+/// Returns the start and the end of each command. A fence that no unit executes is done when the
+/// commands that it waits for are.
+fn spans(recording: &Recording, executed: Vec<Option<(Nanos, Nanos)>>) -> Vec<(Nanos, Nanos)> {
+    let mut spans: Vec<(Nanos, Nanos)> = Vec::with_capacity(executed.len());
+    for (op, span) in recording.ops.iter().zip(executed) {
+        let waits = || op.after.iter().map(|&a| spans[a as usize].1).max().unwrap_or_default();
+        let span = span.unwrap_or_else(|| (waits(), waits()));
+        spans.push(span);
+    }
+    spans
 }
 
 fn name(units: &[UnitName], unit: UnitId) -> String {

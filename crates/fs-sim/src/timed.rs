@@ -10,18 +10,9 @@ use std::collections::HashMap;
 #[derive(Debug)]
 pub struct TimedSink {
     inner: InOrder,
-    commands: Vec<EmittedCommand>,
-    /// Tokens that joins wait for.
-    joins: HashMap<Tok, (Tok, Tok)>,
-}
-
-/// A command in order of emission.
-#[derive(Clone, Copy, Debug)]
-enum EmittedCommand {
-    /// A command that its unit executes.
-    Executed(Tok),
-    /// A fence that takes no time: it is done when this token is done, and not before this time.
-    FreeFence(Tok, Nanos),
+    /// The commands in order of emission; `None` for a fence that takes no time, which no unit
+    /// executes.
+    commands: Vec<Option<Tok>>,
 }
 
 impl TimedSink {
@@ -29,35 +20,18 @@ impl TimedSink {
     #[must_use]
     pub fn new(mut inner: InOrder) -> TimedSink {
         inner.record_times();
-        TimedSink { inner, commands: Vec::new(), joins: HashMap::new() }
+        TimedSink { inner, commands: Vec::new() }
     }
 
     /// Waits for all commands, and returns the time at which the unit of each command started it,
-    /// and the time of its end, in order of emission.
+    /// and the time of its end, in order of emission. A fence that takes no time has none: it is
+    /// done when the commands that it waits for are.
     #[must_use]
-    pub fn into_spans(mut self) -> Vec<(Nanos, Nanos)> {
+    pub fn into_spans(mut self) -> Vec<Option<(Nanos, Nanos)>> {
         while self.inner.next_done(Nanos::MAX).is_some() {}
         let times: HashMap<Tok, (Nanos, Nanos)> =
             self.inner.recorded_times().iter().map(|t| (t.command, (t.start, t.end))).collect();
-        let span = |command: &EmittedCommand| match *command {
-            EmittedCommand::Executed(tok) => times.get(&tok).copied().unwrap_or_default(),
-            EmittedCommand::FreeFence(after, emitted) => {
-                let at = self.completion(&times, after).max(emitted);
-                (at, at)
-            }
-        };
-        self.commands.iter().map(span).collect()
-    }
-
-    /// Returns the completion time of a token from the times of the commands; zero for a token that
-    /// was always done.
-    fn completion(&self, times: &HashMap<Tok, (Nanos, Nanos)>, tok: Tok) -> Nanos {
-        let (mut latest, mut todo) = (Nanos::ZERO, vec![tok]);
-        while let Some(tok) = todo.pop() {
-            latest = latest.max(times.get(&tok).map_or(Nanos::ZERO, |t| t.1));
-            todo.extend(self.joins.get(&tok).into_iter().flat_map(|&(a, b)| [a, b]));
-        }
-        latest
+        self.commands.iter().map(|command| times.get(command.as_ref()?).copied()).collect()
     }
 }
 
@@ -78,19 +52,13 @@ impl Sink for TimedSink {
 
     fn emit(&mut self, cmd: Cmd, after: Tok) -> Tok {
         let tok = self.inner.emit(cmd, after);
-        self.commands.push(match cmd.op.is_fence() && tok == after {
-            true => EmittedCommand::FreeFence(after, self.inner.now()),
-            false => EmittedCommand::Executed(tok),
-        });
+        // The engine passes on what a fence without a duration waits for.
+        self.commands.push((tok != after).then_some(tok));
         tok
     }
 
     fn join(&mut self, a: Tok, b: Tok) -> Tok {
-        let tok = self.inner.join(a, b);
-        if tok != a && tok != b {
-            self.joins.insert(tok, (a, b));
-        }
-        tok
+        self.inner.join(a, b)
     }
 
     fn ack(&mut self, tok: Tok) {
