@@ -18,9 +18,8 @@ import argparse
 import collections
 import json
 import math
-import shutil
-import subprocess
-import sys
+
+from recorded import text_of
 
 SECTORS = 8
 CHIP_PAGES = (8 << 30) // 4096
@@ -28,21 +27,6 @@ UNIT_PAGES = 128
 FLAGS = ("lookup", "any", "most")
 
 Request = collections.namedtuple("Request", "op sector sectors")
-
-
-def text_of(path):
-    """Returns the text of a file, decompressed if its name says so."""
-    if not path.endswith(".zst"):
-        with open(path) as file:
-            return file.read()
-    if shutil.which("zstd"):
-        return subprocess.run(["zstd", "-dcq", path], check=True, capture_output=True, text=True).stdout
-    try:
-        import zstandard
-    except ImportError:
-        sys.exit(f"{path}: install the program zstd, or the Python module zstandard")
-    with open(path, "rb") as file:
-        return zstandard.ZstdDecompressor().stream_reader(file).read().decode()
 
 
 def requests_of(path, limit=None, whole_pages=False):

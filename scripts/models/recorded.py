@@ -1,4 +1,4 @@
-"""Reads frit's recorded CSV, for the models beside this file."""
+"""Reads traces for the models beside this file: texts, and frit's recorded CSV."""
 
 import collections
 import shutil
@@ -15,7 +15,12 @@ def text_of(path):
             return file.read()
     if shutil.which("zstd"):
         return subprocess.run(["zstd", "-dcq", path], check=True, capture_output=True, text=True).stdout
-    sys.exit(f"{path}: install the program zstd")
+    try:
+        import zstandard
+    except ImportError:
+        sys.exit(f"{path}: install the program zstd, or the Python module zstandard")
+    with open(path, "rb") as file:
+        return zstandard.ZstdDecompressor().stream_reader(file).read().decode()
 
 
 def requests_of(path, limit=None):

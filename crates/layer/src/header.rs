@@ -117,12 +117,17 @@ impl LayerHeader {
         Ok(done)
     }
 
-    /// Sets the header and its state without commands: a simulation with data starts without a
-    /// format, but can be halted and booted too.
-    pub(crate) fn preset<T: Token, P: Store>(&self, pcm: &mut Leveled<T, P>) -> Result<()> {
+    /// Sets the header and its state without commands if no header was ever written: a simulation
+    /// with data starts without a format, but can be halted and booted too. Returns `true` if it
+    /// was set. Without bytes there is no header.
+    pub(crate) fn preset_if_blank<T: Token, P: Store>(&self, pcm: &mut Leveled<T, P>) -> Result<bool> {
+        if !P::STORES_BYTES || !LayerHeader::read(pcm)?.is_blank() {
+            return Ok(false);
+        }
         pcm.preset_format()?;
         pcm.preset(0, &self.0)?;
-        pcm.preset(STATE_AT, &(UsageState::InUse as u64).to_le_bytes())
+        pcm.preset(STATE_AT, &(UsageState::InUse as u64).to_le_bytes())?;
+        Ok(true)
     }
 
     /// Reads the usage state of the layer that has this header.

@@ -4,7 +4,7 @@
 use crate::error::{Error, Result};
 use crate::host::{ReplayHost, RequestBatch, describe_request};
 use crate::options::{InitialState, RunOptions};
-use crate::report::{Report, ReportInputs, RunId, Snapshot, StackId, WorkloadId, build};
+use crate::report::{Report, ReportInputs, RunId, Snapshot, StackId, WorkloadId, WrappedAddresses, build};
 use crate::request_log::RequestLog;
 use crate::request_stats::{WriteSize, WrittenMap};
 use crate::steady::{CumulativeCounts, RequestRounds};
@@ -71,6 +71,8 @@ pub(crate) struct Runner<E: MeteredEngine> {
     written: WrittenMap,
     batch: RequestBatch,
     warmed: u64,
+    /// Address space of a trace that is folded onto the volume.
+    pub(crate) wrapped: Option<WrappedAddresses>,
     /// Page size of the layer. The layer maps NAND pages, so one program command writes one page.
     page_bytes: u64,
 }
@@ -117,6 +119,7 @@ impl<E: MeteredEngine> Runner<E> {
             written: WrittenMap::new(info.sectors),
             batch: RequestBatch::default(),
             warmed: 0,
+            wrapped: None,
             page_bytes: u64::from(info.page_bytes),
         })
     }
@@ -213,7 +216,7 @@ impl<E: MeteredEngine> Runner<E> {
             warm: self.options.warm.to_string(),
             warm_requests: self.warmed,
             unordered: counters.out_of_order,
-            wrapped: None,
+            wrapped: self.wrapped,
         }
     }
 

@@ -9,10 +9,8 @@ use frit_core::SECTOR_BYTES;
 use frit_engine::{AnyScheduler, Event, InOrder};
 use frit_media::Hardware;
 use frit_stack::{BuiltStack, Bytes, EngineKind, Stack, StackSink};
+use frit_trace::fit::CHUNK_BYTES;
 use frit_trace::{Fit, Options, Scan, Workload};
-
-/// Size of the chunks that [`Scan::chunks`] counts: 1 MiB.
-const CHUNK_BYTES: u64 = 1 << 20;
 
 /// A stack that is built and preconditioned, on its engine.
 pub struct Session(EngineRunner);
@@ -94,6 +92,11 @@ impl Session {
         each!(&mut self.0, runner => runner.next_workload());
     }
 
+    /// Notes the address space of a trace that is folded onto the volume, for the report.
+    fn note_wrapped(&mut self, wrapped: Option<WrappedAddresses>) {
+        each!(&mut self.0, runner => runner.wrapped = wrapped);
+    }
+
     /// Runs the rest of the workload, verifies the contents if the option is set, and returns the
     /// report.
     ///
@@ -107,7 +110,7 @@ impl Session {
     /// Like [`Session::measure`], and writes the times of each request to a log.
     ///
     /// # Errors
-    /// As for [`Session::measure`]. Errors of the log are reported by [`RequestLog::finish`].
+    /// As for [`Session::measure`]. Errors of the log are reported by [`RequestLog::commit`].
     pub fn measure_logged(
         self,
         workload: &mut Workload,
@@ -227,7 +230,7 @@ impl Job {
     /// Like [`Job::run`], and writes the times of each measured request to a log.
     ///
     /// # Errors
-    /// As for [`Job::run`]. Errors of the log are reported by [`RequestLog::finish`].
+    /// As for [`Job::run`]. Errors of the log are reported by [`RequestLog::commit`].
     pub fn run_logged(
         &self,
         stack: &Stack,
@@ -252,14 +255,8 @@ impl Job {
         if warm_up_requests.is_some() {
             session.warm(&mut workload, warm_up_requests, &mut |n| watch(JobProgress::Warmed(n)))?;
         }
-        let sectors = session.sectors();
-        let mut report =
-            session.measure_logged(&mut workload, &mut |n| watch(JobProgress::Served(n)), log)?;
-        report.run.wrapped = self.wrapped(sectors);
-        if report.run.wrapped.is_some() {
-            report.findings = crate::findings::of_run(&report);
-        }
-        Ok(report)
+        session.note_wrapped(self.wrapped(session.sectors()));
+        session.measure_logged(&mut workload, &mut |n| watch(JobProgress::Served(n)), log)
     }
 
     /// Returns the address space of a trace that is folded onto a volume of the given capacity.

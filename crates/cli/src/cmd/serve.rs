@@ -174,17 +174,13 @@ fn open(args: &Args) -> Result<OpenedVolume> {
     Ok(opened)
 }
 
-/// Least amount of data in durable memory for which the time for a GB is given: the fixed costs of
-/// an open determine the time of a smaller one.
-const RATE_BYTES_MIN: u64 = 100_000_000;
-
 /// Describes the data in durable memory, and the time for a GB of it if that says something.
 fn durable(bytes: u64, seconds: f64) -> String {
     let held = size::format(bytes);
-    if bytes < RATE_BYTES_MIN {
-        return format!("{held} in durable memory");
+    match super::volume::seconds_per_gb(seconds, bytes) {
+        Some(rate) => format!("{held} in durable memory, {rate:.2} s a GB of it"),
+        None => format!("{held} in durable memory"),
     }
-    format!("{held} in durable memory, {:.2} s a GB of it", seconds / (bytes as f64 / 1e9))
 }
 
 /// Prints the result of the recovery, if there was anything to recover.

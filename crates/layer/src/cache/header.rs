@@ -45,9 +45,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         // A request that is refused must change nothing: a summary that does not match the records
         // is kept.
         self.health.writable()?;
-        if P::STORES_BYTES && LayerHeader::read(&self.space.pcm)?.is_blank() {
-            self.head().preset(&mut self.space.pcm)?;
-        }
+        self.head().preset_if_blank(&mut self.space.pcm)?;
         self.note_use(sink)
     }
 

@@ -47,8 +47,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         // A request that is refused must change nothing: a summary that does not match the records
         // is kept.
         self.health.writable()?;
-        if LayerHeader::read(&self.space.pcm)?.is_blank() {
-            self.head().preset(&mut self.space.pcm)?;
+        if self.head().preset_if_blank(&mut self.space.pcm)? {
             self.usage = HeaderNote::IN_USE;
             return Ok(());
         }

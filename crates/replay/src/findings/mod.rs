@@ -138,7 +138,7 @@ pub fn of_run(r: &Report) -> Vec<Finding> {
 
 /// Returns the value of a key of the stack. Keys with default values may be missing: the text of a
 /// stack is canonical, with one key in a line.
-fn setting<'a>(r: &'a Report, key: &str) -> Option<&'a str> {
+pub(crate) fn setting<'a>(r: &'a Report, key: &str) -> Option<&'a str> {
     let value = |line: &'a str| line.strip_prefix(key)?.strip_prefix(" = ");
     r.stack.toml.lines().find_map(value).map(|v| v.trim_matches('"'))
 }

@@ -4,6 +4,7 @@ use super::{Evidence, FindingKind, Rule, bytes, kind_name, setting, share};
 use crate::report::Report;
 use crate::report::show::{count, percent};
 use frit_core::{Cause, MediumKind, Op, size};
+use frit_stack::layers::LayerKind;
 
 /// Largest share of the written bytes, and of the writes, at which PCM counts as unused.
 const PCM_SHARE_MAX: f64 = 0.01;
@@ -20,8 +21,6 @@ const ABSORBED_SHARE_MIN: f64 = 0.25;
 const PARTIAL_SHARE_MIN: f64 = 0.25;
 /// Largest size of a write for which a larger SSW is proposed: PCM is slower than NAND for large ones.
 const SMALL_WRITE_MAX: u64 = 32 << 10;
-/// `SSW` of a stack without the key ([`frit_stack`] leaves out keys with their default value).
-const SSW_DEFAULT: u64 = 2048;
 
 pub(super) const PCM_UNUSED: Rule = Rule {
     name: "pcm-unused",
@@ -130,6 +129,14 @@ fn hfsl_flow(r: &Report) -> Option<(u64, u64)> {
     (r.has(MediumKind::Nand) && taken > 0).then_some((taken, left))
 }
 
+/// Returns `SSW`: that of the stack, or the default.
+fn ssw(r: &Report) -> Option<u64> {
+    match setting(r, "SSW") {
+        Some(value) => value.parse().ok(),
+        None => size::parse(&LayerKind::Hfsl.defaults().into_iter().find(|p| p.key == "SSW")?.value).ok(),
+    }
+}
+
 fn pcm_unused(r: &Report) -> Option<Evidence> {
     // Without another medium, every request is served by PCM.
     if !r.has(MediumKind::Pcm) || r.media.len() < 2 || r.asked.writes == 0 {
@@ -141,7 +148,7 @@ fn pcm_unused(r: &Report) -> Option<Evidence> {
     }
     let taken = bytes(r, Op::PcmWrite, Cause::Host) + bytes(r, Op::PcmWriteClean, Cause::Host);
     let part = share(taken, r.asked.written_bytes);
-    let ssw = setting(r, "SSW").map_or(Some(SSW_DEFAULT), |v| v.parse().ok())?;
+    let ssw = ssw(r)?;
     let up_to = |limit: u64| {
         let n = r.write_sizes.iter().filter(|s| s.to_bytes <= limit).map(|s| s.count).sum::<u64>();
         share(n, r.asked.writes)
@@ -210,7 +217,7 @@ fn medium_unused(r: &Report) -> Option<Evidence> {
         some => format!(": {} took all writes", some.join(" and ")),
     };
     let largest = r.write_sizes.last().map_or(0, |s| s.to_bytes);
-    let ssw = match (m.kind, setting(r, "SSW").map_or(Some(SSW_DEFAULT), |v| v.parse().ok())) {
+    let ssw = match (m.kind, ssw(r)) {
         (MediumKind::Nand, Some(ssw)) if largest > 0 && largest <= ssw => {
             format!(
                 ", because none of them is above SSW (largest {}, SSW {})",

@@ -2,7 +2,7 @@
 
 use super::show::{count, figure, lines, percent, ratio_or_dash, table, time};
 use super::{ClassLatency, DiskReport, Distribution, MediumReport, PercentileTime, Report};
-use crate::findings;
+use crate::findings::{self, setting};
 use crate::steady::{SteadyVerdict, Test};
 use crate::verify::{Verification, VerifyPhase};
 use frit_core::{MediumKind, size};
@@ -71,8 +71,8 @@ fn preconditioned_for_greedy(r: &Report) -> Option<String> {
     if r.run.warm != "steady" {
         return None;
     }
-    // The text is canonical: one key a line. Without the key, the policy is the default, greedy.
-    let gc = r.stack.toml.lines().find_map(|l| l.strip_prefix("gc = \"")?.strip_suffix('"'))?;
+    // Without the key, the policy is the default, greedy.
+    let gc = setting(r, "gc")?;
     (!STEADY_GC.contains(&gc)).then(|| {
         format!(
             "--warm steady begins with the distribution of valid pages of gc = greedy, and not with that of \

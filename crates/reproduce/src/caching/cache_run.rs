@@ -7,6 +7,7 @@ use crate::pool::PoolJob;
 use crate::sweep::AvailableWorkload;
 use frit_core::{ReadTarget, Sector, StackDevice, StackView, UntimedSink, WriteData, size};
 use frit_engine::LoopMode;
+use frit_layer::cache::policy::EvictionReasons;
 use frit_media::{Hardware, MediumSpec};
 use frit_replay::{RunOptions, Session};
 use frit_stack::{Bytes, Stack};
@@ -60,33 +61,17 @@ pub struct CacheRunResult {
     /// DRAM of the cache, in bytes.
     pub dram_bytes: u64,
     /// Evictions of HALO by reason.
-    pub evictions: Evictions,
+    pub evictions: EvictionReasons,
 }
 
-/// Evictions of HALO by reason; zero for other policies. See
-/// [`EvictionReasons`](frit_layer::cache::policy::EvictionReasons).
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
-pub struct Evictions {
-    /// Above both thresholds.
-    pub thresholds: u64,
-    /// Above both thresholds after the search had lowered them.
-    pub lowered_thresholds: u64,
-    /// Outdated.
-    pub outdated: u64,
-    /// At the end of a search.
-    pub end_of_scan: u64,
-}
-
-impl Evictions {
-    /// Reads the metrics of a cache.
-    fn of(metric: &dyn Fn(&str) -> f64) -> Evictions {
-        let count = |name: &str| metric(&format!("evictions_{name}")) as u64;
-        Evictions {
-            thresholds: count("thresholds"),
-            lowered_thresholds: count("lowered_thresholds"),
-            outdated: count("outdated"),
-            end_of_scan: count("end_of_scan"),
-        }
+/// Reads the evictions of HALO by reason from the metrics of a cache; zero for other policies.
+fn evictions(metric: &dyn Fn(&str) -> f64) -> EvictionReasons {
+    let count = |name: &str| metric(&format!("evictions_{name}")) as u64;
+    EvictionReasons {
+        thresholds: count("thresholds"),
+        lowered_thresholds: count("lowered_thresholds"),
+        outdated: count("outdated"),
+        end_of_scan: count("end_of_scan"),
     }
 }
 
@@ -221,7 +206,7 @@ fn replay(stack: &Stack, input: &AvailableWorkload, mode: LoopMode) -> Result<Ca
         turnovers: metric("write_misses") / metric("cache_slots").max(1.0),
         hit_ratio: metric("hit_ratio"),
         dram_bytes: r.memory.dram_bytes,
-        evictions: Evictions::of(&metric),
+        evictions: evictions(&metric),
     })
 }
 
@@ -252,7 +237,7 @@ fn disk_only(
         turnovers: metric("write_misses") / metric("cache_slots").max(1.0),
         hit_ratio: metric("hit_ratio"),
         dram_bytes: top.info().dram_bytes,
-        evictions: Evictions::of(&metric),
+        evictions: evictions(&metric),
     })
 }
 

@@ -9,7 +9,7 @@ mod disk_timer;
 mod wear;
 
 pub(crate) use cache_run::pcm_chips;
-pub use cache_run::{CacheMetric, CacheRun, CacheRunResult, Evictions};
+pub use cache_run::{CacheMetric, CacheRun, CacheRunResult};
 pub use disk_timer::{DiskTimer, DiskWork};
 pub(crate) use wear::{stack_life_rate, wear};
 

@@ -6,7 +6,7 @@ mod show;
 
 pub(crate) use progress::ByteProgress;
 use progress::ReadProgress;
-pub(crate) use show::{recovery, sizes, when};
+pub(crate) use show::{recovery, seconds_per_gb, sizes, when};
 
 use crate::output::{print_stderr, report};
 use frit_core::UntimedSink;

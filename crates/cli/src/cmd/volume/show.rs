@@ -9,11 +9,17 @@ pub(crate) fn sizes(bytes: u64) -> String {
     if bytes < 1024 { format!("{bytes} B") } else { format!("{} ({bytes} bytes)", size::format(bytes)) }
 }
 
-/// Least amount of data in durable memory, in GB, for which the time for a GB is shown.
-const RATE_GB_MIN: f64 = 0.1;
+/// Least amount of data in durable memory, in bytes, for which the time for a GB is shown.
+const RATE_BYTES_MIN: u64 = 100_000_000;
 
 /// Maximum number of lost pages that are listed.
 const LOST_SHOWN: usize = 20;
+
+/// Returns the time of an open for a GB of data in durable memory, if there is enough of it: the
+/// fixed costs of an open determine the time of less data.
+pub(crate) fn seconds_per_gb(seconds: f64, bytes: u64) -> Option<f64> {
+    (bytes >= RATE_BYTES_MIN).then(|| seconds / (bytes as f64 / 1e9))
+}
 
 /// Returns the result of a recovery as text.
 pub(crate) fn recovery(r: &OpenReport, page_bytes: u32) -> String {
@@ -50,10 +56,8 @@ pub(crate) fn recovery(r: &OpenReport, page_bytes: u32) -> String {
     row("lost", lost(f));
     row("read", size::format(f.bytes_read));
     let mut took = format!("{:.3} s, {:.3} s for a GB of volume", r.seconds, r.seconds_per_gb);
-    let held = f.pages_in_pcm as f64 * f64::from(page_bytes) / 1e9;
-    // The fixed costs of an open determine the time of less data.
-    if held >= RATE_GB_MIN {
-        let _ = write!(took, ", {:.3} s for a GB in durable memory", r.seconds / held);
+    if let Some(rate) = seconds_per_gb(r.seconds, f.pages_in_pcm * u64::from(page_bytes)) {
+        let _ = write!(took, ", {rate:.3} s for a GB in durable memory");
     }
     row("took", took);
     for l in f.lost.iter().take(LOST_SHOWN) {

@@ -40,6 +40,7 @@ use frit_core::{Error, Result};
 use halo::Halo;
 use lru::Lru;
 use s3_fifo::S3Fifo;
+use serde::Serialize;
 use sieve::Sieve;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 use sweep::Sweep;
@@ -69,7 +70,7 @@ pub struct Victim {
 }
 
 /// Evictions of HALO, by the condition that made a bucket eligible.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct EvictionReasons {
     /// The bucket exceeded TH_BCOUNTS and TH_RECENCY in full.
     pub thresholds: u64,
