@@ -1,4 +1,14 @@
-//! Hints of the host about a request, which a layer may use.
+//! Hints of the host about a request, which a layer may use, and rules that give hints to ranges of
+//! a volume.
+//!
+//! A [`HintRange`] is one rule, as users write it. A [`HintMap`] answers which hints the bytes of a
+//! request have. The server of a volume and a replay use the same rules.
+
+mod map;
+mod range;
+
+pub use map::{HintMap, HintSpan};
+pub use range::{HintKind, HintRange};
 
 /// Hints of one request. A layer that ignores all of them is still correct.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

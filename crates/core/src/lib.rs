@@ -37,7 +37,7 @@ pub use durable::{
     Severity, WriteGuarantee,
 };
 pub use error::{Error, Result};
-pub use hints::Hints;
+pub use hints::{HintKind, HintMap, HintRange, HintSpan, Hints};
 pub use params::{ParamDef, ParamInfo, ParamTable, Params};
 pub use payload::{ReadTarget, WriteData};
 pub use raw::{ByteAccess, RawAccess};
