@@ -173,6 +173,8 @@ fn flags(field: &[u8]) -> std::result::Result<(Hints, bool), Reason> {
     for f in field {
         match f {
             b'M' | b'm' => hints = hints.with(Hints::METADATA),
+            b'H' | b'h' => hints = hints.with(Hints::HOT),
+            b'C' | b'c' => hints = hints.with(Hints::COLD),
             b'S' | b's' => hints = hints.with(Hints::SYNC),
             b'F' | b'f' => hints = hints.with(Hints::FUA),
             b'P' | b'p' => preflush = true,

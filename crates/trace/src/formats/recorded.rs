@@ -84,6 +84,8 @@ fn flags(c: &mut Cursor<'_>) -> Result<(Hints, bool), Reason> {
     while let [f, rest @ ..] = c.rest {
         match f {
             b'M' => hints = hints.with(Hints::METADATA),
+            b'H' => hints = hints.with(Hints::HOT),
+            b'C' => hints = hints.with(Hints::COLD),
             b'S' => hints = hints.with(Hints::SYNC),
             b'F' => hints = hints.with(Hints::FUA),
             b'P' => preflush = true,

@@ -76,7 +76,7 @@ impl LineWriter {
         LineWriter { format, devices, waited_us: 0, opened: Vec::new() }
     }
 
-    /// Returns `true` if the format has metadata, FUA and SYNC hints.
+    /// Returns `true` if the format has hints.
     pub(super) fn has_hints(&self) -> bool {
         self.format == WriteFormat::Recorded
     }
@@ -133,7 +133,14 @@ impl LineWriter {
             ReqOp::Flush => 'F',
         };
         let _ = write!(out, ",{op},{},{},", r.sector.0, r.sectors);
-        for (hint, letter) in [(Hints::METADATA, b'M'), (Hints::SYNC, b'S'), (Hints::FUA, b'F')] {
+        let letters = [
+            (Hints::METADATA, b'M'),
+            (Hints::HOT, b'H'),
+            (Hints::COLD, b'C'),
+            (Hints::SYNC, b'S'),
+            (Hints::FUA, b'F'),
+        ];
+        for (hint, letter) in letters {
             if r.hints.has(hint) {
                 out.push(letter);
             }

@@ -21,7 +21,7 @@ pub struct WriteSummary {
     pub flushes_lost: u64,
     /// Number of discards that were dropped because the format cannot represent them.
     pub discards_lost: u64,
-    /// Number of written requests whose hints (metadata, FUA, SYNC) the format cannot represent.
+    /// Number of written requests whose hints (metadata, hot, cold, FUA, SYNC) the format cannot represent.
     pub hints_lost: u64,
 }
 
@@ -39,7 +39,7 @@ impl WriteSummary {
         }
         if self.hints_lost > 0 {
             out.push(format!(
-                "the hints (metadata, FUA, SYNC) of {} requests were left out: {name} cannot represent them",
+                "the hints (metadata, hot, cold, FUA, SYNC) of {} requests were left out: {name} cannot represent them",
                 self.hints_lost
             ));
         }

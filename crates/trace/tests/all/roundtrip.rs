@@ -65,11 +65,11 @@ fn kept(requests: &[Request], format: WriteFormat) -> Vec<Request> {
 }
 
 fn requests() -> impl Strategy<Value = Vec<Request>> {
-    let one = (0u64..5_000_000, 0u64..1 << 40, 1u32..100_000, 0u16..3, 0u8..8, 0u8..8);
+    let one = (0u64..5_000_000, 0u64..1 << 40, 1u32..100_000, 0u16..3, 0u8..8, 0u8..32);
     proptest::collection::vec(one, 1..60).prop_map(|rows| {
         let mut at = 0;
         let hint = |bits: u8| {
-            [Hints::METADATA, Hints::FUA, Hints::SYNC]
+            [Hints::METADATA, Hints::FUA, Hints::SYNC, Hints::HOT, Hints::COLD]
                 .into_iter()
                 .enumerate()
                 .filter(|(i, _)| bits >> i & 1 == 1)

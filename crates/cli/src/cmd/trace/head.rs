@@ -46,11 +46,14 @@ pub(super) fn run(args: &Args) -> Result<()> {
 }
 
 fn row(r: &Request, device: String) -> [String; 6] {
-    let hints: Vec<&str> = [(Hints::METADATA, "metadata"), (Hints::FUA, "fua"), (Hints::SYNC, "sync")]
-        .into_iter()
-        .filter(|(h, _)| r.hints.has(*h))
-        .map(|(_, name)| name)
-        .collect();
+    let names = [
+        (Hints::METADATA, "metadata"),
+        (Hints::HOT, "hot"),
+        (Hints::COLD, "cold"),
+        (Hints::FUA, "fua"),
+        (Hints::SYNC, "sync"),
+    ];
+    let hints: Vec<&str> = names.into_iter().filter(|(h, _)| r.hints.has(*h)).map(|(_, name)| name).collect();
     let op = format!("{:?}", r.op).to_lowercase();
     let at = format!("{}.{:09}", r.at.0 / 1_000_000_000, r.at.0 % 1_000_000_000);
     [at, op, r.sector.0.to_string(), r.sectors.to_string(), hints.join(" "), device]
