@@ -4,6 +4,8 @@
 //! protocol is a thin adapter in front of it. [`nbd`] implements the Network Block Device protocol
 //! over Unix and TCP sockets.
 //!
+//! [`hints`] gives hints to the writes of all protocols, by rules.
+//!
 //! [`fuse::file_system`] serves a file system, rather than a volume, through FUSE.
 //!
 //! This crate stores no data. It contains neither mapping tables nor media.
@@ -12,6 +14,7 @@ pub mod backend;
 pub mod ctl;
 pub mod device;
 pub mod fuse;
+pub mod hints;
 mod log;
 pub mod metrics;
 pub mod nbd;

@@ -1,5 +1,6 @@
 //! `frit ctl`: shows the state of a volume and changes its parameters, served or not.
 
+mod hint;
 mod offline;
 mod show;
 mod top;
@@ -19,6 +20,8 @@ use std::path::PathBuf;
   frit ctl vol set SSW=4K FUSION_METHOD=both    all of them or none; survives restarts, is written to vol/changes.log
   frit ctl vol stat                             channels, wear, commands by cause, location of pages, latency
   frit ctl vol top --interval 2
+  frit ctl vol hint add 0+64M=metadata          writes to this range are metadata (docs/guide/serve.md, \"Hints\")
+  frit ctl vol hint detect on                   recognise metadata of ext4, XFS and btrfs in what clients write
 
 A served volume is accessed through its socket; any other one is opened for the request. Only the user who serves it
 and root may change parameters. See docs/guide/control.md.")]
@@ -56,6 +59,8 @@ enum CtlCommand {
     },
     /// Show rates, repeatedly.
     Top(top::Args),
+    /// Show and change the hints that writes get: metadata, hot, cold.
+    Hint(hint::Args),
 }
 
 /// Parses a parameter and its value.
@@ -107,6 +112,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             };
             top::run(top, &mut || server_stat(&mut client))
         }
+        CtlCommand::Hint(hint) => hint::run(hint, client(args)?, &args.volume),
     }
 }
 
@@ -144,6 +150,7 @@ fn unexpected(answer: &Success) -> miette::Report {
         Success::Params(_) => "parameters",
         Success::Changed(_) => "changes",
         Success::Stat(_) => "a view",
+        Success::Hints(_) => "hints",
     };
     miette!("the server sent an unexpected reply: {what}")
 }

@@ -1,6 +1,7 @@
 //! `frit serve`: serves a volume to other programs until a signal ends it.
 
 mod frontends;
+mod hints;
 mod limits;
 
 use crate::output::{print, print_stderr};
@@ -11,6 +12,7 @@ use frit_serve::{Device, DeviceOptions, Logger, TraceRecorder};
 use frit_volume::{OpenOptions, OpenReport};
 pub(crate) use frontends::defaults;
 use frontends::{FrontendArgs, Frontends, OpenedVolume};
+use hints::HintArgs;
 use limits::LimitArgs;
 use miette::{IntoDiagnostic, Result, WrapErr, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -39,6 +41,7 @@ Examples:
   frit serve vol --nbd unix:vol.sock --record clients.csv.zst
   frit serve vol --fuse /mnt/vol --metrics 9100
   frit serve vol --nbd unix:vol.sock --pace model       replies have the latency of the modelled device
+  frit serve vol --nbd unix:vol.sock --detect-metadata  metadata of ext4, XFS and btrfs gets the metadata hint
 
 While it runs, `frit ctl VOLUME` shows its state and changes parameters. See docs/guide/control.md and
 docs/guide/fuse.md."
@@ -68,6 +71,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     pidfile: Option<PathBuf>,
     #[command(flatten)]
+    hints: HintArgs,
+    #[command(flatten)]
     frontends: FrontendArgs,
 }
 
@@ -90,7 +95,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let opened = open(args)?;
     let about = opened.about(&args.volume);
     let meter = opened.meter.clone();
-    let options = DeviceOptions { read_only: args.read_only, recorder, meter, log: log() };
+    let hints = args.hints.options(&args.volume)?;
+    let options = DeviceOptions { read_only: args.read_only, recorder, meter, hints, log: log() };
     let device = Device::new(opened.backend, options);
     let served = serve(args, &device, about, &mut signals);
     // The volume is closed in every case.

@@ -1,11 +1,14 @@
 //! Interface of a served volume for control and metrics.
 
 use super::apply;
-use super::wire::{Param, ParamChange, RefusalKind, Refused, Setting};
+use super::hint_change::{self, HintChange};
+use super::wire::{HintList, Param, ParamChange, RefusalKind, Refused, Setting};
 use crate::device::{Device, Failure, OpCounters};
-use crate::metrics::{LatencyStat, OpStat, ServerStat, Stat, VolumeStat};
+use crate::hints::{HintCount, HintCounters, HintFile, HintSource};
+use crate::metrics::{HintStat, LatencyStat, OpStat, ServerStat, Stat, VolumeStat};
 use crate::pace::PaceMeter;
-use frit_core::ParamInfo;
+use frit_core::{HintKind, ParamInfo};
+use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,6 +27,13 @@ pub trait ControlTarget: Send + Sync {
 
     /// Returns the current metrics.
     fn stat(&self) -> Stat;
+
+    /// Changes the hints of writes, either all of them or none. Returns the hints in effect, and the
+    /// changes for the log.
+    ///
+    /// # Errors
+    /// The first invalid change, with the reason.
+    fn hint(&self, change: &HintChange) -> Result<(HintList, Vec<ParamChange>), Refused>;
 }
 
 /// Returns parameters with their values from the stack as defaults.
@@ -46,6 +56,8 @@ pub struct DeviceTarget {
     device: Arc<Device>,
     about: VolumeInfo,
     since: Instant,
+    /// Held while hints change, so that the file and the device agree.
+    hints: Mutex<()>,
 }
 
 /// Properties of a served volume that its device does not contain.
@@ -67,7 +79,7 @@ impl DeviceTarget {
     /// Creates the control interface of a device.
     #[must_use]
     pub fn new(device: Arc<Device>, about: VolumeInfo) -> DeviceTarget {
-        DeviceTarget { device, about, since: Instant::now() }
+        DeviceTarget { device, about, since: Instant::now(), hints: Mutex::default() }
     }
 }
 
@@ -95,10 +107,16 @@ impl ControlTarget for DeviceTarget {
             },
             server: Some(self.server()),
             requests: counters.by_kind().into_iter().map(|(op, t)| op_stat(op, t)).collect(),
+            hints: hint_stats(&counters.hints),
             ..Stat::default()
         };
         stat.show(&view, counters.write.bytes);
         stat
+    }
+
+    fn hint(&self, change: &HintChange) -> Result<(HintList, Vec<ParamChange>), Refused> {
+        let _changing = self.hints.lock();
+        hint_change::apply_live(&self.device, &HintFile::of(&self.about.volume), change)
     }
 }
 
@@ -117,6 +135,18 @@ impl DeviceTarget {
             pace: self.about.pace.as_ref().map(|meter| meter.stat()),
         }
     }
+}
+
+/// Returns the counters of marked writes that are not zero.
+fn hint_stats(counters: &HintCounters) -> Vec<HintStat> {
+    let counted = counters.iter().filter(|c| c.2 != HintCount::default());
+    let stat = |(by, hint, n): (HintSource, HintKind, HintCount)| HintStat {
+        by: <&str>::from(by).into(),
+        hint: hint.to_string(),
+        requests: n.requests,
+        bytes: n.bytes,
+    };
+    counted.map(stat).collect()
 }
 
 fn op_stat(op: &str, tally: &OpCounters) -> OpStat {

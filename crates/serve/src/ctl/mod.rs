@@ -10,6 +10,7 @@ mod apply;
 mod change_log;
 mod client;
 mod control_target;
+mod hint_change;
 mod rights;
 mod server;
 mod socket;
@@ -19,9 +20,12 @@ pub use apply::apply;
 pub use change_log::{ChangeAuthor, ChangeLog};
 pub use client::{Client, ClientError};
 pub use control_target::{ControlTarget, DeviceTarget, VolumeInfo, params};
+pub use hint_change::{HintChange, apply_saved};
 pub use rights::{PeerCredentials, Rights};
 pub use server::{ControlOptions, ControlServer};
-pub use wire::{ControlOperation, Param, ParamChange, RefusalKind, Refused, Setting, Success};
+pub use wire::{
+    ControlOperation, HintList, ListedRange, Param, ParamChange, RefusalKind, Refused, Setting, Success,
+};
 
 /// Name of the control socket in a volume's directory.
 pub const SOCKET: &str = "ctl.sock";

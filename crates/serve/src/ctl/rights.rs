@@ -47,7 +47,7 @@ impl Rights {
     /// # Errors
     /// A refusal that names the users who may.
     pub fn check(self, caller: PeerCredentials, what: &ControlOperation) -> Result<(), Refused> {
-        let changes = matches!(what, ControlOperation::Set { .. });
+        let changes = what.changes();
         if caller.uid == 0 || caller.uid == self.owner || (self.read_all && !changes) {
             return Ok(());
         }

@@ -2,6 +2,7 @@
 
 use super::change_log::{self, ChangeLog};
 use super::control_target::ControlTarget;
+use super::hint_change::HintChange;
 use super::rights::{PeerCredentials, Rights};
 use super::socket;
 use super::wire::{self, Answer, ControlOperation, RefusalKind, Refused, Success};
@@ -182,8 +183,14 @@ impl ControlState {
             ControlOperation::Get { key } => self.get(key.as_deref()),
             ControlOperation::Set { changes } => self.set(caller, changes),
             ControlOperation::Stat {} => Ok(Success::Stat(Box::new(self.control_target.stat()))),
+            ControlOperation::Hint { add, remove, detect } => {
+                let change = HintChange::parse(add, remove, *detect)?;
+                let (list, changed) = self.control_target.hint(&change)?;
+                self.log_changes(caller, &changed);
+                Ok(Success::Hints(list))
+            }
         });
-        if let (Err(refused), ControlOperation::Set { .. }) = (&done, &what) {
+        if let (Err(refused), true) = (&done, what.changes()) {
             let PeerCredentials { uid, pid } = caller;
             self.log.write_line(format_args!("control: refused a change by uid {uid} pid {pid}: {refused}"));
         }
@@ -205,13 +212,17 @@ impl ControlState {
 
     fn set(&self, caller: PeerCredentials, settings: &[wire::Setting]) -> Result<Success, Refused> {
         let changed = self.control_target.change(settings)?;
+        self.log_changes(caller, &changed);
+        Ok(Success::Changed(changed))
+    }
+
+    fn log_changes(&self, caller: PeerCredentials, changed: &[wire::ParamChange]) {
         let now = SystemTime::now();
-        for change in &changed {
+        for change in changed {
             self.log.write_line(format_args!("control: {}", change_log::line(now, caller, change)));
         }
-        if let Err(e) = self.change_log.append(now, caller, &changed) {
+        if let Err(e) = self.change_log.append(now, caller, changed) {
             self.log.write_line(format_args!("control: cannot write {} of the volume: {e}", ChangeLog::NAME));
         }
-        Ok(Success::Changed(changed))
     }
 }

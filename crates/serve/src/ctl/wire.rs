@@ -32,6 +32,56 @@ pub enum ControlOperation {
     },
     /// Reads the metrics.
     Stat {},
+    /// Reads the hints of writes, and changes them: either all changes are made or none.
+    Hint {
+        /// Ranges to add, each `OFFSET+LENGTH=HINT`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        add: Vec<String>,
+        /// Ranges to remove, written as they were added.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        remove: Vec<String>,
+        /// Switches the detector of metadata on or off; `None`: no change.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        detect: Option<bool>,
+    },
+}
+
+impl ControlOperation {
+    /// Returns `true` if the operation can change the volume.
+    #[must_use]
+    pub fn changes(&self) -> bool {
+        match self {
+            ControlOperation::Set { .. } => true,
+            ControlOperation::Hint { add, remove, detect } => {
+                !add.is_empty() || !remove.is_empty() || detect.is_some()
+            }
+            ControlOperation::Get { .. } | ControlOperation::Stat {} => false,
+        }
+    }
+}
+
+/// Hints of a volume.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HintList {
+    /// Ranges in effect, in order of addresses.
+    pub ranges: Vec<ListedRange>,
+    /// The detector of metadata is on.
+    pub detect: bool,
+    /// The volume keeps that the detector is on.
+    pub detect_saved: bool,
+    /// File systems that the detector has found.
+    pub file_systems: Vec<String>,
+}
+
+/// A range with a hint.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ListedRange {
+    /// The rule, `OFFSET+LENGTH=HINT`.
+    pub rule: String,
+    /// The volume keeps the rule; otherwise it ends with the server.
+    pub saved: bool,
 }
 
 /// A parameter and its new value.
@@ -91,6 +141,8 @@ pub enum Success {
     Changed(Vec<ParamChange>),
     /// Result of [`ControlOperation::Stat`].
     Stat(Box<Stat>),
+    /// Result of [`ControlOperation::Hint`], after the changes.
+    Hints(HintList),
 }
 
 /// Reason of a refusal, for programs.
@@ -217,6 +269,12 @@ mod tests {
         );
         assert_eq!(text(&set("SSW", "4K")), r#"{"v":1,"do":"set","changes":[{"key":"SSW","value":"4K"}]}"#);
         assert_eq!(parse(br#"{"v":1,"do":"stat"}"#), Ok(ControlOperation::Stat {}));
+        let none = ControlOperation::Hint { add: vec![], remove: vec![], detect: None };
+        assert!(parse(br#"{"v":1,"do":"hint"}"#) == Ok(none.clone()) && !none.changes());
+        let add = parse(br#"{"v":1,"do":"hint","add":["0+4K=hot"],"detect":true}"#).unwrap();
+        let want =
+            ControlOperation::Hint { add: vec!["0+4K=hot".into()], remove: vec![], detect: Some(true) };
+        assert!(add == want && add.changes());
         assert_eq!(
             parse(br#"{"do":"get","key":"gc","v":1}"#),
             Ok(ControlOperation::Get { key: Some("gc".into()) })
@@ -242,6 +300,7 @@ mod tests {
             Answer::from(Ok(Success::Changed(vec![change]))),
             Answer::from(Err(Refused::new(RefusalKind::TooLong, "x"))),
             Answer::from(Ok(Success::Stat(Box::default()))),
+            Answer::from(Ok(Success::Hints(HintList { detect: true, ..HintList::default() }))),
         ];
         for answer in answers {
             let back: Answer = serde_json::from_slice(&line(&answer).unwrap()).unwrap();

@@ -2,8 +2,10 @@
 //! with the lock released.
 
 use super::counters::ClientRequestKind;
+use super::marked::MarkedWrite;
 use super::{Device, DeviceState, Failure, SLICE_BYTES, SYNC_AHEAD_BYTES};
 use crate::backend::{Backend, ReplyTime, is_unexpected};
+use crate::hints::{DoorHints, Marks};
 use frit_core::{Buffer, Deferred, Error, Hints, MediumKind, RequestIntent, SECTOR_BYTES, Sector};
 use frit_trace::ReqOp;
 use parking_lot::MutexGuard;
@@ -30,8 +32,8 @@ const WAIT_MAX: Duration = Duration::from_millis(20);
 /// Ranges may begin and end at any byte. Sectors that a range covers only in part are read,
 /// modified and written back under the lock, in one write to the backend.
 pub struct DeviceGuard<'a> {
-    device: &'a Device,
-    state: MutexGuard<'a, DeviceState>,
+    pub(super) device: &'a Device,
+    pub(super) state: MutexGuard<'a, DeviceState>,
     /// Time from which the service time of the current request is counted.
     service_start: Instant,
 }
@@ -111,30 +113,81 @@ impl<'a> DeviceGuard<'a> {
     /// # Errors
     /// A range outside the device, no space, read-only mode, or a medium that fails.
     pub fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<ReplyTime> {
+        self.write_of_process(at, data, hints, Hints::NONE)
+    }
+
+    /// Writes as [`DeviceGuard::write`] does, with the hints of the process that sent the request.
+    ///
+    /// # Errors
+    /// As for [`DeviceGuard::write`].
+    pub(crate) fn write_of_process(
+        &mut self,
+        at: u64,
+        data: &[u8],
+        hints: Hints,
+        process: Hints,
+    ) -> Result<ReplyTime> {
         let len = data.len() as u64;
+        let door = DoorHints { own: without_fua(hints), process };
+        let mut marked = MarkedWrite::default();
         let result = self.check_write(at, len).and_then(|()| {
             if !aligned(at, len) {
+                let hints = self.mark_whole(at, data, door, &mut marked);
                 return self.read_modify_write(|backend, bounce| {
-                    rmw(backend, bounce, at..at + len, |part| part.copy_from_slice(data))
+                    rmw(backend, bounce, at..at + len, hints, |part| part.copy_from_slice(data))
                 });
             }
             let mut done = ReplyTime::NOW;
             // Other requests may come between slices, so a longer write is not atomic.
             for (pos, n) in AlignedSlices(at, at + len, DATA_SLICE) {
                 let part = &data[(pos - at) as usize..][..n as usize];
-                let slice = self.retry_on_conflict(pos > at, |b| b.write(pos, part, without_fua(hints)))?;
-                self.run_deferred(&mut Buffer::Out(part))?;
-                done = done.and(slice);
+                done = done.and(self.write_slice(pos, part, pos > at, door, &mut marked)?);
             }
             Ok(done)
         });
         if self.device.deferring {
             self.device.work_available.notify_one();
         }
+        if self.state.hints.is_some() {
+            self.learn();
+        }
+        self.state.counters.hints.add_request(marked.any);
+        let hints = hints.with(marked.common.unwrap_or_default());
         self.count(
             &RequestInfo { kind: ClientRequestKind::Write, op: Some(ReqOp::Write), at, len, hints },
             result,
         )
+    }
+
+    /// Writes a slice of aligned data, in one part if no rule distinguishes its pages.
+    fn write_slice(
+        &mut self,
+        at: u64,
+        data: &[u8],
+        yield_first: bool,
+        door: DoorHints,
+        marked: &mut MarkedWrite,
+    ) -> Result<ReplyTime> {
+        if self.state.hints.is_some() {
+            return self.write_parts(at, data, yield_first, door, marked);
+        }
+        let marks = Marks::of_door(door);
+        marked.add(marks);
+        self.state.counters.hints.add_bytes(marks, data.len() as u64);
+        self.write_aligned(at, data, yield_first, door.own.with(door.process))
+    }
+
+    /// Writes aligned data with one set of hints.
+    pub(super) fn write_aligned(
+        &mut self,
+        at: u64,
+        data: &[u8],
+        yield_first: bool,
+        hints: Hints,
+    ) -> Result<ReplyTime> {
+        let done = self.retry_on_conflict(yield_first, |b| b.write(at, data, hints))?;
+        self.run_deferred(&mut Buffer::Out(data))?;
+        Ok(done)
     }
 
     /// Makes a range read as zeros. With `keep_allocated` its space stays allocated. The lock is
@@ -148,7 +201,7 @@ impl<'a> DeviceGuard<'a> {
             // The range contains no whole sector.
             if from >= to {
                 return self.read_modify_write(|backend, bounce| {
-                    rmw(backend, bounce, at..at + len, |part| part.fill(0))
+                    rmw(backend, bounce, at..at + len, Hints::NONE, |part| part.fill(0))
                 });
             }
             let mut done = ReplyTime::NOW;
@@ -158,12 +211,13 @@ impl<'a> DeviceGuard<'a> {
             }
             for (at, len) in [(at, from - at), (to, at + len - to)].into_iter().filter(|p| p.1 > 0) {
                 let part = self.read_modify_write(|backend, bounce| {
-                    rmw(backend, bounce, at..at + len, |part| part.fill(0))
+                    rmw(backend, bounce, at..at + len, Hints::NONE, |part| part.fill(0))
                 })?;
                 done = done.and(part);
             }
             Ok(done)
         });
+        self.note_zeroed(at, len, result.is_ok());
         let op = if keep_allocated { ReqOp::Write } else { ReqOp::Discard };
         let item =
             RequestInfo { kind: ClientRequestKind::WriteZeroes, op: Some(op), at, len, hints: Hints::NONE };
@@ -189,6 +243,7 @@ impl<'a> DeviceGuard<'a> {
             }
             Ok(done)
         });
+        self.note_zeroed(at, len, result.is_ok());
         let item = RequestInfo {
             kind: ClientRequestKind::Discard,
             op: Some(ReqOp::Discard),
@@ -366,7 +421,7 @@ impl<'a> DeviceGuard<'a> {
         }
     }
 
-    fn read_sectors(&mut self, at: u64, into: &mut [u8]) -> Result<ReplyTime> {
+    pub(super) fn read_sectors(&mut self, at: u64, into: &mut [u8]) -> Result<ReplyTime> {
         let mut done = ReplyTime::NOW;
         for (pos, n) in AlignedSlices(at, at + into.len() as u64, DATA_SLICE) {
             let part = &mut into[(pos - at) as usize..][..n as usize];
@@ -482,6 +537,7 @@ fn rmw(
     backend: &mut dyn Backend,
     bounce: &mut Vec<u8>,
     range: Range<u64>,
+    hints: Hints,
     change: impl FnOnce(&mut [u8]),
 ) -> Result<ReplyTime> {
     let (at, len) = (range.start, range.end - range.start);
@@ -494,7 +550,7 @@ fn rmw(
         done = done.and(backend.read(from + tail as u64, &mut buffer[tail..])?);
     }
     change(&mut buffer[(at - from) as usize..][..len as usize]);
-    done = done.and(backend.write(from, buffer, Hints::NONE)?);
+    done = done.and(backend.write(from, buffer, hints)?);
     shrink(bounce);
     Ok(done)
 }

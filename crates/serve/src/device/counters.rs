@@ -1,5 +1,6 @@
 //! Counters of requests and connections, and service times.
 
+use crate::hints::HintCounters;
 use hdrhistogram::Histogram;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +25,8 @@ pub struct RequestCounters {
     pub flushes_coalesced: u64,
     /// Steps of background work.
     pub steps: u64,
+    /// Writes with hints.
+    pub hints: HintCounters,
 }
 
 impl RequestCounters {

@@ -9,6 +9,7 @@ mod access;
 mod counters;
 mod failure;
 mod maintain;
+mod marked;
 #[cfg(test)]
 mod tests;
 
@@ -16,9 +17,11 @@ pub use access::DeviceGuard;
 pub use counters::{ConnectionCounters, OpCounters, RequestCounters};
 pub use failure::{Failure, FailureKind};
 pub use maintain::Maintenance;
+pub use marked::DeviceHints;
 
 use crate::Logger;
 use crate::backend::{Backend, ReplyTime};
+use crate::hints::{HintOptions, HintRules, MarkedPart, ProcessHints};
 use crate::pace::PaceMeter;
 use crate::record::TraceRecorder;
 use frit_core::Error;
@@ -53,13 +56,21 @@ pub struct DeviceOptions {
     pub recorder: Option<TraceRecorder>,
     /// Measures the delay of replies of a paced backend against their due times.
     pub meter: Option<Arc<PaceMeter>>,
+    /// Rules that give hints to writes.
+    pub hints: HintOptions,
     /// Destination of log lines.
     pub log: Logger,
 }
 
 impl Default for DeviceOptions {
     fn default() -> DeviceOptions {
-        DeviceOptions { read_only: false, recorder: None, meter: None, log: Logger::none() }
+        DeviceOptions {
+            read_only: false,
+            recorder: None,
+            meter: None,
+            hints: HintOptions::default(),
+            log: Logger::none(),
+        }
     }
 }
 
@@ -88,6 +99,8 @@ pub struct Device {
     damaged: AtomicU64,
     recorder: Option<TraceRecorder>,
     meter: Option<Arc<PaceMeter>>,
+    /// Hints by process; `None` without rules.
+    processes: Option<ProcessHints>,
     log: Logger,
 }
 
@@ -102,6 +115,10 @@ struct DeviceState {
     counters: RequestCounters,
     /// Bounce buffer for the sectors of an unaligned request.
     bounce: Vec<u8>,
+    /// Rules that give hints to writes; `None` without rules.
+    hints: Option<Box<HintRules>>,
+    /// Parts of the marked write in progress.
+    parts: Vec<MarkedPart>,
 }
 
 impl Device {
@@ -111,7 +128,8 @@ impl Device {
         let files = backend.files().unwrap_or_default();
         let deferring = backend.defer(true);
         let read_only_reason = options.read_only.then(|| Arc::from("the volume is served read-only"));
-        Arc::new(Device {
+        let HintOptions { ranges, detect_metadata, processes } = options.hints;
+        let device = Arc::new(Device {
             bytes: AtomicU64::new(backend.bytes()),
             page_bytes: backend.page_bytes(),
             paced: backend.paced(),
@@ -126,6 +144,7 @@ impl Device {
             damaged: AtomicU64::new(0),
             recorder: options.recorder,
             meter: options.meter,
+            processes: ProcessHints::new(processes),
             log: options.log,
             state: Mutex::new(DeviceState {
                 backend: Some(backend),
@@ -133,8 +152,19 @@ impl Device {
                 flushed: 0,
                 counters: RequestCounters::default(),
                 bounce: Vec::new(),
+                hints: None,
+                parts: Vec::new(),
             }),
-        })
+        });
+        for range in ranges {
+            if let Err(why) = device.add_hint(range) {
+                device.log.write_line(format_args!("a hint is ignored: {why}"));
+            }
+        }
+        if detect_metadata {
+            device.detect_metadata(true);
+        }
+        device
     }
 
     /// Returns the size in bytes.

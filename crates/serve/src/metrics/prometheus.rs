@@ -123,6 +123,17 @@ impl StatCollector {
         for (about, value) in counts {
             family(to, &about, |m| ops.iter().try_for_each(|o| count(m, &[("op", &o.op)], value(o))))?;
         }
+        let marked: [(MetricDesc, fn(&super::HintStat) -> u64); 2] = [
+            (counter("marked", "writes", "writes with a hint, by the source of the hint"), |h| h.requests),
+            (counter("marked_data", "bytes", "bytes written with a hint, by the source of the hint"), |h| {
+                h.bytes
+            }),
+        ];
+        for (about, value) in marked {
+            family(to, &about, |m| {
+                self.0.hints.iter().try_for_each(|h| count(m, &[("by", &h.by), ("hint", &h.hint)], value(h)))
+            })?;
+        }
         let help = "service time of a request until its reply may be sent";
         let latency = about("client_latency", "seconds", MetricType::Histogram, help);
         family(to, &latency, |m| {

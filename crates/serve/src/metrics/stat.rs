@@ -16,6 +16,8 @@ pub struct Stat {
     pub server: Option<ServerStat>,
     /// Client requests by operation.
     pub requests: Vec<OpStat>,
+    /// Writes with a hint, by the source of the hint; only combinations that have occurred.
+    pub hints: Vec<HintStat>,
     /// Metrics of the media.
     pub media: Vec<MediumStat>,
     /// Metrics of the layers, top layer first.
@@ -81,6 +83,20 @@ pub struct OpStat {
     /// Time from the request's turn under the lock (for a flush: from its arrival) to the time at
     /// which its reply may be sent.
     pub latency: LatencyStat,
+}
+
+/// Writes with a hint from one source, since the start of the server.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HintStat {
+    /// Source of the hint: `range`, `detector`, `door` (the protocol), `process`.
+    pub by: String,
+    /// `metadata`, `hot`, `cold`.
+    pub hint: String,
+    /// Number of writes with at least one marked page.
+    pub requests: u64,
+    /// Number of bytes in marked pages.
+    pub bytes: u64,
 }
 
 /// Latency distribution.

@@ -9,7 +9,8 @@ use rustix::io::Errno;
 /// error number.
 pub(super) fn serve(device: &Device, request: &sys::ublksrv_io_desc, buffer: &mut [u8]) -> i32 {
     let op = request.op_flags & 0xff;
-    let fua = request.op_flags & sys::UBLK_IO_F_FUA != 0;
+    let flag = |flag| request.op_flags & flag != 0;
+    let fua = flag(sys::UBLK_IO_F_FUA);
     let (at, len) = (request.start_sector << 9, u64::from(request.nr_sectors) << 9);
     // Requests that move no data may be longer than the buffer.
     let moves = matches!(op, sys::UBLK_IO_OP_READ | sys::UBLK_IO_OP_WRITE);
@@ -19,7 +20,11 @@ pub(super) fn serve(device: &Device, request: &sys::ublksrv_io_desc, buffer: &mu
     // `lock` holds the device lock only within its match arm, so that `flush` can take it.
     let done = match op {
         sys::UBLK_IO_OP_READ => device.lock().read(at, part),
-        sys::UBLK_IO_OP_WRITE => device.lock().write(at, part, if fua { Hints::FUA } else { Hints::NONE }),
+        sys::UBLK_IO_OP_WRITE => {
+            // The kernel's file systems mark their metadata (REQ_META).
+            let metadata = if flag(sys::UBLK_IO_F_META) { Hints::METADATA } else { Hints::NONE };
+            device.lock().write(at, part, if fua { metadata.with(Hints::FUA) } else { metadata })
+        }
         sys::UBLK_IO_OP_FLUSH => device.flush(),
         sys::UBLK_IO_OP_DISCARD => device.lock().discard(at, len),
         sys::UBLK_IO_OP_WRITE_ZEROES => device.lock().write_zeroes(at, len, true),

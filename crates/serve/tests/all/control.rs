@@ -5,8 +5,9 @@ use crate::common::{reopen, stamped, version, volume};
 use frit_core::{CheckScope, Hints};
 use frit_serve::ctl::{
     ChangeLog, Client, ClientError, ControlOperation, ControlOptions, ControlServer, ControlTarget,
-    DeviceTarget, ParamChange, RefusalKind, Rights, Setting, Success, VolumeInfo,
+    DeviceTarget, HintList, ParamChange, RefusalKind, Rights, Setting, Success, VolumeInfo,
 };
+use frit_serve::hints::{HintFile, HintOptions};
 use frit_serve::metrics::Stat;
 use frit_serve::{Device, DeviceOptions, Logger};
 use frit_stack::layers::LayerKind;
@@ -34,7 +35,13 @@ impl Controlled {
     fn over(dir: tempfile::TempDir, path: PathBuf) -> Controlled {
         let mut volume = reopen(&path);
         let about = VolumeInfo { volume: path.clone(), defaults: volume.params(), ..VolumeInfo::default() };
-        let device = Device::new(Box::new(volume), DeviceOptions::default());
+        let saved = HintFile::of(&path).load().unwrap();
+        let hints = HintOptions {
+            ranges: saved.ranges,
+            detect_metadata: saved.detect_metadata,
+            ..HintOptions::default()
+        };
+        let device = Device::new(Box::new(volume), DeviceOptions { hints, ..DeviceOptions::default() });
         let control_target: Arc<dyn ControlTarget> = Arc::new(DeviceTarget::new(device.clone(), about));
         let options = ControlOptions {
             socket: path.join("ctl.sock"),
@@ -69,6 +76,16 @@ impl Controlled {
     fn stat(&self) -> Stat {
         match self.client().request(ControlOperation::Stat {}) {
             Ok(Success::Stat(stat)) => *stat,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn hint(&self, add: &[&str], remove: &[&str], detect: Option<bool>) -> Result<HintList, RefusalKind> {
+        let texts = |all: &[&str]| all.iter().map(|t| (*t).to_owned()).collect();
+        match self.client().request(ControlOperation::Hint { add: texts(add), remove: texts(remove), detect })
+        {
+            Ok(Success::Hints(list)) => Ok(list),
+            Err(ClientError::Refused(refused)) => Err(refused.kind),
             other => panic!("{other:?}"),
         }
     }
@@ -325,4 +342,34 @@ fn silent_clients_keep_nobody_out() {
     assert_eq!(c.get("SSW"), "2048");
     assert_eq!(c.set(&[("SSW", "4K")]).unwrap().len(), 1);
     drop(silent);
+}
+
+#[test]
+fn hints_are_changed_kept_and_written_down() {
+    let c = Controlled::new();
+    assert_eq!(c.hint(&[], &[], None).unwrap(), HintList::default());
+    let list = c.hint(&["0+1M=metadata", "1M+4K=hot"], &[], Some(true)).unwrap();
+    let rules: Vec<(&str, bool)> = list.ranges.iter().map(|r| (&r.rule[..], r.saved)).collect();
+    assert_eq!(rules, [("0+1M=metadata", true), ("1M+4K=hot", true)]);
+    assert!(list.detect && list.detect_saved);
+    // All or nothing.
+    for (add, remove) in [("0+1=warm", "1M+4K=hot"), ("99T+1=hot", "1M+4K=hot"), ("0+1=hot", "2M+4K=hot")] {
+        assert_eq!(c.hint(&[add], &[remove], None).unwrap_err(), RefusalKind::Invalid, "{add} {remove}");
+    }
+    assert_eq!(c.hint(&[], &[], None).unwrap(), list);
+    let _ = c.device.lock().write(0, &[1; 4096], Hints::NONE).unwrap();
+    let stat = c.stat();
+    let marked: Vec<_> = stat.hints.iter().map(|h| (&h.by[..], &h.hint[..], h.requests, h.bytes)).collect();
+    assert_eq!(marked, [("range", "metadata", 1, 4096)]);
+    // A rule of the command line ends with the server.
+    assert_eq!(c.device.add_hint("8K+4K=cold".parse().unwrap()), Ok(true));
+    assert!(c.hint(&[], &[], None).unwrap().ranges.iter().any(|r| !r.saved));
+    let c = c.restart();
+    let kept = c.hint(&[], &["1M+4K=hot"], Some(false)).unwrap();
+    assert_eq!(kept.ranges.len(), 1, "{kept:?}");
+    assert!(!kept.detect && !kept.detect_saved);
+    let log = std::fs::read_to_string(c.volume.join(ChangeLog::NAME)).unwrap();
+    for line in ["hint 0+1M=metadata: off -> on", "hint 1M+4K=hot: on -> off", "hint detect: on -> off"] {
+        assert!(log.contains(line), "{line} is not in\n{log}");
+    }
 }

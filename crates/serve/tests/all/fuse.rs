@@ -1,8 +1,9 @@
 //! Tests of a device mounted as a file, through the kernel. Skipped if mounting is not possible.
 
 use crate::common::{stamped, version};
-use frit_core::Hints;
+use frit_core::{HintKind, Hints};
 use frit_serve::fuse::{BlockExport, FILE_NAME, mounts_at, volumes_at};
+use frit_serve::hints::{HintOptions, HintSource};
 use frit_serve::testing::MemoryBackend;
 use frit_serve::{Device, DeviceOptions};
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
@@ -27,6 +28,10 @@ struct Mounted {
 impl Mounted {
     /// Mounts a memory backend. Returns `None` if this machine cannot mount.
     fn new(memory: MemoryBackend, read_only: bool) -> Option<Mounted> {
+        Mounted::with(memory, DeviceOptions { read_only, ..DeviceOptions::default() })
+    }
+
+    fn with(memory: MemoryBackend, options: DeviceOptions) -> Option<Mounted> {
         if !rustix::process::geteuid().is_root() || !std::path::Path::new("/dev/fuse").exists() {
             eprintln!("skipped: mounting needs root and /dev/fuse");
             return None;
@@ -34,7 +39,7 @@ impl Mounted {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().canonicalize().unwrap().join("mnt");
         std::fs::create_dir(&at).unwrap();
-        let device = Device::new(Box::new(memory), DeviceOptions { read_only, ..DeviceOptions::default() });
+        let device = Device::new(Box::new(memory), options);
         let export = Some(BlockExport::start(&device, &at).unwrap());
         Some(Mounted { _dir: dir, at, device, export })
     }
@@ -217,5 +222,24 @@ fn paced_replies_come_later_and_all_of_them() {
             });
         }
     });
+    m.stop();
+}
+
+#[test]
+fn writes_have_the_hints_of_their_process() {
+    let rule = "metadata-writer=metadata".parse().unwrap();
+    let hints = HintOptions { processes: vec![rule], ..HintOptions::default() };
+    let options = DeviceOptions { hints, ..DeviceOptions::default() };
+    let Some(m) = Mounted::with(MemoryBackend::new(BYTES), options) else { return };
+    let file = Arc::new(m.open());
+    // The kernel reports the thread that writes, which has a name of its own.
+    for name in ["metadata-writer", "another-writer"] {
+        let file = Arc::clone(&file);
+        let write = move || file.write_all_at(&[7; 8192], 4096).unwrap();
+        std::thread::Builder::new().name(name.into()).spawn(write).unwrap().join().unwrap();
+    }
+    let marked = m.device.counters().hints.get(HintSource::Process, HintKind::Metadata);
+    assert_eq!((marked.requests, marked.bytes), (1, 8192));
+    drop(file);
     m.stop();
 }

@@ -8,6 +8,7 @@ mod cache;
 mod common;
 mod control;
 mod fuse;
+mod hints;
 mod limits;
 mod metrics;
 mod overlap;

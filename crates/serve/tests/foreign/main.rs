@@ -1,5 +1,5 @@
-//! Tests with programs of other projects: clients of NBD, and programs that use a mounted file
-//! system.
+//! Tests with programs of other projects: clients of NBD, programs that use a mounted file system,
+//! and file systems whose metadata is detected.
 //!
 //! This program is apart, because it starts many processes, and a process that is being started
 //! holds copies of all descriptors: sockets and locks of other tests would be released late. The
@@ -11,6 +11,7 @@
 mod clients;
 #[path = "../common/mod.rs"]
 mod common;
+mod detect;
 mod mount;
 mod pool;
 

@@ -1,7 +1,11 @@
 //! Access to a volume without a server: it is opened for one request.
 
 use crate::cmd::serve::defaults;
-use frit_serve::ctl::{ChangeAuthor, ChangeLog, Param, ParamChange, Setting, apply, params as shown};
+use frit_serve::ctl::{
+    ChangeAuthor, ChangeLog, HintChange, HintList, Param, ParamChange, Setting, apply, apply_saved,
+    params as shown,
+};
+use frit_serve::hints::HintFile;
 use frit_serve::metrics::{Stat, VolumeStat};
 use frit_volume::{OpenOptions, Volume};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
@@ -25,12 +29,27 @@ pub(super) fn set(dir: &Path, settings: &[Setting]) -> Result<Vec<ParamChange>> 
     let changed = apply(&mut volume, settings);
     volume.close()?;
     let changed = changed.map_err(|refused| miette!("{refused}"))?;
+    log(dir, &changed)?;
+    Ok(changed)
+}
+
+/// Changes the hints that the volume keeps for its next server.
+pub(super) fn hint(dir: &Path, change: &HintChange, changes: bool) -> Result<HintList> {
+    // The lock of the open volume excludes a server and another change.
+    let volume = open(dir, !changes)?;
+    let (list, changed) =
+        apply_saved(&HintFile::of(dir), volume.bytes(), change).map_err(|refused| miette!("{refused}"))?;
+    volume.close()?;
+    log(dir, &changed)?;
+    Ok(list)
+}
+
+fn log(dir: &Path, changed: &[ParamChange]) -> Result<()> {
     let who = ChangeAuthor { uid: rustix::process::geteuid().as_raw(), pid: std::process::id() as i32 };
     ChangeLog::of(dir)
-        .append(SystemTime::now(), who, &changed)
+        .append(SystemTime::now(), who, changed)
         .into_diagnostic()
-        .wrap_err_with(|| format!("changed, but {} cannot be written", ChangeLog::NAME))?;
-    Ok(changed)
+        .wrap_err_with(|| format!("changed, but {} cannot be written", ChangeLog::NAME))
 }
 
 /// Returns the statistics of the volume's media.

@@ -2,8 +2,8 @@
 
 use crate::output::{right, table, text};
 use frit_core::size;
-use frit_serve::ctl::{Param, ParamChange, Setting};
-use frit_serve::metrics::{MediumStat, ServerStat, Stat};
+use frit_serve::ctl::{HintList, Param, ParamChange, Setting};
+use frit_serve::metrics::{HintStat, MediumStat, ServerStat, Stat};
 use std::fmt::Write;
 
 /// Returns the parameters as a table.
@@ -57,6 +57,7 @@ pub(super) fn stat(s: &Stat) -> String {
     if let Some(server) = &s.server {
         out += &served(server);
         out += &requests(s);
+        out += &hints(&s.hints);
     }
     out += &media(&s.media);
     out += &residence(s);
@@ -112,6 +113,32 @@ fn requests(s: &Stat) -> String {
     }
     (1..7).for_each(|c| right(&mut t, c));
     format!("\n{}{}", text(&t), amplification(s))
+}
+
+/// Returns the writes with hints, by the source of the hint.
+fn hints(all: &[HintStat]) -> String {
+    let mut t = table(&["writes with a hint", "by", "number", "bytes"]);
+    for h in all {
+        t.add_row([h.hint.clone(), h.by.clone(), h.requests.to_string(), size::format(h.bytes)]);
+    }
+    (2..4).for_each(|c| right(&mut t, c));
+    if all.is_empty() { String::new() } else { format!("\n{}", text(&t)) }
+}
+
+/// Returns the hints in effect, one line each.
+pub(super) fn hint_list(list: &HintList) -> String {
+    let kept = |saved: bool| if saved { "" } else { "   (until the server ends)" };
+    let mut out = String::new();
+    for range in &list.ranges {
+        let _ = writeln!(out, "{}{}", range.rule, kept(range.saved));
+    }
+    if list.detect {
+        let _ = writeln!(out, "metadata is detected{}", kept(list.detect_saved));
+    }
+    for fs in &list.file_systems {
+        let _ = writeln!(out, "detected: {fs}");
+    }
+    if out.is_empty() { "no hints: no range, and metadata is not detected\n".into() } else { out }
 }
 
 /// Returns the write amplification of NAND and PCM; a disk has none of its own.

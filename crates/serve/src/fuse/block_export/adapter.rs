@@ -181,7 +181,7 @@ impl Filesystem for BlockAdapter {
 
     fn write(
         &self,
-        _: &Request,
+        request: &Request,
         _: INodeNo,
         _: FileHandle,
         offset: u64,
@@ -191,7 +191,7 @@ impl Filesystem for BlockAdapter {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        match file::write(&self.device, offset, data) {
+        match file::write(&self.device, offset, data, request.pid()) {
             Ok((len, done)) => self.reply(done, move || reply.written(len)),
             Err(e) => reply.error(e),
         }

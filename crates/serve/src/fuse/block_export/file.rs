@@ -37,8 +37,8 @@ pub(super) fn read<'a>(device: &Device, at: u64, into: &'a mut [u8]) -> Result<(
     Ok((into, done))
 }
 
-/// Writes to the file. Returns the number of bytes written.
-pub(super) fn write(device: &Device, at: u64, data: &[u8]) -> Result<(u32, ReplyTime), Errno> {
+/// Writes to the file for a process. Returns the number of bytes written.
+pub(super) fn write(device: &Device, at: u64, data: &[u8], pid: u32) -> Result<(u32, ReplyTime), Errno> {
     let len = inside(device, at, data.len() as u64) as usize;
     if len == 0 && !data.is_empty() {
         return Err(Errno::ENOSPC);
@@ -46,7 +46,9 @@ pub(super) fn write(device: &Device, at: u64, data: &[u8]) -> Result<(u32, Reply
     if data.is_empty() {
         return Ok((0, ReplyTime::NOW));
     }
-    let done = device.lock().write(at, &data[..len], Hints::NONE).map_err(|e| errno(&e))?;
+    let process = device.process_hints(pid);
+    let written = device.lock().write_of_process(at, &data[..len], Hints::NONE, process);
+    let done = written.map_err(|e| errno(&e))?;
     Ok((len as u32, done))
 }
 
@@ -117,9 +119,9 @@ mod tests {
     #[test]
     fn the_file_ends_like_a_block_device() {
         let d = device(DeviceOptions::default());
-        assert_eq!(write(&d, (1 << 16) - 10, &[7; 20]).unwrap().0, 10);
-        assert_eq!(write(&d, 1 << 16, &[7]).unwrap_err(), Errno::ENOSPC);
-        assert_eq!(write(&d, 1 << 16, &[]).unwrap().0, 0);
+        assert_eq!(write(&d, (1 << 16) - 10, &[7; 20], 0).unwrap().0, 10);
+        assert_eq!(write(&d, 1 << 16, &[7], 0).unwrap_err(), Errno::ENOSPC);
+        assert_eq!(write(&d, 1 << 16, &[], 0).unwrap().0, 0);
         let mut buffer = [0; 20];
         assert_eq!(read(&d, (1 << 16) - 10, &mut buffer).unwrap().0, [7; 10]);
         assert_eq!(read(&d, 1 << 20, &mut buffer).unwrap().0, [0; 0]);
@@ -132,7 +134,7 @@ mod tests {
         let d = device(DeviceOptions::default());
         assert_eq!(seek(&d, 0, whence::SEEK_DATA).unwrap_err(), Errno::ENXIO);
         assert_eq!(seek(&d, 5, whence::SEEK_HOLE).unwrap(), 5);
-        assert_eq!(write(&d, 0, &[1; 3 * 4096]).unwrap(), (3 * 4096, ReplyTime::NOW));
+        assert_eq!(write(&d, 0, &[1; 3 * 4096], 0).unwrap(), (3 * 4096, ReplyTime::NOW));
         assert_eq!(seek(&d, 0, whence::SEEK_HOLE).unwrap(), 3 * 4096);
         let hole = mode::PUNCH_HOLE | mode::KEEP_SIZE;
         assert_eq!(allocate(&d, 4096, 4096, hole).unwrap(), ReplyTime::NOW);
@@ -155,7 +157,7 @@ mod tests {
     #[test]
     fn failures_have_their_numbers() {
         let d = device(DeviceOptions { read_only: true, ..DeviceOptions::default() });
-        assert_eq!(write(&d, 0, &[1]).unwrap_err(), Errno::EROFS);
+        assert_eq!(write(&d, 0, &[1], 0).unwrap_err(), Errno::EROFS);
         assert_eq!(allocate(&d, 0, 512, mode::ZERO_RANGE).unwrap_err(), Errno::EROFS);
         let full = Failure::Backend(Error::NoSpace { what: "x".into() });
         assert_eq!(errno(&full), Errno::ENOSPC);
@@ -163,7 +165,7 @@ mod tests {
         let memory = MemoryBackend::new(4096);
         memory.knobs().broken.store(true, std::sync::atomic::Ordering::Relaxed);
         let d = Device::new(Box::new(memory), DeviceOptions::default());
-        assert_eq!(write(&d, 0, &[1; 512]).unwrap_err(), Errno::EIO);
+        assert_eq!(write(&d, 0, &[1; 512], 0).unwrap_err(), Errno::EIO);
         assert_eq!(read(&d, 0, &mut [0; 512]).unwrap_err(), Errno::EIO);
         assert_eq!(sync(&d).unwrap_err(), Errno::EIO);
     }

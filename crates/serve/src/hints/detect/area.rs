@@ -1,0 +1,218 @@
+//! [`Area`]: a volume or a partition that may hold a file system.
+
+use super::btrfs::{self, Btrfs};
+use super::bytes::slice_at;
+use super::ext4::{self, Ext4};
+use super::xfs::{self, Xfs};
+use frit_core::{HintMap, HintSpan, Hints};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// A detected file system.
+#[derive(Debug)]
+enum FileSystem {
+    Ext4(Box<Ext4>),
+    Xfs(Box<Xfs>),
+    Btrfs(Box<Btrfs>),
+}
+
+/// Kind of a file system, with the place of its superblock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Ext4,
+    Xfs,
+    Btrfs,
+}
+
+impl Kind {
+    const ALL: [Kind; 3] = [Kind::Ext4, Kind::Xfs, Kind::Btrfs];
+
+    fn superblock(self) -> Range<u64> {
+        match self {
+            Kind::Ext4 => ext4::SUPERBLOCK,
+            Kind::Xfs => xfs::SUPERBLOCK,
+            Kind::Btrfs => btrfs::SUPERBLOCK,
+        }
+    }
+
+    fn parse(self, superblock: &[u8], bytes: u64) -> Option<FileSystem> {
+        match self {
+            Kind::Ext4 => Ext4::parse(superblock, bytes).map(|fs| FileSystem::Ext4(Box::new(fs))),
+            Kind::Xfs => Xfs::parse(superblock, bytes).map(|fs| FileSystem::Xfs(Box::new(fs))),
+            Kind::Btrfs => Btrfs::parse(superblock, bytes).map(|fs| FileSystem::Btrfs(Box::new(fs))),
+        }
+    }
+}
+
+impl FileSystem {
+    fn kind(&self) -> Kind {
+        match self {
+            FileSystem::Ext4(_) => Kind::Ext4,
+            FileSystem::Xfs(_) => Kind::Xfs,
+            FileSystem::Btrfs(_) => Kind::Btrfs,
+        }
+    }
+
+    /// Returns `true` if another superblock describes the same places.
+    fn same_layout(&self, other: &FileSystem) -> bool {
+        match (self, other) {
+            (FileSystem::Ext4(a), FileSystem::Ext4(b)) => a.same_layout(b),
+            (FileSystem::Xfs(a), FileSystem::Xfs(b)) => a == b,
+            (FileSystem::Btrfs(a), FileSystem::Btrfs(b)) => a.same_layout(b),
+            _ => false,
+        }
+    }
+
+    /// Returns the places that are metadata whatever they contain.
+    fn spans(&self) -> Vec<Range<u64>> {
+        match self {
+            FileSystem::Ext4(fs) => fs.spans(),
+            FileSystem::Xfs(fs) => fs.spans(),
+            FileSystem::Btrfs(fs) => fs.spans(),
+        }
+    }
+
+    fn describe(&self) -> String {
+        match self {
+            FileSystem::Ext4(fs) => fs.describe(),
+            FileSystem::Xfs(fs) => fs.describe(),
+            FileSystem::Btrfs(fs) => fs.describe(),
+        }
+    }
+}
+
+/// A volume or a partition. Addresses of calls are those of the volume; the code of file systems
+/// sees addresses from the start of the area.
+#[derive(Debug)]
+pub(super) struct Area {
+    start: u64,
+    bytes: u64,
+    file_system: Option<FileSystem>,
+    map: HintMap,
+    /// Ranges to read, from the start of the area.
+    reads: VecDeque<Range<u64>>,
+}
+
+impl Area {
+    /// Creates an area whose contents are unknown.
+    pub(super) fn new(start: u64, bytes: u64) -> Area {
+        let superblocks = Kind::ALL.map(Kind::superblock).into_iter().filter(|s| s.end <= bytes);
+        Area { start, bytes, file_system: None, map: HintMap::default(), reads: superblocks.collect() }
+    }
+
+    pub(super) fn range(&self) -> Range<u64> {
+        self.start..self.start + self.bytes
+    }
+
+    pub(super) fn has_file_system(&self) -> bool {
+        self.file_system.is_some()
+    }
+
+    pub(super) fn describe(&self) -> Option<String> {
+        self.file_system.as_ref().map(FileSystem::describe)
+    }
+
+    /// Passes the metadata of a write to `each`.
+    pub(super) fn observe(&mut self, at: u64, data: &[u8], each: &mut dyn FnMut(Range<u64>)) {
+        let Some((at, data)) = self.inside(at, data) else { return };
+        self.learn(at, data);
+        for span in self.map.overlapping(at, data.len() as u64) {
+            each(span.at + self.start..span.end + self.start);
+        }
+        let (start, end) = (self.start, at + data.len() as u64);
+        // A structure may be longer than the write that begins it.
+        let mut found = |range: Range<u64>| each(range.start + start..range.end.min(end) + start);
+        match &mut self.file_system {
+            Some(FileSystem::Ext4(fs)) => fs.content(at, data, &mut found),
+            Some(FileSystem::Xfs(fs)) => fs.content(at, data, &mut found),
+            Some(FileSystem::Btrfs(fs)) => fs.content(at, data, &mut found),
+            None => {}
+        }
+    }
+
+    /// Takes bytes that were wanted.
+    pub(super) fn supply(&mut self, at: u64, data: &[u8]) {
+        if let Some((at, data)) = self.inside(at, data) {
+            self.learn(at, data);
+        }
+    }
+
+    /// Notes that a range reads as zeros. A file system whose superblock is gone is forgotten.
+    pub(super) fn zeroed(&mut self, at: u64, len: u64) {
+        let Some(fs) = &self.file_system else { return };
+        let superblock = fs.kind().superblock();
+        if at <= self.start + superblock.start && at.saturating_add(len) >= self.start + superblock.end {
+            self.replace(None);
+        }
+    }
+
+    /// Returns the next range to read.
+    pub(super) fn wanted(&mut self) -> Option<Range<u64>> {
+        loop {
+            let range = self.reads.pop_front()?;
+            if range.start < range.end && range.end <= self.bytes {
+                return Some(range.start + self.start..range.end + self.start);
+            }
+        }
+    }
+
+    /// Returns the part of a write inside the area, with its address from the start of the area.
+    fn inside<'d>(&self, at: u64, data: &'d [u8]) -> Option<(u64, &'d [u8])> {
+        let end = (at + data.len() as u64).min(self.start + self.bytes);
+        let from = at.max(self.start);
+        (from < end).then(|| (from - self.start, &data[(from - at) as usize..(end - at) as usize]))
+    }
+
+    /// Updates the known places from bytes at an address.
+    #[inline]
+    fn learn(&mut self, at: u64, data: &[u8]) {
+        if at < btrfs::SUPERBLOCK.end {
+            self.find_superblock(at, data);
+        }
+        if let Some(FileSystem::Ext4(fs)) = &mut self.file_system
+            && fs.learn(at, data, &mut self.reads)
+        {
+            self.rebuild();
+        }
+    }
+
+    fn find_superblock(&mut self, at: u64, data: &[u8]) {
+        let end = at + data.len() as u64;
+        for kind in Kind::ALL {
+            let place = kind.superblock();
+            if end <= place.start || at >= place.end || place.end > self.bytes {
+                continue;
+            }
+            let Some(superblock) = slice_at(data, at, place.start, (place.end - place.start) as usize) else {
+                // A write covers a part of it, so the whole is read after the write.
+                self.reads.push_back(place);
+                continue;
+            };
+            match (kind.parse(superblock, self.bytes), &self.file_system) {
+                // A file system stays until its own superblock is gone: the place of another kind's
+                // superblock can lie in a file.
+                (_, Some(known)) if known.kind() != kind => {}
+                (Some(new), Some(known)) if new.same_layout(known) => {}
+                (Some(new), _) => self.replace(Some(new)),
+                (None, Some(_)) => self.replace(None),
+                (None, None) => {}
+            }
+        }
+    }
+
+    fn replace(&mut self, new: Option<FileSystem>) {
+        self.reads.clear();
+        self.file_system = new;
+        if let Some(FileSystem::Ext4(fs)) = &mut self.file_system {
+            fs.begin(&mut self.reads);
+        }
+        self.rebuild();
+    }
+
+    fn rebuild(&mut self) {
+        let spans = self.file_system.as_ref().map(FileSystem::spans).unwrap_or_default();
+        let span =
+            |r: Range<u64>| HintSpan { at: r.start, end: r.end.min(self.bytes), hints: Hints::METADATA };
+        self.map = HintMap::of_spans(spans.into_iter().map(span), 1);
+    }
+}
