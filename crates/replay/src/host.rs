@@ -1,9 +1,10 @@
 //! The host of a run: takes requests from a workload in batches and passes them to the layer.
 
+use crate::hinted::HintedRanges;
 use crate::request_log::RequestLog;
 use crate::request_stats::{WriteSizes, WrittenMap};
 use crate::verify::Verifier;
-use frit_core::{Nanos, Progress, ReadTarget, Result, Sector, Sink, StackDevice, WriteData};
+use frit_core::{Hints, Nanos, Progress, ReadTarget, Result, Sector, Sink, StackDevice, WriteData};
 use frit_engine::{Arrival, Host, LatencyByClass, RequestTimes};
 use frit_trace::{ReqOp, Request, Workload};
 use serde::Serialize;
@@ -81,6 +82,8 @@ pub(crate) struct ReplayHost<'a, S: Sink> {
     verifier: Option<&'a mut Verifier>,
     written: &'a mut WrittenMap,
     pub(crate) log: Option<&'a mut RequestLog>,
+    /// Ranges with hints.
+    pub(crate) hinted: Option<&'a mut HintedRanges>,
     /// Latencies by class.
     pub(crate) latencies: LatencyByClass,
     /// Counts of the requests that were issued.
@@ -112,6 +115,7 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
             verifier,
             written,
             log: None,
+            hinted: None,
             latencies: LatencyByClass::new(),
             issued: WorkloadCounts::default(),
             write_sizes: WriteSizes::new(),
@@ -185,12 +189,23 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
 
     fn write(&mut self, sink: &mut S, r: &Request) -> Result<()> {
         for (at, bytes) in pieces(r) {
-            match &mut self.verifier {
-                Some(v) => v.write(self.layer, sink, at, bytes, r.hints)?,
-                None => self.layer.write(sink, at, WriteData::Len(bytes), r.hints)?,
+            let Some(hinted) = &mut self.hinted else {
+                self.write_part(sink, at, bytes, r.hints)?;
+                continue;
+            };
+            for part in hinted.split(at, bytes, r.hints) {
+                self.write_part(sink, part.at, part.bytes, part.hints)?;
             }
         }
         Ok(())
+    }
+
+    #[inline]
+    fn write_part(&mut self, sink: &mut S, at: Sector, bytes: u32, hints: Hints) -> Result<()> {
+        match &mut self.verifier {
+            Some(v) => v.write(self.layer, sink, at, bytes, hints),
+            None => self.layer.write(sink, at, WriteData::Len(bytes), hints),
+        }
     }
 
     fn discard(&mut self, sink: &mut S, r: &Request) -> Result<()> {
@@ -294,7 +309,6 @@ fn format_time(t: Nanos) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use frit_core::Hints;
 
     #[test]
     fn long_requests_go_in_pieces() {

@@ -11,6 +11,7 @@
 
 mod error;
 pub mod findings;
+mod hinted;
 mod host;
 pub mod html;
 pub mod options;
@@ -26,6 +27,7 @@ pub mod verify;
 mod tests;
 
 pub use error::{Error, Result};
+pub use hinted::{HintReport, MarkedWrites};
 pub use host::WorkloadCounts;
 pub use options::{InitialState, Percentiles, RunOptions, WarmUp, WarmUpRequests};
 pub use report::Report;

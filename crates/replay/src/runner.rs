@@ -2,6 +2,7 @@
 //! and an engine that its caller has built, and makes the report of what it measured.
 
 use crate::error::{Error, Result};
+use crate::hinted::HintedRanges;
 use crate::host::{ReplayHost, RequestBatch, describe_request};
 use crate::options::{InitialState, RunOptions};
 use crate::report::{Report, ReportInputs, RunId, Snapshot, StackId, WorkloadId, WrappedAddresses, build};
@@ -10,7 +11,7 @@ use crate::request_stats::{WriteSize, WrittenMap};
 use crate::steady::{CumulativeCounts, RequestRounds};
 use crate::verify::{ReadBack, Verifier};
 use frit_core::visible::Metric;
-use frit_core::{MediumKind, Nanos, Op, StackDevice, StackView};
+use frit_core::{HintRange, MediumKind, Nanos, Op, StackDevice, StackView};
 use frit_engine::{DeviceUsage, Driver, DriverCounters, Engine, Event, InOrder, LoopMode, Scheduler};
 use frit_media::Hardware;
 use frit_trace::Workload;
@@ -73,6 +74,8 @@ pub(crate) struct Runner<E: MeteredEngine> {
     warmed: u64,
     /// Address space of a trace that is folded onto the volume.
     pub(crate) wrapped: Option<WrappedAddresses>,
+    /// Ranges with hints.
+    hinted: Option<HintedRanges>,
     /// Page size of the layer. The layer maps NAND pages, so one program command writes one page.
     page_bytes: u64,
 }
@@ -120,6 +123,7 @@ impl<E: MeteredEngine> Runner<E> {
             batch: RequestBatch::default(),
             warmed: 0,
             wrapped: None,
+            hinted: None,
             page_bytes: u64::from(info.page_bytes),
         })
     }
@@ -127,6 +131,11 @@ impl<E: MeteredEngine> Runner<E> {
     /// Returns the capacity of the volume, in sectors.
     pub(crate) fn sectors(&self) -> u64 {
         self.layer.info().sectors
+    }
+
+    /// Gives hints to the writes of ranges.
+    pub(crate) fn set_hints(&mut self, ranges: &[HintRange]) {
+        self.hinted = HintedRanges::new(ranges, self.layer.info().page_bytes);
     }
 
     /// Runs requests that are not measured: all, or at most `limit`.
@@ -161,6 +170,9 @@ impl<E: MeteredEngine> Runner<E> {
         if let Some(log) = &mut log {
             log.begin_run(&self.stack.name, &workload.identity().name, now);
         }
+        if let Some(hinted) = &mut self.hinted {
+            hinted.reset();
+        }
         let phase = self.run_phase(workload, None, watch, log)?;
         if phase.issued.requests == 0 && self.warmed > 0 {
             let name = workload.identity().name;
@@ -190,6 +202,7 @@ impl<E: MeteredEngine> Runner<E> {
             workload_wall_ns: phase.workload_time.as_nanos() as u64,
             verifying: self.verifier.is_some(),
         });
+        report.hints = self.hinted.as_ref().map(HintedRanges::report);
         report.verification = self.read_back()?;
         report.findings = crate::findings::of_run(&report);
         Ok(report)
@@ -240,6 +253,7 @@ impl<E: MeteredEngine> Runner<E> {
         let mut host =
             ReplayHost::new(&mut *self.layer, workload, &mut self.batch, verifier, &mut self.written);
         host.log = log;
+        host.hinted = self.hinted.as_mut();
         let ran = (|| {
             let mut served = 0;
             while served < limit {

@@ -5,7 +5,7 @@ use crate::options::{RunOptions, WarmUpRequests};
 use crate::report::{Report, StackId, WrappedAddresses};
 use crate::request_log::RequestLog;
 use crate::runner::{ProgressFn, Runner};
-use frit_core::SECTOR_BYTES;
+use frit_core::{HintRange, SECTOR_BYTES};
 use frit_engine::{AnyScheduler, Event, InOrder};
 use frit_media::Hardware;
 use frit_stack::{BuiltStack, Bytes, EngineKind, Stack, StackSink};
@@ -71,6 +71,12 @@ impl Session {
     #[must_use]
     pub fn sectors(&self) -> u64 {
         each!(&self.0, runner => runner.sectors())
+    }
+
+    /// Gives hints to the writes of ranges, in addition to the hints of the workload. A write whose
+    /// pages have different hints is passed to the layer in parts.
+    pub fn set_hints(&mut self, ranges: &[HintRange]) {
+        each!(&mut self.0, runner => runner.set_hints(ranges));
     }
 
     /// Runs requests that are not measured: all of the workload, or at most `limit`. Returns their
@@ -163,6 +169,7 @@ pub struct Job {
     options: Options,
     fit: Fit,
     scan: Option<Scan>,
+    hints: Vec<HintRange>,
 }
 
 /// Progress of a job.
@@ -190,7 +197,14 @@ impl Job {
             false if spec != "-" => Workload::open(spec, options).map(|_| None)?,
             false => None,
         };
-        Ok(Job { spec: spec.into(), options: options.clone(), fit, scan })
+        Ok(Job { spec: spec.into(), options: options.clone(), fit, scan, hints: Vec::new() })
+    }
+
+    /// Gives hints to the writes of ranges in every run: see [`Session::set_hints`].
+    #[must_use]
+    pub fn with_hints(mut self, ranges: &[HintRange]) -> Job {
+        self.hints = ranges.to_vec();
+        self
     }
 
     /// Returns the results of one pass over the trace; `None` for generators and standard input.
@@ -240,6 +254,7 @@ impl Job {
     ) -> Result<Report> {
         self.check_warm_up(options.warm.warm_up_requests)?;
         let mut session = Session::new(stack, options)?;
+        session.set_hints(&self.hints);
         let mut workload = self.workload(session.sectors())?;
         let warm_up_requests = match options.warm.warm_up_requests {
             WarmUpRequests::None => None,

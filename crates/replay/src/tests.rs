@@ -3,6 +3,7 @@
 mod disks;
 mod engines;
 mod faults;
+mod hints;
 mod policies;
 mod reports;
 mod verify_figures;

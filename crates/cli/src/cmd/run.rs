@@ -8,6 +8,7 @@ use crate::output::{print, print_stderr, report};
 use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory};
 use frit_core::files::{self, OutputFile};
+use frit_core::{HintRange, SECTOR_BYTES};
 use frit_engine::LoopMode;
 use frit_replay::report::{compare, text, write_json};
 use frit_replay::{Error, Job, Percentiles, Report, RequestLog, RunOptions, WarmUp, html, sectors};
@@ -28,6 +29,7 @@ use std::process::ExitCode;
   frit run hfsl-small Financial1.spc --compact --verify
   frit run hfsl-paper msr_web_3.csv --open --speed 10 --json report.json
   frit run hfsl-paper fin1.trace --set SSW=1024 --warm fill+10%
+  frit run hfsl-small,placement=hint fin1.trace --hint 0+64M=metadata --hint 1G+4M=hot
   frit run hfsl-paper hfsl-paper,SSW=512 hfsl-paper,SSW=1024,gc=fifo fin1.trace     variants of one stack
 
 Exits with 0 on success, 1 when a run failed or verification found mismatches, 2 when the command
@@ -76,6 +78,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CHUNK", num_args = 0..=1, require_equals = true, default_missing_value = "1M",
           value_parser = frit_core::size::parse)]
     compact: Option<u64>,
+    /// Give writes to a range of the volume a hint: metadata, hot or cold, such as 0+64M=metadata. Can be
+    /// given again.
+    #[arg(long, value_name = "OFFSET+LENGTH=HINT")]
+    hint: Vec<HintRange>,
     /// Percentiles of latency that a report shows, at most eight.
     #[arg(long, value_name = "P,…", default_value = "50,99,99.9")]
     percentiles: Percentiles,
@@ -206,11 +212,16 @@ fn all(
     for spec in workloads {
         let bar = RunProgress::new(args.quiet, &format!("reading {spec}"), None);
         let spec = inputs::seeded(spec, args.seed);
-        jobs.push(Job::open(&spec, &read, args.fit(), &mut |p| bar.at(p)).map_err(explain)?);
+        let job = Job::open(&spec, &read, args.fit(), &mut |p| bar.at(p)).map_err(explain)?;
+        jobs.push(job.with_hints(&args.hint));
     }
     // A workload that does not fit is reported before any run starts.
     for stack in stacks {
         let sectors = sectors(stack).map_err(explain)?;
+        if let Some(range) = args.hint.iter().find(|r| r.end() > sectors * SECTOR_BYTES) {
+            let (name, bytes) = (stack.name(), sectors * SECTOR_BYTES);
+            return Err(miette!("--hint {range} ends beyond the volume of {name}, which has {bytes} bytes"));
+        }
         jobs.iter().try_for_each(|job| job.check(sectors)).map_err(explain)?;
     }
     for (job, workload) in jobs.iter().zip(workloads) {

@@ -113,3 +113,48 @@ fn others_look_when_they_may_and_change_nothing() {
     assert!(good(&frit(&["ctl", &v, "get", "SSW"])).contains("2048"));
     drop(server);
 }
+
+/// Writes blocks through the server, as an NBD client does.
+fn write_blocks(volume: &str, blocks: &[u64]) {
+    for at in blocks {
+        let command = format!("write -P 7 {at} 4096");
+        let socket = format!("nbd+unix:///?socket={volume}/nbd.sock");
+        let out = Command::new("qemu-io").args(["-f", "raw", "-c", &command, &socket]).output().unwrap();
+        assert!(out.status.success(), "{}", said(&out));
+    }
+}
+
+#[test]
+fn hints_are_given_served_or_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let v = volume(dir.path());
+    assert!(good(&frit(&["ctl", &v, "hint", "list"])).contains("no hints"));
+    assert_eq!(good(&frit(&["ctl", &v, "hint", "add", "64K+4K=metadata"])), "64K+4K=metadata\n");
+    assert!(said(&frit(&["ctl", &v, "hint", "add", "99T+4K=metadata"])).contains("beyond the volume"));
+    assert!(said(&frit(&["ctl", &v, "hint", "remove", "0+4K=hot"])).contains("no range 0+4K=hot"));
+    assert!(said(&frit(&["ctl", &v, "hint", "add", "64K=metadata"])).contains("OFFSET+LENGTH=HINT"));
+    let list = {
+        let _server = Server::start(&v, &["--hint", "128K+4K=cold", "--detect-metadata"]);
+        let list = good(&frit(&["ctl", &v, "hint", "list"]));
+        assert!(good(&frit(&["ctl", &v, "hint", "add", "0+4K=hot"])).starts_with("0+4K=hot\n"));
+        let json = good(&frit(&["ctl", &v, "hint", "list", "--json"]));
+        assert!(json.contains("\"detect_saved\": false"), "{json}");
+        if Command::new("qemu-io").arg("--version").output().is_ok() {
+            write_blocks(&v, &[0, 65_536, 131_072]);
+            let stat = good(&frit(&["ctl", &v, "stat"]));
+            for (hint, by) in [("metadata", "range"), ("hot", "range"), ("cold", "range")] {
+                let found =
+                    stat.lines().any(|l| l.trim().starts_with(hint) && l.contains(by) && l.contains("4 KiB"));
+                assert!(found, "{hint} {by} is not in\n{stat}");
+            }
+        }
+        list
+    };
+    assert_eq!(
+        list,
+        "64K+4K=metadata\n128K+4K=cold   (until the server ends)\nmetadata is detected   (until the server ends)\n"
+    );
+    assert_eq!(good(&frit(&["ctl", &v, "hint", "remove", "0+4K=hot"])), "64K+4K=metadata\n");
+    let log = std::fs::read_to_string(Path::new(&v).join("changes.log")).unwrap();
+    assert_eq!(log.lines().filter(|l| l.contains(" hint ")).count(), 3, "{log}");
+}

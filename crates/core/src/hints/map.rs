@@ -20,7 +20,17 @@ pub struct HintSpan {
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct HintMap(Vec<HintSpan>);
 
+/// Smallest unit of hints, in bytes: blocks of this size are never divided.
+const UNIT_MIN: u64 = 4096;
+
 impl HintMap {
+    /// Returns the unit in which a volume with pages of `page_bytes` gives hints, in bytes: a page,
+    /// and at least 4 KiB, so that the parts of a write divide no block that is written at once.
+    #[must_use]
+    pub fn unit(page_bytes: u32) -> u64 {
+        UNIT_MIN.max(page_bytes.into())
+    }
+
     /// Builds the map of rules. Where rules overlap, a byte has the hints of all of them.
     ///
     /// # Panics

@@ -82,6 +82,7 @@ pub(crate) fn build(i: ReportInputs<'_>) -> Report {
         memory: memory(&i.info, residence.mapped()),
         steady_state: i.steady,
         software: software(&all, i.issued.requests, i.wall_ns, i.workload_wall_ns, i.verifying),
+        hints: None,
         verification: None,
         stack: i.stack,
         workload: i.workload,

@@ -17,6 +17,7 @@ pub use latency::{ClassLatency, Distribution, LatencyBucket, PercentileTime};
 pub use media::{MediumReport, WearBucket, WearMap, WearReport};
 
 use crate::findings::Finding;
+use crate::hinted::HintReport;
 use crate::host::WorkloadCounts;
 use crate::request_stats::WriteSize;
 use crate::steady::SteadyState;
@@ -77,6 +78,9 @@ pub struct Report {
     /// Wall-clock time that frit itself took: the only part that differs between two runs with the
     /// same inputs.
     pub software: SoftwareTime,
+    /// Hints of ranges; `None` without `--hint`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hints: Option<HintReport>,
     /// Results of `--verify`; `None` without it.
     pub verification: Option<Verification>,
 }

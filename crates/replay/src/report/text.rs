@@ -3,6 +3,7 @@
 use super::show::{count, figure, lines, percent, ratio_or_dash, table, time};
 use super::{ClassLatency, DiskReport, Distribution, MediumReport, PercentileTime, Report};
 use crate::findings::{self, setting};
+use crate::hinted::{HintReport, MarkedWrites};
 use crate::steady::{SteadyVerdict, Test};
 use crate::verify::{Verification, VerifyPhase};
 use frit_core::{MediumKind, size};
@@ -28,6 +29,9 @@ pub fn report(r: &Report) -> String {
     );
     line("workload", workload(r));
     line("run", run(r));
+    if let Some(h) = &r.hints {
+        line("hints", hints(h));
+    }
     out.push('\n');
     out.push_str(&latency(r));
     out.push('\n');
@@ -115,6 +119,14 @@ fn run(r: &Report) -> String {
         n => format!("{} ({} requests)", r.run.warm, count(n)),
     };
     format!("{} requests, {mode}, {engine}, warm-up: {warm}, seed {}", count(r.asked.requests), r.run.seed)
+}
+
+fn hints(h: &HintReport) -> String {
+    let marked =
+        |m: &MarkedWrites| format!("{}: {} writes, {}", m.hint, count(m.writes), size::format(m.bytes));
+    let marked: Vec<String> = h.marked.iter().map(marked).collect();
+    let marked = if marked.is_empty() { "no write".to_owned() } else { marked.join("; ") };
+    format!("{} ranges marked {marked}", h.ranges.len())
 }
 
 fn latency(r: &Report) -> String {

@@ -25,9 +25,6 @@ pub use source::{HintCount, HintCounters, HintSource};
 use frit_core::{HintMap, HintRange};
 use std::ops::Range;
 
-/// Smallest unit of marking, in bytes: a write is never split inside a block of this size.
-const ALIGN_MIN: u64 = 4096;
-
 /// Maximum number of ranges.
 pub const RANGES_MAX: usize = 4096;
 
@@ -54,7 +51,7 @@ impl HintRules {
     /// Creates an empty set of rules for a device of `bytes` bytes that maps pages of `page_bytes`.
     #[must_use]
     pub fn new(bytes: u64, page_bytes: u32) -> HintRules {
-        let align = ALIGN_MIN.max(page_bytes.into());
+        let align = HintMap::unit(page_bytes);
         let (ranges, map, pages) = (Vec::new(), HintMap::default(), Vec::new());
         HintRules { bytes, align, ranges, map, detector: None, pages }
     }

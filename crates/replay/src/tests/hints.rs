@@ -1,0 +1,49 @@
+//! Hints of ranges send writes to PCM, are counted, and change no byte.
+
+use super::{mixed_trace, small};
+use crate::{Job, Report, RunOptions, sectors};
+use frit_core::HintRange;
+use frit_trace::{Fit, Options};
+
+fn run(spec: &str, ranges: &[&str], options: &RunOptions) -> Report {
+    let stack = small(&["placement=hint"]);
+    let ranges: Vec<HintRange> = ranges.iter().map(|r| r.parse().unwrap()).collect();
+    let job = Job::open(spec, &Options::default(), Fit::Strict, &mut |_| {}).unwrap().with_hints(&ranges);
+    job.run(&stack, options, &mut |_| {}).unwrap()
+}
+
+#[test]
+fn ranges_choose_the_pages_that_go_to_pcm() {
+    let spec = "gen:sequential,count=32,size=16K,align=16K,span=512K";
+    let none = run(spec, &[], &RunOptions::default());
+    assert!(none.hints.is_none());
+    let placed = |r: &Report| (r.layers[0].residence_total.pcm_level, r.layers[0].residence_total.nand);
+    assert_eq!(placed(&none), (0, 256), "pages of 2 KiB");
+    // A page of 4 KiB in one write, and two writes in full.
+    let some = run(spec, &["20K+1=metadata", "64K+32K=metadata", "0+512K=cold"], &RunOptions::default());
+    assert_eq!(placed(&some), (2 + 16, 256 - 18));
+    let hints = some.hints.unwrap();
+    let marked: Vec<_> = hints.marked.iter().map(|m| (m.hint, m.writes, m.bytes)).collect();
+    assert_eq!(marked, [("metadata", 3, 36 << 10), ("cold", 32, 512 << 10)]);
+    assert_eq!(some.asked, none.asked, "a write in parts is one request");
+    assert!(crate::report::text::report(&Report { hints: Some(hints), ..none }).contains("3 ranges marked"));
+}
+
+#[test]
+fn parts_of_writes_give_every_byte_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = mixed_trace(&dir, sectors(&small(&[])).unwrap(), 3000);
+    let options = RunOptions { verify: true, ..RunOptions::default() };
+    let r = run(trace.to_str().unwrap(), &["4K+4K=metadata", "40K+9K=metadata", "90K+100K=hot"], &options);
+    let v = r.verification.unwrap();
+    assert_eq!(v.mismatches, 0, "{:#?}", v.first);
+    assert!(r.hints.unwrap().marked.iter().all(|m| m.writes > 20));
+}
+
+#[test]
+fn the_measured_part_is_counted_alone() {
+    let spec = "gen:sequential,count=32,size=16K,align=16K,span=512K";
+    let options = RunOptions { warm: "trace".parse().unwrap(), ..RunOptions::default() };
+    let r = run(spec, &["0+512K=metadata"], &options);
+    assert_eq!(r.hints.unwrap().marked[0].writes, 32);
+}
