@@ -260,3 +260,69 @@ fn databases_find_what_was_acknowledged_after_kills() {
     let said = said(&o);
     assert!(o.status.success() && said.contains("kills of the server under load"), "{said}");
 }
+
+/// Returns the sectors that dumpe2fs calls metadata: superblocks, descriptors, bitmaps, inode
+/// tables.
+fn metadata_of_ext4(device: &str) -> std::collections::BTreeSet<u64> {
+    let text = good(&run("dumpe2fs", &[device]));
+    let block = text.lines().find_map(|l| l.strip_prefix("Block size:")).unwrap();
+    let sectors = block.trim().parse::<u64>().unwrap() / 512;
+    let mut all = std::collections::BTreeSet::new();
+    for line in text.lines().filter(|l| !l.starts_with("Filesystem")) {
+        // "Primary superblock at 1, Group descriptors at 2-3", "Inode table at 97-352 (+97)"
+        for (_, place) in line.split(", ").filter_map(|part| part.split_once(" at ")) {
+            let place = place.split(' ').next().unwrap_or("");
+            let (from, to) = place.split_once('-').unwrap_or((place, place));
+            if let (Ok(from), Ok(to)) = (from.parse::<u64>(), to.parse::<u64>()) {
+                all.extend(from * sectors..(to + 1) * sectors);
+            }
+        }
+    }
+    all
+}
+
+/// Every write of the kernel to metadata of a mounted ext4 goes to PCM, and no file does.
+#[test]
+fn metadata_of_a_mounted_file_system_goes_to_pcm() {
+    if missing(&["mkfs.ext4", "dumpe2fs"]) {
+        return;
+    }
+    let v = Volume::new("64M");
+    good(&frit(&["ctl", &v.path, "set", "placement=hint"]));
+    good(&run("mkfs.ext4", &["-q", "-F", &v.attach()]));
+    good(&frit(&["detach", &v.path]));
+    let trace = v.root.path().join("writes.csv");
+    let record = ["--record", trace.to_str().unwrap()];
+    let device = good(&frit(&["attach", &v.path, "--", "--detect-metadata", record[0], record[1]]));
+    assert!(good(&frit(&["ctl", &v.path, "hint", "list"])).contains("detected: ext4"));
+    v.mount(&device);
+    for i in 0..300 {
+        fs::write(Path::new(&v.at).join(format!("file-{i}")), vec![i as u8 | 1; 3000 + i * 100]).unwrap();
+    }
+    v.umount();
+    let metadata = metadata_of_ext4(&device);
+    let stat: serde_json::Value =
+        serde_json::from_str(&good(&frit(&["ctl", &v.path, "stat", "--json"]))).unwrap();
+    good(&frit(&["detach", &v.path]));
+    let (mut marked, mut plain) = (0, 0);
+    for line in fs::read_to_string(&trace).unwrap().lines().filter(|l| l.contains(",W,")) {
+        let columns: Vec<&str> = line.split(',').collect();
+        let (from, sectors): (u64, u64) = (columns[2].parse().unwrap(), columns[3].parse().unwrap());
+        if columns[4].contains('M') {
+            marked += sectors * 512;
+        } else {
+            plain += sectors * 512;
+            let touched = metadata.range(from..from + sectors).count();
+            assert_eq!(touched, 0, "a write of metadata without a hint: {line}");
+        }
+    }
+    assert!(marked > 100_000 && plain > 4_000_000, "metadata {marked}, files {plain}");
+    let hints = &stat["hints"][0];
+    assert_eq!((hints["by"].as_str(), hints["hint"].as_str()), (Some("detector"), Some("metadata")));
+    // All of it, and nothing else, was written to PCM for the host.
+    let pcm = stat["media"].as_array().unwrap().iter().find(|m| m["kind"] == "pcm").unwrap();
+    let commands = pcm["commands"].as_array().unwrap().iter();
+    let host = commands.filter(|c| c["cause"] == "host" && c["op"].as_str().unwrap().contains("write"));
+    let written: u64 = host.map(|c| c["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(Some(written), hints["bytes"].as_u64(), "{stat}");
+}

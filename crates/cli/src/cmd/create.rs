@@ -4,10 +4,11 @@ use super::split_overrides;
 use super::volume::{sizes, warn};
 use crate::output::{print, print_json, report, table, text};
 use frit_core::size;
+use frit_serve::hints::{HintFile, SavedHints};
 use frit_stack::Stack;
 use frit_volume::superblock::VERSION;
 use frit_volume::{CreateOptions, MediumStatus, Volume, durable_stack, inspect, sized_stack};
-use miette::{Report, Result};
+use miette::{IntoDiagnostic, Report, Result};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -84,6 +85,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let options = CreateOptions { stack, force: args.force };
     let volume = Volume::create(&args.volume, &options)?;
     let (bytes, page_bytes) = (volume.bytes(), volume.page_bytes());
+    if args.force {
+        // The hints of the replaced volume are those of its contents.
+        HintFile::of(&args.volume).store(&SavedHints::default()).into_diagnostic()?;
+    }
     volume.close()?;
     let made = inspect(&args.volume)?;
     warn(made.exposed.clone())?;

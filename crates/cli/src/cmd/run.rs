@@ -78,8 +78,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CHUNK", num_args = 0..=1, require_equals = true, default_missing_value = "1M",
           value_parser = frit_core::size::parse)]
     compact: Option<u64>,
-    /// Give writes to a range of the volume a hint: metadata, hot or cold, such as 0+64M=metadata. Can be
-    /// given again.
+    /// Give writes to a range of the volume a hint: metadata, hot or cold, such as 0+64M=metadata.
+    /// Can be given again.
     #[arg(long, value_name = "OFFSET+LENGTH=HINT")]
     hint: Vec<HintRange>,
     /// Percentiles of latency that a report shows, at most eight.

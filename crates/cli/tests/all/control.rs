@@ -157,4 +157,6 @@ fn hints_are_given_served_or_not() {
     assert_eq!(good(&frit(&["ctl", &v, "hint", "remove", "0+4K=hot"])), "64K+4K=metadata\n");
     let log = std::fs::read_to_string(Path::new(&v).join("changes.log")).unwrap();
     assert_eq!(log.lines().filter(|l| l.contains(" hint ")).count(), 3, "{log}");
+    good(&frit(&["create", &v, "--stack", "hfsl-paper", "--size", "16M", "--force"]));
+    assert!(good(&frit(&["ctl", &v, "hint", "list"])).contains("no hints"), "another volume");
 }

@@ -15,8 +15,8 @@ pub struct HintSpan {
 
 /// Hints by address: sorted spans that do not overlap, searched in logarithmic time.
 ///
-/// Spans begin and end at multiples of an alignment, the page size of a volume: a page has the hints
-/// of all rules that touch it, since a layer places whole pages.
+/// Spans begin and end at multiples of an alignment, the page size of a volume: a page has the
+/// hints of all rules that touch it, since a layer places whole pages.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct HintMap(Vec<HintSpan>);
 

@@ -28,8 +28,8 @@ pub trait ControlTarget: Send + Sync {
     /// Returns the current metrics.
     fn stat(&self) -> Stat;
 
-    /// Changes the hints of writes, either all of them or none. Returns the hints in effect, and the
-    /// changes for the log.
+    /// Changes the hints of writes, either all of them or none. Returns the hints in effect, and
+    /// the changes for the log.
     ///
     /// # Errors
     /// The first invalid change, with the reason.

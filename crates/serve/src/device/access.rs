@@ -5,7 +5,7 @@ use super::counters::ClientRequestKind;
 use super::marked::MarkedWrite;
 use super::{Device, DeviceState, Failure, SLICE_BYTES, SYNC_AHEAD_BYTES};
 use crate::backend::{Backend, ReplyTime, is_unexpected};
-use crate::hints::{DoorHints, Marks};
+use crate::hints::{ClientHints, Marks};
 use frit_core::{Buffer, Deferred, Error, Hints, MediumKind, RequestIntent, SECTOR_BYTES, Sector};
 use frit_trace::ReqOp;
 use parking_lot::MutexGuard;
@@ -128,11 +128,11 @@ impl<'a> DeviceGuard<'a> {
         process: Hints,
     ) -> Result<ReplyTime> {
         let len = data.len() as u64;
-        let door = DoorHints { own: without_fua(hints), process };
+        let client = ClientHints { own: without_fua(hints), process };
         let mut marked = MarkedWrite::default();
         let result = self.check_write(at, len).and_then(|()| {
             if !aligned(at, len) {
-                let hints = self.mark_whole(at, data, door, &mut marked);
+                let hints = self.mark_whole(at, data, client, &mut marked);
                 return self.read_modify_write(|backend, bounce| {
                     rmw(backend, bounce, at..at + len, hints, |part| part.copy_from_slice(data))
                 });
@@ -141,7 +141,7 @@ impl<'a> DeviceGuard<'a> {
             // Other requests may come between slices, so a longer write is not atomic.
             for (pos, n) in AlignedSlices(at, at + len, DATA_SLICE) {
                 let part = &data[(pos - at) as usize..][..n as usize];
-                done = done.and(self.write_slice(pos, part, pos > at, door, &mut marked)?);
+                done = done.and(self.write_slice(pos, part, pos > at, client, &mut marked)?);
             }
             Ok(done)
         });
@@ -165,16 +165,16 @@ impl<'a> DeviceGuard<'a> {
         at: u64,
         data: &[u8],
         yield_first: bool,
-        door: DoorHints,
+        client: ClientHints,
         marked: &mut MarkedWrite,
     ) -> Result<ReplyTime> {
         if self.state.hints.is_some() {
-            return self.write_parts(at, data, yield_first, door, marked);
+            return self.write_parts(at, data, yield_first, client, marked);
         }
-        let marks = Marks::of_door(door);
+        let marks = Marks::of_client(client);
         marked.add(marks);
         self.state.counters.hints.add_bytes(marks, data.len() as u64);
-        self.write_aligned(at, data, yield_first, door.own.with(door.process))
+        self.write_aligned(at, data, yield_first, client.own.with(client.process))
     }
 
     /// Writes aligned data with one set of hints.

@@ -2,7 +2,7 @@
 
 use super::{Device, DeviceGuard, Failure};
 use crate::backend::ReplyTime;
-use crate::hints::{DoorHints, HintRules, Marks};
+use crate::hints::{ClientHints, Detector, HintRules, Marks};
 use frit_core::{HintRange, Hints};
 
 type Result<T> = std::result::Result<T, Failure>;
@@ -66,7 +66,7 @@ impl Device {
         DeviceHints {
             ranges: rules.ranges().to_vec(),
             detecting: rules.detector().is_some(),
-            file_systems: rules.detector().map(|d| d.file_systems()).unwrap_or_default(),
+            file_systems: rules.detector().map(Detector::file_systems).unwrap_or_default(),
         }
     }
 
@@ -93,12 +93,12 @@ impl DeviceGuard<'_> {
         at: u64,
         data: &[u8],
         yield_first: bool,
-        door: DoorHints,
+        client: ClientHints,
         marked: &mut MarkedWrite,
     ) -> Result<ReplyTime> {
         let mut parts = std::mem::take(&mut self.state.parts);
         if let Some(rules) = &mut self.state.hints {
-            rules.mark(at, data, door, &mut parts);
+            rules.mark(at, data, client, &mut parts);
         }
         let (mut done, mut pos) = (Ok(ReplyTime::NOW), 0);
         for run in parts.chunk_by(|a, b| a.marks.hints() == b.marks.hints()) {
@@ -107,7 +107,7 @@ impl DeviceGuard<'_> {
                 marked.add(part.marks);
             }
             let len: usize = run.iter().map(|part| part.len).sum();
-            let hints = door.own.with(run[0].marks.hints());
+            let hints = client.own.with(run[0].marks.hints());
             let part =
                 self.write_aligned(at + pos as u64, &data[pos..pos + len], yield_first && pos == 0, hints);
             done = done.and_then(|done| part.map(|part| done.and(part)));
@@ -125,18 +125,18 @@ impl DeviceGuard<'_> {
         &mut self,
         at: u64,
         data: &[u8],
-        door: DoorHints,
+        client: ClientHints,
         marked: &mut MarkedWrite,
     ) -> Hints {
-        let mut marks = Marks::of_door(door);
+        let mut marks = Marks::of_client(client);
         if let Some(rules) = &mut self.state.hints {
             let mut parts = Vec::new();
-            rules.mark(at, data, door, &mut parts);
+            rules.mark(at, data, client, &mut parts);
             marks = parts.iter().fold(marks, |all, part| all.with(part.marks));
         }
         self.state.counters.hints.add_bytes(marks, data.len() as u64);
         marked.add(marks);
-        door.own.with(marks.hints())
+        client.own.with(marks.hints())
     }
 
     /// Notes zeros for the detector, which forgets a file system without its superblock.

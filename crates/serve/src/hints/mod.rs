@@ -3,7 +3,7 @@
 //! NBD and FUSE transmit no hint, so a layer that places data by hints ([`frit_core::Hints`]) would
 //! never see one. [`HintRules`] is the one place that gives hints to the requests of a device: by
 //! ranges, by a detector of file-system metadata ([`Detector`]), and by what a protocol itself says
-//! of a request (its [`DoorHints`]). All protocols write through the device, which applies the
+//! of a request (its [`ClientHints`]). All protocols write through the device, which applies the
 //! rules. A device without rules has none of this work.
 //!
 //! A write whose pages have different hints is passed on in parts. Parts end at page boundaries, so
@@ -19,7 +19,7 @@ pub use detect::Detector;
 pub use options::{HintOptions, ProcessRule};
 pub(crate) use process::ProcessHints;
 pub use rule_file::{HintFile, SavedHints};
-pub(crate) use source::{DoorHints, Marks};
+pub(crate) use source::{ClientHints, Marks};
 pub use source::{HintCount, HintCounters, HintSource};
 
 use frit_core::{HintMap, HintRange};
@@ -116,12 +116,12 @@ impl HintRules {
     }
 
     /// Splits a write into parts of equal marks.
-    pub(crate) fn mark(&mut self, at: u64, data: &[u8], door: DoorHints, parts: &mut Vec<MarkedPart>) {
+    pub(crate) fn mark(&mut self, at: u64, data: &[u8], client: ClientHints, parts: &mut Vec<MarkedPart>) {
         parts.clear();
         let (end, first) = (at + data.len() as u64, at / self.align);
         let count = (end.div_ceil(self.align) - first) as usize;
         self.pages.clear();
-        self.pages.resize(count, Marks::of_door(door));
+        self.pages.resize(count, Marks::of_client(client));
         let (align, pages) = (self.align, &mut self.pages);
         let mut mark = |range: Range<u64>, marks: Marks| {
             let touched =

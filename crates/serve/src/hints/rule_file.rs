@@ -2,7 +2,9 @@
 
 use frit_core::HintRange;
 use frit_core::files::{self, TEXT_BYTES_MAX};
+use std::fs::OpenOptions;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Rules that a volume keeps.
@@ -80,6 +82,8 @@ impl HintFile {
             text += "\n";
         }
         saved.ranges.iter().for_each(|range| text += &format!("{range}\n"));
+        // The new file has the access rights of the old one: those of the volume's other files.
+        OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?;
         files::write(&self.path, text.as_bytes())
     }
 }

@@ -12,14 +12,14 @@ pub enum HintSource {
     /// The detector of metadata.
     Detector,
     /// The protocol of the request.
-    Door,
+    Protocol,
     /// The process that sent the request.
     Process,
 }
 
 /// Hints of a request before any rule of the device.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct DoorHints {
+pub(crate) struct ClientHints {
     /// Hints that the protocol transmits.
     pub(crate) own: Hints,
     /// Hints of the process that sent the request.
@@ -44,11 +44,11 @@ impl Marks {
 
     /// Returns the marks of a request before any rule of the device.
     #[inline]
-    pub(crate) fn of_door(door: DoorHints) -> Marks {
-        if door.own == Hints::NONE && door.process == Hints::NONE {
+    pub(crate) fn of_client(client: ClientHints) -> Marks {
+        if client.own == Hints::NONE && client.process == Hints::NONE {
             return Marks::NONE;
         }
-        Marks::of(HintSource::Door, door.own).with(Marks::of(HintSource::Process, door.process))
+        Marks::of(HintSource::Protocol, client.own).with(Marks::of(HintSource::Process, client.process))
     }
 
     #[inline]
@@ -130,7 +130,7 @@ mod tests {
         let both =
             Marks::of(HintSource::Range, Hints::HOT).with(Marks::of(HintSource::Detector, Hints::METADATA));
         assert_eq!(both.hints(), Hints::HOT.with(Hints::METADATA));
-        assert_eq!(Marks::of(HintSource::Door, Hints::FUA.with(Hints::SYNC)), Marks::NONE);
+        assert_eq!(Marks::of(HintSource::Protocol, Hints::FUA.with(Hints::SYNC)), Marks::NONE);
         let mut counters = HintCounters::default();
         counters.add_bytes(both, 4096);
         counters.add_bytes(Marks::of(HintSource::Range, Hints::HOT), 512);

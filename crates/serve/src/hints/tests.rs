@@ -10,16 +10,16 @@ fn rules(ranges: &[&str]) -> HintRules {
 }
 
 /// Returns the parts of a write: pages or bytes, and hints.
-fn parts(rules: &mut HintRules, at: u64, len: usize, door: DoorHints) -> Vec<(usize, Hints)> {
+fn parts(rules: &mut HintRules, at: u64, len: usize, client: ClientHints) -> Vec<(usize, Hints)> {
     let mut parts = Vec::new();
-    rules.mark(at, &vec![1; len], door, &mut parts);
+    rules.mark(at, &vec![1; len], client, &mut parts);
     parts.iter().map(|p| (p.len, p.marks.hints())).collect()
 }
 
 #[test]
 fn ranges_split_a_write_at_pages() {
     let mut rules = rules(&["5000+1=metadata", "8K+4K=hot"]);
-    let none = DoorHints::default();
+    let none = ClientHints::default();
     assert_eq!(
         parts(&mut rules, 0, 5 * PAGE as usize, none),
         [(4096, Hints::NONE), (4096, Hints::METADATA), (4096, Hints::HOT), (8192, Hints::NONE)]
@@ -28,9 +28,9 @@ fn ranges_split_a_write_at_pages() {
     assert_eq!(parts(&mut rules, 3584, 1024, none), [(512, Hints::NONE), (512, Hints::METADATA)]);
     assert_eq!(parts(&mut rules, 1 << 16, 512, none), [(512, Hints::NONE)]);
     // Hints of the protocol and of the process are those of all parts.
-    let door = DoorHints { own: Hints::METADATA.with(Hints::FUA), process: Hints::COLD };
+    let client = ClientHints { own: Hints::METADATA.with(Hints::FUA), process: Hints::COLD };
     let both = Hints::METADATA.with(Hints::COLD);
-    assert_eq!(parts(&mut rules, 4096, 8192, door), [(4096, both), (4096, both.with(Hints::HOT))]);
+    assert_eq!(parts(&mut rules, 4096, 8192, client), [(4096, both), (4096, both.with(Hints::HOT))]);
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn ranges_are_added_once_and_removed() {
     assert_eq!(rules.add(hot), Ok(false));
     assert!(rules.add("1M+1=hot".parse().unwrap()).unwrap_err().contains("beyond the volume"));
     assert!(rules.remove(hot) && !rules.remove(hot));
-    assert_eq!(parts(&mut rules, 0, 512, DoorHints::default()), [(512, Hints::COLD)]);
+    assert_eq!(parts(&mut rules, 0, 512, ClientHints::default()), [(512, Hints::COLD)]);
     assert!(!rules.is_empty() && rules.remove("0+4K=cold".parse().unwrap()) && rules.is_empty());
     assert!(rules.detect(true) && !rules.detect(true) && !rules.is_empty());
     assert!(rules.detect(false) && rules.is_empty());

@@ -123,7 +123,8 @@ impl StatCollector {
         for (about, value) in counts {
             family(to, &about, |m| ops.iter().try_for_each(|o| count(m, &[("op", &o.op)], value(o))))?;
         }
-        let marked: [(MetricDesc, fn(&super::HintStat) -> u64); 2] = [
+        type MarkedValue = fn(&super::HintStat) -> u64;
+        let marked: [(MetricDesc, MarkedValue); 2] = [
             (counter("marked", "writes", "writes with a hint, by the source of the hint"), |h| h.requests),
             (counter("marked_data", "bytes", "bytes written with a hint, by the source of the hint"), |h| {
                 h.bytes

@@ -89,7 +89,7 @@ pub struct OpStat {
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HintStat {
-    /// Source of the hint: `range`, `detector`, `door` (the protocol), `process`.
+    /// Source of the hint: `range`, `detector`, `protocol`, `process`.
     pub by: String,
     /// `metadata`, `hot`, `cold`.
     pub hint: String,

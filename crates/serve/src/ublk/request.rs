@@ -53,7 +53,9 @@ fn errno(failure: &Failure) -> Errno {
 mod tests {
     use super::*;
     use crate::DeviceOptions;
+    use crate::hints::HintSource;
     use crate::testing::MemoryBackend;
+    use frit_core::HintKind;
     use std::sync::atomic::Ordering;
 
     fn request(op: u32, sector: u64, sectors: u32) -> sys::ublksrv_io_desc {
@@ -70,6 +72,9 @@ mod tests {
             |op, sector, sectors, buffer: &mut [u8]| serve(&device, &request(op, sector, sectors), buffer);
         assert_eq!(ask(sys::UBLK_IO_OP_WRITE | sys::UBLK_IO_F_FUA, 8, 16, &mut buffer), 8192);
         assert_eq!(knobs.flushes.load(Ordering::Relaxed), 1, "FUA flushes");
+        assert_eq!(ask(sys::UBLK_IO_OP_WRITE | sys::UBLK_IO_F_META, 64, 8, &mut buffer), 4096);
+        let marked = device.counters().hints.get(HintSource::Protocol, HintKind::Metadata);
+        assert_eq!((marked.requests, marked.bytes), (1, 4096), "metadata of the kernel's file systems");
         assert_eq!(ask(sys::UBLK_IO_OP_DISCARD, 8, 8, &mut buffer), 0);
         buffer.fill(9);
         assert_eq!(ask(sys::UBLK_IO_OP_READ, 8, 16, &mut buffer), 8192);

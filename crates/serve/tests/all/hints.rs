@@ -41,7 +41,7 @@ fn count(device: &Device, source: HintSource, kind: HintKind) -> HintCount {
 fn a_range_sends_its_pages_to_pcm_and_no_others() {
     let dir = tempfile::tempdir().unwrap();
     let device = device(dir.path(), ranges(&["64K+16K=metadata"]));
-    let data: Vec<u8> = (0..128 * KIB).map(|i| (i * 7 >> 3) as u8).collect();
+    let data: Vec<u8> = (0..128 * KIB).map(|i| ((i * 7) >> 3) as u8).collect();
     write(&device, 0, &data);
     let media = media(&device, 0, 128 * KIB);
     for (kib, medium) in media.iter().enumerate() {
@@ -85,7 +85,7 @@ fn hints_of_the_protocol_are_counted_without_any_rule() {
     let _ = device.lock().write(0, &[7; 8192], Hints::METADATA.with(Hints::FUA)).unwrap();
     assert!(media_are(&device, 0, 8 * KIB, MediumKind::Pcm));
     let counted = HintCount { requests: 1, bytes: 8 * KIB };
-    assert_eq!(count(&device, HintSource::Door, HintKind::Metadata), counted);
+    assert_eq!(count(&device, HintSource::Protocol, HintKind::Metadata), counted);
     assert_eq!(device.counters().hints.iter().filter(|c| c.2 != HintCount::default()).count(), 1);
     device.close().unwrap();
 }

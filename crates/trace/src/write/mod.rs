@@ -21,7 +21,8 @@ pub struct WriteSummary {
     pub flushes_lost: u64,
     /// Number of discards that were dropped because the format cannot represent them.
     pub discards_lost: u64,
-    /// Number of written requests whose hints (metadata, hot, cold, FUA, SYNC) the format cannot represent.
+    /// Number of written requests whose hints (metadata, hot, cold, FUA, SYNC) the format cannot
+    /// represent.
     pub hints_lost: u64,
 }
 

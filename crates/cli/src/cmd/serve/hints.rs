@@ -8,14 +8,16 @@ use std::path::Path;
 /// Command-line options of hints.
 #[derive(clap::Args, Debug)]
 pub(super) struct HintArgs {
-    /// Give writes to a range a hint: metadata, hot or cold, such as 0+64M=metadata. Can be given again.
+    /// Give writes to a range a hint: metadata, hot or cold, such as 0+64M=metadata. Can be given
+    /// again.
     #[arg(long, value_name = "OFFSET+LENGTH=HINT")]
     hint: Vec<HintRange>,
-    /// Recognise metadata of ext4, XFS and btrfs in what clients write, and give it the metadata hint.
+    /// Recognise metadata of ext4, XFS and btrfs in what clients write, and give it the metadata
+    /// hint.
     #[arg(long)]
     detect_metadata: bool,
-    /// Give writes of a process a hint, by the name in /proc/PID/comm. Only FUSE transmits the process of
-    /// a request. Can be given again.
+    /// Give writes of a process a hint, by the name in /proc/PID/comm. Only FUSE transmits the
+    /// process of a request. Can be given again.
     #[arg(long, value_name = "NAME=HINT", requires = "fuse")]
     hint_process: Vec<ProcessRule>,
 }

@@ -1,4 +1,4 @@
-//! [`Area`]: a volume or a partition that may hold a file system.
+//! [`DetectionArea`]: a volume or a partition that may hold a file system.
 
 use super::btrfs::{self, Btrfs};
 use super::bytes::slice_at;
@@ -10,55 +10,55 @@ use std::ops::Range;
 
 /// A detected file system.
 #[derive(Debug)]
-enum FileSystem {
+enum DetectedFs {
     Ext4(Box<Ext4>),
     Xfs(Box<Xfs>),
     Btrfs(Box<Btrfs>),
 }
 
-/// Kind of a file system, with the place of its superblock.
+/// FsKind of a file system, with the place of its superblock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+enum FsKind {
     Ext4,
     Xfs,
     Btrfs,
 }
 
-impl Kind {
-    const ALL: [Kind; 3] = [Kind::Ext4, Kind::Xfs, Kind::Btrfs];
+impl FsKind {
+    const ALL: [FsKind; 3] = [FsKind::Ext4, FsKind::Xfs, FsKind::Btrfs];
 
     fn superblock(self) -> Range<u64> {
         match self {
-            Kind::Ext4 => ext4::SUPERBLOCK,
-            Kind::Xfs => xfs::SUPERBLOCK,
-            Kind::Btrfs => btrfs::SUPERBLOCK,
+            FsKind::Ext4 => ext4::SUPERBLOCK,
+            FsKind::Xfs => xfs::SUPERBLOCK,
+            FsKind::Btrfs => btrfs::SUPERBLOCK,
         }
     }
 
-    fn parse(self, superblock: &[u8], bytes: u64) -> Option<FileSystem> {
+    fn parse(self, superblock: &[u8], bytes: u64) -> Option<DetectedFs> {
         match self {
-            Kind::Ext4 => Ext4::parse(superblock, bytes).map(|fs| FileSystem::Ext4(Box::new(fs))),
-            Kind::Xfs => Xfs::parse(superblock, bytes).map(|fs| FileSystem::Xfs(Box::new(fs))),
-            Kind::Btrfs => Btrfs::parse(superblock, bytes).map(|fs| FileSystem::Btrfs(Box::new(fs))),
+            FsKind::Ext4 => Ext4::parse(superblock, bytes).map(|fs| DetectedFs::Ext4(Box::new(fs))),
+            FsKind::Xfs => Xfs::parse(superblock, bytes).map(|fs| DetectedFs::Xfs(Box::new(fs))),
+            FsKind::Btrfs => Btrfs::parse(superblock, bytes).map(|fs| DetectedFs::Btrfs(Box::new(fs))),
         }
     }
 }
 
-impl FileSystem {
-    fn kind(&self) -> Kind {
+impl DetectedFs {
+    fn kind(&self) -> FsKind {
         match self {
-            FileSystem::Ext4(_) => Kind::Ext4,
-            FileSystem::Xfs(_) => Kind::Xfs,
-            FileSystem::Btrfs(_) => Kind::Btrfs,
+            DetectedFs::Ext4(_) => FsKind::Ext4,
+            DetectedFs::Xfs(_) => FsKind::Xfs,
+            DetectedFs::Btrfs(_) => FsKind::Btrfs,
         }
     }
 
     /// Returns `true` if another superblock describes the same places.
-    fn same_layout(&self, other: &FileSystem) -> bool {
+    fn same_layout(&self, other: &DetectedFs) -> bool {
         match (self, other) {
-            (FileSystem::Ext4(a), FileSystem::Ext4(b)) => a.same_layout(b),
-            (FileSystem::Xfs(a), FileSystem::Xfs(b)) => a == b,
-            (FileSystem::Btrfs(a), FileSystem::Btrfs(b)) => a.same_layout(b),
+            (DetectedFs::Ext4(a), DetectedFs::Ext4(b)) => a.same_layout(b),
+            (DetectedFs::Xfs(a), DetectedFs::Xfs(b)) => a == b,
+            (DetectedFs::Btrfs(a), DetectedFs::Btrfs(b)) => a.same_layout(b),
             _ => false,
         }
     }
@@ -66,17 +66,17 @@ impl FileSystem {
     /// Returns the places that are metadata whatever they contain.
     fn spans(&self) -> Vec<Range<u64>> {
         match self {
-            FileSystem::Ext4(fs) => fs.spans(),
-            FileSystem::Xfs(fs) => fs.spans(),
-            FileSystem::Btrfs(fs) => fs.spans(),
+            DetectedFs::Ext4(fs) => fs.spans(),
+            DetectedFs::Xfs(fs) => fs.spans(),
+            DetectedFs::Btrfs(fs) => fs.spans(),
         }
     }
 
     fn describe(&self) -> String {
         match self {
-            FileSystem::Ext4(fs) => fs.describe(),
-            FileSystem::Xfs(fs) => fs.describe(),
-            FileSystem::Btrfs(fs) => fs.describe(),
+            DetectedFs::Ext4(fs) => fs.describe(),
+            DetectedFs::Xfs(fs) => fs.describe(),
+            DetectedFs::Btrfs(fs) => fs.describe(),
         }
     }
 }
@@ -84,20 +84,26 @@ impl FileSystem {
 /// A volume or a partition. Addresses of calls are those of the volume; the code of file systems
 /// sees addresses from the start of the area.
 #[derive(Debug)]
-pub(super) struct Area {
+pub(super) struct DetectionArea {
     start: u64,
     bytes: u64,
-    file_system: Option<FileSystem>,
+    file_system: Option<DetectedFs>,
     map: HintMap,
     /// Ranges to read, from the start of the area.
     reads: VecDeque<Range<u64>>,
 }
 
-impl Area {
+impl DetectionArea {
     /// Creates an area whose contents are unknown.
-    pub(super) fn new(start: u64, bytes: u64) -> Area {
-        let superblocks = Kind::ALL.map(Kind::superblock).into_iter().filter(|s| s.end <= bytes);
-        Area { start, bytes, file_system: None, map: HintMap::default(), reads: superblocks.collect() }
+    pub(super) fn new(start: u64, bytes: u64) -> DetectionArea {
+        let superblocks = FsKind::ALL.map(FsKind::superblock).into_iter().filter(|s| s.end <= bytes);
+        DetectionArea {
+            start,
+            bytes,
+            file_system: None,
+            map: HintMap::default(),
+            reads: superblocks.collect(),
+        }
     }
 
     pub(super) fn range(&self) -> Range<u64> {
@@ -109,7 +115,7 @@ impl Area {
     }
 
     pub(super) fn describe(&self) -> Option<String> {
-        self.file_system.as_ref().map(FileSystem::describe)
+        self.file_system.as_ref().map(DetectedFs::describe)
     }
 
     /// Passes the metadata of a write to `each`.
@@ -123,9 +129,9 @@ impl Area {
         // A structure may be longer than the write that begins it.
         let mut found = |range: Range<u64>| each(range.start + start..range.end.min(end) + start);
         match &mut self.file_system {
-            Some(FileSystem::Ext4(fs)) => fs.content(at, data, &mut found),
-            Some(FileSystem::Xfs(fs)) => fs.content(at, data, &mut found),
-            Some(FileSystem::Btrfs(fs)) => fs.content(at, data, &mut found),
+            Some(DetectedFs::Ext4(fs)) => fs.content(at, data, &mut found),
+            Some(DetectedFs::Xfs(fs)) => fs.content(at, data, &mut found),
+            Some(DetectedFs::Btrfs(fs)) => fs.content(at, data, &mut found),
             None => {}
         }
     }
@@ -169,7 +175,7 @@ impl Area {
         if at < btrfs::SUPERBLOCK.end {
             self.find_superblock(at, data);
         }
-        if let Some(FileSystem::Ext4(fs)) = &mut self.file_system
+        if let Some(DetectedFs::Ext4(fs)) = &mut self.file_system
             && fs.learn(at, data, &mut self.reads)
         {
             self.rebuild();
@@ -178,7 +184,7 @@ impl Area {
 
     fn find_superblock(&mut self, at: u64, data: &[u8]) {
         let end = at + data.len() as u64;
-        for kind in Kind::ALL {
+        for kind in FsKind::ALL {
             let place = kind.superblock();
             if end <= place.start || at >= place.end || place.end > self.bytes {
                 continue;
@@ -200,17 +206,17 @@ impl Area {
         }
     }
 
-    fn replace(&mut self, new: Option<FileSystem>) {
+    fn replace(&mut self, new: Option<DetectedFs>) {
         self.reads.clear();
         self.file_system = new;
-        if let Some(FileSystem::Ext4(fs)) = &mut self.file_system {
+        if let Some(DetectedFs::Ext4(fs)) = &mut self.file_system {
             fs.begin(&mut self.reads);
         }
         self.rebuild();
     }
 
     fn rebuild(&mut self) {
-        let spans = self.file_system.as_ref().map(FileSystem::spans).unwrap_or_default();
+        let spans = self.file_system.as_ref().map(DetectedFs::spans).unwrap_or_default();
         let span =
             |r: Range<u64>| HintSpan { at: r.start, end: r.end.min(self.bytes), hints: Hints::METADATA };
         self.map = HintMap::of_spans(spans.into_iter().map(span), 1);

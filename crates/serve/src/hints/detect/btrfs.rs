@@ -63,8 +63,8 @@ impl Btrfs {
         [SUPERBLOCK.start].into_iter().chain(COPIES).map(|at| at..at + 4096).collect()
     }
 
-    /// Finds tree blocks. A block is claimed if its header has the UUID of the file system and valid
-    /// fields.
+    /// Finds tree blocks. A block is claimed if its header has the UUID of the file system and
+    /// valid fields.
     pub(super) fn content(&mut self, at: u64, data: &[u8], found: &mut dyn FnMut(Range<u64>)) {
         let end = at + data.len() as u64;
         let mut skip_to = 0;

@@ -6,7 +6,7 @@ mod journal;
 
 use super::READ_BYTES_MAX;
 use super::bytes::{byte, le16, le32, slice_at};
-use journal::Journal;
+use journal::JournalMap;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -32,7 +32,7 @@ mod feature {
 
 /// Fields of a superblock that determine places.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Layout {
+struct Ext4Layout {
     uuid: [u8; 16],
     block: u64,
     blocks: u64,
@@ -57,7 +57,7 @@ struct Layout {
 
 /// Places that the descriptor of a group names, in blocks; 0 if unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-struct Group {
+struct GroupPlaces {
     block_bitmap: u64,
     inode_bitmap: u64,
     inode_table: u64,
@@ -66,15 +66,15 @@ struct Group {
 /// An ext4 file system.
 #[derive(Debug)]
 pub(super) struct Ext4 {
-    layout: Layout,
+    layout: Ext4Layout,
     /// Blocks of group descriptors, in order: one for each `block / descriptor` groups.
     descriptor_blocks: Vec<u64>,
-    groups: Vec<Group>,
-    journal: Journal,
+    groups: Vec<GroupPlaces>,
+    journal: JournalMap,
 }
 
-impl Layout {
-    fn parse(b: &[u8], bytes: u64) -> Option<Layout> {
+impl Ext4Layout {
+    fn parse(b: &[u8], bytes: u64) -> Option<Ext4Layout> {
         let log = le32(b, 0x18);
         if le16(b, 0x38) != MAGIC || log > 6 {
             return None;
@@ -106,7 +106,7 @@ impl Layout {
         }
         let mut journal_map = [0; 60];
         journal_map.copy_from_slice(b.get(0x10c..0x148)?);
-        Some(Layout {
+        Some(Ext4Layout {
             uuid: super::bytes::uuid(b, 0x68),
             block,
             blocks,
@@ -164,8 +164,8 @@ impl Layout {
         self.ro_compat & feature::SPARSE_SUPER == 0 || group == 1 || [3, 5, 7].into_iter().any(power_of)
     }
 
-    /// Number of descriptor blocks behind each copy of the superblock. Others lie in their own group
-    /// of groups (`meta_bg`).
+    /// Number of descriptor blocks behind each copy of the superblock. Others lie in their own
+    /// group of groups (`meta_bg`).
     fn old_descriptor_blocks(&self) -> u64 {
         let all = self.groups.div_ceil(self.groups_per_descriptor_block());
         if self.incompat & feature::META_BG != 0 { self.first_meta_group.min(all) } else { all }
@@ -196,14 +196,14 @@ impl Layout {
 impl Ext4 {
     /// Parses a superblock.
     pub(super) fn parse(superblock: &[u8], bytes: u64) -> Option<Ext4> {
-        let layout = Layout::parse(superblock, bytes)?;
-        let mut journal = Journal::default();
+        let layout = Ext4Layout::parse(superblock, bytes)?;
+        let mut journal = JournalMap::default();
         if layout.has_journal()
             && let Some(map) = &layout.journal_map
         {
             journal.read_inode_map(map, &layout);
         }
-        let groups = vec![Group::default(); layout.groups as usize];
+        let groups = vec![GroupPlaces::default(); layout.groups as usize];
         Some(Ext4 { descriptor_blocks: layout.descriptor_blocks(), groups, journal, layout })
     }
 
@@ -290,9 +290,9 @@ impl Ext4 {
     }
 
     /// Parses a descriptor; `None` if a place is outside the file system.
-    fn parse_group(&self, b: &[u8]) -> Option<Group> {
+    fn parse_group(&self, b: &[u8]) -> Option<GroupPlaces> {
         let high = |place| if b.len() >= 64 { u64::from(le32(b, place)) << 32 } else { 0 };
-        let group = Group {
+        let group = GroupPlaces {
             block_bitmap: u64::from(le32(b, 0)) | high(0x20),
             inode_bitmap: u64::from(le32(b, 4)) | high(0x24),
             inode_table: u64::from(le32(b, 8)) | high(0x28),
@@ -308,7 +308,7 @@ impl Ext4 {
     pub(super) fn spans(&self) -> Vec<Range<u64>> {
         let l = &self.layout;
         if l.is_journal_device() {
-            return vec![0..l.blocks * l.block];
+            return std::iter::once(0..l.blocks * l.block).collect();
         }
         let mut spans = Vec::new();
         let mut add = |first: u64, count: u64| spans.push(first * l.block..(first + count) * l.block);

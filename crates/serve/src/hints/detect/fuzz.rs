@@ -10,9 +10,9 @@ const READS_MAX: usize = 2000;
 /// Interprets bytes as a template of a superblock with changes, followed by writes, zeros and
 /// switches, and passes them to a detector.
 ///
-/// The first byte selects the template. Changes follow, of three bytes each (place and value), up to
-/// a place of 0xffff. Each further operation is a place (in sectors, 16 bits), a length in sectors
-/// (8 bits, 0: a range is discarded), and one byte that fills the write.
+/// The first byte selects the template. Changes follow, of three bytes each (place and value), up
+/// to a place of 0xffff. Each further operation is a place (in sectors, 16 bits), a length in
+/// sectors (8 bits, 0: a range is discarded), and one byte that fills the write.
 ///
 /// # Panics
 /// The detector breaks a promise: a range outside the write, a read outside the volume, or reads

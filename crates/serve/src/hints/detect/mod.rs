@@ -22,7 +22,7 @@ pub mod fuzz;
 mod partitions;
 mod xfs;
 
-use area::Area;
+use area::DetectionArea;
 use std::ops::Range;
 
 /// Largest read that the detector asks for, in bytes.
@@ -33,9 +33,9 @@ const READ_BYTES_MAX: u64 = 64 << 10;
 pub struct Detector {
     bytes: u64,
     /// File system on the whole volume.
-    whole: Area,
+    whole: DetectionArea,
     /// File systems in partitions; none if the whole volume has a file system.
-    partitions: Vec<Area>,
+    partitions: Vec<DetectionArea>,
     /// The partition table has to be read.
     table_wanted: bool,
 }
@@ -44,7 +44,7 @@ impl Detector {
     /// Creates a detector for a volume, which first asks for the places of superblocks.
     #[must_use]
     pub fn new(bytes: u64) -> Detector {
-        Detector { bytes, whole: Area::new(0, bytes), partitions: Vec::new(), table_wanted: true }
+        Detector { bytes, whole: DetectionArea::new(0, bytes), partitions: Vec::new(), table_wanted: true }
     }
 
     /// Passes the ranges of a write that are metadata to `each`. Ranges lie inside the write; they
@@ -78,7 +78,7 @@ impl Detector {
             let end = partitions::TABLE_BYTES.min(self.bytes) & !511;
             return (end > 0).then_some(0..end);
         }
-        self.partitions.iter_mut().find_map(Area::wanted)
+        self.partitions.iter_mut().find_map(DetectionArea::wanted)
     }
 
     /// Takes the bytes of a range that was wanted.
@@ -89,9 +89,10 @@ impl Detector {
         }
         if at == 0
             && let Some(found) = partitions::parse(data, self.bytes)
-            && !found.iter().cloned().eq(self.partitions.iter().map(Area::range))
+            && !found.iter().cloned().eq(self.partitions.iter().map(DetectionArea::range))
         {
-            self.partitions = found.into_iter().map(|r| Area::new(r.start, r.end - r.start)).collect();
+            self.partitions =
+                found.into_iter().map(|r| DetectionArea::new(r.start, r.end - r.start)).collect();
         }
         self.partitions.iter_mut().for_each(|area| area.supply(at, data));
     }
@@ -99,7 +100,8 @@ impl Detector {
     /// Describes the file systems found, such as `ext4 with blocks of 4096 bytes`.
     #[must_use]
     pub fn file_systems(&self) -> Vec<String> {
-        let partition = |area: &Area| Some(format!("{} at byte {}", area.describe()?, area.range().start));
+        let partition =
+            |area: &DetectionArea| Some(format!("{} at byte {}", area.describe()?, area.range().start));
         self.whole.describe().into_iter().chain(self.partitions.iter().filter_map(partition)).collect()
     }
 }

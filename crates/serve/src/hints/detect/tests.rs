@@ -1,7 +1,6 @@
 use super::Detector;
 use super::fuzz::session;
 use proptest::prelude::*;
-use std::ops::Range;
 
 const BYTES: u64 = 1 << 20;
 
@@ -24,9 +23,9 @@ impl TestVolume {
         }
     }
 
-    fn write(&mut self, at: u64, data: &[u8]) -> Vec<Range<u64>> {
+    fn write(&mut self, at: u64, data: &[u8]) -> Vec<(u64, u64)> {
         let mut found = Vec::new();
-        self.detector.observe(at, data, &mut |r| found.push(r));
+        self.detector.observe(at, data, &mut |r| found.push((r.start, r.end)));
         self.bytes[at as usize..at as usize + data.len()].copy_from_slice(data);
         self.learn();
         found
@@ -81,17 +80,21 @@ fn places_are_known_before_the_descriptors_and_after_them() {
     let mut v = TestVolume::new(BYTES);
     let data = [7; 1024];
     assert_eq!(v.write(3 << 10, &data), []);
-    assert_eq!(v.write(1 << 10, &ext4())[0], 1024..2048, "the superblock itself");
+    assert_eq!(v.write(1 << 10, &ext4())[0], (1024, 2048), "the superblock itself");
     assert_eq!(v.write(3 << 10, &data), [], "no descriptor names the block yet");
     let mut table = vec![0; 1024];
     put(&mut table, 0, &group());
     assert!(!v.write(2 << 10, &table).is_empty(), "group descriptors");
-    assert_eq!(v.write(3 << 10, &data), [3072..4096], "bitmap of blocks");
-    assert_eq!(v.write(20 << 10, &[data, data].concat()), [20 << 10..21 << 10], "the end of the inode table");
+    assert_eq!(v.write(3 << 10, &data), [(3072, 4096)], "bitmap of blocks");
+    assert_eq!(
+        v.write(20 << 10, &[data, data].concat()),
+        [(20 << 10, 21 << 10)],
+        "the end of the inode table"
+    );
     // Descriptors outside the file system are ignored, and the known places stay.
     put(&mut table, 0, &[0xff; 12]);
     v.write(2 << 10, &table);
-    assert_eq!(v.write(3 << 10, &data), [3072..4096]);
+    assert_eq!(v.write(3 << 10, &data), [(3072, 4096)]);
 }
 
 #[test]
@@ -131,9 +134,9 @@ fn tree_blocks_are_followed_over_writes() {
     v.write(65_536, &btrfs(9));
     let at = 1 << 19;
     let block = tree_block(9);
-    assert_eq!(v.write(at, &block[..4096]), [at..at + 4096]);
-    assert_eq!(v.write(at + 4096, &block[4096..8192]), [at + 4096..at + 8192]);
-    assert_eq!(v.write(at + 8192, &[1; 16_384]), [at + 8192..at + 16_384]);
+    assert_eq!(v.write(at, &block[..4096]), [(at, at + 4096)]);
+    assert_eq!(v.write(at + 4096, &block[4096..8192]), [(at + 4096, at + 8192)]);
+    assert_eq!(v.write(at + 8192, &[1; 16_384]), [(at + 8192, at + 16_384)]);
     assert_eq!(v.write(at, &block[..4096]).len(), 1);
     assert_eq!(v.write(at + 8192, &[1; 4096]), [], "another place");
     assert_eq!(v.write(at, &tree_block(8)), [], "the UUID of another file system");
@@ -154,7 +157,7 @@ fn a_file_system_in_a_partition_is_found() {
     v.write(start + 1024, &superblock);
     assert_eq!(v.detector.file_systems(), ["ext4 with blocks of 1024 bytes, 1 groups at byte 131072"]);
     v.write(start + 2048, &[group(), vec![0; 992]].concat());
-    assert_eq!(v.write(start + 3072, &[7; 1024]), [start + 3072..start + 4096]);
+    assert_eq!(v.write(start + 3072, &[7; 1024]), [(start + 3072, start + 4096)]);
     // The same disk with a GPT.
     let mut v = TestVolume::new(BYTES);
     mbr[446 + 4] = 0xee;

@@ -89,7 +89,8 @@ impl Xfs {
         format!("XFS with blocks of {} bytes and {} allocation groups", self.block, self.groups)
     }
 
-    /// Returns the headers of the groups (superblock, AGF, AGI and AGFL, a sector each) and the log.
+    /// Returns the headers of the groups (superblock, AGF, AGI and AGFL, a sector each) and the
+    /// log.
     pub(super) fn spans(&self) -> Vec<Range<u64>> {
         let header = |group| {
             let at = group * self.group_blocks * self.block;

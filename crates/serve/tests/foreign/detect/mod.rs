@@ -1,10 +1,10 @@
 //! The detector of metadata on real file systems, compared with the tools of each file system.
 //!
-//! An image is made without a mount. A tool of the file system says what each block holds; it shares
-//! no code with the detector. The blocks of the image are then written past a detector in two ways:
-//! in order onto an empty volume, as a copy of an image does (the detector has to learn places while
-//! they are written), and one by one onto a volume that holds the image, as a mounted file system
-//! does.
+//! An image is made without a mount. A tool of the file system says what each block holds; it
+//! shares no code with the detector. The blocks of the image are then written past a detector in
+//! two ways: in order onto an empty volume, as a copy of an image does (the detector has to learn
+//! places while they are written), and one by one onto a volume that holds the image, as a mounted
+//! file system does.
 
 mod btrfs;
 mod ext4;

@@ -25,8 +25,8 @@ fn number(image: &str, field: &str) -> u64 {
     text.split('=').nth(1).and_then(|n| n.trim().parse().ok()).unwrap_or_else(|| panic!("{text}"))
 }
 
-/// Returns what `xfs_db` says of each block, and the number of blocks of directories behind the first
-/// of each directory block, which has the only signature.
+/// Returns what `xfs_db` says of each block, and the number of blocks of directories behind the
+/// first of each directory block, which has the only signature.
 fn truth(image: &str) -> (Truth, usize) {
     let mut truth = Truth { block: number(image, "blocksize"), ..Truth::default() };
     let (groups, blocks, bits) =

@@ -58,15 +58,16 @@ fn is_directory(b: &[u8], inodes: u32) -> bool {
     named
 }
 
-/// Returns `true` for a block with one empty entry, in an unused block of a directory or in an inner
-/// node of its hash tree. The entry alone is too short a signature: a table of offsets can begin so.
+/// Returns `true` for a block with one empty entry, in an unused block of a directory or in an
+/// inner node of its hash tree. The entry alone is too short a signature: a table of offsets can
+/// begin so.
 fn is_empty_directory(b: &[u8]) -> bool {
     let empty = le32(b, 0) == 0 && usize::from(le16(b, 4)) == b.len() && le16(b, 6) == 0;
     empty && (is_hash_node(b) || b[8..].iter().all(|byte| *byte == 0))
 }
 
-/// Returns `true` if the numbers of an inner node of a hash tree follow the empty entry: the largest
-/// possible number of entries, with or without a checksum, and the present one.
+/// Returns `true` if the numbers of an inner node of a hash tree follow the empty entry: the
+/// largest possible number of entries, with or without a checksum, and the present one.
 fn is_hash_node(b: &[u8]) -> bool {
     let (limit, count) = (usize::from(le16(b, 8)), le16(b, 10));
     let whole = (b.len() - 8) / 8;

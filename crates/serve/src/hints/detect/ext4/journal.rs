@@ -1,7 +1,7 @@
 //! Places of the internal journal: the block map of its inode, a tree of extents (ext4) or of
 //! indirect blocks (ext3).
 
-use super::Layout;
+use super::Ext4Layout;
 use crate::hints::detect::bytes::{le16, le32, slice_at};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -34,14 +34,14 @@ enum NodeKind {
 
 /// Places of a journal.
 #[derive(Default, Debug)]
-pub(super) struct Journal {
+pub(super) struct JournalMap {
     extents: Vec<(u64, u64)>,
     pending: Vec<PendingNode>,
     /// Number of nodes found so far.
     nodes: usize,
 }
 
-impl Journal {
+impl JournalMap {
     pub(super) fn extents(&self) -> impl Iterator<Item = (u64, u64)> + use<'_> {
         self.extents.iter().copied()
     }
@@ -57,7 +57,7 @@ impl Journal {
     }
 
     /// Takes the block map of the journal's inode (`i_block`). Returns `true` if it names blocks.
-    pub(super) fn read_inode_map(&mut self, map: &[u8], layout: &Layout) -> bool {
+    pub(super) fn read_inode_map(&mut self, map: &[u8], layout: &Ext4Layout) -> bool {
         if le16(map, 0) == EXTENTS_MAGIC {
             self.read_extents(map, le16(map, 6), layout);
         } else {
@@ -78,7 +78,7 @@ impl Journal {
         &mut self,
         at: u64,
         data: &[u8],
-        layout: &Layout,
+        layout: &Ext4Layout,
         reads: &mut VecDeque<Range<u64>>,
     ) -> bool {
         if self.pending.is_empty() {
@@ -103,7 +103,7 @@ impl Journal {
 
     /// Takes the bytes of a node. Returns `false` if they are no such node, for example because it
     /// was not written yet.
-    fn read_node(&mut self, kind: NodeKind, b: &[u8], layout: &Layout) -> bool {
+    fn read_node(&mut self, kind: NodeKind, b: &[u8], layout: &Ext4Layout) -> bool {
         match kind {
             NodeKind::Extents(depth) => {
                 let valid = le16(b, 0) == EXTENTS_MAGIC && le16(b, 6) == depth;
@@ -127,7 +127,7 @@ impl Journal {
         }
     }
 
-    fn read_extents(&mut self, b: &[u8], depth: u16, layout: &Layout) {
+    fn read_extents(&mut self, b: &[u8], depth: u16, layout: &Ext4Layout) {
         let entries = usize::from(le16(b, 2)).min(b.len() / 12 - 1);
         for e in b[12..].chunks_exact(12).take(entries) {
             if depth == 0 {
@@ -141,7 +141,7 @@ impl Journal {
         }
     }
 
-    fn add(&mut self, first: u64, count: u64, layout: &Layout) {
+    fn add(&mut self, first: u64, count: u64, layout: &Ext4Layout) {
         if count == 0 || !layout.contains(first, count) {
             return;
         }
@@ -154,7 +154,7 @@ impl Journal {
         }
     }
 
-    fn expect(&mut self, block: u64, kind: NodeKind, layout: &Layout) {
+    fn expect(&mut self, block: u64, kind: NodeKind, layout: &Ext4Layout) {
         if self.nodes < NODES_MAX && layout.contains(block, 1) {
             self.nodes += 1;
             self.pending.push(PendingNode { block, kind });
