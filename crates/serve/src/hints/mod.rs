@@ -3,7 +3,7 @@
 //! NBD and FUSE transmit no hint, so a layer that places data by hints ([`frit_core::Hints`]) would
 //! never see one. [`HintRules`] is the one place that gives hints to the requests of a device: by
 //! ranges, by a detector of file-system metadata ([`Detector`]), and by what a protocol itself says
-//! of a request (its [`ClientHints`]). All protocols write through the device, which applies the
+//! of a request. All protocols write through the device, which applies the
 //! rules. A device without rules has none of this work.
 //!
 //! A write whose pages have different hints is passed on in parts. Parts end at page boundaries, so

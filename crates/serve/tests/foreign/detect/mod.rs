@@ -173,7 +173,7 @@ fn scores(name: &str, image: &Path, truth: &mut Truth) -> (Score, Score) {
     (0..bytes).step_by(COPY_BYTES as usize).for_each(|at| copy.write(at..at + COPY_BYTES));
     truth.keep(&copy.written);
     let after_copy = truth.score(&copy.found);
-    println!("{name}, copied: {after_copy:?}, {:?}", copy.detector.file_systems());
+    eprintln!("{name}, copied: {after_copy:?}, {:?}", copy.detector.file_systems());
     // A volume that holds the image already: single blocks, in an order far from sequential.
     let volume = File::options().read(true).write(true).open(image).unwrap();
     let mut live = Replay::new(&file, volume, truth.block);
@@ -189,10 +189,10 @@ fn scores(name: &str, image: &Path, truth: &mut Truth) -> (Score, Score) {
         let missed: Vec<&u64> = truth.metadata.difference(found).take(10).collect();
         let wrong: Vec<&u64> = truth.data.intersection(found).take(10).collect();
         if !(missed.is_empty() && wrong.is_empty()) {
-            println!("{name}, {way}: missed {missed:?}, wrong {wrong:?}");
+            eprintln!("{name}, {way}: missed {missed:?}, wrong {wrong:?}");
         }
     }
-    println!("{name}, live: {score:?}");
+    eprintln!("{name}, live: {score:?}");
     (after_copy, score)
 }
 
