@@ -104,6 +104,9 @@ impl Ext4Layout {
         if !sized || !(grouped || journal_device) {
             return None;
         }
+        // A journal device has no groups, and its other fields of groups were not checked.
+        let [group_blocks, group_inodes, descriptor] =
+            if journal_device { [1, 1, 32] } else { [group_blocks, group_inodes, descriptor] };
         let mut journal_map = [0; 60];
         journal_map.copy_from_slice(b.get(0x10c..0x148)?);
         Some(Ext4Layout {

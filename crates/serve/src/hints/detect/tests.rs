@@ -97,6 +97,21 @@ fn places_are_known_before_the_descriptors_and_after_them() {
     assert_eq!(v.write(3 << 10, &data), [(3072, 4096)]);
 }
 
+/// The fields of groups of a journal device are not checked. A descriptor of size 0 was a division by
+/// zero.
+#[test]
+fn a_journal_device_is_metadata_as_a_whole() {
+    let mut v = TestVolume::new(BYTES);
+    let mut superblock = ext4();
+    put(&mut superblock, 0x20, &[0; 12]);
+    put(&mut superblock, 0x5c, &[4]);
+    put(&mut superblock, 0x60, &[0x88]);
+    put(&mut superblock, 0xe0, &[8]);
+    v.write(1024, &superblock);
+    assert_eq!(v.detector.file_systems(), ["a journal device of ext4 with blocks of 1024 bytes"]);
+    assert_eq!(v.write(1 << 19, &[7; 512]), [(1 << 19, (1 << 19) + 512)]);
+}
+
 #[test]
 fn a_superblock_that_is_written_in_parts_is_read() {
     let mut v = TestVolume::new(BYTES);
