@@ -121,7 +121,7 @@ impl DetectionArea {
     /// Passes the metadata of a write to `each`.
     pub(super) fn observe(&mut self, at: u64, data: &[u8], each: &mut dyn FnMut(Range<u64>)) {
         let Some((at, data)) = self.inside(at, data) else { return };
-        self.learn(at, data);
+        self.learn(at, data, true);
         for span in self.map.overlapping(at, data.len() as u64) {
             each(span.at + self.start..span.end + self.start);
         }
@@ -139,7 +139,7 @@ impl DetectionArea {
     /// Takes bytes that were wanted.
     pub(super) fn supply(&mut self, at: u64, data: &[u8]) {
         if let Some((at, data)) = self.inside(at, data) {
-            self.learn(at, data);
+            self.learn(at, data, false);
         }
     }
 
@@ -169,11 +169,11 @@ impl DetectionArea {
         (from < end).then(|| (from - self.start, &data[(from - at) as usize..(end - at) as usize]))
     }
 
-    /// Updates the known places from bytes at an address.
+    /// Updates the known places from bytes at an address, of a write or of a read.
     #[inline]
-    fn learn(&mut self, at: u64, data: &[u8]) {
+    fn learn(&mut self, at: u64, data: &[u8], written: bool) {
         if at < btrfs::SUPERBLOCK.end {
-            self.find_superblock(at, data);
+            self.find_superblock(at, data, written);
         }
         if let Some(DetectedFs::Ext4(fs)) = &mut self.file_system
             && fs.learn(at, data, &mut self.reads)
@@ -182,7 +182,7 @@ impl DetectionArea {
         }
     }
 
-    fn find_superblock(&mut self, at: u64, data: &[u8]) {
+    fn find_superblock(&mut self, at: u64, data: &[u8], written: bool) {
         let end = at + data.len() as u64;
         for kind in FsKind::ALL {
             let place = kind.superblock();
@@ -190,8 +190,11 @@ impl DetectionArea {
                 continue;
             }
             let Some(superblock) = slice_at(data, at, place.start, (place.end - place.start) as usize) else {
-                // A write covers a part of it, so the whole is read after the write.
-                self.reads.push_back(place);
+                // After a write of a part, the whole is read. A read changes nothing: if it asked for
+                // another one, two overlapping areas would ask without end.
+                if written {
+                    self.reads.push_back(place);
+                }
                 continue;
             };
             match (kind.parse(superblock, self.bytes), &self.file_system) {

@@ -112,6 +112,26 @@ fn a_journal_device_is_metadata_as_a_whole() {
     assert_eq!(v.write(1 << 19, &[7; 512]), [(1 << 19, (1 << 19) + 512)]);
 }
 
+/// The superblocks of the volume and of a partition at byte 512 overlap. A read for one was a reason
+/// to read the other one again.
+#[test]
+fn overlapping_places_of_superblocks_are_read_once() {
+    let mut v = TestVolume::new(BYTES);
+    let mut mbr = vec![0; 512];
+    mbr[446 + 4] = 0x83;
+    put(&mut mbr, 446 + 8, &1u32.to_le_bytes());
+    put(&mut mbr, 446 + 12, &1024u32.to_le_bytes());
+    put(&mut mbr, 510, &[0x55, 0xaa]);
+    v.detector.observe(0, &mbr, &mut |_| {});
+    v.bytes[..512].copy_from_slice(&mbr);
+    let mut reads = 0;
+    while let Some(r) = v.detector.wanted() {
+        v.detector.supply(r.start, &v.bytes[r.start as usize..r.end as usize]);
+        reads += 1;
+        assert!(reads < 20, "reads without end");
+    }
+}
+
 #[test]
 fn a_superblock_that_is_written_in_parts_is_read() {
     let mut v = TestVolume::new(BYTES);
