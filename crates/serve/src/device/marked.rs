@@ -7,6 +7,10 @@ use frit_core::{HintRange, Hints};
 
 type Result<T> = std::result::Result<T, Failure>;
 
+/// Maximum number of reads of the detector after one request, of at most 64 KiB each. Further ones
+/// follow after the next request, so that no client waits for long.
+const READS_MAX: usize = 512;
+
 /// Marks of the parts of a write.
 #[derive(Default, Debug)]
 pub(super) struct MarkedWrite {
@@ -150,7 +154,9 @@ impl DeviceGuard<'_> {
     /// Reads what the detector asks for: places that a new superblock names. A read that fails is
     /// left out, since the request of the client does not depend on it.
     pub(super) fn learn(&mut self) {
-        while let Some(range) = self.state.hints.as_mut().and_then(|rules| rules.wanted()) {
+        for _ in 0..READS_MAX {
+            let wanted = self.state.hints.as_mut().and_then(|rules| rules.wanted());
+            let Some(range) = wanted else { return };
             let mut bytes = vec![0; (range.end - range.start) as usize];
             let read = self.read_sectors(range.start, &mut bytes);
             if let (Ok(_), Some(rules)) = (read, &mut self.state.hints) {
