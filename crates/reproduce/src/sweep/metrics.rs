@@ -2,6 +2,7 @@
 
 use frit_core::{MediumKind, Op};
 use frit_replay::Report;
+use frit_replay::findings::{Finding, FindingKind};
 use std::collections::BTreeMap;
 use strum::IntoEnumIterator;
 
@@ -20,13 +21,17 @@ use strum::IntoEnumIterator;
 ///   `memory.durable_bytes`: of its durable copy;
 /// - `write_amplification`: NAND bytes programmed for each byte that the host wrote.
 #[derive(Clone, Default, PartialEq, Debug)]
-pub struct RunMetrics(BTreeMap<String, f64>);
+pub struct RunMetrics {
+    values: BTreeMap<String, f64>,
+    doubts: Vec<Finding>,
+}
 
 impl RunMetrics {
     /// Returns the metrics of a report.
     #[must_use]
     pub fn of(report: &Report) -> RunMetrics {
-        let mut f = RunMetrics::default();
+        let doubts = report.findings.iter().filter(|f| f.kind == FindingKind::Doubt);
+        let mut f = RunMetrics { values: BTreeMap::new(), doubts: doubts.cloned().collect() };
         for row in &report.counts {
             let n = row.count.commands as f64;
             f.add(format!("commands.{}", row.op), n);
@@ -77,13 +82,25 @@ impl RunMetrics {
     }
 
     fn add(&mut self, name: String, value: f64) {
-        *self.0.entry(name).or_insert(0.0) += value;
+        *self.values.entry(name).or_insert(0.0) += value;
     }
 
     /// Returns a metric; 0 if it did not occur.
     #[must_use]
     pub fn get(&self, name: &str) -> f64 {
-        self.0.get(name).copied().unwrap_or(0.0)
+        self.values.get(name).copied().unwrap_or(0.0)
+    }
+
+    /// Doubts about the run.
+    #[must_use]
+    pub fn doubts(&self) -> &[Finding] {
+        &self.doubts
+    }
+
+    /// Returns `true` if a metric of this name is a time, or depends on one.
+    #[must_use]
+    pub fn is_about_time(name: &str) -> bool {
+        ["latency.", "throughput.", "time.", "busy."].iter().any(|group| name.starts_with(group))
     }
 
     /// Returns `true` if a metric of this name can exist.

@@ -34,6 +34,10 @@ pub struct FigurePlan {
 impl Measure for FigurePlan {
     type Data = FigureOutcome;
 
+    fn is_about_time(&self, _: &[Claim]) -> bool {
+        RunMetrics::is_about_time(&self.metric)
+    }
+
     fn measure(
         &self,
         subject: Subject<'_>,
