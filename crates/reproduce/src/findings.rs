@@ -138,11 +138,12 @@ fn verdicts(rows: &[JudgedRow]) -> Option<Finding> {
         return None;
     }
     let mut text = match differ {
+        0 if agree == 1 => "The one verdict agrees with the paper".to_owned(),
         0 => format!("All {agree} verdicts agree with the paper"),
         _ => format!("{agree} of {} verdicts agree with the paper", agree + differ),
     };
     if differ > 0 {
-        text += &format!("; {differ} differ");
+        text += &format!("; {differ} {}", if differ == 1 { "differs" } else { "differ" });
         let which = names(of(Some(false)).map(|r| r.name.as_str()));
         if !which.is_empty() {
             text += &format!(" ({which})");
@@ -286,10 +287,10 @@ mod tests {
         assert!(found[1].text.starts_with("In 1 of 3 rows"), "{}", found[1].text);
         assert_eq!(
             found[0].text,
-            "1 of 2 verdicts agree with the paper; 1 differ (b, new); 1 could not be judged: there is nothing to count."
+            "1 of 2 verdicts agree with the paper; 1 differs (b, new); 1 could not be judged: there is nothing to count."
         );
         let all = of_experiment(1, true, &outcome(vec![row("a", [0.5, 0.4], verdict(&[Some(true)]))]), &[]);
-        assert_eq!(all[0].text, "All 1 verdicts agree with the paper.");
+        assert_eq!(all[0].text, "The one verdict agrees with the paper.");
     }
 
     #[test]
