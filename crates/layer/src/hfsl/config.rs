@@ -4,6 +4,7 @@
 use super::buffer::PcmBuffer;
 use super::heat::Heat;
 use super::placement::Placement;
+use super::redo::LINES_MOST;
 use crate::flash::{Gc, WearLeveling};
 use frit_core::{Error, ParamTable, Result, size};
 use frit_wear::{LevelerKind, PcmWearKeys, WearConfig};
@@ -108,6 +109,9 @@ frit_core::parameters! {
         /// A power loss may lose any write to a page cache that was not synced.
         "flush_map" flush_map: bool as Switch = false, fixed,
             "second map in PCM, as of the last flush, for media in files";
+        "redo_lines" redo_lines: u32 as Number = 0, fixed, unit "lines",
+            "lines of the ring of redo records; 0: 64, or fewer that take 1/64 of PCM",
+            unused |c| c.map_persist == MapPersist::Halt => "only map_persist = each has redo records";
         "raw_access" raw_access: Vec<String> as List = Vec::new(), fixed,
             "names of the callers that may use physical addresses";
         "gc" gc: String as Name<Gc> = "greedy".into(), live,
@@ -187,6 +191,10 @@ impl HfslConfig {
         if self.gc_high_blocks < self.gc_low_blocks {
             let why = format!("has to be at least gc_low_blocks, which is {}", self.gc_low_blocks);
             return Err(Error::param("gc_high_blocks", self.gc_high_blocks, why));
+        }
+        if self.redo_lines > LINES_MOST {
+            let why = format!("has to be at most {LINES_MOST}");
+            return Err(Error::param("redo_lines", self.redo_lines, why));
         }
         let counts = [
             ("heat_window", self.heat_window == 0),

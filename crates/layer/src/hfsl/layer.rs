@@ -3,13 +3,14 @@
 use super::buffer::PcmBuffer;
 use super::config::{FusionMethod, HfslConfig};
 use super::entry::{MapEntry, PageLocation};
-use super::header::{RecordedUse, formatted_pages};
+use super::header::{RecordedUse, formatted_sizes};
 use super::heat::{Heat, HeatPolicy};
 use super::layout::{capacity, check_sizes, subpage};
 use super::mapping::MappingTable;
 use super::pcm::PcmSpace;
 use super::placement::Placement;
 use super::read_buffer::ReadBuffer;
+use super::redo::RedoRing;
 use super::route::HostRequest;
 use super::stats::HfslStats;
 use crate::Token;
@@ -76,9 +77,10 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         check_sizes(&config, &g, pcm.as_ref().map(Pcm::bytes))?;
         let level = |pcm| Leveled::new(pcm, config.wear_of_pcm()?).map_err(PcmWearKeys::in_table);
         let mut pcm = pcm.map(level).transpose()?;
-        let (pages, share) = match pcm.as_mut().map(formatted_pages).transpose()?.flatten() {
+        let formatted = pcm.as_mut().map(formatted_sizes).transpose()?.flatten();
+        let (pages, share) = match formatted {
             // The capacity does not change when blocks go bad after the volume was formatted.
-            Some(pages) if config.capacity == 0 => (pages, pages.div_ceil(g.units())),
+            Some(f) if config.capacity == 0 => (f.pages, f.pages.div_ceil(g.units())),
             _ => capacity(&config, &nand)?,
         };
         let mut wear: WearLeveling = parse_name("wear_leveling", &config.wear_leveling)?;
@@ -94,7 +96,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let pcm = match pcm {
             Some(medium) => {
                 let sub = subpage(&config, g.page_bytes)?;
-                Some(PcmSpace::new(medium, pages, g.page_bytes, sub, &buffer, config.flush_map)?)
+                let ring = RedoRing::of(&config, formatted, &medium, g.page_bytes);
+                Some(PcmSpace::new(medium, pages, g.page_bytes, sub, &buffer, config.flush_map, ring)?)
             }
             None => None,
         };

@@ -8,6 +8,7 @@
 use super::buffer::{BufferPolicy, PcmBuffer};
 use super::entry::SUBPAGES_MAX;
 use super::layout::{ENTRY_BYTES, ENTRY_LEN, PcmLayout};
+use super::redo::{RedoLog, RedoRing};
 use crate::Token;
 use crate::planted::HfslBug;
 use frit_core::planted::is_planted;
@@ -71,6 +72,7 @@ pub(crate) struct RegionState {
 pub(crate) struct PcmSpace<T, P: Store> {
     pub(crate) medium: Leveled<T, P>,
     pub(crate) layout: PcmLayout,
+    pub(crate) redo: RedoLog,
     /// Free slots in the order in which they were freed, so that wear is spread.
     pub(crate) free: VecDeque<u32>,
     /// Token for each slot. A free slot may be written after it: its old contents are then durable
@@ -101,11 +103,13 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         sub_bytes: u32,
         buffer: &PcmBuffer,
         flush_map: bool,
+        ring: Option<RedoRing>,
     ) -> Result<PcmSpace<T, P>> {
-        let layout = PcmLayout::new(&mut medium, pages, page_bytes, sub_bytes, flush_map)?;
+        let layout = PcmLayout::new(&mut medium, pages, page_bytes, sub_bytes, flush_map, ring)?;
         let region = || RegionState { buffer: buffer.clone(), cooldowns: 0, used: 0, quota: 0, pages: 0 };
         let mut space = PcmSpace {
             layout,
+            redo: RedoLog::default(),
             free: VecDeque::new(),
             ready: Vec::new(),
             sums: Vec::new(),
@@ -126,6 +130,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     pub(crate) fn reset(&mut self) {
         let none =
             Desc { lpn: NONE, region: PcmRegion::Storage, seq: 0, subs: [NONE; SUBPAGES_MAX as usize] };
+        self.redo = RedoLog::default();
         self.free = (0..self.layout.slots).collect();
         self.ready = vec![T::default(); self.layout.slots as usize];
         self.desc = vec![none; self.layout.slots as usize];

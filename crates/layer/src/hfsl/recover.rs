@@ -144,24 +144,6 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         pcm.medium.flush(sink)
     }
 
-    /// Completes an interrupted change of several entries. Returns the number of entries.
-    fn redo<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<u32> {
-        let Some(pcm) = &mut self.map.pcm else { return Ok(0) };
-        let Some(redo) = pcm.read_redo(sink)?.filter(|_| !is_planted(HfslBug::RedoForgotten)) else {
-            return Ok(0);
-        };
-        let start = sink.start();
-        let mut done = start;
-        for (lpn, raw) in redo.entries() {
-            let one = pcm.write_entry(sink, lpn, raw, start)?;
-            done = sink.join(done, one);
-        }
-        done = pcm.medium.fence(sink, done);
-        done = pcm.clear_redo(sink, done)?;
-        sink.ack(done);
-        Ok(redo.entries().count() as u32)
-    }
-
     fn read_map<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,

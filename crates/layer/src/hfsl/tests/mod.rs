@@ -297,8 +297,14 @@ impl Model {
 
 proptest! {
     #[test]
-    fn reads_give_back_what_was_written(actions in actions(), each in any::<bool>(), clock in any::<bool>()) {
+    fn reads_give_back_what_was_written(
+        actions in actions(),
+        each in any::<bool>(),
+        clock in any::<bool>(),
+        redo_lines in proptest::sample::select(vec![1u32, 2, 64]),
+    ) {
         let config = HfslConfig {
+            redo_lines,
             map_persist: if each { MapPersist::Each } else { MapPersist::Halt },
             flush_map: each && clock,
             buffer: if clock { "clock".into() } else { "lru".into() },
