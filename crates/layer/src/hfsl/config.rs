@@ -145,6 +145,9 @@ frit_core::parameters! {
         "pcm_high" pcm_high: f64 as Number = 0.05, live, unit "share of PCM", within 0.0..=1.0,
             "free share until which idle-time destaging runs",
             unused |c| c.fusion_method == FusionMethod::None => "PCM holds no data";
+        "pcm_slot_spread" pcm_slot_spread: u32 as Number = 1000, live, unit "cycles",
+            "cycles by which a sub-page updated in place may exceed the next free one before it moves; 0: any",
+            unused |c| c.map_persist == MapPersist::Each => "map_persist = each updates no sub-page in place";
         include pcm_wear: PcmWearKeys;
     }
 }

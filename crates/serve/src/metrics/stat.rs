@@ -331,7 +331,7 @@ mod tests {
             units: 4,
             geometry: vec![("page_bytes", 2048)],
             counts,
-            wear: Wear { per: "block".into(), cycles: vec![1, 3], limit: 10, bad: 0 },
+            wear: Wear { per: "block".into(), cycles: vec![1, 3], limit: 10, ..Wear::default() },
         };
         let metric = Metric { name: "gc_victims", value: 2.0, unit: "blocks", help: "blocks cleaned" };
         let slice = Residence { unmapped: 1, nand: 2, ..Residence::default() };

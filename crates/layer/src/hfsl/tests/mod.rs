@@ -22,6 +22,8 @@ mod each_policy;
 mod levelers;
 mod order;
 mod policies;
+mod redo;
+mod wear;
 
 const GEOMETRY: NandGeometry = NandGeometry {
     channels: 2,
