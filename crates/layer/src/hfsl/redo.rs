@@ -11,9 +11,8 @@
 //! also across crashes. A record without entries is a *retirement*: it only takes the place of the
 //! record before it.
 //!
-//! **Rule.** Recovery applies the valid record with the highest number, if it is no retirement and
-//! the map refers to no version of its pages that is newer than the record. It applies no other
-//! record.
+//! **Rule.** Recovery applies the valid record with the highest number, if it is no retirement. It
+//! applies no other record.
 //!
 //! **Proof.** The layer keeps these orders:
 //!
@@ -21,14 +20,13 @@
 //! 2. A record, a retirement included, waits for the fence of the entries of the commit before it.
 //! 3. Let a page be in the latest record. Before its entry changes by anything but a commit, a
 //!    retirement is written, and the entry waits for the fence of the retirement.
-//! 4. A line with a torn record is cleared by recovery before the ring is used again.
+//! 4. Recovery clears the number of a torn record before anything else is written to the ring.
 //!
 //! Let *r* be the valid record with the highest number, and let a cut be anywhere.
 //!
-//! - A record *n* that was begun after *r* is torn. By 1, no entry of *n* was written. By 4, words of
-//!   *n* cannot complete an earlier torn record: such a record was cleared, so that its line has no
-//!   words of it; and words of a complete earlier record and of *n* do not form a valid record,
-//!   because the CRC covers the number.
+//! - A record *n* that was begun after *r* is torn. By 1, no entry of *n* was written. The words of *n*
+//!   do not make another record valid in its line: the CRC covers the number, so the line needs the
+//!   number of that record, and by 4 a line has no number of a torn record.
 //! - By 2, the entries of all commits before *r* are durable, so no older record is needed.
 //! - If *r* is a retirement, the same holds for the last commit: nothing needs to be applied.
 //! - Otherwise each entry of *r* in the map is that of *r* or one from before *r*. A later change of
@@ -37,9 +35,10 @@
 //! - If there is no valid record, then no commit was begun, or the ring has one line in which the next
 //!   record is torn. By 2, the entries of the record before it are durable.
 //!
-//! The comparison with the versions in the map is not needed for the proof. It protects against
-//! damage: if the latest record is damaged or was never stored, the one before it becomes the latest,
-//! and may be older than entries in the map.
+//! Damage can make an older record the latest valid one. Three conditions that the proof does not
+//! need protect newer entries then: no record is applied after a clean shutdown; none is applied if
+//! the line after it has a damaged record; and none is applied over newer versions. So one damaged
+//! record reverts nothing. After a recovery the latest record is a retirement.
 //!
 //! # Fixed line
 //!
@@ -275,7 +274,7 @@ fn word(b: &[u8], at: usize) -> Option<u64> {
 struct RedoScan {
     /// Latest valid record with its line and number.
     latest: Option<(u32, u64, RedoRecord)>,
-    /// Lines whose contents are not a record: torn ones.
+    /// Lines with a number and without a valid record: torn or damaged ones.
     torn: Vec<u32>,
 }
 
@@ -363,6 +362,8 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         }
     }
 
+    /// Clears the numbers of lines, each with one atomic write. A torn record is invalid before and
+    /// after, so an interrupted recovery finds what it found.
     fn clear_lines<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -372,7 +373,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     ) -> Result<T> {
         let mut done = after;
         for line in lines {
-            let one = self.meta(sink, ring.at(line), &[0; RECORD_MOST][..ring.record_bytes()], after)?;
+            let one = self.meta(sink, ring.at(line), &[0; 8], after)?;
             done = sink.join(done, one);
         }
         Ok(self.medium.fence(sink, done))
@@ -407,7 +408,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
                         scan.latest = Some((line, number, redo));
                     }
                 }
-                None if bytes.iter().any(|&b| b != 0) => scan.torn.push(line),
+                None if word(bytes, 0) != Some(0) => scan.torn.push(line),
                 None => {}
             }
         }
@@ -424,45 +425,66 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// Completes a commit that a crash interrupted. Returns the number of entries that were missing.
-    pub(super) fn redo<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<u32> {
+    /// After a clean shutdown (`clean`) none is missing, whatever the records say. No record is in
+    /// force afterwards.
+    pub(super) fn redo<S: Sink<Tok = T>>(&mut self, sink: &mut S, clean: bool) -> Result<u32> {
         let Some(pcm) = &mut self.map.pcm else { return Ok(0) };
         if self.config.map_persist != MapPersist::Each {
             return Ok(0);
         }
         let scan = pcm.scan_redo(sink)?;
-        let start = sink.start();
-        let mut done = start;
-        if let RedoArea::Ring(ring) = pcm.layout.redo {
-            pcm.redo.next = scan.latest.map_or(0, |(line, ..)| (line + 1) % ring.lines);
+        let area = pcm.layout.redo;
+        if let (RedoArea::Ring(ring), Some((line, ..))) = (area, &scan.latest) {
+            pcm.redo.next = (line + 1) % ring.lines;
         }
-        let latest = scan.latest.filter(|(_, number, _)| number & RETIRED == 0);
-        let mut redone = 0;
-        let mut superseded = false;
-        if let Some((_, number, redo)) = latest {
-            superseded = self.is_superseded(sink, number, redo)?;
-            if !superseded && !is_planted(HfslBug::RedoForgotten) {
+        // The record after the latest one was begun, so the entries of the latest one are durable.
+        let followed = scan.latest.is_some() && scan.torn.contains(&pcm.redo.next);
+        let live = scan.latest.filter(|(_, number, _)| number & RETIRED == 0);
+        let (mut redone, mut done) = (0, sink.start());
+        if let Some((_, number, redo)) = live {
+            let applies = !clean && !followed && !self.is_superseded(sink, number, redo)?;
+            if applies && !is_planted(HfslBug::RedoForgotten) {
                 (redone, done) = self.apply_redo(sink, redo)?;
             }
         }
         let Some(pcm) = &mut self.map.pcm else { return Ok(0) };
-        match (pcm.layout.redo, latest) {
-            (RedoArea::Fixed, Some(_)) => done = pcm.clear_fixed(sink, done)?,
-            (RedoArea::Ring(_), Some((_, number, redo))) => {
-                pcm.redo.live = Some(LiveRedo { number, first: redo.first, mask: redo.mask });
-                if superseded {
-                    done = pcm.retire_redo(sink, done)?;
-                }
-            }
-            (_, None) => {}
-        }
         // The words of a torn record must not complete a later record that is torn too.
-        match pcm.layout.redo {
-            _ if scan.torn.is_empty() => {}
-            RedoArea::Fixed => done = pcm.clear_fixed(sink, done)?,
-            RedoArea::Ring(ring) => done = pcm.clear_lines(sink, ring, scan.torn, done)?,
+        match area {
+            RedoArea::Fixed if live.is_some() || !scan.torn.is_empty() => {
+                done = pcm.clear_fixed(sink, done)?;
+            }
+            RedoArea::Ring(ring) if !scan.torn.is_empty() => {
+                done = pcm.clear_lines(sink, ring, scan.torn, done)?;
+            }
+            _ => {}
+        }
+        if let Some((_, number, redo)) = live {
+            pcm.redo.live = Some(LiveRedo { number, first: redo.first, mask: redo.mask });
+            done = pcm.retire_redo(sink, done)?;
         }
         sink.ack(done);
         Ok(redone)
+    }
+
+    /// Finds damaged records of the ring, which no commit needs while the layer runs. Returns their
+    /// addresses. A repair clears them, after a retirement that is later than all of them.
+    pub(super) fn check_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S, repair: bool) -> Result<Vec<u64>> {
+        let Some(pcm) = &mut self.map.pcm else { return Ok(Vec::new()) };
+        let RedoArea::Ring(ring) = pcm.layout.redo else { return Ok(Vec::new()) };
+        let damaged = pcm.scan_redo(sink)?.torn;
+        if repair && !damaged.is_empty() {
+            self.ensure_in_use(sink)?;
+            let number = self.flash.next_seq() << 1 | RETIRED;
+            let barrier = self.map.redo_barrier;
+            let Some(pcm) = &mut self.map.pcm else { return Ok(Vec::new()) };
+            pcm.redo.live = None;
+            let last = pcm.redo.next;
+            let retired = pcm.write_to_ring(sink, ring, &RedoRecord::EMPTY, number, barrier)?;
+            let others = damaged.iter().copied().filter(|&line| line != last);
+            self.map.redo_barrier = pcm.clear_lines(sink, ring, others, retired)?;
+            sink.ack(self.map.redo_barrier);
+        }
+        Ok(damaged.into_iter().map(|line| ring.at(line)).collect())
     }
 
     /// Returns `true` if the map refers to a version of one of the pages that is newer than the
