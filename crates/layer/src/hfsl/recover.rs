@@ -54,7 +54,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         // Both change the map in PCM, so they precede its reading.
         match from_flush {
             Some(flushed) => self.restore_flush_map(sink, flushed)?,
-            None => r.redone = self.redo(sink, clean)?,
+            None => r.redone = self.redo(sink, clean, head.map_initialised)?,
         }
         self.read_map(sink, head.map_initialised, &mut r)?;
         self.adopt_all(sink, &mut r)?;

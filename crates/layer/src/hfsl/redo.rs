@@ -20,7 +20,7 @@
 //! 2. A record, a retirement included, waits for the fence of the entries of the commit before it.
 //! 3. Let a page be in the latest record. Before its entry changes by anything but a commit, a
 //!    retirement is written, and the entry waits for the fence of the retirement.
-//! 4. Recovery clears the number of a torn record before anything else is written to the ring.
+//! 4. Recovery overwrites the number of a torn record before anything else is written to the ring.
 //!
 //! Let *r* be the valid record with the highest number, and let a cut be anywhere.
 //!
@@ -76,6 +76,8 @@ const SHARE: u64 = 64;
 pub(crate) const LINES_MOST: u32 = 1 << 16;
 /// Bit of a record's number that makes it a retirement.
 const RETIRED: u64 = 1;
+/// Number of a free line. It is not zero, so that zeros are damage.
+const FREE: u64 = u64::MAX;
 
 /// Place of the redo records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -261,7 +263,7 @@ impl RedoRecord {
         let entries = (end - 16) / ENTRY_LEN;
         let mask = u32::from_le_bytes(b[12..16].try_into().ok()?);
         let fits = mask >> entries == 0 && (redo.mask == 0) == (number & RETIRED != 0);
-        (number != 0 && fits && word(b, end)? == digest(&b[..end])).then_some((number, redo))
+        (fits && word(b, end)? == digest(&b[..end])).then_some((number, redo))
     }
 }
 
@@ -274,7 +276,7 @@ fn word(b: &[u8], at: usize) -> Option<u64> {
 struct RedoScan {
     /// Latest valid record with its line and number.
     latest: Option<(u32, u64, RedoRecord)>,
-    /// Lines with a number and without a valid record: torn or damaged ones.
+    /// Lines that are not free and have no valid record: torn or damaged ones.
     torn: Vec<u32>,
 }
 
@@ -362,7 +364,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         }
     }
 
-    /// Clears the numbers of lines, each with one atomic write. A torn record is invalid before and
+    /// Marks lines as free, each with one atomic write to its number. A torn record is invalid before and
     /// after, so an interrupted recovery finds what it found.
     fn clear_lines<S: Sink<Tok = T>>(
         &mut self,
@@ -373,14 +375,14 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     ) -> Result<T> {
         let mut done = after;
         for line in lines {
-            let one = self.meta(sink, ring.at(line), &[0; 8], after)?;
+            let one = self.meta(sink, ring.at(line), &FREE.to_le_bytes(), after)?;
             done = sink.join(done, one);
         }
         Ok(self.medium.fence(sink, done))
     }
 
-    /// Reads all redo records.
-    fn scan_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<RedoScan> {
+    /// Reads all redo records. Zeros are damage if the ring was initialised at format time.
+    fn scan_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S, initialised: bool) -> Result<RedoScan> {
         let pages = self.layout.map_bytes / ENTRY_BYTES;
         let fits = |r: &RedoRecord| r.entries().all(|(lpn, _)| u64::from(lpn) < pages);
         let mut scan = RedoScan::default();
@@ -408,8 +410,9 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
                         scan.latest = Some((line, number, redo));
                     }
                 }
-                None if word(bytes, 0) != Some(0) => scan.torn.push(line),
-                None => {}
+                None if word(bytes, 0) == Some(FREE) => {}
+                None if word(bytes, 0) == Some(0) && !initialised => {}
+                None => scan.torn.push(line),
             }
         }
         Ok(scan)
@@ -427,12 +430,17 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// Completes a commit that a crash interrupted. Returns the number of entries that were missing.
     /// After a clean shutdown (`clean`) none is missing, whatever the records say. No record is in
     /// force afterwards.
-    pub(super) fn redo<S: Sink<Tok = T>>(&mut self, sink: &mut S, clean: bool) -> Result<u32> {
+    pub(super) fn redo<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        clean: bool,
+        map_initialised: bool,
+    ) -> Result<u32> {
         let Some(pcm) = &mut self.map.pcm else { return Ok(0) };
         if self.config.map_persist != MapPersist::Each {
             return Ok(0);
         }
-        let scan = pcm.scan_redo(sink)?;
+        let scan = pcm.scan_redo(sink, map_initialised)?;
         let area = pcm.layout.redo;
         if let (RedoArea::Ring(ring), Some((line, ..))) = (area, &scan.latest) {
             pcm.redo.next = (line + 1) % ring.lines;
@@ -471,7 +479,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     pub(super) fn check_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S, repair: bool) -> Result<Vec<u64>> {
         let Some(pcm) = &mut self.map.pcm else { return Ok(Vec::new()) };
         let RedoArea::Ring(ring) = pcm.layout.redo else { return Ok(Vec::new()) };
-        let damaged = pcm.scan_redo(sink)?.torn;
+        let damaged = pcm.scan_redo(sink, self.usage.map_initialised)?.torn;
         if repair && !damaged.is_empty() {
             self.ensure_in_use(sink)?;
             let number = self.flash.next_seq() << 1 | RETIRED;
