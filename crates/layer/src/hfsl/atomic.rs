@@ -2,9 +2,9 @@
 //! together: a program that writes 4 KiB finds either the old block or the new one after a power
 //! loss, as on a disk with 4 KiB sectors.
 //!
-//! All pages are written to new locations first, which no entry names. A redo record ([`super::redo`])
-//! then makes the changes of the entries atomic. No page may be garbage-collected in between, since that would
-//! map it; therefore space is reserved beforehand.
+//! All pages are written to new locations first, which no entry names. A redo record
+//! ([`super::redo`]) then makes the changes of the entries atomic. No page may be garbage-collected
+//! in between, since that would map it; therefore space is reserved beforehand.
 
 use super::Hfsl;
 use super::entry::{MapEntry, PageLocation};

@@ -1,5 +1,5 @@
-//! Header of HFSL's PCM: identity, state of use, and limit of the sequence numbers in use. The layout
-//! is drawn in `docs/reference/format.md`.
+//! Header of HFSL's PCM: identity, state of use, and limit of the sequence numbers in use. The
+//! layout is drawn in `docs/reference/format.md`.
 
 use super::Hfsl;
 use super::entry::MapEntry;
@@ -78,8 +78,8 @@ pub(crate) struct FormattedSizes {
     pub(crate) redo_lines: u32,
 }
 
-/// Reads sizes from the header in a PCM, if it holds an HFSL. The wear leveler has not been recovered
-/// yet: the number of pages determines the size of the tables that a recovery fills.
+/// Reads sizes from the header in a PCM, if it holds an HFSL. The wear leveler has not been
+/// recovered yet: the number of pages determines the size of the tables that a recovery fills.
 ///
 /// # Errors
 /// The store fails.

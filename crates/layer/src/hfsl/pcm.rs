@@ -162,8 +162,8 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         self.layout.data_at + u64::from(slot) * u64::from(self.layout.sub_bytes)
     }
 
-    /// Returns `true` if the line at an offset of a slot has at least `spread` cycles more than that
-    /// of the next free slot, which was freed first and so is little worn.
+    /// Returns `true` if the line at an offset of a slot has at least `spread` cycles more than
+    /// that of the next free slot, which was freed first and so is little worn.
     pub(crate) fn is_worn_beyond(&self, slot: u32, offset: u32, spread: u32) -> bool {
         let wear = |slot| self.medium.wear_of(self.slot_at(slot) + u64::from(offset));
         self.free.front().is_some_and(|&free| wear(slot) >= wear(free).saturating_add(spread))

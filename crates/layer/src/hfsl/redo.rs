@@ -6,10 +6,10 @@
 //! # Ring
 //!
 //! Records are written to the lines of a ring in turn, so that no line of PCM wears with every
-//! commit. Nothing clears a record: the next record takes its place. Each record has a number, which
-//! contains a sequence number of the layer (`Flash::next_seq`). Such a number is never used twice,
-//! also across crashes. A record without entries is a *retirement*: it only takes the place of the
-//! record before it.
+//! commit. Nothing clears a record: the next record takes its place. Each record has a number,
+//! which contains a sequence number of the layer (`Flash::next_seq`). Such a number is never used
+//! twice, also across crashes. A record without entries is a *retirement*: it only takes the place
+//! of the record before it.
 //!
 //! **Rule.** Recovery applies the valid record with the highest number, if it is no retirement. It
 //! applies no other record.
@@ -24,16 +24,16 @@
 //!
 //! Let *r* be the valid record with the highest number, and let a cut be anywhere.
 //!
-//! - A record *n* that was begun after *r* is torn. By 1, no entry of *n* was written. The words of *n*
-//!   do not make another record valid in its line: the CRC covers the number, so the line needs the
-//!   number of that record, and by 4 a line has no number of a torn record.
+//! - A record *n* that was begun after *r* is torn. By 1, no entry of *n* was written. The words of
+//!   *n* do not make another record valid in its line: the CRC covers the number, so the line needs
+//!   the number of that record, and by 4 a line has no number of a torn record.
 //! - By 2, the entries of all commits before *r* are durable, so no older record is needed.
 //! - If *r* is a retirement, the same holds for the last commit: nothing needs to be applied.
-//! - Otherwise each entry of *r* in the map is that of *r* or one from before *r*. A later change of
-//!   such an entry waits, by 1 and 3, for a later record to be durable, and a durable record is
+//! - Otherwise each entry of *r* in the map is that of *r* or one from before *r*. A later change
+//!   of such an entry waits, by 1 and 3, for a later record to be durable, and a durable record is
 //!   valid, which contradicts the choice of *r*. So the application reverts nothing.
-//! - If there is no valid record, then no commit was begun, or the ring has one line in which the next
-//!   record is torn. By 2, the entries of the record before it are durable.
+//! - If there is no valid record, then no commit was begun, or the ring has one line in which the
+//!   next record is torn. By 2, the entries of the record before it are durable.
 //!
 //! Damage can make an older record the latest valid one. Three conditions that the proof does not
 //! need protect newer entries then: no record is applied after a clean shutdown; none is applied if
@@ -42,8 +42,8 @@
 //!
 //! # Fixed line
 //!
-//! Volumes of version 1 have one record, in the header. It is cleared after the entries are durable,
-//! and the next change of any entry waits for the fence of the clearing.
+//! Volumes of version 1 have one record, in the header. It is cleared after the entries are
+//! durable, and the next change of any entry waits for the fence of the clearing.
 
 use super::atomic::ATOMIC_BYTES;
 use super::entry::{MapEntry, PageLocation, SUBPAGES_MAX};
@@ -245,8 +245,8 @@ impl RedoRecord {
     /// Layout in a ring: number (8 bytes), first page (4), mask (4), entries (8 each), CRC-64/NVME
     /// of all preceding bytes (8).
     ///
-    /// The CRC has 64 bits because a line holds many records in its life, each of which a power loss
-    /// can tear.
+    /// The CRC has 64 bits because a line holds many records in its life, each of which a power
+    /// loss can tear.
     fn encode_numbered(&self, number: u64, b: &mut [u8]) {
         let end = b.len() - 8;
         b[..8].copy_from_slice(&number.to_le_bytes());
@@ -364,8 +364,8 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         }
     }
 
-    /// Marks lines as free, each with one atomic write to its number. A torn record is invalid before and
-    /// after, so an interrupted recovery finds what it found.
+    /// Marks lines as free, each with one atomic write to its number. A torn record is invalid
+    /// before and after, so an interrupted recovery finds what it found.
     fn clear_lines<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -427,9 +427,9 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 }
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
-    /// Completes a commit that a crash interrupted. Returns the number of entries that were missing.
-    /// After a clean shutdown (`clean`) none is missing, whatever the records say. No record is in
-    /// force afterwards.
+    /// Completes a commit that a crash interrupted. Returns the number of entries that were
+    /// missing. After a clean shutdown (`clean`) none is missing, whatever the records say. No
+    /// record is in force afterwards.
     pub(super) fn redo<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,

@@ -179,8 +179,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok((entry, pcm.medium.fence(sink, described)))
     }
 
-    /// Overwrites stored sub-pages in place, and adds slots for the others. A slot that is worn more
-    /// than the next free one gives way to it.
+    /// Overwrites stored sub-pages in place, and adds slots for the others. A slot that is worn
+    /// more than the next free one gives way to it.
     fn update_in_place<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,

@@ -65,8 +65,8 @@ pub struct WearReport {
     pub histogram: Vec<WearBucket>,
     /// Cycles in order of address.
     pub map: WearMap,
-    /// Cycles of the areas of the layer, in order of address. Empty if the layer has none, or if wear
-    /// leveling moves them.
+    /// Cycles of the areas of the layer, in order of address. Empty if the layer has none, or if
+    /// wear leveling moves them.
     pub areas: Vec<WearAreaReport>,
 }
 

@@ -20,7 +20,8 @@ fn distinct_images_of_leveled_pcm_hold() {
     assert!(distinct >= share_of(30_000), "{distinct}");
 }
 
-/// Returns the variants with each size of the ring of redo records, over each leveler and without one.
+/// Returns the variants with each size of the ring of redo records, over each leveler and without
+/// one.
 fn rings() -> Vec<(String, usize)> {
     let name = |lines| LevelerKind::VARIANTS.iter().map(move |leveler| format!("redo-{lines}-{leveler}"));
     REDO_LINES.iter().flat_map(name).map(|name| (name, 1_000)).collect()

@@ -2,8 +2,8 @@
 //!
 //! `cargo test -p frit-volume --test all -- --ignored fixture::make` regenerates the fixture of the
 //! present format. That is allowed only until the format is released: afterwards a change of the
-//! format is a new version, with a fixture of its own beside the old ones. Fixtures are named by the
-//! version of the superblock and, where it is another one, that of HFSL in PCM.
+//! format is a new version, with a fixture of its own beside the old ones. Fixtures are named by
+//! the version of the superblock and, where it is another one, that of HFSL in PCM.
 
 use crate::common::{self, open_read_only, read};
 use frit_core::{CheckScope, CrashKind, Hints};

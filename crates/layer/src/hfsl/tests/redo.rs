@@ -153,7 +153,8 @@ fn a_check_finds_and_repairs_damaged_records() {
     }
 }
 
-/// A discard leaves no version that recovery could compare, so the damaged retirement itself counts.
+/// A discard leaves no version that recovery could compare, so the damaged retirement itself
+/// counts.
 #[test]
 fn damage_of_a_retirement_reverts_nothing() {
     for bit in (0..40 * 8).step_by(5) {
@@ -201,7 +202,8 @@ fn a_lost_record_reverts_nothing() {
     }
 }
 
-/// A torn record, then a torn record of the same pages that has the words which the first one lacks.
+/// A torn record, then a torn record of the same pages that has the words which the first one
+/// lacks.
 #[test]
 fn words_of_two_torn_records_do_not_form_one() {
     let mut m = volume(1);

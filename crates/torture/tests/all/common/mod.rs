@@ -60,8 +60,8 @@ pub(crate) const PCM_LEVELERS: [(&str, &str); 6] = [
     ("hfsl-security-refresh", "pcm_wear_leveling=security-refresh"),
 ];
 
-/// Numbers of lines of the ring of redo records: a record is overwritten by the next one, by the next
-/// but one, or rarely.
+/// Numbers of lines of the ring of redo records: a record is overwritten by the next one, by the
+/// next but one, or rarely.
 pub(crate) const REDO_LINES: [u32; 3] = [1, 2, 64];
 
 fn path(name: &str) -> String {
