@@ -51,6 +51,8 @@ pub enum HfslBug {
     DescReuseEarly,
     /// A sub-page in PCM is overwritten in place.
     OverwriteInPlace,
+    /// A write of part of a sub-page does not keep the rest of it.
+    SubPageNotMerged,
 
     // Map entries.
     /// An entry does not wait for the data that it refers to.

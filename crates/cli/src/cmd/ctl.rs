@@ -1,5 +1,6 @@
 //! `frit ctl`: shows the state of a volume and changes its parameters, served or not.
 
+mod bytes;
 mod offline;
 mod show;
 mod top;
@@ -19,9 +20,12 @@ use std::path::PathBuf;
   frit ctl vol set SSW=4K FUSION_METHOD=both    all of them or none; survives restarts, is written to vol/changes.log
   frit ctl vol stat                             channels, wear, commands by cause, location of pages, latency
   frit ctl vol top --interval 2
+  frit ctl vol peek 4096+64                     bytes of the volume, as the clients see them
+  frit ctl vol poke 4100 00ff7a                 write bytes; they are durable when the command ends
+  frit ctl vol peek --raw pcm 0+512             bytes of PCM, for users that raw_access names
 
 A served volume is accessed through its socket; any other one is opened for the request. Only the user who serves it
-and root may change parameters. See docs/guide/control.md.")]
+and root may change parameters, read bytes and write them. See docs/guide/control.md.")]
 pub(crate) struct Args {
     /// Volume: a directory that frit create made.
     volume: PathBuf,
@@ -56,6 +60,10 @@ enum CtlCommand {
     },
     /// Show rates, repeatedly.
     Top(top::Args),
+    /// Show bytes of the volume.
+    Peek(bytes::PeekArgs),
+    /// Write bytes of the volume.
+    Poke(bytes::PokeArgs),
 }
 
 /// Parses a parameter and its value.
@@ -95,6 +103,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             let stat = stat(args)?;
             if *json { print_json(&stat) } else { print(&show::stat(&stat)) }
         }
+        CtlCommand::Peek(peek) => bytes::peek(args, peek),
+        CtlCommand::Poke(poke) => bytes::poke(args, poke),
         CtlCommand::Top(top) => {
             let Some(mut client) = client(args)? else {
                 let volume = args.volume.display();
@@ -144,6 +154,8 @@ fn unexpected(answer: &Success) -> miette::Report {
         Success::Params(_) => "parameters",
         Success::Changed(_) => "changes",
         Success::Stat(_) => "a view",
+        Success::Bytes(_) => "bytes",
+        Success::Written(_) => "a number of bytes",
     };
     miette!("the server sent an unexpected reply: {what}")
 }

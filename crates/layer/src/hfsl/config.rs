@@ -114,6 +114,10 @@ frit_core::parameters! {
             unused |c| c.map_persist == MapPersist::Halt => "only map_persist = each has redo records";
         "raw_access" raw_access: Vec<String> as List = Vec::new(), fixed,
             "names of the callers that may use physical addresses";
+        #[serde(deserialize_with = "size::deserialize")]
+        "raw_bytes" raw_bytes: u64 as Bytes = 0, fixed, unit "bytes",
+            "end of PCM that the layer leaves free for writes by physical address",
+            unused |c| c.raw_bytes > 0 && c.raw_access.is_empty() => "raw_access names no caller";
         "gc" gc: String as Name<Gc> = "greedy".into(), live,
             "garbage-collection policy";
         "gc_low_blocks" gc_low_blocks: u32 as Number = 3, live, unit "blocks",

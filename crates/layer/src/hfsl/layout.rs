@@ -56,6 +56,7 @@ impl PcmLayout {
         sub_bytes: u32,
         flush_map: bool,
         ring: Option<RedoRing>,
+        raw_bytes: u64,
     ) -> Result<PcmLayout> {
         let map_bytes = u64::from(pages) * ENTRY_BYTES;
         let align = u64::from(sub_bytes);
@@ -71,7 +72,7 @@ impl PcmLayout {
         };
         let map = medium.add_partition("map", map_bytes, align)?;
         let flushed = flush_map.then(|| medium.add_partition("flush-map", map_bytes, align)).transpose()?;
-        let rest = medium.bytes() - medium.partitioned_bytes();
+        let rest = (medium.bytes() - medium.partitioned_bytes()).saturating_sub(raw_bytes);
         // Two sub-pages are left for the alignment of the two partitions below.
         // One descriptor for each slot: at worst each page in PCM has a single sub-page.
         let slots = rest.saturating_sub(2 * u64::from(sub_bytes)) / (u64::from(sub_bytes) + DESC_BYTES);
@@ -87,7 +88,8 @@ impl PcmLayout {
                 medium.bytes(),
                 format!(
                     "the map takes {map_bytes} bytes and leaves too little for data; \
-                     use more PCM, larger pages or a smaller capacity"
+                     use more PCM, larger pages or a smaller capacity{}",
+                    if raw_bytes > 0 { " or raw_bytes" } else { "" }
                 ),
             ));
         }

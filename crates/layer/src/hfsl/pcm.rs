@@ -5,12 +5,14 @@
 //! cache, share the space by quotas, not by address: a change of the fusion method moves no data by
 //! itself.
 
+use super::HfslConfig;
 use super::buffer::{BufferPolicy, PcmBuffer};
 use super::entry::SUBPAGES_MAX;
 use super::layout::{ENTRY_BYTES, ENTRY_LEN, PcmLayout};
 use super::redo::{RedoLog, RedoRing};
 use crate::Token;
 use crate::planted::HfslBug;
+use frit_core::params::parse_name;
 use frit_core::planted::is_planted;
 use frit_core::{Error, Lpn, MediumKind, Result, Sink};
 use frit_media::{Store, checksum};
@@ -101,11 +103,12 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         pages: u32,
         page_bytes: u32,
         sub_bytes: u32,
-        buffer: &PcmBuffer,
-        flush_map: bool,
+        config: &HfslConfig,
         ring: Option<RedoRing>,
     ) -> Result<PcmSpace<T, P>> {
-        let layout = PcmLayout::new(&mut medium, pages, page_bytes, sub_bytes, flush_map, ring)?;
+        let buffer: PcmBuffer = parse_name("buffer", &config.buffer)?;
+        let (flush_map, raw_bytes) = (config.flush_map, config.raw_bytes);
+        let layout = PcmLayout::new(&mut medium, pages, page_bytes, sub_bytes, flush_map, ring, raw_bytes)?;
         let region = || RegionState { buffer: buffer.clone(), cooldowns: 0, used: 0, quota: 0, pages: 0 };
         let mut space = PcmSpace {
             layout,

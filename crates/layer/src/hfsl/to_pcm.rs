@@ -348,7 +348,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         }
         let mut whole = if P::STORES_BYTES { vec![0u8; self.layout.sub_bytes as usize] } else { Vec::new() };
         let mut after = ready;
-        if let Some(old) = old {
+        if let Some(old) = old.filter(|_| !is_planted(HfslBug::SubPageNotMerged)) {
             let (from, start) = (self.slot_at(old), sink.start());
             let into = if P::STORES_BYTES {
                 ReadTarget::Bytes(&mut whole)

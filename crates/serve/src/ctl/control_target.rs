@@ -1,7 +1,7 @@
 //! Interface of a served volume for control and metrics.
 
 use super::apply;
-use super::wire::{Param, ParamChange, RefusalKind, Refused, Setting};
+use super::wire::{Param, ParamChange, RawMedium, RefusalKind, Refused, Setting};
 use crate::device::{Device, Failure, OpCounters};
 use crate::metrics::{LatencyStat, OpStat, ServerStat, Stat, VolumeStat};
 use crate::pace::PaceMeter;
@@ -24,6 +24,19 @@ pub trait ControlTarget: Send + Sync {
 
     /// Returns the current metrics.
     fn stat(&self) -> Stat;
+
+    /// Reads bytes of the volume, or of a medium for a caller with one of these names.
+    ///
+    /// # Errors
+    /// See [`peek`](super::peek).
+    fn peek(&self, callers: &[String], at: u64, len: u32, raw: Option<RawMedium>)
+    -> Result<Vec<u8>, Refused>;
+
+    /// Writes bytes durably and returns their number.
+    ///
+    /// # Errors
+    /// See [`poke`](super::poke).
+    fn poke(&self, callers: &[String], at: u64, data: &str, raw: Option<RawMedium>) -> Result<u64, Refused>;
 }
 
 /// Returns parameters with their values from the stack as defaults.
@@ -83,7 +96,7 @@ impl ControlTarget for DeviceTarget {
     }
 
     fn stat(&self) -> Stat {
-        let view = self.device.with(|b| b.visible()).unwrap_or_default();
+        let (view, channels) = self.device.with(|b| (b.visible(), b.channels())).unwrap_or_default();
         let counters = self.device.counters();
         let mut stat = Stat {
             volume: VolumeStat {
@@ -94,11 +107,26 @@ impl ControlTarget for DeviceTarget {
                 refuses: self.device.read_only(),
             },
             server: Some(self.server()),
+            channels: channels.into_iter().map(Into::into).collect(),
             requests: counters.by_kind().into_iter().map(|(op, t)| op_stat(op, t)).collect(),
             ..Stat::default()
         };
         stat.show(&view, counters.write.bytes);
         stat
+    }
+
+    fn peek(
+        &self,
+        callers: &[String],
+        at: u64,
+        len: u32,
+        raw: Option<RawMedium>,
+    ) -> Result<Vec<u8>, Refused> {
+        super::peek(&self.device, callers, at, len, raw)
+    }
+
+    fn poke(&self, callers: &[String], at: u64, data: &str, raw: Option<RawMedium>) -> Result<u64, Refused> {
+        super::poke(&self.device, callers, at, data, raw)
     }
 }
 

@@ -7,6 +7,7 @@
 //! ([`ChangeLog`]).
 
 mod apply;
+mod bytes;
 mod change_log;
 mod client;
 mod control_target;
@@ -16,12 +17,13 @@ mod socket;
 pub mod wire;
 
 pub use apply::apply;
+pub use bytes::{peek, poke};
 pub use change_log::{ChangeAuthor, ChangeLog};
 pub use client::{Client, ClientError};
 pub use control_target::{ControlTarget, DeviceTarget, VolumeInfo, params};
-pub use rights::{PeerCredentials, Rights};
+pub use rights::{PeerCredentials, Rights, raw_names};
 pub use server::{ControlOptions, ControlServer};
-pub use wire::{ControlOperation, Param, ParamChange, RefusalKind, Refused, Setting, Success};
+pub use wire::{ControlOperation, Param, ParamChange, RawMedium, RefusalKind, Refused, Setting, Success};
 
 /// Name of the control socket in a volume's directory.
 pub const SOCKET: &str = "ctl.sock";

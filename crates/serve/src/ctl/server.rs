@@ -2,7 +2,7 @@
 
 use super::change_log::{self, ChangeLog};
 use super::control_target::ControlTarget;
-use super::rights::{PeerCredentials, Rights};
+use super::rights::{PeerCredentials, Rights, raw_names};
 use super::socket;
 use super::wire::{self, Answer, ControlOperation, RefusalKind, Refused, Success};
 use crate::log::Logger;
@@ -61,7 +61,7 @@ impl ControlServer {
         control_target: Arc<dyn ControlTarget>,
         log: Logger,
     ) -> io::Result<ControlServer> {
-        let listener = socket::listen(&options.socket, options.rights.read_all)?;
+        let listener = socket::listen(&options.socket, options.rights.admits_others())?;
         let stop = Arc::new(AtomicBool::new(false));
         let shared = Arc::new(ControlState {
             control_target,
@@ -182,10 +182,26 @@ impl ControlState {
             ControlOperation::Get { key } => self.get(key.as_deref()),
             ControlOperation::Set { changes } => self.set(caller, changes),
             ControlOperation::Stat {} => Ok(Success::Stat(Box::new(self.control_target.stat()))),
+            ControlOperation::Peek { at, len, raw } => {
+                let bytes = self.control_target.peek(&raw_names(caller.uid), *at, *len, *raw)?;
+                Ok(Success::Bytes(wire::to_hex(&bytes)))
+            }
+            ControlOperation::Poke { at, data, raw } => {
+                self.control_target.poke(&raw_names(caller.uid), *at, data, *raw).map(Success::Written)
+            }
         });
-        if let (Err(refused), ControlOperation::Set { .. }) = (&done, &what) {
-            let PeerCredentials { uid, pid } = caller;
-            self.log.write_line(format_args!("control: refused a change by uid {uid} pid {pid}: {refused}"));
+        let PeerCredentials { uid, pid } = caller;
+        match (&done, &what) {
+            (Err(refused), ControlOperation::Set { .. }) => {
+                self.log
+                    .write_line(format_args!("control: refused a change by uid {uid} pid {pid}: {refused}"));
+            }
+            (Err(refused), ControlOperation::Peek { .. } | ControlOperation::Poke { .. })
+                if refused.kind == RefusalKind::Denied =>
+            {
+                self.log.write_line(format_args!("control: refused bytes to uid {uid} pid {pid}: {refused}"));
+            }
+            _ => {}
         }
         done
     }

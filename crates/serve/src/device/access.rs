@@ -4,7 +4,7 @@
 use super::counters::ClientRequestKind;
 use super::{Device, DeviceState, Failure, SLICE_BYTES, SYNC_AHEAD_BYTES};
 use crate::backend::{Backend, ReplyTime, is_unexpected};
-use frit_core::{Buffer, Deferred, Error, Hints, MediumKind, RequestIntent, SECTOR_BYTES, Sector};
+use frit_core::{Buffer, Deferred, Error, Hints, MediumKind, RequestIntent, SECTOR_BYTES};
 use frit_trace::ReqOp;
 use parking_lot::MutexGuard;
 use std::ops::Range;
@@ -27,8 +27,9 @@ const WAIT_MAX: Duration = Duration::from_millis(20);
 
 /// Exclusive access to a device for a few requests; holds the device lock.
 ///
-/// Ranges may begin and end at any byte. Sectors that a range covers only in part are read,
-/// modified and written back under the lock, in one write to the backend.
+/// Ranges may begin and end at any byte. They go to the byte interface of the backend if it has
+/// one. Otherwise, sectors that a range covers only in part are read, modified and written back
+/// under the lock, in one write to the backend.
 pub struct DeviceGuard<'a> {
     device: &'a Device,
     state: MutexGuard<'a, DeviceState>,
@@ -85,6 +86,9 @@ impl<'a> DeviceGuard<'a> {
             if aligned(at, len) {
                 return self.read_sectors(at, into);
             }
+            if self.device.serves_bytes {
+                return self.retry_on_conflict(false, |b| b.read_bytes(at, into));
+            }
             let (from, to) = outer_sectors(at, len);
             if self.device.deferring {
                 // The lock is released while the slow medium is read, and other requests may use
@@ -113,6 +117,9 @@ impl<'a> DeviceGuard<'a> {
     pub fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<ReplyTime> {
         let len = data.len() as u64;
         let result = self.check_write(at, len).and_then(|()| {
+            if !aligned(at, len) && self.device.serves_bytes {
+                return self.retry_on_conflict(false, |b| b.write_bytes(at, data, without_fua(hints)));
+            }
             if !aligned(at, len) {
                 return self.read_modify_write(|backend, bounce| {
                     rmw(backend, bounce, at..at + len, |part| part.copy_from_slice(data))
@@ -432,9 +439,14 @@ impl<'a> DeviceGuard<'a> {
         let service_ns = until.duration_since(self.service_start).as_nanos() as u64;
         self.state.counters.of(item.kind).add(item.len, service_ns, result.is_err());
         if let (Some(recorder), Some(op), Ok(_)) = (&self.device.recorder, item.op, &result) {
-            let (from, to) = if item.len == 0 { (0, 0) } else { outer_sectors(item.at, item.len) };
-            let sectors = (to - from) / SECTOR_BYTES;
-            recorder.note(self.service_start, op, Sector(from / SECTOR_BYTES), sectors, item.hints);
+            let exact = self.device.serves_bytes
+                && matches!(item.kind, ClientRequestKind::Read | ClientRequestKind::Write);
+            let (from, to) = match item.len {
+                0 => (0, 0),
+                len if exact => (item.at, item.at + len),
+                len => outer_sectors(item.at, len),
+            };
+            recorder.note(self.service_start, op, from, to - from, item.hints);
         }
         let changes = !matches!(item.kind, ClientRequestKind::Read | ClientRequestKind::Extents);
         if item.op == Some(ReqOp::Write) && result.is_ok() {
