@@ -18,8 +18,13 @@ pub(crate) fn print(text: &str) -> Result<()> {
 
 /// Writes to standard output without escaping, for text with intentional control characters.
 pub(crate) fn print_raw(text: &str) -> Result<()> {
+    print_bytes(text.as_bytes())
+}
+
+/// Writes bytes to standard output. A reader that closes the pipe is no error.
+pub(crate) fn print_bytes(bytes: &[u8]) -> Result<()> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other.into_diagnostic(),
     }

@@ -1,8 +1,8 @@
 //! The block interface between the layers of a stack.
 
 use crate::{
-    Buffer, Deferred, Durable, Hints, Nanos, Params, ReadTarget, RequestIntent, Result, Sector, Sink,
-    StackView, WriteData,
+    Buffer, ByteAccess, Deferred, Durable, Hints, Nanos, Params, RawAccess, ReadTarget, RequestIntent,
+    Result, Sector, Sink, StackView, WriteData,
 };
 
 /// Identity and sizes of a layer.
@@ -115,6 +115,16 @@ pub trait BlockLayer<S: Sink> {
         _buffer: &Buffer<'_>,
     ) -> Result<()> {
         outcome
+    }
+
+    /// Returns the byte interface of the layer; `None` if the layer serves whole sectors only.
+    fn byte_access(&mut self) -> Option<&mut dyn ByteAccess<S>> {
+        None
+    }
+
+    /// Returns the interface to physical addresses; `None` if the layer has none.
+    fn raw_access(&mut self) -> Option<&mut dyn RawAccess<S>> {
+        None
     }
 
     /// Adds the metrics of the layer and of its media to the view.

@@ -1,6 +1,6 @@
 //! Interfaces beside blocks: access by bytes, and direct access to media.
 
-use crate::{Cause, MediumKind, ReadTarget, Result, Sink, WriteData};
+use crate::{Cause, Hints, MediumKind, ReadTarget, Result, Sink, WriteData};
 
 /// Byte-granular access to a layer's address space, beside its block interface.
 pub trait ByteAccess<S: Sink> {
@@ -10,11 +10,12 @@ pub trait ByteAccess<S: Sink> {
     /// Returns an error if the range is outside the layer, or if the medium cannot return the data.
     fn read_bytes(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>) -> Result<()>;
 
-    /// Writes bytes at byte address `at`, on any medium.
+    /// Writes bytes at byte address `at`, on any medium. A power loss leaves each part of the range
+    /// in an atomic unit of the layer either old or new, as for a block write.
     ///
     /// # Errors
     /// Returns the errors of a block write.
-    fn write_bytes(&mut self, sink: &mut S, at: u64, data: WriteData<'_>) -> Result<()>;
+    fn write_bytes(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, hints: Hints) -> Result<()>;
 }
 
 /// Physical access to media for callers that the configuration names (write protection: section
@@ -38,7 +39,7 @@ pub trait RawAccess<S: Sink> {
     ///
     /// # Errors
     /// Returns [`Error::Protected`](crate::Error::Protected) for a caller that the configuration
-    /// does not name, or for an area that the layer owns.
+    /// does not name, and a parameter error for an area that the layer owns.
     fn raw_write(
         &mut self,
         sink: &mut S,

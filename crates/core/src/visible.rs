@@ -2,6 +2,7 @@
 
 use crate::{Counts, MediumKind, UnitId};
 use serde::Serialize;
+use std::ops::Range;
 
 /// Metrics and state of all parts of a stack.
 #[derive(Clone, Default, Debug)]
@@ -71,6 +72,21 @@ pub struct Wear {
     /// Number of blocks of NAND out of use. Of other media, number of lines with more than `limit`
     /// cycles: failures of worn lines are not modelled, so they stay in use.
     pub bad: u32,
+    /// Areas of the layer on the medium, if each stays in its place.
+    pub areas: Vec<WearArea>,
+}
+
+/// Area of a medium that a layer uses for one purpose.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WearArea {
+    /// Name of the partition.
+    pub name: &'static str,
+    /// Address of its first byte.
+    pub at: u64,
+    /// Size, in bytes.
+    pub bytes: u64,
+    /// Entries of [`Wear::cycles`] that lie in it, completely or in part.
+    pub groups: Range<usize>,
 }
 
 /// Mean, extremes and standard deviation of wear.

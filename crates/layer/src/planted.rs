@@ -51,6 +51,8 @@ pub enum HfslBug {
     DescReuseEarly,
     /// A sub-page in PCM is overwritten in place.
     OverwriteInPlace,
+    /// A write of part of a sub-page does not keep the rest of it.
+    SubPageNotMerged,
 
     // Map entries.
     /// An entry does not wait for the data that it refers to.
@@ -67,10 +69,14 @@ pub enum HfslBug {
     NoRedo,
     /// The entries do not wait for the redo record.
     RedoNotFenced,
-    /// The redo record is not cleared after its entries are durable.
+    /// A redo record stays in force when its entries change, and recovery applies it to newer
+    /// versions.
     RedoNotCleared,
-    /// The next change of an entry does not wait for the redo record to be cleared.
+    /// The next redo record and the next change of an entry do not wait for the entries of the last
+    /// commit.
     RedoGateOpen,
+    /// Recovery takes the valid redo record in the last line instead of the latest one.
+    RedoByPosition,
     /// Recovery does not apply a redo record.
     RedoForgotten,
 

@@ -4,6 +4,7 @@
 use crate::disk::{Drive, DriveRequest};
 use frit_core::{Cmd, Nanos, Op};
 use serde::{Deserialize, Serialize};
+use std::hint::select_unpredictable;
 
 /// The phases of a command: transfer in over the channel, operation of the cells, transfer out over
 /// the channel. The unit is busy in all phases, the channel only in the bus phases.
@@ -59,14 +60,12 @@ impl NandTiming {
     #[must_use]
     pub fn phases(&self, cmd: &Cmd) -> Phases {
         // Selections instead of branches: operations alternate, so a processor cannot predict them.
-        let only = |op, time: Nanos| if cmd.op == op { time } else { Nanos::ZERO };
+        let only = |op, time: Nanos| select_unpredictable(cmd.op == op, time, Nanos::ZERO);
         let data = self.bus(cmd.len);
-        let array = match cmd.op {
-            Op::NandRead => self.t_read,
-            Op::NandProgram => self.t_prog,
-            Op::NandErase => self.t_erase,
-            _ => self.t_read + self.t_prog,
-        };
+        let either = |op, time: Nanos, other: Nanos| select_unpredictable(cmd.op == op, time, other);
+        let copyback = self.t_read + self.t_prog;
+        let array = either(Op::NandErase, self.t_erase, copyback);
+        let array = either(Op::NandRead, self.t_read, either(Op::NandProgram, self.t_prog, array));
         Phases {
             bus_in: self.t_command + only(Op::NandProgram, data) + only(Op::NandCopyback, self.t_command),
             array,

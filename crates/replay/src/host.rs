@@ -170,7 +170,7 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
         match r.op {
             ReqOp::Read => self.issued.reread_bytes += self.written.written_bytes(r),
             ReqOp::Write => {
-                self.write_sizes.count(r.sectors);
+                self.write_sizes.count(r);
                 self.written.mark(r);
             }
             ReqOp::Discard | ReqOp::Flush => {}
@@ -178,6 +178,9 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
     }
 
     fn read(&mut self, sink: &mut S, r: &Request) -> Result<()> {
+        if !r.is_whole() {
+            return crate::byte_requests::read(self.layer, self.verifier.as_deref_mut(), sink, r);
+        }
         for (at, bytes) in pieces(r) {
             match &mut self.verifier {
                 Some(v) => v.read(self.layer, sink, at, bytes, r.hints)?,
@@ -188,6 +191,9 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
     }
 
     fn write(&mut self, sink: &mut S, r: &Request) -> Result<()> {
+        if !r.is_whole() {
+            return crate::byte_requests::write(self.layer, self.verifier.as_deref_mut(), sink, r);
+        }
         for (at, bytes) in pieces(r) {
             let Some(hinted) = &mut self.hinted else {
                 self.write_part(sink, at, bytes, r.hints)?;
@@ -293,6 +299,9 @@ pub(crate) fn describe_request(r: &Request) -> String {
     let op = CLASSES[usize::from(class(r.op))];
     match r.op {
         ReqOp::Flush => op.into(),
+        _ if !r.is_whole() => {
+            format!("{op} of {} bytes at byte {}, arriving at {}", r.bytes(), r.offset(), format_time(r.at))
+        }
         _ => format!(
             "{op} of {} sectors at sector {}, arriving at {}",
             r.sectors,
@@ -309,6 +318,8 @@ fn format_time(t: Nanos) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use frit_core::Hints;
+    use frit_trace::SectorCut;
 
     #[test]
     fn long_requests_go_in_pieces() {
@@ -319,6 +330,7 @@ mod tests {
             device: 0,
             op: ReqOp::Read,
             hints: Hints::NONE,
+            cut: SectorCut::NONE,
         };
         assert_eq!(pieces(&r(8)).collect::<Vec<_>>(), [(Sector(5), 4096)]);
         let long: Vec<_> = pieces(&r(SECTORS_PER_CALL_MAX + 1)).collect();

@@ -9,6 +9,7 @@
 //! The crate is not an engine and does not collect statistics of its own: time comes from
 //! `frit-engine`, counts come from the media.
 
+mod byte_requests;
 mod error;
 pub mod findings;
 mod hinted;

@@ -1,8 +1,8 @@
 //! A file with the times of every measured request (`frit run --requests`).
 
 use crate::host::{CLASSES, class};
+use frit_core::Nanos;
 use frit_core::files::OutputFile;
-use frit_core::{Nanos, SECTOR_BYTES};
 use frit_engine::RequestTimes;
 use frit_trace::Request;
 use std::collections::VecDeque;
@@ -87,7 +87,7 @@ impl RequestLog {
                 self.names,
                 self.first,
                 CLASSES[usize::from(class(request.op))],
-                request.sector.0 * SECTOR_BYTES,
+                request.offset(),
                 request.bytes(),
                 since(times.arrived),
                 since(times.admitted),
@@ -118,7 +118,7 @@ impl RequestLog {
 mod tests {
     use super::*;
     use frit_core::{Hints, Sector};
-    use frit_trace::ReqOp;
+    use frit_trace::{ReqOp, SectorCut};
 
     #[test]
     fn lines_are_in_order_of_arrival() {
@@ -133,6 +133,7 @@ mod tests {
             device: 0,
             op: ReqOp::Write,
             hints: Hints::NONE,
+            cut: SectorCut::NONE,
         };
         (0..3).for_each(|i| log.begin(request(i)));
         for (index, end) in [(1, 1300), (0, 1400), (2, 1350)] {

@@ -4,6 +4,7 @@
 use frit_core::{SECTOR_BYTES, Sector};
 use frit_trace::Request;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Number of sectors up to which each size of a write is counted by itself: 64 KiB.
 const EXACT_SECTORS: usize = 128;
@@ -15,7 +16,7 @@ const GRANULES_MAX: u64 = 1 << 23;
 /// Number of writes of a size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct WriteSize {
-    /// Size in bytes: exact up to 64 KiB, above it the upper end of a range between powers of two.
+    /// Size in bytes: exact up to 64 KiB and for writes of bytes, above it the upper end of a range between powers of two.
     pub to_bytes: u64,
     /// Number of writes.
     pub count: u64,
@@ -27,16 +28,20 @@ pub(crate) struct WriteSizes {
     exact: [u64; EXACT_SECTORS + 1],
     /// Counts above the exact sizes, by binary logarithm rounded up.
     large: [u64; 33],
+    /// Counts of writes that begin or end inside a sector, by bytes.
+    cut: BTreeMap<u64, u64>,
 }
 
 impl WriteSizes {
     pub(crate) fn new() -> WriteSizes {
-        WriteSizes { exact: [0; EXACT_SECTORS + 1], large: [0; 33] }
+        WriteSizes { exact: [0; EXACT_SECTORS + 1], large: [0; 33], cut: BTreeMap::new() }
     }
 
     #[inline]
-    pub(crate) fn count(&mut self, sectors: u32) {
+    pub(crate) fn count(&mut self, r: &Request) {
+        let sectors = r.sectors;
         match self.exact.get_mut(sectors as usize) {
+            _ if !r.is_whole() => *self.cut.entry(r.bytes()).or_default() += 1,
             Some(n) => *n += 1,
             None => self.large[u64::from(sectors).next_power_of_two().trailing_zeros() as usize] += 1,
         }
@@ -47,7 +52,14 @@ impl WriteSizes {
         let exact = self.exact.iter().enumerate().map(|(sectors, n)| (sectors as u64, *n));
         let large = self.large.iter().enumerate().map(|(log, n)| (1 << log, *n));
         let size = |(sectors, count)| WriteSize { to_bytes: sectors * SECTOR_BYTES, count };
-        exact.chain(large).filter(|(_, n)| *n > 0).map(size).collect()
+        let mut all: Vec<WriteSize> = exact.chain(large).filter(|(_, n)| *n > 0).map(size).collect();
+        for (&to_bytes, &count) in &self.cut {
+            match all.binary_search_by_key(&to_bytes, |s| s.to_bytes) {
+                Ok(at) => all[at].count += count,
+                Err(at) => all.insert(at, WriteSize { to_bytes, count }),
+            }
+        }
+        all
     }
 }
 
@@ -88,7 +100,12 @@ impl WrittenMap {
         let end = r.sector.0 + u64::from(r.sectors);
         let part = |g: u64| (end.min((g + 1) * self.granule)) - (g * self.granule).max(r.sector.0);
         let written = |g: &u64| self.bits.get((g / 64) as usize).is_some_and(|w| w & (1 << (g % 64)) != 0);
-        self.granules(r.sector, r.sectors).filter(written).map(part).sum::<u64>() * SECTOR_BYTES
+        self.granules(r.sector, r.sectors)
+            .filter(written)
+            .map(part)
+            .sum::<u64>()
+            .saturating_mul(SECTOR_BYTES)
+            .min(r.bytes())
     }
 }
 
@@ -96,7 +113,7 @@ impl WrittenMap {
 mod tests {
     use super::*;
     use frit_core::{Hints, Nanos};
-    use frit_trace::ReqOp;
+    use frit_trace::{ReqOp, SectorCut};
 
     fn request(sector: u64, sectors: u32) -> Request {
         Request {
@@ -106,6 +123,7 @@ mod tests {
             device: 0,
             op: ReqOp::Write,
             hints: Hints::NONE,
+            cut: SectorCut::NONE,
         }
     }
 
@@ -113,12 +131,25 @@ mod tests {
     fn sizes_are_exact_up_to_64_kib() {
         let mut s = WriteSizes::new();
         for sectors in [1, 8, 8, 128, 129, 256, 257, u32::MAX] {
-            s.count(sectors);
+            s.count(&request(0, sectors));
+        }
+        for (offset, bytes) in [(3, 64), (512, 100), (0, 4097)] {
+            s.count(&request(0, 1).with_bytes(offset, bytes));
         }
         let got: Vec<_> = s.sizes().iter().map(|s| (s.to_bytes, s.count)).collect();
         assert_eq!(
             got,
-            [(512, 1), (4096, 2), (65_536, 1), (131_072, 2), (262_144, 1), (512 << 32, 1)],
+            [
+                (64, 1),
+                (100, 1),
+                (512, 1),
+                (4096, 2),
+                (4097, 1),
+                (65_536, 1),
+                (131_072, 2),
+                (262_144, 1),
+                (512 << 32, 1)
+            ],
             "sizes are in order, and none is lost"
         );
     }

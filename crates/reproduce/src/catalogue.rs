@@ -16,6 +16,8 @@ const EXPERIMENTS: &[(&str, &str)] = files!(
     "hfsl.f17",
     "hfsl.f18",
     "hfsl.f19",
+    "hfsl.f19.life",
+    "hfsl.f19.leveled",
     "hfsl.f20",
     "hfsl.scheduler",
     "halo.f5",

@@ -4,6 +4,7 @@
 //! one table that describes the measurement, whose name is the kind of experiment.
 
 use crate::describe::Claim;
+use crate::findings::{RunDoubts, of_experiment};
 use crate::kinds::{
     CachingOutcome, CachingPlan, ComparisonOutcome, ComparisonPlan, FigureOutcome, FigurePlan,
     LatencyOutcome, LatencyPlan, Measure, NotMeasurable, NotMeasured, Present, RecoveryOutcome, RecoveryPlan,
@@ -12,6 +13,7 @@ use crate::kinds::{
 use crate::outcome::Outcome;
 use crate::workbench::Workbench;
 use crate::{Error, Result};
+use frit_replay::findings::Finding;
 use serde::{Deserialize, Serialize};
 
 /// An experiment: one figure or table.
@@ -73,6 +75,13 @@ macro_rules! kinds {
         }
 
         impl MeasurementPlan {
+            /// Returns `true` if a metric of the plan is a time of runs, or depends on one.
+            fn is_about_time(&self, claims: &[Claim]) -> bool {
+                match self {
+                    $(MeasurementPlan::$variant(plan) => plan.is_about_time(claims),)*
+                }
+            }
+
             fn measure(
                 &self,
                 subject: Subject<'_>,
@@ -122,6 +131,12 @@ kinds! {
 }
 
 impl Experiment {
+    /// Returns what the results say.
+    pub(crate) fn findings(&self, measured: &Measured, runs: &[RunDoubts]) -> Vec<Finding> {
+        let about_time = self.plan.is_about_time(&self.claims);
+        of_experiment(self.claims.len(), about_time, &measured.outcome(), runs)
+    }
+
     /// Parses a description. Errors name it `name`.
     ///
     /// # Errors

@@ -17,6 +17,7 @@ pub mod catalogue;
 pub mod describe;
 mod error;
 mod experiment;
+mod findings;
 pub mod kinds;
 pub mod outcome;
 mod pool;

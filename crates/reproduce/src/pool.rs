@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Debug)]
 pub(crate) struct JobPool<F> {
     found: BTreeMap<String, F>,
+    /// Keys and descriptions of the jobs of the current experiment.
+    asked: Vec<(String, String)>,
 }
 
 /// A job. Jobs with the same key have the same result.
@@ -21,7 +23,7 @@ pub(crate) struct PoolJob<'a, F> {
 
 impl<F> Default for JobPool<F> {
     fn default() -> Self {
-        JobPool { found: BTreeMap::new() }
+        JobPool { found: BTreeMap::new(), asked: Vec::new() }
     }
 }
 
@@ -34,6 +36,9 @@ impl<F: Send> JobPool<F> {
     pub(crate) fn run(&mut self, jobs: Vec<PoolJob<'_, F>>, note: &mut dyn FnMut(&str)) -> Result<()> {
         let mut new: Vec<PoolJob<'_, F>> = Vec::new();
         for job in jobs {
+            if self.asked.iter().all(|(key, _)| *key != job.key) {
+                self.asked.push((job.key.clone(), job.about.clone()));
+            }
             if !self.found.contains_key(&job.key) && new.iter().all(|n| n.key != job.key) {
                 new.push(job);
             }
@@ -67,6 +72,13 @@ impl<F: Send> JobPool<F> {
             self.found.insert(new[i].key.clone(), found?);
         }
         Ok(())
+    }
+
+    /// Returns the descriptions and the results of the jobs since the last call, whether they were
+    /// run for it or before.
+    pub(crate) fn take_asked(&mut self) -> impl Iterator<Item = (String, &F)> {
+        let asked = std::mem::take(&mut self.asked);
+        asked.into_iter().filter_map(|(key, about)| Some((about, self.found.get(&key)?)))
     }
 
     /// Returns the result of a job.

@@ -2,6 +2,7 @@
 
 use crate::caching::CacheRunResults;
 use crate::describe::WorkloadSpec;
+use crate::findings::RunDoubts;
 use crate::pool::JobPool;
 use crate::sweep::{RunMetrics, SweepRunner, Traces};
 use crate::workloads::WorkloadLog;
@@ -47,5 +48,12 @@ impl Workbench {
             log: WorkloadLog::default(),
             options,
         }
+    }
+
+    /// Returns the runs since the last call, with the doubts about them.
+    pub(crate) fn take_runs(&mut self) -> Vec<RunDoubts> {
+        let compared = self.comparisons.take_asked();
+        let compared = compared.map(|(about, run)| RunDoubts { about, doubts: run.doubts().to_vec() });
+        self.sweeps.take_runs().into_iter().chain(compared).collect()
     }
 }

@@ -23,6 +23,24 @@ impl ReplyTime {
     }
 }
 
+/// State of a channel of a modelled device at one moment.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ChannelState {
+    /// Name of the medium in the stack.
+    pub medium: String,
+    /// Number of the channel within the medium.
+    pub channel: u32,
+    /// Number of units behind the channel.
+    pub units: u32,
+    /// Number of these units that have work. The channel is idle if it is 0.
+    pub busy_units: u32,
+    /// Time until the last of them is idle, in nanoseconds.
+    pub idle_in_ns: u64,
+    /// Total time of transfers over the channel since the volume was opened, in nanoseconds. For
+    /// media whose commands have no separate transfer, the time of their commands.
+    pub busy_ns: u64,
+}
+
 /// Storage that clients read and write by byte address. Addresses and lengths are multiples of 512
 /// and inside [`Backend::bytes`]; the [`Device`](crate::Device) in front checks this.
 ///
@@ -54,6 +72,45 @@ pub trait Backend: Send {
     /// # Errors
     /// No space is left, or a medium fails. Writes acknowledged earlier are not lost.
     fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<ReplyTime>;
+
+    /// Returns `true` if [`Backend::read_bytes`] and [`Backend::write_bytes`] serve ranges that
+    /// begin or end inside a sector. Otherwise the device reads, modifies and writes sectors.
+    fn serves_bytes(&mut self) -> bool {
+        false
+    }
+
+    /// Reads any bytes from `at` on into `into`.
+    ///
+    /// # Errors
+    /// As for [`Backend::read`].
+    fn read_bytes(&mut self, at: u64, into: &mut [u8]) -> Result<ReplyTime> {
+        self.read(at, into)
+    }
+
+    /// Writes `data` at any byte `at`.
+    ///
+    /// # Errors
+    /// As for [`Backend::write`].
+    fn write_bytes(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<ReplyTime> {
+        self.write(at, data, hints)
+    }
+
+    /// Reads bytes at a physical address of a medium for a caller with this right.
+    ///
+    /// # Errors
+    /// The caller has no right, or the backend has no physical addresses.
+    fn raw_read(&mut self, _caller: &str, _medium: MediumKind, _at: u64, _into: &mut [u8]) -> Result<()> {
+        Err(Error::param("raw access", "", "there are no physical addresses here"))
+    }
+
+    /// Writes bytes at a physical address of PCM for a caller with this right.
+    ///
+    /// # Errors
+    /// The caller has no right, the area belongs to the layer, or the backend has no physical
+    /// addresses.
+    fn raw_write(&mut self, _caller: &str, _at: u64, _data: &[u8]) -> Result<()> {
+        Err(Error::param("raw access", "", "there are no physical addresses here"))
+    }
 
     /// Makes a range read as zeros. With `keep_allocated` its space stays allocated.
     ///
@@ -123,6 +180,12 @@ pub trait Backend: Send {
 
     /// Returns the visible state: metrics and placement of data.
     fn visible(&self) -> StackView;
+
+    /// Returns the state of the channels of the modelled device, in order; empty without a model in
+    /// real time ([`PacedBackend`](crate::pace::PacedBackend)).
+    fn channels(&mut self) -> Vec<ChannelState> {
+        Vec::new()
+    }
 
     /// Returns the parameters with their current values.
     fn params(&mut self) -> Vec<ParamInfo>;

@@ -27,7 +27,7 @@ pub mod ublk;
 mod unix;
 mod volume;
 
-pub use backend::{Backend, ReplyTime};
+pub use backend::{Backend, ChannelState, ReplyTime};
 pub use device::{Device, DeviceOptions, Failure, FailureKind};
 pub use log::Logger;
 pub use record::TraceRecorder;

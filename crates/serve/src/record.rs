@@ -5,16 +5,16 @@
 //! compression (`.zst`, `.gz`).
 
 use crate::device::Failure;
-use frit_core::{Hints, Nanos, Sector};
+use frit_core::{Hints, Nanos, SECTOR_BYTES, Sector};
 use frit_trace::write::{WriteFormat, Writer};
-use frit_trace::{ReqOp, Request};
+use frit_trace::{ReqOp, Request, SectorCut};
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Maximum number of buffered requests (24 bytes each). Beyond it, the client's own thread writes
+/// Maximum number of buffered requests (32 bytes each). Beyond it, the client's own thread writes
 /// them to the file.
 const WAITING_MAX: usize = 1 << 20;
 
@@ -62,17 +62,24 @@ impl TraceRecorder {
         &self.path
     }
 
-    /// Records a request that succeeded.
-    pub(crate) fn note(&self, when: Instant, op: ReqOp, sector: Sector, sectors: u64, hints: Hints) {
+    /// Records a request for `len` bytes from `offset` on that succeeded. If it is not of whole
+    /// sectors, it has at most 32 MiB.
+    pub(crate) fn note(&self, when: Instant, op: ReqOp, offset: u64, len: u64, hints: Hints) {
         let came = when.saturating_duration_since(self.start).as_nanos() as u64;
         let mut waiting = self.waiting.lock();
         // Requests are recorded in order of completion. One that was delayed may have arrived
         // before the last one, so timestamps are kept from decreasing.
         let at = Nanos(came.max(self.last.fetch_max(came, Ordering::Relaxed)));
         let mut push = |sector, sectors| {
-            waiting.push(Request { at, sector: Sector(sector), sectors, device: 0, op, hints });
+            let r =
+                Request { at, sector: Sector(sector), sectors, device: 0, op, hints, cut: SectorCut::NONE };
+            let cut = !(offset | len).is_multiple_of(SECTOR_BYTES);
+            waiting.push(if cut { r.with_bytes(offset, len) } else { r });
         };
-        let (mut at, mut left) = (sector.0, sectors);
+        let (mut at, mut left) = (offset / SECTOR_BYTES, len / SECTOR_BYTES);
+        if !(offset | len).is_multiple_of(SECTOR_BYTES) {
+            (at, left) = (0, 0);
+        }
         loop {
             // The length of a request in the trace has 32 bits, so longer ones are split.
             let part = left.min(u64::from(u32::MAX));

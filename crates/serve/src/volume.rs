@@ -28,6 +28,26 @@ impl<S: Sink + Send> Backend for Volume<S> {
         Volume::write(self, at, data, hints).map(|()| ReplyTime::NOW)
     }
 
+    fn serves_bytes(&mut self) -> bool {
+        Volume::serves_bytes(self)
+    }
+
+    fn read_bytes(&mut self, at: u64, into: &mut [u8]) -> Result<ReplyTime> {
+        Volume::read_bytes(self, at, into).map(|()| ReplyTime::NOW)
+    }
+
+    fn write_bytes(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<ReplyTime> {
+        Volume::write_bytes(self, at, data, hints).map(|()| ReplyTime::NOW)
+    }
+
+    fn raw_read(&mut self, caller: &str, medium: MediumKind, at: u64, into: &mut [u8]) -> Result<()> {
+        Volume::raw_read(self, caller, medium, at, into)
+    }
+
+    fn raw_write(&mut self, caller: &str, at: u64, data: &[u8]) -> Result<()> {
+        Volume::raw_write(self, caller, at, data)
+    }
+
     fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<ReplyTime> {
         Volume::write_zeroes(self, at, len, keep_allocated).map(|()| ReplyTime::NOW)
     }

@@ -24,6 +24,7 @@ macro_rules! builtins {
 builtins!(
     "hfsl-paper",
     "hfsl-cache",
+    "hfsl-fig2a",
     "hfsl-both",
     "no-pcm",
     "hfsl-small",

@@ -1,5 +1,6 @@
 //! Fitting of a workload to a volume that may be smaller than the workload's address space.
 
+use crate::request::restore_cut;
 use crate::{Error, ReqOp, Request, Result, Scan};
 use frit_core::{SECTOR_BYTES, Sector, size};
 use std::collections::HashMap;
@@ -114,7 +115,7 @@ impl Fitter {
                 None => Ok(()),
                 Some(r) => Err(Error::Outside {
                     name: self.name.clone(),
-                    at: r.sector.bytes(),
+                    at: r.offset(),
                     bytes: r.bytes(),
                     volume: capacity * SECTOR_BYTES,
                 }),
@@ -180,12 +181,14 @@ fn wrap(r: Request, capacity: u64, out: &mut Vec<Request>) {
     let (mut at, mut left) = (r.sector.0 % capacity, u64::from(r.sectors));
     // A second pass over the volume would only repeat the first.
     left = left.min(capacity);
+    let first = out.len();
     while left > 0 {
         let n = left.min(capacity - at);
         out.push(Request { sector: Sector(at), sectors: n as u32, ..r });
         left -= n;
         at = 0;
     }
+    restore_cut(&mut out[first..], r.cut);
 }
 
 /// Chunks below this number use a table, the others a hash map: 4 Mi chunks are 4 TiB at 1 MiB.
@@ -262,6 +265,7 @@ impl Packer {
             }
             at = stop;
         }
+        restore_cut(&mut out[first..], r.cut);
         Some(())
     }
 }
@@ -269,11 +273,20 @@ impl Packer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SectorCut;
     use frit_core::{Hints, Nanos};
     use proptest::prelude::*;
 
     fn req(op: ReqOp, sector: u64, sectors: u32) -> Request {
-        Request { at: Nanos(1), sector: Sector(sector), sectors, device: 0, op, hints: Hints::FUA }
+        Request {
+            at: Nanos(1),
+            sector: Sector(sector),
+            sectors,
+            device: 0,
+            op,
+            hints: Hints::FUA,
+            cut: SectorCut::NONE,
+        }
     }
 
     fn fit(fit: Fit, capacity: u64, rs: &[Request]) -> Result<Vec<(u64, u32)>> {
@@ -337,6 +350,22 @@ mod tests {
             "{some}"
         );
         assert_eq!(told(Fit::Strict, 100, &[w(0, 8)]), None);
+    }
+
+    #[test]
+    fn requests_of_bytes_keep_their_ends() {
+        let r = req(ReqOp::Write, 0, 1).with_bytes(398 * 512 + 100, 3 * 512);
+        for (how, want) in [
+            (Fit::Wrap, vec![(98 * 512 + 100, 924), (0, 612)]),
+            (Fit::Compact { chunk: 4096 }, vec![(6 * 512 + 100, 924), (8 * 512, 612)]),
+        ] {
+            let mut v = vec![r];
+            Fitter::new("t", how, 100, None).unwrap().apply(&mut v).unwrap();
+            // Chunks that stay together are not split.
+            let got: Vec<(u64, u64)> = v.iter().map(|r| (r.offset(), r.bytes())).collect();
+            let joined = vec![(want[0].0, 1536)];
+            assert!(got == want || got == joined, "{how:?}: {got:?}");
+        }
     }
 
     proptest! {

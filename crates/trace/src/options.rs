@@ -313,6 +313,9 @@ pub struct Options {
     /// boundary and has one sector more than whole pages loses that sector; any other request is
     /// widened.
     pub whole_pages: bool,
+    /// Widen requests that begin or end inside a sector to whole sectors, for layers without a byte
+    /// interface.
+    pub whole_sectors: bool,
 }
 
 #[cfg(test)]

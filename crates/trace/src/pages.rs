@@ -3,7 +3,7 @@
 
 use crate::Request;
 use crate::reading::{FactSource, Reading};
-use crate::request::SECTOR_LIMIT;
+use crate::request::{SECTOR_LIMIT, SectorCut};
 
 /// Number of sectors in a page of 4 KiB.
 const PAGE: u64 = 8;
@@ -44,10 +44,10 @@ impl PageRounder {
             return;
         }
         for r in requests.iter_mut().filter(|r| r.sectors > 0) {
-            if has_added_sector(r) {
+            if has_added_sector(r) && r.is_whole() {
                 r.sectors -= 1;
                 self.added += 1;
-            } else if !(r.sector.0 | u64::from(r.sectors)).is_multiple_of(PAGE) {
+            } else if !(r.sector.0 | u64::from(r.sectors)).is_multiple_of(PAGE) || !r.is_whole() {
                 widen(r);
                 self.widened += 1;
             }
@@ -78,6 +78,7 @@ fn widen(r: &mut Request) {
     r.sector.0 -= r.sector.0 % PAGE;
     let most = u64::from(u32::MAX) / PAGE * PAGE;
     r.sectors = (end - r.sector.0).min(most) as u32;
+    r.cut = SectorCut::NONE;
 }
 
 #[cfg(test)]
@@ -88,7 +89,15 @@ mod tests {
 
     fn request(sector: u64, sectors: u32) -> Request {
         let op = if sectors == 0 { ReqOp::Flush } else { ReqOp::Write };
-        Request { at: Nanos(0), sector: Sector(sector), sectors, device: 0, op, hints: Hints::NONE }
+        Request {
+            at: Nanos(0),
+            sector: Sector(sector),
+            sectors,
+            device: 0,
+            op,
+            hints: Hints::NONE,
+            cut: SectorCut::NONE,
+        }
     }
 
     #[test]

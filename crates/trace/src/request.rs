@@ -17,7 +17,25 @@ pub enum ReqOp {
     Flush,
 }
 
-/// A block request: 24 bytes, `Copy`.
+/// Bytes of the first and the last sector that a request does not use. It is zero for a request of
+/// whole sectors, so such a request needs no other case.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct SectorCut {
+    /// Number of bytes before the request in its first sector, below 512.
+    pub head: u16,
+    /// Number of bytes after the request in its last sector, below 512.
+    pub tail: u16,
+}
+
+impl SectorCut {
+    /// The cut of a request of whole sectors.
+    pub const NONE: SectorCut = SectorCut { head: 0, tail: 0 };
+}
+
+/// A block request: 32 bytes, `Copy`.
+///
+/// `sector` and `sectors` cover the request. The request itself may begin and end inside a sector,
+/// by `cut`; such a request needs a layer with a byte interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
     /// Arrival time, relative to the first request of the workload.
@@ -32,9 +50,11 @@ pub struct Request {
     pub op: ReqOp,
     /// Hints from the host.
     pub hints: Hints,
+    /// Unused bytes of the first and the last sector.
+    pub cut: SectorCut,
 }
 
-const _: () = assert!(size_of::<Request>() == 24);
+const _: () = assert!(size_of::<Request>() == 32);
 
 impl Request {
     /// Returns the sector after the last one.
@@ -48,7 +68,44 @@ impl Request {
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        u64::from(self.sectors) * SECTOR_BYTES
+        u64::from(self.sectors) * SECTOR_BYTES - u64::from(self.cut.head) - u64::from(self.cut.tail)
+    }
+
+    /// Returns the address of the first byte.
+    #[inline]
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.sector.0 * SECTOR_BYTES + u64::from(self.cut.head)
+    }
+
+    /// Returns `true` if the request begins and ends at sectors.
+    #[inline]
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.cut == SectorCut::NONE
+    }
+
+    /// Returns the request for `bytes` bytes (at least 1) from byte `offset` on. The range must end
+    /// before [`SECTOR_LIMIT`] and cover at most `u32::MAX` sectors.
+    #[must_use]
+    pub fn with_bytes(self, offset: u64, bytes: u64) -> Request {
+        let (first, end) = (offset / SECTOR_BYTES, (offset + bytes).div_ceil(SECTOR_BYTES));
+        let cut = SectorCut {
+            head: (offset - first * SECTOR_BYTES) as u16,
+            tail: (end * SECTOR_BYTES - offset - bytes) as u16,
+        };
+        Request { sector: Sector(first), sectors: (end - first) as u32, cut, ..self }
+    }
+}
+
+/// Gives the parts of a request, in order, the unused bytes of the whole request.
+pub(crate) fn restore_cut(parts: &mut [Request], cut: SectorCut) {
+    parts.iter_mut().for_each(|p| p.cut = SectorCut::NONE);
+    if let Some(first) = parts.first_mut() {
+        first.cut.head = cut.head;
+    }
+    if let Some(last) = parts.last_mut() {
+        last.cut.tail = cut.tail;
     }
 }
 

@@ -7,7 +7,7 @@ pub use stats::{ArrivalStats, SizeStats};
 use crate::devices::DeviceLayout;
 use crate::identity::WorkloadIdentity;
 use crate::problems::Problems;
-use crate::source::{RequestSource, check_only};
+use crate::source::{RequestSource, SourceKind, check_only};
 use crate::{DeviceMapping, Options, Reading, Request, Result};
 use frit_core::{Nanos, SECTOR_BYTES};
 use serde::Serialize;
@@ -101,15 +101,16 @@ impl Scan {
             progress(stats.requests);
             // A generator has no devices to measure and no bytes to hash, so the rest of it is not
             // needed.
-            if stats.requests == limit && matches!(source, RequestSource::Generated(_)) {
+            if stats.requests == limit && matches!(source.kind, SourceKind::Generated(_)) {
                 break;
             }
         }
         check_only(&source, &options.devices, spec)?;
-        let (sha256, problems) = match &mut source {
-            RequestSource::Trace(s) => (s.digest(), s.problems().clone()),
-            RequestSource::Generated(_) => (None, Problems::default()),
+        let sha256 = match &mut source.kind {
+            SourceKind::Trace(s) => s.digest(),
+            SourceKind::Generated(_) => None,
         };
+        let problems = source.problems();
         let layout = DeviceLayout::concat(&ends);
         let identity = source.identity(spec, sha256);
         Ok(stats.finish(identity, source.reading(), problems, source.devices().to_vec(), layout))

@@ -3,41 +3,71 @@
 use crate::generate::{GENERATOR_PREFIX, Generator};
 use crate::identity::{WorkloadIdentity, WorkloadKind};
 use crate::stream::TraceStream;
-use crate::{DeviceMapping, Error, Options, Reading, Request, Result};
+use crate::{DeviceMapping, Error, Options, Problems, Reading, Request, Result, SectorCut};
 use std::path::Path;
 
 /// Workload specification of standard input.
 pub const STDIN: &str = "-";
 
-pub(crate) enum RequestSource {
+pub(crate) struct RequestSource {
+    pub(crate) kind: SourceKind,
+    /// Requests that begin or end inside a sector are widened.
+    whole_sectors: bool,
+    /// Number of requests that were widened by the option.
+    widened: u64,
+}
+
+pub(crate) enum SourceKind {
     Trace(Box<TraceStream>),
     Generated(Box<Generator>),
 }
 
 impl RequestSource {
     pub(crate) fn open(spec: &str, options: &Options, hash: bool) -> Result<RequestSource> {
-        Ok(match spec.strip_prefix(GENERATOR_PREFIX) {
-            Some(g) => RequestSource::Generated(Box::new(Generator::parse(g)?)),
-            None => RequestSource::Trace(Box::new(TraceStream::open(spec, options, hash)?)),
-        })
+        let kind = match spec.strip_prefix(GENERATOR_PREFIX) {
+            Some(g) => SourceKind::Generated(Box::new(Generator::parse(g)?)),
+            None => SourceKind::Trace(Box::new(TraceStream::open(spec, options, hash)?)),
+        };
+        Ok(RequestSource::of(kind, options))
+    }
+
+    pub(crate) fn of(kind: SourceKind, options: &Options) -> RequestSource {
+        RequestSource { kind, whole_sectors: options.whole_sectors, widened: 0 }
     }
 
     pub(crate) fn fill(&mut self, out: &mut Vec<Request>) -> Result<bool> {
-        match self {
-            RequestSource::Trace(s) => s.fill(out),
-            RequestSource::Generated(g) => Ok(g.fill(out)),
+        let more = match &mut self.kind {
+            SourceKind::Trace(s) => s.fill(out)?,
+            SourceKind::Generated(g) => g.fill(out),
+        };
+        if self.whole_sectors {
+            for r in out.iter_mut().filter(|r| !r.is_whole()) {
+                r.cut = SectorCut::NONE;
+                self.widened += 1;
+            }
         }
+        Ok(more)
+    }
+
+    /// Returns the problems so far.
+    pub(crate) fn problems(&self) -> Problems {
+        let mut problems = match &self.kind {
+            SourceKind::Trace(s) => s.problems().clone(),
+            SourceKind::Generated(_) => Problems::default(),
+        };
+        problems.widened += self.widened;
+        problems
     }
 
     pub(crate) fn identity(&self, spec: &str, sha256: Option<String>) -> WorkloadIdentity {
-        match self {
-            RequestSource::Trace(_) => {
+        match &self.kind {
+            SourceKind::Trace(_) => {
                 let file = Path::new(spec).file_name().map(|n| n.to_string_lossy().into_owned());
                 let name =
                     if spec == STDIN { "standard input".into() } else { file.unwrap_or_else(|| spec.into()) };
                 WorkloadIdentity { name, kind: WorkloadKind::Real, sha256, generator: None, version: None }
             }
-            RequestSource::Generated(g) => WorkloadIdentity {
+            SourceKind::Generated(g) => WorkloadIdentity {
                 name: g.name().into(),
                 kind: WorkloadKind::Generated,
                 sha256: None,
@@ -48,16 +78,16 @@ impl RequestSource {
     }
 
     pub(crate) fn devices(&self) -> &[String] {
-        match self {
-            RequestSource::Trace(s) => s.devices(),
-            RequestSource::Generated(_) => &[],
+        match &self.kind {
+            SourceKind::Trace(s) => s.devices(),
+            SourceKind::Generated(_) => &[],
         }
     }
 
     pub(crate) fn reading(&self) -> Reading {
-        match self {
-            RequestSource::Trace(s) => s.reading(),
-            RequestSource::Generated(g) => g.reading(),
+        match &self.kind {
+            SourceKind::Trace(s) => s.reading(),
+            SourceKind::Generated(g) => g.reading(),
         }
     }
 }

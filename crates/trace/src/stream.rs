@@ -198,7 +198,7 @@ impl ClockNormaliser {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ReqOp;
+    use crate::{ReqOp, SectorCut};
     use frit_core::{Hints, Sector};
 
     fn normalised(times: &[u64], max_gap: Option<u64>) -> (Vec<u64>, Problems) {
@@ -212,6 +212,7 @@ mod tests {
                 device: 0,
                 op: ReqOp::Read,
                 hints: Hints::NONE,
+                cut: SectorCut::NONE,
             })
             .collect();
         let mut p = Problems::default();

@@ -8,7 +8,7 @@ use crate::fit::Fitter;
 use crate::identity::WorkloadIdentity;
 use crate::input::TraceInput;
 use crate::problems::Problems;
-use crate::source::{RequestSource, check_only};
+use crate::source::{RequestSource, SourceKind, check_only};
 use crate::stream::TraceStream;
 use crate::{DeviceMapping, Error, Fit, Options, Reading, Request, Result, Scan};
 use std::io::Read;
@@ -63,7 +63,8 @@ impl Workload {
     /// As [`Workload::open`].
     pub fn from_reader(name: &str, reader: Box<dyn Read + Send>, options: &Options) -> Result<Workload> {
         let input = TraceInput::from_reader(name, reader, options, false)?;
-        let source = RequestSource::Trace(Box::new(TraceStream::of(name, input, options)?));
+        let kind = SourceKind::Trace(Box::new(TraceStream::of(name, input, options)?));
+        let source = RequestSource::of(kind, options);
         Ok(Workload::of(name, options, source, false))
     }
 
@@ -202,10 +203,7 @@ impl Workload {
     /// Returns the problems so far.
     #[must_use]
     pub fn problems(&self) -> Problems {
-        let mut problems = match &self.source {
-            RequestSource::Trace(s) => s.problems().clone(),
-            RequestSource::Generated(_) => Problems::default(),
-        };
+        let mut problems = self.source.problems();
         problems.notes.extend(self.fitter.as_ref().and_then(Fitter::remark));
         problems
     }

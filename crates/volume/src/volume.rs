@@ -72,6 +72,37 @@ fn sector(at: u64, len: u64, size: u64) -> CoreResult<Sector> {
     Err(frit_core::Error::param("range", format!("{len} bytes at {at}"), why))
 }
 
+/// Returns `true` if a range begins and ends at sectors.
+fn aligned(at: u64, len: u64) -> bool {
+    (at | len).is_multiple_of(SECTOR_BYTES)
+}
+
+/// Checks that a range of bytes lies in a volume of `size` bytes, and that its length has 32 bits.
+fn check_bytes(at: u64, len: u64, size: u64) -> CoreResult<()> {
+    match at.checked_add(len) {
+        Some(end) if end <= size && u32::try_from(len).is_ok() => Ok(()),
+        _ => Err(frit_core::Error::OutOfRange {
+            at: at / SECTOR_BYTES,
+            sectors: len.div_ceil(SECTOR_BYTES),
+            capacity: size / SECTOR_BYTES,
+        }),
+    }
+}
+
+/// Returns the error of a range of bytes on a layer of sectors.
+fn no_bytes(at: u64, len: u64) -> frit_core::Error {
+    let layers = frit_stack::layers::with_byte_access().join(", ");
+    let why = format!(
+        "the layer of this volume serves multiples of {SECTOR_BYTES} bytes only; layers that serve bytes: {layers}"
+    );
+    frit_core::Error::param("range", format!("{len} bytes at {at}"), why)
+}
+
+/// Returns the error of a physical address on a layer without physical access.
+fn no_raw() -> frit_core::Error {
+    frit_core::Error::param("raw access", "", "the layer of this volume has no access by physical address")
+}
+
 impl<S: Sink> Volume<S> {
     pub(crate) fn from_parts(p: VolumeParts<S>) -> Volume<S> {
         let info = p.layer.info();
@@ -178,6 +209,89 @@ impl<S: Sink> Volume<S> {
             at.0 += part.len() as u64 / SECTOR_BYTES;
         }
         if hints.has(Hints::FUA) { self.flush() } else { Ok(()) }
+    }
+
+    /// Returns `true` if the layer serves ranges that begin or end inside a sector
+    /// ([`Volume::read_bytes`], [`Volume::write_bytes`]).
+    pub fn serves_bytes(&mut self) -> bool {
+        self.layer.byte_access().is_some()
+    }
+
+    /// Reads `into.len()` bytes from `at`, which may be any bytes of the volume.
+    ///
+    /// # Errors
+    /// As for [`Volume::read`]; the range is not of whole sectors, and the layer serves only those.
+    pub fn read_bytes(&mut self, at: u64, into: &mut [u8]) -> CoreResult<()> {
+        let len = into.len() as u64;
+        if aligned(at, len) {
+            return self.read(at, into);
+        }
+        check_bytes(at, len, self.bytes)?;
+        let access = self.layer.byte_access().ok_or_else(|| no_bytes(at, len))?;
+        let read = access.read_bytes(&mut self.sink, at, ReadTarget::Bytes(into));
+        self.check_files_on_error(read)
+    }
+
+    /// Writes `data` at `at`, which may be any bytes of the volume. The promises are those of
+    /// [`Volume::write`]: after a power loss, the bytes in a block of 4 KiB are all old or all new.
+    /// A range of 4 GiB or more is refused.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let dir = dir.path().join("vol");
+    /// use frit_core::Hints;
+    /// use frit_volume::{CreateOptions, Volume};
+    ///
+    /// let stack = frit_stack::Stack::builtin("hfsl-small", &[])?;
+    /// let mut volume = Volume::create(&dir, &CreateOptions { stack, force: false })?;
+    /// volume.write_bytes(1_000_001, b"one small record", Hints::METADATA)?;
+    /// volume.flush()?;
+    /// let mut record = [0; 16];
+    /// volume.read_bytes(1_000_001, &mut record)?;
+    /// assert_eq!(&record, b"one small record");
+    /// volume.close()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`Volume::write`]; the range is not of whole sectors, and the layer serves only those.
+    pub fn write_bytes(&mut self, at: u64, data: &[u8], hints: Hints) -> CoreResult<()> {
+        let len = data.len() as u64;
+        if aligned(at, len) {
+            return self.write(at, data, hints);
+        }
+        self.writable()?;
+        check_bytes(at, len, self.bytes)?;
+        let access = self.layer.byte_access().ok_or_else(|| no_bytes(at, len))?;
+        let wrote = access.write_bytes(&mut self.sink, at, WriteData::Bytes(data), hints);
+        self.check_files_on_error(wrote)?;
+        if hints.has(Hints::FUA) { self.flush() } else { Ok(()) }
+    }
+
+    /// Reads bytes at a physical address of a medium, for a caller that the parameter `raw_access`
+    /// of the layer names.
+    ///
+    /// # Errors
+    /// [`Protected`](frit_core::Error::Protected) for a caller without this right; a layer without
+    /// physical access; an address outside the medium, or damaged bytes.
+    pub fn raw_read(&mut self, caller: &str, medium: MediumKind, at: u64, into: &mut [u8]) -> CoreResult<()> {
+        let access = self.layer.raw_access().ok_or_else(no_raw)?;
+        let read = access.raw_read(&mut self.sink, caller, medium, at, ReadTarget::Bytes(into));
+        self.check_files_on_error(read)
+    }
+
+    /// Writes bytes at a physical address of PCM, in the area that the layer leaves free
+    /// (`raw_bytes`). They are durable after [`Volume::flush`].
+    ///
+    /// # Errors
+    /// As for [`Volume::raw_read`]; an address in an area of the layer; a volume that refuses
+    /// writes.
+    pub fn raw_write(&mut self, caller: &str, at: u64, data: &[u8]) -> CoreResult<()> {
+        self.writable()?;
+        let access = self.layer.raw_access().ok_or_else(no_raw)?;
+        let wrote =
+            access.raw_write(&mut self.sink, caller, at, WriteData::Bytes(data), frit_core::Cause::Host);
+        self.check_files_on_error(wrote)
     }
 
     /// Makes a range read as zeros: by discarding it, or, with `keep_allocated`, by writing zeros,

@@ -1,5 +1,6 @@
 //! `frit ctl`: shows the state of a volume and changes its parameters, served or not.
 
+mod bytes;
 mod hint;
 mod offline;
 mod show;
@@ -22,9 +23,12 @@ use std::path::PathBuf;
   frit ctl vol top --interval 2
   frit ctl vol hint add 0+64M=metadata          writes to this range are metadata (docs/guide/serve.md, \"Hints\")
   frit ctl vol hint detect on                   recognise metadata of ext4, XFS and btrfs in what clients write
+  frit ctl vol peek 4096+64                     bytes of the volume, as the clients see them
+  frit ctl vol poke 4100 00ff7a                 write bytes; they are durable when the command ends
+  frit ctl vol peek --raw pcm 0+512             bytes of PCM, for users that raw_access names
 
 A served volume is accessed through its socket; any other one is opened for the request. Only the user who serves it
-and root may change parameters. See docs/guide/control.md.")]
+and root may change parameters, read bytes and write them. See docs/guide/control.md.")]
 pub(crate) struct Args {
     /// Volume: a directory that frit create made.
     volume: PathBuf,
@@ -61,6 +65,10 @@ enum CtlCommand {
     Top(top::Args),
     /// Show and change the hints that writes get: metadata, hot, cold.
     Hint(hint::Args),
+    /// Show bytes of the volume.
+    Peek(bytes::PeekArgs),
+    /// Write bytes of the volume.
+    Poke(bytes::PokeArgs),
 }
 
 /// Parses a parameter and its value.
@@ -100,6 +108,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             let stat = stat(args)?;
             if *json { print_json(&stat) } else { print(&show::stat(&stat)) }
         }
+        CtlCommand::Peek(peek) => bytes::peek(args, peek),
+        CtlCommand::Poke(poke) => bytes::poke(args, poke),
         CtlCommand::Top(top) => {
             let Some(mut client) = client(args)? else {
                 let volume = args.volume.display();
@@ -151,6 +161,8 @@ fn unexpected(answer: &Success) -> miette::Report {
         Success::Changed(_) => "changes",
         Success::Stat(_) => "a view",
         Success::Hints(_) => "hints",
+        Success::Bytes(_) => "bytes",
+        Success::Written(_) => "a number of bytes",
     };
     miette!("the server sent an unexpected reply: {what}")
 }

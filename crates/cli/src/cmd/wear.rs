@@ -319,7 +319,15 @@ mod tests {
     use frit_core::{Hints, Nanos, Sector};
 
     fn request(op: ReqOp, sector: u64, sectors: u32) -> Request {
-        Request { at: Nanos(0), sector: Sector(sector), sectors, device: 0, op, hints: Hints::NONE }
+        Request {
+            at: Nanos(0),
+            sector: Sector(sector),
+            sectors,
+            device: 0,
+            op,
+            hints: Hints::NONE,
+            cut: frit_trace::SectorCut::NONE,
+        }
     }
 
     #[test]

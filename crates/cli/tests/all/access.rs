@@ -257,3 +257,42 @@ fn what_another_user_puts_in_the_way_is_not_used() {
     good(&frit(&["fsck", &place.at("img3"), "--overlay", memory.path().to_str().unwrap()]));
     assert_eq!(fs::read_dir(memory.path()).unwrap().count(), 1, "nothing is left");
 }
+
+/// The rights of the HFSL paper (section 2.7.4): only users that the administrator named use
+/// physical addresses, and no other user reads or writes bytes of the volume.
+#[test]
+fn a_second_user_has_physical_addresses_only_by_name() {
+    let Some(place) = Place::new() else { return };
+    let own = format!("uid:{OTHER}");
+    for (name, named) in [("named", own.as_str()), ("unnamed", "uid:4000000000")] {
+        let (vol, socket) = (place.at(name), place.at(&format!("{name}.sock")));
+        let raw = format!("raw_access=[\"{named}\"]");
+        good(&frit(&["create", &vol, "--stack", "hfsl-small", "--set", &raw, "--set", "raw_bytes=4K"]));
+        let _server = Running::start(&["serve", &vol, "--nbd", "tcp:127.0.0.1:0", "--ctl", &socket]);
+        // The volume's directory is closed to the other user, who uses the socket only.
+        let ctl = |words: &[&str]| {
+            let mut command = other(&["timeout", "60", FRIT, "ctl", "--socket", &socket, &vol]);
+            command.args(words).output().unwrap()
+        };
+        refused(&ctl(&["peek", "0+64"]), "may not read its bytes");
+        refused(&ctl(&["poke", "0", "00"]), "may not write its bytes");
+        refused(&ctl(&["get"]), "may not read its state");
+        refused(&ctl(&["set", "SSW=512"]), "may not change parameters");
+        // The last 4 KiB of 4 MiB of PCM are free.
+        let last = (4 << 20) - 4096;
+        let poke = ctl(&["poke", "--raw", "pcm", &last.to_string(), "c0ffee"]);
+        let peek = ctl(&["peek", "--raw", "pcm", &format!("{last}+3")]);
+        if named == own {
+            good(&poke);
+            assert!(good(&peek).contains("c0 ff ee"));
+            refused(&ctl(&["poke", "--raw", "pcm", "0", "00"]), "belongs to the layer");
+        } else {
+            refused(&poke, "may not address media directly");
+            refused(&peek, "raw_access");
+        }
+        // Neither has root the right without a name.
+        refused(&frit(&["ctl", &vol, "--socket", &socket, "peek", "--raw", "pcm", "0+3"]), "raw_access");
+        good(&frit(&["ctl", &vol, "--socket", &socket, "poke", "100", "c0ffee"]));
+        assert!(good(&frit(&["ctl", &vol, "--socket", &socket, "peek", "99+5"])).contains("00 c0 ff ee 00"));
+    }
+}

@@ -49,6 +49,10 @@ fn findings_come_first_and_percentiles_are_chosen() {
         head.split_whitespace().collect::<Vec<_>>(),
         ["latency", "requests", "mean", "p12.5", "p90", "max"]
     );
+    let e = frit(&["--stack", "hfsl-small", "--stack", "no-pcm", "--trace", LOAD, "--percentiles", "90"]);
+    let rows = e.out.lines().filter(|l| l.contains(" latency, p"));
+    let names: Vec<_> = rows.map(|l| l.split_whitespace().take(2).collect::<Vec<_>>()).collect();
+    assert_eq!(names, [["latency,", "p90"]], "{}", e.out);
     let e = frit(&["hfsl-small", LOAD, "--percentiles", "100"]);
     assert!(e.code == 2 && e.err.contains("not a percentile"), "{}", e.err);
 }

@@ -1,6 +1,7 @@
 //! The next request for a bus of each unit, ordered by time.
 
 use frit_core::Nanos;
+use std::hint::select_unpredictable;
 
 /// The key of a unit without a request.
 const NEVER: u128 = u128::MAX;
@@ -48,7 +49,7 @@ impl AskTree {
         let mut winner = key;
         self.keys[node] = key;
         while node > 1 {
-            winner = winner.min(self.keys[node ^ 1]);
+            winner = smaller(winner, self.keys[node ^ 1]);
             node /= 2;
             self.keys[node] = winner;
         }
@@ -65,6 +66,17 @@ impl AskTree {
     pub(super) fn first(&self) -> usize {
         self.keys[1] as usize & ((1 << POSITION_BITS) - 1)
     }
+}
+
+/// Returns the smaller key without a branch: either is equally likely.
+#[inline]
+fn smaller(a: u128, b: u128) -> u128 {
+    let halves = |key: u128| ((key >> 64) as u64, key as u64);
+    let ((a_high, a_low), (b_high, b_low)) = (halves(a), halves(b));
+    let less = (b_high < a_high) | ((b_high == a_high) & (b_low < a_low));
+    let high = select_unpredictable(less, b_high, a_high);
+    let low = select_unpredictable(less, b_low, a_low);
+    u128::from(high) << 64 | u128::from(low)
 }
 
 #[cfg(test)]

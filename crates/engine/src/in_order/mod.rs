@@ -3,7 +3,6 @@
 mod ask_tree;
 mod dies;
 mod disks;
-mod queue;
 mod tokens;
 mod unit;
 
@@ -16,11 +15,11 @@ use dies::{Die, NO_DIE};
 use disks::Disks;
 use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
 use frit_media::{Hardware, Phases, TimingModel};
-use queue::QueuedCommand;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::hint::select_unpredictable;
 use tokens::{Consequence, Tokens};
-use unit::{Stage, Unit};
+use unit::{QueuedCommand, Stage, Unit};
 
 /// Computes when each command starts and ends, for units that execute commands in order of
 /// emission (FIFO), and for disks with queues of their own.
@@ -164,13 +163,14 @@ impl InOrder {
     #[inline]
     fn ask(&mut self, id: UnitId, tok: Tok, begin: Nanos, phases: Phases) {
         let unit = &mut self.units[id.idx()];
-        unit.phases = phases;
         // Selections instead of branches: a processor cannot predict them.
         let goes_in = phases.bus_in > Nanos::ZERO;
+        let either = |goes_in_first, other| select_unpredictable(goes_in, goes_in_first, other);
         unit.stage = if goes_in { Stage::In } else { Stage::Out };
-        unit.transfer = if goes_in { phases.bus_in } else { phases.bus_out };
-        unit.then = if goes_in { phases.array } else { Nanos::ZERO };
-        let at = if goes_in { begin } else { begin + phases.array };
+        unit.transfer = either(phases.bus_in, phases.bus_out);
+        unit.then = either(phases.array, Nanos::ZERO);
+        unit.second_transfer = either(phases.bus_out, Nanos::ZERO);
+        let at = either(begin, begin + phases.array);
         self.asks.set(id.idx(), at, tok.0);
     }
 
@@ -184,9 +184,10 @@ impl InOrder {
         }
         let (at, done) = transfer(unit, &mut self.channels, asked);
         self.usage.count_bus_phase(unit.channel, at, unit.transfer);
-        if unit.stage == Stage::In && unit.phases.bus_out > Nanos::ZERO {
+        if unit.second_transfer > Nanos::ZERO {
             unit.stage = Stage::Out;
-            (unit.transfer, unit.then) = (unit.phases.bus_out, Nanos::ZERO);
+            (unit.transfer, unit.then) = (unit.second_transfer, Nanos::ZERO);
+            unit.second_transfer = Nanos::ZERO;
             let tok = unit.running();
             return self.asks.set(id.idx(), done, tok.0);
         }
@@ -223,7 +224,7 @@ impl InOrder {
     fn end(&mut self, id: UnitId, at: Nanos) {
         let unit = &mut self.units[id.idx()];
         let Some(&QueuedCommand { cmd, tok, .. }) = unit.queue.front() else { return };
-        unit.queue.pop();
+        unit.queue.pop_front();
         unit.free = at;
         unit.stage = Stage::Idle;
         self.usage.count_command(&cmd, unit.ready, unit.start, at);
@@ -322,7 +323,7 @@ fn transfer(unit: &mut Unit, channels: &mut [Nanos], asked: Nanos) -> (Nanos, Na
     let at = asked.max(*free);
     *free = at + unit.transfer;
     // The service starts with the first grant; the wait for the bus counts as waiting time.
-    unit.start = if unit.stage == Stage::In { at } else { unit.start };
+    unit.start = select_unpredictable(unit.stage == Stage::In, at, unit.start);
     (at, *free + unit.then)
 }
 
@@ -343,7 +344,7 @@ impl Sink for InOrder {
         let u = &self.units[unit.idx()];
         let busy_until = match &self.disks {
             Some(disks) if u.is_disk => disks.busy_until(unit, self.now),
-            _ if u.die != NO_DIE && u.queue.len() == 0 => self.dies[usize::from(u.die)].busy_until(self.now),
+            _ if u.die != NO_DIE && u.queue.is_empty() => self.dies[usize::from(u.die)].busy_until(self.now),
             _ => u.busy_until(self.now, &self.models[usize::from(u.device)]),
         };
         busy_until.map_or(UnitState::Idle, UnitState::BusyUntil)
@@ -360,7 +361,7 @@ impl Sink for InOrder {
             self.emit_to_disk(cmd, tok);
             return tok;
         }
-        unit.queue.push(QueuedCommand { cmd, tok, ready });
+        unit.queue.push_back(QueuedCommand { cmd, tok, ready });
         if unit.queue.len() == 1 {
             self.start(cmd.unit);
         }

@@ -1,9 +1,9 @@
 //! A unit of the in-order engine: its queue, and the command that it executes.
 
-use super::queue::CommandQueue;
 use super::tokens::Tok;
-use frit_core::{MediumKind, Nanos, UnitId};
+use frit_core::{Cmd, MediumKind, Nanos, UnitId};
 use frit_media::{Hardware, Phases, TimingModel};
+use std::collections::VecDeque;
 
 /// The next event of the oldest command of a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,10 +20,19 @@ pub(super) enum Stage {
     Out,
 }
 
+/// A command that waits at a unit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct QueuedCommand {
+    pub(super) cmd: Cmd,
+    pub(super) tok: Tok,
+    /// Time from which it waits only for its unit, if that was known when it was emitted.
+    pub(super) ready: Option<Nanos>,
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Unit {
     /// Commands whose end is not known, in order of emission.
-    pub(super) queue: CommandQueue,
+    pub(super) queue: VecDeque<QueuedCommand>,
     /// Time from which the unit is free for the oldest command of the queue.
     pub(super) free: Nanos,
     /// Phases and times of the oldest command, if its stage is not idle.
@@ -34,6 +43,8 @@ pub(super) struct Unit {
     /// or to its end.
     pub(super) transfer: Nanos,
     pub(super) then: Nanos,
+    /// Length of the transfer after the next one; zero if there is none.
+    pub(super) second_transfer: Nanos,
     pub(super) channel: u16,
     pub(super) device: u8,
     pub(super) stage: Stage,
@@ -48,13 +59,14 @@ impl Unit {
     pub(super) fn new(hardware: &Hardware, id: UnitId, die: u16) -> Unit {
         let device = hardware.device_of(id);
         Unit {
-            queue: CommandQueue::new(),
+            queue: VecDeque::new(),
             free: Nanos::ZERO,
             phases: Phases::default(),
             ready: Nanos::ZERO,
             start: Nanos::ZERO,
             transfer: Nanos::ZERO,
             then: Nanos::ZERO,
+            second_transfer: Nanos::ZERO,
             channel: hardware.channel_of(id) as u16,
             device: device as u8,
             stage: Stage::Idle,
@@ -73,7 +85,7 @@ impl Unit {
     /// Returns the time until which the unit has work, if it has; waits for buses and for other
     /// commands are not included.
     pub(super) fn busy_until(&self, now: Nanos, model: &TimingModel) -> Option<Nanos> {
-        if self.queue.len() == 0 && self.free <= now {
+        if self.queue.is_empty() && self.free <= now {
             return None;
         }
         let mut model = model.clone();

@@ -2,15 +2,15 @@
 //! together: a program that writes 4 KiB finds either the old block or the new one after a power
 //! loss, as on a disk with 4 KiB sectors.
 //!
-//! All pages are written to new locations first, which no entry names. The redo record then makes
-//! the changes of the entries atomic. No page may be garbage-collected in between, since that would
-//! map it; therefore space is reserved beforehand.
+//! All pages are written to new locations first, which no entry names. A redo record
+//! ([`super::redo`]) then makes the changes of the entries atomic. No page may be garbage-collected
+//! in between, since that would map it; therefore space is reserved beforehand.
 
 use super::Hfsl;
 use super::entry::{MapEntry, PageLocation};
-use super::header::{REDO_ENTRIES, RedoRecord};
 use super::pcm::PcmRegion;
 use super::read::sub_spans;
+use super::redo::{REDO_ENTRIES, RedoRecord};
 use super::route::HostRequest;
 use super::to_nand::overlay;
 use super::to_pcm::no_pcm;
@@ -247,8 +247,11 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// Maps all pages to their new locations atomically, and releases the old locations.
     pub(crate) fn commit<S: Sink<Tok = T>>(&mut self, sink: &mut S, placed: &[WrittenPage<T>]) -> Result<()> {
         let Some(first) = placed.first().map(|p| p.lpn.0) else { return Ok(()) };
-        let mut redo = RedoRecord { first, mask: 0, raw: [0; REDO_ENTRIES] };
-        let mut durable = self.map.redo_barrier;
+        let mut redo = RedoRecord { first, ..RedoRecord::EMPTY };
+        // Larger than the numbers of all pages of the group, and smaller than those of later pages.
+        let seq = self.flash.next_seq();
+        let mut durable =
+            if is_planted(HfslBug::RedoGateOpen) { sink.start() } else { self.map.redo_barrier };
         for p in placed {
             let i = p.lpn.0 - first;
             redo.mask |= 1 << i;
@@ -258,9 +261,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let Some(pcm) = &mut self.map.pcm else { return Err(no_pcm()) };
         let redoable = match () {
             () if is_planted(HfslBug::NoRedo) => durable,
-            // Order: data, record, entries, clearing of the record; each is durable before the next
-            // is written.
-            () => pcm.write_redo(sink, &redo, durable)?,
+            // Order: data, record, entries, next record; each is durable before the next is written.
+            () => pcm.write_redo(sink, &redo, seq, durable)?,
         };
         let redoable = if is_planted(HfslBug::RedoNotFenced) { durable } else { redoable };
         let mut written = redoable;
@@ -270,11 +272,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
         let done = pcm.medium.fence(sink, written);
         self.map.written = sink.join(self.map.written, done);
-        // The next change of one of these entries waits for this token: until then the record could
-        // undo it.
-        if !is_planted(HfslBug::RedoNotCleared) {
-            self.map.redo_barrier = pcm.clear_redo(sink, done)?;
-        }
+        // The next record waits for this token: it takes the place of this one.
+        self.map.redo_barrier = pcm.end_commit(sink, done)?;
         self.flash.record_named(sink, done);
         for p in placed {
             let old = self.map.get(p.lpn).place();

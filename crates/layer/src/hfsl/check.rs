@@ -117,6 +117,17 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
         self.find_orphans(sink, &mut check)?;
         self.resolve_orphans(sink, &mut check)?;
+        for at in self.check_redo(sink, scope.repair)? {
+            (check.found)(Finding {
+                kind: "bad-redo-record",
+                severity: Severity::Minor,
+                lpn: None,
+                medium: MediumKind::Pcm,
+                at,
+                what: "a redo record is damaged; no page needs it while the volume is open".into(),
+                repaired: scope.repair,
+            });
+        }
         let CheckRun { bad, found, seen, .. } = check;
         bad.into_values().flatten().for_each(found);
         Ok(seen)

@@ -4,6 +4,7 @@
 use super::buffer::PcmBuffer;
 use super::heat::Heat;
 use super::placement::Placement;
+use super::redo::LINES_MOST;
 use crate::flash::{Gc, WearLeveling};
 use frit_core::{Error, ParamTable, Result, size};
 use frit_wear::{LevelerKind, PcmWearKeys, WearConfig};
@@ -108,8 +109,15 @@ frit_core::parameters! {
         /// A power loss may lose any write to a page cache that was not synced.
         "flush_map" flush_map: bool as Switch = false, fixed,
             "second map in PCM, as of the last flush, for media in files";
+        "redo_lines" redo_lines: u32 as Number = 0, fixed, unit "lines",
+            "lines of the ring of redo records; 0: 64, or fewer that take 1/64 of PCM",
+            unused |c| c.map_persist == MapPersist::Halt => "only map_persist = each has redo records";
         "raw_access" raw_access: Vec<String> as List = Vec::new(), fixed,
             "names of the callers that may use physical addresses";
+        #[serde(deserialize_with = "size::deserialize")]
+        "raw_bytes" raw_bytes: u64 as Bytes = 0, fixed, unit "bytes",
+            "end of PCM that the layer leaves free for writes by physical address",
+            unused |c| c.raw_bytes > 0 && c.raw_access.is_empty() => "raw_access names no caller";
         "gc" gc: String as Name<Gc> = "greedy".into(), live,
             "garbage-collection policy";
         "gc_low_blocks" gc_low_blocks: u32 as Number = 3, live, unit "blocks",
@@ -141,6 +149,9 @@ frit_core::parameters! {
         "pcm_high" pcm_high: f64 as Number = 0.05, live, unit "share of PCM", within 0.0..=1.0,
             "free share until which idle-time destaging runs",
             unused |c| c.fusion_method == FusionMethod::None => "PCM holds no data";
+        "pcm_slot_spread" pcm_slot_spread: u32 as Number = 1000, live, unit "cycles",
+            "cycles by which a sub-page updated in place may exceed the next free one before it moves; 0: any",
+            unused |c| c.map_persist == MapPersist::Each => "map_persist = each updates no sub-page in place";
         include pcm_wear: PcmWearKeys;
     }
 }
@@ -187,6 +198,10 @@ impl HfslConfig {
         if self.gc_high_blocks < self.gc_low_blocks {
             let why = format!("has to be at least gc_low_blocks, which is {}", self.gc_low_blocks);
             return Err(Error::param("gc_high_blocks", self.gc_high_blocks, why));
+        }
+        if self.redo_lines > LINES_MOST {
+            let why = format!("has to be at most {LINES_MOST}");
+            return Err(Error::param("redo_lines", self.redo_lines, why));
         }
         let counts = [
             ("heat_window", self.heat_window == 0),

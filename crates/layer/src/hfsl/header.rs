@@ -1,11 +1,11 @@
-//! Header of HFSL's PCM: identity, state of use, limit of the sequence numbers in use, and the redo
-//! slot, which makes changes of several map entries atomic. The layout is drawn in
-//! `docs/reference/format.md`.
+//! Header of HFSL's PCM: identity, state of use, and limit of the sequence numbers in use. The
+//! layout is drawn in `docs/reference/format.md`.
 
 use super::Hfsl;
-use super::entry::{MapEntry, SUBPAGES_MAX};
+use super::entry::MapEntry;
 use super::layout::{CHUNK, DESC_BYTES, HEADER_BYTES};
 use super::pcm::PcmSpace;
+use super::redo::RedoArea;
 use crate::Token;
 use crate::header::{HEAD_BYTES, LayerHeader, STATE_AT};
 use crate::payload::source_of;
@@ -19,11 +19,19 @@ use frit_wear::Leveled;
 const SEQ_AT: u64 = 72;
 /// Offset of the sequence number up to which a crash may have left pages that no entry names.
 const RECOVERED_AT: u64 = 80;
-const REDO_AT: u64 = 128;
+/// Offset of the redo record of version 1.
+pub(crate) const FIXED_REDO_AT: u64 = 128;
 const MAGIC: &[u8; 8] = b"fritHFSL";
-const VERSION: u32 = 1;
+/// Version of a layer with the redo record in the header, or without redo records.
+const VERSION_FIXED: u32 = 1;
+/// Version of a layer with a ring of redo records.
+const VERSION_RING: u32 = 2;
+/// Index of the header word that holds the version.
+const VERSION_WORD: usize = 0;
 /// Index of the header word that holds the number of logical pages.
 const PAGES_WORD: usize = 3;
+/// Index of the header word that holds the number of lines of the ring of redo records.
+const RING_WORD: usize = 8;
 
 /// The layer is in use, or a crash or a power loss ended its use.
 pub(crate) const IN_USE: u32 = 1;
@@ -37,10 +45,6 @@ pub(crate) const RESTORING: u32 = 4;
 /// collection that they cause.
 const SEQ_STEP: u64 = 1 << 24;
 const SEQ_MARGIN: u64 = 1 << 20;
-
-/// Number of entries in a redo record: the pages of a 4 KiB block.
-pub(crate) const REDO_ENTRIES: usize = SUBPAGES_MAX as usize;
-const REDO_BYTES: usize = 16 + 8 * REDO_ENTRIES;
 
 /// State of use, as recorded in the header in PCM.
 #[derive(Clone, Copy, Default, Debug)]
@@ -65,55 +69,23 @@ pub(crate) struct HeaderState {
     pub(crate) recovered: u64,
 }
 
-/// Record of pages whose entries change together: those from `first` whose bit in `mask` is set.
+/// Sizes that the header in a PCM states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct RedoRecord {
-    pub(crate) first: u32,
-    pub(crate) mask: u8,
-    /// Entries in the encoding of PCM.
-    pub(crate) raw: [u64; REDO_ENTRIES],
+pub(crate) struct FormattedSizes {
+    /// Number of logical pages.
+    pub(crate) pages: u32,
+    /// Number of lines of the ring of redo records; 0 for the record in the header.
+    pub(crate) redo_lines: u32,
 }
 
-impl RedoRecord {
-    /// Iterates over the pages and their entries.
-    pub(crate) fn entries(self) -> impl Iterator<Item = (u32, u64)> {
-        (0..REDO_ENTRIES as u32)
-            .filter(move |i| self.mask & (1 << i) != 0)
-            .map(move |i| (self.first + i, self.raw[i as usize]))
-    }
-
-    /// Layout: first page (4 bytes), mask (4), entries (64), zero (4), CRC32C of all preceding
-    /// bytes (4).
-    fn encode(&self) -> [u8; REDO_BYTES] {
-        let mut b = [0; REDO_BYTES];
-        b[..4].copy_from_slice(&self.first.to_le_bytes());
-        b[4..8].copy_from_slice(&u32::from(self.mask).to_le_bytes());
-        for (to, raw) in b[8..].chunks_exact_mut(8).zip(self.raw) {
-            to.copy_from_slice(&raw.to_le_bytes());
-        }
-        let crc = frit_media::checksum::crc32c(&b[..REDO_BYTES - 4]);
-        b[REDO_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
-        b
-    }
-
-    fn decode(b: &[u8; REDO_BYTES]) -> Option<RedoRecord> {
-        let word = |at: usize| b.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
-        let head = word(0)?;
-        let mut raw = [0; REDO_ENTRIES];
-        for (i, r) in raw.iter_mut().enumerate() {
-            *r = word(8 + 8 * i)?;
-        }
-        let redo = RedoRecord { first: head as u32, mask: (head >> 32) as u8, raw };
-        (redo.mask != 0 && redo.encode() == *b).then_some(redo)
-    }
-}
-
-/// Reads the number of logical pages from the header in a PCM, if it holds an HFSL. The wear leveler
-/// has not been recovered yet: the number determines the size of the tables that a recovery fills.
+/// Reads sizes from the header in a PCM, if it holds an HFSL. The wear leveler has not been
+/// recovered yet: the number of pages determines the size of the tables that a recovery fills.
 ///
 /// # Errors
 /// The store fails.
-pub(crate) fn formatted_pages<T: Token, P: Store>(medium: &mut Leveled<T, P>) -> Result<Option<u32>> {
+pub(crate) fn formatted_sizes<T: Token, P: Store>(
+    medium: &mut Leveled<T, P>,
+) -> Result<Option<FormattedSizes>> {
     if !P::STORES_BYTES || medium.bytes() < HEADER_BYTES {
         return Ok(None);
     }
@@ -123,7 +95,8 @@ pub(crate) fn formatted_pages<T: Token, P: Store>(medium: &mut Leveled<T, P>) ->
         return Ok(None);
     }
     let head = LayerHeader::from_bytes(bytes);
-    Ok(Some(head.word(PAGES_WORD)).filter(|&pages| head.is_of(MAGIC) && pages > 0))
+    let sizes = FormattedSizes { pages: head.word(PAGES_WORD), redo_lines: head.word(RING_WORD) };
+    Ok(Some(sizes).filter(|s| head.is_of(MAGIC) && s.pages > 0))
 }
 
 fn flags_word(flags: u32) -> u64 {
@@ -133,10 +106,14 @@ fn flags_word(flags: u32) -> u64 {
 impl<T: Token, P: Store> PcmSpace<T, P> {
     /// Returns the identity part of the header: version, page size, sub-page size, pages, sub-page
     /// slots, bytes of a descriptor, has a second map as of the last flush, the map was
-    /// initialised.
+    /// initialised, lines of the ring of redo records, bytes of a line.
     fn header(&self, map_initialised: bool) -> LayerHeader {
+        let (version, lines, line_bytes) = match self.layout.redo {
+            RedoArea::Fixed => (VERSION_FIXED, 0, 0),
+            RedoArea::Ring(ring) => (VERSION_RING, ring.lines, ring.line_bytes),
+        };
         let words = [
-            VERSION,
+            version,
             self.layout.sub_bytes * self.layout.subs,
             self.layout.sub_bytes,
             (self.layout.map_bytes / 8) as u32,
@@ -144,6 +121,8 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
             DESC_BYTES as u32,
             u32::from(self.layout.flush_map_at.is_some()),
             u32::from(map_initialised),
+            lines,
+            line_bytes,
         ];
         LayerHeader::new(MAGIC, &words)
     }
@@ -172,7 +151,12 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         head[RECOVERED_AT as usize..][..8].copy_from_slice(&seal(0, None).to_le_bytes());
         let after = if map_initialised {
             let formatted = self.medium.format(sink)?;
-            self.fill_maps(sink, formatted)?
+            let cleared = match self.layout.redo {
+                // The header is written as a whole.
+                RedoArea::Fixed => formatted,
+                RedoArea::Ring(_) => self.clear_redo(sink, formatted)?,
+            };
+            self.fill_maps(sink, cleared)?
         } else {
             // A simulation begins without a format, and the registers are not part of its results.
             self.medium.preset_format()?;
@@ -231,41 +215,12 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         Ok(self.medium.fence(sink, written))
     }
 
-    /// Writes the redo record. It is durable when the returned token completes.
-    pub(crate) fn write_redo<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        redo: &RedoRecord,
-        after: T,
-    ) -> Result<T> {
-        let at = self.layout.header_at + REDO_AT;
-        let written = self.meta(sink, at, &redo.encode(), after)?;
-        Ok(self.medium.fence(sink, written))
-    }
-
-    /// Clears the redo slot after the entries of the record are durable.
-    pub(crate) fn clear_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> Result<T> {
-        let at = self.layout.header_at + REDO_AT;
-        let mask = self.meta(sink, at, &[0; 8], after)?;
-        // The checksum is cleared too: otherwise a torn new record of the same pages could leave
-        // the old one valid.
-        let crc = self.meta(sink, at + REDO_BYTES as u64 - 8, &[0; 8], after)?;
-        let written = sink.join(mask, crc);
-        Ok(self.medium.fence(sink, written))
-    }
-
     fn read_part<S: Sink<Tok = T>, const B: usize>(&mut self, sink: &mut S, at: u64) -> Result<[u8; B]> {
         let mut bytes = [0; B];
         let (at, start) = (self.layout.header_at + at, sink.start());
         let done = self.medium.read(sink, at, ReadTarget::Bytes(&mut bytes), Cause::Meta, start)?;
         sink.ack(done);
         Ok(bytes)
-    }
-
-    /// Reads the redo record. `None` if the slot holds no valid record.
-    pub(crate) fn read_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<Option<RedoRecord>> {
-        let bytes = self.read_part::<S, REDO_BYTES>(sink, REDO_AT)?;
-        Ok(RedoRecord::decode(&bytes).filter(|r| u64::from(r.first) + 8 <= self.layout.map_bytes / 8 + 8))
     }
 
     /// Reads and verifies the header.
@@ -280,8 +235,12 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         let map_initialised = found == self.header(true);
         if !map_initialised && found != self.header(false) {
             return Err(damaged(match &found.bytes()[..8] {
+                m if m == MAGIC && found.is_of(MAGIC) && found.word(VERSION_WORD) > VERSION_RING => {
+                    "the HFSL was formatted by a newer version of frit"
+                }
                 m if m == MAGIC => {
-                    "the header of HFSL is damaged, or was formatted with another page size, capacity or PCM"
+                    "the header of HFSL is damaged, or was formatted with another page size, capacity, number of \
+                     redo lines or PCM"
                 }
                 [0, 0, 0, 0, 0, 0, 0, 0] => "no HFSL was formatted here, or formatting was interrupted",
                 _ => "this is not the header of an HFSL",
@@ -370,19 +329,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_and_records_check_themselves() {
+    fn words_check_themselves() {
         for bit in 0..64 {
             assert_ne!(flags_word(1) ^ 1 << bit, flags_word((flags_word(1) ^ 1 << bit) as u32));
         }
-        let redo = RedoRecord { first: 8, mask: 0b101, raw: [7; REDO_ENTRIES] };
-        let b = redo.encode();
-        assert_eq!(RedoRecord::decode(&b), Some(redo));
-        assert_eq!(redo.entries().collect::<Vec<_>>(), [(8, 7), (10, 7)]);
-        for bit in 0..REDO_BYTES * 8 {
-            let mut bad = b;
-            bad[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(RedoRecord::decode(&bad), None, "bit {bit}");
-        }
-        assert_eq!(RedoRecord::decode(&[0; REDO_BYTES]), None);
     }
 }

@@ -1,15 +1,15 @@
 //! The layer [`Hfsl`]: its state, and its block interface, which splits requests into pages.
 
-use super::buffer::PcmBuffer;
 use super::config::{FusionMethod, HfslConfig};
 use super::entry::{MapEntry, PageLocation};
-use super::header::{RecordedUse, formatted_pages};
+use super::header::{RecordedUse, formatted_sizes};
 use super::heat::{Heat, HeatPolicy};
 use super::layout::{capacity, check_sizes, subpage};
 use super::mapping::MappingTable;
 use super::pcm::PcmSpace;
 use super::placement::Placement;
 use super::read_buffer::ReadBuffer;
+use super::redo::RedoRing;
 use super::route::HostRequest;
 use super::stats::HfslStats;
 use crate::Token;
@@ -20,8 +20,8 @@ use crate::spans::{check_bytes, page_spans, split};
 use frit_core::params::parse_name;
 use frit_core::planted::is_planted;
 use frit_core::{
-    BlockLayer, ByteAccess, Error, Hints, Info, Lpn, Params, Ppn, Progress, ReadTarget, Result, SECTOR_BYTES,
-    Sector, Sink, StackView, WriteData,
+    BlockLayer, ByteAccess, Error, Hints, Info, Lpn, Params, Ppn, Progress, RawAccess, ReadTarget, Result,
+    SECTOR_BYTES, Sector, Sink, StackView, WriteData,
 };
 use frit_media::{Dram, Nand, Pcm, Store};
 use frit_wear::{Leveled, PcmWearKeys};
@@ -76,9 +76,10 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         check_sizes(&config, &g, pcm.as_ref().map(Pcm::bytes))?;
         let level = |pcm| Leveled::new(pcm, config.wear_of_pcm()?).map_err(PcmWearKeys::in_table);
         let mut pcm = pcm.map(level).transpose()?;
-        let (pages, share) = match pcm.as_mut().map(formatted_pages).transpose()?.flatten() {
+        let formatted = pcm.as_mut().map(formatted_sizes).transpose()?.flatten();
+        let (pages, share) = match formatted {
             // The capacity does not change when blocks go bad after the volume was formatted.
-            Some(pages) if config.capacity == 0 => (pages, pages.div_ceil(g.units())),
+            Some(f) if config.capacity == 0 => (f.pages, f.pages.div_ceil(g.units())),
             _ => capacity(&config, &nand)?,
         };
         let mut wear: WearLeveling = parse_name("wear_leveling", &config.wear_leveling)?;
@@ -90,11 +91,11 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             high_blocks: config.gc_high_blocks as usize,
             copyback: config.copyback,
         };
-        let buffer: PcmBuffer = parse_name("buffer", &config.buffer)?;
         let pcm = match pcm {
             Some(medium) => {
                 let sub = subpage(&config, g.page_bytes)?;
-                Some(PcmSpace::new(medium, pages, g.page_bytes, sub, &buffer, config.flush_map)?)
+                let ring = RedoRing::of(&config, formatted, &medium, g.page_bytes);
+                Some(PcmSpace::new(medium, pages, g.page_bytes, sub, &config, ring)?)
             }
             None => None,
         };
@@ -330,6 +331,14 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
         self.idle_work(sink, budget).map_err(|e| self.refuse_after(e))
     }
 
+    fn byte_access(&mut self) -> Option<&mut dyn ByteAccess<S>> {
+        Some(self)
+    }
+
+    fn raw_access(&mut self) -> Option<&mut dyn RawAccess<S>> {
+        Some(self)
+    }
+
     fn visible(&self, view: &mut StackView) {
         self.show(view);
     }
@@ -345,8 +354,8 @@ impl<S: Sink, N: Store, P: Store> ByteAccess<S> for Hfsl<S::Tok, N, P> {
         self.read_range(sink, at, into)
     }
 
-    fn write_bytes(&mut self, sink: &mut S, at: u64, data: WriteData<'_>) -> Result<()> {
+    fn write_bytes(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, hints: Hints) -> Result<()> {
         self.check_range(at, u64::from(data.len()))?;
-        self.write_range(sink, at, data, Hints::NONE)
+        self.write_range(sink, at, data, hints)
     }
 }

@@ -3,6 +3,7 @@
 
 use super::config::{FusionMethod, HfslConfig, MapPersist};
 use super::entry::SUBPAGES_MAX;
+use super::redo::{RedoArea, RedoRing};
 use crate::Token;
 use crate::flash::Flash;
 use frit_core::{Error, PAGE_NONE, Result, SECTOR_BYTES};
@@ -28,6 +29,8 @@ const SLOTS_MAX: u64 = (1 << 24) - 1;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct PcmLayout {
     pub(crate) header_at: u64,
+    /// Place of the redo records.
+    pub(crate) redo: RedoArea,
     pub(crate) map_at: u64,
     pub(crate) map_bytes: u64,
     /// Address of the map as of the last flush, for files behind a page cache.
@@ -52,13 +55,24 @@ impl PcmLayout {
         page_bytes: u32,
         sub_bytes: u32,
         flush_map: bool,
+        ring: Option<RedoRing>,
+        raw_bytes: u64,
     ) -> Result<PcmLayout> {
         let map_bytes = u64::from(pages) * ENTRY_BYTES;
         let align = u64::from(sub_bytes);
         let head = medium.add_partition("head", HEADER_BYTES, align)?;
+        let redo = match ring {
+            None => RedoArea::Fixed,
+            // A line of the ring shares no line of PCM with other data.
+            Some(ring) => {
+                let align = align.max(u64::from(medium.geometry().line_bytes));
+                let at = medium.add_partition("redo-ring", ring.bytes(), align)?.start;
+                RedoArea::Ring(RedoRing { at, ..ring })
+            }
+        };
         let map = medium.add_partition("map", map_bytes, align)?;
         let flushed = flush_map.then(|| medium.add_partition("flush-map", map_bytes, align)).transpose()?;
-        let rest = medium.bytes() - medium.partitioned_bytes();
+        let rest = (medium.bytes() - medium.partitioned_bytes()).saturating_sub(raw_bytes);
         // Two sub-pages are left for the alignment of the two partitions below.
         // One descriptor for each slot: at worst each page in PCM has a single sub-page.
         let slots = rest.saturating_sub(2 * u64::from(sub_bytes)) / (u64::from(sub_bytes) + DESC_BYTES);
@@ -74,7 +88,8 @@ impl PcmLayout {
                 medium.bytes(),
                 format!(
                     "the map takes {map_bytes} bytes and leaves too little for data; \
-                     use more PCM, larger pages or a smaller capacity"
+                     use more PCM, larger pages or a smaller capacity{}",
+                    if raw_bytes > 0 { " or raw_bytes" } else { "" }
                 ),
             ));
         }
@@ -84,6 +99,7 @@ impl PcmLayout {
             medium.add_partition("data", u64::from(slots) * u64::from(sub_bytes), u64::from(sub_bytes))?;
         Ok(PcmLayout {
             header_at: head.start,
+            redo,
             map_at: map.start,
             map_bytes,
             flush_map_at: flushed.map(|p| p.start),

@@ -20,8 +20,8 @@ pub(crate) struct MappingTable<T, P: Store> {
     pub(crate) table: Vec<u64>,
     pub(crate) pcm: Option<PcmSpace<T, P>>,
     pub(crate) persist: MapPersist,
-    /// Token that every write of an entry waits for: after it, no older redo record can overwrite
-    /// the entry.
+    /// Token that every write of an entry and of a redo record waits for: after it, no older redo
+    /// record can overwrite the entry.
     pub(crate) redo_barrier: T,
     /// Time at which all entries so far are as durable as the configuration wants them.
     pub(crate) written: T,
@@ -73,10 +73,13 @@ impl<T: Token, P: Store> MappingTable<T, P> {
             return Ok(after);
         }
         let after = if is_planted(HfslBug::EntryBeforeData) { sink.start() } else { after };
+        let Some(pcm) = &mut self.pcm else { return Ok(after) };
+        if pcm.redo.covers(lpn) && !is_planted(HfslBug::RedoNotCleared) {
+            self.redo_barrier = pcm.retire_redo(sink, self.redo_barrier)?;
+        }
         // Until `self.redo_barrier` an older redo record could overwrite this entry in a recovery.
         let after =
             if is_planted(HfslBug::RedoGateOpen) { after } else { sink.join(after, self.redo_barrier) };
-        let Some(pcm) = &mut self.pcm else { return Ok(after) };
         // Clean in DRAM, since PCM receives the same entry now.
         self.table[lpn.idx()] = entry.clean().0;
         let written = pcm.write_entry(sink, lpn.0, entry.clean().sealed(lpn.0), after)?;

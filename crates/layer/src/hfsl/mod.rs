@@ -12,7 +12,7 @@
 //! | `layout` | sizes of the volume, and the areas in PCM |
 //! | `layer` | state of the layer, and its block interface |
 //! | `read`, `stats`, `view` | reads from either medium; counters; metrics and residence |
-//! | `header` | header in PCM, state of use, sequence numbers, redo slot |
+//! | `header` | header in PCM, state of use, sequence numbers |
 //! | `halt`, `recover` | clean shutdown; recovery from the contents of the media |
 //! | `durable`, `check` | durability interface; consistency check |
 //! | `precondition` | preconditioning: full volumes and the steady state |
@@ -27,7 +27,7 @@
 //! | `to_pcm`, `to_nand` | writes of a page to PCM and to NAND |
 //! | `destage`, `buffer` | destaging of pages from PCM to NAND, and its policies |
 //! | `read_buffer` | the DRAM read buffer |
-//! | `atomic` | atomic updates of the pages (below 4 KiB) of one 4 KiB block |
+//! | `atomic`, `redo` | atomic updates of the pages (below 4 KiB) of one 4 KiB block; redo records |
 //! | `repair` | repair of map entries that a check found |
 //! | `raw` | access by physical address |
 
@@ -53,6 +53,7 @@ mod raw;
 mod read;
 mod read_buffer;
 mod recover;
+mod redo;
 mod repair;
 mod route;
 mod stats;

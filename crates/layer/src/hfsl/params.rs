@@ -21,6 +21,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             "BLOCKSIZE" => u64::from(g.page_bytes) * u64::from(g.pages_per_block),
             "BLOCKNUM" => u64::from(g.blocks()),
             "PCMSIZE" => pcm.map_or(0, |p| p.medium.pcm().bytes()),
+            "redo_lines" => pcm.map_or(0, |p| u64::from(p.layout.redo.lines())),
             "capacity" => self.capacity_bytes(),
             _ => return None,
         })

@@ -5,11 +5,14 @@
 //! cache, share the space by quotas, not by address: a change of the fusion method moves no data by
 //! itself.
 
+use super::HfslConfig;
 use super::buffer::{BufferPolicy, PcmBuffer};
 use super::entry::SUBPAGES_MAX;
 use super::layout::{ENTRY_BYTES, ENTRY_LEN, PcmLayout};
+use super::redo::{RedoLog, RedoRing};
 use crate::Token;
 use crate::planted::HfslBug;
+use frit_core::params::parse_name;
 use frit_core::planted::is_planted;
 use frit_core::{Error, Lpn, MediumKind, Result, Sink};
 use frit_media::{Store, checksum};
@@ -71,6 +74,7 @@ pub(crate) struct RegionState {
 pub(crate) struct PcmSpace<T, P: Store> {
     pub(crate) medium: Leveled<T, P>,
     pub(crate) layout: PcmLayout,
+    pub(crate) redo: RedoLog,
     /// Free slots in the order in which they were freed, so that wear is spread.
     pub(crate) free: VecDeque<u32>,
     /// Token for each slot. A free slot may be written after it: its old contents are then durable
@@ -99,13 +103,16 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         pages: u32,
         page_bytes: u32,
         sub_bytes: u32,
-        buffer: &PcmBuffer,
-        flush_map: bool,
+        config: &HfslConfig,
+        ring: Option<RedoRing>,
     ) -> Result<PcmSpace<T, P>> {
-        let layout = PcmLayout::new(&mut medium, pages, page_bytes, sub_bytes, flush_map)?;
+        let buffer: PcmBuffer = parse_name("buffer", &config.buffer)?;
+        let (flush_map, raw_bytes) = (config.flush_map, config.raw_bytes);
+        let layout = PcmLayout::new(&mut medium, pages, page_bytes, sub_bytes, flush_map, ring, raw_bytes)?;
         let region = || RegionState { buffer: buffer.clone(), cooldowns: 0, used: 0, quota: 0, pages: 0 };
         let mut space = PcmSpace {
             layout,
+            redo: RedoLog::default(),
             free: VecDeque::new(),
             ready: Vec::new(),
             sums: Vec::new(),
@@ -126,6 +133,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     pub(crate) fn reset(&mut self) {
         let none =
             Desc { lpn: NONE, region: PcmRegion::Storage, seq: 0, subs: [NONE; SUBPAGES_MAX as usize] };
+        self.redo = RedoLog::default();
         self.free = (0..self.layout.slots).collect();
         self.ready = vec![T::default(); self.layout.slots as usize];
         self.desc = vec![none; self.layout.slots as usize];
@@ -155,6 +163,13 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     #[inline]
     pub(crate) fn slot_at(&self, slot: u32) -> u64 {
         self.layout.data_at + u64::from(slot) * u64::from(self.layout.sub_bytes)
+    }
+
+    /// Returns `true` if the line at an offset of a slot has at least `spread` cycles more than
+    /// that of the next free slot, which was freed first and so is little worn.
+    pub(crate) fn is_worn_beyond(&self, slot: u32, offset: u32, spread: u32) -> bool {
+        let wear = |slot| self.medium.wear_of(self.slot_at(slot) + u64::from(offset));
+        self.free.front().is_some_and(|&free| wear(slot) >= wear(free).saturating_add(spread))
     }
 
     /// Takes a free slot. It may be written after the returned token. The caller has reserved

@@ -15,6 +15,19 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 }
 
+/// Checks that a range of physical bytes lies inside a medium of `size` bytes.
+fn check(medium: MediumKind, at: u64, len: u32, size: u64) -> Result<()> {
+    if at.checked_add(u64::from(len)).is_some_and(|end| end <= size) {
+        return Ok(());
+    }
+    Err(Error::param("address", format!("{at}+{len}"), format!("{medium:?} has {size} bytes")))
+}
+
+fn no_medium(medium: MediumKind) -> Error {
+    let why = format!("the stack has no {medium:?} with physical addresses");
+    Error::param("medium", format!("{medium:?}"), why)
+}
+
 impl<S: Sink, N: Store, P: Store> RawAccess<S> for Hfsl<S::Tok, N, P> {
     fn raw_read(
         &mut self,
@@ -26,19 +39,28 @@ impl<S: Sink, N: Store, P: Store> RawAccess<S> for Hfsl<S::Tok, N, P> {
     ) -> Result<()> {
         self.allow(who)?;
         let start = sink.start();
-        let outside = |bytes: u64| Error::OutOfRange { at: at / 512, sectors: 1, capacity: bytes / 512 };
+        let len = into.len();
         let done = match (medium, &mut self.map.pcm) {
             (MediumKind::Nand, _) => {
                 let g = *self.flash.nand().geometry();
+                check(medium, at, len, g.bytes())?;
                 let page = at / u64::from(g.page_bytes);
                 let offset = (at % u64::from(g.page_bytes)) as u32;
-                if page >= u64::from(g.pages()) || offset + into.len() > g.page_bytes {
-                    return Err(outside(g.bytes()));
+                if offset + len > g.page_bytes {
+                    let why = format!("a read of NAND stays in one page of {} bytes", g.page_bytes);
+                    return Err(Error::param("address", format!("{at}+{len}"), why));
                 }
-                self.flash.nand_mut().read(sink, Ppn(page as u32), offset, into, Cause::Host, start)?
+                let ppn = Ppn(page as u32);
+                if g.page_in_block(ppn) >= self.flash.nand().next_page(g.block_of(ppn)) {
+                    return Err(Error::param("address", at, "this page of NAND is erased"));
+                }
+                self.flash.nand_mut().read(sink, ppn, offset, into, Cause::Host, start)?
             }
-            (MediumKind::Pcm, Some(pcm)) => pcm.medium.read(sink, at, into, Cause::Host, start)?,
-            _ => return Err(outside(0)),
+            (MediumKind::Pcm, Some(pcm)) => {
+                check(medium, at, len, pcm.medium.bytes())?;
+                pcm.medium.read(sink, at, into, Cause::Host, start)?
+            }
+            _ => return Err(no_medium(medium)),
         };
         sink.ack(done);
         Ok(())
@@ -53,12 +75,15 @@ impl<S: Sink, N: Store, P: Store> RawAccess<S> for Hfsl<S::Tok, N, P> {
         cause: Cause,
     ) -> Result<()> {
         self.allow(who)?;
-        let Some(pcm) = &mut self.map.pcm else {
-            return Err(Error::OutOfRange { at: at / 512, sectors: 1, capacity: 0 });
-        };
-        // Above the last slot PCM is not used by the layer.
-        if at < pcm.slot_at(pcm.layout.slots) {
-            return Err(Error::Protected { who: format!("{who} (that part of PCM belongs to the layer)") });
+        let Some(pcm) = &mut self.map.pcm else { return Err(no_medium(MediumKind::Pcm)) };
+        check(MediumKind::Pcm, at, data.len(), pcm.medium.bytes())?;
+        // PCM above the last slot is not used by the layer.
+        let (free, end) = (pcm.slot_at(pcm.layout.slots), pcm.medium.bytes());
+        if at < free {
+            let why = format!(
+                "this part of PCM belongs to the layer; direct writes go to {free} up to {end} (see raw_bytes)"
+            );
+            return Err(Error::param("address", at, why));
         }
         let start = sink.start();
         let done = pcm.medium.write(sink, at, data, cause, start)?;

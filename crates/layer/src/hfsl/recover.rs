@@ -54,7 +54,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         // Both change the map in PCM, so they precede its reading.
         match from_flush {
             Some(flushed) => self.restore_flush_map(sink, flushed)?,
-            None => r.redone = self.redo(sink)?,
+            None => r.redone = self.redo(sink, clean, head.map_initialised)?,
         }
         self.read_map(sink, head.map_initialised, &mut r)?;
         self.adopt_all(sink, &mut r)?;
@@ -142,24 +142,6 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         done = pcm.clear_redo(sink, done)?;
         sink.ack(done);
         pcm.medium.flush(sink)
-    }
-
-    /// Completes an interrupted change of several entries. Returns the number of entries.
-    fn redo<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<u32> {
-        let Some(pcm) = &mut self.map.pcm else { return Ok(0) };
-        let Some(redo) = pcm.read_redo(sink)?.filter(|_| !is_planted(HfslBug::RedoForgotten)) else {
-            return Ok(0);
-        };
-        let start = sink.start();
-        let mut done = start;
-        for (lpn, raw) in redo.entries() {
-            let one = pcm.write_entry(sink, lpn, raw, start)?;
-            done = sink.join(done, one);
-        }
-        done = pcm.medium.fence(sink, done);
-        done = pcm.clear_redo(sink, done)?;
-        sink.ack(done);
-        Ok(redo.entries().count() as u32)
     }
 
     fn read_map<S: Sink<Tok = T>>(

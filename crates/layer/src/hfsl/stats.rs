@@ -17,4 +17,6 @@ pub(crate) struct HfslStats {
     pub(crate) space_flushes: u64,
     /// Writes intended for PCM that went to NAND because PCM had no free space.
     pub(crate) overflowed: u64,
+    /// Sub-pages that an update moved because their slot was worn more than the next free one.
+    pub(crate) slots_moved: u64,
 }

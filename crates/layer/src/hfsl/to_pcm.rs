@@ -179,7 +179,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok((entry, pcm.medium.fence(sink, described)))
     }
 
-    /// Overwrites stored sub-pages in place, and adds slots for the others.
+    /// Overwrites stored sub-pages in place, and adds slots for the others. A slot that is worn
+    /// more than the next free one gives way to it.
     fn update_in_place<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -189,6 +190,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         region: PcmRegion,
     ) -> Result<T> {
         let gran = self.config.addr_gran_pcm as u32;
+        let spread = self.config.pcm_slot_spread;
         let Some(pcm) = &mut self.map.pcm else { return Ok(sink.start()) };
         pcm.touch(desc, region);
         let mut all = JoinedToken::new();
@@ -199,6 +201,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             let done = if slot == NONE {
                 grown = true;
                 pcm.write_new_sub(sink, desc, part, piece, None)?
+            } else if spread > 0 && pcm.is_worn_beyond(slot, part.offset, spread) {
+                self.stats.slots_moved += 1;
+                pcm.move_sub(sink, desc, part, piece, slot)?
             } else {
                 let done = pcm.overwrite_sub(sink, span.lpn.0, slot, part, piece, gran)?;
                 pcm.refresh_sum(span.lpn.0, part.sub, slot)?;
@@ -303,6 +308,26 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         Ok(done)
     }
 
+    /// Writes a sub-page into a new slot in place of `old`, which becomes free.
+    fn move_sub<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        desc: u32,
+        part: SubSpan,
+        data: WriteData<'_>,
+        old: u32,
+    ) -> Result<T> {
+        // A damaged sub-page stays where it is, so that reads report it.
+        if part.len < self.layout.sub_bytes && P::STORES_BYTES {
+            self.verify(self.desc[desc as usize].lpn, part.sub, old, &[0])?;
+        }
+        let done = self.write_new_sub(sink, desc, part, data, Some(old))?;
+        let region = self.desc[desc as usize].region;
+        self.regions[region as usize].used -= 1;
+        self.free_slot(old, done);
+        Ok(done)
+    }
+
     fn fill_slot<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -323,7 +348,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         }
         let mut whole = if P::STORES_BYTES { vec![0u8; self.layout.sub_bytes as usize] } else { Vec::new() };
         let mut after = ready;
-        if let Some(old) = old {
+        if let Some(old) = old.filter(|_| !is_planted(HfslBug::SubPageNotMerged)) {
             let (from, start) = (self.slot_at(old), sink.start());
             let into = if P::STORES_BYTES {
                 ReadTarget::Bytes(&mut whole)

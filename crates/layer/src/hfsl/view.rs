@@ -62,6 +62,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
                 "flushes",
                 "flushes without a client's request, to reuse space that was freed since the last flush",
             ),
+            m("slots_moved", h.slots_moved, "sub-pages", "sub-pages that left a worn place of PCM"),
             m("overflowed", h.overflowed, "writes", "writes for PCM that went to NAND for want of room"),
             m("gc_victims", f.victims, "blocks", "blocks cleaned"),
             m("gc_victim_valid", f.victim_valid, "pages", "valid pages in blocks when chosen for cleaning"),

@@ -220,6 +220,7 @@ impl<St: Store> Nand<St> {
                 cycles: self.state.iter().map(|b| b.erases).collect(),
                 limit: u64::from(self.config.endurance),
                 bad: self.bad_blocks(),
+                areas: Vec::new(),
             },
         }
     }

@@ -26,7 +26,7 @@ use crate::memory::table32;
 use crate::stripe::Stripe;
 use crate::{Device, Hardware, PcmTiming, Store, TimingModel};
 use clean::CleanMap;
-use frit_core::visible::{MediumView, Wear};
+use frit_core::visible::{MediumView, Wear, WearArea};
 use frit_core::{Counts, Error, MediumKind, Result, UnitId, size};
 
 /// Size of an aligned word that a power loss cannot tear (the guarantee of persistent memory on
@@ -208,6 +208,14 @@ impl<St: Store> Pcm<St> {
             1 => format!("line of {line}"),
             n => format!("most written of {n} lines of {line}"),
         };
+        let group = lines as u64 * u64::from(g.line_bytes);
+        let areas = self.partitions.iter().map(|&(name, p)| WearArea {
+            name,
+            at: p.start,
+            bytes: p.bytes,
+            groups: (p.start / group) as usize..p.end().div_ceil(group) as usize,
+        });
+        let areas = areas.collect();
         let limit = self.config.endurance;
         let bad = self.wear.iter().filter(|&&c| u64::from(c) > limit).count() as u32;
         MediumView {
@@ -219,7 +227,7 @@ impl<St: Store> Pcm<St> {
             units: g.units(),
             geometry,
             counts: self.counts.clone(),
-            wear: Wear { per, cycles, limit, bad },
+            wear: Wear { per, cycles, limit, bad, areas },
         }
     }
 

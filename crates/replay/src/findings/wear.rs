@@ -39,10 +39,12 @@ pub(super) const UNEVEN: Rule = Rule {
         let cells = m.wear.map.max.len().max(1) as u64;
         let cell = m.wear.map.max.iter().position(|&c| c == w.max)? as u64;
         let from = m.bytes * cell / cells;
+        let area = m.wear.areas.iter().find(|a| a.max == w.max);
+        let area = area.map(|a| format!(", in the area {} (mean {})", a.name, figure(a.mean)));
         Some(
             Evidence::new(format!(
                 "Wear of {} is uneven: the most worn {} has {} cycles, {} times the mean of {}; it lies near byte {} \
-                 of {}. The medium lasts 1/{} of the time that its mean suggests.",
+                 of {}{}. The medium lasts 1/{} of the time that its mean suggests.",
                 kind_name(m.kind),
                 m.wear.per,
                 count(u64::from(w.max)),
@@ -50,6 +52,7 @@ pub(super) const UNEVEN: Rule = Rule {
                 figure(w.mean),
                 count(from),
                 size::format(m.bytes),
+                area.unwrap_or_default(),
                 figure(ratio)
             ))
             .with("cycles_max", f64::from(w.max), "")

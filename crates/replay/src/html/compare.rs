@@ -8,7 +8,7 @@ use super::head;
 use super::numbers::{ceiling, px, tick};
 use super::scale::Scale;
 use crate::report::Report;
-use crate::report::compare::{COMPARED_METRICS, ComparedMetric, numbered};
+use crate::report::compare::{ComparedRow, compared_rows, numbered};
 use maud::{Markup, html};
 
 const WIDTH: f64 = 1080.0;
@@ -68,13 +68,7 @@ fn group(runs: &[Report]) -> Markup {
     }
 }
 
-/// A metric that at least one run has with a value other than zero, with the values of all runs.
-struct ComparisonRow<'a> {
-    figure: &'a ComparedMetric,
-    values: Vec<Option<f64>>,
-}
-
-impl ComparisonRow<'_> {
+impl ComparedRow {
     /// Returns the metric of a run relative to the first run.
     fn ratio(&self, i: usize) -> Option<f64> {
         let first = self.values[0].filter(|f| *f != 0.0)?;
@@ -82,16 +76,8 @@ impl ComparisonRow<'_> {
     }
 }
 
-fn rows(runs: &[Report]) -> Vec<ComparisonRow<'static>> {
-    let row = |figure: &'static ComparedMetric| ComparisonRow {
-        figure,
-        values: runs.iter().map(figure.value).collect(),
-    };
-    COMPARED_METRICS.iter().map(row).filter(|r| r.values.iter().flatten().any(|v| *v != 0.0)).collect()
-}
-
 fn bars(runs: &[Report], names: &[String]) -> Markup {
-    let rows = rows(runs);
+    let rows = compared_rows(runs);
     let others = runs.len() - 1;
     let ratios = rows.iter().flat_map(|r| (1..=others).filter_map(|i| r.ratio(i)));
     let far = ratios.filter(|r| *r > 0.0).map(|r| r.max(1.0 / r)).fold(2.0, f64::max);
@@ -114,8 +100,8 @@ fn bars(runs: &[Report], names: &[String]) -> Markup {
                 @let top = a.top + height * k as f64;
                 @let middle = px(top + height / 2.0 + 4.0);
                 @if k > 0 { line class="gridline" x1="0" x2=(px(WIDTH)) y1=(px(top)) y2=(px(top)) {} }
-                text class="ink" x="2" y=(middle) { (row.figure.name) }
-                text class="end strong" x=(px(LEFT - 12.0)) y=(middle) { (row.values[0].map_or("–".into(), row.figure.show)) }
+                text class="ink" x="2" y=(middle) { (row.name) }
+                text class="end strong" x=(px(LEFT - 12.0)) y=(middle) { (row.values[0].map_or("–".into(), row.show)) }
                 @for i in 1..=others { (ratio_bar(row, i, &names[i], &a, &scale, top + 5.5 + BAR * (i - 1) as f64)) }
             }
             line class="axis" x1=(px(x(1.0))) x2=(px(x(1.0))) y1=(px(a.top)) y2=(px(a.bottom())) {}
@@ -124,11 +110,11 @@ fn bars(runs: &[Report], names: &[String]) -> Markup {
 }
 
 /// Draws one bar, from 1 to the ratio, with its values.
-fn ratio_bar(row: &ComparisonRow<'_>, i: usize, name: &str, a: &Rect, scale: &Scale, top: f64) -> Markup {
+fn ratio_bar(row: &ComparedRow, i: usize, name: &str, a: &Rect, scale: &Scale, top: f64) -> Markup {
     let Some(value) = row.values[i] else {
         return html! { text class="end" x=(px(WIDTH - 2.0)) y=(px(top + 11.5)) { "–" } };
     };
-    let shown = (row.figure.show)(value);
+    let shown = (row.show)(value);
     let ratio = row.ratio(i);
     let text = ratio.map_or("–".into(), |r| format!("{r:.3}×"));
     let x = |v: f64| a.left + scale.at(v) * a.width;
@@ -136,7 +122,7 @@ fn ratio_bar(row: &ComparisonRow<'_>, i: usize, name: &str, a: &Rect, scale: &Sc
         @if let Some(r) = ratio {
             @let (from, to) = (x(r.min(1.0)), x(r.max(1.0)));
             rect class={ "bar f-" (colour::run(i)) } x=(px(from)) y=(px(top)) width=(px((to - from).max(1.5))) height=(px(BAR - 1.0)) {
-                title { (row.figure.name) ", " (name) ": " (shown) ", " (text) }
+                title { (row.name) ", " (name) ": " (shown) ", " (text) }
             }
         }
         text class="end ink" x=(px(WIDTH - 100.0)) y=(px(top + 11.5)) { (text) }

@@ -2,12 +2,12 @@
 //! workload by workload.
 
 use super::show::{count, figure, lines, table, time};
-use super::{DiskReport, Report};
+use super::{DiskReport, PercentileTime, Report};
 use crate::findings::{ComparisonFindings, of_comparison};
 use frit_core::Op;
 use std::fmt::Write;
 
-/// A row of the comparison: a metric with its accessor and its format.
+/// A metric of a comparison, with its accessor and its format.
 pub(crate) struct ComparedMetric {
     pub(crate) name: &'static str,
     pub(crate) value: fn(&Report) -> Option<f64>,
@@ -41,8 +41,13 @@ fn disk(r: &Report, of: impl Fn(&DiskReport) -> Option<f64>) -> Option<f64> {
     r.media.iter().find_map(|m| m.disk.as_ref()).and_then(of)
 }
 
+/// Name of the mean of all latencies, and start of the names of their percentiles.
+const MEAN: &str = "latency, mean";
+const PERCENTILE: &str = "latency, p";
+
+/// The metrics of comparisons, of which findings use these percentiles.
 pub(crate) const COMPARED_METRICS: [ComparedMetric; 28] = [
-    ComparedMetric { name: "latency, mean", value: |r| mean(r, "all"), show: time },
+    ComparedMetric { name: MEAN, value: |r| mean(r, "all"), show: time },
     ComparedMetric {
         name: "latency, p99",
         value: |r| Some(r.class("all")?.response.figures.p99_ns.0 as f64),
@@ -104,8 +109,44 @@ pub(crate) const COMPARED_METRICS: [ComparedMetric; 28] = [
     ComparedMetric { name: "software per request", value: |r| Some(r.software.ns_per_request), show: time },
 ];
 
-/// Formats the comparison: findings of the runs, a table, and a conclusion. `stacks` is the number of stacks over which each workload was
-/// run. Reports are ordered by workload, with the stacks in the same order for each.
+/// A row of a comparison: the name of the metric, its values by report, and their format.
+pub(crate) struct ComparedRow {
+    pub(crate) name: String,
+    pub(crate) values: Vec<Option<f64>>,
+    pub(crate) show: fn(f64) -> String,
+}
+
+/// Returns the rows of a comparison of these reports, without rows of zeros. Latency has the
+/// percentiles that the runs were asked for.
+pub(crate) fn compared_rows(reports: &[Report]) -> Vec<ComparedRow> {
+    let mut rows = Vec::new();
+    for m in COMPARED_METRICS.iter().filter(|m| !m.name.starts_with(PERCENTILE)) {
+        let values = reports.iter().map(m.value).collect();
+        rows.push(ComparedRow { name: m.name.to_owned(), values, show: m.show });
+        if m.name == MEAN {
+            rows.extend(percentile_rows(reports));
+        }
+    }
+    rows.retain(|r| r.values.iter().flatten().any(|v| *v != 0.0));
+    rows
+}
+
+/// Returns a row for each percentile of the first report.
+fn percentile_rows(reports: &[Report]) -> Vec<ComparedRow> {
+    fn percentiles(r: &Report) -> &[PercentileTime] {
+        r.class("all").map_or(&[], |c| &c.response.percentiles)
+    }
+    let row = |p: &PercentileTime| {
+        let time_of = |r| percentiles(r).iter().find(|t| t.percentile == p.percentile).map(|t| t.ns as f64);
+        let values = reports.iter().map(time_of).collect();
+        ComparedRow { name: format!("latency, {}", p.name()), values, show: time }
+    };
+    reports.first().map_or(&[][..], percentiles).iter().map(row).collect()
+}
+
+/// Formats the comparison: findings of the runs, a table, and a conclusion. `stacks` is the number
+/// of stacks over which each workload was run. Reports are ordered by workload, with the stacks in
+/// the same order for each.
 #[must_use]
 pub fn compare(reports: &[Report], stacks: usize) -> String {
     let Some(first) = reports.get(..stacks).filter(|f| !f.is_empty()) else { return String::new() };
@@ -122,13 +163,9 @@ pub fn compare(reports: &[Report], stacks: usize) -> String {
             t.add_row(vec![""; head.len()]);
         }
         let mut name = workloads[k].as_str();
-        for f in &COMPARED_METRICS {
-            let values: Vec<Option<f64>> = of_one.iter().map(f.value).collect();
-            if values.iter().all(|v| v.is_none_or(|v| v == 0.0)) {
-                continue;
-            }
-            let mut row = vec![name.to_owned(), f.name.to_owned()];
-            row.extend(values.iter().enumerate().map(|(i, v)| cell(values[0], *v, i, f.show)));
+        for ComparedRow { name: metric, values, show } in compared_rows(of_one) {
+            let mut row = vec![name.to_owned(), metric];
+            row.extend(values.iter().enumerate().map(|(i, v)| cell(values[0], *v, i, show)));
             t.add_row(row);
             name = "";
         }

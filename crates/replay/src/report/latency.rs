@@ -75,7 +75,9 @@ impl Distribution {
             }
             slot = this;
         }
-        let time = |p: f64| PercentileTime { percentile: p, ns: latency.quantile(p / 100.0).0 };
+        // 99.9 / 100 is above 0.999, and would be the next bucket.
+        let quantile = |p: f64| latency.quantile((p * 1e9).round() / 1e11);
+        let time = |p: f64| PercentileTime { percentile: p, ns: quantile(p).0 };
         let percentiles = percentiles.values().iter().map(|&p| time(p)).collect();
         Distribution { figures: latency.summary(), percentiles, buckets }
     }
@@ -117,5 +119,15 @@ mod tests {
         let wide = d.buckets.windows(2).filter(|w| w[0].to_ns > 1000);
         assert!(wide.clone().count() > 100);
         assert!(wide.clone().all(|w| (w[1].to_ns as f64) < 1.27 * w[0].to_ns as f64));
+    }
+
+    #[test]
+    fn a_percentile_has_the_value_of_its_summary() {
+        let mut l = LatencyHistogram::new();
+        (1..=1000u64).for_each(|i| l.record(Nanos(i * 1000)));
+        let d = Distribution::of(&l, &Percentiles::default());
+        let [_, p99, p999] = d.percentiles.as_slice() else { panic!("{:?}", d.percentiles) };
+        assert_eq!((p99.ns, p999.ns), (d.figures.p99_ns.0, d.figures.p999_ns.0));
+        assert!(p999.ns < d.figures.max_ns.0, "the 999th of 1000 is not the longest");
     }
 }

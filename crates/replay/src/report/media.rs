@@ -1,7 +1,7 @@
 //! Media in a report: commands and wear.
 
 use super::DiskReport;
-use frit_core::visible::{MediumView, Wear, WearSummary};
+use frit_core::visible::{MediumView, Wear, WearArea, WearSummary};
 use frit_core::{Count, Counts, MediumKind, Op};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -65,6 +65,24 @@ pub struct WearReport {
     pub histogram: Vec<WearBucket>,
     /// Cycles in order of address.
     pub map: WearMap,
+    /// Cycles of the areas of the layer, in order of address. Empty if the layer has none, or if
+    /// wear leveling moves them.
+    pub areas: Vec<WearAreaReport>,
+}
+
+/// Wear of an area that the layer uses for one purpose, such as its map.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct WearAreaReport {
+    /// Name of the area.
+    pub name: &'static str,
+    /// Address of its first byte.
+    pub at: u64,
+    /// Size, in bytes.
+    pub bytes: u64,
+    /// Mean cycles of its groups in the measured part.
+    pub mean: f64,
+    /// Maximum cycles of a group in the measured part.
+    pub max: u32,
 }
 
 /// A bucket of the wear histogram.
@@ -127,6 +145,19 @@ fn wear(before: &Wear, after: &Wear) -> WearReport {
         total: after.summary(),
         histogram: histogram(&run.cycles),
         map: map(&run.cycles),
+        areas: after.areas.iter().map(|a| area(a, &run.cycles)).collect(),
+    }
+}
+
+fn area(area: &WearArea, cycles: &[u32]) -> WearAreaReport {
+    let of_area = cycles.get(area.groups.clone()).unwrap_or_default();
+    let sum: u64 = of_area.iter().map(|&c| u64::from(c)).sum();
+    WearAreaReport {
+        name: area.name,
+        at: area.at,
+        bytes: area.bytes,
+        mean: sum as f64 / of_area.len().max(1) as f64,
+        max: of_area.iter().copied().max().unwrap_or(0),
     }
 }
 
@@ -171,6 +202,16 @@ mod tests {
             assert!(m.mean.len() <= WEAR_CELLS_MAX && m.mean.len() == m.max.len());
             assert_eq!(m.max.iter().max(), cycles.iter().max());
         }
+    }
+
+    #[test]
+    fn areas_have_the_cycles_of_their_groups() {
+        let a = |name, at, groups| WearArea { name, at, bytes: 100, groups };
+        let areas = vec![a("map", 0, 0..2), a("data", 128, 2..4)];
+        let after = Wear { cycles: vec![2, 4, 6, 9], areas, ..Wear::default() };
+        let before = Wear { cycles: vec![1; 4], ..Wear::default() };
+        let found: Vec<_> = wear(&before, &after).areas.iter().map(|a| (a.name, a.mean, a.max)).collect();
+        assert_eq!(found, [("map", 2.0, 3), ("data", 6.5, 8)]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub mod text;
 pub(crate) use build::{ReportInputs, Snapshot, build};
 pub use disk::{DiskReport, DistanceBucket};
 pub use latency::{ClassLatency, Distribution, LatencyBucket, PercentileTime};
-pub use media::{MediumReport, WearBucket, WearMap, WearReport};
+pub use media::{MediumReport, WearAreaReport, WearBucket, WearMap, WearReport};
 
 use crate::findings::Finding;
 use crate::hinted::HintReport;

@@ -6,13 +6,15 @@
 //! stale, misplaced or torn data.
 
 mod content;
+mod mixed;
 mod readback;
 mod shadow;
 
 pub(crate) use readback::ReadBack;
 
 use content::{FoundContent, SECTOR, VerifyPattern, is_zero};
-use frit_core::{Hints, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, StackDevice, WriteData};
+use frit_core::{ByteAccess, Hints, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, StackDevice, WriteData};
+use mixed::MixedSectors;
 use serde::Serialize;
 use shadow::{Expected, Shadow, VERSION_MAX};
 
@@ -85,6 +87,7 @@ pub(crate) struct Verifier {
     version: u32,
     stage: VerifyPhase,
     buffer: Vec<u8>,
+    mixed: MixedSectors,
     outcome: Verification,
 }
 
@@ -97,6 +100,7 @@ impl Verifier {
             version: 0,
             stage: VerifyPhase::Run,
             buffer: Vec::new(),
+            mixed: MixedSectors::default(),
             outcome: Verification {
                 reads_checked: 0,
                 sectors_checked: 0,
@@ -120,14 +124,92 @@ impl Verifier {
     ) -> Result<()> {
         // After 2^31 writes the versions start again; a stale sector of exactly that age would not
         // be detected.
-        self.version = if self.version == VERSION_MAX { 1 } else { self.version + 1 };
+        self.next_version();
         self.buffer.resize(bytes as usize, 0);
         for (i, sector) in self.buffer.chunks_exact_mut(SECTOR).enumerate() {
             self.content.write(at.0 + i as u64, self.version, sector);
         }
         layer.write(sink, at, WriteData::Bytes(&self.buffer), hints)?;
         self.shadow.write(at.0, u64::from(bytes) / SECTOR_BYTES, self.version);
+        self.mixed.replace(at.0, u64::from(bytes) / SECTOR_BYTES);
         Ok(())
+    }
+
+    fn next_version(&mut self) {
+        self.version = if self.version == VERSION_MAX { 1 } else { self.version + 1 };
+    }
+
+    /// Writes bytes, which are the corresponding parts of generated sectors.
+    pub(crate) fn write_bytes<S: Sink>(
+        &mut self,
+        access: &mut dyn ByteAccess<S>,
+        sink: &mut S,
+        at: u64,
+        len: u32,
+        hints: Hints,
+    ) -> Result<()> {
+        self.next_version();
+        let (first, end) = (at / SECTOR_BYTES, (at + u64::from(len)).div_ceil(SECTOR_BYTES));
+        self.buffer.resize((end - first) as usize * SECTOR, 0);
+        for (sector, data) in (first..).zip(self.buffer.chunks_exact_mut(SECTOR)) {
+            self.content.write(sector, self.version, data);
+        }
+        let from = (at - first * SECTOR_BYTES) as usize;
+        let written = &self.buffer[from..from + len as usize];
+        access.write_bytes(sink, at, WriteData::Bytes(written), hints)?;
+        for sector in first..end {
+            let (start, stop) = (sector * SECTOR_BYTES, (sector + 1) * SECTOR_BYTES);
+            let range = at.max(start)..(at + u64::from(len)).min(stop);
+            if range.end - range.start == SECTOR_BYTES {
+                self.mixed.replace(sector, 1);
+            } else {
+                let mut whole = self.expected_bytes(sector);
+                let from = (range.start - first * SECTOR_BYTES) as usize;
+                let new = &self.buffer[from..from + (range.end - range.start) as usize];
+                whole[(range.start - start) as usize..][..new.len()].copy_from_slice(new);
+                self.mixed.write(sector, whole);
+            }
+            self.shadow.write(sector, 1, self.version);
+        }
+        Ok(())
+    }
+
+    /// Reads bytes and checks all of them.
+    pub(crate) fn read_bytes<S: Sink>(
+        &mut self,
+        access: &mut dyn ByteAccess<S>,
+        sink: &mut S,
+        at: u64,
+        len: u32,
+    ) -> Result<()> {
+        let (first, end) = (at / SECTOR_BYTES, (at + u64::from(len)).div_ceil(SECTOR_BYTES));
+        let mut got = vec![POISON; len as usize];
+        access.read_bytes(sink, at, ReadTarget::Bytes(&mut got))?;
+        self.outcome.reads_checked += 1;
+        self.outcome.sectors_checked += end - first;
+        for sector in first..end {
+            let start = sector * SECTOR_BYTES;
+            let range = at.max(start)..(at + u64::from(len)).min(start + SECTOR_BYTES);
+            // The rest of the sector is taken from its expected contents, so that the comparison is
+            // that of a whole sector.
+            let mut whole = self.expected_bytes(sector);
+            let part = &got[(range.start - at) as usize..(range.end - at) as usize];
+            whole[(range.start - start) as usize..][..part.len()].copy_from_slice(part);
+            self.check(sector, &whole);
+        }
+        Ok(())
+    }
+
+    /// Returns the expected contents of a sector.
+    fn expected_bytes(&self, sector: u64) -> [u8; SECTOR] {
+        if let Some(mixed) = self.mixed.get(sector) {
+            return *mixed;
+        }
+        let mut whole = [0; SECTOR];
+        if let Expected::Version(v) = self.shadow.get(sector) {
+            self.content.write(sector, v, &mut whole);
+        }
+        whole
     }
 
     /// Discards sectors, which must contain zeros afterwards.
@@ -140,6 +222,7 @@ impl Verifier {
     ) -> Result<()> {
         layer.discard(sink, at, sectors)?;
         self.shadow.discard(at.0, sectors);
+        self.mixed.replace(at.0, sectors);
         Ok(())
     }
 
@@ -179,6 +262,9 @@ impl Verifier {
     fn check(&mut self, sector: u64, data: &[u8]) {
         let expected = self.shadow.get(sector);
         let good = match expected {
+            Expected::Version(_) if self.mixed.get(sector).is_some() => {
+                self.mixed.get(sector).is_some_and(|mixed| mixed[..] == *data)
+            }
             Expected::Version(v) => self.content.holds(sector, v, data),
             Expected::Unwritten => is_zero(data),
             Expected::Discarded(v) => is_zero(data) || self.is_lost_discard(sector, v, data),
@@ -205,6 +291,9 @@ impl Verifier {
             let expected = match expected {
                 Expected::Unwritten => "zeros (never written)".into(),
                 Expected::Discarded(v) => format!("zeros (discarded after version {v})"),
+                Expected::Version(v) if self.mixed.get(sector).is_some() => {
+                    format!("bytes of several versions, the last of them {v}")
+                }
                 Expected::Version(v) => format!("version {v}"),
             };
             self.outcome.first.push(Mismatch { stage: self.stage, sector, expected, found });

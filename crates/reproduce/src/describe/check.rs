@@ -1,5 +1,6 @@
 //! Expressions over metrics of runs, and the rules by which claims judge them.
 
+use crate::sweep::RunMetrics;
 use serde::Deserialize;
 
 /// An expression over metrics of runs, see [`crate::sweep::RunMetrics`].
@@ -15,6 +16,17 @@ pub struct MetricExpr {
     pub times: f64,
     /// Baseline variant: the value is divided by that variant's, in the same view and workload.
     pub against: Option<String>,
+}
+
+impl MetricExpr {
+    /// Returns `true` if a metric of the expression is a time, or depends on one.
+    #[must_use]
+    pub fn is_about_time(&self) -> bool {
+        self.of
+            .split(" + ")
+            .chain(self.by.iter().flat_map(|by| by.split(" + ")))
+            .any(RunMetrics::is_about_time)
+    }
 }
 
 /// A rule about one metric: it is between `least` and `most`, or within a share of the published

@@ -51,6 +51,11 @@ pub(crate) trait Measure {
     /// Results, as `--json` writes them.
     type Data: Present;
 
+    /// Returns `true` if a metric of the plan, or of a claim, is a time of runs, or depends on one.
+    fn is_about_time(&self, _claims: &[Claim]) -> bool {
+        false
+    }
+
     /// Measures the plan. `note` is called with the name of each step that starts.
     ///
     /// # Errors

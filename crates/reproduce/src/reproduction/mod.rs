@@ -8,11 +8,12 @@ use crate::describe::{Claim, Direction};
 use crate::experiment::{Experiment, Measured};
 use crate::workbench::{ReproduceOptions, Workbench};
 use crate::workloads::{MissingWorkload, WorkloadOutcome};
+use frit_replay::findings::Finding;
 use frit_replay::report::Program;
 use serde::Serialize;
 
 /// Version of the structure that `--json` writes.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// Results of all requested experiments.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -46,6 +47,8 @@ pub struct ExperimentOutcome {
     pub readings: Vec<String>,
     /// Claims of the paper.
     pub claims: Vec<ClaimText>,
+    /// What the results say.
+    pub findings: Vec<Finding>,
     /// Measured results.
     pub measured: Measured,
 }
@@ -79,12 +82,14 @@ pub fn reproduce(
     for (i, e) in experiments.iter().enumerate() {
         let mut note = |what: &str| watch(i, experiments.len(), &format!("{}: {what}", e.id));
         let measured = e.measure(&mut bench, &mut note)?;
+        let findings = e.findings(&measured, &bench.take_runs());
         outcomes.push(ExperimentOutcome {
             id: e.id.clone(),
             title: e.title.clone(),
             source: e.source.clone(),
             readings: e.readings.clone(),
             claims: e.claims.iter().map(ClaimText::of).collect(),
+            findings,
             measured,
         });
     }

@@ -3,6 +3,7 @@
 use super::{ExperimentOutcome, Reproduction};
 use crate::outcome::{Outcome, outcome_text, shared_text};
 use crate::workloads::workload_section;
+use frit_replay::findings::FindingKind;
 
 pub(super) fn text(r: &Reproduction) -> String {
     let commit = r.frit.commit.as_deref().unwrap_or("unknown");
@@ -11,6 +12,7 @@ pub(super) fn text(r: &Reproduction) -> String {
     if r.quick {
         out += "--quick: only the first requests of a few workloads, few rounds, few cases. These are not results.\n\n";
     }
+    out += &findings(r);
     let outcomes: Vec<Outcome> = r.experiments.iter().map(|e| e.measured.outcome()).collect();
     for (e, outcome) in r.experiments.iter().zip(&outcomes) {
         out += &heading(e);
@@ -23,6 +25,18 @@ pub(super) fn text(r: &Reproduction) -> String {
         out += &format!("SKIPPED {}: {}\n", m.name, m.why);
     }
     out
+}
+
+/// Returns what the results of all experiments say.
+fn findings(r: &Reproduction) -> String {
+    let mut out = String::new();
+    for e in &r.experiments {
+        for f in &e.findings {
+            let kind = if f.kind == FindingKind::Doubt { "doubt" } else { "finding" };
+            out += &format!("- {}, {kind}: {} [{}]\n", e.id, f.text, f.rule);
+        }
+    }
+    if out.is_empty() { out } else { format!("## Findings\n\n{out}\n") }
 }
 
 /// Returns the title of an experiment, with the published text, the rules and the readings.

@@ -2,6 +2,7 @@
 
 use frit_core::{MediumKind, Op};
 use frit_replay::Report;
+use frit_replay::findings::{Finding, FindingKind};
 use std::collections::BTreeMap;
 use strum::IntoEnumIterator;
 
@@ -16,17 +17,23 @@ use strum::IntoEnumIterator;
 /// - `busy.MEDIUM.mean`, `busy.MEDIUM.max`: utilization of its units in that time, over units;
 /// - `wear.MEDIUM.max`, `wear.MEDIUM.mean`: cycles in the run; `life.MEDIUM`: bytes that the host
 ///   can write in this way until the most worn group of cells is worn out (0 without wear);
+/// - `days.MEDIUM.max`, `days.MEDIUM.mean`: days until the most worn and the mean group of cells are
+///   worn out at the rate of the run (0 without wear);
 /// - `bytes.MEDIUM`, `bytes.volume`: sizes; `memory.dram_bytes`: of the mapping;
 ///   `memory.durable_bytes`: of its durable copy;
 /// - `write_amplification`: NAND bytes programmed for each byte that the host wrote.
 #[derive(Clone, Default, PartialEq, Debug)]
-pub struct RunMetrics(BTreeMap<String, f64>);
+pub struct RunMetrics {
+    values: BTreeMap<String, f64>,
+    doubts: Vec<Finding>,
+}
 
 impl RunMetrics {
     /// Returns the metrics of a report.
     #[must_use]
     pub fn of(report: &Report) -> RunMetrics {
-        let mut f = RunMetrics::default();
+        let doubts = report.findings.iter().filter(|f| f.kind == FindingKind::Doubt);
+        let mut f = RunMetrics { values: BTreeMap::new(), doubts: doubts.cloned().collect() };
         for row in &report.counts {
             let n = row.count.commands as f64;
             f.add(format!("commands.{}", row.op), n);
@@ -52,6 +59,11 @@ impl RunMetrics {
             let life =
                 if m.wear.run.max == 0 { 0.0 } else { m.wear.limit as f64 / f64::from(m.wear.run.max) };
             f.add(format!("life.{kind}"), life * written);
+            let days = report.throughput.duration_ns as f64 / 86_400e9;
+            for (what, cycles) in [("max", f64::from(m.wear.run.max)), ("mean", m.wear.run.mean)] {
+                let runs = if cycles > 0.0 { m.wear.limit as f64 / cycles } else { 0.0 };
+                f.add(format!("days.{kind}.{what}"), runs * days);
+            }
             let busy = m.unit_busy.iter().sum::<f64>() / m.unit_busy.len().max(1) as f64;
             f.add(format!("busy.{kind}.mean"), busy);
             f.add(format!("busy.{kind}.max"), m.unit_busy.iter().copied().fold(0.0, f64::max));
@@ -77,13 +89,25 @@ impl RunMetrics {
     }
 
     fn add(&mut self, name: String, value: f64) {
-        *self.0.entry(name).or_insert(0.0) += value;
+        *self.values.entry(name).or_insert(0.0) += value;
     }
 
     /// Returns a metric; 0 if it did not occur.
     #[must_use]
     pub fn get(&self, name: &str) -> f64 {
-        self.0.get(name).copied().unwrap_or(0.0)
+        self.values.get(name).copied().unwrap_or(0.0)
+    }
+
+    /// Doubts about the run.
+    #[must_use]
+    pub fn doubts(&self) -> &[Finding] {
+        &self.doubts
+    }
+
+    /// Returns `true` if a metric of this name is a time, or depends on one.
+    #[must_use]
+    pub fn is_about_time(name: &str) -> bool {
+        ["latency.", "throughput.", "time.", "busy."].iter().any(|group| name.starts_with(group))
     }
 
     /// Returns `true` if a metric of this name can exist.
@@ -101,7 +125,9 @@ impl RunMetrics {
                 .any(|c| rest.starts_with(&format!("{c}."))),
             "time" => rest == "duration_s",
             "memory" => ["dram_bytes", "durable_bytes"].contains(&rest),
-            "wear" | "busy" | "life" => MediumKind::iter().any(|m| rest.starts_with(<&str>::from(m))),
+            "wear" | "busy" | "life" | "days" => {
+                MediumKind::iter().any(|m| rest.starts_with(<&str>::from(m)))
+            }
             "throughput" => ["requests_per_s", "mb_per_s"].contains(&rest),
             _ => false,
         }

@@ -3,8 +3,10 @@
 use super::scale::ScaledDevice;
 use super::{AvailableWorkload, RunMetrics, Traces, WorkloadLookup, WorkloadStats};
 use crate::describe::{Column, HintHandling, ParameterSweep, SweepState, WorkloadSpec};
+use crate::findings::RunDoubts;
 use crate::{Error, Result};
 use frit_engine::LoopMode;
+use frit_replay::findings::Finding;
 use frit_replay::{RunOptions, Session, WarmUp, WarmUpRequests};
 use frit_stack::Stack;
 use frit_trace::identity::WorkloadKind;
@@ -37,6 +39,8 @@ pub struct SweepRunner {
     inputs: BTreeMap<String, Rc<WorkloadLookup>>,
     facts: BTreeMap<(String, u64, u64), Rc<WorkloadStats>>,
     figures: BTreeMap<String, Rc<RunMetrics>>,
+    /// Runs of the current experiment.
+    ran: Vec<RunDoubts>,
 }
 
 impl SweepRunner {
@@ -51,6 +55,7 @@ impl SweepRunner {
             inputs: BTreeMap::new(),
             facts: BTreeMap::new(),
             figures: BTreeMap::new(),
+            ran: Vec::new(),
         }
     }
 
@@ -123,13 +128,26 @@ impl SweepRunner {
         let seed = self.seed.unwrap_or(cell.sweep.seed);
         let run = (stack.identity().sha256, &s.warm, s.chunk, cell.sweep.depth, seed);
         let key = format!("{w} {} {run:?}", cell.hints);
-        if let Some(figures) = self.figures.get(&key) {
-            return Ok(Rc::clone(figures));
-        }
-        watch(&format!("{w}, {}, {}", s.name, column.name));
-        let figures = Rc::new(measure(cell, &stack, input, &facts, seed)?);
-        self.figures.insert(key, Rc::clone(&figures));
+        let about = format!("{w}, {}, {}", s.name, column.name);
+        let figures = match self.figures.get(&key) {
+            Some(figures) => Rc::clone(figures),
+            None => {
+                watch(&about);
+                let figures = Rc::new(measure(cell, &stack, input, &facts, seed)?);
+                self.figures.insert(key, Rc::clone(&figures));
+                figures
+            }
+        };
+        // A column without a threshold leaves PCM unused on purpose.
+        let counts = |f: &&Finding| column.threshold > 0 || !f.rule.ends_with("-unused");
+        let doubts = figures.doubts().iter().filter(counts).cloned().collect();
+        self.ran.push(RunDoubts { about, doubts });
         Ok(figures)
+    }
+
+    /// Returns the runs since the last call, with the doubts about them.
+    pub(crate) fn take_runs(&mut self) -> Vec<RunDoubts> {
+        std::mem::take(&mut self.ran)
     }
 }
 

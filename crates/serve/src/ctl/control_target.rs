@@ -2,7 +2,7 @@
 
 use super::apply;
 use super::hint_change::{self, HintChange};
-use super::wire::{HintList, Param, ParamChange, RefusalKind, Refused, Setting};
+use super::wire::{HintList, Param, ParamChange, RawMedium, RefusalKind, Refused, Setting};
 use crate::device::{Device, Failure, OpCounters};
 use crate::hints::{HintCount, HintCounters, HintFile, HintSource};
 use crate::metrics::{HintStat, LatencyStat, OpStat, ServerStat, Stat, VolumeStat};
@@ -34,6 +34,19 @@ pub trait ControlTarget: Send + Sync {
     /// # Errors
     /// The first invalid change, with the reason.
     fn hint(&self, change: &HintChange) -> Result<(HintList, Vec<ParamChange>), Refused>;
+
+    /// Reads bytes of the volume, or of a medium for a caller with one of these names.
+    ///
+    /// # Errors
+    /// See [`peek`](super::peek).
+    fn peek(&self, callers: &[String], at: u64, len: u32, raw: Option<RawMedium>)
+    -> Result<Vec<u8>, Refused>;
+
+    /// Writes bytes durably and returns their number.
+    ///
+    /// # Errors
+    /// See [`poke`](super::poke).
+    fn poke(&self, callers: &[String], at: u64, data: &str, raw: Option<RawMedium>) -> Result<u64, Refused>;
 }
 
 /// Returns parameters with their values from the stack as defaults.
@@ -95,7 +108,7 @@ impl ControlTarget for DeviceTarget {
     }
 
     fn stat(&self) -> Stat {
-        let view = self.device.with(|b| b.visible()).unwrap_or_default();
+        let (view, channels) = self.device.with(|b| (b.visible(), b.channels())).unwrap_or_default();
         let counters = self.device.counters();
         let mut stat = Stat {
             volume: VolumeStat {
@@ -106,6 +119,7 @@ impl ControlTarget for DeviceTarget {
                 refuses: self.device.read_only(),
             },
             server: Some(self.server()),
+            channels: channels.into_iter().map(Into::into).collect(),
             requests: counters.by_kind().into_iter().map(|(op, t)| op_stat(op, t)).collect(),
             hints: hint_stats(&counters.hints),
             ..Stat::default()
@@ -117,6 +131,20 @@ impl ControlTarget for DeviceTarget {
     fn hint(&self, change: &HintChange) -> Result<(HintList, Vec<ParamChange>), Refused> {
         let _changing = self.hints.lock();
         hint_change::apply_live(&self.device, &HintFile::of(&self.about.volume), change)
+    }
+
+    fn peek(
+        &self,
+        callers: &[String],
+        at: u64,
+        len: u32,
+        raw: Option<RawMedium>,
+    ) -> Result<Vec<u8>, Refused> {
+        super::peek(&self.device, callers, at, len, raw)
+    }
+
+    fn poke(&self, callers: &[String], at: u64, data: &str, raw: Option<RawMedium>) -> Result<u64, Refused> {
+        super::poke(&self.device, callers, at, data, raw)
     }
 }
 

@@ -7,6 +7,7 @@
 //! ([`ChangeLog`]).
 
 mod apply;
+mod bytes;
 mod change_log;
 mod client;
 mod control_target;
@@ -17,14 +18,16 @@ mod socket;
 pub mod wire;
 
 pub use apply::apply;
+pub use bytes::{peek, poke};
 pub use change_log::{ChangeAuthor, ChangeLog};
 pub use client::{Client, ClientError};
 pub use control_target::{ControlTarget, DeviceTarget, VolumeInfo, params};
 pub use hint_change::{HintChange, apply_saved};
-pub use rights::{PeerCredentials, Rights};
+pub use rights::{PeerCredentials, Rights, raw_names};
 pub use server::{ControlOptions, ControlServer};
 pub use wire::{
-    ControlOperation, HintList, ListedRange, Param, ParamChange, RefusalKind, Refused, Setting, Success,
+    ControlOperation, HintList, ListedRange, Param, ParamChange, RawMedium, RefusalKind, Refused, Setting,
+    Success,
 };
 
 /// Name of the control socket in a volume's directory.

@@ -3,7 +3,7 @@
 use super::change_log::{self, ChangeLog};
 use super::control_target::ControlTarget;
 use super::hint_change::HintChange;
-use super::rights::{PeerCredentials, Rights};
+use super::rights::{PeerCredentials, Rights, raw_names};
 use super::socket;
 use super::wire::{self, Answer, ControlOperation, RefusalKind, Refused, Success};
 use crate::log::Logger;
@@ -62,7 +62,7 @@ impl ControlServer {
         control_target: Arc<dyn ControlTarget>,
         log: Logger,
     ) -> io::Result<ControlServer> {
-        let listener = socket::listen(&options.socket, options.rights.read_all)?;
+        let listener = socket::listen(&options.socket, options.rights.admits_others())?;
         let stop = Arc::new(AtomicBool::new(false));
         let shared = Arc::new(ControlState {
             control_target,
@@ -189,10 +189,26 @@ impl ControlState {
                 self.log_changes(caller, &changed);
                 Ok(Success::Hints(list))
             }
+            ControlOperation::Peek { at, len, raw } => {
+                let bytes = self.control_target.peek(&raw_names(caller.uid), *at, *len, *raw)?;
+                Ok(Success::Bytes(wire::to_hex(&bytes)))
+            }
+            ControlOperation::Poke { at, data, raw } => {
+                self.control_target.poke(&raw_names(caller.uid), *at, data, *raw).map(Success::Written)
+            }
         });
-        if let (Err(refused), true) = (&done, what.changes()) {
-            let PeerCredentials { uid, pid } = caller;
-            self.log.write_line(format_args!("control: refused a change by uid {uid} pid {pid}: {refused}"));
+        let PeerCredentials { uid, pid } = caller;
+        match (&done, &what) {
+            (Err(refused), what) if what.changes() => {
+                self.log
+                    .write_line(format_args!("control: refused a change by uid {uid} pid {pid}: {refused}"));
+            }
+            (Err(refused), ControlOperation::Peek { .. } | ControlOperation::Poke { .. })
+                if refused.kind == RefusalKind::Denied =>
+            {
+                self.log.write_line(format_args!("control: refused bytes to uid {uid} pid {pid}: {refused}"));
+            }
+            _ => {}
         }
         done
     }

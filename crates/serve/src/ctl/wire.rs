@@ -5,6 +5,7 @@
 //! receives the answers in order. docs/guide/control.md describes each message.
 
 use crate::metrics::Stat;
+use frit_core::MediumKind;
 use serde::{Deserialize, Serialize};
 
 /// Version of the protocol. A server refuses other versions and reports its own.
@@ -14,6 +15,11 @@ pub const REQUEST_BYTES_MAX: usize = 64 * 1024;
 /// Maximum length of an answer that a client accepts, in bytes. The view of a large volume has a
 /// few thousand slices of residence.
 pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Maximum number of bytes that [`ControlOperation::Peek`] returns: 1 MiB.
+pub const PEEK_BYTES_MAX: u32 = 1 << 20;
+/// Maximum number of bytes that [`ControlOperation::Poke`] writes: 16 KiB.
+pub const POKE_BYTES_MAX: usize = 16 * 1024;
 
 /// Operation of a request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -44,6 +50,45 @@ pub enum ControlOperation {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         detect: Option<bool>,
     },
+    /// Reads bytes of the volume, or of a medium.
+    Peek {
+        /// Address of the first byte.
+        at: u64,
+        /// Number of bytes, at most [`PEEK_BYTES_MAX`].
+        len: u32,
+        /// Medium of which `at` is a physical address; `None`: an address of the volume.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        raw: Option<RawMedium>,
+    },
+    /// Writes bytes of the volume, or of a medium, durably.
+    Poke {
+        /// Address of the first byte.
+        at: u64,
+        /// The bytes in hexadecimal digits, at most [`POKE_BYTES_MAX`] bytes.
+        data: String,
+        /// Medium of which `at` is a physical address; `None`: an address of the volume.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        raw: Option<RawMedium>,
+    },
+}
+
+/// A medium with physical addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RawMedium {
+    /// NAND: reads within a page.
+    Nand,
+    /// PCM: reads, and writes of the area that the layer leaves free.
+    Pcm,
+}
+
+impl From<RawMedium> for MediumKind {
+    fn from(medium: RawMedium) -> MediumKind {
+        match medium {
+            RawMedium::Nand => MediumKind::Nand,
+            RawMedium::Pcm => MediumKind::Pcm,
+        }
+    }
 }
 
 impl ControlOperation {
@@ -55,7 +100,11 @@ impl ControlOperation {
             ControlOperation::Hint { add, remove, detect } => {
                 !add.is_empty() || !remove.is_empty() || detect.is_some()
             }
-            ControlOperation::Get { .. } | ControlOperation::Stat {} => false,
+            // Bytes are data: a write of them is no change of the volume's parameters.
+            ControlOperation::Get { .. }
+            | ControlOperation::Stat {}
+            | ControlOperation::Peek { .. }
+            | ControlOperation::Poke { .. } => false,
         }
     }
 }
@@ -143,6 +192,10 @@ pub enum Success {
     Stat(Box<Stat>),
     /// Result of [`ControlOperation::Hint`], after the changes.
     Hints(HintList),
+    /// Result of [`ControlOperation::Peek`]: the bytes in hexadecimal digits.
+    Bytes(String),
+    /// Result of [`ControlOperation::Poke`]: the number of bytes that were written.
+    Written(u64),
 }
 
 /// Reason of a refusal, for programs.
@@ -212,6 +265,35 @@ impl From<Result<Success, Refused>> for Answer {
     }
 }
 
+/// Formats bytes as hexadecimal digits.
+#[must_use]
+pub fn to_hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    let mut text = String::with_capacity(2 * bytes.len());
+    for b in bytes {
+        let _ = write!(text, "{b:02x}");
+    }
+    text
+}
+
+/// Parses hexadecimal digits, two for each byte. Blanks between bytes are allowed.
+///
+/// # Errors
+/// A sentence about the first part that is invalid.
+pub fn from_hex(text: &str) -> Result<Vec<u8>, String> {
+    let digit = |c: char| c.to_digit(16).map(|d| d as u8);
+    let mut bytes = Vec::with_capacity(text.len() / 2);
+    for word in text.split_ascii_whitespace() {
+        let digits: Option<Vec<u8>> = word.chars().map(digit).collect();
+        match digits {
+            Some(d) if d.len() % 2 == 0 => bytes.extend(d.chunks_exact(2).map(|d| d[0] << 4 | d[1])),
+            Some(_) => return Err(format!("'{word}' has an odd number of hexadecimal digits")),
+            None => return Err(format!("'{word}' is not in hexadecimal digits, such as 00ff7a")),
+        }
+    }
+    if bytes.is_empty() { Err("there are no bytes".into()) } else { Ok(bytes) }
+}
+
 /// Parses a request from a line without its newline.
 ///
 /// # Errors
@@ -279,6 +361,19 @@ mod tests {
             parse(br#"{"do":"get","key":"gc","v":1}"#),
             Ok(ControlOperation::Get { key: Some("gc".into()) })
         );
+    }
+
+    #[test]
+    fn bytes_are_hexadecimal_digits() {
+        let peek = ControlOperation::Peek { at: 7, len: 3, raw: None };
+        assert_eq!(parse(br#"{"v":1,"do":"peek","at":7,"len":3}"#), Ok(peek));
+        let poke = ControlOperation::Poke { at: 7, data: "00ff".into(), raw: Some(RawMedium::Pcm) };
+        assert_eq!(parse(br#"{"v":1,"do":"poke","at":7,"data":"00ff","raw":"pcm"}"#), Ok(poke));
+        assert_eq!(to_hex(&[0, 255, 0x7a]), "00ff7a");
+        assert_eq!(from_hex("00ff 7A"), Ok(vec![0, 255, 0x7a]));
+        for (bad, why) in [("0", "odd"), ("0g", "hexadecimal"), ("é0", "hexadecimal"), (" ", "no bytes")] {
+            assert!(from_hex(bad).unwrap_err().contains(why), "{bad}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::marked::MarkedWrite;
 use super::{Device, DeviceState, Failure, SLICE_BYTES, SYNC_AHEAD_BYTES};
 use crate::backend::{Backend, ReplyTime, is_unexpected};
 use crate::hints::{ClientHints, Marks};
-use frit_core::{Buffer, Deferred, Error, Hints, MediumKind, RequestIntent, SECTOR_BYTES, Sector};
+use frit_core::{Buffer, Deferred, Error, Hints, MediumKind, RequestIntent, SECTOR_BYTES};
 use frit_trace::ReqOp;
 use parking_lot::MutexGuard;
 use std::ops::Range;
@@ -29,8 +29,9 @@ const WAIT_MAX: Duration = Duration::from_millis(20);
 
 /// Exclusive access to a device for a few requests; holds the device lock.
 ///
-/// Ranges may begin and end at any byte. Sectors that a range covers only in part are read,
-/// modified and written back under the lock, in one write to the backend.
+/// Ranges may begin and end at any byte. They go to the byte interface of the backend if it has
+/// one. Otherwise, sectors that a range covers only in part are read, modified and written back
+/// under the lock, in one write to the backend.
 pub struct DeviceGuard<'a> {
     pub(super) device: &'a Device,
     pub(super) state: MutexGuard<'a, DeviceState>,
@@ -87,6 +88,9 @@ impl<'a> DeviceGuard<'a> {
             if aligned(at, len) {
                 return self.read_sectors(at, into);
             }
+            if self.device.serves_bytes {
+                return self.retry_on_conflict(false, |b| b.read_bytes(at, into));
+            }
             let (from, to) = outer_sectors(at, len);
             if self.device.deferring {
                 // The lock is released while the slow medium is read, and other requests may use
@@ -133,6 +137,9 @@ impl<'a> DeviceGuard<'a> {
         let result = self.check_write(at, len).and_then(|()| {
             if !aligned(at, len) {
                 let hints = self.mark_whole(at, data, client, &mut marked);
+                if self.device.serves_bytes {
+                    return self.retry_on_conflict(false, |b| b.write_bytes(at, data, hints));
+                }
                 return self.read_modify_write(|backend, bounce| {
                     rmw(backend, bounce, at..at + len, hints, |part| part.copy_from_slice(data))
                 });
@@ -487,9 +494,14 @@ impl<'a> DeviceGuard<'a> {
         let service_ns = until.duration_since(self.service_start).as_nanos() as u64;
         self.state.counters.of(item.kind).add(item.len, service_ns, result.is_err());
         if let (Some(recorder), Some(op), Ok(_)) = (&self.device.recorder, item.op, &result) {
-            let (from, to) = if item.len == 0 { (0, 0) } else { outer_sectors(item.at, item.len) };
-            let sectors = (to - from) / SECTOR_BYTES;
-            recorder.note(self.service_start, op, Sector(from / SECTOR_BYTES), sectors, item.hints);
+            let exact = self.device.serves_bytes
+                && matches!(item.kind, ClientRequestKind::Read | ClientRequestKind::Write);
+            let (from, to) = match item.len {
+                0 => (0, 0),
+                len if exact => (item.at, item.at + len),
+                len => outer_sectors(item.at, len),
+            };
+            recorder.note(self.service_start, op, from, to - from, item.hints);
         }
         let changes = !matches!(item.kind, ClientRequestKind::Read | ClientRequestKind::Extents);
         if item.op == Some(ReqOp::Write) && result.is_ok() {

@@ -82,6 +82,8 @@ pub struct Device {
     paced: bool,
     /// `true` if the backend defers accesses to slow media to the device.
     deferring: bool,
+    /// `true` if the backend serves ranges that begin or end inside a sector.
+    serves_bytes: bool,
     stopping: AtomicBool,
     /// Number of flushes that have begun. Together with `DeviceState::flushed`, it tells a waiting
     /// flush that another one has covered it.
@@ -127,6 +129,7 @@ impl Device {
         // Without the files every flush syncs under the lock, which is slower but equally correct.
         let files = backend.files().unwrap_or_default();
         let deferring = backend.defer(true);
+        let serves_bytes = backend.serves_bytes();
         let read_only_reason = options.read_only.then(|| Arc::from("the volume is served read-only"));
         let HintOptions { ranges, detect_metadata, processes } = options.hints;
         let device = Arc::new(Device {
@@ -134,6 +137,7 @@ impl Device {
             page_bytes: backend.page_bytes(),
             paced: backend.paced(),
             deferring,
+            serves_bytes,
             stopping: AtomicBool::new(false),
             flushes_begun: AtomicU64::new(0),
             unsynced: AtomicU64::new(0),

@@ -1,6 +1,6 @@
 //! Encoding of a [`Stat`] as OpenMetrics text for Prometheus.
 
-use super::{LatencyStat, LayerStat, MediumStat, ServerStat, Stat};
+use super::{ChannelStat, LatencyStat, LayerStat, MediumStat, ServerStat, Stat};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text as openmetrics};
 use prometheus_client::metrics::MetricType;
@@ -70,6 +70,7 @@ impl Collector for StatCollector {
         self.volume(to)?;
         self.requests(to)?;
         media(to, &self.0.media)?;
+        channels(to, &self.0.channels)?;
         for l in &self.0.layers {
             layer(to, l)?;
         }
@@ -198,6 +199,27 @@ fn media(to: &mut DescriptorEncoder<'_>, media: &[MediumStat]) -> fmt::Result {
         })?;
     }
     Ok(())
+}
+
+/// Encodes the channels of a modelled device.
+fn channels(to: &mut DescriptorEncoder<'_>, all: &[ChannelStat]) -> fmt::Result {
+    if all.is_empty() {
+        return Ok(());
+    }
+    let numbers: Vec<String> = all.iter().map(|c| c.channel.to_string()).collect();
+    let labels = |i: usize| -> Labels<'_, 2> { [("medium", &all[i].medium), ("channel", &numbers[i])] };
+    let busy =
+        gauge("channel_busy", "units", "--pace model: units behind the channel that have work; 0: idle");
+    family(to, &busy, |m| {
+        all.iter().enumerate().try_for_each(|(i, c)| level(m, &labels(i), f64::from(c.busy_units)))
+    })?;
+    let help = "--pace model: time of transfers over the channel";
+    family(to, &counter("channel_transfer", "seconds", help), |m| {
+        all.iter().enumerate().try_for_each(|(i, c)| {
+            let seconds = c.busy_ns as f64 / 1e9;
+            m.encode_family(&labels(i))?.encode_counter::<NoLabelSet, _, f64>(&seconds, None)
+        })
+    })
 }
 
 /// Encodes the metrics of a layer. Their type is unknown here; the help text says if a metric is a

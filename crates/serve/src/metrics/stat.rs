@@ -1,5 +1,6 @@
 //! Metrics of a served volume as one value, which `frit ctl stat --json` and `/visible` print.
 
+use crate::backend::ChannelState;
 use crate::pace::PaceStat;
 use frit_core::visible::{LayerView, MediumView, Metric, Residence, WearSummary};
 use frit_core::{Cause, Count, Counts, MediumKind, Op, StackView};
@@ -20,6 +21,9 @@ pub struct Stat {
     pub hints: Vec<HintStat>,
     /// Metrics of the media.
     pub media: Vec<MediumStat>,
+    /// Channels of the modelled device, busy and idle; empty without `--pace model`, since files
+    /// have no channels.
+    pub channels: Vec<ChannelStat>,
     /// Metrics of the layers, top layer first.
     pub layers: Vec<LayerStat>,
     /// Write amplification since the volume was opened.
@@ -136,6 +140,37 @@ pub struct MediumStat {
     pub commands: Vec<CommandStat>,
     /// Wear of the medium.
     pub wear: WearStat,
+}
+
+/// State of a channel of the modelled device.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ChannelStat {
+    /// Name of the medium in the stack.
+    pub medium: String,
+    /// Number of the channel within the medium.
+    pub channel: u32,
+    /// Number of units behind the channel.
+    pub units: u32,
+    /// Number of these units that have work; 0: the channel is idle.
+    pub busy_units: u32,
+    /// Time until the last of them is idle, in nanoseconds.
+    pub idle_in_ns: u64,
+    /// Total time of transfers over the channel since the volume was opened, in nanoseconds.
+    pub busy_ns: u64,
+}
+
+impl From<ChannelState> for ChannelStat {
+    fn from(c: ChannelState) -> ChannelStat {
+        ChannelStat {
+            medium: c.medium,
+            channel: c.channel,
+            units: c.units,
+            busy_units: c.busy_units,
+            idle_in_ns: c.idle_in_ns,
+            busy_ns: c.busy_ns,
+        }
+    }
 }
 
 /// Commands of one operation for one cause.
@@ -347,7 +382,7 @@ mod tests {
             units: 4,
             geometry: vec![("page_bytes", 2048)],
             counts,
-            wear: Wear { per: "block".into(), cycles: vec![1, 3], limit: 10, bad: 0 },
+            wear: Wear { per: "block".into(), cycles: vec![1, 3], limit: 10, ..Wear::default() },
         };
         let metric = Metric { name: "gc_victims", value: 2.0, unit: "blocks", help: "blocks cleaned" };
         let slice = Residence { unmapped: 1, nand: 2, ..Residence::default() };

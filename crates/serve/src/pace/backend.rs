@@ -2,9 +2,10 @@
 
 use super::meter::{PaceMeter, PendingReply};
 use super::virtual_clock::VirtualClock;
-use crate::backend::{Backend, ReplyTime};
-use frit_core::{Hints, MediumKind, Nanos, ParamInfo, Result, Sink, StackView, UnitId};
+use crate::backend::{Backend, ChannelState, ReplyTime};
+use frit_core::{Hints, MediumKind, Nanos, ParamInfo, Result, Sink, StackView, UnitId, UnitState};
 use frit_engine::{Engine, InOrder};
+use frit_media::Hardware;
 use frit_volume::Volume;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct PacedBackend {
     volume: Volume<InOrder>,
-    units: u16,
+    hardware: Hardware,
     start: Instant,
     time: VirtualClock,
     meter: Arc<PaceMeter>,
@@ -22,14 +23,14 @@ pub struct PacedBackend {
 impl PacedBackend {
     /// Paces a volume from now on. Recovery, and earlier requests, ran at the speed of the host.
     #[must_use]
-    pub fn new(mut volume: Volume<InOrder>, units: u16, meter: Arc<PaceMeter>) -> PacedBackend {
+    pub fn new(mut volume: Volume<InOrder>, hardware: Hardware, meter: Arc<PaceMeter>) -> PacedBackend {
         // The engine is busy with commands of the opening. Time starts at their end, so that no
         // request waits for them.
         let engine = volume.sink();
         while engine.next_done(Nanos::MAX).is_some() {}
         let busy = Duration::from_nanos(engine.now().0);
         let start = Instant::now().checked_sub(busy).unwrap_or_else(Instant::now);
-        PacedBackend { volume, units, start, time: VirtualClock::new(Duration::ZERO), meter }
+        PacedBackend { volume, hardware, start, time: VirtualClock::new(Duration::ZERO), meter }
     }
 
     /// Executes a request and returns the due time of its reply.
@@ -45,6 +46,11 @@ impl PacedBackend {
         self.meter.admitted(PendingReply { op, admitted, due });
         Ok(ReplyTime { not_before: Some(due) })
     }
+}
+
+/// Returns all units of a device.
+fn units(hardware: &Hardware) -> impl Iterator<Item = UnitId> + use<> {
+    (0..hardware.units()).map(|u| UnitId(u as u16))
 }
 
 impl Backend for PacedBackend {
@@ -72,6 +78,26 @@ impl Backend for PacedBackend {
         self.timed(1, |v| v.write(at, data, hints))
     }
 
+    fn serves_bytes(&mut self) -> bool {
+        self.volume.serves_bytes()
+    }
+
+    fn read_bytes(&mut self, at: u64, into: &mut [u8]) -> Result<ReplyTime> {
+        self.timed(0, |v| v.read_bytes(at, into))
+    }
+
+    fn write_bytes(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<ReplyTime> {
+        self.timed(1, |v| v.write_bytes(at, data, hints))
+    }
+
+    fn raw_read(&mut self, caller: &str, medium: MediumKind, at: u64, into: &mut [u8]) -> Result<()> {
+        self.volume.raw_read(caller, medium, at, into)
+    }
+
+    fn raw_write(&mut self, caller: &str, at: u64, data: &[u8]) -> Result<()> {
+        self.volume.raw_write(caller, at, data)
+    }
+
     fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<ReplyTime> {
         self.timed(2, |v| v.write_zeroes(at, len, keep_allocated))
     }
@@ -93,10 +119,44 @@ impl Backend for PacedBackend {
     fn step(&mut self, budget: u32) -> Result<bool> {
         self.time.admit(self.volume.sink(), self.start.elapsed());
         let engine = self.volume.sink();
-        if (0..self.units).any(|u| !engine.unit(UnitId(u)).is_idle()) {
+        if units(&self.hardware).any(|u| !engine.unit(u).is_idle()) {
             return Ok(true);
         }
         self.volume.step(budget)
+    }
+
+    fn channels(&mut self) -> Vec<ChannelState> {
+        self.time.admit(self.volume.sink(), self.start.elapsed());
+        let (engine, hardware) = (self.volume.sink(), &self.hardware);
+        let now = engine.now();
+        let mut all: Vec<ChannelState> = Vec::with_capacity(hardware.channels());
+        let mut first = (0, usize::MAX);
+        for unit in units(hardware) {
+            let (device, channel) = (hardware.device_of(unit), hardware.channel_of(unit));
+            if first.1 != device {
+                first = (channel, device);
+            }
+            if all.len() <= channel {
+                let medium = hardware.devices()[device].name.clone();
+                all.resize_with(channel + 1, || ChannelState {
+                    medium: medium.clone(),
+                    channel: 0,
+                    units: 0,
+                    busy_units: 0,
+                    idle_in_ns: 0,
+                    busy_ns: 0,
+                });
+            }
+            let state = &mut all[channel];
+            state.channel = (channel - first.0) as u32;
+            state.units += 1;
+            state.busy_ns = engine.usage().channels()[channel].0;
+            if let UnitState::BusyUntil(until) = engine.unit(unit) {
+                state.busy_units += 1;
+                state.idle_in_ns = state.idle_in_ns.max(until.since(now).0);
+            }
+        }
+        all
     }
 
     fn visible(&self) -> StackView {

@@ -5,12 +5,15 @@ use crate::common::{reopen, stamped, version, volume};
 use frit_core::{CheckScope, Hints};
 use frit_serve::ctl::{
     ChangeLog, Client, ClientError, ControlOperation, ControlOptions, ControlServer, ControlTarget,
-    DeviceTarget, HintList, ParamChange, RefusalKind, Rights, Setting, Success, VolumeInfo,
+    DeviceTarget, HintList, ParamChange, RawMedium, RefusalKind, Refused, Rights, Setting, Success,
+    VolumeInfo, raw_names,
+    wire::{from_hex, to_hex},
 };
 use frit_serve::hints::{HintFile, HintOptions};
 use frit_serve::metrics::Stat;
 use frit_serve::{Device, DeviceOptions, Logger};
 use frit_stack::layers::LayerKind;
+use frit_volume::{CreateOptions, Volume};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -371,5 +374,119 @@ fn hints_are_changed_kept_and_written_down() {
     let log = std::fs::read_to_string(c.volume.join(ChangeLog::NAME)).unwrap();
     for line in ["hint 0+1M=metadata: off -> on", "hint 1M+4K=hot: on -> off", "hint detect: on -> off"] {
         assert!(log.contains(line), "{line} is not in\n{log}");
+    }
+}
+
+impl Controlled {
+    fn peek(&self, at: u64, len: u32, raw: Option<RawMedium>) -> Result<Vec<u8>, Refused> {
+        match self.client().request(ControlOperation::Peek { at, len, raw }) {
+            Ok(Success::Bytes(hex)) => Ok(from_hex(&hex).unwrap()),
+            Err(ClientError::Refused(refused)) => Err(refused),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn poke(&self, at: u64, data: &[u8], raw: Option<RawMedium>) -> Result<u64, Refused> {
+        match self.client().request(ControlOperation::Poke { at, data: to_hex(data), raw }) {
+            Ok(Success::Written(n)) => Ok(n),
+            Err(ClientError::Refused(refused)) => Err(refused),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn bytes_of_control_and_blocks_of_clients_are_the_same_data() {
+    let at = Controlled::new();
+    let _ = at.device.lock().write(4096, &[1; 8192], Hints::NONE).unwrap();
+    assert_eq!(at.poke(5000, b"some bytes", None), Ok(10));
+    let mut block = [0; 8192];
+    let _ = at.device.lock().read(4096, &mut block).unwrap();
+    assert_eq!((&block[904..914], block[903], block[914]), (&b"some bytes"[..], 1, 1));
+    assert_eq!(at.peek(4999, 12, None).unwrap(), b"\x01some bytes\x01");
+    // A write of bytes by another client.
+    let _ = at.device.lock().write(5003, b"E", Hints::NONE).unwrap();
+    assert_eq!(at.peek(5000, 10, None).unwrap(), b"somE bytes");
+    // 10 bytes were small enough for PCM.
+    let counts = at.stat();
+    assert!(counts.layer_metric("pcm_level_pages") >= Some(1.0), "{counts:?}");
+    for (refused, kind) in [
+        (at.peek(u64::MAX, 2, None).err(), RefusalKind::Invalid),
+        (at.peek(0, 0, None).err(), RefusalKind::Invalid),
+        (at.peek(0, 2 << 20, None).err(), RefusalKind::Invalid),
+        (at.poke(0, &[0; 20 << 10], None).err(), RefusalKind::Invalid),
+        (at.poke(at.device.bytes() - 1, &[0; 2], None).err(), RefusalKind::Invalid),
+    ] {
+        assert_eq!(refused.map(|r| r.kind), Some(kind));
+    }
+    // What was poked survives a restart.
+    let at = at.restart();
+    assert_eq!(at.peek(5000, 10, None).unwrap(), b"somE bytes");
+}
+
+#[test]
+fn clients_and_pokes_of_one_sector_never_lose_each_others_bytes() {
+    let at = Controlled::new();
+    let rounds = 200u32;
+    std::thread::scope(|s| {
+        for lane in 0..4u64 {
+            let device = &at.device;
+            s.spawn(move || {
+                for i in 0..rounds {
+                    let _ = device.lock().write(8192 + 100 * lane, &i.to_le_bytes(), Hints::NONE).unwrap();
+                }
+            });
+        }
+        for i in 0..rounds / 4 {
+            at.poke(8192 + 450, &i.to_le_bytes(), None).unwrap();
+        }
+    });
+    let sector = at.peek(8192, 512, None).unwrap();
+    for lane in 0..4 {
+        assert_eq!(sector[100 * lane..][..4], (rounds - 1).to_le_bytes());
+    }
+    assert_eq!(sector[450..454], (rounds / 4 - 1).to_le_bytes());
+}
+
+#[test]
+fn physical_addresses_are_for_users_that_the_layer_names() {
+    let me = rustix::process::geteuid().as_raw();
+    for named in ["uid:4000000000".to_owned(), format!("uid:{me}"), raw_names(me)[0].clone()] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("volume");
+        let sets = [format!("raw_access=[\"{named}\"]"), "raw_bytes=8K".into()];
+        let stack = frit_stack::Stack::builtin("hfsl-small", &sets).unwrap();
+        Volume::create(&path, &CreateOptions { stack, force: false }).unwrap().close().unwrap();
+        let at = Controlled::over(dir, path);
+        let end = 4 << 20;
+        let pcm = Some(RawMedium::Pcm);
+        if named == "uid:4000000000" {
+            // Not even the owner has the right without a name.
+            for refused in [at.peek(0, 64, pcm).err(), at.poke(end - 4096, &[1], pcm).err()] {
+                let refused = refused.unwrap();
+                assert!(refused.kind == RefusalKind::Denied && refused.what.contains("raw_access"));
+            }
+            assert!(at.peek(0, 64, None).is_ok(), "bytes of the volume are another right");
+            continue;
+        }
+        assert_eq!(at.poke(end - 4096, b"mine", pcm), Ok(4));
+        assert_eq!(at.peek(end - 4096, 4, pcm).unwrap(), b"mine");
+        let _ = at.device.lock().write(0, &[9; 64 << 10], Hints::NONE).unwrap();
+        // The blocks of the first unit; one of them has been written.
+        let blocks: Vec<_> = (0..256).map(|b| at.peek(b * (128 << 10), 512, Some(RawMedium::Nand))).collect();
+        assert!(blocks.iter().any(|b| b.as_ref().is_ok_and(|bytes| *bytes == [9; 512])));
+        let erased = blocks.into_iter().find_map(Result::err).unwrap();
+        assert!(erased.kind == RefusalKind::Invalid && erased.what.contains("erased"), "{erased}");
+        for (refused, why) in [
+            (at.poke(0, &[0], pcm).err(), "belongs to the layer"),
+            (at.poke(end - 1, &[0; 2], pcm).err(), "bytes"),
+            (at.poke(0, &[0], Some(RawMedium::Nand)).err(), "erased"),
+            (at.peek(2047, 2, Some(RawMedium::Nand)).err(), "one page"),
+        ] {
+            let refused = refused.unwrap();
+            assert!(refused.kind == RefusalKind::Invalid && refused.what.contains(why), "{refused}");
+        }
+        let at = at.restart();
+        assert_eq!(at.peek(end - 4096, 4, pcm).unwrap(), b"mine", "it survives a restart");
     }
 }

@@ -2,10 +2,12 @@
 
 use crate::common::volume;
 use frit_core::Hints;
+use frit_engine::InOrder;
 use frit_serve::ctl::{ControlTarget, DeviceTarget, VolumeInfo};
 use frit_serve::metrics::{MetricsServer, Stat};
-use frit_serve::pace::{PaceMeter, PendingReply};
+use frit_serve::pace::{PaceMeter, PacedBackend, PendingReply};
 use frit_serve::{Device, DeviceOptions, Logger};
+use frit_volume::{OpenOptions, Volume};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -15,13 +17,20 @@ use std::time::{Duration, Instant};
 /// Starts a metrics server of a volume that has served some requests.
 fn server() -> (tempfile::TempDir, MetricsServer) {
     let dir = tempfile::tempdir().unwrap();
-    let volume = volume(&dir.path().join("volume"));
+    let path = dir.path().join("volume");
+    volume(&path).close().unwrap();
+    let mut modelled = None;
+    let volume = Volume::open_with(&path, &OpenOptions::default(), |hardware| {
+        modelled = Some(hardware.clone());
+        InOrder::new(hardware)
+    });
     let meter = Arc::new(PaceMeter::default());
     let now = Instant::now();
     meter.admitted(PendingReply { op: 0, admitted: now, due: now });
     meter.replied(now, now);
     let about = VolumeInfo { stack: "test".into(), pace: Some(meter), ..VolumeInfo::default() };
-    let device = Device::new(Box::new(volume), DeviceOptions::default());
+    let backend = PacedBackend::new(volume.unwrap(), modelled.unwrap(), Arc::default());
+    let device = Device::new(Box::new(backend), DeviceOptions::default());
     let _ = device.lock().write(0, &[1; 8192], Hints::NONE).unwrap();
     let _ = device.lock().write(1 << 20, &[1; 512], Hints::NONE).unwrap();
     let _ = device.lock().read(0, &mut [0; 4096]).unwrap();
@@ -98,6 +107,7 @@ fn values_are_those_of_the_device() {
         "frit_client_latency_seconds_count{op=\"read\"} 1",
         "frit_client_latency_seconds_bucket{le=\"+Inf\",op=\"read\"} 1",
         "frit_volume_poisoned_flag 0",
+        "frit_channel_busy_units{medium=\"pcm\",channel=\"1\"} 0.0",
     ] {
         assert!(body.lines().any(|l| l == line), "{line} is not in\n{body}");
     }

@@ -3,6 +3,7 @@
 use crate::common::volume;
 use frit_core::Hints;
 use frit_engine::InOrder;
+use frit_serve::ctl::{ControlTarget, DeviceTarget, VolumeInfo};
 use frit_serve::pace::{PaceMeter, PacedBackend, Timer};
 use frit_serve::{Device, DeviceOptions, ReplyTime};
 use frit_volume::{OpenOptions, Volume};
@@ -17,14 +18,14 @@ const READ: Duration = Duration::from_micros(62);
 
 fn paced(dir: &Path) -> (Arc<Device>, Arc<PaceMeter>) {
     volume(dir).close().unwrap();
-    let mut units = 0;
+    let mut modelled = None;
     let volume = Volume::open_with(dir, &OpenOptions::default(), |hardware| {
-        units = hardware.units();
+        modelled = Some(hardware.clone());
         InOrder::new(hardware)
     })
     .unwrap();
     let meter = Arc::new(PaceMeter::default());
-    let backend = PacedBackend::new(volume, units as u16, meter.clone());
+    let backend = PacedBackend::new(volume, modelled.unwrap(), meter.clone());
     let options = DeviceOptions { meter: Some(meter.clone()), ..DeviceOptions::default() };
     (Device::new(Box::new(backend), options), meter)
 }
@@ -96,5 +97,31 @@ fn what_was_achieved_is_reported_by_operation() {
     for s in stat.iter().filter(|s| s.op != "flush") {
         assert!(s.model_p50_ns > 0, "{s:?}");
     }
+    device.close().unwrap();
+}
+
+#[test]
+fn busy_and_idle_channels_are_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let (device, meter) = paced(&dir.path().join("volume"));
+    let about = VolumeInfo { pace: Some(meter), ..VolumeInfo::default() };
+    let target = DeviceTarget::new(device.clone(), about);
+    std::thread::sleep(Duration::from_millis(20));
+    let idle = target.stat().channels;
+    // Eight channels of NAND with a unit each, two of PCM.
+    let count = |medium: &str| idle.iter().filter(|c| c.medium == medium).count();
+    assert_eq!((count("nand"), count("pcm"), idle.len()), (8, 2, 10), "{idle:?}");
+    assert!(idle.iter().all(|c| c.busy_units == 0 && c.idle_in_ns == 0 && c.units > 0), "{idle:?}");
+    // 16 pages on each of the channels: about 3 ms.
+    let done = device.lock().write(0, &vec![1; 128 * 2048], Hints::NONE).unwrap();
+    let busy = target.stat().channels;
+    let nand: Vec<_> = busy.iter().filter(|c| c.medium == "nand").collect();
+    if done.not_before.unwrap() > Instant::now() {
+        assert!(nand.iter().any(|c| c.busy_units > 0 && c.idle_in_ns > 0), "{nand:?}");
+    }
+    for (before, after) in idle.iter().zip(&busy).filter(|(c, _)| c.medium == "nand") {
+        assert!(after.busy_ns > before.busy_ns, "{before:?} {after:?}");
+    }
+    assert_eq!(busy.iter().map(|c| c.channel).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6, 7, 0, 1]);
     device.close().unwrap();
 }

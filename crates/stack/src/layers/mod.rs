@@ -73,6 +73,12 @@ pub enum LayerConfig {
     Ntl(Box<NtlConfig>),
 }
 
+/// Returns the names of the layers that serve requests of bytes, for messages.
+#[must_use]
+pub fn with_byte_access() -> Vec<&'static str> {
+    LayerKind::all().iter().filter(|k| k.serves_bytes()).map(|k| k.name()).collect()
+}
+
 impl LayerKind {
     /// Returns all kinds.
     #[must_use]
@@ -93,6 +99,15 @@ impl LayerKind {
             LayerKind::Hfsl => hfsl::ABOUT,
             LayerKind::Cache => cache::ABOUT,
             LayerKind::Ntl => ntl::ABOUT,
+        }
+    }
+
+    /// Returns `true` if the layer serves requests that begin or end inside a sector.
+    #[must_use]
+    pub fn serves_bytes(self) -> bool {
+        match self {
+            LayerKind::Hfsl => true,
+            LayerKind::Cache | LayerKind::Ntl => false,
         }
     }
 

@@ -49,7 +49,8 @@ pub fn overrides(stack: &Stack) -> Vec<String> {
         match &m.spec {
             MediumSpec::Pcm(c) => {
                 let channels = c.geometry.channels.min(UNITS);
-                let chip = chip_bytes(stack, c, channels, pcm_bytes(stack, page, pages));
+                let ring = redo_ring_bytes(stack, c);
+                let chip = chip_bytes(stack, c, channels, pcm_bytes(stack, page, pages) + ring);
                 sets.push(format!("media.{}.channels={channels}", m.name));
                 sets.push(format!("media.{}.chips_per_channel=1", m.name));
                 sets.push(format!("media.{}.chip_bytes={chip}", m.name));
@@ -132,6 +133,14 @@ fn pcm_bytes(stack: &Stack, page: u32, pages: u32) -> u64 {
             let plain = u64::from(UNITS) * (HOMES * (4096 + 64) + 4 * CHIP_STRIP + (16 << 10));
             if c.wear.wear_leveling == "none" { plain } else { plain * 3 / 2 }
         }
+    }
+}
+
+/// Returns the bytes of a ring of redo records whose size the stack states.
+fn redo_ring_bytes(stack: &Stack, pcm: &PcmConfig) -> u64 {
+    match &stack.layer().config {
+        LayerConfig::Hfsl(c) => u64::from(c.redo_lines) * u64::from(pcm.geometry.line_bytes),
+        _ => 0,
     }
 }
 

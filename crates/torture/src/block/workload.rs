@@ -2,9 +2,9 @@
 
 use crate::block::history::History;
 use crate::block::recording_sink::RecordingSink;
-use crate::block::self_describing::{self, PER_BLOCK, SECTOR};
+use crate::block::self_describing::{self, PER_BLOCK, SECTOR, mix};
 use crate::block::violation::{Oracle, Violation};
-use frit_core::{Error, Hints, ReadTarget, Sector, Sink, StackDevice, UntimedSink, WriteData};
+use frit_core::{ByteAccess, Error, Hints, ReadTarget, Sector, Sink, StackDevice, UntimedSink, WriteData};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -67,6 +67,71 @@ impl std::fmt::Display for ClientRequest {
             ClientRequestKind::Step(n) => write!(f, "step {n}"),
             ClientRequestKind::Halt => write!(f, "halt"),
         }
+    }
+}
+
+/// Shape of a write that begins and ends inside a sector.
+///
+/// The sectors of the request receive their new version, as in a write of sectors. The bytes around
+/// them are written with the contents that they have, so that every sector stays self-describing. A
+/// write may also begin after the mark of its first sector, which is the same in all versions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct ByteShape {
+    /// Bytes before the first sector, or -1 to -8: the first bytes of the sector are left out.
+    before: i64,
+    /// Bytes after the last sector.
+    after: i64,
+}
+
+/// Bytes at the start of a sector that are equal in all its versions.
+const MARK_BYTES: i64 = 8;
+
+impl ClientRequest {
+    /// Returns the shape of a write of bytes, for one write in four. It depends only on the
+    /// request, so that a shorter list of requests keeps it.
+    fn byte_shape(&self) -> Option<ByteShape> {
+        let draw = mix(self.first ^ self.sectors << 40 ^ u64::from(self.client) << 56);
+        let most = SECTOR as u64;
+        let before = match draw >> 8 & 1 {
+            0 => (draw >> 16) as i64 % most as i64,
+            _ => -(1 + (draw >> 16 & 7) as i64),
+        };
+        let after = (draw >> 32) as i64 % most as i64;
+        (draw & 3 == 0).then_some(ByteShape { before, after })
+    }
+}
+
+impl ByteShape {
+    /// Returns the address and the data of a write of bytes, or `None` if the bytes around it
+    /// cannot be read or are outside the volume.
+    fn widened<S: Sink>(
+        self,
+        request: &ClientRequest,
+        data: &[u8],
+        sectors: u64,
+        access: &mut dyn ByteAccess<S>,
+        sink: &mut S,
+    ) -> Option<(u64, Vec<u8>)> {
+        let first = request.first * SECTOR as u64;
+        let end = first + data.len() as u64;
+        let around = |access: &mut dyn ByteAccess<S>, sink: &mut S, at: u64, len: i64| {
+            let mut bytes = vec![0; len as usize];
+            access.read_bytes(sink, at, ReadTarget::Bytes(&mut bytes)).ok().map(|()| bytes)
+        };
+        if end + self.after as u64 > sectors * SECTOR as u64 || self.before > first as i64 {
+            return None;
+        }
+        let tail = around(access, sink, end, self.after)?;
+        if self.before >= 0 {
+            let at = first - self.before as u64;
+            let head = around(access, sink, at, self.before)?;
+            return Some((at, [&head, data, &tail].concat()));
+        }
+        // An unwritten sector has no mark yet.
+        let mark = around(access, sink, first, MARK_BYTES)?;
+        let left_out = -self.before as usize;
+        let same = mark[..left_out] == data[..left_out];
+        same.then(|| (first + left_out as u64, [&data[left_out..], &tail].concat()))
     }
 }
 
@@ -236,7 +301,7 @@ impl Clients {
                 self.buffer.resize(bytes, 0);
                 self_describing::fill_all(request.first, self.version, &mut self.buffer[..bytes]);
                 self.history.change(number, request.first, request.sectors, self.version);
-                let written = layer.write(sink, at, WriteData::Bytes(&self.buffer[..bytes]), hints);
+                let written = self.write(layer, sink, request, hints);
                 // As in a volume, the layer receives the hint, but only a flush makes the write
                 // durable.
                 match written {
@@ -266,6 +331,26 @@ impl Clients {
         } else {
             Ok(())
         }
+    }
+
+    /// Writes the buffer of a request: as bytes if the layer has a byte interface and the request
+    /// is one of those, otherwise as sectors.
+    fn write<S: Sink>(
+        &mut self,
+        layer: &mut dyn StackDevice<S>,
+        sink: &mut S,
+        request: &ClientRequest,
+        hints: Hints,
+    ) -> Result<(), Error> {
+        let bytes = request.sectors as usize * SECTOR;
+        let sectors = layer.info().sectors.min((self.history.len() * PER_BLOCK) as u64);
+        if let Some(shape) = request.byte_shape()
+            && let Some(access) = layer.byte_access()
+            && let Some((at, data)) = shape.widened(request, &self.buffer[..bytes], sectors, access, sink)
+        {
+            return access.write_bytes(sink, at, WriteData::Bytes(&data), hints);
+        }
+        layer.write(sink, Sector(request.first), WriteData::Bytes(&self.buffer[..bytes]), hints)
     }
 
     /// Verifies that a read returned the last written data.

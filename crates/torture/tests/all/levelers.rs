@@ -1,6 +1,7 @@
-//! HFSL over each wear leveler of PCM. Power cuts strike inside the moves of stripes as well.
+//! HFSL over each wear leveler of PCM, and with each size of the ring of redo records. Power cuts
+//! strike inside the moves of stripes as well.
 
-use crate::common::{PCM_LEVELERS, many_faults, many_images, share_of, target};
+use crate::common::{PCM_LEVELERS, REDO_LINES, many_faults, many_images, share_of, target};
 use frit_core::visible::StackView;
 use frit_core::{Hints, Sector, UntimedSink, WriteData};
 use frit_torture::block::case::TortureMode;
@@ -17,6 +18,29 @@ fn variants() -> Vec<(String, usize)> {
 fn distinct_images_of_leveled_pcm_hold() {
     let distinct = many_images(&variants());
     assert!(distinct >= share_of(30_000), "{distinct}");
+}
+
+/// Returns the variants with each size of the ring of redo records, over each leveler and without
+/// one.
+fn rings() -> Vec<(String, usize)> {
+    let name = |lines| LevelerKind::VARIANTS.iter().map(move |leveler| format!("redo-{lines}-{leveler}"));
+    REDO_LINES.iter().flat_map(name).map(|name| (name, 1_000)).collect()
+}
+
+/// Commits of several entries are whole with rings of any size.
+#[test]
+fn distinct_images_of_redo_rings_hold() {
+    let distinct = many_images(&rings());
+    assert!(distinct >= share_of(18_000), "{distinct}");
+}
+
+/// Damage, lost, misplaced and stale accesses of rings: no record is applied to newer versions.
+#[test]
+fn failing_and_damaged_redo_rings_cost_nothing_that_was_acknowledged() {
+    let none: Vec<(String, usize)> =
+        rings().into_iter().filter(|(name, _)| name.ends_with("-none")).collect();
+    let (struck, seen) = many_faults(&none, &[TortureMode::Errors, TortureMode::Damage]);
+    assert!(struck > 500 && seen * 4 > struck, "{struck} {seen}");
 }
 
 /// Failing media, and damage in them: the client receives an error, and no acknowledged data is

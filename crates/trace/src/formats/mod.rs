@@ -20,7 +20,7 @@ pub(crate) use head::Head;
 use crate::devices::DeviceNames;
 use crate::problems::{Problems, Reason};
 use crate::request::SECTOR_LIMIT;
-use crate::{Options, Reading, ReqOp, Request, Result};
+use crate::{Options, Reading, ReqOp, Request, Result, SectorCut};
 use frit_core::{Hints, Nanos, SECTOR_BYTES, Sector};
 
 /// A trace format: name, recognition and decoder.
@@ -97,7 +97,15 @@ impl DecoderOutput {
     ) -> std::result::Result<(), Reason> {
         check(sector, sectors)?;
         let sectors = sectors as u32;
-        self.requests.push(Request { at: Nanos(at), sector: Sector(sector), sectors, device, op, hints });
+        self.requests.push(Request {
+            at: Nanos(at),
+            sector: Sector(sector),
+            sectors,
+            device,
+            op,
+            hints,
+            cut: SectorCut::NONE,
+        });
         Ok(())
     }
 
@@ -119,10 +127,36 @@ impl DecoderOutput {
         self.push(at, op, sector, sectors, hints, device)
     }
 
+    /// Adds a read or write of exactly these bytes.
+    pub(crate) fn push_cut(
+        &mut self,
+        at: u64,
+        op: ReqOp,
+        offset: u64,
+        bytes: u64,
+        hints: Hints,
+        device: u16,
+    ) -> std::result::Result<(), Reason> {
+        let (sector, sectors) = whole(offset, bytes)?;
+        self.push(at, op, sector, sectors, hints, device)?;
+        if let Some(r) = self.requests.last_mut() {
+            *r = r.with_bytes(offset, bytes);
+        }
+        Ok(())
+    }
+
     /// Adds a flush.
     pub(crate) fn push_flush(&mut self, at: u64, hints: Hints, device: u16) {
         let at = Nanos(at);
-        self.requests.push(Request { at, sector: Sector(0), sectors: 0, device, op: ReqOp::Flush, hints });
+        self.requests.push(Request {
+            at,
+            sector: Sector(0),
+            sectors: 0,
+            device,
+            op: ReqOp::Flush,
+            hints,
+            cut: SectorCut::NONE,
+        });
     }
 }
 

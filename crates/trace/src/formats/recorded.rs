@@ -2,8 +2,9 @@
 //! header.
 //!
 //! op: R read, W write, D discard, F flush. flags: M metadata or journal, S synchronous, F forced
-//! unit access, P preflush. A preflush becomes a flush request before the write. A sixth column
-//! `device` is read if the header has it. Times may have decimals.
+//! unit access, P preflush, B bytes. A preflush becomes a flush request before the write. With B,
+//! address and length of a read or write are in bytes instead of sectors. A sixth column `device`
+//! is read if the header has it. Times may have decimals.
 
 use super::{DecoderOutput, Head, TraceFormat};
 use crate::problems::Reason;
@@ -58,7 +59,7 @@ impl LineParser for Recorded {
         c.expect(b',')?;
         let sectors = c.u64()?;
         c.expect(b',')?;
-        let (hints, preflush) = flags(&mut c)?;
+        let Flags { hints, preflush, bytes } = flags(&mut c)?;
         let name: &[u8] = match c.rest {
             [b',', name @ ..] if !name.is_empty() && !name.contains(&b',') => name,
             [] => b"0",
@@ -69,6 +70,16 @@ impl LineParser for Recorded {
             out.push_flush(at, hints, device);
             return Ok(());
         }
+        if bytes {
+            if op == ReqOp::Discard {
+                return Err("a discard has whole sectors");
+            }
+            let device = out.names.name(name)?;
+            if preflush {
+                out.push_flush(at, Hints::NONE, device);
+            }
+            return out.push_cut(at, op, sector, sectors, hints, device);
+        }
         super::check(sector, sectors)?;
         let device = out.names.name(name)?;
         if preflush {
@@ -78,9 +89,17 @@ impl LineParser for Recorded {
     }
 }
 
+/// Flags of a line.
+struct Flags {
+    hints: Hints,
+    preflush: bool,
+    /// Address and length are in bytes.
+    bytes: bool,
+}
+
 #[inline]
-fn flags(c: &mut Cursor<'_>) -> Result<(Hints, bool), Reason> {
-    let (mut hints, mut preflush) = (Hints::NONE, false);
+fn flags(c: &mut Cursor<'_>) -> Result<Flags, Reason> {
+    let (mut hints, mut preflush, mut bytes) = (Hints::NONE, false, false);
     while let [f, rest @ ..] = c.rest {
         match f {
             b'M' => hints = hints.with(Hints::METADATA),
@@ -89,11 +108,12 @@ fn flags(c: &mut Cursor<'_>) -> Result<(Hints, bool), Reason> {
             b'S' => hints = hints.with(Hints::SYNC),
             b'F' => hints = hints.with(Hints::FUA),
             b'P' => preflush = true,
+            b'B' => bytes = true,
             b' ' => {}
             b',' => break,
             _ => return Err("unknown flag"),
         }
         c.rest = rest;
     }
-    Ok((hints, preflush))
+    Ok(Flags { hints, preflush, bytes })
 }

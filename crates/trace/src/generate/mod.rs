@@ -18,7 +18,7 @@ pub use recipes::{PAGE_SHARE, RECIPES, Recipe};
 
 use crate::formats::BATCH;
 use crate::reading::{FactSource, Reading};
-use crate::{ReqOp, Request, Result};
+use crate::{ReqOp, Request, Result, SectorCut};
 use frit_core::{Hints, Nanos, Sector};
 use place::AddressDistribution;
 use random::Random;
@@ -49,6 +49,8 @@ pub const PATTERNS: [(&str, &str); 5] = [
 /// One pattern of a workload, with its weight.
 struct Pattern {
     weight: f64,
+    /// Unit of addresses and sizes in bytes: a sector, or 1.
+    unit: u32,
     place: AddressDistribution,
     read: f64,
     reads: SizeDistribution,
@@ -134,18 +136,28 @@ impl Generator {
         let (pattern, random) = (&mut self.patterns[i], &mut self.random);
         let read = pattern.read > 0.0 && (pattern.read >= 1.0 || random.unit() < pattern.read);
         let (op, sizes) = if read { (ReqOp::Read, &pattern.reads) } else { (ReqOp::Write, &pattern.writes) };
-        let sectors = sizes.draw(random);
-        let sector = Sector(pattern.place.draw(random, sectors, read));
+        let size = sizes.draw(random);
+        let place = pattern.place.draw(random, size, read);
         let mut hints = Hints::NONE;
         if !read && pattern.metadata > 0.0 && random.unit() < pattern.metadata {
             hints = hints.with(Hints::METADATA);
         }
-        out.push(Request { at, sector, sectors, device: 0, op, hints });
+        let whole =
+            Request { at, sector: Sector(place), sectors: size, device: 0, op, hints, cut: SectorCut::NONE };
+        out.push(if pattern.unit == 1 { whole.with_bytes(place, u64::from(size)) } else { whole });
         if !read && pattern.flush_every > 0 {
             pattern.writes_done += 1;
             if pattern.writes_done % pattern.flush_every == 0 {
                 let op = ReqOp::Flush;
-                out.push(Request { at, sector: Sector(0), sectors: 0, device: 0, op, hints: Hints::NONE });
+                out.push(Request {
+                    at,
+                    sector: Sector(0),
+                    sectors: 0,
+                    device: 0,
+                    op,
+                    hints: Hints::NONE,
+                    cut: SectorCut::NONE,
+                });
             }
         }
     }

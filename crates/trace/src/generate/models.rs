@@ -13,6 +13,7 @@ use super::zipf::Zipf;
 use super::{Generator, Pattern};
 use crate::reading::FactSource;
 use crate::{Error, Result};
+use frit_core::SECTOR_BYTES;
 
 /// A table of sizes in sectors, with weights.
 type SizeTable = &'static [(u32, f64)];
@@ -54,6 +55,12 @@ const FINANCIAL_SMALL: SizeTable = &[(1, 0.1), (2, 0.4), (3, 0.2), (4, 0.3)];
 const FINANCIAL_LARGE: SizeTable = &[(8, 0.5), (16, 0.3), (32, 0.2)];
 const MSNFS_SMALL: SizeTable = &[(8, 0.3), (16, 0.7)];
 const HEAVY: SizeTable = &[(64, 0.6), (128, 0.4)];
+/// Half of the small requests have at most 2 KB: the paper has updates in MSNFS that vanish at this
+/// SSW.
+const MSNFS_UNALIGNED_SMALL: SizeTable = &[(1, 0.15), (2, 0.15), (4, 0.2), (8, 0.2), (16, 0.3)];
+const MSNFS_UNALIGNED_LARGE: SizeTable = &[(63, 0.3), (64, 0.3), (127, 0.2), (128, 0.2)];
+const MSNFS_UNALIGNED: &str = "\"sequential or large size\": 60 % sequential, the rest zipf 0.5 at any sector; half of \
+the small requests have 0.5-2 KiB, the others 4-8 KiB; half of the large ones are a sector short of 32 or 64 KiB; span 32 GiB";
 const RADIUS_SMALL: SizeTable = &[(1, 0.2), (2, 0.2), (4, 0.3), (8, 0.3)];
 const RADIUS_LARGE: SizeTable = &[(16, 0.4), (32, 0.4), (64, 0.2)];
 const DAP_SMALL: SizeTable = &[(16, 0.3), (64, 0.3), (128, 0.4)];
@@ -110,6 +117,36 @@ pub static MODELS: &[WorkloadModel] = &[
         sequential: 0.6,
         locality: Locality::Zipf(0.5),
         align: 8,
+    },
+    WorkloadModel {
+        name: "hfsl-msnfs-unaligned",
+        about: "MSNFS as in HFSL's Table 8, at any sector",
+        write_ratio: 0.15,
+        write_kb: 10.06,
+        read_kb: Some(14.38),
+        data_set: None,
+        assumed: MSNFS_UNALIGNED,
+        span: "32G",
+        small: MSNFS_UNALIGNED_SMALL,
+        large: MSNFS_UNALIGNED_LARGE,
+        sequential: 0.6,
+        locality: Locality::Zipf(0.5),
+        align: 1,
+    },
+    WorkloadModel {
+        name: "hfsl-msnfs-writes",
+        about: "MSNFS as in HFSL's section 3.3.6, which has no reads, with the writes of its Table 8 at any sector",
+        write_ratio: 1.0,
+        write_kb: 10.06,
+        read_kb: None,
+        data_set: None,
+        assumed: MSNFS_UNALIGNED,
+        span: "32G",
+        small: MSNFS_UNALIGNED_SMALL,
+        large: MSNFS_UNALIGNED_LARGE,
+        sequential: 0.6,
+        locality: Locality::Zipf(0.5),
+        align: 1,
     },
     WorkloadModel {
         name: "hfsl-radius",
@@ -259,6 +296,7 @@ impl WorkloadModel {
         let align = u64::from(self.align);
         Pattern {
             weight,
+            unit: SECTOR_BYTES as u32,
             place: AddressDistribution { base: 0, span, align, law },
             read: 1.0 - self.write_ratio,
             reads: self.sizes(self.read_sectors()),

@@ -1,4 +1,4 @@
-//! Distributions of request sizes, in whole sectors.
+//! Distributions of request sizes, in units of a sector or of a byte.
 
 use super::random::Random;
 use frit_core::{SECTOR_BYTES, size};
@@ -42,13 +42,16 @@ impl SizeDistribution {
         SizeDistribution::table(&[part(small, p), part(large, 1.0 - p)].concat())
     }
 
-    /// Parses `4K`, `4K..64K` (multiples of the first) or `4K:3/16K:1`.
-    pub(super) fn parse(text: &str) -> Result<SizeDistribution, String> {
+    /// Parses `4K`, `4K..64K` (multiples of the first) or `4K:3/16K:1`, in units of `unit` bytes.
+    pub(super) fn parse(text: &str, unit: u64) -> Result<SizeDistribution, String> {
         let sectors = |t: &str| {
             let bytes = size::parse(t)?;
-            match u32::try_from(bytes / SECTOR_BYTES) {
-                Ok(n) if n > 0 && bytes % SECTOR_BYTES == 0 => Ok(n),
-                _ => Err(format!("'{t}' is not a multiple of 512 bytes between 512 and 2 TiB")),
+            match u32::try_from(bytes / unit) {
+                Ok(n) if n > 0 && bytes % unit == 0 => Ok(n),
+                _ if unit == SECTOR_BYTES => {
+                    Err(format!("'{t}' is not a multiple of 512 bytes between 512 and 2 TiB"))
+                }
+                _ => Err(format!("'{t}' is not between 1 byte and 4 GiB")),
             }
         };
         if let Some((low, high)) = text.split_once("..") {
@@ -133,22 +136,23 @@ mod tests {
 
     #[test]
     fn sizes_parse_and_have_the_mean_they_say() {
-        assert_eq!(SizeDistribution::parse("4K"), Ok(SizeDistribution::Fixed(8)));
-        assert_eq!(SizeDistribution::parse("4K..16K"), Ok(SizeDistribution::Even(8, 8, 4)));
-        assert!((SizeDistribution::parse("4K:3/16K:1").unwrap().mean() - 14.0).abs() < 1e-9);
+        assert_eq!(SizeDistribution::parse("4K", 512), Ok(SizeDistribution::Fixed(8)));
+        assert_eq!(SizeDistribution::parse("4K..16K", 512), Ok(SizeDistribution::Even(8, 8, 4)));
+        assert!((SizeDistribution::parse("4K:3/16K:1", 512).unwrap().mean() - 14.0).abs() < 1e-9);
         assert!(
             (SizeDistribution::with_mean(5.82, &[(1, 1.0), (3, 1.0)], &[(16, 2.0)]).mean() - 5.82).abs()
                 < 1e-9
         );
+        assert_eq!(SizeDistribution::parse("100..300", 1), Ok(SizeDistribution::Even(100, 100, 3)));
         for bad in ["", "100", "4K:0", "4K:x", "16K..4K", "0", "5T"] {
-            assert!(SizeDistribution::parse(bad).is_err(), "{bad}");
+            assert!(SizeDistribution::parse(bad, 512).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn draws_stay_in_the_range() {
         let mut r = Random::new(5);
-        let s = SizeDistribution::parse("4K..16K").unwrap();
+        let s = SizeDistribution::parse("4K..16K", 512).unwrap();
         let drawn: std::collections::BTreeSet<u32> = (0..1000).map(|_| s.draw(&mut r)).collect();
         assert_eq!(drawn.into_iter().collect::<Vec<_>>(), [8, 16, 24, 32]);
     }

@@ -240,21 +240,30 @@ fn pattern(spec: &mut GeneratorSpec, seed: u64) -> Result<Pattern> {
         spec.take("ops", "", agrees)?;
     }
     let all = spec.pairs.iter().find(|p| p.0 == "size").map_or("4K".to_owned(), |p| p.1.clone());
-    spec.take("size", "4K", SizeDistribution::parse)?;
-    let reads = spec.take("rsize", &all, SizeDistribution::parse)?;
-    let writes = spec.take("wsize", &all, SizeDistribution::parse)?;
-    let whole = reads.multiples_of(8) && writes.multiples_of(8);
-    let align = spec.take("align", if whole { "4K" } else { "512" }, sectors)?;
-    let span = spec.take("span", "1G", sectors)?;
+    let unit = unit(spec, &all);
+    let sizes = |v: &str| SizeDistribution::parse(v, unit);
+    spec.take("size", "4K", sizes)?;
+    let reads = spec.take("rsize", &all, sizes)?;
+    let writes = spec.take("wsize", &all, sizes)?;
+    let multiple = |n: u64| reads.multiples_of(n as u32) && writes.multiples_of(n as u32);
+    let default_align = match unit {
+        SECTOR_BYTES if multiple(4096 / SECTOR_BYTES) => 4096,
+        SECTOR_BYTES => SECTOR_BYTES,
+        _ => [256, 128, 64, 32, 16, 8, 4, 2].into_iter().find(|n| multiple(*n)).unwrap_or(1),
+    };
+    let default_align = if default_align == 4096 { "4K".to_owned() } else { default_align.to_string() };
+    let align = spec.take("align", &default_align, |v| match size::parse(v)? {
+        bytes if bytes > 0 && bytes % unit == 0 => Ok(bytes / unit),
+        _ => Err("use a size above 0".into()),
+    })?;
+    let span = spec.take("span", "1G", sectors)? * (SECTOR_BYTES / unit);
     let base = spec.take("base", "0", |v| match size::parse(v)? {
-        bytes if bytes % SECTOR_BYTES == 0 => Ok(bytes / SECTOR_BYTES),
+        bytes if bytes % SECTOR_BYTES == 0 => Ok(bytes / unit),
         _ => Err("use a multiple of 512 bytes".into()),
     })?;
     let largest = u64::from(reads.max().max(writes.max()));
-    if largest > span
-        || align > span
-        || base.checked_add(span).is_none_or(|e| e > crate::request::SECTOR_LIMIT)
-    {
+    let limit = crate::request::SECTOR_LIMIT * (SECTOR_BYTES / unit);
+    if largest > span || align > span || base.checked_add(span).is_none_or(|e| e > limit) {
         return Err(spec.bad(
             "the span is smaller than the largest request or the alignment, or reaches past 2^64 bytes",
         ));
@@ -265,7 +274,20 @@ fn pattern(spec: &mut GeneratorSpec, seed: u64) -> Result<Pattern> {
     let metadata = spec.take("meta", "0", share)?;
     let flush_every =
         spec.take("flush", "0", |v| v.parse().map_err(|_| "writes between two flushes, or 0".into()))?;
-    Ok(Pattern { weight: 1.0, place, read, reads, writes, metadata, flush_every, writes_done: 0 })
+    let unit = unit as u32;
+    Ok(Pattern { weight: 1.0, unit, place, read, reads, writes, metadata, flush_every, writes_done: 0 })
+}
+
+/// Returns the unit of the addresses and sizes of a pattern in bytes: a byte if a size or the
+/// alignment is not whole sectors, otherwise a sector.
+fn unit(spec: &GeneratorSpec, all: &str) -> u64 {
+    let given = |key: &str| spec.pairs.iter().find(|p| p.0 == key).map(|p| p.1.as_str());
+    let mut texts = vec![given("rsize").unwrap_or(all), given("wsize").unwrap_or(all)];
+    texts.extend(given("align"));
+    let numbers = texts.into_iter().flat_map(|t| t.split("..").flat_map(|t| t.split('/')));
+    // A text that is no size is refused where it is read.
+    let bytes = numbers.filter_map(|t| size::parse(t.split(':').next().unwrap_or(t)).ok());
+    if bytes.into_iter().any(|b| b % SECTOR_BYTES != 0) { 1 } else { SECTOR_BYTES }
 }
 
 fn law(spec: &mut GeneratorSpec, n: u64, align: u64, span: u64, seed: u64) -> Result<AddressLaw> {

@@ -44,13 +44,27 @@ fn the_first_requests_of_a_seed_are_pinned() {
 const PINNED: [(u64, u64); 3] = [(0, 1_409_528), (53_323, 1_785_776), (1_003_445, 1_581_552)];
 
 #[test]
+fn sizes_below_a_sector_give_requests_of_bytes() {
+    let all = all("uniform,count=3k,read=0.5,size=64:2/100:1,align=4,span=64K,base=4K");
+    assert!(all.iter().all(|r| [64, 100].contains(&r.bytes()) && r.offset() % 4 == 0));
+    assert!(all.iter().all(|r| r.offset() >= 4096 && r.offset() + r.bytes() <= 68 << 10));
+    assert!(all.iter().all(|r| r.end() * 512 >= r.offset() + r.bytes() && r.sectors <= 2));
+    assert!(all.iter().any(|r| r.sectors == 2) && all.iter().any(|r| !r.is_whole()));
+    let canonical = Generator::parse("uniform,size=96").unwrap().canonical();
+    assert!(canonical.contains("align=32"), "{canonical}");
+    // An alignment alone makes requests of bytes, too.
+    assert!(self::all("uniform,count=100,size=512,align=8").iter().any(|r| r.sectors == 2));
+}
+
+#[test]
 fn mistakes_are_named() {
     for (spec, why) in [
         ("unifrom", "there is no generator"),
         ("uniform,size", "no ="),
         ("uniform,colour=red", "there is no colour"),
         ("uniform,count=0", "count"),
-        ("uniform,size=100", "512"),
+        ("uniform,size=0", "not a multiple of 512"),
+        ("uniform,size=100,align=0", "above 0"),
         ("uniform,span=4K,size=8K", "smaller"),
         ("uniform,ops=read,read=0.5", "contradicts"),
         ("uniform,seed=1,seed=2", "twice"),

@@ -11,8 +11,8 @@ use hdrhistogram::Histogram;
 use roaring::RoaringTreemap;
 use serde::Serialize;
 
-/// Number of sectors of a page, the unit of footprints.
-const PAGE: u64 = 8;
+/// Size of a page in bytes, the unit of footprints.
+const PAGE: u64 = 4096;
 /// Number of previous requests that are searched for the end of an interleaved stream.
 const STREAMS: usize = 16;
 
@@ -66,13 +66,23 @@ pub struct ArrivalStats {
 struct ValueHistogram {
     histogram: Option<Histogram<u64>>,
     sum: u128,
-    min: u64,
     max: u64,
+    /// Smallest size in bytes.
+    min_bytes: u64,
+    /// Bytes of the sectors that the requests do not use.
+    unused: u64,
 }
 
 impl ValueHistogram {
     fn new() -> ValueHistogram {
-        ValueHistogram { histogram: Histogram::new(3).ok(), sum: 0, min: u64::MAX, max: 0 }
+        ValueHistogram { histogram: Histogram::new(3).ok(), sum: 0, max: 0, min_bytes: u64::MAX, unused: 0 }
+    }
+
+    /// Adds the size of a request. The quantiles count sectors, the other values bytes.
+    fn add_size(&mut self, r: &Request) {
+        self.add(u64::from(r.sectors));
+        self.unused += u64::from(r.cut.head) + u64::from(r.cut.tail);
+        self.min_bytes = self.min_bytes.min(r.bytes());
     }
 
     fn add(&mut self, value: u64) {
@@ -83,7 +93,6 @@ impl ValueHistogram {
             h.saturating_record(value);
         }
         self.sum += u128::from(value);
-        self.min = self.min.min(value);
         self.max = self.max.max(value);
     }
 
@@ -100,11 +109,11 @@ impl ValueHistogram {
         if count == 0 {
             return SizeStats::default();
         }
-        let bytes = self.sum.saturating_mul(u128::from(SECTOR_BYTES));
+        let bytes = self.sum.saturating_mul(u128::from(SECTOR_BYTES)) - u128::from(self.unused);
         SizeStats {
             count,
             bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
-            min: self.min * SECTOR_BYTES,
+            min: self.min_bytes,
             mean: bytes as f64 / count as f64,
             p50: self.at(0.50) * SECTOR_BYTES,
             p90: self.at(0.90) * SECTOR_BYTES,
@@ -190,9 +199,9 @@ impl StatsCollector {
                 self.flushes += 1;
                 return;
             }
-            ReqOp::Read => self.reads.add(u64::from(r.sectors)),
-            ReqOp::Write => self.writes.add(u64::from(r.sectors)),
-            ReqOp::Discard => self.discards.add(u64::from(r.sectors)),
+            ReqOp::Read => self.reads.add_size(r),
+            ReqOp::Write => self.writes.add_size(r),
+            ReqOp::Discard => self.discards.add_size(r),
         }
         let device = if self.merge { 0 } else { usize::from(r.device) };
         if self.spaces.len() <= device {
@@ -223,10 +232,10 @@ impl StatsCollector {
 
     fn place(&mut self, r: &Request, device: usize) {
         let space = &mut self.spaces[device];
-        let (start, end) = (r.sector.0, r.end());
+        let (start, end) = (r.offset(), r.offset() + r.bytes());
         self.aligned += u64::from((start | end) % PAGE == 0);
         let latest = space.ends[(space.next + STREAMS - 1) % STREAMS];
-        // Sector 0 continues no request: an end of 0 means that there was no request yet.
+        // Byte 0 continues no request: an end of 0 means that there was no request yet.
         if start > 0 {
             self.sequential += u64::from(latest == start);
             self.streams += u64::from(space.ends.contains(&start));
@@ -234,8 +243,7 @@ impl StatsCollector {
         space.ends[space.next] = end;
         space.next = (space.next + 1) % STREAMS;
         let pages = start / PAGE..=(end - 1) / PAGE;
-        let chunk = CHUNK_BYTES / SECTOR_BYTES;
-        space.chunks.insert_range(start / chunk..=(end - 1) / chunk);
+        space.chunks.insert_range(start / CHUNK_BYTES..=(end - 1) / CHUNK_BYTES);
         if r.op == ReqOp::Write {
             let n = pages.end() - pages.start() + 1;
             let new = space.written.insert_range(pages.clone());

@@ -1,7 +1,7 @@
 //! One line for each request, in every writable format.
 
 use crate::{Error, ReqOp, Request};
-use frit_core::{Hints, Nanos};
+use frit_core::{Hints, Nanos, SECTOR_BYTES};
 use std::io::Write;
 use std::str::FromStr;
 
@@ -81,6 +81,11 @@ impl LineWriter {
         self.format == WriteFormat::Recorded
     }
 
+    /// Returns `true` if addresses and sizes of the format are in bytes, or can be.
+    pub(super) fn has_bytes(&self) -> bool {
+        !matches!(self.format, WriteFormat::DiskSim | WriteFormat::MqSim | WriteFormat::Spc)
+    }
+
     /// Writes one request; returns `false` if the format cannot represent it.
     pub(super) fn put(&mut self, r: &Request, names: &[String], out: &mut Vec<u8>) -> bool {
         let name = match names.get(usize::from(r.device)) {
@@ -103,7 +108,13 @@ impl LineWriter {
             }
             WriteFormat::Spc => {
                 let op = if r.op == ReqOp::Read { 'r' } else { 'w' };
-                let _ = write!(out, "{},{},{},{op},", number(name, r.device), r.sector.0, r.bytes());
+                let _ = write!(
+                    out,
+                    "{},{},{},{op},",
+                    number(name, r.device),
+                    r.sector.0,
+                    u64::from(r.sectors) * SECTOR_BYTES
+                );
                 decimal(r.at, 1_000_000_000, 9, out);
                 out.push(b'\n');
             }
@@ -132,7 +143,12 @@ impl LineWriter {
             ReqOp::Discard => 'D',
             ReqOp::Flush => 'F',
         };
-        let _ = write!(out, ",{op},{},{},", r.sector.0, r.sectors);
+        let whole = r.is_whole();
+        let (at, len) = if whole { (r.sector.0, u64::from(r.sectors)) } else { (r.offset(), r.bytes()) };
+        let _ = write!(out, ",{op},{at},{len},");
+        if !whole {
+            out.push(b'B');
+        }
         let letters = [
             (Hints::METADATA, b'M'),
             (Hints::HOT, b'H'),
@@ -185,7 +201,7 @@ impl LineWriter {
             ReqOp::Discard => "trim",
             ReqOp::Flush => "sync",
         };
-        let _ = writeln!(out, "{} {action} {} {}", file(device), r.sector.bytes(), r.bytes());
+        let _ = writeln!(out, "{} {action} {} {}", file(device), r.offset(), r.bytes());
     }
 }
 
@@ -204,7 +220,7 @@ fn msr(r: &Request, name: &str, out: &mut Vec<u8>) {
     };
     let host: String = host.chars().map(|c| if c == ',' { '.' } else { c }).collect();
     let op = if r.op == ReqOp::Read { "Read" } else { "Write" };
-    let _ = writeln!(out, "{},{host},{disk},{op},{},{},0", r.at.0 / 100, r.sector.bytes(), r.bytes());
+    let _ = writeln!(out, "{},{host},{disk},{op},{},{},0", r.at.0 / 100, r.offset(), r.bytes());
 }
 
 fn disksim(r: &Request, name: &str, out: &mut Vec<u8>) {

@@ -24,6 +24,8 @@ pub struct WriteSummary {
     /// Number of written requests whose hints (metadata, hot, cold, FUA, SYNC) the format cannot
     /// represent.
     pub hints_lost: u64,
+    /// Number of requests of bytes that were widened because the format has whole sectors only.
+    pub widened: u64,
 }
 
 impl WriteSummary {
@@ -42,6 +44,12 @@ impl WriteSummary {
             out.push(format!(
                 "the hints (metadata, hot, cold, FUA, SYNC) of {} requests were left out: {name} cannot represent them",
                 self.hints_lost
+            ));
+        }
+        if self.widened > 0 {
+            out.push(format!(
+                "{} requests of bytes were widened to whole sectors: {name} cannot represent them",
+                self.widened
             ));
         }
         out
@@ -93,6 +101,7 @@ impl Writer {
             if self.line.put(r, names, &mut self.buffer) {
                 self.written.requests += 1;
                 self.written.hints_lost += u64::from(r.hints != Hints::NONE && !self.line.has_hints());
+                self.written.widened += u64::from(!r.is_whole() && !self.line.has_bytes());
             } else if r.op == ReqOp::Flush {
                 self.written.flushes_lost += 1;
             } else {

@@ -3,7 +3,7 @@
 
 use frit_core::{Hints, Nanos, Sector};
 use frit_trace::write::{WRITABLE, WriteFormat, Writer};
-use frit_trace::{DeviceMapping, Options, ReqOp, Request, Scan, SizeUnit, TimeUnit, Workload};
+use frit_trace::{DeviceMapping, Options, ReqOp, Request, Scan, SectorCut, SizeUnit, TimeUnit, Workload};
 use proptest::prelude::*;
 
 /// Returns the time resolution of a format in ns, `true` if it has flushes and discards, and `true`
@@ -59,6 +59,7 @@ fn kept(requests: &[Request], format: WriteFormat) -> Vec<Request> {
             at: Nanos((r.at.0 / tick - first) * tick),
             device: 0,
             hints: if hints { r.hints } else { Hints::NONE },
+            cut: if format == WriteFormat::Recorded { r.cut } else { SectorCut::NONE },
             ..*r
         })
         .collect()
@@ -80,7 +81,16 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
                 at += gap;
                 let op = [ReqOp::Read, ReqOp::Write, ReqOp::Discard, ReqOp::Flush][usize::from(op.min(3))];
                 let (sector, sectors) = if op == ReqOp::Flush { (0, 0) } else { (sector, sectors) };
-                Request { at: Nanos(at), sector: Sector(sector), sectors, device, op, hints: hint(hints) }
+                let (at, cut) = (Nanos(at), SectorCut::NONE);
+                let r = Request { at, sector: Sector(sector), sectors, device, op, hints: hint(hints), cut };
+                // Some requests begin and end inside a sector.
+                match op {
+                    ReqOp::Read | ReqOp::Write if sector % 3 == 0 => {
+                        let (head, tail) = (gap % 256, gap / 256 % 256);
+                        r.with_bytes(sector * 512 + head, u64::from(sectors) * 512 - head - tail)
+                    }
+                    _ => r,
+                }
             })
             .collect()
     })

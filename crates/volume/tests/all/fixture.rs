@@ -2,11 +2,12 @@
 //!
 //! `cargo test -p frit-volume --test all -- --ignored fixture::make` regenerates the fixture of the
 //! present format. That is allowed only until the format is released: afterwards a change of the
-//! format is a new version, with a fixture of its own beside the old ones.
+//! format is a new version, with a fixture of its own beside the old ones. Fixtures are named by
+//! the version of the superblock and, where it is another one, that of HFSL in PCM.
 
 use crate::common::{self, open_read_only, read};
 use frit_core::{CheckScope, CrashKind, Hints};
-use frit_volume::superblock::{VERSION, VolumeState};
+use frit_volume::superblock::VolumeState;
 use frit_volume::{OpenOptions, Volume, inspect};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,8 +17,19 @@ const REQUESTS: u64 = 900;
 /// Size of the volume's first part, in bytes, which receives nearly all requests.
 const BUSY: u64 = 160 << 10;
 
-fn file(version: u32) -> PathBuf {
+/// Names of the fixtures, each with the version of HFSL in PCM; the last one is the present format.
+/// Version 1 has one redo record in the header, and version 2 a ring of them.
+const FIXTURES: [(&str, u32); 2] = [("1", 1), ("1-hfsl-2", 2)];
+
+fn file(version: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/format-{version}.tar.zst"))
+}
+
+/// Returns the version in the header of HFSL.
+fn hfsl_version(volume: &Path) -> u32 {
+    let pcm = std::fs::read(volume.join("pcm.medium")).unwrap();
+    assert_eq!(&pcm[..8], b"fritHFSL");
+    u32::from_le_bytes(pcm[8..12].try_into().unwrap())
 }
 
 /// A request.
@@ -93,8 +105,9 @@ fn make() {
             v.close().unwrap();
         }
     }
-    std::fs::create_dir_all(file(VERSION).parent().unwrap()).unwrap();
-    let out = zstd::Encoder::new(File::create(file(VERSION)).unwrap(), 19).unwrap();
+    let (present, _) = FIXTURES[FIXTURES.len() - 1];
+    std::fs::create_dir_all(file(present).parent().unwrap()).unwrap();
+    let out = zstd::Encoder::new(File::create(file(present)).unwrap(), 19).unwrap();
     let mut tar = tar::Builder::new(out);
     for name in ["clean", "dirty"] {
         for (inside, bytes) in common::files(&dir.path().join(name)) {
@@ -114,7 +127,7 @@ fn make() {
 
 #[test]
 fn every_version_has_a_fixture_that_opens_and_holds_what_it_held() {
-    for version in 1..=VERSION {
+    for (version, hfsl) in FIXTURES {
         let dir = tempfile::tempdir().unwrap();
         let packed = File::open(file(version)).unwrap_or_else(|e| panic!("format {version}: {e}"));
         assert!(packed.metadata().unwrap().len() < 512 << 10);
@@ -127,6 +140,7 @@ fn every_version_has_a_fixture_that_opens_and_holds_what_it_held() {
             assert_eq!(s.params, params);
             // A volume of an older version has no lock file; the first opening creates it.
             std::fs::write(volume.join("frit.lock"), b"").unwrap();
+            assert_eq!(hfsl_version(&volume), hfsl);
             let before = common::files(&volume);
             let mut v = open_read_only(&volume).unwrap_or_else(|e| panic!("format {version}, {name}: {e}"));
             let mut shadow = vec![0; v.bytes() as usize];
@@ -149,8 +163,16 @@ fn every_version_has_a_fixture_that_opens_and_holds_what_it_held() {
             let mut found = Vec::new();
             v.check(CheckScope { data: true, ..CheckScope::default() }, &mut |f| found.push(f)).unwrap();
             assert!(found.is_empty(), "format {version}, {name}: {found:?}");
+            // Commits of several entries, on a volume of either version.
+            for n in REQUESTS..REQUESTS + 100 {
+                v.write(n * 4096 % BUSY, &data(n * 4096 % BUSY, n, 4096), Hints::NONE).unwrap();
+            }
             v.write(0, &data(0, 7, 4096), Hints::FUA).unwrap();
             v.close().unwrap();
+            assert_eq!(hfsl_version(&volume), hfsl, "the version stays");
+            let mut v = common::open(&volume);
+            v.check(CheckScope { data: true, ..CheckScope::default() }, &mut |f| panic!("{f:?}")).unwrap();
+            assert!(read(&mut v, 0, 4096) == data(0, 7, 4096));
         }
     }
 }

@@ -46,6 +46,8 @@ impl<T: Token, St: Store> Leveled<T, St> {
     pub fn view(&self) -> MediumView {
         let mut view = self.pcm.view();
         if !self.passthrough {
+            // Partitions are ranges of logical addresses, which move.
+            view.wear.areas.clear();
             view.geometry.extend([
                 ("wear_logical_bytes", self.bytes),
                 ("wear_stripe_bytes", u64::from(self.shape.stripe_bytes)),

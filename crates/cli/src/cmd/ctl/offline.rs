@@ -2,11 +2,12 @@
 
 use crate::cmd::serve::defaults;
 use frit_serve::ctl::{
-    ChangeAuthor, ChangeLog, HintChange, HintList, Param, ParamChange, Setting, apply, apply_saved,
-    params as shown,
+    self, ChangeAuthor, ChangeLog, HintChange, HintList, Param, ParamChange, RawMedium, Setting, apply,
+    apply_saved, params as shown,
 };
 use frit_serve::hints::HintFile;
 use frit_serve::metrics::{Stat, VolumeStat};
+use frit_serve::{Device, DeviceOptions};
 use frit_volume::{OpenOptions, Volume};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use std::path::Path;
@@ -67,4 +68,22 @@ pub(super) fn stat(dir: &Path) -> Result<Stat> {
     };
     stat.show(&volume.visible(), 0);
     Ok(stat)
+}
+
+/// Reads bytes of the volume, or of a medium.
+pub(super) fn peek(dir: &Path, at: u64, len: u32, raw: Option<RawMedium>) -> Result<Vec<u8>> {
+    let device = Device::new(Box::new(open(dir, true)?), DeviceOptions::default());
+    let uid = rustix::process::geteuid().as_raw();
+    let read = ctl::peek(&device, &ctl::raw_names(uid), at, len, raw);
+    device.close().into_diagnostic()?;
+    read.map_err(|refused| miette!("{refused}"))
+}
+
+/// Writes bytes of the volume, or of a medium, and returns their number.
+pub(super) fn poke(dir: &Path, at: u64, data: &str, raw: Option<RawMedium>) -> Result<u64> {
+    let device = Device::new(Box::new(open(dir, false)?), DeviceOptions::default());
+    let uid = rustix::process::geteuid().as_raw();
+    let written = ctl::poke(&device, &ctl::raw_names(uid), at, data, raw);
+    device.close().into_diagnostic()?;
+    written.map_err(|refused| miette!("{refused}"))
 }

@@ -3,7 +3,7 @@
 use crate::output::{right, table, text};
 use frit_core::size;
 use frit_serve::ctl::{HintList, Param, ParamChange, Setting};
-use frit_serve::metrics::{HintStat, MediumStat, ServerStat, Stat};
+use frit_serve::metrics::{ChannelStat, HintStat, MediumStat, ServerStat, Stat};
 use std::fmt::Write;
 
 /// Returns the parameters as a table.
@@ -60,6 +60,7 @@ pub(super) fn stat(s: &Stat) -> String {
         out += &hints(&s.hints);
     }
     out += &media(&s.media);
+    out += &channels(&s.channels);
     out += &residence(s);
     out += &figures(s);
     out
@@ -198,6 +199,25 @@ fn media(all: &[MediumStat]) -> String {
     (2..10).for_each(|c| right(&mut t, c));
     (3..5).for_each(|c| right(&mut commands, c));
     format!("\n{}\n{}", text(&t), text(&commands))
+}
+
+/// Returns the channels of the modelled device, or nothing without a model.
+fn channels(all: &[ChannelStat]) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let mut t = table(&["channel", "state", "units with work", "idle in", "transfers so far"]);
+    for c in all {
+        t.add_row([
+            format!("{} {}", c.medium, c.channel),
+            if c.busy_units > 0 { "busy".into() } else { "idle".into() },
+            format!("{} of {}", c.busy_units, c.units),
+            if c.busy_units > 0 { time(c.idle_in_ns) } else { "-".into() },
+            time(c.busy_ns),
+        ]);
+    }
+    (2..5).for_each(|c| right(&mut t, c));
+    format!("\n{}", text(&t))
 }
 
 fn residence(s: &Stat) -> String {

@@ -153,7 +153,12 @@ fn space(s: &Stat) -> String {
     let r = s.residence();
     let pcm = r.pcm_level + r.pcm_cache;
     let slots = s.layer_metric("pcm_free_slots").unwrap_or(0.0);
-    format!("free blocks {free:.0}  PCM pages {pcm}, free sub-pages {slots:.0}")
+    let busy = s.channels.iter().filter(|c| c.busy_units > 0).count();
+    let channels = match s.channels.len() {
+        0 => String::new(),
+        all => format!("  channels busy {busy} of {all}"),
+    };
+    format!("free blocks {free:.0}  PCM pages {pcm}, free sub-pages {slots:.0}{channels}")
 }
 
 #[cfg(test)]

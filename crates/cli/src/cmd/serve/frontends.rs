@@ -94,15 +94,15 @@ impl FrontendArgs {
                 OpenedVolume::of(volume, None, |volume, _| Box::new(volume))
             }
             ReplyPace::Model => {
-                let mut units = 0;
+                let mut modelled = None;
                 let volume = Volume::open_with(dir, options, |hardware| {
-                    units = hardware.units();
+                    modelled = Some(hardware.clone());
                     InOrder::new(hardware)
                 })?;
                 let meter = Arc::new(PaceMeter::default());
-                let units = u16::try_from(units).into_diagnostic()?;
+                let hardware = modelled.unwrap_or_default();
                 OpenedVolume::of(volume, Some(meter), |volume, meter| {
-                    Box::new(PacedBackend::new(volume, units, meter.unwrap_or_default()))
+                    Box::new(PacedBackend::new(volume, hardware, meter.unwrap_or_default()))
                 })
             }
         }
@@ -135,8 +135,9 @@ impl FrontendArgs {
         }
         let mut about = opened;
         about.exports.clone_from(served);
+        let raw_callers = about.defaults.iter().any(|p| p.key == "raw_access" && p.value != "[]");
         let target: Arc<dyn ControlTarget> = Arc::new(DeviceTarget::new(Arc::clone(device), about));
-        let ctl = self.control(dir, &target, &log)?;
+        let ctl = self.control(dir, &target, raw_callers, &log)?;
         let started = self.metrics.map(|port| metrics::MetricsServer::start(port, &target, &log));
         let metrics = started.transpose().into_diagnostic().wrap_err("cannot serve metrics")?;
         served.extend(metrics.iter().map(|m| format!("http://{}/metrics", m.address())));
@@ -154,6 +155,7 @@ impl FrontendArgs {
         &self,
         dir: &Path,
         target: &Arc<dyn ControlTarget>,
+        raw_callers: bool,
         log: &Logger,
     ) -> Result<Option<ctl::ControlServer>> {
         let socket = match &self.ctl {
@@ -164,7 +166,7 @@ impl FrontendArgs {
         let options = ctl::ControlOptions {
             socket,
             volume: dir.into(),
-            rights: Rights::of_this_process(self.ctl_read_all),
+            rights: Rights { raw_callers, ..Rights::of_this_process(self.ctl_read_all) },
         };
         let server = ctl::ControlServer::start(&options, Arc::clone(target), log.clone());
         let hint = || {
@@ -172,7 +174,7 @@ impl FrontendArgs {
             format!("cannot listen for frit ctl at {at}; --ctl PATH takes another, --ctl none does without")
         };
         let server = server.map(Some).into_diagnostic().wrap_err_with(hint)?;
-        if self.ctl_read_all && !is_reachable(&options.socket) {
+        if options.rights.admits_others() && !is_reachable(&options.socket) {
             let at = options.socket.display();
             log.write_line(format_args!(
                 "other users cannot reach {at}: chmod o+x for the directories above it lets them, or --ctl PATH"

@@ -56,5 +56,10 @@ fn row(r: &Request, device: String) -> [String; 6] {
     let hints: Vec<&str> = names.into_iter().filter(|(h, _)| r.hints.has(*h)).map(|(_, name)| name).collect();
     let op = format!("{:?}", r.op).to_lowercase();
     let at = format!("{}.{:09}", r.at.0 / 1_000_000_000, r.at.0 % 1_000_000_000);
-    [at, op, r.sector.0.to_string(), r.sectors.to_string(), hints.join(" "), device]
+    let (sector, sectors) = if r.is_whole() {
+        (r.sector.0.to_string(), r.sectors.to_string())
+    } else {
+        (format!("{} + {} B", r.sector.0, r.cut.head), format!("{} B", r.bytes()))
+    };
+    [at, op, sector, sectors, hints.join(" "), device]
 }

@@ -51,6 +51,9 @@ pub(crate) struct ReadArgs {
     /// rounded up.
     #[arg(long)]
     pub(crate) whole_pages: bool,
+    /// Widen requests of bytes to whole sectors, for layers without a byte interface.
+    #[arg(long)]
+    pub(crate) whole_sectors: bool,
 }
 
 /// Parses a time in seconds, such as 0.5.
@@ -87,6 +90,7 @@ impl ReadArgs {
             limit: self.limit,
             max_gap: self.max_gap,
             whole_pages: self.whole_pages,
+            whole_sectors: self.whole_sectors,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! HFSL over each wear leveler of PCM: contents, recovery, and the header before a recovery.
 
 use super::*;
-use crate::hfsl::header::formatted_pages;
+use crate::hfsl::header::formatted_sizes;
 use frit_core::{StackView, Token};
 use frit_wear::{LevelerKind, PcmWearKeys};
 use strum::IntoEnumIterator;
@@ -70,10 +70,16 @@ fn used(config: &HfslConfig) -> Model {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
     #[test]
-    fn levelers_below_change_no_byte(actions in actions(), each: bool, flush_map: bool) {
+    fn levelers_below_change_no_byte(
+        actions in actions(),
+        each: bool,
+        flush_map: bool,
+        redo_lines in proptest::sample::select(vec![1u32, 2, 64]),
+    ) {
         for keys in levelers() {
             let persist = if each { MapPersist::Each } else { MapPersist::Halt };
-            Model::new(leveled(config(keys, persist, each && flush_map))).run(&actions);
+            let config = HfslConfig { redo_lines, ..config(keys, persist, each && flush_map) };
+            Model::new(leveled(config)).run(&actions);
         }
     }
 }
@@ -92,7 +98,11 @@ fn a_volume_is_opened_again_wherever_its_header_lies() {
                 let pages = m.layer.pages;
                 m.layer = reopened(&mut m.layer, config.clone()).unwrap();
                 let medium = &mut m.layer.map.pcm.as_mut().unwrap().medium;
-                assert_eq!(formatted_pages(medium).unwrap(), Some(pages), "{keys:?}, round {round}");
+                assert_eq!(
+                    formatted_sizes(medium).unwrap().map(|f| f.pages),
+                    Some(pages),
+                    "{keys:?}, round {round}"
+                );
                 let mut first = [0; 8];
                 medium.pcm().peek(0, &mut first).unwrap();
                 away += u32::from(&first != b"fritHFSL");

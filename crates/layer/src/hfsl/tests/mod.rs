@@ -22,6 +22,8 @@ mod each_policy;
 mod levelers;
 mod order;
 mod policies;
+mod redo;
+mod wear;
 
 const GEOMETRY: NandGeometry = NandGeometry {
     channels: 2,
@@ -225,8 +227,10 @@ impl Model {
             }
             Action::WriteBytes { at, len } => {
                 let data = self.fresh(len as usize);
-                self.layer.write_bytes(&mut UntimedSink::new(), at, WriteData::Bytes(&data))?;
-                self.shadow[at as usize..][..data.len()].copy_from_slice(&data);
+                let data = WriteData::Bytes(&data);
+                self.layer.write_bytes(&mut UntimedSink::new(), at, data, Hints::NONE)?;
+                let data = data.bytes().unwrap_or_default();
+                self.shadow[at as usize..][..data.len()].copy_from_slice(data);
             }
             Action::Read { at, sectors } => {
                 let (at, sectors) = clip(at, sectors);
@@ -297,8 +301,14 @@ impl Model {
 
 proptest! {
     #[test]
-    fn reads_give_back_what_was_written(actions in actions(), each in any::<bool>(), clock in any::<bool>()) {
+    fn reads_give_back_what_was_written(
+        actions in actions(),
+        each in any::<bool>(),
+        clock in any::<bool>(),
+        redo_lines in proptest::sample::select(vec![1u32, 2, 64]),
+    ) {
         let config = HfslConfig {
+            redo_lines,
             map_persist: if each { MapPersist::Each } else { MapPersist::Halt },
             flush_map: each && clock,
             buffer: if clock { "clock".into() } else { "lru".into() },
@@ -421,16 +431,30 @@ fn ranges_past_the_end_are_refused() {
 
 #[test]
 fn raw_access_is_for_those_that_are_named() {
-    let config = HfslConfig { raw_access: vec!["db".into()], ..HfslConfig::default() };
+    let config = HfslConfig { raw_access: vec!["db".into()], raw_bytes: 4096, ..HfslConfig::default() };
     let mut l = layer(config, true, NandFaults::default());
     let mut b = [0u8; 64];
     let r = l.raw_read(&mut UntimedSink::new(), "other", MediumKind::Pcm, 0, ReadTarget::Bytes(&mut b));
     assert!(matches!(r, Err(Error::Protected { .. })));
     l.raw_read(&mut UntimedSink::new(), "db", MediumKind::Pcm, 0, ReadTarget::Bytes(&mut b)).unwrap();
     let owned = l.raw_write(&mut UntimedSink::new(), "db", 0, WriteData::Bytes(&b), Cause::Host);
-    assert!(matches!(owned, Err(Error::Protected { .. })), "the map is the layer's");
-    let past = l.map.pcm.as_ref().map(|p| p.slot_at(p.layout.slots)).unwrap();
-    l.raw_write(&mut UntimedSink::new(), "db", past, WriteData::Bytes(&b), Cause::Host).unwrap();
+    assert!(owned.unwrap_err().to_string().contains("belongs to the layer"), "the map is the layer's");
+    let end = l.map.pcm.as_ref().map(|p| p.medium.bytes()).unwrap();
+    let mut raw =
+        |at, who| l.raw_write(&mut UntimedSink::new(), who, at, WriteData::Bytes(&[7; 64]), Cause::Host);
+    raw(end - 4096, "db").unwrap();
+    raw(end - 64, "db").unwrap();
+    assert!(matches!(raw(end - 64, "other"), Err(Error::Protected { .. })));
+    assert!(raw(end - 63, "db").unwrap_err().to_string().contains("bytes"));
+    // The layer uses the rest of PCM and leaves these bytes as they are.
+    let mut m = Model::new(l);
+    for i in 0..2_000u64 {
+        m.act(&Action::Write { at: i * 7919 % (SECTORS - 8), sectors: 1 + i % 8, metadata: false }).unwrap();
+    }
+    m.check_all();
+    let pcm = ReadTarget::Bytes(&mut b);
+    m.layer.raw_read(&mut UntimedSink::new(), "db", MediumKind::Pcm, end - 4096, pcm).unwrap();
+    assert_eq!(b, [7; 64]);
 }
 
 #[test]

@@ -203,7 +203,7 @@ fn writes_to_pcm_are_rounded_to_their_granularity() {
         l.set("ADDR_GRAN_PCM", gran).unwrap();
         write(&mut l, 0, 1);
         let before = visible(&l).counts();
-        l.write_bytes(&mut UntimedSink::new(), 4, WriteData::Bytes(&[9; 8])).unwrap();
+        l.write_bytes(&mut UntimedSink::new(), 4, WriteData::Bytes(&[9; 8]), Hints::NONE).unwrap();
         let after = visible(&l).counts().since(&before);
         assert_eq!(after.get(Op::PcmWrite, Cause::Host).bytes, bytes, "{gran}");
     }

@@ -13,7 +13,7 @@ pub use outcome::{
 pub use plan::{Axis, ComparisonPlan, CrossingPlan, MetricColumn, ReferencePrice, TablePlan};
 
 use super::{Measure, Subject};
-use crate::describe::{Check, Claim, Comparison, WorkloadSpec};
+use crate::describe::{Check, Claim, Comparison, MetricExpr, WorkloadSpec};
 use crate::sweep::WorkloadStats;
 use crate::workbench::Workbench;
 use crate::workloads::WorkloadOutcome;
@@ -24,6 +24,12 @@ use runs::{ComparisonRuns, ComparisonWorkload};
 
 impl Measure for ComparisonPlan {
     type Data = ComparisonOutcome;
+
+    fn is_about_time(&self, claims: &[Claim]) -> bool {
+        let columns = self.tables.iter().flat_map(|t| &t.columns).map(|c| &c.value);
+        let checks = claims.iter().flat_map(|c| &c.checks).map(|k| &k.value);
+        columns.chain(checks).any(MetricExpr::is_about_time)
+    }
 
     fn measure(
         &self,

@@ -173,7 +173,8 @@ impl<'a> ComparisonRuns<'a> {
         let stack = self.stack(wanted)?;
         let key = self.key(&stack, wanted);
         let (view, h, set) = wanted;
-        let about = format!("{}, {}, {}", h.spec.name, view.name, set.join(" "));
+        let sets = if set.is_empty() { String::new() } else { format!(", {}", set.join(" ")) };
+        let about = format!("{}, {}{sets}", h.spec.name, view.name);
         let mode = LoopMode::Closed { depth: view.depth };
         let options = RunOptions { mode, seed: self.seed, ..RunOptions::default() };
         let (h, packed) = (*h, view.packed.is_some());

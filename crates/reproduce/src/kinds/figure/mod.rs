@@ -34,6 +34,10 @@ pub struct FigurePlan {
 impl Measure for FigurePlan {
     type Data = FigureOutcome;
 
+    fn is_about_time(&self, _: &[Claim]) -> bool {
+        RunMetrics::is_about_time(&self.metric)
+    }
+
     fn measure(
         &self,
         subject: Subject<'_>,
@@ -119,12 +123,14 @@ fn row(
     let values: Vec<f64> = runs.iter().map(|(_, f)| f.get(&plan.metric)).collect();
     let base = plan.by.as_deref().and_then(value).filter(|b| *b != 0.0);
     let relative = base.map(|b| values.iter().map(|v| v / b).collect::<Vec<_>>());
+    // Without a baseline, bands are about the values themselves.
+    let unit = if plan.by.is_none() { Some(1.0) } else { base };
     let stands_for = cell.workload.stands_for.as_deref();
     let about = claims.iter().filter(|c| c.is_about(stands_for));
     // Published values are comparable only at the paper's sizes; elsewhere only directions are
     // judged.
     let verdicts: Vec<Verdict> = about
-        .map(|c| verdict(c, stands_for, &value, base.filter(|_| cell.state.has_paper_sizes())))
+        .map(|c| verdict(c, stands_for, &value, unit.filter(|_| cell.state.has_paper_sizes())))
         .collect();
     let threshold = cell.sweep.columns_of(cell.state).map(|c| c.threshold).max().unwrap_or(0);
     let last = cell.sweep.columns_of(cell.state).find(|c| c.threshold == threshold).map(|c| c.name.as_str());
@@ -171,9 +177,9 @@ fn verdict(
         let over: Option<Vec<f64>> = d.over.iter().map(|c| value(c)).collect();
         over.and_then(|o| d.holds(&o))
     });
-    // Bands are about values relative to the baseline.
+    // Bands are about values relative to the baseline. A value of zero is nothing to judge.
     let bands = claim.bands.iter().filter(|b| !b.mean && b.is_about(claim, stands_for)).filter_map(|b| {
-        let v = value(&b.column)? / base?;
+        let v = value(&b.column).filter(|v| *v > 0.0 || claim.direction.is_some())? / base?;
         Some(BandVerdict {
             column: b.column.clone(),
             value: v,

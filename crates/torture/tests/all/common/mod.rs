@@ -49,7 +49,8 @@ pub(crate) const MAPPINGS: [(&str, &str); 9] = [
 /// The built-in HFSL stack, which variants change by overrides.
 const HFSL: &str = "hfsl-small";
 
-/// Variants of [`HFSL`] by name, each with a wear leveler below PCM.
+/// Variants of [`HFSL`] by name, each with a wear leveler below PCM. Names `redo-LINES-LEVELER` are
+/// variants with a ring of redo records of that size.
 pub(crate) const PCM_LEVELERS: [(&str, &str); 6] = [
     ("hfsl-start-gap", "pcm_wear_leveling=start-gap"),
     ("hfsl-start-gap-both", "pcm_wear_leveling=start-gap FUSION_METHOD=both page_bytes=4K"),
@@ -58,6 +59,10 @@ pub(crate) const PCM_LEVELERS: [(&str, &str); 6] = [
     ("hfsl-sfc", "pcm_wear_leveling=sfc FUSION_METHOD=both"),
     ("hfsl-security-refresh", "pcm_wear_leveling=security-refresh"),
 ];
+
+/// Numbers of lines of the ring of redo records: a record is overwritten by the next one, by the
+/// next but one, or rarely.
+pub(crate) const REDO_LINES: [u32; 3] = [1, 2, 64];
 
 fn path(name: &str) -> String {
     format!("{}/stacks/{name}.toml", env!("CARGO_MANIFEST_DIR"))
@@ -82,6 +87,10 @@ fn variant_of(name: &str) -> Option<(&'static str, Vec<String>)> {
     }
     if let Some((_, sets)) = PCM_LEVELERS.iter().find(|(n, _)| *n == name) {
         return Some((HFSL, words(sets)));
+    }
+    if let Some(ring) = name.strip_prefix("redo-") {
+        let (lines, leveler) = ring.split_once('-')?;
+        return Some((HFSL, words(&format!("redo_lines={lines} pcm_wear_leveling={leveler} SSW=1024"))));
     }
     if let Some((_, sets)) = MAPPINGS.iter().find(|(n, _)| *n == name) {
         return Some((NTL, words(sets)));

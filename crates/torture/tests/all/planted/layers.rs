@@ -125,6 +125,8 @@ fn mutations() -> Vec<(String, Mutation)> {
 
 const ANY: &[&str] = &["both-4k", "none-4k", "level-2k"];
 const GROUPS: &[&str] = &["level-2k", "none-512"];
+/// HFSL stacks with rings of several redo records.
+const RINGS: &[&str] = &["redo-2-none", "redo-64-start-gap"];
 const PCM: &[&str] = &["cache-4k"];
 /// NTL stacks.
 const MAPPINGS: &[&str] = &["ntl-full-row", "ntl-static", "ntl-coarse"];
@@ -192,6 +194,8 @@ fn grounds_of_hfsl(bug: HfslBug) -> Grounds {
         | HfslBug::RedoNotCleared
         | HfslBug::RedoGateOpen
         | HfslBug::RedoForgotten => (&[TortureMode::Cuts], GROUPS),
+        // Smaller rings have one line, which is always the last.
+        HfslBug::RedoByPosition => (&[TortureMode::Cuts], RINGS),
         HfslBug::SlotReuseEarly => (&[TortureMode::Cuts], PCM),
         _ => (&[TortureMode::Cuts], ANY),
     }

@@ -1,0 +1,71 @@
+//! Requests that begin or end inside a sector: they go to the byte interface of the layer.
+
+use crate::verify::Verifier;
+use frit_core::{ByteAccess, Error, ReadTarget, Result, Sink, StackDevice, WriteData};
+use frit_trace::Request;
+
+/// Largest part of a request in one call of a layer: 1 GiB, as for requests of whole sectors.
+const BYTES_PER_CALL_MAX: u64 = 1 << 30;
+
+/// Returns the byte interface of a layer.
+///
+/// # Errors
+/// The layer serves whole sectors only.
+fn byte_access<'a, S: Sink>(
+    layer: &'a mut dyn StackDevice<S>,
+    r: &Request,
+) -> Result<&'a mut dyn ByteAccess<S>> {
+    let name = layer.info().name;
+    layer.byte_access().ok_or_else(|| {
+        let why = format!(
+            "the layer {name} serves whole sectors of 512 bytes only; layers that serve bytes: {}; \
+             --whole-sectors widens such requests to whole sectors",
+            frit_stack::layers::with_byte_access().join(", ")
+        );
+        Error::param("request", format!("{} bytes at byte {}", r.bytes(), r.offset()), why)
+    })
+}
+
+/// Divides a request into parts that a layer accepts: address and length in bytes.
+fn parts(r: &Request) -> impl Iterator<Item = (u64, u32)> + use<> {
+    let (mut at, end) = (r.offset(), r.offset() + r.bytes());
+    std::iter::from_fn(move || {
+        let part = (at, (end - at).min(BYTES_PER_CALL_MAX) as u32);
+        at += u64::from(part.1);
+        (part.1 > 0).then_some(part)
+    })
+}
+
+/// Reads the bytes of a request, and checks them if there is a verifier.
+pub(crate) fn read<S: Sink>(
+    layer: &mut dyn StackDevice<S>,
+    mut verifier: Option<&mut Verifier>,
+    sink: &mut S,
+    r: &Request,
+) -> Result<()> {
+    let access = byte_access(layer, r)?;
+    for (at, len) in parts(r) {
+        match &mut verifier {
+            Some(v) => v.read_bytes(access, sink, at, len)?,
+            None => access.read_bytes(sink, at, ReadTarget::Len(len))?,
+        }
+    }
+    Ok(())
+}
+
+/// Writes the bytes of a request, with generated contents if there is a verifier.
+pub(crate) fn write<S: Sink>(
+    layer: &mut dyn StackDevice<S>,
+    mut verifier: Option<&mut Verifier>,
+    sink: &mut S,
+    r: &Request,
+) -> Result<()> {
+    let access = byte_access(layer, r)?;
+    for (at, len) in parts(r) {
+        match &mut verifier {
+            Some(v) => v.write_bytes(access, sink, at, len, r.hints)?,
+            None => access.write_bytes(sink, at, WriteData::Len(len), r.hints)?,
+        }
+    }
+    Ok(())
+}
