@@ -1,6 +1,7 @@
 //! Hints that a run gives to the writes of its workload by ranges, as a server of a volume does.
 
 use frit_core::{HintKind, HintMap, HintRange, Hints, SECTOR_BYTES, Sector};
+use frit_trace::Request;
 use serde::Serialize;
 
 /// Ranges with hints, and the writes that they marked.
@@ -73,6 +74,13 @@ impl HintedRanges {
         parts
     }
 
+    /// Returns all hints of a write that begins or ends inside a sector, and counts it. Such a write
+    /// is not split.
+    pub(crate) fn of_all(&mut self, r: &Request) -> Hints {
+        let bytes = (u64::from(r.sectors) * SECTOR_BYTES).min(u64::from(u32::MAX)) as u32;
+        self.split(r.sector, bytes, r.hints).iter().fold(r.hints, |all, part| all.with(part.hints))
+    }
+
     /// Returns the ranges and the counted writes.
     pub(crate) fn report(&self) -> HintReport {
         HintReport {
@@ -106,6 +114,18 @@ mod tests {
             hinted.split(Sector(1), 512, Hints::NONE),
             [HintedPart { at: Sector(1), bytes: 512, hints: Hints::NONE }]
         );
+        let bytes = Request {
+            at: frit_core::Nanos(0),
+            sector: Sector(0),
+            sectors: 0,
+            device: 0,
+            op: frit_trace::ReqOp::Write,
+            cut: frit_trace::SectorCut::NONE,
+            hints: Hints::SYNC,
+        };
+        let mut other = HintedRanges::new(&ranges, 512).unwrap();
+        assert_eq!(other.of_all(&bytes.with_bytes(4000, 200)), Hints::SYNC.with(Hints::METADATA));
+        assert_eq!(other.of_all(&bytes.with_bytes(4000, 90)), Hints::SYNC);
         let marked = hinted.report().marked;
         assert_eq!((marked[0].hint, marked[0].writes, marked[0].bytes), ("metadata", 1, 4096));
         assert_eq!((marked[1].hint, marked[1].writes, marked[1].bytes), ("hot", 1, 8192));

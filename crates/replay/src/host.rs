@@ -192,7 +192,11 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
 
     fn write(&mut self, sink: &mut S, r: &Request) -> Result<()> {
         if !r.is_whole() {
-            return crate::byte_requests::write(self.layer, self.verifier.as_deref_mut(), sink, r);
+            let mut r = *r;
+            if let Some(hinted) = &mut self.hinted {
+                r.hints = hinted.of_all(&r);
+            }
+            return crate::byte_requests::write(self.layer, self.verifier.as_deref_mut(), sink, &r);
         }
         for (at, bytes) in pieces(r) {
             let Some(hinted) = &mut self.hinted else {

@@ -16,7 +16,8 @@ const GRANULES_MAX: u64 = 1 << 23;
 /// Number of writes of a size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct WriteSize {
-    /// Size in bytes: exact up to 64 KiB and for writes of bytes, above it the upper end of a range between powers of two.
+    /// Size in bytes: exact up to 64 KiB and for writes of bytes, above it the upper end of a range
+    /// between powers of two.
     pub to_bytes: u64,
     /// Number of writes.
     pub count: u64,
