@@ -35,8 +35,9 @@ pub(super) struct Unit {
     pub(super) queue: VecDeque<QueuedCommand>,
     /// Time from which the unit is free for the oldest command of the queue.
     pub(super) free: Nanos,
-    /// Phases and times of the oldest command, if its stage is not idle.
+    /// Phases of the oldest command of a plane, whose die executes them with those of other planes.
     pub(super) phases: Phases,
+    /// Times of the oldest command, if its stage is not idle.
     pub(super) ready: Nanos,
     pub(super) start: Nanos,
     /// Length of its next transfer, and the time from the end of this transfer to the next transfer
