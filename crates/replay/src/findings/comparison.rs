@@ -2,7 +2,7 @@
 
 use super::{Evidence, Finding, FindingKind};
 use crate::report::Report;
-use crate::report::compare::{COMPARED_METRICS, numbered};
+use crate::report::compare::{compared_metrics, numbered};
 use crate::report::show::figure;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -94,7 +94,7 @@ const BEST: ComparisonRule = ComparisonRule {
 
 /// A purpose for which a stack can be the best.
 struct Purpose {
-    /// Name of a metric of [`COMPARED_METRICS`].
+    /// Name of a metric of [`compared_metrics`].
     metric: &'static str,
     higher_is_better: bool,
 }
@@ -173,7 +173,7 @@ fn short(name: &str) -> &str {
 
 /// Returns the values of all compared metrics that do not depend on the machine.
 fn metrics(r: &Report) -> Vec<Option<f64>> {
-    COMPARED_METRICS.iter().filter(|m| m.name != SOFTWARE).map(|m| (m.value)(r)).collect()
+    compared_metrics().filter(|m| m.name != SOFTWARE).map(|m| (m.value)(r)).collect()
 }
 
 /// Returns the keys of a canonical TOML text, with their tables.
@@ -207,7 +207,7 @@ fn differences(a: &str, b: &str) -> Vec<String> {
 }
 
 fn best(purpose: &Purpose, runs: &[Report], names: &[String]) -> Option<Evidence> {
-    let metric = COMPARED_METRICS.iter().find(|m| m.name == purpose.metric)?;
+    let metric = compared_metrics().find(|m| m.name == purpose.metric)?;
     let value = |(r, name)| Some((name, (metric.value)(r)?));
     let mut values: Vec<(&String, f64)> = runs.iter().zip(names).filter_map(value).collect();
     // A stack without a value has no ratio to the others.

@@ -41,13 +41,8 @@ fn disk(r: &Report, of: impl Fn(&DiskReport) -> Option<f64>) -> Option<f64> {
     r.media.iter().find_map(|m| m.disk.as_ref()).and_then(of)
 }
 
-/// Name of the mean of all latencies, and start of the names of their percentiles.
-const MEAN: &str = "latency, mean";
-const PERCENTILE: &str = "latency, p";
-
-/// The metrics of comparisons, of which findings use these percentiles.
-pub(crate) const COMPARED_METRICS: [ComparedMetric; 28] = [
-    ComparedMetric { name: MEAN, value: |r| mean(r, "all"), show: time },
+/// The percentiles that findings compare, whichever a run was asked for.
+const SUMMARY_PERCENTILES: [ComparedMetric; 2] = [
     ComparedMetric {
         name: "latency, p99",
         value: |r| Some(r.class("all")?.response.figures.p99_ns.0 as f64),
@@ -58,6 +53,13 @@ pub(crate) const COMPARED_METRICS: [ComparedMetric; 28] = [
         value: |r| Some(r.class("all")?.response.figures.p999_ns.0 as f64),
         show: time,
     },
+];
+
+const MEAN_LATENCY: ComparedMetric =
+    ComparedMetric { name: "latency, mean", value: |r| mean(r, "all"), show: time };
+
+/// The metrics of comparisons except latency of reads and writes together, which comes first.
+const OTHER_METRICS: [ComparedMetric; 25] = [
     ComparedMetric { name: "read latency, mean", value: |r| mean(r, "read"), show: time },
     ComparedMetric { name: "write latency, mean", value: |r| mean(r, "write"), show: time },
     ComparedMetric { name: "requests/s", value: |r| Some(r.throughput.requests_per_s), show: figure },
@@ -116,17 +118,21 @@ pub(crate) struct ComparedRow {
     pub(crate) show: fn(f64) -> String,
 }
 
+/// Returns the metrics that findings compare.
+pub(crate) fn compared_metrics() -> impl Iterator<Item = &'static ComparedMetric> {
+    std::iter::once(&MEAN_LATENCY).chain(&SUMMARY_PERCENTILES).chain(&OTHER_METRICS)
+}
+
 /// Returns the rows of a comparison of these reports, without rows of zeros. Latency has the
 /// percentiles that the runs were asked for.
 pub(crate) fn compared_rows(reports: &[Report]) -> Vec<ComparedRow> {
-    let mut rows = Vec::new();
-    for m in COMPARED_METRICS.iter().filter(|m| !m.name.starts_with(PERCENTILE)) {
+    let row = |m: &ComparedMetric| {
         let values = reports.iter().map(m.value).collect();
-        rows.push(ComparedRow { name: m.name.to_owned(), values, show: m.show });
-        if m.name == MEAN {
-            rows.extend(percentile_rows(reports));
-        }
-    }
+        ComparedRow { name: m.name.to_owned(), values, show: m.show }
+    };
+    let mut rows = vec![row(&MEAN_LATENCY)];
+    rows.extend(percentile_rows(reports));
+    rows.extend(OTHER_METRICS.iter().map(row));
     rows.retain(|r| r.values.iter().flatten().any(|v| *v != 0.0));
     rows
 }
