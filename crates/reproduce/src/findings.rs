@@ -3,7 +3,7 @@
 //! Verdicts are read from the tables, which every kind of experiment fills with typed cells. The
 //! doubts about runs are those of `frit run` ([`frit_replay::findings`]).
 
-use crate::outcome::{Cell, JudgedAspect, Judgement, Outcome, OutcomePart};
+use crate::outcome::{Cell, JudgedAspect, Judgement, Outcome, OutcomePart, OutcomeTable};
 use frit_replay::findings::{Figure, Finding, FindingKind};
 
 /// Maximum number of rows that a finding names.
@@ -75,24 +75,31 @@ fn finding(
     Finding { rule, kind, text, figures: figures.collect() }
 }
 
+/// Returns the tables, each with the title of its section.
+fn tables(outcome: &Outcome) -> impl Iterator<Item = (Option<&str>, &OutcomeTable)> {
+    let mut section = None;
+    outcome.parts.iter().filter_map(move |part| match part {
+        OutcomePart::Section { title, .. } => {
+            section = Some(title.as_str());
+            None
+        }
+        OutcomePart::Table(table) => Some((section, table)),
+        OutcomePart::Text(_) | OutcomePart::List { .. } => None,
+    })
+}
+
 /// Returns the verdicts of all tables.
 fn judged_rows(outcome: &Outcome) -> Vec<JudgedRow> {
-    let (mut out, mut section) = (Vec::new(), None);
-    for part in &outcome.parts {
-        match part {
-            OutcomePart::Section { title, .. } => section = Some(title.as_str()),
-            OutcomePart::Table(t) => {
-                let named = |i: usize| i < t.names && NAME_COLUMNS.contains(&t.head[i].to_string().as_str());
-                for row in &t.rows {
-                    let words = row.iter().enumerate().filter(|(i, c)| named(*i) && **c != Cell::Missing);
-                    let words: Vec<String> =
-                        words.map(|(_, c)| c.to_string()).chain(section.map(str::to_owned)).collect();
-                    for claim in row.iter().filter_map(claims_of).flatten() {
-                        out.push(JudgedRow { name: words.join(", "), agrees: agrees(claim) });
-                    }
-                }
+    let mut out = Vec::new();
+    for (section, t) in tables(outcome) {
+        let named = |i: usize| i < t.names && NAME_COLUMNS.contains(&t.head[i].to_string().as_str());
+        for row in &t.rows {
+            let words = row.iter().enumerate().filter(|(i, c)| named(*i) && **c != Cell::Missing);
+            let words: Vec<String> =
+                words.map(|(_, c)| c.to_string()).chain(section.map(str::to_owned)).collect();
+            for claim in row.iter().filter_map(claims_of).flatten() {
+                out.push(JudgedRow { name: words.join(", "), agrees: agrees(claim) });
             }
-            OutcomePart::Text(_) | OutcomePart::List { .. } => {}
         }
     }
     out
@@ -163,9 +170,7 @@ fn not_judged(claims: usize, rows: &[JudgedRow], outcome: &Outcome) -> Option<Fi
     }
     let input =
         |c: &Cell| claims_of(c).is_some_and(|c| c.iter().flatten().any(|j| j.aspect == JudgedAspect::Input));
-    let tables =
-        outcome.parts.iter().filter_map(|p| if let OutcomePart::Table(t) = p { Some(t) } else { None });
-    if tables.flat_map(|t| &t.rows).flatten().any(input) {
+    if tables(outcome).flat_map(|(_, t)| &t.rows).flatten().any(input) {
         let text =
             "The published values are inputs of the model, so that they agree says nothing.".to_owned();
         return Some(finding("inputs", FindingKind::Doubt, text, &[("claims", claims)]));
@@ -193,24 +198,18 @@ fn generated_only(rows: &[JudgedRow]) -> Option<Finding> {
 
 /// Rows in which every column has the value of the baseline.
 fn nothing_differs(outcome: &Outcome) -> Option<Finding> {
-    let (mut rows, mut same, mut section) = (0, Vec::new(), "");
-    for part in &outcome.parts {
-        match part {
-            OutcomePart::Section { title, .. } => section = title,
-            OutcomePart::Table(t) => {
-                for row in &t.rows {
-                    let relative: Vec<f64> = row.iter().filter_map(relative_value).collect();
-                    // One column can have the baseline's value by chance.
-                    if relative.len() < 2 {
-                        continue;
-                    }
-                    rows += 1;
-                    if relative.iter().all(|&v| v == 1.0) {
-                        same.push(format!("{}, {section}", row[0]));
-                    }
-                }
+    let (mut rows, mut same) = (0, Vec::new());
+    for (section, t) in tables(outcome) {
+        for row in &t.rows {
+            let relative: Vec<f64> = row.iter().filter_map(relative_value).collect();
+            // One column can have the baseline's value by chance.
+            if relative.len() < 2 {
+                continue;
             }
-            OutcomePart::Text(_) | OutcomePart::List { .. } => {}
+            rows += 1;
+            if relative.iter().all(|&v| v == 1.0) {
+                same.push(format!("{}, {}", row[0], section.unwrap_or_default()));
+            }
         }
     }
     if same.is_empty() {
@@ -255,7 +254,6 @@ fn doubtful_runs(runs: &[RunDoubts], about_time: bool) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::OutcomeTable;
 
     fn verdict(parts: &[Option<bool>]) -> Cell {
         Cell::verdict(parts.iter().map(|&holds| Judgement::of(JudgedAspect::Direction, holds)).collect())

@@ -51,6 +51,11 @@ fn figures_of_hfsl_have_the_paper_s_directions_where_writes_are_small() {
     let large = row(figure(&r, "hfsl.f19"), "pages-8k", "mail-60k", false);
     assert!(large.values[2] > 0.0 && large.values[0] == 0.0, "{large:?}");
     let shown = r.text();
+    // The findings come before the experiments: their verdicts, and the doubts about their runs.
+    let head = shown.split("\n## hfsl.f15").next().unwrap();
+    for part in ["## Findings", "hfsl.f15, finding: ", "[verdicts]", "hfsl.f15, doubt: In ", "[pcm-unused]"] {
+        assert!(head.contains(part), "no {part} in\n{head}");
+    }
     for part in ["gen-fin1 (GENERATED)", "≤8192", "Differences and their reasons", "These are not results"]
     {
         assert!(shown.contains(part), "{part}");
