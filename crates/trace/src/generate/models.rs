@@ -70,6 +70,23 @@ const TPCE_SMALL: SizeTable = &[(16, 1.0)];
 const TPCE_LARGE: SizeTable = &[(32, 0.7), (128, 0.3)];
 const PAGE: SizeTable = &[(8, 1.0)];
 
+/// MSNFS at any sector.
+const UNALIGNED_MSNFS: WorkloadModel = WorkloadModel {
+    name: "hfsl-msnfs-unaligned",
+    about: "MSNFS as in HFSL's Table 8, at any sector",
+    write_ratio: 0.15,
+    write_kb: 10.06,
+    read_kb: Some(14.38),
+    data_set: None,
+    assumed: MSNFS_UNALIGNED,
+    span: "32G",
+    small: MSNFS_UNALIGNED_SMALL,
+    large: MSNFS_UNALIGNED_LARGE,
+    sequential: 0.6,
+    locality: Locality::Zipf(0.5),
+    align: 1,
+};
+
 /// All models: HFSL's Table 8 (Fusion storage, 2016) and HALO's Table II (2012).
 pub static MODELS: &[WorkloadModel] = &[
     WorkloadModel {
@@ -118,35 +135,13 @@ pub static MODELS: &[WorkloadModel] = &[
         locality: Locality::Zipf(0.5),
         align: 8,
     },
-    WorkloadModel {
-        name: "hfsl-msnfs-unaligned",
-        about: "MSNFS as in HFSL's Table 8, at any sector",
-        write_ratio: 0.15,
-        write_kb: 10.06,
-        read_kb: Some(14.38),
-        data_set: None,
-        assumed: MSNFS_UNALIGNED,
-        span: "32G",
-        small: MSNFS_UNALIGNED_SMALL,
-        large: MSNFS_UNALIGNED_LARGE,
-        sequential: 0.6,
-        locality: Locality::Zipf(0.5),
-        align: 1,
-    },
+    UNALIGNED_MSNFS,
     WorkloadModel {
         name: "hfsl-msnfs-writes",
         about: "MSNFS as in HFSL's section 3.3.6, which has no reads, with the writes of its Table 8 at any sector",
         write_ratio: 1.0,
-        write_kb: 10.06,
         read_kb: None,
-        data_set: None,
-        assumed: MSNFS_UNALIGNED,
-        span: "32G",
-        small: MSNFS_UNALIGNED_SMALL,
-        large: MSNFS_UNALIGNED_LARGE,
-        sequential: 0.6,
-        locality: Locality::Zipf(0.5),
-        align: 1,
+        ..UNALIGNED_MSNFS
     },
     WorkloadModel {
         name: "hfsl-radius",
