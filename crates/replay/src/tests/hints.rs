@@ -47,3 +47,15 @@ fn the_measured_part_is_counted_alone() {
     let r = run(spec, &["0+512K=metadata"], &options);
     assert_eq!(r.hints.unwrap().marked[0].writes, 32);
 }
+
+#[test]
+fn writes_of_bytes_get_the_hints_of_their_pages() {
+    let spec = "gen:sequential,count=64,size=256,align=256,span=16K";
+    let pcm = |r: &Report| r.layers[0].residence_total.pcm_level;
+    let none = run(spec, &[], &RunOptions::default());
+    let some = run(spec, &["0+4K=metadata"], &RunOptions::default());
+    assert_eq!((pcm(&none), pcm(&some)), (0, 2), "pages of 2 KiB");
+    let marked = some.hints.unwrap().marked;
+    // Bytes are counted in whole sectors.
+    assert_eq!((marked.len(), marked[0].hint, marked[0].writes, marked[0].bytes), (1, "metadata", 16, 8192));
+}
