@@ -31,6 +31,19 @@ pub enum Progress<T> {
     At(Nanos),
 }
 
+impl<T> Progress<T> {
+    /// Returns the state of two layers, of which the other one had nothing to do.
+    #[must_use]
+    pub fn or(self, other: Progress<T>) -> Progress<T> {
+        match (self, other) {
+            (Progress::Busy(tok), _) | (_, Progress::Busy(tok)) => Progress::Busy(tok),
+            (Progress::At(a), Progress::At(b)) => Progress::At(a.min(b)),
+            (Progress::At(at), Progress::Idle) | (Progress::Idle, Progress::At(at)) => Progress::At(at),
+            (Progress::Idle, Progress::Idle) => Progress::Idle,
+        }
+    }
+}
+
 /// A layer that serves block requests.
 ///
 /// Requests are in sectors of 512 bytes. Sectors that were never written or were discarded read as
@@ -132,6 +145,9 @@ pub trait BlockLayer<S: Sink> {
 
     /// Returns the parameters of the layer, which can be read and changed while it runs.
     fn params(&mut self) -> &mut dyn Params;
+
+    /// Calls `each` for each layer below this one, the uppermost first.
+    fn each_layer_below(&mut self, _each: &mut dyn FnMut(&str, &Info, &mut dyn Params)) {}
 }
 
 /// A layer that can be shut down and opened again.

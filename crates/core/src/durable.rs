@@ -64,13 +64,25 @@ pub struct Recovery {
     pub unnamed: Vec<String>,
     /// Bytes that the recovery read from media.
     pub bytes_read: u64,
+    /// Recoveries of the layers below, the uppermost first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub below: Vec<LayerRecovery>,
+}
+
+/// Result of the recovery of a layer below another one.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct LayerRecovery {
+    /// Name of the layer in its stack.
+    pub layer: String,
+    /// Result of its recovery.
+    pub recovery: Recovery,
 }
 
 impl Recovery {
     /// Returns `true` if the data of a page is lost.
     #[must_use]
     pub fn lost_any(&self) -> bool {
-        !self.lost.is_empty() || !self.unnamed.is_empty()
+        !self.lost.is_empty() || !self.unnamed.is_empty() || self.below.iter().any(|b| b.recovery.lost_any())
     }
 }
 
@@ -108,6 +120,9 @@ pub enum Severity {
 /// An inconsistency that a check found.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Finding {
+    /// Name of the layer, if it is below another one; empty for the top layer.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub layer: String,
     /// Keyword for scripts: `bad-entry`, `bad-data`, `stale-entry`, `bad-descriptor`, `double-use`
     /// …
     pub kind: &'static str,
@@ -136,6 +151,19 @@ pub struct CheckCounts {
     pub bytes_verified: u64,
     /// Spare areas and descriptors examined.
     pub records: u64,
+}
+
+impl std::ops::Add for CheckCounts {
+    type Output = CheckCounts;
+
+    fn add(self, other: CheckCounts) -> CheckCounts {
+        CheckCounts {
+            entries: self.entries + other.entries,
+            pages_read: self.pages_read + other.pages_read,
+            bytes_verified: self.bytes_verified + other.bytes_verified,
+            records: self.records + other.records,
+        }
+    }
 }
 
 /// A range of a volume that lies on one medium.

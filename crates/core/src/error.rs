@@ -105,6 +105,21 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns the same error, with the layer below another one in which it occurred.
+    #[must_use]
+    pub fn in_layer(self, layer: &str) -> Error {
+        let named = |what: String| format!("layer '{layer}': {what}");
+        match self {
+            Error::Corrupt { medium, at, what } => Error::Corrupt { medium, at, what: named(what) },
+            Error::NoSpace { what } => Error::NoSpace { what: named(what) },
+            Error::ReadOnly { why } => Error::ReadOnly { why: named(why) },
+            Error::Medium { what } => Error::Medium { what: named(what) },
+            Error::Io { what, source } => Error::Io { what: named(what), source },
+            Error::Param { key, value, why } => Error::Param { key: format!("{layer}.{key}"), value, why },
+            other => other,
+        }
+    }
+
     /// Creates a parameter error.
     pub fn param(key: &str, value: impl std::fmt::Display, why: impl Into<String>) -> Error {
         Error::Param { key: key.into(), value: format!("{value}"), why: why.into() }

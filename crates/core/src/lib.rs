@@ -14,8 +14,10 @@ pub mod cmd;
 pub mod convert;
 pub mod counts;
 pub mod deferred;
+pub mod device;
 pub mod durable;
 pub mod error;
+pub mod extents;
 pub mod files;
 pub mod hints;
 pub mod params;
@@ -32,15 +34,16 @@ pub use block::{BlockLayer, Info, Precondition, Preconditioning, Progress, Quies
 pub use cmd::{Cause, Cmd, MediumKind, Op, UnitId};
 pub use counts::{Count, Counts};
 pub use deferred::{BlockingAccess, BlockingMedium, Buffer, Deferred, RequestIntent};
+pub use device::{BlockDevice, Traffic, TrafficKind};
 pub use durable::{
-    CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Extent, Finding, LostPage, Recovery,
-    Severity, WriteGuarantee,
+    CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Extent, Finding, LayerRecovery, LostPage,
+    Recovery, Severity, WriteGuarantee,
 };
 pub use error::{Error, Result};
 pub use hints::{HintKind, HintMap, HintRange, HintSpan, Hints};
 pub use params::{ParamDef, ParamInfo, ParamTable, Params};
 pub use payload::{ReadTarget, WriteData};
 pub use raw::{ByteAccess, RawAccess};
-pub use sink::{CommandObserver, Sink, Token, UnitState, UntimedSink};
+pub use sink::{CommandObserver, RequestScope, Sink, Token, UnitState, UntimedSink};
 pub use units::{BlockId, Lpn, Nanos, PAGE_NONE, Ppn, SECTOR_BYTES, Sector};
 pub use visible::StackView;

@@ -22,11 +22,24 @@ impl UnitState {
     }
 }
 
+/// The tokens of a request: what its commands wait for, and what its acknowledgement waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct RequestScope<T> {
+    /// Token for which every command of the request waits.
+    pub start: T,
+    /// Join of the tokens for which the acknowledgement of the request waits.
+    pub ack: T,
+}
+
 /// Receives the commands that media emit and decides how long they take.
 ///
 /// A token ([`Sink::Tok`]) stands for the completion of a command: nothing for [`UntimedSink`], a time for
 /// a simple engine, a number for other engines and a recorder. `after` edges are also the order of
 /// durability: a command is durable only if every command it came `after` is durable.
+///
+/// A layer below another one receives its requests between [`Sink::begin_nested`] and
+/// [`Sink::end_nested`]. It needs no other code than a layer that serves a client: the sink makes
+/// its commands wait for the request of the upper layer, and collects its acknowledgements.
 pub trait Sink {
     /// Token of the completion of a command.
     type Tok: Copy + Default + Send;
@@ -34,13 +47,15 @@ pub trait Sink {
     /// The time at which the current request was admitted.
     fn now(&self) -> Nanos;
 
-    /// Returns a token that is already done. A command after it waits only for its unit.
+    /// Returns the token for which all commands of the current request wait: for a request of a
+    /// client, a token that is already done.
     fn start(&self) -> Self::Tok;
 
     /// Returns the state of a unit, from which policies may decide.
     fn unit(&self, unit: UnitId) -> UnitState;
 
-    /// Emits a command, to be executed once `after` is done.
+    /// Emits a command, to be executed once `after` and the start of the current request
+    /// ([`Sink::start`]) are done.
     fn emit(&mut self, cmd: Cmd, after: Self::Tok) -> Self::Tok;
 
     /// Returns a token that is done when both are done.
@@ -48,6 +63,26 @@ pub trait Sink {
 
     /// Makes the acknowledgement of the current request wait for `tok`.
     fn ack(&mut self, tok: Self::Tok);
+
+    /// Returns the tokens of the current request.
+    fn scope(&mut self) -> &mut RequestScope<Self::Tok>;
+
+    /// Begins a request of a layer to the layer below it. It starts when `after` is done. Returns
+    /// the tokens of the upper request, for [`Sink::end_nested`].
+    #[inline]
+    fn begin_nested(&mut self, after: Self::Tok) -> RequestScope<Self::Tok> {
+        let outer = *self.scope();
+        let start = self.join(outer.start, after);
+        *self.scope() = RequestScope { start, ack: start };
+        outer
+    }
+
+    /// Ends a request of a layer to the layer below it, and continues the upper one. Returns the
+    /// token of the acknowledgement of the lower request.
+    #[inline]
+    fn end_nested(&mut self, outer: RequestScope<Self::Tok>) -> Self::Tok {
+        std::mem::replace(self.scope(), outer).ack
+    }
 }
 
 /// Bounds of a token that a layer or a device stores: see [`Sink::Tok`].
@@ -67,6 +102,7 @@ pub trait CommandObserver: Any + Send {
 #[derive(Default)]
 pub struct UntimedSink {
     observer: Option<Box<dyn CommandObserver>>,
+    scope: RequestScope<()>,
 }
 
 impl UntimedSink {
@@ -74,13 +110,13 @@ impl UntimedSink {
     #[inline]
     #[must_use]
     pub const fn new() -> UntimedSink {
-        UntimedSink { observer: None }
+        UntimedSink { observer: None, scope: RequestScope { start: (), ack: () } }
     }
 
     /// Returns a sink that passes its commands to an observer.
     #[must_use]
     pub fn observed(observer: impl CommandObserver) -> UntimedSink {
-        UntimedSink { observer: Some(Box::new(observer)) }
+        UntimedSink { observer: Some(Box::new(observer)), ..UntimedSink::new() }
     }
 
     /// Returns the observer, if it has this type.
@@ -118,4 +154,8 @@ impl Sink for UntimedSink {
     fn join(&mut self, (): (), (): ()) {}
     #[inline]
     fn ack(&mut self, (): ()) {}
+    #[inline]
+    fn scope(&mut self) -> &mut RequestScope<()> {
+        &mut self.scope
+    }
 }

@@ -1,6 +1,6 @@
 //! The observable state of a running stack: one view that policies, reports and report pages read.
 
-use crate::{Counts, MediumKind, UnitId};
+use crate::{Counts, MediumKind, Traffic, UnitId};
 use serde::Serialize;
 use std::ops::Range;
 
@@ -130,6 +130,8 @@ pub struct LayerView {
     pub metrics: Vec<Metric>,
     /// Number of pages on each medium, for equal slices of the address space.
     pub residence: Vec<Residence>,
+    /// Requests of the layer above; none for the top layer, which serves the client.
+    pub traffic: Option<Box<Traffic>>,
 }
 
 /// One metric, with the name that reports, JSON and exported metrics use.

@@ -2,7 +2,7 @@
 //! acknowledgement waits for.
 
 use crate::driver::{Completion, Engine, Tag};
-use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState, UntimedSink};
+use frit_core::{Cmd, Nanos, RequestScope, Sink, UnitId, UnitState, UntimedSink};
 use std::collections::HashMap;
 
 /// A token of the recorder: an entry in its table of dependencies, and the token of the sink below.
@@ -70,8 +70,7 @@ pub struct Recorder<S: Sink = UntimedSink> {
     below: S,
     recording: Recording,
     entries: Vec<Dependency>,
-    /// Commands that the acknowledgement of the open request waits for.
-    acks: Vec<u32>,
+    scope: RequestScope<RecorderToken<S::Tok>>,
     open: bool,
     /// Last modifying command, by unit and hazard.
     last_modifier: HashMap<(UnitId, u32), u32>,
@@ -92,7 +91,7 @@ impl<S: Sink> Recorder<S> {
             below,
             recording: Recording::default(),
             entries: Vec::new(),
-            acks: Vec::new(),
+            scope: RequestScope::default(),
             open: false,
             last_modifier: HashMap::new(),
             worklist: Vec::new(),
@@ -102,15 +101,15 @@ impl<S: Sink> Recorder<S> {
     /// Begins a request.
     pub fn begin_request(&mut self) {
         self.end_request();
+        self.scope = RequestScope::default();
         self.open = true;
     }
 
     /// Ends the open request. Commands until the next request are background work.
     pub fn end_request(&mut self) {
         if std::mem::take(&mut self.open) {
-            let mut acks = std::mem::take(&mut self.acks);
-            acks.sort_unstable();
-            acks.dedup();
+            let mut acks = Vec::new();
+            self.ops_below(self.scope.ack.entry, &mut acks);
             self.recording.requests.push(acks);
         }
     }
@@ -158,7 +157,7 @@ impl<S: Sink> Sink for Recorder<S> {
     }
 
     fn start(&self) -> Self::Tok {
-        RecorderToken { entry: 0, below: self.below.start() }
+        self.scope.start
     }
 
     fn unit(&self, unit: UnitId) -> UnitState {
@@ -166,6 +165,7 @@ impl<S: Sink> Sink for Recorder<S> {
     }
 
     fn emit(&mut self, cmd: Cmd, after: Self::Tok) -> Self::Tok {
+        let after = self.join(self.scope.start, after);
         let mut edges = Vec::new();
         self.ops_below(after.entry, &mut edges);
         let request = match (self.recording.requests.len(), self.open) {
@@ -193,12 +193,11 @@ impl<S: Sink> Sink for Recorder<S> {
     }
 
     fn ack(&mut self, tok: Self::Tok) {
-        let mut acks = std::mem::take(&mut self.acks);
-        if self.open {
-            self.ops_below(tok.entry, &mut acks);
-        }
-        self.acks = acks;
-        self.below.ack(tok.below);
+        self.scope.ack = self.join(self.scope.ack, tok);
+    }
+
+    fn scope(&mut self) -> &mut RequestScope<Self::Tok> {
+        &mut self.scope
     }
 }
 
@@ -211,6 +210,7 @@ impl<S: Engine> Engine for Recorder<S> {
 
     fn end(&mut self) -> Self::Tok {
         self.end_request();
+        self.below.ack(self.scope.ack.below);
         RecorderToken { entry: 0, below: self.below.end() }
     }
 

@@ -1,6 +1,6 @@
 //! A sink that records the start and the end of each command.
 
-use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
+use frit_core::{Cmd, Nanos, RequestScope, Sink, UnitId, UnitState};
 use frit_engine::driver::{Completion, Tag};
 use frit_engine::in_order::Tok;
 use frit_engine::{Engine, InOrder};
@@ -63,6 +63,10 @@ impl Sink for TimedSink {
 
     fn ack(&mut self, tok: Tok) {
         self.inner.ack(tok);
+    }
+
+    fn scope(&mut self) -> &mut RequestScope<Tok> {
+        self.inner.scope()
     }
 }
 

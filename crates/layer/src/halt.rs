@@ -3,7 +3,6 @@
 //! After a clean shutdown all data is durable, so a missing record is damage and never a torn
 //! write.
 
-use crate::Token;
 use crate::header::UsageState;
 use crate::health::Health;
 use crate::record::Copies;
@@ -12,7 +11,7 @@ use frit_core::planted::{PlantedBug, is_planted};
 use frit_core::{Recovery, Result, Sink};
 
 /// Layer with records, of which a clean shutdown writes a [`RecordSummary`].
-pub(crate) trait SummarizedRecords<T: Token> {
+pub(crate) trait SummarizedRecords<S: Sink> {
     /// Result of a scan of the records.
     type Scan;
 
@@ -27,30 +26,20 @@ pub(crate) trait SummarizedRecords<T: Token> {
     fn record_copies(&self) -> u32;
 
     /// Reads the records again, after they or the copies that count have changed.
-    fn scan_again<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        which: Copies,
-        recovery: &mut Recovery,
-    ) -> Result<Self::Scan>;
+    fn scan_again(&mut self, sink: &mut S, which: Copies, recovery: &mut Recovery) -> Result<Self::Scan>;
 
     /// Ends the scans of single copies, none of which matched the summary. Returns the result of a
     /// scan of all copies, for which `first` is the one before these scans.
-    fn end_trials<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        first: Self::Scan,
-        recovery: &mut Recovery,
-    ) -> Result<Self::Scan>;
+    fn end_trials(&mut self, sink: &mut S, first: Self::Scan, recovery: &mut Recovery) -> Result<Self::Scan>;
 
     /// Makes all copies of the records equal to one of them. The change is durable afterwards.
-    fn copy_records<S: Sink<Tok = T>>(&mut self, sink: &mut S, from: u32) -> Result<()>;
+    fn copy_records(&mut self, sink: &mut S, from: u32) -> Result<()>;
 
     /// Returns `true` if a record is plausible for a slot that has none.
     fn fits(&self, entry: &SummaryEntry, scan: &Self::Scan) -> Result<bool>;
 
     /// Writes a record that is missing. It is durable afterwards.
-    fn restore_record<S: Sink<Tok = T>>(&mut self, sink: &mut S, entry: &SummaryEntry) -> Result<()>;
+    fn restore_record(&mut self, sink: &mut S, entry: &SummaryEntry) -> Result<()>;
 
     /// Describes the loss of at least `records` records, and the remedies.
     fn describe_missing(&self, records: u32, scan: &Self::Scan) -> Result<String>;
@@ -63,7 +52,7 @@ pub(crate) trait SummarizedRecords<T: Token> {
 /// down cleanly. Records that are outdated in one copy, or one that is missing, are restored if the
 /// summary determines their contents. Otherwise the missing records are noted. `bug` is the planted
 /// bug that does not compare.
-pub(crate) fn compare_with_summary<S: Sink, L: SummarizedRecords<S::Tok>>(
+pub(crate) fn compare_with_summary<S: Sink, L: SummarizedRecords<S>>(
     layer: &mut L,
     sink: &mut S,
     state: UsageState,

@@ -98,7 +98,16 @@ impl Health {
     pub(crate) fn missing_finding(&self, at: u64, repaired: bool) -> Option<Finding> {
         let what = self.missing.clone()?;
         let (kind, severity) = ("missing-records", Severity::Major);
-        Some(Finding { kind, severity, lpn: None, medium: MediumKind::Pcm, at, what, repaired })
+        Some(Finding {
+            layer: String::new(),
+            kind,
+            severity,
+            lpn: None,
+            medium: MediumKind::Pcm,
+            at,
+            what,
+            repaired,
+        })
     }
 }
 

@@ -7,14 +7,13 @@
 //! [`frit_wear::Leveled`], which levels its wear.
 //!
 //! The other modules are parts that the layers share: bounds and division of requests (`spans`),
-//! extents, refused writes (`health`), the header in PCM and its state, records with their fences
+//! refused writes (`health`), the header in PCM and its state, records with their fences
 //! and marks, and the comparison of records with the summary of a clean shutdown (`halt`).
 //!
 //! It is not: a simulator. A layer is ordinary synchronous code over media that obey their rules.
 //! The sink that receives its commands decides how long they take.
 
 pub mod cache;
-mod extents;
 mod fences;
 pub mod flash;
 mod halt;

@@ -1,12 +1,13 @@
 //! A sink that records its commands, for the unit tests of media.
 
-use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
+use frit_core::{Cmd, Nanos, RequestScope, Sink, UnitId, UnitState};
 
 /// All emitted commands, each with the tokens that it waited for. A token is a set of commands, one
 /// bit each.
 #[derive(Default)]
 pub(crate) struct RecordingSink {
     pub(crate) cmds: Vec<(Cmd, u64)>,
+    scope: RequestScope<u64>,
 }
 
 impl Sink for RecordingSink {
@@ -28,4 +29,7 @@ impl Sink for RecordingSink {
         a | b
     }
     fn ack(&mut self, _: u64) {}
+    fn scope(&mut self) -> &mut RequestScope<u64> {
+        &mut self.scope
+    }
 }

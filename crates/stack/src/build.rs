@@ -3,12 +3,15 @@
 use crate::error::{Problem, Result, StackError};
 use crate::layers::{LayerConfig, cache, hfsl, ntl};
 use crate::media::{StackMedium, param_problem};
-use crate::stack::Stack;
+use crate::stack::{Below, Layer, Stack};
 use crate::stores::{Bytes, NoStores, Stores};
 use crate::tree::Table;
-use frit_core::{Error, Sink, StackDevice, UntimedSink};
+use frit_compose::concat::Concat;
+use frit_compose::stripe::Stripe;
+use frit_compose::{Composed, Composer, Devices, NestedLayer, Tree};
+use frit_core::{BlockDevice, Error, Sink, StackDevice, UntimedSink};
 use frit_engine::{AnyScheduler, Event, InOrder};
-use frit_media::{DiskConfig, DramConfig, Hardware, MediumSpec, NandConfig, PcmConfig};
+use frit_media::{DramConfig, Hardware, MediumSpec, NandConfig, PcmConfig};
 
 /// A composed stack: a layer over its media.
 pub struct BuiltStack<S: Sink> {
@@ -30,7 +33,7 @@ impl<S: Sink> std::fmt::Debug for BuiltStack<S> {
 /// The layers are generic in their sink, and large. This crate compiles them for the sinks that
 /// implement this trait, once for the whole program. Another sink implements it with
 /// [`Stack::build_with_bytes`] or [`Stack::build_without_bytes`].
-pub trait StackSink: Sink<Tok: 'static> + Sized {
+pub trait StackSink: Sink<Tok: 'static> + Sized + 'static {
     /// Builds the layer of a stack and its media.
     ///
     /// # Errors
@@ -78,6 +81,7 @@ impl Stack {
     /// As for [`StackSink::build`].
     pub fn build_with_bytes<S: Sink>(&self, bytes: &Bytes) -> Result<BuiltStack<S>>
     where
+        S: 'static,
         S::Tok: 'static,
     {
         self.build_on(bytes)
@@ -89,6 +93,7 @@ impl Stack {
     /// As for [`StackSink::build`].
     pub fn build_without_bytes<S: Sink>(&self) -> Result<BuiltStack<S>>
     where
+        S: 'static,
         S::Tok: 'static,
     {
         self.build_on(&NoStores)
@@ -96,27 +101,89 @@ impl Stack {
 
     fn build_on<S: Sink, B: Stores>(&self, stores: &B) -> Result<BuiltStack<S>>
     where
+        S: 'static,
         S::Tok: 'static,
     {
         let mut hardware = Hardware::new();
-        let layer = match &self.layer.config {
-            LayerConfig::Hfsl(config) => require_medium("nand", self.nand()).and_then(|nand| {
-                let media = hfsl::Media { nand, pcm: self.pcm(), dram: self.dram() };
-                hfsl::build((**config).clone(), media, stores, &mut hardware)
-            }),
-            LayerConfig::Cache(config) => require_medium("pcm", self.pcm())
-                .and_then(|pcm| Ok((pcm, require_medium("disk", self.disk())?)))
-                .and_then(|(pcm, disk)| cache::build((**config).clone(), pcm, disk, stores, &mut hardware)),
-            LayerConfig::Ntl(config) => require_medium("pcm", self.pcm())
-                .and_then(|pcm| ntl::build((**config).clone(), pcm, stores, &mut hardware)),
-        };
-        match layer {
-            Ok(layer) => Ok(BuiltStack { layer, hardware }),
-            Err(e) => Err(StackError::new(&self.name, vec![self.locate(e)])),
-        }
+        let top = self
+            .build_layer(0, stores, &mut hardware)
+            .map_err(|problem| StackError::new(&self.name, vec![*problem]))?;
+        let layer: Box<dyn StackDevice<S>> =
+            if self.layers.len() > 1 { Box::new(Tree::new(&self.layer().name, top)) } else { top };
+        Ok(BuiltStack { layer, hardware })
     }
 
-    /// Returns the devices that the layer uses, as an engine takes them.
+    /// Builds a layer over what is below it. A medium is registered with the hardware when it is
+    /// built, so the lowest come first.
+    fn build_layer<S: Sink, B: Stores>(
+        &self,
+        index: usize,
+        stores: &B,
+        hardware: &mut Hardware,
+    ) -> std::result::Result<Box<dyn StackDevice<S>>, Box<Problem>>
+    where
+        S: 'static,
+        S::Tok: 'static,
+    {
+        let layer = &self.layers[index];
+        let located = |e: Error| Box::new(self.locate(layer, e));
+        let built = match &layer.config {
+            LayerConfig::Hfsl(config) => require_medium("nand", self.nand(layer)).and_then(|nand| {
+                let media = hfsl::Media { nand, pcm: self.pcm(layer), dram: self.dram(layer) };
+                hfsl::build((**config).clone(), media, stores, hardware)
+            }),
+            LayerConfig::Cache(config) => {
+                let pcm = require_medium("pcm", self.pcm(layer)).map_err(located)?;
+                let pcm = cache::open_pcm(pcm, stores, hardware).map_err(located)?;
+                let disk = self.devices(layer, "disk", stores, hardware)?.pop();
+                require_medium("disk", disk).and_then(|disk| cache::build((**config).clone(), pcm, disk))
+            }
+            LayerConfig::Ntl(config) => require_medium("pcm", self.pcm(layer))
+                .and_then(|pcm| ntl::build((**config).clone(), pcm, stores, hardware)),
+            LayerConfig::Concat(config) => {
+                let devices = Devices::new(self.devices(layer, "devices", stores, hardware)?);
+                Ok(composed(Concat::new(config.clone(), devices)))
+            }
+            LayerConfig::Stripe(config) => {
+                let devices = Devices::new(self.devices(layer, "devices", stores, hardware)?);
+                Stripe::new(config.clone(), devices).map(composed)
+            }
+        };
+        built.map_err(located)
+    }
+
+    /// Builds the devices in a role of a layer.
+    #[expect(clippy::type_complexity, reason = "the type is used once")]
+    fn devices<S: Sink, B: Stores>(
+        &self,
+        layer: &Layer,
+        role: &str,
+        stores: &B,
+        hardware: &mut Hardware,
+    ) -> std::result::Result<Vec<Box<dyn BlockDevice<S>>>, Box<Problem>>
+    where
+        S: 'static,
+        S::Tok: 'static,
+    {
+        let below = layer.on.iter().filter(|(r, _)| r.key == role);
+        below
+            .map(|&(_, below)| match below {
+                Below::Layer(i) => {
+                    let built = self.build_layer(i, stores, hardware)?;
+                    Ok(Box::new(NestedLayer::new(&self.layers[i].name, built)) as Box<dyn BlockDevice<S>>)
+                }
+                Below::Medium(i) => {
+                    let disk =
+                        if let MediumSpec::Disk(c) = &self.media[i].spec { Some(c.clone()) } else { None };
+                    require_medium(role, disk)
+                        .and_then(|disk| cache::open_disk(disk, stores, hardware))
+                        .map_err(|e| Box::new(self.locate(layer, e)))
+                }
+            })
+            .collect()
+    }
+
+    /// Returns the devices that the layers use, as an engine takes them.
     ///
     /// # Errors
     /// As for [`StackSink::build`].
@@ -124,31 +191,34 @@ impl Stack {
         Ok(self.build_untimed(&Bytes::None)?.hardware)
     }
 
-    fn nand(&self) -> Option<NandConfig> {
-        self.on("nand").and_then(|m| if let MediumSpec::Nand(c) = &m.spec { Some(c.clone()) } else { None })
+    fn nand(&self, layer: &Layer) -> Option<NandConfig> {
+        self.on(layer, "nand")
+            .and_then(|m| if let MediumSpec::Nand(c) = &m.spec { Some(c.clone()) } else { None })
     }
 
-    fn pcm(&self) -> Option<PcmConfig> {
-        self.on("pcm").and_then(|m| if let MediumSpec::Pcm(c) = &m.spec { Some(c.clone()) } else { None })
+    fn pcm(&self, layer: &Layer) -> Option<PcmConfig> {
+        self.on(layer, "pcm")
+            .and_then(|m| if let MediumSpec::Pcm(c) = &m.spec { Some(c.clone()) } else { None })
     }
 
-    fn dram(&self) -> Option<DramConfig> {
-        self.on("dram").and_then(|m| if let MediumSpec::Dram(c) = &m.spec { Some(c.clone()) } else { None })
+    fn dram(&self, layer: &Layer) -> Option<DramConfig> {
+        self.on(layer, "dram")
+            .and_then(|m| if let MediumSpec::Dram(c) = &m.spec { Some(c.clone()) } else { None })
     }
 
-    fn disk(&self) -> Option<DiskConfig> {
-        self.on("disk").and_then(|m| if let MediumSpec::Disk(c) = &m.spec { Some(c.clone()) } else { None })
+    /// Returns the medium that fills a role of a layer.
+    #[must_use]
+    pub fn on(&self, layer: &Layer, role: &str) -> Option<&StackMedium> {
+        layer.on.iter().filter(|(r, _)| r.key == role).find_map(|&(_, below)| match below {
+            Below::Medium(i) => Some(&self.media[i]),
+            Below::Layer(_) => None,
+        })
     }
 
-    /// Returns the medium that fills a role of the layer.
-    pub(crate) fn on(&self, role: &str) -> Option<&StackMedium> {
-        self.layer.on.iter().find(|(r, _)| r.key == role).map(|&(_, i)| &self.media[i])
-    }
-
-    /// Turns an error of the layer or of a medium into a problem with a source location: that of
-    /// the parameter in the layer's table, else in the table of a medium.
-    fn locate(&self, error: Error) -> Problem {
-        let name = &self.layer.name;
+    /// Turns an error of a layer or of a medium into a problem with a source location: that of the
+    /// parameter in the layer's table, else in the table of a medium.
+    fn locate(&self, layer: &Layer, error: Error) -> Problem {
+        let name = &layer.name;
         let tables = self.root.table("media");
         let Error::Param { key, .. } = &error else {
             // Errors that are not about a parameter name the medium in their text.
@@ -157,21 +227,27 @@ impl Stack {
             let at = medium.and_then(|m| tables?.table(&m.name)).map(|t| t.span.clone());
             return Problem::new(format!("`{name}`: {error}")).at(at, "this medium");
         };
-        let Some(layer) = self.root.table(name) else { return Problem::new(error.to_string()) };
+        let Some(table) = self.root.table(name) else { return Problem::new(error.to_string()) };
         let names =
             |t: &Table, known: &[&str]| key.split(", ").any(|k| t.get(k).is_some() || known.contains(&k));
-        if names(layer, &self.layer.kind.keys()) {
-            return param_problem(name, layer, "", error);
+        if names(table, &layer.kind.keys()) {
+            return param_problem(name, table, "", error);
         }
-        for medium in self.media.iter().filter(|m| m.used) {
+        let below =
+            layer.on.iter().filter_map(|&(_, b)| if let Below::Medium(i) = b { Some(i) } else { None });
+        for medium in below.map(|i| &self.media[i]) {
             let table = tables.and_then(|t| t.table(&medium.name));
             let known = crate::media::keys(Some(medium.spec.kind()));
             if let Some(table) = table.filter(|t| names(t, &known)) {
                 return param_problem(&format!("media.{}", medium.name), table, "profile", error);
             }
         }
-        Problem::new(format!("`{name}`: {error}")).at(Some(layer.span.clone()), "this layer")
+        Problem::new(format!("`{name}`: {error}")).at(Some(table.span.clone()), "this layer")
     }
+}
+
+fn composed<S: Sink + 'static, C: Composer<S> + 'static>(composer: C) -> Box<dyn StackDevice<S>> {
+    Box::new(Composed::new(composer))
 }
 
 /// Requires a medium without which the layer cannot be built.

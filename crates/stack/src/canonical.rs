@@ -2,7 +2,7 @@
 //! Reports carry both.
 
 use crate::layers::{LayerConfig, LayerKind};
-use crate::stack::Stack;
+use crate::stack::{Layer, Stack};
 use crate::tree::Table;
 use frit_core::size;
 use frit_engine::Scheduler;
@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 pub struct StackIdentity {
     /// Name of the stack.
     pub name: String,
-    /// An equivalent stack file: every value of every medium that is used, the parameters of the
+    /// An equivalent stack file: every value of every medium that is used, the parameters of each
     /// layer that differ from their defaults, and the engine with all of its parameters; in a fixed
     /// order, without comments.
     pub text: String,
@@ -34,19 +34,27 @@ impl Stack {
             }
         }
         root.insert("media".into(), media.into());
-        root.insert(self.layer.name.clone(), self.layer_table().into());
+        for layer in &self.layers {
+            root.insert(layer.name.clone(), self.layer_table(layer).into());
+        }
         root.insert("engine".into(), self.engine_table().into());
         let text = root.to_string();
         let sha256 = Sha256::digest(text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
         StackIdentity { name: self.name.clone(), text, sha256 }
     }
 
-    fn layer_table(&self) -> toml::Table {
-        let layer = &self.layer;
+    fn layer_table(&self, layer: &Layer) -> toml::Table {
         let mut table = toml::Table::new();
         table.insert("kind".into(), layer.kind.name().into());
-        for (role, medium) in &layer.on {
-            table.insert(role.key.into(), self.media[*medium].name.clone().into());
+        for &(role, below) in &layer.on {
+            let name = toml::Value::from(self.name_of(below));
+            if !role.many {
+                table.insert(role.key.into(), name);
+            } else if let toml::Value::Array(names) =
+                table.entry(role.key).or_insert(toml::Value::Array(Vec::new()))
+            {
+                names.push(name);
+            }
         }
         let given = self.root.table(&layer.name).map(|t| layer_params(t, layer.kind)).unwrap_or_default();
         let reads = |t: &toml::Table| layer.kind.decode_checked(t);
@@ -68,7 +76,7 @@ impl Stack {
         table.insert("kind".into(), kind.into());
         table.insert("scheduler".into(), self.engine.scheduler_name().into());
         for p in self.engine.scheduler.clone().params().list() {
-            table.insert(p.key.into(), p.value.into());
+            table.insert(p.key.into_owned(), p.value.into());
         }
         table
     }

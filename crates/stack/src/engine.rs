@@ -7,6 +7,7 @@ use crate::media::param_problem;
 use crate::tree::{Data, Entry, Table};
 use frit_core::Error;
 use frit_engine::{AnyScheduler, Scheduler};
+use std::borrow::Cow;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
 /// Kind of engine that a run uses.
@@ -58,9 +59,9 @@ fn same_name(a: &str, b: &str) -> bool {
 }
 
 /// Returns the parameters of a scheduler, as the scheduler names them.
-fn params_of(name: &str) -> Vec<&'static str> {
+fn params_of(name: &str) -> Vec<Cow<'static, str>> {
     name.parse::<AnyScheduler>()
-        .map(|mut s| s.params().list().iter().map(|p| p.key).collect())
+        .map(|mut s| s.params().list().into_iter().map(|p| p.key).collect())
         .unwrap_or_default()
 }
 
@@ -162,10 +163,10 @@ fn set_param(
     }
 }
 
-fn unknown(entry: &Entry, scheduler: &str, scheduler_keys: &[&str]) -> Problem {
-    let known: Vec<&str> = KEYS.iter().chain(scheduler_keys).copied().collect();
-    let any: Vec<&str> = AnyScheduler::VARIANTS.iter().flat_map(|s| params_of(s)).collect();
-    let help = match nearest(&entry.key, any) {
+fn unknown(entry: &Entry, scheduler: &str, scheduler_keys: &[Cow<'static, str>]) -> Problem {
+    let known: Vec<&str> = KEYS.iter().copied().chain(scheduler_keys.iter().map(|k| &**k)).collect();
+    let any: Vec<Cow<'static, str>> = AnyScheduler::VARIANTS.iter().flat_map(|s| params_of(s)).collect();
+    let help = match nearest(&entry.key, any.iter().map(|k| &**k)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => suggest(&entry.key, &known),
     };

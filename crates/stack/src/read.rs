@@ -6,16 +6,14 @@ use crate::error::{Problem, Result, StackError};
 use crate::keys::{TOP_KEYS, layer_keys, layer_kind};
 use crate::layers::{LayerConfig, LayerKind};
 use crate::media::{self, StackMedium};
-use crate::roles::{self, NO_MEDIUM};
-use crate::stack::{Layer, Stack};
+use crate::order;
+use crate::roles::{self, LayerTable, NO_MEDIUM};
+use crate::stack::{Below, Layer, Stack};
 use crate::tree::{self, Entry, Table};
 use crate::{engine, set};
 use frit_media::{MediumSpec, PlaneOps};
 use std::path::Path;
 use strum::VariantNames;
-
-/// Maximum number of layers that an error names.
-const NAMES_MAX: usize = 8;
 
 pub(crate) fn read(name: &str, content: &str, sets: &[String], dir: &Path) -> Result<Stack> {
     let mut problems = Vec::new();
@@ -42,25 +40,41 @@ pub(crate) fn read(name: &str, content: &str, sets: &[String], dir: &Path) -> Re
         check_planes(&root, &media, engine, &mut problems);
     }
     let tables = layer_tables(&root, &mut problems);
-    let mut layers: Vec<Layer> = Vec::new();
-    for (entry, table, kind) in tables {
-        let config = kind.decode(&entry.key, table, &mut problems);
-        check_layer_keys(entry, table, kind, &mut problems);
-        // Roles are read only if all media are valid: otherwise each broken medium would also be
-        // reported as a missing one.
-        let on =
-            if complete { roles::read(&entry.key, table, kind, &mut media, &mut problems) } else { None };
+    let mut configs = Vec::new();
+    for layer in &tables {
+        let path = &layer.entry.key;
+        let config = layer.kind.decode(path, layer.table, &mut problems);
+        check_layer_keys(layer, &mut problems);
         if let Some(config) = &config {
-            warnings.extend(keys_without_effect(&entry.key, table, config));
+            warnings.extend(keys_without_effect(path, layer.table, config));
         }
-        if let (Some(config), Some(on)) = (config, on) {
-            layers.push(Layer { name: entry.key.clone(), kind, config, on });
-        }
+        configs.push(config);
     }
-    match (problems.is_empty(), layers.pop(), engine) {
-        (true, Some(layer), Some(engine)) => {
+    // Roles are read only if all media are valid: otherwise each broken medium would also be
+    // reported as a missing one.
+    let filled = if complete { roles::read(&tables, &mut media, &mut problems) } else { None };
+    let layers = filled.and_then(|filled| {
+        let order = order::top_first(&tables, &filled, &mut problems)?;
+        let configs: Option<Vec<LayerConfig>> = configs.into_iter().collect();
+        let (configs, place) = (configs?, |i: usize| order.iter().position(|&o| o == i).unwrap_or(0));
+        let layer = |&i: &usize| Layer {
+            name: tables[i].entry.key.clone(),
+            kind: tables[i].kind,
+            config: configs[i].clone(),
+            on: filled[i]
+                .iter()
+                .map(|&(role, below)| match below {
+                    Below::Layer(i) => (role, Below::Layer(place(i))),
+                    medium @ Below::Medium(_) => (role, medium),
+                })
+                .collect(),
+        };
+        Some(order.iter().map(layer).collect::<Vec<_>>())
+    });
+    match (problems.is_empty(), layers, engine) {
+        (true, Some(layers), Some(engine)) => {
             warnings.extend(unused_media(&media, &root));
-            Ok(Stack { name: name.into(), about, media, layer, engine, warnings, root, dir: dir.into() })
+            Ok(Stack { name: name.into(), about, media, layers, engine, warnings, root, dir: dir.into() })
         }
         _ => {
             problems.sort_by_key(|p| p.sort_key(name));
@@ -150,8 +164,8 @@ fn check_name(entry: &Entry, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Returns the tables that are layers, and checks that there is exactly one, to which requests go.
-fn layer_tables<'a>(root: &'a Table, problems: &mut Vec<Problem>) -> Vec<(&'a Entry, &'a Table, LayerKind)> {
+/// Returns the tables that are layers.
+fn layer_tables<'a>(root: &'a Table, problems: &mut Vec<Problem>) -> Vec<LayerTable<'a>> {
     let mut layers = Vec::new();
     let mut tables = 0;
     for entry in root.entries.iter().filter(|e| !TOP_KEYS.contains(&e.key.as_str())) {
@@ -163,7 +177,7 @@ fn layer_tables<'a>(root: &'a Table, problems: &mut Vec<Problem>) -> Vec<(&'a En
         let Some(table) = as_table(entry, &entry.key, problems) else { continue };
         check_name(entry, problems);
         match layer_kind(&entry.key, table) {
-            Some(kind) => layers.push((entry, table, kind)),
+            Some(kind) => layers.push(LayerTable { entry, table, kind }),
             None => problems.push(unknown_layer(entry, table)),
         }
     }
@@ -171,15 +185,6 @@ fn layer_tables<'a>(root: &'a Table, problems: &mut Vec<Problem>) -> Vec<(&'a En
     if tables == 0 {
         let help = format!("add the table of a layer, such as [hfsl]; there are {kinds}");
         problems.push(Problem::new("the stack has no layer").help(help));
-    }
-    if let [_, (_, table, _), ..] = layers[..] {
-        let names: Vec<&str> = layers.iter().take(NAMES_MAX).map(|(e, ..)| e.key.as_str()).collect();
-        let others: Vec<String> = names.iter().skip(1).map(|name| format!("[{name}]")).collect();
-        problems.push(
-            Problem::new(format!("{} are all top layers: requests go to one layer", names.join(" and ")))
-                .at(Some(table.span.clone()), "another layer")
-                .help(format!("a stack has one layer; remove {}", others.join(" and "))),
-        );
     }
     layers
 }
@@ -217,10 +222,10 @@ fn unknown_layer(entry: &Entry, table: &Table) -> Problem {
     Problem::new(format!("there is no layer '{named}'")).at(Some(span), "unknown layer").help(help)
 }
 
-fn check_layer_keys(entry: &Entry, table: &Table, kind: LayerKind, problems: &mut Vec<Problem>) {
-    let known = layer_keys(kind);
-    for e in table.entries.iter().filter(|e| !known.contains(&e.key.as_str())) {
-        problems.push(unknown_key(&entry.key, e, &known));
+fn check_layer_keys(layer: &LayerTable<'_>, problems: &mut Vec<Problem>) {
+    let known = layer_keys(layer.kind);
+    for e in layer.table.entries.iter().filter(|e| !known.contains(&e.key.as_str())) {
+        problems.push(unknown_key(&layer.entry.key, e, &known));
     }
 }
 

@@ -1,108 +1,239 @@
-//! Assignment of media to the roles of a layer.
+//! Assignment of media and layers to the roles of layers.
 
 use crate::decode::{nearest, suggest};
-use crate::error::Problem;
-use crate::layers::{LayerKind, Role};
+use crate::error::{Problem, TextSpan};
+use crate::layers::{Interface, LayerKind, Role};
 use crate::media::StackMedium;
-use crate::tree::{Entry, Table};
+use crate::stack::Below;
+use crate::tree::{Data, Entry, Table};
 use frit_core::MediumKind;
 
-/// Value of a role that no medium fills.
+/// Value of a role that nothing fills.
 pub(crate) const NO_MEDIUM: &str = "none";
 
-/// Assigns the medium that the layer's table names, or else the only medium of the stack that fits.
-pub(crate) fn read(
-    path: &str,
-    table: &Table,
-    kind: LayerKind,
-    media: &mut [StackMedium],
-    problems: &mut Vec<Problem>,
-) -> Option<Vec<(&'static Role, usize)>> {
-    let before = problems.len();
-    let mut on = Vec::new();
-    for role in kind.roles() {
-        let found = match table.get(role.key) {
-            Some(entry) => named_medium(path, role, entry, media),
-            None => only_medium(path, role, table, media),
-        };
-        match found {
-            Ok(Some(i)) => {
-                media[i].used = true;
-                on.push((role, i));
-            }
-            Ok(None) => {}
-            Err(p) => problems.push(*p),
-        }
-    }
-    (problems.len() == before).then_some(on)
+/// A layer's table, with its name and kind.
+#[derive(Clone, Copy)]
+pub(crate) struct LayerTable<'a> {
+    pub(crate) entry: &'a Entry,
+    pub(crate) table: &'a Table,
+    pub(crate) kind: LayerKind,
 }
 
-type RoleMedium = Result<Option<usize>, Box<Problem>>;
+impl LayerTable<'_> {
+    fn name(&self) -> &str {
+        &self.entry.key
+    }
+}
+
+/// What fills the roles of a layer.
+pub(crate) type Filled = Vec<(&'static Role, Below)>;
+
+/// State of the assignment.
+struct Roles<'a> {
+    layers: &'a [LayerTable<'a>],
+    media: &'a mut [StackMedium],
+    /// For each layer, the role that it fills, as a path.
+    taken: Vec<Option<String>>,
+}
+
+/// Assigns what the layers' tables name, and then, to roles without a name, the only medium of the
+/// stack that fits. Returns what fills the roles of each layer, in the order of the tables.
+pub(crate) fn read(
+    layers: &[LayerTable<'_>],
+    media: &mut [StackMedium],
+    problems: &mut Vec<Problem>,
+) -> Option<Vec<Filled>> {
+    let before = problems.len();
+    let mut roles = Roles { layers, media, taken: vec![None; layers.len()] };
+    let mut filled: Vec<Filled> = vec![Vec::new(); layers.len()];
+    // Names come first: a medium that one layer names is not the only one that fits for another.
+    for (i, layer) in layers.iter().enumerate() {
+        for role in layer.kind.roles() {
+            let Some(entry) = layer.table.get(role.key) else { continue };
+            match roles.named(i, role, entry) {
+                Ok(found) => filled[i].extend(found.into_iter().map(|below| (role, below))),
+                Err(p) => problems.push(*p),
+            }
+        }
+    }
+    for (i, layer) in layers.iter().enumerate() {
+        for role in layer.kind.roles() {
+            if layer.table.get(role.key).is_some() {
+                continue;
+            }
+            match roles.only_medium(layer, role) {
+                Ok(found) => filled[i].extend(found.map(|below| (role, below))),
+                Err(p) => problems.push(*p),
+            }
+        }
+        // The order is that of the kind of layer.
+        let order = |role: &Role| layer.kind.roles().iter().position(|r| r.key == role.key);
+        filled[i].sort_by_key(|(role, _)| order(role));
+    }
+    (problems.len() == before).then_some(filled)
+}
+
+type RoleResult<T> = Result<T, Box<Problem>>;
 
 fn kind_name(kind: MediumKind) -> &'static str {
     kind.into()
 }
 
-fn named_medium(path: &str, role: &Role, entry: &Entry, media: &[StackMedium]) -> RoleMedium {
-    let at = Some(entry.value.span.clone());
-    let role_path = format!("`{path}.{}`", role.key);
-    let Some(name) = entry.value.as_str() else {
-        let p = Problem::new(format!("{role_path} has to name a medium")).at(at, "wrong kind of value");
-        return Err(Box::new(p.help(role.help)));
-    };
-    if name == NO_MEDIUM && role.optional {
-        return Ok(None);
+/// Describes what a role needs, for messages.
+pub(crate) fn describe(needs: Interface) -> String {
+    match needs {
+        Interface::Medium(kind) => format!("a {} medium", kind_name(kind)),
+        Interface::Block => "a disk or a layer".into(),
     }
-    let names: Vec<&str> =
-        media.iter().filter(|m| m.spec.kind() == role.medium).map(|m| m.name.as_str()).collect();
-    match media.iter().position(|m| m.name == name) {
-        Some(i) if media[i].spec.kind() != role.medium => {
-            let is = kind_name(media[i].spec.kind());
-            let p = Problem::new(format!(
-                "{role_path} needs a {} medium; '{name}' is {is}",
-                kind_name(role.medium)
-            ));
-            Err(Box::new(p.at(at, "the wrong kind of medium").help(suggest(name, &names))))
+}
+
+impl Roles<'_> {
+    /// Returns what a key names.
+    fn named(&mut self, of: usize, role: &Role, entry: &Entry) -> RoleResult<Vec<Below>> {
+        let at = Some(entry.value.span.clone());
+        let path = format!("`{}.{}`", self.layers[of].name(), role.key);
+        let names: Vec<String> = match &entry.value.data {
+            Data::Plain(toml::Value::String(name)) if !role.many => vec![name.clone()],
+            Data::Plain(toml::Value::Array(all)) if role.many && all.iter().all(|v| v.is_str()) => {
+                all.iter().filter_map(|v| v.as_str()).map(str::to_owned).collect()
+            }
+            _ => {
+                let what = if role.many { "a list of names" } else { "a name" };
+                let p = Problem::new(format!("{path} has to be {what} of {}", plural(role)));
+                return Err(Box::new(p.at(at, "wrong kind of value").help(role.help)));
+            }
+        };
+        if names == [NO_MEDIUM] && role.optional {
+            return Ok(Vec::new());
         }
-        Some(i) if media[i].used => {
-            let p = Problem::new(format!("{role_path}: '{name}' is already in use"));
-            Err(Box::new(p.at(at, "this medium").help("a medium serves one layer in one role")))
+        if names.len() < role.least() {
+            let p = Problem::new(format!("{path} names {} and needs at least {}", names.len(), role.least()));
+            return Err(Box::new(p.at(at, "too few devices").help(role.help)));
         }
-        Some(i) => Ok(Some(i)),
-        None => {
-            let p =
-                Problem::new(format!("{role_path}: there is no medium '{name}'")).at(at, "unknown medium");
-            // A medium cannot have the name `none`.
-            let add = match name {
-                NO_MEDIUM => format!("the layer needs a {} medium; name one", kind_name(role.medium)),
-                _ => format!("add [media.{name}], with a profile"),
-            };
-            let help = nearest(name, names).map_or(add, |n| format!("did you mean `{n}`?"));
-            Err(Box::new(p.help(help)))
+        names.iter().map(|name| self.find(of, role, &path, name, at.clone())).collect()
+    }
+
+    /// Returns the medium or the layer of a name, and marks it as used.
+    fn find(
+        &mut self,
+        of: usize,
+        role: &Role,
+        path: &str,
+        name: &str,
+        at: Option<TextSpan>,
+    ) -> RoleResult<Below> {
+        let err = |p: Problem| Err(Box::new(p));
+        let layer = self.layers.iter().position(|l| l.name() == name);
+        let medium = self.media.iter().position(|m| m.name == name);
+        match (medium, layer) {
+            (Some(_), Some(_)) => err(Problem::new(format!("{path}: '{name}' is a medium and a layer"))
+                .at(at, "ambiguous")
+                .help("give the medium or the layer another name")),
+            (Some(i), None) if self.media[i].spec.kind() != role.needs.medium() => {
+                let is = kind_name(self.media[i].spec.kind());
+                let names = self.fitting(role);
+                let p = Problem::new(format!("{path} needs {}; '{name}' is {is}", describe(role.needs)));
+                err(p.at(at, "the wrong kind of medium").help(suggest(name, &names)))
+            }
+            (Some(i), None) if self.media[i].used => {
+                let p = Problem::new(format!("{path}: '{name}' is already in use"));
+                err(p.at(at, "this medium").help("a medium serves one layer in one role"))
+            }
+            (Some(i), None) => {
+                self.media[i].used = true;
+                Ok(Below::Medium(i))
+            }
+            (None, Some(_)) if role.needs != Interface::Block => {
+                let p = Problem::new(format!("{path} needs {}; '{name}' is a layer", describe(role.needs)));
+                err(p
+                    .at(at, "a layer offers blocks, and this role needs a medium")
+                    .help(suggest(name, &self.fitting(role))))
+            }
+            (None, Some(i)) if i == of => {
+                err(Problem::new(format!("{path}: a layer cannot be below itself"))
+                    .at(at, "the layer itself"))
+            }
+            (None, Some(i)) => {
+                if let Some(other) = &self.taken[i] {
+                    let p = Problem::new(format!("{path}: '{name}' is already in use, as {other}"));
+                    return err(p.at(at, "this layer").help("a layer serves one layer in one role"));
+                }
+                self.taken[i] = Some(path.to_owned());
+                Ok(Below::Layer(i))
+            }
+            (None, None) => {
+                let (what, unknown) = match role.needs {
+                    Interface::Medium(_) => ("medium", "unknown medium"),
+                    Interface::Block => ("medium or layer", "unknown name"),
+                };
+                let p = Problem::new(format!("{path}: there is no {what} '{name}'")).at(at, unknown);
+                // A medium cannot have the name `none`.
+                let add = match name {
+                    NO_MEDIUM => format!("the layer needs {}; name one", describe(role.needs)),
+                    _ => format!("add [media.{name}], with a profile"),
+                };
+                let help = nearest(name, self.fitting(role)).map_or(add, |n| format!("did you mean `{n}`?"));
+                err(p.help(help))
+            }
+        }
+    }
+
+    /// Returns the names that could fill a role.
+    fn fitting(&self, role: &Role) -> Vec<&str> {
+        let media = self.media.iter().filter(|m| m.spec.kind() == role.needs.medium());
+        let layers = self.layers.iter().filter(|_| role.needs == Interface::Block);
+        media.map(|m| m.name.as_str()).chain(layers.map(LayerTable::name)).collect()
+    }
+
+    /// Returns the only medium that can fill a role without a name, and marks it as used.
+    fn only_medium(&mut self, layer: &LayerTable<'_>, role: &Role) -> RoleResult<Option<Below>> {
+        let path = layer.name();
+        let at = Some(layer.table.span.clone());
+        let wanted = role.needs.medium();
+        let fit: Vec<usize> = (0..self.media.len())
+            .filter(|&i| self.media[i].spec.kind() == wanted && !self.media[i].used)
+            .collect();
+        let kind = kind_name(wanted);
+        let list = if wanted == MediumKind::Disk { "frit disk list" } else { "frit profiles" };
+        match fit[..] {
+            _ if role.many => {
+                let p = Problem::new(format!("`{path}` has no devices")).at(at, "this layer");
+                Err(Box::new(p.help(format!("name them: `{} = [\"a\", \"b\"]`", role.key))))
+            }
+            [] if role.optional => Ok(None),
+            [] => {
+                let taken = self.media.iter().any(|m| m.spec.kind() == wanted);
+                let why = if taken { "other layers use those of the stack" } else { "the stack has none" };
+                let or = match role.needs {
+                    Interface::Block => format!(", or name a layer: `{} = \"…\"`", role.key),
+                    Interface::Medium(_) => String::new(),
+                };
+                let p = Problem::new(format!("`{path}` needs {}, and {why}", describe(role.needs)))
+                    .at(at, "this layer")
+                    .help(format!("add [media.{kind}] with a `profile`; `{list}` lists them{or}"));
+                Err(Box::new(p))
+            }
+            [one] => {
+                self.media[one].used = true;
+                Ok(Some(Below::Medium(one)))
+            }
+            _ => {
+                let names: Vec<String> = fit.iter().map(|&i| format!("\"{}\"", self.media[i].name)).collect();
+                let p =
+                    Problem::new(format!("the stack has {} {kind} media, and `{path}` takes one", fit.len()))
+                        .at(at, "this layer")
+                        .help(format!("name it: `{} = ` one of {}", role.key, names.join(", ")));
+                Err(Box::new(p))
+            }
         }
     }
 }
 
-fn only_medium(path: &str, role: &Role, table: &Table, media: &[StackMedium]) -> RoleMedium {
-    let fit: Vec<usize> =
-        (0..media.len()).filter(|&i| media[i].spec.kind() == role.medium && !media[i].used).collect();
-    let kind = kind_name(role.medium);
-    let list = if role.medium == MediumKind::Disk { "frit disk list" } else { "frit profiles" };
-    match fit[..] {
-        [] if role.optional => Ok(None),
-        [] => {
-            let p = Problem::new(format!("`{path}` needs a {kind} medium, and the stack has none"))
-                .at(Some(table.span.clone()), "this layer")
-                .help(format!("add [media.{kind}] with a `profile`; `{list}` lists them"));
-            Err(Box::new(p))
-        }
-        [one] => Ok(Some(one)),
-        _ => {
-            let names: Vec<String> = fit.iter().map(|&i| format!("\"{}\"", media[i].name)).collect();
-            let p = Problem::new(format!("the stack has {} {kind} media, and `{path}` takes one", fit.len()))
-                .at(Some(table.span.clone()), "this layer")
-                .help(format!("name it: `{} = ` one of {}", role.key, names.join(", ")));
-            Err(Box::new(p))
-        }
+fn plural(role: &Role) -> &'static str {
+    match role.needs {
+        Interface::Medium(_) if role.many => "media",
+        Interface::Medium(_) => "a medium",
+        Interface::Block if role.many => "disks or layers",
+        Interface::Block => "a disk or a layer",
     }
 }

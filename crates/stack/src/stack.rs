@@ -7,7 +7,16 @@ use crate::media::StackMedium;
 use crate::tree::Table;
 use std::path::PathBuf;
 
-/// The layer of a stack.
+/// What fills a role of a layer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Below {
+    /// A medium, by its index in [`Stack::media`].
+    Medium(usize),
+    /// A layer, by its index in [`Stack::layers`].
+    Layer(usize),
+}
+
+/// A layer of a stack.
 #[derive(Clone, Debug)]
 pub struct Layer {
     /// Name of the layer: that of its table.
@@ -16,8 +25,8 @@ pub struct Layer {
     pub kind: LayerKind,
     /// Parameters of the layer.
     pub config: LayerConfig,
-    /// Media below the layer: each role that is filled, with the index of the medium.
-    pub on: Vec<(&'static Role, usize)>,
+    /// What is below the layer: each role that is filled, once for each name.
+    pub on: Vec<(&'static Role, Below)>,
 }
 
 impl Layer {
@@ -38,7 +47,8 @@ pub struct Stack {
     pub(crate) name: String,
     pub(crate) about: String,
     pub(crate) media: Vec<StackMedium>,
-    pub(crate) layer: Layer,
+    /// The layers, an upper one before those below it.
+    pub(crate) layers: Vec<Layer>,
     pub(crate) engine: EngineConfig,
     pub(crate) warnings: Vec<Problem>,
     /// Parsed file with source locations, for errors that only the layer can detect.
@@ -75,7 +85,29 @@ impl Stack {
     /// Returns the top layer.
     #[must_use]
     pub fn layer(&self) -> &Layer {
-        &self.layer
+        &self.layers[0]
+    }
+
+    /// Returns the layers, each before those below it: the top layer is the first.
+    #[must_use]
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    /// Returns the name of what fills a role.
+    #[must_use]
+    pub fn name_of(&self, below: Below) -> &str {
+        match below {
+            Below::Medium(i) => &self.media[i].name,
+            Below::Layer(i) => &self.layers[i].name,
+        }
+    }
+
+    /// Returns the overrides, each `key=value`, that make all layers durable: see
+    /// [`Layer::durable`].
+    #[must_use]
+    pub fn durable(&self, over_files: bool) -> Vec<String> {
+        self.layers.iter().flat_map(|layer| layer.durable(over_files)).collect()
     }
 
     /// Returns the engine, which models the time of commands.

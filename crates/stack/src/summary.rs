@@ -2,14 +2,15 @@
 
 use crate::error::{Problem, Result};
 use crate::media::StackMedium;
-use crate::stack::Stack;
+use crate::stack::{Layer, Stack};
 use crate::stores::Bytes;
-use frit_core::{MediumKind, Params, SECTOR_BYTES, UntimedSink};
+use frit_core::{Info, MediumKind, ParamInfo, SECTOR_BYTES};
 use frit_engine::Scheduler;
 use frit_media::disk::WriteBack;
 use frit_media::profile::Picos;
 use frit_media::{MediumConfig, MediumSpec, Profile};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -27,8 +28,8 @@ pub struct StackSummary {
     pub sha256: String,
     /// Media, in the order of the file.
     pub media: Vec<MediumSummary>,
-    /// The layer.
-    pub layer: LayerSummary,
+    /// The layers, an upper one before those below it.
+    pub layers: Vec<LayerSummary>,
     /// The engine.
     pub engine: EngineSummary,
     /// Messages of the warnings.
@@ -69,16 +70,16 @@ pub struct ValueSummary {
     pub source: String,
 }
 
-/// Summary of the layer.
+/// Summary of a layer.
 #[derive(Clone, Debug, Serialize)]
 pub struct LayerSummary {
     /// Name of the layer.
     pub name: String,
     /// Kind of the layer.
     pub kind: &'static str,
-    /// Media below the layer, by role.
-    pub on: BTreeMap<&'static str, String>,
-    /// Capacity of the volume, in bytes.
+    /// Media and layers below the layer, by role.
+    pub on: BTreeMap<&'static str, Vec<String>>,
+    /// Capacity of the layer, in bytes.
     pub capacity_bytes: u64,
     /// Size of a mapped page, in bytes.
     pub page_bytes: u32,
@@ -96,7 +97,7 @@ pub struct LayerSummary {
 #[derive(Clone, Debug, Serialize)]
 pub struct ParameterSummary {
     /// Key of the parameter.
-    pub key: &'static str,
+    pub key: Cow<'static, str>,
     /// Value of the parameter.
     pub value: String,
     /// Description of the parameter.
@@ -115,7 +116,7 @@ pub struct EngineSummary {
     /// Name of the scheduler.
     pub scheduler: &'static str,
     /// Parameters of the scheduler.
-    pub parameters: BTreeMap<&'static str, String>,
+    pub parameters: BTreeMap<String, String>,
 }
 
 impl Stack {
@@ -125,53 +126,68 @@ impl Stack {
     /// As for [`Stack::build`].
     pub fn summary(&self) -> Result<(StackSummary, Vec<Problem>)> {
         let mut built = self.build_untimed(&Bytes::None)?;
-        let layer = self.layer_summary(&mut built);
+        let mut layers = Vec::new();
+        let info = built.layer.info();
+        // In a stack of several layers, the parameters of the top layer have paths too.
+        let top = built.layer.params().list();
+        layers.push(self.layer_summary(self.layer(), &info, top));
+        built.layer.each_layer_below(&mut |name, info, params| {
+            if let Some(layer) = self.layers.iter().find(|l| l.name == name) {
+                layers.push(self.layer_summary(layer, info, params.list()));
+            }
+        });
         let mut warnings = self.warnings.clone();
-        warnings.extend(self.large_map_warning(&layer));
+        for (layer, summary) in self.layers.iter().zip(&layers) {
+            warnings.extend(self.large_map_warning(layer, summary));
+        }
         let kind: &str = self.engine.kind.into();
         let list = self.engine.scheduler.clone().params().list();
         let engine = EngineSummary {
             kind,
             scheduler: self.engine.scheduler_name(),
-            parameters: list.into_iter().map(|p| (p.key, p.value)).collect(),
+            parameters: list.into_iter().map(|p| (p.key.into_owned(), p.value)).collect(),
         };
         let summary = StackSummary {
             name: self.name.clone(),
             about: self.about.clone(),
             sha256: self.identity().sha256,
             media: self.media.iter().map(|m| self.medium_summary(m)).collect(),
-            layer,
+            layers,
             engine,
             warnings: warnings.iter().map(|w| w.message().to_owned()).collect(),
         };
         Ok((summary, warnings))
     }
 
-    fn layer_summary(&self, built: &mut crate::BuiltStack<UntimedSink>) -> LayerSummary {
-        let info = built.layer.info();
+    /// Summarizes a layer. `list` is the list of its parameters; those whose path names another
+    /// layer are left out.
+    fn layer_summary(&self, layer: &Layer, info: &Info, list: Vec<ParamInfo>) -> LayerSummary {
         let capacity_bytes = info.sectors * SECTOR_BYTES;
         let pages = (capacity_bytes / u64::from(info.page_bytes)).max(1);
-        let given = |key: &str| self.root.table(&self.layer.name).is_some_and(|t| t.get(key).is_some());
-        let list = Params::list(built.layer.params());
+        let given = |key: &str| self.root.table(&layer.name).is_some_and(|t| t.get(key).is_some());
+        let mut on: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
+        for &(role, below) in &layer.on {
+            on.entry(role.key).or_default().push(self.name_of(below).to_owned());
+        }
+        let own = |p: ParamInfo| {
+            let key = match p.key.split_once('.') {
+                Some((name, key)) if name == layer.name => Cow::Owned(key.to_owned()),
+                Some(_) => return None,
+                None => p.key,
+            };
+            let given = given(&key);
+            Some(ParameterSummary { key, value: p.value, help: p.help, live: p.live, given })
+        };
         LayerSummary {
-            name: self.layer.name.clone(),
-            kind: self.layer.kind.name(),
-            on: self.layer.on.iter().map(|&(r, i)| (r.key, self.media[i].name.clone())).collect(),
+            name: layer.name.clone(),
+            kind: layer.kind.name(),
+            on,
             capacity_bytes,
             page_bytes: info.page_bytes,
             dram_bytes: info.dram_bytes,
             dram_bytes_per_page: info.dram_bytes as f64 / pages as f64,
             durable_map_bytes: info.durable_map_bytes,
-            parameters: list
-                .into_iter()
-                .map(|p| ParameterSummary {
-                    key: p.key,
-                    value: p.value,
-                    help: p.help,
-                    live: p.live,
-                    given: given(p.key),
-                })
-                .collect(),
+            parameters: list.into_iter().filter_map(own).collect(),
         }
     }
 
@@ -204,10 +220,10 @@ impl Stack {
     }
 
     /// Returns a warning if the map leaves little of the PCM for data.
-    fn large_map_warning(&self, layer: &LayerSummary) -> Option<Problem> {
-        let pcm = self.on("pcm")?;
-        let share = layer.durable_map_bytes as f64 / pcm.spec.bytes() as f64;
-        let takes_data = !self.layer.config.unused().iter().any(|(key, _)| *key == "pcm_low");
+    fn large_map_warning(&self, layer: &Layer, summary: &LayerSummary) -> Option<Problem> {
+        let pcm = self.on(layer, "pcm")?;
+        let share = summary.durable_map_bytes as f64 / pcm.spec.bytes() as f64;
+        let takes_data = !layer.config.unused().iter().any(|(key, _)| *key == "pcm_low");
         (share > MAP_SHARE_WARN && takes_data).then(|| {
             let span = self.root.table("media").and_then(|t| t.get(&pcm.name)).map(|e| e.span.clone());
             let message = format!(

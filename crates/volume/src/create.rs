@@ -11,8 +11,8 @@ use crate::superblock::{
 };
 use crate::volume::{Volume, VolumeParts};
 use frit_core::{CrashKind, UntimedSink};
-use frit_stack::Stack;
-use frit_stack::layers::RequiredSetting;
+use frit_stack::layers::{LayerConfig, RequiredSetting};
+use frit_stack::{Layer, Stack};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,23 +32,27 @@ pub struct CreateOptions {
 /// # Errors
 /// The layer has no durable memory for its map.
 pub fn durable_stack(stack: &Stack) -> Result<(Stack, Option<String>)> {
-    let layer = stack.layer();
-    if !layer.on.iter().any(|(role, _)| role.key == "pcm") {
-        let requirement = format!(
-            "durable memory for the map, and the layer `{}` of the stack '{}' has none. Add a PCM, for example\n\n  \
-             [media.pcm]\n  profile = \"pcm-p8p-2016\"\n\nand remove `pcm = \"none\"` from `[{}]`",
-            layer.name,
-            stack.name(),
-            layer.name
-        );
-        return Err(Error::Unsupported { requirement });
+    for layer in stack.layers() {
+        let mapped = matches!(layer.config, LayerConfig::Hfsl(_));
+        if mapped && stack.on(layer, "pcm").is_none() {
+            let requirement = format!(
+                "durable memory for the map, and the layer `{0}` of the stack '{1}' has none. Add a PCM, for \
+                 example\n\n  [media.pcm]\n  profile = \"pcm-p8p-2016\"\n\nand remove `pcm = \"none\"` from `[{0}]`",
+                layer.name,
+                stack.name(),
+            );
+            return Err(Error::Unsupported { requirement });
+        }
     }
-    let durable = Stack::parse(stack.name(), &stack.identity().text, &layer.durable(true))?;
+    let durable = Stack::parse(stack.name(), &stack.identity().text, &stack.durable(true))?;
     let changed = durable.identity().sha256 != stack.identity().sha256;
     let note = changed.then(|| {
-        let needs = layer.kind.durability();
-        let line = |s: &RequiredSetting| format!("{}.{} is {}: {}", layer.name, s.key, s.value, s.why);
-        needs.each_request.iter().chain(needs.over_files).map(line).collect::<Vec<_>>().join("; ")
+        let of_layer = |layer: &Layer| {
+            let needs = layer.kind.durability();
+            let line = |s: &RequiredSetting| format!("{}.{} is {}: {}", layer.name, s.key, s.value, s.why);
+            needs.each_request.iter().chain(needs.over_files).map(line).collect::<Vec<_>>()
+        };
+        stack.layers().iter().flat_map(of_layer).collect::<Vec<_>>().join("; ")
     });
     Ok((durable, note))
 }

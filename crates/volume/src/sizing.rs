@@ -29,11 +29,19 @@ pub fn sized_stack(bytes: u64, load: impl Fn(&[String]) -> frit_stack::Result<St
         });
     }
     let given = load(&[])?;
+    if given.layers().len() > 1 {
+        let requirement = format!(
+            "a stack of one layer to choose sizes for: '{}' has {}. Give the sizes of the media in the stack",
+            given.name(),
+            given.layers().len()
+        );
+        return Err(Error::Unsupported { requirement });
+    }
     let layer = &given.layer().name;
     if given.layer().kind == LayerKind::Ntl {
         return sized_ntl_stack(bytes, &given, load);
     }
-    let nand = given.layer().on.iter().find(|(role, _)| role.key == "nand").map(|&(_, i)| &given.media()[i]);
+    let nand = given.on(given.layer(), "nand");
     let Some((name, geometry)) = nand.and_then(|m| match &m.spec {
         MediumSpec::Nand(c) => Some((m.name.clone(), c.geometry)),
         _ => None,
@@ -93,7 +101,7 @@ fn sized_ntl_stack(
     loop {
         let sets = [format!("media.{name}.chip_bytes={chip}"), format!("{layer}.capacity={wanted}")];
         // The stack is built as a durable volume, since its records take space as well.
-        let durable = [&sets[..], &given.layer().durable(true)].concat();
+        let durable = [&sets[..], &given.durable(true)].concat();
         match load(&durable).and_then(|s| s.build_untimed(&Bytes::None)) {
             Ok(_) => return Ok(load(&sets)?),
             // Records, log and registers take a tenth of the memory, or half of it with small
@@ -115,6 +123,5 @@ fn chips_of(medium: &frit_stack::StackMedium) -> Option<u64> {
 
 /// Returns the name of the medium that a layer has in a role.
 fn medium_in_role(stack: &Stack, role: &str) -> Option<String> {
-    let (_, i) = stack.layer().on.iter().find(|(r, _)| r.key == role)?;
-    Some(stack.media()[*i].name.clone())
+    stack.on(stack.layer(), role).map(|medium| medium.name.clone())
 }

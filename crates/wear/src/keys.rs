@@ -152,7 +152,7 @@ mod tests {
             assert_eq!(of_pcm.key, format!("pcm_{}", plain.key));
             assert_eq!((&of_pcm.value, of_pcm.help, of_pcm.live), (&plain.value, plain.help, plain.live));
         }
-        assert_eq!((plain.len() - prefixed.len(), plain[plain.len() - 1].key), (1, "over_files"));
+        assert_eq!((plain.len() - prefixed.len(), &*plain[plain.len() - 1].key), (1, "over_files"));
         for over_files in [false, true] {
             let plain = WearKeys { over_files, ..WearKeys::default() };
             assert_eq!(PcmWearKeys::default().config(over_files).unwrap(), plain.config().unwrap());

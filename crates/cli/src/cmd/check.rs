@@ -1,6 +1,7 @@
 //! `frit check`.
 
 mod show;
+mod tree;
 
 use super::volume::check::{CheckOptions, check as check_volume};
 use crate::output::{print, print_json, report, table, text};

@@ -67,7 +67,7 @@ struct OpenedJson {
     disk_bytes: u64,
     unwritten_bytes: u64,
     wear: Vec<MediumWearJson>,
-    parameters: BTreeMap<&'static str, String>,
+    parameters: BTreeMap<String, String>,
     /// Result of the recovery that an opening would run now.
     recovery: OpenReport,
 }
@@ -139,7 +139,7 @@ fn read_opened(dir: &Path) -> frit_volume::Result<OpenedJson> {
         disk_bytes: by[3],
         unwritten_bytes: by[0],
         wear: worn.collect(),
-        parameters: v.params().into_iter().map(|p: ParamInfo| (p.key, p.value)).collect(),
+        parameters: v.params().into_iter().map(|p: ParamInfo| (p.key.into_owned(), p.value)).collect(),
         recovery: v.recovery().clone(),
     })
 }

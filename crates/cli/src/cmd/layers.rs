@@ -1,7 +1,7 @@
 //! `frit layers`.
 
 use crate::output::{print, print_json, table, text};
-use frit_stack::layers::LayerKind;
+use frit_stack::layers::{Interface, LayerKind};
 use miette::{Result, miette};
 use serde::Serialize;
 
@@ -33,7 +33,11 @@ struct LayerJson {
 struct RoleJson {
     key: &'static str,
     medium: &'static str,
+    /// `true` if a layer can fill the role as well.
+    layer: bool,
     optional: bool,
+    /// `true` if the key names a list.
+    many: bool,
     help: &'static str,
 }
 
@@ -75,7 +79,7 @@ fn find(name: &str) -> Result<LayerKind> {
 
 fn layer(kind: LayerKind) -> LayerJson {
     let parameters = kind.defaults().into_iter().zip(kind.parameters()).map(|(p, def)| ParameterJson {
-        key: p.key,
+        key: def.key,
         unit: def.unit,
         default: p.value,
         names: def.names,
@@ -85,8 +89,10 @@ fn layer(kind: LayerKind) -> LayerJson {
     });
     let role = |r: &frit_stack::layers::Role| RoleJson {
         key: r.key,
-        medium: r.medium.into(),
+        medium: r.needs.medium().into(),
+        layer: r.needs == Interface::Block,
         optional: r.optional,
+        many: r.many,
         help: r.help,
     };
     LayerJson {
@@ -102,7 +108,12 @@ fn list(all: &[LayerJson]) -> String {
     for l in all {
         let on: Vec<String> =
             l.on.iter()
-                .map(|r| if r.optional { format!("[{}]", r.medium) } else { r.medium.into() })
+                .map(|r| match r {
+                    RoleJson { optional: true, .. } => format!("[{}]", r.medium),
+                    RoleJson { layer: true, many: true, .. } => "disks or layers".into(),
+                    RoleJson { layer: true, .. } => "disk or layer".into(),
+                    _ => r.medium.into(),
+                })
                 .collect();
         t.add_row([l.name, &on.join(" "), l.about]);
     }
@@ -113,7 +124,12 @@ fn show(l: &LayerJson) -> String {
     let mut roles = table(&["key", "names", "", "for"]);
     for r in &l.on {
         let optional = if r.optional { "optional" } else { "needed" };
-        roles.add_row([r.key, &format!("a {} medium", r.medium), optional, r.help]);
+        let names = match (r.layer, r.many) {
+            (true, true) => "disks or layers, as a list".to_owned(),
+            (true, false) => "a disk or a layer".to_owned(),
+            (false, _) => format!("a {} medium", r.medium),
+        };
+        roles.add_row([r.key, &names, optional, r.help]);
     }
     let mut t = table(&["parameter", "unit", "default", "range", "live", "meaning"]);
     for p in &l.parameters {

@@ -11,12 +11,13 @@ pub use format::{Bytes, Format, Keyword, List, Name, Number, Size, Switch, parse
 pub use table::{ParamDef, ParamTable, Phase, require_within};
 
 use crate::{Error, Result};
+use std::borrow::Cow;
 
 /// One parameter, as documentation and `frit layers` show it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParamInfo {
-    /// Name.
-    pub key: &'static str,
+    /// Name; in a stack of several layers, the layer's name, a dot, and the name in the layer.
+    pub key: Cow<'static, str>,
     /// Description with unit and valid values.
     pub help: &'static str,
     /// Current value.
@@ -44,12 +45,12 @@ pub trait Params {
     fn get(&self, key: &str) -> Result<String> {
         let all = self.list();
         let found = all.iter().find(|p| p.key == key).map(|p| p.value.clone());
-        found.ok_or_else(|| unknown(key, all.iter().map(|p| p.key)))
+        found.ok_or_else(|| unknown(key, all.iter().map(|p| &*p.key)))
     }
 }
 
 /// Returns the error for an unknown key, which lists the known ones.
-fn unknown(key: &str, known: impl Iterator<Item = &'static str>) -> Error {
+fn unknown<'a>(key: &str, known: impl Iterator<Item = &'a str>) -> Error {
     let known: Vec<&str> = known.collect();
     Error::param(key, "", format!("no such parameter; there are {}", known.join(", ")))
 }

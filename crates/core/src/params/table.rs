@@ -73,7 +73,7 @@ pub trait ParamTable: Clone + Default {
     /// Returns all parameters with their values.
     fn list(&self) -> Vec<ParamInfo> {
         let info = |def: ParamDef| ParamInfo {
-            key: def.key,
+            key: def.key.into(),
             help: def.help,
             value: self.value(def.key).unwrap_or_default(),
             live: def.phase == Phase::Live,

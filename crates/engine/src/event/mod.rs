@@ -15,7 +15,7 @@ use crate::driver::{Completion, Engine, Tag};
 use crate::sched::Scheduler;
 use crate::usage::DeviceUsage;
 use frit_core::visible::Metric;
-use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
+use frit_core::{Cmd, Nanos, RequestScope, Sink, UnitId, UnitState};
 use frit_media::Hardware;
 use state::{PendingEvent, Stage};
 
@@ -36,7 +36,7 @@ use state::{PendingEvent, Stage};
 pub struct Event<P> {
     queues: Queues,
     scheduler: P,
-    ack: Tok,
+    scope: RequestScope<Tok>,
 }
 
 impl<P: Scheduler> Event<P> {
@@ -45,7 +45,7 @@ impl<P: Scheduler> Event<P> {
     pub fn new(hardware: &Hardware, mut scheduler: P) -> Event<P> {
         let queues = Queues::new(hardware);
         scheduler.attach(&queues);
-        Event { queues, scheduler, ack: Tok::default() }
+        Event { queues, scheduler, scope: RequestScope::default() }
     }
 
     /// Usage of units and channels.
@@ -164,7 +164,7 @@ impl<P: Scheduler> Sink for Event<P> {
 
     #[inline]
     fn start(&self) -> Tok {
-        Tok::default()
+        self.scope.start
     }
 
     #[inline]
@@ -174,6 +174,11 @@ impl<P: Scheduler> Sink for Event<P> {
 
     #[inline]
     fn emit(&mut self, cmd: Cmd, after: Tok) -> Tok {
+        let after = if self.scope.start == Tok::default() {
+            after
+        } else {
+            self.queues.join(self.scope.start, after)
+        };
         self.queues.add(cmd, after)
     }
 
@@ -184,19 +189,24 @@ impl<P: Scheduler> Sink for Event<P> {
 
     #[inline]
     fn ack(&mut self, tok: Tok) {
-        self.ack = self.queues.join(self.ack, tok);
+        self.scope.ack = self.queues.join(self.scope.ack, tok);
+    }
+
+    #[inline]
+    fn scope(&mut self) -> &mut RequestScope<Tok> {
+        &mut self.scope
     }
 }
 
 impl<P: Scheduler> Engine for Event<P> {
     #[inline]
     fn begin(&mut self) {
-        self.ack = Tok::default();
+        self.scope = RequestScope::default();
     }
 
     #[inline]
     fn end(&mut self) -> Tok {
-        std::mem::take(&mut self.ack)
+        std::mem::take(&mut self.scope).ack
     }
 
     fn time_or_watch(&mut self, tok: Tok, tag: Tag) -> Option<Nanos> {

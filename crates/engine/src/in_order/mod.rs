@@ -13,7 +13,7 @@ use crate::usage::DeviceUsage;
 use ask_tree::AskTree;
 use dies::{Die, NO_DIE};
 use disks::Disks;
-use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
+use frit_core::{Cmd, Nanos, RequestScope, Sink, UnitId, UnitState};
 use frit_media::{Hardware, Phases, TimingModel};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -35,7 +35,7 @@ use unit::{QueuedCommand, Stage, Unit};
 #[derive(Clone, Debug)]
 pub struct InOrder {
     now: Nanos,
-    ack: Tok,
+    scope: RequestScope<Tok>,
     tokens: Tokens,
     units: Vec<Unit>,
     /// The next request for a bus of each unit. The position after the last unit stands for the
@@ -76,7 +76,7 @@ impl InOrder {
         let units = die_of.iter().enumerate().map(|(u, &die)| Unit::new(hardware, UnitId(u as u16), die));
         InOrder {
             now: Nanos::ZERO,
-            ack: Tok::default(),
+            scope: RequestScope::default(),
             tokens: Tokens::new(),
             units: units.collect(),
             asks: AskTree::new(hardware.units() + usize::from(disks.is_some())),
@@ -337,7 +337,7 @@ impl Sink for InOrder {
 
     #[inline]
     fn start(&self) -> Tok {
-        Tok::default()
+        self.scope.start
     }
 
     fn unit(&self, unit: UnitId) -> UnitState {
@@ -355,6 +355,8 @@ impl Sink for InOrder {
         if cmd.op.is_fence() && self.units[cmd.unit.idx()].free_fence {
             return after;
         }
+        let after =
+            if self.scope.start == Tok::default() { after } else { self.join(self.scope.start, after) };
         let (tok, ready) = self.tokens.command(self.now, cmd.unit, after);
         let unit = &mut self.units[cmd.unit.idx()];
         if unit.is_disk {
@@ -375,19 +377,24 @@ impl Sink for InOrder {
 
     #[inline]
     fn ack(&mut self, tok: Tok) {
-        self.ack = self.tokens.join(self.now, self.ack, tok);
+        self.scope.ack = self.tokens.join(self.now, self.scope.ack, tok);
+    }
+
+    #[inline]
+    fn scope(&mut self) -> &mut RequestScope<Tok> {
+        &mut self.scope
     }
 }
 
 impl Engine for InOrder {
     #[inline]
     fn begin(&mut self) {
-        self.ack = Tok::default();
+        self.scope = RequestScope::default();
     }
 
     #[inline]
     fn end(&mut self) -> Tok {
-        self.ack
+        self.scope.ack
     }
 
     #[inline]

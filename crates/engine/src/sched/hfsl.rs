@@ -210,7 +210,7 @@ impl Scheduler for Hfsl {
 
 impl Params for Hfsl {
     fn list(&self) -> Vec<ParamInfo> {
-        let info = |key, help, value: String, live| ParamInfo { key, help, value, live };
+        let info = |key: &'static str, help, value, live| ParamInfo { key: key.into(), help, value, live };
         vec![
             info(
                 "max-cmd-send-counter",

@@ -100,7 +100,8 @@ fn number(key: &str, value: &str, range: RangeInclusive<u64>) -> Result<u64> {
 
 /// Returns the error for a parameter that a scheduler does not have.
 fn unknown(key: &str, value: &str, params: &dyn Params) -> Error {
-    let known: Vec<&str> = params.list().iter().map(|p| p.key).collect();
+    let list = params.list();
+    let known: Vec<&str> = list.iter().map(|p| &*p.key).collect();
     let why = match known.as_slice() {
         [] => "this scheduler has no parameters".to_string(),
         known => format!("no such parameter of this scheduler; there are {}", known.join(", ")),
@@ -128,11 +129,11 @@ mod tests {
         for name in AnyScheduler::VARIANTS {
             let mut s = AnyScheduler::named(name).unwrap();
             for p in s.params().list() {
-                s.params().set(p.key, &p.value).unwrap();
-                assert_eq!(s.params().get(p.key).unwrap(), p.value, "{name}");
-                let e = s.params().set(p.key, "nonsense").unwrap_err().to_string();
-                assert!(e.contains(p.key) && e.contains("nonsense"), "{e}");
-                assert_eq!(s.params().get(p.key).unwrap(), p.value, "a refused value changed {}", p.key);
+                s.params().set(&p.key, &p.value).unwrap();
+                assert_eq!(s.params().get(&p.key).unwrap(), p.value, "{name}");
+                let e = s.params().set(&p.key, "nonsense").unwrap_err().to_string();
+                assert!(e.contains(&*p.key) && e.contains("nonsense"), "{e}");
+                assert_eq!(s.params().get(&p.key).unwrap(), p.value, "a refused value changed {}", p.key);
             }
             assert!(s.params().set("no-such-key", "1").is_err());
         }

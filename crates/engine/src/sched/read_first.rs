@@ -79,13 +79,13 @@ impl Params for ReadFirst {
     fn list(&self) -> Vec<ParamInfo> {
         vec![
             ParamInfo {
-                key: "max-overtakes",
+                key: "max-overtakes".into(),
                 help: "maximum number of consecutive reads that overtake a waiting program or erase; 0: none",
                 value: self.max_overtakes.to_string(),
                 live: true,
             },
             ParamInfo {
-                key: "window",
+                key: "window".into(),
                 help: "number of ready commands of a unit that are considered, from the oldest; at least 1",
                 value: self.window.to_string(),
                 live: true,

@@ -5,17 +5,18 @@ use super::in_flight::{DAMAGED, EVICT};
 use super::layer::Cache;
 use super::layout::RECORDS_AT;
 use super::policy::EvictionPolicy;
-use crate::Token;
 use crate::numbers::{CacheSlot, Lbn};
 use crate::planted::CacheBug;
 use crate::record::{Record, RecordEnd};
 use frit_core::planted::is_planted;
-use frit_core::{CheckCounts, CheckScope, Error, Finding, MediumKind, Result, SECTOR_BYTES, Severity, Sink};
+use frit_core::{
+    BlockDevice, CheckCounts, CheckScope, Error, Finding, MediumKind, Result, SECTOR_BYTES, Severity, Sink,
+};
 use frit_media::Store;
 
-impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
+impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     /// Compares the records with the directory, and the data with the records.
-    pub(super) fn run_check<S: Sink<Tok = T>>(
+    pub(super) fn run_check(
         &mut self,
         sink: &mut S,
         scope: CheckScope,
@@ -39,6 +40,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             if let Some(record) = own.filter(|_| !verdict.agreed) {
                 let repaired = scope.repair && self.rewrite_record(sink, slot, &record)?;
                 found(Finding {
+                    layer: String::new(),
                     kind: "bad-copy",
                     severity: Severity::Minor,
                     lpn: Some(lbn.0),
@@ -64,6 +66,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             let Some((kind, what)) = bad else { continue };
             let repaired = scope.repair && self.drop_damaged(sink, lbn, slot, scope.older)?;
             found(Finding {
+                layer: String::new(),
                 kind,
                 severity: Severity::Major,
                 lpn: Some(lbn.0),
@@ -77,12 +80,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Rewrites all copies of a record.
-    fn rewrite_record<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        slot: CacheSlot,
-        record: &Record,
-    ) -> Result<bool> {
+    fn rewrite_record(&mut self, sink: &mut S, slot: CacheSlot, record: &Record) -> Result<bool> {
         let start = sink.start();
         self.space.put_record(sink, slot, record, start)?;
         self.space.fence(sink);
@@ -91,13 +89,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Removes a damaged block from the cache, so that reads return the disk's version. A clean
     /// block is removed at once, a dirty one only if `older` permits an older version.
-    fn drop_damaged<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        lbn: Lbn,
-        slot: CacheSlot,
-        older: bool,
-    ) -> Result<bool> {
+    fn drop_damaged(&mut self, sink: &mut S, lbn: Lbn, slot: CacheSlot, older: bool) -> Result<bool> {
         let flags = self.dir.flags(slot);
         let older = older || is_planted(CacheBug::RepairDiscards);
         if self.dir.dirty(slot) && !older || flags & PINNED != 0 && flags & DAMAGED == 0 {

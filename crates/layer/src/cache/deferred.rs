@@ -7,13 +7,12 @@
 use super::deferred_io::SettleAction;
 use super::layer::Cache;
 use super::policy::Victim;
-use crate::Token;
 use crate::numbers::Lbn;
 use frit_core::convert::to_u64;
-use frit_core::{BlockingAccess, Buffer, Cause, Deferred, Error, Op, Result, Sink};
+use frit_core::{BlockDevice, BlockingAccess, Buffer, Cause, Deferred, Error, Op, Result, Sink};
 use frit_media::Store;
 
-impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
+impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     pub(super) fn set_deferring(&mut self, on: bool) -> bool {
         if on && P::STORES_BYTES && self.deferred_io.medium.is_none() {
             self.deferred_io.medium = self.disk.shared();
@@ -90,7 +89,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Returns background work that waits, or that is due now.
-    pub(super) fn next_job<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<Option<Deferred>> {
+    pub(super) fn next_job(&mut self, sink: &mut S) -> Result<Option<Deferred>> {
         if let Some(job) = self.deferred_io.jobs.pop() {
             return Ok(Some(job));
         }
@@ -103,7 +102,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Completes deferred accesses that were carried out.
-    pub(super) fn settle_deferred<S: Sink<Tok = T>>(
+    pub(super) fn settle_deferred(
         &mut self,
         sink: &mut S,
         id: u64,
@@ -146,7 +145,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Restores the state of the blocks in flight after a failure of the disk.
-    fn failed<S: Sink<Tok = T>>(&mut self, sink: &mut S, then: SettleAction, e: Error) -> Result<()> {
+    fn failed(&mut self, sink: &mut S, then: SettleAction, e: Error) -> Result<()> {
         let start = sink.start();
         match then {
             SettleAction::Read { .. } => Err(self.read_failed(&e)),
@@ -171,7 +170,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Defers a flush of the disk to the caller.
-    pub(super) fn defer_flush<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn defer_flush(&mut self, sink: &mut S) -> Result<()> {
         let start = sink.start();
         self.begin_flush();
         self.disk.emit_deferred(sink, Op::DiskFlush, 0, 0, Cause::Host, start)?;

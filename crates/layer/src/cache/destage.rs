@@ -5,12 +5,11 @@ use super::fragments::runs;
 use super::in_flight::DAMAGED;
 use super::layer::Cache;
 use super::policy::{EvictionPolicy, Victim};
-use crate::Token;
 use crate::numbers::{BucketId, CacheSlot};
 use crate::planted::CacheBug;
 use frit_core::convert::to_u64;
 use frit_core::planted::is_planted;
-use frit_core::{BlockingAccess, Cause, Error, Op, Result, Sink, WriteData};
+use frit_core::{BlockDevice, BlockingAccess, Cause, Error, Op, Result, Sink, WriteData};
 use frit_media::Store;
 use frit_media::disk::HAZARD_BYTES;
 
@@ -24,16 +23,11 @@ struct WriteRun<T> {
     read: T,
 }
 
-impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
+impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     /// Writes the dirty ones of these blocks to the disk in the given order. All blocks are in
     /// flight afterwards. With `leave`, the policy has already removed them. Damaged blocks are set
     /// aside.
-    pub(super) fn write_out<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        blocks: &[Victim],
-        leave: bool,
-    ) -> Result<()> {
+    pub(super) fn write_out(&mut self, sink: &mut S, blocks: &[Victim], leave: bool) -> Result<()> {
         // A write that needs a slot may have written some of these blocks itself. They must be
         // durable first.
         if !is_planted(CacheBug::DestagedEarly) {
@@ -42,7 +36,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if self.deferred_io.on() {
             return self.defer_writeback(sink, blocks, leave);
         }
-        let mut run: Option<WriteRun<T>> = None;
+        let mut run: Option<WriteRun<S::Tok>> = None;
         for i in 0..blocks.len() {
             let v = blocks[i];
             if !self.may_write_back(v.lbn) {
@@ -86,7 +80,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Reads a block for the disk into the block buffer. Returns `None` if it is damaged, and sets
     /// it aside.
-    fn fetch_out<S: Sink<Tok = T>>(&mut self, sink: &mut S, v: Victim, leave: bool) -> Result<Option<T>> {
+    fn fetch_out(&mut self, sink: &mut S, v: Victim, leave: bool) -> Result<Option<S::Tok>> {
         // A power loss leaves an arbitrary subset of the written sectors on the disk, so PCM must
         // hold the whole block durably before.
         if self.space.may_be_lost(v.slot)? && !is_planted(CacheBug::DestagedEarly) {
@@ -116,12 +110,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Variant of [`Cache::write_out`] that defers the writes to the caller.
-    fn defer_writeback<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        blocks: &[Victim],
-        leave: bool,
-    ) -> Result<()> {
+    fn defer_writeback(&mut self, sink: &mut S, blocks: &[Victim], leave: bool) -> Result<()> {
         let mut puts: Vec<BlockingAccess> = Vec::new();
         let mut written = Vec::new();
         let start = sink.start();
@@ -169,10 +158,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Writes a run to the disk. If the disk fails, the blocks `rest` are not in flight; they return
     /// to the policy like those in flight.
-    fn write_run<S: Sink<Tok = T>>(
+    fn write_run(
         &mut self,
         sink: &mut S,
-        run: Option<WriteRun<T>>,
+        run: Option<WriteRun<S::Tok>>,
         rest: &[Victim],
         leave: bool,
     ) -> Result<()> {
@@ -205,7 +194,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Writes back the dirty blocks of the next bucket and keeps them. Returns `false` if there are
     /// none.
-    pub(super) fn clean<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<bool> {
+    pub(super) fn clean(&mut self, sink: &mut S) -> Result<bool> {
         let mut blocks = BucketBlocks::default();
         let mut chosen = std::mem::take(&mut self.chosen);
         chosen.clear();

@@ -6,26 +6,20 @@ use super::directory::{BucketBlocks, PINNED};
 use super::in_flight::{DAMAGED, EVICT};
 use super::layer::Cache;
 use super::policy::EvictionPolicy;
-use crate::Token;
 use crate::numbers::Lbn;
 use crate::payload::zeros;
 use crate::planted::CacheBug;
 use crate::record::RecordEnd;
 use frit_core::convert::bounded_u32;
 use frit_core::planted::is_planted;
-use frit_core::{BlockingAccess, Cause, Error, Op, Result, SECTOR_BYTES, Sink};
+use frit_core::{BlockDevice, BlockingAccess, Cause, Error, Op, Result, SECTOR_BYTES, Sink};
 use frit_media::Store;
 use std::ops::Range;
 
-impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
+impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     /// Makes a range read as zeros. Whole blocks leave the cache once the zeros are durable on the
     /// disk; parts of blocks are overwritten.
-    pub(super) fn discard_range<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        at: u64,
-        bytes: u64,
-    ) -> Result<()> {
+    pub(super) fn discard_range(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
         self.health.writable()?;
         self.check_no_conflict(at, at + bytes, true)?;
         if self.deferred_io.on() {
@@ -44,7 +38,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.drop_blocks(sink, Lbn::of_u64(first)..Lbn::of_u64(last))
     }
 
-    fn write_zeros<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
+    fn write_zeros(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
         debug_assert!(bytes < BLOCK_BYTES && bytes.is_multiple_of(SECTOR_BYTES));
         if bytes == 0 {
             return Ok(());
@@ -53,7 +47,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Zeros blocks on the disk and removes them from the cache.
-    fn drop_blocks<S: Sink<Tok = T>>(&mut self, sink: &mut S, blocks: Range<Lbn>) -> Result<()> {
+    fn drop_blocks(&mut self, sink: &mut S, blocks: Range<Lbn>) -> Result<()> {
         let start = sink.start();
         let settled = self.space.settle(sink, start);
         let (at, end) = (blocks.start.byte(), blocks.end.byte());
@@ -69,7 +63,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Defers the zeroing of the disk to the caller. Parts of blocks that are cached are
     /// overwritten in the cache instead.
-    fn defer_zeros<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
+    fn defer_zeros(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
         if self.deferred_io.flush_in_flight() {
             return Err(Error::WouldBlock);
         }
@@ -100,7 +94,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Overwrites a part of a cached block with zeros in any mode. The disk gets them with a later
     /// writeback.
-    fn zero_cached<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
+    fn zero_cached(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
         for span in spans(at, bounded_u32(bytes)) {
             let access = self.access(span.lbn, true);
             self.write_cached(sink, span, zeros::<P>(span.bytes()), &access)?;
@@ -110,12 +104,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Removes blocks from the cache. `done` is the completion after which the zeros are durable on
     /// the disk.
-    pub(super) fn forget_blocks<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        range: &Range<Lbn>,
-        done: T,
-    ) -> Result<()> {
+    pub(super) fn forget_blocks(&mut self, sink: &mut S, range: &Range<Lbn>, done: S::Tok) -> Result<()> {
         if range.is_empty() {
             return Ok(());
         }
@@ -155,7 +144,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Makes all acknowledged writes survive a power loss.
-    pub(super) fn flush_all<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn flush_all(&mut self, sink: &mut S) -> Result<()> {
         if is_planted(CacheBug::FlushIgnored) {
             return Ok(());
         }
@@ -179,7 +168,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Syncs PCM and advances the mark. Records below the mark are known to be complete, so that
     /// later damage to them is distinguished from a torn write.
-    pub(super) fn sync_pcm<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn sync_pcm(&mut self, sink: &mut S) -> Result<()> {
         self.commit(sink)?;
         if self.space.seq > self.space.mark {
             self.space.set_mark(sink)?;

@@ -2,13 +2,12 @@
 //! are in `crate::health`.
 
 use super::layer::Cache;
-use crate::Token;
 use crate::planted::CacheBug;
 use frit_core::planted::is_planted;
-use frit_core::{Error, Result};
+use frit_core::{BlockDevice, Error, Result, Sink};
 use frit_media::Store;
 
-impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
+impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     /// Handles the result of an access to the disk. After a failure the blocks in flight stay
     /// dirty.
     pub(super) fn check_disk<V>(&mut self, answer: Result<V>) -> Result<V> {

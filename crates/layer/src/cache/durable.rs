@@ -5,38 +5,45 @@ use super::config::CacheMode;
 use super::directory::BUCKET_BLOCKS;
 use super::layer::Cache;
 use super::{BLOCK_BYTES, BLOCK_LEN};
-use crate::extents::merge_runs;
 use crate::numbers::Lbn;
 use frit_core::convert::bounded_u32;
+use frit_core::extents::merge_runs;
 use frit_core::{
-    CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Extent, Finding, MediumKind, Quiesce,
-    Recovery, Result, SECTOR_BYTES, Sector, Sink, WriteGuarantee,
+    BlockDevice, CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Extent, Finding, MediumKind,
+    Quiesce, Recovery, Result, SECTOR_BYTES, Sector, Sink, WriteGuarantee,
 };
 use frit_media::Store;
 
-impl<S: Sink, P: Store, D: Store> Quiesce<S> for Cache<S::Tok, P, D> {
+impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Quiesce<S> for Cache<S, P, D> {
     fn halt(&mut self, sink: &mut S) -> Result<()> {
         self.health.writable()?;
-        self.shut_down(sink)
+        self.shut_down(sink)?;
+        self.disk.halt(sink)
     }
 
     fn boot(&mut self, sink: &mut S) -> Result<()> {
+        self.disk.boot(sink)?;
         self.recover_blocks(sink, CrashKind::Process).map(|_| ())
     }
 }
 
-impl<S: Sink, P: Store, D: Store> Durable<S> for Cache<S::Tok, P, D> {
+impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Durable<S> for Cache<S, P, D> {
     fn format(&mut self, sink: &mut S) -> Result<()> {
+        self.disk.format(sink)?;
         self.write_head(sink)
     }
 
     fn recover(&mut self, sink: &mut S, stop: CrashKind) -> Result<Recovery> {
-        self.recover_blocks(sink, stop)
+        // Recovery can write to the disk, and reads what its layers have recovered.
+        let below = self.disk.recover(sink, stop)?;
+        let mut own = self.recover_blocks(sink, stop)?;
+        own.below.extend(below);
+        Ok(own)
     }
 
     fn write_guarantee(&self) -> WriteGuarantee {
         if self.config.bypasses() {
-            // The guarantee of the bare disk, whose cache is volatile.
+            // Not the guarantee of the disk itself: a write that bypasses the cache in part is made of several.
             return WriteGuarantee {
                 durable_at: DurabilityPoint::OnFlush,
                 atomic_bytes: bounded_u32(SECTOR_BYTES),
@@ -54,7 +61,8 @@ impl<S: Sink, P: Store, D: Store> Durable<S> for Cache<S::Tok, P, D> {
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {
-        self.run_check(sink, scope, found)
+        let below = self.disk.check(sink, scope, found)?;
+        Ok(self.run_check(sink, scope, found)? + below)
     }
 
     fn extents(&self, at: Sector, sectors: u64, each: &mut dyn FnMut(Extent)) -> Result<()> {
@@ -64,17 +72,22 @@ impl<S: Sink, P: Store, D: Store> Durable<S> for Cache<S::Tok, P, D> {
             let bucket = self.dir.bucket(block.bucket());
             // A bucket without cached blocks is one run.
             let run = if bucket.count == 0 { BLOCK_BYTES * u64::from(BUCKET_BLOCKS) } else { BLOCK_BYTES };
-            let place = if self.dir.get(block).is_some() { MediumKind::Pcm } else { MediumKind::Disk };
-            ((byte / run + 1) * run, Some(place))
+            let end = (byte / run + 1) * run;
+            if self.dir.get(block).is_some() {
+                return (end, Some(MediumKind::Pcm));
+            }
+            let (device_end, place) = self.disk.place(byte);
+            (end.min(device_end), place)
         });
         Ok(())
     }
 
     fn refuses(&self) -> Option<String> {
-        self.health.refusal().map(str::to_owned)
+        self.health.refusal().map(str::to_owned).or_else(|| self.disk.refuses())
     }
 
     fn refuse(&mut self, why: String) {
+        self.disk.refuse(&why);
         self.health.refuse(why);
     }
 }

@@ -3,18 +3,17 @@
 use super::in_flight::DAMAGED;
 use super::layer::Cache;
 use super::policy::EvictionPolicy;
-use crate::Token;
 use crate::numbers::CacheSlot;
-use frit_core::{Error, Progress, Result, Sink, size};
+use frit_core::{BlockDevice, Error, Progress, Result, Sink, size};
 use frit_media::Store;
 
 /// Largest number of victim selections that are tried while accesses in flight keep all chosen
 /// blocks in the cache. One access may cover many blocks.
 const CHOICES: u32 = 256;
 
-impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
+impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     /// Returns a slot for a block, and the completion after which it may be written.
-    pub(super) fn alloc_slot<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<(CacheSlot, T)> {
+    pub(super) fn alloc_slot(&mut self, sink: &mut S) -> Result<(CacheSlot, S::Tok)> {
         let mut tries = false;
         loop {
             let free = self.dir.free_len();
@@ -46,7 +45,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Syncs PCM and frees the slots that waited for a sync.
-    pub(super) fn sync_slots<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn sync_slots(&mut self, sink: &mut S) -> Result<()> {
         for slot in self.space.sync(sink)? {
             self.dir.free(slot);
         }
@@ -77,7 +76,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Evicts blocks after a request until the share of used slots is below the threshold.
-    pub(super) fn evict_to_threshold<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn evict_to_threshold(&mut self, sink: &mut S) -> Result<()> {
         if self.disk_health.failure.is_some() && !self.disk_health.retry() {
             return Ok(());
         }
@@ -95,7 +94,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Writes back some dirty blocks with each request while `drain` is set.
-    fn drain<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    fn drain(&mut self, sink: &mut S) -> Result<()> {
         match self.clean(sink) {
             Ok(true) => Ok(()),
             Ok(false) if self.deferred_io.busy() => Ok(()),
@@ -110,7 +109,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Does background work in idle time.
-    pub(super) fn background<S: Sink<Tok = T>>(&mut self, sink: &mut S, budget: u32) -> Result<Progress<T>> {
+    pub(super) fn background(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
         if self.usage.halted
             || self.health.refusal().is_some()
             || self.disk_health.failure.is_some() && !self.disk_health.retry()
@@ -136,7 +135,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
     }
 
-    fn work<S: Sink<Tok = T>>(&mut self, sink: &mut S, budget: u32, worked: &mut bool) -> Result<T> {
+    fn work(&mut self, sink: &mut S, budget: u32, worked: &mut bool) -> Result<S::Tok> {
         let low = f64::from(self.dir.capacity()) * self.config.dirty_low;
         let mut spent = 0;
         while spent < budget.max(1) && !self.deferred_io.busy() {
@@ -172,7 +171,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Chooses victims and writes the dirty ones to the disk. Returns `false` if there is no
     /// victim, or if accesses in flight keep all victims in the cache.
-    pub(super) fn destage<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<bool> {
+    pub(super) fn destage(&mut self, sink: &mut S) -> Result<bool> {
         let mut chosen = std::mem::take(&mut self.chosen);
         let mut out = Ok(());
         let mut moves = false;
@@ -199,7 +198,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Completes the writebacks in flight: at once, or deferred until the caller has flushed the
     /// disk.
-    pub(super) fn complete_or_defer<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn complete_or_defer(&mut self, sink: &mut S) -> Result<()> {
         if self.deferred_io.on() {
             self.defer_completion();
             return Ok(());

@@ -8,20 +8,19 @@ use super::fragments::digest_of;
 use super::layer::Cache;
 use super::layout::RECORDS_AT;
 use super::recover::ScannedBlocks;
-use crate::Token;
 use crate::halt::SummarizedRecords;
 use crate::header::{HeaderNote, UsageState};
 use crate::health::Health;
 use crate::numbers::{CacheSlot, Lbn};
 use crate::record::{Copies, Record, RecordAddr};
 use crate::summary::{RecordSummary, RecordTerms, SummaryEntry, damaged_records};
-use frit_core::{Cause, Recovery, Result, Sink, WriteData};
+use frit_core::{BlockDevice, Cause, Recovery, Result, Sink, WriteData};
 use frit_media::Store;
 
-impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
+impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     /// Shuts down in order: completes all writebacks, writes the summary, and notes it in the
     /// header.
-    pub(super) fn shut_down<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn shut_down(&mut self, sink: &mut S) -> Result<()> {
         if self.in_flight.len() > 0 || self.unflushed.is_some() {
             let direct = self.unflushed.is_some() && self.config.bypasses();
             let landed = self.complete_writebacks(sink);
@@ -54,7 +53,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Writes a new record for each block whose record is damaged in all copies. Its digest is
     /// wrong on purpose, so that the block stays known as damaged.
-    fn preserve_damage<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    fn preserve_damage(&mut self, sink: &mut S) -> Result<()> {
         if !P::STORES_BYTES {
             return Ok(());
         }
@@ -93,13 +92,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Makes the repair durable before the header states that the cache is in use. If it is
     /// interrupted, the next opening repeats it.
-    fn certain<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    fn certain(&mut self, sink: &mut S) -> Result<()> {
         self.space.fence(sink);
         if self.space.volatile() { self.space.pcm.flush(sink) } else { Ok(()) }
     }
 
     /// Accepts the disk's versions of the blocks whose records are missing.
-    pub(super) fn accept_missing<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn accept_missing(&mut self, sink: &mut S) -> Result<()> {
         self.health.accept_missing();
         self.note_use(sink)
     }
@@ -114,7 +113,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 }
 
-impl<T: Token, P: Store, D: Store> SummarizedRecords<T> for Cache<T, P, D> {
+impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> SummarizedRecords<S> for Cache<S, P, D> {
     type Scan = ScannedBlocks;
 
     fn summary_of(scan: &ScannedBlocks) -> RecordSummary {
@@ -134,26 +133,16 @@ impl<T: Token, P: Store, D: Store> SummarizedRecords<T> for Cache<T, P, D> {
         self.space.layout.copies
     }
 
-    fn scan_again<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        which: Copies,
-        recovery: &mut Recovery,
-    ) -> Result<ScannedBlocks> {
+    fn scan_again(&mut self, sink: &mut S, which: Copies, recovery: &mut Recovery) -> Result<ScannedBlocks> {
         self.scan(sink, which, recovery)
     }
 
-    fn end_trials<S: Sink<Tok = T>>(
-        &mut self,
-        _: &mut S,
-        first: ScannedBlocks,
-        _: &mut Recovery,
-    ) -> Result<ScannedBlocks> {
+    fn end_trials(&mut self, _: &mut S, first: ScannedBlocks, _: &mut Recovery) -> Result<ScannedBlocks> {
         // A scan changes nothing in the cache.
         Ok(first)
     }
 
-    fn copy_records<S: Sink<Tok = T>>(&mut self, sink: &mut S, from: u32) -> Result<()> {
+    fn copy_records(&mut self, sink: &mut S, from: u32) -> Result<()> {
         let layout = self.space.layout;
         for slot in CacheSlot::first(layout.slots) {
             let right = self.space.copy_state(RecordAddr { slot: slot.into(), copy: from })?;
@@ -176,7 +165,7 @@ impl<T: Token, P: Store, D: Store> SummarizedRecords<T> for Cache<T, P, D> {
             && scan.found.iter().all(|f| f.slot != entry.slot.slot()))
     }
 
-    fn restore_record<S: Sink<Tok = T>>(&mut self, sink: &mut S, entry: &SummaryEntry) -> Result<()> {
+    fn restore_record(&mut self, sink: &mut S, entry: &SummaryEntry) -> Result<()> {
         let start = sink.start();
         self.space.put_record(sink, entry.slot.slot(), &entry.record, start)?;
         self.certain(sink)

@@ -1,12 +1,11 @@
 //! The header of the PCM: identity of the cache, and its state.
 
 use super::layer::Cache;
-use crate::Token;
 use crate::header::{HeaderNote, LayerHeader, UsageState, write_state};
 use crate::planted::CacheBug;
 use frit_core::convert::low_u32;
 use frit_core::planted::is_planted;
-use frit_core::{Result, Sink};
+use frit_core::{BlockDevice, Result, Sink};
 use frit_media::Store;
 
 const MAGIC: &[u8; 8] = b"fritCACH";
@@ -14,7 +13,7 @@ const VERSION: u32 = 1;
 /// Index of the header word that holds the number of slots, which follows the version.
 const SLOTS_WORD: usize = 1;
 
-impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
+impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     /// Returns the header: version, slots, bytes of the disk (two words), copies of records.
     fn head(&self) -> LayerHeader {
         let layout = &self.space.layout;
@@ -24,12 +23,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Writes the state after `after`, and returns the completion after which it is durable. The
     /// state "halted" is written after all data that it vouches for, the summary included.
-    pub(super) fn write_state<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        state: UsageState,
-        after: T,
-    ) -> Result<T> {
+    pub(super) fn write_state(&mut self, sink: &mut S, state: UsageState, after: S::Tok) -> Result<S::Tok> {
         let fenced =
             if is_planted(CacheBug::HaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
         let after = sink.join(fenced, after);
@@ -38,7 +32,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Notes in the header that the cache is in use, before the first write after opening.
     #[inline]
-    pub(super) fn begin_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn begin_use(&mut self, sink: &mut S) -> Result<()> {
         if self.usage.noted {
             return Ok(());
         }
@@ -51,7 +45,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Notes that the layer is in use, before anything else changes. Over files the note is synced
     /// first, so that the state "halted" is true after any power loss.
-    pub(super) fn note_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn note_use(&mut self, sink: &mut S) -> Result<()> {
         let start = sink.start();
         let noted = self.write_state(sink, UsageState::InUse, start)?;
         self.space.noted = sink.join(self.space.noted, noted);
@@ -62,12 +56,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(())
     }
 
-    pub(super) fn write_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn write_head(&mut self, sink: &mut S) -> Result<()> {
         self.config.durable()?;
         self.put_head(sink)
     }
 
-    fn put_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    fn put_head(&mut self, sink: &mut S) -> Result<()> {
         let head = self.head();
         let done = head.write(&mut self.space.pcm, &mut self.space.fences, sink)?;
         self.write_state(sink, UsageState::Halted, done)?;

@@ -11,30 +11,28 @@ use super::space::CachePcm;
 use super::stats::CacheStats;
 use super::streams::Streams;
 use super::{BLOCK_BYTES, BLOCK_LEN};
-use crate::Token;
 use crate::header::HeaderNote;
 use crate::health::Health;
 use crate::numbers::{BucketId, CacheSlot, Lbn};
 use crate::spans::check_sectors;
 use frit_core::convert::size_in_memory;
 use frit_core::{
-    BlockLayer, Buffer, Deferred, Error, Hints, Info, Params, Progress, ReadTarget, RequestIntent, Result,
-    SECTOR_BYTES, Sector, Sink, StackView, WriteData,
+    BlockDevice, BlockLayer, Buffer, Deferred, Error, Hints, Info, Params, Progress, ReadTarget,
+    RequestIntent, Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData,
 };
-use frit_media::{Disk, Pcm, Store};
+use frit_media::{Pcm, Store};
 use frit_wear::{Leveled, WearKeys};
 use std::sync::Arc;
 
-/// A disk with a write cache in PCM. `T` is the token of the sinks that the layer works with. `P`
-/// and `D` are the stores of PCM and disk; both hold bytes, or neither does.
-#[derive(Debug)]
-pub struct Cache<T, P: Store, D: Store> {
+/// A disk with a write cache in PCM. `S` is the sink that the layer works with, `P` the store of the
+/// PCM, and `D` the disk: a medium, or a layer. Both hold bytes, or neither does.
+pub struct Cache<S: Sink, P: Store, D: ?Sized> {
     pub(super) config: CacheConfig,
-    pub(super) space: CachePcm<T, P>,
-    pub(super) disk: Disk<D>,
+    pub(super) space: CachePcm<S::Tok, P>,
+    pub(super) disk: Box<D>,
     pub(super) dir: Directory,
     pub(super) policy: Policy,
-    pub(super) in_flight: InFlight<T>,
+    pub(super) in_flight: InFlight<S::Tok>,
     pub(super) streams: Streams,
     /// Number of requests so far, the time base of policies.
     pub(super) clock: u32,
@@ -44,9 +42,9 @@ pub struct Cache<T, P: Store, D: Store> {
     pub(super) replaced: Vec<CacheSlot>,
     /// Completion of writes of the host, or of copies of them, that the disk has acknowledged but
     /// not flushed. The next flush of the disk has to wait for it.
-    pub(super) unflushed: Option<T>,
+    pub(super) unflushed: Option<S::Tok>,
     /// Completion of all flushes of the disk so far.
-    pub(super) flushed: T,
+    pub(super) flushed: S::Tok,
     /// The bucket after the one that was cleaned last.
     pub(super) clean_hand: BucketId,
     pub(super) health: Health,
@@ -61,7 +59,7 @@ pub struct Cache<T, P: Store, D: Store> {
     pub(super) chosen: Vec<Victim>,
 }
 
-impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
+impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     /// Creates a cache over new media. `next_use` is the future access sequence, for a policy that
     /// needs it.
     ///
@@ -71,9 +69,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     pub fn new(
         config: CacheConfig,
         pcm: Pcm<P>,
-        disk: Disk<D>,
+        disk: Box<D>,
         next_use: Option<&Arc<[u64]>>,
-    ) -> Result<Cache<T, P, D>> {
+    ) -> Result<Cache<S, P, D>> {
         config.validate()?;
         let pcm = Leveled::new(pcm, config.wear.config()?).map_err(WearKeys::in_table)?;
         let layout = CacheLayout::new(pcm.bytes(), config.cache_bytes, config.record_copies)?;
@@ -94,7 +92,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             accesses: 0,
             replaced: Vec::new(),
             unflushed: None,
-            flushed: T::default(),
+            flushed: S::Tok::default(),
             clean_hand: BucketId(0),
             health: Health::default(),
             disk_health: DiskHealth::default(),
@@ -157,7 +155,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 }
 
-impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
+impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> BlockLayer<S> for Cache<S, P, D> {
     fn info(&self) -> Info {
         Info {
             name: "cache",
@@ -215,8 +213,12 @@ impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
         self.discard_range(sink, at, bytes).map_err(|e| self.ended(e))
     }
 
+    /// The layers of the disk have their turn when the cache has nothing to do.
     fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
-        self.background(sink, budget).map_err(|e| self.refuse_after(e))
+        match self.background(sink, budget).map_err(|e| self.refuse_after(e))? {
+            Progress::Busy(tok) => Ok(Progress::Busy(tok)),
+            waiting => Ok(waiting.or(self.disk.step(sink, budget)?)),
+        }
     }
 
     fn defer(&mut self, on: bool) -> bool {
@@ -251,5 +253,9 @@ impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
 
     fn params(&mut self) -> &mut dyn Params {
         self
+    }
+
+    fn each_layer_below(&mut self, each: &mut dyn FnMut(&str, &Info, &mut dyn Params)) {
+        self.disk.each_layer(each);
     }
 }

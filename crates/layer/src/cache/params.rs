@@ -2,11 +2,10 @@
 
 use super::layer::Cache;
 use super::streams::Streams;
-use crate::Token;
-use frit_core::{ParamInfo, ParamTable, Params, Result};
+use frit_core::{BlockDevice, ParamInfo, ParamTable, Params, Result, Sink};
 use frit_media::Store;
 
-impl<T: Token, P: Store, D: Store> Params for Cache<T, P, D> {
+impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Params for Cache<S, P, D> {
     fn list(&self) -> Vec<ParamInfo> {
         self.config.list()
     }

@@ -3,18 +3,18 @@
 use super::BLOCK_BYTES;
 use super::layer::Cache;
 use super::policy::EvictionPolicy;
-use crate::Token;
 use crate::numbers::Lbn;
 use crate::record::Record;
 use frit_core::convert::{floor_u32, size_in_memory};
-use frit_core::{Error, Precondition, Preconditioning, Result};
+use frit_core::{BlockDevice, Error, Precondition, Preconditioning, Result, Sink};
 use frit_media::Store;
 use frit_media::checksum::digest;
 
-impl<T: Token, P: Store, D: Store> Preconditioning for Cache<T, P, D> {
-    /// Brings the cache into a stationary state. `Fill` changes nothing: the disk counts as filled.
+impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Preconditioning for Cache<S, P, D> {
+    /// Brings the cache into a stationary state. `Fill` changes nothing in the cache: the disk counts as filled.
     /// `Steady` fills the cache up to its threshold with dirty blocks at random addresses.
     fn precondition(&mut self, how: Precondition) -> Result<()> {
+        self.disk.precondition(how)?;
         let Precondition::Steady { seed } = how else { return Ok(()) };
         if !self.dir.is_empty() || self.space.seq > 0 {
             return Err(Error::param("precondition", "steady", "the volume is not new"));

@@ -7,10 +7,9 @@ use super::in_flight::{DAMAGED, EVICT};
 use super::layer::Cache;
 use super::policy::EvictionPolicy;
 use super::{BLOCK_BYTES, BLOCK_LEN};
-use crate::Token;
 use crate::numbers::{CacheSlot, Lbn};
 use frit_core::convert::{bounded_u32, size_in_memory, to_usize};
-use frit_core::{BlockingAccess, Cause, Op, ReadTarget, Result, Sink, WriteData};
+use frit_core::{BlockDevice, BlockingAccess, Cause, Op, ReadTarget, Result, Sink, WriteData};
 use frit_media::Store;
 use std::ops::Range;
 
@@ -18,13 +17,8 @@ use std::ops::Range;
 /// passes them in about the time that a second command would cost (64 KiB at 100 MB/s: 0.6 ms).
 const READ_THROUGH: u64 = 64 << 10;
 
-impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
-    pub(super) fn read_range<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        at: u64,
-        mut into: ReadTarget<'_>,
-    ) -> Result<()> {
+impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
+    pub(super) fn read_range(&mut self, sink: &mut S, at: u64, mut into: ReadTarget<'_>) -> Result<()> {
         let mut missing: Option<(u64, u64)> = None;
         let mut cached = false;
         for span in spans(at, into.len()) {
@@ -75,7 +69,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Defers a read of the disk to the caller.
-    fn defer_read<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, from: u64, to: u64) -> Result<()> {
+    fn defer_read(&mut self, sink: &mut S, at: u64, from: u64, to: u64) -> Result<()> {
         self.check_no_conflict(from, to, false)?;
         let part = size_in_memory(from - at)..size_in_memory(to - at);
         if let Some(BlockingAccess::Read { into, .. }) = self.deferred_io.now.last_mut()
@@ -91,13 +85,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Caches these ranges of the disk, which were read for a request that starts at `at`.
-    pub(super) fn cache_ranges<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        at: u64,
-        read: &[u8],
-        ranges: &[(u64, u64)],
-    ) {
+    pub(super) fn cache_ranges(&mut self, sink: &mut S, at: u64, read: &[u8], ranges: &[(u64, u64)]) {
         for &(from, to) in ranges {
             self.cache_read(
                 sink,
@@ -125,7 +113,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         has
     }
 
-    fn read_disk<S: Sink<Tok = T>>(
+    fn read_disk(
         &mut self,
         sink: &mut S,
         at: u64,
@@ -142,7 +130,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Reads the cached fragments of a part of a block.
-    fn read_cached<S: Sink<Tok = T>>(
+    fn read_cached(
         &mut self,
         sink: &mut S,
         span: BlockSpan,
@@ -183,7 +171,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Caches blocks that were read from the disk, as far as slots are free. The read itself is
     /// complete, so a failure of PCM is not returned; the layer refuses writes from then on.
-    fn cache_read<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, read: WriteData<'_>) {
+    fn cache_read(&mut self, sink: &mut S, at: u64, read: WriteData<'_>) {
         if self.health.refusal().is_none()
             && let Err(e) = self.copy_read(sink, at, read)
         {
@@ -191,7 +179,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
     }
 
-    fn copy_read<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, read: WriteData<'_>) -> Result<()> {
+    fn copy_read(&mut self, sink: &mut S, at: u64, read: WriteData<'_>) -> Result<()> {
         self.begin_use(sink)?;
         for span in spans(at, read.len()) {
             if self.dir.get(span.lbn).is_some() {

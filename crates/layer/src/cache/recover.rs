@@ -6,7 +6,6 @@ use super::disk_health::DiskHealth;
 use super::fragments::runs;
 use super::layer::Cache;
 use super::policy::{EvictionPolicy, Policy, PolicySetup};
-use crate::Token;
 use crate::halt::compare_with_summary;
 use crate::health::Health;
 use crate::numbers::{CacheSlot, Lbn, RecordSlot};
@@ -16,7 +15,7 @@ use crate::summary::{RecordSummary, SummaryEntry};
 use crate::tokens::join_into;
 use frit_core::convert::{count_u32, size_in_memory, to_u64, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, CrashKind, ReadTarget, Recovery, Result, Sink, WriteData};
+use frit_core::{BlockDevice, Cause, CrashKind, ReadTarget, Recovery, Result, Sink, WriteData};
 use frit_media::Store;
 use std::collections::{HashMap, HashSet};
 
@@ -104,13 +103,9 @@ fn has_remains(copies: &[Vec<u8>], i: usize) -> bool {
     })
 }
 
-impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
+impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     /// Resets the cache and recovers the cached blocks from PCM.
-    pub(super) fn recover_blocks<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        stop: CrashKind,
-    ) -> Result<Recovery> {
+    pub(super) fn recover_blocks(&mut self, sink: &mut S, stop: CrashKind) -> Result<Recovery> {
         // The wear leveler comes first: addresses are valid only after its recovery.
         self.space.pcm.recover(sink, stop)?;
         let state = self.read_head()?;
@@ -186,12 +181,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Takes the valid blocks into the directory. The records are sorted with the newest first;
     /// those that are not taken get the sequence number 0. Returns the slots whose records are no
     /// longer valid.
-    fn choose<S: Sink<Tok = T>>(
+    fn choose(
         &mut self,
         sink: &mut S,
         found: &mut [FoundRecord],
         sure: u64,
-        left: &mut EvictedBlocks<T>,
+        left: &mut EvictedBlocks<S::Tok>,
         recovery: &mut Recovery,
     ) -> Result<Vec<CacheSlot>> {
         let mut gone = Vec::new();
@@ -265,12 +260,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// may not have the rest of the block yet. The rest is written to the disk now. (While such a
     /// record exists, the disk has nothing newer: every direct write to the disk first makes the
     /// ends of records of evicted blocks durable.)
-    fn keep_earlier<S: Sink<Tok = T>>(
+    fn keep_earlier(
         &mut self,
         sink: &mut S,
         f: &FoundRecord,
         last: CacheSlot,
-        left: &mut EvictedBlocks<T>,
+        left: &mut EvictedBlocks<S::Tok>,
         sure: u64,
         recovery: &mut Recovery,
     ) -> Result<EarlierVersion> {
@@ -331,7 +326,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Reads all records.
-    pub(super) fn scan<S: Sink<Tok = T>>(
+    pub(super) fn scan(
         &mut self,
         sink: &mut S,
         which: Copies,
@@ -384,7 +379,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.in_flight = super::in_flight::InFlight::default();
         self.replaced.clear();
         self.unflushed = None;
-        self.flushed = T::default();
+        self.flushed = S::Tok::default();
         self.deferred_io = super::deferred_io::DeferredIo::default();
         self.health = Health::default();
         self.disk_health = DiskHealth::default();

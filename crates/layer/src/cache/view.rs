@@ -2,24 +2,28 @@
 
 use super::layer::Cache;
 use super::policy::EvictionPolicy;
-use crate::Token;
 use crate::numbers::BucketId;
-use frit_core::StackView;
 use frit_core::convert::{size_in_memory, to_f64, to_usize};
 use frit_core::visible::{LayerView, Metric, Residence};
+use frit_core::{BlockDevice, Sink, StackView};
 use frit_media::Store;
 
 /// Number of slices of the address space in the residence view.
 const SLICES: u32 = 512;
 
-impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
+impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     pub(super) fn show(&self, view: &mut StackView) {
         view.media.push(self.space.pcm.view());
-        view.media.push(self.disk.view());
+        self.disk.visible(view);
         let mut metrics = self.metrics();
         metrics.extend(self.reasons());
         metrics.extend(self.space.pcm.metrics());
-        view.layers.push(LayerView { name: "cache".into(), metrics, residence: self.residence() });
+        view.layers.push(LayerView {
+            name: "cache".into(),
+            metrics,
+            residence: self.residence(),
+            traffic: None,
+        });
     }
 
     fn metrics(&self) -> Vec<Metric> {

@@ -8,24 +8,20 @@ use super::fragments::{BlockFragments, FRAGMENT, runs};
 use super::in_flight::{DAMAGED, EVICT};
 use super::layer::Cache;
 use super::policy::{CacheAccess, EvictionPolicy, Victim};
-use crate::Token;
 use crate::numbers::{CacheSlot, Lbn};
 use crate::planted::CacheBug;
 use crate::record::RecordEnd;
 use crate::tokens::join_into;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
-use frit_core::{BlockingAccess, Cause, Error, MediumKind, Op, ReadTarget, Result, Sink, WriteData};
+use frit_core::{
+    BlockDevice, BlockingAccess, Cause, Error, MediumKind, Op, ReadTarget, Result, Sink, WriteData,
+};
 use frit_media::Store;
 use std::ops::Range;
 
-impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
-    pub(super) fn write_range<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        at: u64,
-        data: WriteData<'_>,
-    ) -> Result<()> {
+impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
+    pub(super) fn write_range(&mut self, sink: &mut S, at: u64, data: WriteData<'_>) -> Result<()> {
         self.health.writable()?;
         let bypass = self.config.bypass_bytes;
         let stream = if bypass > 0 { self.streams.write(at, u64::from(data.len())) } else { 0 };
@@ -71,7 +67,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Returns `true` if a direct write may bypass the cache for this block: it is not cached, or
     /// was clean and is dropped.
-    fn drop_for_direct<S: Sink<Tok = T>>(&mut self, sink: &mut S, lbn: Lbn) -> Result<bool> {
+    fn drop_for_direct(&mut self, sink: &mut S, lbn: Lbn) -> Result<bool> {
         let Some(slot) = self.dir.get(lbn) else { return Ok(true) };
         if !self.may_bypass(slot) {
             return Ok(false);
@@ -88,13 +84,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Writes a part of a request directly to the disk. The removal of the records of these blocks
     /// is made durable before, so that a recovery cannot restore an old version over the new data
     /// on the disk.
-    fn write_direct<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        at: u64,
-        data: WriteData<'_>,
-        run: &Range<u32>,
-    ) -> Result<()> {
+    fn write_direct(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, run: &Range<u32>) -> Result<()> {
         if run.is_empty() {
             return Ok(());
         }
@@ -123,12 +113,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Notes a write that the disk has acknowledged and that the next flush must cover.
-    pub(super) fn note_unflushed<S: Sink<Tok = T>>(&mut self, sink: &mut S, tok: T) {
+    pub(super) fn note_unflushed(&mut self, sink: &mut S, tok: S::Tok) {
         join_into(sink, &mut self.unflushed, tok);
     }
 
     /// Writes a request to the disk as well, after it is durable in the cache.
-    fn write_through<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, data: WriteData<'_>) -> Result<()> {
+    fn write_through(&mut self, sink: &mut S, at: u64, data: WriteData<'_>) -> Result<()> {
         let after = self.space.fenced();
         if self.deferred_io.on() {
             return self.defer_write_through(sink, at, data, after);
@@ -138,7 +128,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             Err(e) => {
                 // The cache holds the data, dirty and durable: the request succeeds, and the write
                 // to the disk is repeated later.
-                drop(self.check_disk::<T>(Err(e)));
+                drop(self.check_disk::<S::Tok>(Err(e)));
                 self.take_disk_error();
                 return Ok(());
             }
@@ -164,12 +154,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Variant of [`Cache::write_through`] that defers the write. The request is complete when the
     /// caller has written to the disk.
-    fn defer_write_through<S: Sink<Tok = T>>(
+    fn defer_write_through(
         &mut self,
         sink: &mut S,
         at: u64,
         data: WriteData<'_>,
-        after: T,
+        after: S::Tok,
     ) -> Result<()> {
         let len = data.len();
         self.disk.emit_deferred(sink, Op::DiskWrite, at, u64::from(len), Cause::Host, after)?;
@@ -181,7 +171,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Writes a part of a block into the cache.
-    pub(super) fn write_cached<S: Sink<Tok = T>>(
+    pub(super) fn write_cached(
         &mut self,
         sink: &mut S,
         span: BlockSpan,
@@ -209,14 +199,14 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(())
     }
 
-    fn put_new<S: Sink<Tok = T>>(
+    fn put_new(
         &mut self,
         sink: &mut S,
         span: BlockSpan,
         data: WriteData<'_>,
         access: &CacheAccess,
         slot: CacheSlot,
-        after: T,
+        after: S::Tok,
     ) -> Result<()> {
         self.policy.miss(access);
         let fragments = BlockFragments { lbn: span.lbn, valid: span.mask() };
@@ -229,14 +219,14 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Writes a cached block to another slot, merged with its fragments that the request does not
     /// overwrite.
-    fn put_over<S: Sink<Tok = T>>(
+    fn put_over(
         &mut self,
         sink: &mut S,
         new: SpanData<'_>,
         access: &CacheAccess,
         from: CacheSlot,
         to: CacheSlot,
-        mut after: T,
+        mut after: S::Tok,
     ) -> Result<()> {
         let span = new.span;
         let old = self.dir.valid(from);
@@ -270,13 +260,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Writes a block to a slot: the new data at its position, all other fragments from the block
     /// buffer.
-    fn put<S: Sink<Tok = T>>(
+    fn put(
         &mut self,
         sink: &mut S,
         slot: CacheSlot,
         fragments: BlockFragments,
         new: SpanData<'_>,
-        after: T,
+        after: S::Tok,
     ) -> Result<()> {
         let SpanData { span, data } = new;
         if span.mask() == 0xFF {
@@ -292,7 +282,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Overwrites a block in place, as the paper does.
-    fn write_in_place<S: Sink<Tok = T>>(
+    fn write_in_place(
         &mut self,
         sink: &mut S,
         span: BlockSpan,
@@ -319,14 +309,14 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Reads the `wanted` fragments of a cached block into the block buffer, verifies them, and
     /// returns the completion of the read.
-    pub(super) fn fetch<S: Sink<Tok = T>>(
+    pub(super) fn fetch(
         &mut self,
         sink: &mut S,
         lbn: Lbn,
         slot: CacheSlot,
         wanted: u8,
         cause: Cause,
-    ) -> Result<T> {
+    ) -> Result<S::Tok> {
         let start = sink.start();
         let mut done = start;
         for run in runs(wanted) {
@@ -370,7 +360,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Makes the data of the request durable with a fence, and then ends the records of earlier
     /// versions.
-    pub(super) fn commit<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn commit(&mut self, sink: &mut S) -> Result<()> {
         let Some(done) = self.space.fence(sink) else { return Ok(()) };
         sink.ack(done);
         let mut replaced = std::mem::take(&mut self.replaced);

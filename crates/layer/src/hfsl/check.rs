@@ -51,7 +51,16 @@ pub(super) struct CheckRun<'a> {
 impl CheckRun<'_> {
     fn report(&mut self, kind: &'static str, lpn: u32, place: MediumAddr, what: String) {
         let (severity, MediumAddr { medium, at }) = (Severity::Major, place);
-        let finding = Finding { kind, severity, lpn: Some(lpn), medium, at, what, repaired: false };
+        let finding = Finding {
+            layer: String::new(),
+            kind,
+            severity,
+            lpn: Some(lpn),
+            medium,
+            at,
+            what,
+            repaired: false,
+        };
         self.bad.entry(lpn).or_default().push(finding);
     }
 
@@ -64,7 +73,16 @@ impl CheckRun<'_> {
         repaired: bool,
     ) {
         let MediumAddr { medium, at } = place;
-        (self.found)(Finding { kind, severity: Severity::Major, lpn: Some(lpn), medium, at, what, repaired });
+        (self.found)(Finding {
+            layer: String::new(),
+            kind,
+            severity: Severity::Major,
+            lpn: Some(lpn),
+            medium,
+            at,
+            what,
+            repaired,
+        });
     }
 
     /// Records a page version that the map does not name.
@@ -119,6 +137,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         self.resolve_orphans(sink, &mut check)?;
         for at in self.check_redo(sink, scope.repair)? {
             (check.found)(Finding {
+                layer: String::new(),
                 kind: "bad-redo-record",
                 severity: Severity::Minor,
                 lpn: None,

@@ -4,7 +4,7 @@ use super::Hfsl;
 use super::entry::PageLocation;
 use super::layout::ENTRY_BYTES;
 use crate::Token;
-use crate::extents::merge_runs;
+use frit_core::extents::merge_runs;
 use frit_core::{
     CheckCounts, CheckScope, CrashKind, Durable, Error, Extent, Finding, Lpn, MediumKind, Quiesce, Recovery,
     Result, SECTOR_BYTES, Sector, Sink,

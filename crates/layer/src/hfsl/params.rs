@@ -32,7 +32,7 @@ impl<T: Token, N: Store, P: Store> Params for Hfsl<T, N, P> {
     fn list(&self) -> Vec<ParamInfo> {
         let mut all = self.config.list();
         for info in &mut all {
-            if let Some(value) = self.derived(info.key) {
+            if let Some(value) = self.derived(&info.key) {
                 info.value = value.to_string();
             }
         }

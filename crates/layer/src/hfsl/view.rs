@@ -27,7 +27,12 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         if let Some(pcm) = self.map.pcm.as_ref().filter(|p| p.medium.is_leveled()) {
             metrics.extend(pcm.medium.metrics());
         }
-        view.layers.push(LayerView { name: "hfsl".into(), metrics, residence: self.residence() });
+        view.layers.push(LayerView {
+            name: "hfsl".into(),
+            metrics,
+            residence: self.residence(),
+            traffic: None,
+        });
         view.media.push(self.flash.nand().view());
         if let Some(pcm) = &self.map.pcm {
             view.media.push(pcm.medium.view());

@@ -59,6 +59,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     ) -> Result<()> {
         let at = self.space.layout.data(place);
         let finding = |kind, severity, what, repaired| Finding {
+            layer: String::new(),
             kind,
             severity,
             lpn: Some(lpn.0),
@@ -115,6 +116,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             self.space.end_record(sink, place, start)?;
         }
         found(Finding {
+            layer: String::new(),
             kind: "stale-entry",
             severity: Severity::Major,
             lpn: Some(lpn.0),

@@ -1,8 +1,8 @@
 //! Durability interface of NTL: format, halt, recovery, guarantees, and the extents with data.
 
 use super::layer::Ntl;
-use crate::extents::merge_runs;
 use frit_core::Lpn;
+use frit_core::extents::merge_runs;
 use frit_core::{
     CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Extent, Finding, MediumKind, Quiesce,
     Recovery, Result, SECTOR_BYTES, Sector, Sink, WriteGuarantee,

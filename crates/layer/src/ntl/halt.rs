@@ -127,7 +127,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 }
 
-impl<T: Token, P: Store> SummarizedRecords<T> for Ntl<T, P> {
+impl<S: Sink, P: Store> SummarizedRecords<S> for Ntl<S::Tok, P> {
     type Scan = ScannedPages;
 
     fn summary_of(scan: &ScannedPages) -> RecordSummary {
@@ -144,27 +144,17 @@ impl<T: Token, P: Store> SummarizedRecords<T> for Ntl<T, P> {
         COPIES
     }
 
-    fn scan_again<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        which: Copies,
-        recovery: &mut Recovery,
-    ) -> Result<ScannedPages> {
+    fn scan_again(&mut self, sink: &mut S, which: Copies, recovery: &mut Recovery) -> Result<ScannedPages> {
         self.forget();
         self.scan_all(sink, which, recovery)
     }
 
-    fn end_trials<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        _: ScannedPages,
-        recovery: &mut Recovery,
-    ) -> Result<ScannedPages> {
+    fn end_trials(&mut self, sink: &mut S, _: ScannedPages, recovery: &mut Recovery) -> Result<ScannedPages> {
         // A scan fills the tables.
         self.scan_again(sink, Copies::All, recovery)
     }
 
-    fn copy_records<S: Sink<Tok = T>>(&mut self, sink: &mut S, from: u32) -> Result<()> {
+    fn copy_records(&mut self, sink: &mut S, from: u32) -> Result<()> {
         for place in Place::first(self.space.layout.home_places()) {
             let right = self.space.copy_state(RecordAddr { slot: place.into(), copy: from })?;
             let mut same = true;
@@ -190,7 +180,7 @@ impl<T: Token, P: Store> SummarizedRecords<T> for Ntl<T, P> {
         Ok(wiped || v.block.is_none() && v.ended.is_none())
     }
 
-    fn restore_record<S: Sink<Tok = T>>(&mut self, sink: &mut S, entry: &SummaryEntry) -> Result<()> {
+    fn restore_record(&mut self, sink: &mut S, entry: &SummaryEntry) -> Result<()> {
         let start = sink.start();
         self.space.put_counted(sink, entry, start)?;
         self.certain(sink)

@@ -54,10 +54,10 @@ impl ChipPlacement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use frit_core::{Cmd, Nanos, UntimedSink};
+    use frit_core::{Cmd, Nanos, RequestScope, UntimedSink};
 
     /// A sink whose units are busy until these times; 0: idle.
-    struct Busy([u64; 4]);
+    struct Busy([u64; 4], RequestScope<()>);
 
     impl Sink for Busy {
         type Tok = ();
@@ -74,6 +74,9 @@ mod tests {
         fn emit(&mut self, _: Cmd, (): ()) {}
         fn join(&mut self, (): (), (): ()) {}
         fn ack(&mut self, (): ()) {}
+        fn scope(&mut self) -> &mut RequestScope<()> {
+            &mut self.1
+        }
     }
 
     #[test]
@@ -88,9 +91,21 @@ mod tests {
         assert_eq!(best(&costs), Some(2));
         ChipPlacement::Idle.costs(&UntimedSink::new(), UnitId(0), &[2, 1, 1, 2], 1, &mut costs);
         assert_eq!(best(&costs), Some(1), "with nothing to wait for, the next in turn");
-        ChipPlacement::Idle.costs(&Busy([900, 700, 0, 800]), UnitId(0), &[0; 4], 3, &mut costs);
+        ChipPlacement::Idle.costs(
+            &Busy([900, 700, 0, 800], RequestScope::default()),
+            UnitId(0),
+            &[0; 4],
+            3,
+            &mut costs,
+        );
         assert_eq!(best(&costs), Some(2), "the one that is idle");
-        ChipPlacement::Idle.costs(&Busy([900, 700, 950, 800]), UnitId(0), &[0; 4], 3, &mut costs);
+        ChipPlacement::Idle.costs(
+            &Busy([900, 700, 950, 800], RequestScope::default()),
+            UnitId(0),
+            &[0; 4],
+            3,
+            &mut costs,
+        );
         assert_eq!(best(&costs), Some(1), "the one that is idle first");
     }
 }

@@ -16,7 +16,12 @@ impl<T: Token, P: Store> Ntl<T, P> {
         view.media.push(self.space.pcm.view());
         let mut metrics = self.metrics();
         metrics.extend(self.space.pcm.metrics());
-        view.layers.push(LayerView { name: "ntl".into(), metrics, residence: self.residence() });
+        view.layers.push(LayerView {
+            name: "ntl".into(),
+            metrics,
+            residence: self.residence(),
+            traffic: None,
+        });
     }
 
     /// Returns the sum of the times of all parallel writes and refreshes, as the paper computes it,

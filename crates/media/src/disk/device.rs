@@ -12,8 +12,8 @@ use crate::header::{self, HEADER_BYTES, HeaderBytes};
 use crate::{Device, Hardware, Store, TimingModel};
 use frit_core::visible::{MediumView, Wear};
 use frit_core::{
-    BlockingMedium, Cause, Cmd, Counts, Error, MediumKind, Op, ReadTarget, Result, SECTOR_BYTES, Sink,
-    UnitId, WriteData, size,
+    BlockDevice, BlockingMedium, Cause, Cmd, Counts, DurabilityPoint, Error, MediumKind, Op, ReadTarget,
+    Result, SECTOR_BYTES, Sink, StackView, UnitId, WriteData, WriteGuarantee, size,
 };
 use std::sync::Arc;
 
@@ -352,6 +352,71 @@ impl<St: Store> Disk<St> {
             counts: self.counts.clone(),
             wear: Wear { per: "disk".into(), ..Wear::default() },
         }
+    }
+}
+
+impl<S: Sink, St: Store + Send> BlockDevice<S> for Disk<St> {
+    fn bytes(&self) -> u64 {
+        Disk::bytes(self)
+    }
+
+    fn read(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        into: ReadTarget<'_>,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        Disk::read(self, sink, at, into, cause, after)
+    }
+
+    fn write(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        data: WriteData<'_>,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        Disk::write(self, sink, at, data, cause, after)
+    }
+
+    fn zero(&mut self, sink: &mut S, at: u64, len: u64, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+        Disk::zero(self, sink, at, len, cause, after)
+    }
+
+    fn flush(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+        Disk::flush(self, sink, cause, after)
+    }
+
+    /// The cache of the drive is volatile, and a sector is atomic.
+    fn write_guarantee(&self) -> WriteGuarantee {
+        WriteGuarantee { durable_at: DurabilityPoint::OnFlush, atomic_bytes: SECTOR_BYTES as u32 }
+    }
+
+    fn shared(&self) -> Option<Arc<dyn BlockingMedium>> {
+        Disk::shared(self)
+    }
+
+    fn emit_deferred(
+        &mut self,
+        sink: &mut S,
+        op: Op,
+        at: u64,
+        len: u64,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        Disk::emit_deferred(self, sink, op, at, len, cause, after)
+    }
+
+    fn visible(&self, view: &mut StackView) {
+        view.media.push(self.view());
+    }
+
+    fn place(&self, _: u64) -> (u64, Option<MediumKind>) {
+        (Disk::bytes(self), Some(MediumKind::Disk))
     }
 }
 

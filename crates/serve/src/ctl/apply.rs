@@ -35,7 +35,7 @@ pub fn apply(device: &mut dyn Backend, settings: &[Setting]) -> Result<Vec<Param
 fn allowed(params: &[ParamInfo], setting: &Setting) -> Result<(), Refused> {
     let why = match params.iter().find(|p| p.key == setting.key) {
         Some(p) if p.live => return Ok(()),
-        Some(p) if is_derived(p.key) => format!(
+        Some(p) if is_derived(&p.key) => format!(
             "{} follows from the media of the stack; `frit grow VOLUME --set media.NAME.KEY=VALUE` makes a medium \
              larger while the volume is not in use, for example media.nand.blocks_per_plane",
             setting.key
@@ -46,7 +46,7 @@ fn allowed(params: &[ParamInfo], setting: &Setting) -> Result<(), Refused> {
             setting.key
         ),
         None => {
-            let live: Vec<&str> = params.iter().filter(|p| p.live).map(|p| p.key).collect();
+            let live: Vec<&str> = params.iter().filter(|p| p.live).map(|p| &*p.key).collect();
             format!("unknown parameter '{}'; known parameters: {}", setting.key, live.join(", "))
         }
     };
@@ -55,7 +55,9 @@ fn allowed(params: &[ParamInfo], setting: &Setting) -> Result<(), Refused> {
 
 /// Returns `true` for a parameter that a layer takes from its media, so that a stack cannot set it
 /// to another value. The size of the volume is no such parameter: it may be smaller than the media.
-fn is_derived(key: &str) -> bool {
+fn is_derived(path: &str) -> bool {
+    // In a stack of several layers, the name of the layer comes first.
+    let key = path.rsplit('.').next().unwrap_or(path);
     let of = |kind: &LayerKind| kind.parameters().iter().any(|p| p.key == key && p.phase == Phase::Derived);
     key != "capacity" && LayerKind::VARIANTS.iter().any(of)
 }
@@ -72,7 +74,11 @@ mod tests {
 
     #[test]
     fn a_refusal_names_a_command_that_can_succeed() {
-        let info = |key| ParamInfo { key, live: false, ..LayerKind::Hfsl.defaults().remove(0) };
+        let info = |key: &'static str| ParamInfo {
+            key: key.into(),
+            live: false,
+            ..LayerKind::Hfsl.defaults().remove(0)
+        };
         let why = |key: &'static str| {
             let setting = Setting { key: key.into(), value: "1".into() };
             allowed(&[info(key)], &setting).unwrap_err().what

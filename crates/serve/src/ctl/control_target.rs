@@ -54,8 +54,8 @@ pub trait ControlTarget: Send + Sync {
 pub fn params(now: Vec<ParamInfo>, defaults: &[ParamInfo]) -> Vec<Param> {
     let default = |key: &str| defaults.iter().find(|p| p.key == key).map(|p| p.value.clone());
     let one = |p: ParamInfo| Param {
-        key: p.key.into(),
-        default: default(p.key),
+        default: default(&p.key),
+        key: p.key.into_owned(),
         value: p.value,
         live: p.live,
         help: p.help.into(),

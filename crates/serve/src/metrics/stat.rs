@@ -386,7 +386,12 @@ mod tests {
         };
         let metric = Metric { name: "gc_victims", value: 2.0, unit: "blocks", help: "blocks cleaned" };
         let slice = Residence { unmapped: 1, nand: 2, ..Residence::default() };
-        let layer = LayerView { name: "hfsl".into(), metrics: vec![metric], residence: vec![slice; 2] };
+        let layer = LayerView {
+            name: "hfsl".into(),
+            metrics: vec![metric],
+            residence: vec![slice; 2],
+            ..LayerView::default()
+        };
         let mut s = Stat::default();
         s.show(&StackView { media: vec![medium], layers: vec![layer] }, 3072);
         assert_eq!(s.write_amplification.nand, Some(2.0));

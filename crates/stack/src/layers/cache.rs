@@ -1,14 +1,14 @@
 //! The cache layer: a disk behind a durable write cache in PCM.
 
-use super::{Durability, RequiredSetting, Role};
+use super::{Durability, Interface, RequiredSetting, Role};
 use crate::decode::{decode as decode_as, decode_checked as reread_keys, keys_of};
 use crate::error::Problem;
 use crate::stores::Stores;
 use crate::tree::Table;
-use frit_core::{Error, MediumKind, Result, Sink, StackDevice};
+use frit_core::{BlockDevice, Error, MediumKind, Result, Sink, StackDevice};
 use frit_layer::cache::policy::PolicyConfig;
 use frit_layer::cache::{Cache, CacheConfig};
-use frit_media::{Disk, DiskConfig, Hardware, Pcm, PcmConfig};
+use frit_media::{Disk, DiskConfig, Hardware, Pcm, PcmConfig, Store};
 use frit_wear::WearKeys;
 
 pub(super) const ABOUT: &str =
@@ -17,11 +17,18 @@ pub(super) const ABOUT: &str =
 pub(super) const ROLES: &[Role] = &[
     Role {
         key: "pcm",
-        medium: MediumKind::Pcm,
+        needs: Interface::Medium(MediumKind::Pcm),
         optional: false,
+        many: false,
         help: "holds the cached blocks and their records",
     },
-    Role { key: "disk", medium: MediumKind::Disk, optional: false, help: "the disk that is cached" },
+    Role {
+        key: "disk",
+        needs: Interface::Block,
+        optional: false,
+        many: false,
+        help: "the disk that is cached",
+    },
 ];
 
 pub(super) const DURABILITY: Durability = Durability {
@@ -52,23 +59,37 @@ pub(super) fn decode_checked(table: &toml::Table) -> Option<CacheConfig> {
     })
 }
 
-/// Builds the layer over its media.
-pub(crate) fn build<S: Sink, B: Stores>(
-    config: CacheConfig,
+/// Opens the PCM of the layer.
+pub(crate) fn open_pcm<B: Stores>(
     mut pcm: PcmConfig,
+    stores: &B,
+    hardware: &mut Hardware,
+) -> Result<Pcm<B::Store>> {
+    pcm.serial = stores.serial(&pcm.name);
+    let store = stores.open(&pcm.name, pcm.geometry.store_bytes())?;
+    Pcm::new(pcm, store, hardware).map_err(|what| Error::Medium { what })
+}
+
+/// Opens a disk as the device below a layer.
+pub(crate) fn open_disk<S: Sink, B: Stores>(
     mut disk: DiskConfig,
     stores: &B,
     hardware: &mut Hardware,
+) -> Result<Box<dyn BlockDevice<S>>> {
+    disk.serial = stores.serial(&disk.name);
+    let store = stores.open(&disk.name, disk.store_bytes())?;
+    let disk = Disk::new(disk, store, hardware).map_err(|what| Error::Medium { what })?;
+    Ok(Box::new(disk))
+}
+
+/// Builds the layer over its PCM and the device that it caches.
+pub(crate) fn build<S: Sink + 'static, P: Store + Send + 'static>(
+    config: CacheConfig,
+    pcm: Pcm<P>,
+    disk: Box<dyn BlockDevice<S>>,
 ) -> Result<Box<dyn StackDevice<S>>>
 where
     S::Tok: 'static,
 {
-    pcm.serial = stores.serial(&pcm.name);
-    disk.serial = stores.serial(&disk.name);
-    let refused = |what: String| Error::Medium { what };
-    let pcm_store = stores.open(&pcm.name, pcm.geometry.store_bytes())?;
-    let pcm = Pcm::new(pcm, pcm_store, hardware).map_err(refused)?;
-    let disk_store = stores.open(&disk.name, disk.store_bytes())?;
-    let disk = Disk::new(disk, disk_store, hardware).map_err(refused)?;
-    Ok(Box::new(Cache::<S::Tok, B::Store, B::Store>::new(config, pcm, disk, None)?))
+    Ok(Box::new(Cache::<S, P, dyn BlockDevice<S>>::new(config, pcm, disk, None)?))
 }

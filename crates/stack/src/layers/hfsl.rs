@@ -1,6 +1,6 @@
 //! The HFSL layer: PCM and NAND fused by software-defined methods.
 
-use super::{Durability, RequiredSetting, Role};
+use super::{Durability, Interface, RequiredSetting, Role};
 use crate::decode::{decode as decode_as, decode_checked as reread_keys, keys_of};
 use crate::error::Problem;
 use crate::stores::Stores;
@@ -14,17 +14,25 @@ pub(super) const ABOUT: &str = "PCM and NAND under one page map, fused as cache,
      a page-mapped FTL (Li et al., J. Syst. Archit. 2016)";
 
 pub(super) const ROLES: &[Role] = &[
-    Role { key: "nand", medium: MediumKind::Nand, optional: false, help: "holds the pages" },
+    Role {
+        key: "nand",
+        needs: Interface::Medium(MediumKind::Nand),
+        optional: false,
+        many: false,
+        help: "holds the pages",
+    },
     Role {
         key: "pcm",
-        medium: MediumKind::Pcm,
+        needs: Interface::Medium(MediumKind::Pcm),
         optional: true,
+        many: false,
         help: "holds the map, and data as the fusion method decides; \"none\" disables a PCM of the stack",
     },
     Role {
         key: "dram",
-        medium: MediumKind::Dram,
+        needs: Interface::Medium(MediumKind::Dram),
         optional: true,
+        many: false,
         help: "a buffer for pages that are read from NAND; \"none\" disables a DRAM of the stack",
     },
 ];

@@ -2,13 +2,16 @@
 //! [`LayerKind`] and of [`LayerConfig`], and the match arms that the compiler asks for.
 
 pub(crate) mod cache;
+pub(crate) mod composers;
 pub(crate) mod hfsl;
 pub(crate) mod ntl;
 
-use crate::decode::unknown_name;
+use crate::decode::{decode_checked as keys_of, unknown_name};
 use crate::error::Problem;
 use crate::media::param_problem;
 use crate::tree::Table;
+use frit_compose::concat::ConcatConfig;
+use frit_compose::stripe::StripeConfig;
 use frit_core::params::Phase;
 use frit_core::{MediumKind, ParamDef, ParamInfo, ParamTable};
 use frit_layer::cache::CacheMode;
@@ -26,19 +29,53 @@ pub enum LayerKind {
     Cache,
     /// Address mapping for byte-addressable memory alone.
     Ntl,
+    /// Devices one after the other.
+    Concat,
+    /// Chunks on devices in turn.
+    Stripe,
 }
 
-/// A role that a medium fills below a layer: a key of the layer's table that names a medium.
+/// Interface that a role needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Interface {
+    /// A medium of this kind.
+    Medium(MediumKind),
+    /// A block device: a disk, or a layer.
+    Block,
+}
+
+impl Interface {
+    /// Returns the kind of medium that fills the role.
+    #[must_use]
+    pub fn medium(self) -> MediumKind {
+        match self {
+            Interface::Medium(kind) => kind,
+            Interface::Block => MediumKind::Disk,
+        }
+    }
+}
+
+/// A role below a layer: a key of the layer's table that names a medium or another layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Role {
     /// Key in the layer's table.
     pub key: &'static str,
-    /// Required kind of medium.
-    pub medium: MediumKind,
-    /// `true` if the layer works without this medium.
+    /// Required interface.
+    pub needs: Interface,
+    /// `true` if the layer works without it.
     pub optional: bool,
+    /// `true` if the key names a list.
+    pub many: bool,
     /// Purpose of the medium, for help texts.
     pub help: &'static str,
+}
+
+impl Role {
+    /// Returns the least number of names.
+    #[must_use]
+    pub fn least(&self) -> usize {
+        if self.many { 2 } else { 1 }
+    }
 }
 
 /// A parameter value that a layer needs to be durable.
@@ -71,6 +108,38 @@ pub enum LayerConfig {
     Cache(Box<CacheConfig>),
     /// Configuration of NTL.
     Ntl(Box<NtlConfig>),
+    /// Configuration of a concatenation.
+    Concat(ConcatConfig),
+    /// Configuration of a stripe.
+    Stripe(StripeConfig),
+}
+
+/// Evaluates an expression with the configuration type of a kind of layer.
+macro_rules! with_config_of {
+    ($kind:expr, $config:ident => $value:expr) => {
+        match $kind {
+            LayerKind::Hfsl => {
+                type $config = HfslConfig;
+                $value
+            }
+            LayerKind::Cache => {
+                type $config = CacheConfig;
+                $value
+            }
+            LayerKind::Ntl => {
+                type $config = NtlConfig;
+                $value
+            }
+            LayerKind::Concat => {
+                type $config = ConcatConfig;
+                $value
+            }
+            LayerKind::Stripe => {
+                type $config = StripeConfig;
+                $value
+            }
+        }
+    };
 }
 
 /// Returns the names of the layers that serve requests of bytes, for messages.
@@ -99,6 +168,8 @@ impl LayerKind {
             LayerKind::Hfsl => hfsl::ABOUT,
             LayerKind::Cache => cache::ABOUT,
             LayerKind::Ntl => ntl::ABOUT,
+            LayerKind::Concat => composers::CONCAT,
+            LayerKind::Stripe => composers::STRIPE,
         }
     }
 
@@ -107,7 +178,7 @@ impl LayerKind {
     pub fn serves_bytes(self) -> bool {
         match self {
             LayerKind::Hfsl => true,
-            LayerKind::Cache | LayerKind::Ntl => false,
+            LayerKind::Cache | LayerKind::Ntl | LayerKind::Concat | LayerKind::Stripe => false,
         }
     }
 
@@ -118,23 +189,17 @@ impl LayerKind {
             LayerKind::Hfsl => hfsl::ROLES,
             LayerKind::Cache => cache::ROLES,
             LayerKind::Ntl => ntl::ROLES,
+            LayerKind::Concat | LayerKind::Stripe => composers::DEVICES,
         }
     }
 
     /// Returns the parameters as the layer declares them.
     #[must_use]
     pub fn parameters(self) -> &'static [ParamDef] {
-        macro_rules! table {
-            ($config:ty) => {{
-                static TABLE: OnceLock<Vec<ParamDef>> = OnceLock::new();
-                TABLE.get_or_init(<$config>::defs)
-            }};
-        }
-        match self {
-            LayerKind::Hfsl => table!(HfslConfig),
-            LayerKind::Cache => table!(CacheConfig),
-            LayerKind::Ntl => table!(NtlConfig),
-        }
+        with_config_of!(self, Config => {
+            static TABLE: OnceLock<Vec<ParamDef>> = OnceLock::new();
+            TABLE.get_or_init(Config::defs)
+        })
     }
 
     /// Returns the names of the parameters.
@@ -151,11 +216,7 @@ impl LayerKind {
     /// Returns the parameters with their defaults.
     #[must_use]
     pub fn defaults(self) -> Vec<ParamInfo> {
-        let mut all = match self {
-            LayerKind::Hfsl => HfslConfig::default().list(),
-            LayerKind::Cache => CacheConfig::default().list(),
-            LayerKind::Ntl => NtlConfig::default().list(),
-        };
+        let mut all = with_config_of!(self, Config => Config::default().list());
         for (info, def) in all.iter_mut().zip(self.parameters()) {
             if def.phase == Phase::Derived {
                 info.value = "by the media".into();
@@ -171,6 +232,7 @@ impl LayerKind {
             LayerKind::Hfsl => hfsl::DURABILITY,
             LayerKind::Cache => cache::DURABILITY,
             LayerKind::Ntl => ntl::DURABILITY,
+            LayerKind::Concat | LayerKind::Stripe => composers::DURABILITY,
         }
     }
 
@@ -186,6 +248,8 @@ impl LayerKind {
             LayerKind::Hfsl => hfsl::decode(path, table, problems).map(|c| LayerConfig::Hfsl(Box::new(c))),
             LayerKind::Cache => cache::decode(path, table, problems).map(|c| LayerConfig::Cache(Box::new(c))),
             LayerKind::Ntl => ntl::decode(path, table, problems).map(|c| LayerConfig::Ntl(Box::new(c))),
+            LayerKind::Concat => composers::decode(path, table, problems).map(LayerConfig::Concat),
+            LayerKind::Stripe => composers::decode(path, table, problems).map(LayerConfig::Stripe),
         };
         for choice in self.choices() {
             let Some(entry) = table.get(choice.key) else { continue };
@@ -210,6 +274,8 @@ impl LayerKind {
             LayerKind::Hfsl => hfsl::decode_checked(table).map(|c| LayerConfig::Hfsl(Box::new(c))),
             LayerKind::Cache => cache::decode_checked(table).map(|c| LayerConfig::Cache(Box::new(c))),
             LayerKind::Ntl => ntl::decode_checked(table).map(|c| LayerConfig::Ntl(Box::new(c))),
+            LayerKind::Concat => keys_of(table).map(LayerConfig::Concat),
+            LayerKind::Stripe => keys_of(table).map(LayerConfig::Stripe),
         }
     }
 }
@@ -228,6 +294,8 @@ impl LayerConfig {
                 unused
             }
             LayerConfig::Ntl(c) => c.unused(),
+            LayerConfig::Concat(c) => c.unused(),
+            LayerConfig::Stripe(c) => c.unused(),
         }
     }
 
@@ -237,6 +305,8 @@ impl LayerConfig {
             LayerConfig::Hfsl(c) => c.validate(),
             LayerConfig::Cache(c) => c.validate(),
             LayerConfig::Ntl(c) => c.validate(),
+            LayerConfig::Concat(c) => c.check_ranges(),
+            LayerConfig::Stripe(c) => c.check_ranges(),
         }
     }
 }

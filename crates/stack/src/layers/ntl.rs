@@ -1,6 +1,6 @@
 //! NTL: address mapping for an SSD of byte-addressable memory.
 
-use super::{Durability, RequiredSetting, Role};
+use super::{Durability, Interface, RequiredSetting, Role};
 use crate::decode::{decode as decode_as, decode_checked as reread_keys, keys_of};
 use crate::error::Problem;
 use crate::stores::Stores;
@@ -13,8 +13,13 @@ use frit_wear::WearKeys;
 pub(super) const ABOUT: &str = "address mapping for an SSD made of byte-addressable memory alone: static, dynamic, \
      block-level, with logs (Kwon, IEEE Access 2019)";
 
-pub(super) const ROLES: &[Role] =
-    &[Role { key: "pcm", medium: MediumKind::Pcm, optional: false, help: "the chips, one per channel" }];
+pub(super) const ROLES: &[Role] = &[Role {
+    key: "pcm",
+    needs: Interface::Medium(MediumKind::Pcm),
+    optional: false,
+    many: false,
+    help: "the chips, one per channel",
+}];
 
 pub(super) const DURABILITY: Durability = Durability {
     each_request: &[RequiredSetting {

@@ -2,7 +2,7 @@
 //! purpose.
 
 use crate::block::access_log::AccessLog;
-use frit_core::{Cause, Cmd, Nanos, Op, Sink, UnitId, UnitState, UntimedSink};
+use frit_core::{Cause, Cmd, Nanos, Op, RequestScope, Sink, UnitId, UnitState, UntimedSink};
 use frit_engine::record::{Recorder, RecorderToken, Recording};
 use serde::Serialize;
 use std::ops::Range;
@@ -168,5 +168,9 @@ impl Sink for RecordingSink {
             Some(Mutation::AckBeforeMeta) => self.record.ack(self.data),
             _ => self.record.ack(tok),
         }
+    }
+
+    fn scope(&mut self) -> &mut RequestScope<Self::Tok> {
+        self.record.scope()
     }
 }

@@ -2,8 +2,8 @@
 //! shows no more than that of a small one.
 
 use frit_media::{MediumSpec, PcmConfig};
-use frit_stack::Stack;
 use frit_stack::layers::{LayerConfig, LayerKind};
+use frit_stack::{Below, Layer, Stack};
 
 /// Blocks of a NAND unit: those that the layer reserves, some for garbage collection, and some for
 /// data.
@@ -29,9 +29,16 @@ const PAGE_MOST: u32 = 16 << 10;
 /// sub-pages do not change.
 #[must_use]
 pub fn overrides(stack: &Stack) -> Vec<String> {
-    let mut sets = of_layer(stack);
+    stack.layers().iter().flat_map(|layer| [of_layer(layer), of_media(stack, layer)].concat()).collect()
+}
+
+/// Returns the overrides of the media of a layer.
+fn of_media(stack: &Stack, layer: &Layer) -> Vec<String> {
+    let mut sets = Vec::new();
     let (mut pages, mut page) = (0, 4096);
-    for m in stack.media().iter().filter(|m| m.used) {
+    let media =
+        |below: &(_, Below)| if let Below::Medium(i) = below.1 { Some(&stack.media()[i]) } else { None };
+    for m in layer.on.iter().filter_map(media) {
         let MediumSpec::Nand(c) = &m.spec else { continue };
         let g = c.geometry;
         let mut set = |key: &str, value: u32| sets.push(format!("media.{}.{key}={value}", m.name));
@@ -45,16 +52,16 @@ pub fn overrides(stack: &Stack) -> Vec<String> {
         set("page_bytes", page);
         pages = g.channels.min(UNITS) * BLOCKS * PAGES;
     }
-    for m in stack.media().iter().filter(|m| m.used) {
+    for m in layer.on.iter().filter_map(media) {
         match &m.spec {
             MediumSpec::Pcm(c) => {
                 let channels = c.geometry.channels.min(UNITS);
-                let ring = redo_ring_bytes(stack, c);
-                let chip = chip_bytes(stack, c, channels, pcm_bytes(stack, page, pages) + ring);
+                let ring = redo_ring_bytes(layer, c);
+                let chip = chip_bytes(layer, c, channels, pcm_bytes(layer, page, pages) + ring);
                 sets.push(format!("media.{}.channels={channels}", m.name));
                 sets.push(format!("media.{}.chips_per_channel=1", m.name));
                 sets.push(format!("media.{}.chip_bytes={chip}", m.name));
-                if stack.layer().kind == LayerKind::Ntl {
+                if layer.kind == LayerKind::Ntl {
                     sets.push(format!("media.{}.interleave_bytes={CHIP_STRIP}", m.name));
                     if c.refresh_bytes.is_some() {
                         sets.push(format!("media.{}.refresh_bytes={CHIP_STRIP}", m.name));
@@ -70,16 +77,16 @@ pub fn overrides(stack: &Stack) -> Vec<String> {
 }
 
 /// Returns the overrides of the layer's own parameters.
-fn of_layer(stack: &Stack) -> Vec<String> {
+fn of_layer(of: &Layer) -> Vec<String> {
     let mut sets = Vec::new();
-    let layer = &stack.layer().name;
-    match stack.layer().kind {
+    let layer = &of.name;
+    match of.kind {
         LayerKind::Hfsl => {
             sets.push(format!("{layer}.heat_window=64"));
             for key in ["capacity", "FLASHSIZE", "PAGESIZE", "BLOCKSIZE", "BLOCKNUM", "PCMSIZE"] {
                 sets.push(format!("{layer}.{key}=0"));
             }
-            if levels_pcm(stack) {
+            if levels_pcm(of) {
                 for set in ["ranks=1", "banks=2", "cubes=2", "region=8", "stripe=2K", "interval=1"] {
                     sets.push(format!("{layer}.pcm_wear_{set}"));
                 }
@@ -104,24 +111,26 @@ fn of_layer(stack: &Stack) -> Vec<String> {
                 sets.push(format!("{layer}.{set}"));
             }
         }
+        LayerKind::Concat => {}
+        LayerKind::Stripe => sets.push(format!("{layer}.chunk=8K")),
     }
     sets
 }
 
 /// Returns `true` if the layer is an HFSL with a wear leveler of PCM.
-fn levels_pcm(stack: &Stack) -> bool {
-    matches!(&stack.layer().config, LayerConfig::Hfsl(c) if c.pcm_wear.wear_leveling != "none")
+fn levels_pcm(layer: &Layer) -> bool {
+    matches!(&layer.config, LayerConfig::Hfsl(c) if c.pcm_wear.wear_leveling != "none")
 }
 
 /// Returns the bytes of PCM that a small layer needs.
-fn pcm_bytes(stack: &Stack, page: u32, pages: u32) -> u64 {
-    match &stack.layer().config {
+fn pcm_bytes(layer: &Layer, page: u32, pages: u32) -> u64 {
+    match &layer.config {
         LayerConfig::Hfsl(_) => {
             let sub = u64::from(page / 8).max(512);
             let plain = 2 * 8 * u64::from(pages) + SLOTS * (sub + 64) + 4 * sub;
             // Registers of a line for each stripe of 2 KiB, twice over files, and gaps: as much
             // again, at most.
-            if levels_pcm(stack) { plain * 2 } else { plain }
+            if levels_pcm(layer) { plain * 2 } else { plain }
         }
         LayerConfig::Cache(c) => {
             let plain = (32 << 10) + CACHED * (4096 + 64);
@@ -133,20 +142,22 @@ fn pcm_bytes(stack: &Stack, page: u32, pages: u32) -> u64 {
             let plain = u64::from(UNITS) * (HOMES * (4096 + 64) + 4 * CHIP_STRIP + (16 << 10));
             if c.wear.wear_leveling == "none" { plain } else { plain * 3 / 2 }
         }
+        // They have no PCM.
+        LayerConfig::Concat(_) | LayerConfig::Stripe(_) => 0,
     }
 }
 
 /// Returns the bytes of a ring of redo records whose size the stack states.
-fn redo_ring_bytes(stack: &Stack, pcm: &PcmConfig) -> u64 {
-    match &stack.layer().config {
+fn redo_ring_bytes(layer: &Layer, pcm: &PcmConfig) -> u64 {
+    match &layer.config {
         LayerConfig::Hfsl(c) => u64::from(c.redo_lines) * u64::from(pcm.geometry.line_bytes),
         _ => 0,
     }
 }
 
-fn chip_bytes(stack: &Stack, c: &PcmConfig, channels: u32, bytes: u64) -> u64 {
+fn chip_bytes(layer: &Layer, c: &PcmConfig, channels: u32, bytes: u64) -> u64 {
     let g = c.geometry;
-    if stack.layer().kind == LayerKind::Ntl {
+    if layer.kind == LayerKind::Ntl {
         return bytes.div_ceil(u64::from(channels)).next_multiple_of(CHIP_STRIP);
     }
     let strip =

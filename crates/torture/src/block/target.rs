@@ -88,11 +88,11 @@ impl StackTarget {
         load: impl Fn(&[String]) -> frit_stack::Result<Stack> + Send + Sync + 'static,
     ) -> frit_stack::Result<StackTarget> {
         let load: Arc<Load> = Arc::new(load);
-        let layer = load(&[])?.layer().clone();
-        let files = StackTarget::with(&load, &layer.durable(true))?;
+        let stack = load(&[])?;
+        let files = StackTarget::with(&load, &stack.durable(true))?;
         Ok(StackTarget {
             over_files: Some(Box::new(files)),
-            ..StackTarget::with(&load, &layer.durable(false))?
+            ..StackTarget::with(&load, &stack.durable(false))?
         })
     }
 
@@ -163,7 +163,7 @@ impl TortureTarget for StackTarget {
     }
 
     fn variant(&self, sets: &[String]) -> Option<Box<dyn TortureTarget>> {
-        let mut all = self.stack.layer().durable(false);
+        let mut all = self.stack.durable(false);
         all.extend_from_slice(sets);
         Some(Box::new(StackTarget::with(&self.load, &all).ok()?))
     }

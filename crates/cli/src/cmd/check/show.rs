@@ -1,5 +1,6 @@
 //! Summary of a stack as tables.
 
+use super::tree;
 use crate::output::{right, table, text};
 use frit_core::size;
 use frit_stack::{LayerSummary, MediumSummary, StackSummary};
@@ -45,8 +46,13 @@ pub(super) fn summary(s: &StackSummary, all: bool) -> String {
     }
     let _ = writeln!(out, "sha256 {}\n", s.sha256);
     let _ = writeln!(out, "{}", media(&s.media));
-    let _ = writeln!(out, "{}", volume(s));
-    let _ = writeln!(out, "{}", parameters(&s.layer, all));
+    if s.layers.len() > 1 {
+        let _ = writeln!(out, "{}", tree::drawing(s));
+    }
+    for layer in &s.layers {
+        let _ = writeln!(out, "{}", sizes(s, layer));
+        let _ = writeln!(out, "{}", parameters(layer, all));
+    }
     let _ = writeln!(out, "{}", engine(s));
     if all {
         for m in &s.media {
@@ -102,36 +108,36 @@ fn said(m: &MediumSummary, keys: &[(&str, &str)]) -> String {
     found.collect::<Vec<_>>().join("; ")
 }
 
-fn volume(s: &StackSummary) -> String {
-    let l = &s.layer;
-    let on: Vec<String> = l.on.iter().map(|(role, name)| format!("{role} = {name}")).collect();
+fn sizes(s: &StackSummary, l: &LayerSummary) -> String {
+    let on: Vec<String> = l.on.iter().map(|(role, names)| format!("{role} = {}", names.join(", "))).collect();
     let kind = if l.kind == l.name { String::new() } else { format!(" ({})", l.kind) };
+    let is_top = s.layers.first().is_some_and(|top| top.name == l.name);
     let mut t = table(&[]);
-    t.add_row(["layer".to_owned(), format!("{}{kind} on {}", l.name, on.join(", "))]);
+    t.add_row(["layer".to_owned(), format!("{}{kind} on {}", l.name, on.join("; "))]);
+    let bytes = format!("{} ({} bytes)", size::format(l.capacity_bytes), l.capacity_bytes);
     let pages = l.capacity_bytes / u64::from(l.page_bytes).max(1);
     let page = size::format(u64::from(l.page_bytes));
-    t.add_row([
-        "volume".to_owned(),
-        format!("{} ({} bytes), {pages} pages of {page}", size::format(l.capacity_bytes), l.capacity_bytes),
-    ]);
-    t.add_row([
-        "DRAM".to_owned(),
-        format!("{}, {:.1} bytes a mapped page", size::format(l.dram_bytes), l.dram_bytes_per_page),
-    ]);
-    t.add_row(["map".to_owned(), map(s)]);
+    let name = if is_top { "volume" } else { "capacity" };
+    t.add_row([name.to_owned(), format!("{bytes}, {pages} pages of {page}")]);
+    if l.dram_bytes > 0 {
+        let each = format!("{:.1} bytes a mapped page", l.dram_bytes_per_page);
+        t.add_row(["DRAM".to_owned(), format!("{}, {each}", size::format(l.dram_bytes))]);
+    }
+    t.add_row(["map".to_owned(), map(s, l)]);
     text(&t)
 }
 
-/// Returns the location of the map.
-fn map(s: &StackSummary) -> String {
-    let l = &s.layer;
-    let pcm = l.on.get("pcm").and_then(|name| s.media.iter().find(|m| m.name == *name));
+/// Returns the location of a layer's map.
+fn map(s: &StackSummary, l: &LayerSummary) -> String {
+    let named = l.on.get("pcm").and_then(|names| names.first());
+    let pcm = named.and_then(|name| s.media.iter().find(|m| m.name == *name));
     match pcm {
         Some(m) if l.durable_map_bytes > 0 => {
             let share = 100.0 * l.durable_map_bytes as f64 / m.bytes as f64;
             format!("{} of '{}' ({share:.0} %)", size::format(l.durable_map_bytes), m.name)
         }
-        _ => "in DRAM only; rebuilt from the spare areas of NAND".into(),
+        _ if l.on.contains_key("nand") => "in DRAM only; rebuilt from the spare areas of NAND".into(),
+        _ => "none: addresses are computed".into(),
     }
 }
 
@@ -140,9 +146,9 @@ fn parameters(l: &LayerSummary, all: bool) -> String {
     for p in &l.parameters {
         let given = if p.given { "given" } else { "" };
         if all {
-            t.add_row([p.key, &p.value, given, p.help]);
+            t.add_row([&*p.key, &p.value, given, p.help]);
         } else {
-            t.add_row([p.key, &p.value, given]);
+            t.add_row([&*p.key, &p.value, given]);
         }
     }
     text(&t)

@@ -46,7 +46,7 @@ impl BlockingMedium for SharedDisk {
     }
 }
 
-type Late = Cache<(), MemoryStore, SharedDisk>;
+type Late = Cache<UntimedSink, MemoryStore, Disk<SharedDisk>>;
 
 /// A request or job that is not complete.
 struct Open {
@@ -211,7 +211,7 @@ fn late(config: CacheConfig) -> (Late, SharedDisk) {
     let mut hw = Hardware::new();
     let pcm = Pcm::new(pcm_config(96), pcm, &mut hw).unwrap();
     let medium = Disk::new(disk_config(), disk.clone(), &mut hw).unwrap();
-    let mut layer = Cache::new(config, pcm, medium, None).unwrap();
+    let mut layer = Cache::new(config, pcm, Box::new(medium), None).unwrap();
     assert!(BlockLayer::<UntimedSink>::defer(&mut layer, true));
     (layer, disk)
 }
@@ -301,7 +301,7 @@ fn a_hit_waits_for_nobodys_miss_or_destage() {
 fn where_all_blocks_are_being_read_writes_wait_and_nothing_spins() {
     for policy in ["halo", "lru", "sweep"] {
         let (mut layer, _) = late(named(policy));
-        let write = |layer: &mut Cache<(), _, _>, i: u64| {
+        let write = |layer: &mut Cache<UntimedSink, _, _>, i: u64| {
             layer.write(&mut UntimedSink::new(), Sector(i * 8), WriteData::Bytes(&[7; 512]), Hints::NONE)
         };
         // A sector of each block is cached: the rest has to come from the disk.

@@ -3,19 +3,19 @@
 use super::*;
 use crate::numbers::Lbn;
 use frit_core::{Error, Result};
-use std::cell::Cell;
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A disk whose accesses fail while `fails` is set.
 #[derive(Debug)]
 struct Failing {
     store: MemoryStore,
-    fails: Rc<Cell<bool>>,
+    fails: Arc<AtomicBool>,
 }
 
 impl Failing {
     fn up(&self) -> Result<()> {
-        if self.fails.get() {
+        if self.fails.load(Ordering::Relaxed) {
             let source = std::io::Error::other("the disk is gone");
             return Err(Error::Io { what: "disk".into(), source });
         }
@@ -47,17 +47,17 @@ impl Store for Failing {
 #[test]
 fn a_disk_that_fails_loses_nothing_and_is_taken_up_again() {
     for policy in policies() {
-        let fails = Rc::new(Cell::new(false));
+        let fails = Arc::new(AtomicBool::new(false));
         let (pcm, store) = stores();
         let mut hw = Hardware::new();
         let pcm = Pcm::new(pcm_config(96), pcm, &mut hw).unwrap();
         let disk = Disk::new(disk_config(), Failing { store, fails: fails.clone() }, &mut hw).unwrap();
-        let mut layer = Cache::<(), _, _>::new(named(policy), pcm, disk, None).unwrap();
+        let mut layer = Cache::new(named(policy), pcm, Box::new(disk), None).unwrap();
         let block = |n: u8| vec![n; 4096];
-        let write = |layer: &mut Cache<(), MemoryStore, Failing>, lbn: u64, n: u8| {
+        let write = |layer: &mut Cache<UntimedSink, MemoryStore, Disk<Failing>>, lbn: u64, n: u8| {
             layer.write(&mut UntimedSink::new(), Sector(lbn * 8), WriteData::Bytes(&block(n)), Hints::NONE)
         };
-        let read = |layer: &mut Cache<(), MemoryStore, Failing>, lbn: u64| {
+        let read = |layer: &mut Cache<UntimedSink, MemoryStore, Disk<Failing>>, lbn: u64| {
             let mut back = vec![0; 4096];
             layer
                 .read(&mut UntimedSink::new(), Sector(lbn * 8), ReadTarget::Bytes(&mut back), Hints::NONE)
@@ -66,7 +66,7 @@ fn a_disk_that_fails_loses_nothing_and_is_taken_up_again() {
         for i in 0..60_u8 {
             write(&mut layer, u64::from(i) * 20, i + 1).unwrap();
         }
-        fails.set(true);
+        fails.store(true, Ordering::Relaxed);
         // Writes succeed while slots are free, and then return the error of the disk.
         let full = (60..200_u8).find_map(|i| write(&mut layer, 1200 + u64::from(i), i).err().map(|e| (i, e)));
         let (accepted, why) = full.unwrap();
@@ -83,7 +83,7 @@ fn a_disk_that_fails_loses_nothing_and_is_taken_up_again() {
             layer.step(&mut UntimedSink::new(), 16).unwrap();
         }
         layer.audit();
-        fails.set(false);
+        fails.store(false, Ordering::Relaxed);
         for _ in 0..200 {
             layer.step(&mut UntimedSink::new(), 16).unwrap();
         }

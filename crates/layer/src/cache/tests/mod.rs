@@ -11,8 +11,8 @@ use super::policy::{Policy, PolicyConfig};
 use super::{BLOCK_BYTES, Cache, CacheConfig};
 use frit_core::convert::count_u32;
 use frit_core::{
-    BlockLayer, CheckScope, CrashKind, Durable, Hints, Nanos, Op, Params, Quiesce, ReadTarget, Sector,
-    StackView, UntimedSink, WriteData,
+    BlockDevice, BlockLayer, CheckScope, CrashKind, Durable, Hints, Nanos, Op, Params, Quiesce, ReadTarget,
+    Sector, StackView, UntimedSink, WriteData,
 };
 use frit_media::disk::DiskProfile;
 use frit_media::{
@@ -56,13 +56,13 @@ fn disk_config() -> DiskConfig {
     DiskConfig { name: "disk".into(), spec: Box::new(spec), bytes: DISK_BLOCKS * BLOCK_BYTES, serial: 0 }
 }
 
-type Layer<'a, P = MemoryStore> = Cache<(), &'a mut P, &'a mut MemoryStore>;
+type Layer<'a, P = MemoryStore> = Cache<UntimedSink, &'a mut P, Disk<&'a mut MemoryStore>>;
 
 fn open<'a, P: Store>(config: &CacheConfig, pcm: &'a mut P, disk: &'a mut MemoryStore) -> Layer<'a, P> {
     let mut hw = Hardware::new();
     let pcm = Pcm::new(pcm_config(96), pcm, &mut hw).unwrap();
     let disk = Disk::new(disk_config(), disk, &mut hw).unwrap();
-    Cache::new(config.clone(), pcm, disk, None).unwrap()
+    Cache::new(config.clone(), pcm, Box::new(disk), None).unwrap()
 }
 
 fn stores() -> (MemoryStore, MemoryStore) {
@@ -78,7 +78,7 @@ fn policies() -> Vec<&'static str> {
     Policy::VARIANTS.iter().copied().filter(|p| *p != "belady").collect()
 }
 
-impl<P: Store, D: Store> Cache<(), P, D> {
+impl<P: Store, D: BlockDevice<UntimedSink>> Cache<UntimedSink, P, D> {
     /// Checks the invariants between derived state and the state that it is derived from.
     fn audit(&self) {
         let mut slots = std::collections::HashSet::new();

@@ -482,8 +482,8 @@ fn preconditioning_fills_the_volume_and_audits() {
 fn parameters_change_only_to_what_can_be() {
     let mut l = layer(HfslConfig::default(), true, NandFaults::default());
     for p in l.list() {
-        assert_eq!(l.get(p.key).unwrap(), p.value);
-        let r = l.set(p.key, &p.value);
+        assert_eq!(l.get(&p.key).unwrap(), p.value);
+        let r = l.set(&p.key, &p.value);
         assert_eq!(r.is_ok(), p.live, "{}: {r:?}", p.key);
     }
     for (key, value) in

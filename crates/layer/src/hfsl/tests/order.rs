@@ -2,7 +2,7 @@
 //! small.
 
 use super::*;
-use frit_core::{Cmd, Op, Sink, UnitId, UnitState};
+use frit_core::{Cmd, Op, RequestScope, Sink, UnitId, UnitState};
 
 /// Sink whose tokens are times: a map entry takes 1000, any other command takes 1.
 struct TimedSink {
@@ -11,6 +11,7 @@ struct TimedSink {
     named: u64,
     /// For each program of a block's first page: its cause, and its start time relative to `named`.
     begun: Vec<(Cause, i64)>,
+    scope: RequestScope<u64>,
 }
 
 impl Sink for TimedSink {
@@ -38,6 +39,9 @@ impl Sink for TimedSink {
         a.max(b)
     }
     fn ack(&mut self, _: u64) {}
+    fn scope(&mut self) -> &mut RequestScope<u64> {
+        &mut self.scope
+    }
 }
 
 /// Otherwise a crash could leave a page without an entry in every free block, and garbage
@@ -55,7 +59,7 @@ fn a_block_is_begun_once_entries_name_the_pages_of_the_last() {
     let mut l = Hfsl::<u64, NoStore, NoStore>::new(config, nand, Some(pcm)).unwrap();
     let at = l.map.pcm.as_ref().unwrap().layout.map_at;
     let map = at..at + 8 * u64::from(l.pages);
-    let mut clock = TimedSink { map, named: 0, begun: Vec::new() };
+    let mut clock = TimedSink { map, named: 0, begun: Vec::new(), scope: RequestScope::default() };
     let mut state = 1u64;
     for i in 0..u64::from(l.pages) * 8 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

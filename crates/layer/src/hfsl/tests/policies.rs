@@ -4,7 +4,7 @@ use super::*;
 use crate::hfsl::PageLocation;
 use crate::hfsl::buffer::PcmBuffer;
 use crate::hfsl::heat::{Heat, HeatPolicy};
-use frit_core::{Cmd, Op, Sink, StackView, UnitId, UnitState};
+use frit_core::{Cmd, Op, RequestScope, Sink, StackView, UnitId, UnitState};
 
 /// Geometry with more than one chunk of the map, and with free space in PCM.
 const WIDE: NandGeometry = NandGeometry { blocks_per_plane: 48, pages_per_block: 16, ..GEOMETRY };
@@ -383,7 +383,7 @@ fn what_is_hot_outlives_the_end_of_a_window() {
 }
 
 /// Sink in which the given units are busy.
-struct Busy(Vec<UnitId>);
+struct Busy(Vec<UnitId>, RequestScope<()>);
 
 impl Sink for Busy {
     type Tok = ();
@@ -397,6 +397,9 @@ impl Sink for Busy {
     fn emit(&mut self, _: Cmd, (): ()) {}
     fn join(&mut self, (): (), (): ()) {}
     fn ack(&mut self, (): ()) {}
+    fn scope(&mut self) -> &mut RequestScope<()> {
+        &mut self.1
+    }
 }
 
 #[test]
@@ -410,9 +413,11 @@ fn a_first_write_takes_an_idle_unit_and_a_rewrite_stays() {
     let home = l.flash.nand().unit_id(0);
     // The home of page 4 is unit 0 of 4. The request is above SSW, so it goes to NAND.
     let data = [1; 4096];
-    l.write(&mut Busy(vec![home]), Sector(16), WriteData::Bytes(&data), Hints::NONE).unwrap();
+    l.write(&mut Busy(vec![home], RequestScope::default()), Sector(16), WriteData::Bytes(&data), Hints::NONE)
+        .unwrap();
     assert_eq!(unit(&l), 1);
-    l.write(&mut Busy(vec![]), Sector(16), WriteData::Bytes(&data), Hints::NONE).unwrap();
+    l.write(&mut Busy(vec![], RequestScope::default()), Sector(16), WriteData::Bytes(&data), Hints::NONE)
+        .unwrap();
     assert_eq!(unit(&l), 1, "a rewrite stays on its unit");
 }
 

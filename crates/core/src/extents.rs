@@ -1,12 +1,12 @@
 //! Extents of a range of a volume.
 
-use frit_core::{Extent, MediumKind, SECTOR_BYTES};
+use crate::{Extent, MediumKind, SECTOR_BYTES};
 use std::ops::Range;
 
 /// Calls `each` with the extents of a range of bytes, in ascending order. `run` returns the end of
 /// the run that begins at a byte, and its medium. Adjacent runs on one medium are one extent, and
 /// the last run ends at the end of the range.
-pub(crate) fn merge_runs(
+pub fn merge_runs(
     range: Range<u64>,
     each: &mut dyn FnMut(Extent),
     run: impl Fn(u64) -> (u64, Option<MediumKind>),

@@ -1,0 +1,316 @@
+//! The interfaces of a layer for a composer.
+
+use crate::devices::Devices;
+use frit_core::visible::{LayerView, Metric};
+use frit_core::{
+    BlockLayer, Cause, CheckCounts, CheckScope, CrashKind, Durable, Error, Extent, Finding, Hints, Info,
+    MediumKind, ParamInfo, ParamTable, Params, Precondition, Preconditioning, Progress, Quiesce, ReadTarget,
+    Recovery, Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData, WriteGuarantee,
+};
+use std::marker::PhantomData;
+
+/// A small layer over devices, which [`Composed`] makes a layer of a stack.
+///
+/// Addresses are in bytes, and requests cover whole sectors within [`Composer::bytes`]. A request
+/// starts when `after` is done; the token that it returns is done at its acknowledgement.
+pub trait Composer<S: Sink>: Send {
+    /// Name of the kind of layer in a stack file.
+    const NAME: &'static str;
+
+    /// Parameters of the layer.
+    type Config: ParamTable + Send;
+
+    /// Returns the parameters.
+    fn config(&self) -> &Self::Config;
+
+    /// Takes changed parameters.
+    ///
+    /// # Errors
+    /// Parameters that do not fit the devices; nothing changes then.
+    fn configure(&mut self, config: Self::Config) -> Result<()>;
+
+    /// Returns the devices.
+    fn devices(&self) -> &Devices<S>;
+
+    /// Returns the devices.
+    fn devices_mut(&mut self) -> &mut Devices<S>;
+
+    /// Returns the capacity, in bytes.
+    fn bytes(&self) -> u64;
+
+    /// Returns the size of the unit of mapping, in bytes; that of a sector if there is none.
+    fn page_bytes(&self) -> u32 {
+        SECTOR_BYTES as u32
+    }
+
+    /// Returns the DRAM that the layer uses for its mapping, in bytes.
+    fn dram_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Reads sectors.
+    ///
+    /// # Errors
+    /// A failure of a device.
+    fn read(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok>;
+
+    /// Writes sectors.
+    ///
+    /// # Errors
+    /// A failure of a device.
+    fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok>;
+
+    /// Makes sectors read as zeros.
+    ///
+    /// # Errors
+    /// A failure of a device.
+    fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok>;
+
+    /// Makes all acknowledged writes durable.
+    ///
+    /// # Errors
+    /// A failure of a device.
+    fn flush(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+        self.devices_mut().flush(sink, Cause::Host, after)
+    }
+
+    /// Returns the end of the run of bytes from `at` on that lies on one medium, and this medium.
+    fn place(&self, at: u64) -> (u64, Option<MediumKind>);
+
+    /// Returns the guarantees of an acknowledged write.
+    fn write_guarantee(&self) -> WriteGuarantee {
+        self.devices().weakest_guarantee()
+    }
+
+    /// Writes the metadata of the layer to its devices, which are formatted.
+    ///
+    /// # Errors
+    /// A failure of a device.
+    fn format(&mut self, _sink: &mut S) -> Result<()> {
+        Ok(())
+    }
+
+    /// Reads the state of the layer from its devices, which are recovered. It may be repeated or
+    /// interrupted.
+    ///
+    /// # Errors
+    /// A failure of a device, or metadata that is damaged or belongs to another layer.
+    fn load(&mut self, _sink: &mut S, _crash: CrashKind) -> Result<Recovery> {
+        Ok(Recovery { clean: true, ..Recovery::default() })
+    }
+
+    /// Writes the state of the layer to its devices, before they are shut down.
+    ///
+    /// # Errors
+    /// A failure of a device.
+    fn save(&mut self, _sink: &mut S) -> Result<()> {
+        Ok(())
+    }
+
+    /// Checks the state of the layer.
+    ///
+    /// # Errors
+    /// A failure of a device.
+    fn check(
+        &mut self,
+        _sink: &mut S,
+        _scope: CheckScope,
+        _found: &mut dyn FnMut(Finding),
+    ) -> Result<CheckCounts> {
+        Ok(CheckCounts::default())
+    }
+
+    /// Does background work of the layer. The devices have their turn when it has none.
+    ///
+    /// # Errors
+    /// A failure of a device.
+    fn step(&mut self, _sink: &mut S, _budget: u32) -> Result<Progress<S::Tok>> {
+        Ok(Progress::Idle)
+    }
+
+    /// Returns the reason for which the layer refuses writes.
+    fn refuses(&self) -> Option<String> {
+        self.devices().refuses()
+    }
+
+    /// Returns the metrics of the layer.
+    fn metrics(&self) -> Vec<Metric> {
+        Vec::new()
+    }
+}
+
+/// A composer as a layer of a stack.
+pub struct Composed<S, C> {
+    composer: C,
+    /// Reason for which an upper layer or the volume has stopped writes.
+    refused: Option<String>,
+    sink: PhantomData<fn(&mut S)>,
+}
+
+impl<S: Sink, C: Composer<S>> Composed<S, C> {
+    /// Gives a composer the interfaces of a layer.
+    pub const fn new(composer: C) -> Composed<S, C> {
+        Composed { composer, refused: None, sink: PhantomData }
+    }
+
+    fn check_range(&self, at: Sector, bytes: u64) -> Result<u64> {
+        let capacity = self.composer.bytes() / SECTOR_BYTES;
+        let sectors = bytes.div_ceil(SECTOR_BYTES);
+        match at.0.checked_add(sectors) {
+            Some(end) if end <= capacity && bytes.is_multiple_of(SECTOR_BYTES) => Ok(at.bytes()),
+            _ => Err(Error::OutOfRange { at: at.0, sectors, capacity }),
+        }
+    }
+
+    fn writable(&self) -> Result<()> {
+        match &self.refused {
+            Some(why) => Err(Error::ReadOnly { why: why.clone() }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<S: Sink, C: Composer<S>> BlockLayer<S> for Composed<S, C> {
+    fn info(&self) -> Info {
+        Info {
+            name: C::NAME,
+            sectors: self.composer.bytes() / SECTOR_BYTES,
+            page_bytes: self.composer.page_bytes(),
+            dram_bytes: self.composer.dram_bytes(),
+            durable_map_bytes: 0,
+        }
+    }
+
+    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, _: Hints) -> Result<()> {
+        let at = self.check_range(at, u64::from(into.len()))?;
+        let start = sink.start();
+        let done = self.composer.read(sink, at, into, start)?;
+        sink.ack(done);
+        Ok(())
+    }
+
+    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
+        let at = self.check_range(at, u64::from(data.len()))?;
+        self.writable()?;
+        let start = sink.start();
+        let done = self.composer.write(sink, at, data, start)?;
+        sink.ack(done);
+        Ok(())
+    }
+
+    fn flush(&mut self, sink: &mut S) -> Result<()> {
+        let start = sink.start();
+        let done = self.composer.flush(sink, start)?;
+        sink.ack(done);
+        Ok(())
+    }
+
+    fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
+        let bytes = sectors.saturating_mul(SECTOR_BYTES);
+        let at = self.check_range(at, bytes)?;
+        self.writable()?;
+        let start = sink.start();
+        let done = self.composer.zero(sink, at, bytes, start)?;
+        sink.ack(done);
+        Ok(())
+    }
+
+    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+        match self.composer.step(sink, budget)? {
+            Progress::Busy(tok) => Ok(Progress::Busy(tok)),
+            waiting => Ok(waiting.or(self.composer.devices_mut().step(sink, budget)?)),
+        }
+    }
+
+    fn visible(&self, view: &mut StackView) {
+        let metrics = self.composer.metrics();
+        view.layers.push(LayerView { name: C::NAME.into(), metrics, ..LayerView::default() });
+        self.composer.devices().visible(view);
+    }
+
+    fn params(&mut self) -> &mut dyn Params {
+        self
+    }
+
+    fn each_layer_below(&mut self, each: &mut dyn FnMut(&str, &Info, &mut dyn Params)) {
+        self.composer.devices_mut().each_layer(each);
+    }
+}
+
+impl<S: Sink, C: Composer<S>> Params for Composed<S, C> {
+    fn list(&self) -> Vec<ParamInfo> {
+        self.composer.config().list()
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        let changed = self.composer.config().with_live(key, value)?;
+        changed.check_ranges()?;
+        self.composer.configure(changed)
+    }
+}
+
+impl<S: Sink, C: Composer<S>> Preconditioning for Composed<S, C> {
+    fn precondition(&mut self, how: Precondition) -> Result<()> {
+        self.composer.devices_mut().precondition(how)
+    }
+}
+
+impl<S: Sink, C: Composer<S>> Quiesce<S> for Composed<S, C> {
+    fn halt(&mut self, sink: &mut S) -> Result<()> {
+        self.writable()?;
+        self.composer.save(sink)?;
+        self.composer.devices_mut().halt(sink)
+    }
+
+    fn boot(&mut self, sink: &mut S) -> Result<()> {
+        self.composer.devices_mut().boot(sink)?;
+        self.composer.load(sink, CrashKind::Process).map(|_| ())
+    }
+}
+
+impl<S: Sink, C: Composer<S>> Durable<S> for Composed<S, C> {
+    fn format(&mut self, sink: &mut S) -> Result<()> {
+        self.composer.devices_mut().format(sink)?;
+        self.composer.format(sink)
+    }
+
+    fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery> {
+        self.refused = None;
+        let below = self.composer.devices_mut().recover(sink, crash)?;
+        let mut own = self.composer.load(sink, crash)?;
+        own.clean &= below.iter().all(|b| b.recovery.clean);
+        own.below.extend(below);
+        Ok(own)
+    }
+
+    fn write_guarantee(&self) -> WriteGuarantee {
+        self.composer.write_guarantee()
+    }
+
+    fn check(
+        &mut self,
+        sink: &mut S,
+        scope: CheckScope,
+        found: &mut dyn FnMut(Finding),
+    ) -> Result<CheckCounts> {
+        let below = self.composer.devices_mut().check(sink, scope, found)?;
+        Ok(self.composer.check(sink, scope, found)? + below)
+    }
+
+    fn extents(&self, at: Sector, sectors: u64, each: &mut dyn FnMut(Extent)) -> Result<()> {
+        let from = self.check_range(at, sectors.saturating_mul(SECTOR_BYTES))?;
+        frit_core::extents::merge_runs(from..from + sectors * SECTOR_BYTES, each, |byte| {
+            self.composer.place(byte)
+        });
+        Ok(())
+    }
+
+    fn refuses(&self) -> Option<String> {
+        self.refused.clone().or_else(|| self.composer.refuses())
+    }
+
+    fn refuse(&mut self, why: String) {
+        self.composer.devices_mut().refuse(&why);
+        self.refused.get_or_insert(why);
+    }
+}

@@ -1,0 +1,84 @@
+//! Concatenation: the devices one after the other.
+
+use crate::composed::Composer;
+use crate::devices::Devices;
+use crate::parts::{Part, place_in_part, read_parts, write_parts, zero_parts};
+use frit_core::{MediumKind, ReadTarget, Result, Sink, WriteData};
+
+frit_core::parameters! {
+    /// Configuration of a concatenation. It has no parameters.
+    pub struct ConcatConfig {}
+}
+
+/// The devices one after the other, as one device of their total capacity.
+pub struct Concat<S: Sink> {
+    config: ConcatConfig,
+    devices: Devices<S>,
+    /// First byte of each device, and the end of the last one.
+    starts: Vec<u64>,
+}
+
+impl<S: Sink> Concat<S> {
+    /// Concatenates devices in their order.
+    #[must_use]
+    pub fn new(config: ConcatConfig, devices: Devices<S>) -> Concat<S> {
+        let mut end = 0;
+        let mut starts = vec![0];
+        starts.extend(devices.iter().map(|d| {
+            end += d.bytes();
+            end
+        }));
+        Concat { config, devices, starts }
+    }
+}
+
+/// Returns the part that begins at an address.
+fn part(starts: &[u64], at: u64) -> Part {
+    let device = starts.partition_point(|&start| start <= at) - 1;
+    Part { device, at: at - starts[device], len: starts[device + 1] - at }
+}
+
+impl<S: Sink + 'static> Composer<S> for Concat<S> {
+    const NAME: &'static str = "concat";
+    type Config = ConcatConfig;
+
+    fn config(&self) -> &ConcatConfig {
+        &self.config
+    }
+
+    fn configure(&mut self, config: ConcatConfig) -> Result<()> {
+        self.config = config;
+        Ok(())
+    }
+
+    fn devices(&self) -> &Devices<S> {
+        &self.devices
+    }
+
+    fn devices_mut(&mut self) -> &mut Devices<S> {
+        &mut self.devices
+    }
+
+    fn bytes(&self) -> u64 {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    fn read(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {
+        let starts = &self.starts;
+        read_parts(&mut self.devices, sink, at, into, after, |at| part(starts, at))
+    }
+
+    fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
+        let starts = &self.starts;
+        write_parts(&mut self.devices, sink, at, data, after, |at| part(starts, at))
+    }
+
+    fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
+        let starts = &self.starts;
+        zero_parts(&mut self.devices, sink, at..at + len, after, |at| part(starts, at))
+    }
+
+    fn place(&self, at: u64) -> (u64, Option<MediumKind>) {
+        place_in_part(&self.devices, at, part(&self.starts, at))
+    }
+}

@@ -1,0 +1,178 @@
+//! The devices below a composer, and what all of them do together.
+
+use frit_core::{
+    BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, DurabilityPoint, Finding, Info, LayerRecovery,
+    Params, Precondition, Progress, Result, Sink, StackView, WriteGuarantee,
+};
+
+/// The devices below a composer, in the order of the stack file.
+pub struct Devices<S: Sink> {
+    all: Vec<Box<dyn BlockDevice<S>>>,
+    /// Device whose background work has the first turn in the next step.
+    turn: usize,
+}
+
+impl<S: Sink> Devices<S> {
+    /// Takes the devices.
+    #[must_use]
+    pub fn new(all: Vec<Box<dyn BlockDevice<S>>>) -> Devices<S> {
+        Devices { all, turn: 0 }
+    }
+
+    /// Returns the number of devices.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Returns `true` if there are no devices.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Returns the devices.
+    pub fn iter(&self) -> impl Iterator<Item = &dyn BlockDevice<S>> {
+        self.all.iter().map(|d| &**d)
+    }
+
+    /// Returns a device, by its place in the stack file.
+    #[must_use]
+    pub fn get(&self, i: usize) -> &dyn BlockDevice<S> {
+        &*self.all[i]
+    }
+
+    /// Returns a device, by its place in the stack file.
+    #[inline]
+    pub fn get_mut(&mut self, i: usize) -> &mut (dyn BlockDevice<S> + 'static)
+    where
+        S: 'static,
+    {
+        &mut *self.all[i]
+    }
+
+    /// Flushes all devices.
+    ///
+    /// # Errors
+    /// The first failure of a device. The others are flushed too.
+    pub fn flush(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+        let mut done = after;
+        let mut failed = Ok(());
+        for device in &mut self.all {
+            match device.flush(sink, cause, after) {
+                Ok(tok) => done = sink.join(done, tok),
+                Err(e) => failed = failed.and(Err(e)),
+            }
+        }
+        failed.map(|()| done)
+    }
+
+    /// Returns what holds for a write to any of the devices.
+    #[must_use]
+    pub fn weakest_guarantee(&self) -> WriteGuarantee {
+        self.all.iter().map(|d| d.write_guarantee()).fold(WriteGuarantee::default(), |a, b| WriteGuarantee {
+            durable_at: if a.durable_at == DurabilityPoint::OnFlush { a.durable_at } else { b.durable_at },
+            atomic_bytes: a.atomic_bytes.min(b.atomic_bytes),
+        })
+    }
+
+    /// Adds the media and layers of all devices to the view.
+    pub fn visible(&self, view: &mut StackView) {
+        self.all.iter().for_each(|d| d.visible(view));
+    }
+
+    /// Formats all devices.
+    ///
+    /// # Errors
+    /// The first failure of a device.
+    pub fn format(&mut self, sink: &mut S) -> Result<()> {
+        self.all.iter_mut().try_for_each(|d| d.format(sink))
+    }
+
+    /// Recovers all devices.
+    ///
+    /// # Errors
+    /// The first failure of a device.
+    pub fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Vec<LayerRecovery>> {
+        let mut below = Vec::new();
+        for device in &mut self.all {
+            below.extend(device.recover(sink, crash)?);
+        }
+        Ok(below)
+    }
+
+    /// Shuts all devices down.
+    ///
+    /// # Errors
+    /// The first failure of a device.
+    pub fn halt(&mut self, sink: &mut S) -> Result<()> {
+        self.all.iter_mut().try_for_each(|d| d.halt(sink))
+    }
+
+    /// Reads the persisted state of all devices back.
+    ///
+    /// # Errors
+    /// The first failure of a device.
+    pub fn boot(&mut self, sink: &mut S) -> Result<()> {
+        self.all.iter_mut().try_for_each(|d| d.boot(sink))
+    }
+
+    /// Checks all devices.
+    ///
+    /// # Errors
+    /// The first failure of a device.
+    pub fn check(
+        &mut self,
+        sink: &mut S,
+        scope: CheckScope,
+        found: &mut dyn FnMut(Finding),
+    ) -> Result<CheckCounts> {
+        let mut sum = CheckCounts::default();
+        for device in &mut self.all {
+            sum = sum + device.check(sink, scope, found)?;
+        }
+        Ok(sum)
+    }
+
+    /// Brings all devices into a state as after long use.
+    ///
+    /// # Errors
+    /// The first failure of a device.
+    pub fn precondition(&mut self, how: Precondition) -> Result<()> {
+        self.all.iter_mut().try_for_each(|d| d.precondition(how))
+    }
+
+    /// Does background work of one device. The devices have their turns one after the other; a
+    /// device without work passes its turn on.
+    ///
+    /// # Errors
+    /// A failure of a device.
+    pub fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+        let mut state = Progress::Idle;
+        for _ in 0..self.all.len() {
+            let i = self.turn % self.all.len();
+            self.turn = i + 1;
+            state = state.or(self.all[i].step(sink, budget)?);
+            if matches!(state, Progress::Busy(_)) {
+                break;
+            }
+        }
+        Ok(state)
+    }
+
+    /// Returns the reason for which a device refuses writes.
+    #[must_use]
+    pub fn refuses(&self) -> Option<String> {
+        self.all.iter().find_map(|d| d.refuses())
+    }
+
+    /// Makes all devices refuse writes.
+    pub fn refuse(&mut self, why: &str) {
+        self.all.iter_mut().for_each(|d| d.refuse(why));
+    }
+
+    /// Calls `each` for each layer of the devices.
+    pub fn each_layer(&mut self, each: &mut dyn FnMut(&str, &Info, &mut dyn Params)) {
+        self.all.iter_mut().for_each(|d| d.each_layer(each));
+    }
+}

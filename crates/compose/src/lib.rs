@@ -1,0 +1,22 @@
+//! Composition of layers: a layer in the role of a device below another one, and the small layers
+//! that are made for composition.
+//!
+//! [`NestedLayer`] gives a layer the interface of a device ([`frit_core::BlockDevice`]). The
+//! composers each serve requests from one or more devices: [`concat`], [`stripe`]. A composer
+//! implements [`Composer`], and [`Composed`] gives it the interfaces of a layer. [`tree::Tree`]
+//! gives the parameters of all layers of a stack paths.
+//!
+//! It is not: a place for the design of a stack. `frit-stack` reads which layer is below which.
+
+pub mod composed;
+pub mod concat;
+pub mod devices;
+pub mod nested;
+mod parts;
+pub mod stripe;
+pub mod tree;
+
+pub use composed::{Composed, Composer};
+pub use devices::Devices;
+pub use nested::NestedLayer;
+pub use tree::Tree;

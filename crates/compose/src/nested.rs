@@ -1,0 +1,180 @@
+//! A layer in the role of a device below another layer.
+
+use frit_core::{
+    BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, Finding, Hints, Info, LayerRecovery, MediumKind,
+    Params, Precondition, Progress, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, StackDevice, StackView,
+    Traffic, TrafficKind, WriteData, WriteGuarantee,
+};
+
+/// A layer below another one. It names the layer in errors, findings and views, and counts the
+/// requests of the upper layer.
+pub struct NestedLayer<S: Sink> {
+    name: String,
+    layer: Box<dyn StackDevice<S>>,
+    traffic: Traffic,
+}
+
+impl<S: Sink> NestedLayer<S> {
+    /// Gives a layer the interface of a device. `name` is that of the layer in its stack.
+    #[must_use]
+    pub fn new(name: &str, layer: Box<dyn StackDevice<S>>) -> NestedLayer<S> {
+        NestedLayer { name: name.into(), layer, traffic: Traffic::default() }
+    }
+
+    /// Makes a request to the layer, which starts when `after` is done. Returns the token of its
+    /// acknowledgement.
+    #[inline]
+    fn request(
+        &mut self,
+        sink: &mut S,
+        after: S::Tok,
+        ask: impl FnOnce(&mut dyn StackDevice<S>, &mut S) -> Result<()>,
+    ) -> Result<S::Tok> {
+        let outer = sink.begin_nested(after);
+        let answer = ask(&mut *self.layer, sink);
+        // The scope ends also if the request fails: later commands belong to the upper request.
+        let done = sink.end_nested(outer);
+        self.located(answer).map(|()| done)
+    }
+
+    fn located<V>(&self, answer: Result<V>) -> Result<V> {
+        answer.map_err(|e| e.in_layer(&self.name))
+    }
+}
+
+impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
+    fn bytes(&self) -> u64 {
+        self.layer.info().sectors * SECTOR_BYTES
+    }
+
+    fn read(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        into: ReadTarget<'_>,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        self.traffic.add(TrafficKind::Read, cause, u64::from(into.len()));
+        self.request(sink, after, |layer, sink| {
+            layer.read(sink, Sector(at / SECTOR_BYTES), into, Hints::NONE)
+        })
+    }
+
+    fn write(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        data: WriteData<'_>,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        self.traffic.add(TrafficKind::Write, cause, u64::from(data.len()));
+        self.request(sink, after, |layer, sink| {
+            layer.write(sink, Sector(at / SECTOR_BYTES), data, Hints::NONE)
+        })
+    }
+
+    fn zero(&mut self, sink: &mut S, at: u64, len: u64, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+        self.traffic.add(TrafficKind::Zero, cause, len);
+        self.request(sink, after, |layer, sink| {
+            layer.discard(sink, Sector(at / SECTOR_BYTES), len / SECTOR_BYTES)
+        })
+    }
+
+    fn flush(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+        self.traffic.add(TrafficKind::Flush, cause, 0);
+        self.request(sink, after, |layer, sink| layer.flush(sink))
+    }
+
+    fn write_guarantee(&self) -> WriteGuarantee {
+        self.layer.write_guarantee()
+    }
+
+    fn visible(&self, view: &mut StackView) {
+        let own = view.layers.len();
+        self.layer.visible(view);
+        if let Some(layer) = view.layers.get_mut(own) {
+            layer.name.clone_from(&self.name);
+            layer.traffic = Some(Box::new(self.traffic.clone()));
+        }
+    }
+
+    fn place(&self, at: u64) -> (u64, Option<MediumKind>) {
+        let from = Sector(at / SECTOR_BYTES);
+        let page = u64::from(self.layer.info().page_bytes);
+        let end = ((at / page + 1) * page).min(self.bytes());
+        let mut first = None;
+        let sectors = (end - from.bytes()) / SECTOR_BYTES;
+        let found = self.layer.extents(from, sectors, &mut |e| {
+            first.get_or_insert(e);
+        });
+        match first.filter(|_| found.is_ok()) {
+            Some(extent) => (from.bytes() + extent.sectors * SECTOR_BYTES, extent.place),
+            None => (end, None),
+        }
+    }
+
+    fn format(&mut self, sink: &mut S) -> Result<()> {
+        let answer = self.layer.format(sink);
+        self.located(answer)
+    }
+
+    fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Vec<LayerRecovery>> {
+        let answer = self.layer.recover(sink, crash);
+        let mut recovery = self.located(answer)?;
+        let below = std::mem::take(&mut recovery.below);
+        let own = LayerRecovery { layer: self.name.clone(), recovery };
+        Ok(std::iter::once(own).chain(below).collect())
+    }
+
+    fn halt(&mut self, sink: &mut S) -> Result<()> {
+        let answer = self.layer.halt(sink);
+        self.located(answer)
+    }
+
+    fn boot(&mut self, sink: &mut S) -> Result<()> {
+        let answer = self.layer.boot(sink);
+        self.located(answer)
+    }
+
+    fn check(
+        &mut self,
+        sink: &mut S,
+        scope: CheckScope,
+        found: &mut dyn FnMut(Finding),
+    ) -> Result<CheckCounts> {
+        let name = &self.name;
+        let answer = self.layer.check(sink, scope, &mut |mut finding| {
+            if finding.layer.is_empty() {
+                finding.layer.clone_from(name);
+            }
+            found(finding);
+        });
+        self.located(answer)
+    }
+
+    fn precondition(&mut self, how: Precondition) -> Result<()> {
+        let answer = self.layer.precondition(how);
+        self.located(answer)
+    }
+
+    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+        let answer = self.layer.step(sink, budget);
+        self.located(answer)
+    }
+
+    fn refuses(&self) -> Option<String> {
+        self.layer.refuses().map(|why| format!("layer '{}': {why}", self.name))
+    }
+
+    fn refuse(&mut self, why: &str) {
+        self.layer.refuse(why.into());
+    }
+
+    fn each_layer(&mut self, each: &mut dyn FnMut(&str, &Info, &mut dyn Params)) {
+        let info = self.layer.info();
+        each(&self.name, &info, self.layer.params());
+        self.layer.each_layer_below(each);
+    }
+}

@@ -1,0 +1,83 @@
+//! Division of a request into parts, each of which lies on one device.
+
+use crate::devices::Devices;
+use frit_core::{Cause, MediumKind, ReadTarget, Result, Sink, WriteData};
+use std::ops::Range;
+
+/// A run of bytes on one device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Part {
+    /// Index of the device.
+    pub(crate) device: usize,
+    /// Address of the first byte on the device.
+    pub(crate) at: u64,
+    /// Number of bytes until the end of the run.
+    pub(crate) len: u64,
+}
+
+/// Reads a range. `part` returns the run that begins at an address. The parts are independent of
+/// each other.
+pub(crate) fn read_parts<S: Sink + 'static>(
+    devices: &mut Devices<S>,
+    sink: &mut S,
+    at: u64,
+    mut into: ReadTarget<'_>,
+    after: S::Tok,
+    part: impl Fn(u64) -> Part,
+) -> Result<S::Tok> {
+    let (mut done, mut from, len) = (after, 0, into.len());
+    while from < len {
+        let p = part(at + u64::from(from));
+        let n = p.len.min(u64::from(len - from)) as u32;
+        let tok = devices.get_mut(p.device).read(sink, p.at, into.part(from, n), Cause::Host, after)?;
+        done = sink.join(done, tok);
+        from += n;
+    }
+    Ok(done)
+}
+
+/// Writes a range in parts, which are independent of each other.
+pub(crate) fn write_parts<S: Sink + 'static>(
+    devices: &mut Devices<S>,
+    sink: &mut S,
+    at: u64,
+    data: WriteData<'_>,
+    after: S::Tok,
+    part: impl Fn(u64) -> Part,
+) -> Result<S::Tok> {
+    let (mut done, mut from, len) = (after, 0, data.len());
+    while from < len {
+        let p = part(at + u64::from(from));
+        let n = p.len.min(u64::from(len - from)) as u32;
+        let tok = devices.get_mut(p.device).write(sink, p.at, data.part(from, n), Cause::Host, after)?;
+        done = sink.join(done, tok);
+        from += n;
+    }
+    Ok(done)
+}
+
+/// Makes a range read as zeros, in parts that are independent of each other.
+pub(crate) fn zero_parts<S: Sink + 'static>(
+    devices: &mut Devices<S>,
+    sink: &mut S,
+    range: Range<u64>,
+    after: S::Tok,
+    part: impl Fn(u64) -> Part,
+) -> Result<S::Tok> {
+    let (mut done, mut at) = (after, range.start);
+    while at < range.end {
+        let p = part(at);
+        let n = p.len.min(range.end - at);
+        let tok = devices.get_mut(p.device).zero(sink, p.at, n, Cause::Host, after)?;
+        done = sink.join(done, tok);
+        at += n;
+    }
+    Ok(done)
+}
+
+/// Returns the end of the run from `at` on that lies on one medium, and this medium. `part` is the
+/// part that begins at `at`.
+pub(crate) fn place_in_part<S: Sink>(devices: &Devices<S>, at: u64, part: Part) -> (u64, Option<MediumKind>) {
+    let (end, place) = devices.get(part.device).place(part.at);
+    (at + part.len.min(end - part.at), place)
+}

@@ -1,0 +1,103 @@
+//! Striping: equal chunks on the devices in turn (RAID 0).
+
+use crate::composed::Composer;
+use crate::devices::Devices;
+use crate::parts::{Part, place_in_part, read_parts, write_parts, zero_parts};
+use frit_core::{BlockDevice, Error, MediumKind, ReadTarget, Result, SECTOR_BYTES, Sink, WriteData, size};
+
+frit_core::parameters! {
+    /// Configuration of a stripe.
+    pub struct StripeConfig {
+        "chunk" chunk: u64 as Size = 64 << 10, fixed, unit "bytes", within 512..=1 << 30,
+            "size of a chunk, a multiple of 512 bytes: consecutive chunks are on consecutive devices";
+    }
+}
+
+/// Chunks of equal size on the devices in turn. Devices that are larger than the smallest one are
+/// used in part.
+pub struct Stripe<S: Sink> {
+    config: StripeConfig,
+    devices: Devices<S>,
+    map: ChunkMap,
+}
+
+/// Mapping of addresses to chunks.
+#[derive(Clone, Copy, Debug)]
+struct ChunkMap {
+    chunk: u64,
+    devices: u64,
+}
+
+impl ChunkMap {
+    /// Returns the part that begins at an address.
+    fn part(self, at: u64) -> Part {
+        let (chunk, within) = (at / self.chunk, at % self.chunk);
+        let device = (chunk % self.devices) as usize;
+        Part { device, at: chunk / self.devices * self.chunk + within, len: self.chunk - within }
+    }
+}
+
+impl<S: Sink> Stripe<S> {
+    /// Stripes devices in their order.
+    ///
+    /// # Errors
+    /// A chunk that is not a multiple of a sector, or larger than a device.
+    pub fn new(config: StripeConfig, devices: Devices<S>) -> Result<Stripe<S>> {
+        let chunk = config.chunk;
+        if !chunk.is_multiple_of(SECTOR_BYTES) {
+            return Err(Error::param("chunk", chunk, "has to be a multiple of 512 bytes"));
+        }
+        if let Some(small) = devices.iter().map(BlockDevice::bytes).find(|&bytes| bytes < chunk) {
+            let why = format!("is larger than the smallest device, which has {}", size::format(small));
+            return Err(Error::param("chunk", size::format(chunk), why));
+        }
+        let map = ChunkMap { chunk, devices: devices.len() as u64 };
+        Ok(Stripe { config, devices, map })
+    }
+}
+
+impl<S: Sink + 'static> Composer<S> for Stripe<S> {
+    const NAME: &'static str = "stripe";
+    type Config = StripeConfig;
+
+    fn config(&self) -> &StripeConfig {
+        &self.config
+    }
+
+    fn configure(&mut self, config: StripeConfig) -> Result<()> {
+        self.config = config;
+        Ok(())
+    }
+
+    fn devices(&self) -> &Devices<S> {
+        &self.devices
+    }
+
+    fn devices_mut(&mut self) -> &mut Devices<S> {
+        &mut self.devices
+    }
+
+    fn bytes(&self) -> u64 {
+        let smallest = self.devices.iter().map(BlockDevice::bytes).min().unwrap_or(0);
+        smallest / self.map.chunk * self.map.chunk * self.map.devices
+    }
+
+    fn read(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {
+        let map = self.map;
+        read_parts(&mut self.devices, sink, at, into, after, |at| map.part(at))
+    }
+
+    fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
+        let map = self.map;
+        write_parts(&mut self.devices, sink, at, data, after, |at| map.part(at))
+    }
+
+    fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
+        let map = self.map;
+        zero_parts(&mut self.devices, sink, at..at + len, after, |at| map.part(at))
+    }
+
+    fn place(&self, at: u64) -> (u64, Option<MediumKind>) {
+        place_in_part(&self.devices, at, self.map.part(at))
+    }
+}

@@ -1,0 +1,31 @@
+//! The small layers that are made for composition.
+
+use super::{Durability, Interface, Role};
+use crate::decode::{decode as decode_as, keys_of};
+use crate::error::Problem;
+use crate::tree::Table;
+use frit_core::ParamTable;
+use serde::de::DeserializeOwned;
+
+pub(super) const CONCAT: &str = "devices one after the other, as one device of their total capacity";
+pub(super) const STRIPE: &str = "equal chunks on devices in turn (RAID 0)";
+
+/// Role of a composer of several devices.
+pub(super) const DEVICES: &[Role] = &[Role {
+    key: "devices",
+    needs: Interface::Block,
+    optional: false,
+    many: true,
+    help: "the devices, as a list of names of disks or layers",
+}];
+
+/// A composer without metadata is as durable as its devices.
+pub(super) const DURABILITY: Durability = Durability { each_request: &[], over_files: &[] };
+
+pub(super) fn decode<C: ParamTable + DeserializeOwned>(
+    path: &str,
+    table: &Table,
+    problems: &mut Vec<Problem>,
+) -> Option<C> {
+    decode_as(path, table, keys_of::<C>(), problems)
+}
