@@ -79,9 +79,8 @@ impl Stack {
     ///
     /// # Errors
     /// As for [`StackSink::build`].
-    pub fn build_with_bytes<S: Sink>(&self, bytes: &Bytes) -> Result<BuiltStack<S>>
+    pub fn build_with_bytes<S: Sink + 'static>(&self, bytes: &Bytes) -> Result<BuiltStack<S>>
     where
-        S: 'static,
         S::Tok: 'static,
     {
         self.build_on(bytes)
@@ -91,17 +90,15 @@ impl Stack {
     ///
     /// # Errors
     /// As for [`StackSink::build`].
-    pub fn build_without_bytes<S: Sink>(&self) -> Result<BuiltStack<S>>
+    pub fn build_without_bytes<S: Sink + 'static>(&self) -> Result<BuiltStack<S>>
     where
-        S: 'static,
         S::Tok: 'static,
     {
         self.build_on(&NoStores)
     }
 
-    fn build_on<S: Sink, B: Stores>(&self, stores: &B) -> Result<BuiltStack<S>>
+    fn build_on<S: Sink + 'static, B: Stores>(&self, stores: &B) -> Result<BuiltStack<S>>
     where
-        S: 'static,
         S::Tok: 'static,
     {
         let mut hardware = Hardware::new();
@@ -115,14 +112,13 @@ impl Stack {
 
     /// Builds a layer over what is below it. A medium is registered with the hardware when it is
     /// built, so the lowest come first.
-    fn build_layer<S: Sink, B: Stores>(
+    fn build_layer<S: Sink + 'static, B: Stores>(
         &self,
         index: usize,
         stores: &B,
         hardware: &mut Hardware,
     ) -> std::result::Result<Box<dyn StackDevice<S>>, Box<Problem>>
     where
-        S: 'static,
         S::Tok: 'static,
     {
         let layer = &self.layers[index];
@@ -153,8 +149,7 @@ impl Stack {
     }
 
     /// Builds the devices in a role of a layer.
-    #[expect(clippy::type_complexity, reason = "the type is used once")]
-    fn devices<S: Sink, B: Stores>(
+    fn devices<S: Sink + 'static, B: Stores>(
         &self,
         layer: &Layer,
         role: &str,
@@ -162,7 +157,6 @@ impl Stack {
         hardware: &mut Hardware,
     ) -> std::result::Result<Vec<Box<dyn BlockDevice<S>>>, Box<Problem>>
     where
-        S: 'static,
         S::Tok: 'static,
     {
         let below = layer.on.iter().filter(|(r, _)| r.key == role);

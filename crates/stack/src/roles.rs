@@ -94,7 +94,7 @@ impl Roles<'_> {
         let path = format!("`{}.{}`", self.layers[of].name(), role.key);
         let names: Vec<String> = match &entry.value.data {
             Data::Plain(toml::Value::String(name)) if !role.many => vec![name.clone()],
-            Data::Plain(toml::Value::Array(all)) if role.many && all.iter().all(|v| v.is_str()) => {
+            Data::Plain(toml::Value::Array(all)) if role.many && all.iter().all(toml::Value::is_str) => {
                 all.iter().filter_map(|v| v.as_str()).map(str::to_owned).collect()
             }
             _ => {
