@@ -61,6 +61,12 @@ pub trait Sink {
     /// Returns a token that is done when both are done.
     fn join(&mut self, a: Self::Tok, b: Self::Tok) -> Self::Tok;
 
+    /// Returns a token that is done `by` after `after`, and after now at the earliest. A sink without
+    /// time returns `after`.
+    fn delay(&mut self, after: Self::Tok, _by: Nanos) -> Self::Tok {
+        after
+    }
+
     /// Makes the acknowledgement of the current request wait for `tok`.
     fn ack(&mut self, tok: Self::Tok);
 

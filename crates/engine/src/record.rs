@@ -192,6 +192,11 @@ impl<S: Sink> Sink for Recorder<S> {
         RecorderToken { entry, below: self.below.join(a.below, b.below) }
     }
 
+    fn delay(&mut self, after: Self::Tok, by: Nanos) -> Self::Tok {
+        let after = self.join(self.scope.start, after);
+        RecorderToken { below: self.below.delay(after.below, by), ..after }
+    }
+
     fn ack(&mut self, tok: Self::Tok) {
         self.scope.ack = self.join(self.scope.ack, tok);
     }

@@ -7,6 +7,8 @@ use crate::stack::{Below, Layer, Stack};
 use crate::stores::{Bytes, NoStores, Stores};
 use crate::tree::Table;
 use frit_compose::concat::Concat;
+use frit_compose::delay::Delay;
+use frit_compose::flaky::Flaky;
 use frit_compose::stripe::Stripe;
 use frit_compose::{Composed, Composer, Devices, NestedLayer, Tree};
 use frit_core::{BlockDevice, Error, Sink, StackDevice, UntimedSink};
@@ -139,6 +141,14 @@ impl Stack {
             LayerConfig::Concat(config) => {
                 let devices = Devices::new(self.devices(layer, "devices", stores, hardware)?);
                 Ok(composed(Concat::new(config.clone(), devices)))
+            }
+            LayerConfig::Delay(config) => {
+                let devices = Devices::new(self.devices(layer, "device", stores, hardware)?);
+                Ok(composed(Delay::new(config.clone(), devices)))
+            }
+            LayerConfig::Flaky(config) => {
+                let devices = Devices::new(self.devices(layer, "device", stores, hardware)?);
+                Ok(composed(Flaky::new(config.clone(), devices)))
             }
             LayerConfig::Stripe(config) => {
                 let devices = Devices::new(self.devices(layer, "devices", stores, hardware)?);

@@ -65,7 +65,7 @@ fn a_wrong_stack_among_good_ones_is_told_and_fails() {
     assert_eq!((&json[0]["ok"], &json[1]["ok"]), (&true.into(), &false.into()));
     assert_eq!(json[1]["errors"][0]["line"], 5);
     assert_eq!(json[1]["errors"][0]["text"], path);
-    assert_eq!(json[0]["summary"]["layer"]["page_bytes"], 2048);
+    assert_eq!(json[0]["summary"]["layers"][0]["page_bytes"], 2048);
 }
 
 #[test]

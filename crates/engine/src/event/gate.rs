@@ -8,6 +8,13 @@ use frit_core::Nanos;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Gate(u32);
 
+impl Gate {
+    /// Returns the gate of a node that waits for one more token than it has links.
+    pub(super) fn of(id: u32) -> Gate {
+        Gate(id)
+    }
+}
+
 impl Queues {
     pub(super) fn add_gate(&mut self) -> (Gate, Tok) {
         let id = self.node(NO_CMD, Stage::Join);

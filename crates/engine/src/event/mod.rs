@@ -187,6 +187,11 @@ impl<P: Scheduler> Sink for Event<P> {
         self.queues.join(a, b)
     }
 
+    fn delay(&mut self, after: Tok, by: Nanos) -> Tok {
+        let after = self.queues.join(self.scope.start, after);
+        self.queues.delay(after, by)
+    }
+
     #[inline]
     fn ack(&mut self, tok: Tok) {
         self.scope.ack = self.queues.join(self.scope.ack, tok);

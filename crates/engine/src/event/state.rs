@@ -34,6 +34,9 @@ pub(super) enum Stage {
     Free,
     /// Not a command: a join, which is done when the tokens that it waits for are done.
     Join,
+    /// Not a command: a delay, which becomes a join with a gate when its token is done. `start` holds
+    /// its duration.
+    Delay,
     /// The command waits for its `after`.
     Waits,
     /// The command waits until a command that it must follow is released.
@@ -425,6 +428,15 @@ impl Queues {
         Tok { id, generation: self.nodes[id as usize].generation }
     }
 
+    /// Returns a token that is done `by` after `after`, which counts from now if it is done already.
+    pub(super) fn delay(&mut self, after: Tok, by: Nanos) -> Tok {
+        let id = self.node(NO_CMD, Stage::Delay);
+        self.nodes[id as usize].start = by;
+        self.wait_for(id, 0, after);
+        self.wake(id);
+        Tok { id, generation: self.nodes[id as usize].generation }
+    }
+
     /// Requests a report of `tag` when `tok` is done. Returns `false` if it is already done.
     pub(super) fn watch(&mut self, tok: Tok, tag: Tag) -> bool {
         if self.is_done(tok) {
@@ -491,6 +503,13 @@ impl Queues {
             Stage::Waits | Stage::Held => {}
             Stage::Join => {
                 self.resolve(id);
+                return None;
+            }
+            Stage::Delay => {
+                let node = &mut self.nodes[id as usize];
+                (node.stage, node.waits) = (Stage::Join, 1);
+                let end = self.now + node.start;
+                self.open_gate(Gate::of(id), end);
                 return None;
             }
             // The node was woken twice at this time.

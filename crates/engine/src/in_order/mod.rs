@@ -375,6 +375,11 @@ impl Sink for InOrder {
         self.tokens.join(self.now, a, b)
     }
 
+    fn delay(&mut self, after: Tok, by: Nanos) -> Tok {
+        let after = self.join(self.scope.start, after);
+        self.tokens.delay(self.now, after, by)
+    }
+
     #[inline]
     fn ack(&mut self, tok: Tok) {
         self.scope.ack = self.tokens.join(self.now, self.scope.ack, tok);

@@ -32,6 +32,8 @@ enum Kind {
     Command,
     /// A join of two tokens.
     Join,
+    /// A delay after one token. The second link of the slot holds its duration in nanoseconds.
+    Delay,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -135,6 +137,20 @@ impl Tokens {
         }
     }
 
+    /// Returns a token that is done `by` after `after`, which counts from `now` if it is done before.
+    pub(super) fn delay(&mut self, now: Nanos, after: Tok, by: Nanos) -> Tok {
+        let known = self.done_at(after).map(|at| at.max(now) + by);
+        let slot = match known {
+            Some(time) => Slot { time, kind: Kind::Known, ..VACANT },
+            None => Slot { time: now, kind: Kind::Delay, next_waiter: [0, by.0], ..VACANT },
+        };
+        let id = self.add(now, slot);
+        if known.is_none() {
+            self.wait_for(id, 0, after);
+        }
+        Tok(id)
+    }
+
     /// Returns the completion time of a token if it is known; zero if the token was done long ago.
     #[inline]
     pub(super) fn done_at(&self, tok: Tok) -> Option<Nanos> {
@@ -191,9 +207,10 @@ impl Tokens {
             slot.time = slot.time.max(at);
             slot.waits -= 1;
             if slot.waits == 0 {
-                let (kind, time, unit) = (slot.kind, slot.time, slot.unit);
+                let (kind, time, unit, by) = (slot.kind, slot.time, slot.unit, Nanos(slot.next_waiter[1]));
                 match kind {
                     Kind::Join => self.worklist.push((waiter, time)),
+                    Kind::Delay => self.worklist.push((waiter, time + by)),
                     _ => each(Consequence::Ready(unit, Tok(waiter))),
                 }
             }

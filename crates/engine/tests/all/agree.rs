@@ -106,6 +106,17 @@ proptest! {
         prop_assert_eq!(in_order, run(&mut Event::new(&hw, Fifo), m, &r));
     }
 
+    /// A request to a layer below starts some time after the first command of its upper request.
+    #[test]
+    fn equal_with_requests_to_layers_below(
+        r in requests(nand_cmd(), 60), m in mode(), by in 0u64..300_000,
+    ) {
+        let hw = nand(&[0, 0, 0, 1, 1, 1]);
+        let by = Some(Nanos(by));
+        let in_order = run_nested(&mut InOrder::new(&hw), m, &r, by);
+        prop_assert_eq!(in_order, run_nested(&mut Event::new(&hw, Fifo), m, &r, by));
+    }
+
     #[test]
     fn the_same_input_gives_the_same_output(r in requests(nand_cmd(), 30), m in mode()) {
         let hw = nand(&[0, 0, 0, 1, 1, 1]);

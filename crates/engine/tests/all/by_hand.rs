@@ -193,3 +193,19 @@ fn usage_is_the_sum_of_the_phases() {
         assert_eq!(usage.histogram(frit_core::Op::NandRead).unwrap().summary().max_ns, Nanos(88_699));
     }
 }
+
+#[test]
+fn a_request_to_a_layer_below_starts_after_its_delay() {
+    let hw = nand(&[0, 1, 2]);
+    // A read, then a program and a read below. The layer below knows nothing of the first read.
+    let commands = vec![(read(0, 0), None), (program(1, 0), None), (read(2, 0), None)];
+    let request = [Request { at: 0, commands }];
+    let mode = LoopMode::Closed { depth: 1 };
+    for by in [0, 5_000] {
+        let end = READ + by + PROGRAM.max(READ);
+        let in_order = run_nested(&mut InOrder::new(&hw), mode, &request, Some(Nanos(by))).0;
+        assert_eq!(in_order[0].acknowledged, Nanos(end));
+        let event = run_nested(&mut Event::new(&hw, Fifo), mode, &request, Some(Nanos(by))).0;
+        assert_eq!(event[0].acknowledged, Nanos(end));
+    }
+}

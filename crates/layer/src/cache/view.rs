@@ -14,7 +14,6 @@ const SLICES: u32 = 512;
 impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     pub(super) fn show(&self, view: &mut StackView) {
         view.media.push(self.space.pcm.view());
-        self.disk.visible(view);
         let mut metrics = self.metrics();
         metrics.extend(self.reasons());
         metrics.extend(self.space.pcm.metrics());
@@ -24,6 +23,8 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
             residence: self.residence(),
             traffic: None,
         });
+        // The layers below come after their upper one.
+        self.disk.visible(view);
     }
 
     fn metrics(&self) -> Vec<Metric> {

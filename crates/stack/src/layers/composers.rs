@@ -10,6 +10,18 @@ use serde::de::DeserializeOwned;
 pub(super) const CONCAT: &str = "devices one after the other, as one device of their total capacity";
 pub(super) const STRIPE: &str = "equal chunks on devices in turn (RAID 0)";
 
+pub(super) const DELAY: &str = "a device whose acknowledgements arrive later, in virtual time";
+pub(super) const FLAKY: &str = "a device that fails by rules, for tests of the layers above it";
+
+/// Role of a composer of one device.
+pub(super) const DEVICE: &[Role] = &[Role {
+    key: "device",
+    needs: Interface::Block,
+    optional: false,
+    many: false,
+    help: "the device: a disk or a layer",
+}];
+
 /// Role of a composer of several devices.
 pub(super) const DEVICES: &[Role] = &[Role {
     key: "devices",

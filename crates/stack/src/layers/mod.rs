@@ -11,6 +11,8 @@ use crate::error::Problem;
 use crate::media::param_problem;
 use crate::tree::Table;
 use frit_compose::concat::ConcatConfig;
+use frit_compose::delay::DelayConfig;
+use frit_compose::flaky::FlakyConfig;
 use frit_compose::stripe::StripeConfig;
 use frit_core::params::Phase;
 use frit_core::{MediumKind, ParamDef, ParamInfo, ParamTable};
@@ -33,6 +35,10 @@ pub enum LayerKind {
     Concat,
     /// Chunks on devices in turn.
     Stripe,
+    /// A delay of acknowledgements.
+    Delay,
+    /// A device that fails by rules.
+    Flaky,
 }
 
 /// Interface that a role needs.
@@ -112,6 +118,10 @@ pub enum LayerConfig {
     Concat(ConcatConfig),
     /// Configuration of a stripe.
     Stripe(StripeConfig),
+    /// Configuration of a delay.
+    Delay(DelayConfig),
+    /// Configuration of a flaky device.
+    Flaky(FlakyConfig),
 }
 
 /// Evaluates an expression with the configuration type of a kind of layer.
@@ -136,6 +146,14 @@ macro_rules! with_config_of {
             }
             LayerKind::Stripe => {
                 type $config = StripeConfig;
+                $value
+            }
+            LayerKind::Delay => {
+                type $config = DelayConfig;
+                $value
+            }
+            LayerKind::Flaky => {
+                type $config = FlakyConfig;
                 $value
             }
         }
@@ -170,16 +188,15 @@ impl LayerKind {
             LayerKind::Ntl => ntl::ABOUT,
             LayerKind::Concat => composers::CONCAT,
             LayerKind::Stripe => composers::STRIPE,
+            LayerKind::Delay => composers::DELAY,
+            LayerKind::Flaky => composers::FLAKY,
         }
     }
 
     /// Returns `true` if the layer serves requests that begin or end inside a sector.
     #[must_use]
     pub fn serves_bytes(self) -> bool {
-        match self {
-            LayerKind::Hfsl => true,
-            LayerKind::Cache | LayerKind::Ntl | LayerKind::Concat | LayerKind::Stripe => false,
-        }
+        self == LayerKind::Hfsl
     }
 
     /// Returns the roles of media below the layer.
@@ -190,6 +207,7 @@ impl LayerKind {
             LayerKind::Cache => cache::ROLES,
             LayerKind::Ntl => ntl::ROLES,
             LayerKind::Concat | LayerKind::Stripe => composers::DEVICES,
+            LayerKind::Delay | LayerKind::Flaky => composers::DEVICE,
         }
     }
 
@@ -232,7 +250,9 @@ impl LayerKind {
             LayerKind::Hfsl => hfsl::DURABILITY,
             LayerKind::Cache => cache::DURABILITY,
             LayerKind::Ntl => ntl::DURABILITY,
-            LayerKind::Concat | LayerKind::Stripe => composers::DURABILITY,
+            LayerKind::Concat | LayerKind::Stripe | LayerKind::Delay | LayerKind::Flaky => {
+                composers::DURABILITY
+            }
         }
     }
 
@@ -250,6 +270,8 @@ impl LayerKind {
             LayerKind::Ntl => ntl::decode(path, table, problems).map(|c| LayerConfig::Ntl(Box::new(c))),
             LayerKind::Concat => composers::decode(path, table, problems).map(LayerConfig::Concat),
             LayerKind::Stripe => composers::decode(path, table, problems).map(LayerConfig::Stripe),
+            LayerKind::Delay => composers::decode(path, table, problems).map(LayerConfig::Delay),
+            LayerKind::Flaky => composers::decode(path, table, problems).map(LayerConfig::Flaky),
         };
         for choice in self.choices() {
             let Some(entry) = table.get(choice.key) else { continue };
@@ -276,6 +298,8 @@ impl LayerKind {
             LayerKind::Ntl => ntl::decode_checked(table).map(|c| LayerConfig::Ntl(Box::new(c))),
             LayerKind::Concat => keys_of(table).map(LayerConfig::Concat),
             LayerKind::Stripe => keys_of(table).map(LayerConfig::Stripe),
+            LayerKind::Delay => keys_of(table).map(LayerConfig::Delay),
+            LayerKind::Flaky => keys_of(table).map(LayerConfig::Flaky),
         }
     }
 }
@@ -296,6 +320,8 @@ impl LayerConfig {
             LayerConfig::Ntl(c) => c.unused(),
             LayerConfig::Concat(c) => c.unused(),
             LayerConfig::Stripe(c) => c.unused(),
+            LayerConfig::Delay(c) => c.unused(),
+            LayerConfig::Flaky(c) => c.unused(),
         }
     }
 
@@ -307,6 +333,8 @@ impl LayerConfig {
             LayerConfig::Ntl(c) => c.validate(),
             LayerConfig::Concat(c) => c.check_ranges(),
             LayerConfig::Stripe(c) => c.check_ranges(),
+            LayerConfig::Delay(c) => c.check_ranges(),
+            LayerConfig::Flaky(c) => c.check_ranges(),
         }
     }
 }

@@ -111,7 +111,7 @@ fn of_layer(of: &Layer) -> Vec<String> {
                 sets.push(format!("{layer}.{set}"));
             }
         }
-        LayerKind::Concat => {}
+        LayerKind::Concat | LayerKind::Delay | LayerKind::Flaky => {}
         LayerKind::Stripe => sets.push(format!("{layer}.chunk=8K")),
     }
     sets
@@ -143,7 +143,7 @@ fn pcm_bytes(layer: &Layer, page: u32, pages: u32) -> u64 {
             if c.wear.wear_leveling == "none" { plain } else { plain * 3 / 2 }
         }
         // They have no PCM.
-        LayerConfig::Concat(_) | LayerConfig::Stripe(_) => 0,
+        LayerConfig::Concat(_) | LayerConfig::Stripe(_) | LayerConfig::Delay(_) | LayerConfig::Flaky(_) => 0,
     }
 }
 

@@ -127,11 +127,14 @@ pub struct Script<S: Sink> {
     pub next: usize,
     pub times: Vec<Option<RequestTimes>>,
     pub background: Option<Background<S>>,
+    /// The commands of a request after its first one are a request to a layer below, which starts this
+    /// long after the end of the first.
+    pub nested: Option<Nanos>,
 }
 
 impl<S: Sink> Script<S> {
     pub fn new(requests: Vec<Request>) -> Script<S> {
-        Script { times: vec![None; requests.len()], requests, next: 0, background: None }
+        Script { times: vec![None; requests.len()], requests, next: 0, background: None, nested: None }
     }
 }
 
@@ -146,11 +149,21 @@ impl<S: Sink> Host<S> for Script<S> {
 
     fn serve(&mut self, sink: &mut S) -> Result<()> {
         let mut toks = Vec::new();
+        let mut outer = None;
         for &(cmd, after) in &self.requests[self.next - 1].commands {
+            if let (Some(by), Some(&first), None) = (self.nested, toks.first(), outer) {
+                sink.ack(first);
+                let after = sink.delay(first, by);
+                outer = Some(sink.begin_nested(after));
+            }
             let after = after.map_or(sink.start(), |i| toks[i]);
             toks.push(sink.emit(cmd, after));
         }
         toks.into_iter().for_each(|t| sink.ack(t));
+        if let Some(outer) = outer {
+            let done = sink.end_nested(outer);
+            sink.ack(done);
+        }
         Ok(())
     }
 
@@ -171,7 +184,18 @@ pub fn run<E: Engine>(
     mode: LoopMode,
     requests: &[Request],
 ) -> (Vec<RequestTimes>, DriverCounters) {
-    let mut host = Script::new(requests.to_vec());
+    run_nested(engine, mode, requests, None)
+}
+
+/// Runs a script to its end, with the commands after the first of each request in a request to a
+/// layer below.
+pub fn run_nested<E: Engine>(
+    engine: &mut E,
+    mode: LoopMode,
+    requests: &[Request],
+    nested: Option<Nanos>,
+) -> (Vec<RequestTimes>, DriverCounters) {
+    let mut host = Script { nested, ..Script::new(requests.to_vec()) };
     let mut driver = Driver::new(mode).unwrap();
     driver.run(engine, &mut host, None).unwrap();
     let counters = driver.finish(engine, &mut host).unwrap();

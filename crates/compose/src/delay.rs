@@ -1,0 +1,86 @@
+//! A delay of the acknowledgements of a device.
+
+use crate::composed::Composer;
+use crate::devices::Devices;
+use frit_core::{Cause, MediumKind, Nanos, ReadTarget, Result, Sink, WriteData};
+
+frit_core::parameters! {
+    /// Configuration of a delay.
+    pub struct DelayConfig {
+        "read_us" read_us: u64 as Number = 0, live, unit "µs", within 0..=60_000_000,
+            "time that a read takes longer";
+        "write_us" write_us: u64 as Number = 0, live, unit "µs", within 0..=60_000_000,
+            "time that a write or a discard takes longer";
+        "flush_us" flush_us: u64 as Number = 0, live, unit "µs", within 0..=60_000_000,
+            "time that a flush takes longer";
+    }
+}
+
+/// A device whose acknowledgements arrive later. The delays of different requests do not add up: a
+/// delay is a long way to the device, and no queue.
+pub struct Delay<S: Sink> {
+    config: DelayConfig,
+    devices: Devices<S>,
+}
+
+impl<S: Sink> Delay<S> {
+    /// Delays the acknowledgements of a device, the only one of `devices`.
+    #[must_use]
+    pub fn new(config: DelayConfig, devices: Devices<S>) -> Delay<S> {
+        Delay { config, devices }
+    }
+}
+
+const fn micros(us: u64) -> Nanos {
+    Nanos(us * 1000)
+}
+
+impl<S: Sink + 'static> Composer<S> for Delay<S> {
+    const NAME: &'static str = "delay";
+    type Config = DelayConfig;
+
+    fn config(&self) -> &DelayConfig {
+        &self.config
+    }
+
+    fn configure(&mut self, config: DelayConfig) -> Result<()> {
+        self.config = config;
+        Ok(())
+    }
+
+    fn devices(&self) -> &Devices<S> {
+        &self.devices
+    }
+
+    fn devices_mut(&mut self) -> &mut Devices<S> {
+        &mut self.devices
+    }
+
+    fn bytes(&self) -> u64 {
+        self.devices.get(0).bytes()
+    }
+
+    fn read(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {
+        let done = self.devices.get_mut(0).read(sink, at, into, Cause::Host, after)?;
+        Ok(sink.delay(done, micros(self.config.read_us)))
+    }
+
+    fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
+        let done = self.devices.get_mut(0).write(sink, at, data, Cause::Host, after)?;
+        Ok(sink.delay(done, micros(self.config.write_us)))
+    }
+
+    fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
+        let done = self.devices.get_mut(0).zero(sink, at, len, Cause::Host, after)?;
+        Ok(sink.delay(done, micros(self.config.write_us)))
+    }
+
+    fn flush(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+        let done = self.devices.flush(sink, Cause::Host, after)?;
+        Ok(sink.delay(done, micros(self.config.flush_us)))
+    }
+
+    fn place(&self, at: u64) -> (u64, Option<MediumKind>) {
+        self.devices.get(0).place(at)
+    }
+}

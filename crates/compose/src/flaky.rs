@@ -1,0 +1,218 @@
+//! A device that fails by rules: for tests of the layers above it.
+
+use crate::composed::Composer;
+use crate::devices::Devices;
+use frit_core::convert::to_f64;
+use frit_core::visible::Metric;
+use frit_core::{
+    Cause, Error, MediumKind, ReadTarget, Result, SECTOR_BYTES, Sink, WriteData, WriteGuarantee,
+};
+use std::ops::Range;
+
+frit_core::parameters! {
+    /// Configuration of a flaky device. Rates are shares of the requests of a kind.
+    pub struct FlakyConfig {
+        "seed" seed: u64 as Number = 1, fixed,
+            "seed of the random choices: the same requests fail in each run";
+        "read_errors" read_errors: f64 as Number = 0.0, live, within 0.0..=1.0,
+            "share of reads that fail";
+        "write_errors" write_errors: f64 as Number = 0.0, live, within 0.0..=1.0,
+            "share of writes and discards that fail and change nothing";
+        "torn_writes" torn_writes: f64 as Number = 0.0, live, within 0.0..=1.0,
+            "share of writes of several sectors that fail after they have changed only the first ones";
+        "flush_errors" flush_errors: f64 as Number = 0.0, live, within 0.0..=1.0,
+            "share of flushes that fail and make nothing durable";
+        "lost_flushes" lost_flushes: f64 as Number = 0.0, live, within 0.0..=1.0,
+            "share of flushes that are acknowledged and make nothing durable";
+        "corrupt_reads" corrupt_reads: f64 as Number = 0.0, live, within 0.0..=1.0,
+            "share of reads of which one bit is wrong, without an error";
+        "good" good: u64 as Number = 0, fixed, unit "requests",
+            "number of requests before the first fault";
+        "from" from: u64 as Size = 0, fixed, unit "bytes",
+            "faults concern requests that touch the range from here";
+        "to" to: u64 as Size = 0, fixed, unit "bytes",
+            "… to here; 0: the end of the device",
+            unused |c| c.from == 0 && c.to == 0 => "0 is the end of the device";
+        "down" down: bool as Switch = false, live,
+            "all requests fail";
+    }
+}
+
+/// Number of faults by kind.
+#[derive(Clone, Copy, Default, Debug)]
+struct FaultCounts {
+    read_errors: u64,
+    write_errors: u64,
+    torn_writes: u64,
+    flush_errors: u64,
+    lost_flushes: u64,
+    corrupt_reads: u64,
+}
+
+/// A device that fails by rules.
+pub struct Flaky<S: Sink> {
+    config: FlakyConfig,
+    devices: Devices<S>,
+    state: u64,
+    requests: u64,
+    counts: FaultCounts,
+}
+
+impl<S: Sink> Flaky<S> {
+    /// Makes a device fail, the only one of `devices`.
+    #[must_use]
+    pub fn new(config: FlakyConfig, devices: Devices<S>) -> Flaky<S> {
+        Flaky { state: config.seed, config, devices, requests: 0, counts: FaultCounts::default() }
+    }
+
+    /// Returns a random number: SplitMix64 (Steele et al., OOPSLA 2014).
+    fn random(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// Counts a request. Returns `true` if it can have faults.
+    fn counts_request(&mut self, range: &Range<u64>) -> bool {
+        self.requests += 1;
+        let to = if self.config.to == 0 { u64::MAX } else { self.config.to };
+        self.requests > self.config.good && range.start < to && range.end > self.config.from
+    }
+
+    /// Decides whether a fault of this rate occurs. A rate of 0 takes no random number, so that the
+    /// choices of one kind do not depend on the others that are off.
+    fn occurs(&mut self, rate: f64) -> bool {
+        rate > 0.0 && to_f64(self.random() >> 11) < rate * to_f64(1 << 53)
+    }
+
+    fn error(&self, rule: &str, what: &str, range: &Range<u64>) -> Error {
+        let (at, sectors) = (range.start / SECTOR_BYTES, (range.end - range.start) / SECTOR_BYTES);
+        Error::Io {
+            what: format!("{what} of {sectors} sectors at {at} fails by the rule {rule}"),
+            source: std::io::Error::other("fault of a flaky device"),
+        }
+    }
+
+    fn check_up(&self, what: &str, range: &Range<u64>) -> Result<()> {
+        if self.config.down { Err(self.error("down", what, range)) } else { Ok(()) }
+    }
+}
+
+impl<S: Sink + 'static> Composer<S> for Flaky<S> {
+    const NAME: &'static str = "flaky";
+    type Config = FlakyConfig;
+
+    fn config(&self) -> &FlakyConfig {
+        &self.config
+    }
+
+    fn configure(&mut self, config: FlakyConfig) -> Result<()> {
+        self.config = config;
+        Ok(())
+    }
+
+    fn devices(&self) -> &Devices<S> {
+        &self.devices
+    }
+
+    fn devices_mut(&mut self) -> &mut Devices<S> {
+        &mut self.devices
+    }
+
+    fn bytes(&self) -> u64 {
+        self.devices.get(0).bytes()
+    }
+
+    fn read(&mut self, sink: &mut S, at: u64, mut into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {
+        let range = at..at + u64::from(into.len());
+        self.check_up("a read", &range)?;
+        let faulty = self.counts_request(&range);
+        if faulty && self.occurs(self.config.read_errors) {
+            self.counts.read_errors += 1;
+            return Err(self.error("read_errors", "a read", &range));
+        }
+        let len = into.len();
+        let done = self.devices.get_mut(0).read(sink, at, into.part(0, len), Cause::Host, after)?;
+        if faulty && len > 0 && self.occurs(self.config.corrupt_reads) {
+            self.counts.corrupt_reads += 1;
+            let bit = self.random() % (u64::from(len) * 8);
+            if let Some(bytes) = into.bytes() {
+                bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
+            }
+        }
+        Ok(done)
+    }
+
+    fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
+        let range = at..at + u64::from(data.len());
+        self.check_up("a write", &range)?;
+        if self.counts_request(&range) {
+            if self.occurs(self.config.write_errors) {
+                self.counts.write_errors += 1;
+                return Err(self.error("write_errors", "a write", &range));
+            }
+            let sectors = u64::from(data.len()) / SECTOR_BYTES;
+            if sectors > 1 && self.occurs(self.config.torn_writes) {
+                self.counts.torn_writes += 1;
+                let part = (1 + self.random() % (sectors - 1)) * SECTOR_BYTES;
+                let part = data.part(0, part as u32);
+                self.devices.get_mut(0).write(sink, at, part, Cause::Host, after)?;
+                return Err(self.error("torn_writes", "a write", &range));
+            }
+        }
+        self.devices.get_mut(0).write(sink, at, data, Cause::Host, after)
+    }
+
+    fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
+        let range = at..at + len;
+        self.check_up("a discard", &range)?;
+        if self.counts_request(&range) && self.occurs(self.config.write_errors) {
+            self.counts.write_errors += 1;
+            return Err(self.error("write_errors", "a discard", &range));
+        }
+        self.devices.get_mut(0).zero(sink, at, len, Cause::Host, after)
+    }
+
+    fn flush(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+        // A flush concerns the whole device.
+        let range = 0..self.devices.get(0).bytes();
+        self.check_up("a flush", &range)?;
+        if self.counts_request(&range) {
+            if self.occurs(self.config.flush_errors) {
+                self.counts.flush_errors += 1;
+                return Err(self.error("flush_errors", "a flush", &range));
+            }
+            if self.occurs(self.config.lost_flushes) {
+                self.counts.lost_flushes += 1;
+                return Ok(after);
+            }
+        }
+        self.devices.flush(sink, Cause::Host, after)
+    }
+
+    fn place(&self, at: u64) -> (u64, Option<MediumKind>) {
+        self.devices.get(0).place(at)
+    }
+
+    /// A write can be torn at any sector.
+    fn write_guarantee(&self) -> WriteGuarantee {
+        let below = self.devices.weakest_guarantee();
+        let torn = self.config.torn_writes > 0.0;
+        WriteGuarantee { atomic_bytes: if torn { SECTOR_BYTES as u32 } else { below.atomic_bytes }, ..below }
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        let count = |name, value: u64, help| Metric { name, value: to_f64(value), unit: "", help };
+        let c = &self.counts;
+        vec![
+            count("fault_read_errors", c.read_errors, "reads that failed by rule"),
+            count("fault_write_errors", c.write_errors, "writes that failed by rule"),
+            count("fault_torn_writes", c.torn_writes, "writes that were torn by rule"),
+            count("fault_flush_errors", c.flush_errors, "flushes that failed by rule"),
+            count("fault_lost_flushes", c.lost_flushes, "flushes that were lost by rule"),
+            count("fault_corrupt_reads", c.corrupt_reads, "reads with a wrong bit by rule"),
+        ]
+    }
+}
