@@ -5,7 +5,7 @@ use crate::devices::Devices;
 use frit_core::convert::to_f64;
 use frit_core::visible::Metric;
 use frit_core::{
-    Cause, Error, MediumKind, ReadTarget, Result, SECTOR_BYTES, Sink, WriteData, WriteGuarantee,
+    Cause, Error, MediumKind, ReadTarget, Result, SECTOR_BYTES, Sink, WriteData, WriteGuarantee, size,
 };
 use std::ops::Range;
 
@@ -28,8 +28,10 @@ frit_core::parameters! {
             "share of reads of which one bit is wrong, without an error";
         "good" good: u64 as Number = 0, fixed, unit "requests",
             "number of requests before the first fault";
+        #[serde(deserialize_with = "size::deserialize")]
         "from" from: u64 as Size = 0, fixed, unit "bytes",
             "faults concern requests that touch the range from here";
+        #[serde(deserialize_with = "size::deserialize")]
         "to" to: u64 as Size = 0, fixed, unit "bytes",
             "… to here; 0: the end of the device",
             unused |c| c.from == 0 && c.to == 0 => "0 is the end of the device";

@@ -6,6 +6,8 @@ use frit_core::{
     Traffic, TrafficKind, WriteData, WriteGuarantee,
 };
 
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
 /// A layer below another one. It names the layer in errors, findings and views, and counts the
 /// requests of the upper layer.
 pub struct NestedLayer<S: Sink> {
@@ -35,6 +37,26 @@ impl<S: Sink> NestedLayer<S> {
         // The scope ends also if the request fails: later commands belong to the upper request.
         let done = sink.end_nested(outer);
         self.located(answer).map(|()| done)
+    }
+
+    /// Writes zeros in the place of a discard that the layer would forget.
+    fn write_zeros(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        len: u64,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        let (mut done, mut pos) = (after, at);
+        while pos < at + len {
+            let n = (at + len - pos).min(ZEROS.len() as u64);
+            let zeros = WriteData::Bytes(&ZEROS[..n as usize]);
+            let tok = self.write(sink, pos, zeros, cause, after)?;
+            done = sink.join(done, tok);
+            pos += n;
+        }
+        Ok(done)
     }
 
     fn located<V>(&self, answer: Result<V>) -> Result<V> {
@@ -76,6 +98,9 @@ impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
     }
 
     fn zero(&mut self, sink: &mut S, at: u64, len: u64, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+        if !self.layer.keeps_discards() {
+            return self.write_zeros(sink, at, len, cause, after);
+        }
         self.traffic.add(TrafficKind::Zero, cause, len);
         self.request(sink, after, |layer, sink| {
             layer.discard(sink, Sector(at / SECTOR_BYTES), len / SECTOR_BYTES)
@@ -92,10 +117,10 @@ impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
     }
 
     fn visible(&self, view: &mut StackView) {
-        let own = view.layers.len();
+        let (media, own) = (view.media.len(), view.layers.len());
         self.layer.visible(view);
+        view.name_layer(&self.name, media, own);
         if let Some(layer) = view.layers.get_mut(own) {
-            layer.name.clone_from(&self.name);
             layer.traffic = Some(Box::new(self.traffic.clone()));
         }
     }

@@ -8,6 +8,7 @@ use frit_core::{BlockDevice, Error, MediumKind, ReadTarget, Result, SECTOR_BYTES
 frit_core::parameters! {
     /// Configuration of a stripe.
     pub struct StripeConfig {
+        #[serde(deserialize_with = "size::deserialize")]
         "chunk" chunk: u64 as Size = 64 << 10, fixed, unit "bytes", within 512..=1 << 30,
             "size of a chunk, a multiple of 512 bytes: consecutive chunks are on consecutive devices";
     }

@@ -114,11 +114,9 @@ impl<S: Sink> BlockLayer<S> for Tree<S> {
         self.top.raw_access()
     }
     fn visible(&self, view: &mut StackView) {
-        let own = view.layers.len();
+        let (media, own) = (view.media.len(), view.layers.len());
         self.top.visible(view);
-        if let Some(layer) = view.layers.get_mut(own) {
-            layer.name.clone_from(&self.name);
-        }
+        view.name_layer(&self.name, media, own);
     }
     fn params(&mut self) -> &mut dyn Params {
         self.list_again();
@@ -153,6 +151,9 @@ impl<S: Sink> Durable<S> for Tree<S> {
     }
     fn write_guarantee(&self) -> WriteGuarantee {
         self.top.write_guarantee()
+    }
+    fn keeps_discards(&self) -> bool {
+        self.top.keeps_discards()
     }
     fn check(
         &mut self,

@@ -200,6 +200,11 @@ pub trait Durable<S: Sink> {
         WriteGuarantee::default()
     }
 
+    /// Returns `false` if a boot or a recovery can restore data that was discarded before.
+    fn keeps_discards(&self) -> bool {
+        true
+    }
+
     /// Compares map, spare areas and descriptors, and also the data if `scope` asks for it.
     ///
     /// # Errors

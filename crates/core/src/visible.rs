@@ -30,6 +30,19 @@ impl StackView {
         all
     }
 
+    /// Names a layer whose view, with those of all that is below it, begins at these numbers of
+    /// media and layers.
+    pub fn name_layer(&mut self, name: &str, media: usize, layer: usize) {
+        for m in self.media[media..].iter_mut().filter(|m| m.layer.is_empty()) {
+            name.clone_into(&mut m.layer);
+        }
+        let Some((own, below)) = self.layers[layer..].split_first_mut() else { return };
+        name.clone_into(&mut own.name);
+        for l in below.iter_mut().filter(|l| l.upper.is_empty()) {
+            name.clone_into(&mut l.upper);
+        }
+    }
+
     /// Returns a metric of a layer by name.
     #[must_use]
     pub fn metric(&self, name: &str) -> Option<f64> {
@@ -42,6 +55,8 @@ impl StackView {
 pub struct MediumView {
     /// Name in the stack.
     pub name: String,
+    /// Name of the layer that uses it, in a stack of several layers.
+    pub layer: String,
     /// Kind of the medium.
     pub kind: MediumKind,
     /// Capacity, in bytes.
@@ -126,6 +141,8 @@ impl Wear {
 pub struct LayerView {
     /// Name of the layer.
     pub name: String,
+    /// Name of the layer above it; empty for the top layer.
+    pub upper: String,
     /// Metrics.
     pub metrics: Vec<Metric>,
     /// Number of pages on each medium, for equal slices of the address space.

@@ -187,6 +187,7 @@ impl<St: Store> Dram<St> {
     pub fn view(&self) -> MediumView {
         let c = &self.config;
         MediumView {
+            layer: String::new(),
             name: c.name.clone(),
             kind: MediumKind::Dram,
             bytes: c.bytes,

@@ -108,9 +108,9 @@ impl<E: MeteredEngine> Runner<E> {
             layer.precondition(how).map_err(|e| failed(&stack.name, what, e))?;
         }
         let info = layer.info();
+        let keeps_discards = layer.keeps_discards();
         stack.volume_bytes = info.sectors * frit_core::SECTOR_BYTES;
-        let verifier =
-            options.verify.then(|| Verifier::new(options.seed, info.sectors, info.durable_map_bytes > 0));
+        let verifier = options.verify.then(|| Verifier::new(options.seed, info.sectors, keeps_discards));
         Ok(Runner {
             engine,
             layer,

@@ -7,6 +7,7 @@ mod faults;
 mod hints;
 mod policies;
 mod reports;
+mod trees;
 mod verify_figures;
 
 use crate::{Job, Report, RunOptions};

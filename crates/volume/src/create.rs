@@ -7,7 +7,7 @@ use crate::lock::VolumeLock;
 use crate::open::bytes_in;
 use crate::open_report::OpenReport;
 use crate::superblock::{
-    FILE_NAME, MediumRecord, Superblock, SuperblockFile, VolumeState, boot_id, sha256, unix_now,
+    FILE_NAME, Features, MediumRecord, Superblock, SuperblockFile, VolumeState, boot_id, sha256, unix_now,
 };
 use crate::volume::{Volume, VolumeParts};
 use frit_core::{CrashKind, UntimedSink};
@@ -80,7 +80,7 @@ impl Volume {
         let identity = stack.identity();
         let first = Superblock {
             sequence: 1,
-            features: Default::default(),
+            features: Features::of(&stack),
             state: VolumeState::Creating,
             uuid,
             boot_id: boot_id(),

@@ -21,7 +21,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
             name: "cache".into(),
             metrics,
             residence: self.residence(),
-            traffic: None,
+            ..LayerView::default()
         });
         // The layers below come after their upper one.
         self.disk.visible(view);

@@ -57,6 +57,11 @@ impl<S: Sink, N: Store, P: Store> Durable<S> for Hfsl<S::Tok, N, P> {
         self.recover_from_media(sink, stop)
     }
 
+    /// Without a map in PCM, a boot finds the discarded pages in the spare areas of NAND.
+    fn keeps_discards(&self) -> bool {
+        self.map.pcm.is_some()
+    }
+
     fn check(
         &mut self,
         sink: &mut S,

@@ -31,7 +31,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             name: "hfsl".into(),
             metrics,
             residence: self.residence(),
-            traffic: None,
+            ..LayerView::default()
         });
         view.media.push(self.flash.nand().view());
         if let Some(pcm) = &self.map.pcm {

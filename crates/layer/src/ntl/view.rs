@@ -20,7 +20,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             name: "ntl".into(),
             metrics,
             residence: self.residence(),
-            traffic: None,
+            ..LayerView::default()
         });
     }
 

@@ -342,6 +342,7 @@ impl<St: Store> Disk<St> {
             ("zones", g.zones.len() as u64),
         ];
         MediumView {
+            layer: String::new(),
             name: self.config.name.clone(),
             kind: MediumKind::Disk,
             bytes: self.config.bytes,

@@ -207,6 +207,7 @@ impl<St: Store> Nand<St> {
     pub fn view(&self) -> MediumView {
         let g = &self.config.geometry;
         MediumView {
+            layer: String::new(),
             name: self.config.name.clone(),
             kind: MediumKind::Nand,
             bytes: g.bytes(),

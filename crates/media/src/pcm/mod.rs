@@ -219,6 +219,7 @@ impl<St: Store> Pcm<St> {
         let limit = self.config.endurance;
         let bad = self.wear.iter().filter(|&&c| u64::from(c) > limit).count() as u32;
         MediumView {
+            layer: String::new(),
             name: self.config.name.clone(),
             kind: MediumKind::Pcm,
             bytes: self.bytes,

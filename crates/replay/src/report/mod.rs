@@ -7,6 +7,7 @@ mod build;
 pub mod compare;
 mod disk;
 mod latency;
+mod links;
 mod media;
 pub(crate) mod show;
 pub mod text;
@@ -69,6 +70,9 @@ pub struct Report {
     pub channels: ChannelSeries,
     /// Layers: metrics, and placement of data.
     pub layers: Vec<LayerReport>,
+    /// Requests between the layers of a stack of several, and to its media.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<LinkReport>,
     /// Metrics of the engine and its scheduler.
     pub engine: Vec<MetricRow>,
     /// DRAM and durable memory used for mapping.
@@ -258,6 +262,37 @@ pub struct ChannelUse {
     pub channel: u32,
     /// Share of each bin, 0 to 1, in which the channel was busy.
     pub busy: Vec<f32>,
+}
+
+/// Requests of a layer to a layer or a medium below it, in a stack of several layers.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct LinkReport {
+    /// Name of the upper layer.
+    pub from: String,
+    /// Name of the layer or the medium below it.
+    pub to: String,
+    /// Reads.
+    pub reads: Count,
+    /// Writes.
+    pub writes: Count,
+    /// Discards; a medium has none.
+    pub discards: Count,
+    /// Flushes, and fences of memory.
+    pub flushes: u64,
+    /// Bytes written to `to` for each byte that was written to `from`.
+    pub written_per_byte: Option<f64>,
+    /// Writes by the cause that `from` gives.
+    pub causes: Vec<CauseCount>,
+}
+
+/// Writes of one cause.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct CauseCount {
+    /// The cause.
+    pub cause: &'static str,
+    /// Number and bytes.
+    #[serde(flatten)]
+    pub count: Count,
 }
 
 /// Report of a layer.

@@ -37,6 +37,10 @@ pub fn report(r: &Report) -> String {
     out.push('\n');
     out.push_str(&commands(r));
     out.push('\n');
+    if !r.links.is_empty() {
+        out.push_str(&links(r));
+        out.push('\n');
+    }
     for (name, text) in figures(r) {
         let _ = writeln!(out, " {name:<20}{text}");
     }
@@ -190,6 +194,39 @@ fn commands(r: &Report) -> String {
     lines(&t)
 }
 
+/// Returns the table of the requests between layers, and to media. The product of the ratios on a path
+/// is the number of bytes written to its end for each byte of the client.
+fn links(r: &Report) -> String {
+    let head = [
+        "from",
+        "to",
+        "reads",
+        "bytes",
+        "writes",
+        "bytes",
+        "discards",
+        "flushes",
+        "written per byte to `from`",
+    ];
+    let mut t = table(&head, 2);
+    let number = |n: u64| if n == 0 { "–".into() } else { count(n) };
+    let bytes = |n: u64| if n == 0 { "–".into() } else { size::format(n) };
+    for l in &r.links {
+        t.add_row([
+            l.from.clone(),
+            l.to.clone(),
+            number(l.reads.commands),
+            bytes(l.reads.bytes),
+            number(l.writes.commands),
+            bytes(l.writes.bytes),
+            number(l.discards.commands),
+            number(l.flushes),
+            ratio_or_dash(l.written_per_byte),
+        ]);
+    }
+    lines(&t)
+}
+
 fn figures(r: &Report) -> Vec<(&'static str, String)> {
     let t = &r.throughput;
     let mut all = vec![(
@@ -238,7 +275,8 @@ fn figures(r: &Report) -> Vec<(&'static str, String)> {
             .filter(|p| p.1 > 0)
             .map(|(n, v)| format!("{n} {}", percent(*v as f64 / whole)))
             .collect();
-        all.push(("residence", text.join(", ")));
+        let of = if r.links.is_empty() { String::new() } else { format!("{}: ", l.name) };
+        all.push(("residence", format!("{of}{}", text.join(", "))));
     }
     let m = &r.memory;
     let mapped =

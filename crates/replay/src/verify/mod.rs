@@ -61,10 +61,10 @@ pub struct Verification {
     pub sectors_read_back: u64,
     /// Number of sectors that were read back after the layer had been halted and booted.
     pub sectors_after_boot: u64,
-    /// The layer keeps its map in durable memory. Without it, a boot scans the spare areas of NAND
+    /// A boot keeps discards. Without a map in durable memory, a boot scans the spare areas of NAND
     /// and loses discards: a discarded sector may then contain zeros or any earlier version of
     /// itself.
-    pub map_is_durable: bool,
+    pub keeps_discards: bool,
     /// Number of sectors with wrong contents.
     pub mismatches: u64,
     /// The first ten mismatches.
@@ -93,7 +93,7 @@ pub(crate) struct Verifier {
 
 impl Verifier {
     /// Creates a verifier for a volume of `sectors` sectors that contains zeros.
-    pub(crate) fn new(seed: u64, sectors: u64, map_is_durable: bool) -> Verifier {
+    pub(crate) fn new(seed: u64, sectors: u64, keeps_discards: bool) -> Verifier {
         Verifier {
             content: VerifyPattern::new(seed),
             shadow: Shadow::new(sectors),
@@ -106,7 +106,7 @@ impl Verifier {
                 sectors_checked: 0,
                 sectors_read_back: 0,
                 sectors_after_boot: 0,
-                map_is_durable,
+                keeps_discards,
                 mismatches: 0,
                 first: Vec::new(),
             },
@@ -279,7 +279,7 @@ impl Verifier {
     /// accepted.
     fn is_lost_discard(&self, sector: u64, last: u32, data: &[u8]) -> bool {
         self.stage == VerifyPhase::AfterBoot
-            && !self.outcome.map_is_durable
+            && !self.outcome.keeps_discards
             && matches!(self.content.find(data), FoundContent::Valid { sector: s, version } if s == sector && version <= last)
     }
 

@@ -374,6 +374,7 @@ mod tests {
         counts.add(Op::NandRead, Cause::Gc, 2048);
         counts.add(Op::PcmWrite, Cause::Meta, 512);
         let medium = MediumView {
+            layer: String::new(),
             name: "flash".into(),
             kind: MediumKind::Nand,
             bytes: 1 << 20,

@@ -153,10 +153,10 @@ pub(super) fn decode(b: &[u8]) -> Result<Superblock, DecodeError> {
     let mut f = FieldReader(&body[16..]);
     let sequence = f.u64()?;
     let features = Features { compatible: f.u32()?, read_only: f.u32()?, incompatible: f.u32()? };
-    if features.incompatible != 0 {
+    let unknown = features.incompatible & !Features::KNOWN;
+    if unknown != 0 {
         let why = format!(
-            "the volume has features that this frit does not know (bits {:#x}); use a newer frit",
-            features.incompatible
+            "the volume has features that this frit does not know (bits {unknown:#x}); use a newer frit"
         );
         return Err(DecodeError::Refused(why));
     }

@@ -11,13 +11,14 @@ pub use file::{COPY_BYTES, FILE_NAME, SuperblockFile, decode_newest};
 pub(crate) use file::{TEMP_FILE_NAME, sync_dir, sync_parent};
 
 use frit_core::{CrashKind, MediumKind, Recovery};
+use frit_stack::Stack;
+use frit_stack::layers::LayerConfig;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Format version that this frit writes, and the newest that it reads.
 pub const VERSION: u32 = 1;
 
-/// Feature bits. None is used yet: they let a later version mark volumes that an older one has to
-/// refuse.
+/// Feature bits, which let a version of frit mark volumes that an older one has to refuse.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct Features {
     /// Features that a program may ignore.
@@ -26,6 +27,23 @@ pub struct Features {
     pub read_only: u32,
     /// Features that a program has to know to open the volume.
     pub incompatible: u32,
+}
+
+impl Features {
+    /// Incompatible feature: the stack has several layers.
+    pub const LAYERS: u32 = 1;
+    /// Incompatible feature: HFSL has a ring of redo records instead of one record.
+    pub const REDO_RING: u32 = 2;
+    /// The incompatible features that this frit knows.
+    pub(crate) const KNOWN: u32 = Features::LAYERS | Features::REDO_RING;
+
+    /// Returns the features of a new volume of a stack.
+    pub(crate) fn of(stack: &Stack) -> Features {
+        let has_ring = stack.layers().iter().any(|layer| matches!(layer.config, LayerConfig::Hfsl(_)));
+        let layers = if stack.layers().len() > 1 { Features::LAYERS } else { 0 };
+        let ring = if has_ring { Features::REDO_RING } else { 0 };
+        Features { incompatible: layers | ring, ..Features::default() }
+    }
 }
 
 /// State in which a volume was left.
