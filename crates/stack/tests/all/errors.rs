@@ -362,9 +362,12 @@ fn levelers_of_hfsl_are_refused_in_the_words_of_their_keys() {
 #[test]
 fn a_cache_is_refused_in_the_words_of_its_table() {
     for (sets, words) in [
-        (&["wear_leveling=sfc"][..], "`cache.wear_stripe` = 32768: 8 MiB of PCM are less than two stripes"),
         (
-            &["wear_leveling=sfc", "wear_stripe=4K"],
+            &["wear_banks=16", "chip_bytes=1M"][..],
+            "`cache.wear_stripe` = 32768: 8 MiB of PCM are less than two stripes",
+        ),
+        (
+            &["wear_leveling=sfc", "wear_stripe=64K"],
             "`cache.wear_cubes` = 32: has to be at least 1, and at most the ",
         ),
         (&["wear_leveling=start-gap", "wear_banks=0"], "`cache.wear_banks` = 0: has to be 1 to 4096"),

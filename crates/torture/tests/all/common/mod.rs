@@ -18,6 +18,9 @@ pub(crate) const HALO: &str = "halo-small";
 /// Size of the disk that is half a region, for fast examinations.
 const HALF: &str = "media.disk.bytes=640K";
 
+/// Replaces the wear leveler of [`HALO`] by none. Each leveler is a variant of its own.
+const NOT_LEVELED: &str = "cache.wear_leveling=none";
+
 /// Modes of [`HALO`] by name. Policies and wear levelers are variants with their own names.
 const MODES: [(&str, &str); 8] = [
     ("halo", ""),
@@ -96,12 +99,13 @@ fn variant_of(name: &str) -> Option<(&'static str, Vec<String>)> {
         return Some((NTL, words(sets)));
     }
     let text = if let Some(policy) = name.strip_prefix("policy-") {
-        format!("{HALF} cache.policy={policy} cache.flying=0")
+        format!("{HALF} cache.policy={policy} cache.flying=0 {NOT_LEVELED}")
     } else if let Some(leveler) = name.strip_prefix("leveler-") {
         format!("{HALF} cache.wear_leveling={leveler}")
     } else {
         let (_, sets) = MODES.iter().find(|(n, _)| *n == name)?;
-        if name == "halo" { (*sets).to_owned() } else { format!("{HALF} {sets}") }
+        let size = if name == "halo" { "" } else { HALF };
+        format!("{size} {sets} {NOT_LEVELED}")
     };
     Some((HALO, words(&text)))
 }

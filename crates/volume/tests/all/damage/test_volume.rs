@@ -46,7 +46,7 @@ pub(crate) const KINDS: [Kind; 10] = [
         sets: "pcm_wear_leveling=security-refresh",
         larger: "nand.blocks_per_plane=48",
     },
-    Kind { name: "halo", base: "halo-small", sets: "", larger: "media.disk.bytes=3M" },
+    Kind { name: "halo", base: "halo-small", sets: "wear_leveling=none", larger: "media.disk.bytes=3M" },
     Kind {
         name: "halo-start-gap",
         base: "halo-small",
