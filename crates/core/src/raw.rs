@@ -1,6 +1,7 @@
 //! Interfaces beside blocks: access by bytes, and direct access to media.
 
 use crate::{Cause, Hints, MediumKind, ReadTarget, Result, Sink, WriteData};
+use std::ops::Range;
 
 /// Byte-granular access to a layer's address space, beside its block interface.
 pub trait ByteAccess<S: Sink> {
@@ -48,4 +49,21 @@ pub trait RawAccess<S: Sink> {
         data: WriteData<'_>,
         cause: Cause,
     ) -> Result<()>;
+
+    /// Returns the physical addresses of the area that the layer leaves free for direct writes. It
+    /// is empty if there is none.
+    fn raw_area(&self) -> Range<u64>;
+
+    /// Reads bytes of this area for the owner of the media, who copies the area to other media.
+    /// `at` counts from the begin of the area.
+    ///
+    /// # Errors
+    /// Returns an error if the range is outside the area, or an error of the medium.
+    fn read_raw_area(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>) -> Result<()>;
+
+    /// Writes bytes of this area, as [`RawAccess::read_raw_area`] reads them.
+    ///
+    /// # Errors
+    /// As for [`RawAccess::read_raw_area`].
+    fn write_raw_area(&mut self, sink: &mut S, at: u64, data: WriteData<'_>) -> Result<()>;
 }

@@ -1,6 +1,10 @@
 //! Growing a volume: a larger copy is created beside it, verified, and exchanged for it in one
 //! step.
 
+mod raw_area;
+
+pub use raw_area::RawAreaMove;
+
 use crate::access::copy_permissions;
 use crate::backing::path_of;
 use crate::create::{CreateOptions, durable_stack};
@@ -32,6 +36,8 @@ pub struct GrowReport {
     pub data_bytes: u64,
     /// Files and devices outside the directory that the volume no longer uses.
     pub left: Vec<PathBuf>,
+    /// Addresses of the area for direct writes by physical address, if a volume has one.
+    pub raw_area: Option<RawAreaMove>,
 }
 
 /// Returns the stack of a volume with overrides, and with the paths of media inside its directory.
@@ -130,10 +136,13 @@ fn make_copy(
 ) -> Result<GrowReport> {
     let old_superblock = old.superblock().clone();
     let (durable, _) = durable_stack(stack)?;
-    let size =
-        durable.build_untimed(&frit_stack::Bytes::None)?.layer.info().sectors * frit_core::SECTOR_BYTES;
+    let mut layer = durable.build_untimed(&frit_stack::Bytes::None)?.layer;
+    let size = layer.info().sectors * frit_core::SECTOR_BYTES;
+    let raw_area = layer.raw_access().map_or(0..0, |access| access.raw_area());
+    drop(layer);
     let ranges = mapped_ranges(old)?;
     check_size(old, &ranges, size)?;
+    raw_area::check_size(old, raw_area.end - raw_area.start)?;
     let left = check_paths(&old_superblock, stack)?;
     if growing.exists() {
         remove(growing, old.dir(), &old_superblock, false)?;
@@ -143,14 +152,16 @@ fn make_copy(
     let options = CreateOptions { stack: stack.clone(), force: false };
     let mut new = Volume::create_as(growing, &options, old_superblock.uuid, old_superblock.created_unix)?;
     copy(old, &mut new, &ranges, &mut |done| step("copying", data, done))?;
+    raw_area::copy(old, &mut new)?;
     let params: Vec<(&str, &str)> =
         old_superblock.params.iter().map(|(key, value)| (&key[..], &value[..])).collect();
     new.set_params(&params)?;
     new.close()?;
     let mut new = Volume::open(growing, &OpenOptions { read_only: true, crash: None })?;
     compare(old, &mut new, &ranges, &mut |done| step("comparing", data, done))?;
+    let raw_area = raw_area::compare(old, &mut new)?;
     copy_volume_permissions(old.dir(), &old_superblock, growing, new.superblock())?;
-    Ok(GrowReport { before: old.bytes(), now: size, data_bytes: data, left })
+    Ok(GrowReport { before: old.bytes(), now: size, data_bytes: data, left, raw_area })
 }
 
 /// Gives the larger volume the owner and the modes of the old one. The directory is last, since its
@@ -260,9 +271,14 @@ fn compare(
         if a == b {
             return Ok(());
         }
-        let what = format!("the copy differs within {len} bytes at {at}; the old volume was not changed");
-        Err(frit_core::Error::Io { what, source: std::io::ErrorKind::InvalidData.into() }.into())
+        Err(differs("the copy", len, at))
     })
+}
+
+/// Returns the error of a copy that is not equal to the original.
+fn differs(what: &str, len: usize, at: u64) -> Error {
+    let what = format!("{what} differs within {len} bytes at {at}; the old volume was not changed");
+    frit_core::Error::Io { what, source: std::io::ErrorKind::InvalidData.into() }.into()
 }
 
 /// Calls `chunk` for each chunk of the mapped ranges. `ranges` has the length of each range, with

@@ -26,7 +26,7 @@ mod volume;
 
 pub use create::{CreateOptions, durable_stack};
 pub use error::{Error, Result};
-pub use grow::{GrowReport, grow, stack_with_overrides, volume_bytes};
+pub use grow::{GrowReport, RawAreaMove, grow, stack_with_overrides, volume_bytes};
 pub use image::{ImageSink, ImageSource, ProgressFn, TransferReport, export, import, is_blank};
 pub use inspect::{Inspection, MediumStatus, inspect};
 pub use open::OpenOptions;

@@ -10,6 +10,7 @@ use frit_core::{
     WriteData,
 };
 use frit_stack::Stack;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -291,6 +292,28 @@ impl<S: Sink> Volume<S> {
         let access = self.layer.raw_access().ok_or_else(no_raw)?;
         let wrote =
             access.raw_write(&mut self.sink, caller, at, WriteData::Bytes(data), frit_core::Cause::Host);
+        self.check_files_on_error(wrote)
+    }
+
+    /// Returns the physical addresses of PCM that the layer leaves free for direct writes; empty if
+    /// there are none.
+    pub(crate) fn raw_area(&mut self) -> Range<u64> {
+        self.layer.raw_access().map_or(0..0, |access| access.raw_area())
+    }
+
+    /// Reads bytes of this area, from byte `at` of it on.
+    pub(crate) fn read_raw_area(&mut self, at: u64, into: &mut [u8]) -> CoreResult<()> {
+        let access = self.layer.raw_access().ok_or_else(no_raw)?;
+        let read = access.read_raw_area(&mut self.sink, at, ReadTarget::Bytes(into));
+        self.check_files_on_error(read)
+    }
+
+    /// Writes bytes of this area, from byte `at` of it on. They are durable after
+    /// [`Volume::flush`].
+    pub(crate) fn write_raw_area(&mut self, at: u64, data: &[u8]) -> CoreResult<()> {
+        self.writable()?;
+        let access = self.layer.raw_access().ok_or_else(no_raw)?;
+        let wrote = access.write_raw_area(&mut self.sink, at, WriteData::Bytes(data));
         self.check_files_on_error(wrote)
     }
 

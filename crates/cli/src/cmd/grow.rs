@@ -7,6 +7,7 @@ use frit_core::{size, text::shown};
 use frit_stack::Stack;
 use frit_volume::{grow, inspect, sized_stack, stack_with_overrides, volume_bytes};
 use miette::{Result, bail, miette};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Make a volume larger, or change its stack, keeping its contents.
@@ -102,8 +103,20 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         sizes(grown.now),
         size::format(grown.data_bytes)
     );
+    if let Some(area) = &grown.raw_area {
+        out += &format!(
+            "area for physical addresses: PCM {} before, {} now; offsets in it are unchanged\n",
+            addresses(&area.before),
+            addresses(&area.now)
+        );
+    }
     for left in grown.left {
         out += &format!("{} is no longer used; it still holds the old data\n", left.display());
     }
     print(&out)
+}
+
+/// Returns an area of PCM as text.
+fn addresses(area: &Range<u64>) -> String {
+    if area.is_empty() { "none".to_owned() } else { format!("{}+{}", area.start, area.end - area.start) }
 }

@@ -210,3 +210,20 @@ fn a_volume_in_use_says_by_whom() {
     let seen = ends(d, &["inspect", "vol"], 0);
     assert!(seen.contains("state clean") && seen.contains("after a crash of the program"), "{seen}");
 }
+
+#[test]
+fn growing_keeps_the_bytes_at_physical_addresses_and_prints_where_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let d = dir.path();
+    let user = std::os::unix::fs::MetadataExt::uid(&d.metadata().unwrap());
+    let named = format!("raw_access=[\"uid:{user}\"]");
+    ends(d, &["create", "vol", "--stack", "hfsl-small", "--set", &named, "--set", "raw_bytes=64K"], 0);
+    ends(d, &["ctl", "vol", "poke", "--raw", "pcm", "4128770", "00ff7a"], 0);
+    let said = ends(d, &["grow", "vol", "--set", "media.pcm.chip_bytes=512K"], 0);
+    let line = "area for physical addresses: PCM 4128768+65536 before, 8323072+65536 now; offsets in it are \
+                unchanged";
+    assert!(said.contains(line), "{said}");
+    assert!(ends(d, &["ctl", "vol", "peek", "--raw", "pcm", "8323073+5"], 0).contains("00 00 ff 7a 00"));
+    let said = ends(d, &["grow", "vol", "--set", "raw_bytes=0"], 1);
+    assert!(said.contains("set raw_bytes to 65536 or more"), "{said}");
+}

@@ -5,6 +5,7 @@ use super::Hfsl;
 use crate::Token;
 use frit_core::{Cause, Error, MediumKind, Ppn, RawAccess, ReadTarget, Result, Sink, WriteData};
 use frit_media::Store;
+use std::ops::Range;
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     fn allow(&self, who: &str) -> Result<()> {
@@ -13,6 +14,21 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
         Err(Error::Protected { who: who.into() })
     }
+
+    /// Returns the addresses of the last `raw_bytes` bytes of PCM, which the layer does not use.
+    fn area(&self) -> Range<u64> {
+        let end = self.map.pcm.as_ref().map_or(0, |pcm| pcm.medium.bytes());
+        end.saturating_sub(self.config.raw_bytes)..end
+    }
+}
+
+/// Returns the physical address of byte `at` of the area for direct writes.
+fn in_area(area: &Range<u64>, at: u64, len: u32) -> Result<u64> {
+    let size = area.end - area.start;
+    if at.checked_add(u64::from(len)).is_some_and(|end| end <= size) {
+        return Ok(area.start + at);
+    }
+    Err(Error::param("raw_bytes", size, format!("bytes {at}+{len} are outside this area")))
 }
 
 /// Checks that a range of physical bytes lies inside a medium of `size` bytes.
@@ -75,11 +91,11 @@ impl<S: Sink, N: Store, P: Store> RawAccess<S> for Hfsl<S::Tok, N, P> {
         cause: Cause,
     ) -> Result<()> {
         self.allow(who)?;
+        let area = self.area();
         let Some(pcm) = &mut self.map.pcm else { return Err(no_medium(MediumKind::Pcm)) };
         check(MediumKind::Pcm, at, data.len(), pcm.medium.bytes())?;
-        // PCM above the last slot is not used by the layer.
-        let (free, end) = (pcm.slot_at(pcm.layout.slots), pcm.medium.bytes());
-        if at < free {
+        if at < area.start {
+            let (free, end) = (area.start, area.end);
             let why = format!(
                 "this part of PCM belongs to the layer; direct writes go to {free} up to {end} (see raw_bytes)"
             );
@@ -87,6 +103,28 @@ impl<S: Sink, N: Store, P: Store> RawAccess<S> for Hfsl<S::Tok, N, P> {
         }
         let start = sink.start();
         let done = pcm.medium.write(sink, at, data, cause, start)?;
+        sink.ack(done);
+        Ok(())
+    }
+
+    fn raw_area(&self) -> Range<u64> {
+        self.area()
+    }
+
+    fn read_raw_area(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>) -> Result<()> {
+        let at = in_area(&self.area(), at, into.len())?;
+        let Some(pcm) = &mut self.map.pcm else { return Err(no_medium(MediumKind::Pcm)) };
+        let start = sink.start();
+        let done = pcm.medium.read(sink, at, into, Cause::Host, start)?;
+        sink.ack(done);
+        Ok(())
+    }
+
+    fn write_raw_area(&mut self, sink: &mut S, at: u64, data: WriteData<'_>) -> Result<()> {
+        let at = in_area(&self.area(), at, data.len())?;
+        let Some(pcm) = &mut self.map.pcm else { return Err(no_medium(MediumKind::Pcm)) };
+        let start = sink.start();
+        let done = pcm.medium.write(sink, at, data, Cause::Host, start)?;
         sink.ack(done);
         Ok(())
     }

@@ -299,3 +299,65 @@ fn a_volume_that_is_a_mount_point_is_not_grown_in_vain() {
     assert!(e.contains("is a mount point") && e.contains("export"), "{e}");
     again.unwrap();
 }
+
+const RAW: [&str; 2] = ["raw_access=[\"db\"]", "raw_bytes=6K"];
+
+/// Creates a volume with bytes at the begin and at the end of the area for physical addresses.
+/// Returns the end of its PCM.
+fn with_raw_bytes(dir: &Path, more: &[&str]) -> u64 {
+    let mut v = create_with(dir, &[&RAW, more].concat(), false).unwrap();
+    // The error names the end of PCM.
+    let e = v.raw_write("db", 0, &[0]).unwrap_err().to_string();
+    let (_, free) = e.split_once("direct writes go to ").unwrap();
+    let ends: Vec<u64> = free.split(' ').filter_map(|word| word.parse().ok()).collect();
+    assert_eq!(ends[1] - ends[0], 6 << 10, "{e}");
+    v.raw_write("db", ends[0], b"first").unwrap();
+    v.raw_write("db", ends[1] - 4, b"last").unwrap();
+    v.flush().unwrap();
+    v.close().unwrap();
+    ends[1]
+}
+
+#[test]
+fn the_area_for_physical_addresses_keeps_its_bytes_and_their_offsets() {
+    // The area of a larger volume may be larger, and moves with the end of PCM, also over a leveler.
+    let leveled =
+        ["pcm_wear_leveling=start-gap", "pcm_wear_stripe=4K", "pcm_wear_banks=1", "pcm_wear_ranks=2"];
+    for (sets, size) in [(&[][..], "raw_bytes=6K"), (&[], "raw_bytes=20K"), (&leveled, "raw_bytes=7K")] {
+        let (_dir, dir) = place();
+        let end = with_raw_bytes(&dir, &[sets, &["pcm.chip_bytes=256K"]].concat());
+        let larger = [&RAW[..1], &[size, "pcm.chip_bytes=512K"], sets, LARGER].concat();
+        let grown = grow(&dir, &stack(&larger), &mut |_, _, _| {}).unwrap();
+        let area = grown.raw_area.unwrap();
+        assert_eq!(area.before, end - (6 << 10)..end);
+        assert!(area.now.start > area.before.start + (100 << 10), "{area:?}");
+        let mut v = open(&dir);
+        let mut bytes = vec![1; (area.now.end - area.now.start) as usize];
+        v.raw_read("db", frit_core::MediumKind::Pcm, area.now.start, &mut bytes).unwrap();
+        assert!(bytes.starts_with(b"first") && bytes[..6 << 10].ends_with(b"last"));
+        assert_eq!(bytes.iter().filter(|&&b| b != 0).count(), 9, "all others are zeros");
+        v.raw_write("db", area.now.start, b"again").unwrap();
+        v.close().unwrap();
+    }
+}
+
+#[test]
+fn an_area_for_physical_addresses_is_not_cut_off() {
+    let (_dir, dir) = place();
+    let end = with_raw_bytes(&dir, &[]);
+    for sets in [&[RAW[0], "raw_bytes=4K"][..], &[]] {
+        let e = grow(&dir, &stack(sets), &mut |_, _, _| {}).unwrap_err().to_string();
+        let place = if sets.is_empty() { (0, end - (6 << 10)) } else { ((6 << 10) - 4, end - 4) };
+        assert!(e.contains("raw_bytes") && e.contains("or write zeros there first"), "{e}");
+        assert!(e.contains(&format!("from byte {} on (physical address {})", place.0, place.1)), "{e}");
+    }
+    assert!(!beside(&dir).exists());
+    // Zeros may be cut off.
+    let mut v = open(&dir);
+    v.raw_write("db", end - 4, &[0; 4]).unwrap();
+    v.close().unwrap();
+    let area = grow(&dir, &stack(&[RAW[0], "raw_bytes=4K"]), &mut |_, _, _| {}).unwrap().raw_area.unwrap();
+    let mut bytes = [0; 5];
+    open(&dir).raw_read("db", frit_core::MediumKind::Pcm, area.now.start, &mut bytes).unwrap();
+    assert_eq!((&bytes, area.now.end - area.now.start), (b"first", 4096));
+}
