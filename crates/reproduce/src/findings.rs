@@ -71,8 +71,8 @@ fn finding(
     text: String,
     figures: &[(&'static str, usize)],
 ) -> Finding {
-    let figures = figures.iter().map(|&(name, n)| Figure { name, value: n as f64, unit: "" });
-    Finding { rule, kind, text, figures: figures.collect() }
+    let figures = figures.iter().map(|&(name, n)| Figure { name, value: n as f64, unit: "", stack: None });
+    Finding { rule, kind, text, metric: None, figures: figures.collect() }
 }
 
 /// Returns the tables, each with the title of its section.

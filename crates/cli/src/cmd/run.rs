@@ -160,7 +160,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     if let Some(path) = json.filter(|_| written) {
         let mut out = Vec::new();
-        write_json(&reports, &mut out).into_diagnostic()?;
+        write_json(&reports, stacks.len(), &mut out).into_diagnostic()?;
         files::write(path, &out).into_diagnostic()?;
     }
     if let Some(path) = args.html.as_ref().filter(|_| written) {
@@ -259,7 +259,7 @@ fn show(args: &Args, reports: &[Report], stacks: usize) -> Result<()> {
     }
     if args.to_stdout() {
         let mut out = Vec::new();
-        write_json(reports, &mut out).into_diagnostic()?;
+        write_json(reports, stacks, &mut out).into_diagnostic()?;
         return print(&String::from_utf8_lossy(&out));
     }
     match reports {

@@ -94,6 +94,15 @@ fn several_runs_show_one_table_and_are_written_as_json() {
     assert_eq!(json.as_array().unwrap().len(), 4);
     assert_eq!(of(0), ("no-pcm-small", "uniform", 3000));
     assert_eq!(of(3), ("hfsl-small", "zipf", 2000));
+    let shown = e.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for i in [0, 2] {
+        let conclusion = json[i]["comparison"]["conclusion"].as_array().unwrap();
+        assert!(!conclusion.is_empty());
+        for f in conclusion {
+            let text = f["text"].as_str().unwrap();
+            assert!(shown.contains(text), "{text}: {}", e.out);
+        }
+    }
     // Standard output holds nothing but the JSON.
     let e = frit(&["hfsl-small", LOAD, "--json", "-"]);
     assert!(serde_json::from_str::<serde_json::Value>(&e.out).is_ok(), "{}", e.out);

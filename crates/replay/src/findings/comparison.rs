@@ -4,6 +4,7 @@ use super::{Evidence, Finding, FindingKind};
 use crate::report::Report;
 use crate::report::compare::{compared_metrics, numbered};
 use crate::report::show::figure;
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Smallest ratio at which one stack is better than another.
@@ -34,12 +35,23 @@ pub struct ComparisonRule {
 pub const COMPARISON_RULES: &[ComparisonRule] = &[NOTHING_DIFFERS, BEST];
 
 /// Findings of a comparison.
-#[derive(Clone, PartialEq, Default, Debug)]
+#[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct ComparisonFindings {
-    /// Findings of the runs, each with the runs that it is about, and of doubts about the comparison.
-    pub of_runs: Vec<(String, Finding)>,
+    /// Findings of the runs, and doubts about the comparison.
+    #[serde(rename = "findings")]
+    pub of_runs: Vec<FindingOfRuns>,
     /// The best stack for each purpose.
     pub conclusion: Vec<Finding>,
+}
+
+/// A finding of one or more runs of a comparison.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct FindingOfRuns {
+    /// The runs: the workload, and the stack or stacks.
+    pub runs: String,
+    /// The finding.
+    #[serde(flatten)]
+    pub finding: Finding,
 }
 
 const NOTHING_DIFFERS: ComparisonRule = ComparisonRule {
@@ -96,21 +108,23 @@ const BEST: ComparisonRule = ComparisonRule {
 struct Purpose {
     /// Name of a metric of [`compared_metrics`].
     metric: &'static str,
+    /// Unit of the metric; empty for a count or a ratio.
+    unit: &'static str,
     higher_is_better: bool,
 }
 
-const fn lower(metric: &'static str) -> Purpose {
-    Purpose { metric, higher_is_better: false }
+const fn lower(metric: &'static str, unit: &'static str) -> Purpose {
+    Purpose { metric, unit, higher_is_better: false }
 }
 
 const PURPOSES: [Purpose; 7] = [
-    Purpose { metric: "requests/s", higher_is_better: true },
-    lower("read latency, mean"),
-    lower("write latency, mean"),
-    lower("latency, p99"),
-    lower("write amplification, NAND"),
-    lower("NAND erases"),
-    lower("disk, busy time"),
+    Purpose { metric: "requests/s", unit: "1/s", higher_is_better: true },
+    lower("read latency, mean", "ns"),
+    lower("write latency, mean", "ns"),
+    lower("latency, p99", "ns"),
+    lower("write amplification, NAND", ""),
+    lower("NAND erases", ""),
+    lower("disk, busy time", "ns"),
 ];
 
 /// Returns the findings of the runs of one workload.
@@ -124,7 +138,7 @@ pub fn of_comparison(runs: &[Report]) -> ComparisonFindings {
         for e in (rule.find)(runs, &names) {
             let finding = e.named(rule.name, rule.kind);
             match rule.kind {
-                FindingKind::Doubt => all.of_runs.push((workload.to_owned(), finding)),
+                FindingKind::Doubt => all.of_runs.push(FindingOfRuns { runs: workload.to_owned(), finding }),
                 FindingKind::Explanation => all.conclusion.push(finding),
             }
         }
@@ -138,7 +152,7 @@ pub fn of_comparison(runs: &[Report]) -> ComparisonFindings {
 }
 
 /// Adds the findings of all runs of a kind; those of one rule about all runs become one.
-fn add_of_runs(runs: &[Report], names: &[String], kind: FindingKind, all: &mut Vec<(String, Finding)>) {
+fn add_of_runs(runs: &[Report], names: &[String], kind: FindingKind, all: &mut Vec<FindingOfRuns>) {
     for rule in super::RULES.iter().filter(|rule| rule.kind == kind) {
         let found: Vec<(&String, &Finding)> = runs
             .iter()
@@ -146,21 +160,24 @@ fn add_of_runs(runs: &[Report], names: &[String], kind: FindingKind, all: &mut V
             .filter_map(|(r, name)| Some((name, r.findings.iter().find(|f| f.rule == rule.name)?)))
             .collect();
         let workload = runs.first().map_or("", |r| r.workload.identity.name.as_str());
-        let about = |name: &str| format!("{workload} over {name}");
+        let about = |name: &str, f: &Finding| FindingOfRuns {
+            runs: format!("{workload} over {name}"),
+            finding: f.clone(),
+        };
         match found.as_slice() {
             [] => {}
             [(_, first), rest @ ..]
                 if found.len() == runs.len() && rest.iter().all(|f| f.1.text == first.text) =>
             {
-                all.push((about("all stacks"), (*first).clone()));
+                all.push(about("all stacks", first));
             }
             // Doubts about every stack differ in their numbers only.
             [(name, first), ..]
                 if found.len() == runs.len() && kind == FindingKind::Doubt && runs.len() > 1 =>
             {
-                all.push((about(&format!("all stacks, such as {name}")), (*first).clone()));
+                all.push(about(&format!("all stacks, such as {name}"), first));
             }
-            some => all.extend(some.iter().map(|(name, f)| (about(name), (*f).clone()))),
+            some => all.extend(some.iter().map(|(name, f)| about(name, f))),
         }
     }
 }
@@ -233,8 +250,9 @@ fn best(purpose: &Purpose, runs: &[Report], names: &[String]) -> Option<Evidence
             figure(ratio),
             (metric.show)(*next_value),
         ))
-        .with("best", *value, "")
-        .with("next", *next_value, "")
+        .of_metric(purpose.metric)
+        .with_stack("best", *value, purpose.unit, name)
+        .with_stack("next", *next_value, purpose.unit, next)
         .with("ratio", ratio, "")
     })
 }
@@ -244,15 +262,15 @@ fn zeros(purpose: &Purpose, values: &[(&String, f64)]) -> Option<Evidence> {
     let zero = values.iter().filter(|(_, v)| *v <= 0.0);
     let least = values.iter().map(|(_, v)| *v).filter(|v| *v > 0.0).min_by(f64::total_cmp)?;
     let names: Vec<&str> = zero.map(|(name, _)| name.as_str()).collect();
-    Some(
-        Evidence::new(format!(
-            "{}: 0 on {}, at least {} on the others.",
-            purpose.metric,
-            names.join(", "),
-            figure(least)
-        ))
-        .with("least_of_others", least, ""),
-    )
+    let evidence = Evidence::new(format!(
+        "{}: 0 on {}, at least {} on the others.",
+        purpose.metric,
+        names.join(", "),
+        figure(least)
+    ))
+    .of_metric(purpose.metric);
+    let evidence = names.iter().fold(evidence, |e, name| e.with_stack("best", 0.0, purpose.unit, name));
+    Some(evidence.with("least_of_others", least, purpose.unit))
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ mod wear;
 #[cfg(test)]
 mod tests;
 
-pub use comparison::{COMPARISON_RULES, ComparisonFindings, ComparisonRule, of_comparison};
+pub use comparison::{COMPARISON_RULES, ComparisonFindings, ComparisonRule, FindingOfRuns, of_comparison};
 pub(crate) use show::text;
 
 use crate::report::Report;
@@ -47,6 +47,9 @@ pub struct Figure {
     pub value: f64,
     /// Unit of the value; empty for a count or a ratio.
     pub unit: &'static str,
+    /// Stack that has the value, in the conclusion of a comparison.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stack: Option<String>,
 }
 
 /// A statement about a run or a comparison.
@@ -58,6 +61,9 @@ pub struct Finding {
     pub kind: FindingKind,
     /// The statement, with its figures, and a remedy if there is one.
     pub text: String,
+    /// Metric that the figures are values of, in the conclusion of a comparison.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metric: Option<&'static str>,
     /// The figures.
     pub figures: Vec<Figure>,
 }
@@ -66,22 +72,35 @@ pub struct Finding {
 #[derive(Debug)]
 pub struct Evidence {
     text: String,
+    metric: Option<&'static str>,
     figures: Vec<Figure>,
 }
 
 impl Evidence {
     fn new(text: impl Into<String>) -> Evidence {
-        Evidence { text: text.into(), figures: Vec::new() }
+        Evidence { text: text.into(), metric: None, figures: Vec::new() }
     }
 
     /// Adds a figure.
     fn with(mut self, name: &'static str, value: f64, unit: &'static str) -> Evidence {
-        self.figures.push(Figure { name, value, unit });
+        self.figures.push(Figure { name, value, unit, stack: None });
+        self
+    }
+
+    /// Adds a figure of one of the compared stacks.
+    fn with_stack(mut self, name: &'static str, value: f64, unit: &'static str, stack: &str) -> Evidence {
+        self.figures.push(Figure { name, value, unit, stack: Some(stack.to_owned()) });
+        self
+    }
+
+    /// Names the metric of the figures.
+    fn of_metric(mut self, metric: &'static str) -> Evidence {
+        self.metric = Some(metric);
         self
     }
 
     fn named(self, rule: &'static str, kind: FindingKind) -> Finding {
-        Finding { rule, kind, text: self.text, figures: self.figures }
+        Finding { rule, kind, text: self.text, metric: self.metric, figures: self.figures }
     }
 }
 

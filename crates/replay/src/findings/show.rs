@@ -1,6 +1,6 @@
 //! Findings as text for a terminal.
 
-use super::{ComparisonFindings, Finding, FindingKind};
+use super::{ComparisonFindings, Finding, FindingKind, FindingOfRuns};
 
 /// Width of a line of text.
 const WIDTH: usize = 100;
@@ -18,7 +18,7 @@ pub(crate) fn text(findings: &[Finding]) -> String {
 impl ComparisonFindings {
     /// Formats the findings of the runs, which precede the table of a comparison.
     pub(crate) fn head(&self) -> String {
-        let line = |(runs, f): &(String, Finding)| {
+        let line = |FindingOfRuns { runs, finding: f }: &FindingOfRuns| {
             wrapped(label(f.kind), &with_rule(&format!("{runs}: {}", f.text), f.rule))
         };
         self.of_runs.iter().map(line).collect()

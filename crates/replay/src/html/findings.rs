@@ -17,7 +17,7 @@ pub(super) fn of_runs(runs: &[Report]) -> Markup {
     let all = of_comparison(runs);
     html! {
         @if !all.of_runs.is_empty() {
-            ul class="findings" { @for (runs, f) in &all.of_runs { (item(runs, f)) } }
+            ul class="findings" { @for f in &all.of_runs { (item(&f.runs, &f.finding)) } }
         }
         @if !all.conclusion.is_empty() {
             p { strong { "The best stack for each purpose" } }

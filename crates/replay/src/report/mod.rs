@@ -17,7 +17,7 @@ pub use disk::{DiskReport, DistanceBucket};
 pub use latency::{ClassLatency, Distribution, LatencyBucket, PercentileTime};
 pub use media::{MediumReport, WearAreaReport, WearBucket, WearMap, WearReport};
 
-use crate::findings::Finding;
+use crate::findings::{ComparisonFindings, Finding, of_comparison};
 use crate::hinted::HintReport;
 use crate::host::WorkloadCounts;
 use crate::request_stats::WriteSize;
@@ -418,12 +418,27 @@ impl Report {
     }
 }
 
-/// Writes reports as a JSON array, even if there is only one.
+/// A report in JSON.
+#[derive(Serialize)]
+struct ReportInJson<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    /// Findings of the comparison with the stacks that follow; `None` in the reports of those.
+    comparison: Option<ComparisonFindings>,
+}
+
+/// Writes reports as a JSON array, even if there is only one. Reports are ordered by workload, with
+/// `stacks` stacks for each. The first report of a workload contains the comparison of its stacks.
 ///
 /// # Errors
 /// Errors of the writer.
-pub fn write_json(reports: &[Report], mut out: impl std::io::Write) -> std::io::Result<()> {
-    serde_json::to_writer_pretty(&mut out, reports)?;
+pub fn write_json(reports: &[Report], stacks: usize, mut out: impl std::io::Write) -> std::io::Result<()> {
+    let mut all = Vec::new();
+    for runs in reports.chunks(stacks.max(1)) {
+        let mut comparison = (runs.len() > 1).then(|| of_comparison(runs));
+        all.extend(runs.iter().map(|report| ReportInJson { report, comparison: comparison.take() }));
+    }
+    serde_json::to_writer_pretty(&mut out, &all)?;
     out.write_all(b"\n")?;
     out.flush()
 }

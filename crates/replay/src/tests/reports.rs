@@ -11,7 +11,7 @@ use frit_trace::{Fit, Options, Workload};
 /// Returns a report as JSON, without wall-clock times.
 fn fixed(r: &Report) -> serde_json::Value {
     let mut json = Vec::new();
-    write_json(std::slice::from_ref(r), &mut json).unwrap();
+    write_json(std::slice::from_ref(r), 1, &mut json).unwrap();
     let mut all: serde_json::Value = serde_json::from_slice(&json).unwrap();
     let one = all[0].as_object_mut().unwrap();
     assert!(one.remove("software").is_some());
@@ -239,7 +239,10 @@ fn the_manual_names_every_field() {
     let trace = mixed_trace(&dir, sectors(&stack).unwrap(), 6000);
     let r = run(&stack, trace.to_str().unwrap(), &RunOptions { verify: true, ..RunOptions::default() });
     let mut all = std::collections::BTreeSet::new();
-    keys(&serde_json::to_value(&r).unwrap(), &mut all);
+    let plain = run(&stack, trace.to_str().unwrap(), &RunOptions::default());
+    let mut json = Vec::new();
+    write_json(&[r, plain], 2, &mut json).unwrap();
+    keys(&serde_json::from_slice(&json).unwrap(), &mut all);
     assert!(all.len() > 100, "{all:?}");
     let words: std::collections::BTreeSet<&str> =
         manual.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
