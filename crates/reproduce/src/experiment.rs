@@ -132,9 +132,9 @@ kinds! {
 
 impl Experiment {
     /// Returns what the results say.
-    pub(crate) fn findings(&self, measured: &Measured, runs: &[RunDoubts]) -> Vec<Finding> {
+    pub(crate) fn findings(&self, outcome: &Outcome, runs: &[RunDoubts]) -> Vec<Finding> {
         let about_time = self.plan.is_about_time(&self.claims);
-        of_experiment(self.claims.len(), about_time, &measured.outcome(), runs)
+        of_experiment(self.claims.len(), about_time, outcome, runs)
     }
 
     /// Parses a description. Errors name it `name`.

@@ -55,6 +55,9 @@ pub(crate) fn of_experiment(
     outcome: &Outcome,
     runs: &[RunDoubts],
 ) -> Vec<Finding> {
+    if let Some(why) = &outcome.not_measured {
+        return vec![finding("not-measured", FindingKind::Doubt, format!("Not measured: {why}."), &[])];
+    }
     let rows = judged_rows(outcome);
     let mut found = Vec::new();
     found.extend(verdicts(&rows));
@@ -171,8 +174,9 @@ fn not_judged(claims: usize, rows: &[JudgedRow], outcome: &Outcome) -> Option<Fi
     let input =
         |c: &Cell| claims_of(c).is_some_and(|c| c.iter().flatten().any(|j| j.aspect == JudgedAspect::Input));
     if tables(outcome).flat_map(|(_, t)| &t.rows).flatten().any(input) {
-        let text =
-            "The published values are inputs of the model, so that they agree says nothing.".to_owned();
+        let text = "The published values are inputs: the profile is made from them, so that they agree says \
+                    nothing."
+            .to_owned();
         return Some(finding("inputs", FindingKind::Doubt, text, &[("claims", claims)]));
     }
     let why = match rows.len() {
@@ -304,6 +308,10 @@ mod tests {
             rules(&of_experiment(1, true, &outcome(vec![row("a", [0.5, 0.4], input)]), &[])),
             ["inputs"]
         );
+        let missing = Outcome { not_measured: Some("it needs a board".into()), ..Outcome::default() };
+        let found = of_experiment(1, true, &missing, &[]);
+        assert_eq!(rules(&found), ["not-measured"]);
+        assert_eq!(found[0].text, "Not measured: it needs a board.");
         let generated = outcome(vec![row("gen-a (GENERATED)", [0.5, 0.4], verdict(&[Some(true)]))]);
         assert_eq!(rules(&of_experiment(1, true, &generated, &[])), ["verdicts", "generated-only"]);
     }

@@ -54,6 +54,8 @@ impl Workbench {
     pub(crate) fn take_runs(&mut self) -> Vec<RunDoubts> {
         let compared = self.comparisons.take_asked();
         let compared = compared.map(|(about, run)| RunDoubts { about, doubts: run.doubts().to_vec() });
-        self.sweeps.take_runs().into_iter().chain(compared).collect()
+        let cached = self.caches.take_asked();
+        let cached = cached.filter_map(|(about, run)| Some(RunDoubts { about, doubts: run.doubts.clone()? }));
+        self.sweeps.take_runs().into_iter().chain(compared).chain(cached).collect()
     }
 }

@@ -30,7 +30,7 @@ fn ids_are_listed_and_chosen() {
     }
     let (out, _) = ok(&["hfsl.t7.*", "hfsl.f12.firmware"]);
     assert!(
-        out.contains("An INPUT, not a result") && out.contains("93.5 µs") && out.contains("−80 %"),
+        out.contains("The published values are inputs") && out.contains("93.5 µs") && out.contains("−80 %"),
         "{out}"
     );
     assert!(fails(&["hfsl.f99"]).contains("no experiment is called 'hfsl.f99'"));
@@ -48,7 +48,7 @@ fn outputs_that_cannot_be_written_are_refused_before_the_run() {
     assert!(fails(&["hfsl.t7.*", "--plots", &at("file/plots")]).contains("cannot create the directory"));
     assert!(fails(&["hfsl.t7.*", "--json", &at("none/x.json")]).contains("cannot write"));
     let (out, err) = ok(&["hfsl.t7.*", "--plots", &at("new/plots")]);
-    assert!(out.contains("An INPUT") && err.contains("none of these results has a plot"), "{err}");
+    assert!(out.contains("93.5 µs") && err.contains("none of these results has a plot"), "{err}");
     assert!(std::path::Path::new(&at("new/plots")).is_dir());
 }
 

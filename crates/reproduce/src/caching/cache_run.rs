@@ -9,6 +9,7 @@ use frit_core::{ReadTarget, Sector, StackDevice, StackView, UntimedSink, WriteDa
 use frit_engine::LoopMode;
 use frit_layer::cache::policy::EvictionReasons;
 use frit_media::{Hardware, MediumSpec};
+use frit_replay::findings::{Finding, FindingKind};
 use frit_replay::{RunOptions, Session};
 use frit_stack::{Bytes, Stack};
 use frit_trace::{Fit, ReqOp, Request, Workload};
@@ -62,6 +63,14 @@ pub struct CacheRunResult {
     pub dram_bytes: u64,
     /// Evictions of HALO by reason.
     pub evictions: EvictionReasons,
+}
+
+/// Result of a run, with the doubts about it.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct CheckedRun {
+    pub(crate) result: CacheRunResult,
+    /// Doubts of the run's report; `None` if the requests were not replayed, which makes no report.
+    pub(crate) doubts: Option<Vec<Finding>>,
 }
 
 /// Reads the evictions of HALO by reason from the metrics of a cache; zero for other policies.
@@ -130,10 +139,14 @@ impl CacheRun {
         format!("{name} {self:?}")
     }
 
-    /// Returns the run as a job.
-    pub(crate) fn job<'a>(self, name: &str, input: &'a AvailableWorkload) -> PoolJob<'a, CacheRunResult> {
-        let about = format!("{name}, {}", self.set.join(" "));
-        PoolJob { key: self.key(name), about, run: Box::new(move || self.run(input)) }
+    /// Returns the run as a job. `about` describes it.
+    pub(crate) fn job<'a>(
+        self,
+        name: &str,
+        about: String,
+        input: &'a AvailableWorkload,
+    ) -> PoolJob<'a, CheckedRun> {
+        PoolJob { key: self.key(name), about, run: Box::new(move || self.checked(input)) }
     }
 
     /// Returns the stack with a cache of this size. PCM is sized for the cache and its records.
@@ -157,13 +170,27 @@ impl CacheRun {
     /// # Errors
     /// A stack or a workload fails.
     pub fn run(&self, input: &AvailableWorkload) -> Result<CacheRunResult> {
+        Ok(self.checked(input)?.result)
+    }
+
+    fn checked(&self, input: &AvailableWorkload) -> Result<CheckedRun> {
         let stack = self.stack()?;
+        let unchecked = |result| CheckedRun { result, doubts: None };
         match self.host {
-            HostLoop::DiskOnly => disk_only(&stack, input, DiskTimer::new),
-            HostLoop::Counted => disk_only(&stack, input, |_| DiskTimer::counting()),
-            HostLoop::Closed(depth) => replay(&stack, input, LoopMode::Closed { depth }),
-            HostLoop::Open(speed) => replay(&stack, input, LoopMode::Open { speed, depth: None }),
+            HostLoop::DiskOnly => disk_only(&stack, input, DiskTimer::new).map(unchecked),
+            HostLoop::Counted => disk_only(&stack, input, |_| DiskTimer::counting()).map(unchecked),
+            HostLoop::Closed(depth) => self.replay(&stack, input, LoopMode::Closed { depth }),
+            HostLoop::Open(speed) => self.replay(&stack, input, LoopMode::Open { speed, depth: None }),
         }
+    }
+
+    fn replay(&self, stack: &Stack, input: &AvailableWorkload, mode: LoopMode) -> Result<CheckedRun> {
+        let (result, mut doubts) = replay(stack, input, mode)?;
+        // A cache that writes pass leaves PCM unused on purpose.
+        if self.set.iter().any(|s| s == "cache.mode=write-around") {
+            doubts.retain(|f| !f.rule.ends_with("-unused"));
+        }
+        Ok(CheckedRun { result, doubts: Some(doubts) })
     }
 }
 
@@ -176,7 +203,12 @@ pub(crate) fn pcm_chips(stack: &Stack) -> u64 {
     chips.unwrap_or(1).max(1)
 }
 
-fn replay(stack: &Stack, input: &AvailableWorkload, mode: LoopMode) -> Result<CacheRunResult> {
+/// Returns the result of a run, and the doubts of its report.
+fn replay(
+    stack: &Stack,
+    input: &AvailableWorkload,
+    mode: LoopMode,
+) -> Result<(CacheRunResult, Vec<Finding>)> {
     let session = Session::new(stack, &RunOptions { mode, ..RunOptions::default() })?;
     let mut workload = input.open()?.fit(Fit::Strict, session.sectors(), None)?;
     let r = session.measure(&mut workload, &mut |_| {})?;
@@ -194,7 +226,7 @@ fn replay(stack: &Stack, input: &AvailableWorkload, mode: LoopMode) -> Result<Ca
             .fold((0, 0), |n, c| (n.0 + c.count.commands, n.1 + c.count.bytes / 512))
     };
     let all = r.latency.iter().find(|l| l.class == "all");
-    Ok(CacheRunResult {
+    let result = CacheRunResult {
         time_ns: r.throughput.duration_ns,
         response_ns: all.map_or(0.0, |l| l.response.figures.mean_ns),
         asked_sectors: (r.asked.read_bytes + r.asked.written_bytes) / 512,
@@ -207,7 +239,9 @@ fn replay(stack: &Stack, input: &AvailableWorkload, mode: LoopMode) -> Result<Ca
         hit_ratio: metric("hit_ratio"),
         dram_bytes: r.memory.dram_bytes,
         evictions: evictions(&metric),
-    })
+    };
+    let doubts = r.findings.into_iter().filter(|f| f.kind == FindingKind::Doubt).collect();
+    Ok((result, doubts))
 }
 
 fn disk_only(

@@ -8,10 +8,10 @@ mod cache_run;
 mod disk_timer;
 mod wear;
 
-pub(crate) use cache_run::pcm_chips;
 pub use cache_run::{CacheMetric, CacheRun, CacheRunResult};
+pub(crate) use cache_run::{CheckedRun, pcm_chips};
 pub use disk_timer::{DiskTimer, DiskWork};
 pub(crate) use wear::{stack_life_rate, wear};
 
 /// Results by workload and cell.
-pub(crate) type CacheRunResults = crate::pool::JobPool<CacheRunResult>;
+pub(crate) type CacheRunResults = crate::pool::JobPool<CheckedRun>;

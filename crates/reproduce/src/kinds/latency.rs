@@ -112,12 +112,12 @@ impl Present for LatencyOutcome {
             ]
         };
         let profile = self.rows.first().map_or("", |r| r.profile.as_str());
-        let head = ["command", "bytes", "published", "profile", ""];
-        Outcome::of(vec![
-            OutcomePart::Text(format!(
-                "An INPUT, not a result: the profile `{profile}` is made from these values."
-            )),
-            OutcomePart::Table(OutcomeTable::new(1, &head, self.rows.iter().map(row).collect())),
-        ])
+        let profile = format!("profile `{profile}`");
+        let head = ["command", "bytes", "published", &profile, ""];
+        Outcome::of(vec![OutcomePart::Table(OutcomeTable::new(
+            1,
+            &head,
+            self.rows.iter().map(row).collect(),
+        ))])
     }
 }

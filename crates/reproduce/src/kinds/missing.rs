@@ -2,7 +2,7 @@
 
 use super::{Measure, Present, Subject};
 use crate::Result;
-use crate::outcome::{Outcome, OutcomePart};
+use crate::outcome::Outcome;
 use crate::workbench::Workbench;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,6 @@ impl Measure for NotMeasurable {
 
 impl Present for NotMeasured {
     fn present(&self) -> Outcome {
-        Outcome::of(vec![OutcomePart::Text(format!("Not measured: {}.", self.why))])
+        Outcome { not_measured: Some(self.why.clone()), ..Outcome::default() }
     }
 }

@@ -5,6 +5,8 @@ use super::{Cell, LogPlot, SharedSection};
 /// Results of an experiment, in the order of the output.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Outcome {
+    /// Reason why nothing was measured. The finding of the experiment says it.
+    pub not_measured: Option<String>,
     /// Parts, which the text separates by blank lines.
     pub parts: Vec<OutcomePart>,
     /// `true` if the text has a blank line behind the last part, too.

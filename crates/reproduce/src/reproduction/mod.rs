@@ -6,6 +6,7 @@ mod text;
 use crate::Result;
 use crate::describe::{Claim, Direction};
 use crate::experiment::{Experiment, Measured};
+use crate::outcome::Outcome;
 use crate::workbench::{ReproduceOptions, Workbench};
 use crate::workloads::{MissingWorkload, WorkloadOutcome};
 use frit_replay::findings::Finding;
@@ -51,6 +52,9 @@ pub struct ExperimentOutcome {
     pub findings: Vec<Finding>,
     /// Measured results.
     pub measured: Measured,
+    /// The results in generic parts, which the text and the plots present.
+    #[serde(skip)]
+    outcome: Outcome,
 }
 
 /// A claim.
@@ -82,7 +86,8 @@ pub fn reproduce(
     for (i, e) in experiments.iter().enumerate() {
         let mut note = |what: &str| watch(i, experiments.len(), &format!("{}: {what}", e.id));
         let measured = e.measure(&mut bench, &mut note)?;
-        let findings = e.findings(&measured, &bench.take_runs());
+        let outcome = measured.outcome();
+        let findings = e.findings(&outcome, &bench.take_runs());
         outcomes.push(ExperimentOutcome {
             id: e.id.clone(),
             title: e.title.clone(),
@@ -91,6 +96,7 @@ pub fn reproduce(
             claims: e.claims.iter().map(ClaimText::of).collect(),
             findings,
             measured,
+            outcome,
         });
     }
     watch(experiments.len(), experiments.len(), "done");
@@ -124,7 +130,7 @@ impl Reproduction {
     pub fn plots(&self) -> Vec<(String, String)> {
         let mut out = Vec::new();
         for e in &self.experiments {
-            for (i, plot) in e.measured.outcome().plots.iter().enumerate() {
+            for (i, plot) in e.outcome.plots.iter().enumerate() {
                 let number = if i == 0 { String::new() } else { format!("-{}", i + 1) };
                 out.push((format!("{}{number}.svg", e.id), plot.svg()));
             }

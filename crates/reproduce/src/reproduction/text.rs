@@ -1,9 +1,9 @@
 //! Results as text.
 
 use super::{ExperimentOutcome, Reproduction};
-use crate::outcome::{Outcome, outcome_text, shared_text};
+use crate::outcome::{outcome_text, shared_text};
 use crate::workloads::workload_section;
-use frit_replay::findings::FindingKind;
+use frit_replay::findings::{Finding, FindingKind};
 
 pub(super) fn text(r: &Reproduction) -> String {
     let commit = r.frit.commit.as_deref().unwrap_or("unknown");
@@ -13,13 +13,15 @@ pub(super) fn text(r: &Reproduction) -> String {
         out += "--quick: only the first requests of a few workloads, few rounds, few cases. These are not results.\n\n";
     }
     out += &findings(r);
-    let outcomes: Vec<Outcome> = r.experiments.iter().map(|e| e.measured.outcome()).collect();
-    for (e, outcome) in r.experiments.iter().zip(&outcomes) {
+    for e in &r.experiments {
         out += &heading(e);
-        out += &outcome_text(outcome);
-        out.push('\n');
+        let shown = outcome_text(&e.outcome);
+        if !shown.is_empty() {
+            out += &shown;
+            out.push('\n');
+        }
     }
-    let shared = outcomes.into_iter().flat_map(|o| o.shared);
+    let shared = r.experiments.iter().flat_map(|e| e.outcome.shared.iter().cloned());
     out += &shared_text(shared.chain([workload_section(&r.workloads)]));
     for m in &r.missing {
         out += &format!("SKIPPED {}: {}\n", m.name, m.why);
@@ -27,15 +29,23 @@ pub(super) fn text(r: &Reproduction) -> String {
     out
 }
 
-/// Returns what the results of all experiments say.
+/// Returns what the results of all experiments say. Experiments share runs, and a finding that
+/// several experiments have is printed once, where the first of them has it.
 fn findings(r: &Reproduction) -> String {
-    let mut out = String::new();
+    let mut found: Vec<(Vec<&str>, &Finding)> = Vec::new();
     for e in &r.experiments {
         for f in &e.findings {
-            let kind = if f.kind == FindingKind::Doubt { "doubt" } else { "finding" };
-            out += &format!("- {}, {kind}: {} [{}]\n", e.id, f.text, f.rule);
+            match found.iter_mut().find(|(_, other)| *other == f) {
+                Some((ids, _)) => ids.push(&e.id),
+                None => found.push((vec![&e.id], f)),
+            }
         }
     }
+    let line = |(ids, f): &(Vec<&str>, &Finding)| {
+        let kind = if f.kind == FindingKind::Doubt { "doubt" } else { "finding" };
+        format!("- {}, {kind}: {} [{}]\n", ids.join(", "), f.text, f.rule)
+    };
+    let out: String = found.iter().map(line).collect();
     if out.is_empty() { out } else { format!("## Findings\n\n{out}\n") }
 }
 

@@ -53,7 +53,14 @@ fn figures_of_hfsl_have_the_paper_s_directions_where_writes_are_small() {
     let shown = r.text();
     // The findings come before the experiments: their verdicts, and the doubts about their runs.
     let head = shown.split("\n## hfsl.f15").next().unwrap();
-    for part in ["## Findings", "hfsl.f15, finding: ", "[verdicts]", "hfsl.f15, doubt: In ", "[pcm-unused]"] {
+    for part in [
+        "## Findings",
+        "hfsl.f15, finding: ",
+        "[verdicts]",
+        "hfsl.f15, hfsl.f16, ",
+        ", doubt: In ",
+        "[pcm-unused]",
+    ] {
         assert!(head.contains(part), "no {part} in\n{head}");
     }
     for part in ["gen-fin1 (GENERATED)", "≤8192", "Differences and their reasons", "These are not results"]
@@ -150,6 +157,46 @@ fn caches_are_compared_as_the_paper_does() {
     for part in ["gen-randw (GENERATED)", "Mean change over", "direction agrees", "Table II"] {
         assert!(shown.contains(part), "{part}");
     }
+}
+
+/// The views of halo.user replay the requests. Those of halo.f5 count the commands to the disk.
+#[test]
+fn runs_of_caches_that_are_replayed_contribute_their_doubts() {
+    let r = quick(&["halo.user", "halo.f5"]);
+    let doubts = |id: &str| {
+        let e = r.experiments.iter().find(|e| e.id == id).unwrap();
+        let of_runs = e.findings.iter().filter(|f| f.figures.iter().any(|f| f.name == "of"));
+        of_runs.cloned().collect::<Vec<_>>()
+    };
+    let found = doubts("halo.user");
+    let user = caching(&r, "halo.user");
+    let runs: usize = user.views.iter().flat_map(|v| &v.rows).map(|row| row.found.len()).sum();
+    assert!(!found.is_empty());
+    for f in &found {
+        let of = f.figures.iter().find(|f| f.name == "of").unwrap().value;
+        assert_eq!(of, runs as f64, "{f:?}");
+        // The policy `none` leaves PCM unused on purpose.
+        assert!(!f.rule.ends_with("-unused"), "{f:?}");
+    }
+    // Doubts about times are kept, as the experiment measures times.
+    assert!(found.iter().any(|f| f.rule == "not-steady"), "{found:?}");
+    assert_eq!(doubts("halo.f5"), []);
+}
+
+#[test]
+fn each_finding_is_printed_once() {
+    let r = quick(&["hfsl.t7.*", "hfsl.f12.firmware", "hfsl.f15", "hfsl.f16"]);
+    let shown = r.text();
+    let printed = |text: &str| shown.matches(text).count();
+    assert_eq!(printed("- hfsl.t7.pcm, hfsl.t7.nand, doubt: The published values are inputs"), 1, "{shown}");
+    assert_eq!(printed("published values are inputs"), 1, "{shown}");
+    assert_eq!(printed("- hfsl.f12.firmware, doubt: Not measured: "), 1, "{shown}");
+    assert_eq!(printed("Not measured: "), 1, "{shown}");
+    for f in r.experiments.iter().flat_map(|e| &e.findings).filter(|f| f.rule != "verdicts") {
+        assert_eq!(printed(&f.text), 1, "{f:?}");
+    }
+    // Both figures are measured on the same runs.
+    assert!(printed("- hfsl.f15, hfsl.f16, doubt: In ") > 0, "{shown}");
 }
 
 #[test]

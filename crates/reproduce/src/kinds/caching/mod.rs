@@ -11,8 +11,9 @@ pub use split::{ConstantsSplit, SplitOutcome, SplitRow};
 pub(super) use workloads::{StudyWorkload, cache_bytes, study_workloads};
 
 use super::{Measure, Subject};
-use crate::caching::{CacheMetric, CacheRun, CacheRunResults};
-use crate::describe::{PolicySpec, Study, View};
+use crate::caching::{CacheMetric, CacheRun, CacheRunResults, CheckedRun};
+use crate::describe::{Claim, PolicySpec, Study, View};
+use crate::pool::PoolJob;
 use crate::workbench::Workbench;
 use crate::{Error, Result, builtin};
 use frit_trace::identity::WorkloadKind;
@@ -65,6 +66,11 @@ fn as_it_is() -> Vec<f64> {
 impl Measure for CachingPlan {
     type Data = CachingOutcome;
 
+    fn is_about_time(&self, _claims: &[Claim]) -> bool {
+        let about_time = |m: &String| matches!(m.parse(), Ok(CacheMetric::Time | CacheMetric::Response));
+        self.metrics.iter().any(about_time)
+    }
+
     fn measure(
         &self,
         subject: Subject<'_>,
@@ -90,7 +96,7 @@ impl Measure for CachingPlan {
         let mut jobs = Vec::new();
         for h in &here {
             for view in &views {
-                jobs.extend(runs.of(h, view).into_iter().map(|run| run.job(&h.spec.name, &h.input)));
+                jobs.extend(runs.jobs(h, view));
             }
         }
         bench.caches.run(jobs, note)?;
@@ -139,11 +145,17 @@ impl StudyRuns<'_> {
         }
     }
 
-    /// Returns the runs of a workload in a view.
-    fn of(&self, h: &StudyWorkload<'_>, view: &View) -> Vec<CacheRun> {
+    /// Returns the runs of a workload in a view as jobs.
+    fn jobs<'a>(&self, h: &'a StudyWorkload<'_>, view: &View) -> Vec<PoolJob<'a, CheckedRun>> {
         let mut out = Vec::new();
         for &times in &self.sizes {
-            out.extend(self.policies.iter().map(|p| self.run(h, view, p, times)));
+            for policy in &self.policies {
+                let mut about = format!("{}, {}, {}", h.spec.name, view.name, policy.name);
+                if self.sizes.len() > 1 {
+                    about += &format!(", cache × {times}");
+                }
+                out.push(self.run(h, view, policy, times).job(&h.spec.name, about, &h.input));
+            }
         }
         out
     }
@@ -154,7 +166,7 @@ impl StudyRuns<'_> {
         for &times in &self.sizes {
             let result = |p: &&PolicySpec| {
                 let run = self.run(h, view, p, times);
-                results.get(&run.key(&h.spec.name)).copied()
+                results.get(&run.key(&h.spec.name)).map(|run| run.result)
             };
             rows.push(CachingRow {
                 workload: h.spec.name.clone(),

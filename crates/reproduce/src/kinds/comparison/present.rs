@@ -19,6 +19,7 @@ impl Present for ComparisonOutcome {
         parts.extend(self.crossings.iter().flat_map(crossing_parts));
         let title = format!("Assumptions of the comparison `{}`", self.of);
         Outcome {
+            not_measured: None,
             parts,
             blank_end: true,
             plots: self.crossings.iter().map(crossing_plot).collect(),
