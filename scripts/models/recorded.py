@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 Request = collections.namedtuple("Request", "op sector sectors metadata")
+ByteRequest = collections.namedtuple("ByteRequest", "op first end metadata")
 
 
 def text_of(path):
@@ -34,4 +35,15 @@ def requests_of(path, limit=None):
             break
         if op in "RWD":
             found.append(Request(op, int(sector), int(sectors), "M" in flags))
+    return found
+
+
+def byte_requests_of(path, limit=None):
+    """Returns the first reads and writes of a trace, with their ranges in bytes. Lines with the flag B state bytes."""
+    found = []
+    for line in text_of(path).splitlines()[1:][:limit]:
+        _, op, at, length, flags = line.split(",")[:5]
+        unit = 1 if "B" in flags else 512
+        if op in "RW":
+            found.append(ByteRequest(op, int(at) * unit, (int(at) + int(length)) * unit, "M" in flags))
     return found

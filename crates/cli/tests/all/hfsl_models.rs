@@ -8,19 +8,27 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-fn frit(args: &[&str]) -> String {
+pub(crate) fn frit(args: &[&str]) -> String {
     output(Command::new(env!("CARGO_BIN_EXE_frit")).args(args))
 }
 
-type Counts = BTreeMap<String, f64>;
+pub(crate) type Counts = BTreeMap<String, f64>;
+
+/// Returns the report of a run.
+pub(crate) fn report_of(stack: &str, trace: &str, options: &str) -> Value {
+    let fixed = ["run", stack, trace, "--quiet", "--json", "-"];
+    let options: Vec<&str> = options.split_whitespace().collect();
+    let mut reports: Value = serde_json::from_str(&frit(&[&fixed[..], &options].concat())).unwrap();
+    reports[0].take()
+}
 
 /// Returns the metrics of a run by name, and its commands and bytes as "operation cause unit".
 fn counted(stack: &str, trace: &str, options: &str) -> Counts {
-    let fixed = ["run", stack, trace, "--quiet", "--json", "-"];
-    let report: Value =
-        serde_json::from_str(&frit(&[&fixed[..], &options.split_whitespace().collect::<Vec<_>>()].concat()))
-            .unwrap();
-    let report = report.get(0).unwrap_or(&report);
+    counts_of(&report_of(stack, trace, options))
+}
+
+/// Returns the metrics of a report by name, and its commands and bytes as "operation cause unit".
+pub(crate) fn counts_of(report: &Value) -> Counts {
     let mut counts = Counts::new();
     for metric in report["layers"][0]["metrics"].as_array().unwrap() {
         counts.insert(metric["name"].as_str().unwrap().into(), metric["value"].as_f64().unwrap());
@@ -74,7 +82,7 @@ fn placed(trace: &str, limit: u32, ssw: u32, lt: bool, sizes: Sizes) -> Counts {
 }
 
 /// Writes a trace of the program into a directory, and returns its path.
-fn trace_of(dir: &Path, name: &str, args: &[&str]) -> String {
+pub(crate) fn trace_of(dir: &Path, name: &str, args: &[&str]) -> String {
     let path = dir.join(name);
     let path = path.to_str().unwrap();
     frit(&[&["trace"], args, &[path]].concat());
@@ -82,7 +90,7 @@ fn trace_of(dir: &Path, name: &str, args: &[&str]) -> String {
 }
 
 /// Files that tests remove at their end.
-fn scratch() -> tempfile::TempDir {
+pub(crate) fn scratch() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 

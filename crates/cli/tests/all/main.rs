@@ -13,6 +13,7 @@ mod disk;
 mod fs_sim;
 mod halo_model;
 mod hfsl_models;
+mod hfsl_pcm_models;
 mod hostfull;
 mod models;
 mod mount;
