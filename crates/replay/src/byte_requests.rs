@@ -1,11 +1,9 @@
 //! Requests that begin or end inside a sector: they go to the byte interface of the layer.
 
+use crate::host::pieces;
 use crate::verify::Verifier;
 use frit_core::{ByteAccess, Error, ReadTarget, Result, Sink, StackDevice, WriteData};
 use frit_trace::Request;
-
-/// Largest part of a request in one call of a layer: 1 GiB, as for requests of whole sectors.
-const BYTES_PER_CALL_MAX: u64 = 1 << 30;
 
 /// Returns the byte interface of a layer.
 ///
@@ -26,16 +24,6 @@ fn byte_access<'a, S: Sink>(
     })
 }
 
-/// Divides a request into parts that a layer accepts: address and length in bytes.
-fn parts(r: &Request) -> impl Iterator<Item = (u64, u32)> + use<> {
-    let (mut at, end) = (r.offset(), r.offset() + r.bytes());
-    std::iter::from_fn(move || {
-        let part = (at, (end - at).min(BYTES_PER_CALL_MAX) as u32);
-        at += u64::from(part.1);
-        (part.1 > 0).then_some(part)
-    })
-}
-
 /// Reads the bytes of a request, and checks them if there is a verifier.
 pub(crate) fn read<S: Sink>(
     layer: &mut dyn StackDevice<S>,
@@ -44,7 +32,7 @@ pub(crate) fn read<S: Sink>(
     r: &Request,
 ) -> Result<()> {
     let access = byte_access(layer, r)?;
-    for (at, len) in parts(r) {
+    for (at, len) in pieces(r.offset(), r.bytes()) {
         match &mut verifier {
             Some(v) => v.read_bytes(access, sink, at, len)?,
             None => access.read_bytes(sink, at, ReadTarget::Len(len))?,
@@ -61,7 +49,7 @@ pub(crate) fn write<S: Sink>(
     r: &Request,
 ) -> Result<()> {
     let access = byte_access(layer, r)?;
-    for (at, len) in parts(r) {
+    for (at, len) in pieces(r.offset(), r.bytes()) {
         match &mut verifier {
             Some(v) => v.write_bytes(access, sink, at, len, r.hints)?,
             None => access.write_bytes(sink, at, WriteData::Len(len), r.hints)?,

@@ -4,15 +4,17 @@ use crate::hinted::HintedRanges;
 use crate::request_log::RequestLog;
 use crate::request_stats::{WriteSizes, WrittenMap};
 use crate::verify::Verifier;
-use frit_core::{Hints, Nanos, Progress, ReadTarget, Result, Sector, Sink, StackDevice, WriteData};
+use frit_core::{
+    Hints, Nanos, Progress, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, StackDevice, WriteData,
+};
 use frit_engine::{Arrival, Host, LatencyByClass, RequestTimes};
 use frit_trace::{ReqOp, Request, Workload};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// Maximum number of sectors in one call of a layer: 1 GiB. Longer reads and writes are split,
+/// Maximum number of bytes in one call of a layer: 1 GiB. Longer reads and writes are split,
 /// discards are not.
-const SECTORS_PER_CALL_MAX: u32 = 1 << 21;
+const BYTES_PER_CALL_MAX: u64 = 1 << 30;
 
 /// Number of requests that are announced to the layer together.
 const PREFETCH_REQUESTS: usize = 16;
@@ -181,7 +183,7 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
         if !r.is_whole() {
             return crate::byte_requests::read(self.layer, self.verifier.as_deref_mut(), sink, r);
         }
-        for (at, bytes) in pieces(r) {
+        for (at, bytes) in sector_pieces(r) {
             match &mut self.verifier {
                 Some(v) => v.read(self.layer, sink, at, bytes, r.hints)?,
                 None => self.layer.read(sink, at, ReadTarget::Len(bytes), r.hints)?,
@@ -198,7 +200,7 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
             }
             return crate::byte_requests::write(self.layer, self.verifier.as_deref_mut(), sink, &r);
         }
-        for (at, bytes) in pieces(r) {
+        for (at, bytes) in sector_pieces(r) {
             let Some(hinted) = &mut self.hinted else {
                 self.write_part(sink, at, bytes, r.hints)?;
                 continue;
@@ -227,17 +229,22 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
     }
 }
 
-/// Splits a request into pieces that a layer accepts.
+/// Splits a range into pieces that a layer accepts: address and length in bytes.
 #[inline]
-fn pieces(r: &Request) -> impl Iterator<Item = (Sector, u32)> + use<> {
-    let (mut at, mut left) = (r.sector.0, r.sectors);
+pub(crate) fn pieces(mut at: u64, bytes: u64) -> impl Iterator<Item = (u64, u32)> {
+    let end = at + bytes;
     std::iter::from_fn(move || {
-        let n = left.min(SECTORS_PER_CALL_MAX);
-        let piece = (n > 0).then_some((Sector(at), n * frit_core::SECTOR_BYTES as u32));
-        at += u64::from(n);
-        left -= n;
-        piece
+        let piece = (at, (end - at).min(BYTES_PER_CALL_MAX) as u32);
+        at += u64::from(piece.1);
+        (piece.1 > 0).then_some(piece)
     })
+}
+
+/// Splits a request of whole sectors into pieces that a layer accepts.
+#[inline]
+fn sector_pieces(r: &Request) -> impl Iterator<Item = (Sector, u32)> + use<> {
+    let bytes = u64::from(r.sectors) * SECTOR_BYTES;
+    pieces(r.sector.bytes(), bytes).map(|(at, bytes)| (Sector(at / SECTOR_BYTES), bytes))
 }
 
 impl<S: Sink> Host<S> for ReplayHost<'_, S> {
@@ -327,6 +334,7 @@ mod tests {
 
     #[test]
     fn long_requests_go_in_pieces() {
+        const SECTORS_MAX: u32 = 1 << 21;
         let r = |sectors| Request {
             at: Nanos(0),
             sector: Sector(5),
@@ -336,9 +344,10 @@ mod tests {
             hints: Hints::NONE,
             cut: SectorCut::NONE,
         };
-        assert_eq!(pieces(&r(8)).collect::<Vec<_>>(), [(Sector(5), 4096)]);
-        let long: Vec<_> = pieces(&r(SECTORS_PER_CALL_MAX + 1)).collect();
-        assert_eq!(long, [(Sector(5), 1 << 30), (Sector(5 + u64::from(SECTORS_PER_CALL_MAX)), 512)]);
-        assert_eq!(pieces(&r(0)).count(), 0);
+        assert_eq!(sector_pieces(&r(8)).collect::<Vec<_>>(), [(Sector(5), 4096)]);
+        let long: Vec<_> = sector_pieces(&r(SECTORS_MAX + 1)).collect();
+        assert_eq!(long, [(Sector(5), 1 << 30), (Sector(5 + u64::from(SECTORS_MAX)), 512)]);
+        assert_eq!(sector_pieces(&r(0)).count(), 0);
+        assert_eq!(pieces(7, (1 << 30) + 3).collect::<Vec<_>>(), [(7, 1 << 30), (7 + (1 << 30), 3)]);
     }
 }
