@@ -13,11 +13,10 @@ section 2.7.2 and Table 7) and from docs/reference/hfsl.md:
   more than the next free one goes there instead, as a whole sub-page.
 - Slots are taken in the order in which they were freed. They alternate between the two channels of PCM.
 
-One request is outstanding. A command takes the time of Table 7: linear between the points, below 128 bytes on the line
-to the origin, and at least the time of 16 bytes. Commands of a request on different channels overlap. The first write
-waits for the mark in the header that the layer is in use: 512 bytes, and 16 bytes behind them.
+One request is outstanding, whose commands take the times of hfsl_times.py. The first write waits for the mark in the
+header that the layer is in use: 512 bytes, and 16 bytes behind them.
 
-Left out: garbage collection, destaging, and chips of NAND that share a channel.
+Left out: garbage collection, destaging, discards, and first writes that leave a busy chip of NAND for an idle one.
 
 A test (crates/cli/tests/all/hfsl_pcm_models.rs) compares bytes, cycles and time with those of `frit run`.
 """
@@ -27,66 +26,52 @@ import collections
 import json
 
 from hfsl_merge_move import Model
+from hfsl_times import Commands, pcm_ns
 from recorded import byte_requests_of
 
-READ = [(128, 12800), (256, 24600), (512, 45900)]  # bytes, ns
-WRITE = [(128, 20700), (256, 45900), (512, 93500)]
-NAND_READ, NAND_PROGRAM = 75500, 213200  # ns for a page of 2 KB
-FLOOR_BYTES = WRITE_UNIT = 16
+WRITE_UNIT = 16
 IN_USE_BYTES = [512, 16]
 
 
-def latency(points, size):
-    """Returns the time of a command of at most 512 bytes, in whole nanoseconds."""
-    size, low = max(size, FLOOR_BYTES), (0, 0)
-    for high in points:
-        if size <= high[0]:
-            return low[1] + (size - low[0]) * (high[1] - low[1]) // (high[0] - low[0])
-        low = high
-    raise ValueError(f"{size} bytes are more than a sub-page")
-
-
 class ByteModel(Model):
-    def __init__(self, ssw, gran=512, spread=1000, slots=1 << 20):
-        super().__init__(ssw)
+    def __init__(self, ssw, gran=512, spread=1000, slots=1 << 20, nand=(8, 8), compare="le"):
+        super().__init__(ssw, compare)
         self.gran, self.spread = gran, spread
         self.free = collections.deque(range(slots))
         self.cycles = collections.Counter()  # slot -> writes
-        self.busy = {}  # unit -> time at which it is idle
-        self.now = self.end = 0
+        self.commands = Commands(*nand)
+        self.duration_ns = 0
         self.in_use = False
 
-    def command(self, unit, name, size, ns, after=None):
-        """Counts a command, and returns the time at which it ends."""
-        self.counts[f"{name} bytes"] = self.counts.get(f"{name} bytes", 0) + size
-        self.counts[f"{name} commands"] = self.counts.get(f"{name} commands", 0) + 1
-        end = max(self.now if after is None else after, self.busy.get(unit, 0)) + ns
-        self.busy[unit] = end
-        self.end = max(self.end, end)
-        return end
+    def count(self, name, size):
+        for unit, n in (("bytes", size), ("commands", 1)):
+            self.counts[f"{name} {unit}"] = self.counts.get(f"{name} {unit}", 0) + n
 
     def pcm_read(self, slot, cause, size):
-        return self.command(slot % 2, f"pcm-read {cause}", size, latency(READ, size))
+        self.count(f"pcm-read {cause}", size)
+        return self.commands.pcm(slot, "read", size)
 
-    def pcm_write(self, slot, cause, size, after=None):
+    def pcm_write(self, slot, cause, size, after=()):
+        self.count(f"pcm-write {cause}", size)
         self.cycles[slot] += 1
-        return self.command(slot % 2, f"pcm-write {cause}", size, latency(WRITE, size), after)
+        return self.commands.pcm(slot, "write", size, after)
 
-    def nand_command(self, page, name, ns, after=None):
-        return self.command(f"NAND {page % 8}", name, self.page_bytes, ns, after)
+    def nand_command(self, page, op, cause, after=()):
+        self.count(f"nand-{op} {cause}", self.page_bytes)
+        return self.commands.nand(page, op, after)
 
     def merge(self, page, low, high):
-        """Reads the rest of a page if only a part of it is written. Returns the end of the reads."""
+        """Reads the rest of a page if only a part of it is written. Returns the commands."""
         if high - low == self.page_bytes:
-            return None
-        ends = [self.pcm_read(slot, "merge", self.sub_bytes) for _, slot in sorted(self.pcm.get(page, {}).items())]
+            return ()
         if page in self.nand:
             self.counts["flash_updates"] += 1
-            ends.append(self.nand_command(page, "nand-read merge", NAND_READ))
-        return max(ends, default=None)
+            return (self.nand_command(page, "read", "merge"),)
+        stored = sorted(self.pcm.get(page, {}).items())
+        return tuple(self.pcm_read(slot, "merge", self.sub_bytes) for _, slot in stored)
 
     def write_nand(self, page, low, high):
-        self.nand_command(page, "nand-program host", NAND_PROGRAM, self.merge(page, low, high))
+        self.nand_command(page, "program", "host", self.merge(page, low, high))
         for _, slot in sorted(self.pcm.pop(page, {}).items()):
             self.free.append(slot)
         self.nand.add(page)
@@ -118,7 +103,7 @@ class ByteModel(Model):
         """Writes a whole sub-page to the next free slot in place of its own."""
         old, new = stored[sub], self.free.popleft()
         whole = size == self.sub_bytes
-        after = None if whole else self.pcm_read(old, "merge", self.sub_bytes)
+        after = () if whole else (self.pcm_read(old, "merge", self.sub_bytes),)
         self.pcm_write(new, "host", self.sub_bytes, after)
         stored[sub] = new
         self.free.append(old)
@@ -126,33 +111,33 @@ class ByteModel(Model):
 
     def update(self, slot, first, end):
         low, high = first // self.gran * self.gran, -(-end // self.gran) * self.gran
-        after = None if (low, high) == (first, end) else self.pcm_read(slot, "merge", high - low)
+        after = () if (low, high) == (first, end) else (self.pcm_read(slot, "merge", high - low),)
         low, high = low // WRITE_UNIT * WRITE_UNIT, -(-high // WRITE_UNIT) * WRITE_UNIT
         self.pcm_write(slot, "host", high - low, after)
 
     def read(self, first, end):
         for page, low, high in self.parts(first, end):
             if page in self.nand:
-                self.nand_command(page, "nand-read host", NAND_READ)
+                self.nand_command(page, "read", "host")
             for sub, size in self.subs(low, high):
                 if sub in self.pcm.get(page, {}):
                     self.pcm_read(self.pcm[page][sub], "host", size)
 
     def run(self, requests):
         for r in requests:
-            self.now = self.end
             if r.op == "R":
                 self.read(r.first, r.end)
-                continue
-            if not self.in_use:
-                self.in_use = True
-                self.now += sum(latency(WRITE, size) for size in IN_USE_BYTES)
-            self.write(r.first, r.end, r.metadata)
+            else:
+                if not self.in_use:
+                    self.in_use = True
+                    self.duration_ns += sum(pcm_ns("write", size) for size in IN_USE_BYTES)
+                self.write(r.first, r.end, r.metadata)
+            self.duration_ns += self.commands.duration()
         return {
             **{name: n for name, n in self.counts.items() if n > 0},
             "slots_moved": self.counts.get("slots_moved", 0),
             "most_cycles": max(self.cycles.values(), default=0),
-            "duration_ns": self.end,
+            "duration_ns": self.duration_ns,
         }
 
 
@@ -163,10 +148,12 @@ def main():
     parser.add_argument("--gran", type=int, default=512, help="ADDR_GRAN_PCM, bytes")
     parser.add_argument("--spread", type=int, default=1000, help="pcm_slot_spread, cycles")
     parser.add_argument("--slots", type=int, default=1 << 20, help="sub-pages of PCM")
+    parser.add_argument("--nand", default="8,8", help="channels and chips of NAND")
     parser.add_argument("--limit", type=int, help="number of requests")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    model = ByteModel(args.ssw, args.gran, args.spread, args.slots)
+    nand = tuple(int(n) for n in args.nand.split(","))
+    model = ByteModel(args.ssw, args.gran, args.spread, args.slots, nand)
     counts = model.run(byte_requests_of(args.trace, args.limit))
     if args.json:
         print(json.dumps(counts))

@@ -12,8 +12,8 @@ map_persist = each and a volume that is new:
 - The change of one page needs no record. If the latest record has this page, a retirement of the same size is written
   first, after which no record has it.
 - A discard changes the entries of the pages that were ever written: that of a discarded page may not be durable yet.
-- The ring has 64 lines, or as many as take 1/64 of PCM. A line of the ring is whole lines of PCM, of which a record wears
-  those that it covers. Pages of 4 KiB or more have no ring.
+- The ring has 64 lines, or as many as take 1/64 of PCM. A line of the ring is whole lines of PCM, of which a record
+  wears those that it covers. Pages of 4 KiB or more have no ring.
 
 Left out: garbage collection and destaging, which change entries of single pages; discards of parts of a page.
 

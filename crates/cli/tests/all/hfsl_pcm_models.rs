@@ -24,15 +24,24 @@ fn area<'a>(pcm: &'a Value, name: &str) -> Option<&'a Value> {
     pcm["wear"]["areas"].as_array().unwrap().iter().find(|a| a["name"] == name)
 }
 
+/// Stack, and channels and chips of its NAND.
+struct Setting {
+    stack: &'static str,
+    nand: &'static str,
+}
+
+const SMALL: Setting = Setting { stack: "hfsl-small", nand: "8,8" };
+
 /// Compares bytes, commands, cycles and time, and returns the counts of the model.
-fn in_bytes(trace: &str, ssw: u32, gran: u32) -> Counts {
-    let report = report_of(&format!("hfsl-small,SSW={ssw},ADDR_GRAN_PCM={gran}"), trace, "");
+fn in_bytes(setting: &Setting, trace: &str, ssw: u32, gran: u32) -> Counts {
+    let Setting { stack, nand } = setting;
+    let report = report_of(&format!("{stack},SSW={ssw},ADDR_GRAN_PCM={gran}"), trace, "");
     let data = area(pcm_of(&report), "data").unwrap();
     let mut program = counts_of(&report);
     program.insert("most_cycles".into(), data["max"].as_f64().unwrap());
     program.insert("duration_ns".into(), report["throughput"]["duration_ns"].as_f64().unwrap());
     let slots = data["bytes"].as_u64().unwrap() / 512;
-    let options = format!("--ssw {ssw} --gran {gran} --slots {slots}");
+    let options = format!("--ssw {ssw} --gran {gran} --slots {slots} --nand {nand}");
     let model: Counts = serde_json::from_value(modelled("hfsl_bytes", trace, &options)).unwrap();
     for (name, value) in &model {
         assert_eq!(program.get(name), Some(value), "{trace} SSW={ssw} ADDR_GRAN_PCM={gran}: {name}");
@@ -53,14 +62,14 @@ fn bytes_and_times_of_requests_of_bytes_are_those_of_the_model() {
     let trace = |name: &str, generator: &str| trace_of(dir.path(), name, &["generate", generator]);
     let records = trace("records.csv", "zipf,read=0.5,size=2:1/16:2/64:4/128:2,align=2,count=100k,span=1M");
     for (gran, bytes, time) in [(2, 4_636_368.0, 1.04), (64, 6_936_000.0, 1.97), (512, 28_603_904.0, 7.51)] {
-        let counts = in_bytes(&records, 128, gran);
+        let counts = in_bytes(&SMALL, &records, 128, gran);
         assert_eq!(counts["pcm-write host bytes"], bytes);
         assert!((counts["duration_ns"] / 1e9 - time).abs() < 0.006, "{gran}: {counts:?}");
         assert_eq!(counts["slots_moved"], 1.0, "a line reached pcm_slot_spread");
     }
     let sizes = trace("sizes.csv", "zipf,read=0.5,size=64:1/128:1/256:1/512:1,align=64,count=100k,span=1M");
     for (ssw, time) in [(0, 18.15), (128, 14.51), (512, 2.98)] {
-        let counts = in_bytes(&sizes, ssw, 64);
+        let counts = in_bytes(&SMALL, &sizes, ssw, 64);
         assert!((counts["duration_ns"] / 1e9 - time).abs() < 0.006, "{ssw}: {counts:?}");
         assert_eq!(counts.contains_key("moved_to_pcm"), ssw == 128, "{ssw}: {counts:?}");
     }
@@ -68,7 +77,24 @@ fn bytes_and_times_of_requests_of_bytes_are_those_of_the_model() {
     let odd = trace("odd.csv", "uniform,read=0.4,size=6:1/30:1/510:1/700:1,align=2,count=4k,span=128K");
     for gran in [2, 4, 8, 16, 32, 128, 256] {
         for ssw in [30, 600] {
-            in_bytes(&odd, ssw, gran);
+            in_bytes(&SMALL, &odd, ssw, gran);
+        }
+    }
+}
+
+/// Requests of many pages on chips of NAND that share a channel, with merges and moves.
+#[test]
+fn bytes_and_times_on_the_prototype_are_those_of_the_model() {
+    if !has_python() {
+        return;
+    }
+    let dir = scratch();
+    for name in ["fin1", "radius"] {
+        let generator = format!("hfsl-{name},count=8000,span=16M");
+        let trace = trace_of(dir.path(), &format!("{name}.csv"), &["generate", &generator]);
+        for ssw in [0, 1024, 2048] {
+            let counts = in_bytes(&Setting { stack: "hfsl-paper", nand: "8,16" }, &trace, ssw, 512);
+            assert_eq!(ssw > 0, counts.contains_key("pcm-write migrate bytes"), "{counts:?}");
         }
     }
 }
@@ -92,7 +118,7 @@ fn bytes_and_times_of_a_recording_are_those_of_the_model() {
     let some: Vec<&str> = rest.lines().filter(near).take(600).collect();
     assert_eq!(some.len(), 600);
     std::fs::write(&path, format!("{head}\n{}\n", some.join("\n"))).unwrap();
-    let counts = in_bytes(path.to_str().unwrap(), 8192, 512);
+    let counts = in_bytes(&SMALL, path.to_str().unwrap(), 8192, 512);
     assert!(counts["pcm-write host bytes"] > 1e5 && counts["most_cycles"] > 1.0, "{counts:?}");
 }
 
@@ -104,9 +130,11 @@ fn the_life_of_pcm_is_that_of_the_model() {
     }
     let dir = scratch();
     let trace = |name: &str, generator: &str| trace_of(dir.path(), name, &["generate", generator]);
-    let zipf = "zipf,read=0.3,size=512:2/1K:3/1536:1/2K:1,align=512,count=4000,span=4M";
-    let uniform = "uniform,read=0,size=512:1/2K:1,align=512,count=3000,span=1M";
-    let traces = [("fin1-50k", trace("a.csv", zipf)), ("fin1-asu0", trace("b.csv", uniform))];
+    let small = "zipf,read=0.3,size=512:2/1K:3/1536:1/2K:1,align=512,count=4000,span=4M";
+    let traces = [
+        ("fin1-50k", trace("fin1.csv", "hfsl-fin1,count=4000,span=8M")),
+        ("fin1-asu0", trace("small.csv", small)),
+    ];
     let own = traces.each_ref().map(|(name, file)| format!("{name}={file}"));
     let found = frit(
         &[
@@ -116,16 +144,18 @@ fn the_life_of_pcm_is_that_of_the_model() {
         .concat(),
     );
     let found: Value = serde_json::from_str(&found).unwrap();
-    for (name, file) in &traces {
+    let columns = [("≤512", "512"), ("≤1024", "1024"), ("≤2048", "2048"), ("<1024", "1024 --compare lt")];
+    for ((name, file), (column, ssw)) in traces.iter().flat_map(|t| columns.iter().map(move |c| (t, c))) {
         for (experiment, line) in found["experiments"].as_array().unwrap().iter().zip(["max", "mean"]) {
             let tables = experiment["measured"]["figure"]["tables"].as_array().unwrap();
             let table = tables.iter().find(|t| t["state"] == "new").unwrap();
-            let column = table["columns"].as_array().unwrap().iter().position(|c| c == "≤2048").unwrap();
+            let at = table["columns"].as_array().unwrap().iter().position(|c| c == column).unwrap();
             let row = table["rows"].as_array().unwrap().iter().find(|r| r["workload"] == *name).unwrap();
-            let days = row["values"][column].as_f64().unwrap();
-            let model = modelled("hfsl_pcm_life", file, &format!("--pcm-bytes {}", row["pcm_bytes"]));
-            let model = model[line].as_f64().unwrap();
-            assert!((days / model - 1.0).abs() < 1e-12, "{name}, {line} line: {days} days, model {model}");
+            let days = row["values"][at].as_f64().unwrap();
+            let [volume, pcm] = ["volume_bytes", "pcm_bytes"].map(|key| &row[key]);
+            let options = format!("--ssw {ssw} --volume-bytes {volume} --pcm-bytes {pcm}");
+            let model = modelled("hfsl_pcm_life", file, &options)[line].as_f64().unwrap();
+            assert!((days / model - 1.0).abs() < 1e-12, "{name} {column} {line}: {days} days, model {model}");
         }
     }
 }
