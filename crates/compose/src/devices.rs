@@ -160,10 +160,11 @@ impl<S: Sink> Devices<S> {
         Ok(state)
     }
 
-    /// Returns the reason for which a device refuses writes.
+    /// Returns the reason for which all devices refuse writes.
     #[must_use]
     pub fn refuses(&self) -> Option<String> {
-        self.all.iter().find_map(|d| d.refuses())
+        let all: Option<Vec<String>> = self.all.iter().map(|d| d.refuses()).collect();
+        all.and_then(|reasons| reasons.into_iter().next())
     }
 
     /// Makes all devices refuse writes.

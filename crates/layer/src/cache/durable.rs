@@ -77,13 +77,16 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Durable<S> for Cache<S, P, D
                 return (end, Some(MediumKind::Pcm));
             }
             let (device_end, place) = self.disk.place(byte);
+            // A block whose record may be missing is no hole: a read of it returns an error.
+            let place = place.or(self.health.has_missing().then_some(MediumKind::Disk));
             (end.min(device_end), place)
         });
         Ok(())
     }
 
     fn refuses(&self) -> Option<String> {
-        self.health.refusal().map(str::to_owned).or_else(|| self.disk.refuses())
+        // A disk that refuses writes is a disk that fails: dirty blocks stay in PCM.
+        self.health.refusal().map(str::to_owned)
     }
 
     fn refuse(&mut self, why: String) {

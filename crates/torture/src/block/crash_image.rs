@@ -233,6 +233,7 @@ mod tests {
 
     fn shape(unit: u16) -> MediumShape {
         MediumShape {
+            of_top: true,
             name: format!("nand-{unit}"),
             kind: MediumKind::Nand,
             nand: Some(LAYOUT),

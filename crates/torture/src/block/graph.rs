@@ -353,6 +353,7 @@ mod tests {
 
     fn shape(units: std::ops::Range<u16>) -> MediumShape {
         MediumShape {
+            of_top: true,
             name: "pcm".into(),
             kind: frit_core::MediumKind::Pcm,
             nand: None,

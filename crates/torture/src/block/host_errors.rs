@@ -89,7 +89,9 @@ impl WorkItem<'_> {
         let mix = WorkloadMix { requests: 60, clients: 3, hot_blocks: 6, most_sectors: 32, discards: 30 };
         let requests = mix.requests(&mut rng, clients.history.len() as u64);
         let writes = !matches!(what, FaultKind::ReadError(_));
-        let poisons = writes && !disk;
+        // A layer can serve writes while a layer below it refuses them: a cache keeps the data, and
+        // a stripe writes to its other devices.
+        let poisons = writes && !disk && target.media()[medium].of_top;
         let loses_unsynced = disk && matches!(what, FaultKind::SyncError(_));
         let met =
             run_faulted(layer.as_mut(), &mut clients, &requests, (poisons, loses_unsynced)).map_err(named)?;

@@ -26,6 +26,8 @@ pub struct MediumShape {
     pub word_bytes: u64,
     /// Bytes of data, without the device's own metadata after them.
     pub data_bytes: u64,
+    /// `true` if the top layer uses the medium, `false` if a layer below does.
+    pub of_top: bool,
     /// Units of the medium, by their numbers in the stack.
     pub units: std::ops::Range<u16>,
 }
@@ -121,8 +123,10 @@ impl StackTarget {
                 MediumSpec::Dram(_) => continue,
             };
             let name = device.name.clone();
+            let of_top = stack.layer().on.iter().any(|&(_, below)| stack.name_of(below) == name);
             media.push(MediumShape {
                 name,
+                of_top,
                 kind: device.kind,
                 nand,
                 line_bytes,

@@ -87,6 +87,7 @@ impl TestDevice {
 
     fn shape(&self) -> MediumShape {
         MediumShape {
+            of_top: true,
             name: "pcm".into(),
             kind: frit_core::MediumKind::Pcm,
             nand: None,
