@@ -193,6 +193,12 @@ impl LayerKind {
         }
     }
 
+    /// Returns `true` for the small layers that are made for composition.
+    #[must_use]
+    pub fn is_composer(self) -> bool {
+        !matches!(self, LayerKind::Hfsl | LayerKind::Cache | LayerKind::Ntl)
+    }
+
     /// Returns `true` if the layer serves requests that begin or end inside a sector.
     #[must_use]
     pub fn serves_bytes(self) -> bool {

@@ -99,7 +99,9 @@ fn row(def: &ParamDef, default: &str) -> String {
 /// have pages of their own.
 fn parameters(kind: LayerKind) -> String {
     let others = [PolicyConfig::defs(), WearKeys::defs()].concat();
-    let of_other = |key: &str| kind != LayerKind::Hfsl && others.iter().any(|def| def.key == key);
+    let of_other = |key: &str| {
+        matches!(kind, LayerKind::Cache | LayerKind::Ntl) && others.iter().any(|def| def.key == key)
+    };
     let mut text =
         String::from("| name | unit | default | values | live | meaning |\n|---|---|---|---|---|---|\n");
     for (def, info) in kind.parameters().iter().zip(kind.defaults()) {
@@ -122,7 +124,10 @@ fn page(name: &str) -> String {
 #[test]
 fn tables_of_parameters_are_those_of_the_code() {
     for &kind in LayerKind::all() {
-        let name = format!("{}.md", kind.name());
+        let name = match kind.is_composer() {
+            true => format!("composers/{}.md", kind.name()),
+            false => format!("{}.md", kind.name()),
+        };
         let text = page(&name);
         let (head, rest) = text.split_once("<!-- parameters -->\n").unwrap();
         let (_, tail) = rest.split_once("<!-- end of parameters -->\n").unwrap();

@@ -8,3 +8,4 @@ mod docs;
 mod errors;
 mod fuzz;
 mod overrides;
+mod trees;
