@@ -3,9 +3,9 @@
 use crate::devices::Devices;
 use frit_core::visible::{LayerView, Metric};
 use frit_core::{
-    BlockLayer, Cause, CheckCounts, CheckScope, CrashKind, Durable, Error, Extent, Finding, Hints, Info,
-    MediumKind, ParamInfo, ParamTable, Params, Precondition, Preconditioning, Progress, Quiesce, ReadTarget,
-    Recovery, Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData, WriteGuarantee,
+    BlockDevice, BlockLayer, Cause, CheckCounts, CheckScope, CrashKind, Durable, Error, Extent, Finding,
+    Hints, Info, MediumKind, ParamInfo, ParamTable, Params, Precondition, Preconditioning, Progress, Quiesce,
+    ReadTarget, Recovery, Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData, WriteGuarantee,
 };
 use std::marker::PhantomData;
 
@@ -38,9 +38,10 @@ pub trait Composer<S: Sink>: Send {
     /// Returns the capacity, in bytes.
     fn bytes(&self) -> u64;
 
-    /// Returns the size of the unit of mapping, in bytes; that of a sector if there is none.
+    /// Returns the size of the unit of mapping, in bytes; the largest one of the devices if the layer
+    /// has none.
     fn page_bytes(&self) -> u32 {
-        SECTOR_BYTES as u32
+        self.devices().iter().map(BlockDevice::page_bytes).max().unwrap_or(SECTOR_BYTES as u32)
     }
 
     /// Returns the DRAM that the layer uses for its mapping, in bytes.

@@ -160,11 +160,10 @@ impl<S: Sink> Devices<S> {
         Ok(state)
     }
 
-    /// Returns the reason for which all devices refuse writes.
+    /// Returns the reason for which a device refuses writes. Writes to the other devices can succeed.
     #[must_use]
     pub fn refuses(&self) -> Option<String> {
-        let all: Option<Vec<String>> = self.all.iter().map(|d| d.refuses()).collect();
-        all.and_then(|reasons| reasons.into_iter().next())
+        self.all.iter().find_map(|d| d.refuses())
     }
 
     /// Makes all devices refuse writes.

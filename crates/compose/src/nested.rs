@@ -69,6 +69,10 @@ impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
         self.layer.info().sectors * SECTOR_BYTES
     }
 
+    fn page_bytes(&self) -> u32 {
+        self.layer.info().page_bytes
+    }
+
     fn read(
         &mut self,
         sink: &mut S,

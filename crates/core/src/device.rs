@@ -2,8 +2,8 @@
 
 use crate::{
     BlockingMedium, Cause, CheckCounts, CheckScope, CrashKind, Error, Finding, Info, LayerRecovery,
-    MediumKind, Op, Params, Precondition, Progress, ReadTarget, Result, Sink, StackView, WriteData,
-    WriteGuarantee,
+    MediumKind, Op, Params, Precondition, Progress, ReadTarget, Result, SECTOR_BYTES, Sink, StackView,
+    WriteData, WriteGuarantee,
 };
 use serde::Serialize;
 use std::sync::Arc;
@@ -86,6 +86,11 @@ impl Traffic {
 pub trait BlockDevice<S: Sink>: Send {
     /// Returns the capacity, in bytes: a multiple of a sector.
     fn bytes(&self) -> u64;
+
+    /// Returns the size of a mapped page, in bytes: requests aligned to it need no read-modify-write.
+    fn page_bytes(&self) -> u32 {
+        SECTOR_BYTES as u32
+    }
 
     /// Reads sectors, once `after` is done.
     ///

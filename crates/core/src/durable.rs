@@ -79,10 +79,30 @@ pub struct LayerRecovery {
 }
 
 impl Recovery {
+    /// Returns this recovery and those of the layers below, with their names. The name of this one is
+    /// empty.
+    pub fn layers(&self) -> impl Iterator<Item = (&str, &Recovery)> {
+        std::iter::once(("", self)).chain(self.below.iter().map(|b| (b.layer.as_str(), &b.recovery)))
+    }
+
+    /// Returns the number of named and unnamed losses of all layers.
+    #[must_use]
+    pub fn losses(&self) -> usize {
+        self.layers().map(|(_, r)| r.lost.len() + r.unnamed.len()).sum()
+    }
+
+    /// Returns the recovery of a layer by its name; of the top layer for an empty name.
+    pub fn layer_mut(&mut self, layer: &str) -> Option<&mut Recovery> {
+        if layer.is_empty() {
+            return Some(self);
+        }
+        self.below.iter_mut().find(|b| b.layer == layer).map(|b| &mut b.recovery)
+    }
+
     /// Returns `true` if the data of a page is lost.
     #[must_use]
     pub fn lost_any(&self) -> bool {
-        !self.lost.is_empty() || !self.unnamed.is_empty() || self.below.iter().any(|b| b.recovery.lost_any())
+        self.losses() > 0
     }
 }
 
@@ -222,7 +242,9 @@ pub trait Durable<S: Sink> {
     /// Returns an error if the range is outside the layer.
     fn extents(&self, at: Sector, sectors: u64, each: &mut dyn FnMut(Extent)) -> Result<()>;
 
-    /// Returns the reason for which the layer is in read-only mode; `None` if it accepts writes.
+    /// Returns the reason for which the layer is in read-only mode; `None` if it accepts writes. A
+    /// layer over several devices returns the reason of one that refuses writes, and may accept
+    /// writes to the others.
     fn refuses(&self) -> Option<String>;
 
     /// Enters read-only mode: the layer refuses writes from now on, and reads continue. The volume

@@ -24,10 +24,10 @@ impl<S: Sink> Volume<S> {
         let mut found = Vec::new();
         let scope = CheckScope { data: true, ..CheckScope::default() };
         self.check(scope, &mut |f| found.push(f))?;
-        let recovery = &mut self.recovered.recovery;
         for f in
             found.into_iter().filter(|f| f.severity == Severity::Major && !is_planted(Bug::LossesNotTold))
         {
+            let Some(recovery) = self.recovered.recovery.layer_mut(&f.layer) else { continue };
             match f.lpn {
                 Some(lpn) if recovery.lost.iter().all(|l| l.lpn != lpn) => {
                     recovery.lost.push(LostPage { lpn, why: f.what });
@@ -35,8 +35,8 @@ impl<S: Sink> Volume<S> {
                 None if !recovery.unnamed.contains(&f.what) => recovery.unnamed.push(f.what),
                 _ => {}
             }
+            recovery.lost.sort_by_key(|l| l.lpn);
         }
-        recovery.lost.sort_by_key(|l| l.lpn);
         Ok(())
     }
 }

@@ -191,7 +191,7 @@ fn durable(bytes: u64, seconds: f64) -> String {
 
 /// Prints the result of the recovery, if there was anything to recover.
 fn remark(found: &OpenReport) -> Result<()> {
-    let lost = found.recovery.lost.len();
+    let lost: usize = found.recovery.layers().map(|(_, r)| r.lost.len()).sum();
     let mut line = if found.recovery.clean {
         "the volume had been closed in order".to_owned()
     } else {
@@ -204,7 +204,7 @@ fn remark(found: &OpenReport) -> Result<()> {
     if lost > 0 {
         line += &format!("; {lost} pages cannot be given back (frit recover lists them)");
     }
-    for what in &found.recovery.unnamed {
+    for what in found.recovery.layers().flat_map(|(_, r)| &r.unnamed) {
         line += &format!("; {what}");
     }
     if found.recovery.clean && !found.recovery.lost_any() {

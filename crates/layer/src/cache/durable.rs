@@ -37,6 +37,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Durable<S> for Cache<S, P, D
         // Recovery can write to the disk, and reads what its layers have recovered.
         let below = self.disk.recover(sink, stop)?;
         let mut own = self.recover_blocks(sink, stop)?;
+        own.clean &= below.iter().all(|b| b.recovery.clean);
         own.below.extend(below);
         Ok(own)
     }

@@ -227,7 +227,7 @@ fn run_faulted(
                 } else if late && loses_unsynced && !fua(r) {
                     clients.uncertain_requests.push(n as u32);
                 }
-                if refused && matches!(r.kind, ClientRequestKind::Write(_)) {
+                if refused && poisons && matches!(r.kind, ClientRequestKind::Write(_)) {
                     let what = format!("{r} succeeded after a write had failed");
                     return Err(Violation::new(Oracle::Poisoned, what));
                 }

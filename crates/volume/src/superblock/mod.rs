@@ -126,7 +126,7 @@ impl RecoveryRecord {
             redone: r.redone,
             padded: r.padded,
             suspect_blocks: r.suspect_blocks,
-            lost: u32::try_from(r.lost.len() + r.unnamed.len()).unwrap_or(u32::MAX),
+            lost: u32::try_from(r.losses()).unwrap_or(u32::MAX),
             bytes_read: r.bytes_read,
             micros,
         }

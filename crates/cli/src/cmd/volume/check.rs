@@ -167,24 +167,29 @@ fn shown(
     if found.findings.is_empty() {
         return out;
     }
-    let mut t = table(&["severity", "kind", "page", "from byte", "medium", "address", "what", "repaired"]);
+    // Pages of a layer below have no address in the volume.
+    let mut t =
+        table(&["severity", "kind", "layer", "page", "from byte", "medium", "address", "what", "repaired"]);
+    let from =
+        |f: &Finding| f.lpn.filter(|_| f.layer.is_empty()).map(|l| u64::from(l) * u64::from(page_bytes));
     for f in found.findings.iter().take(SHOWN) {
         let kind: &str = f.medium.into();
         let severity = if f.severity == frit_core::Severity::Major { "major" } else { "minor" };
         t.add_row([
             severity.to_owned(),
             f.kind.to_owned(),
+            f.layer.clone(),
             f.lpn.map(|l| l.to_string()).unwrap_or_default(),
-            f.lpn.map(|l| (u64::from(l) * u64::from(page_bytes)).to_string()).unwrap_or_default(),
+            from(f).map(|at| at.to_string()).unwrap_or_default(),
             kind.to_owned(),
             f.at.to_string(),
             f.what.clone(),
             if f.repaired { "yes" } else { "no" }.to_owned(),
         ]);
     }
-    right(&mut t, 2);
-    right(&mut t, 3);
-    right(&mut t, 5);
+    for column in [3, 4, 6] {
+        right(&mut t, column);
+    }
     out += &text(&t);
     if found.findings.len() > SHOWN {
         out += &format!("... and {} more; --json lists all\n", found.findings.len() - SHOWN);

@@ -38,6 +38,26 @@ pub(crate) fn recovery(r: &OpenReport, page_bytes: u32) -> String {
             let _ = writeln!(out, "The map as of the last flush was used; later writes are lost.");
         }
     }
+    figures(&mut out, f);
+    let mut row = |name: &str, value: String| {
+        let _ = writeln!(out, "  {name:<16} {value}");
+    };
+    let mut took = format!("{:.3} s, {:.3} s for a GB of volume", r.seconds, r.seconds_per_gb);
+    if let Some(rate) = seconds_per_gb(r.seconds, f.pages_in_pcm * u64::from(page_bytes)) {
+        let _ = write!(took, ", {rate:.3} s for a GB in durable memory");
+    }
+    row("took", took);
+    losses(&mut out, f, Some(page_bytes));
+    for below in &f.below {
+        let _ = writeln!(out, "Layer '{}':", below.layer);
+        figures(&mut out, &below.recovery);
+        losses(&mut out, &below.recovery, None);
+    }
+    out
+}
+
+/// Adds what a layer recovered.
+fn figures(out: &mut String, f: &Recovery) {
     let mut row = |name: &str, value: String| {
         let _ = writeln!(out, "  {name:<16} {value}");
     };
@@ -55,14 +75,18 @@ pub(crate) fn recovery(r: &OpenReport, page_bytes: u32) -> String {
     }
     row("lost", lost(f));
     row("read", size::format(f.bytes_read));
-    let mut took = format!("{:.3} s, {:.3} s for a GB of volume", r.seconds, r.seconds_per_gb);
-    if let Some(rate) = seconds_per_gb(r.seconds, f.pages_in_pcm * u64::from(page_bytes)) {
-        let _ = write!(took, ", {rate:.3} s for a GB in durable memory");
-    }
-    row("took", took);
+}
+
+/// Adds the lost pages of a layer, with their addresses in the volume if the layer serves it.
+fn losses(out: &mut String, f: &Recovery, page_bytes: Option<u32>) {
     for l in f.lost.iter().take(LOST_SHOWN) {
-        let at = u64::from(l.lpn) * u64::from(page_bytes);
-        let _ = writeln!(out, "  lost: {page_bytes} bytes at {at} (page {}): {}", l.lpn, l.why);
+        let _ = match page_bytes {
+            Some(bytes) => {
+                let at = u64::from(l.lpn) * u64::from(bytes);
+                writeln!(out, "  lost: {bytes} bytes at {at} (page {}): {}", l.lpn, l.why)
+            }
+            None => writeln!(out, "  lost: page {}: {}", l.lpn, l.why),
+        };
     }
     if f.lost.len() > LOST_SHOWN {
         let _ = writeln!(out, "  ... and {} more; --json lists all", f.lost.len() - LOST_SHOWN);
@@ -70,7 +94,6 @@ pub(crate) fn recovery(r: &OpenReport, page_bytes: u32) -> String {
     for what in &f.unnamed {
         let _ = writeln!(out, "  lost: {what}");
     }
-    out
 }
 
 /// Returns the extent of the losses as text.
