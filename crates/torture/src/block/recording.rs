@@ -4,6 +4,7 @@ use crate::block::access_log::{AccessLog, AccessRecords};
 use crate::block::command_set::CommandSet;
 use crate::block::graph::Graph;
 use crate::block::history::History;
+use crate::block::host_errors::is_layered;
 use crate::block::medium::SharedMedium;
 use crate::block::oracle::{read_all, recover_and_read};
 use crate::block::recording_sink::{Mutation, RecordingSink};
@@ -96,6 +97,17 @@ fn direct(promise: WriteGuarantee, recording: &Recording, requests: &[ClientRequ
         }
     }
     direct
+}
+
+/// Adds the requests that a layer below the top layer may have divided: the parts of a discard that go
+/// to different devices, and all requests if the top layer promises no more than its device.
+fn split_over_layers(direct: &mut CommandSet, promise: WriteGuarantee, requests: &[ClientRequest]) {
+    let small = u64::from(promise.atomic_bytes) < BLOCK as u64;
+    for (r, request) in requests.iter().enumerate() {
+        if small || request.kind == ClientRequestKind::Discard {
+            direct.add(r);
+        }
+    }
 }
 
 fn failed(doing: &str, e: &Error) -> Violation {
@@ -255,6 +267,9 @@ impl<'a> RecordingSession<'a> {
         let graph = Graph::new(&recording, log.clone(), self.target.media());
         let Clients { mut history, version, .. } = self.clients;
         let mut direct = direct(promise, &recording, requests);
+        if is_layered(self.target) {
+            split_over_layers(&mut direct, promise, requests);
+        }
         // Without a disk, every request may be split into small parts, or be buffered until a
         // flush.
         let small = u64::from(promise.atomic_bytes) < BLOCK as u64;
