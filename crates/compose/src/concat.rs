@@ -3,7 +3,7 @@
 use crate::composed::Composer;
 use crate::devices::Devices;
 use crate::parts::{Part, place_in_part, read_parts, write_parts, zero_parts};
-use frit_core::{MediumKind, ReadTarget, Result, Sink, WriteData};
+use frit_core::{BlockDevice, MediumKind, ReadTarget, Result, Sink, WriteData};
 
 frit_core::parameters! {
     /// Configuration of a concatenation. It has no parameters.

@@ -2,7 +2,7 @@
 
 use crate::composed::Composer;
 use crate::devices::Devices;
-use frit_core::{Cause, MediumKind, Nanos, ReadTarget, Result, Sink, WriteData};
+use frit_core::{BlockDevice, Cause, MediumKind, Nanos, ReadTarget, Result, Sink, WriteData};
 
 frit_core::parameters! {
     /// Configuration of a delay.

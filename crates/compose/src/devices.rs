@@ -1,5 +1,8 @@
 //! The devices below a composer, and what all of them do together.
 
+use crate::planted::NestBug;
+use crate::slot::Slot;
+use frit_core::planted::is_planted;
 use frit_core::{
     BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, DurabilityPoint, Finding, Info, LayerRecovery,
     Params, Precondition, Progress, Result, Sink, StackView, WriteGuarantee,
@@ -7,7 +10,7 @@ use frit_core::{
 
 /// The devices below a composer, in the order of the stack file.
 pub struct Devices<S: Sink> {
-    all: Vec<Box<dyn BlockDevice<S>>>,
+    all: Vec<Slot<S>>,
     /// Device whose background work has the first turn in the next step.
     turn: usize,
 }
@@ -16,7 +19,7 @@ impl<S: Sink> Devices<S> {
     /// Takes the devices.
     #[must_use]
     pub fn new(all: Vec<Box<dyn BlockDevice<S>>>) -> Devices<S> {
-        Devices { all, turn: 0 }
+        Devices { all: all.into_iter().map(Slot::new).collect(), turn: 0 }
     }
 
     /// Returns the number of devices.
@@ -32,23 +35,20 @@ impl<S: Sink> Devices<S> {
     }
 
     /// Returns the devices.
-    pub fn iter(&self) -> impl Iterator<Item = &dyn BlockDevice<S>> {
-        self.all.iter().map(|d| &**d)
+    pub fn iter(&self) -> impl Iterator<Item = &Slot<S>> {
+        self.all.iter()
     }
 
     /// Returns a device, by its place in the stack file.
     #[must_use]
-    pub fn get(&self, i: usize) -> &dyn BlockDevice<S> {
-        &*self.all[i]
+    pub fn get(&self, i: usize) -> &Slot<S> {
+        &self.all[i]
     }
 
     /// Returns a device, by its place in the stack file.
     #[inline]
-    pub fn get_mut(&mut self, i: usize) -> &mut (dyn BlockDevice<S> + 'static)
-    where
-        S: 'static,
-    {
-        &mut *self.all[i]
+    pub fn get_mut(&mut self, i: usize) -> &mut Slot<S> {
+        &mut self.all[i]
     }
 
     /// Flushes all devices.
@@ -58,7 +58,8 @@ impl<S: Sink> Devices<S> {
     pub fn flush(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> Result<S::Tok> {
         let mut done = after;
         let mut failed = Ok(());
-        for device in &mut self.all {
+        let some = if is_planted(NestBug::FlushFirstDevice) { 1 } else { self.all.len() };
+        for device in &mut self.all[..some] {
             match device.flush(sink, cause, after) {
                 Ok(tok) => done = sink.join(done, tok),
                 Err(e) => failed = failed.and(Err(e)),
@@ -70,6 +71,9 @@ impl<S: Sink> Devices<S> {
     /// Returns what holds for a write to any of the devices.
     #[must_use]
     pub fn weakest_guarantee(&self) -> WriteGuarantee {
+        if is_planted(NestBug::StrongestGuarantee) {
+            return WriteGuarantee::default();
+        }
         self.all.iter().map(|d| d.write_guarantee()).fold(WriteGuarantee::default(), |a, b| WriteGuarantee {
             durable_at: if a.durable_at == DurabilityPoint::OnFlush { a.durable_at } else { b.durable_at },
             atomic_bytes: a.atomic_bytes.min(b.atomic_bytes),
@@ -86,7 +90,8 @@ impl<S: Sink> Devices<S> {
     /// # Errors
     /// The first failure of a device.
     pub fn format(&mut self, sink: &mut S) -> Result<()> {
-        self.all.iter_mut().try_for_each(|d| d.format(sink))
+        let some = if is_planted(NestBug::FormatFirstDevice) { 1 } else { self.all.len() };
+        self.all[..some].iter_mut().try_for_each(|d| d.format(sink))
     }
 
     /// Recovers all devices.
@@ -95,7 +100,8 @@ impl<S: Sink> Devices<S> {
     /// The first failure of a device.
     pub fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Vec<LayerRecovery>> {
         let mut below = Vec::new();
-        for device in &mut self.all {
+        let some = if is_planted(NestBug::RecoverFirstDevice) { 1 } else { self.all.len() };
+        for device in &mut self.all[..some] {
             below.extend(device.recover(sink, crash)?);
         }
         Ok(below)

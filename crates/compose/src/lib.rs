@@ -15,10 +15,13 @@ pub mod devices;
 pub mod flaky;
 pub mod nested;
 mod parts;
+pub mod planted;
+pub mod slot;
 pub mod stripe;
 pub mod tree;
 
 pub use composed::{Composed, Composer};
 pub use devices::Devices;
 pub use nested::NestedLayer;
+pub use slot::Slot;
 pub use tree::Tree;

@@ -1,5 +1,7 @@
 //! A layer in the role of a device below another layer.
 
+use crate::planted::NestBug;
+use frit_core::planted::is_planted;
 use frit_core::{
     BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, Finding, Hints, Info, LayerRecovery, MediumKind,
     Params, Precondition, Progress, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, StackDevice, StackView,
@@ -32,10 +34,12 @@ impl<S: Sink> NestedLayer<S> {
         after: S::Tok,
         ask: impl FnOnce(&mut dyn StackDevice<S>, &mut S) -> Result<()>,
     ) -> Result<S::Tok> {
-        let outer = sink.begin_nested(after);
+        let start = if is_planted(NestBug::StartEarly) { S::Tok::default() } else { after };
+        let outer = sink.begin_nested(start);
         let answer = ask(&mut *self.layer, sink);
         // The scope ends also if the request fails: later commands belong to the upper request.
         let done = sink.end_nested(outer);
+        let done = if is_planted(NestBug::AckEarly) { after } else { done };
         self.located(answer).map(|()| done)
     }
 
@@ -96,12 +100,16 @@ impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
         after: S::Tok,
     ) -> Result<S::Tok> {
         self.traffic.add(TrafficKind::Write, cause, u64::from(data.len()));
-        self.request(sink, after, |layer, sink| {
+        let done = self.request(sink, after, |layer, sink| {
             layer.write(sink, Sector(at / SECTOR_BYTES), data, Hints::NONE)
-        })
+        });
+        if is_planted(NestBug::WriteErrorDropped) { Ok(done.unwrap_or(after)) } else { done }
     }
 
     fn zero(&mut self, sink: &mut S, at: u64, len: u64, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+        if is_planted(NestBug::ZeroNotPassed) {
+            return Ok(after);
+        }
         if !self.layer.keeps_discards() {
             return self.write_zeros(sink, at, len, cause, after);
         }
@@ -112,6 +120,10 @@ impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
     }
 
     fn flush(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+        if is_planted(NestBug::FlushNotPassed) {
+            return Ok(after);
+        }
+        let after = if is_planted(NestBug::FlushEarly) { S::Tok::default() } else { after };
         self.traffic.add(TrafficKind::Flush, cause, 0);
         self.request(sink, after, |layer, sink| layer.flush(sink))
     }
@@ -150,6 +162,9 @@ impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
     }
 
     fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Vec<LayerRecovery>> {
+        if is_planted(NestBug::BelowNotRecovered) {
+            return Ok(Vec::new());
+        }
         let answer = self.layer.recover(sink, crash);
         let mut recovery = self.located(answer)?;
         let below = std::mem::take(&mut recovery.below);
@@ -175,6 +190,9 @@ impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
     ) -> Result<CheckCounts> {
         let name = &self.name;
         let answer = self.layer.check(sink, scope, &mut |mut finding| {
+            if is_planted(NestBug::FindingsDropped) {
+                return;
+            }
             if finding.layer.is_empty() {
                 finding.layer.clone_from(name);
             }

@@ -81,8 +81,7 @@ impl Traffic {
 ///
 /// Addresses are in bytes, and accesses cover whole sectors. A token that an access returns is done
 /// when the device acknowledges the access. Its durability is that of
-/// [`BlockDevice::write_guarantee`]; after [`BlockDevice::flush`], every write that was acknowledged
-/// before is durable. `docs/reference/composition.md` states what an upper layer may assume.
+/// [`BlockDevice::write_guarantee`], or that of a later [`BlockDevice::flush`]. `docs/reference/composition.md` states what an upper layer may assume.
 pub trait BlockDevice<S: Sink>: Send {
     /// Returns the capacity, in bytes: a multiple of a sector.
     fn bytes(&self) -> u64;
@@ -124,7 +123,8 @@ pub trait BlockDevice<S: Sink>: Send {
     /// The errors of [`BlockDevice::write`].
     fn zero(&mut self, sink: &mut S, at: u64, len: u64, cause: Cause, after: S::Tok) -> Result<S::Tok>;
 
-    /// Makes the writes durable that `after` waits for, and all that were acknowledged before.
+    /// Makes the writes durable that `after` waits for. A layer also makes all writes durable that it
+    /// has acknowledged; a disk does not, so its upper layer has to keep their tokens.
     ///
     /// # Errors
     /// A failure of the device.

@@ -33,6 +33,8 @@ pub enum Group {
     ImageFile,
     /// `frit_volume::planted::Bug`.
     Volume,
+    /// `frit_compose::planted::NestBug`.
+    Nest,
 }
 
 /// An enum of bugs, each named by its effect.

@@ -16,4 +16,5 @@ mod images;
 mod levelers;
 mod ntl;
 mod planted;
+mod trees;
 mod workload;

@@ -63,6 +63,18 @@ pub(crate) const PCM_LEVELERS: [(&str, &str); 6] = [
     ("hfsl-security-refresh", "pcm_wear_leveling=security-refresh"),
 ];
 
+/// Stacks of several layers in `stacks/`, which are made small.
+pub(crate) const TREES: [&str; 8] = [
+    "tree-halo-hfsl",
+    "tree-concat",
+    "tree-stripe",
+    "tree-halo-stripe",
+    "tree-four",
+    "tree-mixed",
+    "tree-two-caches",
+    "tree-halo-ntl",
+];
+
 /// Numbers of lines of the ring of redo records: a record is overwritten by the next one, by the
 /// next but one, or rarely.
 pub(crate) const REDO_LINES: [u32; 3] = [1, 2, 64];
@@ -74,6 +86,12 @@ fn path(name: &str) -> String {
 pub(crate) fn target(name: &str) -> StackTarget {
     let Some((base, sets)) = variant_of(name) else {
         let path = path(name);
+        if name.starts_with("tree-") {
+            let given = Stack::load(&path, &[]).expect("a tree of these tests");
+            let small = small_stack::overrides(&given);
+            let load = move |more: &[String]| Stack::load(&path, &[&small, more].concat());
+            return StackTarget::new(load).expect("a tree of these tests");
+        }
         return StackTarget::new(move |sets| Stack::load(&path, sets)).expect("a stack of these tests");
     };
     let given = Stack::load(base, &sets).expect("a variant of these tests");
@@ -114,6 +132,7 @@ fn variant_of(name: &str) -> Option<(&'static str, Vec<String>)> {
 pub(crate) fn complain(name: &str, r: &CampaignReport) {
     let stack = match variant_of(name) {
         Some((base, sets)) => sets.iter().fold(base.to_owned(), |s, set| format!("{s} --set {set}")),
+        None if name.starts_with("tree-") => format!("crates/torture/stacks/{name}.toml"),
         None => format!("crates/torture/stacks/{name}.toml --full-size"),
     };
     for f in r.violations.iter().take(8) {

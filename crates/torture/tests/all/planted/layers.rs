@@ -5,6 +5,7 @@
 //! Bugs of the second kind are hooks in the layer and the media, behind the feature `planted`.
 
 use crate::common;
+use frit_compose::planted::NestBug;
 use frit_core::planted::{self, BugId, PlantedBug};
 use frit_layer::planted::{CacheBug, FlashBug, HfslBug, NtlBug};
 use frit_media::planted::Bug as MediaBug;
@@ -240,6 +241,22 @@ fn grounds_of_wear(bug: WearBug) -> Grounds {
     }
 }
 
+/// Trees whose layers below can lose data in each way.
+const TREES: &[&str] = &["tree-halo-hfsl", "tree-halo-stripe", "tree-stripe"];
+
+fn grounds_of_nest(bug: NestBug) -> Grounds {
+    match bug {
+        NestBug::WriteErrorDropped => (&[TortureMode::Errors], &["tree-halo-hfsl", "tree-stripe"]),
+        NestBug::FlushNotPassed | NestBug::FlushFirstDevice | NestBug::FlushEarly => {
+            (&[TortureMode::Files, TortureMode::Cuts], TREES)
+        }
+        // The disk is durable after a flush, and HFSL at the acknowledgement.
+        NestBug::StrongestGuarantee => (&[TortureMode::Cuts], &["tree-concat"]),
+        NestBug::FindingsDropped => (&[TortureMode::Damage], &["tree-stripe"]),
+        _ => (&[TortureMode::Cuts], TREES),
+    }
+}
+
 /// A bug to find: its name, the bug, and the modes and stacks that reveal it.
 type Hunted = (String, Plant, &'static [TortureMode], &'static [&'static str]);
 
@@ -289,6 +306,7 @@ fn every_planted_bug_is_found() {
     }
     all.extend(hooks(grounds_of_ntl));
     all.extend(hooks(grounds_of_wear));
+    all.extend(hooks(grounds_of_nest));
     for (name, mutation, modes) in SHARED_IN_SINK {
         all.push((format!("{name} (disk)"), Plant::Sink(mutation), modes, CACHES));
     }
