@@ -11,7 +11,7 @@ use frit_core::{
 /// composer need not.
 pub struct Slot<S: Sink> {
     device: Box<dyn BlockDevice<S>>,
-    /// Completion of the writes since the last flush.
+    /// Completion of the last flush, and of the writes since then.
     unflushed: S::Tok,
 }
 
@@ -72,7 +72,8 @@ impl<S: Sink> BlockDevice<S> for Slot<S> {
     fn flush(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> Result<S::Tok> {
         let after = sink.join(self.unflushed, after);
         let done = self.device.flush(sink, cause, after)?;
-        self.unflushed = S::Tok::default();
+        // A later flush covers these writes only if this one is complete by then.
+        self.unflushed = done;
         Ok(done)
     }
 
