@@ -2,7 +2,8 @@
 //! that are made for composition.
 //!
 //! [`NestedLayer`] gives a layer the interface of a device ([`frit_core::BlockDevice`]). The
-//! composers each serve requests from one or more devices: [`concat`], [`stripe`], [`delay`], [`flaky`]. A composer
+//! composers each serve requests from one or more devices: [`concat`], [`stripe`], [`mirror`],
+//! [`delay`], [`flaky`]. A composer
 //! implements [`Composer`], and [`Composed`] gives it the interfaces of a layer. [`tree::Tree`]
 //! gives the parameters of all layers of a stack paths.
 //!
@@ -13,6 +14,7 @@ pub mod concat;
 pub mod delay;
 pub mod devices;
 pub mod flaky;
+pub mod mirror;
 pub mod nested;
 mod parts;
 pub mod planted;

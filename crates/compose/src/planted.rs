@@ -48,3 +48,42 @@ impl PlantedBug for NestBug {
         self as u16
     }
 }
+
+/// A bug of a mirror, named by its effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::EnumIter, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", prefix = "mirror-")]
+#[repr(u16)]
+pub enum MirrorBug {
+    // Marks.
+    /// A write does not wait for the mark of its region.
+    DataBeforeMark,
+    /// A mark is not flushed.
+    MarkNotFlushed,
+    /// A mark is cleared before the data of its region is flushed.
+    ClearedBeforeFlush,
+    /// Marks are cleared although a side is out of service.
+    ClearedDegraded,
+
+    // Sides.
+    /// The failure of a side is not noted on the others before the acknowledgement.
+    FailureNotNoted,
+    /// A read error is returned and no other side is tried.
+    ReadErrorReturned,
+
+    // Start and copies.
+    /// A stale side serves at the next start.
+    StaleSideServes,
+    /// The bitmap of a stale side is not read at a start.
+    StaleBitmapIgnored,
+    /// Regions are copied from another side than the one that serves them.
+    CopiedFromOtherSide,
+}
+
+impl PlantedBug for MirrorBug {
+    const GROUP: Group = Group::Mirror;
+
+    #[inline]
+    fn discriminant(self) -> u16 {
+        self as u16
+    }
+}

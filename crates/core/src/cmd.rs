@@ -157,7 +157,7 @@ pub enum Cause {
     WearLevel,
     /// Mapping tables, descriptors, superblocks.
     Meta,
-    /// Data moved between media because of its heat or size.
+    /// Data moved between media because of its heat or size, or copied between the sides of a mirror.
     Migrate,
     /// Dirty data written from a cache to the medium behind it.
     Destage,

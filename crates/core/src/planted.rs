@@ -35,6 +35,8 @@ pub enum Group {
     Volume,
     /// `frit_compose::planted::NestBug`.
     Nest,
+    /// `frit_compose::planted::MirrorBug`.
+    Mirror,
 }
 
 /// An enum of bugs, each named by its effect.

@@ -9,10 +9,12 @@ use crate::tree::Table;
 use frit_compose::concat::Concat;
 use frit_compose::delay::Delay;
 use frit_compose::flaky::Flaky;
+use frit_compose::mirror::Mirror;
 use frit_compose::stripe::Stripe;
 use frit_compose::{Composed, Composer, Devices, NestedLayer, Tree};
 use frit_core::{BlockDevice, Error, Sink, StackDevice, UntimedSink};
 use frit_engine::{AnyScheduler, Event, InOrder};
+use frit_media::checksum::digest;
 use frit_media::{DramConfig, Hardware, MediumSpec, NandConfig, PcmConfig};
 
 /// A composed stack: a layer over its media.
@@ -153,6 +155,12 @@ impl Stack {
             LayerConfig::Stripe(config) => {
                 let devices = Devices::new(self.devices(layer, "devices", stores, hardware)?);
                 Stripe::new(config.clone(), devices).map(composed)
+            }
+            LayerConfig::Mirror(config) => {
+                let devices = self.devices(layer, "devices", stores, hardware)?;
+                // Mirrors of one stack differ in their names, and those of volumes in their owners.
+                let identity = stores.serial(&layer.name) ^ digest(layer.name.as_bytes());
+                Mirror::new(config.clone(), devices, identity).map(composed)
             }
         };
         built.map_err(located)

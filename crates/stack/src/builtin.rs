@@ -35,6 +35,7 @@ builtins!(
     "halo-ours",
     "halo-small",
     "halo-modern",
+    "halo-mirror",
     "disk-alone",
     "ntl-paper",
     "ntl-small",

@@ -9,6 +9,8 @@ use serde::de::DeserializeOwned;
 
 pub(super) const CONCAT: &str = "devices one after the other, as one device of their total capacity";
 pub(super) const STRIPE: &str = "equal chunks on devices in turn (RAID 0)";
+pub(super) const MIRROR: &str =
+    "the same data on all devices; it survives the failure of all but one (RAID 1)";
 
 pub(super) const DELAY: &str = "a device whose acknowledgements arrive later, in virtual time";
 pub(super) const FLAKY: &str = "a device that fails by rules, for tests of the layers above it";

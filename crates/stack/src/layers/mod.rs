@@ -13,6 +13,7 @@ use crate::tree::Table;
 use frit_compose::concat::ConcatConfig;
 use frit_compose::delay::DelayConfig;
 use frit_compose::flaky::FlakyConfig;
+use frit_compose::mirror::MirrorConfig;
 use frit_compose::stripe::StripeConfig;
 use frit_core::params::Phase;
 use frit_core::{MediumKind, ParamDef, ParamInfo, ParamTable};
@@ -39,6 +40,8 @@ pub enum LayerKind {
     Delay,
     /// A device that fails by rules.
     Flaky,
+    /// The same data on all devices.
+    Mirror,
 }
 
 /// Interface that a role needs.
@@ -122,6 +125,8 @@ pub enum LayerConfig {
     Delay(DelayConfig),
     /// Configuration of a flaky device.
     Flaky(FlakyConfig),
+    /// Configuration of a mirror.
+    Mirror(MirrorConfig),
 }
 
 /// Evaluates an expression with the configuration type of a kind of layer.
@@ -154,6 +159,10 @@ macro_rules! with_config_of {
             }
             LayerKind::Flaky => {
                 type $config = FlakyConfig;
+                $value
+            }
+            LayerKind::Mirror => {
+                type $config = MirrorConfig;
                 $value
             }
         }
@@ -190,6 +199,7 @@ impl LayerKind {
             LayerKind::Stripe => composers::STRIPE,
             LayerKind::Delay => composers::DELAY,
             LayerKind::Flaky => composers::FLAKY,
+            LayerKind::Mirror => composers::MIRROR,
         }
     }
 
@@ -212,7 +222,7 @@ impl LayerKind {
             LayerKind::Hfsl => hfsl::ROLES,
             LayerKind::Cache => cache::ROLES,
             LayerKind::Ntl => ntl::ROLES,
-            LayerKind::Concat | LayerKind::Stripe => composers::DEVICES,
+            LayerKind::Concat | LayerKind::Stripe | LayerKind::Mirror => composers::DEVICES,
             LayerKind::Delay | LayerKind::Flaky => composers::DEVICE,
         }
     }
@@ -256,9 +266,11 @@ impl LayerKind {
             LayerKind::Hfsl => hfsl::DURABILITY,
             LayerKind::Cache => cache::DURABILITY,
             LayerKind::Ntl => ntl::DURABILITY,
-            LayerKind::Concat | LayerKind::Stripe | LayerKind::Delay | LayerKind::Flaky => {
-                composers::DURABILITY
-            }
+            LayerKind::Concat
+            | LayerKind::Stripe
+            | LayerKind::Mirror
+            | LayerKind::Delay
+            | LayerKind::Flaky => composers::DURABILITY,
         }
     }
 
@@ -278,6 +290,7 @@ impl LayerKind {
             LayerKind::Stripe => composers::decode(path, table, problems).map(LayerConfig::Stripe),
             LayerKind::Delay => composers::decode(path, table, problems).map(LayerConfig::Delay),
             LayerKind::Flaky => composers::decode(path, table, problems).map(LayerConfig::Flaky),
+            LayerKind::Mirror => composers::decode(path, table, problems).map(LayerConfig::Mirror),
         };
         for choice in self.choices() {
             let Some(entry) = table.get(choice.key) else { continue };
@@ -306,6 +319,7 @@ impl LayerKind {
             LayerKind::Stripe => keys_of(table).map(LayerConfig::Stripe),
             LayerKind::Delay => keys_of(table).map(LayerConfig::Delay),
             LayerKind::Flaky => keys_of(table).map(LayerConfig::Flaky),
+            LayerKind::Mirror => keys_of(table).map(LayerConfig::Mirror),
         }
     }
 }
@@ -328,6 +342,7 @@ impl LayerConfig {
             LayerConfig::Stripe(c) => c.unused(),
             LayerConfig::Delay(c) => c.unused(),
             LayerConfig::Flaky(c) => c.unused(),
+            LayerConfig::Mirror(c) => c.unused(),
         }
     }
 
@@ -341,6 +356,7 @@ impl LayerConfig {
             LayerConfig::Stripe(c) => c.check_ranges(),
             LayerConfig::Delay(c) => c.check_ranges(),
             LayerConfig::Flaky(c) => c.check_ranges(),
+            LayerConfig::Mirror(c) => c.check_ranges(),
         }
     }
 }

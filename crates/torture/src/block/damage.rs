@@ -131,6 +131,9 @@ struct IdleVolume {
 impl WorkItem<'_> {
     /// Applies damage of all kinds.
     pub(crate) fn damage(&mut self) {
+        if self.target.media().iter().all(|m| m.kind == MediumKind::Disk) {
+            return;
+        }
         match guarded(|| self.still()) {
             Ok(still) => {
                 for i in 0..DAMAGES.min(self.options.cuts_most.unwrap_or(DAMAGES)) {

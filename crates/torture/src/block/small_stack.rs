@@ -113,6 +113,12 @@ fn of_layer(of: &Layer) -> Vec<String> {
         }
         LayerKind::Concat | LayerKind::Delay | LayerKind::Flaky => {}
         LayerKind::Stripe => sets.push(format!("{layer}.chunk=8K")),
+        // Few marks stay, so that marks are cleared often.
+        LayerKind::Mirror => {
+            for set in ["read_chunk=8K", "region=16K", "keep_marked=4"] {
+                sets.push(format!("{layer}.{set}"));
+            }
+        }
     }
     sets
 }
@@ -143,7 +149,11 @@ fn pcm_bytes(layer: &Layer, page: u32, pages: u32) -> u64 {
             if c.wear.wear_leveling == "none" { plain } else { plain * 3 / 2 }
         }
         // They have no PCM.
-        LayerConfig::Concat(_) | LayerConfig::Stripe(_) | LayerConfig::Delay(_) | LayerConfig::Flaky(_) => 0,
+        LayerConfig::Concat(_)
+        | LayerConfig::Stripe(_)
+        | LayerConfig::Mirror(_)
+        | LayerConfig::Delay(_)
+        | LayerConfig::Flaky(_) => 0,
     }
 }
 

@@ -14,6 +14,7 @@ mod fsrepair;
 mod fssemantics;
 mod images;
 mod levelers;
+mod mirror;
 mod ntl;
 mod planted;
 mod trees;

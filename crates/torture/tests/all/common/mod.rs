@@ -49,6 +49,9 @@ pub(crate) const MAPPINGS: [(&str, &str); 9] = [
     ("ntl-buffer", "ntl.log=full ntl.log_buffer=dram"),
 ];
 
+/// The built-in stack of a mirror behind a cache.
+pub(crate) const HALO_MIRROR: &str = "halo-mirror";
+
 /// The built-in HFSL stack, which variants change by overrides.
 const HFSL: &str = "hfsl-small";
 
@@ -103,6 +106,9 @@ pub(crate) fn target(name: &str) -> StackTarget {
 /// Returns the built-in stack of a variant, and its overrides.
 fn variant_of(name: &str) -> Option<(&'static str, Vec<String>)> {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+    if name == HALO_MIRROR {
+        return Some((HALO_MIRROR, words("media.left.bytes=640K media.right.bytes=640K")));
+    }
     if let Some(leveler) = name.strip_prefix("ntl-leveler-") {
         return Some((NTL, words(&format!("ntl.wear_leveling={leveler}"))));
     }

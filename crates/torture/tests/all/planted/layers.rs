@@ -5,6 +5,7 @@
 //! Bugs of the second kind are hooks in the layer and the media, behind the feature `planted`.
 
 use crate::common;
+use frit_compose::planted::MirrorBug;
 use frit_compose::planted::NestBug;
 use frit_core::planted::{self, BugId, PlantedBug};
 use frit_layer::planted::{CacheBug, FlashBug, HfslBug, NtlBug};
@@ -136,6 +137,9 @@ const LEVELERS: &[&str] = &["hfsl-start-gap", "hfsl-security-refresh"];
 /// Stacks of disks behind a cache.
 const CACHES: &[&str] = &["halo-half", "cleaning"];
 
+/// Stacks of mirrors.
+const MIRRORS: &[&str] = &["mirror"];
+
 /// Hooks that do not count, since another mechanism covers each of them.
 ///
 /// - Versions of NAND pages are compared again at each read.
@@ -149,7 +153,9 @@ const CACHES: &[&str] = &["halo-half", "cleaning"];
 /// - The two bugs of wear leveling need damage of one register, and a recovery cut between two
 ///   registers and repeated after a crash. Both are rare below a layer. The tests of the device
 ///   damage every register and make every cut (`wear`).
-fn masked() -> [BugId; 9] {
+/// - Two bugs of a mirror need a side that fails for a while and a crash. A read error that is
+///   returned is no loss. The property test of the mirror finds all three.
+fn masked() -> [BugId; 12] {
     [
         FlashBug::AdoptAnyVersion.id(),
         HfslBug::DescCheckIgnored.id(),
@@ -160,6 +166,9 @@ fn masked() -> [BugId; 9] {
         CacheBug::RepairDiscards.id(),
         WearBug::DamageUnseen.id(),
         WearBug::RestoreUnmarked.id(),
+        MirrorBug::ClearedDegraded.id(),
+        MirrorBug::StaleBitmapIgnored.id(),
+        MirrorBug::ReadErrorReturned.id(),
     ]
 }
 
@@ -224,6 +233,16 @@ fn grounds_of_ntl(bug: NtlBug) -> Grounds {
         NtlBug::HomeBeforeSync | NtlBug::ReuseBeforeSync => (&[TortureMode::Files], MAPPINGS),
         NtlBug::NotPoisoned => (&[TortureMode::Errors], MAPPINGS),
         _ => (&[TortureMode::Cuts], MAPPINGS),
+    }
+}
+
+fn grounds_of_mirror(bug: MirrorBug) -> Grounds {
+    match bug {
+        MirrorBug::FailureNotNoted | MirrorBug::ReadErrorReturned | MirrorBug::StaleSideServes => {
+            (&[TortureMode::Errors], MIRRORS)
+        }
+        MirrorBug::MarkNotFlushed => (&[TortureMode::Cuts, TortureMode::Files], MIRRORS),
+        _ => (&[TortureMode::Cuts], MIRRORS),
     }
 }
 
@@ -307,6 +326,7 @@ fn every_planted_bug_is_found() {
     all.extend(hooks(grounds_of_ntl));
     all.extend(hooks(grounds_of_wear));
     all.extend(hooks(grounds_of_nest));
+    all.extend(hooks(grounds_of_mirror));
     for (name, mutation, modes) in SHARED_IN_SINK {
         all.push((format!("{name} (disk)"), Plant::Sink(mutation), modes, CACHES));
     }

@@ -1,0 +1,153 @@
+//! A device as a side of a mirror: the failure of its recovery or of its background work is a
+//! failure of this side, and not of the mirror.
+
+use frit_core::{
+    BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, Error, Finding, Info, LayerRecovery, MediumKind,
+    Params, Precondition, Progress, ReadTarget, Result, Sink, StackView, WriteData, WriteGuarantee,
+};
+
+/// A device below a mirror.
+pub(super) struct SideDevice<S: Sink> {
+    device: Box<dyn BlockDevice<S>>,
+    /// Reason for which the device could not be started.
+    failed: Option<String>,
+}
+
+/// Returns `true` if an error is a mistake of the caller, which another side would return too.
+pub(super) fn is_misuse(e: &Error) -> bool {
+    matches!(e, Error::Rule { .. } | Error::OutOfRange { .. } | Error::WouldBlock | Error::Protected { .. })
+}
+
+impl<S: Sink> SideDevice<S> {
+    pub(super) fn new(device: Box<dyn BlockDevice<S>>) -> SideDevice<S> {
+        SideDevice { device, failed: None }
+    }
+
+    #[inline]
+    fn started(&mut self) -> Result<&mut dyn BlockDevice<S>> {
+        match &self.failed {
+            None => Ok(&mut *self.device),
+            Some(why) => Err(Error::Medium { what: why.clone() }),
+        }
+    }
+
+    fn start<V: Default>(&mut self, done: Result<V>) -> Result<V> {
+        self.failed = None;
+        match done {
+            Err(e) if is_misuse(&e) => Err(e),
+            Err(e) => {
+                self.failed = Some(e.to_string());
+                Ok(V::default())
+            }
+            done => done,
+        }
+    }
+}
+
+impl<S: Sink> BlockDevice<S> for SideDevice<S> {
+    fn bytes(&self) -> u64 {
+        self.device.bytes()
+    }
+
+    fn read(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        into: ReadTarget<'_>,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        self.started()?.read(sink, at, into, cause, after)
+    }
+
+    fn write(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        data: WriteData<'_>,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        self.started()?.write(sink, at, data, cause, after)
+    }
+
+    fn zero(&mut self, sink: &mut S, at: u64, len: u64, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+        self.started()?.zero(sink, at, len, cause, after)
+    }
+
+    fn flush(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+        self.started()?.flush(sink, cause, after)
+    }
+
+    fn write_guarantee(&self) -> WriteGuarantee {
+        self.device.write_guarantee()
+    }
+
+    fn visible(&self, view: &mut StackView) {
+        self.device.visible(view);
+    }
+
+    fn place(&self, at: u64) -> (u64, Option<MediumKind>) {
+        self.device.place(at)
+    }
+
+    fn format(&mut self, sink: &mut S) -> Result<()> {
+        self.failed = None;
+        self.device.format(sink)
+    }
+
+    fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Vec<LayerRecovery>> {
+        let done = self.device.recover(sink, crash);
+        self.start(done)
+    }
+
+    /// A side that cannot shut down is found at the next start.
+    fn halt(&mut self, sink: &mut S) -> Result<()> {
+        match self.device.halt(sink) {
+            Err(e) if is_misuse(&e) => Err(e),
+            _ => Ok(()),
+        }
+    }
+
+    fn boot(&mut self, sink: &mut S) -> Result<()> {
+        let done = self.device.boot(sink);
+        self.start(done)
+    }
+
+    fn check(
+        &mut self,
+        sink: &mut S,
+        scope: CheckScope,
+        found: &mut dyn FnMut(Finding),
+    ) -> Result<CheckCounts> {
+        match self.failed {
+            None => self.device.check(sink, scope, found),
+            Some(_) => Ok(CheckCounts::default()),
+        }
+    }
+
+    fn precondition(&mut self, how: Precondition) -> Result<()> {
+        self.device.precondition(how)
+    }
+
+    /// A failure of background work shows in the requests after it.
+    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+        match self.device.step(sink, budget) {
+            Err(e) if is_misuse(&e) => Err(e),
+            Err(_) => Ok(Progress::Idle),
+            done => done,
+        }
+    }
+
+    fn refuses(&self) -> Option<String> {
+        self.failed.clone().or_else(|| self.device.refuses())
+    }
+
+    fn refuse(&mut self, why: &str) {
+        self.device.refuse(why);
+    }
+
+    fn each_layer(&mut self, each: &mut dyn FnMut(&str, &Info, &mut dyn Params)) {
+        self.device.each_layer(each);
+    }
+}
