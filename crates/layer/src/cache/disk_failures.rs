@@ -53,6 +53,10 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
         self.disk_health.failure = Some(e.to_string());
         self.disk_health.of_request = true;
         self.cancel_writebacks();
+        // A layer in the role of the disk may accept no write until it is opened again.
+        if let Some(why) = self.disk.refuses() {
+            self.health.refuse(why);
+        }
     }
 
     /// Returns `true` if the last error was an error of the disk, which leaves the cache
