@@ -108,6 +108,14 @@ pub trait Composer<S: Sink>: Send {
         Ok(())
     }
 
+    /// Brings a new layer into a state as after long use.
+    ///
+    /// # Errors
+    /// The errors of [`Preconditioning::precondition`].
+    fn precondition(&mut self, how: Precondition) -> Result<()> {
+        self.devices_mut().precondition(how)
+    }
+
     /// Checks the state of the layer.
     ///
     /// # Errors
@@ -252,7 +260,7 @@ impl<S: Sink, C: Composer<S>> Params for Composed<S, C> {
 
 impl<S: Sink, C: Composer<S>> Preconditioning for Composed<S, C> {
     fn precondition(&mut self, how: Precondition) -> Result<()> {
-        self.composer.devices_mut().precondition(how)
+        self.composer.precondition(how)
     }
 }
 

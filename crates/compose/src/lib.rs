@@ -3,9 +3,8 @@
 //!
 //! [`NestedLayer`] gives a layer the interface of a device ([`frit_core::BlockDevice`]). The
 //! composers each serve requests from one or more devices: [`concat`], [`stripe`], [`mirror`],
-//! [`delay`], [`flaky`]. A composer
-//! implements [`Composer`], and [`Composed`] gives it the interfaces of a layer. [`tree::Tree`]
-//! gives the parameters of all layers of a stack paths.
+//! [`thin`], [`delay`], [`flaky`]. A composer implements [`Composer`], and [`Composed`] gives it the
+//! interfaces of a layer. [`tree::Tree`] gives the parameters of all layers of a stack paths.
 //!
 //! It is not: a place for the design of a stack. `frit-stack` reads which layer is below which.
 
@@ -20,6 +19,10 @@ mod parts;
 pub mod planted;
 pub mod slot;
 pub mod stripe;
+mod table;
+#[cfg(test)]
+mod testing;
+pub mod thin;
 pub mod tree;
 
 pub use composed::{Composed, Composer};

@@ -87,3 +87,51 @@ impl PlantedBug for MirrorBug {
         self as u16
     }
 }
+
+/// A bug of the table of entries, named by its effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::EnumIter, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", prefix = "table-")]
+#[repr(u16)]
+pub enum TableBug {
+    /// The changed sectors are written before the data that they name is flushed.
+    WrittenBeforeData,
+    /// The acknowledgement of a flush does not wait for the changed sectors.
+    FlushedBeforeTable,
+    /// A sector is taken without its CRC.
+    CrcIgnored,
+    /// The first copy of a sector is taken also if the second one is newer.
+    SequenceIgnored,
+}
+
+impl PlantedBug for TableBug {
+    const GROUP: Group = Group::ComposedTable;
+
+    #[inline]
+    fn discriminant(self) -> u16 {
+        self as u16
+    }
+}
+
+/// A bug of thin provisioning, named by its effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::EnumIter, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", prefix = "thin-")]
+#[repr(u16)]
+pub enum ThinBug {
+    /// A freed chunk is used again before the table that no longer names it is durable.
+    ReusedBeforeCommit,
+    /// A write to a reused chunk does not wait for the commit that freed it.
+    ReuseNotOrdered,
+    /// The rest of a new chunk keeps its former contents.
+    NewChunkNotZeroed,
+    /// A discard of a whole chunk is not written to the table.
+    DiscardForgotten,
+}
+
+impl PlantedBug for ThinBug {
+    const GROUP: Group = Group::Thin;
+
+    #[inline]
+    fn discriminant(self) -> u16 {
+        self as u16
+    }
+}

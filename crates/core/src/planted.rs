@@ -37,6 +37,12 @@ pub enum Group {
     Nest,
     /// `frit_compose::planted::MirrorBug`.
     Mirror,
+    /// `frit_compose::planted::TableBug`.
+    ComposedTable,
+    /// `frit_compose::planted::ThinBug`.
+    Thin,
+    /// `frit_compose::planted::CompressBug`.
+    Compress,
 }
 
 /// An enum of bugs, each named by its effect.

@@ -1,0 +1,125 @@
+//! A device in memory, whose unflushed writes a power loss drops in part.
+
+use frit_core::{
+    BlockDevice, Cause, DurabilityPoint, Error, MediumKind, ReadTarget, Result, SECTOR_BYTES, StackView,
+    UntimedSink, WriteData, WriteGuarantee,
+};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+const SECTOR: usize = SECTOR_BYTES as usize;
+
+/// State of a [`TestDisk`].
+pub(crate) struct DiskState {
+    /// What a read returns.
+    pub(crate) bytes: Vec<u8>,
+    durable: Vec<u8>,
+    /// Writes since the last flush: sector, and contents.
+    unflushed: Vec<(usize, Vec<u8>)>,
+    /// Number of writes that succeed before one fails.
+    pub(crate) writes_left: Option<u32>,
+    /// Flushes fail.
+    pub(crate) flushes_fail: bool,
+    /// Number of writes so far.
+    pub(crate) writes: u64,
+    /// Writes are dropped, and reads return nothing: a medium of a simulation.
+    pub(crate) without_bytes: bool,
+}
+
+/// A device whose state outlives the layer above it.
+#[derive(Clone)]
+pub(crate) struct TestDisk(Arc<Mutex<DiskState>>);
+
+impl TestDisk {
+    pub(crate) fn new(bytes: usize) -> TestDisk {
+        TestDisk(Arc::new(Mutex::new(DiskState {
+            // Former contents, which no layer may show.
+            bytes: vec![0xa5; bytes],
+            durable: vec![0xa5; bytes],
+            unflushed: Vec::new(),
+            writes_left: None,
+            flushes_fail: false,
+            writes: 0,
+            without_bytes: false,
+        })))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, DiskState> {
+        self.0.lock().unwrap()
+    }
+
+    /// Loses power: of the unflushed writes of sectors, `keep` decides about each.
+    pub(crate) fn lose_power(&self, mut keep: impl FnMut() -> bool) {
+        let mut d = self.lock();
+        for (sector, contents) in std::mem::take(&mut d.unflushed) {
+            if keep() {
+                d.durable[sector * SECTOR..][..SECTOR].copy_from_slice(&contents);
+            }
+        }
+        d.bytes = d.durable.clone();
+    }
+}
+
+impl DiskState {
+    fn put(&mut self, at: u64, data: &[u8]) -> Result<()> {
+        self.writes += 1;
+        if let Some(left) = &mut self.writes_left {
+            if *left == 0 {
+                return Err(Error::Medium { what: "planned failure of a write".into() });
+            }
+            *left -= 1;
+        }
+        let at = at as usize;
+        self.bytes[at..at + data.len()].copy_from_slice(data);
+        for (i, sector) in data.chunks_exact(SECTOR).enumerate() {
+            self.unflushed.push((at / SECTOR + i, sector.to_vec()));
+        }
+        Ok(())
+    }
+}
+
+impl BlockDevice<UntimedSink> for TestDisk {
+    fn bytes(&self) -> u64 {
+        self.lock().bytes.len() as u64
+    }
+
+    fn read(&mut self, _: &mut UntimedSink, at: u64, mut to: ReadTarget<'_>, _: Cause, (): ()) -> Result<()> {
+        let d = self.lock();
+        if let Some(to) = to.bytes().filter(|_| !d.without_bytes) {
+            let n = to.len();
+            to.copy_from_slice(&d.bytes[at as usize..at as usize + n]);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, _: &mut UntimedSink, at: u64, data: WriteData<'_>, _: Cause, (): ()) -> Result<()> {
+        let mut d = self.lock();
+        if d.without_bytes {
+            return Ok(());
+        }
+        d.put(at, data.bytes().expect("a device with bytes"))
+    }
+
+    fn zero(&mut self, _: &mut UntimedSink, at: u64, len: u64, _: Cause, (): ()) -> Result<()> {
+        self.lock().put(at, &vec![0; len as usize])
+    }
+
+    fn flush(&mut self, _: &mut UntimedSink, _: Cause, (): ()) -> Result<()> {
+        let mut d = self.lock();
+        if d.flushes_fail {
+            return Err(Error::Medium { what: "planned failure of a flush".into() });
+        }
+        d.durable = d.bytes.clone();
+        d.unflushed.clear();
+        Ok(())
+    }
+
+    fn write_guarantee(&self) -> WriteGuarantee {
+        WriteGuarantee { durable_at: DurabilityPoint::OnFlush, atomic_bytes: SECTOR as u32 }
+    }
+
+    fn visible(&self, _: &mut StackView) {}
+
+    fn place(&self, _: u64) -> (u64, Option<MediumKind>) {
+        (self.lock().bytes.len() as u64, Some(MediumKind::Disk))
+    }
+}
