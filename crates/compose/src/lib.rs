@@ -3,12 +3,14 @@
 //!
 //! [`NestedLayer`] gives a layer the interface of a device ([`frit_core::BlockDevice`]). The
 //! composers each serve requests from one or more devices: [`concat`], [`stripe`], [`mirror`],
-//! [`thin`], [`delay`], [`flaky`]. A composer implements [`Composer`], and [`Composed`] gives it the
-//! interfaces of a layer. [`tree::Tree`] gives the parameters of all layers of a stack paths.
+//! [`thin`], [`compress`], [`delay`], [`flaky`]. A composer implements [`Composer`], and [`Composed`]
+//! gives it the interfaces of a layer. [`tree::Tree`] gives the parameters of all layers of a stack
+//! paths.
 //!
 //! It is not: a place for the design of a stack. `frit-stack` reads which layer is below which.
 
 pub mod composed;
+pub mod compress;
 pub mod concat;
 pub mod delay;
 pub mod devices;

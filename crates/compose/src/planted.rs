@@ -135,3 +135,29 @@ impl PlantedBug for ThinBug {
         self as u16
     }
 }
+
+/// A bug of compression, named by its effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::EnumIter, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", prefix = "compress-")]
+#[repr(u16)]
+pub enum CompressBug {
+    /// The old run of a chunk is used again before the commit that replaces it.
+    OldRunFreedEarly,
+    /// A write to a free run does not wait for the commit that freed it.
+    ReuseNotOrdered,
+    /// The digest of a chunk is not verified.
+    ChecksumIgnored,
+    /// A flush does not write the buffered chunks.
+    BufferNotWritten,
+    /// A write to a part of a chunk does not keep the rest.
+    RestNotMerged,
+}
+
+impl PlantedBug for CompressBug {
+    const GROUP: Group = Group::Compress;
+
+    #[inline]
+    fn discriminant(self) -> u16 {
+        self as u16
+    }
+}
