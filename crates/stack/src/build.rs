@@ -6,11 +6,13 @@ use crate::media::{StackMedium, param_problem};
 use crate::stack::{Below, Layer, Stack};
 use crate::stores::{Bytes, NoStores, Stores};
 use crate::tree::Table;
+use frit_compose::compress::Compress;
 use frit_compose::concat::Concat;
 use frit_compose::delay::Delay;
 use frit_compose::flaky::Flaky;
 use frit_compose::mirror::Mirror;
 use frit_compose::stripe::Stripe;
+use frit_compose::thin::Thin;
 use frit_compose::{Composed, Composer, Devices, NestedLayer, Tree};
 use frit_core::{BlockDevice, Error, Sink, StackDevice, UntimedSink};
 use frit_engine::{AnyScheduler, Event, InOrder};
@@ -161,6 +163,14 @@ impl Stack {
                 // Mirrors of one stack differ in their names, and those of volumes in their owners.
                 let identity = stores.serial(&layer.name) ^ digest(layer.name.as_bytes());
                 Mirror::new(config.clone(), devices, identity).map(composed)
+            }
+            LayerConfig::Thin(config) => {
+                let device = Devices::new(self.devices(layer, "device", stores, hardware)?);
+                Thin::new(config.clone(), device).map(composed)
+            }
+            LayerConfig::Compress(config) => {
+                let device = Devices::new(self.devices(layer, "device", stores, hardware)?);
+                Compress::new(config.clone(), device).map(composed)
             }
         };
         built.map_err(located)

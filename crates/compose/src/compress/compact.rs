@@ -6,6 +6,7 @@
 
 use super::entry::Entry;
 use super::layer::Compress;
+use frit_core::BlockDevice;
 use frit_core::{Cause, Error, ReadTarget, Result, SECTOR_BYTES, Sink, WriteData};
 
 impl<S: Sink + 'static> Compress<S> {

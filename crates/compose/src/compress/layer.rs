@@ -8,6 +8,7 @@ use super::space::RunSpace;
 use crate::composed::Composer;
 use crate::devices::Devices;
 use crate::table::{Loaded, Table};
+use frit_core::BlockDevice;
 use frit_core::convert::to_f64;
 use frit_core::visible::Metric;
 use frit_core::{

@@ -3,6 +3,7 @@
 use super::entry::Entry;
 use super::layer::Compress;
 use crate::planted::CompressBug;
+use frit_core::BlockDevice;
 use frit_core::convert::{floor_u64, to_f64};
 use frit_core::planted::is_planted;
 use frit_core::{Cause, Error, MediumKind, ReadTarget, Result, SECTOR_BYTES, Sink, WriteData};

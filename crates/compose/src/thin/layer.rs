@@ -6,6 +6,7 @@ use crate::composed::Composer;
 use crate::devices::Devices;
 use crate::planted::ThinBug;
 use crate::table::{Loaded, Table};
+use frit_core::BlockDevice;
 use frit_core::convert::to_f64;
 use frit_core::planted::is_planted;
 use frit_core::visible::Metric;

@@ -15,6 +15,9 @@ pub(super) const MIRROR: &str =
 pub(super) const DELAY: &str = "a device whose acknowledgements arrive later, in virtual time";
 pub(super) const FLAKY: &str = "a device that fails by rules, for tests of the layers above it";
 
+pub(super) const THIN: &str = "a device of any size, whose chunks are allocated at the first write";
+pub(super) const COMPRESS: &str = "compressed chunks, whose checksums every read verifies";
+
 /// Role of a composer of one device.
 pub(super) const DEVICE: &[Role] = &[Role {
     key: "device",
@@ -33,7 +36,7 @@ pub(super) const DEVICES: &[Role] = &[Role {
     help: "the devices, as a list of names of disks or layers",
 }];
 
-/// A composer without metadata is as durable as its devices.
+/// A composer without metadata is as durable as its devices. One with a table is durable at a flush.
 pub(super) const DURABILITY: Durability = Durability { each_request: &[], over_files: &[] };
 
 pub(super) fn decode<C: ParamTable + DeserializeOwned>(

@@ -10,11 +10,13 @@ use crate::decode::{decode_checked as keys_of, unknown_name};
 use crate::error::Problem;
 use crate::media::param_problem;
 use crate::tree::Table;
+use frit_compose::compress::CompressConfig;
 use frit_compose::concat::ConcatConfig;
 use frit_compose::delay::DelayConfig;
 use frit_compose::flaky::FlakyConfig;
 use frit_compose::mirror::MirrorConfig;
 use frit_compose::stripe::StripeConfig;
+use frit_compose::thin::ThinConfig;
 use frit_core::params::Phase;
 use frit_core::{MediumKind, ParamDef, ParamInfo, ParamTable};
 use frit_layer::cache::CacheMode;
@@ -42,6 +44,10 @@ pub enum LayerKind {
     Flaky,
     /// The same data on all devices.
     Mirror,
+    /// A device of any size, whose chunks are allocated at the first write.
+    Thin,
+    /// Compressed chunks with checksums.
+    Compress,
 }
 
 /// Interface that a role needs.
@@ -127,6 +133,10 @@ pub enum LayerConfig {
     Flaky(FlakyConfig),
     /// Configuration of a mirror.
     Mirror(MirrorConfig),
+    /// Configuration of thin provisioning.
+    Thin(ThinConfig),
+    /// Configuration of compression.
+    Compress(CompressConfig),
 }
 
 /// Evaluates an expression with the configuration type of a kind of layer.
@@ -165,6 +175,14 @@ macro_rules! with_config_of {
                 type $config = MirrorConfig;
                 $value
             }
+            LayerKind::Thin => {
+                type $config = ThinConfig;
+                $value
+            }
+            LayerKind::Compress => {
+                type $config = CompressConfig;
+                $value
+            }
         }
     };
 }
@@ -200,6 +218,8 @@ impl LayerKind {
             LayerKind::Delay => composers::DELAY,
             LayerKind::Flaky => composers::FLAKY,
             LayerKind::Mirror => composers::MIRROR,
+            LayerKind::Thin => composers::THIN,
+            LayerKind::Compress => composers::COMPRESS,
         }
     }
 
@@ -215,6 +235,19 @@ impl LayerKind {
         self == LayerKind::Hfsl
     }
 
+    /// Returns `true` if the layer keeps changes in DRAM until a flush, with or without a disk below
+    /// it.
+    #[must_use]
+    pub fn commits_at_flush(self) -> bool {
+        matches!(self, LayerKind::Thin | LayerKind::Compress)
+    }
+
+    /// Returns `true` if the layer detects every damage to the contents of its device.
+    #[must_use]
+    pub fn verifies_device(self) -> bool {
+        matches!(self, LayerKind::Compress)
+    }
+
     /// Returns the roles of media below the layer.
     #[must_use]
     pub fn roles(self) -> &'static [Role] {
@@ -223,7 +256,7 @@ impl LayerKind {
             LayerKind::Cache => cache::ROLES,
             LayerKind::Ntl => ntl::ROLES,
             LayerKind::Concat | LayerKind::Stripe | LayerKind::Mirror => composers::DEVICES,
-            LayerKind::Delay | LayerKind::Flaky => composers::DEVICE,
+            LayerKind::Thin | LayerKind::Compress | LayerKind::Delay | LayerKind::Flaky => composers::DEVICE,
         }
     }
 
@@ -269,6 +302,8 @@ impl LayerKind {
             LayerKind::Concat
             | LayerKind::Stripe
             | LayerKind::Mirror
+            | LayerKind::Thin
+            | LayerKind::Compress
             | LayerKind::Delay
             | LayerKind::Flaky => composers::DURABILITY,
         }
@@ -291,6 +326,8 @@ impl LayerKind {
             LayerKind::Delay => composers::decode(path, table, problems).map(LayerConfig::Delay),
             LayerKind::Flaky => composers::decode(path, table, problems).map(LayerConfig::Flaky),
             LayerKind::Mirror => composers::decode(path, table, problems).map(LayerConfig::Mirror),
+            LayerKind::Thin => composers::decode(path, table, problems).map(LayerConfig::Thin),
+            LayerKind::Compress => composers::decode(path, table, problems).map(LayerConfig::Compress),
         };
         for choice in self.choices() {
             let Some(entry) = table.get(choice.key) else { continue };
@@ -320,6 +357,8 @@ impl LayerKind {
             LayerKind::Delay => keys_of(table).map(LayerConfig::Delay),
             LayerKind::Flaky => keys_of(table).map(LayerConfig::Flaky),
             LayerKind::Mirror => keys_of(table).map(LayerConfig::Mirror),
+            LayerKind::Thin => keys_of(table).map(LayerConfig::Thin),
+            LayerKind::Compress => keys_of(table).map(LayerConfig::Compress),
         }
     }
 }
@@ -343,6 +382,8 @@ impl LayerConfig {
             LayerConfig::Delay(c) => c.unused(),
             LayerConfig::Flaky(c) => c.unused(),
             LayerConfig::Mirror(c) => c.unused(),
+            LayerConfig::Thin(c) => c.unused(),
+            LayerConfig::Compress(c) => c.unused(),
         }
     }
 
@@ -357,6 +398,8 @@ impl LayerConfig {
             LayerConfig::Delay(c) => c.check_ranges(),
             LayerConfig::Flaky(c) => c.check_ranges(),
             LayerConfig::Mirror(c) => c.check_ranges(),
+            LayerConfig::Thin(c) => c.check_ranges(),
+            LayerConfig::Compress(c) => c.check_ranges(),
         }
     }
 }

@@ -240,6 +240,7 @@ mod tests {
             line_bytes: 0,
             word_bytes: 8,
             data_bytes: LAYOUT.records_at(),
+            verified: true,
             units: unit..unit + 1,
         }
     }

@@ -10,7 +10,7 @@ use crate::block::target::TortureTarget;
 use crate::block::violation::{Oracle, Violation};
 use crate::block::work_item::{WorkItem, guarded};
 use crate::block::workload::{ClientRequest, Clients, RequestFailure, WorkloadMix, fill_requests};
-use frit_core::{CheckScope, CrashKind, Hints, MediumKind, ReadTarget, Sector, StackDevice, UntimedSink};
+use frit_core::{CheckScope, CrashKind, Hints, ReadTarget, Sector, StackDevice, UntimedSink};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -129,9 +129,10 @@ struct IdleVolume {
 }
 
 impl WorkItem<'_> {
-    /// Applies damage of all kinds.
+    /// Applies damage of all kinds. A stack without a medium whose damage a layer can detect has
+    /// none.
     pub(crate) fn damage(&mut self) {
-        if self.target.media().iter().all(|m| m.kind == MediumKind::Disk) {
+        if self.target.media().iter().all(|m| !m.verified) {
             return;
         }
         match guarded(|| self.still()) {
@@ -174,11 +175,10 @@ impl WorkItem<'_> {
         if still.over_files { self.target.over_files() } else { self.target }
     }
 
-    /// Draws a medium whose damage a layer can detect. Disks are left out: they have no checksums
-    /// of their own here.
+    /// Draws a medium whose damage a layer can detect.
     fn some_medium(&self, rng: &mut SmallRng) -> usize {
         let media = self.target.media();
-        let all: Vec<usize> = (0..media.len()).filter(|&i| media[i].kind != MediumKind::Disk).collect();
+        let all: Vec<usize> = (0..media.len()).filter(|&i| media[i].verified).collect();
         all[rng.random_range(0..all.len())]
     }
 

@@ -360,6 +360,7 @@ mod tests {
             line_bytes: 64,
             word_bytes: 8,
             data_bytes: 1 << 20,
+            verified: true,
             units,
         }
     }

@@ -99,8 +99,9 @@ impl WorkItem<'_> {
         if struck && !met.told && poisons && layer.refuses().is_none() {
             return Err(named(Violation::new(Oracle::Poisoned, "no client received the error")));
         }
-        // A failed write must not prevent reads.
-        if writes {
+        // A failed write must not prevent reads. A failed flush may: what a table names since the last
+        // flush may hold the contents of other places.
+        if writes && !(loses_unsynced && target.commits_at_flush()) {
             let mut sector = [0; 512];
             layer
                 .read(&mut UntimedSink::new(), Sector(0), ReadTarget::Bytes(&mut sector), Hints::NONE)
@@ -115,7 +116,7 @@ impl WorkItem<'_> {
             clients.history.split(&CommandSet::below(requests.len(), requests.len()));
         }
         if disk {
-            self.resumes(layer.as_mut(), &mut clients, &mut met, &mut rng).map_err(named)?;
+            self.resumes(target, layer.as_mut(), &mut clients, &mut met, &mut rng).map_err(named)?;
         }
         drop(layer);
         let alive = i.is_multiple_of(4);
@@ -129,16 +130,17 @@ impl WorkItem<'_> {
 
 impl WorkItem<'_> {
     /// Continues on a disk that failed and works again. All acknowledged data is still readable,
-    /// and the layer resumes by itself, unless writes past the cache may be lost.
+    /// and the layer resumes by itself, unless writes past the cache may be lost, or a table on the disk.
     fn resumes(
         &self,
+        target: &dyn TortureTarget,
         layer: &mut dyn StackDevice<UntimedSink>,
         clients: &mut Clients,
         met: &mut FaultedRun,
         rng: &mut SmallRng,
     ) -> Result<(), Violation> {
         let late = layer.write_guarantee().durable_at == DurabilityPoint::OnFlush;
-        if late && layer.refuses().is_some() {
+        if (late || target.commits_at_flush()) && layer.refuses().is_some() {
             return Ok(());
         }
         // The new requests are numbered after all earlier ones.
@@ -200,6 +202,9 @@ fn full(target: &dyn TortureTarget, files: bool) -> Result<FilledVolume, Violati
         {
             return Err(failed("filling")(e));
         }
+    }
+    if layer.write_guarantee().durable_at == DurabilityPoint::OnFlush {
+        layer.flush(&mut UntimedSink::new()).map_err(failed("flush of the preparation"))?;
     }
     let now: Vec<_> = (0..blocks as usize).map(|b| clients.history.now(b)).collect();
     clients.history.settle(&now);

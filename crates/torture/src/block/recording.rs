@@ -257,7 +257,8 @@ impl<'a> RecordingSession<'a> {
         }
         let recording = self.sink.finish();
         let disk = self.target.media().iter().any(|m| m.kind == MediumKind::Disk);
-        let in_dram = !disk && promise.durable_at == DurabilityPoint::OnFlush;
+        let buffers = !disk || self.target.commits_at_flush();
+        let in_dram = buffers && promise.durable_at == DurabilityPoint::OnFlush;
         // A page that is overwritten in DRAM reaches no medium, so the counts need not cover it.
         if self.mutation.is_none() && !in_dram {
             account(&recording, &done, requests, &spans)?;
@@ -269,6 +270,11 @@ impl<'a> RecordingSession<'a> {
         let mut direct = direct(promise, &recording, requests);
         if is_layered(self.target) {
             split_over_layers(&mut direct, promise, requests);
+        }
+        if self.target.commits_at_flush() {
+            // A discard may write to no disk, and is atomic by sector only all the same.
+            let discards = (0..requests.len()).filter(|&r| requests[r].kind == ClientRequestKind::Discard);
+            discards.for_each(|r| direct.add(r));
         }
         // Without a disk, every request may be split into small parts, or be buffered until a
         // flush.

@@ -22,6 +22,8 @@ const HOMES: u64 = 40;
 const CHIP_STRIP: u64 = 16 << 10;
 /// Size of a disk: one region of 1 MiB and a part of another.
 const DISK_BYTES: u64 = 1280 << 10;
+/// Capacity of a layer that offers any: less than every small device has.
+const SMALL_BYTES: u64 = 448 << 10;
 /// Largest page of NAND. Larger ones slow down the images and show no more.
 const PAGE_MOST: u32 = 16 << 10;
 
@@ -119,6 +121,13 @@ fn of_layer(of: &Layer) -> Vec<String> {
                 sets.push(format!("{layer}.{set}"));
             }
         }
+        LayerKind::Compress => {
+            for set in ["chunk=8K", "buffer_chunks=3"] {
+                sets.push(format!("{layer}.{set}"));
+            }
+            sets.push(format!("{layer}.size={SMALL_BYTES}"));
+        }
+        LayerKind::Thin => sets.extend([format!("{layer}.chunk=8K"), format!("{layer}.size={SMALL_BYTES}")]),
     }
     sets
 }
@@ -152,6 +161,8 @@ fn pcm_bytes(layer: &Layer, page: u32, pages: u32) -> u64 {
         LayerConfig::Concat(_)
         | LayerConfig::Stripe(_)
         | LayerConfig::Mirror(_)
+        | LayerConfig::Thin(_)
+        | LayerConfig::Compress(_)
         | LayerConfig::Delay(_)
         | LayerConfig::Flaky(_) => 0,
     }

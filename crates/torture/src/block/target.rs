@@ -5,7 +5,7 @@ use crate::block::nand_layout::NandLayout;
 use crate::block::recording_sink::RecordingSink;
 use frit_core::{Error, MediumKind, SECTOR_BYTES, StackDevice, UntimedSink};
 use frit_media::{AnyStore, MediumSpec};
-use frit_stack::{Bytes, Stack, StoreOpener};
+use frit_stack::{Below, Bytes, Stack, StoreOpener};
 use std::sync::Arc;
 
 /// Bytes of a cache line.
@@ -28,6 +28,8 @@ pub struct MediumShape {
     pub data_bytes: u64,
     /// `true` if the top layer uses the medium, `false` if a layer below does.
     pub of_top: bool,
+    /// A layer detects every damage to its contents.
+    pub verified: bool,
     /// Units of the medium, by their numbers in the stack.
     pub units: std::ops::Range<u16>,
 }
@@ -55,6 +57,12 @@ pub trait TortureTarget: Sync {
     /// Returns the same target with other parameters, `key=value` each, or `None` if it has no such
     /// variant.
     fn variant(&self, sets: &[String]) -> Option<Box<dyn TortureTarget>>;
+
+    /// Returns `true` if a layer of the target keeps changes in DRAM until a flush, so that a request
+    /// which wrote to no disk is not certain either.
+    fn commits_at_flush(&self) -> bool {
+        false
+    }
 
     /// Creates blank stores.
     fn blank_stores(&self) -> Vec<SharedMedium> {
@@ -124,6 +132,15 @@ impl StackTarget {
             };
             let name = device.name.clone();
             let of_top = stack.layer().on.iter().any(|&(_, below)| stack.name_of(below) == name);
+            // The contents of a disk have checksums only if a layer directly above it gives them some.
+            let above = stack.layers().iter().any(|l| {
+                l.kind.verifies_device()
+                    && l.on.iter().any(|(_, below)| match below {
+                        Below::Medium(m) => stack.media()[*m].name == name,
+                        Below::Layer(_) => false,
+                    })
+            });
+            let verified = device.kind != MediumKind::Disk || above;
             media.push(MediumShape {
                 name,
                 of_top,
@@ -132,6 +149,7 @@ impl StackTarget {
                 line_bytes,
                 word_bytes,
                 data_bytes,
+                verified,
                 units: first..last + 1,
             });
         }
@@ -160,6 +178,10 @@ impl StackTarget {
 impl TortureTarget for StackTarget {
     fn media(&self) -> &[MediumShape] {
         &self.media
+    }
+
+    fn commits_at_flush(&self) -> bool {
+        self.stack.layers().iter().any(|l| l.kind.commits_at_flush())
     }
 
     fn over_files(&self) -> &dyn TortureTarget {

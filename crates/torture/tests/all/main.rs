@@ -5,6 +5,7 @@
 
 mod cache;
 mod common;
+mod composers;
 mod faults;
 mod fs;
 mod fscuts;

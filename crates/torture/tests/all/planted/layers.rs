@@ -7,6 +7,7 @@
 use crate::common;
 use frit_compose::planted::MirrorBug;
 use frit_compose::planted::NestBug;
+use frit_compose::planted::{CompressBug, TableBug, ThinBug};
 use frit_core::planted::{self, BugId, PlantedBug};
 use frit_layer::planted::{CacheBug, FlashBug, HfslBug, NtlBug};
 use frit_media::planted::Bug as MediaBug;
@@ -136,6 +137,8 @@ const MAPPINGS: &[&str] = &["ntl-full-row", "ntl-static", "ntl-coarse"];
 const LEVELERS: &[&str] = &["hfsl-start-gap", "hfsl-security-refresh"];
 /// Stacks of disks behind a cache.
 const CACHES: &[&str] = &["halo-half", "cleaning"];
+/// Composers with a table.
+const COMPOSERS: &[&str] = &["thin", "compress"];
 
 /// Stacks of mirrors.
 const MIRRORS: &[&str] = &["mirror"];
@@ -276,6 +279,25 @@ fn grounds_of_nest(bug: NestBug) -> Grounds {
     }
 }
 
+fn grounds_of_table(bug: TableBug) -> Grounds {
+    match bug {
+        // Only a lost write leaves a first copy that is older after a commit.
+        TableBug::CrcIgnored | TableBug::SequenceIgnored => (&[TortureMode::Damage], &["compress"]),
+        _ => (&[TortureMode::Cuts], COMPOSERS),
+    }
+}
+
+fn grounds_of_thin(_: ThinBug) -> Grounds {
+    (&[TortureMode::Cuts], &["thin"])
+}
+
+fn grounds_of_compress(bug: CompressBug) -> Grounds {
+    match bug {
+        CompressBug::ChecksumIgnored => (&[TortureMode::Damage], &["compress"]),
+        _ => (&[TortureMode::Cuts], &["compress"]),
+    }
+}
+
 /// A bug to find: its name, the bug, and the modes and stacks that reveal it.
 type Hunted = (String, Plant, &'static [TortureMode], &'static [&'static str]);
 
@@ -327,6 +349,9 @@ fn every_planted_bug_is_found() {
     all.extend(hooks(grounds_of_wear));
     all.extend(hooks(grounds_of_nest));
     all.extend(hooks(grounds_of_mirror));
+    all.extend(hooks(grounds_of_table));
+    all.extend(hooks(grounds_of_thin));
+    all.extend(hooks(grounds_of_compress));
     for (name, mutation, modes) in SHARED_IN_SINK {
         all.push((format!("{name} (disk)"), Plant::Sink(mutation), modes, CACHES));
     }

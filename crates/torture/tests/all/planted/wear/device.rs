@@ -94,6 +94,7 @@ impl TestDevice {
             line_bytes: 64,
             word_bytes: 8,
             data_bytes: BYTES,
+            verified: true,
             units: 0..CHANNELS as u16,
         }
     }
