@@ -268,6 +268,10 @@ impl<S: Sink, C: Composer<S>> Quiesce<S> for Composed<S, C> {
     fn halt(&mut self, sink: &mut S) -> Result<()> {
         self.writable()?;
         self.composer.save(sink)?;
+        // A disk has no state to write, but what it was given has to be durable.
+        let start = sink.start();
+        let done = self.composer.flush(sink, start)?;
+        sink.ack(done);
         self.composer.devices_mut().halt(sink)
     }
 

@@ -98,10 +98,6 @@ impl<S: Sink> BlockDevice<S> for Slot<S> {
     }
 
     fn halt(&mut self, sink: &mut S) -> Result<()> {
-        // A disk has no state to write, but what it was given has to be durable.
-        let start = sink.start();
-        let done = self.flush(sink, Cause::Host, start)?;
-        sink.ack(done);
         self.device.halt(sink)
     }
 

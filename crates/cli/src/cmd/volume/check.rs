@@ -167,27 +167,31 @@ fn shown(
     if found.findings.is_empty() {
         return out;
     }
+    // In a stack of one layer, the name of the layer says nothing.
+    let layered = found.findings.iter().any(|f| !f.layer.is_empty());
+    let head = ["severity", "kind", "page", "from byte", "medium", "address", "what", "repaired", "layer"];
+    let columns = if layered { head.len() } else { head.len() - 1 };
+    let mut t = table(&head[..columns]);
     // Pages of a layer below have no address in the volume.
-    let mut t =
-        table(&["severity", "kind", "layer", "page", "from byte", "medium", "address", "what", "repaired"]);
     let from =
         |f: &Finding| f.lpn.filter(|_| f.layer.is_empty()).map(|l| u64::from(l) * u64::from(page_bytes));
     for f in found.findings.iter().take(SHOWN) {
         let kind: &str = f.medium.into();
         let severity = if f.severity == frit_core::Severity::Major { "major" } else { "minor" };
-        t.add_row([
+        let row = [
             severity.to_owned(),
             f.kind.to_owned(),
-            f.layer.clone(),
             f.lpn.map(|l| l.to_string()).unwrap_or_default(),
             from(f).map(|at| at.to_string()).unwrap_or_default(),
             kind.to_owned(),
             f.at.to_string(),
             f.what.clone(),
             if f.repaired { "yes" } else { "no" }.to_owned(),
-        ]);
+            f.layer.clone(),
+        ];
+        t.add_row(&row[..columns]);
     }
-    for column in [3, 4, 6] {
+    for column in [2, 3, 5] {
         right(&mut t, column);
     }
     out += &text(&t);
