@@ -18,6 +18,9 @@ frit_core::parameters! {
 
 /// A device whose acknowledgements arrive later. The delays of different requests do not add up: a
 /// delay is a long way to the device, and no queue.
+///
+/// A server waits before it sends the reply of a delayed request, outside of its lock. Other callers
+/// of a volume do not wait.
 pub struct Delay<S: Sink> {
     config: DelayConfig,
     devices: Devices<S>,
@@ -28,6 +31,25 @@ impl<S: Sink> Delay<S> {
     #[must_use]
     pub fn new(config: DelayConfig, devices: Devices<S>) -> Delay<S> {
         Delay { config, devices }
+    }
+
+    /// Makes a request to the device, and delays its acknowledgement. An error is not delayed.
+    fn delayed(
+        &mut self,
+        sink: &mut S,
+        us: u64,
+        after: S::Tok,
+        ask: impl FnOnce(&mut Devices<S>, &mut S) -> Result<S::Tok>,
+    ) -> Result<S::Tok> {
+        let outer = sink.begin_delayed();
+        match ask(&mut self.devices, sink) {
+            Ok(done) => Ok(sink.end_delayed(outer, done, micros(us))),
+            Err(e) => {
+                // The delays of the parts beside this one still count.
+                sink.end_delayed(outer, after, Nanos::ZERO);
+                Err(e)
+            }
+        }
     }
 }
 
@@ -61,23 +83,25 @@ impl<S: Sink + 'static> Composer<S> for Delay<S> {
     }
 
     fn read(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {
-        let done = self.devices.get_mut(0).read(sink, at, into, Cause::Host, after)?;
-        Ok(sink.delay(done, micros(self.config.read_us)))
+        self.delayed(sink, self.config.read_us, after, |device, sink| {
+            device.get_mut(0).read(sink, at, into, Cause::Host, after)
+        })
     }
 
     fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
-        let done = self.devices.get_mut(0).write(sink, at, data, Cause::Host, after)?;
-        Ok(sink.delay(done, micros(self.config.write_us)))
+        self.delayed(sink, self.config.write_us, after, |device, sink| {
+            device.get_mut(0).write(sink, at, data, Cause::Host, after)
+        })
     }
 
     fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
-        let done = self.devices.get_mut(0).zero(sink, at, len, Cause::Host, after)?;
-        Ok(sink.delay(done, micros(self.config.write_us)))
+        self.delayed(sink, self.config.write_us, after, |device, sink| {
+            device.get_mut(0).zero(sink, at, len, Cause::Host, after)
+        })
     }
 
     fn flush(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
-        let done = self.devices.flush(sink, Cause::Host, after)?;
-        Ok(sink.delay(done, micros(self.config.flush_us)))
+        self.delayed(sink, self.config.flush_us, after, |device, sink| device.flush(sink, Cause::Host, after))
     }
 
     fn place(&self, at: u64) -> (u64, Option<MediumKind>) {

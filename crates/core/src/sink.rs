@@ -67,6 +67,28 @@ pub trait Sink {
         after
     }
 
+    /// Begins a part of the current request that takes longer than its commands. Returns a value
+    /// for [`Sink::end_delayed`].
+    #[inline]
+    fn begin_delayed(&mut self) -> Nanos {
+        Nanos::ZERO
+    }
+
+    /// Ends a part of the current request, whose commands are done with `after`. Returns a token
+    /// that is done `by` later, as [`Sink::delay`] does. `outer` is the value of
+    /// [`Sink::begin_delayed`].
+    #[inline]
+    fn end_delayed(&mut self, _outer: Nanos, after: Self::Tok, by: Nanos) -> Self::Tok {
+        self.delay(after, by)
+    }
+
+    /// Returns the delay of all parts since the last call, for a caller that waits in real time. It
+    /// is zero in a sink whose tokens contain delays.
+    #[inline]
+    fn take_delay(&mut self) -> Nanos {
+        Nanos::ZERO
+    }
+
     /// Makes the acknowledgement of the current request wait for `tok`.
     fn ack(&mut self, tok: Self::Tok);
 
@@ -103,12 +125,18 @@ pub trait CommandObserver: Any + Send {
 
 /// The sink of real volumes. It models no time, so all tokens are done.
 ///
+/// It collects the delays of a request ([`Sink::take_delay`]), which a server waits for. Its tokens
+/// do not tell which parts of a request run in parallel. So a delay around another one adds to it,
+/// and of parts beside each other the longest counts: exact for parts in parallel, and too short for
+/// parts that wait for each other.
+///
 /// It can pass the commands to an observer, which a progress bar or a count of commands needs. An
 /// observer is a value and not a sink of its own, because layers are compiled once for each sink.
 #[derive(Default)]
 pub struct UntimedSink {
     observer: Option<Box<dyn CommandObserver>>,
     scope: RequestScope<()>,
+    delay: Nanos,
 }
 
 impl UntimedSink {
@@ -116,7 +144,7 @@ impl UntimedSink {
     #[inline]
     #[must_use]
     pub const fn new() -> UntimedSink {
-        UntimedSink { observer: None, scope: RequestScope { start: (), ack: () } }
+        UntimedSink { observer: None, scope: RequestScope { start: (), ack: () }, delay: Nanos::ZERO }
     }
 
     /// Returns a sink that passes its commands to an observer.
@@ -158,6 +186,18 @@ impl Sink for UntimedSink {
     }
     #[inline]
     fn join(&mut self, (): (), (): ()) {}
+    #[inline]
+    fn begin_delayed(&mut self) -> Nanos {
+        std::mem::take(&mut self.delay)
+    }
+    #[inline]
+    fn end_delayed(&mut self, outer: Nanos, (): (), by: Nanos) {
+        self.delay = outer.max(self.delay + by);
+    }
+    #[inline]
+    fn take_delay(&mut self) -> Nanos {
+        std::mem::take(&mut self.delay)
+    }
     #[inline]
     fn ack(&mut self, (): ()) {}
     #[inline]

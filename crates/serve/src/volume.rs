@@ -2,10 +2,27 @@
 
 use crate::{Backend, ReplyTime};
 use frit_core::{
-    Buffer, Deferred, Error, Hints, MediumKind, ParamInfo, RequestIntent, Result, Sink, StackView,
+    Buffer, Deferred, Error, Hints, MediumKind, Nanos, ParamInfo, RequestIntent, Result, Sink, StackView,
 };
+use frit_stack::layers::LayerKind;
 use frit_volume::Volume;
 use std::fs::File;
+use std::time::{Duration, Instant};
+
+/// Executes a request. Its reply waits for the delays of the layers.
+#[inline]
+fn timed<S: Sink>(
+    volume: &mut Volume<S>,
+    request: impl FnOnce(&mut Volume<S>) -> Result<()>,
+) -> Result<ReplyTime> {
+    // Work before the request, such as a recovery or a step, may have had delays of its own.
+    volume.sink().take_delay();
+    request(volume)?;
+    Ok(match volume.sink().take_delay() {
+        Nanos::ZERO => ReplyTime::NOW,
+        delay => ReplyTime { not_before: Some(Instant::now() + Duration::from_nanos(delay.0)) },
+    })
+}
 
 impl<S: Sink + Send> Backend for Volume<S> {
     fn bytes(&self) -> u64 {
@@ -20,12 +37,17 @@ impl<S: Sink + Send> Backend for Volume<S> {
         Volume::read_only(self)
     }
 
+    /// A stack with delays answers later.
+    fn paced(&self) -> bool {
+        self.stack().layers().iter().any(|layer| layer.kind == LayerKind::Delay)
+    }
+
     fn read(&mut self, at: u64, into: &mut [u8]) -> Result<ReplyTime> {
-        Volume::read(self, at, into).map(|()| ReplyTime::NOW)
+        timed(self, |v| v.read(at, into))
     }
 
     fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<ReplyTime> {
-        Volume::write(self, at, data, hints).map(|()| ReplyTime::NOW)
+        timed(self, |v| v.write(at, data, hints))
     }
 
     fn serves_bytes(&mut self) -> bool {
@@ -33,11 +55,11 @@ impl<S: Sink + Send> Backend for Volume<S> {
     }
 
     fn read_bytes(&mut self, at: u64, into: &mut [u8]) -> Result<ReplyTime> {
-        Volume::read_bytes(self, at, into).map(|()| ReplyTime::NOW)
+        timed(self, |v| v.read_bytes(at, into))
     }
 
     fn write_bytes(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<ReplyTime> {
-        Volume::write_bytes(self, at, data, hints).map(|()| ReplyTime::NOW)
+        timed(self, |v| v.write_bytes(at, data, hints))
     }
 
     fn raw_read(&mut self, caller: &str, medium: MediumKind, at: u64, into: &mut [u8]) -> Result<()> {
@@ -49,15 +71,15 @@ impl<S: Sink + Send> Backend for Volume<S> {
     }
 
     fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<ReplyTime> {
-        Volume::write_zeroes(self, at, len, keep_allocated).map(|()| ReplyTime::NOW)
+        timed(self, |v| v.write_zeroes(at, len, keep_allocated))
     }
 
     fn discard(&mut self, at: u64, len: u64) -> Result<ReplyTime> {
-        Volume::discard(self, at, len).map(|()| ReplyTime::NOW)
+        timed(self, |v| v.discard(at, len))
     }
 
     fn flush(&mut self) -> Result<ReplyTime> {
-        Volume::flush(self).map(|()| ReplyTime::NOW)
+        timed(self, |v| v.flush())
     }
 
     fn extents(&self, at: u64, len: u64, each: &mut dyn FnMut(u64, Option<MediumKind>)) -> Result<()> {

@@ -51,8 +51,8 @@ impl UblkDisk {
             return Err(io::Error::new(io::ErrorKind::NotFound, what));
         }
         if device.paced() {
-            let what =
-                "ublk answers requests in order and cannot pace them; use --fuse or --nbd with --pace model";
+            let what = "ublk answers requests in order and cannot delay them; use --fuse or --nbd with --pace model, or with a \
+                 layer `delay` in the stack";
             return Err(io::Error::new(io::ErrorKind::Unsupported, what));
         }
         let (ready, started) = mpsc::channel();

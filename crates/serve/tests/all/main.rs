@@ -7,6 +7,7 @@ mod cache;
 #[path = "../common/mod.rs"]
 mod common;
 mod control;
+mod delay;
 mod fuse;
 mod hints;
 mod limits;

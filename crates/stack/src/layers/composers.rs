@@ -12,7 +12,8 @@ pub(super) const STRIPE: &str = "equal chunks on devices in turn (RAID 0)";
 pub(super) const MIRROR: &str =
     "the same data on all devices; it survives the failure of all but one (RAID 1)";
 
-pub(super) const DELAY: &str = "a device whose acknowledgements arrive later, in virtual time";
+pub(super) const DELAY: &str =
+    "a device whose acknowledgements arrive later, in virtual time or on a served volume";
 pub(super) const FLAKY: &str = "a device that fails by rules, for tests of the layers above it";
 
 pub(super) const THIN: &str = "a device of any size, whose chunks are allocated at the first write";
