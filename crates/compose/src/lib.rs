@@ -3,9 +3,9 @@
 //!
 //! [`NestedLayer`] gives a layer the interface of a device ([`frit_core::BlockDevice`]). The
 //! composers each serve requests from one or more devices: [`concat`], [`stripe`], [`mirror`],
-//! [`thin`], [`compress`], [`delay`], [`flaky`]. A composer implements [`Composer`], and [`Composed`]
-//! gives it the interfaces of a layer. [`tree::Tree`] gives the parameters of all layers of a stack
-//! paths.
+//! [`thin`], [`compress`], [`delay`], [`flaky`], [`record`]. A composer implements [`Composer`], and
+//! [`Composed`] gives it the interfaces of a layer. [`tree::Tree`] gives the parameters of all layers
+//! of a stack paths.
 //!
 //! It is not: a place for the design of a stack. `frit-stack` reads which layer is below which.
 
@@ -19,6 +19,7 @@ pub mod mirror;
 pub mod nested;
 mod parts;
 pub mod planted;
+pub mod record;
 pub mod slot;
 pub mod stripe;
 mod table;

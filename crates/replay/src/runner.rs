@@ -4,6 +4,7 @@
 use crate::error::{Error, Result};
 use crate::hinted::HintedRanges;
 use crate::host::{ReplayHost, RequestBatch, describe_request};
+use crate::layer_trace::LayerTraces;
 use crate::options::{InitialState, RunOptions};
 use crate::report::{Report, ReportInputs, RunId, Snapshot, StackId, WorkloadId, WrappedAddresses, build};
 use crate::request_log::RequestLog;
@@ -14,6 +15,8 @@ use frit_core::visible::Metric;
 use frit_core::{HintRange, MediumKind, Nanos, Op, StackDevice, StackView};
 use frit_engine::{DeviceUsage, Driver, DriverCounters, Engine, Event, InOrder, LoopMode, Scheduler};
 use frit_media::Hardware;
+use frit_stack::BuiltStack;
+use frit_stack::record::RecordPort;
 use frit_trace::Workload;
 use std::time::{Duration, Instant};
 
@@ -64,6 +67,9 @@ pub(crate) struct Runner<E: MeteredEngine> {
     engine: E,
     layer: Box<dyn StackDevice<E>>,
     hardware: Hardware,
+    /// The places where the stack asks for a recording, and the recordings that are made.
+    records: Vec<RecordPort>,
+    traces: LayerTraces,
     stack: StackId,
     /// Names of the engine and its scheduler.
     names: (&'static str, Option<&'static str>),
@@ -98,11 +104,11 @@ impl<E: MeteredEngine> Runner<E> {
     pub(crate) fn new(
         engine: E,
         names: (&'static str, Option<&'static str>),
-        mut layer: Box<dyn StackDevice<E>>,
-        hardware: Hardware,
+        built: BuiltStack<E>,
         mut stack: StackId,
         options: &RunOptions,
     ) -> Result<Runner<E>> {
+        let BuiltStack { mut layer, hardware, records } = built;
         if let Some(how) = options.warm.start.precondition(options.seed) {
             let what = if options.warm.start == InitialState::Fill { "--warm fill" } else { "--warm steady" };
             layer.precondition(how).map_err(|e| failed(&stack.name, what, e))?;
@@ -115,6 +121,8 @@ impl<E: MeteredEngine> Runner<E> {
             engine,
             layer,
             hardware,
+            records,
+            traces: LayerTraces::default(),
             stack,
             names,
             options: *options,
@@ -131,6 +139,12 @@ impl<E: MeteredEngine> Runner<E> {
     /// Returns the capacity of the volume, in sectors.
     pub(crate) fn sectors(&self) -> u64 {
         self.layer.info().sectors
+    }
+
+    /// Records the measured requests that layers of the stack receive.
+    pub(crate) fn record_layers(&mut self) -> Result<()> {
+        self.traces = LayerTraces::create(&self.records)?;
+        Ok(())
     }
 
     /// Gives hints to the writes of ranges.
@@ -173,6 +187,7 @@ impl<E: MeteredEngine> Runner<E> {
         if let Some(hinted) = &mut self.hinted {
             hinted.reset();
         }
+        self.traces.begin(now);
         let phase = self.run_phase(workload, None, watch, log)?;
         if phase.issued.requests == 0 && self.warmed > 0 {
             let name = workload.identity().name;
@@ -203,6 +218,8 @@ impl<E: MeteredEngine> Runner<E> {
             verifying: self.verifier.is_some(),
         });
         report.hints = self.hinted.as_ref().map(HintedRanges::report);
+        // Reading everything back is not part of the recordings.
+        report.records = self.traces.finish();
         report.verification = self.read_back()?;
         report.findings = crate::findings::of_run(&report);
         Ok(report)

@@ -7,7 +7,6 @@ use crate::request_log::RequestLog;
 use crate::runner::{ProgressFn, Runner};
 use frit_core::{HintRange, SECTOR_BYTES};
 use frit_engine::{AnyScheduler, Event, InOrder};
-use frit_media::Hardware;
 use frit_stack::{BuiltStack, Bytes, EngineKind, Stack, StackSink};
 use frit_trace::fit::CHUNK_BYTES;
 use frit_trace::{Fit, Options, Scan, Workload};
@@ -47,22 +46,15 @@ impl Session {
         let config = stack.engine_config();
         Ok(Session(match config.kind {
             EngineKind::InOrder => {
-                let (layer, hardware) = built::<InOrder>(stack, options)?;
-                let engine = InOrder::new(&hardware);
-                EngineRunner::InOrder(Box::new(Runner::new(
-                    engine,
-                    ("in-order", None),
-                    layer,
-                    hardware,
-                    id,
-                    options,
-                )?))
+                let built = built::<InOrder>(stack, options)?;
+                let engine = InOrder::new(&built.hardware);
+                EngineRunner::InOrder(Box::new(Runner::new(engine, ("in-order", None), built, id, options)?))
             }
             EngineKind::Event => {
-                let (layer, hardware) = built::<Event<AnyScheduler>>(stack, options)?;
-                let engine = Event::new(&hardware, config.scheduler.clone());
+                let built = built::<Event<AnyScheduler>>(stack, options)?;
+                let engine = Event::new(&built.hardware, config.scheduler.clone());
                 let names = ("event", Some(config.scheduler_name()));
-                EngineRunner::Event(Box::new(Runner::new(engine, names, layer, hardware, id, options)?))
+                EngineRunner::Event(Box::new(Runner::new(engine, names, built, id, options)?))
             }
         }))
     }
@@ -77,6 +69,15 @@ impl Session {
     /// pages have different hints is passed to the layer in parts.
     pub fn set_hints(&mut self, ranges: &[HintRange]) {
         each!(&mut self.0, runner => runner.set_hints(ranges));
+    }
+
+    /// Records the measured requests that the layers `record` of the stack receive, in their files.
+    /// A file replaces an existing one at the end of the measurement.
+    ///
+    /// # Errors
+    /// A file that cannot be created. Later errors of a file are in [`Report::records`].
+    pub fn record_layers(&mut self) -> Result<()> {
+        each!(&mut self.0, runner => runner.record_layers())
     }
 
     /// Runs requests that are not measured: all of the workload, or at most `limit`. Returns their
@@ -132,12 +133,9 @@ fn stack_id(stack: &Stack) -> StackId {
     StackId { name: id.name, sha256: id.sha256, toml: id.text, volume_bytes: 0 }
 }
 
-type Parts<S> = (Box<dyn frit_core::StackDevice<S>>, Hardware);
-
-fn built<S: StackSink>(stack: &Stack, options: &RunOptions) -> Result<Parts<S>> {
+fn built<S: StackSink>(stack: &Stack, options: &RunOptions) -> Result<BuiltStack<S>> {
     let bytes = if options.verify { Bytes::Memory } else { Bytes::None };
-    let BuiltStack { layer, hardware } = stack.build::<S>(&bytes).map_err(Box::new)?;
-    Ok((layer, hardware))
+    Ok(stack.build::<S>(&bytes).map_err(Box::new)?)
 }
 
 /// Runs a workload, which must have been fitted to the volume, over a stack.
@@ -170,6 +168,7 @@ pub struct Job {
     fit: Fit,
     scan: Option<Scan>,
     hints: Vec<HintRange>,
+    records: bool,
 }
 
 /// Progress of a job.
@@ -197,7 +196,7 @@ impl Job {
             false if spec != "-" => Workload::open(spec, options).map(|_| None)?,
             false => None,
         };
-        Ok(Job { spec: spec.into(), options: options.clone(), fit, scan, hints: Vec::new() })
+        Ok(Job { spec: spec.into(), options: options.clone(), fit, scan, hints: Vec::new(), records: false })
     }
 
     /// Gives hints to the writes of ranges in every run: see [`Session::set_hints`].
@@ -205,6 +204,12 @@ impl Job {
     pub fn with_hints(mut self, ranges: &[HintRange]) -> Job {
         self.hints = ranges.to_vec();
         self
+    }
+
+    /// Makes the recordings that a stack asks for in every run: see [`Session::record_layers`].
+    #[must_use]
+    pub fn with_records(self) -> Job {
+        Job { records: true, ..self }
     }
 
     /// Returns the results of one pass over the trace; `None` for generators and standard input.
@@ -255,6 +260,9 @@ impl Job {
         self.check_warm_up(options.warm.warm_up_requests)?;
         let mut session = Session::new(stack, options)?;
         session.set_hints(&self.hints);
+        if self.records {
+            session.record_layers()?;
+        }
         let mut workload = self.workload(session.sectors())?;
         let warm_up_requests = match options.warm.warm_up_requests {
             WarmUpRequests::None => None,

@@ -6,6 +6,7 @@ mod engines;
 mod faults;
 mod hints;
 mod policies;
+mod records;
 mod reports;
 mod trees;
 mod verify_figures;

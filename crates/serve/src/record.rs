@@ -1,24 +1,26 @@
-//! Recording of client requests as a trace, which `frit run --trace` can replay.
+//! Recording of requests as a trace, which `frit run --trace` can replay: those of clients, or those
+//! that a layer `record` of the stack receives.
 //!
 //! Requests are appended to a buffer under the device's lock, a few nanoseconds each, and written
 //! by the maintenance thread. The format is frit's recorded CSV; the suffix of the file selects
 //! compression (`.zst`, `.gz`).
 
 use crate::device::Failure;
-use frit_core::{Hints, Nanos, SECTOR_BYTES, Sector};
+use frit_core::{Hints, Nanos};
+use frit_stack::record::{ReceivedRequest, RecordPort, RequestSink};
 use frit_trace::write::{WriteFormat, Writer};
-use frit_trace::{ReqOp, Request, SectorCut};
+use frit_trace::{ReqOp, Request, requests_for};
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Maximum number of buffered requests (32 bytes each). Beyond it, the client's own thread writes
 /// them to the file.
 const WAITING_MAX: usize = 1 << 20;
 
-/// Writes client requests to a trace file.
+/// Writes requests to a trace file.
 pub struct TraceRecorder {
     path: String,
     start: Instant,
@@ -26,6 +28,8 @@ pub struct TraceRecorder {
     /// Arrival time of the request recorded last, in nanoseconds since `start`.
     last: AtomicU64,
     file: Mutex<RecordFile>,
+    /// `true` once the file takes no more requests.
+    ended: AtomicBool,
 }
 
 /// State of the trace file.
@@ -54,6 +58,7 @@ impl TraceRecorder {
             waiting: Mutex::new(Vec::with_capacity(1 << 12)),
             last: AtomicU64::new(0),
             file: Mutex::new(RecordFile::Open(Box::new(writer))),
+            ended: AtomicBool::new(false),
         })
     }
 
@@ -70,31 +75,23 @@ impl TraceRecorder {
         // Requests are recorded in order of completion. One that was delayed may have arrived
         // before the last one, so timestamps are kept from decreasing.
         let at = Nanos(came.max(self.last.fetch_max(came, Ordering::Relaxed)));
-        let mut push = |sector, sectors| {
-            let r =
-                Request { at, sector: Sector(sector), sectors, device: 0, op, hints, cut: SectorCut::NONE };
-            let cut = !(offset | len).is_multiple_of(SECTOR_BYTES);
-            waiting.push(if cut { r.with_bytes(offset, len) } else { r });
-        };
-        let (mut at, mut left) = (offset / SECTOR_BYTES, len / SECTOR_BYTES);
-        if !(offset | len).is_multiple_of(SECTOR_BYTES) {
-            (at, left) = (0, 0);
-        }
-        loop {
-            // The length of a request in the trace has 32 bits, so longer ones are split.
-            let part = left.min(u64::from(u32::MAX));
-            push(at, part as u32);
-            at += part;
-            left -= part;
-            if left == 0 {
-                break;
-            }
-        }
+        waiting.extend(requests_for(at, op, offset, len, hints));
         if waiting.len() >= WAITING_MAX {
             drop(waiting);
             // The client's request has succeeded. `drain` and `finish` return the error.
             self.write();
         }
+    }
+
+    /// Returns a recorder of the requests that a layer receives, which writes to the file of the
+    /// layer.
+    ///
+    /// # Errors
+    /// As for [`TraceRecorder::create`].
+    pub fn of_layer(port: &RecordPort) -> Result<Arc<TraceRecorder>, frit_trace::Error> {
+        let recorder = Arc::new(TraceRecorder::create(port.file())?);
+        port.attach(Arc::<TraceRecorder>::clone(&recorder));
+        Ok(recorder)
     }
 
     /// Writes the buffered requests to the file, so that the file is readable up to this point.
@@ -118,6 +115,7 @@ impl TraceRecorder {
     /// The file cannot be written, or could not be written earlier.
     pub(crate) fn finish(&self) -> Result<(), Failure> {
         self.write();
+        self.ended.store(true, Ordering::Relaxed);
         match std::mem::replace(&mut *self.file.lock(), RecordFile::Complete) {
             RecordFile::Open(writer) => writer.finish().map(|_| ()).map_err(|e| Failure::Record(Arc::new(e))),
             RecordFile::Failed { error, .. } => Err(Failure::Record(error)),
@@ -137,7 +135,18 @@ impl TraceRecorder {
         let RecordFile::Open(writer) = &mut *file else { return };
         if let Err(error) = writer.write(&waiting, &[]).and_then(|()| writer.flush()) {
             *file = RecordFile::Failed { error: Arc::new(error), reported: false };
+            self.ended.store(true, Ordering::Relaxed);
         }
+    }
+}
+
+impl RequestSink for TraceRecorder {
+    fn record(&self, request: &ReceivedRequest) -> bool {
+        if self.ended.load(Ordering::Relaxed) {
+            return false;
+        }
+        self.note(Instant::now(), request.kind.into(), request.at, request.len, Hints::NONE);
+        true
     }
 }
 

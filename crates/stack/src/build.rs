@@ -11,6 +11,7 @@ use frit_compose::concat::Concat;
 use frit_compose::delay::Delay;
 use frit_compose::flaky::Flaky;
 use frit_compose::mirror::Mirror;
+use frit_compose::record::{Record, RecordPort};
 use frit_compose::stripe::Stripe;
 use frit_compose::thin::Thin;
 use frit_compose::{Composed, Composer, Devices, NestedLayer, Tree};
@@ -25,6 +26,8 @@ pub struct BuiltStack<S: Sink> {
     pub layer: Box<dyn StackDevice<S>>,
     /// The devices, as an engine takes them.
     pub hardware: Hardware,
+    /// The places where the stack asks for a recording.
+    pub records: Vec<RecordPort>,
 }
 
 impl<S: Sink> std::fmt::Debug for BuiltStack<S> {
@@ -108,18 +111,27 @@ impl Stack {
         S::Tok: 'static,
     {
         let mut hardware = Hardware::new();
-        let top = self
+        let mut builder = Builder { stack: self, records: Vec::new() };
+        let top = builder
             .build_layer(0, stores, &mut hardware)
             .map_err(|problem| StackError::new(&self.name, vec![*problem]))?;
         let layer: Box<dyn StackDevice<S>> =
             if self.layers.len() > 1 { Box::new(Tree::new(&self.layer().name, top)) } else { top };
-        Ok(BuiltStack { layer, hardware })
+        Ok(BuiltStack { layer, hardware, records: builder.records })
     }
+}
 
+/// Builds the layers of a stack.
+struct Builder<'a> {
+    stack: &'a Stack,
+    records: Vec<RecordPort>,
+}
+
+impl Builder<'_> {
     /// Builds a layer over what is below it. A medium is registered with the hardware when it is
     /// built, so the lowest come first.
     fn build_layer<S: Sink + 'static, B: Stores>(
-        &self,
+        &mut self,
         index: usize,
         stores: &B,
         hardware: &mut Hardware,
@@ -127,20 +139,21 @@ impl Stack {
     where
         S::Tok: 'static,
     {
-        let layer = &self.layers[index];
-        let located = |e: Error| Box::new(self.locate(layer, e));
+        let stack = self.stack;
+        let layer = &stack.layers[index];
+        let located = |e: Error| Box::new(stack.locate(layer, e));
         let built = match &layer.config {
-            LayerConfig::Hfsl(config) => require_medium("nand", self.nand(layer)).and_then(|nand| {
-                let media = hfsl::Media { nand, pcm: self.pcm(layer), dram: self.dram(layer) };
+            LayerConfig::Hfsl(config) => require_medium("nand", stack.nand(layer)).and_then(|nand| {
+                let media = hfsl::Media { nand, pcm: stack.pcm(layer), dram: stack.dram(layer) };
                 hfsl::build((**config).clone(), media, stores, hardware)
             }),
             LayerConfig::Cache(config) => {
-                let pcm = require_medium("pcm", self.pcm(layer)).map_err(located)?;
+                let pcm = require_medium("pcm", stack.pcm(layer)).map_err(located)?;
                 let pcm = cache::open_pcm(pcm, stores, hardware).map_err(located)?;
                 let disk = self.devices(layer, "disk", stores, hardware)?.pop();
                 require_medium("disk", disk).and_then(|disk| cache::build((**config).clone(), pcm, disk))
             }
-            LayerConfig::Ntl(config) => require_medium("pcm", self.pcm(layer))
+            LayerConfig::Ntl(config) => require_medium("pcm", stack.pcm(layer))
                 .and_then(|pcm| ntl::build((**config).clone(), pcm, stores, hardware)),
             LayerConfig::Concat(config) => {
                 let devices = Devices::new(self.devices(layer, "devices", stores, hardware)?);
@@ -153,6 +166,12 @@ impl Stack {
             LayerConfig::Flaky(config) => {
                 let devices = Devices::new(self.devices(layer, "device", stores, hardware)?);
                 Ok(composed(Flaky::new(config.clone(), devices)))
+            }
+            LayerConfig::Record(config) => {
+                let devices = Devices::new(self.devices(layer, "device", stores, hardware)?);
+                let record = Record::new(config.clone(), devices);
+                self.records.push(record.port());
+                Ok(composed(record))
             }
             LayerConfig::Stripe(config) => {
                 let devices = Devices::new(self.devices(layer, "devices", stores, hardware)?);
@@ -178,7 +197,7 @@ impl Stack {
 
     /// Builds the devices in a role of a layer.
     fn devices<S: Sink + 'static, B: Stores>(
-        &self,
+        &mut self,
         layer: &Layer,
         role: &str,
         stores: &B,
@@ -187,24 +206,27 @@ impl Stack {
     where
         S::Tok: 'static,
     {
+        let stack = self.stack;
         let below = layer.on.iter().filter(|(r, _)| r.key == role);
         below
             .map(|&(_, below)| match below {
                 Below::Layer(i) => {
                     let built = self.build_layer(i, stores, hardware)?;
-                    Ok(Box::new(NestedLayer::new(&self.layers[i].name, built)) as Box<dyn BlockDevice<S>>)
+                    Ok(Box::new(NestedLayer::new(&stack.layers[i].name, built)) as Box<dyn BlockDevice<S>>)
                 }
                 Below::Medium(i) => {
                     let disk =
-                        if let MediumSpec::Disk(c) = &self.media[i].spec { Some(c.clone()) } else { None };
+                        if let MediumSpec::Disk(c) = &stack.media[i].spec { Some(c.clone()) } else { None };
                     require_medium(role, disk)
                         .and_then(|disk| cache::open_disk(disk, stores, hardware))
-                        .map_err(|e| Box::new(self.locate(layer, e)))
+                        .map_err(|e| Box::new(stack.locate(layer, e)))
                 }
             })
             .collect()
     }
+}
 
+impl Stack {
     /// Returns the devices that the layers use, as an engine takes them.
     ///
     /// # Errors

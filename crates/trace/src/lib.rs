@@ -36,6 +36,6 @@ pub use identity::{WorkloadIdentity, WorkloadKind};
 pub use options::{BlktraceEvent, Columns, DeviceMapping, Options, ReadDigit, SizeUnit, TimeUnit};
 pub use problems::{MalformedLine, Problems};
 pub use reading::{Fact, FactSource, Reading};
-pub use request::{ReqOp, Request, SectorCut};
+pub use request::{ReqOp, Request, SectorCut, requests_for};
 pub use scan::Scan;
 pub use workload::Workload;

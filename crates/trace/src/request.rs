@@ -1,6 +1,6 @@
 //! A block request, the output of every decoder and generator.
 
-use frit_core::{Hints, Nanos, SECTOR_BYTES, Sector};
+use frit_core::{Hints, Nanos, SECTOR_BYTES, Sector, TrafficKind};
 use serde::Serialize;
 
 /// Operation of a request.
@@ -15,6 +15,17 @@ pub enum ReqOp {
     Discard,
     /// Make acknowledged data durable; has no sectors.
     Flush,
+}
+
+impl From<TrafficKind> for ReqOp {
+    fn from(kind: TrafficKind) -> ReqOp {
+        match kind {
+            TrafficKind::Read => ReqOp::Read,
+            TrafficKind::Write => ReqOp::Write,
+            TrafficKind::Zero => ReqOp::Discard,
+            TrafficKind::Flush => ReqOp::Flush,
+        }
+    }
 }
 
 /// Bytes of the first and the last sector that a request does not use. It is zero for a request of
@@ -96,6 +107,33 @@ impl Request {
         };
         Request { sector: Sector(first), sectors: (end - first) as u32, cut, ..self }
     }
+}
+
+/// Returns the requests of a trace for a range of bytes: one, or several of which each has a length
+/// that fits in it. A range that is not of whole sectors has at most `u32::MAX` sectors.
+pub fn requests_for(
+    at: Nanos,
+    op: ReqOp,
+    offset: u64,
+    len: u64,
+    hints: Hints,
+) -> impl Iterator<Item = Request> {
+    let (mut sector, mut left) = (offset / SECTOR_BYTES, len / SECTOR_BYTES);
+    let cut = !(offset | len).is_multiple_of(SECTOR_BYTES);
+    let mut first = true;
+    std::iter::from_fn(move || {
+        // A flush has no sectors, and is one request.
+        if left == 0 && !first {
+            return None;
+        }
+        first = false;
+        let part = if cut { 0 } else { left.min(u64::from(u32::MAX)) };
+        let sectors = part as u32;
+        let r = Request { at, sector: Sector(sector), sectors, device: 0, op, hints, cut: SectorCut::NONE };
+        sector += part;
+        left = if cut { 0 } else { left - part };
+        Some(if cut { r.with_bytes(offset, len) } else { r })
+    })
 }
 
 /// Gives the parts of a request, in order, the unused bytes of the whole request.

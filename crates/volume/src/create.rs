@@ -107,14 +107,14 @@ impl Volume {
             remove_old_media(dir, &old, &media)?;
         }
         let created_files = make_media(dir, &mut media, options.force).and_then(|files| {
-            let mut layer = stack.build_untimed(&bytes_in(&files, uuid, true))?.layer;
-            layer.format(&mut UntimedSink::new())?;
-            layer.flush(&mut UntimedSink::new())?;
-            Ok((files, layer))
+            let mut built = stack.build_untimed(&bytes_in(&files, uuid, true))?;
+            built.layer.format(&mut UntimedSink::new())?;
+            built.layer.flush(&mut UntimedSink::new())?;
+            Ok((files, built))
         });
         // If the disk is full, the allocated space is freed. The superblock stays in the state
         // "creating", so the directory is not taken for a volume.
-        let (files, layer) = created_files.inspect_err(|_| discard_media(dir, &media))?;
+        let (files, built) = created_files.inspect_err(|_| discard_media(dir, &media))?;
         superblock.update(|s| (s.state, s.media) = (VolumeState::Clean, media))?;
         let boot = boot_id();
         // The layer is formatted and open, as after a recovery without work.
@@ -123,10 +123,11 @@ impl Volume {
         Ok(Volume::from_parts(VolumeParts {
             dir: dir.into(),
             stack,
-            layer,
+            layer: built.layer,
             sink: UntimedSink::new(),
             superblock,
             files,
+            records: built.records,
             read_only: false,
             recovered,
         }))

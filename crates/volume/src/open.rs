@@ -135,6 +135,7 @@ impl<S: StackSink> Volume<S> {
             sink,
             superblock,
             files,
+            records: built.records,
             read_only: options.read_only,
             recovered,
         });

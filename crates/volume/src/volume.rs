@@ -10,6 +10,7 @@ use frit_core::{
     WriteData,
 };
 use frit_stack::Stack;
+use frit_stack::record::RecordPort;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,6 +29,7 @@ pub struct Volume<S: Sink = UntimedSink> {
     sink: S,
     superblock: SuperblockFile,
     files: Arc<Vec<MediumFile>>,
+    records: Vec<RecordPort>,
     read_only: bool,
     pub(crate) recovered: OpenReport,
     bytes: u64,
@@ -42,6 +44,7 @@ pub(crate) struct VolumeParts<S: Sink> {
     pub(crate) sink: S,
     pub(crate) superblock: SuperblockFile,
     pub(crate) files: Arc<Vec<MediumFile>>,
+    pub(crate) records: Vec<RecordPort>,
     pub(crate) read_only: bool,
     pub(crate) recovered: OpenReport,
 }
@@ -114,6 +117,7 @@ impl<S: Sink> Volume<S> {
             sink: p.sink,
             superblock: p.superblock,
             files: p.files,
+            records: p.records,
             read_only: p.read_only,
             recovered: p.recovered,
             bytes: info.sectors * SECTOR_BYTES,
@@ -526,6 +530,13 @@ impl<S: Sink> Volume<S> {
     #[must_use]
     pub fn stack(&self) -> &Stack {
         &self.stack
+    }
+
+    /// Returns the places where the stack asks for a recording. Nothing is recorded until a caller
+    /// attaches a sink to one.
+    #[must_use]
+    pub fn record_ports(&self) -> &[RecordPort] {
+        &self.records
     }
 
     /// Returns the superblock.

@@ -213,8 +213,9 @@ fn all(
         let bar = RunProgress::new(args.quiet, &format!("reading {spec}"), None);
         let spec = inputs::seeded(spec, args.seed);
         let job = Job::open(&spec, &read, args.fit(), &mut |p| bar.at(p)).map_err(explain)?;
-        jobs.push(job.with_hints(&args.hint));
+        jobs.push(job.with_hints(&args.hint).with_records());
     }
+    check_record_files(stacks, workloads.len())?;
     // A workload that does not fit is reported before any run starts.
     for stack in stacks {
         let sectors = sectors(stack).map_err(explain)?;
@@ -235,6 +236,20 @@ fn all(
         }
     }
     Ok(())
+}
+
+/// Checks that no two runs record to the same file.
+fn check_record_files(stacks: &[Stack], workloads: usize) -> Result<()> {
+    let mut files: Vec<&str> = stacks.iter().flat_map(Stack::record_files).collect();
+    files.sort_unstable();
+    let twice = files.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
+    match twice.or_else(|| files.first().copied().filter(|_| workloads > 1)) {
+        None => Ok(()),
+        Some(file) => Err(miette!(
+            help = "run them one after the other, each with another file: --set LAYER.file=FILE",
+            "several runs would record requests to {file}"
+        )),
+    }
 }
 
 /// Returns an error with its positions in the stack file, if it has any.

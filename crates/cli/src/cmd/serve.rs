@@ -9,6 +9,7 @@ use frit_core::{files, size};
 use frit_serve::ctl::VolumeInfo;
 use frit_serve::nbd::{Address, Export, NbdServer, ServerOptions};
 use frit_serve::{Device, DeviceOptions, Logger, TraceRecorder};
+use frit_stack::record::RecordPort;
 use frit_volume::{OpenOptions, OpenReport};
 pub(crate) use frontends::defaults;
 use frontends::{FrontendArgs, Frontends, OpenedVolume};
@@ -96,7 +97,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let about = opened.about(&args.volume);
     let meter = opened.meter.clone();
     let hints = args.hints.options(&args.volume)?;
-    let options = DeviceOptions { read_only: args.read_only, recorder, meter, hints, log: log() };
+    let layer_recorders = record_layers(&opened.records)?;
+    let options =
+        DeviceOptions { read_only: args.read_only, recorder, layer_recorders, meter, hints, log: log() };
     let device = Device::new(opened.backend, options);
     let served = serve(args, &device, about, &mut signals);
     // The volume is closed in every case.
@@ -170,6 +173,19 @@ fn recorder(path: &str) -> Result<TraceRecorder> {
         bail!("{path} exists; choose another name for --record");
     }
     TraceRecorder::create(path).into_diagnostic()
+}
+
+/// Begins the recordings that the stack asks for. The volume is served without one whose file cannot
+/// be created: the file of an earlier session may be there, and is not replaced.
+fn record_layers(ports: &[RecordPort]) -> Result<Vec<Arc<TraceRecorder>>> {
+    let mut recorders = Vec::new();
+    for port in ports {
+        match TraceRecorder::of_layer(port) {
+            Ok(recorder) => recorders.push(recorder),
+            Err(e) => print_stderr(&format!("frit serve: nothing is recorded to {}: {e}\n", port.file()))?,
+        }
+    }
+    Ok(recorders)
 }
 
 fn open(args: &Args) -> Result<OpenedVolume> {

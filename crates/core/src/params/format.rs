@@ -123,6 +123,20 @@ impl<P: VariantNames> Format<String> for Name<P> {
     }
 }
 
+/// A text, taken as it is.
+#[derive(Debug)]
+pub enum Text {}
+
+impl Format<String> for Text {
+    fn parse(_: &str, text: &str) -> Result<String> {
+        Ok(text.to_owned())
+    }
+
+    fn print(value: &String) -> String {
+        value.clone()
+    }
+}
+
 /// A list of texts, separated by commas.
 #[derive(Debug)]
 pub enum List {}

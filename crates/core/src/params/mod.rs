@@ -7,7 +7,7 @@
 mod format;
 mod table;
 
-pub use format::{Bytes, Format, Keyword, List, Name, Number, Size, Switch, parse_name};
+pub use format::{Bytes, Format, Keyword, List, Name, Number, Size, Switch, Text, parse_name};
 pub use table::{ParamDef, ParamTable, Phase, require_within};
 
 use crate::{Error, Result};

@@ -184,7 +184,7 @@ macro_rules! parameters {
         const _: () = {
             #[allow(unused_imports, reason = "a table uses some of the forms")]
             use $crate::params::{
-                Bytes, Format, Keyword, List, Name, Number, ParamDef, ParamTable, Phase, Size, Switch,
+                Bytes, Format, Keyword, List, Name, Number, ParamDef, ParamTable, Phase, Size, Switch, Text,
             };
 
             impl ParamTable for $name {

@@ -95,6 +95,7 @@ pub(crate) fn build(i: ReportInputs<'_>) -> Report {
         media,
         layers,
         links,
+        records: Vec::new(),
     }
 }
 

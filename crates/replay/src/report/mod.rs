@@ -73,6 +73,9 @@ pub struct Report {
     /// Requests between the layers of a stack of several, and to its media.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkReport>,
+    /// Recordings of layers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub records: Vec<crate::layer_trace::RecordReport>,
     /// Metrics of the engine and its scheduler.
     pub engine: Vec<MetricRow>,
     /// DRAM and durable memory used for mapping.

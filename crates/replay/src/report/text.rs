@@ -62,6 +62,10 @@ pub fn remarks(r: &Report) -> Vec<String> {
         }
     }
     all.extend(preconditioned_for_greedy(r));
+    all.extend(r.records.iter().map(|record| match &record.error {
+        None => format!("{} requests of a layer are recorded in {}", count(record.requests), record.file),
+        Some(why) => format!("the requests of a layer are not recorded in {}: {why}", record.file),
+    }));
     if r.run.mode == "open" && r.run.unordered > 0 {
         all.push(format!(
             "{} requests have an arrival time before that of the previous request, and arrived together with it",

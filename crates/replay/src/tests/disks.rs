@@ -14,6 +14,7 @@ use frit_core::{
 use frit_engine::{AnyScheduler, Event, InOrder, LoopMode};
 use frit_media::disk::{DiskProfile, DriveScheduler};
 use frit_media::{Disk, DiskConfig, Hardware, NoStore};
+use frit_stack::BuiltStack;
 use frit_trace::{Options, Workload};
 
 const SECTORS: u64 = 1 << 29;
@@ -114,7 +115,8 @@ fn run<E: MeteredEngine>(
     let engine = engine(&hardware);
     let id = StackId { name: "plain".into(), sha256: String::new(), toml: String::new(), volume_bytes: 0 };
     let options = RunOptions { mode, ..RunOptions::default() };
-    let runner = Runner::new(engine, ("x", None), Box::new(layer), hardware, id, &options).unwrap();
+    let built = BuiltStack { layer: Box::new(layer), hardware, records: Vec::new() };
+    let runner = Runner::new(engine, ("x", None), built, id, &options).unwrap();
     let mut workload = Workload::open(workload, &Options::default()).unwrap();
     runner.measure(&mut workload, &mut |_| {}, None).unwrap()
 }

@@ -12,7 +12,7 @@ use frit_core::{
     StackDevice, StackView, WriteData,
 };
 use frit_engine::InOrder;
-use frit_stack::Bytes;
+use frit_stack::{BuiltStack, Bytes};
 use frit_trace::{Options, Workload};
 
 /// Fault that is injected into one operation.
@@ -168,7 +168,8 @@ fn verified(fault: Fault) -> Verification {
     let id = StackId { name: "faulty".into(), sha256: String::new(), toml: String::new(), volume_bytes: 0 };
     let options = RunOptions { verify: true, ..RunOptions::default() };
     let runner =
-        Runner::new(engine, ("in-order", None), Box::new(layer), built.hardware, id, &options).unwrap();
+        Runner::new(engine, ("in-order", None), BuiltStack { layer: Box::new(layer), ..built }, id, &options)
+            .unwrap();
     let report = runner.measure(&mut workload, &mut |_| {}, None).unwrap();
     assert_eq!(report.passed(), report.verification.as_ref().unwrap().mismatches == 0);
     report.verification.unwrap()

@@ -9,13 +9,13 @@ use frit_stack::Stack;
 const READ: u64 = 75_500;
 const PROGRAM: u64 = 213_200;
 
-fn stack(text: &str) -> Stack {
+pub(super) fn stack(text: &str) -> Stack {
     let parsed = Stack::parse("t", text, &[]);
     parsed.unwrap_or_else(|e| panic!("{e}: {:?}", e.problems()))
 }
 
 /// A flash device without PCM, of one unit.
-fn flash(name: &str) -> String {
+pub(super) fn flash(name: &str) -> String {
     format!(
         "[media.{name}-nand]\nprofile = \"slc-k9-2016\"\nchannels = 1\nchips_per_channel = 1\nblocks_per_plane = 64\n\
          pages_per_block = 16\n[{name}]\nkind = \"hfsl\"\nnand = \"{name}-nand\"\npcm = \"none\"\nFUSION_METHOD = \"none\"\n"
@@ -23,7 +23,8 @@ fn flash(name: &str) -> String {
 }
 
 /// A PCM of 128 KiB in two channels.
-const FRONT: &str = "[media.front]\nprofile = \"pcm-halo-2012\"\nchannels = 2\nchip_bytes = \"512K\"\n";
+pub(super) const FRONT: &str =
+    "[media.front]\nprofile = \"pcm-halo-2012\"\nchannels = 2\nchip_bytes = \"512K\"\n";
 
 fn at_depth(depth: u32) -> RunOptions {
     RunOptions { mode: LoopMode::Closed { depth }, ..RunOptions::default() }

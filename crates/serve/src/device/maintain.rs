@@ -120,9 +120,11 @@ impl<'a> MaintenanceLoop<'a> {
             return;
         }
         self.recorded = Instant::now();
-        let Some(recorder) = &self.device.recorder else { return };
-        if let Err(e) = recorder.drain() {
-            self.device.log().write_line(format_args!("recording to {} was stopped: {e}", recorder.path()));
+        let layers = self.device.layer_recorders.iter().map(|r| &**r);
+        for recorder in self.device.recorder.iter().chain(layers) {
+            if let Err(e) = recorder.drain() {
+                self.device.log_recording(recorder, &e);
+            }
         }
     }
 

@@ -54,6 +54,8 @@ pub struct DeviceOptions {
     pub read_only: bool,
     /// Recording of requests.
     pub recorder: Option<TraceRecorder>,
+    /// Recordings of layers of the stack, which the backend has. The device writes their files.
+    pub layer_recorders: Vec<Arc<TraceRecorder>>,
     /// Measures the delay of replies of a paced backend against their due times.
     pub meter: Option<Arc<PaceMeter>>,
     /// Rules that give hints to writes.
@@ -67,6 +69,7 @@ impl Default for DeviceOptions {
         DeviceOptions {
             read_only: false,
             recorder: None,
+            layer_recorders: Vec::new(),
             meter: None,
             hints: HintOptions::default(),
             log: Logger::none(),
@@ -100,6 +103,7 @@ pub struct Device {
     /// Number of requests that met damage.
     damaged: AtomicU64,
     recorder: Option<TraceRecorder>,
+    layer_recorders: Vec<Arc<TraceRecorder>>,
     meter: Option<Arc<PaceMeter>>,
     /// Hints by process; `None` without rules.
     processes: Option<ProcessHints>,
@@ -147,6 +151,7 @@ impl Device {
             work_available: Condvar::new(),
             damaged: AtomicU64::new(0),
             recorder: options.recorder,
+            layer_recorders: options.layer_recorders,
             meter: options.meter,
             processes: ProcessHints::new(processes),
             log: options.log,
@@ -302,10 +307,20 @@ impl Device {
         self.stop();
         let backend = self.lock().take_backend();
         let recorded = self.recorder.as_ref().map_or(Ok(()), TraceRecorder::finish);
-        if let Some(backend) = backend {
-            backend.close()?;
+        let closed = backend.map_or(Ok(()), Backend::close);
+        // The backend's last requests are in the recordings of its layers.
+        for recorder in &self.layer_recorders {
+            if let Err(e) = recorder.finish() {
+                self.log_recording(recorder, &e);
+            }
         }
+        closed?;
         recorded
+    }
+
+    /// Logs that a recording has ended because its file cannot be written.
+    fn log_recording(&self, recorder: &TraceRecorder, why: &Failure) {
+        self.log.write_line(format_args!("recording to {} was stopped: {why}", recorder.path()));
     }
 
     /// Logs the first requests that meet damage, since most clients report only an error number.

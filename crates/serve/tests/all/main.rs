@@ -14,5 +14,6 @@ mod limits;
 mod metrics;
 mod overlap;
 mod pace;
+mod record_layer;
 mod server;
 mod slow;

@@ -15,6 +15,7 @@ pub(super) const MIRROR: &str =
 pub(super) const DELAY: &str =
     "a device whose acknowledgements arrive later, in virtual time or on a served volume";
 pub(super) const FLAKY: &str = "a device that fails by rules, for tests of the layers above it";
+pub(super) const RECORD: &str = "a device whose requests are recorded as a trace, which frit run can replay";
 
 pub(super) const THIN: &str = "a device of any size, whose chunks are allocated at the first write";
 pub(super) const COMPRESS: &str = "compressed chunks, whose checksums every read verifies";

@@ -15,6 +15,7 @@ use frit_compose::concat::ConcatConfig;
 use frit_compose::delay::DelayConfig;
 use frit_compose::flaky::FlakyConfig;
 use frit_compose::mirror::MirrorConfig;
+use frit_compose::record::RecordConfig;
 use frit_compose::stripe::StripeConfig;
 use frit_compose::thin::ThinConfig;
 use frit_core::params::Phase;
@@ -48,6 +49,8 @@ pub enum LayerKind {
     Thin,
     /// Compressed chunks with checksums.
     Compress,
+    /// A recording of requests.
+    Record,
 }
 
 /// Interface that a role needs.
@@ -137,6 +140,8 @@ pub enum LayerConfig {
     Thin(ThinConfig),
     /// Configuration of compression.
     Compress(CompressConfig),
+    /// Configuration of a recording.
+    Record(RecordConfig),
 }
 
 /// Evaluates an expression with the configuration type of a kind of layer.
@@ -183,6 +188,10 @@ macro_rules! with_config_of {
                 type $config = CompressConfig;
                 $value
             }
+            LayerKind::Record => {
+                type $config = RecordConfig;
+                $value
+            }
         }
     };
 }
@@ -220,6 +229,7 @@ impl LayerKind {
             LayerKind::Mirror => composers::MIRROR,
             LayerKind::Thin => composers::THIN,
             LayerKind::Compress => composers::COMPRESS,
+            LayerKind::Record => composers::RECORD,
         }
     }
 
@@ -256,7 +266,11 @@ impl LayerKind {
             LayerKind::Cache => cache::ROLES,
             LayerKind::Ntl => ntl::ROLES,
             LayerKind::Concat | LayerKind::Stripe | LayerKind::Mirror => composers::DEVICES,
-            LayerKind::Thin | LayerKind::Compress | LayerKind::Delay | LayerKind::Flaky => composers::DEVICE,
+            LayerKind::Thin
+            | LayerKind::Compress
+            | LayerKind::Delay
+            | LayerKind::Flaky
+            | LayerKind::Record => composers::DEVICE,
         }
     }
 
@@ -305,7 +319,8 @@ impl LayerKind {
             | LayerKind::Thin
             | LayerKind::Compress
             | LayerKind::Delay
-            | LayerKind::Flaky => composers::DURABILITY,
+            | LayerKind::Flaky
+            | LayerKind::Record => composers::DURABILITY,
         }
     }
 
@@ -328,6 +343,7 @@ impl LayerKind {
             LayerKind::Mirror => composers::decode(path, table, problems).map(LayerConfig::Mirror),
             LayerKind::Thin => composers::decode(path, table, problems).map(LayerConfig::Thin),
             LayerKind::Compress => composers::decode(path, table, problems).map(LayerConfig::Compress),
+            LayerKind::Record => composers::decode(path, table, problems).map(LayerConfig::Record),
         };
         for choice in self.choices() {
             let Some(entry) = table.get(choice.key) else { continue };
@@ -359,6 +375,7 @@ impl LayerKind {
             LayerKind::Mirror => keys_of(table).map(LayerConfig::Mirror),
             LayerKind::Thin => keys_of(table).map(LayerConfig::Thin),
             LayerKind::Compress => keys_of(table).map(LayerConfig::Compress),
+            LayerKind::Record => keys_of(table).map(LayerConfig::Record),
         }
     }
 }
@@ -384,6 +401,7 @@ impl LayerConfig {
             LayerConfig::Mirror(c) => c.unused(),
             LayerConfig::Thin(c) => c.unused(),
             LayerConfig::Compress(c) => c.unused(),
+            LayerConfig::Record(c) => c.unused(),
         }
     }
 
@@ -400,6 +418,7 @@ impl LayerConfig {
             LayerConfig::Mirror(c) => c.check_ranges(),
             LayerConfig::Thin(c) => c.check_ranges(),
             LayerConfig::Compress(c) => c.check_ranges(),
+            LayerConfig::Record(c) => c.check_ranges(),
         }
     }
 }

@@ -8,4 +8,5 @@ mod docs;
 mod errors;
 mod fuzz;
 mod overrides;
+mod records;
 mod trees;

@@ -115,6 +115,17 @@ fn impossible_trees_are_refused_at_their_line() {
             &["t:24:9 `top.chunk` = 32 MiB: is larger than the smallest device, which has 16 MiB"],
         ),
         (
+            tree("[top]\nkind = \"record\"\ndevice = \"a\"\n"),
+            &["t:21:1 `top` has no file | name it: `file = \"requests.csv.zst\"`"],
+        ),
+        (
+            tree(
+                "[top]\nkind = \"record\"\ndevice = \"low\"\nfile = \"./x.csv\"\n\
+                 [low]\nkind = \"record\"\ndevice = \"a\"\nfile = \"x.csv\"\n",
+            ),
+            &["t:28:8 `low.file` is also the file of `top` | give each recording a file"],
+        ),
+        (
             tree("[hdd]\nkind = \"delay\"\ndevice = \"a\"\n[top]\nkind = \"delay\"\ndevice = \"hdd\"\n"),
             &[
                 "t:26:10 `top.device`: 'hdd' is a medium and a layer | give the medium or the layer another name",

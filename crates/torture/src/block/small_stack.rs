@@ -113,7 +113,7 @@ fn of_layer(of: &Layer) -> Vec<String> {
                 sets.push(format!("{layer}.{set}"));
             }
         }
-        LayerKind::Concat | LayerKind::Delay | LayerKind::Flaky => {}
+        LayerKind::Concat | LayerKind::Delay | LayerKind::Flaky | LayerKind::Record => {}
         LayerKind::Stripe => sets.push(format!("{layer}.chunk=8K")),
         // Few marks stay, so that marks are cleared often.
         LayerKind::Mirror => {
@@ -164,7 +164,8 @@ fn pcm_bytes(layer: &Layer, page: u32, pages: u32) -> u64 {
         | LayerConfig::Thin(_)
         | LayerConfig::Compress(_)
         | LayerConfig::Delay(_)
-        | LayerConfig::Flaky(_) => 0,
+        | LayerConfig::Flaky(_)
+        | LayerConfig::Record(_) => 0,
     }
 }
 

@@ -6,6 +6,7 @@ use frit_engine::InOrder;
 use frit_serve::ctl::{self, ControlTarget, DeviceTarget, Rights, VolumeInfo};
 use frit_serve::pace::{PaceMeter, PaceStat, PacedBackend};
 use frit_serve::{Backend, Device, Logger, fuse, metrics};
+use frit_stack::record::RecordPort;
 use frit_stack::{Bytes, Stack};
 use frit_volume::access::is_reachable;
 use frit_volume::{OpenOptions, OpenReport, Volume};
@@ -57,6 +58,7 @@ pub(super) struct OpenedVolume {
     pub(super) backend: Box<dyn Backend>,
     pub(super) meter: Option<Arc<PaceMeter>>,
     pub(super) recovered: OpenReport,
+    pub(super) records: Vec<RecordPort>,
     stack: String,
     defaults: Vec<ParamInfo>,
 }
@@ -194,6 +196,7 @@ impl OpenedVolume {
             stack: volume.stack().name().into(),
             defaults: defaults(volume.stack())?,
             recovered: volume.recovery().clone(),
+            records: volume.record_ports().to_vec(),
             backend: backend(volume, meter.clone()),
             meter,
         })
