@@ -35,7 +35,8 @@ pub trait Composer<S: Sink>: Send {
     /// Returns the devices.
     fn devices_mut(&mut self) -> &mut Devices<S>;
 
-    /// Returns the capacity, in bytes.
+    /// Returns the capacity, in bytes. It changes only when the composer is configured, formatted or
+    /// loaded.
     fn bytes(&self) -> u64;
 
     /// Returns the size of the unit of mapping, in bytes; the largest one of the devices if the layer
@@ -48,6 +49,10 @@ pub trait Composer<S: Sink>: Send {
     fn dram_bytes(&self) -> u64 {
         0
     }
+
+    /// Announces the next requests: see [`BlockLayer::prefetch`]. A composer that does not change
+    /// addresses passes them on.
+    fn prefetch(&self, _next: &[(Sector, u32)]) {}
 
     /// Reads sectors.
     ///
@@ -151,6 +156,8 @@ pub trait Composer<S: Sink>: Send {
 /// A composer as a layer of a stack.
 pub struct Composed<S, C> {
     composer: C,
+    /// Capacity of the composer. To ask it for each request would ask all layers below.
+    sectors: u64,
     /// Reason for which an upper layer or the volume has stopped writes.
     refused: Option<String>,
     sink: PhantomData<fn(&mut S)>,
@@ -158,12 +165,18 @@ pub struct Composed<S, C> {
 
 impl<S: Sink, C: Composer<S>> Composed<S, C> {
     /// Gives a composer the interfaces of a layer.
-    pub const fn new(composer: C) -> Composed<S, C> {
-        Composed { composer, refused: None, sink: PhantomData }
+    pub fn new(composer: C) -> Composed<S, C> {
+        let sectors = composer.bytes() / SECTOR_BYTES;
+        Composed { composer, sectors, refused: None, sink: PhantomData }
+    }
+
+    /// Takes the capacity of the composer, which may depend on its state and parameters.
+    fn update_capacity(&mut self) {
+        self.sectors = self.composer.bytes() / SECTOR_BYTES;
     }
 
     fn check_range(&self, at: Sector, bytes: u64) -> Result<u64> {
-        let capacity = self.composer.bytes() / SECTOR_BYTES;
+        let capacity = self.sectors;
         let sectors = bytes.div_ceil(SECTOR_BYTES);
         match at.0.checked_add(sectors) {
             Some(end) if end <= capacity && bytes.is_multiple_of(SECTOR_BYTES) => Ok(at.bytes()),
@@ -180,6 +193,10 @@ impl<S: Sink, C: Composer<S>> Composed<S, C> {
 }
 
 impl<S: Sink, C: Composer<S>> BlockLayer<S> for Composed<S, C> {
+    fn prefetch(&self, next: &[(Sector, u32)]) {
+        self.composer.prefetch(next);
+    }
+
     fn info(&self) -> Info {
         Info {
             name: C::NAME,
@@ -254,7 +271,9 @@ impl<S: Sink, C: Composer<S>> Params for Composed<S, C> {
     fn set(&mut self, key: &str, value: &str) -> Result<()> {
         let changed = self.composer.config().with_live(key, value)?;
         changed.check_ranges()?;
-        self.composer.configure(changed)
+        self.composer.configure(changed)?;
+        self.update_capacity();
+        Ok(())
     }
 }
 
@@ -277,20 +296,25 @@ impl<S: Sink, C: Composer<S>> Quiesce<S> for Composed<S, C> {
 
     fn boot(&mut self, sink: &mut S) -> Result<()> {
         self.composer.devices_mut().boot(sink)?;
-        self.composer.load(sink, CrashKind::Process).map(|_| ())
+        self.composer.load(sink, CrashKind::Process)?;
+        self.update_capacity();
+        Ok(())
     }
 }
 
 impl<S: Sink, C: Composer<S>> Durable<S> for Composed<S, C> {
     fn format(&mut self, sink: &mut S) -> Result<()> {
         self.composer.devices_mut().format(sink)?;
-        self.composer.format(sink)
+        self.composer.format(sink)?;
+        self.update_capacity();
+        Ok(())
     }
 
     fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery> {
         self.refused = None;
         let below = self.composer.devices_mut().recover(sink, crash)?;
         let mut own = self.composer.load(sink, crash)?;
+        self.update_capacity();
         own.clean &= below.iter().all(|b| b.recovery.clean);
         own.below.extend(below);
         Ok(own)

@@ -2,7 +2,7 @@
 
 use crate::composed::Composer;
 use crate::devices::Devices;
-use frit_core::{BlockDevice, Cause, MediumKind, Nanos, ReadTarget, Result, Sink, WriteData};
+use frit_core::{BlockDevice, Cause, MediumKind, Nanos, ReadTarget, Result, Sector, Sink, WriteData};
 
 frit_core::parameters! {
     /// Configuration of a delay.
@@ -80,6 +80,10 @@ impl<S: Sink + 'static> Composer<S> for Delay<S> {
 
     fn bytes(&self) -> u64 {
         self.devices.get(0).bytes()
+    }
+
+    fn prefetch(&self, next: &[(Sector, u32)]) {
+        self.devices.get(0).prefetch(next);
     }
 
     fn read(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {

@@ -5,8 +5,7 @@ use crate::devices::Devices;
 use frit_core::convert::to_f64;
 use frit_core::visible::Metric;
 use frit_core::{
-    BlockDevice, Cause, Error, MediumKind, ReadTarget, Result, SECTOR_BYTES, Sink, WriteData, WriteGuarantee,
-    size,
+    BlockDevice, Cause, Error, MediumKind, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, WriteData, WriteGuarantee, size,
 };
 use std::ops::Range;
 
@@ -126,6 +125,10 @@ impl<S: Sink + 'static> Composer<S> for Flaky<S> {
 
     fn bytes(&self) -> u64 {
         self.devices.get(0).bytes()
+    }
+
+    fn prefetch(&self, next: &[(Sector, u32)]) {
+        self.devices.get(0).prefetch(next);
     }
 
     fn read(&mut self, sink: &mut S, at: u64, mut into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {

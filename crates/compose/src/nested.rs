@@ -77,6 +77,10 @@ impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
         self.layer.info().page_bytes
     }
 
+    fn prefetch(&self, next: &[(Sector, u32)]) {
+        self.layer.prefetch(next);
+    }
+
     fn read(
         &mut self,
         sink: &mut S,

@@ -5,7 +5,7 @@ use crate::devices::Devices;
 use frit_core::BlockDevice;
 use frit_core::convert::to_f64;
 use frit_core::visible::Metric;
-use frit_core::{Cause, MediumKind, Nanos, ReadTarget, Result, Sink, TrafficKind, WriteData};
+use frit_core::{Cause, MediumKind, Nanos, ReadTarget, Result, Sector, Sink, TrafficKind, WriteData};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -127,6 +127,10 @@ impl<S: Sink + 'static> Composer<S> for Record<S> {
 
     fn bytes(&self) -> u64 {
         self.devices.get(0).bytes()
+    }
+
+    fn prefetch(&self, next: &[(Sector, u32)]) {
+        self.devices.get(0).prefetch(next);
     }
 
     fn read(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {

@@ -2,8 +2,8 @@
 
 use crate::{
     BlockingMedium, Cause, CheckCounts, CheckScope, CrashKind, Error, Finding, Info, LayerRecovery,
-    MediumKind, Op, Params, Precondition, Progress, ReadTarget, Result, SECTOR_BYTES, Sink, StackView,
-    WriteData, WriteGuarantee,
+    MediumKind, Op, Params, Precondition, Progress, ReadTarget, Result, SECTOR_BYTES, Sector, Sink,
+    StackView, WriteData, WriteGuarantee,
 };
 use serde::Serialize;
 use std::sync::Arc;
@@ -90,6 +90,10 @@ pub trait BlockDevice<S: Sink>: Send {
     fn page_bytes(&self) -> u32 {
         SECTOR_BYTES as u32
     }
+
+    /// Announces the next requests (first sector, length in sectors): see
+    /// [`crate::BlockLayer::prefetch`].
+    fn prefetch(&self, _next: &[(Sector, u32)]) {}
 
     /// Reads sectors, once `after` is done.
     ///

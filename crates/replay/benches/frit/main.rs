@@ -11,6 +11,7 @@ mod baseline;
 mod cached;
 mod leveled;
 mod mapped;
+mod storeys;
 
 use baseline::GreedyFtl;
 use frit_core::{Hints, Precondition, Sector, UntimedSink, WriteData};
@@ -32,12 +33,13 @@ fn main() {
         return;
     }
     println!("frit, one thread, best of {ROUNDS} rounds; ratios against the baseline of the same block\n");
-    let blocks: [(&str, fn()); 6] = [
+    let blocks: [(&str, fn()); 7] = [
         ("volume", volume),
         ("writes", writes),
         ("cached", cached::cached),
         ("mapped", mapped::mapped),
         ("leveled", leveled::leveled),
+        ("storeys", storeys::storeys),
         ("parsing", parsing),
     ];
     let asked: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
