@@ -79,7 +79,7 @@ impl<S: Sink + Send> Backend for Volume<S> {
     }
 
     fn flush(&mut self) -> Result<ReplyTime> {
-        timed(self, |v| v.flush())
+        timed(self, Volume::flush)
     }
 
     fn extents(&self, at: u64, len: u64, each: &mut dyn FnMut(u64, Option<MediumKind>)) -> Result<()> {
