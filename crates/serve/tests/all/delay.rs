@@ -69,8 +69,8 @@ fn nested_delays_add_up_and_of_parallel_ones_the_longest_counts() {
     let layers = [
         delay("top", "raid", MS, MS, MS),
         "[raid]\nkind = \"stripe\"\ndevices = [\"far\", \"near\"]\nchunk = \"4K\"\n".into(),
-        delay("far", "a", 40 * MS, 0 * MS, 0 * MS),
-        delay("near", "b", 10 * MS, 0 * MS, 0 * MS),
+        delay("far", "a", 40 * MS, Duration::ZERO, Duration::ZERO),
+        delay("near", "b", 10 * MS, Duration::ZERO, Duration::ZERO),
     ];
     let (d, _dir) = served(&layers.concat());
     // One chunk on one device, one on the other, and two on both.
@@ -92,7 +92,7 @@ fn a_volume_without_delays_answers_at_once() {
 #[test]
 fn delayed_requests_of_clients_wait_beside_each_other() {
     let delayed = 1000 * MS;
-    let (d, dir) = served(&delay("top", "a", delayed, 0 * MS, 0 * MS));
+    let (d, dir) = served(&delay("top", "a", delayed, Duration::ZERO, Duration::ZERO));
     let socket = dir.path().join("nbd.sock");
     let server = start(&d, &socket);
     let mut client = Client::connect(&socket).unwrap();
