@@ -74,9 +74,15 @@ impl<S: Sink> Devices<S> {
         if is_planted(NestBug::StrongestGuarantee) {
             return WriteGuarantee::default();
         }
-        self.all.iter().map(|d| d.write_guarantee()).fold(WriteGuarantee::default(), |a, b| WriteGuarantee {
-            durable_at: if a.durable_at == DurabilityPoint::OnFlush { a.durable_at } else { b.durable_at },
-            atomic_bytes: a.atomic_bytes.min(b.atomic_bytes),
+        self.all.iter().map(BlockDevice::write_guarantee).fold(WriteGuarantee::default(), |a, b| {
+            WriteGuarantee {
+                durable_at: if a.durable_at == DurabilityPoint::OnFlush {
+                    a.durable_at
+                } else {
+                    b.durable_at
+                },
+                atomic_bytes: a.atomic_bytes.min(b.atomic_bytes),
+            }
         })
     }
 
@@ -169,7 +175,7 @@ impl<S: Sink> Devices<S> {
     /// Returns the reason for which a device refuses writes. Writes to the other devices can succeed.
     #[must_use]
     pub fn refuses(&self) -> Option<String> {
-        self.all.iter().find_map(|d| d.refuses())
+        self.all.iter().find_map(BlockDevice::refuses)
     }
 
     /// Makes all devices refuse writes.

@@ -5,7 +5,8 @@ use crate::devices::Devices;
 use frit_core::convert::to_f64;
 use frit_core::visible::Metric;
 use frit_core::{
-    BlockDevice, Cause, Error, MediumKind, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, WriteData, WriteGuarantee, size,
+    BlockDevice, Cause, Error, MediumKind, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, WriteData,
+    WriteGuarantee, size,
 };
 use std::ops::Range;
 

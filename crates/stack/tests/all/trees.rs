@@ -39,7 +39,7 @@ fn tree(layers: &str) -> String {
 }
 
 #[test]
-fn impossible_trees_are_refused_at_their_line() {
+fn names_that_make_no_tree_are_refused_at_their_line() {
     let cases: &[(String, &[&str])] = &[
         (
             tree(B),
@@ -85,6 +85,13 @@ fn impossible_trees_are_refused_at_their_line() {
             tree("[cache]\npcm = \"front\"\ndisk = \"hd\"\n"),
             &["t:23:8 `cache.disk`: there is no medium or layer 'hd' | did you mean `hdd`?"],
         ),
+    ];
+    told_as(cases);
+}
+
+#[test]
+fn lists_of_devices_and_sizes_that_do_not_fit_are_refused() {
+    let cases: &[(String, &[&str])] = &[
         (
             tree("[top]\nkind = \"stripe\"\ndevices = [\"a\"]\n"),
             &[
@@ -149,7 +156,7 @@ fn a_tree_is_summarized_from_its_top() {
     assert_eq!(summary.layers[1].capacity_bytes, summary.layers[2].capacity_bytes);
     let far = summary.layers[1].parameters.iter().find(|p| p.key == "read_us").unwrap();
     assert!(far.given && far.value == "5");
-    let unused: Vec<&str> = stack.warnings().iter().map(|w| w.message()).collect();
+    let unused: Vec<&str> = stack.warnings().iter().map(frit_stack::Problem::message).collect();
     assert_eq!(unused.len(), 2, "{unused:?}");
 }
 
