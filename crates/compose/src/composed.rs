@@ -3,9 +3,10 @@
 use crate::devices::Devices;
 use frit_core::visible::{LayerView, Metric};
 use frit_core::{
-    BlockDevice, BlockLayer, Cause, CheckCounts, CheckScope, CrashKind, Durable, Error, Extent, Finding,
-    Hints, Info, MediumKind, ParamInfo, ParamTable, Params, Precondition, Preconditioning, Progress, Quiesce,
-    ReadTarget, Recovery, Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData, WriteGuarantee,
+    BlockDevice, BlockLayer, Cause, CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Error,
+    Extent, Finding, Hints, Info, MediumKind, ParamInfo, ParamTable, Params, Precondition, Preconditioning,
+    Progress, Quiesce, ReadTarget, Recovery, Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData,
+    WriteGuarantee,
 };
 use std::marker::PhantomData;
 
@@ -160,6 +161,9 @@ pub struct Composed<S, C> {
     sectors: u64,
     /// Reason for which an upper layer or the volume has stopped writes.
     refused: Option<String>,
+    /// Reason for which a failed flush has stopped writes and flushes.
+    flush_failed: Option<String>,
+    serves_clients: bool,
     sink: PhantomData<fn(&mut S)>,
 }
 
@@ -167,7 +171,14 @@ impl<S: Sink, C: Composer<S>> Composed<S, C> {
     /// Gives a composer the interfaces of a layer.
     pub fn new(composer: C) -> Composed<S, C> {
         let sectors = composer.bytes() / SECTOR_BYTES;
-        Composed { composer, sectors, refused: None, sink: PhantomData }
+        Composed {
+            composer,
+            sectors,
+            refused: None,
+            flush_failed: None,
+            serves_clients: false,
+            sink: PhantomData,
+        }
     }
 
     /// Takes the capacity of the composer, which may depend on its state and parameters.
@@ -185,9 +196,21 @@ impl<S: Sink, C: Composer<S>> Composed<S, C> {
     }
 
     fn writable(&self) -> Result<()> {
-        match &self.refused {
+        match self.refused.as_ref().or(self.flush_failed.as_ref()) {
             Some(why) => Err(Error::ReadOnly { why: why.clone() }),
             None => Ok(()),
+        }
+    }
+
+    /// Handles a failed flush. The writes since the last flush may be lost even if a later flush
+    /// succeeds (an operating system drops pages that it could not write), and a client does not
+    /// write them again.
+    #[cold]
+    fn note_failed_flush(&mut self, e: &Error) {
+        let late = self.composer.write_guarantee().durable_at == DurabilityPoint::OnFlush;
+        if self.serves_clients && late {
+            let why = format!("writes before a failed flush may be lost: {e}; open the volume again");
+            self.flush_failed.get_or_insert(why);
         }
     }
 }
@@ -225,10 +248,17 @@ impl<S: Sink, C: Composer<S>> BlockLayer<S> for Composed<S, C> {
     }
 
     fn flush(&mut self, sink: &mut S) -> Result<()> {
+        if let Some(why) = &self.flush_failed {
+            return Err(Error::ReadOnly { why: why.clone() });
+        }
         let start = sink.start();
-        let done = self.composer.flush(sink, start)?;
+        let done = self.composer.flush(sink, start).inspect_err(|e| self.note_failed_flush(e))?;
         sink.ack(done);
         Ok(())
+    }
+
+    fn serve_clients(&mut self) {
+        self.serves_clients = true;
     }
 
     fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
@@ -311,7 +341,7 @@ impl<S: Sink, C: Composer<S>> Durable<S> for Composed<S, C> {
     }
 
     fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery> {
-        self.refused = None;
+        (self.refused, self.flush_failed) = (None, None);
         let below = self.composer.devices_mut().recover(sink, crash)?;
         let mut own = self.composer.load(sink, crash)?;
         self.update_capacity();
@@ -343,7 +373,8 @@ impl<S: Sink, C: Composer<S>> Durable<S> for Composed<S, C> {
     }
 
     fn refuses(&self) -> Option<String> {
-        self.refused.clone().or_else(|| self.composer.refuses())
+        let own = self.refused.as_ref().or(self.flush_failed.as_ref());
+        own.cloned().or_else(|| self.composer.refuses())
     }
 
     fn refuse(&mut self, why: String) {

@@ -146,6 +146,10 @@ pub trait BlockLayer<S: Sink> {
     /// Returns the parameters of the layer, which can be read and changed while it runs.
     fn params(&mut self) -> &mut dyn Params;
 
+    /// Tells the layer that it serves clients, and no layer above it. A client cannot repeat writes
+    /// that a failed flush has lost, as a layer can.
+    fn serve_clients(&mut self) {}
+
     /// Calls `each` for each layer below this one, the uppermost first.
     fn each_layer_below(&mut self, _each: &mut dyn FnMut(&str, &Info, &mut dyn Params)) {}
 }

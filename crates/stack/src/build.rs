@@ -112,9 +112,10 @@ impl Stack {
     {
         let mut hardware = Hardware::new();
         let mut builder = Builder { stack: self, records: Vec::new() };
-        let top = builder
+        let mut top = builder
             .build_layer(0, stores, &mut hardware)
             .map_err(|problem| StackError::new(&self.name, vec![*problem]))?;
+        top.serve_clients();
         let layer: Box<dyn StackDevice<S>> =
             if self.layers.len() > 1 { Box::new(Tree::new(&self.layer().name, top)) } else { top };
         Ok(BuiltStack { layer, hardware, records: builder.records })
