@@ -2,7 +2,7 @@
 //! that are made for composition.
 //!
 //! [`NestedLayer`] gives a layer the interface of a device ([`frit_core::BlockDevice`]). The
-//! composers each serve requests from one or more devices: [`concat`], [`stripe`], [`mirror`],
+//! composers each serve requests from one or more devices: [`mod@concat`], [`stripe`], [`mirror`],
 //! [`thin`], [`compress`], [`delay`], [`flaky`], [`record`]. A composer implements [`Composer`], and
 //! [`Composed`] gives it the interfaces of a layer. [`tree::Tree`] gives the parameters of all layers
 //! of a stack paths.

@@ -1,7 +1,7 @@
 //! Compression and checksums of chunks, which are stored out of place.
 //!
 //! A buffer in DRAM collects writes. A chunk leaves it at a flush, or when the buffer is full: it is
-//! compressed and written to a free run of sectors, and a commit of the table ([`crate::table`])
+//! compressed and written to a free run of sectors, and a commit of the table (`crate::table`)
 //! replaces its entry. The old run is free after this commit. An entry has the digest of the
 //! contents, which every read verifies.
 //!

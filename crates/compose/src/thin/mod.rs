@@ -1,6 +1,6 @@
 //! Thin provisioning: a device of any size, whose chunks are allocated at the first write.
 //!
-//! The table at the start of the device ([`crate::table`]) maps chunks of the layer to chunks of the
+//! The table at the start of the device (`crate::table`) maps chunks of the layer to chunks of the
 //! device. A write to a mapped chunk goes through in place. The first write to a chunk takes a free
 //! chunk of the device and writes all of it, with zeros around the data, and a flush commits the
 //! table. A chunk that a discard has freed is used again only after a commit.
