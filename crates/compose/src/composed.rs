@@ -10,6 +10,21 @@ use frit_core::{
 };
 use std::marker::PhantomData;
 
+/// What every composer has: its parameters, and the devices below it.
+pub struct Base<S: Sink, C> {
+    /// Parameters of the layer.
+    pub config: C,
+    /// Devices below the layer.
+    pub devices: Devices<S>,
+}
+
+impl<S: Sink, C> Base<S, C> {
+    /// Joins parameters and devices.
+    pub fn new(config: C, devices: Devices<S>) -> Base<S, C> {
+        Base { config, devices }
+    }
+}
+
 /// A small layer over devices, which [`Composed`] makes a layer of a stack.
 ///
 /// Addresses are in bytes, and requests cover whole sectors within [`Composer::bytes`]. A request
@@ -21,29 +36,31 @@ pub trait Composer<S: Sink>: Send {
     /// Parameters of the layer.
     type Config: ParamTable + Send;
 
-    /// Returns the parameters.
-    fn config(&self) -> &Self::Config;
+    /// Returns the parameters and the devices.
+    fn base(&self) -> &Base<S, Self::Config>;
+
+    /// Returns the parameters and the devices.
+    fn base_mut(&mut self) -> &mut Base<S, Self::Config>;
 
     /// Takes changed parameters.
     ///
     /// # Errors
     /// Parameters that do not fit the devices; nothing changes then.
-    fn configure(&mut self, config: Self::Config) -> Result<()>;
+    fn configure(&mut self, config: Self::Config) -> Result<()> {
+        self.base_mut().config = config;
+        Ok(())
+    }
 
-    /// Returns the devices.
-    fn devices(&self) -> &Devices<S>;
-
-    /// Returns the devices.
-    fn devices_mut(&mut self) -> &mut Devices<S>;
-
-    /// Returns the capacity, in bytes. It changes only when the composer is configured, formatted or
-    /// loaded.
-    fn bytes(&self) -> u64;
+    /// Returns the capacity, in bytes: that of the only device, unless the layer computes it. It
+    /// changes only when the composer is configured, formatted or loaded.
+    fn bytes(&self) -> u64 {
+        self.base().devices.only().bytes()
+    }
 
     /// Returns the size of the unit of mapping, in bytes; the largest one of the devices if the layer
     /// has none.
     fn page_bytes(&self) -> u32 {
-        self.devices().iter().map(BlockDevice::page_bytes).max().unwrap_or(SECTOR_BYTES as u32)
+        self.base().devices.iter().map(BlockDevice::page_bytes).max().unwrap_or(SECTOR_BYTES as u32)
     }
 
     /// Returns the DRAM that the layer uses for its mapping, in bytes.
@@ -52,7 +69,7 @@ pub trait Composer<S: Sink>: Send {
     }
 
     /// Announces the next requests: see [`BlockLayer::prefetch`]. A composer that does not change
-    /// addresses passes them on.
+    /// addresses passes them to its only device.
     fn prefetch(&self, _next: &[(Sector, u32)]) {}
 
     /// Reads sectors.
@@ -78,15 +95,18 @@ pub trait Composer<S: Sink>: Send {
     /// # Errors
     /// A failure of a device.
     fn flush(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
-        self.devices_mut().flush(sink, Cause::Host, after)
+        self.base_mut().devices.flush(sink, Cause::Host, after)
     }
 
-    /// Returns the end of the run of bytes from `at` on that lies on one medium, and this medium.
-    fn place(&self, at: u64) -> (u64, Option<MediumKind>);
+    /// Returns the end of the run of bytes from `at` on that lies on one medium, and this medium: that
+    /// of the only device, unless the layer changes addresses.
+    fn place(&self, at: u64) -> (u64, Option<MediumKind>) {
+        self.base().devices.only().place(at)
+    }
 
     /// Returns the guarantees of an acknowledged write.
     fn write_guarantee(&self) -> WriteGuarantee {
-        self.devices().weakest_guarantee()
+        self.base().devices.weakest_guarantee()
     }
 
     /// Writes the metadata of the layer to its devices, which are formatted.
@@ -119,7 +139,7 @@ pub trait Composer<S: Sink>: Send {
     /// # Errors
     /// The errors of [`Preconditioning::precondition`].
     fn precondition(&mut self, how: Precondition) -> Result<()> {
-        self.devices_mut().precondition(how)
+        self.base_mut().devices.precondition(how)
     }
 
     /// Checks the state of the layer.
@@ -145,7 +165,7 @@ pub trait Composer<S: Sink>: Send {
 
     /// Returns the reason for which the layer refuses writes.
     fn refuses(&self) -> Option<String> {
-        self.devices().refuses()
+        self.base().devices.refuses()
     }
 
     /// Returns the metrics of the layer.
@@ -274,14 +294,14 @@ impl<S: Sink, C: Composer<S>> BlockLayer<S> for Composed<S, C> {
     fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
         match self.composer.step(sink, budget)? {
             Progress::Busy(tok) => Ok(Progress::Busy(tok)),
-            waiting => Ok(waiting.or(self.composer.devices_mut().step(sink, budget)?)),
+            waiting => Ok(waiting.or(self.composer.base_mut().devices.step(sink, budget)?)),
         }
     }
 
     fn visible(&self, view: &mut StackView) {
         let metrics = self.composer.metrics();
         view.layers.push(LayerView { name: C::NAME.into(), metrics, ..LayerView::default() });
-        self.composer.devices().visible(view);
+        self.composer.base().devices.visible(view);
     }
 
     fn params(&mut self) -> &mut dyn Params {
@@ -289,17 +309,17 @@ impl<S: Sink, C: Composer<S>> BlockLayer<S> for Composed<S, C> {
     }
 
     fn each_layer_below(&mut self, each: &mut dyn FnMut(&str, &Info, &mut dyn Params)) {
-        self.composer.devices_mut().each_layer(each);
+        self.composer.base_mut().devices.each_layer(each);
     }
 }
 
 impl<S: Sink, C: Composer<S>> Params for Composed<S, C> {
     fn list(&self) -> Vec<ParamInfo> {
-        self.composer.config().list()
+        self.composer.base().config.list()
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<()> {
-        let changed = self.composer.config().with_live(key, value)?;
+        let changed = self.composer.base().config.with_live(key, value)?;
         changed.check_ranges()?;
         self.composer.configure(changed)?;
         self.update_capacity();
@@ -321,11 +341,11 @@ impl<S: Sink, C: Composer<S>> Quiesce<S> for Composed<S, C> {
         let start = sink.start();
         let done = self.composer.flush(sink, start)?;
         sink.ack(done);
-        self.composer.devices_mut().halt(sink)
+        self.composer.base_mut().devices.halt(sink)
     }
 
     fn boot(&mut self, sink: &mut S) -> Result<()> {
-        self.composer.devices_mut().boot(sink)?;
+        self.composer.base_mut().devices.boot(sink)?;
         self.composer.load(sink, CrashKind::Process)?;
         self.update_capacity();
         Ok(())
@@ -334,7 +354,7 @@ impl<S: Sink, C: Composer<S>> Quiesce<S> for Composed<S, C> {
 
 impl<S: Sink, C: Composer<S>> Durable<S> for Composed<S, C> {
     fn format(&mut self, sink: &mut S) -> Result<()> {
-        self.composer.devices_mut().format(sink)?;
+        self.composer.base_mut().devices.format(sink)?;
         self.composer.format(sink)?;
         self.update_capacity();
         Ok(())
@@ -342,7 +362,7 @@ impl<S: Sink, C: Composer<S>> Durable<S> for Composed<S, C> {
 
     fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery> {
         (self.refused, self.flush_failed) = (None, None);
-        let below = self.composer.devices_mut().recover(sink, crash)?;
+        let below = self.composer.base_mut().devices.recover(sink, crash)?;
         let mut own = self.composer.load(sink, crash)?;
         self.update_capacity();
         own.clean &= below.iter().all(|b| b.recovery.clean);
@@ -360,7 +380,7 @@ impl<S: Sink, C: Composer<S>> Durable<S> for Composed<S, C> {
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {
-        let below = self.composer.devices_mut().check(sink, scope, found)?;
+        let below = self.composer.base_mut().devices.check(sink, scope, found)?;
         Ok(self.composer.check(sink, scope, found)? + below)
     }
 
@@ -378,7 +398,7 @@ impl<S: Sink, C: Composer<S>> Durable<S> for Composed<S, C> {
     }
 
     fn refuse(&mut self, why: String) {
-        self.composer.devices_mut().refuse(&why);
+        self.composer.base_mut().devices.refuse(&why);
         self.refused.get_or_insert(why);
     }
 }

@@ -1,6 +1,6 @@
 //! Concatenation: the devices one after the other.
 
-use crate::composed::Composer;
+use crate::composed::{Base, Composer};
 use crate::devices::Devices;
 use crate::parts::{Part, place_in_part, read_parts, write_parts, zero_parts};
 use frit_core::{BlockDevice, MediumKind, ReadTarget, Result, Sink, WriteData};
@@ -12,8 +12,7 @@ frit_core::parameters! {
 
 /// The devices one after the other, as one device of their total capacity.
 pub struct Concat<S: Sink> {
-    config: ConcatConfig,
-    devices: Devices<S>,
+    base: Base<S, ConcatConfig>,
     /// First byte of each device, and the end of the last one.
     starts: Vec<u64>,
 }
@@ -28,7 +27,7 @@ impl<S: Sink> Concat<S> {
             end += d.bytes();
             end
         }));
-        Concat { config, devices, starts }
+        Concat { base: Base::new(config, devices), starts }
     }
 }
 
@@ -42,21 +41,12 @@ impl<S: Sink + 'static> Composer<S> for Concat<S> {
     const NAME: &'static str = "concat";
     type Config = ConcatConfig;
 
-    fn config(&self) -> &ConcatConfig {
-        &self.config
+    fn base(&self) -> &Base<S, ConcatConfig> {
+        &self.base
     }
 
-    fn configure(&mut self, config: ConcatConfig) -> Result<()> {
-        self.config = config;
-        Ok(())
-    }
-
-    fn devices(&self) -> &Devices<S> {
-        &self.devices
-    }
-
-    fn devices_mut(&mut self) -> &mut Devices<S> {
-        &mut self.devices
+    fn base_mut(&mut self) -> &mut Base<S, ConcatConfig> {
+        &mut self.base
     }
 
     fn bytes(&self) -> u64 {
@@ -65,20 +55,20 @@ impl<S: Sink + 'static> Composer<S> for Concat<S> {
 
     fn read(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {
         let starts = &self.starts;
-        read_parts(&mut self.devices, sink, at, into, after, |at| part(starts, at))
+        read_parts(&mut self.base.devices, sink, at, into, after, |at| part(starts, at))
     }
 
     fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
         let starts = &self.starts;
-        write_parts(&mut self.devices, sink, at, data, after, |at| part(starts, at))
+        write_parts(&mut self.base.devices, sink, at, data, after, |at| part(starts, at))
     }
 
     fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
         let starts = &self.starts;
-        zero_parts(&mut self.devices, sink, at..at + len, after, |at| part(starts, at))
+        zero_parts(&mut self.base.devices, sink, at..at + len, after, |at| part(starts, at))
     }
 
     fn place(&self, at: u64) -> (u64, Option<MediumKind>) {
-        place_in_part(&self.devices, at, part(&self.starts, at))
+        place_in_part(&self.base.devices, at, part(&self.starts, at))
     }
 }

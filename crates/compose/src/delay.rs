@@ -1,8 +1,8 @@
 //! A delay of the acknowledgements of a device.
 
-use crate::composed::Composer;
+use crate::composed::{Base, Composer};
 use crate::devices::Devices;
-use frit_core::{BlockDevice, Cause, MediumKind, Nanos, ReadTarget, Result, Sector, Sink, WriteData};
+use frit_core::{BlockDevice, Cause, Nanos, ReadTarget, Result, Sector, Sink, WriteData};
 
 frit_core::parameters! {
     /// Configuration of a delay.
@@ -22,15 +22,14 @@ frit_core::parameters! {
 /// A server waits before it sends the reply of a delayed request, outside of its lock. Other callers
 /// of a volume do not wait.
 pub struct Delay<S: Sink> {
-    config: DelayConfig,
-    devices: Devices<S>,
+    base: Base<S, DelayConfig>,
 }
 
 impl<S: Sink> Delay<S> {
     /// Delays the acknowledgements of a device, the only one of `devices`.
     #[must_use]
     pub fn new(config: DelayConfig, devices: Devices<S>) -> Delay<S> {
-        Delay { config, devices }
+        Delay { base: Base::new(config, devices) }
     }
 
     /// Makes a request to the device, and delays its acknowledgement. An error is not delayed.
@@ -42,7 +41,7 @@ impl<S: Sink> Delay<S> {
         ask: impl FnOnce(&mut Devices<S>, &mut S) -> Result<S::Tok>,
     ) -> Result<S::Tok> {
         let outer = sink.begin_delayed();
-        match ask(&mut self.devices, sink) {
+        match ask(&mut self.base.devices, sink) {
             Ok(done) => Ok(sink.end_delayed(outer, done, micros(us))),
             Err(e) => {
                 // The delays of the parts beside this one still count.
@@ -61,54 +60,39 @@ impl<S: Sink + 'static> Composer<S> for Delay<S> {
     const NAME: &'static str = "delay";
     type Config = DelayConfig;
 
-    fn config(&self) -> &DelayConfig {
-        &self.config
+    fn base(&self) -> &Base<S, DelayConfig> {
+        &self.base
     }
 
-    fn configure(&mut self, config: DelayConfig) -> Result<()> {
-        self.config = config;
-        Ok(())
-    }
-
-    fn devices(&self) -> &Devices<S> {
-        &self.devices
-    }
-
-    fn devices_mut(&mut self) -> &mut Devices<S> {
-        &mut self.devices
-    }
-
-    fn bytes(&self) -> u64 {
-        self.devices.get(0).bytes()
+    fn base_mut(&mut self) -> &mut Base<S, DelayConfig> {
+        &mut self.base
     }
 
     fn prefetch(&self, next: &[(Sector, u32)]) {
-        self.devices.get(0).prefetch(next);
+        self.base.devices.get(0).prefetch(next);
     }
 
     fn read(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {
-        self.delayed(sink, self.config.read_us, after, |device, sink| {
+        self.delayed(sink, self.base.config.read_us, after, |device, sink| {
             device.get_mut(0).read(sink, at, into, Cause::Host, after)
         })
     }
 
     fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
-        self.delayed(sink, self.config.write_us, after, |device, sink| {
+        self.delayed(sink, self.base.config.write_us, after, |device, sink| {
             device.get_mut(0).write(sink, at, data, Cause::Host, after)
         })
     }
 
     fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
-        self.delayed(sink, self.config.write_us, after, |device, sink| {
+        self.delayed(sink, self.base.config.write_us, after, |device, sink| {
             device.get_mut(0).zero(sink, at, len, Cause::Host, after)
         })
     }
 
     fn flush(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
-        self.delayed(sink, self.config.flush_us, after, |device, sink| device.flush(sink, Cause::Host, after))
-    }
-
-    fn place(&self, at: u64) -> (u64, Option<MediumKind>) {
-        self.devices.get(0).place(at)
+        self.delayed(sink, self.base.config.flush_us, after, |device, sink| {
+            device.flush(sink, Cause::Host, after)
+        })
     }
 }

@@ -51,6 +51,16 @@ impl<S: Sink> Devices<S> {
         &mut self.all[i]
     }
 
+    /// Returns the device of a composer that has one only.
+    ///
+    /// # Panics
+    /// If there are several devices: their composer computes capacity and places itself.
+    #[must_use]
+    pub fn only(&self) -> &Slot<S> {
+        assert_eq!(self.all.len(), 1, "a composer of several devices uses each by its number");
+        &self.all[0]
+    }
+
     /// Flushes all devices.
     ///
     /// # Errors

@@ -1,12 +1,12 @@
 //! A device that fails by rules: for tests of the layers above it.
 
-use crate::composed::Composer;
+use crate::composed::{Base, Composer};
 use crate::devices::Devices;
 use frit_core::convert::to_f64;
 use frit_core::visible::Metric;
 use frit_core::{
-    BlockDevice, Cause, Error, MediumKind, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, WriteData,
-    WriteGuarantee, size,
+    BlockDevice, Cause, Error, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, WriteData, WriteGuarantee,
+    size,
 };
 use std::ops::Range;
 
@@ -54,8 +54,7 @@ struct FaultCounts {
 
 /// A device that fails by rules.
 pub struct Flaky<S: Sink> {
-    config: FlakyConfig,
-    devices: Devices<S>,
+    base: Base<S, FlakyConfig>,
     state: u64,
     requests: u64,
     counts: FaultCounts,
@@ -65,7 +64,12 @@ impl<S: Sink> Flaky<S> {
     /// Makes a device fail, the only one of `devices`.
     #[must_use]
     pub fn new(config: FlakyConfig, devices: Devices<S>) -> Flaky<S> {
-        Flaky { state: config.seed, config, devices, requests: 0, counts: FaultCounts::default() }
+        Flaky {
+            state: config.seed,
+            base: Base::new(config, devices),
+            requests: 0,
+            counts: FaultCounts::default(),
+        }
     }
 
     /// Returns a random number: SplitMix64 (Steele et al., OOPSLA 2014).
@@ -80,8 +84,8 @@ impl<S: Sink> Flaky<S> {
     /// Counts a request. Returns `true` if it can have faults.
     fn counts_request(&mut self, range: &Range<u64>) -> bool {
         self.requests += 1;
-        let to = if self.config.to == 0 { u64::MAX } else { self.config.to };
-        self.requests > self.config.good && range.start < to && range.end > self.config.from
+        let to = if self.base.config.to == 0 { u64::MAX } else { self.base.config.to };
+        self.requests > self.base.config.good && range.start < to && range.end > self.base.config.from
     }
 
     /// Decides whether a fault of this rate occurs. A rate of 0 takes no random number, so that the
@@ -99,7 +103,7 @@ impl<S: Sink> Flaky<S> {
     }
 
     fn check_up(&self, what: &str, range: &Range<u64>) -> Result<()> {
-        if self.config.down { Err(self.error("down", what, range)) } else { Ok(()) }
+        if self.base.config.down { Err(self.error("down", what, range)) } else { Ok(()) }
     }
 }
 
@@ -107,42 +111,29 @@ impl<S: Sink + 'static> Composer<S> for Flaky<S> {
     const NAME: &'static str = "flaky";
     type Config = FlakyConfig;
 
-    fn config(&self) -> &FlakyConfig {
-        &self.config
+    fn base(&self) -> &Base<S, FlakyConfig> {
+        &self.base
     }
 
-    fn configure(&mut self, config: FlakyConfig) -> Result<()> {
-        self.config = config;
-        Ok(())
-    }
-
-    fn devices(&self) -> &Devices<S> {
-        &self.devices
-    }
-
-    fn devices_mut(&mut self) -> &mut Devices<S> {
-        &mut self.devices
-    }
-
-    fn bytes(&self) -> u64 {
-        self.devices.get(0).bytes()
+    fn base_mut(&mut self) -> &mut Base<S, FlakyConfig> {
+        &mut self.base
     }
 
     fn prefetch(&self, next: &[(Sector, u32)]) {
-        self.devices.get(0).prefetch(next);
+        self.base.devices.get(0).prefetch(next);
     }
 
     fn read(&mut self, sink: &mut S, at: u64, mut into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {
         let range = at..at + u64::from(into.len());
         self.check_up("a read", &range)?;
         let faulty = self.counts_request(&range);
-        if faulty && self.occurs(self.config.read_errors) {
+        if faulty && self.occurs(self.base.config.read_errors) {
             self.counts.read_errors += 1;
             return Err(self.error("read_errors", "a read", &range));
         }
         let len = into.len();
-        let done = self.devices.get_mut(0).read(sink, at, into.part(0, len), Cause::Host, after)?;
-        if faulty && len > 0 && self.occurs(self.config.corrupt_reads) {
+        let done = self.base.devices.get_mut(0).read(sink, at, into.part(0, len), Cause::Host, after)?;
+        if faulty && len > 0 && self.occurs(self.base.config.corrupt_reads) {
             self.counts.corrupt_reads += 1;
             let bit = self.random() % (u64::from(len) * 8);
             if let Some(bytes) = into.bytes() {
@@ -156,57 +147,53 @@ impl<S: Sink + 'static> Composer<S> for Flaky<S> {
         let range = at..at + u64::from(data.len());
         self.check_up("a write", &range)?;
         if self.counts_request(&range) {
-            if self.occurs(self.config.write_errors) {
+            if self.occurs(self.base.config.write_errors) {
                 self.counts.write_errors += 1;
                 return Err(self.error("write_errors", "a write", &range));
             }
             let sectors = u64::from(data.len()) / SECTOR_BYTES;
-            if sectors > 1 && self.occurs(self.config.torn_writes) {
+            if sectors > 1 && self.occurs(self.base.config.torn_writes) {
                 self.counts.torn_writes += 1;
                 let part = (1 + self.random() % (sectors - 1)) * SECTOR_BYTES;
                 let part = data.part(0, part as u32);
-                self.devices.get_mut(0).write(sink, at, part, Cause::Host, after)?;
+                self.base.devices.get_mut(0).write(sink, at, part, Cause::Host, after)?;
                 return Err(self.error("torn_writes", "a write", &range));
             }
         }
-        self.devices.get_mut(0).write(sink, at, data, Cause::Host, after)
+        self.base.devices.get_mut(0).write(sink, at, data, Cause::Host, after)
     }
 
     fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
         let range = at..at + len;
         self.check_up("a discard", &range)?;
-        if self.counts_request(&range) && self.occurs(self.config.write_errors) {
+        if self.counts_request(&range) && self.occurs(self.base.config.write_errors) {
             self.counts.write_errors += 1;
             return Err(self.error("write_errors", "a discard", &range));
         }
-        self.devices.get_mut(0).zero(sink, at, len, Cause::Host, after)
+        self.base.devices.get_mut(0).zero(sink, at, len, Cause::Host, after)
     }
 
     fn flush(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
         // A flush concerns the whole device.
-        let range = 0..self.devices.get(0).bytes();
+        let range = 0..self.base.devices.get(0).bytes();
         self.check_up("a flush", &range)?;
         if self.counts_request(&range) {
-            if self.occurs(self.config.flush_errors) {
+            if self.occurs(self.base.config.flush_errors) {
                 self.counts.flush_errors += 1;
                 return Err(self.error("flush_errors", "a flush", &range));
             }
-            if self.occurs(self.config.lost_flushes) {
+            if self.occurs(self.base.config.lost_flushes) {
                 self.counts.lost_flushes += 1;
                 return Ok(after);
             }
         }
-        self.devices.flush(sink, Cause::Host, after)
-    }
-
-    fn place(&self, at: u64) -> (u64, Option<MediumKind>) {
-        self.devices.get(0).place(at)
+        self.base.devices.flush(sink, Cause::Host, after)
     }
 
     /// A write can be torn at any sector.
     fn write_guarantee(&self) -> WriteGuarantee {
-        let below = self.devices.weakest_guarantee();
-        let torn = self.config.torn_writes > 0.0;
+        let below = self.base.devices.weakest_guarantee();
+        let torn = self.base.config.torn_writes > 0.0;
         WriteGuarantee { atomic_bytes: if torn { SECTOR_BYTES as u32 } else { below.atomic_bytes }, ..below }
     }
 

@@ -28,7 +28,7 @@ mod testing;
 pub mod thin;
 pub mod tree;
 
-pub use composed::{Composed, Composer};
+pub use composed::{Base, Composed, Composer};
 pub use devices::Devices;
 pub use nested::NestedLayer;
 pub use slot::Slot;

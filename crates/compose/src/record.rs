@@ -1,11 +1,11 @@
 //! A recording of the requests that a device receives.
 
-use crate::composed::Composer;
+use crate::composed::{Base, Composer};
 use crate::devices::Devices;
 use frit_core::BlockDevice;
 use frit_core::convert::to_f64;
 use frit_core::visible::Metric;
-use frit_core::{Cause, MediumKind, Nanos, ReadTarget, Result, Sector, Sink, TrafficKind, WriteData};
+use frit_core::{Cause, Nanos, ReadTarget, Result, Sector, Sink, TrafficKind, WriteData};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -73,8 +73,7 @@ impl fmt::Debug for RecordPort {
 
 /// Passes all requests to a device, and records them in the order in which the device receives them.
 pub struct Record<S: Sink> {
-    config: RecordConfig,
-    devices: Devices<S>,
+    base: Base<S, RecordConfig>,
     port: RecordPort,
     recorded: u64,
     unrecorded: u64,
@@ -85,7 +84,7 @@ impl<S: Sink> Record<S> {
     #[must_use]
     pub fn new(config: RecordConfig, devices: Devices<S>) -> Record<S> {
         let port = RecordPort { file: config.file.clone(), sink: Arc::default() };
-        Record { config, devices, port, recorded: 0, unrecorded: 0 }
+        Record { base: Base::new(config, devices), port, recorded: 0, unrecorded: 0 }
     }
 
     /// Returns the place to which a sink is attached.
@@ -96,7 +95,7 @@ impl<S: Sink> Record<S> {
 
     fn record(&mut self, now: Nanos, kind: TrafficKind, at: u64, len: u64) {
         let Some(sink) = self.port.sink.get() else { return };
-        if self.recorded < self.config.limit && sink.record(&ReceivedRequest { now, kind, at, len }) {
+        if self.recorded < self.base.config.limit && sink.record(&ReceivedRequest { now, kind, at, len }) {
             self.recorded += 1;
         } else {
             self.unrecorded += 1;
@@ -108,53 +107,36 @@ impl<S: Sink + 'static> Composer<S> for Record<S> {
     const NAME: &'static str = "record";
     type Config = RecordConfig;
 
-    fn config(&self) -> &RecordConfig {
-        &self.config
+    fn base(&self) -> &Base<S, RecordConfig> {
+        &self.base
     }
 
-    fn configure(&mut self, config: RecordConfig) -> Result<()> {
-        self.config = config;
-        Ok(())
-    }
-
-    fn devices(&self) -> &Devices<S> {
-        &self.devices
-    }
-
-    fn devices_mut(&mut self) -> &mut Devices<S> {
-        &mut self.devices
-    }
-
-    fn bytes(&self) -> u64 {
-        self.devices.get(0).bytes()
+    fn base_mut(&mut self) -> &mut Base<S, RecordConfig> {
+        &mut self.base
     }
 
     fn prefetch(&self, next: &[(Sector, u32)]) {
-        self.devices.get(0).prefetch(next);
+        self.base.devices.get(0).prefetch(next);
     }
 
     fn read(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {
         self.record(sink.now(), TrafficKind::Read, at, u64::from(into.len()));
-        self.devices.get_mut(0).read(sink, at, into, Cause::Host, after)
+        self.base.devices.get_mut(0).read(sink, at, into, Cause::Host, after)
     }
 
     fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
         self.record(sink.now(), TrafficKind::Write, at, u64::from(data.len()));
-        self.devices.get_mut(0).write(sink, at, data, Cause::Host, after)
+        self.base.devices.get_mut(0).write(sink, at, data, Cause::Host, after)
     }
 
     fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
         self.record(sink.now(), TrafficKind::Zero, at, len);
-        self.devices.get_mut(0).zero(sink, at, len, Cause::Host, after)
+        self.base.devices.get_mut(0).zero(sink, at, len, Cause::Host, after)
     }
 
     fn flush(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
         self.record(sink.now(), TrafficKind::Flush, 0, 0);
-        self.devices.flush(sink, Cause::Host, after)
-    }
-
-    fn place(&self, at: u64) -> (u64, Option<MediumKind>) {
-        self.devices.get(0).place(at)
+        self.base.devices.flush(sink, Cause::Host, after)
     }
 
     fn metrics(&self) -> Vec<Metric> {

@@ -1,6 +1,6 @@
 //! Striping: equal chunks on the devices in turn (RAID 0).
 
-use crate::composed::Composer;
+use crate::composed::{Base, Composer};
 use crate::devices::Devices;
 use crate::parts::{Part, place_in_part, read_parts, write_parts, zero_parts};
 use frit_core::{BlockDevice, Error, MediumKind, ReadTarget, Result, SECTOR_BYTES, Sink, WriteData, size};
@@ -17,8 +17,7 @@ frit_core::parameters! {
 /// Chunks of equal size on the devices in turn. Devices that are larger than the smallest one are
 /// used in part.
 pub struct Stripe<S: Sink> {
-    config: StripeConfig,
-    devices: Devices<S>,
+    base: Base<S, StripeConfig>,
     map: ChunkMap,
 }
 
@@ -53,7 +52,7 @@ impl<S: Sink> Stripe<S> {
             return Err(Error::param("chunk", size::format(chunk), why));
         }
         let map = ChunkMap { chunk, devices: devices.len() as u64 };
-        Ok(Stripe { config, devices, map })
+        Ok(Stripe { base: Base::new(config, devices), map })
     }
 }
 
@@ -61,44 +60,35 @@ impl<S: Sink + 'static> Composer<S> for Stripe<S> {
     const NAME: &'static str = "stripe";
     type Config = StripeConfig;
 
-    fn config(&self) -> &StripeConfig {
-        &self.config
+    fn base(&self) -> &Base<S, StripeConfig> {
+        &self.base
     }
 
-    fn configure(&mut self, config: StripeConfig) -> Result<()> {
-        self.config = config;
-        Ok(())
-    }
-
-    fn devices(&self) -> &Devices<S> {
-        &self.devices
-    }
-
-    fn devices_mut(&mut self) -> &mut Devices<S> {
-        &mut self.devices
+    fn base_mut(&mut self) -> &mut Base<S, StripeConfig> {
+        &mut self.base
     }
 
     fn bytes(&self) -> u64 {
-        let smallest = self.devices.iter().map(BlockDevice::bytes).min().unwrap_or(0);
+        let smallest = self.base.devices.iter().map(BlockDevice::bytes).min().unwrap_or(0);
         smallest / self.map.chunk * self.map.chunk * self.map.devices
     }
 
     fn read(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {
         let map = self.map;
-        read_parts(&mut self.devices, sink, at, into, after, |at| map.part(at))
+        read_parts(&mut self.base.devices, sink, at, into, after, |at| map.part(at))
     }
 
     fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
         let map = self.map;
-        write_parts(&mut self.devices, sink, at, data, after, |at| map.part(at))
+        write_parts(&mut self.base.devices, sink, at, data, after, |at| map.part(at))
     }
 
     fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
         let map = self.map;
-        zero_parts(&mut self.devices, sink, at..at + len, after, |at| map.part(at))
+        zero_parts(&mut self.base.devices, sink, at..at + len, after, |at| map.part(at))
     }
 
     fn place(&self, at: u64) -> (u64, Option<MediumKind>) {
-        place_in_part(&self.devices, at, self.map.part(at))
+        place_in_part(&self.base.devices, at, self.map.part(at))
     }
 }

@@ -12,7 +12,7 @@ impl<S: Sink + 'static> Compress<S> {
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> CheckCounts {
-        let records = self.table.check(sink, self.devices.get_mut(0), &fill_from(&self.entries), found);
+        let records = self.table.check(sink, self.base.devices.get_mut(0), &fill_from(&self.entries), found);
         let mut counts =
             CheckCounts { entries: self.entries.len() as u64, records, ..CheckCounts::default() };
         let mut report = |kind, at, i: u32, what| {

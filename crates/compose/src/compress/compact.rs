@@ -73,7 +73,7 @@ impl<S: Sink + 'static> Compress<S> {
     fn copy_run(&mut self, sink: &mut S, e: &Entry, to: u64, after: S::Tok) -> Result<S::Tok> {
         let len = usize::from(e.sectors) * SECTOR_BYTES as usize;
         let (from, to) = (e.first * SECTOR_BYTES, to * SECTOR_BYTES);
-        let device = self.devices.get_mut(0);
+        let device = self.base.devices.get_mut(0);
         // The stored form is moved as it is: its digest is verified when it is read.
         if self.without_bytes {
             let read = device.read(sink, from, ReadTarget::Len(len as u32), Cause::Gc, after)?;

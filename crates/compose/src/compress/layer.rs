@@ -5,7 +5,7 @@ use super::codec::Codec;
 use super::config::{CompressConfig, CompressShape, ENTRY_BYTES, KIND};
 use super::entry::Entry;
 use super::space::RunSpace;
-use crate::composed::Composer;
+use crate::composed::{Base, Composer};
 use crate::devices::Devices;
 use crate::table::{Loaded, Table};
 use frit_core::BlockDevice;
@@ -18,8 +18,7 @@ use frit_core::{
 
 /// A device whose chunks are compressed and have checksums.
 pub struct Compress<S: Sink> {
-    pub(super) config: CompressConfig,
-    pub(super) devices: Devices<S>,
+    pub(super) base: Base<S, CompressConfig>,
     pub(super) shape: CompressShape,
     pub(super) entries: Vec<Entry>,
     pub(super) space: RunSpace,
@@ -93,8 +92,7 @@ impl<S: Sink + 'static> Compress<S> {
             stored: Vec::new(),
             usage: Usage::default(),
             without_bytes: false,
-            config,
-            devices,
+            base: Base::new(config, devices),
             shape,
         })
     }
@@ -102,7 +100,7 @@ impl<S: Sink + 'static> Compress<S> {
     /// Makes the entries durable, and frees the runs that they have freed.
     pub(super) fn commit(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
         let after = sink.join(after, self.unflushed);
-        let done = self.table.commit(sink, self.devices.get_mut(0), after, &fill_from(&self.entries))?;
+        let done = self.table.commit(sink, self.base.devices.get_mut(0), after, &fill_from(&self.entries))?;
         self.unflushed = done;
         if self.space.waits() {
             self.space.committed();
@@ -148,7 +146,7 @@ impl<S: Sink + 'static> Compress<S> {
     fn take_table(&mut self, sink: &mut S) -> Result<Option<(Recovery, Option<usize>)>> {
         let per = KIND.entries_per_sector();
         let (entries, shape) = (&mut self.entries, self.shape);
-        let loaded = self.table.load(sink, self.devices.get_mut(0), &mut |i, payload| {
+        let loaded = self.table.load(sink, self.base.devices.get_mut(0), &mut |i, payload| {
             let first = i as usize * per;
             let end = (first + per).min(entries.len());
             let Some(payload) = payload else { return entries[first..end].fill(Entry::LOST) };
@@ -180,21 +178,12 @@ impl<S: Sink + 'static> Composer<S> for Compress<S> {
     const NAME: &'static str = "compress";
     type Config = CompressConfig;
 
-    fn config(&self) -> &CompressConfig {
-        &self.config
+    fn base(&self) -> &Base<S, CompressConfig> {
+        &self.base
     }
 
-    fn configure(&mut self, config: CompressConfig) -> Result<()> {
-        self.config = config;
-        Ok(())
-    }
-
-    fn devices(&self) -> &Devices<S> {
-        &self.devices
-    }
-
-    fn devices_mut(&mut self) -> &mut Devices<S> {
-        &mut self.devices
+    fn base_mut(&mut self) -> &mut Base<S, CompressConfig> {
+        &mut self.base
     }
 
     fn bytes(&self) -> u64 {
@@ -202,7 +191,7 @@ impl<S: Sink + 'static> Composer<S> for Compress<S> {
     }
 
     fn dram_bytes(&self) -> u64 {
-        let buffer = u64::from(self.config.buffer_chunks) * self.shape.volume.chunk;
+        let buffer = u64::from(self.base.config.buffer_chunks) * self.shape.volume.chunk;
         self.entries.len() as u64 * size_of::<Entry>() as u64 + buffer
     }
 
@@ -235,7 +224,7 @@ impl<S: Sink + 'static> Composer<S> for Compress<S> {
             return (end, None);
         }
         // Contents that are only in DRAM will be on the device.
-        let (_, place) = self.devices.get(0).place(e.first.max(self.shape.exchange) * SECTOR_BYTES);
+        let (_, place) = self.base.devices.get(0).place(e.first.max(self.shape.exchange) * SECTOR_BYTES);
         (end, place.or(Some(MediumKind::Disk)))
     }
 
@@ -248,7 +237,7 @@ impl<S: Sink + 'static> Composer<S> for Compress<S> {
         self.space = RunSpace::new(self.shape.runs.0, self.shape.runs.1);
         self.buffer.clear();
         self.usage = Usage::default();
-        self.table.format(sink, self.devices.get_mut(0), &fill_from(&self.entries)).map(|_| ())
+        self.table.format(sink, self.base.devices.get_mut(0), &fill_from(&self.entries)).map(|_| ())
     }
 
     fn load(&mut self, sink: &mut S, _: CrashKind) -> Result<Recovery> {
@@ -256,7 +245,7 @@ impl<S: Sink + 'static> Composer<S> for Compress<S> {
             return Ok(Recovery { clean: true, ..Recovery::default() });
         };
         self.buffer.clear();
-        let settled = self.table.settle(sink, self.devices.get_mut(0), &fill_from(&self.entries))?;
+        let settled = self.table.settle(sink, self.base.devices.get_mut(0), &fill_from(&self.entries))?;
         (self.unflushed, self.freed_by) = (settled, settled);
         if let Some(chunk) = twice {
             self.table.refuse(format!("the run of chunk {chunk} overlaps another one: check the volume"));
@@ -276,7 +265,7 @@ impl<S: Sink + 'static> Composer<S> for Compress<S> {
         self.table.writable()?;
         self.store_all(sink, S::Tok::default())?;
         let after = self.commit(sink, S::Tok::default())?;
-        let done = self.table.save(sink, self.devices.get_mut(0), after, &fill_from(&self.entries))?;
+        let done = self.table.save(sink, self.base.devices.get_mut(0), after, &fill_from(&self.entries))?;
         sink.ack(done);
         Ok(())
     }
@@ -297,7 +286,7 @@ impl<S: Sink + 'static> Composer<S> for Compress<S> {
     }
 
     fn refuses(&self) -> Option<String> {
-        self.table.refuses().map(str::to_owned).or_else(|| self.devices.refuses())
+        self.table.refuses().map(str::to_owned).or_else(|| self.base.devices.refuses())
     }
 
     fn metrics(&self) -> Vec<Metric> {

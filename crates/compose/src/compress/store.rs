@@ -25,7 +25,7 @@ impl<S: Sink + 'static> Compress<S> {
             return Err(self.lost(chunk));
         }
         let (at, len) = (e.first * SECTOR_BYTES, u64::from(e.sectors) * SECTOR_BYTES);
-        let device = self.devices.get_mut(0);
+        let device = self.base.devices.get_mut(0);
         if into.is_empty() {
             return device.read(sink, at, ReadTarget::Len(len as u32), cause, after);
         }
@@ -63,10 +63,10 @@ impl<S: Sink + 'static> Compress<S> {
         let mut entry = Entry::default();
         let bytes = &self.buffer.get(i).bytes;
         if bytes.is_empty() {
-            let len = to_f64(self.shape.volume.chunk) / self.config.modelled_ratio;
+            let len = to_f64(self.shape.volume.chunk) / self.base.config.modelled_ratio;
             entry.stored = floor_u64(len.ceil()).max(1) as u32;
         } else if bytes.iter().any(|&b| b != 0) {
-            entry.algorithm = self.codec.compress(&self.config, bytes, &mut self.stored)?;
+            entry.algorithm = self.codec.compress(&self.base.config, bytes, &mut self.stored)?;
             entry.stored = self.stored.len() as u32;
             entry.digest = digest(bytes);
         }
@@ -92,7 +92,7 @@ impl<S: Sink + 'static> Compress<S> {
             let ready = if ordered { sink.join(after, self.freed_by) } else { after };
             stored.resize(if bytes { len } else { 0 }, 0);
             let data = if bytes { WriteData::Bytes(&stored) } else { WriteData::Len(len as u32) };
-            let device = self.devices.get_mut(0);
+            let device = self.base.devices.get_mut(0);
             let done = device.write(sink, first * SECTOR_BYTES, data, Cause::Host, ready);
             if done.is_err() {
                 self.space.give_back(first, sectors);

@@ -94,7 +94,7 @@ impl<S: Sink + 'static> Mirror<S> {
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> u64 {
-        let prefer = usize::try_from(self.config.prefer).ok().filter(|p| self.serving >> p & 1 == 1);
+        let prefer = usize::try_from(self.base.config.prefer).ok().filter(|p| self.serving >> p & 1 == 1);
         let first = prefer.unwrap_or(self.source);
         let mut model = vec![0; len as usize];
         if !self.read_for_check(sink, first, at, &mut model, found) {
@@ -110,7 +110,8 @@ impl<S: Sink + 'static> Mirror<S> {
             for (from, to) in differing(&model, &other) {
                 let data = WriteData::Bytes(&model[from..to]);
                 let (place, start) = (at + from as u64, sink.start());
-                let mut write = || self.devices.get_mut(side).write(sink, place, data, Cause::Migrate, start);
+                let mut write =
+                    || self.base.devices.get_mut(side).write(sink, place, data, Cause::Migrate, start);
                 let written = if scope.repair { write().ok() } else { None };
                 if let Some(tok) = written {
                     self.pending = sink.join(self.pending, tok);
@@ -137,7 +138,8 @@ impl<S: Sink + 'static> Mirror<S> {
     ) -> bool {
         let start = sink.start();
         let sectors = into.len() as u64 / SECTOR_BYTES;
-        let read = self.devices.get_mut(side).read(sink, at, ReadTarget::Bytes(into), Cause::Host, start);
+        let read =
+            self.base.devices.get_mut(side).read(sink, at, ReadTarget::Bytes(into), Cause::Host, start);
         if let Err(e) = &read {
             let first = at / SECTOR_BYTES;
             let what =

@@ -16,7 +16,7 @@ impl<S: Sink + 'static> Mirror<S> {
     /// Clears marks above `keep_marked`, those of the regions that were not written for the longest
     /// time. Returns `None` if there is nothing to clear.
     pub(super) fn clear_idle(&mut self, sink: &mut S) -> Result<Option<S::Tok>> {
-        let keep = self.config.keep_marked as usize;
+        let keep = self.base.config.keep_marked as usize;
         // Each round costs a flush, so it clears several marks.
         if self.regions.marks() <= keep + keep / 4 || !self.may_clear() {
             return Ok(None);

@@ -84,7 +84,7 @@ impl<S: Sink + 'static> Mirror<S> {
     /// The failure of the last side. The superblocks are written again before the next write.
     pub(super) fn note(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
         while !self.noted {
-            let (mut failed, mut error, mut done) = (0, None, self.base);
+            let (mut failed, mut error, mut done) = (0, None, self.superblocks);
             for i in each(self.serving) {
                 match self.put_superblock(sink, i, self.stale, after) {
                     Ok(tok) => done = sink.join(done, tok),
@@ -99,11 +99,11 @@ impl<S: Sink + 'static> Mirror<S> {
                 Some(e) => self.take_out(failed, &e),
                 None => {
                     self.noted = true;
-                    self.base = done;
+                    self.superblocks = done;
                 }
             }
         }
-        Ok(self.base)
+        Ok(self.superblocks)
     }
 
     /// Writes both copies of the superblock of a side, and makes them durable.
@@ -117,14 +117,14 @@ impl<S: Sink + 'static> Mirror<S> {
         let superblock = Superblock {
             identity: self.identity,
             side: side as u32,
-            sides: self.devices.len() as u32,
+            sides: self.base.devices.len() as u32,
             events: self.events,
             data: self.layout.data,
             region: self.layout.region_bytes(),
             stale,
         };
         let sector = superblock.encode();
-        let device = self.devices.get_mut(side);
+        let device = self.base.devices.get_mut(side);
         let [first, last] = self.layout.superblocks();
         let first = device.write(sink, first, WriteData::Bytes(&sector), Cause::Meta, after)?;
         let last = device.write(sink, last, WriteData::Bytes(&sector), Cause::Meta, after)?;

@@ -12,7 +12,8 @@ use frit_core::{Cause, Error, ReadTarget, Recovery, Result, Sink};
 impl<S: Sink + 'static> Mirror<S> {
     /// Reads the state of the mirror from its sides.
     pub(super) fn start(&mut self, sink: &mut S) -> Result<Recovery> {
-        let found: Vec<SideFound> = (0..self.devices.len()).map(|i| self.find_superblock(sink, i)).collect();
+        let found: Vec<SideFound> =
+            (0..self.base.devices.len()).map(|i| self.find_superblock(sink, i)).collect();
         if found.iter().all(|f| *f == SideFound::Read(Found::Blank)) {
             // Devices without bytes return zeros; what was written is known in DRAM.
             return if self.formatted {
@@ -21,7 +22,7 @@ impl<S: Sink + 'static> Mirror<S> {
                 Err(Error::Medium { what: "the devices of the mirror were never formatted".into() })
             };
         }
-        let prefer = usize::try_from(self.config.prefer).ok();
+        let prefer = usize::try_from(self.base.config.prefer).ok();
         let mut a = assemble(&found, &Expected { identity: self.identity, layout: &self.layout, prefer })?;
         if is_planted(MirrorBug::StaleSideServes) {
             a.serving |= std::mem::take(&mut a.stale);
@@ -29,14 +30,14 @@ impl<S: Sink + 'static> Mirror<S> {
         self.reset();
         self.formatted = true;
         self.joining = a.stale | a.new;
-        self.stale = u32::MAX >> (SIDES_MOST - self.devices.len()) & !a.serving;
+        self.stale = u32::MAX >> (SIDES_MOST - self.base.devices.len()) & !a.serving;
         self.events = a.events + u64::from(a.unnoted);
         self.noted = !a.unnoted;
         self.out = a.out;
         self.set_serving(a.serving);
         let with_bitmaps =
             if is_planted(MirrorBug::StaleBitmapIgnored) { a.serving } else { a.serving | a.stale };
-        let mut bytes_read = (self.devices.len() * 2 * SECTOR) as u64;
+        let mut bytes_read = (self.base.devices.len() * 2 * SECTOR) as u64;
         for i in each(with_bitmaps) {
             bytes_read += self.load_bitmap(sink, i);
         }
@@ -67,7 +68,7 @@ impl<S: Sink + 'static> Mirror<S> {
         let (at, start) = (self.layout.bitmap_at(0), sink.start());
         let into = ReadTarget::Bytes(&mut bytes);
         // Zeros are not a valid sector.
-        if self.devices.get_mut(side).read(sink, at, into, Cause::Meta, start).is_err() {
+        if self.base.devices.get_mut(side).read(sink, at, into, Cause::Meta, start).is_err() {
             bytes.fill(0);
         }
         for (sector, bytes) in bytes.chunks_exact(SECTOR).enumerate() {
@@ -110,7 +111,7 @@ impl<S: Sink + 'static> Mirror<S> {
         let noted = self.note(sink, start)?;
         for i in each(overruled & self.joining) {
             match self.put_superblock(sink, i, self.stale, noted) {
-                Ok(tok) => self.base = sink.join(self.base, tok),
+                Ok(tok) => self.superblocks = sink.join(self.superblocks, tok),
                 Err(e) => self.take_out(1 << i, &e),
             }
         }

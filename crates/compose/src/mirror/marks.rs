@@ -86,13 +86,13 @@ impl<S: Sink + 'static> Mirror<S> {
     pub(super) fn write_metadata(&mut self, sink: &mut S, after: S::Tok) -> Result<()> {
         let all = self.serving;
         let written = whole(self.put_bitmap(sink, all, 0..self.layout.bitmap_sectors(), after))?;
-        let mut done = self.base;
+        let mut done = self.superblocks;
         for i in each(all) {
-            let flushed = self.devices.get_mut(i).flush(sink, Cause::Meta, written)?;
+            let flushed = self.base.devices.get_mut(i).flush(sink, Cause::Meta, written)?;
             let tok = self.put_superblock(sink, i, 0, flushed)?;
             done = sink.join(done, tok);
         }
-        self.base = done;
+        self.superblocks = done;
         (self.noted, self.formatted) = (true, true);
         Ok(())
     }
@@ -103,7 +103,7 @@ impl<S: Sink + 'static> Mirror<S> {
         let mut sector = [0; SECTOR];
         let into = frit_core::ReadTarget::Bytes(&mut sector);
         let start = sink.start();
-        self.devices.get_mut(side).read(sink, at, into, Cause::Meta, start)?;
+        self.base.devices.get_mut(side).read(sink, at, into, Cause::Meta, start)?;
         Ok(sector)
     }
 }

@@ -32,7 +32,7 @@ mod sector;
 mod side_device;
 mod write;
 
-use crate::composed::Composer;
+use crate::composed::{Base, Composer};
 use crate::devices::Devices;
 use frit_core::visible::Metric;
 use frit_core::{
@@ -80,8 +80,7 @@ struct MirrorCounts {
 
 /// The same data on all devices. Devices that are larger than the smallest one are used in part.
 pub struct Mirror<S: Sink> {
-    config: MirrorConfig,
-    devices: Devices<S>,
+    base: Base<S, MirrorConfig>,
     layout: Layout,
     identity: u64,
     /// Sides that are up to date, one bit each.
@@ -110,7 +109,7 @@ pub struct Mirror<S: Sink> {
     /// Done when all writes since the last flush are.
     pending: S::Tok,
     /// Done when the superblocks are durable that later writes rely on.
-    base: S::Tok,
+    superblocks: S::Tok,
     /// Done when the data of all cleared regions is durable: the token of the last flush before a
     /// clearing, which itself waits for the one before.
     cleared: S::Tok,
@@ -166,8 +165,7 @@ impl<S: Sink + 'static> Mirror<S> {
         };
         let sided = devices.into_iter().map(|d| Box::new(SideDevice::new(d)) as Box<dyn BlockDevice<S>>);
         let mut mirror = Mirror {
-            config,
-            devices: Devices::new(sided.collect()),
+            base: Base::new(config, Devices::new(sided.collect())),
             layout,
             identity,
             serving: 0,
@@ -183,7 +181,7 @@ impl<S: Sink + 'static> Mirror<S> {
             sequence: 0,
             copying: None,
             pending: S::Tok::default(),
-            base: S::Tok::default(),
+            superblocks: S::Tok::default(),
             cleared: S::Tok::default(),
             new_marks: Vec::new(),
             buffer: Vec::new(),
@@ -200,7 +198,7 @@ impl<S: Sink + 'static> Mirror<S> {
         (self.events, self.stale, self.noted, self.formatted) = (1, 0, false, false);
         self.regions = Regions::new(self.layout.regions());
         self.copying = None;
-        self.set_serving(u32::MAX >> (SIDES_MOST - self.devices.len()));
+        self.set_serving(u32::MAX >> (SIDES_MOST - self.base.devices.len()));
     }
 
     /// Returns the sides that receive writes.
@@ -231,22 +229,18 @@ impl<S: Sink + 'static> Composer<S> for Mirror<S> {
     const NAME: &'static str = "mirror";
     type Config = MirrorConfig;
 
-    fn config(&self) -> &MirrorConfig {
-        &self.config
+    fn base(&self) -> &Base<S, MirrorConfig> {
+        &self.base
+    }
+
+    fn base_mut(&mut self) -> &mut Base<S, MirrorConfig> {
+        &mut self.base
     }
 
     fn configure(&mut self, config: MirrorConfig) -> Result<()> {
-        check_config(&config, self.devices.len())?;
-        self.config = config;
+        check_config(&config, self.base.devices.len())?;
+        self.base.config = config;
         Ok(())
-    }
-
-    fn devices(&self) -> &Devices<S> {
-        &self.devices
-    }
-
-    fn devices_mut(&mut self) -> &mut Devices<S> {
-        &mut self.devices
     }
 
     fn bytes(&self) -> u64 {
@@ -278,7 +272,7 @@ impl<S: Sink + 'static> Composer<S> for Mirror<S> {
     }
 
     fn place(&self, at: u64) -> (u64, Option<MediumKind>) {
-        let (end, place) = self.devices.get(self.source).place(at);
+        let (end, place) = self.base.devices.get(self.source).place(at);
         (end.min(self.layout.data), place)
     }
 
@@ -317,13 +311,13 @@ impl<S: Sink + 'static> Composer<S> for Mirror<S> {
 
     /// One side that accepts writes is enough.
     fn refuses(&self) -> Option<String> {
-        let mut reasons = each(self.serving).map(|i| self.devices.get(i).refuses());
+        let mut reasons = each(self.serving).map(|i| self.base.devices.get(i).refuses());
         reasons.try_fold(None, |_, reason| reason.map(Some)).flatten()
     }
 
     fn metrics(&self) -> Vec<Metric> {
         let c = &self.counts;
-        let degraded = self.devices.len() as u64 - u64::from(self.serving.count_ones());
+        let degraded = self.base.devices.len() as u64 - u64::from(self.serving.count_ones());
         vec![
             metric("degraded", degraded, "sides", "sides that are out of service or being copied to"),
             metric("regions_marked", self.regions.marks() as u64, "regions", "regions marked as written"),

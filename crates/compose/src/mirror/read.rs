@@ -12,8 +12,8 @@ impl<S: Sink + 'static> Mirror<S> {
     /// Returns the side that serves an address, and the end of the range for which it does.
     #[inline]
     fn reader(&self, at: u64) -> (usize, u64) {
-        let chunk = at / self.config.read_chunk;
-        let end = (chunk + 1).saturating_mul(self.config.read_chunk);
+        let chunk = at / self.base.config.read_chunk;
+        let end = (chunk + 1).saturating_mul(self.base.config.read_chunk);
         if self.regions.copies() == 0 {
             return (self.readers[(chunk % self.readers.len() as u64) as usize] as usize, end);
         }
@@ -56,7 +56,7 @@ impl<S: Sink + 'static> Mirror<S> {
         after: S::Tok,
     ) -> Result<S::Tok> {
         let len = into.len();
-        match self.devices.get_mut(side).read(sink, at, into.part(0, len), Cause::Host, after) {
+        match self.base.devices.get_mut(side).read(sink, at, into.part(0, len), Cause::Host, after) {
             Err(e) if is_misuse(&e) || is_planted(MirrorBug::ReadErrorReturned) => Err(e),
             Err(e) => {
                 self.counts.read_errors += 1;
@@ -84,14 +84,14 @@ impl<S: Sink + 'static> Mirror<S> {
                 continue;
             }
             let part = into.part(0, len);
-            let Ok(read) = self.devices.get_mut(other).read(sink, at, part, Cause::Host, after) else {
+            let Ok(read) = self.base.devices.get_mut(other).read(sink, at, part, Cause::Host, after) else {
                 continue;
             };
             let data = match &into {
                 ReadTarget::Bytes(b) => WriteData::Bytes(b),
                 ReadTarget::Len(n) => WriteData::Len(*n),
             };
-            let device = self.devices.get_mut(failed);
+            let device = self.base.devices.get_mut(failed);
             match device.write(sink, at, data, Cause::Migrate, read) {
                 Ok(written) => {
                     self.counts.sectors_rewritten += u64::from(len) / SECTOR_BYTES;

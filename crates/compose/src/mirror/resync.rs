@@ -43,7 +43,7 @@ impl<S: Sink + 'static> Mirror<S> {
     /// Copies bytes from the source. Returns `None` if they cannot be read.
     fn copy_part(&mut self, sink: &mut S, at: u64, bytes: &mut [u8]) -> Result<Option<S::Tok>> {
         let start = sink.start();
-        let start = sink.join(start, self.base);
+        let start = sink.join(start, self.superblocks);
         let Ok(read) = self.read_part(sink, self.copied_side(), at, ReadTarget::Bytes(bytes), start) else {
             return Ok(None);
         };
@@ -92,7 +92,7 @@ impl<S: Sink + 'static> Mirror<S> {
                 }
             }
         }
-        self.base = sink.join(self.base, done);
+        self.superblocks = sink.join(self.superblocks, done);
         // After the failure of one of them the others have older event counters again, and the next
         // step repeats this.
         if self.events == events {

@@ -28,7 +28,7 @@ impl<S: Sink + 'static> Mirror<S> {
         let mut outcome = Outcome { done: after, failed: 0, error: None };
         let mut first = true;
         for i in each(sides) {
-            match access(self.devices.get_mut(i), sink, after) {
+            match access(self.base.devices.get_mut(i), sink, after) {
                 // The token of an access implies `after`, with which tokens would grow.
                 Ok(tok) if std::mem::take(&mut first) => outcome.done = tok,
                 Ok(tok) => outcome.done = sink.join(outcome.done, tok),
@@ -76,7 +76,7 @@ impl<S: Sink + 'static> Mirror<S> {
         if !self.regions.write(regions.clone()) {
             self.mark(sink, regions.clone(), after)?;
         }
-        let mut after = sink.join(after, self.base);
+        let mut after = sink.join(after, self.superblocks);
         for region in regions {
             after = sink.join(after, self.regions.durable(region));
         }
@@ -89,7 +89,7 @@ impl<S: Sink + 'static> Mirror<S> {
             self.note(sink, after)?;
         }
         let after = sink.join(after, self.pending);
-        let after = sink.join(after, self.base);
+        let after = sink.join(after, self.superblocks);
         let outcome =
             self.on_sides(sink, self.active(), after, |device, sink, after| device.flush(sink, cause, after));
         let done = self.handle_failure(sink, outcome, after, |mirror| {

@@ -2,7 +2,7 @@
 
 use super::config::{ENTRY_BYTES, KIND, ThinConfig, ThinShape};
 use super::space::ChunkSpace;
-use crate::composed::Composer;
+use crate::composed::{Base, Composer};
 use crate::devices::Devices;
 use crate::planted::ThinBug;
 use crate::table::{Loaded, Table};
@@ -22,8 +22,7 @@ pub(super) const LOST: u32 = u32::MAX;
 
 /// A device of any size over a smaller one.
 pub struct Thin<S: Sink> {
-    pub(super) config: ThinConfig,
-    pub(super) devices: Devices<S>,
+    pub(super) base: Base<S, ThinConfig>,
     pub(super) shape: ThinShape,
     /// Binary logarithm of the size of a chunk.
     shift: u32,
@@ -68,8 +67,7 @@ impl<S: Sink + 'static> Thin<S> {
             unflushed: S::Tok::default(),
             freed_by: S::Tok::default(),
             padded: Vec::new(),
-            config,
-            devices,
+            base: Base::new(config, devices),
             shape,
         })
     }
@@ -122,7 +120,7 @@ impl<S: Sink + 'static> Thin<S> {
     /// Makes changes durable, and frees the chunks that they have freed.
     fn commit(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
         let after = sink.join(after, self.unflushed);
-        let done = self.table.commit(sink, self.devices.get_mut(0), after, &fill_from(&self.map))?;
+        let done = self.table.commit(sink, self.base.devices.get_mut(0), after, &fill_from(&self.map))?;
         // The next commit waits for this one: its acknowledgement covers the same writes.
         self.unflushed = done;
         self.new.clear();
@@ -174,7 +172,7 @@ impl<S: Sink + 'static> Thin<S> {
         } else {
             (self.address(mapped, 0), WriteData::Len(self.shape.volume.chunk as u32))
         };
-        match self.devices.get_mut(0).write(sink, to, data, Cause::Host, ready) {
+        match self.base.devices.get_mut(0).write(sink, to, data, Cause::Host, ready) {
             Ok(done) => {
                 self.map[i] = mapped;
                 self.table.change(i as u64);
@@ -204,7 +202,7 @@ impl<S: Sink + 'static> Thin<S> {
         let stored = self.shape.stored;
         let (map, space) = (&mut self.map, &mut ChunkSpace::new(stored));
         let mut twice = None;
-        let loaded = self.table.load(sink, self.devices.get_mut(0), &mut |i, payload| {
+        let loaded = self.table.load(sink, self.base.devices.get_mut(0), &mut |i, payload| {
             let first = i as usize * per;
             let end = (first + per).min(map.len());
             let Some(payload) = payload else { return map[first..end].fill(LOST) };
@@ -254,21 +252,12 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
     const NAME: &'static str = "thin";
     type Config = ThinConfig;
 
-    fn config(&self) -> &ThinConfig {
-        &self.config
+    fn base(&self) -> &Base<S, ThinConfig> {
+        &self.base
     }
 
-    fn configure(&mut self, config: ThinConfig) -> Result<()> {
-        self.config = config;
-        Ok(())
-    }
-
-    fn devices(&self) -> &Devices<S> {
-        &self.devices
-    }
-
-    fn devices_mut(&mut self) -> &mut Devices<S> {
-        &mut self.devices
+    fn base_mut(&mut self) -> &mut Base<S, ThinConfig> {
+        &mut self.base
     }
 
     fn bytes(&self) -> u64 {
@@ -290,7 +279,7 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
                 LOST => return Err(self.lost(pos)),
                 mapped => {
                     let (to, part) = (self.address(mapped, pos), into.part(from, n));
-                    let tok = self.devices.get_mut(0).read(sink, to, part, Cause::Host, after)?;
+                    let tok = self.base.devices.get_mut(0).read(sink, to, part, Cause::Host, after)?;
                     done = sink.join(done, tok);
                 }
             }
@@ -315,7 +304,7 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
                 mapped => {
                     let n = self.run(pos, rest) as u32;
                     let (to, part) = (self.address(mapped, pos), data.part(from, n));
-                    (n, self.devices.get_mut(0).write(sink, to, part, Cause::Host, after)?)
+                    (n, self.base.devices.get_mut(0).write(sink, to, part, Cause::Host, after)?)
                 }
             };
             self.unflushed = sink.join(self.unflushed, tok);
@@ -338,7 +327,7 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
                 _ if n == chunk => self.unmap(i),
                 mapped => {
                     let to = self.address(mapped, pos);
-                    let tok = self.devices.get_mut(0).zero(sink, to, n, Cause::Host, after)?;
+                    let tok = self.base.devices.get_mut(0).zero(sink, to, n, Cause::Host, after)?;
                     self.unflushed = sink.join(self.unflushed, tok);
                     done = sink.join(done, tok);
                 }
@@ -359,14 +348,15 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
             LOST => (end, Some(MediumKind::Disk)),
             mapped => {
                 let to = self.address(mapped, at);
-                let (device_end, place) = self.devices.get(0).place(to);
+                let (device_end, place) = self.base.devices.get(0).place(to);
                 (end.min(at + (device_end - to)), place)
             }
         }
     }
 
     fn write_guarantee(&self) -> WriteGuarantee {
-        let atomic_bytes = self.devices.weakest_guarantee().atomic_bytes.min(self.config.chunk as u32);
+        let atomic_bytes =
+            self.base.devices.weakest_guarantee().atomic_bytes.min(self.base.config.chunk as u32);
         WriteGuarantee { durable_at: DurabilityPoint::OnFlush, atomic_bytes }
     }
 
@@ -374,7 +364,7 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
         self.map.fill(NONE);
         self.space = ChunkSpace::new(self.shape.stored);
         self.new.clear();
-        self.table.format(sink, self.devices.get_mut(0), &fill_from(&self.map)).map(|_| ())
+        self.table.format(sink, self.base.devices.get_mut(0), &fill_from(&self.map)).map(|_| ())
     }
 
     fn load(&mut self, sink: &mut S, _: CrashKind) -> Result<Recovery> {
@@ -382,7 +372,7 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
             return Ok(Recovery { clean: true, ..Recovery::default() });
         };
         self.new.clear();
-        let settled = self.table.settle(sink, self.devices.get_mut(0), &fill_from(&self.map))?;
+        let settled = self.table.settle(sink, self.base.devices.get_mut(0), &fill_from(&self.map))?;
         (self.unflushed, self.freed_by) = (settled, settled);
         if let Some(chunk) = twice {
             self.table.refuse(format!("chunk {chunk} and another one have the same place: check the volume"));
@@ -398,13 +388,13 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
 
     fn save(&mut self, sink: &mut S) -> Result<()> {
         let after = self.commit(sink, S::Tok::default())?;
-        let done = self.table.save(sink, self.devices.get_mut(0), after, &fill_from(&self.map))?;
+        let done = self.table.save(sink, self.base.devices.get_mut(0), after, &fill_from(&self.map))?;
         sink.ack(done);
         Ok(())
     }
 
     fn precondition(&mut self, how: Precondition) -> Result<()> {
-        self.devices.precondition(how)?;
+        self.base.devices.precondition(how)?;
         if self.space.free() < self.shape.offered {
             return Err(self.full());
         }
@@ -422,13 +412,13 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
     }
 
     fn refuses(&self) -> Option<String> {
-        self.table.refuses().map(str::to_owned).or_else(|| self.devices.refuses())
+        self.table.refuses().map(str::to_owned).or_else(|| self.base.devices.refuses())
     }
 
     fn metrics(&self) -> Vec<Metric> {
         let (free, freed) = (self.space.free(), self.space.freed());
         let chunks = |name, value, help| Metric { name, value: to_f64(value), unit: "chunks", help };
-        let low = to_f64(free + freed) < self.config.low_water * to_f64(self.shape.stored);
+        let low = to_f64(free + freed) < self.base.config.low_water * to_f64(self.shape.stored);
         vec![
             chunks("allocated", self.shape.stored - free - freed, "chunks of the device with data"),
             chunks("free", free, "chunks of the device that can be allocated"),
