@@ -126,11 +126,15 @@ pub trait Composer<S: Sink>: Send {
         Ok(Recovery { clean: true, ..Recovery::default() })
     }
 
-    /// Writes the state of the layer to its devices, before they are shut down.
+    /// Makes the data and the state of the layer durable, before its devices are shut down. A disk
+    /// has no state to write, but what it was given has to be durable.
     ///
     /// # Errors
     /// A failure of a device.
-    fn save(&mut self, _sink: &mut S) -> Result<()> {
+    fn save(&mut self, sink: &mut S) -> Result<()> {
+        let start = sink.start();
+        let done = self.flush(sink, start)?;
+        sink.ack(done);
         Ok(())
     }
 
@@ -337,10 +341,6 @@ impl<S: Sink, C: Composer<S>> Quiesce<S> for Composed<S, C> {
     fn halt(&mut self, sink: &mut S) -> Result<()> {
         self.writable()?;
         self.composer.save(sink)?;
-        // A disk has no state to write, but what it was given has to be durable.
-        let start = sink.start();
-        let done = self.composer.flush(sink, start)?;
-        sink.ack(done);
         self.composer.base_mut().devices.halt(sink)
     }
 

@@ -52,17 +52,12 @@ impl<S: Sink + 'static> Compress<S> {
     /// Copies the run of a chunk to a place that was taken for it, and commits.
     fn move_run(&mut self, sink: &mut S, chunk: u32, to: u64, after: S::Tok) -> Result<()> {
         let e = self.entries[chunk as usize];
-        let done = self.copy_run(sink, &e, to, after);
-        let done = match done {
-            Ok(done) => done,
-            Err(error) => {
-                if to >= self.shape.runs.0 {
-                    self.space.give_back(to, u64::from(e.sectors));
-                }
-                return Err(error);
+        if let Err(error) = self.copy_run(sink, &e, to, after) {
+            if to >= self.shape.runs.0 {
+                self.space.give_back(to, u64::from(e.sectors));
             }
-        };
-        self.unflushed = sink.join(self.unflushed, done);
+            return Err(error);
+        }
         self.usage.moved += 1;
         self.replace(chunk, Entry { first: to, ..e });
         // A later use of the old place waits for the commit, also in the area of exchanges.

@@ -25,8 +25,6 @@ pub struct Compress<S: Sink> {
     pub(super) table: Table,
     pub(super) buffer: ChunkBuffer<S::Tok>,
     pub(super) codec: Codec,
-    /// Writes since the last flush, and that flush.
-    pub(super) unflushed: S::Tok,
     /// The commit that freed runs last. A write to a free run waits for it.
     pub(super) freed_by: S::Tok,
     /// The stored form of a chunk, with zeros up to the end of its last sector.
@@ -87,7 +85,6 @@ impl<S: Sink + 'static> Compress<S> {
             table: Table::new(KIND, shape.volume, shape.layout),
             buffer: ChunkBuffer::new(config.buffer_chunks),
             codec: Codec::default(),
-            unflushed: S::Tok::default(),
             freed_by: S::Tok::default(),
             stored: Vec::new(),
             usage: Usage::default(),
@@ -99,14 +96,17 @@ impl<S: Sink + 'static> Compress<S> {
 
     /// Makes the entries durable, and frees the runs that they have freed.
     pub(super) fn commit(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
-        let after = sink.join(after, self.unflushed);
         let done = self.table.commit(sink, self.base.devices.get_mut(0), after, &fill_from(&self.entries))?;
-        self.unflushed = done;
+        self.committed(done);
+        Ok(done)
+    }
+
+    /// Takes note of a commit of the table.
+    fn committed(&mut self, done: S::Tok) {
         if self.space.waits() {
             self.space.committed();
             self.freed_by = done;
         }
-        Ok(done)
     }
 
     /// Replaces an entry. The old run is free after the next commit.
@@ -246,7 +246,7 @@ impl<S: Sink + 'static> Composer<S> for Compress<S> {
         };
         self.buffer.clear();
         let settled = self.table.settle(sink, self.base.devices.get_mut(0), &fill_from(&self.entries))?;
-        (self.unflushed, self.freed_by) = (settled, settled);
+        self.freed_by = settled;
         if let Some(chunk) = twice {
             self.table.refuse(format!("the run of chunk {chunk} overlaps another one: check the volume"));
         }
@@ -263,9 +263,10 @@ impl<S: Sink + 'static> Composer<S> for Compress<S> {
 
     fn save(&mut self, sink: &mut S) -> Result<()> {
         self.table.writable()?;
-        self.store_all(sink, S::Tok::default())?;
-        let after = self.commit(sink, S::Tok::default())?;
-        let done = self.table.save(sink, self.base.devices.get_mut(0), after, &fill_from(&self.entries))?;
+        let start = sink.start();
+        self.store_all(sink, start)?;
+        let done = self.table.save(sink, self.base.devices.get_mut(0), start, &fill_from(&self.entries))?;
+        self.committed(done);
         sink.ack(done);
         Ok(())
     }

@@ -97,12 +97,10 @@ impl<S: Sink + 'static> Compress<S> {
             if done.is_err() {
                 self.space.give_back(first, sectors);
             }
-            Ok((first, done?))
+            done.map(|_| first)
         });
         self.stored = stored;
-        let (first, done) = written?;
-        self.unflushed = sink.join(self.unflushed, done);
-        entry.first = first;
+        entry.first = written?;
         Ok(())
     }
 

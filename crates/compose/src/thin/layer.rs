@@ -32,8 +32,6 @@ pub struct Thin<S: Sink> {
     pub(super) table: Table,
     /// Chunks that were mapped since the last commit.
     new: Vec<u32>,
-    /// Writes since the last flush, and that flush.
-    unflushed: S::Tok,
     /// The commit that freed chunks last. A write to a free chunk waits for it.
     freed_by: S::Tok,
     /// A chunk of zeros around the data of its first write.
@@ -64,7 +62,6 @@ impl<S: Sink + 'static> Thin<S> {
             space: ChunkSpace::new(shape.stored),
             table: Table::new(KIND, shape.volume, shape.layout),
             new: Vec::new(),
-            unflushed: S::Tok::default(),
             freed_by: S::Tok::default(),
             padded: Vec::new(),
             base: Base::new(config, devices),
@@ -119,16 +116,18 @@ impl<S: Sink + 'static> Thin<S> {
 
     /// Makes changes durable, and frees the chunks that they have freed.
     fn commit(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
-        let after = sink.join(after, self.unflushed);
         let done = self.table.commit(sink, self.base.devices.get_mut(0), after, &fill_from(&self.map))?;
-        // The next commit waits for this one: its acknowledgement covers the same writes.
-        self.unflushed = done;
+        self.committed(done);
+        Ok(done)
+    }
+
+    /// Takes note of a commit of the table.
+    fn committed(&mut self, done: S::Tok) {
         self.new.clear();
         if self.space.freed() > 0 {
             self.space.committed();
             self.freed_by = done;
         }
-        Ok(done)
     }
 
     /// Takes a free chunk. Returns it and the token that its writes wait for.
@@ -307,7 +306,6 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
                     (n, self.base.devices.get_mut(0).write(sink, to, part, Cause::Host, after)?)
                 }
             };
-            self.unflushed = sink.join(self.unflushed, tok);
             done = sink.join(done, tok);
             from += n;
         }
@@ -328,7 +326,6 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
                 mapped => {
                     let to = self.address(mapped, pos);
                     let tok = self.base.devices.get_mut(0).zero(sink, to, n, Cause::Host, after)?;
-                    self.unflushed = sink.join(self.unflushed, tok);
                     done = sink.join(done, tok);
                 }
             }
@@ -373,7 +370,7 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
         };
         self.new.clear();
         let settled = self.table.settle(sink, self.base.devices.get_mut(0), &fill_from(&self.map))?;
-        (self.unflushed, self.freed_by) = (settled, settled);
+        self.freed_by = settled;
         if let Some(chunk) = twice {
             self.table.refuse(format!("chunk {chunk} and another one have the same place: check the volume"));
         }
@@ -387,8 +384,9 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
     }
 
     fn save(&mut self, sink: &mut S) -> Result<()> {
-        let after = self.commit(sink, S::Tok::default())?;
-        let done = self.table.save(sink, self.base.devices.get_mut(0), after, &fill_from(&self.map))?;
+        let start = sink.start();
+        let done = self.table.save(sink, self.base.devices.get_mut(0), start, &fill_from(&self.map))?;
+        self.committed(done);
         sink.ack(done);
         Ok(())
     }
