@@ -2,6 +2,8 @@
 
 use crate::{Cause, Op};
 use serde::Serialize;
+use std::iter::Sum;
+use std::ops::AddAssign;
 use strum::{EnumCount, IntoEnumIterator};
 
 /// Number of commands and of the bytes that they carried.
@@ -11,6 +13,33 @@ pub struct Count {
     pub commands: u64,
     /// Payload, in bytes.
     pub bytes: u64,
+}
+
+impl AddAssign for Count {
+    fn add_assign(&mut self, other: Count) {
+        self.commands += other.commands;
+        self.bytes += other.bytes;
+    }
+}
+
+impl Sum for Count {
+    fn sum<I: Iterator<Item = Count>>(counts: I) -> Count {
+        counts.fold(Count::default(), |mut sum, count| {
+            sum += count;
+            sum
+        })
+    }
+}
+
+impl Count {
+    /// Returns the difference to `earlier`, a former state of this count.
+    #[must_use]
+    pub fn since(self, earlier: Count) -> Count {
+        Count {
+            commands: self.commands.saturating_sub(earlier.commands),
+            bytes: self.bytes.saturating_sub(earlier.bytes),
+        }
+    }
 }
 
 /// Counts by operation and cause.
@@ -43,10 +72,7 @@ impl Counts {
     /// Returns the sum over all causes of one operation.
     #[must_use]
     pub fn of(&self, op: Op) -> Count {
-        self.cells[op as usize].iter().fold(Count::default(), |a, c| Count {
-            commands: a.commands + c.commands,
-            bytes: a.bytes + c.bytes,
-        })
+        self.cells[op as usize].iter().copied().sum()
     }
 
     /// Iterates over the counts that are not zero, by operation and cause.
@@ -62,9 +88,7 @@ impl Counts {
     /// Adds another table, cell by cell.
     pub fn merge(&mut self, other: &Counts) {
         for (op, cause, c) in other.iter() {
-            let cell = &mut self.cells[op as usize][cause as usize];
-            cell.commands += c.commands;
-            cell.bytes += c.bytes;
+            self.cells[op as usize][cause as usize] += c;
         }
     }
 
@@ -74,8 +98,7 @@ impl Counts {
         let mut d = self.clone();
         for (op, cause, c) in earlier.iter() {
             let cell = &mut d.cells[op as usize][cause as usize];
-            cell.commands = cell.commands.saturating_sub(c.commands);
-            cell.bytes = cell.bytes.saturating_sub(c.bytes);
+            *cell = cell.since(c);
         }
         d
     }

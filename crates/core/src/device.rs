@@ -1,13 +1,13 @@
 //! The device below a layer: a disk, or another layer.
 
 use crate::{
-    BlockingMedium, Cause, CheckCounts, CheckScope, CrashKind, Error, Finding, Info, LayerRecovery,
+    BlockingMedium, Cause, CheckCounts, CheckScope, Count, CrashKind, Error, Finding, Info, LayerRecovery,
     MediumKind, Op, Params, Precondition, Progress, ReadTarget, Result, SECTOR_BYTES, Sector, Sink,
     StackView, WriteData, WriteGuarantee,
 };
 use serde::Serialize;
 use std::sync::Arc;
-use strum::{EnumCount, EnumIter, IntoStaticStr};
+use strum::{EnumCount, EnumIter, IntoEnumIterator, IntoStaticStr};
 
 /// Access of an upper layer to the device below it.
 #[derive(
@@ -31,30 +31,24 @@ pub enum TrafficKind {
 /// and by the cause that the upper layer gives.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Traffic {
-    cells: [[crate::Count; Cause::COUNT]; TrafficKind::COUNT],
+    cells: [[Count; Cause::COUNT]; TrafficKind::COUNT],
 }
 
 impl Traffic {
     /// Counts a request.
     #[inline]
     pub fn add(&mut self, kind: TrafficKind, cause: Cause, bytes: u64) {
-        let cell = &mut self.cells[kind as usize][cause as usize];
-        cell.commands += 1;
-        cell.bytes += bytes;
+        self.cells[kind as usize][cause as usize] += Count { commands: 1, bytes };
     }
 
     /// Returns the sum over all causes of one kind.
     #[must_use]
-    pub fn of(&self, kind: TrafficKind) -> crate::Count {
-        self.cells[kind as usize].iter().fold(crate::Count::default(), |sum, cell| crate::Count {
-            commands: sum.commands + cell.commands,
-            bytes: sum.bytes + cell.bytes,
-        })
+    pub fn of(&self, kind: TrafficKind) -> Count {
+        self.cells[kind as usize].iter().copied().sum()
     }
 
     /// Iterates over the counts that are not zero, by kind and cause.
-    pub fn iter(&self) -> impl Iterator<Item = (TrafficKind, Cause, crate::Count)> + '_ {
-        use strum::IntoEnumIterator;
+    pub fn iter(&self) -> impl Iterator<Item = (TrafficKind, Cause, Count)> + '_ {
         TrafficKind::iter().flat_map(move |kind| {
             Cause::iter().filter_map(move |cause| {
                 let cell = self.cells[kind as usize][cause as usize];
@@ -69,8 +63,7 @@ impl Traffic {
         let mut difference = self.clone();
         for (row, before) in difference.cells.iter_mut().zip(&earlier.cells) {
             for (cell, before) in row.iter_mut().zip(before) {
-                cell.commands = cell.commands.saturating_sub(before.commands);
-                cell.bytes = cell.bytes.saturating_sub(before.bytes);
+                *cell = cell.since(*before);
             }
         }
         difference

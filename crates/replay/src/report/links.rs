@@ -2,7 +2,7 @@
 
 use super::{CauseCount, LinkReport};
 use frit_core::visible::{LayerView, MediumView};
-use frit_core::{Cause, Count, Counts, MediumKind, StackView, Traffic, TrafficKind};
+use frit_core::{Cause, Count, Counts, MediumKind, Op, StackView, Traffic, TrafficKind};
 use strum::IntoEnumIterator;
 
 /// Reports what each layer gave to the layers and media below it between two states of a stack. A
@@ -36,18 +36,14 @@ pub(super) fn links(before: &StackView, after: &StackView, host: u64) -> Vec<Lin
     links
 }
 
-fn add(sum: Count, count: Count) -> Count {
-    Count { commands: sum.commands + count.commands, bytes: sum.bytes + count.bytes }
-}
-
 fn medium_link(
     from: &str,
     medium: &MediumView,
     counts: &Counts,
     per_byte: impl Fn(u64) -> Option<f64>,
 ) -> LinkReport {
-    let sum = |keep: &dyn Fn(frit_core::Op, Cause) -> bool| {
-        counts.iter().filter(|&(op, cause, _)| keep(op, cause)).fold(Count::default(), |a, (.., c)| add(a, c))
+    let sum = |keep: &dyn Fn(Op, Cause) -> bool| -> Count {
+        counts.iter().filter(|&(op, cause, _)| keep(op, cause)).map(|(.., count)| count).sum()
     };
     let writes = sum(&|op, _| op.is_write());
     let by_cause =
