@@ -1,6 +1,7 @@
 //! The interfaces of a layer for a composer.
 
 use crate::devices::Devices;
+use frit_core::bounds::check_sectors;
 use frit_core::visible::{LayerView, Metric};
 use frit_core::{
     BlockDevice, BlockLayer, Cause, CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Error,
@@ -211,12 +212,15 @@ impl<S: Sink, C: Composer<S>> Composed<S, C> {
     }
 
     fn check_range(&self, at: Sector, bytes: u64) -> Result<u64> {
-        let capacity = self.sectors;
-        let sectors = bytes.div_ceil(SECTOR_BYTES);
-        match at.0.checked_add(sectors) {
-            Some(end) if end <= capacity && bytes.is_multiple_of(SECTOR_BYTES) => Ok(at.bytes()),
-            _ => Err(Error::OutOfRange { at: at.0, sectors, capacity }),
+        let capacity = self.sectors * SECTOR_BYTES;
+        if !bytes.is_multiple_of(SECTOR_BYTES) {
+            return Err(Error::OutOfRange {
+                at: at.0,
+                sectors: bytes.div_ceil(SECTOR_BYTES),
+                capacity: self.sectors,
+            });
         }
+        check_sectors(at, bytes, capacity)
     }
 
     fn writable(&self) -> Result<()> {

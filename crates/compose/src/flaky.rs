@@ -3,6 +3,7 @@
 use crate::composed::{Base, Composer};
 use crate::devices::Devices;
 use frit_core::convert::to_f64;
+use frit_core::split_mix;
 use frit_core::visible::Metric;
 use frit_core::{
     BlockDevice, Cause, Error, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, WriteData, WriteGuarantee,
@@ -72,15 +73,6 @@ impl<S: Sink> Flaky<S> {
         }
     }
 
-    /// Returns a random number: SplitMix64 (Steele et al., OOPSLA 2014).
-    fn random(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
     /// Counts a request. Returns `true` if it can have faults.
     fn counts_request(&mut self, range: &Range<u64>) -> bool {
         self.requests += 1;
@@ -91,7 +83,7 @@ impl<S: Sink> Flaky<S> {
     /// Decides whether a fault of this rate occurs. A rate of 0 takes no random number, so that the
     /// choices of one kind do not depend on the others that are off.
     fn occurs(&mut self, rate: f64) -> bool {
-        rate > 0.0 && to_f64(self.random() >> 11) < rate * to_f64(1 << 53)
+        rate > 0.0 && to_f64(split_mix::next(&mut self.state) >> 11) < rate * to_f64(1 << 53)
     }
 
     fn error(&self, rule: &str, what: &str, range: &Range<u64>) -> Error {
@@ -135,7 +127,7 @@ impl<S: Sink + 'static> Composer<S> for Flaky<S> {
         let done = self.base.devices.get_mut(0).read(sink, at, into.part(0, len), Cause::Host, after)?;
         if faulty && len > 0 && self.occurs(self.base.config.corrupt_reads) {
             self.counts.corrupt_reads += 1;
-            let bit = self.random() % (u64::from(len) * 8);
+            let bit = split_mix::next(&mut self.state) % (u64::from(len) * 8);
             if let Some(bytes) = into.bytes() {
                 bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
             }
@@ -154,7 +146,7 @@ impl<S: Sink + 'static> Composer<S> for Flaky<S> {
             let sectors = u64::from(data.len()) / SECTOR_BYTES;
             if sectors > 1 && self.occurs(self.base.config.torn_writes) {
                 self.counts.torn_writes += 1;
-                let part = (1 + self.random() % (sectors - 1)) * SECTOR_BYTES;
+                let part = (1 + split_mix::next(&mut self.state) % (sectors - 1)) * SECTOR_BYTES;
                 let part = data.part(0, part as u32);
                 self.base.devices.get_mut(0).write(sink, at, part, Cause::Host, after)?;
                 return Err(self.error("torn_writes", "a write", &range));

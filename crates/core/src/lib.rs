@@ -10,6 +10,7 @@
 //! or of a cache.
 
 pub mod block;
+pub mod bounds;
 pub mod cmd;
 pub mod convert;
 pub mod counts;
@@ -26,6 +27,7 @@ pub mod planted;
 pub mod raw;
 pub mod sink;
 pub mod size;
+pub mod split_mix;
 pub mod text;
 pub mod units;
 pub mod visible;

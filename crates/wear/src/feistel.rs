@@ -8,6 +8,7 @@
 //! swapped between stages.
 
 use frit_core::convert::{low_u32, to_u64};
+use frit_core::split_mix::mix;
 
 /// Number of stages, as in the paper.
 const STAGES: usize = 3;
@@ -20,14 +21,6 @@ pub struct Feistel {
     low_mask: u32,
     high_mask: u32,
     keys: [u32; STAGES],
-}
-
-/// Hash function SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), used to derive keys.
-pub(crate) fn mix(x: u64) -> u64 {
-    let z = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ z >> 31
 }
 
 /// Round function of a stage. Any function gives a permutation; this one mixes all bits (the

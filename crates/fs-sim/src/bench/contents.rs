@@ -9,13 +9,7 @@ pub(super) struct ExpectedContents {
 }
 
 use super::UNIT;
-
-/// Mixing function of SplitMix64: every input bit affects every output bit.
-fn mix(n: u64) -> u64 {
-    let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let n = (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    n ^ n >> 31
-}
+use frit_core::split_mix::mix;
 
 impl ExpectedContents {
     pub(super) fn new(seed: u64, bytes: u64) -> Self {

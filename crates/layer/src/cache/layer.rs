@@ -14,7 +14,7 @@ use super::{BLOCK_BYTES, BLOCK_LEN};
 use crate::header::HeaderNote;
 use crate::health::Health;
 use crate::numbers::{BucketId, CacheSlot, Lbn};
-use crate::spans::check_sectors;
+use frit_core::bounds::check_sectors;
 use frit_core::convert::size_in_memory;
 use frit_core::{
     BlockDevice, BlockLayer, Buffer, Deferred, Error, Hints, Info, Params, Progress, ReadTarget,

@@ -6,7 +6,7 @@ use super::policy::EvictionPolicy;
 use crate::numbers::Lbn;
 use crate::record::Record;
 use frit_core::convert::{floor_u32, size_in_memory};
-use frit_core::{BlockDevice, Error, Precondition, Preconditioning, Result, Sink};
+use frit_core::{BlockDevice, Error, Precondition, Preconditioning, Result, Sink, split_mix};
 use frit_media::Store;
 use frit_media::checksum::digest;
 
@@ -26,11 +26,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Preconditioning for Cache<S,
         // At most half of the disk, so that random choices find uncached blocks soon.
         let most = slots.min(self.dir.disk_blocks() / 2);
         while self.dir.len() < most {
-            // SplitMix64 (Steele et al., OOPSLA 2014).
-            state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let mut z = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            let hash = u128::from(z ^ (z >> 31));
+            let hash = u128::from(split_mix::next(&mut state));
             // The upper half of the product is below `blocks`.
             let lbn = Lbn(((hash * u128::from(blocks)) >> 64) as u32);
             if self.dir.get(lbn).is_some() {

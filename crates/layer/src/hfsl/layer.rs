@@ -16,7 +16,8 @@ use crate::Token;
 use crate::flash::{Flash, FlashConfig, Gc, WearLeveling, WearPolicy};
 use crate::payload::zeros;
 use crate::planted::HfslBug;
-use crate::spans::{check_bytes, page_spans, split};
+use crate::spans::{page_spans, split};
+use frit_core::bounds::check_bytes;
 use frit_core::params::parse_name;
 use frit_core::planted::is_planted;
 use frit_core::{

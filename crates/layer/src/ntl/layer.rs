@@ -12,8 +12,8 @@ use crate::Token;
 use crate::header::HeaderNote;
 use crate::health::Health;
 use crate::planted::NtlBug;
-use crate::spans::check_sectors;
 use frit_core::Lpn;
+use frit_core::bounds::check_sectors;
 use frit_core::convert::to_usize;
 use frit_core::{
     BlockLayer, Error, Hints, Info, Params, Progress, ReadTarget, Result, SECTOR_BYTES, Sector, Sink,

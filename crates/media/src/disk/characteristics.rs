@@ -4,7 +4,7 @@ use super::drive::{Drive, DriveRequest, DriveRequestKind};
 use super::mechanism::{Arm, Mechanism};
 use super::queue::DriveQueue;
 use super::spec::{DiskSpec, DriveScheduler, WriteBack};
-use frit_core::{Nanos, Result, SECTOR_BYTES, Sector};
+use frit_core::{Nanos, Result, SECTOR_BYTES, Sector, split_mix};
 
 /// Size and sequential transfer rate of a zone.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -110,12 +110,7 @@ pub fn random_iops(spec: &DiskSpec, w: &RandomWorkload) -> Result<f64> {
     let mut queue = DriveQueue::new(w.scheduler);
     let mut state = 1_u64;
     let mut next = || {
-        // SplitMix64 (Steele et al., 2014): the same requests in each run.
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let place = (u128::from(z ^ (z >> 31)) * u128::from(places)) >> 64;
+        let place = (u128::from(split_mix::next(&mut state)) * u128::from(places)) >> 64;
         DriveRequest { kind: w.kind, sector: Sector(place as u64 * sectors), sectors: sectors as u32 }
     };
     for _ in 0..w.depth.max(1) {

@@ -1,5 +1,6 @@
 //! Fault model of NAND: factory bad blocks, failing programs and erases, wear-out.
 
+use frit_core::split_mix::mix;
 use frit_core::{Error, Result};
 
 /// Injected faults of a device. Whether a page or block fails depends only on the seed, its address
@@ -25,14 +26,6 @@ const FACTORY: u64 = 1;
 const PROGRAM: u64 = 2;
 const ERASE: u64 = 3;
 const WEAR: u64 = 4;
-
-/// Finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a 64-bit hash.
-fn mix(mut z: u64) -> u64 {
-    z = z.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
 
 impl NandFaults {
     /// Checks that the fractions are valid.

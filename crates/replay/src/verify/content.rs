@@ -2,6 +2,7 @@
 //! the run.
 
 use frit_core::SECTOR_BYTES;
+use frit_core::split_mix::mix;
 
 /// Size of a sector in bytes.
 pub(crate) const SECTOR: usize = SECTOR_BYTES as usize;
@@ -114,14 +115,6 @@ pub(crate) fn is_zero(data: &[u8]) -> bool {
 }
 
 const _: () = assert!(WORDS * 8 == SECTOR);
-
-/// Finaliser of SplitMix64.
-fn mix(x: u64) -> u64 {
-    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
 
 #[cfg(test)]
 mod tests {

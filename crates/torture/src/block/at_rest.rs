@@ -1,7 +1,8 @@
 //! Damage at rest: changes in a medium that is not in use.
 
 use crate::block::medium::TortureMedium;
-use crate::block::self_describing::{SECTOR, mix};
+use crate::block::self_describing::SECTOR;
+use frit_core::split_mix::mix;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use std::collections::HashSet;

@@ -86,7 +86,7 @@ impl CommandSet {
     /// Returns a hash of the set.
     #[must_use]
     pub fn hash(&self) -> u64 {
-        self.words.iter().fold(0, |h, &w| crate::block::self_describing::mix(h ^ w))
+        self.words.iter().fold(0, |h, &w| frit_core::split_mix::mix(h ^ w))
     }
 
     /// Returns `true` if the set is empty.

@@ -3,7 +3,7 @@
 use crate::block::cut::{Cut, PersistedWords, TornState};
 use crate::block::graph::{Effect, Graph, WrittenRange};
 use crate::block::medium::{SharedMedium, TortureMedium};
-use crate::block::self_describing::mix;
+use frit_core::split_mix::mix;
 use frit_media::nand::SPARE_RECORD_BYTES;
 use std::sync::MutexGuard;
 

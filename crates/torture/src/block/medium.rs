@@ -8,7 +8,7 @@
 use crate::block::access_log::AccessLog;
 use crate::block::fault::Fault;
 use crate::block::nand_layout::NandLayout;
-use crate::block::self_describing::mix;
+use frit_core::split_mix::mix;
 use frit_core::{Error, Result};
 use frit_media::CustomStore;
 use frit_media::nand::SPARE_RECORD_BYTES;

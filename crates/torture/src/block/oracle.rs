@@ -4,10 +4,11 @@
 use crate::block::command_set::CommandSet;
 use crate::block::history::History;
 use crate::block::medium::SharedMedium;
-use crate::block::self_describing::{self, BadSector, PER_BLOCK, SECTOR, Versions, mix};
+use crate::block::self_describing::{self, BadSector, PER_BLOCK, SECTOR, Versions};
 use crate::block::target::TortureTarget;
 use crate::block::violation::{Oracle, Violation};
 use crate::block::workload::{ClientRequestKind, Clients, RequestFailure, WorkloadMix, fill_requests};
+use frit_core::split_mix::mix;
 use frit_core::{
     CheckScope, CrashKind, Error, Hints, ReadTarget, Sector, Severity, Sink, StackDevice, UntimedSink,
 };

@@ -12,6 +12,8 @@
 //! 4 KiB blocks reveal torn and mixed blocks: a block is the versions of its eight sectors, and all
 //! of them must come from one state that the block once had.
 
+use frit_core::split_mix::mix;
+
 /// Bytes of a sector.
 pub const SECTOR: usize = 512;
 /// Number of sectors of a 4 KiB block, which must be old or new as a whole.
@@ -23,16 +25,6 @@ const MARK: u64 = 0x6672_6974_746F_7274;
 
 /// Versions of the sectors of a block.
 pub type Versions = [u32; PER_BLOCK];
-
-/// Finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a 64-bit hash.
-#[inline]
-#[must_use]
-pub fn mix(mut z: u64) -> u64 {
-    z = z.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
 
 fn checksum(bytes: &[u8]) -> [u8; 4] {
     let crc = frit_media::checksum::crc32c(&bytes[..508]);

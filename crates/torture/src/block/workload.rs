@@ -2,8 +2,9 @@
 
 use crate::block::history::History;
 use crate::block::recording_sink::RecordingSink;
-use crate::block::self_describing::{self, PER_BLOCK, SECTOR, mix};
+use crate::block::self_describing::{self, PER_BLOCK, SECTOR};
 use crate::block::violation::{Oracle, Violation};
+use frit_core::split_mix::mix;
 use frit_core::{ByteAccess, Error, Hints, ReadTarget, Sector, Sink, StackDevice, UntimedSink, WriteData};
 use rand::Rng;
 use rand::rngs::SmallRng;

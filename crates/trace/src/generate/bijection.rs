@@ -4,7 +4,7 @@
 //! n (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002). The domain is less than 4
 //! n, so a walk is short.
 
-use super::random::split_mix;
+use frit_core::split_mix;
 
 pub(super) struct Bijection {
     n: u64,
@@ -18,7 +18,7 @@ impl Bijection {
         let mut s = seed ^ 0x5ca7_7e2d;
         // The number of bits is rounded up to an even one, because a Feistel network splits a value
         // in halves.
-        Bijection { n, half: bits.div_ceil(2), keys: [0; 4].map(|_| split_mix(&mut s)) }
+        Bijection { n, half: bits.div_ceil(2), keys: [0; 4].map(|_| split_mix::next(&mut s)) }
     }
 
     #[inline]

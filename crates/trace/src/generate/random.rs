@@ -1,24 +1,16 @@
 //! Random numbers that depend only on the seed, on every machine and in every version.
 
+use frit_core::split_mix;
 use rand_core::RngCore;
 use rand_pcg::Pcg64Mcg;
 
 /// PCG-64-MCG (O'Neill 2014), seeded through SplitMix64.
 pub(super) struct Random(Pcg64Mcg);
 
-/// SplitMix64 (Steele, Lea, Flood 2014): one step and its mix.
-pub(super) fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 impl Random {
     pub(super) fn new(seed: u64) -> Random {
         let mut s = seed;
-        let (high, low) = (split_mix(&mut s), split_mix(&mut s));
+        let (high, low) = (split_mix::next(&mut s), split_mix::next(&mut s));
         Random(Pcg64Mcg::new(u128::from(high) << 64 | u128::from(low)))
     }
 

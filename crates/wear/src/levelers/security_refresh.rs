@@ -12,9 +12,9 @@
 
 use super::{Leveler, Shape, StripeLocation, StripeMove, WearConfig};
 use crate::config::WRITE_BYTES;
-use crate::feistel::mix;
 use crate::numbers::{LogicalStripe, PhysicalStripe, RegionId};
 use frit_core::convert::{bounded_u32, count_u32, floor_u32, low_u8, to_f64, to_usize};
+use frit_core::split_mix::mix;
 use frit_core::{Error, Result};
 
 /// Number of copies in an exchange.

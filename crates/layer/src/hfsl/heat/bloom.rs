@@ -6,7 +6,7 @@
 //! the rate of false positives of a filter is 0.24 % (Bloom 1970: (1 − e^(−4/16))^4).
 
 use super::HeatPolicy;
-use frit_core::Lpn;
+use frit_core::{Lpn, split_mix};
 
 const BITS_PER_WRITE: u64 = 16;
 const HASHES: u32 = 4;
@@ -69,10 +69,7 @@ impl Default for Bloom {
 /// 2006).
 #[inline]
 fn mix(lpn: Lpn) -> (u64, u64) {
-    let mut x = u64::from(lpn.0).wrapping_add(0x9E37_79B9_7F4A_7C15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^= x >> 31;
+    let x = split_mix::mix(u64::from(lpn.0));
     // An odd step visits distinct bits of a filter, whose size is a power of two.
     (x, (x >> 32) | 1)
 }
