@@ -21,6 +21,7 @@ pub mod error;
 pub mod extents;
 pub mod files;
 pub mod hints;
+pub mod objects;
 pub mod params;
 pub mod payload;
 pub mod planted;
@@ -43,6 +44,7 @@ pub use durable::{
 };
 pub use error::{Error, Result};
 pub use hints::{HintKind, HintMap, HintRange, HintSpan, Hints};
+pub use objects::{ObjectDevice, ObjectId};
 pub use params::{ParamDef, ParamInfo, ParamTable, Params};
 pub use payload::{ReadTarget, WriteData};
 pub use raw::{ByteAccess, RawAccess};

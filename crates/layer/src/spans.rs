@@ -1,7 +1,7 @@
 //! Ranges of requests: their bounds, and their division into pages, blocks and sub-pages.
 
-use frit_core::convert::bounded_u32;
 use frit_core::Lpn;
+use frit_core::convert::bounded_u32;
 
 /// Part of a range that lies in one unit of a division.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
