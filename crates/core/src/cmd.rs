@@ -33,6 +33,22 @@ pub enum MediumKind {
     Dram,
     /// Hard disk.
     Disk,
+    /// Object store: immutable objects under names.
+    Object,
+}
+
+impl MediumKind {
+    /// Returns the name with its indefinite article, for messages.
+    #[must_use]
+    pub fn with_article(self) -> &'static str {
+        match self {
+            MediumKind::Nand => "a nand",
+            MediumKind::Pcm => "a pcm",
+            MediumKind::Dram => "a dram",
+            MediumKind::Disk => "a disk",
+            MediumKind::Object => "an object",
+        }
+    }
 }
 
 /// Operation of a command.
@@ -82,6 +98,16 @@ pub enum Op {
     DiskWrite,
     /// Write the volatile cache of a disk to its platters.
     DiskFlush,
+    /// Read bytes of an object.
+    ObjectGet,
+    /// Write an object. It is durable after a flush.
+    ObjectPut,
+    /// Delete an object.
+    ObjectDelete,
+    /// List names of objects.
+    ObjectList,
+    /// Make earlier puts durable, and check that no newer writer has taken the store over.
+    ObjectFlush,
 }
 
 impl Op {
@@ -93,6 +119,9 @@ impl Op {
             Op::PcmRead | Op::PcmWrite | Op::PcmFence | Op::PcmWriteClean | Op::PcmRefresh => MediumKind::Pcm,
             Op::DramRead | Op::DramWrite => MediumKind::Dram,
             Op::DiskRead | Op::DiskWrite | Op::DiskFlush => MediumKind::Disk,
+            Op::ObjectGet | Op::ObjectPut | Op::ObjectDelete | Op::ObjectList | Op::ObjectFlush => {
+                MediumKind::Object
+            }
         }
     }
 
@@ -101,7 +130,7 @@ impl Op {
     #[inline]
     #[must_use]
     pub fn is_fence(self) -> bool {
-        matches!(self, Op::PcmFence | Op::DiskFlush)
+        matches!(self, Op::PcmFence | Op::DiskFlush | Op::ObjectFlush)
     }
 
     /// Returns `true` if the operation writes data.
@@ -116,6 +145,7 @@ impl Op {
                 | Op::PcmWriteClean
                 | Op::DramWrite
                 | Op::DiskWrite
+                | Op::ObjectPut
         )
     }
 
@@ -124,7 +154,10 @@ impl Op {
     #[inline]
     #[must_use]
     pub fn is_read(self) -> bool {
-        matches!(self, Op::NandRead | Op::PcmRead | Op::DramRead | Op::DiskRead)
+        matches!(
+            self,
+            Op::NandRead | Op::PcmRead | Op::DramRead | Op::DiskRead | Op::ObjectGet | Op::ObjectList
+        )
     }
 }
 
@@ -177,12 +210,13 @@ impl Cause {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Cmd {
     /// Address. NAND: the physical page (erase: the first page of the block). PCM, DRAM and disks:
-    /// the byte address.
+    /// the byte address. Object stores: the byte address in the store that holds the objects, or the
+    /// name.
     pub addr: u64,
     /// Payload in bytes (0 for an erase or a fence).
     pub len: u32,
     /// Hazard: commands with the same hazard on the same unit keep their order. NAND: the block.
-    /// PCM: the line. Disks: the MiB.
+    /// PCM: the line. Disks: the MiB. Object stores: the slot of the object, or its number.
     pub hazard: u32,
     /// Unit that executes the command.
     pub unit: UnitId,
@@ -203,6 +237,9 @@ mod tests {
     fn names_are_those_of_reports() {
         let ops: Vec<&str> = Op::iter().map(Into::into).collect();
         assert!(ops.contains(&"nand-program"));
+        for kind in MediumKind::iter() {
+            assert!(kind.with_article().ends_with(<&str>::from(kind)));
+        }
         let causes: Vec<&str> = Cause::iter().map(Into::into).collect();
         assert_eq!(causes, ["host", "merge", "gc", "wear-level", "meta", "migrate", "destage"]);
     }

@@ -41,7 +41,7 @@ impl DeviceUsage {
     pub fn new(hardware: &Hardware) -> DeviceUsage {
         let implicit_channel = (0..hardware.units()).map(|u| UnitId(u as u16)).map(|u| {
             let bus = match &hardware.devices()[hardware.device_of(u)].model {
-                TimingModel::Nand(_) => true,
+                TimingModel::Nand(_) | TimingModel::Object(_) => true,
                 TimingModel::Pcm(timing) => timing.bus_ps_per_byte > 0,
                 TimingModel::Dram(_) | TimingModel::Disk(_) => false,
             };

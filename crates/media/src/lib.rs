@@ -15,6 +15,7 @@ pub mod hardware;
 mod header;
 pub mod memory;
 pub mod nand;
+pub mod object;
 pub mod pcm;
 pub mod planted;
 pub mod profile;
@@ -30,7 +31,8 @@ pub use hardware::{Device, Hardware, MultiPlane};
 pub use nand::{
     ExpectedPage, Nand, NandConfig, NandFaults, NandGeometry, PlaneOps, SPARE_RECORD_BYTES, Spare,
 };
+pub use object::{ObjectConfig, ObjectMedium};
 pub use pcm::{Partition, Pcm, PcmConfig, PcmGeometry};
 pub use profile::{MediumConfig, MediumSpec, Profile};
 pub use store::{AnyStore, CustomStore, FileStore, MemoryStore, MmapStore, NoStore, Store};
-pub use timing::{DramTiming, LatencyCurve, NandTiming, PcmTiming, Phases, TimingModel};
+pub use timing::{DramTiming, LatencyCurve, NandTiming, ObjectTiming, PcmTiming, Phases, TimingModel};

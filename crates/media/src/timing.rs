@@ -198,6 +198,41 @@ impl DramTiming {
     }
 }
 
+/// Timing of an object store that is reached over a network: several connections, each with one
+/// request at a time, share a link.
+///
+/// A transfer occupies the link for its bytes at the bandwidth of the link, and its connection for
+/// its bytes at the bandwidth of a connection. The link is granted to one transfer after the other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ObjectTiming {
+    /// Time of a put, without the transfer of its bytes.
+    pub t_put: Nanos,
+    /// Time to the first byte of a get; time of a list and of a flush.
+    pub t_get: Nanos,
+    /// Time of a delete.
+    pub t_delete: Nanos,
+    /// Transfer time of a connection, in picoseconds per byte; at least that of the link.
+    pub connection_ps_per_byte: u64,
+    /// Transfer time of the link, in picoseconds per byte.
+    pub link_ps_per_byte: u64,
+}
+
+impl ObjectTiming {
+    /// Returns the phases of a command of an object store.
+    #[inline]
+    #[must_use]
+    pub fn phases(&self, cmd: &Cmd) -> Phases {
+        let link = bus(cmd.len, self.link_ps_per_byte);
+        let rest = bus(cmd.len, self.connection_ps_per_byte).since(link);
+        match cmd.op {
+            Op::ObjectPut => Phases { bus_in: link, array: self.t_put + rest, bus_out: Nanos::ZERO },
+            Op::ObjectGet => Phases { bus_in: Nanos::ZERO, array: self.t_get + rest, bus_out: link },
+            Op::ObjectDelete => Phases { array: self.t_delete, ..Phases::default() },
+            _ => Phases { array: self.t_get, ..Phases::default() },
+        }
+    }
+}
+
 /// Timing model of one device.
 #[derive(Clone, Debug)]
 pub enum TimingModel {
@@ -209,6 +244,8 @@ pub enum TimingModel {
     Dram(DramTiming),
     /// A disk drive with its current state.
     Disk(Box<Drive>),
+    /// An object store.
+    Object(ObjectTiming),
 }
 
 impl TimingModel {
@@ -228,6 +265,7 @@ impl TimingModel {
             TimingModel::Pcm(t) => t.phases(cmd),
             TimingModel::Dram(t) => t.phases(cmd),
             TimingModel::Disk(drive) => disk_phases(drive, cmd, begin),
+            TimingModel::Object(t) => t.phases(cmd),
         }
     }
 }

@@ -216,7 +216,7 @@ pub trait Backend: Send {
 /// Returns the number of the medium of an extent, as used by the metadata context `frit:medium` and
 /// by tables.
 ///
-/// 0 not allocated, 1 NAND, 2 PCM, 3 DRAM, 4 disk.
+/// 0 not allocated, 1 NAND, 2 PCM, 3 DRAM, 4 disk, 5 object store.
 #[must_use]
 pub fn medium_number(place: Option<MediumKind>) -> u32 {
     match place {
@@ -225,6 +225,7 @@ pub fn medium_number(place: Option<MediumKind>) -> u32 {
         Some(MediumKind::Pcm) => 2,
         Some(MediumKind::Dram) => 3,
         Some(MediumKind::Disk) => 4,
+        Some(MediumKind::Object) => 5,
     }
 }
 

@@ -38,15 +38,19 @@ impl StackMedium {
             MediumSpec::Nand(c) => c.geometry.channels,
             MediumSpec::Pcm(c) => c.geometry.channels,
             MediumSpec::Dram(c) => c.channels,
-            MediumSpec::Disk(_) => 1,
+            MediumSpec::Disk(_) | MediumSpec::Object(_) => 1,
         }
     }
 
-    /// Returns the number of units that work in parallel: dies or planes of NAND, otherwise
-    /// channels.
+    /// Returns the number of units that work in parallel: dies or planes of NAND, connections to an
+    /// object store, otherwise channels.
     #[must_use]
     pub fn units(&self) -> u32 {
-        if let MediumSpec::Nand(c) = &self.spec { c.geometry.units() } else { self.channels() }
+        match &self.spec {
+            MediumSpec::Nand(c) => c.geometry.units(),
+            MediumSpec::Object(c) => c.connections,
+            _ => self.channels(),
+        }
     }
 }
 
@@ -95,8 +99,8 @@ pub(crate) fn read(
         let other = KEYS.iter().find(|k| k.name == entry.key);
         problems.push(match (other, kind) {
             (Some(_), Some(kind)) => {
-                let kind: &str = kind.into();
-                Problem::new(format!("`{path}` is a {kind} medium and has no key `{}`", entry.key))
+                let kind = kind.with_article();
+                Problem::new(format!("`{path}` is {kind} medium and has no key `{}`", entry.key))
                     .at(Some(entry.span.clone()), "a key of other media")
                     .help(format!("its keys are {}", known.join(", ")))
             }

@@ -82,7 +82,7 @@ fn kind_name(kind: MediumKind) -> &'static str {
 /// Describes what a role needs, for messages.
 pub(crate) fn describe(needs: Interface) -> String {
     match needs {
-        Interface::Medium(kind) => format!("a {} medium", kind_name(kind)),
+        Interface::Medium(kind) => format!("{} medium", kind.with_article()),
         Interface::Block => "a disk or a layer".into(),
     }
 }

@@ -160,14 +160,14 @@ impl MediumFile {
         })
     }
 
-    /// Returns a store over the file: a mapping, or file I/O for a disk.
+    /// Returns a store over the file: a mapping, or file I/O for a disk or an object store.
     pub(crate) fn store(&self, blank: bool) -> frit_core::Result<AnyStore> {
         let what =
             |source| frit_core::Error::Io { what: format!("cannot map {}", self.path.display()), source };
         let file = self.file.try_clone().map_err(what)?;
-        if self.kind == MediumKind::Disk {
+        if matches!(self.kind, MediumKind::Disk | MediumKind::Object) {
             // Accesses to a disk run on several threads and block; a page fault in a mapping cannot
-            // be deferred like that.
+            // be deferred like that. Objects are written once and in large parts.
             return Ok(AnyStore::File(FileStore::from_locked_file(
                 file,
                 self.path.clone(),

@@ -65,6 +65,7 @@ struct OpenedJson {
     nand_bytes: u64,
     pcm_bytes: u64,
     disk_bytes: u64,
+    object_store_bytes: u64,
     unwritten_bytes: u64,
     wear: Vec<MediumWearJson>,
     parameters: BTreeMap<String, String>,
@@ -115,15 +116,19 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 fn read_opened(dir: &Path) -> frit_volume::Result<OpenedJson> {
     let mut v = Volume::open(dir, &OpenOptions { read_only: true, crash: None })?;
-    let mut by = [0u64; 4];
+    let mut by = [0u64; 5];
     v.extents(0, v.bytes(), &mut |len, place| match place {
         None => by[0] += len,
         Some(MediumKind::Pcm) => by[1] += len,
         Some(MediumKind::Disk) => by[3] += len,
+        Some(MediumKind::Object) => by[4] += len,
         Some(_) => by[2] += len,
     })?;
-    let wear =
-        v.visible().media.into_iter().filter(|m| !matches!(m.kind, MediumKind::Dram | MediumKind::Disk));
+    let wear = v
+        .visible()
+        .media
+        .into_iter()
+        .filter(|m| !matches!(m.kind, MediumKind::Dram | MediumKind::Disk | MediumKind::Object));
     let worn = wear.map(|m| MediumWearJson {
         medium: m.name,
         cycles: m.wear.summary(),
@@ -137,6 +142,7 @@ fn read_opened(dir: &Path) -> frit_volume::Result<OpenedJson> {
         nand_bytes: by[2],
         pcm_bytes: by[1],
         disk_bytes: by[3],
+        object_store_bytes: by[4],
         unwritten_bytes: by[0],
         wear: worn.collect(),
         parameters: v.params().into_iter().map(|p: ParamInfo| (p.key.into_owned(), p.value)).collect(),
@@ -194,6 +200,7 @@ fn told(dir: &Path, i: &Inspection, inside: &Result<OpenedJson, String>) -> Stri
             (has(MediumKind::Nand), inside.nand_bytes, "NAND"),
             (has(MediumKind::Pcm), inside.pcm_bytes, "PCM"),
             (disk, inside.disk_bytes, "disk"),
+            (has(MediumKind::Object), inside.object_store_bytes, "object store"),
             (!disk, inside.unwritten_bytes, "unwritten"),
         ];
         let data = data.iter().filter(|(shown, ..)| *shown);

@@ -7,5 +7,6 @@ mod by_hand;
 mod common;
 mod disks;
 mod driver;
+mod objects;
 mod planes;
 mod schedulers;

@@ -124,9 +124,9 @@ macro_rules! medium_config {
 
 medium_config! {
     /// The profile that provides the values not given here: a name, or a path to a TOML file.
-    [Nand Pcm Dram Disk] profile: String;
-    /// Kind of medium if no profile states it: nand, pcm, dram or disk.
-    [Nand Pcm Dram Disk] medium: MediumKind;
+    [Nand Pcm Dram Disk Object] profile: String;
+    /// Kind of medium if no profile states it: nand, pcm, dram, disk or object.
+    [Nand Pcm Dram Disk Object] medium: MediumKind;
     /// Number of channels.
     [Nand Pcm Dram] channels: u32;
     /// Chips per channel.
@@ -213,4 +213,20 @@ medium_config! {
     /// `yield`: destaging, wear leveling and metadata give way to requests of the host, for
     /// `max_wait` at most (default); `equal`: they do not.
     [Disk] background: Background;
+    /// Largest size of an object: a multiple of 4K, up to 1G (default 4M).
+    [Object] object_bytes: ByteSize;
+    /// Number of objects that the store can hold, up to 16 777 216.
+    [Object] objects: u32;
+    /// Number of requests that are executed at a time, 1 to 1024.
+    [Object] connections: u32;
+    /// Time of a put, without the transfer of its bytes.
+    [Object] t_put: Picos;
+    /// Time to the first byte of a get; also the time of a list and of a flush.
+    [Object] t_get: Picos;
+    /// Time of a delete.
+    [Object] t_delete: Picos;
+    /// Bandwidth of one connection, in MB/s; at most that of the link.
+    [Object] connection_mb_per_s: f64;
+    /// Bandwidth of the link that all connections share, in MB/s.
+    [Object] link_mb_per_s: f64;
 }

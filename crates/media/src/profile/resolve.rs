@@ -2,10 +2,11 @@
 
 use super::{ByteSize, CurvePoints, KEYS, MediumConfig, Picos, Profile};
 use crate::disk::{Drive, WriteBack};
+use crate::object::DEFAULT_OBJECT_BYTES;
 use crate::pcm::PcmGeometry;
 use crate::{
     DiskConfig, DramConfig, DramTiming, LatencyCurve, NandConfig, NandFaults, NandGeometry, NandTiming,
-    PcmConfig, PcmTiming, PlaneOps,
+    ObjectConfig, ObjectTiming, PcmConfig, PcmTiming, PlaneOps,
 };
 use frit_core::{Error, MediumKind, Nanos, Result, SECTOR_BYTES, size};
 use std::path::Path;
@@ -24,6 +25,8 @@ pub enum MediumSpec {
     Dram(DramConfig),
     /// A disk.
     Disk(DiskConfig),
+    /// An object store.
+    Object(ObjectConfig),
 }
 
 impl MediumSpec {
@@ -35,6 +38,7 @@ impl MediumSpec {
             MediumSpec::Pcm(_) => MediumKind::Pcm,
             MediumSpec::Dram(_) => MediumKind::Dram,
             MediumSpec::Disk(_) => MediumKind::Disk,
+            MediumSpec::Object(_) => MediumKind::Object,
         }
     }
 
@@ -46,6 +50,7 @@ impl MediumSpec {
             MediumSpec::Pcm(c) => c.geometry.bytes(),
             MediumSpec::Dram(c) => c.bytes,
             MediumSpec::Disk(c) => c.bytes,
+            MediumSpec::Object(c) => c.bytes(),
         }
     }
 
@@ -57,6 +62,7 @@ impl MediumSpec {
             MediumSpec::Pcm(c) => c.geometry.store_bytes(),
             MediumSpec::Dram(c) => c.bytes,
             MediumSpec::Disk(c) => c.store_bytes(),
+            MediumSpec::Object(c) => c.store_bytes(),
         }
     }
 }
@@ -77,10 +83,10 @@ impl MediumConfig {
         };
         for (key, value) in all.given_keys() {
             if !key.media.contains(&medium) {
-                let kind: &str = medium.into();
+                let kind = medium.with_article();
                 let fit: Vec<&str> =
                     KEYS.iter().filter(|k| k.media.contains(&medium)).map(|k| k.name).collect();
-                let why = format!("is not a key of a {kind} medium; its keys are {}", fit.join(", "));
+                let why = format!("is not a key of {kind} medium; its keys are {}", fit.join(", "));
                 return Err(Error::param(key.name, value, why));
             }
         }
@@ -89,6 +95,7 @@ impl MediumConfig {
             MediumKind::Pcm => all.pcm(name).map(MediumSpec::Pcm),
             MediumKind::Dram => all.dram(name).map(MediumSpec::Dram),
             MediumKind::Disk => all.disk(name).map(MediumSpec::Disk),
+            MediumKind::Object => all.object(name).map(MediumSpec::Object),
         }
     }
 
@@ -103,8 +110,8 @@ impl MediumConfig {
                 return Err(Error::param("profile", name, why));
             }
             if let Some(given) = self.medium.filter(|&m| m != base.medium) {
-                let (given, is): (&str, &str) = (given.into(), base.medium.into());
-                let why = format!("the profile '{}' describes a {is} medium", base.name);
+                let (given, is): (&str, &str) = (given.into(), base.medium.with_article());
+                let why = format!("the profile '{}' describes {is} medium", base.name);
                 return Err(Error::param("medium", given, why));
             }
             self.medium = Some(base.medium);
@@ -237,6 +244,29 @@ impl MediumConfig {
         }
         Ok(DiskConfig { name: name.into(), spec: Box::new(spec), bytes, serial: 0 })
     }
+
+    fn object(&self, name: &str) -> Result<ObjectConfig> {
+        let object_bytes = match self.object_bytes {
+            Some(b) => bytes32("object_bytes", Some(b))?,
+            None => DEFAULT_OBJECT_BYTES,
+        };
+        let config = ObjectConfig {
+            name: name.into(),
+            object_bytes,
+            objects: need("objects", self.objects)?,
+            connections: need("connections", self.connections)?,
+            timing: ObjectTiming {
+                t_put: duration("t_put", self.t_put)?,
+                t_get: duration("t_get", self.t_get)?,
+                t_delete: duration("t_delete", self.t_delete)?,
+                connection_ps_per_byte: ps_per_byte("connection_mb_per_s", self.connection_mb_per_s)?,
+                link_ps_per_byte: ps_per_byte("link_mb_per_s", self.link_mb_per_s)?,
+            },
+            serial: 0,
+        };
+        config.check()?;
+        Ok(config)
+    }
 }
 
 fn missing(key: &str, why: &str) -> Error {
@@ -256,6 +286,15 @@ fn bytes32(key: &str, value: Option<ByteSize>) -> Result<u32> {
         .ok()
         .filter(|&n| n > 0)
         .ok_or_else(|| Error::param(key, size::format(n), "has to be at least 1 byte and less than 4 GiB"))
+}
+
+/// Returns the transfer time of a byte at a bandwidth in MB/s.
+fn ps_per_byte(key: &str, mb_per_s: Option<f64>) -> Result<u64> {
+    let mb_per_s = need(key, mb_per_s)?;
+    if !(0.001..=1e6).contains(&mb_per_s) {
+        return Err(Error::param(key, mb_per_s, "has to be 0.001 to 1 000 000 MB/s"));
+    }
+    Ok((1e6 / mb_per_s).round() as u64)
 }
 
 fn duration(key: &str, value: Option<Picos>) -> Result<Nanos> {

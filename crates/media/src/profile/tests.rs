@@ -68,6 +68,7 @@ fn modern_profiles_meet_what_they_cite() {
         MediumSpec::Pcm(c) => TimingModel::Pcm(c.timing),
         MediumSpec::Dram(c) => TimingModel::Dram(c.timing),
         MediumSpec::Disk(c) => TimingModel::Disk(Box::new(crate::disk::Drive::new(&c.spec).unwrap())),
+        MediumSpec::Object(c) => TimingModel::Object(c.timing),
     };
     let mut optane = model("dimm-optane-2019");
     assert_eq!(cost(&mut optane, Op::PcmRead, 64), Nanos(305));
@@ -81,6 +82,13 @@ fn modern_profiles_meet_what_they_cite() {
     assert_eq!(cost(&mut model("qlc-2020"), Op::NandProgram, 16384), Nanos(1_860_000 + 20_480));
     assert_eq!(cost(&mut model("bnvm-pcm-2019"), Op::PcmWriteClean, 4096), Nanos::from_us(200.0));
     assert_eq!(cost(&mut model("bnvm-pcm-2019"), Op::PcmRefresh, 512 << 10), Nanos(100_000_000));
+    // A put and a get of 4 MiB at 87.5 MB/s, the bandwidth of a connection.
+    let mut s3 = model("s3-standard-2019");
+    let transfer = |base: f64| Nanos::from_us(base + 4_194_304.0 / 87.5);
+    let near = |a: Nanos, b: Nanos| a.0.abs_diff(b.0) < 10_000;
+    assert!(near(cost(&mut s3, Op::ObjectPut, 4 << 20), transfer(60_000.0)));
+    assert!(near(cost(&mut s3, Op::ObjectGet, 4 << 20), transfer(30_000.0)));
+    assert_eq!(cost(&mut model("s3-express-2023"), Op::ObjectDelete, 0), Nanos::from_us(5000.0));
     let ddr = cost(&mut model("dram-ddr4"), Op::DramRead, 4096);
     assert_eq!(ddr, Nanos(101 + 193));
     for (p, tera) in [("tlc-2020", 2.2), ("qlc-2020", 2.2)] {

@@ -174,6 +174,7 @@ fn kind_name(kind: MediumKind) -> &'static str {
         MediumKind::Pcm => "PCM",
         MediumKind::Dram => "DRAM",
         MediumKind::Disk => "Disk",
+        MediumKind::Object => "Object store",
     }
 }
 

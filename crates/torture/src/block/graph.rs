@@ -10,7 +10,7 @@
 use crate::block::access_log::{AccessRecords, LoggedAccessKind};
 use crate::block::command_set::CommandSet;
 use crate::block::target::MediumShape;
-use frit_core::{Cause, Op};
+use frit_core::{Cause, MediumKind, Op};
 use frit_engine::Recording;
 use std::collections::HashMap;
 
@@ -21,7 +21,8 @@ pub enum Effect {
     Program,
     /// An erased NAND block.
     Erase,
-    /// Bytes in PCM, certain after a fence; sectors of a disk, certain after a flush.
+    /// Bytes in PCM, certain after a fence; sectors of a disk, puts and deletes of objects, certain
+    /// after a flush.
     Write,
     /// A fence or flush, which makes earlier writes certain.
     Fence,
@@ -82,9 +83,20 @@ fn effect(op: Op) -> Option<Effect> {
     match op {
         Op::NandProgram | Op::NandCopyback => Some(Effect::Program),
         Op::NandErase => Some(Effect::Erase),
-        Op::PcmWrite | Op::PcmWriteClean | Op::PcmRefresh | Op::DiskWrite => Some(Effect::Write),
-        Op::PcmFence | Op::DiskFlush => Some(Effect::Fence),
-        Op::NandRead | Op::PcmRead | Op::DramRead | Op::DramWrite | Op::DiskRead => None,
+        Op::PcmWrite
+        | Op::PcmWriteClean
+        | Op::PcmRefresh
+        | Op::DiskWrite
+        | Op::ObjectPut
+        | Op::ObjectDelete => Some(Effect::Write),
+        Op::PcmFence | Op::DiskFlush | Op::ObjectFlush => Some(Effect::Fence),
+        Op::NandRead
+        | Op::PcmRead
+        | Op::DramRead
+        | Op::DramWrite
+        | Op::DiskRead
+        | Op::ObjectGet
+        | Op::ObjectList => None,
     }
 }
 
@@ -122,7 +134,7 @@ impl Graph {
                 set
             })
             .collect();
-        g.fence();
+        g.fence(media);
         g.place(recording, log, &node_of, media);
         g
     }
@@ -152,6 +164,11 @@ impl Graph {
                 match effect {
                     Effect::Program | Effect::Erase => {
                         earlier.extend(last_in_block.insert((cmd.unit.0, cmd.hazard), n));
+                    }
+                    // Any connection can execute the requests to a slot.
+                    Effect::Write if cmd.op.medium() == MediumKind::Object => {
+                        let unit = fence_domain(media, cmd.unit.0);
+                        earlier.extend(last_in_block.insert((unit, cmd.hazard), n));
                     }
                     Effect::Write => {
                         let line = granularity_of(media, cmd.unit.0).0;
@@ -188,16 +205,17 @@ impl Graph {
         waits
     }
 
-    /// Assigns fences to the writes that they make certain: writes on the same channel that the
-    /// fence waits for.
-    fn fence(&mut self) {
+    /// Assigns fences to the writes that they make certain: writes on the same channel, or to the same
+    /// object store, that the fence waits for.
+    fn fence(&mut self, media: &[MediumShape]) {
+        let domains: Vec<u16> = self.nodes.iter().map(|n| fence_domain(media, n.unit)).collect();
         for f in 0..self.nodes.len() {
             if self.nodes[f].effect != Effect::Fence {
                 continue;
             }
-            let (before, unit) = (self.nodes[f].before.clone(), self.nodes[f].unit);
+            let (before, unit) = (self.nodes[f].before.clone(), domains[f]);
             for w in before.iter() {
-                if self.nodes[w].effect == Effect::Write && self.nodes[w].unit == unit {
+                if self.nodes[w].effect == Effect::Write && domains[w] == unit {
                     self.nodes[w].fenced_by.add(f);
                 }
             }
@@ -338,6 +356,13 @@ fn granularity_of(media: &[MediumShape], unit: u16) -> (u64, u64) {
     medium_of(media, unit).map_or((8, 8), |i| (media[i].line_bytes, media[i].word_bytes))
 }
 
+/// Returns the unit that stands for all units whose writes one fence makes certain: the unit itself, or
+/// the first connection of its object store.
+fn fence_domain(media: &[MediumShape], unit: u16) -> u16 {
+    let store = medium_of(media, unit).map(|i| &media[i]).filter(|m| m.kind == MediumKind::Object);
+    store.map_or(unit, |m| m.units.start)
+}
+
 /// Returns the number of the medium that has a unit.
 fn medium_of(media: &[MediumShape], unit: u16) -> Option<usize> {
     media.iter().position(|m| m.units.contains(&unit))
@@ -355,7 +380,7 @@ mod tests {
         MediumShape {
             of_top: true,
             name: "pcm".into(),
-            kind: frit_core::MediumKind::Pcm,
+            kind: MediumKind::Pcm,
             nand: None,
             line_bytes: 64,
             word_bytes: 8,

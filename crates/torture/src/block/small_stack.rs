@@ -22,6 +22,9 @@ const HOMES: u64 = 40;
 const CHIP_STRIP: u64 = 16 << 10;
 /// Size of a disk: one region of 1 MiB and a part of another.
 const DISK_BYTES: u64 = 1280 << 10;
+/// Size of an object, and number of objects.
+const OBJECT_BYTES: u32 = 16 << 10;
+const OBJECTS: u32 = 64;
 /// Capacity of a layer that offers any: less than every small device has.
 const SMALL_BYTES: u64 = 448 << 10;
 /// Largest page of NAND. Larger ones slow down the images and show no more.
@@ -72,6 +75,11 @@ fn of_media(stack: &Stack, layer: &Layer) -> Vec<String> {
             }
             MediumSpec::Dram(_) => sets.push(format!("media.{}.bytes={}", m.name, 64 * u64::from(page))),
             MediumSpec::Disk(_) => sets.push(format!("media.{}.bytes={DISK_BYTES}", m.name)),
+            MediumSpec::Object(c) => {
+                sets.push(format!("media.{}.object_bytes={}", m.name, c.object_bytes.min(OBJECT_BYTES)));
+                sets.push(format!("media.{}.objects={}", m.name, c.objects.min(OBJECTS)));
+                sets.push(format!("media.{}.connections={}", m.name, c.connections.min(UNITS)));
+            }
             MediumSpec::Nand(_) => {}
         }
     }

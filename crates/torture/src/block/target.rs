@@ -20,9 +20,10 @@ pub struct MediumShape {
     pub kind: MediumKind,
     /// Layout of its store, if it is NAND.
     pub nand: Option<NandLayout>,
-    /// Bytes within which writes are ordered: a PCM line, a sector of a disk.
+    /// Bytes within which writes are ordered: a PCM line, a sector of a disk. On an object store,
+    /// the requests to one slot are ordered.
     pub line_bytes: u64,
-    /// Bytes that a cut cannot tear: a word of PCM, a sector of a disk.
+    /// Bytes that a cut cannot tear: a word of PCM, a sector of a disk or of the store of objects.
     pub word_bytes: u64,
     /// Bytes of data, without the device's own metadata after them.
     pub data_bytes: u64,
@@ -128,6 +129,7 @@ impl StackTarget {
                     (None, line, pcm_word, c.geometry.bytes())
                 }
                 MediumSpec::Disk(c) => (None, SECTOR_BYTES, SECTOR_BYTES, c.bytes),
+                MediumSpec::Object(c) => (None, SECTOR_BYTES, SECTOR_BYTES, c.data_bytes()),
                 MediumSpec::Dram(_) => continue,
             };
             let name = device.name.clone();

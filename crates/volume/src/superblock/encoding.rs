@@ -28,6 +28,7 @@ fn kind_number(kind: MediumKind) -> u8 {
         MediumKind::Pcm => 2,
         MediumKind::Dram => 3,
         MediumKind::Disk => 4,
+        MediumKind::Object => 5,
     }
 }
 
@@ -224,6 +225,7 @@ fn medium(f: &mut FieldReader<'_>) -> Result<MediumRecord, DecodeError> {
         2 => MediumKind::Pcm,
         3 => MediumKind::Dram,
         4 => MediumKind::Disk,
+        5 => MediumKind::Object,
         n => return damaged(format!("a medium of kind {n} is invalid")),
     };
     let backing = match backing {

@@ -4,7 +4,9 @@
 
 use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, Progress, Result, Sink, UnitId};
 use frit_engine::{Arrival, Driver, DriverCounters, Engine, Host, LoopMode, RequestTimes};
-use frit_media::{Device, Hardware, LatencyCurve, MultiPlane, NandTiming, PcmTiming, TimingModel};
+use frit_media::{
+    Device, Hardware, LatencyCurve, MultiPlane, NandTiming, ObjectTiming, PcmTiming, TimingModel,
+};
 
 /// Phases of profile `slc-k9-2016` in ns, for a page of 2 KB: cells in a read and in a program,
 /// bus.
@@ -71,6 +73,18 @@ pub fn banked_pcm(channels: &[u16]) -> Hardware {
         fence: Nanos(100),
     };
     device(MediumKind::Pcm, TimingModel::Pcm(timing), channels)
+}
+
+/// An object store with this number of connections of 100 MB/s, and a link of 400 MB/s.
+pub fn objects(connections: usize) -> Hardware {
+    let timing = ObjectTiming {
+        t_put: Nanos(2_000_000),
+        t_get: Nanos(1_000_000),
+        t_delete: Nanos(500_000),
+        connection_ps_per_byte: 10_000,
+        link_ps_per_byte: 2_500,
+    };
+    device(MediumKind::Object, TimingModel::Object(timing), &vec![0; connections])
 }
 
 fn device(kind: MediumKind, model: TimingModel, channels: &[u16]) -> Hardware {
