@@ -18,6 +18,7 @@ mod keys;
 pub mod layers;
 mod load;
 mod media;
+mod objects;
 mod order;
 mod read;
 mod recordings;

@@ -1,7 +1,8 @@
 //! Storage of the bytes of a stack's media.
 
 use frit_core::Error;
-use frit_media::{AnyStore, FileStore, MemoryStore, NoStore, Store};
+use frit_media::object::{ObjectBacking, RemoteObjects};
+use frit_media::{AnyStore, FileStore, MemoryStore, NoStore, ObjectConfig, Store};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
@@ -22,17 +23,30 @@ pub enum Bytes {
 #[derive(Clone)]
 pub struct StoreOpener {
     open: Arc<OpenFn>,
+    open_objects: Option<Arc<OpenObjectsFn>>,
     owner: Option<[u8; 16]>,
 }
 
 type OpenFn = dyn Fn(&str, u64) -> frit_core::Result<AnyStore> + Send + Sync;
+type OpenObjectsFn = dyn Fn(&ObjectConfig) -> frit_core::Result<Option<Box<dyn RemoteObjects>>> + Send + Sync;
 
 impl StoreOpener {
     /// Creates an opener from a function.
     pub fn new(
         open: impl Fn(&str, u64) -> frit_core::Result<AnyStore> + Send + Sync + 'static,
     ) -> StoreOpener {
-        StoreOpener { open: Arc::new(open), owner: None }
+        StoreOpener { open: Arc::new(open), open_objects: None, owner: None }
+    }
+
+    /// Opens object stores with a function. If it returns `None`, the objects lie in a flat store,
+    /// which is opened like that of another medium.
+    #[must_use]
+    pub fn with_objects(
+        mut self,
+        open: impl Fn(&ObjectConfig) -> frit_core::Result<Option<Box<dyn RemoteObjects>>> + Send + Sync + 'static,
+    ) -> StoreOpener {
+        self.open_objects = Some(Arc::new(open));
+        self
     }
 
     /// Binds the media to an owner, such as a volume. The serial number of each medium is derived
@@ -80,6 +94,11 @@ pub(crate) trait Stores {
 
     /// Opens a store whose contents do not outlive the process.
     fn open_volatile(&self, len: u64) -> Self::Store;
+
+    /// Opens the place of the objects of an object store.
+    fn open_objects(&self, config: &ObjectConfig) -> frit_core::Result<ObjectBacking<Self::Store>> {
+        self.open(&config.name, config.store_bytes()).map(ObjectBacking::Flat)
+    }
 }
 
 /// Media without bytes.
@@ -124,5 +143,14 @@ impl Stores for Bytes {
 
     fn open_volatile(&self, len: u64) -> AnyStore {
         AnyStore::Memory(MemoryStore::new(len))
+    }
+
+    fn open_objects(&self, config: &ObjectConfig) -> frit_core::Result<ObjectBacking<AnyStore>> {
+        if let Bytes::StoreOpener(StoreOpener { open_objects: Some(open), .. }) = self
+            && let Some(remote) = open(config)?
+        {
+            return Ok(ObjectBacking::Remote(remote));
+        }
+        self.open(&config.name, config.store_bytes()).map(ObjectBacking::Flat)
     }
 }

@@ -7,6 +7,7 @@ mod builtins;
 mod docs;
 mod errors;
 mod fuzz;
+mod objects;
 mod overrides;
 mod records;
 mod trees;
