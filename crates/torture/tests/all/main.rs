@@ -17,6 +17,7 @@ mod images;
 mod levelers;
 mod mirror;
 mod ntl;
+mod objects;
 mod planted;
 mod trees;
 mod workload;
