@@ -15,9 +15,11 @@ mod remote;
 mod slots;
 #[cfg(test)]
 mod tests;
+mod url;
 
 pub use device::ObjectMedium;
 pub use remote::{ObjectBacking, RemoteObjects};
+pub use url::{CloudService, ObjectUrl, StorePlace};
 
 use crate::ObjectTiming;
 use frit_core::{Error, Result};

@@ -1,0 +1,142 @@
+//! Objects as files of a directory.
+//!
+//! An object is written to a temporary file, which is synced and then linked to its name. A link
+//! fails if the name exists, so of two writers one wins. The sync of the directory makes the name
+//! durable. A crash leaves at most a temporary file, which the next opening for writing removes.
+
+use crate::bucket::{Bucket, BucketError};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Prefix of the names of temporary files, followed by the number of the process.
+const TEMPORARY: &str = ".frit-";
+
+/// Number of the next temporary file of this process.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// Objects as files of a directory.
+#[derive(Debug)]
+pub struct DirectoryBucket {
+    path: PathBuf,
+    /// The directory, for its sync.
+    dir: File,
+}
+
+impl DirectoryBucket {
+    /// Opens a directory. If `creates` is true, it is created if it is missing, and temporary files
+    /// of processes that have ended are removed.
+    ///
+    /// # Errors
+    /// The directory does not exist or cannot be used.
+    pub fn open(path: &Path, creates: bool) -> Result<DirectoryBucket, BucketError> {
+        let failed = |e: std::io::Error| BucketError::Lasting(format!("{}: {e}", path.display()));
+        if creates {
+            DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+        }
+        let dir = File::open(path).map_err(failed)?;
+        let bucket = DirectoryBucket { dir, path: path.into() };
+        if creates {
+            bucket.remove_temporary_files().map_err(failed)?;
+        }
+        Ok(bucket)
+    }
+
+    fn remove_temporary_files(&self) -> std::io::Result<()> {
+        for entry in std::fs::read_dir(&self.path)? {
+            let name = entry?.file_name();
+            let process =
+                name.to_str().and_then(|n| n.strip_prefix(TEMPORARY)?.split_once('-')?.0.parse::<u32>().ok());
+            if let Some(process) = process
+                && !Path::new(&format!("/proc/{process}")).exists()
+            {
+                drop(std::fs::remove_file(self.path.join(&name)));
+            }
+        }
+        Ok(())
+    }
+
+    fn write_temporary_file(&self, path: &Path, data: &[u8]) -> std::io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        file.write_all(data)?;
+        file.sync_all()
+    }
+}
+
+fn failed(e: &std::io::Error) -> BucketError {
+    match e.kind() {
+        ErrorKind::NotFound => BucketError::Missing,
+        ErrorKind::AlreadyExists => BucketError::Exists,
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem | ErrorKind::InvalidInput => {
+            BucketError::Lasting(e.to_string())
+        }
+        // A full disk gets space, and a network file system comes back.
+        _ => BucketError::Passing(e.to_string()),
+    }
+}
+
+impl Bucket for DirectoryBucket {
+    fn create(&self, name: &str, data: &Arc<[u8]>) -> Result<(), BucketError> {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let temporary = self.path.join(format!("{TEMPORARY}{}-{number}", std::process::id()));
+        let written = self
+            .write_temporary_file(&temporary, data)
+            .and_then(|()| std::fs::hard_link(&temporary, self.path.join(name)));
+        // The name of the temporary file does not matter any more, and a crash may leave it.
+        drop(std::fs::remove_file(&temporary));
+        match written {
+            // The directory is gone, which is not the meaning of a missing object.
+            Err(e) if e.kind() == ErrorKind::NotFound => Err(BucketError::Lasting(e.to_string())),
+            // A repetition finds the name of an attempt whose sync of the directory failed. The
+            // name is durable only after a sync.
+            written => self.dir.sync_all().and(written).map_err(|e| failed(&e)),
+        }
+    }
+
+    fn read(&self, name: &str, at: u64, into: &mut [u8]) -> Result<(), BucketError> {
+        let file = File::open(self.path.join(name)).map_err(|e| failed(&e))?;
+        match file.read_exact_at(into, at) {
+            Err(e) if e.kind() == ErrorKind::UnexpectedEof => {
+                Err(BucketError::Lasting("the range is past the end".into()))
+            }
+            read => read.map_err(|e| failed(&e)),
+        }
+    }
+
+    fn size(&self, name: &str) -> Result<u64, BucketError> {
+        std::fs::metadata(self.path.join(name)).map(|m| m.len()).map_err(|e| failed(&e))
+    }
+
+    fn remove(&self, name: &str) -> Result<(), BucketError> {
+        match std::fs::remove_file(self.path.join(name)) {
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(|e| failed(&e)),
+        }
+    }
+
+    fn list(&self, after: &str) -> Result<Vec<(String, u64)>, BucketError> {
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(&self.path).map_err(|e| failed(&e))? {
+            let entry = entry.map_err(|e| failed(&e))?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            if name.as_str() <= after || name.starts_with(TEMPORARY) {
+                continue;
+            }
+            match entry.metadata() {
+                Ok(meta) if meta.is_file() => found.push((name, meta.len())),
+                Ok(_) => {}
+                // Deleted since its name was read.
+                Err(e) if e.kind() == ErrorKind::NotFound => {}
+                Err(e) => return Err(failed(&e)),
+            }
+        }
+        Ok(found)
+    }
+
+    fn ends_with_process(&self) -> bool {
+        true
+    }
+}
