@@ -9,7 +9,7 @@ DIST := target/dist/frit
 # A target directory set from outside would hide the program from the line above.
 unexport CARGO_TARGET_DIR
 
-.PHONY: help toolchain clients build dist demo test lint deny docs results unit guide test-peers explore damage bench stress conform clean
+.PHONY: help toolchain clients build dist demo test lint deny docs results unit guide test-peers test-s3 explore damage bench stress conform clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -46,7 +46,7 @@ demo: build ## HFSL beside the same flash without PCM: a recording on which it l
 	@echo
 	@echo "The same with plots: out/demo.html"
 
-test: toolchain clients lint docs unit guide test-peers ## everything that must pass
+test: toolchain clients lint docs unit guide test-peers test-s3 ## everything that must pass
 
 lint:
 	$(CARGO) fmt --all --check
@@ -79,6 +79,9 @@ guide:
 test-peers: toolchain ## hit counts of eviction policies beside libCacheSim's, from PyPI
 	$(CARGO) test --workspace --locked --no-run --quiet
 	FRIT=target/debug/frit scripts/peers.sh test
+
+test-s3: toolchain ## stores of objects on a real S3 server (versitygw, installed with Go into target/tools); skipped without Go
+	CARGO="$(CARGO)" scripts/test-s3.sh
 
 explore: toolchain clients ## an hour of the tests with fresh seeds, each round in another order (docs/design/testing.md)
 	scripts/explore.sh --minutes 60

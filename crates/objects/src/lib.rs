@@ -28,6 +28,7 @@ use frit_core::{Error, Result};
 use frit_media::object::{CloudService, ObjectUrl, RemoteObjects, StorePlace};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The way in which a store is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,6 +77,26 @@ pub fn supports(url: &ObjectUrl) -> bool {
         StorePlace::Cloud { service: CloudService::Gs, .. } => cfg!(feature = "gs"),
         StorePlace::Cloud { service: CloudService::Az, .. } => cfg!(feature = "az"),
     }
+}
+
+/// Returns the number of objects in the store of a URL, those of writers included. A directory that
+/// does not exist has none.
+///
+/// # Errors
+/// As for [`open`]; the store does not answer.
+pub fn count(url: &ObjectUrl, dir: &Path) -> Result<usize> {
+    if let StorePlace::Directory(path) = &url.place
+        && !dir.join(path).exists()
+    {
+        return Ok(0);
+    }
+    let bucket = bucket_of(url, dir, OpenMode::ReadOnly)?;
+    let listed = retry::retry(Instant::now(), url.timeout, &retry::Stop::default(), || bucket.list(""));
+    let names = listed.map_err(|e| Error::Medium {
+        what: format!("the object store {} cannot be listed: {e}", url.name),
+    })?;
+    let own = |name: &str| names::parse_segment(name).is_some() || names::parse_writer(name).is_some();
+    Ok(names.iter().filter(|(name, _)| own(name)).count())
 }
 
 /// Returns the bucket of a URL. Relative directories begin at `dir`. A directory is created unless

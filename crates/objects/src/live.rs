@@ -262,6 +262,8 @@ impl RemoteObjects for LiveObjects {
         self.check_writer()?;
         std::thread::sleep(self.wait_for_former(open.as_ref()));
         self.clean_up(next, &writers, last.map(|(last, _)| last))?;
+        // Later claims find the objects of this one.
+        self.settings.replaces = false;
         Ok(next)
     }
 

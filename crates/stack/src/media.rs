@@ -4,6 +4,7 @@ use crate::decode::{decode, keys_of, nearest, unknown_key};
 use crate::error::{Problem, TextSpan};
 use crate::tree::Table;
 use frit_core::{Error, MediumKind};
+use frit_media::object::ObjectUrl;
 use frit_media::profile::KEYS;
 use frit_media::{MediumConfig, MediumSpec, Profile};
 use std::path::{Path, PathBuf};
@@ -25,10 +26,15 @@ pub struct StackMedium {
     /// Path of the file or block device that holds the bytes of the medium in a volume, relative to
     /// the volume, if the stack names one. The location is not part of the stack's identity.
     pub path: Option<PathBuf>,
+    /// URL of the store that holds the objects of an object store in a volume, if the stack names one.
+    /// It is not part of the stack's identity.
+    pub url: Option<String>,
 }
 
 /// Key of [`StackMedium::path`].
 const PATH: &str = "path";
+/// Key of [`StackMedium::url`].
+const URL: &str = "url";
 
 impl StackMedium {
     /// Returns the number of channels.
@@ -58,7 +64,8 @@ impl StackMedium {
 pub(crate) fn keys(kind: Option<MediumKind>) -> Vec<&'static str> {
     let kind_keys = KEYS.iter().filter(|k| kind.is_none_or(|m| k.media.contains(&m))).map(|k| k.name);
     let path = (kind != Some(MediumKind::Dram)).then_some(PATH);
-    kind_keys.chain(path).collect()
+    let url = kind.is_none_or(|k| k == MediumKind::Object).then_some(URL);
+    kind_keys.chain(path).chain(url).collect()
 }
 
 /// Reads the path at which a volume stores the bytes of the medium.
@@ -70,6 +77,32 @@ fn backing(path: &str, table: &Table, problems: &mut Vec<Problem>) -> Option<Pat
             let what = "the path of a file or a block device, as a string";
             let problem = Problem::new(format!("`{path}.{PATH}` has to be {what}"));
             problems.push(problem.at(Some(entry.value.span.clone()), "no path"));
+            None
+        }
+    }
+}
+
+/// Reads the URL of the store of an object store.
+fn store_url(path: &str, table: &Table, problems: &mut Vec<Problem>) -> Option<String> {
+    let entry = table.get(URL)?;
+    let parsed = match entry.value.as_str() {
+        Some(text) => ObjectUrl::parse(text).map(|_| text.to_owned()),
+        None => Err("has to be a string".into()),
+    };
+    let at = Some(entry.value.span.clone());
+    match parsed {
+        Ok(text) => {
+            if table.get(PATH).is_some() {
+                let problem =
+                    Problem::new(format!("`{path}` has a `{PATH}` and a `{URL}`")).at(at, "this one");
+                problems.push(problem.help("objects lie in one file, or in a store of objects"));
+            }
+            Some(text)
+        }
+        Err(why) => {
+            let problem = Problem::new(format!("`{path}.{URL}`: {why}")).at(at, "no URL of a store");
+            let help = "docs/reference/objects.md lists the forms and the options";
+            problems.push(problem.help(help));
             None
         }
     }
@@ -109,6 +142,7 @@ pub(crate) fn read(
     }
     check_profile(path, table, dir, problems);
     let backing = backing(path, table, problems);
+    let url = store_url(path, table, problems);
     let given: MediumConfig = decode(path, table, keys_of::<MediumConfig>(), problems)?;
     if problems.len() > before {
         return None;
@@ -116,7 +150,7 @@ pub(crate) fn read(
     match given.resolve(name, dir) {
         Ok(spec) => {
             let complete = complete(given.clone(), dir);
-            Some(StackMedium { name: name.into(), given, complete, spec, used: false, path: backing })
+            Some(StackMedium { name: name.into(), given, complete, spec, used: false, path: backing, url })
         }
         Err(e) => {
             problems.push(param_problem(path, table, "profile", e));

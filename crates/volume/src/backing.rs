@@ -57,6 +57,9 @@ pub(crate) fn persistent_media(stack: &Stack, stack_with_paths: &Stack) -> Resul
     let record = |(name, bytes): (String, u64)| {
         let medium = stack_with_paths.media().iter().find(|m| m.name == name);
         let kind = medium.map_or(MediumKind::Nand, |m| m.spec.kind());
+        if let Some(url) = medium.and_then(|m| m.url.clone()) {
+            return MediumRecord { name, kind, backing: Backing::ObjectStore, bytes, path: url };
+        }
         let path = medium.and_then(|m| m.path.as_ref()).map(|p| p.display().to_string()).unwrap_or_default();
         MediumRecord { name, kind, backing: Backing::File, bytes, path }
     };

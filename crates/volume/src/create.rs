@@ -4,6 +4,7 @@ use crate::access::{foreign_owner, make_private_dir};
 use crate::backing::{MediumFile, path_of, persistent_media};
 use crate::error::{Error, Result, io};
 use crate::lock::VolumeLock;
+use crate::object_stores::ObjectStores;
 use crate::open::bytes_in;
 use crate::open_report::OpenReport;
 use crate::superblock::{
@@ -11,6 +12,7 @@ use crate::superblock::{
 };
 use crate::volume::{Volume, VolumeParts};
 use frit_core::{CrashKind, UntimedSink};
+use frit_objects::OpenMode;
 use frit_stack::layers::{LayerConfig, RequiredSetting};
 use frit_stack::{Layer, Stack};
 use std::path::Path;
@@ -77,6 +79,9 @@ impl Volume {
         let (stack, _) = durable_stack(&options.stack)?;
         let mut media = persistent_media(&stack, &options.stack)?;
         let replaced = prepare_directory(dir, options.force)?;
+        if !options.force {
+            ObjectStores::new(dir, &media, OpenMode::ReadOnly).check_blank()?;
+        }
         let identity = stack.identity();
         let first = Superblock {
             sequence: 1,
@@ -106,8 +111,10 @@ impl Volume {
         if let Some(old) = old {
             remove_old_media(dir, &old, &media)?;
         }
+        let mode = if options.force { OpenMode::Replace } else { OpenMode::ReadWrite };
+        let stores = ObjectStores::new(dir, &media, mode);
         let created_files = make_media(dir, &mut media, options.force).and_then(|files| {
-            let mut built = stack.build_untimed(&bytes_in(&files, uuid, true))?;
+            let mut built = stack.build_untimed(&bytes_in(&files, stores, uuid, true))?;
             built.layer.format(&mut UntimedSink::new())?;
             built.layer.flush(&mut UntimedSink::new())?;
             Ok((files, built))
@@ -136,7 +143,8 @@ impl Volume {
 
 /// Creates the files of the media, and syncs the directories that contain them.
 fn make_media(dir: &Path, media: &mut [MediumRecord], force: bool) -> Result<Arc<Vec<MediumFile>>> {
-    let files = media.iter_mut().map(|m| MediumFile::create(dir, m, force)).collect::<Result<Vec<_>>>()?;
+    let files = media.iter_mut().filter(|m| m.is_file());
+    let files = files.map(|m| MediumFile::create(dir, m, force)).collect::<Result<Vec<_>>>()?;
     for file in &files {
         crate::superblock::sync_parent(&file.path)?;
     }
@@ -152,7 +160,7 @@ fn discard_media(dir: &Path, media: &[MediumRecord]) {
 
 /// Removes the files of a replaced volume, except those that the new one overwrites.
 fn remove_old_media(dir: &Path, old: &Superblock, media: &[MediumRecord]) -> Result<()> {
-    let inside = old.media.iter().filter(|m| Path::new(&m.path).is_relative());
+    let inside = old.media.iter().filter(|m| m.is_file() && Path::new(&m.path).is_relative());
     for path in inside.map(|m| path_of(dir, m)) {
         if media.iter().all(|m| path_of(dir, m) != path) && path.is_file() {
             std::fs::remove_file(&path).map_err(io(format!("cannot remove {}", path.display())))?;

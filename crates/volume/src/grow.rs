@@ -45,9 +45,12 @@ pub struct GrowReport {
 /// # Errors
 /// Invalid overrides.
 pub fn stack_with_overrides(superblock: &Superblock, sets: &[String]) -> frit_stack::Result<Stack> {
-    let inside = superblock.media.iter().filter(|m| !m.path.is_empty() && Path::new(&m.path).is_relative());
+    let stores = superblock.media.iter().filter(|m| !m.is_file());
+    let urls = stores.map(|m| format!("media.{}.url={:?}", m.name, m.path));
+    let files = superblock.media.iter().filter(|m| m.is_file());
+    let inside = files.filter(|m| !m.path.is_empty() && Path::new(&m.path).is_relative());
     let paths = inside.map(|m| format!("media.{}.path={:?}", m.name, m.path));
-    let all: Vec<String> = paths.chain(sets.iter().cloned()).collect();
+    let all: Vec<String> = urls.chain(paths).chain(sets.iter().cloned()).collect();
     Stack::parse(&superblock.name, &superblock.stack, &all)
 }
 
@@ -208,6 +211,14 @@ fn check_size(old: &Volume, ranges: &[(u64, bool)], size: u64) -> Result<()> {
 /// Returns the external media that the volume no longer uses. Two volumes cannot share a file, so a
 /// medium with an external path needs a new one.
 fn check_paths(old_superblock: &Superblock, stack: &Stack) -> Result<Vec<PathBuf>> {
+    if let Some(m) = old_superblock.media.iter().find(|m| !m.is_file()) {
+        let requirement = format!(
+            "media in files, and '{}' is a store of objects; `frit export` and `frit import` copy the volume into a \
+             larger one",
+            m.name
+        );
+        return Err(Error::Unsupported { requirement });
+    }
     let mut left = Vec::new();
     for m in old_superblock.media.iter().filter(|m| !m.path.is_empty()) {
         let new = stack.media().iter().find(|n| n.name == m.name).and_then(|n| n.path.clone());

@@ -4,7 +4,7 @@ use crate::access::exposed;
 use crate::backing::path_of;
 use crate::error::Result;
 use crate::lock;
-use crate::superblock::{Backing, FILE_NAME, Superblock, SuperblockFile};
+use crate::superblock::{Backing, FILE_NAME, MediumRecord, Superblock, SuperblockFile};
 use frit_core::MediumKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub struct MediumStatus {
     pub kind: MediumKind,
     /// Kind of file that holds its bytes.
     pub backing: Backing,
-    /// Path of the file.
+    /// Path of the file, or URL of the store of objects.
     pub path: PathBuf,
     /// Required size, in bytes.
     pub bytes: u64,
@@ -44,6 +44,19 @@ pub struct Inspection {
     pub exposed: Option<String>,
 }
 
+/// Returns the state of a store of objects, which an inspection does not access.
+fn object_store_status(record: &MediumRecord) -> MediumStatus {
+    MediumStatus {
+        name: record.name.clone(),
+        kind: record.kind,
+        backing: record.backing,
+        path: (&record.path).into(),
+        bytes: record.bytes,
+        allocated: None,
+        problem: None,
+    }
+}
+
 /// Reads the superblock of a volume and the state of its files. Takes no lock, so that it works
 /// while the volume is served, and changes nothing.
 ///
@@ -53,6 +66,9 @@ pub fn inspect(dir: impl AsRef<Path>) -> Result<Inspection> {
     let dir = dir.as_ref();
     let (superblock, damaged_copy, in_use) = SuperblockFile::peek(dir)?;
     let media = superblock.media.iter().map(|record| {
+        if !record.is_file() {
+            return object_store_status(record);
+        }
         let path = path_of(dir, record);
         let meta = std::fs::metadata(&path);
         let problem = match &meta {
@@ -75,7 +91,8 @@ pub fn inspect(dir: impl AsRef<Path>) -> Result<Inspection> {
         }
     });
     let media: Vec<MediumStatus> = media.collect();
-    let files = volume_paths(dir, media.iter().map(|medium| medium.path.clone()));
+    let own = media.iter().filter(|medium| medium.backing != Backing::ObjectStore);
+    let files = volume_paths(dir, own.map(|medium| medium.path.clone()));
     let exposed = exposed(files.iter().map(PathBuf::as_path));
     Ok(Inspection { media, superblock, damaged_copy, in_use, exposed })
 }

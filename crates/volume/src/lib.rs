@@ -17,6 +17,7 @@ mod grow;
 mod image;
 mod inspect;
 pub mod lock;
+mod object_stores;
 mod open;
 mod open_report;
 pub mod planted;

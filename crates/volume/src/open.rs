@@ -2,6 +2,7 @@
 
 use crate::backing::MediumFile;
 use crate::error::{Error, Result};
+use crate::object_stores::ObjectStores;
 use crate::open_report::OpenReport;
 use crate::superblock::{
     FILE_NAME, RecoveryRecord, Superblock, SuperblockFile, VolumeState, boot_id, sha256,
@@ -9,6 +10,7 @@ use crate::superblock::{
 use crate::volume::{Volume, VolumeParts};
 use frit_core::{CrashKind, UntimedSink};
 use frit_media::Hardware;
+use frit_objects::OpenMode;
 use frit_stack::{Bytes, Stack, StackSink, StoreOpener};
 use std::path::Path;
 use std::sync::Arc;
@@ -25,8 +27,13 @@ pub struct OpenOptions {
     pub crash: Option<CrashKind>,
 }
 
-/// Returns the bytes of the media in the files of a volume.
-pub(crate) fn bytes_in(files: &Arc<Vec<MediumFile>>, uuid: [u8; 16], blank: bool) -> Bytes {
+/// Returns the bytes of the media in the files and in the stores of objects of a volume.
+pub(crate) fn bytes_in(
+    files: &Arc<Vec<MediumFile>>,
+    stores: ObjectStores,
+    uuid: [u8; 16],
+    blank: bool,
+) -> Bytes {
     let files = Arc::clone(files);
     let opener = StoreOpener::new(move |name, bytes| {
         let file = files.iter().find(|f| f.name == name && f.bytes == bytes);
@@ -37,7 +44,7 @@ pub(crate) fn bytes_in(files: &Arc<Vec<MediumFile>>, uuid: [u8; 16], blank: bool
         };
         file.ok_or_else(none)?.store(blank)
     });
-    Bytes::StoreOpener(opener.owned_by(uuid))
+    Bytes::StoreOpener(opener.owned_by(uuid).with_objects(move |config| stores.open(config)))
 }
 
 /// Returns the stack that a superblock holds, after checking its hash.
@@ -86,7 +93,8 @@ impl<S: StackSink> Volume<S> {
             return Err(Error::NotAVolume { dir: dir.into(), why });
         }
         let stack = stack_of(&recorded, dir)?;
-        let files = recorded.media.iter().map(|m| MediumFile::open(dir, m, options.read_only));
+        let files = recorded.media.iter().filter(|m| m.is_file());
+        let files = files.map(|m| MediumFile::open(dir, m, options.read_only));
         let files = Arc::new(files.collect::<Result<Vec<_>>>()?);
         let boot = boot_id();
         let rebooted = recorded.boot_id != boot || boot == [0; 16];
@@ -102,7 +110,9 @@ impl<S: StackSink> Volume<S> {
         if recorded.state == VolumeState::Clean && !options.read_only {
             superblock.set_state(VolumeState::Dirty, boot)?;
         }
-        let built = stack.build(&bytes_in(&files, recorded.uuid, false))?;
+        let mode = if options.read_only { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
+        let stores = ObjectStores::new(dir, &recorded.media, mode);
+        let built = stack.build(&bytes_in(&files, stores, recorded.uuid, false))?;
         let mut sink = sink(&built.hardware);
         let mut layer = built.layer;
         let start = Instant::now();

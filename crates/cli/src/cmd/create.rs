@@ -124,6 +124,7 @@ pub(crate) fn media(all: &[MediumStatus]) -> String {
             frit_volume::superblock::Backing::File => "file",
             frit_volume::superblock::Backing::BlockDevice => "block device",
             frit_volume::superblock::Backing::DaxFile => "DAX file",
+            frit_volume::superblock::Backing::ObjectStore => "object store",
         };
         let place = match &m.problem {
             None => m.path.display().to_string(),

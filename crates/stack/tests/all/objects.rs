@@ -94,3 +94,24 @@ fn wrong_keys_are_reported_at_their_lines() {
         assert!(all[0].starts_with(message), "{all:?}");
     }
 }
+
+#[test]
+fn the_url_of_a_store_is_checked_at_its_line() {
+    let with = |line: &str| stack(&STACK.replace("objects = 10", &format!("objects = 10\n{line}")));
+    let found = with("url = 's3://bucket/prefix?timeout_s=5'").unwrap();
+    let medium = |s: &Stack| s.media().iter().find(|m| m.name == "remote").unwrap().url.clone();
+    assert_eq!(medium(&found).as_deref(), Some("s3://bucket/prefix?timeout_s=5"));
+    for (line, message) in [
+        (
+            "url = 'ftp://x'",
+            "text:10:7 `media.remote.url`: 'ftp' is not a kind of store; there are file, memory, s3, gs, az",
+        ),
+        ("url = 5", "text:10:7 `media.remote.url`: has to be a string"),
+        ("url = 'a'\npath = 'b'", "text:10:7 `media.remote` has a `path` and a `url`"),
+    ] {
+        let all = told(&with(line).unwrap_err());
+        assert!(all[0].starts_with(message), "{all:?}");
+    }
+    let error = stack(&STACK.replace("chip_bytes", "url = 'a'\nchip_bytes")).unwrap_err();
+    assert!(told(&error)[0].contains("`media.pcm` has no key `url`"), "{:?}", told(&error));
+}

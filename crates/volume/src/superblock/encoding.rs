@@ -69,6 +69,7 @@ pub(super) fn encode(s: &Superblock) -> Vec<u8> {
             Backing::File => 0,
             Backing::BlockDevice => 1,
             Backing::DaxFile => 2,
+            Backing::ObjectStore => 3,
         };
         b.extend([kind_number(m.kind), backing]);
         b.extend((m.name.len() as u16).to_le_bytes());
@@ -232,6 +233,7 @@ fn medium(f: &mut FieldReader<'_>) -> Result<MediumRecord, DecodeError> {
         0 => Backing::File,
         1 => Backing::BlockDevice,
         2 => Backing::DaxFile,
+        3 => Backing::ObjectStore,
         n => return damaged(format!("the backing {n} of a medium is invalid")),
     };
     let (name, path) = (usize::from(f.u16()?), f.u32()? as usize);

@@ -34,15 +34,19 @@ impl Features {
     pub const LAYERS: u32 = 1;
     /// Incompatible feature: HFSL has a ring of redo records instead of one record.
     pub const REDO_RING: u32 = 2;
+    /// Incompatible feature: a medium is an object store.
+    pub const OBJECTS: u32 = 4;
     /// The incompatible features that this frit knows.
-    pub(crate) const KNOWN: u32 = Features::LAYERS | Features::REDO_RING;
+    pub(crate) const KNOWN: u32 = Features::LAYERS | Features::REDO_RING | Features::OBJECTS;
 
     /// Returns the features of a new volume of a stack.
     pub(crate) fn of(stack: &Stack) -> Features {
         let has_ring = stack.layers().iter().any(|layer| matches!(layer.config, LayerConfig::Hfsl(_)));
         let layers = if stack.layers().len() > 1 { Features::LAYERS } else { 0 };
         let ring = if has_ring { Features::REDO_RING } else { 0 };
-        Features { incompatible: layers | ring, ..Features::default() }
+        let has_objects = stack.media().iter().any(|m| m.used && m.spec.kind() == MediumKind::Object);
+        let objects = if has_objects { Features::OBJECTS } else { 0 };
+        Features { incompatible: layers | ring | objects, ..Features::default() }
     }
 }
 
@@ -68,6 +72,8 @@ pub enum Backing {
     BlockDevice,
     /// A file on a DAX file system: the mapping accesses the memory directly.
     DaxFile,
+    /// A store of objects.
+    ObjectStore,
 }
 
 /// Description of a medium in the superblock.
@@ -81,8 +87,17 @@ pub struct MediumRecord {
     pub backing: Backing,
     /// Size in bytes.
     pub bytes: u64,
-    /// Path of the file if the stack names one, relative to the volume. Empty: `<name>.medium`.
+    /// Path of the file if the stack names one, relative to the volume. Empty: `<name>.medium`. URL of
+    /// a store of objects.
     pub path: String,
+}
+
+impl MediumRecord {
+    /// Returns `true` if a file or a block device holds the bytes, and `false` for a store of objects.
+    #[must_use]
+    pub fn is_file(&self) -> bool {
+        self.backing != Backing::ObjectStore
+    }
 }
 
 /// The last recovery that had work to do, for `frit inspect`.

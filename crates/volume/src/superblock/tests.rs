@@ -24,7 +24,14 @@ fn sample(sequence: u64) -> Superblock {
         name: "a stack".into(),
         stack: "[hfsl]\nSSW = 2048\n".repeat(40),
         sha256: [3; 32],
-        media: vec![medium("nand", MediumKind::Nand, "/dev/x"), medium("pcm", MediumKind::Pcm, "")],
+        media: vec![
+            medium("nand", MediumKind::Nand, "/dev/x"),
+            medium("pcm", MediumKind::Pcm, ""),
+            MediumRecord {
+                backing: Backing::ObjectStore,
+                ..medium("remote", MediumKind::Object, "s3://bucket/prefix?timeout_s=5")
+            },
+        ],
         params: vec![("SSW".into(), "1024".into()), ("gc".into(), "fi=fo".into())],
         recovery: Some(RecoveryRecord {
             unix: 1,
@@ -80,7 +87,7 @@ fn the_bytes_are_where_the_manual_draws_them() {
     assert_eq!((u32_at(16), u32_at(24), u32_at(36)), (0x0102_0304, 5, 2));
     assert_eq!((&b[40..56], &b[56..72], &b[80..112]), (&[7; 16][..], &[9; 16][..], &[3; 32][..]));
     assert_eq!(u32_at(72), 1_795_238_589);
-    assert_eq!([112, 116, 120, 124, 128].map(u32_at), [2, 5, 7, s.stack.len(), 18]);
+    assert_eq!([112, 116, 120, 124, 128].map(u32_at), [3, 5, 7, s.stack.len(), 18]);
     assert_eq!((u32_at(132), u32_at(136), u32_at(168), u32_at(188)), (3, 1, 12, 3));
     assert!(b[192..224].iter().all(|&b| b == 0));
     assert_eq!((&b[224..228], u32_at(228), u32_at(232)), (&[1, 0, 4, 0][..], 6, 1 << 20));
