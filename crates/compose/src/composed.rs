@@ -173,6 +173,11 @@ pub trait Composer<S: Sink>: Send {
         self.base().devices.refuses()
     }
 
+    /// Adds the media and layers below the layer to the view.
+    fn visible(&self, view: &mut StackView) {
+        self.base().devices.visible(view);
+    }
+
     /// Returns the metrics of the layer.
     fn metrics(&self) -> Vec<Metric> {
         Vec::new()
@@ -309,7 +314,7 @@ impl<S: Sink, C: Composer<S>> BlockLayer<S> for Composed<S, C> {
     fn visible(&self, view: &mut StackView) {
         let metrics = self.composer.metrics();
         view.layers.push(LayerView { name: C::NAME.into(), metrics, ..LayerView::default() });
-        self.composer.base().devices.visible(view);
+        self.composer.visible(view);
     }
 
     fn params(&mut self) -> &mut dyn Params {

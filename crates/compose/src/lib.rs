@@ -3,7 +3,7 @@
 //!
 //! [`NestedLayer`] gives a layer the interface of a device ([`frit_core::BlockDevice`]). The
 //! composers each serve requests from one or more devices: [`mod@concat`], [`stripe`], [`mirror`],
-//! [`thin`], [`compress`], [`delay`], [`flaky`], [`record`]. A composer implements [`Composer`], and
+//! [`thin`], [`compress`], [`segments`], [`delay`], [`flaky`], [`record`]. A composer implements [`Composer`], and
 //! [`Composed`] gives it the interfaces of a layer. [`tree::Tree`] gives the parameters of all layers
 //! of a stack paths.
 //!
@@ -20,6 +20,7 @@ pub mod nested;
 mod parts;
 pub mod planted;
 pub mod record;
+pub mod segments;
 pub mod slot;
 pub mod stripe;
 mod table;

@@ -161,3 +161,31 @@ impl PlantedBug for CompressBug {
         self as u16
     }
 }
+
+/// A bug of a log of segments, named by its effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::EnumIter, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", prefix = "segments-")]
+#[repr(u16)]
+pub enum SegmentsBug {
+    /// A flush does not put the open segments.
+    OpenSegmentNotPut,
+    /// The map is written before the store has the objects that it names.
+    MapBeforeObjects,
+    /// Objects are deleted before the map that no longer names them is durable.
+    DeletedBeforeCommit,
+    /// The checksum of a chunk is not verified.
+    ChecksumIgnored,
+    /// A write to a part of a chunk does not keep the rest.
+    RestNotMerged,
+    /// A discard of a whole chunk is not written to the map.
+    DiscardForgotten,
+}
+
+impl PlantedBug for SegmentsBug {
+    const GROUP: Group = Group::Segments;
+
+    #[inline]
+    fn discriminant(self) -> u16 {
+        self as u16
+    }
+}

@@ -43,6 +43,8 @@ pub enum Group {
     Thin,
     /// `frit_compose::planted::CompressBug`.
     Compress,
+    /// `frit_compose::planted::SegmentsBug`.
+    Segments,
 }
 
 /// An enum of bugs, each named by its effect.

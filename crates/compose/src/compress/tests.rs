@@ -3,7 +3,7 @@
 use super::{Algorithm, Compress, CompressConfig};
 use crate::composed::Composed;
 use crate::devices::Devices;
-use crate::testing::{TestDisk, exercise, step};
+use crate::testing::{LosesPower, TestDisk, exercise, step};
 use frit_core::{
     BlockLayer, CheckScope, CrashKind, Durable, Error, Extent, Hints, MediumKind, Quiesce, ReadTarget,
     Sector, StackView, UntimedSink, WriteData,
@@ -140,7 +140,7 @@ proptest! {
             contents[c as usize] = data;
         }
         flush(&mut l);
-        disk.lose_power(|| false);
+        disk.lose_power(&mut || false);
         let mut l = recovered(&disk, &config);
         prop_assert_eq!(findings(&mut l), [""; 0]);
         prop_assert!(read(&mut l, 0, 40 * SECTORS).unwrap() == contents.concat());
@@ -245,7 +245,7 @@ fn runs_move_when_free_sectors_are_scattered() {
         flush(&mut l);
     }
     assert!(metric(&l, "moved") > 0.0, "fragmentation {}", metric(&l, "fragmentation"));
-    disk.lose_power(|| false);
+    disk.lose_power(&mut || false);
     let mut l = recovered(&disk, &config);
     assert!(read(&mut l, 0, 64 * SECTORS).unwrap() == contents.concat());
     assert_eq!(findings(&mut l), [""; 0]);

@@ -1,5 +1,6 @@
 //! A device in memory, whose unflushed writes a power loss drops in part.
 
+use super::LosesPower;
 use frit_core::{
     BlockDevice, Cause, DurabilityPoint, Error, MediumKind, ReadTarget, Result, SECTOR_BYTES, StackView,
     UntimedSink, WriteData, WriteGuarantee,
@@ -46,9 +47,10 @@ impl TestDisk {
     pub(crate) fn lock(&self) -> MutexGuard<'_, DiskState> {
         self.0.lock().unwrap()
     }
+}
 
-    /// Loses power: of the unflushed writes of sectors, `keep` decides about each.
-    pub(crate) fn lose_power(&self, mut keep: impl FnMut() -> bool) {
+impl LosesPower for TestDisk {
+    fn lose_power(&self, keep: &mut dyn FnMut() -> bool) {
         let mut d = self.lock();
         for (sector, contents) in std::mem::take(&mut d.unflushed) {
             if keep() {

@@ -1,6 +1,6 @@
 //! A plain model of a layer's contents, under random requests, restarts and power losses.
 
-use super::TestDisk;
+use super::LosesPower;
 use crate::composed::{Composed, Composer};
 use frit_core::{
     BlockLayer, CheckScope, CrashKind, Durable, Error, Hints, Quiesce, ReadTarget, Sector, Severity,
@@ -89,9 +89,9 @@ impl Shadow {
     }
 }
 
-/// Performs steps on a layer over `disk`, which `make` builds, and compares it with a model.
+/// Performs steps on a layer over `devices`, which `make` builds, and compares it with a model.
 pub(crate) fn exercise<C: Composer<UntimedSink>>(
-    disk: &TestDisk,
+    devices: &impl LosesPower,
     make: impl Fn() -> Composed<UntimedSink, C>,
     steps: &[Step],
     seed: u64,
@@ -128,7 +128,7 @@ pub(crate) fn exercise<C: Composer<UntimedSink>>(
             }
             Step::Restart | Step::PowerLoss(_) => {
                 if let Step::PowerLoss(chance) = step {
-                    disk.lose_power(|| {
+                    devices.lose_power(&mut || {
                         random ^= random << 13;
                         random ^= random >> 7;
                         random ^= random << 17;

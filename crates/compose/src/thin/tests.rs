@@ -3,7 +3,7 @@
 use super::{Thin, ThinConfig};
 use crate::composed::Composed;
 use crate::devices::Devices;
-use crate::testing::{TestDisk, exercise, step};
+use crate::testing::{LosesPower, TestDisk, exercise, step};
 use frit_core::{
     BlockLayer, CheckScope, CrashKind, Durable, Error, Extent, Hints, MediumKind, ParamTable, Quiesce,
     ReadTarget, Sector, StackView, UntimedSink, WriteData,
@@ -180,7 +180,7 @@ fn a_failed_flush_stops_writes_and_reads_of_new_chunks() {
     assert_eq!(read(&mut l, 0, SECTORS).unwrap(), vec![7; CHUNK as usize]);
     assert!(matches!(read(&mut l, 0, 2 * SECTORS), Err(Error::Corrupt { .. })));
     disk.lock().flushes_fail = false;
-    disk.lose_power(|| false);
+    disk.lose_power(&mut || false);
     l = open(&disk, 4 * CHUNK);
     l.recover(&mut UntimedSink::new(), CrashKind::PowerLoss).unwrap();
     assert_eq!(read(&mut l, SECTORS, SECTORS).unwrap(), vec![0; CHUNK as usize]);
@@ -198,7 +198,7 @@ fn a_failed_write_of_the_table_is_repeated() {
         l.discard(&mut UntimedSink::new(), Sector(0), SECTORS).unwrap();
         write(&mut l, SECTORS, SECTORS, 8).unwrap();
         l.flush(&mut UntimedSink::new()).unwrap();
-        disk.lose_power(|| false);
+        disk.lose_power(&mut || false);
         l = open(&disk, 4 * CHUNK);
         l.recover(&mut UntimedSink::new(), CrashKind::PowerLoss).unwrap();
         let all = [vec![0; CHUNK as usize], vec![8; CHUNK as usize]].concat();

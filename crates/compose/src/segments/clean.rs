@@ -1,0 +1,111 @@
+//! Cleaning: live chunks of the emptiest objects are copied into new ones.
+
+use super::entry::Entry;
+use super::layer::Segments;
+use super::space::DEAD;
+use frit_core::{Cause, ObjectId, Progress, ReadTarget, Result, Sink};
+use frit_media::checksum::crc32c;
+use std::ops::Range;
+
+impl<S: Sink + 'static> Segments<S> {
+    /// Cleans objects with few live chunks, at most one object's worth of chunks at a time.
+    pub(super) fn clean_when_idle(&mut self, sink: &mut S) -> Result<Progress<S::Tok>> {
+        let (below, per_object) = (self.base.config.clean_below, self.shape.per_object);
+        if below == 0 || self.table.writable().is_err() || self.store.refuses().is_some() {
+            return Ok(Progress::Idle);
+        }
+        let most_live = per_object * below / 100;
+        let Some(victims) = self.space.victims(per_object, most_live, per_object.into()) else {
+            return Ok(Progress::Idle);
+        };
+        if victims.len() < 2 {
+            return Ok(Progress::Idle);
+        }
+        let start = sink.start();
+        self.make_room(sink, start)?;
+        self.clean(sink, &victims, start)?;
+        Ok(Progress::Busy(self.commit(sink, start)?))
+    }
+
+    /// Copies the live chunks of objects. The objects are deleted by the next commit.
+    pub(super) fn clean(&mut self, sink: &mut S, victims: &[ObjectId], after: S::Tok) -> Result<()> {
+        for &victim in victims {
+            let Some(segment) = self.space.get(victim) else { continue };
+            let owners = segment.owners.clone();
+            for places in runs(&owners) {
+                self.move_run(sink, victim, &owners, places, after)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the chunks of places that follow each other. An object that cannot be read stays.
+    fn move_run(
+        &mut self,
+        sink: &mut S,
+        victim: ObjectId,
+        owners: &[u32],
+        places: Range<usize>,
+        after: S::Tok,
+    ) -> Result<()> {
+        let chunk = self.chunk_len();
+        let len = places.len() * chunk;
+        let mut bytes = std::mem::take(&mut self.scratch);
+        bytes.resize(if self.without_bytes { 0 } else { len }, 0);
+        let into =
+            if self.without_bytes { ReadTarget::Len(len as u32) } else { ReadTarget::Bytes(&mut bytes) };
+        let after = self.put_of(sink, victim, after);
+        let read = self.store.get(sink, victim, (places.start * chunk) as u32, into, Cause::Gc, after);
+        let moved = match read {
+            Ok(read) => self.place_chunks(sink, victim, owners, places, &bytes, read),
+            Err(_) => {
+                self.space.set_unreadable(victim);
+                Ok(())
+            }
+        };
+        self.scratch = bytes;
+        moved
+    }
+
+    fn place_chunks(
+        &mut self,
+        sink: &mut S,
+        victim: ObjectId,
+        owners: &[u32],
+        places: Range<usize>,
+        bytes: &[u8],
+        read: S::Tok,
+    ) -> Result<()> {
+        let len = self.chunk_len();
+        for (i, place) in places.enumerate() {
+            let owner = owners[place];
+            let entry = self.entries[owner as usize];
+            let contents = bytes.get(i * len..(i + 1) * len).unwrap_or(&[]);
+            if !self.without_bytes && crc32c(contents) != entry.crc {
+                self.space.set_unreadable(victim);
+                continue;
+            }
+            if self.moved.owners.len() == self.shape.per_object as usize {
+                self.put(sink, Cause::Gc)?;
+            }
+            let index = self.moved.push(owner, len, !self.without_bytes);
+            self.moved.contents_mut(index, len).copy_from_slice(contents);
+            self.moved.written = sink.join(self.moved.written, read);
+            self.replace(owner, Entry { object: self.moved.id, index, crc: entry.crc });
+            self.stats.moved += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the runs of live places.
+fn runs(owners: &[u32]) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for (place, _) in owners.iter().enumerate().filter(|(_, owner)| **owner != DEAD) {
+        match runs.last_mut() {
+            Some(run) if run.end == place => run.end += 1,
+            _ => runs.push(place..place + 1),
+        }
+    }
+    runs
+}

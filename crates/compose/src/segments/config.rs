@@ -1,0 +1,109 @@
+//! Parameters of a log of segments, and the sizes that follow from them.
+
+use crate::table::{TableKind, TableLayout, VolumeShape};
+use frit_core::{Error, Result, size};
+
+frit_core::parameters! {
+    /// Configuration of a log of segments.
+    pub struct SegmentsConfig {
+        #[serde(deserialize_with = "size::deserialize")]
+        "size" size: u64 as Size = 0, fixed, unit "bytes",
+            "capacity that the layer offers, a multiple of a chunk; 0: what the store and the map hold";
+        // A write of a part of a chunk reads the rest; a smaller chunk needs more map.
+        #[serde(deserialize_with = "size::deserialize")]
+        "chunk" chunk: u64 as Size = 4096, fixed, unit "bytes", within 4096..=1 << 20,
+            "unit of mapping, a power of two: a smaller write reads the rest of its chunk";
+        "over_provisioning" over_provisioning: u32 as Number = 20, fixed, unit "%", within 5..=80,
+            "share of the store that stays free for overwritten chunks: more of it means less cleaning";
+        "clean_below" clean_below: u32 as Number = 50, live, unit "%", within 0..=90,
+            "idle cleaning: largest share of live chunks in an object that is cleaned; 0: none";
+        "buffers" buffers: u32 as Number = 2, fixed, unit "segments", within 1..=64,
+            "segments in DRAM whose put is not complete: more writes wait for the oldest";
+    }
+}
+
+/// The table of a log of segments.
+pub(super) const KIND: TableKind =
+    TableKind { layer: "segments", magic: *b"fritSEGM", number: 3, entry_bytes: ENTRY_BYTES };
+
+/// Bytes of an entry of the table.
+pub(super) const ENTRY_BYTES: usize = 16;
+
+/// Sizes of a log of segments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct SegmentsShape {
+    /// As the superblock keeps it. The table has its own device, so `data_at` is the size of an
+    /// object.
+    pub(super) volume: VolumeShape,
+    pub(super) layout: TableLayout,
+    /// Number of chunks that the layer offers.
+    pub(super) offered: u64,
+    /// Number of chunks of an object.
+    pub(super) per_object: u32,
+    /// Number of objects up to which new ones are put without cleaning before.
+    pub(super) unreserved: u64,
+}
+
+impl SegmentsShape {
+    /// Returns the sizes for a map device and a store.
+    ///
+    /// # Errors
+    /// A chunk or a size that does not fit them.
+    pub(super) fn new(config: &SegmentsConfig, map: u64, object: u32, objects: u64) -> Result<Self> {
+        let chunk = config.chunk;
+        if !chunk.is_power_of_two() {
+            return Err(Error::param("chunk", size::format(chunk), "has to be a power of two"));
+        }
+        if !config.size.is_multiple_of(chunk) {
+            let why = format!("has to be a multiple of a chunk of {}", size::format(chunk));
+            return Err(Error::param("size", config.size, why));
+        }
+        let per_object = u64::from(object) / chunk;
+        if per_object == 0 || per_object > u64::from(u16::MAX) {
+            let why =
+                format!("an object of {} has to hold 1 to {} chunks", size::format(object.into()), u16::MAX);
+            return Err(Error::param("chunk", size::format(chunk), why));
+        }
+        let reserved = reserved_objects(config.over_provisioning);
+        let unreserved = objects.saturating_sub(reserved);
+        let share = u64::from(100 - config.over_provisioning);
+        let most = (unreserved * per_object).saturating_mul(share) / 100;
+        let offered = if config.size == 0 { most.min(entries_in(map)) } else { config.size / chunk };
+        let layout = TableLayout::new(&KIND, offered)?;
+        if offered == 0 || offered > most {
+            let why = format!(
+                "the store of {objects} objects of {} offers {}: {reserved} objects are reserved for cleaning, \
+                 and over_provisioning is {} %",
+                size::format(object.into()),
+                size::format(most * chunk),
+                config.over_provisioning
+            );
+            return Err(Error::param("size", size::format(config.size), why));
+        }
+        if layout.bytes() > map {
+            let why = format!(
+                "the map needs {}, and its device has {}",
+                size::format(layout.bytes()),
+                size::format(map)
+            );
+            return Err(Error::param("size", size::format(config.size), why));
+        }
+        let volume = VolumeShape { size: offered * chunk, chunk, device_bytes: map, data_at: object.into() };
+        Ok(SegmentsShape { volume, layout, offered, per_object: per_object as u32, unreserved })
+    }
+}
+
+/// Number of objects that cleaning may use at one time. With a share `f` of live chunks, objects that
+/// have dead chunks for at least one object, and for less than two, have live ones for at most
+/// 2 `f` / (1 - `f`) objects. A commit in between puts two objects that may be partly filled, and one
+/// more is open.
+fn reserved_objects(over_provisioning: u32) -> u64 {
+    2 * u64::from((100 - over_provisioning).div_ceil(over_provisioning)) + 3
+}
+
+/// Returns the number of entries for which a device of this size has room.
+fn entries_in(map: u64) -> u64 {
+    // Both copies have a superblock and whole sectors.
+    let sectors = (map / frit_core::SECTOR_BYTES / 2).saturating_sub(1);
+    sectors * KIND.entries_per_sector() as u64
+}
