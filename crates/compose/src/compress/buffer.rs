@@ -12,6 +12,8 @@ pub(super) struct Slot<T> {
     pub(super) pledged: u64,
     /// The read that the contents wait for.
     pub(super) ready: T,
+    /// The write of the contents to the device, which uses the memory until it is done.
+    pub(super) written: T,
     /// Time of the last use, in uses of the buffer.
     used: u64,
 }
@@ -26,7 +28,7 @@ pub(super) struct ChunkBuffer<T> {
     pub(super) pledged: u64,
 }
 
-impl<T: Copy> ChunkBuffer<T> {
+impl<T: Copy + Default> ChunkBuffer<T> {
     pub(super) fn new(limit: u32) -> ChunkBuffer<T> {
         ChunkBuffer { slots: Vec::new(), limit: limit as usize, uses: 0, pledged: 0 }
     }
@@ -71,19 +73,31 @@ impl<T: Copy> ChunkBuffer<T> {
     /// its index, or the contents if all slots are dirty.
     pub(super) fn add(&mut self, chunk: u32, bytes: Vec<u8>, ready: T) -> Result<usize, Vec<u8>> {
         self.uses += 1;
-        let slot = Slot { chunk, bytes, dirty: false, pledged: 0, ready, used: self.uses };
+        let slot =
+            Slot { chunk, bytes, dirty: false, pledged: 0, ready, written: T::default(), used: self.uses };
         if self.slots.len() < self.limit {
             self.slots.push(slot);
             return Ok(self.slots.len() - 1);
         }
-        let clean = self.slots.iter().enumerate().filter(|(_, s)| !s.dirty).min_by_key(|(_, s)| s.used);
-        match clean.map(|(i, _)| i) {
+        match self.replaceable() {
             Some(i) => {
                 self.slots[i] = slot;
                 Ok(i)
             }
             None => Err(slot.bytes),
         }
+    }
+
+    /// Returns the clean slot that was not used for the longest time.
+    fn replaceable(&self) -> Option<usize> {
+        let clean = self.slots.iter().enumerate().filter(|(_, s)| !s.dirty);
+        clean.min_by_key(|(_, s)| s.used).map(|(i, _)| i)
+    }
+
+    /// Returns what the next chunk waits for: the write of the contents whose memory it uses.
+    pub(super) fn memory(&self) -> T {
+        let full = self.slots.len() == self.limit;
+        self.replaceable().filter(|_| full).map_or_else(T::default, |i| self.slots[i].written)
     }
 
     /// Marks a chunk as newer than on the device.
@@ -93,8 +107,9 @@ impl<T: Copy> ChunkBuffer<T> {
         self.pledged += pledged;
     }
 
-    /// Marks a chunk as stored.
-    pub(super) fn stored(&mut self, i: usize) {
+    /// Marks a chunk as stored, by this write.
+    pub(super) fn stored(&mut self, i: usize, written: T) {
+        self.slots[i].written = written;
         self.slots[i].dirty = false;
         self.pledged -= std::mem::take(&mut self.slots[i].pledged);
     }

@@ -146,6 +146,7 @@ impl<S: Sink + 'static> Compress<S> {
             self.store(sink, oldest, after)?;
         }
         let mut contents = self.empty_chunk();
+        let after = sink.join(after, self.buffer.memory());
         let mut ready = after;
         let whole = n == self.shape.volume.chunk || is_planted(CompressBug::RestNotMerged);
         if !whole && !self.entries[chunk as usize].is_hole() {

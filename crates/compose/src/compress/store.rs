@@ -71,17 +71,18 @@ impl<S: Sink + 'static> Compress<S> {
             entry.digest = digest(bytes);
         }
         entry.sectors = u64::from(entry.stored).div_ceil(SECTOR_BYTES) as u16;
+        let mut written = ready;
         if entry.sectors > 0 {
             let bytes = !self.buffer.get(i).bytes.is_empty();
-            self.write_run(sink, &mut entry, bytes, ready)?;
+            written = self.write_run(sink, &mut entry, bytes, ready)?;
         }
-        self.buffer.stored(i);
+        self.buffer.stored(i, written);
         self.replace(chunk, entry);
         Ok(())
     }
 
     /// Writes the stored form to a free run, and notes the run in the entry.
-    fn write_run(&mut self, sink: &mut S, entry: &mut Entry, bytes: bool, after: S::Tok) -> Result<()> {
+    fn write_run(&mut self, sink: &mut S, entry: &mut Entry, bytes: bool, after: S::Tok) -> Result<S::Tok> {
         let sectors = u64::from(entry.sectors);
         // A move of other runs uses the same memory.
         let mut stored = std::mem::take(&mut self.stored);
@@ -97,11 +98,12 @@ impl<S: Sink + 'static> Compress<S> {
             if done.is_err() {
                 self.space.give_back(first, sectors);
             }
-            done.map(|_| first)
+            done.map(|done| (first, done))
         });
         self.stored = stored;
-        entry.first = written?;
-        Ok(())
+        let (first, done) = written?;
+        entry.first = first;
+        Ok(done)
     }
 
     /// Takes a free run: after a commit, and after a move of runs, if there is none at first.

@@ -98,6 +98,20 @@ fn a_miss_of_a_cache_takes_the_time_of_the_device_below() {
     assert_eq!(latencies(&far, "read"), (50, READ + 333_000));
 }
 
+#[test]
+fn a_full_buffer_of_compress_is_as_fast_as_the_device() {
+    for engine in ["in-order", "event"] {
+        let text = format!(
+            "{}[top]\nkind = \"compress\"\ndevice = \"ssd\"\nchunk = \"4K\"\nbuffer_chunks = 4\n[engine]\nkind = \"{engine}\"\n",
+            flash("ssd")
+        );
+        let w =
+            run(&stack(&text), "gen:sequential,count=100,size=4K,align=4K,span=400K", &RunOptions::default());
+        // The chunks that the buffer holds at the end are not on the device. A chunk has two pages.
+        assert_eq!(w.throughput.duration_ns, (100 - 4) * 2 * PROGRAM);
+    }
+}
+
 /// Trees whose contents are verified: each with the links that it has.
 fn trees() -> Vec<(String, usize)> {
     let two = format!("{}{}", flash("a"), flash("b"));
