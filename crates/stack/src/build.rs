@@ -3,6 +3,7 @@
 use crate::error::{Problem, Result, StackError};
 use crate::layers::{LayerConfig, cache, hfsl, ntl};
 use crate::media::{StackMedium, param_problem};
+use crate::objects;
 use crate::stack::{Below, Layer, Stack};
 use crate::stores::{Bytes, NoStores, Stores};
 use crate::tree::Table;
@@ -12,13 +13,14 @@ use frit_compose::delay::Delay;
 use frit_compose::flaky::Flaky;
 use frit_compose::mirror::Mirror;
 use frit_compose::record::{Record, RecordPort};
+use frit_compose::segments::Segments;
 use frit_compose::stripe::Stripe;
 use frit_compose::thin::Thin;
 use frit_compose::{Composed, Composer, Devices, NestedLayer, Tree};
 use frit_core::{BlockDevice, Error, Sink, StackDevice, UntimedSink};
 use frit_engine::{AnyScheduler, Event, InOrder};
 use frit_media::checksum::digest;
-use frit_media::{DramConfig, Hardware, MediumSpec, NandConfig, PcmConfig};
+use frit_media::{DramConfig, Hardware, MediumSpec, NandConfig, ObjectConfig, PcmConfig};
 
 /// A composed stack: a layer over its media.
 pub struct BuiltStack<S: Sink> {
@@ -192,6 +194,13 @@ impl Builder<'_> {
                 let device = Devices::new(self.devices(layer, "device", stores, hardware)?);
                 Compress::new(config.clone(), device).map(composed)
             }
+            LayerConfig::Segments(config) => {
+                let map = Devices::new(self.devices(layer, "map", stores, hardware)?);
+                let store = require_medium("store", stack.object_store(layer))
+                    .and_then(|store| objects::open(store, stores, hardware))
+                    .map_err(located)?;
+                Segments::new(config.clone(), map, store).map(composed)
+            }
         };
         built.map_err(located)
     }
@@ -249,6 +258,11 @@ impl Stack {
     fn dram(&self, layer: &Layer) -> Option<DramConfig> {
         self.on(layer, "dram")
             .and_then(|m| if let MediumSpec::Dram(c) = &m.spec { Some(c.clone()) } else { None })
+    }
+
+    fn object_store(&self, layer: &Layer) -> Option<ObjectConfig> {
+        self.on(layer, "store")
+            .and_then(|m| if let MediumSpec::Object(c) = &m.spec { Some(c.clone()) } else { None })
     }
 
     /// Returns the medium that fills a role of a layer.

@@ -1,11 +1,11 @@
 //! Check of the map against the store, and of the checksums.
 
+use super::entry::checksum;
 use super::layer::{Segments, fill_from};
 use super::space::DEAD;
 use frit_core::{
     Cause, CheckCounts, CheckScope, Finding, MediumKind, ObjectId, ReadTarget, Result, Severity, Sink,
 };
-use frit_media::checksum::crc32c;
 use std::collections::BTreeMap;
 
 impl<S: Sink + 'static> Segments<S> {
@@ -21,7 +21,8 @@ impl<S: Sink + 'static> Segments<S> {
         let mut counts =
             CheckCounts { entries: self.entries.len() as u64, records, ..CheckCounts::default() };
         let mut report = |kind, severity, chunk: Option<u32>, at, what| {
-            let (layer, medium) = (String::new(), MediumKind::Disk);
+            let medium = if kind == "bad-entry" { MediumKind::Disk } else { MediumKind::Object };
+            let layer = String::new();
             found(Finding { layer, kind, severity, lpn: chunk, medium, at, what, repaired: false });
         };
         let listed: BTreeMap<ObjectId, u32> = self.store.list(sink)?.into_iter().collect();
@@ -87,7 +88,7 @@ impl<S: Sink + 'static> Segments<S> {
                 let at = u64::from(index) * len as u64;
                 match &read {
                     Err(e) => report(chunk, at, e.to_string()),
-                    Ok(_) if crc32c(b) != self.entries[chunk as usize].crc => {
+                    Ok(_) if checksum(b, chunk) != self.entries[chunk as usize].sum => {
                         report(chunk, at, self.damaged(chunk).to_string());
                     }
                     Ok(_) => {}

@@ -1,10 +1,9 @@
 //! Cleaning: live chunks of the emptiest objects are copied into new ones.
 
-use super::entry::Entry;
+use super::entry::{Entry, checksum};
 use super::layer::Segments;
 use super::space::DEAD;
 use frit_core::{Cause, ObjectId, Progress, ReadTarget, Result, Sink};
-use frit_media::checksum::crc32c;
 use std::ops::Range;
 
 impl<S: Sink + 'static> Segments<S> {
@@ -21,6 +20,7 @@ impl<S: Sink + 'static> Segments<S> {
         if victims.len() < 2 {
             return Ok(Progress::Idle);
         }
+        self.writable(sink)?;
         let start = sink.start();
         self.make_room(sink, start)?;
         self.clean(sink, &victims, start)?;
@@ -81,7 +81,7 @@ impl<S: Sink + 'static> Segments<S> {
             let owner = owners[place];
             let entry = self.entries[owner as usize];
             let contents = bytes.get(i * len..(i + 1) * len).unwrap_or(&[]);
-            if !self.without_bytes && crc32c(contents) != entry.crc {
+            if !self.without_bytes && checksum(contents, owner) != entry.sum {
                 self.space.set_unreadable(victim);
                 continue;
             }
@@ -91,7 +91,7 @@ impl<S: Sink + 'static> Segments<S> {
             let index = self.moved.push(owner, len, !self.without_bytes);
             self.moved.contents_mut(index, len).copy_from_slice(contents);
             self.moved.written = sink.join(self.moved.written, read);
-            self.replace(owner, Entry { object: self.moved.id, index, crc: entry.crc });
+            self.replace(owner, Entry { object: self.moved.id, index, sum: entry.sum });
             self.stats.moved += 1;
         }
         Ok(())

@@ -2,9 +2,16 @@
 
 use super::config::ENTRY_BYTES;
 use frit_core::ObjectId;
+use frit_media::checksum::{digest, seal};
 
 /// Epoch of a chunk whose entry is lost. No opening has this number.
 const LOST: u32 = u32::MAX;
+
+/// Checksum of a chunk: of its contents and its number. A CRC32C of the contents alone is the same
+/// for all contents that end with their own CRC32C.
+pub(super) fn checksum(contents: &[u8], chunk: u32) -> u32 {
+    seal(digest(contents), &chunk.to_le_bytes())
+}
 
 /// Entry of a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -13,13 +20,13 @@ pub(super) struct Entry {
     pub(super) object: ObjectId,
     /// Place in the object, in chunks.
     pub(super) index: u16,
-    /// CRC32C of the contents.
-    pub(super) crc: u32,
+    /// [`checksum`] of the contents.
+    pub(super) sum: u32,
 }
 
 impl Entry {
     /// Entry of a chunk whose sector of the table is lost.
-    pub(super) const LOST: Entry = Entry { object: ObjectId { epoch: LOST, number: 0 }, index: 0, crc: 0 };
+    pub(super) const LOST: Entry = Entry { object: ObjectId { epoch: LOST, number: 0 }, index: 0, sum: 0 };
 
     /// Returns `true` for a chunk that reads as zeros.
     pub(super) fn is_hole(&self) -> bool {
@@ -36,12 +43,12 @@ impl Entry {
         !self.is_hole() && !self.is_lost()
     }
 
-    /// Epoch (4 bytes), number (4), index (2), zeros (2), CRC (4).
+    /// Epoch (4 bytes), number (4), index (2), zeros (2), checksum (4).
     pub(super) fn encode(&self, into: &mut [u8]) {
         into[..4].copy_from_slice(&self.object.epoch.to_le_bytes());
         into[4..8].copy_from_slice(&self.object.number.to_le_bytes());
         into[8..10].copy_from_slice(&self.index.to_le_bytes());
-        into[12..16].copy_from_slice(&self.crc.to_le_bytes());
+        into[12..16].copy_from_slice(&self.sum.to_le_bytes());
     }
 
     /// Reads an entry.
@@ -50,7 +57,7 @@ impl Entry {
         Entry {
             object: ObjectId { epoch: word(0), number: word(4) },
             index: u16::from_le_bytes([b[8], b[9]]),
-            crc: word(12),
+            sum: word(12),
         }
     }
 }

@@ -32,6 +32,8 @@ pub struct Segments<S: Sink> {
     pub(super) moved: OpenSegment<S::Tok>,
     /// Epoch of this opening; 0 before the store was claimed.
     pub(super) epoch: u32,
+    /// `true` if the store was given back at a shutdown.
+    released: bool,
     /// Number of the next object.
     pub(super) next_number: u32,
     /// The last puts, whose segments are still in DRAM: the oldest first.
@@ -88,6 +90,7 @@ impl<S: Sink + 'static> Segments<S> {
             host: OpenSegment::new(ObjectId { epoch: 0, number: 1 }),
             moved: OpenSegment::new(ObjectId { epoch: 0, number: 2 }),
             epoch: 0,
+            released: false,
             next_number: 3,
             puts: VecDeque::new(),
             unflushed: S::Tok::default(),
@@ -116,6 +119,7 @@ impl<S: Sink + 'static> Segments<S> {
     /// Forgets the contents of DRAM, and takes the epoch of a new opening.
     pub(super) fn begin_epoch(&mut self, epoch: u32) {
         self.epoch = epoch;
+        self.released = false;
         self.next_number = 1;
         self.puts.clear();
         self.put_since_flush = false;
@@ -127,6 +131,7 @@ impl<S: Sink + 'static> Segments<S> {
     /// Keeps the contents of DRAM, and takes the epoch of a new opening.
     pub(super) fn continue_in(&mut self, epoch: u32) {
         self.epoch = epoch;
+        self.released = false;
         let ids = [self.next_id(), self.next_id()];
         for (open, id) in [&mut self.host, &mut self.moved].into_iter().zip(ids) {
             open.id = id;
@@ -134,6 +139,19 @@ impl<S: Sink + 'static> Segments<S> {
                 self.entries[owner as usize].object = id;
             }
         }
+    }
+
+    /// Claims the store again, if the layer goes on after a shutdown.
+    ///
+    /// # Errors
+    /// A map that refuses writes, or a failure of the store.
+    pub(super) fn writable(&mut self, sink: &mut S) -> Result<()> {
+        self.table.writable()?;
+        if self.released {
+            let epoch = self.store.claim(sink, self.epoch)?;
+            self.continue_in(epoch);
+        }
+        Ok(())
     }
 
     /// Returns the open segment with this name.
@@ -285,17 +303,18 @@ impl<S: Sink + 'static> Composer<S> for Segments<S> {
     }
 
     fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
-        self.table.writable()?;
+        self.writable(sink)?;
         self.without_bytes = data.bytes().is_none();
         self.write_range(sink, at, data, after)
     }
 
     fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
-        self.table.writable()?;
+        self.writable(sink)?;
         self.zero_range(sink, at, len, after)
     }
 
     fn flush(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
+        self.writable(sink)?;
         self.make_room(sink, after)?;
         self.commit(sink, after)
     }
@@ -303,7 +322,7 @@ impl<S: Sink + 'static> Composer<S> for Segments<S> {
     fn place(&self, at: u64) -> (u64, Option<MediumKind>) {
         let chunk = at / self.shape.volume.chunk;
         let hole = self.entries[chunk as usize].is_hole();
-        ((chunk + 1) * self.shape.volume.chunk, (!hole).then_some(MediumKind::Disk))
+        ((chunk + 1) * self.shape.volume.chunk, (!hole).then_some(MediumKind::Object))
     }
 
     fn write_guarantee(&self) -> WriteGuarantee {
@@ -320,12 +339,15 @@ impl<S: Sink + 'static> Composer<S> for Segments<S> {
     }
 
     fn save(&mut self, sink: &mut S) -> Result<()> {
+        self.writable(sink)?;
         let start = sink.start();
         self.make_room(sink, start)?;
         let done = self.commit(sink, start)?;
         let saved = self.table.save(sink, self.base.devices.get_mut(0), done, &fill_from(&self.entries))?;
         sink.ack(saved);
-        self.store.release(sink)
+        self.store.release(sink)?;
+        self.released = true;
+        Ok(())
     }
 
     fn precondition(&mut self, _: Precondition) -> Result<()> {

@@ -1,11 +1,10 @@
 //! Requests, divided into chunks.
 
-use super::entry::Entry;
+use super::entry::{Entry, checksum};
 use super::layer::Segments;
 use crate::planted::SegmentsBug;
 use frit_core::planted::is_planted;
 use frit_core::{Cause, Error, ReadTarget, Result, Sink, WriteData, size};
-use frit_media::checksum::crc32c;
 
 impl<S: Sink + 'static> Segments<S> {
     /// Returns the part of a request that lies in one chunk: the chunk, the first byte within it,
@@ -112,7 +111,7 @@ impl<S: Sink + 'static> Segments<S> {
         let len = into.len();
         let done = self.store.get(sink, entry.object, at, into.part(0, len), cause, after)?;
         for (b, i) in into.bytes().unwrap_or(&mut []).chunks_exact(chunk).zip(first..) {
-            if crc32c(b) != self.entries[i as usize].crc && !is_planted(SegmentsBug::ChecksumIgnored) {
+            if checksum(b, i) != self.entries[i as usize].sum && !is_planted(SegmentsBug::ChecksumIgnored) {
                 return Err(self.damaged(i));
             }
         }
@@ -127,7 +126,7 @@ impl<S: Sink + 'static> Segments<S> {
             "chunk {chunk} of segments, at byte {at} of object {}: its checksum does not match",
             entry.object
         );
-        Error::Corrupt { medium: frit_core::MediumKind::Disk, at, what }
+        Error::Corrupt { medium: frit_core::MediumKind::Object, at, what }
     }
 
     pub(super) fn write_range(
@@ -208,7 +207,7 @@ impl<S: Sink + 'static> Segments<S> {
                 if copied {
                     self.host.contents_mut(index, len).copy_from_slice(&scratch);
                 }
-                self.replace(chunk, Entry { object: self.host.id, index, crc: 0 });
+                self.replace(chunk, Entry { object: self.host.id, index, sum: 0 });
             }
             self.scratch = scratch;
             copy?;
@@ -217,7 +216,7 @@ impl<S: Sink + 'static> Segments<S> {
         let contents = self.host.contents_mut(index, len);
         if !contents.is_empty() {
             change(contents);
-            self.entries[chunk as usize].crc = crc32c(contents);
+            self.entries[chunk as usize].sum = checksum(contents, chunk);
         }
         self.host.written = sink.join(self.host.written, ready);
         self.stats.written += 1;

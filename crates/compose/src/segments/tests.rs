@@ -106,7 +106,7 @@ fn chunks_collect_in_objects_and_a_run_is_one_request() {
     let mut extents = Vec::new();
     l.extents(Sector(0), 8 * SECTORS, &mut |e| extents.push(e)).unwrap();
     let extent = |chunks: u64, place| Extent { sectors: chunks * SECTORS, place };
-    assert_eq!(extents, [extent(6, Some(MediumKind::Disk)), extent(2, None)]);
+    assert_eq!(extents, [extent(6, Some(MediumKind::Object)), extent(2, None)]);
 }
 
 #[test]

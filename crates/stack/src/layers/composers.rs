@@ -4,7 +4,7 @@ use super::{Durability, Interface, Role};
 use crate::decode::{decode as decode_as, keys_of};
 use crate::error::Problem;
 use crate::tree::Table;
-use frit_core::ParamTable;
+use frit_core::{MediumKind, ParamTable};
 use serde::de::DeserializeOwned;
 
 pub(super) const CONCAT: &str = "devices one after the other, as one device of their total capacity";
@@ -18,6 +18,8 @@ pub(super) const FLAKY: &str = "a device that fails by rules, for tests of the l
 pub(super) const RECORD: &str = "a device whose requests are recorded as a trace, which frit run can replay";
 
 pub(super) const THIN: &str = "a device of any size, whose chunks are allocated at the first write";
+pub(super) const SEGMENTS: &str =
+    "a log of immutable segments in an object store, with its map in durable memory";
 pub(super) const COMPRESS: &str = "compressed chunks, whose checksums every read verifies";
 
 /// Role of a composer of one device.
@@ -37,6 +39,24 @@ pub(super) const DEVICES: &[Role] = &[Role {
     many: true,
     help: "the devices, as a list of names of disks or layers",
 }];
+
+/// Roles of a log of segments.
+pub(super) const MAP_AND_STORE: &[Role] = &[
+    Role {
+        key: "map",
+        needs: Interface::Block,
+        optional: false,
+        many: false,
+        help: "the device of the map, durable and small: an ntl layer over PCM, a disk, or a mirror of two",
+    },
+    Role {
+        key: "store",
+        needs: Interface::Medium(MediumKind::Object),
+        optional: false,
+        many: false,
+        help: "the object store of the segments",
+    },
+];
 
 /// A composer without metadata is as durable as its devices. One with a table is durable at a flush.
 pub(super) const DURABILITY: Durability = Durability { each_request: &[], over_files: &[] };

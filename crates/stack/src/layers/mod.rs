@@ -16,6 +16,7 @@ use frit_compose::delay::DelayConfig;
 use frit_compose::flaky::FlakyConfig;
 use frit_compose::mirror::MirrorConfig;
 use frit_compose::record::RecordConfig;
+use frit_compose::segments::SegmentsConfig;
 use frit_compose::stripe::StripeConfig;
 use frit_compose::thin::ThinConfig;
 use frit_core::params::Phase;
@@ -49,6 +50,8 @@ pub enum LayerKind {
     Thin,
     /// Compressed chunks with checksums.
     Compress,
+    /// A log of segments in an object store.
+    Segments,
     /// A recording of requests.
     Record,
 }
@@ -140,6 +143,8 @@ pub enum LayerConfig {
     Thin(ThinConfig),
     /// Configuration of compression.
     Compress(CompressConfig),
+    /// Configuration of a log of segments.
+    Segments(SegmentsConfig),
     /// Configuration of a recording.
     Record(RecordConfig),
 }
@@ -188,6 +193,10 @@ macro_rules! with_config_of {
                 type $config = CompressConfig;
                 $value
             }
+            LayerKind::Segments => {
+                type $config = SegmentsConfig;
+                $value
+            }
             LayerKind::Record => {
                 type $config = RecordConfig;
                 $value
@@ -229,6 +238,7 @@ impl LayerKind {
             LayerKind::Mirror => composers::MIRROR,
             LayerKind::Thin => composers::THIN,
             LayerKind::Compress => composers::COMPRESS,
+            LayerKind::Segments => composers::SEGMENTS,
             LayerKind::Record => composers::RECORD,
         }
     }
@@ -249,13 +259,13 @@ impl LayerKind {
     /// it.
     #[must_use]
     pub fn commits_at_flush(self) -> bool {
-        matches!(self, LayerKind::Thin | LayerKind::Compress)
+        matches!(self, LayerKind::Thin | LayerKind::Compress | LayerKind::Segments)
     }
 
     /// Returns `true` if the layer detects every damage to the contents of its device.
     #[must_use]
     pub fn verifies_device(self) -> bool {
-        matches!(self, LayerKind::Compress)
+        matches!(self, LayerKind::Compress | LayerKind::Segments)
     }
 
     /// Returns the roles of media below the layer.
@@ -271,6 +281,7 @@ impl LayerKind {
             | LayerKind::Delay
             | LayerKind::Flaky
             | LayerKind::Record => composers::DEVICE,
+            LayerKind::Segments => composers::MAP_AND_STORE,
         }
     }
 
@@ -318,6 +329,7 @@ impl LayerKind {
             | LayerKind::Mirror
             | LayerKind::Thin
             | LayerKind::Compress
+            | LayerKind::Segments
             | LayerKind::Delay
             | LayerKind::Flaky
             | LayerKind::Record => composers::DURABILITY,
@@ -343,6 +355,7 @@ impl LayerKind {
             LayerKind::Mirror => composers::decode(path, table, problems).map(LayerConfig::Mirror),
             LayerKind::Thin => composers::decode(path, table, problems).map(LayerConfig::Thin),
             LayerKind::Compress => composers::decode(path, table, problems).map(LayerConfig::Compress),
+            LayerKind::Segments => composers::decode(path, table, problems).map(LayerConfig::Segments),
             LayerKind::Record => composers::decode(path, table, problems).map(LayerConfig::Record),
         };
         for choice in self.choices() {
@@ -375,6 +388,7 @@ impl LayerKind {
             LayerKind::Mirror => keys_of(table).map(LayerConfig::Mirror),
             LayerKind::Thin => keys_of(table).map(LayerConfig::Thin),
             LayerKind::Compress => keys_of(table).map(LayerConfig::Compress),
+            LayerKind::Segments => keys_of(table).map(LayerConfig::Segments),
             LayerKind::Record => keys_of(table).map(LayerConfig::Record),
         }
     }
@@ -401,6 +415,7 @@ impl LayerConfig {
             LayerConfig::Mirror(c) => c.unused(),
             LayerConfig::Thin(c) => c.unused(),
             LayerConfig::Compress(c) => c.unused(),
+            LayerConfig::Segments(c) => c.unused(),
             LayerConfig::Record(c) => c.unused(),
         }
     }
@@ -418,6 +433,7 @@ impl LayerConfig {
             LayerConfig::Mirror(c) => c.check_ranges(),
             LayerConfig::Thin(c) => c.check_ranges(),
             LayerConfig::Compress(c) => c.check_ranges(),
+            LayerConfig::Segments(c) => c.check_ranges(),
             LayerConfig::Record(c) => c.check_ranges(),
         }
     }

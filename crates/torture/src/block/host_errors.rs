@@ -78,12 +78,13 @@ impl WorkItem<'_> {
                 ..v
             }
         };
-        let disk = target.media()[medium].kind == MediumKind::Disk;
+        // The layer does without the device for a while, and resumes when it works again.
+        let device = matches!(target.media()[medium].kind, MediumKind::Disk | MediumKind::Object);
         {
-            // Only a disk drops its unsynced writes when a sync fails.
+            // Only files drop their unsynced writes when a sync fails.
             let mut m = stores[medium].lock();
             m.commit();
-            m.loses_unsynced = disk;
+            m.loses_unsynced = device;
             m.fault = Some(fault);
         }
         let mix = WorkloadMix { requests: 60, clients: 3, hot_blocks: 6, most_sectors: 32, discards: 30 };
@@ -91,8 +92,8 @@ impl WorkItem<'_> {
         let writes = !matches!(what, FaultKind::ReadError(_));
         // A layer can serve writes while a layer below it refuses them: a cache keeps the data, and
         // a stripe writes to its other devices.
-        let poisons = writes && !disk && target.media()[medium].of_top;
-        let loses_unsynced = disk && matches!(what, FaultKind::SyncError(_));
+        let poisons = writes && !device && target.media()[medium].of_top;
+        let loses_unsynced = device && matches!(what, FaultKind::SyncError(_));
         let met =
             run_faulted(layer.as_mut(), &mut clients, &requests, (poisons, loses_unsynced)).map_err(named)?;
         let struck = stores[medium].lock().fault.as_ref().is_some_and(|t| t.struck > 0);
@@ -115,7 +116,7 @@ impl WorkItem<'_> {
             // smaller pages.
             clients.history.split(&CommandSet::below(requests.len(), requests.len()));
         }
-        if disk {
+        if device {
             self.resumes(target, layer.as_mut(), &mut clients, &mut met, &mut rng).map_err(named)?;
         }
         drop(layer);

@@ -135,6 +135,13 @@ fn of_layer(of: &Layer) -> Vec<String> {
             }
             sets.push(format!("{layer}.size={SMALL_BYTES}"));
         }
+        // Little space to spare, so that objects are cleaned often.
+        LayerKind::Segments => {
+            for set in ["chunk=4K", "over_provisioning=50", "clean_below=40", "buffers=2"] {
+                sets.push(format!("{layer}.{set}"));
+            }
+            sets.push(format!("{layer}.size={SMALL_BYTES}"));
+        }
         LayerKind::Thin => sets.extend([format!("{layer}.chunk=8K"), format!("{layer}.size={SMALL_BYTES}")]),
     }
     sets
@@ -171,6 +178,7 @@ fn pcm_bytes(layer: &Layer, page: u32, pages: u32) -> u64 {
         | LayerConfig::Mirror(_)
         | LayerConfig::Thin(_)
         | LayerConfig::Compress(_)
+        | LayerConfig::Segments(_)
         | LayerConfig::Delay(_)
         | LayerConfig::Flaky(_)
         | LayerConfig::Record(_) => 0,

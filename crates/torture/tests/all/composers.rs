@@ -5,9 +5,15 @@ use frit_torture::block::case::TortureMode;
 
 /// Returns the stacks under torture, and the number of distinct images that each must give.
 fn stacks() -> Vec<(String, usize)> {
-    [("thin", 6_000), ("cache-thin", 4_000), ("compress", 6_000), ("cache-compress", 4_000)]
-        .map(|(name, images)| (name.to_owned(), images))
-        .to_vec()
+    [
+        ("thin", 6_000),
+        ("cache-thin", 4_000),
+        ("compress", 6_000),
+        ("cache-compress", 4_000),
+        ("segments", 6_000),
+    ]
+    .map(|(name, images)| (name.to_owned(), images))
+    .to_vec()
 }
 
 #[test]

@@ -67,7 +67,7 @@ pub(crate) const PCM_LEVELERS: [(&str, &str); 6] = [
 ];
 
 /// Stacks of several layers in `stacks/`, which are made small.
-pub(crate) const TREES: [&str; 8] = [
+pub(crate) const TREES: [&str; 9] = [
     "tree-halo-hfsl",
     "tree-concat",
     "tree-stripe",
@@ -76,6 +76,7 @@ pub(crate) const TREES: [&str; 8] = [
     "tree-mixed",
     "tree-two-caches",
     "tree-halo-ntl",
+    "tree-segments",
 ];
 
 /// Numbers of lines of the ring of redo records: a record is overwritten by the next one, by the

@@ -7,7 +7,7 @@
 use crate::common;
 use frit_compose::planted::MirrorBug;
 use frit_compose::planted::NestBug;
-use frit_compose::planted::{CompressBug, TableBug, ThinBug};
+use frit_compose::planted::{CompressBug, SegmentsBug, TableBug, ThinBug};
 use frit_core::planted::{self, BugId, PlantedBug};
 use frit_layer::planted::{CacheBug, FlashBug, HfslBug, NtlBug};
 use frit_media::planted::Bug as MediaBug;
@@ -298,6 +298,13 @@ fn grounds_of_compress(bug: CompressBug) -> Grounds {
     }
 }
 
+fn grounds_of_segments(bug: SegmentsBug) -> Grounds {
+    match bug {
+        SegmentsBug::ChecksumIgnored => (&[TortureMode::Damage], &["segments"]),
+        _ => (&[TortureMode::Cuts], &["segments"]),
+    }
+}
+
 /// A bug to find: its name, the bug, and the modes and stacks that reveal it.
 type Hunted = (String, Plant, &'static [TortureMode], &'static [&'static str]);
 
@@ -352,6 +359,7 @@ fn every_planted_bug_is_found() {
     all.extend(hooks(grounds_of_table));
     all.extend(hooks(grounds_of_thin));
     all.extend(hooks(grounds_of_compress));
+    all.extend(hooks(grounds_of_segments));
     for (name, mutation, modes) in SHARED_IN_SINK {
         all.push((format!("{name} (disk)"), Plant::Sink(mutation), modes, CACHES));
     }
