@@ -38,6 +38,7 @@ builtins!(
     "halo-mirror",
     "halo-hfsl",
     "halo-thin",
+    "halo-objects",
     "four-layers",
     "disk-alone",
     "ntl-paper",
