@@ -29,7 +29,7 @@ pub use disk::{Disk, DiskConfig};
 pub use dram::{Dram, DramConfig};
 pub use hardware::{Device, Hardware, MultiPlane};
 pub use nand::{
-    ExpectedPage, Nand, NandConfig, NandFaults, NandGeometry, PlaneOps, SPARE_RECORD_BYTES, Spare,
+    ExpectedPage, Nand, NandArray, NandConfig, NandFaults, NandGeometry, PlaneOps, SPARE_RECORD_BYTES, Spare,
 };
 pub use object::{ObjectConfig, ObjectMedium};
 pub use pcm::{Partition, Pcm, PcmConfig, PcmGeometry};

@@ -9,6 +9,11 @@ use frit_core::planted::{Group, PlantedBug};
 pub enum Bug {
     /// The data checksum of a NAND page is not verified.
     NandDataUnchecked,
+    /// The units of an array of NAND devices that hold data are assigned to the wrong devices when
+    /// the array is opened.
+    ArrayRotatedAtOpen,
+    /// A sync of an array of NAND devices syncs the first device only.
+    ArraySyncsFirst,
 }
 
 impl PlantedBug for Bug {

@@ -1,5 +1,6 @@
 //! Whole runs: every policy is verified, faults are detected, reports are reproducible.
 
+mod arrays;
 mod byte_requests;
 mod disks;
 mod engines;

@@ -146,10 +146,11 @@ impl Builder<'_> {
         let layer = &stack.layers[index];
         let located = |e: Error| Box::new(stack.locate(layer, e));
         let built = match &layer.config {
-            LayerConfig::Hfsl(config) => require_medium("nand", stack.nand(layer)).and_then(|nand| {
-                let media = hfsl::Media { nand, pcm: stack.pcm(layer), dram: stack.dram(layer) };
+            LayerConfig::Hfsl(config) => {
+                let media =
+                    hfsl::Media { nand: stack.nand(layer), pcm: stack.pcm(layer), dram: stack.dram(layer) };
                 hfsl::build((**config).clone(), media, stores, hardware)
-            }),
+            }
             LayerConfig::Cache(config) => {
                 let pcm = require_medium("pcm", stack.pcm(layer)).map_err(located)?;
                 let pcm = cache::open_pcm(pcm, stores, hardware).map_err(located)?;
@@ -245,9 +246,9 @@ impl Stack {
         Ok(self.build_untimed(&Bytes::None)?.hardware)
     }
 
-    fn nand(&self, layer: &Layer) -> Option<NandConfig> {
-        self.on(layer, "nand")
-            .and_then(|m| if let MediumSpec::Nand(c) = &m.spec { Some(c.clone()) } else { None })
+    fn nand(&self, layer: &Layer) -> Vec<NandConfig> {
+        let config = |m: &StackMedium| if let MediumSpec::Nand(c) = &m.spec { Some(c.clone()) } else { None };
+        self.all_on(layer, "nand").into_iter().filter_map(config).collect()
     }
 
     fn pcm(&self, layer: &Layer) -> Option<PcmConfig> {
@@ -265,13 +266,20 @@ impl Stack {
             .and_then(|m| if let MediumSpec::Object(c) = &m.spec { Some(c.clone()) } else { None })
     }
 
-    /// Returns the medium that fills a role of a layer.
+    /// Returns the first medium that fills a role of a layer.
     #[must_use]
     pub fn on(&self, layer: &Layer, role: &str) -> Option<&StackMedium> {
-        layer.on.iter().filter(|(r, _)| r.key == role).find_map(|&(_, below)| match below {
+        self.all_on(layer, role).first().copied()
+    }
+
+    /// Returns the media that fill a role of a layer, in the order of its list.
+    #[must_use]
+    pub fn all_on(&self, layer: &Layer, role: &str) -> Vec<&StackMedium> {
+        let media = layer.on.iter().filter(|(r, _)| r.key == role).filter_map(|&(_, below)| match below {
             Below::Medium(i) => Some(&self.media[i]),
             Below::Layer(_) => None,
-        })
+        });
+        media.collect()
     }
 
     /// Turns an error of a layer or of a medium into a problem with a source location: that of the

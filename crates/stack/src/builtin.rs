@@ -28,6 +28,7 @@ builtins!(
     "hfsl-both",
     "no-pcm",
     "hfsl-small",
+    "hfsl-two-nand",
     "no-pcm-small",
     "nand-only-bench",
     "modern",

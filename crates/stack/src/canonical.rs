@@ -48,7 +48,9 @@ impl Stack {
         table.insert("kind".into(), layer.kind.name().into());
         for &(role, below) in &layer.on {
             let name = toml::Value::from(self.name_of(below));
-            if !role.many {
+            let filled = layer.on.iter().filter(|(r, _)| r.key == role.key).count();
+            // A list of one name is the same as the name.
+            if filled == 1 && role.names.takes_one() {
                 table.insert(role.key.into(), name);
             } else if let toml::Value::Array(names) =
                 table.entry(role.key).or_insert(toml::Value::Array(Vec::new()))

@@ -8,6 +8,7 @@
 //! The crate does not define defaults or rules of media and layers; the media and layers do.
 //! `docs/reference/stacks.md` is the manual.
 
+mod arrays;
 mod build;
 mod builtin;
 mod canonical;

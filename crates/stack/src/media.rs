@@ -182,7 +182,7 @@ fn complete(mut config: MediumConfig, dir: &Path) -> MediumConfig {
 
 /// Returns the location of a parameter: its value if the table has it, else the key that supplies
 /// the value (`source`), else the table.
-fn span_of(table: &Table, key: &str, source: &str) -> (TextSpan, &'static str) {
+pub(crate) fn span_of(table: &Table, key: &str, source: &str) -> (TextSpan, &'static str) {
     // Some errors name several keys.
     if let Some(e) = key.split(", ").find_map(|k| table.get(k)) {
         return (e.value.span.clone(), "this value");

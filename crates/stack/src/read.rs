@@ -10,7 +10,7 @@ use crate::order;
 use crate::roles::{self, LayerTable, NO_MEDIUM};
 use crate::stack::{Below, Layer, Stack};
 use crate::tree::{self, Entry, Table};
-use crate::{engine, recordings, set};
+use crate::{arrays, engine, recordings, set};
 use frit_media::{MediumSpec, PlaneOps};
 use std::path::Path;
 use strum::VariantNames;
@@ -73,6 +73,7 @@ pub(crate) fn read(name: &str, content: &str, sets: &[String], dir: &Path) -> Re
     });
     if let Some(layers) = &layers {
         recordings::check(layers, &root, &mut problems);
+        arrays::check(layers, &media, &root, &mut problems);
     }
     match (problems.is_empty(), layers, engine) {
         (true, Some(layers), Some(engine)) => {

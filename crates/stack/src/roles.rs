@@ -2,7 +2,7 @@
 
 use crate::decode::{nearest, suggest};
 use crate::error::{Problem, TextSpan};
-use crate::layers::{Interface, LayerKind, Role};
+use crate::layers::{Interface, LayerKind, Role, RoleNames};
 use crate::media::StackMedium;
 use crate::stack::Below;
 use crate::tree::{Data, Entry, Table};
@@ -92,22 +92,24 @@ impl Roles<'_> {
     fn named(&mut self, of: usize, role: &Role, entry: &Entry) -> RoleResult<Vec<Below>> {
         let at = Some(entry.value.span.clone());
         let path = format!("`{}.{}`", self.layers[of].name(), role.key);
+        let least = role.names.least_in_list();
         let names: Vec<String> = match &entry.value.data {
-            Data::Plain(toml::Value::String(name)) if !role.many => vec![name.clone()],
-            Data::Plain(toml::Value::Array(all)) if role.many && all.iter().all(toml::Value::is_str) => {
+            Data::Plain(toml::Value::String(name)) if role.names.takes_one() => vec![name.clone()],
+            Data::Plain(toml::Value::Array(all))
+                if least.is_some() && all.iter().all(toml::Value::is_str) =>
+            {
                 all.iter().filter_map(|v| v.as_str()).map(str::to_owned).collect()
             }
             _ => {
-                let what = if role.many { "a list of names" } else { "a name" };
-                let p = Problem::new(format!("{path} has to be {what} of {}", plural(role)));
+                let p = Problem::new(format!("{path} has to be {} of {}", value_of(role), plural(role)));
                 return Err(Box::new(p.at(at, "wrong kind of value").help(role.help)));
             }
         };
         if names == [NO_MEDIUM] && role.optional {
             return Ok(Vec::new());
         }
-        if names.len() < role.least() {
-            let p = Problem::new(format!("{path} names {} and needs at least {}", names.len(), role.least()));
+        if let Some(least) = least.filter(|&least| names.len() < least) {
+            let p = Problem::new(format!("{path} names {} and needs at least {least}", names.len()));
             return Err(Box::new(p.at(at, "too few devices").help(role.help)));
         }
         names.iter().map(|name| self.find(of, role, &path, name, at.clone())).collect()
@@ -196,7 +198,7 @@ impl Roles<'_> {
         let kind = kind_name(wanted);
         let list = if wanted == MediumKind::Disk { "frit disk list" } else { "frit profiles" };
         match fit[..] {
-            _ if role.many => {
+            _ if role.names == RoleNames::List => {
                 let p = Problem::new(format!("`{path}` has no devices")).at(at, "this layer");
                 Err(Box::new(p.help(format!("name them: `{} = [\"a\", \"b\"]`", role.key))))
             }
@@ -219,21 +221,35 @@ impl Roles<'_> {
             }
             _ => {
                 let names: Vec<String> = fit.iter().map(|&i| format!("\"{}\"", self.media[i].name)).collect();
+                let (key, names) = (role.key, names.join(", "));
+                let (takes, or_all) = match role.names {
+                    RoleNames::One => ("takes one", String::new()),
+                    _ => ("names none", format!(", or all: `{key} = [{names}]`")),
+                };
                 let p =
-                    Problem::new(format!("the stack has {} {kind} media, and `{path}` takes one", fit.len()))
+                    Problem::new(format!("the stack has {} {kind} media, and `{path}` {takes}", fit.len()))
                         .at(at, "this layer")
-                        .help(format!("name it: `{} = ` one of {}", role.key, names.join(", ")));
+                        .help(format!("name it: `{key} = ` one of {names}{or_all}"));
                 Err(Box::new(p))
             }
         }
     }
 }
 
+/// Describes the form of a role's value.
+fn value_of(role: &Role) -> &'static str {
+    match role.names {
+        RoleNames::One => "a name",
+        RoleNames::OneOrList => "a name or a list of names",
+        RoleNames::List => "a list of names",
+    }
+}
+
 fn plural(role: &Role) -> &'static str {
-    match role.needs {
-        Interface::Medium(_) if role.many => "media",
-        Interface::Medium(_) => "a medium",
-        Interface::Block if role.many => "disks or layers",
-        Interface::Block => "a disk or a layer",
+    match (role.needs, role.names) {
+        (Interface::Medium(_), RoleNames::One) => "a medium",
+        (Interface::Medium(_), _) => "media",
+        (Interface::Block, RoleNames::One) => "a disk or a layer",
+        (Interface::Block, _) => "disks or layers",
     }
 }

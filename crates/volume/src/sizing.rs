@@ -2,9 +2,9 @@
 
 use crate::error::{Error, Result};
 use frit_core::SECTOR_BYTES;
-use frit_media::MediumSpec;
+use frit_media::{MediumSpec, NandGeometry};
 use frit_stack::layers::LayerKind;
-use frit_stack::{Bytes, Stack};
+use frit_stack::{Bytes, Stack, StackMedium};
 
 /// Sizes of disks are multiples of this: a cache ignores a remainder that does not fill one of its
 /// blocks.
@@ -41,30 +41,29 @@ pub fn sized_stack(bytes: u64, load: impl Fn(&[String]) -> frit_stack::Result<St
     if given.layer().kind == LayerKind::Ntl {
         return sized_ntl_stack(bytes, &given, load);
     }
-    let nand = given.on(given.layer(), "nand");
-    let Some((name, geometry)) = nand.and_then(|m| match &m.spec {
-        MediumSpec::Nand(c) => Some((m.name.clone(), c.geometry)),
-        _ => None,
-    }) else {
+    let nand: Vec<(&str, NandGeometry)> =
+        given.all_on(given.layer(), "nand").into_iter().filter_map(nand_of).collect();
+    if nand.is_empty() {
         let disk = medium_in_role(&given, "disk").ok_or_else(|| Error::Unsupported {
             requirement: "a NAND medium or a disk, whose size --size can choose".into(),
         })?;
         let whole = bytes.next_multiple_of(DISK_STEP);
         return Ok(load(&[format!("media.{disk}.bytes={whole}")])?);
-    };
+    }
     // Capacity of one more block in every plane, in bytes.
-    let row = geometry.bytes() / u64::from(geometry.blocks_per_plane.max(1));
+    let row: u64 = nand.iter().map(|(_, g)| g.bytes() / u64::from(g.blocks_per_plane.max(1))).sum();
     let first = u32::try_from(bytes / row.max(1)).unwrap_or(u32::MAX).max(1);
     let pages = bytes.next_multiple_of(SECTOR_BYTES);
     let mut last = None;
     let mut blocks = first;
     for _ in 0..TRIES {
-        let sets = [format!("media.{name}.blocks_per_plane={blocks}"), format!("{layer}.capacity=0")];
-        match load(&sets).and_then(|s| s.build_untimed(&Bytes::None)) {
+        let sets = |capacity| {
+            let sizes = nand.iter().map(|(name, _)| format!("media.{name}.blocks_per_plane={blocks}"));
+            sizes.chain([format!("{layer}.capacity={capacity}")]).collect::<Vec<_>>()
+        };
+        match load(&sets(0)).and_then(|s| s.build_untimed(&Bytes::None)) {
             Ok(built) if built.layer.info().sectors * SECTOR_BYTES >= pages => {
-                let exact =
-                    [format!("media.{name}.blocks_per_plane={blocks}"), format!("{layer}.capacity={pages}")];
-                return Ok(load(&exact)?);
+                return Ok(load(&sets(pages))?);
             }
             Ok(built) => {
                 let has = built.layer.info().sectors * SECTOR_BYTES;
@@ -83,6 +82,10 @@ pub fn sized_stack(bytes: u64, load: impl Fn(&[String]) -> frit_stack::Result<St
         || Error::Unsupported { requirement: format!("another stack: this one cannot hold {bytes} bytes") },
         Error::InvalidStack,
     ))
+}
+
+fn nand_of(medium: &StackMedium) -> Option<(&str, NandGeometry)> {
+    if let MediumSpec::Nand(c) = &medium.spec { Some((&medium.name, c.geometry)) } else { None }
 }
 
 /// Returns the stack of an NTL volume of `bytes`: its chips become larger.
@@ -112,7 +115,7 @@ fn sized_ntl_stack(
     }
 }
 
-fn chips_of(medium: &frit_stack::StackMedium) -> Option<u64> {
+fn chips_of(medium: &StackMedium) -> Option<u64> {
     match &medium.spec {
         MediumSpec::Pcm(c) if medium.used => {
             Some(u64::from(c.geometry.channels) * u64::from(c.geometry.chips_per_channel))

@@ -1,7 +1,7 @@
 //! `frit layers`.
 
 use crate::output::{print, print_json, table, text};
-use frit_stack::layers::{Interface, LayerKind};
+use frit_stack::layers::{Interface, LayerKind, RoleNames};
 use miette::{Result, miette};
 use serde::Serialize;
 
@@ -36,8 +36,10 @@ struct RoleJson {
     /// `true` if a layer can fill the role as well.
     layer: bool,
     optional: bool,
-    /// `true` if the key names a list.
+    /// `true` if the key takes a list of names.
     many: bool,
+    /// `true` if the key takes a name without a list.
+    single: bool,
     help: &'static str,
 }
 
@@ -92,7 +94,8 @@ fn layer(kind: LayerKind) -> LayerJson {
         medium: r.needs.medium().into(),
         layer: r.needs == Interface::Block,
         optional: r.optional,
-        many: r.many,
+        many: r.names != RoleNames::One,
+        single: r.names.takes_one(),
         help: r.help,
     };
     LayerJson {
@@ -127,7 +130,8 @@ fn show(l: &LayerJson) -> String {
         let names = match (r.layer, r.many) {
             (true, true) => "disks or layers, as a list".to_owned(),
             (true, false) => "a disk or a layer".to_owned(),
-            (false, _) => format!("a {} medium", r.medium),
+            (false, false) => format!("a {} medium", r.medium),
+            (false, true) => format!("a {0} medium, or a list of {0} media", r.medium),
         };
         roles.add_row([r.key, &names, optional, r.help]);
     }

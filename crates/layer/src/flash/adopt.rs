@@ -13,7 +13,7 @@ use frit_media::{ExpectedPage, Spare, Store};
 impl<T: Token, N: Store> Flash<T, N> {
     /// Adopts a page that the map names. With `look`, the page's spare area must agree.
     pub(crate) fn adopt(&mut self, lpn: Lpn, ppn: Ppn, tag: u16, look: bool) -> Result<()> {
-        let damaged = |what: String| Error::Corrupt { medium: MediumKind::Nand, at: u64::from(ppn.0), what };
+        let damaged = |what: String| self.corrupt(ppn, what);
         let g = *self.nand.geometry();
         if ppn.0 >= g.pages() || self.nand.next_page(g.block_of(ppn)) <= ppn.0 % g.pages_per_block {
             return Err(damaged(format!("the map names it for page {}, and it was not programmed", lpn.0)));
@@ -35,11 +35,16 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Sequence number of a page, which must be the given version.
     pub(crate) fn version(&self, ppn: Ppn, lpn: Lpn, tag: u16) -> Result<u64> {
         let spare = self.nand.spare(ppn)?.filter(|s| ExpectedPage { lpn: lpn.0, tag }.is(*s));
-        spare.map(|s| s.seq).ok_or_else(|| Error::Corrupt {
-            medium: MediumKind::Nand,
-            at: u64::from(ppn.0),
-            what: format!("it does not hold the expected page {}, version {tag} (modulo 65536)", lpn.0),
+        spare.map(|s| s.seq).ok_or_else(|| {
+            let expected = format!("it does not hold the expected page {}, version {tag}", lpn.0);
+            self.corrupt(ppn, expected + " (modulo 65536)")
         })
+    }
+
+    /// Returns the error for a page whose contents are not what the map states.
+    fn corrupt(&self, ppn: Ppn, what: String) -> Error {
+        let what = what + &self.nand.page_place(ppn);
+        Error::Corrupt { medium: MediumKind::Nand, at: u64::from(ppn.0), what }
     }
 
     /// Completes the adoption of all pages: full blocks are sealed, and partly written blocks are

@@ -167,7 +167,8 @@ impl<T: Token, N: Store> Flash<T, N> {
             let taken = self.config.wear.take(&mut u.free, stream != NandStream::Host, &erases);
             let block = taken.ok_or_else(|| Error::NoSpace {
                 what: format!(
-                    "no free block in NAND unit {unit}; switch garbage collection on or raise over_provisioning"
+                    "no free block in {}; switch garbage collection on or raise over_provisioning",
+                    nand.unit_name(unit)
                 ),
             })?;
             if !self.blocks.is_suspect(block) || is_planted(FlashBug::SuspectNotErased) {

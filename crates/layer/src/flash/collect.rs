@@ -94,8 +94,9 @@ impl<T: Token, N: Store> Flash<T, N> {
                 let gc: &'static str = (&self.config.gc).into();
                 return Err(Error::NoSpace {
                     what: format!(
-                        "NAND unit {unit} has no block to clean (gc = {gc}); discard data, switch \
-                         garbage collection on or raise over_provisioning"
+                        "{} has no block to clean (gc = {gc}); discard data, switch garbage \
+                         collection on or raise over_provisioning",
+                        self.nand.unit_name(unit)
                     ),
                 });
             }
@@ -205,7 +206,8 @@ impl<T: Token, N: Store> Flash<T, N> {
             }
             Err(Error::NoSpace { .. }) => {
                 // The reserve can only be used up by blocks that went bad.
-                let why = format!("NAND unit {unit} has no block left to clean with: too many went bad");
+                let name = self.nand.unit_name(unit);
+                let why = format!("{name} has no block left to clean with: too many went bad");
                 self.health.refuse(why.clone());
                 return Err(Error::ReadOnly { why });
             }
@@ -333,7 +335,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         map: &mut M,
     ) -> Result<()> {
         if !is_planted(FlashBug::FlushOneMedium) {
-            self.nand.store_mut().sync()?;
+            self.nand.sync()?;
         }
         map.make_durable(sink)?;
         for unit in 0..count_u32(self.units.len()) {

@@ -1,6 +1,6 @@
 //! NAND side of a page-mapped layer: block pools, streams, garbage collection, wear leveling.
 //!
-//! A [`Flash`] owns a NAND medium, the reverse map (PPN → LPN) and the valid counts. It allocates
+//! A [`Flash`] owns one or more NAND devices, the reverse map (PPN → LPN) and the valid counts. It allocates
 //! pages, records invalid ones and collects garbage. The forward map belongs to the layer above,
 //! which passes it as [`ForwardMap`] so that the entries of moved pages can be updated.
 

@@ -8,7 +8,7 @@ use frit_core::convert::{count_u32, low_u16, to_u64, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{BlockId, Cause, Error, Lpn, Ppn, ReadTarget, Result, Sink, UnitState};
 use frit_media::memory::table32;
-use frit_media::{ExpectedPage, Nand, Store};
+use frit_media::{ExpectedPage, NandArray, Store};
 use std::collections::VecDeque;
 
 /// Free blocks of a unit reserved for garbage collection: one for the block that it fills, one in
@@ -163,10 +163,10 @@ pub(super) struct Unit<T> {
     pub(super) usable_blocks: u32,
 }
 
-/// NAND medium with its free pools, reverse map and garbage collection. `T` is the sink's token.
+/// NAND devices with their free pools, reverse map and garbage collection. `T` is the sink's token.
 #[derive(Debug)]
 pub struct Flash<T, N: Store> {
-    pub(super) nand: Nand<N>,
+    pub(super) nand: NandArray<N>,
     pub(super) config: FlashConfig,
     pub(super) blocks: BlockTable,
     pub(super) units: Vec<Unit<T>>,
@@ -206,10 +206,10 @@ pub struct Flash<T, N: Store> {
 }
 
 impl<T: Token, N: Store> Flash<T, N> {
-    /// Creates an empty space over an erased medium. `share` is the largest number of valid pages
+    /// Creates an empty space over erased devices. `share` is the largest number of valid pages
     /// in a unit.
     #[must_use]
-    pub fn new(nand: Nand<N>, config: FlashConfig, share: u32) -> Flash<T, N> {
+    pub fn new(nand: NandArray<N>, config: FlashConfig, share: u32) -> Flash<T, N> {
         let g = nand.geometry();
         let scratch = if N::STORES_BYTES { vec![0; to_usize(g.page_bytes)] } else { Vec::new() };
         let reverse = table32(to_usize(g.pages()));
@@ -297,7 +297,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Smallest number of usable pages of any unit, less the needs of garbage collection: the base
     /// of over-provisioning. With `lasting`, the reserve for crashes is included.
     #[must_use]
-    pub fn usable_pages_per_unit(nand: &Nand<N>, lasting: bool) -> u32 {
+    pub fn usable_pages_per_unit(nand: &NandArray<N>, lasting: bool) -> u32 {
         let g = nand.geometry();
         let spare = count_u32(reserve(lasting) + STREAMS);
         (0..g.units())
@@ -310,14 +310,14 @@ impl<T: Token, N: Store> Flash<T, N> {
             .unwrap_or(0)
     }
 
-    /// The NAND medium.
+    /// The NAND devices.
     #[must_use]
-    pub fn nand(&self) -> &Nand<N> {
+    pub fn nand(&self) -> &NandArray<N> {
         &self.nand
     }
 
-    /// The NAND medium, for fault injection and preconditioning.
-    pub fn nand_mut(&mut self) -> &mut Nand<N> {
+    /// The NAND devices, for fault injection and preconditioning.
+    pub fn nand_mut(&mut self) -> &mut NandArray<N> {
         &mut self.nand
     }
 
@@ -481,7 +481,8 @@ impl<T: Token, N: Store> Flash<T, N> {
         if u.usable_blocks < need {
             let has = u.usable_blocks;
             self.health.refuse(format!(
-                "unit {unit} of NAND has {has} usable blocks and needs {need}: too many went bad"
+                "{} has {has} usable blocks and needs {need}: too many went bad",
+                self.nand.unit_name(unit)
             ));
         }
     }

@@ -261,12 +261,22 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             }
             let repaired = check.scope.repair && self.map_orphan(sink, Lpn(lpn), orphan)?;
             let what = format!(
-                "version {} of the page lies here, the map names version {}",
-                orphan.seq, check.mapped[lpn as usize]
+                "version {} of the page lies here{}, the map names version {}",
+                orphan.seq,
+                self.device_of(orphan),
+                check.mapped[lpn as usize]
             );
             check.emit_finding("stale-entry", lpn, place, what, repaired);
         }
         Ok(())
+    }
+
+    /// Returns the text that names the NAND device of a version, if there are several.
+    fn device_of(&self, orphan: Orphan) -> String {
+        match orphan.place {
+            PageLocation::Nand(ppn) => self.flash.nand().page_place(ppn),
+            PageLocation::Pcm(_) | PageLocation::Unmapped => String::new(),
+        }
     }
 
     /// Extends the findings about a damaged page by its newest other version. Maps that version if
@@ -298,6 +308,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let scope = check.scope;
         let mapped = scope.repair && (same || scope.older) && self.map_orphan(sink, lpn, orphan)?;
         let (medium, at): (&'static str, u64) = (place.medium.into(), place.at);
+        let device = self.device_of(orphan);
         let then = match (mapped, same || scope.older) {
             (true, _) => "; that version is mapped now",
             (false, false) => "; --repair --older maps it",
@@ -305,7 +316,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             (false, true) => "; --repair maps it",
         };
         for f in &mut findings {
-            f.what += &format!("; {which}, {}, lies in {medium} at {at}{then}", orphan.seq);
+            f.what += &format!("; {which}, {}, lies in {medium} at {at}{device}{then}", orphan.seq);
             f.repaired = mapped;
         }
         Ok(findings)

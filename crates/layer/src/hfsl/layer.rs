@@ -24,7 +24,7 @@ use frit_core::{
     BlockLayer, ByteAccess, Error, Hints, Info, Lpn, Params, Ppn, Progress, RawAccess, ReadTarget, Result,
     SECTOR_BYTES, Sector, Sink, StackView, WriteData,
 };
-use frit_media::{Dram, Nand, Pcm, Store};
+use frit_media::{Dram, NandArray, Pcm, Store};
 use frit_wear::{Leveled, PcmWearKeys};
 
 /// Number of pages by which a read prefetches the records and the first bytes of the following
@@ -66,13 +66,14 @@ pub struct Hfsl<T, N: Store, P: Store> {
 }
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
-    /// Creates a layer over the given media. Without PCM it is a page-mapped FTL on NAND: the
-    /// baseline.
+    /// Creates a layer over the given media: one NAND device or an array of them. Without PCM it is
+    /// a page-mapped FTL on NAND: the baseline.
     ///
     /// # Errors
     /// A parameter that does not fit these media; the error names the permitted values.
-    pub fn new(config: HfslConfig, nand: Nand<N>, pcm: Option<Pcm<P>>) -> Result<Self> {
+    pub fn new(config: HfslConfig, nand: impl Into<NandArray<N>>, pcm: Option<Pcm<P>>) -> Result<Self> {
         config.validate()?;
+        let nand = nand.into();
         let g = *nand.geometry();
         check_sizes(&config, &g, pcm.as_ref().map(Pcm::bytes))?;
         let level = |pcm| Leveled::new(pcm, config.wear_of_pcm()?).map_err(PcmWearKeys::in_table);

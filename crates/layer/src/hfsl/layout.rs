@@ -7,7 +7,7 @@ use super::redo::{RedoArea, RedoRing};
 use crate::Token;
 use crate::flash::Flash;
 use frit_core::{Error, PAGE_NONE, Result, SECTOR_BYTES};
-use frit_media::{Nand, NandGeometry, Store};
+use frit_media::{NandArray, NandGeometry, Store};
 use frit_wear::Leveled;
 
 /// Size of the header, in bytes.
@@ -168,7 +168,7 @@ pub(super) fn check_sizes(config: &HfslConfig, g: &NandGeometry, pcm_bytes: Opti
 }
 
 /// Number of logical pages, and the largest number of them that one NAND unit holds.
-pub(super) fn capacity<N: Store>(config: &HfslConfig, nand: &Nand<N>) -> Result<(u32, u32)> {
+pub(super) fn capacity<N: Store>(config: &HfslConfig, nand: &NandArray<N>) -> Result<(u32, u32)> {
     let g = nand.geometry();
     let usable = Flash::<(), N>::usable_pages_per_unit(nand, config.map_persist == MapPersist::Each);
     // At least one block's worth of pages stays invalid, so that garbage collection always has a

@@ -33,7 +33,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             residence: self.residence(),
             ..LayerView::default()
         });
-        view.media.push(self.flash.nand().view());
+        view.media.extend(self.flash.nand().views());
         if let Some(pcm) = &self.map.pcm {
             view.media.push(pcm.medium.view());
         }

@@ -9,6 +9,7 @@
 //!   cannot be programmed.
 //! - A copyback stays within its unit.
 
+mod array;
 mod faults;
 mod geometry;
 mod layout;
@@ -16,6 +17,7 @@ mod ops;
 mod page;
 mod preset;
 
+pub use array::NandArray;
 pub use faults::NandFaults;
 pub use geometry::{NandGeometry, PlaneOps};
 pub use page::{ExpectedPage, SPARE_RECORD_BYTES, Spare};

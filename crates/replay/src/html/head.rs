@@ -172,13 +172,14 @@ fn amplification(r: &Report) -> Vec<Tile> {
 }
 
 fn erases(r: &Report) -> Vec<Tile> {
-    let Some(m) = r.media.iter().find(|m| m.kind == MediumKind::Nand) else { return Vec::new() };
+    let nand = || r.media.iter().filter(|m| m.kind == MediumKind::Nand);
+    let Some(most) = nand().map(|m| m.wear.run.max).max() else { return Vec::new() };
     let note = format!(
         "{} programs; most erases of a block {}",
         count(r.of(Op::NandProgram).commands),
-        count(u64::from(m.wear.run.max))
+        count(u64::from(most))
     );
-    vec![Tile { name: "NAND erases", value: count(m.erases), note }]
+    vec![Tile { name: "NAND erases", value: count(nand().map(|m| m.erases).sum()), note }]
 }
 
 fn disks(r: &Report) -> Vec<Tile> {

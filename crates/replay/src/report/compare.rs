@@ -32,8 +32,8 @@ fn commands(r: &Report, op: Op) -> Option<f64> {
 }
 
 fn wear_max(r: &Report) -> Option<f64> {
-    let nand = r.media.iter().find(|m| m.kind == frit_core::MediumKind::Nand);
-    nand.map(|m| f64::from(m.wear.run.max))
+    let nand = r.media.iter().filter(|m| m.kind == frit_core::MediumKind::Nand);
+    nand.map(|m| f64::from(m.wear.run.max)).reduce(f64::max)
 }
 
 /// Returns a metric of the first disk.

@@ -245,7 +245,7 @@ fn overwrite(layer: &mut NandLayer, pages: u64, writes: u64, rng: &mut SmallRng)
 }
 
 fn programmed(layer: &NandLayer) -> u64 {
-    layer.flash().nand().view().counts.of(Op::NandProgram).commands
+    layer.flash().nand().views().map(|v| v.counts.of(Op::NandProgram).commands).sum()
 }
 
 /// Sums of block states over all samples.

@@ -1,6 +1,6 @@
 //! The cache layer: a disk behind a durable write cache in PCM.
 
-use super::{Durability, Interface, RequiredSetting, Role};
+use super::{Durability, Interface, RequiredSetting, Role, RoleNames};
 use crate::decode::{decode as decode_as, decode_checked as reread_keys, keys_of};
 use crate::error::Problem;
 use crate::stores::Stores;
@@ -19,14 +19,14 @@ pub(super) const ROLES: &[Role] = &[
         key: "pcm",
         needs: Interface::Medium(MediumKind::Pcm),
         optional: false,
-        many: false,
+        names: RoleNames::One,
         help: "holds the cached blocks and their records",
     },
     Role {
         key: "disk",
         needs: Interface::Block,
         optional: false,
-        many: false,
+        names: RoleNames::One,
         help: "the disk that is cached",
     },
 ];

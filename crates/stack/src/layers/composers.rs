@@ -1,6 +1,6 @@
 //! The small layers that are made for composition.
 
-use super::{Durability, Interface, Role};
+use super::{Durability, Interface, Role, RoleNames};
 use crate::decode::{decode as decode_as, keys_of};
 use crate::error::Problem;
 use crate::tree::Table;
@@ -27,7 +27,7 @@ pub(super) const DEVICE: &[Role] = &[Role {
     key: "device",
     needs: Interface::Block,
     optional: false,
-    many: false,
+    names: RoleNames::One,
     help: "the device: a disk or a layer",
 }];
 
@@ -36,7 +36,7 @@ pub(super) const DEVICES: &[Role] = &[Role {
     key: "devices",
     needs: Interface::Block,
     optional: false,
-    many: true,
+    names: RoleNames::List,
     help: "the devices, as a list of names of disks or layers",
 }];
 
@@ -46,14 +46,14 @@ pub(super) const MAP_AND_STORE: &[Role] = &[
         key: "map",
         needs: Interface::Block,
         optional: false,
-        many: false,
+        names: RoleNames::One,
         help: "the device of the map, durable and small: an ntl layer over PCM, a disk, or a mirror of two",
     },
     Role {
         key: "store",
         needs: Interface::Medium(MediumKind::Object),
         optional: false,
-        many: false,
+        names: RoleNames::One,
         help: "the object store of the segments",
     },
 ];

@@ -1,13 +1,13 @@
 //! The HFSL layer: PCM and NAND fused by software-defined methods.
 
-use super::{Durability, Interface, RequiredSetting, Role};
+use super::{Durability, Interface, RequiredSetting, Role, RoleNames};
 use crate::decode::{decode as decode_as, decode_checked as reread_keys, keys_of};
 use crate::error::Problem;
 use crate::stores::Stores;
 use crate::tree::Table;
 use frit_core::{Error, MediumKind, Result, Sink, StackDevice};
 use frit_layer::{Hfsl, HfslConfig};
-use frit_media::{Dram, DramConfig, Hardware, Nand, NandConfig, Pcm, PcmConfig};
+use frit_media::{Dram, DramConfig, Hardware, Nand, NandArray, NandConfig, Pcm, PcmConfig};
 use frit_wear::PcmWearKeys;
 
 pub(super) const ABOUT: &str = "PCM and NAND under one page map, fused as cache, as one level, or as both; without PCM \
@@ -18,21 +18,21 @@ pub(super) const ROLES: &[Role] = &[
         key: "nand",
         needs: Interface::Medium(MediumKind::Nand),
         optional: false,
-        many: false,
-        help: "holds the pages",
+        names: RoleNames::OneOrList,
+        help: "holds the pages; pages are striped over the units of several",
     },
     Role {
         key: "pcm",
         needs: Interface::Medium(MediumKind::Pcm),
         optional: true,
-        many: false,
+        names: RoleNames::One,
         help: "holds the map, and data as the fusion method decides; \"none\" disables a PCM of the stack",
     },
     Role {
         key: "dram",
         needs: Interface::Medium(MediumKind::Dram),
         optional: true,
-        many: false,
+        names: RoleNames::One,
         help: "a buffer for pages that are read from NAND; \"none\" disables a DRAM of the stack",
     },
 ];
@@ -62,7 +62,7 @@ pub(super) fn decode_checked(table: &toml::Table) -> Option<HfslConfig> {
 
 /// The media below the layer.
 pub(crate) struct Media {
-    pub(crate) nand: NandConfig,
+    pub(crate) nand: Vec<NandConfig>,
     pub(crate) pcm: Option<PcmConfig>,
     pub(crate) dram: Option<DramConfig>,
 }
@@ -70,7 +70,7 @@ pub(crate) struct Media {
 /// Builds the layer over its media.
 pub(crate) fn build<S: Sink, B: Stores>(
     config: HfslConfig,
-    mut media: Media,
+    media: Media,
     stores: &B,
     hardware: &mut Hardware,
 ) -> Result<Box<dyn StackDevice<S>>>
@@ -78,9 +78,13 @@ where
     S::Tok: 'static,
 {
     let refused = |what: String| Error::Medium { what };
-    media.nand.serial = stores.serial(&media.nand.name);
-    let nand_store = stores.open(&media.nand.name, media.nand.geometry.store_bytes())?;
-    let nand = Nand::new(media.nand, nand_store, hardware).map_err(refused)?;
+    let mut nand = Vec::new();
+    for mut device in media.nand {
+        device.serial = stores.serial(&device.name);
+        let store = stores.open(&device.name, device.geometry.store_bytes())?;
+        nand.push(Nand::new(device, store, hardware).map_err(refused)?);
+    }
+    let nand = NandArray::new(nand)?;
     let pcm = match media.pcm {
         Some(mut pcm) => {
             pcm.serial = stores.serial(&pcm.name);

@@ -85,17 +85,38 @@ pub struct Role {
     pub needs: Interface,
     /// `true` if the layer works without it.
     pub optional: bool,
-    /// `true` if the key names a list.
-    pub many: bool,
+    /// Number of names that the key takes.
+    pub names: RoleNames,
     /// Purpose of the medium, for help texts.
     pub help: &'static str,
 }
 
-impl Role {
-    /// Returns the least number of names.
+/// Number of media or layers that fill a role.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RoleNames {
+    /// One name.
+    One,
+    /// One name, or a list of them.
+    OneOrList,
+    /// A list of two or more names.
+    List,
+}
+
+impl RoleNames {
+    /// Returns the least number of names in a list, or `None` if the key takes no list.
     #[must_use]
-    pub fn least(&self) -> usize {
-        if self.many { 2 } else { 1 }
+    pub fn least_in_list(self) -> Option<usize> {
+        match self {
+            RoleNames::One => None,
+            RoleNames::OneOrList => Some(1),
+            RoleNames::List => Some(2),
+        }
+    }
+
+    /// Returns `true` if the key takes a single name that is not in a list.
+    #[must_use]
+    pub fn takes_one(self) -> bool {
+        self != RoleNames::List
     }
 }
 

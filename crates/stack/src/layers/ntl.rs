@@ -1,6 +1,6 @@
 //! NTL: address mapping for an SSD of byte-addressable memory.
 
-use super::{Durability, Interface, RequiredSetting, Role};
+use super::{Durability, Interface, RequiredSetting, Role, RoleNames};
 use crate::decode::{decode as decode_as, decode_checked as reread_keys, keys_of};
 use crate::error::Problem;
 use crate::stores::Stores;
@@ -17,7 +17,7 @@ pub(super) const ROLES: &[Role] = &[Role {
     key: "pcm",
     needs: Interface::Medium(MediumKind::Pcm),
     optional: false,
-    many: false,
+    names: RoleNames::One,
     help: "the chips, one per channel",
 }];
 

@@ -198,7 +198,8 @@ fn stacks_that_do_not_fit_together_are_told_with_line_and_hint() {
         (
             with("[engine]", "[media.flash]\nprofile = \"slc-k9-2016\"\n[engine]"),
             &[
-                "t:8:1 the stack has 2 nand media, and `hfsl` takes one | name it: `nand = ` one of \"nand\", \"flash\"",
+                "t:8:1 the stack has 2 nand media, and `hfsl` names none | name it: `nand = ` one of \"nand\", \"flash\", \
+               or all: `nand = [\"nand\", \"flash\"]`",
             ],
         ),
         (

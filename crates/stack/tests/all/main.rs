@@ -3,6 +3,7 @@
 // The helpers are not marked as tests, so clippy's exemption for tests does not cover them.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod arrays;
 mod builtins;
 mod docs;
 mod errors;

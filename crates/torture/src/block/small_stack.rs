@@ -55,7 +55,7 @@ fn of_media(stack: &Stack, layer: &Layer) -> Vec<String> {
         set("pages_per_block", g.pages_per_block.min(PAGES));
         page = g.page_bytes.min(PAGE_MOST);
         set("page_bytes", page);
-        pages = g.channels.min(UNITS) * BLOCKS * PAGES;
+        pages += g.channels.min(UNITS) * BLOCKS * PAGES;
     }
     for m in layer.on.iter().filter_map(media) {
         match &m.spec {

@@ -49,6 +49,6 @@ fn errors_reach_the_client_and_nothing_is_lost() {
 /// data, with power cuts on the way.
 #[test]
 fn worn_media_lose_nothing() {
-    let r = torture(TortureMode::Wear, &["none-512", "level-2k", "both-4k"], 4, Some(400));
+    let r = torture(TortureMode::Wear, &["none-512", "array-4k", "level-2k", "both-4k"], 4, Some(400));
     assert!(r.faults_struck > 10 && r.images > 1_000, "{r:?}");
 }

@@ -3,6 +3,7 @@
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, clippy::print_stdout)]
 
+mod arrays;
 #[path = "../common/mod.rs"]
 mod common;
 mod damage;

@@ -213,7 +213,7 @@ fn blocks_that_go_bad_do_not_change_the_size() {
     for block in [3, 20, 30] {
         m.layer.flash.nand_mut().retire(frit_core::BlockId(block));
     }
-    let nand = m.layer.flash.nand_mut().store_mut();
+    let nand = m.layer.flash.nand_mut().devices_mut().next().unwrap().store_mut();
     let nand = Nand::new(nand_config(GEOMETRY, NandFaults::default()), nand, &mut hw).unwrap();
     let pcm = m.layer.map.pcm.as_mut().unwrap().medium.store_mut();
     let pcm = Pcm::new(pcm_config(4096), pcm, &mut hw).unwrap();

@@ -48,7 +48,7 @@ fn leveled(config: HfslConfig) -> Layer {
 /// Builds a layer over the media of another one, as after a restart of the process.
 fn reopened(layer: &mut Layer, config: HfslConfig) -> Result<Layer> {
     let take = |store: &mut MemoryStore| std::mem::replace(store, MemoryStore::new(0));
-    let nand = take(layer.flash.nand_mut().store_mut());
+    let nand = take(layer.flash.nand_mut().devices_mut().next().unwrap().store_mut());
     over(config, nand, take(layer.map.pcm.as_mut().unwrap().medium.store_mut()))
 }
 

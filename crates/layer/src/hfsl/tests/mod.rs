@@ -518,7 +518,7 @@ fn a_flipped_bit_is_an_error_with_its_place() {
     l.write(&mut UntimedSink::new(), Sector(0), WriteData::Bytes(&[7; 2048]), Hints::NONE).unwrap();
     let PageLocation::Nand(ppn) = l.entry(Lpn(0)).unwrap().place() else { panic!("in NAND") };
     // The page is at the start of the page area of the store: find it by its contents.
-    let store = l.flash.nand_mut().store_mut();
+    let store = l.flash.nand_mut().devices_mut().next().unwrap().store_mut();
     let mut at = 0;
     let mut buf = [0u8; 512];
     while buf != [7; 512] {

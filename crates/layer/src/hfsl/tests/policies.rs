@@ -441,14 +441,15 @@ fn steady_is_what_overwriting_ends_in() {
         };
         let mut state = 1u64;
         let mut overwrite = |l: &mut Hfsl<(), NoStore, NoStore>, times: u64| {
-            let before = l.flash.nand().counts().of(Op::NandProgram).commands;
+            let before = l.flash.nand().devices().next().unwrap().counts().of(Op::NandProgram).commands;
             let writes = u64::from(l.pages) * times;
             for _ in 0..writes {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let lpn = (state >> 33) % u64::from(l.pages);
                 l.write(&mut UntimedSink::new(), Sector(lpn * 4), WriteData::Len(2048), Hints::NONE).unwrap();
             }
-            let programs = l.flash.nand().counts().of(Op::NandProgram).commands - before;
+            let programs =
+                l.flash.nand().devices().next().unwrap().counts().of(Op::NandProgram).commands - before;
             programs as f64 / writes as f64
         };
         let shares = |l: &Hfsl<(), NoStore, NoStore>| {

@@ -1,5 +1,6 @@
 //! Tests of the rules of NAND, of its faults, and of its bytes on every store.
 
+mod array;
 mod bytes;
 mod faults;
 mod rules;

@@ -9,8 +9,8 @@ use frit_torture::block::small_stack;
 use frit_torture::block::target::StackTarget;
 
 /// Names of the stacks in `stacks/`, fast ones first.
-pub(crate) const STACKS: [&str; 7] =
-    ["none-512", "none-4k", "cache-1k", "cache-4k", "level-2k", "both-4k", "level-16k"];
+pub(crate) const STACKS: [&str; 8] =
+    ["none-512", "none-4k", "array-4k", "cache-1k", "cache-4k", "level-2k", "both-4k", "level-16k"];
 
 /// The built-in stack of a disk behind a cache, which variants change by overrides.
 pub(crate) const HALO: &str = "halo-small";
@@ -67,7 +67,7 @@ pub(crate) const PCM_LEVELERS: [(&str, &str); 6] = [
 ];
 
 /// Stacks of several layers in `stacks/`, which are made small.
-pub(crate) const TREES: [&str; 9] = [
+pub(crate) const TREES: [&str; 10] = [
     "tree-halo-hfsl",
     "tree-concat",
     "tree-stripe",
@@ -77,6 +77,7 @@ pub(crate) const TREES: [&str; 9] = [
     "tree-two-caches",
     "tree-halo-ntl",
     "tree-segments",
+    "tree-nand-array",
 ];
 
 /// Numbers of lines of the ring of redo records: a record is overwritten by the next one, by the

@@ -127,6 +127,8 @@ fn mutations() -> Vec<(String, Mutation)> {
 }
 
 const ANY: &[&str] = &["both-4k", "none-4k", "level-2k"];
+/// Stacks of several NAND devices below one HFSL.
+const ARRAYS: &[&str] = &["array-4k"];
 const GROUPS: &[&str] = &["level-2k", "none-512"];
 /// HFSL stacks with rings of several redo records.
 const RINGS: &[&str] = &["redo-2-none", "redo-64-start-gap"];
@@ -178,8 +180,12 @@ fn masked() -> [BugId; 12] {
 /// Modes and stacks that reveal a bug.
 type Grounds = (&'static [TortureMode], &'static [&'static str]);
 
-fn grounds_of_media(_: MediaBug) -> Grounds {
-    (&[TortureMode::Damage], ANY)
+fn grounds_of_media(bug: MediaBug) -> Grounds {
+    match bug {
+        MediaBug::NandDataUnchecked => (&[TortureMode::Damage], ANY),
+        MediaBug::ArrayRotatedAtOpen => (&[TortureMode::Cuts], ARRAYS),
+        MediaBug::ArraySyncsFirst => (&[TortureMode::Files], ARRAYS),
+    }
 }
 
 fn grounds_of_flash(bug: FlashBug) -> Grounds {
