@@ -36,8 +36,11 @@ impl Features {
     pub const REDO_RING: u32 = 2;
     /// Incompatible feature: a medium is an object store.
     pub const OBJECTS: u32 = 4;
+    /// Incompatible feature: an HFSL has several NAND devices.
+    pub const NAND_ARRAY: u32 = 8;
     /// The incompatible features that this frit knows.
-    pub(crate) const KNOWN: u32 = Features::LAYERS | Features::REDO_RING | Features::OBJECTS;
+    pub(crate) const KNOWN: u32 =
+        Features::LAYERS | Features::REDO_RING | Features::OBJECTS | Features::NAND_ARRAY;
 
     /// Returns the features of a new volume of a stack.
     pub(crate) fn of(stack: &Stack) -> Features {
@@ -46,7 +49,9 @@ impl Features {
         let ring = if has_ring { Features::REDO_RING } else { 0 };
         let has_objects = stack.media().iter().any(|m| m.used && m.spec.kind() == MediumKind::Object);
         let objects = if has_objects { Features::OBJECTS } else { 0 };
-        Features { incompatible: layers | ring | objects, ..Features::default() }
+        let has_array = stack.layers().iter().any(|layer| stack.all_on(layer, "nand").len() > 1);
+        let array = if has_array { Features::NAND_ARRAY } else { 0 };
+        Features { incompatible: layers | ring | objects | array, ..Features::default() }
     }
 }
 
