@@ -3,9 +3,9 @@
 use crate::planted::NestBug;
 use frit_core::planted::is_planted;
 use frit_core::{
-    BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, Finding, Hints, Info, LayerRecovery, MediumKind,
-    Params, Precondition, Progress, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, StackDevice, StackView,
-    Traffic, TrafficKind, WriteData, WriteGuarantee,
+    BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, Finding, Hints, Info, LayerRecovery, LinkRequest,
+    MediumKind, Params, Precondition, Progress, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, StackDevice,
+    StackView, Traffic, TrafficKind, WriteData, WriteGuarantee,
 };
 
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
@@ -14,15 +14,17 @@ static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 /// requests of the upper layer.
 pub struct NestedLayer<S: Sink> {
     name: String,
+    number: u16,
     layer: Box<dyn StackDevice<S>>,
     traffic: Traffic,
 }
 
 impl<S: Sink> NestedLayer<S> {
-    /// Gives a layer the interface of a device. `name` is that of the layer in its stack.
+    /// Gives a layer the interface of a device. `name` and `number` are those of the layer in its
+    /// stack.
     #[must_use]
-    pub fn new(name: &str, layer: Box<dyn StackDevice<S>>) -> NestedLayer<S> {
-        NestedLayer { name: name.into(), layer, traffic: Traffic::default() }
+    pub fn new(name: &str, number: u16, layer: Box<dyn StackDevice<S>>) -> NestedLayer<S> {
+        NestedLayer { name: name.into(), number, layer, traffic: Traffic::default() }
     }
 
     /// Makes a request to the layer, which starts when `after` is done. Returns the token of its
@@ -31,6 +33,7 @@ impl<S: Sink> NestedLayer<S> {
     fn request(
         &mut self,
         sink: &mut S,
+        kind: TrafficKind,
         after: S::Tok,
         ask: impl FnOnce(&mut dyn StackDevice<S>, &mut S) -> Result<()>,
     ) -> Result<S::Tok> {
@@ -38,7 +41,7 @@ impl<S: Sink> NestedLayer<S> {
         let outer = sink.begin_nested(start);
         let answer = ask(&mut *self.layer, sink);
         // The scope ends also if the request fails: later commands belong to the upper request.
-        let done = sink.end_nested(outer);
+        let done = sink.end_measured(outer, LinkRequest { layer: self.number, kind });
         let done = if is_planted(NestBug::AckEarly) { after } else { done };
         self.located(answer).map(|()| done)
     }
@@ -90,7 +93,7 @@ impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
         after: S::Tok,
     ) -> Result<S::Tok> {
         self.traffic.add(TrafficKind::Read, cause, u64::from(into.len()));
-        self.request(sink, after, |layer, sink| {
+        self.request(sink, TrafficKind::Read, after, |layer, sink| {
             layer.read(sink, Sector(at / SECTOR_BYTES), into, Hints::NONE)
         })
     }
@@ -104,7 +107,7 @@ impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
         after: S::Tok,
     ) -> Result<S::Tok> {
         self.traffic.add(TrafficKind::Write, cause, u64::from(data.len()));
-        let done = self.request(sink, after, |layer, sink| {
+        let done = self.request(sink, TrafficKind::Write, after, |layer, sink| {
             layer.write(sink, Sector(at / SECTOR_BYTES), data, Hints::NONE)
         });
         if is_planted(NestBug::WriteErrorDropped) { Ok(done.unwrap_or(after)) } else { done }
@@ -118,7 +121,7 @@ impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
             return self.write_zeros(sink, at, len, cause, after);
         }
         self.traffic.add(TrafficKind::Zero, cause, len);
-        self.request(sink, after, |layer, sink| {
+        self.request(sink, TrafficKind::Zero, after, |layer, sink| {
             layer.discard(sink, Sector(at / SECTOR_BYTES), len / SECTOR_BYTES)
         })
     }
@@ -129,7 +132,7 @@ impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
         }
         let after = if is_planted(NestBug::FlushEarly) { S::Tok::default() } else { after };
         self.traffic.add(TrafficKind::Flush, cause, 0);
-        self.request(sink, after, |layer, sink| layer.flush(sink))
+        self.request(sink, TrafficKind::Flush, after, |layer, sink| layer.flush(sink))
     }
 
     fn write_guarantee(&self) -> WriteGuarantee {
@@ -141,6 +144,7 @@ impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
         self.layer.visible(view);
         view.name_layer(&self.name, media, own);
         if let Some(layer) = view.layers.get_mut(own) {
+            layer.number = self.number;
             layer.traffic = Some(Box::new(self.traffic.clone()));
         }
     }

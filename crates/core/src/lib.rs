@@ -48,6 +48,6 @@ pub use objects::{ObjectDevice, ObjectId};
 pub use params::{ParamDef, ParamInfo, ParamTable, Params};
 pub use payload::{ReadTarget, WriteData};
 pub use raw::{ByteAccess, RawAccess};
-pub use sink::{CommandObserver, RequestScope, Sink, Token, UnitState, UntimedSink};
+pub use sink::{CommandObserver, LinkRequest, RequestScope, Sink, Token, UnitState, UntimedSink};
 pub use units::{BlockId, Lpn, Nanos, PAGE_NONE, Ppn, SECTOR_BYTES, Sector};
 pub use visible::StackView;

@@ -1,7 +1,7 @@
 //! The receiver of commands: it connects layers, whose commands take effect immediately, with
 //! virtual time.
 
-use crate::{Cmd, Nanos, UnitId};
+use crate::{Cmd, Nanos, TrafficKind, UnitId};
 use std::any::Any;
 use std::fmt;
 
@@ -29,6 +29,15 @@ pub struct RequestScope<T> {
     pub start: T,
     /// Join of the tokens for which the acknowledgement of the request waits.
     pub ack: T,
+}
+
+/// A request of a layer to the layer below it, as the measurement of its time needs it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LinkRequest {
+    /// Number of the lower layer in the stack.
+    pub layer: u16,
+    /// Kind of request.
+    pub kind: TrafficKind,
 }
 
 /// Receives the commands that media emit and decides how long they take.
@@ -110,6 +119,13 @@ pub trait Sink {
     #[inline]
     fn end_nested(&mut self, outer: RequestScope<Self::Tok>) -> Self::Tok {
         std::mem::replace(self.scope(), outer).ack
+    }
+
+    /// Ends a request like [`Sink::end_nested`]. A sink that measures the times of requests between
+    /// layers records it from its start to its acknowledgement.
+    #[inline]
+    fn end_measured(&mut self, outer: RequestScope<Self::Tok>, _request: LinkRequest) -> Self::Tok {
+        self.end_nested(outer)
     }
 }
 

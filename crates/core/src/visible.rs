@@ -143,6 +143,8 @@ pub struct LayerView {
     pub name: String,
     /// Name of the layer above it; empty for the top layer.
     pub upper: String,
+    /// Number of the layer in its stack: 0 for the top layer, as in [`LinkRequest`](crate::LinkRequest).
+    pub number: u16,
     /// Metrics.
     pub metrics: Vec<Metric>,
     /// Number of pages on each medium, for equal slices of the address space.

@@ -14,6 +14,7 @@ pub mod driver;
 pub mod event;
 pub mod in_order;
 pub mod latency;
+pub mod links;
 pub mod pace;
 pub mod record;
 pub mod sched;
@@ -24,6 +25,7 @@ pub use driver::{Arrival, Driver, DriverCounters, Engine, Host, LoopMode, Reques
 pub use event::Event;
 pub use in_order::InOrder;
 pub use latency::{LatencyByClass, LatencyHistogram, LatencySummary};
+pub use links::{LinkTimes, TimesByKind};
 pub use pace::Pacer;
 pub use record::{Recorder, Recording};
 pub use sched::{AnyScheduler, Scheduler};

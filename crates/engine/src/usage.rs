@@ -2,6 +2,7 @@
 
 use crate::arm_stats::ArmStats;
 use crate::latency::LatencyHistogram;
+use crate::links::LinkTimes;
 use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, UnitId};
 use frit_media::{Hardware, TimingModel};
 use serde::Serialize;
@@ -32,7 +33,25 @@ pub struct DeviceUsage {
     arms: Vec<(UnitId, ArmStats)>,
     times: [[CommandTime; Cause::COUNT]; Op::COUNT],
     series: Option<Box<UtilizationSeries>>,
+    histograms: Option<Box<Histograms>>,
+}
+
+/// Histograms that are not enabled in most runs, behind one test for each command.
+#[derive(Clone, Default, Debug)]
+struct Histograms {
     by_op: Option<Box<[LatencyHistogram; Op::COUNT]>>,
+    links: Option<LinkTimes>,
+}
+
+impl Histograms {
+    fn command(&mut self, cmd: &Cmd, time: Nanos) {
+        if let Some(h) = &mut self.by_op {
+            h[cmd.op as usize].record(time);
+        }
+        if let Some(links) = &mut self.links {
+            links.command(cmd.op, cmd.unit, time);
+        }
+    }
 }
 
 impl DeviceUsage {
@@ -58,7 +77,7 @@ impl DeviceUsage {
             channel_busy: vec![Nanos::ZERO; hardware.channels()],
             times: Default::default(),
             series: None,
-            by_op: None,
+            histograms: None,
         }
     }
 
@@ -74,8 +93,12 @@ impl DeviceUsage {
         if let Some(s) = &mut self.series {
             **s = UtilizationSeries::new(now, s.channels, s.bins);
         }
-        if let Some(h) = &mut self.by_op {
+        let Some(histograms) = &mut self.histograms else { return };
+        if let Some(h) = &mut histograms.by_op {
             h.iter_mut().for_each(LatencyHistogram::reset);
+        }
+        if let Some(links) = &mut histograms.links {
+            links.reset();
         }
     }
 
@@ -88,7 +111,25 @@ impl DeviceUsage {
 
     /// Enables a histogram of command times (waiting plus service) for each operation.
     pub fn enable_histograms(&mut self) {
-        self.by_op = Some(Box::new(std::array::from_fn(|_| LatencyHistogram::new())));
+        let by_op = Box::new(std::array::from_fn(|_| LatencyHistogram::new()));
+        self.histograms.get_or_insert_default().by_op = Some(by_op);
+    }
+
+    /// Enables the histograms of the requests between layers, and of those to each medium.
+    pub fn enable_links(&mut self, hardware: &Hardware) {
+        self.histograms.get_or_insert_default().links = Some(LinkTimes::new(hardware));
+    }
+
+    /// Times of the requests between layers and to media, if [`DeviceUsage::enable_links`] enabled
+    /// them.
+    #[must_use]
+    pub fn links(&self) -> Option<&LinkTimes> {
+        self.histograms.as_ref()?.links.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn links_mut(&mut self) -> Option<&mut LinkTimes> {
+        self.histograms.as_mut()?.links.as_mut()
     }
 
     /// Counts one command.
@@ -106,8 +147,8 @@ impl DeviceUsage {
         t.commands += 1;
         t.waited += start - ready;
         t.served += end - start;
-        if let Some(h) = &mut self.by_op {
-            h[cmd.op as usize].record(end - ready);
+        if let Some(h) = &mut self.histograms {
+            h.command(cmd, end - ready);
         }
     }
 
@@ -165,7 +206,7 @@ impl DeviceUsage {
     /// Histogram of an operation, if [`DeviceUsage::enable_histograms`] enabled it.
     #[must_use]
     pub fn histogram(&self, op: Op) -> Option<&LatencyHistogram> {
-        self.by_op.as_ref().map(|h| &h[op as usize])
+        self.histograms.as_ref()?.by_op.as_ref().map(|h| &h[op as usize])
     }
 
     /// Time series of channel utilization, if [`DeviceUsage::enable_series`] enabled it.

@@ -181,6 +181,10 @@ impl<E: MeteredEngine> Runner<E> {
         self.engine.usage_mut().reset(now);
         self.engine.usage_mut().enable_series(CHANNEL_BINS_MAX);
         let before = self.snapshot();
+        // A stack of one layer has no requests between layers.
+        if before.visible.layers.len() > 1 {
+            self.engine.usage_mut().enable_links(&self.hardware);
+        }
         if let Some(log) = &mut log {
             log.begin_run(&self.stack.name, &workload.identity().name, now);
         }

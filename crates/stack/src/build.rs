@@ -223,7 +223,10 @@ impl Builder<'_> {
             .map(|&(_, below)| match below {
                 Below::Layer(i) => {
                     let built = self.build_layer(i, stores, hardware)?;
-                    Ok(Box::new(NestedLayer::new(&stack.layers[i].name, built)) as Box<dyn BlockDevice<S>>)
+                    // A stack file of 1 MiB cannot have more layers.
+                    let number = u16::try_from(i).unwrap_or(u16::MAX);
+                    let layer = NestedLayer::new(&stack.layers[i].name, number, built);
+                    Ok(Box::new(layer) as Box<dyn BlockDevice<S>>)
                 }
                 Below::Medium(i) => {
                     let disk =

@@ -15,7 +15,7 @@ use crate::driver::{Completion, Engine, Tag};
 use crate::sched::Scheduler;
 use crate::usage::DeviceUsage;
 use frit_core::visible::Metric;
-use frit_core::{Cmd, Nanos, RequestScope, Sink, UnitId, UnitState};
+use frit_core::{Cmd, LinkRequest, Nanos, RequestScope, Sink, UnitId, UnitState};
 use frit_media::Hardware;
 use state::{PendingEvent, Stage};
 
@@ -200,6 +200,13 @@ impl<P: Scheduler> Sink for Event<P> {
     #[inline]
     fn scope(&mut self) -> &mut RequestScope<Tok> {
         &mut self.scope
+    }
+
+    #[inline]
+    fn end_measured(&mut self, outer: RequestScope<Tok>, request: LinkRequest) -> Tok {
+        let scope = std::mem::replace(&mut self.scope, outer);
+        self.queues.measure(scope, request);
+        scope.ack
     }
 }
 

@@ -6,8 +6,9 @@ use super::disk_queue::{DiskJobState, DiskQueue, NO_DISK, disk_queues};
 use super::gate::Gate;
 use super::hazard_links::{Chains, HazardLinks, UnitHazards};
 use crate::driver::{Completion, Tag};
+use crate::links::is_link_tag;
 use crate::usage::DeviceUsage;
-use frit_core::{Cmd, Nanos, Op, UnitId, UnitState};
+use frit_core::{Cmd, LinkRequest, Nanos, Op, RequestScope, UnitId, UnitState};
 use frit_media::{Hardware, Phases, TimingModel};
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
@@ -452,6 +453,21 @@ impl Queues {
         true
     }
 
+    /// Measures a request between layers, from its start to its acknowledgement.
+    pub(super) fn measure(&mut self, scope: RequestScope<Tok>, request: LinkRequest) {
+        // No command of the request takes time.
+        let empty = scope.ack == scope.start;
+        let done = |tok| (empty || self.is_done(tok)).then_some(self.now);
+        let (start, end) = (done(scope.start), done(scope.ack));
+        let Some(links) = self.usage.links_mut() else { return };
+        let tags = links.request(request, start, end);
+        for (tok, tag) in [(scope.start, tags.start), (scope.ack, tags.end)] {
+            if let Some(tag) = tag {
+                self.watch(tok, tag);
+            }
+        }
+    }
+
     pub(super) fn has_report(&self) -> bool {
         !self.reports.is_empty()
     }
@@ -662,8 +678,14 @@ impl Queues {
     fn resolve(&mut self, id: u32) {
         let node = &mut self.nodes[id as usize];
         let mut newest = node.waiters;
-        if let Some(tag) = node.tag {
-            self.reports.push(Reverse((self.now, tag)));
+        match node.tag {
+            Some(tag) if is_link_tag(tag) => {
+                if let Some(links) = self.usage.links_mut() {
+                    links.resolved(tag, self.now);
+                }
+            }
+            Some(tag) => self.reports.push(Reverse((self.now, tag))),
+            None => {}
         }
         node.generation = node.generation.wrapping_add(1);
         node.stage = Stage::Free;

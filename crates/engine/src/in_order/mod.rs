@@ -9,11 +9,12 @@ mod unit;
 pub use tokens::Tok;
 
 use crate::driver::{Completion, Engine, Tag};
+use crate::links::is_link_tag;
 use crate::usage::DeviceUsage;
 use ask_tree::AskTree;
 use dies::{Die, NO_DIE};
 use disks::Disks;
-use frit_core::{Cmd, Nanos, RequestScope, Sink, UnitId, UnitState};
+use frit_core::{Cmd, LinkRequest, Nanos, RequestScope, Sink, UnitId, UnitState};
 use frit_media::{Hardware, Phases, TimingModel};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -238,10 +239,34 @@ impl InOrder {
     fn resolve(&mut self, tok: Tok, at: Nanos) {
         self.last_end = self.last_end.max(at);
         let (startable, completions) = (&mut self.startable, &mut self.completions);
+        let usage = &mut self.usage;
         self.tokens.resolve(tok, at, |consequence| match consequence {
             Consequence::Ready(unit, command) => startable.push((unit, command)),
+            Consequence::Watched(tag, at) if is_link_tag(tag) => {
+                if let Some(links) = usage.links_mut() {
+                    links.resolved(tag, at);
+                }
+            }
             Consequence::Watched(tag, at) => completions.push(Reverse((at, tag))),
         });
+    }
+
+    /// Measures a request between layers, from its start to its acknowledgement.
+    fn measure(&mut self, scope: RequestScope<Tok>, request: LinkRequest) {
+        let Some(links) = self.usage.links_mut() else { return };
+        // A time that is past counts as now: the request cannot have started before.
+        let at = |tok| self.tokens.done_at(tok).map(|at| at.max(self.now));
+        let (start, end) = match scope.ack == scope.start {
+            // No command of the request takes time.
+            true => (Some(self.now), Some(self.now)),
+            false => (at(scope.start), at(scope.ack)),
+        };
+        let tags = links.request(request, start, end);
+        for (tok, tag) in [(scope.start, tags.start), (scope.ack, tags.end)] {
+            if let Some(tag) = tag {
+                self.tokens.watch(self.now, tok, tag);
+            }
+        }
     }
 
     /// Gives a command of a disk, which waits for nothing but a time, to its drive.
@@ -388,6 +413,13 @@ impl Sink for InOrder {
     #[inline]
     fn scope(&mut self) -> &mut RequestScope<Tok> {
         &mut self.scope
+    }
+
+    #[inline]
+    fn end_measured(&mut self, outer: RequestScope<Tok>, request: LinkRequest) -> Tok {
+        let scope = std::mem::replace(&mut self.scope, outer);
+        self.measure(scope, request);
+        scope.ack
     }
 }
 

@@ -2,9 +2,9 @@
 //! compares each engine with itself.
 
 use crate::common::*;
-use frit_core::{Cause, Cmd, Nanos, Op, UnitId};
+use frit_core::{Cause, Cmd, Nanos, Op, TrafficKind, UnitId};
 use frit_engine::sched::Fifo;
-use frit_engine::{AnyScheduler, Event, InOrder, LoopMode};
+use frit_engine::{AnyScheduler, DeviceUsage, Event, InOrder, LoopMode, TimesByKind};
 use proptest::prelude::*;
 use strum::VariantNames;
 
@@ -63,6 +63,18 @@ fn banked_cmd() -> impl Strategy<Value = Cmd> {
     })
 }
 
+/// Returns the distributions of the requests to the layer below, and of the commands to the device.
+fn link_times(usage: &DeviceUsage) -> Vec<Vec<(Nanos, u64)>> {
+    let links = usage.links().unwrap();
+    let of = |times: Option<&TimesByKind>, kind| {
+        times.and_then(|t| t.of(kind)).map_or(Vec::new(), |h| h.buckets().collect())
+    };
+    let device = links.device(UnitId(0));
+    let mut all = vec![of(links.layer(3), TrafficKind::Write)];
+    all.extend([TrafficKind::Read, TrafficKind::Write].map(|kind| of(device, kind)));
+    all
+}
+
 fn mode() -> impl Strategy<Value = LoopMode> {
     prop_oneof![
         (1u32..9).prop_map(|depth| LoopMode::Closed { depth }),
@@ -113,8 +125,38 @@ proptest! {
     ) {
         let hw = nand(&[0, 0, 0, 1, 1, 1]);
         let by = Some(Nanos(by));
-        let in_order = run_nested(&mut InOrder::new(&hw), m, &r, by);
-        prop_assert_eq!(in_order, run_nested(&mut Event::new(&hw, Fifo), m, &r, by));
+        let (mut in_order, mut event) = (InOrder::new(&hw), Event::new(&hw, Fifo));
+        in_order.usage_mut().enable_links(&hw);
+        event.usage_mut().enable_links(&hw);
+        let results = run_nested(&mut in_order, m, &r, by);
+        prop_assert_eq!(results, run_nested(&mut event, m, &r, by));
+        let times = link_times(in_order.usage());
+        prop_assert_eq!(&times, &link_times(event.usage()));
+        let nested = r.iter().filter(|r| r.commands.len() > 1).count() as u64;
+        prop_assert_eq!(times[0].iter().map(|(_, n)| n).sum::<u64>(), nested);
+    }
+
+    /// The time of a request to a layer below is that of the upper one after its first command.
+    #[test]
+    fn times_of_links_are_parts_of_the_times_of_requests(at in prop::collection::vec(0u64..9, 1..20)) {
+        let hw = nand(&[0, 1, 2, 3, 4, 5]);
+        let by = Nanos(5_000);
+        // Requests that do not meet: a program, the delay, and a read of another unit.
+        let requests: Vec<Request> = (0..)
+            .zip(&at)
+            .map(|(i, gap)| Request::at(i * 50_000_000 + gap, &[program(0, 0), read(1, 0)]))
+            .collect();
+        let mode = LoopMode::Open { speed: 1.0, depth: None };
+        let alone = |cmd| ends(&mut InOrder::new(&hw), &singles(&[cmd]))[0];
+        let mut engine = InOrder::new(&hw);
+        engine.usage_mut().enable_links(&hw);
+        let (times, _) = run_nested(&mut engine, mode, &requests, Some(by));
+        let summary = engine.usage().links().unwrap().layer(3).unwrap().of(TrafficKind::Write).unwrap().summary();
+        prop_assert_eq!(summary.count, at.len() as u64);
+        prop_assert_eq!((summary.max_ns.0, summary.mean_ns), (alone(read(1, 0)), alone(read(1, 0)) as f64));
+        for t in times {
+            prop_assert_eq!(t.service().0, alone(program(0, 0)) + by.0 + summary.max_ns.0);
+        }
     }
 
     #[test]

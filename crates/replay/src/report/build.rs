@@ -66,7 +66,7 @@ pub(crate) fn build(i: ReportInputs<'_>) -> Report {
         all.merge(&these);
         media.push(report);
     }
-    let links = links(&i.before.visible, &i.after.visible, i.issued.written_bytes);
+    let links = links(&i.before.visible, &i.after.visible, i.issued.written_bytes, i.usage);
     let layers: Vec<LayerReport> = layers(&i.before.visible.layers, i.after.visible.layers);
     let residence = layers.first().map(|l| l.residence_total).unwrap_or_default();
     let updates = layers.iter().flat_map(|l| &l.metrics).find(|m| m.name == "flash_updates");

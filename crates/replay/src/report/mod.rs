@@ -25,6 +25,7 @@ use crate::steady::SteadyState;
 use crate::verify::Verification;
 use frit_core::visible::Residence;
 use frit_core::{Count, MediumKind};
+use frit_engine::LatencySummary;
 use frit_trace::{Problems, Reading, WorkloadIdentity};
 use serde::Serialize;
 
@@ -286,6 +287,19 @@ pub struct LinkReport {
     pub written_per_byte: Option<f64>,
     /// Writes by the cause that `from` gives.
     pub causes: Vec<CauseCount>,
+    /// Times by kind of request; a kind that did not occur has none.
+    pub latency: Vec<LinkLatency>,
+}
+
+/// Times of the requests of one kind: from the start of a request, when what it waits for is done, to
+/// its acknowledgement. For a medium, the requests are its commands.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct LinkLatency {
+    /// Kind of request: read, write, discard or flush.
+    pub kind: &'static str,
+    /// The distribution.
+    #[serde(flatten)]
+    pub figures: LatencySummary,
 }
 
 /// Writes of one cause.

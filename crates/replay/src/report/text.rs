@@ -1,7 +1,7 @@
 //! A report as text for a terminal.
 
 use super::show::{count, figure, lines, percent, ratio_or_dash, table, time};
-use super::{ClassLatency, DiskReport, Distribution, MediumReport, PercentileTime, Report};
+use super::{ClassLatency, DiskReport, Distribution, LinkLatency, MediumReport, PercentileTime, Report};
 use crate::findings::{self, setting};
 use crate::hinted::{HintReport, MarkedWrites};
 use crate::steady::{SteadyVerdict, Test};
@@ -39,6 +39,8 @@ pub fn report(r: &Report) -> String {
     out.push('\n');
     if !r.links.is_empty() {
         out.push_str(&links(r));
+        out.push('\n');
+        out.push_str(&link_latencies(r));
         out.push('\n');
     }
     for (name, text) in figures(r) {
@@ -227,6 +229,20 @@ fn links(r: &Report) -> String {
             number(l.flushes),
             ratio_or_dash(l.written_per_byte),
         ]);
+    }
+    lines(&t)
+}
+
+/// Returns the table of the times of the requests between layers, and of the commands of media.
+fn link_latencies(r: &Report) -> String {
+    let mut t = table(&["from", "to", "kind", "requests", "mean", "p50", "p99", "max"], 3);
+    for l in &r.links {
+        for LinkLatency { kind, figures: f } in &l.latency {
+            let mut row = vec![l.from.clone(), l.to.clone(), (*kind).to_owned(), count(f.count)];
+            row.push(time(f.mean_ns));
+            row.extend([f.p50_ns, f.p99_ns, f.max_ns].map(|n| time(n.0 as f64)));
+            t.add_row(row);
+        }
     }
     lines(&t)
 }

@@ -2,7 +2,7 @@
 
 use super::{mixed_trace, run};
 use crate::{InitialState, Report, RunOptions, WarmUp, WarmUpRequests, sectors};
-use frit_engine::LoopMode;
+use frit_engine::{LatencySummary, LoopMode};
 use frit_stack::Stack;
 
 /// Read and program of a page of 2 KiB in Table 7 of the HFSL paper, in ns.
@@ -25,6 +25,9 @@ pub(super) fn flash(name: &str) -> String {
 /// A PCM of 128 KiB in two channels.
 pub(super) const FRONT: &str =
     "[media.front]\nprofile = \"pcm-halo-2012\"\nchannels = 2\nchip_bytes = \"512K\"\n";
+
+/// Largest number of background requests in progress at the end of a run of these tests.
+const IN_PROGRESS_MAX: u64 = 16;
 
 fn at_depth(depth: u32) -> RunOptions {
     RunOptions { mode: LoopMode::Closed { depth }, ..RunOptions::default() }
@@ -51,6 +54,13 @@ fn a_delay_adds_its_delay() {
         };
         let r = run(&stack(&text), &format!("{spec},read=1"), &filled);
         assert_eq!(latencies(&r, "read"), (100, READ + 100_000));
+        // Below the delay, the times are those of the device.
+        for (run, kind, device) in [(&w, "write", PROGRAM), (&r, "read", READ)] {
+            for (from, to) in [("top", "ssd"), ("ssd", "ssd-nand")] {
+                let times = link_times(run, from, to, kind);
+                assert_eq!((times.count, times.max_ns.0, times.mean_ns), (100, device, device as f64));
+            }
+        }
         // Delays of different requests do not add up: at depth 4 the unit is the only queue.
         let deep = run(&stack(&text), spec, &at_depth(4));
         assert_eq!(deep.throughput.duration_ns, 100 * PROGRAM + 50_000);
@@ -68,6 +78,10 @@ fn a_stripe_of_n_devices_has_n_times_the_throughput() {
         let spec = format!("gen:sequential,count={},size=2K,align=2K,span={}K", 100 * n, 200 * n);
         let striped = run(&stack(&format!("{}chunk = \"2K\"\n", top("stripe"))), &spec, &at_depth(n));
         assert_eq!(striped.throughput.duration_ns, 100 * PROGRAM, "{n} devices at a time");
+        for name in &names {
+            let times = link_times(&striped, "top", name, "write");
+            assert_eq!((times.count, times.max_ns.0, times.mean_ns), (100, PROGRAM, PROGRAM as f64));
+        }
         // The same devices one after the other: 200 KiB are on one device.
         let joined = run(&stack(&top("concat")), &spec, &at_depth(n));
         assert_eq!(joined.throughput.duration_ns, 100 * u64::from(n) * PROGRAM);
@@ -96,6 +110,58 @@ fn a_miss_of_a_cache_takes_the_time_of_the_device_below() {
     assert_eq!(latencies(&near, "read"), (50, READ));
     let far = run(&stack(&cache("far")), spec, &filled);
     assert_eq!(latencies(&far, "read"), (50, READ + 333_000));
+    // Each link has the time of what is below it.
+    let max = |from, to| link_times(&far, from, to, "read").max_ns.0;
+    assert_eq!(max("top", "far"), READ + 333_000);
+    assert_eq!((max("far", "ssd"), max("ssd", "ssd-nand")), (READ, READ));
+}
+
+/// Returns the times of one kind of request on a link.
+fn link_times(r: &Report, from: &str, to: &str, kind: &str) -> LatencySummary {
+    let link = r.links.iter().find(|l| l.from == from && l.to == to).unwrap();
+    link.latency.iter().find(|l| l.kind == kind).unwrap().figures
+}
+
+/// A disk below a cache has no layer in between: its link has the times of its commands, and a miss
+/// takes the same.
+#[test]
+fn a_disk_below_a_cache_has_the_times_of_its_commands() {
+    for engine in ["in-order", "event"] {
+        let text = format!(
+            "{FRONT}[media.hdd]\nprofile = \"st3500320as-2008\"\nbytes = \"16M\"\n[cache]\n[extra]\nkind = \"delay\"\n\
+             device = \"cache\"\nread_us = 9\n[engine]\nkind = \"{engine}\"\n"
+        );
+        let spec = "gen:uniform,count=80,size=4K,align=4K,span=8M,read=1";
+        let r = run(&stack(&text), spec, &RunOptions::default());
+        let (client, cache) =
+            (r.class("read").unwrap().response.figures, link_times(&r, "extra", "cache", "read"));
+        let disk = link_times(&r, "cache", "hdd", "read");
+        assert_eq!((disk.count, cache.count, client.count), (80, 80, 80));
+        assert!(disk.mean_ns > 1e6, "{disk:?}");
+        assert_eq!((disk.mean_ns, disk.max_ns), (cache.mean_ns, cache.max_ns));
+        assert!((client.mean_ns - cache.mean_ns - 9_000.0).abs() < 1e-3);
+        assert_eq!(client.max_ns.0, cache.max_ns.0 + 9_000);
+    }
+}
+
+/// The flush of a cache waits for what it destaged, so the time of a request is counted from the end of
+/// what it waits for, and not from the call.
+#[test]
+fn a_request_is_timed_from_the_end_of_what_it_waits_for() {
+    for engine in ["in-order", "event"] {
+        let text = format!(
+            "{}[low]\nkind = \"delay\"\ndevice = \"ssd\"\nwrite_us = 50\n\
+             [top]\nkind = \"cache\"\npcm = \"front\"\ndisk = \"low\"\ndirty_low = 0\n{FRONT}[engine]\nkind = \"{engine}\"\n",
+            flash("ssd")
+        );
+        // One unit: a request that waits for the unit takes longer, and one alone takes the least.
+        let spec = "gen:uniform,count=300,size=4K,align=4K,span=600K";
+        let r = run(&stack(&text), spec, &RunOptions::default());
+        let (low, ssd) = (link_times(&r, "top", "low", "write"), link_times(&r, "low", "ssd", "write"));
+        assert_eq!(low.count, ssd.count);
+        assert!((low.mean_ns - ssd.mean_ns - 50_000.0).abs() < 1e-3, "{low:?} {ssd:?}");
+        assert_eq!(low.max_ns.0, ssd.max_ns.0 + 50_000);
+    }
 }
 
 #[test]
@@ -158,8 +224,26 @@ fn contents_are_right_and_links_add_up() {
 }
 
 /// The links to media have all commands of the media, and each layer received what the layer above
-/// it gave.
+/// it gave. Each request has a time, except background work in progress at the last acknowledgement.
 fn check_links(r: &Report) {
+    for l in &r.links {
+        let timed = |kind| l.latency.iter().find(|t| t.kind == kind).map_or(0, |t| t.figures.count);
+        let to = (&l.from, &l.to);
+        let all = |kind, requests: u64| {
+            let times: u64 = timed(kind);
+            assert!(
+                times <= requests && times + IN_PROGRESS_MAX >= requests,
+                "{to:?} {kind}: {times} of {requests}"
+            );
+        };
+        all("read", l.reads.commands);
+        all("write", l.writes.commands);
+        all("discard", l.discards.commands);
+        // Fences of memory that take no time are no commands.
+        if r.media.iter().all(|m| m.name != l.to) {
+            all("flush", l.flushes);
+        }
+    }
     for m in &r.media {
         let rows = r.counts.iter().filter(|c| c.medium == m.name);
         let mut to = r.links.iter().filter(|l| l.to == m.name);

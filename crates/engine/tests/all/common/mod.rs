@@ -2,7 +2,9 @@
 
 #![allow(unreachable_pub)] // the module is private
 
-use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, Progress, Result, Sink, UnitId};
+use frit_core::{
+    Cause, Cmd, LinkRequest, MediumKind, Nanos, Op, Progress, Result, Sink, TrafficKind, UnitId,
+};
 use frit_engine::{Arrival, Driver, DriverCounters, Engine, Host, LoopMode, RequestTimes};
 use frit_media::{
     Device, Hardware, LatencyCurve, MultiPlane, NandTiming, ObjectTiming, PcmTiming, TimingModel,
@@ -175,7 +177,8 @@ impl<S: Sink> Host<S> for Script<S> {
         }
         toks.into_iter().for_each(|t| sink.ack(t));
         if let Some(outer) = outer {
-            let done = sink.end_nested(outer);
+            let request = LinkRequest { layer: 3, kind: TrafficKind::Write };
+            let done = sink.end_measured(outer, request);
             sink.ack(done);
         }
         Ok(())
