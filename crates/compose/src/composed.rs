@@ -34,6 +34,10 @@ pub trait Composer<S: Sink>: Send {
     /// Name of the kind of layer in a stack file.
     const NAME: &'static str;
 
+    /// `true` if the devices get the hints of the requests of the host. The writes of the composer
+    /// with [`Cause::Host`] are then data of the current request.
+    const PASSES_HINTS: bool = false;
+
     /// Parameters of the layer.
     type Config: ParamTable + Send;
 
@@ -271,11 +275,19 @@ impl<S: Sink, C: Composer<S>> BlockLayer<S> for Composed<S, C> {
         Ok(())
     }
 
-    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
+    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, hints: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(data.len()))?;
         self.writable()?;
         let start = sink.start();
-        let done = self.composer.write(sink, at, data, start)?;
+        let hints = if C::PASSES_HINTS { hints.only(Hints::PLACEMENT) } else { Hints::NONE };
+        let done = if hints == Hints::NONE {
+            self.composer.write(sink, at, data, start)
+        } else {
+            self.composer.base_mut().devices.set_hints(hints);
+            let done = self.composer.write(sink, at, data, start);
+            self.composer.base_mut().devices.set_hints(Hints::NONE);
+            done
+        }?;
         sink.ack(done);
         Ok(())
     }

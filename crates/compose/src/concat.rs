@@ -39,6 +39,7 @@ fn part(starts: &[u64], at: u64) -> Part {
 
 impl<S: Sink + 'static> Composer<S> for Concat<S> {
     const NAME: &'static str = "concat";
+    const PASSES_HINTS: bool = true;
     type Config = ConcatConfig;
 
     fn base(&self) -> &Base<S, ConcatConfig> {

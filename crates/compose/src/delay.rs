@@ -58,6 +58,7 @@ const fn micros(us: u64) -> Nanos {
 
 impl<S: Sink + 'static> Composer<S> for Delay<S> {
     const NAME: &'static str = "delay";
+    const PASSES_HINTS: bool = true;
     type Config = DelayConfig;
 
     fn base(&self) -> &Base<S, DelayConfig> {

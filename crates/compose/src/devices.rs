@@ -4,8 +4,8 @@ use crate::planted::NestBug;
 use crate::slot::Slot;
 use frit_core::planted::is_planted;
 use frit_core::{
-    BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, DurabilityPoint, Finding, Info, LayerRecovery,
-    Params, Precondition, Progress, Result, Sink, StackView, WriteGuarantee,
+    BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, DurabilityPoint, Finding, Hints, Info,
+    LayerRecovery, Params, Precondition, Progress, Result, Sink, StackView, WriteGuarantee,
 };
 
 /// The devices below a composer, in the order of the stack file.
@@ -59,6 +59,11 @@ impl<S: Sink> Devices<S> {
     pub fn only(&self) -> &Slot<S> {
         assert_eq!(self.all.len(), 1, "a composer of several devices uses each by its number");
         &self.all[0]
+    }
+
+    /// Sets the hints of the host's writes that follow.
+    pub fn set_hints(&mut self, hints: Hints) {
+        self.all.iter_mut().for_each(|d| d.set_hints(hints));
     }
 
     /// Flushes all devices.

@@ -101,6 +101,7 @@ impl<S: Sink> Flaky<S> {
 
 impl<S: Sink + 'static> Composer<S> for Flaky<S> {
     const NAME: &'static str = "flaky";
+    const PASSES_HINTS: bool = true;
     type Config = FlakyConfig;
 
     fn base(&self) -> &Base<S, FlakyConfig> {

@@ -17,6 +17,8 @@ pub struct NestedLayer<S: Sink> {
     number: u16,
     layer: Box<dyn StackDevice<S>>,
     traffic: Traffic,
+    /// Hints of the host's writes.
+    hints: Hints,
 }
 
 impl<S: Sink> NestedLayer<S> {
@@ -24,7 +26,7 @@ impl<S: Sink> NestedLayer<S> {
     /// stack.
     #[must_use]
     pub fn new(name: &str, number: u16, layer: Box<dyn StackDevice<S>>) -> NestedLayer<S> {
-        NestedLayer { name: name.into(), number, layer, traffic: Traffic::default() }
+        NestedLayer { name: name.into(), number, layer, traffic: Traffic::default(), hints: Hints::NONE }
     }
 
     /// Makes a request to the layer, which starts when `after` is done. Returns the token of its
@@ -84,6 +86,10 @@ impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
         self.layer.prefetch(next);
     }
 
+    fn set_hints(&mut self, hints: Hints) {
+        self.hints = hints;
+    }
+
     fn read(
         &mut self,
         sink: &mut S,
@@ -107,8 +113,10 @@ impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
         after: S::Tok,
     ) -> Result<S::Tok> {
         self.traffic.add(TrafficKind::Write, cause, u64::from(data.len()));
+        // What the upper layer writes for itself is not data of the host.
+        let hints = if cause == Cause::Host { self.hints } else { Hints::NONE };
         let done = self.request(sink, TrafficKind::Write, after, |layer, sink| {
-            layer.write(sink, Sector(at / SECTOR_BYTES), data, Hints::NONE)
+            layer.write(sink, Sector(at / SECTOR_BYTES), data, hints)
         });
         if is_planted(NestBug::WriteErrorDropped) { Ok(done.unwrap_or(after)) } else { done }
     }

@@ -105,6 +105,7 @@ impl<S: Sink> Record<S> {
 
 impl<S: Sink + 'static> Composer<S> for Record<S> {
     const NAME: &'static str = "record";
+    const PASSES_HINTS: bool = true;
     type Config = RecordConfig;
 
     fn base(&self) -> &Base<S, RecordConfig> {

@@ -1,8 +1,8 @@
 //! A device below a composer, with the writes that its next flush covers.
 
 use frit_core::{
-    BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, Finding, Info, LayerRecovery, MediumKind, Params,
-    Precondition, Progress, ReadTarget, Result, Sink, StackView, WriteData, WriteGuarantee,
+    BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, Finding, Hints, Info, LayerRecovery, MediumKind,
+    Params, Precondition, Progress, ReadTarget, Result, Sink, StackView, WriteData, WriteGuarantee,
 };
 
 /// A device below a composer.
@@ -37,6 +37,10 @@ impl<S: Sink> BlockDevice<S> for Slot<S> {
 
     fn page_bytes(&self) -> u32 {
         self.device.page_bytes()
+    }
+
+    fn set_hints(&mut self, hints: Hints) {
+        self.device.set_hints(hints);
     }
 
     #[inline]

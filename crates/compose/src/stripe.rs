@@ -58,6 +58,7 @@ impl<S: Sink> Stripe<S> {
 
 impl<S: Sink + 'static> Composer<S> for Stripe<S> {
     const NAME: &'static str = "stripe";
+    const PASSES_HINTS: bool = true;
     type Config = StripeConfig;
 
     fn base(&self) -> &Base<S, StripeConfig> {

@@ -1,9 +1,9 @@
 //! The device below a layer: a disk, or another layer.
 
 use crate::{
-    BlockingMedium, Cause, CheckCounts, CheckScope, Count, CrashKind, Error, Finding, Info, LayerRecovery,
-    MediumKind, Op, Params, Precondition, Progress, ReadTarget, Result, SECTOR_BYTES, Sector, Sink,
-    StackView, WriteData, WriteGuarantee,
+    BlockingMedium, Cause, CheckCounts, CheckScope, Count, CrashKind, Error, Finding, Hints, Info,
+    LayerRecovery, MediumKind, Op, Params, Precondition, Progress, ReadTarget, Result, SECTOR_BYTES, Sector,
+    Sink, StackView, WriteData, WriteGuarantee,
 };
 use serde::Serialize;
 use std::sync::Arc;
@@ -87,6 +87,10 @@ pub trait BlockDevice<S: Sink>: Send {
     /// Announces the next requests (first sector, length in sectors): see
     /// [`crate::BlockLayer::prefetch`].
     fn prefetch(&self, _next: &[(Sector, u32)]) {}
+
+    /// Sets the hints of the writes of [`Cause::Host`] that follow. A device that is no layer ignores
+    /// them.
+    fn set_hints(&mut self, _hints: Hints) {}
 
     /// Reads sectors, once `after` is done.
     ///

@@ -28,6 +28,9 @@ impl Hints {
     /// The host expects that the data is not written again soon.
     pub const COLD: Hints = Hints(16);
 
+    /// The hints from which a layer chooses the medium of data.
+    pub const PLACEMENT: Hints = Hints::METADATA.with(Hints::HOT).with(Hints::COLD);
+
     /// Returns `true` if all hints of `other` are set.
     #[inline]
     #[must_use]
@@ -38,8 +41,15 @@ impl Hints {
     /// Returns the union of both sets of hints.
     #[inline]
     #[must_use]
-    pub fn with(self, other: Hints) -> Hints {
+    pub const fn with(self, other: Hints) -> Hints {
         Hints(self.0 | other.0)
+    }
+
+    /// Returns the hints that are in `other`.
+    #[inline]
+    #[must_use]
+    pub fn only(self, other: Hints) -> Hints {
+        Hints(self.0 & other.0)
     }
 
     /// Returns the hints that are not in `other`.

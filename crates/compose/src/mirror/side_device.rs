@@ -2,8 +2,9 @@
 //! failure of this side, and not of the mirror.
 
 use frit_core::{
-    BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, Error, Finding, Info, LayerRecovery, MediumKind,
-    Params, Precondition, Progress, ReadTarget, Result, Sink, StackView, WriteData, WriteGuarantee,
+    BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, Error, Finding, Hints, Info, LayerRecovery,
+    MediumKind, Params, Precondition, Progress, ReadTarget, Result, Sink, StackView, WriteData,
+    WriteGuarantee,
 };
 
 /// A device below a mirror.
@@ -47,6 +48,10 @@ impl<S: Sink> SideDevice<S> {
 impl<S: Sink> BlockDevice<S> for SideDevice<S> {
     fn bytes(&self) -> u64 {
         self.device.bytes()
+    }
+
+    fn set_hints(&mut self, hints: Hints) {
+        self.device.set_hints(hints);
     }
 
     fn read(

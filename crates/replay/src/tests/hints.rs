@@ -59,3 +59,50 @@ fn writes_of_bytes_get_the_hints_of_their_pages() {
     // Bytes are counted in whole sectors.
     assert_eq!((marked.len(), marked[0].hint, marked[0].writes, marked[0].bytes), (1, "metadata", 16, 8192));
 }
+
+/// Returns the pages that hinted writes put into PCM below layers: of all HFSL of the stack.
+fn pcm_pages(layers: &str, devices: &[&str]) -> u64 {
+    let hfsl = |name: &&str| {
+        format!(
+            "[media.{name}-nand]\nprofile = \"slc-k9-2016\"\nchannels = 2\nchips_per_channel = 1\nblocks_per_plane = 24\n\
+             pages_per_block = 16\n[media.{name}-pcm]\nprofile = \"pcm-p8p-2016\"\nchip_bytes = \"32K\"\n\
+             [{name}]\nkind = \"hfsl\"\nnand = \"{name}-nand\"\npcm = \"{name}-pcm\"\nplacement = \"hint\"\n"
+        )
+    };
+    let text = devices.iter().map(hfsl).collect::<String>() + layers;
+    let stack =
+        frit_stack::Stack::parse("t", &text, &[]).unwrap_or_else(|e| panic!("{e}: {:?}", e.problems()));
+    let spec = "gen:sequential,count=32,size=16K,align=16K,span=512K";
+    let job = Job::open(spec, &Options::default(), Fit::Strict, &mut |_| {}).unwrap();
+    let ranges = ["20K+1=metadata", "64K+32K=metadata"].map(|r| r.parse::<HintRange>().unwrap());
+    let options = RunOptions { verify: true, ..RunOptions::default() };
+    let r = job.with_hints(&ranges).run(&stack, &options, &mut |_| {}).unwrap();
+    assert_eq!(r.verification.unwrap().mismatches, 0);
+    r.layers.iter().map(|l| l.residence_total.pcm_level).sum()
+}
+
+#[test]
+fn composers_pass_hints_to_the_layers_below_them() {
+    let flaky =
+        "[far]\nkind = \"delay\"\ndevice = \"bad\"\nwrite_us = 9\n[bad]\nkind = \"flaky\"\ndevice = \"a\"\n";
+    for (layers, devices, pages) in [
+        ("", &["a"][..], 18),
+        // A page of each chunk that is marked, on either device.
+        ("[top]\nkind = \"stripe\"\ndevices = [\"a\", \"b\"]\nchunk = \"4K\"\n", &["a", "b"], 18),
+        ("[top]\nkind = \"concat\"\ndevices = [\"a\", \"b\"]\n", &["a", "b"], 18),
+        // The data is on both sides.
+        ("[top]\nkind = \"mirror\"\ndevices = [\"a\", \"b\"]\n", &["a", "b"], 36),
+        // Through several layers.
+        (flaky, &["a"], 18),
+        // A cache writes later, for itself; chunks have no hints of their own.
+        (
+            "[media.front]\nprofile = \"pcm-halo-2012\"\nchip_bytes = \"512K\"\n[top]\nkind = \"cache\"\npcm = \"front\"\n\
+             disk = \"a\"\n",
+            &["a"],
+            0,
+        ),
+        ("[top]\nkind = \"thin\"\ndevice = \"a\"\nsize = \"1M\"\nchunk = \"64K\"\n", &["a"], 0),
+    ] {
+        assert_eq!(pcm_pages(layers, devices), pages, "{layers}");
+    }
+}
