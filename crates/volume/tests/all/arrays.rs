@@ -125,7 +125,7 @@ fn damage_is_reported_with_the_device() {
 
 #[test]
 fn a_volume_on_an_array_is_sized_and_grows() {
-    let sized = sized_stack(12 << 20, |sets| stack(sets)).unwrap();
+    let sized = sized_stack(12 << 20, stack).unwrap();
     let (_d, dir) = place();
     let mut v = Volume::create(&dir, &CreateOptions { stack: sized, force: false }).unwrap();
     assert_eq!(v.bytes(), 12 << 20);
