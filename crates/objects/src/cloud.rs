@@ -22,7 +22,7 @@ const DRIVER_THREADS: usize = 2;
 #[derive(Debug)]
 pub(crate) struct CloudBucket {
     store: Box<dyn ObjectStore>,
-    prefix: String,
+    prefix: Path,
     runtime: Runtime,
 }
 
@@ -36,11 +36,11 @@ impl CloudBucket {
         let store = client(*service, bucket, url).map_err(|e| BucketError::Lasting(text(&e)))?;
         let runtime = Builder::new_multi_thread().worker_threads(DRIVER_THREADS).enable_all().build();
         let runtime = runtime.map_err(|e| BucketError::Lasting(e.to_string()))?;
-        Ok(CloudBucket { store, prefix: prefix.clone(), runtime })
+        Ok(CloudBucket { store, prefix: Path::from(prefix.as_str()), runtime })
     }
 
     fn path(&self, name: &str) -> Path {
-        Path::from(format!("{}/{name}", self.prefix))
+        self.prefix.clone().join(name)
     }
 }
 
@@ -188,18 +188,18 @@ impl Bucket for CloudBucket {
     }
 
     fn list(&self, after: &str) -> Result<Vec<(String, u64)>, BucketError> {
-        let prefix = (!self.prefix.is_empty()).then(|| Path::from(self.prefix.as_str()));
+        let prefix = (!self.prefix.is_root()).then_some(&self.prefix);
         let stream = match after {
-            "" => self.store.list(prefix.as_ref()),
-            after => self.store.list_with_offset(prefix.as_ref(), &self.path(after)),
+            "" => self.store.list(prefix),
+            after => self.store.list_with_offset(prefix, &self.path(after)),
         };
         let found: Vec<_> =
             self.runtime.block_on(stream.try_collect()).map_err(|e| failed_without_object(&e))?;
         let name = |m: &object_store::ObjectMeta| {
-            let path = m.location.as_ref();
-            let rest = path.strip_prefix(self.prefix.as_str())?.trim_start_matches('/');
-            // Objects of other prefixes below this one have a slash in their names.
-            (!rest.contains('/')).then(|| (rest.to_owned(), m.size))
+            let mut parts = m.location.prefix_match(&self.prefix)?;
+            let name = parts.next()?;
+            // Objects of other prefixes below this one have more parts.
+            parts.next().is_none().then(|| (name.as_ref().to_owned(), m.size))
         };
         Ok(found.iter().filter_map(name).collect())
     }

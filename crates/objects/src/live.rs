@@ -213,8 +213,8 @@ impl RemoteObjects for LiveObjects {
         let queued = self.uploads.sizes().into_iter().map(|(id, size)| (id, size as u64));
         let found: BTreeMap<ObjectId, u64> = stored.chain(queued).collect();
         let size = |(id, size): (ObjectId, u64)| {
-            let too_large = || self.failed(&format!("object {id} has {size} bytes"), &BucketError::Exists);
-            u32::try_from(size).map(|size| (id, size)).map_err(|_| too_large())
+            let what = format!("the object store {}: object {id} has {size} bytes, too many", self.store);
+            u32::try_from(size).map(|size| (id, size)).map_err(|_| Error::Medium { what })
         };
         found.into_iter().map(size).collect()
     }
@@ -259,9 +259,12 @@ impl RemoteObjects for LiveObjects {
         self.create_writer(next, &WriterRecord::new(wait, serial))?;
         self.epoch = Some(next);
         // Another writer may have claimed a higher epoch since the list.
-        self.check_writer()?;
-        std::thread::sleep(self.wait_for_former(open.as_ref()));
-        self.clean_up(next, &writers, last.map(|(last, _)| last))?;
+        let complete = self.check_writer().and_then(|()| {
+            std::thread::sleep(self.wait_for_former(open.as_ref()));
+            self.clean_up(next, &writers, last.map(|(last, _)| last))
+        });
+        // A claim that is not complete allows no writes.
+        complete.inspect_err(|_| self.epoch = None)?;
         // Later claims find the objects of this one.
         self.settings.replaces = false;
         Ok(next)

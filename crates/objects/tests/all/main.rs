@@ -6,6 +6,7 @@
 mod buckets;
 mod common;
 mod faults;
+mod kill;
 mod machine;
 #[cfg(feature = "s3")]
 mod s3;

@@ -103,11 +103,11 @@ fn verify(store: &mut dyn RemoteObjects, epoch: u32, number: u32) {
 #[test]
 fn a_server_keeps_the_contract_of_a_bucket() {
     let Some(gateway) = Gateway::start() else { return };
-    check(
-        &*frit_objects::bucket_of(&gateway.url("contract/deep", ""), Path::new("."), OpenMode::ReadWrite)
-            .unwrap(),
-    );
-    check(&*frit_objects::bucket_of(&gateway.url("", ""), Path::new("."), OpenMode::ReadWrite).unwrap());
+    // Names below a prefix are not those of the prefix above it.
+    for prefix in ["contract/deep", "contract", "with space~and%41", ""] {
+        let url = gateway.url(prefix, "");
+        check(&*frit_objects::bucket_of(&url, Path::new("."), OpenMode::ReadWrite).unwrap());
+    }
 }
 
 #[test]
