@@ -244,7 +244,9 @@ impl RemoteObjects for LiveObjects {
         }
         // A writer whose record cannot be read may have any limit; that of this one is assumed.
         let own_wait = self.settings.timeout * 2;
-        let open = last.filter(|(_, closed)| !closed).map(|_| {
+        // No request of this writer itself is under way, apart from uploads.
+        let own = self.epoch;
+        let open = last.filter(|&(last, closed)| !closed && own != Some(last)).map(|_| {
             former
                 .clone()
                 .unwrap_or_else(|| WriterRecord { wait: own_wait, ..WriterRecord::new(own_wait, 0) })

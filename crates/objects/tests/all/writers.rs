@@ -180,6 +180,7 @@ fn a_release_and_the_end_of_a_local_process_make_a_claim_immediate() {
     let begin = Instant::now();
     let mut second = claimed(&bucket, waiting.clone());
     second.flush().unwrap();
+    assert_eq!(second.claim(0).unwrap(), 3, "the same writer claims again");
     second.release().unwrap();
     // The process of a local bucket has ended: nothing of it can arrive.
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
