@@ -38,11 +38,14 @@ impl Gateway {
     }
 
     fn run(&mut self) {
-        let child = Command::new(&self.program)
+        // The server is killed when its standard input ends: by `kill`, or with the test program.
+        let child = Command::new("sh")
+            .args(["-c", "\"$0\" \"$@\" < /dev/null & read -r _; kill -9 $!; wait"])
+            .arg(&self.program)
             .args(["--access", "frit", "--secret", "frit-secret", "--quiet"])
             .args(["--port", &format!("127.0.0.1:{}", self.port), "posix"])
             .arg(self.dir.path().join("data"))
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
@@ -57,7 +60,7 @@ impl Gateway {
     /// Kills the server.
     fn kill(&mut self) {
         let Some(mut child) = self.child.take() else { return };
-        child.kill().unwrap();
+        drop(child.stdin.take());
         child.wait().unwrap();
     }
 

@@ -54,7 +54,13 @@ fn parts(r: &Report, medium: &str) -> Vec<BarSegment> {
     let writes = |op: &str| {
         matches!(
             op,
-            "nand-program" | "nand-copyback" | "pcm-write" | "pcm-write-clean" | "dram-write" | "disk-write"
+            "nand-program"
+                | "nand-copyback"
+                | "pcm-write"
+                | "pcm-write-clean"
+                | "dram-write"
+                | "disk-write"
+                | "object-put"
         )
     };
     let of = |cause: &'static str| {

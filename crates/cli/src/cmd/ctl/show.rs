@@ -171,8 +171,9 @@ fn media(all: &[MediumStat]) -> String {
     let mut commands = table(&["medium", "command", "cause", "number", "bytes"]);
     for m in all {
         let w = &m.wear;
-        // Writes do not wear a disk.
-        let worn = |value: String| if m.kind == "disk" { "-".into() } else { value };
+        // Writes do not wear a disk or an object store.
+        let wears = !["disk", "object"].contains(&m.kind.as_str());
+        let worn = |value: String| if wears { value } else { "-".into() };
         t.add_row([
             m.name.clone(),
             m.kind.clone(),
