@@ -32,8 +32,8 @@ pub struct Segments<S: Sink> {
     pub(super) moved: OpenSegment<S::Tok>,
     /// Epoch of this opening; 0 before the store was claimed.
     pub(super) epoch: u32,
-    /// `true` if the store was given back at a shutdown.
-    released: bool,
+    /// `true` from the claim of the store until it is given back at a shutdown.
+    claimed: bool,
     /// Number of the next object.
     pub(super) next_number: u32,
     /// The last puts, whose segments are still in DRAM: the oldest first.
@@ -90,7 +90,7 @@ impl<S: Sink + 'static> Segments<S> {
             host: OpenSegment::new(ObjectId { epoch: 0, number: 1 }),
             moved: OpenSegment::new(ObjectId { epoch: 0, number: 2 }),
             epoch: 0,
-            released: false,
+            claimed: false,
             next_number: 3,
             puts: VecDeque::new(),
             unflushed: S::Tok::default(),
@@ -119,7 +119,7 @@ impl<S: Sink + 'static> Segments<S> {
     /// Forgets the contents of DRAM, and takes the epoch of a new opening.
     pub(super) fn begin_epoch(&mut self, epoch: u32) {
         self.epoch = epoch;
-        self.released = false;
+        self.claimed = true;
         self.next_number = 1;
         self.puts.clear();
         self.put_since_flush = false;
@@ -131,7 +131,7 @@ impl<S: Sink + 'static> Segments<S> {
     /// Keeps the contents of DRAM, and takes the epoch of a new opening.
     pub(super) fn continue_in(&mut self, epoch: u32) {
         self.epoch = epoch;
-        self.released = false;
+        self.claimed = true;
         let ids = [self.next_id(), self.next_id()];
         for (open, id) in [&mut self.host, &mut self.moved].into_iter().zip(ids) {
             open.id = id;
@@ -141,13 +141,13 @@ impl<S: Sink + 'static> Segments<S> {
         }
     }
 
-    /// Claims the store again, if the layer goes on after a shutdown.
+    /// Claims the store, if a simulation begins without a format, or the layer goes on after a shutdown.
     ///
     /// # Errors
     /// A map that refuses writes, or a failure of the store.
     pub(super) fn writable(&mut self, sink: &mut S) -> Result<()> {
         self.table.writable()?;
-        if self.released {
+        if !self.claimed {
             let epoch = self.store.claim(sink, self.epoch)?;
             self.continue_in(epoch);
         }
@@ -346,7 +346,7 @@ impl<S: Sink + 'static> Composer<S> for Segments<S> {
         let saved = self.table.save(sink, self.base.devices.get_mut(0), done, &fill_from(&self.entries))?;
         sink.ack(saved);
         self.store.release(sink)?;
-        self.released = true;
+        self.claimed = false;
         Ok(())
     }
 
