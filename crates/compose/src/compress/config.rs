@@ -1,6 +1,6 @@
 //! Parameters of compression, and the sizes that follow from them.
 
-use crate::table::{TableKind, TableLayout, VolumeShape};
+use crate::table::{TableKind, TableLayout, VolumeShape, check_chunks};
 use frit_core::{Error, Result, SECTOR_BYTES, size};
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
@@ -89,13 +89,7 @@ impl CompressShape {
     /// A chunk or a size that does not fit the device.
     pub(super) fn new(config: &CompressConfig, device_bytes: u64) -> Result<CompressShape> {
         let chunk = config.chunk;
-        if !chunk.is_power_of_two() {
-            return Err(Error::param("chunk", size::format(chunk), "has to be a power of two"));
-        }
-        if !config.size.is_multiple_of(chunk) {
-            let why = format!("has to be a multiple of a chunk of {}", size::format(chunk));
-            return Err(Error::param("size", config.size, why));
-        }
+        check_chunks(chunk, config.size)?;
         let chunk_sectors = chunk / SECTOR_BYTES;
         let of = |offered: u64| -> Result<CompressShape> {
             let layout = TableLayout::new(&KIND, offered)?;

@@ -1,7 +1,7 @@
 //! Positions of the two copies of a table.
 
 use super::sector::PAYLOAD_BYTES;
-use frit_core::{Error, Result, SECTOR_BYTES};
+use frit_core::{Error, Result, SECTOR_BYTES, size};
 
 /// Number of copies of a table.
 pub(crate) const COPIES: u32 = 2;
@@ -37,6 +37,21 @@ pub(crate) struct VolumeShape {
     pub(crate) device_bytes: u64,
     /// First byte of data on the device.
     pub(crate) data_at: u64,
+}
+
+/// Checks the chunk and the size that the parameters of a layer give.
+///
+/// # Errors
+/// A chunk that is no power of two, or a size that is no multiple of it.
+pub(crate) fn check_chunks(chunk: u64, size: u64) -> Result<()> {
+    if !chunk.is_power_of_two() {
+        return Err(Error::param("chunk", size::format(chunk), "has to be a power of two"));
+    }
+    if !size.is_multiple_of(chunk) {
+        let why = format!("has to be a multiple of a chunk of {}", size::format(chunk));
+        return Err(Error::param("size", size, why));
+    }
+    Ok(())
 }
 
 /// Positions of the superblocks and of the sectors of a table.

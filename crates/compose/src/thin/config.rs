@@ -1,6 +1,6 @@
 //! Parameters of thin provisioning, and the sizes that follow from them.
 
-use crate::table::{TableKind, TableLayout, VolumeShape};
+use crate::table::{TableKind, TableLayout, VolumeShape, check_chunks};
 use frit_core::{Error, Result, size};
 
 frit_core::parameters! {
@@ -50,13 +50,7 @@ impl ThinShape {
     /// A chunk or a size that does not fit the device.
     pub(super) fn new(config: &ThinConfig, device_bytes: u64) -> Result<ThinShape> {
         let chunk = config.chunk;
-        if !chunk.is_power_of_two() {
-            return Err(Error::param("chunk", size::format(chunk), "has to be a power of two"));
-        }
-        if !config.size.is_multiple_of(chunk) {
-            let why = format!("has to be a multiple of a chunk of {}", size::format(chunk));
-            return Err(Error::param("size", config.size, why));
-        }
+        check_chunks(chunk, config.size)?;
         let of = |offered: u64| -> Result<ThinShape> {
             let layout = TableLayout::new(&KIND, offered)?;
             let data_at = layout.bytes().next_multiple_of(chunk);

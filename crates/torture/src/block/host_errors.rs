@@ -111,7 +111,7 @@ impl WorkItem<'_> {
         stores[medium].lock().fault = None;
         let mut met = met;
         let small = u64::from(layer.write_guarantee().atomic_bytes) < BLOCK as u64;
-        if small || is_layered(target) || target.media().iter().any(|m| m.kind == MediumKind::Disk) {
+        if small || target.is_layered() || target.media().iter().any(|m| m.kind == MediumKind::Disk) {
             // The part of a failed request that reached a disk is whole by sectors, and so are
             // smaller pages.
             clients.history.split(&CommandSet::below(requests.len(), requests.len()));
@@ -146,14 +146,14 @@ impl WorkItem<'_> {
         }
         // The new requests are numbered after all earlier ones.
         let from = met.lasted.limit();
-        let count = if is_layered(self.target) { 320 } else { 160 };
+        let count = if self.target.is_layered() { 320 } else { 160 };
         let mix = WorkloadMix { requests: count, clients: 2, hot_blocks: 0, most_sectors: 16, discards: 20 };
         let mut requests = mix.requests(rng, clients.history.len() as u64);
         requests.push(ClientRequestKind::Flush.without_range());
         let mut lasted = CommandSet::new(from + requests.len());
         lasted.add_all(&met.lasted);
         // A layer below a failing one tries its own device again in background steps.
-        let layers = is_layered(self.target);
+        let layers = self.target.is_layered();
         let retries = if layers { 2 * RETRIES } else { RETRIES };
         for (n, r) in (from..).zip(&requests) {
             if layers {
@@ -177,11 +177,6 @@ impl WorkItem<'_> {
         met.lasted = lasted;
         Ok(())
     }
-}
-
-/// Returns `true` if a layer below the top layer uses a medium.
-pub(crate) fn is_layered(target: &dyn TortureTarget) -> bool {
-    target.media().iter().any(|m| !m.of_top)
 }
 
 /// Stores, the layer on them, and clients that know the contents.

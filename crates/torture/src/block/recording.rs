@@ -4,7 +4,6 @@ use crate::block::access_log::{AccessLog, AccessRecords};
 use crate::block::command_set::CommandSet;
 use crate::block::graph::Graph;
 use crate::block::history::History;
-use crate::block::host_errors::is_layered;
 use crate::block::medium::SharedMedium;
 use crate::block::oracle::{read_all, recover_and_read};
 use crate::block::recording_sink::{Mutation, RecordingSink};
@@ -99,9 +98,16 @@ fn direct(promise: WriteGuarantee, recording: &Recording, requests: &[ClientRequ
     direct
 }
 
-/// Adds the requests that a layer below the top layer may have divided: the parts of a discard that go
-/// to different devices, and all requests if the top layer promises no more than its device.
-fn split_over_layers(direct: &mut CommandSet, promise: WriteGuarantee, requests: &[ClientRequest]) {
+/// Returns `true` if the writes to the disks of a target do not show which requests bypassed durable
+/// memory: a layer below the top layer divides requests, and a layer that commits at a flush may write
+/// nothing for a request.
+fn changes_host_writes(target: &dyn TortureTarget) -> bool {
+    target.is_layered() || target.commits_at_flush()
+}
+
+/// Adds the requests that may be durable in parts: discards, which are atomic by sector only, and all
+/// requests if the top layer promises no more than its device.
+fn add_divisible(direct: &mut CommandSet, promise: WriteGuarantee, requests: &[ClientRequest]) {
     let small = u64::from(promise.atomic_bytes) < BLOCK as u64;
     for (r, request) in requests.iter().enumerate() {
         if small || request.kind == ClientRequestKind::Discard {
@@ -268,13 +274,8 @@ impl<'a> RecordingSession<'a> {
         let graph = Graph::new(&recording, log.clone(), self.target.media());
         let Clients { mut history, version, .. } = self.clients;
         let mut direct = direct(promise, &recording, requests);
-        if is_layered(self.target) {
-            split_over_layers(&mut direct, promise, requests);
-        }
-        if self.target.commits_at_flush() {
-            // A discard may write to no disk, and is atomic by sector only all the same.
-            let discards = (0..requests.len()).filter(|&r| requests[r].kind == ClientRequestKind::Discard);
-            discards.for_each(|r| direct.add(r));
+        if changes_host_writes(self.target) {
+            add_divisible(&mut direct, promise, requests);
         }
         // Without a disk, every request may be split into small parts, or be buffered until a
         // flush.

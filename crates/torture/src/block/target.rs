@@ -59,6 +59,11 @@ pub trait TortureTarget: Sync {
     /// variant.
     fn variant(&self, sets: &[String]) -> Option<Box<dyn TortureTarget>>;
 
+    /// Returns `true` if a layer below the top layer uses a medium.
+    fn is_layered(&self) -> bool {
+        self.media().iter().any(|m| !m.of_top)
+    }
+
     /// Returns `true` if a layer of the target keeps changes in DRAM until a flush, so that a request
     /// which wrote to no disk is not certain either.
     fn commits_at_flush(&self) -> bool {
