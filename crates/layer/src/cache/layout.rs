@@ -1,7 +1,7 @@
 //! Areas of a cache in its PCM.
 //!
 //! ```text
-//! 0       header: identity, state, shutdown summary; from 1 KiB on, copies of synced marks
+//! 0       header: identity, state, shutdown summary; from 1 KiB on, second copies of marks
 //! 4 KiB   marks: 64 words on separate lines, each followed by a synced mark
 //! 8 KiB   records, 32 bytes for each slot; then their second copies, if there are any
 //! D       data, 4 KiB for each slot, aligned to 4 KiB
@@ -11,7 +11,7 @@ use super::BLOCK_BYTES;
 use crate::marks::{mark_at, mark_copy_at};
 use crate::numbers::CacheSlot;
 use crate::record::{RECORD_BYTES, RecordAddr};
-use frit_core::convert::bounded_u32;
+use frit_core::convert::{bounded_u32, to_usize};
 use frit_core::{Error, Result, size};
 
 pub(super) const RECORDS_AT: u64 = 8192;
@@ -78,6 +78,13 @@ impl CacheLayout {
 
 /// Smallest number of blocks that a cache works with.
 const SLOTS_LEAST: u64 = 64;
+
+/// Returns the addresses of the copies of the mark with index `i`: one in a simulation, and two in a
+/// volume, which has two copies of records. They lie on separate pages, so that damage to one page
+/// cannot make damaged blocks look like torn ones.
+pub(super) fn marks_at(i: u64, copies: u32) -> impl Iterator<Item = u64> {
+    [mark_at(i), mark_copy_at(i) + 8].into_iter().take(to_usize(copies))
+}
 
 /// Returns the addresses of the two copies of the synced mark with index `i`. They lie on separate
 /// pages, so that damage to one page cannot make all blocks uncertain.

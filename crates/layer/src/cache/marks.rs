@@ -1,10 +1,10 @@
 //! Marks: the sequence numbers up to which records are known to be complete, and known to be
 //! synced.
 
-use super::layout::synced_marks_at;
+use super::layout::{marks_at, synced_marks_at};
 use super::space::CachePcm;
 use crate::Token;
-use crate::marks::{HighestMark, WORDS, is_due, mark_at};
+use crate::marks::{HighestMark, WORDS, is_due};
 use crate::payload::source_of;
 use crate::planted::CacheBug;
 use frit_core::planted::is_planted;
@@ -25,7 +25,9 @@ impl<T: Token, P: Store> CachePcm<T, P> {
         self.mark = self.seq;
         self.marks += 1;
         let word = self.mark.to_le_bytes();
-        self.pcm.write(sink, mark_at(self.marks), source_of::<P>(&word), Cause::Meta, after)?;
+        for at in marks_at(self.marks, self.layout.copies) {
+            self.pcm.write(sink, at, source_of::<P>(&word), Cause::Meta, after)?;
+        }
         Ok(())
     }
 
@@ -51,7 +53,9 @@ impl<T: Token, P: Store> CachePcm<T, P> {
         let most = highest.saturating_add(2 * u64::from(self.layout.slots));
         let (mut mark, mut synced) = (HighestMark::default(), HighestMark::default());
         for i in 0..WORDS {
-            self.best_mark(&mut mark, mark_at(i), i, most)?;
+            for at in marks_at(i, self.layout.copies) {
+                self.best_mark(&mut mark, at, i, most)?;
+            }
             for at in synced_marks_at(i) {
                 self.best_mark(&mut synced, at, i, most)?;
             }

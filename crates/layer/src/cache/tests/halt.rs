@@ -114,6 +114,30 @@ fn a_bit_that_flips_in_what_was_flushed_is_an_error_behind_a_stop_of_the_machine
     assert!(matches!(block(&mut layer, 12), Err(Error::Corrupt { .. })));
 }
 
+/// Regression test. The page of the marks had the only copies of the mark. When it was damaged together
+/// with a block, the block was taken for a torn write, and its earlier version was read.
+#[test]
+fn damage_to_the_page_of_marks_does_not_make_a_damaged_block_a_torn_one() {
+    for (copies, stop) in [(2, CrashKind::Process), (2, CrashKind::PowerLoss), (1, CrashKind::Process)] {
+        let ((mut pcm, mut disk), mut model) = (stores(), Model::new());
+        let config = CacheConfig { record_copies: copies, ..named("halo") };
+        let mut layer = open(&config, &mut pcm, &mut disk);
+        layer.format(&mut UntimedSink::new()).unwrap();
+        for _ in 0..2 {
+            model.write(&mut layer, 80, 8);
+            layer.flush(&mut UntimedSink::new()).unwrap();
+        }
+        let at = layer.space.layout.data(layer.dir.get(Lbn(10)).unwrap());
+        flip(&mut layer, at + 1000);
+        layer.space.pcm.store_mut().write(4096, &[0; 4096]).unwrap();
+        layer.recover(&mut UntimedSink::new(), stop).unwrap();
+        let read = block(&mut layer, 10);
+        // Without second copies, which are for volumes, nothing tells of the damage.
+        assert_eq!(read.is_err(), copies == 2, "{stop:?}");
+        layer.audit();
+    }
+}
+
 #[test]
 fn a_record_that_is_lost_in_both_copies_is_restored_from_the_others() {
     for lbn in 10..30 {
