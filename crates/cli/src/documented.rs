@@ -25,7 +25,7 @@ fn root() -> PathBuf {
 /// Returns the paths of the README and of all pages, from the root of the repository.
 fn pages() -> Vec<String> {
     let mut all = vec!["README.md".to_owned(), "docs/README.md".to_owned()];
-    for dir in ["guide", "reference", "design", "results"] {
+    for dir in ["guide", "reference", "reference/composers", "design", "results"] {
         for entry in std::fs::read_dir(root().join("docs").join(dir)).expect("a directory of pages") {
             let name = entry.expect("an entry").file_name().into_string().expect("a name in UTF-8");
             all.extend(name.ends_with(".md").then(|| format!("docs/{dir}/{name}")));

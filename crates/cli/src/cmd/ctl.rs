@@ -7,7 +7,7 @@ mod show;
 mod top;
 
 use crate::output::{print, print_json, print_stderr};
-use frit_serve::ctl::{Client, ClientError, ControlOperation, Param, SOCKET, Setting, Success};
+use frit_serve::ctl::{Client, ClientError, ControlOperation, Param, SOCKET, Setting, Success, full_key};
 use frit_serve::metrics::Stat;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use std::io::ErrorKind;
@@ -176,11 +176,9 @@ fn get(args: &Args, key: Option<&str>) -> Result<Vec<Param>> {
     }
     let mut params = offline::params(&args.volume)?;
     if let Some(key) = key {
-        if !params.iter().any(|p| p.key == key) {
-            let known: Vec<&str> = params.iter().map(|p| &p.key[..]).collect();
-            return Err(miette!("unknown parameter '{key}'; known parameters: {}", known.join(", ")));
-        }
-        params.retain(|p| p.key == key);
+        let full = full_key(params.iter().map(|p| &*p.key), key).map_err(|refused| miette!("{refused}"))?;
+        let full = full.to_owned();
+        params.retain(|p| p.key == full);
     }
     Ok(params)
 }

@@ -7,12 +7,16 @@ const BEGIN: &str = "<!-- commands without a test -->\n";
 const END: &str = "<!-- end of commands -->\n";
 
 /// Commands that tests other than that of the README run as written.
-const RUN_ELSEWHERE: [&str; 2] = [
+const RUN_ELSEWHERE: [&str; 5] = [
     // tests/all/fs_sim.rs compares the output with the page.
     "fs-sim --explain create",
     // tests/all/ntl.rs runs it up to each of its requests.
     "run examples/ntl-example.toml examples/ntl-example.toml,ntl.mapping=dynamic \
      examples/ntl-example.toml,ntl.log=full examples/ntl-dozen.csv --json -",
+    // tests/all/composition.rs runs them with the stacks of the pages.
+    "run tree.toml traces/mail-60k.csv.zst --wrap --verify",
+    "run halo-over-ssd.toml traces/mail-60k.csv.zst --wrap",
+    "run ssd.toml below.csv.zst",
 ];
 
 /// Commands of an example that need files, clients or rights, and the tests that run the same

@@ -6,6 +6,7 @@
 
 mod access;
 mod cache;
+mod composition;
 mod control;
 mod damage;
 mod demo;

@@ -1,5 +1,6 @@
 //! Atomic changes of several parameters.
 
+use super::param_key::full_key;
 use super::wire::{ParamChange, RefusalKind, Refused, Setting};
 use crate::backend::Backend;
 use frit_core::params::Phase;
@@ -14,6 +15,7 @@ use strum::VariantArray;
 /// The first invalid setting.
 pub fn apply(device: &mut dyn Backend, settings: &[Setting]) -> Result<Vec<ParamChange>, Refused> {
     let before = device.params();
+    let settings = settings.iter().map(|s| with_path(&before, s)).collect::<Result<Vec<_>, _>>()?;
     for (i, s) in settings.iter().enumerate() {
         allowed(&before, s)?;
         if settings[..i].iter().any(|other| other.key == s.key) {
@@ -29,6 +31,16 @@ pub fn apply(device: &mut dyn Backend, settings: &[Setting]) -> Result<Vec<Param
         (old != new).then(|| ParamChange { key: s.key.clone(), old, new })
     };
     Ok(settings.iter().filter_map(change).collect())
+}
+
+/// Returns a setting with the full path of its parameter.
+fn with_path(params: &[ParamInfo], setting: &Setting) -> Result<Setting, Refused> {
+    // An unknown parameter is refused below, with the names of those that can be changed.
+    if !params.iter().any(|p| p.key.rsplit('.').next() == Some(&setting.key)) {
+        return Ok(setting.clone());
+    }
+    let key = full_key(params.iter().map(|p| &*p.key), &setting.key)?.to_owned();
+    Ok(Setting { key, ..setting.clone() })
 }
 
 /// Checks that a setting names a parameter that can be changed.

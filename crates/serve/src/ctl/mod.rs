@@ -12,6 +12,7 @@ mod change_log;
 mod client;
 mod control_target;
 mod hint_change;
+mod param_key;
 mod rights;
 mod server;
 mod socket;
@@ -23,6 +24,7 @@ pub use change_log::{ChangeAuthor, ChangeLog};
 pub use client::{Client, ClientError};
 pub use control_target::{ControlTarget, DeviceTarget, VolumeInfo, params};
 pub use hint_change::{HintChange, apply_saved};
+pub use param_key::full_key;
 pub use rights::{PeerCredentials, Rights, raw_names};
 pub use server::{ControlOptions, ControlServer};
 pub use wire::{

@@ -3,6 +3,7 @@
 use super::change_log::{self, ChangeLog};
 use super::control_target::ControlTarget;
 use super::hint_change::HintChange;
+use super::param_key::full_key;
 use super::rights::{PeerCredentials, Rights, raw_names};
 use super::socket;
 use super::wire::{self, Answer, ControlOperation, RefusalKind, Refused, Success};
@@ -216,12 +217,8 @@ impl ControlState {
     fn get(&self, key: Option<&str>) -> Result<Success, Refused> {
         let mut all = self.control_target.params();
         if let Some(key) = key {
-            if !all.iter().any(|p| p.key == key) {
-                let known: Vec<&str> = all.iter().map(|p| &p.key[..]).collect();
-                let what = format!("unknown parameter '{key}'; known parameters: {}", known.join(", "));
-                return Err(Refused::new(RefusalKind::Invalid, what));
-            }
-            all.retain(|p| p.key == key);
+            let full = full_key(all.iter().map(|p| &*p.key), key)?.to_owned();
+            all.retain(|p| p.key == full);
         }
         Ok(Success::Params(all))
     }

@@ -27,7 +27,9 @@ const TO_PCM: [&str; 4] = ["FUSION_METHOD", "SSW", "cache_ratio", "placement"];
 pub(super) fn changes(asked: &[Setting], changed: &[ParamChange]) -> String {
     let mut out = String::new();
     for s in asked {
-        let _ = match changed.iter().find(|c| c.key == s.key) {
+        // A setting may name its parameter without the layer.
+        let named = |c: &&ParamChange| c.key == s.key || last_part(&c.key) == s.key;
+        let _ = match changed.iter().find(named) {
             Some(c) => writeln!(out, "{}: {} -> {}", c.key, c.old, c.new),
             None => writeln!(out, "{}: had this value already", s.key),
         };
@@ -35,11 +37,17 @@ pub(super) fn changes(asked: &[Setting], changed: &[ParamChange]) -> String {
     out
 }
 
+/// Returns the name of a parameter without the name of its layer.
+fn last_part(path: &str) -> &str {
+    path.split_once('.').map_or(path, |(_, key)| key)
+}
+
 /// Returns a note if a change can send more writes to PCM than before. A smaller SSW cannot.
 pub(super) fn note(changed: &[ParamChange]) -> Option<&'static str> {
     let more = |c: &ParamChange| {
         let size = |text: &str| text.parse::<u64>().ok();
-        TO_PCM.contains(&c.key.as_str()) && (c.key != "SSW" || size(&c.new) > size(&c.old))
+        let key = last_part(&c.key);
+        TO_PCM.contains(&key) && (key != "SSW" || size(&c.new) > size(&c.old))
     };
     changed.iter().any(more).then_some(
         "if clients write much to a small PCM, their writes wait for flushes for space, which `frit ctl VOLUME top` \
