@@ -62,7 +62,7 @@ class Volume:
         self.mount.mkdir()
         self.recoveries = []
         self.device = None
-        run(frit, "create", self.dir, "--stack", stack, "--size", size)
+        run(frit, "create", self.dir, "--stack", stack, *(["--size", size] if size != "stack" else []))
 
     def attach(self):
         log = self.dir / "serve.log"
@@ -398,7 +398,7 @@ def main():
     parser.add_argument("--kills", type=int, default=100, help="how often to kill the server (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=3600, help="end after this time (default: %(default)s)")
     parser.add_argument("--load", type=float, default=1.5, help="longest load before a kill, s (default: %(default)s)")
-    parser.add_argument("--size", default="1G", help="of the volume (default: %(default)s)")
+    parser.add_argument("--size", default="1G", help="of the volume; stack: as its stack says (default: %(default)s)")
     parser.add_argument("--stack", default="hfsl-paper", help="of the volume (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the moments (default: %(default)s)")
     parser.add_argument("--check-every", type=int, default=10, help="rounds between two frit check; 0: never")

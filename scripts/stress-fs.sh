@@ -2,6 +2,8 @@
 # File systems of the kernel on an attached frit volume, under the stressors of Debian: for each of ext4, xfs and
 # btrfs mkfs, mount, stress-ng, dbench, fs_mark, fsx, unmount, fsck, remount, frit check. A summary at the end.
 #
+# SIZE is that of the volume, or "stack" for that of the stack.
+#
 #   scripts/stress-fs.sh [--frit PROGRAM] [--seconds N] [--size SIZE] [--stack STACK] [--dir DIRECTORY] [FS...]
 #
 # What is missing is said and left out. Nothing stays mounted or attached, whatever happens; everything that could hang
@@ -17,13 +19,15 @@ while [ $# -gt 0 ]; do
     --size) size=$2; shift 2;;
     --stack) stack=$2; shift 2;;
     --dir) base=$2; shift 2;;
-    -h|--help) sed -n '2,9p' "$0" | cut -c3-; exit 0;;
+    -h|--help) sed -n '2,11p' "$0" | cut -c3-; exit 0;;
     -*) echo "stress-fs: no option $1" >&2; exit 2;;
     *) systems+=("$1"); shift;;
   esac
 done
 [ ${#systems[@]} -gt 0 ] || systems=(ext4 xfs btrfs)
 frit=$(realpath "$frit") || exit 2
+sizes=(--size "$size")
+[ "$size" != stack ] || sizes=()
 
 [ "$(id -u)" = 0 ] || { echo "stress-fs: skipped: it needs root" >&2; exit 77; }
 [ -e /dev/fuse ] && [ -e /dev/loop-control ] || { echo "stress-fs: skipped: no /dev/fuse or no loop devices" >&2; exit 77; }
@@ -96,7 +100,7 @@ one() {
   local fs=$1 note= device
   has "mkfs.$fs" || { left_out "$fs" all "mkfs.$fs"; return; }
   rm -rf "$volume"
-  step "$fs" create 120 "$frit" create "$volume" --stack "$stack" --size "$size" || return
+  step "$fs" create 120 "$frit" create "$volume" --stack "$stack" "${sizes[@]}" || return
   step "$fs" attach 120 "$frit" attach "$volume" || return
   device=$(timeout 60 "$frit" attach "$volume")
   # Small btrfs runs out of room for its metadata unless it shares that with data.
