@@ -21,7 +21,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
                 if let Some(soon) = self.dir.soon() {
                     self.space.prefetch(soon);
                 }
-                return Ok((slot, self.space.usable(sink, free)));
+                return Ok((slot, self.space.usable(sink, slot, free)));
             }
             self.stats.waits += 1;
             if self.disk_health.failure.is_some() && !tries && !self.disk_health.retry() {

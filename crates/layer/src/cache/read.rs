@@ -187,7 +187,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
             }
             let free = self.dir.free_len();
             let Some(slot) = self.dir.alloc() else { break };
-            let after = self.space.usable(sink, free);
+            let after = self.space.usable(sink, slot, free);
             let access = self.access(span.lbn, false);
             self.policy.miss(&access);
             let part = read.part(span.from, span.bytes());

@@ -49,6 +49,8 @@ pub(super) struct CachePcm<T, P: Store> {
     /// written at once.
     reuse: VecDeque<(u32, T)>,
     queued: u32,
+    /// For each slot, what its last write waited for. Without virtual time it takes no memory.
+    write_gates: Vec<T>,
     unsynced: Unsynced,
     /// Blocks and records of this request that the next fence must cover.
     pub(super) fences: Fences<T>,
@@ -79,6 +81,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
             layout,
             reuse: VecDeque::new(),
             queued: 0,
+            write_gates: vec![T::default(); to_usize(layout.slots)],
             unsynced: Unsynced::default(),
             loose: None,
             noted: T::default(),
@@ -96,10 +99,32 @@ impl<T: Token, P: Store> CachePcm<T, P> {
         P::STORES_BYTES && self.pcm.store().volatile()
     }
 
-    /// Returns the completion after which a slot may be written that was just taken from a free
+    /// Returns the completion after which `slot` may be written, which was just taken from a free
     /// list of `free` slots, the slot included.
     #[inline]
-    pub(super) fn usable<S: Sink<Tok = T>>(&mut self, sink: &mut S, free: u32) -> T {
+    pub(super) fn usable<S: Sink<Tok = T>>(&mut self, sink: &mut S, slot: CacheSlot, free: u32) -> T {
+        let gate = self.next_gate(sink, free);
+        self.write_gates[to_usize(slot.0)] = gate;
+        gate
+    }
+
+    /// Returns the completion after which slots may be written that were replaced by blocks which
+    /// are durable once `done` is done.
+    ///
+    /// It includes what the writes of these slots waited for. Such a write may not have begun: then
+    /// the slot still holds an earlier block, which a power loss must find until the version that
+    /// replaced it is durable.
+    pub(super) fn replaced_after<S: Sink<Tok = T>>(
+        &self,
+        sink: &mut S,
+        done: T,
+        replaced: &[CacheSlot],
+    ) -> T {
+        replaced.iter().fold(done, |after, slot| sink.join(after, self.write_gates[to_usize(slot.0)]))
+    }
+
+    #[inline]
+    fn next_gate<S: Sink<Tok = T>>(&mut self, sink: &mut S, free: u32) -> T {
         if is_planted(CacheBug::UseNotedLate) {
             self.noted = sink.start();
         }
@@ -164,6 +189,7 @@ impl<T: Token, P: Store> CachePcm<T, P> {
     pub(super) fn forget_reuse(&mut self) {
         self.reuse.clear();
         self.queued = 0;
+        self.write_gates.fill(T::default());
         self.unsynced = Unsynced::default();
         self.synced = 0;
         self.fences.forget_open();

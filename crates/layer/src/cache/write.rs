@@ -364,6 +364,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
         let Some(done) = self.space.fence(sink) else { return Ok(()) };
         sink.ack(done);
         let mut replaced = std::mem::take(&mut self.replaced);
+        let free = self.space.replaced_after(sink, done, &replaced);
         for (i, &slot) in replaced.iter().enumerate() {
             let after = if is_planted(CacheBug::OldRecordFirst) { sink.start() } else { done };
             // Over files the new version is not synced yet, so the record of the old one must stay.
@@ -373,7 +374,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
             if !is_planted(CacheBug::OldRecordStays) {
                 self.space.end_record(sink, slot, RecordEnd::Moved, after)?;
             }
-            self.give_back(slot, done, i > 0);
+            self.give_back(slot, free, i > 0);
         }
         replaced.clear();
         self.replaced = replaced;

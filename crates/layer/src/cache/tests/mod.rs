@@ -5,6 +5,7 @@ mod deferred;
 mod faults;
 mod halt;
 mod modes;
+mod order;
 
 use super::in_flight::EVICT;
 use super::policy::{Policy, PolicyConfig};
