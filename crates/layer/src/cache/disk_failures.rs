@@ -16,6 +16,8 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
             Err(Error::WouldBlock) => Err(Error::WouldBlock),
             Err(e) => {
                 self.disk_failed(&e);
+                // A layer below that refuses writes does not work again while the volume is open.
+                self.health.writable()?;
                 Err(disk_failure(&e))
             }
         }

@@ -54,7 +54,11 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
 
     /// Converts an error of the disk into a lack of space, for a write that needs a slot.
     fn full(&mut self, e: Error) -> Error {
-        if self.take_disk_error() { self.no_space() } else { e }
+        match (self.take_disk_error(), self.health.writable()) {
+            (false, _) => e,
+            (true, Err(read_only)) => read_only,
+            (true, Ok(())) => self.no_space(),
+        }
     }
 
     fn no_space(&self) -> Error {
