@@ -393,10 +393,16 @@ impl WorkItem<'_> {
             // Only the map records a discard, and a misplaced entry may hit the descriptor that it
             // names. Every other change must also be found on a closed volume.
             let discarded = clients.history.changes(b).iter().any(|c| c.version == 0);
-            let hidden = discarded || what != FaultKind::Lost || clients.history.had_zeros(b);
+            let had_zeros = clients.history.had_zeros(b) || still.all.had_zeros(b);
+            let hidden = discarded || what != FaultKind::Lost || had_zeros;
             let known = told.found && (closed_found || hidden);
+            // A layer below a cache can have a version from before this opening.
+            let was_there = |v: &Versions| {
+                let held = |s: usize| clients.history.held(b, s, v[s]) || still.all.held(b, s, v[s]);
+                (0..PER_BLOCK).all(|s| v[s] == 0 || held(s))
+            };
             if let Some(v) = v.filter(|v| !clients.history.allows(b, &lasted, v))
-                && (!known || !clients.history.ever_or_zero(b, &v))
+                && (!known || !was_there(&v))
             {
                 let want = clients.history.now(b);
                 let what = format!(

@@ -129,11 +129,15 @@ impl History {
     /// Returns `true` if every sector of a block holds zeros or one of its former versions.
     #[must_use]
     pub fn ever_or_zero(&self, block: usize, found: &Versions) -> bool {
+        (0..PER_BLOCK).all(|s| found[s] == 0 || self.held(block, s, found[s]))
+    }
+
+    /// Returns `true` if a sector of a block ever held a version.
+    #[must_use]
+    pub fn held(&self, block: usize, sector: usize, version: u32) -> bool {
         let b = &self.blocks[block];
-        (0..PER_BLOCK).all(|s| {
-            let holds = |c: &BlockChange| (c.from..c.to).contains(&(s as u8)) && c.version == found[s];
-            found[s] == 0 || found[s] == b.start[s] || b.changes.iter().any(holds)
-        })
+        let holds = |c: &BlockChange| (c.from..c.to).contains(&(sector as u8)) && c.version == version;
+        version == b.start[sector] || b.changes.iter().any(holds)
     }
 
     /// Returns `true` if a sector may have a version now: that of the last certain request, or of a
