@@ -9,7 +9,7 @@ DIST := target/dist/frit
 # A target directory set from outside would hide the program from the line above.
 unexport CARGO_TARGET_DIR
 
-.PHONY: help toolchain clients build dist demo test lint deny docs results unit guide test-peers test-s3 explore damage bench stress trees conform clean
+.PHONY: help toolchain clients build dist demo test lint deny docs results unit guide test-peers test-s3 objects-live explore damage bench stress trees conform clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -104,13 +104,17 @@ stress: build ## file systems and databases on volumes, servers killed under the
 	scripts/stress-fs.sh
 	scripts/kill-loop.sh --kills 100
 
-TREES := halo-hfsl halo-mirror halo-thin four-layers
+TREES := halo-hfsl halo-mirror halo-thin halo-objects hfsl-two-nand four-layers
 
 trees: build ## ext4 and databases on volumes of several layers, servers killed under them; as root, a quarter of an hour
 	for stack in $(TREES); do \
 	  scripts/stress-fs.sh --stack $$stack --size stack --seconds 4 ext4 && \
 	  scripts/kill-loop.sh --stack $$stack --size stack --kills 30 --load 1 --check-every 5 --seconds 300 || exit; \
 	done
+
+objects-live: test-s3 ## a served volume over segments on an S3 server that is stopped and killed; needs Go, five minutes
+	$(CARGO) build --locked --release -p frit-cli --features s3 --target-dir target/s3
+	scripts/objects-live.sh target/s3/release/frit target/tools/bin/versitygw-*
 
 # Loads of Debian for a mounted file system; pjdfstest and fsx come from crates.io into target/tools.
 conform: CLIENTS += stress-ng:stress-ng dbench:dbench postmark:postmark fs_mark:fsmark bonnie++:bonnie++ pg_lsclusters:postgresql git:git
