@@ -2,24 +2,25 @@
 
 use super::entry::{Entry, checksum};
 use super::layer::Segments;
-use super::space::DEAD;
+use super::space::{DEAD, Segment};
 use frit_core::{Cause, ObjectId, Progress, ReadTarget, Result, Sink};
 use std::ops::Range;
 
 impl<S: Sink + 'static> Segments<S> {
-    /// Cleans objects with few live chunks, at most one object's worth of chunks at a time.
+    /// Cleans objects with many dead chunks, at most one object's worth of live chunks at a time.
     pub(super) fn clean_when_idle(&mut self, sink: &mut S) -> Result<Progress<S::Tok>> {
         let (below, per_object) = (self.base.config.clean_below, self.shape.per_object);
         if below == 0 || self.table.writable().is_err() || self.store.refuses().is_some() {
             return Ok(Progress::Idle);
         }
-        let most_live = per_object * below / 100;
-        let Some(victims) = self.space.victims(per_object, most_live, per_object.into()) else {
+        // The small objects of flushes stay: to copy them costs more than they take.
+        let dead = |s: &Segment| {
+            let all = s.owners.len() as u32;
+            (u64::from(s.live) * 100 <= u64::from(all) * u64::from(below)).then_some(all - s.live)
+        };
+        let Some(victims) = self.space.victims(per_object, per_object.into(), dead) else {
             return Ok(Progress::Idle);
         };
-        if victims.len() < 2 {
-            return Ok(Progress::Idle);
-        }
         self.writable(sink)?;
         let start = sink.start();
         self.make_room(sink, start)?;

@@ -242,8 +242,10 @@ impl<S: Sink + 'static> Segments<S> {
     pub(super) fn make_room(&mut self, sink: &mut S, after: S::Tok) -> Result<()> {
         while self.space.objects() >= self.shape.unreserved {
             if self.space.garbage() == 0 {
-                let most = u64::from(self.shape.per_object);
-                let Some(victims) = self.space.victims(self.shape.per_object, u32::MAX, most) else {
+                // An object takes the space of a full one.
+                let all = self.shape.per_object;
+                let victims = self.space.victims(all, all.into(), |s| Some(all.saturating_sub(s.live)));
+                let Some(victims) = victims else {
                     return Err(Error::NoSpace {
                         what: format!(
                             "the store has {} objects with {} of live chunks, and nothing to clean: objects that \

@@ -93,27 +93,32 @@ impl Space {
         self.segments.iter().map(|(id, segment)| (*id, segment))
     }
 
-    /// Returns the objects with the fewest live chunks, so many that their dead chunks fill
-    /// `objects_won` objects of `per_object` chunks. At most `most_live` chunks of an object are live.
-    /// Returns `None` if there are not so many.
-    pub(super) fn victims(&self, per_object: u32, most_live: u32, most_moved: u64) -> Option<Vec<ObjectId>> {
-        let mut all: Vec<(u32, ObjectId)> = self
+    /// Returns the objects with the fewest live chunks, so many that their cleaning wins the space of
+    /// `won` chunks, and more while at most `most_moved` chunks are live. `space` returns the space in
+    /// chunks that the cleaning of an object wins, and `None` for an object that is not cleaned. Returns
+    /// `None` if there are not so many.
+    pub(super) fn victims(
+        &self,
+        won: u32,
+        most_moved: u64,
+        space: impl Fn(&Segment) -> Option<u32>,
+    ) -> Option<Vec<ObjectId>> {
+        let mut all: Vec<(u32, ObjectId, u32)> = self
             .iter()
-            .filter(|(_, s)| !s.unreadable && s.live <= most_live)
-            .map(|(id, s)| (s.live, id))
+            .filter(|(_, s)| !s.unreadable)
+            .filter_map(|(id, s)| Some((s.live, id, space(s)?)))
             .collect();
         all.sort_unstable();
-        let (mut live, mut dead, mut victims) = (0u64, 0u64, Vec::new());
-        for (n, id) in all {
-            let enough = dead >= u64::from(per_object);
-            if enough && live + u64::from(n) > most_moved {
+        let (mut live, mut free, mut victims) = (0u64, 0u64, Vec::new());
+        for (n, id, space) in all {
+            if free >= u64::from(won) && live + u64::from(n) > most_moved {
                 break;
             }
             live += u64::from(n);
-            dead += u64::from(per_object.saturating_sub(n));
+            free += u64::from(space);
             victims.push(id);
         }
-        (dead >= u64::from(per_object)).then_some(victims)
+        (free >= u64::from(won)).then_some(victims)
     }
 
     /// Number of live chunks in all objects.

@@ -147,25 +147,35 @@ fn objects_without_live_chunks_are_deleted_and_the_store_never_overflows() {
 }
 
 #[test]
-fn idle_cleaning_joins_objects_with_few_live_chunks() {
+fn idle_cleaning_joins_objects_with_many_dead_chunks() {
     let (devs, mut l) = layer(48);
-    for i in 0..12 {
+    // Eight small objects, which are left alone.
+    for i in 24..32 {
         write(&mut l, i * SECTORS, SECTORS, i as u8 + 1).unwrap();
         flush(&mut l).unwrap();
     }
-    assert_eq!(metric(&l, "objects"), 12);
     let sink = &mut UntimedSink::new();
+    assert!(matches!(l.step(sink, 1).unwrap(), Progress::Idle));
+    // Six objects with one live chunk of four.
+    for i in 0..24 {
+        write(&mut l, i * SECTORS, SECTORS, i as u8 + 1).unwrap();
+    }
+    for i in (0..24).filter(|i| i % 4 != 0) {
+        l.discard(sink, Sector(i * SECTORS), SECTORS).unwrap();
+    }
+    flush(&mut l).unwrap();
+    assert_eq!(metric(&l, "objects"), 14);
     l.set("clean_below", "0").unwrap();
     assert!(matches!(l.step(sink, 1).unwrap(), Progress::Idle));
     l.set("clean_below", "50").unwrap();
     while let Progress::Busy(()) = l.step(sink, 1).unwrap() {}
-    assert_eq!((metric(&l, "objects"), devs.1.lock().objects.len()), (3, 3));
+    assert_eq!((metric(&l, "objects"), devs.1.lock().objects.len()), (10, 10));
     // A new opening finds the same.
     devs.lose_power(&mut || true);
     l = open(&devs);
     let recovery = l.recover(sink, CrashKind::PowerLoss).unwrap();
-    assert!(recovery.clean && recovery.pages == 12, "{recovery:?}");
-    for i in 0..12 {
+    assert!(recovery.clean && recovery.pages == 14, "{recovery:?}");
+    for i in (0..24).step_by(4).chain(24..32) {
         assert_eq!(read(&mut l, i * SECTORS, SECTORS).unwrap(), vec![i as u8 + 1; CHUNK as usize]);
     }
 }
