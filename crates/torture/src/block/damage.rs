@@ -241,14 +241,16 @@ impl WorkItem<'_> {
         let mut found = recovery.lost_any();
         let scope = CheckScope { data: true, ..CheckScope::default() };
         let checked = layer.check(&mut UntimedSink::new(), scope, &mut |_| found = true);
+        let layered = self.target.is_layered();
         let (got, errors) = read_each(layer.as_mut(), still.blocks)?;
         holes_are_zeros(layer.as_mut())?;
         if wrong == WrongDataRule::Never || wrong == WrongDataRule::IfFound && !found {
             for (b, v) in got.iter().enumerate() {
                 let want = still.history.now(b);
                 // Only the map records a discard: an earlier map with an earlier page is consistent.
-                let discarded =
-                    wrong == WrongDataRule::IfFound && still.all.changes(b).iter().any(|c| c.version == 0);
+                let discarded = layered
+                    && wrong == WrongDataRule::IfFound
+                    && still.all.changes(b).iter().any(|c| c.version == 0);
                 if v.is_some_and(|v| v != want) && !discarded {
                     let what =
                         format!("block {b} reads as {v:?}, written was {want:?}; a check found {found}");
@@ -392,16 +394,18 @@ impl WorkItem<'_> {
         let (told, got) = self.told(still, WrongDataRule::CallerVerifies).map_err(named)?;
         let closed_found = told.found;
         let told = DamageReports { error: told.error || error, found: told.found || open_found };
+        let layered = self.target.is_layered();
         for (b, v) in got.iter().flatten().enumerate() {
             // Only the map records a discard, and a misplaced entry may hit the descriptor that it
             // names. Every other change must also be found on a closed volume.
             let discarded = clients.history.changes(b).iter().any(|c| c.version == 0);
-            let had_zeros = clients.history.had_zeros(b) || still.all.had_zeros(b);
+            let had_zeros = clients.history.had_zeros(b) || layered && still.all.had_zeros(b);
             let hidden = discarded || what != FaultKind::Lost || had_zeros;
             let known = told.found && (closed_found || hidden);
             // A layer below a cache can have a version from before this opening.
             let was_there = |v: &Versions| {
-                let held = |s: usize| clients.history.held(b, s, v[s]) || still.all.held(b, s, v[s]);
+                let before = |s: usize| layered && still.all.held(b, s, v[s]);
+                let held = |s: usize| clients.history.held(b, s, v[s]) || before(s);
                 (0..PER_BLOCK).all(|s| v[s] == 0 || held(s))
             };
             if let Some(v) = v.filter(|v| !clients.history.allows(b, &lasted, v))
