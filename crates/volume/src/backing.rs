@@ -168,7 +168,9 @@ impl MediumFile {
         let what =
             |source| frit_core::Error::Io { what: format!("cannot map {}", self.path.display()), source };
         let file = self.file.try_clone().map_err(what)?;
-        if matches!(self.kind, MediumKind::Disk | MediumKind::Object) {
+        // A start claims an object store, also of a volume that is opened for reading only.
+        let private = self.kind == MediumKind::Object && self.mapping == MapMode::Private;
+        if matches!(self.kind, MediumKind::Disk | MediumKind::Object) && !private {
             // Accesses to a disk run on several threads and block; a page fault in a mapping cannot
             // be deferred like that. Objects are written once and in large parts.
             return Ok(AnyStore::File(FileStore::from_locked_file(

@@ -15,4 +15,5 @@ mod leveled;
 mod life;
 mod model;
 mod refusals;
+mod trees;
 mod vanish;
