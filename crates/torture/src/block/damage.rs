@@ -392,34 +392,45 @@ impl WorkItem<'_> {
             Violation { what: format!("{what:?} on medium {medium} at {at}+{len}: {}", v.what), ..v }
         };
         let (told, got) = self.told(still, WrongDataRule::CallerVerifies).map_err(named)?;
-        let closed_found = told.found;
+        let found = (open_found, told.found);
         let told = DamageReports { error: told.error || error, found: told.found || open_found };
-        let layered = self.target.is_layered();
         for (b, v) in got.iter().flatten().enumerate() {
-            // Only the map records a discard, and a misplaced entry may hit the descriptor that it
-            // names. Every other change must also be found on a closed volume.
-            let discarded = clients.history.changes(b).iter().any(|c| c.version == 0);
-            let had_zeros = clients.history.had_zeros(b) || layered && still.all.had_zeros(b);
-            let hidden = discarded || what != FaultKind::Lost || had_zeros;
-            let known = told.found && (closed_found || hidden);
-            // A layer below a cache can have a version from before this opening.
-            let was_there = |v: &Versions| {
-                let before = |s: usize| layered && still.all.held(b, s, v[s]);
-                let held = |s: usize| clients.history.held(b, s, v[s]) || before(s);
-                (0..PER_BLOCK).all(|s| v[s] == 0 || held(s))
-            };
-            if let Some(v) = v.filter(|v| !clients.history.allows(b, &lasted, v))
-                && (!known || !was_there(&v))
-            {
-                let want = clients.history.now(b);
-                let what = format!(
-                    "block {b} reads as {v:?}, written was {want:?}; a check of the open volume found {open_found}, \
-                     of the closed one {closed_found}"
-                );
-                return Err(named(Violation::new(Oracle::Unseen, what)));
+            if let Some(v) = v.filter(|v| !clients.history.allows(b, &lasted, v)) {
+                self.is_known(still, &clients.history, b, &v, what, found).map_err(named)?;
             }
         }
         Ok((struck, told))
+    }
+
+    /// Verifies that a check has found the wrong version of a block, and that the block once had it.
+    /// `found` tells what the checks of the open and of the closed volume found.
+    fn is_known(
+        &self,
+        still: &IdleVolume,
+        history: &History,
+        b: usize,
+        v: &Versions,
+        what: FaultKind,
+        (open_found, closed_found): (bool, bool),
+    ) -> Result<(), Violation> {
+        let layered = self.target.is_layered();
+        // Only the map records a discard, and a misplaced entry may hit the descriptor that it
+        // names. Every other change must also be found on a closed volume.
+        let discarded = history.changes(b).iter().any(|c| c.version == 0);
+        let had_zeros = history.had_zeros(b) || layered && still.all.had_zeros(b);
+        let hidden = discarded || what != FaultKind::Lost || had_zeros;
+        let known = closed_found || open_found && hidden;
+        // A layer below a cache can have a version from before this opening.
+        let held = |s: usize| history.held(b, s, v[s]) || layered && still.all.held(b, s, v[s]);
+        if known && (0..PER_BLOCK).all(|s| v[s] == 0 || held(s)) {
+            return Ok(());
+        }
+        let want = history.now(b);
+        let what = format!(
+            "block {b} reads as {v:?}, written was {want:?}; a check of the open volume found {open_found}, of the \
+             closed one {closed_found}"
+        );
+        Err(Violation::new(Oracle::Unseen, what))
     }
 }
 
