@@ -7,7 +7,7 @@
 //!   is whole, missing, or damaged; a damaged one is refused by name when it is read.
 //! - The epoch is durable before the first object of it is written.
 //!
-//! The objects lie in slots of a flat store ([`Slots`]), or in a store that the device reaches
+//! The objects lie in slots of a flat store (module `slots`), or in a store that the device reaches
 //! through [`RemoteObjects`].
 
 mod device;
