@@ -7,7 +7,7 @@ use super::entry::Entry;
 use super::space::RunSpace;
 use crate::composed::{Base, Composer};
 use crate::devices::Devices;
-use crate::table::{Loaded, Table};
+use crate::table::{self, Loaded, Table};
 use frit_core::BlockDevice;
 use frit_core::convert::to_f64;
 use frit_core::visible::Metric;
@@ -63,13 +63,7 @@ impl Usage {
 
 /// Writes the entries of a table sector.
 pub(super) fn fill_from(entries: &[Entry]) -> impl Fn(u32, &mut [u8]) + '_ {
-    let per = KIND.entries_per_sector();
-    move |i, payload: &mut [u8]| {
-        let first = i as usize * per;
-        for (into, e) in payload.chunks_exact_mut(ENTRY_BYTES).zip(entries.get(first..).unwrap_or(&[])) {
-            e.encode(into);
-        }
-    }
+    table::fill_from(&KIND, entries, Entry::encode)
 }
 
 impl<S: Sink + 'static> Compress<S> {
@@ -127,18 +121,7 @@ impl<S: Sink + 'static> Compress<S> {
 
     /// Returns the error of an access to a chunk whose entry is lost.
     pub(super) fn lost(&self, chunk: u32) -> Error {
-        let i = self.table.sector_of(u64::from(chunk));
-        let bytes = KIND.entries_per_sector() as u64 * self.shape.volume.chunk;
-        let first = u64::from(i) * bytes;
-        Error::Corrupt {
-            medium: MediumKind::Disk,
-            at: self.shape.layout.sector_at(0, i),
-            what: format!(
-                "both copies of table sector {i} of compress are damaged: bytes {first} to {} of the layer \
-                 (chunk {chunk} among them) cannot be found",
-                (first + bytes).min(self.shape.volume.size)
-            ),
-        }
+        self.table.lost_entry(chunk.into())
     }
 
     /// Takes the entries of the table, and finds the runs that they name. Returns the result, and a

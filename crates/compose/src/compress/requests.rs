@@ -14,15 +14,6 @@ impl<S: Sink + 'static> Compress<S> {
         (at / self.shape.volume.chunk) as u32
     }
 
-    /// Returns the part of a request that lies in one chunk: the chunk, the first byte within it,
-    /// and the length.
-    #[inline]
-    fn part(&self, at: u64, most: u64) -> (u32, usize, u32) {
-        let chunk = self.shape.volume.chunk;
-        let within = at % chunk;
-        (self.chunk_of(at), within as usize, (chunk - within).min(most) as u32)
-    }
-
     pub(super) fn read_range(
         &mut self,
         sink: &mut S,
@@ -32,7 +23,7 @@ impl<S: Sink + 'static> Compress<S> {
     ) -> Result<S::Tok> {
         let (mut done, mut from, len) = (after, 0, into.len());
         while from < len {
-            let (chunk, within, n) = self.part(at + u64::from(from), u64::from(len - from));
+            let (chunk, within, n) = self.shape.volume.part(at + u64::from(from), u64::from(len - from));
             let tok = self.read_part(sink, chunk, within, into.part(from, n), after)?;
             done = sink.join(done, tok);
             from += n;
@@ -80,7 +71,7 @@ impl<S: Sink + 'static> Compress<S> {
     ) -> Result<S::Tok> {
         let (mut done, mut from, len) = (after, 0, data.len());
         while from < len {
-            let (chunk, within, n) = self.part(at + u64::from(from), u64::from(len - from));
+            let (chunk, within, n) = self.shape.volume.part(at + u64::from(from), u64::from(len - from));
             let part = data.part(from, n);
             let i = self.dirty_slot(sink, chunk, u64::from(n), after)?;
             let slot = self.buffer.get_mut(i);
@@ -96,7 +87,7 @@ impl<S: Sink + 'static> Compress<S> {
     pub(super) fn zero_range(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
         let (mut done, mut pos, end) = (after, at, at + len);
         while pos < end {
-            let (chunk, within, n) = self.part(pos, end - pos);
+            let (chunk, within, n) = self.shape.volume.part(pos, end - pos);
             let entry = self.entries[chunk as usize];
             if entry.is_lost() {
                 return Err(self.lost(chunk));

@@ -1,6 +1,6 @@
 //! Parameters of a log of segments, and the sizes that follow from them.
 
-use crate::table::{TableKind, TableLayout, VolumeShape};
+use crate::table::{TableKind, TableLayout, VolumeShape, check_chunks};
 use frit_core::{Error, Result, size};
 
 frit_core::parameters! {
@@ -51,13 +51,7 @@ impl SegmentsShape {
     /// A chunk or a size that does not fit them.
     pub(super) fn new(config: &SegmentsConfig, map: u64, object: u32, objects: u64) -> Result<Self> {
         let chunk = config.chunk;
-        if !chunk.is_power_of_two() {
-            return Err(Error::param("chunk", size::format(chunk), "has to be a power of two"));
-        }
-        if !config.size.is_multiple_of(chunk) {
-            let why = format!("has to be a multiple of a chunk of {}", size::format(chunk));
-            return Err(Error::param("size", config.size, why));
-        }
+        check_chunks(chunk, config.size)?;
         let per_object = u64::from(object) / chunk;
         if per_object == 0 || per_object > u64::from(u16::MAX) {
             let why =

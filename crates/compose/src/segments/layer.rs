@@ -1,13 +1,13 @@
 //! The layer: its state, puts, commits, and the interface of a composer.
 
-use super::config::{ENTRY_BYTES, KIND, SegmentsConfig, SegmentsShape};
+use super::config::{KIND, SegmentsConfig, SegmentsShape};
 use super::entry::Entry;
 use super::open::OpenSegment;
 use super::space::{DEAD, Segment, Space};
 use crate::composed::{Base, Composer};
 use crate::devices::Devices;
 use crate::planted::SegmentsBug;
-use crate::table::Table;
+use crate::table::{self, Table};
 use frit_core::convert::to_f64;
 use frit_core::planted::is_planted;
 use frit_core::visible::Metric;
@@ -63,13 +63,7 @@ pub(super) struct Stats {
 
 /// Writes the entries of a table sector.
 pub(super) fn fill_from(entries: &[Entry]) -> impl Fn(u32, &mut [u8]) + '_ {
-    let per = KIND.entries_per_sector();
-    move |i, payload: &mut [u8]| {
-        let first = i as usize * per;
-        for (into, e) in payload.chunks_exact_mut(ENTRY_BYTES).zip(entries.get(first..).unwrap_or(&[])) {
-            e.encode(into);
-        }
-    }
+    table::fill_from(&KIND, entries, Entry::encode)
 }
 
 impl<S: Sink + 'static> Segments<S> {
@@ -214,18 +208,12 @@ impl<S: Sink + 'static> Segments<S> {
         if is_planted(SegmentsBug::MapBeforeObjects) {
             stored = after;
         }
+        let done =
+            self.table.commit(sink, self.base.devices.get_mut(0), stored, &fill_from(&self.entries))?;
         let garbage = self.space.take_garbage();
-        if is_planted(SegmentsBug::DeletedBeforeCommit) {
-            let start = sink.start();
-            self.delete(sink, garbage, start);
-            return self.table.commit(sink, self.base.devices.get_mut(0), stored, &fill_from(&self.entries));
-        }
-        let done = self.table.commit(sink, self.base.devices.get_mut(0), stored, &fill_from(&self.entries));
-        match done {
-            Ok(done) => self.delete(sink, garbage, done),
-            Err(_) => garbage.into_iter().for_each(|id| self.space.insert(id, Segment::default())),
-        }
-        done
+        let deletable = if is_planted(SegmentsBug::DeletedBeforeCommit) { sink.start() } else { done };
+        self.delete(sink, garbage, deletable);
+        Ok(done)
     }
 
     /// Deletes objects. One that the store does not delete now waits for the next commit.
@@ -257,18 +245,7 @@ impl<S: Sink + 'static> Segments<S> {
 
     /// Returns the error of an access to a chunk whose entry is lost.
     pub(super) fn lost(&self, chunk: u32) -> Error {
-        let i = self.table.sector_of(u64::from(chunk));
-        let bytes = KIND.entries_per_sector() as u64 * self.shape.volume.chunk;
-        let first = u64::from(i) * bytes;
-        Error::Corrupt {
-            medium: MediumKind::Disk,
-            at: self.shape.layout.sector_at(0, i),
-            what: format!(
-                "both copies of sector {i} of the map of segments are damaged: bytes {first} to {} of the \
-                 layer (chunk {chunk} among them) cannot be found",
-                (first + bytes).min(self.shape.volume.size)
-            ),
-        }
+        self.table.lost_entry(chunk.into())
     }
 }
 

@@ -7,15 +7,6 @@ use frit_core::planted::is_planted;
 use frit_core::{Cause, Error, ReadTarget, Result, Sink, WriteData, size};
 
 impl<S: Sink + 'static> Segments<S> {
-    /// Returns the part of a request that lies in one chunk: the chunk, the first byte within it,
-    /// and the length.
-    #[inline]
-    fn part(&self, at: u64, most: u64) -> (u32, usize, u32) {
-        let chunk = self.shape.volume.chunk;
-        let within = at % chunk;
-        ((at / chunk) as u32, within as usize, (chunk - within).min(most) as u32)
-    }
-
     pub(super) fn read_range(
         &mut self,
         sink: &mut S,
@@ -25,7 +16,7 @@ impl<S: Sink + 'static> Segments<S> {
     ) -> Result<S::Tok> {
         let (mut done, mut from, len) = (after, 0, into.len());
         while from < len {
-            let (chunk, within, n) = self.part(at + u64::from(from), u64::from(len - from));
+            let (chunk, within, n) = self.shape.volume.part(at + u64::from(from), u64::from(len - from));
             let entry = self.entries[chunk as usize];
             let n = if entry.is_lost() {
                 return Err(self.lost(chunk));
@@ -138,7 +129,7 @@ impl<S: Sink + 'static> Segments<S> {
     ) -> Result<S::Tok> {
         let (mut done, mut from, len) = (after, 0, data.len());
         while from < len {
-            let (chunk, within, n) = self.part(at + u64::from(from), u64::from(len - from));
+            let (chunk, within, n) = self.shape.volume.part(at + u64::from(from), u64::from(len - from));
             let bytes = data.part(from, n).bytes();
             let tok = self.change_chunk(sink, chunk, n, after, |contents| {
                 if let Some(bytes) = bytes {
@@ -154,7 +145,7 @@ impl<S: Sink + 'static> Segments<S> {
     pub(super) fn zero_range(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
         let (mut done, mut pos, end) = (after, at, at + len);
         while pos < end {
-            let (chunk, within, n) = self.part(pos, end - pos);
+            let (chunk, within, n) = self.shape.volume.part(pos, end - pos);
             let entry = self.entries[chunk as usize];
             if entry.is_lost() {
                 return Err(self.lost(chunk));

@@ -5,7 +5,7 @@ use super::sector::{SECTOR_LEN, encode, superblock};
 use super::sector_set::SectorSet;
 use crate::planted::TableBug;
 use frit_core::planted::is_planted;
-use frit_core::{BlockDevice, Cause, Error, Result, Sink, WriteData};
+use frit_core::{BlockDevice, Cause, Error, MediumKind, Result, Sink, WriteData};
 
 /// Largest number of sectors that are read or written together: 1 MiB.
 pub(super) const RUN: u32 = 2048;
@@ -87,6 +87,23 @@ impl Table {
     /// Returns the number of the sector of an entry.
     pub(crate) fn sector_of(&self, entry: u64) -> u32 {
         (entry / self.kind.entries_per_sector() as u64) as u32
+    }
+
+    /// Returns the error of an access to a chunk whose entry is lost.
+    pub(crate) fn lost_entry(&self, chunk: u64) -> Error {
+        let i = self.sector_of(chunk);
+        let bytes = self.kind.entries_per_sector() as u64 * self.shape.chunk;
+        let first = u64::from(i) * bytes;
+        let end = (first + bytes).min(self.shape.size);
+        let layer = self.kind.layer;
+        Error::Corrupt {
+            medium: MediumKind::Disk,
+            at: self.layout.sector_at(0, i),
+            what: format!(
+                "both copies of table sector {i} of {layer} are damaged: bytes {first} to {end} of the layer \
+                 (chunk {chunk} among them) cannot be found"
+            ),
+        }
     }
 
     /// Flushes the device after `after`, writes the changed sectors, and flushes the device again.

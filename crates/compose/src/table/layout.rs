@@ -39,6 +39,29 @@ pub(crate) struct VolumeShape {
     pub(crate) data_at: u64,
 }
 
+impl VolumeShape {
+    /// Returns the part of a request from byte `at` on that lies in one chunk: the chunk, the first
+    /// byte within it, and the length, at most `most`.
+    #[inline]
+    pub(crate) fn part(&self, at: u64, most: u64) -> (u32, usize, u32) {
+        let within = at % self.chunk;
+        ((at / self.chunk) as u32, within as usize, (self.chunk - within).min(most) as u32)
+    }
+}
+
+/// Returns a function that writes the entries of a table sector. `encode` writes one entry.
+pub(crate) fn fill_from<'a, E>(
+    kind: &TableKind,
+    entries: &'a [E],
+    encode: impl Fn(&E, &mut [u8]) + 'a,
+) -> impl Fn(u32, &mut [u8]) + 'a {
+    let (per, bytes) = (kind.entries_per_sector(), kind.entry_bytes);
+    move |i, payload: &mut [u8]| {
+        let sector = entries.get(i as usize * per..).unwrap_or(&[]);
+        payload.chunks_exact_mut(bytes).zip(sector).for_each(|(into, entry)| encode(entry, into));
+    }
+}
+
 /// Checks the chunk and the size that the parameters of a layer give.
 ///
 /// # Errors

@@ -21,5 +21,5 @@ mod sector;
 mod sector_set;
 
 pub(crate) use commit::Table;
-pub(crate) use layout::{TableKind, TableLayout, VolumeShape, check_chunks};
+pub(crate) use layout::{TableKind, TableLayout, VolumeShape, check_chunks, fill_from};
 pub(crate) use load::Loaded;

@@ -5,7 +5,7 @@ use super::space::ChunkSpace;
 use crate::composed::{Base, Composer};
 use crate::devices::Devices;
 use crate::planted::ThinBug;
-use crate::table::{Loaded, Table};
+use crate::table::{self, Loaded, Table};
 use frit_core::BlockDevice;
 use frit_core::convert::to_f64;
 use frit_core::planted::is_planted;
@@ -40,13 +40,7 @@ pub struct Thin<S: Sink> {
 
 /// Writes the entries of a table sector.
 pub(super) fn fill_from(map: &[u32]) -> impl Fn(u32, &mut [u8]) + '_ {
-    let per = KIND.entries_per_sector();
-    move |i, payload: &mut [u8]| {
-        let first = i as usize * per;
-        for (entry, &mapped) in payload.chunks_exact_mut(ENTRY_BYTES).zip(map.get(first..).unwrap_or(&[])) {
-            entry.copy_from_slice(&u64::from(mapped).to_le_bytes());
-        }
-    }
+    table::fill_from(&KIND, map, |&mapped, into| into.copy_from_slice(&u64::from(mapped).to_le_bytes()))
 }
 
 impl<S: Sink + 'static> Thin<S> {
@@ -99,19 +93,7 @@ impl<S: Sink + 'static> Thin<S> {
 
     /// Returns the error of an access to a chunk whose entry is lost.
     fn lost(&self, at: u64) -> Error {
-        let chunk = self.chunk_of(at);
-        let i = self.table.sector_of(chunk as u64);
-        let per = KIND.entries_per_sector() as u64;
-        let first = u64::from(i) * per * self.shape.volume.chunk;
-        let end = (first + per * self.shape.volume.chunk).min(self.shape.volume.size);
-        Error::Corrupt {
-            medium: MediumKind::Disk,
-            at: self.shape.layout.sector_at(0, i),
-            what: format!(
-                "both copies of table sector {i} of thin are damaged: bytes {first} to {end} of the layer \
-                 (chunk {chunk} among them) cannot be found"
-            ),
-        }
+        self.table.lost_entry(self.chunk_of(at) as u64)
     }
 
     /// Makes changes durable, and frees the chunks that they have freed.
