@@ -3,10 +3,10 @@
 use super::{Algorithm, Compress, CompressConfig};
 use crate::composed::Composed;
 use crate::devices::Devices;
-use crate::testing::{LosesPower, TestDisk, exercise, step};
+use crate::testing::{LosesPower, TestDisk, exercise, findings, metric, read, step, write_bytes as write};
 use frit_core::{
-    BlockLayer, CheckScope, CrashKind, Durable, Error, Extent, Hints, MediumKind, Quiesce, ReadTarget,
-    Sector, StackView, UntimedSink, WriteData,
+    BlockLayer, CrashKind, Durable, Error, Extent, Hints, MediumKind, Quiesce, ReadTarget, Sector,
+    UntimedSink, WriteData,
 };
 use proptest::prelude::*;
 
@@ -59,16 +59,6 @@ fn noise(seed: u64, len: usize, random: u64) -> Vec<u8> {
         .collect()
 }
 
-fn write(l: &mut Layer, at: u64, data: &[u8]) -> frit_core::Result<()> {
-    l.write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(data), Hints::NONE)
-}
-
-fn read(l: &mut Layer, at: u64, sectors: u64) -> frit_core::Result<Vec<u8>> {
-    let mut data = vec![0x77; (sectors * 512) as usize];
-    l.read(&mut UntimedSink::new(), Sector(at), ReadTarget::Bytes(&mut data), Hints::NONE)?;
-    Ok(data)
-}
-
 fn flush(l: &mut Layer) {
     l.flush(&mut UntimedSink::new()).unwrap();
 }
@@ -77,21 +67,6 @@ fn recovered(disk: &TestDisk, config: &CompressConfig) -> Layer {
     let mut l = open(disk, config);
     l.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
     l
-}
-
-fn metric(l: &Layer, name: &str) -> f64 {
-    let mut view = StackView::default();
-    l.visible(&mut view);
-    view.metric(name).unwrap()
-}
-
-/// Returns the findings of a check, with their severity.
-fn findings(l: &mut Layer) -> Vec<String> {
-    let mut all = Vec::new();
-    let scope = CheckScope { data: true, ..CheckScope::default() };
-    l.check(&mut UntimedSink::new(), scope, &mut |f| all.push(format!("{:?} {}", f.severity, f.kind)))
-        .unwrap();
-    all
 }
 
 proptest! {

@@ -3,10 +3,10 @@
 use super::{Segments, SegmentsConfig};
 use crate::composed::Composed;
 use crate::devices::Devices;
-use crate::testing::{LosesPower, TestDisk, TestObjects, exercise, step};
+use crate::testing::{self, LosesPower, TestDisk, TestObjects, exercise, findings, read, step, write};
 use frit_core::{
-    BlockLayer, CheckScope, CrashKind, Durable, Error, Extent, Hints, MediumKind, ObjectId, ParamTable,
-    Params, Progress, Quiesce, ReadTarget, Sector, StackView, UntimedSink, WriteData, split_mix,
+    BlockLayer, CrashKind, Durable, Error, Extent, Hints, MediumKind, ObjectId, ParamTable, Params, Progress,
+    Quiesce, Sector, UntimedSink, WriteData, split_mix,
 };
 use proptest::prelude::*;
 
@@ -43,33 +43,12 @@ fn layer(offered: u64) -> (Devs, Layer) {
     (devs, l)
 }
 
-fn write(l: &mut Layer, at: u64, sectors: u64, byte: u8) -> frit_core::Result<()> {
-    let data = vec![byte; (sectors * 512) as usize];
-    l.write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(&data), Hints::NONE)
-}
-
-fn read(l: &mut Layer, at: u64, sectors: u64) -> frit_core::Result<Vec<u8>> {
-    let mut data = vec![0x77; (sectors * 512) as usize];
-    l.read(&mut UntimedSink::new(), Sector(at), ReadTarget::Bytes(&mut data), Hints::NONE)?;
-    Ok(data)
-}
-
 fn flush(l: &mut Layer) -> frit_core::Result<()> {
     l.flush(&mut UntimedSink::new())
 }
 
 fn metric(l: &Layer, name: &str) -> u64 {
-    let mut view = StackView::default();
-    l.visible(&mut view);
-    view.metric(name).unwrap() as u64
-}
-
-fn findings(l: &mut Layer) -> Vec<String> {
-    let mut all = Vec::new();
-    let scope = CheckScope { data: true, ..CheckScope::default() };
-    l.check(&mut UntimedSink::new(), scope, &mut |f| all.push(format!("{:?} {}", f.severity, f.kind)))
-        .unwrap();
-    all
+    testing::metric(l, name) as u64
 }
 
 proptest! {

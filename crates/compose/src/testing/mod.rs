@@ -2,10 +2,12 @@
 
 mod disk;
 mod objects;
+mod requests;
 mod shadow;
 
 pub(crate) use disk::TestDisk;
 pub(crate) use objects::TestObjects;
+pub(crate) use requests::{findings, metric, read, write, write_bytes};
 pub(crate) use shadow::{exercise, step};
 
 /// A device whose power fails.

@@ -3,10 +3,10 @@
 use super::{Thin, ThinConfig};
 use crate::composed::Composed;
 use crate::devices::Devices;
-use crate::testing::{LosesPower, TestDisk, exercise, step};
+use crate::testing::{LosesPower, TestDisk, exercise, findings, metric, read, step, write};
 use frit_core::{
-    BlockLayer, CheckScope, CrashKind, Durable, Error, Extent, Hints, MediumKind, ParamTable, Quiesce,
-    ReadTarget, Sector, StackView, UntimedSink, WriteData,
+    BlockLayer, CrashKind, Durable, Error, Extent, Hints, MediumKind, ParamTable, Quiesce, Sector,
+    UntimedSink, WriteData,
 };
 use proptest::prelude::*;
 
@@ -27,23 +27,6 @@ fn layer(offered: u64, stored: u64) -> (TestDisk, Layer) {
     let mut l = open(&disk, offered * CHUNK);
     l.format(&mut UntimedSink::new()).unwrap();
     (disk, l)
-}
-
-fn write(l: &mut Layer, at: u64, sectors: u64, byte: u8) -> frit_core::Result<()> {
-    let data = vec![byte; (sectors * 512) as usize];
-    l.write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(&data), Hints::NONE)
-}
-
-fn read(l: &mut Layer, at: u64, sectors: u64) -> frit_core::Result<Vec<u8>> {
-    let mut data = vec![0x77; (sectors * 512) as usize];
-    l.read(&mut UntimedSink::new(), Sector(at), ReadTarget::Bytes(&mut data), Hints::NONE)?;
-    Ok(data)
-}
-
-fn metric(l: &Layer, name: &str) -> f64 {
-    let mut view = StackView::default();
-    l.visible(&mut view);
-    view.metric(name).unwrap()
 }
 
 proptest! {
@@ -99,15 +82,6 @@ fn chunks_of_a_sequential_write_are_adjacent_and_holes_are_reported() {
     l.extents(Sector(0), 8 * SECTORS, &mut |e| extents.push(e)).unwrap();
     let extent = |chunks: u64, place| Extent { sectors: chunks * SECTORS, place };
     assert_eq!(extents, [extent(2, None), extent(3, Some(MediumKind::Disk)), extent(3, None)]);
-}
-
-/// Returns the findings of a check, with their severity.
-fn findings(l: &mut Layer) -> Vec<String> {
-    let mut all = Vec::new();
-    let scope = CheckScope { data: true, ..CheckScope::default() };
-    l.check(&mut UntimedSink::new(), scope, &mut |f| all.push(format!("{:?} {}", f.severity, f.kind)))
-        .unwrap();
-    all
 }
 
 #[test]
