@@ -28,6 +28,8 @@ pub mod planted;
 mod record;
 mod spans;
 mod summary;
+#[cfg(test)]
+mod testing;
 mod tokens;
 mod words;
 

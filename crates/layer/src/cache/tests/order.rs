@@ -2,44 +2,27 @@
 
 use super::*;
 use crate::numbers::CacheSlot;
-use frit_core::{Cmd, RequestScope, Sink, UnitId, UnitState, split_mix};
+use crate::testing::{CommandClock, TimedSink};
+use frit_core::{Cmd, split_mix};
 use frit_media::NoStore;
 use std::collections::HashMap;
 
-/// Sink whose tokens are times: fences take random times, and other commands none.
+/// Fences take random times, and other commands none.
 #[derive(Default)]
-struct TimedSink {
+struct RandomFences {
     random: u64,
     /// Start of each write, by address.
     writes: Vec<(u64, u64)>,
-    scope: RequestScope<u64>,
 }
 
-impl Sink for TimedSink {
-    type Tok = u64;
-    fn now(&self) -> Nanos {
-        Nanos::ZERO
-    }
-    fn start(&self) -> u64 {
-        0
-    }
-    fn unit(&self, _: UnitId) -> UnitState {
-        UnitState::Idle
-    }
-    fn emit(&mut self, cmd: Cmd, after: u64) -> u64 {
+impl CommandClock for RandomFences {
+    fn done(&mut self, cmd: Cmd, after: u64) -> u64 {
         match cmd.op {
             Op::PcmWrite => self.writes.push((cmd.addr, after)),
             Op::PcmFence => return after + split_mix::next(&mut self.random) % 1000,
             _ => {}
         }
         after
-    }
-    fn join(&mut self, a: u64, b: u64) -> u64 {
-        a.max(b)
-    }
-    fn ack(&mut self, _: u64) {}
-    fn scope(&mut self) -> &mut RequestScope<u64> {
-        &mut self.scope
     }
 }
 
@@ -51,18 +34,19 @@ fn a_slot_is_written_no_sooner_than_its_last_write_was_allowed_to_begin() {
     let mut hw = Hardware::new();
     let pcm = Pcm::new(pcm_config(96), NoStore, &mut hw).unwrap();
     let disk = Disk::new(disk_config(), NoStore, &mut hw).unwrap();
-    let mut l = Cache::<TimedSink, NoStore, _>::new(named("halo"), pcm, Box::new(disk), None).unwrap();
-    let mut sink = TimedSink::default();
+    let mut l =
+        Cache::<TimedSink<RandomFences>, NoStore, _>::new(named("halo"), pcm, Box::new(disk), None).unwrap();
+    let mut sink = TimedSink::new(RandomFences::default());
     // Fewer blocks than slots, so that every free slot is one that a rewritten block left.
     for _ in 0..2000 {
-        let at = Sector(split_mix::next(&mut sink.random) % 60 * 8);
+        let at = Sector(split_mix::next(&mut sink.clock.random) % 60 * 8);
         l.write(&mut sink, at, WriteData::Len(4096), Hints::NONE).unwrap();
     }
     let slots = l.space.layout.slots;
     let mut begun: HashMap<u64, u64> = HashMap::new();
     let mut reused = 0;
     let data = l.space.layout.data(CacheSlot(0))..l.space.layout.data(CacheSlot(slots));
-    for (at, start) in sink.writes.into_iter().filter(|(at, _)| data.contains(at)) {
+    for (at, start) in sink.clock.writes.into_iter().filter(|(at, _)| data.contains(at)) {
         if let Some(before) = begun.insert(at, start) {
             assert!(start >= before, "the slot at {at} is written at {start}, and before that at {before}");
             reused += 1;

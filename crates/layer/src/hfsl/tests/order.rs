@@ -2,30 +2,20 @@
 //! small.
 
 use super::*;
-use frit_core::{Cmd, Op, RequestScope, Sink, UnitId, UnitState};
+use crate::testing::{CommandClock, TimedSink};
+use frit_core::{Cmd, Op};
 
-/// Sink whose tokens are times: a map entry takes 1000, any other command takes 1.
-struct TimedSink {
+/// A map entry takes 1000, any other command takes 1.
+struct SlowMap {
     map: std::ops::Range<u64>,
     /// Time at which all entries written so far are durable.
     named: u64,
     /// For each program of a block's first page: its cause, and its start time relative to `named`.
     begun: Vec<(Cause, i64)>,
-    scope: RequestScope<u64>,
 }
 
-impl Sink for TimedSink {
-    type Tok = u64;
-    fn now(&self) -> Nanos {
-        Nanos::ZERO
-    }
-    fn start(&self) -> u64 {
-        0
-    }
-    fn unit(&self, _: UnitId) -> UnitState {
-        UnitState::Idle
-    }
-    fn emit(&mut self, cmd: Cmd, after: u64) -> u64 {
+impl CommandClock for SlowMap {
+    fn done(&mut self, cmd: Cmd, after: u64) -> u64 {
         if cmd.op == Op::NandProgram && cmd.addr.is_multiple_of(u64::from(GEOMETRY.pages_per_block)) {
             self.begun.push((cmd.cause, after as i64 - self.named as i64));
         }
@@ -34,13 +24,6 @@ impl Sink for TimedSink {
             return after + 1000;
         }
         after + 1
-    }
-    fn join(&mut self, a: u64, b: u64) -> u64 {
-        a.max(b)
-    }
-    fn ack(&mut self, _: u64) {}
-    fn scope(&mut self) -> &mut RequestScope<u64> {
-        &mut self.scope
     }
 }
 
@@ -59,15 +42,15 @@ fn a_block_is_begun_once_entries_name_the_pages_of_the_last() {
     let mut l = Hfsl::<u64, NoStore, NoStore>::new(config, nand, Some(pcm)).unwrap();
     let at = l.map.pcm.as_ref().unwrap().layout.map_at;
     let map = at..at + 8 * u64::from(l.pages);
-    let mut clock = TimedSink { map, named: 0, begun: Vec::new(), scope: RequestScope::default() };
+    let mut sink = TimedSink::new(SlowMap { map, named: 0, begun: Vec::new() });
     let mut state = 1u64;
     for i in 0..u64::from(l.pages) * 8 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let lpn = if i < u64::from(l.pages) { i } else { (state >> 33) % u64::from(l.pages) };
-        l.write(&mut clock, Sector(lpn * 4), WriteData::Len(2048), Hints::NONE).unwrap();
+        l.write(&mut sink, Sector(lpn * 4), WriteData::Len(2048), Hints::NONE).unwrap();
     }
     for cause in [Cause::Host, Cause::Gc] {
-        let waits: Vec<i64> = clock.begun.iter().filter(|b| b.0 == cause).map(|b| b.1).collect();
+        let waits: Vec<i64> = sink.clock.begun.iter().filter(|b| b.0 == cause).map(|b| b.1).collect();
         assert!(waits.len() > 10, "{cause:?} began {} blocks", waits.len());
         assert!(waits.iter().all(|&w| w >= 0), "{cause:?}: begun before the entries were durable: {waits:?}");
     }
