@@ -178,6 +178,57 @@ fn a_full_buffer_of_compress_is_as_fast_as_the_device() {
     }
 }
 
+/// Segments of 16 KiB in a store of two connections, in which only the puts and gets take time.
+fn segments(buffers: u32, engine: &str) -> Stack {
+    stack(&format!(
+        "[media.map]\nprofile = \"pcm-halo-2012\"\nchip_bytes = \"512K\"\n[media.remote]\nmedium = \"object\"\nobject_bytes = \"16K\"\n\
+         objects = 512\nconnections = 64\nt_put = \"10 ms\"\nt_get = \"3 ms\"\nt_delete = \"1 ms\"\nconnection_mb_per_s = 1000\n\
+         link_mb_per_s = 1000000\n[top]\nkind = \"segments\"\nmap = \"table\"\nstore = \"remote\"\nsize = \"2M\"\nbuffers = {buffers}\n\
+         [table]\nkind = \"ntl\"\npcm = \"map\"\npage_bytes = \"4K\"\n[engine]\nkind = \"{engine}\"\n"
+    ))
+}
+
+/// A put and a get of a segment, in ns: latency, and the transfer at 1000 MB/s.
+const PUT: u64 = 10_000_000 + 16_384;
+const GET: u64 = 3_000_000 + 16_384;
+/// The claim of the store before the first request, in ns: a list, the put of 64 bytes and a list.
+const CLAIM: u64 = 3_000_000 + 10_000_000 + 64 + 3_000_000;
+/// A segment on the link of all connections, at 10^6 MB/s: puts at the same time follow each other on it.
+const LINK: u64 = 16;
+
+#[test]
+fn writes_of_segments_wait_for_the_put_whose_memory_they_use() {
+    for engine in ["in-order", "event"] {
+        for buffers in [1, 3] {
+            let w = run(
+                &segments(buffers, engine),
+                "gen:sequential,count=100,size=16K,align=16K,span=1600K",
+                &RunOptions::default(),
+            );
+            // With n buffers, n + 1 segments are put between two waits. The last one stays in DRAM.
+            assert_eq!(
+                w.throughput.duration_ns,
+                CLAIM + 99 / (u64::from(buffers) + 1) * PUT + u64::from(buffers) * LINK,
+                "{engine}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_read_of_segments_waits_for_the_put_of_its_object() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("t.csv");
+    // Two segments, of which the first is put at the second write, and a read of the first.
+    std::fs::write(&trace, "time_us,op,sector,sectors,flags\n0,W,0,32,\n0,W,32,32,\n0,R,0,32,\n0,R,0,32,\n")
+        .unwrap();
+    for engine in ["in-order", "event"] {
+        let r = run(&segments(2, engine), trace.to_str().unwrap(), &RunOptions::default());
+        assert_eq!(latencies(&r, "read"), (2, CLAIM + PUT + GET), "{engine}");
+        assert_eq!(r.throughput.duration_ns, CLAIM + PUT + 2 * GET, "{engine}");
+    }
+}
+
 /// Trees whose contents are verified: each with the links that it has.
 fn trees() -> Vec<(String, usize)> {
     let two = format!("{}{}", flash("a"), flash("b"));
