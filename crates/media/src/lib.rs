@@ -34,5 +34,8 @@ pub use nand::{
 pub use object::{ObjectConfig, ObjectMedium};
 pub use pcm::{Partition, Pcm, PcmConfig, PcmGeometry};
 pub use profile::{MediumConfig, MediumSpec, Profile};
-pub use store::{AnyStore, CustomStore, FileStore, MemoryStore, MmapStore, NoStore, Store};
+pub use store::{
+    AnyStore, CustomStore, DirectFile, DirectStore, FileAccess, FileStore, MemoryStore, MmapStore, NoStore,
+    Store,
+};
 pub use timing::{DramTiming, LatencyCurve, NandTiming, ObjectTiming, PcmTiming, Phases, TimingModel};

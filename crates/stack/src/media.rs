@@ -6,7 +6,7 @@ use crate::tree::Table;
 use frit_core::{Error, MediumKind};
 use frit_media::object::ObjectUrl;
 use frit_media::profile::KEYS;
-use frit_media::{MediumConfig, MediumSpec, Profile};
+use frit_media::{FileAccess, MediumConfig, MediumSpec, Profile};
 use std::path::{Path, PathBuf};
 use strum::IntoEnumIterator;
 
@@ -26,6 +26,8 @@ pub struct StackMedium {
     /// Path of the file or block device that holds the bytes of the medium in a volume, relative to
     /// the volume, if the stack names one. The location is not part of the stack's identity.
     pub path: Option<PathBuf>,
+    /// The way in which a volume accesses that file or device. It is not part of the stack's identity.
+    pub access: FileAccess,
     /// URL of the store that holds the objects of an object store in a volume, if the stack names one.
     /// It is not part of the stack's identity.
     pub url: Option<String>,
@@ -33,6 +35,8 @@ pub struct StackMedium {
 
 /// Key of [`StackMedium::path`].
 const PATH: &str = "path";
+/// Key of [`StackMedium::access`].
+const ACCESS: &str = "access";
 /// Key of [`StackMedium::url`].
 const URL: &str = "url";
 
@@ -65,7 +69,8 @@ pub(crate) fn keys(kind: Option<MediumKind>) -> Vec<&'static str> {
     let kind_keys = KEYS.iter().filter(|k| kind.is_none_or(|m| k.media.contains(&m))).map(|k| k.name);
     let path = (kind != Some(MediumKind::Dram)).then_some(PATH);
     let url = kind.is_none_or(|k| k == MediumKind::Object).then_some(URL);
-    kind_keys.chain(path).chain(url).collect()
+    let access = kind.is_none_or(|k| k == MediumKind::Disk).then_some(ACCESS);
+    kind_keys.chain(path).chain(access).chain(url).collect()
 }
 
 /// Reads the path at which a volume stores the bytes of the medium.
@@ -80,6 +85,18 @@ fn backing(path: &str, table: &Table, problems: &mut Vec<Problem>) -> Option<Pat
             None
         }
     }
+}
+
+/// Reads the way in which a volume accesses the file or device of a disk.
+fn file_access(path: &str, table: &Table, problems: &mut Vec<Problem>) -> FileAccess {
+    let Some(entry) = table.get(ACCESS) else { return FileAccess::default() };
+    let access = entry.value.as_str().and_then(|text| text.parse().ok());
+    access.unwrap_or_else(|| {
+        let names: Vec<&str> = FileAccess::iter().map(Into::into).collect();
+        let problem = Problem::new(format!("`{path}.{ACCESS}` has to be {}", names.join(", ")));
+        problems.push(problem.at(Some(entry.value.span.clone()), "no kind of access"));
+        FileAccess::default()
+    })
 }
 
 /// Reads the URL of the store of an object store.
@@ -142,6 +159,7 @@ pub(crate) fn read(
     }
     check_profile(path, table, dir, problems);
     let backing = backing(path, table, problems);
+    let access = file_access(path, table, problems);
     let url = store_url(path, table, problems);
     let given: MediumConfig = decode(path, table, keys_of::<MediumConfig>(), problems)?;
     if problems.len() > before {
@@ -150,7 +168,8 @@ pub(crate) fn read(
     match given.resolve(name, dir) {
         Ok(spec) => {
             let complete = complete(given.clone(), dir);
-            Some(StackMedium { name: name.into(), given, complete, spec, used: false, path: backing, url })
+            let name = name.into();
+            Some(StackMedium { name, given, complete, spec, used: false, path: backing, access, url })
         }
         Err(e) => {
             problems.push(param_problem(path, table, "profile", e));

@@ -3,10 +3,10 @@
 use crate::access::FILE_MODE;
 use crate::error::{Error, Result, io};
 use crate::lock;
-use crate::superblock::{Backing, MediumRecord};
+use crate::superblock::{ACCESS_MEDIA_MAX, Backing, MediumRecord};
 use frit_core::MediumKind;
 use frit_media::store::MapMode;
-use frit_media::{AnyStore, FileStore, MmapStore};
+use frit_media::{AnyStore, DirectFile, DirectStore, FileAccess, FileStore, MmapStore};
 use frit_stack::Stack;
 use rustix::fs::{FallocateFlags, OFlags};
 use std::fs::{File, OpenOptions};
@@ -28,6 +28,25 @@ pub(crate) struct MediumFile {
     pub(crate) bytes: u64,
     backing: Backing,
     mapping: MapMode,
+    /// The file without the page cache, if it is accessed so.
+    direct: Option<Arc<DirectFile>>,
+}
+
+/// Opens a file for accesses without the page cache, if its record has such an access.
+fn open_direct(
+    file: &File,
+    record: &MediumRecord,
+    path: &Path,
+    writable: bool,
+) -> Result<Option<Arc<DirectFile>>> {
+    if record.access == FileAccess::PageCache {
+        return Ok(None);
+    }
+    let opened = DirectFile::open(file, path.into(), record.bytes, writable, record.access);
+    match opened {
+        Err(frit_core::Error::Param { why, .. }) => Err(medium_error(record, path, why)),
+        opened => Ok(Some(Arc::new(opened?))),
+    }
 }
 
 /// Returns the path of the file or block device of a medium.
@@ -58,19 +77,36 @@ pub(crate) fn persistent_media(stack: &Stack, stack_with_paths: &Stack) -> Resul
         let medium = stack_with_paths.media().iter().find(|m| m.name == name);
         let kind = medium.map_or(MediumKind::Nand, |m| m.spec.kind());
         if let Some(url) = medium.and_then(|m| m.url.clone()) {
-            return MediumRecord { name, kind, backing: Backing::ObjectStore, bytes, path: url };
+            let (backing, access) = (Backing::ObjectStore, FileAccess::default());
+            return MediumRecord { name, kind, backing, bytes, path: url, access };
         }
         let path = medium.and_then(|m| m.path.as_ref()).map(|p| p.display().to_string()).unwrap_or_default();
-        MediumRecord { name, kind, backing: Backing::File, bytes, path }
+        let access = medium.map(|m| m.access).unwrap_or_default();
+        MediumRecord { name, kind, backing: Backing::File, bytes, path, access }
     };
-    Ok(requested.into_iter().map(record).collect())
+    let media: Vec<MediumRecord> = requested.into_iter().map(record).collect();
+    match media.iter().skip(ACCESS_MEDIA_MAX).find(|m| m.access != FileAccess::default()) {
+        Some(m) => Err(Error::Unsupported {
+            requirement: format!(
+                "media with a key `access` among its first {ACCESS_MEDIA_MAX}, and '{}' is a later one",
+                m.name
+            ),
+        }),
+        None => Ok(media),
+    }
 }
 
 impl MediumFile {
     /// Creates and allocates the file of a medium, or takes the device that the stack names.
     pub(crate) fn create(dir: &Path, record: &mut MediumRecord, force: bool) -> Result<MediumFile> {
         let path = path_of(dir, record);
-        let is_device = std::fs::metadata(&path).is_ok_and(|m| m.file_type().is_block_device());
+        let existing = std::fs::metadata(&path).map(|m| m.file_type()).ok();
+        if existing.is_some_and(|t| t.is_char_device()) {
+            let why = "is a character device; name a file or a block device. For DAX memory, make a DAX file system \
+                       on its block device (mount -o dax), and name a file on it";
+            return Err(medium_error(record, &path, why));
+        }
+        let is_device = existing.is_some_and(|t| t.is_block_device());
         let mut options = OpenOptions::new();
         options.read(true).write(true);
         if is_device {
@@ -105,6 +141,7 @@ impl MediumFile {
         if !is_device && is_dax(&file) {
             record.backing = Backing::DaxFile;
         }
+        let direct = open_direct(&file, record, &path, true)?;
         allocate(&file, record.bytes, is_device).map_err(io(format!(
             "cannot allocate {} in {}",
             frit_core::size::format(record.bytes),
@@ -118,6 +155,7 @@ impl MediumFile {
             bytes: record.bytes,
             backing: record.backing,
             mapping: MapMode::Shared,
+            direct,
         })
     }
 
@@ -152,6 +190,7 @@ impl MediumFile {
             _ => {}
         }
         let mapping = if read_only { MapMode::Private } else { MapMode::Shared };
+        let direct = open_direct(&file, record, &path, !read_only)?;
         Ok(MediumFile {
             name: record.name.clone(),
             kind: record.kind,
@@ -160,11 +199,15 @@ impl MediumFile {
             bytes: record.bytes,
             backing: record.backing,
             mapping,
+            direct,
         })
     }
 
     /// Returns a store over the file: a mapping, or file I/O for a disk or an object store.
     pub(crate) fn store(&self, blank: bool) -> frit_core::Result<AnyStore> {
+        if let Some(direct) = &self.direct {
+            return Ok(AnyStore::Direct(DirectStore::new(Arc::clone(direct), blank)));
+        }
         let what =
             |source| frit_core::Error::Io { what: format!("cannot map {}", self.path.display()), source };
         let file = self.file.try_clone().map_err(what)?;
@@ -181,6 +224,11 @@ impl MediumFile {
             )));
         }
         Ok(AnyStore::Mmap(MmapStore::map(file, self.path.clone(), self.bytes, blank, self.mapping)?))
+    }
+
+    /// Returns the reason for which the file is not accessed as its record says, if it is not.
+    pub(crate) fn access_note(&self) -> Option<String> {
+        self.direct.as_ref()?.no_io_uring().map(|why| format!("medium '{}': {why}", self.name))
     }
 
     /// Returns the reason if the file was deleted or resized since it was opened.

@@ -17,6 +17,7 @@ use crate::superblock::{FILE_NAME, Superblock, SuperblockFile, TEMP_FILE_NAME, s
 use crate::volume::Volume;
 use frit_core::Hints;
 use frit_core::planted::is_planted;
+use frit_media::FileAccess;
 use frit_stack::Stack;
 use rustix::fs::RenameFlags;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -50,7 +51,9 @@ pub fn stack_with_overrides(superblock: &Superblock, sets: &[String]) -> frit_st
     let files = superblock.media.iter().filter(|m| m.is_file());
     let inside = files.filter(|m| !m.path.is_empty() && Path::new(&m.path).is_relative());
     let paths = inside.map(|m| format!("media.{}.path={:?}", m.name, m.path));
-    let all: Vec<String> = urls.chain(paths).chain(sets.iter().cloned()).collect();
+    let other = superblock.media.iter().filter(|m| m.access != FileAccess::default());
+    let accesses = other.map(|m| format!("media.{}.access={}", m.name, <&str>::from(m.access)));
+    let all: Vec<String> = urls.chain(paths).chain(accesses).chain(sets.iter().cloned()).collect();
     Stack::parse(&superblock.name, &superblock.stack, &all)
 }
 

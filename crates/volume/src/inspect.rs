@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::lock;
 use crate::superblock::{Backing, FILE_NAME, MediumRecord, Superblock, SuperblockFile};
 use frit_core::MediumKind;
+use frit_media::FileAccess;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,8 @@ pub struct MediumStatus {
     pub backing: Backing,
     /// Path of the file, or URL of the store of objects.
     pub path: PathBuf,
+    /// The way in which the file is accessed.
+    pub access: FileAccess,
     /// Required size, in bytes.
     pub bytes: u64,
     /// Allocated bytes; `None` for a device.
@@ -51,6 +54,7 @@ fn object_store_status(record: &MediumRecord) -> MediumStatus {
         kind: record.kind,
         backing: record.backing,
         path: (&record.path).into(),
+        access: record.access,
         bytes: record.bytes,
         allocated: None,
         problem: None,
@@ -85,6 +89,7 @@ pub fn inspect(dir: impl AsRef<Path>) -> Result<Inspection> {
             kind: record.kind,
             backing: record.backing,
             path,
+            access: record.access,
             bytes: record.bytes,
             allocated,
             problem,

@@ -84,6 +84,7 @@ url = "objects"
             backing: Backing::ObjectStore,
             bytes: 0,
             path: medium.url.clone().unwrap(),
+            access: frit_media::FileAccess::default(),
         }
     }
 

@@ -127,6 +127,7 @@ impl<S: StackSink> Volume<S> {
             seconds,
             seconds_per_gb: seconds / gb.max(1e-9),
             durable_bytes,
+            access_notes: files.iter().filter_map(MediumFile::access_note).collect(),
         };
         if !options.read_only {
             let record = RecoveryRecord::new(&recovered.recovery, crash, taken.as_micros() as u64);

@@ -18,6 +18,9 @@ pub struct OpenReport {
     pub seconds_per_gb: f64,
     /// Bytes found in durable memory.
     pub durable_bytes: u64,
+    /// Media that are not accessed in the way that the stack gives, each with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub access_notes: Vec<String>,
 }
 
 impl OpenReport {
@@ -30,6 +33,7 @@ impl OpenReport {
             seconds: 0.0,
             seconds_per_gb: 0.0,
             durable_bytes: 0,
+            access_notes: Vec::new(),
         }
     }
 }

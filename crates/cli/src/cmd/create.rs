@@ -4,6 +4,7 @@ use super::split_overrides;
 use super::volume::{sizes, warn};
 use crate::output::{print, print_json, report, table, text};
 use frit_core::size;
+use frit_media::FileAccess;
 use frit_serve::hints::{HintFile, SavedHints};
 use frit_stack::Stack;
 use frit_volume::superblock::VERSION;
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
   frit create vol --stack hfsl-paper --size 1G                  as many NAND blocks as 1 GiB needs
   frit create vol --stack mine.toml,SSW=1024                    a file, with an override
   frit create vol --stack mine.toml --set media.nand.path=/dev/nvme1n1
+  frit create vol --stack halo-small --set media.disk.path=/dev/sdb --set media.disk.access=direct
   frit create vol --stack hfsl-small --force                    replaces a volume that was closed
 
 Everything is allocated at once. A directory that is not empty and no volume is never touched, and a volume that is
@@ -126,11 +128,15 @@ pub(crate) fn media(all: &[MediumStatus]) -> String {
             frit_volume::superblock::Backing::DaxFile => "DAX file",
             frit_volume::superblock::Backing::ObjectStore => "object store",
         };
+        let held = match m.access {
+            FileAccess::PageCache => held.to_owned(),
+            access => format!("{held}, {}", <&str>::from(access)),
+        };
         let place = match &m.problem {
             None => m.path.display().to_string(),
             Some(problem) => format!("{}: {problem}", m.path.display()),
         };
-        t.add_row([m.name.as_str(), kind, &size::format(m.bytes), held, &place]);
+        t.add_row([m.name.as_str(), kind, &size::format(m.bytes), &held, &place]);
     }
     text(&t)
 }

@@ -207,6 +207,9 @@ fn durable(bytes: u64, seconds: f64) -> String {
 
 /// Prints the result of the recovery, if there was anything to recover.
 fn remark(found: &OpenReport) -> Result<()> {
+    for note in &found.access_notes {
+        print_stderr(&format!("{note}\n"))?;
+    }
     let lost: usize = found.recovery.layers().map(|(_, r)| r.lost.len()).sum();
     let mut line = if found.recovery.clean {
         "the volume had been closed in order".to_owned()

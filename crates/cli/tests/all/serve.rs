@@ -98,6 +98,26 @@ fn a_signal_ends_it_in_order_and_a_kill_is_recovered_from() {
     assert!(text(&out.stderr).starts_with("recovered in "), "{}", text(&out.stderr));
 }
 
+/// A disk without the page cache is served over NBD, killed, checked and read.
+#[test]
+fn a_killed_server_of_a_direct_disk_leaves_all_that_it_acknowledged() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let (volume, socket, image) = (path("vol"), path("s"), path("image"));
+    let stack = "halo-small,media.pcm.chip_bytes=256K,media.disk.bytes=64M,media.disk.access=io-uring";
+    let out = frit(&["create", &volume, "--stack", stack]);
+    assert!(out.status.success() && text(&out.stdout).contains("file, io-uring"), "{}", text(&out.stderr));
+    let (child, _) = serve(&[&volume, "--nbd", &format!("unix:{socket}")]);
+    write(Path::new(&socket));
+    signal(&child, "-KILL");
+    child.wait_with_output().unwrap();
+    for args in [&["recover", &volume][..], &["check", &volume, "--data"], &["export", &volume, &image]] {
+        let out = frit(args);
+        assert!(out.status.success(), "{args:?}: {}{}", text(&out.stdout), text(&out.stderr));
+    }
+    assert_eq!(std::fs::read(&image).unwrap()[..513], [&[9; 512][..], &[0]].concat());
+}
+
 /// Closing the terminal stops a server cleanly; a server that was started with SIGHUP ignored
 /// (nohup) keeps running.
 #[test]

@@ -1,6 +1,6 @@
 //! A store that holds bytes, of a kind that is chosen at run time.
 
-use super::{CustomStore, FileStore, MemoryStore, MmapStore, Store};
+use super::{CustomStore, DirectStore, FileStore, MemoryStore, MmapStore, Store};
 use frit_core::{BlockingMedium, Result};
 use std::sync::Arc;
 
@@ -12,6 +12,8 @@ pub enum AnyStore {
     Memory(MemoryStore),
     /// A file that is accessed with `pread` and `pwrite`.
     File(FileStore),
+    /// A file that is accessed without the page cache.
+    Direct(DirectStore),
     /// A file that is mapped into memory.
     Mmap(MmapStore),
     /// A store that the caller implements.
@@ -23,6 +25,7 @@ macro_rules! each {
         match $self {
             AnyStore::Memory($s) => $e,
             AnyStore::File($s) => $e,
+            AnyStore::Direct($s) => $e,
             AnyStore::Mmap($s) => $e,
             AnyStore::Custom($s) => $e,
         }

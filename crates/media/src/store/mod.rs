@@ -6,6 +6,7 @@
 mod any;
 mod cache;
 mod custom;
+mod direct;
 mod file;
 mod map;
 mod memory;
@@ -14,6 +15,7 @@ mod sigbus;
 
 pub use any::AnyStore;
 pub use custom::CustomStore;
+pub use direct::{DirectFile, DirectStore, FileAccess};
 pub use file::FileStore;
 pub use map::{MapMode, MmapStore};
 pub use memory::MemoryStore;

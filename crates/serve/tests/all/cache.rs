@@ -110,6 +110,8 @@ fn clients_share_a_cache_while_blocks_leave_it() {
         &["cache.mode=write-through"],
         &["cache.mode=write-around", "cache.read_caching=true"],
         &["cache.bypass_bytes=4K", "cache.wear_leveling=start-gap", "cache.wear_stripe=4K"],
+        &["media.disk.access=direct"],
+        &["media.disk.access=io-uring", "cache.read_caching=true"],
     ] {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().join("volume");
@@ -126,9 +128,18 @@ fn clients_share_a_cache_while_blocks_leave_it() {
 
 #[test]
 fn a_volume_that_is_simply_gone_comes_up_with_all_that_was_acknowledged() {
+    gone_and_recovered(&[]);
+}
+
+#[test]
+fn a_volume_on_a_direct_disk_that_is_simply_gone_comes_up_with_all_that_was_acknowledged() {
+    gone_and_recovered(&["media.disk.access=io-uring"]);
+}
+
+fn gone_and_recovered(sets: &[&str]) {
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path().join("volume");
-    let device = device(small(&at, &[]));
+    let device = device(small(&at, sets));
     let keeper = device.maintain().unwrap();
     let models = storm(&device);
     drop(keeper);

@@ -1,6 +1,7 @@
 //! Effect of overrides, identity of a stack, and persistence of bytes in files across builds.
 
 use frit_core::{Hints, ReadTarget, Sector, StackView, UntimedSink, WriteData};
+use frit_media::FileAccess;
 use frit_stack::layers::{LayerConfig, LayerKind};
 use frit_stack::{Bytes, EngineKind, Stack};
 
@@ -199,6 +200,27 @@ fn the_path_of_a_medium_is_for_volumes_and_no_part_of_the_identity() {
             "{e:?}"
         );
     }
+}
+
+#[test]
+fn the_access_to_a_disk_is_for_volumes_and_no_part_of_the_identity() {
+    let halo = |sets: &[&str]| {
+        let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
+        Stack::builtin("halo-small", &sets)
+    };
+    let access = |stack: &Stack| stack.media().iter().find(|m| m.name == "disk").unwrap().access;
+    let plain = halo(&[]).unwrap();
+    assert_eq!(access(&plain), FileAccess::PageCache);
+    for (text, expected) in [("direct", FileAccess::Direct), ("io-uring", FileAccess::IoUring)] {
+        let stack = halo(&[&format!("media.disk.access={text}")]).unwrap();
+        assert_eq!((access(&stack), stack.identity()), (expected, plain.identity()));
+    }
+    let problem = |set| halo(&[set]).unwrap_err().problems()[0].message().to_owned();
+    assert_eq!(
+        problem("media.disk.access=true"),
+        "`media.disk.access` has to be page-cache, direct, io-uring"
+    );
+    assert!(problem("media.pcm.access=direct").contains("has no key `access`"));
 }
 
 #[test]

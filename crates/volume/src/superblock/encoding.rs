@@ -2,12 +2,19 @@
 
 use super::{Backing, Features, MediumRecord, RecoveryRecord, Superblock, VERSION, VolumeState};
 use frit_core::MediumKind;
+use frit_media::FileAccess;
+use strum::IntoEnumIterator;
 
 const MAGIC: [u8; 8] = *b"fritVOL\0";
 /// Size of the fixed fields before the media records, in bytes.
 const FIXED: usize = 224;
 /// Size of the fixed fields of a media record, in bytes.
 const MEDIUM_FIXED: usize = 16;
+
+/// Position of the access of each medium, one byte a medium.
+const ACCESS: usize = 192;
+/// Number of media, from the first one on, whose access is stored. The others use the page cache.
+pub(crate) const ACCESS_MEDIA_MAX: usize = FIXED - ACCESS;
 
 /// Reason why bytes are not a usable superblock.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,6 +37,19 @@ fn kind_number(kind: MediumKind) -> u8 {
         MediumKind::Disk => 4,
         MediumKind::Object => 5,
     }
+}
+
+fn access_number(access: FileAccess) -> u8 {
+    match access {
+        FileAccess::PageCache => 0,
+        FileAccess::Direct => 1,
+        FileAccess::IoUring => 2,
+    }
+}
+
+/// Returns the access of a number. The page cache suits every file, so it stands for unknown ones.
+fn access_of(number: u8) -> FileAccess {
+    FileAccess::iter().find(|a| access_number(*a) == number).unwrap_or_default()
 }
 
 /// Returns the parameters as text, one a line.
@@ -63,6 +83,7 @@ pub(super) fn encode(s: &Superblock) -> Vec<u8> {
     u32s(&mut b, &[flags]);
     u64s(&mut b, &[r.unix, r.pages, r.pages_in_pcm, r.bytes_read, r.micros]);
     u32s(&mut b, &[r.redone, r.padded, r.suspect_blocks, r.lost]);
+    b.extend(s.media.iter().take(ACCESS_MEDIA_MAX).map(|m| access_number(m.access)));
     b.resize(FIXED, 0);
     for m in &s.media {
         let backing = match m.backing {
@@ -179,7 +200,10 @@ pub(super) fn decode(b: &[u8]) -> Result<Superblock, DecodeError> {
     let mut f = FieldReader(&body[FIXED..]);
     // Every record takes some bytes, so a wrong count fails at the end of the input and cannot
     // allocate without limit.
-    let media = (0..lens[0]).map(|_| medium(&mut f)).collect::<Result<_, _>>()?;
+    let mut media = (0..lens[0]).map(|_| medium(&mut f)).collect::<Result<Vec<_>, _>>()?;
+    for (m, number) in media.iter_mut().zip(&body[ACCESS..FIXED]) {
+        m.access = access_of(*number);
+    }
     let created_by = f.text(lens[1])?;
     let name = f.text(lens[2])?;
     let stack = f.text(lens[3])?;
@@ -238,7 +262,8 @@ fn medium(f: &mut FieldReader<'_>) -> Result<MediumRecord, DecodeError> {
     };
     let (name, path) = (usize::from(f.u16()?), f.u32()? as usize);
     let bytes = f.u64()?;
-    Ok(MediumRecord { kind, backing, bytes, name: f.text(name)?, path: f.text(path)? })
+    let access = FileAccess::default();
+    Ok(MediumRecord { kind, backing, bytes, name: f.text(name)?, path: f.text(path)?, access })
 }
 
 fn params(text: &str) -> Result<Vec<(String, String)>, DecodeError> {
@@ -249,4 +274,4 @@ fn params(text: &str) -> Result<Vec<(String, String)>, DecodeError> {
     text.lines().map(pair).collect()
 }
 
-const _: () = assert!(MEDIUM_FIXED == 1 + 1 + 2 + 4 + 8);
+const _: () = assert!(MEDIUM_FIXED == 1 + 1 + 2 + 4 + 8 && ACCESS + ACCESS_MEDIA_MAX == FIXED);

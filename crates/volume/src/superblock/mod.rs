@@ -7,10 +7,12 @@
 mod encoding;
 mod file;
 
+pub(crate) use encoding::ACCESS_MEDIA_MAX;
 pub use file::{COPY_BYTES, FILE_NAME, SuperblockFile, decode_newest};
 pub(crate) use file::{TEMP_FILE_NAME, sync_dir, sync_parent};
 
 use frit_core::{CrashKind, MediumKind, Recovery};
+use frit_media::FileAccess;
 use frit_stack::Stack;
 use frit_stack::layers::LayerConfig;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -95,6 +97,9 @@ pub struct MediumRecord {
     /// Path of the file if the stack names one, relative to the volume. Empty: `<name>.medium`. URL of
     /// a store of objects.
     pub path: String,
+    /// The way in which the file or device is accessed. It describes the host and not the format: a
+    /// frit that does not know it uses the page cache.
+    pub access: FileAccess,
 }
 
 impl MediumRecord {

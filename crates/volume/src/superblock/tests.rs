@@ -12,6 +12,7 @@ fn sample(sequence: u64) -> Superblock {
         backing: Backing::File,
         bytes: 1 << 20,
         path: path.into(),
+        access: FileAccess::default(),
     };
     Superblock {
         sequence,
@@ -27,6 +28,7 @@ fn sample(sequence: u64) -> Superblock {
         media: vec![
             medium("nand", MediumKind::Nand, "/dev/x"),
             medium("pcm", MediumKind::Pcm, ""),
+            MediumRecord { access: FileAccess::IoUring, ..medium("disk", MediumKind::Disk, "") },
             MediumRecord {
                 backing: Backing::ObjectStore,
                 ..medium("remote", MediumKind::Object, "s3://bucket/prefix?timeout_s=5")

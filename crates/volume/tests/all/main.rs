@@ -7,6 +7,7 @@ mod arrays;
 #[path = "../common/mod.rs"]
 mod common;
 mod damage;
+mod disk_access;
 mod example;
 mod fixture;
 mod fuzz;

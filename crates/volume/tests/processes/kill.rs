@@ -71,6 +71,17 @@ fn what_a_killed_program_was_told_is_there_on_memory_alone() {
     }
 }
 
+/// The same for a disk that is accessed without the page cache, behind a cache of few blocks.
+#[test]
+fn what_a_killed_program_was_told_is_there_on_a_direct_disk() {
+    let (_dir, dir) = place();
+    let sets = ["pcm.chip_bytes=128K", "disk.bytes=8M", "disk.access=io-uring"].map(str::to_owned);
+    let stack = frit_stack::Stack::builtin("halo-small", &sets).unwrap();
+    let options = frit_volume::CreateOptions { stack, force: false };
+    Volume::create(&dir, &options).unwrap().close().unwrap();
+    kill_and_look(&dir);
+}
+
 fn kill_and_look(dir: &Path) {
     let mut newest = vec![0u32; BLOCKS as usize];
     let mut version = 0;

@@ -161,6 +161,9 @@ fn shown(
             if how.repair { "; it was rewritten" } else { "; the next opening for writing repairs it" };
         out += &format!("one copy of the superblock is damaged ({why}){mended}\n");
     }
+    for note in &found.recovery.access_notes {
+        out += &format!("{note}\n");
+    }
     if !found.recovery.recovery.clean {
         out += &super::recovery(found.recovery, page_bytes);
     }
