@@ -60,13 +60,14 @@ impl DeviceUsage {
     pub fn new(hardware: &Hardware) -> DeviceUsage {
         let implicit_channel = (0..hardware.units()).map(|u| UnitId(u as u16)).map(|u| {
             let bus = match &hardware.devices()[hardware.device_of(u)].model {
-                TimingModel::Nand(_) | TimingModel::Object(_) => true,
+                TimingModel::Nand(_) | TimingModel::Object(_) | TimingModel::SolidState(_) => true,
                 TimingModel::Pcm(timing) => timing.bus_ps_per_byte > 0,
                 TimingModel::Dram(_) | TimingModel::Disk(_) => false,
             };
             (!bus).then(|| hardware.channel_of(u) as u16)
         });
-        let is_disk = |u: &UnitId| hardware.devices()[hardware.device_of(*u)].kind == MediumKind::Disk;
+        let is_disk =
+            |u: &UnitId| matches!(hardware.devices()[hardware.device_of(*u)].model, TimingModel::Disk(_));
         let units = (0..hardware.units()).map(|u| UnitId(u as u16));
         DeviceUsage {
             implicit_channel: implicit_channel.collect(),

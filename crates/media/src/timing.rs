@@ -1,7 +1,7 @@
 //! Cost of a command on an idle device, split into the phases that occupy its bus and its cells.
 //! The engine adds the queueing time; this module has no queues.
 
-use crate::disk::{Drive, DriveRequest};
+use crate::disk::{Drive, DriveRequest, SolidStateDrive};
 use frit_core::{Cmd, Nanos, Op};
 use serde::{Deserialize, Serialize};
 use std::hint::select_unpredictable;
@@ -244,6 +244,8 @@ pub enum TimingModel {
     Dram(DramTiming),
     /// A disk drive with its current state.
     Disk(Box<Drive>),
+    /// A drive without a mechanism.
+    SolidState(SolidStateDrive),
     /// An object store.
     Object(ObjectTiming),
 }
@@ -265,6 +267,7 @@ impl TimingModel {
             TimingModel::Pcm(t) => t.phases(cmd),
             TimingModel::Dram(t) => t.phases(cmd),
             TimingModel::Disk(drive) => disk_phases(drive, cmd, begin),
+            TimingModel::SolidState(t) => t.phases(cmd),
             TimingModel::Object(t) => t.phases(cmd),
         }
     }

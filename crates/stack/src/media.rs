@@ -53,11 +53,12 @@ impl StackMedium {
     }
 
     /// Returns the number of units that work in parallel: dies or planes of NAND, connections to an
-    /// object store, otherwise channels.
+    /// object store, units of a disk, otherwise channels.
     #[must_use]
     pub fn units(&self) -> u32 {
         match &self.spec {
             MediumSpec::Nand(c) => c.geometry.units(),
+            MediumSpec::Disk(c) => c.drive.units(),
             MediumSpec::Object(c) => c.connections,
             _ => self.channels(),
         }

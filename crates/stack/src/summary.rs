@@ -6,7 +6,7 @@ use crate::stack::{Layer, Stack};
 use crate::stores::Bytes;
 use frit_core::{Info, MediumKind, ParamInfo, SECTOR_BYTES};
 use frit_engine::Scheduler;
-use frit_media::disk::WriteBack;
+use frit_media::disk::{DriveModel, WriteBack};
 use frit_media::profile::Picos;
 use frit_media::{MediumConfig, MediumSpec, Profile};
 use serde::Serialize;
@@ -242,7 +242,7 @@ const DRIVE_KEYS: [&str; 5] = ["write_back", "queue_depth", "order", "max_wait",
 /// Returns the values of a medium in effect; for a disk also the values that the drive sets.
 fn in_effect(m: &StackMedium) -> MediumConfig {
     let MediumSpec::Disk(disk) = &m.spec else { return m.complete.clone() };
-    let s = &disk.spec;
+    let DriveModel::Mechanical(s) = &disk.drive else { return m.complete.clone() };
     let of_drive = MediumConfig {
         write_back: Some(s.cache.write_back != WriteBack::Off),
         queue_depth: Some(s.queue_depth),

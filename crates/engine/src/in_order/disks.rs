@@ -6,8 +6,8 @@ use crate::driver::{Engine, Tag};
 use crate::event::{Event, Gate};
 use crate::sched::Fifo;
 use crate::usage::DeviceUsage;
-use frit_core::{Cmd, MediumKind, Nanos, Sink, UnitId, UnitState};
-use frit_media::Hardware;
+use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
+use frit_media::{Hardware, TimingModel};
 use std::collections::HashMap;
 
 /// The disks of a stack on an event engine.
@@ -22,9 +22,9 @@ pub(super) struct Disks {
 }
 
 impl Disks {
-    /// Returns `None` if there is no disk.
+    /// Returns `None` if no disk has a queue: a drive without a mechanism has none.
     pub(super) fn new(hardware: &Hardware) -> Option<Disks> {
-        hardware.devices().iter().any(|d| d.kind == MediumKind::Disk).then(|| Disks {
+        hardware.devices().iter().any(|d| matches!(d.model, TimingModel::Disk(_))).then(|| Disks {
             engine: Event::new(hardware, Fifo),
             gates: HashMap::new(),
             commands: Vec::new(),

@@ -1,7 +1,7 @@
 //! A unit of the in-order engine: its queue, and the command that it executes.
 
 use super::tokens::Tok;
-use frit_core::{Cmd, MediumKind, Nanos, UnitId};
+use frit_core::{Cmd, Nanos, UnitId};
 use frit_media::{Hardware, Phases, TimingModel};
 use std::collections::VecDeque;
 
@@ -71,7 +71,7 @@ impl Unit {
             channel: hardware.channel_of(id) as u16,
             device: device as u8,
             stage: Stage::Idle,
-            is_disk: hardware.devices()[device].kind == MediumKind::Disk,
+            is_disk: matches!(hardware.devices()[device].model, TimingModel::Disk(_)),
             free_fence: hardware.devices()[device].model.has_free_fence(),
             die,
         }

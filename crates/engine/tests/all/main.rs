@@ -10,3 +10,4 @@ mod driver;
 mod objects;
 mod planes;
 mod schedulers;
+mod solid_state;

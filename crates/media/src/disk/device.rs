@@ -1,4 +1,4 @@
-//! A disk as a medium: sectors in a store, and one arm in virtual time.
+//! A disk as a medium: sectors in a store, and a drive in virtual time.
 //!
 //! Rules of the device:
 //!
@@ -7,7 +7,7 @@
 //!   flush, any subset is durable.
 //! - Only a flush makes writes durable.
 
-use super::{DiskSpec, Drive};
+use super::{DiskSpec, Drive, SolidStateDrive};
 use crate::header::{self, HEADER_BYTES, HeaderBytes};
 use crate::{Device, Hardware, Store, TimingModel};
 use frit_core::visible::{MediumView, Wear};
@@ -24,13 +24,59 @@ const VERSION: u32 = 1;
 /// [`Cmd::hazard`] of a command, and no command crosses a multiple of this size.
 pub const HAZARD_BYTES: u64 = 1 << 20;
 
+/// The drive of a disk.
+#[derive(Clone, Debug)]
+pub enum DriveModel {
+    /// A drive with an arm and platters.
+    Mechanical(Box<DiskSpec>),
+    /// A drive without a mechanism. It has any size.
+    SolidState(SolidStateDrive),
+}
+
+impl DriveModel {
+    /// Number of units: the arm, or the parallel parts.
+    #[must_use]
+    pub fn units(&self) -> u32 {
+        match self {
+            DriveModel::Mechanical(_) => 1,
+            DriveModel::SolidState(drive) => drive.units,
+        }
+    }
+
+    /// Returns the time model, and the size in bytes.
+    ///
+    /// # Errors
+    /// Values that no drive can have.
+    fn timing(&self) -> Result<(TimingModel, u64)> {
+        match self {
+            DriveModel::Mechanical(spec) => {
+                let drive = Drive::new(spec)?;
+                let bytes = drive.sectors() * SECTOR_BYTES;
+                Ok((TimingModel::Disk(Box::new(drive)), bytes))
+            }
+            DriveModel::SolidState(drive) => {
+                drive.check()?;
+                Ok((TimingModel::SolidState(*drive), u64::MAX))
+            }
+        }
+    }
+
+    /// Size of the longest range that one command covers, if the range begins at a multiple of it.
+    fn command_bytes(&self) -> u64 {
+        match self {
+            DriveModel::Mechanical(_) => HAZARD_BYTES,
+            DriveModel::SolidState(drive) => drive.interleave_bytes.into(),
+        }
+    }
+}
+
 /// Configuration of a disk.
 #[derive(Clone, Debug)]
 pub struct DiskConfig {
     /// Name of the disk in the stack.
     pub name: String,
-    /// Parameters of the drive.
-    pub spec: Box<DiskSpec>,
+    /// The drive.
+    pub drive: DriveModel,
     /// Size of the part of the drive that is used, in bytes, from the first sector on: a multiple
     /// of the sector size.
     pub bytes: u64,
@@ -61,21 +107,21 @@ impl DiskConfig {
 #[derive(Debug)]
 pub struct Disk<St> {
     config: DiskConfig,
-    unit: UnitId,
+    first_unit: UnitId,
     counts: Counts,
     store: St,
 }
 
 impl<St: Store> Disk<St> {
-    /// Opens a disk on `store` and registers its arm, which is its only unit, with `hw`. On a blank
+    /// Opens a disk on `store` and registers its units with `hw`: its arm, or its
+    /// parallel parts, which share one channel. On a blank
     /// store the disk is new; otherwise it is the one that the store contains.
     ///
     /// # Errors
     /// An impossible drive, a size that the drive does not have, a store that is too small or
     /// contains another device, or more units than a stack can have.
     pub fn new(config: DiskConfig, mut store: St, hw: &mut Hardware) -> std::result::Result<Self, String> {
-        let drive = Drive::new(&config.spec).map_err(|e| e.to_string())?;
-        let all = drive.sectors() * SECTOR_BYTES;
+        let (model, all) = config.drive.timing().map_err(|e| e.to_string())?;
         if config.bytes == 0 || config.bytes > all || !config.bytes.is_multiple_of(SECTOR_BYTES) {
             return Err(format!(
                 "the disk '{}' cannot have {} bytes: whole sectors are needed, and the drive has {}",
@@ -102,14 +148,14 @@ impl<St: Store> Disk<St> {
                     .map_err(|e| format!("disk '{}': {e}", config.name))?;
             }
         }
-        let unit = hw.add(Device {
+        let first_unit = hw.add(Device {
             name: config.name.clone(),
             kind: MediumKind::Disk,
-            model: TimingModel::Disk(Box::new(drive)),
-            unit_channel: vec![0],
+            model,
+            unit_channel: vec![0; config.drive.units() as usize],
             multi_plane: None,
         })?;
-        Ok(Disk { config, unit, counts: Counts::default(), store })
+        Ok(Disk { config, first_unit, counts: Counts::default(), store })
     }
 
     /// Size in bytes.
@@ -125,10 +171,19 @@ impl<St: Store> Disk<St> {
         &self.config
     }
 
-    /// Id of the unit: the arm.
-    #[must_use]
-    pub fn unit(&self) -> UnitId {
-        self.unit
+    /// Id of the unit that serves an address.
+    fn unit_of(&self, addr: u64) -> UnitId {
+        match &self.config.drive {
+            DriveModel::Mechanical(_) => self.first_unit,
+            DriveModel::SolidState(drive) => UnitId(self.first_unit.0 + drive.unit_of(addr)),
+        }
+    }
+
+    /// Returns the end of the command that begins at `pos`, in an access that ends at `end`.
+    #[inline]
+    fn command_end(&self, pos: u64, end: u64) -> u64 {
+        let bytes = self.config.drive.command_bytes();
+        end.min((pos / bytes + 1) * bytes)
     }
 
     /// Command counts by operation and cause.
@@ -148,7 +203,8 @@ impl<St: Store> Disk<St> {
         &mut self.store
     }
 
-    /// Emits one command for each part of an access that lies in one range of [`HAZARD_BYTES`].
+    /// Emits one command for each part of an access that lies in one range of [`HAZARD_BYTES`], and on
+    /// one unit.
     fn emit_split<S: Sink>(
         &mut self,
         sink: &mut S,
@@ -161,7 +217,7 @@ impl<St: Store> Disk<St> {
         let (mut pos, end) = (at, at + len);
         let mut done: Option<S::Tok> = None;
         while pos < end {
-            let next = end.min((pos / HAZARD_BYTES + 1) * HAZARD_BYTES);
+            let next = self.command_end(pos, end);
             let tok = self.emit_one(sink, op, pos, (next - pos) as u32, cause, after);
             done = Some(match done {
                 Some(d) => sink.join(d, tok),
@@ -184,7 +240,20 @@ impl<St: Store> Disk<St> {
     ) -> S::Tok {
         self.counts.add(op, cause, len);
         let hazard = (addr / HAZARD_BYTES) as u32;
-        sink.emit(Cmd { addr, len, hazard, unit: self.unit, op, cause }, after)
+        let unit = self.unit_of(addr);
+        sink.emit(Cmd { addr, len, hazard, unit, op, cause }, after)
+    }
+
+    /// Emits a flush on every unit, since the units keep no order among each other.
+    fn emit_flush<S: Sink>(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> S::Tok {
+        let mut done = None;
+        for unit in 0..u64::from(self.config.drive.units()) {
+            // Any address on the unit will do: the unit of the command is derived from it.
+            let addr = unit * self.config.drive.command_bytes();
+            let tok = self.emit_one(sink, Op::DiskFlush, addr, 0, cause, after);
+            done = Some(done.map_or(tok, |d| sink.join(d, tok)));
+        }
+        done.unwrap_or(after)
     }
 
     #[inline]
@@ -247,7 +316,7 @@ impl<St: Store> Disk<St> {
         let mut done: Option<S::Tok> = None;
         let (mut pos, end) = (at, at + len);
         while pos < end {
-            let next = end.min((pos / HAZARD_BYTES + 1) * HAZARD_BYTES);
+            let next = self.command_end(pos, end);
             let tok = self.emit_one(sink, Op::DiskWrite, pos, (next - pos) as u32, cause, after);
             self.store.write(pos, &bytes[(pos - at) as usize..(next - at) as usize])?;
             done = Some(match done {
@@ -275,7 +344,7 @@ impl<St: Store> Disk<St> {
         let (mut pos, end) = (at, at + len);
         let mut done = after;
         while pos < end {
-            let next = end.min((pos / HAZARD_BYTES + 1) * HAZARD_BYTES);
+            let next = self.command_end(pos, end);
             let tok = self.emit_one(sink, Op::DiskWrite, pos, (next - pos) as u32, cause, after);
             if St::STORES_BYTES {
                 self.store.zero(pos, next - pos)?;
@@ -301,7 +370,7 @@ impl<St: Store> Disk<St> {
     ) -> Result<S::Tok> {
         self.check_range(at, len)?;
         if op == Op::DiskFlush {
-            return Ok(self.emit_one(sink, op, 0, 0, cause, after));
+            return Ok(self.emit_flush(sink, cause, after));
         }
         Ok(self.emit_split(sink, op, at, len, cause, after))
     }
@@ -318,7 +387,7 @@ impl<St: Store> Disk<St> {
     /// # Errors
     /// An error of the store.
     pub fn flush<S: Sink>(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> Result<S::Tok> {
-        let tok = self.emit_one(sink, Op::DiskFlush, 0, 0, cause, after);
+        let tok = self.emit_flush(sink, cause, after);
         self.store.sync()?;
         Ok(tok)
     }
@@ -335,20 +404,22 @@ impl<St: Store> Disk<St> {
     /// Geometry and counts.
     #[must_use]
     pub fn view(&self) -> MediumView {
-        let g = &self.config.spec.geometry;
-        let geometry = vec![
-            ("heads", u64::from(g.heads)),
-            ("cylinders", u64::from(g.cylinders)),
-            ("zones", g.zones.len() as u64),
-        ];
+        let geometry = match &self.config.drive {
+            DriveModel::Mechanical(spec) => vec![
+                ("heads", u64::from(spec.geometry.heads)),
+                ("cylinders", u64::from(spec.geometry.cylinders)),
+                ("zones", spec.geometry.zones.len() as u64),
+            ],
+            DriveModel::SolidState(drive) => vec![("interleave_bytes", drive.interleave_bytes.into())],
+        };
         MediumView {
             layer: String::new(),
             name: self.config.name.clone(),
             kind: MediumKind::Disk,
             bytes: self.config.bytes,
             channels: 1,
-            first_unit: self.unit,
-            units: 1,
+            first_unit: self.first_unit,
+            units: self.config.drive.units(),
             geometry,
             counts: self.counts.clone(),
             wear: Wear { per: "disk".into(), ..Wear::default() },
@@ -429,7 +500,12 @@ mod tests {
     use frit_core::UntimedSink;
 
     fn config() -> DiskConfig {
-        DiskConfig { name: "d".into(), spec: Box::new(simple()), bytes: 4 << 20, serial: 0 }
+        DiskConfig {
+            name: "d".into(),
+            drive: DriveModel::Mechanical(Box::new(simple())),
+            bytes: 4 << 20,
+            serial: 0,
+        }
     }
 
     fn disk() -> Disk<MemoryStore> {

@@ -22,6 +22,7 @@ mod read;
 mod schedule;
 pub mod score;
 mod seek;
+mod solid_state;
 mod spec;
 #[cfg(test)]
 mod testing;
@@ -29,11 +30,12 @@ mod testing;
 mod tests;
 mod write;
 
-pub use device::{Disk, DiskConfig, HAZARD_BYTES};
+pub use device::{Disk, DiskConfig, DriveModel, HAZARD_BYTES};
 pub use drive::{CacheResult, Drive, DriveRequest, DriveRequestKind, ServiceResult};
 pub use profile::{DiskProfile, DriveConfig};
 pub use queue::{DriveJob, DriveQueue};
 pub use seek::{CYLINDERS_MAX, SeekCurve};
+pub use solid_state::SolidStateDrive;
 pub use spec::{
     Background, Bus, CacheSpec, DiskSpec, DriveScheduler, ExtraDisconnect, MAX_WAIT, Mechanics,
     OverheadAfter, Overheads, Positioning, ReadAhead, WriteBack,

@@ -149,8 +149,9 @@ medium_config! {
     /// Part that executes one command at a time: `single` (the die, default), `independent` (each
     /// plane) or `multi` (the die, which executes equal commands to several planes together).
     [Nand] plane_ops: PlaneOps;
-    /// tR: transfer of a page from the cells to the page register.
-    [Nand] t_read: Picos;
+    /// tR of NAND: transfer of a page from the cells to the page register. Of a solid-state drive:
+    /// time of a read on its unit, without its transfer.
+    [Nand Disk] t_read: Picos;
     /// tPROG: transfer of a page from the page register to the cells.
     [Nand] t_prog: Picos;
     /// tBERS: the erase of a block.
@@ -169,8 +170,8 @@ medium_config! {
     /// Size in bytes; for a disk, the part of it that is used, from its first sector on (default:
     /// all).
     [Dram Disk] bytes: ByteSize;
-    /// Consecutive bytes on one channel: a power of two.
-    [Pcm Dram] interleave_bytes: ByteSize;
+    /// Consecutive bytes on one channel, or on one unit of a solid-state drive: a power of two.
+    [Pcm Dram Disk] interleave_bytes: ByteSize;
     /// Read latency by size: pairs such as `[128, "12.8 us"]`.
     [Pcm] read: CurvePoints;
     /// Write latency by size.
@@ -199,6 +200,16 @@ medium_config! {
     [Nand] erase_fail: f64;
     /// Seed that selects the blocks, programs and erases that fail (default 0).
     [Nand] seed: u64;
+    /// Units of a solid-state drive, which work in parallel, 1 to 1024.
+    [Disk] units: u32;
+    /// Time of a write on its unit, without its transfer.
+    [Disk] t_write: Picos;
+    /// Time of a flush on each unit.
+    [Disk] t_flush: Picos;
+    /// Bandwidth of reads over the link that all units share, in MB/s.
+    [Disk] read_mb_per_s: f64;
+    /// Bandwidth of writes over the link that all units share, in MB/s.
+    [Disk] write_mb_per_s: f64;
     /// The drive: its values as `frit disk show` prints them, or the path of a .diskspecs file.
     [Disk] drive: DriveRef;
     /// `true` if the drive acknowledges writes from its cache (default: as the drive does).

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-const BUILTINS: [&str; 15] = [
+const BUILTINS: [&str; 17] = [
     include_str!("../../profiles/slc-k9-2016.toml"),
     include_str!("../../profiles/pcm-p8p-2016.toml"),
     include_str!("../../profiles/bnvm-pcm-2019.toml"),
@@ -34,6 +34,8 @@ const BUILTINS: [&str; 15] = [
     include_str!("../../profiles/lpddr2-nvm-ispfs-2018.toml"),
     include_str!("../../profiles/s3-standard-2019.toml"),
     include_str!("../../profiles/s3-express-2023.toml"),
+    include_str!("../../profiles/nvme-p4500-2017.toml"),
+    include_str!("../../profiles/ram-disk-ddr4.toml"),
 ];
 
 /// A medium as it was measured, published or sold.

@@ -1,7 +1,7 @@
 //! Resolution of the keys of a medium into a complete, checked device configuration.
 
 use super::{ByteSize, CurvePoints, KEYS, MediumConfig, Picos, Profile};
-use crate::disk::{Drive, WriteBack};
+use crate::disk::{Drive, DriveModel, SolidStateDrive, WriteBack};
 use crate::object::DEFAULT_OBJECT_BYTES;
 use crate::pcm::PcmGeometry;
 use crate::{
@@ -13,6 +13,15 @@ use std::path::Path;
 
 /// Maximum number of profiles in a chain in which each refers to the next.
 const CHAIN_MAX: usize = 8;
+
+/// Largest size of a solid-state drive, in bytes: the commands of a disk have the number of a MiB in
+/// 32 bits.
+const SOLID_STATE_BYTES_MAX: u64 = 1 << 50;
+/// Keys of a disk that only a solid-state drive has.
+const SOLID_STATE_KEYS: [&str; 7] =
+    ["units", "interleave_bytes", "t_read", "t_write", "t_flush", "read_mb_per_s", "write_mb_per_s"];
+/// Keys of a disk that only a drive with a mechanism has.
+const MECHANICAL_KEYS: [&str; 5] = ["write_back", "queue_depth", "order", "max_wait", "background"];
 
 /// A complete and checked configuration of a medium.
 #[derive(Clone, Debug)]
@@ -216,9 +225,18 @@ impl MediumConfig {
     }
 
     fn disk(&self, name: &str) -> Result<DiskConfig> {
+        let solid_state = self.given_of(&SOLID_STATE_KEYS);
         let Some(drive) = &self.drive else {
-            return Err(missing("drive", "is needed; name a drive of `frit disk list` as the profile"));
+            if solid_state.is_none() {
+                let why = "is needed; name a drive of `frit disk list` or a solid-state drive of `frit profiles` \
+                           as the profile";
+                return Err(missing("drive", why));
+            }
+            return self.solid_state(name);
         };
+        if let Some((key, value)) = solid_state {
+            return Err(Error::param(key, value, "is not a key of a drive with a mechanism"));
+        }
         let mut spec = drive.spec()?;
         if let Some(on) = self.write_back {
             // Enabling write-back keeps the kind of write-back that the drive has.
@@ -242,7 +260,34 @@ impl MediumConfig {
             );
             return Err(Error::param("bytes", size::format(bytes), why));
         }
-        Ok(DiskConfig { name: name.into(), spec: Box::new(spec), bytes, serial: 0 })
+        Ok(DiskConfig { name: name.into(), drive: DriveModel::Mechanical(Box::new(spec)), bytes, serial: 0 })
+    }
+
+    /// Returns the first of these keys that has a value, with the value as text.
+    fn given_of(&self, keys: &[&str]) -> Option<(&'static str, String)> {
+        self.given_keys().into_iter().find(|(k, _)| keys.contains(&k.name)).map(|(k, value)| (k.name, value))
+    }
+
+    fn solid_state(&self, name: &str) -> Result<DiskConfig> {
+        if let Some((key, value)) = self.given_of(&MECHANICAL_KEYS) {
+            return Err(Error::param(key, value, "is not a key of a solid-state drive"));
+        }
+        let drive = SolidStateDrive {
+            units: need("units", self.units)?,
+            interleave_bytes: bytes32("interleave_bytes", self.interleave_bytes)?,
+            t_read: duration("t_read", self.t_read)?,
+            t_write: duration("t_write", self.t_write)?,
+            t_flush: duration("t_flush", self.t_flush)?,
+            read_ps_per_byte: ps_per_byte("read_mb_per_s", self.read_mb_per_s)?,
+            write_ps_per_byte: ps_per_byte("write_mb_per_s", self.write_mb_per_s)?,
+        };
+        drive.check()?;
+        let bytes = need("bytes", self.bytes)?.0;
+        if bytes == 0 || bytes > SOLID_STATE_BYTES_MAX || !bytes.is_multiple_of(SECTOR_BYTES) {
+            let why = "has to be whole sectors of 512 bytes, at least one, and at most 1 PiB";
+            return Err(Error::param("bytes", size::format(bytes), why));
+        }
+        Ok(DiskConfig { name: name.into(), drive: DriveModel::SolidState(drive), bytes, serial: 0 })
     }
 
     fn object(&self, name: &str) -> Result<ObjectConfig> {

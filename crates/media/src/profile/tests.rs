@@ -1,7 +1,7 @@
 //! Tests of profiles: values of the published tables, sources, overrides, and errors.
 
 use super::*;
-use crate::disk::Background;
+use crate::disk::{Background, DriveModel};
 use crate::{NandGeometry, PlaneOps, TimingModel};
 use frit_core::{Cause, Cmd, Nanos, Op, UnitId};
 
@@ -67,7 +67,10 @@ fn modern_profiles_meet_what_they_cite() {
         MediumSpec::Nand(c) => TimingModel::Nand(c.timing),
         MediumSpec::Pcm(c) => TimingModel::Pcm(c.timing),
         MediumSpec::Dram(c) => TimingModel::Dram(c.timing),
-        MediumSpec::Disk(c) => TimingModel::Disk(Box::new(crate::disk::Drive::new(&c.spec).unwrap())),
+        MediumSpec::Disk(c) => match c.drive {
+            DriveModel::SolidState(drive) => TimingModel::SolidState(drive),
+            DriveModel::Mechanical(_) => panic!("{p}"),
+        },
         MediumSpec::Object(c) => TimingModel::Object(c.timing),
     };
     let mut optane = model("dimm-optane-2019");
@@ -89,6 +92,11 @@ fn modern_profiles_meet_what_they_cite() {
     assert!(near(cost(&mut s3, Op::ObjectPut, 4 << 20), transfer(60_000.0)));
     assert!(near(cost(&mut s3, Op::ObjectGet, 4 << 20), transfer(30_000.0)));
     assert_eq!(cost(&mut model("s3-express-2023"), Op::ObjectDelete, 0), Nanos::from_us(5000.0));
+    let mut nvme = model("nvme-p4500-2017");
+    assert_eq!(cost(&mut nvme, Op::DiskRead, 4096), Nanos(85_002));
+    assert_eq!(cost(&mut nvme, Op::DiskWrite, 4096), Nanos(19_999));
+    assert_eq!(cost(&mut nvme, Op::DiskFlush, 0), Nanos(16_100));
+    assert_eq!(cost(&mut model("ram-disk-ddr4"), Op::DiskRead, 4096), Nanos(101 + 193));
     let ddr = cost(&mut model("dram-ddr4"), Op::DramRead, 4096);
     assert_eq!(ddr, Nanos(101 + 193));
     for (p, tera) in [("tlc-2020", 2.2), ("qlc-2020", 2.2)] {
@@ -263,9 +271,10 @@ fn a_drive_is_a_profile_with_what_differs_from_it() {
     let text = "profile = 'st3500320as-2008'\nbytes = '16G'\nwrite_back = false\norder = 'c-look'
                 max_wait = '20 ms'\nbackground = 'equal'";
     let MediumSpec::Disk(disk) = resolve(text).unwrap() else { panic!("no disk") };
-    assert_eq!((disk.spec.max_wait.0, disk.spec.background), (20_000_000, Background::Equal));
-    assert_eq!((disk.bytes, disk.spec.queue_depth), (16 << 30, 32));
-    assert_eq!(disk.spec.scheduler, crate::disk::DriveScheduler::CLook);
+    let DriveModel::Mechanical(spec) = disk.drive else { panic!("no mechanism") };
+    assert_eq!((spec.max_wait.0, spec.background), (20_000_000, Background::Equal));
+    assert_eq!((disk.bytes, spec.queue_depth), (16 << 30, 32));
+    assert_eq!(spec.scheduler, crate::disk::DriveScheduler::CLook);
     let MediumSpec::Disk(whole) = resolve("profile = 'st3500320as-2008'").unwrap() else { panic!("no disk") };
     assert_eq!(whole.bytes, 976_773_168 * 512);
     for (text, key) in [
@@ -273,6 +282,14 @@ fn a_drive_is_a_profile_with_what_differs_from_it() {
         ("profile = 'st3500320as-2008'\nbytes = 100", "bytes"),
         ("profile = 'st3500320as-2008'\nchannels = 2", "channels"),
         ("profile = 'st3500320as-2008'\nqueue_depth = 0", "queue_depth"),
+        ("profile = 'st3500320as-2008'\nunits = 2", "units"),
+        ("profile = 'nvme-p4500-2017'\nwrite_back = true", "write_back"),
+        ("profile = 'nvme-p4500-2017'\nunits = 0", "units"),
+        ("profile = 'nvme-p4500-2017'\ninterleave_bytes = '2M'", "interleave_bytes"),
+        ("profile = 'nvme-p4500-2017'\nt_flush = '0 us'", "t_flush"),
+        ("profile = 'nvme-p4500-2017'\nread_mb_per_s = 0.0", "read_mb_per_s"),
+        ("profile = 'nvme-p4500-2017'\nbytes = 100", "bytes"),
+        ("medium = 'disk'\nunits = 2", "interleave_bytes"),
         ("medium = 'disk'", "drive"),
     ] {
         assert!(resolve(text).unwrap_err().to_string().starts_with(key), "{text}");

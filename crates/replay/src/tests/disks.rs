@@ -12,7 +12,7 @@ use frit_core::{
     Sink, WriteData,
 };
 use frit_engine::{AnyScheduler, Event, InOrder, LoopMode};
-use frit_media::disk::{DiskProfile, DriveScheduler};
+use frit_media::disk::{DiskProfile, DriveModel, DriveScheduler};
 use frit_media::{Disk, DiskConfig, Hardware, NoStore};
 use frit_stack::BuiltStack;
 use frit_trace::{Options, Workload};
@@ -109,8 +109,12 @@ fn run<E: MeteredEngine>(
     spec.scheduler = order;
     spec.cache.write_back = frit_media::disk::WriteBack::Off;
     let mut hardware = Hardware::new();
-    let config =
-        DiskConfig { name: "disk".into(), spec: Box::new(spec), bytes: SECTORS * SECTOR_BYTES, serial: 0 };
+    let config = DiskConfig {
+        name: "disk".into(),
+        drive: DriveModel::Mechanical(Box::new(spec)),
+        bytes: SECTORS * SECTOR_BYTES,
+        serial: 0,
+    };
     let layer = Plain(Disk::new(config, NoStore, &mut hardware).unwrap());
     let engine = engine(&hardware);
     let id = StackId { name: "plain".into(), sha256: String::new(), toml: String::new(), volume_bytes: 0 };

@@ -7,8 +7,12 @@ use frit_stack::{LayerSummary, MediumSummary, StackSummary};
 use std::fmt::Write;
 
 /// Timing values of a medium, in the order of the output.
-const TIMES: [(&str, &str); 14] = [
+const TIMES: [(&str, &str); 18] = [
     ("t_read", "read"),
+    ("t_write", "write"),
+    ("t_flush", "flush"),
+    ("read_mb_per_s", "MB/s of reads"),
+    ("write_mb_per_s", "MB/s of writes"),
     ("t_prog", "program"),
     ("t_erase", "erase"),
     ("bus_per_byte", "bus a byte"),

@@ -15,7 +15,7 @@ use frit_core::{
     BlockDevice, BlockLayer, CheckScope, CrashKind, Durable, Hints, Nanos, Op, Params, Quiesce, ReadTarget,
     Sector, StackView, UntimedSink, WriteData,
 };
-use frit_media::disk::DiskProfile;
+use frit_media::disk::{DiskProfile, DriveModel};
 use frit_media::{
     Disk, DiskConfig, Hardware, LatencyCurve, MemoryStore, Pcm, PcmConfig, PcmGeometry, PcmTiming, Store,
 };
@@ -54,7 +54,12 @@ fn pcm_config(slots: u64) -> PcmConfig {
 
 fn disk_config() -> DiskConfig {
     let spec = DiskProfile::builtin("st3500320as-2008").unwrap().spec().unwrap();
-    DiskConfig { name: "disk".into(), spec: Box::new(spec), bytes: DISK_BLOCKS * BLOCK_BYTES, serial: 0 }
+    DiskConfig {
+        name: "disk".into(),
+        drive: DriveModel::Mechanical(Box::new(spec)),
+        bytes: DISK_BLOCKS * BLOCK_BYTES,
+        serial: 0,
+    }
 }
 
 type Layer<'a, P = MemoryStore> = Cache<UntimedSink, &'a mut P, Disk<&'a mut MemoryStore>>;
