@@ -1,6 +1,6 @@
 //! Benchmark of a disk's file with and without the page cache: `cargo bench -p frit-media --bench
-//! direct -- DIRECTORY`. The directory has to be on the device to be measured; without one, the
-//! current directory is used. The file of 1 GiB is removed afterwards.
+//! direct -- DIRECTORY [PART OF A NAME]`. The directory has to be on the device to be measured; without
+//! one, the current directory is used. The file of 1 GiB is removed afterwards.
 //!
 //! Each measurement takes about two seconds. Threads make random accesses at the same time; their
 //! number is the queue depth. Writes are synced at the end, within the time.
@@ -81,7 +81,9 @@ fn measure(medium: &Arc<dyn BlockingMedium>, write: bool, bytes: u64, depth: u64
 }
 
 fn main() {
-    let dir = std::env::args().nth(1).filter(|a| !a.starts_with("--")).unwrap_or_else(|| ".".into());
+    let mut args = std::env::args().skip(1).filter(|a| !a.starts_with("--"));
+    let dir = args.next().unwrap_or_else(|| ".".into());
+    let wanted = args.next().unwrap_or_default();
     let path: PathBuf = Path::new(&dir).join("frit-bench-direct");
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
     let chunk = vec![0xA5; 1 << 20];
@@ -101,7 +103,11 @@ fn main() {
         for (bytes, name) in [(4096, "4 KiB"), (128 << 10, "128 KiB"), (1 << 20, "1 MiB")] {
             for depth in [1, 8, 32] {
                 let what = if write { "write" } else { "read" };
-                print!("{:<34}", format!("{what} of {name}, queue depth {depth}"));
+                let what = format!("{what} of {name}, queue depth {depth}");
+                if !what.contains(&wanted) {
+                    continue;
+                }
+                print!("{what:<34}");
                 for (_, medium) in &media {
                     drop_cache(&path);
                     print!(" {:>14.0}", measure(medium, write, bytes, depth));

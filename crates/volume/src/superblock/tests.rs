@@ -89,12 +89,24 @@ fn the_bytes_are_where_the_manual_draws_them() {
     assert_eq!((u32_at(16), u32_at(24), u32_at(36)), (0x0102_0304, 5, 2));
     assert_eq!((&b[40..56], &b[56..72], &b[80..112]), (&[7; 16][..], &[9; 16][..], &[3; 32][..]));
     assert_eq!(u32_at(72), 1_795_238_589);
-    assert_eq!([112, 116, 120, 124, 128].map(u32_at), [3, 5, 7, s.stack.len(), 18]);
+    assert_eq!([112, 116, 120, 124, 128].map(u32_at), [4, 5, 7, s.stack.len(), 18]);
     assert_eq!((u32_at(132), u32_at(136), u32_at(168), u32_at(188)), (3, 1, 12, 3));
-    assert!(b[192..224].iter().all(|&b| b == 0));
+    assert_eq!(b[192..196], [0, 0, 2, 0], "the access to each medium");
+    assert!(b[196..224].iter().all(|&b| b == 0));
     assert_eq!((&b[224..228], u32_at(228), u32_at(232)), (&[1, 0, 4, 0][..], 6, 1 << 20));
     assert_eq!(&b[240..250], b"nand/dev/x");
     assert_eq!(u32_at(b.len() - 4) as u32, frit_media::checksum::crc32c(&b[..b.len() - 4]));
+}
+
+#[test]
+fn an_unknown_access_is_the_page_cache() {
+    let mut b = encode(&sample(1));
+    b[194] = 77;
+    let end = b.len() - 4;
+    let crc = frit_media::checksum::crc32c(&b[..end]);
+    b[end..].copy_from_slice(&crc.to_le_bytes());
+    let accesses: Vec<FileAccess> = decode(&b).unwrap().media.iter().map(|m| m.access).collect();
+    assert_eq!(accesses, [FileAccess::PageCache; 4]);
 }
 
 #[test]

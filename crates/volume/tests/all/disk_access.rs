@@ -54,9 +54,9 @@ fn write_and_reopen(dir: &Path, mut volume: Volume) {
         }
         if step % 300 == 299 {
             if step == 299 {
-                volume.close().unwrap()
+                volume.close().unwrap();
             } else {
-                drop(volume)
+                drop(volume);
             }
             volume = open(dir);
             assert_eq!(volume.recovery().recovery.clean, step == 299);
