@@ -101,7 +101,7 @@ impl MediumFile {
     pub(crate) fn create(dir: &Path, record: &mut MediumRecord, force: bool) -> Result<MediumFile> {
         let path = path_of(dir, record);
         let existing = std::fs::metadata(&path).map(|m| m.file_type()).ok();
-        if existing.is_some_and(|t| t.is_char_device()) {
+        if !record.path.is_empty() && existing.is_some_and(|t| t.is_char_device()) {
             let why = "is a character device; name a file or a block device. For DAX memory, make a DAX file system \
                        on its block device (mount -o dax), and name a file on it";
             return Err(medium_error(record, &path, why));
