@@ -1,15 +1,18 @@
 //! The interfaces of a layer for a composer.
 
+use crate::deferral::{Deferral, DeferredRequest, RequestKind, addresses, addresses_of_read};
 use crate::devices::Devices;
 use frit_core::bounds::check_sectors;
 use frit_core::visible::{LayerView, Metric};
 use frit_core::{
-    BlockDevice, BlockLayer, Cause, CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Error,
-    Extent, Finding, Hints, Info, MediumKind, ParamInfo, ParamTable, Params, Precondition, Preconditioning,
-    Progress, Quiesce, ReadTarget, Recovery, Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData,
-    WriteGuarantee,
+    BlockDevice, BlockLayer, BlockingMedium, Buffer, Cause, CheckCounts, CheckScope, CrashKind, Deferred,
+    DeferredPart, DurabilityPoint, Durable, Error, Extent, Finding, Hints, Info, MediumKind, ParamInfo,
+    ParamTable, Params, Precondition, Preconditioning, Progress, Quiesce, ReadTarget, Recovery,
+    RequestIntent, Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData, WriteGuarantee,
 };
 use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// What every composer has: its parameters, and the devices below it.
 pub struct Base<S: Sink, C> {
@@ -37,6 +40,15 @@ pub trait Composer<S: Sink>: Send {
     /// `true` if the devices get the hints of the requests of the host. The writes of the composer
     /// with [`Cause::Host`] are then data of the current request.
     const PASSES_HINTS: bool = false;
+
+    /// `true` if a read that goes straight into the buffer of a request may be deferred
+    /// ([`frit_core::deferred`]): the composer looks at the bytes only in [`Composer::verify`], and an
+    /// unchanged range stays at its place or is found at its new one by a repeated read.
+    const DEFERS_READS: bool = false;
+
+    /// `true` if a write or zeroing of the buffer of a request may be deferred: the composer keeps no
+    /// state about the written range.
+    const DEFERS_WRITES: bool = false;
 
     /// Parameters of the layer.
     type Config: ParamTable + Send;
@@ -164,6 +176,32 @@ pub trait Composer<S: Sink>: Send {
         Ok(CheckCounts::default())
     }
 
+    /// Prepares the deferral of accesses. Returns `true` if some can be deferred.
+    fn share(&mut self) -> bool {
+        self.base_mut().devices.share()
+    }
+
+    /// Defers the accesses from or to the buffer of a request, until [`Composer::end_deferral`].
+    /// `buffer` has its addresses in memory.
+    fn begin_deferral(&mut self, buffer: Range<usize>) {
+        self.base_mut().devices.begin_deferral(&buffer);
+    }
+
+    /// Returns the accesses that were deferred.
+    fn end_deferral(&mut self) -> Vec<DeferredPart> {
+        self.base_mut().devices.end_deferral()
+    }
+
+    /// Verifies the bytes of a deferred read. Returns `false` if they have to be read again.
+    fn verify(&self, _at: u64, _bytes: &[u8]) -> bool {
+        true
+    }
+
+    /// Returns `true` if requests may have to wait for a slow medium.
+    fn waits(&self) -> bool {
+        self.base().devices.wait()
+    }
+
     /// Does background work of the layer. The devices have their turn when it has none.
     ///
     /// # Errors
@@ -198,6 +236,7 @@ pub struct Composed<S, C> {
     /// Reason for which a failed flush has stopped writes and flushes.
     flush_failed: Option<String>,
     serves_clients: bool,
+    deferral: Deferral,
     sink: PhantomData<fn(&mut S)>,
 }
 
@@ -211,6 +250,7 @@ impl<S: Sink, C: Composer<S>> Composed<S, C> {
             refused: None,
             flush_failed: None,
             serves_clients: false,
+            deferral: Deferral::default(),
             sink: PhantomData,
         }
     }
@@ -237,6 +277,52 @@ impl<S: Sink, C: Composer<S>> Composed<S, C> {
             Some(why) => Err(Error::ReadOnly { why: why.clone() }),
             None => Ok(()),
         }
+    }
+
+    /// Begins the deferral of the accesses of a request, if its kind is deferred. `buffer` has the
+    /// addresses of its buffer in memory.
+    #[inline]
+    fn begin_deferral(&mut self, kind: RequestKind, buffer: Option<Range<usize>>) -> bool {
+        let defers = match kind {
+            RequestKind::Read => C::DEFERS_READS,
+            RequestKind::Write | RequestKind::Zero => C::DEFERS_WRITES,
+        };
+        match buffer {
+            Some(buffer) if defers && self.deferral.on => {
+                self.composer.begin_deferral(buffer);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Ends the deferral of the accesses of a request. A request that failed makes none.
+    fn end_deferral(&mut self, kind: RequestKind, range: Range<u64>, succeeded: bool) {
+        let parts = self.composer.end_deferral();
+        if succeeded {
+            self.deferral.begin(DeferredRequest { kind, range }, parts);
+        }
+    }
+
+    /// Makes a request again, in place, whose deferred accesses failed.
+    #[cold]
+    fn repeat(&mut self, sink: &mut S, request: &DeferredRequest, buffer: &mut Buffer<'_>) -> Result<()> {
+        let (at, start) = (request.range.start, sink.start());
+        let done = match (request.kind, buffer) {
+            (RequestKind::Read, Buffer::In(bytes)) => {
+                self.composer.read(sink, at, ReadTarget::Bytes(bytes), start)
+            }
+            (RequestKind::Write, Buffer::Out(bytes)) => {
+                self.composer.write(sink, at, WriteData::Bytes(bytes), start)
+            }
+            (RequestKind::Zero, _) => {
+                self.composer.zero(sink, at, request.range.end - request.range.start, start)
+            }
+            // The buffer is that of the request.
+            (RequestKind::Read | RequestKind::Write, _) => Ok(start),
+        }?;
+        sink.ack(done);
+        Ok(())
     }
 
     /// Handles a failed flush. The writes since the last flush may be lost even if a later flush
@@ -268,21 +354,35 @@ impl<S: Sink, C: Composer<S>> BlockLayer<S> for Composed<S, C> {
     }
 
     fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, _: Hints) -> Result<()> {
-        let at = self.check_range(at, u64::from(into.len()))?;
+        let len = u64::from(into.len());
+        let at = self.check_range(at, len)?;
+        self.deferral.check(at, len, RequestKind::Read)?;
+        let deferring = self.begin_deferral(RequestKind::Read, addresses_of_read(&into));
         let start = sink.start();
-        let done = self.composer.read(sink, at, into, start)?;
-        sink.ack(done);
+        let done = self.composer.read(sink, at, into, start);
+        if deferring {
+            self.end_deferral(RequestKind::Read, at..at + len, done.is_ok());
+        }
+        sink.ack(done?);
         Ok(())
     }
 
     fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, hints: Hints) -> Result<()> {
-        let at = self.check_range(at, u64::from(data.len()))?;
+        let len = u64::from(data.len());
+        let at = self.check_range(at, len)?;
         self.writable()?;
+        self.deferral.check(at, len, RequestKind::Write)?;
         let start = sink.start();
         let hints = if C::PASSES_HINTS { hints.only(Hints::PLACEMENT) } else { Hints::NONE };
         let done = if hints == Hints::NONE {
-            self.composer.write(sink, at, data, start)
+            let deferring = self.begin_deferral(RequestKind::Write, data.bytes().map(addresses));
+            let done = self.composer.write(sink, at, data, start);
+            if deferring {
+                self.end_deferral(RequestKind::Write, at..at + len, done.is_ok());
+            }
+            done
         } else {
+            // A deferred access has no hints.
             self.composer.base_mut().devices.set_hints(hints);
             let done = self.composer.write(sink, at, data, start);
             self.composer.base_mut().devices.set_hints(Hints::NONE);
@@ -310,10 +410,57 @@ impl<S: Sink, C: Composer<S>> BlockLayer<S> for Composed<S, C> {
         let bytes = sectors.saturating_mul(SECTOR_BYTES);
         let at = self.check_range(at, bytes)?;
         self.writable()?;
+        self.deferral.check(at, bytes, RequestKind::Zero)?;
+        let deferring = self.begin_deferral(RequestKind::Zero, Some(0..0));
         let start = sink.start();
-        let done = self.composer.zero(sink, at, bytes, start)?;
-        sink.ack(done);
+        let done = self.composer.zero(sink, at, bytes, start);
+        if deferring {
+            self.end_deferral(RequestKind::Zero, at..at + bytes, done.is_ok());
+        }
+        sink.ack(done?);
         Ok(())
+    }
+
+    fn defer(&mut self, on: bool) -> bool {
+        self.deferral.on = on && (C::DEFERS_READS || C::DEFERS_WRITES) && self.composer.share();
+        self.deferral.on
+    }
+
+    fn would_block(&self, what: RequestIntent, _: Sector, _: u64) -> bool {
+        self.deferral.on
+            && match what {
+                RequestIntent::Read => C::DEFERS_READS,
+                RequestIntent::Write | RequestIntent::Discard => C::DEFERS_WRITES,
+                RequestIntent::Flush => true,
+            }
+    }
+
+    fn deferred(&mut self) -> Option<Deferred> {
+        self.deferral.take()
+    }
+
+    fn settle(
+        &mut self,
+        sink: &mut S,
+        of: &Deferred,
+        outcome: Result<()>,
+        buffer: &mut Buffer<'_>,
+    ) -> Result<()> {
+        let Some(request) = self.deferral.end(of.id) else { return outcome };
+        let valid = outcome.is_ok()
+            && match buffer {
+                Buffer::In(bytes) => self.composer.verify(request.range.start, bytes),
+                _ => true,
+            };
+        if valid { Ok(()) } else { self.repeat(sink, &request, buffer) }
+    }
+
+    fn waits(&self) -> bool {
+        self.composer.waits()
+    }
+
+    fn each_shared(&mut self, each: &mut dyn FnMut(&Arc<dyn BlockingMedium>)) {
+        self.composer.base_mut().devices.each_shared(each);
     }
 
     fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {

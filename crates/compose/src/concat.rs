@@ -40,6 +40,8 @@ fn part(starts: &[u64], at: u64) -> Part {
 impl<S: Sink + 'static> Composer<S> for Concat<S> {
     const NAME: &'static str = "concat";
     const PASSES_HINTS: bool = true;
+    const DEFERS_READS: bool = true;
+    const DEFERS_WRITES: bool = true;
     type Config = ConcatConfig;
 
     fn base(&self) -> &Base<S, ConcatConfig> {

@@ -69,6 +69,11 @@ impl<S: Sink + 'static> Composer<S> for Delay<S> {
         &mut self.base
     }
 
+    /// A delay waits in any case.
+    fn waits(&self) -> bool {
+        true
+    }
+
     fn prefetch(&self, next: &[(Sector, u32)]) {
         self.base.devices.get(0).prefetch(next);
     }

@@ -4,9 +4,12 @@ use crate::planted::NestBug;
 use crate::slot::Slot;
 use frit_core::planted::is_planted;
 use frit_core::{
-    BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, DurabilityPoint, Finding, Hints, Info,
-    LayerRecovery, Params, Precondition, Progress, Result, Sink, StackView, WriteGuarantee,
+    BlockDevice, BlockingMedium, Cause, CheckCounts, CheckScope, CrashKind, DeferredPart, DurabilityPoint,
+    Finding, Hints, Info, LayerRecovery, Params, Precondition, Progress, Result, Sink, StackView,
+    WriteGuarantee,
 };
+use std::ops::Range;
+use std::sync::Arc;
 
 /// The devices below a composer, in the order of the stack file.
 pub struct Devices<S: Sink> {
@@ -196,6 +199,33 @@ impl<S: Sink> Devices<S> {
     /// Makes all devices refuse writes.
     pub fn refuse(&mut self, why: &str) {
         self.all.iter_mut().for_each(|d| d.refuse(why));
+    }
+
+    /// Prepares the deferral of accesses. Returns `true` if a device can be accessed without the lock
+    /// of the composer.
+    pub(crate) fn share(&mut self) -> bool {
+        self.all.iter_mut().fold(false, |any, d| d.share() | any)
+    }
+
+    /// Defers the accesses from or to the buffer of a request.
+    pub(crate) fn begin_deferral(&mut self, buffer: &Range<usize>) {
+        self.all.iter_mut().for_each(|d| d.begin_deferral(buffer));
+    }
+
+    /// Returns the accesses that were deferred, and ends the deferral.
+    pub(crate) fn end_deferral(&mut self) -> Vec<DeferredPart> {
+        self.all.iter_mut().filter_map(Slot::end_deferral).collect()
+    }
+
+    /// Returns `true` if an access may have to wait for a slow medium.
+    #[must_use]
+    pub fn wait(&self) -> bool {
+        self.all.iter().any(BlockDevice::waits)
+    }
+
+    /// Calls `each` for the handle of each layer that was shared.
+    pub fn each_shared(&mut self, each: &mut dyn FnMut(&Arc<dyn BlockingMedium>)) {
+        self.all.iter_mut().for_each(|d| d.each_shared(each));
     }
 
     /// Calls `each` for each layer of the devices.

@@ -12,9 +12,11 @@
 pub mod composed;
 pub mod compress;
 pub mod concat;
+mod deferral;
 pub mod delay;
 pub mod devices;
 pub mod flaky;
+mod locked;
 pub mod mirror;
 pub mod nested;
 mod parts;

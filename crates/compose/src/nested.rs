@@ -1,12 +1,17 @@
 //! A layer in the role of a device below another layer.
 
+use crate::composed::Composed;
+use crate::concat::{Concat, ConcatConfig};
+use crate::devices::Devices;
+use crate::locked::LockedLayer;
 use crate::planted::NestBug;
 use frit_core::planted::is_planted;
 use frit_core::{
-    BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, Finding, Hints, Info, LayerRecovery, LinkRequest,
-    MediumKind, Params, Precondition, Progress, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, StackDevice,
-    StackView, Traffic, TrafficKind, WriteData, WriteGuarantee,
+    BlockDevice, BlockingMedium, Cause, CheckCounts, CheckScope, CrashKind, Finding, Hints, Info,
+    LayerRecovery, LinkRequest, MediumKind, Op, Params, Precondition, Progress, ReadTarget, Result,
+    SECTOR_BYTES, Sector, Sink, StackDevice, StackView, Traffic, TrafficKind, WriteData, WriteGuarantee,
 };
+use std::sync::Arc;
 
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
@@ -15,22 +20,64 @@ static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 pub struct NestedLayer<S: Sink> {
     name: String,
     number: u16,
-    layer: Box<dyn StackDevice<S>>,
+    layer: LayerAccess<S>,
     traffic: Traffic,
     /// Hints of the host's writes.
     hints: Hints,
 }
 
-impl<S: Sink> NestedLayer<S> {
+/// The layer, as its upper layer reaches it.
+enum LayerAccess<S: Sink> {
+    /// Below the lock of the upper layer.
+    Direct(Box<dyn StackDevice<S>>),
+    /// Behind a lock of its own.
+    Locked(Arc<LockedLayer<S>>),
+}
+
+/// Writes zeros to a range, in parts.
+pub(crate) fn zero_parts(at: u64, len: u64, mut write: impl FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
+    let (mut pos, end) = (at, at + len);
+    while pos < end {
+        let n = (end - pos).min(ZEROS.len() as u64);
+        write(pos, &ZEROS[..n as usize])?;
+        pos += n;
+    }
+    Ok(())
+}
+
+impl<S: Sink + 'static> NestedLayer<S> {
     /// Gives a layer the interface of a device. `name` and `number` are those of the layer in its
     /// stack.
     #[must_use]
     pub fn new(name: &str, number: u16, layer: Box<dyn StackDevice<S>>) -> NestedLayer<S> {
+        let layer = LayerAccess::Direct(layer);
         NestedLayer { name: name.into(), number, layer, traffic: Traffic::default(), hints: Hints::NONE }
     }
 
+    /// Calls the layer, behind its lock if it has one.
+    fn with<V>(&mut self, call: impl FnOnce(&mut dyn StackDevice<S>) -> V) -> V {
+        match &mut self.layer {
+            LayerAccess::Direct(layer) => call(&mut **layer),
+            LayerAccess::Locked(locked) => call(&mut *locked.lock().layer),
+        }
+    }
+
+    fn locked(&self) -> Option<&LockedLayer<S>> {
+        match &self.layer {
+            LayerAccess::Direct(_) => None,
+            LayerAccess::Locked(locked) => Some(locked),
+        }
+    }
+
+    fn look<V>(&self, call: impl FnOnce(&dyn StackDevice<S>) -> V) -> V {
+        match &self.layer {
+            LayerAccess::Direct(layer) => call(&**layer),
+            LayerAccess::Locked(locked) => call(&*locked.lock().layer),
+        }
+    }
+
     /// Makes a request to the layer, which starts when `after` is done. Returns the token of its
-    /// acknowledgement.
+    /// acknowledgement. A layer behind its own lock is called in another way.
     #[inline]
     fn request(
         &mut self,
@@ -41,7 +88,7 @@ impl<S: Sink> NestedLayer<S> {
     ) -> Result<S::Tok> {
         let start = if is_planted(NestBug::StartEarly) { S::Tok::default() } else { after };
         let outer = sink.begin_nested(start);
-        let answer = ask(&mut *self.layer, sink);
+        let answer = self.with(|layer| ask(layer, sink));
         // The scope ends also if the request fails: later commands belong to the upper request.
         let done = sink.end_measured(outer, LinkRequest { layer: self.number, kind });
         let done = if is_planted(NestBug::AckEarly) { after } else { done };
@@ -57,14 +104,12 @@ impl<S: Sink> NestedLayer<S> {
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
-        let (mut done, mut pos) = (after, at);
-        while pos < at + len {
-            let n = (at + len - pos).min(ZEROS.len() as u64);
-            let zeros = WriteData::Bytes(&ZEROS[..n as usize]);
-            let tok = self.write(sink, pos, zeros, cause, after)?;
+        let mut done = after;
+        zero_parts(at, len, |at, zeros| {
+            let tok = self.write(sink, at, WriteData::Bytes(zeros), cause, after)?;
             done = sink.join(done, tok);
-            pos += n;
-        }
+            Ok(())
+        })?;
         Ok(done)
     }
 
@@ -73,17 +118,19 @@ impl<S: Sink> NestedLayer<S> {
     }
 }
 
-impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
+impl<S: Sink + 'static> BlockDevice<S> for NestedLayer<S> {
     fn bytes(&self) -> u64 {
-        self.layer.info().sectors * SECTOR_BYTES
+        self.look(|layer| layer.info().sectors) * SECTOR_BYTES
     }
 
     fn page_bytes(&self) -> u32 {
-        self.layer.info().page_bytes
+        self.look(|layer| layer.info().page_bytes)
     }
 
     fn prefetch(&self, next: &[(Sector, u32)]) {
-        self.layer.prefetch(next);
+        if let LayerAccess::Direct(layer) = &self.layer {
+            layer.prefetch(next);
+        }
     }
 
     fn set_hints(&mut self, hints: Hints) {
@@ -94,11 +141,14 @@ impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
         &mut self,
         sink: &mut S,
         at: u64,
-        into: ReadTarget<'_>,
+        mut into: ReadTarget<'_>,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
         self.traffic.add(TrafficKind::Read, cause, u64::from(into.len()));
+        if let (Some(locked), ReadTarget::Bytes(bytes)) = (self.locked(), &mut into) {
+            return locked.read(at, bytes).map(|()| after);
+        }
         self.request(sink, TrafficKind::Read, after, |layer, sink| {
             layer.read(sink, Sector(at / SECTOR_BYTES), into, Hints::NONE)
         })
@@ -115,6 +165,9 @@ impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
         self.traffic.add(TrafficKind::Write, cause, u64::from(data.len()));
         // What the upper layer writes for itself is not data of the host.
         let hints = if cause == Cause::Host { self.hints } else { Hints::NONE };
+        if let (Some(locked), WriteData::Bytes(bytes)) = (self.locked(), data) {
+            return locked.write_hinted(at, bytes, hints).map(|()| after);
+        }
         let done = self.request(sink, TrafficKind::Write, after, |layer, sink| {
             layer.write(sink, Sector(at / SECTOR_BYTES), data, hints)
         });
@@ -125,10 +178,13 @@ impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
         if is_planted(NestBug::ZeroNotPassed) {
             return Ok(after);
         }
-        if !self.layer.keeps_discards() {
+        if !self.look(|layer| layer.keeps_discards()) {
             return self.write_zeros(sink, at, len, cause, after);
         }
         self.traffic.add(TrafficKind::Zero, cause, len);
+        if let Some(locked) = self.locked() {
+            return locked.zero(at, len).map(|()| after);
+        }
         self.request(sink, TrafficKind::Zero, after, |layer, sink| {
             layer.discard(sink, Sector(at / SECTOR_BYTES), len / SECTOR_BYTES)
         })
@@ -140,16 +196,65 @@ impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
         }
         let after = if is_planted(NestBug::FlushEarly) { S::Tok::default() } else { after };
         self.traffic.add(TrafficKind::Flush, cause, 0);
+        if let Some(locked) = self.locked() {
+            return locked.sync().map(|()| after);
+        }
         self.request(sink, TrafficKind::Flush, after, |layer, sink| layer.flush(sink))
     }
 
     fn write_guarantee(&self) -> WriteGuarantee {
-        self.layer.write_guarantee()
+        self.look(|layer| layer.write_guarantee())
+    }
+
+    fn shared(&mut self) -> Option<Arc<dyn BlockingMedium>> {
+        if let LayerAccess::Direct(layer) = &mut self.layer {
+            if !(layer.defer(true) || layer.waits()) {
+                return None;
+            }
+            let sink = S::beside()?;
+            // An empty layer takes the place of this one for a moment.
+            let none = Composed::new(Concat::new(ConcatConfig {}, Devices::new(Vec::new())));
+            let layer = std::mem::replace(layer, Box::new(none));
+            self.layer = LayerAccess::Locked(Arc::new(LockedLayer::new(&self.name, layer, sink)));
+        }
+        match &self.layer {
+            LayerAccess::Direct(_) => None,
+            LayerAccess::Locked(locked) => Some(Arc::clone(locked) as Arc<dyn BlockingMedium>),
+        }
+    }
+
+    fn waits(&self) -> bool {
+        self.look(|layer| layer.waits())
+    }
+
+    fn each_shared(&mut self, each: &mut dyn FnMut(&Arc<dyn BlockingMedium>)) {
+        if let LayerAccess::Locked(locked) = &self.layer {
+            each(&(Arc::clone(locked) as Arc<dyn BlockingMedium>));
+        }
+        self.with(|layer| layer.each_shared(each));
+    }
+
+    fn emit_deferred(
+        &mut self,
+        _: &mut S,
+        op: Op,
+        _: u64,
+        len: u64,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        let kind = match op {
+            Op::DiskRead => TrafficKind::Read,
+            Op::DiskFlush => TrafficKind::Flush,
+            _ => TrafficKind::Write,
+        };
+        self.traffic.add(kind, cause, len);
+        Ok(after)
     }
 
     fn visible(&self, view: &mut StackView) {
         let (media, own) = (view.media.len(), view.layers.len());
-        self.layer.visible(view);
+        self.look(|layer| layer.visible(view));
         view.name_layer(&self.name, media, own);
         if let Some(layer) = view.layers.get_mut(own) {
             layer.number = self.number;
@@ -159,12 +264,14 @@ impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
 
     fn place(&self, at: u64) -> (u64, Option<MediumKind>) {
         let from = Sector(at / SECTOR_BYTES);
-        let page = u64::from(self.layer.info().page_bytes);
+        let page = u64::from(BlockDevice::<S>::page_bytes(self));
         let end = ((at / page + 1) * page).min(self.bytes());
         let mut first = None;
         let sectors = (end - from.bytes()) / SECTOR_BYTES;
-        let found = self.layer.extents(from, sectors, &mut |e| {
-            first.get_or_insert(e);
+        let found = self.look(|layer| {
+            layer.extents(from, sectors, &mut |e| {
+                first.get_or_insert(e);
+            })
         });
         match first.filter(|_| found.is_ok()) {
             Some(extent) => (from.bytes() + extent.sectors * SECTOR_BYTES, extent.place),
@@ -173,7 +280,7 @@ impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
     }
 
     fn format(&mut self, sink: &mut S) -> Result<()> {
-        let answer = self.layer.format(sink);
+        let answer = self.with(|layer| layer.format(sink));
         self.located(answer)
     }
 
@@ -181,7 +288,7 @@ impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
         if is_planted(NestBug::BelowNotRecovered) {
             return Ok(Vec::new());
         }
-        let answer = self.layer.recover(sink, crash);
+        let answer = self.with(|layer| layer.recover(sink, crash));
         let mut recovery = self.located(answer)?;
         let below = std::mem::take(&mut recovery.below);
         let own = LayerRecovery { layer: self.name.clone(), recovery };
@@ -189,12 +296,17 @@ impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
     }
 
     fn halt(&mut self, sink: &mut S) -> Result<()> {
-        let answer = self.layer.halt(sink);
+        if let LayerAccess::Locked(locked) = &self.layer {
+            // The requests are complete; what the layer does in the background is completed here.
+            while locked.run_job()? {}
+            locked.lock().layer.defer(false);
+        }
+        let answer = self.with(|layer| layer.halt(sink));
         self.located(answer)
     }
 
     fn boot(&mut self, sink: &mut S) -> Result<()> {
-        let answer = self.layer.boot(sink);
+        let answer = self.with(|layer| layer.boot(sink));
         self.located(answer)
     }
 
@@ -204,40 +316,51 @@ impl<S: Sink> BlockDevice<S> for NestedLayer<S> {
         scope: CheckScope,
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {
-        let name = &self.name;
-        let answer = self.layer.check(sink, scope, &mut |mut finding| {
-            if is_planted(NestBug::FindingsDropped) {
-                return;
-            }
-            if finding.layer.is_empty() {
-                finding.layer.clone_from(name);
-            }
-            found(finding);
+        let name = self.name.clone();
+        let answer = self.with(|layer| {
+            layer.check(sink, scope, &mut |mut finding| {
+                if is_planted(NestBug::FindingsDropped) {
+                    return;
+                }
+                if finding.layer.is_empty() {
+                    finding.layer.clone_from(&name);
+                }
+                found(finding);
+            })
         });
         self.located(answer)
     }
 
     fn precondition(&mut self, how: Precondition) -> Result<()> {
-        let answer = self.layer.precondition(how);
+        let answer = self.with(|layer| layer.precondition(how));
         self.located(answer)
     }
 
     fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
-        let answer = self.layer.step(sink, budget);
-        self.located(answer)
+        match &mut self.layer {
+            LayerAccess::Direct(layer) => {
+                let answer = layer.step(sink, budget);
+                self.located(answer)
+            }
+            // Its background work is done without the lock of the upper layer.
+            LayerAccess::Locked(_) => Ok(Progress::Idle),
+        }
     }
 
     fn refuses(&self) -> Option<String> {
-        self.layer.refuses().map(|why| format!("layer '{}': {why}", self.name))
+        self.look(|layer| layer.refuses()).map(|why| format!("layer '{}': {why}", self.name))
     }
 
     fn refuse(&mut self, why: &str) {
-        self.layer.refuse(why.into());
+        self.with(|layer| layer.refuse(why.into()));
     }
 
     fn each_layer(&mut self, each: &mut dyn FnMut(&str, &Info, &mut dyn Params)) {
-        let info = self.layer.info();
-        each(&self.name, &info, self.layer.params());
-        self.layer.each_layer_below(each);
+        let name = self.name.clone();
+        self.with(|layer| {
+            let info = layer.info();
+            each(&name, &info, layer.params());
+            layer.each_layer_below(each);
+        });
     }
 }

@@ -106,6 +106,8 @@ impl<S: Sink> Record<S> {
 impl<S: Sink + 'static> Composer<S> for Record<S> {
     const NAME: &'static str = "record";
     const PASSES_HINTS: bool = true;
+    const DEFERS_READS: bool = true;
+    const DEFERS_WRITES: bool = true;
     type Config = RecordConfig;
 
     fn base(&self) -> &Base<S, RecordConfig> {

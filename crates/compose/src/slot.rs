@@ -1,9 +1,13 @@
 //! A device below a composer, with the writes that its next flush covers.
 
+use crate::deferral::BufferScope;
 use frit_core::{
-    BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, Finding, Hints, Info, LayerRecovery, MediumKind,
-    Params, Precondition, Progress, ReadTarget, Result, Sink, StackView, WriteData, WriteGuarantee,
+    BlockDevice, BlockingAccess, BlockingMedium, Cause, CheckCounts, CheckScope, CrashKind, DeferredPart,
+    Finding, Hints, Info, LayerRecovery, MediumKind, Op, Params, Precondition, Progress, ReadTarget, Result,
+    Sink, StackView, WriteData, WriteGuarantee,
 };
+use std::ops::Range;
+use std::sync::Arc;
 
 /// A device below a composer.
 ///
@@ -13,13 +17,62 @@ pub struct Slot<S: Sink> {
     device: Box<dyn BlockDevice<S>>,
     /// Completion of the last flush, and of the writes since then.
     unflushed: S::Tok,
+    /// Handle for accesses without the lock of the composer.
+    shared: Option<Arc<dyn BlockingMedium>>,
+    scope: BufferScope,
+    /// Deferred accesses of the current request.
+    deferred: Vec<BlockingAccess>,
 }
 
 impl<S: Sink> Slot<S> {
     /// Takes a device without writes in flight.
     #[must_use]
     pub fn new(device: Box<dyn BlockDevice<S>>) -> Slot<S> {
-        Slot { device, unflushed: S::Tok::default() }
+        Slot {
+            device,
+            unflushed: S::Tok::default(),
+            shared: None,
+            scope: BufferScope::default(),
+            deferred: Vec::new(),
+        }
+    }
+
+    /// Prepares the deferral of accesses. Returns `true` if the device can be accessed without the
+    /// lock of the composer.
+    pub(crate) fn share(&mut self) -> bool {
+        if self.shared.is_none() {
+            self.shared = self.device.shared();
+        }
+        self.shared.is_some()
+    }
+
+    /// Defers the accesses from or to this buffer, until [`Slot::end_deferral`].
+    pub(crate) fn begin_deferral(&mut self, buffer: &Range<usize>) {
+        if self.shared.is_some() {
+            self.scope.begin(buffer.clone());
+        }
+    }
+
+    /// Returns the accesses that were deferred.
+    pub(crate) fn end_deferral(&mut self) -> Option<DeferredPart> {
+        self.scope.end();
+        let accesses = std::mem::take(&mut self.deferred);
+        let medium = self.shared.as_ref().filter(|_| !accesses.is_empty())?;
+        Some(DeferredPart { medium: Arc::clone(medium), accesses })
+    }
+
+    /// Counts an access, which the caller of the composer makes.
+    fn defer(
+        &mut self,
+        sink: &mut S,
+        access: BlockingAccess,
+        (op, at, len): (Op, u64, u64),
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        let done = self.device.emit_deferred(sink, op, at, len, cause, after)?;
+        self.deferred.push(access);
+        Ok(done)
     }
 
     #[inline]
@@ -52,6 +105,12 @@ impl<S: Sink> BlockDevice<S> for Slot<S> {
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
+        if let ReadTarget::Bytes(bytes) = &into
+            && let Some(part) = self.scope.find(bytes)
+        {
+            let read = BlockingAccess::Read { at, into: part };
+            return self.defer(sink, read, (Op::DiskRead, at, into.len().into()), cause, after);
+        }
         self.device.read(sink, at, into, cause, after)
     }
 
@@ -64,12 +123,22 @@ impl<S: Sink> BlockDevice<S> for Slot<S> {
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
-        let done = self.device.write(sink, at, data, cause, after);
+        let done = match data {
+            WriteData::Bytes(bytes) if let Some(part) = self.scope.find(bytes) => {
+                let write = BlockingAccess::Write { at, from: part };
+                self.defer(sink, write, (Op::DiskWrite, at, data.len().into()), cause, after)
+            }
+            _ => self.device.write(sink, at, data, cause, after),
+        };
         self.note(sink, done)
     }
 
     fn zero(&mut self, sink: &mut S, at: u64, len: u64, cause: Cause, after: S::Tok) -> Result<S::Tok> {
-        let done = self.device.zero(sink, at, len, cause, after);
+        let done = if self.scope.is_open() {
+            self.defer(sink, BlockingAccess::Zero { at, len }, (Op::DiskWrite, at, len), cause, after)
+        } else {
+            self.device.zero(sink, at, len, cause, after)
+        };
         self.note(sink, done)
     }
 
@@ -132,6 +201,14 @@ impl<S: Sink> BlockDevice<S> for Slot<S> {
 
     fn refuse(&mut self, why: &str) {
         self.device.refuse(why);
+    }
+
+    fn waits(&self) -> bool {
+        self.device.waits()
+    }
+
+    fn each_shared(&mut self, each: &mut dyn FnMut(&Arc<dyn BlockingMedium>)) {
+        self.device.each_shared(each);
     }
 
     fn each_layer(&mut self, each: &mut dyn FnMut(&str, &Info, &mut dyn Params)) {

@@ -59,6 +59,8 @@ impl<S: Sink> Stripe<S> {
 impl<S: Sink + 'static> Composer<S> for Stripe<S> {
     const NAME: &'static str = "stripe";
     const PASSES_HINTS: bool = true;
+    const DEFERS_READS: bool = true;
+    const DEFERS_WRITES: bool = true;
     type Config = StripeConfig;
 
     fn base(&self) -> &Base<S, StripeConfig> {

@@ -1,10 +1,12 @@
 //! A stack of several layers, whose parameters have paths.
 
 use frit_core::{
-    BlockLayer, Buffer, ByteAccess, CheckCounts, CheckScope, CrashKind, Deferred, Durable, Extent, Finding,
-    Hints, Info, ParamInfo, Params, Precondition, Preconditioning, Progress, Quiesce, RawAccess, ReadTarget,
-    Recovery, RequestIntent, Result, Sector, Sink, StackDevice, StackView, WriteData, WriteGuarantee,
+    BlockLayer, BlockingMedium, Buffer, ByteAccess, CheckCounts, CheckScope, CrashKind, Deferred, Durable,
+    Extent, Finding, Hints, Info, ParamInfo, Params, Precondition, Preconditioning, Progress, Quiesce,
+    RawAccess, ReadTarget, Recovery, RequestIntent, Result, Sector, Sink, StackDevice, StackView, WriteData,
+    WriteGuarantee,
 };
+use std::sync::Arc;
 
 /// The top layer of a stack of several layers.
 ///
@@ -103,9 +105,15 @@ impl<S: Sink> BlockLayer<S> for Tree<S> {
         sink: &mut S,
         of: &Deferred,
         outcome: Result<()>,
-        buffer: &Buffer<'_>,
+        buffer: &mut Buffer<'_>,
     ) -> Result<()> {
         self.top.settle(sink, of, outcome, buffer)
+    }
+    fn waits(&self) -> bool {
+        self.top.waits()
+    }
+    fn each_shared(&mut self, each: &mut dyn FnMut(&Arc<dyn BlockingMedium>)) {
+        self.top.each_shared(each);
     }
     fn byte_access(&mut self) -> Option<&mut dyn ByteAccess<S>> {
         self.top.byte_access()

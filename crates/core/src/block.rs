@@ -1,9 +1,10 @@
 //! The block interface between the layers of a stack.
 
 use crate::{
-    Buffer, ByteAccess, Deferred, Durable, Hints, Nanos, Params, RawAccess, ReadTarget, RequestIntent,
-    Result, Sector, Sink, StackView, WriteData,
+    BlockingMedium, Buffer, ByteAccess, Deferred, Durable, Hints, Nanos, Params, RawAccess, ReadTarget,
+    RequestIntent, Result, Sector, Sink, StackView, WriteData,
 };
+use std::sync::Arc;
 
 /// Identity and sizes of a layer.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -125,10 +126,19 @@ pub trait BlockLayer<S: Sink> {
         _sink: &mut S,
         _of: &Deferred,
         outcome: Result<()>,
-        _buffer: &Buffer<'_>,
+        _buffer: &mut Buffer<'_>,
     ) -> Result<()> {
         outcome
     }
+
+    /// Returns `true` if requests may have to wait for a slow medium, deferred or not.
+    fn waits(&self) -> bool {
+        false
+    }
+
+    /// Calls `each` for the handle of each layer below this one that works without its lock
+    /// ([`crate::BlockDevice::shared`]).
+    fn each_shared(&mut self, _each: &mut dyn FnMut(&Arc<dyn BlockingMedium>)) {}
 
     /// Returns the byte interface of the layer; `None` if the layer serves whole sectors only.
     fn byte_access(&mut self) -> Option<&mut dyn ByteAccess<S>> {

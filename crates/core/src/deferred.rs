@@ -40,6 +40,24 @@ pub trait BlockingMedium: Debug + Send + Sync {
     /// # Errors
     /// Returns an error if the medium fails.
     fn sync(&self) -> Result<()>;
+
+    /// Executes a background access that is ready, of a layer below the medium. Returns `true` if
+    /// there was one.
+    ///
+    /// # Errors
+    /// A failure of the layer that no request reports.
+    fn run_job(&self) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Does background work of the layers below the medium, as [`crate::BlockLayer::step`] does.
+    /// Returns `true` if there is more to do.
+    ///
+    /// # Errors
+    /// A medium fails in a way that the layers cannot repair.
+    fn step(&self, _budget: u32) -> Result<bool> {
+        Ok(false)
+    }
 }
 
 /// Kind of a request that a caller intends to make
@@ -102,15 +120,22 @@ pub enum Buffer<'a> {
     Out(&'a [u8]),
 }
 
-/// Deferred accesses, to be executed in order.
+/// Deferred accesses to one medium, to be executed in order.
+#[derive(Debug)]
+pub struct DeferredPart {
+    /// The medium to access.
+    pub medium: Arc<dyn BlockingMedium>,
+    /// The accesses.
+    pub accesses: Vec<BlockingAccess>,
+}
+
+/// Deferred accesses of one request or job.
 #[derive(Debug)]
 pub struct Deferred {
     /// Number by which the layer identifies the accesses.
     pub id: u64,
-    /// The accesses.
-    pub accesses: Vec<BlockingAccess>,
-    /// The medium to access.
-    pub medium: Arc<dyn BlockingMedium>,
+    /// The accesses by medium.
+    pub parts: Vec<DeferredPart>,
 }
 
 impl Deferred {
@@ -119,17 +144,20 @@ impl Deferred {
     /// # Errors
     /// Returns the error of the medium.
     pub fn run(&self, buffer: &mut Buffer<'_>) -> Result<()> {
+        self.parts.iter().try_for_each(|part| part.run(buffer))
+    }
+}
+
+impl DeferredPart {
+    fn run(&self, buffer: &mut Buffer<'_>) -> Result<()> {
+        let medium = &*self.medium;
         for access in &self.accesses {
             match (access, &mut *buffer) {
-                (BlockingAccess::Read { at, into }, Buffer::In(b)) => {
-                    self.medium.read(*at, &mut b[into.clone()])
-                }
-                (BlockingAccess::Write { at, from }, Buffer::Out(b)) => {
-                    self.medium.write(*at, &b[from.clone()])
-                }
-                (BlockingAccess::Put { at, data }, _) => self.medium.write(*at, data),
-                (BlockingAccess::Zero { at, len }, _) => self.medium.zero(*at, *len),
-                (BlockingAccess::Sync, _) => self.medium.sync(),
+                (BlockingAccess::Read { at, into }, Buffer::In(b)) => medium.read(*at, &mut b[into.clone()]),
+                (BlockingAccess::Write { at, from }, Buffer::Out(b)) => medium.write(*at, &b[from.clone()]),
+                (BlockingAccess::Put { at, data }, _) => medium.write(*at, data),
+                (BlockingAccess::Zero { at, len }, _) => medium.zero(*at, *len),
+                (BlockingAccess::Sync, _) => medium.sync(),
                 // A layer defers only accesses that match the buffer of the request.
                 (BlockingAccess::Read { .. } | BlockingAccess::Write { .. }, _) => Ok(()),
             }?;

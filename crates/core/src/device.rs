@@ -135,10 +135,19 @@ pub trait BlockDevice<S: Sink>: Send {
     fn write_guarantee(&self) -> WriteGuarantee;
 
     /// Returns a handle for accesses from any thread, if the device can be accessed without its
-    /// upper layer's lock ([`crate::deferred`]).
-    fn shared(&self) -> Option<Arc<dyn BlockingMedium>> {
+    /// upper layer's lock ([`crate::deferred`]). A layer defers its own accesses from now on.
+    fn shared(&mut self) -> Option<Arc<dyn BlockingMedium>> {
         None
     }
+
+    /// Returns `true` if accesses may have to wait for a slow medium.
+    fn waits(&self) -> bool {
+        false
+    }
+
+    /// Calls `each` for the handle of each layer of the device that was [shared](Self::shared), the
+    /// uppermost first: its background work needs no lock of an upper layer.
+    fn each_shared(&mut self, _each: &mut dyn FnMut(&Arc<dyn BlockingMedium>)) {}
 
     /// Emits and counts an access that the caller executes itself through [`BlockDevice::shared`].
     ///

@@ -36,7 +36,7 @@ pub mod visible;
 pub use block::{BlockLayer, Info, Precondition, Preconditioning, Progress, Quiesce, StackDevice};
 pub use cmd::{Cause, Cmd, MediumKind, Op, UnitId};
 pub use counts::{Count, Counts};
-pub use deferred::{BlockingAccess, BlockingMedium, Buffer, Deferred, RequestIntent};
+pub use deferred::{BlockingAccess, BlockingMedium, Buffer, Deferred, DeferredPart, RequestIntent};
 pub use device::{BlockDevice, Traffic, TrafficKind};
 pub use durable::{
     CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Extent, Finding, LayerRecovery, LostPage,
@@ -44,7 +44,7 @@ pub use durable::{
 };
 pub use error::{Error, Result};
 pub use hints::{HintKind, HintMap, HintRange, HintSpan, Hints};
-pub use objects::{ObjectDevice, ObjectId};
+pub use objects::{ObjectDevice, ObjectId, ObjectReader};
 pub use params::{ParamDef, ParamInfo, ParamTable, Params};
 pub use payload::{ReadTarget, WriteData};
 pub use raw::{ByteAccess, RawAccess};

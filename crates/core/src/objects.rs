@@ -2,6 +2,7 @@
 
 use crate::{Cause, ReadTarget, Result, Sink, StackView, WriteData};
 use std::fmt;
+use std::sync::Arc;
 
 /// Name of an object. A name is used once in the life of a store.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
@@ -16,6 +17,15 @@ impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.epoch, self.number)
     }
+}
+
+/// Reads of objects, from any thread.
+pub trait ObjectReader: fmt::Debug + Send + Sync {
+    /// Reads bytes of an object from byte `at` on. A put whose upload has not ended is found.
+    ///
+    /// # Errors
+    /// An object that does not exist, a range past its end, or a failure of the store.
+    fn get(&self, id: ObjectId, at: u32, into: &mut [u8]) -> Result<()>;
 }
 
 /// A store of immutable objects, used by a layer.
@@ -89,6 +99,12 @@ pub trait ObjectDevice<S: Sink>: Send {
     /// # Errors
     /// A failure of the store.
     fn release(&mut self, sink: &mut S) -> Result<()>;
+
+    /// Returns a handle for reads from any thread, if the store is reached by requests that block. A
+    /// [`ObjectDevice::get`] without a buffer emits and counts such a read.
+    fn reader(&self) -> Option<Arc<dyn ObjectReader>> {
+        None
+    }
 
     /// Adds the store to the view.
     fn visible(&self, view: &mut StackView);

@@ -49,7 +49,7 @@ pub struct LinkRequest {
 /// A layer below another one receives its requests between [`Sink::begin_nested`] and
 /// [`Sink::end_nested`]. It needs no other code than a layer that serves a client: the sink makes
 /// its commands wait for the request of the upper layer, and collects its acknowledgements.
-pub trait Sink {
+pub trait Sink: Send {
     /// Token of the completion of a command.
     type Tok: Copy + Default + Send;
 
@@ -100,6 +100,15 @@ pub trait Sink {
 
     /// Makes the acknowledgement of the current request wait for `tok`.
     fn ack(&mut self, tok: Self::Tok);
+
+    /// Returns another sink for a layer that works beside the one of this sink, in another thread.
+    /// `None` if the commands of both need one order.
+    fn beside() -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
 
     /// Returns the tokens of the current request.
     fn scope(&mut self) -> &mut RequestScope<Self::Tok>;
@@ -216,6 +225,9 @@ impl Sink for UntimedSink {
     }
     #[inline]
     fn ack(&mut self, (): ()) {}
+    fn beside() -> Option<UntimedSink> {
+        Some(UntimedSink::new())
+    }
     #[inline]
     fn scope(&mut self) -> &mut RequestScope<()> {
         &mut self.scope

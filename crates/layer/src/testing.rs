@@ -3,7 +3,7 @@
 use frit_core::{Cmd, Nanos, RequestScope, Sink, UnitId, UnitState};
 
 /// Decides how long commands take.
-pub(crate) trait CommandClock {
+pub(crate) trait CommandClock: Send {
     /// Returns the time at which a command is done that waits for time `after`.
     fn done(&mut self, cmd: Cmd, after: u64) -> u64;
 }

@@ -14,6 +14,7 @@ mod memory;
 mod names;
 mod process;
 mod read_only;
+mod reader;
 mod retry;
 mod uploads;
 mod writer;

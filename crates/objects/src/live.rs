@@ -1,11 +1,12 @@
 //! The use of a bucket by one writer at a time.
 
 use crate::bucket::{Bucket, BucketError};
+use crate::reader::LiveReader;
 use crate::retry::{Stop, retry};
 use crate::uploads::{FailedUpload, Uploads, is_own};
 use crate::writer::{WriterRecord, Writers};
 use crate::{names, process};
-use frit_core::{Error, ObjectId, Result};
+use frit_core::{Error, ObjectId, ObjectReader, Result};
 use frit_media::object::RemoteObjects;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,6 +35,7 @@ pub struct LiveObjects {
     bucket: Arc<dyn Bucket>,
     settings: LiveSettings,
     uploads: Uploads,
+    reader: Arc<LiveReader>,
     /// Waits of this thread are never ended early.
     stop: Stop,
     /// The epoch that this writer claimed.
@@ -48,11 +50,18 @@ impl LiveObjects {
     #[must_use]
     pub fn new(store: &str, bucket: Arc<dyn Bucket>, settings: LiveSettings) -> LiveObjects {
         let uploads = Uploads::new(bucket.clone(), settings.connections, settings.timeout);
+        let reader = LiveReader {
+            store: store.into(),
+            bucket: bucket.clone(),
+            queued: uploads.queued(),
+            timeout: settings.timeout,
+        };
         LiveObjects {
             store: store.into(),
             bucket,
             settings,
             uploads,
+            reader: Arc::new(reader),
             stop: Stop::default(),
             epoch: None,
             refused: None,
@@ -168,19 +177,11 @@ impl RemoteObjects for LiveObjects {
     }
 
     fn get(&mut self, id: ObjectId, at: u32, into: &mut [u8]) -> Result<()> {
-        let what = || format!("get of object {id} failed");
-        if let Some(data) = self.uploads.find(id) {
-            let at = at as usize;
-            let part = data.get(at..at.saturating_add(into.len()));
-            let past_end = BucketError::Lasting("the range is past the end".into());
-            into.copy_from_slice(part.ok_or_else(|| self.failed(&what(), &past_end))?);
-            return Ok(());
-        }
-        let name = names::segment(id);
-        let read = retry(Instant::now(), self.settings.timeout, &self.stop, || {
-            self.bucket.read(&name, at.into(), into)
-        });
-        read.map_err(|e| self.failed(&what(), &e))
+        self.reader.get(id, at, into)
+    }
+
+    fn reader(&self) -> Option<Arc<dyn ObjectReader>> {
+        Some(self.reader.clone())
     }
 
     fn delete(&mut self, id: ObjectId) -> Result<()> {

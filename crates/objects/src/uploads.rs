@@ -139,6 +139,17 @@ pub(crate) fn is_own(bucket: &dyn Bucket, name: &str, data: &[u8]) -> Result<(),
     Err(BucketError::Lasting("another object has its name".into()))
 }
 
+/// The objects in a queue of uploads.
+#[derive(Debug)]
+pub(crate) struct Queued(Arc<Shared>);
+
+impl Queued {
+    /// Returns the bytes of an object in the queue.
+    pub(crate) fn find(&self, id: ObjectId) -> Option<Arc<[u8]>> {
+        self.0.queue().objects.get(&id).map(|u| u.data.clone())
+    }
+}
+
 /// Uploads to a bucket.
 #[derive(Debug)]
 pub(crate) struct Uploads {
@@ -162,9 +173,9 @@ impl Uploads {
         Uploads { shared: Arc::new(shared), threads: Vec::new(), most: most.max(1) }
     }
 
-    /// Returns the bytes of an object in the queue.
-    pub(crate) fn find(&self, id: ObjectId) -> Option<Arc<[u8]>> {
-        self.shared.queue().objects.get(&id).map(|u| u.data.clone())
+    /// Returns a handle for the objects in the queue.
+    pub(crate) fn queued(&self) -> Queued {
+        Queued(self.shared.clone())
     }
 
     /// Returns the objects in the queue and their sizes in bytes.

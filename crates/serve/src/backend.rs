@@ -1,7 +1,10 @@
 //! The [`Backend`] trait: the narrow interface between clients and the storage that is served.
 
-use frit_core::{Buffer, Deferred, Error, Hints, MediumKind, ParamInfo, RequestIntent, Result, StackView};
+use frit_core::{
+    BlockingMedium, Buffer, Deferred, Error, Hints, MediumKind, ParamInfo, RequestIntent, Result, StackView,
+};
 use std::fs::File;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Time at which the reply to a request may be sent. The request itself has already taken effect.
@@ -170,11 +173,15 @@ pub trait Backend: Send {
         Ok(None)
     }
 
+    /// Calls `each` for the handle of each layer of the backend whose background work needs no lock
+    /// of the device.
+    fn each_shared(&mut self, _each: &mut dyn FnMut(&Arc<dyn BlockingMedium>)) {}
+
     /// Completes deferred accesses after they were executed or failed.
     ///
     /// # Errors
     /// The error with which the request of these accesses ends.
-    fn settle(&mut self, _of: &Deferred, outcome: Result<()>, _buffer: &Buffer<'_>) -> Result<()> {
+    fn settle(&mut self, _of: &Deferred, outcome: Result<()>, _buffer: &mut Buffer<'_>) -> Result<()> {
         outcome
     }
 

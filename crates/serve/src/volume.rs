@@ -2,11 +2,13 @@
 
 use crate::{Backend, ReplyTime};
 use frit_core::{
-    Buffer, Deferred, Error, Hints, MediumKind, Nanos, ParamInfo, RequestIntent, Result, Sink, StackView,
+    BlockingMedium, Buffer, Deferred, Error, Hints, MediumKind, Nanos, ParamInfo, RequestIntent, Result,
+    Sink, StackView,
 };
 use frit_stack::layers::LayerKind;
 use frit_volume::Volume;
 use std::fs::File;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Executes a request. Its reply waits for the delays of the layers.
@@ -106,8 +108,12 @@ impl<S: Sink + Send> Backend for Volume<S> {
         Volume::job(self)
     }
 
-    fn settle(&mut self, of: &Deferred, outcome: Result<()>, buffer: &Buffer<'_>) -> Result<()> {
+    fn settle(&mut self, of: &Deferred, outcome: Result<()>, buffer: &mut Buffer<'_>) -> Result<()> {
         Volume::settle(self, of, outcome, buffer)
+    }
+
+    fn each_shared(&mut self, each: &mut dyn FnMut(&Arc<dyn BlockingMedium>)) {
+        Volume::each_shared(self, each);
     }
 
     fn visible(&self) -> StackView {

@@ -5,9 +5,9 @@ use crate::error::{Error, Result};
 use crate::open_report::OpenReport;
 use crate::superblock::{Superblock, SuperblockFile, VolumeState, boot_id};
 use frit_core::{
-    Buffer, CheckCounts, CheckScope, Deferred, Finding, Hints, MediumKind, ParamInfo, Progress, ReadTarget,
-    RequestIntent, Result as CoreResult, SECTOR_BYTES, Sector, Sink, StackDevice, StackView, UntimedSink,
-    WriteData,
+    BlockingMedium, Buffer, CheckCounts, CheckScope, Deferred, Finding, Hints, MediumKind, ParamInfo,
+    Progress, ReadTarget, RequestIntent, Result as CoreResult, SECTOR_BYTES, Sector, Sink, StackDevice,
+    StackView, UntimedSink, WriteData,
 };
 use frit_stack::Stack;
 use frit_stack::record::RecordPort;
@@ -500,16 +500,27 @@ impl<S: Sink> Volume<S> {
     ///
     /// # Errors
     /// The error with which the request of the accesses ends.
-    pub fn settle(&mut self, of: &Deferred, outcome: CoreResult<()>, buffer: &Buffer<'_>) -> CoreResult<()> {
+    pub fn settle(
+        &mut self,
+        of: &Deferred,
+        outcome: CoreResult<()>,
+        buffer: &mut Buffer<'_>,
+    ) -> CoreResult<()> {
         let settled = self.layer.settle(&mut self.sink, of, outcome, buffer);
         self.check_files_on_error(settled)
+    }
+
+    /// Calls `each` for the handle of each layer below the top one that works without the lock of
+    /// this volume ([`frit_core::BlockDevice::shared`]).
+    pub fn each_shared(&mut self, each: &mut dyn FnMut(&Arc<dyn BlockingMedium>)) {
+        self.layer.each_shared(each);
     }
 
     /// Executes all deferred work, and turns deferral off.
     fn run_deferred_work(&mut self) -> CoreResult<()> {
         while let Some(job) = self.layer.job(&mut self.sink)? {
             let outcome = job.run(&mut Buffer::None);
-            self.layer.settle(&mut self.sink, &job, outcome, &Buffer::None)?;
+            self.layer.settle(&mut self.sink, &job, outcome, &mut Buffer::None)?;
         }
         self.layer.defer(false);
         Ok(())

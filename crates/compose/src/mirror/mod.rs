@@ -228,6 +228,7 @@ fn metric(name: &'static str, value: u64, unit: &'static str, help: &'static str
 impl<S: Sink + 'static> Composer<S> for Mirror<S> {
     const NAME: &'static str = "mirror";
     const PASSES_HINTS: bool = true;
+    const DEFERS_READS: bool = true;
     type Config = MirrorConfig;
 
     fn base(&self) -> &Base<S, MirrorConfig> {

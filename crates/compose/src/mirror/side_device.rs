@@ -2,10 +2,11 @@
 //! failure of this side, and not of the mirror.
 
 use frit_core::{
-    BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, Error, Finding, Hints, Info, LayerRecovery,
-    MediumKind, Params, Precondition, Progress, ReadTarget, Result, Sink, StackView, WriteData,
-    WriteGuarantee,
+    BlockDevice, BlockingMedium, Cause, CheckCounts, CheckScope, CrashKind, Error, Finding, Hints, Info,
+    LayerRecovery, MediumKind, Op, Params, Precondition, Progress, ReadTarget, Result, Sink, StackView,
+    WriteData, WriteGuarantee,
 };
+use std::sync::Arc;
 
 /// A device below a mirror.
 pub(super) struct SideDevice<S: Sink> {
@@ -142,6 +143,30 @@ impl<S: Sink> BlockDevice<S> for SideDevice<S> {
             Err(_) => Ok(Progress::Idle),
             done => done,
         }
+    }
+
+    fn shared(&mut self) -> Option<Arc<dyn BlockingMedium>> {
+        if self.failed.is_some() { None } else { self.device.shared() }
+    }
+
+    fn emit_deferred(
+        &mut self,
+        sink: &mut S,
+        op: Op,
+        at: u64,
+        len: u64,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        self.device.emit_deferred(sink, op, at, len, cause, after)
+    }
+
+    fn waits(&self) -> bool {
+        self.device.waits()
+    }
+
+    fn each_shared(&mut self, each: &mut dyn FnMut(&Arc<dyn BlockingMedium>)) {
+        self.device.each_shared(each);
     }
 
     fn refuses(&self) -> Option<String> {

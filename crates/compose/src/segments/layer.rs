@@ -1,6 +1,7 @@
 //! The layer: its state, puts, commits, and the interface of a composer.
 
 use super::config::{KIND, SegmentsConfig, SegmentsShape};
+use super::deferral::Gets;
 use super::entry::Entry;
 use super::open::OpenSegment;
 use super::space::{DEAD, Segment, Space};
@@ -12,11 +13,12 @@ use frit_core::convert::to_f64;
 use frit_core::planted::is_planted;
 use frit_core::visible::Metric;
 use frit_core::{
-    BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, DurabilityPoint, Error, Finding, MediumKind,
-    ObjectDevice, ObjectId, Precondition, Progress, ReadTarget, Recovery, Result, Sink, StackView, WriteData,
-    WriteGuarantee,
+    BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, DeferredPart, DurabilityPoint, Error, Finding,
+    MediumKind, ObjectDevice, ObjectId, Precondition, Progress, ReadTarget, Recovery, Result, Sink,
+    StackView, WriteData, WriteGuarantee,
 };
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// A log of segments in an object store, with its map on the only device.
 pub struct Segments<S: Sink> {
@@ -46,6 +48,7 @@ pub struct Segments<S: Sink> {
     /// Writes come without bytes: a simulation.
     pub(super) without_bytes: bool,
     pub(super) stats: Stats,
+    pub(super) gets: Gets,
 }
 
 /// Counts of work.
@@ -92,6 +95,7 @@ impl<S: Sink + 'static> Segments<S> {
             scratch: Vec::new(),
             without_bytes: false,
             stats: Stats::default(),
+            gets: Gets::default(),
             base: Base::new(config, map),
             store,
             shape,
@@ -251,6 +255,7 @@ impl<S: Sink + 'static> Segments<S> {
 
 impl<S: Sink + 'static> Composer<S> for Segments<S> {
     const NAME: &'static str = "segments";
+    const DEFERS_READS: bool = true;
     type Config = SegmentsConfig;
 
     fn base(&self) -> &Base<S, SegmentsConfig> {
@@ -340,6 +345,27 @@ impl<S: Sink + 'static> Composer<S> for Segments<S> {
         found: &mut dyn FnMut(Finding),
     ) -> Result<CheckCounts> {
         self.run_check(sink, scope, found)
+    }
+
+    /// Reads of objects are deferred, and those of the map's device are not.
+    fn share(&mut self) -> bool {
+        self.share_store()
+    }
+
+    fn begin_deferral(&mut self, buffer: Range<usize>) {
+        self.begin_gets(buffer);
+    }
+
+    fn end_deferral(&mut self) -> Vec<DeferredPart> {
+        self.gets.end()
+    }
+
+    fn verify(&self, at: u64, bytes: &[u8]) -> bool {
+        self.has_checksums_of(at, bytes)
+    }
+
+    fn waits(&self) -> bool {
+        self.store.reader().is_some() || self.base.devices.wait()
     }
 
     fn step(&mut self, sink: &mut S, _: u32) -> Result<Progress<S::Tok>> {

@@ -13,6 +13,7 @@
 mod check;
 mod clean;
 mod config;
+mod deferral;
 mod entry;
 mod layer;
 mod load;

@@ -100,6 +100,11 @@ impl<S: Sink + 'static> Segments<S> {
         let at = u32::from(entry.index) * chunk as u32;
         let after = self.put_of(sink, entry.object, after);
         let len = into.len();
+        if let Some(bytes) = into.bytes()
+            && self.gets.defer(entry.object, at, bytes)
+        {
+            return self.store.get(sink, entry.object, at, ReadTarget::Len(len), cause, after);
+        }
         let done = self.store.get(sink, entry.object, at, into.part(0, len), cause, after)?;
         for (b, i) in into.bytes().unwrap_or(&mut []).chunks_exact(chunk).zip(first..) {
             if checksum(b, i) != self.entries[i as usize].sum && !is_planted(SegmentsBug::ChecksumIgnored) {

@@ -2,9 +2,10 @@
 
 use super::LosesPower;
 use frit_core::{
-    BlockDevice, Cause, DurabilityPoint, Error, MediumKind, ReadTarget, Result, SECTOR_BYTES, StackView,
-    UntimedSink, WriteData, WriteGuarantee,
+    BlockDevice, BlockingMedium, Cause, DurabilityPoint, Error, MediumKind, Op, ReadTarget, Result,
+    SECTOR_BYTES, StackView, UntimedSink, WriteData, WriteGuarantee,
 };
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 const SECTOR: usize = SECTOR_BYTES as usize;
@@ -20,6 +21,10 @@ pub(crate) struct DiskState {
     pub(crate) writes_left: Option<u32>,
     /// Flushes fail.
     pub(crate) flushes_fail: bool,
+    /// Number of deferred accesses that succeed before one fails.
+    pub(crate) deferred_left: Option<u32>,
+    /// Number of deferred accesses so far.
+    pub(crate) deferred: u64,
     /// Number of writes so far.
     pub(crate) writes: u64,
     /// Writes are dropped, and reads return nothing: a medium of a simulation.
@@ -39,6 +44,8 @@ impl TestDisk {
             unflushed: Vec::new(),
             writes_left: None,
             flushes_fail: false,
+            deferred_left: None,
+            deferred: 0,
             writes: 0,
             without_bytes: false,
         })))
@@ -61,7 +68,54 @@ impl LosesPower for TestDisk {
     }
 }
 
+impl fmt::Debug for TestDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TestDisk")
+    }
+}
+
+impl BlockingMedium for TestDisk {
+    fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
+        let mut d = self.lock();
+        d.count_deferred()?;
+        into.copy_from_slice(&d.bytes[at as usize..at as usize + into.len()]);
+        Ok(())
+    }
+
+    fn write(&self, at: u64, data: &[u8]) -> Result<()> {
+        let mut d = self.lock();
+        let failed = d.count_deferred();
+        // A write that fails may have written a part.
+        let n = if failed.is_err() { SECTOR.min(data.len()) } else { data.len() };
+        d.put(at, &data[..n])?;
+        failed
+    }
+
+    fn zero(&self, at: u64, len: u64) -> Result<()> {
+        BlockingMedium::write(self, at, &vec![0; len as usize])
+    }
+
+    fn sync(&self) -> Result<()> {
+        BlockDevice::flush(&mut self.clone(), &mut UntimedSink::new(), Cause::Host, ())
+    }
+}
+
 impl DiskState {
+    fn count_deferred(&mut self) -> Result<()> {
+        self.deferred += 1;
+        match &mut self.deferred_left {
+            Some(0) => {
+                self.deferred_left = None;
+                Err(Error::Medium { what: "planned failure of a deferred access".into() })
+            }
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
     fn put(&mut self, at: u64, data: &[u8]) -> Result<()> {
         self.writes += 1;
         if let Some(left) = &mut self.writes_left {
@@ -117,6 +171,23 @@ impl BlockDevice<UntimedSink> for TestDisk {
 
     fn write_guarantee(&self) -> WriteGuarantee {
         WriteGuarantee { durable_at: DurabilityPoint::OnFlush, atomic_bytes: SECTOR as u32 }
+    }
+
+    fn shared(&mut self) -> Option<Arc<dyn BlockingMedium>> {
+        Some(Arc::new(self.clone()))
+    }
+
+    fn emit_deferred(
+        &mut self,
+        _: &mut UntimedSink,
+        _: Op,
+        at: u64,
+        len: u64,
+        _: Cause,
+        (): (),
+    ) -> Result<()> {
+        assert!(at + len <= self.lock().bytes.len() as u64);
+        Ok(())
     }
 
     fn visible(&self, _: &mut StackView) {}

@@ -2,9 +2,10 @@
 
 use super::LosesPower;
 use frit_core::{
-    Cause, Error, ObjectDevice, ObjectId, ReadTarget, Result, StackView, UntimedSink, WriteData,
+    Cause, Error, ObjectDevice, ObjectId, ObjectReader, ReadTarget, Result, StackView, UntimedSink, WriteData,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// State of a [`TestObjects`].
@@ -25,6 +26,9 @@ pub(crate) struct ObjectsState {
     /// Numbers of puts and reads so far.
     pub(crate) puts: u64,
     pub(crate) gets: u64,
+    pub(crate) deferred_gets: u64,
+    /// The next deferred read fails.
+    pub(crate) next_get_fails: bool,
     /// Largest number of objects so far.
     pub(crate) most: usize,
 }
@@ -84,6 +88,25 @@ impl LosesPower for TestObjects {
             }
         }
         state.objects = state.durable.clone();
+    }
+}
+
+impl fmt::Debug for TestObjects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TestObjects")
+    }
+}
+
+impl ObjectReader for TestObjects {
+    fn get(&self, id: ObjectId, at: u32, into: &mut [u8]) -> Result<()> {
+        let mut state = self.lock();
+        state.deferred_gets += 1;
+        if std::mem::take(&mut state.next_get_fails) {
+            return Err(failure("deferred get"));
+        }
+        let object = state.objects.get(&id).ok_or_else(|| failure("get: no such object"))?;
+        into.copy_from_slice(&object[at as usize..at as usize + into.len()]);
+        Ok(())
     }
 }
 
@@ -171,6 +194,10 @@ impl ObjectDevice<UntimedSink> for TestObjects {
 
     fn release(&mut self, _: &mut UntimedSink) -> Result<()> {
         self.writer().map(|_| ())
+    }
+
+    fn reader(&self) -> Option<Arc<dyn ObjectReader>> {
+        Some(Arc::new(self.clone()))
     }
 
     fn visible(&self, _: &mut StackView) {}

@@ -231,6 +231,7 @@ impl<S: Sink + 'static> Thin<S> {
 
 impl<S: Sink + 'static> Composer<S> for Thin<S> {
     const NAME: &'static str = "thin";
+    const DEFERS_READS: bool = true;
     type Config = ThinConfig;
 
     fn base(&self) -> &Base<S, ThinConfig> {

@@ -26,7 +26,7 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 /// would violate one: such a choice is counted ([`Event::metrics`](crate::Event::metrics)) and
 /// replaced.
 #[enum_dispatch]
-pub trait Scheduler {
+pub trait Scheduler: Send {
     /// Initializes the scheduler for the devices; called once, before any command.
     fn attach(&mut self, queues: &Queues) {
         let _ = queues;

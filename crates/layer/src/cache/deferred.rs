@@ -107,7 +107,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
         sink: &mut S,
         id: u64,
         outcome: Result<()>,
-        buffer: &Buffer<'_>,
+        buffer: &mut Buffer<'_>,
     ) -> Result<()> {
         let Some(done) = self.deferred_io.end(id) else { return outcome };
         let start = sink.start();

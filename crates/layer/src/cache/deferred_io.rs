@@ -4,7 +4,7 @@
 use super::policy::Victim;
 use crate::numbers::Lbn;
 use frit_core::convert::to_u64;
-use frit_core::{BlockingAccess, BlockingMedium, Deferred};
+use frit_core::{BlockingAccess, BlockingMedium, Deferred, DeferredPart};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -125,7 +125,7 @@ impl DeferredIo {
         let ranges = accesses.iter().filter_map(range).collect();
         let covers = std::mem::take(&mut self.covers);
         self.in_flight_io.push(InFlightIo { id: self.next, ranges, writes, covers, then });
-        Some(Deferred { id: self.next, accesses, medium })
+        Some(Deferred { id: self.next, parts: vec![DeferredPart { medium, accesses }] })
     }
 
     /// Removes the accesses with this number, which were carried out, and returns them.

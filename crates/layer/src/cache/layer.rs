@@ -17,8 +17,8 @@ use crate::numbers::{BucketId, CacheSlot, Lbn};
 use frit_core::bounds::check_sectors;
 use frit_core::convert::size_in_memory;
 use frit_core::{
-    BlockDevice, BlockLayer, Buffer, Deferred, Error, Hints, Info, Params, Progress, ReadTarget,
-    RequestIntent, Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData,
+    BlockDevice, BlockLayer, BlockingMedium, Buffer, Deferred, Error, Hints, Info, Params, Progress,
+    ReadTarget, RequestIntent, Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData,
 };
 use frit_media::{Pcm, Store};
 use frit_wear::{Leveled, WearKeys};
@@ -242,9 +242,17 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> BlockLayer<S> for Cache<S, P
         sink: &mut S,
         of: &Deferred,
         outcome: Result<()>,
-        buffer: &Buffer<'_>,
+        buffer: &mut Buffer<'_>,
     ) -> Result<()> {
         self.settle_deferred(sink, of.id, outcome, buffer).map_err(|e| self.refuse_after(e))
+    }
+
+    fn waits(&self) -> bool {
+        self.disk.waits()
+    }
+
+    fn each_shared(&mut self, each: &mut dyn FnMut(&Arc<dyn BlockingMedium>)) {
+        self.disk.each_shared(each);
     }
 
     fn visible(&self, view: &mut StackView) {

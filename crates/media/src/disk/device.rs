@@ -467,8 +467,12 @@ impl<S: Sink, St: Store + Send> BlockDevice<S> for Disk<St> {
         WriteGuarantee { durable_at: DurabilityPoint::OnFlush, atomic_bytes: SECTOR_BYTES as u32 }
     }
 
-    fn shared(&self) -> Option<Arc<dyn BlockingMedium>> {
+    fn shared(&mut self) -> Option<Arc<dyn BlockingMedium>> {
         Disk::shared(self)
+    }
+
+    fn waits(&self) -> bool {
+        Disk::shared(self).is_some()
     }
 
     fn emit_deferred(

@@ -5,9 +5,10 @@ use super::{ObjectBacking, ObjectConfig, RemoteObjects};
 use crate::{Device, Hardware, Store, TimingModel};
 use frit_core::visible::{MediumView, Wear};
 use frit_core::{
-    Cause, Cmd, Counts, Error, MediumKind, ObjectDevice, ObjectId, Op, ReadTarget, Result, Sink, StackView,
-    Token, UnitId, UnitState, WriteData,
+    Cause, Cmd, Counts, Error, MediumKind, ObjectDevice, ObjectId, ObjectReader, Op, ReadTarget, Result,
+    Sink, StackView, Token, UnitId, UnitState, WriteData,
 };
+use std::sync::Arc;
 
 /// Names that one list request returns (Amazon S3 API, `ListObjectsV2`: `max-keys`).
 const LIST_NAMES: usize = 1000;
@@ -362,6 +363,13 @@ impl<S: Sink, St: Store + Send> ObjectDevice<S> for ObjectMedium<S::Tok, St> {
         }
         self.claimed = None;
         Ok(())
+    }
+
+    fn reader(&self) -> Option<Arc<dyn ObjectReader>> {
+        match &self.objects {
+            Objects::Slots(_) => None,
+            Objects::Remote(remote) => remote.reader(),
+        }
     }
 
     fn visible(&self, view: &mut StackView) {

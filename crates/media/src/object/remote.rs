@@ -1,7 +1,8 @@
 //! The place of the objects: slots of a flat store, or a store of objects.
 
-use frit_core::{ObjectId, Result};
+use frit_core::{ObjectId, ObjectReader, Result};
 use std::fmt::Debug;
+use std::sync::Arc;
 
 /// A store of objects that is reached by requests: a service, a directory. Calls block.
 ///
@@ -19,6 +20,11 @@ pub trait RemoteObjects: Debug + Send {
     /// # Errors
     /// An object that does not exist, a range past its end, or a failure of the store.
     fn get(&mut self, id: ObjectId, at: u32, into: &mut [u8]) -> Result<()>;
+
+    /// Returns a handle for reads from any thread, if there is one.
+    fn reader(&self) -> Option<Arc<dyn ObjectReader>> {
+        None
+    }
 
     /// Deletes an object. An object that does not exist is no error.
     ///

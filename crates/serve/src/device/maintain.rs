@@ -1,6 +1,7 @@
 //! Background work of a device: steps while it is idle, deferred accesses, and the recording.
 
 use super::Device;
+use frit_core::BlockingMedium;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -42,7 +43,31 @@ impl Device {
             let work = move || device.run_deferred_jobs(&flag);
             maintenance.threads.push(std::thread::Builder::new().name("slow media".into()).spawn(work)?);
         }
+        for layer in self.shared_layers() {
+            let (device, flag) = (Arc::clone(self), Arc::clone(&maintenance.stop));
+            let work = move || device.run_jobs_of(&*layer, &flag);
+            maintenance.threads.push(std::thread::Builder::new().name("slow layer".into()).spawn(work)?);
+        }
         Ok(maintenance)
+    }
+
+    /// Returns the layers whose background work needs no lock of the device.
+    fn shared_layers(&self) -> Vec<Arc<dyn BlockingMedium>> {
+        let mut layers = Vec::new();
+        if let Some(backend) = &mut self.state.lock().backend {
+            backend.each_shared(&mut |layer| layers.push(Arc::clone(layer)));
+        }
+        layers
+    }
+
+    /// Executes background accesses of a layer as they become available.
+    fn run_jobs_of(&self, layer: &dyn BlockingMedium, stop: &AtomicBool) {
+        while !stop.load(Ordering::Acquire) && !self.is_stopping() {
+            // As for the jobs of the device, the layer records an error.
+            if !matches!(layer.run_job(), Ok(true)) {
+                std::thread::park_timeout(IDLE_CHECK_INTERVAL);
+            }
+        }
     }
 
     /// Executes background accesses to slow media as they become available, without the lock.
@@ -81,11 +106,15 @@ struct MaintenanceLoop<'a> {
     recorded: Instant,
     /// `true` if the backend has reported no more work since the last request.
     idle: bool,
+    /// Layers whose background work needs no lock of the device, and has not ended since the last
+    /// request.
+    layers: Vec<(Arc<dyn BlockingMedium>, bool)>,
 }
 
 impl<'a> MaintenanceLoop<'a> {
     fn new(device: &'a Device, stop: &'a AtomicBool) -> MaintenanceLoop<'a> {
-        MaintenanceLoop { device, stop, recorded: Instant::now(), idle: false }
+        let layers = device.shared_layers().into_iter().map(|layer| (layer, true)).collect();
+        MaintenanceLoop { device, stop, recorded: Instant::now(), idle: false, layers }
     }
 
     fn run(mut self) {
@@ -98,6 +127,7 @@ impl<'a> MaintenanceLoop<'a> {
                 self.work(now);
             } else {
                 (seen, self.idle) = (now, false);
+                self.layers.iter_mut().for_each(|(_, busy)| *busy = true);
             }
             self.record();
         }
@@ -111,6 +141,14 @@ impl<'a> MaintenanceLoop<'a> {
                 // After an unexpected error the device is in read-only mode and has logged the
                 // reason. If no space is left, the next write reports it.
                 Ok(false) | Err(_) => self.idle = true,
+            }
+        }
+        for i in 0..self.layers.len() {
+            while self.layers[i].1 && !self.done() && self.device.request_count() == seen {
+                let (layer, busy) = &mut self.layers[i];
+                // A failure shows in the requests to the layer, which its upper layer handles.
+                *busy = layer.step(STEP_BUDGET).unwrap_or(false);
+                std::thread::park_timeout(STEP_PAUSE);
             }
         }
     }

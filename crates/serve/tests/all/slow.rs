@@ -29,7 +29,10 @@ const FAR: u64 = 8 << 20;
 fn small(dir: &Path, sets: &[&str]) -> Volume {
     let all = [&["media.pcm.chip_bytes=256K", "media.disk.bytes=64M"], sets].concat();
     let sets: Vec<String> = all.iter().map(|s| (*s).to_owned()).collect();
-    let stack = Stack::builtin("halo-small", &sets).unwrap();
+    created(dir, Stack::builtin("halo-small", &sets).unwrap())
+}
+
+fn created(dir: &Path, stack: Stack) -> Volume {
     Volume::create(dir, &CreateOptions { stack, force: false }).unwrap().close().unwrap();
     reopen(dir)
 }
@@ -49,8 +52,21 @@ impl Gated {
     }
 
     fn with(gate: Gate, sets: &[&str]) -> Gated {
-        let (dir, gate) = (tempfile::tempdir().unwrap(), Arc::new(gate));
+        let dir = tempfile::tempdir().unwrap();
         let volume = small(&dir.path().join("volume"), sets);
+        Gated::serve(gate, volume, dir)
+    }
+
+    /// Serves a volume of several layers. What the top layer defers passes the gate.
+    fn over(stack: &str) -> Gated {
+        let dir = tempfile::tempdir().unwrap();
+        let stack = Stack::parse("tree", stack, &[]).unwrap();
+        let volume = created(&dir.path().join("volume"), stack);
+        Gated::serve(Gate::default(), volume, dir)
+    }
+
+    fn serve(gate: Gate, volume: Volume, dir: tempfile::TempDir) -> Gated {
+        let gate = Arc::new(gate);
         let device = device(GatedVolume(volume, Arc::clone(&gate)));
         let socket = dir.path().join("nbd.sock");
         let server = Some(start(&device, &socket));
@@ -152,6 +168,82 @@ fn hits_and_cached_writes_overtake_a_miss() {
     assert_eq!(seen, [1, 9, 10]);
     c.bye();
     served.end();
+}
+
+const DISKS: &str = "[media.a]\nprofile = \"st3500320as-2008\"\nbytes = \"64M\"\n\
+                     [media.b]\nprofile = \"st3500320as-2008\"\nbytes = \"64M\"\n";
+
+#[test]
+fn disks_below_a_composer_serve_their_requests_together() {
+    for kind in ["mirror", "stripe", "concat"] {
+        let served = Gated::over(&format!("{DISKS}[top]\nkind = \"{kind}\"\ndevices = [\"a\", \"b\"]\n"));
+        let mut c = served.client();
+        for i in 0..8 {
+            c.write(i << 20, &[i as u8 + 1; 4096], 0).unwrap();
+        }
+        served.gate.close();
+        for i in 0..8 {
+            c.send(READ, 0, i, i << 20, 4096);
+        }
+        served.gate.wait_for(8);
+        served.gate.open();
+        for _ in 0..8 {
+            let (cookie, error) = c.reply().unwrap();
+            assert_eq!(error, 0);
+            assert_eq!(c.data(4096), [cookie as u8 + 1; 4096], "{kind}");
+        }
+        // A deferred read that fails is made again in place.
+        served.gate.break_reads(true);
+        assert_eq!(c.read(3 << 20, 4096).unwrap(), [4; 4096]);
+        c.bye();
+        served.end();
+    }
+}
+
+#[test]
+fn hits_of_a_cache_overtake_a_miss_in_the_layers_below() {
+    let cache = "[media.pcm]\nprofile = \"pcm-halo-2012\"\nchip_bytes = \"256K\"\n";
+    let below = [
+        "[lower]\nkind = \"mirror\"\ndevices = [\"a\", \"b\"]\n",
+        // A layer that does not defer has a lock of its own too.
+        "[lower]\nkind = \"compress\"\ndevice = \"pair\"\nsize = \"64M\"\n[pair]\nkind = \"concat\"\ndevices = [\"a\", \"b\"]\n",
+        "[lower]\nkind = \"delay\"\ndevice = \"pair\"\nread_us = 100\n[pair]\nkind = \"concat\"\ndevices = [\"a\", \"b\"]\n",
+    ];
+    for lower in below {
+        let served = Gated::over(&format!("{cache}{DISKS}[cache]\ndisk = \"lower\"\n{lower}"));
+        let mut c = served.client();
+        c.write(0, &[7; 8192], 0).unwrap();
+        c.flush().unwrap();
+        served.gate.close();
+        for i in 0..4 {
+            c.send(READ, 0, 1 + i, FAR + (i << 20), 4096);
+        }
+        served.gate.wait_for(4);
+        // Twice, so that the second reply shows that the server did not wait for anything.
+        for cookie in [10, 11] {
+            c.send(READ, 0, cookie, 0, 8192);
+            assert_eq!(c.reply().unwrap(), (cookie, 0), "{lower}");
+            assert_eq!(c.data(8192), [7; 8192]);
+        }
+        served.gate.open();
+        for _ in 0..4 {
+            assert_eq!(c.reply().unwrap().1, 0);
+            assert_eq!(c.data(4096), [0; 4096]);
+        }
+        // More than the cache holds: its writebacks go through the lower layer.
+        for i in 0..1024 {
+            c.write(i * 8192, &[i as u8; 8192], 0).unwrap();
+        }
+        for i in (0..1024).step_by(37) {
+            assert_eq!(c.read(i * 8192, 8192).unwrap(), [i as u8; 8192], "{lower}");
+        }
+        c.flush().unwrap();
+        c.bye();
+        let (mut volume, _dir) = served.end();
+        let mut back = [0; 8192];
+        volume.read(100 * 8192, &mut back).unwrap();
+        assert_eq!(back, [100; 8192]);
+    }
 }
 
 #[test]

@@ -139,9 +139,12 @@ impl BlockingMedium for GatedMedium {
 pub(crate) struct GatedVolume(pub(crate) Volume, pub(crate) Arc<Gate>);
 
 impl GatedVolume {
-    fn gated(&self, left: Deferred) -> Deferred {
-        let medium = Arc::new(GatedMedium { medium: left.medium, gate: Arc::clone(&self.1) });
-        Deferred { medium, ..left }
+    fn gated(&self, mut left: Deferred) -> Deferred {
+        for part in &mut left.parts {
+            let medium = Arc::clone(&part.medium);
+            part.medium = Arc::new(GatedMedium { medium, gate: Arc::clone(&self.1) });
+        }
+        left
     }
 }
 
@@ -188,8 +191,11 @@ impl Backend for GatedVolume {
     fn job(&mut self) -> Result<Option<Deferred>> {
         Ok(self.0.job()?.map(|left| self.gated(left)))
     }
-    fn settle(&mut self, of: &Deferred, outcome: Result<()>, buffer: &Buffer<'_>) -> Result<()> {
+    fn settle(&mut self, of: &Deferred, outcome: Result<()>, buffer: &mut Buffer<'_>) -> Result<()> {
         self.0.settle(of, outcome, buffer)
+    }
+    fn each_shared(&mut self, each: &mut dyn FnMut(&Arc<dyn BlockingMedium>)) {
+        self.0.each_shared(each);
     }
     fn visible(&self) -> StackView {
         self.0.visible()

@@ -84,7 +84,7 @@ impl Run {
             None => Buffer::Out(&r.write),
         };
         let outcome = open.left.run(&mut buffer);
-        self.layer.settle(&mut UntimedSink::new(), &open.left, outcome, &buffer).unwrap();
+        self.layer.settle(&mut UntimedSink::new(), &open.left, outcome, &mut buffer).unwrap();
         if let Some((bytes, may)) = &r.read {
             check(r.at, bytes, may);
         }
@@ -289,7 +289,7 @@ fn a_hit_waits_for_nobodys_miss_or_destage() {
     for left in [job, missed] {
         let mut buffer = Buffer::In(&mut miss);
         let outcome = left.run(&mut buffer);
-        layer.settle(&mut UntimedSink::new(), &left, outcome, &buffer).unwrap();
+        layer.settle(&mut UntimedSink::new(), &left, outcome, &mut buffer).unwrap();
     }
     assert_eq!(miss, block(0));
     let mut back = vec![0; 4096];
@@ -320,7 +320,7 @@ fn where_all_blocks_are_being_read_writes_wait_and_nothing_spins() {
         assert!(matches!(write(&mut layer, next), Err(Error::WouldBlock)), "{policy}");
         let mut buffer = Buffer::In(&mut miss);
         let outcome = missed.run(&mut buffer);
-        layer.settle(&mut UntimedSink::new(), &missed, outcome, &buffer).unwrap();
+        layer.settle(&mut UntimedSink::new(), &missed, outcome, &mut buffer).unwrap();
         // After the read is settled they can be evicted.
         while let Err(e) = write(&mut layer, next) {
             assert!(matches!(e, Error::WouldBlock), "{policy}: {e}");
@@ -328,7 +328,7 @@ fn where_all_blocks_are_being_read_writes_wait_and_nothing_spins() {
                 .unwrap()
                 .expect("a destage");
             let outcome = job.run(&mut Buffer::None);
-            layer.settle(&mut UntimedSink::new(), &job, outcome, &Buffer::None).unwrap();
+            layer.settle(&mut UntimedSink::new(), &job, outcome, &mut Buffer::None).unwrap();
         }
         layer.audit();
     }
