@@ -85,6 +85,11 @@ pub trait Composer<S: Sink>: Send {
         0
     }
 
+    /// Returns the bytes of its device that the layer reserves for its mapping.
+    fn durable_map_bytes(&self) -> u64 {
+        0
+    }
+
     /// Announces the next requests: see [`BlockLayer::prefetch`]. A composer that does not change
     /// addresses passes them to its only device.
     fn prefetch(&self, _next: &[(Sector, u32)]) {}
@@ -349,7 +354,7 @@ impl<S: Sink, C: Composer<S>> BlockLayer<S> for Composed<S, C> {
             sectors: self.composer.bytes() / SECTOR_BYTES,
             page_bytes: self.composer.page_bytes(),
             dram_bytes: self.composer.dram_bytes(),
-            durable_map_bytes: 0,
+            durable_map_bytes: self.composer.durable_map_bytes(),
         }
     }
 

@@ -173,6 +173,10 @@ impl<S: Sink + 'static> Composer<S> for Compress<S> {
         self.shape.volume.size
     }
 
+    fn durable_map_bytes(&self) -> u64 {
+        self.shape.layout.bytes()
+    }
+
     fn dram_bytes(&self) -> u64 {
         let buffer = u64::from(self.base.config.buffer_chunks) * self.shape.volume.chunk;
         self.entries.len() as u64 * size_of::<Entry>() as u64 + buffer

@@ -274,6 +274,10 @@ impl<S: Sink + 'static> Composer<S> for Segments<S> {
         self.shape.volume.chunk as u32
     }
 
+    fn durable_map_bytes(&self) -> u64 {
+        self.shape.layout.bytes()
+    }
+
     fn dram_bytes(&self) -> u64 {
         // An entry of the map, and the owner of a place; the segments in DRAM.
         let chunks = self.entries.len() as u64 * (size_of::<Entry>() + size_of::<u32>()) as u64;

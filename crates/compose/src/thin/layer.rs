@@ -246,6 +246,10 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
         self.shape.volume.size
     }
 
+    fn durable_map_bytes(&self) -> u64 {
+        self.shape.layout.bytes()
+    }
+
     fn dram_bytes(&self) -> u64 {
         self.map.len() as u64 * size_of::<u32>() as u64 + self.shape.stored.div_ceil(8)
     }

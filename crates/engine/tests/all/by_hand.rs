@@ -4,7 +4,7 @@
 use crate::common::*;
 use frit_core::{Nanos, Sink, UnitId, UnitState};
 use frit_engine::sched::{Fifo, ReadFirst};
-use frit_engine::{Engine, Event, InOrder, LoopMode};
+use frit_engine::{Engine, Event, InOrder, LoopMode, RequestTimes};
 use frit_media::Hardware;
 
 /// Checks the in-order engine and the event engine with FIFO.
@@ -22,6 +22,21 @@ fn one_page_on_one_chip() {
     check(&hw, &singles(&[erase(0, 0)]), &[1_500_000]);
     // One after the other: 213 200 + 75 500 = 288 700.
     check(&hw, &singles(&[program(0, 0), read(0, 0)]), &[213_200, 288_700]);
+}
+
+#[test]
+fn a_nested_command_waits_for_the_start_of_its_request() {
+    let hw = nand(&[0, 1]);
+    let mode = LoopMode::Closed { depth: 1 };
+    // The command has no token, or one that is done before the request to the lower layer starts.
+    for after in [None, Some(0)] {
+        let request = Request { at: 0, commands: vec![(program(0, 0), None), (read(1, 0), after)] };
+        // 213 200 + 1000 + 75 500 = 289 700.
+        let ends = |(times, _): (Vec<RequestTimes>, _)| times[0].acknowledged.0;
+        let (requests, by) = ([request], Some(Nanos(1000)));
+        assert_eq!(ends(run_nested(&mut InOrder::new(&hw), mode, &requests, by)), 289_700, "in-order");
+        assert_eq!(ends(run_nested(&mut Event::new(&hw, Fifo), mode, &requests, by)), 289_700, "event");
+    }
 }
 
 #[test]

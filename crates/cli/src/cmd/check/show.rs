@@ -135,10 +135,15 @@ fn sizes(s: &StackSummary, l: &LayerSummary) -> String {
 fn map(s: &StackSummary, l: &LayerSummary) -> String {
     let named = l.on.get("pcm").and_then(|names| names.first());
     let pcm = named.and_then(|name| s.media.iter().find(|m| m.name == *name));
+    let device = ["map", "device"].into_iter().find_map(|role| l.on.get(role)?.first());
     match pcm {
         Some(m) if l.durable_map_bytes > 0 => {
             let share = 100.0 * l.durable_map_bytes as f64 / m.bytes as f64;
             format!("{} of '{}' ({share:.0} %)", size::format(l.durable_map_bytes), m.name)
+        }
+        None if l.durable_map_bytes > 0 => {
+            let of = device.map_or_else(String::new, |name| format!(" of '{name}'"));
+            format!("{}{of}, in two copies", size::format(l.durable_map_bytes))
         }
         _ if l.on.contains_key("nand") => "in DRAM only; rebuilt from the spare areas of NAND".into(),
         _ => "none: addresses are computed".into(),

@@ -172,7 +172,9 @@ impl<S: Sink> Host<S> for Script<S> {
                 let after = sink.delay(first, by);
                 outer = Some(sink.begin_nested(after));
             }
-            let after = after.map_or(sink.start(), |i| toks[i]);
+            // A command of the nested request waits for its start in any case.
+            let start = if outer.is_some() { S::Tok::default() } else { sink.start() };
+            let after = after.map_or(start, |i| toks[i]);
             toks.push(sink.emit(cmd, after));
         }
         toks.into_iter().for_each(|t| sink.ack(t));
