@@ -434,8 +434,10 @@ impl<S: Sink, C: Composer<S>> BlockLayer<S> for Composed<S, C> {
     fn would_block(&self, what: RequestIntent, _: Sector, _: u64) -> bool {
         self.deferral.on
             && match what {
-                RequestIntent::Read => C::DEFERS_READS,
-                RequestIntent::Write | RequestIntent::Discard => C::DEFERS_WRITES,
+                RequestIntent::Read => C::DEFERS_READS && self.deferral.reads_wait(),
+                RequestIntent::Write | RequestIntent::Discard => {
+                    C::DEFERS_WRITES && self.composer.base().devices.writes_wait()
+                }
                 RequestIntent::Flush => true,
             }
     }
@@ -452,6 +454,10 @@ impl<S: Sink, C: Composer<S>> BlockLayer<S> for Composed<S, C> {
         buffer: &mut Buffer<'_>,
     ) -> Result<()> {
         let Some(request) = self.deferral.end(of.id) else { return outcome };
+        // The caller does not wait, and makes the request again.
+        if matches!(outcome, Err(Error::WouldBlock)) {
+            return outcome;
+        }
         let valid = outcome.is_ok()
             && match buffer {
                 Buffer::In(bytes) => self.composer.verify(request.range.start, bytes),

@@ -36,7 +36,13 @@ pub(crate) struct Deferral {
     now: Option<(DeferredRequest, Vec<DeferredPart>)>,
     in_flight: Vec<(u64, DeferredRequest)>,
     next: u64,
+    /// Number of reads in a row that needed no deferred access.
+    immediate: u32,
 }
+
+/// Number of reads in a row without a deferred access, after which the next one is expected to need
+/// none either: what is read lies in the page cache.
+const IMMEDIATE: u32 = 64;
 
 impl Deferral {
     /// Checks that no request in flight conflicts with a request.
@@ -59,9 +65,17 @@ impl Deferral {
 
     /// Defers the accesses of the current request.
     pub(crate) fn begin(&mut self, request: DeferredRequest, parts: Vec<DeferredPart>) {
+        if request.kind == RequestKind::Read {
+            self.immediate = if parts.is_empty() { self.immediate.saturating_add(1) } else { 0 };
+        }
         if !parts.is_empty() {
             self.now = Some((request, parts));
         }
+    }
+
+    /// Returns `true` if the next read is expected to need deferred accesses.
+    pub(crate) fn reads_wait(&self) -> bool {
+        self.immediate < IMMEDIATE
     }
 
     /// Returns the accesses of the last request, for the caller to make.

@@ -207,6 +207,11 @@ impl<S: Sink> Devices<S> {
         self.all.iter_mut().fold(false, |any, d| d.share() | any)
     }
 
+    /// Returns `true` if writes of a device are deferred.
+    pub(crate) fn writes_wait(&self) -> bool {
+        self.all.iter().any(Slot::writes_wait)
+    }
+
     /// Defers the accesses from or to the buffer of a request.
     pub(crate) fn begin_deferral(&mut self, buffer: &Range<usize>) {
         self.all.iter_mut().for_each(|d| d.begin_deferral(buffer));

@@ -2,8 +2,8 @@
 //! not wait for its slow media.
 
 use frit_core::{
-    BlockingMedium, Buffer, Deferred, Error, Hints, Nanos, ReadTarget, Result, SECTOR_BYTES, Sector, Sink,
-    StackDevice, WriteData,
+    BlockingMedium, Buffer, Deferred, Error, Hints, Nanos, ReadTarget, RequestIntent, Result, SECTOR_BYTES,
+    Sector, Sink, StackDevice, WriteData,
 };
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::fmt;
@@ -15,6 +15,8 @@ const WAIT_MAX: Duration = Duration::from_millis(20);
 /// A layer behind a lock. The lock is released while the accesses that the layer defers are made.
 pub(crate) struct LockedLayer<S: Sink> {
     name: String,
+    /// The layer defers: a request that it answers at once did not wait.
+    defers: bool,
     state: Mutex<LayerState<S>>,
     /// Signalled when deferred accesses are completed.
     settled: Condvar,
@@ -27,9 +29,9 @@ pub(crate) struct LayerState<S: Sink> {
 }
 
 impl<S: Sink> LockedLayer<S> {
-    pub(crate) fn new(name: &str, layer: Box<dyn StackDevice<S>>, sink: S) -> LockedLayer<S> {
+    pub(crate) fn new(name: &str, layer: Box<dyn StackDevice<S>>, defers: bool, sink: S) -> LockedLayer<S> {
         let state = Mutex::new(LayerState { layer, sink });
-        LockedLayer { name: name.into(), state, settled: Condvar::new() }
+        LockedLayer { name: name.into(), defers, state, settled: Condvar::new() }
     }
 
     /// Takes the lock.
@@ -124,6 +126,25 @@ impl<S: Sink> BlockingMedium for LockedLayer<S> {
 
     fn write(&self, at: u64, data: &[u8]) -> Result<()> {
         self.write_hinted(at, data, Hints::NONE)
+    }
+
+    /// Reads if nobody has the lock, and the layer need not wait.
+    fn read_now(&self, at: u64, into: &mut [u8]) -> bool {
+        if !self.defers {
+            return false;
+        }
+        let Some(mut state) = self.state.try_lock() else { return false };
+        let LayerState { layer, sink } = &mut *state;
+        let (from, sectors) = (Sector(at / SECTOR_BYTES), into.len() as u64 / SECTOR_BYTES);
+        if layer.would_block(RequestIntent::Read, from, sectors) {
+            return false;
+        }
+        let read = layer.read(sink, from, ReadTarget::Bytes(into), Hints::NONE);
+        if let Some(deferred) = layer.deferred() {
+            let cancelled = layer.settle(sink, &deferred, Err(Error::WouldBlock), &mut Buffer::In(into));
+            return cancelled.is_ok();
+        }
+        read.is_ok()
     }
 
     fn zero(&self, at: u64, len: u64) -> Result<()> {

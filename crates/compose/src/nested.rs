@@ -208,14 +208,15 @@ impl<S: Sink + 'static> BlockDevice<S> for NestedLayer<S> {
 
     fn shared(&mut self) -> Option<Arc<dyn BlockingMedium>> {
         if let LayerAccess::Direct(layer) = &mut self.layer {
-            if !(layer.defer(true) || layer.waits()) {
+            let defers = layer.defer(true);
+            if !defers && !layer.waits() {
                 return None;
             }
             let sink = S::beside()?;
             // An empty layer takes the place of this one for a moment.
             let none = Composed::new(Concat::new(ConcatConfig {}, Devices::new(Vec::new())));
             let layer = std::mem::replace(layer, Box::new(none));
-            self.layer = LayerAccess::Locked(Arc::new(LockedLayer::new(&self.name, layer, sink)));
+            self.layer = LayerAccess::Locked(Arc::new(LockedLayer::new(&self.name, layer, defers, sink)));
         }
         match &self.layer {
             LayerAccess::Direct(_) => None,

@@ -19,6 +19,8 @@ pub struct Slot<S: Sink> {
     unflushed: S::Tok,
     /// Handle for accesses without the lock of the composer.
     shared: Option<Arc<dyn BlockingMedium>>,
+    /// Writes wait for the device, so they are deferred too.
+    writes_wait: bool,
     scope: BufferScope,
     /// Deferred accesses of the current request.
     deferred: Vec<BlockingAccess>,
@@ -32,6 +34,7 @@ impl<S: Sink> Slot<S> {
             device,
             unflushed: S::Tok::default(),
             shared: None,
+            writes_wait: false,
             scope: BufferScope::default(),
             deferred: Vec::new(),
         }
@@ -42,8 +45,14 @@ impl<S: Sink> Slot<S> {
     pub(crate) fn share(&mut self) -> bool {
         if self.shared.is_none() {
             self.shared = self.device.shared();
+            self.writes_wait = self.shared.as_ref().is_some_and(|medium| medium.writes_wait());
         }
         self.shared.is_some()
+    }
+
+    /// Returns `true` if writes are deferred.
+    pub(crate) fn writes_wait(&self) -> bool {
+        self.writes_wait
     }
 
     /// Defers the accesses from or to this buffer, until [`Slot::end_deferral`].
@@ -105,13 +114,18 @@ impl<S: Sink> BlockDevice<S> for Slot<S> {
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
-        if let ReadTarget::Bytes(bytes) = &into
-            && let Some(part) = self.scope.find(bytes)
-        {
-            let read = BlockingAccess::Read { at, into: part };
-            return self.defer(sink, read, (Op::DiskRead, at, into.len().into()), cause, after);
+        match into {
+            ReadTarget::Bytes(bytes) if let Some(part) = self.scope.find(bytes) => {
+                let done =
+                    self.device.emit_deferred(sink, Op::DiskRead, at, bytes.len() as u64, cause, after)?;
+                // What is in memory need not be deferred.
+                if !self.shared.as_ref().is_some_and(|medium| medium.read_now(at, bytes)) {
+                    self.deferred.push(BlockingAccess::Read { at, into: part });
+                }
+                Ok(done)
+            }
+            into => self.device.read(sink, at, into, cause, after),
         }
-        self.device.read(sink, at, into, cause, after)
     }
 
     #[inline]
@@ -124,7 +138,10 @@ impl<S: Sink> BlockDevice<S> for Slot<S> {
         after: S::Tok,
     ) -> Result<S::Tok> {
         let done = match data {
-            WriteData::Bytes(bytes) if let Some(part) = self.scope.find(bytes) => {
+            WriteData::Bytes(bytes)
+                if self.writes_wait
+                    && let Some(part) = self.scope.find(bytes) =>
+            {
                 let write = BlockingAccess::Write { at, from: part };
                 self.defer(sink, write, (Op::DiskWrite, at, data.len().into()), cause, after)
             }
@@ -134,7 +151,7 @@ impl<S: Sink> BlockDevice<S> for Slot<S> {
     }
 
     fn zero(&mut self, sink: &mut S, at: u64, len: u64, cause: Cause, after: S::Tok) -> Result<S::Tok> {
-        let done = if self.scope.is_open() {
+        let done = if self.writes_wait && self.scope.is_open() {
             self.defer(sink, BlockingAccess::Zero { at, len }, (Op::DiskWrite, at, len), cause, after)
         } else {
             self.device.zero(sink, at, len, cause, after)

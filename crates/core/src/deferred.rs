@@ -41,6 +41,17 @@ pub trait BlockingMedium: Debug + Send + Sync {
     /// Returns an error if the medium fails.
     fn sync(&self) -> Result<()>;
 
+    /// Reads like [`BlockingMedium::read`], if the bytes need not be waited for. Returns `false` if
+    /// they do, or if the read fails; the buffer has any contents then.
+    fn read_now(&self, _at: u64, _into: &mut [u8]) -> bool {
+        false
+    }
+
+    /// Returns `true` if writes wait for the medium, and do not end in memory.
+    fn writes_wait(&self) -> bool {
+        true
+    }
+
     /// Executes a background access that is ready, of a layer below the medium. Returns `true` if
     /// there was one.
     ///

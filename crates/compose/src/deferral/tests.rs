@@ -112,6 +112,8 @@ enum Step {
     Idle,
     /// Makes the accesses of one request.
     Finish(usize),
+    /// What a disk reads is in memory from now on, or no longer.
+    InMemory(usize, bool),
     /// A deferred access fails, after this many others.
     Fail(usize, u32),
 }
@@ -126,6 +128,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Flush),
         1 => Just(Step::Idle),
         6 => any::<usize>().prop_map(Step::Finish),
+        1 => (any::<usize>(), any::<bool>()).prop_map(|(disk, is)| Step::InMemory(disk, is)),
         1 => (any::<usize>(), 0..3u32).prop_map(|(disk, n)| Step::Fail(disk, n)),
     ]
 }
@@ -218,6 +221,7 @@ impl Run {
             Step::Idle => drop(self.layer.step(&mut sink(), 32).unwrap()),
             Step::Finish(_) if self.open.is_empty() => {}
             Step::Finish(i) => self.finish(i),
+            Step::InMemory(disk, is) => self.disks[disk % 4].lock().in_memory = is,
             Step::Fail(disk, n) => {
                 self.disks[disk % 4].lock().deferred_left = Some(n);
                 self.objects.lock().next_get_fails = true;
@@ -271,6 +275,37 @@ fn reads_of_all_kinds_are_deferred() {
         run.step(&Step::Read(0, 8));
         run.step(&Step::Read(8, 8));
         assert_eq!(run.open.len(), 2, "{kind}: two reads in flight");
+        run.end();
+    }
+}
+
+#[test]
+fn reads_from_memory_are_not_deferred() {
+    for kind in ["stripe", "concat", "mirror", "thin", "stripe-mirrors"] {
+        let mut run = Run::new(kind);
+        run.step(&Step::Write(0, 64));
+        while !run.open.is_empty() {
+            run.finish(0);
+        }
+        for disk in 0..4 {
+            run.step(&Step::InMemory(disk, true));
+        }
+        // The layers below learn it first.
+        let most = 4 * u64::from(super::IMMEDIATE);
+        let waits = |run: &Run| run.layer.would_block(RequestIntent::Read, Sector(0), 8);
+        for i in 0..most {
+            assert!(waits(&run) || i >= super::IMMEDIATE.into(), "{kind}");
+            run.step(&Step::Read(i % 64, 1));
+            while !run.open.is_empty() {
+                run.finish(0);
+            }
+        }
+        assert!(run.open.is_empty() && !run.layer.would_block(RequestIntent::Read, Sector(0), 8), "{kind}");
+        for disk in 0..4 {
+            run.step(&Step::InMemory(disk, false));
+        }
+        run.step(&Step::Read(0, 1));
+        assert!(run.open.len() == 1 && run.layer.would_block(RequestIntent::Read, Sector(0), 8), "{kind}");
         run.end();
     }
 }

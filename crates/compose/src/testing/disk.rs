@@ -23,6 +23,8 @@ pub(crate) struct DiskState {
     pub(crate) flushes_fail: bool,
     /// Number of deferred accesses that succeed before one fails.
     pub(crate) deferred_left: Option<u32>,
+    /// Reads of the medium need not wait.
+    pub(crate) in_memory: bool,
     /// Number of deferred accesses so far.
     pub(crate) deferred: u64,
     /// Number of writes so far.
@@ -45,6 +47,7 @@ impl TestDisk {
             writes_left: None,
             flushes_fail: false,
             deferred_left: None,
+            in_memory: false,
             deferred: 0,
             writes: 0,
             without_bytes: false,
@@ -75,6 +78,17 @@ impl fmt::Debug for TestDisk {
 }
 
 impl BlockingMedium for TestDisk {
+    fn read_now(&self, at: u64, into: &mut [u8]) -> bool {
+        let d = self.lock();
+        if d.in_memory {
+            into.copy_from_slice(&d.bytes[at as usize..at as usize + into.len()]);
+        } else {
+            // A read that stopped at a page that is not in memory.
+            into[..SECTOR].fill(0xdd);
+        }
+        d.in_memory
+    }
+
     fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
         let mut d = self.lock();
         d.count_deferred()?;

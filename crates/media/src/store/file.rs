@@ -3,6 +3,7 @@
 use super::{Store, check_range};
 use frit_core::{BlockingMedium, Error, Result, size};
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io::IoSliceMut;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -165,6 +166,19 @@ fn punch(file: &File, at: u64, len: u64) -> bool {
 }
 
 impl BlockingMedium for SharedFile {
+    /// Reads what is in the page cache. Some file systems cannot tell.
+    fn read_now(&self, at: u64, into: &mut [u8]) -> bool {
+        use rustix::io::{ReadWriteFlags, preadv2};
+        let len = into.len();
+        let read = preadv2(&self.file, &mut [IoSliceMut::new(into)], at, ReadWriteFlags::NOWAIT);
+        read == Ok(len)
+    }
+
+    /// Writes end in the page cache.
+    fn writes_wait(&self) -> bool {
+        false
+    }
+
     fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
         self.file.read_exact_at(into, at).map_err(|e| SharedFile::failed(&self.path, "read", at, e))
     }

@@ -1,12 +1,14 @@
 //! A store in a file that is mapped into memory.
 
+use super::aligned::AlignedMap;
 use super::cache;
 use super::populate::Populate;
 use super::sigbus::SigbusGuard;
 use super::{FileStore, Store, check_range};
 use frit_core::{Error, Result};
-use memmap2::{Advice, MmapMut, MmapOptions};
+use memmap2::MmapOptions;
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The kind of a mapping.
@@ -38,7 +40,7 @@ pub struct MmapStore {
     // Fields are dropped in order: these two must be dropped before the map.
     populate: Option<Populate>,
     guard: SigbusGuard,
-    map: MmapMut,
+    map: AlignedMap,
     // Holds the lock.
     file: File,
     path: PathBuf,
@@ -72,15 +74,19 @@ impl MmapStore {
         let cannot =
             |source| Error::Io { what: format!("cannot map {len} bytes of {}", path.display()), source };
         let size = usize::try_from(len).map_err(|_| cannot(std::io::ErrorKind::FileTooLarge.into()))?;
+        let in_memory = mapping == MapMode::Shared && in_memory(&file);
         let mut options = MmapOptions::new();
         options.len(size);
         // SAFETY: a mapped file must not be changed or truncated by others while it is borrowed.
         // The file is at least `len` bytes long and locked by us until the map is dropped; the lock
         // is advisory, so a program that ignores it can still do harm, as with any mapped file.
         let map = match mapping {
-            MapMode::Shared => unsafe { options.map_mut(&file) },
+            MapMode::Shared if in_memory => AlignedMap::shared(&file, size),
+            MapMode::Shared => unsafe { options.map_mut(&file) }.map(AlignedMap::unaligned),
             // No swap is reserved for a private mapping: only pages that are written need memory.
-            MapMode::Private => unsafe { options.no_reserve_swap().map_copy(&file) },
+            MapMode::Private => {
+                unsafe { options.no_reserve_swap().map_copy(&file) }.map(AlignedMap::unaligned)
+            }
         };
         let map = map.map_err(cannot)?;
         let guard = SigbusGuard::new(map.as_ptr(), map.len());
@@ -96,21 +102,12 @@ impl MmapStore {
             nontemporal_writes,
             sync_failed: false,
         };
-        store.advise();
-        Ok(store)
-    }
-
-    /// Gives the kernel hints about the mapping. They are best effort: a hint that the kernel does
-    /// not know affects only speed.
-    fn advise(&mut self) {
-        let Ok(fs) = rustix::fs::fstatfs(&self.file) else { return };
-        let in_memory = [TMPFS_MAGIC, RAMFS_MAGIC].contains(&(fs.f_type as u64));
-        if in_memory && self.mapping == MapMode::Shared {
-            drop(self.map.advise(Advice::HugePage));
-            if self.map.len() as u64 <= POPULATE_BYTES_MAX {
-                self.populate = Some(Populate::new(self.map.as_ptr(), self.map.len()));
-            }
+        if in_memory && len <= POPULATE_BYTES_MAX {
+            // Huge pages would give memory to the holes of a sparse file.
+            let allocated = store.file.metadata().is_ok_and(|m| m.blocks() * 512 >= len);
+            store.populate = Some(Populate::new(store.map.as_ptr(), store.map.len(), allocated));
         }
+        Ok(store)
     }
 
     /// Returns the error for pages that the host could not provide.
@@ -122,6 +119,11 @@ impl MmapStore {
             source: std::io::Error::other(why),
         }
     }
+}
+
+/// Returns `true` if the pages of a file are memory.
+fn in_memory(file: &File) -> bool {
+    rustix::fs::fstatfs(file).is_ok_and(|fs| [TMPFS_MAGIC, RAMFS_MAGIC].contains(&(fs.f_type as u64)))
 }
 
 impl Store for MmapStore {

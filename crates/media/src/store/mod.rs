@@ -3,6 +3,7 @@
 //! All stores return the same contents for the same calls; bytes that were never written read as
 //! zeros. A store applies no rules of a device: those belong to the medium.
 
+mod aligned;
 mod any;
 mod cache;
 mod custom;

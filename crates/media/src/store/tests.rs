@@ -187,3 +187,33 @@ fn a_file_is_not_zeroed_beyond_its_end() {
     store.zero(4096, 4096).unwrap();
     assert!(store.zero(4096, 8192).is_err() && store.zero(u64::MAX - 8, 16).is_err());
 }
+
+#[test]
+fn a_file_in_memory_keeps_its_bytes_while_its_pages_become_huge() {
+    let dir = std::path::Path::new("/dev/shm");
+    if !rustix::fs::statfs(dir).is_ok_and(|fs| fs.f_type as u64 == 0x0102_1994) {
+        println!("skipped: /dev/shm is no tmpfs");
+        return;
+    }
+    // A part of a huge page is left over at the end.
+    let (file, len) = (tempfile::NamedTempFile::new_in(dir).unwrap(), (24 << 20) + 12_288_u64);
+    rustix::fs::fallocate(file.as_file(), rustix::fs::FallocateFlags::empty(), 0, len).unwrap();
+    let block = |at: u64, round: u64| [(at / 4096 * 7 + round) as u8; 4096];
+    let mut store = MmapStore::open(file.path(), len).unwrap();
+    // The thread moves the pages meanwhile.
+    for round in 0..8 {
+        for at in (0..len).step_by(4096) {
+            store.write(at, &block(at, round)).unwrap();
+        }
+        for at in (0..len).step_by(4096) {
+            assert_eq!(store.slice(at, 4096).unwrap(), block(at, round), "round {round}, at {at}");
+        }
+    }
+    store.sync().unwrap();
+    drop(store);
+    let bytes = std::fs::read(file.path()).unwrap();
+    assert!(bytes.chunks(4096).zip((0..len).step_by(4096)).all(|(b, at)| b == block(at, 7)));
+    // The bytes beyond the end of the file are not part of the store.
+    let mut again = MmapStore::open(file.path(), len).unwrap();
+    assert!(again.write(len - 1, &[0; 2]).is_err());
+}
