@@ -97,7 +97,7 @@ fn a_transfer_waits_for_one_that_asked_for_the_bus_before() {
     let hw = nand(&[0, 0]);
     let requests = [Request::at(0, &[read(0, 0)]), Request::at(55_000, &[program(1, 0)])];
     let mode = LoopMode::Open { speed: 1.0, depth: None };
-    let ends = |t: &[frit_engine::RequestTimes]| t.iter().map(|t| t.acknowledged.0).collect::<Vec<_>>();
+    let ends = |t: &[RequestTimes]| t.iter().map(|t| t.acknowledged.0).collect::<Vec<_>>();
     let want = [81_398, 55_000 + 213_200];
     assert_eq!(ends(&run(&mut Event::new(&hw, Fifo), mode, &requests).0), want);
     assert_eq!(ends(&run(&mut InOrder::new(&hw), mode, &requests).0), want);

@@ -24,16 +24,21 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
                 return Ok((slot, self.space.usable(sink, slot, free)));
             }
             self.stats.waits += 1;
+            // The cheapest way to free a slot comes first. Eviction is the last.
+            if !self.replaced.is_empty() {
+                self.commit(sink)?;
+                continue;
+            }
+            if self.space.unsynced() > 0 {
+                self.sync_slots(sink)?;
+                continue;
+            }
+            // The other ways need the disk.
             if self.disk_health.failure.is_some() && !tries && !self.disk_health.retry() {
                 return Err(self.no_space());
             }
             tries = true;
-            // The cheapest way to free a slot comes first. Eviction is the last.
-            if !self.replaced.is_empty() {
-                self.commit(sink)?;
-            } else if self.space.unsynced() > 0 {
-                self.sync_slots(sink)?;
-            } else if self.deferred_io.busy() {
+            if self.deferred_io.busy() {
                 return Err(Error::WouldBlock);
             } else if self.in_flight.len() > 0 {
                 self.complete_or_defer(sink).map_err(|e| self.full(e))?;
@@ -81,8 +86,13 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
 
     /// Evicts blocks after a request until the share of used slots is below the threshold.
     pub(super) fn evict_to_threshold(&mut self, sink: &mut S) -> Result<()> {
-        if self.disk_health.failure.is_some() && !self.disk_health.retry() {
-            return Ok(());
+        let failing = self.disk_health.failure.is_some();
+        if failing {
+            // An attempt that has nothing to do would show nothing.
+            let idle = !self.over_threshold() && self.in_flight.len() == 0 && !self.config.drain;
+            if idle || !self.disk_health.retry() {
+                return Ok(());
+            }
         }
         while self.over_threshold() && !self.deferred_io.busy() {
             match self.destage(sink) {
@@ -92,6 +102,13 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
                 // error.
                 Err(_) if self.take_disk_error() => break,
                 Err(e) => return Err(e),
+            }
+        }
+        // Only a flush shows that the disk works again, and gives back the slots of what was written.
+        if failing && self.in_flight.len() > 0 && !self.deferred_io.busy() {
+            match self.complete_or_defer(sink) {
+                Err(_) if self.take_disk_error() => return Ok(()),
+                done => done?,
             }
         }
         if self.config.drain { self.drain(sink) } else { Ok(()) }

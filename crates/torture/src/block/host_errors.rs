@@ -20,8 +20,9 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::io::ErrorKind;
 
-/// Number of requests within which a layer uses a disk again after the disk has recovered.
-const RETRIES: usize = 110;
+/// Largest number of requests that a layer refuses after its disk has recovered: it tries the disk again
+/// with one of them in 64 (`RETRY_STEPS` of the cache).
+const REFUSED_MAX: usize = 64;
 /// Number of errors of one volume.
 const ERRORS: usize = 60;
 
@@ -154,7 +155,8 @@ impl WorkItem<'_> {
         lasted.add_all(&met.lasted);
         // A layer below a failing one tries its own device again in background steps.
         let layers = self.target.is_layered();
-        let retries = if layers { 2 * RETRIES } else { RETRIES };
+        let refused_max = if layers { 2 * REFUSED_MAX } else { REFUSED_MAX };
+        let mut refused = 0;
         for (n, r) in (from..).zip(&requests) {
             if layers {
                 layer
@@ -164,7 +166,7 @@ impl WorkItem<'_> {
             match clients.perform(layer, &mut UntimedSink::new(), r, n as u32) {
                 Ok(()) => lasted.add(n),
                 // The layer tries the disk again after some requests, not with each one.
-                Err(RequestFailure::Error(Error::NoSpace { .. })) if n < from + retries => {}
+                Err(RequestFailure::Error(Error::NoSpace { .. })) if refused < refused_max => refused += 1,
                 Err(RequestFailure::Error(e)) => {
                     return Err(Violation::error(Oracle::Alive, &format!("the disk works again: {r}"), &e));
                 }
