@@ -326,8 +326,11 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
     }
 
     fn place(&self, at: u64) -> (u64, Option<MediumKind>) {
-        let end = at + self.run(at, self.shape.volume.size - at);
-        match self.map[self.chunk_of(at)] {
+        // The run is that of one chunk: a layer above asks for each of its blocks, and a search for the end of a
+        // long run each time takes time that grows with the square of the volume.
+        let chunk = self.chunk_of(at);
+        let end = ((chunk as u64 + 1) << self.shift).min(self.shape.volume.size);
+        match self.map[chunk] {
             NONE => (end, None),
             LOST => (end, Some(MediumKind::Disk)),
             mapped => {

@@ -1,7 +1,7 @@
 //! Tests of thin provisioning over a device that loses unflushed writes.
 
 use super::{Thin, ThinConfig};
-use crate::composed::Composed;
+use crate::composed::{Composed, Composer};
 use crate::devices::Devices;
 use crate::testing::{LosesPower, TestDisk, exercise, findings, metric, read, step, write};
 use frit_core::{
@@ -51,6 +51,22 @@ fn the_rest_of_a_new_chunk_is_zeros() {
     let written = (CHUNK + 1024) as usize..(CHUNK + 1536) as usize;
     assert!(all.iter().enumerate().all(|(i, &b)| b == if written.contains(&i) { 9 } else { 0 }));
     assert!((metric(&l, "allocated") - 1.0).abs() < f64::EPSILON);
+}
+
+/// A layer above asks for the place of each of its blocks: the answer may not take a search in the volume.
+#[test]
+fn the_place_of_a_byte_is_looked_up_in_its_chunk() {
+    let (disk, mut l) = layer(8, 8);
+    write(&mut l, 2 * SECTORS, 3 * SECTORS, 1).unwrap();
+    l.flush(&mut UntimedSink::new()).unwrap();
+    let config = ThinConfig { size: 8 * CHUNK, chunk: CHUNK, ..ThinConfig::default() };
+    let mut thin = Thin::new(config, Devices::new(vec![Box::new(disk)])).unwrap();
+    thin.load(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+    for chunk in 0..8 {
+        let place = (2..5).contains(&chunk).then_some(MediumKind::Disk);
+        assert_eq!(thin.place(chunk * CHUNK), ((chunk + 1) * CHUNK, place));
+        assert_eq!(thin.place(chunk * CHUNK + 1024), ((chunk + 1) * CHUNK, place));
+    }
 }
 
 #[test]
