@@ -396,7 +396,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--frit", default="target/release/frit", help="the program (default: %(default)s)")
     parser.add_argument("--kills", type=int, default=100, help="how often to kill the server (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=3600, help="end after this time (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=3600,
+                        help="a run that needs longer for its kills fails (default: %(default)s)")
     parser.add_argument("--load", type=float, default=1.5, help="longest load before a kill, s (default: %(default)s)")
     parser.add_argument("--size", default="1G", help="of the volume; stack: as its stack says (default: %(default)s)")
     parser.add_argument("--stack", default="hfsl-paper", help="of the volume (default: %(default)s)")
@@ -421,6 +422,10 @@ def main():
     finally:
         loop.end()
     report(loop, began)
+    if not failed and loop.kills < options.kills:
+        print(f"{loop.kills} of {options.kills} kills within {options.seconds:.0f} s: too few")
+        shutil.rmtree(root)
+        sys.exit(1)
     if failed:
         print(f"VIOLATION in round {loop.kills}, seed {options.seed}: {failed}\nthe volume is kept in {root}")
         sys.exit(1)
