@@ -104,15 +104,17 @@ stress: build ## file systems and databases on volumes, servers killed under the
 	scripts/stress-fs.sh
 	scripts/kill-loop.sh --kills 100
 
-TREES := halo-hfsl halo-mirror halo-thin halo-objects hfsl-two-nand four-layers
+TREES := halo-hfsl halo-mirror halo-thin halo-objects,log.size=1G,media.remote.objects=512,media.remote.url=objects \
+  hfsl-two-nand four-layers
 
-trees: build ## ext4 and databases on volumes of several layers, servers killed under them; as root, a quarter of an hour
+trees: KILLS ?= 20
+trees: clients build ## kills of servers, ext4 and databases on trees and composers; as root; 40 minutes, KILLS=100 100 minutes
+	scripts/live-trees.sh --kills $(KILLS)
 	for stack in $(TREES); do \
-	  scripts/stress-fs.sh --stack $$stack --size stack --seconds 4 ext4 && \
-	  scripts/kill-loop.sh --stack $$stack --size stack --kills 30 --load 1 --check-every 5 --seconds 300 || exit; \
+	  scripts/kill-loop.sh --stack $$stack --size stack --kills $(KILLS) --load 1 --check-every 5 || exit; \
 	done
 
-objects-live: test-s3 ## a served volume over segments on an S3 server that is stopped and killed; needs Go, five minutes
+objects-live: test-s3 ## a served volume over segments on an S3 server that is stopped and killed; needs Go, ten minutes
 	$(CARGO) build --locked --release -p frit-cli --features s3 --target-dir target/s3
 	scripts/objects-live.sh target/s3/release/frit target/tools/bin/versitygw-*
 
