@@ -11,7 +11,7 @@ LIVE, TORTURED = REPOSITORY / "scripts/live", REPOSITORY / "crates/torture/stack
 
 class Stack:
     """A stack, and its promises: `durable` at the acknowledgement ("ack") or the "flush"; `atomic` bytes of a write,
-    and `zeros` of a discard, which a cache passes to its disk."""
+    and `zeros` of a discard: a cache zeros the disk, and then removes the parts of blocks that it has."""
 
     def __init__(self, name, stack, durable="ack", atomic=BLOCK, kind="tree", errors=(), zeros=None):
         self.name, self.stack = name, str(stack)
@@ -40,20 +40,21 @@ STACKS = [
     live("concat", "ack", 512), live("stripe", "ack", 512), live("mirror", "ack", 512), live("delay", "ack", 512),
     live("flaky", "ack", 512), live("record", "ack", 512), live("thin", "flush", 512), live("compress", "flush"),
     live("segments", "flush"),
-    tortured("tree-concat", {**SSD, "media.d1.bytes": "128M"}, "ack", 512), tortured("tree-four", SSD),
-    tortured("tree-halo-hfsl", SSD), tortured("tree-halo-ntl", {"media.chips.chip_bytes": "32M"}),
+    tortured("tree-concat", {**SSD, "media.d1.bytes": "128M"}, "ack", 512), tortured("tree-four", SSD, zeros=512),
+    tortured("tree-halo-hfsl", SSD, zeros=512),
+    tortured("tree-halo-ntl", {"media.chips.chip_bytes": "32M"}, zeros=512),
     tortured("tree-halo-stripe", {"media.d1.bytes": "128M", "media.d2.bytes": "128M"}, zeros=512),
     tortured("tree-mixed", {**SSD, "media.d1.bytes": "128M"}, zeros=512),
-    tortured("tree-nand-array", {"media.nand-a.blocks_per_plane": 512, "media.nand-b.blocks_per_plane": 512}),
+    tortured("tree-nand-array", {f"media.nand-{side}.blocks_per_plane": 512 for side in "ab"}, zeros=512),
     tortured("tree-segments", {
         "media.front.chips_per_channel": 8, "media.front.chip_bytes": "1M", "media.remote.object_bytes": "1M",
-        "media.remote.objects": 640, "segments.size": "256M"}),
+        "media.remote.objects": 640, "segments.size": "256M"}, zeros=512),
     tortured("tree-stripe", {"media.a-nand.blocks_per_plane": 512, "media.b-nand.blocks_per_plane": 512}),
     tortured("tree-two-caches", {"media.d1.bytes": "256M"}, zeros=512),
-    Stack("halo-hfsl", "halo-hfsl"), Stack("halo-mirror", "halo-mirror", zeros=512),
+    Stack("halo-hfsl", "halo-hfsl", zeros=512), Stack("halo-mirror", "halo-mirror", zeros=512),
     Stack("halo-thin", "halo-thin", zeros=512),
-    Stack("four-layers", "four-layers"), Stack("hfsl-two-nand", "hfsl-two-nand"),
-    Stack("halo-objects", "halo-objects,log.size=1G,media.remote.objects=512,media.remote.url=objects"),
+    Stack("four-layers", "four-layers", zeros=512), Stack("hfsl-two-nand", "hfsl-two-nand"),
+    Stack("halo-objects", "halo-objects,log.size=1G,media.remote.objects=512,media.remote.url=objects", zeros=512),
     faults("flaky-faults", "ack", 512), faults("thin-faults", "flush", 512), faults("compress-faults", "flush"),
     faults("segments-faults", "flush"), faults("cache-faults", zeros=512),
     faults("mirror-faults", "ack", 512, errors=()),
