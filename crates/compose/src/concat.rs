@@ -3,11 +3,33 @@
 use crate::composed::{Base, Composer};
 use crate::devices::Devices;
 use crate::parts::{Part, place_in_part, read_parts, write_parts, zero_parts};
+use crate::sizing::{DeviceSizes, Resizable, in_ratio, round_up};
 use frit_core::{BlockDevice, MediumKind, ReadTarget, Result, Sink, WriteData};
 
 frit_core::parameters! {
     /// Configuration of a concatenation. It has no parameters.
     pub struct ConcatConfig {}
+}
+
+/// Shares of devices are multiples of this size, which most devices have exactly.
+const SHARE_STEP: u64 = 64 << 10;
+
+impl Resizable for ConcatConfig {
+    /// Divides the capacity in proportion to the present sizes of the devices.
+    fn sizes_for(&self, now: &DeviceSizes, bytes: u64) -> Result<DeviceSizes> {
+        let (mut rest, mut total) = (bytes, now.devices.iter().sum::<u64>());
+        let mut devices = Vec::new();
+        for &present in &now.devices {
+            let share = in_ratio(rest, present, total);
+            let step = if share < rest { SHARE_STEP } else { 1 };
+            // No device can be empty, so the last ones have a sector of a size that is too small.
+            let share = round_up(share, step)?.min(rest).max(frit_core::SECTOR_BYTES);
+            devices.push(share);
+            rest = rest.saturating_sub(share);
+            total -= present;
+        }
+        Ok(DeviceSizes { devices, ..DeviceSizes::default() })
+    }
 }
 
 /// The devices one after the other, as one device of their total capacity.

@@ -23,6 +23,7 @@ mod parts;
 pub mod planted;
 pub mod record;
 pub mod segments;
+pub mod sizing;
 pub mod slot;
 pub mod stripe;
 mod table;

@@ -3,6 +3,7 @@
 use crate::composed::{Base, Composer};
 use crate::devices::Devices;
 use crate::parts::{Part, place_in_part, read_parts, write_parts, zero_parts};
+use crate::sizing::{DeviceSizes, Resizable, round_up};
 use frit_core::{BlockDevice, Error, MediumKind, ReadTarget, Result, SECTOR_BYTES, Sink, WriteData, size};
 
 frit_core::parameters! {
@@ -11,6 +12,14 @@ frit_core::parameters! {
         #[serde(deserialize_with = "size::deserialize")]
         "chunk" chunk: u64 as Size = 64 << 10, fixed, unit "bytes", within 512..=1 << 30,
             "size of a chunk, a multiple of 512 bytes: consecutive chunks are on consecutive devices";
+    }
+}
+
+impl Resizable for StripeConfig {
+    fn sizes_for(&self, now: &DeviceSizes, bytes: u64) -> Result<DeviceSizes> {
+        let count = now.devices.len();
+        let share = bytes.div_ceil(count.max(1) as u64);
+        Ok(DeviceSizes::equal(count, round_up(share, self.chunk)?))
     }
 }
 

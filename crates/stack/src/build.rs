@@ -17,7 +17,7 @@ use frit_compose::segments::Segments;
 use frit_compose::stripe::Stripe;
 use frit_compose::thin::Thin;
 use frit_compose::{Composed, Composer, Devices, NestedLayer, Tree};
-use frit_core::{BlockDevice, Error, Sink, StackDevice, UntimedSink};
+use frit_core::{BlockDevice, Error, SECTOR_BYTES, Sink, StackDevice, UntimedSink};
 use frit_engine::{AnyScheduler, Event, InOrder};
 use frit_media::checksum::digest;
 use frit_media::{DramConfig, Hardware, MediumSpec, NandConfig, ObjectConfig, PcmConfig};
@@ -121,6 +121,17 @@ impl Stack {
         let layer: Box<dyn StackDevice<S>> =
             if self.layers.len() > 1 { Box::new(Tree::new(&self.layer().name, top)) } else { top };
         Ok(BuiltStack { layer, hardware, records: builder.records })
+    }
+}
+
+impl Stack {
+    /// Returns the capacity of a layer over what is below it, in bytes.
+    pub(crate) fn layer_bytes(&self, index: usize) -> Result<u64> {
+        let mut builder = Builder { stack: self, records: Vec::new() };
+        let built = builder
+            .build_layer::<UntimedSink, _>(index, &NoStores, &mut Hardware::new())
+            .map_err(|problem| StackError::new(&self.name, vec![*problem]))?;
+        Ok(built.info().sectors * SECTOR_BYTES)
     }
 }
 
@@ -264,7 +275,7 @@ impl Stack {
             .and_then(|m| if let MediumSpec::Dram(c) = &m.spec { Some(c.clone()) } else { None })
     }
 
-    fn object_store(&self, layer: &Layer) -> Option<ObjectConfig> {
+    pub(crate) fn object_store(&self, layer: &Layer) -> Option<ObjectConfig> {
         self.on(layer, "store")
             .and_then(|m| if let MediumSpec::Object(c) = &m.spec { Some(c.clone()) } else { None })
     }
@@ -287,7 +298,7 @@ impl Stack {
 
     /// Turns an error of a layer or of a medium into a problem with a source location: that of the
     /// parameter in the layer's table, else in the table of a medium.
-    fn locate(&self, layer: &Layer, error: Error) -> Problem {
+    pub(crate) fn locate(&self, layer: &Layer, error: Error) -> Problem {
         let name = &layer.name;
         let tables = self.root.table("media");
         let Error::Param { key, .. } = &error else {

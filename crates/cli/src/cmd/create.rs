@@ -18,13 +18,14 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Examples:
   frit create vol --stack hfsl-small                            a built-in stack
   frit create vol --stack hfsl-paper --size 1G                  as many NAND blocks as 1 GiB needs
+  frit create vol --stack halo-thin --size 100G                 a stack of several layers
   frit create vol --stack mine.toml,SSW=1024                    a file, with an override
   frit create vol --stack mine.toml --set media.nand.path=/dev/nvme1n1
   frit create vol --stack halo-small --set media.disk.path=/dev/sdb --set media.disk.access=direct
   frit create vol --stack hfsl-small --force                    replaces a volume that was closed
 
-Everything is allocated at once. A directory that is not empty and no volume is never touched, and a volume that is
-dirty or in use is never replaced. See docs/guide/volumes.md.")]
+Everything is allocated at once. A directory that is not empty and no volume is never touched, and
+a volume that is dirty or in use is never replaced. See docs/guide/volumes.md.")]
 pub(crate) struct Args {
     /// Directory of the volume; it is created if it is missing.
     volume: PathBuf,
@@ -34,7 +35,8 @@ pub(crate) struct Args {
     /// Override a key of the stack. Can be given again.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Size of the volume: sets blocks_per_plane, or the size of the disk or memory, accordingly.
+    /// Size of the volume: sets blocks_per_plane, or the size of disks or memory, accordingly, in all
+    /// layers of the stack.
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     size: Option<u64>,
     /// Replace an existing volume, unless it is dirty or in use; overwrite the contents of a block

@@ -1,5 +1,6 @@
 //! Parameters of compression, and the sizes that follow from them.
 
+use crate::sizing::{DeviceSizes, Resizable, in_ratio, least_bytes, round_up};
 use crate::table::{TableKind, TableLayout, VolumeShape, check_chunks};
 use frit_core::{Error, Result, SECTOR_BYTES, size};
 use strum::{EnumString, IntoStaticStr, VariantNames};
@@ -99,12 +100,11 @@ impl CompressShape {
             let runs = (exchange + chunk_sectors, device_bytes / SECTOR_BYTES);
             Ok(CompressShape { volume, layout, offered, chunk_sectors, exchange, runs })
         };
-        let room = |s: &CompressShape| s.runs.1.saturating_sub(s.runs.0) / chunk_sectors;
         let shape = match config.size {
-            0 => of(room(&of(device_bytes / chunk)?).saturating_sub(KEPT_BY_NEW))?,
+            0 => of(of(device_bytes / chunk)?.room().saturating_sub(KEPT_BY_NEW))?,
             size => of(size / chunk)?,
         };
-        if room(&shape) <= KEPT_BY_NEW || shape.offered == 0 {
+        if shape.room() <= KEPT_BY_NEW || shape.offered == 0 {
             let why = format!(
                 "leaves no room on the device of {}: the table takes {}, and {} chunks stay free",
                 size::format(device_bytes),
@@ -114,5 +114,26 @@ impl CompressShape {
             return Err(Error::param("size", size::format(config.size), why));
         }
         Ok(shape)
+    }
+
+    /// Returns the number of chunks for which the device has room without compression.
+    fn room(&self) -> u64 {
+        self.runs.1.saturating_sub(self.runs.0) / self.chunk_sectors
+    }
+}
+
+impl Resizable for CompressConfig {
+    /// Keeps the ratio of room on the device to chunks that the layer offers.
+    fn sizes_for(&self, now: &DeviceSizes, bytes: u64) -> Result<DeviceSizes> {
+        let size = round_up(bytes, self.chunk)?;
+        if self.size == 0 {
+            let device = least_bytes(|device| Ok(CompressShape::new(self, device)?.volume.size >= size))?;
+            return Ok(DeviceSizes::equal(1, device));
+        }
+        let present = CompressShape::new(self, now.devices.iter().sum())?;
+        let room = in_ratio(size / self.chunk, present.room(), present.offered);
+        let sized = CompressConfig { size, ..self.clone() };
+        let device = least_bytes(|device| Ok(CompressShape::new(&sized, device)?.room() >= room))?;
+        Ok(DeviceSizes { own: Some(size), ..DeviceSizes::equal(1, device) })
     }
 }

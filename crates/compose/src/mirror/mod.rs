@@ -34,6 +34,7 @@ mod write;
 
 use crate::composed::{Base, Composer};
 use crate::devices::Devices;
+use crate::sizing::{DeviceSizes, Resizable, least_bytes};
 use frit_core::visible::Metric;
 use frit_core::{
     BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, Error, Finding, MediumKind, Progress, ReadTarget,
@@ -126,6 +127,14 @@ fn each(mut set: u32) -> impl Iterator<Item = usize> {
         set &= set.wrapping_sub(1);
         (side < SIDES_MOST).then_some(side)
     })
+}
+
+impl Resizable for MirrorConfig {
+    fn sizes_for(&self, now: &DeviceSizes, bytes: u64) -> Result<DeviceSizes> {
+        check_config(self, now.devices.len())?;
+        let side = least_bytes(|side| Ok(Layout::new(side, self.region).is_some_and(|l| l.data >= bytes)))?;
+        Ok(DeviceSizes::equal(now.devices.len(), side))
+    }
 }
 
 fn check_config(config: &MirrorConfig, sides: usize) -> Result<()> {

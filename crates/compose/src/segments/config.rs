@@ -1,5 +1,6 @@
 //! Parameters of a log of segments, and the sizes that follow from them.
 
+use crate::sizing::{DeviceSizes, Resizable, StoreSize, in_ratio, round_up};
 use crate::table::{TableKind, TableLayout, VolumeShape, check_chunks};
 use frit_core::{Error, Result, size};
 
@@ -60,8 +61,7 @@ impl SegmentsShape {
         }
         let reserved = reserved_objects(config.over_provisioning);
         let unreserved = objects.saturating_sub(reserved);
-        let share = u64::from(100 - config.over_provisioning);
-        let most = (unreserved * per_object).saturating_mul(share) / 100;
+        let most = chunks_in(unreserved * per_object, config.over_provisioning);
         let offered = if config.size == 0 { most.min(entries_in(map)) } else { config.size / chunk };
         let layout = TableLayout::new(&KIND, offered)?;
         if offered == 0 || offered > most {
@@ -93,6 +93,41 @@ impl SegmentsShape {
 /// more is open.
 fn reserved_objects(over_provisioning: u32) -> u64 {
     2 * u64::from((100 - over_provisioning).div_ceil(over_provisioning)) + 3
+}
+
+/// Returns the number of chunks that a store offers which has places for `places`.
+fn chunks_in(places: u64, over_provisioning: u32) -> u64 {
+    places.saturating_mul(u64::from(100 - over_provisioning)) / 100
+}
+
+/// Returns the least number of objects of `per_object` chunks whose store offers `chunks`.
+fn objects_for(chunks: u64, per_object: u64, over_provisioning: u32) -> u64 {
+    let places = in_ratio(chunks, 100, u64::from(100 - over_provisioning));
+    places.div_ceil(per_object).saturating_add(reserved_objects(over_provisioning))
+}
+
+impl Resizable for SegmentsConfig {
+    /// Keeps the ratio of chunks for which the store has space to chunks that the layer offers. The
+    /// map gets the size that its entries need.
+    fn sizes_for(&self, now: &DeviceSizes, bytes: u64) -> Result<DeviceSizes> {
+        let Some(store) = now.store else { return Err(Error::param("store", "", "is needed")) };
+        let size = round_up(bytes, self.chunk)?;
+        let present = SegmentsShape::new(self, now.devices.iter().sum(), store.object_bytes, store.objects)?;
+        let (per_object, spare) = (u64::from(present.per_object), self.over_provisioning);
+        let wanted = size / self.chunk;
+        let chunks = if self.size == 0 {
+            wanted
+        } else {
+            in_ratio(wanted, chunks_in(present.unreserved * per_object, spare), present.offered)
+        };
+        let objects = objects_for(chunks, per_object, spare);
+        let map = TableLayout::new(&KIND, wanted)?.bytes();
+        Ok(DeviceSizes {
+            devices: vec![map],
+            store: Some(StoreSize { objects, ..store }),
+            own: (self.size != 0).then_some(size),
+        })
+    }
 }
 
 /// Returns the number of entries for which a device of this size has room.

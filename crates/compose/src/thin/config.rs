@@ -1,5 +1,6 @@
 //! Parameters of thin provisioning, and the sizes that follow from them.
 
+use crate::sizing::{DeviceSizes, Resizable, in_ratio, least_bytes, round_up};
 use crate::table::{TableKind, TableLayout, VolumeShape, check_chunks};
 use frit_core::{Error, Result, size};
 
@@ -74,5 +75,21 @@ impl ThinShape {
             return Err(Error::param("chunk", size::format(chunk), "is too small for the device"));
         }
         Ok(shape)
+    }
+}
+
+impl Resizable for ThinConfig {
+    /// Keeps the ratio of chunks on the device to chunks that the layer offers.
+    fn sizes_for(&self, now: &DeviceSizes, bytes: u64) -> Result<DeviceSizes> {
+        let size = round_up(bytes, self.chunk)?;
+        if self.size == 0 {
+            let device = least_bytes(|device| Ok(ThinShape::new(self, device)?.volume.size >= size))?;
+            return Ok(DeviceSizes::equal(1, device));
+        }
+        let present = ThinShape::new(self, now.devices.iter().sum())?;
+        let stored = in_ratio(size / self.chunk, present.stored, present.offered);
+        let sized = ThinConfig { size, ..self.clone() };
+        let device = least_bytes(|device| Ok(ThinShape::new(&sized, device)?.stored >= stored))?;
+        Ok(DeviceSizes { own: Some(size), ..DeviceSizes::equal(1, device) })
     }
 }

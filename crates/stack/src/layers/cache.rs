@@ -5,6 +5,7 @@ use crate::decode::{decode as decode_as, decode_checked as reread_keys, keys_of}
 use crate::error::Problem;
 use crate::stores::Stores;
 use crate::tree::Table;
+use frit_compose::sizing::{DeviceSizes, Resizable};
 use frit_core::{BlockDevice, Error, MediumKind, Result, Sink, StackDevice};
 use frit_layer::cache::policy::PolicyConfig;
 use frit_layer::cache::{Cache, CacheConfig};
@@ -57,6 +58,15 @@ pub(super) fn decode_checked(table: &toml::Table) -> Option<CacheConfig> {
         wear: reread_keys::<WearKeys>(table)?,
         ..reread_keys::<CacheConfig>(table)?
     })
+}
+
+/// The capacity of a cache: the whole blocks of its disk. The size of its PCM does not limit it.
+pub(super) struct WholeBlocks;
+
+impl Resizable for WholeBlocks {
+    fn sizes_for(&self, _: &DeviceSizes, bytes: u64) -> Result<DeviceSizes> {
+        Ok(DeviceSizes::equal(1, bytes.next_multiple_of(frit_layer::cache::BLOCK_BYTES)))
+    }
 }
 
 /// Opens the PCM of the layer.

@@ -3,11 +3,15 @@
 use super::{Durability, Interface, RequiredSetting, Role, RoleNames};
 use crate::decode::{decode as decode_as, decode_checked as reread_keys, keys_of};
 use crate::error::Problem;
+use crate::sizing::LayerSearch;
 use crate::stores::Stores;
 use crate::tree::Table;
-use frit_core::{Error, MediumKind, Result, Sink, StackDevice};
+use frit_core::{Error, MediumKind, Result, SECTOR_BYTES, Sink, StackDevice};
 use frit_layer::{Hfsl, HfslConfig};
-use frit_media::{Dram, DramConfig, Hardware, Nand, NandArray, NandConfig, Pcm, PcmConfig};
+use frit_media::{
+    Dram, DramConfig, Hardware, MediumSpec, Nand, NandArray, NandConfig, NandGeometry, Pcm, PcmConfig,
+    PcmGeometry,
+};
 use frit_wear::PcmWearKeys;
 
 pub(super) const ABOUT: &str = "PCM and NAND under one page map, fused as cache, as one level, or as both; without PCM \
@@ -103,4 +107,78 @@ where
         }
         None => Box::new(layer),
     })
+}
+
+/// Maximum number of block counts that are tried above the first estimate.
+const TRIES: u32 = 64;
+
+/// Returns the overrides with which the layer offers `bytes`: its capacity, and as many blocks in
+/// every plane as it needs. The PCM keeps its size while the map fits, and is doubled until it fits
+/// otherwise.
+pub(super) fn media_sizes(search: &LayerSearch<'_>, bytes: u64) -> crate::Result<Vec<String>> {
+    let nand: Vec<(&str, NandGeometry)> = search.media("nand", |spec| match spec {
+        MediumSpec::Nand(c) => Some(c.geometry),
+        _ => None,
+    });
+    let mut pcm = search.media("pcm", |spec| match spec {
+        MediumSpec::Pcm(c) => Some(c.geometry),
+        _ => None,
+    });
+    let layer = search.name();
+    let pages = bytes.next_multiple_of(SECTOR_BYTES);
+    // Capacity of one more block in every plane, in bytes.
+    let row: u64 = nand.iter().map(|(_, g)| g.bytes() / u64::from(g.blocks_per_plane.max(1))).sum();
+    let mut blocks = u32::try_from(bytes / row.max(1)).unwrap_or(u32::MAX).max(1);
+    let mut last = None;
+    for _ in 0..TRIES {
+        let with_capacity = |capacity: u64| {
+            let sizes = nand.iter().map(|(name, _)| format!("media.{name}.blocks_per_plane={blocks}"));
+            sizes.chain([format!("{layer}.capacity={capacity}")]).collect::<Vec<_>>()
+        };
+        match capacity(search, &with_capacity(0), &mut pcm, bytes) {
+            Ok(has) if has >= pages => return Ok([with_capacity(pages), pcm_sets(search, &pcm)].concat()),
+            Ok(has) => {
+                // The block count grows in proportion to the missing capacity, and by at least one.
+                let more = (f64::from(blocks) * (pages as f64 / has.max(1) as f64 - 1.0)) as u32;
+                blocks = blocks.saturating_add(more.max(1));
+                last = None;
+            }
+            Err(e) => {
+                blocks = blocks.saturating_add(1);
+                last = Some(e);
+            }
+        }
+    }
+    Err(last.unwrap_or_else(|| search.refused("blocks_per_plane", blocks, "does not give this capacity")))
+}
+
+/// Returns the capacity with some blocks. If the layer cannot be built, its PCM is doubled, up to the
+/// size of the volume, until it can.
+fn capacity(
+    search: &LayerSearch<'_>,
+    sets: &[String],
+    pcm: &mut Vec<(&str, PcmGeometry)>,
+    bytes: u64,
+) -> crate::Result<u64> {
+    let of = |pcm: &[(&str, PcmGeometry)]| search.capacity(&[sets.to_vec(), pcm_sets(search, pcm)].concat());
+    let first = match of(pcm) {
+        Ok(has) => return Ok(has),
+        Err(e) => e,
+    };
+    let mut larger = pcm.clone();
+    while larger.iter().any(|(_, g)| g.bytes() < bytes) {
+        larger.iter_mut().for_each(|(_, g)| g.chip_bytes *= 2);
+        if let Ok(has) = of(&larger) {
+            *pcm = larger;
+            return Ok(has);
+        }
+    }
+    Err(first)
+}
+
+/// Returns the overrides of a PCM that is larger than that of the stack.
+fn pcm_sets(search: &LayerSearch<'_>, pcm: &[(&str, PcmGeometry)]) -> Vec<String> {
+    let of_stack = |name: &str| search.stack().media().iter().find(|m| m.name == name).map(|m| &m.spec);
+    let changed = |(name, g): &&(&str, PcmGeometry)| !matches!(of_stack(name), Some(MediumSpec::Pcm(c)) if c.geometry.chip_bytes == g.chip_bytes);
+    pcm.iter().filter(changed).map(|(name, g)| format!("media.{name}.chip_bytes={}", g.chip_bytes)).collect()
 }

@@ -9,6 +9,7 @@ pub(crate) mod ntl;
 use crate::decode::{decode_checked as keys_of, unknown_name};
 use crate::error::Problem;
 use crate::media::param_problem;
+use crate::sizing::SizeRule;
 use crate::tree::Table;
 use frit_compose::compress::CompressConfig;
 use frit_compose::concat::ConcatConfig;
@@ -438,6 +439,24 @@ impl LayerConfig {
             LayerConfig::Compress(c) => c.unused(),
             LayerConfig::Segments(c) => c.unused(),
             LayerConfig::Record(c) => c.unused(),
+        }
+    }
+
+    /// Returns the rule by which the sizes below the layer follow from its capacity.
+    pub(crate) fn size_rule(&self) -> SizeRule<'_> {
+        match self {
+            LayerConfig::Hfsl(_) => SizeRule::Media(hfsl::media_sizes),
+            LayerConfig::Cache(_) => SizeRule::Devices(&cache::WholeBlocks),
+            LayerConfig::Ntl(_) => SizeRule::Media(ntl::media_sizes),
+            LayerConfig::Concat(c) => SizeRule::Devices(c),
+            LayerConfig::Stripe(c) => SizeRule::Devices(c),
+            LayerConfig::Delay(c) => SizeRule::Devices(c),
+            LayerConfig::Flaky(c) => SizeRule::Devices(c),
+            LayerConfig::Mirror(c) => SizeRule::Devices(c),
+            LayerConfig::Thin(c) => SizeRule::Devices(c),
+            LayerConfig::Compress(c) => SizeRule::Devices(c),
+            LayerConfig::Segments(c) => SizeRule::Devices(c),
+            LayerConfig::Record(c) => SizeRule::Devices(c),
         }
     }
 

@@ -3,11 +3,12 @@
 use super::{Durability, Interface, RequiredSetting, Role, RoleNames};
 use crate::decode::{decode as decode_as, decode_checked as reread_keys, keys_of};
 use crate::error::Problem;
+use crate::sizing::LayerSearch;
 use crate::stores::Stores;
 use crate::tree::Table;
-use frit_core::{Error, MediumKind, Result, Sink, StackDevice};
+use frit_core::{Error, MediumKind, Result, SECTOR_BYTES, Sink, StackDevice};
 use frit_layer::ntl::{Ntl, NtlConfig};
-use frit_media::{Hardware, Pcm, PcmConfig};
+use frit_media::{Hardware, MediumSpec, Pcm, PcmConfig};
 use frit_wear::WearKeys;
 
 pub(super) const ABOUT: &str = "address mapping for an SSD made of byte-addressable memory alone: static, dynamic, \
@@ -58,4 +59,32 @@ where
     let pcm_store = stores.open(&pcm.name, pcm.geometry.store_bytes())?;
     let pcm = Pcm::new(pcm, pcm_store, hardware).map_err(|what| Error::Medium { what })?;
     Ok(Box::new(Ntl::<S::Tok, B::Store>::new(config, pcm)?))
+}
+
+/// Sizes of memory chips are multiples of this, which all refresh and interleave units of the
+/// profiles divide.
+const CHIP_STEP: u64 = 1 << 20;
+
+/// Returns the overrides with which the layer offers `bytes`: its capacity, and larger chips.
+pub(super) fn media_sizes(search: &LayerSearch<'_>, bytes: u64) -> crate::Result<Vec<String>> {
+    let memory = search.media("pcm", |spec| match spec {
+        MediumSpec::Pcm(c) => Some(u64::from(c.geometry.channels) * u64::from(c.geometry.chips_per_channel)),
+        _ => None,
+    });
+    let Some(&(name, chips)) = memory.first() else {
+        return Err(search.refused("pcm", "", "is needed"));
+    };
+    let layer = search.name();
+    let wanted = bytes.next_multiple_of(SECTOR_BYTES);
+    let mut chip = (bytes / chips).next_multiple_of(CHIP_STEP).max(CHIP_STEP);
+    loop {
+        let sets = vec![format!("media.{name}.chip_bytes={chip}"), format!("{layer}.capacity={wanted}")];
+        match search.capacity(&sets) {
+            Ok(_) => return Ok(sets),
+            // Records, log and registers take a tenth of the memory, or half of it with small
+            // pages.
+            Err(e) if chip > 2 * (bytes / chips) + 64 * CHIP_STEP => return Err(e),
+            Err(_) => chip = (chip + chip / 64 + 1).next_multiple_of(CHIP_STEP),
+        }
+    }
 }

@@ -16,5 +16,6 @@ mod leveled;
 mod life;
 mod model;
 mod refusals;
+mod sizing;
 mod trees;
 mod vanish;
