@@ -93,13 +93,17 @@ impl DeferredIo {
     /// Returns the number of slots in flight whose blocks were rewritten in other slots since.
     #[cfg(test)]
     pub(super) fn orphans(&self, dir: &super::directory::Directory) -> usize {
-        let blocks = self.in_flight_io.iter().flat_map(|u| match &u.then {
+        self.blocks().filter(|v| dir.get(v.lbn) != Some(v.slot)).count()
+    }
+
+    /// Returns the blocks of writebacks in flight.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = &Victim> {
+        self.in_flight_io.iter().flat_map(|u| match &u.then {
             SettleAction::Written(b)
             | SettleAction::WrittenThrough(b)
             | SettleAction::WritebackFlushed(b) => b.as_slice(),
             _ => &[],
-        });
-        blocks.filter(|v| dir.get(v.lbn) != Some(v.slot)).count()
+        })
     }
 
     /// Returns `true` if a flush of the disk is in flight.

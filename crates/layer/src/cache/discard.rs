@@ -5,7 +5,7 @@ use super::block_span::spans;
 use super::directory::{BucketBlocks, PINNED};
 use super::in_flight::{DAMAGED, EVICT};
 use super::layer::Cache;
-use super::policy::EvictionPolicy;
+use super::policy::{EvictionPolicy, Victim};
 use crate::numbers::Lbn;
 use crate::payload::zeros;
 use crate::planted::CacheBug;
@@ -108,6 +108,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
         if range.is_empty() {
             return Ok(());
         }
+        let done = self.end_earlier_versions(sink, range, done)?;
         let mut blocks = BucketBlocks::default();
         let mut from = range.start.bucket();
         let mut gone = Vec::new();
@@ -141,6 +142,23 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
             sink.ack(done);
         }
         Ok(())
+    }
+
+    /// Ends the records of earlier versions of these blocks, which were being written back when the
+    /// blocks were written again. Otherwise a recovery could take one of them for current, once the
+    /// slot of the last version is in use for another block. Returns the completion after which the
+    /// records of the last versions may end.
+    fn end_earlier_versions(&mut self, sink: &mut S, range: &Range<Lbn>, done: S::Tok) -> Result<S::Tok> {
+        let earlier = |v: &&Victim| range.contains(&v.lbn) && self.dir.get(v.lbn) != Some(v.slot);
+        let in_flight = self.in_flight.blocks.iter().chain(self.deferred_io.blocks());
+        let slots: Vec<_> = in_flight.filter(earlier).map(|v| v.slot).collect();
+        if slots.is_empty() {
+            return Ok(done);
+        }
+        for slot in slots {
+            self.space.end_record(sink, slot, RecordEnd::Moved, done)?;
+        }
+        Ok(self.space.settle(sink, done))
     }
 
     /// Makes all acknowledged writes survive a power loss.

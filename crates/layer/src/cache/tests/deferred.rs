@@ -333,3 +333,38 @@ fn where_all_blocks_are_being_read_writes_wait_and_nothing_spins() {
         layer.audit();
     }
 }
+
+#[test]
+fn a_discarded_block_does_not_come_back_from_a_version_in_flight() {
+    let (mut layer, _) = late(named("lru"));
+    let finish = |layer: &mut Late, left: &Deferred| {
+        let outcome = left.run(&mut Buffer::None);
+        layer.settle(&mut UntimedSink::new(), left, outcome, &mut Buffer::None).unwrap();
+    };
+    let write = |layer: &mut Late, at: u64, byte: u8| {
+        let data = [byte; 4096];
+        layer.write(&mut UntimedSink::new(), Sector(at), WriteData::Bytes(&data), Hints::NONE).unwrap();
+    };
+    // The disk has some blocks, but has not flushed them.
+    let mut next = 0;
+    while layer.in_flight.len() == 0 {
+        write(&mut layer, next * 8, 1);
+        next += 1;
+        let job = BlockLayer::<UntimedSink>::job(&mut layer, &mut UntimedSink::new()).unwrap();
+        job.iter().for_each(|job| finish(&mut layer, job));
+    }
+    let (lbn, earlier) = (layer.in_flight.blocks[0].lbn, layer.in_flight.blocks[0].slot);
+    let at = u64::from(lbn) * 8;
+    write(&mut layer, at, 2);
+    let last = layer.dir.get(lbn).unwrap();
+    assert!(last != earlier && layer.in_flight.len() > 0, "the earlier version is still in flight");
+    layer.discard(&mut UntimedSink::new(), Sector(at), 8).unwrap();
+    let left = BlockLayer::<UntimedSink>::deferred(&mut layer).expect("zeros for the disk");
+    finish(&mut layer, &left);
+    assert!(layer.in_flight.len() > 0);
+    // From now on the slot of the last version may hold another block. A recovery must not find the
+    // earlier one alone.
+    assert!(layer.space.record(last).unwrap().is_none(), "the last version");
+    assert!(layer.space.record(earlier).unwrap().is_none(), "the earlier version");
+    layer.audit();
+}
