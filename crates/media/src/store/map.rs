@@ -23,7 +23,8 @@ pub enum MapMode {
 
 /// Size in bytes up to which files in memory (tmpfs) are populated in the background when they are
 /// opened, so that no request pays for the first touch of a page (3 to 12 µs). Populating takes 0.1
-/// to 0.3 s per GiB, and huge pages 2 to 7 s per GiB the first time. Files on disks are not populated: every page would become dirty.
+/// to 0.3 s per GiB, and huge pages 2 to 7 s per GiB the first time. Files on disks are not populated:
+/// every page would become dirty.
 const POPULATE_BYTES_MAX: u64 = 8 << 30;
 /// Type of tmpfs and ramfs in the results of `statfs` (linux/magic.h).
 const TMPFS_MAGIC: u64 = 0x0102_1994;

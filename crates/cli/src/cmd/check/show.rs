@@ -7,7 +7,7 @@ use frit_stack::{LayerSummary, MediumSummary, StackSummary};
 use std::fmt::Write;
 
 /// Timing values of a medium, in the order of the output.
-const TIMES: [(&str, &str); 18] = [
+const TIMES: [(&str, &str); 23] = [
     ("t_read", "read"),
     ("t_write", "write"),
     ("t_flush", "flush"),
@@ -19,6 +19,11 @@ const TIMES: [(&str, &str); 18] = [
     ("read", "read"),
     ("write", "write"),
     ("write_clean", "clean write"),
+    ("t_put", "put"),
+    ("t_get", "get"),
+    ("t_delete", "delete"),
+    ("connection_mb_per_s", "MB/s of a connection"),
+    ("link_mb_per_s", "MB/s of the link"),
     ("latency", "access"),
     ("per_byte", "a byte"),
     ("write_back", "write cache"),
@@ -29,7 +34,7 @@ const TIMES: [(&str, &str); 18] = [
 ];
 
 /// Geometry values of a medium, in the order of the output.
-const SHAPE: [(&str, &str); 10] = [
+const SHAPE: [(&str, &str); 11] = [
     ("chips_per_channel", "chips a channel"),
     ("dies_per_chip", "dies a chip"),
     ("planes_per_die", "planes a die"),
@@ -40,6 +45,7 @@ const SHAPE: [(&str, &str); 10] = [
     ("drive", "drive"),
     ("write_unit", "write unit"),
     ("interleave_bytes", "interleaved"),
+    ("object_bytes", "an object"),
 ];
 
 /// Returns the summary as text; `all` adds sources and meanings.
