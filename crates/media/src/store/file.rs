@@ -7,6 +7,25 @@ use std::io::IoSliceMut;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Time for which a lock is retried. A child that this process has forked holds the lock of a closed
+/// store until it starts its program, because it inherits the descriptors.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Locks a file until all its descriptors are closed.
+fn lock(file: &File) -> std::result::Result<(), TryLockError> {
+    let begin = Instant::now();
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if begin.elapsed() < LOCK_TIMEOUT => {
+                std::thread::sleep(LOCK_RETRY_INTERVAL);
+            }
+            done => return done,
+        }
+    }
+}
 
 /// A backing file. It is sparse where the file system supports that: bytes that were never written
 /// take no space.
@@ -37,7 +56,7 @@ impl FileStore {
             .mode(0o600)
             .open(path)
             .map_err(|e| io("cannot open or create the backing file", e))?;
-        file.try_lock().map_err(|e| match e {
+        lock(&file).map_err(|e| match e {
             TryLockError::WouldBlock => {
                 io("another program uses the backing file", std::io::ErrorKind::ResourceBusy.into())
             }

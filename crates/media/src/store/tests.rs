@@ -79,6 +79,22 @@ fn a_file_in_use_is_refused() {
 }
 
 #[test]
+fn a_lock_that_outlives_its_store_in_a_child_is_awaited() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("nand.img");
+    // A child that is forked at this moment has a descriptor of the same open file.
+    let (file, ..) = FileStore::open(&path, 4096).unwrap().into_parts();
+    let inherited = file.try_clone().unwrap();
+    drop(file);
+    let child = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        drop(inherited);
+    });
+    MmapStore::open(&path, 4096).unwrap();
+    child.join().unwrap();
+}
+
+#[test]
 fn what_cannot_be_opened_says_which_file() {
     let dir = tempfile::tempdir().unwrap();
     let e = FileStore::open(dir.path().join("no/such/dir"), 4096).unwrap_err().to_string();
