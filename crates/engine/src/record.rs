@@ -76,6 +76,9 @@ pub struct Recorder<S: Sink = UntimedSink> {
     last_modifier: HashMap<(UnitId, u32), u32>,
     /// Worklist of entries; kept to reuse its memory.
     worklist: Vec<u32>,
+    /// For each entry, the number of the last walk that visited it.
+    visits: Vec<u32>,
+    visit: u32,
 }
 
 impl Default for Recorder {
@@ -95,6 +98,8 @@ impl<S: Sink> Recorder<S> {
             open: false,
             last_modifier: HashMap::new(),
             worklist: Vec::new(),
+            visits: Vec::new(),
+            visit: 0,
         }
     }
 
@@ -133,10 +138,18 @@ impl<S: Sink> Recorder<S> {
 
     /// Collects the commands that a token depends on, sorted and without duplicates.
     fn ops_below(&mut self, entry: u32, into: &mut Vec<u32>) {
+        self.visit += 1;
+        self.visits.resize(self.entries.len(), 0);
         self.worklist.clear();
         self.worklist.push(entry);
         while let Some(e) = self.worklist.pop() {
             if e == 0 {
+                continue;
+            }
+            // Layers join tokens that share parts again and again: each part is visited once, as the
+            // number of paths to it grows exponentially.
+            let visit = &mut self.visits[e as usize - 1];
+            if std::mem::replace(visit, self.visit) == self.visit {
                 continue;
             }
             match self.entries[e as usize - 1] {
@@ -145,7 +158,6 @@ impl<S: Sink> Recorder<S> {
             }
         }
         into.sort_unstable();
-        into.dedup();
     }
 }
 
@@ -260,6 +272,22 @@ mod tests {
         assert_eq!(rec.requests, [vec![2, 3], vec![1, 2]]);
         let of: Vec<Option<u32>> = rec.ops.iter().map(|o| o.request).collect();
         assert_eq!(of, [None, Some(0), Some(0), Some(0), Some(0)]);
+    }
+
+    #[test]
+    fn tokens_that_share_parts_are_walked_once() {
+        let mut r = Recorder::default();
+        let (mut a, mut b) = (r.emit(cmd(0), r.start()), r.emit(cmd(1), r.start()));
+        // 2^100 paths to each of the two commands.
+        for _ in 0..100 {
+            (a, b) = (r.join(a, b), r.join(b, a));
+        }
+        let both = r.join(a, b);
+        r.emit(cmd(2), both);
+        r.emit(cmd(3), a);
+        let (rec, _) = r.finish();
+        assert_eq!(rec.ops[2].after, [0, 1]);
+        assert_eq!(rec.ops[3].after, [0, 1]);
     }
 
     #[test]
