@@ -119,3 +119,13 @@ fn a_volume_refuses_the_stack_of_the_halo_paper() {
     let told = text(&out.stderr);
     assert!(told.contains("overwrite = in-place") && told.contains("needs out-of-place"), "{told}");
 }
+
+/// Regression test: layers whose PCM was never written had no header to boot from.
+#[test]
+fn every_builtin_stack_boots_after_a_run_that_only_reads() {
+    for stack in json(&["check", "--json"]).as_array().unwrap() {
+        let name = stack["name"].as_str().unwrap();
+        let out = frit(&["run", name, "gen:uniform,count=5,read=1,span=1M", "--verify", "--quiet"]);
+        assert!(out.status.success(), "{name}: {}", text(&out.stderr));
+    }
+}

@@ -21,6 +21,8 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     /// Shuts down in order: completes all writebacks, writes the summary, and notes it in the
     /// header.
     pub(super) fn shut_down(&mut self, sink: &mut S) -> Result<()> {
+        // Without a write, nothing else has made the header.
+        self.head().preset_if_blank(&mut self.space.pcm)?;
         if self.in_flight.len() > 0 || self.unflushed.is_some() {
             let direct = self.unflushed.is_some() && self.config.bypasses();
             let landed = self.complete_writebacks(sink);

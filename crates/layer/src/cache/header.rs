@@ -15,7 +15,7 @@ const SLOTS_WORD: usize = 1;
 
 impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     /// Returns the header: version, slots, bytes of the disk (two words), copies of records.
-    fn head(&self) -> LayerHeader {
+    pub(super) fn head(&self) -> LayerHeader {
         let layout = &self.space.layout;
         let disk = self.disk.bytes();
         LayerHeader::new(MAGIC, &[VERSION, layout.slots, low_u32(disk), low_u32(disk >> 32), layout.copies])

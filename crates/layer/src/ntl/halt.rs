@@ -24,6 +24,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
     /// Shuts down in order: makes all data durable, writes the summary or the checkpoint, and notes
     /// it in the header.
     pub(super) fn shut_down<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        // Without a write, nothing else has made the header.
+        self.head().preset_if_blank(&mut self.space.pcm)?;
         self.flush_all(sink)?;
         // No round is shared by requests before and after a shutdown.
         self.rounds.close(&mut self.stats);

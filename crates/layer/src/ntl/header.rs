@@ -14,7 +14,7 @@ const VERSION: u32 = 1;
 impl<T: Token, P: Store> Ntl<T, P> {
     /// Returns the header: version, mapping, page bytes, block pages, chips, home pages and log
     /// pages of a chip, pages of a row, protected, log.
-    fn head(&self) -> LayerHeader {
+    pub(super) fn head(&self) -> LayerHeader {
         let l = &self.space.layout;
         let words = [
             VERSION,
