@@ -79,11 +79,27 @@ impl Table {
     }
 
     /// Makes durable what the start has read: after a crash of the process, a sector can be in the
-    /// cache of the device only. What the entries do not name may be used afterwards.
+    /// cache of the device only. What the entries do not name may be used afterwards. If the device
+    /// has become read-only, the table is read-only too, and what it names stays readable.
     ///
     /// # Errors
     /// A failure of the device.
     pub(crate) fn settle<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        device: &mut dyn BlockDevice<S>,
+        fill: Fill<'_>,
+    ) -> Result<S::Tok> {
+        match self.write_settled(sink, device, fill) {
+            Err(Error::ReadOnly { why }) => {
+                self.refuse(why);
+                Ok(sink.start())
+            }
+            settled => settled,
+        }
+    }
+
+    fn write_settled<S: Sink>(
         &mut self,
         sink: &mut S,
         device: &mut dyn BlockDevice<S>,
