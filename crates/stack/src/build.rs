@@ -126,7 +126,7 @@ impl Stack {
 
 impl Stack {
     /// Returns the capacity of a layer over what is below it, in bytes.
-    pub(crate) fn layer_bytes(&self, index: usize) -> Result<u64> {
+    pub fn layer_bytes(&self, index: usize) -> Result<u64> {
         let mut builder = Builder { stack: self, records: Vec::new() };
         let built = builder
             .build_layer::<UntimedSink, _>(index, &NoStores, &mut Hardware::new())

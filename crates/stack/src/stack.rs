@@ -110,6 +110,19 @@ impl Stack {
         self.layers.iter().flat_map(|layer| layer.durable(over_files)).collect()
     }
 
+    /// Returns what the stack needs in addition to be durable, and how to add it.
+    #[must_use]
+    pub fn missing_for_durability(&self) -> Option<String> {
+        let lacks = |l: &&Layer| matches!(l.config, LayerConfig::Hfsl(_)) && self.on(l, "pcm").is_none();
+        let name = &self.layers.iter().find(lacks)?.name;
+        Some(format!(
+            "durable memory for the map, and the layer `{name}` of the stack '{}' has none. Add a PCM, for \
+             example\n\n  [media.{name}-pcm]\n  profile = \"pcm-p8p-2016\"\n\nand `pcm = \"{name}-pcm\"` in \
+             `[{name}]`",
+            self.name
+        ))
+    }
+
     /// Returns the engine, which models the time of commands.
     #[must_use]
     pub fn engine_config(&self) -> &EngineConfig {

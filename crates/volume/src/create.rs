@@ -13,7 +13,7 @@ use crate::superblock::{
 use crate::volume::{Volume, VolumeParts};
 use frit_core::{CrashKind, UntimedSink};
 use frit_objects::OpenMode;
-use frit_stack::layers::{LayerConfig, RequiredSetting};
+use frit_stack::layers::RequiredSetting;
 use frit_stack::{Layer, Stack};
 use std::path::Path;
 use std::sync::Arc;
@@ -34,17 +34,8 @@ pub struct CreateOptions {
 /// # Errors
 /// The layer has no durable memory for its map.
 pub fn durable_stack(stack: &Stack) -> Result<(Stack, Option<String>)> {
-    for layer in stack.layers() {
-        let mapped = matches!(layer.config, LayerConfig::Hfsl(_));
-        if mapped && stack.on(layer, "pcm").is_none() {
-            let requirement = format!(
-                "durable memory for the map, and the layer `{0}` of the stack '{1}' has none. Add a PCM, for \
-                 example\n\n  [media.pcm]\n  profile = \"pcm-p8p-2016\"\n\nand remove `pcm = \"none\"` from `[{0}]`",
-                layer.name,
-                stack.name(),
-            );
-            return Err(Error::Unsupported { requirement });
-        }
+    if let Some(requirement) = stack.missing_for_durability() {
+        return Err(Error::Unsupported { requirement });
     }
     let durable = Stack::parse(stack.name(), &stack.identity().text, &stack.durable(true))?;
     let changed = durable.identity().sha256 != stack.identity().sha256;

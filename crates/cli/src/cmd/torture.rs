@@ -102,10 +102,15 @@ fn mode(word: &str) -> std::result::Result<TortureMode, String> {
 }
 
 fn target(args: &Args) -> Result<StackTarget> {
-    let given = Stack::load(&args.stack, &args.set)?;
-    let mut sets = if args.full_size { Vec::new() } else { small_stack::overrides(&given) };
-    sets.extend(args.set.iter().cloned());
+    if let Some(requirement) = Stack::load(&args.stack, &args.set)?.missing_for_durability() {
+        return Err(frit_volume::Error::Unsupported { requirement }.into());
+    }
     let name = args.stack.clone();
+    let mut sets = match args.full_size {
+        true => Vec::new(),
+        false => small_stack::overrides(|more| Stack::load(&name, &[more, &args.set[..]].concat()))?,
+    };
+    sets.extend(args.set.iter().cloned());
     Ok(StackTarget::new(move |more| {
         let all: Vec<String> = sets.iter().chain(more).cloned().collect();
         Stack::load(&name, &all)

@@ -9,8 +9,12 @@ use crate::block::self_describing::{self, BLOCK, PER_BLOCK, SECTOR, Versions};
 use crate::block::target::TortureTarget;
 use crate::block::violation::{Oracle, Violation};
 use crate::block::work_item::{WorkItem, guarded};
-use crate::block::workload::{ClientRequest, Clients, RequestFailure, WorkloadMix, fill_requests};
-use frit_core::{CheckScope, CrashKind, Hints, ReadTarget, Sector, StackDevice, UntimedSink};
+use crate::block::workload::{
+    ClientRequest, Clients, RequestFailure, WorkloadMix, fill_requests, forget_unflushed,
+};
+use frit_core::{
+    CheckScope, CrashKind, DurabilityPoint, Hints, ReadTarget, Sector, StackDevice, UntimedSink,
+};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -367,9 +371,16 @@ impl WorkItem<'_> {
                 .map_err(|e| Violation::error(Oracle::Recovers, "recovery", &e))?;
             still.stores[medium].lock().fault = Some(fault);
             let mix = WorkloadMix { requests: 6, clients: 1, hot_blocks: 0, most_sectors: 8, discards: 20 };
-            for (i, r) in mix.requests(rng, still.blocks as u64).iter().enumerate() {
+            let requests = mix.requests(rng, still.blocks as u64);
+            let mut flushed = 0;
+            for (i, r) in requests.iter().enumerate() {
                 match clients.perform(layer.as_mut(), &mut UntimedSink::new(), r, i as u32) {
-                    Ok(()) => lasted.add(i),
+                    Ok(()) => {
+                        lasted.add(i);
+                        if r.kind.makes_certain() {
+                            flushed = i;
+                        }
+                    }
                     Err(RequestFailure::Error(frit_core::Error::Rule { what, at, .. })) => {
                         return Err(Violation::new(Oracle::Rule, format!("{r}: {what} at {at}")));
                     }
@@ -385,7 +396,13 @@ impl WorkItem<'_> {
             // after a restart no other record names the page.
             let scope = CheckScope { data: false, ..CheckScope::default() };
             error |= layer.check(&mut UntimedSink::new(), scope, &mut |_| open_found = true).is_err();
-            error |= layer.halt(&mut UntimedSink::new()).is_err();
+            let halted = layer.halt(&mut UntimedSink::new());
+            error |= halted.is_err();
+            // The halt reports the loss of what was not flushed.
+            if halted.is_err() && layer.write_guarantee().durable_at == DurabilityPoint::OnFlush {
+                forget_unflushed(&mut lasted, &requests, flushed);
+                clients.history.split(&CommandSet::below(requests.len(), requests.len()));
+            }
         }
         let named = |v: Violation| {
             let (at, len) = struck_at;

@@ -11,7 +11,7 @@ use crate::block::target::TortureTarget;
 use crate::block::violation::{Oracle, Violation};
 use crate::block::work_item::{WorkItem, guarded};
 use crate::block::workload::{
-    ClientRequest, ClientRequestKind, Clients, RequestFailure, WorkloadMix, fill_requests,
+    ClientRequest, ClientRequestKind, Clients, RequestFailure, WorkloadMix, fill_requests, forget_unflushed,
 };
 use frit_core::{
     CrashKind, DurabilityPoint, Error, Hints, MediumKind, ReadTarget, Sector, StackDevice, UntimedSink,
@@ -230,7 +230,6 @@ fn run_faulted(
     (poisons, loses_unsynced): (bool, bool),
 ) -> Result<FaultedRun, Violation> {
     let late = layer.write_guarantee().durable_at == DurabilityPoint::OnFlush;
-    let fua = |r: &ClientRequest| matches!(r.kind, ClientRequestKind::Write(h) if h.has(Hints::FUA));
     let mut flushed = 0;
     let mut met = FaultedRun { lasted: CommandSet::new(requests.len()), told: false };
     let mut refused = false;
@@ -241,7 +240,7 @@ fn run_faulted(
                 if r.kind == ClientRequestKind::Flush {
                     flushed = n;
                     clients.uncertain_requests.retain(|&u| !met.lasted.has(u as usize));
-                } else if late && loses_unsynced && !fua(r) {
+                } else if late && loses_unsynced && !r.is_fua() {
                     clients.uncertain_requests.push(n as u32);
                 }
                 if refused && poisons && matches!(r.kind, ClientRequestKind::Write(_)) {
@@ -264,7 +263,7 @@ fn run_faulted(
         }
     }
     if late {
-        (flushed..requests.len()).filter(|&n| !fua(&requests[n])).for_each(|n| met.lasted.remove(n));
+        forget_unflushed(&mut met.lasted, requests, flushed);
     }
     Ok(met)
 }

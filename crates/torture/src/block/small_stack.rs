@@ -25,16 +25,36 @@ const DISK_BYTES: u64 = 1280 << 10;
 /// Size of an object, and number of objects.
 const OBJECT_BYTES: u32 = 16 << 10;
 const OBJECTS: u32 = 64;
-/// Capacity of a layer that offers any: less than every small device has.
+/// Largest capacity of a layer that offers any.
 const SMALL_BYTES: u64 = 448 << 10;
 /// Largest page of NAND. Larger ones slow down the images and show no more.
 const PAGE_MOST: u32 = 16 << 10;
 
 /// Returns the overrides that make a stack small, `key=value` each. Policies, page sizes and
-/// sub-pages do not change.
-#[must_use]
-pub fn overrides(stack: &Stack) -> Vec<String> {
-    stack.layers().iter().flat_map(|layer| [of_layer(layer), of_media(stack, layer)].concat()).collect()
+/// sub-pages do not change. `load` reads the stack with overrides.
+///
+/// # Errors
+/// The small stack cannot be built.
+pub fn overrides(load: impl Fn(&[String]) -> frit_stack::Result<Stack>) -> frit_stack::Result<Vec<String>> {
+    let given = load(&[])?;
+    let layers = given.layers();
+    let mut sets: Vec<String> =
+        layers.iter().flat_map(|layer| [of_layer(layer), of_media(&given, layer)].concat()).collect();
+    // The lowest first: the capacity of a layer follows from those below it.
+    for (i, layer) in layers.iter().enumerate().rev() {
+        // A durable layer offers less, since records take space.
+        let durable = [&sets[..], &given.durable(true)].concat();
+        if offers_any_size(layer.kind) && load(&durable)?.layer_bytes(i)? > SMALL_BYTES {
+            sets.push(format!("{}.size={SMALL_BYTES}", layer.name));
+        }
+    }
+    Ok(sets)
+}
+
+/// Returns `true` if the layer has a parameter for its capacity. The value 0 stands for what the
+/// devices have, so that they cannot become full.
+fn offers_any_size(kind: LayerKind) -> bool {
+    matches!(kind, LayerKind::Compress | LayerKind::Segments | LayerKind::Thin)
 }
 
 /// Returns the overrides of the media of a layer.
@@ -133,16 +153,17 @@ fn of_layer(of: &Layer) -> Vec<String> {
             for set in ["chunk=8K", "buffer_chunks=3"] {
                 sets.push(format!("{layer}.{set}"));
             }
-            sets.push(format!("{layer}.size={SMALL_BYTES}"));
         }
         // Little space to spare, so that objects are cleaned often.
         LayerKind::Segments => {
             for set in ["chunk=4K", "over_provisioning=50", "clean_below=40", "buffers=2"] {
                 sets.push(format!("{layer}.{set}"));
             }
-            sets.push(format!("{layer}.size={SMALL_BYTES}"));
         }
-        LayerKind::Thin => sets.extend([format!("{layer}.chunk=8K"), format!("{layer}.size={SMALL_BYTES}")]),
+        LayerKind::Thin => sets.push(format!("{layer}.chunk=8K")),
+    }
+    if offers_any_size(of.kind) {
+        sets.push(format!("{layer}.size=0"));
     }
     sets
 }

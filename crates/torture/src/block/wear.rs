@@ -10,8 +10,8 @@ use crate::block::self_describing::PER_BLOCK;
 use crate::block::target::TortureTarget;
 use crate::block::violation::{Oracle, Violation};
 use crate::block::work_item::{WorkItem, guarded};
-use crate::block::workload::{Clients, RequestFailure, WorkloadMix, fill_requests};
-use frit_core::{CrashKind, Error, UntimedSink};
+use crate::block::workload::{Clients, RequestFailure, WorkloadMix, fill_requests, forget_unflushed};
+use frit_core::{CrashKind, DurabilityPoint, Error, UntimedSink};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -70,9 +70,16 @@ impl WorkItem<'_> {
         requests.extend(mix.requests(rng, blocks));
         let mut lasted = CommandSet::new(requests.len());
         let mut refusals = 0;
+        let late = layer.write_guarantee().durable_at == DurabilityPoint::OnFlush;
+        let mut flushed = 0;
         for (n, r) in requests.iter().enumerate() {
             match clients.perform(layer.as_mut(), &mut UntimedSink::new(), r, n as u32) {
-                Ok(()) => lasted.add(n),
+                Ok(()) => {
+                    lasted.add(n);
+                    if r.kind.makes_certain() {
+                        flushed = n;
+                    }
+                }
                 Err(RequestFailure::Error(Error::ReadOnly { .. } | Error::NoSpace { .. })) => {
                     if layer.refuses().is_none() {
                         let what = format!("{r} was refused, and the volume gives no reason");
@@ -94,6 +101,9 @@ impl WorkItem<'_> {
         layer.visible(&mut view);
         let bad = view.media.iter().map(|m| u64::from(m.wear.bad)).sum();
         drop(layer);
+        if late {
+            forget_unflushed(&mut lasted, &requests, flushed);
+        }
         let depth = ExamineOptions {
             twice: true,
             alive: true,

@@ -1,5 +1,6 @@
 //! Workloads of several clients: seeded requests, and their execution on a layer.
 
+use crate::block::command_set::CommandSet;
 use crate::block::history::History;
 use crate::block::recording_sink::RecordingSink;
 use crate::block::self_describing::{self, PER_BLOCK, SECTOR};
@@ -52,6 +53,20 @@ pub struct ClientRequest {
     pub sectors: u64,
     /// Number of the client.
     pub client: u8,
+}
+
+impl ClientRequest {
+    /// Returns `true` for a write that has to be durable at its acknowledgement.
+    #[must_use]
+    pub fn is_fua(&self) -> bool {
+        matches!(self.kind, ClientRequestKind::Write(h) if h.has(Hints::FUA))
+    }
+}
+
+/// Removes the requests that a layer may lose which is durable after a flush only: those from
+/// `flushed`, the last flush that succeeded, except FUA writes.
+pub fn forget_unflushed(lasted: &mut CommandSet, requests: &[ClientRequest], flushed: usize) {
+    (flushed..requests.len()).filter(|&n| !requests[n].is_fua()).for_each(|n| lasted.remove(n));
 }
 
 impl std::fmt::Display for ClientRequest {

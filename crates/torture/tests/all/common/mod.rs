@@ -92,15 +92,16 @@ pub(crate) fn target(name: &str) -> StackTarget {
     let Some((base, sets)) = variant_of(name) else {
         let path = path(name);
         if name.starts_with("tree-") {
-            let given = Stack::load(&path, &[]).expect("a tree of these tests");
-            let small = small_stack::overrides(&given);
+            let small =
+                small_stack::overrides(|more| Stack::load(&path, more)).expect("a tree of these tests");
             let load = move |more: &[String]| Stack::load(&path, &[&small, more].concat());
             return StackTarget::new(load).expect("a tree of these tests");
         }
         return StackTarget::new(move |sets| Stack::load(&path, sets)).expect("a stack of these tests");
     };
-    let given = Stack::load(base, &sets).expect("a variant of these tests");
-    let small: Vec<String> = small_stack::overrides(&given).into_iter().chain(sets).collect();
+    let load = |more: &[String]| Stack::load(base, &[more, &sets].concat());
+    let small = small_stack::overrides(load).expect("a variant of these tests");
+    let small: Vec<String> = small.into_iter().chain(sets).collect();
     StackTarget::new(move |more| Stack::load(base, &small.iter().chain(more).cloned().collect::<Vec<_>>()))
         .expect("a variant of these tests")
 }
