@@ -61,7 +61,8 @@ impl<S: Sink + 'static> Compress<S> {
         self.usage.moved += 1;
         self.replace(chunk, Entry { first: to, ..e });
         // A later use of the old place waits for the commit, also in the area of exchanges.
-        self.freed_by = self.commit(sink, after)?;
+        let done = self.commit(sink, after)?;
+        self.freed_by = sink.join(self.freed_by, done);
         Ok(())
     }
 

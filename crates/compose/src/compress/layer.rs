@@ -91,15 +91,15 @@ impl<S: Sink + 'static> Compress<S> {
     /// Makes the entries durable, and frees the runs that they have freed.
     pub(super) fn commit(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
         let done = self.table.commit(sink, self.base.devices.get_mut(0), after, &fill_from(&self.entries))?;
-        self.committed(done);
+        self.committed(sink, done);
         Ok(done)
     }
 
     /// Takes note of a commit of the table.
-    fn committed(&mut self, done: S::Tok) {
+    fn committed(&mut self, sink: &mut S, done: S::Tok) {
         if self.space.waits() {
             self.space.committed();
-            self.freed_by = done;
+            self.freed_by = sink.join(self.freed_by, done);
         }
     }
 
@@ -243,7 +243,11 @@ impl<S: Sink + 'static> Composer<S> for Compress<S> {
             self.table.refuse("entries of its table are lost, and a write could overwrite their data");
         }
         if self.table.writable().is_ok() {
-            self.empty_exchange(sink)?;
+            match self.empty_exchange(sink) {
+                // The run stays readable where it is.
+                Err(Error::ReadOnly { why }) => self.table.refuse(why),
+                emptied => emptied?,
+            }
         }
         Ok(recovery)
     }
@@ -253,7 +257,7 @@ impl<S: Sink + 'static> Composer<S> for Compress<S> {
         let start = sink.start();
         self.store_all(sink, start)?;
         let done = self.table.save(sink, self.base.devices.get_mut(0), start, &fill_from(&self.entries))?;
-        self.committed(done);
+        self.committed(sink, done);
         sink.ack(done);
         Ok(())
     }

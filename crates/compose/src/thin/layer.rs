@@ -99,27 +99,34 @@ impl<S: Sink + 'static> Thin<S> {
     /// Makes changes durable, and frees the chunks that they have freed.
     fn commit(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
         let done = self.table.commit(sink, self.base.devices.get_mut(0), after, &fill_from(&self.map))?;
-        self.committed(done);
+        self.committed(sink, done);
         Ok(done)
     }
 
     /// Takes note of a commit of the table.
-    fn committed(&mut self, done: S::Tok) {
+    fn committed(&mut self, sink: &mut S, done: S::Tok) {
         self.new.clear();
         if self.space.freed() > 0 {
             self.space.committed();
-            self.freed_by = done;
+            self.freed_by = sink.join(self.freed_by, done);
         }
     }
 
-    /// Takes a free chunk. Returns it and the token that its writes wait for.
+    /// Takes a free chunk. Returns it and the token that its write waits for.
     fn allocate(&mut self, sink: &mut S, after: S::Tok) -> Result<(u32, S::Tok)> {
         if self.space.free() == 0 && self.space.freed() > 0 {
             self.commit(sink, after)?;
         }
         let Some(chunk) = self.space.take() else { return Err(self.full()) };
-        let ordered = !is_planted(ThinBug::ReuseNotOrdered);
-        Ok((chunk, if ordered { sink.join(after, self.freed_by) } else { after }))
+        Ok((chunk, self.after_freeing(sink, after)))
+    }
+
+    /// Returns a token that is done after `after` and after the commit that freed the chunks which are
+    /// in use again: until then, the durable table may name them as the chunks of other addresses.
+    /// This concerns each write of such a chunk and not only its first one, since the device orders
+    /// two writes to one place only if it keeps them in one place.
+    fn after_freeing(&self, sink: &mut S, after: S::Tok) -> S::Tok {
+        if is_planted(ThinBug::ReuseNotOrdered) { after } else { sink.join(after, self.freed_by) }
     }
 
     fn full(&self) -> Error {
@@ -276,6 +283,7 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
 
     fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
         self.table.writable()?;
+        let after = self.after_freeing(sink, after);
         let (mut done, mut from, len) = (after, 0, data.len());
         let chunk = self.shape.volume.chunk;
         while from < len {
@@ -301,6 +309,7 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
 
     fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
         self.table.writable()?;
+        let after = self.after_freeing(sink, after);
         let (mut done, mut pos, end) = (after, at, at + len);
         let chunk = self.shape.volume.chunk;
         while pos < end {
@@ -376,7 +385,7 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
     fn save(&mut self, sink: &mut S) -> Result<()> {
         let start = sink.start();
         let done = self.table.save(sink, self.base.devices.get_mut(0), start, &fill_from(&self.map))?;
-        self.committed(done);
+        self.committed(sink, done);
         sink.ack(done);
         Ok(())
     }

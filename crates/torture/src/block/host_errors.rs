@@ -102,8 +102,8 @@ impl WorkItem<'_> {
             return Err(named(Violation::new(Oracle::Poisoned, "no client received the error")));
         }
         // A failed write must not prevent reads. A failed flush may: what a table names since the last
-        // flush may hold the contents of other places.
-        if writes && !(loses_unsynced && target.commits_at_flush()) {
+        // flush may hold the contents of other places. A layer fails a flush after a failed write.
+        if writes && !(target.commits_at_flush() && layer.refuses().is_some()) {
             let mut sector = [0; 512];
             layer
                 .read(&mut UntimedSink::new(), Sector(0), ReadTarget::Bytes(&mut sector), Hints::NONE)
@@ -156,7 +156,7 @@ impl WorkItem<'_> {
         // A layer below a failing one tries its own device again in background steps.
         let layers = self.target.is_layered();
         let refused_max = if layers { 2 * REFUSED_MAX } else { REFUSED_MAX };
-        let mut refused = 0;
+        let (mut refused, mut flushed) = (0, from);
         for (n, r) in (from..).zip(&requests) {
             if layers {
                 layer
@@ -164,9 +164,21 @@ impl WorkItem<'_> {
                     .map_err(|e| Violation::error(Oracle::Alive, "a step", &e))?;
             }
             match clients.perform(layer, &mut UntimedSink::new(), r, n as u32) {
-                Ok(()) => lasted.add(n),
+                Ok(()) => {
+                    lasted.add(n);
+                    if r.kind.makes_certain() {
+                        flushed = n;
+                    }
+                }
                 // The layer tries the disk again after some requests, not with each one.
                 Err(RequestFailure::Error(Error::NoSpace { .. })) if refused < refused_max => refused += 1,
+                // The layer fails a flush because the device does not accept writes again yet.
+                Err(RequestFailure::Error(Error::ReadOnly { .. })) if late || target.commits_at_flush() => {
+                    let unflushed = (from..).zip(&requests).skip_while(|(n, _)| *n < flushed);
+                    unflushed.filter(|(_, r)| !r.is_fua()).for_each(|(n, _)| lasted.remove(n));
+                    met.lasted = lasted;
+                    return Ok(());
+                }
                 Err(RequestFailure::Error(e)) => {
                     return Err(Violation::error(Oracle::Alive, &format!("the disk works again: {r}"), &e));
                 }

@@ -7,10 +7,13 @@ use crate::block::medium::SharedMedium;
 use crate::block::self_describing::{self, BadSector, PER_BLOCK, SECTOR, Versions};
 use crate::block::target::TortureTarget;
 use crate::block::violation::{Oracle, Violation};
-use crate::block::workload::{ClientRequestKind, Clients, RequestFailure, WorkloadMix, fill_requests};
+use crate::block::workload::{
+    ClientRequestKind, Clients, RequestFailure, WorkloadMix, fill_requests, forget_unflushed,
+};
 use frit_core::split_mix::mix;
 use frit_core::{
-    CheckScope, CrashKind, Error, Hints, ReadTarget, Sector, Severity, Sink, StackDevice, UntimedSink,
+    CheckScope, CrashKind, DurabilityPoint, Error, Hints, ReadTarget, Sector, Severity, Sink, StackDevice,
+    UntimedSink,
 };
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -258,11 +261,15 @@ fn alive(
     requests.extend(mix.requests(&mut rng, blocks as u64));
     requests.push(ClientRequestKind::Flush.without_range());
     let mut lasted = CommandSet::below(requests.len(), requests.len());
+    let mut flushed = 0;
     for (i, r) in requests.iter().enumerate() {
         let done = clients.perform(layer.as_mut(), &mut UntimedSink::new(), r, i as u32);
         if let (Err(RequestFailure::Error(Error::ReadOnly { .. })), true) = (&done, depth.worn) {
             lasted.remove(i);
             continue;
+        }
+        if done.is_ok() && r.kind.makes_certain() {
+            flushed = i;
         }
         done.map_err(|f| match f {
             RequestFailure::Error(e) => Violation::error(Oracle::Alive, &format!("after recovery, {r}"), &e),
@@ -272,6 +279,9 @@ fn alive(
     let found = read_all(layer.as_mut(), &mut UntimedSink::new(), blocks)?;
     verify_contents(&clients.history, &lasted, &found)?;
     check(layer.as_mut(), "after a full rewrite")?;
+    if layer.write_guarantee().durable_at == DurabilityPoint::OnFlush {
+        forget_unflushed(&mut lasted, &requests, flushed);
+    }
     drop(layer);
     let again = recover_and_read(target, stores, blocks, CrashKind::Process)
         .map_err(|v| Violation { what: format!("after a full rewrite and a restart: {}", v.what), ..v })?;

@@ -199,11 +199,19 @@ impl<'a> RecordingSession<'a> {
                 other => other.map_err(|f| of(f, r))?,
             }
         }
+        let mut lost = false;
         if self.layer.write_guarantee().durable_at == DurabilityPoint::OnFlush {
-            self.layer.flush(&mut self.sink).map_err(|e| failed("flush of the preparation", &e))?;
+            match self.layer.flush(&mut self.sink) {
+                // What was not flushed is gone after a restart.
+                Err(Error::ReadOnly { .. }) if self.tolerant => {
+                    self.restart()?;
+                    lost = true;
+                }
+                flushed => flushed.map_err(|e| failed("flush of the preparation", &e))?,
+            }
         }
         let blocks = self.clients.history.len();
-        let now = if self.clients.uncertain_requests.is_empty() {
+        let now = if self.clients.uncertain_requests.is_empty() && !lost {
             // A failed request may have changed its sectors or not, so the contents are read from
             // the volume.
             (0..blocks).map(|b| self.clients.history.now(b)).collect()

@@ -5,7 +5,8 @@ use crate::block::nand_layout::NandLayout;
 use crate::block::recording_sink::RecordingSink;
 use frit_core::{Error, MediumKind, SECTOR_BYTES, StackDevice, UntimedSink};
 use frit_media::{AnyStore, MediumSpec};
-use frit_stack::{Below, Bytes, Stack, StoreOpener};
+use frit_stack::layers::LayerKind;
+use frit_stack::{Below, Bytes, Layer, Stack, StoreOpener};
 use std::sync::Arc;
 
 /// Bytes of a cache line.
@@ -67,6 +68,11 @@ pub trait TortureTarget: Sync {
     /// Returns `true` if a layer of the target keeps changes in DRAM until a flush, so that a request
     /// which wrote to no disk is not certain either.
     fn commits_at_flush(&self) -> bool {
+        false
+    }
+
+    /// Returns `true` if a cache has another layer as its disk.
+    fn caches_layer(&self) -> bool {
         false
     }
 
@@ -189,6 +195,14 @@ impl TortureTarget for StackTarget {
 
     fn commits_at_flush(&self) -> bool {
         self.stack.layers().iter().any(|l| l.kind.commits_at_flush())
+    }
+
+    fn caches_layer(&self) -> bool {
+        let caches = |l: &Layer| {
+            let mut below = l.on.iter().map(|(_, below)| below);
+            l.kind == LayerKind::Cache && below.any(|below| matches!(below, Below::Layer(_)))
+        };
+        self.stack.layers().iter().any(caches)
     }
 
     fn over_files(&self) -> &dyn TortureTarget {

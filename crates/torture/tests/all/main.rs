@@ -19,5 +19,6 @@ mod mirror;
 mod ntl;
 mod objects;
 mod planted;
+mod random_trees;
 mod trees;
 mod workload;
