@@ -222,7 +222,9 @@ impl<S: Sink + 'static> Thin<S> {
     fn check_new(&self, at: u64, len: u64) -> Result<()> {
         let Some(why) = self.table.refuses() else { return Ok(()) };
         let (first, last) = (self.chunk_of(at) as u32, self.chunk_of(at + len - 1) as u32);
-        match self.new.iter().find(|&&i| i >= first && i <= last) {
+        // A chunk that was discarded since then reads as zeros.
+        let kept = |i: u32| !matches!(self.map[i as usize], NONE | LOST);
+        match self.new.iter().find(|&&i| i >= first && i <= last && kept(i)) {
             None => Ok(()),
             Some(i) => {
                 let what = format!("chunk {i} of thin was allocated, and {why}");

@@ -164,8 +164,11 @@ fn a_failed_flush_stops_writes_and_reads_of_new_chunks() {
     write(&mut l, 0, SECTORS, 7).unwrap();
     l.flush(&mut UntimedSink::new()).unwrap();
     write(&mut l, SECTORS, SECTORS, 8).unwrap();
+    write(&mut l, 2 * SECTORS, SECTORS, 9).unwrap();
+    l.discard(&mut UntimedSink::new(), Sector(2 * SECTORS), SECTORS).unwrap();
     disk.lock().flushes_fail = true;
     assert!(l.flush(&mut UntimedSink::new()).is_err());
+    assert_eq!(read(&mut l, 2 * SECTORS, SECTORS).unwrap(), vec![0; CHUNK as usize]);
     assert!(l.refuses().is_some() && write(&mut l, 0, 1, 1).is_err());
     assert_eq!(read(&mut l, 0, SECTORS).unwrap(), vec![7; CHUNK as usize]);
     assert!(matches!(read(&mut l, 0, 2 * SECTORS), Err(Error::Corrupt { .. })));
