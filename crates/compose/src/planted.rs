@@ -121,6 +121,8 @@ pub enum ThinBug {
     ReusedBeforeCommit,
     /// A write to a reused chunk does not wait for the commit that freed it.
     ReuseNotOrdered,
+    /// Only the first write to a reused chunk waits for that commit.
+    ReuseOrderedOnce,
     /// The rest of a new chunk keeps its former contents.
     NewChunkNotZeroed,
     /// A discard of a whole chunk is not written to the table.

@@ -118,7 +118,8 @@ impl<S: Sink + 'static> Thin<S> {
             self.commit(sink, after)?;
         }
         let Some(chunk) = self.space.take() else { return Err(self.full()) };
-        Ok((chunk, self.after_freeing(sink, after)))
+        let ordered = !is_planted(ThinBug::ReuseNotOrdered);
+        Ok((chunk, if ordered { sink.join(after, self.freed_by) } else { after }))
     }
 
     /// Returns a token that is done after `after` and after the commit that freed the chunks which are
@@ -126,7 +127,8 @@ impl<S: Sink + 'static> Thin<S> {
     /// This concerns each write of such a chunk and not only its first one, since the device orders
     /// two writes to one place only if it keeps them in one place.
     fn after_freeing(&self, sink: &mut S, after: S::Tok) -> S::Tok {
-        if is_planted(ThinBug::ReuseNotOrdered) { after } else { sink.join(after, self.freed_by) }
+        let ordered = !is_planted(ThinBug::ReuseNotOrdered) && !is_planted(ThinBug::ReuseOrderedOnce);
+        if ordered { sink.join(after, self.freed_by) } else { after }
     }
 
     fn full(&self) -> Error {

@@ -342,18 +342,7 @@ impl WorkItem<'_> {
         rng: &mut SmallRng,
     ) -> Result<(bool, DamageReports), Violation> {
         let medium = self.some_medium(rng);
-        let what = match rng.random_range(0..5u8) {
-            0..2 => FaultKind::Lost,
-            2..4 => {
-                let by = if still.stores[medium].lock().nand.is_some() {
-                    rng.random_range(1..40)
-                } else {
-                    8 << rng.random_range(0..7)
-                };
-                FaultKind::Misplaced { by }
-            }
-            _ => FaultKind::Stale,
-        };
+        let what = well_formed_fault(&still.stores[medium], rng);
         let fault = Fault::new(medium as u8, rng.random_range(0..24), what);
         let struck_at;
         let mut open_found = false;
@@ -448,6 +437,20 @@ impl WorkItem<'_> {
              closed one {closed_found}"
         );
         Err(Violation::new(Oracle::Unseen, what))
+    }
+}
+
+/// Draws a fault after which all data is well-formed.
+fn well_formed_fault(medium: &SharedMedium, rng: &mut SmallRng) -> FaultKind {
+    match rng.random_range(0..5u8) {
+        0..2 => FaultKind::Lost,
+        2..4 => {
+            let pages = medium.lock().nand.is_some();
+            FaultKind::Misplaced {
+                by: if pages { rng.random_range(1..40) } else { 8 << rng.random_range(0..7) },
+            }
+        }
+        _ => FaultKind::Stale,
     }
 }
 

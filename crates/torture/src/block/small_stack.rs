@@ -142,7 +142,7 @@ fn of_layer(of: &Layer) -> Vec<String> {
             }
         }
         LayerKind::Concat | LayerKind::Delay | LayerKind::Flaky | LayerKind::Record => {}
-        LayerKind::Stripe => sets.push(format!("{layer}.chunk=8K")),
+        LayerKind::Stripe | LayerKind::Thin => sets.push(format!("{layer}.chunk=8K")),
         // Few marks stay, so that marks are cleared often.
         LayerKind::Mirror => {
             for set in ["read_chunk=8K", "region=16K", "keep_marked=4"] {
@@ -160,7 +160,6 @@ fn of_layer(of: &Layer) -> Vec<String> {
                 sets.push(format!("{layer}.{set}"));
             }
         }
-        LayerKind::Thin => sets.push(format!("{layer}.chunk=8K")),
     }
     if offers_any_size(of.kind) {
         sets.push(format!("{layer}.size=0"));

@@ -8,6 +8,7 @@ fn stacks() -> Vec<(String, usize)> {
     [
         ("thin", 6_000),
         ("cache-thin", 4_000),
+        ("thin-cache", 6_000),
         ("compress", 6_000),
         ("cache-compress", 4_000),
         ("segments", 6_000),

@@ -140,7 +140,7 @@ const LEVELERS: &[&str] = &["hfsl-start-gap", "hfsl-security-refresh"];
 /// Stacks of disks behind a cache.
 const CACHES: &[&str] = &["halo-half", "cleaning"];
 /// Composers with a table.
-const COMPOSERS: &[&str] = &["thin", "compress"];
+const COMPOSERS: &[&str] = &["thin", "thin-cache", "compress"];
 
 /// Stacks of mirrors.
 const MIRRORS: &[&str] = &["mirror"];
@@ -293,8 +293,12 @@ fn grounds_of_table(bug: TableBug) -> Grounds {
     }
 }
 
-fn grounds_of_thin(_: ThinBug) -> Grounds {
-    (&[TortureMode::Cuts], &["thin"])
+fn grounds_of_thin(bug: ThinBug) -> Grounds {
+    match bug {
+        // A disk orders two writes to one place by itself.
+        ThinBug::ReuseOrderedOnce => (&[TortureMode::Cuts], &["thin-cache"]),
+        _ => (&[TortureMode::Cuts], &["thin"]),
+    }
 }
 
 fn grounds_of_compress(bug: CompressBug) -> Grounds {
