@@ -27,6 +27,9 @@ const OBJECT_BYTES: u32 = 16 << 10;
 const OBJECTS: u32 = 64;
 /// Largest capacity of a layer that offers any.
 const SMALL_BYTES: u64 = 448 << 10;
+/// Factors of the capacity of NAND that are tried in turn: a layer above it may need more than the
+/// smallest one has.
+const SCALES: [u32; 4] = [1, 2, 4, 8];
 /// Largest page of NAND. Larger ones slow down the images and show no more.
 const PAGE_MOST: u32 = 16 << 10;
 
@@ -37,9 +40,19 @@ const PAGE_MOST: u32 = 16 << 10;
 /// The small stack cannot be built.
 pub fn overrides(load: impl Fn(&[String]) -> frit_stack::Result<Stack>) -> frit_stack::Result<Vec<String>> {
     let given = load(&[])?;
+    let mut scales = SCALES.into_iter().map(|scale| overrides_at(scale, &given, &load));
+    let smallest = scales.next().unwrap_or_else(|| Ok(Vec::new()));
+    smallest.or_else(|e| scales.find_map(Result::ok).ok_or(e))
+}
+
+fn overrides_at(
+    scale: u32,
+    given: &Stack,
+    load: impl Fn(&[String]) -> frit_stack::Result<Stack>,
+) -> frit_stack::Result<Vec<String>> {
     let layers = given.layers();
     let mut sets: Vec<String> =
-        layers.iter().flat_map(|layer| [of_layer(layer), of_media(&given, layer)].concat()).collect();
+        layers.iter().flat_map(|layer| [of_layer(layer), of_media(given, layer, scale)].concat()).collect();
     // The lowest first: the capacity of a layer follows from those below it.
     for (i, layer) in layers.iter().enumerate().rev() {
         // A durable layer offers less, since records take space.
@@ -48,6 +61,7 @@ pub fn overrides(load: impl Fn(&[String]) -> frit_stack::Result<Stack>) -> frit_
             sets.push(format!("{}.size={SMALL_BYTES}", layer.name));
         }
     }
+    load(&[&sets[..], &given.durable(true)].concat())?.layer_bytes(0)?;
     Ok(sets)
 }
 
@@ -57,8 +71,8 @@ fn offers_any_size(kind: LayerKind) -> bool {
     matches!(kind, LayerKind::Compress | LayerKind::Segments | LayerKind::Thin)
 }
 
-/// Returns the overrides of the media of a layer.
-fn of_media(stack: &Stack, layer: &Layer) -> Vec<String> {
+/// Returns the overrides of the media of a layer, with `scale` times the smallest capacity.
+fn of_media(stack: &Stack, layer: &Layer, scale: u32) -> Vec<String> {
     let mut sets = Vec::new();
     let (mut pages, mut page) = (0, 4096);
     let media =
@@ -71,11 +85,11 @@ fn of_media(stack: &Stack, layer: &Layer) -> Vec<String> {
         set("chips_per_channel", 1);
         set("dies_per_chip", 1);
         set("planes_per_die", 1);
-        set("blocks_per_plane", g.blocks_per_plane.min(BLOCKS));
+        set("blocks_per_plane", g.blocks_per_plane.min(BLOCKS * scale));
         set("pages_per_block", g.pages_per_block.min(PAGES));
         page = g.page_bytes.min(PAGE_MOST);
         set("page_bytes", page);
-        pages += g.channels.min(UNITS) * BLOCKS * PAGES;
+        pages += g.channels.min(UNITS) * BLOCKS * PAGES * scale;
     }
     for m in layer.on.iter().filter_map(media) {
         match &m.spec {
