@@ -283,8 +283,10 @@ impl<S: Sink + 'static> Composer<S> for Mirror<S> {
     }
 
     fn place(&self, at: u64) -> (u64, Option<MediumKind>) {
-        let (end, place) = self.base.devices.get(self.source).place(at);
-        (end.min(self.layout.data), place)
+        // The side that serves the reads: what it calls a hole, it reads as zeros.
+        let (side, served) = self.reader(at);
+        let (end, place) = self.base.devices.get(side).place(at);
+        (end.min(served).min(self.layout.data), place)
     }
 
     fn format(&mut self, sink: &mut S) -> Result<()> {

@@ -11,7 +11,7 @@ use frit_core::{Cause, ReadTarget, Result, SECTOR_BYTES, Sink, WriteData};
 impl<S: Sink + 'static> Mirror<S> {
     /// Returns the side that serves an address, and the end of the range for which it does.
     #[inline]
-    fn reader(&self, at: u64) -> (usize, u64) {
+    pub(super) fn reader(&self, at: u64) -> (usize, u64) {
         let chunk = at / self.base.config.read_chunk;
         let end = (chunk + 1).saturating_mul(self.base.config.read_chunk);
         if self.regions.copies() == 0 {

@@ -264,7 +264,10 @@ fn alive(
     let mut flushed = 0;
     for (i, r) in requests.iter().enumerate() {
         let done = clients.perform(layer.as_mut(), &mut UntimedSink::new(), r, i as u32);
-        if let (Err(RequestFailure::Error(Error::ReadOnly { .. })), true) = (&done, depth.worn) {
+        // Without commits, layers run out of space as well.
+        let refused =
+            matches!(done, Err(RequestFailure::Error(Error::ReadOnly { .. } | Error::NoSpace { .. })));
+        if refused && depth.worn {
             lasted.remove(i);
             continue;
         }
