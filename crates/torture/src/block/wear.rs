@@ -99,6 +99,12 @@ impl WorkItem<'_> {
                         break;
                     }
                 }
+                // After a failed flush, a table may name places that were not written.
+                Err(RequestFailure::Error(Error::Corrupt { .. }))
+                    if target.commits_at_flush() && layer.refuses().is_some() =>
+                {
+                    refusals += 1;
+                }
                 Err(RequestFailure::Error(e)) => {
                     return Err(Violation::error(Oracle::Alive, &r.to_string(), &e));
                 }
