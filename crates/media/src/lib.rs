@@ -36,6 +36,6 @@ pub use pcm::{Partition, Pcm, PcmConfig, PcmGeometry};
 pub use profile::{MediumConfig, MediumSpec, Profile};
 pub use store::{
     AnyStore, CustomStore, DirectFile, DirectStore, FileAccess, FileStore, MemoryStore, MmapStore, NoStore,
-    Store,
+    Store, prefetch_value,
 };
 pub use timing::{DramTiming, LatencyCurve, NandTiming, ObjectTiming, PcmTiming, Phases, TimingModel};

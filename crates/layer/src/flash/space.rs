@@ -8,7 +8,7 @@ use frit_core::convert::{count_u32, low_u16, to_u64, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{BlockId, Cause, Error, Lpn, Ppn, ReadTarget, Result, Sink, UnitState};
 use frit_media::memory::table32;
-use frit_media::{ExpectedPage, NandArray, Store};
+use frit_media::{ExpectedPage, NandArray, Store, prefetch_value};
 use std::collections::VecDeque;
 
 /// Free blocks of a unit reserved for garbage collection: one for the block that it fills, one in
@@ -433,7 +433,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Prefetches what a read of this page needs.
     #[inline]
     pub(crate) fn prefetch_read(&self, ppn: Ppn) {
-        std::hint::black_box(self.reverse[ppn.idx()]);
+        prefetch_value(&self.reverse[ppn.idx()]);
         self.nand.prefetch(ppn);
     }
 

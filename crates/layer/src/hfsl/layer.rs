@@ -27,8 +27,7 @@ use frit_core::{
 use frit_media::{Dram, NandArray, Pcm, Store};
 use frit_wear::{Leveled, PcmWearKeys};
 
-/// Number of pages by which a read prefetches the records and the first bytes of the following
-/// pages.
+/// Number of pages by which a read prefetches the records and the contents of the following pages.
 const READ_AHEAD: u32 = 2;
 
 /// Size of a batch of pages in [`BlockLayer::prefetch`], and the number of pages looked at of one

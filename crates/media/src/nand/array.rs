@@ -283,7 +283,7 @@ impl<St: Store> NandArray<St> {
         device.is_bad(b)
     }
 
-    /// Prefetches the record and the first bytes of a page; see [`Nand::prefetch`].
+    /// Prefetches the record and the contents of a page; see [`Nand::prefetch`].
     #[inline]
     pub fn prefetch(&self, ppn: Ppn) {
         let (device, ppn) = self.of_page(ppn);

@@ -9,8 +9,9 @@ use crate::stripe::div_fast;
 use frit_core::planted::is_planted;
 use frit_core::{BlockId, Cause, Cmd, Error, MediumKind, Op, Ppn, ReadTarget, Result, Sink, WriteData};
 
-/// Number of bytes of a page that are prefetched.
-const FETCH_BYTES: usize = 512;
+/// Largest number of bytes of a page that are prefetched: the processor itself prefetches only within
+/// 4 KiB of addresses that are accessed in order.
+const FETCH_BYTES_MAX: usize = 4096;
 
 #[cold]
 fn rule(at: u32, what: &'static str) -> Error {
@@ -79,14 +80,15 @@ impl<St: Store> Nand<St> {
         self.injects && self.config.faults.program_fails(ppn.0, self.state[block as usize].erases)
     }
 
-    /// Prefetches the record and the first bytes of a page that will be read soon. The processor
-    /// prefetches the other bytes by itself; requesting all of them takes longer than it saves.
+    /// Prefetches the record and the contents of a page that will be read soon. The processor's own
+    /// prefetching begins only after the first accesses to a page, when the digest already waits.
     /// Emits no command.
     #[inline]
     pub fn prefetch(&self, ppn: Ppn) {
         if St::STORES_BYTES && ppn.0 < self.pages {
             self.store.prefetch(self.config.geometry.record_at(ppn), SPARE_RECORD_BYTES);
-            self.store.prefetch(self.data_at(ppn), FETCH_BYTES);
+            let bytes = (self.config.geometry.page_bytes as usize).min(FETCH_BYTES_MAX);
+            self.store.prefetch(self.data_at(ppn), bytes);
         }
     }
 

@@ -63,6 +63,21 @@ pub(super) fn prefetch(bytes: &[u8]) {
 #[inline]
 pub(super) fn prefetch(_: &[u8]) {}
 
+/// Prefetches the start of a value that will be needed soon. Unlike a load of it, this does not wait
+/// for memory.
+#[inline]
+pub fn prefetch_value<T>(value: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+
+        // SAFETY: a prefetch changes nothing and cannot fault.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = value;
+}
+
 #[cfg(target_arch = "x86_64")]
 #[repr(align(64))]
 struct CacheLine([u8; LINE]);

@@ -15,6 +15,7 @@ mod populate;
 mod sigbus;
 
 pub use any::AnyStore;
+pub use cache::prefetch_value;
 pub use custom::CustomStore;
 pub use direct::{DirectFile, DirectStore, FileAccess};
 pub use file::FileStore;
