@@ -1,6 +1,7 @@
 //! Trees that nobody has chosen: each is drawn from what the reference allows, and tortured.
 //!
-//! `TREES=from..to` tortures other ones, and prints each before its run.
+//! `TREES=from..to` tortures other ones, and prints each before its run. With `SEED` (see
+//! `scripts/explore.sh`) others are drawn.
 
 use crate::common::asked;
 use frit_stack::Stack;
@@ -165,7 +166,8 @@ impl TreeText {
 #[test]
 fn random_trees_hold() {
     let asked_for: Option<String> = asked("TREES");
-    let seeds = asked_for.as_deref().map_or(0..TREES, |range| {
+    let first = asked::<u64>("SEED").unwrap_or(0).wrapping_mul(TREES);
+    let seeds = asked_for.as_deref().map_or(first..first.saturating_add(TREES), |range| {
         let (from, to) = range.split_once("..").expect("TREES=from..to");
         from.parse().unwrap()..to.parse().unwrap()
     });
