@@ -123,8 +123,10 @@ fn a_volume_refuses_the_stack_of_the_halo_paper() {
 /// Regression test: layers whose PCM was never written had no header to boot from.
 #[test]
 fn every_builtin_stack_boots_after_a_run_that_only_reads() {
-    for stack in json(&["check", "--json"]).as_array().unwrap() {
-        let name = stack["name"].as_str().unwrap();
+    let stacks = concat!(env!("CARGO_MANIFEST_DIR"), "/../../stacks");
+    for file in std::fs::read_dir(stacks).unwrap() {
+        let name = file.unwrap().path();
+        let name = name.to_str().unwrap();
         let out = frit(&["run", name, "gen:uniform,count=5,read=1,span=1M", "--verify", "--quiet"]);
         assert!(out.status.success(), "{name}: {}", text(&out.stderr));
     }

@@ -100,7 +100,7 @@ fn mistakes_have_words_and_codes() {
     std::fs::write(d.join("image"), [0; 512]).unwrap();
     assert!(ends(d, &["import", "none", "image"], 2).contains("no volume here"));
     assert!(!d.join("x").exists() && !d.join("none").exists());
-    assert!(ends(d, &["create", "vol", "--stack", "no-pcm-small"], 1).contains("[media.pcm]"));
+    assert!(ends(d, &["create", "vol", "--stack", "no-pcm-small"], 1).contains("[media.hfsl-pcm]"));
     assert!(ends(d, &["create", "vol", "--stack", "hfsl-smal"], 1).contains("did you mean `hfsl-small`?"));
     assert!(!d.join("vol").exists());
     create(d, "vol");
