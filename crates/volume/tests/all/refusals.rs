@@ -126,7 +126,7 @@ fn a_stack_without_durable_memory_is_told_what_to_add() {
     let (_dir, volume) = place();
     let sets = ["hfsl.pcm=none", "FUSION_METHOD=none"];
     let e = create_with(&volume, &sets, false).unwrap_err().to_string();
-    assert!(e.contains("[media.pcm]") && e.contains("profile = "), "{e}");
+    assert!(e.contains("[media.hfsl-pcm]") && e.contains("profile = "), "{e}");
     assert!(!volume.exists());
 }
 
