@@ -1,8 +1,8 @@
 //! The block interface between the layers of a stack.
 
 use crate::{
-    BlockingMedium, Buffer, ByteAccess, Deferred, Durable, Hints, Nanos, Params, RawAccess, ReadTarget,
-    RequestIntent, Result, Sector, Sink, StackView, WriteData,
+    BlockingMedium, Buffer, ByteAccess, CacheAccess, Deferred, Durable, Hints, Nanos, Params, RawAccess,
+    ReadTarget, RequestIntent, Result, Sector, Sink, StackView, WriteData,
 };
 use std::sync::Arc;
 
@@ -147,6 +147,11 @@ pub trait BlockLayer<S: Sink> {
 
     /// Returns the interface to physical addresses; `None` if the layer has none.
     fn raw_access(&mut self) -> Option<&mut dyn RawAccess<S>> {
+        None
+    }
+
+    /// Returns the commands of a solid-state cache; `None` if the layer is none.
+    fn cache_access(&mut self) -> Option<&mut dyn CacheAccess<S>> {
         None
     }
 

@@ -72,6 +72,10 @@ impl MediumKind {
 pub enum Op {
     /// Read a NAND page into the page register and over the bus.
     NandRead,
+    /// Transfer more of the page that a read has left in the page register, without a read of the
+    /// cells (ONFI: change read column). It is emitted directly after the [`Op::NandRead`] of its page
+    /// on the same unit, which executes no command in between.
+    NandRegisterRead,
     /// Program a NAND page.
     NandProgram,
     /// Erase a NAND block.
@@ -115,7 +119,9 @@ impl Op {
     #[must_use]
     pub fn medium(self) -> MediumKind {
         match self {
-            Op::NandRead | Op::NandProgram | Op::NandErase | Op::NandCopyback => MediumKind::Nand,
+            Op::NandRead | Op::NandRegisterRead | Op::NandProgram | Op::NandErase | Op::NandCopyback => {
+                MediumKind::Nand
+            }
             Op::PcmRead | Op::PcmWrite | Op::PcmFence | Op::PcmWriteClean | Op::PcmRefresh => MediumKind::Pcm,
             Op::DramRead | Op::DramWrite => MediumKind::Dram,
             Op::DiskRead | Op::DiskWrite | Op::DiskFlush => MediumKind::Disk,
@@ -156,7 +162,13 @@ impl Op {
     pub fn is_read(self) -> bool {
         matches!(
             self,
-            Op::NandRead | Op::PcmRead | Op::DramRead | Op::DiskRead | Op::ObjectGet | Op::ObjectList
+            Op::NandRead
+                | Op::NandRegisterRead
+                | Op::PcmRead
+                | Op::DramRead
+                | Op::DiskRead
+                | Op::ObjectGet
+                | Op::ObjectList
         )
     }
 }

@@ -11,6 +11,8 @@
 
 pub mod block;
 pub mod bounds;
+pub mod cache_access;
+pub mod cache_device;
 pub mod cmd;
 pub mod convert;
 pub mod counts;
@@ -21,6 +23,7 @@ pub mod error;
 pub mod extents;
 pub mod files;
 pub mod hints;
+pub mod nameless_device;
 pub mod objects;
 pub mod params;
 pub mod payload;
@@ -34,6 +37,8 @@ pub mod units;
 pub mod visible;
 
 pub use block::{BlockLayer, Info, Precondition, Preconditioning, Progress, Quiesce, StackDevice};
+pub use cache_access::{CacheAccess, CacheCommand, CacheInfo, CacheReply};
+pub use cache_device::{BlockState, CacheDevice, CacheRead, CacheRecovery};
 pub use cmd::{Cause, Cmd, MediumKind, Op, UnitId};
 pub use counts::{Count, Counts};
 pub use deferred::{BlockingAccess, BlockingMedium, Buffer, Deferred, DeferredPart, RequestIntent};
@@ -44,6 +49,7 @@ pub use durable::{
 };
 pub use error::{Error, Result};
 pub use hints::{HintKind, HintMap, HintRange, HintSpan, Hints};
+pub use nameless_device::{Claimed, Migration, NamelessDevice, OWNERS, OwnedBlock, PhysicalAddress};
 pub use objects::{ObjectDevice, ObjectId, ObjectReader};
 pub use params::{ParamDef, ParamInfo, ParamTable, Params};
 pub use payload::{ReadTarget, WriteData};

@@ -45,6 +45,16 @@ pub enum Group {
     Compress,
     /// `frit_compose::planted::SegmentsBug`.
     Segments,
+    /// `frit_layer::planted::FtlBug`.
+    Ftl,
+    /// `frit_layer::planted::SscBug`.
+    Ssc,
+    /// `frit_layer::planted::FlashtierBug`.
+    Flashtier,
+    /// `frit_layer::planted::FlashcacheBug`.
+    Flashcache,
+    /// `frit_layer::planted::NamelessBug`.
+    Nameless,
 }
 
 /// An enum of bugs, each named by its effect.

@@ -63,6 +63,13 @@ pub trait Sink: Send {
     /// Returns the state of a unit, from which policies may decide.
     fn unit(&self, unit: UnitId) -> UnitState;
 
+    /// Returns `true` if a unit has no work. A sink that computes the end of the work for
+    /// [`Sink::unit`] can answer this faster.
+    #[inline]
+    fn is_idle(&self, unit: UnitId) -> bool {
+        self.unit(unit).is_idle()
+    }
+
     /// Emits a command, to be executed once `after` and the start of the current request
     /// ([`Sink::start`]) are done.
     fn emit(&mut self, cmd: Cmd, after: Self::Tok) -> Self::Tok;

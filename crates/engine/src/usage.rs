@@ -32,6 +32,8 @@ pub struct DeviceUsage {
     /// Arm statistics of the disks, by unit.
     arms: Vec<(UnitId, ArmStats)>,
     times: [[CommandTime; Cause::COUNT]; Op::COUNT],
+    /// Suspensions by operation and cause.
+    suspensions: [[u64; Cause::COUNT]; Op::COUNT],
     series: Option<Box<UtilizationSeries>>,
     histograms: Option<Box<Histograms>>,
 }
@@ -60,7 +62,10 @@ impl DeviceUsage {
     pub fn new(hardware: &Hardware) -> DeviceUsage {
         let implicit_channel = (0..hardware.units()).map(|u| UnitId(u as u16)).map(|u| {
             let bus = match &hardware.devices()[hardware.device_of(u)].model {
-                TimingModel::Nand(_) | TimingModel::Object(_) | TimingModel::SolidState(_) => true,
+                TimingModel::Nand(_)
+                | TimingModel::NandCells(_)
+                | TimingModel::Object(_)
+                | TimingModel::SolidState(_) => true,
                 TimingModel::Pcm(timing) => timing.bus_ps_per_byte > 0,
                 TimingModel::Dram(_) | TimingModel::Disk(_) => false,
             };
@@ -77,6 +82,7 @@ impl DeviceUsage {
             unit_busy: vec![Nanos::ZERO; hardware.units()],
             channel_busy: vec![Nanos::ZERO; hardware.channels()],
             times: Default::default(),
+            suspensions: Default::default(),
             series: None,
             histograms: None,
         }
@@ -90,6 +96,7 @@ impl DeviceUsage {
         self.unit_busy.fill(Nanos::ZERO);
         self.channel_busy.fill(Nanos::ZERO);
         self.times = Default::default();
+        self.suspensions = Default::default();
         self.arms.iter_mut().for_each(|(_, a)| a.reset());
         if let Some(s) = &mut self.series {
             **s = UtilizationSeries::new(now, s.channels, s.bins);
@@ -151,6 +158,17 @@ impl DeviceUsage {
         if let Some(h) = &mut self.histograms {
             h.command(cmd, end - ready);
         }
+    }
+
+    /// Counts a suspension of an operation by a read.
+    pub(crate) fn count_suspension(&mut self, cmd: &Cmd) {
+        self.suspensions[cmd.op as usize][cmd.cause as usize] += 1;
+    }
+
+    /// Number of suspensions, by reads, of the commands of an operation and a cause.
+    #[must_use]
+    pub fn suspensions(&self, op: Op, cause: Cause) -> u64 {
+        self.suspensions[op as usize][cause as usize]
     }
 
     /// Counts a command of a disk. A disk serves its commands one after the other, so the calls for

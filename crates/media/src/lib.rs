@@ -29,7 +29,8 @@ pub use disk::{Disk, DiskConfig};
 pub use dram::{Dram, DramConfig};
 pub use hardware::{Device, Hardware, MultiPlane};
 pub use nand::{
-    ExpectedPage, Nand, NandArray, NandConfig, NandFaults, NandGeometry, PlaneOps, SPARE_RECORD_BYTES, Spare,
+    CellKind, ExpectedPage, Nand, NandArray, NandCells, NandConfig, NandFaults, NandGeometry, NandSuspend,
+    PageOrder, PageState, PageTimes, PlaneOps, SPARE_RECORD_BYTES, Spare, SuspendOps, SuspendTimes,
 };
 pub use object::{ObjectConfig, ObjectMedium};
 pub use pcm::{Partition, Pcm, PcmConfig, PcmGeometry};

@@ -9,6 +9,8 @@ use frit_core::planted::{Group, PlantedBug};
 pub enum Bug {
     /// The data checksum of a NAND page is not verified.
     NandDataUnchecked,
+    /// Only the first copy of the record of a NAND page is read.
+    NandSecondCopyIgnored,
     /// The units of an array of NAND devices that hold data are assigned to the wrong devices when
     /// the array is opened.
     ArrayRotatedAtOpen,

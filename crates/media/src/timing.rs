@@ -2,6 +2,7 @@
 //! The engine adds the queueing time; this module has no queues.
 
 use crate::disk::{Drive, DriveRequest, SolidStateDrive};
+use crate::nand::{NandCells, NandSuspend};
 use frit_core::{Cmd, Nanos, Op};
 use serde::{Deserialize, Serialize};
 use std::hint::select_unpredictable;
@@ -55,7 +56,7 @@ impl NandTiming {
     }
 
     /// Returns the phases of a NAND command. A copyback is a read and a program without transfers
-    /// of data.
+    /// of data. A read of the page register is one bus phase, its command cycles included.
     #[inline]
     #[must_use]
     pub fn phases(&self, cmd: &Cmd) -> Phases {
@@ -66,10 +67,13 @@ impl NandTiming {
         let copyback = self.t_read + self.t_prog;
         let array = either(Op::NandErase, self.t_erase, copyback);
         let array = either(Op::NandRead, self.t_read, either(Op::NandProgram, self.t_prog, array));
+        let register = cmd.op == Op::NandRegisterRead;
+        let command = self.t_command + only(Op::NandProgram, data) + only(Op::NandCopyback, self.t_command);
+        let bus_out = only(Op::NandRead, data);
         Phases {
-            bus_in: self.t_command + only(Op::NandProgram, data) + only(Op::NandCopyback, self.t_command),
-            array,
-            bus_out: only(Op::NandRead, data),
+            bus_in: select_unpredictable(register, Nanos::ZERO, command),
+            array: select_unpredictable(register, Nanos::ZERO, array),
+            bus_out: select_unpredictable(register, self.t_command + data, bus_out),
         }
     }
 }
@@ -238,6 +242,8 @@ impl ObjectTiming {
 pub enum TimingModel {
     /// NAND flash.
     Nand(NandTiming),
+    /// NAND flash with latencies by type of page, or with suspensions.
+    NandCells(Box<(NandTiming, NandCells)>),
     /// PCM and other byte-addressable persistent memories.
     Pcm(PcmTiming),
     /// Volatile memory.
@@ -258,12 +264,22 @@ impl TimingModel {
         matches!(self, TimingModel::Pcm(timing) if timing.fence == Nanos::ZERO)
     }
 
+    /// Returns the rules by which reads suspend other operations, if they do.
+    #[must_use]
+    pub fn suspend(&self) -> Option<NandSuspend> {
+        match self {
+            TimingModel::NandCells(both) => both.1.suspend,
+            _ => None,
+        }
+    }
+
     /// Returns the phases of a command that starts at `begin`. Takes `&mut self` because the cost
     /// of a disk command depends on the commands before it (the position of the arm).
     #[inline]
     pub fn phases(&mut self, cmd: &Cmd, begin: Nanos) -> Phases {
         match self {
             TimingModel::Nand(t) => t.phases(cmd),
+            TimingModel::NandCells(both) => both.1.phases(&both.0, cmd),
             TimingModel::Pcm(t) => t.phases(cmd),
             TimingModel::Dram(t) => t.phases(cmd),
             TimingModel::Disk(drive) => disk_phases(drive, cmd, begin),

@@ -7,6 +7,7 @@ mod gate;
 mod hazard;
 mod hazard_links;
 mod state;
+mod suspend;
 
 pub(crate) use gate::Gate;
 pub use state::{CmdId, QueuedCommand, Queues, Tok};
@@ -15,7 +16,7 @@ use crate::driver::{Completion, Engine, Tag};
 use crate::sched::Scheduler;
 use crate::usage::DeviceUsage;
 use frit_core::visible::Metric;
-use frit_core::{Cmd, LinkRequest, Nanos, RequestScope, Sink, UnitId, UnitState};
+use frit_core::{Cmd, LinkRequest, Nanos, Op, RequestScope, Sink, UnitId, UnitState};
 use frit_media::Hardware;
 use state::{PendingEvent, Stage};
 
@@ -132,6 +133,10 @@ impl<P: Scheduler> Event<P> {
         } else if let Some(unit) = self.queues.next_free_unit() {
             if self.queues.is_disk(unit) {
                 self.queues.start_disk(unit);
+            } else if self.queues.has_operation(unit) {
+                let accepts = self.queues.accepts_read(unit);
+                let read = accepts.then(|| self.scheduler.pick_read(&self.queues, unit)).flatten();
+                self.queues.suspend_or_resume(unit, read);
             } else if let Some(id) = self.scheduler.pick(&self.queues, unit) {
                 self.queues.start(unit, id);
             }
@@ -145,11 +150,23 @@ impl<P: Scheduler> Event<P> {
         match due {
             PendingEvent::Timer(token) => self.scheduler.timer(&mut self.queues, token),
             PendingEvent::Gate(gate) => self.queues.pass_gate(gate),
-            PendingEvent::Phase(id) => {
-                if self.queues.end_phase(id) == Stage::Finished {
-                    self.scheduler.finished(&mut self.queues, id);
+            PendingEvent::Phase(id) => self.end_phase(id),
+            PendingEvent::Operation(unit, event) => {
+                if let Some(id) = self.queues.operation_of(unit, event) {
+                    self.end_phase(id);
                 }
             }
+        }
+    }
+
+    fn end_phase(&mut self, id: CmdId) {
+        if self.queues.end_phase(id) != Stage::Finished {
+            return;
+        }
+        if self.queues.cmd(id).op == Op::NandRegisterRead {
+            self.queues.complete(id);
+        } else {
+            self.scheduler.finished(&mut self.queues, id);
         }
     }
 }

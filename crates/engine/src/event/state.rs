@@ -5,6 +5,7 @@ use super::channels::{ChannelRequest, Channels};
 use super::disk_queue::{DiskJobState, DiskQueue, NO_DISK, disk_queues};
 use super::gate::Gate;
 use super::hazard_links::{Chains, HazardLinks, UnitHazards};
+use super::suspend::{Suspension, suspensions};
 use crate::driver::{Completion, Tag};
 use crate::links::is_link_tag;
 use crate::usage::DeviceUsage;
@@ -46,6 +47,10 @@ pub(super) enum Stage {
     Released,
     /// The command was sent to the device and may start.
     Sent,
+    /// A read of the page register, which starts when its read ends.
+    Follows,
+    /// The command has the unit, which suspends another command for it.
+    Suspends,
     /// The command has the unit: transfer in, operation of the cells, transfer out.
     In,
     Array,
@@ -73,11 +78,13 @@ pub(super) struct DependencyNode {
     /// Neighbours among the commands that were sent to the unit.
     sent_prev: u32,
     sent_next: u32,
+    /// The read of the page register that follows this read, or [`NONE`].
+    register_read: u32,
     pub(super) order: HazardLinks,
     tag: Option<Tag>,
-    phases: Phases,
+    pub(super) phases: Phases,
     ready: Nanos,
-    start: Nanos,
+    pub(super) start: Nanos,
 }
 
 pub(super) const NO_CMD: Cmd =
@@ -98,7 +105,7 @@ pub(super) struct UnitQueue {
     /// Commands of the queue that were sent, in the order in which they were sent.
     sent: LinkedQueue,
     pub(super) order: UnitHazards,
-    running: u32,
+    pub(super) running: u32,
     /// Time at which the unit will be free if no command waits for a channel.
     expected: Nanos,
     channel: u16,
@@ -116,6 +123,8 @@ pub(super) struct UnitQueue {
 pub(super) enum PendingEvent {
     /// A phase of a command ends.
     Phase(CmdId),
+    /// The cells end a command that reads can suspend, unless the event is void.
+    Operation(UnitId, u32),
     /// A timer of the scheduler expires.
     Timer(u32),
     /// A gate opens.
@@ -201,6 +210,7 @@ pub struct Queues {
     /// Watched tokens that are done at the current time.
     reports: BinaryHeap<Reverse<(Nanos, Tag)>>,
     refused: u64,
+    pub(super) suspensions: Vec<Option<Suspension>>,
     usage: Box<DeviceUsage>,
 }
 
@@ -329,6 +339,7 @@ impl Queues {
             free_units: VecDeque::new(),
             reports: BinaryHeap::new(),
             refused: 0,
+            suspensions: suspensions(hardware),
             usage: Box::new(DeviceUsage::new(hardware)),
         };
         // Slot 0 stands for "none"; its generation makes the default token a done one.
@@ -398,6 +409,9 @@ impl Queues {
             disk => self.disks[usize::from(disk)].expected(),
         };
         unit.expected = unit.expected.max(self.now) + cost;
+        if cmd.op == Op::NandRegisterRead {
+            return self.follow_read(id);
+        }
         unit.queued += 1;
         let tail = unit.queue.tail;
         unit.queue.tail = id;
@@ -414,6 +428,22 @@ impl Queues {
         self.wait_for(id, 0, after);
         self.wake(id);
         Tok { id, generation: self.nodes[id as usize].generation }
+    }
+
+    /// Makes a read of the page register follow the last read of its unit. The scheduler does not see
+    /// it: another command in between would overwrite the register.
+    fn follow_read(&mut self, id: u32) -> Tok {
+        self.emitted += 1;
+        let unit = self.nodes[id as usize].cmd.unit;
+        let read = self.units[unit.idx()].queue.tail;
+        let node = &mut self.nodes[id as usize];
+        node.stage = Stage::Follows;
+        node.order.seq = self.emitted;
+        let generation = node.generation;
+        let read = &mut self.nodes[read as usize];
+        debug_assert_eq!(read.cmd.op, Op::NandRead, "emitted directly after its read");
+        read.register_read = id;
+        Tok { id, generation }
     }
 
     pub(super) fn join(&mut self, a: Tok, b: Tok) -> Tok {
@@ -571,12 +601,25 @@ impl Queues {
         let node = &mut self.nodes[id.0 as usize];
         node.phases = self.models[usize::from(u.device)].phases(&node.cmd, now);
         node.start = now;
+        self.begin_phases(id);
+    }
+
+    /// Begins the first phase of a command that has its unit.
+    pub(super) fn begin_phases(&mut self, id: CmdId) {
+        let node = &mut self.nodes[id.0 as usize];
         if node.phases.bus_in > Nanos::ZERO {
             node.stage = Stage::In;
             self.request_channel(id.0);
         } else {
-            node.stage = Stage::Array;
-            let end = now + node.phases.array;
+            self.start_cells(id);
+        }
+    }
+
+    fn start_cells(&mut self, id: CmdId) {
+        let node = &mut self.nodes[id.0 as usize];
+        node.stage = Stage::Array;
+        let end = self.now + node.phases.array;
+        if self.suspensions.is_empty() || !self.start_operation(id.0) {
             self.at(end, PendingEvent::Phase(id));
         }
     }
@@ -588,10 +631,10 @@ impl Queues {
         let phases = node.phases;
         match node.stage {
             Stage::In => {
-                node.stage = Stage::Array;
                 self.release_channel(id.0);
-                self.at(now + phases.array, PendingEvent::Phase(id));
+                self.start_cells(id);
             }
+            Stage::Suspends => self.begin_phases(id),
             Stage::Array if phases.bus_out > Nanos::ZERO => {
                 node.stage = Stage::Out;
                 self.request_channel(id.0);
@@ -603,8 +646,15 @@ impl Queues {
                     self.release_channel(id.0);
                 }
                 self.usage.count_command(&cmd, ready, start, now);
+                if self.start_register_read(id) {
+                    return Stage::Finished;
+                }
                 let unit = &mut self.units[cmd.unit.idx()];
                 unit.running = NONE;
+                if !self.suspensions.is_empty() && self.end_read(cmd.unit) {
+                    return Stage::Finished;
+                }
+                let unit = &mut self.units[cmd.unit.idx()];
                 if unit.queued > 0 {
                     self.list_free_unit(cmd.unit);
                 } else {
@@ -617,6 +667,22 @@ impl Queues {
             }
         }
         self.nodes[id.0 as usize].stage
+    }
+
+    /// Starts the read of the page register that follows a read, and returns `true`, if there is one.
+    fn start_register_read(&mut self, read: CmdId) -> bool {
+        let id = self.nodes[read.0 as usize].register_read;
+        if id == NONE {
+            return false;
+        }
+        let now = self.now;
+        let node = &mut self.nodes[id as usize];
+        let unit = &mut self.units[node.cmd.unit.idx()];
+        unit.running = id;
+        node.phases = self.models[usize::from(unit.device)].phases(&node.cmd, now);
+        (node.ready, node.start) = (now, now);
+        self.begin_phases(CmdId(id));
+        true
     }
 }
 
@@ -634,6 +700,7 @@ impl Queues {
             next: NONE,
             sent_prev: NONE,
             sent_next: NONE,
+            register_read: NONE,
             order: HazardLinks::default(),
             tag: None,
             phases: Phases::default(),
@@ -708,7 +775,7 @@ impl Queues {
         }
     }
 
-    fn unlink(&mut self, id: u32) {
+    pub(super) fn unlink(&mut self, id: u32) {
         self.unregister(id);
         let DependencyNode { prev, next, sent_prev, sent_next, cmd, .. } = self.nodes[id as usize];
         let unit = &mut self.units[cmd.unit.idx()];
@@ -732,10 +799,11 @@ impl Queues {
         self.nodes[id as usize].next = NONE;
     }
 
-    fn list_free_unit(&mut self, unit: UnitId) {
-        let u = &mut self.units[unit.idx()];
-        if !u.listed && u.running == NONE {
-            u.listed = true;
+    /// Lists a unit that may have a command to start: it is free, or its operation can be suspended.
+    pub(super) fn list_free_unit(&mut self, unit: UnitId) {
+        let u = &self.units[unit.idx()];
+        if !u.listed && (u.running == NONE || self.has_operation(unit)) {
+            self.units[unit.idx()].listed = true;
             self.free_units.push_back(unit);
         }
     }

@@ -61,6 +61,12 @@ impl AskTree {
         Nanos((self.keys[1] >> (POSITION_BITS + NUMBER_BITS)) as u64)
     }
 
+    /// Returns `true` if the first event has number 0 and a position below `positions`.
+    #[inline]
+    pub(super) fn first_is_end(&self, positions: usize) -> bool {
+        (self.keys[1] as u64) < positions as u64
+    }
+
     /// Position of the first event, if there is an event.
     #[inline]
     pub(super) fn first(&self) -> usize {

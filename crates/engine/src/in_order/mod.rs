@@ -3,6 +3,7 @@
 mod ask_tree;
 mod dies;
 mod disks;
+mod suspend;
 mod tokens;
 mod unit;
 
@@ -19,6 +20,7 @@ use frit_media::{Hardware, Phases, TimingModel};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hint::select_unpredictable;
+use suspend::Suspension;
 use tokens::{Consequence, Tokens};
 use unit::{QueuedCommand, Stage, Unit};
 
@@ -49,6 +51,7 @@ pub struct InOrder {
     completions: BinaryHeap<Reverse<(Nanos, Tag)>>,
     disks: Option<Box<Disks>>,
     dies: Vec<Die>,
+    suspensions: Vec<Suspension>,
     usage: Box<DeviceUsage>,
     /// Commands that can start now; kept to reuse its memory.
     startable: Vec<(UnitId, Tok)>,
@@ -73,7 +76,8 @@ impl InOrder {
     #[must_use]
     pub fn new(hardware: &Hardware) -> InOrder {
         let disks = Disks::new(hardware).map(Box::new);
-        let (dies, die_of) = dies::dies(hardware);
+        let (dies, mut die_of) = dies::dies(hardware);
+        let suspensions = suspend::suspensions(hardware, dies.len(), &mut die_of);
         let units = die_of.iter().enumerate().map(|(u, &die)| Unit::new(hardware, UnitId(u as u16), die));
         InOrder {
             now: Nanos::ZERO,
@@ -86,6 +90,7 @@ impl InOrder {
             completions: BinaryHeap::new(),
             disks,
             dies,
+            suspensions,
             usage: Box::new(DeviceUsage::new(hardware)),
             startable: Vec::new(),
             last_end: Nanos::ZERO,
@@ -142,8 +147,7 @@ impl InOrder {
         loop {
             let unit = &mut self.units[id.idx()];
             if unit.die != NO_DIE {
-                let die = unit.die;
-                return self.plan_die(die);
+                return self.plan(id);
             }
             if unit.stage != Stage::Idle {
                 return;
@@ -181,7 +185,7 @@ impl InOrder {
     fn grant(&mut self, id: UnitId, asked: Nanos) {
         let unit = &mut self.units[id.idx()];
         if unit.die != NO_DIE {
-            return self.grant_to_plane(id, asked);
+            return self.process_special(id, asked);
         }
         let (at, done) = transfer(unit, &mut self.channels, asked);
         self.usage.count_bus_phase(unit.channel, at, unit.transfer);
@@ -193,6 +197,25 @@ impl InOrder {
             return self.asks.set(id.idx(), done, tok.0);
         }
         self.end_and_start(id, done);
+    }
+
+    /// Determines the next event of a unit with a die or with suspensions.
+    fn plan(&mut self, id: UnitId) {
+        let die = self.units[id.idx()].die;
+        if usize::from(die) < self.dies.len() {
+            self.plan_die(die);
+        } else {
+            self.plan_suspensions(id);
+        }
+    }
+
+    /// Processes the event of a unit with a die or with suspensions.
+    fn process_special(&mut self, id: UnitId, at: Nanos) {
+        if usize::from(self.units[id.idx()].die) < self.dies.len() {
+            self.grant_to_plane(id, at);
+        } else {
+            self.process_suspensions(id, at);
+        }
     }
 
     /// Starts a die, or grants the bus to one of its planes.
@@ -369,10 +392,22 @@ impl Sink for InOrder {
         let u = &self.units[unit.idx()];
         let busy_until = match &self.disks {
             Some(disks) if u.is_disk => disks.busy_until(unit, self.now),
+            _ if u.die != NO_DIE && usize::from(u.die) >= self.dies.len() => {
+                self.suspensions_busy_until(unit)
+            }
             _ if u.die != NO_DIE && u.queue.is_empty() => self.dies[usize::from(u.die)].busy_until(self.now),
             _ => u.busy_until(self.now, &self.models[usize::from(u.device)]),
         };
         busy_until.map_or(UnitState::Idle, UnitState::BusyUntil)
+    }
+
+    #[inline]
+    fn is_idle(&self, unit: UnitId) -> bool {
+        let u = &self.units[unit.idx()];
+        if u.is_disk || u.die != NO_DIE {
+            return self.unit(unit).is_idle();
+        }
+        u.queue.is_empty() && u.free <= self.now
     }
 
     #[inline]
@@ -389,7 +424,7 @@ impl Sink for InOrder {
             return tok;
         }
         unit.queue.push_back(QueuedCommand { cmd, tok, ready });
-        if unit.queue.len() == 1 {
+        if unit.queue.len() <= unit.planned_commands {
             self.start(cmd.unit);
         }
         tok
@@ -456,7 +491,8 @@ impl Engine for InOrder {
             }
             // Requests for a bus at the time of a completion do not lose their turn: they are older
             // than the requests that the completion causes.
-            if done <= event {
+            // The ends of operations that reads can suspend are events, and precede completions.
+            if done <= event && !(done == event && self.asks.first_is_end(self.units.len())) {
                 let Reverse((at, tag)) = self.completions.pop()?;
                 self.now = self.now.max(at);
                 return Some(Completion { tag, at });

@@ -52,8 +52,11 @@ pub(super) struct Unit {
     pub(super) is_disk: bool,
     /// A fence takes no time: see [`TimingModel::has_free_fence`].
     pub(super) free_fence: bool,
-    /// Number of its die if that executes multi-plane commands, or [`super::dies::NO_DIE`].
+    /// Number of its die if that executes multi-plane commands; the number of dies and the number of
+    /// its suspension if reads suspend its operations; else [`super::dies::NO_DIE`].
     pub(super) die: u16,
+    /// Number of oldest commands that can have an effect before those before them have ended.
+    pub(super) planned_commands: usize,
 }
 
 impl Unit {
@@ -74,6 +77,7 @@ impl Unit {
             is_disk: matches!(hardware.devices()[device].model, TimingModel::Disk(_)),
             free_fence: hardware.devices()[device].model.has_free_fence(),
             die,
+            planned_commands: if hardware.devices()[device].model.suspend().is_some() { 2 } else { 1 },
         }
     }
 

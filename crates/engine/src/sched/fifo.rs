@@ -15,6 +15,10 @@ impl Scheduler for Fifo {
         queues.oldest(unit)
     }
 
+    fn pick_read(&mut self, queues: &Queues, unit: UnitId) -> Option<CmdId> {
+        queues.oldest(unit).filter(|&id| queues.may_suspend(id))
+    }
+
     fn params(&mut self) -> &mut dyn Params {
         self
     }

@@ -41,6 +41,12 @@ pub trait Scheduler: Send {
     /// leave it idle. The engine asks again when another command is sent.
     fn pick(&mut self, queues: &Queues, unit: UnitId) -> Option<CmdId>;
 
+    /// Returns the read that a unit executes in a suspension of its program or erase: one of those
+    /// for which [`Queues::may_suspend`] is `true`. By default, the first command sent, if it is one.
+    fn pick_read(&mut self, queues: &Queues, unit: UnitId) -> Option<CmdId> {
+        queues.sent(unit).next().map(|w| w.id).filter(|&id| queues.may_suspend(id))
+    }
+
     /// Handles a command that the device has finished. By default the host is notified at once.
     fn finished(&mut self, queues: &mut Queues, id: CmdId) {
         queues.complete(id);

@@ -61,6 +61,11 @@ impl Scheduler for ReadFirst {
         oldest
     }
 
+    fn pick_read(&mut self, queues: &Queues, unit: UnitId) -> Option<CmdId> {
+        let mut sent = queues.sent(unit).take(self.window as usize);
+        sent.find(|w| queues.may_suspend(w.id)).map(|w| w.id)
+    }
+
     fn params(&mut self) -> &mut dyn Params {
         self
     }

@@ -3,7 +3,7 @@
 
 use crate::common::*;
 use frit_core::{Nanos, Sink, UnitId, UnitState};
-use frit_engine::sched::{Fifo, ReadFirst};
+use frit_engine::sched::{Fifo, Hfsl, ReadFirst};
 use frit_engine::{Engine, Event, InOrder, LoopMode, RequestTimes};
 use frit_media::Hardware;
 
@@ -111,6 +111,42 @@ fn commands_wait_for_what_they_come_after() {
     check(&hw, std::slice::from_ref(&copy), &[288_700]);
     // A read behind the program on its unit waits for it in FIFO order: 288 700 + 75 500.
     check(&hw, &[copy, Request::at(0, &[read(1, 1)])], &[288_700, 364_200]);
+}
+
+/// A read with two transfers, each of a page.
+fn in_parts(unit: u16, block: u32) -> [Request; 2] {
+    // As one request would have one acknowledgement, the second transfer is a request of its own.
+    [Request::at(0, &[read(unit, block)]), Request::at(0, &[register_read(unit, block)])]
+}
+
+#[test]
+fn the_rest_of_a_page_takes_only_the_bus() {
+    let hw = nand(&[0, 0]);
+    // 75 500, then a transfer without the cells: 88 699. The next read of the unit: + 75 500.
+    let [first, rest] = in_parts(0, 0);
+    let requests = [first, rest, Request::at(0, &[read(0, 1)])];
+    check(&hw, &requests, &[75_500, 88_699, 164_199]);
+    // The other unit asks for the bus at 62 301, before the rest does.
+    let [first, rest] = in_parts(0, 0);
+    check(&hw, &[first, rest, Request::at(0, &[read(1, 0)])], &[75_500, 101_898, 88_699]);
+    // With a cycle for the command and the address: 1 000 + 75 500, then 1 000 + 13 199.
+    check(&nand_with_commands(1), &in_parts(0, 0), &[76_500, 90_699]);
+}
+
+#[test]
+fn no_other_read_comes_between_the_transfers_of_a_page() {
+    // The reads of the other blocks are sent before the first one ends. A scheduler does not choose
+    // one of them while the page register holds the rest of a page.
+    let [first, rest] = in_parts(0, 0);
+    let requests = [first, rest, Request::at(0, &[read(0, 1)]), Request::at(0, &[read(0, 2)])];
+    let hw = nand(&[0]);
+    let want = [75_500, 88_699, 164_199, 239_699];
+    assert_eq!(ends(&mut Event::new(&hw, ReadFirst::default()), &requests), want);
+    check(&hw, &requests, &want);
+    // The scheduler of HFSL sends batches and reports them as a whole: 5 000 for the transfer, then
+    // the reads. The second transfer needs no report.
+    let ends = ends(&mut Event::new(&hw, Hfsl::default()), &requests);
+    assert_eq!(ends, [244_699, 93_699, 244_699, 244_699]);
 }
 
 #[test]

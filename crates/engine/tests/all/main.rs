@@ -4,6 +4,8 @@
 
 mod agree;
 mod by_hand;
+mod cells;
+mod cells_model;
 mod common;
 mod disks;
 mod driver;

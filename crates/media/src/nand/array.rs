@@ -6,7 +6,7 @@
 //! alone. Blocks are numbered consecutively within a unit of the array, and pages within a block, as
 //! in one device.
 
-use super::{ExpectedPage, Nand, NandGeometry, PlaneOps, Spare};
+use super::{ExpectedPage, Nand, NandGeometry, PageState, PlaneOps, Spare};
 use crate::Store;
 use crate::planted::Bug;
 use crate::stripe::div_fast;
@@ -54,6 +54,7 @@ impl NandGeometry {
         [
             ("page_bytes", self.page_bytes, other.page_bytes),
             ("pages_per_block", self.pages_per_block, other.pages_per_block),
+            ("program_pages", self.program_pages, other.program_pages),
             ("blocks_per_plane", self.blocks_per_unit(), other.blocks_per_unit()),
         ]
         .into_iter()
@@ -338,6 +339,15 @@ impl<St: Store> NandArray<St> {
         self.device(device).spare(local).map_err(|e| self.renumber(e, ppn, device, local))
     }
 
+    /// Returns the state of a page; see [`Nand::page_state`].
+    ///
+    /// # Errors
+    /// The errors of [`Nand::page_state`].
+    pub fn page_state(&self, ppn: Ppn) -> Result<PageState> {
+        let (device, local) = self.of_page(ppn);
+        device.page_state(local)
+    }
+
     /// Programs a page; see [`Nand::program`].
     ///
     /// # Errors
@@ -353,6 +363,88 @@ impl<St: Store> NandArray<St> {
         after: S::Tok,
     ) -> Result<S::Tok> {
         self.on_page(ppn, |nand, ppn| nand.program(sink, ppn, data, spare, cause, after))
+    }
+
+    /// Programs a program unit; see [`Nand::program_unit`].
+    ///
+    /// # Errors
+    /// The errors of [`Nand::program_unit`].
+    pub fn program_unit<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        first: Ppn,
+        data: WriteData<'_>,
+        spares: &[Spare],
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        self.on_page(first, |nand, first| nand.program_unit(sink, first, data, spares, cause, after))
+    }
+
+    /// Reads pages of one program unit; see [`Nand::read_unit`].
+    ///
+    /// # Errors
+    /// The errors of [`Nand::read_unit`].
+    pub fn read_unit<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        ppn: Ppn,
+        pages: u32,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        self.on_page(ppn, |nand, ppn| nand.read_unit(sink, ppn, pages, cause, after))
+    }
+
+    /// Reads a program unit with two transfers; see [`Nand::read_unit_in_parts`].
+    ///
+    /// # Errors
+    /// The errors of [`Nand::read_unit_in_parts`].
+    pub fn read_unit_in_parts<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        ppn: Ppn,
+        pages: u32,
+        causes: (Cause, Cause),
+        after: S::Tok,
+    ) -> Result<(S::Tok, S::Tok)> {
+        self.on_page(ppn, |nand, ppn| nand.read_unit_in_parts(sink, ppn, pages, causes, after))
+    }
+
+    /// Copies bytes of a page that is being read; see [`Nand::copy_out`].
+    ///
+    /// # Errors
+    /// The errors of [`Nand::copy_out`].
+    pub fn copy_out(
+        &mut self,
+        ppn: Ppn,
+        offset: u32,
+        into: ReadTarget<'_>,
+        expect: Option<ExpectedPage>,
+    ) -> Result<()> {
+        self.on_page(ppn, |nand, ppn| nand.copy_out(ppn, offset, into, expect))
+    }
+
+    /// Moves a program unit within its unit of the device; see [`Nand::copyback_unit`].
+    ///
+    /// # Errors
+    /// The errors of [`Nand::copyback_unit`].
+    #[allow(clippy::too_many_arguments)]
+    pub fn copyback_unit<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        from: Ppn,
+        to: Ppn,
+        spares: &[Spare],
+        expect: &[ExpectedPage],
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        let distance = self.distance(from, to)?;
+        self.on_page(to, |nand, to| {
+            let from = Ppn(to.0.wrapping_add(distance));
+            nand.copyback_unit(sink, from, to, spares, expect, cause, after)
+        })
     }
 
     /// Programs the next page of a block with padding; see [`Nand::pad`].

@@ -48,9 +48,45 @@ pub struct NandGeometry {
     pub spare_bytes: u32,
     /// Part of a die that executes one command at a time.
     pub plane_ops: PlaneOps,
+    /// Pages that are programmed by one command: 1, or the mapping units in a physical page.
+    pub program_pages: u32,
+    /// Copies of the record in the spare area of a page: 1, or 2 for a layer that finds its pages by
+    /// their records alone.
+    pub record_copies: u32,
 }
 
 impl NandGeometry {
+    /// Divides each page into mapping units of `bytes`, which are the pages of the new geometry. The
+    /// page stays the unit of a program.
+    ///
+    /// # Errors
+    /// A mapping unit that is not a multiple of a sector, or does not divide a page.
+    pub fn with_mapping_unit(self, bytes: u32) -> Result<NandGeometry> {
+        if bytes == 0 || !bytes.is_multiple_of(512) || !self.page_bytes.is_multiple_of(bytes) {
+            let why = format!("has to be a multiple of 512 bytes that divides a page of {}", self.page_bytes);
+            return Err(Error::param("mapping_unit", bytes, why));
+        }
+        let n = self.page_bytes / bytes;
+        Ok(NandGeometry {
+            pages_per_block: self.pages_per_block * n,
+            page_bytes: bytes,
+            spare_bytes: self.spare_bytes / n,
+            program_pages: n,
+            ..self
+        })
+    }
+
+    /// Divides each page into mapping units of `unit` bytes, unless it is 0.
+    ///
+    /// # Errors
+    /// As [`NandGeometry::with_mapping_unit`].
+    pub fn divided(self, unit: u64) -> Result<NandGeometry> {
+        match unit {
+            0 => Ok(self),
+            unit => self.with_mapping_unit(u32::try_from(unit).unwrap_or(u32::MAX)),
+        }
+    }
+
     /// Checks that the geometry is possible and can be addressed.
     ///
     /// # Errors
@@ -73,10 +109,17 @@ impl NandGeometry {
             let why = "has to be a multiple of the sector of 512 bytes, up to 64K";
             return Err(Error::param("page_bytes", self.page_bytes, why));
         }
-        if (self.spare_bytes as usize) < SPARE_RECORD_BYTES {
-            let why =
-                format!("has to hold the {SPARE_RECORD_BYTES} bytes of page number, sequence and checksums");
+        if !(1..=2).contains(&self.record_copies) {
+            return Err(Error::param("record_copies", self.record_copies, "has to be 1 or 2"));
+        }
+        let records = SPARE_RECORD_BYTES * self.record_copies as usize;
+        if (self.spare_bytes as usize) < records {
+            let why = format!("has to hold the {records} bytes of page number, sequence and checksums");
             return Err(Error::param("spare_bytes", self.spare_bytes, why));
+        }
+        if self.program_pages == 0 || !self.pages_per_block.is_multiple_of(self.program_pages) {
+            let why = "has to divide the pages of a block";
+            return Err(Error::param("program_pages", self.program_pages, why));
         }
         let units = self.dies() * u128::from(self.planes_if_units());
         if units > u128::from(u16::MAX) {
@@ -244,6 +287,8 @@ mod tests {
         page_bytes: 2048,
         spare_bytes: 64,
         plane_ops: PlaneOps::Single,
+        program_pages: 1,
+        record_copies: 1,
     };
 
     proptest! {

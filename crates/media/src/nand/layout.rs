@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! 0                 pages, page_bytes each, by PPN
-//! D = pages         records of the spare areas, 24 bytes each, by PPN
+//! D = pages         records of the spare areas, 24 bytes each, by PPN; then their second copies, if any
 //! B = D + records   block states, 16 bytes each, by block
 //! H = B + states    header, 64 bytes
 //! ```
 //! `docs/reference/media.md` shows every byte.
 
-use super::page::{PageRecord, SPARE_RECORD_BYTES, SpareRecord, decode_record};
+use super::page::SPARE_RECORD_BYTES;
 use super::{BAD, ERASE_FAILED, Nand, NandBlock, NandGeometry};
 use crate::Store;
 use crate::header::{self, HEADER_BYTES, HeaderBytes};
@@ -17,6 +17,10 @@ use frit_core::{BlockId, Ppn, Result};
 const STATE_BYTES: usize = 16;
 const MAGIC: &[u8; 8] = b"fritNAND";
 const VERSION: u32 = 1;
+/// Positions of the number of pages of a program, less one, and of the number of copies of a record,
+/// less one, in the header.
+const PROGRAM_PAGES_AT: usize = 56;
+const RECORD_COPIES_AT: usize = 58;
 
 impl NandGeometry {
     /// Size that a store must have, in bytes.
@@ -25,20 +29,16 @@ impl NandGeometry {
         self.header_at() + HEADER_BYTES as u64
     }
 
-    pub(super) fn record_at(&self, ppn: Ppn) -> u64 {
-        self.bytes() + u64::from(ppn.0) * SPARE_RECORD_BYTES as u64
-    }
-
     fn state_at(&self, block: BlockId) -> u64 {
-        self.record_at(Ppn(self.pages())) + u64::from(block.0) * STATE_BYTES as u64
+        self.bytes() + self.record_bytes() + u64::from(block.0) * STATE_BYTES as u64
     }
 
     fn header_at(&self) -> u64 {
         self.state_at(BlockId(self.blocks()))
     }
 
-    /// Magic (8), version (4), the nine values of the geometry (36), serial number (8), zeros (4),
-    /// CRC32C (4). [`header::finish_header`] fills in the serial number and the checksum.
+    /// Magic (8), version (4), nine values of the geometry (36), serial number (8), pages of a
+    /// program beyond the first (2), copies of a record beyond the first (2), CRC32C (4). [`header::finish_header`] fills in the serial number and the checksum.
     fn header(&self) -> HeaderBytes {
         let mut h = [0; HEADER_BYTES];
         h[..8].copy_from_slice(MAGIC);
@@ -57,6 +57,9 @@ impl NandGeometry {
         for (i, w) in words.iter().enumerate() {
             h[8 + 4 * i..12 + 4 * i].copy_from_slice(&w.to_le_bytes());
         }
+        let half = |value: u32| (value as u16).to_le_bytes();
+        h[PROGRAM_PAGES_AT..RECORD_COPIES_AT].copy_from_slice(&half(self.program_pages - 1));
+        h[RECORD_COPIES_AT..RECORD_COPIES_AT + 2].copy_from_slice(&half(self.record_copies - 1));
         h
     }
 }
@@ -124,11 +127,10 @@ impl<St: Store> Nand<St> {
             // A block with a damaged state may be bad: treat it as bad, so that it is read but not
             // programmed again.
             let state = state_from(block, bytes).unwrap_or(NandBlock { flags: BAD, ..NandBlock::default() });
-            self.store.read(g.record_at(g.ppn(block, 0)), &mut records)?;
-            // The records tell how many pages are programmed: a programmed page has a record that
-            // is not zero, also where the program failed.
-            let last = records.chunks_exact(SPARE_RECORD_BYTES).rposition(|r| r.iter().any(|&x| x != 0));
-            self.state[b] = NandBlock { next: last.map_or(0, |p| p as u16 + 1), ..state };
+            let pages = self.recorded_pages(block, &mut records)?;
+            // A program that was interrupted uses up its whole program unit.
+            let next = pages.next_multiple_of(g.program_pages);
+            self.state[b] = NandBlock { next: next as u16, ..state };
         }
         Ok(())
     }
@@ -140,29 +142,6 @@ impl<St: Store> Nand<St> {
         }
         let at = self.config.geometry.state_at(block);
         self.store.write(at, &state_bytes(block, self.state[block.idx()]))
-    }
-
-    /// Reads and decodes the record of a page.
-    pub(super) fn read_record(&self, ppn: Ppn) -> Result<PageRecord> {
-        let mut r: SpareRecord = [0; SPARE_RECORD_BYTES];
-        self.store.read(self.config.geometry.record_at(ppn), &mut r)?;
-        Ok(decode_record(&r))
-    }
-
-    /// Zeros the spare areas of a block, which makes its pages erased. The data stays in the store;
-    /// it is never read without a record.
-    pub(super) fn erase_records(&mut self, block: BlockId) -> Result<()> {
-        const ZEROS: [u8; 4096] = [0; 4096];
-        let g = self.config.geometry;
-        let (mut at, mut left) =
-            (g.record_at(g.ppn(block, 0)), g.pages_per_block as usize * SPARE_RECORD_BYTES);
-        while left > 0 {
-            let n = left.min(ZEROS.len());
-            self.store.write(at, &ZEROS[..n])?;
-            at += n as u64;
-            left -= n;
-        }
-        Ok(())
     }
 
     /// Returns the address of a page's data in the store.

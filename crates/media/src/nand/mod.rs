@@ -10,17 +10,21 @@
 //! - A copyback stays within its unit.
 
 mod array;
+mod cells;
 mod faults;
 mod geometry;
 mod layout;
 mod ops;
 mod page;
 mod preset;
+mod program_unit;
+mod records;
 
 pub use array::NandArray;
+pub use cells::{CellKind, NandCells, NandSuspend, PageOrder, PageTimes, SuspendOps, SuspendTimes};
 pub use faults::NandFaults;
 pub use geometry::{NandGeometry, PlaneOps};
-pub use page::{ExpectedPage, SPARE_RECORD_BYTES, Spare};
+pub use page::{ExpectedPage, PageState, SPARE_RECORD_BYTES, Spare};
 
 use crate::{Device, Hardware, NandTiming, Store, TimingModel};
 use frit_core::visible::{MediumView, Wear};
@@ -35,6 +39,8 @@ pub struct NandConfig {
     pub geometry: NandGeometry,
     /// Timing of its commands.
     pub timing: NandTiming,
+    /// Latencies by type of page, and rules of suspension, if the device has them.
+    pub cells: Option<NandCells>,
     /// Specified endurance of a block in erases. Beyond it erases fail; see [`NandFaults`].
     pub endurance: u32,
     /// Injected faults.
@@ -42,6 +48,17 @@ pub struct NandConfig {
     /// Serial number, kept in the store: the store of another device is refused. 0 if the device
     /// has none.
     pub serial: u64,
+}
+
+impl NandConfig {
+    /// Returns the timing model of the device.
+    #[must_use]
+    pub fn timing_model(&self) -> TimingModel {
+        match &self.cells {
+            None => TimingModel::Nand(self.timing),
+            Some(cells) => TimingModel::NandCells(Box::new((self.timing, cells.clone()))),
+        }
+    }
 }
 
 /// Flag: the block is marked bad (a factory bad block or a grown one).
@@ -99,7 +116,7 @@ impl<St: Store> Nand<St> {
         let first_unit = hw.add(Device {
             name: config.name.clone(),
             kind: MediumKind::Nand,
-            model: TimingModel::Nand(config.timing),
+            model: config.timing_model(),
             unit_channel: (0..g.units()).map(|u| g.channel_of_unit(u) as u16).collect(),
             multi_plane: g.multi_plane(),
         })?;

@@ -1,6 +1,6 @@
 //! NAND commands.
 
-use super::page::{ExpectedPage, SPARE_RECORD_BYTES, Spare, corrupt, data_crc, failed_record, record};
+use super::page::{ExpectedPage, PageState, SPARE_RECORD_BYTES, Spare, corrupt, data_crc};
 use super::{BAD, ERASE_FAILED, Nand, NandBlock};
 use crate::Store;
 use crate::checksum::digest;
@@ -14,7 +14,7 @@ use frit_core::{BlockId, Cause, Cmd, Error, MediumKind, Op, Ppn, ReadTarget, Res
 const FETCH_BYTES_MAX: usize = 4096;
 
 #[cold]
-fn rule(at: u32, what: &'static str) -> Error {
+pub(super) fn rule(at: u32, what: &'static str) -> Error {
     Error::Rule { medium: MediumKind::Nand, at: u64::from(at), what }
 }
 
@@ -39,7 +39,24 @@ impl<St: Store> Nand<St> {
         why: Cause,
         after: S::Tok,
     ) -> S::Tok {
-        let len = if op as u8 == Op::NandErase as u8 { 0 } else { self.config.geometry.page_bytes };
+        let pages = u32::from(op as u8 != Op::NandErase as u8);
+        self.emit_pages(sink, op, ppn, pages, block, why, after)
+    }
+
+    /// Counts and emits a command that transfers several pages.
+    #[inline]
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn emit_pages<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        op: Op,
+        ppn: u32,
+        pages: u32,
+        block: u32,
+        why: Cause,
+        after: S::Tok,
+    ) -> S::Tok {
+        let len = pages * self.config.geometry.page_bytes;
         self.counts.add(op, why, len);
         let unit = self.unit_id(div_fast(block, self.blocks_per_unit));
         sink.emit(Cmd { addr: u64::from(ppn), len, hazard: block, unit, op, cause: why }, after)
@@ -47,7 +64,7 @@ impl<St: Store> Nand<St> {
 
     /// Returns the block of a page that is to be read.
     #[inline]
-    fn readable(&self, ppn: Ppn) -> Result<u32> {
+    pub(super) fn readable(&self, ppn: Ppn) -> Result<u32> {
         if ppn.0 >= self.pages {
             return Err(rule(ppn.0, "the page lies outside the device"));
         }
@@ -59,9 +76,12 @@ impl<St: Store> Nand<St> {
         Ok(block)
     }
 
-    /// Returns the block of a page that is to be programmed.
+    /// Returns the block of the first page of a program of `pages` pages.
     #[inline]
-    fn programmable(&self, ppn: Ppn) -> Result<u32> {
+    pub(super) fn programmable(&self, ppn: Ppn, pages: usize) -> Result<u32> {
+        if pages != self.config.geometry.program_pages as usize {
+            return Err(rule(ppn.0, "a program has another number of pages than a program unit"));
+        }
         if ppn.0 >= self.pages {
             return Err(rule(ppn.0, "the page lies outside the device"));
         }
@@ -76,7 +96,7 @@ impl<St: Store> Nand<St> {
 
     /// Returns `true` if the program of a page fails.
     #[inline]
-    fn program_fails(&self, ppn: Ppn, block: u32) -> bool {
+    pub(super) fn program_fails(&self, ppn: Ppn, block: u32) -> bool {
         self.injects && self.config.faults.program_fails(ppn.0, self.state[block as usize].erases)
     }
 
@@ -86,7 +106,7 @@ impl<St: Store> Nand<St> {
     #[inline]
     pub fn prefetch(&self, ppn: Ppn) {
         if St::STORES_BYTES && ppn.0 < self.pages {
-            self.store.prefetch(self.config.geometry.record_at(ppn), SPARE_RECORD_BYTES);
+            self.store.prefetch(self.config.geometry.record_at(ppn, 0), SPARE_RECORD_BYTES);
             let bytes = (self.config.geometry.page_bytes as usize).min(FETCH_BYTES_MAX);
             self.store.prefetch(self.data_at(ppn), bytes);
         }
@@ -145,7 +165,7 @@ impl<St: Store> Nand<St> {
 
     /// Reads the bytes of a page from `offset` on, and checks the checksum and the identity of the
     /// page.
-    fn read_checked(
+    pub(super) fn read_checked(
         &mut self,
         ppn: Ppn,
         offset: usize,
@@ -175,7 +195,7 @@ impl<St: Store> Nand<St> {
     /// expected page.
     #[inline]
     fn check_identity(&self, ppn: Ppn, expect: Option<ExpectedPage>) -> Result<(Spare, u32)> {
-        let (spare, crc) = self.read_record(ppn)?.page(ppn)?;
+        let (spare, crc) = self.read_record_of(ppn, expect)?.page(ppn)?;
         match expect.filter(|e| !e.is(spare)) {
             Some(e) => Err(wrong_page_error(ppn, e, spare)),
             None => Ok((spare, crc)),
@@ -198,6 +218,22 @@ impl<St: Store> Nand<St> {
         }
     }
 
+    /// Returns the state of a page as its record tells. Emits no command, as [`Nand::spare`].
+    ///
+    /// # Errors
+    /// An error of the store.
+    pub fn page_state(&self, ppn: Ppn) -> Result<PageState> {
+        if !St::STORES_BYTES || ppn.0 >= self.pages {
+            return Ok(PageState::Erased);
+        }
+        Ok(match self.read_record(ppn)? {
+            super::page::PageRecord::Erased => PageState::Erased,
+            super::page::PageRecord::Page(spare, _) => PageState::Programmed(spare),
+            super::page::PageRecord::Failed => PageState::Failed,
+            super::page::PageRecord::Damaged => PageState::Damaged,
+        })
+    }
+
     /// Programs a page, which must be the next of its block.
     ///
     /// # Errors
@@ -214,7 +250,7 @@ impl<St: Store> Nand<St> {
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
-        let block = self.programmable(ppn)?;
+        let block = self.programmable(ppn, 1)?;
         if data.len() != self.config.geometry.page_bytes {
             return Err(rule(ppn.0, "a program must cover a whole page"));
         }
@@ -249,9 +285,8 @@ impl<St: Store> Nand<St> {
 
     /// Writes the data first, then the record that makes it a valid page.
     pub(super) fn write_page(&mut self, ppn: Ppn, bytes: &[u8], spare: Spare) -> Result<()> {
-        let record = record(digest(bytes), spare);
-        self.store.write(self.data_at(ppn), bytes)?;
-        self.store.write(self.config.geometry.record_at(ppn), &record)
+        let sum = self.store.write_digested(self.data_at(ppn), bytes)?;
+        self.write_record(ppn, sum, spare)
     }
 
     /// Returns the digest of a page's data, after a check that the page is undamaged and the
@@ -280,7 +315,7 @@ impl<St: Store> Nand<St> {
             Some(copied) => copied?,
             None => self.store.write(at, &self.page)?,
         }
-        self.store.write(self.config.geometry.record_at(to), &record(sum, spare))
+        self.write_record(to, sum, spare)
     }
 
     /// Moves a page over the bus: a read, then a program that waits for it. The bytes are checked
@@ -301,7 +336,7 @@ impl<St: Store> Nand<St> {
         after: S::Tok,
     ) -> Result<S::Tok> {
         let source = self.readable(from)?;
-        let block = self.programmable(to)?;
+        let block = self.programmable(to, 1)?;
         let read = self.emit_one(sink, Op::NandRead, from.0, source, cause, after);
         let sum = if St::STORES_BYTES { self.verified_digest(from, expect)? } else { 0 };
         let tok =
@@ -315,7 +350,7 @@ impl<St: Store> Nand<St> {
     #[cold]
     fn fail<T>(&mut self, ppn: Ppn, spare: Spare) -> Result<T> {
         if St::STORES_BYTES {
-            self.store.write(self.config.geometry.record_at(ppn), &failed_record(spare))?;
+            self.write_failed_record(ppn, spare)?;
         }
         Err(Error::ProgramFailed { ppn: ppn.0 })
     }
@@ -363,19 +398,21 @@ impl<St: Store> Nand<St> {
         Ok(tok)
     }
 
-    /// Programs the next page of a block with padding, to skip a page in which a program may have
-    /// been interrupted by a power loss. The contents of the page, and whether the program
+    /// Programs the next program unit of a block with padding, to skip one in which a program may have
+    /// been interrupted by a power loss. The contents of the unit, and whether the program
     /// succeeds, do not matter: its spare area marks it as invalid.
     ///
     /// # Errors
     /// `Rule` as for a program, or an error of the store.
     pub fn pad<S: Sink>(&mut self, sink: &mut S, ppn: Ppn, cause: Cause, after: S::Tok) -> Result<S::Tok> {
-        let block = self.programmable(ppn)?;
-        let tok = self.emit_one(sink, Op::NandProgram, ppn.0, block, cause, after);
-        self.state[block as usize].next += 1;
+        let pages = self.config.geometry.program_pages;
+        let block = self.programmable(ppn, pages as usize)?;
+        let tok = self.emit_pages(sink, Op::NandProgram, ppn.0, pages, block, cause, after);
+        self.state[block as usize].next += pages as u16;
         if St::STORES_BYTES {
-            let record = failed_record(Spare { lpn: u32::MAX, seq: 0 });
-            self.store.write(self.config.geometry.record_at(ppn), &record)?;
+            for page in 0..pages {
+                self.write_failed_record(ppn.plus(page), Spare { lpn: u32::MAX, seq: 0 })?;
+            }
         }
         Ok(tok)
     }
@@ -400,7 +437,7 @@ impl<St: Store> Nand<St> {
         after: S::Tok,
     ) -> Result<S::Tok> {
         let source = self.readable(from)?;
-        let block = self.programmable(to)?;
+        let block = self.programmable(to, 1)?;
         if div_fast(source, self.blocks_per_unit) != div_fast(block, self.blocks_per_unit) {
             return Err(rule(to.0, "a copyback cannot leave its unit"));
         }

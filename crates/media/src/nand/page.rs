@@ -31,6 +31,19 @@ impl ExpectedPage {
     }
 }
 
+/// State of a page, as its record in the spare area tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PageState {
+    /// Nothing was programmed since the last erase.
+    Erased,
+    /// The page is programmed. Its data may be damaged.
+    Programmed(Spare),
+    /// Its program failed, or it was programmed with padding that marks it as invalid.
+    Failed,
+    /// The record is damaged.
+    Damaged,
+}
+
 /// Size of the record in a spare area, in bytes.
 pub const SPARE_RECORD_BYTES: usize = 24;
 
@@ -67,23 +80,45 @@ pub(super) fn data_crc(digest: u64, spare: Spare) -> u32 {
     checksum::seal(digest, &owner)
 }
 
+/// Place of a copy of a record, where records have two. The checksum of the copy covers it, so that a
+/// copy at another place counts as damaged.
+pub(super) type CopyPlace = Option<(Ppn, u32)>;
+
+fn own_crc(r: &[u8], place: CopyPlace) -> u32 {
+    match place {
+        None => crc32c(&r[..20]),
+        Some((ppn, copy)) => {
+            let mut all = [0; 28];
+            all[..20].copy_from_slice(&r[..20]);
+            all[20..24].copy_from_slice(&ppn.0.to_le_bytes());
+            all[24..].copy_from_slice(&copy.to_le_bytes());
+            crc32c(&all)
+        }
+    }
+}
+
 fn encode_record(mark: u32, spare: Spare, crc: u32) -> SpareRecord {
     let mut r = [0; SPARE_RECORD_BYTES];
     r[..4].copy_from_slice(&mark.to_le_bytes());
     r[4..8].copy_from_slice(&spare.lpn.to_le_bytes());
     r[8..16].copy_from_slice(&spare.seq.to_le_bytes());
     r[16..20].copy_from_slice(&crc.to_le_bytes());
-    let own = crc32c(&r[..20]);
+    r
+}
+
+/// Adds the checksum of the record at its place.
+pub(super) fn sealed(mut r: SpareRecord, place: CopyPlace) -> SpareRecord {
+    let own = own_crc(&r, place);
     r[20..].copy_from_slice(&own.to_le_bytes());
     r
 }
 
-/// Returns the record of a page, given the digest of its data.
+/// Returns the record of a page without its own checksum, given the digest of the data.
 pub(super) fn record(digest: u64, spare: Spare) -> SpareRecord {
     encode_record(PROGRAMMED, spare, data_crc(digest, spare))
 }
 
-/// Returns the record of a page whose program failed.
+/// Returns the record of a page whose program failed, without its own checksum.
 pub(super) fn failed_record(spare: Spare) -> SpareRecord {
     encode_record(FAILED, spare, 0)
 }
@@ -95,11 +130,11 @@ fn word(b: &[u8]) -> u32 {
 }
 
 /// Decodes a record.
-pub(super) fn decode_record(r: &SpareRecord) -> PageRecord {
+pub(super) fn decode_record(r: &SpareRecord, place: CopyPlace) -> PageRecord {
     if r.iter().all(|&b| b == 0) {
         return PageRecord::Erased;
     }
-    if word(&r[20..]) != crc32c(&r[..20]) {
+    if word(&r[20..]) != own_crc(r, place) {
         return PageRecord::Damaged;
     }
     let seq = u64::from(word(&r[8..])) | u64::from(word(&r[12..])) << 32;
@@ -116,6 +151,19 @@ pub(super) fn corrupt(ppn: Ppn, what: impl Into<String>) -> Error {
 }
 
 impl PageRecord {
+    /// Returns the copy that counts: the newer page, and a valid record before a damaged or a blank
+    /// one. A page counts before a failed program: a failed program is followed by an erase, which
+    /// clears both copies.
+    pub(super) fn or(self, other: PageRecord) -> PageRecord {
+        let rank = |r: &PageRecord| match r {
+            PageRecord::Page(spare, _) => (3, spare.seq),
+            PageRecord::Failed => (2, 0),
+            PageRecord::Damaged => (1, 0),
+            PageRecord::Erased => (0, 0),
+        };
+        if rank(&other) > rank(&self) { other } else { self }
+    }
+
     /// Returns the page, or an error that says why there is none.
     pub(super) fn page(self, ppn: Ppn) -> Result<(Spare, u32)> {
         match self {
@@ -134,19 +182,36 @@ mod tests {
     #[test]
     fn records_come_back() {
         let spare = Spare { lpn: 0x0102_0304, seq: u64::MAX - 1 };
-        let r = record(7, spare);
-        assert_eq!(decode_record(&r), PageRecord::Page(spare, data_crc(7, spare)));
-        assert_eq!(decode_record(&failed_record(spare)), PageRecord::Failed);
-        assert_eq!(decode_record(&[0; SPARE_RECORD_BYTES]), PageRecord::Erased);
+        for place in [None, Some((Ppn(7), 0)), Some((Ppn(7), 1))] {
+            let r = sealed(record(7, spare), place);
+            assert_eq!(decode_record(&r, place), PageRecord::Page(spare, data_crc(7, spare)));
+            let failed = sealed(failed_record(spare), place);
+            assert_eq!(decode_record(&failed, place), PageRecord::Failed);
+            assert_eq!(decode_record(&[0; SPARE_RECORD_BYTES], place), PageRecord::Erased);
+            for other in [Some((Ppn(8), 0)), Some((Ppn(7), 2))] {
+                assert_eq!(decode_record(&r, other), PageRecord::Damaged);
+            }
+        }
     }
 
     #[test]
     fn every_flipped_bit_of_a_record_is_seen() {
-        let r = record(7, Spare { lpn: 7, seq: 9 });
+        let r = sealed(record(7, Spare { lpn: 7, seq: 9 }), None);
         for bit in 0..SPARE_RECORD_BYTES * 8 {
             let mut bad = r;
             bad[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(decode_record(&bad), PageRecord::Damaged, "bit {bit}");
+            assert_eq!(decode_record(&bad, None), PageRecord::Damaged, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn the_newer_valid_copy_counts() {
+        let page = |seq| PageRecord::Page(Spare { lpn: 1, seq }, 0);
+        let order = [PageRecord::Erased, PageRecord::Damaged, PageRecord::Failed, page(3), page(4)];
+        for (i, &a) in order.iter().enumerate() {
+            for (j, &b) in order.iter().enumerate() {
+                assert_eq!(a.or(b), order[i.max(j)]);
+            }
         }
     }
 

@@ -1,9 +1,10 @@
 //! The keys of a medium in a stack file or a profile.
 
+use super::cells::PageLatency;
 use super::drive::DriveRef;
 use super::time::Picos;
-use crate::PlaneOps;
 use crate::disk::{Background, DriveScheduler};
+use crate::nand::{CellKind, PageOrder, PlaneOps, SuspendOps};
 use frit_core::{MediumKind, size};
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +36,7 @@ macro_rules! show {
         }
     )*};
 }
-show!(u32, u64, f64, bool, String, Picos, DriveRef);
+show!(u32, u64, f64, bool, String, Picos, PageLatency, DriveRef);
 
 impl Show for ByteSize {
     fn show(&self) -> String {
@@ -43,29 +44,16 @@ impl Show for ByteSize {
     }
 }
 
-impl Show for PlaneOps {
-    fn show(&self) -> String {
-        <&str>::from(self).into()
-    }
+macro_rules! show_name {
+    ($($t:ty),*) => {$(
+        impl Show for $t {
+            fn show(&self) -> String {
+                <&str>::from(self).into()
+            }
+        }
+    )*};
 }
-
-impl Show for DriveScheduler {
-    fn show(&self) -> String {
-        <&str>::from(self).into()
-    }
-}
-
-impl Show for Background {
-    fn show(&self) -> String {
-        <&str>::from(self).into()
-    }
-}
-
-impl Show for MediumKind {
-    fn show(&self) -> String {
-        <&str>::from(self).into()
-    }
-}
+show_name!(PlaneOps, CellKind, PageOrder, SuspendOps, DriveScheduler, Background, MediumKind);
 
 impl Show for CurvePoints {
     fn show(&self) -> String {
@@ -149,13 +137,35 @@ medium_config! {
     /// Part that executes one command at a time: `single` (the die, default), `independent` (each
     /// plane) or `multi` (the die, which executes equal commands to several planes together).
     [Nand] plane_ops: PlaneOps;
-    /// tR of NAND: transfer of a page from the cells to the page register. Of a solid-state drive:
-    /// time of a read on its unit, without its transfer.
-    [Nand Disk] t_read: Picos;
-    /// tPROG: transfer of a page from the page register to the cells.
-    [Nand] t_prog: Picos;
+    /// tR of NAND: transfer of a page from the cells to the page register; a list has one time for
+    /// each type of page of `cell`, LSB first. Of a solid-state drive: time of a read on its unit,
+    /// without its transfer.
+    [Nand Disk] t_read: PageLatency;
+    /// tPROG: transfer of a page from the page register to the cells; or a list as for `t_read`.
+    [Nand] t_prog: PageLatency;
     /// tBERS: the erase of a block.
     [Nand] t_erase: Picos;
+    /// Bits of a cell, which are the types of pages: slc, mlc, tlc or qlc (default: all pages are
+    /// equal).
+    [Nand] cell: CellKind;
+    /// Type of a page from its index in the block: `staggered` (default) or `word-line`.
+    [Nand] page_order: PageOrder;
+    /// Operations that a read suspends: `none` (default), `erase` or `program-erase`.
+    [Nand] suspend: SuspendOps;
+    /// Time from the suspension of a program until the unit can start a read.
+    [Nand] t_suspend_program: Picos;
+    /// Time from the suspension of an erase until the unit can start a read.
+    [Nand] t_suspend_erase: Picos;
+    /// Time that each resumption adds to a program or an erase (default 0).
+    [Nand] t_resume: Picos;
+    /// Smallest remaining time at which a program is suspended (default 0).
+    [Nand] suspend_min_program: Picos;
+    /// Smallest remaining time at which an erase is suspended (default 0).
+    [Nand] suspend_min_erase: Picos;
+    /// Maximum number of suspensions of one program or erase (default 16).
+    [Nand] max_suspends: u32;
+    /// Maximum number of reads in the suspensions of one program or erase (default 64).
+    [Nand] max_suspend_reads: u32;
     /// Time of the channel for the command and address cycles of a command (default 0: the other
     /// times include it).
     [Nand] t_command: Picos;

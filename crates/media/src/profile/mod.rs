@@ -1,10 +1,12 @@
 //! Profiles: named media with the source of each value.
 
+mod cells;
 mod config;
 mod drive;
 mod resolve;
 mod time;
 
+pub use cells::PageLatency;
 pub use config::{ByteSize, CurvePoints, KEYS, Key, MediumConfig};
 pub use drive::DriveRef;
 pub use resolve::MediumSpec;
@@ -18,12 +20,15 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-const BUILTINS: [&str; 17] = [
+const BUILTINS: [&str; 20] = [
     include_str!("../../profiles/slc-k9-2016.toml"),
     include_str!("../../profiles/pcm-p8p-2016.toml"),
     include_str!("../../profiles/bnvm-pcm-2019.toml"),
+    include_str!("../../profiles/mlc-openssd-2011.toml"),
     include_str!("../../profiles/tlc-2020.toml"),
     include_str!("../../profiles/qlc-2020.toml"),
+    include_str!("../../profiles/tlc-pages-2018.toml"),
+    include_str!("../../profiles/qlc-pages-2022.toml"),
     include_str!("../../profiles/dimm-optane-2019.toml"),
     include_str!("../../profiles/cxl-mem-2023.toml"),
     include_str!("../../profiles/dram-ddr4.toml"),

@@ -140,6 +140,8 @@ impl MediumConfig {
             page_bytes: bytes32("page_bytes", self.page_bytes)?,
             spare_bytes: bytes32("spare_bytes", self.spare_bytes)?,
             plane_ops: self.plane_ops.unwrap_or(PlaneOps::Single),
+            program_pages: 1,
+            record_copies: 1,
         };
         geometry.check()?;
         let bus = need("bus_per_byte", self.bus_per_byte)?;
@@ -163,13 +165,19 @@ impl MediumConfig {
         };
         faults.check()?;
         let timing = NandTiming {
-            t_read: duration("t_read", self.t_read)?,
-            t_prog: duration("t_prog", self.t_prog)?,
+            t_read: duration("t_read", MediumConfig::mean_latency(self.t_read.as_ref()))?,
+            t_prog: duration("t_prog", MediumConfig::mean_latency(self.t_prog.as_ref()))?,
             t_erase: duration("t_erase", self.t_erase)?,
             bus_ps_per_byte: bus.0,
             t_command: self.t_command.map_or(Nanos::ZERO, Picos::nanos),
         };
-        Ok(NandConfig { name: name.into(), geometry, timing, endurance, faults, serial: 0 })
+        let cells = self.nand_cells(geometry.pages_per_block)?;
+        if geometry.plane_ops == PlaneOps::Multi && cells.as_ref().is_some_and(|c| c.suspend.is_some()) {
+            let why =
+                "cannot be \"multi\" if reads suspend other operations; use \"independent\" or \"single\"";
+            return Err(Error::param("plane_ops", "multi", why));
+        }
+        Ok(NandConfig { name: name.into(), geometry, timing, cells, endurance, faults, serial: 0 })
     }
 
     fn pcm(&self, name: &str) -> Result<PcmConfig> {
@@ -275,7 +283,7 @@ impl MediumConfig {
         let drive = SolidStateDrive {
             units: need("units", self.units)?,
             interleave_bytes: bytes32("interleave_bytes", self.interleave_bytes)?,
-            t_read: duration("t_read", self.t_read)?,
+            t_read: duration("t_read", self.t_read.as_ref().map(|t| t.one("t_read")).transpose()?)?,
             t_write: duration("t_write", self.t_write)?,
             t_flush: duration("t_flush", self.t_flush)?,
             read_ps_per_byte: ps_per_byte("read_mb_per_s", self.read_mb_per_s)?,

@@ -64,7 +64,7 @@ fn table_6_comes_out_exactly() {
 #[test]
 fn modern_profiles_meet_what_they_cite() {
     let model = |p: &str| match resolve(&format!("profile = '{p}'")).unwrap() {
-        MediumSpec::Nand(c) => TimingModel::Nand(c.timing),
+        MediumSpec::Nand(c) => c.timing_model(),
         MediumSpec::Pcm(c) => TimingModel::Pcm(c.timing),
         MediumSpec::Dram(c) => TimingModel::Dram(c.timing),
         MediumSpec::Disk(c) => match c.drive {
@@ -103,6 +103,58 @@ fn modern_profiles_meet_what_they_cite() {
         let MediumSpec::Nand(c) = resolve(&format!("profile = '{p}'")).unwrap() else { panic!() };
         assert!((c.geometry.bytes() as f64 / 1e12 - tera).abs() < 0.01, "{p}");
     }
+}
+
+#[test]
+fn pages_have_the_latencies_of_their_types() {
+    let model = |toml: &str| match resolve(toml).unwrap() {
+        MediumSpec::Nand(c) => c.timing_model(),
+        other => panic!("{other:?}"),
+    };
+    let at = |model: &mut TimingModel, op, page| {
+        let cmd = Cmd { addr: page, len: 16384, hazard: 0, unit: UnitId(0), op, cause: Cause::Host };
+        model.phases(&cmd, Nanos::ZERO).array
+    };
+    let mut tlc = model("profile = 'tlc-pages-2018'");
+    // Pages 5, 6 and 12 of a block of 1152 pages are LSB, CSB and MSB.
+    for (page, read, program) in [(5, 56.5, 820.5), (6, 77.5, 2225.0), (1152 * 7 + 12, 106.0, 5734.0)] {
+        assert_eq!(at(&mut tlc, Op::NandRead, page), Nanos::from_us(read));
+        assert_eq!(at(&mut tlc, Op::NandProgram, page), Nanos::from_us(program));
+        assert_eq!(at(&mut tlc, Op::NandErase, page), Nanos::from_us(3000.0));
+    }
+    assert_eq!(tlc.suspend(), None);
+    let mut qlc = model("profile = 'qlc-pages-2022'\npage_order = 'word-line'");
+    let reads: Vec<Nanos> = (0..5).map(|page| at(&mut qlc, Op::NandRead, page)).collect();
+    assert_eq!(reads, [47.9, 76.2, 134.6, 228.1, 47.9].map(Nanos::from_us));
+    assert_eq!(at(&mut qlc, Op::NandProgram, 3), Nanos::from_us(1860.0));
+    // One time for all types is the timing without types.
+    assert!(matches!(model("profile = 'tlc-2020'\ncell = 'tlc'"), TimingModel::Nand(_)));
+    // A stack switches on the suspension of a profile.
+    let rules = model("profile = 'tlc-pages-2018'\nsuspend = 'erase'\nt_resume = '7 us'").suspend().unwrap();
+    assert_eq!((rules.program, rules.erase.suspend), (None, Nanos::from_us(700.0)));
+    assert_eq!((rules.resume, rules.max_suspends, rules.max_reads), (Nanos(7_000), 16, 64));
+    let rules = model("profile = 'tlc-pages-2018'\nsuspend = 'program-erase'").suspend().unwrap();
+    assert_eq!(rules.program.map(|p| p.suspend), Some(Nanos::from_us(100.0)));
+}
+
+#[test]
+fn impossible_cells_are_refused_by_key() {
+    for (keys, part) in [
+        ("t_read = ['1 us', '2 us']", "t_read = 1 us, 2 us: has a time for each type of page, so `cell`"),
+        ("cell = 'tlc'\nt_read = ['1 us', '2 us']", "has 2 times; cells of kind `tlc` have 3 types"),
+        ("cell = 'mlc'\nt_prog = ['1 us', '0 us']", "t_prog = 1 us, 0 ps: each time has to be"),
+        ("page_order = 'word-line'", "page_order = word-line: is an order of types"),
+        ("suspend = 'erase'", "t_suspend_erase = (not given)"),
+        ("suspend = 'program-erase'\nt_suspend_erase = '1 us'", "t_suspend_program = (not given)"),
+        ("max_suspends = 3", "max_suspends = 3: has no effect without `suspend`"),
+        ("suspend = 'erase'\nt_suspend_erase = '1 us'\nmax_suspends = 0", "has to be at least 1"),
+        ("suspend = 'erase'\nt_suspend_erase = '1 us'\nplane_ops = 'multi'", "plane_ops = multi: cannot"),
+    ] {
+        let e = error(&format!("profile = 'slc-k9-2016'\n{keys}"));
+        assert!(e.contains(part), "{keys}: {e}");
+    }
+    let e = error("profile = 'nvme-p4500-2017'\nt_read = ['1 us', '2 us']");
+    assert!(e.contains("has to be one time"), "{e}");
 }
 
 #[test]

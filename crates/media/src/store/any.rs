@@ -51,6 +51,10 @@ impl Store for AnyStore {
         each!(self, s => Store::write(s, at, data))
     }
 
+    fn write_digested(&mut self, at: u64, data: &[u8]) -> Result<u64> {
+        each!(self, s => Store::write_digested(s, at, data))
+    }
+
     fn zero(&mut self, at: u64, len: u64) -> Result<()> {
         each!(self, s => Store::zero(s, at, len))
     }

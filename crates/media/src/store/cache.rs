@@ -17,10 +17,11 @@ pub(super) const NONTEMPORAL_STORE_MIN: usize = 64 << 20;
 pub(super) const NONTEMPORAL_COPY_MIN: usize = 1024;
 
 /// Copies `from` over `into`, which must have the same length, past the cache where the processor
-/// can. When this returns, the bytes are in memory, visible to all threads and ordered before all
-/// later writes.
+/// can, and returns the result of `meanwhile`, which is called while the stores are on their way to
+/// memory. When this returns, the bytes are in memory, visible to all threads and ordered before
+/// all later writes.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn copy_nontemporal(into: &mut [u8], from: &[u8]) {
+pub(super) fn copy_nontemporal<T>(into: &mut [u8], from: &[u8], meanwhile: impl FnOnce() -> T) -> T {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
 
     let (head, body, tail) = aligned(into);
@@ -38,13 +39,16 @@ pub(super) fn copy_nontemporal(into: &mut [u8], from: &[u8]) {
             unsafe { _mm_stream_si128(to.add(i), _mm_loadu_si128(from.add(i))) };
         }
     }
+    let result = meanwhile();
     // SAFETY: as above.
     unsafe { _mm_sfence() };
+    result
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) fn copy_nontemporal(into: &mut [u8], from: &[u8]) {
+pub(super) fn copy_nontemporal<T>(into: &mut [u8], from: &[u8], meanwhile: impl FnOnce() -> T) -> T {
     into.copy_from_slice(from);
+    meanwhile()
 }
 
 /// Prefetches bytes that will be needed soon.
@@ -99,7 +103,7 @@ mod tests {
         let from: Vec<u8> = (0..5000u32).map(|i| ((i * 7) >> 2) as u8).collect();
         for (start, len) in [(0, 0), (1, 1), (0, 64), (3, 63), (5, 128), (7, 1000), (64, 4096), (9, 4900)] {
             let mut into = vec![0xEE; 5000];
-            copy_nontemporal(&mut into[start..start + len], &from[..len]);
+            copy_nontemporal(&mut into[start..start + len], &from[..len], || ());
             assert!(into[start..start + len] == from[..len], "{len} bytes at {start}");
             let around = into[..start].iter().chain(&into[start + len..]);
             assert!(around.into_iter().all(|&b| b == 0xEE), "{len} bytes at {start}: written beside");

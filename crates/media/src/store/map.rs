@@ -5,6 +5,7 @@ use super::cache;
 use super::populate::Populate;
 use super::sigbus::SigbusGuard;
 use super::{FileStore, Store, check_range};
+use crate::checksum::digest;
 use frit_core::{Error, Result};
 use memmap2::MmapOptions;
 use std::fs::File;
@@ -111,6 +112,26 @@ impl MmapStore {
         Ok(store)
     }
 
+    /// Writes `data` at `at`, and returns the result of `meanwhile`, which is called while the data
+    /// is on its way to memory.
+    #[inline]
+    fn write_while<T>(&mut self, at: u64, data: &[u8], meanwhile: impl FnOnce() -> T) -> Result<T> {
+        check_range(at, data.len(), self.len())?;
+        self.blank = false;
+        let at = at as usize;
+        let into = &mut self.map[at..at + data.len()];
+        let result = if self.nontemporal_writes && data.len() >= cache::NONTEMPORAL_COPY_MIN {
+            cache::copy_nontemporal(into, data, meanwhile)
+        } else {
+            into.copy_from_slice(data);
+            meanwhile()
+        };
+        if self.guard.is_lost(at, data.len()) {
+            return Err(self.lost_pages_error(at, data.len()));
+        }
+        Ok(result)
+    }
+
     /// Returns the error for pages that the host could not provide.
     #[cold]
     fn lost_pages_error(&self, at: usize, len: usize) -> Error {
@@ -147,16 +168,11 @@ impl Store for MmapStore {
     }
 
     fn write(&mut self, at: u64, data: &[u8]) -> Result<()> {
-        check_range(at, data.len(), self.len())?;
-        self.blank = false;
-        let at = at as usize;
-        let into = &mut self.map[at..at + data.len()];
-        if self.nontemporal_writes && data.len() >= cache::NONTEMPORAL_COPY_MIN {
-            cache::copy_nontemporal(into, data);
-        } else {
-            into.copy_from_slice(data);
-        }
-        if self.guard.is_lost(at, data.len()) { Err(self.lost_pages_error(at, data.len())) } else { Ok(()) }
+        self.write_while(at, data, || ())
+    }
+
+    fn write_digested(&mut self, at: u64, data: &[u8]) -> Result<u64> {
+        self.write_while(at, data, || digest(data))
     }
 
     /// Syncs with `fdatasync` of the file: Linux tracks the pages that are dirtied through a shared

@@ -22,6 +22,7 @@ pub use file::FileStore;
 pub use map::{MapMode, MmapStore};
 pub use memory::MemoryStore;
 
+use crate::checksum::digest;
 use frit_core::{BlockingMedium, Error, Result};
 use std::sync::Arc;
 
@@ -54,6 +55,16 @@ pub trait Store {
     /// # Errors
     /// A range past the end, or a write error of the host.
     fn write(&mut self, at: u64, data: &[u8]) -> Result<()>;
+
+    /// Writes `data` at `at`, and returns its [`digest`]. A store in memory computes the digest while
+    /// it waits for the memory.
+    ///
+    /// # Errors
+    /// The errors of [`Store::write`].
+    fn write_digested(&mut self, at: u64, data: &[u8]) -> Result<u64> {
+        self.write(at, data)?;
+        Ok(digest(data))
+    }
 
     /// Zeros `len` bytes at `at`.
     ///
@@ -130,6 +141,10 @@ impl<S: Store> Store for &mut S {
 
     fn write(&mut self, at: u64, data: &[u8]) -> Result<()> {
         (**self).write(at, data)
+    }
+
+    fn write_digested(&mut self, at: u64, data: &[u8]) -> Result<u64> {
+        (**self).write_digested(at, data)
     }
 
     fn zero(&mut self, at: u64, len: u64) -> Result<()> {

@@ -7,7 +7,8 @@ use frit_core::{
 };
 use frit_engine::{Arrival, Driver, DriverCounters, Engine, Host, LoopMode, RequestTimes};
 use frit_media::{
-    Device, Hardware, LatencyCurve, MultiPlane, NandTiming, ObjectTiming, PcmTiming, TimingModel,
+    CellKind, Device, Hardware, LatencyCurve, MultiPlane, NandCells, NandSuspend, NandTiming, ObjectTiming,
+    PageOrder, PageTimes, PcmTiming, SuspendTimes, TimingModel,
 };
 
 /// Phases of profile `slc-k9-2016` in ns, for a page of 2 KB: cells in a read and in a program,
@@ -37,6 +38,32 @@ pub fn nand(channels: &[u16]) -> Hardware {
 pub fn nand_with_commands(chips: usize) -> Hardware {
     let timing = NandTiming { t_command: Nanos(1_000), ..TIMING };
     device(MediumKind::Nand, TimingModel::Nand(timing), &vec![0; chips])
+}
+
+/// Suspensions that take 5 µs for programs and 20 µs for erases, and 3 µs for the resumption.
+pub const SUSPEND: NandSuspend = NandSuspend {
+    program: Some(SuspendTimes { suspend: Nanos(5_000), min_remaining: Nanos::ZERO }),
+    erase: SuspendTimes { suspend: Nanos(20_000), min_remaining: Nanos::ZERO },
+    resume: Nanos(3_000),
+    max_suspends: 16,
+    max_reads: 64,
+};
+
+/// NAND whose unit `u` is on channel `channels[u]`, with suspensions.
+pub fn nand_suspending(channels: &[u16], suspend: NandSuspend, t_command: u64) -> Hardware {
+    let timing = NandTiming { t_command: Nanos(t_command), ..TIMING };
+    let model = TimingModel::NandCells(Box::new((timing, NandCells::suspending(suspend))));
+    device(MediumKind::Nand, model, channels)
+}
+
+/// Cells of a read and of a program of each type of page of TLC, LSB first.
+pub const TYPES: [(u64, u64); 3] = [(50_000, 500_000), (75_000, 1_000_000), (110_000, 2_000_000)];
+
+/// TLC NAND whose unit `u` is on channel `channels[u]`, with blocks of 16 pages.
+pub fn nand_typed(channels: &[u16], suspend: Option<NandSuspend>) -> Hardware {
+    let times = TYPES.map(|(read, program)| PageTimes { read: Nanos(read), program: Nanos(program) });
+    let cells = NandCells::typed(CellKind::Tlc, PageOrder::Staggered, &times, 16, suspend);
+    device(MediumKind::Nand, TimingModel::NandCells(Box::new((TIMING, cells))), channels)
 }
 
 /// Dies on one channel, with multi-plane commands: unit `u` is a plane of die `u % dies`. Blocks
@@ -104,6 +131,11 @@ pub fn page(op: Op, unit: u16, block: u32) -> Cmd {
 
 pub fn read(unit: u16, block: u32) -> Cmd {
     page(Op::NandRead, unit, block)
+}
+
+/// A read of the page register, to be emitted directly after its read.
+pub fn register_read(unit: u16, block: u32) -> Cmd {
+    page(Op::NandRegisterRead, unit, block)
 }
 
 pub fn program(unit: u16, block: u32) -> Cmd {

@@ -13,6 +13,8 @@ fn device(name: &str, channels: u32, planes: u32) -> NandConfig {
             channels,
             planes_per_die: planes,
             plane_ops: PlaneOps::Independent,
+            program_pages: 1,
+            record_copies: 1,
             ..one.geometry
         },
         ..one

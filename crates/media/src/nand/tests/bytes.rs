@@ -136,7 +136,7 @@ fn every_flipped_bit_is_detected_and_named() {
     let mut n = in_memory(config());
     program(&mut n, 0, 1).unwrap();
     program(&mut n, 1, 2).unwrap();
-    let record = n.geometry().record_at(Ppn(1));
+    let record = n.geometry().record_at(Ppn(1), 0);
     let data = (PAGE as u64..2 * PAGE as u64).step_by(7);
     for at in data.chain(record..record + SPARE_RECORD_BYTES as u64) {
         for bit in 0..8 {
@@ -185,7 +185,7 @@ fn a_torn_program_looks_erased_or_damaged_and_never_whole() {
     // The store gets the data, then the record: cut the record at every byte.
     let mut whole = in_memory(config());
     program(&mut whole, 0, 9).unwrap();
-    let at = whole.geometry().record_at(Ppn(0));
+    let at = whole.geometry().record_at(Ppn(0), 0);
     let mut record = [0; SPARE_RECORD_BYTES];
     whole.store().read(at, &mut record).unwrap();
     for kept in 0..SPARE_RECORD_BYTES {
@@ -207,7 +207,7 @@ fn a_damaged_block_state_makes_the_block_read_only() {
     let mut n = in_memory(config());
     erase(&mut n, 3).unwrap();
     program(&mut n, 12, 8).unwrap();
-    let at = n.geometry().record_at(Ppn(48)) + 3 * 16;
+    let at = n.geometry().record_at(Ppn(48), 0) + 3 * 16;
     for byte in 0..16 {
         let mut b = [0];
         n.store().read(at + byte, &mut b).unwrap();

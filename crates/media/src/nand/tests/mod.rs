@@ -24,6 +24,8 @@ fn config() -> NandConfig {
             page_bytes: PAGE as u32,
             spare_bytes: 32,
             plane_ops: PlaneOps::Single,
+            program_pages: 1,
+            record_copies: 1,
         },
         timing: NandTiming {
             t_read: frit_core::Nanos(10),
@@ -32,6 +34,7 @@ fn config() -> NandConfig {
             t_command: frit_core::Nanos::ZERO,
             bus_ps_per_byte: 1000,
         },
+        cells: None,
         endurance: 1000,
         faults: NandFaults::default(),
         serial: 0,

@@ -1,0 +1,268 @@
+//! The interface of a nameless-write device (Zhang et al., "De-indirection for Flash-based SSDs with
+//! Nameless Writes", FAST 2012): the device chooses the place of a block and returns its address, and
+//! the owner of the block keeps the address.
+
+use crate::visible::Metric;
+use crate::{
+    Cause, CrashKind, Precondition, Progress, ReadTarget, Recovery, Result, Sink, StackView, Token, WriteData,
+};
+
+/// Owners have smaller numbers than this.
+pub const OWNERS: u32 = 1 << 31;
+
+/// Physical address of a block: its page, and the version that was written there.
+///
+/// The version makes an address unique for the life of the device. A block that the device has moved
+/// keeps its version, so its owner finds it by an old address (section 3.4 of FAST 2012: the
+/// associated metadata).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct PhysicalAddress {
+    /// Page of the device.
+    pub page: u32,
+    /// Low 32 bits of the sequence number of the write; never 0 for a block that was written.
+    pub version: u32,
+}
+
+impl PhysicalAddress {
+    /// Returns the address as one word, which is 0 for the default address only.
+    #[inline]
+    #[must_use]
+    pub fn to_word(self) -> u64 {
+        u64::from(self.version) << 32 | u64::from(self.page)
+    }
+
+    /// Returns the address that a word stands for.
+    #[inline]
+    #[must_use]
+    pub fn from_word(word: u64) -> PhysicalAddress {
+        PhysicalAddress { page: crate::convert::low_u32(word), version: crate::convert::low_u32(word >> 32) }
+    }
+}
+
+/// A block that was written without a name: its owner, and its address.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub struct OwnedBlock {
+    /// Number under which the owner finds its reference to the block: a logical page, or an inode. It
+    /// is below [`OWNERS`].
+    pub owner: u32,
+    /// Address of the block.
+    pub at: PhysicalAddress,
+}
+
+/// Notice that the device has moved a block, in garbage collection or wear leveling.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Migration {
+    /// Owner of the block.
+    pub owner: u32,
+    /// Page at which the block was.
+    pub from: u32,
+    /// Its new address; `None` if the block was unreadable, and is lost.
+    pub to: Option<PhysicalAddress>,
+}
+
+/// Where a block is after a recovery.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Claimed {
+    /// At this address: the claimed one, or another one if the device had moved the block.
+    At(PhysicalAddress),
+    /// Nowhere: its record is missing or damaged.
+    Lost(String),
+}
+
+/// A nameless-write device as a file system uses it.
+///
+/// Contents are written without a name ([`NamelessDevice::nameless_write`]). Metadata has addresses in
+/// a small virtual address space ([`NamelessDevice::virtual_write`]). A token that an access returns is
+/// done when the access is durable; an access begins once `after` is done.
+///
+/// **Migration.** The device moves blocks. It notes each move in a queue ([`NamelessDevice::migration`])
+/// until the owner has acknowledged it. Until then a read at the old address reads the block at its new
+/// place. The new place has the owner and the version of the block in its spare area, which is
+/// programmed together with the data. So the notice itself need not be durable: after a crash, the owner
+/// claims each block at the address that it knows, and is told the present one.
+///
+/// **Recovery.** [`NamelessDevice::recover`] finds the virtual blocks. The owner reads its metadata,
+/// claims all blocks that it refers to ([`NamelessDevice::claim`]), and calls
+/// [`NamelessDevice::resume`]. Blocks that were not claimed are free.
+pub trait NamelessDevice<S: Sink>: Send
+where
+    S::Tok: Token,
+{
+    /// Returns the size of a block, in bytes.
+    fn block_bytes(&self) -> u32;
+
+    /// Returns the number of blocks of a virtual page of the flash: the largest request queue.
+    fn queue_blocks(&self) -> u32;
+
+    /// Returns the number of virtual blocks.
+    fn virtual_blocks(&self) -> u32;
+
+    /// Writes a request queue of blocks, one for each owner. The queue gets a virtual page of its own.
+    /// The addresses are added to `placed`.
+    ///
+    /// # Errors
+    /// `NoSpace`; `ReadOnly`; a queue that is larger than a virtual page; an error of the medium.
+    fn nameless_write(
+        &mut self,
+        sink: &mut S,
+        owners: &[u32],
+        data: WriteData<'_>,
+        cause: Cause,
+        after: S::Tok,
+        placed: &mut Vec<PhysicalAddress>,
+    ) -> Result<S::Tok>;
+
+    /// Writes a request queue of virtual blocks.
+    ///
+    /// # Errors
+    /// The errors of [`NamelessDevice::nameless_write`], and a block past the end.
+    fn virtual_write(
+        &mut self,
+        sink: &mut S,
+        blocks: &[u32],
+        data: WriteData<'_>,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok>;
+
+    /// Reads bytes of consecutive contents: from byte `offset` of the first block on, up to the length
+    /// of `into`. Blocks of one virtual page are read by one command.
+    ///
+    /// # Errors
+    /// `Corrupt` for a block that is damaged, or that is not at its address; an error of the medium.
+    fn physical_read(
+        &mut self,
+        sink: &mut S,
+        blocks: &[OwnedBlock],
+        offset: u32,
+        into: ReadTarget<'_>,
+        cause: Cause,
+    ) -> Result<S::Tok>;
+
+    /// Reads a virtual block. A block that was never written reads as zeros.
+    ///
+    /// # Errors
+    /// `Corrupt` for a block that is damaged or lost, or an error of the medium.
+    fn virtual_read(
+        &mut self,
+        sink: &mut S,
+        block: u32,
+        into: ReadTarget<'_>,
+        cause: Cause,
+    ) -> Result<S::Tok>;
+
+    /// Frees a block. Its page may be erased once `after` is done: no durable metadata refers to the
+    /// block then.
+    fn free(&mut self, sink: &mut S, block: OwnedBlock, after: S::Tok);
+
+    /// Returns the oldest migration that was not acknowledged.
+    fn migration(&self) -> Option<Migration>;
+
+    /// Acknowledges the oldest migration: the owner knows the new address.
+    fn acknowledge(&mut self);
+
+    /// Returns the token that is done when all writes so far are durable.
+    fn written(&self) -> S::Tok;
+
+    /// Syncs media in files. Every write so far survives a power loss of the machine.
+    ///
+    /// # Errors
+    /// An error of the medium.
+    fn sync(&mut self) -> Result<()>;
+
+    /// Makes all writes durable, and saves the metadata of the device.
+    ///
+    /// # Errors
+    /// An error of the medium.
+    fn flush(&mut self, sink: &mut S) -> Result<S::Tok>;
+
+    /// Does background work: garbage collection and wear leveling.
+    ///
+    /// # Errors
+    /// An error of the medium.
+    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>>;
+
+    /// Shuts the device down: all writes and its metadata are durable.
+    ///
+    /// # Errors
+    /// An error of the medium.
+    fn halt(&mut self, sink: &mut S) -> Result<()>;
+
+    /// Finds the virtual blocks and the records of all others.
+    ///
+    /// # Errors
+    /// Media without bytes, or an error of the medium.
+    fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery>;
+
+    /// Claims a block that the metadata of the owner refers to. Each block is claimed once.
+    ///
+    /// # Errors
+    /// An error of the medium.
+    fn claim(&mut self, block: OwnedBlock) -> Result<Claimed>;
+
+    /// Ends a recovery. Blocks that were not claimed are free.
+    ///
+    /// # Errors
+    /// An error of the medium.
+    fn resume(&mut self, sink: &mut S, recovery: &mut Recovery) -> Result<()>;
+
+    /// Verifies a block: its record, and with `data` its contents.
+    ///
+    /// # Errors
+    /// `Corrupt` for damage, or an error of the medium.
+    fn verify(&mut self, sink: &mut S, block: OwnedBlock, data: bool) -> Result<()>;
+
+    /// Verifies a virtual block, as [`NamelessDevice::verify`] does others.
+    ///
+    /// # Errors
+    /// The errors of [`NamelessDevice::verify`].
+    fn verify_virtual(&mut self, sink: &mut S, block: u32, data: bool) -> Result<()>;
+
+    /// Writes `blocks` blocks at once, one for each owner below that number. No command is emitted or
+    /// counted. `placed` is called with each block.
+    ///
+    /// # Errors
+    /// A device that is not new.
+    fn precondition(
+        &mut self,
+        how: Precondition,
+        blocks: u32,
+        placed: &mut dyn FnMut(OwnedBlock),
+    ) -> Result<()>;
+
+    /// Checks that writes are accepted.
+    ///
+    /// # Errors
+    /// `ReadOnly`, with the reason, if they are refused.
+    fn writable(&self) -> Result<()>;
+
+    /// Returns the reason for which the device refuses writes.
+    fn refuses(&self) -> Option<String>;
+
+    /// Refuses writes from now on.
+    fn refuse(&mut self, why: String);
+
+    /// Returns `true` if the medium holds bytes.
+    fn holds_bytes(&self) -> bool;
+
+    /// Returns the DRAM that the FTL of the device uses, in bytes.
+    fn dram_bytes(&self) -> u64;
+
+    /// Returns the metrics of the device.
+    fn metrics(&self) -> Vec<Metric>;
+
+    /// Adds the medium of the device to the view.
+    fn visible(&self, view: &mut StackView);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_word() {
+        let at = PhysicalAddress { page: u32::MAX - 1, version: 7 };
+        assert_eq!(PhysicalAddress::from_word(at.to_word()), at);
+        assert_eq!(PhysicalAddress::default().to_word(), 0);
+    }
+}
