@@ -16,5 +16,17 @@ pub(crate) fn source_of<P: Store>(bytes: &[u8]) -> WriteData<'_> {
 /// Returns zeros as a payload, at most 64 KiB; only their length if the store `P` holds no bytes.
 #[inline]
 pub(crate) fn zeros<P: Store>(len: u32) -> WriteData<'static> {
-    if P::STORES_BYTES { WriteData::Bytes(&ZEROS[..to_usize(len)]) } else { WriteData::Len(len) }
+    zeros_on(P::STORES_BYTES, len)
+}
+
+/// Returns the contents of a buffer as a payload; only the length `len` if the buffer is empty, because
+/// the media hold no bytes.
+pub(crate) fn buffered(buffer: &[u8], len: u32) -> WriteData<'_> {
+    if buffer.is_empty() { WriteData::Len(len) } else { WriteData::Bytes(buffer) }
+}
+
+/// Returns zeros as a payload, at most 64 KiB; only their length if the medium holds no bytes.
+#[inline]
+pub(crate) fn zeros_on(holds_bytes: bool, len: u32) -> WriteData<'static> {
+    if holds_bytes { WriteData::Bytes(&ZEROS[..to_usize(len)]) } else { WriteData::Len(len) }
 }

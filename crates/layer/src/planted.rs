@@ -39,6 +39,229 @@ impl PlantedBug for FlashBug {
     }
 }
 
+/// A bug of the FTL, named by its effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::EnumIter, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", prefix = "ftl-")]
+#[repr(u16)]
+pub enum FtlBug {
+    /// A write of part of a page does not keep the rest of it.
+    PageNotMerged,
+    /// The old version of a page may be erased before the new one is programmed.
+    OldFreedEarly,
+    /// A flush does nothing.
+    FlushIgnored,
+    /// A mark does not wait for the flush that it states.
+    MarkBeforeFlush,
+    /// A discard is not recorded in NAND.
+    DiscardNotRecorded,
+    /// Erases do not wait for the record of discards.
+    DiscardNotOrdered,
+    /// The record of discards does not wait for newer versions of pages that were discarded before.
+    DiscardsBeforeData,
+    /// Recovery does not apply the record of discards.
+    DiscardsForgotten,
+    /// Recovery does not verify the data of pages whose program may have been interrupted.
+    TornUnverified,
+    /// Recovery leaves interrupted pages with valid records in force.
+    TornKept,
+    /// Recovery takes a program unit with blank pages for a complete one.
+    BlankComplete,
+    /// Recovery takes the first copy that it finds of a page that was being moved.
+    FirstCopyTaken,
+    /// Recovery does not know pages that were lost earlier.
+    LostForgotten,
+    /// Sequence numbers restart after a crash.
+    SeqRestarts,
+    /// Writes continue after an unexpected error.
+    NotPoisoned,
+
+    // Mapping schemes.
+    /// A merge does not copy the pages that its log block does not have.
+    RestNotCopied,
+    /// A block may be erased before the pages that a merge copies out of it are programmed.
+    MergedErasedEarly,
+    /// DFTL evicts a changed entry without a write of its translation page.
+    EntryNotWritten,
+    /// DFTL does not write the entries of pages that garbage collection moves.
+    MovedNotTranslated,
+}
+
+impl PlantedBug for FtlBug {
+    const GROUP: Group = Group::Ftl;
+
+    #[inline]
+    fn discriminant(self) -> u16 {
+        self as u16
+    }
+}
+
+/// A bug of the solid-state cache, named by its effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::EnumIter, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", prefix = "ssc-")]
+#[repr(u16)]
+pub enum SscBug {
+    // Writes, evictions and flushes.
+    /// A synchronous write is acknowledged before it is programmed.
+    AckBeforeProgram,
+    /// A read takes the version in NAND although the write buffer has a newer one.
+    BufferIgnored,
+    /// An eviction changes only the map in DRAM.
+    EvictNotLogged,
+    /// A synchronous eviction is acknowledged before its record is durable.
+    EvictNotDurable,
+    /// A block stays removed in memory although its eviction could not be logged.
+    EvictNotUndone,
+    /// A flush does nothing.
+    FlushIgnored,
+
+    // Silent eviction.
+    /// Dirty blocks of a victim are dropped, too.
+    DirtyEvicted,
+    /// A victim is erased before the log states that it is empty.
+    EraseBeforeLog,
+    /// A block is erased although its log pages are still needed.
+    LogErasedEarly,
+
+    // Log and checkpoints.
+    /// A log page does not wait for the data that it names.
+    LogBeforeData,
+    /// A log page does not wait for the disk to have what it states to be clean.
+    LogBeforeDisk,
+    /// The blocks of a checkpoint are erased before the next one is durable.
+    OldCheckpointErased,
+    /// The second copy of a page of metadata does not wait for the first one.
+    CopiesTogether,
+
+    // Media in files.
+    /// Blocks are erased before the log that states them to be empty is synced.
+    EraseNotSynced,
+    /// A checkpoint is written before the data that it names is synced.
+    CheckpointNotSynced,
+    /// A log page states programs as synced that were not.
+    SyncedEarly,
+
+    // Recovery.
+    /// Recovery reads one copy of each page of metadata.
+    SecondCopyIgnored,
+    /// After a power loss of the machine, recovery takes damaged data for data that was not synced.
+    SyncedIgnored,
+    /// Recovery does not remove the blocks of a victim.
+    EmptiedForgotten,
+    /// Recovery ignores spare areas that are newer than the log.
+    SparesIgnored,
+    /// Recovery takes pages whose program may have been interrupted without verification.
+    TornUnverified,
+    /// Recovery does not write a checkpoint.
+    NoCheckpointAtStart,
+    /// After a halt, the device is used again without a statement of it.
+    UseNotNoted,
+
+    // Repair and errors.
+    /// A repair drops a damaged dirty block without the option that permits an older version.
+    RepairDiscards,
+    /// Writes continue after an unexpected error.
+    NotPoisoned,
+}
+
+impl PlantedBug for SscBug {
+    const GROUP: Group = Group::Ssc;
+
+    #[inline]
+    fn discriminant(self) -> u16 {
+        self as u16
+    }
+}
+
+/// A bug of the manager of a solid-state cache, named by its effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::EnumIter, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", prefix = "flashtier-")]
+#[repr(u16)]
+pub enum FlashtierBug {
+    // Writes.
+    /// A write past the cache drops a dirty block before the disk has the new data.
+    DirtyBypassed,
+    /// A write past the cache does not wait until the eviction of older versions is durable.
+    EvictNotOrdered,
+    /// A block is cached as clean although the disk may still lose it.
+    VolatileCached,
+
+    // Cleaning and flushes.
+    /// A block is written to the disk before the cache has it durably.
+    CleanedEarly,
+    /// A discard zeros the disk before the cache durably has the dirty blocks in its range.
+    ZeroedEarly,
+    /// A block becomes clean before the disk was flushed.
+    CleanNotFlushed,
+    /// A flush does nothing.
+    FlushIgnored,
+    /// A flush does not flush the disk.
+    DiskNotFlushed,
+    /// A flush of the disk does not wait for those before it.
+    FlushesNotOrdered,
+
+    // Recovery and errors.
+    /// After a crash, clean blocks stay although the disk may have newer versions.
+    CleanTrusted,
+    /// Clean blocks stay if the device refuses to evict them.
+    WornTrusted,
+    /// Writes continue after an unexpected error.
+    NotPoisoned,
+}
+
+impl PlantedBug for FlashtierBug {
+    const GROUP: Group = Group::Flashtier;
+
+    #[inline]
+    fn discriminant(self) -> u16 {
+        self as u16
+    }
+}
+
+/// A bug of the manager of an ordinary SSD as a cache, named by its effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::EnumIter, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", prefix = "flashcache-")]
+#[repr(u16)]
+pub enum FlashcacheBug {
+    // Writes.
+    /// A write past the cache drops a dirty block before the disk has the new data.
+    DirtyBypassed,
+    /// A slot is reused before its old block is durably no longer dirty.
+    ReusedEarly,
+    /// The header does not state that the cache is in use.
+    UseNotNoted,
+
+    // Cleaning and flushes.
+    /// A block becomes clean before the disk was flushed.
+    CleanNotFlushed,
+    /// An epoch is committed before its data is durable.
+    CommittedEarly,
+    /// A flush does nothing.
+    FlushIgnored,
+    /// A flush does not flush the disk.
+    DiskNotFlushed,
+    /// A shutdown does not flush the disk.
+    HaltNotFlushed,
+
+    // Recovery and errors.
+    /// After a crash, clean blocks stay although the disk may have newer versions.
+    CleanTrusted,
+    /// After a crash, entries of epochs count that were not committed.
+    EpochIgnored,
+    /// A recovery leaves entries on the SSD that the next commit makes count.
+    StaleKept,
+    /// Writes continue after an unexpected error.
+    NotPoisoned,
+}
+
+impl PlantedBug for FlashcacheBug {
+    const GROUP: Group = Group::Flashcache;
+
+    #[inline]
+    fn discriminant(self) -> u16 {
+        self as u16
+    }
+}
+
 /// A bug of HFSL, named by its effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, strum::EnumIter, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
@@ -153,8 +376,8 @@ pub enum CacheBug {
     DestagedEarly,
     /// Records of destaged blocks end before the disk is flushed.
     DestageNotFlushed,
-    /// If a part of a block was written again during its writeback, the rest of the block is not
-    /// written to the disk.
+    /// If a part of a block was written again during its writeback, recovery does not keep the rest
+    /// of the block.
     RestForgotten,
     /// A clean block is evicted before the disk was flushed after its write.
     CleanLeavesEarly,
@@ -175,6 +398,9 @@ pub enum CacheBug {
     /// Recovery ignores that a version of a block has left the cache, so an earlier one may be
     /// restored.
     GoneForgotten,
+    /// Recovery replaces all copies of the record of a merged block at once, so that a power loss
+    /// may tear all of them.
+    MergedAtOnce,
     /// A recovery from a power loss of the machine ignores a clean shutdown before it.
     HaltIgnored,
     /// A recovery does not compare the records with the summary of the clean shutdown.
@@ -255,6 +481,59 @@ pub enum NtlBug {
 
 impl PlantedBug for NtlBug {
     const GROUP: Group = Group::Ntl;
+
+    #[inline]
+    fn discriminant(self) -> u16 {
+        self as u16
+    }
+}
+
+/// A bug of the nameless-write device or of the volume over it, named by its effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::EnumIter, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", prefix = "nameless-")]
+#[repr(u16)]
+pub enum NamelessBug {
+    // The owner of the blocks.
+    /// A write of part of a block does not keep the rest of it.
+    BlockNotMerged,
+    /// The map of the owner does not wait for the contents that it refers to.
+    MapBeforeContents,
+    /// A block that the durable map refers to is freed before the new map is durable.
+    FreedEarly,
+    /// A block that was moved counts as one that the durable map does not refer to.
+    MovedCountsAsNew,
+    /// A flush does nothing.
+    FlushIgnored,
+    /// Over files, the map of the owner is written before the contents are synced.
+    MapBeforeSync,
+    /// The owner ignores migrations.
+    MigrationIgnored,
+
+    // The device.
+    /// The old version of a virtual block may be erased before the new one is programmed.
+    VirtualFreedEarly,
+    /// A checkpoint does not wait for the virtual blocks that it states.
+    CheckpointEarly,
+
+    // Recovery.
+    /// Recovery finds a block only at the address that its owner knows: the race of the prototype.
+    MovedNotFound,
+    /// Recovery takes the first copy of a block that was being moved.
+    AnyCopyTaken,
+    /// Recovery takes the newest version of a virtual block without verification.
+    TornTaken,
+    /// Recovery does not write a checkpoint at its end.
+    NoCheckpointAtStart,
+    /// Sequence numbers restart after a crash.
+    SeqRestarts,
+
+    // Errors.
+    /// Writes continue after an unexpected error.
+    NotPoisoned,
+}
+
+impl PlantedBug for NamelessBug {
+    const GROUP: Group = Group::Nameless;
 
     #[inline]
     fn discriminant(self) -> u16 {

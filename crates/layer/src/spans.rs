@@ -2,6 +2,7 @@
 
 use frit_core::Lpn;
 use frit_core::convert::bounded_u32;
+use std::ops::Range;
 
 /// Part of a range that lies in one unit of a division.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,6 +74,43 @@ impl PageSpan {
 #[inline]
 pub(crate) fn page_spans(at: u64, len: u32, page_bytes: u32) -> impl Iterator<Item = PageSpan> {
     parts(at, len, page_bytes, move |byte| split(byte, u64::from(page_bytes))).map(PageSpan::of)
+}
+
+/// Divides `len` bytes from byte `at` on into part of a page, whole pages as one span, and part of a page.
+pub(crate) fn whole_page_spans(at: u64, len: u32, page_bytes: u32) -> Vec<PageSpan> {
+    let mut all: Vec<PageSpan> = Vec::new();
+    for span in page_spans(at, len, page_bytes) {
+        match all.last_mut() {
+            Some(last)
+                if last.offset == 0 && last.len.is_multiple_of(page_bytes) && span.len == page_bytes =>
+            {
+                last.len += span.len;
+            }
+            _ => all.push(span),
+        }
+    }
+    all
+}
+
+/// A range of bytes, divided by blocks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct DividedRange {
+    /// Parts of a block before and after the whole blocks, or of one block or two if there are none.
+    pub(crate) parts: [Range<u64>; 2],
+    /// Whole blocks.
+    pub(crate) whole: Range<u64>,
+}
+
+/// Divides `bytes` bytes from byte `at` on into whole blocks, and parts of blocks at both ends.
+pub(crate) fn divide_range(at: u64, bytes: u64, block: u64) -> DividedRange {
+    let end = at + bytes;
+    let (first, last) = (at.div_ceil(block) * block, end / block * block);
+    if first < last {
+        return DividedRange { parts: [at..first, last..end], whole: first..last };
+    }
+    // The range lies inside one block, or crosses the boundary of two.
+    let border = first.clamp(at, end);
+    DividedRange { parts: [at..border, border..end], whole: border..border }
 }
 
 /// Divides `len` bytes from byte `at` on into parts of pages of `1 << shift` bytes.

@@ -34,7 +34,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Durable<S> for Cache<S, P, D
     }
 
     fn recover(&mut self, sink: &mut S, stop: CrashKind) -> Result<Recovery> {
-        // Recovery can write to the disk, and reads what its layers have recovered.
+        // The cache accepts requests only after the layers below it have recovered.
         let below = self.disk.recover(sink, stop)?;
         let mut own = self.recover_blocks(sink, stop)?;
         own.clean &= below.iter().all(|b| b.recovery.clean);

@@ -92,9 +92,8 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
         Ok(sum)
     }
 
-    /// Makes the repair durable before the header states that the cache is in use. If it is
-    /// interrupted, the next opening repeats it.
-    fn certain(&mut self, sink: &mut S) -> Result<()> {
+    /// Makes the PCM writes of an opening durable, before a later step of it relies on them.
+    pub(super) fn make_durable(&mut self, sink: &mut S) -> Result<()> {
         self.space.fence(sink);
         if self.space.volatile() { self.space.pcm.flush(sink) } else { Ok(()) }
     }
@@ -157,7 +156,9 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> SummarizedRecords<S> for Cac
                 self.space.fence_after(sink, tok);
             }
         }
-        self.certain(sink)
+        // The repair is durable before the header states that the cache is in use. If it is
+        // interrupted, the next opening repeats it.
+        self.make_durable(sink)
     }
 
     fn fits(&self, entry: &SummaryEntry, scan: &ScannedBlocks) -> Result<bool> {
@@ -170,7 +171,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> SummarizedRecords<S> for Cac
     fn restore_record(&mut self, sink: &mut S, entry: &SummaryEntry) -> Result<()> {
         let start = sink.start();
         self.space.put_record(sink, entry.slot.slot(), &entry.record, start)?;
-        self.certain(sink)
+        self.make_durable(sink)
     }
 
     fn describe_missing(&self, records: u32, scan: &ScannedBlocks) -> Result<String> {

@@ -29,6 +29,7 @@
 //! |---|---|
 //! | `block_span`, `fragments` | parts of blocks that a request covers; fragments of blocks |
 //! | `eviction`, `destage` | free slots and victims; sorted writes of dirty blocks to the disk |
+//! | `merge` | merge of two versions of a block that a crash left |
 //! | `in_flight`, `writeback` | blocks in flight; writebacks, until the disk is flushed |
 //! | `deferred_io`, `deferred` | descriptors of deferred accesses to the disk; their execution outside the lock |
 //! | `would_block` | prediction of requests that would wait for the disk |
@@ -59,6 +60,7 @@ mod in_flight;
 mod layer;
 mod layout;
 mod marks;
+mod merge;
 mod params;
 pub mod policy;
 mod precondition;
@@ -67,7 +69,7 @@ mod recover;
 pub mod sim;
 mod space;
 mod stats;
-mod streams;
+pub(crate) mod streams;
 #[cfg(test)]
 mod tests;
 mod view;

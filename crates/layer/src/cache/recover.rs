@@ -3,8 +3,8 @@
 
 use super::BLOCK_BYTES;
 use super::disk_health::DiskHealth;
-use super::fragments::runs;
 use super::layer::Cache;
+use super::merge::MergedVersions;
 use super::policy::{EvictionPolicy, Policy, PolicySetup};
 use crate::halt::compare_with_summary;
 use crate::health::Health;
@@ -12,12 +12,11 @@ use crate::numbers::{CacheSlot, Lbn, RecordSlot};
 use crate::planted::CacheBug;
 use crate::record::{CombinedState, Copies, RECORD_LEN, Record, RecordEnd, STATE_WORD_AT};
 use crate::summary::{RecordSummary, SummaryEntry};
-use crate::tokens::join_into;
 use frit_core::convert::{count_u32, size_in_memory, to_u64, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{BlockDevice, Cause, CrashKind, ReadTarget, Recovery, Result, Sink, WriteData};
+use frit_core::{BlockDevice, Cause, CrashKind, ReadTarget, Recovery, Result, Sink};
 use frit_media::Store;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// Number of records that are read together.
 const CHUNK: u32 = 2048;
@@ -67,31 +66,22 @@ impl ScannedBlocks {
 /// Result of handling an earlier version of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum EarlierVersion {
-    /// Fragments that the later version lacks were written to the disk.
-    WrittenBack,
-    /// The earlier version is damaged and has fragments that the later version lacks.
+    /// The earlier version has fragments that the later version lacks.
+    Merged,
+    /// The same, but the earlier version is damaged.
     Damaged,
     /// The earlier version has no fragment that is needed.
     Unneeded,
 }
 
-/// Data that the recovery collects about blocks that left the cache.
-#[derive(Debug)]
-struct EvictedBlocks<T> {
-    /// Completion of the writes of earlier versions to the disk.
-    written: Option<T>,
-    /// Fragments, for each block, that newer records have or that were written to the disk.
-    parts: HashMap<Lbn, u8>,
-    /// Slots of earlier versions that were written to the disk.
-    taken: Vec<CacheSlot>,
-    /// Blocks of which a later version has left the cache.
-    gone: HashSet<Lbn>,
-}
-
-impl<T> Default for EvictedBlocks<T> {
-    fn default() -> EvictedBlocks<T> {
-        EvictedBlocks { written: None, parts: HashMap::new(), taken: Vec::new(), gone: HashSet::new() }
-    }
+/// Slots that the recovery chooses among those with records.
+#[derive(Default, Debug)]
+struct ChosenSlots {
+    /// Slots whose records are no longer valid.
+    gone: Vec<CacheSlot>,
+    /// Slots of the versions of each block that are merged in the slot of the last version. The
+    /// last version comes first.
+    merged: MergedVersions,
 }
 
 /// Returns `true` if a copy of a slot's record has a last word that is not zero. `i` is the
@@ -126,11 +116,10 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
         if is_planted(CacheBug::AnyVersionTaken) {
             found.reverse();
         }
-        let mut left = EvictedBlocks::default();
-        let gone = self.choose(sink, &mut found, sure, &mut left, &mut recovery)?;
+        let ChosenSlots { gone, merged } = self.choose(&mut found, sure, &mut recovery)?;
         self.dir.free_rest();
         self.warm(&found);
-        recovery.padded = count_u32(gone.len() + left.taken.len());
+        recovery.padded = count_u32(gone.len());
         recovery.pages = u64::from(self.dir.len());
         recovery.pages_in_pcm = recovery.pages;
         // It is not known whether the disk was flushed since its last write, so the next flush must
@@ -145,29 +134,22 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
             let Some(record) = self.space.record(f.slot)? else { continue };
             self.space.put_record(sink, f.slot, &record, self.space.noted)?;
         }
-        self.space.fence(sink);
+        let records = self.write_merged_data(sink, &merged)?;
+        // After a crash of the process the data is only in the page cache, and has to be synced
+        // before the records of earlier versions end.
+        self.make_durable(sink)?;
+        self.replace_records(sink, &records)?;
         if self.space.volatile() {
-            // After a crash of the process the data is only in the page cache. The records of
-            // earlier versions may end only after this sync.
-            self.space.pcm.flush(sink)?;
             self.space.synced = self.space.seq;
         }
-        let after = match left.written {
-            Some(written) => self.disk.flush(sink, Cause::Destage, written)?,
-            None => sink.start(),
-        };
         // The summary of the shutdown includes these records, so they may change only after the
         // header states that the cache is in use.
-        let after = sink.join(after, self.space.noted);
+        let after = sink.join(self.space.fenced(), self.space.noted);
         for slot in gone.into_iter().chain(remains.into_iter().map(RecordSlot::slot)) {
             self.space.wipe_record(sink, slot, after)?;
         }
         for (slot, (record, end)) in halves {
             self.space.close_record(sink, slot, Some((&record, end)), after)?;
-        }
-        for slot in left.taken {
-            // The disk has these fragments now. An older version must not be restored over them.
-            self.space.end_record(sink, slot, RecordEnd::Evicted, after)?;
         }
         let done = self.space.settle(sink, after);
         self.space.fence_after(sink, done);
@@ -179,40 +161,39 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
     }
 
     /// Takes the valid blocks into the directory. The records are sorted with the newest first;
-    /// those that are not taken get the sequence number 0. Returns the slots whose records are no
-    /// longer valid.
+    /// those that are not taken get the sequence number 0.
     fn choose(
         &mut self,
-        sink: &mut S,
         found: &mut [FoundRecord],
         sure: u64,
-        left: &mut EvictedBlocks<S::Tok>,
         recovery: &mut Recovery,
-    ) -> Result<Vec<CacheSlot>> {
-        let mut gone = Vec::new();
+    ) -> Result<ChosenSlots> {
+        let mut chosen = ChosenSlots::default();
+        // Blocks of which a later version has left the cache.
+        let mut left = HashSet::new();
         for i in 0..found.len() {
             self.fetch_ahead(found, i);
             let f = &found[i];
             if !f.there {
-                left.gone.insert(f.lbn);
+                left.insert(f.lbn);
                 found[i].seq = 0;
                 continue;
             }
-            if left.gone.contains(&f.lbn) && !is_planted(CacheBug::GoneForgotten) {
+            if left.contains(&f.lbn) && !is_planted(CacheBug::GoneForgotten) {
                 // A later version has left the cache, so this one is outdated.
             } else if let Some(last) = self.dir.get(f.lbn) {
-                match self.keep_earlier(sink, f, last, left, sure, recovery)? {
-                    EarlierVersion::WrittenBack => {
-                        left.taken.push(f.slot);
-                        found[i].seq = 0;
-                        continue;
+                match self.keep_earlier(f, last, sure, recovery)? {
+                    EarlierVersion::Merged => {
+                        self.dir.set_valid(last, self.dir.valid(last) | f.valid);
+                        chosen.merged.entry(f.lbn).or_insert_with(|| vec![last]).push(f.slot);
                     }
                     // Neither version has the whole block, and the disk may lack the rest. The
                     // block stays in the cache as damaged.
                     EarlierVersion::Damaged => {
                         self.dir.remove(f.lbn);
                         self.dir.insert(f.lbn, f.slot, f.valid, true);
-                        gone.push(last);
+                        chosen.merged.remove(&f.lbn);
+                        chosen.gone.push(last);
                         found[..i].iter_mut().filter(|f| f.slot == last).for_each(|f| f.seq = 0);
                         continue;
                     }
@@ -222,10 +203,10 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
                 self.dir.insert(f.lbn, f.slot, f.valid, true);
                 continue;
             }
-            gone.push(f.slot);
+            chosen.gone.push(f.slot);
             found[i].seq = 0;
         }
-        Ok(gone)
+        Ok(chosen)
     }
 
     /// Prefetches the data for later records. Each of them would otherwise wait for memory several
@@ -257,38 +238,25 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Cache<S, P, D> {
 
     /// Handles an earlier record of a block whose newest record is in slot `last`. If a part of a
     /// block was written again during its writeback, a crash may leave both versions, and the disk
-    /// may not have the rest of the block yet. The rest is written to the disk now. (While such a
-    /// record exists, the disk has nothing newer: every direct write to the disk first makes the
-    /// ends of records of evicted blocks durable.)
+    /// may not have the rest of the block yet. (While such a record exists, the disk has nothing
+    /// newer: every direct write to the disk first makes the ends of records of evicted blocks
+    /// durable.)
     fn keep_earlier(
         &mut self,
-        sink: &mut S,
         f: &FoundRecord,
         last: CacheSlot,
-        left: &mut EvictedBlocks<S::Tok>,
         sure: u64,
         recovery: &mut Recovery,
     ) -> Result<EarlierVersion> {
-        if self.health.has_missing() {
+        let rest = f.valid & !self.dir.valid(last);
+        if rest == 0 || self.health.has_missing() || is_planted(CacheBug::RestForgotten) {
             return Ok(EarlierVersion::Unneeded);
         }
-        let newer = self.dir.valid(last) | left.parts.get(&f.lbn).copied().unwrap_or(0);
-        let rest = f.valid & !newer;
-        if rest == 0 || is_planted(CacheBug::RestForgotten) {
-            return Ok(EarlierVersion::Unneeded);
+        if self.is_whole(f, 0, recovery)? {
+            return Ok(EarlierVersion::Merged);
         }
-        if !self.is_whole(f, 0, recovery)? {
-            let torn = f.seq > sure;
-            return Ok(if torn { EarlierVersion::Unneeded } else { EarlierVersion::Damaged });
-        }
-        left.parts.insert(f.lbn, newer | f.valid);
-        let start = sink.start();
-        for run in runs(rest) {
-            let part = WriteData::Bytes(&self.block).part(run.offset(), run.bytes());
-            let done = self.disk.write(sink, run.disk_at(f.lbn), part, Cause::Destage, start)?;
-            join_into(sink, &mut left.written, done);
-        }
-        Ok(EarlierVersion::WrittenBack)
+        let torn = f.seq > sure;
+        Ok(if torn { EarlierVersion::Unneeded } else { EarlierVersion::Damaged })
     }
 
     /// Returns `true` if the data of a block matches its record. If the data was read, it is in the

@@ -15,24 +15,24 @@ struct WriteStream {
 
 /// The streams that were continued most recently.
 #[derive(Clone, Debug)]
-pub(super) struct Streams {
+pub(crate) struct Streams {
     all: Vec<WriteStream>,
     requests: u64,
 }
 
 impl Streams {
-    pub(super) fn new(streams: u32) -> Streams {
+    pub(crate) fn new(streams: u32) -> Streams {
         Streams { all: vec![WriteStream::default(); to_usize(streams)], requests: 0 }
     }
 
     /// Returns the length in bytes that the stream would have after a write.
-    pub(super) fn with(&self, at: u64, len: u64) -> u64 {
+    pub(crate) fn with(&self, at: u64, len: u64) -> u64 {
         len + self.all.iter().find(|s| s.bytes > 0 && s.next == at).map_or(0, |s| s.bytes)
     }
 
     /// Adds a write and returns the length in bytes of its stream, the write included. A write that
     /// continues no stream starts a new one, which replaces the least recently continued stream.
-    pub(super) fn write(&mut self, at: u64, len: u64) -> u64 {
+    pub(crate) fn write(&mut self, at: u64, len: u64) -> u64 {
         self.requests += 1;
         let met = self.requests;
         if let Some(s) = self.all.iter_mut().find(|s| s.bytes > 0 && s.next == at) {

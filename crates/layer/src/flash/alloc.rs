@@ -20,17 +20,30 @@ impl<T: Token, N: Store> Flash<T, N> {
     ) -> Result<(Ppn, T)> {
         self.writable()?;
         loop {
-            if self.needs_reserve(page.unit, page.stream) {
-                // The full block becomes a candidate before a victim is chosen.
-                self.close(page.unit, page.stream);
-                self.collect_until_free(sink, map, page.unit)?;
-            }
+            self.reserve_block(sink, map, page.unit, page.stream)?;
             // Checked again after a failed program: the reserve of garbage collection is not for
             // host data.
             if let Some(done) = self.try_program(sink, page)? {
                 return Ok(done);
             }
         }
+    }
+
+    /// Frees a block if a write into the stream would have to open one of the reserve.
+    #[inline]
+    pub(super) fn reserve_block<S: Sink<Tok = T>, M: ForwardMap<T>>(
+        &mut self,
+        sink: &mut S,
+        map: &mut M,
+        unit: u32,
+        stream: NandStream,
+    ) -> Result<()> {
+        if !self.needs_reserve(unit, stream) {
+            return Ok(());
+        }
+        // The full block becomes a candidate before a victim is chosen.
+        self.close(unit, stream);
+        self.collect_until_free(sink, map, unit)
     }
 
     /// Returns `true` if a write into the stream would have to open a block of the reserve.
@@ -102,7 +115,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         unit: u32,
         stream: NandStream,
     ) -> Result<Ppn> {
-        let pages = self.blocks.pages_per_block();
+        let (pages, programmed) = (self.blocks.pages_per_block(), self.unit_pages);
         let slot = &mut self.units[to_usize(unit)].open[stream.idx()];
         let open = match slot {
             Some(o) if o.next < pages => o,
@@ -112,7 +125,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             }
         };
         let ppn = self.nand.geometry().ppn(BlockId(open.block), open.next);
-        open.next += 1;
+        open.next += programmed;
         Ok(ppn)
     }
 
@@ -158,7 +171,12 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Takes a free block, and erases it again if a crash may have interrupted its erase.
-    fn alloc_block<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, stream: NandStream) -> Result<u32> {
+    pub(super) fn alloc_block<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        unit: u32,
+        stream: NandStream,
+    ) -> Result<u32> {
         loop {
             let u = &mut self.units[to_usize(unit)];
             let nand = &self.nand;

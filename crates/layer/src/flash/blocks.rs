@@ -12,6 +12,8 @@ pub enum BlockUse {
     Open,
     /// Full, and a candidate for garbage collection.
     Sealed,
+    /// The layer above chooses the position of each page in it, and gives it up when it is empty.
+    Placed,
     /// Its valid pages are being moved by garbage collection.
     Victim,
     /// It has no valid pages, but is not erased before the next flush: the map as of the last flush

@@ -5,7 +5,7 @@ use super::space::{Flash, ForwardMap, GcVictim, MovedPage, NandStream};
 use super::{BlockUse, GcPolicy, WearPolicy};
 use crate::Token;
 use crate::planted::FlashBug;
-use frit_core::convert::{count_u32, to_usize};
+use frit_core::convert::{count_u32, low_u16, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Progress, Result, Sink};
 use frit_media::{ExpectedPage, Spare, Store};
@@ -15,7 +15,7 @@ use frit_media::{ExpectedPage, Spare, Store};
 const MOVES_WITHOUT_GAIN: u32 = 1;
 
 impl<T: Token, N: Store> Flash<T, N> {
-    /// Pays for one page written into `unit`. A victim with `v` valid pages of `b` yields `b − v`
+    /// Pays for `pages` pages written into `unit`. A victim with `v` valid pages of `b` yields `b − v`
     /// pages for `v` moves, so each written page owes `v / (b − v)` moves. The unit never runs out
     /// of blocks, and no write waits for the collection of a whole block.
     #[inline]
@@ -24,6 +24,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         sink: &mut S,
         map: &mut M,
         unit: u32,
+        pages: u32,
     ) -> Result<()> {
         let u = &self.units[to_usize(unit)];
         // Includes blocks that wait for a flush, since no more moves are needed to free them.
@@ -31,7 +32,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         if u.victim.is_none() && free > self.config.low_blocks && u.retiring.is_empty() {
             return Ok(());
         }
-        self.pay(sink, map, unit)
+        self.pay(sink, map, unit, pages)
     }
 
     fn pay<S: Sink<Tok = T>, M: ForwardMap<T>>(
@@ -39,17 +40,49 @@ impl<T: Token, N: Store> Flash<T, N> {
         sink: &mut S,
         map: &mut M,
         unit: u32,
+        pages: u32,
     ) -> Result<()> {
         let Some(v) = self.victim(map, unit) else { return Ok(()) };
         let u = &mut self.units[to_usize(unit)];
         // Integer arithmetic without loss: the remainder of v / gain stays in `debt` for the next
         // page.
-        u.debt += v.valid;
-        let mut moves = u.debt.checked_div(v.gain).unwrap_or(MOVES_WITHOUT_GAIN);
+        u.debt += v.valid * pages;
+        let mut moves = u.debt.checked_div(v.gain).unwrap_or(MOVES_WITHOUT_GAIN * pages);
         u.debt = u.debt.checked_rem(v.gain).unwrap_or(0);
+        if self.unit_pages > 1 {
+            return self.pay_by_units(sink, map, unit, moves);
+        }
         while moves > 0 && self.move_next_page(sink, map, unit)? {
             moves -= 1;
         }
+        if self.units[to_usize(unit)].victim.is_some_and(|v| self.blocks.valid(v.block) == 0) {
+            self.finish(sink, map, unit)?;
+        }
+        Ok(())
+    }
+
+    /// Moves pages as [`Flash::pay`] does, in whole program units: the moves beyond those that are
+    /// owed count for the next call.
+    fn pay_by_units<S: Sink<Tok = T>, M: ForwardMap<T>>(
+        &mut self,
+        sink: &mut S,
+        map: &mut M,
+        unit: u32,
+        moves: u32,
+    ) -> Result<()> {
+        let gather = &mut self.units[to_usize(unit)].gather;
+        let ahead = std::mem::take(&mut gather.moves_ahead);
+        let (mut owed, mut ahead) = (moves.saturating_sub(ahead), ahead.saturating_sub(moves));
+        while owed > 0 {
+            let moved = self.gather_next(sink, map, unit)?;
+            if moved == 0 {
+                break;
+            }
+            ahead += moved.saturating_sub(owed);
+            owed = owed.saturating_sub(moved);
+        }
+        self.units[to_usize(unit)].gather.moves_ahead = ahead;
+        self.finish_drained(sink, map, unit)?;
         if self.units[to_usize(unit)].victim.is_some_and(|v| self.blocks.valid(v.block) == 0) {
             self.finish(sink, map, unit)?;
         }
@@ -91,6 +124,9 @@ impl<T: Token, N: Store> Flash<T, N> {
             }
             self.stats.forced += 1;
             if self.victim(map, unit).is_none() {
+                if self.finish_gathered(sink, map, unit)? {
+                    continue;
+                }
                 let gc: &'static str = (&self.config.gc).into();
                 return Err(Error::NoSpace {
                     what: format!(
@@ -100,8 +136,12 @@ impl<T: Token, N: Store> Flash<T, N> {
                     ),
                 });
             }
-            while self.move_next_page(sink, map, unit)? {}
-            self.finish(sink, map, unit)?;
+            while self.move_next(sink, map, unit)? {}
+            self.finish_drained(sink, map, unit)?;
+            // Wear leveling can start a victim when a drained one is erased. Its pages are not moved yet.
+            if self.units[to_usize(unit)].victim.is_some_and(|v| self.blocks.valid(v.block) == 0) {
+                self.finish(sink, map, unit)?;
+            }
             self.writable()?;
         }
         Ok(())
@@ -115,11 +155,15 @@ impl<T: Token, N: Store> Flash<T, N> {
         budget: u32,
     ) -> Result<Progress<T>> {
         let Some(unit) = self.next_unit_to_collect(map) else { return Ok(Progress::Idle) };
+        if self.units[to_usize(unit)].victim.is_none() {
+            self.finish_gathered(sink, map, unit)?;
+        }
         for _ in 0..budget.max(1) {
-            if !self.move_next_page(sink, map, unit)? {
+            if !self.move_next(sink, map, unit)? {
                 break;
             }
         }
+        self.finish_drained(sink, map, unit)?;
         let v = self.units[to_usize(unit)].victim;
         let mut done = v.map(|v| v.done).unwrap_or_default();
         if v.is_some_and(|v| self.blocks.valid(v.block) == 0) {
@@ -139,7 +183,9 @@ impl<T: Token, N: Store> Flash<T, N> {
             let u = &self.units[to_usize(unit)];
             let begun = u.victim.is_some() || !u.retiring.is_empty();
             let free = u.free.len() + u.awaiting_flush.len();
-            if (begun || free < self.config.high_blocks) && self.victim(map, unit).is_some() {
+            let drained = !u.gather.drained.is_empty();
+            let wanted = begun || free < self.config.high_blocks;
+            if (wanted && self.victim(map, unit).is_some()) || drained {
                 self.next_idle_unit = (unit + 1) % n;
                 return Some(unit);
             }
@@ -149,7 +195,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Victim of a unit: the current one, otherwise a retiring block, otherwise the policy's choice.
-    fn victim<M: ForwardMap<T>>(&mut self, map: &M, unit: u32) -> Option<GcVictim<T>> {
+    pub(super) fn victim<M: ForwardMap<T>>(&mut self, map: &M, unit: u32) -> Option<GcVictim<T>> {
         if let Some(v) = self.units[to_usize(unit)].victim {
             return Some(v);
         }
@@ -180,6 +226,21 @@ impl<T: Token, N: Store> Flash<T, N> {
         v
     }
 
+    /// Moves the next valid pages of the victim, as many as one command reads. Returns `false` if
+    /// there is none left.
+    #[inline]
+    fn move_next<S: Sink<Tok = T>, M: ForwardMap<T>>(
+        &mut self,
+        sink: &mut S,
+        map: &mut M,
+        unit: u32,
+    ) -> Result<bool> {
+        if self.unit_pages > 1 {
+            return Ok(self.gather_next(sink, map, unit)? > 0);
+        }
+        self.move_next_page(sink, map, unit)
+    }
+
     /// Moves the next valid page of the victim. Returns `false` if there is none left.
     #[inline]
     fn move_next_page<S: Sink<Tok = T>, M: ForwardMap<T>>(
@@ -196,28 +257,26 @@ impl<T: Token, N: Store> Flash<T, N> {
         let lpn = Lpn(rest[skip] - 1);
         let at = v.cursor + count_u32(skip);
         let from = Ppn::of_idx(base + to_usize(at));
-        let expect = self.expected(from, || map.tag(lpn));
-        let copied = match self.copy(sink, unit, from, lpn, expect, v.cause) {
+        let seq = self.sequence_of_copy(map, from);
+        let expect = self.expected(from, || tag_of(map, lpn, &seq));
+        let after = map.copy_after(lpn);
+        let copied = seq.and_then(|seq| self.copy(sink, unit, (from, lpn), seq, expect, v.cause, after));
+        let copied = match copied {
             // The page is unreadable. It is marked as lost, so that it does not block the move of
             // others.
             Err(e @ Error::Corrupt { .. }) => {
-                map.lost(lpn, &e);
+                map.lost_at(lpn, from, &e);
+                self.retire_if_lost(map, unit);
                 None
             }
-            Err(Error::NoSpace { .. }) => {
-                // The reserve can only be used up by blocks that went bad.
-                let name = self.nand.unit_name(unit);
-                let why = format!("{name} has no block left to clean with: too many went bad");
-                self.health.refuse(why.clone());
-                return Err(Error::ReadOnly { why });
-            }
+            Err(Error::NoSpace { .. }) => return Err(self.out_of_blocks(unit)),
             copied => Some(copied?),
         };
         self.reverse[from.idx()] = 0;
         self.blocks.block[to_usize(v.block)].valid -= 1;
         self.units[to_usize(unit)].valid_pages -= 1;
         let durable = match copied {
-            Some((to, done)) => map.moved(sink, MovedPage { lpn, to, seq: self.seq, done })?,
+            Some((to, seq, done)) => map.moved(sink, MovedPage { lpn, from, to, seq, done })?,
             None => v.done,
         };
         // The victim is erased after all its pages are durable elsewhere (`done`).
@@ -229,20 +288,40 @@ impl<T: Token, N: Store> Flash<T, N> {
         Ok(true)
     }
 
-    /// Copies a page within its unit, by copyback inside the plane or over the bus.
+    /// Refuses writes because garbage collection has no block for the pages that it moves, and
+    /// returns the error.
+    #[cold]
+    pub(super) fn out_of_blocks(&mut self, unit: u32) -> Error {
+        // The reserve can only be used up by blocks that went bad.
+        let name = self.nand.unit_name(unit);
+        let why = format!("{name} has no block left to clean with: too many went bad");
+        self.health.refuse(why.clone());
+        Error::ReadOnly { why }
+    }
+
+    /// Sequence number of the copy of a page; `None` for a new one.
+    pub(super) fn sequence_of_copy<M: ForwardMap<T>>(&self, map: &M, from: Ppn) -> Result<Option<u64>> {
+        if !map.keeps_versions() { Ok(None) } else { Ok(self.nand.spare(from)?.map(|spare| spare.seq)) }
+    }
+
+    /// Copies a page within its unit, by copyback inside the plane or over the bus. Returns the new
+    /// place, the sequence number there, and the token of the program.
+    #[allow(clippy::too_many_arguments)]
     fn copy<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         unit: u32,
-        from: Ppn,
-        lpn: Lpn,
+        (from, lpn): (Ppn, Lpn),
+        seq: Option<u64>,
         expect: Option<ExpectedPage>,
         cause: Cause,
-    ) -> Result<(Ppn, T)> {
+        after: T,
+    ) -> Result<(Ppn, u64, T)> {
+        let required = sink.join(after, self.in_use);
         loop {
             let to = self.next_page(sink, unit, NandStream::Gc)?;
-            let spare = Spare { lpn: lpn.0, seq: self.next_seq() };
-            let after = if self.begins(to) { sink.join(self.in_use, self.named) } else { self.in_use };
+            let spare = Spare { lpn: lpn.0, seq: seq.unwrap_or_else(|| self.next_seq()) };
+            let after = if self.begins(to) { sink.join(required, self.named) } else { required };
             let copied = if self.config.copyback {
                 self.nand.copyback(sink, from, to, spare, expect, cause, after)
             } else {
@@ -251,7 +330,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             match copied {
                 Ok(done) => {
                     self.mark_valid(unit, to, lpn);
-                    return Ok((to, done));
+                    return Ok((to, spare.seq, done));
                 }
                 Err(Error::ProgramFailed { .. }) => self.start_retiring(unit, NandStream::Gc),
                 Err(e) => {
@@ -270,7 +349,20 @@ impl<T: Token, N: Store> Flash<T, N> {
         map: &mut M,
         unit: u32,
     ) -> Result<T> {
-        let Some(v) = self.units[to_usize(unit)].victim.take() else { return Ok(T::default()) };
+        match self.units[to_usize(unit)].victim.take() {
+            Some(v) => self.finish_victim(sink, map, unit, v),
+            None => Ok(T::default()),
+        }
+    }
+
+    /// Finishes an empty block that was a victim; see [`Flash::finish`].
+    pub(super) fn finish_victim<S: Sink<Tok = T>, M: ForwardMap<T>>(
+        &mut self,
+        sink: &mut S,
+        map: &mut M,
+        unit: u32,
+        v: GcVictim<T>,
+    ) -> Result<T> {
         debug_assert_eq!(self.blocks.valid(v.block), 0);
         if self.erase_after_flush && !is_planted(FlashBug::EraseBeforeFlush) {
             self.blocks.set_state(v.block, BlockUse::Emptied);
@@ -319,6 +411,11 @@ impl<T: Token, N: Store> Flash<T, N> {
         }
     }
 
+    /// Returns `true` if garbage collection moves pages of a block of a unit.
+    pub(crate) fn has_victim(&self, unit: u32) -> bool {
+        self.units[to_usize(unit)].victim.is_some()
+    }
+
     /// Retires a block.
     pub(super) fn retire(&mut self, unit: u32, block: u32) {
         self.nand.retire(BlockId(block));
@@ -361,5 +458,13 @@ impl<T: Token, N: Store> Flash<T, N> {
         v.gain = 0;
         self.idle_work_pending = true;
         self.units[to_usize(unit)].victim = Some(v);
+    }
+}
+
+/// Low bits of the sequence number that a page must have, which is to be copied with `seq`.
+pub(super) fn tag_of<T: Token, M: ForwardMap<T>>(map: &M, lpn: Lpn, seq: &Result<Option<u64>>) -> u16 {
+    match seq {
+        Ok(Some(seq)) if !map.knows_version(lpn) => low_u16(*seq),
+        _ => map.tag(lpn),
     }
 }

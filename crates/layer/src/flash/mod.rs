@@ -7,12 +7,20 @@
 mod adopt;
 pub(crate) mod alloc;
 mod blocks;
+mod capacity;
 mod collect;
+pub(crate) mod gather;
 pub mod gc;
+mod keys;
 pub mod leveling;
+mod placed;
+mod precondition;
 mod space;
 
 pub use blocks::{BlockTable, BlockUse};
+pub(crate) use capacity::{nominal_capacity, page_capacity};
 pub use gc::{Gc, GcPolicy};
+pub(crate) use keys::FlashKeys;
 pub use leveling::{WearLeveling, WearPolicy};
+pub(crate) use placed::{Copied, PlacedPage};
 pub use space::{Flash, FlashConfig, FlashStats, ForwardMap, MovedPage, NandStream};

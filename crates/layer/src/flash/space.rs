@@ -1,14 +1,15 @@
 //! The NAND space: its state, initialisation, and accessors.
 
+use super::gather::Gather;
 use super::{BlockTable, BlockUse, Gc, GcPolicy, WearLeveling, WearPolicy};
 use crate::Token;
 use crate::health::Health;
 use crate::planted::FlashBug;
 use frit_core::convert::{count_u32, low_u16, to_u64, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{BlockId, Cause, Error, Lpn, Ppn, ReadTarget, Result, Sink, UnitState};
+use frit_core::{BlockId, Cause, Error, Lpn, Ppn, ReadTarget, Result, Sink};
 use frit_media::memory::table32;
-use frit_media::{ExpectedPage, NandArray, Store, prefetch_value};
+use frit_media::{ExpectedPage, NandArray, Spare, Store, prefetch_value};
 use std::collections::VecDeque;
 
 /// Free blocks of a unit reserved for garbage collection: one for the block that it fills, one in
@@ -89,6 +90,8 @@ pub struct FlashStats {
 pub struct MovedPage<T> {
     /// Logical page.
     pub lpn: Lpn,
+    /// Old physical page.
+    pub from: Ppn,
     /// New physical page.
     pub to: Ppn,
     /// Sequence number in its spare area.
@@ -112,8 +115,37 @@ pub trait ForwardMap<T: Token> {
     /// Low bits of the sequence number that the current version of a page has.
     fn tag(&self, lpn: Lpn) -> u16;
 
+    /// Returns `false` if the map does not know the version of a page, which then counts as the one in
+    /// its spare area.
+    fn knows_version(&self, _lpn: Lpn) -> bool {
+        true
+    }
+
     /// Marks a page as lost: it was to be moved, and is unreadable.
     fn lost(&mut self, lpn: Lpn, why: &Error);
+
+    /// Marks a page as lost, as [`ForwardMap::lost`], for a map that needs its physical page.
+    fn lost_at(&mut self, lpn: Lpn, _from: Ppn, why: &Error) {
+        self.lost(lpn, why);
+    }
+
+    /// Returns a token for which a copy of the page waits, beside the page itself: a copy must not be
+    /// durable before what the contents of the page require.
+    fn copy_after(&self, _lpn: Lpn) -> T {
+        T::default()
+    }
+
+    /// Returns `true` if the record of a lost page must stay where it is, so that a recovery does not
+    /// take an older version for the newest one. Its block is then retired instead of erased.
+    fn retires_lost(&self) -> bool {
+        false
+    }
+
+    /// Returns `true` if a page keeps its sequence number when garbage collection moves it, so that a
+    /// recovery knows two pages with the same contents. Otherwise the copy is a newer version.
+    fn keeps_versions(&self) -> bool {
+        false
+    }
 
     /// Makes the map durable against a power loss. Pages invalidated before may then be erased.
     ///
@@ -161,6 +193,8 @@ pub(super) struct Unit<T> {
     pub(super) debt: u32,
     pub(super) valid_pages: u32,
     pub(super) usable_blocks: u32,
+    /// Pages that garbage collection has read, on devices that program several at once.
+    pub(super) gather: Gather<T>,
 }
 
 /// NAND devices with their free pools, reverse map and garbage collection. `T` is the sink's token.
@@ -178,6 +212,12 @@ pub struct Flash<T, N: Store> {
     pub(super) share: u32,
     pub(super) stats: FlashStats,
     pub(super) scratch: Vec<u8>,
+    /// Pages of a program unit: 1 unless the device programs several with one command.
+    pub(super) unit_pages: u32,
+    /// Spare areas of the last program unit.
+    pub(super) unit_spares: Vec<Spare>,
+    /// Pages that garbage collection reads with one command; kept to reuse its memory.
+    pub(super) run: Vec<Ppn>,
     pub(crate) health: Health,
     /// Unit that is examined first in idle time.
     pub(super) next_idle_unit: u32,
@@ -190,7 +230,7 @@ pub struct Flash<T, N: Store> {
     /// each write, the first page of a new block waits for it. A crash then leaves at most one
     /// block for each stream with pages that no entry names, so garbage collection has free blocks
     /// to continue with.
-    pub(super) named: T,
+    pub(crate) named: T,
     /// Time at which the header durably says that the layer is in use. No page is programmed and no
     /// block is erased before, because recovery after a halt looks for neither.
     pub(crate) in_use: T,
@@ -221,6 +261,9 @@ impl<T: Token, N: Store> Flash<T, N> {
             share,
             stats: FlashStats::default(),
             scratch,
+            unit_pages: g.program_pages,
+            unit_spares: Vec::new(),
+            run: Vec::new(),
             health: Health::default(),
             next_idle_unit: 0,
             idle_work_pending: true,
@@ -289,6 +332,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                 awaiting_flush: Vec::new(),
                 debt: 0,
                 valid_pages: 0,
+                gather: Gather::default(),
             });
         }
         self.config.gc.reset(&self.blocks);
@@ -299,7 +343,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     #[must_use]
     pub fn usable_pages_per_unit(nand: &NandArray<N>, lasting: bool) -> u32 {
         let g = nand.geometry();
-        let spare = count_u32(reserve(lasting) + STREAMS);
+        let spare = Self::spare_blocks(lasting);
         (0..g.units())
             .map(|u| {
                 let blocks = u * g.blocks_per_unit()..(u + 1) * g.blocks_per_unit();
@@ -308,6 +352,21 @@ impl<T: Token, N: Store> Flash<T, N> {
             })
             .min()
             .unwrap_or(0)
+    }
+
+    /// Number of pages of a unit without bad blocks, less the needs of garbage collection.
+    pub(crate) fn nominal_pages_per_unit(g: &frit_media::NandGeometry, lasting: bool) -> u32 {
+        g.blocks_per_unit().saturating_sub(Self::spare_blocks(lasting)) * g.pages_per_block
+    }
+
+    /// Makes the space refuse writes if a unit has too few usable blocks.
+    pub(crate) fn refuse_if_too_small(&mut self) {
+        (0..count_u32(self.units.len())).for_each(|unit| self.degrade(unit));
+    }
+
+    /// Blocks of a unit that hold no pages of the capacity: the reserve, and the open blocks.
+    pub(super) fn spare_blocks(lasting: bool) -> u32 {
+        count_u32(reserve(lasting) + STREAMS)
     }
 
     /// The NAND devices.
@@ -358,13 +417,18 @@ impl<T: Token, N: Store> Flash<T, N> {
     pub(crate) fn first_unit<S: Sink<Tok = T>>(&self, sink: &S, lpn: Lpn) -> u32 {
         let n = count_u32(self.units.len());
         let home = lpn.0 % n;
-        let room = |u: u32| self.units[to_usize(u)].valid_pages < self.share;
-        let idle = |u: u32| matches!(sink.unit(self.nand.unit_id(u)), UnitState::Idle);
+        let room = |u: u32| self.has_room(u);
+        let idle = |u: u32| sink.is_idle(self.nand.unit_id(u));
         if room(home) && idle(home) {
             return home;
         }
         let others = || (home..n).chain(0..home);
         others().find(|&u| room(u) && idle(u)).or_else(|| others().find(|&u| room(u))).unwrap_or(home)
+    }
+
+    /// Returns `true` if a unit is below its share of the valid pages.
+    pub(crate) fn has_room(&self, unit: u32) -> bool {
+        self.units[to_usize(unit)].valid_pages < self.share
     }
 
     /// Reads part of a valid page, whose version must match `tag`.
@@ -381,6 +445,49 @@ impl<T: Token, N: Store> Flash<T, N> {
         let expect = self.expected(ppn, || tag);
         let after = sink.start();
         self.nand.read_expected(sink, ppn, offset, into, expect, cause, after)
+    }
+
+    /// Reads valid pages of one program unit with one command; their bytes are taken with
+    /// [`Flash::copy_out`]. The command waits for `after`.
+    #[inline]
+    pub(crate) fn read_unit<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        ppn: Ppn,
+        pages: u32,
+        cause: Cause,
+        after: T,
+    ) -> Result<T> {
+        let start = sink.start();
+        let after = sink.join(start, after);
+        self.nand.read_unit(sink, ppn, pages, cause, after)
+    }
+
+    /// Reads a program unit with two transfers: first `pages` pages, then the rest.
+    pub(crate) fn read_unit_in_parts<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        ppn: Ppn,
+        pages: u32,
+        causes: (Cause, Cause),
+    ) -> Result<(T, T)> {
+        let after = sink.start();
+        self.nand.read_unit_in_parts(sink, ppn, pages, causes, after)
+    }
+
+    /// Copies bytes of a valid page out, whose version must match `tag`.
+    #[inline]
+    pub(crate) fn copy_out(&mut self, ppn: Ppn, offset: u32, into: ReadTarget<'_>, tag: u16) -> Result<()> {
+        let expect = self.expected(ppn, || tag);
+        self.nand.copy_out(ppn, offset, into, expect)
+    }
+
+    /// Unit for a page in turn: the given one modulo the number of units, or the next one below its
+    /// share.
+    pub(crate) fn unit_in_turn(&self, turn: u32) -> u32 {
+        let n = count_u32(self.units.len());
+        let home = turn % n;
+        (home..n).chain(0..home).find(|&u| self.units[to_usize(u)].valid_pages < self.share).unwrap_or(home)
     }
 
     /// ExpectedPage owner of a valid page, if the medium holds bytes to compare with.

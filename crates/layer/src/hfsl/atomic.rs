@@ -97,7 +97,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
                 for p in &plan {
                     match p.region {
                         Some(region) => self.destage_on_write(sink, region)?,
-                        None => self.flash.collect_on_write(sink, &mut self.map, p.unit)?,
+                        None => self.flash.collect_on_write(sink, &mut self.map, p.unit, 1)?,
                     }
                 }
                 Ok(())

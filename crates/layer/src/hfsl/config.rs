@@ -5,7 +5,7 @@ use super::buffer::PcmBuffer;
 use super::heat::Heat;
 use super::placement::Placement;
 use super::redo::LINES_MOST;
-use crate::flash::{Gc, WearLeveling};
+use crate::flash::{FlashKeys, Gc, WearLeveling};
 use frit_core::{Error, ParamTable, Result, size};
 use frit_wear::{LevelerKind, PcmWearKeys, WearConfig};
 use serde::Deserialize;
@@ -173,6 +173,19 @@ impl HfslConfig {
         self.pcm_wear.config(self.flush_map)
     }
 
+    /// Parameters of the NAND side.
+    pub(super) fn flash_keys(&self) -> FlashKeys<'_> {
+        FlashKeys {
+            over_provisioning: self.over_provisioning,
+            gc: &self.gc,
+            gc_low_blocks: self.gc_low_blocks,
+            gc_high_blocks: self.gc_high_blocks,
+            copyback: self.copyback,
+            wear_leveling: &self.wear_leveling,
+            wear_threshold: self.wear_threshold,
+        }
+    }
+
     /// Checks everything that does not depend on the media.
     ///
     /// # Errors
@@ -183,31 +196,16 @@ impl HfslConfig {
         if self.pcm_high < self.pcm_low {
             return Err(Error::param("pcm_high", self.pcm_high, "has to be at least pcm_low"));
         }
-        if !(0.0..=100.0).contains(&self.over_provisioning) {
-            let why = "has to be from 0 to 100 (0.07 is 7 % more NAND than volume)";
-            return Err(Error::param("over_provisioning", self.over_provisioning, why));
-        }
+        self.flash_keys().validate()?;
         let gran = self.addr_gran_pcm;
         if !(2..=512).contains(&gran) || !gran.is_power_of_two() {
             return Err(Error::param("ADDR_GRAN_PCM", gran, "has to be a power of two from 2 to 512"));
-        }
-        if self.gc_low_blocks < 3 {
-            let why = "has to be at least 3 (two blocks are reserved for garbage collection)";
-            return Err(Error::param("gc_low_blocks", self.gc_low_blocks, why));
-        }
-        if self.gc_high_blocks < self.gc_low_blocks {
-            let why = format!("has to be at least gc_low_blocks, which is {}", self.gc_low_blocks);
-            return Err(Error::param("gc_high_blocks", self.gc_high_blocks, why));
         }
         if self.redo_lines > LINES_MOST {
             let why = format!("has to be at most {LINES_MOST}");
             return Err(Error::param("redo_lines", self.redo_lines, why));
         }
-        let counts = [
-            ("heat_window", self.heat_window == 0),
-            ("destage_run", self.destage_run == 0),
-            ("wear_threshold", self.wear_threshold == 0),
-        ];
+        let counts = [("heat_window", self.heat_window == 0), ("destage_run", self.destage_run == 0)];
         match counts.iter().find(|(_, zero)| *zero) {
             Some((key, _)) => Err(Error::param(key, 0, "has to be above 0")),
             None => Ok(()),

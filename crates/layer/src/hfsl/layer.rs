@@ -13,7 +13,7 @@ use super::redo::RedoRing;
 use super::route::HostRequest;
 use super::stats::HfslStats;
 use crate::Token;
-use crate::flash::{Flash, FlashConfig, Gc, WearLeveling, WearPolicy};
+use crate::flash::Flash;
 use crate::payload::zeros;
 use crate::planted::HfslBug;
 use crate::spans::{page_spans, split};
@@ -83,15 +83,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             Some(f) if config.capacity == 0 => (f.pages, f.pages.div_ceil(g.units())),
             _ => capacity(&config, &nand)?,
         };
-        let mut wear: WearLeveling = parse_name("wear_leveling", &config.wear_leveling)?;
-        wear.set_threshold(config.wear_threshold);
-        let flash_config = FlashConfig {
-            gc: parse_name::<Gc>("gc", &config.gc)?,
-            wear,
-            low_blocks: config.gc_low_blocks as usize,
-            high_blocks: config.gc_high_blocks as usize,
-            copyback: config.copyback,
-        };
+        let flash_config = config.flash_keys().config()?;
         let pcm = match pcm {
             Some(medium) => {
                 let sub = subpage(&config, g.page_bytes)?;

@@ -5,8 +5,8 @@ use super::config::{FusionMethod, HfslConfig, MapPersist};
 use super::entry::SUBPAGES_MAX;
 use super::redo::{RedoArea, RedoRing};
 use crate::Token;
-use crate::flash::Flash;
-use frit_core::{Error, PAGE_NONE, Result, SECTOR_BYTES};
+use crate::flash::page_capacity;
+use frit_core::{Error, Result, SECTOR_BYTES};
 use frit_media::{NandArray, NandGeometry, Store};
 use frit_wear::Leveled;
 
@@ -169,31 +169,7 @@ pub(super) fn check_sizes(config: &HfslConfig, g: &NandGeometry, pcm_bytes: Opti
 
 /// Number of logical pages, and the largest number of them that one NAND unit holds.
 pub(super) fn capacity<N: Store>(config: &HfslConfig, nand: &NandArray<N>) -> Result<(u32, u32)> {
-    let g = nand.geometry();
-    let usable = Flash::<(), N>::usable_pages_per_unit(nand, config.map_persist == MapPersist::Each);
-    // At least one block's worth of pages stays invalid, so that garbage collection always has a
-    // victim that frees space.
-    let most = u64::from(usable.saturating_sub(g.pages_per_block)) * u64::from(g.units());
-    if most == 0 {
-        let why = match config.map_persist {
-            MapPersist::Halt => {
-                "a NAND unit needs at least 7 good blocks: 2 for cleaning, 3 open, 1 to gain and 1 for data"
-            }
-            MapPersist::Each => {
-                "a NAND unit needs at least 8 good blocks: 3 for cleaning, 3 open, 1 to gain and 1 for data"
-            }
-        };
-        return Err(Error::param("blocks_per_plane", g.blocks_per_plane, why));
-    }
-    let pages = if config.capacity == 0 {
-        let all = u64::from(usable) * u64::from(g.units());
-        ((all as f64 / (1.0 + config.over_provisioning)) as u64).min(most)
-    } else {
-        config.capacity.div_ceil(u64::from(g.page_bytes))
-    };
-    if pages > most || pages == 0 || pages >= u64::from(PAGE_NONE) {
-        let why = format!("the NAND of the stack holds at most {} bytes", most * u64::from(g.page_bytes));
-        return Err(Error::param("capacity", config.capacity, why));
-    }
-    Ok((pages as u32, (pages as u32).div_ceil(g.units())))
+    let survives = config.map_persist == MapPersist::Each;
+    let pages = page_capacity(nand, config.capacity, config.over_provisioning, survives)?;
+    Ok((pages, pages.div_ceil(nand.geometry().units())))
 }

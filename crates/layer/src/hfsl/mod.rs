@@ -62,7 +62,7 @@ mod to_pcm;
 mod view;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use config::{FusionMethod, HfslConfig, MapPersist, SswCompare};
 pub use entry::{MapEntry, PageLocation};

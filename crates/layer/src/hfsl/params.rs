@@ -4,7 +4,7 @@ use super::buffer::BufferPolicy;
 use super::heat::{Heat, HeatPolicy};
 use super::{FusionMethod, Hfsl, HfslConfig};
 use crate::Token;
-use crate::flash::{Gc, WearLeveling};
+use crate::flash::Gc;
 use frit_core::params::parse_name;
 use frit_core::{Error, ParamInfo, ParamTable, Params, Result};
 use frit_media::Store;
@@ -60,8 +60,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
                 self.flash.set_gc(gc);
             }
             "wear_leveling" | "wear_threshold" => {
-                let wear: WearLeveling = parse_name("wear_leveling", &c.wear_leveling)?;
-                self.flash.set_wear(wear, c.wear_threshold);
+                self.flash.set_wear(c.flash_keys().wear()?, c.wear_threshold);
             }
             "heat" | "heat_window" => {
                 let mut heat: Heat = parse_name("heat", &c.heat)?;

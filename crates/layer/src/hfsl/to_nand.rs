@@ -98,7 +98,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         self.release_location(sink, old.place(), done);
         // Garbage collection runs after the page is mapped: a victim could contain the page just
         // written.
-        self.flash.collect_on_write(sink, &mut self.map, unit)?;
+        self.flash.collect_on_write(sink, &mut self.map, unit, 1)?;
         Ok(if is_planted(HfslBug::AckBeforeMap) { programmed } else { done })
     }
 }

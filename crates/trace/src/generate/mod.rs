@@ -5,6 +5,7 @@
 //! library.
 
 mod bijection;
+mod filebench;
 mod models;
 mod place;
 mod random;
@@ -13,12 +14,14 @@ mod sizes;
 mod spec;
 mod zipf;
 
+pub use filebench::{PERSONALITIES, Personality};
 pub use models::{MODELS, WorkloadModel};
 pub use recipes::{PAGE_SHARE, RECIPES, Recipe};
 
 use crate::formats::BATCH;
 use crate::reading::{FactSource, Reading};
 use crate::{ReqOp, Request, Result, SectorCut};
+use filebench::FilebenchRun;
 use frit_core::{Hints, Nanos, Sector};
 use place::AddressDistribution;
 use random::Random;
@@ -68,15 +71,42 @@ enum ArrivalProcess {
     AtOnce,
 }
 
+/// Arrival times: of requests, or of the operations that cause them.
+struct Arrivals {
+    process: ArrivalProcess,
+    gap_ns: f64,
+    clock: f64,
+}
+
+impl Arrivals {
+    /// Returns the next arrival.
+    #[inline]
+    fn next(&mut self, random: &mut Random) -> Nanos {
+        let at = Nanos(self.clock.round() as u64);
+        self.clock += match self.process {
+            ArrivalProcess::Poisson => self.gap_ns * random.exponential(),
+            ArrivalProcess::Fixed => self.gap_ns,
+            ArrivalProcess::AtOnce => 0.0,
+        };
+        at
+    }
+}
+
+/// Model that the requests come from.
+enum RequestModel {
+    /// Patterns of addresses, drawn by weight.
+    Patterns(Vec<Pattern>),
+    /// Operations on files, through a model of a file system.
+    Filebench(Box<FilebenchRun>),
+}
+
 /// A generator of a synthetic workload.
 pub struct Generator {
     name: String,
     canonical: String,
     reading: Reading,
-    patterns: Vec<Pattern>,
-    arrival: ArrivalProcess,
-    gap_ns: f64,
-    clock: f64,
+    model: RequestModel,
+    arrivals: Arrivals,
     left: u64,
     random: Random,
 }
@@ -90,6 +120,9 @@ impl Generator {
         let spec = GeneratorSpec::parse(text)?;
         if let Some(model) = MODELS.iter().find(|m| m.name == spec.name) {
             return models::build(model, spec);
+        }
+        if let Some(personality) = PERSONALITIES.iter().find(|p| p.name == spec.name) {
+            return filebench::build(personality, spec);
         }
         match RECIPES.iter().find(|r| r.name == spec.name) {
             Some(recipe) => recipes::build(recipe, spec),
@@ -118,66 +151,65 @@ impl Generator {
     /// Replaces the contents of `out` by the next requests; returns `false` at the end.
     pub fn fill(&mut self, out: &mut Vec<Request>) -> bool {
         out.clear();
-        while self.left > 0 && out.len() < BATCH {
-            self.left -= 1;
-            self.one(out);
+        let Generator { model, arrivals, random, left, .. } = self;
+        while *left > 0 && out.len() < BATCH {
+            match model {
+                RequestModel::Patterns(patterns) => {
+                    *left -= 1;
+                    let at = arrivals.next(random);
+                    let i = pick(patterns, random);
+                    patterns[i].draw(at, random, out);
+                }
+                RequestModel::Filebench(run) => {
+                    let request = run.next(|random| arrivals.next(random));
+                    *left -= u64::from(request.op != ReqOp::Flush);
+                    out.push(request);
+                }
+            }
         }
         !out.is_empty()
     }
+}
 
-    fn one(&mut self, out: &mut Vec<Request>) {
-        let at = Nanos(self.clock.round() as u64);
-        self.clock += match self.arrival {
-            ArrivalProcess::Poisson => self.gap_ns * self.random.exponential(),
-            ArrivalProcess::Fixed => self.gap_ns,
-            ArrivalProcess::AtOnce => 0.0,
-        };
-        let i = self.pick();
-        let (pattern, random) = (&mut self.patterns[i], &mut self.random);
-        let read = pattern.read > 0.0 && (pattern.read >= 1.0 || random.unit() < pattern.read);
-        let (op, sizes) = if read { (ReqOp::Read, &pattern.reads) } else { (ReqOp::Write, &pattern.writes) };
+impl Pattern {
+    /// Draws a request, and adds it and the flush that follows it.
+    fn draw(&mut self, at: Nanos, random: &mut Random, out: &mut Vec<Request>) {
+        let read = self.read > 0.0 && (self.read >= 1.0 || random.unit() < self.read);
+        let (op, sizes) = if read { (ReqOp::Read, &self.reads) } else { (ReqOp::Write, &self.writes) };
         let size = sizes.draw(random);
-        let place = pattern.place.draw(random, size, read);
+        let place = self.place.draw(random, size, read);
         let mut hints = Hints::NONE;
-        if !read && pattern.metadata > 0.0 && random.unit() < pattern.metadata {
+        if !read && self.metadata > 0.0 && random.unit() < self.metadata {
             hints = hints.with(Hints::METADATA);
         }
         let whole =
             Request { at, sector: Sector(place), sectors: size, device: 0, op, hints, cut: SectorCut::NONE };
-        out.push(if pattern.unit == 1 { whole.with_bytes(place, u64::from(size)) } else { whole });
-        if !read && pattern.flush_every > 0 {
-            pattern.writes_done += 1;
-            if pattern.writes_done % pattern.flush_every == 0 {
-                let op = ReqOp::Flush;
-                out.push(Request {
-                    at,
-                    sector: Sector(0),
-                    sectors: 0,
-                    device: 0,
-                    op,
-                    hints: Hints::NONE,
-                    cut: SectorCut::NONE,
-                });
+        out.push(if self.unit == 1 { whole.with_bytes(place, u64::from(size)) } else { whole });
+        if !read && self.flush_every > 0 {
+            self.writes_done += 1;
+            if self.writes_done.is_multiple_of(self.flush_every) {
+                let (op, sector, hints) = (ReqOp::Flush, Sector(0), Hints::NONE);
+                out.push(Request { sector, sectors: 0, op, hints, cut: SectorCut::NONE, at, device: 0 });
             }
         }
     }
+}
 
-    /// Draws the next pattern by weight. The weights add up to one.
-    fn pick(&mut self) -> usize {
-        if self.patterns.len() == 1 {
-            return 0;
-        }
-        let mut u = self.random.unit();
-        let last = self.patterns.len() - 1;
-        // The last pattern is the default, so that rounding errors of the weights have no effect.
-        for (i, p) in self.patterns.iter().enumerate().take(last) {
-            if u < p.weight {
-                return i;
-            }
-            u -= p.weight;
-        }
-        last
+/// Draws the next pattern by weight. The weights add up to one.
+fn pick(patterns: &[Pattern], random: &mut Random) -> usize {
+    if patterns.len() == 1 {
+        return 0;
     }
+    let mut u = random.unit();
+    let last = patterns.len() - 1;
+    // The last pattern is the default, so that rounding errors of the weights have no effect.
+    for (i, p) in patterns.iter().enumerate().take(last) {
+        if u < p.weight {
+            return i;
+        }
+        u -= p.weight;
+    }
+    last
 }
 
 /// Returns the description of a generator in the form of a reading.

@@ -10,7 +10,7 @@ use super::place::{AddressDistribution, AddressLaw};
 use super::sizes::SizeDistribution;
 use super::spec::{GeneratorSpec, common, finish, span};
 use super::zipf::Zipf;
-use super::{Generator, Pattern};
+use super::{Generator, Pattern, RequestModel};
 use crate::reading::FactSource;
 use crate::{Error, Result};
 use frit_core::SECTOR_BYTES;
@@ -326,7 +326,7 @@ pub(super) fn build(model: &WorkloadModel, mut spec: GeneratorSpec) -> Result<Ge
         let law = AddressLaw::Sequential([0, span / 2 / align * align]);
         patterns.push(model.pattern(model.sequential, span, law));
     }
-    let mut g = finish(&spec, &common, patterns, model.about)?;
+    let mut g = finish(&spec, &common, RequestModel::Patterns(patterns), model.about)?;
     let reads = match model.read_kb {
         Some(kb) => format!("reads of {kb} KB"),
         None => "reads of the same size".into(),

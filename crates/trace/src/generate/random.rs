@@ -31,4 +31,29 @@ impl Random {
     pub(super) fn exponential(&mut self) -> f64 {
         -libm::log(1.0 - self.unit())
     }
+
+    /// Returns a number with a standard normal distribution (Box and Muller 1958).
+    fn normal(&mut self) -> f64 {
+        let radius = libm::sqrt(2.0 * self.exponential());
+        radius * libm::cos(std::f64::consts::TAU * self.unit())
+    }
+
+    /// Returns a number with a gamma distribution of scale 1 and a shape of at least 1 (Marsaglia
+    /// and Tsang, "A simple method for generating gamma variables", 2000).
+    pub(super) fn gamma(&mut self, shape: f64) -> f64 {
+        let d = shape - 1.0 / 3.0;
+        let c = 1.0 / libm::sqrt(9.0 * d);
+        loop {
+            let x = self.normal();
+            let v = 1.0 + c * x;
+            if v <= 0.0 {
+                continue;
+            }
+            let v = v * v * v;
+            let u = self.unit();
+            if u < 1.0 - 0.0331 * x * x * x * x || libm::log(u) < 0.5 * x * x + d * (1.0 - v + libm::log(v)) {
+                return d * v;
+            }
+        }
+    }
 }

@@ -15,8 +15,8 @@
 //! of other files, are on arbitrary chips with dynamic mapping, and are updated in sequence. What
 //! the paper says of the mappings is therefore an input of these mixes, and not a result.
 
-use super::Generator;
 use super::spec::{GeneratorSpec, common, finish, parts};
+use super::{Generator, RequestModel};
 use crate::Result;
 use crate::reading::FactSource;
 
@@ -94,7 +94,7 @@ pub static RECIPES: &[Recipe] = &[
 pub(super) fn build(recipe: &Recipe, mut spec: GeneratorSpec) -> Result<Generator> {
     let common = common(&mut spec)?;
     let patterns = parts(&mut GeneratorSpec::parse(recipe.mix)?.into_parts(), common.seed)?;
-    let mut g = finish(&spec, &common, patterns, recipe.about)?;
+    let mut g = finish(&spec, &common, RequestModel::Patterns(patterns), recipe.about)?;
     let published = format!(
         "{} to {} % of the requests are of 4 KB in 15 of 18 recordings",
         PAGE_SHARE.0 * 100.0,

@@ -5,7 +5,10 @@ use super::place::{AddressDistribution, AddressLaw};
 use super::random::Random;
 use super::sizes::SizeDistribution;
 use super::zipf::Zipf;
-use super::{ArrivalProcess, GENERATOR_PREFIX, Generator, MODELS, PATTERNS, Pattern, RECIPES, reading};
+use super::{
+    ArrivalProcess, Arrivals, GENERATOR_PREFIX, Generator, MODELS, PATTERNS, PERSONALITIES, Pattern, RECIPES,
+    RequestModel, reading,
+};
 use crate::{Error, Result};
 use frit_core::{SECTOR_BYTES, size};
 
@@ -64,7 +67,7 @@ impl GeneratorSpec {
 
     /// Removes and parses the value of a key, or its default, and records it for the canonical
     /// form.
-    fn take<T>(
+    pub(super) fn take<T>(
         &mut self,
         key: &str,
         default: &str,
@@ -111,7 +114,7 @@ pub(super) fn common(spec: &mut GeneratorSpec) -> Result<CommonOptions> {
 }
 
 /// Parses a whole number, with k, M or G for powers of ten.
-fn count(text: &str) -> std::result::Result<u64, String> {
+pub(super) fn count(text: &str) -> std::result::Result<u64, String> {
     let bad = || "a count is a whole number, or one with k, M or G (powers of ten)".to_owned();
     let (digits, factor) = match text.char_indices().next_back() {
         Some((i, 'k' | 'K')) => (&text[..i], 1_000),
@@ -127,7 +130,7 @@ fn count_f64(text: &str) -> std::result::Result<f64, String> {
     count(text).map(|n| n as f64)
 }
 
-fn share(text: &str) -> std::result::Result<f64, String> {
+pub(super) fn share(text: &str) -> std::result::Result<f64, String> {
     match text.parse::<f64>() {
         Ok(f) if (0.0..=1.0).contains(&f) => Ok(f),
         _ => Err("use a share between 0 and 1".into()),
@@ -152,22 +155,22 @@ pub(super) fn span(spec: &mut GeneratorSpec, default: &str) -> Result<u64> {
 pub(super) fn finish(
     spec: &GeneratorSpec,
     common: &CommonOptions,
-    mut patterns: Vec<Pattern>,
+    mut model: RequestModel,
     about: &str,
 ) -> Result<Generator> {
     spec.done()?;
-    let sum: f64 = patterns.iter().map(|p| p.weight).sum();
-    patterns.iter_mut().for_each(|p| p.weight /= sum);
+    if let RequestModel::Patterns(patterns) = &mut model {
+        let sum: f64 = patterns.iter().map(|p| p.weight).sum();
+        patterns.iter_mut().for_each(|p| p.weight /= sum);
+    }
     let spell = |s: &GeneratorSpec| [vec![s.name.clone()], s.spelled.clone()].concat().join(",");
     let parts = spec.parts.iter().map(|p| format!("+{}", spell(p))).collect::<String>();
     Ok(Generator {
         name: spec.name.clone(),
         canonical: format!("{GENERATOR_PREFIX}{}{parts}", spell(spec)),
         reading: reading(about),
-        patterns,
-        arrival: common.arrival,
-        gap_ns: common.gap_ns,
-        clock: 0.0,
+        model,
+        arrivals: Arrivals { process: common.arrival, gap_ns: common.gap_ns, clock: 0.0 },
         left: common.count,
         random: Random::new(common.seed),
     })
@@ -179,6 +182,7 @@ pub(super) fn build(mut spec: GeneratorSpec) -> Result<Generator> {
         Some((name, about)) => format!("{name}, {}", about.split(':').next().unwrap_or(about)),
         None => {
             let models = MODELS.iter().map(|m| m.name).chain(RECIPES.iter().map(|r| r.name));
+            let models = models.chain(PERSONALITIES.iter().map(|p| p.name));
             let known: Vec<&str> = PATTERNS.iter().map(|p| p.0).chain(models).collect();
             return Err(spec.bad(&format!(
                 "there is no generator '{}'; known generators: {}",
@@ -190,7 +194,7 @@ pub(super) fn build(mut spec: GeneratorSpec) -> Result<Generator> {
     let common = common(&mut spec)?;
     if spec.name != "mix" {
         let pattern = pattern(&mut spec, common.seed)?;
-        return finish(&spec, &common, vec![pattern], &about);
+        return finish(&spec, &common, RequestModel::Patterns(vec![pattern]), &about);
     }
     let mut parts = std::mem::take(&mut spec.parts);
     if parts.is_empty() {
@@ -200,7 +204,7 @@ pub(super) fn build(mut spec: GeneratorSpec) -> Result<Generator> {
     }
     let patterns = self::parts(&mut parts, common.seed)?;
     spec.parts = parts;
-    finish(&spec, &common, patterns, &about)
+    finish(&spec, &common, RequestModel::Patterns(patterns), &about)
 }
 
 /// Returns the patterns of a mix.

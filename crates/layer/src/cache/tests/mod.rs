@@ -4,6 +4,7 @@
 mod deferred;
 mod faults;
 mod halt;
+mod merge;
 mod modes;
 mod order;
 
@@ -62,9 +63,13 @@ fn disk_config() -> DiskConfig {
     }
 }
 
-type Layer<'a, P = MemoryStore> = Cache<UntimedSink, &'a mut P, Disk<&'a mut MemoryStore>>;
+type Layer<'a, P = MemoryStore, D = MemoryStore> = Cache<UntimedSink, &'a mut P, Disk<&'a mut D>>;
 
-fn open<'a, P: Store>(config: &CacheConfig, pcm: &'a mut P, disk: &'a mut MemoryStore) -> Layer<'a, P> {
+fn open<'a, P: Store, D: Store + Send>(
+    config: &CacheConfig,
+    pcm: &'a mut P,
+    disk: &'a mut D,
+) -> Layer<'a, P, D> {
     let mut hw = Hardware::new();
     let pcm = Pcm::new(pcm_config(96), pcm, &mut hw).unwrap();
     let disk = Disk::new(disk_config(), disk, &mut hw).unwrap();
@@ -120,7 +125,7 @@ impl Model {
         Model { bytes: vec![0; (DISK_BLOCKS * BLOCK_BYTES) as usize], stamp: 0 }
     }
 
-    fn write<P: Store>(&mut self, layer: &mut Layer<'_, P>, at: u64, sectors: u64) {
+    fn write<P: Store, D: Store + Send>(&mut self, layer: &mut Layer<'_, P, D>, at: u64, sectors: u64) {
         self.stamp = self.stamp.wrapping_add(1);
         let range = (at * 512) as usize..((at + sectors) * 512) as usize;
         for (i, b) in self.bytes[range.clone()].iter_mut().enumerate() {
@@ -131,7 +136,7 @@ impl Model {
             .unwrap();
     }
 
-    fn read<P: Store>(&self, layer: &mut Layer<'_, P>, at: u64, sectors: u64) {
+    fn read<P: Store, D: Store + Send>(&self, layer: &mut Layer<'_, P, D>, at: u64, sectors: u64) {
         let mut back = vec![0xEE; (sectors * 512) as usize];
         layer.read(&mut UntimedSink::new(), Sector(at), ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
         let own = &self.bytes[(at * 512) as usize..((at + sectors) * 512) as usize];
@@ -140,12 +145,12 @@ impl Model {
         }
     }
 
-    fn discard<P: Store>(&mut self, layer: &mut Layer<'_, P>, at: u64, sectors: u64) {
+    fn discard<P: Store, D: Store + Send>(&mut self, layer: &mut Layer<'_, P, D>, at: u64, sectors: u64) {
         self.bytes[(at * 512) as usize..((at + sectors) * 512) as usize].fill(0);
         layer.discard(&mut UntimedSink::new(), Sector(at), sectors).unwrap();
     }
 
-    fn all<P: Store>(&self, layer: &mut Layer<'_, P>) {
+    fn all<P: Store, D: Store + Send>(&self, layer: &mut Layer<'_, P, D>) {
         for at in (0..DISK_BLOCKS * 8).step_by(2048) {
             self.read(layer, at, 2048);
         }
@@ -252,7 +257,7 @@ fn disk_commands<P: Store>(layer: &Layer<'_, P>, op: Op) -> u64 {
     layer.disk.counts().of(op).commands
 }
 
-fn metric<P: Store>(layer: &Layer<'_, P>, name: &str) -> f64 {
+fn metric<P: Store, D: Store + Send>(layer: &Layer<'_, P, D>, name: &str) -> f64 {
     let mut view = StackView::default();
     BlockLayer::<UntimedSink>::visible(layer, &mut view);
     view.metric(name).unwrap()

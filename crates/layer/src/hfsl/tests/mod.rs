@@ -35,6 +35,8 @@ const GEOMETRY: NandGeometry = NandGeometry {
     page_bytes: 2048,
     spare_bytes: 64,
     plane_ops: PlaneOps::Single,
+    program_pages: 1,
+    record_copies: 1,
 };
 
 pub(crate) fn nand_config(geometry: NandGeometry, faults: NandFaults) -> NandConfig {
@@ -45,7 +47,7 @@ pub(crate) fn nand_config(geometry: NandGeometry, faults: NandFaults) -> NandCon
         t_command: Nanos::ZERO,
         bus_ps_per_byte: 6_445,
     };
-    NandConfig { name: "nand".into(), geometry, timing, endurance: 1_000_000, faults, serial: 0 }
+    NandConfig { name: "nand".into(), geometry, timing, cells: None, endurance: 1_000_000, faults, serial: 0 }
 }
 
 fn pcm_config(chip_bytes: u64) -> PcmConfig {

@@ -1,0 +1,193 @@
+//! The layer [`Flashtier`]: its state, and its block interface.
+
+use super::config::FlashtierConfig;
+use super::view::FlashtierStats;
+use crate::cache::streams::Streams;
+use crate::health::Health;
+use crate::planted::FlashtierBug;
+use frit_core::bounds::check_sectors;
+use frit_core::convert::{bounded_u32, to_u64, to_usize};
+use frit_core::{
+    BlockDevice, BlockLayer, BlockingMedium, CacheDevice, Error, Hints, Info, Params, Progress, ReadTarget,
+    Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData,
+};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// DRAM of an entry of the set of dirty blocks: its number, and its share of a tree node.
+const DIRTY_ENTRY_BYTES: u64 = 8;
+
+/// A disk behind a solid-state cache. `S` is the sink that the layer works with, `C` the device, and `D`
+/// the disk: a medium, or a layer.
+pub struct Flashtier<S: Sink, C, D: ?Sized> {
+    pub(super) config: FlashtierConfig,
+    pub(super) ssc: C,
+    pub(super) disk: Box<D>,
+    pub(super) page: u32,
+    /// Whole blocks of the disk.
+    pub(super) blocks: u32,
+    /// Blocks that are dirty in the cache.
+    pub(super) dirty: BTreeSet<u32>,
+    /// Dirty blocks that are damaged. They are not written to the disk.
+    pub(super) set_aside: BTreeSet<u32>,
+    /// Block at which the next cleaning begins.
+    pub(super) hand: u32,
+    pub(super) streams: Streams,
+    /// Completion of the writes that the disk has acknowledged but not flushed.
+    pub(super) unflushed: Option<S::Tok>,
+    /// Completion of all flushes of the disk so far.
+    pub(super) flushed: S::Tok,
+    /// Token before which the disk must not change.
+    pub(super) ready: S::Tok,
+    pub(super) health: Health,
+    pub(super) stats: FlashtierStats,
+    /// Buffer in which a block is assembled. It is empty if the media hold no bytes.
+    pub(super) block: Vec<u8>,
+}
+
+impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> {
+    /// Creates a cache over a device and a disk.
+    ///
+    /// # Errors
+    /// An error that names a parameter that is invalid with these media, and its valid values.
+    pub fn new(config: FlashtierConfig, ssc: C, disk: Box<D>) -> Result<Flashtier<S, C, D>> {
+        config.validate()?;
+        let page = ssc.block_bytes();
+        let blocks = disk.bytes() / u64::from(page);
+        // The last numbers are those of the pages of metadata.
+        let blocks =
+            u32::try_from(blocks).ok().filter(|&b| b > 0 && b < crate::ssc::BLOCKS_MAX).ok_or_else(|| {
+                let why = format!(
+                    "of the disk have to be {page} to less than {}",
+                    u64::from(page) * u64::from(crate::ssc::BLOCKS_MAX)
+                );
+                Error::param("bytes", disk.bytes(), why)
+            })?;
+        Ok(Flashtier {
+            streams: Streams::new(config.bypass_streams),
+            block: vec![0; if ssc.holds_bytes() { to_usize(page) } else { 0 }],
+            page,
+            blocks,
+            dirty: BTreeSet::new(),
+            set_aside: BTreeSet::new(),
+            hand: 0,
+            unflushed: None,
+            flushed: S::Tok::default(),
+            ready: S::Tok::default(),
+            health: Health::default(),
+            stats: FlashtierStats::default(),
+            ssc,
+            disk,
+            config,
+        })
+    }
+
+    /// The current configuration.
+    #[must_use]
+    pub fn config(&self) -> &FlashtierConfig {
+        &self.config
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn device(&self) -> &C {
+        &self.ssc
+    }
+
+    /// Returns the capacity in bytes: all whole blocks of the disk.
+    pub(super) fn bytes(&self) -> u64 {
+        u64::from(self.blocks) * u64::from(self.page)
+    }
+
+    /// Checks that a range lies inside the volume, and returns the address of its first byte.
+    pub(super) fn check_range(&self, at: Sector, bytes: u64) -> Result<u64> {
+        check_sectors(at, bytes, self.bytes())
+    }
+
+    /// Address of a block on the disk.
+    pub(super) fn byte_of(&self, block: u32) -> u64 {
+        u64::from(block) * u64::from(self.page)
+    }
+
+    /// Block of an address.
+    pub(super) fn block_of(&self, byte: u64) -> u32 {
+        bounded_u32(byte / u64::from(self.page))
+    }
+
+    /// Begins an access that may change the disk.
+    pub(super) fn begin_use(&mut self, sink: &mut S) -> Result<()> {
+        self.health.writable()?;
+        self.ready = self.ssc.begin_use(sink).map_err(|e| self.refuse_after(e))?;
+        Ok(())
+    }
+
+    /// Refuses writes after an unexpected error.
+    #[cold]
+    pub(super) fn refuse_after(&mut self, e: Error) -> Error {
+        self.health.refuse_after(e, false, FlashtierBug::NotPoisoned)
+    }
+}
+
+impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> BlockLayer<S> for Flashtier<S, C, D> {
+    fn info(&self) -> Info {
+        Info {
+            name: "flashtier",
+            sectors: self.bytes() / SECTOR_BYTES,
+            page_bytes: self.page,
+            dram_bytes: self.ssc.dram_bytes() + to_u64(self.dirty.len()) * DIRTY_ENTRY_BYTES,
+            durable_map_bytes: 0,
+        }
+    }
+
+    fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, _: Hints) -> Result<()> {
+        let at = self.check_range(at, u64::from(into.len()))?;
+        self.read_range(sink, at, into)
+    }
+
+    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
+        let at = self.check_range(at, u64::from(data.len()))?;
+        self.begin_use(sink)?;
+        self.write_range(sink, at, data).map_err(|e| self.refuse_after(e))
+    }
+
+    fn flush(&mut self, sink: &mut S) -> Result<()> {
+        self.flush_all(sink).map_err(|e| self.refuse_after(e))
+    }
+
+    fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
+        let bytes = sectors.saturating_mul(SECTOR_BYTES);
+        let at = self.check_range(at, bytes)?;
+        self.begin_use(sink)?;
+        self.discard_range(sink, at, bytes).map_err(|e| self.refuse_after(e))
+    }
+
+    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+        if self.health.refusal().is_some() {
+            return Ok(Progress::Idle);
+        }
+        match self.background(sink, budget).map_err(|e| self.refuse_after(e))? {
+            Progress::Busy(tok) => Ok(Progress::Busy(tok)),
+            waiting => Ok(waiting.or(self.disk.step(sink, budget)?)),
+        }
+    }
+
+    fn waits(&self) -> bool {
+        self.disk.waits()
+    }
+
+    fn each_shared(&mut self, each: &mut dyn FnMut(&Arc<dyn BlockingMedium>)) {
+        self.disk.each_shared(each);
+    }
+
+    fn visible(&self, view: &mut StackView) {
+        self.show(view);
+    }
+
+    fn params(&mut self) -> &mut dyn Params {
+        self
+    }
+
+    fn each_layer_below(&mut self, each: &mut dyn FnMut(&str, &Info, &mut dyn Params)) {
+        self.disk.each_layer(each);
+    }
+}

@@ -1,0 +1,12 @@
+//! Preconditioned volumes.
+
+use super::layer::Flashtier;
+use frit_core::{BlockDevice, CacheDevice, Precondition, Preconditioning, Result, Sink};
+
+impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Preconditioning for Flashtier<S, C, D> {
+    /// Preconditions the disk. The cache is empty, as after its installation: a warm-up of the run fills
+    /// it.
+    fn precondition(&mut self, how: Precondition) -> Result<()> {
+        self.disk.precondition(how)
+    }
+}

@@ -1,0 +1,197 @@
+//! Configuration of the FTL.
+
+use super::mapping::Mapping;
+use crate::flash::{FlashKeys, Gc, WearLeveling};
+use frit_core::{Error, ParamTable, Result, size};
+use frit_media::NandGeometry;
+use serde::Deserialize;
+use strum::{EnumString, IntoStaticStr, VariantNames};
+
+/// Rule by which a program unit gets its NAND unit.
+#[derive(
+    Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, EnumString, VariantNames, IntoStaticStr,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Allocation {
+    /// The next unit in turn, or the next idle one if that is busy.
+    #[default]
+    Dynamic,
+    /// The unit that the first logical page determines: consecutive program units are on
+    /// consecutive NAND units.
+    Static,
+}
+
+/// Contents of NAND from which a recovery finds the map.
+#[derive(
+    Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, EnumString, VariantNames, IntoStaticStr,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum FtlRecovery {
+    /// Records in spare areas alone: no metadata is written, and discards do not survive. For
+    /// simulations.
+    #[default]
+    None,
+    /// Records in spare areas, and pages of metadata: marks of flushes, and discards.
+    Scan,
+}
+
+frit_core::parameters! {
+    /// Configuration of an FTL, the table `[ftl]` of a stack file.
+    pub struct FtlConfig {
+        /// The OpenSSD board has virtual pages of 32 KiB; its mapping became one of 4 KiB with the
+        /// merge buffer (section 3.1).
+        #[serde(deserialize_with = "size::deserialize")]
+        "mapping_unit" mapping_unit: u64 as Bytes = 0, fixed, unit "bytes",
+            "size of a mapped page, a part of a NAND page; 0: the NAND page";
+        #[serde(deserialize_with = "size::deserialize")]
+        "capacity" capacity: u64 as Bytes = 0, derived, unit "bytes",
+            "size of the volume; otherwise derived from over-provisioning";
+        /// 7 % as on the board (section 3.3).
+        "over_provisioning" over_provisioning: f64 as Number = 0.07, fixed, unit "share of the capacity",
+            "NAND pages beyond the capacity";
+        "mapping" mapping: Mapping as Keyword = Mapping::Page, fixed,
+            "mapping scheme: the table of pages or blocks, and the rule for places of pages";
+        "log_blocks" log_blocks: u32 as Number = 0, fixed, unit "blocks",
+            "log blocks of all units together; 0: all that the over-provisioning leaves",
+            unused |c| !c.mapping.has_log() => "the mapping scheme has no log blocks";
+        /// The evaluation of DFTL has as much memory for its tables as FAST needs.
+        "cmt_entries" cmt_entries: u32 as Number = 8192, fixed, unit "entries",
+            "entries of the cached mapping table",
+            unused |c| c.mapping != Mapping::Dftl => "only DFTL has a cached mapping table";
+        "merge_buffer" merge_buffer: u32 as Number = 0, fixed, unit "NAND pages",
+            "buffer in DRAM in which writes wait until they fill a NAND page; 0: none";
+        "read_buffer" read_buffer: u32 as Number = 0, fixed, unit "NAND pages",
+            "buffer in DRAM for NAND pages that are read as a whole; 0: none";
+        "read_fill" read_fill: f64 as Number = 0.5, live, unit "share of a NAND page", within 0.0..=1.0,
+            "valid share of a NAND page from which it is read as a whole into the read buffer",
+            unused |c| c.read_buffer == 0 => "there is no read buffer";
+        "allocation" allocation: Allocation as Keyword = Allocation::Dynamic, live,
+            "NAND unit of a write",
+            unused |c| c.mapping.maps_blocks() => "the mapping scheme determines the places of pages";
+        "recovery" recovery: FtlRecovery as Keyword = FtlRecovery::None, fixed,
+            "contents of NAND from which a recovery finds the map";
+        /// A power loss may lose any write to a page cache that was not synced.
+        "erase_after_flush" erase_after_flush: bool as Switch = false, fixed,
+            "blocks that were emptied since the last flush are erased after the next one, for media in files";
+        "gc" gc: String as Name<Gc> = "greedy".into(), live,
+            "garbage-collection policy";
+        "gc_low_blocks" gc_low_blocks: u32 as Number = 3, live, unit "blocks",
+            "free blocks of a unit from which writes pay for garbage collection, at least 3";
+        "gc_high_blocks" gc_high_blocks: u32 as Number = 4, live, unit "blocks",
+            "free blocks of a unit until which idle-time garbage collection runs";
+        "copyback" copyback: bool as Switch = false, live,
+            "garbage collection moves NAND pages by copyback, inside the plane, if all of a page is valid";
+        "wear_leveling" wear_leveling: String as Name<WearLeveling> = "dynamic".into(), live,
+            "wear-leveling policy of NAND";
+        "wear_threshold" wear_threshold: u32 as Number = 64, live, unit "cycles",
+            "spread of erase counts that static wear leveling tolerates",
+            unused |c| c.wear_leveling != "static" => "only static wear leveling has a threshold";
+    }
+}
+
+impl FtlConfig {
+    /// Checks everything that does not depend on the media.
+    ///
+    /// # Errors
+    /// The first invalid parameter; the error names the permitted values.
+    pub fn validate(&self) -> Result<()> {
+        self.check_ranges()?;
+        self.flash_keys().validate()?;
+        self.check_mapping()?;
+        let most = 1 << 16;
+        for (key, pages) in [("merge_buffer", self.merge_buffer), ("read_buffer", self.read_buffer)] {
+            if pages > most {
+                return Err(Error::param(key, pages, format!("has to be at most {most}")));
+            }
+        }
+        if self.erase_after_flush && !self.scans() {
+            return Err(Error::param("erase_after_flush", true, "requires recovery = \"scan\""));
+        }
+        Ok(())
+    }
+
+    /// Checks the parameters that a mapping scheme does not permit.
+    fn check_mapping(&self) -> Result<()> {
+        let name: &'static str = self.mapping.into();
+        if self.mapping == Mapping::Page {
+            return Ok(());
+        }
+        if self.mapping_unit != 0 {
+            let why = format!("has to be 0 with mapping = \"{name}\", which maps NAND pages");
+            return Err(Error::param("mapping_unit", self.mapping_unit, why));
+        }
+        if self.merge_buffer != 0 {
+            let why = format!("has to be 0 with mapping = \"{name}\", which has no merge buffer");
+            return Err(Error::param("merge_buffer", self.merge_buffer, why));
+        }
+        if self.mapping.maps_blocks() && self.wear_leveling == "static" {
+            let why = format!(
+                "has to be \"none\" or \"dynamic\" with mapping = \"{name}\": its blocks are not moved"
+            );
+            return Err(Error::param("wear_leveling", &self.wear_leveling, why));
+        }
+        if self.cmt_entries < 2 {
+            return Err(Error::param("cmt_entries", self.cmt_entries, "has to be at least 2"));
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if pages of metadata are written.
+    #[must_use]
+    pub fn scans(&self) -> bool {
+        self.recovery == FtlRecovery::Scan
+    }
+
+    /// Geometry of the NAND that the layer uses: its pages are divided into mapping units. A layer
+    /// that recovers from records has two copies of each, because a single damaged one could not be
+    /// told from one of an interrupted program.
+    ///
+    /// # Errors
+    /// A mapping unit that does not divide a page.
+    pub fn divide(&self, nand: NandGeometry) -> Result<NandGeometry> {
+        let record_copies = if self.scans() { 2 } else { 1 };
+        Ok(NandGeometry { record_copies, ..nand.divided(self.mapping_unit)? })
+    }
+
+    /// Parameters of the NAND side.
+    pub(super) fn flash_keys(&self) -> FlashKeys<'_> {
+        FlashKeys {
+            over_provisioning: self.over_provisioning,
+            gc: &self.gc,
+            gc_low_blocks: self.gc_low_blocks,
+            gc_high_blocks: self.gc_high_blocks,
+            copyback: self.copyback,
+            wear_leveling: &self.wear_leveling,
+            wear_threshold: self.wear_threshold,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_valid_and_nonsense_is_refused_by_key() {
+        FtlConfig::default().validate().unwrap();
+        let bad = |f: fn(&mut FtlConfig)| {
+            let mut c = FtlConfig::default();
+            f(&mut c);
+            c.validate().unwrap_err().to_string()
+        };
+        assert!(bad(|c| c.over_provisioning = f64::NAN).contains("over_provisioning"));
+        assert!(bad(|c| c.gc_low_blocks = 1).contains("gc_low_blocks"));
+        assert!(bad(|c| c.gc_high_blocks = 2).contains("gc_high_blocks"));
+        assert!(bad(|c| c.merge_buffer = 1 << 20).contains("merge_buffer"));
+        assert!(bad(|c| (c.mapping, c.mapping_unit) = (Mapping::Fast, 4096)).contains("mapping_unit"));
+        assert!(bad(|c| (c.mapping, c.merge_buffer) = (Mapping::Dftl, 1)).contains("merge_buffer"));
+        assert!(bad(|c| (c.mapping, c.cmt_entries) = (Mapping::Dftl, 1)).contains("cmt_entries"));
+        assert!(
+            bad(|c| (c.mapping, c.wear_leveling) = (Mapping::Block, "static".into()))
+                .contains("wear_leveling")
+        );
+        assert!(bad(|c| c.erase_after_flush = true).contains("recovery"));
+    }
+}

@@ -1,0 +1,38 @@
+//! Parameters by name, which can be read at any time and changed while the layer runs.
+
+use super::config::FtlConfig;
+use super::layer::Ftl;
+use crate::Token;
+use crate::flash::Gc;
+use frit_core::params::parse_name;
+use frit_core::{ParamInfo, ParamTable, Params, Result};
+use frit_media::Store;
+
+impl<T: Token, N: Store> Params for Ftl<T, N> {
+    fn list(&self) -> Vec<ParamInfo> {
+        let mut all = self.config.list();
+        for info in &mut all {
+            match &*info.key {
+                "mapping_unit" => info.value = self.page_bytes.to_string(),
+                "capacity" => info.value = self.capacity_bytes().to_string(),
+                _ => {}
+            }
+        }
+        all
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        let changed: FtlConfig = self.config.with_live(key, value)?;
+        // Checked as a whole, before any part takes effect.
+        changed.validate()?;
+        let wear = changed.flash_keys().wear()?;
+        if key == "gc" {
+            self.flash.set_gc(parse_name::<Gc>(key, &changed.gc)?);
+        }
+        self.flash.set_wear(wear, changed.wear_threshold);
+        self.flash.set_thresholds(changed.gc_low_blocks as usize, changed.gc_high_blocks as usize);
+        self.flash.config_mut().copyback = changed.copyback;
+        self.config = changed;
+        Ok(())
+    }
+}

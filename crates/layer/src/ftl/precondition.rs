@@ -1,0 +1,30 @@
+//! Preconditioned volumes: full, or in the steady state of long random overwriting, without doing
+//! the writes.
+
+use super::layer::Ftl;
+use super::page_map::PageEntry;
+use crate::Token;
+use frit_core::{Error, Lpn, Ppn, Precondition, Preconditioning, Result};
+use frit_media::Store;
+
+impl<T: Token, N: Store> Preconditioning for Ftl<T, N> {
+    fn precondition(&mut self, how: Precondition) -> Result<()> {
+        if self.flash.valid_pages() > 0 || self.map.entries(self.pages).any(|(_, e)| e.is_written()) {
+            return Err(Error::param("warm", "fill or steady", "the volume is not new"));
+        }
+        let map = &mut self.map;
+        self.changed = true;
+        let mut placed = |lpn: Lpn, ppn: Ppn, seq| map.set(lpn, PageEntry::in_nand(ppn, seq));
+        if !self.config.mapping.maps_blocks() {
+            return self.flash.precondition(how, self.pages + self.translation_pages, &mut placed);
+        }
+        if !matches!(how, Precondition::Fill) {
+            let name: &'static str = self.config.mapping.into();
+            let why = format!("is not known for mapping = \"{name}\"; fill the volume and write to it first");
+            return Err(Error::param("warm", "steady", why));
+        }
+        self.flash.fill_blocks(self.pages, &mut placed)?;
+        self.adopt_blocks();
+        Ok(())
+    }
+}

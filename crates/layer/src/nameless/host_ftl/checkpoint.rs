@@ -1,0 +1,198 @@
+//! Saved metadata of the device: a *checkpoint* of the map of virtual blocks, written at a flush, a halt
+//! and the end of a recovery.
+//!
+//! Its parts are pages with fixed numbers behind the virtual blocks. Two sets of them are written in
+//! turn, so that one checkpoint is always complete.
+//!
+//! ```text
+//! part of a checkpoint
+//!  0  magic "fritNLC1" (8)
+//!  8  number of the checkpoint (8)
+//! 16  highest sequence number when it was written (8)
+//! 24  index of the part (4), number of parts (4)
+//! 32  1 at a halt, else 0 (8)
+//! 40  addresses of the virtual blocks of the part (8 each): page (4), version (4); 0 for none
+//! ```
+//! Numbers are little endian. The rest of the page is zero.
+
+use super::HostFtl;
+use crate::Token;
+use crate::planted::NamelessBug;
+use frit_core::convert::{count_u32, to_u64, to_usize};
+use frit_core::planted::is_planted;
+use frit_core::{PhysicalAddress, Result, Sink, WriteData};
+use frit_media::Store;
+
+const MAGIC: &[u8; 8] = b"fritNLC1";
+const HEADER_BYTES: usize = 40;
+const ENTRY_BYTES: usize = 8;
+
+/// State of the checkpoints.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Checkpoint {
+    /// Highest number that was used.
+    pub(super) last: u64,
+    /// Number of the newest complete one.
+    pub(super) complete: u64,
+    /// Number of the first part of the first set.
+    first: u32,
+    parts: u32,
+    /// `true` if anything was written since it.
+    pub(super) outdated: bool,
+}
+
+/// A part of a checkpoint.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct CheckpointPart {
+    pub(super) number: u64,
+    pub(super) through: u64,
+    pub(super) index: u32,
+    pub(super) parts: u32,
+    pub(super) halted: bool,
+    /// Addresses of the virtual blocks of the part.
+    pub(super) entries: Vec<PhysicalAddress>,
+}
+
+impl Checkpoint {
+    /// Sets of parts, which are written in turn.
+    pub(super) const SETS: u32 = 2;
+
+    pub(super) fn new(first: u32, parts: u32) -> Checkpoint {
+        Checkpoint { last: 0, complete: 0, first, parts, outdated: true }
+    }
+
+    /// Number of parts for a number of virtual blocks.
+    pub(super) fn parts(virtual_blocks: u32, page_bytes: u32) -> u32 {
+        virtual_blocks.div_ceil(Self::capacity(page_bytes)).max(1)
+    }
+
+    /// Number of entries of a part.
+    pub(super) fn capacity(page_bytes: u32) -> u32 {
+        count_u32((to_usize(page_bytes) - HEADER_BYTES) / ENTRY_BYTES)
+    }
+
+    /// Number of the next checkpoint: one of the set that does not have the newest complete one.
+    fn next(&self) -> u64 {
+        let next = self.last + 1;
+        next + u64::from(next % 2 == self.complete % 2)
+    }
+
+    /// Numbers of the parts of a checkpoint.
+    pub(super) fn numbers(&self, number: u64) -> std::ops::Range<u32> {
+        let set = u32::from(number % 2 == 1);
+        let first = self.first + set * self.parts;
+        first..first + self.parts
+    }
+}
+
+fn number(b: &[u8], at: usize) -> Option<u64> {
+    b.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes)
+}
+
+fn word(b: &[u8], at: usize) -> Option<u32> {
+    b.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes)
+}
+
+impl CheckpointPart {
+    /// Encodes the part into a page.
+    pub(super) fn encode(&self, page: &mut [u8]) {
+        page.fill(0);
+        page[..8].copy_from_slice(MAGIC);
+        page[8..16].copy_from_slice(&self.number.to_le_bytes());
+        page[16..24].copy_from_slice(&self.through.to_le_bytes());
+        page[24..28].copy_from_slice(&self.index.to_le_bytes());
+        page[28..32].copy_from_slice(&self.parts.to_le_bytes());
+        page[32..40].copy_from_slice(&u64::from(self.halted).to_le_bytes());
+        for (place, entry) in page[HEADER_BYTES..].chunks_exact_mut(ENTRY_BYTES).zip(&self.entries) {
+            place.copy_from_slice(&entry.to_word().to_le_bytes());
+        }
+    }
+
+    /// Decodes a part; `None` if the page holds none.
+    pub(super) fn decode(page: &[u8]) -> Option<CheckpointPart> {
+        if page.get(..8)? != MAGIC {
+            return None;
+        }
+        let entry = |b: &[u8]| number(b, 0).map(PhysicalAddress::from_word);
+        Some(CheckpointPart {
+            number: number(page, 8)?,
+            through: number(page, 16)?,
+            index: word(page, 24)?,
+            parts: word(page, 28)?,
+            halted: number(page, 32)? == 1,
+            entries: page.get(HEADER_BYTES..)?.chunks_exact(ENTRY_BYTES).filter_map(entry).collect(),
+        })
+    }
+}
+
+impl<T: Token, N: Store> HostFtl<T, N> {
+    /// Saves the metadata. Returns a token that is done when it is durable.
+    pub(super) fn write_checkpoint<S: Sink<Tok = T>>(&mut self, sink: &mut S, halted: bool) -> Result<T> {
+        let number = self.checkpoint.next();
+        self.checkpoint.last = number;
+        let through = self.flash.last_seq();
+        let after = self.all_written(sink);
+        let after = if is_planted(NamelessBug::CheckpointEarly) { sink.start() } else { after };
+        let capacity = Checkpoint::capacity(self.page_bytes);
+        let virtual_blocks = self.maps.virtual_blocks();
+        let page = to_usize(self.page_bytes);
+        let parts = self.checkpoint.parts;
+        let numbers: Vec<u32> = self.checkpoint.numbers(number).collect();
+        let mut bytes = vec![0; if N::STORES_BYTES { page * to_usize(self.unit_pages) } else { 0 }];
+        let mut done = after;
+        for (chunk, queue) in (0..).zip(numbers.chunks(to_usize(self.unit_pages))) {
+            for (i, place) in (0..).zip(bytes.chunks_exact_mut(page).take(queue.len())) {
+                let index = chunk * self.unit_pages + i;
+                let covered = index * capacity..((index + 1) * capacity).min(virtual_blocks);
+                let entries = covered.map(|block| self.maps.get(block).unwrap_or_default()).collect();
+                CheckpointPart { number, through, index, parts, halted, entries }.encode(place);
+            }
+            let len = queue.len() * page;
+            let data = match N::STORES_BYTES {
+                true => WriteData::Bytes(&bytes[..len]),
+                false => WriteData::Len(count_u32(len)),
+            };
+            let programmed = self.program_metadata(sink, queue, data, after)?;
+            done = sink.join(done, programmed);
+        }
+        self.checkpoint.complete = number;
+        self.checkpoint.outdated = false;
+        self.stats.checkpoints += 1;
+        Ok(done)
+    }
+
+    /// Size of a checkpoint in bytes.
+    pub(super) fn checkpoint_bytes(&self) -> u64 {
+        u64::from(self.checkpoint.parts) * to_u64(to_usize(self.page_bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_comes_back_as_it_was() {
+        let entries = vec![PhysicalAddress { page: 3, version: 9 }, PhysicalAddress::default()];
+        let part = CheckpointPart { number: 5, through: 77, index: 1, parts: 2, halted: true, entries };
+        let mut page = vec![0xEE; 512];
+        part.encode(&mut page);
+        let decoded = CheckpointPart::decode(&page).unwrap();
+        assert_eq!(decoded.entries.len(), (512 - HEADER_BYTES) / ENTRY_BYTES);
+        assert_eq!(decoded.entries[..2], part.entries);
+        assert_eq!(CheckpointPart { entries: part.entries.clone(), ..decoded }, part);
+        page[0] ^= 1;
+        assert_eq!(CheckpointPart::decode(&page), None);
+    }
+
+    #[test]
+    fn checkpoints_take_turns() {
+        let checkpoint = Checkpoint::new(100, Checkpoint::parts(120, 512));
+        assert_eq!(checkpoint.numbers(1), 103..106);
+        assert_eq!(checkpoint.numbers(2), 100..103);
+        let next = |last, complete| Checkpoint { last, complete, ..checkpoint }.next();
+        assert_eq!((next(0, 0), next(4, 4)), (1, 5));
+        // Checkpoint 5 was interrupted, and 4 must stay.
+        assert_eq!(next(5, 4), 7);
+    }
+}

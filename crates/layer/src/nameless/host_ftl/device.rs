@@ -1,0 +1,349 @@
+//! The interface of a nameless-write device.
+
+use super::maps::tag_of;
+use super::{HostFtl, VIRTUAL};
+use crate::Token;
+use frit_core::convert::{count_u32, to_usize};
+use frit_core::visible::Metric;
+use frit_core::{
+    Cause, Claimed, CrashKind, Error, Lpn, MediumKind, Migration, NamelessDevice, OwnedBlock,
+    PhysicalAddress, Ppn, Precondition, Progress, ReadTarget, Recovery, Result, Sink, StackView, WriteData,
+};
+use frit_media::{ExpectedPage, Store};
+
+impl<T: Token, N: Store> HostFtl<T, N> {
+    /// Present address of a block. A block that was moved is found by its address before, until its owner
+    /// has acknowledged the migration.
+    fn locate(&self, block: OwnedBlock) -> Result<PhysicalAddress> {
+        let mut at = block.at;
+        // The oldest comes first, so one pass follows a block that was moved several times.
+        for m in self.maps.migrations.iter().filter(|m| m.owner == block.owner) {
+            if m.from == at.page {
+                match m.to {
+                    Some(to) => at = to,
+                    None => break,
+                }
+            }
+        }
+        if self.flash.lpn_of(Ppn(at.page)) == Some(Lpn(block.owner)) {
+            return Ok(at);
+        }
+        let what = format!("it holds no block of owner {}", block.owner);
+        Err(Error::Corrupt { medium: MediumKind::Nand, at: u64::from(at.page), what })
+    }
+
+    /// Emits the read of `pages` pages of one virtual page, or of all of it.
+    fn read_run<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        first: Option<Ppn>,
+        pages: u32,
+        cause: Cause,
+    ) -> Result<T> {
+        let Some(ppn) = first else { return Ok(sink.start()) };
+        let (ppn, pages) = match self.page_reads {
+            true => (Ppn(ppn.0 - ppn.0 % self.unit_pages), self.unit_pages),
+            false => (ppn, pages),
+        };
+        self.flash.read_unit(sink, ppn, pages, cause, T::default())
+    }
+
+    /// Reads consecutive contents, with one command for blocks of one virtual page.
+    fn read_blocks<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        blocks: &[OwnedBlock],
+        offset: u32,
+        mut into: ReadTarget<'_>,
+        cause: Cause,
+    ) -> Result<T> {
+        let (mut done, mut first, mut pages) = (T::default(), None, 0);
+        let (mut from, mut offset) = (0, offset);
+        for &block in blocks {
+            let at = self.locate(block)?;
+            let len = (self.page_bytes - offset).min(into.len() - from);
+            let ppn = Ppn(at.page);
+            let unit = |p: Ppn| p.0 / self.unit_pages;
+            if first.is_some_and(|f| unit(f) != unit(ppn)) {
+                let read = self.read_run(sink, first.take(), pages, cause)?;
+                done = sink.join(done, read);
+                pages = 0;
+            }
+            first.get_or_insert(ppn);
+            pages += 1;
+            self.flash.copy_out(ppn, offset, into.part(from, len), tag_of(at))?;
+            (from, offset) = (from + len, 0);
+        }
+        let read = self.read_run(sink, first, pages, cause)?;
+        Ok(sink.join(done, read))
+    }
+
+    /// Refuses numbers that are no virtual block.
+    fn check_virtual(&self, block: u32) -> Result<()> {
+        if block < self.maps.virtual_blocks() {
+            return Ok(());
+        }
+        let what = "the number of a virtual block is too large";
+        Err(Error::Rule { medium: MediumKind::Nand, at: u64::from(block), what })
+    }
+
+    /// Verifies that a page holds a version.
+    fn verify_page<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        lpn: Lpn,
+        at: PhysicalAddress,
+        data: bool,
+    ) -> Result<()> {
+        let ppn = Ppn(at.page);
+        if data && N::STORES_BYTES {
+            let mut page = std::mem::take(&mut self.unit);
+            let into = ReadTarget::Bytes(&mut page[..to_usize(self.page_bytes)]);
+            let read = self.flash.read(sink, ppn, 0, into, tag_of(at), Cause::Meta);
+            self.unit = page;
+            return read.map(|_| ());
+        }
+        self.flash.version(ppn, lpn, tag_of(at)).map(|_| ())
+    }
+
+    /// Reads a page whatever the tables state, and verifies it. A page is rejected only if it is damaged
+    /// twice: a single read may have failed.
+    pub(super) fn read_version(&mut self, ppn: Ppn, lpn: u32, tag: u16, page: &mut [u8]) -> Result<()> {
+        let expect = Some(ExpectedPage { lpn, tag });
+        match self.flash.nand_mut().copy_out(ppn, 0, ReadTarget::Bytes(page), expect) {
+            Err(Error::Corrupt { .. }) => {
+                self.flash.nand_mut().copy_out(ppn, 0, ReadTarget::Bytes(page), expect)
+            }
+            read => read,
+        }
+    }
+
+    fn list_metrics(&self) -> Vec<Metric> {
+        let m = |name, value: u64, unit, help| Metric { name, value: value as f64, unit, help };
+        let (s, f) = (&self.stats, self.flash.stats());
+        vec![
+            m("nand_pages", self.flash.valid_pages(), "pages", "valid pages in NAND"),
+            m("nand_free_blocks", self.flash.free_blocks(), "blocks", "erased blocks in the pools"),
+            m("nameless_queues", s.nameless_queues, "queues", "request queues of nameless writes"),
+            m("nameless_blocks", s.nameless_blocks, "blocks", "blocks written without a name"),
+            m("virtual_queues", s.virtual_queues, "queues", "request queues of virtual writes"),
+            m("virtual_blocks", s.virtual_blocks, "blocks", "virtual blocks written"),
+            m("padded", s.padded, "pages", "pages of padding in virtual pages"),
+            m("checkpoints", s.checkpoints, "checkpoints", "saved maps of virtual blocks"),
+            m("checkpoint_bytes", self.checkpoint_bytes(), "bytes", "size of one of them"),
+            m("migrations", self.maps.moved, "blocks", "blocks that the device has moved"),
+            m("gc_victims", f.victims, "blocks", "blocks cleaned"),
+            m("gc_victim_valid", f.victim_valid, "pages", "valid pages in blocks when chosen for cleaning"),
+            m("gc_forced", f.forced, "blocks", "blocks cleaned while a write waited"),
+            m("wear_relocated", f.relocated, "blocks", "blocks moved by static wear leveling"),
+            m("blocks_retired", f.retired, "blocks", "blocks that went bad"),
+            m("program_retries", f.program_retries, "pages", "pages programmed again after a failure"),
+        ]
+    }
+}
+
+impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
+    fn block_bytes(&self) -> u32 {
+        self.page_bytes
+    }
+
+    fn queue_blocks(&self) -> u32 {
+        self.unit_pages
+    }
+
+    fn virtual_blocks(&self) -> u32 {
+        self.maps.virtual_blocks()
+    }
+
+    fn nameless_write(
+        &mut self,
+        sink: &mut S,
+        owners: &[u32],
+        data: WriteData<'_>,
+        cause: Cause,
+        after: S::Tok,
+        placed: &mut Vec<PhysicalAddress>,
+    ) -> Result<S::Tok> {
+        self.checkpoint.outdated = true;
+        self.program_nameless(sink, owners, data, cause, after, placed)
+    }
+
+    fn virtual_write(
+        &mut self,
+        sink: &mut S,
+        blocks: &[u32],
+        data: WriteData<'_>,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        self.checkpoint.outdated = true;
+        self.program_virtual(sink, blocks, data, cause, after)
+    }
+
+    fn physical_read(
+        &mut self,
+        sink: &mut S,
+        blocks: &[OwnedBlock],
+        offset: u32,
+        into: ReadTarget<'_>,
+        cause: Cause,
+    ) -> Result<S::Tok> {
+        let held = u64::from(count_u32(blocks.len())) * u64::from(self.page_bytes);
+        if u64::from(offset) + u64::from(into.len()) > held || offset >= self.page_bytes {
+            let what = "a physical read must lie in its blocks";
+            return Err(Error::Rule { medium: MediumKind::Nand, at: u64::from(offset), what });
+        }
+        self.read_blocks(sink, blocks, offset, into, cause)
+    }
+
+    fn virtual_read(
+        &mut self,
+        sink: &mut S,
+        block: u32,
+        mut into: ReadTarget<'_>,
+        cause: Cause,
+    ) -> Result<S::Tok> {
+        self.check_virtual(block)?;
+        if let Some(why) = self.maps.why_lost(block) {
+            let what = format!("virtual block {block} is lost: {why}");
+            return Err(Error::Corrupt { medium: MediumKind::Nand, at: 0, what });
+        }
+        let Some(at) = self.maps.get(block) else {
+            into.zero();
+            return Ok(sink.start());
+        };
+        let len = into.len();
+        match self.flash.read(sink, Ppn(at.page), 0, into.part(0, len), tag_of(at), cause) {
+            // A single read may have failed, and much depends on a virtual block.
+            Err(Error::Corrupt { .. }) => self.flash.read(sink, Ppn(at.page), 0, into, tag_of(at), cause),
+            read => read,
+        }
+    }
+
+    fn free(&mut self, sink: &mut S, block: OwnedBlock, after: S::Tok) {
+        // A block that is lost has no page any more.
+        if let Ok(at) = self.locate(block) {
+            self.flash.invalidate_after(sink, Ppn(at.page), after);
+        }
+    }
+
+    fn migration(&self) -> Option<Migration> {
+        self.maps.migrations.front().copied()
+    }
+
+    fn acknowledge(&mut self) {
+        self.maps.migrations.pop_front();
+    }
+
+    fn written(&self) -> S::Tok {
+        self.programmed
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.sync_files()
+    }
+
+    fn flush(&mut self, sink: &mut S) -> Result<S::Tok> {
+        let mut done = self.all_written(sink);
+        if self.scans && self.checkpoint.outdated {
+            self.sync_files()?;
+            done = self.write_checkpoint(sink, false)?;
+        }
+        self.flash.make_durable(sink, &mut self.maps)?;
+        Ok(done)
+    }
+
+    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+        self.flash.step(sink, &mut self.maps, budget)
+    }
+
+    fn halt(&mut self, sink: &mut S) -> Result<()> {
+        self.flash.writable()?;
+        if self.scans {
+            self.sync_files()?;
+            let done = self.write_checkpoint(sink, true)?;
+            sink.ack(done);
+            // The state of the halt must not be that of a volume in use.
+            self.flash.in_use = sink.join(self.flash.in_use, done);
+        }
+        self.flash.make_durable(sink, &mut self.maps)
+    }
+
+    fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery> {
+        self.find_blocks(sink, crash)
+    }
+
+    fn claim(&mut self, block: OwnedBlock) -> Result<Claimed> {
+        self.claim_block(block)
+    }
+
+    fn resume(&mut self, sink: &mut S, recovery: &mut Recovery) -> Result<()> {
+        self.end_recovery(sink, recovery)
+    }
+
+    fn verify(&mut self, sink: &mut S, block: OwnedBlock, data: bool) -> Result<()> {
+        let at = self.locate(block)?;
+        self.verify_page(sink, Lpn(block.owner), at, data)
+    }
+
+    fn verify_virtual(&mut self, sink: &mut S, block: u32, data: bool) -> Result<()> {
+        self.check_virtual(block)?;
+        if let Some(why) = self.maps.why_lost(block) {
+            return Err(Error::Corrupt { medium: MediumKind::Nand, at: 0, what: why.to_owned() });
+        }
+        match self.maps.get(block) {
+            Some(at) => self.verify_page(sink, Lpn(VIRTUAL + block), at, data),
+            None => Ok(()),
+        }
+    }
+
+    fn precondition(
+        &mut self,
+        how: Precondition,
+        blocks: u32,
+        placed: &mut dyn FnMut(OwnedBlock),
+    ) -> Result<()> {
+        if self.flash.valid_pages() > 0 {
+            return Err(Error::param("warm", "fill or steady", "the volume is not new"));
+        }
+        self.checkpoint.outdated = true;
+        self.flash.precondition(how, blocks, &mut |lpn: Lpn, ppn: Ppn, seq| {
+            placed(OwnedBlock { owner: lpn.0, at: super::maps::address_of(ppn, seq) });
+        })
+    }
+
+    fn writable(&self) -> Result<()> {
+        self.flash.writable()
+    }
+
+    fn refuses(&self) -> Option<String> {
+        self.flash.health.refusal().map(str::to_owned)
+    }
+
+    fn refuse(&mut self, why: String) {
+        self.flash.health.refuse(why);
+    }
+
+    fn holds_bytes(&self) -> bool {
+        N::STORES_BYTES
+    }
+
+    fn dram_bytes(&self) -> u64 {
+        self.ftl_bytes()
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        self.list_metrics()
+    }
+
+    fn visible(&self, view: &mut StackView) {
+        view.media.extend(self.flash.nand().views());
+    }
+}
+
+impl<T: Token, N: Store> HostFtl<T, N> {
+    /// Syncs media in files.
+    pub(super) fn sync_files(&mut self) -> Result<()> {
+        if self.over_files { self.flash.nand_mut().sync() } else { Ok(()) }
+    }
+}

@@ -1,0 +1,175 @@
+//! The host FTL of the split design (Saxena et al., FAST 2013, section 3.4): it builds the interface of
+//! a nameless-write device from the three operations of a small device.
+//!
+//! The small device is the NAND itself ([`frit_media::NandArray`]): page read, page program, block
+//! erase. The host FTL has everything else: valid pages, pools of free blocks, garbage collection, wear
+//! leveling, bad blocks, the map of virtual blocks, and the queue of migrations. It has **no map of
+//! nameless blocks**: their addresses are in the metadata of their owner.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `mod` | state |
+//! | `device` | the interface, [`frit_core::NamelessDevice`] |
+//! | `program` | request queues, each in a virtual page of its own |
+//! | `maps` | the map of virtual blocks, and the queue of migrations |
+//! | `checkpoint` | saved metadata |
+//! | `recover` | recovery by a scan, claims |
+
+mod checkpoint;
+mod device;
+mod maps;
+mod program;
+mod recover;
+
+use super::config::NamelessConfig;
+use crate::Token;
+use crate::flash::{Flash, nominal_capacity};
+use checkpoint::Checkpoint;
+use frit_core::convert::to_usize;
+use frit_core::{Error, OWNERS, PAGE_NONE, Result, Sink};
+use frit_media::{NandArray, Store};
+use maps::DeviceMaps;
+use recover::FoundBlocks;
+
+/// Mapping units by which the valid pages of a NAND unit may exceed its share, as a fraction: pages are
+/// not bound to a unit, so the units differ at random.
+const SHARE_SLACK: u32 = 32;
+/// First page number of virtual blocks in spare areas. Smaller ones are those of owners.
+const VIRTUAL: u32 = OWNERS;
+
+/// Counters since the device was created. Commands are counted by the medium.
+#[derive(Clone, Copy, Default, Debug)]
+struct DeviceStats {
+    nameless_queues: u64,
+    virtual_queues: u64,
+    nameless_blocks: u64,
+    virtual_blocks: u64,
+    padded: u64,
+    checkpoints: u64,
+}
+
+/// Blocks that a device is made for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DeviceBlocks {
+    /// Nameless blocks, with those that wait to be freed.
+    pub nameless: u32,
+    /// Virtual blocks.
+    pub virtual_blocks: u32,
+}
+
+/// A nameless-write device: NAND, and the FTL of the host. `T` is the token of the sinks; `N` stores the
+/// bytes of NAND.
+#[derive(Debug)]
+pub struct HostFtl<T, N: Store> {
+    flash: Flash<T, N>,
+    maps: DeviceMaps<T>,
+    checkpoint: Checkpoint,
+    page_bytes: u32,
+    /// Blocks of a virtual page.
+    unit_pages: u32,
+    /// Metadata is saved, and recovered from.
+    scans: bool,
+    /// A read transfers a whole virtual page.
+    page_reads: bool,
+    /// Media in files are synced before anything relies on them.
+    over_files: bool,
+    /// NAND unit that is written next.
+    turn: u32,
+    /// Token that is done when all programs of nameless blocks so far are done.
+    programmed: T,
+    /// Records that a recovery has found, until it ends.
+    found: FoundBlocks,
+    /// Owners of the queue that is being programmed, with padding.
+    lpns: Vec<u32>,
+    /// Contents of a virtual page; empty if the store holds no bytes.
+    unit: Vec<u8>,
+    stats: DeviceStats,
+}
+
+impl<T: Token, N: Store> HostFtl<T, N> {
+    /// Creates a device over NAND, whose page is the block ([`frit_media::NandGeometry::divided`]).
+    ///
+    /// # Errors
+    /// A parameter that does not fit the media; the error names the permitted values.
+    pub fn new(config: &NamelessConfig, nand: NandArray<N>, blocks: DeviceBlocks) -> Result<HostFtl<T, N>> {
+        let g = *nand.geometry();
+        if g.pages_per_block > u32::from(u16::MAX) {
+            let why = "makes more than 65535 blocks in an erase block; use a larger one";
+            return Err(Error::param("mapping_unit", config.mapping_unit, why));
+        }
+        let parts = if config.scans() { Checkpoint::parts(blocks.virtual_blocks, g.page_bytes) } else { 0 };
+        let numbers = blocks.virtual_blocks + Checkpoint::SETS * parts;
+        let total = blocks.nameless + numbers;
+        if u64::from(VIRTUAL) + u64::from(numbers) >= u64::from(PAGE_NONE) || blocks.nameless >= OWNERS {
+            return Err(Error::param("capacity", config.capacity, "is too large for blocks of this size"));
+        }
+        // Bad blocks do not change the sizes: a volume with too many of them refuses writes.
+        nominal_capacity(&g, u64::from(total) * u64::from(g.page_bytes), 0.0, config.scans())?;
+        let usable = Flash::<(), N>::nominal_pages_per_unit(&g, config.scans());
+        let fair = total.div_ceil(g.units());
+        let most = usable.saturating_sub(g.pages_per_block).max(fair);
+        let share = (fair + fair / SHARE_SLACK + 4 * g.program_pages).min(most);
+        let mut flash = Flash::new(nand, config.flash_keys().config()?, share);
+        flash.refuse_if_too_small();
+        if config.scans() {
+            flash.enforce_erase_order(config.erase_after_flush);
+        }
+        let held = if N::STORES_BYTES { to_usize(g.page_bytes * g.program_pages) } else { 0 };
+        Ok(HostFtl {
+            flash,
+            maps: DeviceMaps::new(blocks.virtual_blocks, numbers),
+            checkpoint: Checkpoint::new(blocks.virtual_blocks, parts),
+            page_bytes: g.page_bytes,
+            unit_pages: g.program_pages,
+            scans: config.scans(),
+            page_reads: config.page_reads,
+            over_files: config.erase_after_flush,
+            turn: 0,
+            programmed: T::default(),
+            found: FoundBlocks::default(),
+            lpns: Vec::new(),
+            unit: vec![0; held],
+            stats: DeviceStats::default(),
+        })
+    }
+
+    /// Returns the number of virtual blocks and of pages of metadata for a map of `blocks` blocks that
+    /// the owner keeps in virtual blocks.
+    #[must_use]
+    pub fn metadata_pages(blocks: u32, page_bytes: u32) -> (u32, u32) {
+        let virtual_blocks = blocks.div_ceil(page_bytes / 8);
+        (virtual_blocks, Checkpoint::SETS * Checkpoint::parts(virtual_blocks, page_bytes))
+    }
+
+    /// The NAND side.
+    #[must_use]
+    pub fn flash(&self) -> &Flash<T, N> {
+        &self.flash
+    }
+
+    /// The NAND side, for fault injection, and for parameters that change.
+    pub fn flash_mut(&mut self) -> &mut Flash<T, N> {
+        &mut self.flash
+    }
+
+    /// Calls `each` with the page of each virtual block and of each page of metadata.
+    #[cfg(test)]
+    pub(super) fn each_metadata_page(&self, each: &mut impl FnMut(u32)) {
+        (0..self.maps.numbers()).filter_map(|n| self.maps.get(n)).for_each(|at| each(at.page));
+    }
+
+    /// Token that is done when everything so far is durable.
+    fn all_written<S: Sink<Tok = T>>(&self, sink: &mut S) -> T {
+        sink.join(self.programmed, self.maps.written)
+    }
+
+    /// DRAM of the FTL, in bytes: the map of virtual blocks; for each page of NAND a bit that states
+    /// whether it is valid, since its owner is in its spare area; and the table of blocks.
+    ///
+    /// The model keeps owners in a table as well, because NAND without bytes has no spare areas
+    /// ([`Flash::dram_bytes`]).
+    fn ftl_bytes(&self) -> u64 {
+        let pages = u64::from(self.flash.nand().geometry().pages());
+        self.flash.dram_bytes() - pages * 4 + pages.div_ceil(8) + self.maps.dram_bytes()
+    }
+}

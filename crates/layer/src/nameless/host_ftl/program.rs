@@ -1,0 +1,162 @@
+//! Request queues. Each is programmed into a virtual page of its own, with padding: lower layers may
+//! reorder request queues, so a virtual page that two of them share would be programmed twice without
+//! an erase (section 3.4 of FAST 2013).
+
+use super::maps::address_of;
+use super::{HostFtl, VIRTUAL};
+use crate::Token;
+use crate::flash::NandStream;
+use crate::flash::gather::{ProgrammedUnit, UnitWrite};
+use crate::planted::NamelessBug;
+use frit_core::convert::{count_u32, to_usize};
+use frit_core::planted::is_planted;
+use frit_core::{Cause, Error, Lpn, MediumKind, PAGE_NONE, PhysicalAddress, Ppn, Result, Sink, WriteData};
+use frit_media::Store;
+
+impl<T: Token, N: Store> HostFtl<T, N> {
+    /// Programs a queue of nameless blocks.
+    pub(super) fn program_nameless<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        owners: &[u32],
+        data: WriteData<'_>,
+        cause: Cause,
+        after: T,
+        placed: &mut Vec<PhysicalAddress>,
+    ) -> Result<T> {
+        self.check_queue(owners, data, VIRTUAL)?;
+        let (unit, programmed) = self.program_queue(sink, owners.iter().copied(), data, cause, after)?;
+        for i in 0..owners.len() {
+            let seq = self.flash.unit_spares()[i].seq;
+            placed.push(address_of(programmed.first.plus(count_u32(i)), seq));
+        }
+        self.programmed = sink.join(self.programmed, programmed.done);
+        self.stats.nameless_queues += 1;
+        self.stats.nameless_blocks += owners.len() as u64;
+        self.flash.collect_on_write(sink, &mut self.maps, unit, self.unit_pages)?;
+        Ok(programmed.done)
+    }
+
+    /// Programs a queue of virtual blocks.
+    pub(super) fn program_virtual<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        blocks: &[u32],
+        data: WriteData<'_>,
+        cause: Cause,
+        after: T,
+    ) -> Result<T> {
+        self.check_queue(blocks, data, self.maps.virtual_blocks())?;
+        let numbers = blocks.iter().map(|b| VIRTUAL + b);
+        let (unit, programmed) = self.program_queue(sink, numbers, data, cause, after)?;
+        self.map_metadata(sink, blocks, programmed);
+        self.stats.virtual_queues += 1;
+        self.stats.virtual_blocks += blocks.len() as u64;
+        self.flash.collect_on_write(sink, &mut self.maps, unit, self.unit_pages)?;
+        Ok(programmed.done)
+    }
+
+    /// Maps virtual blocks or pages of metadata that were programmed. Their old versions are no longer
+    /// needed once the new ones are durable.
+    pub(super) fn map_metadata<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        numbers: &[u32],
+        programmed: ProgrammedUnit<T>,
+    ) {
+        for (i, &number) in numbers.iter().enumerate() {
+            if let Some(old) = self.maps.get(number) {
+                let early = is_planted(NamelessBug::VirtualFreedEarly);
+                let durable = if early { sink.start() } else { programmed.done };
+                self.flash.invalidate_after(sink, Ppn(old.page), durable);
+            }
+            let seq = self.flash.unit_spares()[i].seq;
+            self.maps.set(number, address_of(programmed.first.plus(count_u32(i)), seq));
+        }
+        self.maps.written = sink.join(self.maps.written, programmed.done);
+    }
+
+    /// Checks that a queue fits a virtual page, and that its numbers are possible.
+    fn check_queue(&self, numbers: &[u32], data: WriteData<'_>, end: u32) -> Result<()> {
+        let n = count_u32(numbers.len());
+        let refused = |at: u32, what| Err(Error::Rule { medium: MediumKind::Nand, at: u64::from(at), what });
+        if n == 0 || n > self.unit_pages {
+            return refused(n, "a request queue has at least one block, and at most a virtual page");
+        }
+        if data.len() != n * self.page_bytes {
+            return refused(data.len(), "a request queue must have the bytes of all its blocks");
+        }
+        match numbers.iter().find(|&&number| number >= end) {
+            Some(&number) => refused(number, "the number of a block is too large"),
+            None => Ok(()),
+        }
+    }
+
+    /// Programs a queue into the next virtual page of a NAND unit. Returns the unit.
+    fn program_queue<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        numbers: impl Iterator<Item = u32>,
+        data: WriteData<'_>,
+        cause: Cause,
+        after: T,
+    ) -> Result<(u32, ProgrammedUnit<T>)> {
+        self.fill_unit(numbers, data);
+        self.turn = self.turn.wrapping_add(1);
+        let unit = self.flash.first_unit(sink, Lpn(self.turn));
+        let write = UnitWrite {
+            lpns: &self.lpns,
+            unit,
+            stream: NandStream::Host,
+            data: payload::<N>(&self.unit, self.unit_pages * self.page_bytes),
+            cause,
+            after,
+        };
+        let programmed = self.flash.write_unit(sink, &mut self.maps, write)?;
+        Ok((unit, programmed))
+    }
+
+    /// Programs pages of metadata, into the reserve of garbage collection if need be.
+    pub(super) fn program_metadata<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        numbers: &[u32],
+        data: WriteData<'_>,
+        after: T,
+    ) -> Result<T> {
+        self.fill_unit(numbers.iter().map(|n| VIRTUAL + n), data);
+        self.turn = self.turn.wrapping_add(1);
+        let unit = self.flash.unit_in_turn(self.turn);
+        let write = UnitWrite {
+            lpns: &self.lpns,
+            unit,
+            stream: NandStream::Gc,
+            data: payload::<N>(&self.unit, self.unit_pages * self.page_bytes),
+            cause: Cause::Meta,
+            after,
+        };
+        let programmed = self.flash.program_reserved(sink, write)?;
+        self.map_metadata(sink, numbers, programmed);
+        self.flash.collect_on_write(sink, &mut self.maps, unit, self.unit_pages)?;
+        Ok(programmed.done)
+    }
+
+    /// Fills the virtual page with a queue, and with padding.
+    fn fill_unit(&mut self, numbers: impl Iterator<Item = u32>, data: WriteData<'_>) {
+        self.lpns.clear();
+        self.lpns.extend(numbers);
+        self.stats.padded += u64::from(self.unit_pages - count_u32(self.lpns.len()));
+        self.lpns.resize(to_usize(self.unit_pages), PAGE_NONE);
+        if let Some(bytes) = data.bytes()
+            && !self.unit.is_empty()
+        {
+            self.unit[..bytes.len()].copy_from_slice(bytes);
+            self.unit[bytes.len()..].fill(0);
+        }
+    }
+}
+
+/// Bytes of a virtual page; only their length if the store holds no bytes.
+fn payload<N: Store>(unit: &[u8], len: u32) -> WriteData<'_> {
+    if N::STORES_BYTES { WriteData::Bytes(unit) } else { WriteData::Len(len) }
+}

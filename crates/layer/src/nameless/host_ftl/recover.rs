@@ -1,0 +1,270 @@
+//! Recovery: the newest complete checkpoint, completed by a scan of the records in spare areas; and the
+//! claims of the owner.
+//!
+//! **Virtual blocks.** A version counts if it is the one of the checkpoint, wherever garbage collection
+//! has moved it, or if it is newer than the checkpoint. Of the newer versions, the newest one whose data
+//! is whole counts: a crash may have interrupted the program of a newer one, which was not acknowledged
+//! then. At its end, recovery writes a checkpoint, so that such a version plays no part later.
+//!
+//! **Nameless blocks.** The owner claims each block at the address that it knows. If the device had moved
+//! the block, the copy has the same owner and version in its record.
+
+use super::HostFtl;
+use super::VIRTUAL;
+use super::checkpoint::CheckpointPart;
+use super::maps::{address_of, tag_of};
+use crate::Token;
+use crate::planted::NamelessBug;
+use frit_core::convert::{low_u16, low_u32, to_u64, to_usize};
+use frit_core::planted::is_planted;
+use frit_core::{
+    BlockId, Claimed, CrashKind, Error, Lpn, OwnedBlock, PAGE_NONE, PhysicalAddress, Ppn, Recovery, Result,
+    Sink,
+};
+use frit_media::{PageState, SPARE_RECORD_BYTES, Spare, Store};
+use std::collections::BTreeMap;
+
+/// A version of a virtual block or of a page of metadata.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Version {
+    number: u32,
+    seq: u64,
+    ppn: u32,
+}
+
+/// Records that a scan has found.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FoundBlocks {
+    /// Nameless blocks, in order: all places of an owner's version follow each other.
+    nameless: Vec<OwnedBlock>,
+    /// Virtual blocks and pages of metadata.
+    numbered: Vec<Version>,
+    /// Highest sequence number.
+    seq: u64,
+    records: u64,
+}
+
+/// A checkpoint that was found.
+#[derive(Clone, Debug, Default)]
+struct FoundCheckpoint {
+    number: u64,
+    through: u64,
+    halted: bool,
+    /// Addresses of all virtual blocks.
+    entries: Vec<PhysicalAddress>,
+    /// Places of the parts.
+    places: Vec<Version>,
+}
+
+impl<T: Token, N: Store> HostFtl<T, N> {
+    /// Forgets all volatile state.
+    fn reset(&mut self) {
+        self.maps.reset();
+        self.programmed = T::default();
+        self.checkpoint.last = 0;
+        self.checkpoint.complete = 0;
+        self.checkpoint.outdated = true;
+        self.flash.reset();
+    }
+
+    /// Finds the virtual blocks, and the records of all others.
+    pub(super) fn find_blocks<S: Sink<Tok = T>>(&mut self, _: &mut S, _: CrashKind) -> Result<Recovery> {
+        if !N::STORES_BYTES {
+            let why = "media without bytes hold nothing to recover from";
+            return Err(Error::param("store", "none", why));
+        }
+        self.reset();
+        self.found = self.scan()?;
+        let (checkpoint, last) = self.find_checkpoint()?;
+        let copies = u64::from(self.flash.nand().geometry().record_copies);
+        let mut r = Recovery {
+            bytes_read: self.found.records * copies * to_u64(SPARE_RECORD_BYTES),
+            ..Recovery::default()
+        };
+        let newest = self.found.numbered.iter().filter(|v| v.number < self.maps.virtual_blocks());
+        let newest = newest.map(|v| v.seq).max().unwrap_or(0);
+        r.clean = checkpoint.halted && newest <= checkpoint.through;
+        self.map_virtual(&checkpoint)?;
+        for part in &checkpoint.places {
+            self.maps.set(part.number, address_of(Ppn(part.ppn), part.seq));
+            self.flash.adopt(Lpn(VIRTUAL + part.number), Ppn(part.ppn), low_u16(part.seq), false)?;
+        }
+        (self.checkpoint.last, self.checkpoint.complete) = (last, checkpoint.number);
+        Ok(r)
+    }
+
+    /// Reads the records of all programmed pages.
+    fn scan(&self) -> Result<FoundBlocks> {
+        let g = *self.flash.nand().geometry();
+        let mut found = FoundBlocks::default();
+        for block in (0..g.blocks()).map(BlockId) {
+            for at in 0..self.flash.nand().next_page(block) {
+                let ppn = g.ppn(block, at);
+                found.records += 1;
+                if let PageState::Programmed(spare) = self.flash.nand().page_state(ppn)? {
+                    found.add(ppn, spare);
+                }
+            }
+        }
+        found.nameless.sort_unstable_by_key(|b| (b.owner, b.at.version, b.at.page));
+        found.numbered.sort_unstable();
+        Ok(found)
+    }
+
+    /// Finds the newest complete checkpoint, and the highest number of any part.
+    fn find_checkpoint(&mut self) -> Result<(FoundCheckpoint, u64)> {
+        let parts = self.maps.virtual_blocks()..self.maps.numbers();
+        let found = self.found.numbered.iter().copied();
+        let pages: Vec<Version> = found.filter(|v| parts.contains(&v.number)).collect();
+        let mut found: BTreeMap<u64, BTreeMap<u32, (CheckpointPart, Version)>> = BTreeMap::new();
+        let mut page = vec![0; to_usize(self.page_bytes)];
+        for v in pages {
+            let read = self.read_version(Ppn(v.ppn), VIRTUAL + v.number, low_u16(v.seq), &mut page);
+            match read {
+                Ok(()) => {}
+                // Its program was interrupted, or it is damaged.
+                Err(Error::Corrupt { .. }) => continue,
+                Err(e) => return Err(e),
+            }
+            if let Some(part) = CheckpointPart::decode(&page) {
+                found.entry(part.number).or_default().insert(part.index, (part, v));
+            }
+        }
+        let last = found.keys().next_back().copied().unwrap_or(0);
+        let whole = |parts: &BTreeMap<u32, (CheckpointPart, Version)>| {
+            parts.values().next().is_some_and(|(p, _)| to_usize(p.parts) == parts.len())
+        };
+        let Some((number, parts)) = found.into_iter().rev().find(|(_, parts)| whole(parts)) else {
+            return Ok((FoundCheckpoint::default(), last));
+        };
+        let mut checkpoint = FoundCheckpoint { number, ..FoundCheckpoint::default() };
+        for (part, place) in parts.into_values() {
+            (checkpoint.through, checkpoint.halted) = (part.through, part.halted);
+            checkpoint.entries.extend(part.entries);
+            checkpoint.places.push(place);
+        }
+        Ok((checkpoint, last))
+    }
+
+    /// Finds the version of each virtual block that counts.
+    fn map_virtual(&mut self, checkpoint: &FoundCheckpoint) -> Result<()> {
+        let numbered = std::mem::take(&mut self.found.numbered);
+        let mut page = vec![0; to_usize(self.page_bytes)];
+        let mut mapped = Ok(());
+        for block in 0..self.maps.virtual_blocks() {
+            let start = numbered.partition_point(|v| v.number < block);
+            let end = numbered.partition_point(|v| v.number <= block);
+            let stated = checkpoint.entries.get(to_usize(block)).copied().unwrap_or_default();
+            mapped = self.map_block(block, &numbered[start..end], stated, checkpoint.through, &mut page);
+            if mapped.is_err() {
+                break;
+            }
+        }
+        self.found.numbered = numbered;
+        mapped
+    }
+
+    /// Maps a virtual block to the version that counts, of the versions that were found.
+    fn map_block(
+        &mut self,
+        block: u32,
+        versions: &[Version],
+        stated: PhysicalAddress,
+        through: u64,
+        page: &mut [u8],
+    ) -> Result<()> {
+        let newer = versions.iter().rev().filter(|v| v.seq > through);
+        let same = versions.iter().filter(|v| v.seq <= through && low_u32(v.seq) == stated.version).rev();
+        let mut damage = None;
+        for v in newer.chain(same) {
+            let unverified = is_planted(NamelessBug::TornTaken);
+            match self.read_version(Ppn(v.ppn), VIRTUAL + block, low_u16(v.seq), page) {
+                Err(e @ Error::Corrupt { .. }) if !unverified => damage = Some(e.to_string()),
+                Err(e) if !unverified => return Err(e),
+                _ => {
+                    self.maps.set(block, address_of(Ppn(v.ppn), v.seq));
+                    return self.flash.adopt(Lpn(VIRTUAL + block), Ppn(v.ppn), low_u16(v.seq), false);
+                }
+            }
+        }
+        if stated != PhysicalAddress::default() {
+            let why = damage.unwrap_or_else(|| "no record of it was found".to_owned());
+            self.maps.note_lost(block, why);
+        }
+        Ok(())
+    }
+
+    /// Finds a block that the owner refers to.
+    pub(super) fn claim_block(&mut self, block: OwnedBlock) -> Result<Claimed> {
+        let key = |b: &OwnedBlock| (b.owner, b.at.version);
+        let of = (block.owner, block.at.version);
+        let start = self.found.nameless.partition_point(|b| key(b) < of);
+        let end = self.found.nameless.partition_point(|b| key(b) <= of);
+        let mut places: Vec<PhysicalAddress> = self.found.nameless[start..end].iter().map(|b| b.at).collect();
+        if is_planted(NamelessBug::MovedNotFound) {
+            places.retain(|at| at.page == block.at.page);
+        }
+        let mut chosen = places.first().copied();
+        // Garbage collection was moving the block: the program of the copy may have been interrupted, or
+        // the erase of the block that it came from.
+        if places.len() > 1 && !is_planted(NamelessBug::AnyCopyTaken) {
+            let mut page = vec![0; to_usize(self.page_bytes)];
+            for at in places {
+                match self.read_version(Ppn(at.page), block.owner, tag_of(at), &mut page) {
+                    Ok(()) => {
+                        chosen = Some(at);
+                        break;
+                    }
+                    Err(Error::Corrupt { .. }) => {}
+                    Err(e) => return Err(e),
+                }
+            }
+        }
+        let Some(at) = chosen else {
+            let what = format!("no record of version {} of it was found", block.at.version);
+            return Ok(Claimed::Lost(what));
+        };
+        match self.flash.adopt(Lpn(block.owner), Ppn(at.page), tag_of(at), false) {
+            Ok(()) => Ok(Claimed::At(at)),
+            Err(e @ Error::Corrupt { .. }) => Ok(Claimed::Lost(e.to_string())),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Ends a recovery: what was not claimed is free.
+    pub(super) fn end_recovery<S: Sink<Tok = T>>(&mut self, sink: &mut S, r: &mut Recovery) -> Result<()> {
+        // A program that was interrupted can look as if it had never begun, also after a clean halt.
+        r.padded = self.flash.pad_partial_blocks(sink)?;
+        let seq = if is_planted(NamelessBug::SeqRestarts) { 0 } else { self.found.seq };
+        self.flash.adopted(seq, true);
+        r.suspect_blocks = self.flash.suspect_blocks();
+        self.found = FoundBlocks::default();
+        if self.flash.health.refusal().is_some() || is_planted(NamelessBug::NoCheckpointAtStart) {
+            return Ok(());
+        }
+        self.sync_files()?;
+        match self.write_checkpoint(sink, false) {
+            Ok(done) => {
+                self.flash.in_use = sink.join(self.flash.in_use, done);
+                sink.ack(done);
+                self.flash.nand_mut().sync()
+            }
+            // The volume is read-only from now on.
+            Err(Error::ReadOnly { .. }) => Ok(()),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+impl FoundBlocks {
+    fn add(&mut self, ppn: Ppn, spare: Spare) {
+        self.seq = self.seq.max(spare.seq);
+        match spare.lpn.checked_sub(VIRTUAL) {
+            _ if spare.lpn == PAGE_NONE => {}
+            Some(number) => self.numbered.push(Version { number, seq: spare.seq, ppn: ppn.0 }),
+            None => {
+                self.nameless.push(OwnedBlock { owner: spare.lpn, at: address_of(ppn, spare.seq) });
+            }
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Preconditioned volumes: full, or in the steady state of long random overwriting, without doing the
+//! writes.
+
+use super::layer::Nameless;
+use crate::Token;
+use frit_core::{Lpn, NamelessDevice, Precondition, Preconditioning, Result, Sink};
+
+impl<S: Sink, D: NamelessDevice<S>> Preconditioning for Nameless<S, D>
+where
+    S::Tok: Token,
+{
+    fn precondition(&mut self, how: Precondition) -> Result<()> {
+        let map = &mut self.map;
+        self.device.precondition(how, self.pages, &mut |block| map.set(Lpn(block.owner), Some(block.at)))
+    }
+}

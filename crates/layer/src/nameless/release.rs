@@ -1,0 +1,73 @@
+//! Migrations, and blocks that are no longer needed.
+//!
+//! A block that was replaced is freed at once, unless the saved map refers to it. Then it waits until the
+//! map is saved.
+
+use super::layer::Nameless;
+use crate::Token;
+use crate::planted::NamelessBug;
+use frit_core::planted::is_planted;
+use frit_core::{Lpn, Migration, NamelessDevice, PhysicalAddress, Sink};
+
+impl<S: Sink, D: NamelessDevice<S>> Nameless<S, D>
+where
+    S::Tok: Token,
+{
+    /// Takes the new addresses of blocks that the device has moved.
+    pub(super) fn take_migrations(&mut self) {
+        while let Some(migration) = self.device.migration() {
+            if !is_planted(NamelessBug::MigrationIgnored) {
+                match migration.to {
+                    Some(to) => self.take_migration(migration, to),
+                    None => self.take_loss(migration),
+                }
+            }
+            self.device.acknowledge();
+        }
+    }
+
+    fn take_migration(&mut self, migration: Migration, to: PhysicalAddress) {
+        self.stats.migrations += 1;
+        let lpn = Lpn(migration.owner);
+        if self.map.get(lpn).is_some_and(|at| at.page == migration.from) {
+            // The saved map refers to the old address. A recovery finds the block by its version.
+            self.map.set_moved(lpn, to);
+            if is_planted(NamelessBug::MovedCountsAsNew) {
+                self.map.note_unsaved(lpn);
+            }
+        } else if let Some(mut block) = self.waiting.remove(&migration.from) {
+            block.at = to;
+            self.waiting.insert(to.page, block);
+        } else if let Some(block) = self.replaced.iter_mut().find(|b| b.at.page == migration.from) {
+            block.at = to;
+        }
+    }
+
+    fn take_loss(&mut self, migration: Migration) {
+        let lpn = Lpn(migration.owner);
+        if self.map.get(lpn).is_some_and(|at| at.page == migration.from) {
+            let why = format!("NAND page {} was unreadable when it was to be moved", migration.from);
+            self.map.note_lost(lpn, why);
+        }
+        self.waiting.remove(&migration.from);
+        self.replaced.retain(|b| b.at.page != migration.from);
+    }
+
+    /// Frees the blocks that were just replaced. The saved map does not refer to them.
+    pub(super) fn release_replaced(&mut self, sink: &mut S) {
+        while let Some(block) = self.replaced.pop() {
+            self.device.free(sink, block, S::Tok::default());
+        }
+    }
+
+    /// Frees the blocks to which the saved map no longer refers once `saved` is done.
+    pub(super) fn release_waiting(&mut self, sink: &mut S, saved: S::Tok) {
+        let saved = if is_planted(NamelessBug::FreedEarly) { sink.start() } else { saved };
+        // In the order of their pages, so that runs are reproducible.
+        let mut blocks: Vec<_> = self.waiting.drain().map(|(_, block)| block).collect();
+        blocks.sort_unstable_by_key(|b| b.at.page);
+        for block in blocks {
+            self.device.free(sink, block, saved);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Checkpoints: the whole map, in blocks of their own.
+//!
+//! A checkpoint makes the log pages before it superfluous, so that their blocks can be erased. The
+//! blocks of the checkpoint before are erased once the new one is durable.
+//!
+//! With `metadata_copies = 2`, the second copies of all parts are written, to other NAND units, once the
+//! first ones are done: a crash interrupts at most one copy of a part. With media in files, all data that a
+//! checkpoint names is synced before, and so is each copy before the next one.
+
+use super::blocks::BlockUse;
+use super::layer::Ssc;
+use super::map::BlockMap;
+use super::records::{CheckpointPart, MetaKind};
+use crate::Token;
+use crate::planted::SscBug;
+use frit_core::convert::{count_u32, to_usize};
+use frit_core::planted::is_planted;
+use frit_core::{BlockId, Cause, Error, Result, Sink, WriteData};
+use frit_media::{Spare, Store};
+
+/// State of the checkpoints.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Checkpoint {
+    /// Number of the newest one; 0 for none.
+    pub(super) number: u64,
+    /// Number of the first log page that it does not contain.
+    pub(super) next_log: u64,
+    /// Number of its entries.
+    pub(super) entries: u64,
+    /// Its blocks.
+    pub(super) blocks: Vec<u32>,
+    /// Sequence number of its first part.
+    pub(super) first_seq: u64,
+    /// `true` if it states a halt.
+    pub(super) halted: bool,
+}
+
+/// Blocks that a checkpoint being written fills, one for each unit.
+struct CheckpointBlocks {
+    all: Vec<u32>,
+    open: Vec<Option<u32>>,
+}
+
+impl<T: Token, N: Store> Ssc<T, N> {
+    /// Writes a checkpoint if the log has grown to its share.
+    pub(super) fn checkpoint_as_due<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<bool> {
+        // A record takes 16 bytes, an entry 12.
+        let log = self.log.records as f64 * 16.0;
+        let entries = self.checkpoint.entries.max(u64::from(self.map.len())).max(1);
+        let due = log > entries as f64 * 12.0 * self.config.checkpoint_log;
+        if due {
+            self.write_checkpoint(sink, false)?;
+        }
+        Ok(due)
+    }
+
+    /// Writes a checkpoint of all versions in NAND.
+    pub(super) fn write_checkpoint<S: Sink<Tok = T>>(&mut self, sink: &mut S, halted: bool) -> Result<()> {
+        let mut entries = Vec::with_capacity(to_usize(self.map.len()));
+        self.map.each(&mut |block, entry| {
+            if entry.ppn().is_some() {
+                entries.push((block, entry));
+            }
+        });
+        let per_part = CheckpointPart::capacity(self.sizes.unit_bytes());
+        let parts = count_u32(entries.len().div_ceil(per_part).max(1));
+        if !is_planted(SscBug::CheckpointNotSynced) {
+            self.sync_files()?;
+        }
+        let synced = self.config.over_files;
+        let (number, through, next_log) = (self.checkpoint.number + 1, self.seq, self.log.next);
+        let parts: Vec<CheckpointPart> = (0..parts)
+            .map(|index| {
+                let from = to_usize(index) * per_part;
+                let entries = entries[from.min(entries.len())..(from + per_part).min(entries.len())].to_vec();
+                CheckpointPart { number, through, next_log, index, parts, halted, synced, entries }
+            })
+            .collect();
+        let first_seq = self.seq + 1;
+        self.seq += parts.len() as u64;
+        let mut blocks = CheckpointBlocks { all: Vec::new(), open: vec![None; self.units.len()] };
+        let after = self.log_after(sink);
+        let mut done = after;
+        for copy in 0..self.config.metadata_copies {
+            let start = if is_planted(SscBug::CopiesTogether) { after } else { done };
+            for (part, seq) in parts.iter().zip(first_seq..) {
+                let spare = Spare { lpn: MetaKind::Checkpoint.lpn(copy), seq: seq << 1 };
+                let unit = self.unit_for_part(part, copy);
+                let written = self.write_part(sink, part, spare, unit, &mut blocks, start)?;
+                done = sink.join(done, written);
+            }
+            self.sync_files()?;
+        }
+        let old = std::mem::replace(
+            &mut self.checkpoint,
+            Checkpoint {
+                number,
+                next_log,
+                entries: entries.len() as u64,
+                blocks: blocks.all,
+                first_seq,
+                halted,
+            },
+        );
+        self.log.pending.clear();
+        (self.log.through, self.log.records) = (through, 0);
+        let start = sink.start();
+        self.log.written = done;
+        self.stats.checkpoints += 1;
+        self.stats.checkpoint_pages += parts.len() as u64 * u64::from(self.config.metadata_copies);
+        for block in old.blocks {
+            self.erase(sink, block, if is_planted(SscBug::OldCheckpointErased) { start } else { done })?;
+        }
+        self.erase_emptied(sink)
+    }
+
+    /// Unit for a copy of a part. The copies of all parts are on the units in turn, and those of one part
+    /// on different units, if there are several.
+    fn unit_for_part(&self, part: &CheckpointPart, copy: u32) -> u32 {
+        let n = count_u32(self.units.len());
+        let skipped = if part.parts.is_multiple_of(n) { 1 } else { part.parts % n };
+        (part.index % n + copy * skipped) % n
+    }
+
+    /// Writes a copy of a part of a checkpoint into the block of its unit.
+    fn write_part<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        part: &CheckpointPart,
+        spare: Spare,
+        unit: u32,
+        blocks: &mut CheckpointBlocks,
+        after: T,
+    ) -> Result<T> {
+        let mut bytes = std::mem::take(&mut self.scratch);
+        if N::STORES_BYTES {
+            bytes.fill(0);
+            part.encode(&mut bytes);
+        }
+        let data =
+            if N::STORES_BYTES { WriteData::Bytes(&bytes) } else { WriteData::Len(self.sizes.unit_bytes()) };
+        let written = loop {
+            let block = match self.checkpoint_block(sink, unit, blocks) {
+                Ok(block) => block,
+                Err(e) => break Err(e),
+            };
+            let first = self.nand.geometry().ppn(BlockId(block), self.nand.next_page(BlockId(block)));
+            let spares = vec![spare; to_usize(self.sizes.unit_pages)];
+            match self.nand.program_unit(sink, first, data, &spares, Cause::Meta, after) {
+                Err(Error::ProgramFailed { .. }) => {
+                    self.stats.program_retries += 1;
+                    // It holds parts of this checkpoint, and is retired with them.
+                    self.blocks[to_usize(block)].retiring = true;
+                    blocks.open[to_usize(self.unit_of(block))] = None;
+                }
+                done => break done,
+            }
+        };
+        self.scratch = bytes;
+        written
+    }
+
+    /// Block for a part of a checkpoint: on its unit, or another one if that has no block left.
+    fn checkpoint_block<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        home: u32,
+        blocks: &mut CheckpointBlocks,
+    ) -> Result<u32> {
+        let n = count_u32(self.units.len());
+        let pages = self.nand.geometry().pages_per_block;
+        for unit in (home..n).chain(0..home) {
+            if let Some(block) = blocks.open[to_usize(unit)]
+                && self.nand.next_page(BlockId(block)) < pages
+            {
+                return Ok(block);
+            }
+            let taken = match self.take_free(sink, unit) {
+                Err(Error::NoSpace { .. }) => continue,
+                taken => taken?,
+            };
+            self.blocks[to_usize(taken)].state = BlockUse::Checkpoint;
+            blocks.open[to_usize(unit)] = Some(taken);
+            blocks.all.push(taken);
+            return Ok(taken);
+        }
+        let why = "no block is left for a checkpoint: too many went bad".to_owned();
+        self.health.refuse(why.clone());
+        Err(Error::ReadOnly { why })
+    }
+}
