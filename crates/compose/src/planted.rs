@@ -24,7 +24,7 @@ pub enum NestBug {
     FlushNotPassed,
     /// A flush reaches the first device only.
     FlushFirstDevice,
-    /// A flush does not wait for the writes before it.
+    /// The flush of a composer's device does not wait for the writes before it.
     FlushEarly,
     /// The guarantee of a composer is that of its strongest device.
     StrongestGuarantee,

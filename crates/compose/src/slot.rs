@@ -1,6 +1,8 @@
 //! A device below a composer, with the writes that its next flush covers.
 
 use crate::deferral::BufferScope;
+use crate::planted::NestBug;
+use frit_core::planted::is_planted;
 use frit_core::{
     BlockDevice, BlockingAccess, BlockingMedium, Cause, CheckCounts, CheckScope, CrashKind, DeferredPart,
     Finding, Hints, Info, LayerRecovery, MediumKind, Op, Params, Precondition, Progress, ReadTarget, Result,
@@ -160,7 +162,11 @@ impl<S: Sink> BlockDevice<S> for Slot<S> {
     }
 
     fn flush(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> Result<S::Tok> {
-        let after = sink.join(self.unflushed, after);
+        let after = if is_planted(NestBug::FlushEarly) {
+            S::Tok::default()
+        } else {
+            sink.join(self.unflushed, after)
+        };
         let done = self.device.flush(sink, cause, after)?;
         // A later flush covers these writes only if this one is complete by then.
         self.unflushed = done;

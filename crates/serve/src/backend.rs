@@ -1,7 +1,8 @@
 //! The [`Backend`] trait: the narrow interface between clients and the storage that is served.
 
 use frit_core::{
-    BlockingMedium, Buffer, Deferred, Error, Hints, MediumKind, ParamInfo, RequestIntent, Result, StackView,
+    BlockingMedium, Buffer, CacheCommand, CacheInfo, CacheReply, Deferred, Error, Hints, MediumKind,
+    ParamInfo, RequestIntent, Result, StackView,
 };
 use std::fs::File;
 use std::sync::Arc;
@@ -113,6 +114,22 @@ pub trait Backend: Send {
     /// addresses.
     fn raw_write(&mut self, _caller: &str, _at: u64, _data: &[u8]) -> Result<()> {
         Err(Error::param("raw access", "", "there are no physical addresses here"))
+    }
+
+    /// Returns the sizes and the state of a solid-state cache.
+    ///
+    /// # Errors
+    /// The backend is not one.
+    fn cache_info(&mut self) -> Result<CacheInfo> {
+        Err(Error::param("cache command", "", "there is no solid-state cache here"))
+    }
+
+    /// Gives a command to a solid-state cache.
+    ///
+    /// # Errors
+    /// The backend is not one; see [`frit_core::CacheAccess::execute`].
+    fn cache_command(&mut self, _command: CacheCommand<'_>) -> Result<(CacheReply, ReplyTime)> {
+        Err(Error::param("cache command", "", "there is no solid-state cache here"))
     }
 
     /// Makes a range read as zeros. With `keep_allocated` its space stays allocated.

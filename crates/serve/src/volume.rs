@@ -2,8 +2,8 @@
 
 use crate::{Backend, ReplyTime};
 use frit_core::{
-    BlockingMedium, Buffer, Deferred, Error, Hints, MediumKind, Nanos, ParamInfo, RequestIntent, Result,
-    Sink, StackView,
+    BlockingMedium, Buffer, CacheCommand, CacheInfo, CacheReply, Deferred, Error, Hints, MediumKind, Nanos,
+    ParamInfo, RequestIntent, Result, Sink, StackView,
 };
 use frit_stack::layers::LayerKind;
 use frit_volume::Volume;
@@ -70,6 +70,19 @@ impl<S: Sink + Send> Backend for Volume<S> {
 
     fn raw_write(&mut self, caller: &str, at: u64, data: &[u8]) -> Result<()> {
         Volume::raw_write(self, caller, at, data)
+    }
+
+    fn cache_info(&mut self) -> Result<CacheInfo> {
+        Volume::cache_info(self)
+    }
+
+    fn cache_command(&mut self, command: CacheCommand<'_>) -> Result<(CacheReply, ReplyTime)> {
+        let mut reply = CacheReply::Done;
+        let time = timed(self, |v| {
+            reply = v.cache_command(command)?;
+            Ok(())
+        })?;
+        Ok((reply, time))
     }
 
     fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<ReplyTime> {

@@ -1,7 +1,7 @@
 //! Composition of a layer and its media from a checked stack.
 
 use crate::error::{Problem, Result, StackError};
-use crate::layers::{LayerConfig, cache, hfsl, ntl};
+use crate::layers::{LayerConfig, cache, flashcache, flashtier, ftl, hfsl, nameless, ntl, ssc};
 use crate::media::{StackMedium, param_problem};
 use crate::objects;
 use crate::stack::{Below, Layer, Stack};
@@ -19,8 +19,11 @@ use frit_compose::thin::Thin;
 use frit_compose::{Composed, Composer, Devices, NestedLayer, Tree};
 use frit_core::{BlockDevice, Error, SECTOR_BYTES, Sink, StackDevice, UntimedSink};
 use frit_engine::{AnyScheduler, Event, InOrder};
+use frit_layer::FlashcacheConfig;
 use frit_media::checksum::digest;
-use frit_media::{DramConfig, Hardware, MediumSpec, NandConfig, ObjectConfig, PcmConfig};
+use frit_media::{
+    DramConfig, Hardware, MediumSpec, NandConfig, NandGeometry, ObjectConfig, PcmConfig, Store,
+};
 
 /// A composed stack: a layer over its media.
 pub struct BuiltStack<S: Sink> {
@@ -156,23 +159,32 @@ impl Builder<'_> {
         let stack = self.stack;
         let layer = &stack.layers[index];
         let located = |e: Error| Box::new(stack.locate(layer, e));
+        let nand = || stack.nand(layer);
         let built = match &layer.config {
             LayerConfig::Hfsl(config) => {
-                let media =
-                    hfsl::Media { nand: stack.nand(layer), pcm: stack.pcm(layer), dram: stack.dram(layer) };
+                let media = hfsl::Media { nand: nand(), pcm: stack.pcm(layer), dram: stack.dram(layer) };
                 hfsl::build((**config).clone(), media, stores, hardware)
             }
+            LayerConfig::Ftl(c) => ftl::build((**c).clone(), nand(), stores, hardware),
             LayerConfig::Cache(config) => {
                 let pcm = require_medium("pcm", stack.pcm(layer)).map_err(located)?;
                 let pcm = cache::open_pcm(pcm, stores, hardware).map_err(located)?;
                 let disk = self.devices(layer, "disk", stores, hardware)?.pop();
                 require_medium("disk", disk).and_then(|disk| cache::build((**config).clone(), pcm, disk))
             }
+            LayerConfig::Flashtier(c) => {
+                let disk = self.devices(layer, "disk", stores, hardware)?.pop();
+                require_medium("disk", disk)
+                    .and_then(|disk| flashtier::build((**c).clone(), nand(), disk, stores, hardware))
+            }
+            LayerConfig::Nameless(c) => nameless::build((**c).clone(), nand(), stores, hardware),
+            LayerConfig::Ssc(c) => ssc::build((**c).clone(), nand(), stores, hardware),
+            LayerConfig::Flashcache(c) => return self.build_flashcache(layer, c, stores, hardware),
             LayerConfig::Ntl(config) => require_medium("pcm", stack.pcm(layer))
                 .and_then(|pcm| ntl::build((**config).clone(), pcm, stores, hardware)),
             LayerConfig::Concat(config) => {
-                let devices = Devices::new(self.devices(layer, "devices", stores, hardware)?);
-                Ok(composed(Concat::new(config.clone(), devices)))
+                let devices = self.devices(layer, "devices", stores, hardware)?;
+                Ok(composed(Concat::new(config.clone(), Devices::new(devices))))
             }
             LayerConfig::Delay(config) => {
                 let devices = Devices::new(self.devices(layer, "device", stores, hardware)?);
@@ -183,8 +195,8 @@ impl Builder<'_> {
                 Ok(composed(Flaky::new(config.clone(), devices)))
             }
             LayerConfig::Record(config) => {
-                let devices = Devices::new(self.devices(layer, "device", stores, hardware)?);
-                let record = Record::new(config.clone(), devices);
+                let device = self.devices(layer, "device", stores, hardware)?;
+                let record = Record::new(config.clone(), Devices::new(device));
                 self.records.push(record.port());
                 Ok(composed(record))
             }
@@ -215,6 +227,26 @@ impl Builder<'_> {
             }
         };
         built.map_err(located)
+    }
+
+    /// Builds a layer of the kind flashcache over its two devices.
+    fn build_flashcache<S: Sink + 'static, B: Stores>(
+        &mut self,
+        layer: &Layer,
+        config: &FlashcacheConfig,
+        stores: &B,
+        hardware: &mut Hardware,
+    ) -> std::result::Result<Box<dyn StackDevice<S>>, Box<Problem>>
+    where
+        S::Tok: 'static,
+    {
+        let ssd = self.devices(layer, "ssd", stores, hardware)?.pop();
+        let disk = self.devices(layer, "disk", stores, hardware)?.pop();
+        let built = require_medium("ssd", ssd).and_then(|ssd| {
+            let disk = require_medium("disk", disk)?;
+            flashcache::build(config.clone(), ssd, disk, <B::Store as Store>::STORES_BYTES)
+        });
+        built.map_err(|e| Box::new(self.stack.locate(layer, e)))
     }
 
     /// Builds the devices in a role of a layer.
@@ -263,6 +295,20 @@ impl Stack {
     fn nand(&self, layer: &Layer) -> Vec<NandConfig> {
         let config = |m: &StackMedium| if let MediumSpec::Nand(c) = &m.spec { Some(c.clone()) } else { None };
         self.all_on(layer, "nand").into_iter().filter_map(config).collect()
+    }
+
+    /// Returns the geometry of NAND as its layer divides it: a page is a mapping unit of an FTL or of a
+    /// solid-state cache.
+    #[must_use]
+    pub fn divided_geometry(&self, medium: &str, geometry: NandGeometry) -> NandGeometry {
+        let above = self.layers.iter().find(|l| self.all_on(l, "nand").iter().any(|m| m.name == medium));
+        match above.map(|l| &l.config) {
+            Some(LayerConfig::Ftl(config)) => config.divide(geometry).unwrap_or(geometry),
+            Some(LayerConfig::Nameless(config)) => config.divide(geometry).unwrap_or(geometry),
+            Some(LayerConfig::Flashtier(config)) => config.ssc.divide(geometry).unwrap_or(geometry),
+            Some(LayerConfig::Ssc(config)) => config.ssc.divide(geometry).unwrap_or(geometry),
+            _ => geometry,
+        }
     }
 
     fn pcm(&self, layer: &Layer) -> Option<PcmConfig> {

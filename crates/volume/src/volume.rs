@@ -5,9 +5,9 @@ use crate::error::{Error, Result};
 use crate::open_report::OpenReport;
 use crate::superblock::{Superblock, SuperblockFile, VolumeState, boot_id};
 use frit_core::{
-    BlockingMedium, Buffer, CheckCounts, CheckScope, Deferred, Finding, Hints, MediumKind, ParamInfo,
-    Progress, ReadTarget, RequestIntent, Result as CoreResult, SECTOR_BYTES, Sector, Sink, StackDevice,
-    StackView, UntimedSink, WriteData,
+    BlockingMedium, Buffer, CacheCommand, CacheInfo, CacheReply, CheckCounts, CheckScope, Deferred, Finding,
+    Hints, MediumKind, ParamInfo, Progress, ReadTarget, RequestIntent, Result as CoreResult, SECTOR_BYTES,
+    Sector, Sink, StackDevice, StackView, UntimedSink, WriteData,
 };
 use frit_stack::Stack;
 use frit_stack::record::RecordPort;
@@ -105,6 +105,13 @@ fn no_bytes(at: u64, len: u64) -> frit_core::Error {
 /// Returns the error of a physical address on a layer without physical access.
 fn no_raw() -> frit_core::Error {
     frit_core::Error::param("raw access", "", "the layer of this volume has no access by physical address")
+}
+
+/// Returns the error of a command of a cache on another layer.
+fn no_cache() -> frit_core::Error {
+    let why =
+        "the layer of this volume is no solid-state cache; use a stack whose upper layer has the kind `ssc`";
+    frit_core::Error::param("cache command", "", why)
 }
 
 impl<S: Sink> Volume<S> {
@@ -319,6 +326,28 @@ impl<S: Sink> Volume<S> {
         let access = self.layer.raw_access().ok_or_else(no_raw)?;
         let wrote = access.write_raw_area(&mut self.sink, at, WriteData::Bytes(data));
         self.check_files_on_error(wrote)
+    }
+
+    /// Returns the sizes and the state of a volume that is a solid-state cache.
+    ///
+    /// # Errors
+    /// The layer of the volume is none.
+    pub fn cache_info(&mut self) -> CoreResult<CacheInfo> {
+        Ok(self.layer.cache_access().ok_or_else(no_cache)?.cache_info())
+    }
+
+    /// Gives a command to a volume that is a solid-state cache. Changes survive a power loss after
+    /// [`Volume::flush`], or at once if [`CacheInfo::durable_on_ack`].
+    ///
+    /// # Errors
+    /// The layer of the volume is none; the errors of [`frit_core::CacheAccess::execute`].
+    pub fn cache_command(&mut self, command: CacheCommand<'_>) -> CoreResult<CacheReply> {
+        if !matches!(command, CacheCommand::Read { .. } | CacheCommand::Exists { .. }) {
+            self.writable()?;
+        }
+        let access = self.layer.cache_access().ok_or_else(no_cache)?;
+        let done = access.execute(&mut self.sink, command);
+        self.check_files_on_error(done)
     }
 
     /// Makes a range read as zeros: by discarding it, or, with `keep_allocated`, by writing zeros,

@@ -9,12 +9,14 @@
 
 mod baseline;
 mod cached;
+mod ftl;
 mod leveled;
 mod mapped;
+mod ssd_caches;
 mod storeys;
 
 use baseline::GreedyFtl;
-use frit_core::{Hints, Precondition, Sector, UntimedSink, WriteData};
+use frit_core::{Hints, Precondition, Sector, StackDevice, UntimedSink, WriteData};
 use frit_replay::{RunOptions, WarmUp, run};
 use frit_stack::{Bytes, Stack};
 use frit_trace::{Options, Workload};
@@ -26,6 +28,25 @@ const ROUNDS: usize = 3;
 const REQUESTS: u64 = 4_000_000;
 const STACK: &str = "nand-only-bench";
 
+/// Speed of random writes of 4 KiB to the first pages of a layer in steady state, without an engine, in
+/// millions a second.
+pub(crate) fn writes_without_engine(layer: &mut dyn StackDevice<UntimedSink>, pages: u64) -> f64 {
+    layer.precondition(Precondition::Steady { seed: 1 }).unwrap();
+    let mut state = 7;
+    best(|| {
+        let start = Instant::now();
+        let mut next = [(Sector(0), 8); 16];
+        for _ in 0..REQUESTS / 16 {
+            next.iter_mut().for_each(|n| n.0 = Sector(random(&mut state) % pages * 8));
+            layer.prefetch(&next);
+            for (at, _) in next {
+                layer.write(&mut UntimedSink::new(), at, WriteData::Len(4096), Hints::NONE).unwrap();
+            }
+        }
+        REQUESTS as f64 / start.elapsed().as_secs_f64() / 1e6
+    })
+}
+
 fn main() {
     // `cargo test --benches` also builds and starts this program, without `--bench`; there is
     // nothing to test.
@@ -33,10 +54,12 @@ fn main() {
         return;
     }
     println!("frit, one thread, best of {ROUNDS} rounds; ratios against the baseline of the same block\n");
-    let blocks: [(&str, fn()); 7] = [
+    let blocks: [(&str, fn()); 9] = [
         ("volume", volume),
         ("writes", writes),
+        ("ftl", ftl::ftl),
         ("cached", cached::cached),
+        ("ssd-caches", ssd_caches::ssd_caches),
         ("mapped", mapped::mapped),
         ("leveled", leveled::leveled),
         ("storeys", storeys::storeys),
@@ -128,20 +151,7 @@ fn writes() {
         rates.iter().fold(0.0, |a: f64, r| r.0.max(a))
     };
 
-    built.layer.precondition(Precondition::Steady { seed: 1 }).unwrap();
-    let mut state = 7;
-    let bare = best(|| {
-        let start = Instant::now();
-        let mut next = [(Sector(0), 8); 16];
-        for _ in 0..REQUESTS / 16 {
-            next.iter_mut().for_each(|n| n.0 = Sector(random(&mut state) % places * 8));
-            built.layer.prefetch(&next);
-            for (at, _) in next {
-                built.layer.write(&mut UntimedSink::new(), at, WriteData::Len(4096), Hints::NONE).unwrap();
-            }
-        }
-        REQUESTS as f64 / start.elapsed().as_secs_f64() / 1e6
-    });
+    let bare = writes_without_engine(built.layer.as_mut(), places);
     row("the layer without an engine: rules, counts, policies", bare, "M req/s", Some(bare / base));
     drop(built);
 

@@ -150,6 +150,7 @@ fn command_times(usage: &DeviceUsage) -> Vec<CommandTimeRow> {
         commands: t.commands,
         waited_mean_ns: mean(t.waited, t.commands),
         served_mean_ns: mean(t.served, t.commands),
+        suspensions: usage.suspensions(op, cause),
     };
     usage.commands().map(row).collect()
 }

@@ -221,6 +221,14 @@ pub struct CommandTimeRow {
     pub waited_mean_ns: f64,
     /// Mean time from then to the end of the command, in nanoseconds.
     pub served_mean_ns: f64,
+    /// Number of suspensions by reads; left out if there is none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub suspensions: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // the form that serde needs
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// Write amplification. Each ratio is `None` if its denominator is zero.

@@ -92,14 +92,14 @@ fn by_name(callers: &[String], mut access: impl FnMut(&str) -> Result<(), Refuse
 }
 
 /// Waits until the reply may be sent, on a paced device.
-fn wait(device: &Device, done: ReplyTime) {
+pub(super) fn wait(device: &Device, done: ReplyTime) {
     if let Some(due) = done.not_before {
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
         device.replied(due);
     }
 }
 
-fn failed(failure: Failure) -> Refused {
+pub(super) fn failed(failure: Failure) -> Refused {
     match failure {
         Failure::Backend(e) => refused(e),
         other => Refused::new(RefusalKind::Failed, other.to_string()),
@@ -107,7 +107,7 @@ fn failed(failure: Failure) -> Refused {
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "for map_err")]
-fn refused(error: Error) -> Refused {
+pub(super) fn refused(error: Error) -> Refused {
     let kind = match error {
         Error::Protected { .. } => RefusalKind::Denied,
         Error::Param { .. } | Error::OutOfRange { .. } => RefusalKind::Invalid,

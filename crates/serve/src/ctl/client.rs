@@ -1,34 +1,15 @@
 //! Client of the control socket.
 
-use super::socket;
-use super::wire::{self, Answer, ControlOperation, ControlRequest, ControlResult, Refused, Success, VERSION};
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
+use super::wire::{Answer, ControlOperation, ControlRequest, ControlResult, Success, VERSION};
+pub use frit_client::ClientError;
+use frit_client::Connection;
+use std::io;
 use std::path::Path;
-use std::time::Duration;
-
-/// Maximum time to wait for an answer. A busy device answers between two requests.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Error of a request to the server.
-#[derive(Debug, thiserror::Error)]
-pub enum ClientError {
-    /// The server refused.
-    #[error(transparent)]
-    Refused(#[from] Refused),
-    /// The connection failed.
-    #[error("the connection to the server failed: {0}")]
-    Io(#[from] io::Error),
-    /// The answer does not follow the protocol.
-    #[error("the server's answer is invalid ({0}); is it another version of frit?")]
-    Answer(String),
-}
 
 /// A connection to a server.
 #[derive(Debug)]
 pub struct Client {
-    stream: BufReader<UnixStream>,
-    server: i32,
+    connection: Connection,
 }
 
 impl Client {
@@ -37,17 +18,13 @@ impl Client {
     /// # Errors
     /// `NotFound` or `ConnectionRefused` if no server listens there.
     pub fn connect(path: &Path) -> io::Result<Client> {
-        let stream = socket::connect(path)?;
-        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-        stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
-        let server = super::PeerCredentials::of(&stream)?.pid;
-        Ok(Client { stream: BufReader::new(stream), server })
+        Connection::open(path).map(|connection| Client { connection })
     }
 
     /// Returns the process ID of the server, as reported by the kernel.
     #[must_use]
     pub fn server(&self) -> i32 {
-        self.server
+        self.connection.server()
     }
 
     /// Sends a request, and waits for the answer.
@@ -55,18 +32,7 @@ impl Client {
     /// # Errors
     /// The server refused the request, or did not answer.
     pub fn request(&mut self, what: ControlOperation) -> Result<Success, ClientError> {
-        let request = wire::line(&ControlRequest { v: VERSION, what }).map_err(io::Error::from)?;
-        // A server that refuses the connection sends its answer before it reads. So a failed write
-        // is reported only if there is no answer.
-        let sent = self.stream.get_mut().write_all(&request);
-        let mut line = Vec::new();
-        (&mut self.stream).take(wire::ANSWER_BYTES_MAX as u64).read_until(b'\n', &mut line)?;
-        if line.last() != Some(&b'\n') {
-            sent?;
-            return Err(ClientError::Answer(format!("it ends after {} bytes", line.len())));
-        }
-        let answer: Answer = serde_json::from_slice(&line).map_err(|e| ClientError::Answer(e.to_string()))?;
-        match answer.result {
+        match self.connection.exchange::<Answer>(&ControlRequest { v: VERSION, what })?.result {
             ControlResult::Ok(done) => Ok(done),
             ControlResult::Error(refused) => Err(refused.into()),
         }

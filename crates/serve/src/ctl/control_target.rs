@@ -2,7 +2,9 @@
 
 use super::apply;
 use super::hint_change::{self, HintChange};
-use super::wire::{HintList, Param, ParamChange, RawMedium, RefusalKind, Refused, Setting};
+use super::wire::{
+    CacheAnswer, CacheOperation, HintList, Param, ParamChange, RawMedium, RefusalKind, Refused, Setting,
+};
 use crate::device::{Device, Failure, OpCounters};
 use crate::hints::{HintCount, HintCounters, HintFile, HintSource};
 use crate::metrics::{HintStat, LatencyStat, OpStat, ServerStat, Stat, VolumeStat};
@@ -47,6 +49,12 @@ pub trait ControlTarget: Send + Sync {
     /// # Errors
     /// See [`poke`](super::poke).
     fn poke(&self, callers: &[String], at: u64, data: &str, raw: Option<RawMedium>) -> Result<u64, Refused>;
+
+    /// Executes a command of a solid-state cache.
+    ///
+    /// # Errors
+    /// The volume is not a solid-state cache; see [`frit_core::CacheAccess::execute`].
+    fn cache(&self, command: &CacheOperation) -> Result<CacheAnswer, Refused>;
 }
 
 /// Returns parameters with their values from the stack as defaults.
@@ -145,6 +153,10 @@ impl ControlTarget for DeviceTarget {
 
     fn poke(&self, callers: &[String], at: u64, data: &str, raw: Option<RawMedium>) -> Result<u64, Refused> {
         super::poke(&self.device, callers, at, data, raw)
+    }
+
+    fn cache(&self, command: &CacheOperation) -> Result<CacheAnswer, Refused> {
+        super::cache_commands::execute(&self.device, command)
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod apply;
 mod bytes;
+mod cache_commands;
 mod change_log;
 mod client;
 mod control_target;

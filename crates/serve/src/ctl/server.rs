@@ -197,6 +197,7 @@ impl ControlState {
             ControlOperation::Poke { at, data, raw } => {
                 self.control_target.poke(&raw_names(caller.uid), *at, data, *raw).map(Success::Written)
             }
+            ControlOperation::Cache { command } => self.control_target.cache(command).map(Success::Cache),
         });
         let PeerCredentials { uid, pid } = caller;
         match (&done, &what) {

@@ -1,38 +1,13 @@
 //! Unix sockets at paths of any length.
 
-use rustix::fs::{Mode, OFlags};
+use frit_client::short_path;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-
-/// Maximum length of a path in a socket address, in bytes: `sun_path` has 108 with the final zero.
-const PATH_BYTES_MAX: usize = 107;
-
-/// A path that fits into a socket address, and the open directory on which it depends.
-struct ShortPath {
-    path: PathBuf,
-    _dir: Option<OwnedFd>,
-}
-
-/// Returns a path that fits into a socket address. A path that is too long is shortened by
-/// `/proc/self/fd` and an open directory.
-fn short(path: &Path) -> io::Result<ShortPath> {
-    if path.as_os_str().as_bytes().len() <= PATH_BYTES_MAX {
-        return Ok(ShortPath { path: path.into(), _dir: None });
-    }
-    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is not the path of a socket"));
-    };
-    let dir = rustix::fs::open(dir, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let path = Path::new("/proc/self/fd").join(dir.as_raw_fd().to_string()).join(name);
-    Ok(ShortPath { path, _dir: Some(dir) })
-}
+use std::path::Path;
 
 /// Connects to a socket.
 pub(super) fn connect(path: &Path) -> io::Result<UnixStream> {
-    UnixStream::connect(short(path)?.path)
+    UnixStream::connect(short_path(path)?.path)
 }
 
 /// Listens at a path. A stale socket, left by a killed server, is replaced; one in use is not.
@@ -50,7 +25,7 @@ pub(super) fn listen(path: &Path, everybody: bool) -> io::Result<UnixListener> {
     // Connecting requires write permission. The server then authorizes each request by the user of
     // the client.
     let mode = if everybody { 0o666 } else { 0o600 };
-    crate::unix::listen(&short(path)?.path, mode)
+    crate::unix::listen(&short_path(path)?.path, mode)
 }
 
 #[cfg(test)]

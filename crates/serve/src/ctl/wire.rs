@@ -5,16 +5,16 @@
 //! receives the answers in order. docs/guide/control.md describes each message.
 
 use crate::metrics::Stat;
+pub use frit_client::{
+    ANSWER_BYTES_MAX, CACHE_BYTES_MAX, CacheAnswer, CacheOperation, EXISTS_BLOCKS_MAX, RefusalKind, Refused,
+    VERSION, from_hex, to_hex,
+};
 use frit_core::MediumKind;
 use serde::{Deserialize, Serialize};
 
-/// Version of the protocol. A server refuses other versions and reports its own.
-pub const VERSION: u32 = 1;
-/// Maximum length of a request, in bytes: far more than a change of all parameters needs.
-pub const REQUEST_BYTES_MAX: usize = 64 * 1024;
-/// Maximum length of an answer that a client accepts, in bytes. The view of a large volume has a
-/// few thousand slices of residence.
-pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Maximum length of a request, in bytes: two digits for each byte that a command of a cache writes, and
+/// 4 KiB.
+pub const REQUEST_BYTES_MAX: usize = 2 * CACHE_BYTES_MAX + 4096;
 
 /// Maximum number of bytes that [`ControlOperation::Peek`] returns: 1 MiB.
 pub const PEEK_BYTES_MAX: u32 = 1 << 20;
@@ -70,6 +70,11 @@ pub enum ControlOperation {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         raw: Option<RawMedium>,
     },
+    /// Gives a command to a solid-state cache.
+    Cache {
+        /// The command.
+        command: CacheOperation,
+    },
 }
 
 /// A medium with physical addresses.
@@ -104,7 +109,8 @@ impl ControlOperation {
             ControlOperation::Get { .. }
             | ControlOperation::Stat {}
             | ControlOperation::Peek { .. }
-            | ControlOperation::Poke { .. } => false,
+            | ControlOperation::Poke { .. }
+            | ControlOperation::Cache { .. } => false,
         }
     }
 }
@@ -196,43 +202,8 @@ pub enum Success {
     Bytes(String),
     /// Result of [`ControlOperation::Poke`]: the number of bytes that were written.
     Written(u64),
-}
-
-/// Reason of a refusal, for programs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RefusalKind {
-    /// The line is not a request of this protocol.
-    Malformed,
-    /// The request has another protocol version.
-    Version,
-    /// The request is longer than [`REQUEST_BYTES_MAX`].
-    TooLong,
-    /// The caller lacks the access right.
-    Denied,
-    /// A parameter cannot have this value. No parameter was changed.
-    Invalid,
-    /// The volume failed to execute the request.
-    Failed,
-    /// The maximum number of clients is connected.
-    Busy,
-}
-
-/// A refusal, with a message.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]
-#[error("{what}")]
-pub struct Refused {
-    /// Reason of the refusal.
-    pub kind: RefusalKind,
-    /// Message for the user.
-    pub what: String,
-}
-
-impl Refused {
-    /// Creates a refusal with a message.
-    pub fn new(kind: RefusalKind, what: impl Into<String>) -> Refused {
-        Refused { kind, what: what.into() }
-    }
+    /// Result of [`ControlOperation::Cache`].
+    Cache(CacheAnswer),
 }
 
 /// An answer, as serialized.
@@ -263,35 +234,6 @@ impl From<Result<Success, Refused>> for Answer {
         };
         Answer { v: VERSION, result }
     }
-}
-
-/// Formats bytes as hexadecimal digits.
-#[must_use]
-pub fn to_hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    let mut text = String::with_capacity(2 * bytes.len());
-    for b in bytes {
-        let _ = write!(text, "{b:02x}");
-    }
-    text
-}
-
-/// Parses hexadecimal digits, two for each byte. Blanks between bytes are allowed.
-///
-/// # Errors
-/// A sentence about the first part that is invalid.
-pub fn from_hex(text: &str) -> Result<Vec<u8>, String> {
-    let digit = |c: char| c.to_digit(16).map(|d| d as u8);
-    let mut bytes = Vec::with_capacity(text.len() / 2);
-    for word in text.split_ascii_whitespace() {
-        let digits: Option<Vec<u8>> = word.chars().map(digit).collect();
-        match digits {
-            Some(d) if d.len() % 2 == 0 => bytes.extend(d.chunks_exact(2).map(|d| d[0] << 4 | d[1])),
-            Some(_) => return Err(format!("'{word}' has an odd number of hexadecimal digits")),
-            None => return Err(format!("'{word}' is not in hexadecimal digits, such as 00ff7a")),
-        }
-    }
-    if bytes.is_empty() { Err("there are no bytes".into()) } else { Ok(bytes) }
 }
 
 /// Parses a request from a line without its newline.
@@ -374,6 +316,31 @@ mod tests {
         for (bad, why) in [("0", "odd"), ("0g", "hexadecimal"), ("é0", "hexadecimal"), (" ", "no bytes")] {
             assert!(from_hex(bad).unwrap_err().contains(why), "{bad}");
         }
+    }
+
+    #[test]
+    fn commands_of_a_cache_look_as_documented() {
+        let cache = |command| ControlOperation::Cache { command };
+        let requests = [
+            (r#"{"info":{}}"#, CacheOperation::Info {}),
+            (r#"{"read":{"block":7}}"#, CacheOperation::Read { block: 7 }),
+            (
+                r#"{"write-dirty":{"first":7,"data":"00ff"}}"#,
+                CacheOperation::WriteDirty { first: 7, data: "00ff".into() },
+            ),
+            (r#"{"exists":{"from":0,"to":9}}"#, CacheOperation::Exists { from: 0, to: 9 }),
+            (r#"{"flush":{}}"#, CacheOperation::Flush {}),
+        ];
+        for (text, command) in requests {
+            let line = format!(r#"{{"v":1,"do":"cache","command":{text}}}"#);
+            assert_eq!(parse(line.as_bytes()), Ok(cache(command.clone())));
+            assert_eq!(serde_json::to_string(&ControlRequest { v: 1, what: cache(command) }).unwrap(), line);
+        }
+        let refused = parse(br#"{"v":1,"do":"cache","command":{"read":{"block":7,"len":1}}}"#).unwrap_err();
+        assert_eq!(refused.kind, RefusalKind::Malformed);
+        let answer = |a| serde_json::to_string(&Answer::from(Ok(Success::Cache(a)))).unwrap();
+        assert_eq!(answer(CacheAnswer::Miss), r#"{"v":1,"ok":{"cache":"miss"}}"#);
+        assert_eq!(answer(CacheAnswer::Data("00ff".into())), r#"{"v":1,"ok":{"cache":{"data":"00ff"}}}"#);
     }
 
     #[test]

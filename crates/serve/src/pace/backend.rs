@@ -3,7 +3,10 @@
 use super::meter::{PaceMeter, PendingReply};
 use super::virtual_clock::VirtualClock;
 use crate::backend::{Backend, ChannelState, ReplyTime};
-use frit_core::{Hints, MediumKind, Nanos, ParamInfo, Result, Sink, StackView, UnitId, UnitState};
+use frit_core::{
+    CacheCommand, CacheInfo, CacheReply, Hints, MediumKind, Nanos, ParamInfo, Result, Sink, StackView,
+    UnitId, UnitState,
+};
 use frit_engine::{Engine, InOrder};
 use frit_media::Hardware;
 use frit_volume::Volume;
@@ -96,6 +99,25 @@ impl Backend for PacedBackend {
 
     fn raw_write(&mut self, caller: &str, at: u64, data: &[u8]) -> Result<()> {
         self.volume.raw_write(caller, at, data)
+    }
+
+    fn cache_info(&mut self) -> Result<CacheInfo> {
+        self.volume.cache_info()
+    }
+
+    fn cache_command(&mut self, command: CacheCommand<'_>) -> Result<(CacheReply, ReplyTime)> {
+        // The kinds of operations are those of `PaceMeter::OPS`.
+        let op = match command {
+            CacheCommand::Read { .. } | CacheCommand::Exists { .. } => 0,
+            CacheCommand::WriteDirty { .. } | CacheCommand::WriteClean { .. } => 1,
+            CacheCommand::Evict(_) | CacheCommand::Clean(_) => 3,
+        };
+        let mut reply = CacheReply::Done;
+        let time = self.timed(op, |v| {
+            reply = v.cache_command(command)?;
+            Ok(())
+        })?;
+        Ok((reply, time))
     }
 
     fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<ReplyTime> {

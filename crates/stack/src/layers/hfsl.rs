@@ -82,13 +82,7 @@ where
     S::Tok: 'static,
 {
     let refused = |what: String| Error::Medium { what };
-    let mut nand = Vec::new();
-    for mut device in media.nand {
-        device.serial = stores.serial(&device.name);
-        let store = stores.open(&device.name, device.geometry.store_bytes())?;
-        nand.push(Nand::new(device, store, hardware).map_err(refused)?);
-    }
-    let nand = NandArray::new(nand)?;
+    let nand = open_nand(media.nand, stores, hardware)?;
     let pcm = match media.pcm {
         Some(mut pcm) => {
             pcm.serial = stores.serial(&pcm.name);
@@ -109,6 +103,34 @@ where
     })
 }
 
+/// Opens the NAND devices of a layer.
+pub(super) fn open_nand<B: Stores>(
+    devices: Vec<NandConfig>,
+    stores: &B,
+    hardware: &mut Hardware,
+) -> Result<NandArray<B::Store>> {
+    let mut nand = Vec::new();
+    for mut device in devices {
+        device.serial = stores.serial(&device.name);
+        let store = stores.open(&device.name, device.geometry.store_bytes())?;
+        nand.push(Nand::new(device, store, hardware).map_err(|what| Error::Medium { what })?);
+    }
+    NandArray::new(nand)
+}
+
+/// Opens the NAND devices of a layer, whose pages are divided first.
+pub(super) fn open_divided_nand<B: Stores>(
+    mut devices: Vec<NandConfig>,
+    divide: impl Fn(NandGeometry) -> Result<NandGeometry>,
+    stores: &B,
+    hardware: &mut Hardware,
+) -> Result<NandArray<B::Store>> {
+    for device in &mut devices {
+        device.geometry = divide(device.geometry)?;
+    }
+    open_nand(devices, stores, hardware)
+}
+
 /// Maximum number of block counts that are tried above the first estimate.
 const TRIES: u32 = 64;
 
@@ -116,12 +138,24 @@ const TRIES: u32 = 64;
 /// every plane as it needs. The PCM keeps its size while the map fits, and is doubled until it fits
 /// otherwise.
 pub(super) fn media_sizes(search: &LayerSearch<'_>, bytes: u64) -> crate::Result<Vec<String>> {
-    let nand: Vec<(&str, NandGeometry)> = search.media("nand", |spec| match spec {
-        MediumSpec::Nand(c) => Some(c.geometry),
-        _ => None,
-    });
     let mut pcm = search.media("pcm", |spec| match spec {
         MediumSpec::Pcm(c) => Some(c.geometry),
+        _ => None,
+    });
+    let sets = nand_sizes(search, bytes, &mut |sets| capacity(search, sets, &mut pcm, bytes))?;
+    Ok([sets, pcm_sets(search, &pcm)].concat())
+}
+
+/// Returns the overrides with which a layer over NAND offers `bytes`: its capacity, and as many
+/// blocks in every plane as it needs. `capacity` returns the capacity of the layer with some
+/// overrides.
+pub(super) fn nand_sizes(
+    search: &LayerSearch<'_>,
+    bytes: u64,
+    capacity: &mut dyn FnMut(&[String]) -> crate::Result<u64>,
+) -> crate::Result<Vec<String>> {
+    let nand: Vec<(&str, NandGeometry)> = search.media("nand", |spec| match spec {
+        MediumSpec::Nand(c) => Some(c.geometry),
         _ => None,
     });
     let layer = search.name();
@@ -135,8 +169,8 @@ pub(super) fn media_sizes(search: &LayerSearch<'_>, bytes: u64) -> crate::Result
             let sizes = nand.iter().map(|(name, _)| format!("media.{name}.blocks_per_plane={blocks}"));
             sizes.chain([format!("{layer}.capacity={capacity}")]).collect::<Vec<_>>()
         };
-        match capacity(search, &with_capacity(0), &mut pcm, bytes) {
-            Ok(has) if has >= pages => return Ok([with_capacity(pages), pcm_sets(search, &pcm)].concat()),
+        match capacity(&with_capacity(0)) {
+            Ok(has) if has >= pages => return Ok(with_capacity(pages)),
             Ok(has) => {
                 // The block count grows in proportion to the missing capacity, and by at least one.
                 let more = (f64::from(blocks) * (pages as f64 / has.max(1) as f64 - 1.0)) as u32;

@@ -3,8 +3,13 @@
 
 pub(crate) mod cache;
 pub(crate) mod composers;
+pub(crate) mod flashcache;
+pub(crate) mod flashtier;
+pub(crate) mod ftl;
 pub(crate) mod hfsl;
+pub(crate) mod nameless;
 pub(crate) mod ntl;
+pub(crate) mod ssc;
 
 use crate::decode::{decode_checked as keys_of, unknown_name};
 use crate::error::Problem;
@@ -23,7 +28,10 @@ use frit_compose::thin::ThinConfig;
 use frit_core::params::Phase;
 use frit_core::{MediumKind, ParamDef, ParamInfo, ParamTable};
 use frit_layer::cache::CacheMode;
-use frit_layer::{CacheConfig, HfslConfig, NtlConfig};
+use frit_layer::{
+    CacheConfig, FlashcacheConfig, FlashtierConfig, FtlConfig, HfslConfig, NamelessConfig, NtlConfig,
+    SscBlockConfig,
+};
 use std::sync::OnceLock;
 use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
 
@@ -33,8 +41,18 @@ use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
 pub enum LayerKind {
     /// Hybrid of PCM and NAND: PCM as a cache, as storage, or as both.
     Hfsl,
+    /// A page-mapped flash translation layer.
+    Ftl,
     /// A disk behind a cache in PCM.
     Cache,
+    /// A disk behind a solid-state cache of NAND.
+    Flashtier,
+    /// A volume over a nameless-write device.
+    Nameless,
+    /// A solid-state cache of NAND without a manager.
+    Ssc,
+    /// A disk behind an ordinary SSD as its cache.
+    Flashcache,
     /// Address mapping for byte-addressable memory alone.
     Ntl,
     /// Devices one after the other.
@@ -147,8 +165,18 @@ pub struct Durability {
 pub enum LayerConfig {
     /// Configuration of HFSL.
     Hfsl(Box<HfslConfig>),
+    /// Configuration of an FTL.
+    Ftl(Box<FtlConfig>),
     /// Configuration of a disk cache.
     Cache(Box<CacheConfig>),
+    /// Configuration of a disk behind a solid-state cache.
+    Flashtier(Box<FlashtierConfig>),
+    /// Configuration of a volume over a nameless-write device.
+    Nameless(Box<NamelessConfig>),
+    /// Configuration of a solid-state cache without a manager.
+    Ssc(Box<SscBlockConfig>),
+    /// Configuration of a disk behind an ordinary SSD as its cache.
+    Flashcache(Box<FlashcacheConfig>),
     /// Configuration of NTL.
     Ntl(Box<NtlConfig>),
     /// Configuration of a concatenation.
@@ -179,8 +207,28 @@ macro_rules! with_config_of {
                 type $config = HfslConfig;
                 $value
             }
+            LayerKind::Ftl => {
+                type $config = FtlConfig;
+                $value
+            }
             LayerKind::Cache => {
                 type $config = CacheConfig;
+                $value
+            }
+            LayerKind::Flashtier => {
+                type $config = FlashtierConfig;
+                $value
+            }
+            LayerKind::Nameless => {
+                type $config = NamelessConfig;
+                $value
+            }
+            LayerKind::Ssc => {
+                type $config = SscBlockConfig;
+                $value
+            }
+            LayerKind::Flashcache => {
+                type $config = FlashcacheConfig;
                 $value
             }
             LayerKind::Ntl => {
@@ -251,7 +299,12 @@ impl LayerKind {
     pub fn about(self) -> &'static str {
         match self {
             LayerKind::Hfsl => hfsl::ABOUT,
+            LayerKind::Ftl => ftl::ABOUT,
             LayerKind::Cache => cache::ABOUT,
+            LayerKind::Flashtier => flashtier::ABOUT,
+            LayerKind::Nameless => nameless::ABOUT,
+            LayerKind::Ssc => ssc::ABOUT,
+            LayerKind::Flashcache => flashcache::ABOUT,
             LayerKind::Ntl => ntl::ABOUT,
             LayerKind::Concat => composers::CONCAT,
             LayerKind::Stripe => composers::STRIPE,
@@ -268,7 +321,17 @@ impl LayerKind {
     /// Returns `true` for the small layers that are made for composition.
     #[must_use]
     pub fn is_composer(self) -> bool {
-        !matches!(self, LayerKind::Hfsl | LayerKind::Cache | LayerKind::Ntl)
+        !matches!(
+            self,
+            LayerKind::Hfsl
+                | LayerKind::Ftl
+                | LayerKind::Cache
+                | LayerKind::Flashtier
+                | LayerKind::Nameless
+                | LayerKind::Ssc
+                | LayerKind::Flashcache
+                | LayerKind::Ntl
+        )
     }
 
     /// Returns `true` if the layer serves requests that begin or end inside a sector.
@@ -281,7 +344,16 @@ impl LayerKind {
     /// it.
     #[must_use]
     pub fn commits_at_flush(self) -> bool {
-        matches!(self, LayerKind::Thin | LayerKind::Compress | LayerKind::Segments)
+        matches!(
+            self,
+            LayerKind::Flashtier
+                | LayerKind::Nameless
+                | LayerKind::Ssc
+                | LayerKind::Flashcache
+                | LayerKind::Thin
+                | LayerKind::Compress
+                | LayerKind::Segments
+        )
     }
 
     /// Returns `true` if the layer detects every damage to the contents of its device.
@@ -295,7 +367,12 @@ impl LayerKind {
     pub fn roles(self) -> &'static [Role] {
         match self {
             LayerKind::Hfsl => hfsl::ROLES,
+            LayerKind::Ftl => ftl::ROLES,
             LayerKind::Cache => cache::ROLES,
+            LayerKind::Flashtier => flashtier::ROLES,
+            LayerKind::Nameless => nameless::ROLES,
+            LayerKind::Ssc => ssc::ROLES,
+            LayerKind::Flashcache => flashcache::ROLES,
             LayerKind::Ntl => ntl::ROLES,
             LayerKind::Concat | LayerKind::Stripe | LayerKind::Mirror => composers::DEVICES,
             LayerKind::Thin
@@ -344,7 +421,12 @@ impl LayerKind {
     pub fn durability(self) -> Durability {
         match self {
             LayerKind::Hfsl => hfsl::DURABILITY,
+            LayerKind::Ftl => ftl::DURABILITY,
             LayerKind::Cache => cache::DURABILITY,
+            LayerKind::Flashtier => flashtier::DURABILITY,
+            LayerKind::Nameless => nameless::DURABILITY,
+            LayerKind::Ssc => ssc::DURABILITY,
+            LayerKind::Flashcache => flashcache::DURABILITY,
             LayerKind::Ntl => ntl::DURABILITY,
             LayerKind::Concat
             | LayerKind::Stripe
@@ -368,7 +450,18 @@ impl LayerKind {
         let before = problems.len();
         let config = match self {
             LayerKind::Hfsl => hfsl::decode(path, table, problems).map(|c| LayerConfig::Hfsl(Box::new(c))),
+            LayerKind::Ftl => ftl::decode(path, table, problems).map(|c| LayerConfig::Ftl(Box::new(c))),
             LayerKind::Cache => cache::decode(path, table, problems).map(|c| LayerConfig::Cache(Box::new(c))),
+            LayerKind::Flashtier => {
+                flashtier::decode(path, table, problems).map(|c| LayerConfig::Flashtier(Box::new(c)))
+            }
+            LayerKind::Nameless => {
+                nameless::decode(path, table, problems).map(|c| LayerConfig::Nameless(Box::new(c)))
+            }
+            LayerKind::Ssc => ssc::decode(path, table, problems).map(|c| LayerConfig::Ssc(Box::new(c))),
+            LayerKind::Flashcache => {
+                flashcache::decode(path, table, problems).map(|c| LayerConfig::Flashcache(Box::new(c)))
+            }
             LayerKind::Ntl => ntl::decode(path, table, problems).map(|c| LayerConfig::Ntl(Box::new(c))),
             LayerKind::Concat => composers::decode(path, table, problems).map(LayerConfig::Concat),
             LayerKind::Stripe => composers::decode(path, table, problems).map(LayerConfig::Stripe),
@@ -401,7 +494,14 @@ impl LayerKind {
     pub(crate) fn decode_checked(self, table: &toml::Table) -> Option<LayerConfig> {
         match self {
             LayerKind::Hfsl => hfsl::decode_checked(table).map(|c| LayerConfig::Hfsl(Box::new(c))),
+            LayerKind::Ftl => keys_of(table).map(|c| LayerConfig::Ftl(Box::new(c))),
             LayerKind::Cache => cache::decode_checked(table).map(|c| LayerConfig::Cache(Box::new(c))),
+            LayerKind::Flashtier => {
+                flashtier::decode_checked(table).map(|c| LayerConfig::Flashtier(Box::new(c)))
+            }
+            LayerKind::Nameless => keys_of(table).map(|c| LayerConfig::Nameless(Box::new(c))),
+            LayerKind::Ssc => ssc::decode_checked(table).map(|c| LayerConfig::Ssc(Box::new(c))),
+            LayerKind::Flashcache => keys_of(table).map(|c| LayerConfig::Flashcache(Box::new(c))),
             LayerKind::Ntl => ntl::decode_checked(table).map(|c| LayerConfig::Ntl(Box::new(c))),
             LayerKind::Concat => keys_of(table).map(LayerConfig::Concat),
             LayerKind::Stripe => keys_of(table).map(LayerConfig::Stripe),
@@ -421,6 +521,7 @@ impl LayerConfig {
     pub(crate) fn unused(&self) -> Vec<(&'static str, &'static str)> {
         match self {
             LayerConfig::Hfsl(c) => c.unused(),
+            LayerConfig::Ftl(c) => c.unused(),
             LayerConfig::Cache(c) => {
                 let mut unused = c.unused();
                 // The table of the policies does not know the mode.
@@ -429,6 +530,10 @@ impl LayerConfig {
                 }
                 unused
             }
+            LayerConfig::Flashtier(c) => c.unused(),
+            LayerConfig::Nameless(c) => c.unused(),
+            LayerConfig::Ssc(c) => c.unused(),
+            LayerConfig::Flashcache(c) => c.unused(),
             LayerConfig::Ntl(c) => c.unused(),
             LayerConfig::Concat(c) => c.unused(),
             LayerConfig::Stripe(c) => c.unused(),
@@ -446,7 +551,12 @@ impl LayerConfig {
     pub(crate) fn size_rule(&self) -> SizeRule<'_> {
         match self {
             LayerConfig::Hfsl(_) => SizeRule::Media(hfsl::media_sizes),
+            LayerConfig::Ftl(_) => SizeRule::Media(ftl::media_sizes),
             LayerConfig::Cache(_) => SizeRule::Devices(&cache::WholeBlocks),
+            LayerConfig::Flashtier(_) => SizeRule::Devices(&flashtier::WholeBlocks),
+            LayerConfig::Nameless(_) => SizeRule::Media(nameless::media_sizes),
+            LayerConfig::Ssc(_) => SizeRule::Media(ssc::media_sizes),
+            LayerConfig::Flashcache(_) => SizeRule::Devices(&flashcache::WholeBlocks),
             LayerConfig::Ntl(_) => SizeRule::Media(ntl::media_sizes),
             LayerConfig::Concat(c) => SizeRule::Devices(c),
             LayerConfig::Stripe(c) => SizeRule::Devices(c),
@@ -464,7 +574,12 @@ impl LayerConfig {
     fn check(&self) -> frit_core::Result<()> {
         match self {
             LayerConfig::Hfsl(c) => c.validate(),
+            LayerConfig::Ftl(c) => c.validate(),
             LayerConfig::Cache(c) => c.validate(),
+            LayerConfig::Flashtier(c) => c.validate(),
+            LayerConfig::Nameless(c) => c.validate(),
+            LayerConfig::Ssc(c) => c.validate(),
+            LayerConfig::Flashcache(c) => c.validate(),
             LayerConfig::Ntl(c) => c.validate(),
             LayerConfig::Concat(c) => c.check_ranges(),
             LayerConfig::Stripe(c) => c.check_ranges(),

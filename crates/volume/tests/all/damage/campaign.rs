@@ -25,12 +25,14 @@ pub(crate) enum Exception {
 /// Returns the exception that applies to this damage and access path.
 fn exception(subject: &TestVolume, damage: &Damage, door: AccessPath) -> Option<Exception> {
     let pcm = damage.file == "pcm.medium";
-    let hfsl = !subject.kind.is_halo() && !subject.kind.is_ntl();
+    let ssc = subject.kind.is_ssc() && damage.file == "nand.medium";
+    let hfsl = !subject.kind.is_halo() && !subject.kind.is_ntl() && !subject.kind.is_ssc();
     match damage.harm {
         DamageKind::OlderPage if hfsl && pcm => Some(Exception::OlderEntries),
         DamageKind::OlderFile if pcm => {
             Some(if hfsl { Exception::OlderEntries } else { Exception::OlderMedium })
         }
+        DamageKind::OlderFile if ssc => Some(Exception::OlderMedium),
         _ if damage.both_copies && subject.left == ShutdownKind::Killed && !hfsl => {
             Some(Exception::BothCopiesNotClosed)
         }

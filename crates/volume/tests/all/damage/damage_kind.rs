@@ -144,6 +144,10 @@ pub(crate) fn strike(subject: &TestVolume, harm: DamageKind, rng: &mut SmallRng)
     }
     let (now, was) = (&files[&file], &subject.files[&file]);
     let hit = |at: usize| now.get(at..at + 32) != Some(&was[at..at + 32]);
-    let both_copies = file == "pcm.medium" && pairs(was).into_iter().any(|[a, b]| hit(a) && hit(b));
+    let both_copies = match &*file {
+        "pcm.medium" => pairs(was).into_iter().any(|[a, b]| hit(a) && hit(b)),
+        "nand.medium" if subject.kind.is_ssc() => subject.kind.both_copies_in_nand(now, was),
+        _ => false,
+    };
     (now != was).then_some((files, Damage { harm, file, at, both_copies }))
 }

@@ -4,7 +4,7 @@ use super::campaign::run;
 use super::test_volume::{KINDS, ShutdownKind};
 use crate::common;
 use frit_core::planted::{self, BugId, PlantedBug};
-use frit_layer::planted::{CacheBug, NtlBug};
+use frit_layer::planted::{CacheBug, NtlBug, SscBug};
 use frit_media::planted::Bug as MediaBug;
 use frit_volume::planted::Bug;
 
@@ -18,12 +18,13 @@ fn plant(bug: impl PlantedBug, kind: &'static str) -> Plant {
     (bug.id(), bug.name(), kind)
 }
 
-fn plants() -> [Plant; 11] {
+fn plants() -> [Plant; 12] {
     [
         plant(CacheBug::HaltIgnored, "halo"),
         plant(CacheBug::HaltIgnored, "halo-start-gap"),
         plant(CacheBug::SummaryIgnored, "halo"),
         plant(CacheBug::RepairDiscards, "halo"),
+        plant(SscBug::RepairDiscards, "ssc"),
         plant(NtlBug::SummaryIgnored, "ntl"),
         plant(Bug::GrowCopiesZeros, "halo"),
         plant(Bug::ExportWritesZeros, "ntl"),

@@ -2,6 +2,7 @@
 
 use crate::common::{SMALL, files, pattern};
 use frit_core::Hints;
+use frit_media::MediumSpec;
 use frit_stack::Stack;
 use frit_volume::{CreateOptions, OpenOptions, Volume};
 use rand::rngs::SmallRng;
@@ -32,7 +33,7 @@ const LEVELED_HFSL: &str = "pcm.chip_bytes=192K pcm_wear_ranks=1 pcm_wear_banks=
     pcm_wear_region=8 pcm_wear_interval=1";
 
 /// Every layer, with and without wear levelers of PCM.
-pub(crate) const KINDS: [Kind; 10] = [
+pub(crate) const KINDS: [Kind; 13] = [
     Kind { name: "hfsl", base: "hfsl", sets: "", larger: "nand.blocks_per_plane=48" },
     Kind {
         name: "hfsl-start-gap",
@@ -72,6 +73,19 @@ pub(crate) const KINDS: [Kind; 10] = [
         sets: "wear_leveling=start-gap",
         larger: "media.pcm.chip_bytes=1M",
     },
+    Kind { name: "ssc", base: "flashtier-small", sets: "", larger: "media.disk.bytes=3M" },
+    Kind {
+        name: "ssc-checkpoint",
+        base: "flashtier-small",
+        sets: "flush=checkpoint mapping_unit=0 nand.page_bytes=4K",
+        larger: "media.disk.bytes=3M",
+    },
+    Kind {
+        name: "ssc-synchronous",
+        base: "flashtier-small",
+        sets: "durability=synchronous",
+        larger: "media.disk.bytes=3M",
+    },
     Kind { name: "ntl-sfc", base: "ntl-small", sets: "wear_leveling=sfc", larger: "media.pcm.chip_bytes=1M" },
 ];
 
@@ -80,14 +94,37 @@ impl Kind {
         self.base == "halo-small"
     }
 
+    pub(crate) fn is_ssc(&self) -> bool {
+        self.base == "flashtier-small"
+    }
+
     pub(crate) fn is_ntl(&self) -> bool {
         self.base == "ntl-small"
+    }
+
+    /// Returns `true` if both copies of the record of a page changed, or more than one page: the pages can
+    /// be the two copies of one of metadata. The pages of NAND are followed by the first copies of all
+    /// records, and then the second ones (docs/reference/media.md).
+    pub(crate) fn both_copies_in_nand(&self, now: &[u8], was: &[u8]) -> bool {
+        const RECORD: usize = 24;
+        let stack = self.stack("");
+        let medium = stack.media().iter().find(|m| m.name == "nand");
+        let Some(MediumSpec::Nand(nand)) = medium.map(|m| &m.spec) else { return false };
+        let pages = (nand.geometry.bytes() as usize) / BLOCK;
+        let changed = |at: usize, len: usize| now.get(at..at + len) != was.get(at..at + len);
+        let copy = |page: usize, copy: usize| pages * BLOCK + (copy * pages + page) * RECORD;
+        (0..pages).any(|page| (0..2).all(|n| changed(copy(page, n), RECORD)))
+            || (0..pages).filter(|page| changed(page * BLOCK, BLOCK)).count() > 1
     }
 
     /// Returns the stack with additional overrides.
     pub(crate) fn stack(&self, more: &str) -> Stack {
         let small = match self.base {
             "halo-small" => "media.pcm.chip_bytes=160K media.disk.bytes=2M",
+            "flashtier-small" => {
+                "media.nand.planes_per_die=1 media.nand.blocks_per_plane=10 media.nand.pages_per_block=8 \
+                 media.disk.bytes=2M clean_batch=8"
+            }
             "ntl-small" => {
                 "chip_bytes=512K interleave_bytes=16K refresh_bytes=16K block_pages=4 log_share=0.05"
             }

@@ -1,0 +1,20 @@
+//! Client of a served volume over its control socket, for programs that use the commands of a device.
+//!
+//! [`Connection`] exchanges messages of any kind. [`CacheClient`] gives a served solid-state cache
+//! (a stack whose upper layer has the kind `ssc`) its commands: a program with it is a cache manager.
+//! `docs/guide/control.md` describes the messages.
+//!
+//! It is not: a fast path. A message is a line of JSON, and block data are hexadecimal digits. Bulk data
+//! of a block device belong on NBD.
+
+mod cache;
+mod connection;
+mod socket;
+mod wire;
+
+pub use cache::{CacheAnswer, CacheClient, CacheInfo, CacheOperation, CacheState, PresentBlock};
+pub use connection::{ClientError, Connection};
+pub use socket::{ShortPath, short_path};
+pub use wire::{
+    ANSWER_BYTES_MAX, CACHE_BYTES_MAX, EXISTS_BLOCKS_MAX, RefusalKind, Refused, VERSION, from_hex, to_hex,
+};
