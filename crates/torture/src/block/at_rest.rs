@@ -1,8 +1,10 @@
 //! Damage at rest: changes in a medium that is not in use.
 
 use crate::block::medium::TortureMedium;
+use crate::block::nand_layout::NandLayout;
 use crate::block::self_describing::SECTOR;
 use frit_core::split_mix::mix;
+use frit_media::nand::SPARE_RECORD_BYTES;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use std::collections::HashSet;
@@ -71,7 +73,11 @@ impl AtRestDamage {
             }
         };
         m.poke(at, |b| b[..bytes.len()].copy_from_slice(&bytes), len);
-        DamagedRange { at, len, both_copies: m.nand.is_none() && both_copies(&was, m.bytes()) }
+        let both_copies = match m.nand {
+            None => both_copies(&was, m.bytes()),
+            Some(plan) => both_copies_in_nand(&plan, &was, m.bytes()),
+        };
+        DamagedRange { at, len, both_copies }
     }
 }
 
@@ -81,7 +87,8 @@ pub(crate) struct DamagedRange {
     /// Position of the first damaged byte, and number of bytes.
     pub(crate) at: u64,
     pub(crate) len: usize,
-    /// The damage changed both copies of a record of a cache or of NTL.
+    /// The damage changed both copies of a record of a cache, of NTL or of a NAND page, or two NAND
+    /// pages, one of which may be the mark without which the other is not known as complete.
     pub(crate) both_copies: bool,
 }
 
@@ -97,6 +104,19 @@ fn both_copies(was: &[u8], now: &[u8]) -> bool {
         }
     }
     false
+}
+
+/// Returns `true` if both copies of the record of a page changed, or more than one page.
+fn both_copies_in_nand(plan: &NandLayout, was: &[u8], now: &[u8]) -> bool {
+    if plan.record_copies < 2 {
+        return false;
+    }
+    let changed = |at: u64, len: usize| was[at as usize..][..len] != now[at as usize..][..len];
+    let data = |page: &u64| changed(page * plan.page_bytes, plan.page_bytes as usize);
+    let copies = |page: u64| {
+        (0..plan.record_copies).all(|copy| changed(plan.record_at(page, copy), SPARE_RECORD_BYTES))
+    };
+    (0..plan.pages).any(copies) || (0..plan.pages).filter(data).count() > 1
 }
 
 /// Draws a position, equally often among data and among metadata.

@@ -3,6 +3,7 @@
 use crate::block::cut::{Cut, PersistedWords, TornState};
 use crate::block::graph::{Effect, Graph, WrittenRange};
 use crate::block::medium::{SharedMedium, TortureMedium};
+use crate::block::nand_layout::NandLayout;
 use frit_core::split_mix::mix;
 use frit_media::nand::SPARE_RECORD_BYTES;
 use std::sync::MutexGuard;
@@ -158,62 +159,96 @@ impl<'a> ImageBuilder<'a> {
     }
 
     fn tear(&self, media: &mut [MutexGuard<'a, TortureMedium>], n: usize, torn: TornState, seed: u64) {
+        let node = &self.graph.nodes[n];
+        let Some(plan) = media.get(usize::from(node.medium)).and_then(|m| m.nand) else { return };
+        let run = if torn.is_of_program() { plan.program_pages } else { 1 };
         // A program with flipped bits reached the page; the bits are flipped below.
-        if torn == TornState::Flipped {
+        if torn == TornState::Flipped || torn.is_of_program() && (run > 1 || plan.record_copies > 1) {
             self.whole(media, n);
         }
-        let node = &self.graph.nodes[n];
-        let Some(m) = media.get_mut(node.medium as usize) else { return };
-        let Some(plan) = m.nand else { return };
-        let page = node.addr;
-        let garbage = |b: &mut [u8], seed: u64| {
-            for (i, x) in b.iter_mut().enumerate() {
-                *x = mix(seed ^ i as u64) as u8;
-            }
-        };
-        let (data_at, page_bytes) = (page * plan.page_bytes, plan.page_bytes as usize);
-        match torn {
-            TornState::Unreadable => {
-                m.poke(data_at, |b| garbage(b, seed), page_bytes);
-                m.poke(plan.record_at(page), |b| garbage(b, seed ^ 1), SPARE_RECORD_BYTES);
-            }
-            TornState::Flipped => {
-                let bits = 1 + mix(seed) % 5;
-                let flip = |b: &mut [u8]| {
-                    for i in 0..bits {
-                        let bit = mix(seed ^ i) as usize % (b.len() * 8);
-                        b[bit / 8] ^= 1 << (bit % 8);
-                    }
-                };
-                m.poke(data_at, flip, page_bytes);
-            }
-            TornState::LooksErased => {
-                let part = mix(seed) as usize % page_bytes;
-                m.poke(data_at, |b| garbage(&mut b[..part], seed), page_bytes);
-                // Cells that only look erased spoil what is programmed over them until the next
-                // erase.
-                m.mark_falsely_erased(page);
-            }
-            TornState::Weak | TornState::Part | TornState::AllLookErased => {
-                for p in page..page + plan.pages_per_block {
-                    m.mark_falsely_erased(p);
-                    match (torn, mix(seed ^ p) % 3) {
-                        (TornState::AllLookErased, _) | (TornState::Part, 0) => {
-                            m.poke(plan.record_at(p), |b| b.fill(0), SPARE_RECORD_BYTES);
-                        }
-                        (TornState::Part, 1) => {
-                            m.poke(plan.record_at(p), |b| garbage(b, seed ^ p), SPARE_RECORD_BYTES);
-                        }
-                        _ => m.poke(p * plan.page_bytes, |b| b[0] ^= 0x10, page_bytes),
-                    }
-                }
-            }
+        let Some(m) = media.get_mut(usize::from(node.medium)) else { return };
+        tear_page(m, &plan, node.addr, torn, seed);
+        // Each of the pages that one command programs has codewords of its own.
+        for page in node.addr + 1..node.addr + run {
+            let seed = mix(seed ^ page);
+            let torn = match seed % 4 {
+                0 => TornState::Unreadable,
+                1 => TornState::Flipped,
+                2 => TornState::LooksErased,
+                // This page is complete.
+                _ => continue,
+            };
+            tear_page(m, &plan, page, torn, seed);
         }
         // The two pages of a pair share their cells, so an interrupted program of the odd page
         // damages the even one.
-        let program = matches!(torn, TornState::Unreadable | TornState::Flipped | TornState::LooksErased);
-        if self.tearing.paired_pages && program && page % plan.pages_per_block % 2 == 1 {
-            m.poke(data_at - plan.page_bytes, |b| garbage(b, seed ^ 2), page_bytes);
+        let odd = node.addr % plan.pages_per_block / run % 2 == 1;
+        if self.tearing.paired_pages && torn.is_of_program() && odd {
+            for page in node.addr - run..node.addr {
+                m.poke(page * plan.page_bytes, |b| garbage(b, seed ^ 2), plan.page_bytes as usize);
+            }
+        }
+    }
+}
+
+/// Fills a range with pseudo-random bytes.
+fn garbage(bytes: &mut [u8], seed: u64) {
+    for (i, x) in bytes.iter_mut().enumerate() {
+        *x = mix(seed ^ i as u64) as u8;
+    }
+}
+
+/// Puts a page, or the block that begins with it, into a state that an interrupted program or erase
+/// leaves.
+fn tear_page(m: &mut TortureMedium, plan: &NandLayout, page: u64, torn: TornState, seed: u64) {
+    let (data_at, page_bytes) = (page * plan.page_bytes, plan.page_bytes as usize);
+    match torn {
+        TornState::Unreadable => {
+            m.poke(data_at, |b| garbage(b, seed), page_bytes);
+            // Of two copies of the record, the second one may be complete.
+            let copies = if mix(seed ^ 3).is_multiple_of(4) { 1 } else { plan.record_copies };
+            for copy in 0..copies {
+                m.poke(plan.record_at(page, copy), |b| garbage(b, seed ^ (1 + copy)), SPARE_RECORD_BYTES);
+            }
+        }
+        TornState::Flipped => {
+            let bits = 1 + mix(seed) % 5;
+            let flip = |b: &mut [u8]| {
+                for i in 0..bits {
+                    let bit = mix(seed ^ i) as usize % (b.len() * 8);
+                    b[bit / 8] ^= 1 << (bit % 8);
+                }
+            };
+            m.poke(data_at, flip, page_bytes);
+        }
+        TornState::LooksErased => {
+            let part = mix(seed) as usize % page_bytes;
+            m.poke(data_at, |b| garbage(&mut b[..part], seed), page_bytes);
+            for copy in 0..plan.record_copies {
+                m.poke(plan.record_at(page, copy), |b| b.fill(0), SPARE_RECORD_BYTES);
+            }
+            // Cells that only look erased spoil what is programmed over them until the next
+            // erase.
+            m.mark_falsely_erased(page);
+        }
+        TornState::Weak | TornState::Part | TornState::AllLookErased => {
+            for p in page..page + plan.pages_per_block {
+                m.mark_falsely_erased(p);
+                match (torn, mix(seed ^ p) % 3) {
+                    (TornState::AllLookErased, _) | (TornState::Part, 0) => {
+                        for copy in 0..plan.record_copies {
+                            m.poke(plan.record_at(p, copy), |b| b.fill(0), SPARE_RECORD_BYTES);
+                        }
+                    }
+                    (TornState::Part, 1) => {
+                        for copy in 0..plan.record_copies {
+                            let seed = seed ^ p ^ copy << 32;
+                            m.poke(plan.record_at(p, copy), |b| garbage(b, seed), SPARE_RECORD_BYTES);
+                        }
+                    }
+                    _ => m.poke(p * plan.page_bytes, |b| b[0] ^= 0x10, page_bytes),
+                }
+            }
         }
     }
 }
@@ -223,13 +258,13 @@ mod tests {
     use super::*;
     use crate::block::access_log::AccessLog;
     use crate::block::command_set::CommandSet;
-    use crate::block::nand_layout::NandLayout;
     use crate::block::recording_sink::RecordingSink;
     use crate::block::target::MediumShape;
     use frit_core::{Cause, Cmd, MediumKind, Op, Sink, UnitId};
     use std::sync::Arc;
 
-    const LAYOUT: NandLayout = NandLayout { page_bytes: 512, pages_per_block: 2, pages: 4 };
+    const LAYOUT: NandLayout =
+        NandLayout { page_bytes: 512, pages_per_block: 2, pages: 4, program_pages: 1, record_copies: 1 };
 
     fn shape(unit: u16) -> MediumShape {
         MediumShape {
@@ -263,5 +298,33 @@ mod tests {
         ImageBuilder::new(&graph, &media, TearGranularity::default()).apply(&cut, 0);
         let damaged = |medium: &SharedMedium| medium.lock().bytes().iter().any(|&b| b != 0);
         assert!(!damaged(&media[0]) && damaged(&media[1]));
+    }
+    /// The pages of a program unit have codewords of their own, so some may be complete, and others
+    /// not, after one interrupted program.
+    #[test]
+    fn a_torn_program_of_several_pages_tears_each_in_its_own_way() {
+        const UNITS: NandLayout = NandLayout { program_pages: 4, pages_per_block: 4, ..LAYOUT };
+        let access_log = Arc::new(AccessLog::default());
+        let mut sink = RecordingSink::new(access_log.clone(), None, 0..0);
+        sink.start_recording();
+        let start = Sink::start(&sink);
+        let (op, cause) = (Op::NandProgram, Cause::Host);
+        sink.emit(Cmd { addr: 0, len: 2048, hazard: 0, unit: UnitId(0), op, cause }, start);
+        access_log.write(0, 0, &[9; 2048]);
+        let graph =
+            Graph::new(&sink.finish(), access_log.take(), &[MediumShape { nand: Some(UNITS), ..shape(0) }]);
+        let medium = SharedMedium::new(TortureMedium::new(0, Some(UNITS)));
+        drop(medium.open(UNITS.states_at()));
+        let media = [medium];
+        let mut complete = std::collections::HashSet::new();
+        for seed in 0..512 {
+            let torn = vec![(0, TornState::Unreadable)];
+            let cut = Cut { set: CommandSet::new(1), torn, words: PersistedWords::None, seed };
+            ImageBuilder::new(&graph, &media, TearGranularity::default()).apply(&cut, 0);
+            let image = media[0].lock();
+            complete.insert([0, 1, 2, 3].map(|page| image.bytes()[page * 512..][..512] == [9; 512]));
+        }
+        assert!(complete.iter().all(|pages| !pages[0]), "the first page has the state of the cut");
+        assert_eq!(complete.len(), 8, "{complete:?}");
     }
 }

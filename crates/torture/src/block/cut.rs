@@ -28,6 +28,13 @@ pub enum TornState {
     AllLookErased,
 }
 
+impl TornState {
+    /// Returns `true` for the states of an interrupted program.
+    pub(crate) fn is_of_program(self) -> bool {
+        PROGRAM.contains(&self)
+    }
+}
+
 const PROGRAM: [TornState; 3] = [TornState::Unreadable, TornState::Flipped, TornState::LooksErased];
 const ERASE: [TornState; 3] = [TornState::Weak, TornState::Part, TornState::AllLookErased];
 

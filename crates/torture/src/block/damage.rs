@@ -186,6 +186,11 @@ impl WorkItem<'_> {
         all[rng.random_range(0..all.len())]
     }
 
+    /// Returns `true` if a layer finds its pages by their records alone.
+    fn finds_by_records(&self) -> bool {
+        self.target.media().iter().any(|m| m.nand.is_some_and(|nand| nand.record_copies > 1))
+    }
+
     /// Creates a volume with contents, halted or not.
     fn still(&self) -> Result<IdleVolume, Violation> {
         let mut rng = SmallRng::seed_from_u64(self.seed(1));
@@ -213,8 +218,10 @@ impl WorkItem<'_> {
             layer.halt(&mut UntimedSink::new()).map_err(failed("halt"))?;
         } else {
             // A record written shortly before a crash looks torn when it is damaged. After a flush
-            // it does not.
-            layer.flush(&mut UntimedSink::new()).map_err(failed("flush"))?;
+            // it does not; in an FTL, after the flush that follows.
+            for _ in 0..2 {
+                layer.flush(&mut UntimedSink::new()).map_err(failed("flush"))?;
+            }
         }
         drop(layer);
         let now: Vec<Versions> = (0..blocks as usize).map(|b| clients.history.now(b)).collect();
@@ -303,7 +310,9 @@ impl WorkItem<'_> {
             AtRestDamage::Older if maps => WrongDataRule::CallerVerifies,
             // After a crash, a record with both copies damaged cannot be told from one that was
             // never complete.
-            _ if struck.both_copies && !still.halted && !maps => WrongDataRule::CallerVerifies,
+            _ if struck.both_copies && !still.halted && (!maps || self.finds_by_records()) => {
+                WrongDataRule::CallerVerifies
+            }
             _ => WrongDataRule::Never,
         }
     }
@@ -419,14 +428,14 @@ impl WorkItem<'_> {
         what: FaultKind,
         (open_found, closed_found): (bool, bool),
     ) -> Result<(), Violation> {
-        let layered = self.target.is_layered();
+        let layered = self.target.is_layered() || self.finds_by_records();
         // Only the map records a discard, and a misplaced entry may hit the descriptor that it
         // names. Every other change must also be found on a closed volume.
         let discarded = history.changes(b).iter().any(|c| c.version == 0);
         let had_zeros = history.had_zeros(b) || layered && still.all.had_zeros(b);
         let hidden = discarded || what != FaultKind::Lost || had_zeros;
         let known = closed_found || open_found && hidden;
-        // A layer below a cache can have a version from before this opening.
+        // A layer below a cache, and NAND without a map, can have a version from before this opening.
         let held = |s: usize| history.held(b, s, v[s]) || layered && still.all.held(b, s, v[s]);
         if known && (0..PER_BLOCK).all(|s| v[s] == 0 || held(s)) {
             return Ok(());

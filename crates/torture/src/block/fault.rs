@@ -150,16 +150,16 @@ impl Fault {
         let page = nand.filter(|p| at < p.records_at()).map(|p| at / p.page_bytes);
         // The spare record follows its page: both belong to one program command.
         if let (Some(plan), Some(follow)) = (nand, self.follow) {
-            match follow {
-                Follow::Dropped(page) if at == plan.record_at(page) => {
+            let (Follow::Dropped(page) | Follow::Moved(page, _)) = follow;
+            if let Some(copy) = plan.copy_at(page, at) {
+                if copy + 1 == plan.record_copies {
                     self.follow = None;
-                    return WriteEffect { lands: Vec::new(), result: Ok(()) };
                 }
-                Follow::Moved(page, to) if at == plan.record_at(page) => {
-                    self.follow = None;
-                    return WriteEffect { lands: vec![(plan.record_at(to), data.to_vec())], result: Ok(()) };
-                }
-                _ => {}
+                let lands = match follow {
+                    Follow::Dropped(_) => Vec::new(),
+                    Follow::Moved(_, to) => vec![(plan.record_at(to, copy), data.to_vec())],
+                };
+                return WriteEffect { lands, result: Ok(()) };
             }
         }
         let what = self.what;

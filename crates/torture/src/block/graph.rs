@@ -91,6 +91,7 @@ fn effect(op: Op) -> Option<Effect> {
         | Op::ObjectDelete => Some(Effect::Write),
         Op::PcmFence | Op::DiskFlush | Op::ObjectFlush => Some(Effect::Fence),
         Op::NandRead
+        | Op::NandRegisterRead
         | Op::PcmRead
         | Op::DramRead
         | Op::DramWrite

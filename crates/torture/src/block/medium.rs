@@ -139,8 +139,9 @@ impl TortureMedium {
         self.touch(from, len);
         self.bytes[from..from + len].copy_from_slice(data);
         let Some(plan) = self.nand else { return };
-        for page in plan.records_in(at, len as u64) {
-            let record = (plan.record_at(page) - at) as usize;
+        for number in plan.records_in(at, len as u64) {
+            let (page, copy) = (number % plan.pages, number / plan.pages);
+            let record = (plan.record_at(page, copy) - at) as usize;
             // A spare record of zeros is an erased page.
             if data[record..record + SPARE_RECORD_BYTES].iter().all(|&b| b == 0) {
                 self.worn[page as usize] = false;
@@ -315,7 +316,8 @@ impl CustomStore for SharedMedium {
 mod tests {
     use super::*;
 
-    const PLAN: NandLayout = NandLayout { page_bytes: 512, pages_per_block: 2, pages: 4 };
+    const PLAN: NandLayout =
+        NandLayout { page_bytes: 512, pages_per_block: 2, pages: 4, program_pages: 1, record_copies: 1 };
 
     fn medium() -> TortureMedium {
         let mut m = TortureMedium::new(0, Some(PLAN));
@@ -342,7 +344,7 @@ mod tests {
         m.mark_falsely_erased(1);
         m.put(512, &[9; 512]);
         assert!(m.bytes()[512..1024].iter().any(|&b| b != 9));
-        m.put(PLAN.record_at(0), &[0; 48]);
+        m.put(PLAN.record_at(0, 0), &[0; 48]);
         m.put(512, &[9; 512]);
         assert!(m.bytes()[512..1024].iter().all(|&b| b == 9));
     }

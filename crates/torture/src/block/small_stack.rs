@@ -136,6 +136,7 @@ fn of_layer(of: &Layer) -> Vec<String> {
                 }
             }
         }
+        LayerKind::Ftl | LayerKind::Nameless => sets.push(format!("{layer}.capacity=0")),
         LayerKind::Cache => {
             for set in ["cache_bytes=0", "wear_ranks=1", "wear_banks=2", "wear_cubes=2"] {
                 sets.push(format!("{layer}.{set}"));
@@ -155,7 +156,18 @@ fn of_layer(of: &Layer) -> Vec<String> {
                 sets.push(format!("{layer}.{set}"));
             }
         }
-        LayerKind::Concat | LayerKind::Delay | LayerKind::Flaky | LayerKind::Record => {}
+        // Small sets are full soon, and their metadata is one sector.
+        LayerKind::Flashcache => {
+            for set in ["set_blocks=8", "metadata_block=512", "clean_batch=4"] {
+                sets.push(format!("{layer}.{set}"));
+            }
+        }
+        LayerKind::Flashtier
+        | LayerKind::Ssc
+        | LayerKind::Concat
+        | LayerKind::Delay
+        | LayerKind::Flaky
+        | LayerKind::Record => {}
         LayerKind::Stripe | LayerKind::Thin => sets.push(format!("{layer}.chunk=8K")),
         // Few marks stay, so that marks are cleared often.
         LayerKind::Mirror => {
@@ -207,7 +219,12 @@ fn pcm_bytes(layer: &Layer, page: u32, pages: u32) -> u64 {
             if c.wear.wear_leveling == "none" { plain } else { plain * 3 / 2 }
         }
         // They have no PCM.
-        LayerConfig::Concat(_)
+        LayerConfig::Ftl(_)
+        | LayerConfig::Flashtier(_)
+        | LayerConfig::Nameless(_)
+        | LayerConfig::Ssc(_)
+        | LayerConfig::Flashcache(_)
+        | LayerConfig::Concat(_)
         | LayerConfig::Stripe(_)
         | LayerConfig::Mirror(_)
         | LayerConfig::Thin(_)

@@ -5,8 +5,7 @@ use crate::block::nand_layout::NandLayout;
 use crate::block::recording_sink::RecordingSink;
 use frit_core::{Error, MediumKind, SECTOR_BYTES, StackDevice, UntimedSink};
 use frit_media::{AnyStore, MediumSpec};
-use frit_stack::layers::LayerKind;
-use frit_stack::{Below, Bytes, Layer, Stack, StoreOpener};
+use frit_stack::{Below, Bytes, Stack, StoreOpener};
 use std::sync::Arc;
 
 /// Bytes of a cache line.
@@ -71,11 +70,6 @@ pub trait TortureTarget: Sync {
         false
     }
 
-    /// Returns `true` if a cache has another layer as its disk.
-    fn caches_layer(&self) -> bool {
-        false
-    }
-
     /// Creates blank stores.
     fn blank_stores(&self) -> Vec<SharedMedium> {
         let medium = |(i, m): (usize, &MediumShape)| SharedMedium::new(TortureMedium::new(i as u8, m.nand));
@@ -132,7 +126,10 @@ impl StackTarget {
             let last = units.rev().find(mine).unwrap_or(0);
             let pcm_word = u64::from(frit_media::pcm::ATOMIC_BYTES);
             let (nand, line_bytes, word_bytes, data_bytes) = match &medium.spec {
-                MediumSpec::Nand(c) => (Some(NandLayout::new(&c.geometry)), 0, pcm_word, c.geometry.bytes()),
+                MediumSpec::Nand(c) => {
+                    let geometry = stack.divided_geometry(&medium.name, c.geometry);
+                    (Some(NandLayout::new(&geometry)), 0, pcm_word, geometry.bytes())
+                }
                 // Writes to a cache line reach persistent memory in order, for any line size of the
                 // medium.
                 MediumSpec::Pcm(c) => {
@@ -195,14 +192,6 @@ impl TortureTarget for StackTarget {
 
     fn commits_at_flush(&self) -> bool {
         self.stack.layers().iter().any(|l| l.kind.commits_at_flush())
-    }
-
-    fn caches_layer(&self) -> bool {
-        let caches = |l: &Layer| {
-            let mut below = l.on.iter().map(|(_, below)| below);
-            l.kind == LayerKind::Cache && below.any(|below| matches!(below, Below::Layer(_)))
-        };
-        self.stack.layers().iter().any(caches)
     }
 
     fn over_files(&self) -> &dyn TortureTarget {

@@ -38,7 +38,6 @@ impl WorkItem<'_> {
                     self.tally.faults += failures;
                     self.tally.faults_struck += failures;
                 }
-                Err(v) if self.stays_closed(&v) => {}
                 Err(v) => {
                     self.found(self.case.clone(), Violation { what: format!("{sets:?}: {}", v.what), ..v });
                 }
@@ -54,14 +53,6 @@ impl WorkItem<'_> {
         let mut inner = WorkItem { target, options, case, tally: std::mem::take(&mut self.tally) };
         inner.cuts();
         self.tally = inner.tally;
-        let found = std::mem::take(&mut self.tally.found);
-        self.tally.found = found.into_iter().filter(|f| !self.stays_closed(&f.violation)).collect();
-    }
-
-    /// Returns `true` for the refusal to open a cache before a worn layer, which is documented: if a
-    /// crash has left two versions of a block, the rest of the earlier one has no place but its disk.
-    fn stays_closed(&self, v: &Violation) -> bool {
-        self.target.caches_layer() && v.oracle == Oracle::Recovers && v.what.contains("recovery: read-only: ")
     }
 
     /// Writes until the volume refuses writes. All acknowledged data must be readable then, before

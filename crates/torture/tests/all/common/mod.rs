@@ -12,6 +12,17 @@ use frit_torture::block::target::StackTarget;
 pub(crate) const STACKS: [&str; 8] =
     ["none-512", "none-4k", "array-4k", "cache-1k", "cache-4k", "level-2k", "both-4k", "level-16k"];
 
+/// FTLs in `stacks/`.
+pub(crate) const FTLS: [&str; 7] =
+    ["ftl-4k", "ftl-units", "ftl-merge", "ftl-dftl", "ftl-fast", "ftl-bast", "ftl-block"];
+
+/// Solid-state caches in `stacks/`: deferred and synchronous durability, write-through, and streams past the
+/// cache.
+pub(crate) const SSCS: [&str; 4] = ["ssc-4k", "ssc-sync", "ssc-through", "ssc-bypass"];
+
+/// Nameless-write devices in `stacks/`.
+pub(crate) const NAMELESS: [&str; 3] = ["nameless-4k", "nameless-units", "nameless-queues"];
+
 /// The built-in stack of a disk behind a cache, which variants change by overrides.
 pub(crate) const HALO: &str = "halo-small";
 
@@ -67,8 +78,9 @@ pub(crate) const PCM_LEVELERS: [(&str, &str); 6] = [
 ];
 
 /// Stacks of several layers in `stacks/`, which are made small.
-pub(crate) const TREES: [&str; 10] = [
+pub(crate) const TREES: [&str; 13] = [
     "tree-halo-hfsl",
+    "tree-halo-ftl",
     "tree-concat",
     "tree-stripe",
     "tree-halo-stripe",
@@ -78,6 +90,8 @@ pub(crate) const TREES: [&str; 10] = [
     "tree-halo-ntl",
     "tree-segments",
     "tree-nand-array",
+    "tree-halo-ssc",
+    "tree-ssc-thin",
 ];
 
 /// Numbers of lines of the ring of redo records: a record is overwritten by the next one, by the
