@@ -16,7 +16,15 @@ const SWEEPS: &[(&str, &str)] = files!("sweeps/hfsl");
 
 const STUDIES: &[(&str, &str)] = files!("studies/halo");
 
-const COMPARISONS: &[(&str, &str)] = files!("comparisons/ntl", "comparisons/hfsl-scheduler");
+const COMPARISONS: &[(&str, &str)] = files!(
+    "comparisons/ntl",
+    "comparisons/hfsl-scheduler",
+    "comparisons/openssd",
+    "comparisons/ftl-mapping",
+    "comparisons/openssd-caches",
+    "comparisons/ssc-memory",
+    "comparisons/nameless",
+);
 
 /// A recorded workload that is part of the program.
 #[derive(Clone, Copy, Debug)]

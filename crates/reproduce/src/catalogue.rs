@@ -35,8 +35,18 @@ const EXPERIMENTS: &[(&str, &str)] = files!(
     "ntl.block",
     "ntl.log",
     "ntl.user",
+    "ossd.base.randread",
+    "ossd.f3",
+    "ossd.f4",
+    "ossd.t2",
+    "nameless.f8",
+    "nameless.t4",
+    "ftl.mapping",
+    "ssc",
+    "ssc.memory",
     "wa.greedy",
     "wa.fifo",
+    "wa.ftl",
 );
 
 /// Returns all experiments.
@@ -174,6 +184,7 @@ mod tests {
                 let names: Vec<&str> = v.names().collect();
                 assert!(names.iter().all(|n| RunMetrics::is_known(n)), "{}: {names:?}", e.id);
                 assert!(v.against.iter().all(|n| c.variant(n).is_ok()), "{}: {v:?}", e.id);
+                assert!(v.against_workload.iter().all(workload), "{}: {v:?}", e.id);
             };
             for t in &plan.tables {
                 assert!(t.views.iter().all(|n| c.view(n).is_ok()), "{}: {:?}", e.id, t.views);
@@ -204,7 +215,7 @@ mod tests {
         assert_eq!(ids(&["hfsl.f15"]), ["hfsl.f15"]);
         assert_eq!(ids(&["hfsl.f17"]), ["hfsl.f17.fin2", "hfsl.f17.others"]);
         assert_eq!(ids(&["hfsl.f17.fin2"]), ["hfsl.f17.fin2"]);
-        assert_eq!(ids(&["wa.*"]), ["wa.greedy", "wa.fifo"]);
+        assert_eq!(ids(&["wa.*"]), ["wa.greedy", "wa.fifo", "wa.ftl"]);
         assert!(ids(&["hfsl.*"]).len() >= 11);
         let e = select(&["hfsl.f99".to_owned()]).unwrap_err().to_string();
         assert!(e.contains("hfsl.f99") && e.contains("hfsl.f17.fin2"), "{e}");

@@ -100,7 +100,8 @@ fn judged_rows(outcome: &Outcome) -> Vec<JudgedRow> {
             let words = row.iter().enumerate().filter(|(i, c)| named(*i) && **c != Cell::Missing);
             let words: Vec<String> =
                 words.map(|(_, c)| c.to_string()).chain(section.map(str::to_owned)).collect();
-            for claim in row.iter().filter_map(claims_of).flatten() {
+            let judged = row.iter().filter_map(claims_of).flatten();
+            for claim in judged.filter(|c| !is_input(c)) {
                 out.push(JudgedRow { name: words.join(", "), agrees: agrees(claim) });
             }
         }
@@ -113,6 +114,11 @@ fn claims_of(cell: &Cell) -> Option<&[Vec<Judgement>]> {
         Cell::Verdict(claims) => Some(claims),
         _ => None,
     }
+}
+
+/// Returns `true` if all judgements of a claim are about inputs.
+fn is_input(claim: &[Judgement]) -> bool {
+    !claim.is_empty() && claim.iter().all(|j| j.aspect == JudgedAspect::Input)
 }
 
 /// Returns the verdict of the judgements of a claim. An input agrees by construction, and is no
@@ -307,6 +313,13 @@ mod tests {
         assert_eq!(
             rules(&of_experiment(1, true, &outcome(vec![row("a", [0.5, 0.4], input)]), &[])),
             ["inputs"]
+        );
+        // Beside verdicts, inputs are not counted.
+        let input = Cell::verdict(vec![Judgement::of(JudgedAspect::Input, Some(true))]);
+        let both = vec![row("a", [0.5, 0.4], verdict(&[Some(true)])), row("b", [0.5, 0.4], input)];
+        assert_eq!(
+            of_experiment(1, true, &outcome(both), &[])[0].text,
+            "The one verdict agrees with the paper."
         );
         let missing = Outcome { not_measured: Some("it needs a board".into()), ..Outcome::default() };
         let found = of_experiment(1, true, &missing, &[]);

@@ -163,6 +163,7 @@ fn unexpected(answer: &Success) -> miette::Report {
         Success::Hints(_) => "hints",
         Success::Bytes(_) => "bytes",
         Success::Written(_) => "a number of bytes",
+        Success::Cache(_) => "the answer to a command of a cache",
     };
     miette!("the server sent an unexpected reply: {what}")
 }

@@ -7,7 +7,7 @@ const BEGIN: &str = "<!-- commands without a test -->\n";
 const END: &str = "<!-- end of commands -->\n";
 
 /// Commands that tests other than that of the README run as written.
-const RUN_ELSEWHERE: [&str; 5] = [
+const RUN_ELSEWHERE: [&str; 6] = [
     // tests/all/fs_sim.rs compares the output with the page.
     "fs-sim --explain create",
     // tests/all/ntl.rs runs it up to each of its requests.
@@ -17,6 +17,8 @@ const RUN_ELSEWHERE: [&str; 5] = [
     "run tree.toml traces/mail-60k.csv.zst --wrap --verify",
     "run halo-over-ssd.toml traces/mail-60k.csv.zst --wrap",
     "run ssd.toml below.csv.zst",
+    // tests/all/trace.rs.
+    "trace stat gen:varmail,count=100k",
 ];
 
 /// Commands of an example that need files, clients or rights, and the tests that run the same

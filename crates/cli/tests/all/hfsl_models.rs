@@ -23,7 +23,7 @@ pub(crate) fn report_of(stack: &str, trace: &str, options: &str) -> Value {
 }
 
 /// Returns the metrics of a run by name, and its commands and bytes as "operation cause unit".
-fn counted(stack: &str, trace: &str, options: &str) -> Counts {
+pub(crate) fn counted(stack: &str, trace: &str, options: &str) -> Counts {
     counts_of(&report_of(stack, trace, options))
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn counts_of(report: &Value) -> Counts {
 }
 
 /// Compares the counts of a model with those of a run, and returns them.
-fn compare(model: &str, stack: &str, trace: &str, run: &str, options: &str) -> Counts {
+pub(crate) fn compare(model: &str, stack: &str, trace: &str, run: &str, options: &str) -> Counts {
     let mut python = Command::new("python3");
     let script = format!("scripts/models/{model}.py");
     let text = output(python.args(["-B", &script, trace, "--json"]).args(options.split_whitespace()));

@@ -6,10 +6,13 @@
 
 mod access;
 mod cache;
+mod cells_model;
+mod classic_models;
 mod composition;
 mod control;
 mod damage;
 mod demo;
+mod device_commands;
 mod disk;
 mod fs_sim;
 mod halo_model;
@@ -18,9 +21,11 @@ mod hfsl_pcm_models;
 mod hostfull;
 mod models;
 mod mount;
+mod nameless_model;
 mod nand_model;
 mod ntl;
 mod ntl_model;
+mod openssd_model;
 mod outputs;
 mod readme;
 mod refusals;

@@ -106,7 +106,7 @@ fn layers_show_parameters_and_policies() {
     assert!(["greedy", "cost-benefit", "fifo", "off"].iter().all(|n| names.contains(n)), "{gc}");
     assert_eq!(one["on"][1]["optional"], true);
     assert!(text(&frit(&["layers", "hfsl"]).stdout).contains(&names.join(", ")));
-    assert_eq!(frit(&["layers", "ftl"]).status.code(), Some(1));
+    assert_eq!(frit(&["layers", "zoned"]).status.code(), Some(1));
 }
 
 /// The stack that follows the HALO paper can lose data at a power loss, so it cannot be a volume.

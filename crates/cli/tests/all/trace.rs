@@ -205,3 +205,11 @@ fn help_has_examples() {
         assert!(ok(&[command, "--help"]).0.contains("Examples:"), "{command}");
     }
 }
+
+/// The command of docs/reference/filebench.md.
+#[test]
+fn a_personality_of_filebench_has_statistics() {
+    let shown = json(&["gen:varmail,count=100k"]);
+    let count = |key: &str| shown[key].as_u64().unwrap();
+    assert!(count("requests") >= 100_000 && count("flushes") > 0, "{shown}");
+}

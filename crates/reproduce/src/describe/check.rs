@@ -16,6 +16,8 @@ pub struct MetricExpr {
     pub times: f64,
     /// Baseline variant: the value is divided by that variant's, in the same view and workload.
     pub against: Option<String>,
+    /// Baseline workload: the value is divided by that workload's, in the same view.
+    pub against_workload: Option<String>,
 }
 
 impl MetricExpr {
@@ -54,6 +56,9 @@ pub struct Check {
     pub least: Option<f64>,
     /// Upper bound.
     pub most: Option<f64>,
+    /// `true` if a profile is derived from the published value, so that the value is no evidence.
+    #[serde(default)]
+    pub input: bool,
 }
 
 fn once() -> f64 {
@@ -88,6 +93,9 @@ impl Check {
     #[must_use]
     pub fn rule(&self) -> String {
         let mut words = Vec::new();
+        if self.input {
+            words.push("an input of the profile".to_owned());
+        }
         if let (Some(p), Some(w)) = (self.published, self.within) {
             words.push(format!("within {} % of {p}", w * 100.0));
         }

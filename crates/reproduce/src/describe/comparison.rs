@@ -49,6 +49,8 @@ pub struct RunView {
     pub about: String,
     /// Queue depth (closed loop).
     pub depth: u32,
+    /// Initial state of the volume, in the syntax of `frit run --warm`; absent: new.
+    pub warm: Option<String>,
     /// Overrides.
     #[serde(default)]
     pub set: Vec<String>,
@@ -73,7 +75,10 @@ pub struct PackedSpace {
 pub struct Variant {
     /// Name and heading.
     pub name: String,
+    /// Its stack; absent: that of the comparison.
+    pub stack: Option<String>,
     /// Overrides.
+    #[serde(default)]
     pub set: Vec<String>,
 }
 

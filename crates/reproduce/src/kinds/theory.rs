@@ -3,7 +3,7 @@
 use super::{Measure, Present, Subject};
 use crate::Result;
 use crate::outcome::{Cell, JudgedAspect, Judgement, Outcome, OutcomePart, OutcomeTable};
-use crate::theory::{CaseResult, InitialState, Policy, TheoryCase, run};
+use crate::theory::{CaseResult, InitialState, MeasuredLayer, Policy, TheoryCase, run};
 use crate::workbench::Workbench;
 use serde::{Deserialize, Serialize};
 
@@ -14,10 +14,13 @@ const SEED: u64 = 1;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TheoryPlan {
+    /// Layer whose garbage collection is measured.
+    #[serde(default)]
+    pub layer: MeasuredLayer,
     /// Garbage collection policy.
     pub policy: Policy,
-    /// Number of pages in a block.
-    pub pages_per_block: u32,
+    /// Numbers of pages in a block.
+    pub pages_per_block: Vec<u32>,
     /// Values of the over-provisioning T/U − 1.
     pub over_provisioning: Vec<f64>,
     /// Initial states of runs.
@@ -36,6 +39,13 @@ pub struct DeviceShape {
     pub blocks: u32,
     /// Number of units.
     pub units: u32,
+    /// Number of pages that are programmed together.
+    #[serde(default = "one")]
+    pub program_pages: u32,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// Garbage collection compared with theory.
@@ -47,6 +57,30 @@ pub struct TheoryOutcome {
     pub cases: Vec<CaseResult>,
 }
 
+impl TheoryPlan {
+    fn cases(&self) -> Vec<TheoryCase> {
+        let mut cases = Vec::new();
+        for shape in &self.shapes {
+            for &pages_per_block in &self.pages_per_block {
+                for &over_provisioning in &self.over_provisioning {
+                    cases.extend(self.starts.iter().map(|&start| TheoryCase {
+                        layer: self.layer,
+                        policy: self.policy,
+                        blocks: shape.blocks,
+                        units: shape.units,
+                        pages_per_block,
+                        program_pages: shape.program_pages,
+                        over_provisioning,
+                        start,
+                        seed: SEED,
+                    }));
+                }
+            }
+        }
+        cases
+    }
+}
+
 impl Measure for TheoryPlan {
     type Data = TheoryOutcome;
 
@@ -56,22 +90,7 @@ impl Measure for TheoryPlan {
         bench: &mut Workbench,
         note: &mut dyn FnMut(&str),
     ) -> Result<TheoryOutcome> {
-        let mut cases = Vec::new();
-        for shape in &self.shapes {
-            for &over_provisioning in &self.over_provisioning {
-                for &start in &self.starts {
-                    cases.push(TheoryCase {
-                        policy: self.policy,
-                        blocks: shape.blocks,
-                        units: shape.units,
-                        pages_per_block: self.pages_per_block,
-                        over_provisioning,
-                        start,
-                        seed: SEED,
-                    });
-                }
-            }
-        }
+        let mut cases = self.cases();
         if bench.options.quick {
             // The cheapest meaningful case: the last over-provisioning of the first shape.
             cases.truncate(self.over_provisioning.len() * self.starts.len());
@@ -91,6 +110,8 @@ impl Present for TheoryOutcome {
         let head = [
             "blocks",
             "units",
+            "pages a block",
+            "pages a program",
             "from",
             "over-prov.",
             "free",
@@ -121,6 +142,8 @@ fn case_row(c: &CaseResult, within: f64) -> Vec<Cell> {
     vec![
         Cell::Count(u64::from(c.case.blocks)),
         Cell::number(f64::from(c.case.units), 0),
+        Cell::number(f64::from(c.case.pages_per_block), 0),
+        Cell::number(f64::from(c.case.program_pages), 0),
         Cell::text(from),
         Cell::percent(c.over_provisioning, 2),
         Cell::number(c.free_blocks, 1),

@@ -7,8 +7,10 @@
 
 mod fifo;
 mod greedy;
+mod layer;
 mod run;
 
+pub use layer::MeasuredLayer;
 pub use run::{CaseResult, InitialState, TheoryCase, run};
 
 use serde::{Deserialize, Serialize};

@@ -1,19 +1,14 @@
-//! Measurement of the layer under uniform random one-page overwrites, with its actual state.
+//! Measurement of a layer under uniform random one-page overwrites, with its actual state.
 
+use super::layer::{MeasuredLayer, PAGE_BYTES, TestedLayer};
 use super::{Policy, Theory};
 use crate::{Error, Result};
-use frit_core::{
-    BlockLayer, Hints, Nanos, Op, Precondition, Preconditioning, Sector, UntimedSink, WriteData,
-};
+use frit_core::{Op, Precondition, Sector, WriteData};
 use frit_layer::flash::BlockUse;
-use frit_layer::{FusionMethod, Hfsl, HfslConfig};
-use frit_media::{Hardware, Nand, NandConfig, NandFaults, NandGeometry, NandTiming, NoStore, PlaneOps};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-/// Page size in bytes. Its value has no effect, because no data is stored.
-const PAGE_BYTES: u32 = 2048;
 /// Number of samples of all blocks in the measured part.
 const SAMPLES: u64 = 256;
 /// Number of rounds, each of as many writes as there are pages, over which write amplification must
@@ -40,6 +35,8 @@ pub enum InitialState {
 /// Parameters of one run.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TheoryCase {
+    /// Layer whose garbage collection is measured.
+    pub layer: MeasuredLayer,
     /// Garbage collection policy.
     pub policy: Policy,
     /// Number of blocks of all units.
@@ -48,6 +45,8 @@ pub struct TheoryCase {
     pub units: u32,
     /// Number of pages in a block.
     pub pages_per_block: u32,
+    /// Number of pages that are programmed together.
+    pub program_pages: u32,
     /// Nominal over-provisioning T/U − 1; T itself is known only from the resulting state.
     pub over_provisioning: f64,
     /// Initial state.
@@ -100,14 +99,17 @@ impl CaseResult {
     }
 }
 
-type NandLayer = Hfsl<(), NoStore, NoStore>;
-
 /// Runs one case. `progress` is called with the number of completed rounds.
 ///
 /// # Errors
 /// The case is invalid.
 pub fn run(case: TheoryCase, progress: &mut dyn FnMut(usize)) -> Result<CaseResult> {
-    let (mut layer, pages) = volume(&case)?;
+    let (mut layer, pages) = TestedLayer::new(&case)?;
+    let how = match case.start {
+        InitialState::Fill => Precondition::Fill,
+        InitialState::Steady => Precondition::Steady { seed: case.seed },
+    };
+    layer.precondition(how)?;
     let mut rng = SmallRng::seed_from_u64(case.seed);
     let (rounds, settled) = settle(&case, &mut layer, pages, &mut rng, progress)?;
     let before = programmed(&layer);
@@ -149,60 +151,11 @@ pub fn run(case: TheoryCase, progress: &mut dyn FnMut(usize)) -> Result<CaseResu
     })
 }
 
-/// Builds a layer on NAND alone with one stream: heat classification and wear leveling are off.
-fn volume(case: &TheoryCase) -> Result<(NandLayer, u64)> {
-    let geometry = NandGeometry {
-        channels: case.units,
-        chips_per_channel: 1,
-        dies_per_chip: 1,
-        planes_per_die: 1,
-        blocks_per_plane: case.blocks / case.units.max(1),
-        pages_per_block: case.pages_per_block,
-        page_bytes: PAGE_BYTES,
-        spare_bytes: 64,
-        plane_ops: PlaneOps::Single,
-    };
-    let free = Nanos::ZERO;
-    let timing =
-        NandTiming { t_read: free, t_prog: free, t_erase: free, bus_ps_per_byte: 0, t_command: free };
-    let config = NandConfig {
-        name: "nand".into(),
-        geometry,
-        timing,
-        endurance: u32::MAX,
-        faults: NandFaults::default(),
-        serial: 0,
-    };
-    let refused = |why: String| Error::Description { name: case.policy.name().into(), why };
-    let nand = Nand::new(config, NoStore, &mut Hardware::new()).map_err(|e| refused(e.to_string()))?;
-    let defaults = HfslConfig::default();
-    // A unit keeps `gc_low_blocks` free, and has one block open for the host and one for garbage
-    // collection.
-    let spare = u64::from(case.units) * u64::from(defaults.gc_low_blocks + 2);
-    let data = u64::from(geometry.blocks()).saturating_sub(spare) * u64::from(case.pages_per_block);
-    let pages = (data as f64 / (1.0 + case.over_provisioning)) as u64;
-    let config = HfslConfig {
-        fusion_method: FusionMethod::None,
-        gc: case.policy.name().into(),
-        wear_leveling: "none".into(),
-        heat: "off".into(),
-        capacity: pages * u64::from(PAGE_BYTES),
-        ..defaults
-    };
-    let mut layer: NandLayer = Hfsl::new(config, nand, None).map_err(|e| refused(e.to_string()))?;
-    let how = match case.start {
-        InitialState::Fill => Precondition::Fill,
-        InitialState::Steady => Precondition::Steady { seed: case.seed },
-    };
-    layer.precondition(how).map_err(|e| refused(e.to_string()))?;
-    Ok((layer, pages))
-}
-
 /// Overwrites until write amplification is steady. Returns the number of rounds, and `true` if it
 /// is steady.
 fn settle(
     case: &TheoryCase,
-    layer: &mut NandLayer,
+    layer: &mut TestedLayer,
     pages: u64,
     rng: &mut SmallRng,
     progress: &mut dyn FnMut(usize),
@@ -235,17 +188,19 @@ fn steady(history: &[f64]) -> bool {
     high - low <= STEADY_SPREAD * mean && drift.abs() <= STEADY_SPREAD / 2.0 * mean
 }
 
-fn overwrite(layer: &mut NandLayer, pages: u64, writes: u64, rng: &mut SmallRng) -> Result<()> {
+fn overwrite(layer: &mut TestedLayer, pages: u64, writes: u64, rng: &mut SmallRng) -> Result<()> {
     let sectors = u64::from(PAGE_BYTES) / frit_core::SECTOR_BYTES;
     for _ in 0..writes {
         let at = Sector(rng.random_range(0..pages) * sectors);
-        layer.write(&mut UntimedSink::new(), at, WriteData::Len(PAGE_BYTES), Hints::NONE)?;
+        layer.write(at, WriteData::Len(PAGE_BYTES))?;
     }
     Ok(())
 }
 
-fn programmed(layer: &NandLayer) -> u64 {
-    layer.flash().nand().views().map(|v| v.counts.of(Op::NandProgram).commands).sum()
+/// Number of pages programmed so far.
+fn programmed(layer: &TestedLayer) -> u64 {
+    let bytes = layer.flash().nand().views().map(|v| v.counts.of(Op::NandProgram).bytes);
+    bytes.sum::<u64>() / u64::from(PAGE_BYTES)
 }
 
 /// Sums of block states over all samples.
@@ -263,7 +218,7 @@ impl BlockStateSums {
         BlockStateSums { looks: 0, free: 0, open: 0, data: 0, valid: vec![0; pages_per_block as usize + 1] }
     }
 
-    fn look(&mut self, layer: &NandLayer) {
+    fn look(&mut self, layer: &TestedLayer) {
         let blocks = layer.flash().blocks();
         self.looks += 1;
         for block in 0..blocks.count() {
@@ -274,7 +229,7 @@ impl BlockStateSums {
                     self.data += 1;
                     self.valid[usize::from(blocks.valid(block))] += 1;
                 }
-                BlockUse::Victim | BlockUse::Emptied => self.data += 1,
+                BlockUse::Victim | BlockUse::Emptied | BlockUse::Placed => self.data += 1,
                 BlockUse::Retiring | BlockUse::Bad => {}
             }
         }

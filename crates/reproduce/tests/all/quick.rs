@@ -95,7 +95,7 @@ fn inputs_agree_and_theory_holds() {
             other => panic!("{}: {other:?}", e.id),
         }
     }
-    assert_eq!(seen, 6 + 3 + 2);
+    assert_eq!(seen, 6 + 3 + 3);
 }
 
 #[test]
@@ -284,4 +284,35 @@ fn the_price_at_which_a_log_pays_is_that_at_which_both_cost_the_same() {
     let drawn = r.plots();
     assert_eq!(drawn[0].0, "ntl.log.svg");
     assert!(drawn[0].1.starts_with("<svg"));
+}
+
+#[test]
+fn values_of_openssd_are_compared_with_those_of_other_variants_and_workloads() {
+    let r = quick(&["ossd.base.randread", "ossd.f3", "ossd.f4", "ossd.t2"]);
+    let checks = |id: &str| {
+        let e = r.experiments.iter().find(|e| e.id == id).unwrap();
+        let Measured::Comparison(c) = &e.measured else { panic!("{id} is no comparison") };
+        c.checks.clone()
+    };
+    let value = |id: &str, what: &str, workload: &str, variant: &str| {
+        let all = checks(id);
+        let found =
+            all.iter().find(|c| c.what == what && c.workload == workload && c.variant == variant).unwrap();
+        (found.value.unwrap(), found.input)
+    };
+    // Random reads meet a volume that was filled: of a new one, they would take no time.
+    let (reads, input) = value("ossd.base.randread", "requests/s, QD 1", "rand-read-4K", "baseline");
+    assert!((reads - 2340.0).abs() < 10.0 && input, "{reads}");
+    // Another variant, and another workload.
+    let (faster, input) = value("ossd.f3", "new / baseline, QD 32", "rand-write-4K", "new");
+    assert!((8.0..10.0).contains(&faster) && !input, "{faster}");
+    let (same, _) = value("ossd.f3", "random / sequential, QD 32", "rand-write-4K", "new");
+    assert!((same - 1.0).abs() < 0.05, "{same}");
+    let (size, _) = value("ossd.t2", "MB/s / that of 32 KB", "rand-read-4K", "baseline");
+    assert!((size - 0.125).abs() < 0.01, "{size}");
+    // The rest of a virtual page takes the path that requests need.
+    let of = |variant| value("ossd.f4", "new / baseline, QD 1", "rand-read-4K", variant).0;
+    assert!((1.3..1.8).contains(&of("new")) && of("new, no read buffer") > 2.0);
+    // Workloads of 64 KB are no part of the quick run.
+    assert!(checks("ossd.t2").iter().all(|c| c.workload != "rand-write-64K"));
 }

@@ -7,7 +7,7 @@ use frit_stack::{LayerSummary, MediumSummary, StackSummary};
 use std::fmt::Write;
 
 /// Timing values of a medium, in the order of the output.
-const TIMES: [(&str, &str); 23] = [
+const TIMES: [(&str, &str); 26] = [
     ("t_read", "read"),
     ("t_write", "write"),
     ("t_flush", "flush"),
@@ -15,6 +15,9 @@ const TIMES: [(&str, &str); 23] = [
     ("write_mb_per_s", "MB/s of writes"),
     ("t_prog", "program"),
     ("t_erase", "erase"),
+    ("cell", "cells"),
+    ("page_order", "order of pages"),
+    ("suspend", "suspends"),
     ("bus_per_byte", "bus a byte"),
     ("read", "read"),
     ("write", "write"),

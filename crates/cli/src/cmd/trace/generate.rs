@@ -3,7 +3,7 @@
 use super::convert::write;
 use super::show;
 use comfy_table::{Table, presets};
-use frit_trace::generate::{MODELS, PAGE_SHARE, PATTERNS, RECIPES};
+use frit_trace::generate::{MODELS, PAGE_SHARE, PATTERNS, PERSONALITIES, RECIPES};
 use frit_trace::workload::GENERATOR_PREFIX;
 use frit_trace::write::WriteFormat;
 use frit_trace::{Options, Workload};
@@ -88,6 +88,11 @@ fn list() -> String {
             PAGE_SHARE.1 * 100.0,
             r.assumed
         );
+    }
+    out += "\nfilebench, on a model of a file system (docs/reference/filebench.md)\n";
+    for p in PERSONALITIES {
+        let size = frit_core::size::format(u64::from(p.mean_file_bytes));
+        let _ = writeln!(out, " {}: {}; {} files of {size}, {} threads", p.name, p.about, p.files, p.threads);
     }
     out
 }

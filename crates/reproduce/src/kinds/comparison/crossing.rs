@@ -3,7 +3,7 @@
 use super::runs::{ComparisonRuns, ComparisonWorkload, RunRequest, includes_workload};
 use super::{BreakEven, Crossing, CrossingLine, CrossingPlan, CrossingPoint};
 use crate::Result;
-use crate::describe::{Comparison, MetricExpr};
+use crate::describe::{Comparison, MetricExpr, Variant};
 use crate::sweep::RunMetrics;
 use frit_core::size;
 
@@ -20,27 +20,29 @@ pub(super) fn crossing<'h>(
     if quick {
         values.truncate(2);
     }
-    let at = |set: &[String], value: &String| -> Vec<String> {
-        set.iter().chain(&x.set).cloned().chain([format!("{}={value}", x.axis.key)]).collect()
+    let at = |variant: &Variant, value: &String| {
+        let own = [format!("{}={value}", x.axis.key)];
+        let set = variant.set.iter().chain(&x.set).cloned().chain(own).collect();
+        Variant { set, ..variant.clone() }
     };
     let mut wanted: Vec<RunRequest<'h>> = Vec::new();
     let shown = || here.iter().filter(|h| includes_workload(x.workloads.as_deref(), h));
     for h in shown() {
         // The baseline does not depend on the varied parameter, so one run of it is enough.
-        wanted.push((view, h, base.set.clone()));
+        wanted.push((view, h, base.clone()));
         for variant in &x.variants {
-            let set = &comparison.variant(variant)?.set;
-            wanted.extend(values.iter().map(|v| (view, h, at(set, v))));
+            let of = comparison.variant(variant)?;
+            wanted.extend(values.iter().map(|v| (view, h, at(of, v))));
         }
     }
     sheet.run(&wanted, note)?;
     let mut lines = Vec::new();
     for h in shown() {
-        let cost = figure(&x.cost, &sheet.figures(&(view, h, base.set.clone()))?);
+        let cost = figure(&x.cost, &sheet.figures(&(view, h, base.clone()))?);
         for variant in &x.variants {
-            let set = &comparison.variant(variant)?.set;
+            let of = comparison.variant(variant)?;
             let points = values.iter().map(|v| {
-                let f = sheet.figures(&(view, h, at(set, v)))?;
+                let f = sheet.figures(&(view, h, at(of, v)))?;
                 Ok(point(cost, figure(&x.cost, &f), figure(&x.per, &f), &x.prices))
             });
             lines.push(CrossingLine {

@@ -50,7 +50,7 @@ impl Measure for ComparisonPlan {
         }
         for (_, k) in &checks {
             for h in here.iter().filter(|h| k.workloads.contains(&h.spec.name)) {
-                sheet.want(&k.view, &k.variant, &k.value, h, &mut wanted)?;
+                sheet.want((&k.view, &k.variant, &k.value), h, &here, &mut wanted)?;
             }
         }
         sheet.run(&wanted, note)?;
@@ -58,7 +58,7 @@ impl Measure for ComparisonPlan {
         let mut checked = Vec::new();
         for (claim, k) in checks {
             for h in here.iter().filter(|h| k.workloads.contains(&h.spec.name)) {
-                let value = sheet.value(&k.view, &k.variant, &k.value, h)?;
+                let value = sheet.value((&k.view, &k.variant, &k.value), h, &here)?;
                 let counts = match &k.needs {
                     Some(name) => sheet.metric(&k.view, &k.variant, name, h)? != 0.0,
                     None => true,
@@ -90,8 +90,13 @@ fn available<'a>(
     let lists = plan.tables.iter().map(|t| &t.workloads).chain(plan.crossings.iter().map(|x| &x.workloads));
     let lists: Vec<_> = lists.collect();
     let checked: Vec<&String> = claims.iter().flat_map(|c| &c.checks).flat_map(|k| &k.workloads).collect();
+    let columns = plan.tables.iter().flat_map(|t| &t.columns).map(|c| &c.value);
+    let values = columns.chain(claims.iter().flat_map(|c| &c.checks).map(|k| &k.value));
+    let baselines: Vec<&String> = values.filter_map(|v| v.against_workload.as_ref()).collect();
     let shown = |w: &&WorkloadSpec| {
-        lists.iter().any(|l| l.as_ref().is_none_or(|l| l.contains(&w.name))) || checked.contains(&&w.name)
+        lists.iter().any(|l| l.as_ref().is_none_or(|l| l.contains(&w.name)))
+            || checked.contains(&&w.name)
+            || baselines.contains(&&w.name)
     };
     let Workbench { options, log, .. } = bench;
     let quick = &comparison.quick;
@@ -125,6 +130,7 @@ fn judge(
         value,
         published: k.published,
         rule: k.rule(),
+        input: k.input,
         holds: value.filter(|_| counts).map(|v| k.holds(v)),
     }
 }

@@ -65,6 +65,8 @@ pub struct CheckVerdict {
     pub published: Option<f64>,
     /// The rule as text.
     pub rule: String,
+    /// `true` if a profile is derived from the published value.
+    pub input: bool,
     /// `true` if the value agrees; `None` without a value, or if the run has nothing to judge.
     pub holds: Option<bool>,
 }

@@ -44,10 +44,14 @@ fn check_table(all: &[CheckVerdict]) -> OutcomeTable {
             c.published.map_or(Cell::Missing, Cell::Value),
             measured,
             Cell::text(&c.rule),
-            Cell::verdict(vec![Judgement::of(JudgedAspect::Claim, c.holds)]),
+            Cell::verdict(vec![Judgement::of(aspect(c), c.holds)]),
         ]
     };
     OutcomeTable::new(4, &head, all.iter().map(row).collect())
+}
+
+fn aspect(c: &CheckVerdict) -> JudgedAspect {
+    if c.input { JudgedAspect::Input } else { JudgedAspect::Claim }
 }
 
 fn compared_parts(t: &ComparedTable) -> [OutcomePart; 2] {

@@ -1,13 +1,13 @@
 //! Runs of a comparison, and the tables of their results.
 
 use super::{ComparedRow, ComparedTable, TablePlan};
-use crate::Result;
 use crate::caching::pcm_chips;
-use crate::describe::{Comparison, MetricExpr, RunView, WorkloadSpec};
+use crate::describe::{Comparison, MetricExpr, RunView, Variant, WorkloadSpec};
 use crate::pool::{JobPool, PoolJob};
 use crate::sweep::{AvailableWorkload, RunMetrics, WorkloadStats};
+use crate::{Error, Result};
 use frit_engine::LoopMode;
-use frit_replay::{RunOptions, Session};
+use frit_replay::{RunOptions, Session, WarmUp};
 use frit_stack::Stack;
 use frit_trace::Fit;
 
@@ -21,8 +21,11 @@ pub(super) struct ComparisonWorkload<'a> {
     pub(super) facts: WorkloadStats,
 }
 
-/// Parameters of a run: view, workload, and overrides in addition to the view's.
-pub(super) type RunRequest<'a> = (&'a RunView, &'a ComparisonWorkload<'a>, Vec<String>);
+/// Parameters of a run: view, workload, and variant.
+pub(super) type RunRequest<'a> = (&'a RunView, &'a ComparisonWorkload<'a>, Variant);
+
+/// A value of a run: view, variant, and expression.
+pub(super) type RunValue<'a> = (&'a str, &'a str, &'a MetricExpr);
 
 /// Runs of a comparison, with their results.
 pub(super) struct ComparisonRuns<'a> {
@@ -35,19 +38,19 @@ impl<'a> ComparisonRuns<'a> {
     /// Adds the runs that a metric of a variant needs.
     pub(super) fn want<'h>(
         &self,
-        view: &str,
-        variant: &str,
-        value: &MetricExpr,
+        (view, variant, value): RunValue<'_>,
         h: &'h ComparisonWorkload<'h>,
+        here: &'h [ComparisonWorkload<'h>],
         wanted: &mut Vec<RunRequest<'h>>,
     ) -> Result<()>
     where
         'a: 'h,
     {
         let view = self.comparison.view(view)?;
+        wanted.push((view, h, self.comparison.variant(variant)?.clone()));
         // A relative value needs the run of its baseline as well.
-        for name in [Some(variant), value.against.as_deref()].into_iter().flatten() {
-            wanted.push((view, h, self.comparison.variant(name)?.set.clone()));
+        if let Some((variant, h)) = baseline(variant, value, h, here) {
+            wanted.push((view, h, self.comparison.variant(variant)?.clone()));
         }
         Ok(())
     }
@@ -65,7 +68,7 @@ impl<'a> ComparisonRuns<'a> {
             for view in &t.views {
                 for variant in &t.variants {
                     for c in &t.columns {
-                        self.want(view, variant, &c.value, h, wanted)?;
+                        self.want((view, variant, &c.value), h, here, wanted)?;
                     }
                 }
             }
@@ -94,22 +97,25 @@ impl<'a> ComparisonRuns<'a> {
         h: &ComparisonWorkload<'_>,
     ) -> Result<f64> {
         let (view, variant) = (self.comparison.view(view)?, self.comparison.variant(variant)?);
-        Ok(self.figures(&(view, h, variant.set.clone()))?.get(name))
+        Ok(self.figures(&(view, h, variant.clone()))?.get(name))
     }
 
     pub(super) fn value(
         &self,
-        view: &str,
-        variant: &str,
-        value: &MetricExpr,
+        (view, variant, value): RunValue<'_>,
         h: &ComparisonWorkload<'_>,
+        here: &[ComparisonWorkload<'_>],
     ) -> Result<Option<f64>> {
         let view = self.comparison.view(view)?;
-        let of = |name: &str| -> Result<RunMetrics> {
-            self.figures(&(view, h, self.comparison.variant(name)?.set.clone()))
+        let of = |name: &str, h: &ComparisonWorkload<'_>| -> Result<RunMetrics> {
+            self.figures(&(view, h, self.comparison.variant(name)?.clone()))
         };
-        let figures = of(variant)?;
-        let base = value.against.as_deref().map(of).transpose()?;
+        let figures = of(variant, h)?;
+        let base = match baseline(variant, value, h, here) {
+            Some((variant, h)) => Some(of(variant, h)?),
+            None if value.against_workload.is_some() => return Ok(None),
+            None => None,
+        };
         let get = |f: &RunMetrics, n: &str| f.get(n);
         let base = base.as_ref().map(|b| move |n: &str| get(b, n));
         Ok(value.of(&|n| figures.get(n), base.as_ref().map(|b| b as &dyn Fn(&str) -> f64)))
@@ -129,7 +135,7 @@ impl<'a> ComparisonRuns<'a> {
                 };
                 let mut all = Vec::new();
                 for variant in &t.variants {
-                    let values = t.columns.iter().map(|c| self.value(view, variant, &c.value, h));
+                    let values = t.columns.iter().map(|c| self.value((view, variant, &c.value), h, here));
                     all.push((variant, values.collect::<Result<Vec<_>>>()?));
                 }
                 if t.wide {
@@ -151,32 +157,38 @@ impl<'a> ComparisonRuns<'a> {
         })
     }
 
-    fn stack(&self, (view, h, set): &RunRequest<'_>) -> Result<Stack> {
+    fn stack(&self, (view, h, variant): &RunRequest<'_>) -> Result<Stack> {
         let c = self.comparison;
         let mut sets: Vec<String> =
-            [&c.set, &view.set, set, &h.spec.set].into_iter().flatten().cloned().collect();
-        let plain = Stack::load(&c.stack, &sets).map_err(Box::new)?;
+            [&c.set, &view.set, &variant.set, &h.spec.set].into_iter().flatten().cloned().collect();
+        let name = variant.stack.as_ref().unwrap_or(&c.stack);
+        let plain = Stack::load(name, &sets).map_err(Box::new)?;
         let Some(packed) = view.packed else { return Ok(plain) };
         let bytes = (h.facts.chunks.bytes() as f64 * packed.times) as u64;
         let chip = bytes.div_ceil(pcm_chips(&plain)).next_multiple_of(CHIP_STEP);
         sets.push(format!("media.pcm.chip_bytes={chip}"));
-        Ok(Stack::load(&c.stack, &sets).map_err(Box::new)?)
+        Ok(Stack::load(name, &sets).map_err(Box::new)?)
     }
 
     fn key(&self, stack: &Stack, (view, h, _): &RunRequest<'_>) -> String {
         let packed = view.packed.is_some();
         // Runs of different variants with equal stacks share a key, and so a result.
-        format!("{} {} {} {packed} {}", h.spec.name, stack.identity().sha256, view.depth, self.seed)
+        let warm = view.warm.as_deref().unwrap_or_default();
+        format!("{} {} {} {packed} {warm} {}", h.spec.name, stack.identity().sha256, view.depth, self.seed)
     }
 
     fn job<'h>(&self, wanted: &RunRequest<'h>) -> Result<PoolJob<'h, RunMetrics>> {
         let stack = self.stack(wanted)?;
         let key = self.key(&stack, wanted);
-        let (view, h, set) = wanted;
-        let sets = if set.is_empty() { String::new() } else { format!(", {}", set.join(" ")) };
-        let about = format!("{}, {}{sets}", h.spec.name, view.name);
+        let (view, h, variant) = wanted;
+        let of: Vec<&str> = variant.stack.iter().chain(&variant.set).map(String::as_str).collect();
+        let of = if of.is_empty() { String::new() } else { format!(", {}", of.join(" ")) };
+        let about = format!("{}, {}{of}", h.spec.name, view.name);
         let mode = LoopMode::Closed { depth: view.depth };
-        let options = RunOptions { mode, seed: self.seed, ..RunOptions::default() };
+        let described = |why: String| Error::Description { name: self.comparison.name.clone(), why };
+        let warm: WarmUp =
+            view.warm.as_deref().map_or(Ok(WarmUp::default()), str::parse).map_err(described)?;
+        let options = RunOptions { mode, warm, seed: self.seed, ..RunOptions::default() };
         let (h, packed) = (*h, view.packed.is_some());
         let run = move || {
             let session = Session::new(&stack, &options)?;
@@ -186,6 +198,22 @@ impl<'a> ComparisonRuns<'a> {
         };
         Ok(PoolJob { key, about, run: Box::new(run) })
     }
+}
+
+/// Returns the variant and workload of the baseline of a value; `None` if it has none, or if the
+/// workload is not available.
+fn baseline<'h, 'v>(
+    variant: &'v str,
+    value: &'v MetricExpr,
+    h: &'h ComparisonWorkload<'h>,
+    here: &'h [ComparisonWorkload<'h>],
+) -> Option<(&'v str, &'h ComparisonWorkload<'h>)> {
+    let workload = match &value.against_workload {
+        Some(name) => here.iter().find(|h| h.spec.name == *name)?,
+        None => h,
+    };
+    let given = value.against.is_some() || value.against_workload.is_some();
+    given.then(|| (value.against.as_deref().unwrap_or(variant), workload))
 }
 
 /// Returns `true` if a list contains a workload, or if there is no list.
