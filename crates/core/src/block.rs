@@ -1,8 +1,8 @@
 //! The block interface between the layers of a stack.
 
 use crate::{
-    BlockingMedium, Buffer, ByteAccess, CacheAccess, Deferred, Durable, Hints, Nanos, Params, RawAccess,
-    ReadTarget, RequestIntent, Result, Sector, Sink, StackView, WriteData,
+    BlockingMedium, Buffer, ByteAccess, CacheAccess, Deferred, Durable, Hints, NamelessDevice, Nanos, Params,
+    RawAccess, ReadTarget, RequestIntent, Result, Sector, Sink, StackView, WriteData,
 };
 use std::sync::Arc;
 
@@ -152,6 +152,11 @@ pub trait BlockLayer<S: Sink> {
 
     /// Returns the commands of a solid-state cache; `None` if the layer is none.
     fn cache_access(&mut self) -> Option<&mut dyn CacheAccess<S>> {
+        None
+    }
+
+    /// Returns the nameless-write device that the layer is; `None` if the layer is none.
+    fn nameless_device(&mut self) -> Option<&mut dyn NamelessDevice<S>> {
         None
     }
 

@@ -49,7 +49,9 @@ pub use durable::{
 };
 pub use error::{Error, Result};
 pub use hints::{HintKind, HintMap, HintRange, HintSpan, Hints};
-pub use nameless_device::{Claimed, Migration, NamelessDevice, OWNERS, OwnedBlock, PhysicalAddress};
+pub use nameless_device::{
+    Claimed, ContentsSpace, Migration, NamelessDevice, OWNERS, OwnedBlock, PhysicalAddress,
+};
 pub use objects::{ObjectDevice, ObjectId, ObjectReader};
 pub use params::{ParamDef, ParamInfo, ParamTable, Params};
 pub use payload::{ReadTarget, WriteData};

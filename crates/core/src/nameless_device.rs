@@ -54,10 +54,23 @@ pub struct OwnedBlock {
 pub struct Migration {
     /// Owner of the block.
     pub owner: u32,
-    /// Page at which the block was.
+    /// Page at which the block was. Its version there was that of `to`. The page of a block that was
+    /// lost is not written again.
     pub from: u32,
     /// Its new address; `None` if the block was unreadable, and is lost.
     pub to: Option<PhysicalAddress>,
+}
+
+/// Space for contents of a nameless-write device, in blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct ContentsSpace {
+    /// Blocks that an owner can store.
+    pub capacity: u32,
+    /// Blocks beyond the capacity that may be stored for a while: those that the owner has replaced,
+    /// and frees once its new metadata is durable.
+    pub waiting: u32,
+    /// Blocks that are stored: written or claimed, and not freed.
+    pub stored: u32,
 }
 
 /// Where a block is after a recovery.
@@ -75,15 +88,31 @@ pub enum Claimed {
 /// a small virtual address space ([`NamelessDevice::virtual_write`]). A token that an access returns is
 /// done when the access is durable; an access begins once `after` is done.
 ///
+/// **Addresses.** The `k` blocks of a request queue have the pages `p` to `p + k - 1` and the versions
+/// `v` to `v + k - 1`, where `p` and `v` are those of the first one, and lie in one virtual page. So an
+/// owner that keeps runs of blocks needs one address for a queue.
+///
 /// **Migration.** The device moves blocks. It notes each move in a queue ([`NamelessDevice::migration`])
-/// until the owner has acknowledged it. Until then a read at the old address reads the block at its new
-/// place. The new place has the owner and the version of the block in its spare area, which is
+/// until the owner has acknowledged it. Until then each access at an old address reaches the block at its
+/// new place. The new place has the owner and the version of the block in its spare area, which is
 /// programmed together with the data. So the notice itself need not be durable: after a crash, the owner
-/// claims each block at the address that it knows, and is told the present one.
+/// claims each block at the address that it knows, and is told the present one. Notices of a block that
+/// was freed stay in the queue, and mean nothing: no other block has its version.
+///
+/// **Atomic flush.** With [`NamelessDevice::flushes_atomically`], virtual writes become durable with the
+/// next flush, all or none: after a crash, each virtual block is as of the last flush that was completed,
+/// or all are as of the flush that was in progress. Nameless writes, virtual writes that refer to them,
+/// and one flush are a transaction. Without it, each virtual write becomes durable by itself, at the
+/// flush at the latest.
 ///
 /// **Recovery.** [`NamelessDevice::recover`] finds the virtual blocks. The owner reads its metadata,
 /// claims all blocks that it refers to ([`NamelessDevice::claim`]), and calls
-/// [`NamelessDevice::resume`]. Blocks that were not claimed are free.
+/// [`NamelessDevice::resume`]. Blocks that were not claimed are free. Until then the device refuses
+/// writes and flushes; it reads virtual blocks, and contents that were claimed.
+///
+/// **Space.** A device with atomic flushes accepts nameless writes as long as
+/// [`ContentsSpace::capacity`] and [`ContentsSpace::waiting`] together are not exceeded, and always
+/// accepts virtual writes. A block counts until it is freed.
 pub trait NamelessDevice<S: Sink>: Send
 where
     S::Tok: Token,
@@ -96,6 +125,12 @@ where
 
     /// Returns the number of virtual blocks.
     fn virtual_blocks(&self) -> u32;
+
+    /// Returns `true` if virtual writes become durable together, at a flush.
+    fn flushes_atomically(&self) -> bool;
+
+    /// Returns the space for contents.
+    fn space(&self) -> ContentsSpace;
 
     /// Writes a request queue of blocks, one for each owner. The queue gets a virtual page of its own.
     /// The addresses are added to `placed`.
@@ -125,6 +160,13 @@ where
         after: S::Tok,
     ) -> Result<S::Tok>;
 
+    /// Forgets the contents of a virtual block, which reads as zeros then. It is durable as a virtual
+    /// write is.
+    ///
+    /// # Errors
+    /// A device without atomic flushes; the errors of [`NamelessDevice::virtual_write`].
+    fn virtual_discard(&mut self, sink: &mut S, block: u32) -> Result<()>;
+
     /// Reads bytes of consecutive contents: from byte `offset` of the first block on, up to the length
     /// of `into`. Blocks of one virtual page are read by one command.
     ///
@@ -139,7 +181,8 @@ where
         cause: Cause,
     ) -> Result<S::Tok>;
 
-    /// Reads a virtual block. A block that was never written reads as zeros.
+    /// Reads bytes of a virtual block, from byte `offset` on. A block that was never written reads as
+    /// zeros.
     ///
     /// # Errors
     /// `Corrupt` for a block that is damaged or lost, or an error of the medium.
@@ -147,19 +190,35 @@ where
         &mut self,
         sink: &mut S,
         block: u32,
+        offset: u32,
         into: ReadTarget<'_>,
         cause: Cause,
     ) -> Result<S::Tok>;
 
-    /// Frees a block. Its page may be erased once `after` is done: no durable metadata refers to the
-    /// block then.
+    /// Returns `true` if a virtual block has contents, or has lost them.
+    fn virtual_written(&self, block: u32) -> bool;
+
+    /// Calls `each` with the virtual blocks whose contents are lost, and the reasons.
+    fn virtual_losses(&self, each: &mut dyn FnMut(u32, &str));
+
+    /// Frees a block, at its present address or at an old one. Its page may be erased once `after` is
+    /// done: no durable metadata refers to the block then. That may be the token of a flush, or the
+    /// default token if the flush is complete. A block that is lost or was freed before is ignored.
     fn free(&mut self, sink: &mut S, block: OwnedBlock, after: S::Tok);
 
     /// Returns the oldest migration that was not acknowledged.
     fn migration(&self) -> Option<Migration>;
 
-    /// Acknowledges the oldest migration: the owner knows the new address.
-    fn acknowledge(&mut self);
+    /// Adds the oldest migrations that were not acknowledged to `into`, `most` at most. They stay in the
+    /// queue.
+    fn migrations(&self, most: usize, into: &mut Vec<Migration>);
+
+    /// Returns the number of migrations that were not acknowledged.
+    fn pending_migrations(&self) -> usize;
+
+    /// Acknowledges the `n` oldest migrations: the owner knows the new addresses. Migrations that follow
+    /// are added at the end of the queue, so they are those that [`NamelessDevice::migrations`] has listed.
+    fn acknowledge(&mut self, n: usize);
 
     /// Returns the token that is done when all writes so far are durable.
     fn written(&self) -> S::Tok;
@@ -173,7 +232,7 @@ where
     /// Makes all writes durable, and saves the metadata of the device.
     ///
     /// # Errors
-    /// An error of the medium.
+    /// `ReadOnly` before the owner has resumed; an error of the medium.
     fn flush(&mut self, sink: &mut S) -> Result<S::Tok>;
 
     /// Does background work: garbage collection and wear leveling.
@@ -194,13 +253,21 @@ where
     /// Media without bytes, or an error of the medium.
     fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery>;
 
-    /// Claims a block that the metadata of the owner refers to. Each block is claimed once.
+    /// Returns the number of records of contents that the recovery has found, whether or not an owner
+    /// refers to them; 0 after [`NamelessDevice::resume`].
+    fn found_blocks(&self) -> u64;
+
+    /// Returns `true` from a recovery on until [`NamelessDevice::resume`].
+    fn awaits_claims(&self) -> bool;
+
+    /// Claims a block that the metadata of the owner refers to. Each block is claimed once. The cost is a
+    /// search in the sorted records; a block is read only if the device was moving it.
     ///
     /// # Errors
-    /// An error of the medium.
+    /// `ReadOnly` after the owner has resumed; an error of the medium.
     fn claim(&mut self, block: OwnedBlock) -> Result<Claimed>;
 
-    /// Ends a recovery. Blocks that were not claimed are free.
+    /// Ends a recovery. Blocks that were not claimed are free. Without a recovery it does nothing.
     ///
     /// # Errors
     /// An error of the medium.

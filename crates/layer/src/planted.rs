@@ -514,6 +514,9 @@ pub enum NamelessBug {
     VirtualFreedEarly,
     /// A checkpoint does not wait for the virtual blocks that it states.
     CheckpointEarly,
+    /// With atomic flushes, a version that the last checkpoint names may be erased before the next
+    /// checkpoint is durable.
+    SavedFreedEarly,
 
     // Recovery.
     /// Recovery finds a block only at the address that its owner knows: the race of the prototype.
@@ -522,6 +525,8 @@ pub enum NamelessBug {
     AnyCopyTaken,
     /// Recovery takes the newest version of a virtual block without verification.
     TornTaken,
+    /// With atomic flushes, recovery takes versions that are newer than the last flush.
+    NewerCounts,
     /// Recovery does not write a checkpoint at its end.
     NoCheckpointAtStart,
     /// Sequence numbers restart after a crash.

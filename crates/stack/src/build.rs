@@ -1,7 +1,9 @@
 //! Composition of a layer and its media from a checked stack.
 
 use crate::error::{Problem, Result, StackError};
-use crate::layers::{LayerConfig, cache, flashcache, flashtier, ftl, hfsl, nameless, ntl, ssc};
+use crate::layers::{
+    LayerConfig, cache, flashcache, flashtier, ftl, hfsl, nameless, nameless_device, ntl, ssc,
+};
 use crate::media::{StackMedium, param_problem};
 use crate::objects;
 use crate::stack::{Below, Layer, Stack};
@@ -17,7 +19,7 @@ use frit_compose::segments::Segments;
 use frit_compose::stripe::Stripe;
 use frit_compose::thin::Thin;
 use frit_compose::{Composed, Composer, Devices, NestedLayer, Tree};
-use frit_core::{BlockDevice, Error, SECTOR_BYTES, Sink, StackDevice, UntimedSink};
+use frit_core::{BlockDevice, Error, NamelessDevice, SECTOR_BYTES, Sink, StackDevice, UntimedSink};
 use frit_engine::{AnyScheduler, Event, InOrder};
 use frit_layer::FlashcacheConfig;
 use frit_media::checksum::digest;
@@ -128,13 +130,18 @@ impl Stack {
 }
 
 impl Stack {
-    /// Returns the capacity of a layer over what is below it, in bytes.
+    /// Returns the capacity of a layer over what is below it, in bytes. That of a nameless-write device is
+    /// for contents, beside its virtual address space.
     pub fn layer_bytes(&self, index: usize) -> Result<u64> {
         let mut builder = Builder { stack: self, records: Vec::new() };
-        let built = builder
+        let mut built = builder
             .build_layer::<UntimedSink, _>(index, &NoStores, &mut Hardware::new())
             .map_err(|problem| StackError::new(&self.name, vec![*problem]))?;
-        Ok(built.info().sectors * SECTOR_BYTES)
+        let contents = |device: &mut dyn NamelessDevice<UntimedSink>| {
+            u64::from(device.space().capacity) * u64::from(device.block_bytes())
+        };
+        let bytes = built.info().sectors * SECTOR_BYTES;
+        Ok(if index == 0 { built.nameless_device().map_or(bytes, contents) } else { bytes })
     }
 }
 
@@ -178,6 +185,7 @@ impl Builder<'_> {
                     .and_then(|disk| flashtier::build((**c).clone(), nand(), disk, stores, hardware))
             }
             LayerConfig::Nameless(c) => nameless::build((**c).clone(), nand(), stores, hardware),
+            LayerConfig::NamelessDevice(c) => nameless_device::build((**c).clone(), nand(), stores, hardware),
             LayerConfig::Ssc(c) => ssc::build((**c).clone(), nand(), stores, hardware),
             LayerConfig::Flashcache(c) => return self.build_flashcache(layer, c, stores, hardware),
             LayerConfig::Ntl(config) => require_medium("pcm", stack.pcm(layer))
@@ -305,6 +313,7 @@ impl Stack {
         match above.map(|l| &l.config) {
             Some(LayerConfig::Ftl(config)) => config.divide(geometry).unwrap_or(geometry),
             Some(LayerConfig::Nameless(config)) => config.divide(geometry).unwrap_or(geometry),
+            Some(LayerConfig::NamelessDevice(c)) => c.device.divide(geometry).unwrap_or(geometry),
             Some(LayerConfig::Flashtier(config)) => config.ssc.divide(geometry).unwrap_or(geometry),
             Some(LayerConfig::Ssc(config)) => config.ssc.divide(geometry).unwrap_or(geometry),
             _ => geometry,

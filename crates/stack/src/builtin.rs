@@ -39,6 +39,8 @@ builtins!(
     "ftl-modern",
     "nameless-openssd",
     "nameless-small",
+    "nameless-files",
+    "nameless-files-openssd",
     "ssc-small",
     "flashtier-small",
     "ssc-flashtier",

@@ -6,8 +6,8 @@ use crate::open_report::OpenReport;
 use crate::superblock::{Superblock, SuperblockFile, VolumeState, boot_id};
 use frit_core::{
     BlockingMedium, Buffer, CacheCommand, CacheInfo, CacheReply, CheckCounts, CheckScope, Deferred, Finding,
-    Hints, MediumKind, ParamInfo, Progress, ReadTarget, RequestIntent, Result as CoreResult, SECTOR_BYTES,
-    Sector, Sink, StackDevice, StackView, UntimedSink, WriteData,
+    Hints, MediumKind, NamelessDevice, ParamInfo, Progress, ReadTarget, RequestIntent, Result as CoreResult,
+    SECTOR_BYTES, Sector, Sink, StackDevice, StackView, UntimedSink, WriteData,
 };
 use frit_stack::Stack;
 use frit_stack::record::RecordPort;
@@ -112,6 +112,13 @@ fn no_cache() -> frit_core::Error {
     let why =
         "the layer of this volume is no solid-state cache; use a stack whose upper layer has the kind `ssc`";
     frit_core::Error::param("cache command", "", why)
+}
+
+/// Returns the error of a command of a nameless-write device on another layer.
+fn no_nameless() -> frit_core::Error {
+    let why = "the layer of this volume is no nameless-write device; use a stack whose upper layer has the kind \
+               `nameless-device`";
+    frit_core::Error::param("nameless command", "", why)
 }
 
 impl<S: Sink> Volume<S> {
@@ -347,6 +354,26 @@ impl<S: Sink> Volume<S> {
         }
         let access = self.layer.cache_access().ok_or_else(no_cache)?;
         let done = access.execute(&mut self.sink, command);
+        self.check_files_on_error(done)
+    }
+
+    /// Calls `access` with the nameless-write device that the layer of the volume is. Its changes survive a
+    /// power loss after a flush: [`Volume::flush`], or that of the device. `changes` states that the access
+    /// changes the device.
+    ///
+    /// # Errors
+    /// The layer of the volume is none; changes of a volume that was opened read-only; the errors of
+    /// `access`.
+    pub fn nameless_device<R>(
+        &mut self,
+        changes: bool,
+        access: impl FnOnce(&mut dyn NamelessDevice<S>, &mut S) -> CoreResult<R>,
+    ) -> CoreResult<R> {
+        if changes {
+            self.writable()?;
+        }
+        let device = self.layer.nameless_device().ok_or_else(no_nameless)?;
+        let done = access(device, &mut self.sink);
         self.check_files_on_error(done)
     }
 

@@ -364,6 +364,8 @@ impl<T: Token, N: Store> Flash<T, N> {
         v: GcVictim<T>,
     ) -> Result<T> {
         debug_assert_eq!(self.blocks.valid(v.block), 0);
+        // Pages that were read out of this block must not be taken for those that are written there next.
+        self.drop_overwritten(unit);
         if self.erase_after_flush && !is_planted(FlashBug::EraseBeforeFlush) {
             self.blocks.set_state(v.block, BlockUse::Emptied);
             let u = &mut self.units[to_usize(unit)];

@@ -121,6 +121,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         write: UnitWrite<'_, T>,
     ) -> Result<Option<ProgrammedUnit<T>>> {
         let first = self.next_page(sink, write.unit, write.stream)?;
+        self.align_seq(self.unit_pages);
         let mut spares = std::mem::take(&mut self.unit_spares);
         spares.clear();
         spares.extend(write.lpns.iter().map(|&lpn| Spare { lpn, seq: self.next_seq() }));
@@ -427,7 +428,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Removes gathered pages that were overwritten or discarded since they were read.
-    fn drop_overwritten(&mut self, unit: u32) {
+    pub(super) fn drop_overwritten(&mut self, unit: u32) {
         let page = to_usize(self.nand.geometry().page_bytes);
         let (gather, reverse) = (&mut self.units[to_usize(unit)].gather, &self.reverse);
         let mut kept = 0;

@@ -508,6 +508,15 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.seq
     }
 
+    /// Skips numbers so that the next `n` ones are consecutive, although some numbers are left out
+    /// ([`Flash::next_seq`]).
+    pub(super) fn align_seq(&mut self, n: u32) {
+        let low = u32::from(low_u16(self.seq));
+        if low + n > u32::from(u16::MAX) {
+            self.seq += u64::from(u32::from(u16::MAX) + 1 - low);
+        }
+    }
+
     /// Records that an entry names a programmed page after `done`.
     #[inline]
     pub(crate) fn record_named<S: Sink<Tok = T>>(&mut self, sink: &mut S, done: T) {

@@ -94,6 +94,18 @@ impl NamelessConfig {
         Ok(NandGeometry { record_copies, ..nand.divided(self.mapping_unit)? })
     }
 
+    /// Checks that NAND is divided into blocks ([`NamelessConfig::divide`]).
+    ///
+    /// # Errors
+    /// A mapping unit that is not the page of the NAND.
+    pub(crate) fn check_divided(&self, g: &NandGeometry) -> Result<()> {
+        if self.mapping_unit == 0 || self.mapping_unit == u64::from(g.page_bytes) {
+            return Ok(());
+        }
+        let why = format!("the NAND is divided into pages of {} bytes", g.page_bytes);
+        Err(Error::param("mapping_unit", self.mapping_unit, why))
+    }
+
     /// Parameters of the NAND side. The host moves pages over the bus: copyback stays inside the device,
     /// which a host FTL cannot use (section 3.4).
     pub(super) fn flash_keys(&self) -> FlashKeys<'_> {

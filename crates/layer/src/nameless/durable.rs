@@ -27,7 +27,7 @@ where
         let mut page = vec![0; to_usize(self.page_bytes)];
         let mut entries: Vec<(Lpn, Option<PhysicalAddress>)> = Vec::new();
         for block in 0..self.device.virtual_blocks() {
-            match self.device.virtual_read(sink, block, ReadTarget::Bytes(&mut page), Cause::Meta) {
+            match self.device.virtual_read(sink, block, 0, ReadTarget::Bytes(&mut page), Cause::Meta) {
                 Ok(_) => {}
                 Err(e @ Error::Corrupt { .. }) => {
                     let why = format!("the part of the map that has it is lost: {e}");

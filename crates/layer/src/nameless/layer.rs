@@ -67,10 +67,7 @@ where
         config.validate()?;
         let nand = nand.into();
         let g = *nand.geometry();
-        if config.mapping_unit != 0 && config.mapping_unit != u64::from(g.page_bytes) {
-            let why = format!("the NAND is divided into pages of {} bytes", g.page_bytes);
-            return Err(Error::param("mapping_unit", config.mapping_unit, why));
-        }
+        config.check_divided(&g)?;
         let others = |pages: u32| {
             if !config.scans() {
                 return (0, 0, 0);
@@ -104,14 +101,15 @@ where
             return Err(Error::param("capacity", config.capacity, "leaves no page for data"));
         }
         let (virtual_blocks, _, waiting) = others(pages);
-        let nameless = pages + waiting + if config.scans() { g.program_pages } else { 0 };
-        let device = HostFtl::new(&config, nand, DeviceBlocks { nameless, virtual_blocks })?;
+        let waiting = waiting + if config.scans() { g.program_pages } else { 0 };
+        let blocks = DeviceBlocks { capacity: pages, waiting, virtual_blocks, atomic_flush: false };
+        let device = HostFtl::new(&config, nand, blocks)?;
         Ok(Nameless::new(config, device, pages))
     }
 }
 
-/// Blocks that may wait for a save of the map.
-fn waiting_limit(pages: u32, unit_pages: u32) -> u32 {
+/// Blocks that may wait until metadata no longer refers to them, of a device for `pages` blocks.
+pub(crate) fn waiting_limit(pages: u32, unit_pages: u32) -> u32 {
     (pages / WAITING_SHARE).max(WAITING_UNITS * unit_pages)
 }
 

@@ -41,3 +41,4 @@ mod write;
 pub use config::{NamelessConfig, NamelessRecovery};
 pub use host_ftl::{DeviceBlocks, HostFtl};
 pub use layer::Nameless;
+pub(crate) use layer::waiting_limit;

@@ -22,7 +22,7 @@ where
                     None => self.take_loss(migration),
                 }
             }
-            self.device.acknowledge();
+            self.device.acknowledge(1);
         }
     }
 

@@ -8,6 +8,7 @@ pub(crate) mod flashtier;
 pub(crate) mod ftl;
 pub(crate) mod hfsl;
 pub(crate) mod nameless;
+pub(crate) mod nameless_device;
 pub(crate) mod ntl;
 pub(crate) mod ssc;
 
@@ -29,8 +30,8 @@ use frit_core::params::Phase;
 use frit_core::{MediumKind, ParamDef, ParamInfo, ParamTable};
 use frit_layer::cache::CacheMode;
 use frit_layer::{
-    CacheConfig, FlashcacheConfig, FlashtierConfig, FtlConfig, HfslConfig, NamelessConfig, NtlConfig,
-    SscBlockConfig,
+    CacheConfig, FlashcacheConfig, FlashtierConfig, FtlConfig, HfslConfig, NamelessBlockConfig,
+    NamelessConfig, NtlConfig, SscBlockConfig,
 };
 use std::sync::OnceLock;
 use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
@@ -49,6 +50,8 @@ pub enum LayerKind {
     Flashtier,
     /// A volume over a nameless-write device.
     Nameless,
+    /// A nameless-write device without a volume.
+    NamelessDevice,
     /// A solid-state cache of NAND without a manager.
     Ssc,
     /// A disk behind an ordinary SSD as its cache.
@@ -173,6 +176,8 @@ pub enum LayerConfig {
     Flashtier(Box<FlashtierConfig>),
     /// Configuration of a volume over a nameless-write device.
     Nameless(Box<NamelessConfig>),
+    /// Configuration of a nameless-write device without a volume.
+    NamelessDevice(Box<NamelessBlockConfig>),
     /// Configuration of a solid-state cache without a manager.
     Ssc(Box<SscBlockConfig>),
     /// Configuration of a disk behind an ordinary SSD as its cache.
@@ -221,6 +226,10 @@ macro_rules! with_config_of {
             }
             LayerKind::Nameless => {
                 type $config = NamelessConfig;
+                $value
+            }
+            LayerKind::NamelessDevice => {
+                type $config = NamelessBlockConfig;
                 $value
             }
             LayerKind::Ssc => {
@@ -303,6 +312,7 @@ impl LayerKind {
             LayerKind::Cache => cache::ABOUT,
             LayerKind::Flashtier => flashtier::ABOUT,
             LayerKind::Nameless => nameless::ABOUT,
+            LayerKind::NamelessDevice => nameless_device::ABOUT,
             LayerKind::Ssc => ssc::ABOUT,
             LayerKind::Flashcache => flashcache::ABOUT,
             LayerKind::Ntl => ntl::ABOUT,
@@ -328,6 +338,7 @@ impl LayerKind {
                 | LayerKind::Cache
                 | LayerKind::Flashtier
                 | LayerKind::Nameless
+                | LayerKind::NamelessDevice
                 | LayerKind::Ssc
                 | LayerKind::Flashcache
                 | LayerKind::Ntl
@@ -348,6 +359,7 @@ impl LayerKind {
             self,
             LayerKind::Flashtier
                 | LayerKind::Nameless
+                | LayerKind::NamelessDevice
                 | LayerKind::Ssc
                 | LayerKind::Flashcache
                 | LayerKind::Thin
@@ -371,6 +383,7 @@ impl LayerKind {
             LayerKind::Cache => cache::ROLES,
             LayerKind::Flashtier => flashtier::ROLES,
             LayerKind::Nameless => nameless::ROLES,
+            LayerKind::NamelessDevice => nameless_device::ROLES,
             LayerKind::Ssc => ssc::ROLES,
             LayerKind::Flashcache => flashcache::ROLES,
             LayerKind::Ntl => ntl::ROLES,
@@ -425,6 +438,7 @@ impl LayerKind {
             LayerKind::Cache => cache::DURABILITY,
             LayerKind::Flashtier => flashtier::DURABILITY,
             LayerKind::Nameless => nameless::DURABILITY,
+            LayerKind::NamelessDevice => nameless_device::DURABILITY,
             LayerKind::Ssc => ssc::DURABILITY,
             LayerKind::Flashcache => flashcache::DURABILITY,
             LayerKind::Ntl => ntl::DURABILITY,
@@ -458,6 +472,8 @@ impl LayerKind {
             LayerKind::Nameless => {
                 nameless::decode(path, table, problems).map(|c| LayerConfig::Nameless(Box::new(c)))
             }
+            LayerKind::NamelessDevice => nameless_device::decode(path, table, problems)
+                .map(|c| LayerConfig::NamelessDevice(Box::new(c))),
             LayerKind::Ssc => ssc::decode(path, table, problems).map(|c| LayerConfig::Ssc(Box::new(c))),
             LayerKind::Flashcache => {
                 flashcache::decode(path, table, problems).map(|c| LayerConfig::Flashcache(Box::new(c)))
@@ -500,6 +516,9 @@ impl LayerKind {
                 flashtier::decode_checked(table).map(|c| LayerConfig::Flashtier(Box::new(c)))
             }
             LayerKind::Nameless => keys_of(table).map(|c| LayerConfig::Nameless(Box::new(c))),
+            LayerKind::NamelessDevice => {
+                nameless_device::decode_checked(table).map(|c| LayerConfig::NamelessDevice(Box::new(c)))
+            }
             LayerKind::Ssc => ssc::decode_checked(table).map(|c| LayerConfig::Ssc(Box::new(c))),
             LayerKind::Flashcache => keys_of(table).map(|c| LayerConfig::Flashcache(Box::new(c))),
             LayerKind::Ntl => ntl::decode_checked(table).map(|c| LayerConfig::Ntl(Box::new(c))),
@@ -532,6 +551,7 @@ impl LayerConfig {
             }
             LayerConfig::Flashtier(c) => c.unused(),
             LayerConfig::Nameless(c) => c.unused(),
+            LayerConfig::NamelessDevice(c) => c.without_effect(),
             LayerConfig::Ssc(c) => c.unused(),
             LayerConfig::Flashcache(c) => c.unused(),
             LayerConfig::Ntl(c) => c.unused(),
@@ -555,6 +575,7 @@ impl LayerConfig {
             LayerConfig::Cache(_) => SizeRule::Devices(&cache::WholeBlocks),
             LayerConfig::Flashtier(_) => SizeRule::Devices(&flashtier::WholeBlocks),
             LayerConfig::Nameless(_) => SizeRule::Media(nameless::media_sizes),
+            LayerConfig::NamelessDevice(_) => SizeRule::Media(nameless_device::media_sizes),
             LayerConfig::Ssc(_) => SizeRule::Media(ssc::media_sizes),
             LayerConfig::Flashcache(_) => SizeRule::Devices(&flashcache::WholeBlocks),
             LayerConfig::Ntl(_) => SizeRule::Media(ntl::media_sizes),
@@ -578,6 +599,7 @@ impl LayerConfig {
             LayerConfig::Cache(c) => c.validate(),
             LayerConfig::Flashtier(c) => c.validate(),
             LayerConfig::Nameless(c) => c.validate(),
+            LayerConfig::NamelessDevice(c) => c.validate(),
             LayerConfig::Ssc(c) => c.validate(),
             LayerConfig::Flashcache(c) => c.validate(),
             LayerConfig::Ntl(c) => c.validate(),

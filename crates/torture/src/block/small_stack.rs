@@ -136,7 +136,9 @@ fn of_layer(of: &Layer) -> Vec<String> {
                 }
             }
         }
-        LayerKind::Ftl | LayerKind::Nameless => sets.push(format!("{layer}.capacity=0")),
+        LayerKind::Ftl | LayerKind::Nameless | LayerKind::NamelessDevice => {
+            sets.push(format!("{layer}.capacity=0"));
+        }
         LayerKind::Cache => {
             for set in ["cache_bytes=0", "wear_ranks=1", "wear_banks=2", "wear_cubes=2"] {
                 sets.push(format!("{layer}.{set}"));
@@ -222,6 +224,7 @@ fn pcm_bytes(layer: &Layer, page: u32, pages: u32) -> u64 {
         LayerConfig::Ftl(_)
         | LayerConfig::Flashtier(_)
         | LayerConfig::Nameless(_)
+        | LayerConfig::NamelessDevice(_)
         | LayerConfig::Ssc(_)
         | LayerConfig::Flashcache(_)
         | LayerConfig::Concat(_)

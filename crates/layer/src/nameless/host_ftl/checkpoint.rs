@@ -11,7 +11,8 @@
 //! 16  highest sequence number when it was written (8)
 //! 24  index of the part (4), number of parts (4)
 //! 32  1 at a halt, else 0 (8)
-//! 40  addresses of the virtual blocks of the part (8 each): page (4), version (4); 0 for none
+//! 40  addresses of the virtual blocks of the part (8 each): page (4), version (4); 0 for none; page
+//!     0xFFFFFFFF and version 0 for a block that is lost
 //! ```
 //! Numbers are little endian. The rest of the page is zero.
 
@@ -20,7 +21,7 @@ use crate::Token;
 use crate::planted::NamelessBug;
 use frit_core::convert::{count_u32, to_u64, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{PhysicalAddress, Result, Sink, WriteData};
+use frit_core::{PhysicalAddress, Ppn, Result, Sink, WriteData};
 use frit_media::Store;
 
 const MAGIC: &[u8; 8] = b"fritNLC1";
@@ -144,7 +145,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
             for (i, place) in (0..).zip(bytes.chunks_exact_mut(page).take(queue.len())) {
                 let index = chunk * self.unit_pages + i;
                 let covered = index * capacity..((index + 1) * capacity).min(virtual_blocks);
-                let entries = covered.map(|block| self.maps.get(block).unwrap_or_default()).collect();
+                let entries = covered.map(|block| self.maps.entry(block)).collect();
                 CheckpointPart { number, through, index, parts, halted, entries }.encode(place);
             }
             let len = queue.len() * page;
@@ -155,10 +156,19 @@ impl<T: Token, N: Store> HostFtl<T, N> {
             let programmed = self.program_metadata(sink, queue, data, after)?;
             done = sink.join(done, programmed);
         }
+        self.free_replaced(sink, done);
         self.checkpoint.complete = number;
         self.checkpoint.outdated = false;
         self.stats.checkpoints += 1;
         Ok(done)
+    }
+
+    /// Frees the versions of virtual blocks that only the checkpoint before has named, once the new one
+    /// is durable.
+    fn free_replaced<S: Sink<Tok = T>>(&mut self, sink: &mut S, durable: T) {
+        let durable = if is_planted(NamelessBug::SavedFreedEarly) { sink.start() } else { durable };
+        let flash = &mut self.flash;
+        self.maps.mark_saved(|old| flash.invalidate_after(sink, Ppn(old.page), durable));
     }
 
     /// Size of a checkpoint in bytes.

@@ -1,12 +1,13 @@
 //! The interface of a nameless-write device.
 
 use super::maps::tag_of;
-use super::{HostFtl, VIRTUAL};
+use super::{DeviceBlocks, HostFtl, VIRTUAL};
 use crate::Token;
-use frit_core::convert::{count_u32, to_usize};
+use crate::planted::NamelessBug;
+use frit_core::convert::{count_u32, low_u32, to_usize};
 use frit_core::visible::Metric;
 use frit_core::{
-    Cause, Claimed, CrashKind, Error, Lpn, MediumKind, Migration, NamelessDevice, OwnedBlock,
+    Cause, Claimed, ContentsSpace, CrashKind, Error, Lpn, MediumKind, Migration, NamelessDevice, OwnedBlock,
     PhysicalAddress, Ppn, Precondition, Progress, ReadTarget, Recovery, Result, Sink, StackView, WriteData,
 };
 use frit_media::{ExpectedPage, Store};
@@ -15,21 +16,41 @@ impl<T: Token, N: Store> HostFtl<T, N> {
     /// Present address of a block. A block that was moved is found by its address before, until its owner
     /// has acknowledged the migration.
     fn locate(&self, block: OwnedBlock) -> Result<PhysicalAddress> {
-        let mut at = block.at;
-        // The oldest comes first, so one pass follows a block that was moved several times.
-        for m in self.maps.migrations.iter().filter(|m| m.owner == block.owner) {
-            if m.from == at.page {
-                match m.to {
-                    Some(to) => at = to,
-                    None => break,
-                }
-            }
-        }
-        if self.flash.lpn_of(Ppn(at.page)) == Some(Lpn(block.owner)) {
+        let at = match N::STORES_BYTES {
+            true => self.maps.moved_to(block.owner, block.at.version).unwrap_or(block.at),
+            false => self.follow(block),
+        };
+        if at.page < self.flash.nand().geometry().pages()
+            && self.flash.lpn_of(Ppn(at.page)) == Some(Lpn(block.owner))
+        {
             return Ok(at);
         }
         let what = format!("it holds no block of owner {}", block.owner);
         Err(Error::Corrupt { medium: MediumKind::Nand, at: u64::from(at.page), what })
+    }
+
+    /// Present address of a block on NAND without bytes. Copies have new versions there, because no spare
+    /// area has the old one.
+    fn follow(&self, block: OwnedBlock) -> PhysicalAddress {
+        // The oldest comes first, so one pass follows a block that was moved several times.
+        let moves = self.maps.migrations().iter().filter(|m| m.owner == block.owner);
+        moves.fold(block.at, |at, m| m.to.filter(|_| m.from == at.page).unwrap_or(at))
+    }
+
+    /// Refuses changes until the owner has claimed its blocks.
+    fn check_resumed(&self) -> Result<()> {
+        if !self.recovering {
+            return Ok(());
+        }
+        let why = "the device waits until its owner has claimed the blocks that it refers to (claim, resume)";
+        Err(Error::ReadOnly { why: why.to_owned() })
+    }
+
+    /// Returns `true` if a page has another version than an address states: the block was freed, and its
+    /// page is used again.
+    fn has_other_version(&self, at: PhysicalAddress) -> bool {
+        let spare = self.flash.nand().spare(Ppn(at.page));
+        matches!(spare, Ok(Some(spare)) if low_u32(spare.seq) != at.version)
     }
 
     /// Emits the read of `pages` pages of one virtual page, or of all of it.
@@ -57,6 +78,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
         mut into: ReadTarget<'_>,
         cause: Cause,
     ) -> Result<T> {
+        // The pages that are read by one command: the first one, and their number.
         let (mut done, mut first, mut pages) = (T::default(), None, 0);
         let (mut from, mut offset) = (0, offset);
         for &block in blocks {
@@ -67,10 +89,11 @@ impl<T: Token, N: Store> HostFtl<T, N> {
             if first.is_some_and(|f| unit(f) != unit(ppn)) {
                 let read = self.read_run(sink, first.take(), pages, cause)?;
                 done = sink.join(done, read);
-                pages = 0;
             }
-            first.get_or_insert(ppn);
-            pages += 1;
+            // Blocks can lie in the virtual page in any order.
+            let (low, end) = first.map_or((ppn.0, ppn.0), |f| (f.0.min(ppn.0), (f.0 + pages).max(ppn.0)));
+            first = Some(Ppn(low));
+            pages = (end - low).max(ppn.0 + 1 - low);
             self.flash.copy_out(ppn, offset, into.part(from, len), tag_of(at))?;
             (from, offset) = (from + len, 0);
         }
@@ -80,11 +103,11 @@ impl<T: Token, N: Store> HostFtl<T, N> {
 
     /// Refuses numbers that are no virtual block.
     fn check_virtual(&self, block: u32) -> Result<()> {
-        if block < self.maps.virtual_blocks() {
+        let blocks = self.maps.virtual_blocks();
+        if block < blocks {
             return Ok(());
         }
-        let what = "the number of a virtual block is too large";
-        Err(Error::Rule { medium: MediumKind::Nand, at: u64::from(block), what })
+        Err(Error::param("virtual block", block, format!("the virtual space has blocks 0 to {}", blocks - 1)))
     }
 
     /// Verifies that a page holds a version.
@@ -155,6 +178,15 @@ impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
         self.maps.virtual_blocks()
     }
 
+    fn flushes_atomically(&self) -> bool {
+        self.blocks.atomic_flush && self.scans
+    }
+
+    fn space(&self) -> ContentsSpace {
+        let DeviceBlocks { capacity, waiting, .. } = self.blocks;
+        ContentsSpace { capacity, waiting, stored: self.maps.stored }
+    }
+
     fn nameless_write(
         &mut self,
         sink: &mut S,
@@ -164,8 +196,12 @@ impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
         after: S::Tok,
         placed: &mut Vec<PhysicalAddress>,
     ) -> Result<S::Tok> {
-        self.checkpoint.outdated = true;
-        self.program_nameless(sink, owners, data, cause, after, placed)
+        self.check_resumed()?;
+        self.check_queue(owners, data, VIRTUAL, "owner")?;
+        // With atomic flushes, a checkpoint states nothing about contents.
+        self.checkpoint.outdated |= !self.blocks.atomic_flush;
+        let written = self.program_nameless(sink, owners, data, cause, after, placed);
+        written.map_err(|e| self.refuse_after(e))
     }
 
     fn virtual_write(
@@ -176,8 +212,26 @@ impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
+        self.check_resumed()?;
+        self.check_queue(blocks, data, self.maps.virtual_blocks(), "virtual block")?;
         self.checkpoint.outdated = true;
-        self.program_virtual(sink, blocks, data, cause, after)
+        self.program_virtual(sink, blocks, data, cause, after).map_err(|e| self.refuse_after(e))
+    }
+
+    fn virtual_discard(&mut self, sink: &mut S, block: u32) -> Result<()> {
+        self.check_resumed()?;
+        self.check_virtual(block)?;
+        if !self.blocks.atomic_flush {
+            return Err(Error::param("discard", block, "requires a device with atomic flushes"));
+        }
+        self.flash.writable()?;
+        self.checkpoint.outdated = true;
+        // The version that the last checkpoint names stays until the next one.
+        if let Some(at) = self.maps.get(block).filter(|at| !self.maps.is_saved_at(block, *at)) {
+            self.flash.invalidate_after(sink, Ppn(at.page), S::Tok::default());
+        }
+        self.maps.clear(block);
+        Ok(())
     }
 
     fn physical_read(
@@ -190,8 +244,8 @@ impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
     ) -> Result<S::Tok> {
         let held = u64::from(count_u32(blocks.len())) * u64::from(self.page_bytes);
         if u64::from(offset) + u64::from(into.len()) > held || offset >= self.page_bytes {
-            let what = "a physical read must lie in its blocks";
-            return Err(Error::Rule { medium: MediumKind::Nand, at: u64::from(offset), what });
+            let range = format!("{} bytes at {offset}", into.len());
+            return Err(Error::param("read", range, format!("the blocks have {held} bytes")));
         }
         self.read_blocks(sink, blocks, offset, into, cause)
     }
@@ -200,10 +254,15 @@ impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
         &mut self,
         sink: &mut S,
         block: u32,
+        offset: u32,
         mut into: ReadTarget<'_>,
         cause: Cause,
     ) -> Result<S::Tok> {
         self.check_virtual(block)?;
+        if u64::from(offset) + u64::from(into.len()) > u64::from(self.page_bytes) {
+            let range = format!("{} bytes at {offset}", into.len());
+            return Err(Error::param("read", range, format!("a block has {} bytes", self.page_bytes)));
+        }
         if let Some(why) = self.maps.why_lost(block) {
             let what = format!("virtual block {block} is lost: {why}");
             return Err(Error::Corrupt { medium: MediumKind::Nand, at: 0, what });
@@ -213,26 +272,47 @@ impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
             return Ok(sink.start());
         };
         let len = into.len();
-        match self.flash.read(sink, Ppn(at.page), 0, into.part(0, len), tag_of(at), cause) {
+        match self.flash.read(sink, Ppn(at.page), offset, into.part(0, len), tag_of(at), cause) {
             // A single read may have failed, and much depends on a virtual block.
-            Err(Error::Corrupt { .. }) => self.flash.read(sink, Ppn(at.page), 0, into, tag_of(at), cause),
+            Err(Error::Corrupt { .. }) => {
+                self.flash.read(sink, Ppn(at.page), offset, into, tag_of(at), cause)
+            }
             read => read,
         }
     }
 
+    fn virtual_written(&self, block: u32) -> bool {
+        block < self.maps.virtual_blocks()
+            && (self.maps.get(block).is_some() || self.maps.why_lost(block).is_some())
+    }
+
+    fn virtual_losses(&self, each: &mut dyn FnMut(u32, &str)) {
+        self.maps.losses().for_each(|(block, why)| each(block, why));
+    }
+
     fn free(&mut self, sink: &mut S, block: OwnedBlock, after: S::Tok) {
         // A block that is lost has no page any more.
-        if let Ok(at) = self.locate(block) {
+        let Ok(at) = self.locate(block) else { return };
+        if !self.has_other_version(at) {
             self.flash.invalidate_after(sink, Ppn(at.page), after);
+            self.maps.stored -= 1;
         }
     }
 
     fn migration(&self) -> Option<Migration> {
-        self.maps.migrations.front().copied()
+        self.maps.migrations().front().copied()
     }
 
-    fn acknowledge(&mut self) {
-        self.maps.migrations.pop_front();
+    fn migrations(&self, most: usize, into: &mut Vec<Migration>) {
+        into.extend(self.maps.migrations().iter().take(most));
+    }
+
+    fn pending_migrations(&self) -> usize {
+        self.maps.migrations().len()
+    }
+
+    fn acknowledge(&mut self, n: usize) {
+        (0..n.min(self.maps.migrations().len())).for_each(|_| self.maps.acknowledge_oldest());
     }
 
     fn written(&self) -> S::Tok {
@@ -244,20 +324,22 @@ impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
     }
 
     fn flush(&mut self, sink: &mut S) -> Result<S::Tok> {
-        let mut done = self.all_written(sink);
-        if self.scans && self.checkpoint.outdated {
-            self.sync_files()?;
-            done = self.write_checkpoint(sink, false)?;
-        }
-        self.flash.make_durable(sink, &mut self.maps)?;
-        Ok(done)
+        self.check_resumed()?;
+        self.flush_all(sink).map_err(|e| self.refuse_after(e))
     }
 
     fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
-        self.flash.step(sink, &mut self.maps, budget)
+        if self.recovering {
+            return Ok(Progress::Idle);
+        }
+        self.flash.step(sink, &mut self.maps, budget).map_err(|e| self.refuse_after(e))
     }
 
     fn halt(&mut self, sink: &mut S) -> Result<()> {
+        if self.recovering {
+            // Nothing was written since the recovery.
+            return Ok(());
+        }
         self.flash.writable()?;
         if self.scans {
             self.sync_files()?;
@@ -271,6 +353,14 @@ impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
 
     fn recover(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery> {
         self.find_blocks(sink, crash)
+    }
+
+    fn found_blocks(&self) -> u64 {
+        self.found.nameless_blocks()
+    }
+
+    fn awaits_claims(&self) -> bool {
+        self.recovering
     }
 
     fn claim(&mut self, block: OwnedBlock) -> Result<Claimed> {
@@ -307,7 +397,9 @@ impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
             return Err(Error::param("warm", "fill or steady", "the volume is not new"));
         }
         self.checkpoint.outdated = true;
+        let stored = &mut self.maps.stored;
         self.flash.precondition(how, blocks, &mut |lpn: Lpn, ppn: Ppn, seq| {
+            *stored += 1;
             placed(OwnedBlock { owner: lpn.0, at: super::maps::address_of(ppn, seq) });
         })
     }
@@ -342,6 +434,22 @@ impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
 }
 
 impl<T: Token, N: Store> HostFtl<T, N> {
+    /// Refuses writes after an unexpected error.
+    #[cold]
+    fn refuse_after(&mut self, e: Error) -> Error {
+        self.flash.health.refuse_after(e, false, NamelessBug::NotPoisoned)
+    }
+
+    fn flush_all<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<T> {
+        let mut done = self.all_written(sink);
+        if self.scans && self.checkpoint.outdated {
+            self.sync_files()?;
+            done = self.write_checkpoint(sink, false)?;
+        }
+        self.flash.make_durable(sink, &mut self.maps)?;
+        Ok(done)
+    }
+
     /// Syncs media in files.
     pub(super) fn sync_files(&mut self) -> Result<()> {
         if self.over_files { self.flash.nand_mut().sync() } else { Ok(()) }

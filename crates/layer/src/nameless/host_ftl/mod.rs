@@ -51,10 +51,25 @@ struct DeviceStats {
 /// Blocks that a device is made for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeviceBlocks {
-    /// Nameless blocks, with those that wait to be freed.
-    pub nameless: u32,
+    /// Nameless blocks that the owner stores.
+    pub capacity: u32,
+    /// Further ones that wait to be freed.
+    pub waiting: u32,
     /// Virtual blocks.
     pub virtual_blocks: u32,
+    /// Virtual writes become durable together, at a flush. The device then has space for two versions of
+    /// each virtual block, and refuses nameless writes beyond `capacity` and `waiting`.
+    pub atomic_flush: bool,
+}
+
+impl DeviceBlocks {
+    /// Returns the number of pages that can be valid, without those of checkpoints.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        let versions = if self.atomic_flush { 2 } else { 1 };
+        let contents = u64::from(self.capacity) + u64::from(self.waiting);
+        contents + versions * u64::from(self.virtual_blocks)
+    }
 }
 
 /// A nameless-write device: NAND, and the FTL of the host. `T` is the token of the sinks; `N` stores the
@@ -64,6 +79,7 @@ pub struct HostFtl<T, N: Store> {
     flash: Flash<T, N>,
     maps: DeviceMaps<T>,
     checkpoint: Checkpoint,
+    blocks: DeviceBlocks,
     page_bytes: u32,
     /// Blocks of a virtual page.
     unit_pages: u32,
@@ -79,6 +95,8 @@ pub struct HostFtl<T, N: Store> {
     programmed: T,
     /// Records that a recovery has found, until it ends.
     found: FoundBlocks,
+    /// A recovery waits for the claims of the owner.
+    recovering: bool,
     /// Owners of the queue that is being programmed, with padding.
     lpns: Vec<u32>,
     /// Contents of a virtual page; empty if the store holds no bytes.
@@ -99,10 +117,11 @@ impl<T: Token, N: Store> HostFtl<T, N> {
         }
         let parts = if config.scans() { Checkpoint::parts(blocks.virtual_blocks, g.page_bytes) } else { 0 };
         let numbers = blocks.virtual_blocks + Checkpoint::SETS * parts;
-        let total = blocks.nameless + numbers;
-        if u64::from(VIRTUAL) + u64::from(numbers) >= u64::from(PAGE_NONE) || blocks.nameless >= OWNERS {
+        let total = blocks.pages() + u64::from(Checkpoint::SETS * parts);
+        let fits = u32::try_from(total).ok().filter(|&total| total < OWNERS);
+        let (Some(total), true) = (fits, VIRTUAL < PAGE_NONE - numbers) else {
             return Err(Error::param("capacity", config.capacity, "is too large for blocks of this size"));
-        }
+        };
         // Bad blocks do not change the sizes: a volume with too many of them refuses writes.
         nominal_capacity(&g, u64::from(total) * u64::from(g.page_bytes), 0.0, config.scans())?;
         let usable = Flash::<(), N>::nominal_pages_per_unit(&g, config.scans());
@@ -117,8 +136,9 @@ impl<T: Token, N: Store> HostFtl<T, N> {
         let held = if N::STORES_BYTES { to_usize(g.page_bytes * g.program_pages) } else { 0 };
         Ok(HostFtl {
             flash,
-            maps: DeviceMaps::new(blocks.virtual_blocks, numbers),
+            maps: DeviceMaps::new(blocks.virtual_blocks, numbers, blocks.atomic_flush),
             checkpoint: Checkpoint::new(blocks.virtual_blocks, parts),
+            blocks,
             page_bytes: g.page_bytes,
             unit_pages: g.program_pages,
             scans: config.scans(),
@@ -127,10 +147,17 @@ impl<T: Token, N: Store> HostFtl<T, N> {
             turn: 0,
             programmed: T::default(),
             found: FoundBlocks::default(),
+            recovering: false,
             lpns: Vec::new(),
             unit: vec![0; held],
             stats: DeviceStats::default(),
         })
+    }
+
+    /// Returns the number of pages of checkpoints for a number of virtual blocks.
+    #[must_use]
+    pub fn checkpoint_pages(virtual_blocks: u32, page_bytes: u32) -> u32 {
+        Checkpoint::SETS * Checkpoint::parts(virtual_blocks, page_bytes)
     }
 
     /// Returns the number of virtual blocks and of pages of metadata for a map of `blocks` blocks that
@@ -138,7 +165,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
     #[must_use]
     pub fn metadata_pages(blocks: u32, page_bytes: u32) -> (u32, u32) {
         let virtual_blocks = blocks.div_ceil(page_bytes / 8);
-        (virtual_blocks, Checkpoint::SETS * Checkpoint::parts(virtual_blocks, page_bytes))
+        (virtual_blocks, Self::checkpoint_pages(virtual_blocks, page_bytes))
     }
 
     /// The NAND side.
@@ -156,6 +183,13 @@ impl<T: Token, N: Store> HostFtl<T, N> {
     #[cfg(test)]
     pub(super) fn each_metadata_page(&self, each: &mut impl FnMut(u32)) {
         (0..self.maps.numbers()).filter_map(|n| self.maps.get(n)).for_each(|at| each(at.page));
+    }
+
+    /// Number of valid pages of virtual blocks, with those that only the last checkpoint names, and of
+    /// checkpoints.
+    #[cfg(test)]
+    pub(crate) fn metadata_pages_in_use(&self) -> u64 {
+        self.maps.valid_pages()
     }
 
     /// Token that is done when everything so far is durable.

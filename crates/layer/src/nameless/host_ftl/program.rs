@@ -3,14 +3,14 @@
 //! an erase (section 3.4 of FAST 2013).
 
 use super::maps::address_of;
-use super::{HostFtl, VIRTUAL};
+use super::{DeviceBlocks, HostFtl, VIRTUAL};
 use crate::Token;
 use crate::flash::NandStream;
 use crate::flash::gather::{ProgrammedUnit, UnitWrite};
 use crate::planted::NamelessBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, Lpn, MediumKind, PAGE_NONE, PhysicalAddress, Ppn, Result, Sink, WriteData};
+use frit_core::{Cause, Error, Lpn, PAGE_NONE, PhysicalAddress, Ppn, Result, Sink, WriteData};
 use frit_media::Store;
 
 impl<T: Token, N: Store> HostFtl<T, N> {
@@ -24,7 +24,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
         after: T,
         placed: &mut Vec<PhysicalAddress>,
     ) -> Result<T> {
-        self.check_queue(owners, data, VIRTUAL)?;
+        self.check_space(count_u32(owners.len()))?;
         let (unit, programmed) = self.program_queue(sink, owners.iter().copied(), data, cause, after)?;
         for i in 0..owners.len() {
             let seq = self.flash.unit_spares()[i].seq;
@@ -33,6 +33,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
         self.programmed = sink.join(self.programmed, programmed.done);
         self.stats.nameless_queues += 1;
         self.stats.nameless_blocks += owners.len() as u64;
+        self.maps.stored += count_u32(owners.len());
         self.flash.collect_on_write(sink, &mut self.maps, unit, self.unit_pages)?;
         Ok(programmed.done)
     }
@@ -46,7 +47,6 @@ impl<T: Token, N: Store> HostFtl<T, N> {
         cause: Cause,
         after: T,
     ) -> Result<T> {
-        self.check_queue(blocks, data, self.maps.virtual_blocks())?;
         let numbers = blocks.iter().map(|b| VIRTUAL + b);
         let (unit, programmed) = self.program_queue(sink, numbers, data, cause, after)?;
         self.map_metadata(sink, blocks, programmed);
@@ -65,7 +65,8 @@ impl<T: Token, N: Store> HostFtl<T, N> {
         programmed: ProgrammedUnit<T>,
     ) {
         for (i, &number) in numbers.iter().enumerate() {
-            if let Some(old) = self.maps.get(number) {
+            let kept = |old: &PhysicalAddress| self.maps.is_saved_at(number, *old);
+            if let Some(old) = self.maps.get(number).filter(|old| !kept(old)) {
                 let early = is_planted(NamelessBug::VirtualFreedEarly);
                 let durable = if early { sink.start() } else { programmed.done };
                 self.flash.invalidate_after(sink, Ppn(old.page), durable);
@@ -76,18 +77,41 @@ impl<T: Token, N: Store> HostFtl<T, N> {
         self.maps.written = sink.join(self.maps.written, programmed.done);
     }
 
-    /// Checks that a queue fits a virtual page, and that its numbers are possible.
-    fn check_queue(&self, numbers: &[u32], data: WriteData<'_>, end: u32) -> Result<()> {
-        let n = count_u32(numbers.len());
-        let refused = |at: u32, what| Err(Error::Rule { medium: MediumKind::Nand, at: u64::from(at), what });
-        if n == 0 || n > self.unit_pages {
-            return refused(n, "a request queue has at least one block, and at most a virtual page");
+    /// Checks that contents fit into the device.
+    fn check_space(&self, blocks: u32) -> Result<()> {
+        let DeviceBlocks { capacity, waiting, atomic_flush, .. } = self.blocks;
+        let stored = self.maps.stored;
+        if !atomic_flush || u64::from(stored) + u64::from(blocks) <= u64::from(capacity) + u64::from(waiting)
+        {
+            return Ok(());
         }
-        if data.len() != n * self.page_bytes {
-            return refused(data.len(), "a request queue must have the bytes of all its blocks");
+        let what = format!(
+            "{stored} blocks are stored, and the device has space for {capacity} and for {waiting} that wait \
+             to be freed; free blocks that no metadata refers to after a flush"
+        );
+        Err(Error::NoSpace { what })
+    }
+
+    /// Checks that a queue fits a virtual page, and that its numbers are possible.
+    pub(super) fn check_queue(
+        &self,
+        numbers: &[u32],
+        data: WriteData<'_>,
+        end: u32,
+        of: &'static str,
+    ) -> Result<()> {
+        let (n, most) = (count_u32(numbers.len()), self.unit_pages);
+        if n == 0 || n > most {
+            let why = format!("a request queue has 1 to {most} blocks, those of a virtual page");
+            return Err(Error::param("request queue", format!("{n} blocks"), why));
+        }
+        let bytes = u64::from(n) * u64::from(self.page_bytes);
+        if u64::from(data.len()) != bytes {
+            let why = format!("{n} blocks have {bytes} bytes");
+            return Err(Error::param("data", format!("{} bytes", data.len()), why));
         }
         match numbers.iter().find(|&&number| number >= end) {
-            Some(&number) => refused(number, "the number of a block is too large"),
+            Some(number) => Err(Error::param(of, number, format!("has to be below {end}"))),
             None => Ok(()),
         }
     }

@@ -2,7 +2,7 @@
 //! claims of the owner.
 //!
 //! **Virtual blocks.** A version counts if it is the one of the checkpoint, wherever garbage collection
-//! has moved it, or if it is newer than the checkpoint. Of the newer versions, the newest one whose data
+//! has moved it. Without atomic flushes, newer versions count too. Of the newer versions, the newest one whose data
 //! is whole counts: a crash may have interrupted the program of a newer one, which was not acknowledged
 //! then. At its end, recovery writes a checkpoint, so that such a version plays no part later.
 //!
@@ -12,7 +12,7 @@
 use super::HostFtl;
 use super::VIRTUAL;
 use super::checkpoint::CheckpointPart;
-use super::maps::{address_of, tag_of};
+use super::maps::{LOST, address_of, tag_of};
 use crate::Token;
 use crate::planted::NamelessBug;
 use frit_core::convert::{low_u16, low_u32, to_u64, to_usize};
@@ -74,6 +74,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
             return Err(Error::param("store", "none", why));
         }
         self.reset();
+        self.recovering = true;
         self.found = self.scan()?;
         let (checkpoint, last) = self.find_checkpoint()?;
         let copies = u64::from(self.flash.nand().geometry().record_copies);
@@ -85,6 +86,11 @@ impl<T: Token, N: Store> HostFtl<T, N> {
         let newest = newest.map(|v| v.seq).max().unwrap_or(0);
         r.clean = checkpoint.halted && newest <= checkpoint.through;
         self.map_virtual(&checkpoint)?;
+        // The versions that were found are those that the checkpoint names.
+        self.maps.mark_saved(|_| {});
+        if self.blocks.atomic_flush {
+            r.pages = to_u64(self.maps.mapped());
+        }
         for part in &checkpoint.places {
             self.maps.set(part.number, address_of(Ppn(part.ppn), part.seq));
             self.flash.adopt(Lpn(VIRTUAL + part.number), Ppn(part.ppn), low_u16(part.seq), false)?;
@@ -173,8 +179,14 @@ impl<T: Token, N: Store> HostFtl<T, N> {
         through: u64,
         page: &mut [u8],
     ) -> Result<()> {
-        let newer = versions.iter().rev().filter(|v| v.seq > through);
+        let counts_newer = !self.blocks.atomic_flush || is_planted(NamelessBug::NewerCounts);
+        let newer = versions.iter().rev().filter(|v| counts_newer && v.seq > through);
         let same = versions.iter().filter(|v| v.seq <= through && low_u32(v.seq) == stated.version).rev();
+        if !counts_newer && let (Some(v), None) = (same.clone().next(), same.clone().nth(1)) {
+            // It was durable before the checkpoint, so no crash has interrupted its program.
+            self.maps.set(block, address_of(Ppn(v.ppn), v.seq));
+            return self.flash.adopt(Lpn(VIRTUAL + block), Ppn(v.ppn), low_u16(v.seq), false);
+        }
         let mut damage = None;
         for v in newer.chain(same) {
             let unverified = is_planted(NamelessBug::TornTaken);
@@ -187,7 +199,9 @@ impl<T: Token, N: Store> HostFtl<T, N> {
                 }
             }
         }
-        if stated != PhysicalAddress::default() {
+        if stated == LOST {
+            self.maps.note_lost(block, "it was lost before the last flush".to_owned());
+        } else if stated != PhysicalAddress::default() {
             let why = damage.unwrap_or_else(|| "no record of it was found".to_owned());
             self.maps.note_lost(block, why);
         }
@@ -196,14 +210,17 @@ impl<T: Token, N: Store> HostFtl<T, N> {
 
     /// Finds a block that the owner refers to.
     pub(super) fn claim_block(&mut self, block: OwnedBlock) -> Result<Claimed> {
+        if !self.recovering {
+            let why = "the recovery of the device has ended; blocks are claimed before resume";
+            return Err(Error::ReadOnly { why: why.to_owned() });
+        }
         let key = |b: &OwnedBlock| (b.owner, b.at.version);
         let of = (block.owner, block.at.version);
         let start = self.found.nameless.partition_point(|b| key(b) < of);
         let end = self.found.nameless.partition_point(|b| key(b) <= of);
-        let mut places: Vec<PhysicalAddress> = self.found.nameless[start..end].iter().map(|b| b.at).collect();
-        if is_planted(NamelessBug::MovedNotFound) {
-            places.retain(|at| at.page == block.at.page);
-        }
+        let places = &self.found.nameless[start..end];
+        let moved = |b: &&OwnedBlock| b.at.page == block.at.page || !is_planted(NamelessBug::MovedNotFound);
+        let places: Vec<PhysicalAddress> = places.iter().filter(moved).map(|b| b.at).collect();
         let mut chosen = places.first().copied();
         // Garbage collection was moving the block: the program of the copy may have been interrupted, or
         // the erase of the block that it came from.
@@ -225,7 +242,10 @@ impl<T: Token, N: Store> HostFtl<T, N> {
             return Ok(Claimed::Lost(what));
         };
         match self.flash.adopt(Lpn(block.owner), Ppn(at.page), tag_of(at), false) {
-            Ok(()) => Ok(Claimed::At(at)),
+            Ok(()) => {
+                self.maps.stored += 1;
+                Ok(Claimed::At(at))
+            }
             Err(e @ Error::Corrupt { .. }) => Ok(Claimed::Lost(e.to_string())),
             Err(e) => Err(e),
         }
@@ -233,6 +253,10 @@ impl<T: Token, N: Store> HostFtl<T, N> {
 
     /// Ends a recovery: what was not claimed is free.
     pub(super) fn end_recovery<S: Sink<Tok = T>>(&mut self, sink: &mut S, r: &mut Recovery) -> Result<()> {
+        if !self.recovering {
+            return Ok(());
+        }
+        self.recovering = false;
         // A program that was interrupted can look as if it had never begun, also after a clean halt.
         r.padded = self.flash.pad_partial_blocks(sink)?;
         let seq = if is_planted(NamelessBug::SeqRestarts) { 0 } else { self.found.seq };
@@ -257,6 +281,11 @@ impl<T: Token, N: Store> HostFtl<T, N> {
 }
 
 impl FoundBlocks {
+    /// Number of records of nameless blocks.
+    pub(super) fn nameless_blocks(&self) -> u64 {
+        to_u64(self.nameless.len())
+    }
+
     fn add(&mut self, ppn: Ppn, spare: Spare) {
         self.seq = self.seq.max(spare.seq);
         match spare.lpn.checked_sub(VIRTUAL) {

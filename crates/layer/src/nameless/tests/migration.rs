@@ -18,7 +18,8 @@ fn open(store: MemoryStore) -> Device {
     let geometry = config.divide(TWO_UNITS).unwrap();
     let nand = nand_config(geometry, NandFaults::default());
     let nand = Nand::new(nand, store, &mut Hardware::new()).unwrap();
-    let blocks = super::super::DeviceBlocks { nameless: 200, virtual_blocks: 2 };
+    let blocks =
+        super::super::DeviceBlocks { capacity: 200, waiting: 0, virtual_blocks: 2, atomic_flush: false };
     HostFtl::new(&config, nand.into(), blocks).unwrap()
 }
 
@@ -71,7 +72,7 @@ fn an_old_address_is_good_until_the_migration_is_acknowledged() {
             assert_eq!(block.owner, migration.owner);
             block.at = migration.to.unwrap();
         }
-        NamelessDevice::<UntimedSink>::acknowledge(&mut device);
+        NamelessDevice::<UntimedSink>::acknowledge(&mut device, 1);
     }
     for (&old, &new) in stay.iter().zip(&known) {
         assert_eq!(read_block(&mut device, new).unwrap(), contents(new.owner));

@@ -87,5 +87,5 @@ fn no_virtual_page_has_blocks_of_two_queues() {
         (),
         &mut placed,
     );
-    assert!(matches!(refused, Err(Error::Rule { .. })));
+    assert!(matches!(refused, Err(Error::Param { .. })));
 }

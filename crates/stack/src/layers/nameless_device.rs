@@ -1,0 +1,70 @@
+//! A nameless-write device of NAND without a volume.
+
+use super::{Durability, Interface, RequiredSetting, Role, RoleNames};
+use crate::decode::{decode as decode_as, decode_checked as reread_keys, keys_of};
+use crate::error::Problem;
+use crate::sizing::LayerSearch;
+use crate::stores::Stores;
+use crate::tree::Table;
+use frit_core::{MediumKind, Result, Sink, StackDevice};
+use frit_layer::nameless::{HostFtl, NamelessConfig};
+use frit_layer::{NamelessBlock, NamelessBlockConfig};
+use frit_media::{Hardware, NandConfig};
+
+pub(super) const ABOUT: &str = "a nameless-write device of NAND without a volume, for an owner that keeps the addresses of \
+     its blocks; the block device is its virtual address space (Zhang et al., FAST 2012)";
+
+pub(super) const ROLES: &[Role] = &[Role {
+    key: "nand",
+    needs: Interface::Medium(MediumKind::Nand),
+    optional: false,
+    names: RoleNames::OneOrList,
+    help: "holds the blocks; request queues are spread over the units of several",
+}];
+
+pub(super) const DURABILITY: Durability = Durability {
+    each_request: &[RequiredSetting {
+        key: "recovery",
+        value: "scan",
+        why: "a flush writes a checkpoint of the virtual blocks",
+    }],
+    over_files: &[RequiredSetting {
+        key: "erase_after_flush",
+        value: "true",
+        why: "blocks keep the pages of the last flush until the next one",
+    }],
+};
+
+pub(super) fn decode(path: &str, table: &Table, problems: &mut Vec<Problem>) -> Option<NamelessBlockConfig> {
+    let config: Option<NamelessBlockConfig> =
+        decode_as(path, table, keys_of::<NamelessBlockConfig>(), problems);
+    let device = decode_as(path, table, keys_of::<NamelessConfig>(), problems);
+    Some(NamelessBlockConfig { device: device?, ..config? })
+}
+
+pub(super) fn decode_checked(table: &toml::Table) -> Option<NamelessBlockConfig> {
+    Some(NamelessBlockConfig {
+        device: reread_keys::<NamelessConfig>(table)?,
+        ..reread_keys::<NamelessBlockConfig>(table)?
+    })
+}
+
+/// Builds the device over its NAND, whose pages are divided into blocks.
+pub(crate) fn build<S: Sink + 'static, B: Stores>(
+    config: NamelessBlockConfig,
+    devices: Vec<NandConfig>,
+    stores: &B,
+    hardware: &mut Hardware,
+) -> Result<Box<dyn StackDevice<S>>>
+where
+    S::Tok: 'static,
+{
+    let nand = super::hfsl::open_divided_nand(devices, |nand| config.device.divide(nand), stores, hardware)?;
+    Ok(Box::new(NamelessBlock::<S, HostFtl<S::Tok, B::Store>>::over_nand(config, nand)?))
+}
+
+/// Returns the overrides with which the device has space for `bytes` of contents, and as many blocks in
+/// every plane as it needs.
+pub(super) fn media_sizes(search: &LayerSearch<'_>, bytes: u64) -> crate::Result<Vec<String>> {
+    super::hfsl::nand_sizes(search, bytes, &mut |sets| search.capacity(sets))
+}
