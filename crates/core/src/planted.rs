@@ -31,6 +31,8 @@ pub enum Group {
     FsDamage,
     /// `frit_fs::planted::ImageFileBug`.
     ImageFile,
+    /// `frit_fs::planted::NamelessBug`.
+    FsNameless,
     /// `frit_volume::planted::Bug`.
     Volume,
     /// `frit_compose::planted::NestBug`.

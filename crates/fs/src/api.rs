@@ -51,6 +51,14 @@ impl<M: Medium> Fs<M> {
         if let Some(content_file) = content_file {
             content_file.sync(data_only)?;
         }
+        self.make_durable()
+    }
+
+    /// Makes all changes durable that are in the medium and in placed contents.
+    pub(crate) fn make_durable(&self) -> Result<()> {
+        if self.placed.is_some() {
+            return if self.read_only { Ok(()) } else { self.commit_contents() };
+        }
         self.medium.fence();
         self.medium.sync()
     }
@@ -59,10 +67,14 @@ impl<M: Medium> Fs<M> {
 impl<M: Medium> FileSystem for Fs<M> {
     fn usage(&self) -> Result<Usage> {
         let counters = self.journal.counters();
+        let (blocks, blocks_free) = match &self.placed {
+            Some(placed) => (placed.capacity(), placed.free_blocks()),
+            None => (self.geometry.data_blocks, self.space.free()),
+        };
         self.usage_external(Usage {
             block_bytes: BLOCK as u32,
-            blocks: self.geometry.data_blocks,
-            blocks_free: self.space.free(),
+            blocks,
+            blocks_free,
             inodes: self.geometry.inodes,
             inodes_free: self.geometry.inodes - counters.inodes,
             name_max: NAME_MAX as u32,

@@ -8,6 +8,7 @@ use crate::format::{Geometry, Superblock};
 use crate::inode::{Inode, InodeAllocator, Node, NodeCache, NodeState};
 use crate::journal::{Journal, Txn};
 use crate::medium::Medium;
+use crate::nameless::PlacedContents;
 use crate::orphans::Orphans;
 use crate::space::{AllocRequest, Allocator};
 use crate::sync::{Mutex, RwLock};
@@ -21,6 +22,8 @@ pub struct Fs<M> {
     pub(crate) medium: M,
     /// Store of the contents of regular files; `None` if contents are on the medium.
     pub(crate) content_store: Option<Arc<dyn ContentStore>>,
+    /// Contents of regular files on a nameless-write device; `None` if they are elsewhere.
+    pub(crate) placed: Option<Arc<PlacedContents>>,
     pub(crate) superblock: Superblock,
     pub(crate) geometry: Geometry,
     pub(crate) salt: u32,
@@ -76,9 +79,16 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Makes a transaction durable and then releases the blocks that it freed.
-    pub(crate) fn commit(&self, txn: Txn) {
+    pub(crate) fn commit(&self, mut txn: Txn) {
         if txn.is_empty() {
             return;
+        }
+        let unplaced = std::mem::take(&mut txn.unplaced);
+        let _no_snapshot = self.placed.as_ref().map(|placed| placed.snapshot.read());
+        for (ino, run) in unplaced {
+            if let Some(placed) = &self.placed {
+                placed.hold(ino, run);
+            }
         }
         for run in &txn.freed {
             self.space.prepare_release(&self.medium, *run);

@@ -22,6 +22,7 @@ mod inode;
 mod journal;
 mod library;
 mod medium;
+mod nameless;
 mod names;
 mod open;
 mod orphans;
@@ -41,6 +42,7 @@ pub use format::{Geometry, Region};
 pub use fs::Fs;
 pub use library::{File, OpenFile, Paths};
 pub use medium::{Disk, Image, ImageFile, LockFile, Mapped, Medium, Overlaid, OverlayOptions};
+pub use nameless::{ContentDevice, PlacedContents, VirtualBlocks};
 pub use open::{FormatOptions, FsOptions};
 pub use types::{
     Allocate, Attr, AttrChanges, Caller, DefragResult, DirEntry, FILE_MAX, FileExtent, Ino, InodeType,

@@ -10,6 +10,7 @@ use crate::fs::Fs;
 use crate::inode::{Inode, InodeAllocator, NodeCache};
 use crate::journal::{Journal, Txn, replay};
 use crate::medium::Medium;
+use crate::nameless::PlacedContents;
 use crate::orphans::Orphans;
 use crate::planted::Bug;
 use crate::space::{BitmapAllocator, line};
@@ -44,6 +45,9 @@ pub struct FormatOptions {
     /// Store of the contents of regular files; `None`: on the medium. The file system takes the
     /// UUID of the store, and all content files in the store are removed.
     pub content_store: Option<Arc<dyn ContentStore>>,
+    /// Contents of regular files on a nameless-write device, of which the medium is a part; `None`: on
+    /// the medium. All earlier contents of the device are freed.
+    pub placed: Option<Arc<PlacedContents>>,
 }
 
 impl Default for FormatOptions {
@@ -58,6 +62,7 @@ impl Default for FormatOptions {
             orphans: None,
             sums: false,
             content_store: None,
+            placed: None,
         }
     }
 }
@@ -73,11 +78,14 @@ pub struct FsOptions {
     pub nodes: usize,
     /// Store of the contents of regular files; `None`: on the medium.
     pub content_store: Option<Arc<dyn ContentStore>>,
+    /// Contents of regular files on a nameless-write device, of which the medium is a part; `None`: on
+    /// the medium.
+    pub placed: Option<Arc<PlacedContents>>,
 }
 
 impl Default for FsOptions {
     fn default() -> Self {
-        Self { read_only: false, clock: Clock::Wall, nodes: 64 << 10, content_store: None }
+        Self { read_only: false, clock: Clock::Wall, nodes: 64 << 10, content_store: None, placed: None }
     }
 }
 
@@ -89,6 +97,9 @@ impl<M: Medium> Fs<M> {
     /// has no space for the requested number of inodes.
     pub fn format(medium: M, options: FormatOptions) -> Result<Self> {
         let mut geometry = Geometry::divide_for(medium.bytes(), options.inodes, options.sums)?;
+        if let Some(placed) = &options.placed {
+            geometry.device_pages = placed.format_pages(&geometry)?;
+        }
         geometry.orphans = options.orphans.unwrap_or(geometry.orphans).clamp(ORPHANS_MIN, geometry.orphans);
         if options.sums && options.content_store.is_some() {
             return Err(Error::Image("checksums cover contents on the medium: a pool has none".into()));
@@ -135,10 +146,12 @@ impl<M: Medium> Fs<M> {
         medium.fence();
         superblock.write(&medium);
         medium.sync()?;
-        Self::open(
-            medium,
-            FsOptions { clock: options.clock, content_store: options.content_store, ..FsOptions::default() },
-        )
+        let (clock, content_store, placed) = (options.clock, options.content_store, options.placed);
+        let fs = Self::open(medium, FsOptions { clock, content_store, placed, ..FsOptions::default() })?;
+        if fs.placed.is_some() {
+            fs.make_durable()?;
+        }
+        Ok(fs)
     }
 
     /// Opens a file system and runs recovery.
@@ -147,7 +160,9 @@ impl<M: Medium> Fs<M> {
     /// The medium holds no file system, or one with damage that recovery cannot repair. The store
     /// of external contents is missing or belongs to another file system.
     pub fn open(medium: M, options: FsOptions) -> Result<Self> {
-        check_content_store(&Superblock::read(&medium)?, options.content_store.as_deref())?;
+        let superblock = Superblock::read(&medium)?;
+        check_content_store(&superblock, options.content_store.as_deref())?;
+        PlacedContents::check(options.placed.as_deref(), &superblock.geometry)?;
         Self::open_any(medium, options)
     }
 
@@ -177,8 +192,10 @@ impl<M: Medium> Fs<M> {
             read_only: options.read_only,
             was_closed: counters.closed,
             content_store: options.content_store,
+            placed: options.placed,
             medium,
         };
+        fs.claim_contents()?;
         // The flag is cleared before any change, so that a crash from here on is seen by the next
         // open.
         if !fs.read_only {
@@ -277,7 +294,7 @@ impl<M: Medium> Fs<M> {
         if let Some(content_store) = &self.content_store {
             content_store.sync()?;
         }
-        self.medium.sync()
+        self.make_durable()
     }
 
     /// Closes the file system cleanly and returns the medium. A file system that is dropped instead
@@ -311,8 +328,7 @@ impl<M: Medium> Fs<M> {
             txn.counts.closed = Some(true);
             self.commit(txn);
         }
-        self.medium.fence();
-        self.medium.sync()?;
+        self.make_durable()?;
         Ok(self.medium)
     }
 }

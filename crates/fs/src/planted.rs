@@ -3,6 +3,38 @@
 
 use frit_core::planted::{Group, PlantedBug};
 
+/// A bug of a file system on a nameless-write device, named by its effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::EnumIter, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", prefix = "fs-nameless-")]
+#[repr(u16)]
+pub enum NamelessBug {
+    /// A sync does not flush the device.
+    CommitNotFlushed,
+    /// Contents are freed before the metadata that refers to them is replaced.
+    FreedBeforeCommit,
+    /// The addresses of two request queues are exchanged.
+    AddressesSwapped,
+    /// Moves of blocks are acknowledged and not applied.
+    MigrationIgnored,
+    /// Addresses of freed blocks are not changed when the device moves these blocks.
+    HeldNotMoved,
+    /// A recovery keeps old addresses of blocks that have moved.
+    ClaimNotApplied,
+    /// A sync forgets changed blocks that were free when it began.
+    FreeBlocksForgotten,
+    /// Blocks that a write fetches and does not overwrite as a whole are not read.
+    EdgesNotFetched,
+}
+
+impl PlantedBug for NamelessBug {
+    const GROUP: Group = Group::FsNameless;
+
+    #[inline]
+    fn discriminant(self) -> u16 {
+        self as u16
+    }
+}
+
 /// A bug of the file system that power cuts reveal, named by its effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, strum::EnumIter, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case", prefix = "fs-")]

@@ -4,22 +4,42 @@ use super::CheckContext;
 use crate::format::{Geometry, LINE_BLOCKS};
 use crate::journal::BlockRun;
 use crate::medium::Medium;
+use crate::nameless::PLACED;
 use crate::space::line;
+
+/// Returns the pages of placed blocks.
+fn pages(run: BlockRun) -> std::ops::Range<u64> {
+    let first = run.start & (PLACED - 1);
+    first..first + run.len
+}
 
 /// Blocks that belong to an inode, in the form of the bitmap.
 #[derive(Debug)]
 pub(super) struct Blocks {
     lines: Vec<line::Bits>,
+    /// Pages of the nameless-write device, a bit each.
+    pages: Vec<u64>,
 }
 
 impl Blocks {
     pub(super) fn new(geometry: &Geometry) -> Self {
-        Self { lines: vec![[0; line::WORDS]; geometry.lines as usize] }
+        let pages = vec![0; geometry.device_pages.div_ceil(64) as usize];
+        Self { lines: vec![[0; line::WORDS]; geometry.lines as usize], pages }
     }
 
     /// Marks blocks as used; returns the first one that was marked before.
     pub(super) fn mark(&mut self, geometry: &Geometry, run: BlockRun) -> Option<u64> {
         let mut twice = None;
+        if geometry.places(run.start, run.len) {
+            for page in pages(run) {
+                let (word, bit) = (&mut self.pages[(page / 64) as usize], 1 << (page % 64));
+                if *word & bit != 0 {
+                    twice = twice.or(Some(page));
+                }
+                *word |= bit;
+            }
+            return twice;
+        }
         for (number, from, to) in line::parts(geometry, run) {
             for (word, mask) in line::masks(from, to) {
                 let bits = &mut self.lines[number as usize][word];
@@ -36,6 +56,10 @@ impl Blocks {
     /// Marks blocks as used if all of them are in the data space and unmarked. Returns `true` if
     /// they were; else no block is marked.
     pub(super) fn claim(&mut self, geometry: &Geometry, run: BlockRun) -> bool {
+        if geometry.places(run.start, run.len) {
+            let free = pages(run).all(|page| self.pages[(page / 64) as usize] >> (page % 64) & 1 == 0);
+            return free && self.mark(geometry, run).is_none();
+        }
         let free = geometry.holds(run.start, run.len)
             && line::parts(geometry, run).all(|(number, from, to)| {
                 let bits = &self.lines[number as usize];
@@ -46,6 +70,12 @@ impl Blocks {
 
     /// Removes the marks of blocks.
     pub(super) fn release(&mut self, geometry: &Geometry, run: BlockRun) {
+        if geometry.places(run.start, run.len) {
+            for page in pages(run) {
+                self.pages[(page / 64) as usize] &= !(1 << (page % 64));
+            }
+            return;
+        }
         for (number, from, to) in line::parts(geometry, run) {
             for (word, mask) in line::masks(from, to) {
                 self.lines[number as usize][word] &= !mask;

@@ -191,7 +191,9 @@ fn map_of<M: Medium>(checked: &CheckContext<'_, M>, ino: Ino, inode: &Inode) -> 
 }
 
 fn mark<M: Medium>(checked: &mut CheckContext<'_, M>, blocks: &mut Blocks, ino: Ino, run: BlockRun) {
-    if !checked.geometry.holds(run.start, run.len) {
+    let placed = checked.geometry.places(run.start, run.len);
+    checked.report.placed += if placed { run.len } else { 0 };
+    if !placed && !checked.geometry.holds(run.start, run.len) {
         checked.report.add_message(format_args!(
             "{}: blocks {} to {} lie outside of the data space",
             checked.place(ino),

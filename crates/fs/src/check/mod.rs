@@ -36,6 +36,8 @@ pub struct Report {
     pub files: u64,
     /// Number of blocks in use.
     pub blocks: u64,
+    /// Number of blocks of contents on a nameless-write device.
+    pub placed: u64,
     /// Number of inodes without names, which the next open frees.
     pub orphans: u64,
     /// Number of content files of a pool without an inode, which the next open removes.

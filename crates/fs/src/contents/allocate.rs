@@ -10,7 +10,7 @@ use crate::inode::{Node, NodeState};
 use crate::journal::{BlockRun, Txn};
 use crate::medium::Medium;
 use crate::space::AllocRequest;
-use crate::types::{Allocate, FILE_MAX};
+use crate::types::{Allocate, FILE_MAX, InodeType};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
@@ -29,8 +29,9 @@ impl<M: Medium> Fs<M> {
         }
         self.load_map(node.ino, state)?;
         let grows = matches!(mode, Allocate::Extend | Allocate::Zero) && end > state.inode.size;
+        let mode = self.mode_of_contents(mode)?;
         if grows {
-            self.begin_tail_overwrite(state, end)?;
+            self.begin_tail_overwrite(node, state, end)?;
         }
         let mut txn = Txn::new();
         match mode {
@@ -42,7 +43,7 @@ impl<M: Medium> Fs<M> {
                 // All space is allocated first, so that the following steps cannot fail with
                 // `NoSpace`.
                 self.fill(node, state, block_of(at), block_from(end), false)?;
-                self.begin_edge_overwrite(state, at, end)?;
+                self.begin_edge_overwrite(node, state, at, end)?;
                 txn.data = self.zero_edges_of(state, at, end);
                 self.fill(node, state, block_from(at), block_of(end), true)?;
             }
@@ -161,11 +162,12 @@ impl<M: Medium> Fs<M> {
             change.finish(&mut txn);
             self.commit_partial(node, state, txn);
             match room {
-                Err(Error::NoSpace) => own = split,
+                // A placed block cannot become an extent block.
+                Err(Error::NoSpace) if self.placed.is_none() => own = split,
                 room => room?,
             }
         }
-        self.begin_edge_overwrite(state, at, end)?;
+        self.begin_edge_overwrite(node, state, at, end)?;
         // The zeroed bytes become durable before the transaction that frees the blocks, or with the
         // inode's.
         let mut zeroed = self.zero_edges_of(state, at, end);
@@ -182,7 +184,7 @@ impl<M: Medium> Fs<M> {
             change.sub_blocks(freed.iter().map(|run| run.len).sum());
             change.finish(&mut txn);
             for run in freed {
-                txn.free(run);
+                self.free_contents(&mut txn, node.ino, InodeType::File, run);
             }
             self.commit_partial(node, state, txn);
         }
@@ -227,10 +229,13 @@ impl<M: Medium> Fs<M> {
         Ok(())
     }
 
-    /// Removes the checksums of the blocks at both ends of a range that `zero_edges_of` changes.
-    fn begin_edge_overwrite(&self, state: &mut NodeState, at: u64, end: u64) -> Result<()> {
-        self.begin_overwrite(state, at, end.min(block_from(at) * BLOCK))?;
-        self.begin_overwrite(state, (block_of(end) * BLOCK).max(at), end)
+    /// Fetches placed blocks at both ends of a range, and removes the checksums of the blocks there, that `zero_edges_of` changes.
+    fn begin_edge_overwrite(&self, node: &Node, state: &mut NodeState, at: u64, end: u64) -> Result<()> {
+        for (from, to) in [(at, end.min(block_from(at) * BLOCK)), ((block_of(end) * BLOCK).max(at), end)] {
+            self.fetch(node, state, from, to)?;
+            self.begin_overwrite(state, from, to)?;
+        }
+        Ok(())
     }
 
     /// Zeroes the partial blocks at both ends of a range. Returns `true` if any byte was written.

@@ -8,6 +8,8 @@ pub(crate) mod resize;
 mod seek;
 mod write;
 
+pub(crate) use write::FIXED_WORDS;
+
 use crate::format::BLOCK;
 
 /// Returns the block of a file that contains a byte.

@@ -7,8 +7,10 @@ use crate::format::BLOCK;
 use crate::fs::Fs;
 use crate::inode::{Node, NodeState};
 use crate::medium::Medium;
+use crate::nameless::is_placed;
 use crate::planted::DamageBug;
 use crate::sync::RwLockReadGuard;
+use crate::types::Ino;
 use frit_core::planted::is_planted;
 
 impl<M: Medium> Fs<M> {
@@ -37,7 +39,7 @@ impl<M: Medium> Fs<M> {
         }
         let len = state.inode.size.saturating_sub(at).min(into.len() as u64) as usize;
         if len > 0 {
-            self.copy_out(&state, at, &mut into[..len]);
+            self.copy_out(node.ino, &state, at, &mut into[..len])?;
             if self.has_sums() && !is_planted(DamageBug::ContentsUnchecked) {
                 self.verify(&state, at, &into[..len])?;
             }
@@ -48,23 +50,35 @@ impl<M: Medium> Fs<M> {
         Ok(len)
     }
 
-    /// Copies bytes from the medium. The range is within the size of the file.
-    pub(crate) fn copy_out(&self, state: &NodeState, mut at: u64, mut into: &mut [u8]) {
-        let Some(map) = &state.map else { return };
+    /// Copies bytes from the medium, or from the device of placed contents. The range is within the size
+    /// of the file.
+    ///
+    /// # Errors
+    /// A placed block is unreadable.
+    pub(crate) fn copy_out(
+        &self,
+        ino: Ino,
+        state: &NodeState,
+        mut at: u64,
+        mut into: &mut [u8],
+    ) -> Result<()> {
+        let Some(map) = &state.map else { return Ok(()) };
         let mut extent: Option<Extent> = map.from(block_of(at));
         while !into.is_empty() {
             let (len, from) = match extent {
                 Some(e) if e.at * BLOCK <= at => {
-                    let from = e.written.then(|| e.start * BLOCK + (at - e.at * BLOCK));
-                    (e.end() * BLOCK - at, from)
+                    (e.end() * BLOCK - at, e.written.then_some((e.start, at - e.at * BLOCK)))
                 }
                 Some(e) => (e.at * BLOCK - at, None),
                 None => (u64::MAX, None),
             };
             let (now, rest) = into.split_at_mut(len.min(into.len() as u64) as usize);
-            match from {
-                Some(from) => self.medium.read(from, now),
-                None => now.fill(0),
+            match (from, &self.placed) {
+                (Some((start, offset)), Some(placed)) if is_placed(start) => {
+                    placed.read(ino, start, offset, now)?;
+                }
+                (Some((start, offset)), _) => self.medium.read(start * BLOCK + offset, now),
+                (None, _) => now.fill(0),
             }
             at += now.len() as u64;
             into = rest;
@@ -72,5 +86,6 @@ impl<M: Medium> Fs<M> {
                 extent = map.from(block_of(at));
             }
         }
+        Ok(())
     }
 }

@@ -30,7 +30,7 @@ impl<M: Medium> Fs<M> {
         let mut txn = Txn::new();
         let end = at + to.len;
         self.clear_checksums(to);
-        self.copy_blocks(state, at, to)?;
+        self.copy_blocks(node, state, at, to)?;
         let mut change = self.change(node.ino, state);
         if let Err(error) = self.ensure_free_slots(&mut change, &mut txn) {
             change.finish(&mut txn);
@@ -76,13 +76,13 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Copies the contents of blocks from `at` to a run.
-    fn copy_blocks(&self, state: &NodeState, at: u64, to: BlockRun) -> Result<()> {
+    fn copy_blocks(&self, node: &Node, state: &NodeState, at: u64, to: BlockRun) -> Result<()> {
         let bytes = to.len * BLOCK;
         let mut buffer = vec![0; bytes.min(COPY_BYTES) as usize];
         let mut done = 0;
         while done < bytes {
             let part = &mut buffer[..(bytes - done).min(COPY_BYTES) as usize];
-            self.copy_out(state, at * BLOCK + done, part);
+            self.copy_out(node.ino, state, at * BLOCK + done, part)?;
             if self.has_sums() {
                 self.verify(state, at * BLOCK + done, part)?;
             }
@@ -101,7 +101,8 @@ impl<M: Medium> Fs<M> {
             // The lock is released between windows, so that other threads can use the file.
             let mut state = node.state.write();
             state.check_alive()?;
-            if state.inode.kind != InodeType::File || self.external(&state.inode).is_some() {
+            let elsewhere = self.external(&state.inode).is_some() || self.placed.is_some();
+            if state.inode.kind != InodeType::File || elsewhere {
                 return Ok(gathered);
             }
             self.load_map(node.ino, &mut state)?;

@@ -51,7 +51,7 @@ impl<M: Medium> Fs<M> {
             return Err(Error::TooLarge);
         }
         self.load_map(node.ino, state)?;
-        self.begin_tail_overwrite(state, to)?;
+        self.begin_tail_overwrite(node, state, to)?;
         self.prepare_truncate(node, state, txn, Truncation { after: AfterTruncate::Keep, open: false })
     }
 
@@ -123,7 +123,7 @@ impl<M: Medium> Fs<M> {
             let done = left <= from && change.free_extent_blocks(&mut txn, steps)?;
             change.finish(&mut txn);
             for run in freed {
-                txn.free(run);
+                self.free_contents(&mut txn, node.ino, state.inode.kind, run);
             }
             if done {
                 self.finish_truncate(node, state, txn, after);

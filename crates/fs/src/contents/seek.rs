@@ -49,7 +49,7 @@ impl<M: Medium> Fs<M> {
             let piece = FileExtent {
                 at: e.at * BLOCK,
                 len: e.len * BLOCK,
-                medium: e.start * BLOCK,
+                medium: self.block_of_start(e.start) * BLOCK,
                 written: e.written,
             };
             if !each(&piece) {

@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 /// Words of a transaction that a write needs in addition to its extent changes: inode and counters.
-pub(super) const FIXED_WORDS: usize = 96;
+pub(crate) const FIXED_WORDS: usize = 96;
 /// Maximum number of blocks reserved ahead for a growing file: 8 MiB.
 const AHEAD_MAX: u64 = 2048;
 
@@ -35,18 +35,21 @@ impl<M: Medium> Fs<M> {
     /// Writes at byte `at` of a file.
     pub(crate) fn write_node(&self, node: &Node, at: u64, data: &[u8]) -> Result<usize> {
         self.check_writable()?;
-        let mut state = node.state.write();
-        self.write_state(node, &mut state, at, data)
+        let written = self.write_state(node, &mut node.state.write(), at, data);
+        self.after_write(written, || self.write_state(node, &mut node.state.write(), at, data))
     }
 
     /// Appends to a file; returns the new end and the number of bytes written.
     pub(crate) fn append_node(&self, node: &Node, data: &[u8]) -> Result<(u64, usize)> {
         self.check_writable()?;
-        let mut state = node.state.write();
-        state.check_file()?;
-        let at = self.end_of(node, &state)?;
-        let len = self.write_state(node, &mut state, at, data)?;
-        Ok((at + len as u64, len))
+        let append = || {
+            let mut state = node.state.write();
+            state.check_file()?;
+            let at = self.end_of(node, &state)?;
+            let len = self.write_state(node, &mut state, at, data)?;
+            Ok((at + len as u64, len))
+        };
+        self.after_write(append(), append)
     }
 
     pub(crate) fn write_state(
@@ -69,6 +72,20 @@ impl<M: Medium> Fs<M> {
             return self.write_external(node, state, at, data);
         }
         self.load_map(node.ino, state)?;
+        if self.placed.is_some() {
+            return self.write_segments(node, state, at, data);
+        }
+        self.write_buffered(node, state, at, data)
+    }
+
+    /// Writes to blocks of the medium and to holes.
+    pub(crate) fn write_buffered(
+        &self,
+        node: &Node,
+        state: &mut NodeState,
+        at: u64,
+        data: &[u8],
+    ) -> Result<usize> {
         // Checksums of written blocks are cleared first, as these blocks may be overwritten in
         // place.
         self.begin_overwrite(state, at, at + data.len() as u64)?;
@@ -131,7 +148,7 @@ impl<M: Medium> Fs<M> {
         let mut txn = Txn::new();
         let size = state.inode.size;
         if request.at > size {
-            self.begin_tail_overwrite(state, request.at)?;
+            self.begin_tail_overwrite(node, state, request.at)?;
             self.zero_tail(state, &mut txn, request.at);
         }
         let room = self.journal.capacity() - FIXED_WORDS;
@@ -196,10 +213,13 @@ impl<M: Medium> Fs<M> {
                 let grows = next.is_none() && end > size;
                 // A file that grows at its end gets a reservation in proportion to its size.
                 let more = if grows { (block / 4 + want / 2).clamp(8, AHEAD_MAX) } else { 0 };
-                let goal = change.map().goal(block);
+                let goal = self.goal_in_medium(change.map().goal(block));
+                let want = self.reserve_contents(ino, want)?;
                 let blocks = AllocRequest::blocks(want).at(goal);
                 let blocks = if more > 0 { blocks.reserve_ahead(ino, more) } else { blocks };
-                let run = self.space.reserve(&self.medium, blocks)?;
+                let run = self.space.reserve(&self.medium, blocks);
+                self.unreserve_contents(want - run.as_ref().map_or(0, |run| run.len));
+                let run = run?;
                 (Extent { at: block, len: run.len, start: run.start, written: true }, true)
             }
         };
@@ -281,13 +301,15 @@ impl<M: Medium> Fs<M> {
         }
     }
 
-    /// Removes the checksum of the last block before [`Fs::zero_tail`] zeroes it behind the end.
+    /// Brings the last block into the write buffer if it is placed, and removes its checksum, before [`Fs::zero_tail`] zeroes it behind the end.
     ///
     /// # Errors
-    /// The block does not match its checksum.
-    pub(crate) fn begin_tail_overwrite(&self, state: &mut NodeState, to: u64) -> Result<()> {
+    /// The block does not match its checksum, or is placed and cannot be fetched.
+    pub(crate) fn begin_tail_overwrite(&self, node: &Node, state: &mut NodeState, to: u64) -> Result<()> {
         let size = state.inode.size;
-        self.begin_overwrite(state, size, to.min(size.next_multiple_of(BLOCK)))
+        let end = to.min(size.next_multiple_of(BLOCK));
+        self.fetch(node, state, size, end)?;
+        self.begin_overwrite(state, size, end)
     }
 
     /// Zeroes the last block behind the end of the file, up to `to`, before the size grows. These

@@ -2,6 +2,7 @@
 
 use crate::format::Geometry;
 use crate::journal::BlockRun;
+use crate::types::InodeType;
 
 /// Maximum number of blocks in one extent: 23 bits.
 pub(crate) const LEN_MAX: u64 = (1 << 23) - 1;
@@ -30,9 +31,11 @@ impl Extent {
         self.at + self.len
     }
 
-    /// Returns `true` if the extent is within the data space and the maximum file size.
-    pub(crate) fn fits(&self, geometry: &Geometry) -> bool {
-        geometry.holds(self.start, self.len) && self.end() <= 1 << LEN_SHIFT
+    /// Returns `true` if the extent is within the maximum file size, and within the data space or, for a
+    /// regular file, the nameless-write device.
+    pub(crate) fn fits(&self, geometry: &Geometry, kind: InodeType) -> bool {
+        let placed = kind == InodeType::File && self.written && geometry.places(self.start, self.len);
+        (placed || geometry.holds(self.start, self.len)) && self.end() <= 1 << LEN_SHIFT
     }
 
     /// Returns the blocks on the medium.

@@ -75,10 +75,10 @@ pub(crate) fn load_uncounted<M: Medium>(reader: &LineReader<'_, M>, inode: &Inod
             }
         };
         match Extent::decode(words) {
-            Some(extent) if extent.fits(reader.geometry) => {
+            Some(extent) if extent.fits(reader.geometry, inode.kind) => {
                 blocks += extent.len;
                 let twice = map.extents.insert(extent.at, SlottedExtent { extent, slot }).is_some();
-                if twice || blocks > reader.geometry.data_blocks {
+                if twice || blocks > reader.geometry.data_blocks + reader.geometry.device_pages {
                     return Err(damaged());
                 }
             }

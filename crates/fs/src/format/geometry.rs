@@ -2,6 +2,7 @@
 
 use super::{BLOCK, INODE, LINE, LINE_BLOCKS};
 use crate::error::{Error, Result};
+use crate::nameless::{PLACED, is_placed};
 
 /// Default number of data bytes per inode, as in ext4.
 const BYTES_PER_INODE: u64 = 16 << 10;
@@ -43,6 +44,9 @@ pub struct Geometry {
     pub data_first: u64,
     /// Number of blocks of the data space.
     pub data_blocks: u64,
+    /// Number of pages of the nameless-write device that has the contents of regular files; 0 if there is
+    /// none.
+    pub device_pages: u64,
 }
 
 impl Geometry {
@@ -114,7 +118,16 @@ impl Geometry {
             sums_at,
             data_first,
             data_blocks,
+            device_pages: 0,
         })
+    }
+
+    /// Returns `true` if the blocks of an extent of a regular file lie on the nameless-write device.
+    #[must_use]
+    pub(crate) fn places(&self, start: u64, len: u64) -> bool {
+        self.device_pages > 0
+            && is_placed(start)
+            && (start & (PLACED - 1)).checked_add(len).is_some_and(|end| end <= self.device_pages)
     }
 
     /// Returns the position of the second superblock, in the last block.
@@ -180,6 +193,8 @@ impl Geometry {
             && (!self.has_sums()
                 || region(self.sums_at, self.data_blocks.checked_mul(8), self.data_first * BLOCK))
             && self.data_blocks >= 1
+            && self.device_pages <= PLACED
+            && (self.device_pages == 0 || self.bytes / BLOCK <= PLACED)
             && self.data_blocks <= LARGEST / BLOCK
             && self.lines == self.data_blocks.div_ceil(LINE_BLOCKS)
             && (self.data_first + self.data_blocks + 1) * BLOCK <= self.bytes

@@ -16,6 +16,11 @@ const VERSION_EXTERNAL: u64 = 2;
 /// Format version with checksums of contents. Programs that do not know it must not write contents
 /// without updating the checksums.
 const VERSION_SUMS: u64 = 3;
+/// Format version with a word of features, each of which a program has to know. It is used only with
+/// such a feature, so that older programs open all other file systems.
+const VERSION_FEATURES: u64 = 4;
+/// Feature: contents of regular files are on a nameless-write device.
+const FEATURE_NAMELESS: u64 = 1;
 /// Number of words used in the superblock.
 const WORDS: usize = 64;
 
@@ -47,7 +52,9 @@ impl Superblock {
         let g = &self.geometry;
         let mut w = [0; WORDS];
         w[0] = MAGIC;
+        let features = if g.device_pages > 0 { FEATURE_NAMELESS } else { 0 };
         let version = match (self.external, g.has_sums()) {
+            _ if features != 0 => VERSION_FEATURES,
             (true, _) => VERSION_EXTERNAL,
             (false, true) => VERSION_SUMS,
             (false, false) => VERSION,
@@ -70,6 +77,8 @@ impl Superblock {
         w[20] = g.data_blocks;
         w[21] = self.created.0 as u64;
         w[22] = g.sums_at;
+        w[23] = features;
+        w[24] = g.device_pages;
         w[WORDS - 1] = u64::from(crc_words(0, &w[..WORDS - 1]));
         w
     }
@@ -83,12 +92,20 @@ impl Superblock {
         }
         let sums = w[1] == VERSION_SUMS | BLOCK << 32;
         let external = w[1] == VERSION_EXTERNAL | BLOCK << 32;
-        if !sums && !external && w[1] != VERSION | BLOCK << 32 {
+        let has_features = w[1] == VERSION_FEATURES | BLOCK << 32;
+        if !sums && !external && !has_features && w[1] != VERSION | BLOCK << 32 {
             return Err(format!(
-                "format version {} with blocks of {} bytes: this program knows versions {VERSION} to {VERSION_SUMS} \
-                 with {BLOCK}",
+                "format version {} with blocks of {} bytes: this program knows versions {VERSION} to \
+                 {VERSION_FEATURES} with {BLOCK}",
                 w[1] & 0xFFFF_FFFF,
                 w[1] >> 32
+            ));
+        }
+        let features = if has_features { w[23] } else { 0 };
+        if features & !FEATURE_NAMELESS != 0 {
+            return Err(format!(
+                "it has features that this program does not know ({:#x}): a newer frit opens it",
+                features & !FEATURE_NAMELESS
             ));
         }
         let geometry = Geometry {
@@ -106,7 +123,11 @@ impl Superblock {
             data_first: w[19],
             data_blocks: w[20],
             sums_at: w[22],
+            device_pages: if features & FEATURE_NAMELESS != 0 { w[24] } else { 0 },
         };
+        if features & FEATURE_NAMELESS != 0 && geometry.device_pages == 0 {
+            return Err("its superblock describes a nameless-write device without pages".into());
+        }
         if !geometry.sound() || geometry.has_sums() != sums {
             return Err("its superblock describes regions that overlap".into());
         }
@@ -168,4 +189,35 @@ pub(crate) fn present<M: Medium>(medium: &M) -> bool {
 pub(crate) fn uuid_in(first: &[u8]) -> [u64; 2] {
     let word = |i: usize| first[8 * i..][..8].iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte));
     if word(0) == MAGIC { [word(2), word(3)] } else { [0; 2] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoded(device_pages: u64) -> [u64; WORDS] {
+        let geometry = Geometry { device_pages, ..Geometry::divide(1 << 20, None).unwrap() };
+        let superblock =
+            Superblock { geometry, uuid: [1, 2], label: [0; 32], created: Time(3), external: false };
+        superblock.encode()
+    }
+
+    fn decode(mut words: [u64; WORDS]) -> Result<Superblock, String> {
+        words[WORDS - 1] = u64::from(crc_words(0, &words[..WORDS - 1]));
+        Superblock::decode(&words, 1 << 20)
+    }
+
+    #[test]
+    fn features_are_known_or_refused_by_number() {
+        assert_eq!(encoded(0)[1] & 0xFFFF, VERSION);
+        let words = encoded(1000);
+        assert_eq!(words[1] & 0xFFFF, VERSION_FEATURES);
+        assert_eq!(decode(words).unwrap().geometry.device_pages, 1000);
+        let mut unknown = words;
+        unknown[23] |= 1 << 40;
+        assert!(decode(unknown).unwrap_err().contains("0x10000000000"));
+        let mut without = words;
+        without[24] = 0;
+        assert!(decode(without).unwrap_err().contains("without pages"));
+    }
 }

@@ -9,6 +9,7 @@
 use super::{HEADER, check};
 use crate::counters::CounterDelta;
 use crate::format::{BLOCK, Geometry};
+use crate::types::Ino;
 
 /// Contiguous blocks, numbered from the start of the medium.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -60,11 +61,19 @@ pub(crate) struct Txn {
     pub(crate) data: bool,
     /// Blocks that the transaction frees. They become available when it is durable.
     pub(crate) freed: Vec<BlockRun>,
+    /// Blocks of a nameless-write device that no file refers to when the transaction is applied.
+    pub(crate) unplaced: Vec<(Ino, BlockRun)>,
 }
 
 impl Txn {
     pub(crate) fn new() -> Self {
-        Self { words: vec![0; HEADER], counts: CounterDelta::default(), data: false, freed: Vec::new() }
+        Self {
+            words: vec![0; HEADER],
+            counts: CounterDelta::default(),
+            data: false,
+            freed: Vec::new(),
+            unplaced: Vec::new(),
+        }
     }
 
     /// Adds a write of words at a byte position.
@@ -112,7 +121,7 @@ impl Txn {
 
     /// Returns `true` if the transaction has no changes.
     pub(crate) fn is_empty(&self) -> bool {
-        self.words.len() == HEADER && self.counts == CounterDelta::default()
+        self.words.len() == HEADER && self.counts == CounterDelta::default() && self.unplaced.is_empty()
     }
 
     /// Returns the words of the records.

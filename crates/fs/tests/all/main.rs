@@ -9,6 +9,7 @@ mod fences;
 mod format;
 mod full;
 mod leftover;
+mod nameless;
 mod overlay;
 mod pool;
 mod semantics;

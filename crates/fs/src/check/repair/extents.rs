@@ -78,7 +78,7 @@ impl<M: Medium> RepairRound<'_, M> {
     ) -> Option<&'static str> {
         let before = kept_extents.range(..extent.end()).next_back();
         let directory = kind == InodeType::Directory;
-        if !extent.fits(&self.geometry) {
+        if !extent.fits(&self.geometry, kind) {
             Some("they lie outside the data space, or beyond the maximum file size")
         } else if before.is_some_and(|(_, (_, before))| before.end() > extent.at) {
             Some("another extent covers the same bytes")
