@@ -123,6 +123,9 @@ where
     /// Returns the number of blocks of a virtual page of the flash: the largest request queue.
     fn queue_blocks(&self) -> u32;
 
+    /// Returns the number of pages that addresses can refer to.
+    fn pages(&self) -> u32;
+
     /// Returns the number of virtual blocks.
     fn virtual_blocks(&self) -> u32;
 

@@ -33,7 +33,9 @@ mod sync;
 mod types;
 mod xattr;
 
-pub use check::{Report, check, check_contents, check_pool, repair, repair_pool};
+pub use check::{
+    Report, check, check_contents, check_placed, check_pool, repair, repair_placed, repair_pool,
+};
 pub use clock::Clock;
 pub use content_store::{BackingFs, ContentFile, ContentId, ContentMetadata, ContentStore, Pool, StatFs};
 pub use error::{Error, Result};
@@ -42,7 +44,7 @@ pub use format::{Geometry, Region};
 pub use fs::Fs;
 pub use library::{File, OpenFile, Paths};
 pub use medium::{Disk, Image, ImageFile, LockFile, Mapped, Medium, Overlaid, OverlayOptions};
-pub use nameless::{ContentDevice, PlacedContents, VirtualBlocks};
+pub use nameless::{ContentDevice, DeviceAccess, DeviceOwner, PlacedContents, VirtualBlock, VirtualBlocks};
 pub use open::{FormatOptions, FsOptions};
 pub use types::{
     Allocate, Attr, AttrChanges, Caller, DefragResult, DirEntry, FILE_MAX, FileExtent, Ino, InodeType,

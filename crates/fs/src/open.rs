@@ -96,9 +96,15 @@ impl<M: Medium> Fs<M> {
     /// The medium contains data and `force` is not set, the medium is too small or too large, or it
     /// has no space for the requested number of inodes.
     pub fn format(medium: M, options: FormatOptions) -> Result<Self> {
-        let mut geometry = Geometry::divide_for(medium.bytes(), options.inodes, options.sums)?;
+        let inodes = options.inodes.or_else(|| options.placed.as_ref().map(|placed| placed.default_inodes()));
+        let mut geometry = Geometry::divide_for(medium.bytes(), inodes, options.sums)?;
         if let Some(placed) = &options.placed {
             geometry.device_pages = placed.format_pages(&geometry)?;
+            if options.sums || options.content_store.is_some() {
+                let why =
+                    "contents on a nameless-write device: neither in a pool, nor with checksums in the image";
+                return Err(Error::Image(why.into()));
+            }
         }
         geometry.orphans = options.orphans.unwrap_or(geometry.orphans).clamp(ORPHANS_MIN, geometry.orphans);
         if options.sums && options.content_store.is_some() {
@@ -329,6 +335,9 @@ impl<M: Medium> Fs<M> {
             self.commit(txn);
         }
         self.make_durable()?;
+        if let Some(placed) = self.placed.as_ref().filter(|_| !self.read_only) {
+            placed.close_device()?;
+        }
         Ok(self.medium)
     }
 }

@@ -17,6 +17,7 @@ pub mod fuse;
 pub mod hints;
 mod log;
 pub mod metrics;
+pub mod nameless;
 pub mod nbd;
 pub mod pace;
 pub mod record;

@@ -3,7 +3,8 @@
 use super::image::{self, LockedImage, OverlayArgs};
 use crate::output::{print, print_json, print_stderr};
 use frit_fs::{
-    Clock, Error, Image, Medium, Pool, Report, check, check_contents, check_pool, repair, repair_pool,
+    Clock, Error, Image, Medium, Pool, Report, check, check_contents, check_placed, check_pool, repair,
+    repair_placed, repair_pool,
 };
 use miette::{Result, miette};
 use serde::Serialize;
@@ -20,6 +21,7 @@ const NOT_CHECKED: u8 = 2;
   frit fsck img
   frit fsck img --json
   frit fsck /dev/shm/pool   a pool
+  frit fsck vol             a file system on a volume
   frit fsck img --repair    repair the problems, and list the repairs
   frit fsck img --data      read all files, and compare them with their checksums
 
@@ -27,13 +29,14 @@ Inodes, blocks, names, links and the list of open files are compared with each o
 completed first, as at every mount. Exits with 0 when no problem was found or all were repaired, 1 when problems are left,
 2 when no file system could be checked, or it is mounted. See docs/guide/mount.md.")]
 pub(crate) struct Args {
-    /// Image, or the directory of a pool.
+    /// Image, the directory of a pool, or a volume.
     image: PathBuf,
     /// Repair the problems. Data that is damaged beyond repair is given up: copy the image first if
     /// it matters.
     #[arg(long)]
     repair: bool,
-    /// Read the contents of all files as well: for a file system made with --data-checksums.
+    /// Read the contents of all files as well: for a file system made with --data-checksums, or on a
+    /// volume.
     #[arg(long, conflicts_with = "repair")]
     data: bool,
     #[command(flatten)]
@@ -53,6 +56,9 @@ struct FsckJson<'a> {
     files: u64,
     /// Number of blocks of directories and files.
     blocks: u64,
+    /// Number of blocks of contents on a nameless-write device.
+    #[serde(skip_serializing_if = "is_zero")]
+    placed: u64,
     /// Number of orphans: inodes without names, which the next mount frees.
     orphans: u64,
     /// Number of content files of a pool that belong to no inode.
@@ -76,13 +82,43 @@ struct FsckJson<'a> {
     seconds: f64,
 }
 
+// The signature is that of serde.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// Runs the command.
 ///
 /// # Errors
 /// The output cannot be written. A damaged file system is reported by the exit code.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let start = Instant::now();
-    let checked = image::open_pool(&args.image).and_then(|pool| {
+    let checked = if image::is_volume(&args.image) { check_volume(args) } else { check_image(args) };
+    let report = match checked {
+        Ok(report) => report,
+        Err(e) => {
+            print_stderr(&format!("{e:?}\n"))?;
+            return Ok(ExitCode::from(NOT_CHECKED));
+        }
+    };
+    tell(args, &report, start.elapsed().as_secs_f64())?;
+    Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Checks or repairs the file system on a volume.
+fn check_volume(args: &Args) -> Result<Report> {
+    let placed = image::open_placed(&args.image, !args.repair)?;
+    let checked = match args.repair {
+        false => check_placed(&placed, args.data),
+        true => repair_placed(&placed, Clock::Wall),
+    };
+    checked.map_err(|e| miette!("{}: {e}", args.image.display()))
+}
+
+/// Checks or repairs the file system of an image, or of a pool.
+fn check_image(args: &Args) -> Result<Report> {
+    image::open_pool(&args.image).and_then(|pool| {
         let image = image::image_path(&args.image);
         let _locked = LockedImage::open(&image)?;
         image::warn_exposed(&image, pool.as_ref().map(|_| args.image.as_path()))?;
@@ -94,16 +130,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             medium.sync().map(|()| report).map_err(|e| unsynced(&medium, e))
         });
         checked.map_err(|e: Error| miette!("{}: {e}", args.image.display()))
-    });
-    let report = match checked {
-        Ok(report) => report,
-        Err(e) => {
-            print_stderr(&format!("{e:?}\n"))?;
-            return Ok(ExitCode::from(NOT_CHECKED));
-        }
-    };
-    tell(args, &report, start.elapsed().as_secs_f64())?;
-    Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    })
 }
 
 /// Adds the location of unsynced changes to an error.
@@ -136,6 +163,7 @@ fn tell(args: &Args, r: &Report, seconds: f64) -> Result<()> {
             directories: r.directories,
             files: r.files,
             blocks: r.blocks,
+            placed: r.placed,
             orphans: r.orphans,
             strays: r.strays,
             closed: r.closed,
@@ -152,8 +180,11 @@ fn tell(args: &Args, r: &Report, seconds: f64) -> Result<()> {
     let mut out = list(&r.repairs, r.repaired) + &list(&r.problems, r.found);
     let (directories, files, blocks) = (r.directories, r.files, r.blocks);
     out += &format!("{image}: {directories} directories, {files} files, {blocks} blocks");
+    if r.placed > 0 {
+        out += &format!(", {} blocks of contents on the device", r.placed);
+    }
     out += if r.closed { "; it was unmounted in order\n" } else { "; it was not unmounted in order\n" };
-    if args.data {
+    if args.data && !image::is_volume(&args.image) {
         out += &format!("{} blocks of files are what was written", r.verified);
         out += &if r.unsummed > 0 { format!(", {} have no checksum\n", r.unsummed) } else { "\n".into() };
     }

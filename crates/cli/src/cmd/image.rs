@@ -1,8 +1,8 @@
 //! The image file of a file system: creation, locking, opening.
 
-use super::volume::warn;
+use super::volume::{self, warn};
 use crate::output::print_stderr;
-use frit_fs::{ContentStore, Fs, FsOptions, Image, LockFile, OverlayOptions, Pool};
+use frit_fs::{ContentStore, Fs, FsOptions, Image, LockFile, OverlayOptions, PlacedContents, Pool};
 use frit_serve::fuse::mountpoints_of;
 use frit_volume::access::{exposed, foreign_owner, new_private};
 use frit_volume::lock::{lock, lock_ignoring_readers, locked_by_readers_only};
@@ -213,17 +213,46 @@ pub(crate) fn open_pool(place: &Path) -> Result<Option<Arc<Pool>>> {
     if !place.is_dir() {
         return Ok(None);
     }
-    if place.join(superblock::FILE_NAME).exists() {
-        return Err(miette!(
-            help = "frit attach makes it a block device for any file system; frit serve serves it over NBD",
-            "{} is a volume, and not a file system of frit",
-            place.display()
-        ));
-    }
     let pool = Pool::open(place).into_diagnostic();
     let pool =
         pool.wrap_err_with(|| format!("cannot open {}; frit mkfs --pool makes one", place.display()))?;
     Ok(Some(Arc::new(pool)))
+}
+
+/// Returns `true` if a path names a volume.
+pub(crate) fn is_volume(place: &Path) -> bool {
+    place.is_dir() && place.join(superblock::FILE_NAME).exists()
+}
+
+/// Opens a volume whose layer is a nameless-write device, with the metadata of the file system on it.
+///
+/// # Errors
+/// The volume cannot be opened, or it has another layer.
+pub(crate) fn open_placed(place: &Path, read_only: bool) -> Result<Arc<PlacedContents>> {
+    volume::warn_exposed(place)?;
+    let mut opened = volume::open(place, read_only, true)?;
+    if opened.nameless_device(false, |_, _| Ok(())).is_err() {
+        return Err(miette!(
+            help = "frit attach makes it a block device for any file system; frit serve serves it over NBD; \
+                    frit create --stack nameless-files makes a volume for a file system of frit",
+            "{} is a volume of another layer, and not a file system of frit",
+            place.display()
+        ));
+    }
+    let loaded = frit_serve::nameless::load(opened).into_diagnostic();
+    loaded.wrap_err_with(|| format!("cannot open {}", place.display()))
+}
+
+/// Opens the file system on a volume, and recovers it after a crash.
+///
+/// # Errors
+/// There is no file system, or it is damaged beyond recovery.
+pub(crate) fn open_on_volume(place: &Path, read_only: bool) -> Result<Fs<Image>> {
+    let placed = open_placed(place, read_only)?;
+    let medium = Image::Virtual(placed.medium());
+    let options = FsOptions { read_only, placed: Some(placed), ..FsOptions::default() };
+    let opened = Fs::open(medium, options).into_diagnostic();
+    opened.wrap_err_with(|| format!("cannot open {}; frit mkfs makes a file system", place.display()))
 }
 
 /// Opens the file system of an image, with its pool if it has one, and recovers it after a crash.
@@ -298,9 +327,15 @@ fn is_open(image: &File) -> bool {
 /// # Errors
 /// The time limit is reached.
 pub(crate) fn wait_closed(image: &Path, timeout: Duration) -> Result<()> {
-    let Ok(file) = File::open(image) else { return Ok(()) };
     let end = Instant::now() + timeout;
-    while is_open(&file) {
+    let file = File::open(image);
+    let volume = image.parent().filter(|dir| is_volume(dir));
+    let in_use = || match (&file, volume) {
+        (_, Some(dir)) => frit_volume::inspect(dir).is_ok_and(|found| found.in_use.is_some()),
+        (Ok(file), None) => is_open(file),
+        (Err(_), None) => false,
+    };
+    while in_use() {
         if Instant::now() > end {
             return Err(miette!("{} is still open after {} s", image.display(), timeout.as_secs()));
         }

@@ -24,11 +24,13 @@ use uuid::Uuid;
   frit mkfs img --size 4G --data-checksums
   frit mkfs --pool /dev/shm/pool          contents in files of a tmpfs, for FUSE passthrough
   frit mkfs img --force                   overwrites the contents, keeps the size
+  frit mkfs vol                           on a volume of frit create --stack nameless-files
   frit mount img /mnt
 
 All of it is allocated at once. The root directory belongs to the user of the command. See docs/guide/mount.md.")]
 pub(crate) struct Args {
-    /// Image file; it is created if it is missing.
+    /// Image file, which is created if it is missing; or a volume whose layer is a nameless-write
+    /// device.
     #[arg(required_unless_present = "pool")]
     image: Option<PathBuf>,
     /// Make a pool of this directory, which is created if it is missing: names and attributes are
@@ -76,6 +78,9 @@ struct MkfsJson<'a> {
 /// # Errors
 /// The file system cannot be created.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    if let Some(volume) = args.image.as_deref().filter(|image| image::is_volume(image)) {
+        return make_on_volume(args, volume);
+    }
     let plan = match (&args.pool, &args.image) {
         (Some(directory), _) => plan_pool(args, directory)?,
         (None, image) => {
@@ -90,6 +95,33 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         std::fs::remove_file(&plan.image).into_diagnostic()?;
     }
     made
+}
+
+/// Creates a file system on a volume whose layer is a nameless-write device.
+fn make_on_volume(args: &Args, volume: &Path) -> Result<()> {
+    if args.size.is_some() || args.data_checksums {
+        let option = if args.size.is_some() { "--size" } else { "--data-checksums" };
+        return Err(miette!(
+            help = "the volume has its size, and checksums of its pages",
+            "{option} is for images, and {} is a volume",
+            volume.display()
+        ));
+    }
+    let placed = image::open_placed(volume, false)?;
+    let format = FormatOptions {
+        inodes: args.inodes,
+        label: args.label.clone(),
+        force: args.force,
+        root: owner(),
+        placed: Some(Arc::clone(&placed)),
+        ..FormatOptions::default()
+    };
+    finish(args, volume, Fs::format(Image::Virtual(placed.medium()), format), None)
+}
+
+/// Returns the owner of the root directory, and its permission bits.
+fn owner() -> (u32, u32, u16) {
+    (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw(), 0o755)
 }
 
 /// The file system to be created.
@@ -128,19 +160,23 @@ fn make(args: &Args, plan: &FormatPlan<'_>, locked: &LockedImage) -> Result<()> 
     if let Some(pool) = &pool {
         hint(pool)?;
     }
-    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let format = FormatOptions {
         inodes: plan.inodes,
         content_store: pool.map(|pool| Arc::new(pool) as Arc<dyn ContentStore>),
         label: args.label.clone(),
         // `LockedImage::make` has already checked the contents of the file.
         force: true,
-        root: (uid, gid, 0o755),
+        root: owner(),
         sums: args.data_checksums,
         ..FormatOptions::default()
     };
     let medium = Image::fresh(&plan.image, &args.changes.overlay());
     let made = medium.and_then(|medium| Fs::format(medium, format));
+    finish(args, shown, made, Some(locked.bytes()?))
+}
+
+/// Closes a new file system, and prints its sizes. Without `bytes` its size is that of its blocks.
+fn finish(args: &Args, shown: &Path, made: frit_fs::Result<Fs<Image>>, bytes: Option<u64>) -> Result<()> {
     let fs = made
         .into_diagnostic()
         .wrap_err_with(|| format!("cannot make a file system in {}", shown.display()))?;
@@ -149,7 +185,7 @@ fn make(args: &Args, plan: &FormatPlan<'_>, locked: &LockedImage) -> Result<()> 
     fs.close().into_diagnostic()?;
     let made = MkfsJson {
         image: shown,
-        bytes: locked.bytes()?,
+        bytes: bytes.unwrap_or(usage.blocks * u64::from(usage.block_bytes)),
         uuid: Uuid::from_u128(uuid).to_string(),
         label: &args.label,
         block_bytes: usage.block_bytes,

@@ -7,7 +7,7 @@ use super::image::{self, LockedImage, OverlayArgs};
 use super::serve::{POLL_INTERVAL, second_signal_exits, stop_signals};
 use crate::output::{print, print_stderr};
 use frit_core::size;
-use frit_fs::{Fs, Image, Pool};
+use frit_fs::{FileSystem, Fs, Image, Pool};
 use frit_serve::fuse::absolute_path;
 use frit_serve::fuse::file_system::{Mount, MountOptions, THREADS_MAX, clear_stale};
 use miette::{IntoDiagnostic, Result, WrapErr};
@@ -29,13 +29,15 @@ const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(2);
   frit mount img /mnt --read-only
   frit mount img /mnt -o noatime,suid,dev  as in mount(8); also ro, nodev, noexec, fsname=NAME, allow_other, nonempty
   frit mount /dev/shm/pool /mnt            a pool: the kernel reads and writes files itself
+  frit mount vol /mnt                      a volume whose layer is a nameless-write device
   frit unmount /mnt                        or umount, or fusermount3 -u
 
 It needs /dev/fuse, and fusermount3 unless root mounts. A stale mount of a killed frit is removed
 first. A kill loses nothing: the next mount recovers the file system. A power loss leaves an image on a disk
-in the state of the last sync, at most --sync-every seconds old. See docs/guide/mount.md.")]
+in the state of the last sync, at most --sync-every seconds old; for a volume, a kill does as well.
+See docs/guide/mount.md.")]
 pub(crate) struct Args {
-    /// Image that frit mkfs made, or the directory of a pool.
+    /// Image that frit mkfs made, the directory of a pool, or a volume.
     image: PathBuf,
     /// Mount point: an empty directory.
     directory: PathBuf,
@@ -111,6 +113,18 @@ fn serve(args: &Args, options: &MountOptions) -> Result<()> {
     let mut signals = Signals::new(stop_signals()).into_diagnostic()?;
     second_signal_exits()?;
     clear(args)?;
+    if image::is_volume(&args.image) {
+        let files = Arc::new(image::open_on_volume(&args.image, options.read_only)?);
+        clear(args)?;
+        let size = size::format(contents_bytes(&files)?);
+        return serve_files(
+            args,
+            options,
+            files,
+            &format!("contents of {size} on a nameless-write device"),
+            &mut signals,
+        );
+    }
     let pool = image::open_pool(&args.image)?;
     let image = image::image_path(&args.image);
     let locked = LockedImage::open(&image)?;
@@ -128,7 +142,28 @@ fn serve(args: &Args, options: &MountOptions) -> Result<()> {
     if !options.read_only {
         reserve(&files, &image)?;
     }
-    let mount = Mount::start(&files, &args.directory, &options).into_diagnostic()?;
+    let size = match options.passthrough {
+        true => "a pool".to_string(),
+        false => size::format(locked.bytes()?),
+    };
+    serve_files(args, &options, files, &size, &mut signals)
+}
+
+/// Returns the space for contents of a file system.
+fn contents_bytes(files: &Fs<Image>) -> Result<u64> {
+    let usage = files.usage().into_diagnostic()?;
+    Ok(usage.blocks * u64::from(usage.block_bytes))
+}
+
+/// Mounts an open file system, prints one line with its size, and serves until it is unmounted.
+fn serve_files(
+    args: &Args,
+    options: &MountOptions,
+    files: Arc<Fs<Image>>,
+    size: &str,
+    signals: &mut Signals,
+) -> Result<()> {
+    let mount = Mount::start(&files, &args.directory, options).into_diagnostic()?;
     if let Some(why) = mount.passthrough_inactive_reason() {
         print_stderr(&format!(
             "frit mount: {}: no passthrough ({why}): reads and writes are FUSE requests\n",
@@ -136,13 +171,9 @@ fn serve(args: &Args, options: &MountOptions) -> Result<()> {
         ))?;
     }
     let how = if options.read_only { ", read-only" } else { "" };
-    let size = match options.passthrough {
-        true => "a pool".to_string(),
-        false => size::format(locked.bytes()?),
-    };
     print(&format!("{} ({size}{how}) at {}\n", args.image.display(), mount.mountpoint().display()))?;
     let syncing = PeriodicSync::start(&files, Duration::from_secs_f64(args.sync_every));
-    wait(&mount, &mut signals)?;
+    wait(&mount, signals)?;
     drop(syncing);
     let ended = mount.join().into_diagnostic().wrap_err("the connection to the kernel broke");
     // The image is closed cleanly in every case.

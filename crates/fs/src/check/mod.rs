@@ -7,6 +7,7 @@
 mod blocks;
 mod inodes;
 mod names;
+mod placed;
 mod pool;
 mod repair;
 
@@ -20,6 +21,7 @@ use crate::orphans::Orphans;
 use crate::types::Ino;
 use blocks::Blocks;
 use inodes::CheckedInodes;
+pub use placed::{check_placed, repair_placed};
 pub use pool::{check_pool, repair_pool};
 pub use repair::repair;
 use std::fmt;

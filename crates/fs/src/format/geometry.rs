@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::nameless::{PLACED, is_placed};
 
 /// Default number of data bytes per inode, as in ext4.
-const BYTES_PER_INODE: u64 = 16 << 10;
+pub(crate) const BYTES_PER_INODE: u64 = 16 << 10;
 /// Minimum size of a medium in bytes.
 const SMALLEST: u64 = 256 << 10;
 /// Maximum size of a medium in bytes. The 48-bit word positions of journal records would permit far

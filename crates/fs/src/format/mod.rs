@@ -6,6 +6,7 @@ mod region;
 mod superblock;
 
 use crate::medium::Medium;
+pub(crate) use geometry::BYTES_PER_INODE;
 pub use geometry::Geometry;
 pub use region::Region;
 pub(crate) use superblock::{Superblock, fresh_uuid, present, uuid_in};

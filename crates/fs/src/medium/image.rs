@@ -1,11 +1,14 @@
-//! An image in any file. The type of medium depends on the file system that contains the file.
+//! An image in any file, or in virtual blocks. The type of medium depends on the file system that contains
+//! the file.
 
 use super::mapped::is_dax;
 use super::overlaid::in_memory;
 use super::{Mapped, Medium, Overlaid, OverlayOptions};
 use crate::error::{Error, Result};
+use crate::nameless::VirtualBlocks;
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A medium in a file.
 #[derive(Debug)]
@@ -14,6 +17,8 @@ pub enum Image {
     Mapped(Mapped),
     /// The file is on a disk, behind the page cache.
     Overlaid(Box<Overlaid>),
+    /// There is no file: the metadata is in virtual blocks of a nameless-write device.
+    Virtual(Arc<VirtualBlocks>),
 }
 
 impl Image {
@@ -48,7 +53,7 @@ impl Image {
     #[must_use]
     pub fn notes(&self) -> &[String] {
         match self {
-            Self::Mapped(_) => &[],
+            Self::Mapped(_) | Self::Virtual(_) => &[],
             Self::Overlaid(image) => image.notes(),
         }
     }
@@ -59,7 +64,7 @@ impl Image {
     /// Not enough disk space is available for the double-write file. An image in memory needs none.
     pub fn reserve(&self) -> Result<()> {
         match self {
-            Self::Mapped(_) => Ok(()),
+            Self::Mapped(_) | Self::Virtual(_) => Ok(()),
             Self::Overlaid(image) => image.reserve(),
         }
     }
@@ -68,7 +73,7 @@ impl Image {
     #[must_use]
     pub fn overlay(&self) -> Option<&Path> {
         match self {
-            Self::Mapped(_) => None,
+            Self::Mapped(_) | Self::Virtual(_) => None,
             Self::Overlaid(image) => image.overlay(),
         }
     }
@@ -78,7 +83,7 @@ impl Image {
     #[must_use]
     pub fn unsynced(&self) -> u64 {
         match self {
-            Self::Mapped(_) => 0,
+            Self::Mapped(_) | Self::Virtual(_) => 0,
             Self::Overlaid(image) => image.unsynced(),
         }
     }
@@ -97,6 +102,7 @@ impl Medium for Image {
         match self {
             Self::Mapped(image) => image.bytes(),
             Self::Overlaid(image) => image.bytes(),
+            Self::Virtual(image) => image.bytes(),
         }
     }
 
@@ -105,6 +111,7 @@ impl Medium for Image {
         match self {
             Self::Mapped(image) => image.read(at, into),
             Self::Overlaid(image) => image.read(at, into),
+            Self::Virtual(image) => image.read(at, into),
         }
     }
 
@@ -113,6 +120,7 @@ impl Medium for Image {
         match self {
             Self::Mapped(image) => image.write(at, data),
             Self::Overlaid(image) => image.write(at, data),
+            Self::Virtual(image) => image.write(at, data),
         }
     }
 
@@ -121,6 +129,7 @@ impl Medium for Image {
         match self {
             Self::Mapped(image) => image.write_data(at, data),
             Self::Overlaid(image) => image.write_data(at, data),
+            Self::Virtual(image) => image.write_data(at, data),
         }
     }
 
@@ -129,6 +138,7 @@ impl Medium for Image {
         match self {
             Self::Mapped(image) => image.zero(at, len),
             Self::Overlaid(image) => image.zero(at, len),
+            Self::Virtual(image) => image.zero(at, len),
         }
     }
 
@@ -137,6 +147,7 @@ impl Medium for Image {
         match self {
             Self::Mapped(image) => image.fence(),
             Self::Overlaid(image) => image.fence(),
+            Self::Virtual(image) => image.fence(),
         }
     }
 
@@ -144,6 +155,7 @@ impl Medium for Image {
         match self {
             Self::Mapped(image) => image.sync(),
             Self::Overlaid(image) => image.sync(),
+            Self::Virtual(image) => image.sync(),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Syncs of a file system on a nameless-write device.
 
 use super::address::blocks;
+use super::device::VirtualBlock;
 use super::placed::{PlacedContents, failed};
-use super::virtual_blocks::{ChangedBlock, Durability};
+use super::virtual_blocks::Durability;
 use crate::error::Result;
 use crate::extents::Extent;
 use crate::format::{Geometry, LINE, LINE_BLOCKS};
@@ -75,25 +76,25 @@ fn is_allocated<M: Medium>(medium: &M, geometry: &Geometry, block: u64) -> bool 
 }
 
 impl PlacedContents {
-    fn commit(&self, changed: &[ChangedBlock], held: &[(Ino, BlockRun)]) -> Result<()> {
+    fn commit(&self, changed: &[VirtualBlock], held: &[(Ino, BlockRun)]) -> Result<()> {
         let mut device = self.device.lock();
-        let free = |device: &mut Box<dyn super::ContentDevice>| {
+        let free = |device: &mut Box<dyn super::ContentDevice>| -> Result<()> {
             for (ino, run) in held {
                 let extent = Extent { at: 0, len: run.len, start: run.start, written: true };
-                blocks(*ino, &extent).for_each(|block| device.free(block));
+                blocks(*ino, &extent).try_for_each(|block| device.free(block)).map_err(failed)?;
             }
+            Ok(())
         };
         if is_planted(NamelessBug::FreedBeforeCommit) {
-            free(&mut device);
+            free(&mut device)?;
         }
-        for (block, data) in changed {
-            device.write_virtual(*block, data).map_err(failed)?;
-        }
+        device.write_virtual(changed).map_err(failed)?;
         if !is_planted(NamelessBug::CommitNotFlushed) {
             device.flush().map_err(failed)?;
         }
         if !is_planted(NamelessBug::FreedBeforeCommit) {
-            free(&mut device);
+            // The device is read-only if it fails here, and a recovery frees the blocks.
+            free(&mut device)?;
         }
         Ok(())
     }

@@ -3,6 +3,9 @@
 use frit_core::{Claimed, Migration, OwnedBlock, PhysicalAddress, Result};
 use std::fmt::Debug;
 
+/// A virtual block and its contents.
+pub type VirtualBlock = (u32, Box<[u8]>);
+
 /// A nameless-write device whose blocks belong to this file system. The owner of a block is the number of
 /// the inode. [`frit_core::NamelessDevice`] states the guarantees.
 ///
@@ -24,10 +27,10 @@ pub trait ContentDevice: Send + Debug {
     fn read(&mut self, blocks: &[OwnedBlock], offset: u32, into: &mut [u8]) -> Result<()>;
 
     /// Frees a block that no durable metadata refers to.
-    fn free(&mut self, block: OwnedBlock);
+    fn free(&mut self, block: OwnedBlock) -> Result<()>;
 
-    /// Writes a virtual block. It is durable with the next flush.
-    fn write_virtual(&mut self, block: u32, data: &[u8]) -> Result<()>;
+    /// Writes virtual blocks. They are durable with the next flush.
+    fn write_virtual(&mut self, blocks: &[VirtualBlock]) -> Result<()>;
 
     /// Reads a virtual block. A block that was never written reads as zeros.
     fn read_virtual(&mut self, block: u32, into: &mut [u8]) -> Result<()>;
@@ -36,19 +39,22 @@ pub trait ContentDevice: Send + Debug {
     fn flush(&mut self) -> Result<()>;
 
     /// Returns the number of blocks that the device has moved, and whose owners have not acknowledged it.
-    fn pending_migrations(&self) -> usize;
+    fn pending_migrations(&mut self) -> Result<usize>;
 
     /// Adds up to `most` of the oldest moves that are not acknowledged.
-    fn migrations(&self, most: usize, into: &mut Vec<Migration>);
+    fn migrations(&mut self, most: usize, into: &mut Vec<Migration>) -> Result<()>;
 
     /// Acknowledges the oldest `count` moves: the owners know the new addresses.
-    fn acknowledge(&mut self, count: usize);
+    fn acknowledge(&mut self, count: usize) -> Result<()>;
 
     /// Claims a block that the metadata refers to, in a recovery.
     fn claim(&mut self, block: OwnedBlock) -> Result<Claimed>;
 
     /// Ends a recovery. Blocks that were not claimed are free.
     fn resume(&mut self) -> Result<()>;
+
+    /// Shuts the device down in order. No other access follows.
+    fn close(&mut self) -> Result<()>;
 
     /// Verifies the record of a block, and with `data` its contents.
     fn verify(&mut self, block: OwnedBlock, data: bool) -> Result<()>;

@@ -4,7 +4,7 @@
 use super::address::{decode, encode, page_of};
 use super::is_placed;
 use super::place::runs;
-use super::placed::{HeldBlocks, PlacedContents};
+use super::placed::{HeldBlocks, PlacedContents, failed};
 use crate::error::{Error, Result};
 use crate::extents::Extent;
 use crate::fs::Fs;
@@ -30,7 +30,7 @@ impl<M: Medium> Fs<M> {
     /// Applies migrations if many are pending. The caller holds no lock of a node.
     pub(crate) fn relieve_migrations(&self) -> Result<()> {
         let Some(placed) = &self.placed else { return Ok(()) };
-        let pending = placed.device.lock().pending_migrations();
+        let pending = placed.device.lock().pending_migrations().map_err(failed)?;
         if pending > PENDING_MAX { self.apply_migrations() } else { Ok(()) }
     }
 
@@ -45,7 +45,7 @@ impl<M: Medium> Fs<M> {
         let _one = placed.migrating.lock();
         loop {
             let mut batch = Vec::new();
-            placed.device.lock().migrations(BATCH, &mut batch);
+            placed.device.lock().migrations(BATCH, &mut batch).map_err(failed)?;
             if batch.is_empty() {
                 return Ok(());
             }
@@ -58,7 +58,7 @@ impl<M: Medium> Fs<M> {
                     moved => moved?,
                 }
             }
-            placed.acknowledge(&batch);
+            placed.acknowledge(&batch)?;
         }
     }
 
@@ -115,7 +115,7 @@ fn moved_extents(state: &NodeState, moves: &Moves) -> Vec<Extent> {
 
 impl PlacedContents {
     /// Acknowledges moves after the extents were changed. Blocks that are held get their new addresses.
-    fn acknowledge(&self, batch: &[Migration]) {
+    fn acknowledge(&self, batch: &[Migration]) -> Result<()> {
         // A commit frees blocks by the addresses that it has taken.
         let _no_commit = self.committing.lock();
         let mut held = self.held.lock();
@@ -123,7 +123,7 @@ impl PlacedContents {
         if !is_planted(NamelessBug::HeldNotMoved) {
             held.apply(&moves);
         }
-        self.device.lock().acknowledge(batch.len());
+        self.device.lock().acknowledge(batch.len()).map_err(failed)
     }
 }
 

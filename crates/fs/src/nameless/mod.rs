@@ -15,6 +15,7 @@
 //! | file | subject |
 //! |---|---|
 //! | `device` | interface of the device |
+//! | `owner` | the device of a layer or a volume |
 //! | `address` | physical addresses in extents |
 //! | `virtual_blocks` | the medium of metadata |
 //! | `placed` | state: buffered files, freed blocks, capacity |
@@ -32,11 +33,13 @@ mod contents;
 mod device;
 mod fetch;
 mod migrate;
+mod owner;
 mod place;
 mod placed;
 mod virtual_blocks;
 
 pub(crate) use address::{PLACED, is_placed};
-pub use device::ContentDevice;
+pub use device::{ContentDevice, VirtualBlock};
+pub use owner::{DeviceAccess, DeviceOwner};
 pub use placed::PlacedContents;
 pub use virtual_blocks::VirtualBlocks;

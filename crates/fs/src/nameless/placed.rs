@@ -4,8 +4,9 @@ use super::PLACED;
 use super::device::ContentDevice;
 use super::virtual_blocks::VirtualBlocks;
 use crate::error::{Error, Result};
-use crate::format::{BLOCK, Geometry};
+use crate::format::{BLOCK, BYTES_PER_INODE, Geometry, INODE};
 use crate::journal::BlockRun;
+use crate::medium::Medium;
 use crate::sync::{AtomicU64, Mutex, RwLock};
 use crate::types::Ino;
 use frit_core::PhysicalAddress;
@@ -98,6 +99,16 @@ impl PlacedContents {
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.capacity
+    }
+
+    /// Returns the default number of inodes: one for each 16 KiB of contents, but at most half of the medium.
+    pub(crate) fn default_inodes(&self) -> u64 {
+        (self.capacity * BLOCK / BYTES_PER_INODE).min(self.blocks.bytes() / 2 / INODE)
+    }
+
+    /// Shuts the device down in order.
+    pub(crate) fn close_device(&self) -> Result<()> {
+        self.device.lock().close().map_err(failed)
     }
 
     /// Checks that a file system of this geometry can use the device. Returns the number of its pages.

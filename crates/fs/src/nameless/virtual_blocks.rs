@@ -1,13 +1,11 @@
 //! The medium of metadata: virtual blocks of the device, in DRAM.
 
+use super::device::VirtualBlock;
 use crate::error::Result;
 use crate::format::BLOCK;
 use crate::medium::{Mapped, Medium};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// A changed block and its contents.
-pub(crate) type ChangedBlock = (u32, Box<[u8]>);
 
 /// Durability of a changed block at a commit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,7 +54,7 @@ impl VirtualBlocks {
     }
 
     /// Returns the changed blocks that are [`Durability::Needed`]. No transaction is applied meanwhile.
-    pub(crate) fn take_changed(&self, durability: impl Fn(u64) -> Durability) -> Vec<ChangedBlock> {
+    pub(crate) fn take_changed(&self, durability: impl Fn(u64) -> Durability) -> Vec<VirtualBlock> {
         let mut taken = Vec::new();
         for (i, word) in self.changed.iter().enumerate() {
             let mut bits = word.swap(0, Ordering::Relaxed);
@@ -78,7 +76,7 @@ impl VirtualBlocks {
     }
 
     /// Notes again that blocks have changed.
-    pub(crate) fn changed_again(&self, blocks: &[ChangedBlock]) {
+    pub(crate) fn changed_again(&self, blocks: &[VirtualBlock]) {
         for (block, _) in blocks {
             set(&self.changed, u64::from(*block)..u64::from(*block) + 1);
         }

@@ -35,5 +35,5 @@ pub mod small_stack;
 pub mod target;
 pub mod violation;
 mod wear;
-mod work_item;
+pub(crate) mod work_item;
 pub mod workload;

@@ -77,7 +77,7 @@ impl fmt::Display for Divergence {
 
 /// A subject and the model, with a session on each.
 #[derive(Debug)]
-struct SideBySide<'a> {
+pub(super) struct SideBySide<'a> {
     subject: ProgramSession<'a>,
     model: &'a ModelFs,
     known: ProgramSession<'a>,
@@ -100,10 +100,19 @@ fn divergence_text(got: &OpAnswer, want: &OpAnswer) -> String {
     format!("{}{ANSWER}{}", shown(got), shown(want))
 }
 
-impl SideBySide<'_> {
+impl<'a> SideBySide<'a> {
+    pub(super) fn new(
+        subject: ProgramSession<'a>,
+        model: &'a ModelFs,
+        known: ProgramSession<'a>,
+        rules: Rules,
+    ) -> Self {
+        Self { subject, model, known, rules }
+    }
+
     /// Applies one operation to both. With `watched` it also compares the times that the operation
     /// changes.
-    fn step(&mut self, op: &FsOp, watched: bool) -> Result<(), String> {
+    pub(super) fn step(&mut self, op: &FsOp, watched: bool) -> Result<(), String> {
         if !watched || times_unspecified(&op.act) {
             return self.answers(op);
         }
@@ -254,7 +263,7 @@ fn side_by_side(
 ) -> Result<(), Divergence> {
     let model = ModelFs::new();
     let (one, two) = (ProgramSession::new(subject), ProgramSession::new(&model));
-    SideBySide { subject: one, model: &model, known: two, rules: *rules }.all(next)
+    SideBySide::new(one, &model, two, *rules).all(next)
 }
 
 /// Applies `count` operations of a seed to a new subject and to the model. Compares all answers,

@@ -11,6 +11,7 @@ pub mod damage;
 pub mod differential;
 pub mod every;
 pub mod model;
+pub mod nameless;
 pub mod op;
 pub mod op_generator;
 mod text;

@@ -12,6 +12,7 @@ mod fs;
 mod fscuts;
 mod fsdamage;
 mod fsmachine;
+mod fsnameless;
 mod fsrepair;
 mod fssemantics;
 mod ftl;

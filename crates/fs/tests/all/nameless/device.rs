@@ -2,7 +2,7 @@
 //! so, reuses pages at once, and keeps after a crash what the contract promises and nothing more.
 
 use frit_core::{Claimed, Error, MediumKind, Migration, OwnedBlock, PhysicalAddress, Result};
-use frit_fs::ContentDevice;
+use frit_fs::{ContentDevice, VirtualBlock};
 use rand::rngs::StdRng;
 use rand::seq::IteratorRandom;
 use rand::{Rng, SeedableRng};
@@ -223,18 +223,21 @@ impl ContentDevice for FakeDevice {
         Ok(())
     }
 
-    fn free(&mut self, block: OwnedBlock) {
+    fn free(&mut self, block: OwnedBlock) -> Result<()> {
         let mut state = self.state();
         match state.find(block) {
             Some(page) => drop(state.pages.remove(&page)),
             None => state.strays += 1,
         }
+        Ok(())
     }
 
-    fn write_virtual(&mut self, block: u32, data: &[u8]) -> Result<()> {
+    fn write_virtual(&mut self, blocks: &[VirtualBlock]) -> Result<()> {
         let mut state = self.state();
         state.check_claims()?;
-        state.virtual_blocks[block as usize] = Some(data.into());
+        for (block, data) in blocks {
+            state.virtual_blocks[*block as usize] = Some(Arc::from(&**data));
+        }
         Ok(())
     }
 
@@ -257,16 +260,18 @@ impl ContentDevice for FakeDevice {
         Ok(())
     }
 
-    fn pending_migrations(&self) -> usize {
-        self.state().moves.len()
+    fn pending_migrations(&mut self) -> Result<usize> {
+        Ok(self.state().moves.len())
     }
 
-    fn migrations(&self, most: usize, into: &mut Vec<Migration>) {
+    fn migrations(&mut self, most: usize, into: &mut Vec<Migration>) -> Result<()> {
         into.extend(self.state().moves.iter().take(most));
+        Ok(())
     }
 
-    fn acknowledge(&mut self, count: usize) {
+    fn acknowledge(&mut self, count: usize) -> Result<()> {
         self.state().moves.drain(..count);
+        Ok(())
     }
 
     fn claim(&mut self, block: OwnedBlock) -> Result<Claimed> {
@@ -288,6 +293,10 @@ impl ContentDevice for FakeDevice {
             state.pages.retain(|page, _| claimed.contains(page));
         }
         Ok(())
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.flush()
     }
 
     fn verify(&mut self, block: OwnedBlock, _: bool) -> Result<()> {

@@ -174,6 +174,10 @@ impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
         self.unit_pages
     }
 
+    fn pages(&self) -> u32 {
+        self.flash.nand().geometry().pages()
+    }
+
     fn virtual_blocks(&self) -> u32 {
         self.maps.virtual_blocks()
     }
