@@ -39,11 +39,15 @@ class Mount:
     """An image, or a pool, and the daemon that serves it."""
 
     def __init__(self, options, root):
-        self.frit, self.image, self.at = options.frit, root / ("pool" if options.pool else "image"), root / "mnt"
+        name = "pool" if options.pool else "volume" if options.nameless else "image"
+        self.frit, self.image, self.at = options.frit, root / name, root / "mnt"
         self.options, self.log = options.mount_option, root / "daemon.log"
         self.daemon, self.mounts = None, []
         self.at.mkdir()
-        how = ["--pool", self.image] if options.pool else [self.image, "--size", options.size]
+        if options.nameless:
+            run(self.frit, "create", self.image, "--stack", "nameless-files", "--size", options.size, seconds=120)
+        how = ["--pool", self.image] if options.pool else [self.image]
+        how += [] if options.pool or options.nameless else ["--size", options.size]
         run(self.frit, "mkfs", *how, seconds=120)
 
     def start(self):
@@ -296,6 +300,7 @@ def main():
     parser.add_argument("--size", default="512M", help="of the file system (default: %(default)s)")
     parser.add_argument("--sync", default="fsync", choices=["fsync", "none"], help="what makes a record durable")
     parser.add_argument("--pool", action="store_true", help="contents in a pool, which the kernel reads and writes itself")
+    parser.add_argument("--nameless", action="store_true", help="a volume whose layer is a nameless-write device")
     parser.add_argument("--mount-option", action="append", default=[], help="one more word for frit mount, as often as needed")
     parser.add_argument("--seed", type=int, default=1, help="of the moments (default: %(default)s)")
     parser.add_argument("--dir", help="where to work (default: /dev/shm, else a temporary directory)")

@@ -10,7 +10,7 @@ able() {
     command -v "$tool" >/dev/null || { echo "fs-suite: skipped: no $tool on this machine" >&2; return 1; }
   done
   case $on in
-    frit|pool)
+    frit|pool|nameless)
       frit=$(realpath "$frit") && [ -x "$frit" ] || { echo "fs-suite: no $frit; run 'make build'" >&2; return 1; }
       [ -e /dev/fuse ] || { echo "fs-suite: skipped: no /dev/fuse" >&2; return 1; }
       "$frit" mkfs --help >/dev/null 2>&1 || { echo "fs-suite: skipped: $frit has no mkfs" >&2; return 1; };;
@@ -37,6 +37,8 @@ make_system() {
     pool)
       mkdir "$root/pool" && mount -t tmpfs -o "size=$size,huge=within_size" tmpfs "$root/pool" &&
         limited "$frit" mkfs --pool "$place";;
+    nameless)
+      limited "$frit" create "$place" --stack nameless-files --size "$size" && limited "$frit" mkfs "$place";;
     ext4) truncate -s "$size" "$image" && limited mkfs.ext4 -q -F "$image";;
   esac
 }
@@ -44,7 +46,7 @@ make_system() {
 # In the foreground of a child, so that it can be ended when it hangs.
 mount_system() {
   case "$kind" in
-    frit|pool)
+    frit|pool|nameless)
       "$frit" mount "$place" "$at" -o suid --foreground "${mount_options[@]}" >>"$logs/daemon.log" 2>&1 & daemon=$!
       until_mounted;;
     ext4) device=$(losetup --find --show "$image") && limited mount "$device" "$at";;
@@ -54,7 +56,7 @@ mount_system() {
 # As a user does: the command returns when the mount is up.
 mount_again() {
   case "$kind" in
-    frit|pool)
+    frit|pool|nameless)
       limited "$frit" mount "$place" "$at" -o suid "${mount_options[@]}" && mounted "$at" || return
       daemon=$(image_users | head -1) || true;;
     ext4) limited mount "$device" "$at";;
@@ -88,7 +90,7 @@ end_if_hung() {
 unmount_system() {
   local i
   for i in $(seq 50); do
-    if [ "$kind" = frit ] || [ "$kind" = pool ]; then limited fusermount3 -u "$at" && break; else limited umount "$at" && break; fi
+    if [ "$kind" != ext4 ]; then limited fusermount3 -u "$at" && break; else limited umount "$at" && break; fi
     sleep 0.2
   done
   mounted "$at" && return 1
@@ -104,7 +106,7 @@ unmount_system() {
 
 check_system() {
   case "$kind" in
-    frit|pool) limited "$frit" fsck "$place";;
+    frit|pool|nameless) limited "$frit" fsck "$place";;
     ext4) limited e2fsck -fn "$image";;
   esac
 }
