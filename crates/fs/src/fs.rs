@@ -48,6 +48,11 @@ impl<M: Medium> Fs<M> {
         &self.medium
     }
 
+    /// The contents of files on a nameless-write device, if they are on one.
+    pub fn placed_contents(&self) -> Option<&Arc<PlacedContents>> {
+        self.placed.as_ref()
+    }
+
     /// The regions of the medium.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry

@@ -2,7 +2,7 @@
 //! hang runs under `timeout`, and a guard unmounts at the end.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -226,7 +226,7 @@ fn a_server_that_may_open_no_more_files_says_so() {
         let (mut file, mut words) = (file.unwrap(), String::new());
         std::io::Read::read_to_string(&mut file, &mut words).unwrap();
         assert_eq!(words, i.to_string());
-        std::os::unix::fs::FileExt::write_all_at(&file, b"new", 0).unwrap();
+        file.write_all_at(b"new", 0).unwrap();
     }
     // File descriptors are available again.
     for i in 0..100 {
@@ -410,4 +410,46 @@ fn a_pool_is_made_mounted_killed_and_checked() {
     good(&p.mount(&[]));
     assert_eq!(fs::read_dir(&p.at).unwrap().count(), 0);
     good(&frit(&["unmount", p.at()]));
+}
+
+#[test]
+fn a_file_system_on_a_volume_has_what_was_synced_after_a_kill() {
+    let Some(p) = Place::new() else { return };
+    good(&frit(&["create", &p.image, "--stack", "nameless-files", "--size", "64M"]));
+    refused(&frit(&["mkfs", &p.image, "--size", "32M"]), 1, "--size is for images");
+    let made: serde_json::Value =
+        serde_json::from_str(&good(&frit(&["mkfs", &p.image, "--label", "test", "--json"]))).unwrap();
+    assert_eq!(made["bytes"].as_u64(), Some(64 << 20));
+    refused(&frit(&["mkfs", &p.image]), 1, "--force overwrites it");
+    for round in 0..3u8 {
+        let line = good(&p.mount(&["--sync-every", "0"]));
+        assert!(line.contains("64 MiB on a nameless-write device"), "{line}");
+        for before in 0..round {
+            assert!(fs::read(p.at.join(format!("f{before}"))).unwrap() == vec![before; 50_000]);
+        }
+        assert!(!p.at.join("unsynced").exists());
+        let synced = fs::File::create(p.at.join(format!("f{round}"))).unwrap();
+        synced.write_all_at(&[round; 50_000], 0).unwrap();
+        synced.sync_all().unwrap();
+        drop(synced);
+        fs::write(p.at.join("unsynced"), vec![9; 50_000]).unwrap();
+        refused(&frit(&["fsck", &p.image]), 2, "in use by process");
+        good(&run("kill", &["-9", &p.server()]));
+    }
+    good(&frit(&["unmount", p.at()]));
+    let checked: serde_json::Value =
+        serde_json::from_str(&good(&frit(&["fsck", &p.image, "--data", "--json"]))).unwrap();
+    let counts = ["files", "placed", "found"].map(|k| checked[k].as_u64().unwrap());
+    assert_eq!((counts, checked["closed"].as_bool()), ([3, 3 * 13, 0], Some(false)));
+    good(&p.mount(&[]));
+    good(&frit(&["unmount", p.at()]));
+    assert!(
+        good(&frit(&["fsck", &p.image]))
+            .contains("39 blocks of contents on the device; it was unmounted in order")
+    );
+    // Volumes of other layers are block devices.
+    let other = format!("{}-block", p.image);
+    good(&frit(&["create", &other, "--stack", "nameless-small"]));
+    refused(&frit(&["mkfs", &other]), 1, "is a volume of another layer");
+    refused(&frit(&["mount", &other, p.at(), "--foreground"]), 1, "is a volume of another layer");
 }

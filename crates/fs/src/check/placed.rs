@@ -62,12 +62,15 @@ fn open(placed: &Arc<PlacedContents>, read_only: bool, clock: Clock) -> Result<F
     Fs::open(placed.medium(), options)
 }
 
+/// Receives the bytes of a file that are lost, and the reason.
+type EachLost<'a> = dyn FnMut(Ino, Range<u64>, &Error) -> Result<()> + 'a;
+
 /// Calls `each` with the bytes of files whose blocks are lost.
 fn each_lost(
     fs: &Fs<Arc<VirtualBlocks>>,
     placed: &PlacedContents,
     data: bool,
-    each: &mut dyn FnMut(Ino, Range<u64>, &Error) -> Result<()>,
+    each: &mut EachLost<'_>,
 ) -> Result<()> {
     for ino in fs.inodes() {
         // Damage of metadata is in the report already.

@@ -53,6 +53,9 @@ pub trait ContentDevice: Send + Debug {
     /// Ends a recovery. Blocks that were not claimed are free.
     fn resume(&mut self) -> Result<()>;
 
+    /// Does background work: garbage collection and wear leveling. Returns `false` if there is none.
+    fn step(&mut self, budget: u32) -> Result<bool>;
+
     /// Shuts the device down in order. No other access follows.
     fn close(&mut self) -> Result<()>;
 

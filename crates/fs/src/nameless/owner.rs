@@ -3,8 +3,8 @@
 use super::device::{ContentDevice, VirtualBlock};
 use crate::format::BLOCK;
 use frit_core::{
-    Cause, Claimed, Error, Migration, NamelessDevice, OwnedBlock, PhysicalAddress, ReadTarget, Recovery,
-    Result, Sink, WriteData,
+    Cause, Claimed, Error, Migration, NamelessDevice, OwnedBlock, PhysicalAddress, Progress, ReadTarget,
+    Recovery, Result, Sink, WriteData,
 };
 use std::fmt::{self, Debug};
 
@@ -198,6 +198,15 @@ impl<S: Sink, A: DeviceAccess<S>> ContentDevice for DeviceOwner<S, A> {
 
     fn resume(&mut self) -> Result<()> {
         self.change(|device, sink| device.resume(sink, &mut Recovery::default()))
+    }
+
+    fn step(&mut self, budget: u32) -> Result<bool> {
+        let mut worked = false;
+        self.change(|device, sink| {
+            worked = matches!(device.step(sink, budget)?, Progress::Busy(_));
+            Ok(())
+        })?;
+        Ok(worked)
     }
 
     fn close(&mut self) -> Result<()> {

@@ -43,6 +43,8 @@ pub struct PlacedContents {
     contents: AtomicU64,
     /// Number of blocks of contents in the buffer.
     buffered_blocks: AtomicU64,
+    /// Number of accesses to the device so far.
+    accesses: AtomicU64,
 }
 
 /// Blocks that files no longer refer to, but the durable metadata may.
@@ -86,6 +88,7 @@ impl PlacedContents {
             buffered: Mutex::new(BTreeSet::new()),
             contents: AtomicU64::new(0),
             buffered_blocks: AtomicU64::new(0),
+            accesses: AtomicU64::new(0),
         }))
     }
 
@@ -221,11 +224,13 @@ impl PlacedContents {
         let (first, offset) = (start + offset / BLOCK, offset % BLOCK);
         let count = (offset + into.len() as u64).div_ceil(BLOCK);
         let blocks: Vec<_> = (first..first + count).map(|word| super::address::owned(ino, word)).collect();
+        self.accesses.fetch_add(1, Ordering::Relaxed);
         self.device.lock().read(&blocks, offset as u32, into).map_err(failed)
     }
 
     /// Writes blocks of a file to the device, and returns the words of their addresses.
     pub(super) fn write(&self, ino: Ino, data: &[u8]) -> Result<Vec<u64>> {
+        self.accesses.fetch_add(1, Ordering::Relaxed);
         let mut placed: Vec<PhysicalAddress> = Vec::new();
         let written = self.device.lock().write(ino.0 as u32, data, &mut placed);
         let words: Vec<u64> = placed.into_iter().map(super::address::encode).collect();
@@ -239,6 +244,20 @@ impl PlacedContents {
                 Err(failed(error))
             }
         }
+    }
+
+    /// Returns the number of accesses to the device so far. If it stays the same, the device is idle.
+    #[must_use]
+    pub fn accesses(&self) -> u64 {
+        self.accesses.load(Ordering::Relaxed)
+    }
+
+    /// Does background work of an idle device. Returns `false` if there is none.
+    ///
+    /// # Errors
+    /// The device fails, or is read-only.
+    pub fn step(&self, budget: u32) -> Result<bool> {
+        self.device.lock().step(budget).map_err(failed)
     }
 
     /// Verifies the record of a placed block, and with `data` its contents.

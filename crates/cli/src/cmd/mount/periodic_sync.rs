@@ -1,4 +1,5 @@
-//! Periodic syncs of an image on a disk, which limit the loss at a power failure.
+//! Periodic syncs of an image on a disk or of a volume, which limit the loss at a power failure, and
+//! background work of a nameless-write device.
 
 use crate::output::print_stderr;
 use frit_fs::{FileSystem, Fs, Image, OverlayOptions};
@@ -9,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Interval of polling for the amount of changes.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Number of commands of background work before the next check for other users.
+const STEP_COMMANDS: u32 = 16;
 
 /// A thread that syncs periodically until this is dropped.
 #[derive(Debug)]
@@ -29,7 +32,9 @@ impl PeriodicSync {
         let much = OverlayOptions::default().bound / 4;
         let thread = std::thread::spawn(move || {
             let (mut last, mut failed) = (Instant::now(), false);
+            let mut accesses = 0;
             while ended.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                work_while_idle(&files, &mut accesses);
                 let due = !every.is_zero() && last.elapsed() >= every;
                 // After a failure, the next attempt waits, however much has changed.
                 let full = files.medium().unsynced() >= much
@@ -47,6 +52,18 @@ impl PeriodicSync {
             }
         });
         Self { end: Some(end), thread: Some(thread) }
+    }
+}
+
+/// Lets a nameless-write device collect garbage if no program has used it since the last call.
+fn work_while_idle(files: &Fs<Image>, accesses: &mut u64) {
+    let Some(placed) = files.placed_contents().filter(|_| !files.is_read_only()) else { return };
+    let before = std::mem::replace(accesses, placed.accesses());
+    while before == placed.accesses() {
+        // A device that fails returns the error to the next program that writes.
+        if !placed.step(STEP_COMMANDS).unwrap_or(false) {
+            break;
+        }
     }
 }
 

@@ -295,6 +295,11 @@ impl ContentDevice for FakeDevice {
         Ok(())
     }
 
+    fn step(&mut self, budget: u32) -> Result<bool> {
+        self.migrate(budget as usize);
+        Ok(budget > 0)
+    }
+
     fn close(&mut self) -> Result<()> {
         self.flush()
     }
