@@ -31,8 +31,12 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
         self.find_dirty();
         if !recovery.clean && self.disk.refuses().is_none() {
             // The disk may hold writes from before the crash in its volatile cache.
-            let flushed = self.flush_disk(sink, self.ready)?;
-            sink.ack(flushed);
+            match self.flush_disk(sink, self.ready) {
+                Ok(flushed) => sink.ack(flushed),
+                // The disk keeps what it has, and reads continue.
+                Err(Error::ReadOnly { why }) => self.health.refuse(why),
+                Err(e) => return Err(e),
+            }
         }
         sink.ack(self.ready);
         if let Some(why) = self.ssc.refuses().or_else(|| self.disk.refuses()) {

@@ -261,7 +261,7 @@ fn alive(
     requests.extend(mix.requests(&mut rng, blocks as u64));
     requests.push(ClientRequestKind::Flush.without_range());
     let mut lasted = CommandSet::below(requests.len(), requests.len());
-    let mut flushed = 0;
+    let (mut flushed, mut failed) = (0, CommandSet::new(requests.len()));
     for (i, r) in requests.iter().enumerate() {
         let done = clients.perform(layer.as_mut(), &mut UntimedSink::new(), r, i as u32);
         // Without commits, layers run out of space as well.
@@ -269,6 +269,7 @@ fn alive(
             matches!(done, Err(RequestFailure::Error(Error::ReadOnly { .. } | Error::NoSpace { .. })));
         if refused && depth.worn {
             lasted.remove(i);
+            failed.add(i);
             continue;
         }
         if done.is_ok() && r.kind.makes_certain() {
@@ -279,6 +280,8 @@ fn alive(
             RequestFailure::Violation(v) => Violation { what: format!("after recovery, {}", v.what), ..v },
         })?;
     }
+    // A request that failed leaves each sector old or new (docs/reference/composition.md, failure).
+    clients.history.split(&failed);
     let found = read_all(layer.as_mut(), &mut UntimedSink::new(), blocks)?;
     verify_contents(&clients.history, &lasted, &found)?;
     check(layer.as_mut(), "after a full rewrite")?;

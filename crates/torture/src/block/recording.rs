@@ -107,7 +107,7 @@ fn changes_host_writes(target: &dyn TortureTarget) -> bool {
 
 /// Adds the requests that may be durable in parts: discards, which are atomic by sector only, and all
 /// requests if the top layer promises no more than its device.
-fn add_divisible(direct: &mut CommandSet, promise: WriteGuarantee, requests: &[ClientRequest]) {
+pub(crate) fn add_divisible(direct: &mut CommandSet, promise: WriteGuarantee, requests: &[ClientRequest]) {
     let small = u64::from(promise.atomic_bytes) < BLOCK as u64;
     for (r, request) in requests.iter().enumerate() {
         if small || request.kind == ClientRequestKind::Discard {

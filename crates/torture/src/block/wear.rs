@@ -6,6 +6,7 @@ use crate::block::command_set::CommandSet;
 use crate::block::history::History;
 use crate::block::options::CampaignOptions;
 use crate::block::oracle::{ExamineOptions, examine};
+use crate::block::recording::add_divisible;
 use crate::block::self_describing::PER_BLOCK;
 use crate::block::target::TortureTarget;
 use crate::block::violation::{Oracle, Violation};
@@ -70,7 +71,8 @@ impl WorkItem<'_> {
         requests.extend(mix.requests(rng, blocks));
         let mut lasted = CommandSet::new(requests.len());
         let mut refusals = 0;
-        let late = layer.write_guarantee().durable_at == DurabilityPoint::OnFlush;
+        let promise = layer.write_guarantee();
+        let late = promise.durable_at == DurabilityPoint::OnFlush;
         let mut flushed = 0;
         for (n, r) in requests.iter().enumerate() {
             match clients.perform(layer.as_mut(), &mut UntimedSink::new(), r, n as u32) {
@@ -107,6 +109,11 @@ impl WorkItem<'_> {
         layer.visible(&mut view);
         let bad = view.media.iter().map(|m| u64::from(m.wear.bad)).sum();
         drop(layer);
+        // A request that failed leaves each sector old or new (docs/reference/composition.md, failure).
+        let mut divisible = CommandSet::new(requests.len());
+        add_divisible(&mut divisible, promise, &requests);
+        (0..requests.len()).filter(|&n| !lasted.has(n)).for_each(|n| divisible.add(n));
+        clients.history.split(&divisible);
         if late {
             forget_unflushed(&mut lasted, &requests, flushed);
         }

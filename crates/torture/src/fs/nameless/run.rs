@@ -213,7 +213,6 @@ impl NamelessCuts {
                 syncs.push(number);
             }
         }
-        drop(both);
         drop((fs, placed));
         for s in &stores {
             s.lock().access_log = None;
