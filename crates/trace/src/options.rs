@@ -142,6 +142,7 @@ pub struct Columns {
     pub(crate) size: (ColumnRef, SizeUnit),
     pub(crate) device: Option<ColumnRef>,
     pub(crate) flags: Option<ColumnRef>,
+    pub(crate) service: Option<(ColumnRef, TimeUnit)>,
     pub(crate) delimiter: Option<u8>,
     pub(crate) text: String,
 }
@@ -149,15 +150,15 @@ pub struct Columns {
 /// Syntax of `--columns`, for error messages.
 const COLUMNS_HELP: &str = "write KEY=COLUMN[:UNIT],…: time=COLUMN:s|ms|us|ns|filetime; op=COLUMN[:0|1, the digit of a read]; \
     sector=COLUMN[:UNIT] or offset=COLUMN (bytes); sectors=COLUMN[:UNIT] or bytes=COLUMN; device=COLUMN; \
-    flags=COLUMN (letters M, S, F, P); delimiter=comma|tab|semicolon|pipe|space. A column is a name in the header or a number from 1";
+    flags=COLUMN (letters M, S, F, P); service=COLUMN:UNIT (measured service time); delimiter=comma|tab|semicolon|pipe|space. A column is a name in the header or a number from 1";
 
 impl FromStr for Columns {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Columns> {
         let bad = |why: String| Error::spec(format!("columns '{text}'"), format!("{why}; {COLUMNS_HELP}"));
-        let (mut time, mut op, mut place, mut size, mut device, mut flags, mut delimiter) =
-            (None, None, None, None, None, None, None);
+        let (mut time, mut op, mut place, mut size, mut device, mut flags, mut service, mut delimiter) =
+            (None, None, None, None, None, None, None, None);
         for part in text.split(',') {
             let (key, value) = part.split_once('=').ok_or_else(|| bad(format!("'{part}' has no =")))?;
             let (name, unit) = match value.split_once(':') {
@@ -185,6 +186,10 @@ impl FromStr for Columns {
                 "bytes" => size = Some((column, unit.map_or(Ok(SizeUnit::BYTES), str::parse)?)),
                 "device" => device = Some(column),
                 "flags" => flags = Some(column),
+                "service" => {
+                    let unit = unit.ok_or_else(|| bad("service has no unit".into()))?;
+                    service = Some((column, unit.parse()?));
+                }
                 "delimiter" => {
                     delimiter =
                         Some(delimiter_byte(value).ok_or_else(|| bad(format!("delimiter '{value}'")))?);
@@ -199,6 +204,7 @@ impl FromStr for Columns {
             size: size.ok_or_else(|| bad("sectors or bytes is missing".into()))?,
             device,
             flags,
+            service,
             delimiter,
             text: text.into(),
         })

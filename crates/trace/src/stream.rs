@@ -3,6 +3,7 @@
 
 use crate::formats::{Decoder, DecoderOutput, Head};
 use crate::input::TraceInput;
+use crate::measured::ServiceTime;
 use crate::pages::PageRounder;
 use crate::problems::Problems;
 use crate::recognise::{first_line, recognise};
@@ -67,6 +68,17 @@ impl TraceStream {
             return Ok(true);
         }
         Ok(false)
+    }
+
+    /// Keeps the measured times of requests for [`TraceStream::take_measured`].
+    pub(crate) fn keep_measured(&mut self) {
+        self.decoded.measured = Some(Vec::new());
+    }
+
+    /// Returns the measured times of the requests of the last [`TraceStream::fill`], each with the
+    /// index of its request.
+    pub(crate) fn take_measured(&mut self) -> Vec<(usize, ServiceTime)> {
+        self.decoded.measured.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Decodes until there is a request, or until the trace ends.

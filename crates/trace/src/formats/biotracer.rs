@@ -2,10 +2,13 @@
 //!
 //! Source: Zhou et al., "I/O Characteristics of Smartphone Applications and Their Implications for
 //! eMMC Design", IISWC 2015, and its published traces. Times are in seconds; bit 0 of the flags
-//! marks a write. The time of generation is the arrival time. Sizes are not always whole pages: the
-//! driver added a sector to many requests ([`crate::Options::whole_pages`]).
+//! marks a write. The time of generation is the arrival time; the measured service time is that from
+//! the submission to the end, and readers of measured times take the time of the submission. Sizes are
+//! not always whole pages: the driver added a sector to many requests
+//! ([`crate::Options::whole_pages`]).
 
 use super::{DecoderOutput, Head, TraceFormat};
+use crate::measured::ServiceTime;
 use crate::problems::Reason;
 use crate::reading::FactSource;
 use crate::text::{Cursor, LineDecoder, LineParser};
@@ -38,11 +41,15 @@ impl LineParser for Bio {
         c.gap()?;
         let flags = c.u64()?;
         c.gap()?;
-        let at = c.decimal(TimeUnit::S.power())?;
-        for _ in 0..3 {
-            c.gap()?;
-            c.decimal(TimeUnit::S.power())?;
+        let mut times = [0; 4];
+        for (i, time) in times.iter_mut().enumerate() {
+            if i > 0 {
+                c.gap()?;
+            }
+            *time = c.decimal(TimeUnit::S.power())?;
         }
+        let [generated, _, submitted, finished] = times;
+        let at = if out.measured.is_some() { submitted } else { generated };
         c.done()?;
         if sectors.checked_mul(SECTOR_BYTES) != Some(bytes) {
             return Err("sectors and bytes disagree");
@@ -50,6 +57,8 @@ impl LineParser for Bio {
         super::check(sector, sectors)?;
         let op = if flags & 1 == 1 { ReqOp::Write } else { ReqOp::Read };
         let device = out.names.number(0)?;
-        out.push(at, op, sector, sectors, Hints::NONE, device)
+        out.push(at, op, sector, sectors, Hints::NONE, device)?;
+        out.measure(ServiceTime::between(submitted, finished));
+        Ok(())
     }
 }

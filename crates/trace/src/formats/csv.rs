@@ -4,6 +4,7 @@
 //! Columns can also be given by number (`time=1:us`, from 1). Each has a unit.
 
 use super::{DecoderOutput, Head, TraceFormat};
+use crate::measured::ServiceTime;
 pub use crate::options::Columns;
 use crate::options::{COLUMNS_MAX, ColumnRef, ReadDigit};
 use crate::problems::Reason;
@@ -39,6 +40,7 @@ struct Csv {
     size: (usize, u32),
     device: Option<usize>,
     flags: Option<usize>,
+    service: Option<(usize, u32)>,
     most: usize,
 }
 
@@ -81,12 +83,13 @@ impl Csv {
         let size = (find(&columns.size.0)?, columns.size.1.0);
         let device = columns.device.as_ref().map(&mut find).transpose()?;
         let flags = columns.flags.as_ref().map(&mut find).transpose()?;
+        let service = columns.service.as_ref().map(|(c, u)| Ok((find(c)?, u.power()))).transpose()?;
         if columns.device.is_some() {
             reading.fact("device", "by --columns", FactSource::Stated);
         }
         reading.fact("columns", columns.text.clone(), FactSource::Stated);
         reading.fact("delimiter", delimiter.escape_ascii().to_string(), how);
-        let mut csv = Csv { delimiter, header: None, time, op, place, size, device, flags, most };
+        let mut csv = Csv { delimiter, header: None, time, op, place, size, device, flags, service, most };
         // If the address in the first line is not a number, the line is a header, even if columns
         // are given by number.
         let header = named
@@ -128,13 +131,9 @@ impl LineParser for Csv {
         }
         let at = match self.time {
             None => 0,
-            Some((i, power)) => {
-                let mut t = Cursor::new(fields[i]);
-                let at = t.decimal(power)?;
-                t.done()?;
-                at
-            }
+            Some(column) => decimal(&fields, column)?,
         };
+        let service = self.service.map(|column| decimal(&fields, column)).transpose()?;
         let op = op(fields[self.op.0], self.op.1)?;
         let (hints, preflush) = match self.flags {
             Some(i) => flags(fields[i])?,
@@ -155,8 +154,20 @@ impl LineParser for Csv {
             out.push_flush(at, Hints::NONE, device);
         }
         out.problems.widened += u64::from((offset | size) % SECTOR_BYTES != 0);
-        out.push(at, op, sector, sectors, hints, device)
+        out.push(at, op, sector, sectors, hints, device)?;
+        if let Some(service) = service {
+            out.measure(ServiceTime::of(service));
+        }
+        Ok(())
     }
+}
+
+/// Parses a field that is a time, in units of a power of ten of nanoseconds.
+fn decimal(fields: &[&[u8]; COLUMNS_MAX], (column, power): (usize, u32)) -> std::result::Result<u64, Reason> {
+    let mut cursor = Cursor::new(fields[column]);
+    let time = cursor.decimal(power)?;
+    cursor.done()?;
+    Ok(time)
 }
 
 fn op(field: &[u8], read: Option<ReadDigit>) -> std::result::Result<ReqOp, Reason> {

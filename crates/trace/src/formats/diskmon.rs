@@ -4,6 +4,7 @@
 //! Times are in seconds since the start of the recording.
 
 use super::{DecoderOutput, Head, TraceFormat};
+use crate::measured::ServiceTime;
 use crate::problems::Reason;
 use crate::reading::FactSource;
 use crate::text::{Cursor, LineDecoder, LineParser};
@@ -32,7 +33,7 @@ impl LineParser for DiskMon {
         c.gap()?;
         let at = c.decimal(TimeUnit::S.power())?;
         c.gap()?;
-        c.decimal(TimeUnit::S.power())?;
+        let duration = c.decimal(TimeUnit::S.power())?;
         c.gap()?;
         let disk = c.u64()?;
         c.gap()?;
@@ -48,6 +49,8 @@ impl LineParser for DiskMon {
         c.done()?;
         super::check(sector, sectors)?;
         let device = out.names.number(disk)?;
-        out.push(at, op, sector, sectors, Hints::NONE, device)
+        out.push(at, op, sector, sectors, Hints::NONE, device)?;
+        out.measure(ServiceTime::of(duration));
+        Ok(())
     }
 }

@@ -18,6 +18,7 @@ pub mod vscsi;
 pub(crate) use head::Head;
 
 use crate::devices::DeviceNames;
+use crate::measured::ServiceTime;
 use crate::problems::{Problems, Reason};
 use crate::request::SECTOR_LIMIT;
 use crate::{Options, Reading, ReqOp, Request, Result, SectorCut};
@@ -75,6 +76,9 @@ pub(crate) struct DecoderOutput {
     pub(crate) strict: bool,
     /// Set by a malformed line in strict mode.
     pub(crate) stop: bool,
+    /// Measured service times, each with the index of its request; `None` if the caller does not need
+    /// them.
+    pub(crate) measured: Option<Vec<(usize, ServiceTime)>>,
 }
 
 impl DecoderOutput {
@@ -143,6 +147,15 @@ impl DecoderOutput {
             *r = r.with_bytes(offset, bytes);
         }
         Ok(())
+    }
+
+    /// Adds the measured service time of the request that was added last. Costs a branch if the caller
+    /// does not need it.
+    #[inline]
+    pub(crate) fn measure(&mut self, service: ServiceTime) {
+        if let Some(measured) = &mut self.measured {
+            measured.push((self.requests.len().saturating_sub(1), service));
+        }
     }
 
     /// Adds a flush.

@@ -4,6 +4,7 @@
 //! units of 100 ns.
 
 use super::{DecoderOutput, Head, TraceFormat};
+use crate::measured::ServiceTime;
 use crate::problems::Reason;
 use crate::reading::FactSource;
 use crate::text::{Cursor, LineDecoder, LineParser};
@@ -22,6 +23,9 @@ pub static FORMAT: TraceFormat = TraceFormat {
         Ok(Box::new(LineDecoder::new(Msr)))
     },
 };
+
+/// Nanoseconds in a unit of FILETIME.
+const FILETIME_NS: u64 = 100;
 
 struct Msr;
 
@@ -47,9 +51,10 @@ impl LineParser for Msr {
         c.expect(b',')?;
         let bytes = c.u64()?;
         // The response time is optional, but must be a number if present.
+        let mut response = None;
         if !c.rest.is_empty() {
             c.expect(b',')?;
-            c.u64()?;
+            response = Some(c.u64()?);
             c.done()?;
         }
         if host.is_empty() {
@@ -58,6 +63,10 @@ impl LineParser for Msr {
         let (sector, sectors) = super::whole(offset, bytes)?;
         super::check(sector, sectors)?;
         let device = out.names.name(key)?;
-        out.push_bytes(at, op, offset, bytes, Hints::NONE, device)
+        out.push_bytes(at, op, offset, bytes, Hints::NONE, device)?;
+        if let Some(response) = response {
+            out.measure(ServiceTime::of(response.saturating_mul(FILETIME_NS)));
+        }
+        Ok(())
     }
 }
