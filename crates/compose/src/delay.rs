@@ -13,6 +13,8 @@ frit_core::parameters! {
             "time that a write or a discard takes longer";
         "flush_us" flush_us: u64 as Number = 0, live, unit "µs", within 0..=60_000_000,
             "time that a flush takes longer";
+        "link_mb_per_s" link_mb_per_s: u64 as Number = 0, live, unit "MB/s", within 0..=1_000_000,
+            "rate at which the data of a read or a write is transferred in addition; 0: in no time";
     }
 }
 
@@ -36,19 +38,26 @@ impl<S: Sink> Delay<S> {
     fn delayed(
         &mut self,
         sink: &mut S,
-        us: u64,
+        delay: Nanos,
         after: S::Tok,
         ask: impl FnOnce(&mut Devices<S>, &mut S) -> Result<S::Tok>,
     ) -> Result<S::Tok> {
         let outer = sink.begin_delayed();
         match ask(&mut self.base.devices, sink) {
-            Ok(done) => Ok(sink.end_delayed(outer, done, micros(us))),
+            Ok(done) => Ok(sink.end_delayed(outer, done, delay)),
             Err(e) => {
                 // The delays of the parts beside this one still count.
                 sink.end_delayed(outer, after, Nanos::ZERO);
                 Err(e)
             }
         }
+    }
+
+    /// Returns a delay with the time that the link takes for the data of a request.
+    fn with_transfer(&self, us: u64, bytes: u64) -> Nanos {
+        // A byte takes 1000 / rate ns.
+        let transfer = bytes.saturating_mul(1000).checked_div(self.base.config.link_mb_per_s);
+        Nanos(micros(us).0.saturating_add(transfer.unwrap_or(0)))
     }
 }
 
@@ -79,25 +88,27 @@ impl<S: Sink + 'static> Composer<S> for Delay<S> {
     }
 
     fn read(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {
-        self.delayed(sink, self.base.config.read_us, after, |device, sink| {
+        let delay = self.with_transfer(self.base.config.read_us, u64::from(into.len()));
+        self.delayed(sink, delay, after, |device, sink| {
             device.get_mut(0).read(sink, at, into, Cause::Host, after)
         })
     }
 
     fn write(&mut self, sink: &mut S, at: u64, data: WriteData<'_>, after: S::Tok) -> Result<S::Tok> {
-        self.delayed(sink, self.base.config.write_us, after, |device, sink| {
+        let delay = self.with_transfer(self.base.config.write_us, u64::from(data.len()));
+        self.delayed(sink, delay, after, |device, sink| {
             device.get_mut(0).write(sink, at, data, Cause::Host, after)
         })
     }
 
     fn zero(&mut self, sink: &mut S, at: u64, len: u64, after: S::Tok) -> Result<S::Tok> {
-        self.delayed(sink, self.base.config.write_us, after, |device, sink| {
+        self.delayed(sink, micros(self.base.config.write_us), after, |device, sink| {
             device.get_mut(0).zero(sink, at, len, Cause::Host, after)
         })
     }
 
     fn flush(&mut self, sink: &mut S, after: S::Tok) -> Result<S::Tok> {
-        self.delayed(sink, self.base.config.flush_us, after, |device, sink| {
+        self.delayed(sink, micros(self.base.config.flush_us), after, |device, sink| {
             device.flush(sink, Cause::Host, after)
         })
     }
