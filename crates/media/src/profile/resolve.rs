@@ -109,7 +109,10 @@ impl MediumConfig {
     }
 
     /// Fills in the missing values from the profile, and from the profiles that it refers to.
-    fn with_profile(mut self, dir: &Path) -> Result<MediumConfig> {
+    ///
+    /// # Errors
+    /// An unknown profile, profiles of different kinds of media, and a cycle.
+    pub fn with_profile(mut self, dir: &Path) -> Result<MediumConfig> {
         let mut chain: Vec<String> = Vec::new();
         while let Some(name) = self.profile.take() {
             let base = Profile::find(&name, dir)?;

@@ -1,0 +1,8 @@
+//! Integration tests of the crate.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod bad_input;
+mod files;
+mod recovery;
+mod synthetic;
