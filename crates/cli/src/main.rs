@@ -40,6 +40,8 @@ enum Command {
     Profiles(cmd::profiles::Args),
     /// Show disk drives: profiles, metrics, and models compared with measurements.
     Disk(cmd::disk::Args),
+    /// Fit the latencies of a NAND profile to a trace with measured service times.
+    Calibrate(Box<cmd::calibrate::Args>),
     /// Count hits and misses of eviction policies on a workload.
     Cache(Box<cmd::cache::Args>),
     /// List the layers, their parameters and policies.
@@ -90,6 +92,7 @@ fn main() -> miette::Result<ExitCode> {
         Command::Import(args) => return cmd::import::run(&args),
         Command::Profiles(args) => cmd::profiles::run(&args),
         Command::Disk(args) => cmd::disk::run(&args),
+        Command::Calibrate(args) => cmd::calibrate::run(&args),
         Command::Cache(args) => cmd::cache::run(&args),
         Command::Layers(args) => cmd::layers::run(&args),
         Command::Reproduce(args) => return cmd::reproduce::run(&args),

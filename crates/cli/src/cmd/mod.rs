@@ -2,6 +2,7 @@
 
 pub(crate) mod attach;
 pub(crate) mod cache;
+pub(crate) mod calibrate;
 pub(crate) mod check;
 pub(crate) mod create;
 pub(crate) mod ctl;

@@ -39,9 +39,10 @@ const OF_A_SEQUENCE: [(&[&str], &str, &str); 4] = [
 ];
 
 /// Long computations, and the tests that run the same subcommands with small workloads.
-const LONG: [(&str, &str, &str); 5] = [
+const LONG: [(&str, &str, &str); 6] = [
     ("run", "minutes without optimization", "crates/cli/tests/all/run.rs"),
     ("cache", "minutes without optimization", "crates/cli/tests/all/cache.rs"),
+    ("calibrate", "minutes, and recordings", "crates/cli/tests/all/calibrate.rs"),
     ("fs-sim", "minutes without optimization", "crates/cli/tests/all/fs_sim.rs"),
     ("reproduce", "minutes, and recordings", "crates/cli/tests/all/reproduce.rs"),
     ("torture", "a minute", "crates/torture/tests/all/main.rs"),

@@ -6,6 +6,7 @@
 
 mod access;
 mod cache;
+mod calibrate;
 mod cells_model;
 mod classic_models;
 mod composition;
