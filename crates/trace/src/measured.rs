@@ -176,7 +176,7 @@ mod tests {
         let told = read(text, &Options::default()).unwrap_err().to_string();
         assert!(told.contains("--devices only:NAME"), "{told}");
         let only = |d: &str| Options { devices: DeviceMapping::Only(d.into()), ..Options::default() };
-        let t = read(text, &only("a.1")).unwrap();
+        let t = read(text, &only("a,1")).unwrap();
         assert_eq!(times(&t).iter().map(|t| t.2).collect::<Vec<_>>(), [3600]);
         assert!(read(text, &only("b")).is_err());
     }
