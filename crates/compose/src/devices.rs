@@ -100,6 +100,8 @@ impl<S: Sink> Devices<S> {
                     b.durable_at
                 },
                 atomic_bytes: a.atomic_bytes.min(b.atomic_bytes),
+                // A flush of several devices is not atomic.
+                atomic_flush: false,
             }
         })
     }

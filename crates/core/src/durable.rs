@@ -31,12 +31,15 @@ pub struct WriteGuarantee {
     /// Unit of atomicity in bytes, a multiple of a sector. Aligned parts of a volume of this size
     /// are old or new as a whole after any interruption of a write.
     pub atomic_bytes: u32,
+    /// A flush is atomic: after any interruption, the whole volume is as of the last flush that was
+    /// completed, or as of the one in progress.
+    pub atomic_flush: bool,
 }
 
 impl Default for WriteGuarantee {
     /// Durable at the acknowledgement, atomic in blocks of 4 KiB.
     fn default() -> WriteGuarantee {
-        WriteGuarantee { durable_at: DurabilityPoint::OnAck, atomic_bytes: 4096 }
+        WriteGuarantee { durable_at: DurabilityPoint::OnAck, atomic_bytes: 4096, atomic_flush: false }
     }
 }
 

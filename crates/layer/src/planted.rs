@@ -517,6 +517,11 @@ pub enum NamelessBug {
     /// With atomic flushes, a version that the last checkpoint names may be erased before the next
     /// checkpoint is durable.
     SavedFreedEarly,
+    /// With atomic flushes, a checkpoint does not wait for the virtual blocks and the parts of the map that
+    /// it stands for.
+    CheckpointUnordered,
+    /// With atomic flushes, over files, a checkpoint is written before the parts of the map are synced.
+    CheckpointBeforeSync,
 
     // Recovery.
     /// Recovery finds a block only at the address that its owner knows: the race of the prototype.
@@ -527,6 +532,8 @@ pub enum NamelessBug {
     TornTaken,
     /// With atomic flushes, recovery takes versions that are newer than the last flush.
     NewerCounts,
+    /// With atomic flushes, recovery reads the first copy of a checkpoint only.
+    SecondCopyIgnored,
     /// Recovery does not write a checkpoint at its end.
     NoCheckpointAtStart,
     /// Sequence numbers restart after a crash.

@@ -5,7 +5,7 @@
 //! ([`LayerSearch`]). A disk gets its size.
 
 use crate::error::{Result, StackError};
-use crate::layers::Interface;
+use crate::layers::{Interface, LayerConfig};
 use crate::stack::{Below, Layer, Stack};
 use frit_compose::sizing::{DeviceSizes, Resizable, StoreSize};
 use frit_core::{Error, size};
@@ -133,6 +133,11 @@ impl<'a> LayerSearch<'a> {
     /// Returns the name of the layer.
     pub(crate) fn name(&self) -> &'a str {
         &self.layer().name
+    }
+
+    /// Returns the configuration of the layer.
+    pub(crate) fn config(&self) -> &'a LayerConfig {
+        &self.layer().config
     }
 
     /// Returns the stack before its sizes change.

@@ -184,7 +184,11 @@ impl BlockDevice<UntimedSink> for TestDisk {
     }
 
     fn write_guarantee(&self) -> WriteGuarantee {
-        WriteGuarantee { durable_at: DurabilityPoint::OnFlush, atomic_bytes: SECTOR as u32 }
+        WriteGuarantee {
+            durable_at: DurabilityPoint::OnFlush,
+            atomic_bytes: SECTOR as u32,
+            ..WriteGuarantee::default()
+        }
     }
 
     fn shared(&mut self) -> Option<Arc<dyn BlockingMedium>> {

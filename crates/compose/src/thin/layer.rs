@@ -357,7 +357,7 @@ impl<S: Sink + 'static> Composer<S> for Thin<S> {
     fn write_guarantee(&self) -> WriteGuarantee {
         let atomic_bytes =
             self.base.devices.weakest_guarantee().atomic_bytes.min(self.base.config.chunk as u32);
-        WriteGuarantee { durable_at: DurabilityPoint::OnFlush, atomic_bytes }
+        WriteGuarantee { durable_at: DurabilityPoint::OnFlush, atomic_bytes, ..WriteGuarantee::default() }
     }
 
     fn format(&mut self, sink: &mut S) -> Result<()> {

@@ -206,7 +206,11 @@ impl<S: Sink> BlockDevice<S> for TestDevice {
     }
 
     fn write_guarantee(&self) -> WriteGuarantee {
-        WriteGuarantee { durable_at: DurabilityPoint::OnFlush, atomic_bytes: SECTOR as u32 }
+        WriteGuarantee {
+            durable_at: DurabilityPoint::OnFlush,
+            atomic_bytes: SECTOR as u32,
+            ..WriteGuarantee::default()
+        }
     }
 
     fn visible(&self, _: &mut StackView) {}

@@ -48,6 +48,7 @@ impl<S: Sink, P: Store, D: BlockDevice<S> + ?Sized> Durable<S> for Cache<S, P, D
             return WriteGuarantee {
                 durable_at: DurabilityPoint::OnFlush,
                 atomic_bytes: bounded_u32(SECTOR_BYTES),
+                ..WriteGuarantee::default()
             };
         }
         // Over files, a write-through block can reach the disk in part before the PCM is synced.

@@ -80,7 +80,11 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Durable<S>
 
     fn write_guarantee(&self) -> WriteGuarantee {
         // A part of a block goes to the disk.
-        WriteGuarantee { durable_at: DurabilityPoint::OnFlush, atomic_bytes: count_u32(SECTOR) }
+        WriteGuarantee {
+            durable_at: DurabilityPoint::OnFlush,
+            atomic_bytes: count_u32(SECTOR),
+            ..WriteGuarantee::default()
+        }
     }
 
     fn check(

@@ -108,10 +108,18 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Durable<S> for Flas
     fn write_guarantee(&self) -> WriteGuarantee {
         let all_cached = self.config.mode == FlashtierMode::WriteBack && self.config.bypass_bytes == 0;
         if all_cached && self.ssc.durable_at() == DurabilityPoint::OnAck {
-            return WriteGuarantee { durable_at: DurabilityPoint::OnAck, atomic_bytes: self.page };
+            return WriteGuarantee {
+                durable_at: DurabilityPoint::OnAck,
+                atomic_bytes: self.page,
+                ..WriteGuarantee::default()
+            };
         }
         // A power loss can tear a write to the disk, of a block that the device does not have durably.
-        WriteGuarantee { durable_at: DurabilityPoint::OnFlush, atomic_bytes: SECTOR_BYTES as u32 }
+        WriteGuarantee {
+            durable_at: DurabilityPoint::OnFlush,
+            atomic_bytes: SECTOR_BYTES as u32,
+            ..WriteGuarantee::default()
+        }
     }
 
     fn check(

@@ -34,7 +34,7 @@ impl<S: Sink, N: Store> Durable<S> for Ftl<S::Tok, N> {
 
     fn write_guarantee(&self) -> WriteGuarantee {
         let durable_at = if self.buffers() { DurabilityPoint::OnFlush } else { DurabilityPoint::OnAck };
-        WriteGuarantee { durable_at, atomic_bytes: self.page_bytes }
+        WriteGuarantee { durable_at, atomic_bytes: self.page_bytes, ..WriteGuarantee::default() }
     }
 
     fn keeps_discards(&self) -> bool {

@@ -110,7 +110,11 @@ where
 
     /// The map is durable at a flush. Its parts refer to old or new blocks as a whole.
     fn write_guarantee(&self) -> WriteGuarantee {
-        WriteGuarantee { durable_at: DurabilityPoint::OnFlush, atomic_bytes: self.page_bytes }
+        WriteGuarantee {
+            durable_at: DurabilityPoint::OnFlush,
+            atomic_bytes: self.page_bytes,
+            ..WriteGuarantee::default()
+        }
     }
 
     fn keeps_discards(&self) -> bool {

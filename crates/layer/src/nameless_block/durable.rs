@@ -48,7 +48,11 @@ impl<S: Sink, D: NamelessDevice<S>> Durable<S> for NamelessBlock<S, D> {
     }
 
     fn write_guarantee(&self) -> WriteGuarantee {
-        WriteGuarantee { durable_at: DurabilityPoint::OnFlush, atomic_bytes: self.block_bytes }
+        WriteGuarantee {
+            durable_at: DurabilityPoint::OnFlush,
+            atomic_bytes: self.block_bytes,
+            atomic_flush: self.device.flushes_atomically(),
+        }
     }
 
     fn keeps_discards(&self) -> bool {

@@ -23,8 +23,8 @@ fn blocks_for(capacity: u32, config: &NamelessBlockConfig, g: &NandGeometry) -> 
 
 /// Pages that can be valid in such a device, with its checkpoints and the queue that is being programmed.
 fn pages_for<N: Store>(blocks: &DeviceBlocks, g: &NandGeometry) -> u64 {
-    let checkpoints = HostFtl::<(), N>::checkpoint_pages(blocks.virtual_blocks, g.page_bytes);
-    blocks.pages() + u64::from(checkpoints) + u64::from(g.program_pages)
+    let saved = HostFtl::<(), N>::saved_pages(blocks, g.page_bytes);
+    blocks.pages() + u64::from(saved) + u64::from(g.program_pages)
 }
 
 /// Returns the blocks of a device on NAND.

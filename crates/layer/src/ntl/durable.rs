@@ -33,7 +33,7 @@ impl<S: Sink, P: Store> Durable<S> for Ntl<S::Tok, P> {
     fn write_guarantee(&self) -> WriteGuarantee {
         let durable_at =
             if self.buffer.is_there() { DurabilityPoint::OnFlush } else { DurabilityPoint::OnAck };
-        WriteGuarantee { durable_at, atomic_bytes: self.page_bytes() }
+        WriteGuarantee { durable_at, atomic_bytes: self.page_bytes(), ..WriteGuarantee::default() }
     }
 
     fn check(

@@ -43,7 +43,11 @@ impl<S: Sink, C: CacheDevice<S>> Durable<S> for SscBlock<S, C> {
     }
 
     fn write_guarantee(&self) -> WriteGuarantee {
-        WriteGuarantee { durable_at: self.ssc.durable_at(), atomic_bytes: self.page }
+        WriteGuarantee {
+            durable_at: self.ssc.durable_at(),
+            atomic_bytes: self.page,
+            ..WriteGuarantee::default()
+        }
     }
 
     fn keeps_discards(&self) -> bool {

@@ -464,7 +464,11 @@ impl<S: Sink, St: Store + Send> BlockDevice<S> for Disk<St> {
 
     /// The cache of the drive is volatile, and a sector is atomic.
     fn write_guarantee(&self) -> WriteGuarantee {
-        WriteGuarantee { durable_at: DurabilityPoint::OnFlush, atomic_bytes: SECTOR_BYTES as u32 }
+        WriteGuarantee {
+            durable_at: DurabilityPoint::OnFlush,
+            atomic_bytes: SECTOR_BYTES as u32,
+            ..WriteGuarantee::default()
+        }
     }
 
     fn shared(&mut self) -> Option<Arc<dyn BlockingMedium>> {

@@ -1,6 +1,6 @@
 //! A nameless-write device of NAND without a volume.
 
-use super::{Durability, Interface, RequiredSetting, Role, RoleNames};
+use super::{Durability, Interface, LayerConfig, RequiredSetting, Role, RoleNames};
 use crate::decode::{decode as decode_as, decode_checked as reread_keys, keys_of};
 use crate::error::Problem;
 use crate::sizing::LayerSearch;
@@ -66,5 +66,19 @@ where
 /// Returns the overrides with which the device has space for `bytes` of contents, and as many blocks in
 /// every plane as it needs.
 pub(super) fn media_sizes(search: &LayerSearch<'_>, bytes: u64) -> crate::Result<Vec<String>> {
-    super::hfsl::nand_sizes(search, bytes, &mut |sets| search.capacity(sets))
+    let virtual_bytes = match search.config() {
+        LayerConfig::NamelessDevice(config) => config.virtual_bytes,
+        _ => 0,
+    };
+    // A virtual address space of a given size does not grow with the NAND: what is missing is a share of
+    // contents and of two versions of that space.
+    let fixed = u128::from(virtual_bytes) * 2;
+    super::hfsl::nand_sizes(search, bytes, &mut |sets| {
+        let has = match search.capacity(sets) {
+            Err(_) if fixed > 0 => 0,
+            has => has?,
+        };
+        let share = u128::from(bytes) * (u128::from(has) + fixed) / (u128::from(bytes) + fixed).max(1);
+        Ok(if has >= bytes { has } else { u64::try_from(share).unwrap_or(has) })
+    })
 }

@@ -32,13 +32,32 @@ struct BlockHistory {
 #[derive(Clone, Debug)]
 pub struct History {
     blocks: Vec<BlockHistory>,
+    /// Requests that end with a flush, if flushes are atomic.
+    flushes: Option<Vec<u32>>,
 }
 
 impl History {
     /// Creates a history of blocks with these contents.
     #[must_use]
     pub fn new(start: &[Versions]) -> History {
-        History { blocks: start.iter().map(|&start| BlockHistory { start, changes: Vec::new() }).collect() }
+        let block = |&start: &Versions| BlockHistory { start, changes: Vec::new() };
+        History { blocks: start.iter().map(block).collect(), flushes: None }
+    }
+
+    /// Notes that flushes are atomic, and the requests that end with one.
+    pub fn flush_atomically(&mut self, flushes: Vec<u32>) {
+        self.flushes = Some(flushes);
+    }
+
+    /// Returns `true` if the volume may have the contents `found` as a whole: with atomic flushes, those at
+    /// the start or at one of the flushes.
+    #[must_use]
+    pub fn is_of_a_flush(&self, found: &[Versions]) -> bool {
+        let Some(flushes) = &self.flushes else { return true };
+        let of = |flush: Option<u32>| {
+            found.iter().enumerate().all(|(b, v)| self.after(b, |r| flush.is_some_and(|f| r <= f)) == *v)
+        };
+        flushes.iter().rev().copied().map(Some).chain([None]).any(of)
     }
 
     /// Creates the history of a volume without contents.
@@ -199,6 +218,20 @@ mod tests {
         assert!(h.allows(1, &set(&[0]), &old) && h.allows(1, &set(&[]), &[0; 8]));
         assert!(!h.allows(1, &set(&[]), &[11, 11, 11, 11, 0, 0, 0, 0]));
         assert!(!h.allows(1, &set(&[0, 1]), &[10, 10, 11, 11, 11, 11, 11, 11]));
+    }
+
+    #[test]
+    fn with_atomic_flushes_all_blocks_are_of_one_flush() {
+        let mut h = History::empty(2);
+        h.change(0, 0, 8, 1);
+        h.change(1, 8, 8, 2);
+        h.change(3, 0, 8, 3);
+        h.change(4, 8, 8, 4);
+        let (old, new) = ([[1; 8], [2; 8]], [[3; 8], [4; 8]]);
+        assert!(h.is_of_a_flush(&[[3; 8], [2; 8]]));
+        h.flush_atomically(vec![2, 5]);
+        assert!(h.is_of_a_flush(&old) && h.is_of_a_flush(&new) && h.is_of_a_flush(&[[0; 8]; 2]));
+        assert!(!h.is_of_a_flush(&[[3; 8], [2; 8]]) && !h.is_of_a_flush(&[[1; 8], [0; 8]]));
     }
 
     proptest! {

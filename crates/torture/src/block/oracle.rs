@@ -198,6 +198,10 @@ pub fn verify_contents(history: &History, lasted: &CommandSet, found: &[Versions
         );
         return Err(Violation::new(oracle, what));
     }
+    if !history.is_of_a_flush(found) {
+        let what = "the blocks are not as of one flush, and a flush is atomic";
+        return Err(Violation::new(Oracle::Torn, what.to_owned()));
+    }
     Ok(())
 }
 

@@ -298,6 +298,12 @@ impl<'a> RecordingSession<'a> {
             let fua = |r: usize| matches!(requests[r].kind, ClientRequestKind::Write(h) if h.has(Hints::FUA));
             direct.iter().filter(|&r| !fua(r)).for_each(|r| late.add(r));
         }
+        if promise.atomic_flush && spans.iter().all(|span| span.2) {
+            // A FUA write ends with a flush.
+            let fua = |r: &ClientRequest| matches!(r.kind, ClientRequestKind::Write(h) if h.has(Hints::FUA));
+            let ends = |(i, r): (u32, &ClientRequest)| (r.kind.makes_certain() || fua(r)).then_some(i);
+            history.flush_atomically((0..).zip(requests).filter_map(ends).collect());
+        }
         let flushes = requests.iter().map(|r| r.kind.makes_certain()).collect();
         Ok((
             RecordedRun { graph, history, log, spans, late, in_dram, flushes, version, commands, read_only },

@@ -1,6 +1,6 @@
 //! Nameless-write devices with a volume over them. Power cuts interrupt migrations at every command.
 
-use crate::common::{NAMELESS, many_faults, many_images, sampled, share_of, torture};
+use crate::common::{NAMELESS, NAMELESS_DEVICES, many_faults, many_images, sampled, share_of, torture};
 use frit_torture::block::case::TortureMode;
 use frit_torture::block::options::CampaignOptions;
 
@@ -13,6 +13,18 @@ fn variants() -> Vec<(String, usize)> {
 fn distinct_images_of_nameless_devices_hold() {
     let distinct = many_images(&variants());
     assert!(distinct >= share_of(24_000), "{distinct}");
+}
+
+/// Devices without a volume, through their virtual address space: after a power cut, the whole space is as
+/// of one flush.
+#[test]
+fn distinct_images_of_devices_with_atomic_flushes_hold() {
+    let devices: Vec<(String, usize)> = NAMELESS_DEVICES.map(|name| (name.to_owned(), 4_000)).into();
+    let distinct = many_images(&devices);
+    assert!(distinct >= share_of(8_000), "{distinct}");
+    let modes = [TortureMode::Errors, TortureMode::Damage, TortureMode::Wear];
+    let (struck, seen) = many_faults(&devices, &modes);
+    assert!(struck > 200 && seen * 8 > struck, "{struck} {seen}");
 }
 
 /// Failing and worn-out media, and damage in them: no acknowledged data is lost, and damage is

@@ -2,7 +2,9 @@
 //! and the end of a recovery.
 //!
 //! Its parts are pages with fixed numbers behind the virtual blocks. Two sets of them are written in
-//! turn, so that one checkpoint is always complete.
+//! turn, so that one checkpoint is always complete. With atomic flushes, the checkpoint names the parts of
+//! the map ([`super::map_parts`]) instead of the virtual blocks, and is written twice, into different
+//! virtual pages: without it, a recovery would take the state of an earlier flush for the last one.
 //!
 //! ```text
 //! part of a checkpoint
@@ -11,12 +13,13 @@
 //! 16  highest sequence number when it was written (8)
 //! 24  index of the part (4), number of parts (4)
 //! 32  1 at a halt, else 0 (8)
-//! 40  addresses of the virtual blocks of the part (8 each): page (4), version (4); 0 for none; page
+//! 40  addresses of the virtual blocks, or of the parts of the map (8 each): page (4), version (4); 0 for none; page
 //!     0xFFFFFFFF and version 0 for a block that is lost
 //! ```
 //! Numbers are little endian. The rest of the page is zero.
 
-use super::HostFtl;
+use super::map_parts::map_parts;
+use super::{DeviceBlocks, HostFtl};
 use crate::Token;
 use crate::planted::NamelessBug;
 use frit_core::convert::{count_u32, to_u64, to_usize};
@@ -28,6 +31,39 @@ const MAGIC: &[u8; 8] = b"fritNLC1";
 const HEADER_BYTES: usize = 40;
 const ENTRY_BYTES: usize = 8;
 
+/// Numbers of pages of saved metadata.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct MetadataLayout {
+    /// Parts of the map.
+    pub(super) map_parts: u32,
+    /// Parts of a checkpoint.
+    parts: u32,
+    /// Copies of a checkpoint.
+    copies: u32,
+}
+
+impl MetadataLayout {
+    pub(super) fn new(blocks: &DeviceBlocks, page_bytes: u32) -> MetadataLayout {
+        let capacity = Checkpoint::capacity(page_bytes);
+        if blocks.atomic_flush {
+            let map_parts = map_parts(blocks.virtual_blocks, page_bytes);
+            return MetadataLayout { map_parts, parts: map_parts.div_ceil(capacity).max(1), copies: 2 };
+        }
+        let parts = blocks.virtual_blocks.div_ceil(capacity).max(1);
+        MetadataLayout { map_parts: 0, parts, copies: 1 }
+    }
+
+    /// Pages of both sets of a checkpoint.
+    pub(super) fn checkpoint_pages(&self) -> u32 {
+        Checkpoint::SETS * self.copies * self.parts
+    }
+
+    /// Pages that can be valid: there are two versions of each part of the map.
+    pub(super) fn pages(&self) -> u32 {
+        2 * self.map_parts + self.checkpoint_pages()
+    }
+}
+
 /// State of the checkpoints.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Checkpoint {
@@ -38,6 +74,9 @@ pub(super) struct Checkpoint {
     /// Number of the first part of the first set.
     first: u32,
     parts: u32,
+    copies: u32,
+    /// Numbers that it names: virtual blocks, or parts of the map.
+    named: (u32, u32),
     /// `true` if anything was written since it.
     pub(super) outdated: bool,
 }
@@ -50,7 +89,7 @@ pub(super) struct CheckpointPart {
     pub(super) index: u32,
     pub(super) parts: u32,
     pub(super) halted: bool,
-    /// Addresses of the virtual blocks of the part.
+    /// Addresses of the virtual blocks, or of the parts of the map.
     pub(super) entries: Vec<PhysicalAddress>,
 }
 
@@ -58,13 +97,11 @@ impl Checkpoint {
     /// Sets of parts, which are written in turn.
     pub(super) const SETS: u32 = 2;
 
-    pub(super) fn new(first: u32, parts: u32) -> Checkpoint {
-        Checkpoint { last: 0, complete: 0, first, parts, outdated: true }
-    }
-
-    /// Number of parts for a number of virtual blocks.
-    pub(super) fn parts(virtual_blocks: u32, page_bytes: u32) -> u32 {
-        virtual_blocks.div_ceil(Self::capacity(page_bytes)).max(1)
+    pub(super) fn new(blocks: &DeviceBlocks, layout: MetadataLayout) -> Checkpoint {
+        let MetadataLayout { map_parts, parts, copies } = layout;
+        let first = blocks.virtual_blocks + map_parts;
+        let named = if blocks.atomic_flush { (blocks.virtual_blocks, first) } else { (0, first) };
+        Checkpoint { last: 0, complete: 0, first, parts, copies, named, outdated: true }
     }
 
     /// Number of entries of a part.
@@ -78,10 +115,15 @@ impl Checkpoint {
         next + u64::from(next % 2 == self.complete % 2)
     }
 
-    /// Numbers of the parts of a checkpoint.
-    pub(super) fn numbers(&self, number: u64) -> std::ops::Range<u32> {
+    /// Returns `true` for the number of a page of a second copy.
+    pub(super) fn is_second_copy(&self, number: u32) -> bool {
+        (number - self.first) / self.parts % self.copies == 1
+    }
+
+    /// Numbers of the parts of a copy of a checkpoint.
+    pub(super) fn numbers(&self, number: u64, copy: u32) -> std::ops::Range<u32> {
         let set = u32::from(number % 2 == 1);
-        let first = self.first + set * self.parts;
+        let first = self.first + (set * self.copies + copy) * self.parts;
         first..first + self.parts
     }
 }
@@ -129,24 +171,59 @@ impl CheckpointPart {
 impl<T: Token, N: Store> HostFtl<T, N> {
     /// Saves the metadata. Returns a token that is done when it is durable.
     pub(super) fn write_checkpoint<S: Sink<Tok = T>>(&mut self, sink: &mut S, halted: bool) -> Result<T> {
+        if self.blocks.atomic_flush {
+            self.write_map_parts(sink)?;
+        }
+        if !is_planted(NamelessBug::CheckpointBeforeSync) {
+            self.sync_files()?;
+        }
         let number = self.checkpoint.next();
         self.checkpoint.last = number;
         let through = self.flash.last_seq();
         let after = self.all_written(sink);
-        let after = if is_planted(NamelessBug::CheckpointEarly) { sink.start() } else { after };
+        let early = is_planted(NamelessBug::CheckpointEarly)
+            || self.blocks.atomic_flush && is_planted(NamelessBug::CheckpointUnordered);
+        let after = if early { sink.start() } else { after };
+        let mut done = after;
+        for copy in 0..self.checkpoint.copies {
+            let of = CheckpointPart {
+                number,
+                through,
+                index: 0,
+                parts: self.checkpoint.parts,
+                halted,
+                entries: Vec::new(),
+            };
+            let programmed = self.write_copy(sink, copy, of, after)?;
+            done = sink.join(done, programmed);
+        }
+        self.free_replaced(sink, done);
+        self.checkpoint.complete = number;
+        self.checkpoint.outdated = false;
+        self.stats.checkpoints += 1;
+        Ok(done)
+    }
+
+    /// Writes a copy of a checkpoint, whose parts are as `part`.
+    fn write_copy<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        copy: u32,
+        part: CheckpointPart,
+        after: T,
+    ) -> Result<T> {
         let capacity = Checkpoint::capacity(self.page_bytes);
-        let virtual_blocks = self.maps.virtual_blocks();
+        let (first, end) = self.checkpoint.named;
         let page = to_usize(self.page_bytes);
-        let parts = self.checkpoint.parts;
-        let numbers: Vec<u32> = self.checkpoint.numbers(number).collect();
+        let numbers: Vec<u32> = self.checkpoint.numbers(part.number, copy).collect();
         let mut bytes = vec![0; if N::STORES_BYTES { page * to_usize(self.unit_pages) } else { 0 }];
         let mut done = after;
         for (chunk, queue) in (0..).zip(numbers.chunks(to_usize(self.unit_pages))) {
             for (i, place) in (0..).zip(bytes.chunks_exact_mut(page).take(queue.len())) {
                 let index = chunk * self.unit_pages + i;
-                let covered = index * capacity..((index + 1) * capacity).min(virtual_blocks);
-                let entries = covered.map(|block| self.maps.entry(block)).collect();
-                CheckpointPart { number, through, index, parts, halted, entries }.encode(place);
+                let named = first + index * capacity..(first + (index + 1) * capacity).min(end);
+                let entries = named.map(|number| self.maps.entry(number)).collect();
+                CheckpointPart { index, entries, ..part.clone() }.encode(place);
             }
             let len = queue.len() * page;
             let data = match N::STORES_BYTES {
@@ -156,10 +233,6 @@ impl<T: Token, N: Store> HostFtl<T, N> {
             let programmed = self.program_metadata(sink, queue, data, after)?;
             done = sink.join(done, programmed);
         }
-        self.free_replaced(sink, done);
-        self.checkpoint.complete = number;
-        self.checkpoint.outdated = false;
-        self.stats.checkpoints += 1;
         Ok(done)
     }
 
@@ -173,7 +246,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
 
     /// Size of a checkpoint in bytes.
     pub(super) fn checkpoint_bytes(&self) -> u64 {
-        u64::from(self.checkpoint.parts) * to_u64(to_usize(self.page_bytes))
+        u64::from(self.checkpoint.copies * self.checkpoint.parts) * to_u64(to_usize(self.page_bytes))
     }
 }
 
@@ -197,12 +270,20 @@ mod tests {
 
     #[test]
     fn checkpoints_take_turns() {
-        let checkpoint = Checkpoint::new(100, Checkpoint::parts(120, 512));
-        assert_eq!(checkpoint.numbers(1), 103..106);
-        assert_eq!(checkpoint.numbers(2), 100..103);
+        let of = |atomic_flush| {
+            let blocks = DeviceBlocks { capacity: 0, waiting: 0, virtual_blocks: 120, atomic_flush };
+            Checkpoint::new(&blocks, MetadataLayout::new(&blocks, 512))
+        };
+        let checkpoint = of(false);
+        assert_eq!(checkpoint.numbers(1, 0), 123..126);
+        assert_eq!(checkpoint.numbers(2, 0), 120..123);
         let next = |last, complete| Checkpoint { last, complete, ..checkpoint }.next();
         assert_eq!((next(0, 0), next(4, 4)), (1, 5));
         // Checkpoint 5 was interrupted, and 4 must stay.
         assert_eq!(next(5, 4), 7);
+        // Two parts of the map precede two copies of a page.
+        let checkpoint = of(true);
+        assert_eq!((checkpoint.numbers(1, 0), checkpoint.numbers(1, 1)), (124..125, 125..126));
+        assert_eq!((checkpoint.numbers(2, 0), checkpoint.numbers(2, 1)), (122..123, 123..124));
     }
 }

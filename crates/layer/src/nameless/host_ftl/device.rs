@@ -153,6 +153,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
             m("virtual_blocks", s.virtual_blocks, "blocks", "virtual blocks written"),
             m("padded", s.padded, "pages", "pages of padding in virtual pages"),
             m("checkpoints", s.checkpoints, "checkpoints", "saved maps of virtual blocks"),
+            m("map_parts", s.map_parts, "pages", "parts of the map of virtual blocks that flushes wrote"),
             m("checkpoint_bytes", self.checkpoint_bytes(), "bytes", "size of one of them"),
             m("migrations", self.maps.moved, "blocks", "blocks that the device has moved"),
             m("gc_victims", f.victims, "blocks", "blocks cleaned"),
@@ -346,7 +347,6 @@ impl<S: Sink, N: Store + Send> NamelessDevice<S> for HostFtl<S::Tok, N> {
         }
         self.flash.writable()?;
         if self.scans {
-            self.sync_files()?;
             let done = self.write_checkpoint(sink, true)?;
             sink.ack(done);
             // The state of the halt must not be that of a volume in use.
@@ -446,8 +446,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
 
     fn flush_all<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<T> {
         let mut done = self.all_written(sink);
-        if self.scans && self.checkpoint.outdated {
-            self.sync_files()?;
+        if self.scans && (self.checkpoint.outdated || self.maps.lost_part()) {
             done = self.write_checkpoint(sink, false)?;
         }
         self.flash.make_durable(sink, &mut self.maps)?;

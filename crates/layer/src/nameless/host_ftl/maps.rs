@@ -6,6 +6,7 @@ use crate::flash::{ForwardMap, MovedPage};
 use frit_core::convert::{low_u16, low_u32, to_u64, to_usize};
 use frit_core::{Error, Lpn, Migration, PhysicalAddress, Ppn, Result, Sink};
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Range;
 
 /// Entry of a checkpoint for a virtual block that is lost. No address has version 0.
 pub(super) const LOST: PhysicalAddress = PhysicalAddress { page: u32::MAX, version: 0 };
@@ -18,6 +19,17 @@ pub(super) fn address_of(ppn: Ppn, seq: u64) -> PhysicalAddress {
 /// Low bits of the version of an address, as spare areas are compared.
 pub(super) fn tag_of(at: PhysicalAddress) -> u16 {
     low_u16(u64::from(at.version))
+}
+
+/// Address that a word of the map stands for; `None` for a block without contents or with lost ones.
+fn address(word: u64) -> Option<PhysicalAddress> {
+    let at = PhysicalAddress::from_word(word);
+    (at.version != 0).then_some(at)
+}
+
+/// Returns `true` if a word of the map stands for an address at a page.
+fn is_at(word: u64, page: Ppn) -> bool {
+    address(word).is_some_and(|at| at.page == page.0)
 }
 
 /// Place of a block with migrations that its owner has not acknowledged.
@@ -34,10 +46,12 @@ struct MovedBlock {
 pub(super) struct DeviceMaps<T> {
     /// Addresses as words, 0 for none.
     table: Vec<u64>,
-    /// Addresses of the versions that the last checkpoint names, which stay valid until the next one is
-    /// durable. Empty without atomic flushes.
+    /// Addresses of the versions of virtual blocks and of parts of the map that the last checkpoint names,
+    /// which stay valid until the next one is durable. Empty without atomic flushes.
     saved: Vec<u64>,
     virtual_blocks: u32,
+    /// Parts of the map, whose numbers follow those of the virtual blocks.
+    map_parts: u32,
     /// Virtual blocks whose contents are lost, with the reason.
     lost: BTreeMap<u32, String>,
     migrations: VecDeque<Migration>,
@@ -52,10 +66,16 @@ pub(super) struct DeviceMaps<T> {
 }
 
 impl<T: Token> DeviceMaps<T> {
-    pub(super) fn new(virtual_blocks: u32, numbers: u32, atomic_flush: bool) -> DeviceMaps<T> {
+    pub(super) fn new(
+        virtual_blocks: u32,
+        map_parts: u32,
+        numbers: u32,
+        atomic_flush: bool,
+    ) -> DeviceMaps<T> {
         DeviceMaps {
             table: vec![0; to_usize(numbers)],
-            saved: vec![0; if atomic_flush { to_usize(virtual_blocks) } else { 0 }],
+            saved: vec![0; if atomic_flush { to_usize(virtual_blocks + map_parts) } else { 0 }],
+            map_parts,
             virtual_blocks,
             lost: BTreeMap::new(),
             migrations: VecDeque::new(),
@@ -89,7 +109,7 @@ impl<T: Token> DeviceMaps<T> {
 
     /// Address of a virtual block or of a page of metadata.
     pub(super) fn get(&self, number: u32) -> Option<PhysicalAddress> {
-        Some(self.table[to_usize(number)]).filter(|&w| w != 0).map(PhysicalAddress::from_word)
+        Some(self.table[to_usize(number)]).and_then(address)
     }
 
     /// Changes an address. A new version ends the loss of a block.
@@ -100,7 +120,7 @@ impl<T: Token> DeviceMaps<T> {
 
     /// Notes that a virtual block is lost.
     pub(super) fn note_lost(&mut self, number: u32, why: String) {
-        self.table[to_usize(number)] = 0;
+        self.table[to_usize(number)] = LOST.to_word();
         self.lost.insert(number, why);
     }
 
@@ -109,14 +129,19 @@ impl<T: Token> DeviceMaps<T> {
         self.lost.get(&number).map(String::as_str)
     }
 
+    /// Number of the first page of checkpoints.
+    pub(super) fn first_of_checkpoints(&self) -> u32 {
+        self.virtual_blocks + self.map_parts
+    }
+
     /// Virtual blocks that are lost, with the reasons.
     pub(super) fn losses(&self) -> impl Iterator<Item = (u32, &str)> {
-        self.lost.iter().map(|(&number, why)| (number, why.as_str()))
+        self.lost.range(..self.virtual_blocks).map(|(&number, why)| (number, why.as_str()))
     }
 
     /// Number of virtual blocks with contents.
     pub(super) fn mapped(&self) -> usize {
-        self.table[..to_usize(self.virtual_blocks)].iter().filter(|&&word| word != 0).count()
+        self.table[..to_usize(self.virtual_blocks)].iter().filter(|&&word| address(word).is_some()).count()
     }
 
     /// Forgets the address of a virtual block, which reads as zeros then.
@@ -130,9 +155,30 @@ impl<T: Token> DeviceMaps<T> {
         self.saved.get(to_usize(number)) == Some(&at.to_word())
     }
 
-    /// Entry of a virtual block in a checkpoint.
+    /// Entry of a virtual block or of a part of the map in saved metadata.
     pub(super) fn entry(&self, number: u32) -> PhysicalAddress {
-        if self.lost.contains_key(&number) { LOST } else { self.get(number).unwrap_or_default() }
+        PhysicalAddress::from_word(self.table[to_usize(number)])
+    }
+
+    /// Returns `true` if the entries of some virtual blocks differ from those of the last checkpoint.
+    pub(super) fn differs(&self, blocks: Range<u32>) -> bool {
+        let blocks = to_usize(blocks.start)..to_usize(blocks.end);
+        self.saved[blocks.clone()] != self.table[blocks]
+    }
+
+    /// Returns `true` if garbage collection has found an unreadable part of the map.
+    pub(super) fn lost_part(&self) -> bool {
+        self.lost.range(self.virtual_blocks..).next().is_some()
+    }
+
+    /// Notes that no part of the map names the virtual blocks that are lost, so that the next flush writes
+    /// their parts.
+    pub(super) fn forget_saved_losses(&mut self) {
+        for &number in self.lost.keys() {
+            if let Some(saved) = self.saved.get_mut(to_usize(number)) {
+                *saved = 0;
+            }
+        }
     }
 
     /// Notes that a checkpoint names the present versions of all virtual blocks. `replaced` is called with
@@ -140,9 +186,7 @@ impl<T: Token> DeviceMaps<T> {
     pub(super) fn mark_saved(&mut self, mut replaced: impl FnMut(PhysicalAddress)) {
         for (saved, &present) in self.saved.iter_mut().zip(&self.table) {
             if *saved != present {
-                if *saved != 0 {
-                    replaced(PhysicalAddress::from_word(*saved));
-                }
+                address(*saved).into_iter().for_each(&mut replaced);
                 *saved = present;
             }
         }
@@ -183,7 +227,7 @@ impl<T: Token> DeviceMaps<T> {
     /// checkpoint, or both if they are the same.
     fn move_virtual(&mut self, number: u32, from: Ppn, at: PhysicalAddress) {
         let moved = |word: &mut u64| {
-            if *word != 0 && PhysicalAddress::from_word(*word).page == from.0 {
+            if is_at(*word, from) {
                 *word = at.to_word();
             }
         };
@@ -202,8 +246,8 @@ impl<T: Token> DeviceMaps<T> {
     /// Number of valid pages that the map refers to.
     #[cfg(test)]
     pub(super) fn valid_pages(&self) -> u64 {
-        let kept = (0..self.virtual_blocks).filter(|&number| self.has_two_versions(number)).count();
-        to_u64(self.table.iter().filter(|&&word| word != 0).count() + kept)
+        let kept = (0..self.first_of_checkpoints()).filter(|&number| self.has_two_versions(number)).count();
+        to_u64(self.table.iter().filter(|&&word| address(word).is_some()).count() + kept)
     }
 
     /// Bytes of the address map of virtual blocks, and of migrations that were not acknowledged.
@@ -247,12 +291,11 @@ impl<T: Token> ForwardMap<T> for DeviceMaps<T> {
             self.migrations.push_back(Migration { owner: lpn.0, from: from.0, to: None });
             return;
         };
-        let at_page = |word: u64| word != 0 && PhysicalAddress::from_word(word).page == from.0;
-        if let Some(saved) = self.saved.get_mut(to_usize(number)).filter(|saved| at_page(**saved)) {
+        if let Some(saved) = self.saved.get_mut(to_usize(number)).filter(|saved| is_at(**saved, from)) {
             // Its record stays where it is, so a recovery finds the loss.
             *saved = 0;
         }
-        if at_page(self.table[to_usize(number)]) {
+        if is_at(self.table[to_usize(number)], from) {
             self.lost(lpn, why);
         }
     }

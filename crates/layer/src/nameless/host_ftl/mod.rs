@@ -13,10 +13,12 @@
 //! | `program` | request queues, each in a virtual page of its own |
 //! | `maps` | the map of virtual blocks, and the queue of migrations |
 //! | `checkpoint` | saved metadata |
+//! | `map_parts` | parts of the map of virtual blocks, for atomic flushes |
 //! | `recover` | recovery by a scan, claims |
 
 mod checkpoint;
 mod device;
+mod map_parts;
 mod maps;
 mod program;
 mod recover;
@@ -24,7 +26,7 @@ mod recover;
 use super::config::NamelessConfig;
 use crate::Token;
 use crate::flash::{Flash, nominal_capacity};
-use checkpoint::Checkpoint;
+use checkpoint::{Checkpoint, MetadataLayout};
 use frit_core::convert::to_usize;
 use frit_core::{Error, OWNERS, PAGE_NONE, Result, Sink};
 use frit_media::{NandArray, Store};
@@ -46,6 +48,7 @@ struct DeviceStats {
     virtual_blocks: u64,
     padded: u64,
     checkpoints: u64,
+    map_parts: u64,
 }
 
 /// Blocks that a device is made for.
@@ -115,9 +118,12 @@ impl<T: Token, N: Store> HostFtl<T, N> {
             let why = "makes more than 65535 blocks in an erase block; use a larger one";
             return Err(Error::param("mapping_unit", config.mapping_unit, why));
         }
-        let parts = if config.scans() { Checkpoint::parts(blocks.virtual_blocks, g.page_bytes) } else { 0 };
-        let numbers = blocks.virtual_blocks + Checkpoint::SETS * parts;
-        let total = blocks.pages() + u64::from(Checkpoint::SETS * parts);
+        let layout = match config.scans() {
+            true => MetadataLayout::new(&blocks, g.page_bytes),
+            false => MetadataLayout::default(),
+        };
+        let numbers = blocks.virtual_blocks + layout.map_parts + layout.checkpoint_pages();
+        let total = blocks.pages() + u64::from(layout.pages());
         let fits = u32::try_from(total).ok().filter(|&total| total < OWNERS);
         let (Some(total), true) = (fits, VIRTUAL < PAGE_NONE - numbers) else {
             return Err(Error::param("capacity", config.capacity, "is too large for blocks of this size"));
@@ -136,8 +142,8 @@ impl<T: Token, N: Store> HostFtl<T, N> {
         let held = if N::STORES_BYTES { to_usize(g.page_bytes * g.program_pages) } else { 0 };
         Ok(HostFtl {
             flash,
-            maps: DeviceMaps::new(blocks.virtual_blocks, numbers, blocks.atomic_flush),
-            checkpoint: Checkpoint::new(blocks.virtual_blocks, parts),
+            maps: DeviceMaps::new(blocks.virtual_blocks, layout.map_parts, numbers, blocks.atomic_flush),
+            checkpoint: Checkpoint::new(&blocks, layout),
             blocks,
             page_bytes: g.page_bytes,
             unit_pages: g.program_pages,
@@ -154,10 +160,10 @@ impl<T: Token, N: Store> HostFtl<T, N> {
         })
     }
 
-    /// Returns the number of pages of checkpoints for a number of virtual blocks.
+    /// Returns the number of pages of saved metadata that can be valid.
     #[must_use]
-    pub fn checkpoint_pages(virtual_blocks: u32, page_bytes: u32) -> u32 {
-        Checkpoint::SETS * Checkpoint::parts(virtual_blocks, page_bytes)
+    pub fn saved_pages(blocks: &DeviceBlocks, page_bytes: u32) -> u32 {
+        MetadataLayout::new(blocks, page_bytes).pages()
     }
 
     /// Returns the number of virtual blocks and of pages of metadata for a map of `blocks` blocks that
@@ -165,7 +171,8 @@ impl<T: Token, N: Store> HostFtl<T, N> {
     #[must_use]
     pub fn metadata_pages(blocks: u32, page_bytes: u32) -> (u32, u32) {
         let virtual_blocks = blocks.div_ceil(page_bytes / 8);
-        (virtual_blocks, Self::checkpoint_pages(virtual_blocks, page_bytes))
+        let blocks = DeviceBlocks { capacity: 0, waiting: 0, virtual_blocks, atomic_flush: false };
+        (virtual_blocks, Self::saved_pages(&blocks, page_bytes))
     }
 
     /// The NAND side.

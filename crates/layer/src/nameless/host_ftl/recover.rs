@@ -23,6 +23,7 @@ use frit_core::{
 };
 use frit_media::{PageState, SPARE_RECORD_BYTES, Spare, Store};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// A version of a virtual block or of a page of metadata.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -44,13 +45,22 @@ pub(super) struct FoundBlocks {
     records: u64,
 }
 
+/// Parts of a checkpoint that were found.
+#[derive(Clone, Debug, Default)]
+struct FoundParts {
+    /// The parts by index, of any copy.
+    parts: BTreeMap<u32, CheckpointPart>,
+    /// Their places, by the numbers of the pages.
+    places: BTreeMap<u32, Version>,
+}
+
 /// A checkpoint that was found.
 #[derive(Clone, Debug, Default)]
 struct FoundCheckpoint {
     number: u64,
     through: u64,
     halted: bool,
-    /// Addresses of all virtual blocks.
+    /// Addresses of all virtual blocks, or of all parts of the map.
     entries: Vec<PhysicalAddress>,
     /// Places of the parts.
     places: Vec<Version>,
@@ -85,9 +95,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
         let newest = self.found.numbered.iter().filter(|v| v.number < self.maps.virtual_blocks());
         let newest = newest.map(|v| v.seq).max().unwrap_or(0);
         r.clean = checkpoint.halted && newest <= checkpoint.through;
-        self.map_virtual(&checkpoint)?;
-        // The versions that were found are those that the checkpoint names.
-        self.maps.mark_saved(|_| {});
+        self.map_metadata_found(&checkpoint)?;
         if self.blocks.atomic_flush {
             r.pages = to_u64(self.maps.mapped());
         }
@@ -119,12 +127,15 @@ impl<T: Token, N: Store> HostFtl<T, N> {
 
     /// Finds the newest complete checkpoint, and the highest number of any part.
     fn find_checkpoint(&mut self) -> Result<(FoundCheckpoint, u64)> {
-        let parts = self.maps.virtual_blocks()..self.maps.numbers();
+        let numbers = self.maps.first_of_checkpoints()..self.maps.numbers();
         let found = self.found.numbered.iter().copied();
-        let pages: Vec<Version> = found.filter(|v| parts.contains(&v.number)).collect();
-        let mut found: BTreeMap<u64, BTreeMap<u32, (CheckpointPart, Version)>> = BTreeMap::new();
+        let pages: Vec<Version> = found.filter(|v| numbers.contains(&v.number)).collect();
+        let mut found: BTreeMap<u64, FoundParts> = BTreeMap::new();
         let mut page = vec![0; to_usize(self.page_bytes)];
         for v in pages {
+            if is_planted(NamelessBug::SecondCopyIgnored) && self.checkpoint.is_second_copy(v.number) {
+                continue;
+            }
             let read = self.read_version(Ppn(v.ppn), VIRTUAL + v.number, low_u16(v.seq), &mut page);
             match read {
                 Ok(()) => {}
@@ -133,35 +144,52 @@ impl<T: Token, N: Store> HostFtl<T, N> {
                 Err(e) => return Err(e),
             }
             if let Some(part) = CheckpointPart::decode(&page) {
-                found.entry(part.number).or_default().insert(part.index, (part, v));
+                let of = found.entry(part.number).or_default();
+                of.places.insert(v.number, v);
+                of.parts.insert(part.index, part);
             }
         }
         let last = found.keys().next_back().copied().unwrap_or(0);
-        let whole = |parts: &BTreeMap<u32, (CheckpointPart, Version)>| {
-            parts.values().next().is_some_and(|(p, _)| to_usize(p.parts) == parts.len())
-        };
-        let Some((number, parts)) = found.into_iter().rev().find(|(_, parts)| whole(parts)) else {
+        let whole =
+            |of: &FoundParts| of.parts.values().next().is_some_and(|p| to_usize(p.parts) == of.parts.len());
+        let Some((number, of)) = found.into_iter().rev().find(|(_, of)| whole(of)) else {
             return Ok((FoundCheckpoint::default(), last));
         };
-        let mut checkpoint = FoundCheckpoint { number, ..FoundCheckpoint::default() };
-        for (part, place) in parts.into_values() {
+        let places = of.places.into_values().collect();
+        let mut checkpoint = FoundCheckpoint { number, places, ..FoundCheckpoint::default() };
+        for part in of.parts.into_values() {
             (checkpoint.through, checkpoint.halted) = (part.through, part.halted);
             checkpoint.entries.extend(part.entries);
-            checkpoint.places.push(place);
         }
         Ok((checkpoint, last))
     }
 
-    /// Finds the version of each virtual block that counts.
-    fn map_virtual(&mut self, checkpoint: &FoundCheckpoint) -> Result<()> {
+    /// Finds the versions that count: of the parts of the map, and of the virtual blocks.
+    fn map_metadata_found(&mut self, checkpoint: &FoundCheckpoint) -> Result<()> {
+        let virtual_blocks = self.maps.virtual_blocks();
+        if !self.blocks.atomic_flush {
+            return self.map_numbers(0..virtual_blocks, &checkpoint.entries, checkpoint.through);
+        }
+        let parts = virtual_blocks..self.maps.first_of_checkpoints();
+        self.map_numbers(parts.clone(), &checkpoint.entries, checkpoint.through)?;
+        let entries = self.read_map_parts()?;
+        self.map_numbers(0..virtual_blocks, &entries, checkpoint.through)?;
+        // The versions that were found are those that the checkpoint names.
+        self.maps.mark_saved(|_| {});
+        self.maps.forget_saved_losses();
+        Ok(())
+    }
+
+    /// Finds the version of each number that counts. `stated` has the entries of these numbers.
+    fn map_numbers(&mut self, numbers: Range<u32>, stated: &[PhysicalAddress], through: u64) -> Result<()> {
         let numbered = std::mem::take(&mut self.found.numbered);
         let mut page = vec![0; to_usize(self.page_bytes)];
         let mut mapped = Ok(());
-        for block in 0..self.maps.virtual_blocks() {
-            let start = numbered.partition_point(|v| v.number < block);
-            let end = numbered.partition_point(|v| v.number <= block);
-            let stated = checkpoint.entries.get(to_usize(block)).copied().unwrap_or_default();
-            mapped = self.map_block(block, &numbered[start..end], stated, checkpoint.through, &mut page);
+        for (i, number) in numbers.enumerate() {
+            let start = numbered.partition_point(|v| v.number < number);
+            let end = numbered.partition_point(|v| v.number <= number);
+            let stated = stated.get(i).copied().unwrap_or_default();
+            mapped = self.map_block(number, &numbered[start..end], stated, through, &mut page);
             if mapped.is_err() {
                 break;
             }
@@ -200,7 +228,9 @@ impl<T: Token, N: Store> HostFtl<T, N> {
             }
         }
         if stated == LOST {
-            self.maps.note_lost(block, "it was lost before the last flush".to_owned());
+            if self.maps.why_lost(block).is_none() {
+                self.maps.note_lost(block, "it was lost before the last flush".to_owned());
+            }
         } else if stated != PhysicalAddress::default() {
             let why = damage.unwrap_or_else(|| "no record of it was found".to_owned());
             self.maps.note_lost(block, why);
@@ -266,7 +296,6 @@ impl<T: Token, N: Store> HostFtl<T, N> {
         if self.flash.health.refusal().is_some() || is_planted(NamelessBug::NoCheckpointAtStart) {
             return Ok(());
         }
-        self.sync_files()?;
         match self.write_checkpoint(sink, false) {
             Ok(done) => {
                 self.flash.in_use = sink.join(self.flash.in_use, done);

@@ -23,6 +23,9 @@ pub(crate) const SSCS: [&str; 4] = ["ssc-4k", "ssc-sync", "ssc-through", "ssc-by
 /// Nameless-write devices in `stacks/`.
 pub(crate) const NAMELESS: [&str; 3] = ["nameless-4k", "nameless-units", "nameless-queues"];
 
+/// Nameless-write devices without a volume in `stacks/`, whose flushes are atomic.
+pub(crate) const NAMELESS_DEVICES: [&str; 2] = ["nameless-device", "nameless-device-4k"];
+
 /// The built-in stack of a disk behind a cache, which variants change by overrides.
 pub(crate) const HALO: &str = "halo-small";
 

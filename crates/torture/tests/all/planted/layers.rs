@@ -404,10 +404,18 @@ fn grounds_of_flashcache(bug: FlashcacheBug) -> Grounds {
 /// Nameless-write devices.
 const NAMELESS: &[&str] = &["nameless-4k", "nameless-queues", "nameless-units"];
 
+/// Nameless-write devices without a volume.
+const NAMELESS_DEVICES: &[&str] = &["nameless-device", "nameless-device-4k"];
+
 fn grounds_of_nameless(bug: NamelessBug) -> Grounds {
     match bug {
         NamelessBug::NotPoisoned => (&[TortureMode::Errors], NAMELESS),
         NamelessBug::MapBeforeSync => (&[TortureMode::Files], NAMELESS),
+        NamelessBug::NewerCounts | NamelessBug::SavedFreedEarly | NamelessBug::CheckpointUnordered => {
+            (&[TortureMode::Cuts], NAMELESS_DEVICES)
+        }
+        NamelessBug::SecondCopyIgnored => (&[TortureMode::Damage], NAMELESS_DEVICES),
+        NamelessBug::CheckpointBeforeSync => (&[TortureMode::Files], NAMELESS_DEVICES),
         _ => (&[TortureMode::Cuts, TortureMode::Files], NAMELESS),
     }
 }
