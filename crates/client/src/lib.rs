@@ -2,6 +2,8 @@
 //!
 //! [`Connection`] exchanges messages of any kind. [`CacheClient`] gives a served solid-state cache
 //! (a stack whose upper layer has the kind `ssc`) its commands: a program with it is a cache manager.
+//! [`NamelessClient`] does the same for a nameless-write device (kind `nameless-device`): a program with it
+//! is the owner of blocks, as a file system is.
 //! `docs/guide/control.md` describes the messages.
 //!
 //! It is not: a fast path. A message is a line of JSON, and block data are hexadecimal digits. Bulk data
@@ -9,11 +11,16 @@
 
 mod cache;
 mod connection;
+mod nameless;
 mod socket;
 mod wire;
 
 pub use cache::{CacheAnswer, CacheClient, CacheInfo, CacheOperation, CacheState, PresentBlock};
 pub use connection::{ClientError, Connection};
+pub use nameless::{
+    BlockAddress, ClaimedBlock, MovedBlock, NAMELESS_BLOCKS_MAX, NamelessAnswer, NamelessClient,
+    NamelessInfo, NamelessOperation, OwnedBlock,
+};
 pub use socket::{ShortPath, short_path};
 pub use wire::{
     ANSWER_BYTES_MAX, CACHE_BYTES_MAX, EXISTS_BLOCKS_MAX, RefusalKind, Refused, VERSION, from_hex, to_hex,

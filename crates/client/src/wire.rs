@@ -7,7 +7,7 @@ pub const VERSION: u32 = 1;
 /// Maximum length of an answer that a client accepts, in bytes. The view of a large volume has a
 /// few thousand slices of residence.
 pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Maximum number of bytes that one command of a cache reads or writes: 64 KiB, the largest NAND page.
+/// Maximum number of bytes that one command of a device reads or writes: 64 KiB, the largest NAND page.
 pub const CACHE_BYTES_MAX: usize = 64 * 1024;
 /// Maximum number of blocks in the answer to one listing of a cache.
 pub const EXISTS_BLOCKS_MAX: usize = 65_536;

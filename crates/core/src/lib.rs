@@ -23,6 +23,7 @@ pub mod error;
 pub mod extents;
 pub mod files;
 pub mod hints;
+pub mod nameless_access;
 pub mod nameless_device;
 pub mod objects;
 pub mod params;
@@ -49,6 +50,7 @@ pub use durable::{
 };
 pub use error::{Error, Result};
 pub use hints::{HintKind, HintMap, HintRange, HintSpan, Hints};
+pub use nameless_access::{NamelessCommand, NamelessInfo};
 pub use nameless_device::{
     Claimed, ContentsSpace, Migration, NamelessDevice, OWNERS, OwnedBlock, PhysicalAddress,
 };

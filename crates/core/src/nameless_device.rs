@@ -97,7 +97,8 @@ pub enum Claimed {
 /// new place. The new place has the owner and the version of the block in its spare area, which is
 /// programmed together with the data. So the notice itself need not be durable: after a crash, the owner
 /// claims each block at the address that it knows, and is told the present one. Notices of a block that
-/// was freed stay in the queue, and mean nothing: no other block has its version.
+/// was freed stay in the queue, and mean nothing: no other block has its version. An owner that can end
+/// alone, while the device goes on, flushes metadata with the new addresses before it acknowledges them.
 ///
 /// **Atomic flush.** With [`NamelessDevice::flushes_atomically`], virtual writes become durable with the
 /// next flush, all or none: after a crash, each virtual block is as of the last flush that was completed,

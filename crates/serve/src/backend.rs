@@ -2,7 +2,7 @@
 
 use frit_core::{
     BlockingMedium, Buffer, CacheCommand, CacheInfo, CacheReply, Deferred, Error, Hints, MediumKind,
-    ParamInfo, RequestIntent, Result, StackView,
+    NamelessCommand, NamelessInfo, ParamInfo, RequestIntent, Result, StackView,
 };
 use std::fs::File;
 use std::sync::Arc;
@@ -130,6 +130,22 @@ pub trait Backend: Send {
     /// The backend is not one; see [`frit_core::CacheAccess::execute`].
     fn cache_command(&mut self, _command: CacheCommand<'_>) -> Result<(CacheReply, ReplyTime)> {
         Err(Error::param("cache command", "", "there is no solid-state cache here"))
+    }
+
+    /// Returns the sizes and the state of a nameless-write device.
+    ///
+    /// # Errors
+    /// The backend is not one.
+    fn nameless_info(&mut self) -> Result<NamelessInfo> {
+        Err(Error::param("nameless command", "", "there is no nameless-write device here"))
+    }
+
+    /// Gives a command to a nameless-write device.
+    ///
+    /// # Errors
+    /// The backend is not one; see [`frit_core::NamelessDevice`].
+    fn nameless_command(&mut self, _command: NamelessCommand<'_>) -> Result<ReplyTime> {
+        Err(Error::param("nameless command", "", "there is no nameless-write device here"))
     }
 
     /// Makes a range read as zeros. With `keep_allocated` its space stays allocated.

@@ -2,8 +2,8 @@
 
 use crate::{Backend, ReplyTime};
 use frit_core::{
-    BlockingMedium, Buffer, CacheCommand, CacheInfo, CacheReply, Deferred, Error, Hints, MediumKind, Nanos,
-    ParamInfo, RequestIntent, Result, Sink, StackView,
+    BlockingMedium, Buffer, CacheCommand, CacheInfo, CacheReply, Deferred, Error, Hints, MediumKind,
+    NamelessCommand, NamelessInfo, Nanos, ParamInfo, RequestIntent, Result, Sink, StackView,
 };
 use frit_stack::layers::LayerKind;
 use frit_volume::Volume;
@@ -83,6 +83,14 @@ impl<S: Sink + Send> Backend for Volume<S> {
             Ok(())
         })?;
         Ok((reply, time))
+    }
+
+    fn nameless_info(&mut self) -> Result<NamelessInfo> {
+        Volume::nameless_info(self)
+    }
+
+    fn nameless_command(&mut self, command: NamelessCommand<'_>) -> Result<ReplyTime> {
+        timed(self, |v| v.nameless_command(command))
     }
 
     fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<ReplyTime> {

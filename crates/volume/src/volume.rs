@@ -4,10 +4,12 @@ use crate::backing::MediumFile;
 use crate::error::{Error, Result};
 use crate::open_report::OpenReport;
 use crate::superblock::{Superblock, SuperblockFile, VolumeState, boot_id};
+use frit_core::nameless_access::{execute_nameless, nameless_info};
 use frit_core::{
     BlockingMedium, Buffer, CacheCommand, CacheInfo, CacheReply, CheckCounts, CheckScope, Deferred, Finding,
-    Hints, MediumKind, NamelessDevice, ParamInfo, Progress, ReadTarget, RequestIntent, Result as CoreResult,
-    SECTOR_BYTES, Sector, Sink, StackDevice, StackView, UntimedSink, WriteData,
+    Hints, MediumKind, NamelessCommand, NamelessDevice, NamelessInfo, ParamInfo, Progress, ReadTarget,
+    RequestIntent, Result as CoreResult, SECTOR_BYTES, Sector, Sink, StackDevice, StackView, UntimedSink,
+    WriteData,
 };
 use frit_stack::Stack;
 use frit_stack::record::RecordPort;
@@ -375,6 +377,22 @@ impl<S: Sink> Volume<S> {
         let device = self.layer.nameless_device().ok_or_else(no_nameless)?;
         let done = access(device, &mut self.sink);
         self.check_files_on_error(done)
+    }
+
+    /// Returns the sizes and the state of a volume that is a nameless-write device.
+    ///
+    /// # Errors
+    /// The layer of the volume is none.
+    pub fn nameless_info(&mut self) -> CoreResult<NamelessInfo> {
+        self.nameless_device(false, |device, _| Ok(nameless_info(device)))
+    }
+
+    /// Gives a command to a volume that is a nameless-write device.
+    ///
+    /// # Errors
+    /// The layer of the volume is none; the errors of [`frit_core::NamelessDevice`].
+    pub fn nameless_command(&mut self, command: NamelessCommand<'_>) -> CoreResult<()> {
+        self.nameless_device(command.changes(), |device, sink| execute_nameless(device, sink, command))
     }
 
     /// Makes a range read as zeros: by discarding it, or, with `keep_allocated`, by writing zeros,

@@ -164,6 +164,7 @@ fn unexpected(answer: &Success) -> miette::Report {
         Success::Bytes(_) => "bytes",
         Success::Written(_) => "a number of bytes",
         Success::Cache(_) => "the answer to a command of a cache",
+        Success::Nameless(_) => "the answer to a command of a nameless-write device",
     };
     miette!("the server sent an unexpected reply: {what}")
 }

@@ -1,6 +1,8 @@
 //! Programs that are written against a served device with its own commands.
 
-use frit_client::{CacheClient, CacheState, ClientError, PresentBlock};
+use frit_client::{
+    BlockAddress, CacheClient, CacheState, ClientError, NamelessClient, OwnedBlock, PresentBlock,
+};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -128,4 +130,129 @@ fn commands_of_a_cache_are_refused_with_a_reason() {
     let dirty = |b: &&PresentBlock| b.state == CacheState::Dirty;
     assert!(present.iter().filter(dirty).map(|b| b.block).eq(112..130));
     assert_eq!(cache.info().unwrap().dirty_blocks, 18);
+}
+
+/// Replaces blocks until the device has moved one of the store, whose owners are below 256.
+fn move_blocks(socket: &Path) {
+    let mut device = NamelessClient::open(socket).unwrap();
+    let data = vec![9; 4 * device.block_bytes()];
+    let mut ring: Vec<[OwnedBlock; 4]> = Vec::new();
+    for n in 0..20_000usize {
+        let placed = device.nameless_write(&[1000; 4], &data).unwrap();
+        let new = [0, 1, 2, 3].map(|i| OwnedBlock::new(1000, placed[i]));
+        if ring.len() < 300 {
+            ring.push(new);
+            continue;
+        }
+        let old = std::mem::replace(&mut ring[n * 7919 % 300], new);
+        device.free(&old).unwrap();
+        if n % 16 == 0 && device.migrations().unwrap().iter().any(|m| m.owner < 256) {
+            return device.free(&ring.concat()).unwrap();
+        }
+    }
+    panic!("the device has moved no block of the store");
+}
+
+#[test]
+fn a_store_of_files_keeps_them_when_the_server_is_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let volume = dir.path().join("vol").display().to_string();
+    let stack = "nameless-files,nameless-device.wear_leveling=static,nameless-device.wear_threshold=2,\
+                 media.nand.channels=1,media.nand.pages_per_block=16";
+    let created = frit(&["create", &volume, "--stack", stack, "--size", "8M"]);
+    assert!(created.status.success(), "{}", text(&created.stderr));
+    let socket = format!("{volume}/ctl.sock");
+    let program = example("nameless_store");
+    let store = |args: &[&str]| {
+        let out = Command::new(&program).arg(&socket).args(args).output().unwrap();
+        assert!(out.status.success(), "{args:?}: {}", text(&out.stderr));
+        text(&out.stdout)
+    };
+    let long = "a text of several blocks. ".repeat(1_500);
+
+    let server = Server::start(&volume);
+    store(&["put", "long", &long]);
+    for n in 0..20 {
+        store(&["put", &format!("file {n}"), &format!("text {n}")]);
+    }
+    // The device moves the blocks, and their old addresses stay good: in the index, and after a crash.
+    move_blocks(Path::new(&socket));
+    let mut device = NamelessClient::open(Path::new(&socket)).unwrap();
+    assert!(device.info().unwrap().pending_migrations > 0);
+    drop(device);
+    drop(server);
+    let server = Server::start(&volume);
+    let mut device = NamelessClient::open(Path::new(&socket)).unwrap();
+    assert!(device.info().unwrap().awaits_claims);
+    let e = device.flush().unwrap_err().to_string();
+    assert!(e.contains("claim"), "{e}");
+    let e = device.nameless_write(&[1], &vec![0; device.block_bytes()]).unwrap_err().to_string();
+    assert!(e.contains("claim"), "{e}");
+    drop(device);
+    assert_eq!(store(&["get", "long"]), long);
+
+    // Moves are taken while the server runs.
+    move_blocks(Path::new(&socket));
+    assert_eq!(store(&["get", "file 7"]), "text 7");
+    let mut device = NamelessClient::open(Path::new(&socket)).unwrap();
+    assert_eq!(device.info().unwrap().pending_migrations, 0);
+    let stored = device.info().unwrap().stored;
+    assert_eq!(stored as usize, long.len().div_ceil(device.block_bytes()) + 20);
+
+    // A program that is killed before its flush changes nothing, together with its server.
+    let placed = device.nameless_write(&[0], &vec![7; device.block_bytes()]).unwrap();
+    device.virtual_write(&[0], &vec![0; device.block_bytes()]).unwrap();
+    drop(device);
+    drop(server);
+    let _server = Server::start(&volume);
+    assert_eq!(store(&["get", "long"]), long);
+    store(&["put", "file 7", "other text"]);
+    store(&["remove", "file 8"]);
+    assert_eq!(store(&["get", "file 7"]), "other text");
+    assert_eq!(store(&["list"]).lines().count(), 20);
+    let mut device = NamelessClient::open(Path::new(&socket)).unwrap();
+    assert_eq!(device.info().unwrap().stored, stored - 1);
+    let at: BlockAddress = placed[0];
+    assert!(device.physical_read(&[OwnedBlock::new(0, at)]).is_err());
+}
+
+#[test]
+fn commands_of_a_nameless_write_device_are_refused_with_a_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let volume = dir.path().join("cache").display().to_string();
+    assert!(frit(&["create", &volume, "--stack", "ssc-small"]).status.success());
+    let server = Server::start(&volume);
+    let e = NamelessClient::open(&Path::new(&volume).join("ctl.sock")).unwrap_err().to_string();
+    assert!(e.contains("no nameless-write device") && e.contains("kind `nameless-device`"), "{e}");
+    drop(server);
+
+    let volume = dir.path().join("vol").display().to_string();
+    assert!(frit(&["create", &volume, "--stack", "nameless-files", "--size", "16M"]).status.success());
+    let _server = Server::start(&volume);
+    let mut device = NamelessClient::open(&Path::new(&volume).join("ctl.sock")).unwrap();
+    let refused = |result: Result<(), ClientError>| result.unwrap_err().to_string();
+    let block = device.block_bytes();
+    let info = device.info().unwrap();
+    assert_eq!((info.capacity as usize * block, info.virtual_blocks), (16 << 20, 256));
+    assert!(refused(device.virtual_write(&[0], &[0; 100])).contains("blocks of 4096 bytes"));
+    assert!(refused(device.virtual_write(&[256], &vec![0; block])).contains("below 256"));
+    assert!(refused(device.virtual_read(256).map(drop)).contains("0 to 255"));
+    assert!(refused(device.nameless_write(&[1 << 31], &vec![0; block]).map(drop)).contains("owner"));
+    let nowhere = OwnedBlock { owner: 1, page: u32::MAX, version: 1 };
+    assert!(refused(device.physical_read(&[nowhere]).map(drop)).contains("no block of owner 1"));
+    assert!(refused(device.claim(&[nowhere]).map(drop)).contains("recovery"));
+    device.free(&[nowhere]).unwrap();
+
+    // More than one message and one request queue hold.
+    let data: Vec<u8> = (0..40 * block).map(|i| (i / block) as u8).collect();
+    let placed = device.nameless_write(&[5; 40], &data).unwrap();
+    let blocks: Vec<OwnedBlock> = placed.into_iter().map(|at| OwnedBlock::new(5, at)).collect();
+    assert!(device.physical_read(&blocks).unwrap() == data);
+    device.virtual_write(&(100..140).collect::<Vec<_>>(), &data).unwrap();
+    assert_eq!(device.virtual_read(139).unwrap(), vec![39; block]);
+    device.virtual_discard(&[139]).unwrap();
+    assert_eq!(device.virtual_read(139).unwrap(), vec![0; block]);
+    device.flush().unwrap();
+    device.free(&blocks).unwrap();
+    assert_eq!(device.info().unwrap().stored, 0);
 }

@@ -3,7 +3,8 @@
 use super::apply;
 use super::hint_change::{self, HintChange};
 use super::wire::{
-    CacheAnswer, CacheOperation, HintList, Param, ParamChange, RawMedium, RefusalKind, Refused, Setting,
+    CacheAnswer, CacheOperation, HintList, NamelessAnswer, NamelessOperation, Param, ParamChange, RawMedium,
+    RefusalKind, Refused, Setting,
 };
 use crate::device::{Device, Failure, OpCounters};
 use crate::hints::{HintCount, HintCounters, HintFile, HintSource};
@@ -55,6 +56,12 @@ pub trait ControlTarget: Send + Sync {
     /// # Errors
     /// The volume is not a solid-state cache; see [`frit_core::CacheAccess::execute`].
     fn cache(&self, command: &CacheOperation) -> Result<CacheAnswer, Refused>;
+
+    /// Executes a command of a nameless-write device.
+    ///
+    /// # Errors
+    /// The volume is not a nameless-write device; see [`frit_core::NamelessDevice`].
+    fn nameless(&self, command: &NamelessOperation) -> Result<NamelessAnswer, Refused>;
 }
 
 /// Returns parameters with their values from the stack as defaults.
@@ -157,6 +164,10 @@ impl ControlTarget for DeviceTarget {
 
     fn cache(&self, command: &CacheOperation) -> Result<CacheAnswer, Refused> {
         super::cache_commands::execute(&self.device, command)
+    }
+
+    fn nameless(&self, command: &NamelessOperation) -> Result<NamelessAnswer, Refused> {
+        super::nameless_commands::execute(&self.device, command)
     }
 }
 

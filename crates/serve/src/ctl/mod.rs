@@ -13,6 +13,7 @@ mod change_log;
 mod client;
 mod control_target;
 mod hint_change;
+mod nameless_commands;
 mod param_key;
 mod rights;
 mod server;

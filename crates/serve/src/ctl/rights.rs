@@ -56,7 +56,7 @@ impl Rights {
     /// # Errors
     /// A refusal that names the users who may.
     pub fn check(self, caller: PeerCredentials, what: &ControlOperation) -> Result<(), Refused> {
-        use ControlOperation::{Cache, Get, Hint, Peek, Poke, Set, Stat};
+        use ControlOperation::{Cache, Get, Hint, Nameless, Peek, Poke, Set, Stat};
         let (may, hint) = match what {
             // The layer checks the name of the caller.
             Peek { raw: Some(_), .. } | Poke { raw: Some(_), .. } => return Ok(()),
@@ -65,6 +65,7 @@ impl Rights {
             Peek { .. } => ("read its bytes", ""),
             Poke { .. } => ("write its bytes", ""),
             Cache { .. } => ("give commands to its cache", ""),
+            Nameless { .. } => ("give commands to its nameless-write device", ""),
             Get { .. } | Stat {} | Hint { .. } if self.read_all => return Ok(()),
             Get { .. } | Stat {} | Hint { .. } => ("read its state", ", or all users with --ctl-read-all"),
         };

@@ -198,6 +198,9 @@ impl ControlState {
                 self.control_target.poke(&raw_names(caller.uid), *at, data, *raw).map(Success::Written)
             }
             ControlOperation::Cache { command } => self.control_target.cache(command).map(Success::Cache),
+            ControlOperation::Nameless { command } => {
+                self.control_target.nameless(command).map(Success::Nameless)
+            }
         });
         let PeerCredentials { uid, pid } = caller;
         match (&done, &what) {

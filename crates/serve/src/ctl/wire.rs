@@ -6,8 +6,8 @@
 
 use crate::metrics::Stat;
 pub use frit_client::{
-    ANSWER_BYTES_MAX, CACHE_BYTES_MAX, CacheAnswer, CacheOperation, EXISTS_BLOCKS_MAX, RefusalKind, Refused,
-    VERSION, from_hex, to_hex,
+    ANSWER_BYTES_MAX, CACHE_BYTES_MAX, CacheAnswer, CacheOperation, EXISTS_BLOCKS_MAX, NAMELESS_BLOCKS_MAX,
+    NamelessAnswer, NamelessOperation, RefusalKind, Refused, VERSION, from_hex, to_hex,
 };
 use frit_core::MediumKind;
 use serde::{Deserialize, Serialize};
@@ -75,6 +75,11 @@ pub enum ControlOperation {
         /// The command.
         command: CacheOperation,
     },
+    /// Gives a command to a nameless-write device.
+    Nameless {
+        /// The command.
+        command: NamelessOperation,
+    },
 }
 
 /// A medium with physical addresses.
@@ -110,7 +115,8 @@ impl ControlOperation {
             | ControlOperation::Stat {}
             | ControlOperation::Peek { .. }
             | ControlOperation::Poke { .. }
-            | ControlOperation::Cache { .. } => false,
+            | ControlOperation::Cache { .. }
+            | ControlOperation::Nameless { .. } => false,
         }
     }
 }
@@ -204,6 +210,8 @@ pub enum Success {
     Written(u64),
     /// Result of [`ControlOperation::Cache`].
     Cache(CacheAnswer),
+    /// Result of [`ControlOperation::Nameless`].
+    Nameless(NamelessAnswer),
 }
 
 /// An answer, as serialized.
@@ -315,6 +323,63 @@ mod tests {
         assert_eq!(from_hex("00ff 7A"), Ok(vec![0, 255, 0x7a]));
         for (bad, why) in [("0", "odd"), ("0g", "hexadecimal"), ("é0", "hexadecimal"), (" ", "no bytes")] {
             assert!(from_hex(bad).unwrap_err().contains(why), "{bad}");
+        }
+    }
+
+    #[test]
+    fn commands_of_a_nameless_write_device_look_as_documented() {
+        use frit_client::{BlockAddress, ClaimedBlock, MovedBlock, OwnedBlock};
+        let nameless = |command| ControlOperation::Nameless { command };
+        let block = OwnedBlock { owner: 7, page: 9, version: 4 };
+        let at = BlockAddress { page: 9, version: 4 };
+        for (text, command) in [
+            (r#"{"info":{}}"#, NamelessOperation::Info {}),
+            (
+                r#"{"nameless-write":{"owners":[7,7],"data":"00ff"}}"#,
+                NamelessOperation::NamelessWrite { owners: vec![7, 7], data: "00ff".into() },
+            ),
+            (
+                r#"{"physical-read":{"blocks":[{"owner":7,"page":9,"version":4}]}}"#,
+                NamelessOperation::PhysicalRead { blocks: vec![block] },
+            ),
+            (
+                r#"{"virtual-write":{"blocks":[3],"data":"00ff"}}"#,
+                NamelessOperation::VirtualWrite { blocks: vec![3], data: "00ff".into() },
+            ),
+            (r#"{"virtual-read":{"block":3}}"#, NamelessOperation::VirtualRead { block: 3 }),
+            (
+                r#"{"virtual-discard":{"blocks":[3,4]}}"#,
+                NamelessOperation::VirtualDiscard { blocks: vec![3, 4] },
+            ),
+            (r#"{"migrations":{"most":100}}"#, NamelessOperation::Migrations { most: 100 }),
+            (r#"{"acknowledge":{"count":2}}"#, NamelessOperation::Acknowledge { count: 2 }),
+            (
+                r#"{"claim":{"blocks":[{"owner":7,"page":9,"version":4}]}}"#,
+                NamelessOperation::Claim { blocks: vec![block] },
+            ),
+            (r#"{"resume":{}}"#, NamelessOperation::Resume {}),
+            (r#"{"flush":{}}"#, NamelessOperation::Flush {}),
+        ] {
+            let line = format!(r#"{{"v":1,"do":"nameless","command":{text}}}"#);
+            assert_eq!(parse(line.as_bytes()), Ok(nameless(command.clone())));
+            let request = ControlRequest { v: 1, what: nameless(command) };
+            assert_eq!(serde_json::to_string(&request).unwrap(), line);
+        }
+        let answer = |a| serde_json::to_string(&Answer::from(Ok(Success::Nameless(a)))).unwrap();
+        let moved = MovedBlock { owner: 7, from: 2, to: Some(at) };
+        for (text, given) in [
+            (r#""done""#, NamelessAnswer::Done),
+            (r#"{"placed":[{"page":9,"version":4}]}"#, NamelessAnswer::Placed(vec![at])),
+            (
+                r#"{"migrations":[{"owner":7,"from":2,"to":{"page":9,"version":4}}]}"#,
+                NamelessAnswer::Migrations(vec![moved]),
+            ),
+            (
+                r#"{"claimed":[{"at":{"page":9,"version":4}},{"lost":"damaged"}]}"#,
+                NamelessAnswer::Claimed(vec![ClaimedBlock::At(at), ClaimedBlock::Lost("damaged".into())]),
+            ),
+        ] {
+            assert_eq!(answer(given), format!(r#"{{"v":1,"ok":{{"nameless":{text}}}}}"#));
         }
     }
 

@@ -4,8 +4,8 @@ use super::meter::{PaceMeter, PendingReply};
 use super::virtual_clock::VirtualClock;
 use crate::backend::{Backend, ChannelState, ReplyTime};
 use frit_core::{
-    CacheCommand, CacheInfo, CacheReply, Hints, MediumKind, Nanos, ParamInfo, Result, Sink, StackView,
-    UnitId, UnitState,
+    CacheCommand, CacheInfo, CacheReply, Hints, MediumKind, NamelessCommand, NamelessInfo, Nanos, ParamInfo,
+    Result, Sink, StackView, UnitId, UnitState,
 };
 use frit_engine::{Engine, InOrder};
 use frit_media::Hardware;
@@ -118,6 +118,20 @@ impl Backend for PacedBackend {
             Ok(())
         })?;
         Ok((reply, time))
+    }
+
+    fn nameless_info(&mut self) -> Result<NamelessInfo> {
+        self.volume.nameless_info()
+    }
+
+    fn nameless_command(&mut self, command: NamelessCommand<'_>) -> Result<ReplyTime> {
+        // The kinds of operations are those of `PaceMeter::OPS`.
+        let op = match command {
+            NamelessCommand::NamelessWrite { .. } | NamelessCommand::VirtualWrite { .. } => 1,
+            NamelessCommand::VirtualDiscard(_) | NamelessCommand::Free(_) => 3,
+            _ => 0,
+        };
+        self.timed(op, |v| v.nameless_command(command))
     }
 
     fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<ReplyTime> {

@@ -63,6 +63,9 @@ where
     Ok(Box::new(NamelessBlock::<S, HostFtl<S::Tok, B::Store>>::over_nand(config, nand)?))
 }
 
+/// Number of times that NAND is made larger because it does not hold the virtual address space.
+const GROWTHS: u32 = 4;
+
 /// Returns the overrides with which the device has space for `bytes` of contents, and as many blocks in
 /// every plane as it needs.
 pub(super) fn media_sizes(search: &LayerSearch<'_>, bytes: u64) -> crate::Result<Vec<String>> {
@@ -73,9 +76,14 @@ pub(super) fn media_sizes(search: &LayerSearch<'_>, bytes: u64) -> crate::Result
     // A virtual address space of a given size does not grow with the NAND: what is missing is a share of
     // contents and of two versions of that space.
     let fixed = u128::from(virtual_bytes) * 2;
+    let mut without_space = 0;
     super::hfsl::nand_sizes(search, bytes, &mut |sets| {
         let has = match search.capacity(sets) {
-            Err(_) if fixed > 0 => 0,
+            // The virtual address space alone does not fit.
+            Err(_) if fixed > 0 && without_space < GROWTHS => {
+                without_space += 1;
+                0
+            }
             has => has?,
         };
         let share = u128::from(bytes) * (u128::from(has) + fixed) / (u128::from(bytes) + fixed).max(1);
