@@ -194,7 +194,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
                 halted,
                 entries: Vec::new(),
             };
-            let programmed = self.write_copy(sink, copy, of, after)?;
+            let programmed = self.write_copy(sink, copy, &of, after)?;
             done = sink.join(done, programmed);
         }
         self.free_replaced(sink, done);
@@ -209,7 +209,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
         &mut self,
         sink: &mut S,
         copy: u32,
-        part: CheckpointPart,
+        part: &CheckpointPart,
         after: T,
     ) -> Result<T> {
         let capacity = Checkpoint::capacity(self.page_bytes);

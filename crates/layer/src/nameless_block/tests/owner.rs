@@ -268,12 +268,11 @@ impl Owner {
     }
 
     /// Applies an action. The error is that of a device that wears out.
-    fn apply(mut self, action: Action) -> std::result::Result<Owner, (Owner, Error)> {
+    fn apply(mut self, action: Action) -> (Owner, Result<()>) {
         let end = matches!(action, Action::Halt | Action::Crash);
         match self.change(action) {
-            Ok(()) if end => Ok(self.restart()),
-            Ok(()) => Ok(self),
-            Err(e) => Err((self, e)),
+            Ok(()) if end => (self.restart(), Ok(())),
+            changed => (self, changed),
         }
     }
 
@@ -330,15 +329,17 @@ fn refuses_changes(layer: &mut Layer) {
 fn run(config: &NamelessBlockConfig, faults: NandFaults, actions: &[Action]) {
     let mut owner = Owner::new(config, faults);
     for (n, action) in actions.iter().enumerate() {
-        owner = match owner.apply(*action) {
-            Ok(owner) => owner,
+        let (next, applied) = owner.apply(*action);
+        owner = next;
+        match applied {
+            Ok(()) => {}
             // It is worn out, and keeps what was flushed.
-            Err((owner, Error::ReadOnly { .. })) if faults.program_fail > 0.0 => {
+            Err(Error::ReadOnly { .. }) if faults.program_fail > 0.0 => {
                 owner.restart().compare();
                 return;
             }
-            Err((_, e)) => panic!("action {n}: {e}"),
-        };
+            Err(e) => panic!("action {n}: {e}"),
+        }
         if n % 12 == 0 {
             owner.compare();
         }
@@ -407,7 +408,9 @@ fn a_full_device_collects_garbage_for_long() {
                 95 => Action::Step,
                 _ => Action::Crash,
             };
-            owner = owner.apply(action).map_err(|(_, e)| e).unwrap();
+            let (next, applied) = owner.apply(action);
+            owner = next;
+            applied.unwrap();
             if n % 500 == 0 {
                 owner.compare();
             }
