@@ -163,8 +163,7 @@ impl Builder<'_> {
     where
         S::Tok: 'static,
     {
-        let stack = self.stack;
-        let layer = &stack.layers[index];
+        let (stack, layer) = (self.stack, &self.stack.layers[index]);
         let located = |e: Error| Box::new(stack.locate(layer, e));
         let nand = || stack.nand(layer);
         let built = match &layer.config {
