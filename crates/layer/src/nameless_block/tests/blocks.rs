@@ -14,11 +14,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn virtual_blocks_keep_every_byte(actions in actions(160, 40, 160)) {
+    fn virtual_blocks_keep_every_byte(actions in actions(264, 40, 160)) {
         run(&config(1024, 80 << 10), &actions, NandFaults::default());
         run(&config(0, 80 << 10), &actions, NandFaults::default());
-        // Three parts of the map.
-        run(&config(512, 80 << 10), &actions, NandFaults::default());
+        // Two parts of the map.
+        run(&config(1024, 132 << 10), &actions, NandFaults::default());
     }
 
     #[test]
