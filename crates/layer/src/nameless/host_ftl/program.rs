@@ -148,9 +148,14 @@ impl<T: Token, N: Store> HostFtl<T, N> {
         data: WriteData<'_>,
         after: T,
     ) -> Result<T> {
-        self.fill_unit(numbers.iter().map(|n| VIRTUAL + n), data);
         self.turn = self.turn.wrapping_add(1);
         let unit = self.flash.unit_in_turn(self.turn);
+        // Recoveries that are interrupted one after the other must not use the reserve up.
+        match self.flash.reserve(sink, &mut self.maps, unit, NandStream::Gc, self.unit_pages) {
+            Ok(()) | Err(Error::NoSpace { .. }) => {}
+            Err(e) => return Err(e),
+        }
+        self.fill_unit(numbers.iter().map(|n| VIRTUAL + n), data);
         let write = UnitWrite {
             lpns: &self.lpns,
             unit,
