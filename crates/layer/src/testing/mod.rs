@@ -4,7 +4,7 @@ mod recording_sink;
 pub(crate) mod shadow;
 mod timed_sink;
 
-use frit_media::{NandGeometry, PlaneOps};
+use frit_media::{NandGeometry, PlaneOps, SlcArea};
 pub(crate) use recording_sink::RecordingSink;
 pub(crate) use timed_sink::{CommandClock, TimedSink};
 
@@ -21,4 +21,5 @@ pub(crate) const TWO_UNITS: NandGeometry = NandGeometry {
     plane_ops: PlaneOps::Single,
     program_pages: 1,
     record_copies: 1,
+    slc: SlcArea { blocks: 0, pages: 0 },
 };

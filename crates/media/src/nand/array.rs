@@ -55,6 +55,8 @@ impl NandGeometry {
             ("page_bytes", self.page_bytes, other.page_bytes),
             ("pages_per_block", self.pages_per_block, other.pages_per_block),
             ("program_pages", self.program_pages, other.program_pages),
+            ("blocks with one bit a cell", self.slc.blocks, other.slc.blocks),
+            ("pages of a block with one bit a cell", self.slc.pages, other.slc.pages),
             ("blocks_per_plane", self.blocks_per_unit(), other.blocks_per_unit()),
         ]
         .into_iter()

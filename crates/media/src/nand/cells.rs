@@ -1,8 +1,9 @@
 //! Latencies by type of page, and suspension of programs and erases: the timing of NAND that stores
 //! several bits in a cell.
 
+use super::NandGeometry;
 use crate::timing::{NandTiming, Phases};
-use frit_core::{Cmd, Nanos, Op};
+use frit_core::{Cmd, Nanos, Op, Ppn};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use strum::IntoStaticStr;
@@ -118,20 +119,23 @@ pub struct PageTimes {
     pub program: Nanos,
 }
 
-/// Latencies by type of page, and rules of suspension, of a NAND device that has one of both.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// Latencies by type of page, rules of suspension, and latencies of blocks with one bit a cell, of a
+/// NAND device that has one of these.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct NandCells {
     /// Latencies of each page of a block, by index; empty if all pages are equal.
     pages: Arc<[PageTimes]>,
     /// Rules of suspension, if reads suspend other operations.
     pub suspend: Option<NandSuspend>,
+    /// Latencies of blocks with one bit a cell, and the geometry that tells which these are.
+    slc: Option<(PageTimes, NandGeometry)>,
 }
 
 impl NandCells {
     /// Creates the timing of a device whose pages are equal.
     #[must_use]
     pub fn suspending(suspend: NandSuspend) -> NandCells {
-        NandCells { pages: [].into(), suspend: Some(suspend) }
+        NandCells { suspend: Some(suspend), ..NandCells::default() }
     }
 
     /// Creates the timing of a device with a type for each page of a block. `times` has the latencies
@@ -150,7 +154,28 @@ impl NandCells {
         assert_eq!(times.len(), kind.types(), "one latency for each type of page");
         // The table costs a load where the rule would cost several divisions for each command.
         let pages = (0..pages_per_block).map(|page| times[kind.page_type(order, page)]).collect();
-        NandCells { pages, suspend }
+        NandCells { pages, suspend, slc: None }
+    }
+
+    /// Returns the timing for a device whose pages are divided into mapping units, and whose blocks
+    /// with one bit a cell have the latencies `slc`.
+    #[must_use]
+    pub(super) fn on(self, geometry: &NandGeometry, slc: Option<PageTimes>) -> NandCells {
+        // Commands have numbers of mapping units; all of one page have the type of the page.
+        let parts = geometry.program_pages as usize;
+        let pages = self.pages.iter().flat_map(|&times| std::iter::repeat_n(times, parts)).collect();
+        NandCells { pages, slc: slc.map(|times| (times, *geometry)), ..self }
+    }
+
+    /// Returns the latencies of a page; `None` if it has those of the device.
+    #[inline]
+    fn times(&self, page: u32) -> Option<PageTimes> {
+        if let Some((times, g)) = &self.slc
+            && g.is_slc(g.block_of(Ppn(page)))
+        {
+            return Some(*times);
+        }
+        (!self.pages.is_empty()).then(|| self.pages[page as usize % self.pages.len()])
     }
 
     /// Returns the phases of a command, given those of a device whose pages are equal.
@@ -161,11 +186,8 @@ impl NandCells {
     #[must_use]
     pub fn phases(&self, timing: &NandTiming, cmd: &Cmd) -> Phases {
         let phases = timing.phases(cmd);
-        if self.pages.is_empty() {
-            return phases;
-        }
         // The address of a NAND command is a page number of 32 bits.
-        let page = self.pages[cmd.addr as u32 as usize % self.pages.len()];
+        let Some(page) = self.times(cmd.addr as u32) else { return phases };
         let array = match cmd.op {
             Op::NandRead => page.read,
             Op::NandProgram => page.program,

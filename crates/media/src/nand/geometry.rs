@@ -22,6 +22,16 @@ pub enum PlaneOps {
     Multi,
 }
 
+/// Blocks that are used with one bit a cell, although the cells can hold more: the first blocks of
+/// each unit.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct SlcArea {
+    /// Blocks of each unit.
+    pub blocks: u32,
+    /// Pages of such a block; 0 if the device has no such mode.
+    pub pages: u32,
+}
+
 /// Geometry of a NAND device: channels × chips × dies × planes × blocks × pages.
 ///
 /// Units are numbered channel first: unit `u` is on channel `u % channels`, so that striping over
@@ -53,6 +63,8 @@ pub struct NandGeometry {
     /// Copies of the record in the spare area of a page: 1, or 2 for a layer that finds its pages by
     /// their records alone.
     pub record_copies: u32,
+    /// Blocks with one bit a cell.
+    pub slc: SlcArea,
 }
 
 impl NandGeometry {
@@ -72,8 +84,39 @@ impl NandGeometry {
             page_bytes: bytes,
             spare_bytes: self.spare_bytes / n,
             program_pages: n,
+            slc: SlcArea { pages: self.slc.pages * n, ..self.slc },
             ..self
         })
+    }
+
+    /// Uses a share of the blocks of each unit, at least one, with one bit a cell.
+    ///
+    /// # Errors
+    /// A device without such a mode, or a share that leaves no other block.
+    pub fn with_slc_share(self, key: &str, share: f64) -> Result<NandGeometry> {
+        if self.slc.pages == 0 {
+            let why = "needs NAND with `cell`, `t_read_slc` and `t_prog_slc`, and pages enough in a block";
+            return Err(Error::param(key, share, why));
+        }
+        let blocks = ((f64::from(self.blocks_per_unit()) * share).round() as u32).max(1);
+        if blocks >= self.blocks_per_unit() {
+            return Err(Error::param(key, share, "leaves no block that is used with all bits of its cells"));
+        }
+        Ok(NandGeometry { slc: SlcArea { blocks, ..self.slc }, ..self })
+    }
+
+    /// Returns `true` if a block is used with one bit a cell.
+    #[inline]
+    #[must_use]
+    pub fn is_slc(&self, block: BlockId) -> bool {
+        self.slc.blocks > 0 && block.0 % self.blocks_per_unit() < self.slc.blocks
+    }
+
+    /// Pages of a block.
+    #[inline]
+    #[must_use]
+    pub fn pages_in(&self, block: BlockId) -> u32 {
+        if self.is_slc(block) { self.slc.pages } else { self.pages_per_block }
     }
 
     /// Divides each page into mapping units of `unit` bytes, unless it is 0.
@@ -120,6 +163,10 @@ impl NandGeometry {
         if self.program_pages == 0 || !self.pages_per_block.is_multiple_of(self.program_pages) {
             let why = "has to divide the pages of a block";
             return Err(Error::param("program_pages", self.program_pages, why));
+        }
+        if self.slc.pages > self.pages_per_block || self.slc.blocks > 0 && self.slc.pages == 0 {
+            let why = "has to be 1 to the pages of a block, if blocks are used with one bit a cell";
+            return Err(Error::param("slc.pages", self.slc.pages, why));
         }
         let units = self.dies() * u128::from(self.planes_if_units());
         if units > u128::from(u16::MAX) {
@@ -268,7 +315,11 @@ impl std::fmt::Display for NandGeometry {
             self.pages_per_block,
             size::format(u64::from(self.page_bytes)),
             self.spare_bytes
-        )
+        )?;
+        match self.slc.blocks {
+            0 => Ok(()),
+            n => write!(f, ", the first {n} blocks of each unit with one bit a cell"),
+        }
     }
 }
 
@@ -289,6 +340,7 @@ mod tests {
         plane_ops: PlaneOps::Single,
         program_pages: 1,
         record_copies: 1,
+        slc: SlcArea { blocks: 0, pages: 0 },
     };
 
     proptest! {
@@ -333,6 +385,20 @@ mod tests {
         let g = NandGeometry { plane_ops: PlaneOps::Independent, ..SMALL };
         assert_eq!((g.units(), g.blocks_per_unit()), (48, 5));
         assert_eq!(g.pages(), SMALL.pages());
+    }
+
+    #[test]
+    fn the_first_blocks_of_each_unit_have_fewer_pages_with_one_bit_a_cell() {
+        let tlc = NandGeometry { slc: SlcArea { blocks: 0, pages: 2 }, ..SMALL };
+        let g = tlc.with_slc_share("slc_cache", 0.1).unwrap();
+        assert_eq!(g.slc, SlcArea { blocks: 2, pages: 2 });
+        let pages: Vec<u32> = (0..42).map(|b| g.pages_in(BlockId(b))).collect();
+        let unit = [[2; 2].as_slice(), &[6; 18]].concat();
+        assert_eq!(pages, [unit.as_slice(), &unit, &[2, 2]].concat());
+        // Mapping units divide the pages of these blocks, too.
+        assert_eq!(g.with_mapping_unit(512).unwrap().slc.pages, 8);
+        assert!(tlc.with_slc_share("slc_cache", 0.99).is_err());
+        assert!(SMALL.with_slc_share("slc_cache", 0.1).is_err());
     }
 
     #[test]

@@ -52,7 +52,8 @@ impl NandGeometry {
             self.pages_per_block,
             self.page_bytes,
             self.spare_bytes,
-            self.plane_ops as u32,
+            // Blocks with one bit a cell lie in the upper bits, which were always 0 without them.
+            self.plane_ops as u32 | self.slc.blocks << 8,
         ];
         for (i, w) in words.iter().enumerate() {
             h[8 + 4 * i..12 + 4 * i].copy_from_slice(&w.to_le_bytes());

@@ -23,7 +23,7 @@ mod records;
 pub use array::NandArray;
 pub use cells::{CellKind, NandCells, NandSuspend, PageOrder, PageTimes, SuspendOps, SuspendTimes};
 pub use faults::NandFaults;
-pub use geometry::{NandGeometry, PlaneOps};
+pub use geometry::{NandGeometry, PlaneOps, SlcArea};
 pub use page::{ExpectedPage, PageState, SPARE_RECORD_BYTES, Spare};
 
 use crate::{Device, Hardware, NandTiming, Store, TimingModel};
@@ -41,6 +41,8 @@ pub struct NandConfig {
     pub timing: NandTiming,
     /// Latencies by type of page, and rules of suspension, if the device has them.
     pub cells: Option<NandCells>,
+    /// Latencies of blocks that are used with one bit a cell, if the device has this mode.
+    pub slc: Option<PageTimes>,
     /// Specified endurance of a block in erases. Beyond it erases fail; see [`NandFaults`].
     pub endurance: u32,
     /// Injected faults.
@@ -54,10 +56,12 @@ impl NandConfig {
     /// Returns the timing model of the device.
     #[must_use]
     pub fn timing_model(&self) -> TimingModel {
-        match &self.cells {
-            None => TimingModel::Nand(self.timing),
-            Some(cells) => TimingModel::NandCells(Box::new((self.timing, cells.clone()))),
+        let slc = self.slc.filter(|_| self.geometry.slc.blocks > 0);
+        if self.cells.is_none() && slc.is_none() {
+            return TimingModel::Nand(self.timing);
         }
+        let cells = self.cells.clone().unwrap_or_default().on(&self.geometry, slc);
+        TimingModel::NandCells(Box::new((self.timing, cells)))
     }
 }
 

@@ -91,6 +91,9 @@ impl<St: Store> Nand<St> {
         if u32::from(state.next) != page || state.flags != 0 {
             return Err(rule(ppn.0, program_rule(state, page)));
         }
+        if page + pages as u32 > self.config.geometry.pages_in(BlockId(block)) {
+            return Err(rule(ppn.0, "a page was programmed past the end of a block with one bit a cell"));
+        }
         Ok(block)
     }
 

@@ -145,6 +145,32 @@ impl MediumConfig {
         Ok(Some(NandCells::typed(kind, order, &times, pages_per_block, suspend)))
     }
 
+    /// Returns the latencies of blocks with one bit a cell, if the keys give them.
+    pub(super) fn slc_times(&self) -> Result<Option<PageTimes>> {
+        let (key, given) = match (self.t_read_slc, self.t_prog_slc) {
+            (None, None) => return Ok(None),
+            (Some(read), None) => ("t_prog_slc", read),
+            (None, Some(program)) => ("t_read_slc", program),
+            (Some(_), Some(program)) if self.cell.is_none() => {
+                let why = "needs `cell`, which tells how many bits a cell holds otherwise";
+                return Err(Error::param("t_prog_slc", program, why));
+            }
+            (Some(read), Some(program)) => {
+                let times = PageTimes { read: read.nanos(), program: program.nanos() };
+                for (key, value, time) in
+                    [("t_read_slc", read, times.read), ("t_prog_slc", program, times.program)]
+                {
+                    if time == Nanos::ZERO {
+                        return Err(Error::param(key, value, "has to be at least 1 ns"));
+                    }
+                }
+                return Ok(Some(times));
+            }
+        };
+        let why = format!("is needed beside the other latency with one bit a cell, which is {given}");
+        Err(Error::param(key, "(not given)", why))
+    }
+
     fn nand_suspend(&self) -> Result<Option<NandSuspend>> {
         let Some(ops) = self.suspend else { return self.no_suspension_keys().map(|()| None) };
         if ops == SuspendOps::None {

@@ -148,6 +148,10 @@ medium_config! {
     /// Bits of a cell, which are the types of pages: slc, mlc, tlc or qlc (default: all pages are
     /// equal).
     [Nand] cell: CellKind;
+    /// tR of a block that is used with one bit a cell, for write caches (default: no such mode).
+    [Nand] t_read_slc: Picos;
+    /// tPROG of a block that is used with one bit a cell.
+    [Nand] t_prog_slc: Picos;
     /// Type of a page from its index in the block: `staggered` (default) or `word-line`.
     [Nand] page_order: PageOrder;
     /// Operations that a read suspends: `none` (default), `erase` or `program-erase`.

@@ -20,7 +20,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-const BUILTINS: [&str; 20] = [
+const BUILTINS: [&str; 21] = [
     include_str!("../../profiles/slc-k9-2016.toml"),
     include_str!("../../profiles/pcm-p8p-2016.toml"),
     include_str!("../../profiles/bnvm-pcm-2019.toml"),
@@ -28,6 +28,7 @@ const BUILTINS: [&str; 20] = [
     include_str!("../../profiles/tlc-2020.toml"),
     include_str!("../../profiles/qlc-2020.toml"),
     include_str!("../../profiles/tlc-pages-2018.toml"),
+    include_str!("../../profiles/tlc-slc-2024.toml"),
     include_str!("../../profiles/qlc-pages-2022.toml"),
     include_str!("../../profiles/dimm-optane-2019.toml"),
     include_str!("../../profiles/cxl-mem-2023.toml"),

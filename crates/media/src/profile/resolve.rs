@@ -6,7 +6,7 @@ use crate::object::DEFAULT_OBJECT_BYTES;
 use crate::pcm::PcmGeometry;
 use crate::{
     DiskConfig, DramConfig, DramTiming, LatencyCurve, NandConfig, NandFaults, NandGeometry, NandTiming,
-    ObjectConfig, ObjectTiming, PcmConfig, PcmTiming, PlaneOps,
+    ObjectConfig, ObjectTiming, PcmConfig, PcmTiming, PlaneOps, SlcArea,
 };
 use frit_core::{Error, MediumKind, Nanos, Result, SECTOR_BYTES, size};
 use std::path::Path;
@@ -145,8 +145,13 @@ impl MediumConfig {
             plane_ops: self.plane_ops.unwrap_or(PlaneOps::Single),
             program_pages: 1,
             record_copies: 1,
+            slc: SlcArea::default(),
         };
         geometry.check()?;
+        let slc = self.slc_times()?;
+        let bits = self.cell.filter(|_| slc.is_some()).map_or(u32::MAX, |cell| cell as u32);
+        let slc_area = SlcArea { blocks: 0, pages: geometry.pages_per_block / bits };
+        let geometry = NandGeometry { slc: slc_area, ..geometry };
         let bus = need("bus_per_byte", self.bus_per_byte)?;
         if bus.0 == 0 {
             return Err(Error::param(
@@ -180,7 +185,7 @@ impl MediumConfig {
                 "cannot be \"multi\" if reads suspend other operations; use \"independent\" or \"single\"";
             return Err(Error::param("plane_ops", "multi", why));
         }
-        Ok(NandConfig { name: name.into(), geometry, timing, cells, endurance, faults, serial: 0 })
+        Ok(NandConfig { name: name.into(), geometry, timing, cells, slc, endurance, faults, serial: 0 })
     }
 
     fn pcm(&self, name: &str) -> Result<PcmConfig> {

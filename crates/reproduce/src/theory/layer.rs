@@ -7,7 +7,9 @@ use frit_core::{
 };
 use frit_layer::flash::Flash;
 use frit_layer::{Ftl, FtlConfig, FusionMethod, Hfsl, HfslConfig};
-use frit_media::{Hardware, Nand, NandConfig, NandFaults, NandGeometry, NandTiming, NoStore, PlaneOps};
+use frit_media::{
+    Hardware, Nand, NandConfig, NandFaults, NandGeometry, NandTiming, NoStore, PlaneOps, SlcArea,
+};
 use serde::{Deserialize, Serialize};
 
 /// Page size in bytes. Its value has no effect, because no data is stored.
@@ -124,9 +126,11 @@ fn nand(case: &TheoryCase) -> NandConfig {
             plane_ops: PlaneOps::Single,
             program_pages: case.program_pages,
             record_copies: 1,
+            slc: SlcArea::default(),
         },
         timing: NandTiming { t_read: free, t_prog: free, t_erase: free, bus_ps_per_byte: 0, t_command: free },
         cells: None,
+        slc: None,
         endurance: u32::MAX,
         faults: NandFaults::default(),
         serial: 0,

@@ -229,7 +229,7 @@ impl BlockStateSums {
                     self.data += 1;
                     self.valid[usize::from(blocks.valid(block))] += 1;
                 }
-                BlockUse::Victim | BlockUse::Emptied | BlockUse::Placed => self.data += 1,
+                BlockUse::Victim | BlockUse::Emptied | BlockUse::Placed | BlockUse::Cached => self.data += 1,
                 BlockUse::Retiring | BlockUse::Bad => {}
             }
         }

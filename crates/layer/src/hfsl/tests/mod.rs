@@ -12,7 +12,7 @@ use frit_core::{
 };
 use frit_media::{
     Dram, DramConfig, DramTiming, Hardware, LatencyCurve, MemoryStore, Nand, NandConfig, NandFaults,
-    NandGeometry, NandTiming, NoStore, Pcm, PcmConfig, PcmGeometry, PcmTiming, PlaneOps, Store,
+    NandGeometry, NandTiming, NoStore, Pcm, PcmConfig, PcmGeometry, PcmTiming, PlaneOps, SlcArea, Store,
 };
 use proptest::prelude::*;
 use strum::VariantNames;
@@ -37,6 +37,7 @@ const GEOMETRY: NandGeometry = NandGeometry {
     plane_ops: PlaneOps::Single,
     program_pages: 1,
     record_copies: 1,
+    slc: SlcArea { blocks: 0, pages: 0 },
 };
 
 pub(crate) fn nand_config(geometry: NandGeometry, faults: NandFaults) -> NandConfig {
@@ -47,7 +48,16 @@ pub(crate) fn nand_config(geometry: NandGeometry, faults: NandFaults) -> NandCon
         t_command: Nanos::ZERO,
         bus_ps_per_byte: 6_445,
     };
-    NandConfig { name: "nand".into(), geometry, timing, cells: None, endurance: 1_000_000, faults, serial: 0 }
+    NandConfig {
+        name: "nand".into(),
+        geometry,
+        timing,
+        cells: None,
+        slc: None,
+        endurance: 1_000_000,
+        faults,
+        serial: 0,
+    }
 }
 
 fn pcm_config(chip_bytes: u64) -> PcmConfig {

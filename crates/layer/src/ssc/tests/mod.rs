@@ -31,6 +31,7 @@ const GEOMETRY: NandGeometry = NandGeometry {
     plane_ops: PlaneOps::Single,
     program_pages: 1,
     record_copies: 1,
+    slc: frit_media::SlcArea { blocks: 0, pages: 0 },
 };
 
 type Device = Ssc<(), MemoryStore>;

@@ -26,6 +26,7 @@ fn config() -> NandConfig {
             plane_ops: PlaneOps::Single,
             program_pages: 1,
             record_copies: 1,
+            slc: SlcArea::default(),
         },
         timing: NandTiming {
             t_read: frit_core::Nanos(10),
@@ -35,6 +36,7 @@ fn config() -> NandConfig {
             bus_ps_per_byte: 1000,
         },
         cells: None,
+        slc: None,
         endurance: 1000,
         faults: NandFaults::default(),
         serial: 0,
