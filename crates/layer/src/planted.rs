@@ -28,6 +28,11 @@ pub enum FlashBug {
     ProgramFailureIgnored,
     /// Logical page and version of a NAND page are not verified.
     OwnerUnchecked,
+    /// A block of the cache with one bit a cell is erased before the pages that were folded out of it
+    /// are durable elsewhere.
+    FoldedErasedEarly,
+    /// After a crash, the blocks of the cache with one bit a cell count as erased.
+    CacheForgotten,
 }
 
 impl PlantedBug for FlashBug {
@@ -74,6 +79,9 @@ pub enum FtlBug {
     SeqRestarts,
     /// Writes continue after an unexpected error.
     NotPoisoned,
+
+    /// A flush programs only the merge buffer of the stream that was written last.
+    StreamNotFlushed,
 
     // Mapping schemes.
     /// A merge does not copy the pages that its log block does not have.

@@ -37,6 +37,7 @@ builtins!(
     "ftl-openssd-base",
     "ftl-small",
     "ftl-modern",
+    "ftl-slc",
     "nameless-openssd",
     "nameless-small",
     "nameless-files",

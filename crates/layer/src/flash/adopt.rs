@@ -55,6 +55,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         for unit in 0..count_u32(self.units.len()) {
             let mut partial_blocks = Vec::new();
             self.units[to_usize(unit)].free.clear();
+            self.units[to_usize(unit)].slc.clear();
             for b in self.blocks.of_unit(unit) {
                 let next = match self.nand.next_page(BlockId(b)) {
                     // The block may contain an interrupted erase, whatever its pages look like.
@@ -63,6 +64,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                 };
                 match next {
                     _ if self.blocks.state(b) == BlockUse::Bad => {}
+                    _ if self.blocks.is_slc(b) => self.adopt_cached(unit, b, next, suspect),
                     0 => {
                         self.blocks.set_suspect(b, suspect);
                         self.units[to_usize(unit)].free.push_back(b);
@@ -93,7 +95,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         let mut padded = 0;
         for b in 0..self.blocks.count() {
             let next = self.nand.next_page(BlockId(b));
-            let resumed = self.blocks.valid(b) > 0 && next < self.blocks.pages_per_block();
+            let resumed = self.blocks.valid(b) > 0 && next < self.blocks.pages_in(b);
             if is_planted(FlashBug::ResumeTornPage) || self.nand.is_bad(BlockId(b)) || !resumed {
                 continue;
             }
@@ -109,7 +111,9 @@ impl<T: Token, N: Store> Flash<T, N> {
     pub(crate) fn keep_block(&mut self, ppn: Ppn) {
         let block = self.nand.geometry().block_of(ppn).0;
         if self.blocks.state(block) == BlockUse::Free {
-            self.units[to_usize(self.blocks.unit_of(block))].free.retain(|&b| b != block);
+            let u = &mut self.units[to_usize(self.blocks.unit_of(block))];
+            u.free.retain(|&b| b != block);
+            u.slc.free.retain(|&b| b != block);
             self.blocks.set_suspect(block, false);
             self.seal(block);
         }

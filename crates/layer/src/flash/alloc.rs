@@ -20,11 +20,18 @@ impl<T: Token, N: Store> Flash<T, N> {
     ) -> Result<(Ppn, T)> {
         self.writable()?;
         loop {
+            let page = PageWrite { stream: self.stream_of(sink, map, page.unit, page.stream)?, ..page };
             self.reserve_block(sink, map, page.unit, page.stream)?;
             // Checked again after a failed program: the reserve of garbage collection is not for
             // host data.
-            if let Some(done) = self.try_program(sink, page)? {
-                return Ok(done);
+            match self.try_program(sink, page) {
+                Ok(Some(done)) => {
+                    self.count_host_pages(page.stream, 1);
+                    return Ok(done);
+                }
+                // The last block of the cache went bad.
+                Err(Error::NoSpace { .. }) if page.stream == NandStream::Slc => {}
+                failed => drop(failed?),
             }
         }
     }
@@ -50,8 +57,8 @@ impl<T: Token, N: Store> Flash<T, N> {
     #[inline]
     fn needs_reserve(&self, unit: u32, stream: NandStream) -> bool {
         let u = &self.units[to_usize(unit)];
-        let open = u.open[stream.idx()].is_some_and(|o| o.next < self.blocks.pages_per_block());
-        !open && u.free.len() <= self.reserve
+        let open = u.open[stream.idx()].is_some_and(|o| o.next < self.blocks.pages_in(o.block));
+        !open && stream != NandStream::Slc && u.free.len() <= self.reserve
     }
 
     /// Programs a page at the next position of its stream. A failed program dooms the block, and
@@ -115,10 +122,10 @@ impl<T: Token, N: Store> Flash<T, N> {
         unit: u32,
         stream: NandStream,
     ) -> Result<Ppn> {
-        let (pages, programmed) = (self.blocks.pages_per_block(), self.unit_pages);
+        let programmed = self.unit_pages;
         let slot = &mut self.units[to_usize(unit)].open[stream.idx()];
         let open = match slot {
-            Some(o) if o.next < pages => o,
+            Some(o) if o.next < self.blocks.pages_in(o.block) => o,
             _ => {
                 self.open_block(sink, unit, stream)?;
                 return self.next_page(sink, unit, stream);
@@ -141,16 +148,19 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.close(unit, stream);
         let u = &mut self.units[to_usize(unit)];
         // Garbage collection fills blocks left open by a crash before it takes a free block.
-        if let Some(partial_blocks) = if stream == NandStream::Gc { u.partial_blocks.pop() } else { None } {
+        if let Some(partial_blocks) = if stream.is_gc() { u.partial_blocks.pop() } else { None } {
             u.open[stream.idx()] = Some(partial_blocks);
             return Ok(());
         }
         let block = match self.alloc_block(sink, unit, stream) {
-            Err(Error::NoSpace { .. }) if stream == NandStream::Gc && self.lend_open_block(unit) => {
+            Err(Error::NoSpace { .. }) if stream.is_gc() && self.lend_open_block(unit, stream) => {
                 return Ok(());
             }
             taken => taken?,
         };
+        if let Some(handle) = self.handle_of.get_mut(to_usize(block)) {
+            *handle = stream.handle();
+        }
         self.blocks.set_state(block, BlockUse::Open);
         self.idle_work_pending = true;
         self.units[to_usize(unit)].open[stream.idx()] =
@@ -161,12 +171,13 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Lends an open block of another stream to garbage collection if no block is free. Garbage
     /// collection frees more pages than it takes.
-    fn lend_open_block(&mut self, unit: u32) -> bool {
+    fn lend_open_block(&mut self, unit: u32, stream: NandStream) -> bool {
         let pages = self.blocks.pages_per_block();
         let open = &mut self.units[to_usize(unit)].open;
-        let lender = open.iter().position(|o| o.is_some_and(|o| o.next < pages));
+        let shared = |l: &usize| *l != NandStream::Slc.idx() && open[*l].is_some_and(|o| o.next < pages);
+        let lender = (0..open.len()).find(shared);
         let lent = lender.and_then(|l| open[l].take());
-        open[NandStream::Gc.idx()] = lent;
+        open[stream.idx()] = lent;
         lent.is_some()
     }
 
@@ -182,7 +193,9 @@ impl<T: Token, N: Store> Flash<T, N> {
             let nand = &self.nand;
             let erases = |b: u32| nand.erases(BlockId(b));
             // Pages that garbage collection moves count as cold, like those of the cold stream.
-            let taken = self.config.wear.take(&mut u.free, stream != NandStream::Host, &erases);
+            let pool = if stream == NandStream::Slc { &mut u.slc.free } else { &mut u.free };
+            let cold = stream == NandStream::Cold || stream.is_gc();
+            let taken = self.config.wear.take(pool, cold, &erases);
             let block = taken.ok_or_else(|| Error::NoSpace {
                 what: format!(
                     "no free block in {}; switch garbage collection on or raise over_provisioning",
@@ -213,7 +226,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Seals the block of a stream, if it has one.
-    fn close(&mut self, unit: u32, stream: NandStream) {
+    pub(super) fn close(&mut self, unit: u32, stream: NandStream) {
         if let Some(o) = self.units[to_usize(unit)].open[stream.idx()].take() {
             self.seal(o.block);
         }
@@ -223,6 +236,11 @@ impl<T: Token, N: Store> Flash<T, N> {
     pub(super) fn seal(&mut self, block: u32) {
         self.blocks.clock = self.blocks.clock.wrapping_add(1);
         self.blocks.block[to_usize(block)].touched = self.blocks.clock;
+        if self.blocks.is_slc(block) {
+            self.blocks.set_state(block, BlockUse::Cached);
+            self.units[to_usize(self.blocks.unit_of(block))].slc.full.push_back(block);
+            return;
+        }
         self.blocks.set_state(block, BlockUse::Sealed);
         self.config.gc.sealed(block, &self.blocks);
     }
@@ -233,7 +251,10 @@ impl<T: Token, N: Store> Flash<T, N> {
         let u = &mut self.units[to_usize(unit)];
         if let Some(o) = u.open[stream.idx()].take() {
             self.blocks.set_state(o.block, BlockUse::Retiring);
-            u.retiring.push(o.block);
+            match stream {
+                NandStream::Slc => u.slc.full.push_front(o.block),
+                _ => u.retiring.push(o.block),
+            }
             self.idle_work_pending = true;
             self.stats.program_retries += 1;
         }

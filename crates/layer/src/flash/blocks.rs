@@ -1,6 +1,7 @@
 //! State of every block, for garbage collection and wear leveling.
 
 use frit_core::convert::{count_u32, to_usize};
+use frit_media::{NandGeometry, SlcArea};
 
 /// Use of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -12,6 +13,8 @@ pub enum BlockUse {
     Open,
     /// Full, and a candidate for garbage collection.
     Sealed,
+    /// Full block of the cache with one bit a cell: its pages are folded into other blocks.
+    Cached,
     /// The layer above chooses the position of each page in it, and gives it up when it is empty.
     Placed,
     /// Its valid pages are being moved by garbage collection.
@@ -42,12 +45,43 @@ pub struct BlockTable {
     pub(super) clock: u32,
     blocks_per_unit: u32,
     pages_per_block: u32,
+    slc: SlcArea,
 }
 
 impl BlockTable {
-    pub(super) fn new(units: u32, blocks_per_unit: u32, pages_per_block: u32) -> BlockTable {
-        let n = to_usize(units) * to_usize(blocks_per_unit);
-        BlockTable { block: vec![BlockInfo::default(); n], clock: 0, blocks_per_unit, pages_per_block }
+    pub(super) fn new(g: &NandGeometry) -> BlockTable {
+        BlockTable {
+            block: vec![BlockInfo::default(); to_usize(g.units()) * to_usize(g.blocks_per_unit())],
+            clock: 0,
+            blocks_per_unit: g.blocks_per_unit(),
+            pages_per_block: g.pages_per_block,
+            slc: g.slc,
+        }
+    }
+
+    /// Returns `true` if a block is one of the cache with one bit a cell.
+    #[inline]
+    #[must_use]
+    pub fn is_slc(&self, block: u32) -> bool {
+        self.slc.blocks > 0 && block % self.blocks_per_unit < self.slc.blocks
+    }
+
+    /// Number of pages of a block, which are fewer in the cache with one bit a cell.
+    #[inline]
+    #[must_use]
+    pub fn pages_in(&self, block: u32) -> u32 {
+        if self.is_slc(block) { self.slc.pages } else { self.pages_per_block }
+    }
+
+    /// Blocks of a unit in the cache with one bit a cell.
+    pub(super) fn slc_of_unit(&self, unit: u32) -> std::ops::Range<u32> {
+        let first = unit * self.blocks_per_unit;
+        first..first + self.slc.blocks
+    }
+
+    /// Size of the cache of a unit.
+    pub(super) fn slc(&self) -> SlcArea {
+        self.slc
     }
 
     /// Number of blocks in all units.
@@ -56,7 +90,7 @@ impl BlockTable {
         count_u32(self.block.len())
     }
 
-    /// Number of pages in a block.
+    /// Number of pages in a block that is used with all bits of its cells.
     #[must_use]
     pub fn pages_per_block(&self) -> u32 {
         self.pages_per_block

@@ -1,6 +1,6 @@
 //! Capacity of a space.
 
-use super::space::Flash;
+use super::space::{Flash, SpareNeeds};
 use frit_core::{Error, PAGE_NONE, Result};
 use frit_media::{NandArray, NandGeometry, Store};
 
@@ -17,7 +17,7 @@ pub(crate) fn page_capacity<N: Store>(
     survives: bool,
 ) -> Result<u32> {
     let usable = Flash::<(), N>::usable_pages_per_unit(nand, survives);
-    pages_of(nand.geometry(), usable, capacity, over_provisioning, survives)
+    pages_of(nand.geometry(), usable, capacity, over_provisioning, survives.into())
 }
 
 /// Number of logical pages on devices without bad blocks, as [`page_capacity`] for others. It does not
@@ -29,10 +29,11 @@ pub(crate) fn nominal_capacity(
     g: &NandGeometry,
     capacity: u64,
     over_provisioning: f64,
-    survives: bool,
+    needs: impl Into<SpareNeeds>,
 ) -> Result<u32> {
-    let usable = Flash::<(), frit_media::NoStore>::nominal_pages_per_unit(g, survives);
-    pages_of(g, usable, capacity, over_provisioning, survives)
+    let needs = needs.into();
+    let usable = Flash::<(), frit_media::NoStore>::nominal_pages_per_unit(g, needs);
+    pages_of(g, usable, capacity, over_provisioning, needs)
 }
 
 fn pages_of(
@@ -40,13 +41,15 @@ fn pages_of(
     usable: u32,
     capacity: u64,
     over_provisioning: f64,
-    survives: bool,
+    needs: SpareNeeds,
 ) -> Result<u32> {
     // At least one block's worth of pages stays invalid, so that garbage collection always has a
     // victim that frees space.
     let most = u64::from(usable.saturating_sub(g.pages_per_block)) * u64::from(g.units());
     if most == 0 {
-        let why = if survives {
+        let why = if needs.handles > 0 {
+            "a NAND unit needs more good blocks: one for each stream beside those of other volumes"
+        } else if needs.lasting {
             "a NAND unit needs at least 8 good blocks: 3 for cleaning, 3 open, 1 to gain and 1 for data"
         } else {
             "a NAND unit needs at least 7 good blocks: 2 for cleaning, 3 open, 1 to gain and 1 for data"

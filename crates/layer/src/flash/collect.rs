@@ -154,7 +154,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         map: &mut M,
         budget: u32,
     ) -> Result<Progress<T>> {
-        let Some(unit) = self.next_unit_to_collect(map) else { return Ok(Progress::Idle) };
+        let Some(unit) = self.next_unit_to_collect(map) else { return self.fold_in_idle(sink, map, budget) };
         if self.units[to_usize(unit)].victim.is_none() {
             self.finish_gathered(sink, map, unit)?;
         }
@@ -229,7 +229,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Moves the next valid pages of the victim, as many as one command reads. Returns `false` if
     /// there is none left.
     #[inline]
-    fn move_next<S: Sink<Tok = T>, M: ForwardMap<T>>(
+    pub(super) fn move_next<S: Sink<Tok = T>, M: ForwardMap<T>>(
         &mut self,
         sink: &mut S,
         map: &mut M,
@@ -318,8 +318,9 @@ impl<T: Token, N: Store> Flash<T, N> {
         after: T,
     ) -> Result<(Ppn, u64, T)> {
         let required = sink.join(after, self.in_use);
+        let stream = self.gc_stream(unit);
         loop {
-            let to = self.next_page(sink, unit, NandStream::Gc)?;
+            let to = self.next_page(sink, unit, stream)?;
             let spare = Spare { lpn: lpn.0, seq: seq.unwrap_or_else(|| self.next_seq()) };
             let after = if self.begins(to) { sink.join(required, self.named) } else { required };
             let copied = if self.config.copyback {
@@ -332,13 +333,22 @@ impl<T: Token, N: Store> Flash<T, N> {
                     self.mark_valid(unit, to, lpn);
                     return Ok((to, spare.seq, done));
                 }
-                Err(Error::ProgramFailed { .. }) => self.start_retiring(unit, NandStream::Gc),
+                Err(Error::ProgramFailed { .. }) => self.start_retiring(unit, stream),
                 Err(e) => {
                     // Nothing was programmed, so the position is used again.
-                    self.undo_next_page(unit, NandStream::Gc);
+                    self.undo_next_page(unit, stream);
                     return Err(e);
                 }
             }
+        }
+    }
+
+    /// Stream for the pages that garbage collection moves out of the current victim of a unit.
+    #[inline]
+    fn gc_stream(&self, unit: u32) -> NandStream {
+        match self.units[to_usize(unit)].victim {
+            Some(v) if !self.handle_of.is_empty() => NandStream::gc_of(self.handle_of[to_usize(v.block)]),
+            _ => NandStream::Gc,
         }
     }
 
@@ -369,6 +379,10 @@ impl<T: Token, N: Store> Flash<T, N> {
         if self.erase_after_flush && !is_planted(FlashBug::EraseBeforeFlush) {
             self.blocks.set_state(v.block, BlockUse::Emptied);
             let u = &mut self.units[to_usize(unit)];
+            if self.blocks.is_slc(v.block) {
+                u.slc.awaiting_flush.push(v);
+                return Ok(v.done);
+            }
             u.awaiting_flush.push(v);
             // A flush now, since the next victim needs a free block for its pages.
             if u.free.len() <= self.reserve {
@@ -398,7 +412,8 @@ impl<T: Token, N: Store> Flash<T, N> {
             Ok(done) => {
                 self.erased = sink.join(self.erased, done);
                 self.blocks.set_state(v.block, BlockUse::Free);
-                self.units[to_usize(unit)].free.push_back(v.block);
+                let u = &mut self.units[to_usize(unit)];
+                if self.blocks.is_slc(v.block) { &mut u.slc.free } else { &mut u.free }.push_back(v.block);
                 if let Some(freed) = self.freed.get_mut(to_usize(v.block)) {
                     *freed = T::default();
                 }
@@ -422,9 +437,12 @@ impl<T: Token, N: Store> Flash<T, N> {
     pub(super) fn retire(&mut self, unit: u32, block: u32) {
         self.nand.retire(BlockId(block));
         self.blocks.set_state(block, BlockUse::Bad);
-        self.units[to_usize(unit)].usable_blocks -= 1;
         self.stats.retired += 1;
-        self.degrade(unit);
+        // The cache becomes smaller, which costs no capacity.
+        if !self.blocks.is_slc(block) {
+            self.units[to_usize(unit)].usable_blocks -= 1;
+            self.degrade(unit);
+        }
     }
 
     /// Flushes data and map, and erases the blocks that were held back until then.
@@ -438,7 +456,10 @@ impl<T: Token, N: Store> Flash<T, N> {
         }
         map.make_durable(sink)?;
         for unit in 0..count_u32(self.units.len()) {
-            for v in std::mem::take(&mut self.units[to_usize(unit)].awaiting_flush) {
+            let u = &mut self.units[to_usize(unit)];
+            let mut emptied = std::mem::take(&mut u.awaiting_flush);
+            emptied.append(&mut u.slc.awaiting_flush);
+            for v in emptied {
                 self.erase(sink, unit, v)?;
             }
         }

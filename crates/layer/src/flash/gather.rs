@@ -37,6 +37,8 @@ pub(super) struct Gather<T> {
     read: T,
     /// Victims whose pages are all read, and some of them not yet programmed.
     pub(super) drained: Vec<GcVictim<T>>,
+    /// Placement handle of the pages.
+    handle: u8,
     /// Moves by which garbage collection is ahead of what written pages have paid for.
     pub(super) moves_ahead: u32,
 }
@@ -48,6 +50,7 @@ impl<T: Default> Default for Gather<T> {
             bytes: Vec::new(),
             read: T::default(),
             drained: Vec::new(),
+            handle: 0,
             moves_ahead: 0,
         }
     }
@@ -86,11 +89,19 @@ impl<T: Token, N: Store> Flash<T, N> {
     ) -> Result<ProgrammedUnit<T>> {
         self.writable()?;
         loop {
+            let write = UnitWrite { stream: self.stream_of(sink, map, write.unit, write.stream)?, ..write };
             self.reserve_block(sink, map, write.unit, write.stream)?;
             // Checked again after a failed program: the reserve of garbage collection is not for
             // host data.
-            if let Some(done) = self.try_program_unit(sink, write)? {
-                return Ok(done);
+            match self.try_program_unit(sink, write) {
+                Ok(Some(done)) => {
+                    let pages = write.lpns.iter().filter(|&&lpn| lpn != PAGE_NONE).count();
+                    self.count_host_pages(write.stream, pages);
+                    return Ok(done);
+                }
+                // The last block of the cache went bad.
+                Err(Error::NoSpace { .. }) if write.stream == NandStream::Slc => {}
+                failed => drop(failed?),
             }
         }
     }
@@ -171,6 +182,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             self.drain(unit);
             return Ok(0);
         };
+        self.gather_for_handle(sink, map, unit, v.block)?;
         let end = (at + 1).next_multiple_of(self.unit_pages);
         let mut all = std::mem::take(&mut self.run);
         all.clear();
@@ -182,6 +194,22 @@ impl<T: Token, N: Store> Flash<T, N> {
         let n = count_u32(all.len());
         self.run = all;
         gathered.map(|()| n)
+    }
+
+    /// Programs what was gathered, if it has another placement handle than the data of a victim.
+    fn gather_for_handle<S: Sink<Tok = T>, M: ForwardMap<T>>(
+        &mut self,
+        sink: &mut S,
+        map: &mut M,
+        unit: u32,
+        block: u32,
+    ) -> Result<()> {
+        let Some(&handle) = self.handle_of.get(to_usize(block)) else { return Ok(()) };
+        if self.units[to_usize(unit)].gather.handle != handle {
+            self.program_gathered(sink, map, unit, true)?;
+            self.units[to_usize(unit)].gather.handle = handle;
+        }
+        Ok(())
     }
 
     /// Reads valid pages of one program unit of the victim, or moves them by copyback.
@@ -290,8 +318,9 @@ impl<T: Token, N: Store> Flash<T, N> {
         let expect: Vec<ExpectedPage> =
             moved.iter().map(|p| ExpectedPage { lpn: p.lpn.0, tag: tag(p) }).collect();
         let cause = self.units[to_usize(unit)].victim.map_or(Cause::Gc, |v| v.cause);
+        let stream = NandStream::gc_of(self.units[to_usize(unit)].gather.handle);
         loop {
-            let to = self.next_page_for_gc(sink, unit)?;
+            let to = self.next_page_for_gc(sink, unit, stream)?;
             let mut spares = std::mem::take(&mut self.unit_spares);
             spares.clear();
             spares.extend(moved.iter().map(|p| p.spare(|| self.next_seq())));
@@ -304,10 +333,10 @@ impl<T: Token, N: Store> Flash<T, N> {
                     self.record_moved(sink, map, unit, to, &moved, done)?;
                     return Ok(true);
                 }
-                Err(Error::ProgramFailed { .. }) => self.start_retiring(unit, NandStream::Gc),
+                Err(Error::ProgramFailed { .. }) => self.start_retiring(unit, stream),
                 // A damaged page: the unit is read, and its other pages are moved alone.
                 Err(Error::Corrupt { .. }) => {
-                    self.undo_next_page(unit, NandStream::Gc);
+                    self.undo_next_page(unit, stream);
                     return Ok(false);
                 }
                 Err(e) => return Err(e),
@@ -316,8 +345,13 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Next position of garbage collection. The space becomes read-only if no block is left.
-    fn next_page_for_gc<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32) -> Result<Ppn> {
-        match self.next_page(sink, unit, NandStream::Gc) {
+    fn next_page_for_gc<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        unit: u32,
+        stream: NandStream,
+    ) -> Result<Ppn> {
+        match self.next_page(sink, unit, stream) {
             Err(Error::NoSpace { .. }) => Err(self.out_of_blocks(unit)),
             next => next,
         }
@@ -346,6 +380,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         let programmed = self.program_pages(sink, unit, &gather, cause);
         self.units[to_usize(unit)].gather.drained = std::mem::take(&mut gather.drained);
         self.units[to_usize(unit)].gather.moves_ahead = gather.moves_ahead;
+        self.units[to_usize(unit)].gather.handle = gather.handle;
         let ProgrammedUnit { first, done } = programmed?;
         self.record_moved(sink, map, unit, first, &gather.pages, done)?;
         // The memory of the pages is used again.
@@ -370,8 +405,9 @@ impl<T: Token, N: Store> Flash<T, N> {
         } else {
             WriteData::Len(self.unit_pages * page)
         };
+        let stream = NandStream::gc_of(gather.handle);
         loop {
-            let to = self.next_page_for_gc(sink, unit)?;
+            let to = self.next_page_for_gc(sink, unit, stream)?;
             let mut spares = std::mem::take(&mut self.unit_spares);
             spares.clear();
             spares.extend(gather.pages.iter().map(|p| p.spare(|| self.next_seq())));
@@ -381,7 +417,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             self.unit_spares = spares;
             match done {
                 Ok(done) => return Ok(ProgrammedUnit { first: to, done }),
-                Err(Error::ProgramFailed { .. }) => self.start_retiring(unit, NandStream::Gc),
+                Err(Error::ProgramFailed { .. }) => self.start_retiring(unit, stream),
                 Err(e) => return Err(e),
             }
         }
@@ -416,7 +452,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                 continue;
             }
             let u = &mut self.units[to_usize(unit)];
-            let mut victims = u.victim.iter_mut().chain(&mut u.gather.drained);
+            let mut victims = u.victim.iter_mut().chain(&mut u.slc.victim).chain(&mut u.gather.drained);
             if let Some(v) = victims.find(|v| v.block == block.0) {
                 v.done = sink.join(v.done, of_block);
             }

@@ -1,6 +1,6 @@
 //! Parameters of the NAND side, which the tables of several layers have under the same names.
 
-use super::{FlashConfig, Gc, WearLeveling, WearPolicy};
+use super::{FlashConfig, Gc, SlcFull, WearLeveling, WearPolicy};
 use frit_core::params::parse_name;
 use frit_core::{Error, Result};
 
@@ -51,6 +51,10 @@ impl FlashKeys<'_> {
             low_blocks: self.gc_low_blocks as usize,
             high_blocks: self.gc_high_blocks as usize,
             copyback: self.copyback,
+            handles: 0,
+            isolated: false,
+            slc_full: SlcFull::default(),
+            slc_idle: None,
         })
     }
 

@@ -15,7 +15,9 @@ mod keys;
 pub mod leveling;
 mod placed;
 mod precondition;
+mod slc_cache;
 mod space;
+mod unit_order;
 
 pub use blocks::{BlockTable, BlockUse};
 pub(crate) use capacity::{nominal_capacity, page_capacity};
@@ -23,4 +25,7 @@ pub use gc::{Gc, GcPolicy};
 pub(crate) use keys::FlashKeys;
 pub use leveling::{WearLeveling, WearPolicy};
 pub(crate) use placed::{Copied, PlacedPage};
+pub use slc_cache::SlcFull;
 pub use space::{Flash, FlashConfig, FlashStats, ForwardMap, MovedPage, NandStream};
+pub(crate) use space::{HANDLES_MAX, SpareNeeds};
+pub use unit_order::UnitOrder;

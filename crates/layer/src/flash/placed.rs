@@ -239,7 +239,10 @@ impl<T: Token, N: Store> Flash<T, N> {
                 }
                 return;
             }
-            BlockUse::Free | BlockUse::Emptied | BlockUse::Retiring | BlockUse::Bad => return,
+            // The cache with one bit a cell holds no pages whose places the layer above chooses.
+            BlockUse::Cached | BlockUse::Free | BlockUse::Emptied | BlockUse::Retiring | BlockUse::Bad => {
+                return;
+            }
         }
         self.blocks.set_state(block, BlockUse::Retiring);
         self.units[unit].retiring.push(block);

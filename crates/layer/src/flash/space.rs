@@ -1,13 +1,15 @@
 //! The NAND space: its state, initialisation, and accessors.
 
 use super::gather::Gather;
+use super::slc_cache::{SlcCache, SlcFull};
+use super::unit_order::UnitOrder;
 use super::{BlockTable, BlockUse, Gc, GcPolicy, WearLeveling, WearPolicy};
 use crate::Token;
 use crate::health::Health;
 use crate::planted::FlashBug;
 use frit_core::convert::{count_u32, low_u16, to_u64, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{BlockId, Cause, Error, Lpn, Ppn, ReadTarget, Result, Sink};
+use frit_core::{BlockId, Cause, Error, Lpn, Nanos, Ppn, ReadTarget, Result, Sink};
 use frit_media::memory::table32;
 use frit_media::{ExpectedPage, NandArray, Spare, Store, prefetch_value};
 use std::collections::VecDeque;
@@ -21,22 +23,73 @@ pub(super) const RESERVE: usize = 2;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NandStream {
     /// Host data.
-    Host = 0,
+    Host,
     /// Host data that is classified as cold.
-    Cold = 1,
+    Cold,
     /// Pages moved by garbage collection.
-    Gc = 2,
+    Gc,
+    /// Host data in the cache with one bit a cell.
+    Slc,
+    /// Host data with a placement handle, from 1 on; that without one is in [`NandStream::Host`].
+    Handle(u8),
+    /// Pages of such data that garbage collection moves, if it keeps them apart.
+    GcOf(u8),
 }
 
 impl NandStream {
     /// Returns the number of the stream as an index into a table with one row for each.
     #[inline]
     pub(super) const fn idx(self) -> usize {
-        self as usize
+        match self {
+            NandStream::Host => 0,
+            NandStream::Cold => 1,
+            NandStream::Gc => 2,
+            NandStream::Slc => 3,
+            NandStream::Handle(n) => 3 + n as usize,
+            NandStream::GcOf(n) => 3 + HANDLES_MAX + n as usize,
+        }
+    }
+
+    /// Placement handle of the data; 0 for none.
+    pub(super) const fn handle(self) -> u8 {
+        match self {
+            NandStream::Handle(n) | NandStream::GcOf(n) => n,
+            _ => 0,
+        }
+    }
+
+    /// Stream of garbage collection for data with a handle.
+    pub(super) const fn gc_of(handle: u8) -> NandStream {
+        if handle == 0 { NandStream::Gc } else { NandStream::GcOf(handle) }
+    }
+
+    /// Returns `true` for a stream of garbage collection.
+    pub(super) const fn is_gc(self) -> bool {
+        matches!(self, NandStream::Gc | NandStream::GcOf(_))
     }
 }
 
-pub(super) const STREAMS: usize = 3;
+/// Streams that every layer has.
+const STREAMS: usize = 3;
+/// Largest number of placement handles, beside data without one.
+pub(crate) const HANDLES_MAX: usize = 3;
+/// All streams.
+pub(super) const OPEN_BLOCKS: usize = STREAMS + 1 + 2 * HANDLES_MAX;
+
+/// Blocks of a unit that a layer needs beside those of its data.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SpareNeeds {
+    /// Crashes must be survived.
+    pub(crate) lasting: bool,
+    /// Open blocks for placement handles.
+    pub(crate) handles: usize,
+}
+
+impl From<bool> for SpareNeeds {
+    fn from(lasting: bool) -> SpareNeeds {
+        SpareNeeds { lasting, handles: 0 }
+    }
+}
 
 /// Size of the reserve. Where crashes must be survived it has one more block: each crash may cost a
 /// page of the block that garbage collection fills, which could be the page needed for the last
@@ -63,6 +116,14 @@ pub struct FlashConfig {
     /// Garbage collection moves pages by copyback, inside the plane, instead of over the bus and
     /// through ECC.
     pub copyback: bool,
+    /// Open blocks of a unit for placement handles.
+    pub handles: usize,
+    /// Garbage collection keeps data of different placement handles apart.
+    pub isolated: bool,
+    /// Rule for writes while the cache with one bit a cell is full.
+    pub slc_full: SlcFull,
+    /// Time without requests after which the cache with one bit a cell is emptied; `None` for never.
+    pub slc_idle: Option<Nanos>,
 }
 
 /// Counters of garbage collection. The medium counts commands; these are events that are not
@@ -83,6 +144,16 @@ pub struct FlashStats {
     pub retired: u64,
     /// Pages programmed again elsewhere after a program failure.
     pub program_retries: u64,
+    /// Host pages written into the cache with one bit a cell.
+    pub slc_written: u64,
+    /// Host pages written past it, because it was full.
+    pub slc_bypassed: u64,
+    /// Blocks of the cache that were emptied.
+    pub slc_folds: u64,
+    /// Pages moved out of them.
+    pub slc_folded: u64,
+    /// Blocks that were emptied while a write waited.
+    pub slc_forced: u64,
 }
 
 /// Page moved by garbage collection.
@@ -181,7 +252,7 @@ pub(super) struct GcVictim<T> {
 #[derive(Clone, Debug)]
 pub(super) struct Unit<T> {
     pub(super) free: VecDeque<u32>,
-    pub(super) open: [Option<OpenBlock>; STREAMS],
+    pub(super) open: [Option<OpenBlock>; OPEN_BLOCKS],
     /// Partly written blocks left by a crash, beyond one for each stream. They are filled before a
     /// free block is taken.
     pub(super) partial_blocks: Vec<OpenBlock>,
@@ -195,6 +266,7 @@ pub(super) struct Unit<T> {
     pub(super) usable_blocks: u32,
     /// Pages that garbage collection has read, on devices that program several at once.
     pub(super) gather: Gather<T>,
+    pub(super) slc: SlcCache<T>,
 }
 
 /// NAND devices with their free pools, reverse map and garbage collection. `T` is the sink's token.
@@ -236,6 +308,16 @@ pub struct Flash<T, N: Store> {
     pub(crate) in_use: T,
     /// Time at which all erases so far are done.
     pub(crate) erased: T,
+    /// Time of the last request, or of a later moment at which units still executed commands.
+    pub(super) last_request: Nanos,
+    /// The time without requests has been long enough, and no request has come since.
+    pub(super) in_idle_time: bool,
+    /// Placement handle of the data in each block; empty unless garbage collection keeps them apart.
+    pub(super) handle_of: Vec<u8>,
+    /// Units in the order in which writes are striped over them; empty for that of their numbers.
+    order: Vec<u32>,
+    /// Writes go past the cache with one bit a cell.
+    pub(super) past_cache: bool,
     /// Empty blocks are held back, and erased after the next flush.
     pub(super) erase_after_flush: bool,
     /// Free blocks of a unit reserved for garbage collection.
@@ -254,7 +336,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         let scratch = if N::STORES_BYTES { vec![0; to_usize(g.page_bytes)] } else { Vec::new() };
         let reverse = table32(to_usize(g.pages()));
         let mut flash = Flash {
-            blocks: BlockTable::new(g.units(), g.blocks_per_unit(), g.pages_per_block),
+            blocks: BlockTable::new(g),
             units: Vec::new(),
             reverse,
             seq: 0,
@@ -271,6 +353,11 @@ impl<T: Token, N: Store> Flash<T, N> {
             named: T::default(),
             in_use: T::default(),
             erased: T::default(),
+            last_request: Nanos::ZERO,
+            in_idle_time: false,
+            handle_of: vec![0; if config.isolated { to_usize(g.blocks()) } else { 0 }],
+            order: Vec::new(),
+            past_cache: false,
             erase_after_flush: false,
             reserve: RESERVE,
             ahead: 0,
@@ -305,19 +392,22 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Forgets all pages: every block that is not bad becomes free.
     pub(crate) fn reset(&mut self) {
         let g = *self.nand.geometry();
-        self.blocks = BlockTable::new(g.units(), g.blocks_per_unit(), g.pages_per_block);
+        self.blocks = BlockTable::new(&g);
         self.reverse.fill(0);
         self.freed.fill(T::default());
+        self.handle_of.fill(0);
         (self.named, self.in_use, self.erased) = (T::default(), T::default(), T::default());
         // The tables are read from the media again; `adopted` refuses writes if blocks are missing.
         self.health = Health::default();
         self.idle_work_pending = true;
         self.units.clear();
         for unit in 0..g.units() {
-            let mut free = VecDeque::new();
+            let (mut free, mut slc) = (VecDeque::new(), SlcCache::default());
             for b in self.blocks.of_unit(unit) {
                 if self.nand.is_bad(BlockId(b)) {
                     self.blocks.set_state(b, BlockUse::Bad);
+                } else if self.blocks.is_slc(b) {
+                    slc.free.push_back(b);
                 } else {
                     free.push_back(b);
                 }
@@ -325,7 +415,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             self.units.push(Unit {
                 usable_blocks: count_u32(free.len()),
                 free,
-                open: [None; STREAMS],
+                open: [None; OPEN_BLOCKS],
                 partial_blocks: Vec::new(),
                 victim: None,
                 retiring: Vec::new(),
@@ -333,6 +423,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                 debt: 0,
                 valid_pages: 0,
                 gather: Gather::default(),
+                slc,
             });
         }
         self.config.gc.reset(&self.blocks);
@@ -340,13 +431,12 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Smallest number of usable pages of any unit, less the needs of garbage collection: the base
     /// of over-provisioning. With `lasting`, the reserve for crashes is included.
-    #[must_use]
-    pub fn usable_pages_per_unit(nand: &NandArray<N>, lasting: bool) -> u32 {
+    pub(crate) fn usable_pages_per_unit(nand: &NandArray<N>, needs: impl Into<SpareNeeds>) -> u32 {
         let g = nand.geometry();
-        let spare = Self::spare_blocks(lasting);
+        let spare = Self::spare_blocks(needs.into());
         (0..g.units())
             .map(|u| {
-                let blocks = u * g.blocks_per_unit()..(u + 1) * g.blocks_per_unit();
+                let blocks = u * g.blocks_per_unit() + g.slc.blocks..(u + 1) * g.blocks_per_unit();
                 let good = count_u32(blocks.filter(|&b| !nand.is_bad(BlockId(b))).count());
                 good.saturating_sub(spare) * g.pages_per_block
             })
@@ -355,8 +445,9 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Number of pages of a unit without bad blocks, less the needs of garbage collection.
-    pub(crate) fn nominal_pages_per_unit(g: &frit_media::NandGeometry, lasting: bool) -> u32 {
-        g.blocks_per_unit().saturating_sub(Self::spare_blocks(lasting)) * g.pages_per_block
+    pub(crate) fn nominal_pages_per_unit(g: &frit_media::NandGeometry, needs: impl Into<SpareNeeds>) -> u32 {
+        let spare = g.slc.blocks + Self::spare_blocks(needs.into());
+        g.blocks_per_unit().saturating_sub(spare) * g.pages_per_block
     }
 
     /// Makes the space refuse writes if a unit has too few usable blocks.
@@ -365,8 +456,8 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Blocks of a unit that hold no pages of the capacity: the reserve, and the open blocks.
-    pub(super) fn spare_blocks(lasting: bool) -> u32 {
-        count_u32(reserve(lasting) + STREAMS)
+    fn spare_blocks(needs: SpareNeeds) -> u32 {
+        count_u32(reserve(needs.lasting) + STREAMS + needs.handles)
     }
 
     /// The NAND devices.
@@ -416,14 +507,27 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// unit if that one is busy. Only units below their share are considered.
     pub(crate) fn first_unit<S: Sink<Tok = T>>(&self, sink: &S, lpn: Lpn) -> u32 {
         let n = count_u32(self.units.len());
-        let home = lpn.0 % n;
+        let first = lpn.0 % n;
         let room = |u: u32| self.has_room(u);
         let idle = |u: u32| sink.is_idle(self.nand.unit_id(u));
+        let home = self.unit_at(first);
         if room(home) && idle(home) {
             return home;
         }
-        let others = || (home..n).chain(0..home);
+        let others = || (first..n).chain(0..first).map(|at| self.unit_at(at));
         others().find(|&u| room(u) && idle(u)).or_else(|| others().find(|&u| room(u))).unwrap_or(home)
+    }
+
+    /// Stripes writes over the units in this order.
+    pub(crate) fn stripe_over(&mut self, order: UnitOrder) {
+        let units = order.units(self.nand.geometry());
+        self.order = if order == UnitOrder::default() { Vec::new() } else { units };
+    }
+
+    /// Unit at a position of the order of writes.
+    #[inline]
+    fn unit_at(&self, at: u32) -> u32 {
+        self.order.get(to_usize(at)).copied().unwrap_or(at)
     }
 
     /// Returns `true` if a unit is below its share of the valid pages.
@@ -486,8 +590,9 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// share.
     pub(crate) fn unit_in_turn(&self, turn: u32) -> u32 {
         let n = count_u32(self.units.len());
-        let home = turn % n;
-        (home..n).chain(0..home).find(|&u| self.units[to_usize(u)].valid_pages < self.share).unwrap_or(home)
+        let first = turn % n;
+        let mut all = (first..n).chain(0..first).map(|at| self.unit_at(at));
+        all.find(|&u| self.has_room(u)).unwrap_or_else(|| self.unit_at(first))
     }
 
     /// ExpectedPage owner of a valid page, if the medium holds bytes to compare with.
@@ -593,7 +698,8 @@ impl<T: Token, N: Store> Flash<T, N> {
         let u = &self.units[to_usize(unit)];
         // With fewer blocks all invalid pages may be in open blocks, and garbage collection finds
         // no victim.
-        let need = self.share.div_ceil(self.blocks.pages_per_block()) + count_u32(self.reserve + STREAMS);
+        let open = STREAMS + self.config.handles;
+        let need = self.share.div_ceil(self.blocks.pages_per_block()) + count_u32(self.reserve + open);
         if u.usable_blocks < need {
             let has = u.usable_blocks;
             self.health.refuse(format!(

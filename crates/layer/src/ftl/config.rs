@@ -1,8 +1,8 @@
 //! Configuration of the FTL.
 
 use super::mapping::Mapping;
-use crate::flash::{FlashKeys, Gc, WearLeveling};
-use frit_core::{Error, ParamTable, Result, size};
+use crate::flash::{FlashKeys, Gc, SlcFull, SpareNeeds, UnitOrder, WearLeveling};
+use frit_core::{Error, Nanos, ParamTable, Result, size};
 use frit_media::NandGeometry;
 use serde::Deserialize;
 use strum::{EnumString, IntoStaticStr, VariantNames};
@@ -20,6 +20,21 @@ pub enum Allocation {
     /// The unit that the first logical page determines: consecutive program units are on
     /// consecutive NAND units.
     Static,
+}
+
+/// Handling of data with different placement handles by garbage collection. The names of NVMe's Flexible
+/// Data Placement are "initially isolated" and "persistently isolated".
+#[derive(
+    Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, EnumString, VariantNames, IntoStaticStr,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum StreamGc {
+    /// Moved pages of all handles go to one block.
+    #[default]
+    Mixed,
+    /// Moved pages of each handle go to a block of their own.
+    Isolated,
 }
 
 /// Contents of NAND from which a recovery finds the map.
@@ -62,6 +77,30 @@ frit_core::parameters! {
             unused |c| c.mapping != Mapping::Dftl => "only DFTL has a cached mapping table";
         "merge_buffer" merge_buffer: u32 as Number = 0, fixed, unit "NAND pages",
             "buffer in DRAM in which writes wait until they fill a NAND page; 0: none";
+        /// The cache is static: the same blocks are always used in this way.
+        "slc_cache" slc_cache: f64 as Number = 0.0, fixed, unit "share of the blocks", within 0.0..=0.9,
+            "blocks that store one bit a cell and take the writes first; 0: none";
+        "slc_full" slc_full: SlcFull as Keyword = SlcFull::Direct, live,
+            "writes while these blocks are full: past them, or after one is folded",
+            unused |c| c.slc_cache == 0.0 => "there is no cache with one bit a cell";
+        "slc_idle_fold" slc_idle_fold: bool as Switch = true, live,
+            "these blocks are folded in idle time",
+            unused |c| c.slc_cache == 0.0 => "there is no cache with one bit a cell";
+        /// Assumed: drives do not state it. It has to exceed the time that a host takes for its next request.
+        "slc_idle_us" slc_idle_us: u64 as Number = 10_000, live, unit "µs", within 0..=60_000_000,
+            "time without requests after which they are folded",
+            unused |c| c.slc_cache == 0.0 || !c.slc_idle_fold => "nothing is folded in idle time";
+        "power_loss_protection" power_loss_protection: bool as Switch = false, fixed,
+            "the merge buffer survives a power loss, so a flush programs nothing; for simulations",
+            unused |c| c.merge_buffer == 0 => "there is no merge buffer";
+        /// Placement as NVMe's Flexible Data Placement and its older streams have it: a handle names an open
+        /// block.
+        "streams" streams: u32 as Number = 1, fixed, unit "streams", within 1..=4,
+            "open blocks of a unit by the hint of a write: 2: hot and metadata, others; 3: cold too; 4: metadata too",
+            unused |c| c.mapping != Mapping::Page => "only the page map has streams";
+        "stream_gc" stream_gc: StreamGc as Keyword = StreamGc::Mixed, fixed,
+            "blocks to which garbage collection moves the data of different streams",
+            unused |c| c.streams == 1 => "there is one stream only";
         "read_buffer" read_buffer: u32 as Number = 0, fixed, unit "NAND pages",
             "buffer in DRAM for NAND pages that are read as a whole; 0: none";
         "read_fill" read_fill: f64 as Number = 0.5, live, unit "share of a NAND page", within 0.0..=1.0,
@@ -69,6 +108,9 @@ frit_core::parameters! {
             unused |c| c.read_buffer == 0 => "there is no read buffer";
         "allocation" allocation: Allocation as Keyword = Allocation::Dynamic, live,
             "NAND unit of a write",
+            unused |c| c.mapping.maps_blocks() => "the mapping scheme determines the places of pages";
+        "unit_order" unit_order: UnitOrder as Keyword = UnitOrder::Cwdp, live,
+            "order of channels, ways, dies and planes in which writes are striped over the units, fastest first",
             unused |c| c.mapping.maps_blocks() => "the mapping scheme determines the places of pages";
         "recovery" recovery: FtlRecovery as Keyword = FtlRecovery::None, fixed,
             "contents of NAND from which a recovery finds the map";
@@ -106,6 +148,14 @@ impl FtlConfig {
                 return Err(Error::param(key, pages, format!("has to be at most {most}")));
             }
         }
+        if self.power_loss_protection && self.scans() {
+            let why = "requires recovery = \"none\": the memory of this program is lost in a crash";
+            return Err(Error::param("power_loss_protection", true, why));
+        }
+        if self.streams > 1 && self.slc_cache > 0.0 {
+            let why = "has to be 1 with slc_cache, whose blocks take the writes of all streams";
+            return Err(Error::param("streams", self.streams, why));
+        }
         if self.erase_after_flush && !self.scans() {
             return Err(Error::param("erase_after_flush", true, "requires recovery = \"scan\""));
         }
@@ -132,6 +182,14 @@ impl FtlConfig {
             );
             return Err(Error::param("wear_leveling", &self.wear_leveling, why));
         }
+        if self.slc_cache > 0.0 {
+            let why = format!("has to be 0 with mapping = \"{name}\", which has no such cache");
+            return Err(Error::param("slc_cache", self.slc_cache, why));
+        }
+        if self.streams > 1 {
+            let why = format!("has to be 1 with mapping = \"{name}\", which places pages by other rules");
+            return Err(Error::param("streams", self.streams, why));
+        }
         if self.cmt_entries < 2 {
             return Err(Error::param("cmt_entries", self.cmt_entries, "has to be at least 2"));
         }
@@ -149,10 +207,32 @@ impl FtlConfig {
     /// told from one of an interrupted program.
     ///
     /// # Errors
-    /// A mapping unit that does not divide a page.
+    /// A mapping unit that does not divide a page, or a cache that the NAND cannot have.
     pub fn divide(&self, nand: NandGeometry) -> Result<NandGeometry> {
         let record_copies = if self.scans() { 2 } else { 1 };
+        let nand =
+            if self.slc_cache > 0.0 { nand.with_slc_share("slc_cache", self.slc_cache)? } else { nand };
         Ok(NandGeometry { record_copies, ..nand.divided(self.mapping_unit)? })
+    }
+
+    /// Placement handles, beside data without one.
+    pub(super) fn handles(&self) -> usize {
+        self.streams as usize - 1
+    }
+
+    /// Returns `true` if garbage collection keeps streams apart.
+    pub(super) fn isolates(&self) -> bool {
+        self.streams > 1 && self.stream_gc == StreamGc::Isolated
+    }
+
+    /// Blocks of a unit that the layer needs beside those of its data.
+    pub(super) fn spare_needs(&self) -> SpareNeeds {
+        SpareNeeds { lasting: self.scans(), handles: self.handles() * (1 + usize::from(self.isolates())) }
+    }
+
+    /// Time without requests after which the cache with one bit a cell is folded.
+    pub(super) fn slc_idle(&self) -> Option<Nanos> {
+        self.slc_idle_fold.then_some(Nanos(self.slc_idle_us * 1_000))
     }
 
     /// Parameters of the NAND side.
@@ -191,6 +271,15 @@ mod tests {
         assert!(
             bad(|c| (c.mapping, c.wear_leveling) = (Mapping::Block, "static".into()))
                 .contains("wear_leveling")
+        );
+        assert!(bad(|c| (c.mapping, c.slc_cache) = (Mapping::Dftl, 0.1)).contains("slc_cache"));
+        assert!(bad(|c| (c.streams, c.slc_cache) = (2, 0.1)).contains("streams"));
+        assert!(bad(|c| c.streams = 5).contains("streams"));
+        assert!(bad(|c| (c.mapping, c.streams) = (Mapping::Fast, 2)).contains("streams"));
+        assert!(bad(|c| c.slc_cache = 1.0).contains("slc_cache"));
+        assert!(
+            bad(|c| (c.power_loss_protection, c.recovery) = (true, FtlRecovery::Scan))
+                .contains("power_loss_protection")
         );
         assert!(bad(|c| c.erase_after_flush = true).contains("recovery"));
     }

@@ -16,7 +16,7 @@ use crate::planted::FtlBug;
 use crate::spans::split;
 use frit_core::convert::count_u32;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Lpn, PAGE_NONE, Result, Sink, WriteData};
+use frit_core::{Cause, Hints, Lpn, PAGE_NONE, Result, Sink, WriteData};
 use frit_media::Store;
 
 impl<T: Token, N: Store> Ftl<T, N> {
@@ -36,7 +36,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
             if len == page {
                 self.unmap(lpn);
             } else if self.map.get(lpn).is_written() || self.map.lost().contains_key(&lpn.0) {
-                self.write_range(sink, byte, zeros::<N>(len as u32))?;
+                self.write_range(sink, byte, zeros::<N>(len as u32), Hints::NONE)?;
             }
             byte += len;
         }
@@ -51,7 +51,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     fn unmap(&mut self, lpn: Lpn) {
         let entry = self.map.get(lpn);
         if entry.is_buffered()
-            && let Some(position) = self.buffer.find(lpn)
+            && let Some(position) = self.find_buffered(lpn)
         {
             self.buffer.remove(position);
         }
@@ -145,8 +145,8 @@ impl<T: Token, N: Store> Ftl<T, N> {
         } else {
             WriteData::Len(self.unit_pages * self.page_bytes)
         };
-        self.turn = self.turn.wrapping_add(1);
-        let unit = self.flash.unit_in_turn(self.turn);
+        let turn = self.streams.next_turn();
+        let unit = self.flash.unit_in_turn(turn);
         let write = UnitWrite { lpns, unit, stream: NandStream::Gc, data, cause: Cause::Meta, after };
         let programmed = self.flash.program_reserved(sink, write)?;
         for (i, &lpn) in lpns.iter().enumerate().filter(|(_, lpn)| **lpn != PAGE_NONE) {

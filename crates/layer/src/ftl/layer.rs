@@ -7,10 +7,11 @@ use super::meta::{InterruptedPage, MetaPages, PageSet};
 use super::page_map::{PageEntry, PageMap};
 use super::place::{Strays, meta_blocks};
 use super::read_buffer::ReadBuffer;
+use super::streams::WriteStreams;
 use super::translate::{StaleEntries, entries_per_page};
 use super::view::FtlStats;
 use crate::Token;
-use crate::flash::{Flash, nominal_capacity};
+use crate::flash::{Flash, FlashConfig, nominal_capacity};
 use crate::planted::FtlBug;
 use crate::spans::split;
 use frit_core::bounds::check_sectors;
@@ -34,7 +35,10 @@ pub struct Ftl<T, N: Store> {
     pub(super) config: FtlConfig,
     pub(super) flash: Flash<T, N>,
     pub(super) map: PageMap<T>,
+    /// Buffer of the stream that is written.
     pub(super) buffer: MergeBuffer<T>,
+    /// The streams of placement handles, with the buffers of the others.
+    pub(super) streams: WriteStreams<T>,
     pub(super) reads: ReadBuffer<T>,
     pub(super) meta: MetaPages,
     pub(super) scheme: Scheme,
@@ -73,8 +77,6 @@ pub struct Ftl<T, N: Store> {
     pub(super) stale_below: u64,
     /// Pages whose programs a crash interrupted, each with the erase count of its block.
     pub(super) interrupted: Vec<(InterruptedPage, u32)>,
-    /// Program unit that is written next, for the allocation in turn.
-    pub(super) turn: u32,
     pub(super) stats: FtlStats,
     /// Buffer of a page; empty if the store holds no bytes.
     pub(super) scratch: Vec<u8>,
@@ -101,7 +103,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
         {
             return Err(Error::param("capacity", config.capacity, "leaves no page for data"));
         }
-        let usable = Flash::<(), N>::nominal_pages_per_unit(&g, config.scans());
+        let usable = Flash::<(), N>::nominal_pages_per_unit(&g, config.spare_needs());
         let meta_count = if config.scans() { meta.count() } else { 0 };
         let log_blocks = Self::log_blocks_of(&config, &g, usable, pages, meta_count)?;
         let sizes = MappingSizes {
@@ -115,7 +117,9 @@ impl<T: Token, N: Store> Ftl<T, N> {
         let fair = total.div_ceil(g.units());
         let most = usable.saturating_sub(g.pages_per_block).max(fair);
         let share = (fair + fair / SHARE_SLACK + 4 * g.program_pages).min(most);
-        let flash = Flash::new(nand, config.flash_keys().config()?, share);
+        let flash = Flash::new(nand, Self::flash_config(&config)?, share);
+        let new_buffer =
+            || MergeBuffer::new(config.merge_buffer, g.program_pages, g.page_bytes, N::STORES_BYTES);
         let held = if N::STORES_BYTES { g.page_bytes as usize } else { 0 };
         let mut ftl = Ftl {
             map: PageMap::new(pages + translation_pages, meta.count(), translation_pages > 0),
@@ -126,7 +130,8 @@ impl<T: Token, N: Store> Ftl<T, N> {
             translation_pages,
             translated: T::default(),
             stale: StaleEntries::new(pages, translation_pages),
-            buffer: MergeBuffer::new(config.merge_buffer, g.program_pages, g.page_bytes, N::STORES_BYTES),
+            buffer: new_buffer(),
+            streams: WriteStreams::new(config.handles(), new_buffer),
             reads: ReadBuffer::new(config.read_buffer),
             meta,
             pages,
@@ -142,18 +147,33 @@ impl<T: Token, N: Store> Ftl<T, N> {
             unmarked: false,
             stale_below: 0,
             interrupted: Vec::new(),
-            turn: 0,
             stats: FtlStats::default(),
             scratch: vec![0; held],
             run: Vec::new(),
             flash,
             config,
         };
-        ftl.flash.refuse_if_too_small();
-        if ftl.config.scans() {
-            ftl.flash.enforce_erase_order(ftl.config.erase_after_flush);
-        }
+        ftl.apply_config();
         Ok(ftl)
+    }
+
+    /// Configuration of the NAND side.
+    fn flash_config(config: &FtlConfig) -> Result<FlashConfig> {
+        Ok(FlashConfig {
+            handles: config.spare_needs().handles,
+            isolated: config.isolates(),
+            ..config.flash_keys().config()?
+        })
+    }
+
+    /// Applies the rules of the configuration to the NAND side of a new layer.
+    fn apply_config(&mut self) {
+        self.flash.refuse_if_too_small();
+        self.flash.stripe_over(self.config.unit_order);
+        self.flash.set_cache_rules(self.config.slc_full, self.config.slc_idle());
+        if self.config.scans() {
+            self.flash.enforce_erase_order(self.config.erase_after_flush);
+        }
     }
 
     /// Checks that the layer can use NAND of a geometry.
@@ -182,7 +202,8 @@ impl<T: Token, N: Store> Ftl<T, N> {
             translation(pages) + if config.scans() { MetaPages::new(pages, 0, page).count() } else { 0 }
         };
         // Bad blocks do not change the sizes: a volume with too many of them refuses writes.
-        let fit = |bytes| nominal_capacity(nand.geometry(), bytes, config.over_provisioning, config.scans());
+        let fit =
+            |bytes| nominal_capacity(nand.geometry(), bytes, config.over_provisioning, config.spare_needs());
         let pages = if config.capacity == 0 {
             let all = fit(0)?;
             all.saturating_sub(metadata(all))
@@ -286,16 +307,22 @@ impl<S: Sink, N: Store> BlockLayer<S> for Ftl<S::Tok, N> {
 
     fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, _: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(into.len()))?;
+        self.flash.note_request(sink.now());
         self.read_range(sink, at, into)
     }
 
-    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
+    fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, hints: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(data.len()))?;
         self.flash.writable()?;
-        self.write_range(sink, at, data).map_err(|e| self.refuse_after(e))
+        self.flash.note_request(sink.now());
+        self.write_range(sink, at, data, hints).map_err(|e| self.refuse_after(e))
     }
 
     fn flush(&mut self, sink: &mut S) -> Result<()> {
+        // A halt programs the buffer all the same.
+        if self.config.power_loss_protection && self.buffers() {
+            return Ok(());
+        }
         self.flush_all(sink).map_err(|e| self.refuse_after(e))
     }
 

@@ -29,6 +29,7 @@
 //! | `mapping` | mapping schemes: page map, DFTL, FAST, BAST, block map; a file each |
 //! | `place`, `translate` | execution of their steps: log blocks and merges; translation pages |
 //! | `merge_buffer`, `read_buffer` | buffers of writes and of reads |
+//! | `streams` | streams of placement handles, each with a merge buffer |
 //! | `meta` | pages of metadata: the mark of a flush, and the record of discards |
 
 mod check;
@@ -46,12 +47,13 @@ mod precondition;
 mod read;
 mod read_buffer;
 mod recover;
+mod streams;
 #[cfg(test)]
 mod tests;
 mod translate;
 mod view;
 mod write;
 
-pub use config::{Allocation, FtlConfig, FtlRecovery};
+pub use config::{Allocation, FtlConfig, FtlRecovery, StreamGc};
 pub use layer::Ftl;
 pub use mapping::Mapping;

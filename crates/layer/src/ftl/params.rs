@@ -31,7 +31,9 @@ impl<T: Token, N: Store> Params for Ftl<T, N> {
         }
         self.flash.set_wear(wear, changed.wear_threshold);
         self.flash.set_thresholds(changed.gc_low_blocks as usize, changed.gc_high_blocks as usize);
+        self.flash.stripe_over(changed.unit_order);
         self.flash.config_mut().copyback = changed.copyback;
+        self.flash.set_cache_rules(changed.slc_full, changed.slc_idle());
         self.config = changed;
         Ok(())
     }

@@ -99,8 +99,8 @@ impl<T: Token, N: Store> Ftl<T, N> {
     }
 
     fn take_block<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<u32> {
-        self.turn = self.turn.wrapping_add(1);
-        let block = self.flash.take_placed(sink, &mut self.map, self.turn)?;
+        let turn = self.streams.next_turn();
+        let block = self.flash.take_placed(sink, &mut self.map, turn)?;
         // A merge may program the version that was interrupted in this block at the same place again. A
         // mark that lists the interrupted one would then hide it.
         if self.interrupted.iter().any(|(page, _)| page.seq != 0 && self.block_of(page.ppn).0 == block) {

@@ -41,7 +41,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
         let translated = self.translate_read(sink, span.lpn, run)?;
         let entry = self.map.get(span.lpn);
         if entry.is_buffered()
-            && let Some(position) = self.buffer.find(span.lpn)
+            && let Some(position) = self.find_buffered(span.lpn)
         {
             if let (Some(into), Some(page)) = (into.bytes(), self.buffer.bytes(position)) {
                 into.copy_from_slice(&page[span.offset as usize..(span.offset + span.len) as usize]);

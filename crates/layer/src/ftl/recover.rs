@@ -135,7 +135,11 @@ impl<T: Token, N: Store> Ftl<T, N> {
         self.changed = !clean;
         self.unmarked = false;
         self.note_interrupted(&damaged, &scan.torn)?;
-        match self.resume(sink, &mark, &scan.torn, &mut r) {
+        // A fold could move a page to a place that the mark still lists as interrupted with the same version.
+        self.flash.write_past_cache(true);
+        let resumed = self.resume(sink, &mark, &scan.torn, &mut r);
+        self.flash.write_past_cache(false);
+        match resumed {
             // The volume became read-only. What is interrupted stays so until the next recovery.
             Err(Error::ReadOnly { .. }) => {}
             resumed => resumed?,
@@ -212,7 +216,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     /// Forgets all volatile state.
     fn reset(&mut self) {
         self.map.reset();
-        self.buffer.reset();
+        self.reset_buffers();
         self.reads.reset();
         self.discards_pending.clear();
         self.any_discards_pending = false;

@@ -188,8 +188,8 @@ impl<T: Token, N: Store> Ftl<T, N> {
         *(if batch { &mut stats.batch_reads } else { &mut stats.reads }) += u64::from(read.is_some());
         *(if batch { &mut stats.batch_writes } else { &mut stats.writes }) += 1;
         let lpn = self.translation_lpn(page);
-        self.turn = self.turn.wrapping_add(1);
-        let unit = self.flash.first_unit(sink, Lpn(self.turn));
+        let turn = self.streams.next_turn();
+        let unit = self.flash.first_unit(sink, Lpn(turn));
         // The collection that the program may need moves pages, whose entries are then stale.
         self.flash.reserve(sink, &mut self.map, unit, NandStream::Cold, self.unit_pages)?;
         self.note_moved();

@@ -38,7 +38,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
         let unit = u64::from(self.unit_pages) * u64::from(self.page_bytes);
         self.map.dram_bytes()
             + self.flash.dram_bytes()
-            + self.buffer.dram_bytes()
+            + self.buffer.dram_bytes() * u64::from(self.config.streams)
             + self.discards_pending.bytes()
             + u64::from(self.config.read_buffer) * unit
     }
@@ -60,7 +60,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
             m("pages", u64::from(self.pages), "pages", "logical pages of the volume"),
             m("nand_pages", self.flash.valid_pages(), "pages", "valid pages in NAND"),
             m("nand_free_blocks", self.flash.free_blocks(), "blocks", "erased blocks in the pools"),
-            m("buffered_pages", self.buffer.len() as u64, "pages", "pages that wait in the merge buffer"),
+            m("buffered_pages", self.buffered_pages(), "pages", "pages that wait in the merge buffer"),
             m(
                 "merged_in_buffer",
                 s.merged_in_buffer,
@@ -99,6 +99,9 @@ impl<T: Token, N: Store> Ftl<T, N> {
                 "DRAM that the tables of the mapping scheme take on a device",
             ),
         ];
+        if self.config.slc_cache > 0.0 {
+            all.extend(self.cache_metrics());
+        }
         if self.config.mapping.maps_blocks() {
             all.extend(self.merge_metrics());
         }
@@ -106,6 +109,21 @@ impl<T: Token, N: Store> Ftl<T, N> {
             all.extend(self.translation_metrics());
         }
         all
+    }
+
+    fn cache_metrics(&self) -> impl Iterator<Item = Metric> {
+        let (f, page) = (self.flash.stats(), u64::from(self.page_bytes));
+        [
+            ("slc_bytes", self.flash.cache_pages() * page, "bytes", "size of the cache with one bit a cell"),
+            ("slc_valid_bytes", self.flash.cached_pages() * page, "bytes", "valid data in this cache"),
+            ("slc_written", f.slc_written, "pages", "pages written into this cache"),
+            ("slc_bypassed", f.slc_bypassed, "pages", "pages written past it, because it was full"),
+            ("slc_folds", f.slc_folds, "blocks", "blocks of this cache that were folded"),
+            ("slc_folded", f.slc_folded, "pages", "pages moved out of them"),
+            ("slc_forced", f.slc_forced, "blocks", "blocks folded while a write waited"),
+        ]
+        .into_iter()
+        .map(|(name, value, unit, help)| Metric { name, value: value as f64, unit, help })
     }
 
     fn merge_metrics(&self) -> impl Iterator<Item = Metric> {

@@ -5,13 +5,12 @@ use super::layer::Ftl;
 use super::meta::Mark;
 use super::page_map::PageEntry;
 use crate::Token;
-use crate::flash::NandStream;
 use crate::flash::gather::{ProgrammedUnit, UnitWrite};
 use crate::planted::FtlBug;
 use crate::spans::{PageSpan, page_spans};
 use frit_core::convert::count_u32;
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Lpn, PAGE_NONE, ReadTarget, Result, Sink, WriteData};
+use frit_core::{Cause, Hints, Lpn, PAGE_NONE, ReadTarget, Result, Sink, WriteData};
 use frit_media::Store;
 
 impl<T: Token, N: Store> Ftl<T, N> {
@@ -21,14 +20,16 @@ impl<T: Token, N: Store> Ftl<T, N> {
         sink: &mut S,
         at: u64,
         data: WriteData<'_>,
+        hints: Hints,
     ) -> Result<()> {
         self.write_discards(sink)?;
+        self.select_stream(hints);
         for span in page_spans(at, data.len(), self.page_bytes) {
             self.write_page(sink, span, data.part(span.from, span.len))?;
         }
         if !self.buffers() {
             // The rest of the request fills no program unit, and nothing waits.
-            self.program_buffer(sink, Cause::Host)?;
+            self.program_all(sink, Cause::Host)?;
         }
         self.end_request(sink)
     }
@@ -42,7 +43,8 @@ impl<T: Token, N: Store> Ftl<T, N> {
     ) -> Result<()> {
         let translated = self.translate(sink, span.lpn, true)?;
         let entry = self.map.get(span.lpn);
-        let waiting = if entry.is_buffered() { self.buffer.find(span.lpn) } else { None };
+        let stream = self.streams.current();
+        let waiting = if entry.is_buffered() { self.find_buffered(span.lpn) } else { None };
         let position = match waiting {
             Some(position) => {
                 self.stats.merged_in_buffer += 1;
@@ -64,6 +66,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
         if self.buffer.is_full() && (!self.buffers() || self.buffer.is_whole()) {
             self.program_buffer(sink, Cause::Host)?;
         }
+        self.switch_to(stream);
         Ok(())
     }
 
@@ -124,14 +127,17 @@ impl<T: Token, N: Store> Ftl<T, N> {
         let write = UnitWrite {
             lpns: self.buffer.lpns(),
             unit,
-            stream: NandStream::Host,
+            stream: self.streams.nand_stream(),
             data,
             cause,
             after: self.buffer.read,
         };
         self.changed = true;
-        match self.flash.write_unit(sink, &mut self.map, write) {
-            Ok(programmed) => self.map_buffer(sink, programmed)?,
+        let cached = match self.flash.write_unit(sink, &mut self.map, write) {
+            Ok(programmed) => {
+                self.map_buffer(sink, programmed)?;
+                self.flash.is_cached(programmed.first)
+            }
             Err(e) => {
                 self.buffer.unpad();
                 if !self.buffers() {
@@ -139,8 +145,11 @@ impl<T: Token, N: Store> Ftl<T, N> {
                 }
                 return Err(e);
             }
+        };
+        // Pages in the cache pay when they are folded.
+        if !cached {
+            self.flash.collect_on_write(sink, &mut self.map, unit, self.unit_pages)?;
         }
-        self.flash.collect_on_write(sink, &mut self.map, unit, self.unit_pages)?;
         self.note_moved();
         Ok(())
     }
@@ -209,10 +218,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
     fn next_unit<S: Sink<Tok = T>>(&mut self, sink: &S) -> u32 {
         let start = match self.config.allocation {
             Allocation::Static => self.buffer.lpns().first().map_or(0, |lpn| lpn / self.unit_pages),
-            Allocation::Dynamic => {
-                self.turn = self.turn.wrapping_add(1);
-                self.turn
-            }
+            Allocation::Dynamic => self.streams.next_turn(),
         };
         match self.config.allocation {
             Allocation::Static => self.flash.unit_in_turn(start),
@@ -252,7 +258,8 @@ impl<T: Token, N: Store> Ftl<T, N> {
         if is_planted(FtlBug::FlushIgnored) {
             return Ok(());
         }
-        let changed = self.changed || !self.buffer.is_empty();
+        self.switch_to(0);
+        let changed = self.changed || self.buffered_pages() > 0;
         // A layer that refuses writes flushes what was programmed before.
         if self.flash.health.refusal().is_none() {
             self.restore_lost_maps();
@@ -265,7 +272,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
                     self.buffer.wait_for(sink, self.flush_done);
                 }
             }
-            self.program_buffer(sink, Cause::Host)?;
+            self.program_all(sink, Cause::Host)?;
         } else {
             self.flash.writable()?;
         }

@@ -7,6 +7,9 @@ use frit_core::{
 use proptest::prelude::*;
 use std::ops::Range;
 
+/// Hints of writes, by the number of the action.
+const HINTS: [Hints; 5] = [Hints::NONE, Hints::HOT, Hints::NONE, Hints::COLD, Hints::METADATA];
+
 /// A request, or an event.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
@@ -69,7 +72,7 @@ where
     match *action {
         Action::Write { .. } => {
             let data: Vec<u8> = (0..range.len()).map(|i| (n * 31 + i / 512 * 7 + i) as u8).collect();
-            layer.write(sink, first, WriteData::Bytes(&data), Hints::NONE)?;
+            layer.write(sink, first, WriteData::Bytes(&data), HINTS[n % HINTS.len()])?;
             shadow[range].copy_from_slice(&data);
         }
         Action::Read { at, sectors } => {

@@ -50,7 +50,8 @@ impl WearPolicy for Static {
         // All blocks count for the maximum; only a sealed one can be relocated.
         let (mut most, mut least) = (0, None::<(u32, u32)>);
         for block in blocks.of_unit(unit) {
-            if blocks.state(block) == BlockUse::Bad {
+            // The blocks of the cache wear by its traffic, and hold no data for long.
+            if blocks.state(block) == BlockUse::Bad || blocks.is_slc(block) {
                 continue;
             }
             let e = erases(block);
@@ -70,12 +71,18 @@ impl WearPolicy for Static {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use frit_media::NandGeometry;
 
     #[test]
     fn every_unit_is_leveled_when_units_erase_in_turn() {
         // The number of units divides the period of the scan.
         let units = SCAN_EVERY / 4;
-        let mut blocks = BlockTable::new(units, 2, 4);
+        let mut blocks = BlockTable::new(&NandGeometry {
+            channels: units,
+            blocks_per_plane: 2,
+            pages_per_block: 4,
+            ..crate::testing::TWO_UNITS
+        });
         for row in &mut blocks.block {
             row.state = BlockUse::Sealed;
         }

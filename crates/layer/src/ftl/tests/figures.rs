@@ -32,6 +32,16 @@ fn a_merge_buffer_programs_whole_pages() {
 }
 
 #[test]
+fn a_flush_of_a_protected_merge_buffer_programs_nothing() {
+    for (power_loss_protection, programs) in [(false, 11), (true, 10)] {
+        let mut layer = without_bytes(FtlConfig { power_loss_protection, ..config(1024, 2) });
+        write_pages(&mut layer, 0..41);
+        layer.flush(&mut UntimedSink::new()).unwrap();
+        assert_eq!(count(&layer, Op::NandProgram, Cause::Host), (programs, programs * 4096));
+    }
+}
+
+#[test]
 fn without_a_merge_buffer_each_request_programs_a_page() {
     let mut layer = without_bytes(config(1024, 0));
     write_pages(&mut layer, 0..41);

@@ -17,6 +17,8 @@ use proptest::prelude::*;
 mod figures;
 mod mapping;
 mod order;
+mod slc;
+mod streams;
 mod torn;
 
 type Layer = Ftl<(), MemoryStore>;
@@ -56,7 +58,7 @@ impl<N: Store> Ftl<(), N> {
                 assert_eq!(self.flash.lpn_of(ppn), Some(lpn));
                 valid[g.block_of(ppn).idx()] += 1;
             }
-            assert_eq!(entry.is_buffered(), self.buffer.find(lpn).is_some(), "page {}", lpn.0);
+            assert_eq!(entry.is_buffered(), self.is_in_a_buffer(lpn), "page {}", lpn.0);
         }
         for b in 0..g.blocks() {
             assert_eq!(self.flash.blocks().valid(b), valid[b as usize], "block {b}");

@@ -1,0 +1,158 @@
+//! The write cache with one bit a cell: bytes against the shadow model, and counts by hand.
+
+use super::*;
+use crate::flash::SlcFull;
+use frit_core::{Cause, Op, Progress};
+use frit_media::SlcArea;
+
+/// Two units of 18 blocks of 12 NAND pages. A block has 4 pages with one bit a cell.
+const CACHED: NandGeometry = NandGeometry {
+    blocks_per_plane: 18,
+    pages_per_block: 12,
+    slc: SlcArea { blocks: 0, pages: 4 },
+    ..TWO_UNITS
+};
+
+/// A cache of three blocks in each unit: 12 NAND pages.
+fn cached(mapping_unit: u64, merge_buffer: u32, slc_full: SlcFull) -> FtlConfig {
+    FtlConfig { slc_cache: 3.0 / 18.0, slc_full, ..config(mapping_unit, merge_buffer) }
+}
+
+fn open<St: Store>(config: FtlConfig, store: St, faults: NandFaults) -> Ftl<(), St> {
+    let nand = nand_config(config.divide(CACHED).unwrap(), faults);
+    Ftl::new(config, Nand::new(nand, store, &mut Hardware::new()).unwrap()).unwrap()
+}
+
+fn run_cached(config: FtlConfig, actions: &[Action], faults: NandFaults) {
+    let reopen = |mut layer: Layer| {
+        let config = layer.config().clone();
+        let device = layer.flash.nand_mut().devices_mut().next().unwrap();
+        let store = std::mem::replace(device.store_mut(), MemoryStore::new(0));
+        let mut next = open(config, store, faults);
+        let recovery = next.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
+        (next, recovery)
+    };
+    let layer = open(config, MemoryStore::new(8 << 20), faults);
+    shadow::run(layer, actions, faults.program_fail > 0.0, reopen, Layer::audit);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn a_cache_keeps_every_byte(actions in actions(1200, 60, 200)) {
+        run_cached(cached(0, 0, SlcFull::Direct), &actions, NandFaults::default());
+        run_cached(cached(0, 3, SlcFull::Fold), &actions, NandFaults::default());
+    }
+
+    #[test]
+    fn a_cache_of_mapping_units_keeps_every_byte(actions in actions(1200, 60, 200)) {
+        run_cached(cached(1024, 2, SlcFull::Fold), &actions, NandFaults::default());
+        let copied = FtlConfig { copyback: true, ..cached(1024, 0, SlcFull::Fold) };
+        run_cached(copied, &actions, NandFaults::default());
+        let held = FtlConfig { erase_after_flush: true, ..cached(2048, 1, SlcFull::Fold) };
+        run_cached(held, &actions, NandFaults::default());
+        let kept = FtlConfig { slc_idle_fold: false, ..cached(1024, 1, SlcFull::Direct) };
+        run_cached(kept, &actions, NandFaults::default());
+    }
+
+    #[test]
+    fn failing_programs_and_erases_of_a_cache_lose_nothing(
+        actions in actions(1200, 60, 200), seed in any::<u64>()
+    ) {
+        let faults = NandFaults { program_fail: 0.004, erase_fail: 0.004, seed, ..NandFaults::default() };
+        for full in [SlcFull::Direct, SlcFull::Fold] {
+            let config = FtlConfig { over_provisioning: 1.0, ..cached(1024, 2, full) };
+            run_cached(config, &actions, faults);
+        }
+    }
+}
+
+#[test]
+fn random_overwriting_through_a_cache_folds_for_long() {
+    for config in
+        [cached(0, 0, SlcFull::Fold), cached(1024, 2, SlcFull::Fold), cached(1024, 2, SlcFull::Direct)]
+    {
+        let mut layer = open(config, MemoryStore::new(8 << 20), NandFaults::default());
+        let (pages, page) = (u64::from(layer.pages), layer.page_bytes as usize);
+        let mut versions = vec![0u8; pages as usize];
+        let mut state = 1u64;
+        for n in 0..20_000u64 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let lpn = (state >> 33) % pages;
+            versions[lpn as usize] = n as u8;
+            write(&mut layer, lpn * page as u64 / 512, &vec![n as u8; page]);
+            if n % 64 == 0 {
+                layer.step(&mut UntimedSink::new(), 2).unwrap();
+            }
+        }
+        layer.audit();
+        let stats = layer.flash().stats();
+        assert!(stats.slc_folds > 40 && stats.victims > 100, "{stats:?}");
+        for (lpn, version) in versions.iter().enumerate() {
+            let out = read(&mut layer, (lpn * page / 512) as u64, page as u64 / 512).unwrap();
+            assert!(out.iter().all(|b| b == version), "page {lpn}");
+        }
+    }
+}
+
+fn programs(layer: &Ftl<(), NoStore>, cause: Cause) -> u64 {
+    layer.flash().nand().devices().map(|d| d.counts().get(Op::NandProgram, cause).commands).sum()
+}
+
+fn write_pages(layer: &mut Ftl<(), NoStore>, lpns: std::ops::Range<u64>) {
+    for lpn in lpns {
+        let at = Sector(lpn * 8);
+        layer.write(&mut UntimedSink::new(), at, WriteData::Len(4096), Hints::NONE).unwrap();
+    }
+}
+
+fn in_simulation(full: SlcFull) -> Ftl<(), NoStore> {
+    let config = FtlConfig { recovery: FtlRecovery::None, ..cached(0, 0, full) };
+    open(config, NoStore, NandFaults::default())
+}
+
+#[test]
+fn writes_go_past_a_full_cache() {
+    let mut layer = in_simulation(SlcFull::Direct);
+    assert_eq!(layer.flash().cache_pages(), 24);
+    write_pages(&mut layer, 0..24);
+    assert_eq!((layer.flash().cached_pages(), layer.flash().stats().slc_bypassed), (24, 0));
+    write_pages(&mut layer, 24..30);
+    assert_eq!((layer.flash().cached_pages(), layer.flash().stats().slc_bypassed), (24, 6));
+    assert_eq!(programs(&layer, Cause::Destage), 0);
+    // Blocks of overwritten pages are erased without a move, and written again: the pages 0 to 7 fill
+    // the first block of each unit.
+    write_pages(&mut layer, 0..8);
+    assert_eq!(programs(&layer, Cause::Destage), 0);
+    write_pages(&mut layer, 30..38);
+    assert_eq!((layer.flash().stats().slc_written, layer.flash().stats().slc_bypassed), (32, 14));
+}
+
+#[test]
+fn writes_wait_until_a_block_of_a_full_cache_is_folded() {
+    let mut layer = in_simulation(SlcFull::Fold);
+    write_pages(&mut layer, 0..24);
+    assert_eq!(programs(&layer, Cause::Destage), 0);
+    // One write into each unit: a block of four pages is folded in each.
+    write_pages(&mut layer, 24..26);
+    assert_eq!((programs(&layer, Cause::Destage), layer.flash().stats().slc_forced), (8, 2));
+    // Three more pages fit into each of the blocks.
+    write_pages(&mut layer, 26..32);
+    assert_eq!((programs(&layer, Cause::Destage), layer.flash().cached_pages()), (8, 24));
+    assert_eq!(programs(&layer, Cause::Host), 32);
+}
+
+#[test]
+fn idle_time_empties_the_cache() {
+    let mut layer = in_simulation(SlcFull::Direct);
+    write_pages(&mut layer, 0..26);
+    let sink = &mut UntimedSink::new();
+    while let Progress::Busy(()) = layer.step(sink, 3).unwrap() {}
+    assert_eq!((layer.flash().cached_pages(), programs(&layer, Cause::Destage)), (0, 24));
+    write_pages(&mut layer, 26..50);
+    assert_eq!(layer.flash().stats().slc_bypassed, 2);
+    frit_core::Params::set(&mut layer, "slc_idle_fold", "false").unwrap();
+    assert!(matches!(layer.step(sink, 3).unwrap(), Progress::Idle));
+    layer.audit();
+}
