@@ -13,8 +13,21 @@ pub(crate) const STACKS: [&str; 8] =
     ["none-512", "none-4k", "array-4k", "cache-1k", "cache-4k", "level-2k", "both-4k", "level-16k"];
 
 /// FTLs in `stacks/`.
-pub(crate) const FTLS: [&str; 7] =
-    ["ftl-4k", "ftl-units", "ftl-merge", "ftl-dftl", "ftl-fast", "ftl-bast", "ftl-block"];
+pub(crate) const FTLS: [&str; 10] = [
+    "ftl-4k",
+    "ftl-units",
+    "ftl-merge",
+    "ftl-slc",
+    "ftl-slc-direct",
+    "ftl-streams",
+    "ftl-dftl",
+    "ftl-fast",
+    "ftl-bast",
+    "ftl-block",
+];
+
+/// FTLs with a write cache of one bit a cell.
+pub(crate) const CACHED_FTLS: &[&str] = &["ftl-slc", "ftl-slc-direct"];
 
 /// Solid-state caches in `stacks/`: deferred and synchronous durability, write-through, and streams past the
 /// cache.

@@ -223,6 +223,7 @@ fn grounds_of_flash(bug: FlashBug) -> Grounds {
         FlashBug::FlushOneMedium | FlashBug::EraseBeforeFlush => (&[TortureMode::Files], ANY),
         FlashBug::OwnerUnchecked => (&[TortureMode::Damage], ANY),
         FlashBug::ProgramFailureIgnored => (&[TortureMode::Wear], ANY),
+        FlashBug::FoldedErasedEarly | FlashBug::CacheForgotten => (&[TortureMode::Cuts], common::CACHED_FTLS),
         _ => (&[TortureMode::Cuts], ANY),
     }
 }
@@ -254,6 +255,7 @@ fn grounds_of_ftl(bug: FtlBug) -> Grounds {
     match bug {
         FtlBug::NotPoisoned => (&[TortureMode::Errors], FTLS),
         FtlBug::BlankComplete => (&[TortureMode::Cuts], &["ftl-merge", "ftl-units"]),
+        FtlBug::StreamNotFlushed => (&[TortureMode::Cuts], &["ftl-streams"]),
         FtlBug::RestNotCopied => (&[TortureMode::Cuts], BLOCK_MAPS),
         FtlBug::MergedErasedEarly => (&[TortureMode::Cuts], &["ftl-fast", "ftl-bast"]),
         FtlBug::EntryNotWritten | FtlBug::MovedNotTranslated => (&[TortureMode::Cuts], &["ftl-dftl"]),
