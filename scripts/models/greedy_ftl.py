@@ -16,11 +16,14 @@ and wear leveling:
   page requires v / (b - v) moves. A victim without valid pages is erased.
 - If only the 2 reserved blocks are free, a write waits until a victim was collected (counted as forced).
 
+With --hot, writes to the first so many pages have a stream of their own: the host fills another block with them. With
+--isolated, garbage collection does so, too: pages of a victim with such pages go to another block than others.
+
 Greedy victims are not unique. Among blocks with equally few valid pages, the program takes the one whose count fell
 last. It lists counts up to a limit only, which all counts are below in blocks of up to 5 pages; at the first search, the
 blocks are listed by number. Greedy models need small blocks for that reason, and FIFO models do not.
 
-A test (crates/cli/tests/all/hfsl_models.rs) compares the counts with those of `frit run`.
+Tests (crates/cli/tests/all/hfsl_models.rs, streams_model.rs) compare the counts with those of `frit run`.
 """
 
 import argparse
@@ -39,6 +42,7 @@ class Block:
         self.number = number
         self.pages = []  # logical page of each programmed page, None if it is invalid
         self.sealed = False
+        self.hot = False
         self.changed = 0  # time at which the count of valid pages fell, or the block was sealed
 
     @property
@@ -53,7 +57,7 @@ class Unit:
         self.args, self.counts = args, counts
         self.blocks = [Block(n) for n in range(args.blocks)]
         self.free = collections.deque(self.blocks)
-        self.open = {"host": None, "gc": None}
+        self.open = {"host": None, "hot": None, "gc": None, "hot gc": None}
         self.queue = collections.deque()  # sealed blocks in order, for FIFO
         self.map = {}  # logical page -> (block, offset)
         self.victim = None
@@ -81,6 +85,7 @@ class Unit:
         if block is None or len(block.pages) == self.args.pages_per_block:
             self.seal(block)
             block = self.open[stream] = self.free.popleft()
+            block.hot = stream.startswith("hot")
         old = self.map.get(page)
         block.pages.append(page)
         self.map[page] = (block, len(block.pages) - 1)
@@ -125,7 +130,7 @@ class Unit:
         for offset, page in enumerate(self.victim.pages):
             if page is not None:
                 self.victim.pages[offset] = None
-                self.program("gc", page)
+                self.program("hot gc" if self.args.isolated and self.victim.hot else "gc", page)
                 self.counts["nand-read gc commands"] += 1
                 self.counts["nand-program gc commands"] += 1
                 return True
@@ -138,17 +143,18 @@ class Unit:
         self.counts["nand-erase gc commands"] += 1
 
     def write(self, page):
-        host = self.open["host"]
+        stream = "hot" if page < self.args.hot else "host"
+        host = self.open[stream]
         if (host is None or len(host.pages) == self.args.pages_per_block) and len(self.free) <= RESERVE:
             self.seal(host)
-            self.open["host"] = None
+            self.open[stream] = None
             while len(self.free) <= RESERVE:
                 self.counts["gc_forced"] += 1
                 assert self.find_victim(), "no block to clean"
                 while self.move():
                     pass
                 self.finish()
-        old = self.program("host", page)
+        old = self.program(stream, page)
         self.counts["nand-program host commands"] += 1
         if old:
             self.invalidate(old)
@@ -197,6 +203,8 @@ def main():
     parser.add_argument("trace", help="frit's recorded CSV, plain or .zst")
     parser.add_argument("--policy", choices=("greedy", "fifo"), default="greedy")
     parser.add_argument("--pages", type=int, default=0, help="logical pages, for --fill")
+    parser.add_argument("--hot", type=int, default=0, help="pages from the first one on with a stream of their own")
+    parser.add_argument("--isolated", action="store_true", help="keeps these pages apart in garbage collection")
     parser.add_argument("--units", type=int, default=1)
     parser.add_argument("--blocks", type=int, default=64, help="blocks of a unit")
     parser.add_argument("--pages-per-block", type=int, default=4)

@@ -21,6 +21,8 @@ const COMPARISONS: &[(&str, &str)] = files!(
     "comparisons/hfsl-scheduler",
     "comparisons/openssd",
     "comparisons/ftl-mapping",
+    "comparisons/slc-cache",
+    "comparisons/streams",
     "comparisons/openssd-caches",
     "comparisons/ssc-memory",
     "comparisons/nameless",

@@ -42,6 +42,8 @@ const EXPERIMENTS: &[(&str, &str)] = files!(
     "nameless.f8",
     "nameless.t4",
     "ftl.mapping",
+    "ftl.slc",
+    "ftl.streams",
     "ssc",
     "ssc.memory",
     "wa.greedy",

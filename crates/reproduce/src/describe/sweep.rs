@@ -132,6 +132,9 @@ pub struct WorkloadSpec {
     /// Handling of hints.
     #[serde(default)]
     pub hints: HintHandling,
+    /// Ranges whose writes have a hint, as `frit run --hint` has them, in a comparison.
+    #[serde(default)]
+    pub hinted: Vec<String>,
     /// Overrides of every stack that this workload needs.
     #[serde(default)]
     pub set: Vec<String>,

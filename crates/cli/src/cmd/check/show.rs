@@ -7,7 +7,7 @@ use frit_stack::{LayerSummary, MediumSummary, StackSummary};
 use std::fmt::Write;
 
 /// Timing values of a medium, in the order of the output.
-const TIMES: [(&str, &str); 26] = [
+const TIMES: [(&str, &str); 28] = [
     ("t_read", "read"),
     ("t_write", "write"),
     ("t_flush", "flush"),
@@ -15,6 +15,8 @@ const TIMES: [(&str, &str); 26] = [
     ("write_mb_per_s", "MB/s of writes"),
     ("t_prog", "program"),
     ("t_erase", "erase"),
+    ("t_read_slc", "read with one bit a cell"),
+    ("t_prog_slc", "program with one bit a cell"),
     ("cell", "cells"),
     ("page_order", "order of pages"),
     ("suspend", "suspends"),

@@ -6,6 +6,7 @@ use crate::describe::{Comparison, MetricExpr, RunView, Variant, WorkloadSpec};
 use crate::pool::{JobPool, PoolJob};
 use crate::sweep::{AvailableWorkload, RunMetrics, WorkloadStats};
 use crate::{Error, Result};
+use frit_core::HintRange;
 use frit_engine::LoopMode;
 use frit_replay::{RunOptions, Session, WarmUp};
 use frit_stack::Stack;
@@ -188,10 +189,18 @@ impl<'a> ComparisonRuns<'a> {
         let described = |why: String| Error::Description { name: self.comparison.name.clone(), why };
         let warm: WarmUp =
             view.warm.as_deref().map_or(Ok(WarmUp::default()), str::parse).map_err(described)?;
+        let hints: Vec<HintRange> = h
+            .spec
+            .hinted
+            .iter()
+            .map(|text| text.parse())
+            .collect::<std::result::Result<_, _>>()
+            .map_err(described)?;
         let options = RunOptions { mode, warm, seed: self.seed, ..RunOptions::default() };
         let (h, packed) = (*h, view.packed.is_some());
         let run = move || {
-            let session = Session::new(&stack, &options)?;
+            let mut session = Session::new(&stack, &options)?;
+            session.set_hints(&hints);
             let workload = if packed { h.input.packed(&h.facts.chunks, false)? } else { h.input.open()? };
             let mut workload = workload.fit(Fit::Strict, session.sectors(), None)?;
             Ok(RunMetrics::of(&session.measure(&mut workload, &mut |_| {})?))
