@@ -189,7 +189,7 @@ fn run(arguments: &[String]) -> Result<(), ClientError> {
         ["get", name] => io::stdout().write_all(&store.get(name)?)?,
         ["remove", name] => store.remove(name)?,
         ["list"] => {
-            store.files.values().try_for_each(|f| writeln!(io::stdout(), "{} {}", f.name, f.bytes))?
+            store.files.values().try_for_each(|f| writeln!(io::stdout(), "{} {}", f.name, f.bytes))?;
         }
         _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, usage).into()),
     }
