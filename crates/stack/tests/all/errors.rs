@@ -92,7 +92,7 @@ fn unknown_names_are_told_with_line_and_nearest() {
             with("slc-k9-2016", "slc-k8-2016"),
             &[
                 "t:2:11 `media.nand.profile` = slc-k8-2016: no such profile; there are slc-k9-2016, pcm-p8p-2016, \
-             bnvm-pcm-2019, mlc-openssd-2011, tlc-2020, qlc-2020, tlc-pages-2018, qlc-pages-2022, dimm-optane-2019, cxl-mem-2023, dram-ddr4, pcm-halo-2012, \
+             bnvm-pcm-2019, mlc-openssd-2011, tlc-2020, qlc-2020, tlc-pages-2018, tlc-slc-2024, qlc-pages-2022, dimm-optane-2019, cxl-mem-2023, dram-ddr4, pcm-halo-2012, \
              bnvm-pcm-bytes, reram-2014, mram-2019, lpddr2-nvm-ispfs-2018, s3-standard-2019, s3-express-2023, nvme-p4500-2017, ram-disk-ddr4, the drives of `frit disk list`, or give the path of a \
              .toml file | did you mean `slc-k9-2016`?",
             ],
