@@ -88,20 +88,6 @@ impl TreeText {
         }
     }
 
-    /// Returns the name of NAND alone.
-    fn nand(&mut self, blocks: u32) -> String {
-        let pages = self.rng.random_range(1..=2) * 8;
-        let channels = self.rng.random_range(1..=2);
-        let page = self.one(&["2K", "4K", "16K"]);
-        self.medium(
-            "nand",
-            &format!(
-                "profile = \"slc-k9-2016\"\nchannels = {channels}\nchips_per_channel = 1\n\
-                 blocks_per_plane = {blocks}\npages_per_block = {pages}\npage_bytes = \"{page}\""
-            ),
-        )
-    }
-
     fn hfsl(&mut self) -> String {
         let nand = format!(
             "profile = \"slc-k9-2016\"\nchannels = {}\nchips_per_channel = 1\nblocks_per_plane = 32\n\
@@ -129,25 +115,13 @@ impl TreeText {
     /// Returns the name of a layer over devices.
     fn composed(&mut self, depth: u32) -> String {
         let kind = self.one(&[
-            "cache",
-            "cache",
-            "flashtier",
-            "flashtier",
-            "flashcache",
-            "concat",
-            "stripe",
-            "mirror",
-            "thin",
-            "compress",
-            "segments",
-            "delay",
-            "flaky",
+            "cache", "cache", "concat", "stripe", "mirror", "thin", "compress", "segments", "delay", "flaky",
             "record",
         ]);
         let mut lines = format!("kind = \"{kind}\"\n");
         let several = matches!(kind, "concat" | "stripe" | "mirror");
         let role = match kind {
-            "cache" | "flashtier" => "disk",
+            "cache" => "disk",
             "segments" => "map",
             _ => "device",
         };
@@ -164,13 +138,6 @@ impl TreeText {
             "cache" => {
                 let pcm = self.pcm();
                 let _ = writeln!(lines, "pcm = \"{pcm}\"");
-            }
-            "flashtier" => {
-                let nand = self.nand(16);
-                let durability = self.one(&["deferred", "synchronous"]);
-                let mode = self.one(&["write-back", "write-through"]);
-                let _ =
-                    writeln!(lines, "nand = \"{nand}\"\ndurability = \"{durability}\"\nmode = \"{mode}\"");
             }
             "segments" => {
                 let profile = self.one(&["s3-standard-2019", "s3-express-2023"]);
@@ -226,7 +193,14 @@ fn torture(text: &str, seed: u64) -> Result<(), String> {
     };
     let small = small_stack::overrides(&load).map_err(|e| e.to_string())?;
     let target = StackTarget::new(move |more| load(&[&small, more].concat())).map_err(|e| e.to_string())?;
-    let modes = TortureMode::all();
+    let modes = [
+        TortureMode::Cuts,
+        TortureMode::Exhaustive,
+        TortureMode::Files,
+        TortureMode::Damage,
+        TortureMode::Errors,
+        TortureMode::Wear,
+    ];
     let options = CampaignOptions {
         seed,
         items: Some(modes.len() as u32),
