@@ -2,8 +2,8 @@
 //! wrote, the fences that make these bytes certain, and the commands that each acknowledgement
 //! waited for.
 //!
-//! Only commands with a lasting effect are nodes; a read passes on its own dependencies, and a read of NAND
-//! those of its block. Edges are the recorded `after`, the order within a NAND block, and the order of writes to one cache line
+//! Only commands with a lasting effect are nodes; a read passes on its own dependencies. Edges are
+//! the recorded `after`, the order within a NAND block, and the order of writes to one cache line
 //! of PCM. The recorder's own order between fences and writes on a line is not used, because a
 //! fence is not a write.
 
@@ -158,13 +158,6 @@ impl Graph {
                 if let Some(n) = node_of[a as usize] {
                     before.add(n);
                 }
-            }
-            if op.cmd.op == Op::NandRead
-                && let Some(&n) = last_in_block.get(&(op.cmd.unit.0, op.cmd.hazard))
-            {
-                // A page can be read only after its program, so what waits for the read waits for both.
-                before.add(n);
-                before.add_all(&self.nodes[n].before.clone());
             }
             if let (Some(n), Some(effect)) = (node_of[i], effect(op.cmd.op)) {
                 let cmd = &op.cmd;
