@@ -1,7 +1,8 @@
 //! Commands of a served solid-state cache.
 
+use crate::command::{self, DeviceKind, unexpected};
 use crate::connection::{ClientError, Connection};
-use crate::wire::{CACHE_BYTES_MAX, Refused, VERSION, from_hex, to_hex};
+use crate::wire::{CACHE_BYTES_MAX, from_hex, to_hex};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::ops::Range;
@@ -113,32 +114,6 @@ pub enum CacheAnswer {
         /// Block after the last one that was examined: the begin of the next listing.
         end: u32,
     },
-}
-
-#[derive(Serialize)]
-struct Request<'a> {
-    v: u32,
-    r#do: &'static str,
-    command: &'a CacheOperation,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Answer {
-    Ok(Success),
-    Error(Refused),
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Success {
-    Cache(CacheAnswer),
-}
-
-#[derive(Deserialize)]
-struct Envelope {
-    #[serde(flatten)]
-    result: Answer,
 }
 
 /// A served solid-state cache.
@@ -293,13 +268,5 @@ impl CacheClient {
 }
 
 fn execute(connection: &mut Connection, command: &CacheOperation) -> Result<CacheAnswer, ClientError> {
-    let request = Request { v: VERSION, r#do: "cache", command };
-    match connection.exchange::<Envelope>(&request)?.result {
-        Answer::Ok(Success::Cache(answer)) => Ok(answer),
-        Answer::Error(refused) => Err(refused.into()),
-    }
-}
-
-fn unexpected(answer: &CacheAnswer) -> ClientError {
-    ClientError::Answer(format!("it does not belong to the request: {answer:?}"))
+    command::execute(connection, DeviceKind::Cache, command)
 }

@@ -10,6 +10,7 @@
 //! of a block device belong on NBD.
 
 mod cache;
+mod command;
 mod connection;
 mod nameless;
 mod socket;

@@ -1,7 +1,8 @@
 //! Commands of a served nameless-write device.
 
+use crate::command::{self, DeviceKind, unexpected};
 use crate::connection::{ClientError, Connection};
-use crate::wire::{CACHE_BYTES_MAX, Refused, VERSION, from_hex, to_hex};
+use crate::wire::{CACHE_BYTES_MAX, from_hex, to_hex};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
@@ -158,32 +159,6 @@ pub enum NamelessAnswer {
     Migrations(Vec<MovedBlock>),
     /// Places of claimed blocks.
     Claimed(Vec<ClaimedBlock>),
-}
-
-#[derive(Serialize)]
-struct Request<'a> {
-    v: u32,
-    r#do: &'static str,
-    command: &'a NamelessOperation,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Answer {
-    Ok(Success),
-    Error(Refused),
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Success {
-    Nameless(NamelessAnswer),
-}
-
-#[derive(Deserialize)]
-struct Envelope {
-    #[serde(flatten)]
-    result: Answer,
 }
 
 /// A served nameless-write device (Zhang et al., FAST 2012). The program is the owner of its blocks.
@@ -391,13 +366,5 @@ impl NamelessClient {
 }
 
 fn execute(connection: &mut Connection, command: &NamelessOperation) -> Result<NamelessAnswer, ClientError> {
-    let request = Request { v: VERSION, r#do: "nameless", command };
-    match connection.exchange::<Envelope>(&request)?.result {
-        Answer::Ok(Success::Nameless(answer)) => Ok(answer),
-        Answer::Error(refused) => Err(refused.into()),
-    }
-}
-
-fn unexpected(answer: &NamelessAnswer) -> ClientError {
-    ClientError::Answer(format!("it does not belong to the request: {answer:?}"))
+    command::execute(connection, DeviceKind::Nameless, command)
 }

@@ -2,7 +2,7 @@
 
 use super::address::{encode, owned};
 use super::is_placed;
-use super::place::runs;
+use super::place::push_block;
 use super::placed::failed;
 use crate::error::{Error, Result};
 use crate::extents::Extent;
@@ -71,12 +71,7 @@ impl<M: Medium> Fs<M> {
                 && encode(found) != start
                 && !is_planted(NamelessBug::ClaimNotApplied)
             {
-                for next in runs(at, &[encode(found)]) {
-                    match moved.last_mut() {
-                        Some(last) if last.joins(&next) => last.len += 1,
-                        _ => moved.push(next),
-                    }
-                }
+                push_block(&mut moved, at, encode(found));
             }
         }
         Ok(moved)

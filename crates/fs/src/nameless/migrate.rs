@@ -3,7 +3,7 @@
 
 use super::address::{decode, encode, page_of};
 use super::is_placed;
-use super::place::runs;
+use super::place::push_block;
 use super::placed::{HeldBlocks, PlacedContents, failed};
 use crate::error::{Error, Result};
 use crate::extents::Extent;
@@ -99,17 +99,10 @@ fn moved_extents(state: &NodeState, moves: &Moves) -> Vec<Extent> {
             let index = u64::from(page - first);
             // Another version at this page is a block that came later.
             if decode(extent.start + index).version == to.version {
-                let words = [encode(to)];
-                new.extend(runs(extent.at + index, &words));
+                push_block(&mut new, extent.at + index, encode(to));
             }
         }
     }
-    new.sort_unstable_by_key(|extent| extent.at);
-    new.dedup_by(|next, last| {
-        let joins = last.joins(next);
-        last.len += if joins { next.len } else { 0 };
-        joins
-    });
     new
 }
 

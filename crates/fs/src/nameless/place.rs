@@ -153,11 +153,16 @@ fn next_buffered(state: &NodeState, mut from: u64) -> Option<Extent> {
 pub(super) fn runs(at: u64, words: &[u64]) -> Vec<Extent> {
     let mut all: Vec<Extent> = Vec::new();
     for (at, &start) in (at..).zip(words) {
-        let next = Extent { at, len: 1, start, written: true };
-        match all.last_mut() {
-            Some(last) if last.joins(&next) => last.len += 1,
-            _ => all.push(next),
-        }
+        push_block(&mut all, at, start);
     }
     all
+}
+
+/// Adds a placed block behind all others, to the last extent if it follows there.
+pub(super) fn push_block(extents: &mut Vec<Extent>, at: u64, start: u64) {
+    let next = Extent { at, len: 1, start, written: true };
+    match extents.last_mut() {
+        Some(last) if last.joins(&next) => last.len += 1,
+        _ => extents.push(next),
+    }
 }

@@ -82,8 +82,9 @@ impl VirtualBlocks {
         }
     }
 
-    /// Returns the number of changed blocks: the bound of what a crash loses, without contents.
-    pub fn changed_blocks(&self) -> u64 {
+    /// Returns the number of changed blocks.
+    #[cfg(test)]
+    fn changed_blocks(&self) -> u64 {
         self.changed.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
     }
 }

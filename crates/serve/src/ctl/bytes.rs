@@ -1,5 +1,6 @@
 //! Reads and writes of bytes by control: of the volume, or of a medium by physical address.
 
+use super::device_commands::check_writable;
 use super::wire::{PEEK_BYTES_MAX, POKE_BYTES_MAX, RawMedium, RefusalKind, Refused, from_hex};
 use crate::backend::ReplyTime;
 use crate::device::{Device, Failure};
@@ -66,9 +67,7 @@ pub fn poke(
             ));
         }
         Some(RawMedium::Pcm) => {
-            if let Some(why) = device.read_only() {
-                return Err(Refused::new(RefusalKind::Failed, format!("read-only: {why}")));
-            }
+            check_writable(device)?;
             by_name(callers, |caller| {
                 device.with(|b| b.raw_write(caller, at, &data)).map_err(failed)?.map_err(refused)
             })?;

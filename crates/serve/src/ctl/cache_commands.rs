@@ -1,8 +1,8 @@
 //! Commands of a solid-state cache by control.
 
 use super::bytes::{failed, refused, wait};
-use super::wire::{CACHE_BYTES_MAX, CacheAnswer, CacheOperation, EXISTS_BLOCKS_MAX, RefusalKind, Refused};
-use super::wire::{from_hex, to_hex};
+use super::device_commands::{check_writable, contents_of};
+use super::wire::{CacheAnswer, CacheOperation, EXISTS_BLOCKS_MAX, Refused, to_hex};
 use crate::device::Device;
 use frit_client::{CacheInfo, CacheState, PresentBlock};
 use frit_core::{BlockState, CacheCommand, CacheReply};
@@ -24,10 +24,10 @@ pub(super) fn execute(device: &Device, command: &CacheOperation) -> Result<Cache
             })
         }
         CacheOperation::WriteDirty { first, data } => {
-            change(device, CacheCommand::WriteDirty { first: *first, data: &bytes_of(data)? })
+            change(device, CacheCommand::WriteDirty { first: *first, data: &contents_of(data)? })
         }
         CacheOperation::WriteClean { first, data } => {
-            change(device, CacheCommand::WriteClean { first: *first, data: &bytes_of(data)? })
+            change(device, CacheCommand::WriteClean { first: *first, data: &contents_of(data)? })
         }
         CacheOperation::Evict { from, to } => change(device, CacheCommand::Evict(*from..*to)),
         CacheOperation::Clean { from, to } => change(device, CacheCommand::Clean(*from..*to)),
@@ -39,18 +39,6 @@ pub(super) fn execute(device: &Device, command: &CacheOperation) -> Result<Cache
             Ok(CacheAnswer::Done)
         }
     }
-}
-
-fn bytes_of(data: &str) -> Result<Vec<u8>, Refused> {
-    let invalid = |what: String| Refused::new(RefusalKind::Invalid, what);
-    let data = from_hex(data).map_err(invalid)?;
-    if data.len() > CACHE_BYTES_MAX {
-        return Err(invalid(format!(
-            "{} bytes: a command writes at most {CACHE_BYTES_MAX} bytes",
-            data.len()
-        )));
-    }
-    Ok(data)
 }
 
 fn info(device: &Device) -> Result<CacheInfo, Refused> {
@@ -72,9 +60,7 @@ fn give(device: &Device, command: CacheCommand<'_>) -> Result<CacheReply, Refuse
 }
 
 fn change(device: &Device, command: CacheCommand<'_>) -> Result<CacheAnswer, Refused> {
-    if let Some(why) = device.read_only() {
-        return Err(Refused::new(RefusalKind::Failed, format!("read-only: {why}")));
-    }
+    check_writable(device)?;
     give(device, command).map(|_| CacheAnswer::Done)
 }
 

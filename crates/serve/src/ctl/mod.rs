@@ -12,6 +12,7 @@ mod cache_commands;
 mod change_log;
 mod client;
 mod control_target;
+mod device_commands;
 mod hint_change;
 mod nameless_commands;
 mod param_key;

@@ -1,10 +1,10 @@
 //! Commands of a nameless-write device by control.
 
 use super::bytes::{failed, refused, wait};
+use super::device_commands::{check_writable, contents_of, invalid};
 use super::wire::{
-    CACHE_BYTES_MAX, NAMELESS_BLOCKS_MAX, NamelessAnswer, NamelessOperation, RefusalKind, Refused,
+    CACHE_BYTES_MAX, NAMELESS_BLOCKS_MAX, NamelessAnswer, NamelessOperation, RefusalKind, Refused, to_hex,
 };
-use super::wire::{from_hex, to_hex};
 use crate::device::Device;
 use frit_client::{BlockAddress, ClaimedBlock, MovedBlock, NamelessInfo, OwnedBlock};
 use frit_core::{Claimed, Migration, NamelessCommand, PhysicalAddress};
@@ -18,7 +18,7 @@ pub(super) fn execute(device: &Device, command: &NamelessOperation) -> Result<Na
     match command {
         NamelessOperation::Info {} => info(device).map(NamelessAnswer::Info),
         NamelessOperation::NamelessWrite { owners, data } => {
-            let (data, mut placed) = (bytes_of(data)?, Vec::new());
+            let (data, mut placed) = (contents_of(data)?, Vec::new());
             change(device, NamelessCommand::NamelessWrite { owners, data: &data, placed: &mut placed })?;
             Ok(NamelessAnswer::Placed(placed.into_iter().map(address).collect()))
         }
@@ -29,7 +29,7 @@ pub(super) fn execute(device: &Device, command: &NamelessOperation) -> Result<Na
             })
         }
         NamelessOperation::VirtualWrite { blocks, data } => {
-            let data = bytes_of(data)?;
+            let data = contents_of(data)?;
             done(change(device, NamelessCommand::VirtualWrite { blocks, data: &data }))
         }
         NamelessOperation::VirtualRead { block } => {
@@ -56,19 +56,6 @@ pub(super) fn execute(device: &Device, command: &NamelessOperation) -> Result<Na
         NamelessOperation::Resume {} => done(give(device, NamelessCommand::Resume)),
         NamelessOperation::Flush {} => flush(device),
     }
-}
-
-fn invalid(what: String) -> Refused {
-    Refused::new(RefusalKind::Invalid, what)
-}
-
-fn bytes_of(data: &str) -> Result<Vec<u8>, Refused> {
-    let data = from_hex(data).map_err(invalid)?;
-    if data.len() > CACHE_BYTES_MAX {
-        let what = format!("{} bytes: a command writes at most {CACHE_BYTES_MAX} bytes", data.len());
-        return Err(invalid(what));
-    }
-    Ok(data)
 }
 
 fn check_number(blocks: usize) -> Result<(), Refused> {
@@ -120,10 +107,8 @@ fn give(device: &Device, command: NamelessCommand<'_>) -> Result<(), Refused> {
 }
 
 fn change(device: &Device, command: NamelessCommand<'_>) -> Result<(), Refused> {
-    match device.read_only() {
-        Some(why) => Err(Refused::new(RefusalKind::Failed, format!("read-only: {why}"))),
-        None => give(device, command),
-    }
+    check_writable(device)?;
+    give(device, command)
 }
 
 fn done(given: Result<(), Refused>) -> Result<NamelessAnswer, Refused> {

@@ -7,18 +7,13 @@ use frit_core::planted::{self, BugId, PlantedBug};
 use frit_fs::planted::NamelessBug;
 use frit_fs::{Clock, FileSystem, FormatOptions, Fs};
 use frit_torture::block::target::TortureTarget;
-use frit_torture::fs::nameless::{DeviceUnderTest, NamelessCutReport, NamelessCuts};
-use frit_torture::fs::{Act, FsOp, Rules, run};
+use frit_torture::fs::nameless::{DeviceUnderTest, NamelessCutReport, NamelessCuts, allocates_ahead};
+use frit_torture::fs::{Rules, run};
 use std::sync::Arc;
 use std::time::Instant;
 use strum::IntoEnumIterator;
 
 const STACKS: [&str; 2] = ["nameless-fs", "nameless-fs-units"];
-
-fn is_left_out(op: &FsOp) -> bool {
-    use frit_fs::Allocate::{Extend, Keep};
-    matches!(op.act, Act::Allocate { how: Extend | Keep, .. })
-}
 
 /// Thousands of operations on one file system, under garbage collection, equal those on a model.
 #[test]
@@ -34,7 +29,7 @@ fn long_runs_match_the_model() {
         let clock = Clock::counted(1_000_000_000_000);
         let format = FormatOptions { placed: Some(Arc::clone(&placed)), clock, ..FormatOptions::default() };
         let fs = Fs::format(placed.medium(), format).unwrap();
-        let rules = Rules { limited: true, limits: false, leave_out: is_left_out, ..Rules::default() };
+        let rules = Rules { limited: true, limits: false, leave_out: allocates_ahead, ..Rules::default() };
         run(seed, share_of(6_000), &fs, &rules)
             .unwrap_or_else(|found| panic!("{stack}, seed {seed}: {found}"));
         fs.sync().unwrap();

@@ -97,6 +97,11 @@ impl FakeDevice {
         state.claimed = Some(Vec::new());
     }
 
+    /// Number of moves that are not acknowledged.
+    pub(super) fn pending(&self) -> usize {
+        self.state().moves.len()
+    }
+
     /// Number of pages, in use or not.
     pub(super) fn pages_in_all(&self) -> usize {
         self.state().size as usize

@@ -162,3 +162,21 @@ fn a_read_only_file_system_changes_nothing_on_the_device() {
     device.crash();
     assert_eq!(contents(&open(&device), ino).unwrap(), [9; 3 * BLOCK]);
 }
+
+#[test]
+fn an_idle_device_works_in_the_background() {
+    let device = FakeDevice::new(CAPACITY, VIRTUAL, 8);
+    let fs = format(&device);
+    let ino = file(&fs, "file");
+    fs.write(ino, 0, &[4; 9 * BLOCK]).unwrap();
+    let placed = Arc::clone(fs.placed_contents().unwrap());
+    let before = placed.accesses();
+    fs.sync().unwrap();
+    assert!(placed.accesses() > before, "a sync places contents");
+    assert!(placed.step(6).unwrap() && !placed.step(0).unwrap());
+    assert_eq!(device.pending(), 6);
+    assert_eq!(contents(&fs, ino).unwrap(), [4; 9 * BLOCK]);
+    fs.sync().unwrap();
+    assert_eq!(device.pending(), 0);
+    assert_eq!(contents(&fs, ino).unwrap(), [4; 9 * BLOCK]);
+}

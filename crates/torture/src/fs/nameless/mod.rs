@@ -6,4 +6,4 @@ mod device;
 mod run;
 
 pub use device::DeviceUnderTest;
-pub use run::{NamelessCutReport, NamelessCuts};
+pub use run::{NamelessCutReport, NamelessCuts, allocates_ahead};

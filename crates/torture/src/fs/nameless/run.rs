@@ -103,10 +103,15 @@ fn failed(what: &str, error: impl fmt::Display) -> Violation {
     Violation::new(Oracle::Recovers, format!("{what}: {error}"))
 }
 
-/// Space cannot be allocated on the device before it is written.
-fn is_left_out(op: &FsOp) -> bool {
+/// Returns `true` if an operation allocates space before it is written, which the device cannot do.
+#[must_use]
+pub fn allocates_ahead(op: &FsOp) -> bool {
     use frit_fs::Allocate::{Extend, Keep};
-    matches!(op.act, Act::Allocate { how: Extend | Keep, .. } | Act::Gather(_))
+    matches!(op.act, Act::Allocate { how: Extend | Keep, .. })
+}
+
+fn is_left_out(op: &FsOp) -> bool {
+    allocates_ahead(op) || matches!(op.act, Act::Gather(_))
 }
 
 fn rules() -> Rules {
