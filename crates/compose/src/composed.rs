@@ -90,8 +90,8 @@ pub trait Composer<S: Sink>: Send {
         0
     }
 
-    /// Announces the next requests: see [`BlockLayer::prefetch`]. A composer that does not change
-    /// addresses passes them to its only device.
+    /// Announces the next requests: see [`BlockLayer::prefetch`]. A composer whose addresses
+    /// follow from a table does nothing.
     fn prefetch(&self, _next: &[(Sector, u32)]) {}
 
     /// Reads sectors.

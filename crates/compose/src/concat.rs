@@ -2,9 +2,9 @@
 
 use crate::composed::{Base, Composer};
 use crate::devices::Devices;
-use crate::parts::{Part, place_in_part, read_parts, write_parts, zero_parts};
+use crate::parts::{Part, place_in_part, prefetch_parts, read_parts, write_parts, zero_parts};
 use crate::sizing::{DeviceSizes, Resizable, in_ratio, round_up};
-use frit_core::{BlockDevice, MediumKind, ReadTarget, Result, Sink, WriteData};
+use frit_core::{BlockDevice, MediumKind, ReadTarget, Result, Sector, Sink, WriteData};
 
 frit_core::parameters! {
     /// Configuration of a concatenation. It has no parameters.
@@ -76,6 +76,10 @@ impl<S: Sink + 'static> Composer<S> for Concat<S> {
 
     fn bytes(&self) -> u64 {
         self.starts.last().copied().unwrap_or(0)
+    }
+
+    fn prefetch(&self, next: &[(Sector, u32)]) {
+        prefetch_parts(&self.base.devices, self.bytes(), next, |at| part(&self.starts, at));
     }
 
     fn read(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {

@@ -3,7 +3,9 @@
 use crate::devices::Devices;
 use crate::planted::NestBug;
 use frit_core::planted::is_planted;
-use frit_core::{BlockDevice, Cause, MediumKind, ReadTarget, Result, Sink, WriteData};
+use frit_core::{
+    BlockDevice, Cause, MediumKind, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, WriteData,
+};
 use std::ops::Range;
 
 /// A run of bytes on one device.
@@ -15,6 +17,41 @@ pub(crate) struct Part {
     pub(crate) at: u64,
     /// Number of bytes until the end of the run.
     pub(crate) len: u64,
+}
+
+/// Number of announcements that are passed to a device at once.
+const ANNOUNCED: usize = 16;
+
+/// Announces the next requests to the devices, each by the part at its start. Requests at `end` or
+/// behind it will be refused.
+pub(crate) fn prefetch_parts<S: Sink>(
+    devices: &Devices<S>,
+    end: u64,
+    next: &[(Sector, u32)],
+    part: impl Fn(u64) -> Part,
+) {
+    for next in next.chunks(ANNOUNCED) {
+        let mut parts = [(usize::MAX, (Sector(0), 0)); ANNOUNCED];
+        for (of, &(at, sectors)) in parts.iter_mut().zip(next) {
+            let at = at.0.saturating_mul(SECTOR_BYTES);
+            if at < end {
+                let p = part(at);
+                let sectors = u64::from(sectors).min(p.len / SECTOR_BYTES) as u32;
+                *of = (p.device, (Sector(p.at / SECTOR_BYTES), sectors));
+            }
+        }
+        for (i, device) in devices.iter().enumerate() {
+            let mut own = [(Sector(0), 0); ANNOUNCED];
+            let mut n = 0;
+            for (_, range) in parts.iter().filter(|(device, _)| *device == i) {
+                own[n] = *range;
+                n += 1;
+            }
+            if n > 0 {
+                device.prefetch(&own[..n]);
+            }
+        }
+    }
 }
 
 /// Reads a range. `part` returns the run that begins at an address. The parts are independent of

@@ -6,7 +6,7 @@ use frit_core::planted::is_planted;
 use frit_core::{
     BlockDevice, BlockingAccess, BlockingMedium, Cause, CheckCounts, CheckScope, CrashKind, DeferredPart,
     Finding, Hints, Info, LayerRecovery, MediumKind, Op, Params, Precondition, Progress, ReadTarget, Result,
-    Sink, StackView, WriteData, WriteGuarantee,
+    Sector, Sink, StackView, WriteData, WriteGuarantee,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -101,6 +101,11 @@ impl<S: Sink> BlockDevice<S> for Slot<S> {
 
     fn page_bytes(&self) -> u32 {
         self.device.page_bytes()
+    }
+
+    #[inline]
+    fn prefetch(&self, next: &[(Sector, u32)]) {
+        self.device.prefetch(next);
     }
 
     fn set_hints(&mut self, hints: Hints) {

@@ -2,9 +2,9 @@
 
 use crate::composed::{Base, Composer};
 use crate::devices::Devices;
-use crate::parts::{Part, place_in_part, read_parts, write_parts, zero_parts};
+use crate::parts::{Part, place_in_part, prefetch_parts, read_parts, write_parts, zero_parts};
 use crate::sizing::{DeviceSizes, Resizable, round_up};
-use frit_core::{BlockDevice, Error, MediumKind, ReadTarget, Result, SECTOR_BYTES, Sink, WriteData, size};
+use frit_core::{BlockDevice, Error, MediumKind, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, WriteData, size};
 
 frit_core::parameters! {
     /// Configuration of a stripe.
@@ -83,6 +83,10 @@ impl<S: Sink + 'static> Composer<S> for Stripe<S> {
     fn bytes(&self) -> u64 {
         let smallest = self.base.devices.iter().map(BlockDevice::bytes).min().unwrap_or(0);
         smallest / self.map.chunk * self.map.chunk * self.map.devices
+    }
+
+    fn prefetch(&self, next: &[(Sector, u32)]) {
+        prefetch_parts(&self.base.devices, self.bytes(), next, |at| self.map.part(at));
     }
 
     fn read(&mut self, sink: &mut S, at: u64, into: ReadTarget<'_>, after: S::Tok) -> Result<S::Tok> {

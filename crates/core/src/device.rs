@@ -85,8 +85,9 @@ pub trait BlockDevice<S: Sink>: Send {
     }
 
     /// Announces the next requests (first sector, length in sectors): see
-    /// [`crate::BlockLayer::prefetch`].
-    fn prefetch(&self, _next: &[(Sector, u32)]) {}
+    /// [`crate::BlockLayer::prefetch`]. A device that passes requests on passes this on as well:
+    /// without it, each request of a layer below waits for memory.
+    fn prefetch(&self, next: &[(Sector, u32)]);
 
     /// Sets the hints of the writes of [`Cause::Host`] that follow. A device that is no layer ignores
     /// them.

@@ -197,6 +197,12 @@ impl<E: MeteredEngine> Runner<E> {
             let name = workload.identity().name;
             return Err(Error::WorkloadExhausted { name, requests: self.warmed });
         }
+        // The tables of all layers take memory.
+        let mut info = self.layer.info();
+        self.layer.each_layer_below(&mut |_, below, _| {
+            info.dram_bytes += below.dram_bytes;
+            info.durable_map_bytes += below.durable_map_bytes;
+        });
         let mut report = build(ReportInputs {
             stack: self.stack.clone(),
             workload: WorkloadId {
@@ -215,7 +221,7 @@ impl<E: MeteredEngine> Runner<E> {
             after: self.snapshot(),
             usage: self.engine.usage(),
             hardware: &self.hardware,
-            info: self.layer.info(),
+            info,
             steady: phase.rounds.judge(),
             wall_ns: phase.wall.as_nanos() as u64,
             workload_wall_ns: phase.workload_time.as_nanos() as u64,

@@ -38,7 +38,7 @@ use crate::sizing::{DeviceSizes, Resizable, least_bytes};
 use frit_core::visible::Metric;
 use frit_core::{
     BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, Error, Finding, MediumKind, Progress, ReadTarget,
-    Recovery, Result, SECTOR_BYTES, Sink, WriteData, size,
+    Recovery, Result, Sector, SECTOR_BYTES, Sink, WriteData, size,
 };
 use layout::Layout;
 use regions::Regions;
@@ -256,6 +256,11 @@ impl<S: Sink + 'static> Composer<S> for Mirror<S> {
 
     fn bytes(&self) -> u64 {
         self.layout.data
+    }
+
+    /// Data have the same address on each side. A read goes to one side, which is not known yet.
+    fn prefetch(&self, next: &[(Sector, u32)]) {
+        self.base.devices.iter().for_each(|side| side.prefetch(next));
     }
 
     fn dram_bytes(&self) -> u64 {

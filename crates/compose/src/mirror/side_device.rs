@@ -3,7 +3,7 @@
 
 use frit_core::{
     BlockDevice, BlockingMedium, Cause, CheckCounts, CheckScope, CrashKind, Error, Finding, Hints, Info,
-    LayerRecovery, MediumKind, Op, Params, Precondition, Progress, ReadTarget, Result, Sink, StackView,
+    LayerRecovery, MediumKind, Op, Params, Precondition, Progress, ReadTarget, Result, Sector, Sink, StackView,
     WriteData, WriteGuarantee,
 };
 use std::sync::Arc;
@@ -49,6 +49,14 @@ impl<S: Sink> SideDevice<S> {
 impl<S: Sink> BlockDevice<S> for SideDevice<S> {
     fn bytes(&self) -> u64 {
         self.device.bytes()
+    }
+
+    fn page_bytes(&self) -> u32 {
+        self.device.page_bytes()
+    }
+
+    fn prefetch(&self, next: &[(Sector, u32)]) {
+        self.device.prefetch(next);
     }
 
     fn set_hints(&mut self, hints: Hints) {

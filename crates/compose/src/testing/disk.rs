@@ -152,6 +152,8 @@ impl BlockDevice<UntimedSink> for TestDisk {
         self.lock().bytes.len() as u64
     }
 
+    fn prefetch(&self, _next: &[(Sector, u32)]) {}
+
     fn read(&mut self, _: &mut UntimedSink, at: u64, mut to: ReadTarget<'_>, _: Cause, (): ()) -> Result<()> {
         let d = self.lock();
         if let Some(to) = to.bytes().filter(|_| !d.without_bytes) {

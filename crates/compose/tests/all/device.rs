@@ -1,7 +1,7 @@
 //! A device with a volatile cache, fixed latencies and faults, for tests of composers.
 
 use frit_core::{
-    BlockDevice, Cause, Cmd, DurabilityPoint, Error, MediumKind, Nanos, Op, ReadTarget, Result, Sink,
+    BlockDevice, Cause, Cmd, DurabilityPoint, Error, MediumKind, Nanos, Op, ReadTarget, Result, Sector, Sink,
     StackView, UnitId, WriteData, WriteGuarantee,
 };
 use frit_media::{Device, DramTiming, Hardware, TimingModel};
@@ -32,6 +32,8 @@ pub(crate) struct State {
     pub(crate) fail_flush: bool,
     /// Sectors that cannot be read until they are written.
     pub(crate) unreadable: BTreeSet<u64>,
+    /// Announced requests.
+    pub(crate) announced: Vec<(Sector, u32)>,
     pub(crate) reads: u64,
     pub(crate) writes: u64,
 }
@@ -144,6 +146,10 @@ impl State {
 impl<S: Sink> BlockDevice<S> for TestDevice {
     fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    fn prefetch(&self, next: &[(Sector, u32)]) {
+        self.state().announced.extend(next);
     }
 
     fn read(

@@ -3,5 +3,6 @@
 // Clippy does not treat helper functions of tests as tests.
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
+mod announcements;
 mod device;
 mod mirror;

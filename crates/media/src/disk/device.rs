@@ -13,7 +13,7 @@ use crate::{Device, Hardware, Store, TimingModel};
 use frit_core::visible::{MediumView, Wear};
 use frit_core::{
     BlockDevice, BlockingMedium, Cause, Cmd, Counts, DurabilityPoint, Error, MediumKind, Op, ReadTarget,
-    Result, SECTOR_BYTES, Sink, StackView, UnitId, WriteData, WriteGuarantee, size,
+    Result, SECTOR_BYTES, Sector, Sink, StackView, UnitId, WriteData, WriteGuarantee, size,
 };
 use std::sync::Arc;
 
@@ -431,6 +431,9 @@ impl<S: Sink, St: Store + Send> BlockDevice<S> for Disk<St> {
     fn bytes(&self) -> u64 {
         Disk::bytes(self)
     }
+
+    /// A disk has no tables.
+    fn prefetch(&self, _next: &[(Sector, u32)]) {}
 
     fn read(
         &mut self,
