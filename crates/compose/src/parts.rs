@@ -3,9 +3,7 @@
 use crate::devices::Devices;
 use crate::planted::NestBug;
 use frit_core::planted::is_planted;
-use frit_core::{
-    BlockDevice, Cause, MediumKind, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, WriteData,
-};
+use frit_core::{BlockDevice, Cause, MediumKind, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, WriteData};
 use std::ops::Range;
 
 /// A run of bytes on one device.

@@ -4,7 +4,9 @@ use crate::composed::{Base, Composer};
 use crate::devices::Devices;
 use crate::parts::{Part, place_in_part, prefetch_parts, read_parts, write_parts, zero_parts};
 use crate::sizing::{DeviceSizes, Resizable, round_up};
-use frit_core::{BlockDevice, Error, MediumKind, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, WriteData, size};
+use frit_core::{
+    BlockDevice, Error, MediumKind, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, WriteData, size,
+};
 
 frit_core::parameters! {
     /// Configuration of a stripe.

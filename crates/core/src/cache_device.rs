@@ -69,6 +69,9 @@ where
     /// Returns the number of dirty blocks.
     fn dirty_blocks(&self) -> u64;
 
+    /// Announces blocks that will be written or read: see [`crate::BlockLayer::prefetch`].
+    fn prefetch(&self, blocks: &[u32]);
+
     /// Returns the state of a block; `None` if it is not present.
     fn state(&self, block: u32) -> Option<BlockState>;
 

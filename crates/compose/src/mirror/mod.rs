@@ -38,7 +38,7 @@ use crate::sizing::{DeviceSizes, Resizable, least_bytes};
 use frit_core::visible::Metric;
 use frit_core::{
     BlockDevice, Cause, CheckCounts, CheckScope, CrashKind, Error, Finding, MediumKind, Progress, ReadTarget,
-    Recovery, Result, Sector, SECTOR_BYTES, Sink, WriteData, size,
+    Recovery, Result, SECTOR_BYTES, Sector, Sink, WriteData, size,
 };
 use layout::Layout;
 use regions::Regions;

@@ -3,8 +3,8 @@
 
 use frit_core::{
     BlockDevice, BlockingMedium, Cause, CheckCounts, CheckScope, CrashKind, Error, Finding, Hints, Info,
-    LayerRecovery, MediumKind, Op, Params, Precondition, Progress, ReadTarget, Result, Sector, Sink, StackView,
-    WriteData, WriteGuarantee,
+    LayerRecovery, MediumKind, Op, Params, Precondition, Progress, ReadTarget, Result, Sector, Sink,
+    StackView, WriteData, WriteGuarantee,
 };
 use std::sync::Arc;
 

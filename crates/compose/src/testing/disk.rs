@@ -3,7 +3,7 @@
 use super::LosesPower;
 use frit_core::{
     BlockDevice, BlockingMedium, Cause, DurabilityPoint, Error, MediumKind, Op, ReadTarget, Result,
-    SECTOR_BYTES, StackView, UntimedSink, WriteData, WriteGuarantee,
+    SECTOR_BYTES, Sector, StackView, UntimedSink, WriteData, WriteGuarantee,
 };
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -40,7 +40,7 @@ fn parts_of_concat_and_stripe_are_announced_to_their_devices() {
     assert_eq!(announced(&devices, concat, &next), [vec![(DEVICE_SECTORS - 2, 2), (3, 1)], vec![(5, 4)]]);
 
     let devices = two();
-    let config = StripeConfig { chunk: 4096, ..StripeConfig::default() };
+    let config = StripeConfig { chunk: 4096 };
     let stripe = Stripe::new(config, Devices::new(boxed(&devices))).unwrap();
     let next = [(6, 8), (8, 8), (17, 1), (u64::MAX, 1)];
     assert_eq!(announced(&devices, stripe, &next), [vec![(6, 2), (9, 1)], vec![(0, 8)]]);

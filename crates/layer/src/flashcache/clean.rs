@@ -40,9 +40,10 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     /// Writes dirty blocks of a set to the disk until `limit` are left, with at most
     /// `clean_writes` writes. The request that causes it does not wait.
     fn clean_set(&mut self, sink: &mut S, set: u32, limit: u32) -> Result<()> {
-        let excess = to_usize(self.sets.to_clean(set).saturating_sub(limit));
-        let dirty = self.sets.oldest_first(set).filter(|&slot| self.needs_cleaning(slot));
-        let mut blocks: Vec<u32> = dirty.take(excess).filter_map(|slot| self.sets.block(slot)).collect();
+        let excess = self.sets.to_clean(set).saturating_sub(limit);
+        let mut slots = Vec::with_capacity(to_usize(excess));
+        self.sets.oldest_to_clean(set, excess, &mut slots);
+        let mut blocks: Vec<u32> = slots.into_iter().filter_map(|slot| self.sets.block(slot)).collect();
         blocks.sort_unstable();
         let mut writes = 0;
         let mut next = 0;
@@ -64,13 +65,9 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
         Ok(())
     }
 
-    fn needs_cleaning(&self, slot: u32) -> bool {
-        self.sets.is(slot, flag::DIRTY) && !self.sets.is(slot, flag::WRITTEN | flag::FLUSHED | flag::DAMAGED)
-    }
-
     /// Slot of a block, if it has to be written to the disk.
     fn to_clean(&self, block: u32) -> Option<u32> {
-        self.sets.find(block).filter(|&slot| self.needs_cleaning(slot))
+        self.sets.find(block).filter(|&slot| self.sets.needs_cleaning(slot))
     }
 
     /// Writes a dirty block and the dirty blocks beside it to the disk, with one write. Returns the

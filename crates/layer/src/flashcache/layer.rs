@@ -18,6 +18,9 @@ use frit_core::{
 };
 use std::sync::Arc;
 
+/// Number of announced requests that are looked up together.
+const ANNOUNCED: usize = 16;
+
 /// A disk behind an SSD. `S` is the sink that the layer works with, `C` the SSD, and `D` the disk.
 ///
 /// The epoch orders metadata and data on an SSD that is durable at a flush only: an entry that states
@@ -199,6 +202,22 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> BlockLayer
             dram_bytes: self.sets.dram_bytes(),
             durable_map_bytes: u64::from(self.layout.metadata_blocks()) * self.config.metadata_block,
         }
+    }
+
+    fn prefetch(&self, next: &[(Sector, u32)]) {
+        // Each loop loads what the next one follows, so the loads of all requests overlap.
+        for next in next.chunks(ANNOUNCED) {
+            let block = |at: Sector| self.block_of(at.0.saturating_mul(SECTOR_BYTES));
+            next.iter().for_each(|&(at, _)| self.sets.prefetch(block(at)));
+            next.iter().for_each(|&(at, _)| self.sets.prefetch_slot(block(at)));
+            let mut slots = [(Sector(0), 0); ANNOUNCED];
+            for (own, &(at, sectors)) in slots.iter_mut().zip(next) {
+                let slot = self.sets.prefetch_victim(block(at));
+                *own = (Sector(self.layout.slot_at(slot) / SECTOR_BYTES), sectors);
+            }
+            self.ssd.prefetch(&slots[..next.len()]);
+        }
+        self.disk.prefetch(next);
     }
 
     fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, _: Hints) -> Result<()> {

@@ -1,14 +1,12 @@
 //! The map of the cached blocks: sets of slots, their flags, and the order of replacement in a set.
 
 use frit_core::convert::{count_u32, low_u16, to_u64, to_usize};
+use frit_media::memory::prefetch;
 
 /// Block of a slot without a block.
 const NO_BLOCK: u32 = u32::MAX;
 /// End of a list of a set.
 const END: u16 = u16::MAX;
-/// Blocks that are compared together: a loop without a branch in it is compiled to vector
-/// instructions.
-const LANES: usize = 16;
 
 /// Flags of a slot.
 pub(super) mod flag {
@@ -34,12 +32,18 @@ pub(super) struct Sets {
     sets: u32,
     blocks: Vec<u32>,
     flags: Vec<u8>,
+    /// First slot of each chain: the blocks of a set that have the same place in their range of the disk.
+    chains: Vec<u16>,
+    /// Next slot of the chain of each slot.
+    chained: Vec<u16>,
     older: Vec<u16>,
     newer: Vec<u16>,
     /// Oldest and newest slot of each set.
     ends: Vec<(u16, u16)>,
     /// Number of blocks of each set that have to be written to the disk.
     to_clean: Vec<u16>,
+    /// Slot of each set before which, from the oldest on, no block has to be written to the disk.
+    hand: Vec<u16>,
     valid: u32,
 }
 
@@ -51,10 +55,13 @@ impl Sets {
             sets,
             blocks: vec![NO_BLOCK; slots],
             flags: vec![0; slots],
+            chains: vec![END; slots],
+            chained: vec![END; slots],
             older: vec![END; slots],
             newer: vec![END; slots],
             ends: vec![(END, END); to_usize(sets)],
             to_clean: vec![0; to_usize(sets)],
+            hand: vec![END; to_usize(sets)],
             valid: 0,
         };
         // The first slot of each set is the oldest, so that slots are used in order.
@@ -64,8 +71,8 @@ impl Sets {
 
     /// DRAM of the map, in bytes.
     pub(super) fn dram_bytes(&self) -> u64 {
-        let slot = size_of::<u32>() + size_of::<u8>() + 2 * size_of::<u16>();
-        let set = size_of::<(u16, u16)>() + size_of::<u16>();
+        let slot = size_of::<u32>() + size_of::<u8>() + 4 * size_of::<u16>();
+        let set = size_of::<(u16, u16)>() + 2 * size_of::<u16>();
         to_u64(self.blocks.len() * slot + self.ends.len() * set)
     }
 
@@ -89,15 +96,84 @@ impl Sets {
     /// Slot of a block, if it is cached.
     #[inline]
     pub(super) fn find(&self, block: u32) -> Option<u32> {
-        let first = to_usize(self.set_of(block) * self.set_blocks);
-        let set = &self.blocks[first..first + to_usize(self.set_blocks)];
-        for (i, lanes) in set.chunks(LANES).enumerate() {
-            if lanes.iter().fold(false, |any, &b| any | (b == block)) {
-                let at = lanes.iter().position(|&b| b == block)?;
-                return Some(count_u32(first + i * LANES + at));
+        let first = self.set_of(block) * self.set_blocks;
+        let mut next = self.chains[self.chain_of(block)];
+        while next != END {
+            let slot = first + u32::from(next);
+            if self.blocks[to_usize(slot)] == block {
+                return Some(slot);
             }
+            next = self.chained[to_usize(slot)];
         }
         None
+    }
+
+    /// Chain in which a block is found.
+    #[inline]
+    fn chain_of(&self, block: u32) -> usize {
+        to_usize(self.set_of(block) * self.set_blocks + block % self.set_blocks)
+    }
+
+    fn chain(&mut self, slot: u32, block: u32) {
+        let head = self.chain_of(block);
+        self.chained[to_usize(slot)] = self.chains[head];
+        self.chains[head] = low_u16(u64::from(slot % self.set_blocks));
+    }
+
+    fn unchain(&mut self, slot: u32, block: u32) {
+        let (head, first) = (self.chain_of(block), slot - slot % self.set_blocks);
+        let own = low_u16(u64::from(slot % self.set_blocks));
+        let after = self.chained[to_usize(slot)];
+        if self.chains[head] == own {
+            self.chains[head] = after;
+            return;
+        }
+        let mut at = self.chains[head];
+        while at != END {
+            let link = &mut self.chained[to_usize(first + u32::from(at))];
+            if *link == own {
+                *link = after;
+                return;
+            }
+            at = *link;
+        }
+    }
+
+    /// Prefetches the chain of a block.
+    #[inline]
+    pub(super) fn prefetch(&self, block: u32) {
+        prefetch(self.chains.get(self.chain_of(block)));
+        prefetch(self.ends.get(to_usize(self.set_of(block))));
+    }
+
+    /// Prefetches the first slot of the chain of a block, or the one that it would replace.
+    #[inline]
+    pub(super) fn prefetch_slot(&self, block: u32) {
+        let chain = self.chain_of(block);
+        let i = match self.chains[chain] {
+            END => self.ends[to_usize(self.set_of(block))].0,
+            first => first,
+        };
+        let slot = chain - to_usize(block % self.set_blocks) + usize::from(i);
+        prefetch(self.blocks.get(slot));
+        prefetch(self.flags.get(slot));
+        prefetch(self.older.get(slot));
+        prefetch(self.newer.get(slot));
+        prefetch(self.chained.get(slot));
+    }
+
+    /// Slot of a block, or the oldest of its set. Prefetches the chain of the block that is replaced.
+    #[inline]
+    pub(super) fn prefetch_victim(&self, block: u32) -> u32 {
+        if let Some(slot) = self.find(block) {
+            return slot;
+        }
+        let set = self.set_of(block);
+        let slot = set * self.set_blocks + u32::from(self.ends[to_usize(set)].0);
+        if let Some(old) = self.block(slot) {
+            prefetch(self.chains.get(self.chain_of(old)));
+        }
+        slot
     }
 
     /// Block of a slot, if it has one.
@@ -117,11 +193,41 @@ impl Sets {
         let before = self.flags[to_usize(slot)];
         let after = (before & !remove) | set;
         self.flags[to_usize(slot)] = after;
-        let count = &mut self.to_clean[to_usize(slot / self.set_blocks)];
+        let set = to_usize(slot / self.set_blocks);
         match (needs_cleaning(before), needs_cleaning(after)) {
-            (false, true) => *count += 1,
-            (true, false) => *count -= 1,
+            (false, true) => {
+                self.to_clean[set] += 1;
+                if self.newer[to_usize(slot)] != END {
+                    // It may be older than the hand.
+                    self.hand[set] = self.ends[set].0;
+                } else if self.hand[set] == END {
+                    self.hand[set] = low_u16(u64::from(slot % self.set_blocks));
+                }
+            }
+            (true, false) => self.to_clean[set] -= 1,
             _ => {}
+        }
+    }
+
+    /// Returns `true` if the block of a slot has to be written to the disk.
+    #[inline]
+    pub(super) fn needs_cleaning(&self, slot: u32) -> bool {
+        needs_cleaning(self.flags[to_usize(slot)])
+    }
+
+    /// Slots of a set whose blocks have to be written to the disk, the oldest first, and at most `count`.
+    pub(super) fn oldest_to_clean(&mut self, set: u32, count: u32, into: &mut Vec<u32>) {
+        into.clear();
+        let mut next = self.hand[to_usize(set)];
+        while next != END && count_u32(into.len()) < count.min(self.to_clean(set)) {
+            let slot = set * self.set_blocks + u32::from(next);
+            if needs_cleaning(self.flags[to_usize(slot)]) {
+                if into.is_empty() {
+                    self.hand[to_usize(set)] = next;
+                }
+                into.push(slot);
+            }
+            next = self.newer[to_usize(slot)];
         }
     }
 
@@ -133,17 +239,21 @@ impl Sets {
 
     /// Puts a block into a slot, without flags, as the newest of its set.
     pub(super) fn put(&mut self, slot: u32, block: u32) {
-        if self.blocks[to_usize(slot)] == NO_BLOCK {
-            self.valid += 1;
+        match self.blocks[to_usize(slot)] {
+            NO_BLOCK => self.valid += 1,
+            before => self.unchain(slot, before),
         }
         self.blocks[to_usize(slot)] = block;
+        self.chain(slot, block);
         self.change(slot, 0, u8::MAX);
         self.make_newest(slot);
     }
 
     /// Removes the block of a slot, which becomes the oldest of its set.
     pub(super) fn remove(&mut self, slot: u32) {
-        if std::mem::replace(&mut self.blocks[to_usize(slot)], NO_BLOCK) != NO_BLOCK {
+        let before = std::mem::replace(&mut self.blocks[to_usize(slot)], NO_BLOCK);
+        if before != NO_BLOCK {
+            self.unchain(slot, before);
             self.valid -= 1;
         }
         self.change(slot, 0, u8::MAX);
@@ -178,6 +288,10 @@ impl Sets {
         let set = slot / self.set_blocks;
         let at = |i: u16| to_usize(set * self.set_blocks + u32::from(i));
         let (older, newer) = (self.older[to_usize(slot)], self.newer[to_usize(slot)]);
+        let hand = &mut self.hand[to_usize(set)];
+        if u32::from(*hand) == slot % self.set_blocks {
+            *hand = newer;
+        }
         match older {
             END => self.ends[to_usize(set)].0 = newer,
             _ => self.newer[at(older)] = newer,
@@ -195,6 +309,9 @@ impl Sets {
         match before {
             END => self.ends[to_usize(set)].0 = i,
             _ => self.newer[to_usize(set * self.set_blocks + u32::from(before))] = i,
+        }
+        if self.hand[to_usize(set)] == END && needs_cleaning(self.flags[to_usize(slot)]) {
+            self.hand[to_usize(set)] = i;
         }
     }
 
@@ -221,7 +338,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sets_agree_with_a_list(actions in prop::collection::vec((0..4u8, 0..64u32), 0..300)) {
+        fn sets_agree_with_a_list(actions in prop::collection::vec((0..5u8, 0..64u32), 0..300)) {
             let mut sets = Sets::new(8, 3);
             // Slots of each set, the oldest first, with their blocks.
             let mut model: Vec<Vec<(u32, Option<u32>, bool)>> =
@@ -250,6 +367,12 @@ mod tests {
                         model[set][i].2 = true;
                         sets.change(model[set][i].0, flag::DIRTY, 0);
                     }
+                    // A block is clean again, in its place.
+                    (4, Some(i)) => {
+                        model[set][i].2 = false;
+                        sets.change(model[set][i].0, flag::WRITTEN, 0);
+                        sets.change(model[set][i].0, 0, flag::DIRTY | flag::WRITTEN);
+                    }
                     (3, Some(i)) => {
                         let (slot, ..) = model[set].remove(i);
                         model[set].insert(0, (slot, None, false));
@@ -258,6 +381,10 @@ mod tests {
                     _ => {}
                 }
                 prop_assert!(sets.oldest_first(set as u32).eq(model[set].iter().map(|m| m.0)));
+                let mut dirty = Vec::new();
+                sets.oldest_to_clean(set as u32, u32::from(kind) * 3, &mut dirty);
+                let model_dirty = model[set].iter().filter(|m| m.2).map(|m| m.0).take(usize::from(kind) * 3);
+                prop_assert_eq!(dirty, model_dirty.collect::<Vec<_>>());
                 prop_assert_eq!(sets.to_clean(set as u32) as usize, model[set].iter().filter(|m| m.2).count());
                 prop_assert_eq!(sets.valid() as usize, model.iter().flatten().filter(|m| m.1.is_some()).count());
             }

@@ -26,9 +26,14 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
         (cache as f64 * self.config.dirty_threshold) as u64
     }
 
+    /// Number of dirty blocks that can be written to the disk.
+    fn cleanable(&self) -> u64 {
+        self.dirty.len() - to_u64(self.set_aside.len())
+    }
+
     /// Cleans a batch if more blocks are dirty than the threshold allows.
     pub(super) fn clean_above_threshold(&mut self, sink: &mut S) -> Result<()> {
-        let cleanable = to_u64(self.dirty.len() - self.set_aside.len());
+        let cleanable = self.cleanable();
         if cleanable <= self.dirty_max() {
             return Ok(());
         }
@@ -47,6 +52,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     /// the flush, or `None` if no dirty block can be written.
     pub(super) fn clean_batch(&mut self, sink: &mut S) -> Result<Option<S::Tok>> {
         let batch = self.next_batch();
+        self.ssc.prefetch(&batch);
         let mut runs: Vec<CleanRun<S::Tok>> = Vec::new();
         let per_hazard = (HAZARD_BYTES / u64::from(self.page)).max(1) as u32;
         for block in batch {
@@ -87,7 +93,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
             self.stats.cleaned += u64::from(run.blocks.end - run.blocks.start);
             self.ssc.clean(sink, run.blocks.clone(), flushed)?;
             for block in run.blocks.clone() {
-                self.dirty.remove(&block);
+                self.dirty.remove(block);
             }
         }
         Ok(Some(flushed))
@@ -95,10 +101,9 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
 
     /// The next dirty blocks in the order of their addresses, from the hand on.
     fn next_batch(&mut self) -> Vec<u32> {
-        let count = to_usize(self.config.clean_batch).min(self.dirty.len());
+        let count = to_usize(self.config.clean_batch);
         let around = self.dirty.range(self.hand..).chain(self.dirty.range(..self.hand));
-        let mut batch: Vec<u32> =
-            around.filter(|b| !self.set_aside.contains(b)).take(count).copied().collect();
+        let mut batch: Vec<u32> = around.filter(|b| !self.set_aside.contains(b)).take(count).collect();
         self.hand = batch.last().map_or(0, |b| b + 1);
         batch.sort_unstable();
         batch
@@ -114,7 +119,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
             Ok(CacheRead::Hit(read)) => Ok(Some((bytes, read))),
             Ok(CacheRead::Miss) => {
                 // The device has lost it: the disk has what is left of it.
-                self.dirty.remove(&block);
+                self.dirty.remove(block);
                 Ok(None)
             }
             Err(Error::Corrupt { .. }) => {
@@ -170,7 +175,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
 
     /// Cleans above the threshold, and does the background work of the device.
     pub(super) fn background(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
-        if to_u64(self.dirty.len() - self.set_aside.len()) > self.dirty_max() {
+        if self.cleanable() > self.dirty_max() {
             match self.clean_batch(sink) {
                 Ok(Some(done)) => return Ok(Progress::Busy(done)),
                 Ok(None) => {}

@@ -37,7 +37,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
         let mut after = self.ready;
         // Also blocks that are not present: the device may have dropped them in memory only.
         let mut next = first;
-        let dirty: Vec<u32> = self.dirty.range(first..=last).copied().collect();
+        let dirty: Vec<u32> = self.dirty.range(first..=last).collect();
         let survives = self.ssc.durable_at() == DurabilityPoint::OnAck;
         if survives && !dirty.is_empty() && !is_planted(FlashtierBug::ZeroedEarly) {
             // A power loss can tear the zeros, and an older clean version must not survive it.
@@ -53,8 +53,8 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
         let zeroed = self.disk.zero(sink, at, end - at, Cause::Host, after)?;
         let flushed = self.flush_disk(sink, zeroed)?;
         let evicted = self.ssc.evict(sink, first..last + 1, flushed)?;
-        for block in self.dirty.range(first..=last).copied().collect::<Vec<_>>() {
-            self.dirty.remove(&block);
+        for block in self.dirty.range(first..=last).collect::<Vec<_>>() {
+            self.dirty.remove(block);
             self.set_aside.remove(&block);
         }
         let done = sink.join(flushed, evicted);

@@ -6,16 +6,17 @@ use crate::cache::streams::Streams;
 use crate::health::Health;
 use crate::planted::FlashtierBug;
 use frit_core::bounds::check_sectors;
-use frit_core::convert::{bounded_u32, to_u64, to_usize};
+use frit_core::convert::{bounded_u32, to_usize};
 use frit_core::{
     BlockDevice, BlockLayer, BlockingMedium, CacheDevice, Error, Hints, Info, Params, Progress, ReadTarget,
     Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData,
 };
+use roaring::RoaringBitmap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// DRAM of an entry of the set of dirty blocks: its number, and its share of a tree node.
-const DIRTY_ENTRY_BYTES: u64 = 8;
+/// Number of announced blocks that are passed to the device at once.
+const ANNOUNCED: usize = 16;
 
 /// A disk behind a solid-state cache. `S` is the sink that the layer works with, `C` the device, and `D`
 /// the disk: a medium, or a layer.
@@ -27,7 +28,7 @@ pub struct Flashtier<S: Sink, C, D: ?Sized> {
     /// Whole blocks of the disk.
     pub(super) blocks: u32,
     /// Blocks that are dirty in the cache.
-    pub(super) dirty: BTreeSet<u32>,
+    pub(super) dirty: RoaringBitmap,
     /// Dirty blocks that are damaged. They are not written to the disk.
     pub(super) set_aside: BTreeSet<u32>,
     /// Block at which the next cleaning begins.
@@ -68,7 +69,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
             block: vec![0; if ssc.holds_bytes() { to_usize(page) } else { 0 }],
             page,
             blocks,
-            dirty: BTreeSet::new(),
+            dirty: RoaringBitmap::new(),
             set_aside: BTreeSet::new(),
             hand: 0,
             unflushed: None,
@@ -114,6 +115,12 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
         bounded_u32(byte / u64::from(self.page))
     }
 
+    /// DRAM of the set of dirty blocks, in bytes.
+    fn dirty_bytes(&self) -> u64 {
+        let s = self.dirty.statistics();
+        s.n_bytes_array_containers + s.n_bytes_bitset_containers + s.n_bytes_run_containers
+    }
+
     /// Begins an access that may change the disk.
     pub(super) fn begin_use(&mut self, sink: &mut S) -> Result<()> {
         self.health.writable()?;
@@ -134,9 +141,20 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> BlockLayer<S> for F
             name: "flashtier",
             sectors: self.bytes() / SECTOR_BYTES,
             page_bytes: self.page,
-            dram_bytes: self.ssc.dram_bytes() + to_u64(self.dirty.len()) * DIRTY_ENTRY_BYTES,
+            dram_bytes: self.ssc.dram_bytes() + self.dirty_bytes(),
             durable_map_bytes: 0,
         }
+    }
+
+    fn prefetch(&self, next: &[(Sector, u32)]) {
+        for next in next.chunks(ANNOUNCED) {
+            let mut blocks = [0; ANNOUNCED];
+            for (block, (at, _)) in blocks.iter_mut().zip(next) {
+                *block = self.block_of(at.0.saturating_mul(SECTOR_BYTES));
+            }
+            self.ssc.prefetch(&blocks[..next.len()]);
+        }
+        self.disk.prefetch(next);
     }
 
     fn read(&mut self, sink: &mut S, at: Sector, into: ReadTarget<'_>, _: Hints) -> Result<()> {

@@ -58,7 +58,7 @@ impl Layer<'_> {
                 dirty.push(block);
             }
         });
-        assert_eq!(dirty, self.dirty.iter().copied().collect::<Vec<_>>());
+        assert_eq!(dirty, self.dirty.iter().collect::<Vec<_>>());
     }
 }
 

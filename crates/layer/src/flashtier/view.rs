@@ -2,7 +2,7 @@
 
 use super::layer::Flashtier;
 use crate::residence;
-use frit_core::convert::{to_f64, to_u64};
+use frit_core::convert::to_f64;
 use frit_core::visible::{LayerView, Metric, Residence};
 use frit_core::{BlockDevice, CacheDevice, Sink, StackView};
 
@@ -51,7 +51,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
             },
             m("cache_writes", s.written_to_cache, "blocks", "blocks of requests written to the cache"),
             m("direct_writes", s.direct_writes, "writes", "writes past the cache"),
-            m("dirty_blocks", to_u64(self.dirty.len()), "blocks", "blocks that the disk does not have"),
+            m("dirty_blocks", self.dirty.len(), "blocks", "blocks that the disk does not have"),
             m("cleaned", s.cleaned, "blocks", "dirty blocks written to the disk"),
             m("clean_writes", s.clean_writes, "writes", "writes to the disk of dirty blocks"),
             m("room_waits", s.waits, "writes", "writes that waited until dirty blocks were cleaned"),

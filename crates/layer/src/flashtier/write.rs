@@ -53,9 +53,10 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     /// Way of a block. A block that is dirty in the device is written there: the disk must not lose the
     /// data that only the device has.
     fn path_of(&self, block: u32, direct: bool) -> Path {
-        let dirty = self.ssc.state(block) == Some(BlockState::Dirty);
+        let dirty = || self.ssc.state(block) == Some(BlockState::Dirty);
         match self.config.mode {
-            _ if dirty && !is_planted(FlashtierBug::DirtyBypassed) => Path::Cached,
+            FlashtierMode::WriteBack if !direct => Path::Cached,
+            _ if dirty() && !is_planted(FlashtierBug::DirtyBypassed) => Path::Cached,
             _ if direct => Path::Direct,
             FlashtierMode::WriteBack => Path::Cached,
             FlashtierMode::WriteThrough => Path::Through,
@@ -128,19 +129,27 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
                     }
                 }
             }
-            self.note_dirty(blocks);
+            for block in blocks {
+                self.set_dirty(block);
+            }
             from += len;
         }
         Ok(())
     }
 
-    /// Notes which blocks of a write are dirty. A write that fails may have been executed in part.
+    /// Notes which blocks of a failed write are dirty: it may have been executed in part.
     fn note_dirty(&mut self, blocks: std::ops::Range<u32>) {
         for block in blocks {
             if self.ssc.state(block) == Some(BlockState::Dirty) {
-                self.dirty.insert(block);
-                self.set_aside.remove(&block);
+                self.set_dirty(block);
             }
+        }
+    }
+
+    fn set_dirty(&mut self, block: u32) {
+        self.dirty.insert(block);
+        if !self.set_aside.is_empty() {
+            self.set_aside.remove(&block);
         }
     }
 
@@ -229,8 +238,8 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
         let (first, last) = (self.block_of(at), self.block_of(at + bytes - 1));
         let start = sink.start();
         let evicted = self.ssc.evict(sink, first..last + 1, start)?;
-        for block in self.dirty.range(first..=last).copied().collect::<Vec<_>>() {
-            self.dirty.remove(&block);
+        for block in self.dirty.range(first..=last).collect::<Vec<_>>() {
+            self.dirty.remove(block);
             self.set_aside.remove(&block);
         }
         let evicted = if is_planted(FlashtierBug::EvictNotOrdered) { start } else { evicted };

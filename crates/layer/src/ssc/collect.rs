@@ -16,6 +16,9 @@ use frit_core::planted::is_planted;
 use frit_core::{Cause, Error, PAGE_NONE, Ppn, Progress, ReadTarget, Result, Sink, WriteData};
 use frit_media::{Spare, Store};
 
+/// Pages whose map entries are prefetched together.
+const AHEAD: u32 = 16;
+
 /// Blocks of the disk that wait for their copies.
 #[derive(Default)]
 struct Copies<T> {
@@ -101,7 +104,12 @@ impl<T: Token, N: Store> Ssc<T, N> {
         let first = self.first_page(victim);
         let mut copies = Copies::<T>::default();
         let mut evicted = 0;
-        for at in 0..self.nand.geometry().pages_per_block {
+        let pages = self.nand.geometry().pages_per_block;
+        self.prefetch_entries(first, 0, pages);
+        for at in 0..pages {
+            if at.is_multiple_of(AHEAD) {
+                self.prefetch_entries(first, at + AHEAD, pages);
+            }
             let ppn = first.plus(at);
             let Some(block) = self.block_at(ppn) else { continue };
             let entry = self.map.get(block);
@@ -128,6 +136,13 @@ impl<T: Token, N: Store> Ssc<T, N> {
         let seq = self.record(sink, Change::Emptied { erase_block: victim }, start);
         self.units[to_usize(unit)].emptied.push((victim, seq));
         self.log_as_due(sink, unit)
+    }
+
+    /// Prefetches the map entries of the blocks in the next pages of an erase block, from page `at` on.
+    fn prefetch_entries(&self, first: Ppn, at: u32, pages: u32) {
+        let blocks = || (at..pages.min(at + AHEAD)).filter_map(|at| self.block_at(first.plus(at)));
+        blocks().for_each(|block| self.map.prefetch(block));
+        blocks().for_each(|block| self.map.prefetch_entry(block));
     }
 
     /// Reads a dirty block of a victim.

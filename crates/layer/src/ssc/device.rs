@@ -52,6 +52,10 @@ impl<S: Sink, N: Store + Send> CacheDevice<S> for Ssc<S::Tok, N> {
         self.dirty
     }
 
+    fn prefetch(&self, blocks: &[u32]) {
+        self.prefetch_blocks(blocks);
+    }
+
     fn state(&self, block: u32) -> Option<BlockState> {
         Self::state_of(self.map.get(block))
     }

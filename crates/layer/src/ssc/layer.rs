@@ -28,6 +28,8 @@ pub struct Ssc<T, N: Store> {
     pub(super) units: Vec<Unit>,
     /// Good blocks of each unit.
     usable: Vec<u32>,
+    /// Number of dirty blocks for which these have space.
+    dirty_space: u64,
     pub(super) buffer: MergeBuffer<T>,
     pub(super) log: MapLog<T>,
     pub(super) checkpoint: Checkpoint,
@@ -83,6 +85,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
             blocks,
             units,
             usable: Vec::new(),
+            dirty_space: 0,
             buffer: MergeBuffer::new(buffers, g.program_pages, g.page_bytes, N::STORES_BYTES),
             log: MapLog::new(),
             checkpoint: Checkpoint::default(),
@@ -149,6 +152,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     pub(super) fn refuse_if_too_small(&mut self) {
         let units = self.nand.geometry().units();
         self.usable = (0..units).map(|unit| self.count_usable(unit)).collect();
+        self.dirty_space = self.usable.iter().map(|&usable| self.sizes.dirty_limit(usable)).sum();
         for (unit, &usable) in (0..units).zip(&self.usable) {
             if !self.sizes.suffices(usable) {
                 let name = self.nand.unit_name(unit);
@@ -159,7 +163,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
 
     /// Number of dirty blocks for which there is space.
     pub(super) fn space_for_dirty(&self) -> u64 {
-        self.usable.iter().map(|&usable| self.sizes.dirty_limit(usable)).sum()
+        self.dirty_space
     }
 
     /// Number of dirty blocks for which there is space with as many bad blocks as data sheets permit: 20
@@ -185,8 +189,9 @@ impl<T: Token, N: Store> Ssc<T, N> {
 
     /// Sets the entry of a block, and counts dirty blocks. A page of NAND that the old entry names and
     /// the new one does not is no longer valid.
+    #[inline]
     pub(super) fn set_entry(&mut self, block: u32, entry: Entry) {
-        let old = self.map.get(block);
+        let old = self.map.replace(block, entry);
         self.dirty -= u64::from(old.is_dirty());
         self.dirty += u64::from(entry.is_dirty());
         if old.ppn() != entry.ppn() {
@@ -209,7 +214,16 @@ impl<T: Token, N: Store> Ssc<T, N> {
         {
             self.block_of_mut(ppn).dirty += 1;
         }
-        self.map.set(block, entry);
+    }
+
+    /// Prefetches what writes of these blocks access.
+    pub(super) fn prefetch_blocks(&self, blocks: &[u32]) {
+        // Each loop loads what the next one follows, so the loads of all blocks overlap.
+        blocks.iter().for_each(|&b| self.map.prefetch(b));
+        blocks.iter().for_each(|&b| self.map.prefetch_entry(b));
+        for ppn in blocks.iter().filter_map(|&b| self.map.get(b).ppn()) {
+            frit_media::memory::prefetch(self.reverse.get(ppn.idx()));
+        }
     }
 
     fn block_of_mut(&mut self, ppn: Ppn) -> &mut EraseBlock {

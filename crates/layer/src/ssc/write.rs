@@ -50,6 +50,9 @@ impl<T: Token, N: Store> Ssc<T, N> {
 
     /// Checks that there is space for dirty blocks.
     fn check_dirty_space(&self, first: u32, count: u32) -> Result<()> {
+        if self.dirty + u64::from(count) <= self.space_for_dirty() {
+            return Ok(());
+        }
         let more = (first..first + count).filter(|&b| !self.map.get(b).is_dirty()).count() as u64;
         if self.dirty + more <= self.space_for_dirty() {
             return Ok(());
@@ -73,13 +76,13 @@ impl<T: Token, N: Store> Ssc<T, N> {
             // An earlier program failed for want of space.
             done = self.program_buffer(sink, cause)?;
         }
-        let waiting = if self.map.get(block).is_buffered() { self.buffer.find(Lpn(block)) } else { None };
+        let entry = self.map.get(block);
+        let waiting = if entry.is_buffered() { self.buffer.find(Lpn(block)) } else { None };
         let position = waiting.unwrap_or_else(|| self.buffer.push(Lpn(block)));
         if let (Some(to), Some(from)) = (self.buffer.bytes_mut(position), data.bytes()) {
             to.copy_from_slice(from);
         }
         self.buffer.wait_for(sink, after);
-        let entry = self.map.get(block);
         self.set_entry(block, entry.buffered(dirty));
         self.stats.merged_in_buffer += u64::from(waiting.is_some());
         if self.buffer.is_full() {

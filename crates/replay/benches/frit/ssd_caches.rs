@@ -11,6 +11,8 @@ const REQUESTS: u64 = 4_000_000;
 const SPANS: [(&str, u64); 2] = [("which all hit", 1 << 20), ("over twice the cache", 1 << 22)];
 /// Blocks of a cache of 8 GB of 4 KiB each.
 const BLOCKS: usize = 2 << 20;
+/// Requests that are announced together.
+const BATCH: usize = 16;
 /// Blocks of a set.
 const SET: usize = 512;
 
@@ -38,7 +40,7 @@ pub(crate) fn ssd_caches() {
     println!("caches of 8 GB on flash before a disk of 75 GB, random 4 KiB writes without an engine");
     for (name, span) in SPANS {
         let mut cache = SetCache { blocks: vec![u32::MAX; BLOCKS], next: vec![0; BLOCKS / SET] };
-        let base = rate(span, |block| cache.write(block as u32));
+        let base = rate(span, |blocks| blocks.iter().for_each(|&block| cache.write(block as u32)));
         row(&format!("baseline: twenty lines of sets, {name}"), base, "M req/s", Some(1.0));
         for (what, stack, sets) in [
             ("flashtier, write-back", "ssc-flashtier", &[][..]),
@@ -49,24 +51,36 @@ pub(crate) fn ssd_caches() {
         ] {
             let sets: Vec<String> = sets.iter().map(|&s| s.to_owned()).collect();
             let mut built = Stack::builtin(stack, &sets).unwrap().build_untimed(&Bytes::None).unwrap();
-            let rate = rate(span, |block| write(built.layer.as_mut(), block));
+            let rate = rate(span, |blocks| write(built.layer.as_mut(), blocks));
             row(&format!("{what}, {name}"), rate, "M req/s", Some(rate / base));
         }
     }
     println!();
 }
 
-fn write(layer: &mut dyn StackDevice<UntimedSink>, block: u64) {
-    layer.write(&mut UntimedSink::new(), Sector(block * 8), WriteData::Len(4096), Hints::NONE).unwrap();
+fn write(layer: &mut dyn StackDevice<UntimedSink>, blocks: &[u64]) {
+    let mut next = [(Sector(0), 8); BATCH];
+    next.iter_mut().zip(blocks).for_each(|(n, block)| n.0 = Sector(block * 8));
+    layer.prefetch(&next);
+    for (at, _) in next {
+        layer.write(&mut UntimedSink::new(), at, WriteData::Len(4096), Hints::NONE).unwrap();
+    }
 }
 
-/// Speed of random writes to blocks below `span`, after as many for warm-up, in millions a second.
-fn rate(span: u64, mut write: impl FnMut(u64)) -> f64 {
+/// Speed of random writes to blocks below `span`, after as many for warm-up, in millions a second. The
+/// writes are announced in batches, as a replay does.
+fn rate(span: u64, mut write: impl FnMut(&[u64])) -> f64 {
     let mut state = 7;
-    (0..REQUESTS).for_each(|_| write(random(&mut state) % span));
+    let mut all = || {
+        for _ in 0..REQUESTS / BATCH as u64 {
+            let blocks: [u64; BATCH] = std::array::from_fn(|_| random(&mut state) % span);
+            write(&blocks);
+        }
+    };
+    all();
     best(|| {
         let start = Instant::now();
-        (0..REQUESTS).for_each(|_| write(random(&mut state) % span));
+        all();
         REQUESTS as f64 / start.elapsed().as_secs_f64() / 1e6
     })
 }

@@ -17,11 +17,21 @@ struct Row {
 
 const EMPTY: Row = Row { block: PAGE_NONE, entry: Entry { ppn: PAGE_NONE, tag: 0, flags: 0 } };
 
+/// Returns `n` mod `divisor`, which is at most 2^32, without a division. `inverse` is 2^64 / `divisor`,
+/// rounded up (Lemire, Kaser and Kurz, "Faster remainder by direct computation", 2019).
+#[inline]
+fn remainder(n: u32, divisor: u64, inverse: u64) -> u64 {
+    let fraction = inverse.wrapping_mul(u64::from(n));
+    ((u128::from(fraction) * u128::from(divisor)) >> 64) as u64
+}
+
 /// A hash table with linear probing.
 #[derive(Clone, Debug)]
 pub(in crate::ssc) struct LinearMap {
     rows: Vec<Row>,
     used: u32,
+    /// 2^64 / number of rows, rounded up.
+    inverse: u64,
 }
 
 impl LinearMap {
@@ -29,7 +39,7 @@ impl LinearMap {
     pub(in crate::ssc) fn new(blocks: u32) -> LinearMap {
         // An odd number of rows: the remainder of a division by it depends on all bits of the hash.
         let rows = (u64::from(blocks) * 4 / 3 + 2) | 1;
-        LinearMap { rows: vec![EMPTY; rows as usize], used: 0 }
+        LinearMap { rows: vec![EMPTY; rows as usize], used: 0, inverse: u64::MAX / rows + 1 }
     }
 
     /// Row at which the search for a block begins: rotations and a remainder, as in the firmware of
@@ -37,7 +47,7 @@ impl LinearMap {
     #[inline]
     fn home(&self, block: u32) -> usize {
         let hash = block ^ block.rotate_left(7) ^ block.rotate_left(19);
-        to_usize(hash % count_u32(self.rows.len()))
+        remainder(hash, to_u64(self.rows.len()), self.inverse) as usize
     }
 
     #[inline]
@@ -96,18 +106,26 @@ impl BlockMap for LinearMap {
         self.rows[self.find(block)].entry
     }
 
-    fn set(&mut self, block: u32, entry: Entry) {
+    #[inline]
+    fn replace(&mut self, block: u32, entry: Entry) -> Entry {
         let row = self.find(block);
-        let present = self.rows[row].block == block;
+        let before = self.rows[row];
+        let present = before.block == block;
         if entry.is_empty() {
             if present {
                 self.remove(row);
             }
-            return;
+            return before.entry;
         }
         debug_assert!(present || to_usize(self.used) + 1 < self.rows.len(), "the map is full");
         self.used += u32::from(!present);
         self.rows[row] = Row { block, entry };
+        before.entry
+    }
+
+    #[inline]
+    fn prefetch(&self, block: u32) {
+        frit_media::memory::prefetch(self.rows.get(self.home(block)));
     }
 
     fn len(&self) -> u32 {
@@ -140,11 +158,20 @@ mod tests {
     use frit_core::Ppn;
 
     #[test]
+    fn remainders_are_exact() {
+        for divisor in [3, 5, 135, 133_335, (1 << 31) + 1, (1 << 32) - 1, 1 << 32] {
+            for n in (0..2000).chain((0..2000).map(|n| u32::MAX - n * 77)) {
+                assert_eq!(remainder(n, divisor, u64::MAX / divisor + 1), u64::from(n) % divisor);
+            }
+        }
+    }
+
+    #[test]
     fn searches_stay_short_in_a_full_map() {
         for stride in [1, 8, 1 << 12] {
             let mut map = LinearMap::new(100_000);
             for n in 0..100_000u32 {
-                map.set(n.wrapping_mul(stride), Entry::in_nand(Ppn(n), 0));
+                map.replace(n.wrapping_mul(stride), Entry::in_nand(Ppn(n), 0));
             }
             assert!(map.mean_probes() < 8.0, "stride {stride}: {}", map.mean_probes());
         }

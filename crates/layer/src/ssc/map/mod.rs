@@ -127,9 +127,15 @@ pub(super) trait BlockMap {
     /// Returns the entry of a block; an empty one if the block is not present.
     fn get(&self, block: u32) -> Entry;
 
-    /// Sets the entry of a block. An empty entry removes the block. The number of blocks that are
-    /// present must not exceed the size of the map.
-    fn set(&mut self, block: u32, entry: Entry);
+    /// Sets the entry of a block, and returns the one before. An empty entry removes the block. The
+    /// number of blocks that are present must not exceed the size of the map.
+    fn replace(&mut self, block: u32, entry: Entry) -> Entry;
+
+    /// Prefetches the row in which the search for a block begins.
+    fn prefetch(&self, block: u32);
+
+    /// Prefetches what the row of [`BlockMap::prefetch`] refers to.
+    fn prefetch_entry(&self, _block: u32) {}
 
     /// Returns the number of blocks that are present.
     fn len(&self) -> u32;
@@ -168,11 +174,11 @@ mod tests {
             let block = (r % 200) as u32 * [1, 1 << 20][(r >> 32) as usize & 1];
             if model.len() < 300 && r >> 62 != 0 {
                 let entry = Entry::in_nand(Ppn(n), u64::from(n));
-                map.set(block, entry);
-                model.insert(block, entry);
+                let before = model.insert(block, entry).unwrap_or_default();
+                assert_eq!(map.replace(block, entry), before);
             } else {
-                map.set(block, Entry::default());
-                model.remove(&block);
+                let before = model.remove(&block).unwrap_or_default();
+                assert_eq!(map.replace(block, Entry::default()), before);
             }
             assert_eq!(map.len() as usize, model.len());
             let probe = (r >> 20) as u32 % 200;

@@ -138,18 +138,32 @@ impl BlockMap for SparseMap {
         self.find(block).1.map(|row| row.entry).unwrap_or_default()
     }
 
-    fn set(&mut self, block: u32, entry: Entry) {
+    fn replace(&mut self, block: u32, entry: Entry) -> Entry {
         let (bucket, found) = self.find(block);
         let present = found.is_some();
+        let before = found.map(|row| row.entry).unwrap_or_default();
         if entry.is_empty() {
             if present {
                 self.remove(bucket);
             }
-            return;
+            return before;
         }
         debug_assert!(present || to_usize(self.used) + 1 < self.buckets(), "the map is full");
         self.used += u32::from(!present);
         self.groups[bucket / GROUP].insert(bucket % GROUP, Row { block, entry });
+        before
+    }
+
+    #[inline]
+    fn prefetch(&self, block: u32) {
+        frit_media::memory::prefetch(self.groups.get(self.home(block) / GROUP));
+    }
+
+    #[inline]
+    fn prefetch_entry(&self, block: u32) {
+        let home = self.home(block);
+        let group = &self.groups[home / GROUP];
+        frit_media::memory::prefetch(group.rows.get(group.rank(home % GROUP)));
     }
 
     fn len(&self) -> u32 {
@@ -189,17 +203,19 @@ mod tests {
         let empty = bytes(&map);
         assert!(empty < 100_000.0, "less than a byte for each block of the capacity: {empty}");
         for n in 0..10_000u32 {
-            map.set(n * 77, Entry::in_nand(Ppn(n), 0));
+            map.replace(n * 77, Entry::in_nand(Ppn(n), 0));
         }
         let few = bytes(&map);
         // A group has up to three unused rows.
         assert!(few - empty < 10_000.0 * 12.0 * 1.5, "{few}");
         for n in 10_000..100_000u32 {
-            map.set(n * 77, Entry::in_nand(Ppn(n), 0));
+            map.replace(n * 77, Entry::in_nand(Ppn(n), 0));
         }
         let full = bytes(&map) / 100_000.0;
         assert!((12.0..13.5).contains(&full), "{full}");
-        (0..100_000u32).for_each(|n| map.set(n * 77, Entry::default()));
+        (0..100_000u32).for_each(|n| {
+            map.replace(n * 77, Entry::default());
+        });
         assert!(map.len() == 0 && bytes(&map) < empty + 2100.0 * 12.0 * 12.0, "{}", bytes(&map));
     }
 }

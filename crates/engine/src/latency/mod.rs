@@ -3,19 +3,17 @@
 
 use crate::driver::RequestTimes;
 use frit_core::Nanos;
-use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// The largest time that a histogram distinguishes (above 4 hours); longer times are counted as
-/// this one. Mean and maximum are exact for any time.
-const LONGEST_NS: u64 = 1 << 44;
-/// Number of significant decimal digits of a quantile: an error of at most 0.1 %.
-const DIGITS: u8 = 3;
+mod buckets;
 
-/// A latency distribution: quantiles are accurate to 0.1 %, mean and maximum are exact.
+use buckets::Buckets;
+
+/// A latency distribution: quantiles are accurate to 0.1 %, mean and maximum are exact. Times above 4
+/// hours have one quantile.
 #[derive(Clone, Debug)]
 pub struct LatencyHistogram {
-    histogram: Histogram<u64>,
+    buckets: Buckets,
     sum: u128,
     max: u64,
 }
@@ -29,31 +27,28 @@ impl Default for LatencyHistogram {
 impl LatencyHistogram {
     /// Creates an empty distribution.
     #[must_use]
-    #[expect(clippy::expect_used, reason = "the library accepts these constants; the tests run it")]
     pub fn new() -> LatencyHistogram {
-        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("constant bounds");
-        LatencyHistogram { histogram, sum: 0, max: 0 }
+        LatencyHistogram { buckets: Buckets::new(), sum: 0, max: 0 }
     }
 
     /// Records one time.
     #[inline]
     pub fn record(&mut self, time: Nanos) {
-        self.histogram.saturating_record(time.0);
+        self.buckets.record(time.0);
         self.sum += u128::from(time.0);
         self.max = self.max.max(time.0);
     }
 
     /// Removes all recorded times.
     pub fn reset(&mut self) {
-        self.histogram.reset();
+        self.buckets.reset();
         self.sum = 0;
         self.max = 0;
     }
 
     /// Adds the times of another distribution.
     pub fn merge(&mut self, other: &LatencyHistogram) {
-        // Both histograms have the same bounds, so that no value can be out of range.
-        let _ = self.histogram.add(&other.histogram);
+        self.buckets.merge(&other.buckets);
         self.sum += other.sum;
         self.max = self.max.max(other.max);
     }
@@ -61,7 +56,7 @@ impl LatencyHistogram {
     /// Number of recorded times.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.histogram.len()
+        self.buckets.total()
     }
 
     /// Returns the `q`-quantile (`q` from 0 to 1): the time that this fraction of all times does
@@ -69,7 +64,7 @@ impl LatencyHistogram {
     #[must_use]
     pub fn quantile(&self, q: f64) -> Nanos {
         // The upper end of the bucket may exceed the exact maximum.
-        Nanos(self.histogram.value_at_quantile(q).min(self.max))
+        Nanos(self.buckets.quantile(q).min(self.max))
     }
 
     /// Returns the summary for a report.
@@ -90,9 +85,7 @@ impl LatencyHistogram {
     /// Returns the distribution for a plot: for each occupied bucket, in order, its upper end and
     /// its count.
     pub fn buckets(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
-        self.histogram
-            .iter_recorded()
-            .map(|v| (Nanos(v.value_iterated_to().min(self.max)), v.count_since_last_iteration()))
+        self.buckets.occupied().map(|(end, count)| (Nanos(end.min(self.max)), count))
     }
 }
 
