@@ -22,6 +22,7 @@ const COMPARISONS: &[(&str, &str)] = files!(
     "comparisons/openssd",
     "comparisons/ftl-mapping",
     "comparisons/slc-cache",
+    "comparisons/suspend",
     "comparisons/streams",
     "comparisons/openssd-caches",
     "comparisons/ssc-memory",

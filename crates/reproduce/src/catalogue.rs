@@ -43,6 +43,7 @@ const EXPERIMENTS: &[(&str, &str)] = files!(
     "nameless.t4",
     "ftl.mapping",
     "ftl.slc",
+    "ftl.suspend",
     "ftl.streams",
     "ssc",
     "ssc.memory",
