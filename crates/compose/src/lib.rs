@@ -3,7 +3,8 @@
 //!
 //! [`NestedLayer`] gives a layer the interface of a device ([`frit_core::BlockDevice`]). The
 //! composers each serve requests from one or more devices: [`mod@concat`], [`stripe`], [`mirror`],
-//! [`thin`], [`compress`], [`segments`], [`delay`], [`flaky`], [`record`]. A composer implements [`Composer`], and
+//! [`thin`], [`compress`], [`segments`], [`delay`], [`host_link`],
+//! [`flaky`], [`record`]. A composer implements [`Composer`], and
 //! [`Composed`] gives it the interfaces of a layer. [`tree::Tree`] gives the parameters of all layers
 //! of a stack paths.
 //!
@@ -16,6 +17,7 @@ mod deferral;
 pub mod delay;
 pub mod devices;
 pub mod flaky;
+pub mod host_link;
 mod locked;
 pub mod mirror;
 pub mod nested;

@@ -56,7 +56,12 @@ macro_rules! as_large_as_the_device {
     };
 }
 
-as_large_as_the_device!(crate::delay::DelayConfig, crate::flaky::FlakyConfig, crate::record::RecordConfig);
+as_large_as_the_device!(
+    crate::delay::DelayConfig,
+    crate::host_link::HostLinkConfig,
+    crate::flaky::FlakyConfig,
+    crate::record::RecordConfig
+);
 
 /// Largest size of a device.
 const BYTES_MAX: u64 = 1 << 60;

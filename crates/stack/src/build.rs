@@ -13,6 +13,7 @@ use frit_compose::compress::Compress;
 use frit_compose::concat::Concat;
 use frit_compose::delay::Delay;
 use frit_compose::flaky::Flaky;
+use frit_compose::host_link::HostLink;
 use frit_compose::mirror::Mirror;
 use frit_compose::record::{Record, RecordPort};
 use frit_compose::segments::Segments;
@@ -196,6 +197,10 @@ impl Builder<'_> {
             LayerConfig::Delay(config) => {
                 let devices = Devices::new(self.devices(layer, "device", stores, hardware)?);
                 Ok(composed(Delay::new(config.clone(), devices)))
+            }
+            LayerConfig::HostLink(config) => {
+                let devices = Devices::new(self.devices(layer, "device", stores, hardware)?);
+                Ok(composed(HostLink::new(config.clone(), devices)))
             }
             LayerConfig::Flaky(config) => {
                 let devices = Devices::new(self.devices(layer, "device", stores, hardware)?);

@@ -107,7 +107,7 @@ impl TestDevice {
     }
 
     fn emit<S: Sink>(&self, sink: &mut S, op: Op, at: u64, len: u32, cause: Cause, after: S::Tok) -> S::Tok {
-        sink.emit(Cmd { addr: at, len, hazard: 0, unit: self.unit, op, cause }, after)
+        sink.emit(Cmd { addr: at, len, hazard: (at >> 16) as u32, unit: self.unit, op, cause }, after)
     }
 
     fn failure(what: &str) -> Error {

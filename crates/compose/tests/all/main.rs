@@ -5,4 +5,5 @@
 
 mod announcements;
 mod device;
+mod host_link;
 mod mirror;

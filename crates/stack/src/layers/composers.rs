@@ -14,6 +14,7 @@ pub(super) const MIRROR: &str =
 
 pub(super) const DELAY: &str =
     "a device whose acknowledgements arrive later, in virtual time or on a served volume";
+pub(super) const HOST_LINK: &str = "command queues and a link before a device: the host interface of a drive";
 pub(super) const FLAKY: &str = "a device that fails by rules, for tests of the layers above it";
 pub(super) const RECORD: &str = "a device whose requests are recorded as a trace, which frit run can replay";
 

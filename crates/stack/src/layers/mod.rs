@@ -21,6 +21,7 @@ use frit_compose::compress::CompressConfig;
 use frit_compose::concat::ConcatConfig;
 use frit_compose::delay::DelayConfig;
 use frit_compose::flaky::FlakyConfig;
+use frit_compose::host_link::HostLinkConfig;
 use frit_compose::mirror::MirrorConfig;
 use frit_compose::record::RecordConfig;
 use frit_compose::segments::SegmentsConfig;
@@ -64,6 +65,8 @@ pub enum LayerKind {
     Stripe,
     /// A delay of acknowledgements.
     Delay,
+    /// Command queues and a link before a device.
+    HostLink,
     /// A device that fails by rules.
     Flaky,
     /// The same data on all devices.
@@ -190,6 +193,8 @@ pub enum LayerConfig {
     Stripe(StripeConfig),
     /// Configuration of a delay.
     Delay(DelayConfig),
+    /// Configuration of a host link.
+    HostLink(HostLinkConfig),
     /// Configuration of a flaky device.
     Flaky(FlakyConfig),
     /// Configuration of a mirror.
@@ -256,6 +261,10 @@ macro_rules! with_config_of {
                 type $config = DelayConfig;
                 $value
             }
+            LayerKind::HostLink => {
+                type $config = HostLinkConfig;
+                $value
+            }
             LayerKind::Flaky => {
                 type $config = FlakyConfig;
                 $value
@@ -319,6 +328,7 @@ impl LayerKind {
             LayerKind::Concat => composers::CONCAT,
             LayerKind::Stripe => composers::STRIPE,
             LayerKind::Delay => composers::DELAY,
+            LayerKind::HostLink => composers::HOST_LINK,
             LayerKind::Flaky => composers::FLAKY,
             LayerKind::Mirror => composers::MIRROR,
             LayerKind::Thin => composers::THIN,
@@ -391,6 +401,7 @@ impl LayerKind {
             LayerKind::Thin
             | LayerKind::Compress
             | LayerKind::Delay
+            | LayerKind::HostLink
             | LayerKind::Flaky
             | LayerKind::Record => composers::DEVICE,
             LayerKind::Segments => composers::MAP_AND_STORE,
@@ -449,6 +460,7 @@ impl LayerKind {
             | LayerKind::Compress
             | LayerKind::Segments
             | LayerKind::Delay
+            | LayerKind::HostLink
             | LayerKind::Flaky
             | LayerKind::Record => composers::DURABILITY,
         }
@@ -482,6 +494,7 @@ impl LayerKind {
             LayerKind::Concat => composers::decode(path, table, problems).map(LayerConfig::Concat),
             LayerKind::Stripe => composers::decode(path, table, problems).map(LayerConfig::Stripe),
             LayerKind::Delay => composers::decode(path, table, problems).map(LayerConfig::Delay),
+            LayerKind::HostLink => composers::decode(path, table, problems).map(LayerConfig::HostLink),
             LayerKind::Flaky => composers::decode(path, table, problems).map(LayerConfig::Flaky),
             LayerKind::Mirror => composers::decode(path, table, problems).map(LayerConfig::Mirror),
             LayerKind::Thin => composers::decode(path, table, problems).map(LayerConfig::Thin),
@@ -525,6 +538,7 @@ impl LayerKind {
             LayerKind::Concat => keys_of(table).map(LayerConfig::Concat),
             LayerKind::Stripe => keys_of(table).map(LayerConfig::Stripe),
             LayerKind::Delay => keys_of(table).map(LayerConfig::Delay),
+            LayerKind::HostLink => keys_of(table).map(LayerConfig::HostLink),
             LayerKind::Flaky => keys_of(table).map(LayerConfig::Flaky),
             LayerKind::Mirror => keys_of(table).map(LayerConfig::Mirror),
             LayerKind::Thin => keys_of(table).map(LayerConfig::Thin),
@@ -558,6 +572,7 @@ impl LayerConfig {
             LayerConfig::Concat(c) => c.unused(),
             LayerConfig::Stripe(c) => c.unused(),
             LayerConfig::Delay(c) => c.unused(),
+            LayerConfig::HostLink(c) => c.unused(),
             LayerConfig::Flaky(c) => c.unused(),
             LayerConfig::Mirror(c) => c.unused(),
             LayerConfig::Thin(c) => c.unused(),
@@ -582,6 +597,7 @@ impl LayerConfig {
             LayerConfig::Concat(c) => SizeRule::Devices(c),
             LayerConfig::Stripe(c) => SizeRule::Devices(c),
             LayerConfig::Delay(c) => SizeRule::Devices(c),
+            LayerConfig::HostLink(c) => SizeRule::Devices(c),
             LayerConfig::Flaky(c) => SizeRule::Devices(c),
             LayerConfig::Mirror(c) => SizeRule::Devices(c),
             LayerConfig::Thin(c) => SizeRule::Devices(c),
@@ -606,6 +622,7 @@ impl LayerConfig {
             LayerConfig::Concat(c) => c.check_ranges(),
             LayerConfig::Stripe(c) => c.check_ranges(),
             LayerConfig::Delay(c) => c.check_ranges(),
+            LayerConfig::HostLink(c) => c.check_ranges(),
             LayerConfig::Flaky(c) => c.check_ranges(),
             LayerConfig::Mirror(c) => c.check_ranges(),
             LayerConfig::Thin(c) => c.check_ranges(),

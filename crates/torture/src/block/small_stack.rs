@@ -168,6 +168,7 @@ fn of_layer(of: &Layer) -> Vec<String> {
         | LayerKind::Ssc
         | LayerKind::Concat
         | LayerKind::Delay
+        | LayerKind::HostLink
         | LayerKind::Flaky
         | LayerKind::Record => {}
         LayerKind::Stripe | LayerKind::Thin => sets.push(format!("{layer}.chunk=8K")),
@@ -234,6 +235,7 @@ fn pcm_bytes(layer: &Layer, page: u32, pages: u32) -> u64 {
         | LayerConfig::Compress(_)
         | LayerConfig::Segments(_)
         | LayerConfig::Delay(_)
+        | LayerConfig::HostLink(_)
         | LayerConfig::Flaky(_)
         | LayerConfig::Record(_) => 0,
     }
