@@ -39,6 +39,11 @@ frit_core::parameters! {
         "bypass_streams" bypass_streams: u32 as Number = 16, live, unit "streams", within 1..=256,
             "streams that are tracked",
             unused |c| c.bypass_bytes == 0 => "no stream bypasses the cache";
+        "tunnel" tunnel: bool as Switch = false, fixed,
+            "the device answers a miss with a pattern in the data, as through the interface of a disk";
+        "tunnel_mb_per_s" tunnel_mb_per_s: u64 as Number = 0, live, unit "MB/s", within 0..=1_000_000,
+            "rate at which the pattern of a miss is transferred; 0: in no time",
+            unused |c| !c.tunnel => "a miss transfers no data";
         include ssc: SscConfig;
     }
 }

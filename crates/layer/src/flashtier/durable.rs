@@ -19,7 +19,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     fn recover_cache(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery> {
         let recovered = self.ssc.recover(sink, crash)?;
         self.ready = recovered.ready;
-        (self.unflushed, self.flushed) = (None, S::Tok::default());
+        (self.unflushed, self.flushed, self.transferred) = (None, S::Tok::default(), S::Tok::default());
         self.hand = 0;
         self.set_aside.clear();
         self.health = crate::health::Health::default();

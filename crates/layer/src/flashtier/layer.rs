@@ -38,6 +38,8 @@ pub struct Flashtier<S: Sink, C, D: ?Sized> {
     pub(super) unflushed: Option<S::Tok>,
     /// Completion of all flushes of the disk so far.
     pub(super) flushed: S::Tok,
+    /// Completion of the last transfer of the pattern of a miss.
+    pub(super) transferred: S::Tok,
     /// Token before which the disk must not change.
     pub(super) ready: S::Tok,
     pub(super) health: Health,
@@ -74,6 +76,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
             hand: 0,
             unflushed: None,
             flushed: S::Tok::default(),
+            transferred: S::Tok::default(),
             ready: S::Tok::default(),
             health: Health::default(),
             stats: FlashtierStats::default(),

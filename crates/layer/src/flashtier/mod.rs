@@ -13,6 +13,7 @@
 //! | `config`, `params` | user configuration; parameters that change while the layer runs |
 //! | `layer` | state of the layer, and its block interface |
 //! | `read`, `write`, `discard` | reads; writes; discards |
+//! | `tunnel` | misses as a pattern in the data |
 //! | `clean` | writeback of dirty blocks, and flushes of the disk |
 //! | `durable` | durability interface, recovery |
 //! | `precondition`, `view` | preconditioned volumes; metrics and residence |
@@ -27,6 +28,7 @@ mod precondition;
 mod read;
 #[cfg(test)]
 mod tests;
+mod tunnel;
 mod view;
 mod write;
 

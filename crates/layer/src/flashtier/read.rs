@@ -1,50 +1,53 @@
 //! Reads: blocks that are present come from the device, all others from the disk.
 
 use super::layer::Flashtier;
+use super::tunnel::DeviceRead;
 use crate::planted::FlashtierBug;
 use crate::spans::{PageSpan, page_spans};
 use frit_core::planted::is_planted;
-use frit_core::{BlockDevice, CacheDevice, CacheRead, Cause, Error, ReadTarget, Result, Sink, WriteData};
+use frit_core::{BlockDevice, CacheDevice, Cause, Error, ReadTarget, Result, Sink, WriteData};
 use std::ops::Range;
 
 impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> {
     /// Reads a range of bytes. Misses that follow each other are read with one request to the disk.
     pub(super) fn read_range(&mut self, sink: &mut S, at: u64, mut into: ReadTarget<'_>) -> Result<()> {
         let mut missing: Range<u32> = 0..0;
+        let mut known = sink.start();
         for span in page_spans(at, into.len(), self.page) {
-            let (block, start) = (span.lpn.0, sink.start());
             let part = into.part(span.from, span.len);
-            match self.ssc.read(sink, block, span.offset, part, Cause::Host, start)? {
-                CacheRead::Hit(read) => {
+            match self.read_device(sink, span.lpn.0, span.offset, part, Cause::Host)? {
+                DeviceRead::Hit(read) => {
                     sink.ack(read);
                     self.stats.read_hits += 1;
                 }
-                CacheRead::Miss => {
+                DeviceRead::Miss(miss) => {
                     self.stats.read_misses += 1;
                     if missing.end != span.from || missing.is_empty() {
-                        self.read_disk(sink, at, &mut into, &missing)?;
-                        missing.start = span.from;
+                        self.read_disk(sink, at, &mut into, &missing, known)?;
+                        (missing.start, known) = (span.from, miss);
                     }
                     missing.end = span.from + span.len;
+                    known = sink.join(known, miss);
                 }
             }
         }
-        self.read_disk(sink, at, &mut into, &missing)
+        self.read_disk(sink, at, &mut into, &missing, known)
     }
 
-    /// Reads a part of a request from the disk, and caches its whole blocks.
+    /// Reads a part of a request from the disk after `after`, and caches its whole blocks.
     fn read_disk(
         &mut self,
         sink: &mut S,
         at: u64,
         into: &mut ReadTarget<'_>,
         part: &Range<u32>,
+        after: S::Tok,
     ) -> Result<()> {
         if part.is_empty() {
             return Ok(());
         }
-        let (from, len, start) = (at + u64::from(part.start), part.end - part.start, sink.start());
-        let read = self.disk.read(sink, from, into.part(part.start, len), Cause::Host, start)?;
+        let (from, len) = (at + u64::from(part.start), part.end - part.start);
+        let read = self.disk.read(sink, from, into.part(part.start, len), Cause::Host, after)?;
         sink.ack(read);
         if !self.may_cache_reads() {
             return Ok(());
@@ -87,12 +90,13 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     }
 
     fn load_into(&mut self, sink: &mut S, block: u32, buffer: &mut [u8]) -> Result<S::Tok> {
-        let (page, start) = (self.page, sink.start());
+        let page = self.page;
         let into = if buffer.is_empty() { ReadTarget::Len(page) } else { ReadTarget::Bytes(buffer) };
-        if let CacheRead::Hit(read) = self.ssc.read(sink, block, 0, into, Cause::Merge, start)? {
-            return Ok(read);
-        }
+        let known = match self.read_device(sink, block, 0, into, Cause::Merge)? {
+            DeviceRead::Hit(read) => return Ok(read),
+            DeviceRead::Miss(known) => known,
+        };
         let into = if buffer.is_empty() { ReadTarget::Len(page) } else { ReadTarget::Bytes(buffer) };
-        self.disk.read(sink, self.byte_of(block), into, Cause::Merge, start)
+        self.disk.read(sink, self.byte_of(block), into, Cause::Merge, known)
     }
 }

@@ -102,6 +102,7 @@ proptest! {
         config.bypass_bytes = 8 << 10;
         config.ssc.mapping_unit = 512;
         config.ssc.flush = SscFlush::Log;
+        config.tunnel = true;
         run(&config, &actions);
     }
 
@@ -255,6 +256,38 @@ fn a_request_larger_than_the_cache_is_served() {
             layer.audit();
         }
     }
+}
+
+/// A block that has the pattern of a miss is read with its own data: from the cache while it is dirty, and
+/// from the disk when it is clean.
+#[test]
+fn a_block_with_the_pattern_of_a_miss_keeps_its_data() {
+    let (mut nand, mut disk) = stores();
+    let config =
+        FlashtierConfig { tunnel: true, ..config(FlashtierMode::WriteBack, SscDurability::Deferred) };
+    let mut layer = open(&config, &mut nand, &mut disk);
+    let pattern = super::tunnel::PATTERN.repeat(PAGE / 16);
+    layer.write(&mut UntimedSink::new(), Sector(8), WriteData::Bytes(&pattern), Hints::NONE).unwrap();
+    let counts = |layer: &Layer<'_>| {
+        ["read_hits", "read_misses", "false_misses", "useless_bytes"].map(|name| metric(layer, name))
+    };
+    assert!(read(&mut layer, 8, 4).unwrap() == pattern);
+    assert_eq!(counts(&layer), [1.0, 0.0, 0.0, 0.0]);
+    while layer.clean_batch(&mut UntimedSink::new()).unwrap().is_some() {}
+    assert_eq!(state(&layer, 2), Some(BlockState::Clean));
+    assert!(read(&mut layer, 8, 4).unwrap() == pattern);
+    assert!(read(&mut layer, 9, 2).unwrap() == pattern[..1024]);
+    assert_eq!(counts(&layer), [1.0, 2.0, 2.0, 0.0]);
+    // A true miss transfers what was asked for.
+    read(&mut layer, 100, 3).unwrap();
+    assert_eq!(counts(&layer), [1.0, 3.0, 2.0, 1536.0]);
+    // Without the tunnel, the block is a hit.
+    let (mut nand, mut disk) = stores();
+    let mut layer = open(&FlashtierConfig { tunnel: false, ..config }, &mut nand, &mut disk);
+    layer.write(&mut UntimedSink::new(), Sector(8), WriteData::Bytes(&pattern), Hints::NONE).unwrap();
+    while layer.clean_batch(&mut UntimedSink::new()).unwrap().is_some() {}
+    assert!(read(&mut layer, 8, 4).unwrap() == pattern);
+    assert_eq!(counts(&layer), [1.0, 0.0, 0.0, 0.0]);
 }
 
 #[test]

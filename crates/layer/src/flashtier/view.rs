@@ -11,6 +11,8 @@ use frit_core::{BlockDevice, CacheDevice, Sink, StackView};
 pub(super) struct FlashtierStats {
     pub(super) read_hits: u64,
     pub(super) read_misses: u64,
+    pub(super) false_misses: u64,
+    pub(super) useless_bytes: u64,
     pub(super) written_to_cache: u64,
     pub(super) direct_writes: u64,
     pub(super) cleaned: u64,
@@ -49,6 +51,8 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
                 unit: "",
                 help: "share of block reads that the cache served",
             },
+            m("false_misses", s.false_misses, "blocks", "cached blocks that the tunnel took for misses"),
+            m("useless_bytes", s.useless_bytes, "bytes", "data that misses transferred through the tunnel"),
             m("cache_writes", s.written_to_cache, "blocks", "blocks of requests written to the cache"),
             m("direct_writes", s.direct_writes, "writes", "writes past the cache"),
             m("dirty_blocks", self.dirty.len(), "blocks", "blocks that the disk does not have"),

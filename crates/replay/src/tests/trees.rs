@@ -116,6 +116,26 @@ fn a_miss_of_a_cache_takes_the_time_of_the_device_below() {
     assert_eq!((max("far", "ssd"), max("ssd", "ssd-nand")), (READ, READ));
 }
 
+/// The tunnel transfers the pattern of a miss before the disk is read.
+#[test]
+fn a_miss_through_a_tunnel_takes_a_transfer_more() {
+    for engine in ["in-order", "event"] {
+        let figures = |tunnel: &str| {
+            let text = format!(
+                "[media.nand]\nprofile = \"slc-k9-2016\"\nchannels = 1\nchips_per_channel = 1\nblocks_per_plane = 64\n\
+                 pages_per_block = 16\n[media.disk]\nprofile = \"nvme-p4500-2017\"\nbytes = \"64M\"\n\
+                 [flashtier]\nread_caching = false\n{tunnel}[engine]\nkind = \"{engine}\"\n"
+            );
+            let spec = "gen:uniform,count=50,size=4K,align=4K,span=32M,read=1";
+            run(&stack(&text), spec, &RunOptions::default()).class("read").unwrap().response.figures
+        };
+        let (answer, pattern) = (figures(""), figures("tunnel = true\ntunnel_mb_per_s = 100\n"));
+        // 4 KiB at 100 MB/s.
+        assert!((pattern.mean_ns - answer.mean_ns - 40_960.0).abs() < 1e-3, "{answer:?} {pattern:?}");
+        assert_eq!(pattern.max_ns.0 - answer.max_ns.0, 40_960);
+    }
+}
+
 /// Returns the times of one kind of request on a link.
 fn link_times(r: &Report, from: &str, to: &str, kind: &str) -> LatencySummary {
     let link = r.links.iter().find(|l| l.from == from && l.to == to).unwrap();
