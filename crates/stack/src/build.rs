@@ -146,6 +146,21 @@ impl Stack {
     }
 }
 
+/// Builds a composer of one device.
+fn over_one_device<S: Sink + 'static>(
+    config: &LayerConfig,
+    device: Devices<S>,
+) -> frit_core::Result<Box<dyn StackDevice<S>>> {
+    match config {
+        LayerConfig::Delay(c) => Ok(composed(Delay::new(c.clone(), device))),
+        LayerConfig::HostLink(c) => Ok(composed(HostLink::new(c.clone(), device))),
+        LayerConfig::Flaky(c) => Ok(composed(Flaky::new(c.clone(), device))),
+        LayerConfig::Thin(c) => Thin::new(c.clone(), device).map(composed),
+        LayerConfig::Compress(c) => Compress::new(c.clone(), device).map(composed),
+        _ => Err(Error::param("kind", "", "is no layer over one device")),
+    }
+}
+
 /// Builds the layers of a stack.
 struct Builder<'a> {
     stack: &'a Stack,
@@ -194,17 +209,13 @@ impl Builder<'_> {
                 let devices = self.devices(layer, "devices", stores, hardware)?;
                 Ok(composed(Concat::new(config.clone(), Devices::new(devices))))
             }
-            LayerConfig::Delay(config) => {
-                let devices = Devices::new(self.devices(layer, "device", stores, hardware)?);
-                Ok(composed(Delay::new(config.clone(), devices)))
-            }
-            LayerConfig::HostLink(config) => {
-                let devices = Devices::new(self.devices(layer, "device", stores, hardware)?);
-                Ok(composed(HostLink::new(config.clone(), devices)))
-            }
-            LayerConfig::Flaky(config) => {
-                let devices = Devices::new(self.devices(layer, "device", stores, hardware)?);
-                Ok(composed(Flaky::new(config.clone(), devices)))
+            LayerConfig::Delay(_)
+            | LayerConfig::HostLink(_)
+            | LayerConfig::Flaky(_)
+            | LayerConfig::Thin(_)
+            | LayerConfig::Compress(_) => {
+                let device = Devices::new(self.devices(layer, "device", stores, hardware)?);
+                over_one_device(&layer.config, device)
             }
             LayerConfig::Record(config) => {
                 let device = self.devices(layer, "device", stores, hardware)?;
@@ -221,14 +232,6 @@ impl Builder<'_> {
                 // Mirrors of one stack differ in their names, and those of volumes in their owners.
                 let identity = stores.serial(&layer.name) ^ digest(layer.name.as_bytes());
                 Mirror::new(config.clone(), devices, identity).map(composed)
-            }
-            LayerConfig::Thin(config) => {
-                let device = Devices::new(self.devices(layer, "device", stores, hardware)?);
-                Thin::new(config.clone(), device).map(composed)
-            }
-            LayerConfig::Compress(config) => {
-                let device = Devices::new(self.devices(layer, "device", stores, hardware)?);
-                Compress::new(config.clone(), device).map(composed)
             }
             LayerConfig::Segments(config) => {
                 let map = Devices::new(self.devices(layer, "map", stores, hardware)?);
