@@ -38,6 +38,7 @@ SSD = {"media.ssd-nand.blocks_per_plane": 640}
 
 STACKS = [
     live("concat", "ack", 512), live("stripe", "ack", 512), live("mirror", "ack", 512), live("delay", "ack", 512),
+    live("host-link", "ack", 512),
     live("flaky", "ack", 512), live("record", "ack", 512), live("thin", "flush", 512), live("compress", "flush"),
     live("segments", "flush"),
     tortured("tree-concat", {**SSD, "media.d1.bytes": "128M"}, "ack", 512), tortured("tree-four", SSD, zeros=512),
