@@ -509,17 +509,19 @@ impl<T: Token, N: Store> Flash<T, N> {
         }
     }
 
-    /// Programs what was gathered, so that the drained victims become free: `true` if there was any.
+    /// Programs what was gathered, so that the drained victims become free: `true` if any did. A
+    /// drained victim whose pages were not gathered, in tables that are wrong, stays; callers try again
+    /// only after progress.
     pub(super) fn finish_gathered<S: Sink<Tok = T>, M: ForwardMap<T>>(
         &mut self,
         sink: &mut S,
         map: &mut M,
         unit: u32,
     ) -> Result<bool> {
-        let any = !self.units[to_usize(unit)].gather.drained.is_empty();
-        if any {
+        let drained = self.units[to_usize(unit)].gather.drained.len();
+        if drained > 0 {
             self.program_gathered(sink, map, unit, true)?;
         }
-        Ok(any)
+        Ok(self.units[to_usize(unit)].gather.drained.len() < drained)
     }
 }
