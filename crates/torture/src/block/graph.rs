@@ -4,8 +4,9 @@
 //!
 //! Only commands with a lasting effect are nodes; a read passes on its own dependencies. Edges are
 //! the recorded `after`, the order within a NAND block, and the order of writes to one cache line
-//! of PCM. The recorder's own order between fences and writes on a line is not used, because a
-//! fence is not a write.
+//! of PCM. A read of NAND is executed in the order of its block too, so what waits for it also waits
+//! for the programs before it. A read out of a buffer in DRAM is no such command. The recorder's own
+//! order between fences and writes on a line is not used, because a fence is not a write.
 
 use crate::block::access_log::{AccessRecords, LoggedAccessKind};
 use crate::block::command_set::CommandSet;
@@ -158,6 +159,12 @@ impl Graph {
                 if let Some(n) = node_of[a as usize] {
                     before.add(n);
                 }
+            }
+            if op.cmd.op == Op::NandRead
+                && let Some(&n) = last_in_block.get(&(op.cmd.unit.0, op.cmd.hazard))
+            {
+                before.add(n);
+                before.add_all(&self.nodes[n].before);
             }
             if let (Some(n), Some(effect)) = (node_of[i], effect(op.cmd.op)) {
                 let cmd = &op.cmd;
@@ -422,6 +429,27 @@ mod tests {
         assert!(!g.is_certain(0, &CommandSet::below(4, 3)) && g.is_acknowledged(0, &all));
         assert_eq!(g.frontier(&CommandSet::new(4)), [0, 2]);
         assert!(g.is_closed(&CommandSet::below(4, 1)) && g.closure(3) == all);
+    }
+
+    #[test]
+    fn what_waits_for_a_read_of_nand_waits_for_the_programs_of_its_block() {
+        let mut t = RecordingSink::new(Arc::new(AccessLog::default()), None, 0..0);
+        t.start_recording();
+        let start = Sink::start(&t);
+        let of_block = |op, hazard, unit| Cmd { hazard, ..cmd(op, 0, 4096, unit) };
+        let first = t.emit(of_block(Op::NandErase, 3, 0), start);
+        t.emit(of_block(Op::NandProgram, 3, 0), first);
+        t.emit(of_block(Op::NandProgram, 4, 0), start);
+        let read = t.emit(of_block(Op::NandRead, 3, 0), start);
+        let rest = t.emit(of_block(Op::NandRegisterRead, 3, 0), read);
+        let buffer = t.emit(of_block(Op::DramRead, 3, 0), start);
+        t.emit(of_block(Op::NandProgram, 3, 0), start);
+        t.emit(of_block(Op::NandProgram, 7, 1), rest);
+        t.emit(of_block(Op::NandProgram, 8, 1), buffer);
+        let g = Graph::new(&t.finish(), AccessRecords::default(), &[shape(0..2)]);
+        let before = |n: usize| g.nodes[n].before.iter().collect::<Vec<_>>();
+        assert_eq!(before(4), [0, 1], "the erase and the program of the block, and nothing after the read");
+        assert!(before(5).is_empty(), "a read out of a buffer in DRAM");
     }
 
     #[test]

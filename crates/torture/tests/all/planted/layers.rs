@@ -363,9 +363,11 @@ const SSCS: &[&str] = &["ssc-4k", "ssc-sync", "ssc-through", "ssc-bypass"];
 
 fn grounds_of_ssc(bug: SscBug) -> Grounds {
     match bug {
-        SscBug::AckBeforeProgram | SscBug::SparesIgnored | SscBug::EvictNotDurable => {
-            (&[TortureMode::Cuts], &["ssc-sync"])
-        }
+        SscBug::AckBeforeProgram
+        | SscBug::SparesIgnored
+        | SscBug::EvictNotDurable
+        | SscBug::EmptiedForgotten => (&[TortureMode::Cuts], &["ssc-sync"]),
+        SscBug::UseNotNoted => (&[TortureMode::Cuts], &["ssc-through"]),
         // Blocks wait in the write buffer only if several fill a page.
         SscBug::BufferIgnored => (&[TortureMode::Cuts], &["ssc-through"]),
         SscBug::NotPoisoned => (&[TortureMode::Errors], SSCS),
@@ -383,6 +385,8 @@ fn grounds_of_flashtier(bug: FlashtierBug) -> Grounds {
         FlashtierBug::EvictNotOrdered | FlashtierBug::DirtyBypassed => {
             (&[TortureMode::Cuts], &["ssc-bypass"])
         }
+        // A read waits for the program of its page. Only a page cache has the program and can lose it.
+        FlashtierBug::CleanedEarly => (&[TortureMode::Files], &["ssc-sync"]),
         // Clean blocks survive a crash.
         FlashtierBug::ZeroedEarly => (&[TortureMode::Cuts], &["ssc-sync"]),
         _ => (&[TortureMode::Cuts], SSCS),
@@ -416,6 +420,7 @@ fn grounds_of_nameless(bug: NamelessBug) -> Grounds {
         NamelessBug::NewerCounts | NamelessBug::SavedFreedEarly | NamelessBug::CheckpointUnordered => {
             (&[TortureMode::Cuts], NAMELESS_DEVICES)
         }
+        NamelessBug::MovedCountsAsNew => (&[TortureMode::Cuts], &["nameless-4k"]),
         NamelessBug::SecondCopyIgnored => (&[TortureMode::Damage], NAMELESS_DEVICES),
         NamelessBug::CheckpointBeforeSync => (&[TortureMode::Files], NAMELESS_DEVICES),
         _ => (&[TortureMode::Cuts, TortureMode::Files], NAMELESS),
