@@ -71,6 +71,8 @@ pub struct Ftl<T, N: Store> {
     pub(super) mark_after: T,
     /// `true` if NAND has changed since the last flush.
     pub(super) changed: bool,
+    /// `true` if a write or discard was accepted since the last flush.
+    pub(super) unflushed: bool,
     /// `true` if no mark states the last flush.
     pub(super) unmarked: bool,
     /// Sequence number below which a version may be older than one whose record is damaged.
@@ -144,6 +146,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
             flush_done: T::default(),
             mark_after: T::default(),
             changed: false,
+            unflushed: false,
             unmarked: false,
             stale_below: 0,
             interrupted: Vec::new(),
@@ -315,6 +318,7 @@ impl<S: Sink, N: Store> BlockLayer<S> for Ftl<S::Tok, N> {
         let at = self.check_range(at, u64::from(data.len()))?;
         self.flash.writable()?;
         self.flash.note_request(sink.now());
+        self.unflushed = true;
         self.write_range(sink, at, data, hints).map_err(|e| self.refuse_after(e))
     }
 
@@ -330,6 +334,7 @@ impl<S: Sink, N: Store> BlockLayer<S> for Ftl<S::Tok, N> {
         let bytes = sectors.saturating_mul(SECTOR_BYTES);
         let at = self.check_range(at, bytes)?;
         self.flash.writable()?;
+        self.unflushed = true;
         self.discard_range(sink, at, bytes).map_err(|e| self.refuse_after(e))
     }
 

@@ -132,7 +132,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
         self.find_stale_entries(sink)?;
         r.suspect_blocks = self.flash.suspect_blocks();
         self.flushed = if clean { scan.seq } else { durable };
-        self.changed = !clean;
+        (self.changed, self.unflushed) = (!clean, false);
         self.unmarked = false;
         self.note_interrupted(&damaged, &scan.torn)?;
         // A fold could move a page to a place that the mark still lists as interrupted with the same version.

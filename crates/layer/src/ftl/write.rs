@@ -253,36 +253,39 @@ impl<T: Token, N: Store> Ftl<T, N> {
         Ok(())
     }
 
-    /// Makes all acknowledged writes and discards durable.
+    /// Makes all acknowledged writes and discards durable. An FTL that has become read-only and has
+    /// accepted none since the last flush, or since its recovery, has nothing to program.
     pub(super) fn flush_all<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         if is_planted(FtlBug::FlushIgnored) {
             return Ok(());
         }
+        if !self.unflushed && self.flash.health.refusal().is_some() {
+            // What a recovery has read can be in the page cache only.
+            self.flash.nand_mut().sync()?;
+            sink.ack(self.programmed);
+            return Ok(());
+        }
+        self.flash.writable()?;
         self.switch_to(0);
         let changed = self.changed || self.buffered_pages() > 0;
-        // A layer that refuses writes flushes what was programmed before.
-        if self.flash.health.refusal().is_none() {
-            self.restore_lost_maps();
-            self.write_discards(sink)?;
-            if self.config.scans() && (changed || self.unmarked) {
-                let mark = self.mark();
-                self.write_mark(sink, &mark)?;
-                self.buffer.wait_for(sink, self.mark_after);
-                if !is_planted(FtlBug::MarkBeforeFlush) {
-                    self.buffer.wait_for(sink, self.flush_done);
-                }
+        self.restore_lost_maps();
+        self.write_discards(sink)?;
+        if self.config.scans() && (changed || self.unmarked) {
+            let mark = self.mark();
+            self.write_mark(sink, &mark)?;
+            self.buffer.wait_for(sink, self.mark_after);
+            if !is_planted(FtlBug::MarkBeforeFlush) {
+                self.buffer.wait_for(sink, self.flush_done);
             }
-            self.program_all(sink, Cause::Host)?;
-        } else {
-            self.flash.writable()?;
         }
+        self.program_all(sink, Cause::Host)?;
         let flushed = self.flash.last_seq();
         self.flash.make_durable(sink, &mut self.map)?;
         sink.ack(self.programmed);
         self.flushed = flushed;
         // Pages that garbage collection has moved have numbers below that of the flush, too.
         self.flush_done = sink.join(self.programmed, self.flash.named);
-        self.changed = false;
+        (self.changed, self.unflushed) = (false, false);
         // The mark of this flush states the one before, because it may be programmed before other
         // pages. A flush without changes writes a mark that states this one.
         self.unmarked = changed;

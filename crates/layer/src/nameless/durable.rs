@@ -24,6 +24,7 @@ where
         self.replaced.clear();
         self.waiting.clear();
         self.health = Health::default();
+        self.unflushed = false;
         let mut page = vec![0; to_usize(self.page_bytes)];
         let mut entries: Vec<(Lpn, Option<PhysicalAddress>)> = Vec::new();
         for block in 0..self.device.virtual_blocks() {
@@ -71,6 +72,7 @@ where
     }
 
     fn shut_down(&mut self, sink: &mut S) -> Result<()> {
+        self.writable()?;
         self.flush_all(sink)?;
         let halted = self.device.halt(sink);
         self.take_migrations();

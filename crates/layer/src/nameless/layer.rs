@@ -49,6 +49,8 @@ pub struct Nameless<S: Sink, D> {
     /// Blocks of a read.
     pub(super) run: Vec<OwnedBlock>,
     pub(super) health: Health,
+    /// `true` if a write or discard was accepted since the last flush.
+    pub(super) unflushed: bool,
     pub(super) stats: NamelessStats,
     /// Buffer of a virtual page; empty if the medium holds no bytes.
     pub(super) scratch: Vec<u8>,
@@ -134,6 +136,7 @@ where
             waiting_limit: if config.scans() { waiting_limit(pages, unit_pages) } else { 0 },
             run: Vec::new(),
             health: Health::default(),
+            unflushed: false,
             stats: NamelessStats::default(),
             scratch: vec![0; if holds { (unit_pages * page_bytes) as usize } else { 0 }],
             device,
@@ -221,6 +224,7 @@ where
     fn write(&mut self, sink: &mut S, at: Sector, data: WriteData<'_>, _: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(data.len()))?;
         self.writable()?;
+        self.unflushed = true;
         self.write_range(sink, at, data).map_err(|e| self.refuse_after(e))
     }
 
@@ -232,6 +236,7 @@ where
         let bytes = sectors.saturating_mul(SECTOR_BYTES);
         let at = self.check_range(at, bytes)?;
         self.writable()?;
+        self.unflushed = true;
         self.discard_range(sink, at, bytes).map_err(|e| self.refuse_after(e))
     }
 

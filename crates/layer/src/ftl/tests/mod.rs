@@ -179,6 +179,13 @@ fn wear_out(config: &FtlConfig, seed: u64) {
     let (mut layer, recovery) = reopen(layer, faults);
     assert_eq!(recovery.losses(), 0, "{recovery:?}");
     check(&mut layer, "after the restart");
+    // Nothing was written since the recovery, so there is nothing that a flush could not save.
+    assert!(layer.flash.health.refusal().is_some());
+    layer.flush(sink).unwrap();
+    let refused = layer.write(sink, Sector(0), WriteData::Bytes(&vec![7; page]), Hints::NONE);
+    assert!(matches!(refused, Err(Error::ReadOnly { .. })));
+    layer.flush(sink).unwrap();
+    assert!(matches!(layer.halt(sink), Err(Error::ReadOnly { .. })));
 }
 
 #[test]

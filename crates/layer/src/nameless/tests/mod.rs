@@ -9,7 +9,7 @@ use crate::testing::TWO_UNITS;
 use crate::testing::shadow::{self, Action, actions, read};
 use frit_core::{
     BlockLayer, CrashKind, Durable, Error, Hints, Lpn, NamelessDevice, Ppn, Precondition, Preconditioning,
-    ReadTarget, Sector, UntimedSink, WriteData,
+    Quiesce, ReadTarget, Sector, UntimedSink, WriteData,
 };
 use frit_media::{Hardware, MemoryStore, Nand, NandFaults, NoStore, Store};
 use proptest::prelude::*;
@@ -201,6 +201,13 @@ fn wear_out(config: NamelessConfig, seed: u64) {
     let (mut layer, recovery) = reopen(layer, faults);
     assert_eq!(recovery.losses(), 0, "{recovery:?}");
     check(&mut layer, "after the restart");
+    // Nothing was written since the recovery, so there is nothing that a flush could not save.
+    assert!(layer.refuses().is_some());
+    layer.flush(sink).unwrap();
+    let refused = layer.write(sink, Sector(0), WriteData::Bytes(&vec![7; page]), Hints::NONE);
+    assert!(matches!(refused, Err(Error::ReadOnly { .. })));
+    layer.flush(sink).unwrap();
+    assert!(matches!(Quiesce::halt(&mut layer, sink), Err(Error::ReadOnly { .. })));
 }
 
 #[test]
