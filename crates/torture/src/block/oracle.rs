@@ -131,24 +131,55 @@ pub fn read_all<S: Sink>(
     blocks: usize,
 ) -> Result<Vec<Versions>, Violation> {
     let mut versions = Vec::with_capacity(blocks);
-    let mut bytes = vec![0u8; READ_BLOCKS * self_describing::BLOCK];
     while versions.len() < blocks {
-        let first = versions.len() * PER_BLOCK;
         let n = (blocks - versions.len()).min(READ_BLOCKS);
-        let part = &mut bytes[..n * self_describing::BLOCK];
-        layer
-            .read(sink, Sector(first as u64), ReadTarget::Bytes(part), Hints::NONE)
-            .map_err(|e| Violation::error(Oracle::Reads, &format!("reading at sector {first}"), &e))?;
-        for (i, block) in part.chunks_exact(self_describing::BLOCK).enumerate() {
-            let mut v: Versions = [0; PER_BLOCK];
-            for (j, s) in block.chunks_exact(SECTOR).enumerate() {
-                let sector = (first + i * PER_BLOCK + j) as u64;
-                v[j] = self_describing::version(sector, s).map_err(|bad| bad_sector(sector, bad))?;
-            }
-            versions.push(v);
-        }
+        let read = read_blocks(layer, sink, versions.len(), n)?;
+        versions.extend(read.map_err(|e| unreadable(versions.len(), &e))?);
     }
     Ok(versions)
+}
+
+/// Reads all blocks one by one after a failed flush. `None` stands for a block that is reported as lost.
+fn read_after_failed_flush<S: Sink>(
+    layer: &mut dyn StackDevice<S>,
+    sink: &mut S,
+    blocks: usize,
+) -> Result<Vec<Option<Versions>>, Violation> {
+    (0..blocks)
+        .map(|block| match read_blocks(layer, sink, block, 1)? {
+            Ok(versions) => Ok(versions.first().copied()),
+            Err(Error::Corrupt { .. }) => Ok(None),
+            Err(e) => Err(unreadable(block, &e)),
+        })
+        .collect()
+}
+
+fn unreadable(block: usize, e: &Error) -> Violation {
+    Violation::error(Oracle::Reads, &format!("reading at sector {}", block * PER_BLOCK), e)
+}
+
+/// Reads `n` blocks from `block` on with one request. The inner error is that of the request.
+fn read_blocks<S: Sink>(
+    layer: &mut dyn StackDevice<S>,
+    sink: &mut S,
+    block: usize,
+    n: usize,
+) -> Result<Result<Vec<Versions>, Error>, Violation> {
+    let first = block * PER_BLOCK;
+    let mut bytes = vec![0u8; n * self_describing::BLOCK];
+    if let Err(e) = layer.read(sink, Sector(first as u64), ReadTarget::Bytes(&mut bytes), Hints::NONE) {
+        return Ok(Err(e));
+    }
+    let mut versions = Vec::with_capacity(n);
+    for (i, block) in bytes.chunks_exact(self_describing::BLOCK).enumerate() {
+        let mut v: Versions = [0; PER_BLOCK];
+        for (j, s) in block.chunks_exact(SECTOR).enumerate() {
+            let sector = (first + i * PER_BLOCK + j) as u64;
+            v[j] = self_describing::version(sector, s).map_err(|bad| bad_sector(sector, bad))?;
+        }
+        versions.push(v);
+    }
+    Ok(Ok(versions))
 }
 
 fn bad_sector(sector: u64, bad: BadSector) -> Violation {
@@ -286,7 +317,16 @@ fn alive(
     }
     // A request that failed leaves each sector old or new (docs/reference/composition.md, failure).
     clients.history.split(&failed);
-    let found = read_all(layer.as_mut(), &mut UntimedSink::new(), blocks)?;
+    let flush_failed = failed.iter().any(|i| requests[i].kind.makes_certain());
+    let found = if flush_failed && target.commits_at_flush() && layer.refuses().is_some() {
+        // A table can name places whose writes the failed flush lost: their blocks are reported as lost until
+        // the volume is opened again.
+        let found = read_after_failed_flush(layer.as_mut(), &mut UntimedSink::new(), blocks)?;
+        let known = |b: usize| clients.history.after(b, |r| lasted.has(r as usize));
+        found.into_iter().enumerate().map(|(b, v)| v.unwrap_or_else(|| known(b))).collect()
+    } else {
+        read_all(layer.as_mut(), &mut UntimedSink::new(), blocks)?
+    };
     verify_contents(&clients.history, &lasted, &found)?;
     check(layer.as_mut(), "after a full rewrite")?;
     if layer.write_guarantee().durable_at == DurabilityPoint::OnFlush {
