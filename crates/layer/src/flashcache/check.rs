@@ -71,6 +71,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
             Err(Error::Corrupt { .. }) => return Ok(per_block),
             Err(e) => return Err(e),
         }
+        let refuses = self.health.refusal().is_some();
         let mut bad = 0;
         for (sector, b) in (0..per_block).zip(bytes.chunks_exact(SECTOR)) {
             counts.records += 1;
@@ -79,7 +80,9 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
             let agrees = decode(block * per_block + sector, b).is_some_and(|mut entries| {
                 slots.zip(&mut entries).all(|(slot, entry)| {
                     let dirty = self.sets.block(slot).filter(|_| self.sets.is(slot, flag::DIRTY));
-                    (entry.state == EntryState::Dirty).then_some(entry.block) == dirty
+                    // A recovery on a read-only SSD cannot make entries void that do not count.
+                    let void = dirty.is_none() && refuses && entry.epoch > self.epoch;
+                    (entry.state == EntryState::Dirty && !void).then_some(entry.block) == dirty
                 })
             });
             bad += u32::from(!agrees);

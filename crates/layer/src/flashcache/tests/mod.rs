@@ -291,6 +291,34 @@ fn damaged_metadata_makes_unknown_blocks_errors_until_the_disk_is_accepted() {
     assert!(recovered(&mut layer).unnamed.is_empty());
 }
 
+/// A recovery on an SSD that is read-only cannot make the entries void whose epoch was not committed.
+#[test]
+fn entries_that_do_not_count_are_no_finding_on_a_read_only_volume() {
+    let (mut ssd, mut disk) = stores();
+    let sink = &mut UntimedSink::new();
+    let mut layer = open(&small(), &mut ssd, &mut disk);
+    layer.format(sink).unwrap();
+    put(&mut layer, 3, 3);
+    let at = layer.layout.metadata_at(layer.sets.set_of(3));
+    drop(layer);
+    let mut stale = [0; 512];
+    let mut device_of_ssd = Disk::new(device("ssd", SSD_BYTES), &mut ssd, &mut Hardware::new()).unwrap();
+    device_of_ssd.read(sink, at, ReadTarget::Bytes(&mut stale), Cause::Host, ()).unwrap();
+    drop(device_of_ssd);
+    let mut layer = open(&small(), &mut ssd, &mut disk);
+    recovered(&mut layer);
+    assert_eq!(metric(&layer, "dirty_blocks"), 0.0);
+    layer.ssd.write(sink, at, WriteData::Bytes(&stale), Cause::Meta, ()).unwrap();
+    let mut findings = |layer: &mut Layer<'_>| {
+        let mut found = 0;
+        layer.check(sink, CheckScope::default(), &mut |_| found += 1).unwrap();
+        found
+    };
+    assert_eq!(findings(&mut layer), 1, "a later epoch would make them count");
+    layer.health.refuse("the SSD is read-only".into());
+    assert_eq!(findings(&mut layer), 0);
+}
+
 /// Flips a bit of the SSD.
 fn damage(store: &mut MemoryStore, at: u64) {
     let mut ssd = Disk::new(device("ssd", SSD_BYTES), store, &mut Hardware::new()).unwrap();
