@@ -53,6 +53,8 @@ pub enum FtlBug {
     PageNotMerged,
     /// The old version of a page may be erased before the new one is programmed.
     OldFreedEarly,
+    /// A block is begun before the erases of blocks that were free at that time are durable.
+    BegunBeforeErases,
     /// A flush does nothing.
     FlushIgnored,
     /// A mark does not wait for the flush that it states.

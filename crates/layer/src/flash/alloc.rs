@@ -87,8 +87,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         let spare = Spare { lpn: page.lpn.0, seq: self.next_seq() };
         // Crash safety: see `Flash::named`.
         let begins = self.begins(ppn);
-        let after = sink.join(page.after, self.in_use);
-        let after = if begins { sink.join(after, self.named) } else { after };
+        let after = self.order_after(sink, ppn, page.after);
         let done = match self.nand.program(sink, ppn, page.data, spare, page.cause, after) {
             Ok(done) => done,
             Err(Error::ProgramFailed { .. }) if is_planted(FlashBug::ProgramFailureIgnored) => page.after,
@@ -208,7 +207,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             self.blocks.set_suspect(block, false);
             match self.nand.erase(sink, BlockId(block), Cause::Meta, self.in_use) {
                 Ok(done) => {
-                    self.erased = sink.join(self.erased, done);
+                    self.note_erased(sink, unit, done);
                     return Ok(block);
                 }
                 Err(Error::EraseFailed { .. }) => self.retire(unit, block),
@@ -230,6 +229,18 @@ impl<T: Token, N: Store> Flash<T, N> {
         if let Some(o) = self.units[to_usize(unit)].open[stream.idx()].take() {
             self.seal(o.block);
         }
+    }
+
+    /// Seals the block with the fewest valid pages among those that a crash left partly written and no
+    /// stream fills, so that it can be collected. Returns `false` if there is none. A power loss can leave
+    /// many such blocks, because programs of different blocks have no order.
+    pub(super) fn seal_partial_block(&mut self, unit: u32) -> bool {
+        let partial = &mut self.units[to_usize(unit)].partial_blocks;
+        let valid = |i: &usize| self.blocks.valid(partial[*i].block);
+        let Some(fewest) = (0..partial.len()).min_by_key(valid) else { return false };
+        let block = partial.remove(fewest).block;
+        self.seal(block);
+        true
     }
 
     /// Makes a full block a candidate for garbage collection.

@@ -124,7 +124,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             }
             self.stats.forced += 1;
             if self.victim(map, unit).is_none() {
-                if self.finish_gathered(sink, map, unit)? {
+                if self.finish_gathered(sink, map, unit)? || self.seal_partial_block(unit) {
                     continue;
                 }
                 let gc: &'static str = (&self.config.gc).into();
@@ -317,12 +317,11 @@ impl<T: Token, N: Store> Flash<T, N> {
         cause: Cause,
         after: T,
     ) -> Result<(Ppn, u64, T)> {
-        let required = sink.join(after, self.in_use);
         let stream = self.gc_stream(unit);
         loop {
             let to = self.next_page(sink, unit, stream)?;
             let spare = Spare { lpn: lpn.0, seq: seq.unwrap_or_else(|| self.next_seq()) };
-            let after = if self.begins(to) { sink.join(required, self.named) } else { required };
+            let after = self.order_after(sink, to, after);
             let copied = if self.config.copyback {
                 self.nand.copyback(sink, from, to, spare, expect, cause, after)
             } else {
@@ -410,7 +409,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         };
         match erased {
             Ok(done) => {
-                self.erased = sink.join(self.erased, done);
+                self.note_erased(sink, unit, done);
                 self.blocks.set_state(v.block, BlockUse::Free);
                 let u = &mut self.units[to_usize(unit)];
                 if self.blocks.is_slc(v.block) { &mut u.slc.free } else { &mut u.free }.push_back(v.block);

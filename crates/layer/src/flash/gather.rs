@@ -8,7 +8,9 @@
 use super::collect::tag_of;
 use super::space::{Flash, ForwardMap, GcVictim, MovedPage, NandStream};
 use crate::Token;
+use crate::planted::FtlBug;
 use frit_core::convert::{count_u32, to_usize};
+use frit_core::planted::is_planted;
 use frit_core::{BlockId, Cause, Error, Lpn, PAGE_NONE, Ppn, ReadTarget, Result, Sink, WriteData};
 use frit_media::{ExpectedPage, Spare, Store};
 
@@ -160,10 +162,19 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Returns the token for which the program of a page waits, for crash safety.
+    #[inline]
     pub(super) fn order_after<S: Sink<Tok = T>>(&self, sink: &mut S, first: Ppn, after: T) -> T {
         let after = sink.join(after, self.in_use);
-        // See `Flash::named`.
-        if self.begins(first) { sink.join(after, self.named) } else { after }
+        if !self.begins(first) {
+            return after;
+        }
+        // See `Flash::named` and `Flash::begins_after_erases`.
+        let after = sink.join(after, self.named);
+        if !self.begins_after_erases || is_planted(FtlBug::BegunBeforeErases) {
+            return after;
+        }
+        let g = self.nand.geometry();
+        sink.join(after, self.units[to_usize(g.unit_of_block(g.block_of(first)))].erased)
     }
 
     /// Reads the valid pages of the next program unit of the victim. Returns their number, 0 if none

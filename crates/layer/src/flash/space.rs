@@ -267,6 +267,8 @@ pub(super) struct Unit<T> {
     /// Pages that garbage collection has read, on devices that program several at once.
     pub(super) gather: Gather<T>,
     pub(super) slc: SlcCache<T>,
+    /// Time at which all erases of the unit so far are done.
+    pub(super) erased: T,
 }
 
 /// NAND devices with their free pools, reverse map and garbage collection. `T` is the sink's token.
@@ -308,6 +310,10 @@ pub struct Flash<T, N: Store> {
     pub(crate) in_use: T,
     /// Time at which all erases so far are done.
     pub(crate) erased: T,
+    /// The first page of a block waits for the earlier erases of its unit. After a crash, the blocks that
+    /// were free when the last block was begun are then erased. Otherwise each of them can still hold old
+    /// pages whose new versions are lost, and a recovery finds no page to write its mark into.
+    pub(super) begins_after_erases: bool,
     /// Time of the last request, or of a later moment at which units still executed commands.
     pub(super) last_request: Nanos,
     /// The time without requests has been long enough, and no request has come since.
@@ -353,6 +359,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             named: T::default(),
             in_use: T::default(),
             erased: T::default(),
+            begins_after_erases: false,
             last_request: Nanos::ZERO,
             in_idle_time: false,
             handle_of: vec![0; if config.isolated { to_usize(g.blocks()) } else { 0 }],
@@ -423,6 +430,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                 debt: 0,
                 valid_pages: 0,
                 gather: Gather::default(),
+                erased: T::default(),
                 slc,
             });
         }
@@ -627,6 +635,20 @@ impl<T: Token, N: Store> Flash<T, N> {
     pub(crate) fn record_named<S: Sink<Tok = T>>(&mut self, sink: &mut S, done: T) {
         if !self.freed.is_empty() {
             self.named = sink.join(self.named, done);
+        }
+    }
+
+    /// Makes the first page of a block wait for the earlier erases of its unit.
+    pub(crate) fn begin_after_erases(&mut self) {
+        self.begins_after_erases = true;
+    }
+
+    /// Notes an erase.
+    pub(super) fn note_erased<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, done: T) {
+        self.erased = sink.join(self.erased, done);
+        if self.begins_after_erases {
+            let unit = &mut self.units[to_usize(unit)];
+            unit.erased = sink.join(unit.erased, done);
         }
     }
 

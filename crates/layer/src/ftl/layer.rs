@@ -176,6 +176,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
         self.flash.set_cache_rules(self.config.slc_full, self.config.slc_idle());
         if self.config.scans() {
             self.flash.enforce_erase_order(self.config.erase_after_flush);
+            self.flash.begin_after_erases();
         }
     }
 

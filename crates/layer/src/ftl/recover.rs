@@ -9,9 +9,11 @@
 //! newer, would take it for a page that was lost.
 
 use super::layer::Ftl;
+use super::mapping::Mapping;
 use super::meta::{InterruptedPage, MAP_COPIES, MapSummary, Mark, decode_discards};
 use super::page_map::PageEntry;
 use crate::Token;
+use crate::flash::NandStream;
 use crate::planted::FtlBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
@@ -162,7 +164,25 @@ impl<T: Token, N: Store> Ftl<T, N> {
         if now.interrupted.iter().any(|page| !mark.interrupted.contains(page)) {
             self.write_mark_alone(sink, &now, self.mark_after)?;
         }
-        if is_planted(FtlBug::TornKept) { Ok(()) } else { self.supersede_torn(sink, torn, r) }
+        if !is_planted(FtlBug::TornKept) {
+            self.supersede_torn(sink, torn, r)?;
+        }
+        self.refill_reserve(sink)
+    }
+
+    /// Collects garbage until the reserve of each unit is full again: recoveries that are interrupted one
+    /// after the other must not use it up with their marks. Erases wait for the mark of this one.
+    fn refill_reserve<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        if self.config.mapping != Mapping::Page {
+            return Ok(());
+        }
+        for unit in 0..self.flash.nand().geometry().units() {
+            match self.flash.reserve(sink, &mut self.map, unit, NandStream::Gc, self.unit_pages) {
+                Ok(()) | Err(Error::NoSpace { .. }) => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
     }
 
     /// Notes the interrupted pages.

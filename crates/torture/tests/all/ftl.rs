@@ -1,8 +1,12 @@
 //! FTLs with mapping units of a page and below, with and without a merge buffer. Power cuts tear each
 //! page of a program unit in its own way.
 
-use crate::common::{FTLS, many_faults, many_images, share_of};
+use crate::common::{FTLS, many_faults, many_images, share_of, target};
+use frit_core::planted::{self, PlantedBug};
+use frit_layer::planted::FtlBug;
+use frit_torture::block::campaign::run;
 use frit_torture::block::case::TortureMode;
+use frit_torture::block::options::CampaignOptions;
 
 /// Returns the stacks under torture, and the number of distinct images that each must give.
 fn variants() -> Vec<(String, usize)> {
@@ -21,4 +25,25 @@ fn distinct_images_of_ftls_hold() {
 fn failing_and_damaged_ftls_cost_nothing_that_was_acknowledged() {
     let (struck, seen) = many_faults(&variants(), &[TortureMode::Errors, TortureMode::Damage]);
     assert!(struck > 500 && seen * 4 > struck, "{struck} {seen}");
+}
+
+/// Random tree 37, whose FTL has one NAND unit of few blocks.
+#[test]
+fn a_block_begun_before_erases_can_leave_no_page_for_a_recovery() {
+    let options = CampaignOptions {
+        seed: 37,
+        modes: vec![TortureMode::Cuts],
+        items: Some(1),
+        cuts_most: Some(400),
+        nested_every: 256,
+        threads: 1,
+        ..CampaignOptions::default()
+    };
+    let tree = target("tree-mirror-ftl");
+    let found = run(&tree, &options, &|_| {}).violations;
+    assert!(found.is_empty(), "{:?}", found[0].violation);
+    planted::set(Some(FtlBug::BegunBeforeErases.id()));
+    let found = run(&tree, &CampaignOptions { first_only: true, ..options }, &|_| {}).violations;
+    planted::set(None);
+    assert!(found[0].violation.what.contains("no free block"), "{:?}", found[0].violation);
 }

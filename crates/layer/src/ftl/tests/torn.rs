@@ -1,8 +1,8 @@
 //! Interrupted programs and damaged records.
 
 use super::*;
-use frit_core::{BlockId, Ppn};
-use frit_media::PageState;
+use frit_core::{BlockId, Cause, Ppn};
+use frit_media::{PageState, Spare};
 
 /// Byte addresses in the store of the pages whose records name a logical page, oldest first.
 fn places(layer: &Layer, lpn: u32) -> Vec<Ppn> {
@@ -161,5 +161,39 @@ fn a_lost_page_stays_lost_over_a_halt_and_over_a_flush() {
         let (mut layer, recovery) = reopen(layer, NandFaults::default());
         assert_eq!(recovery.losses(), 0);
         assert_eq!(read(&mut layer, 0, 8).unwrap(), [[3; 1024].as_slice(), &[2; 3072]].concat());
+    }
+}
+
+/// A power loss can leave all blocks partly written, because programs of different blocks have no order.
+#[test]
+fn a_volume_whose_blocks_are_all_partly_written_can_be_overwritten() {
+    let sink = &mut UntimedSink::new();
+    for programmed in 1..4 {
+        let config = config(0, 0);
+        let g = geometry(&config);
+        let store = MemoryStore::new(4 << 20);
+        let mut nand = Nand::new(nand_config(g, NandFaults::default()), store, &mut Hardware::new()).unwrap();
+        let mut lpn = 0;
+        for (block, at) in (0..g.blocks()).flat_map(|b| (0..programmed).map(move |at| (b, at))) {
+            let (page, spare) =
+                (vec![lpn as u8; g.page_bytes as usize], Spare { lpn, seq: u64::from(lpn) + 1 });
+            nand.program(sink, g.ppn(BlockId(block), at), WriteData::Bytes(&page), spare, Cause::Host, ())
+                .unwrap();
+            lpn += 1;
+        }
+        let mut layer = Ftl::new(config, nand).unwrap();
+        assert_eq!(layer.recover(sink, CrashKind::Process).unwrap().losses(), 0);
+        let mut expected: Vec<u8> =
+            (0..layer.pages).map(|page| if page < lpn { page as u8 } else { 0 }).collect();
+        for n in 0..4 * layer.pages {
+            let page = (n * 7) % layer.pages;
+            write(&mut layer, u64::from(page) * 8, &[n as u8; 4096]);
+            expected[page as usize] = n as u8;
+        }
+        layer.flush(sink).unwrap();
+        layer.audit();
+        for (page, value) in (0..).zip(&expected) {
+            assert_eq!(read(&mut layer, page * 8, 8).unwrap(), [*value; 4096], "page {page}");
+        }
     }
 }

@@ -13,7 +13,7 @@ pub(crate) const STACKS: [&str; 8] =
     ["none-512", "none-4k", "array-4k", "cache-1k", "cache-4k", "level-2k", "both-4k", "level-16k"];
 
 /// FTLs in `stacks/`.
-pub(crate) const FTLS: [&str; 10] = [
+pub(crate) const FTLS: [&str; 11] = [
     "ftl-4k",
     "ftl-units",
     "ftl-merge",
@@ -24,6 +24,7 @@ pub(crate) const FTLS: [&str; 10] = [
     "ftl-fast",
     "ftl-bast",
     "ftl-block",
+    "ftl-one-unit",
 ];
 
 /// FTLs with a write cache of one bit a cell.
