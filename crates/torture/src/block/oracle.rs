@@ -4,11 +4,12 @@
 use crate::block::command_set::CommandSet;
 use crate::block::history::History;
 use crate::block::medium::SharedMedium;
+use crate::block::recording::add_divisible;
 use crate::block::self_describing::{self, BadSector, PER_BLOCK, SECTOR, Versions};
 use crate::block::target::TortureTarget;
 use crate::block::violation::{Oracle, Violation};
 use crate::block::workload::{
-    ClientRequestKind, Clients, RequestFailure, WorkloadMix, fill_requests, forget_unflushed,
+    ClientRequest, ClientRequestKind, Clients, RequestFailure, WorkloadMix, fill_requests, forget_unflushed,
 };
 use frit_core::split_mix::mix;
 use frit_core::{
@@ -148,7 +149,7 @@ fn read_after_failed_flush<S: Sink>(
     (0..blocks)
         .map(|block| match read_blocks(layer, sink, block, 1)? {
             Ok(versions) => Ok(versions.first().copied()),
-            Err(Error::Corrupt { .. }) => Ok(None),
+            Err(Error::Corrupt { .. } | Error::Medium { .. }) => Ok(None),
             Err(e) => Err(unreadable(block, &e)),
         })
         .collect()
@@ -277,6 +278,18 @@ pub fn describe_difference(first: &[Versions], second: &[Versions]) -> String {
     }
 }
 
+/// Returns `true` if the volume may report blocks as lost because a flush failed: its table can name places
+/// whose writes the flush lost, until the volume is opened again.
+fn may_report_lost(
+    target: &dyn TortureTarget,
+    layer: &dyn StackDevice<UntimedSink>,
+    requests: &[ClientRequest],
+    failed: &CommandSet,
+) -> bool {
+    let flushes = |r: &ClientRequest| r.kind.makes_certain() || r.is_fua();
+    failed.iter().any(|i| flushes(&requests[i])) && target.commits_at_flush() && layer.refuses().is_some()
+}
+
 /// Rewrites the whole volume, with discards and a flush, and verifies the data before and after a
 /// restart.
 fn alive(
@@ -302,7 +315,10 @@ fn alive(
         // Without commits, layers run out of space as well.
         let refused =
             matches!(done, Err(RequestFailure::Error(Error::ReadOnly { .. } | Error::NoSpace { .. })));
-        if refused && depth.worn {
+        // After a failed flush, blocks that it may have lost are reported as such (`may_report_lost`).
+        let lost = matches!(done, Err(RequestFailure::Error(Error::Corrupt { .. } | Error::Medium { .. })))
+            && may_report_lost(target, layer.as_ref(), &requests, &failed);
+        if (refused || lost) && depth.worn {
             lasted.remove(i);
             failed.add(i);
             continue;
@@ -315,12 +331,14 @@ fn alive(
             RequestFailure::Violation(v) => Violation { what: format!("after recovery, {}", v.what), ..v },
         })?;
     }
-    // A request that failed leaves each sector old or new (docs/reference/composition.md, failure).
-    clients.history.split(&failed);
-    let flush_failed = failed.iter().any(|i| requests[i].kind.makes_certain());
-    let found = if flush_failed && target.commits_at_flush() && layer.refuses().is_some() {
-        // A table can name places whose writes the failed flush lost: their blocks are reported as lost until
-        // the volume is opened again.
+    // A request that failed leaves each sector old or new (docs/reference/composition.md, failure), and one
+    // that no flush made durable may be durable in parts.
+    let mut divisible = failed.clone();
+    if depth.worn {
+        add_divisible(&mut divisible, layer.write_guarantee(), &requests);
+    }
+    clients.history.split(&divisible);
+    let found = if may_report_lost(target, layer.as_ref(), &requests, &failed) {
         let found = read_after_failed_flush(layer.as_mut(), &mut UntimedSink::new(), blocks)?;
         let known = |b: usize| clients.history.after(b, |r| lasted.has(r as usize));
         found.into_iter().enumerate().map(|(b, v)| v.unwrap_or_else(|| known(b))).collect()

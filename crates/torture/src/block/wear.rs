@@ -92,8 +92,9 @@ impl WorkItem<'_> {
                         break;
                     }
                 }
-                // After a failed flush, a table may name places that were not written.
-                Err(RequestFailure::Error(Error::Corrupt { .. }))
+                // After a failed flush, a table may name places that were not written, and a cache may refuse
+                // to read dirty blocks.
+                Err(RequestFailure::Error(Error::Corrupt { .. } | Error::Medium { .. }))
                     if target.commits_at_flush() && layer.refuses().is_some() =>
                 {
                     refusals += 1;
