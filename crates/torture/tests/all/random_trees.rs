@@ -70,7 +70,7 @@ impl TreeText {
 
     /// Returns the name of a disk, or of a layer over media only.
     fn leaf(&mut self) -> String {
-        match self.rng.random_range(0..5) {
+        match self.rng.random_range(0..8) {
             0 | 1 => {
                 let profile = self.one(&["st3500320as-2008", "ram-disk-ddr4", "nvme-p4500-2017"]);
                 let bytes = self.one(&["1M", "2M", "3M"]);
@@ -84,8 +84,33 @@ impl TreeText {
                 self.put(&name, &format!("kind = \"ntl\"\npcm = \"{chips}\"\npage_bytes = \"{page}\""));
                 name
             }
+            3 | 4 => self.flash_alone("ftl"),
+            5 => self.flash_alone("nameless"),
             _ => self.hfsl(),
         }
+    }
+
+    /// Returns the name of NAND alone.
+    fn nand(&mut self, blocks: u32) -> String {
+        let pages = self.rng.random_range(1..=2) * 8;
+        let channels = self.rng.random_range(1..=2);
+        let page = self.one(&["2K", "4K", "16K"]);
+        self.medium(
+            "nand",
+            &format!(
+                "profile = \"slc-k9-2016\"\nchannels = {channels}\nchips_per_channel = 1\n\
+                 blocks_per_plane = {blocks}\npages_per_block = {pages}\npage_bytes = \"{page}\""
+            ),
+        )
+    }
+
+    /// Returns the name of a layer over NAND alone.
+    fn flash_alone(&mut self, kind: &str) -> String {
+        let (nand, name) = (self.nand(24), self.name(kind));
+        let lines =
+            format!("kind = \"{kind}\"\nnand = \"{nand}\"\nrecovery = \"scan\"\nover_provisioning = 0.25");
+        self.put(&name, &lines);
+        name
     }
 
     fn hfsl(&mut self) -> String {
@@ -115,13 +140,25 @@ impl TreeText {
     /// Returns the name of a layer over devices.
     fn composed(&mut self, depth: u32) -> String {
         let kind = self.one(&[
-            "cache", "cache", "concat", "stripe", "mirror", "thin", "compress", "segments", "delay", "flaky",
+            "cache",
+            "cache",
+            "flashtier",
+            "flashtier",
+            "flashcache",
+            "concat",
+            "stripe",
+            "mirror",
+            "thin",
+            "compress",
+            "segments",
+            "delay",
+            "flaky",
             "record",
         ]);
         let mut lines = format!("kind = \"{kind}\"\n");
         let several = matches!(kind, "concat" | "stripe" | "mirror");
         let role = match kind {
-            "cache" => "disk",
+            "cache" | "flashtier" | "flashcache" => "disk",
             "segments" => "map",
             _ => "device",
         };
@@ -138,6 +175,17 @@ impl TreeText {
             "cache" => {
                 let pcm = self.pcm();
                 let _ = writeln!(lines, "pcm = \"{pcm}\"");
+            }
+            "flashtier" => {
+                let nand = self.nand(16);
+                let durability = self.one(&["deferred", "synchronous"]);
+                let mode = self.one(&["write-back", "write-through"]);
+                let _ =
+                    writeln!(lines, "nand = \"{nand}\"\ndurability = \"{durability}\"\nmode = \"{mode}\"");
+            }
+            "flashcache" => {
+                let ssd = self.flash_alone("ftl");
+                let _ = writeln!(lines, "ssd = \"{ssd}\"\nset_blocks = 16\nclean_batch = 8");
             }
             "segments" => {
                 let profile = self.one(&["s3-standard-2019", "s3-express-2023"]);
@@ -193,14 +241,9 @@ fn torture(text: &str, seed: u64) -> Result<(), String> {
     };
     let small = small_stack::overrides(&load).map_err(|e| e.to_string())?;
     let target = StackTarget::new(move |more| load(&[&small, more].concat())).map_err(|e| e.to_string())?;
-    let modes = [
-        TortureMode::Cuts,
-        TortureMode::Exhaustive,
-        TortureMode::Files,
-        TortureMode::Damage,
-        TortureMode::Errors,
-        TortureMode::Wear,
-    ];
+    let mut modes = TortureMode::all();
+    // The slots of flashcache have no checksums (docs/reference/flashcache.md).
+    modes.retain(|mode| *mode != TortureMode::Damage || !text.contains("flashcache"));
     let options = CampaignOptions {
         seed,
         items: Some(modes.len() as u32),
