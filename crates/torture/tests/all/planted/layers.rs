@@ -370,9 +370,8 @@ fn grounds_of_ssc(bug: SscBug) -> Grounds {
         | SscBug::SparesIgnored
         | SscBug::EvictNotDurable
         | SscBug::EmptiedForgotten => (&[TortureMode::Cuts], &["ssc-sync"]),
-        SscBug::UseNotNoted => (&[TortureMode::Cuts], &["ssc-through"]),
         // Blocks wait in the write buffer only if several fill a page.
-        SscBug::BufferIgnored => (&[TortureMode::Cuts], &["ssc-through"]),
+        SscBug::BufferIgnored | SscBug::UseNotNoted => (&[TortureMode::Cuts], &["ssc-through"]),
         SscBug::NotPoisoned => (&[TortureMode::Errors], SSCS),
         SscBug::SecondCopyIgnored | SscBug::SyncedIgnored => (&[TortureMode::Damage], SSCS),
         SscBug::EraseNotSynced | SscBug::CheckpointNotSynced | SscBug::SyncedEarly => {
