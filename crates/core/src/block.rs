@@ -2,7 +2,7 @@
 
 use crate::{
     BlockingMedium, Buffer, ByteAccess, CacheAccess, Deferred, Durable, Hints, NamelessDevice, Nanos, Params,
-    RawAccess, ReadTarget, RequestIntent, Result, Sector, Sink, StackView, WriteData,
+    RawAccess, ReadTarget, RequestIntent, Result, Sector, Sink, StackView, WriteData, ZoneAccess,
 };
 use std::sync::Arc;
 
@@ -157,6 +157,11 @@ pub trait BlockLayer<S: Sink> {
 
     /// Returns the nameless-write device that the layer is; `None` if the layer is none.
     fn nameless_device(&mut self) -> Option<&mut dyn NamelessDevice<S>> {
+        None
+    }
+
+    /// Returns the commands of a zoned device; `None` if the layer is none.
+    fn zone_access(&mut self) -> Option<&mut dyn ZoneAccess<S>> {
         None
     }
 

@@ -1,6 +1,6 @@
 //! Errors below the command line, worded so that a user can act on them.
 
-use crate::MediumKind;
+use crate::{MediumKind, ZoneFault};
 
 /// Shorthand for results with [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;
@@ -66,6 +66,16 @@ pub enum Error {
     ReadOnly {
         /// Reason.
         why: String,
+    },
+    /// A request does not fit the state of a zone.
+    #[error("zone {zone}: {what}")]
+    Zone {
+        /// The zone.
+        zone: u32,
+        /// Kind of conflict.
+        fault: ZoneFault,
+        /// Description: the state of the zone, its write pointer, and a remedy.
+        what: String,
     },
     /// A caller without the right to address media directly.
     #[error("'{who}' may not address media directly; name it in raw_access of the layer")]

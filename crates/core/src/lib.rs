@@ -36,6 +36,7 @@ pub mod split_mix;
 pub mod text;
 pub mod units;
 pub mod visible;
+pub mod zone_access;
 
 pub use block::{BlockLayer, Info, Precondition, Preconditioning, Progress, Quiesce, StackDevice};
 pub use cache_access::{CacheAccess, CacheCommand, CacheInfo, CacheReply};
@@ -61,3 +62,4 @@ pub use raw::{ByteAccess, RawAccess};
 pub use sink::{CommandObserver, LinkRequest, RequestScope, Sink, Token, UnitState, UntimedSink};
 pub use units::{BlockId, Lpn, Nanos, PAGE_NONE, Ppn, SECTOR_BYTES, Sector};
 pub use visible::StackView;
+pub use zone_access::{ZoneAccess, ZoneAction, ZoneFault, ZoneInfo, ZoneState, ZonedInfo};

@@ -57,6 +57,8 @@ pub enum Group {
     Flashcache,
     /// `frit_layer::planted::NamelessBug`.
     Nameless,
+    /// `frit_layer::planted::ZnsBug`.
+    Zns,
 }
 
 /// An enum of bugs, each named by its effect.

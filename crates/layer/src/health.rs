@@ -41,7 +41,7 @@ impl Health {
     /// Refuses writes after an unexpected error of a request, because tables and media may
     /// disagree, and returns the error.
     ///
-    /// Four errors are expected in every layer: `OutOfRange`, `NoSpace` and `ReadOnly`, which
+    /// These errors are expected in every layer: `OutOfRange`, `NoSpace`, `Zone` and `ReadOnly`, which
     /// refuse the request, and `Corrupt`, which a write meets while it reads old contents, before
     /// it has changed anything. `intact` states that the layer knows of another reason for which
     /// tables and media agree. `bug` is the planted bug that continues anyway.
@@ -49,7 +49,11 @@ impl Health {
     pub(crate) fn refuse_after(&mut self, e: Error, intact: bool, bug: impl PlantedBug) -> Error {
         let of_request = matches!(
             e,
-            Error::OutOfRange { .. } | Error::NoSpace { .. } | Error::ReadOnly { .. } | Error::Corrupt { .. }
+            Error::OutOfRange { .. }
+                | Error::NoSpace { .. }
+                | Error::Zone { .. }
+                | Error::ReadOnly { .. }
+                | Error::Corrupt { .. }
         );
         if !of_request && !intact && !is_planted(bug) {
             self.refuse(format!("an earlier write failed: {e}"));

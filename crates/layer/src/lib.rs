@@ -7,7 +7,7 @@
 //! [`frit_wear::Leveled`], which levels its wear. [`ftl`] is an SSD of NAND alone, and [`ssc`] a cache of
 //! NAND that [`flashtier`] puts before a disk; [`ssc_block`] is that cache without a manager.
 //! [`flashcache`] caches a disk on any SSD; [`nameless`] is NAND whose pages
-//! are named by the device.
+//! are named by the device. [`zns`] is NAND with zones.
 //!
 //! The other modules are parts that the layers share: bounds and division of requests (`spans`),
 //! refused writes (`health`), the header in PCM and its state, records with their fences
@@ -43,6 +43,7 @@ mod summary;
 mod testing;
 mod tokens;
 mod words;
+pub mod zns;
 
 pub use cache::{Cache, CacheConfig};
 pub use flashcache::{Flashcache, FlashcacheConfig};
@@ -54,3 +55,4 @@ pub use nameless::{Nameless, NamelessConfig};
 pub use nameless_block::{NamelessBlock, NamelessBlockConfig};
 pub use ntl::{Ntl, NtlConfig};
 pub use ssc_block::{SscBlock, SscBlockConfig};
+pub use zns::{Zns, ZnsConfig};

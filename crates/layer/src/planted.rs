@@ -562,3 +562,56 @@ impl PlantedBug for NamelessBug {
         self as u16
     }
 }
+
+/// A bug of the zoned device, named by its effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::EnumIter, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", prefix = "zns-")]
+#[repr(u16)]
+pub enum ZnsBug {
+    // Writes and flushes.
+    /// A flush does nothing.
+    FlushIgnored,
+    /// A flush does not save program units that are not full.
+    PartialNotSaved,
+    /// The table of zones does not wait for the data that it states.
+    TableBeforeData,
+    /// Over files, the table of zones is written before the data is synced.
+    TableBeforeSync,
+
+    // Resets and erases.
+    /// A block may be erased before what took the place of its data is durable.
+    ErasedEarly,
+    /// The blocks of a zone may be erased before its reset is durable.
+    ErasedBeforeReset,
+    /// A zone is written again before its reset is durable.
+    WrittenBeforeReset,
+    /// A reset does not change the epoch of the zone.
+    EpochKept,
+
+    // Recovery.
+    /// Recovery takes pages after the last flush without verification.
+    TornTaken,
+    /// Data behind a gap stays in its blocks, and can come back later.
+    JunkKept,
+    /// A block in which a program may have been interrupted is written on.
+    SuspectContinued,
+    /// Recovery ignores saved parts of program units.
+    SavedIgnored,
+    /// Recovery reads the first copy of the table only.
+    SecondCopyIgnored,
+    /// Free blocks are not erased again after a crash.
+    SuspectNotErased,
+
+    // Errors.
+    /// Writes continue after an unexpected error.
+    NotPoisoned,
+}
+
+impl PlantedBug for ZnsBug {
+    const GROUP: Group = Group::Zns;
+
+    #[inline]
+    fn discriminant(self) -> u16 {
+        self as u16
+    }
+}

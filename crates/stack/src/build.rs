@@ -2,7 +2,7 @@
 
 use crate::error::{Problem, Result, StackError};
 use crate::layers::{
-    LayerConfig, cache, flashcache, flashtier, ftl, hfsl, nameless, nameless_device, ntl, ssc,
+    LayerConfig, cache, flashcache, flashtier, ftl, hfsl, nameless, nameless_device, ntl, ssc, zns,
 };
 use crate::media::{StackMedium, param_problem};
 use crate::objects;
@@ -202,6 +202,7 @@ impl Builder<'_> {
             LayerConfig::Nameless(c) => nameless::build((**c).clone(), nand(), stores, hardware),
             LayerConfig::NamelessDevice(c) => nameless_device::build((**c).clone(), nand(), stores, hardware),
             LayerConfig::Ssc(c) => ssc::build((**c).clone(), nand(), stores, hardware),
+            LayerConfig::Zns(c) => zns::build((**c).clone(), nand(), stores, hardware),
             LayerConfig::Flashcache(c) => return self.build_flashcache(layer, c, stores, hardware),
             LayerConfig::Ntl(config) => require_medium("pcm", stack.pcm(layer))
                 .and_then(|pcm| ntl::build((**config).clone(), pcm, stores, hardware)),
@@ -323,6 +324,7 @@ impl Stack {
             Some(LayerConfig::NamelessDevice(c)) => c.device.divide(geometry).unwrap_or(geometry),
             Some(LayerConfig::Flashtier(config)) => config.ssc.divide(geometry).unwrap_or(geometry),
             Some(LayerConfig::Ssc(config)) => config.ssc.divide(geometry).unwrap_or(geometry),
+            Some(LayerConfig::Zns(config)) => config.divide(geometry).unwrap_or(geometry),
             _ => geometry,
         }
     }

@@ -43,6 +43,8 @@ builtins!(
     "nameless-files",
     "nameless-files-openssd",
     "ssc-small",
+    "zns",
+    "zns-small",
     "flashtier-small",
     "ssc-flashtier",
     "ssc-flashcache",

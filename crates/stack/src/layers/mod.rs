@@ -11,6 +11,7 @@ pub(crate) mod nameless;
 pub(crate) mod nameless_device;
 pub(crate) mod ntl;
 pub(crate) mod ssc;
+pub(crate) mod zns;
 
 use crate::decode::{decode_checked as keys_of, unknown_name};
 use crate::error::Problem;
@@ -32,7 +33,7 @@ use frit_core::{MediumKind, ParamDef, ParamInfo, ParamTable};
 use frit_layer::cache::CacheMode;
 use frit_layer::{
     CacheConfig, FlashcacheConfig, FlashtierConfig, FtlConfig, HfslConfig, NamelessBlockConfig,
-    NamelessConfig, NtlConfig, SscBlockConfig,
+    NamelessConfig, NtlConfig, SscBlockConfig, ZnsConfig,
 };
 use std::sync::OnceLock;
 use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
@@ -55,6 +56,8 @@ pub enum LayerKind {
     NamelessDevice,
     /// A solid-state cache of NAND without a manager.
     Ssc,
+    /// A zoned device of NAND.
+    Zns,
     /// A disk behind an ordinary SSD as its cache.
     Flashcache,
     /// Address mapping for byte-addressable memory alone.
@@ -183,6 +186,8 @@ pub enum LayerConfig {
     NamelessDevice(Box<NamelessBlockConfig>),
     /// Configuration of a solid-state cache without a manager.
     Ssc(Box<SscBlockConfig>),
+    /// Configuration of a zoned device.
+    Zns(Box<ZnsConfig>),
     /// Configuration of a disk behind an ordinary SSD as its cache.
     Flashcache(Box<FlashcacheConfig>),
     /// Configuration of NTL.
@@ -239,6 +244,10 @@ macro_rules! with_config_of {
             }
             LayerKind::Ssc => {
                 type $config = SscBlockConfig;
+                $value
+            }
+            LayerKind::Zns => {
+                type $config = ZnsConfig;
                 $value
             }
             LayerKind::Flashcache => {
@@ -323,6 +332,7 @@ impl LayerKind {
             LayerKind::Nameless => nameless::ABOUT,
             LayerKind::NamelessDevice => nameless_device::ABOUT,
             LayerKind::Ssc => ssc::ABOUT,
+            LayerKind::Zns => zns::ABOUT,
             LayerKind::Flashcache => flashcache::ABOUT,
             LayerKind::Ntl => ntl::ABOUT,
             LayerKind::Concat => composers::CONCAT,
@@ -350,6 +360,7 @@ impl LayerKind {
                 | LayerKind::Nameless
                 | LayerKind::NamelessDevice
                 | LayerKind::Ssc
+                | LayerKind::Zns
                 | LayerKind::Flashcache
                 | LayerKind::Ntl
         )
@@ -395,6 +406,7 @@ impl LayerKind {
             LayerKind::Nameless => nameless::ROLES,
             LayerKind::NamelessDevice => nameless_device::ROLES,
             LayerKind::Ssc => ssc::ROLES,
+            LayerKind::Zns => zns::ROLES,
             LayerKind::Flashcache => flashcache::ROLES,
             LayerKind::Ntl => ntl::ROLES,
             LayerKind::Concat | LayerKind::Stripe | LayerKind::Mirror => composers::DEVICES,
@@ -451,6 +463,7 @@ impl LayerKind {
             LayerKind::Nameless => nameless::DURABILITY,
             LayerKind::NamelessDevice => nameless_device::DURABILITY,
             LayerKind::Ssc => ssc::DURABILITY,
+            LayerKind::Zns => zns::DURABILITY,
             LayerKind::Flashcache => flashcache::DURABILITY,
             LayerKind::Ntl => ntl::DURABILITY,
             LayerKind::Concat
@@ -487,6 +500,7 @@ impl LayerKind {
             LayerKind::NamelessDevice => nameless_device::decode(path, table, problems)
                 .map(|c| LayerConfig::NamelessDevice(Box::new(c))),
             LayerKind::Ssc => ssc::decode(path, table, problems).map(|c| LayerConfig::Ssc(Box::new(c))),
+            LayerKind::Zns => zns::decode(path, table, problems).map(|c| LayerConfig::Zns(Box::new(c))),
             LayerKind::Flashcache => {
                 flashcache::decode(path, table, problems).map(|c| LayerConfig::Flashcache(Box::new(c)))
             }
@@ -533,6 +547,7 @@ impl LayerKind {
                 nameless_device::decode_checked(table).map(|c| LayerConfig::NamelessDevice(Box::new(c)))
             }
             LayerKind::Ssc => ssc::decode_checked(table).map(|c| LayerConfig::Ssc(Box::new(c))),
+            LayerKind::Zns => keys_of(table).map(|c| LayerConfig::Zns(Box::new(c))),
             LayerKind::Flashcache => keys_of(table).map(|c| LayerConfig::Flashcache(Box::new(c))),
             LayerKind::Ntl => ntl::decode_checked(table).map(|c| LayerConfig::Ntl(Box::new(c))),
             LayerKind::Concat => keys_of(table).map(LayerConfig::Concat),
@@ -567,6 +582,7 @@ impl LayerConfig {
             LayerConfig::Nameless(c) => c.unused(),
             LayerConfig::NamelessDevice(c) => c.without_effect(),
             LayerConfig::Ssc(c) => c.unused(),
+            LayerConfig::Zns(c) => c.unused(),
             LayerConfig::Flashcache(c) => c.unused(),
             LayerConfig::Ntl(c) => c.unused(),
             LayerConfig::Concat(c) => c.unused(),
@@ -592,6 +608,7 @@ impl LayerConfig {
             LayerConfig::Nameless(_) => SizeRule::Media(nameless::media_sizes),
             LayerConfig::NamelessDevice(_) => SizeRule::Media(nameless_device::media_sizes),
             LayerConfig::Ssc(_) => SizeRule::Media(ssc::media_sizes),
+            LayerConfig::Zns(_) => SizeRule::Media(zns::media_sizes),
             LayerConfig::Flashcache(_) => SizeRule::Devices(&flashcache::WholeBlocks),
             LayerConfig::Ntl(_) => SizeRule::Media(ntl::media_sizes),
             LayerConfig::Concat(c) => SizeRule::Devices(c),
@@ -617,6 +634,7 @@ impl LayerConfig {
             LayerConfig::Nameless(c) => c.validate(),
             LayerConfig::NamelessDevice(c) => c.validate(),
             LayerConfig::Ssc(c) => c.validate(),
+            LayerConfig::Zns(c) => c.validate(),
             LayerConfig::Flashcache(c) => c.validate(),
             LayerConfig::Ntl(c) => c.validate(),
             LayerConfig::Concat(c) => c.check_ranges(),

@@ -37,3 +37,4 @@ pub mod violation;
 mod wear;
 pub(crate) mod work_item;
 pub mod workload;
+pub mod zoned;

@@ -11,6 +11,7 @@ use crate::block::violation::{Oracle, Violation};
 use crate::block::workload::{
     ClientRequest, ClientRequestKind, Clients, RequestFailure, WorkloadMix, fill_requests, forget_unflushed,
 };
+use crate::block::zoned;
 use frit_core::split_mix::mix;
 use frit_core::{
     CheckScope, CrashKind, DurabilityPoint, Error, Hints, ReadTarget, Sector, Severity, Sink, StackDevice,
@@ -91,6 +92,7 @@ pub fn recover_and_read(
     }
     check(layer.as_mut(), "after recovery")?;
     let versions = read_all(layer.as_mut(), &mut UntimedSink::new(), blocks)?;
+    zoned::verify(layer.as_mut(), &versions)?;
     let state = hash_of(&versions);
     Ok(RecoveredVolume { layer, seen: ImageState { image, state, read_bytes, versions } })
 }

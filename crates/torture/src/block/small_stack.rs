@@ -136,7 +136,7 @@ fn of_layer(of: &Layer) -> Vec<String> {
                 }
             }
         }
-        LayerKind::Ftl | LayerKind::Nameless | LayerKind::NamelessDevice => {
+        LayerKind::Ftl | LayerKind::Nameless | LayerKind::NamelessDevice | LayerKind::Zns => {
             sets.push(format!("{layer}.capacity=0"));
         }
         LayerKind::Cache => {
@@ -227,6 +227,7 @@ fn pcm_bytes(layer: &Layer, page: u32, pages: u32) -> u64 {
         | LayerConfig::Nameless(_)
         | LayerConfig::NamelessDevice(_)
         | LayerConfig::Ssc(_)
+        | LayerConfig::Zns(_)
         | LayerConfig::Flashcache(_)
         | LayerConfig::Concat(_)
         | LayerConfig::Stripe(_)

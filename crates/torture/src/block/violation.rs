@@ -35,6 +35,8 @@ pub enum Oracle {
     Poisoned,
     /// A check finds damage that a client cannot detect.
     Unseen,
+    /// A zone has the data of its writes in their order, without a gap.
+    Zones,
 }
 
 /// A promise that does not hold.

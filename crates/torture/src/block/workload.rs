@@ -5,8 +5,11 @@ use crate::block::history::History;
 use crate::block::recording_sink::RecordingSink;
 use crate::block::self_describing::{self, PER_BLOCK, SECTOR};
 use crate::block::violation::{Oracle, Violation};
+use crate::block::zoned::{self, ZonedRequest};
 use frit_core::split_mix::mix;
-use frit_core::{ByteAccess, Error, Hints, ReadTarget, Sector, Sink, StackDevice, UntimedSink, WriteData};
+use frit_core::{
+    ByteAccess, Error, Hints, ReadTarget, Sector, Sink, StackDevice, UntimedSink, WriteData, ZoneAction,
+};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -312,7 +315,11 @@ impl Clients {
         let bytes = request.sectors as usize * SECTOR;
         sink.begin_request();
         self.version += 1;
+        let of_zones = zoned::zoned(layer, request);
         let done = match request.kind {
+            ClientRequestKind::Write(_) | ClientRequestKind::Discard if let Some(of_zones) = of_zones => {
+                self.perform_in_zones(layer, sink, request, number, of_zones)
+            }
             ClientRequestKind::Write(hints) => {
                 self.buffer.resize(bytes, 0);
                 self_describing::fill_all(request.first, self.version, &mut self.buffer[..bytes]);
@@ -347,6 +354,39 @@ impl Clients {
         } else {
             Ok(())
         }
+    }
+
+    /// Performs a request as a host of zones gives it.
+    fn perform_in_zones<S: Sink>(
+        &mut self,
+        layer: &mut dyn StackDevice<S>,
+        sink: &mut S,
+        request: &ClientRequest,
+        number: u32,
+        of_zones: ZonedRequest,
+    ) -> Result<(), Error> {
+        if let Some(zone) = of_zones.finish_before {
+            zoned::manage(layer, sink, zone, ZoneAction::Finish)?;
+        }
+        if let Some((zone, sectors)) = of_zones.reset.zip(layer.zone_access().map(|a| a.zoned_info().zone_sectors))
+        {
+            let first = u64::from(zone) * sectors;
+            self.history.change(number, first, sectors, 0);
+            layer.discard(sink, Sector(first), sectors)?;
+        }
+        if let Some(zone) = of_zones.open {
+            zoned::manage(layer, sink, zone, ZoneAction::Open)?;
+        }
+        if let Some((first, sectors)) = of_zones.write {
+            self.buffer.resize(sectors as usize * SECTOR, 0);
+            self_describing::fill_all(first, self.version, &mut self.buffer);
+            self.history.change(number, first, sectors, self.version);
+            layer.write(sink, Sector(first), WriteData::Bytes(&self.buffer), Hints::NONE)?;
+        }
+        if let Some((zone, action)) = of_zones.after {
+            zoned::manage(layer, sink, zone, action)?;
+        }
+        if request.is_fua() && !self.ignore_fua { layer.flush(sink) } else { Ok(()) }
     }
 
     /// Writes the buffer of a request: as bytes if the layer has a byte interface and the request

@@ -27,3 +27,4 @@ mod random_trees;
 mod ssc;
 mod trees;
 mod workload;
+mod zns;

@@ -40,6 +40,9 @@ pub(crate) const NAMELESS: [&str; 3] = ["nameless-4k", "nameless-units", "namele
 /// Nameless-write devices without a volume in `stacks/`, whose flushes are atomic.
 pub(crate) const NAMELESS_DEVICES: [&str; 2] = ["nameless-device", "nameless-device-4k"];
 
+/// Zoned devices in `stacks/`.
+pub(crate) const ZONED: [&str; 3] = ["zns-4k", "zns-units", "zns-narrow"];
+
 /// The built-in stack of a disk behind a cache, which variants change by overrides.
 pub(crate) const HALO: &str = "halo-small";
 

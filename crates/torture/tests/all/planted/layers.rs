@@ -10,7 +10,7 @@ use frit_compose::planted::NestBug;
 use frit_compose::planted::{CompressBug, SegmentsBug, TableBug, ThinBug};
 use frit_core::planted::{self, BugId, PlantedBug};
 use frit_layer::planted::{
-    CacheBug, FlashBug, FlashcacheBug, FlashtierBug, FtlBug, HfslBug, NamelessBug, NtlBug, SscBug,
+    CacheBug, FlashBug, FlashcacheBug, FlashtierBug, FtlBug, HfslBug, NamelessBug, NtlBug, SscBug, ZnsBug,
 };
 use frit_media::planted::Bug as MediaBug;
 use frit_torture::block::campaign::run;
@@ -429,6 +429,18 @@ fn grounds_of_nameless(bug: NamelessBug) -> Grounds {
     }
 }
 
+/// Zoned devices.
+const ZONED: &[&str] = &["zns-units", "zns-4k", "zns-narrow"];
+
+fn grounds_of_zns(bug: ZnsBug) -> Grounds {
+    match bug {
+        ZnsBug::NotPoisoned => (&[TortureMode::Errors], ZONED),
+        ZnsBug::TableBeforeSync => (&[TortureMode::Files], ZONED),
+        ZnsBug::SecondCopyIgnored => (&[TortureMode::Damage], ZONED),
+        _ => (&[TortureMode::Cuts, TortureMode::Files], ZONED),
+    }
+}
+
 /// A bug to find: its name, the bug, and the modes and stacks that reveal it.
 type Hunted = (String, Plant, &'static [TortureMode], &'static [&'static str]);
 
@@ -483,6 +495,7 @@ fn every_planted_bug_is_found() {
     all.extend(hooks(grounds_of_flashtier));
     all.extend(hooks(grounds_of_flashcache));
     all.extend(hooks(grounds_of_nameless));
+    all.extend(hooks(grounds_of_zns));
     all.extend(hooks(grounds_of_nest));
     all.extend(hooks(grounds_of_mirror));
     all.extend(hooks(grounds_of_table));

@@ -1,0 +1,48 @@
+//! Write buffer of an open zone: a ring of program units.
+
+use crate::Token;
+use frit_core::Sink;
+use std::collections::VecDeque;
+
+/// A write buffer. Its program units are free again once they are programmed.
+#[derive(Debug)]
+pub(super) struct WriteBuffer<T> {
+    /// Bytes of the program unit that is being filled; empty if the media hold no bytes.
+    pub(super) bytes: Vec<u8>,
+    /// Tokens of the program units that are being programmed, the oldest first.
+    in_flight: VecDeque<T>,
+    /// Program units of the buffer.
+    units: usize,
+    /// Token that is done when the program unit that is being filled was free.
+    pub(super) free: T,
+    /// Token that is done when its first pages were read from the log.
+    pub(super) read: T,
+}
+
+impl<T: Token> WriteBuffer<T> {
+    /// Creates a buffer. Program units of a former buffer, `in_flight`, still take its space.
+    pub(super) fn new(units: u32, unit_bytes: usize, in_flight: VecDeque<T>) -> WriteBuffer<T> {
+        let units = units as usize;
+        WriteBuffer { bytes: vec![0; unit_bytes], in_flight, units, free: T::default(), read: T::default() }
+    }
+
+    /// Begins to fill a program unit, which needs space.
+    pub(super) fn begin_unit<S: Sink<Tok = T>>(&mut self, sink: &mut S) {
+        self.read = T::default();
+        self.free = T::default();
+        while self.in_flight.len() >= self.units {
+            let Some(oldest) = self.in_flight.pop_front() else { break };
+            self.free = sink.join(self.free, oldest);
+        }
+    }
+
+    /// Notes that the program unit that was filled is being programmed.
+    pub(super) fn programming(&mut self, done: T) {
+        self.in_flight.push_back(done);
+    }
+
+    /// Ends the use by this zone. Returns the program units that still take space.
+    pub(super) fn into_in_flight(self) -> VecDeque<T> {
+        self.in_flight
+    }
+}
