@@ -597,8 +597,6 @@ pub enum ZnsBug {
     SuspectContinued,
     /// Recovery ignores saved parts of program units.
     SavedIgnored,
-    /// Recovery reads the first copy of the table only.
-    SecondCopyIgnored,
     /// Free blocks are not erased again after a crash.
     SuspectNotErased,
 

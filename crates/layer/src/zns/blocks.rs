@@ -42,11 +42,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Takes an erased block for a zone, of this unit if it has one to spare. `None` if there is none.
-    pub(super) fn take_for_zone<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        unit: u32,
-    ) -> Result<Option<u32>> {
+    pub(super) fn take_for_zone<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32) -> Result<Option<u32>> {
         loop {
             let from = if self.spare_of(unit) > 0 {
                 unit
@@ -174,7 +170,8 @@ impl<T: Token, N: Store> Zns<T, N> {
     /// Erases a block that was freed, in the background.
     pub(super) fn erase_one<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<Progress<T>> {
         let is_used = |b: &FreeBlock<T>| b.used.is_some();
-        let found = self.free.iter().enumerate().find_map(|(u, pool)| Some((u, pool.iter().position(is_used)?)));
+        let found =
+            self.free.iter().enumerate().find_map(|(u, pool)| Some((u, pool.iter().position(is_used)?)));
         let Some((unit, i)) = found else { return Ok(Progress::Idle) };
         let FreeBlock { block, used } = self.free[unit].swap_remove(i);
         let after = used.unwrap_or_default();

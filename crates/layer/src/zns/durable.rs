@@ -5,8 +5,8 @@ use super::read::PagePlace;
 use frit_core::convert::bounded_u32;
 use frit_core::extents::merge_runs;
 use frit_core::{
-    CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Error, Extent, Finding, MediumKind, Quiesce,
-    Recovery, Result, SECTOR_BYTES, Sector, Sink, WriteGuarantee,
+    CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable, Error, Extent, Finding, MediumKind,
+    Quiesce, Recovery, Result, SECTOR_BYTES, Sector, Sink, WriteGuarantee,
 };
 use frit_media::Store;
 
@@ -61,7 +61,8 @@ impl<S: Sink, N: Store> Durable<S> for Zns<S::Tok, N> {
         let page = u64::from(self.sizes.page_bytes);
         merge_runs(from..from + sectors * SECTOR_BYTES, each, |byte| {
             // A lost page is not reported as a hole: a copy by extents must read it and get the error.
-            let held = self.find(bounded_u32(byte / page)) != PagePlace::Unwritten || self.health.has_missing();
+            let held =
+                self.find(bounded_u32(byte / page)) != PagePlace::Unwritten || self.health.has_missing();
             ((byte / page + 1) * page, held.then_some(MediumKind::Nand))
         });
         Ok(())

@@ -24,9 +24,7 @@ impl<T: Token, N: Store> Zns<T, N> {
             }
         }
         if self.config.scans() {
-            let stated = |zone: &u32| {
-                self.records[to_usize(*zone)] != self.zones[to_usize(*zone)].record()
-            };
+            let stated = |zone: &u32| self.records[to_usize(*zone)] != self.zones[to_usize(*zone)].record();
             let zones: Vec<u32> = changed.into_iter().filter(stated).collect();
             self.halted = halted;
             let after = if is_planted(ZnsBug::TableBeforeData) { sink.start() } else { self.programmed };
@@ -38,11 +36,7 @@ impl<T: Token, N: Store> Zns<T, N> {
 
     /// Saves the pages of a zone that are in its buffer only. Returns a token for the end of the program, if
     /// there are any.
-    pub(super) fn save_partial<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        number: u32,
-    ) -> Result<Option<T>> {
+    pub(super) fn save_partial<S: Sink<Tok = T>>(&mut self, sink: &mut S, number: u32) -> Result<Option<T>> {
         let zone = &self.zones[to_usize(number)];
         let Some(buffer) = &zone.buffer else { return Ok(None) };
         let pages = zone.written - zone.programmed;

@@ -67,10 +67,18 @@ impl<T: Token, N: Store> Zns<T, N> {
         if self.open >= self.config.open_limit() {
             self.close_oldest(sink, number)?;
         }
+        self.load_buffer(sink, number)?;
+        self.set_state(number, state);
+        Ok(())
+    }
+
+    /// Gives a zone a buffer, with the part of a program unit that was saved when the zone was closed.
+    ///
+    /// # Errors
+    /// `Corrupt` if a page of it is lost, which would leave a gap.
+    fn load_buffer<S: Sink<Tok = T>>(&mut self, sink: &mut S, number: u32) -> Result<()> {
         let mut buffer = self.new_buffer();
         let zone = &self.zones[to_usize(number)];
-        // The part of a program unit that was saved when the zone was closed. A page that is lost would
-        // leave a gap.
         buffer.begin_unit(sink);
         let size = to_usize(self.sizes.page_bytes);
         for (i, page) in (zone.programmed..zone.written).enumerate() {
@@ -86,7 +94,6 @@ impl<T: Token, N: Store> Zns<T, N> {
             buffer.read = sink.join(buffer.read, read);
         }
         self.zones[to_usize(number)].buffer = Some(buffer);
-        self.set_state(number, state);
         Ok(())
     }
 
@@ -95,7 +102,8 @@ impl<T: Token, N: Store> Zns<T, N> {
         let implicit = |z: &(usize, u64, ZoneState)| z.2 == ZoneState::ImplicitlyOpen;
         let all = self.zones.iter().enumerate().map(|(n, z)| (n, z.used, z.state));
         let Some((oldest, ..)) = all.filter(implicit).min_by_key(|&(_, used, _)| used) else {
-            let what = "cannot be opened, as too many zones were opened by commands; close or finish another zone";
+            let what =
+                "cannot be opened, as too many zones were opened by commands; close or finish another zone";
             return Err(self.zone_error(for_zone, ZoneFault::TooManyOpen, what));
         };
         self.stats.implicit_closes += 1;
@@ -160,7 +168,10 @@ impl<T: Token, N: Store> Zns<T, N> {
             _ => {}
         }
         if self.zones[to_usize(number)].written > self.zones[to_usize(number)].programmed {
-            self.open_for_write(sink, number)?;
+            // The limit of open zones does not apply: the buffer is in use during the command only.
+            if self.zones[to_usize(number)].buffer.is_none() {
+                self.load_buffer(sink, number)?;
+            }
             self.program_buffer(sink, number)?;
         }
         self.drop_buffer(number);

@@ -66,7 +66,8 @@ impl<T: Token, N: Store> Zns<T, N> {
                 PagePlace::Buffered => self.read_buffered(span, into.part(span.from, span.len)),
                 PagePlace::Nand(ppn, spare) => {
                     let unit = |p: Ppn| p.0 / self.sizes.unit_pages;
-                    if run.last().is_some_and(|&(_, last, _)| last.plus(1) != ppn || unit(last) != unit(ppn)) {
+                    if run.last().is_some_and(|&(_, last, _)| last.plus(1) != ppn || unit(last) != unit(ppn))
+                    {
                         self.read_run(sink, &run, &mut into)?;
                         run.clear();
                     }

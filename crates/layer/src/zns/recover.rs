@@ -7,18 +7,17 @@
 //! A program that was interrupted can look as if it had never begun. So the blocks of a zone that is not
 //! full are not written any more: each is replaced before its next program.
 
+use super::blocks::FreeBlock;
 use super::layer::Zns;
 use super::log::{PADDING, log_spare, zone_spare};
 use super::scan::{FoundBlock, Scan};
 use super::table::{Mark, Record};
-use super::zone::NO_BLOCK;
+use super::zone::{NO_BLOCK, Zone};
 use crate::Token;
 use crate::planted::ZnsBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{
-    BlockId, CrashKind, Error, LostPage, PAGE_NONE, Ppn, Recovery, Result, Sink, ZoneState,
-};
+use frit_core::{BlockId, CrashKind, Error, LostPage, PAGE_NONE, Ppn, Recovery, Result, Sink, ZoneState};
 use frit_media::{PageState, Store};
 use std::collections::BTreeSet;
 
@@ -244,7 +243,8 @@ impl<T: Token, N: Store> Zns<T, N> {
         let g = *self.nand.geometry();
         let of_zones: BTreeSet<u32> =
             self.zones.iter().flat_map(|z| &z.blocks).map(|b| b.block).filter(|&b| b != NO_BLOCK).collect();
-        let in_log = self.parts.iter().flat_map(|p| p.copies).chain(self.zones.iter().flat_map(|z| z.saved.clone()));
+        let in_log =
+            self.parts.iter().flat_map(|p| p.copies).chain(self.zones.iter().flat_map(|z| z.saved.clone()));
         let of_log: BTreeSet<u32> =
             in_log.filter(|ppn| ppn.0 != PAGE_NONE).map(|ppn| g.block_of(ppn).0).collect();
         self.good_blocks = 0;
@@ -255,12 +255,13 @@ impl<T: Token, N: Store> Zns<T, N> {
             if of_log.contains(&block) && scan.log_blocks.contains(&block) {
                 self.logs[unit].blocks.push_back(block);
             } else if !bad && !of_zones.contains(&block) {
-                let used = if is_planted(ZnsBug::SuspectNotErased) && self.nand.next_page(BlockId(block)) == 0 {
+                let used = if is_planted(ZnsBug::SuspectNotErased) && self.nand.next_page(BlockId(block)) == 0
+                {
                     None
                 } else {
                     Some(T::default())
                 };
-                self.free[unit].push(super::blocks::FreeBlock { block, used });
+                self.free[unit].push(FreeBlock { block, used });
                 r.suspect_blocks += 1;
             }
         }
@@ -271,14 +272,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     /// Removes data behind gaps, and writes the table with the zones as they were found.
     fn resume<S: Sink<Tok = T>>(&mut self, sink: &mut S, scan: &Scan) -> Result<()> {
         self.nand.sync()?;
-        let mut erased = T::default();
-        if !is_planted(ZnsBug::JunkKept) {
-            for zone in 0..self.sizes.zones {
-                if !self.records[to_usize(zone)].is_final() {
-                    self.remove_junk(sink, scan, zone, &mut erased)?;
-                }
-            }
-        }
+        let erased = if is_planted(ZnsBug::JunkKept) { T::default() } else { self.remove_junk(sink, scan)? };
         self.nand.sync()?;
         let differs = |z: u32| self.zones[to_usize(z)].record() != self.records[to_usize(z)];
         let changed: Vec<u32> = (0..self.sizes.zones).filter(|&z| differs(z)).collect();
@@ -300,35 +294,50 @@ impl<T: Token, N: Store> Zns<T, N> {
         Ok(())
     }
 
-    /// Removes the pages behind the write pointer of a zone from its blocks.
-    fn remove_junk<S: Sink<Tok = T>>(
+    /// Removes the pages behind the write pointers of all zones from their blocks.
+    ///
+    /// Blocks in the pool come first: one of them could otherwise be taken as a replacement, and then be
+    /// erased as the block that it was.
+    fn remove_junk<S: Sink<Tok = T>>(&mut self, sink: &mut S, scan: &Scan) -> Result<T> {
+        let mut erased = T::default();
+        for replaces in [false, true] {
+            for zone in 0..self.sizes.zones {
+                if !self.records[to_usize(zone)].is_final() {
+                    self.remove_junk_of(sink, scan, zone, replaces, &mut erased)?;
+                }
+            }
+        }
+        Ok(erased)
+    }
+
+    /// Removes the pages behind the write pointer of a zone: from the blocks that it has, or from others.
+    fn remove_junk_of<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         scan: &Scan,
         number: u32,
+        replaces: bool,
         erased: &mut T,
     ) -> Result<()> {
-        let (programmed, epoch) = (self.zones[to_usize(number)].programmed, self.zones[to_usize(number)].epoch);
+        let Zone { programmed, epoch, .. } = self.zones[to_usize(number)];
         for stripe in 0..to_usize(self.sizes.zone_blocks) {
             let limit = self.sizes.stripe_units(programmed, stripe) * self.sizes.unit_pages;
-            for found in scan.candidates(number, stripe, epoch) {
-                if self.nand.next_page(BlockId(found.block)) <= limit || self.nand.is_bad(BlockId(found.block)) {
+            for FoundBlock { block, bad, .. } in scan.candidates(number, stripe, epoch) {
+                let own = self.zones[to_usize(number)].blocks[stripe].block == block;
+                if own != replaces || bad || self.nand.next_page(BlockId(block)) <= limit {
                     continue;
                 }
-                if self.zones[to_usize(number)].blocks[stripe].block == found.block {
-                    if self.replace(sink, number, stripe)?.is_none() {
-                        return self.set_read_only(sink, number);
-                    }
-                } else {
-                    let unit = to_usize(self.unit_of_block(found.block));
-                    self.free[unit].retain(|b| b.block != found.block);
+                let unit = to_usize(self.unit_of_block(block));
+                if !own {
+                    self.free[unit].retain(|b| b.block != block);
+                } else if self.replace(sink, number, stripe)?.is_none() {
+                    return self.set_read_only(sink, number);
                 }
                 self.freed_unsynced = true;
-                match self.erase(sink, found.block, self.programmed)? {
+                match self.erase(sink, block, self.programmed)? {
                     Some(done) => {
                         *erased = sink.join(*erased, done);
-                        let unit = to_usize(self.unit_of_block(found.block));
-                        self.free[unit].push(super::blocks::FreeBlock { block: found.block, used: None });
+                        self.free[unit].push(FreeBlock { block, used: None });
                     }
                     // Its pages stay. They do not count beside another block, or in a read-only zone.
                     None if limit > 0 => {}

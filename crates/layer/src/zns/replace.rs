@@ -62,14 +62,10 @@ impl<T: Token, N: Store> Zns<T, N> {
         let mut bytes = std::mem::take(&mut self.moved);
         let taken = self.take_unit(sink, old, unit, &mut spares, &mut bytes);
         let to = self.nand.geometry().ppn(BlockId(new), unit * pages);
-        let data = if N::STORES_BYTES {
-            source_of::<N>(&bytes)
-        } else {
-            WriteData::Len(self.sizes.unit_bytes())
-        };
-        let programmed = taken.and_then(|read| {
-            self.nand.program_unit(sink, to, data, &spares, Cause::Gc, read)
-        });
+        let data =
+            if N::STORES_BYTES { source_of::<N>(&bytes) } else { WriteData::Len(self.sizes.unit_bytes()) };
+        let programmed =
+            taken.and_then(|read| self.nand.program_unit(sink, to, data, &spares, Cause::Gc, read));
         self.moved = bytes;
         match programmed {
             Ok(done) => {

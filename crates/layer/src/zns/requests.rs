@@ -19,7 +19,9 @@ impl<T: Token, N: Store> Zns<T, N> {
         if bytes > 0 && bytes.is_multiple_of(block) {
             return Ok(());
         }
-        let what = format!("a write of {bytes} bytes does not consist of whole blocks of {block}; align writes to blocks");
+        let what = format!(
+            "a write of {bytes} bytes does not consist of whole blocks of {block}; align writes to blocks"
+        );
         Err(self.zone_error(zone, ZoneFault::InvalidWrite, &what))
     }
 
@@ -75,7 +77,12 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Makes a range read as zeros: resets each zone whose data lie inside it.
-    pub(super) fn discard_range<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
+    pub(super) fn discard_range<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        bytes: u64,
+    ) -> Result<()> {
         if bytes == 0 {
             return Ok(());
         }

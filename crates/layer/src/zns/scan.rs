@@ -100,9 +100,6 @@ impl<T: Token, N: Store> Zns<T, N> {
         for (&part, copies) in &scan.parts {
             let mut copies = copies.clone();
             copies.sort_unstable_by_key(|c| (std::cmp::Reverse(c.version), c.ppn.0));
-            if is_planted(ZnsBug::SecondCopyIgnored) {
-                copies.dedup_by_key(|c| c.version);
-            }
             let first = part * self.sizes.part_zones;
             let count = self.sizes.part_zones.min(self.sizes.zones - first);
             let mut found: Option<(u64, Vec<Record>)> = None;

@@ -5,9 +5,9 @@ use super::read::PagePlace;
 use crate::Token;
 use crate::residence;
 use frit_core::StackView;
+use frit_core::ZoneState;
 use frit_core::convert::to_f64;
 use frit_core::visible::{LayerView, Metric};
-use frit_core::ZoneState;
 use frit_media::Store;
 
 /// Counters of work.
@@ -51,13 +51,23 @@ impl<T: Token, N: Store> Zns<T, N> {
             m("implicit_closes", s.implicit_closes, "zones", "open zones that the device closed for others"),
             m("resets", s.resets, "zones", "zones that were reset"),
             m("finishes", s.finishes, "zones", "zones that were finished"),
-            m("saved_units", s.saved_units, "program units", "program units that were saved before they were full"),
+            m(
+                "saved_units",
+                s.saved_units,
+                "program units",
+                "program units that were saved before they were full",
+            ),
             m("saved_pages", s.saved_pages, "pages", "pages of these program units"),
             m("table_pages", s.table_pages, "pages", "pages of the table of zones that were written"),
             m("log_cleanings", s.log_cleanings, "blocks", "blocks of saved program units that were cleaned"),
             m("program_retries", s.program_retries, "programs", "programs that failed and were repeated"),
             m("blocks_replaced", s.replaced, "blocks", "blocks of zones that were replaced by others"),
-            m("copied_units", s.copied_units, "program units", "program units that were copied to replace blocks"),
+            m(
+                "copied_units",
+                s.copied_units,
+                "program units",
+                "program units that were copied to replace blocks",
+            ),
             m("blocks_retired", s.retired, "blocks", "erase blocks that went bad"),
             m("dram_bytes", self.dram_bytes(), "bytes", "DRAM of the tables and the write buffers"),
         ]

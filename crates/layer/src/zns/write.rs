@@ -85,12 +85,7 @@ impl<T: Token, N: Store> Zns<T, N> {
     }
 
     /// Tries once to program the buffer of a zone. `None` if the program failed.
-    fn program_once<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        number: u32,
-        first: u32,
-    ) -> Result<Option<T>> {
+    fn program_once<S: Sink<Tok = T>>(&mut self, sink: &mut S, number: u32, first: u32) -> Result<Option<T>> {
         let zone = &self.zones[to_usize(number)];
         let Some(buffer) = &zone.buffer else { return Ok(None) };
         let place = self.sizes.place(first);

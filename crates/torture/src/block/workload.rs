@@ -365,10 +365,14 @@ impl Clients {
         number: u32,
         of_zones: ZonedRequest,
     ) -> Result<(), Error> {
-        if let Some(zone) = of_zones.finish_before {
-            zoned::manage(layer, sink, zone, ZoneAction::Finish)?;
+        if let Some(zone) = of_zones.activate {
+            zoned::finish_others(layer, sink, zone)?;
         }
-        if let Some((zone, sectors)) = of_zones.reset.zip(layer.zone_access().map(|a| a.zoned_info().zone_sectors))
+        if let Some(zone) = of_zones.close_before {
+            zoned::manage(layer, sink, zone, ZoneAction::Close)?;
+        }
+        if let Some((zone, sectors)) =
+            of_zones.reset.zip(layer.zone_access().map(|a| a.zoned_info().zone_sectors))
         {
             let first = u64::from(zone) * sectors;
             self.history.change(number, first, sectors, 0);
@@ -377,7 +381,8 @@ impl Clients {
         if let Some(zone) = of_zones.open {
             zoned::manage(layer, sink, zone, ZoneAction::Open)?;
         }
-        if let Some((first, sectors)) = of_zones.write {
+        // A worn-out device may take a zone offline at its reset.
+        if let Some((first, sectors)) = of_zones.write.filter(|w| zoned::is_usable(layer, w.0)) {
             self.buffer.resize(sectors as usize * SECTOR, 0);
             self_describing::fill_all(first, self.version, &mut self.buffer);
             self.history.change(number, first, sectors, self.version);

@@ -9,8 +9,10 @@ use frit_core::{Error, Hints, Sink, StackDevice, ZoneAction, ZoneInfo, ZoneState
 /// A request as a host of zones gives it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ZonedRequest {
-    /// Zone to be finished before, because too many are active.
-    pub finish_before: Option<u32>,
+    /// Zone that needs space among the active zones: others are finished before.
+    pub activate: Option<u32>,
+    /// Zone to be closed before, because all open zones were opened by commands.
+    pub close_before: Option<u32>,
     /// Zone to be reset.
     pub reset: Option<u32>,
     /// Zone to be opened before the write.
@@ -36,11 +38,10 @@ pub fn zoned<S: Sink>(layer: &mut dyn StackDevice<S>, request: &ClientRequest) -
             Some(ZonedRequest { reset: Some(zone.zone), ..ZonedRequest::default() })
         }
         ClientRequestKind::Write(hints) => {
-            let active = |z: &ZoneInfo| z.state.is_active();
-            let full = info.max_active > 0 && info.active >= info.max_active;
-            let other = (0..info.zones).filter_map(|z| access.zone(z)).find(|z| active(z) && z.zone != zone.zone);
-            let other = other.filter(|_| full && !active(&zone)).map(|z| z.zone);
-            Some(ZonedRequest { finish_before: other, ..write_to(&info, &zone, request, hints) })
+            let explicit = |z: &ZoneInfo| z.state == ZoneState::ExplicitlyOpen && z.zone != zone.zone;
+            let close = (0..info.zones).filter_map(|z| access.zone(z)).find(explicit).map(|z| z.zone);
+            let close = close.filter(|_| info.max_open > 0 && info.open >= info.max_open);
+            Some(ZonedRequest { close_before: close, ..write_to(&info, &zone, request, hints) })
         }
         _ => None,
     }
@@ -58,12 +59,37 @@ fn write_to(info: &ZonedInfo, zone: &ZoneInfo, request: &ClientRequest, hints: H
         _ => None,
     };
     ZonedRequest {
-        finish_before: None,
+        activate: (reset || !zone.state.is_active()).then_some(zone.zone),
+        close_before: None,
         reset: reset.then_some(zone.zone),
         open: hints.has(Hints::HOT).then_some(zone.zone),
         write: Some((at, request.sectors.next_multiple_of(block).min(room))),
         after,
     }
+}
+
+/// Finishes active zones until another one can be active. A crash can leave more active zones than the limit:
+/// a zone that was full is closed again without its last data.
+///
+/// # Errors
+/// Errors of the layer.
+pub fn finish_others<S: Sink>(layer: &mut dyn StackDevice<S>, sink: &mut S, zone: u32) -> Result<(), Error> {
+    let Some(access) = layer.zone_access() else { return Ok(()) };
+    let info = access.zoned_info();
+    let all = (0..info.zones).filter_map(|z| access.zone(z));
+    let active: Vec<u32> = all.filter(|z| z.state.is_active() && z.zone != zone).map(|z| z.zone).collect();
+    let excess = (active.len() + 1).saturating_sub(info.max_active as usize);
+    for &other in active.iter().take(if info.max_active == 0 { 0 } else { excess }) {
+        manage(layer, sink, other, ZoneAction::Finish)?;
+    }
+    Ok(())
+}
+
+/// Returns `true` if a zone can be written.
+pub fn is_usable<S: Sink>(layer: &mut dyn StackDevice<S>, sector: u64) -> bool {
+    let Some(access) = layer.zone_access() else { return false };
+    let zone = access.zone((sector / access.zoned_info().zone_sectors) as u32);
+    zone.is_some_and(|z| !matches!(z.state, ZoneState::ReadOnly | ZoneState::Offline))
 }
 
 /// Manages a zone. Its state, or a limit, need not permit it.

@@ -40,7 +40,9 @@ fn a_device_that_wears_out_gives_its_zones_up_one_by_one() {
         let lost: Vec<_> = before
             .iter()
             .zip(zones(&mut layer))
-            .filter(|(b, a)| b.state == ZoneState::ReadOnly && (a.state, a.write_pointer) != (b.state, b.write_pointer))
+            .filter(|(b, a)| {
+                b.state == ZoneState::ReadOnly && (a.state, a.write_pointer) != (b.state, b.write_pointer)
+            })
             .collect();
         assert!(lost.is_empty(), "seed {seed}: {lost:?}");
     }

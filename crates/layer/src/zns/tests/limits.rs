@@ -81,7 +81,11 @@ fn full_and_finished_zones_refuse_writes_until_a_reset() {
         assert_eq!(fault(append(&mut layer, z, &block(3))), ZoneFault::IsFull);
     }
     let info = zone(&mut layer, 1);
-    assert_eq!((info.state, info.write_pointer.0 - info.start.0), (ZoneState::Full, 2), "a finish is durable");
+    assert_eq!(
+        (info.state, info.write_pointer.0 - info.start.0),
+        (ZoneState::Full, 2),
+        "a finish is durable"
+    );
     assert_eq!(read(&mut layer, info.start, 2 * BLOCK), [block(2), block(0)].concat());
     manage(&mut layer, 1, ZoneAction::Reset).unwrap();
     let (mut layer, _) = reopen(layer, NandFaults::default());

@@ -77,7 +77,8 @@ fn append(layer: &mut Layer, zone: u32, data: &[u8]) -> Result<Sector, Error> {
 
 fn read(layer: &mut Layer, at: Sector, bytes: usize) -> Vec<u8> {
     let mut data = vec![0xEE; bytes];
-    BlockLayer::<UntimedSink>::read(layer, &mut sink(), at, ReadTarget::Bytes(&mut data), Hints::NONE).unwrap();
+    BlockLayer::<UntimedSink>::read(layer, &mut sink(), at, ReadTarget::Bytes(&mut data), Hints::NONE)
+        .unwrap();
     data
 }
 

@@ -5,9 +5,19 @@ use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 enum Action {
-    Append { zone: u32, blocks: usize },
-    Read { zone: u32, at: u64, sectors: u64 },
-    Manage { zone: u32, action: ZoneAction },
+    Append {
+        zone: u32,
+        blocks: usize,
+    },
+    Read {
+        zone: u32,
+        at: u64,
+        sectors: u64,
+    },
+    Manage {
+        zone: u32,
+        action: ZoneAction,
+    },
     Flush,
     Step,
     Halt,

@@ -436,7 +436,6 @@ fn grounds_of_zns(bug: ZnsBug) -> Grounds {
     match bug {
         ZnsBug::NotPoisoned => (&[TortureMode::Errors], ZONED),
         ZnsBug::TableBeforeSync => (&[TortureMode::Files], ZONED),
-        ZnsBug::SecondCopyIgnored => (&[TortureMode::Damage], ZONED),
         _ => (&[TortureMode::Cuts, TortureMode::Files], ZONED),
     }
 }
