@@ -183,10 +183,7 @@ impl Builder<'_> {
         let located = |e: Error| Box::new(stack.locate(layer, e));
         let nand = || stack.nand(layer);
         let built = match &layer.config {
-            LayerConfig::Hfsl(config) => {
-                let media = hfsl::Media { nand: nand(), pcm: stack.pcm(layer), dram: stack.dram(layer) };
-                hfsl::build((**config).clone(), media, stores, hardware)
-            }
+            LayerConfig::Hfsl(c) => hfsl::build((**c).clone(), stack.hfsl_media(layer), stores, hardware),
             LayerConfig::Ftl(c) => ftl::build((**c).clone(), nand(), stores, hardware),
             LayerConfig::Cache(config) => {
                 let pcm = require_medium("pcm", stack.pcm(layer)).map_err(located)?;
@@ -306,6 +303,10 @@ impl Stack {
     /// As for [`StackSink::build`].
     pub fn hardware(&self) -> Result<Hardware> {
         Ok(self.build_untimed(&Bytes::None)?.hardware)
+    }
+
+    fn hfsl_media(&self, layer: &Layer) -> hfsl::Media {
+        hfsl::Media { nand: self.nand(layer), pcm: self.pcm(layer), dram: self.dram(layer) }
     }
 
     fn nand(&self, layer: &Layer) -> Vec<NandConfig> {

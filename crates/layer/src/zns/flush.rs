@@ -53,7 +53,9 @@ impl<T: Token, N: Store> Zns<T, N> {
         let (first, done) = self.save_unit(sink, after)?;
         self.stats.saved_pages += u64::from(pages);
         self.stats.saved_units += 1;
-        self.zones[to_usize(number)].saved = (0..pages).map(|i| first.plus(i)).collect();
+        let zone = &mut self.zones[to_usize(number)];
+        zone.saved = (0..pages).map(|i| first.plus(i)).collect();
+        zone.saved_done = done;
         Ok(Some(done))
     }
 

@@ -199,7 +199,8 @@ impl<T: Token, N: Store> Zns<T, N> {
         // A buffer of its own: a program of moved pages can open a block, and so clean another one.
         let mut bytes = vec![0; if N::STORES_BYTES { to_usize(self.sizes.unit_bytes()) } else { 0 }];
         let mut spares = vec![PADDING; to_usize(self.sizes.unit_pages)];
-        let mut read = self.in_use;
+        // Programs of these pages may be in progress.
+        let mut read = sink.join(self.in_use, self.programmed);
         let size = to_usize(self.sizes.page_bytes);
         for (i, &(page, ppn)) in pages.iter().enumerate() {
             let spare = self.spare_of_live(page);

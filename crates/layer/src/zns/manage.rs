@@ -89,7 +89,8 @@ impl<T: Token, N: Store> Zns<T, N> {
                 Some(into) => ReadTarget::Bytes(into),
                 None => ReadTarget::Len(self.sizes.page_bytes),
             };
-            let after = sink.join(buffer.free, self.in_use);
+            let after = sink.join(buffer.free, zone.saved_done);
+            let after = sink.join(after, self.in_use);
             let read = self.nand.read_expected(sink, ppn, 0, into, Some(expect), Cause::Merge, after)?;
             buffer.read = sink.join(buffer.read, read);
         }

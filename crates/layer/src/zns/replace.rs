@@ -90,10 +90,12 @@ impl<T: Token, N: Store> Zns<T, N> {
         let pages = self.sizes.unit_pages;
         if block == NO_BLOCK || unit * pages >= self.nand.next_page(BlockId(block)) {
             spares.fill(PADDING);
-            return Ok(self.in_use);
+            return Ok(self.programmed);
         }
         let from = self.nand.geometry().ppn(BlockId(block), unit * pages);
-        let read = self.nand.read_unit(sink, from, pages, Cause::Gc, self.in_use)?;
+        // The program of the unit may be in progress.
+        let after = sink.join(self.in_use, self.programmed);
+        let read = self.nand.read_unit(sink, from, pages, Cause::Gc, after)?;
         self.copy_out_pages(from, spares, bytes)?;
         Ok(read)
     }

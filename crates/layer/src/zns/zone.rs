@@ -40,6 +40,8 @@ pub(super) struct Zone<T> {
     pub(super) buffer: Option<Box<WriteBuffer<T>>>,
     /// Token for which the next program waits: the last reset is durable.
     pub(super) ready: T,
+    /// Token that is done when the saved pages are programmed.
+    pub(super) saved_done: T,
     /// Time of the last write, in writes.
     pub(super) used: u64,
     /// The data was ended by a finish, with padding.
@@ -57,6 +59,7 @@ impl<T: Default> Zone<T> {
             saved: Vec::new(),
             buffer: None,
             ready: T::default(),
+            saved_done: T::default(),
             used: 0,
             finished: false,
         }

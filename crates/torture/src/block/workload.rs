@@ -9,6 +9,7 @@ use crate::block::zoned::{self, ZonedRequest};
 use frit_core::split_mix::mix;
 use frit_core::{
     ByteAccess, Error, Hints, ReadTarget, Sector, Sink, StackDevice, UntimedSink, WriteData, ZoneAction,
+    ZoneFault,
 };
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -385,8 +386,17 @@ impl Clients {
         if let Some((first, sectors)) = of_zones.write.filter(|w| zoned::is_usable(layer, w.0)) {
             self.buffer.resize(sectors as usize * SECTOR, 0);
             self_describing::fill_all(first, self.version, &mut self.buffer);
+            let written = layer.write(sink, Sector(first), WriteData::Bytes(&self.buffer), Hints::NONE);
+            // A zone that has become read-only has a part of the data, and keeps it.
+            let sectors = match &written {
+                Err(Error::Zone { fault: ZoneFault::IsReadOnly, .. }) => zoned::sectors_from(layer, first),
+                _ => sectors,
+            };
             self.history.change(number, first, sectors, self.version);
-            layer.write(sink, Sector(first), WriteData::Bytes(&self.buffer), Hints::NONE)?;
+            match written {
+                Err(Error::Zone { fault: ZoneFault::IsReadOnly, .. }) => {}
+                other => other?,
+            }
         }
         if let Some((zone, action)) = of_zones.after {
             zoned::manage(layer, sink, zone, action)?;

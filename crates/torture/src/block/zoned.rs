@@ -92,6 +92,13 @@ pub fn is_usable<S: Sink>(layer: &mut dyn StackDevice<S>, sector: u64) -> bool {
     zone.is_some_and(|z| !matches!(z.state, ZoneState::ReadOnly | ZoneState::Offline))
 }
 
+/// Returns the number of sectors from a sector on to the write pointer of its zone.
+pub fn sectors_from<S: Sink>(layer: &mut dyn StackDevice<S>, sector: u64) -> u64 {
+    let Some(access) = layer.zone_access() else { return 0 };
+    let zone = access.zone((sector / access.zoned_info().zone_sectors) as u32);
+    zone.map_or(0, |z| z.write_pointer.0.saturating_sub(sector))
+}
+
 /// Manages a zone. Its state, or a limit, need not permit it.
 ///
 /// # Errors

@@ -35,13 +35,14 @@ pub const GENERATOR_PREFIX: &str = "gen:";
 pub const VERSION: u32 = 2;
 
 /// All patterns: name and description.
-pub const PATTERNS: [(&str, &str); 5] = [
+pub const PATTERNS: [(&str, &str); 6] = [
     ("uniform", "every place equally likely"),
     ("zipf", "popularity of the k-th address is proportional to k^-theta; popular addresses are scattered"),
     (
         "sequential",
         "consecutive addresses; reads begin at the start of the span, writes at its middle, and both wrap",
     ),
+    ("zones", "writers in turn, each in order in a zone of its own, and in the next one when it is full"),
     ("hotcold", "a share of the requests goes to a share of the address space"),
     (
         "mix",

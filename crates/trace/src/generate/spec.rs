@@ -1,7 +1,7 @@
 //! Specifications of generators: `NAME,key=value,…`, and for mixes `mix,…+NAME,…+NAME,…`.
 
 use super::bijection::Bijection;
-use super::place::{AddressDistribution, AddressLaw};
+use super::place::{AddressDistribution, AddressLaw, ZoneWriters};
 use super::random::Random;
 use super::sizes::SizeDistribution;
 use super::zipf::Zipf;
@@ -273,13 +273,31 @@ fn pattern(spec: &mut GeneratorSpec, seed: u64) -> Result<Pattern> {
         ));
     }
     let n = AddressDistribution::slots(span, align);
-    let law = law(spec, n, align, span, seed)?;
+    let law = if spec.name == "zones" {
+        zone_writers(spec, span, largest.next_multiple_of(align), unit)?
+    } else {
+        law(spec, n, align, span, seed)?
+    };
     let place = AddressDistribution { base, span, align, law };
     let metadata = spec.take("meta", "0", share)?;
     let flush_every =
         spec.take("flush", "0", |v| v.parse().map_err(|_| "writes between two flushes, or 0".into()))?;
     let unit = unit as u32;
     Ok(Pattern { weight: 1.0, unit, place, read, reads, writes, metadata, flush_every, writes_done: 0 })
+}
+
+/// Reads the writers of zones in a span.
+fn zone_writers(spec: &mut GeneratorSpec, span: u64, largest: u64, unit: u64) -> Result<AddressLaw> {
+    let zone = spec.take("zone", "64M", |v| match size::parse(v)? {
+        bytes if bytes > 0 && bytes % unit == 0 && bytes / unit >= largest => Ok(bytes / unit),
+        _ => Err("use a size of at least a request".into()),
+    })?;
+    let writers = spec.take("writers", "1", count)?;
+    let zones = span / zone;
+    let law = ZoneWriters::new(span, zone, writers).map(AddressLaw::Zones);
+    law.ok_or_else(|| {
+        spec.bad(&format!("the span has {zones} zones; use at most as many writers, or a larger span"))
+    })
 }
 
 /// Returns the unit of the addresses and sizes of a pattern in bytes: a byte if a size or the
@@ -319,7 +337,7 @@ fn law(spec: &mut GeneratorSpec, n: u64, align: u64, span: u64, seed: u64) -> Re
         }
         _ => {
             return Err(spec.bad(&format!(
-                "'{name}' cannot be part of a mix; use uniform, zipf, sequential or hotcold"
+                "'{name}' cannot be part of a mix; use uniform, zipf, sequential, hotcold or zones"
             )));
         }
     })

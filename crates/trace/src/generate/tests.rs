@@ -71,6 +71,8 @@ fn mistakes_are_named() {
         ("mix", "needs parts"),
         ("mix+mix", "cannot be part"),
         ("uniform+zipf", "only a mix"),
+        ("zones,zone=1G,writers=2,span=1G", "has 1 zones"),
+        ("zones,zone=2K,size=4K", "at least a request"),
         ("zipf,theta=-1", "exponent"),
         ("hfsl-fin1,size=4K", "there is no size"),
         ("uniform,rate=0", "more than 0"),
@@ -135,4 +137,11 @@ fn patterns_go_where_they_should() {
     assert_eq!(s.flushes, 2000);
     assert!((s.metadata as f64 / 2e4 - 0.25).abs() < 0.02);
     assert!((s.duration.as_secs() - 40.0).abs() < 1.5, "{}", s.duration);
+}
+
+#[test]
+fn writers_of_zones_fill_them_in_turn() {
+    let writes = all("zones,zone=12K,writers=2,span=60K,count=14");
+    let at: Vec<u64> = writes.iter().map(|r| r.at.0 / 8).collect();
+    assert_eq!(at, [0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11, 0, 3], "four of five zones");
 }
