@@ -24,6 +24,7 @@ const COMPARISONS: &[(&str, &str)] = files!(
     "comparisons/slc-cache",
     "comparisons/suspend",
     "comparisons/streams",
+    "comparisons/zns-open",
     "comparisons/openssd-caches",
     "comparisons/ssc-memory",
     "comparisons/nameless",

@@ -45,6 +45,7 @@ const EXPERIMENTS: &[(&str, &str)] = files!(
     "ftl.slc",
     "ftl.suspend",
     "ftl.streams",
+    "zns.open",
     "ssc",
     "ssc.memory",
     "wa.greedy",

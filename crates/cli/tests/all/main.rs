@@ -39,3 +39,4 @@ mod streams_model;
 mod trace;
 mod volumes;
 mod wear;
+mod zns_model;

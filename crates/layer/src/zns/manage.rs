@@ -8,7 +8,7 @@ use crate::Token;
 use crate::planted::ZnsBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{Cause, Error, ReadTarget, Result, SECTOR_BYTES, Sink, ZoneFault, ZoneState};
+use frit_core::{Cause, Error, Ppn, ReadTarget, Result, SECTOR_BYTES, Sink, ZoneFault, ZoneState};
 use frit_media::Store;
 
 impl<T: Token, N: Store> Zns<T, N> {
@@ -80,19 +80,21 @@ impl<T: Token, N: Store> Zns<T, N> {
         let mut buffer = self.new_buffer();
         let zone = &self.zones[to_usize(number)];
         buffer.begin_unit(sink);
-        let size = to_usize(self.sizes.page_bytes);
-        for (i, page) in (zone.programmed..zone.written).enumerate() {
-            let lpn = self.sizes.lpn(number, page);
-            let ppn = zone.saved_at(page).ok_or_else(|| lost(lpn))?;
-            let expect = expected(log_spare(lpn, zone.epoch));
-            let into = match buffer.bytes.get_mut(i * size..(i + 1) * size) {
-                Some(into) => ReadTarget::Bytes(into),
-                None => ReadTarget::Len(self.sizes.page_bytes),
-            };
-            let after = sink.join(buffer.free, zone.saved_done);
-            let after = sink.join(after, self.in_use);
-            let read = self.nand.read_expected(sink, ppn, 0, into, Some(expect), Cause::Merge, after)?;
+        let after = sink.join(buffer.free, zone.saved_done);
+        let after = sink.join(after, self.in_use);
+        let unit = |ppn: Ppn| ppn.0 / self.sizes.unit_pages;
+        let places = (zone.programmed..zone.written)
+            .map(|page| zone.saved_at(page).ok_or_else(|| lost(self.sizes.lpn(number, page))))
+            .collect::<Result<Vec<Ppn>>>()?;
+        // Pages that were saved together lie in one program unit.
+        for run in places.chunk_by(|&a, &b| a.plus(1) == b && unit(a) == unit(b)) {
+            let read = self.nand.read_unit(sink, run[0], count_u32(run.len()), Cause::Merge, after)?;
             buffer.read = sink.join(buffer.read, read);
+        }
+        let pages = buffer.bytes.chunks_exact_mut(to_usize(self.sizes.page_bytes));
+        for ((page, &ppn), bytes) in (zone.programmed..).zip(&places).zip(pages) {
+            let expect = expected(log_spare(self.sizes.lpn(number, page), zone.epoch));
+            self.nand.copy_out(ppn, 0, ReadTarget::Bytes(bytes), Some(expect))?;
         }
         self.zones[to_usize(number)].buffer = Some(buffer);
         Ok(())

@@ -142,6 +142,6 @@ fn patterns_go_where_they_should() {
 #[test]
 fn writers_of_zones_fill_them_in_turn() {
     let writes = all("zones,zone=12K,writers=2,span=60K,count=14");
-    let at: Vec<u64> = writes.iter().map(|r| r.at.0 / 8).collect();
+    let at: Vec<u64> = writes.iter().map(|r| r.offset() / 4096).collect();
     assert_eq!(at, [0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11, 0, 3], "four of five zones");
 }
