@@ -1,6 +1,6 @@
 //! Every stack that comes with frit is valid, can be built, and serves requests.
 
-use frit_core::{Hints, ReadTarget, Sector, UntimedSink, WriteData};
+use frit_core::{Hints, ReadTarget, Sector, StackDevice, UntimedSink, WriteData};
 use frit_stack::{Bytes, Stack, builtins};
 
 #[test]
@@ -14,6 +14,10 @@ fn builtin_stacks_build_and_serve() {
         assert_eq!(info.name, stack.layer().kind.name());
         let last = Sector(info.sectors - 64);
         let mut sink = UntimedSink::new();
+        if built.layer.zone_access().is_some() {
+            serves_zones(built.layer.as_mut(), b.name);
+            continue;
+        }
         for (i, at) in [Sector(0), Sector(5), last].into_iter().enumerate() {
             for sectors in [1usize, 3, 16] {
                 let data = vec![(16 * i + sectors) as u8; 512 * sectors];
@@ -47,5 +51,28 @@ fn the_stack_of_the_halo_paper_caches_two_gigabytes_and_ours_is_durable() {
         assert!(slots > 0.99 * 524_288.0 && slots < 1.01 * 524_288.0, "{name}: {slots}");
         assert!(view.metric("wear_life_rate").is_some(), "{name} has no leveler ({life})");
         assert!(stack.identity().text.contains(&format!("\"{life}\"")), "{name}");
+    }
+}
+
+/// Writes the first and the last zone in order, reads them, and resets them.
+fn serves_zones(layer: &mut dyn StackDevice<UntimedSink>, name: &str) {
+    let mut sink = UntimedSink::new();
+    let info = layer.zone_access().unwrap().zoned_info();
+    let block = info.block_bytes as usize;
+    for zone in [0, info.zones - 1] {
+        let start = Sector(u64::from(zone) * info.zone_sectors);
+        for blocks in [1usize, 3, 16] {
+            let data = vec![blocks as u8; block * blocks];
+            let access = layer.zone_access().unwrap();
+            let at = access.append(&mut sink, zone, WriteData::Bytes(&data)).unwrap();
+            let mut back = vec![0; data.len()];
+            layer.read(&mut sink, at, ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
+            assert!(back == data, "{name}: {blocks} blocks at {at:?}");
+        }
+        layer.flush(&mut sink).unwrap();
+        layer.discard(&mut sink, start, info.zone_sectors).unwrap();
+        let mut back = vec![1; 512];
+        layer.read(&mut sink, start, ReadTarget::Bytes(&mut back), Hints::NONE).unwrap();
+        assert!(back.iter().all(|&b| b == 0), "{name}");
     }
 }
