@@ -52,6 +52,12 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
         let reads = s.read_hits + s.read_misses;
         let dram = to_f64(self.sets.dram_bytes()) / f64::from(self.layout.slots());
         vec![
+            m(
+                "set_bytes",
+                self.sets.dram_bytes(),
+                "bytes",
+                "DRAM of the sets: blocks, flags, chains, orders",
+            ),
             m("read_hits", s.read_hits, "blocks", "blocks read from the SSD"),
             m("read_misses", s.read_misses, "blocks", "blocks read from the disk"),
             Metric {
