@@ -23,6 +23,8 @@ frit_core::parameters! {
             "reads that the device has at once; 0: any number";
         "write_queue" write_queue: u64 as Number = 0, fixed, unit "writes", within 0..=65536,
             "writes that the device has at once; 0: any number";
+        "read_in_order" read_in_order: bool as Switch = true, live,
+            "the data of a read wait for those of the reads before; otherwise they leave when they are there, beside others";
         "slow_path" slow_path: bool as Switch = true, fixed,
             "a flush or a discard waits for all queued commands, and later commands for it";
     }
@@ -157,6 +159,10 @@ impl<S: Sink + 'static> Composer<S> for HostLink<S> {
         let after = sink.join(after, place);
         let begin = self.decode(sink, after);
         let read = self.base.devices.get_mut(0).read(sink, at, into, Cause::Host, begin)?;
+        if !self.base.config.read_in_order {
+            // Reads that end later must not hold back those that end earlier.
+            self.reads.transferred = S::Tok::default();
+        }
         let done = self.reads.transfer(sink, read, bytes, self.base.config.read_mb_per_s);
         self.reads.add(sink, done);
         Ok(done)

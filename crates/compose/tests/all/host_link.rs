@@ -90,6 +90,15 @@ fn transfers_follow_each_other_in_each_direction() {
 }
 
 #[test]
+fn reads_that_leave_in_any_order_overlap() {
+    let config = HostLinkConfig { read_in_order: false, ..slow() };
+    take(&config, &[Read, Read], &[DEVICE + TRANSFER, 2 * DEVICE + TRANSFER]);
+    // The device executes the second read before the write, and its data leave.
+    let (write, read) = (TRANSFER + DEVICE, DEVICE + TRANSFER);
+    take_each(&config, &[Write, Read], &[write, write + read], &[write, read]);
+}
+
+#[test]
 fn commands_are_decoded_one_after_the_other() {
     let config = HostLinkConfig { command_ns: 250_000, ..HostLinkConfig::default() };
     take(&config, &[Read, Write, Read], &[250_000 + DEVICE, 500_000 + DEVICE, 750_000 + DEVICE]);
