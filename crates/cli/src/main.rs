@@ -44,6 +44,8 @@ enum Command {
     Calibrate(Box<cmd::calibrate::Args>),
     /// Count hits and misses of eviction policies on a workload.
     Cache(Box<cmd::cache::Args>),
+    /// Translate a configuration of MQSim into a stack.
+    Mqsim(cmd::mqsim::Args),
     /// List the layers, their parameters and policies.
     Layers(cmd::layers::Args),
     /// Reproduce published results, and compare them with measured ones.
@@ -94,6 +96,7 @@ fn main() -> miette::Result<ExitCode> {
         Command::Disk(args) => cmd::disk::run(&args),
         Command::Calibrate(args) => cmd::calibrate::run(&args),
         Command::Cache(args) => cmd::cache::run(&args),
+        Command::Mqsim(args) => cmd::mqsim::run(&args),
         Command::Layers(args) => cmd::layers::run(&args),
         Command::Reproduce(args) => return cmd::reproduce::run(&args),
         Command::Attach(args) => cmd::attach::run(&args),

@@ -19,6 +19,7 @@ pub(crate) mod inspect;
 pub(crate) mod layers;
 pub(crate) mod mkfs;
 pub(crate) mod mount;
+pub(crate) mod mqsim;
 pub(crate) mod profiles;
 pub(crate) mod recover;
 pub(crate) mod reproduce;

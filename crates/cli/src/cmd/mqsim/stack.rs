@@ -1,0 +1,300 @@
+//! The stack of a configuration of MQSim.
+
+use super::channel::{ERASE_COMMAND, Link, PROGRAM_COMMAND, READ_COMMAND, READ_READY, byte_ps};
+use super::parameters::Parameters;
+use miette::Result;
+use std::fmt::Write as _;
+
+/// Longest latency that is accepted, in ns.
+const LATENCY_MAX: u64 = 1_000_000_000;
+/// Smallest number of free blocks at which frit collects garbage.
+const GC_LOW_MIN: u64 = 3;
+/// Spare bytes that frit needs for the record of a page.
+const SPARE_MIN: u64 = 24;
+
+/// Geometry of the NAND.
+struct Geometry {
+    channels: u64,
+    chips: u64,
+    dies: u64,
+    planes: u64,
+    blocks: u64,
+    pages: u64,
+    page_bytes: u64,
+}
+
+impl Geometry {
+    fn read(p: &mut Parameters) -> Result<Geometry> {
+        let geometry = Geometry {
+            channels: p.number("Flash_Channel_Count", 1..=1024, None)?,
+            chips: p.number("Chip_No_Per_Channel", 1..=1024, None)?,
+            dies: p.number("Die_No_Per_Chip", 1..=64, None)?,
+            // MQSim has command times for up to four planes.
+            planes: p.number("Plane_No_Per_Die", 1..=4, None)?,
+            blocks: p.number("Block_No_Per_Plane", 1..=1_000_000, None)?,
+            pages: p.number("Page_No_Per_Block", 1..=65_536, None)?,
+            page_bytes: p.number("Page_Capacity", 512..=65_536, None)?,
+        };
+        if !geometry.page_bytes.is_multiple_of(512) {
+            return Err(p.refuse(
+                "Page_Capacity",
+                "not a multiple of 512",
+                "valid: 512 to 65536, such as 8192",
+            ));
+        }
+        Ok(geometry)
+    }
+
+    fn all_planes(&self) -> u64 {
+        self.channels * self.chips * self.dies * self.planes
+    }
+
+    fn all_pages(&self) -> u64 {
+        self.all_planes() * self.blocks * self.pages
+    }
+}
+
+/// Writes the stack of a configuration.
+///
+/// # Errors
+/// A value is malformed, or has no counterpart.
+pub(super) fn translate(p: &mut Parameters) -> Result<String> {
+    p.word("Memory_Type", &["FLASH"])?;
+    p.word("Flash_Comm_Protocol", &["NVDDR2"])?;
+    let geometry = Geometry::read(p)?;
+    let mut out = String::from("about = \"A drive of MQSim, translated by frit mqsim\"\n");
+    nand(p, &geometry, &mut out)?;
+    ftl(p, &geometry, &mut out)?;
+    link(p, &mut out)?;
+    engine(p, &geometry, &mut out)?;
+    remarks(p, &geometry, &mut out);
+    Ok(out)
+}
+
+/// Appends formatted text. Writing to a string does not fail.
+macro_rules! put {
+    ($out:expr, $($text:tt)*) => {{
+        let _ = writeln!($out, $($text)*);
+    }};
+}
+
+/// Latencies of the types of pages, LSB first, each `more` ns longer than in the file.
+fn latencies(p: &mut Parameters, what: &str, types: &[&str], more: u64) -> Result<String> {
+    let mut all = Vec::new();
+    for kind in types {
+        let ns: u64 = p.number(&format!("Page_{what}_Latency_{kind}"), 0..=LATENCY_MAX, None)?;
+        all.push(format!("\"{} ns\"", ns + more));
+    }
+    Ok(format!("[{}]", all.join(", ")))
+}
+
+fn nand(p: &mut Parameters, g: &Geometry, out: &mut String) -> Result<()> {
+    let technology = p.word("Flash_Technology", &["MLC", "SLC", "TLC"])?;
+    let types: &[&str] = match technology {
+        "SLC" => &["LSB"],
+        "MLC" => &["LSB", "MSB"],
+        _ => &["LSB", "CSB", "MSB"],
+    };
+    let read = latencies(p, "Read", types, READ_READY)?;
+    let program = latencies(p, "Program", types, PROGRAM_COMMAND - READ_COMMAND)?;
+    let erase: u64 = p.number("Block_Erase_Latency", READ_COMMAND..=LATENCY_MAX, None)?;
+    let width: u64 = p.number("Flash_Channel_Width", 1..=64, Some(1))?;
+    let rate: u64 = p.number("Channel_Transfer_Rate", 1..=100_000, None)?;
+    let endurance: u64 = p.number("Block_PE_Cycles_Limit", 1..=u64::from(u32::MAX), Some(10_000))?;
+    let spare: u64 = p.number("Page_Metadat_Capacity", 0..=65_536, Some(SPARE_MIN))?;
+    let (plane_ops, byte) = (if g.planes == 1 { "single" } else { "multi" }, byte_ps(rate, width));
+    put!(
+        out,
+        "\n[media.nand]\nmedium = \"nand\"\nchannels = {}\nchips_per_channel = {}",
+        g.channels,
+        g.chips
+    );
+    put!(out, "dies_per_chip = {}\nplanes_per_die = {}", g.dies, g.planes);
+    put!(out, "plane_ops = \"{plane_ops}\"");
+    put!(out, "blocks_per_plane = {}\npages_per_block = {}", g.blocks, g.pages);
+    put!(out, "page_bytes = {}\nspare_bytes = {}", g.page_bytes, spare.max(SPARE_MIN));
+    put!(out, "cell = \"{}\"", technology.to_lowercase());
+    put!(
+        out,
+        "# Command and address cycles of a read. Those of programs and erases differ: the difference is"
+    );
+    put!(out, "# in t_prog and t_erase. t_read has the {READ_READY} ns until MQSim's chip signals ready.");
+    put!(out, "t_command = \"{READ_COMMAND} ns\"\nt_read = {read}\nt_prog = {program}");
+    put!(out, "t_erase = \"{} ns\"", erase + ERASE_COMMAND - READ_COMMAND);
+    put!(
+        out,
+        "# MQSim cuts 1000 / Channel_Transfer_Rate to whole ns; {rate} MT/s are {} ps a byte.",
+        1_000_000 / (rate * width)
+    );
+    put!(out, "bus_per_byte = \"{byte} ps\"\nendurance = {endurance}");
+    Ok(())
+}
+
+fn ftl(p: &mut Parameters, g: &Geometry, out: &mut String) -> Result<()> {
+    let ratio: f64 = p.number("Overprovisioning_Ratio", 0.0..=0.9, Some(0.02))?;
+    let capacity = (g.all_pages() as f64 * (1.0 - ratio)) as u64 * g.page_bytes;
+    put!(
+        out,
+        "\n[ssd]\nkind = \"ftl\"\n# Overprovisioning_Ratio = {ratio} is a share of the NAND.\ncapacity = {capacity}"
+    );
+    match p.word("Address_Mapping", &["PAGE_LEVEL", "HYBRID"])? {
+        "HYBRID" => {
+            let hint = "MQSim has no code for it either: use PAGE_LEVEL, or mapping = \"fast\" of frit";
+            return Err(p.refuse("Address_Mapping", "no counterpart", hint));
+        }
+        _ => mapping(p, g, out)?,
+    }
+    placement(p, out)?;
+    let threshold: f64 = p.number("GC_Exec_Threshold", 0.0..=1.0, Some(0.05))?;
+    let low = ((threshold * g.blocks as f64) as u64).max(GC_LOW_MIN);
+    let policy =
+        p.word("GC_Block_Selection_Policy", &["RGA", "GREEDY", "FIFO", "RANDOM", "RANDOM_P", "RANDOM_PP"])?;
+    match policy {
+        "GREEDY" | "FIFO" => {}
+        "RGA" => {
+            put!(out, "# RGA takes the best of {} random blocks, greedy the best of all.", g.blocks.ilog2())
+        }
+        _ => put!(out, "# {policy} is not modelled: greedy has less write amplification."),
+    }
+    put!(out, "gc = \"{}\"", if policy == "FIFO" { "fifo" } else { "greedy" });
+    put!(out, "gc_low_blocks = {low}\ngc_high_blocks = {}", low + 1);
+    put!(out, "copyback = {}", p.flag("Use_Copyback_for_GC", false)?);
+    let (dynamic, fixed) =
+        (p.flag("Dynamic_Wearleveling_Enabled", true)?, p.flag("Static_Wearleveling_Enabled", true)?);
+    let wear_leveling = if fixed {
+        "static"
+    } else if dynamic {
+        "dynamic"
+    } else {
+        "none"
+    };
+    let threshold: u64 = p.number("Static_Wearleveling_Threshold", 1..=1_000_000, Some(100))?;
+    put!(out, "wear_leveling = \"{wear_leveling}\"\nwear_threshold = {threshold}");
+    Ok(())
+}
+
+fn mapping(p: &mut Parameters, g: &Geometry, out: &mut String) -> Result<()> {
+    let bytes: u64 = p.number("CMT_Capacity", 1..=1 << 40, Some(2 << 20))?;
+    if p.flag("Ideal_Mapping_Table", false)? {
+        put!(out, "# Ideal_Mapping_Table = true: CMT_Capacity is without effect.\nmapping = \"page\"");
+        return Ok(());
+    }
+    // Address_Mapping_Unit_Page_Level.cpp: an entry has two page numbers, and a bit for each sector.
+    let bits = 2.0 * (g.all_pages() as f64).log2() + (g.page_bytes / 512) as f64;
+    let entries = (bytes / ((bits / 8.0).ceil() as u64)).max(1);
+    put!(out, "# CMT_Capacity = {bytes} bytes. MQSim writes an entry back when it is evicted, as frit does.");
+    put!(out, "mapping = \"dftl\"\ncmt_entries = {entries}");
+    Ok(())
+}
+
+fn placement(p: &mut Parameters, out: &mut String) -> Result<()> {
+    let name = "Plane_Allocation_Scheme";
+    let scheme = p.text(name).unwrap_or_else(|| "CWDP".to_owned()).to_uppercase();
+    if scheme == "F" {
+        put!(out, "allocation = \"dynamic\"");
+        return Ok(());
+    }
+    let mut letters: Vec<char> = scheme.chars().collect();
+    letters.sort_unstable();
+    if letters != ['C', 'D', 'P', 'W'] {
+        return Err(p.refuse(name, "unknown", "valid: the letters C, W, D and P in any order, or F"));
+    }
+    put!(out, "allocation = \"static\"\nunit_order = \"{scheme}\"");
+    Ok(())
+}
+
+fn link(p: &mut Parameters, out: &mut String) -> Result<()> {
+    let link = Link {
+        lanes: p.number("PCIe_Lane_Count", 1..=64, Some(4))?,
+        lane_gb_per_s: p.number("PCIe_Lane_Bandwidth", 0.001..=1000.0, Some(1.0))?,
+    };
+    let fetch: u64 = p.number("Queue_Fetch_Size", 1..=65_536, Some(512))?;
+    put!(out, "\n[link]\nkind = \"host-link\"\ndevice = \"ssd\"");
+    put!(
+        out,
+        "# {} lanes of {} GB/s, in packets of 128 bytes with headers of 28.",
+        link.lanes,
+        link.lane_gb_per_s
+    );
+    put!(out, "read_mb_per_s = {0}\nwrite_mb_per_s = {0}", link.mb_per_s());
+    put!(
+        out,
+        "# As in MQSim, data leave when they are there. Transfers of reads do not wait for each other here: with"
+    );
+    put!(out, "# a link slower than the channels, true is closer.\nread_in_order = false");
+    put!(out, "# Doorbell, queue entry and completion of a command.\ncommand_ns = {}", link.command_ns());
+    put!(out, "# Queue_Fetch_Size, which MQSim has for reads and writes together.");
+    put!(out, "read_queue = {fetch}\nwrite_queue = {fetch}");
+    Ok(())
+}
+
+fn engine(p: &mut Parameters, g: &Geometry, out: &mut String) -> Result<()> {
+    let policy =
+        p.word("Transaction_Scheduling_Policy", &["OUT_OF_ORDER", "PRIORITY_OUT_OF_ORDER", "FLIN"])?;
+    put!(out, "\n[engine]");
+    if policy != "OUT_OF_ORDER" {
+        put!(out, "# {policy} is not modelled: requests of all flows have the same priority.");
+    }
+    if g.planes == 1 {
+        put!(out, "scheduler = \"read-first\"");
+    } else {
+        put!(
+            out,
+            "# Multi-plane commands need the engine in order: a read does not pass programs, as it would"
+        );
+        put!(out, "# in MQSim.\nkind = \"in-order\"");
+    }
+    Ok(())
+}
+
+/// Writes the parameters that have no key, each with the reason.
+fn remarks(p: &mut Parameters, g: &Geometry, out: &mut String) {
+    put!(out, "\n# Parameters of MQSim that this stack does not have:");
+    if g.dies > 1 {
+        put!(
+            out,
+            "# Die_No_Per_Chip = {}: MQSim gives a chip no command while one of its dies is busy; here the",
+            g.dies
+        );
+        put!(out, "#   dies of a chip are independent.");
+    }
+    for (name, value) in p.rest() {
+        put!(out, "# {name} = {}: {}", value.replace(char::is_control, " "), reason(&name, g));
+    }
+}
+
+/// Returns the reason for which a parameter has no key.
+fn reason(name: &str, g: &Geometry) -> String {
+    let text = match name {
+        "Seed" => "generators and --warm have seeds of their own",
+        "Enabled_Preconditioning" => "frit run --warm fill, or --warm steady",
+        "HostInterface_Type" => "NVMe; SATA has one link for both directions, which host-link has not",
+        "IO_Queue_Depth" => "frit run --qd",
+        "Caching_Mechanism" | "Data_Cache_Sharing_Mode" => "there is one buffer, in the order of writes",
+        "Data_Cache_Capacity" => {
+            return format!(
+                "the cache is off, as with TURNED_OFF; WRITE_CACHE is about --set ssd.merge_buffer={} with \
+                 mapping = \"page\"",
+                g.all_planes()
+            );
+        }
+        "CMT_Sharing_Mode" => "all flows share the table",
+        "Preemptible_GC_Enabled" | "GC_Hard_Threshold" => {
+            "writes pay for garbage collection below gc_low_blocks"
+        }
+        "CMD_Suspension_Support" | "Suspend_Erase_Time" | "Suspend_Program_Time" | "Suspend_Write_Time" => {
+            "MQSim's scheduler never suspends (TSU_OutofOrder.cpp); media.nand.suspend does"
+        }
+        "Page_Read_Latency_CSB"
+        | "Page_Program_Latency_CSB"
+        | "Page_Read_Latency_MSB"
+        | "Page_Program_Latency_MSB" => "the cells have no such page",
+        _ if name.starts_with("Prefer") => {
+            "as Suspend_Erase_Time: media.nand.suspend_min_erase, suspend_min_program"
+        }
+        _ if name.starts_with("Data_Cache_DRAM_") => "accesses to the buffer take no time",
+        _ if name.contains("ResponseTime_Logging") => "frit run --requests",
+        _ => "unknown to frit",
+    };
+    text.to_owned()
+}
