@@ -22,6 +22,7 @@ mod hfsl_pcm_models;
 mod hostfull;
 mod models;
 mod mount;
+mod mqsim_model;
 mod nameless_model;
 mod nand_model;
 mod ntl;
