@@ -140,6 +140,16 @@ fn every_parameter_is_a_key_or_a_comment() {
 }
 
 #[test]
+fn commands_of_the_page_work() {
+    let page = std::fs::read_to_string(root().join("docs/guide/from-mqsim.md")).unwrap();
+    let commands: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("frit ")).collect();
+    assert_eq!(commands.len(), 2);
+    for command in commands {
+        assert!(!output(frit().args(command.split(' '))).is_empty(), "{command}");
+    }
+}
+
+#[test]
 fn errors_name_the_place_and_the_remedy() {
     for (text, words) in [
         ("<a".to_owned(), "malformed XML"),
