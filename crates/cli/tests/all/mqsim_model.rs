@@ -76,7 +76,6 @@ fn compare(values: &[(&str, &str)], workload: &str, depth: &str) {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&out.stdout);
-    println!("{values:?} {workload} {depth}: {said}");
     assert!(out.status.success() && said.contains(" 0 differ"), "{values:?} {workload} {depth}: {said}");
 }
 

@@ -152,7 +152,7 @@ fn ftl(p: &mut Parameters, g: &Geometry, out: &mut String) -> Result<()> {
     match policy {
         "GREEDY" | "FIFO" => {}
         "RGA" => {
-            put!(out, "# RGA takes the best of {} random blocks, greedy the best of all.", g.blocks.ilog2())
+            put!(out, "# RGA takes the best of {} random blocks, greedy the best of all.", g.blocks.ilog2());
         }
         _ => put!(out, "# {policy} is not modelled: greedy has less write amplification."),
     }
