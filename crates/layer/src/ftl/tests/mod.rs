@@ -39,8 +39,12 @@ fn geometry(config: &FtlConfig) -> NandGeometry {
 }
 
 fn on<St: Store>(config: FtlConfig, store: St, faults: NandFaults) -> Ftl<(), St> {
-    let nand = Nand::new(nand_config(geometry(&config), faults), store, &mut Hardware::new()).unwrap();
-    Ftl::new(config, nand).unwrap()
+    on_geometry(TWO_UNITS, config, store, faults)
+}
+
+fn on_geometry<St: Store>(g: NandGeometry, config: FtlConfig, store: St, faults: NandFaults) -> Ftl<(), St> {
+    let nand = nand_config(config.divide(g).unwrap(), faults);
+    Ftl::new(config, Nand::new(nand, store, &mut Hardware::new()).unwrap()).unwrap()
 }
 
 fn layer(config: FtlConfig, faults: NandFaults) -> Layer {
@@ -76,18 +80,27 @@ fn write<N: Store>(layer: &mut Ftl<(), N>, at: u64, data: &[u8]) {
 
 /// Opens the store of a layer again, as after a crash of the process.
 fn reopen(layer: Layer, faults: NandFaults) -> (Layer, frit_core::Recovery) {
-    let mut layer = layer;
+    reopen_on(TWO_UNITS, layer, faults)
+}
+
+fn reopen_on(g: NandGeometry, mut layer: Layer, faults: NandFaults) -> (Layer, frit_core::Recovery) {
     let config = layer.config().clone();
     let device = layer.flash.nand_mut().devices_mut().next().unwrap();
     let store = std::mem::replace(device.store_mut(), MemoryStore::new(0));
-    let mut next = on(config, store, faults);
+    let mut next = on_geometry(g, config, store, faults);
     let recovery = next.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
     (next, recovery)
 }
 
 fn run(config: FtlConfig, actions: &[Action], faults: NandFaults) {
-    let reopen = |layer| reopen(layer, faults);
-    shadow::run(layer(config, faults), actions, faults.program_fail > 0.0, reopen, Layer::audit);
+    run_on(TWO_UNITS, 4 << 20, config, actions, faults);
+}
+
+/// Runs actions on NAND of this geometry, in a store of `bytes`.
+fn run_on(g: NandGeometry, bytes: u64, config: FtlConfig, actions: &[Action], faults: NandFaults) {
+    let reopen = |layer| reopen_on(g, layer, faults);
+    let layer = on_geometry(g, config, MemoryStore::new(bytes), faults);
+    shadow::run(layer, actions, faults.program_fail > 0.0, reopen, Layer::audit);
 }
 
 proptest! {

@@ -19,21 +19,11 @@ fn cached(mapping_unit: u64, merge_buffer: u32, slc_full: SlcFull) -> FtlConfig 
 }
 
 fn open<St: Store>(config: FtlConfig, store: St, faults: NandFaults) -> Ftl<(), St> {
-    let nand = nand_config(config.divide(CACHED).unwrap(), faults);
-    Ftl::new(config, Nand::new(nand, store, &mut Hardware::new()).unwrap()).unwrap()
+    on_geometry(CACHED, config, store, faults)
 }
 
 fn run_cached(config: FtlConfig, actions: &[Action], faults: NandFaults) {
-    let reopen = |mut layer: Layer| {
-        let config = layer.config().clone();
-        let device = layer.flash.nand_mut().devices_mut().next().unwrap();
-        let store = std::mem::replace(device.store_mut(), MemoryStore::new(0));
-        let mut next = open(config, store, faults);
-        let recovery = next.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
-        (next, recovery)
-    };
-    let layer = open(config, MemoryStore::new(8 << 20), faults);
-    shadow::run(layer, actions, faults.program_fail > 0.0, reopen, Layer::audit);
+    run_on(CACHED, 8 << 20, config, actions, faults);
 }
 
 proptest! {

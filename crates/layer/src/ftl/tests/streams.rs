@@ -8,21 +8,11 @@ use frit_core::BlockId;
 const WIDE: NandGeometry = NandGeometry { blocks_per_plane: 24, ..TWO_UNITS };
 
 fn open<St: Store>(config: FtlConfig, store: St, faults: NandFaults) -> Ftl<(), St> {
-    let nand = nand_config(config.divide(WIDE).unwrap(), faults);
-    Ftl::new(config, Nand::new(nand, store, &mut Hardware::new()).unwrap()).unwrap()
+    on_geometry(WIDE, config, store, faults)
 }
 
 fn run_streams(config: FtlConfig, actions: &[Action], faults: NandFaults) {
-    let reopen = |mut layer: Layer| {
-        let config = layer.config().clone();
-        let device = layer.flash.nand_mut().devices_mut().next().unwrap();
-        let store = std::mem::replace(device.store_mut(), MemoryStore::new(0));
-        let mut next = open(config, store, faults);
-        let recovery = next.recover(&mut UntimedSink::new(), CrashKind::Process).unwrap();
-        (next, recovery)
-    };
-    let layer = open(config, MemoryStore::new(4 << 20), faults);
-    shadow::run(layer, actions, faults.program_fail > 0.0, reopen, Layer::audit);
+    run_on(WIDE, 4 << 20, config, actions, faults);
 }
 
 proptest! {
