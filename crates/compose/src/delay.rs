@@ -2,6 +2,7 @@
 
 use crate::composed::{Base, Composer};
 use crate::devices::Devices;
+use frit_core::transfer::transfer_time;
 use frit_core::{BlockDevice, Cause, Nanos, ReadTarget, Result, Sector, Sink, WriteData};
 
 frit_core::parameters! {
@@ -55,9 +56,8 @@ impl<S: Sink> Delay<S> {
 
     /// Returns a delay with the time that the link takes for the data of a request.
     fn with_transfer(&self, us: u64, bytes: u64) -> Nanos {
-        // A byte takes 1000 / rate ns.
-        let transfer = bytes.saturating_mul(1000).checked_div(self.base.config.link_mb_per_s);
-        Nanos(micros(us).0.saturating_add(transfer.unwrap_or(0)))
+        let transfer = transfer_time(bytes, self.base.config.link_mb_per_s).unwrap_or_default();
+        Nanos(micros(us).0.saturating_add(transfer.0))
     }
 }
 

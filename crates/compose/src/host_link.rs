@@ -6,7 +6,8 @@
 
 use crate::composed::{Base, Composer};
 use crate::devices::Devices;
-use frit_core::convert::to_usize;
+use frit_core::convert::{bounded_u32, to_usize};
+use frit_core::transfer::SerialLink;
 use frit_core::{BlockDevice, Cause, Nanos, ReadTarget, Result, Sector, Sink, WriteData};
 use std::collections::VecDeque;
 
@@ -39,14 +40,13 @@ struct Fifo<T> {
     depth: usize,
     /// Completion of all commands that left `done`.
     earlier: T,
-    /// Completion of the last transfer.
-    transferred: T,
+    link: SerialLink<T>,
 }
 
 impl<T: Copy + Default> Fifo<T> {
     fn new(depth: u64) -> Fifo<T> {
-        let depth = to_usize(depth as u32);
-        Fifo { done: VecDeque::new(), depth, earlier: T::default(), transferred: T::default() }
+        let depth = to_usize(bounded_u32(depth));
+        Fifo { done: VecDeque::new(), depth, earlier: T::default(), link: SerialLink::default() }
     }
 
     /// Token after which the queue has a place.
@@ -71,15 +71,6 @@ impl<T: Copy + Default> Fifo<T> {
     /// Token that is done when all commands so far are done.
     fn all<S: Sink<Tok = T>>(&self, sink: &mut S) -> T {
         self.done.iter().fold(self.earlier, |all, &done| sink.join(all, done))
-    }
-
-    /// Token that is done when `bytes` are transferred, after `after` and the transfers before.
-    fn transfer<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T, bytes: u64, mb_per_s: u64) -> T {
-        // A byte takes 1000 / rate ns.
-        let Some(time) = bytes.saturating_mul(1000).checked_div(mb_per_s) else { return after };
-        let ready = sink.join(self.transferred, after);
-        self.transferred = sink.delay(ready, Nanos(time));
-        self.transferred
     }
 }
 
@@ -161,9 +152,9 @@ impl<S: Sink + 'static> Composer<S> for HostLink<S> {
         let read = self.base.devices.get_mut(0).read(sink, at, into, Cause::Host, begin)?;
         if !self.base.config.read_in_order {
             // Reads that end later must not hold back those that end earlier.
-            self.reads.transferred = S::Tok::default();
+            self.reads.link = SerialLink::default();
         }
-        let done = self.reads.transfer(sink, read, bytes, self.base.config.read_mb_per_s);
+        let done = self.reads.link.transfer(sink, read, bytes, self.base.config.read_mb_per_s);
         self.reads.add(sink, done);
         Ok(done)
     }
@@ -173,7 +164,7 @@ impl<S: Sink + 'static> Composer<S> for HostLink<S> {
         let after = sink.join(after, place);
         let decoded = self.decode(sink, after);
         let (bytes, rate) = (u64::from(data.len()), self.base.config.write_mb_per_s);
-        let there = self.writes.transfer(sink, decoded, bytes, rate);
+        let there = self.writes.link.transfer(sink, decoded, bytes, rate);
         let done = self.base.devices.get_mut(0).write(sink, at, data, Cause::Host, there)?;
         self.writes.add(sink, done);
         Ok(done)

@@ -3,7 +3,10 @@
 use crate::devices::Devices;
 use crate::planted::NestBug;
 use frit_core::planted::is_planted;
-use frit_core::{BlockDevice, Cause, MediumKind, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, WriteData};
+use frit_core::{
+    BlockDevice, Cause, MediumKind, PREFETCH_REQUESTS, ReadTarget, Result, SECTOR_BYTES, Sector, Sink,
+    WriteData,
+};
 use std::ops::Range;
 
 /// A run of bytes on one device.
@@ -17,9 +20,6 @@ pub(crate) struct Part {
     pub(crate) len: u64,
 }
 
-/// Number of announcements that are passed to a device at once.
-const ANNOUNCED: usize = 16;
-
 /// Announces the next requests to the devices, each by the part at its start. Requests at `end` or
 /// behind it will be refused.
 pub(crate) fn prefetch_parts<S: Sink>(
@@ -28,8 +28,8 @@ pub(crate) fn prefetch_parts<S: Sink>(
     next: &[(Sector, u32)],
     part: impl Fn(u64) -> Part,
 ) {
-    for next in next.chunks(ANNOUNCED) {
-        let mut parts = [(usize::MAX, (Sector(0), 0)); ANNOUNCED];
+    for next in next.chunks(PREFETCH_REQUESTS) {
+        let mut parts = [(usize::MAX, (Sector(0), 0)); PREFETCH_REQUESTS];
         for (of, &(at, sectors)) in parts.iter_mut().zip(next) {
             let at = at.0.saturating_mul(SECTOR_BYTES);
             if at < end {
@@ -39,7 +39,7 @@ pub(crate) fn prefetch_parts<S: Sink>(
             }
         }
         for (i, device) in devices.iter().enumerate() {
-            let mut own = [(Sector(0), 0); ANNOUNCED];
+            let mut own = [(Sector(0), 0); PREFETCH_REQUESTS];
             let mut n = 0;
             for (_, range) in parts.iter().filter(|(device, _)| *device == i) {
                 own[n] = *range;

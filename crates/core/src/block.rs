@@ -45,6 +45,10 @@ impl<T> Progress<T> {
     }
 }
 
+/// Number of requests that a host announces together ([`BlockLayer::prefetch`]), and for which layers
+/// reserve space. A layer takes larger announcements in parts.
+pub const PREFETCH_REQUESTS: usize = 16;
+
 /// A layer that serves block requests.
 ///
 /// Requests are in sectors of 512 bytes. Sectors that were never written or were discarded read as

@@ -34,11 +34,14 @@ pub mod sink;
 pub mod size;
 pub mod split_mix;
 pub mod text;
+pub mod transfer;
 pub mod units;
 pub mod visible;
 pub mod zone_access;
 
-pub use block::{BlockLayer, Info, Precondition, Preconditioning, Progress, Quiesce, StackDevice};
+pub use block::{
+    BlockLayer, Info, PREFETCH_REQUESTS, Precondition, Preconditioning, Progress, Quiesce, StackDevice,
+};
 pub use cache_access::{CacheAccess, CacheCommand, CacheInfo, CacheReply};
 pub use cache_device::{BlockState, CacheDevice, CacheRead, CacheRecovery};
 pub use cmd::{Cause, Cmd, MediumKind, Op, UnitId};

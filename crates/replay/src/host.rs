@@ -5,7 +5,8 @@ use crate::request_log::RequestLog;
 use crate::request_stats::{WriteSizes, WrittenMap};
 use crate::verify::Verifier;
 use frit_core::{
-    Hints, Nanos, Progress, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, StackDevice, WriteData,
+    Hints, Nanos, PREFETCH_REQUESTS, Progress, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, StackDevice,
+    WriteData,
 };
 use frit_engine::{Arrival, Host, LatencyByClass, RequestTimes};
 use frit_trace::{ReqOp, Request, Workload};
@@ -15,9 +16,6 @@ use std::time::{Duration, Instant};
 /// Maximum number of bytes in one call of a layer: 1 GiB. Longer reads and writes are split,
 /// discards are not.
 const BYTES_PER_CALL_MAX: u64 = 1 << 30;
-
-/// Number of requests that are announced to the layer together.
-const PREFETCH_REQUESTS: usize = 16;
 
 /// Names of the classes of requests, indexed by class number.
 pub(crate) const CLASSES: [&str; 4] = ["read", "write", "discard", "flush"];

@@ -41,8 +41,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
     /// `clean_writes` writes. The request that causes it does not wait.
     fn clean_set(&mut self, sink: &mut S, set: u32, limit: u32) -> Result<()> {
         let excess = self.sets.to_clean(set).saturating_sub(limit);
-        let mut slots = Vec::with_capacity(to_usize(excess));
-        self.sets.oldest_to_clean(set, excess, &mut slots);
+        let slots = self.sets.oldest_to_clean(set, excess);
         let mut blocks: Vec<u32> = slots.into_iter().filter_map(|slot| self.sets.block(slot)).collect();
         blocks.sort_unstable();
         let mut writes = 0;

@@ -13,13 +13,10 @@ use frit_core::bounds::check_sectors;
 use frit_core::convert::{bounded_u32, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{
-    BlockDevice, BlockLayer, BlockingMedium, Cause, Error, Hints, Info, Params, Progress, ReadTarget, Result,
-    SECTOR_BYTES, Sector, Sink, StackView, WriteData,
+    BlockDevice, BlockLayer, BlockingMedium, Cause, Error, Hints, Info, PREFETCH_REQUESTS, Params, Progress,
+    ReadTarget, Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData,
 };
 use std::sync::Arc;
-
-/// Number of announced requests that are looked up together.
-const ANNOUNCED: usize = 16;
 
 /// A disk behind an SSD. `S` is the sink that the layer works with, `C` the SSD, and `D` the disk.
 ///
@@ -206,11 +203,11 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> BlockLayer
 
     fn prefetch(&self, next: &[(Sector, u32)]) {
         // Each loop loads what the next one follows, so the loads of all requests overlap.
-        for next in next.chunks(ANNOUNCED) {
+        for next in next.chunks(PREFETCH_REQUESTS) {
             let block = |at: Sector| self.block_of(at.0.saturating_mul(SECTOR_BYTES));
             next.iter().for_each(|&(at, _)| self.sets.prefetch(block(at)));
             next.iter().for_each(|&(at, _)| self.sets.prefetch_slot(block(at)));
-            let mut slots = [(Sector(0), 0); ANNOUNCED];
+            let mut slots = [(Sector(0), 0); PREFETCH_REQUESTS];
             for (own, &(at, sectors)) in slots.iter_mut().zip(next) {
                 let slot = self.sets.prefetch_victim(block(at));
                 *own = (Sector(self.layout.slot_at(slot) / SECTOR_BYTES), sectors);

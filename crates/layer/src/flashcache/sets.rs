@@ -216,19 +216,21 @@ impl Sets {
     }
 
     /// Slots of a set whose blocks have to be written to the disk, the oldest first, and at most `count`.
-    pub(super) fn oldest_to_clean(&mut self, set: u32, count: u32, into: &mut Vec<u32>) {
-        into.clear();
+    pub(super) fn oldest_to_clean(&mut self, set: u32, count: u32) -> Vec<u32> {
+        let count = count.min(self.to_clean(set));
+        let mut slots = Vec::with_capacity(to_usize(count));
         let mut next = self.hand[to_usize(set)];
-        while next != END && count_u32(into.len()) < count.min(self.to_clean(set)) {
+        while next != END && count_u32(slots.len()) < count {
             let slot = set * self.set_blocks + u32::from(next);
             if needs_cleaning(self.flags[to_usize(slot)]) {
-                if into.is_empty() {
+                if slots.is_empty() {
                     self.hand[to_usize(set)] = next;
                 }
-                into.push(slot);
+                slots.push(slot);
             }
             next = self.newer[to_usize(slot)];
         }
+        slots
     }
 
     /// Number of blocks of a set that have to be written to the disk.
@@ -381,8 +383,7 @@ mod tests {
                     _ => {}
                 }
                 prop_assert!(sets.oldest_first(set as u32).eq(model[set].iter().map(|m| m.0)));
-                let mut dirty = Vec::new();
-                sets.oldest_to_clean(set as u32, u32::from(kind) * 3, &mut dirty);
+                let dirty = sets.oldest_to_clean(set as u32, u32::from(kind) * 3);
                 let model_dirty = model[set].iter().filter(|m| m.2).map(|m| m.0).take(usize::from(kind) * 3);
                 prop_assert_eq!(dirty, model_dirty.collect::<Vec<_>>());
                 prop_assert_eq!(sets.to_clean(set as u32) as usize, model[set].iter().filter(|m| m.2).count());

@@ -5,6 +5,7 @@ use super::layer::Flashtier;
 use crate::planted::FlashtierBug;
 use frit_core::extents::merge_runs;
 use frit_core::planted::is_planted;
+use frit_core::transfer::SerialLink;
 use frit_core::{
     BlockDevice, BlockState, CacheDevice, CheckCounts, CheckScope, CrashKind, DurabilityPoint, Durable,
     Error, Extent, Finding, MediumKind, Quiesce, Recovery, Result, SECTOR_BYTES, Sector, Sink,
@@ -19,7 +20,8 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     fn recover_cache(&mut self, sink: &mut S, crash: CrashKind) -> Result<Recovery> {
         let recovered = self.ssc.recover(sink, crash)?;
         self.ready = recovered.ready;
-        (self.unflushed, self.flushed, self.transferred) = (None, S::Tok::default(), S::Tok::default());
+        (self.unflushed, self.flushed) = (None, S::Tok::default());
+        self.tunnel = SerialLink::default();
         self.hand = 0;
         self.set_aside.clear();
         self.health = crate::health::Health::default();

@@ -7,16 +7,14 @@ use crate::health::Health;
 use crate::planted::FlashtierBug;
 use frit_core::bounds::check_sectors;
 use frit_core::convert::{bounded_u32, to_usize};
+use frit_core::transfer::SerialLink;
 use frit_core::{
-    BlockDevice, BlockLayer, BlockingMedium, CacheDevice, Error, Hints, Info, Params, Progress, ReadTarget,
-    Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData,
+    BlockDevice, BlockLayer, BlockingMedium, CacheDevice, Error, Hints, Info, PREFETCH_REQUESTS, Params,
+    Progress, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData,
 };
 use roaring::RoaringBitmap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// Number of announced blocks that are passed to the device at once.
-const ANNOUNCED: usize = 16;
 
 /// A disk behind a solid-state cache. `S` is the sink that the layer works with, `C` the device, and `D`
 /// the disk: a medium, or a layer.
@@ -38,8 +36,8 @@ pub struct Flashtier<S: Sink, C, D: ?Sized> {
     pub(super) unflushed: Option<S::Tok>,
     /// Completion of all flushes of the disk so far.
     pub(super) flushed: S::Tok,
-    /// Completion of the last transfer of the pattern of a miss.
-    pub(super) transferred: S::Tok,
+    /// Link through which patterns of misses are transferred.
+    pub(super) tunnel: SerialLink<S::Tok>,
     /// Token before which the disk must not change.
     pub(super) ready: S::Tok,
     pub(super) health: Health,
@@ -76,7 +74,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
             hand: 0,
             unflushed: None,
             flushed: S::Tok::default(),
-            transferred: S::Tok::default(),
+            tunnel: SerialLink::default(),
             ready: S::Tok::default(),
             health: Health::default(),
             stats: FlashtierStats::default(),
@@ -150,8 +148,8 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> BlockLayer<S> for F
     }
 
     fn prefetch(&self, next: &[(Sector, u32)]) {
-        for next in next.chunks(ANNOUNCED) {
-            let mut blocks = [0; ANNOUNCED];
+        for next in next.chunks(PREFETCH_REQUESTS) {
+            let mut blocks = [0; PREFETCH_REQUESTS];
             for (block, (at, _)) in blocks.iter_mut().zip(next) {
                 *block = self.block_of(at.0.saturating_mul(SECTOR_BYTES));
             }

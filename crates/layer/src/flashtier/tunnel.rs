@@ -6,7 +6,7 @@
 //! prototype would read an older version from the disk.
 
 use super::layer::Flashtier;
-use frit_core::{BlockDevice, CacheDevice, CacheRead, Cause, Nanos, ReadTarget, Result, Sink};
+use frit_core::{BlockDevice, CacheDevice, CacheRead, Cause, ReadTarget, Result, Sink};
 
 /// The pattern of a miss, which repeats over the block.
 pub(super) const PATTERN: [u8; 16] = *b"read miss: frit\n";
@@ -50,20 +50,10 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
             }
             CacheRead::Miss if self.config.tunnel => {
                 self.stats.useless_bytes += u64::from(len);
-                DeviceRead::Miss(self.transfer_pattern(sink, start, len))
+                let rate = self.config.tunnel_mb_per_s;
+                DeviceRead::Miss(self.tunnel.transfer(sink, start, u64::from(len), rate))
             }
             CacheRead::Miss => DeviceRead::Miss(start),
         })
-    }
-
-    /// Transfers the pattern of a miss. One transfer follows the other.
-    fn transfer_pattern(&mut self, sink: &mut S, after: S::Tok, len: u32) -> S::Tok {
-        // A byte takes 1000 / rate ns.
-        let Some(time) = (u64::from(len) * 1000).checked_div(self.config.tunnel_mb_per_s) else {
-            return after;
-        };
-        let ready = sink.join(self.transferred, after);
-        self.transferred = sink.delay(ready, Nanos(time));
-        self.transferred
     }
 }

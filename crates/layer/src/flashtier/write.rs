@@ -53,13 +53,17 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     /// Way of a block. A block that is dirty in the device is written there: the disk must not lose the
     /// data that only the device has.
     fn path_of(&self, block: u32, direct: bool) -> Path {
-        let dirty = || self.ssc.state(block) == Some(BlockState::Dirty);
-        match self.config.mode {
-            FlashtierMode::WriteBack if !direct => Path::Cached,
-            _ if dirty() && !is_planted(FlashtierBug::DirtyBypassed) => Path::Cached,
-            _ if direct => Path::Direct,
-            FlashtierMode::WriteBack => Path::Cached,
-            FlashtierMode::WriteThrough => Path::Through,
+        let through = self.config.mode == FlashtierMode::WriteThrough;
+        if !through && !direct {
+            return Path::Cached;
+        }
+        let dirty = self.ssc.state(block) == Some(BlockState::Dirty);
+        if dirty && !is_planted(FlashtierBug::DirtyBypassed) {
+            Path::Cached
+        } else if direct {
+            Path::Direct
+        } else {
+            Path::Through
         }
     }
 
