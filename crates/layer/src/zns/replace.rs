@@ -11,7 +11,8 @@ use frit_media::{Spare, Store};
 
 impl<T: Token, N: Store> Zns<T, N> {
     /// Copies the program units of a block of a zone to another block, which takes its place. Returns the
-    /// old one, or `NO_BLOCK` if it was lost; `None` if there is no block to take. The copies are done with `programmed`.
+    /// old one, or `NO_BLOCK` if it was lost; `None` if there is no block to take. The copies are done with
+    /// `programmed`.
     ///
     /// A page that is damaged is copied as padding, so that it stays lost.
     pub(super) fn replace<S: Sink<Tok = T>>(
