@@ -67,6 +67,26 @@ fn a_delay_adds_its_delay() {
     }
 }
 
+/// The memory for mapping in a report is that of all layers.
+#[test]
+fn a_report_has_the_memory_of_the_layers_below() {
+    let spec = "gen:sequential,count=100,size=2K,align=2K,span=200K";
+    let alone = run(&stack(&flash("ssd")), spec, &RunOptions::default()).memory;
+    assert!(alone.dram_bytes > 0);
+    let below = format!("{}[top]\nkind = \"flaky\"\ndevice = \"ssd\"\n", flash("ssd"));
+    assert_eq!(run(&stack(&below), spec, &RunOptions::default()).memory.dram_bytes, alone.dram_bytes);
+    let two = format!("{}{}[top]\nkind = \"concat\"\ndevices = [\"a\", \"b\"]\n", flash("a"), flash("b"));
+    assert_eq!(run(&stack(&two), spec, &RunOptions::default()).memory.dram_bytes, 2 * alone.dram_bytes);
+}
+
+/// Requests aligned to the page of its sides need no read-modify-write.
+#[test]
+fn a_mirror_has_the_page_of_its_sides() {
+    let text = format!("{}{}[top]\nkind = \"mirror\"\ndevices = [\"a\", \"b\"]\n", flash("a"), flash("b"));
+    let built = stack(&text).build_untimed(&frit_stack::Bytes::None).unwrap();
+    assert_eq!(built.layer.info().page_bytes, 2048);
+}
+
 #[test]
 fn a_stripe_of_n_devices_has_n_times_the_throughput() {
     let mut last = None;
