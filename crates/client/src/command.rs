@@ -14,6 +14,8 @@ pub(crate) enum DeviceKind {
     Cache,
     /// A nameless-write device.
     Nameless,
+    /// A zoned device.
+    Zoned,
 }
 
 #[derive(Serialize)]
@@ -35,6 +37,7 @@ enum Answer<A> {
 enum Success<A> {
     Cache(A),
     Nameless(A),
+    Zoned(A),
 }
 
 #[derive(Deserialize)]
@@ -55,8 +58,11 @@ pub(crate) fn execute<O: Serialize, A: DeserializeOwned + Debug>(
     let request = Request { v: VERSION, r#do: device, command };
     match (device, connection.exchange::<Envelope<A>>(&request)?.result) {
         (DeviceKind::Cache, Answer::Ok(Success::Cache(answer)))
-        | (DeviceKind::Nameless, Answer::Ok(Success::Nameless(answer))) => Ok(answer),
-        (_, Answer::Ok(Success::Cache(answer) | Success::Nameless(answer))) => Err(unexpected(&answer)),
+        | (DeviceKind::Nameless, Answer::Ok(Success::Nameless(answer)))
+        | (DeviceKind::Zoned, Answer::Ok(Success::Zoned(answer))) => Ok(answer),
+        (_, Answer::Ok(Success::Cache(answer) | Success::Nameless(answer) | Success::Zoned(answer))) => {
+            Err(unexpected(&answer))
+        }
         (_, Answer::Error(refused)) => Err(refused.into()),
     }
 }

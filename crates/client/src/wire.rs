@@ -1,5 +1,6 @@
 //! Messages that all operations share: refusals, and bytes as hexadecimal digits.
 
+use crate::zoned::ZoneFault;
 use serde::{Deserialize, Serialize};
 
 /// Version of the protocol. A server refuses other versions and reports its own.
@@ -40,12 +41,15 @@ pub struct Refused {
     pub kind: RefusalKind,
     /// Message for the user.
     pub what: String,
+    /// Conflict with the state of a zone, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<ZoneFault>,
 }
 
 impl Refused {
     /// Creates a refusal with a message.
     pub fn new(kind: RefusalKind, what: impl Into<String>) -> Refused {
-        Refused { kind, what: what.into() }
+        Refused { kind, what: what.into(), fault: None }
     }
 }
 

@@ -65,4 +65,4 @@ pub use raw::{ByteAccess, RawAccess};
 pub use sink::{CommandObserver, LinkRequest, RequestScope, Sink, Token, UnitState, UntimedSink};
 pub use units::{BlockId, Lpn, Nanos, PAGE_NONE, Ppn, SECTOR_BYTES, Sector};
 pub use visible::StackView;
-pub use zone_access::{ZoneAccess, ZoneAction, ZoneFault, ZoneInfo, ZoneState, ZonedInfo};
+pub use zone_access::{ZoneAccess, ZoneAction, ZoneCommand, ZoneFault, ZoneInfo, ZoneState, ZonedInfo};

@@ -3,11 +3,12 @@
 //!
 //! The terms are those of the NVMe Zoned Namespace Command Set Specification 1.1.
 
-use crate::{Result, Sector, Sink, WriteData};
-use strum::{EnumString, IntoStaticStr};
+use crate::convert::to_u64;
+use crate::{Error, Result, SECTOR_BYTES, Sector, Sink, WriteData};
+use strum::{EnumIter, EnumString, IntoStaticStr};
 
 /// State of a zone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, EnumString, IntoStaticStr)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, EnumIter, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum ZoneState {
     /// Nothing is written, and the zone takes no resources.
@@ -48,7 +49,7 @@ impl ZoneState {
 
 /// Reason for which a command does not fit the state of a zone: the status codes of the
 /// specification.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, EnumString, IntoStaticStr)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, EnumIter, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum ZoneFault {
     /// A write does not begin at the write pointer, or does not consist of whole blocks.
@@ -67,6 +68,9 @@ pub enum ZoneFault {
     TooManyOpen,
     /// The state of the zone does not permit the command.
     InvalidTransition,
+    /// A read reaches behind the write pointer (Deallocated or Unwritten Logical Block, NVMe Base
+    /// Specification 2.0).
+    Unwritten,
 }
 
 impl ZoneFault {
@@ -143,4 +147,92 @@ pub trait ZoneAccess<S: Sink> {
     /// # Errors
     /// As [`ZoneAccess::manage`].
     fn append(&mut self, sink: &mut S, zone: u32, data: WriteData<'_>) -> Result<Sector>;
+}
+
+/// A command of a zoned device that takes time.
+#[derive(Debug)]
+pub enum ZoneCommand<'a> {
+    /// Manages a zone.
+    Manage {
+        /// The zone.
+        zone: u32,
+        /// What is to be done.
+        action: ZoneAction,
+    },
+    /// Writes data at the write pointer of a zone.
+    Append {
+        /// The zone.
+        zone: u32,
+        /// Contents, whole logical blocks.
+        data: &'a [u8],
+        /// Receives the first sector of the data.
+        at: &'a mut Sector,
+    },
+    /// Reads written sectors of one zone.
+    Read {
+        /// First sector.
+        at: Sector,
+        /// Buffer of whole sectors.
+        into: &'a mut [u8],
+    },
+}
+
+impl ZoneCommand<'_> {
+    /// Returns `true` if the command changes the device.
+    #[must_use]
+    pub fn changes(&self) -> bool {
+        !matches!(self, ZoneCommand::Read { .. })
+    }
+}
+
+/// Returns the zones from `first` on, at most `most` of them.
+///
+/// # Errors
+/// A parameter error for a zone that does not exist.
+pub fn report_zones<S: Sink>(access: &dyn ZoneAccess<S>, first: u32, most: usize) -> Result<Vec<ZoneInfo>> {
+    let zones = access.zoned_info().zones;
+    if first >= zones {
+        return Err(Error::param("zone", first, format!("has to be less than {zones}")));
+    }
+    let end = zones.min(first.saturating_add(u32::try_from(most).unwrap_or(u32::MAX)));
+    Ok((first..end).filter_map(|zone| access.zone(zone)).collect())
+}
+
+/// Checks that a read lies in one zone, before its write pointer. The block interface has no such
+/// limit: there, sectors that are not written read as zeros.
+///
+/// # Errors
+/// `Zone` with the reason; a parameter error for an empty read or one outside of the device.
+pub fn check_zone_read<S: Sink>(access: &dyn ZoneAccess<S>, at: Sector, bytes: usize) -> Result<()> {
+    let info = access.zoned_info();
+    let sectors = to_u64(bytes) / SECTOR_BYTES;
+    let number = u32::try_from(at.0 / info.zone_sectors.max(1)).ok();
+    let Some(zone) = number.and_then(|number| access.zone(number)) else {
+        let end = u64::from(info.zones) * info.zone_sectors;
+        return Err(Error::param("sector", at.0, format!("has to be less than {end}")));
+    };
+    if sectors == 0 {
+        return Err(Error::param("sectors", sectors, "a read has at least one sector"));
+    }
+    let end = at.0.saturating_add(sectors);
+    let refused = |fault, why: &str| {
+        let what = format!(
+            "a read of sectors {} to {} {why} (state {}, write pointer {})",
+            at.0,
+            end - 1,
+            zone.state.name(),
+            zone.write_pointer.0
+        );
+        Err(Error::Zone { zone: zone.zone, fault, what })
+    };
+    if zone.state == ZoneState::Offline {
+        return refused(ZoneFault::IsOffline, "is not possible, as the zone is offline");
+    }
+    if end > zone.start.0 + info.zone_sectors {
+        return refused(ZoneFault::BoundaryError, "reaches past the end of the zone; divide it there");
+    }
+    if end > zone.write_pointer.0 {
+        return refused(ZoneFault::Unwritten, "reaches behind the write pointer; read what is written only");
+    }
+    Ok(())
 }

@@ -2,7 +2,8 @@
 
 use frit_core::{
     BlockingMedium, Buffer, CacheCommand, CacheInfo, CacheReply, Deferred, Error, Hints, MediumKind,
-    NamelessCommand, NamelessInfo, ParamInfo, RequestIntent, Result, StackView,
+    NamelessCommand, NamelessInfo, ParamInfo, RequestIntent, Result, SECTOR_BYTES, StackView, ZoneCommand,
+    ZoneInfo, ZonedInfo,
 };
 use std::fs::File;
 use std::sync::Arc;
@@ -56,6 +57,18 @@ pub trait Backend: Send {
 
     /// Returns the size in bytes at which writes need no read-modify-write.
     fn page_bytes(&self) -> u32;
+
+    /// Returns the size in bytes of which writes have to be multiples, a power of two; 1 if the device
+    /// reads, modifies and writes what a request covers in part.
+    fn write_unit_bytes(&mut self) -> u32 {
+        1
+    }
+
+    /// Returns the size in bytes of the units that only a discard of a whole one changes, such as zones;
+    /// otherwise that of a sector. A request is divided at their ends.
+    fn discard_unit_bytes(&mut self) -> u64 {
+        SECTOR_BYTES
+    }
 
     /// Returns the reason of read-only mode, or `None` if writes are accepted.
     fn read_only(&self) -> Option<String>;
@@ -146,6 +159,30 @@ pub trait Backend: Send {
     /// The backend is not one; see [`frit_core::NamelessDevice`].
     fn nameless_command(&mut self, _command: NamelessCommand<'_>) -> Result<ReplyTime> {
         Err(Error::param("nameless command", "", "there is no nameless-write device here"))
+    }
+
+    /// Returns the sizes and the limits of a zoned device.
+    ///
+    /// # Errors
+    /// The backend is not one.
+    fn zoned_info(&mut self) -> Result<ZonedInfo> {
+        Err(no_zones())
+    }
+
+    /// Returns zones of a zoned device: those from `first` on, at most `most` of them.
+    ///
+    /// # Errors
+    /// The backend is not one, or has no such zone.
+    fn zones(&mut self, _first: u32, _most: usize) -> Result<Vec<ZoneInfo>> {
+        Err(no_zones())
+    }
+
+    /// Gives a command to a zoned device.
+    ///
+    /// # Errors
+    /// The backend is not one; see [`frit_core::ZoneAccess`].
+    fn zone_command(&mut self, _command: ZoneCommand<'_>) -> Result<ReplyTime> {
+        Err(no_zones())
     }
 
     /// Makes a range read as zeros. With `keep_allocated` its space stays allocated.
@@ -251,6 +288,11 @@ pub trait Backend: Send {
     /// # Errors
     /// A medium fails.
     fn close(self: Box<Self>) -> Result<()>;
+}
+
+/// Returns the error of a command of a zoned device on another backend.
+fn no_zones() -> Error {
+    Error::param("zone command", "", "there is no zoned device here")
 }
 
 /// Returns the number of the medium of an extent, as used by the metadata context `frit:medium` and

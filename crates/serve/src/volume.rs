@@ -3,7 +3,8 @@
 use crate::{Backend, ReplyTime};
 use frit_core::{
     BlockingMedium, Buffer, CacheCommand, CacheInfo, CacheReply, Deferred, Error, Hints, MediumKind,
-    NamelessCommand, NamelessInfo, Nanos, ParamInfo, RequestIntent, Result, Sink, StackView,
+    NamelessCommand, NamelessInfo, Nanos, ParamInfo, RequestIntent, Result, SECTOR_BYTES, Sink, StackView,
+    ZoneCommand, ZoneInfo, ZonedInfo,
 };
 use frit_stack::layers::LayerKind;
 use frit_volume::Volume;
@@ -33,6 +34,14 @@ impl<S: Sink + Send> Backend for Volume<S> {
 
     fn page_bytes(&self) -> u32 {
         Volume::page_bytes(self)
+    }
+
+    fn write_unit_bytes(&mut self) -> u32 {
+        Volume::zoned_info(self).map_or(1, |info| info.block_bytes)
+    }
+
+    fn discard_unit_bytes(&mut self) -> u64 {
+        Volume::zoned_info(self).map_or(SECTOR_BYTES, |info| info.zone_sectors * SECTOR_BYTES)
     }
 
     fn read_only(&self) -> Option<String> {
@@ -91,6 +100,18 @@ impl<S: Sink + Send> Backend for Volume<S> {
 
     fn nameless_command(&mut self, command: NamelessCommand<'_>) -> Result<ReplyTime> {
         timed(self, |v| v.nameless_command(command))
+    }
+
+    fn zoned_info(&mut self) -> Result<ZonedInfo> {
+        Volume::zoned_info(self)
+    }
+
+    fn zones(&mut self, first: u32, most: usize) -> Result<Vec<ZoneInfo>> {
+        Volume::zones(self, first, most)
+    }
+
+    fn zone_command(&mut self, command: ZoneCommand<'_>) -> Result<ReplyTime> {
+        timed(self, |v| v.zone_command(command))
     }
 
     fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<ReplyTime> {

@@ -1,15 +1,15 @@
 //! An open volume.
 
+mod device_commands;
+
 use crate::backing::MediumFile;
 use crate::error::{Error, Result};
 use crate::open_report::OpenReport;
 use crate::superblock::{Superblock, SuperblockFile, VolumeState, boot_id};
-use frit_core::nameless_access::{execute_nameless, nameless_info};
 use frit_core::{
-    BlockingMedium, Buffer, CacheCommand, CacheInfo, CacheReply, CheckCounts, CheckScope, Deferred, Finding,
-    Hints, MediumKind, NamelessCommand, NamelessDevice, NamelessInfo, ParamInfo, Progress, ReadTarget,
-    RequestIntent, Result as CoreResult, SECTOR_BYTES, Sector, Sink, StackDevice, StackView, UntimedSink,
-    WriteData,
+    BlockingMedium, Buffer, CheckCounts, CheckScope, Deferred, Finding, Hints, MediumKind, ParamInfo,
+    Progress, ReadTarget, RequestIntent, Result as CoreResult, SECTOR_BYTES, Sector, Sink, StackDevice,
+    StackView, UntimedSink, WriteData,
 };
 use frit_stack::Stack;
 use frit_stack::record::RecordPort;
@@ -107,20 +107,6 @@ fn no_bytes(at: u64, len: u64) -> frit_core::Error {
 /// Returns the error of a physical address on a layer without physical access.
 fn no_raw() -> frit_core::Error {
     frit_core::Error::param("raw access", "", "the layer of this volume has no access by physical address")
-}
-
-/// Returns the error of a command of a cache on another layer.
-fn no_cache() -> frit_core::Error {
-    let why =
-        "the layer of this volume is no solid-state cache; use a stack whose upper layer has the kind `ssc`";
-    frit_core::Error::param("cache command", "", why)
-}
-
-/// Returns the error of a command of a nameless-write device on another layer.
-fn no_nameless() -> frit_core::Error {
-    let why = "the layer of this volume is no nameless-write device; use a stack whose upper layer has the kind \
-               `nameless-device`";
-    frit_core::Error::param("nameless command", "", why)
 }
 
 impl<S: Sink> Volume<S> {
@@ -335,64 +321,6 @@ impl<S: Sink> Volume<S> {
         let access = self.layer.raw_access().ok_or_else(no_raw)?;
         let wrote = access.write_raw_area(&mut self.sink, at, WriteData::Bytes(data));
         self.check_files_on_error(wrote)
-    }
-
-    /// Returns the sizes and the state of a volume that is a solid-state cache.
-    ///
-    /// # Errors
-    /// The layer of the volume is none.
-    pub fn cache_info(&mut self) -> CoreResult<CacheInfo> {
-        Ok(self.layer.cache_access().ok_or_else(no_cache)?.cache_info())
-    }
-
-    /// Gives a command to a volume that is a solid-state cache. Changes survive a power loss after
-    /// [`Volume::flush`], or at once if [`CacheInfo::durable_on_ack`].
-    ///
-    /// # Errors
-    /// The layer of the volume is none; the errors of [`frit_core::CacheAccess::execute`].
-    pub fn cache_command(&mut self, command: CacheCommand<'_>) -> CoreResult<CacheReply> {
-        if !matches!(command, CacheCommand::Read { .. } | CacheCommand::Exists { .. }) {
-            self.writable()?;
-        }
-        let access = self.layer.cache_access().ok_or_else(no_cache)?;
-        let done = access.execute(&mut self.sink, command);
-        self.check_files_on_error(done)
-    }
-
-    /// Calls `access` with the nameless-write device that the layer of the volume is. Its changes survive a
-    /// power loss after a flush: [`Volume::flush`], or that of the device. `changes` states that the access
-    /// changes the device.
-    ///
-    /// # Errors
-    /// The layer of the volume is none; changes of a volume that was opened read-only; the errors of
-    /// `access`.
-    pub fn nameless_device<R>(
-        &mut self,
-        changes: bool,
-        access: impl FnOnce(&mut dyn NamelessDevice<S>, &mut S) -> CoreResult<R>,
-    ) -> CoreResult<R> {
-        if changes {
-            self.writable()?;
-        }
-        let device = self.layer.nameless_device().ok_or_else(no_nameless)?;
-        let done = access(device, &mut self.sink);
-        self.check_files_on_error(done)
-    }
-
-    /// Returns the sizes and the state of a volume that is a nameless-write device.
-    ///
-    /// # Errors
-    /// The layer of the volume is none.
-    pub fn nameless_info(&mut self) -> CoreResult<NamelessInfo> {
-        self.nameless_device(false, |device, _| Ok(nameless_info(device)))
-    }
-
-    /// Gives a command to a volume that is a nameless-write device.
-    ///
-    /// # Errors
-    /// The layer of the volume is none; the errors of [`frit_core::NamelessDevice`].
-    pub fn nameless_command(&mut self, command: NamelessCommand<'_>) -> CoreResult<()> {
-        self.nameless_device(command.changes(), |device, sink| execute_nameless(device, sink, command))
     }
 
     /// Makes a range read as zeros: by discarding it, or, with `keep_allocated`, by writing zeros,

@@ -5,6 +5,7 @@ mod hint;
 mod offline;
 mod show;
 mod top;
+mod zones;
 
 use crate::output::{print, print_json, print_stderr};
 use frit_serve::ctl::{Client, ClientError, ControlOperation, Param, SOCKET, Setting, Success, full_key};
@@ -23,6 +24,8 @@ use std::path::PathBuf;
   frit ctl vol top --interval 2
   frit ctl vol hint add 0+64M=metadata          writes to this range are metadata (docs/guide/serve.md, \"Hints\")
   frit ctl vol hint detect on                   recognise metadata of ext4, XFS and btrfs in what clients write
+  frit ctl vol zones                            zones of a zoned device: states and write pointers
+  frit ctl vol zones reset 3 4                  make zones empty; their data are lost
   frit ctl vol peek 4096+64                     bytes of the volume, as the clients see them
   frit ctl vol poke 4100 00ff7a                 write bytes; they are durable when the command ends
   frit ctl vol peek --raw pcm 0+512             bytes of PCM, for users that raw_access names
@@ -65,6 +68,8 @@ enum CtlCommand {
     Top(top::Args),
     /// Show and change the hints that writes get: metadata, hot, cold.
     Hint(hint::Args),
+    /// Show the zones of a zoned device, and manage them.
+    Zones(zones::ZonesArgs),
     /// Show bytes of the volume.
     Peek(bytes::PeekArgs),
     /// Write bytes of the volume.
@@ -108,6 +113,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             let stat = stat(args)?;
             if *json { print_json(&stat) } else { print(&show::stat(&stat)) }
         }
+        CtlCommand::Zones(zones) => zones::run(args, zones),
         CtlCommand::Peek(peek) => bytes::peek(args, peek),
         CtlCommand::Poke(poke) => bytes::poke(args, poke),
         CtlCommand::Top(top) => {
@@ -165,6 +171,7 @@ fn unexpected(answer: &Success) -> miette::Report {
         Success::Written(_) => "a number of bytes",
         Success::Cache(_) => "the answer to a command of a cache",
         Success::Nameless(_) => "the answer to a command of a nameless-write device",
+        Success::Zoned(_) => "the answer to a command of a zoned device",
     };
     miette!("the server sent an unexpected reply: {what}")
 }

@@ -7,19 +7,19 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-fn frit(args: &[&str]) -> Output {
+pub(crate) fn frit(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_frit")).args(args).output().unwrap()
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// A server that is killed at the end of the test.
-struct Server(Child);
+pub(crate) struct Server(Child);
 
 impl Server {
-    fn start(volume: &str) -> Server {
+    pub(crate) fn start(volume: &str) -> Server {
         let mut child = Command::new(env!("CARGO_BIN_EXE_frit"))
             .args(["serve", volume, "--nbd", &format!("unix:{volume}/nbd.sock")])
             .stdout(Stdio::piped())
@@ -42,7 +42,7 @@ impl Drop for Server {
 
 /// Returns the path of an example of this crate. `cargo test` builds examples, unless it gets the name of a
 /// test.
-fn example(name: &str) -> PathBuf {
+pub(crate) fn example(name: &str) -> PathBuf {
     let built = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--offline", "--locked", "--package", "frit-cli", "--example", name])
         .status();

@@ -41,3 +41,4 @@ mod trace;
 mod volumes;
 mod wear;
 mod zns_model;
+mod zone_commands;

@@ -112,5 +112,9 @@ pub(super) fn refused(error: Error) -> Refused {
         Error::Param { .. } | Error::OutOfRange { .. } => RefusalKind::Invalid,
         _ => RefusalKind::Failed,
     };
-    Refused::new(kind, error.to_string())
+    let fault = match error {
+        Error::Zone { fault, .. } => Some(super::zoned_commands::fault(fault)),
+        _ => None,
+    };
+    Refused { fault, ..Refused::new(kind, error.to_string()) }
 }

@@ -4,7 +4,7 @@ use super::apply;
 use super::hint_change::{self, HintChange};
 use super::wire::{
     CacheAnswer, CacheOperation, HintList, NamelessAnswer, NamelessOperation, Param, ParamChange, RawMedium,
-    RefusalKind, Refused, Setting,
+    RefusalKind, Refused, Setting, ZonedAnswer, ZonedOperation,
 };
 use crate::device::{Device, Failure, OpCounters};
 use crate::hints::{HintCount, HintCounters, HintFile, HintSource};
@@ -62,6 +62,12 @@ pub trait ControlTarget: Send + Sync {
     /// # Errors
     /// The volume is not a nameless-write device; see [`frit_core::NamelessDevice`].
     fn nameless(&self, command: &NamelessOperation) -> Result<NamelessAnswer, Refused>;
+
+    /// Executes a command of a zoned device.
+    ///
+    /// # Errors
+    /// The volume is not a zoned device; see [`frit_core::ZoneAccess`].
+    fn zoned(&self, command: &ZonedOperation) -> Result<ZonedAnswer, Refused>;
 }
 
 /// Returns parameters with their values from the stack as defaults.
@@ -168,6 +174,10 @@ impl ControlTarget for DeviceTarget {
 
     fn nameless(&self, command: &NamelessOperation) -> Result<NamelessAnswer, Refused> {
         super::nameless_commands::execute(&self.device, command)
+    }
+
+    fn zoned(&self, command: &ZonedOperation) -> Result<ZonedAnswer, Refused> {
+        super::zoned_commands::execute(&self.device, command)
     }
 }
 

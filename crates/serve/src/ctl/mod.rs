@@ -20,6 +20,7 @@ mod rights;
 mod server;
 mod socket;
 pub mod wire;
+mod zoned_commands;
 
 pub use apply::apply;
 pub use bytes::{peek, poke};
@@ -34,6 +35,7 @@ pub use wire::{
     ControlOperation, HintList, ListedRange, Param, ParamChange, RawMedium, RefusalKind, Refused, Setting,
     Success,
 };
+pub use zoned_commands::zones;
 
 /// Name of the control socket in a volume's directory.
 pub const SOCKET: &str = "ctl.sock";

@@ -56,7 +56,7 @@ impl Rights {
     /// # Errors
     /// A refusal that names the users who may.
     pub fn check(self, caller: PeerCredentials, what: &ControlOperation) -> Result<(), Refused> {
-        use ControlOperation::{Cache, Get, Hint, Nameless, Peek, Poke, Set, Stat};
+        use ControlOperation::{Cache, Get, Hint, Nameless, Peek, Poke, Set, Stat, Zoned};
         let (may, hint) = match what {
             // The layer checks the name of the caller.
             Peek { raw: Some(_), .. } | Poke { raw: Some(_), .. } => return Ok(()),
@@ -66,8 +66,11 @@ impl Rights {
             Poke { .. } => ("write its bytes", ""),
             Cache { .. } => ("give commands to its cache", ""),
             Nameless { .. } => ("give commands to its nameless-write device", ""),
-            Get { .. } | Stat {} | Hint { .. } if self.read_all => return Ok(()),
-            Get { .. } | Stat {} | Hint { .. } => ("read its state", ", or all users with --ctl-read-all"),
+            Zoned { command } if !command.is_report() => ("give commands to its zones", ""),
+            Get { .. } | Stat {} | Hint { .. } | Zoned { .. } if self.read_all => return Ok(()),
+            Get { .. } | Stat {} | Hint { .. } | Zoned { .. } => {
+                ("read its state", ", or all users with --ctl-read-all")
+            }
         };
         if caller.uid == 0 || caller.uid == self.owner {
             return Ok(());
@@ -94,6 +97,7 @@ pub fn raw_names(uid: u32) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use frit_client::ZonedOperation;
 
     #[test]
     fn a_user_has_a_number_and_mostly_a_name() {
@@ -107,9 +111,17 @@ mod tests {
         let bytes = [
             ControlOperation::Peek { at: 0, len: 1, raw: None },
             ControlOperation::Poke { at: 0, data: "00".into(), raw: None },
+            ControlOperation::Zoned { command: ZonedOperation::Read { at: 0, sectors: 1 } },
+            ControlOperation::Zoned { command: ZonedOperation::Reset { zone: 0 } },
         ];
         let raw = ControlOperation::Peek { at: 0, len: 1, raw: Some(super::super::wire::RawMedium::Pcm) };
-        let looks = [ControlOperation::Get { key: None }, ControlOperation::Stat {}];
+        let zoned = |command| ControlOperation::Zoned { command };
+        let looks = [
+            ControlOperation::Get { key: None },
+            ControlOperation::Stat {},
+            zoned(ZonedOperation::Info {}),
+            zoned(ZonedOperation::Report { first: 0, most: 1 }),
+        ];
         for read_all in [false, true] {
             let rights = Rights { owner: 1000, read_all, raw_callers: false };
             for uid in [0, 1000] {

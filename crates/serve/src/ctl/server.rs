@@ -201,6 +201,7 @@ impl ControlState {
             ControlOperation::Nameless { command } => {
                 self.control_target.nameless(command).map(Success::Nameless)
             }
+            ControlOperation::Zoned { command } => self.control_target.zoned(command).map(Success::Zoned),
         });
         let PeerCredentials { uid, pid } = caller;
         match (&done, &what) {

@@ -7,7 +7,8 @@
 use crate::metrics::Stat;
 pub use frit_client::{
     ANSWER_BYTES_MAX, CACHE_BYTES_MAX, CacheAnswer, CacheOperation, EXISTS_BLOCKS_MAX, NAMELESS_BLOCKS_MAX,
-    NamelessAnswer, NamelessOperation, RefusalKind, Refused, VERSION, from_hex, to_hex,
+    NamelessAnswer, NamelessOperation, RefusalKind, Refused, ReportedZone, VERSION, ZONES_MAX, ZoneState,
+    ZonedAnswer, ZonedInfo, ZonedOperation, from_hex, to_hex,
 };
 use frit_core::MediumKind;
 use serde::{Deserialize, Serialize};
@@ -80,6 +81,11 @@ pub enum ControlOperation {
         /// The command.
         command: NamelessOperation,
     },
+    /// Gives a command to a zoned device.
+    Zoned {
+        /// The command.
+        command: ZonedOperation,
+    },
 }
 
 /// A medium with physical addresses.
@@ -116,7 +122,8 @@ impl ControlOperation {
             | ControlOperation::Peek { .. }
             | ControlOperation::Poke { .. }
             | ControlOperation::Cache { .. }
-            | ControlOperation::Nameless { .. } => false,
+            | ControlOperation::Nameless { .. }
+            | ControlOperation::Zoned { .. } => false,
         }
     }
 }
@@ -212,6 +219,8 @@ pub enum Success {
     Cache(CacheAnswer),
     /// Result of [`ControlOperation::Nameless`].
     Nameless(NamelessAnswer),
+    /// Result of [`ControlOperation::Zoned`].
+    Zoned(ZonedAnswer),
 }
 
 /// An answer, as serialized.

@@ -198,7 +198,7 @@ impl<'a> DeviceGuard<'a> {
     }
 
     /// Makes a range read as zeros. With `keep_allocated` its space stays allocated. The lock is
-    /// offered to other threads after every [`SLICE_BYTES`].
+    /// offered to other threads after every [`SLICE_BYTES`], or after every zone.
     ///
     /// # Errors
     /// As for [`DeviceGuard::write`].
@@ -212,7 +212,8 @@ impl<'a> DeviceGuard<'a> {
                 });
             }
             let mut done = ReplyTime::NOW;
-            for (at, len) in AlignedSlices(from, to, SLICE_BYTES) {
+            let slice_bytes = if keep_allocated { SLICE_BYTES } else { self.device.discard_slice };
+            for (at, len) in AlignedSlices(from, to, slice_bytes) {
                 let slice = self.zeroes(at > from, at, len, keep_allocated)?;
                 done = done.and(slice);
             }
@@ -232,7 +233,7 @@ impl<'a> DeviceGuard<'a> {
     }
 
     /// Discards the whole sectors inside a range, which read as zeros afterwards. The lock is
-    /// offered to other threads after every [`SLICE_BYTES`].
+    /// offered to other threads after every [`SLICE_BYTES`], or after every zone.
     ///
     /// # Errors
     /// As for [`DeviceGuard::write`].
@@ -243,7 +244,7 @@ impl<'a> DeviceGuard<'a> {
                 return Ok(ReplyTime::NOW);
             }
             let mut done = ReplyTime::NOW;
-            for (at, len) in AlignedSlices(from, to, SLICE_BYTES) {
+            for (at, len) in AlignedSlices(from, to, self.device.discard_slice) {
                 let slice = self.retry_on_conflict(at > from, |b| b.discard(at, len))?;
                 self.run_deferred(&mut Buffer::None)?;
                 done = done.and(slice);

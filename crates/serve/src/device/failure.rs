@@ -1,7 +1,7 @@
 //! Errors of requests, and their classes, from which each protocol derives its error numbers.
 
 use crate::backend::is_full;
-use frit_core::Error;
+use frit_core::{Error, ZoneFault};
 use std::sync::Arc;
 
 /// Error of a request.
@@ -45,7 +45,21 @@ impl Failure {
             Failure::Backend(Error::NoSpace { .. }) => FailureKind::NoSpace,
             Failure::Backend(Error::Io { source, .. }) if is_full(source) => FailureKind::NoSpace,
             Failure::Backend(Error::OutOfRange { .. } | Error::Param { .. }) => FailureKind::Invalid,
+            Failure::Backend(Error::Zone { fault, .. }) => of_zone(*fault),
             Failure::Backend(_) | Failure::Record(_) => FailureKind::Media,
         }
+    }
+}
+
+/// Returns the class of a conflict with a zone. A limit is space that another zone can free; a zone that is
+/// read-only or offline is damage, as it has lost blocks.
+fn of_zone(fault: ZoneFault) -> FailureKind {
+    match fault {
+        ZoneFault::IsFull | ZoneFault::TooManyActive | ZoneFault::TooManyOpen => FailureKind::NoSpace,
+        ZoneFault::InvalidWrite
+        | ZoneFault::BoundaryError
+        | ZoneFault::InvalidTransition
+        | ZoneFault::Unwritten => FailureKind::Invalid,
+        ZoneFault::IsReadOnly | ZoneFault::IsOffline => FailureKind::Media,
     }
 }

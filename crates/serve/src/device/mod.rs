@@ -24,7 +24,7 @@ use crate::backend::{Backend, ReplyTime};
 use crate::hints::{HintOptions, HintRules, MarkedPart, ProcessHints};
 use crate::pace::PaceMeter;
 use crate::record::TraceRecorder;
-use frit_core::Error;
+use frit_core::{Error, SECTOR_BYTES};
 use frit_trace::ReqOp;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::fmt;
@@ -82,11 +82,14 @@ pub struct Device {
     state: Mutex<DeviceState>,
     bytes: AtomicU64,
     page_bytes: u32,
+    write_unit_bytes: u32,
     paced: bool,
     /// `true` if the backend defers accesses to slow media to the device.
     deferring: bool,
     /// `true` if the backend serves ranges that begin or end inside a sector.
     serves_bytes: bool,
+    /// Discards are divided at multiples of this number of bytes.
+    discard_slice: u64,
     stopping: AtomicBool,
     /// Number of flushes that have begun. Together with `DeviceState::flushed`, it tells a waiting
     /// flush that another one has covered it.
@@ -134,14 +137,17 @@ impl Device {
         let files = backend.files().unwrap_or_default();
         let deferring = backend.defer(true);
         let serves_bytes = backend.serves_bytes();
+        let unit = backend.discard_unit_bytes().max(SECTOR_BYTES);
         let read_only_reason = options.read_only.then(|| Arc::from("the volume is served read-only"));
         let HintOptions { ranges, detect_metadata, processes } = options.hints;
         let device = Arc::new(Device {
             bytes: AtomicU64::new(backend.bytes()),
             page_bytes: backend.page_bytes(),
+            write_unit_bytes: backend.write_unit_bytes(),
             paced: backend.paced(),
             deferring,
             serves_bytes,
+            discard_slice: unit * (SLICE_BYTES / unit).max(1),
             stopping: AtomicBool::new(false),
             flushes_begun: AtomicU64::new(0),
             unsynced: AtomicU64::new(0),
@@ -184,6 +190,11 @@ impl Device {
     /// Returns the size in bytes at which writes need no read-modify-write.
     pub fn page_bytes(&self) -> u32 {
         self.page_bytes
+    }
+
+    /// Returns the size in bytes of which writes have to be multiples, or 1.
+    pub fn write_unit_bytes(&self) -> u32 {
+        self.write_unit_bytes
     }
 
     /// Returns `true` if replies may be delayed ([`ReplyTime::not_before`]).

@@ -221,7 +221,9 @@ impl Handshake {
                 info::NAME => info_reply(out, what, &[on.name().as_bytes()]),
                 info::DESCRIPTION => info_reply(out, what, &[on.description().as_bytes()]),
                 info::BLOCK_SIZE => {
-                    let sizes = [1, on.device().page_bytes().max(4096), REQUEST_BYTES_MAX];
+                    let device = on.device();
+                    let preferred = device.page_bytes().max(4096);
+                    let sizes = [device.write_unit_bytes(), preferred, REQUEST_BYTES_MAX];
                     info_reply(
                         out,
                         what,

@@ -5,7 +5,7 @@ use super::virtual_clock::VirtualClock;
 use crate::backend::{Backend, ChannelState, ReplyTime};
 use frit_core::{
     CacheCommand, CacheInfo, CacheReply, Hints, MediumKind, NamelessCommand, NamelessInfo, Nanos, ParamInfo,
-    Result, Sink, StackView, UnitId, UnitState,
+    Result, Sink, StackView, UnitId, UnitState, ZoneCommand, ZoneInfo, ZonedInfo,
 };
 use frit_engine::{Engine, InOrder};
 use frit_media::Hardware;
@@ -63,6 +63,14 @@ impl Backend for PacedBackend {
 
     fn page_bytes(&self) -> u32 {
         self.volume.page_bytes()
+    }
+
+    fn write_unit_bytes(&mut self) -> u32 {
+        Backend::write_unit_bytes(&mut self.volume)
+    }
+
+    fn discard_unit_bytes(&mut self) -> u64 {
+        Backend::discard_unit_bytes(&mut self.volume)
     }
 
     fn read_only(&self) -> Option<String> {
@@ -132,6 +140,24 @@ impl Backend for PacedBackend {
             _ => 0,
         };
         self.timed(op, |v| v.nameless_command(command))
+    }
+
+    fn zoned_info(&mut self) -> Result<ZonedInfo> {
+        self.volume.zoned_info()
+    }
+
+    fn zones(&mut self, first: u32, most: usize) -> Result<Vec<ZoneInfo>> {
+        self.volume.zones(first, most)
+    }
+
+    fn zone_command(&mut self, command: ZoneCommand<'_>) -> Result<ReplyTime> {
+        // The kinds of operations are those of `PaceMeter::OPS`.
+        let op = match command {
+            ZoneCommand::Read { .. } => 0,
+            ZoneCommand::Append { .. } => 1,
+            ZoneCommand::Manage { .. } => 3,
+        };
+        self.timed(op, |v| v.zone_command(command))
     }
 
     fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<ReplyTime> {

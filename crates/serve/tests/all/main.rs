@@ -17,3 +17,4 @@ mod pace;
 mod record_layer;
 mod server;
 mod slow;
+mod zones;

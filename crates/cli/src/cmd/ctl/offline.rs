@@ -1,6 +1,7 @@
 //! Access to a volume without a server: it is opened for one request.
 
 use crate::cmd::serve::defaults;
+use frit_serve::ctl::wire::{ReportedZone, ZonedInfo};
 use frit_serve::ctl::{
     self, ChangeAuthor, ChangeLog, HintChange, HintList, Param, ParamChange, RawMedium, Setting, apply,
     apply_saved, params as shown,
@@ -68,6 +69,14 @@ pub(super) fn stat(dir: &Path) -> Result<Stat> {
     };
     stat.show(&volume.visible(), 0);
     Ok(stat)
+}
+
+/// Returns the sizes and the limits of a zoned device, and its zones.
+pub(super) fn zones(dir: &Path) -> Result<(ZonedInfo, Vec<ReportedZone>)> {
+    let device = Device::new(Box::new(open(dir, true)?), DeviceOptions::default());
+    let zones = ctl::zones(&device);
+    device.close().into_diagnostic()?;
+    zones.map_err(|refused| miette!("{refused}"))
 }
 
 /// Reads bytes of the volume, or of a medium.
