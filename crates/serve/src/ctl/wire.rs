@@ -418,6 +418,50 @@ mod tests {
     }
 
     #[test]
+    fn commands_of_a_zoned_device_look_as_documented() {
+        let zoned = |command| ControlOperation::Zoned { command };
+        for (text, command) in [
+            (r#"{"info":{}}"#, ZonedOperation::Info {}),
+            (r#"{"report":{"first":0,"most":100}}"#, ZonedOperation::Report { first: 0, most: 100 }),
+            (r#"{"open":{"zone":3}}"#, ZonedOperation::Open { zone: 3 }),
+            (r#"{"close":{"zone":3}}"#, ZonedOperation::Close { zone: 3 }),
+            (r#"{"finish":{"zone":3}}"#, ZonedOperation::Finish { zone: 3 }),
+            (r#"{"reset":{"zone":3}}"#, ZonedOperation::Reset { zone: 3 }),
+            (
+                r#"{"append":{"zone":3,"data":"00ff"}}"#,
+                ZonedOperation::Append { zone: 3, data: "00ff".into() },
+            ),
+            (r#"{"read":{"at":6144,"sectors":8}}"#, ZonedOperation::Read { at: 6144, sectors: 8 }),
+            (r#"{"flush":{}}"#, ZonedOperation::Flush {}),
+        ] {
+            let line = format!(r#"{{"v":1,"do":"zoned","command":{text}}}"#);
+            assert_eq!(parse(line.as_bytes()), Ok(zoned(command.clone())));
+            assert_eq!(serde_json::to_string(&ControlRequest { v: 1, what: zoned(command) }).unwrap(), line);
+        }
+        let answer = |a| serde_json::to_string(&Answer::from(Ok(Success::Zoned(a)))).unwrap();
+        let zone = ReportedZone { zone: 3, state: ZoneState::Closed, start: 6144, write_pointer: 6152 };
+        for (text, given) in [
+            (r#""done""#, ZonedAnswer::Done),
+            (r#"{"appended":{"at":6144}}"#, ZonedAnswer::Appended { at: 6144 }),
+            (r#"{"data":"00ff"}"#, ZonedAnswer::Data("00ff".into())),
+            (
+                r#"{"zones":[{"zone":3,"state":"closed","start":6144,"write_pointer":6152}]}"#,
+                ZonedAnswer::Zones(vec![zone]),
+            ),
+        ] {
+            assert_eq!(answer(given), format!(r#"{{"v":1,"ok":{{"zoned":{text}}}}}"#));
+        }
+        let refused = Refused {
+            fault: Some(frit_client::ZoneFault::TooManyOpen),
+            ..Refused::new(RefusalKind::Failed, "zone 3: …")
+        };
+        assert_eq!(
+            serde_json::to_string(&Answer::from(Err(refused))).unwrap(),
+            r#"{"v":1,"error":{"kind":"failed","what":"zone 3: …","fault":"too-many-open"}}"#
+        );
+    }
+
+    #[test]
     fn what_is_no_request_is_named() {
         let kind = |line: &[u8]| parse(line).unwrap_err().kind;
         assert_eq!(kind(b""), RefusalKind::Malformed);
@@ -444,7 +488,57 @@ mod tests {
         }
     }
 
+    /// Returns a strategy for the commands of devices.
+    fn device_command() -> impl Strategy<Value = ControlOperation> {
+        let data = || "[0-9a-f]{0,64}";
+        let zoned = prop_oneof![
+            Just(ZonedOperation::Info {}),
+            Just(ZonedOperation::Flush {}),
+            (any::<u32>(), any::<u32>()).prop_map(|(first, most)| ZonedOperation::Report { first, most }),
+            any::<u32>().prop_map(|zone| ZonedOperation::Open { zone }),
+            any::<u32>().prop_map(|zone| ZonedOperation::Close { zone }),
+            any::<u32>().prop_map(|zone| ZonedOperation::Finish { zone }),
+            any::<u32>().prop_map(|zone| ZonedOperation::Reset { zone }),
+            (any::<u32>(), data()).prop_map(|(zone, data)| ZonedOperation::Append { zone, data }),
+            (any::<u64>(), any::<u32>()).prop_map(|(at, sectors)| ZonedOperation::Read { at, sectors }),
+        ];
+        let cache = prop_oneof![
+            (any::<u32>(), data()).prop_map(|(first, data)| CacheOperation::WriteDirty { first, data }),
+            (any::<u32>(), any::<u32>()).prop_map(|(from, to)| CacheOperation::Exists { from, to }),
+        ];
+        let nameless = prop_oneof![
+            (proptest::collection::vec(any::<u32>(), 0..4), data())
+                .prop_map(|(owners, data)| NamelessOperation::NamelessWrite { owners, data }),
+            any::<u32>().prop_map(|most| NamelessOperation::Migrations { most }),
+        ];
+        prop_oneof![
+            4 => zoned.prop_map(|command| ControlOperation::Zoned { command }),
+            1 => cache.prop_map(|command| ControlOperation::Cache { command }),
+            1 => nameless.prop_map(|command| ControlOperation::Nameless { command }),
+        ]
+    }
+
     proptest! {
+        /// A command comes back as it was. A changed byte, or the end of a line, gives another valid
+        /// request or a refusal, and never a panic.
+        #[test]
+        fn commands_of_devices_with_a_changed_byte(
+            what in device_command(),
+            at in any::<proptest::sample::Index>(),
+            byte in any::<u8>(),
+        ) {
+            let whole = line(&ControlRequest { v: VERSION, what: what.clone() }).unwrap();
+            prop_assert_eq!(parse(&whole), Ok(what));
+            let at = at.index(whole.len());
+            let mut changed = whole.clone();
+            changed[at] = byte;
+            if let Ok(other) = parse(&changed) {
+                let again = line(&ControlRequest { v: VERSION, what: other.clone() }).unwrap();
+                prop_assert_eq!(parse(&again), Ok(other));
+            }
+            let _ = parse(&whole[..at]);
+        }
+
         /// Any bytes must produce a request or a refusal, and never a panic.
         #[test]
         fn any_bytes_are_parsed_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
