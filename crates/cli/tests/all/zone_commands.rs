@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 /// Creates a volume of small zones: ten of 256 KiB.
 fn create(dir: &Path) -> String {
@@ -40,9 +40,16 @@ fn line_of(key: u64, found: &str) -> u64 {
     n
 }
 
-/// Feeds lines to a loading store from a thread, until it ends. Returns the number of durable lines that it
-/// has reported when the program and the server are killed.
-fn load_and_kill(program: &Path, server: Server, volume: &str, first: u64, after: Duration) -> u64 {
+/// Feeds lines to a loading store, and kills the server and the program after a time, or at once when the
+/// store has reported so many durable lines. Returns the number of durable lines that it has reported.
+fn load_and_kill(
+    program: &Path,
+    server: Server,
+    volume: &str,
+    first: u64,
+    after: Duration,
+    lines: u64,
+) -> u64 {
     let mut child = Command::new(program)
         .arg(socket(volume))
         .arg("load")
@@ -60,23 +67,29 @@ fn load_and_kill(program: &Path, server: Server, volume: &str, first: u64, after
             }
         }
     });
-    let durable = Arc::new(Mutex::new(0));
-    let (seen, output) = (durable.clone(), child.stdout.take().unwrap());
+    let (reported, reports) = mpsc::channel::<u64>();
+    let output = child.stdout.take().unwrap();
     let read = std::thread::spawn(move || {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
-            let lines = line.split(' ').next().and_then(|n| n.parse().ok());
-            *seen.lock().unwrap() = lines.unwrap_or_else(|| panic!("{line}"));
+            let lines = line.split(' ').next().unwrap().parse().unwrap();
+            if reported.send(lines).is_err() {
+                return;
+            }
         }
     });
-    std::thread::sleep(after);
+    let (end, mut durable) = (Instant::now() + after, 0);
+    while durable < lines
+        && let Ok(n) = reports.recv_timeout(end.saturating_duration_since(Instant::now()))
+    {
+        durable = n;
+    }
     // The server is killed first, in the middle of what the program does.
     drop(server);
     let _ = child.kill();
     child.wait().unwrap();
     read.join().unwrap();
     feed.join().unwrap();
-    let durable = *durable.lock().unwrap();
-    durable
+    reports.iter().last().unwrap_or(durable)
 }
 
 #[test]
@@ -86,10 +99,14 @@ fn a_store_of_keys_has_all_durable_records_when_the_server_is_killed() {
     let program = example("zone_store");
     let mut expected: BTreeMap<u64, u64> = BTreeMap::new();
     let (mut first, mut appended) = (1, 0);
-    for round in 0..6u64 {
+    for round in 0..8u64 {
         let server = Server::start(&volume);
-        let after = Duration::from_millis(150 + round * 170);
-        let durable = load_and_kill(&program, server, &volume, first, after);
+        // Every other time, in the moment in which lines have become durable.
+        let (after, lines) = match round % 2 {
+            0 => (Duration::from_millis(150 + round * 170), u64::MAX),
+            _ => (Duration::from_secs(60), 8 * round),
+        };
+        let durable = load_and_kill(&program, server, &volume, first, after, lines);
         for n in first..first + durable {
             expected.insert(n * n % 13, n);
             appended += value(n * n % 13, n).len();

@@ -26,7 +26,8 @@ impl<T: Token, N: Store> Zns<T, N> {
         if self.config.scans() {
             let stated = |zone: &u32| self.records[to_usize(*zone)] != self.zones[to_usize(*zone)].record();
             let zones: Vec<u32> = changed.into_iter().filter(stated).collect();
-            self.halted = halted;
+            // A flush after a halt, without a write in between, leaves the halt clean.
+            self.halted |= halted;
             let after = if is_planted(ZnsBug::TableBeforeData) { sink.start() } else { self.programmed };
             self.record_zones(sink, &zones, after)?;
         }

@@ -12,6 +12,8 @@ use frit_serve::ctl::{
 use frit_serve::{Device, DeviceOptions, Logger};
 use frit_stack::Stack;
 use frit_volume::{CreateOptions, Volume};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +47,10 @@ fn small(path: &Path) {
 
 impl Zoned {
     fn start(path: &Path, read_only: bool) -> Zoned {
-        let volume = reopen(path);
+        Zoned::over(path, reopen(path), read_only)
+    }
+
+    fn over(path: &Path, volume: Volume, read_only: bool) -> Zoned {
         let about = VolumeInfo { volume: path.into(), ..VolumeInfo::default() };
         let device = Device::new(Box::new(volume), DeviceOptions { read_only, ..DeviceOptions::default() });
         let options = ControlOptions {
@@ -310,7 +315,9 @@ fn commands_of_two_clients_do_what_a_model_does_over_crashes() {
         drop(clients);
         drop(served.server);
         served.device.close().unwrap();
-        let served = Zoned::start(&path, false);
+        let volume = reopen(&path);
+        assert!(volume.recovery().recovery.clean);
+        let served = Zoned::over(&path, volume, false);
         // A clean halt keeps all appends.
         shadow.zones.iter_mut().for_each(|z| z.durable = z.blocks.len());
         let mut client = served.client();
@@ -495,6 +502,63 @@ fn another_layer_has_no_zones() {
     let served = Zoned::start(&path, false);
     let e = frit_client::CacheClient::open(served.server.path()).unwrap_err().to_string();
     assert!(e.contains("no solid-state cache"), "{e}");
+}
+
+/// Lines of requests, with changed, removed and repeated bytes, leave a device that works.
+#[test]
+fn damaged_requests_are_refused_and_harm_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("volume");
+    small(&path);
+    let served = Zoned::start(&path, false);
+    let whole = "\"".to_owned() + &"5a".repeat(BLOCK) + "\"";
+    let append = format!(r#"{{"append":{{"zone":1,"data":{whole}}}}}"#);
+    let commands = [
+        r#"{"info":{}}"#,
+        r#"{"report":{"first":0,"most":9}}"#,
+        r#"{"open":{"zone":3}}"#,
+        r#"{"close":{"zone":3}}"#,
+        r#"{"finish":{"zone":2}}"#,
+        r#"{"reset":{"zone":2}}"#,
+        r#"{"read":{"at":512,"sectors":8}}"#,
+        r#"{"flush":{}}"#,
+        &append,
+    ];
+    let (mut state, mut done, mut refused) = (7, 0, 0);
+    let mut stream = UnixStream::connect(served.server.path()).unwrap();
+    let mut answers = BufReader::new(stream.try_clone().unwrap());
+    for _ in 0..3000 {
+        let command = commands[next(&mut state) as usize % commands.len()];
+        let mut line = format!(r#"{{"v":1,"do":"zoned","command":{command}}}"#).into_bytes();
+        for _ in 0..next(&mut state) % 3 {
+            // Most changes are in the head of an append, and not in its digits.
+            let at = next(&mut state) as usize % line.len().min(80);
+            match next(&mut state) % 4 {
+                0 => line[at] = next(&mut state) as u8,
+                1 => line[at] = b"0123456789{}\":,"[next(&mut state) as usize % 15],
+                2 => drop(line.remove(at)),
+                _ => line.insert(at, line[at]),
+            }
+        }
+        line.retain(|&b| b != b'\n');
+        line.push(b'\n');
+        stream.write_all(&line).unwrap();
+        let mut answer = String::new();
+        answers.read_line(&mut answer).unwrap();
+        match serde_json::from_str::<Answer>(&answer).unwrap().result {
+            ControlResult::Ok(_) => done += 1,
+            ControlResult::Error(_) => refused += 1,
+        }
+    }
+    assert!(done > 500 && refused > 500, "{done} {refused}");
+    assert!(served.device.read_only().is_none());
+    let mut client = served.client();
+    let report = client.report().unwrap();
+    for zone in report.iter().filter(|zone| zone.write_pointer > zone.start) {
+        let data = client.read(zone.start, zone.write_pointer - zone.start).unwrap();
+        // The first digits can have been changed, and be valid all the same.
+        assert!(data.chunks(BLOCK).all(|block| block[64..].iter().all(|&b| b == 0x5a)), "{zone:?}");
+    }
 }
 
 /// Error numbers of NBD.

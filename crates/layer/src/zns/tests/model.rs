@@ -255,6 +255,8 @@ fn a_clean_halt_is_told() {
     let mut layer = new_layer(&config(1024));
     append(&mut layer, 0, &[1; 3072]).unwrap();
     layer.halt(&mut sink()).unwrap();
+    // A volume flushes once more.
+    layer.flush(&mut sink()).unwrap();
     let (layer, recovery) = reopen(layer, NandFaults::default());
     assert!(recovery.clean);
     let (_, recovery) = reopen(layer, NandFaults::default());
