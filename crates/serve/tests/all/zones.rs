@@ -426,9 +426,17 @@ fn each_refusal_names_its_reason_and_a_remedy() {
     );
     let e = client.append(0, &vec![7; 17 * BLOCK]).unwrap_err().to_string();
     assert!(e.contains("at most 65536 bytes"), "{e}");
+}
 
-    // Reads.
-    let zone_sectors = client.zone_sectors();
+#[test]
+fn reads_behind_the_write_pointer_are_refused() {
+    use RefusalKind::{Failed, Invalid};
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("volume");
+    small(&path);
+    let served = Zoned::start(&path, false);
+    let mut client = served.client();
+    let (zones, zone_sectors) = (client.info().unwrap().zones, client.zone_sectors());
     client.append(1, &[7; 2 * BLOCK]).unwrap();
     let end = zone_sectors + 16;
     assert_eq!(client.read(end - 1, 1).unwrap(), [7; SECTOR_BYTES]);
@@ -444,7 +452,29 @@ fn each_refusal_names_its_reason_and_a_remedy() {
     expect(&read(zone_sectors, 0), Invalid, None, &["at least one sector"]);
     expect(&read(zone_sectors, 129), Invalid, None, &["at most 65536 bytes"]);
 
-    // States and limits.
+    // A device that is served read-only shows its zones, and changes nothing.
+    drop(client);
+    drop(served.server);
+    served.device.close().unwrap();
+    let served = Zoned::start(&path, true);
+    let append = ZonedOperation::Append { zone: 1, data: frit_client::to_hex(&[7; BLOCK]) };
+    for command in [append, ZonedOperation::Reset { zone: 1 }] {
+        expect(&refusal(&served, command), Failed, None, &["read-only"]);
+    }
+    assert_eq!(served.client().read(zone_sectors, 1).unwrap(), [7; SECTOR_BYTES]);
+}
+
+#[test]
+fn states_and_limits_refuse_commands() {
+    use RefusalKind::Failed;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("volume");
+    small(&path);
+    let served = Zoned::start(&path, false);
+    let mut client = served.client();
+    let one = frit_client::to_hex(&[7; BLOCK]);
+    let append = |zone, data: &str| ZonedOperation::Append { zone, data: data.to_owned() };
+    client.append(1, &[7; 2 * BLOCK]).unwrap();
     client.finish(2).unwrap();
     let full = &["zone 2", "is full", "reset it"];
     expect(&refusal(&served, append(2, &one)), Failed, Some(ZoneFault::IsFull), full);
@@ -465,16 +495,6 @@ fn each_refusal_names_its_reason_and_a_remedy() {
     }
     let space = refusal(&served, append(1, &frit_client::to_hex(&[7; 16 * BLOCK])));
     expect(&space, Failed, Some(ZoneFault::BoundaryError), &["57344 bytes left", "divide them"]);
-
-    // A device that is served read-only shows its zones, and nothing else.
-    drop(client);
-    drop(served.server);
-    served.device.close().unwrap();
-    let served = Zoned::start(&path, true);
-    for command in [append(1, &one), ZonedOperation::Reset { zone: 1 }] {
-        expect(&refusal(&served, command), Failed, None, &["read-only"]);
-    }
-    assert_eq!(served.client().read(zone_sectors, 1).unwrap(), [7; SECTOR_BYTES]);
 }
 
 #[test]
