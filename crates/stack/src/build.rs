@@ -123,6 +123,7 @@ impl Stack {
         let mut top = builder
             .build_layer(0, stores, &mut hardware)
             .map_err(|problem| StackError::new(&self.name, vec![*problem]))?;
+        self.check_namespaces(&top.info()).map_err(|problem| StackError::new(&self.name, vec![*problem]))?;
         top.serve_clients();
         let layer: Box<dyn StackDevice<S>> =
             if self.layers.len() > 1 { Box::new(Tree::new(&self.layer().name, top)) } else { top };

@@ -2,6 +2,7 @@
 //! Reports carry both.
 
 use crate::layers::{LayerConfig, LayerKind};
+use crate::namespaces;
 use crate::stack::{Layer, Stack};
 use crate::tree::Table;
 use frit_core::size;
@@ -38,6 +39,9 @@ impl Stack {
             root.insert(layer.name.clone(), self.layer_table(layer).into());
         }
         root.insert("engine".into(), self.engine_table().into());
+        if !self.namespaces.is_empty() {
+            root.insert(namespaces::KEY.into(), self.namespace_tables().into());
+        }
         let text = root.to_string();
         let sha256 = Sha256::digest(text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
         StackIdentity { name: self.name.clone(), text, sha256 }

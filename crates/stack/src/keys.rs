@@ -1,10 +1,11 @@
 //! Keys of the tables of a stack file.
 
 use crate::layers::LayerKind;
+use crate::namespaces;
 use crate::tree::Table;
 
 /// Keys at the top of a file that are not layers.
-pub(crate) const TOP_KEYS: [&str; 3] = ["about", "media", "engine"];
+pub(crate) const TOP_KEYS: [&str; 4] = ["about", "media", "engine", namespaces::KEY];
 
 /// Returns the kind of the layer that a table describes, given by its `kind` or else by its name.
 pub(crate) fn layer_kind(name: &str, table: &Table) -> Option<LayerKind> {

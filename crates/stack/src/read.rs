@@ -10,7 +10,7 @@ use crate::order;
 use crate::roles::{self, LayerTable, NO_MEDIUM};
 use crate::stack::{Below, Layer, Stack};
 use crate::tree::{self, Entry, Table};
-use crate::{arrays, engine, recordings, set};
+use crate::{arrays, engine, namespaces, recordings, set};
 use frit_media::{MediumSpec, PlaneOps};
 use std::path::Path;
 use strum::VariantNames;
@@ -39,6 +39,7 @@ pub(crate) fn read(name: &str, content: &str, sets: &[String], dir: &Path) -> Re
     if let Some(engine) = &engine {
         check_planes(&root, &media, engine, &mut problems);
     }
+    let namespaces = namespaces::read(&root, &mut problems);
     let tables = layer_tables(&root, &mut problems);
     let mut configs = Vec::new();
     for layer in &tables {
@@ -74,11 +75,13 @@ pub(crate) fn read(name: &str, content: &str, sets: &[String], dir: &Path) -> Re
     if let Some(layers) = &layers {
         recordings::check(layers, &root, &mut problems);
         arrays::check(layers, &media, &root, &mut problems);
+        namespaces::check_layer(root.get(namespaces::KEY), &layers[0], &mut problems);
     }
     match (problems.is_empty(), layers, engine) {
         (true, Some(layers), Some(engine)) => {
             warnings.extend(unused_media(&media, &root));
-            Ok(Stack { name: name.into(), about, media, layers, engine, warnings, root, dir: dir.into() })
+            let (name, dir) = (name.into(), dir.into());
+            Ok(Stack { name, about, media, layers, engine, namespaces, warnings, root, dir })
         }
         _ => {
             problems.sort_by_key(|p| p.sort_key(name));
@@ -212,7 +215,7 @@ fn unknown_layer(entry: &Entry, table: &Table) -> Problem {
         Some(kind) => (kind.value.as_str().unwrap_or_default(), kind.value.span.clone()),
         None => {
             // Tables that are not layers. They are not values of `kind`.
-            known.extend(["media", "engine"]);
+            known.extend(["media", "engine", namespaces::KEY]);
             (entry.key.as_str(), entry.span.clone())
         }
     };

@@ -4,8 +4,8 @@ use crate::decode::nearest;
 use crate::engine;
 use crate::error::{Problem, TextSpan};
 use crate::keys::{TOP_KEYS, layer_keys, layer_kind};
-use crate::media;
 use crate::tree::{self, Data, Entry, Table, Value};
+use crate::{media, namespaces};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ fn find(root: &Table, key: &str, dir: &Path) -> Result<Vec<String>, (String, Str
     }
     let all = paths(root, dir);
     // Keys at the top of the file have a path of one element.
-    if key == "about" || root.get(key).is_some() {
+    if key == "about" || key == namespaces::KEY || root.get(key).is_some() {
         return Ok(path);
     }
     let found: Vec<&Vec<String>> = all.iter().filter(|p| p.last().is_some_and(|k| k == key)).collect();

@@ -4,6 +4,7 @@ use crate::engine::EngineConfig;
 use crate::error::Problem;
 use crate::layers::{LayerConfig, LayerKind, RequiredSetting, Role};
 use crate::media::StackMedium;
+use crate::namespaces::Namespace;
 use crate::tree::Table;
 use std::path::PathBuf;
 
@@ -50,6 +51,8 @@ pub struct Stack {
     /// The layers, an upper one before those below it.
     pub(crate) layers: Vec<Layer>,
     pub(crate) engine: EngineConfig,
+    /// Name spaces, in the order of their addresses.
+    pub(crate) namespaces: Vec<Namespace>,
     pub(crate) warnings: Vec<Problem>,
     /// Parsed file with source locations, for errors that only the layer can detect.
     pub(crate) root: Table,

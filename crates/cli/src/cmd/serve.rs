@@ -1,5 +1,6 @@
 //! `frit serve`: serves a volume to other programs until a signal ends it.
 
+mod exports;
 mod frontends;
 mod hints;
 mod limits;
@@ -7,8 +8,9 @@ mod limits;
 use crate::output::{print, print_stderr};
 use frit_core::{files, size};
 use frit_serve::ctl::VolumeInfo;
-use frit_serve::nbd::{Address, Export, NbdServer, ServerOptions};
+use frit_serve::nbd::{Address, NbdServer, ServerOptions};
 use frit_serve::{Device, DeviceOptions, Logger, TraceRecorder};
+use frit_stack::Namespace;
 use frit_stack::record::RecordPort;
 use frit_volume::{OpenOptions, OpenReport};
 pub(crate) use frontends::defaults;
@@ -53,7 +55,7 @@ pub(crate) struct Args {
     /// Address for NBD clients: unix:PATH or tcp:HOST:PORT (port 0: any). Can be given again.
     #[arg(long, value_name = "ADDRESS")]
     nbd: Vec<Address>,
-    /// Name of the export; also the default export.
+    /// Name of the export; also the default export. A volume with name spaces has an export for each.
     #[arg(long, value_name = "NAME", default_value = "", value_parser = export_name)]
     export: String,
     /// Serve the volume read-only, and do not change it.
@@ -95,31 +97,39 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let recorder = args.record.as_deref().map(recorder).transpose()?;
     let opened = open(args)?;
     let about = opened.about(&args.volume);
+    let namespaces = opened.namespaces;
     let meter = opened.meter.clone();
     let hints = args.hints.options(&args.volume)?;
     let layer_recorders = record_layers(&opened.records)?;
     let options =
         DeviceOptions { read_only: args.read_only, recorder, layer_recorders, meter, hints, log: log() };
     let device = Device::new(opened.backend, options);
-    let served = serve(args, &device, about, &mut signals);
+    let served = serve(args, &device, &namespaces, about, &mut signals);
     // The volume is closed in every case.
     let closed = device.close().into_diagnostic().wrap_err("the volume could not be closed in order");
     served.and(closed)
 }
 
 /// Starts all frontends, prints their addresses, waits for a signal, and stops them.
-fn serve(args: &Args, device: &Arc<Device>, about: VolumeInfo, signals: &mut Signals) -> Result<()> {
+fn serve(
+    args: &Args,
+    device: &Arc<Device>,
+    namespaces: &[Namespace],
+    about: VolumeInfo,
+    signals: &mut Signals,
+) -> Result<()> {
+    let exports = exports::of(args, device, namespaces)?;
     let maintenance = device.maintain().into_diagnostic()?;
-    let description = format!("frit volume {}", args.volume.display());
-    let export = Arc::new(Export::new(Arc::clone(device), &args.export, &description));
     let options = ServerOptions {
         addresses: args.nbd.clone(),
         allow_remote: args.allow_remote,
         ..args.limits.options()
     };
-    let nbd = NbdServer::start(export, options).into_diagnostic()?;
+    let nbd = NbdServer::start(exports.clone(), options).into_diagnostic()?;
     let pidfile = args.pidfile.as_deref().map(PidFile::write).transpose()?;
-    let mut uris: Vec<String> = nbd.addresses().iter().map(|a| a.uri(&args.export)).collect();
+    let names = || exports.all().iter().map(|export| export.name());
+    let mut uris: Vec<String> =
+        nbd.addresses().iter().flat_map(|a| names().map(|name| a.uri(name))).collect();
     let frontends = args.frontends.start(&args.volume, device, about, &mut uris)?;
     let how = if device.read_only().is_some() { ", read-only" } else { "" };
     let size = size::format(device.bytes());

@@ -11,7 +11,7 @@ use super::reply_writer::ReplyWriter;
 use super::request::{Limits, NbdCommand, NbdRequest};
 use super::wire::REQUEST_BYTES;
 use super::workers::{WorkerJob, Workers};
-use super::{Export, reply};
+use super::{Export, Exports, reply};
 use crate::backend::ReplyTime;
 use crate::device::{Device, DeviceGuard};
 use crate::resource_limits::{Budget, Grant};
@@ -98,6 +98,8 @@ impl<'a> LazyDeviceLock<'a> {
 /// NBD session of one client.
 #[derive(Debug)]
 pub struct Connection {
+    exports: Arc<Exports>,
+    /// The selected export; one without bytes during the handshake.
     export: Arc<Export>,
     phase: ConnectionPhase,
     negotiated: Negotiated,
@@ -120,11 +122,13 @@ pub struct Connection {
 
 impl Connection {
     /// Starts the session of a client and writes the server's greeting.
-    pub fn new(export: Arc<Export>) -> Connection {
+    pub fn new(exports: impl Into<Exports>) -> Connection {
+        let exports = Arc::new(exports.into());
         let mut out = Output::default();
         let phase = ConnectionPhase::Handshake(Handshake::new(&mut out));
         Connection {
-            export,
+            export: exports.none(),
+            exports,
             phase,
             negotiated: Negotiated::default(),
             after_flush: Vec::new(),
@@ -142,7 +146,7 @@ impl Connection {
     /// cannot be answered in pieces waits up to `memory_wait_max` for memory. If `reply_writer` is
     /// given, slow requests are executed and answered by worker threads.
     pub(super) fn with_limits(
-        export: Arc<Export>,
+        exports: impl Into<Exports>,
         budget: &Arc<Budget>,
         memory_wait_max: Duration,
         reply_writer: Option<Arc<ReplyWriter>>,
@@ -151,7 +155,7 @@ impl Connection {
             reply_writer,
             grant: Some(Grant::none(budget)),
             memory_wait_max,
-            ..Connection::new(export)
+            ..Connection::new(exports)
         }
     }
 
@@ -184,11 +188,12 @@ impl Connection {
         self.return_memory();
         match &mut self.phase {
             ConnectionPhase::Handshake(handshake) => {
-                let (used, more, state) = handshake.process(&self.export, input, &mut self.out);
+                let (used, more, state) = handshake.process(&self.exports, input, &mut self.out);
                 let next = match state {
                     HandshakeState::Negotiating if used == 0 => Next::More(more),
                     HandshakeState::Negotiating => Next::Again,
-                    HandshakeState::ExportSelected => {
+                    HandshakeState::ExportSelected(export) => {
+                        self.export = export;
                         self.negotiated = handshake.negotiated();
                         self.phase = ConnectionPhase::Transmission;
                         self.workers = self.reply_writer.take().map(|reply_writer| {
@@ -226,7 +231,7 @@ impl Connection {
         let export = Arc::clone(&self.export);
         let device = export.device();
         let limits = Limits {
-            bytes: device.bytes(),
+            bytes: export.bytes(),
             structured: self.negotiated.structured,
             contexts: !self.negotiated.contexts.is_empty(),
         };
@@ -293,7 +298,7 @@ impl Connection {
         request: &NbdRequest,
         data: &[u8],
     ) -> Started {
-        if self.workers.is_some() && slow(lock.get(), command, request) {
+        if self.workers.is_some() && slow(lock.get(), self.negotiated.start, command, request) {
             // The thread that executes the request needs the lock.
             lock.access = None;
             match self.submit_to_worker(command, request, data) {

@@ -62,14 +62,16 @@ fn apply(
     out: &mut Output,
 ) -> Result<ReplyOutcome, Failure> {
     let NbdRequest { at, len, cookie, .. } = *request;
+    // Replies have addresses of the export, and the device has its own.
+    let place = negotiated.start + at;
     let done = match command {
         NbdCommand::Read => {
             let into = reply::data(out, negotiated.structured, cookie, at, len);
-            return Ok(ReplyOutcome::Replied(access.read(at, into)?));
+            return Ok(ReplyOutcome::Replied(access.read(place, into)?));
         }
         NbdCommand::Write => {
             let hints = if request.has(flag::FUA) { Hints::FUA } else { Hints::NONE };
-            access.write(at, payload, hints)?
+            access.write(place, payload, hints)?
         }
         NbdCommand::WriteZeroes => {
             let keep = request.has(flag::NO_HOLE);
@@ -78,12 +80,12 @@ fn apply(
                 reply::error(out, negotiated.structured, cookie, Errno::NotSup, message);
                 return Ok(ReplyOutcome::Replied(ReplyTime::NOW));
             }
-            access.write_zeroes(at, u64::from(len), keep)?
+            access.write_zeroes(place, u64::from(len), keep)?
         }
-        NbdCommand::Trim => access.discard(at, u64::from(len))?,
-        NbdCommand::Cache => prefetch(access, at, len, out)?,
+        NbdCommand::Trim => access.discard(place, u64::from(len))?,
+        NbdCommand::Cache => prefetch(access, place, len, out)?,
         NbdCommand::BlockStatus => {
-            let range = at..at + u64::from(len);
+            let range = place..place + u64::from(len);
             let context_extents =
                 status::block_status(access, range, request.has(flag::REQ_ONE), &negotiated.contexts)?;
             for (i, (context_extents, context)) in
@@ -127,8 +129,9 @@ pub(super) fn reply_after_flush(
     reply::error(out, negotiated.structured, cookie, number, &failure.to_string());
 }
 
-/// Returns `true` if a request would wait for a slow medium. The result is a hint.
-pub(super) fn slow(access: &DeviceGuard<'_>, command: NbdCommand, request: &NbdRequest) -> bool {
+/// Returns `true` if a request would wait for a slow medium. The result is a hint. The export begins at
+/// `start` of the device.
+pub(super) fn slow(access: &DeviceGuard<'_>, start: u64, command: NbdCommand, request: &NbdRequest) -> bool {
     let (what, changes) = match command {
         NbdCommand::Read | NbdCommand::Cache => (RequestIntent::Read, false),
         NbdCommand::Write => (RequestIntent::Write, true),
@@ -137,7 +140,7 @@ pub(super) fn slow(access: &DeviceGuard<'_>, command: NbdCommand, request: &NbdR
         NbdCommand::Flush => (RequestIntent::Flush, false),
         NbdCommand::BlockStatus | NbdCommand::Disc => return false,
     };
-    access.would_block(what, request.at, u64::from(request.len))
+    access.would_block(what, start + request.at, u64::from(request.len))
         || changes && request.has(flag::FUA) && access.would_block(RequestIntent::Flush, 0, 0)
 }
 

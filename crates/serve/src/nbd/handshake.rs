@@ -1,12 +1,13 @@
 //! The fixed newstyle handshake, and the options before an export is selected.
 
-use super::Export;
 use super::output::Output;
 use super::wire::{
     MAGIC, OPTION_BYTES, OPTION_MAGIC, OPTION_REPLY_MAGIC, STRING_MAX, WireReader, export, handshake, info,
     option, reply,
 };
+use super::{Export, Exports};
 use crate::device::REQUEST_BYTES_MAX;
+use std::sync::Arc;
 
 /// Maximum length of option data that is parsed. Longer data is discarded, and the option is
 /// refused.
@@ -52,15 +53,17 @@ pub struct Negotiated {
     pub structured: bool,
     /// Metadata contexts selected for BLOCK_STATUS.
     pub contexts: Vec<Context>,
+    /// Address of the first byte of the export in its device.
+    pub start: u64,
 }
 
 /// State of the handshake.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum HandshakeState {
     /// The handshake continues.
     Negotiating,
-    /// An export was selected; requests follow.
-    ExportSelected,
+    /// This export was selected; requests follow.
+    ExportSelected(Arc<Export>),
     /// The session ends.
     Closed,
 }
@@ -74,6 +77,8 @@ pub(super) struct Handshake {
     /// Number of bytes of option data still to be discarded, and the option, which is then refused.
     skip: Option<(usize, u32)>,
     negotiated: Negotiated,
+    /// Name of the export for which the contexts were selected.
+    contexts_of: String,
 }
 
 impl Handshake {
@@ -88,6 +93,7 @@ impl Handshake {
             options: 0,
             skip: None,
             negotiated: Negotiated::default(),
+            contexts_of: String::new(),
         }
     }
 
@@ -100,7 +106,7 @@ impl Handshake {
     /// of bytes needed if none were consumed, and the state of the handshake.
     pub(super) fn process(
         &mut self,
-        on: &Export,
+        on: &Exports,
         input: &[u8],
         out: &mut Output,
     ) -> (usize, usize, HandshakeState) {
@@ -151,7 +157,7 @@ impl Handshake {
         if flags & !known == 0 { HandshakeState::Negotiating } else { HandshakeState::Closed }
     }
 
-    fn option(&mut self, on: &Export, option: u32, data: &[u8], out: &mut Output) -> HandshakeState {
+    fn option(&mut self, on: &Exports, option: u32, data: &[u8], out: &mut Output) -> HandshakeState {
         if on.device().is_stopping() && option != option::ABORT {
             error(out, option, reply::ERR_SHUTDOWN, "the server is stopping");
             return if option == option::EXPORT_NAME {
@@ -167,9 +173,11 @@ impl Handshake {
                 return HandshakeState::Closed;
             }
             option::LIST if data.is_empty() => {
-                let name = on.name().as_bytes();
-                let len = (name.len() as u32).to_be_bytes();
-                option_reply(out, option, reply::SERVER, &[&len, name]);
+                for export in on.all() {
+                    let name = export.name().as_bytes();
+                    let len = (name.len() as u32).to_be_bytes();
+                    option_reply(out, option, reply::SERVER, &[&len, name]);
+                }
                 option_reply(out, option, reply::ACK, &[]);
             }
             option::STRUCTURED_REPLY if data.is_empty() => {
@@ -187,33 +195,40 @@ impl Handshake {
         HandshakeState::Negotiating
     }
 
-    fn export_name(&mut self, on: &Export, name: &[u8], out: &mut Output) -> HandshakeState {
-        if !on.matches(name) {
-            return HandshakeState::Closed;
-        }
-        out.u64(on.device().bytes());
+    fn export_name(&mut self, on: &Exports, name: &[u8], out: &mut Output) -> HandshakeState {
+        let Some(on) = on.find(name) else { return HandshakeState::Closed };
+        out.u64(on.bytes());
         out.u16(flags(on, self.negotiated.structured));
         if !self.no_zeroes {
             out.space(124).fill(0);
         }
-        HandshakeState::ExportSelected
+        self.select(on)
     }
 
-    fn info(&mut self, on: &Export, option: u32, data: &[u8], out: &mut Output) -> HandshakeState {
+    /// Ends the handshake. Contexts that were selected for another export do not apply.
+    fn select(&mut self, on: &Arc<Export>) -> HandshakeState {
+        if self.contexts_of != on.name() {
+            self.negotiated.contexts.clear();
+        }
+        self.negotiated.start = on.start();
+        HandshakeState::ExportSelected(Arc::clone(on))
+    }
+
+    fn info(&mut self, on: &Exports, option: u32, data: &[u8], out: &mut Output) -> HandshakeState {
         let Some((name, wanted)) = parse_info(data) else {
             error(out, option, reply::ERR_INVALID, "the lengths inside the option do not fit its data");
             return HandshakeState::Negotiating;
         };
-        if !on.matches(name) {
+        let Some(on) = on.find(name) else {
             error(out, option, reply::ERR_UNKNOWN, "there is no such export");
             return HandshakeState::Negotiating;
-        }
+        };
         let info_reply = |out: &mut Output, what: u16, parts: &[&[u8]]| {
             let what = what.to_be_bytes();
             let all: Vec<&[u8]> = std::iter::once(&what[..]).chain(parts.iter().copied()).collect();
             option_reply(out, option, reply::INFO, &all);
         };
-        let size = on.device().bytes().to_be_bytes();
+        let size = on.bytes().to_be_bytes();
         let flags = flags(on, self.negotiated.structured).to_be_bytes();
         info_reply(out, info::EXPORT, &[&size, &flags]);
         for what in wanted {
@@ -234,10 +249,10 @@ impl Handshake {
             }
         }
         option_reply(out, option, reply::ACK, &[]);
-        if option == option::GO { HandshakeState::ExportSelected } else { HandshakeState::Negotiating }
+        if option == option::GO { self.select(on) } else { HandshakeState::Negotiating }
     }
 
-    fn contexts(&mut self, on: &Export, option: u32, data: &[u8], out: &mut Output) {
+    fn contexts(&mut self, on: &Exports, option: u32, data: &[u8], out: &mut Output) {
         let sets = option == option::SET_META_CONTEXT;
         if sets {
             // Every SET_META_CONTEXT discards the earlier selection, even if it fails.
@@ -254,8 +269,11 @@ impl Handshake {
                 "the lengths inside the option do not fit its data",
             );
         };
-        if !on.matches(name) {
+        let Some(on) = on.find(name) else {
             return error(out, option, reply::ERR_UNKNOWN, "there is no such export");
+        };
+        if sets {
+            self.contexts_of = on.name().to_owned();
         }
         let chosen = |c: &Context| {
             // SET requires full names, while LIST also accepts a namespace.

@@ -28,7 +28,7 @@ mod workers;
 
 pub use address::Address;
 pub use connection::{Advance, Connection, Next};
-pub use export::Export;
+pub use export::{Export, Exports};
 pub use handshake::{Context, Negotiated};
 pub use output::Output;
 pub use request::{InvalidRequest, Limits, NbdCommand, NbdRequest};

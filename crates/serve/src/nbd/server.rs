@@ -5,7 +5,7 @@ mod session;
 
 use super::listen::Listener;
 use super::stream::ClientStream;
-use super::{Address, Export};
+use super::{Address, Exports};
 use crate::resource_limits::{Budget, ConnectionSlot, ConnectionSlots};
 use std::io;
 use std::net::Shutdown;
@@ -60,7 +60,7 @@ pub struct NbdServer {
 }
 
 struct NbdServerState {
-    export: Arc<Export>,
+    exports: Exports,
     options: ServerOptions,
     listeners: Vec<Listener>,
     slots: Arc<ConnectionSlots<ClientStream>>,
@@ -76,7 +76,7 @@ impl NbdServer {
     /// # Errors
     /// An address cannot be listened on, or is reachable from other machines and `allow_remote` is
     /// not set.
-    pub fn start(export: Arc<Export>, options: ServerOptions) -> io::Result<NbdServer> {
+    pub fn start(exports: impl Into<Exports>, options: ServerOptions) -> io::Result<NbdServer> {
         let named =
             |a: &Address, e: io::Error| io::Error::new(e.kind(), format!("cannot listen on {a}: {e}"));
         let mut listeners = Vec::new();
@@ -96,7 +96,7 @@ impl NbdServer {
         }
         let addresses = listeners.iter().map(Listener::address).collect::<io::Result<_>>()?;
         let shared = Arc::new(NbdServerState {
-            export,
+            exports: exports.into(),
             slots: ConnectionSlots::new(options.connections_max, options.idle_evict),
             budget: Budget::new(options.buffers_max),
             options,
@@ -138,7 +138,7 @@ impl NbdServer {
 }
 
 fn accept(shared: &Arc<NbdServerState>, i: usize) {
-    let log = shared.export.device().log();
+    let log = shared.exports.device().log();
     let mut logged = false;
     while !shared.stopping.load(Ordering::Acquire) {
         match shared.listeners[i].accept(shared.options.request_max) {
@@ -164,7 +164,7 @@ fn accept(shared: &Arc<NbdServerState>, i: usize) {
 
 /// Starts the thread of a client, if a slot is free.
 fn admit(shared: &Arc<NbdServerState>, stream: ClientStream) {
-    let device = shared.export.device();
+    let device = shared.exports.device();
     let stream = Arc::new(stream);
     let Some((slot, evicted)) = shared.slots.admit(&stream, stream.peer()) else {
         device.clients().count_refused();
@@ -184,7 +184,7 @@ fn admit(shared: &Arc<NbdServerState>, stream: ClientStream) {
     let run = move || {
         match session::serve(&connection_guard.shared, &stream, &connection_guard.slot) {
             Err(e) if e.kind() == io::ErrorKind::TimedOut => {
-                connection_guard.shared.export.device().clients().count_dropped();
+                connection_guard.shared.exports.device().clients().count_dropped();
             }
             // Any other error means that the client has disconnected, which is normal.
             _ => {}
@@ -205,7 +205,7 @@ struct ConnectionGuard {
 impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         self.shared.logged.store(false, Ordering::Relaxed);
-        self.shared.export.device().clients().count_closed();
+        self.shared.exports.device().clients().count_closed();
     }
 }
 

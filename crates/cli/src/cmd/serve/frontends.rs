@@ -7,7 +7,7 @@ use frit_serve::ctl::{self, ControlTarget, DeviceTarget, Rights, VolumeInfo};
 use frit_serve::pace::{PaceMeter, PaceStat, PacedBackend};
 use frit_serve::{Backend, Device, Logger, fuse, metrics};
 use frit_stack::record::RecordPort;
-use frit_stack::{Bytes, Stack};
+use frit_stack::{Bytes, Namespace, Stack};
 use frit_volume::access::is_reachable;
 use frit_volume::{OpenOptions, OpenReport, Volume};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
@@ -59,6 +59,7 @@ pub(super) struct OpenedVolume {
     pub(super) meter: Option<Arc<PaceMeter>>,
     pub(super) recovered: OpenReport,
     pub(super) records: Vec<RecordPort>,
+    pub(super) namespaces: Vec<Namespace>,
     stack: String,
     defaults: Vec<ParamInfo>,
 }
@@ -194,6 +195,7 @@ impl OpenedVolume {
     ) -> Result<OpenedVolume> {
         Ok(OpenedVolume {
             stack: volume.stack().name().into(),
+            namespaces: volume.stack().namespaces().to_vec(),
             defaults: defaults(volume.stack())?,
             recovered: volume.recovery().clone(),
             records: volume.record_ports().to_vec(),

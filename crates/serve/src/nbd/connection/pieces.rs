@@ -107,7 +107,8 @@ impl Connection {
         }
         let fua = writing.request.has(flag::FUA);
         let hints = if fua { Hints::FUA } else { Hints::NONE };
-        let written = self.export.device().lock().write(writing.at, &input[..n], hints);
+        let place = self.negotiated.start + writing.at;
+        let written = self.export.device().lock().write(place, &input[..n], hints);
         writing.at += n as u64;
         writing.remaining -= n;
         let (remaining, cookie) = (writing.remaining, writing.request.cookie);
@@ -148,7 +149,7 @@ impl Connection {
             // A simple reply cannot report an error after its header. So the whole range is read
             // once beforehand to find damage.
             let export = Arc::clone(&self.export);
-            match prefetch(&mut export.device().lock(), at, len, &mut self.out) {
+            match prefetch(&mut export.device().lock(), export.start() + at, len, &mut self.out) {
                 Ok(ready) => done = ready,
                 Err(failure) => return self.refuse(cookie, &failure),
             }
@@ -174,7 +175,7 @@ impl Connection {
         reading.at += u64::from(n);
         reading.remaining -= n;
         // A separate statement, so that the lock is released before the result is handled.
-        let read = self.export.device().lock().read(at, into);
+        let read = self.export.device().lock().read(self.negotiated.start + at, into);
         match read {
             Ok(done) => {
                 reading.done = reading.done.and(done);

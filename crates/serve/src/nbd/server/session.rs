@@ -25,9 +25,9 @@ pub(super) fn serve(
     stream: &Arc<ClientStream>,
     slot: &ConnectionSlot<ClientStream>,
 ) -> io::Result<()> {
-    let reply_writer = shared.export.device().deferring().then(|| Arc::new(ReplyWriter::new(stream)));
+    let reply_writer = shared.exports.device().deferring().then(|| Arc::new(ReplyWriter::new(stream)));
     let connection = Connection::with_limits(
-        Arc::clone(&shared.export),
+        shared.exports.clone(),
         &shared.budget,
         shared.options.request_max,
         reply_writer.clone(),
@@ -36,10 +36,10 @@ pub(super) fn serve(
     if let Some(reply_writer) = reply_writer {
         return session.exchange(&mut |out| reply_writer.send(out.bytes()));
     }
-    if !shared.export.device().paced() {
+    if !shared.exports.device().paced() {
         return session.exchange(&mut |out| stream.write_all(out.bytes()));
     }
-    let (device, waiting) = (shared.export.device(), ReplyQueue::new(&shared.budget));
+    let (device, waiting) = (shared.exports.device(), ReplyQueue::new(&shared.budget));
     std::thread::scope(|scope| {
         let sender = std::thread::Builder::new().name("nbd-paced".into());
         sender.spawn_scoped(scope, || waiting.send(stream, &|due| device.replied(due)))?;

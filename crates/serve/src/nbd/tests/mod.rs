@@ -2,13 +2,14 @@
 
 mod commands;
 mod disconnect;
+mod exports;
 mod handshake;
 mod mutate;
 mod pieces;
 mod sharing;
 
 use super::wire::{self, CHUNK_MAGIC, Errno, OPTION_MAGIC, OPTION_REPLY_MAGIC, SIMPLE_MAGIC, option};
-use super::{Connection, Export, NbdCommand, Next};
+use super::{Connection, Export, Exports, NbdCommand, Next};
 use crate::testing::{Knobs, MemoryBackend};
 use crate::{Device, DeviceOptions};
 use std::sync::Arc;
@@ -35,9 +36,13 @@ fn device(options: DeviceOptions) -> (Arc<Device>, Arc<Knobs>) {
 impl Client {
     /// Connects without sending anything.
     fn connect(device: &Arc<Device>) -> Client {
-        let export = Arc::new(Export::new(Arc::clone(device), "scratch", "memory"));
+        Client::of(Arc::new(Export::new(Arc::clone(device), "scratch", "memory")))
+    }
+
+    /// Connects to a server of these exports.
+    fn of(exports: impl Into<Exports>) -> Client {
         let mut c = Client {
-            connection: Connection::new(export),
+            connection: Connection::new(exports),
             input: Vec::new(),
             received: Vec::new(),
             closed: false,

@@ -3,7 +3,7 @@
 
 use super::super::input::ReceiveBuffer;
 use super::super::wire::{self, CHUNK_MAGIC, Errno, SIMPLE_MAGIC, flag, option};
-use super::super::{Connection, Export, NbdCommand, Next};
+use super::super::{Connection, Export, Exports, NbdCommand, Next};
 use super::{BYTES, Req, device, go, option_bytes};
 use crate::resource_limits::Budget;
 use crate::testing::Knobs;
@@ -24,16 +24,21 @@ struct Client {
 
 impl Client {
     fn ready(device: &Arc<Device>, structured: bool, budget: usize) -> Client {
-        let budget = Budget::new(budget);
         let export = Arc::new(Export::new(Arc::clone(device), "", ""));
-        let connection = Connection::with_limits(export, &budget, Duration::ZERO, None);
+        Client::of(export, "", structured, budget)
+    }
+
+    /// Connects to a server of these exports, and selects one.
+    fn of(exports: impl Into<Exports>, name: &str, structured: bool, budget: usize) -> Client {
+        let budget = Budget::new(budget);
+        let connection = Connection::with_limits(exports, &budget, Duration::ZERO, None);
         let input = ReceiveBuffer::new(&budget);
         let mut c = Client { connection, input, received: Vec::new(), held_max: 0, closed: false };
         let mut hello = 3u32.to_be_bytes().to_vec();
         if structured {
             hello.extend(option_bytes(option::STRUCTURED_REPLY, &[]));
         }
-        hello.extend(option_bytes(option::GO, &go("", &[])));
+        hello.extend(option_bytes(option::GO, &go(name, &[])));
         c.send(&hello);
         assert!(c.connection.is_transmitting());
         c.received.clear();
@@ -186,4 +191,30 @@ fn a_write_that_ends_in_the_middle_was_not_answered() {
     c.send(&request[request.len() / 2..]);
     assert_eq!(std::mem::take(&mut c.received).len(), 16);
     assert_eq!(c.read_chunks(0, BYTES as u32, 0).0, bytes(3));
+}
+
+#[test]
+fn pieces_of_a_request_stay_in_the_range_of_its_export() {
+    for structured in [false, true] {
+        let (device, _) = device(DeviceOptions::default());
+        let range = 64 << 10..960 << 10;
+        let len = (range.end - range.start) as usize;
+        let ranges = [("middle".to_owned(), range.clone())];
+        let exports = Exports::of_ranges(Arc::clone(&device), "", &ranges);
+        let mut c = Client::of(exports, "middle", structured, 0);
+        let data: Vec<u8> = (0..len).map(|i| (i / 1000) as u8 | 1).collect();
+        assert_eq!(c.write(0, &data, 0), 0);
+        if structured {
+            let (read, chunks, error) = c.read_chunks(0, len as u32, 0);
+            assert!(read == data && chunks > 1 && error == 0, "{chunks} chunks");
+        } else {
+            let reply = c.request(Req::new(NbdCommand::Read, 0, len as u32), &[]);
+            assert!(reply[16..] == data);
+        }
+        let mut all = vec![1; BYTES as usize];
+        let _ = device.lock().read(0, &mut all).unwrap();
+        let (first, end) = (range.start as usize, range.end as usize);
+        assert!(all[first..end] == data);
+        assert!(all[..first].iter().chain(&all[end..]).all(|&b| b == 0));
+    }
 }
