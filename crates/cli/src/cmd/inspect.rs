@@ -210,6 +210,14 @@ fn told(dir: &Path, i: &Inspection, inside: &Result<OpenedJson, String>) -> Stri
     row("UUID", &s.uuid_text());
     row("made", &format!("{} by frit {}, format version {VERSION}", when(s.created_unix), s.created_by));
     row("stack", &format!("{}, sha256 {}", s.name, s.sha256_text()));
+    // A stack of a later version is shown by its text only.
+    let stack = frit_stack::Stack::parse(&s.name, &s.stack, &[]);
+    let namespaces = stack.iter().flat_map(frit_stack::Stack::namespaces);
+    let namespaces: Vec<String> =
+        namespaces.map(|n| format!("{} {}", n.name, size::format(n.bytes()))).collect();
+    if !namespaces.is_empty() {
+        row("name spaces", &namespaces.join(", "));
+    }
     let copies = match &i.damaged_copy {
         None => format!("update {}", s.sequence),
         Some(why) => format!("update {}; the other copy is damaged: {why}", s.sequence),

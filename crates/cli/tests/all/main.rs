@@ -24,6 +24,7 @@ mod models;
 mod mount;
 mod mqsim_model;
 mod nameless_model;
+mod namespaces;
 mod nand_model;
 mod ntl;
 mod ntl_model;
