@@ -1,7 +1,9 @@
 //! Device names of a trace, and the layout of the devices in one address space.
 
+use crate::DeviceRange;
 use crate::problems::Reason;
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// Alignment of devices in the address space, in sectors (1 MiB). It keeps the alignment of
 /// requests.
@@ -84,6 +86,18 @@ impl DeviceNames {
     }
 }
 
+/// Returns the range of a device.
+///
+/// # Errors
+/// A sentence about a device without one.
+pub(crate) fn range_of(name: &str, ranges: &[DeviceRange]) -> Result<Range<u64>, String> {
+    let found = ranges.iter().find(|r| r.name == name).map(|r| r.sectors.clone());
+    found.ok_or_else(|| {
+        let known: Vec<&str> = ranges.iter().map(|r| r.name.as_str()).collect();
+        format!("there is no name space for its device '{name}'; there are {}", known.join(", "))
+    })
+}
+
 /// Start of each device in the one address space, in sectors.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct DeviceLayout {
@@ -105,6 +119,16 @@ impl DeviceLayout {
             at = end.div_ceil(ALIGN).saturating_mul(ALIGN);
         }
         DeviceLayout { base, end }
+    }
+
+    /// Places devices with these names in ranges.
+    ///
+    /// # Errors
+    /// A sentence about a device that has no range.
+    pub(crate) fn of_ranges(names: &[String], ranges: &[DeviceRange]) -> Result<DeviceLayout, String> {
+        let base = |name: &String| range_of(name, ranges).map(|range| range.start);
+        let end = ranges.iter().map(|r| r.sectors.end).max().unwrap_or(0);
+        Ok(DeviceLayout { base: names.iter().map(base).collect::<Result<_, _>>()?, end })
     }
 
     /// Returns the first sector of a device, or `None` for a device that did not occur when the
@@ -135,6 +159,17 @@ mod tests {
         assert_eq!(n.number(1 << 40), Ok(2));
         assert_eq!(n.name(b"7"), Ok(0));
         assert_eq!(n.list(), ["7", "sda", "1099511627776"]);
+    }
+
+    #[test]
+    fn devices_are_placed_in_ranges_by_name() {
+        let range = |name: &str, sectors| DeviceRange { name: name.into(), sectors };
+        let ranges = [range("a", 0..100), range("b", 100..300)];
+        let names = |all: &[&str]| all.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
+        let layout = DeviceLayout::of_ranges(&names(&["b", "a"]), &ranges).unwrap();
+        assert_eq!((layout.base(0), layout.base(1), layout.base(2)), (Some(100), Some(0), None));
+        let e = DeviceLayout::of_ranges(&names(&["a", "c"]), &ranges).unwrap_err();
+        assert!(e.contains("'c'") && e.contains("a, b"), "{e}");
     }
 
     #[test]

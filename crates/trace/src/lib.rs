@@ -35,7 +35,9 @@ pub use fit::Fit;
 pub use formats::{FORMATS, TraceFormat};
 pub use identity::{WorkloadIdentity, WorkloadKind};
 pub use measured::{MeasuredRequest, MeasuredTrace};
-pub use options::{BlktraceEvent, Columns, DeviceMapping, Options, ReadDigit, SizeUnit, TimeUnit};
+pub use options::{
+    BlktraceEvent, Columns, DeviceMapping, DeviceRange, Options, ReadDigit, SizeUnit, TimeUnit,
+};
 pub use problems::{MalformedLine, Problems};
 pub use reading::{Fact, FactSource, Reading};
 pub use request::{ReqOp, Request, SectorCut, requests_for};

@@ -120,7 +120,7 @@ fn one_device(
             Ok(Some(index.and_then(|i| u16::try_from(i).ok()).unwrap_or(u16::MAX)))
         }
         DeviceMapping::Concat if batch.iter().all(|r| r.device == 0) => Ok(None),
-        DeviceMapping::Concat => Err(Error::Devices {
+        DeviceMapping::Concat | DeviceMapping::Ranges(_) => Err(Error::Devices {
             name: source.identity(path, None).name,
             why: format!(
                 "its service times are those of several devices ({}); choose one with --devices only:NAME",

@@ -3,6 +3,7 @@
 use crate::{Error, Result};
 use frit_core::Nanos;
 use serde::Serialize;
+use std::ops::Range;
 use std::str::FromStr;
 
 /// Unit of a time column.
@@ -272,6 +273,17 @@ pub enum DeviceMapping {
     Merge,
     /// Only the requests to one device, given by its name in the trace.
     Only(String),
+    /// Each device in a range of its own, such as a name space. Other devices are an error.
+    Ranges(Vec<DeviceRange>),
+}
+
+/// A device of a trace, and the range of the address space that it is mapped to.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct DeviceRange {
+    /// Name of the device in the trace.
+    pub name: String,
+    /// Its sectors.
+    pub sectors: Range<u64>,
 }
 
 impl FromStr for DeviceMapping {

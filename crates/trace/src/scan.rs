@@ -8,7 +8,7 @@ use crate::devices::DeviceLayout;
 use crate::identity::WorkloadIdentity;
 use crate::problems::Problems;
 use crate::source::{RequestSource, SourceKind, check_only};
-use crate::{DeviceMapping, Options, Reading, Request, Result};
+use crate::{DeviceMapping, Error, Options, Reading, Request, Result};
 use frit_core::{Nanos, SECTOR_BYTES};
 use serde::Serialize;
 use stats::StatsCollector;
@@ -111,8 +111,12 @@ impl Scan {
             SourceKind::Generated(_) => None,
         };
         let problems = source.problems();
-        let layout = DeviceLayout::concat(&ends);
         let identity = source.identity(spec, sha256);
+        let layout = match &options.devices {
+            DeviceMapping::Ranges(ranges) => DeviceLayout::of_ranges(source.devices(), ranges)
+                .map_err(|why| Error::Devices { name: identity.name.clone(), why })?,
+            _ => DeviceLayout::concat(&ends),
+        };
         Ok(stats.finish(identity, source.reading(), problems, source.devices().to_vec(), layout))
     }
 

@@ -3,7 +3,7 @@
 pub use crate::generate::GENERATOR_PREFIX;
 pub use crate::source::STDIN;
 
-use crate::devices::DeviceLayout;
+use crate::devices::{DeviceLayout, range_of};
 use crate::fit::Fitter;
 use crate::identity::WorkloadIdentity;
 use crate::input::TraceInput;
@@ -12,6 +12,7 @@ use crate::source::{RequestSource, SourceKind, check_only};
 use crate::stream::TraceStream;
 use crate::{DeviceMapping, Error, Fit, Options, Reading, Request, Result, Scan};
 use std::io::Read;
+use std::ops::Range;
 
 /// A stream of requests in one address space.
 ///
@@ -39,6 +40,8 @@ pub struct Workload {
     again: bool,
     only: Option<u16>,
     layout: Option<DeviceLayout>,
+    /// Ranges of the devices so far, if the options give ranges.
+    ranges: Vec<Range<u64>>,
     fitter: Option<Fitter>,
     left: u64,
     sha256: Option<String>,
@@ -76,6 +79,7 @@ impl Workload {
             again,
             only: None,
             layout: None,
+            ranges: Vec::new(),
             fitter: None,
             left: options.limit.unwrap_or(u64::MAX),
             sha256: None,
@@ -145,6 +149,29 @@ impl Workload {
                     self.only = at.and_then(|i| u16::try_from(i).ok());
                 }
                 out.retain(|r| Some(r.device) == self.only);
+                Ok(())
+            }
+            DeviceMapping::Ranges(ranges) => {
+                let refused = |why| Error::Devices { name: self.source.identity(&self.spec, None).name, why };
+                for name in self.source.devices().iter().skip(self.ranges.len()) {
+                    self.ranges.push(range_of(name, ranges).map_err(refused)?);
+                }
+                // A flush has no address.
+                for r in out.iter_mut().filter(|r| r.sectors > 0) {
+                    let Some(range) = self.ranges.get(usize::from(r.device)) else {
+                        return Err(refused("its requests name no device, and so no name space".into()));
+                    };
+                    let sectors = range.end - range.start;
+                    if r.end() > sectors {
+                        let name = &self.source.devices()[usize::from(r.device)];
+                        let why = format!(
+                            "a request at sector {} of its device '{name}' ends behind the name space, which has {sectors} sectors",
+                            r.sector.0
+                        );
+                        return Err(refused(why));
+                    }
+                    r.sector.0 += range.start;
+                }
                 Ok(())
             }
             DeviceMapping::Concat => {
@@ -238,5 +265,46 @@ impl Iterator for Workload {
         }
         self.next += 1;
         self.batch.get(self.next - 1).copied().map(Ok)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DeviceRange;
+    use std::io::Write;
+
+    fn sectors(text: &str, ranges: &[(&str, Range<u64>)], scanned: bool) -> Result<Vec<u64>> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        let path = file.path().to_str().unwrap();
+        let range = |(name, sectors): &(&str, Range<u64>)| DeviceRange {
+            name: (*name).to_owned(),
+            sectors: sectors.clone(),
+        };
+        let columns = "time=1:us,device=2,op=3,sector=4,sectors=5".parse().unwrap();
+        let devices = DeviceMapping::Ranges(ranges.iter().map(range).collect());
+        let options = Options { devices, columns: Some(columns), ..Options::default() };
+        if !scanned {
+            return Workload::open(path, &options)?.map(|r| r.map(|r| r.sector.0)).collect();
+        }
+        let scan = Scan::of(path, &options)?;
+        assert!(scan.end_sector <= 300, "{}", scan.end_sector);
+        let workload = Workload::open_scanned(path, &options, &scan)?.fit(Fit::Strict, 300, Some(&scan))?;
+        workload.map(|r| r.map(|r| r.sector.0)).collect()
+    }
+
+    #[test]
+    fn devices_lie_in_the_ranges_of_their_names() {
+        let ranges = [("a", 0..100), ("b", 100..300)];
+        let two = "1,b,W,8,8\n2,a,W,16,8\n3,b,R,192,8\n4,a,R,92,8\n";
+        for scanned in [false, true] {
+            assert_eq!(sectors(two, &ranges, scanned).unwrap(), [108, 16, 292, 92]);
+            let refused = |text: &str| sectors(text, &ranges, scanned).unwrap_err().to_string();
+            let past = refused("1,b,W,8,8\n2,a,W,96,8\n");
+            assert!(past.contains("'a'") && past.contains("100 sectors"), "{past}");
+            let other = refused("1,b,W,8,8\n2,c,W,8,8\n");
+            assert!(other.contains("'c'") && other.contains("a, b"), "{other}");
+        }
     }
 }

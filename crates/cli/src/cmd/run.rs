@@ -1,6 +1,7 @@
 //! `frit run`: runs workloads over stacks.
 
 mod inputs;
+mod namespaces;
 mod progress;
 
 use super::trace::ReadArgs;
@@ -78,6 +79,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CHUNK", num_args = 0..=1, require_equals = true, default_missing_value = "1M",
           value_parser = frit_core::size::parse)]
     compact: Option<u64>,
+    /// Direct the requests to each device of a trace to the name space of the same name, which the stacks
+    /// have ([[namespace]]).
+    #[arg(long, conflicts_with_all = ["wrap", "compact", "devices"])]
+    namespaces: bool,
     /// Give writes to a range of the volume a hint: metadata, hot or cold, such as 0+64M=metadata.
     /// Can be given again.
     #[arg(long, value_name = "OFFSET+LENGTH=HINT")]
@@ -207,7 +212,9 @@ fn all(
     mut log: Option<&mut RequestLog>,
 ) -> Result<()> {
     let options = args.options();
-    let read = args.read.options(DeviceMapping::Concat);
+    let devices =
+        if args.namespaces { namespaces::mapping(workloads, stacks)? } else { DeviceMapping::Concat };
+    let read = args.read.options(devices);
     let mut jobs = Vec::new();
     for spec in workloads {
         let bar = RunProgress::new(args.quiet, &format!("reading {spec}"), None);

@@ -265,3 +265,46 @@ fn name_spaces_that_cannot_be_served_are_refused() {
     }
     assert!(!Path::new(&bad).join("frit.volume").exists());
 }
+
+/// Writes a trace of two devices, each of which writes its sectors up to `last`.
+fn trace(path: &Path, names: [&str; 2], last: u64) {
+    let mut text = "at,device,sector,sectors,op\n".to_owned();
+    for n in 0..400u64 {
+        let (device, sector) = (names[(n % 2) as usize], (n * 8 * 7) % last / 8 * 8);
+        text += &format!("{n},{device},{sector},8,W\n");
+    }
+    std::fs::write(path, text).unwrap();
+}
+
+#[test]
+fn a_run_directs_devices_of_a_trace_to_name_spaces() {
+    let dir = tempfile::tempdir().unwrap();
+    create(dir.path());
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let (stack, good) = (path("two.toml"), path("good.csv"));
+    let columns = "time=at:us,device=device,sector=sector,sectors=sectors,op=op";
+    let run = |stack: &str, trace: &str, more: &[&str]| {
+        let read =
+            ["run", "--stack", stack, "--trace", trace, "--format", "csv", "--columns", columns, "--quiet"];
+        frit(&[&read[..], more].concat())
+    };
+    trace(Path::new(&good), ["bulk", "fast"], 4 << 11);
+    let out = run(&stack, &good, &["--namespaces", "--verify"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    for (names, last, words) in [
+        (["bulk", "other"], 64, "no name space for its device 'other'"),
+        (["bulk", "fast"], 12 << 11, "ends behind the name space, which has 8192 sectors"),
+    ] {
+        let bad = path("bad.csv");
+        trace(Path::new(&bad), names, last);
+        let out = run(&stack, &bad, &["--namespaces"]);
+        let said = text(&out.stderr);
+        assert!(!out.status.success() && said.contains(words), "{said}");
+    }
+    let out = run("ftl-small", &good, &["--namespaces"]);
+    assert!(!out.status.success() && text(&out.stderr).contains("[[namespace]]"), "{}", text(&out.stderr));
+    let out = run(&stack, &good, &["--namespaces", "--wrap"]);
+    assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+    let out = frit(&["run", "--stack", &stack, "--trace", "gen:uniform,count=10", "--namespaces"]);
+    assert!(text(&out.stderr).contains("trace with devices"), "{}", text(&out.stderr));
+}

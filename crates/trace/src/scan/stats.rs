@@ -165,7 +165,7 @@ impl StatsCollector {
         StatsCollector {
             requests: 0,
             merge: *devices == DeviceMapping::Merge,
-            flat: *devices != DeviceMapping::Concat,
+            flat: matches!(devices, DeviceMapping::Merge | DeviceMapping::Only(_)),
             reads: ValueHistogram::new(),
             writes: ValueHistogram::new(),
             discards: ValueHistogram::new(),
