@@ -98,6 +98,21 @@ pub(crate) fn range_of(name: &str, ranges: &[DeviceRange]) -> Result<Range<u64>,
     })
 }
 
+/// Checks that a request of a device, which ends before sector `end`, lies in the range of the device.
+///
+/// # Errors
+/// A sentence about the request.
+pub(crate) fn check_end(name: &str, end: u64, range: &Range<u64>) -> Result<(), String> {
+    let sectors = range.end - range.start;
+    if end <= sectors {
+        return Ok(());
+    }
+    Err(format!(
+        "a request of its device '{name}' reaches sector {}, behind the name space, which has {sectors} sectors",
+        end - 1
+    ))
+}
+
 /// Start of each device in the one address space, in sectors.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct DeviceLayout {
@@ -121,14 +136,23 @@ impl DeviceLayout {
         DeviceLayout { base, end }
     }
 
-    /// Places devices with these names in ranges.
+    /// Places devices with these names in ranges. `ends` holds the end of the highest request of each.
     ///
     /// # Errors
-    /// A sentence about a device that has no range.
-    pub(crate) fn of_ranges(names: &[String], ranges: &[DeviceRange]) -> Result<DeviceLayout, String> {
-        let base = |name: &String| range_of(name, ranges).map(|range| range.start);
+    /// A sentence about a device that has no range, or one that is too small.
+    pub(crate) fn of_ranges(
+        names: &[String],
+        ends: &[u64],
+        ranges: &[DeviceRange],
+    ) -> Result<DeviceLayout, String> {
+        let mut base = Vec::with_capacity(names.len());
+        for (i, name) in names.iter().enumerate() {
+            let range = range_of(name, ranges)?;
+            check_end(name, ends.get(i).copied().unwrap_or(0), &range)?;
+            base.push(range.start);
+        }
         let end = ranges.iter().map(|r| r.sectors.end).max().unwrap_or(0);
-        Ok(DeviceLayout { base: names.iter().map(base).collect::<Result<_, _>>()?, end })
+        Ok(DeviceLayout { base, end })
     }
 
     /// Returns the first sector of a device, or `None` for a device that did not occur when the
@@ -166,10 +190,12 @@ mod tests {
         let range = |name: &str, sectors| DeviceRange { name: name.into(), sectors };
         let ranges = [range("a", 0..100), range("b", 100..300)];
         let names = |all: &[&str]| all.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
-        let layout = DeviceLayout::of_ranges(&names(&["b", "a"]), &ranges).unwrap();
+        let layout = DeviceLayout::of_ranges(&names(&["b", "a"]), &[200], &ranges).unwrap();
         assert_eq!((layout.base(0), layout.base(1), layout.base(2)), (Some(100), Some(0), None));
-        let e = DeviceLayout::of_ranges(&names(&["a", "c"]), &ranges).unwrap_err();
+        let e = DeviceLayout::of_ranges(&names(&["a", "c"]), &[], &ranges).unwrap_err();
         assert!(e.contains("'c'") && e.contains("a, b"), "{e}");
+        let e = DeviceLayout::of_ranges(&names(&["a", "b"]), &[100, 201], &ranges).unwrap_err();
+        assert!(e.contains("'b' reaches sector 200") && e.contains("has 200 sectors"), "{e}");
     }
 
     #[test]

@@ -113,7 +113,7 @@ impl Scan {
         let problems = source.problems();
         let identity = source.identity(spec, sha256);
         let layout = match &options.devices {
-            DeviceMapping::Ranges(ranges) => DeviceLayout::of_ranges(source.devices(), ranges)
+            DeviceMapping::Ranges(ranges) => DeviceLayout::of_ranges(source.devices(), &ends, ranges)
                 .map_err(|why| Error::Devices { name: identity.name.clone(), why })?,
             _ => DeviceLayout::concat(&ends),
         };

@@ -3,7 +3,7 @@
 pub use crate::generate::GENERATOR_PREFIX;
 pub use crate::source::STDIN;
 
-use crate::devices::{DeviceLayout, range_of};
+use crate::devices::{DeviceLayout, check_end, range_of};
 use crate::fit::Fitter;
 use crate::identity::WorkloadIdentity;
 use crate::input::TraceInput;
@@ -161,15 +161,8 @@ impl Workload {
                     let Some(range) = self.ranges.get(usize::from(r.device)) else {
                         return Err(refused("its requests name no device, and so no name space".into()));
                     };
-                    let sectors = range.end - range.start;
-                    if r.end() > sectors {
-                        let name = &self.source.devices()[usize::from(r.device)];
-                        let why = format!(
-                            "a request at sector {} of its device '{name}' ends behind the name space, which has {sectors} sectors",
-                            r.sector.0
-                        );
-                        return Err(refused(why));
-                    }
+                    let name = &self.source.devices()[usize::from(r.device)];
+                    check_end(name, r.end(), range).map_err(refused)?;
                     r.sector.0 += range.start;
                 }
                 Ok(())

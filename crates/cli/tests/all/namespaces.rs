@@ -293,12 +293,12 @@ fn a_run_directs_devices_of_a_trace_to_name_spaces() {
     assert!(out.status.success(), "{}", text(&out.stderr));
     for (names, last, words) in [
         (["bulk", "other"], 64, "no name space for its device 'other'"),
-        (["bulk", "fast"], 12 << 11, "ends behind the name space, which has 8192 sectors"),
+        (["bulk", "fast"], 12 << 11, "behind the name space, which has 8192 sectors"),
     ] {
         let bad = path("bad.csv");
         trace(Path::new(&bad), names, last);
         let out = run(&stack, &bad, &["--namespaces"]);
-        let said = text(&out.stderr);
+        let said = text(&out.stderr).replace("\n  │ ", " ");
         assert!(!out.status.success() && said.contains(words), "{said}");
     }
     let out = run("ftl-small", &good, &["--namespaces"]);
