@@ -79,8 +79,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CHUNK", num_args = 0..=1, require_equals = true, default_missing_value = "1M",
           value_parser = frit_core::size::parse)]
     compact: Option<u64>,
-    /// Direct the requests to each device of a trace to the name space of the same name, which the stacks
-    /// have ([[namespace]]).
+    /// Direct the requests to each device of a trace to the name space of the same name. The stacks need
+    /// name spaces.
     #[arg(long, conflicts_with_all = ["wrap", "compact", "devices"])]
     namespaces: bool,
     /// Give writes to a range of the volume a hint: metadata, hot or cold, such as 0+64M=metadata.
