@@ -396,6 +396,11 @@ impl WorkItem<'_> {
             error |= layer.check(&mut UntimedSink::new(), scope, &mut |_| open_found = true).is_err();
             let halted = layer.halt(&mut UntimedSink::new());
             error |= halted.is_err();
+            // A request that failed leaves each sector old or new (docs/reference/composition.md, failure): the
+            // pages before one that could not be read are written.
+            let mut failed = CommandSet::new(requests.len());
+            (0..requests.len()).filter(|&i| !lasted.has(i)).for_each(|i| failed.add(i));
+            clients.history.split(&failed);
             // The halt reports the loss of what was not flushed.
             if halted.is_err() && layer.write_guarantee().durable_at == DurabilityPoint::OnFlush {
                 forget_unflushed(&mut lasted, &requests, flushed);

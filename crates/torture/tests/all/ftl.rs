@@ -7,6 +7,7 @@ use frit_layer::planted::FtlBug;
 use frit_torture::block::campaign::run;
 use frit_torture::block::case::TortureMode;
 use frit_torture::block::options::CampaignOptions;
+use frit_torture::block::replay::replay;
 
 /// Returns the stacks under torture, and the number of distinct images that each must give.
 fn variants() -> Vec<(String, usize)> {
@@ -25,6 +26,18 @@ fn distinct_images_of_ftls_hold() {
 fn failing_and_damaged_ftls_cost_nothing_that_was_acknowledged() {
     let (struck, seen) = many_faults(&variants(), &[TortureMode::Errors, TortureMode::Damage]);
     assert!(struck > 500 && seen * 4 > struck, "{struck} {seen}");
+}
+
+/// A read that returns the former contents of a page lets a write fail after some of its pages. Each of its
+/// sectors is then old or new, and no acknowledged write is lost.
+#[test]
+fn a_failed_write_leaves_each_sector_old_or_new() {
+    let stack = target("ftl-one-unit");
+    for case in ["d20.0.2", "d26.0.105", "d42.0.122", "d42.0.379", "d43.0.353", "d57.0.17"] {
+        let report = replay(&stack, &CampaignOptions::default(), case.parse().unwrap());
+        assert_eq!(report.faults_struck, 1, "{case}");
+        assert!(report.violations.is_empty(), "{case}: {:?}", report.violations[0].violation);
+    }
 }
 
 /// Random tree 37, whose FTL has one NAND unit of few blocks.
