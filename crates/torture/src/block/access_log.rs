@@ -1,5 +1,5 @@
 //! Recording of the accesses to the stores of a run: every write and sync, with the number of its
-//! command.
+//! command, and the pages that a copyback reads.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -31,6 +31,17 @@ pub enum LoggedAccessKind {
     Sync,
 }
 
+/// A NAND page that a copyback reads. The command names the target only.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CopiedPage {
+    /// Number of the copyback.
+    pub command: u32,
+    /// Number of the medium.
+    pub medium: u8,
+    /// Address of the page in the store.
+    pub at: u64,
+}
+
 /// All accesses, in order.
 #[derive(Clone, Default, Debug)]
 pub struct AccessRecords {
@@ -38,6 +49,8 @@ pub struct AccessRecords {
     pub accesses: Vec<LoggedAccess>,
     /// Bytes of all writes.
     pub bytes: Vec<u8>,
+    /// Pages that copybacks read.
+    pub copied: Vec<CopiedPage>,
 }
 
 impl AccessRecords {
@@ -53,12 +66,39 @@ impl AccessRecords {
 pub struct AccessLog {
     commands: AtomicU32,
     log: Mutex<AccessRecords>,
+    /// Reads of NAND pages since the last command: medium, address and length.
+    reads: Mutex<Vec<(u8, u64, usize)>>,
 }
 
 impl AccessLog {
     /// Counts a command.
     pub fn command(&self) {
         self.commands.fetch_add(1, Ordering::Relaxed);
+        self.reads().clear();
+    }
+
+    /// Counts a copyback of `bytes`. The pages that were read last are its sources: the device verifies
+    /// them directly before.
+    pub fn copyback(&self, bytes: usize) {
+        let command = self.commands.load(Ordering::Relaxed);
+        let mut left = bytes;
+        for (medium, at, len) in std::mem::take(&mut *self.reads()).into_iter().rev() {
+            if left == 0 {
+                break;
+            }
+            self.log().copied.push(CopiedPage { command, medium, at });
+            left = left.saturating_sub(len);
+        }
+        self.command();
+    }
+
+    /// Notes a read of the data of a NAND page.
+    pub fn read_page(&self, medium: u8, at: u64, len: usize) {
+        self.reads().push((medium, at, len));
+    }
+
+    fn reads(&self) -> MutexGuard<'_, Vec<(u8, u64, usize)>> {
+        self.reads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn log(&self) -> MutexGuard<'_, AccessRecords> {

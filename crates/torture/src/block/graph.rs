@@ -5,10 +5,11 @@
 //! Only commands with a lasting effect are nodes; a read passes on its own dependencies. Edges are
 //! the recorded `after`, the order within a NAND block, and the order of writes to one cache line
 //! of PCM. A read of NAND is executed in the order of its block too, so what waits for it also waits
-//! for the programs before it. A read out of a buffer in DRAM is no such command. The recorder's own
-//! order between fences and writes on a line is not used, because a fence is not a write.
+//! for the programs before it. A read out of a buffer in DRAM is no such command. A copyback reads
+//! pages of another block than it programs, and waits for the programs before it in both. The
+//! recorder's own order between fences and writes on a line is not used, because a fence is not a write.
 
-use crate::block::access_log::{AccessRecords, LoggedAccessKind};
+use crate::block::access_log::{AccessRecords, CopiedPage, LoggedAccessKind};
 use crate::block::command_set::CommandSet;
 use crate::block::target::MediumShape;
 use frit_core::{Cause, MediumKind, Op};
@@ -121,7 +122,7 @@ impl Graph {
             bytes: Vec::new(),
             early: Vec::new(),
         };
-        let waits = g.link(recording, &node_of, count, media);
+        let waits = g.link(recording, &node_of, &sources_of(&log.copied, media), media);
         g.acks = recording
             .requests
             .iter()
@@ -146,9 +147,10 @@ impl Graph {
         &mut self,
         recording: &Recording,
         node_of: &[Option<usize>],
-        count: usize,
+        sources: &HashMap<u32, Vec<u32>>,
         media: &[MediumShape],
     ) -> Vec<CommandSet> {
+        let count = self.needed_by.len();
         let mut waits: Vec<CommandSet> = Vec::with_capacity(node_of.len());
         let mut last_in_block: HashMap<(u16, u32), usize> = HashMap::new();
         let mut last_on_line: HashMap<(u16, u64), usize> = HashMap::new();
@@ -160,11 +162,15 @@ impl Graph {
                     before.add(n);
                 }
             }
-            if op.cmd.op == Op::NandRead
-                && let Some(&n) = last_in_block.get(&(op.cmd.unit.0, op.cmd.hazard))
-            {
-                before.add(n);
-                before.add_all(&self.nodes[n].before);
+            let read = match op.cmd.op {
+                Op::NandRead => std::slice::from_ref(&op.cmd.hazard),
+                _ => sources.get(&(i as u32)).map_or(&[][..], Vec::as_slice),
+            };
+            for block in read {
+                if let Some(&n) = last_in_block.get(&(op.cmd.unit.0, *block)) {
+                    before.add(n);
+                    before.add_all(&self.nodes[n].before);
+                }
             }
             if let (Some(n), Some(effect)) = (node_of[i], effect(op.cmd.op)) {
                 let cmd = &op.cmd;
@@ -358,6 +364,18 @@ impl Graph {
     }
 }
 
+/// Returns the blocks that each copyback reads.
+fn sources_of(copied: &[CopiedPage], media: &[MediumShape]) -> HashMap<u32, Vec<u32>> {
+    let mut sources: HashMap<u32, Vec<u32>> = HashMap::new();
+    for page in copied {
+        let Some(nand) = media.get(page.medium as usize).and_then(|m| m.nand) else { continue };
+        let blocks = sources.entry(page.command).or_default();
+        blocks.push((page.at / nand.page_bytes / nand.pages_per_block) as u32);
+        blocks.dedup();
+    }
+    sources
+}
+
 /// Returns the bytes of a line, whose writes are ordered, and of a word, which a cut does not tear,
 /// for a unit.
 fn granularity_of(media: &[MediumShape], unit: u16) -> (u64, u64) {
@@ -380,6 +398,8 @@ fn medium_of(media: &[MediumShape], unit: u16) -> Option<usize> {
 mod tests {
     use super::*;
     use crate::block::access_log::AccessLog;
+    use crate::block::medium::{SharedMedium, TortureMedium};
+    use crate::block::nand_layout::NandLayout;
     use crate::block::recording_sink::RecordingSink;
     use frit_core::{Cmd, Sink, UnitId};
     use std::sync::Arc;
@@ -450,6 +470,35 @@ mod tests {
         let before = |n: usize| g.nodes[n].before.iter().collect::<Vec<_>>();
         assert_eq!(before(4), [0, 1], "the erase and the program of the block, and nothing after the read");
         assert!(before(5).is_empty(), "a read out of a buffer in DRAM");
+    }
+
+    #[test]
+    fn a_copyback_waits_for_the_programs_of_the_block_that_it_reads() {
+        const LAYOUT: NandLayout =
+            NandLayout { page_bytes: 512, pages_per_block: 2, pages: 8, program_pages: 1, record_copies: 1 };
+        let access_log = Arc::new(AccessLog::default());
+        let medium = SharedMedium::new(TortureMedium::new(0, Some(LAYOUT)));
+        medium.lock().access_log = Some(access_log.clone());
+        let mut t = RecordingSink::new(access_log.clone(), None, 0..0);
+        t.start_recording();
+        let start = Sink::start(&t);
+        let of_block = |op, hazard| Cmd { hazard, ..cmd(op, 0, 512, 0) };
+        let read = |page: u64| medium.open(8192).read(page * 512, &mut [0; 512]).unwrap();
+        t.emit(of_block(Op::NandProgram, 0), start);
+        t.emit(of_block(Op::NandProgram, 1), start);
+        t.emit(of_block(Op::NandProgram, 2), start);
+        read(2);
+        t.emit(of_block(Op::NandProgram, 2), start);
+        // The page of block 2 is read for another reason.
+        read(4);
+        read(1);
+        let copied = t.emit(of_block(Op::NandCopyback, 3), start);
+        t.emit(of_block(Op::NandErase, 5), copied);
+        let shape = MediumShape { nand: Some(LAYOUT), ..shape(0..1) };
+        let g = Graph::new(&t.finish(), access_log.take(), &[shape]);
+        let before = |n: usize| g.nodes[n].before.iter().collect::<Vec<_>>();
+        assert_eq!(before(4), [0], "the program of its source, and no other");
+        assert_eq!(before(5), [0, 4]);
     }
 
     #[test]

@@ -199,6 +199,11 @@ impl TortureMedium {
             self.note_read(at, into.len());
         }
         into.copy_from_slice(&self.bytes[at as usize..at as usize + into.len()]);
+        if let (Some(access_log), Some(nand)) = (&self.access_log, &self.nand)
+            && at < nand.records_at()
+        {
+            access_log.read_page(self.number, at, into.len());
+        }
         match &mut self.fault {
             Some(t) => t.read(self.number, at, into),
             None => Ok(()),

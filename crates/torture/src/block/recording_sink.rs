@@ -148,7 +148,10 @@ impl Sink for RecordingSink {
         if class.is_some_and(|c| c != CommandClass::Erase) {
             self.last = class;
         }
-        self.access_log.command();
+        match cmd.op {
+            Op::NandCopyback => self.access_log.copyback(cmd.len as usize),
+            _ => self.access_log.command(),
+        }
         let done = self.record.emit(cmd, after);
         let data =
             class == Some(CommandClass::PcmData) || matches!(cmd.op, Op::NandProgram | Op::NandCopyback);
