@@ -58,8 +58,10 @@ pub struct Flashcache<S: Sink, C: ?Sized, D: ?Sized> {
     /// Token after which the metadata of all blocks that are clean is durable.
     pub(super) reuse_after: S::Tok,
     pub(super) health: Health,
-    /// `true` after a failed flush of the SSD: slots that were written since the flush before may
-    /// have the contents of other blocks.
+    /// `true` if slots were written since the last flush of the SSD.
+    pub(super) slots_unflushed: bool,
+    /// `true` after a failed flush of the SSD before which slots were written: they may have the contents
+    /// of other blocks.
     pub(super) ssd_failed: bool,
     /// `true` after an error of the disk that left the cache consistent.
     pub(super) intact: bool,
@@ -112,6 +114,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
             metadata_after: S::Tok::default(),
             reuse_after: S::Tok::default(),
             health: Health::default(),
+            slots_unflushed: false,
             ssd_failed: false,
             intact: false,
             stats: FlashcacheStats::default(),
@@ -169,6 +172,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
         let ready = sink.join(self.ready, reuse);
         let after = sink.join(ready, after);
         let at = self.layout.slot_at(slot) + u64::from(offset);
+        self.slots_unflushed = true;
         let done = self.ssd.write(sink, at, data, cause, after)?;
         join_into(sink, &mut self.ssd_pending, done);
         Ok(done)

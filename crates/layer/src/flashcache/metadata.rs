@@ -139,8 +139,10 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
         let before = sink.join(pending, self.ssd_flushed);
         let after = sink.join(before, after);
         self.stats.ssd_flushes += 1;
-        let done = self.ssd.flush(sink, Cause::Meta, after).inspect_err(|_| self.ssd_failed = true)?;
-        (self.ssd_pending, self.ssd_flushed) = (None, done);
+        // Without such slots, only metadata can be lost, which the map in DRAM has.
+        let flushed = self.ssd.flush(sink, Cause::Meta, after);
+        let done = flushed.inspect_err(|_| self.ssd_failed |= self.slots_unflushed)?;
+        (self.ssd_pending, self.ssd_flushed, self.slots_unflushed) = (None, done, false);
         Ok(done)
     }
 

@@ -93,7 +93,7 @@ impl<S: Sink, C: BlockDevice<S> + ?Sized, D: BlockDevice<S> + ?Sized> Flashcache
         (self.ssd_flushed, self.disk_flushed, self.flushed_at) = (none, none, none);
         (self.ready, self.metadata_after, self.reuse_after) = (none, none, none);
         (self.health, self.intact, self.direct_pending) = (Health::default(), false, false);
-        self.ssd_failed = false;
+        (self.slots_unflushed, self.ssd_failed) = (false, false);
     }
 
     /// Returns the newest header.

@@ -1,6 +1,8 @@
 //! Shadow-model tests over two disks: every read is compared with a plain byte array, over halts and
 //! crashes.
 
+mod failures;
+
 use super::sets::flag;
 use super::{Flashcache, FlashcacheConfig, FlashcacheMode, SetPolicy};
 use frit_core::{
