@@ -55,6 +55,25 @@ fn a_full_device_takes_its_capacity_and_is_freed_by_deletions() {
     assert_eq!(device.strays(), 0);
 }
 
+/// Without syncs, a writer applies moves when 4096 are pending (docs/reference/nameless-fs.md, migrations).
+#[test]
+fn a_writer_applies_moves_when_many_are_pending() {
+    let device = FakeDevice::new(CAPACITY, VIRTUAL, 4);
+    let fs = format(&device);
+    let ino = file(&fs, "file");
+    fs.write(ino, 0, &[1; 8 * BLOCK]).unwrap();
+    fs.sync().unwrap();
+    device.migrate(4096);
+    fs.write(ino, 0, &[2]).unwrap();
+    assert_eq!(device.pending(), 4096);
+    device.migrate(1);
+    fs.write(ino, 1, &[2]).unwrap();
+    assert_eq!(device.pending(), 0);
+    let bytes = contents(&fs, ino).unwrap();
+    assert!(bytes[..2] == [2, 2] && bytes[2..].iter().all(|&byte| byte == 1));
+    assert_eq!(device.strays(), 0);
+}
+
 #[test]
 fn contents_lie_on_the_device_and_metadata_does_not() {
     let device = FakeDevice::new(CAPACITY, VIRTUAL, 2);
