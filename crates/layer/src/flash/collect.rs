@@ -1,23 +1,22 @@
 //! Garbage collection in small steps: each write pays for the page that it takes, idle time works
 //! ahead, and a write waits only if its unit has no spare block.
 
+use super::pacing::{IdleCopies, PaceState, PacingPolicy};
 use super::space::{Flash, ForwardMap, GcVictim, MovedPage, NandStream};
 use super::{BlockUse, GcPolicy, WearPolicy};
 use crate::Token;
 use crate::planted::FlashBug;
 use frit_core::convert::{count_u32, low_u16, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Progress, Result, Sink};
+use frit_core::{BlockId, Cause, Error, Lpn, Nanos, Ppn, Progress, Result, Sink};
 use frit_media::{ExpectedPage, Spare, Store};
 
-/// Largest number of moves that a written page pays for while its unit collects a block that gains
-/// no pages (wear leveling, retirement).
-const MOVES_WITHOUT_GAIN: u32 = 1;
+/// Time after which background work that leaves busy units alone looks at them again: a part of a
+/// program.
+const BUSY_UNITS_LATER: Nanos = Nanos(100_000);
 
 impl<T: Token, N: Store> Flash<T, N> {
-    /// Pays for `pages` pages written into `unit`. A victim with `v` valid pages of `b` yields `b − v`
-    /// pages for `v` moves, so each written page owes `v / (b − v)` moves. The unit never runs out
-    /// of blocks, and no write waits for the collection of a whole block.
+    /// Pays for `pages` pages written into `unit`, with the copies that are due by the pacing policy.
     #[inline]
     pub(crate) fn collect_on_write<S: Sink<Tok = T>, M: ForwardMap<T>>(
         &mut self,
@@ -26,10 +25,11 @@ impl<T: Token, N: Store> Flash<T, N> {
         unit: u32,
         pages: u32,
     ) -> Result<()> {
-        let u = &self.units[to_usize(unit)];
+        let u = &mut self.units[to_usize(unit)];
         // Includes blocks that wait for a flush, since no more moves are needed to free them.
         let free = u.free.len() + u.awaiting_flush.len();
         if u.victim.is_none() && free > self.config.low_blocks && u.retiring.is_empty() {
+            self.config.pacing.rested(&mut u.pace, self.blocks.pages_per_block());
             return Ok(());
         }
         self.pay(sink, map, unit, pages)
@@ -43,17 +43,18 @@ impl<T: Token, N: Store> Flash<T, N> {
         pages: u32,
     ) -> Result<()> {
         let Some(v) = self.victim(map, unit) else { return Ok(()) };
-        let u = &mut self.units[to_usize(unit)];
-        // Integer arithmetic without loss: the remainder of v / gain stays in `debt` for the next
-        // page.
-        u.debt += v.valid * pages;
-        let mut moves = u.debt.checked_div(v.gain).unwrap_or(MOVES_WITHOUT_GAIN * pages);
-        u.debt = u.debt.checked_rem(v.gain).unwrap_or(0);
-        if self.unit_pages > 1 {
-            return self.pay_by_units(sink, map, unit, moves);
+        let state = self.pace_state(unit, v);
+        let due = self.config.pacing.due(&mut self.units[to_usize(unit)].pace, pages, state);
+        let mut copied = 0;
+        while copied < due {
+            match self.move_next(sink, map, unit)? {
+                0 => break,
+                n => copied += n,
+            }
         }
-        while moves > 0 && self.move_next_page(sink, map, unit)? {
-            moves -= 1;
+        self.config.pacing.paid(&mut self.units[to_usize(unit)].pace, due, copied, state);
+        if self.unit_pages > 1 {
+            self.finish_drained(sink, map, unit)?;
         }
         if self.units[to_usize(unit)].victim.is_some_and(|v| self.blocks.valid(v.block) == 0) {
             self.finish(sink, map, unit)?;
@@ -61,32 +62,16 @@ impl<T: Token, N: Store> Flash<T, N> {
         Ok(())
     }
 
-    /// Moves pages as [`Flash::pay`] does, in whole program units: the moves beyond those that are
-    /// owed count for the next call.
-    fn pay_by_units<S: Sink<Tok = T>, M: ForwardMap<T>>(
-        &mut self,
-        sink: &mut S,
-        map: &mut M,
-        unit: u32,
-        moves: u32,
-    ) -> Result<()> {
-        let gather = &mut self.units[to_usize(unit)].gather;
-        let ahead = std::mem::take(&mut gather.moves_ahead);
-        let (mut owed, mut ahead) = (moves.saturating_sub(ahead), ahead.saturating_sub(moves));
-        while owed > 0 {
-            let moved = self.gather_next(sink, map, unit)?;
-            if moved == 0 {
-                break;
-            }
-            ahead += moved.saturating_sub(owed);
-            owed = owed.saturating_sub(moved);
+    /// State of a unit with a victim, for the pacing policy.
+    fn pace_state(&self, unit: u32, v: GcVictim<T>) -> PaceState {
+        let u = &self.units[to_usize(unit)];
+        PaceState {
+            valid: v.valid,
+            gain: v.gain,
+            free: u.free.len() + u.awaiting_flush.len(),
+            low: self.config.low_blocks,
+            pages_per_block: self.blocks.pages_per_block(),
         }
-        self.units[to_usize(unit)].gather.moves_ahead = ahead;
-        self.finish_drained(sink, map, unit)?;
-        if self.units[to_usize(unit)].victim.is_some_and(|v| self.blocks.valid(v.block) == 0) {
-            self.finish(sink, map, unit)?;
-        }
-        Ok(())
     }
 
     /// Frees blocks in a unit so that the given number of pages can be written without garbage
@@ -136,7 +121,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                     ),
                 });
             }
-            while self.move_next(sink, map, unit)? {}
+            while self.move_next(sink, map, unit)? > 0 {}
             self.finish_drained(sink, map, unit)?;
             // Wear leveling can start a victim when a drained one is erased. Its pages are not moved yet.
             if self.units[to_usize(unit)].victim.is_some_and(|v| self.blocks.valid(v.block) == 0) {
@@ -147,29 +132,88 @@ impl<T: Token, N: Store> Flash<T, N> {
         Ok(())
     }
 
-    /// Collects garbage in idle time: at most `budget` moves, with the units in round-robin order.
+    /// Collects garbage in idle time: about `budget` copies, with the units in round-robin order.
     pub(crate) fn step<S: Sink<Tok = T>, M: ForwardMap<T>>(
         &mut self,
         sink: &mut S,
         map: &mut M,
         budget: u32,
     ) -> Result<Progress<T>> {
-        let Some(unit) = self.next_unit_to_collect(map) else { return self.fold_in_idle(sink, map, budget) };
+        let (copies, wait_for_idle) = match self.config.pacing.in_background(budget.max(1)) {
+            IdleCopies::InTurn(copies) => (copies, false),
+            IdleCopies::InIdleUnits(copies) => (copies, true),
+        };
+        let Some(unit) = self.next_unit_to_collect(map) else {
+            return self.fold_in_idle(sink, map, budget);
+        };
+        if !wait_for_idle {
+            return Ok(Progress::Busy(self.collect_in_background(sink, map, unit, copies)?));
+        }
+        self.collect_in_idle_units(sink, map, unit, copies)
+    }
+
+    /// Makes copies in all idle units that have a victim or need one, from `first` on.
+    fn collect_in_idle_units<S: Sink<Tok = T>, M: ForwardMap<T>>(
+        &mut self,
+        sink: &mut S,
+        map: &mut M,
+        first: u32,
+        copies: u32,
+    ) -> Result<Progress<T>> {
+        let n = count_u32(self.units.len());
+        let mut begun = None;
+        for unit in (first..n).chain(0..first) {
+            if !sink.is_idle(self.nand.unit_id(unit)) || !self.has_idle_work(map, unit) {
+                continue;
+            }
+            let done = self.collect_in_background(sink, map, unit, copies)?;
+            let done = sink.join(done, self.units[to_usize(unit)].gather.read());
+            begun = Some(begun.map_or(done, |other| sink.join(other, done)));
+        }
+        Ok(match begun {
+            Some(done) => Progress::Busy(done),
+            None => Progress::At(sink.now() + BUSY_UNITS_LATER),
+        })
+    }
+
+    /// Makes at most `copies` copies in a unit, and finishes its victim if that is empty. Returns a
+    /// token that is done when the copies of the victim are.
+    fn collect_in_background<S: Sink<Tok = T>, M: ForwardMap<T>>(
+        &mut self,
+        sink: &mut S,
+        map: &mut M,
+        unit: u32,
+        copies: u32,
+    ) -> Result<T> {
         if self.units[to_usize(unit)].victim.is_none() {
             self.finish_gathered(sink, map, unit)?;
         }
-        for _ in 0..budget.max(1) {
-            if !self.move_next(sink, map, unit)? {
+        for _ in 0..copies {
+            let Some(v) = self.units[to_usize(unit)].victim else { break };
+            let copied = self.move_next(sink, map, unit)?;
+            if copied == 0 {
                 break;
             }
+            let state = self.pace_state(unit, v);
+            let account = &mut self.units[to_usize(unit)].pace;
+            self.config.pacing.copied_in_background(account, copied, state);
         }
         self.finish_drained(sink, map, unit)?;
         let v = self.units[to_usize(unit)].victim;
-        let mut done = v.map(|v| v.done).unwrap_or_default();
-        if v.is_some_and(|v| self.blocks.valid(v.block) == 0) {
-            done = self.finish(sink, map, unit)?;
+        match v {
+            Some(v) if self.blocks.valid(v.block) == 0 => self.finish(sink, map, unit),
+            v => Ok(v.map(|v| v.done).unwrap_or_default()),
         }
-        Ok(Progress::Busy(done))
+    }
+
+    /// Returns `true` if a unit has a victim, or is below the high threshold and another one was found.
+    fn has_idle_work<M: ForwardMap<T>>(&mut self, map: &M, unit: u32) -> bool {
+        let u = &self.units[to_usize(unit)];
+        let begun = u.victim.is_some() || !u.retiring.is_empty();
+        let free = u.free.len() + u.awaiting_flush.len();
+        let drained = !u.gather.drained.is_empty();
+        let wanted = begun || free < self.config.high_blocks;
+        (wanted && self.victim(map, unit).is_some()) || drained
     }
 
     /// Next unit in round-robin order that is below the high threshold and has a victim. After a
@@ -180,12 +224,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         }
         let n = count_u32(self.units.len());
         for unit in (self.next_idle_unit..n).chain(0..self.next_idle_unit) {
-            let u = &self.units[to_usize(unit)];
-            let begun = u.victim.is_some() || !u.retiring.is_empty();
-            let free = u.free.len() + u.awaiting_flush.len();
-            let drained = !u.gather.drained.is_empty();
-            let wanted = begun || free < self.config.high_blocks;
-            if (wanted && self.victim(map, unit).is_some()) || drained {
+            if self.has_idle_work(map, unit) {
                 self.next_idle_unit = (unit + 1) % n;
                 return Some(unit);
             }
@@ -222,23 +261,23 @@ impl<T: Token, N: Store> Flash<T, N> {
         let v = GcVictim { block, cursor: 0, valid, gain, cause, retiring, done: T::default() };
         let u = &mut self.units[to_usize(unit)];
         u.victim = Some(v);
-        u.debt = 0;
+        self.config.pacing.started(&mut u.pace);
         v
     }
 
-    /// Moves the next valid pages of the victim, as many as one command reads. Returns `false` if
-    /// there is none left.
+    /// Moves the next valid pages of the victim, as many as one command reads. Returns their
+    /// number, 0 if there is none left.
     #[inline]
     pub(super) fn move_next<S: Sink<Tok = T>, M: ForwardMap<T>>(
         &mut self,
         sink: &mut S,
         map: &mut M,
         unit: u32,
-    ) -> Result<bool> {
+    ) -> Result<u32> {
         if self.unit_pages > 1 {
-            return Ok(self.gather_next(sink, map, unit)? > 0);
+            return self.gather_next(sink, map, unit);
         }
-        self.move_next_page(sink, map, unit)
+        self.move_next_page(sink, map, unit).map(u32::from)
     }
 
     /// Moves the next valid page of the victim. Returns `false` if there is none left.
@@ -476,7 +515,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.config.gc.removed(block, &self.blocks);
         self.stats.relocated += 1;
         let mut v = self.start_victim(unit, block, Cause::WearLevel, false);
-        // A write then pays for `MOVES_WITHOUT_GAIN` moves, however many pages the block has.
+        // A write then pays for one copy a page, however many pages the block has.
         v.gain = 0;
         self.idle_work_pending = true;
         self.units[to_usize(unit)].victim = Some(v);

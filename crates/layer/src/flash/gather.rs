@@ -41,20 +41,18 @@ pub(super) struct Gather<T> {
     pub(super) drained: Vec<GcVictim<T>>,
     /// Placement handle of the pages.
     handle: u8,
-    /// Moves by which garbage collection is ahead of what written pages have paid for.
-    pub(super) moves_ahead: u32,
 }
 
 impl<T: Default> Default for Gather<T> {
     fn default() -> Gather<T> {
-        Gather {
-            pages: Vec::new(),
-            bytes: Vec::new(),
-            read: T::default(),
-            drained: Vec::new(),
-            handle: 0,
-            moves_ahead: 0,
-        }
+        Gather { pages: Vec::new(), bytes: Vec::new(), read: T::default(), drained: Vec::new(), handle: 0 }
+    }
+}
+
+impl<T: Copy> Gather<T> {
+    /// Token that is done when all pages are read.
+    pub(super) fn read(&self) -> T {
+        self.read
     }
 }
 
@@ -390,7 +388,6 @@ impl<T: Token, N: Store> Flash<T, N> {
         let cause = self.units[to_usize(unit)].victim.map_or(Cause::Gc, |v| v.cause);
         let programmed = self.program_pages(sink, unit, &gather, cause);
         self.units[to_usize(unit)].gather.drained = std::mem::take(&mut gather.drained);
-        self.units[to_usize(unit)].gather.moves_ahead = gather.moves_ahead;
         self.units[to_usize(unit)].gather.handle = gather.handle;
         let ProgrammedUnit { first, done } = programmed?;
         self.record_moved(sink, map, unit, first, &gather.pages, done)?;

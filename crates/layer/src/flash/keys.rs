@@ -1,6 +1,6 @@
 //! Parameters of the NAND side, which the tables of several layers have under the same names.
 
-use super::{FlashConfig, Gc, SlcFull, WearLeveling, WearPolicy};
+use super::{FlashConfig, Gc, Pacing, SlcFull, WearLeveling, WearPolicy};
 use frit_core::params::parse_name;
 use frit_core::{Error, Result};
 
@@ -48,6 +48,7 @@ impl FlashKeys<'_> {
         Ok(FlashConfig {
             gc: parse_name::<Gc>("gc", self.gc)?,
             wear: self.wear()?,
+            pacing: Pacing::default(),
             low_blocks: self.gc_low_blocks as usize,
             high_blocks: self.gc_high_blocks as usize,
             copyback: self.copyback,

@@ -1,6 +1,7 @@
 //! The NAND space: its state, initialisation, and accessors.
 
 use super::gather::Gather;
+use super::pacing::{PaceAccount, Pacing, PacingPolicy};
 use super::slc_cache::{SlcCache, SlcFull};
 use super::unit_order::UnitOrder;
 use super::{BlockTable, BlockUse, Gc, GcPolicy, WearLeveling, WearPolicy};
@@ -108,6 +109,8 @@ pub struct FlashConfig {
     pub gc: Gc,
     /// Wear-leveling policy.
     pub wear: WearLeveling,
+    /// Pacing of the copies of garbage collection.
+    pub pacing: Pacing,
     /// Writes pay for garbage collection when a unit has this many free blocks or fewer (at least
     /// 3).
     pub low_blocks: usize,
@@ -260,8 +263,8 @@ pub(super) struct Unit<T> {
     pub(super) retiring: Vec<u32>,
     /// Empty blocks that are erased after the next flush.
     pub(super) awaiting_flush: Vec<GcVictim<T>>,
-    /// Moves that garbage collection owes, times the victim's gain.
-    pub(super) debt: u32,
+    /// Copies that garbage collection owes.
+    pub(super) pace: PaceAccount,
     pub(super) valid_pages: u32,
     pub(super) usable_blocks: u32,
     /// Pages that garbage collection has read, on devices that program several at once.
@@ -390,8 +393,9 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Sets the numbers of free blocks at which garbage collection starts and stops. Both are
     /// raised to what the reserve and the held blocks need.
     pub(crate) fn set_thresholds(&mut self, low_blocks: usize, high_blocks: usize) {
-        // Garbage collection must start before only the reserve is left.
-        let low = low_blocks.max(self.reserve + 1);
+        // Garbage collection must start before only the reserve is left, and as early as writes can be
+        // ahead of it.
+        let low = low_blocks.max(self.reserve + self.config.pacing.burst_blocks().max(1));
         self.config.low_blocks = low + self.ahead;
         self.config.high_blocks = high_blocks.max(low) + self.ahead;
     }
@@ -427,7 +431,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                 victim: None,
                 retiring: Vec::new(),
                 awaiting_flush: Vec::new(),
-                debt: 0,
+                pace: PaceAccount::default(),
                 valid_pages: 0,
                 gather: Gather::default(),
                 erased: T::default(),
@@ -753,6 +757,12 @@ impl<T: Token, N: Store> Flash<T, N> {
         }
         self.config.gc = gc;
         self.idle_work_pending = true;
+    }
+
+    /// Changes the pacing policy. The thresholds have to be set again.
+    pub(crate) fn set_pacing(&mut self, pacing: Pacing) {
+        self.config.pacing = pacing;
+        self.units.iter_mut().for_each(|u| u.pace = PaceAccount::default());
     }
 
     /// Changes the wear-leveling policy.

@@ -1,7 +1,8 @@
 //! Configuration of the FTL.
 
 use super::mapping::Mapping;
-use crate::flash::{FlashKeys, Gc, SlcFull, SpareNeeds, UnitOrder, WearLeveling};
+use crate::flash::{FlashKeys, Gc, Pacing, PacingPolicy, SlcFull, SpareNeeds, UnitOrder, WearLeveling};
+use frit_core::params::parse_name;
 use frit_core::{Error, Nanos, ParamTable, Result, size};
 use frit_media::NandGeometry;
 use serde::Deserialize;
@@ -123,6 +124,16 @@ frit_core::parameters! {
             "free blocks of a unit from which writes pay for garbage collection, at least 3";
         "gc_high_blocks" gc_high_blocks: u32 as Number = 4, live, unit "blocks",
             "free blocks of a unit until which idle-time garbage collection runs";
+        "gc_pacing" gc_pacing: String as Name<Pacing> = "share".into(), live,
+            "copies of garbage collection: a share for each write, by tokens, or a victim at once";
+        /// The default of MQSim-E is a block of each plane.
+        "gc_burst" gc_burst: f64 as Number = 1.0, live, unit "blocks", within 0.0..=64.0,
+            "pages of a unit that are written before copies are due, with tokens",
+            unused |c| c.gc_pacing != "token" => "only pacing by tokens has a burst";
+        /// MQSim-E has a quarter.
+        "gc_urgency" gc_urgency: f64 as Number = 0.25, live, unit "share", within 0.0..=0.9,
+            "tokens that a copy earns less as free blocks fall from gc_low_blocks to none",
+            unused |c| c.gc_pacing != "token" => "only pacing by tokens has an urgency";
         "copyback" copyback: bool as Switch = false, live,
             "garbage collection moves NAND pages by copyback, inside the plane, if all of a page is valid";
         "wear_leveling" wear_leveling: String as Name<WearLeveling> = "dynamic".into(), live,
@@ -233,6 +244,16 @@ impl FtlConfig {
     /// Time without requests after which the cache with one bit a cell is folded.
     pub(super) fn slc_idle(&self) -> Option<Nanos> {
         self.slc_idle_fold.then_some(Nanos(self.slc_idle_us * 1_000))
+    }
+
+    /// Pacing policy with its parameters.
+    ///
+    /// # Errors
+    /// The name of an unknown policy.
+    pub(super) fn pacing(&self) -> Result<Pacing> {
+        let mut pacing: Pacing = parse_name("gc_pacing", &self.gc_pacing)?;
+        pacing.set_limits(self.gc_burst, self.gc_urgency);
+        Ok(pacing)
     }
 
     /// Parameters of the NAND side.

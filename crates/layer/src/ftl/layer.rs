@@ -165,6 +165,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
         Ok(FlashConfig {
             handles: config.spare_needs().handles,
             isolated: config.isolates(),
+            pacing: config.pacing()?,
             ..config.flash_keys().config()?
         })
     }
@@ -173,6 +174,8 @@ impl<T: Token, N: Store> Ftl<T, N> {
     fn apply_config(&mut self) {
         self.flash.refuse_if_too_small();
         self.flash.stripe_over(self.config.unit_order);
+        let (low, high) = (self.config.gc_low_blocks, self.config.gc_high_blocks);
+        self.flash.set_thresholds(low as usize, high as usize);
         self.flash.set_cache_rules(self.config.slc_full, self.config.slc_idle());
         if self.config.scans() {
             self.flash.enforce_erase_order(self.config.erase_after_flush);

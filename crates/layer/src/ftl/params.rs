@@ -26,8 +26,12 @@ impl<T: Token, N: Store> Params for Ftl<T, N> {
         // Checked as a whole, before any part takes effect.
         changed.validate()?;
         let wear = changed.flash_keys().wear()?;
+        let pacing = changed.pacing()?;
         if key == "gc" {
             self.flash.set_gc(parse_name::<Gc>(key, &changed.gc)?);
+        }
+        if key.starts_with("gc_") {
+            self.flash.set_pacing(pacing);
         }
         self.flash.set_wear(wear, changed.wear_threshold);
         self.flash.set_thresholds(changed.gc_low_blocks as usize, changed.gc_high_blocks as usize);

@@ -17,6 +17,7 @@ use proptest::prelude::*;
 mod figures;
 mod mapping;
 mod order;
+mod pacing;
 mod slc;
 mod streams;
 mod torn;
