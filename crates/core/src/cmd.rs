@@ -221,7 +221,7 @@ impl Cause {
 /// One command to one unit of a medium. It is `Copy` and has at most 24 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Cmd {
-    /// Address. NAND: the physical page (erase: the first page of the block). PCM, DRAM and disks:
+    /// Address. NAND: the physical page (erase: the first page of the block), and [`Cmd::ONE_BIT`]. PCM, DRAM and disks:
     /// the byte address. Object stores: the byte address in the store that holds the objects, or the
     /// name.
     pub addr: u64,
@@ -239,6 +239,26 @@ pub struct Cmd {
 }
 
 const _: () = assert!(size_of::<Cmd>() <= 24);
+
+impl Cmd {
+    /// Bit of the address of a NAND command: the block is used with one bit a cell. Page numbers have
+    /// 32 bits.
+    pub const ONE_BIT: u64 = 1 << 32;
+
+    /// Physical page of a NAND command.
+    #[inline]
+    #[must_use]
+    pub fn nand_page(&self) -> u32 {
+        (self.addr & u64::from(u32::MAX)) as u32
+    }
+
+    /// Returns `true` for a NAND command to a block that is used with one bit a cell.
+    #[inline]
+    #[must_use]
+    pub fn is_one_bit(&self) -> bool {
+        self.addr & Cmd::ONE_BIT != 0
+    }
+}
 
 #[cfg(test)]
 mod tests {

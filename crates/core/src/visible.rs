@@ -89,6 +89,17 @@ pub struct Wear {
     pub bad: u32,
     /// Areas of the layer on the medium, if each stays in its place.
     pub areas: Vec<WearArea>,
+    /// Wear of blocks of NAND while they were used with one bit a cell, which is a part of `cycles`.
+    pub one_bit: Option<OneBitWear>,
+}
+
+/// Wear of blocks of NAND while they were used with one bit a cell.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct OneBitWear {
+    /// Erases after such a use, one entry for each block.
+    pub cycles: Vec<u32>,
+    /// Number of such cycles that a block is specified for.
+    pub limit: u64,
 }
 
 /// Area of a medium that a layer uses for one purpose.

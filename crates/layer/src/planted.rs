@@ -33,6 +33,8 @@ pub enum FlashBug {
     FoldedErasedEarly,
     /// After a crash, the blocks of the cache with one bit a cell count as erased.
     CacheForgotten,
+    /// After a crash, blocks with one bit a cell of a dynamic cache count as blocks with all bits.
+    ModeForgotten,
 }
 
 impl PlantedBug for FlashBug {

@@ -8,7 +8,7 @@
 use super::tokens::Tok;
 use super::unit::Stage;
 use super::{InOrder, Tokens, Unit};
-use frit_core::{Nanos, Op, UnitId};
+use frit_core::{Cmd, Nanos, Op, UnitId};
 use frit_media::Hardware;
 
 /// "None" among the dies.
@@ -105,7 +105,8 @@ impl InOrder {
         self.units[leader.idx()].stage = Stage::Idle;
         self.asks.clear(leader.idx());
         let Some((_, _, op, addr)) = ready(&self.units, &self.tokens, leader) else { return };
-        let offset = |addr: u64| addr % die.pages_per_block;
+        // Blocks in different modes execute no command together.
+        let offset = |addr: u64| (addr & Cmd::ONE_BIT, (addr & !Cmd::ONE_BIT) % die.pages_per_block);
         let mut transfers_in = false;
         for &plane in &die.planes {
             let Some((ready, tok, its_op, its_addr)) = ready(&self.units, &self.tokens, plane) else {

@@ -188,6 +188,12 @@ impl<T: Token, N: Store> Flash<T, N> {
         stream: NandStream,
     ) -> Result<u32> {
         loop {
+            if stream == NandStream::Slc
+                && self.units[to_usize(unit)].slc.free.is_empty()
+                && self.cache_can_grow(unit)
+            {
+                self.change_mode(sink, unit, true)?;
+            }
             let u = &mut self.units[to_usize(unit)];
             let nand = &self.nand;
             let erases = |b: u32| nand.erases(BlockId(b));
@@ -205,7 +211,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                 return Ok(block);
             }
             self.blocks.set_suspect(block, false);
-            match self.nand.erase(sink, BlockId(block), Cause::Meta, self.in_use) {
+            match self.erase_as(sink, block, stream == NandStream::Slc, Cause::Meta, self.in_use) {
                 Ok(done) => {
                     self.note_erased(sink, unit, done);
                     return Ok(block);

@@ -34,9 +34,14 @@ pub(super) struct BlockInfo {
     pub(super) touched: u32,
     pub(super) valid: u16,
     pub(super) state: BlockUse,
-    /// A crash may have interrupted an erase: the block is erased again before it is written.
-    pub(super) suspect: bool,
+    /// [`SUSPECT`] and [`ONE_BIT`].
+    marks: u8,
 }
+
+/// Mark: a crash may have interrupted an erase, so the block is erased again before it is written.
+const SUSPECT: u8 = 1;
+/// Mark: the block is used with one bit a cell, in a dynamic cache.
+const ONE_BIT: u8 = 2;
 
 /// State, valid pages and age of all blocks. Unit `u` has the blocks from `u × blocks_per_unit` on.
 #[derive(Clone, Debug)]
@@ -63,7 +68,20 @@ impl BlockTable {
     #[inline]
     #[must_use]
     pub fn is_slc(&self, block: u32) -> bool {
+        if self.slc.dynamic {
+            return self.block[to_usize(block)].marks & ONE_BIT != 0;
+        }
         self.slc.blocks > 0 && block % self.blocks_per_unit < self.slc.blocks
+    }
+
+    /// Sets the mode of a block of a dynamic cache.
+    pub(super) fn set_one_bit(&mut self, block: u32, one_bit: bool) {
+        self.set_mark(block, ONE_BIT, one_bit);
+    }
+
+    fn set_mark(&mut self, block: u32, mark: u8, set: bool) {
+        let marks = &mut self.block[to_usize(block)].marks;
+        *marks = if set { *marks | mark } else { *marks & !mark };
     }
 
     /// Number of pages of a block, which are fewer in the cache with one bit a cell.
@@ -74,9 +92,10 @@ impl BlockTable {
     }
 
     /// Blocks of a unit in the cache with one bit a cell.
-    pub(super) fn slc_of_unit(&self, unit: u32) -> std::ops::Range<u32> {
+    pub(super) fn slc_of_unit(&self, unit: u32) -> impl Iterator<Item = u32> + '_ {
         let first = unit * self.blocks_per_unit;
-        first..first + self.slc.blocks
+        let blocks = if self.slc.dynamic { self.blocks_per_unit } else { self.slc.blocks };
+        (first..first + blocks).filter(|&b| !self.slc.dynamic || self.is_slc(b))
     }
 
     /// Size of the cache of a unit.
@@ -133,13 +152,13 @@ impl BlockTable {
     /// Sets whether a block is erased again before it is written.
     #[inline]
     pub(super) fn set_suspect(&mut self, block: u32, suspect: bool) {
-        self.block[to_usize(block)].suspect = suspect;
+        self.set_mark(block, SUSPECT, suspect);
     }
 
     /// Returns `true` if a block is erased again before it is written.
     #[must_use]
     pub fn is_suspect(&self, block: u32) -> bool {
-        self.block[to_usize(block)].suspect
+        self.block[to_usize(block)].marks & SUSPECT != 0
     }
 
     /// Number of valid pages in a block.

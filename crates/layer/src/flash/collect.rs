@@ -42,6 +42,9 @@ impl<T: Token, N: Store> Flash<T, N> {
         unit: u32,
         pages: u32,
     ) -> Result<()> {
+        if self.shrink_cache(sink, unit)? && self.units[to_usize(unit)].victim.is_none() {
+            return Ok(());
+        }
         let Some(v) = self.victim(map, unit) else { return Ok(()) };
         let state = self.pace_state(unit, v);
         let due = self.config.pacing.due(&mut self.units[to_usize(unit)].pace, pages, state);
@@ -105,6 +108,9 @@ impl<T: Token, N: Store> Flash<T, N> {
             if !self.units[to_usize(unit)].awaiting_flush.is_empty() {
                 self.stats.space_flushes += 1;
                 self.make_durable(sink, map)?;
+                continue;
+            }
+            if self.shrink_cache(sink, unit)? {
                 continue;
             }
             self.stats.forced += 1;
@@ -212,7 +218,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         let begun = u.victim.is_some() || !u.retiring.is_empty();
         let free = u.free.len() + u.awaiting_flush.len();
         let drained = !u.gather.drained.is_empty();
-        let wanted = begun || free < self.config.high_blocks;
+        let wanted = begun || free < self.config.high_blocks || self.collects_for_cache(unit);
         (wanted && self.victim(map, unit).is_some()) || drained
     }
 
@@ -238,10 +244,15 @@ impl<T: Token, N: Store> Flash<T, N> {
         if let Some(v) = self.units[to_usize(unit)].victim {
             return Some(v);
         }
+        if let Some(v) = self.cached_victim(map, unit, false) {
+            return Some(v);
+        }
         let (block, retiring) = match self.units[to_usize(unit)].retiring.pop() {
             Some(b) => (b, true),
             None => {
-                let b = self.config.gc.victim(unit, &self.blocks)?;
+                let Some(b) = self.config.gc.victim(unit, &self.blocks) else {
+                    return self.cached_victim(map, unit, true);
+                };
                 self.config.gc.removed(b, &self.blocks);
                 (b, false)
             }
@@ -252,6 +263,15 @@ impl<T: Token, N: Store> Flash<T, N> {
         map.prepare(&self.reverse[first..first + to_usize(self.blocks.pages_per_block())]);
         // The rescue of the pages of a failed block counts as garbage collection too.
         Some(self.start_victim(unit, block, Cause::Gc, retiring))
+    }
+
+    /// Makes the oldest block of a dynamic cache the victim; see [`Flash::take_cached`].
+    fn cached_victim<M: ForwardMap<T>>(&mut self, map: &M, unit: u32, any: bool) -> Option<GcVictim<T>> {
+        let block = self.take_cached(unit, any)?;
+        let retiring = self.blocks.state(block) == BlockUse::Retiring;
+        let first = self.nand.geometry().ppn(BlockId(block), 0).idx();
+        map.prepare(&self.reverse[first..first + to_usize(self.blocks.pages_in(block))]);
+        Some(self.start_victim(unit, block, Cause::Destage, retiring))
     }
 
     fn start_victim(&mut self, unit: u32, block: u32, cause: Cause, retiring: bool) -> GcVictim<T> {
@@ -417,7 +437,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         if self.erase_after_flush && !is_planted(FlashBug::EraseBeforeFlush) {
             self.blocks.set_state(v.block, BlockUse::Emptied);
             let u = &mut self.units[to_usize(unit)];
-            if self.blocks.is_slc(v.block) {
+            if self.blocks.is_slc(v.block) && self.dynamic_slc.is_none() {
                 u.slc.awaiting_flush.push(v);
                 return Ok(v.done);
             }
@@ -444,7 +464,8 @@ impl<T: Token, N: Store> Flash<T, N> {
         let erased = if v.retiring {
             Err(Error::EraseFailed { block: v.block })
         } else {
-            self.nand.erase(sink, BlockId(v.block), v.cause, after)
+            let one_bit = self.mode_after_erase(unit, v.block);
+            self.erase_as(sink, v.block, one_bit, v.cause, after)
         };
         match erased {
             Ok(done) => {
@@ -477,7 +498,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.blocks.set_state(block, BlockUse::Bad);
         self.stats.retired += 1;
         // The cache becomes smaller, which costs no capacity.
-        if !self.blocks.is_slc(block) {
+        if self.counts_for_capacity(block) {
             self.units[to_usize(unit)].usable_blocks -= 1;
             self.degrade(unit);
         }

@@ -9,6 +9,7 @@ pub(crate) mod alloc;
 mod blocks;
 mod capacity;
 mod collect;
+mod dynamic_slc;
 pub(crate) mod gather;
 pub mod gc;
 mod keys;
@@ -22,6 +23,7 @@ mod unit_order;
 
 pub use blocks::{BlockTable, BlockUse};
 pub(crate) use capacity::{nominal_capacity, page_capacity};
+pub(crate) use dynamic_slc::DynamicSlc;
 pub use gc::{Gc, GcPolicy};
 pub(crate) use keys::FlashKeys;
 pub use leveling::{WearLeveling, WearPolicy};

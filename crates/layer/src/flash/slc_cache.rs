@@ -71,7 +71,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         unit: u32,
         stream: NandStream,
     ) -> Result<NandStream> {
-        if self.blocks.slc().blocks == 0 || stream != NandStream::Host || self.past_cache {
+        if !self.has_cache() || stream != NandStream::Host || self.past_cache {
             return Ok(stream);
         }
         self.cached_stream(sink, map, unit)
@@ -97,7 +97,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     pub(super) fn count_host_pages(&mut self, stream: NandStream, pages: usize) {
         match stream {
             NandStream::Slc => self.stats.slc_written += pages as u64,
-            NandStream::Host if self.blocks.slc().blocks > 0 => self.stats.slc_bypassed += pages as u64,
+            NandStream::Host if self.has_cache() => self.stats.slc_bypassed += pages as u64,
             _ => {}
         }
     }
@@ -124,7 +124,9 @@ impl<T: Token, N: Store> Flash<T, N> {
     fn cache_has_page(&self, unit: u32) -> bool {
         let u = &self.units[to_usize(unit)];
         let open = u.open[NandStream::Slc.idx()];
-        !u.slc.free.is_empty() || open.is_some_and(|o| o.next < self.blocks.pages_in(o.block))
+        !u.slc.free.is_empty()
+            || open.is_some_and(|o| o.next < self.blocks.pages_in(o.block))
+            || self.cache_can_grow(unit)
     }
 
     /// Returns `true` if a page lies in the cache.
@@ -135,15 +137,12 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Number of valid pages in the cache.
     pub(crate) fn cached_pages(&self) -> u64 {
         let units = 0..count_u32(self.units.len());
-        units.flat_map(|u| self.blocks.slc_of_unit(u)).map(|b| u64::from(self.blocks.valid(b))).sum()
+        units.map(|u| u64::from(self.cached_in(u))).sum()
     }
 
-    /// Pages that the cache holds at most, with the blocks that are not bad.
+    /// Pages that the cache holds at most, with the blocks that are not bad, at the present fill level.
     pub(crate) fn cache_pages(&self) -> u64 {
-        let units = 0..count_u32(self.units.len());
-        let blocks = units.flat_map(|u| self.blocks.slc_of_unit(u));
-        let good = blocks.filter(|&b| self.blocks.state(b) != BlockUse::Bad).count() as u64;
-        good * u64::from(self.blocks.slc().pages)
+        self.cache_capacity_blocks() * u64::from(self.blocks.slc().pages)
     }
 
     /// Folds blocks of a unit until one is free, or none can be folded.
@@ -155,7 +154,11 @@ impl<T: Token, N: Store> Flash<T, N> {
         unit: u32,
     ) -> Result<()> {
         self.close(unit, NandStream::Slc);
-        while self.units[to_usize(unit)].slc.free.is_empty() {
+        // A cache that may have no block is not worth a fold.
+        if self.dynamic_slc.is_some() && self.cache_limit(unit) == 0 {
+            return Ok(());
+        }
+        while !self.cache_has_page(unit) {
             if !self.units[to_usize(unit)].slc.awaiting_flush.is_empty() {
                 self.stats.space_flushes += 1;
                 self.make_durable(sink, map)?;
@@ -171,6 +174,10 @@ impl<T: Token, N: Store> Flash<T, N> {
             self.stats.slc_forced += u64::from(self.units[to_usize(unit)].slc.victim.is_none());
             while self.fold_next(sink, map, unit)? > 0 {}
             self.writable()?;
+            // The other blocks of the unit need the space.
+            if self.dynamic_slc.is_some() && self.units[to_usize(unit)].slc.victim.is_none() {
+                return Ok(());
+            }
         }
         Ok(())
     }
@@ -198,7 +205,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         map: &mut M,
         budget: u32,
     ) -> Result<Progress<T>> {
-        let Some(idle) = self.config.slc_idle.filter(|_| self.blocks.slc().blocks > 0) else {
+        let Some(idle) = self.config.slc_idle.filter(|_| self.has_cache()) else {
             return Ok(Progress::Idle);
         };
         let n = count_u32(self.units.len());

@@ -1,5 +1,6 @@
 //! The NAND space: its state, initialisation, and accessors.
 
+use super::dynamic_slc::DynamicSlc;
 use super::gather::Gather;
 use super::pacing::{PaceAccount, Pacing, PacingPolicy};
 use super::slc_cache::{SlcCache, SlcFull};
@@ -157,6 +158,8 @@ pub struct FlashStats {
     pub slc_folded: u64,
     /// Blocks that were emptied while a write waited.
     pub slc_forced: u64,
+    /// Free blocks that an erase moved into a dynamic cache, or out of it.
+    pub slc_mode_changes: u64,
 }
 
 /// Page moved by garbage collection.
@@ -325,6 +328,8 @@ pub struct Flash<T, N: Store> {
     pub(super) handle_of: Vec<u8>,
     /// Units in the order in which writes are striped over them; empty for that of their numbers.
     order: Vec<u32>,
+    /// Size of the cache with one bit a cell, if it takes blocks of the common pool.
+    pub(super) dynamic_slc: Option<DynamicSlc>,
     /// Writes go past the cache with one bit a cell.
     pub(super) past_cache: bool,
     /// Empty blocks are held back, and erased after the next flush.
@@ -367,6 +372,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             in_idle_time: false,
             handle_of: vec![0; if config.isolated { to_usize(g.blocks()) } else { 0 }],
             order: Vec::new(),
+            dynamic_slc: None,
             past_cache: false,
             erase_after_flush: false,
             reserve: RESERVE,
@@ -404,6 +410,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     pub(crate) fn reset(&mut self) {
         let g = *self.nand.geometry();
         self.blocks = BlockTable::new(&g);
+        self.adopt_modes();
         self.reverse.fill(0);
         self.freed.fill(T::default());
         self.handle_of.fill(0);
@@ -424,7 +431,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                 }
             }
             self.units.push(Unit {
-                usable_blocks: count_u32(free.len()),
+                usable_blocks: count_u32(free.len() + if g.slc.dynamic { slc.free.len() } else { 0 }),
                 free,
                 open: [None; OPEN_BLOCKS],
                 partial_blocks: Vec::new(),

@@ -38,6 +38,20 @@ pub enum StreamGc {
     Isolated,
 }
 
+/// Blocks of the write cache with one bit a cell.
+#[derive(
+    Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, EnumString, VariantNames, IntoStaticStr,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum SlcMode {
+    /// The same blocks, beside the over-provisioning.
+    #[default]
+    Static,
+    /// Free blocks of the volume, so the cache becomes smaller as the volume is filled.
+    Dynamic,
+}
+
 /// Contents of NAND from which a recovery finds the map.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, EnumString, VariantNames, IntoStaticStr,
@@ -78,9 +92,11 @@ frit_core::parameters! {
             unused |c| c.mapping != Mapping::Dftl => "only DFTL has a cached mapping table";
         "merge_buffer" merge_buffer: u32 as Number = 0, fixed, unit "NAND pages",
             "buffer in DRAM in which writes wait until they fill a NAND page; 0: none";
-        /// The cache is static: the same blocks are always used in this way.
         "slc_cache" slc_cache: f64 as Number = 0.0, fixed, unit "share of the blocks", within 0.0..=0.9,
-            "blocks that store one bit a cell and take the writes first; 0: none";
+            "blocks that store one bit a cell and take the writes first, at most if dynamic; 0: none";
+        "slc_mode" slc_mode: SlcMode as Keyword = SlcMode::Static, fixed,
+            "these blocks are always the same, or as many as the fill level of the volume leaves free",
+            unused |c| c.slc_cache == 0.0 => "there is no cache with one bit a cell";
         "slc_full" slc_full: SlcFull as Keyword = SlcFull::Direct, live,
             "writes while these blocks are full: past them, or after one is folded",
             unused |c| c.slc_cache == 0.0 => "there is no cache with one bit a cell";
@@ -221,8 +237,11 @@ impl FtlConfig {
     /// A mapping unit that does not divide a page, or a cache that the NAND cannot have.
     pub fn divide(&self, nand: NandGeometry) -> Result<NandGeometry> {
         let record_copies = if self.scans() { 2 } else { 1 };
-        let nand =
-            if self.slc_cache > 0.0 { nand.with_slc_share("slc_cache", self.slc_cache)? } else { nand };
+        let nand = match self.slc_mode {
+            _ if self.slc_cache == 0.0 => nand,
+            SlcMode::Static => nand.with_slc_share("slc_cache", self.slc_cache)?,
+            SlcMode::Dynamic => nand.with_dynamic_slc("slc_cache", self.slc_cache)?,
+        };
         Ok(NandGeometry { record_copies, ..nand.divided(self.mapping_unit)? })
     }
 
@@ -238,7 +257,14 @@ impl FtlConfig {
 
     /// Blocks of a unit that the layer needs beside those of its data.
     pub(super) fn spare_needs(&self) -> SpareNeeds {
-        SpareNeeds { lasting: self.scans(), handles: self.handles() * (1 + usize::from(self.isolates())) }
+        let handles = self.handles() * (1 + usize::from(self.isolates()));
+        // A dynamic cache has an open block in the common pool.
+        SpareNeeds { lasting: self.scans(), handles: handles + usize::from(self.has_dynamic_cache()) }
+    }
+
+    /// Returns `true` if the cache with one bit a cell takes free blocks of the volume.
+    pub(super) fn has_dynamic_cache(&self) -> bool {
+        self.slc_cache > 0.0 && self.slc_mode == SlcMode::Dynamic
     }
 
     /// Time without requests after which the cache with one bit a cell is folded.

@@ -11,7 +11,7 @@ use super::streams::WriteStreams;
 use super::translate::{StaleEntries, entries_per_page};
 use super::view::FtlStats;
 use crate::Token;
-use crate::flash::{Flash, FlashConfig, nominal_capacity};
+use crate::flash::{DynamicSlc, Flash, FlashConfig, nominal_capacity};
 use crate::planted::FtlBug;
 use crate::spans::split;
 use frit_core::bounds::check_sectors;
@@ -119,7 +119,11 @@ impl<T: Token, N: Store> Ftl<T, N> {
         let fair = total.div_ceil(g.units());
         let most = usable.saturating_sub(g.pages_per_block).max(fair);
         let share = (fair + fair / SHARE_SLACK + 4 * g.program_pages).min(most);
-        let flash = Flash::new(nand, Self::flash_config(&config)?, share);
+        let mut flash = Flash::new(nand, Self::flash_config(&config)?, share);
+        if config.has_dynamic_cache() {
+            let most_blocks = g.share_of_blocks(config.slc_cache);
+            flash.make_cache_dynamic(DynamicSlc { pages: fair, most_blocks });
+        }
         let new_buffer =
             || MergeBuffer::new(config.merge_buffer, g.program_pages, g.page_bytes, N::STORES_BYTES);
         let held = if N::STORES_BYTES { g.page_bytes as usize } else { 0 };

@@ -54,6 +54,6 @@ mod translate;
 mod view;
 mod write;
 
-pub use config::{Allocation, FtlConfig, FtlRecovery, StreamGc};
+pub use config::{Allocation, FtlConfig, FtlRecovery, SlcMode, StreamGc};
 pub use layer::Ftl;
 pub use mapping::Mapping;

@@ -121,9 +121,17 @@ impl<T: Token, N: Store> Ftl<T, N> {
             ("slc_folds", f.slc_folds, "blocks", "blocks of this cache that were folded"),
             ("slc_folded", f.slc_folded, "pages", "pages moved out of them"),
             ("slc_forced", f.slc_forced, "blocks", "blocks folded while a write waited"),
+            ("slc_mode_changes", f.slc_mode_changes, "blocks", "free blocks whose mode an erase changed"),
+            ("slc_erases", self.slc_erases(), "cycles", "erases of blocks after they stored one bit a cell"),
         ]
         .into_iter()
         .map(|(name, value, unit, help)| Metric { name, value: value as f64, unit, help })
+    }
+
+    /// Erases of all blocks after they were used with one bit a cell.
+    fn slc_erases(&self) -> u64 {
+        let cycles = self.flash.nand().views().filter_map(|view| view.wear.one_bit);
+        cycles.flat_map(|wear| wear.cycles).map(u64::from).sum()
     }
 
     fn merge_metrics(&self) -> impl Iterator<Item = Metric> {

@@ -21,5 +21,5 @@ pub(crate) const TWO_UNITS: NandGeometry = NandGeometry {
     plane_ops: PlaneOps::Single,
     program_pages: 1,
     record_copies: 1,
-    slc: SlcArea { blocks: 0, pages: 0 },
+    slc: SlcArea { blocks: 0, pages: 0, dynamic: false },
 };

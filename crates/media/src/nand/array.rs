@@ -57,6 +57,7 @@ impl NandGeometry {
             ("program_pages", self.program_pages, other.program_pages),
             ("blocks with one bit a cell", self.slc.blocks, other.slc.blocks),
             ("pages of a block with one bit a cell", self.slc.pages, other.slc.pages),
+            ("blocks that change their mode", self.slc.dynamic.into(), other.slc.dynamic.into()),
             ("blocks_per_plane", self.blocks_per_unit(), other.blocks_per_unit()),
         ]
         .into_iter()
@@ -85,6 +86,15 @@ fn joined(first: &NandGeometry, units: u32, spare_bytes: u32) -> NandGeometry {
         spare_bytes,
         plane_ops: PlaneOps::Single,
         ..*first
+    }
+}
+
+/// Gives an error of an erase the block number of the array.
+fn of_block(error: Error, block: BlockId) -> Error {
+    match error {
+        Error::EraseFailed { .. } => Error::EraseFailed { block: block.0 },
+        Error::Rule { medium, what, .. } => Error::Rule { medium, at: u64::from(block.0), what },
+        other => other,
     }
 }
 
@@ -276,6 +286,14 @@ impl<St: Store> NandArray<St> {
     pub fn erases(&self, b: BlockId) -> u32 {
         let (device, b) = self.of_block(b);
         device.erases(b)
+    }
+
+    /// Returns `true` if a block is used with one bit a cell.
+    #[inline]
+    #[must_use]
+    pub fn is_one_bit(&self, b: BlockId) -> bool {
+        let (device, b) = self.of_block(b);
+        device.is_one_bit(b)
     }
 
     /// Returns `true` if a block is marked bad. Its pages can still be read.
@@ -528,11 +546,24 @@ impl<St: Store> NandArray<St> {
         after: S::Tok,
     ) -> Result<S::Tok> {
         let (device, local) = self.block_at(block);
-        self.device_mut(device).erase(sink, local, cause, after).map_err(|e| match e {
-            Error::EraseFailed { .. } => Error::EraseFailed { block: block.0 },
-            Error::Rule { medium, what, .. } => Error::Rule { medium, at: u64::from(block.0), what },
-            other => other,
-        })
+        self.device_mut(device).erase(sink, local, cause, after).map_err(|e| of_block(e, block))
+    }
+
+    /// Erases a block and sets its mode; see [`Nand::erase_as`].
+    ///
+    /// # Errors
+    /// The errors of [`Nand::erase_as`].
+    pub fn erase_as<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        block: BlockId,
+        one_bit: bool,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        let (device, local) = self.block_at(block);
+        let erased = self.device_mut(device).erase_as(sink, local, one_bit, cause, after);
+        erased.map_err(|e| of_block(e, block))
     }
 
     /// Marks a block bad permanently; see [`Nand::retire`].

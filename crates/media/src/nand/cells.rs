@@ -3,7 +3,7 @@
 
 use super::NandGeometry;
 use crate::timing::{NandTiming, Phases};
-use frit_core::{Cmd, Nanos, Op, Ppn};
+use frit_core::{Cmd, Nanos, Op};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use strum::IntoStaticStr;
@@ -127,8 +127,8 @@ pub struct NandCells {
     pages: Arc<[PageTimes]>,
     /// Rules of suspension, if reads suspend other operations.
     pub suspend: Option<NandSuspend>,
-    /// Latencies of blocks with one bit a cell, and the geometry that tells which these are.
-    slc: Option<(PageTimes, NandGeometry)>,
+    /// Latencies of blocks with one bit a cell, whose commands have [`Cmd::ONE_BIT`].
+    slc: Option<PageTimes>,
 }
 
 impl NandCells {
@@ -164,18 +164,16 @@ impl NandCells {
         // Commands have numbers of mapping units; all of one page have the type of the page.
         let parts = geometry.program_pages as usize;
         let pages = self.pages.iter().flat_map(|&times| std::iter::repeat_n(times, parts)).collect();
-        NandCells { pages, slc: slc.map(|times| (times, *geometry)), ..self }
+        NandCells { pages, slc, ..self }
     }
 
-    /// Returns the latencies of a page; `None` if it has those of the device.
+    /// Returns the latencies of the page of a command; `None` if it has those of the device.
     #[inline]
-    fn times(&self, page: u32) -> Option<PageTimes> {
-        if let Some((times, g)) = &self.slc
-            && g.is_slc(g.block_of(Ppn(page)))
-        {
-            return Some(*times);
+    fn times(&self, cmd: &Cmd) -> Option<PageTimes> {
+        if let Some(times) = self.slc.filter(|_| cmd.is_one_bit()) {
+            return Some(times);
         }
-        (!self.pages.is_empty()).then(|| self.pages[page as usize % self.pages.len()])
+        (!self.pages.is_empty()).then(|| self.pages[cmd.nand_page() as usize % self.pages.len()])
     }
 
     /// Returns the phases of a command, given those of a device whose pages are equal.
@@ -186,8 +184,7 @@ impl NandCells {
     #[must_use]
     pub fn phases(&self, timing: &NandTiming, cmd: &Cmd) -> Phases {
         let phases = timing.phases(cmd);
-        // The address of a NAND command is a page number of 32 bits.
-        let Some(page) = self.times(cmd.addr as u32) else { return phases };
+        let Some(page) = self.times(cmd) else { return phases };
         let array = match cmd.op {
             Op::NandRead => page.read,
             Op::NandProgram => page.program,

@@ -23,13 +23,15 @@ pub enum PlaneOps {
 }
 
 /// Blocks that are used with one bit a cell, although the cells can hold more: the first blocks of
-/// each unit.
+/// each unit, or those that an erase put into this mode.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct SlcArea {
-    /// Blocks of each unit.
+    /// Blocks of each unit that are always used in this way.
     pub blocks: u32,
     /// Pages of such a block; 0 if the device has no such mode.
     pub pages: u32,
+    /// The mode of a block changes at an erase.
+    pub dynamic: bool,
 }
 
 /// Geometry of a NAND device: channels × chips × dies × planes × blocks × pages.
@@ -94,29 +96,42 @@ impl NandGeometry {
     /// # Errors
     /// A device without such a mode, or a share that leaves no other block.
     pub fn with_slc_share(self, key: &str, share: f64) -> Result<NandGeometry> {
-        if self.slc.pages == 0 {
-            let why = "needs NAND with `cell`, `t_read_slc` and `t_prog_slc`, and pages enough in a block";
-            return Err(Error::param(key, share, why));
-        }
-        let blocks = ((f64::from(self.blocks_per_unit()) * share).round() as u32).max(1);
+        self.check_slc(key, share)?;
+        let blocks = self.share_of_blocks(share);
         if blocks >= self.blocks_per_unit() {
             return Err(Error::param(key, share, "leaves no block that is used with all bits of its cells"));
         }
         Ok(NandGeometry { slc: SlcArea { blocks, ..self.slc }, ..self })
     }
 
-    /// Returns `true` if a block is used with one bit a cell.
+    /// Lets an erase change the mode of any block.
+    ///
+    /// # Errors
+    /// A device without such a mode.
+    pub fn with_dynamic_slc(self, key: &str, share: f64) -> Result<NandGeometry> {
+        self.check_slc(key, share)?;
+        Ok(NandGeometry { slc: SlcArea { blocks: 0, dynamic: true, ..self.slc }, ..self })
+    }
+
+    /// Number of blocks of a unit that are a share of all, at least 1.
+    #[must_use]
+    pub fn share_of_blocks(&self, share: f64) -> u32 {
+        ((f64::from(self.blocks_per_unit()) * share).round() as u32).max(1)
+    }
+
+    fn check_slc(&self, key: &str, share: f64) -> Result<()> {
+        if self.slc.pages == 0 {
+            let why = "needs NAND with `cell`, `t_read_slc` and `t_prog_slc`, and pages enough in a block";
+            return Err(Error::param(key, share, why));
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if a block is one of those that are always used with one bit a cell.
     #[inline]
     #[must_use]
     pub fn is_slc(&self, block: BlockId) -> bool {
         self.slc.blocks > 0 && block.0 % self.blocks_per_unit() < self.slc.blocks
-    }
-
-    /// Pages of a block.
-    #[inline]
-    #[must_use]
-    pub fn pages_in(&self, block: BlockId) -> u32 {
-        if self.is_slc(block) { self.slc.pages } else { self.pages_per_block }
     }
 
     /// Divides each page into mapping units of `unit` bytes, unless it is 0.
@@ -317,6 +332,7 @@ impl std::fmt::Display for NandGeometry {
             self.spare_bytes
         )?;
         match self.slc.blocks {
+            0 if self.slc.dynamic => write!(f, ", blocks change between one and all bits a cell"),
             0 => Ok(()),
             n => write!(f, ", the first {n} blocks of each unit with one bit a cell"),
         }
@@ -340,7 +356,7 @@ mod tests {
         plane_ops: PlaneOps::Single,
         program_pages: 1,
         record_copies: 1,
-        slc: SlcArea { blocks: 0, pages: 0 },
+        slc: SlcArea { blocks: 0, pages: 0, dynamic: false },
     };
 
     proptest! {
@@ -389,10 +405,11 @@ mod tests {
 
     #[test]
     fn the_first_blocks_of_each_unit_have_fewer_pages_with_one_bit_a_cell() {
-        let tlc = NandGeometry { slc: SlcArea { blocks: 0, pages: 2 }, ..SMALL };
+        let tlc = NandGeometry { slc: SlcArea { blocks: 0, pages: 2, dynamic: false }, ..SMALL };
         let g = tlc.with_slc_share("slc_cache", 0.1).unwrap();
-        assert_eq!(g.slc, SlcArea { blocks: 2, pages: 2 });
-        let pages: Vec<u32> = (0..42).map(|b| g.pages_in(BlockId(b))).collect();
+        assert_eq!(g.slc, SlcArea { blocks: 2, pages: 2, dynamic: false });
+        let pages: Vec<u32> =
+            (0..42).map(|b| if g.is_slc(BlockId(b)) { g.slc.pages } else { g.pages_per_block }).collect();
         let unit = [[2; 2].as_slice(), &[6; 18]].concat();
         assert_eq!(pages, [unit.as_slice(), &unit, &[2, 2]].concat());
         // Mapping units divide the pages of these blocks, too.

@@ -9,7 +9,7 @@
 //! `docs/reference/media.md` shows every byte.
 
 use super::page::SPARE_RECORD_BYTES;
-use super::{BAD, ERASE_FAILED, Nand, NandBlock, NandGeometry};
+use super::{BAD, ERASE_FAILED, Nand, NandBlock, NandGeometry, ONE_BIT};
 use crate::Store;
 use crate::header::{self, HEADER_BYTES, HeaderBytes};
 use frit_core::{BlockId, Ppn, Result};
@@ -53,7 +53,7 @@ impl NandGeometry {
             self.page_bytes,
             self.spare_bytes,
             // Blocks with one bit a cell lie in the upper bits, which were always 0 without them.
-            self.plane_ops as u32 | self.slc.blocks << 8,
+            self.plane_ops as u32 | u32::from(self.slc.dynamic) << 7 | self.slc.blocks << 8,
         ];
         for (i, w) in words.iter().enumerate() {
             h[8 + 4 * i..12 + 4 * i].copy_from_slice(&w.to_le_bytes());
@@ -65,26 +65,30 @@ impl NandGeometry {
     }
 }
 
-/// Encodes the state of a block: erases (4), flags (4), block (4), CRC32C of these (4). All zeros:
-/// a new block.
-fn state_bytes(block: BlockId, state: NandBlock) -> [u8; STATE_BYTES] {
+/// Largest number of erases after uses with one bit a cell that a state holds.
+pub(super) const SLC_ERASES_MAX: u32 = (1 << 24) - 1;
+
+/// Encodes the state of a block: erases (4), flags (1), erases after uses with one bit a cell (3), block
+/// (4), CRC32C of these (4). All zeros: a new block.
+fn state_bytes(block: BlockId, state: NandBlock, slc_erases: u32) -> [u8; STATE_BYTES] {
     let mut b = [0; STATE_BYTES];
     b[..4].copy_from_slice(&state.erases.to_le_bytes());
-    b[4..8].copy_from_slice(&u32::from(state.flags).to_le_bytes());
+    b[4..8].copy_from_slice(&(u32::from(state.flags) | slc_erases << 8).to_le_bytes());
     b[8..12].copy_from_slice(&block.0.to_le_bytes());
     let crc = crate::checksum::crc32c(&b[..12]);
     b[12..].copy_from_slice(&crc.to_le_bytes());
     b
 }
 
-/// Decodes the state of a block; `None` if it is damaged.
-fn state_from(block: BlockId, b: &[u8]) -> Option<NandBlock> {
+/// Decodes the state of a block, with its erases after uses with one bit a cell; `None` if it is damaged.
+fn state_from(block: BlockId, b: &[u8]) -> Option<(NandBlock, u32)> {
     if b.iter().all(|&x| x == 0) {
-        return Some(NandBlock::default());
+        return Some((NandBlock::default(), 0));
     }
     let word = |i: usize| b.get(i..i + 4)?.try_into().ok().map(u32::from_le_bytes);
-    let state = NandBlock { next: 0, flags: word(4)? as u16 & (BAD | ERASE_FAILED), erases: word(0)? };
-    (b == state_bytes(block, state)).then_some(state)
+    let flags = word(4)? as u16 & (BAD | ERASE_FAILED | ONE_BIT);
+    let (state, slc_erases) = (NandBlock { next: 0, flags, erases: word(0)? }, word(4)? >> 8);
+    (b == state_bytes(block, state, slc_erases)).then_some((state, slc_erases))
 }
 
 impl<St: Store> Nand<St> {
@@ -127,7 +131,11 @@ impl<St: Store> Nand<St> {
             let block = BlockId(b as u32);
             // A block with a damaged state may be bad: treat it as bad, so that it is read but not
             // programmed again.
-            let state = state_from(block, bytes).unwrap_or(NandBlock { flags: BAD, ..NandBlock::default() });
+            let damaged = (NandBlock { flags: BAD, ..NandBlock::default() }, 0);
+            let (state, slc_erases) = state_from(block, bytes).unwrap_or(damaged);
+            if let Some(cycles) = self.slc_erases.get_mut(b) {
+                *cycles = slc_erases;
+            }
             let pages = self.recorded_pages(block, &mut records)?;
             // A program that was interrupted uses up its whole program unit.
             let next = pages.next_multiple_of(g.program_pages);
@@ -142,7 +150,7 @@ impl<St: Store> Nand<St> {
             return Ok(());
         }
         let at = self.config.geometry.state_at(block);
-        self.store.write(at, &state_bytes(block, self.state[block.idx()]))
+        self.store.write(at, &state_bytes(block, self.state[block.idx()], self.slc_erases(block)))
     }
 
     /// Returns the address of a page's data in the store.

@@ -27,7 +27,7 @@ pub use geometry::{NandGeometry, PlaneOps, SlcArea};
 pub use page::{ExpectedPage, PageState, SPARE_RECORD_BYTES, Spare};
 
 use crate::{Device, Hardware, NandTiming, Store, TimingModel};
-use frit_core::visible::{MediumView, Wear};
+use frit_core::visible::{MediumView, OneBitWear, Wear};
 use frit_core::{BlockId, Counts, MediumKind, Result, UnitId};
 
 /// Configuration of a NAND device.
@@ -41,8 +41,8 @@ pub struct NandConfig {
     pub timing: NandTiming,
     /// Latencies by type of page, and rules of suspension, if the device has them.
     pub cells: Option<NandCells>,
-    /// Latencies of blocks that are used with one bit a cell, if the device has this mode.
-    pub slc: Option<PageTimes>,
+    /// Blocks that are used with one bit a cell, if the device has this mode.
+    pub slc: Option<SlcMode>,
     /// Specified endurance of a block in erases. Beyond it erases fail; see [`NandFaults`].
     pub endurance: u32,
     /// Injected faults.
@@ -52,11 +52,21 @@ pub struct NandConfig {
     pub serial: u64,
 }
 
+/// Properties of a block that is used with one bit a cell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SlcMode {
+    /// Latencies of its pages.
+    pub times: PageTimes,
+    /// Specified endurance, in erases after such a use.
+    pub endurance: u32,
+}
+
 impl NandConfig {
     /// Returns the timing model of the device.
     #[must_use]
     pub fn timing_model(&self) -> TimingModel {
-        let slc = self.slc.filter(|_| self.geometry.slc.blocks > 0);
+        let uses = self.geometry.slc.blocks > 0 || self.geometry.slc.dynamic;
+        let slc = self.slc.filter(|_| uses).map(|slc| slc.times);
         if self.cells.is_none() && slc.is_none() {
             return TimingModel::Nand(self.timing);
         }
@@ -69,6 +79,8 @@ impl NandConfig {
 const BAD: u16 = 1;
 /// Flag: the last erase failed. The block must be erased again or retired.
 const ERASE_FAILED: u16 = 2;
+/// Flag: the last erase put the block into the mode with one bit a cell.
+const ONE_BIT: u16 = 4;
 
 /// State of a block: 8 bytes, so that a cache line holds eight blocks.
 #[derive(Clone, Copy, Default, Debug)]
@@ -87,6 +99,8 @@ pub struct Nand<St> {
     blocks_per_unit: u32,
     first_unit: UnitId,
     state: Vec<NandBlock>,
+    /// Erases of each block after a use with one bit a cell; empty if the device does not use this mode.
+    slc_erases: Vec<u32>,
     counts: Counts,
     injects: bool,
     /// `true` if the store refused a block state. The next sync writes all block states.
@@ -129,6 +143,7 @@ impl<St: Store> Nand<St> {
             blocks_per_unit: g.blocks_per_unit(),
             first_unit,
             state: vec![NandBlock::default(); g.blocks() as usize],
+            slc_erases: vec![0; if g.slc.blocks > 0 || g.slc.dynamic { g.blocks() as usize } else { 0 }],
             counts: Counts::default(),
             injects: config.faults.injects(),
             states_dirty: false,
@@ -173,6 +188,28 @@ impl<St: Store> Nand<St> {
     #[must_use]
     pub fn erases(&self, b: BlockId) -> u32 {
         self.state[b.idx()].erases
+    }
+
+    /// Number of erases of a block after it was used with one bit a cell.
+    #[inline]
+    #[must_use]
+    pub fn slc_erases(&self, b: BlockId) -> u32 {
+        self.slc_erases.get(b.idx()).copied().unwrap_or(0)
+    }
+
+    /// Returns `true` if a block is used with one bit a cell.
+    #[inline]
+    #[must_use]
+    pub fn is_one_bit(&self, b: BlockId) -> bool {
+        self.state[b.idx()].flags & ONE_BIT != 0 || self.config.geometry.is_slc(b)
+    }
+
+    /// Pages of a block, which are fewer with one bit a cell.
+    #[inline]
+    #[must_use]
+    pub fn pages_in(&self, b: BlockId) -> u32 {
+        let g = &self.config.geometry;
+        if self.is_one_bit(b) { g.slc.pages } else { g.pages_per_block }
     }
 
     /// Returns `true` if a block is marked bad. Its pages can still be read.
@@ -245,8 +282,17 @@ impl<St: Store> Nand<St> {
                 limit: u64::from(self.config.endurance),
                 bad: self.bad_blocks(),
                 areas: Vec::new(),
+                one_bit: self.one_bit_wear(),
             },
         }
+    }
+}
+
+impl<St: Store> Nand<St> {
+    /// Wear of the uses with one bit a cell.
+    fn one_bit_wear(&self) -> Option<OneBitWear> {
+        let limit = u64::from(self.config.slc.filter(|_| !self.slc_erases.is_empty())?.endurance);
+        Some(OneBitWear { cycles: self.slc_erases.clone(), limit })
     }
 }
 

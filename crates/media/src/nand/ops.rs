@@ -1,7 +1,7 @@
 //! NAND commands.
 
 use super::page::{ExpectedPage, PageState, SPARE_RECORD_BYTES, Spare, corrupt, data_crc};
-use super::{BAD, ERASE_FAILED, Nand, NandBlock};
+use super::{BAD, ERASE_FAILED, Nand, NandBlock, ONE_BIT};
 use crate::Store;
 use crate::checksum::digest;
 use crate::planted::Bug;
@@ -59,7 +59,9 @@ impl<St: Store> Nand<St> {
         let len = pages * self.config.geometry.page_bytes;
         self.counts.add(op, why, len);
         let unit = self.unit_id(div_fast(block, self.blocks_per_unit));
-        sink.emit(Cmd { addr: u64::from(ppn), len, hazard: block, unit, op, cause: why }, after)
+        let mode = if self.is_one_bit(BlockId(block)) { Cmd::ONE_BIT } else { 0 };
+        let addr = u64::from(ppn) | mode;
+        sink.emit(Cmd { addr, len, hazard: block, unit, op, cause: why }, after)
     }
 
     /// Returns the block of a page that is to be read.
@@ -88,10 +90,10 @@ impl<St: Store> Nand<St> {
         let per_block = self.config.geometry.pages_per_block;
         let block = div_fast(ppn.0, per_block);
         let (state, page) = (&self.state[block as usize], ppn.0 - block * per_block);
-        if u32::from(state.next) != page || state.flags != 0 {
+        if u32::from(state.next) != page || state.flags & (BAD | ERASE_FAILED) != 0 {
             return Err(rule(ppn.0, program_rule(state, page)));
         }
-        if page + pages as u32 > self.config.geometry.pages_in(BlockId(block)) {
+        if page + pages as u32 > self.pages_in(BlockId(block)) {
             return Err(rule(ppn.0, "a page was programmed past the end of a block with one bit a cell"));
         }
         Ok(block)
@@ -358,17 +360,34 @@ impl<St: Store> Nand<St> {
         Err(Error::ProgramFailed { ppn: ppn.0 })
     }
 
-    /// Erases a block and adds to its wear.
+    /// Erases a block, which keeps its mode, and adds to its wear.
+    ///
+    /// # Errors
+    /// The errors of [`Nand::erase_as`].
+    #[inline]
+    pub fn erase<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        block: BlockId,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        let one_bit = self.state.get(block.idx()).is_some_and(|b| b.flags & ONE_BIT != 0);
+        self.erase_as(sink, block, one_bit, cause, after)
+    }
+
+    /// Erases a block, sets its mode, and adds to its wear.
     ///
     /// # Errors
     /// `Rule` for a bad block; `EraseFailed` if a fault or wear-out makes the erase fail: the
     /// command was executed, the pages keep their contents, and the block cannot be programmed
     /// until an erase succeeds.
     #[inline]
-    pub fn erase<S: Sink>(
+    pub fn erase_as<S: Sink>(
         &mut self,
         sink: &mut S,
         block: BlockId,
+        one_bit: bool,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
@@ -378,10 +397,15 @@ impl<St: Store> Nand<St> {
         if flags & BAD != 0 {
             return Err(rule(block.0, "a bad block was erased"));
         }
+        if one_bit && !self.config.geometry.slc.dynamic {
+            return Err(rule(block.0, "a block was erased for a mode that its device does not change"));
+        }
         let erases = erases.saturating_add(1);
+        self.note_one_bit_cycle(block);
+        let worn = self.worn_cycles(block, erases);
         let (faults, endurance) = (&self.config.faults, self.config.endurance);
         let fails = (self.injects && faults.erase_fails(block.0, erases))
-            || (erases > endurance && faults.wears_out(block.0, erases, endurance));
+            || (worn > endurance && faults.wears_out(block.0, worn, endurance));
         let first = self.config.geometry.ppn(block, 0);
         let tok = self.emit_one(sink, Op::NandErase, first.0, block.0, cause, after);
         let state = &mut self.state[block.idx()];
@@ -391,7 +415,7 @@ impl<St: Store> Nand<St> {
             self.save_state(block)?;
             return Err(Error::EraseFailed { block: block.0 });
         }
-        *state = NandBlock { next: 0, flags: 0, erases };
+        *state = NandBlock { next: 0, flags: if one_bit { ONE_BIT } else { 0 }, erases };
         if St::STORES_BYTES {
             // Records before the state: after a crash in between the block is erased, and only this
             // erase is missing in its state.
@@ -399,6 +423,24 @@ impl<St: Store> Nand<St> {
             self.save_state(block)?;
         }
         Ok(tok)
+    }
+
+    /// Counts the end of a use with one bit a cell, if the block had this mode.
+    fn note_one_bit_cycle(&mut self, block: BlockId) {
+        if self.is_one_bit(block)
+            && let Some(cycles) = self.slc_erases.get_mut(block.idx())
+        {
+            *cycles = cycles.saturating_add(1).min(super::layout::SLC_ERASES_MAX);
+        }
+    }
+
+    /// Wear of a block after `erases` erases, in cycles with all bits: one with one bit a cell counts as
+    /// the ratio of both endurances (the linear damage rule of Palmgren and Miner).
+    fn worn_cycles(&self, block: BlockId, erases: u32) -> u32 {
+        let (one_bit, Some(mode)) = (self.slc_erases(block), self.config.slc) else { return erases };
+        let counted =
+            u64::from(one_bit) * u64::from(self.config.endurance) / u64::from(mode.endurance.max(1));
+        (erases - one_bit.min(erases)).saturating_add(counted.min(u64::from(u32::MAX)) as u32)
     }
 
     /// Programs the next program unit of a block with padding, to skip one in which a program may have

@@ -1,6 +1,6 @@
 //! Preconditioning: sets the state of a used device without the commands that would lead to it.
 
-use super::{Nand, NandBlock, Spare};
+use super::{BAD, ERASE_FAILED, Nand, NandBlock, Spare};
 use crate::Store;
 use frit_core::{BlockId, Error, MediumKind, Ppn, Result, WriteData};
 
@@ -27,7 +27,9 @@ impl<St: Store> Nand<St> {
             return Err(rule("a preset must cover a whole page within the device"));
         }
         let block = g.block_of(ppn);
-        if self.state[block.idx()].flags != 0 || self.next_page(block) != g.page_in_block(ppn) {
+        if self.state[block.idx()].flags & (BAD | ERASE_FAILED) != 0
+            || self.next_page(block) != g.page_in_block(ppn)
+        {
             return Err(rule("a preset page is not the next page of a good block"));
         }
         if St::STORES_BYTES {

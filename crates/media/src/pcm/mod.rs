@@ -228,7 +228,7 @@ impl<St: Store> Pcm<St> {
             units: g.units(),
             geometry,
             counts: self.counts.clone(),
-            wear: Wear { per, cycles, limit, bad, areas },
+            wear: Wear { per, cycles, limit, bad, areas, one_bit: None },
         }
     }
 

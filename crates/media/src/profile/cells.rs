@@ -171,6 +171,14 @@ impl MediumConfig {
         Err(Error::param(key, "(not given)", why))
     }
 
+    /// Returns the endurance of a block with one bit a cell: that with all bits unless it is given.
+    pub(super) fn slc_endurance(&self, endurance: u32) -> Result<u32> {
+        let Some(given) = self.endurance_slc else { return Ok(endurance) };
+        let why = "has to be at least `endurance`, in erases";
+        let valid = u32::try_from(given).ok().filter(|&e| e >= endurance);
+        valid.ok_or_else(|| Error::param("endurance_slc", given, why))
+    }
+
     fn nand_suspend(&self) -> Result<Option<NandSuspend>> {
         let Some(ops) = self.suspend else { return self.no_suspension_keys().map(|()| None) };
         if ops == SuspendOps::None {

@@ -206,6 +206,8 @@ medium_config! {
     [Dram] per_byte: Picos;
     /// Specified endurance: erases of a block (NAND), or writes of a cell (PCM).
     [Nand Pcm] endurance: u64;
+    /// Specified endurance of a block that is used with one bit a cell (default: `endurance`).
+    [Nand] endurance_slc: u64;
     /// Fraction of blocks that are bad from the factory (default 0).
     [Nand] factory_bad: f64;
     /// Fraction of programs that fail (default 0).

@@ -6,7 +6,7 @@ use crate::object::DEFAULT_OBJECT_BYTES;
 use crate::pcm::PcmGeometry;
 use crate::{
     DiskConfig, DramConfig, DramTiming, LatencyCurve, NandConfig, NandFaults, NandGeometry, NandTiming,
-    ObjectConfig, ObjectTiming, PcmConfig, PcmTiming, PlaneOps, SlcArea,
+    ObjectConfig, ObjectTiming, PcmConfig, PcmTiming, PlaneOps, SlcArea, SlcMode,
 };
 use frit_core::{Error, MediumKind, Nanos, Result, SECTOR_BYTES, size};
 use std::path::Path;
@@ -150,7 +150,7 @@ impl MediumConfig {
         geometry.check()?;
         let slc = self.slc_times()?;
         let bits = self.cell.filter(|_| slc.is_some()).map_or(u32::MAX, |cell| cell as u32);
-        let slc_area = SlcArea { blocks: 0, pages: geometry.pages_per_block / bits };
+        let slc_area = SlcArea { blocks: 0, pages: geometry.pages_per_block / bits, dynamic: false };
         let geometry = NandGeometry { slc: slc_area, ..geometry };
         let bus = need("bus_per_byte", self.bus_per_byte)?;
         if bus.0 == 0 {
@@ -165,6 +165,10 @@ impl MediumConfig {
             .ok()
             .filter(|&e| e > 0)
             .ok_or_else(|| Error::param("endurance", endurance, "has to be 1 to 4294967295 erases"))?;
+        let slc = match slc {
+            Some(times) => Some(SlcMode { times, endurance: self.slc_endurance(endurance)? }),
+            None => None,
+        };
         let faults = NandFaults {
             factory_bad: self.factory_bad.unwrap_or(0.0),
             program_fail: self.program_fail.unwrap_or(0.0),

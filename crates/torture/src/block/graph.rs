@@ -12,7 +12,7 @@
 use crate::block::access_log::{AccessRecords, CopiedPage, LoggedAccessKind};
 use crate::block::command_set::CommandSet;
 use crate::block::target::MediumShape;
-use frit_core::{Cause, MediumKind, Op};
+use frit_core::{Cause, Cmd, MediumKind, Op};
 use frit_engine::Recording;
 use std::collections::HashMap;
 
@@ -79,6 +79,14 @@ pub struct Graph {
     pub bytes: Vec<u8>,
     /// Pieces written before the first command; they are certain.
     pub early: Vec<WrittenRange>,
+}
+
+/// Address of a command: of NAND the page, without the mode of its block.
+fn address_of(cmd: &Cmd) -> u64 {
+    match cmd.op.medium() {
+        MediumKind::Nand => cmd.nand_page().into(),
+        _ => cmd.addr,
+    }
 }
 
 fn effect(op: Op) -> Option<Effect> {
@@ -207,7 +215,7 @@ impl Graph {
                     cause: cmd.cause,
                     unit: cmd.unit.0,
                     medium: medium_of(media, cmd.unit.0).unwrap_or(0) as u8,
-                    addr: cmd.addr,
+                    addr: address_of(cmd),
                     word_bytes: granularity_of(media, cmd.unit.0).1,
                     pieces: Vec::new(),
                     before: before.clone(),
@@ -401,7 +409,7 @@ mod tests {
     use crate::block::medium::{SharedMedium, TortureMedium};
     use crate::block::nand_layout::NandLayout;
     use crate::block::recording_sink::RecordingSink;
-    use frit_core::{Cmd, Sink, UnitId};
+    use frit_core::{Sink, UnitId};
     use std::sync::Arc;
 
     fn shape(units: std::ops::Range<u16>) -> MediumShape {

@@ -14,6 +14,7 @@ use frit_core::{
 use frit_media::{Hardware, MemoryStore, Nand, NandFaults, NandGeometry, NoStore, Store};
 use proptest::prelude::*;
 
+mod dynamic_slc;
 mod figures;
 mod mapping;
 mod order;

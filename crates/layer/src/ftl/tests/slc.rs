@@ -6,10 +6,10 @@ use frit_core::{Cause, Op, Progress};
 use frit_media::SlcArea;
 
 /// Two units of 18 blocks of 12 NAND pages. A block has 4 pages with one bit a cell.
-const CACHED: NandGeometry = NandGeometry {
+pub(super) const CACHED: NandGeometry = NandGeometry {
     blocks_per_plane: 18,
     pages_per_block: 12,
-    slc: SlcArea { blocks: 0, pages: 4 },
+    slc: SlcArea { blocks: 0, pages: 4, dynamic: false },
     ..TWO_UNITS
 };
 
@@ -86,11 +86,11 @@ fn random_overwriting_through_a_cache_folds_for_long() {
     }
 }
 
-fn programs(layer: &Ftl<(), NoStore>, cause: Cause) -> u64 {
+pub(super) fn programs(layer: &Ftl<(), NoStore>, cause: Cause) -> u64 {
     layer.flash().nand().devices().map(|d| d.counts().get(Op::NandProgram, cause).commands).sum()
 }
 
-fn write_pages(layer: &mut Ftl<(), NoStore>, lpns: std::ops::Range<u64>) {
+pub(super) fn write_pages(layer: &mut Ftl<(), NoStore>, lpns: std::ops::Range<u64>) {
     for lpn in lpns {
         let at = Sector(lpn * 8);
         layer.write(&mut UntimedSink::new(), at, WriteData::Len(4096), Hints::NONE).unwrap();

@@ -12,7 +12,8 @@ use frit_core::{
 };
 use frit_media::{
     Dram, DramConfig, DramTiming, Hardware, LatencyCurve, MemoryStore, Nand, NandConfig, NandFaults,
-    NandGeometry, NandTiming, NoStore, Pcm, PcmConfig, PcmGeometry, PcmTiming, PlaneOps, SlcArea, Store,
+    NandGeometry, NandTiming, NoStore, PageTimes, Pcm, PcmConfig, PcmGeometry, PcmTiming, PlaneOps, SlcArea,
+    SlcMode, Store,
 };
 use proptest::prelude::*;
 use strum::VariantNames;
@@ -37,7 +38,7 @@ const GEOMETRY: NandGeometry = NandGeometry {
     plane_ops: PlaneOps::Single,
     program_pages: 1,
     record_copies: 1,
-    slc: SlcArea { blocks: 0, pages: 0 },
+    slc: SlcArea { blocks: 0, pages: 0, dynamic: false },
 };
 
 pub(crate) fn nand_config(geometry: NandGeometry, faults: NandFaults) -> NandConfig {
@@ -53,7 +54,10 @@ pub(crate) fn nand_config(geometry: NandGeometry, faults: NandFaults) -> NandCon
         geometry,
         timing,
         cells: None,
-        slc: None,
+        slc: (geometry.slc.pages > 0).then_some(SlcMode {
+            times: PageTimes { read: Nanos(20_000), program: Nanos(80_000) },
+            endurance: 2_000_000,
+        }),
         endurance: 1_000_000,
         faults,
         serial: 0,

@@ -31,7 +31,7 @@ const GEOMETRY: NandGeometry = NandGeometry {
     plane_ops: PlaneOps::Single,
     program_pages: 1,
     record_copies: 1,
-    slc: frit_media::SlcArea { blocks: 0, pages: 0 },
+    slc: frit_media::SlcArea { blocks: 0, pages: 0, dynamic: false },
 };
 
 type Device = Ssc<(), MemoryStore>;

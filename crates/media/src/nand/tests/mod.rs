@@ -3,6 +3,7 @@
 mod array;
 mod bytes;
 mod faults;
+mod modes;
 mod rules;
 
 use super::*;
