@@ -16,6 +16,10 @@ one after the other, each write alone, and compares the end of each request with
 - Folded pages and pages past the cache have blocks of their own, which are filled page by page. No garbage is collected:
   give the unit more blocks than the writes need.
 
+With --volume-blocks, the cache of --rates is dynamic: it takes blocks that the volume leaves free. The volume has so many
+blocks of a unit, of which --fill are full, so floor((1 - fill) * volume blocks) can be used with one bit a cell, but
+--cache-blocks at most. The first use of each costs an erase, which changes its mode.
+
 With --rates, the model computes the mean rate of so many bytes written in order over several units with one bus each,
 which are always busy: the sum of a data sheet.
 """
@@ -124,8 +128,12 @@ def size_of(text):
 
 def rates(args):
     """Mean rates in MB/s, from the sums of one unit: all do the same."""
-    cache = args.cache_blocks * args.cache_pages
-    cached = args.transfer + args.t_prog_slc
+    blocks, mode_change = args.cache_blocks, 0.0
+    if args.volume_blocks:
+        blocks = min(blocks, math.floor((1 - args.fill) * args.volume_blocks))
+        mode_change = args.t_erase / args.cache_pages
+    cache = blocks * args.cache_pages
+    cached = args.transfer + args.t_prog_slc + mode_change
     past = args.transfer + sum(args.t_prog) / len(args.t_prog)
     # The first write into each block of a full cache folds all its pages.
     fold = args.cache_pages * (args.t_read_slc + args.transfer + past) + args.t_erase
@@ -151,6 +159,8 @@ def main():
     parser.add_argument("--cache-blocks", type=int, required=True, help="blocks of the cache of a unit")
     parser.add_argument("--cache-pages", type=int, required=True, help="pages of such a block")
     parser.add_argument("--pages-per-block", type=int, default=1152)
+    parser.add_argument("--volume-blocks", type=float, help="blocks of a unit for the volume, if the cache is dynamic")
+    parser.add_argument("--fill", type=float, default=0.0, help="share of the volume that is full")
     parser.add_argument("--page-bytes", type=int, default=16384)
     parser.add_argument("--t-read-slc", type=int, default=4_000, help="ns")
     parser.add_argument("--t-prog-slc", type=int, default=75_000, help="ns")

@@ -203,6 +203,11 @@ pub trait Quiesce<S: Sink> {
 pub enum Precondition {
     /// Every page was written once, in order.
     Fill,
+    /// The first pages were written once, in order.
+    FillPart {
+        /// Share of the pages, in percent.
+        percent: u8,
+    },
     /// Every page was written at random until the state of the media is stationary.
     Steady {
         /// Seed of the random choices.

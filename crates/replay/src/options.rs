@@ -91,6 +91,8 @@ pub enum InitialState {
     New,
     /// Filled: every page was written once, in order.
     Fill,
+    /// Filled in part: so many percent of the pages, from the first one on, were written once.
+    FillPart(u8),
     /// Steady: the state after long random overwriting.
     Steady,
 }
@@ -101,6 +103,7 @@ impl InitialState {
         match self {
             InitialState::New => None,
             InitialState::Fill => Some(Precondition::Fill),
+            InitialState::FillPart(percent) => Some(Precondition::FillPart { percent }),
             InitialState::Steady => Some(Precondition::Steady { seed }),
         }
     }
@@ -123,8 +126,8 @@ pub enum WarmUpRequests {
 /// Preparation of a volume before the measurement: an initial state, then requests that are not
 /// measured.
 ///
-/// Text form: parts joined by `+`, each of them `none`, `fill`, `steady`, `trace`, `trace:N`,
-/// `trace:N%`, `N` or `N%`.
+/// Text form: parts joined by `+`, each of them `none`, `fill`, `fill:N%`, `steady`, `trace`,
+/// `trace:N`, `trace:N%`, `N` or `N%`.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct WarmUp {
     /// Initial state of the volume.
@@ -143,7 +146,10 @@ impl FromStr for WarmUp {
                 "none" => continue,
                 "fill" => Some(InitialState::Fill),
                 "steady" => Some(InitialState::Steady),
-                _ => None,
+                _ => match part.strip_prefix("fill:") {
+                    Some(share) => Some(InitialState::FillPart(fill_percent(share)?)),
+                    None => None,
+                },
             };
             match start {
                 Some(s) if warm.start == InitialState::New => warm.start = s,
@@ -161,10 +167,17 @@ impl FromStr for WarmUp {
     }
 }
 
+fn fill_percent(share: &str) -> Result<u8, String> {
+    let percent = share.strip_suffix('%').and_then(|p| p.trim().parse().ok());
+    percent
+        .filter(|p| (1..100).contains(p))
+        .ok_or_else(|| format!("'fill:{share}': the share is a whole number from 1% to 99%"))
+}
+
 fn warm_up_requests(part: &str) -> Result<WarmUpRequests, String> {
     let bad = || {
         format!(
-            "'{part}' is not a warm-up; use none, fill, steady, trace, a number of requests (5000) or a share of them (10%), or two joined by + (fill+10%)"
+            "'{part}' is not a warm-up; use none, fill, fill:50%, steady, trace, a number of requests (5000) or a share of them (10%), or two joined by + (fill+10%)"
         )
     };
     let amount = match part.strip_prefix("trace") {
@@ -186,6 +199,7 @@ impl std::fmt::Display for WarmUp {
         let start = match self.start {
             InitialState::New => None,
             InitialState::Fill => Some("fill".to_owned()),
+            InitialState::FillPart(percent) => Some(format!("fill:{percent}%")),
             InitialState::Steady => Some("steady".to_owned()),
         };
         let warm_up_requests = match self.warm_up_requests {
@@ -218,6 +232,7 @@ mod tests {
         for (text, start, warm_up_requests) in [
             ("none", InitialState::New, WarmUpRequests::None),
             ("fill", InitialState::Fill, WarmUpRequests::None),
+            ("fill:85%", InitialState::FillPart(85), WarmUpRequests::None),
             ("steady+trace", InitialState::Steady, WarmUpRequests::Whole),
             ("trace:5000", InitialState::New, WarmUpRequests::Requests(5000)),
             ("fill+trace:10%", InitialState::Fill, WarmUpRequests::Share(0.1)),
@@ -234,7 +249,19 @@ mod tests {
             "2.5%".parse(),
             Ok(WarmUp { start: InitialState::New, warm_up_requests: WarmUpRequests::Share(0.025) })
         );
-        for bad in ["", "full", "100%", "-1%", "fill+steady", "trace+10%", "tracer", "fill fill", "NaN%"] {
+        for bad in [
+            "",
+            "full",
+            "100%",
+            "-1%",
+            "fill+steady",
+            "trace+10%",
+            "tracer",
+            "fill fill",
+            "fill:100%",
+            "fill:x",
+            "NaN%",
+        ] {
             assert!(bad.parse::<WarmUp>().is_err(), "{bad}");
         }
     }

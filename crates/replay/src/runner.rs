@@ -110,7 +110,8 @@ impl<E: MeteredEngine> Runner<E> {
     ) -> Result<Runner<E>> {
         let BuiltStack { mut layer, hardware, records } = built;
         if let Some(how) = options.warm.start.precondition(options.seed) {
-            let what = if options.warm.start == InitialState::Fill { "--warm fill" } else { "--warm steady" };
+            let what =
+                if options.warm.start == InitialState::Steady { "--warm steady" } else { "--warm fill" };
             layer.precondition(how).map_err(|e| failed(&stack.name, what, e))?;
         }
         let info = layer.info();

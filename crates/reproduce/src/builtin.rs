@@ -22,6 +22,8 @@ const COMPARISONS: &[(&str, &str)] = files!(
     "comparisons/openssd",
     "comparisons/ftl-mapping",
     "comparisons/slc-cache",
+    "comparisons/slc-dynamic",
+    "comparisons/gc-pacing",
     "comparisons/suspend",
     "comparisons/streams",
     "comparisons/zns-open",

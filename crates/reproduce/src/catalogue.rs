@@ -43,6 +43,8 @@ const EXPERIMENTS: &[(&str, &str)] = files!(
     "nameless.t4",
     "ftl.mapping",
     "ftl.slc",
+    "ftl.slc.dynamic",
+    "ftl.pacing",
     "ftl.suspend",
     "ftl.streams",
     "zns.open",

@@ -60,7 +60,8 @@ pub(crate) struct Args {
     /// Divide arrival times by this factor.
     #[arg(long, value_name = "X", allow_hyphen_values = true, default_value_t = 1.0, requires = "open", value_parser = speed)]
     speed: f64,
-    /// Warm-up, excluded from the results: none, fill (every page written once), steady (state
+    /// Warm-up, excluded from the results: none, fill (every page written once), fill:50% (half of
+    /// them), steady (state
     /// after long random overwriting, exact for gc = greedy and fifo), trace (the whole workload
     /// once), N or N% (its first requests); two joined by +, such as fill+10%.
     #[arg(long, value_name = "HOW", default_value_t = WarmUp::default())]

@@ -15,6 +15,7 @@ mod damage;
 mod demo;
 mod device_commands;
 mod disk;
+mod drive_models;
 mod fs_sim;
 mod halo_model;
 mod hfsl_models;

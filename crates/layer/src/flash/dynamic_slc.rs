@@ -146,7 +146,9 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Oldest full block of a dynamic cache, to be collected like garbage: if the cache is larger than it
     /// may be, or, with `any`, in any case.
     pub(super) fn take_cached(&mut self, unit: u32, any: bool) -> Option<u32> {
-        if self.dynamic_slc.is_none() || !(any || self.cache_exceeds_limit(unit)) {
+        // A recovery folds only if it has to, as with a static cache.
+        let wanted = || !self.past_cache && self.cache_exceeds_limit(unit);
+        if self.dynamic_slc.is_none() || !(any || wanted()) {
             return None;
         }
         let block = self.units[to_usize(unit)].slc.full.pop_front()?;

@@ -4,6 +4,7 @@
 use super::gc::Gc;
 use super::space::Flash;
 use crate::Token;
+use frit_core::convert::low_u32;
 use frit_core::{Lpn, Ppn, Precondition, Result};
 use frit_media::Store;
 use rand::rngs::SmallRng;
@@ -33,6 +34,10 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.zero_scratch();
         match how {
             Precondition::Fill => self.fill(pages, placed),
+            Precondition::FillPart { percent } => {
+                let part = u64::from(pages) * u64::from(percent.min(100)) / 100;
+                self.fill(low_u32(part), placed)
+            }
             Precondition::Steady { seed } => self.steady(seed, pages, placed),
         }
     }

@@ -4,6 +4,7 @@
 use super::layer::Ftl;
 use super::page_map::PageEntry;
 use crate::Token;
+use frit_core::convert::low_u32;
 use frit_core::{Error, Lpn, Ppn, Precondition, Preconditioning, Result};
 use frit_media::Store;
 
@@ -18,12 +19,19 @@ impl<T: Token, N: Store> Preconditioning for Ftl<T, N> {
         if !self.config.mapping.maps_blocks() {
             return self.flash.precondition(how, self.pages + self.translation_pages, &mut placed);
         }
-        if !matches!(how, Precondition::Fill) {
+        let pages = match how {
+            Precondition::Fill => Some(self.pages),
+            Precondition::FillPart { percent } => {
+                Some(low_u32(u64::from(self.pages) * u64::from(percent.min(100)) / 100))
+            }
+            Precondition::Steady { .. } => None,
+        };
+        let Some(pages) = pages else {
             let name: &'static str = self.config.mapping.into();
             let why = format!("is not known for mapping = \"{name}\"; fill the volume and write to it first");
             return Err(Error::param("warm", "steady", why));
-        }
-        self.flash.fill_blocks(self.pages, &mut placed)?;
+        };
+        self.flash.fill_blocks(pages, &mut placed)?;
         self.adopt_blocks();
         Ok(())
     }

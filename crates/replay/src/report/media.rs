@@ -68,6 +68,20 @@ pub struct WearReport {
     /// Cycles of the areas of the layer, in order of address. Empty if the layer has none, or if
     /// wear leveling moves them.
     pub areas: Vec<WearAreaReport>,
+    /// Cycles with one bit a cell, of NAND that has such blocks. They are a part of the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub one_bit: Option<OneBitWearReport>,
+}
+
+/// Wear of blocks of NAND while they were used with one bit a cell.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct OneBitWearReport {
+    /// Number of such cycles that a block is specified for.
+    pub limit: u64,
+    /// Cycles in the measured part.
+    pub run: WearSummary,
+    /// Cycles since the medium was new, warm-up included.
+    pub total: WearSummary,
 }
 
 /// Wear of an area that the layer uses for one purpose, such as its map.
@@ -133,9 +147,22 @@ pub(crate) fn medium(before: &MediumView, after: &MediumView) -> (MediumReport, 
     (report, counts)
 }
 
+/// Returns the cycles of each group between two views.
+fn cycles_since(before: &[u32], after: &[u32]) -> Vec<u32> {
+    let old = before.iter().copied().chain(std::iter::repeat(0));
+    after.iter().zip(old).map(|(&a, b)| a.saturating_sub(b)).collect()
+}
+
+fn one_bit(before: &Wear, after: &Wear) -> Option<OneBitWearReport> {
+    let after = after.one_bit.as_ref()?;
+    let before = before.one_bit.as_ref().map_or(&[][..], |wear| &wear.cycles);
+    let summary = |cycles: Vec<u32>| Wear { cycles, ..Wear::default() }.summary();
+    let (run, total) = (summary(cycles_since(before, &after.cycles)), summary(after.cycles.clone()));
+    Some(OneBitWearReport { limit: after.limit, run, total })
+}
+
 fn wear(before: &Wear, after: &Wear) -> WearReport {
-    let old = before.cycles.iter().copied().chain(std::iter::repeat(0));
-    let cycles: Vec<u32> = after.cycles.iter().zip(old).map(|(&a, b)| a.saturating_sub(b)).collect();
+    let cycles = cycles_since(&before.cycles, &after.cycles);
     let run = Wear { cycles, ..Wear::default() };
     WearReport {
         per: after.per.clone(),
@@ -146,6 +173,7 @@ fn wear(before: &Wear, after: &Wear) -> WearReport {
         histogram: histogram(&run.cycles),
         map: map(&run.cycles),
         areas: after.areas.iter().map(|a| area(a, &run.cycles)).collect(),
+        one_bit: one_bit(before, after),
     }
 }
 

@@ -15,7 +15,7 @@ pub mod text;
 pub(crate) use build::{ReportInputs, Snapshot, build};
 pub use disk::{DiskReport, DistanceBucket};
 pub use latency::{ClassLatency, Distribution, LatencyBucket, PercentileTime};
-pub use media::{MediumReport, WearAreaReport, WearBucket, WearMap, WearReport};
+pub use media::{MediumReport, OneBitWearReport, WearAreaReport, WearBucket, WearMap, WearReport};
 
 use crate::findings::{ComparisonFindings, Finding, of_comparison};
 use crate::hinted::HintReport;

@@ -385,8 +385,17 @@ fn wear(m: &MediumReport) -> String {
         // No write of a worn line fails, so it stays in use.
         (n, _) => format!(", {n} written beyond the endurance and still in use"),
     };
+    let one_bit = match &m.wear.one_bit {
+        Some(w) => format!(
+            "; with one bit a cell {}, since new {} of {}",
+            figure(w.run.mean),
+            figure(w.total.mean),
+            count(w.limit)
+        ),
+        None => String::new(),
+    };
     format!(
-        "{}: {erases}{} cycles per {} (maximum {}, standard deviation {}); since new {} of {}{bad}",
+        "{}: {erases}{} cycles per {} (maximum {}, standard deviation {}); since new {} of {}{bad}{one_bit}",
         m.name,
         figure(run.mean),
         m.wear.per,

@@ -47,8 +47,11 @@ pub struct RunView {
     pub name: String,
     /// Description, in a sentence.
     pub about: String,
-    /// Queue depth (closed loop).
+    /// Queue depth.
     pub depth: u32,
+    /// Requests arrive at the times of the workload, at most `depth` at once (open loop).
+    #[serde(default)]
+    pub open: bool,
     /// Initial state of the volume, in the syntax of `frit run --warm`; absent: new.
     pub warm: Option<String>,
     /// Overrides.

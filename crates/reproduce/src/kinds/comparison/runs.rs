@@ -175,7 +175,9 @@ impl<'a> ComparisonRuns<'a> {
         let packed = view.packed.is_some();
         // Runs of different variants with equal stacks share a key, and so a result.
         let warm = view.warm.as_deref().unwrap_or_default();
-        format!("{} {} {} {packed} {warm} {}", h.spec.name, stack.identity().sha256, view.depth, self.seed)
+        let (name, hash) = (h.spec.name.as_str(), stack.identity().sha256);
+        let (depth, open) = (view.depth, if view.open { "open" } else { "closed" });
+        format!("{name} {hash} {depth} {open} {packed} {warm} {}", self.seed)
     }
 
     fn job<'h>(&self, wanted: &RunRequest<'h>) -> Result<PoolJob<'h, RunMetrics>> {
@@ -185,7 +187,11 @@ impl<'a> ComparisonRuns<'a> {
         let of: Vec<&str> = variant.stack.iter().chain(&variant.set).map(String::as_str).collect();
         let of = if of.is_empty() { String::new() } else { format!(", {}", of.join(" ")) };
         let about = format!("{}, {}{of}", h.spec.name, view.name);
-        let mode = LoopMode::Closed { depth: view.depth };
+        let mode = if view.open {
+            LoopMode::Open { speed: 1.0, depth: Some(view.depth) }
+        } else {
+            LoopMode::Closed { depth: view.depth }
+        };
         let described = |why: String| Error::Description { name: self.comparison.name.clone(), why };
         let warm: WarmUp =
             view.warm.as_deref().map_or(Ok(WarmUp::default()), str::parse).map_err(described)?;

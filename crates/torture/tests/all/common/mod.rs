@@ -13,12 +13,14 @@ pub(crate) const STACKS: [&str; 8] =
     ["none-512", "none-4k", "array-4k", "cache-1k", "cache-4k", "level-2k", "both-4k", "level-16k"];
 
 /// FTLs in `stacks/`.
-pub(crate) const FTLS: [&str; 11] = [
+pub(crate) const FTLS: [&str; 13] = [
     "ftl-4k",
     "ftl-units",
     "ftl-merge",
     "ftl-slc",
     "ftl-slc-direct",
+    "ftl-slc-dynamic",
+    "ftl-slc-shared",
     "ftl-streams",
     "ftl-dftl",
     "ftl-fast",
@@ -29,6 +31,9 @@ pub(crate) const FTLS: [&str; 11] = [
 
 /// FTLs with a write cache of one bit a cell.
 pub(crate) const CACHED_FTLS: &[&str] = &["ftl-slc", "ftl-slc-direct"];
+
+/// FTLs whose blocks change between one and all bits a cell.
+pub(crate) const DYNAMIC_FTLS: &[&str] = &["ftl-slc-dynamic", "ftl-slc-shared"];
 
 /// Solid-state caches in `stacks/`: deferred and synchronous durability, write-through, and streams past the
 /// cache.

@@ -226,6 +226,7 @@ fn grounds_of_flash(bug: FlashBug) -> Grounds {
         FlashBug::FlushOneMedium | FlashBug::EraseBeforeFlush => (&[TortureMode::Files], ANY),
         FlashBug::OwnerUnchecked => (&[TortureMode::Damage], ANY),
         FlashBug::ProgramFailureIgnored => (&[TortureMode::Wear], ANY),
+        FlashBug::ModeForgotten => (&[TortureMode::Cuts], common::DYNAMIC_FTLS),
         FlashBug::FoldedErasedEarly | FlashBug::CacheForgotten => (&[TortureMode::Cuts], common::CACHED_FTLS),
         _ => (&[TortureMode::Cuts], ANY),
     }
