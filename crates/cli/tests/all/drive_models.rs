@@ -45,7 +45,7 @@ fn the_cliff_of_a_dynamic_cache_lies_where_the_fill_level_places_it() {
     }
     // 40 blocks of a unit at most have one bit a cell.
     let stack = "ftl-slc,media.nand.pages_per_block=96,ftl.slc_mode=dynamic,ftl.slc_cache=0.1667,\
-                 ftl.slc_idle_fold=false";
+                 ftl.slc_idle_fold=false,ftl.merge_buffer=8";
     let sizes = ["32M", "64M", "120M"];
     for (warm, fill) in [("none", 0.0), ("fill:80%", 0.8), ("fill:85%", 0.85), ("fill:90%", 0.9)] {
         let options = format!(
