@@ -3,7 +3,7 @@
 
 The model is written from MQSim's source (CMU-SAFARI/MQSim): command times of
 ONFI_Channel_NVDDR2.cpp, latencies of Flash_Chip.h, chips that take commands only when all their dies
-are idle (TSU_OutofOrder.cpp), reads that leave a chip in the order in which they are ready
+are idle (TSU_OutofOrder.cpp), and then for one die (TSU_Base.cpp returns in its loop over the dies), reads that leave a chip in the order in which they are ready
 (NVM_PHY_ONFI_NVDDR2.cpp), packets of PCIe_Link.h, and places of pages by the plane allocation scheme
 (Address_Mapping_Unit_Page_Level.cpp). The data cache is off, and the mapping table is ideal. The drive
 was filled in order, so page L is the (L / planes)-th page of its plane. There is no garbage
@@ -76,7 +76,8 @@ class Drive:
 
 
 class Simulation:
-    def __init__(self, drive, depth):
+    def __init__(self, drive, depth, interleaves):
+        self.interleaves = interleaves
         self.drive, self.depth, self.now, self.order, self.events = drive, depth, 0, 0, []
         channels, chips = drive.shape["C"], drive.shape["W"]
         self.waiting = {(c, w, op): [] for c in range(channels) for w in range(chips) for op in ("read", "write")}
@@ -140,6 +141,8 @@ class Simulation:
 
         def done():
             self.times[n] = self.now - start
+            # The host rings the doorbell of the completion queue first.
+            self.message("down", drive.packets(2), lambda: None)
             self.submit()
 
         self.message("down", drive.packets(2),
@@ -185,11 +188,11 @@ class Simulation:
                     return
 
     def issue(self, channel, chip, op):
-        """Commands for all dies of a chip, each for the planes with the offset of its first page."""
+        """Commands for a die of a chip, or for all, each for the planes with the offset of its first page."""
         waiting, drive, end = self.waiting[channel, chip, op], self.drive, self.now
         die = waiting[0][0]
         self.bus[channel] = True
-        for _ in range(drive.shape["D"]):
+        for _ in range(drive.shape["D"] if self.interleaves else 1):
             group = []
             for page in list(waiting):
                 if page[0] == die and all(page[1] != g[1] for g in group) and (not group or page[2] == group[0][2]):
@@ -231,13 +234,15 @@ def main():
     parser.add_argument("requests", help="file of frit run --requests")
     parser.add_argument("--depth", type=int, default=1, help="outstanding requests")
     parser.add_argument("--filled", type=int, default=0, help="bytes of the volume, which was filled in order")
+    parser.add_argument("--interleave-dies", action="store_true",
+                        help="an idle chip takes commands for all its dies, as MQSim's first versions")
     parser.add_argument("--within", type=float, default=0.03, help="largest relative difference")
     args = parser.parse_args()
     drive = Drive(args.config)
     with open(args.requests, newline="") as file:
         table = list(csv.DictReader(file))
     rows = [(r["op"], int(r["offset"]), int(r["bytes"])) for r in table]
-    times = Simulation(drive, args.depth).run(rows, args.filled // drive.page_bytes)
+    times = Simulation(drive, args.depth, args.interleave_dies).run(rows, args.filled // drive.page_bytes)
     wrong, worst, sums = 0, 0.0, [0, 0]
     for row, model in zip(table, times):
         measured = int(row["end_ns"]) - int(row["start_ns"])

@@ -26,6 +26,10 @@ frit_core::parameters! {
             "writes that the device has at once; 0: any number";
         "read_in_order" read_in_order: bool as Switch = true, live,
             "the data of a read wait for those of the reads before; otherwise they leave when they are there, beside others";
+        "nvme_lanes" nvme_lanes: u64 as Number = 0, fixed, unit "lanes", within 0..=64,
+            "lanes of a PCIe link, over which the messages of NVMe pass in packets, in place of the rates and times above; 0: no such link";
+        "lane_mb_per_s" lane_mb_per_s: u64 as Number = 1000, live, unit "MB/s", within 1..=1_000_000,
+            "rate of a lane of `nvme_lanes` in one direction";
         "slow_path" slow_path: bool as Switch = true, fixed,
             "a flush or a discard waits for all queued commands, and later commands for it";
     }
@@ -74,9 +78,40 @@ impl<T: Copy + Default> Fifo<T> {
     }
 }
 
+/// Bytes of the messages of an NVMe command beside its data (NVMe 2.0, sections 3.1 and 3.3): doorbells,
+/// entry of the submission queue, entry of the completion queue; and of a request to read from the host.
+mod message {
+    pub(super) const DOORBELL: u64 = 2;
+    pub(super) const READ_REQUEST: u64 = 4;
+    pub(super) const SUBMISSION: u64 = 64;
+    pub(super) const COMPLETION: u64 = 16;
+}
+
+/// Payload of a PCIe packet and its headers: 20 bytes of the transaction, 6 of the data link and 2 of the
+/// physical layer (MQSim, `PCIe_Link.h`).
+const PACKET_BYTES: u64 = 128;
+const PACKET_HEADERS: u64 = 28;
+
+/// The directions of a PCIe link: servers of the sink.
+#[derive(Clone, Copy, Debug)]
+struct PcieLink {
+    to_device: u16,
+    to_host: u16,
+}
+
+impl HostLinkConfig {
+    /// Time of the packets of a message.
+    fn packets(&self, payload: u64) -> Nanos {
+        let bytes = payload + payload.div_ceil(PACKET_BYTES) * PACKET_HEADERS;
+        Nanos(bytes.div_ceil(self.nvme_lanes.max(1)) * 1000 / self.lane_mb_per_s)
+    }
+}
+
 /// A device behind command queues and a link.
 pub struct HostLink<S: Sink> {
     base: Base<S, HostLinkConfig>,
+    /// The PCIe link, if a command has used it.
+    pcie: Option<PcieLink>,
     reads: Fifo<S::Tok>,
     writes: Fifo<S::Tok>,
     /// Completion of the decoding of the last command.
@@ -94,13 +129,48 @@ impl<S: Sink> HostLink<S> {
             writes: Fifo::new(config.write_queue),
             decoded: S::Tok::default(),
             barrier: S::Tok::default(),
+            pcie: None,
             base: Base::new(config, devices),
         }
     }
 
-    /// Token that is done when the next command is decoded.
+    /// Sends a message over the PCIe link.
+    fn send(&mut self, sink: &mut S, to_host: bool, payload: u64, after: S::Tok) -> S::Tok {
+        let link = *self
+            .pcie
+            .get_or_insert_with(|| PcieLink { to_device: sink.add_server(), to_host: sink.add_server() });
+        let server = if to_host { link.to_host } else { link.to_device };
+        sink.serve(server, after, self.base.config.packets(payload))
+    }
+
+    /// Doorbell of the host, read of the queue entry by the device, and the entry.
+    fn fetch(&mut self, sink: &mut S, after: S::Tok) -> S::Tok {
+        let rung = self.send(sink, false, message::DOORBELL, after);
+        let asked = self.send(sink, true, message::READ_REQUEST, rung);
+        self.send(sink, false, message::SUBMISSION, asked)
+    }
+
+    /// Sends the data of a read, if there are any, and the completion to the host, which rings the
+    /// doorbell of the completion queue.
+    fn complete(&mut self, sink: &mut S, data: u64, done: S::Tok) -> S::Tok {
+        if data > 0 {
+            self.send(sink, true, data, done);
+        }
+        let completed = self.send(sink, true, message::COMPLETION, done);
+        self.send(sink, false, message::DOORBELL, completed);
+        completed
+    }
+
+    fn is_nvme(&self) -> bool {
+        self.base.config.nvme_lanes > 0
+    }
+
+    /// Token that is done when the device has the next command.
     fn decode(&mut self, sink: &mut S, after: S::Tok) -> S::Tok {
         let after = sink.join(after, self.barrier);
+        if self.is_nvme() {
+            return self.fetch(sink, after);
+        }
         if self.base.config.command_ns == 0 {
             return after;
         }
@@ -121,6 +191,7 @@ impl<S: Sink> HostLink<S> {
     }
 
     fn end_slow(&mut self, sink: &mut S, done: S::Tok) -> S::Tok {
+        let done = if self.is_nvme() { self.complete(sink, 0, done) } else { done };
         if self.base.config.slow_path {
             self.barrier = sink.join(self.barrier, done);
         }
@@ -150,6 +221,11 @@ impl<S: Sink + 'static> Composer<S> for HostLink<S> {
         let after = sink.join(after, place);
         let begin = self.decode(sink, after);
         let read = self.base.devices.get_mut(0).read(sink, at, into, Cause::Host, begin)?;
+        if self.is_nvme() {
+            let done = self.complete(sink, bytes, read);
+            self.reads.add(sink, done);
+            return Ok(done);
+        }
         if !self.base.config.read_in_order {
             // Reads that end later must not hold back those that end earlier.
             self.reads.link = SerialLink::default();
@@ -164,8 +240,16 @@ impl<S: Sink + 'static> Composer<S> for HostLink<S> {
         let after = sink.join(after, place);
         let decoded = self.decode(sink, after);
         let (bytes, rate) = (u64::from(data.len()), self.base.config.write_mb_per_s);
-        let there = self.writes.link.transfer(sink, decoded, bytes, rate);
-        let done = self.base.devices.get_mut(0).write(sink, at, data, Cause::Host, there)?;
+        let there = if self.is_nvme() {
+            let asked = self.send(sink, true, message::READ_REQUEST, decoded);
+            self.send(sink, false, bytes, asked)
+        } else {
+            self.writes.link.transfer(sink, decoded, bytes, rate)
+        };
+        let mut done = self.base.devices.get_mut(0).write(sink, at, data, Cause::Host, there)?;
+        if self.is_nvme() {
+            done = self.complete(sink, 0, done);
+        }
         self.writes.add(sink, done);
         Ok(done)
     }

@@ -83,6 +83,18 @@ pub trait Sink: Send {
         after
     }
 
+    /// Adds a server, such as one direction of a link, and returns its number for [`Sink::serve`].
+    fn add_server(&mut self) -> u16 {
+        0
+    }
+
+    /// Returns a token that is done when a server has worked `by` for this job. It serves one job at a
+    /// time, in the order in which they are ready. A sink that does not know when a job is ready before
+    /// the next call, or has no time, makes no job wait for another one: see [`Sink::delay`].
+    fn serve(&mut self, _server: u16, after: Self::Tok, by: Nanos) -> Self::Tok {
+        self.delay(after, by)
+    }
+
     /// Begins a part of the current request that takes longer than its commands. Returns a value
     /// for [`Sink::end_delayed`].
     #[inline]

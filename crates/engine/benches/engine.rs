@@ -9,7 +9,7 @@ use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, Progress, Result, Sink, UnitI
 use frit_engine::{
     AnyScheduler, Arrival, Driver, Engine, Event, Host, InOrder, LatencyByClass, LoopMode, RequestTimes,
 };
-use frit_media::{Device, Hardware, NandTiming, TimingModel};
+use frit_media::{CommandCycles, Device, Hardware, NandTiming, TimingModel};
 use std::hint::black_box;
 use std::time::Instant;
 use strum::VariantNames;
@@ -24,7 +24,8 @@ fn hardware() -> Hardware {
         t_read: Nanos(62_300),
         t_prog: Nanos(200_000),
         t_erase: Nanos(1_500_000),
-        t_command: Nanos::ZERO,
+        t_command: CommandCycles::all(Nanos::ZERO),
+        t_plane: CommandCycles::all(Nanos::ZERO),
         bus_ps_per_byte: 6_445,
     };
     let mut hw = Hardware::new();
@@ -33,7 +34,7 @@ fn hardware() -> Hardware {
         kind: MediumKind::Nand,
         model: TimingModel::Nand(timing),
         unit_channel: (0..UNITS).map(|u| u % CHANNELS).collect(),
-        multi_plane: None,
+        nand: None,
     };
     hw.add(device).expect("a small device");
     hw

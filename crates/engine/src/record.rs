@@ -209,6 +209,15 @@ impl<S: Sink> Sink for Recorder<S> {
         RecorderToken { below: self.below.delay(after.below, by), ..after }
     }
 
+    fn add_server(&mut self) -> u16 {
+        self.below.add_server()
+    }
+
+    fn serve(&mut self, server: u16, after: Self::Tok, by: Nanos) -> Self::Tok {
+        let after = self.join(self.scope.start, after);
+        RecorderToken { below: self.below.serve(server, after.below, by), ..after }
+    }
+
     fn ack(&mut self, tok: Self::Tok) {
         self.scope.ack = self.join(self.scope.ack, tok);
     }

@@ -69,7 +69,7 @@ impl<St: Store> Dram<St> {
             kind: MediumKind::Dram,
             model: TimingModel::Dram(config.timing),
             unit_channel: (0..config.channels as u16).collect(),
-            multi_plane: None,
+            nand: None,
         })?;
         let stripe = Stripe::new(config.channels, config.interleave_bytes);
         Ok(Dram { stripe, first_unit, counts: Counts::default(), store, config })

@@ -1,7 +1,7 @@
 //! The devices of a stack as the engine sees them: units, channels, and the cost of commands.
 
 use crate::TimingModel;
-use frit_core::{MediumKind, UnitId};
+use frit_core::{Cmd, MediumKind, UnitId};
 
 /// One device to be added to the [`Hardware`].
 #[derive(Clone, Debug)]
@@ -14,19 +14,66 @@ pub struct Device {
     pub model: TimingModel,
     /// Channel of each unit, counted from 0 within the device.
     pub unit_channel: Vec<u16>,
-    /// Grouping of the units, if they are planes of dies that execute multi-plane commands.
-    pub multi_plane: Option<MultiPlane>,
+    /// Chips, dies and planes of the units of NAND.
+    pub nand: Option<NandLayout>,
 }
 
-/// Dies that execute one command at a time, on one or several of their planes.
+/// Chips, dies and planes of the units of a NAND device.
 ///
-/// Unit `u` of the device is a plane of die `u % dies`.
+/// A unit is a die, or a plane of one. Units are numbered channel first, then by chips, dies and planes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct MultiPlane {
-    /// Number of dies.
+pub struct NandLayout {
+    /// Number of channels.
+    pub channels: u16,
+    /// Chips of a channel.
+    pub chips: u16,
+    /// Dies of a chip.
     pub dies: u16,
-    /// Pages of a block: commands to the same page of their blocks are executed together.
+    /// Pages of a block.
     pub pages_per_block: u32,
+    /// Pages that are programmed by one command.
+    pub program_pages: u32,
+    /// A die executes one command at a time, for several of its planes if the commands are equal and to
+    /// the same page of their blocks.
+    pub multi_plane: bool,
+}
+
+/// Place of a unit in a NAND device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NandPlace {
+    /// Channel.
+    pub channel: u16,
+    /// Chip of the channel.
+    pub chip: u16,
+    /// Die of the chip.
+    pub die: u16,
+    /// Plane of the die; 0 if the die is the unit.
+    pub plane: u16,
+}
+
+impl NandLayout {
+    /// Number of dies.
+    #[must_use]
+    pub fn all_dies(&self) -> u16 {
+        self.channels * self.chips * self.dies
+    }
+
+    /// Returns the place of a unit, counted from 0 within the device.
+    #[must_use]
+    pub fn place(&self, unit: u16) -> NandPlace {
+        let (channel, rest) = (unit % self.channels, unit / self.channels);
+        let (chip, rest) = (rest % self.chips, rest / self.chips);
+        NandPlace { channel, chip, die: rest % self.dies, plane: rest / self.dies }
+    }
+
+    /// Returns the index of the program unit of a command in its block, with the mode of the block.
+    /// Commands to several planes of a die are executed together if this is the same.
+    #[inline]
+    #[must_use]
+    pub fn offset(&self, addr: u64) -> u64 {
+        let page = addr & !Cmd::ONE_BIT;
+        (addr & Cmd::ONE_BIT) | (page % u64::from(self.pages_per_block) / u64::from(self.program_pages))
+    }
 }
 
 /// All devices of a stack. Units and channels are numbered consecutively across the devices.
@@ -125,7 +172,7 @@ mod tests {
             kind: MediumKind::Dram,
             model: model.clone(),
             unit_channel,
-            multi_plane: None,
+            nand: None,
         };
         let mut hw = Hardware::new();
         assert_eq!(hw.add(dev("a", vec![0, 1, 0, 1])), Ok(UnitId(0)));

@@ -27,7 +27,7 @@ pub mod timing;
 
 pub use disk::{Disk, DiskConfig};
 pub use dram::{Dram, DramConfig};
-pub use hardware::{Device, Hardware, MultiPlane};
+pub use hardware::{Device, Hardware, NandLayout, NandPlace};
 pub use nand::{
     CellKind, ExpectedPage, Nand, NandArray, NandCells, NandConfig, NandFaults, NandGeometry, NandSuspend,
     PageOrder, PageState, PageTimes, PlaneOps, SPARE_RECORD_BYTES, SlcArea, SlcMode, Spare, SuspendOps,
@@ -40,4 +40,6 @@ pub use store::{
     AnyStore, CustomStore, DirectFile, DirectStore, FileAccess, FileStore, MemoryStore, MmapStore, NoStore,
     Store, prefetch_value,
 };
-pub use timing::{DramTiming, LatencyCurve, NandTiming, ObjectTiming, PcmTiming, Phases, TimingModel};
+pub use timing::{
+    CommandCycles, DramTiming, LatencyCurve, NandTiming, ObjectTiming, PcmTiming, Phases, TimingModel,
+};

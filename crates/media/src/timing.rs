@@ -47,7 +47,39 @@ pub struct NandTiming {
     /// Time of the bus for the command and address cycles of a command; zero if the other times
     /// include it.
     #[serde(default)]
-    pub t_command: Nanos,
+    pub t_command: CommandCycles,
+    /// Time of the bus for the cycles of each further plane of a multi-plane command.
+    #[serde(default)]
+    pub t_plane: CommandCycles,
+}
+
+/// Time of the bus for command and address cycles, by operation.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct CommandCycles {
+    /// Of a read.
+    pub read: Nanos,
+    /// Of a program.
+    pub program: Nanos,
+    /// Of an erase.
+    pub erase: Nanos,
+}
+
+impl CommandCycles {
+    /// Returns the cycles of operations that are all equal.
+    #[must_use]
+    pub const fn all(time: Nanos) -> CommandCycles {
+        CommandCycles { read: time, program: time, erase: time }
+    }
+
+    /// Returns the time of the cycles of an operation. A copyback is a read and a program.
+    #[inline]
+    #[must_use]
+    pub fn of(&self, op: Op) -> Nanos {
+        // Selections instead of branches: operations alternate, so a processor cannot predict them.
+        let either = |one, time: Nanos, other: Nanos| select_unpredictable(op == one, time, other);
+        let other = either(Op::NandCopyback, self.read + self.program, self.read);
+        either(Op::NandProgram, self.program, either(Op::NandErase, self.erase, other))
+    }
 }
 
 impl NandTiming {
@@ -68,12 +100,13 @@ impl NandTiming {
         let array = either(Op::NandErase, self.t_erase, copyback);
         let array = either(Op::NandRead, self.t_read, either(Op::NandProgram, self.t_prog, array));
         let register = cmd.op == Op::NandRegisterRead;
-        let command = self.t_command + only(Op::NandProgram, data) + only(Op::NandCopyback, self.t_command);
+        let cycles = self.t_command.of(cmd.op);
+        let command = cycles + only(Op::NandProgram, data);
         let bus_out = only(Op::NandRead, data);
         Phases {
             bus_in: select_unpredictable(register, Nanos::ZERO, command),
             array: select_unpredictable(register, Nanos::ZERO, array),
-            bus_out: select_unpredictable(register, self.t_command + data, bus_out),
+            bus_out: select_unpredictable(register, cycles + data, bus_out),
         }
     }
 }
@@ -271,6 +304,19 @@ impl TimingModel {
             TimingModel::NandCells(both) => both.1.suspend,
             _ => None,
         }
+    }
+
+    /// Returns the phases of a command to a further plane of a multi-plane command, from those of the
+    /// same command alone.
+    #[must_use]
+    pub fn further_plane(&self, cmd: &Cmd, alone: Phases) -> Phases {
+        let timing = match self {
+            TimingModel::Nand(timing) => timing,
+            TimingModel::NandCells(both) => &both.0,
+            _ => return alone,
+        };
+        let bus_in = alone.bus_in.since(timing.t_command.of(cmd.op)) + timing.t_plane.of(cmd.op);
+        Phases { bus_in, ..alone }
     }
 
     /// Returns the phases of a command that starts at `begin`. Takes `&mut self` because the cost

@@ -11,6 +11,7 @@ use crate::roles::{self, LayerTable, NO_MEDIUM};
 use crate::stack::{Below, Layer, Stack};
 use crate::tree::{self, Entry, Table};
 use crate::{arrays, engine, namespaces, recordings, set};
+use frit_engine::Scheduler;
 use frit_media::{MediumSpec, PlaneOps};
 use std::path::Path;
 use strum::VariantNames;
@@ -37,7 +38,7 @@ pub(crate) fn read(name: &str, content: &str, sets: &[String], dir: &Path) -> Re
     let mut warnings = Vec::new();
     let engine = read_engine(&root, &mut problems, &mut warnings);
     if let Some(engine) = &engine {
-        check_planes(&root, &media, engine, &mut problems);
+        check_nand(&root, &media, engine, &mut problems);
     }
     let namespaces = namespaces::read(&root, &mut problems);
     let tables = layer_tables(&root, &mut problems);
@@ -127,22 +128,37 @@ fn read_engine(
 }
 
 /// Checks that the engine can simulate the media.
-fn check_planes(root: &Table, media: &[StackMedium], engine: &EngineConfig, problems: &mut Vec<Problem>) {
-    let is_multi = |m: &&StackMedium| matches!(&m.spec, MediumSpec::Nand(nand) if nand.geometry.plane_ops == PlaneOps::Multi);
-    if engine.kind == EngineKind::InOrder {
-        return;
-    }
-    for medium in media.iter().filter(is_multi) {
+fn check_nand(root: &Table, media: &[StackMedium], engine: &EngineConfig, problems: &mut Vec<Problem>) {
+    let has_chips = engine.scheduler.chips().is_some();
+    for medium in media {
+        let MediumSpec::Nand(nand) = &medium.spec else { continue };
         let table = root.get("media").and_then(|m| m.value.as_table()?.get(&medium.name)?.value.as_table());
-        let at = table.and_then(|t| t.get("plane_ops")).map(|e| e.span.clone());
-        problems.push(
-            Problem::new(format!(
-                "the event engine cannot simulate the multi-plane commands of `media.{}`",
-                medium.name
-            ))
-            .at(at, "`multi`")
-            .help("use `engine.kind = \"in-order\"`, or `plane_ops = \"independent\"`"),
-        );
+        let at = |key| table.and_then(|t| t.get(key)).map(|e| e.span.clone());
+        let is_multi = nand.geometry.plane_ops == PlaneOps::Multi;
+        if is_multi && engine.kind == EngineKind::Event && !has_chips {
+            problems.push(
+                Problem::new(format!(
+                    "the scheduler '{}' cannot execute the multi-plane commands of `media.{}`",
+                    engine.scheduler_name(),
+                    medium.name
+                ))
+                .at(at("plane_ops"), "`multi`")
+                .help(
+                    "use `engine.kind = \"in-order\"`, `engine.scheduler = \"out-of-order\"`, or \
+                     `plane_ops = \"independent\"`",
+                ),
+            );
+        }
+        if has_chips && nand.cells.as_ref().is_some_and(|c| c.suspend.is_some()) {
+            problems.push(
+                Problem::new(format!(
+                    "the scheduler 'out-of-order' suspends no operation, but `media.{}` has suspensions",
+                    medium.name
+                ))
+                .at(at("suspend"), "suspensions")
+                .help("use `engine.scheduler = \"read-first\"`, or `suspend = \"none\"`"),
+            );
+        }
     }
 }
 

@@ -57,7 +57,7 @@ impl TestDevice {
     ) -> TestDevice {
         let model = TimingModel::Dram(DramTiming { latency, ps_per_byte: 0 });
         let (name, kind) = ("device".into(), MediumKind::Dram);
-        let unit = hw.add(Device { name, kind, model, unit_channel: vec![0], multi_plane: None }).unwrap();
+        let unit = hw.add(Device { name, kind, model, unit_channel: vec![0], nand: None }).unwrap();
         TestDevice { bytes, unit, state: Arc::default(), power: power.clone() }
     }
 

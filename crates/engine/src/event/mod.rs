@@ -1,11 +1,13 @@
 //! Discrete-event engine: queues, a scheduler and exact channel arbitration in virtual time.
 
 mod channels;
+mod chips;
 mod disk;
 mod disk_queue;
 mod gate;
 mod hazard;
 mod hazard_links;
+mod servers;
 mod state;
 mod suspend;
 
@@ -44,7 +46,10 @@ impl<P: Scheduler> Event<P> {
     /// Creates an engine for these devices, at time zero.
     #[must_use]
     pub fn new(hardware: &Hardware, mut scheduler: P) -> Event<P> {
-        let queues = Queues::new(hardware);
+        let mut queues = Queues::new(hardware);
+        if let Some(dispatch) = scheduler.chips() {
+            queues.use_chips(hardware, dispatch);
+        }
         scheduler.attach(&queues);
         Event { queues, scheduler, scope: RequestScope::default() }
     }
@@ -128,6 +133,8 @@ impl<P: Scheduler> Event<P> {
             if let Some(cmd) = self.queues.release(id) {
                 self.scheduler.ready(&mut self.queues, cmd);
             }
+        } else if self.queues.start_chip() {
+            // As in MQSim, a controller acts after each event, also if more events have the same time.
         } else if !self.queues.is_instant_over() || self.queues.has_report() {
             return false;
         } else if let Some(unit) = self.queues.next_free_unit() {
@@ -150,6 +157,9 @@ impl<P: Scheduler> Event<P> {
         match due {
             PendingEvent::Timer(token) => self.scheduler.timer(&mut self.queues, token),
             PendingEvent::Gate(gate) => self.queues.pass_gate(gate),
+            PendingEvent::Phase(id) if self.queues.is_chip(self.queues.cmd(id).unit) => {
+                self.queues.end_chip_phase(id);
+            }
             PendingEvent::Phase(id) => self.end_phase(id),
             PendingEvent::Operation(unit, event) => {
                 if let Some(id) = self.queues.operation_of(unit, event) {
@@ -207,6 +217,15 @@ impl<P: Scheduler> Sink for Event<P> {
     fn delay(&mut self, after: Tok, by: Nanos) -> Tok {
         let after = self.queues.join(self.scope.start, after);
         self.queues.delay(after, by)
+    }
+
+    fn add_server(&mut self) -> u16 {
+        self.queues.servers_mut().add()
+    }
+
+    fn serve(&mut self, server: u16, after: Tok, by: Nanos) -> Tok {
+        let after = self.queues.join(self.scope.start, after);
+        self.queues.serve(server, after, by)
     }
 
     #[inline]
@@ -267,7 +286,7 @@ mod tests {
         let model = TimingModel::Dram(DramTiming { latency: Nanos(50), ps_per_byte: 0 });
         let (name, kind) = ("dram".into(), MediumKind::Dram);
         let mut hw = Hardware::new();
-        hw.add(Device { name, kind, model, unit_channel: vec![0, 0], multi_plane: None }).unwrap();
+        hw.add(Device { name, kind, model, unit_channel: vec![0, 0], nand: None }).unwrap();
         Event::new(&hw, Fifo)
     }
 

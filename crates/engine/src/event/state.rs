@@ -2,9 +2,11 @@
 //! events.
 
 use super::channels::{ChannelRequest, Channels};
+use super::chips::ChipControllers;
 use super::disk_queue::{DiskJobState, DiskQueue, NO_DISK, disk_queues};
 use super::gate::Gate;
 use super::hazard_links::{Chains, HazardLinks, UnitHazards};
+use super::servers::Servers;
 use super::suspend::{Suspension, suspensions};
 use crate::driver::{Completion, Tag};
 use crate::links::is_link_tag;
@@ -39,6 +41,9 @@ pub(super) enum Stage {
     /// Not a command: a delay, which becomes a join with a gate when its token is done. `start` holds
     /// its duration.
     Delay,
+    /// Not a command: a job of a server, which becomes a join with a gate when its token is done. `start`
+    /// holds its duration, and the address of its command the server.
+    Job,
     /// The command waits for its `after`.
     Waits,
     /// The command waits until a command that it must follow is released.
@@ -77,13 +82,13 @@ pub(super) struct DependencyNode {
     pub(super) next: u32,
     /// Neighbours among the commands that were sent to the unit.
     sent_prev: u32,
-    sent_next: u32,
+    pub(super) sent_next: u32,
     /// The read of the page register that follows this read, or [`NONE`].
-    register_read: u32,
+    pub(super) register_read: u32,
     pub(super) order: HazardLinks,
     tag: Option<Tag>,
     pub(super) phases: Phases,
-    ready: Nanos,
+    pub(super) ready: Nanos,
     pub(super) start: Nanos,
 }
 
@@ -92,23 +97,23 @@ pub(super) const NO_CMD: Cmd =
 
 /// A queue linked through `next` of the nodes, in order of entry.
 #[derive(Clone, Copy, Default, Debug)]
-struct LinkedQueue {
+pub(super) struct LinkedQueue {
     head: u32,
-    tail: u32,
+    pub(super) tail: u32,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct UnitQueue {
     /// Commands that have not started, in order of emission.
-    queue: LinkedQueue,
-    queued: u32,
+    pub(super) queue: LinkedQueue,
+    pub(super) queued: u32,
     /// Commands of the queue that were sent, in the order in which they were sent.
     sent: LinkedQueue,
     pub(super) order: UnitHazards,
     pub(super) running: u32,
     /// Time at which the unit will be free if no command waits for a channel.
-    expected: Nanos,
-    channel: u16,
+    pub(super) expected: Nanos,
+    pub(super) channel: u16,
     pub(super) device: u8,
     /// Index of the disk, or [`NO_DISK`].
     pub(super) disk: u8,
@@ -210,6 +215,9 @@ pub struct Queues {
     /// Watched tokens that are done at the current time.
     reports: BinaryHeap<Reverse<(Nanos, Tag)>>,
     refused: u64,
+    servers: Servers,
+    /// Controllers of NAND chips, if these and not the units have queues.
+    pub(super) chips: Option<Box<ChipControllers>>,
     pub(super) suspensions: Vec<Option<Suspension>>,
     usage: Box<DeviceUsage>,
 }
@@ -339,6 +347,8 @@ impl Queues {
             free_units: VecDeque::new(),
             reports: BinaryHeap::new(),
             refused: 0,
+            servers: Servers::default(),
+            chips: None,
             suspensions: suspensions(hardware),
             usage: Box::new(DeviceUsage::new(hardware)),
         };
@@ -366,7 +376,7 @@ impl Queues {
 
     pub(super) fn next_event_time(&self) -> Option<Nanos> {
         let idle = self.woken.is_empty() && self.free_units.is_empty() && self.reports.is_empty();
-        if !idle || self.channels.can_grant() {
+        if !idle || self.channels.can_grant() || self.chips.as_ref().is_some_and(|c| c.can_start()) {
             return Some(Nanos::ZERO);
         }
         self.events.peek().map(HeapEntry::at)
@@ -413,6 +423,10 @@ impl Queues {
             return self.follow_read(id);
         }
         unit.queued += 1;
+        if self.is_chip(cmd.unit) {
+            return self.add_to_chip(id, after);
+        }
+        let unit = &mut self.units[cmd.unit.idx()];
         let tail = unit.queue.tail;
         unit.queue.tail = id;
         if tail == NONE {
@@ -466,6 +480,18 @@ impl Queues {
         self.wait_for(id, 0, after);
         self.wake(id);
         Tok { id, generation: self.nodes[id as usize].generation }
+    }
+
+    /// Returns a token that is done when a server has worked `by` for a job that is ready after `after`.
+    pub(super) fn serve(&mut self, server: u16, after: Tok, by: Nanos) -> Tok {
+        let tok = self.delay(after, by);
+        let node = &mut self.nodes[tok.id as usize];
+        (node.stage, node.cmd.addr) = (Stage::Job, u64::from(server));
+        tok
+    }
+
+    pub(super) fn servers_mut(&mut self) -> &mut Servers {
+        &mut self.servers
     }
 
     /// Requests a report of `tag` when `tok` is done. Returns `false` if it is already done.
@@ -558,8 +584,19 @@ impl Queues {
                 self.open_gate(Gate::of(id), end);
                 return None;
             }
+            Stage::Job => {
+                let node = &mut self.nodes[id as usize];
+                (node.stage, node.waits) = (Stage::Join, 1);
+                let end = self.servers.serve(node.cmd.addr, self.now, node.start);
+                self.open_gate(Gate::of(id), end);
+                return None;
+            }
             // The node was woken twice at this time.
             _ => return None,
+        }
+        if self.is_chip(self.nodes[id as usize].cmd.unit) {
+            self.release_to_chip(id);
+            return None;
         }
         let released = self.may_release(id);
         let now = self.now;
@@ -723,7 +760,7 @@ impl Queues {
         self.nodes[tok.id as usize].generation != tok.generation
     }
 
-    fn wait_for(&mut self, id: u32, wait: usize, tok: Tok) {
+    pub(super) fn wait_for(&mut self, id: u32, wait: usize, tok: Tok) {
         if self.is_done(tok) {
             return;
         }

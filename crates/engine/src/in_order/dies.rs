@@ -8,8 +8,8 @@
 use super::tokens::Tok;
 use super::unit::Stage;
 use super::{InOrder, Tokens, Unit};
-use frit_core::{Cmd, Nanos, Op, UnitId};
-use frit_media::Hardware;
+use frit_core::{Nanos, Op, UnitId};
+use frit_media::{Hardware, NandLayout};
 
 /// "None" among the dies.
 pub(super) const NO_DIE: u16 = u16::MAX;
@@ -18,7 +18,7 @@ pub(super) const NO_DIE: u16 = u16::MAX;
 #[derive(Clone, Debug)]
 pub(super) struct Die {
     planes: Vec<UnitId>,
-    pages_per_block: u64,
+    layout: NandLayout,
     /// Time from which the die is free, if it executes nothing.
     free: Nanos,
     /// Plane whose command starts next, as far as is known.
@@ -47,15 +47,16 @@ pub(super) fn dies(hardware: &Hardware) -> (Vec<Die>, Vec<u16>) {
     let mut first_unit = 0;
     for device in hardware.devices() {
         let units = device.unit_channel.len();
-        if let Some(multi) = device.multi_plane {
+        if let Some(layout) = device.nand.filter(|l| l.multi_plane) {
             let first_die = dies.len();
-            for die in 0..usize::from(multi.dies) {
-                let planes = (die..units).step_by(usize::from(multi.dies));
+            let count = usize::from(layout.all_dies());
+            for die in 0..count {
+                let planes = (die..units).step_by(count);
                 let planes: Vec<UnitId> = planes.map(|u| UnitId((first_unit + u) as u16)).collect();
                 planes.iter().for_each(|u| of_unit[u.idx()] = (first_die + die) as u16);
                 dies.push(Die {
                     planes,
-                    pages_per_block: u64::from(multi.pages_per_block),
+                    layout,
                     free: Nanos::ZERO,
                     next: None,
                     members: Vec::new(),
@@ -105,8 +106,7 @@ impl InOrder {
         self.units[leader.idx()].stage = Stage::Idle;
         self.asks.clear(leader.idx());
         let Some((_, _, op, addr)) = ready(&self.units, &self.tokens, leader) else { return };
-        // Blocks in different modes execute no command together.
-        let offset = |addr: u64| (addr & Cmd::ONE_BIT, (addr & !Cmd::ONE_BIT) % die.pages_per_block);
+        let offset = |addr: u64| die.layout.offset(addr);
         let mut transfers_in = false;
         for &plane in &die.planes {
             let Some((ready, tok, its_op, its_addr)) = ready(&self.units, &self.tokens, plane) else {
@@ -117,7 +117,11 @@ impl InOrder {
             }
             let unit = &mut self.units[plane.idx()];
             let Some(command) = unit.queue.front() else { continue };
-            unit.phases = self.models[usize::from(unit.device)].phases(&command.cmd, at);
+            let model = &mut self.models[usize::from(unit.device)];
+            unit.phases = model.phases(&command.cmd, at);
+            if !die.members.is_empty() {
+                unit.phases = model.further_plane(&command.cmd, unit.phases);
+            }
             (unit.ready, unit.start) = (ready, at);
             die.members.push(plane);
             if unit.phases.bus_in > Nanos::ZERO {

@@ -7,10 +7,12 @@
 
 mod fifo;
 mod hfsl;
+mod out_of_order;
 mod read_first;
 
 pub use fifo::Fifo;
 pub use hfsl::Hfsl;
+pub use out_of_order::OutOfOrder;
 pub use read_first::ReadFirst;
 
 use crate::event::{CmdId, Queues};
@@ -30,6 +32,12 @@ pub trait Scheduler: Send {
     /// Initializes the scheduler for the devices; called once, before any command.
     fn attach(&mut self, queues: &Queues) {
         let _ = queues;
+    }
+
+    /// Returns how chips of NAND take commands, if these have queues of their own and the scheduler is for
+    /// other media only. By default, each unit has a queue.
+    fn chips(&self) -> Option<ChipDispatch> {
+        None
     }
 
     /// Handles a command that is ready to be sent to the device. By default it is sent at once.
@@ -78,6 +86,15 @@ pub enum AnyScheduler {
     ReadFirst,
     /// Batches as in HFSL.
     Hfsl,
+    /// Queues of chips, as in MQSim.
+    OutOfOrder,
+}
+
+/// Rules by which chips of NAND take commands from queues of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ChipDispatch {
+    /// A chip takes commands for all its dies together, and not for one of them.
+    pub interleave_dies: bool,
 }
 
 impl AnyScheduler {
@@ -121,13 +138,13 @@ mod tests {
 
     #[test]
     fn schedulers_are_found_by_name() {
-        assert_eq!(AnyScheduler::VARIANTS, ["fifo", "read-first", "hfsl"]);
+        assert_eq!(AnyScheduler::VARIANTS, ["fifo", "read-first", "hfsl", "out-of-order"]);
         for name in AnyScheduler::VARIANTS {
             let s = AnyScheduler::named(name).unwrap();
             assert_eq!(<&str>::from(&s), *name);
         }
         let e = AnyScheduler::named("elevator").unwrap_err().to_string();
-        assert!(e.contains("fifo, read-first, hfsl"), "{e}");
+        assert!(e.contains("fifo, read-first, hfsl, out-of-order"), "{e}");
     }
 
     #[test]

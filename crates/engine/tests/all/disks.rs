@@ -47,14 +47,8 @@ fn constant(scheduler: DriveScheduler) -> DiskSpec {
 fn hardware(spec: &DiskSpec) -> Hardware {
     let mut hw = Hardware::new();
     let model = TimingModel::Disk(Box::new(Drive::new(spec).unwrap()));
-    hw.add(Device {
-        name: "disk".into(),
-        kind: MediumKind::Disk,
-        model,
-        unit_channel: vec![0],
-        multi_plane: None,
-    })
-    .unwrap();
+    hw.add(Device { name: "disk".into(), kind: MediumKind::Disk, model, unit_channel: vec![0], nand: None })
+        .unwrap();
     hw
 }
 
@@ -267,7 +261,7 @@ proptest! {
                 let mut hw = hardware(&if write_back { cached(plain) } else { plain });
                 let model = pcm(&[0]).models().remove(0);
                 let unit_channel = vec![0, 0];
-                hw.add(Device { name: "pcm".into(), kind: MediumKind::Pcm, model, unit_channel, multi_plane: None }).unwrap();
+                hw.add(Device { name: "pcm".into(), kind: MediumKind::Pcm, model, unit_channel, nand: None }).unwrap();
                 let mut r = r.clone();
                 let commands = r.iter_mut().flat_map(|r| &mut r.commands);
                 for ((i, (cmd, _)), _) in commands.enumerate().zip(&to_pcm).filter(|(_, to_pcm)| **to_pcm) {

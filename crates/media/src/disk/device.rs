@@ -153,7 +153,7 @@ impl<St: Store> Disk<St> {
             kind: MediumKind::Disk,
             model,
             unit_channel: vec![0; config.drive.units() as usize],
-            multi_plane: None,
+            nand: None,
         })?;
         Ok(Disk { config, first_unit, counts: Counts::default(), store })
     }

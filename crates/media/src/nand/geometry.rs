@@ -1,6 +1,6 @@
 //! Geometry of a NAND device, and the numbering of its units, blocks and pages.
 
-use crate::hardware::MultiPlane;
+use crate::hardware::NandLayout;
 use crate::stripe::div_fast;
 use frit_core::{BlockId, Error, PAGE_NONE, Ppn, Result, size};
 use serde::{Deserialize, Serialize};
@@ -213,11 +213,16 @@ impl NandGeometry {
         }
     }
 
-    /// Returns the dies of planes that execute multi-plane commands.
-    pub(crate) fn multi_plane(&self) -> Option<MultiPlane> {
-        let dies = self.channels * self.chips_per_channel * self.dies_per_chip;
-        let pages_per_block = self.pages_per_block;
-        (self.plane_ops == PlaneOps::Multi).then_some(MultiPlane { dies: dies as u16, pages_per_block })
+    /// Returns the chips, dies and planes of the units.
+    pub(crate) fn layout(&self) -> NandLayout {
+        NandLayout {
+            channels: self.channels as u16,
+            chips: self.chips_per_channel as u16,
+            dies: self.dies_per_chip as u16,
+            pages_per_block: self.pages_per_block,
+            program_pages: self.program_pages,
+            multi_plane: self.plane_ops == PlaneOps::Multi,
+        }
     }
 
     /// Number of units: dies, or planes if these are units.

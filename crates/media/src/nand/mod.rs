@@ -136,7 +136,7 @@ impl<St: Store> Nand<St> {
             kind: MediumKind::Nand,
             model: config.timing_model(),
             unit_channel: (0..g.units()).map(|u| g.channel_of_unit(u) as u16).collect(),
-            multi_plane: g.multi_plane(),
+            nand: Some(g.layout()),
         })?;
         let mut nand = Nand {
             pages: g.pages(),

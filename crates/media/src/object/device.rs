@@ -64,7 +64,7 @@ impl<T: Token, St: Store> ObjectMedium<T, St> {
             kind: MediumKind::Object,
             model: TimingModel::Object(config.timing),
             unit_channel: vec![0; config.connections as usize],
-            multi_plane: None,
+            nand: None,
         })?;
         Ok(ObjectMedium {
             config,

@@ -96,7 +96,7 @@ impl<St: Store> Pcm<St> {
             kind: MediumKind::Pcm,
             model: TimingModel::Pcm(config.timing.clone()),
             unit_channel: (0..g.units()).map(|unit| (unit % g.channels) as u16).collect(),
-            multi_plane: None,
+            nand: None,
         })?;
         let unit_shift = g.write_unit.trailing_zeros();
         let clean = match config.refresh_bytes {

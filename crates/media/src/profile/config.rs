@@ -173,6 +173,17 @@ medium_config! {
     /// Time of the channel for the command and address cycles of a command (default 0: the other
     /// times include it).
     [Nand] t_command: Picos;
+    /// The same of a program (default: as `t_command`).
+    [Nand] t_command_program: Picos;
+    /// The same of an erase (default: as `t_command`).
+    [Nand] t_command_erase: Picos;
+    /// Time of the channel for the cycles of each further plane of a multi-plane read (default: as
+    /// those of the first).
+    [Nand] t_plane_read: Picos;
+    /// The same of a multi-plane program.
+    [Nand] t_plane_program: Picos;
+    /// The same of a multi-plane erase.
+    [Nand] t_plane_erase: Picos;
     /// Transfer time of one byte on the channel; for PCM, in addition to its latencies (default 0).
     [Nand Pcm] bus_per_byte: Picos;
     /// Bytes per chip.

@@ -5,8 +5,8 @@ use crate::disk::{Drive, DriveModel, SolidStateDrive, WriteBack};
 use crate::object::DEFAULT_OBJECT_BYTES;
 use crate::pcm::PcmGeometry;
 use crate::{
-    DiskConfig, DramConfig, DramTiming, LatencyCurve, NandConfig, NandFaults, NandGeometry, NandTiming,
-    ObjectConfig, ObjectTiming, PcmConfig, PcmTiming, PlaneOps, SlcArea, SlcMode,
+    CommandCycles, DiskConfig, DramConfig, DramTiming, LatencyCurve, NandConfig, NandFaults, NandGeometry,
+    NandTiming, ObjectConfig, ObjectTiming, PcmConfig, PcmTiming, PlaneOps, SlcArea, SlcMode,
 };
 use frit_core::{Error, MediumKind, Nanos, Result, SECTOR_BYTES, size};
 use std::path::Path;
@@ -181,7 +181,8 @@ impl MediumConfig {
             t_prog: duration("t_prog", MediumConfig::mean_latency(self.t_prog.as_ref()))?,
             t_erase: duration("t_erase", self.t_erase)?,
             bus_ps_per_byte: bus.0,
-            t_command: self.t_command.map_or(Nanos::ZERO, Picos::nanos),
+            t_command: self.command_cycles(),
+            t_plane: self.plane_cycles(),
         };
         let cells = self.nand_cells(geometry.pages_per_block)?;
         if geometry.plane_ops == PlaneOps::Multi && cells.as_ref().is_some_and(|c| c.suspend.is_some()) {
@@ -190,6 +191,26 @@ impl MediumConfig {
             return Err(Error::param("plane_ops", "multi", why));
         }
         Ok(NandConfig { name: name.into(), geometry, timing, cells, slc, endurance, faults, serial: 0 })
+    }
+
+    /// Returns the cycles of a command of one plane.
+    fn command_cycles(&self) -> CommandCycles {
+        let read = self.t_command.map_or(Nanos::ZERO, Picos::nanos);
+        CommandCycles {
+            read,
+            program: self.t_command_program.map_or(read, Picos::nanos),
+            erase: self.t_command_erase.map_or(read, Picos::nanos),
+        }
+    }
+
+    /// Returns the cycles of each further plane of a multi-plane command.
+    fn plane_cycles(&self) -> CommandCycles {
+        let first = self.command_cycles();
+        CommandCycles {
+            read: self.t_plane_read.map_or(first.read, Picos::nanos),
+            program: self.t_plane_program.map_or(first.program, Picos::nanos),
+            erase: self.t_plane_erase.map_or(first.erase, Picos::nanos),
+        }
     }
 
     fn pcm(&self, name: &str) -> Result<PcmConfig> {

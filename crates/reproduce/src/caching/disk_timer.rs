@@ -94,20 +94,14 @@ mod tests {
             kind: MediumKind::Dram,
             model: dram,
             unit_channel: vec![0],
-            multi_plane: None,
+            nand: None,
         })
         .unwrap();
         let spec = DiskProfile::builtin("st3500320as-2008").unwrap().spec().unwrap();
         let drive = frit_media::disk::Drive::new(&spec).unwrap();
         let model = TimingModel::Disk(Box::new(drive));
-        hw.add(Device {
-            name: "d".into(),
-            kind: MediumKind::Disk,
-            model,
-            unit_channel: vec![0],
-            multi_plane: None,
-        })
-        .unwrap();
+        hw.add(Device { name: "d".into(), kind: MediumKind::Disk, model, unit_channel: vec![0], nand: None })
+            .unwrap();
         let mut timer = DiskTimer::new(&hw);
         let cmd = |op, unit, sector: u64, len| Cmd {
             addr: sector * 512,

@@ -8,7 +8,8 @@ use frit_core::{
 use frit_layer::flash::Flash;
 use frit_layer::{Ftl, FtlConfig, FusionMethod, Hfsl, HfslConfig};
 use frit_media::{
-    Hardware, Nand, NandConfig, NandFaults, NandGeometry, NandTiming, NoStore, PlaneOps, SlcArea,
+    CommandCycles, Hardware, Nand, NandConfig, NandFaults, NandGeometry, NandTiming, NoStore, PlaneOps,
+    SlcArea,
 };
 use serde::{Deserialize, Serialize};
 
@@ -128,7 +129,14 @@ fn nand(case: &TheoryCase) -> NandConfig {
             record_copies: 1,
             slc: SlcArea::default(),
         },
-        timing: NandTiming { t_read: free, t_prog: free, t_erase: free, bus_ps_per_byte: 0, t_command: free },
+        timing: NandTiming {
+            t_read: free,
+            t_prog: free,
+            t_erase: free,
+            bus_ps_per_byte: 0,
+            t_command: CommandCycles::all(free),
+            t_plane: CommandCycles::all(free),
+        },
         cells: None,
         slc: None,
         endurance: u32::MAX,

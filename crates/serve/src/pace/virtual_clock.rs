@@ -60,7 +60,7 @@ mod tests {
                 kind: MediumKind::Dram,
                 model,
                 unit_channel: vec![0],
-                multi_plane: None,
+                nand: None,
             })
             .unwrap();
         InOrder::new(&hardware)

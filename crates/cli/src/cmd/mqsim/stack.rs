@@ -1,6 +1,8 @@
 //! The stack of a configuration of MQSim.
 
-use super::channel::{ERASE_COMMAND, Link, PROGRAM_COMMAND, READ_COMMAND, READ_READY, byte_ps};
+use super::channel::{
+    ERASE_COMMAND, ERASE_PLANE, PROGRAM_COMMAND, PROGRAM_PLANE, READ_COMMAND, READ_PLANE, READ_READY, byte_ps,
+};
 use super::parameters::Parameters;
 use miette::Result;
 use std::fmt::Write as _;
@@ -66,7 +68,7 @@ pub(super) fn translate(p: &mut Parameters) -> Result<String> {
     nand(p, &geometry, &mut out)?;
     ftl(p, &geometry, &mut out)?;
     link(p, &mut out)?;
-    engine(p, &geometry, &mut out)?;
+    engine(p, &mut out)?;
     remarks(p, &geometry, &mut out);
     Ok(out)
 }
@@ -96,8 +98,8 @@ fn nand(p: &mut Parameters, g: &Geometry, out: &mut String) -> Result<()> {
         _ => &["LSB", "CSB", "MSB"],
     };
     let read = latencies(p, "Read", types, READ_READY)?;
-    let program = latencies(p, "Program", types, PROGRAM_COMMAND - READ_COMMAND)?;
-    let erase: u64 = p.number("Block_Erase_Latency", READ_COMMAND..=LATENCY_MAX, None)?;
+    let program = latencies(p, "Program", types, 0)?;
+    let erase: u64 = p.number("Block_Erase_Latency", 1..=LATENCY_MAX, None)?;
     let width: u64 = p.number("Flash_Channel_Width", 1..=64, Some(1))?;
     let rate: u64 = p.number("Channel_Transfer_Rate", 1..=100_000, None)?;
     let endurance: u64 = p.number("Block_PE_Cycles_Limit", 1..=u64::from(u32::MAX), Some(10_000))?;
@@ -114,13 +116,15 @@ fn nand(p: &mut Parameters, g: &Geometry, out: &mut String) -> Result<()> {
     put!(out, "blocks_per_plane = {}\npages_per_block = {}", g.blocks, g.pages);
     put!(out, "page_bytes = {}\nspare_bytes = {}", g.page_bytes, spare.max(SPARE_MIN));
     put!(out, "cell = \"{}\"", technology.to_lowercase());
-    put!(
-        out,
-        "# Command and address cycles of a read. Those of programs and erases differ: the difference is"
-    );
-    put!(out, "# in t_prog and t_erase. t_read has the {READ_READY} ns until MQSim's chip signals ready.");
-    put!(out, "t_command = \"{READ_COMMAND} ns\"\nt_read = {read}\nt_prog = {program}");
-    put!(out, "t_erase = \"{} ns\"", erase + ERASE_COMMAND - READ_COMMAND);
+    put!(out, "# Command and address cycles (ONFI_Channel_NVDDR2.cpp).");
+    put!(out, "t_command = \"{READ_COMMAND} ns\"\nt_command_program = \"{PROGRAM_COMMAND} ns\"");
+    put!(out, "t_command_erase = \"{ERASE_COMMAND} ns\"");
+    if g.planes > 1 {
+        put!(out, "t_plane_read = \"{READ_PLANE} ns\"\nt_plane_program = \"{PROGRAM_PLANE} ns\"");
+        put!(out, "t_plane_erase = \"{ERASE_PLANE} ns\"");
+    }
+    put!(out, "# t_read has the {READ_READY} ns until MQSim's chip signals ready.");
+    put!(out, "t_read = {read}\nt_prog = {program}\nt_erase = \"{erase} ns\"");
     put!(
         out,
         "# MQSim cuts 1000 / Channel_Transfer_Rate to whole ns; {rate} MT/s are {} ps a byte.",
@@ -204,60 +208,30 @@ fn placement(p: &mut Parameters, out: &mut String) -> Result<()> {
 }
 
 fn link(p: &mut Parameters, out: &mut String) -> Result<()> {
-    let link = Link {
-        lanes: p.number("PCIe_Lane_Count", 1..=64, Some(4))?,
-        lane_gb_per_s: p.number("PCIe_Lane_Bandwidth", 0.001..=1000.0, Some(1.0))?,
-    };
-    let fetch: u64 = p.number("Queue_Fetch_Size", 1..=65_536, Some(512))?;
+    let lanes: u64 = p.number("PCIe_Lane_Count", 1..=64, Some(4))?;
+    // GB/s, which is bytes a ns.
+    let rate: f64 = p.number("PCIe_Lane_Bandwidth", 0.001..=1000.0, Some(1.0))?;
     put!(out, "\n[link]\nkind = \"host-link\"\ndevice = \"ssd\"");
-    put!(
-        out,
-        "# {} lanes of {} GB/s, in packets of 128 bytes with headers of 28.",
-        link.lanes,
-        link.lane_gb_per_s
-    );
-    put!(out, "read_mb_per_s = {0}\nwrite_mb_per_s = {0}", link.mb_per_s());
-    put!(
-        out,
-        "# As in MQSim, data leave when they are there. Transfers of reads do not wait for each other here: with"
-    );
-    put!(out, "# a link slower than the channels, true is closer.\nread_in_order = false");
-    put!(out, "# Doorbell, queue entry and completion of a command.\ncommand_ns = {}", link.command_ns());
-    put!(out, "# Queue_Fetch_Size, which MQSim has for reads and writes together.");
-    put!(out, "read_queue = {fetch}\nwrite_queue = {fetch}");
+    put!(out, "nvme_lanes = {lanes}\nlane_mb_per_s = {}", (rate * 1000.0).round() as u64);
     Ok(())
 }
 
-fn engine(p: &mut Parameters, g: &Geometry, out: &mut String) -> Result<()> {
+fn engine(p: &mut Parameters, out: &mut String) -> Result<()> {
     let policy =
         p.word("Transaction_Scheduling_Policy", &["OUT_OF_ORDER", "PRIORITY_OUT_OF_ORDER", "FLIN"])?;
     put!(out, "\n[engine]");
     if policy != "OUT_OF_ORDER" {
         put!(out, "# {policy} is not modelled: requests of all flows have the same priority.");
     }
-    if g.planes == 1 {
-        put!(out, "scheduler = \"read-first\"");
-    } else {
-        put!(
-            out,
-            "# Multi-plane commands need the engine in order: a read does not pass programs, as it would"
-        );
-        put!(out, "# in MQSim.\nkind = \"in-order\"");
-    }
+    put!(out, "scheduler = \"out-of-order\"");
+    put!(out, "# MQSim gives an idle chip commands for one die (issue_command_to_chip returns in its loop).");
+    put!(out, "interleave-dies = false");
     Ok(())
 }
 
 /// Writes the parameters that have no key, each with the reason.
 fn remarks(p: &mut Parameters, g: &Geometry, out: &mut String) {
     put!(out, "\n# Parameters of MQSim that this stack does not have:");
-    if g.dies > 1 {
-        put!(
-            out,
-            "# Die_No_Per_Chip = {}: MQSim gives a chip no command while one of its dies is busy; here the",
-            g.dies
-        );
-        put!(out, "#   dies of a chip are independent.");
-    }
     for (name, value) in p.rest() {
         put!(out, "# {name} = {}: {}", value.replace(char::is_control, " "), reason(&name, g));
     }
@@ -269,6 +243,7 @@ fn reason(name: &str, g: &Geometry) -> String {
         "Seed" => "generators and --warm have seeds of their own",
         "Enabled_Preconditioning" => "frit run --warm fill, or --warm steady",
         "HostInterface_Type" => "NVMe; SATA has one link for both directions, which host-link has not",
+        "Queue_Fetch_Size" => "the largest --qd at which MQSim has all requests in the device",
         "IO_Queue_Depth" => "frit run --qd",
         "Caching_Mechanism" | "Data_Cache_Sharing_Mode" => "there is one buffer, in the order of writes",
         "Data_Cache_Capacity" => {

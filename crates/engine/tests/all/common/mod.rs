@@ -7,8 +7,8 @@ use frit_core::{
 };
 use frit_engine::{Arrival, Driver, DriverCounters, Engine, Host, LoopMode, RequestTimes};
 use frit_media::{
-    CellKind, Device, Hardware, LatencyCurve, MultiPlane, NandCells, NandSuspend, NandTiming, ObjectTiming,
-    PageOrder, PageTimes, PcmTiming, SuspendTimes, TimingModel,
+    CellKind, CommandCycles, Device, Hardware, LatencyCurve, NandCells, NandLayout, NandSuspend, NandTiming,
+    ObjectTiming, PageOrder, PageTimes, PcmTiming, SuspendTimes, TimingModel,
 };
 
 /// Phases of profile `slc-k9-2016` in ns, for a page of 2 KB: cells in a read and in a program,
@@ -25,9 +25,15 @@ const TIMING: NandTiming = NandTiming {
     t_read: Nanos(T_READ),
     t_prog: Nanos(T_PROG),
     t_erase: Nanos(T_ERASE),
-    t_command: Nanos::ZERO,
+    t_command: CommandCycles::all(Nanos::ZERO),
+    t_plane: CommandCycles::all(Nanos::ZERO),
     bus_ps_per_byte: 6_445,
 };
+
+fn with_cycles(time: u64) -> NandTiming {
+    let cycles = CommandCycles::all(Nanos(time));
+    NandTiming { t_command: cycles, t_plane: cycles, ..TIMING }
+}
 
 /// NAND whose unit `u` is on channel `channels[u]`.
 pub fn nand(channels: &[u16]) -> Hardware {
@@ -36,7 +42,7 @@ pub fn nand(channels: &[u16]) -> Hardware {
 
 /// NAND on one channel, with command and address cycles of 1 µs.
 pub fn nand_with_commands(chips: usize) -> Hardware {
-    let timing = NandTiming { t_command: Nanos(1_000), ..TIMING };
+    let timing = with_cycles(1_000);
     device(MediumKind::Nand, TimingModel::Nand(timing), &vec![0; chips])
 }
 
@@ -51,7 +57,7 @@ pub const SUSPEND: NandSuspend = NandSuspend {
 
 /// NAND whose unit `u` is on channel `channels[u]`, with suspensions.
 pub fn nand_suspending(channels: &[u16], suspend: NandSuspend, t_command: u64) -> Hardware {
-    let timing = NandTiming { t_command: Nanos(t_command), ..TIMING };
+    let timing = with_cycles(t_command);
     let model = TimingModel::NandCells(Box::new((timing, NandCells::suspending(suspend))));
     device(MediumKind::Nand, model, channels)
 }
@@ -70,10 +76,17 @@ pub fn nand_typed(channels: &[u16], suspend: Option<NandSuspend>) -> Hardware {
 /// have 8 pages.
 pub fn nand_with_planes(dies: u16, planes: u16) -> Hardware {
     let model = TimingModel::Nand(TIMING);
-    let multi_plane = Some(MultiPlane { dies, pages_per_block: 8 });
+    let nand = Some(NandLayout {
+        channels: 1,
+        chips: 1,
+        dies,
+        pages_per_block: 8,
+        program_pages: 1,
+        multi_plane: true,
+    });
     let mut hw = Hardware::new();
     let unit_channel = vec![0; usize::from(dies * planes)];
-    hw.add(Device { name: "nand".into(), kind: MediumKind::Nand, model, unit_channel, multi_plane }).unwrap();
+    hw.add(Device { name: "nand".into(), kind: MediumKind::Nand, model, unit_channel, nand }).unwrap();
     hw
 }
 
@@ -119,7 +132,7 @@ pub fn objects(connections: usize) -> Hardware {
 fn device(kind: MediumKind, model: TimingModel, channels: &[u16]) -> Hardware {
     let mut hw = Hardware::new();
     let name = format!("{kind:?}");
-    hw.add(Device { name, kind, model, unit_channel: channels.to_vec(), multi_plane: None }).unwrap();
+    hw.add(Device { name, kind, model, unit_channel: channels.to_vec(), nand: None }).unwrap();
     hw
 }
 

@@ -11,9 +11,9 @@ use frit_core::{
     Precondition, Preconditioning, Quiesce, RawAccess, ReadTarget, Result, Sector, UntimedSink, WriteData,
 };
 use frit_media::{
-    Dram, DramConfig, DramTiming, Hardware, LatencyCurve, MemoryStore, Nand, NandConfig, NandFaults,
-    NandGeometry, NandTiming, NoStore, PageTimes, Pcm, PcmConfig, PcmGeometry, PcmTiming, PlaneOps, SlcArea,
-    SlcMode, Store,
+    CommandCycles, Dram, DramConfig, DramTiming, Hardware, LatencyCurve, MemoryStore, Nand, NandConfig,
+    NandFaults, NandGeometry, NandTiming, NoStore, PageTimes, Pcm, PcmConfig, PcmGeometry, PcmTiming,
+    PlaneOps, SlcArea, SlcMode, Store,
 };
 use proptest::prelude::*;
 use strum::VariantNames;
@@ -46,7 +46,8 @@ pub(crate) fn nand_config(geometry: NandGeometry, faults: NandFaults) -> NandCon
         t_read: Nanos(62_300),
         t_prog: Nanos(200_000),
         t_erase: Nanos(1_500_000),
-        t_command: Nanos::ZERO,
+        t_command: CommandCycles::all(Nanos::ZERO),
+        t_plane: CommandCycles::all(Nanos::ZERO),
         bus_ps_per_byte: 6_445,
     };
     NandConfig {
