@@ -75,6 +75,12 @@ class Drive:
         return kinds[offset % len(kinds)]
 
 
+class Page:
+    """A transaction."""
+    def __init__(self, die, plane, offset, size, then):
+        self.die, self.plane, self.offset, self.size, self.then, self.ready = die, plane, offset, size, then, True
+
+
 class Simulation:
     def __init__(self, drive, depth, interleaves):
         self.interleaves = interleaves
@@ -153,12 +159,24 @@ class Simulation:
         where = (channel, chip, die, plane)
         if op == "write":
             # The next page of the plane.
+            self.old = self.moved.get(page, page // self.planes)
             index = self.moved[page] = self.written[where]
             self.written[where] += 1
         else:
             index = self.moved.get(page, page // self.planes)
         offset = index % self.drive.pages
-        self.waiting[channel, chip, op].append((die, plane, offset, size, then))
+        # A write of a part of a page waits in its queue for a read of the rest.
+        write = Page(die, plane, offset, size, then)
+        rest = self.drive.page_bytes - size
+        if op == "write" and rest:
+            write.ready = False
+            old = self.old % self.drive.pages
+            read = Page(die, plane, old, rest, lambda: self.merge(channel, write))
+            self.waiting[channel, chip, "read"].append(read)
+        self.waiting[channel, chip, op].append(write)
+
+    def merge(self, channel, write):
+        write.ready = True
 
     def filled_pages(self):
         """Number of pages of each plane that the fill has written."""
@@ -185,41 +203,45 @@ class Simulation:
             for op in ("read", "write"):
                 if self.waiting[channel, chip, op]:
                     self.issue(channel, chip, op)
-                    return
+                    break
+            if self.bus[channel]:
+                return
 
     def issue(self, channel, chip, op):
         """Commands for a die of a chip, or for all, each for the planes with the offset of its first page."""
         waiting, drive, end = self.waiting[channel, chip, op], self.drive, self.now
-        die = waiting[0][0]
-        self.bus[channel] = True
+        die, offset = waiting[0].die, waiting[0].offset
         for _ in range(drive.shape["D"] if self.interleaves else 1):
             group = []
             for page in list(waiting):
-                if page[0] == die and all(page[1] != g[1] for g in group) and (not group or page[2] == group[0][2]):
+                if (page.ready and page.die == die and all(page.plane != g.plane for g in group)
+                        and (not group or page.offset == offset)):
                     group.append(page)
                     waiting.remove(page)
             die = (die + 1) % drive.shape["D"]
             if not group:
                 continue
+            self.bus[channel] = True
             self.active[channel, chip] += len(group)
             end += command_time(op, len(group))
             if op == "write":
-                end += sum(drive.transfer(page[3]) for page in group)
-            cells = drive.latency(op, group[0][2])
+                end += sum(drive.transfer(page.size) for page in group)
+            cells = drive.latency(op, group[0].offset)
             self.at(end + cells, lambda g=group: self.worked(channel, chip, op, g))
-        self.at(end, lambda: self.free(channel))
+        if self.bus[channel]:
+            self.at(end, lambda: self.free(channel))
 
     def free(self, channel):
         self.bus[channel] = False
         self.idle(channel)
 
     def worked(self, channel, chip, op, group):
-        for _, _, _, size, then in group:
+        for page in group:
             if op == "read":
-                self.ready[channel].append((chip, size, then))
+                self.ready[channel].append((chip, page.size, page.then))
             else:
                 self.active[channel, chip] -= 1
-                then()
+                page.then()
         self.idle(channel)
 
     def left(self, channel, chip, then):

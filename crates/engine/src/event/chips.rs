@@ -243,7 +243,19 @@ impl Queues {
         let Some(chips) = &mut self.chips else { return };
         let Some(at) = chips.place(cmd.unit) else { return };
         let chip = &mut chips.channels[usize::from(at.channel)].chips[usize::from(at.place.chip)];
-        chip.queues[ChipQueue::of(cmd.op, cmd.cause) as usize].push_back(id);
+        let queue = ChipQueue::of(cmd.op, cmd.cause);
+        let waiting = &mut chip.queues[queue as usize];
+        // Reads are in the order in which they are ready. A program that waited for the read of the old page
+        // is at its place in the order of emission.
+        let place = match queue {
+            ChipQueue::Programs | ChipQueue::BackgroundPrograms => {
+                let nodes = &self.nodes;
+                let seq = |id: u32| nodes[id as usize].order.seq;
+                waiting.len() - waiting.iter().rev().take_while(|&&w| seq(w) > seq(id)).count()
+            }
+            _ => waiting.len(),
+        };
+        waiting.insert(place, id);
         chips.list(at.channel);
     }
 

@@ -12,7 +12,7 @@ use crate::planted::FtlBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{BlockId, Cause, Error, Lpn, PAGE_NONE, Ppn, ReadTarget, Result, Sink, WriteData};
-use frit_media::{ExpectedPage, Spare, Store};
+use frit_media::{ExpectedPage, Spare, Store, Transfer};
 
 /// A page that was read out of a victim.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +64,7 @@ pub(crate) struct UnitWrite<'a, T> {
     pub(crate) unit: u32,
     pub(crate) stream: NandStream,
     pub(crate) data: WriteData<'a>,
+    pub(crate) transfer: Transfer,
     pub(crate) cause: Cause,
     pub(crate) after: T,
 }
@@ -137,7 +138,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         spares.clear();
         spares.extend(write.lpns.iter().map(|&lpn| Spare { lpn, seq: self.next_seq() }));
         let after = self.order_after(sink, first, write.after);
-        let programmed = self.nand.program_unit(sink, first, write.data, &spares, write.cause, after);
+        let programmed = self.nand.program_unit(sink, first, write.data, &spares, write.transfer, write.cause, after);
         self.unit_spares = spares;
         match programmed {
             Ok(done) => {
@@ -421,7 +422,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             spares.extend(gather.pages.iter().map(|p| p.spare(|| self.next_seq())));
             spares.resize_with(full, || Spare { lpn: PAGE_NONE, seq: self.next_seq() });
             let after = self.order_after(sink, to, gather.read);
-            let done = self.nand.program_unit(sink, to, data, &spares, cause, after);
+            let done = self.nand.program_unit(sink, to, data, &spares, Transfer::Pages, cause, after);
             self.unit_spares = spares;
             match done {
                 Ok(done) => return Ok(ProgrammedUnit { first: to, done }),

@@ -586,6 +586,34 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.nand.read_unit(sink, ppn, pages, cause, after)
     }
 
+    /// Reads a valid page whose version must match `tag`, for a merge. The command transfers `bytes`.
+    pub(crate) fn read_part<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        ppn: Ppn,
+        bytes: u32,
+        into: ReadTarget<'_>,
+        tag: u16,
+    ) -> Result<T> {
+        let after = sink.start();
+        let read = self.nand.read_part(sink, ppn, bytes, Cause::Merge, after)?;
+        self.copy_out(ppn, 0, into, tag)?;
+        Ok(read)
+    }
+
+    /// Reads part of a valid page for the host; the bytes are taken with [`Flash::copy_out`].
+    pub(crate) fn read_host_part<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        ppn: Ppn,
+        bytes: u32,
+        after: T,
+    ) -> Result<T> {
+        let start = sink.start();
+        let after = sink.join(start, after);
+        self.nand.read_part(sink, ppn, bytes, Cause::Host, after)
+    }
+
     /// Reads a program unit with two transfers: first `pages` pages, then the rest.
     pub(crate) fn read_unit_in_parts<S: Sink<Tok = T>>(
         &mut self,

@@ -123,6 +123,10 @@ frit_core::parameters! {
         "read_fill" read_fill: f64 as Number = 0.5, live, unit "share of a NAND page", within 0.0..=1.0,
             "valid share of a NAND page from which it is read as a whole into the read buffer",
             unused |c| c.read_buffer == 0 => "there is no read buffer";
+        /// As in MQSim. Drives transfer whole code words of their error correction.
+        "partial_transfers" partial_transfers: bool as Switch = false, fixed,
+            "reads and programs transfer only the sectors that a request reads or writes, of pages that are not divided",
+            unused |c| c.mapping_unit > 0 => "only whole NAND pages have partial transfers";
         "allocation" allocation: Allocation as Keyword = Allocation::Dynamic, live,
             "NAND unit of a write",
             unused |c| c.mapping.maps_blocks() => "the mapping scheme determines the places of pages";

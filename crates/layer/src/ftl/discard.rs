@@ -17,7 +17,7 @@ use crate::spans::split;
 use frit_core::convert::count_u32;
 use frit_core::planted::is_planted;
 use frit_core::{Cause, Hints, Lpn, PAGE_NONE, Result, Sink, WriteData};
-use frit_media::Store;
+use frit_media::{Store, Transfer};
 
 impl<T: Token, N: Store> Ftl<T, N> {
     /// Discards a range of bytes. Parts of pages are overwritten with zeros.
@@ -147,7 +147,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
         };
         let turn = self.streams.next_turn();
         let unit = self.flash.unit_in_turn(turn);
-        let write = UnitWrite { lpns, unit, stream: NandStream::Gc, data, cause: Cause::Meta, after };
+        let write = UnitWrite { lpns, unit, stream: NandStream::Gc, data, transfer: Transfer::Pages, cause: Cause::Meta, after };
         let programmed = self.flash.program_reserved(sink, write)?;
         for (i, &lpn) in lpns.iter().enumerate().filter(|(_, lpn)| **lpn != PAGE_NONE) {
             let lpn = Lpn(lpn);

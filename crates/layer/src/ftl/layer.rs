@@ -58,6 +58,9 @@ pub struct Ftl<T, N: Store> {
     pub(super) page_bytes: u32,
     /// Pages of a program unit.
     pub(super) unit_pages: u32,
+    /// Bytes of the page that was read last, and of the one that was written last.
+    pub(super) read_bytes: u32,
+    pub(super) written_bytes: u32,
     /// Discard maps that have to be written.
     pub(super) discards_pending: PageSet,
     pub(super) any_discards_pending: bool,
@@ -143,6 +146,8 @@ impl<T: Token, N: Store> Ftl<T, N> {
             pages,
             page_bytes: g.page_bytes,
             unit_pages: g.program_pages,
+            read_bytes: 0,
+            written_bytes: g.page_bytes,
             discards_pending: PageSet::new(meta.maps()),
             any_discards_pending: false,
             programmed: T::default(),

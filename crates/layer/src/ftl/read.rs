@@ -64,6 +64,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
             self.read_run(sink, run)?;
         }
         run.push(ppn);
+        self.read_bytes = span.len;
         self.copy_out(span, entry, ppn, into)
     }
 
@@ -96,6 +97,11 @@ impl<T: Token, N: Store> Ftl<T, N> {
         let pages = run.len() as u32;
         run.clear();
         let first = unit_start(ppn, self.unit_pages);
+        if self.config.partial_transfers && self.unit_pages == 1 {
+            let read = self.flash.read_host_part(sink, ppn, self.read_bytes, self.translated)?;
+            sink.ack(read);
+            return Ok(());
+        }
         if !self.reads.is_there() {
             let read = self.flash.read_unit(sink, ppn, pages, Cause::Host, self.translated)?;
             sink.ack(read);

@@ -11,7 +11,7 @@ use crate::spans::{PageSpan, page_spans};
 use frit_core::convert::count_u32;
 use frit_core::planted::is_planted;
 use frit_core::{Cause, Hints, Lpn, PAGE_NONE, ReadTarget, Result, Sink, WriteData};
-use frit_media::Store;
+use frit_media::{Store, Transfer};
 
 impl<T: Token, N: Store> Ftl<T, N> {
     /// Writes a range of bytes.
@@ -57,6 +57,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
             page[span.offset as usize..(span.offset + span.len) as usize].copy_from_slice(bytes);
         }
         self.buffer.note_written(position, span.offset, span.len);
+        self.written_bytes = span.len;
         self.map.set(span.lpn, self.map.get(span.lpn).buffered());
         if self.buffers() {
             sink.ack(self.buffer.ready());
@@ -98,7 +99,12 @@ impl<T: Token, N: Store> Ftl<T, N> {
             Some(page) => ReadTarget::Bytes(page),
             None => ReadTarget::Len(page_bytes),
         };
-        match self.flash.read(sink, ppn, 0, into, entry.tag(), Cause::Merge) {
+        let read = match self.config.partial_transfers {
+            // The part that is not written.
+            true => self.flash.read_part(sink, ppn, page_bytes - span.len, into, entry.tag()),
+            false => self.flash.read(sink, ppn, 0, into, entry.tag(), Cause::Merge),
+        };
+        match read {
             Ok(read) => {
                 let unit = self.flash.blocks().unit_of(self.block_of(ppn).0);
                 self.buffer.note_read(sink, position, read, unit);
@@ -129,6 +135,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
             unit,
             stream: self.streams.nand_stream(),
             data,
+            transfer: self.program_transfer(),
             cause,
             after: self.buffer.read,
         };
@@ -152,6 +159,14 @@ impl<T: Token, N: Store> Ftl<T, N> {
         }
         self.note_moved();
         Ok(())
+    }
+
+    /// Bytes that the program of the buffer transfers.
+    fn program_transfer(&self) -> Transfer {
+        match self.config.partial_transfers && self.unit_pages == 1 && !self.buffers() {
+            true => Transfer::Bytes(self.written_bytes),
+            false => Transfer::Pages,
+        }
     }
 
     /// The page in the buffer, if the mapping scheme determines its place.
@@ -249,6 +264,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
             fill(page);
         }
         self.buffer.note_written(position, 0, self.page_bytes);
+        self.written_bytes = self.page_bytes;
         self.map.set(lpn, self.map.get(lpn).buffered());
         Ok(())
     }

@@ -16,7 +16,7 @@ use crate::planted::SscBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{BlockId, Cause, Error, Result, Sink, WriteData};
-use frit_media::{Spare, Store};
+use frit_media::{Spare, Store, Transfer};
 
 /// State of the checkpoints.
 #[derive(Clone, Default, Debug)]
@@ -146,7 +146,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
             };
             let first = self.nand.geometry().ppn(BlockId(block), self.nand.next_page(BlockId(block)));
             let spares = vec![spare; to_usize(self.sizes.unit_pages)];
-            match self.nand.program_unit(sink, first, data, &spares, Cause::Meta, after) {
+            match self.nand.program_unit(sink, first, data, &spares, Transfer::Pages, Cause::Meta, after) {
                 Err(Error::ProgramFailed { .. }) => {
                     self.stats.program_retries += 1;
                     // It holds parts of this checkpoint, and is retired with them.

@@ -5,7 +5,7 @@ use super::layer::Ssc;
 use crate::Token;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::{BlockId, Cause, Error, Ppn, Result, Sink, WriteData};
-use frit_media::{Spare, Store};
+use frit_media::{Spare, Store, Transfer};
 
 /// A program unit to be programmed.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +66,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
         let open = self.open_block(sink, unit)?;
         let first = self.nand.geometry().ppn(BlockId(open.block), open.next);
         let UnitProgram { spares, data, cause, after } = program;
-        match self.nand.program_unit(sink, first, data, spares, cause, after) {
+        match self.nand.program_unit(sink, first, data, spares, Transfer::Pages, cause, after) {
             Ok(done) => {
                 let next = open.next + self.sizes.unit_pages;
                 self.units[to_usize(unit)].open = Some(OpenBlock { next, ..open });

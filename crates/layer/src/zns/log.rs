@@ -8,7 +8,7 @@ use crate::Token;
 use crate::payload::source_of;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::{BlockId, Cause, Error, PAGE_NONE, Ppn, ReadTarget, Result, Sink};
-use frit_media::{ExpectedPage, Spare, Store};
+use frit_media::{ExpectedPage, Spare, Store, Transfer};
 use std::collections::VecDeque;
 
 /// Places of the copies of a part of the table; `PAGE_NONE` for none.
@@ -126,7 +126,7 @@ impl<T: Token, N: Store> Zns<T, N> {
             frit_core::WriteData::Len(self.sizes.unit_bytes())
         };
         let after = sink.join(after, self.in_use);
-        match self.nand.program_unit(sink, ppn, data, spares, Cause::Meta, after) {
+        match self.nand.program_unit(sink, ppn, data, spares, Transfer::Pages, Cause::Meta, after) {
             Ok(done) => {
                 self.programmed = sink.join(self.programmed, done);
                 Ok(Some((ppn, done)))

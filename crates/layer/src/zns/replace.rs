@@ -7,7 +7,7 @@ use crate::Token;
 use crate::payload::source_of;
 use frit_core::convert::to_usize;
 use frit_core::{BlockId, Cause, Error, Ppn, ReadTarget, Result, Sink, WriteData};
-use frit_media::{Spare, Store};
+use frit_media::{Spare, Store, Transfer};
 
 impl<T: Token, N: Store> Zns<T, N> {
     /// Copies the program units of a block of a zone to another block, which takes its place. Returns the
@@ -66,7 +66,7 @@ impl<T: Token, N: Store> Zns<T, N> {
         let data =
             if N::STORES_BYTES { source_of::<N>(&bytes) } else { WriteData::Len(self.sizes.unit_bytes()) };
         let programmed =
-            taken.and_then(|read| self.nand.program_unit(sink, to, data, &spares, Cause::Gc, read));
+            taken.and_then(|read| self.nand.program_unit(sink, to, data, &spares, Transfer::Pages, Cause::Gc, read));
         self.moved = bytes;
         match programmed {
             Ok(done) => {

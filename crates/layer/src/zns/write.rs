@@ -9,7 +9,7 @@ use crate::planted::ZnsBug;
 use frit_core::convert::to_usize;
 use frit_core::planted::is_planted;
 use frit_core::{BlockId, Cause, Error, Result, Sink, WriteData, ZoneState};
-use frit_media::Store;
+use frit_media::{Store, Transfer};
 
 impl<T: Token, N: Store> Zns<T, N> {
     /// Writes whole pages at the write pointer of a zone, which has space for them.
@@ -98,7 +98,7 @@ impl<T: Token, N: Store> Zns<T, N> {
         } else {
             WriteData::Len(self.sizes.unit_bytes())
         };
-        match self.nand.program_unit(sink, ppn, data, &self.spares, Cause::Host, after) {
+        match self.nand.program_unit(sink, ppn, data, &self.spares, Transfer::Pages, Cause::Host, after) {
             Ok(done) => Ok(Some(done)),
             Err(Error::ProgramFailed { .. }) => {
                 self.stats.program_retries += 1;

@@ -6,6 +6,7 @@
 //! alone. Blocks are numbered consecutively within a unit of the array, and pages within a block, as
 //! in one device.
 
+use super::ops::Transfer;
 use super::{ExpectedPage, Nand, NandGeometry, PageState, PlaneOps, Spare};
 use crate::Store;
 use crate::planted::Bug;
@@ -389,16 +390,33 @@ impl<St: Store> NandArray<St> {
     ///
     /// # Errors
     /// The errors of [`Nand::program_unit`].
+    #[allow(clippy::too_many_arguments)]
     pub fn program_unit<S: Sink>(
         &mut self,
         sink: &mut S,
         first: Ppn,
         data: WriteData<'_>,
         spares: &[Spare],
+        transfer: Transfer,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
-        self.on_page(first, |nand, first| nand.program_unit(sink, first, data, spares, cause, after))
+        self.on_page(first, |nand, first| nand.program_unit(sink, first, data, spares, transfer, cause, after))
+    }
+
+    /// Reads part of a page; see [`Nand::read_part`].
+    ///
+    /// # Errors
+    /// The errors of [`Nand::read_part`].
+    pub fn read_part<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        ppn: Ppn,
+        bytes: u32,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        self.on_page(ppn, |nand, ppn| nand.read_part(sink, ppn, bytes, cause, after))
     }
 
     /// Reads pages of one program unit; see [`Nand::read_unit`].

@@ -24,6 +24,7 @@ pub use array::NandArray;
 pub use cells::{CellKind, NandCells, NandSuspend, PageOrder, PageTimes, SuspendOps, SuspendTimes};
 pub use faults::NandFaults;
 pub use geometry::{NandGeometry, PlaneOps, SlcArea};
+pub use ops::Transfer;
 pub use page::{ExpectedPage, PageState, SPARE_RECORD_BYTES, Spare};
 
 use crate::{Device, Hardware, NandTiming, Store, TimingModel};

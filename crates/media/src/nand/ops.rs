@@ -18,6 +18,15 @@ pub(super) fn rule(at: u32, what: &'static str) -> Error {
     Error::Rule { medium: MediumKind::Nand, at: u64::from(at), what }
 }
 
+/// Bytes that a command transfers over the channel. A command counts as one for whole pages in any case.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Transfer {
+    /// The pages of the command.
+    Pages,
+    /// A part of them.
+    Bytes(u32),
+}
+
 /// A program of a page: its number, its block, and its spare area.
 #[derive(Clone, Copy, Debug)]
 struct PageProgram {
@@ -56,8 +65,28 @@ impl<St: Store> Nand<St> {
         why: Cause,
         after: S::Tok,
     ) -> S::Tok {
-        let len = pages * self.config.geometry.page_bytes;
-        self.counts.add(op, why, len);
+        self.emit_part(sink, op, (ppn, pages), Transfer::Pages, block, why, after)
+    }
+
+    /// Counts a command to pages, from the first one on, and emits it with the bytes that it transfers.
+    #[inline]
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn emit_part<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        op: Op,
+        (ppn, pages): (u32, u32),
+        transfer: Transfer,
+        block: u32,
+        why: Cause,
+        after: S::Tok,
+    ) -> S::Tok {
+        let all = pages * self.config.geometry.page_bytes;
+        self.counts.add(op, why, all);
+        let len = match transfer {
+            Transfer::Pages => all,
+            Transfer::Bytes(bytes) => bytes.min(all),
+        };
         let unit = self.unit_id(div_fast(block, self.blocks_per_unit));
         let mode = if self.is_one_bit(BlockId(block)) { Cmd::ONE_BIT } else { 0 };
         let addr = u64::from(ppn) | mode;

@@ -5,7 +5,7 @@
 //! record of its own in the spare area. All pages of a physical page are programmed together.
 
 use super::Nand;
-use super::ops::rule;
+use super::ops::{Transfer, rule};
 use super::page::{ExpectedPage, Spare};
 use crate::Store;
 use crate::checksum::digest;
@@ -14,16 +14,18 @@ use frit_core::{Cause, Error, Op, Ppn, ReadTarget, Result, Sink, WriteData};
 
 impl<St: Store> Nand<St> {
     /// Programs the next program unit of a block. `first` is its first page, `data` covers all its
-    /// pages, and `spares` has one element for each page.
+    /// pages, and `spares` has one element for each page. The command transfers `transfer`.
     ///
     /// # Errors
     /// The errors of [`Nand::program`]. After `ProgramFailed` the whole unit is used up.
+    #[allow(clippy::too_many_arguments)]
     pub fn program_unit<S: Sink>(
         &mut self,
         sink: &mut S,
         first: Ppn,
         data: WriteData<'_>,
         spares: &[Spare],
+        transfer: Transfer,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
@@ -35,7 +37,7 @@ impl<St: Store> Nand<St> {
         if St::STORES_BYTES && data.bytes().is_none() {
             return Err(rule(first.0, "a program without bytes on a device that holds bytes"));
         }
-        let tok = self.emit_program(sink, Op::NandProgram, first, block, spares, cause, after)?;
+        let tok = self.emit_program(sink, Op::NandProgram, first, block, spares, transfer, cause, after)?;
         if let (true, Some(bytes)) = (St::STORES_BYTES, data.bytes()) {
             let pages = bytes.chunks_exact(g.page_bytes as usize);
             for (i, (bytes, &spare)) in pages.zip(spares).enumerate() {
@@ -55,11 +57,13 @@ impl<St: Store> Nand<St> {
         first: Ppn,
         block: u32,
         spares: &[Spare],
+        transfer: Transfer,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
         let fails = self.program_fails(first, block);
-        let tok = self.emit_pages(sink, op, first.0, spares.len() as u32, block, cause, after);
+        let pages = (first.0, spares.len() as u32);
+        let tok = self.emit_part(sink, op, pages, transfer, block, cause, after);
         self.state[block as usize].next += spares.len() as u16;
         if !fails {
             return Ok(tok);
@@ -97,6 +101,22 @@ impl<St: Store> Nand<St> {
             return Err(rule(ppn.0, "a read reaches past the end of its program unit"));
         }
         Ok(self.emit_pages(sink, Op::NandRead, ppn.0, pages, block, cause, after))
+    }
+
+    /// Reads part of a page: the command transfers `bytes`. They are taken with [`Nand::copy_out`].
+    ///
+    /// # Errors
+    /// `Rule` if the page is not programmed.
+    pub fn read_part<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        ppn: Ppn,
+        bytes: u32,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        let block = self.readable(ppn)?;
+        Ok(self.emit_part(sink, Op::NandRead, (ppn.0, 1), Transfer::Bytes(bytes), block, cause, after))
     }
 
     /// Reads a program unit with one read of the cells and two transfers: first `pages` pages, from
@@ -171,7 +191,7 @@ impl<St: Store> Nand<St> {
         for (i, (page, &expect)) in unit.chunks_exact_mut(len).zip(expect).enumerate() {
             self.read_checked(from.plus(i as u32), 0, page, Some(expect))?;
         }
-        let tok = self.emit_program(sink, Op::NandCopyback, to, block, spares, cause, after)?;
+        let tok = self.emit_program(sink, Op::NandCopyback, to, block, spares, Transfer::Pages, cause, after)?;
         for (i, (bytes, &spare)) in unit.chunks_exact(len).zip(spares).enumerate() {
             let at = to.plus(i as u32);
             self.store.write(self.data_at(at), bytes)?;

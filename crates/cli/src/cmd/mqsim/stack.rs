@@ -148,6 +148,7 @@ fn ftl(p: &mut Parameters, g: &Geometry, out: &mut String) -> Result<()> {
         }
         _ => mapping(p, g, out)?,
     }
+    put!(out, "# MQSim transfers the sectors of a request only.\npartial_transfers = true");
     placement(p, out)?;
     let threshold: f64 = p.number("GC_Exec_Threshold", 0.0..=1.0, Some(0.05))?;
     let low = ((threshold * g.blocks as f64) as u64).max(GC_LOW_MIN);

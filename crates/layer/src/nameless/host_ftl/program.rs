@@ -11,7 +11,7 @@ use crate::planted::NamelessBug;
 use frit_core::convert::{count_u32, to_usize};
 use frit_core::planted::is_planted;
 use frit_core::{Cause, Error, Lpn, PAGE_NONE, PhysicalAddress, Ppn, Result, Sink, WriteData};
-use frit_media::Store;
+use frit_media::{Store, Transfer};
 
 impl<T: Token, N: Store> HostFtl<T, N> {
     /// Programs a queue of nameless blocks.
@@ -133,6 +133,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
             unit,
             stream: NandStream::Host,
             data: payload::<N>(&self.unit, self.unit_pages * self.page_bytes),
+            transfer: Transfer::Pages,
             cause,
             after,
         };
@@ -161,6 +162,7 @@ impl<T: Token, N: Store> HostFtl<T, N> {
             unit,
             stream: NandStream::Gc,
             data: payload::<N>(&self.unit, self.unit_pages * self.page_bytes),
+            transfer: Transfer::Pages,
             cause: Cause::Meta,
             after,
         };
