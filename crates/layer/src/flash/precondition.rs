@@ -43,7 +43,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Writes every page once. The pages of a program unit are consecutive, and program units are
-    /// striped statically over the units.
+    /// striped statically over the units, in the order in which writes are.
     fn fill(&mut self, pages: u32, placed: &mut impl FnMut(Lpn, Ppn, u64)) -> Result<()> {
         let units = self.blocks().count() / self.blocks().blocks_per_unit();
         let (ppb, run) = (self.blocks().pages_per_block(), self.unit_pages);
@@ -53,9 +53,10 @@ impl<T: Token, N: Store> Flash<T, N> {
         let mut used = vec![0; units as usize];
         // Block by block over all units, so that entries are written in address order.
         for round in 0..rounds {
-            for unit in 0..units {
+            for turn in 0..units {
+                let unit = self.unit_at(turn);
                 let lpn = |at: u32| {
-                    (u64::from(at / run) * u64::from(units) + u64::from(unit)) * u64::from(run)
+                    (u64::from(at / run) * u64::from(units) + u64::from(turn)) * u64::from(run)
                         + u64::from(at % run)
                 };
                 let mut filled = 0;
@@ -101,8 +102,9 @@ impl<T: Token, N: Store> Flash<T, N> {
         let blocks = self.blocks();
         let (units, ppb) = (blocks.count() / blocks.blocks_per_unit(), blocks.pages_per_block());
         let fifo = matches!(self.config().gc, Gc::Fifo(_));
-        for unit in 0..units {
-            let mut lpns: Vec<u32> = (unit..pages).step_by(units as usize).map(|l| l + 1).collect();
+        for turn in 0..units {
+            let unit = self.unit_at(turn);
+            let mut lpns: Vec<u32> = (turn..pages).step_by(units as usize).map(|l| l + 1).collect();
             lpns.shuffle(&mut rng);
             let mut pool = self.fillable(unit);
             // The free pool is at the level at which garbage collection starts, which may be above

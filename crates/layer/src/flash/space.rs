@@ -545,7 +545,7 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Unit at a position of the order of writes.
     #[inline]
-    fn unit_at(&self, at: u32) -> u32 {
+    pub(super) fn unit_at(&self, at: u32) -> u32 {
         self.order.get(to_usize(at)).copied().unwrap_or(at)
     }
 
