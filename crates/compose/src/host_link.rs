@@ -134,30 +134,29 @@ impl<S: Sink> HostLink<S> {
         }
     }
 
-    /// Sends a message over the PCIe link.
-    fn send(&mut self, sink: &mut S, to_host: bool, payload: u64, after: S::Tok) -> S::Tok {
+    /// Sends messages over the PCIe link, one directly after the other.
+    fn send(&mut self, sink: &mut S, to_host: bool, payloads: &[u64], after: S::Tok) -> S::Tok {
         let link = *self
             .pcie
             .get_or_insert_with(|| PcieLink { to_device: sink.add_server(), to_host: sink.add_server() });
         let server = if to_host { link.to_host } else { link.to_device };
-        sink.serve(server, after, self.base.config.packets(payload))
+        let config = &self.base.config;
+        let time = payloads.iter().map(|&bytes| config.packets(bytes)).fold(Nanos::ZERO, |all, t| all + t);
+        sink.serve(server, after, time)
     }
 
     /// Doorbell of the host, read of the queue entry by the device, and the entry.
     fn fetch(&mut self, sink: &mut S, after: S::Tok) -> S::Tok {
-        let rung = self.send(sink, false, message::DOORBELL, after);
-        let asked = self.send(sink, true, message::READ_REQUEST, rung);
-        self.send(sink, false, message::SUBMISSION, asked)
+        let rung = self.send(sink, false, &[message::DOORBELL], after);
+        let asked = self.send(sink, true, &[message::READ_REQUEST], rung);
+        self.send(sink, false, &[message::SUBMISSION], asked)
     }
 
     /// Sends the data of a read, if there are any, and the completion to the host, which rings the
     /// doorbell of the completion queue.
     fn complete(&mut self, sink: &mut S, data: u64, done: S::Tok) -> S::Tok {
-        if data > 0 {
-            self.send(sink, true, data, done);
-        }
-        let completed = self.send(sink, true, message::COMPLETION, done);
-        self.send(sink, false, message::DOORBELL, completed);
+        let completed = self.send(sink, true, &[data, message::COMPLETION], done);
+        self.send(sink, false, &[message::DOORBELL], completed);
         completed
     }
 
@@ -241,8 +240,8 @@ impl<S: Sink + 'static> Composer<S> for HostLink<S> {
         let decoded = self.decode(sink, after);
         let (bytes, rate) = (u64::from(data.len()), self.base.config.write_mb_per_s);
         let there = if self.is_nvme() {
-            let asked = self.send(sink, true, message::READ_REQUEST, decoded);
-            self.send(sink, false, bytes, asked)
+            let asked = self.send(sink, true, &[message::READ_REQUEST], decoded);
+            self.send(sink, false, &[bytes], asked)
         } else {
             self.writes.link.transfer(sink, decoded, bytes, rate)
         };

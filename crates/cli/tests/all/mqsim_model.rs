@@ -40,21 +40,14 @@ fn refusal(text: &str) -> String {
     said.split_whitespace().filter(|w| *w != "│").collect::<Vec<_>>().join(" ")
 }
 
-/// Geometries: channels, chips, dies, planes.
-const GEOMETRIES: [[&str; 4]; 4] =
-    [["1", "1", "1", "1"], ["4", "2", "1", "2"], ["8", "4", "2", "2"], ["3", "5", "1", "1"]];
-
-fn geometry([channels, chips, dies, planes]: [&'static str; 4]) -> [(&'static str, &'static str); 4] {
-    [
-        ("Flash_Channel_Count", channels),
-        ("Chip_No_Per_Channel", chips),
-        ("Die_No_Per_Chip", dies),
-        ("Plane_No_Per_Die", planes),
-    ]
+/// Channels, chips, dies and planes of a drive.
+fn geometry(shape: [&'static str; 4]) -> Vec<(&'static str, &'static str)> {
+    let names = ["Flash_Channel_Count", "Chip_No_Per_Channel", "Die_No_Per_Chip", "Plane_No_Per_Die"];
+    names.into_iter().zip(shape).collect()
 }
 
 /// Runs a workload, and compares the latency of each request with the model.
-fn compare(values: &[(&str, &str)], workload: &str, depth: &str) {
+fn compare(values: &[(&str, &str)], workload: &str, depth: &str, interleaves: bool) {
     let dir = tempfile::tempdir().unwrap();
     translate(dir.path(), &config(values));
     let (stack, requests) = (dir.path().join("ssd.toml"), dir.path().join("requests.csv"));
@@ -62,6 +55,8 @@ fn compare(values: &[(&str, &str)], workload: &str, depth: &str) {
         frit()
             .args(["run", "--quiet", "--wrap", "--warm", "fill", "--qd", depth, "--requests"])
             .arg(&requests)
+            .arg("--set")
+            .arg(format!("engine.interleave-dies={interleaves}"))
             .arg(&stack)
             .arg(workload),
     );
@@ -72,48 +67,58 @@ fn compare(values: &[(&str, &str)], workload: &str, depth: &str) {
         .current_dir(root())
         .args(["-B", MODEL])
         .args([dir.path().join("ssdconfig.xml"), requests])
-        .args(["--depth", depth, "--filled", &filled.to_string()])
+        .args(["--depth", depth, "--filled", &filled.to_string(), "--within", "0.0001"])
+        .args(interleaves.then_some("--interleave-dies"))
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&out.stdout);
     assert!(out.status.success() && said.contains(" 0 differ"), "{values:?} {workload} {depth}: {said}");
 }
 
+/// Requests of whole pages, of parts of pages, and of both operations.
+const WORKLOADS: [&str; 6] = [
+    "gen:uniform,count=150,read=1,size=8K,align=8K",
+    "gen:uniform,count=150,ops=write,size=8K,align=8K",
+    "gen:uniform,count=150,read=0.6,size=4K,align=4K",
+    "gen:uniform,count=100,ops=write,size=20K,align=512",
+    "gen:sequential,count=60,read=1,size=64K,align=64K",
+    "gen:sequential,count=40,ops=write,size=64K,align=64K",
+];
+
 #[test]
-fn single_requests_take_the_times_of_mqsim() {
+fn requests_take_the_times_of_mqsim_at_every_depth() {
     if !has_python() {
         return;
     }
-    for shape in GEOMETRIES {
-        for workload in [
-            "gen:uniform,count=200,read=1,size=8K,align=8K",
-            "gen:uniform,count=200,ops=write,size=8K,align=8K",
-            "gen:sequential,count=100,read=1,size=64K,align=64K",
-            "gen:sequential,count=40,ops=write,size=64K,align=64K",
-        ] {
-            compare(&geometry(shape), workload, "1");
+    let shapes = [["4", "1", "1", "1"], ["3", "5", "1", "1"], ["4", "2", "1", "2"], ["8", "4", "2", "2"]];
+    for shape in shapes {
+        for workload in WORKLOADS {
+            for depth in ["1", "16", "64"] {
+                compare(&geometry(shape), workload, depth, false);
+            }
         }
     }
 }
 
 #[test]
-fn sixteen_requests_take_the_times_of_mqsim_with_one_chip_on_a_channel() {
+fn requests_take_the_times_of_mqsim_on_other_parts() {
     if !has_python() {
         return;
     }
-    // The transfers of reads share the link in MQSim, but not in the stack. Seven channels show it, so
-    // they have a link that takes no time.
-    let fast = [("PCIe_Lane_Bandwidth", "1000"), ("PCIe_Lane_Count", "64")];
-    for (channels, link) in [("1", &[][..]), ("4", &[]), ("7", &fast)] {
-        for workload in [
-            "gen:uniform,count=200,read=1,size=8K,align=8K",
-            "gen:uniform,count=200,ops=write,size=8K,align=8K",
-            "gen:sequential,count=40,read=1,size=64K,align=64K",
-            "gen:sequential,count=40,ops=write,size=64K,align=64K",
-        ] {
-            let shape = geometry([channels, "1", "1", "1"]);
-            compare(&[&shape, link].concat(), workload, "16");
+    let shape = geometry(["2", "3", "2", "4"]);
+    for (more, depth) in [
+        (&[("Plane_Allocation_Scheme", "PDWC"), ("Channel_Transfer_Rate", "166")][..], "16"),
+        (&[("Plane_Allocation_Scheme", "DWPC"), ("Page_Capacity", "16384")], "8"),
+        (&[("Flash_Channel_Width", "2"), ("Page_No_Per_Block", "128"), ("PCIe_Lane_Count", "1")], "32"),
+        (&[("Plane_Allocation_Scheme", "WCPD"), ("Page_Capacity", "4096")], "4"),
+    ] {
+        for workload in WORKLOADS {
+            compare(&[&shape[..], more].concat(), workload, depth, false);
         }
+    }
+    // The first versions of MQSim gave an idle chip commands for all its dies.
+    for workload in &WORKLOADS[..2] {
+        compare(&geometry(["2", "2", "4", "1"]), workload, "16", true);
     }
 }
 
@@ -126,7 +131,11 @@ fn every_parameter_is_a_key_or_a_comment() {
     for words in [
         "channels = 4",
         "t_read = [\"60020 ns\", \"90020 ns\"]",
-        "t_prog = [\"500071 ns\", \"900071 ns\"]",
+        "t_prog = [\"500000 ns\", \"900000 ns\"]",
+        "t_command_program = \"361 ns\"",
+        "t_plane_program = \"816 ns\"",
+        "nvme_lanes = 4",
+        "scheduler = \"out-of-order\"",
         "bus_per_byte = \"3000 ps\"",
         "capacity = 187899904",
         "unit_order = \"CWDP\"",

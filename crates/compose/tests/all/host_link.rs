@@ -131,3 +131,26 @@ fn the_slow_path_waits_for_the_queues_and_later_commands_for_it() {
     let ends = |flush| [queued, flush, DEVICE + 2 * TRANSFER];
     take_each(&config, &[Read, Flush, Read], &ends(2 * DEVICE), &ends(3 * DEVICE));
 }
+
+#[test]
+fn messages_of_nvme_share_the_directions_of_a_link() {
+    // 4 lanes of 1 ns a byte, packets of 128 bytes with 28 of headers: doorbell and read request 8 ns,
+    // queue entry 23, completion 11, 4 KiB (4096 + 32 × 28) / 4 = 1248.
+    let config = HostLinkConfig { nvme_lanes: 4, ..HostLinkConfig::default() };
+    let (begin, data, completion) = (8 + 8 + 23, 1248, 11);
+    take(&config, &[Read], &[begin + DEVICE + data + completion]);
+    take(&config, &[Write], &[begin + 8 + data + DEVICE + completion]);
+    take(&config, &[Flush], &[begin + DEVICE + completion]);
+    // Of two writes, the second queue entry (39 to 62) delays the data of the first one. The engine in order
+    // does not know when messages are ready, and lets none wait for another one.
+    let there = 62 + data;
+    let alone = begin + 8 + data;
+    take_each(
+        &config,
+        &[Write, Write],
+        &[alone + DEVICE + completion, alone + 2 * DEVICE + completion],
+        &[there + DEVICE + completion, there + 2 * DEVICE + completion],
+    );
+    let slower = HostLinkConfig { lane_mb_per_s: 500, ..config };
+    take(&slower, &[Read], &[16 + 16 + 46 + DEVICE + 2 * data + 22]);
+}

@@ -318,7 +318,7 @@ impl Queues {
             let node = &mut self.nodes[id as usize];
             (node.stage, node.start) = (Stage::In, self.now);
             let (start, len) = (end, node.phases.bus_in);
-            end = end + len;
+            end += len;
             self.usage_mut().count_bus_phase(channel, start, len);
         }
         self.at(end, PendingEvent::Phase(CmdId(first)));

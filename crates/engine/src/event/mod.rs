@@ -10,6 +10,7 @@ mod hazard_links;
 mod servers;
 mod state;
 mod suspend;
+mod tokens;
 
 pub(crate) use gate::Gate;
 pub use state::{CmdId, QueuedCommand, Queues, Tok};

@@ -9,9 +9,8 @@ use super::hazard_links::{Chains, HazardLinks, UnitHazards};
 use super::servers::Servers;
 use super::suspend::{Suspension, suspensions};
 use crate::driver::{Completion, Tag};
-use crate::links::is_link_tag;
 use crate::usage::DeviceUsage;
-use frit_core::{Cmd, LinkRequest, Nanos, Op, RequestScope, UnitId, UnitState};
+use frit_core::{Cmd, Nanos, Op, UnitId, UnitState};
 use frit_media::{Hardware, Phases, TimingModel};
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
@@ -74,19 +73,19 @@ pub(super) struct DependencyNode {
     /// State of a command of a disk.
     pub(super) disk_job: DiskJobState,
     /// First of the links (`id × 2 + wait`) that wait for this node, newest first.
-    waiters: u32,
+    pub(super) waiters: u32,
     /// The next link in each list that contains this node.
-    next_waiter: [u32; 2],
+    pub(super) next_waiter: [u32; 2],
     /// Neighbours in the queue of the unit; `next` is also used in the free list.
     pub(super) prev: u32,
     pub(super) next: u32,
     /// Neighbours among the commands that were sent to the unit.
-    sent_prev: u32,
+    pub(super) sent_prev: u32,
     pub(super) sent_next: u32,
     /// The read of the page register that follows this read, or [`NONE`].
     pub(super) register_read: u32,
     pub(super) order: HazardLinks,
-    tag: Option<Tag>,
+    pub(super) tag: Option<Tag>,
     pub(super) phases: Phases,
     pub(super) ready: Nanos,
     pub(super) start: Nanos,
@@ -194,7 +193,7 @@ pub struct QueuedCommand {
 pub struct Queues {
     pub(super) now: Nanos,
     pub(super) nodes: Vec<DependencyNode>,
-    free: u32,
+    pub(super) free: u32,
     outstanding: u32,
     pub(super) units: Vec<UnitQueue>,
     pub(super) chains: Chains,
@@ -213,13 +212,13 @@ pub struct Queues {
     pub(super) woken: VecDeque<u32>,
     free_units: VecDeque<UnitId>,
     /// Watched tokens that are done at the current time.
-    reports: BinaryHeap<Reverse<(Nanos, Tag)>>,
+    pub(super) reports: BinaryHeap<Reverse<(Nanos, Tag)>>,
     refused: u64,
-    servers: Servers,
+    pub(super) servers: Servers,
     /// Controllers of NAND chips, if these and not the units have queues.
     pub(super) chips: Option<Box<ChipControllers>>,
     pub(super) suspensions: Vec<Option<Suspension>>,
-    usage: Box<DeviceUsage>,
+    pub(super) usage: Box<DeviceUsage>,
 }
 
 /// Interface for schedulers.
@@ -460,70 +459,6 @@ impl Queues {
         Tok { id, generation }
     }
 
-    pub(super) fn join(&mut self, a: Tok, b: Tok) -> Tok {
-        if a == b || self.is_done(b) {
-            return a;
-        }
-        if self.is_done(a) {
-            return b;
-        }
-        let id = self.node(NO_CMD, Stage::Join);
-        self.wait_for(id, 0, a);
-        self.wait_for(id, 1, b);
-        Tok { id, generation: self.nodes[id as usize].generation }
-    }
-
-    /// Returns a token that is done `by` after `after`, which counts from now if it is done already.
-    pub(super) fn delay(&mut self, after: Tok, by: Nanos) -> Tok {
-        let id = self.node(NO_CMD, Stage::Delay);
-        self.nodes[id as usize].start = by;
-        self.wait_for(id, 0, after);
-        self.wake(id);
-        Tok { id, generation: self.nodes[id as usize].generation }
-    }
-
-    /// Returns a token that is done when a server has worked `by` for a job that is ready after `after`.
-    pub(super) fn serve(&mut self, server: u16, after: Tok, by: Nanos) -> Tok {
-        let tok = self.delay(after, by);
-        let node = &mut self.nodes[tok.id as usize];
-        (node.stage, node.cmd.addr) = (Stage::Job, u64::from(server));
-        tok
-    }
-
-    pub(super) fn servers_mut(&mut self) -> &mut Servers {
-        &mut self.servers
-    }
-
-    /// Requests a report of `tag` when `tok` is done. Returns `false` if it is already done.
-    pub(super) fn watch(&mut self, tok: Tok, tag: Tag) -> bool {
-        if self.is_done(tok) {
-            return false;
-        }
-        let mut id = tok.id;
-        // A node has one tag, so a second watch gets a join of its own.
-        if self.nodes[id as usize].tag.is_some() {
-            id = self.node(NO_CMD, Stage::Join);
-            self.wait_for(id, 0, tok);
-        }
-        self.nodes[id as usize].tag = Some(tag);
-        true
-    }
-
-    /// Measures a request between layers, from its start to its acknowledgement.
-    pub(super) fn measure(&mut self, scope: RequestScope<Tok>, request: LinkRequest) {
-        // No command of the request takes time.
-        let empty = scope.ack == scope.start;
-        let done = |tok| (empty || self.is_done(tok)).then_some(self.now);
-        let (start, end) = (done(scope.start), done(scope.ack));
-        let Some(links) = self.usage.links_mut() else { return };
-        let tags = links.request(request, start, end);
-        for (tok, tag) in [(scope.start, tags.start), (scope.ack, tags.end)] {
-            if let Some(tag) = tag {
-                self.watch(tok, tag);
-            }
-        }
-    }
-
     pub(super) fn has_report(&self) -> bool {
         !self.reports.is_empty()
     }
@@ -724,94 +659,6 @@ impl Queues {
 }
 
 impl Queues {
-    pub(super) fn node(&mut self, cmd: Cmd, stage: Stage) -> u32 {
-        let fresh = |generation| DependencyNode {
-            cmd,
-            generation,
-            stage,
-            waits: 0,
-            disk_job: DiskJobState::default(),
-            waiters: NONE,
-            next_waiter: [NONE; 2],
-            prev: NONE,
-            next: NONE,
-            sent_prev: NONE,
-            sent_next: NONE,
-            register_read: NONE,
-            order: HazardLinks::default(),
-            tag: None,
-            phases: Phases::default(),
-            ready: Nanos::ZERO,
-            start: Nanos::ZERO,
-        };
-        if self.free == NONE {
-            self.nodes.push(fresh(0));
-            return self.nodes.len() as u32 - 1;
-        }
-        let id = self.free;
-        let node = &mut self.nodes[id as usize];
-        self.free = node.next;
-        *node = fresh(node.generation);
-        id
-    }
-
-    #[inline]
-    fn is_done(&self, tok: Tok) -> bool {
-        self.nodes[tok.id as usize].generation != tok.generation
-    }
-
-    pub(super) fn wait_for(&mut self, id: u32, wait: usize, tok: Tok) {
-        if self.is_done(tok) {
-            return;
-        }
-        let first = &mut self.nodes[tok.id as usize].waiters;
-        let next = std::mem::replace(first, id * 2 + wait as u32);
-        let node = &mut self.nodes[id as usize];
-        node.next_waiter[wait] = next;
-        node.waits += 1;
-    }
-
-    #[inline]
-    pub(super) fn wake(&mut self, id: u32) {
-        if self.nodes[id as usize].waits == 0 {
-            self.woken.push_back(id);
-        }
-    }
-
-    /// Marks a node as done: frees it and wakes the nodes that wait for it, oldest first.
-    fn resolve(&mut self, id: u32) {
-        let node = &mut self.nodes[id as usize];
-        let mut newest = node.waiters;
-        match node.tag {
-            Some(tag) if is_link_tag(tag) => {
-                if let Some(links) = self.usage.links_mut() {
-                    links.resolved(tag, self.now);
-                }
-            }
-            Some(tag) => self.reports.push(Reverse((self.now, tag))),
-            None => {}
-        }
-        node.generation = node.generation.wrapping_add(1);
-        node.stage = Stage::Free;
-        node.next = self.free;
-        self.free = id;
-        // The list has the newest first: reverse it in place, then wake in order.
-        let mut oldest = NONE;
-        while newest != NONE {
-            let slot = &mut self.nodes[newest as usize / 2].next_waiter[newest as usize % 2];
-            let next = std::mem::replace(slot, oldest);
-            oldest = newest;
-            newest = next;
-        }
-        while oldest != NONE {
-            let node = &mut self.nodes[oldest as usize / 2];
-            let next = node.next_waiter[oldest as usize % 2];
-            node.waits -= 1;
-            self.wake(oldest / 2);
-            oldest = next;
-        }
-    }
-
     pub(super) fn unlink(&mut self, id: u32) {
         self.unregister(id);
         let DependencyNode { prev, next, sent_prev, sent_next, cmd, .. } = self.nodes[id as usize];

@@ -6,6 +6,7 @@ mod agree;
 mod by_hand;
 mod cells;
 mod cells_model;
+mod chips;
 mod common;
 mod disks;
 mod driver;

@@ -138,7 +138,8 @@ impl<T: Token, N: Store> Flash<T, N> {
         spares.clear();
         spares.extend(write.lpns.iter().map(|&lpn| Spare { lpn, seq: self.next_seq() }));
         let after = self.order_after(sink, first, write.after);
-        let programmed = self.nand.program_unit(sink, first, write.data, &spares, write.transfer, write.cause, after);
+        let programmed =
+            self.nand.program_unit(sink, first, write.data, &spares, write.transfer, write.cause, after);
         self.unit_spares = spares;
         match programmed {
             Ok(done) => {

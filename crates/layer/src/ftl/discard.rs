@@ -147,7 +147,15 @@ impl<T: Token, N: Store> Ftl<T, N> {
         };
         let turn = self.streams.next_turn();
         let unit = self.flash.unit_in_turn(turn);
-        let write = UnitWrite { lpns, unit, stream: NandStream::Gc, data, transfer: Transfer::Pages, cause: Cause::Meta, after };
+        let write = UnitWrite {
+            lpns,
+            unit,
+            stream: NandStream::Gc,
+            data,
+            transfer: Transfer::Pages,
+            cause: Cause::Meta,
+            after,
+        };
         let programmed = self.flash.program_reserved(sink, write)?;
         for (i, &lpn) in lpns.iter().enumerate().filter(|(_, lpn)| **lpn != PAGE_NONE) {
             let lpn = Lpn(lpn);

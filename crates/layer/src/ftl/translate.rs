@@ -205,7 +205,15 @@ impl<T: Token, N: Store> Ftl<T, N> {
         let data = if N::STORES_BYTES { WriteData::Bytes(&bytes) } else { WriteData::Len(self.page_bytes) };
         let after = read.unwrap_or_default();
         let (lpns, stream) = ([lpn.0], NandStream::Cold);
-        let write = UnitWrite { lpns: &lpns, unit, stream, data, transfer: Transfer::Pages, cause: Cause::Meta, after };
+        let write = UnitWrite {
+            lpns: &lpns,
+            unit,
+            stream,
+            data,
+            transfer: Transfer::Pages,
+            cause: Cause::Meta,
+            after,
+        };
         let programmed = self.flash.write_unit(sink, &mut self.map, write);
         self.stale.bytes = bytes;
         let programmed = programmed?;

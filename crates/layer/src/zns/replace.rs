@@ -65,8 +65,9 @@ impl<T: Token, N: Store> Zns<T, N> {
         let to = self.nand.geometry().ppn(BlockId(new), unit * pages);
         let data =
             if N::STORES_BYTES { source_of::<N>(&bytes) } else { WriteData::Len(self.sizes.unit_bytes()) };
-        let programmed =
-            taken.and_then(|read| self.nand.program_unit(sink, to, data, &spares, Transfer::Pages, Cause::Gc, read));
+        let programmed = taken.and_then(|read| {
+            self.nand.program_unit(sink, to, data, &spares, Transfer::Pages, Cause::Gc, read)
+        });
         self.moved = bytes;
         match programmed {
             Ok(done) => {

@@ -401,7 +401,9 @@ impl<St: Store> NandArray<St> {
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
-        self.on_page(first, |nand, first| nand.program_unit(sink, first, data, spares, transfer, cause, after))
+        self.on_page(first, |nand, first| {
+            nand.program_unit(sink, first, data, spares, transfer, cause, after)
+        })
     }
 
     /// Reads part of a page; see [`Nand::read_part`].

@@ -191,7 +191,8 @@ impl<St: Store> Nand<St> {
         for (i, (page, &expect)) in unit.chunks_exact_mut(len).zip(expect).enumerate() {
             self.read_checked(from.plus(i as u32), 0, page, Some(expect))?;
         }
-        let tok = self.emit_program(sink, Op::NandCopyback, to, block, spares, Transfer::Pages, cause, after)?;
+        let tok =
+            self.emit_program(sink, Op::NandCopyback, to, block, spares, Transfer::Pages, cause, after)?;
         for (i, (bytes, &spare)) in unit.chunks_exact(len).zip(spares).enumerate() {
             let at = to.plus(i as u32);
             self.store.write(self.data_at(at), bytes)?;

@@ -90,6 +90,24 @@ pub fn nand_with_planes(dies: u16, planes: u16) -> Hardware {
     hw
 }
 
+/// Chips on one channel, with multi-plane commands. Blocks have 8 pages. `cycles` are those of a command
+/// and of each further plane.
+pub fn nand_chips(chips: u16, dies: u16, planes: u16, cycles: (u64, u64)) -> Hardware {
+    let timing = NandTiming {
+        t_command: CommandCycles::all(Nanos(cycles.0)),
+        t_plane: CommandCycles::all(Nanos(cycles.1)),
+        ..TIMING
+    };
+    let nand =
+        NandLayout { channels: 1, chips, dies, pages_per_block: 8, program_pages: 1, multi_plane: true };
+    let unit_channel = vec![0; usize::from(chips * dies * planes)];
+    let model = TimingModel::Nand(timing);
+    let mut hw = Hardware::new();
+    hw.add(Device { name: "nand".into(), kind: MediumKind::Nand, model, unit_channel, nand: Some(nand) })
+        .unwrap();
+    hw
+}
+
 /// PCM without bus phases.
 pub fn pcm(channels: &[u16]) -> Hardware {
     let points = vec![(128, Nanos(20_700)), (512, Nanos(93_500))];
