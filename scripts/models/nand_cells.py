@@ -120,7 +120,16 @@ class Device:
 
     def free_of_hazards(self, unit, command):
         before = itertools.takewhile(lambda c: c is not command, unit.waiting)
-        return all(c.block != command.block and (command.op != "E" or c.op != "R") for c in before)
+        return not any(self.precedes(c, command) for c in before)
+
+    @staticmethod
+    def precedes(before, command):
+        """Commands of a block keep their order, but a read follows only programs of its page and erases."""
+        if command.op == "E" and before.op == "R":
+            return True
+        if before.block != command.block or before.op == "R":
+            return False
+        return command.op != "R" or before.op == "E" or before.page == command.page
 
     def pick(self, unit):
         if self.args.scheduler == "fifo":

@@ -7,6 +7,9 @@
 //! released, so that a scheduler that sends in the order of release never sends a command before
 //! one that it must follow.
 //!
+//! A read of NAND is in no chain: it follows only the last program of its page or erase of its block, if
+//! that has not started. Such a command has a list of these reads.
+//!
 //! There can be as many fences as writes, so no counter is kept per fence. A command that does not
 //! read and follows a fence waits for it; therefore all such commands that are released (or
 //! started) precede every fence that is not, and two sums per unit suffice to tell how many
@@ -22,11 +25,19 @@ fn key(cmd: &Cmd) -> u64 {
 
 impl Queues {
     /// Returns `true` if `later` must not overtake `earlier` on their common unit: they have the
-    /// same hazard, an erase follows a read, or one is a fence and neither is a read.
+    /// same hazard, an erase follows a read, or one is a fence and neither is a read. A read of NAND
+    /// follows erases of its block, but only those programs of it that write its page, and no program
+    /// follows it: pages are not written again without an erase.
     #[must_use]
-    pub fn must_follow(earlier: &Cmd, later: &Cmd) -> bool {
-        earlier.hazard == later.hazard
-            || (later.op == Op::NandErase && earlier.op.is_read())
+    pub fn must_follow(&self, earlier: &Cmd, later: &Cmd) -> bool {
+        let same = earlier.hazard == later.hazard
+            && match (earlier.op, later.op) {
+                (Op::NandErase, Op::NandRead) => true,
+                (Op::NandRead, _) => false,
+                (_, Op::NandRead) => self.page_key(earlier) == self.page_key(later),
+                _ => true,
+            };
+        same || (later.op == Op::NandErase && earlier.op.is_read())
             || ((later.op.is_fence() || earlier.op.is_fence())
                 && !earlier.op.is_read()
                 && !later.op.is_read())
@@ -44,10 +55,42 @@ impl Queues {
             || self.follows_fence(id.0, unit.fences.front())
     }
 
+    /// Identifies the program unit of a command.
+    #[inline]
+    fn page_key(&self, cmd: &Cmd) -> u64 {
+        // The address of a NAND command is a page number of 32 bits.
+        let pages = u64::from(self.units[cmd.unit.idx()].program_pages);
+        u64::from(cmd.unit.0) << 32 | (cmd.addr / pages)
+    }
+
+    /// Registers a read of NAND.
+    fn register_read(&mut self, id: u32) {
+        let cmd = self.nodes[id as usize].cmd;
+        let program = self.pages.get(&self.page_key(&cmd)).copied().unwrap_or(NONE);
+        let unit = &mut self.units[cmd.unit.idx()].order;
+        unit.unstarted_reads += 1;
+        unit.unreleased_reads += 1;
+        let is_of_block = |&&erase: &&u32| self.nodes[erase as usize].cmd.hazard == cmd.hazard;
+        let erase = unit.erases.iter().rev().find(is_of_block).copied().unwrap_or(NONE);
+        let seq = |id: u32| self.nodes[id as usize].order.seq;
+        let last =
+            if erase != NONE && (program == NONE || seq(program) < seq(erase)) { erase } else { program };
+        let entered = unit.entered;
+        let mut order =
+            HazardLinks { seq: self.emitted, chain_prev: last, entered, ..HazardLinks::default() };
+        if last != NONE {
+            order.chain_next = std::mem::replace(&mut self.nodes[last as usize].order.readers, id);
+        }
+        self.nodes[id as usize].order = order;
+    }
+
     /// Registers a new command.
     pub(super) fn register(&mut self, id: u32) {
         self.emitted += 1;
         let cmd = self.nodes[id as usize].cmd;
+        if cmd.op == Op::NandRead {
+            return self.register_read(id);
+        }
         let last = self.chains.insert(key(&cmd), id).unwrap_or(NONE);
         if last != NONE {
             self.nodes[last as usize].order.chain_next = id;
@@ -63,8 +106,13 @@ impl Queues {
                 unit.erases.push(id);
             }
             op if op.is_fence() => unit.fences.push_back(id),
+            Op::NandProgram | Op::NandCopyback => {
+                let page = self.page_key(&cmd);
+                self.pages.insert(page, id);
+            }
             _ => {}
         }
+        let unit = &mut self.units[cmd.unit.idx()].order;
         if cmd.op.is_read() {
             unit.unstarted_reads += 1;
             unit.unreleased_reads += 1;
@@ -89,7 +137,14 @@ impl Queues {
     pub(super) fn wake_followers(&mut self, id: u32) {
         let node = &self.nodes[id as usize];
         let (cmd, order, next) = (node.cmd, node.order, node.next);
-        self.wake_if_waiting(order.chain_next);
+        if cmd.op != Op::NandRead {
+            self.wake_if_waiting(order.chain_next);
+            let mut read = order.readers;
+            while read != NONE {
+                self.wake_if_waiting(read);
+                read = self.nodes[read as usize].order.chain_next;
+            }
+        }
         let unit = &mut self.units[cmd.unit.idx()].order;
         if cmd.op.is_read() {
             unit.unreleased_reads -= 1;
@@ -113,10 +168,8 @@ impl Queues {
     pub(super) fn unregister(&mut self, id: u32) {
         let node = &self.nodes[id as usize];
         let (cmd, order) = (node.cmd, node.order);
-        if order.chain_next == NONE {
-            self.chains.remove(&key(&cmd));
-        } else {
-            self.nodes[order.chain_next as usize].order.chain_prev = NONE;
+        if cmd.op != Op::NandRead {
+            self.leave_chain(id);
         }
         let unit = &mut self.units[cmd.unit.idx()].order;
         match cmd.op {
@@ -134,6 +187,29 @@ impl Queues {
             self.decrement_later_erases(&cmd, order.seq, |o| &mut o.unstarted);
         } else {
             unit.started += 1;
+        }
+    }
+
+    /// Takes a command that starts out of its chain. The reads of its page or block no longer wait for it.
+    fn leave_chain(&mut self, id: u32) {
+        let node = &self.nodes[id as usize];
+        let (cmd, order) = (node.cmd, node.order);
+        if order.chain_next == NONE {
+            self.chains.remove(&key(&cmd));
+        } else {
+            self.nodes[order.chain_next as usize].order.chain_prev = NONE;
+        }
+        let mut read = order.readers;
+        while read != NONE {
+            let links = &mut self.nodes[read as usize].order;
+            links.chain_prev = NONE;
+            read = std::mem::replace(&mut links.chain_next, NONE);
+        }
+        if matches!(cmd.op, Op::NandProgram | Op::NandCopyback) {
+            let page = self.page_key(&cmd);
+            if self.pages.get(&page) == Some(&id) {
+                self.pages.remove(&page);
+            }
         }
     }
 

@@ -4,7 +4,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Last command of each chain, by unit and hazard.
+/// Last command of each chain, by unit and hazard; and programs that have not started, by unit and program
+/// unit.
 pub(super) type Chains = HashMap<u64, u32, BuildHasherDefault<FibonacciHasher>>;
 
 /// A hash for keys that are evenly distributed except in their high bits: one multiplication
@@ -30,9 +31,12 @@ impl Hasher for FibonacciHasher {
 pub(super) struct HazardLinks {
     /// Number of the command in order of emission.
     pub(super) seq: u64,
-    /// Neighbours that have not started, in the chain of its hazard.
+    /// Neighbours that have not started, in the chain of its hazard. Of a read of NAND: the command that it
+    /// follows, and the next read that follows this command.
     pub(super) chain_prev: u32,
     pub(super) chain_next: u32,
+    /// First of the reads of NAND that follow the command.
+    pub(super) readers: u32,
     /// For an erase: number of earlier reads that have not started.
     pub(super) unstarted: u32,
     /// Number of these reads that are not released.

@@ -118,6 +118,8 @@ pub(super) struct UnitQueue {
     pub(super) disk: u8,
     /// The unit is in the list of units to examine.
     listed: bool,
+    /// Pages that are programmed by one command.
+    pub(super) program_pages: u32,
     /// A fence takes no time: see [`TimingModel::has_free_fence`].
     free_fence: bool,
 }
@@ -197,6 +199,8 @@ pub struct Queues {
     outstanding: u32,
     pub(super) units: Vec<UnitQueue>,
     pub(super) chains: Chains,
+    /// Programs of NAND that have not started.
+    pub(super) pages: Chains,
     pub(super) emitted: u64,
     channels: Channels,
     pub(super) models: Vec<TimingModel>,
@@ -325,6 +329,7 @@ impl Queues {
             device: hardware.device_of(u) as u8,
             disk: disk_of[hardware.device_of(u)],
             listed: false,
+            program_pages: hardware.devices()[hardware.device_of(u)].nand.map_or(1, |l| l.program_pages),
             free_fence: hardware.devices()[hardware.device_of(u)].model.has_free_fence(),
         };
         let mut queues = Queues {
@@ -334,6 +339,7 @@ impl Queues {
             outstanding: 0,
             units: (0..hardware.units()).map(|u| unit(UnitId(u as u16))).collect(),
             chains: Chains::default(),
+            pages: Chains::default(),
             emitted: 0,
             channels: Channels::new(hardware.channels()),
             models: hardware.models(),

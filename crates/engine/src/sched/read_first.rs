@@ -6,7 +6,7 @@ use crate::event::{CmdId, Queues};
 use frit_core::visible::Metric;
 use frit_core::{ParamInfo, Params, Result, UnitId};
 
-/// The oldest read precedes the programs and erases of other blocks that wait at its unit. If there
+/// The oldest read that no hazard blocks precedes the programs and erases that wait at its unit. If there
 /// is no read, the oldest command that no hazard blocks is started. Running commands are not
 /// interrupted.
 ///

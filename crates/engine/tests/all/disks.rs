@@ -2,7 +2,6 @@
 
 use crate::common::*;
 use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, UnitId};
-use frit_engine::event::Queues;
 use frit_engine::sched::Fifo;
 use frit_engine::{AnyScheduler, Event, InOrder, LoopMode, Scheduler};
 use frit_media::disk::geometry::{DiskGeometry, Zone};
@@ -294,7 +293,7 @@ proptest! {
                 let ends = ends(&mut e, &singles(&single));
                 for (i, earlier) in single.iter().enumerate() {
                     for (j, later) in single.iter().enumerate().skip(i + 1) {
-                        if Queues::must_follow(earlier, later) {
+                        if e.queues().must_follow(earlier, later) {
                             prop_assert!(ends[i] <= ends[j], "{earlier:?} {later:?}");
                         }
                     }

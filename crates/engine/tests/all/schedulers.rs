@@ -38,6 +38,17 @@ fn read_first_keeps_the_order_of_a_block() {
     // first.
     let r = singles(&[program(0, 1), program(0, 2), read(0, 2)]);
     assert_eq!(ends(&mut Event::new(&hw, ReadFirst::default()), &r), [213_200, 426_400, 501_900]);
+    // A read of another page of the block overtakes both.
+    let other = Cmd { addr: 33, ..read(0, 2) };
+    let r = singles(&[program(0, 1), program(0, 2), other]);
+    assert_eq!(ends(&mut Event::new(&hw, ReadFirst::default()), &r), [288_700, 501_900, 75_500]);
+    // Reads do not hold back programs of other pages, and wait for an erase of their block.
+    let r = singles(&[other, erase(0, 2), program(0, 2), other]);
+    let last = READ + T_ERASE + READ;
+    assert_eq!(
+        ends(&mut Event::new(&hw, ReadFirst::default()), &r),
+        [READ, READ + T_ERASE, last + PROGRAM, last]
+    );
     // The read before an erase is always started first; the read after it, in another block,
     // overtakes it.
     let r = singles(&[read(0, 1), erase(0, 9), read(0, 2), read(0, 9)]);
@@ -246,7 +257,7 @@ fn check_order<P: Scheduler>(
     let ends = ends(&mut e, &commands.iter().map(request).collect::<Vec<_>>());
     for (i, (_, earlier)) in commands.iter().enumerate() {
         for (j, (_, later)) in commands.iter().enumerate().skip(i + 1) {
-            if earlier.unit == later.unit && Queues::must_follow(earlier, later) {
+            if earlier.unit == later.unit && e.queues().must_follow(earlier, later) {
                 prop_assert!(ends[i] <= ends[j], "{earlier:?} {later:?}: {} {}", ends[i], ends[j]);
             }
         }
@@ -256,10 +267,13 @@ fn check_order<P: Scheduler>(
 }
 
 fn nand_cmd() -> impl Strategy<Value = Cmd> {
-    (0u8..9, 0u16..4, 0u32..3).prop_map(|(n, unit, block)| match n {
-        0..4 => read(unit, block),
-        4..8 => program(unit, block),
-        _ => erase(unit, block),
+    (0u8..9, 0u16..4, 0u32..3, 0u64..3).prop_map(|(n, unit, block, page)| {
+        let addr = u64::from(block) * 16 + page;
+        match n {
+            0..4 => Cmd { addr, ..read(unit, block) },
+            4..8 => Cmd { addr, ..program(unit, block) },
+            _ => erase(unit, block),
+        }
     })
 }
 

@@ -116,7 +116,9 @@ fn unknown_names_are_told_with_line_and_nearest() {
         ),
         (
             with("scheduler = \"hfsl\"", "scheduler = \"elevator\""),
-            &["t:11:13 `engine.scheduler` cannot be 'elevator'; there are fifo, read-first, hfsl"],
+            &[
+                "t:11:13 `engine.scheduler` cannot be 'elevator'; there are fifo, read-first, hfsl, out-of-order",
+            ],
         ),
         (
             with("SSW = 2048", "nand = \"nend\""),
@@ -183,8 +185,20 @@ fn stacks_that_do_not_fit_together_are_told_with_line_and_hint() {
         ),
         (
             with("blocks_per_plane = 64", "blocks_per_plane = 64\nplane_ops = \"multi\""),
-            &["t:5:1 the event engine cannot simulate the multi-plane commands of `media.nand` | use \
-                 `engine.kind = \"in-order\"`, or `plane_ops = \"independent\"`"],
+            &["t:5:1 the scheduler 'hfsl' cannot execute the multi-plane commands of `media.nand` | use \
+                 `engine.kind = \"in-order\"`, `engine.scheduler = \"out-of-order\"`, or `plane_ops = \
+                 \"independent\"`"],
+        ),
+        (
+            with(
+                "blocks_per_plane = 64",
+                "blocks_per_plane = 64\nsuspend = \"erase\"\nt_suspend_erase = \"20 us\"",
+            )
+            .replace("\"hfsl\"", "\"out-of-order\""),
+            &[
+                "t:5:1 the scheduler 'out-of-order' suspends no operation, but `media.nand` has suspensions | use \
+                 `engine.scheduler = \"read-first\"`, or `suspend = \"none\"`",
+            ],
         ),
         (
             with("SSW = 2048", "SSW ="),

@@ -154,10 +154,10 @@ fn device(kind: MediumKind, model: TimingModel, channels: &[u16]) -> Hardware {
     hw
 }
 
-/// A command to a page of the given unit and block.
+/// A command to the first page of a block. Blocks have 8 or 16 pages.
 pub fn page(op: Op, unit: u16, block: u32) -> Cmd {
     let len = if op == Op::NandErase { 0 } else { 2048 };
-    Cmd { addr: 0, len, hazard: block, unit: UnitId(unit), op, cause: Cause::Host }
+    Cmd { addr: u64::from(block) * 16, len, hazard: block, unit: UnitId(unit), op, cause: Cause::Host }
 }
 
 pub fn read(unit: u16, block: u32) -> Cmd {
