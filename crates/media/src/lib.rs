@@ -30,8 +30,8 @@ pub use dram::{Dram, DramConfig};
 pub use hardware::{Device, Hardware, NandLayout, NandPlace};
 pub use nand::{
     CellKind, ExpectedPage, Nand, NandArray, NandCells, NandConfig, NandFaults, NandGeometry, NandSuspend,
-    PageOrder, PageState, PageTimes, PlaneOps, SPARE_RECORD_BYTES, SlcArea, SlcMode, Spare, SuspendOps, SuspendTimes,
-    Transfer,
+    PageOrder, PageState, PageTimes, PlaneOps, SPARE_RECORD_BYTES, SlcArea, SlcMode, Spare, SuspendOps,
+    SuspendTimes, Transfer,
 };
 pub use object::{ObjectConfig, ObjectMedium};
 pub use pcm::{Partition, Pcm, PcmConfig, PcmGeometry};

@@ -60,7 +60,7 @@ impl Queues {
     fn page_key(&self, cmd: &Cmd) -> u64 {
         // The address of a NAND command is a page number of 32 bits.
         let pages = u64::from(self.units[cmd.unit.idx()].program_pages);
-        u64::from(cmd.unit.0) << 32 | (cmd.addr / pages)
+        u64::from(cmd.unit.0) << 32 | ((cmd.addr & !Cmd::ONE_BIT) / pages)
     }
 
     /// Registers a read of NAND.
