@@ -1,5 +1,6 @@
 //! The host of a run: takes requests from a workload in batches and passes them to the layer.
 
+use crate::device_commands::{self, CommandCounts};
 use crate::hinted::HintedRanges;
 use crate::request_log::RequestLog;
 use crate::request_stats::{WriteSizes, WrittenMap};
@@ -9,7 +10,7 @@ use frit_core::{
     WriteData,
 };
 use frit_engine::{Arrival, Host, LatencyByClass, RequestTimes};
-use frit_trace::{ReqOp, Request, Workload};
+use frit_trace::{DeviceCommand, ReqOp, Request, Workload};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -17,22 +18,23 @@ use std::time::{Duration, Instant};
 /// discards are not.
 const BYTES_PER_CALL_MAX: u64 = 1 << 30;
 
-/// Names of the classes of requests, indexed by class number.
-pub(crate) const CLASSES: [&str; 4] = ["read", "write", "discard", "flush"];
+/// Operations of the first classes of requests, indexed by class number. The commands of devices
+/// follow.
+const CLASSES: [ReqOp; 4] = [ReqOp::Read, ReqOp::Write, ReqOp::Discard, ReqOp::Flush];
 
 /// Counts of the requests that a workload issued.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct WorkloadCounts {
     /// Number of requests of all kinds.
     pub requests: u64,
-    /// Number of reads.
+    /// Number of reads, with those of a cache that may miss.
     pub reads: u64,
-    /// Number of bytes that were read.
+    /// Number of bytes that were read; a miss reads none.
     pub read_bytes: u64,
     /// Number of bytes that were read where the workload itself, warm-up included, had written. Places
     /// have 4 KiB (on volumes above 32 GiB more); one that was written in part counts as written.
     pub reread_bytes: u64,
-    /// Number of writes.
+    /// Number of writes, with the commands that write.
     pub writes: u64,
     /// Number of bytes that were written.
     pub written_bytes: u64,
@@ -42,6 +44,8 @@ pub struct WorkloadCounts {
     pub discarded_bytes: u64,
     /// Number of flushes.
     pub flushes: u64,
+    /// Number of commands of a cache or a zoned device.
+    pub commands: u64,
 }
 
 impl WorkloadCounts {
@@ -62,6 +66,8 @@ impl WorkloadCounts {
                 self.discarded_bytes += r.bytes();
             }
             ReqOp::Flush => self.flushes += 1,
+            // The effect of a command is known after it.
+            ReqOp::Command(_) => self.commands += 1,
         }
     }
 }
@@ -88,6 +94,8 @@ pub(crate) struct ReplayHost<'a, S: Sink> {
     pub(crate) latencies: LatencyByClass,
     /// Counts of the requests that were issued.
     pub(crate) issued: WorkloadCounts,
+    /// Counts of the commands of devices.
+    pub(crate) commands: CommandCounts,
     /// Sizes of the writes.
     pub(crate) write_sizes: WriteSizes,
     /// Recorded times of the first and the latest arrival.
@@ -118,6 +126,7 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
             hinted: None,
             latencies: LatencyByClass::new(),
             issued: WorkloadCounts::default(),
+            commands: CommandCounts::default(),
             write_sizes: WriteSizes::new(),
             arrivals: None,
             workload_time: Duration::ZERO,
@@ -173,7 +182,7 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
                 self.write_sizes.count(r);
                 self.written.mark(r);
             }
-            ReqOp::Discard | ReqOp::Flush => {}
+            ReqOp::Discard | ReqOp::Flush | ReqOp::Command(_) => {}
         }
     }
 
@@ -225,6 +234,27 @@ impl<'a, S: Sink> ReplayHost<'a, S> {
             None => self.layer.discard(sink, r.sector, sectors),
         }
     }
+
+    #[cold]
+    #[inline(never)]
+    fn command(&mut self, sink: &mut S, command: DeviceCommand, r: &Request) -> Result<()> {
+        let effect = device_commands::execute(self.layer, self.verifier.as_deref_mut(), sink, command, r)?;
+        self.commands.count(command, r, &effect);
+        if command == DeviceCommand::ReadOrMiss {
+            self.issued.reads += 1;
+            self.issued.read_bytes += effect.read_bytes;
+            // A cache has only what was written to it.
+            self.issued.reread_bytes += effect.read_bytes;
+        }
+        if let Some(at) = effect.written {
+            let write = Request { op: ReqOp::Write, sector: at, ..*r };
+            self.issued.writes += 1;
+            self.issued.written_bytes += write.bytes();
+            self.write_sizes.count(&write);
+            self.written.mark(&write);
+        }
+        Ok(())
+    }
 }
 
 /// Splits a range into pieces that a layer accepts: address and length in bytes.
@@ -273,6 +303,7 @@ impl<S: Sink> Host<S> for ReplayHost<'_, S> {
             ReqOp::Write => self.write(sink, &r),
             ReqOp::Discard => self.discard(sink, &r),
             ReqOp::Flush => self.layer.flush(sink),
+            ReqOp::Command(command) => self.command(sink, command, &r),
         }
     }
 
@@ -292,7 +323,7 @@ impl<S: Sink> Host<S> for ReplayHost<'_, S> {
     }
 }
 
-/// Returns the class of an operation: its index in [`CLASSES`].
+/// Returns the class of an operation: its index in [`CLASSES`], or behind them.
 #[inline]
 pub(crate) fn class(op: ReqOp) -> u8 {
     match op {
@@ -300,12 +331,27 @@ pub(crate) fn class(op: ReqOp) -> u8 {
         ReqOp::Write => 1,
         ReqOp::Discard => 2,
         ReqOp::Flush => 3,
+        ReqOp::Command(command) => 4 + command as u8,
     }
+}
+
+/// Returns the operation of a class.
+pub(crate) fn operation(class: u8) -> Option<ReqOp> {
+    let class = usize::from(class);
+    let command = || DeviceCommand::all().get(class.checked_sub(CLASSES.len())?).map(|&c| ReqOp::Command(c));
+    CLASSES.get(class).copied().or_else(command)
+}
+
+/// Returns the operations that read or write data, whose latencies belong together.
+pub(crate) fn data_operations() -> impl Iterator<Item = ReqOp> {
+    use DeviceCommand::{ReadOrMiss, WriteClean, WriteDirty, ZoneAppend};
+    let commands = [ReadOrMiss, WriteDirty, WriteClean, ZoneAppend].map(ReqOp::Command);
+    [ReqOp::Read, ReqOp::Write].into_iter().chain(commands)
 }
 
 /// Describes a request, for an error message.
 pub(crate) fn describe_request(r: &Request) -> String {
-    let op = CLASSES[usize::from(class(r.op))];
+    let op = r.op.name();
     match r.op {
         ReqOp::Flush => op.into(),
         _ if !r.is_whole() => {
@@ -329,6 +375,15 @@ mod tests {
     use super::*;
     use frit_core::Hints;
     use frit_trace::SectorCut;
+
+    #[test]
+    fn a_class_has_one_operation() {
+        let all = CLASSES.into_iter().chain(DeviceCommand::all().iter().map(|&c| ReqOp::Command(c)));
+        let classes: Vec<u8> = all.map(|op| class(op)).collect();
+        assert_eq!(classes, (0..15).collect::<Vec<u8>>());
+        assert!(classes.iter().all(|&c| operation(c).map(class) == Some(c)));
+        assert_eq!(operation(15), None);
+    }
 
     #[test]
     fn long_requests_go_in_pieces() {

@@ -10,6 +10,7 @@
 //! `frit-engine`, counts come from the media.
 
 mod byte_requests;
+mod device_commands;
 mod error;
 pub mod findings;
 mod hinted;

@@ -1,6 +1,5 @@
 //! A file with the times of every measured request (`frit run --requests`).
 
-use crate::host::{CLASSES, class};
 use frit_core::Nanos;
 use frit_core::files::OutputFile;
 use frit_engine::RequestTimes;
@@ -86,7 +85,7 @@ impl RequestLog {
                 "{},{},{},{},{},{},{},{}\n",
                 self.names,
                 self.first,
-                CLASSES[usize::from(class(request.op))],
+                request.op.name(),
                 request.offset(),
                 request.bytes(),
                 since(times.arrived),

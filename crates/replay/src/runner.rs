@@ -91,6 +91,7 @@ struct PhaseResult {
     counters: DriverCounters,
     latencies: frit_engine::LatencyByClass,
     issued: crate::host::WorkloadCounts,
+    commands: Vec<crate::report::CommandReport>,
     write_sizes: Vec<WriteSize>,
     /// Time from the first to the latest arrival, as recorded.
     arrivals: Nanos,
@@ -213,6 +214,7 @@ impl<E: MeteredEngine> Runner<E> {
             },
             run: self.run_id(&phase.counters),
             issued: phase.issued,
+            commands: phase.commands,
             write_sizes: phase.write_sizes,
             arrivals: phase.arrivals,
             percentiles: self.options.percentiles,
@@ -317,9 +319,19 @@ impl<E: MeteredEngine> Runner<E> {
             Err(source) => return Err(explain(&self.stack.name, self.warmed, &mut host, source)),
         };
         let (latencies, issued, workload_time) = (host.latencies, host.issued, host.workload_time);
-        let write_sizes = host.write_sizes.sizes();
+        let (write_sizes, commands) = (host.write_sizes.sizes(), host.commands.report());
         let arrivals = host.arrivals.map_or(Nanos::ZERO, |(first, latest)| latest.since(first));
-        Ok(PhaseResult { counters, latencies, issued, write_sizes, arrivals, rounds, wall, workload_time })
+        Ok(PhaseResult {
+            counters,
+            latencies,
+            issued,
+            commands,
+            write_sizes,
+            arrivals,
+            rounds,
+            wall,
+            workload_time,
+        })
     }
 
     /// Reads everything back, halts, boots, and reads everything back again.

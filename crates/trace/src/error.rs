@@ -174,6 +174,38 @@ pub enum Error {
         /// Capacity of the volume in bytes.
         volume: u64,
     },
+    /// A request is a command that the format of the output does not have.
+    #[error(
+        "{path}: the format {format} has no command {command} (request {number}, at sector {sector}); write the trace \
+         as recorded, which has all commands"
+    )]
+    CommandNotWritable {
+        /// Path of the output.
+        path: String,
+        /// Name of the format.
+        format: &'static str,
+        /// Name of the command.
+        command: &'static str,
+        /// Number of the request, from 1.
+        number: u64,
+        /// First sector of the request.
+        sector: u64,
+    },
+    /// A command would have to be moved to other addresses.
+    #[error(
+        "{name}: {command} at sector {sector} cannot be moved: its device defines blocks and zones at their own \
+         addresses; {remedy}"
+    )]
+    CommandMoved {
+        /// Name of the workload.
+        name: String,
+        /// Name of the command.
+        command: &'static str,
+        /// First sector of the request.
+        sector: u64,
+        /// The remedy.
+        remedy: &'static str,
+    },
     /// The devices of the trace cannot be mapped to one address space.
     #[error("{name}: {why}")]
     Devices {

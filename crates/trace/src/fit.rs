@@ -124,6 +124,9 @@ impl Fitter {
                 if requests.iter().any(|r| r.end() > capacity) {
                     self.scratch.clear();
                     for r in requests.iter() {
+                        if r.end() > capacity {
+                            stays(r, &self.name, "use a larger volume, without --wrap")?;
+                        }
                         let before = self.scratch.len();
                         wrap(*r, capacity, &mut self.scratch);
                         self.changes.count(self.scratch.len() - before);
@@ -138,6 +141,7 @@ impl Fitter {
             FitState::Compact(packer) => {
                 self.scratch.clear();
                 for r in requests.iter() {
+                    stays(r, &self.name, "use a larger volume, without --compact")?;
                     let before = self.scratch.len();
                     if packer.pack(*r, &mut self.scratch).is_none() {
                         let (chunk, volume) = (packer.chunk * SECTOR_BYTES, capacity * SECTOR_BYTES);
@@ -170,6 +174,19 @@ impl Fitter {
         Some(format!(
             "{before} requests of the workload became {after} requests ({split} split, {dropped} left out): {how}"
         ))
+    }
+}
+
+/// Refuses a command, which cannot be moved to other addresses.
+fn stays(r: &Request, name: &str, remedy: &'static str) -> Result<()> {
+    match r.op {
+        ReqOp::Command(command) => Err(Error::CommandMoved {
+            name: name.into(),
+            command: command.name(),
+            sector: r.sector.0,
+            remedy,
+        }),
+        _ => Ok(()),
     }
 }
 

@@ -8,6 +8,7 @@
 //!
 //! The crate does not replay workloads, and does not depend on layers, media or engines.
 
+pub mod command;
 pub mod devices;
 pub mod error;
 pub mod fit;
@@ -29,6 +30,7 @@ mod text;
 pub mod workload;
 pub mod write;
 
+pub use command::{CommandSet, DeviceCommand};
 pub use devices::DeviceLayout;
 pub use error::{Error, Result};
 pub use fit::Fit;

@@ -1,9 +1,9 @@
 //! Conversion of sizes to whole pages, for traces whose driver added a sector to requests:
 //! BIOTracer traces have many requests of 9, 17 or 25 sectors from an aligned start.
 
-use crate::Request;
 use crate::reading::{FactSource, Reading};
 use crate::request::{SECTOR_LIMIT, SectorCut};
+use crate::{ReqOp, Request};
 
 /// Number of sectors in a page of 4 KiB.
 const PAGE: u64 = 8;
@@ -43,7 +43,9 @@ impl PageRounder {
             self.added += requests.iter().filter(|r| has_added_sector(r)).count() as u64;
             return;
         }
-        for r in requests.iter_mut().filter(|r| r.sectors > 0) {
+        // A command has the blocks that it names.
+        let moves = |r: &&mut Request| r.sectors > 0 && !matches!(r.op, ReqOp::Command(_));
+        for r in requests.iter_mut().filter(moves) {
             if has_added_sector(r) && r.is_whole() {
                 r.sectors -= 1;
                 self.added += 1;
@@ -84,7 +86,6 @@ fn widen(r: &mut Request) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ReqOp;
     use frit_core::{Hints, Nanos, Sector};
 
     fn request(sector: u64, sectors: u32) -> Request {

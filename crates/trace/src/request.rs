@@ -1,11 +1,11 @@
 //! A block request, the output of every decoder and generator.
 
+use crate::DeviceCommand;
 use frit_core::{Hints, Nanos, SECTOR_BYTES, Sector, TrafficKind};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// Operation of a request.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ReqOp {
     /// Read sectors.
     Read,
@@ -15,6 +15,28 @@ pub enum ReqOp {
     Discard,
     /// Make acknowledged data durable; has no sectors.
     Flush,
+    /// A command of a device that is more than a block device.
+    Command(DeviceCommand),
+}
+
+impl ReqOp {
+    /// Returns the name, in lower case.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            ReqOp::Read => "read",
+            ReqOp::Write => "write",
+            ReqOp::Discard => "discard",
+            ReqOp::Flush => "flush",
+            ReqOp::Command(command) => command.name(),
+        }
+    }
+}
+
+impl Serialize for ReqOp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
 }
 
 impl From<TrafficKind> for ReqOp {
@@ -65,7 +87,8 @@ pub struct Request {
     pub cut: SectorCut,
 }
 
-const _: () = assert!(size_of::<Request>() == 32);
+// The operation and its command share a byte.
+const _: () = assert!(size_of::<Request>() == 32 && size_of::<ReqOp>() == 1);
 
 impl Request {
     /// Returns the sector after the last one.

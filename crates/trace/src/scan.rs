@@ -2,7 +2,7 @@
 
 mod stats;
 
-pub use stats::{ArrivalStats, SizeStats};
+pub use stats::{ArrivalStats, CommandCount, SizeStats};
 
 use crate::devices::DeviceLayout;
 use crate::identity::WorkloadIdentity;
@@ -38,6 +38,9 @@ pub struct Scan {
     pub writes: SizeStats,
     /// Statistics of discards.
     pub discards: SizeStats,
+    /// Commands of devices, which the other statistics of sizes and places leave out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<CommandCount>,
     /// Number of flushes.
     pub flushes: u64,
     /// Share of writes among reads and writes, from 0 to 1.

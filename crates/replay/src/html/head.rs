@@ -76,6 +76,15 @@ fn asked(r: &Report) -> String {
     if a.flushes > 0 {
         parts.push(format!("{} flushes", count(a.flushes)));
     }
+    for c in &r.commands {
+        let part = format!("{} {} of {}", count(c.requests), c.command, size::format(c.bytes));
+        parts.push(match (c.hits, c.misses) {
+            (Some(hits), Some(misses)) => {
+                format!("{part} ({} blocks present, {} absent)", count(hits), count(misses))
+            }
+            _ => part,
+        });
+    }
     parts.join(", ")
 }
 

@@ -1,10 +1,9 @@
 //! Latency in a report.
 
-use crate::host::{CLASSES, class};
+use crate::host::{class, data_operations, operation};
 use crate::options::Percentiles;
 use frit_engine::latency::ClassHistograms;
 use frit_engine::{LatencyByClass, LatencyHistogram, LatencySummary};
-use frit_trace::ReqOp;
 use serde::Serialize;
 
 /// Number of buckets per decade in a report: neighbouring buckets differ by 12 %.
@@ -13,7 +12,8 @@ const BUCKETS_A_DECADE: f64 = 20.0;
 /// Latency of one class of requests.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ClassLatency {
-    /// `read`, `write`, `discard`, `flush`, or `all`: reads and writes together.
+    /// `read`, `write`, `discard`, `flush`, the name of a command, or `all`: reads and writes together,
+    /// with the commands that read or write data.
     pub class: &'static str,
     /// Response time, from arrival to acknowledgement, as the user of the device sees it.
     pub response: Distribution,
@@ -87,11 +87,11 @@ impl Distribution {
 /// discards have classes of their own only: they often take no time, and would lower every mean.
 pub(crate) fn classes(latencies: &LatencyByClass, percentiles: &Percentiles) -> Vec<ClassLatency> {
     let mut all = ClassHistograms::default();
-    for l in [ReqOp::Read, ReqOp::Write].into_iter().filter_map(|op| latencies.class(class(op))) {
+    for l in data_operations().filter_map(|op| latencies.class(class(op))) {
         all.response.merge(&l.response);
         all.service.merge(&l.service);
     }
-    let named = latencies.iter().filter_map(|(c, l)| Some((*CLASSES.get(usize::from(c))?, l)));
+    let named = latencies.iter().filter_map(|(c, l)| Some((operation(c)?.name(), l)));
     named
         .chain([("all", &all)])
         .map(|(class, l)| ClassLatency {

@@ -17,6 +17,7 @@ pub use disk::{DiskReport, DistanceBucket};
 pub use latency::{ClassLatency, Distribution, LatencyBucket, PercentileTime};
 pub use media::{MediumReport, OneBitWearReport, WearAreaReport, WearBucket, WearMap, WearReport};
 
+pub use crate::device_commands::CommandReport;
 use crate::findings::{ComparisonFindings, Finding, of_comparison};
 use crate::hinted::HintReport;
 use crate::host::WorkloadCounts;
@@ -50,6 +51,9 @@ pub struct Report {
     pub run: RunId,
     /// Counts of the requests of the workload in the measured part.
     pub asked: WorkloadCounts,
+    /// Commands of a cache or a zoned device in the measured part, by command.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<CommandReport>,
     /// Writes of the workload by size, in the measured part.
     pub write_sizes: Vec<WriteSize>,
     /// Latency by class of request, and of reads and writes together (class `all`, last).

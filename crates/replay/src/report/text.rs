@@ -35,6 +35,10 @@ pub fn report(r: &Report) -> String {
     out.push('\n');
     out.push_str(&latency(r));
     out.push('\n');
+    if !r.commands.is_empty() {
+        out.push_str(&device_commands(r));
+        out.push('\n');
+    }
     out.push_str(&commands(r));
     out.push('\n');
     if !r.links.is_empty() {
@@ -162,6 +166,22 @@ fn latency(r: &Report) -> String {
     rows("", |l| &l.response);
     if open {
         rows(", service", |l| &l.service);
+    }
+    lines(&t)
+}
+
+/// Formats the commands of a cache or a zoned device in the workload.
+fn device_commands(r: &Report) -> String {
+    let mut t = table(&["command", "requests", "bytes", "blocks present", "blocks absent"], 1);
+    let number = |n: Option<u64>| n.map_or("–".into(), count);
+    for c in &r.commands {
+        t.add_row([
+            c.command.to_owned(),
+            count(c.requests),
+            size::format(c.bytes),
+            number(c.hits),
+            number(c.misses),
+        ]);
     }
     lines(&t)
 }

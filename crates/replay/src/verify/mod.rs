@@ -5,6 +5,7 @@
 //! contains its sector and version (`content`), so that a mismatch shows the kind of error: lost,
 //! stale, misplaced or torn data.
 
+mod commands;
 mod content;
 mod mixed;
 mod readback;
@@ -17,6 +18,7 @@ use frit_core::{ByteAccess, Hints, ReadTarget, Result, SECTOR_BYTES, Sector, Sin
 use mixed::MixedSectors;
 use serde::Serialize;
 use shadow::{Expected, Shadow, VERSION_MAX};
+use std::collections::HashSet;
 
 /// Maximum number of mismatches that are kept to be shown; all are counted.
 pub const MISMATCHES_SHOWN_MAX: usize = 10;
@@ -88,6 +90,8 @@ pub(crate) struct Verifier {
     stage: VerifyPhase,
     buffer: Vec<u8>,
     mixed: MixedSectors,
+    /// Written sectors that the layer may drop: those of clean blocks of a cache.
+    droppable: HashSet<u64>,
     outcome: Verification,
 }
 
@@ -101,6 +105,7 @@ impl Verifier {
             stage: VerifyPhase::Run,
             buffer: Vec::new(),
             mixed: MixedSectors::default(),
+            droppable: HashSet::new(),
             outcome: Verification {
                 reads_checked: 0,
                 sectors_checked: 0,
@@ -132,6 +137,7 @@ impl Verifier {
         layer.write(sink, at, WriteData::Bytes(&self.buffer), hints)?;
         self.shadow.write(at.0, u64::from(bytes) / SECTOR_BYTES, self.version);
         self.mixed.replace(at.0, u64::from(bytes) / SECTOR_BYTES);
+        self.set_droppable(at, u64::from(bytes) / SECTOR_BYTES, false);
         Ok(())
     }
 
@@ -223,6 +229,7 @@ impl Verifier {
         layer.discard(sink, at, sectors)?;
         self.shadow.discard(at.0, sectors);
         self.mixed.replace(at.0, sectors);
+        self.set_droppable(at, sectors, false);
         Ok(())
     }
 
@@ -269,7 +276,7 @@ impl Verifier {
             Expected::Unwritten => is_zero(data),
             Expected::Discarded(v) => is_zero(data) || self.is_lost_discard(sector, v, data),
         };
-        if !good {
+        if !good && !(self.droppable.contains(&sector) && is_zero(data)) {
             self.mismatch(sector, expected, data);
         }
     }
@@ -285,9 +292,14 @@ impl Verifier {
 
     #[cold]
     fn mismatch(&mut self, sector: u64, expected: Expected, data: &[u8]) {
+        let found = describe_found(sector, expected, self.content.find(data));
+        self.mismatch_of(sector, expected, found);
+    }
+
+    #[cold]
+    fn mismatch_of(&mut self, sector: u64, expected: Expected, found: String) {
         self.outcome.mismatches += 1;
         if self.outcome.first.len() < MISMATCHES_SHOWN_MAX {
-            let found = describe_found(sector, expected, self.content.find(data));
             let expected = match expected {
                 Expected::Unwritten => "zeros (never written)".into(),
                 Expected::Discarded(v) => format!("zeros (discarded after version {v})"),

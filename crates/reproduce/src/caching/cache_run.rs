@@ -301,6 +301,10 @@ fn one(top: &mut dyn StackDevice<UntimedSink>, sink: &mut UntimedSink, r: &Reque
     match r.op {
         ReqOp::Flush => top.flush(sink)?,
         ReqOp::Discard => top.discard(sink, r.sector, u64::from(r.sectors))?,
+        ReqOp::Command(command) => {
+            let why = "is not possible here; use a trace of reads and writes";
+            return Err(frit_core::Error::param("command", command.name(), why).into());
+        }
         ReqOp::Read | ReqOp::Write => {
             let (mut at, mut left) = (r.sector.0, r.sectors);
             while left > 0 {

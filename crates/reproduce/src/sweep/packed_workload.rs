@@ -86,6 +86,11 @@ impl PackedReader {
                 ReqOp::Write => 'W',
                 ReqOp::Discard => 'D',
                 ReqOp::Flush => 'F',
+                ReqOp::Command(command) => {
+                    let why =
+                        format!("a sweep has no command {}; use a trace of reads and writes", command.name());
+                    return Err(io::Error::other(why));
+                }
             };
             // Of all hints, only metadata affects the placement of a write.
             let mark = if self.hints && r.hints.has(Hints::METADATA) { "M" } else { "" };

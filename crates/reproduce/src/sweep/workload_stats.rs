@@ -86,7 +86,7 @@ impl WorkloadStats {
                         f.read_parts += pages.end() - pages.start() + 1;
                         f.read_unwritten += pages.filter(|p| !written.contains(p)).count() as u64;
                     }
-                    ReqOp::Discard | ReqOp::Flush => {}
+                    ReqOp::Discard | ReqOp::Flush | ReqOp::Command(_) => {}
                 }
             }
         }

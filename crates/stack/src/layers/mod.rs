@@ -308,6 +308,18 @@ pub fn with_byte_access() -> Vec<&'static str> {
     LayerKind::all().iter().filter(|k| k.serves_bytes()).map(|k| k.name()).collect()
 }
 
+/// Returns the names of the layers that know the commands of a solid-state cache, for messages.
+#[must_use]
+pub fn with_cache_access() -> Vec<&'static str> {
+    LayerKind::all().iter().filter(|k| k.has_cache_commands()).map(|k| k.name()).collect()
+}
+
+/// Returns the names of the layers that know the commands of a zoned device, for messages.
+#[must_use]
+pub fn with_zone_access() -> Vec<&'static str> {
+    LayerKind::all().iter().filter(|k| k.has_zone_commands()).map(|k| k.name()).collect()
+}
+
 impl LayerKind {
     /// Returns all kinds.
     #[must_use]
@@ -370,6 +382,18 @@ impl LayerKind {
     #[must_use]
     pub fn serves_bytes(self) -> bool {
         self == LayerKind::Hfsl
+    }
+
+    /// Returns `true` if the layer knows the commands of a solid-state cache.
+    #[must_use]
+    pub fn has_cache_commands(self) -> bool {
+        self == LayerKind::Ssc
+    }
+
+    /// Returns `true` if the layer knows the commands of a zoned device.
+    #[must_use]
+    pub fn has_zone_commands(self) -> bool {
+        self == LayerKind::Zns
     }
 
     /// Returns `true` if the layer keeps changes in DRAM until a flush, with or without a disk below

@@ -21,7 +21,7 @@ use crate::devices::DeviceNames;
 use crate::measured::ServiceTime;
 use crate::problems::{Problems, Reason};
 use crate::request::SECTOR_LIMIT;
-use crate::{Options, Reading, ReqOp, Request, Result, SectorCut};
+use crate::{DeviceCommand, Options, Reading, ReqOp, Request, Result, SectorCut};
 use frit_core::{Hints, Nanos, SECTOR_BYTES, Sector};
 
 /// A trace format: name, recognition and decoder.
@@ -88,7 +88,7 @@ impl DecoderOutput {
         self.requests.len() < BATCH && !self.stop
     }
 
-    /// Adds a read, write or discard of whole sectors.
+    /// Adds a read, write, discard or command of whole sectors.
     #[inline]
     pub(crate) fn push(
         &mut self,
@@ -225,5 +225,9 @@ pub(crate) fn op_word(word: &[u8]) -> std::result::Result<ReqOp, Reason> {
         (b"fsync", ReqOp::Flush),
     ];
     let found = WORDS.iter().find(|(w, _)| word.eq_ignore_ascii_case(w));
-    found.map(|&(_, op)| op).ok_or("unknown operation")
+    if let Some(&(_, op)) = found {
+        return Ok(op);
+    }
+    let command = std::str::from_utf8(word).ok().and_then(|word| word.parse::<DeviceCommand>().ok());
+    command.map(ReqOp::Command).ok_or("unknown operation")
 }

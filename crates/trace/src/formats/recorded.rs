@@ -1,7 +1,7 @@
 //! frit's own CSV for recorded traces: `time_us,op,sector,sectors,flags`, with that line as the
 //! header.
 //!
-//! op: R read, W write, D discard, F flush. flags: M metadata or journal, S synchronous, F forced
+//! op: R read, W write, D discard, F flush, or the name of a command of a device. flags: M metadata or journal, S synchronous, F forced
 //! unit access, P preflush, B bytes. A preflush becomes a flush request before the write. With B,
 //! address and length of a read or write are in bytes instead of sectors. A sixth column `device`
 //! is read if the header has it. Times may have decimals.
@@ -48,10 +48,11 @@ impl LineParser for Recorded {
         let at = c.decimal(TimeUnit::Us.power())?;
         c.expect(b',')?;
         let op = match c.rest {
-            [o, rest @ ..] => {
+            [o, rest @ ..] if rest.first() == Some(&b',') => {
                 c.rest = rest;
                 super::op_word(&[*o])?
             }
+            [_, ..] => command(&mut c)?,
             [] => return Err("too few fields"),
         };
         c.expect(b',')?;
@@ -71,8 +72,10 @@ impl LineParser for Recorded {
             return Ok(());
         }
         if bytes {
-            if op == ReqOp::Discard {
-                return Err("a discard has whole sectors");
+            match op {
+                ReqOp::Discard => return Err("a discard has whole sectors"),
+                ReqOp::Command(_) => return Err("a command has whole sectors"),
+                ReqOp::Read | ReqOp::Write | ReqOp::Flush => {}
             }
             let device = out.names.name(name)?;
             if preflush {
@@ -86,6 +89,20 @@ impl LineParser for Recorded {
             out.push_flush(at, Hints::NONE, device);
         }
         out.push(at, op, sector, sectors, hints, device)
+    }
+}
+
+/// Reads the name of a command. Words for other operations are not of this format.
+#[cold]
+fn command(c: &mut Cursor<'_>) -> Result<ReqOp, Reason> {
+    let end = c.rest.iter().position(|&b| b == b',').ok_or("too few fields")?;
+    let (word, rest) = c.rest.split_at(end);
+    match super::op_word(word)? {
+        op @ ReqOp::Command(_) => {
+            c.rest = rest;
+            Ok(op)
+        }
+        _ => Err("unknown operation"),
     }
 }
 

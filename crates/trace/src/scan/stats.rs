@@ -5,11 +5,12 @@ use crate::devices::DeviceLayout;
 use crate::fit::CHUNK_BYTES;
 use crate::identity::WorkloadIdentity;
 use crate::problems::Problems;
-use crate::{DeviceMapping, Reading, ReqOp, Request};
+use crate::{DeviceCommand, DeviceMapping, Reading, ReqOp, Request};
 use frit_core::{Hints, Nanos, SECTOR_BYTES};
 use hdrhistogram::Histogram;
 use roaring::RoaringTreemap;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Size of a page in bytes, the unit of footprints.
 const PAGE: u64 = 4096;
@@ -41,6 +42,17 @@ pub struct SizeStats {
     /// Largest size.
     #[serde(rename = "max_bytes")]
     pub max: u64,
+}
+
+/// Number of the requests with one command of a device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct CommandCount {
+    /// Name of the command.
+    pub command: &'static str,
+    /// Number of requests.
+    pub requests: u64,
+    /// Total number of bytes that they cover.
+    pub bytes: u64,
 }
 
 /// Statistics of arrivals and of the gaps between requests.
@@ -142,6 +154,8 @@ pub(super) struct StatsCollector {
     reads: ValueHistogram,
     writes: ValueHistogram,
     discards: ValueHistogram,
+    /// Requests and their bytes, by command.
+    commands: BTreeMap<DeviceCommand, (u64, u64)>,
     gaps: ValueHistogram,
     flushes: u64,
     metadata: u64,
@@ -169,6 +183,7 @@ impl StatsCollector {
             reads: ValueHistogram::new(),
             writes: ValueHistogram::new(),
             discards: ValueHistogram::new(),
+            commands: BTreeMap::new(),
             gaps: ValueHistogram::new(),
             flushes: 0,
             metadata: 0,
@@ -202,6 +217,7 @@ impl StatsCollector {
             ReqOp::Read => self.reads.add_size(r),
             ReqOp::Write => self.writes.add_size(r),
             ReqOp::Discard => self.discards.add_size(r),
+            ReqOp::Command(command) => self.command(command, r),
         }
         let device = if self.merge { 0 } else { usize::from(r.device) };
         if self.spaces.len() <= device {
@@ -209,9 +225,15 @@ impl StatsCollector {
             self.ends.resize(device + 1, 0);
         }
         self.ends[device] = self.ends[device].max(r.end());
-        if r.op != ReqOp::Discard {
+        if matches!(r.op, ReqOp::Read | ReqOp::Write) {
             self.place(r, device);
         }
+    }
+
+    fn command(&mut self, command: DeviceCommand, r: &Request) {
+        let (requests, bytes) = self.commands.entry(command).or_default();
+        *requests += 1;
+        *bytes = bytes.saturating_add(r.bytes());
     }
 
     fn arrival(&mut self, at: Nanos) {
@@ -283,6 +305,11 @@ impl StatsCollector {
             reads,
             writes,
             discards: self.discards.sizes(),
+            commands: self
+                .commands
+                .iter()
+                .map(|(c, &(requests, bytes))| CommandCount { command: c.name(), requests, bytes })
+                .collect(),
             flushes: self.flushes,
             write_ratio: share(writes.count, moves),
             metadata: self.metadata,

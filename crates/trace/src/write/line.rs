@@ -76,6 +76,11 @@ impl LineWriter {
         LineWriter { format, devices, waited_us: 0, opened: Vec::new() }
     }
 
+    /// Returns the name of the format.
+    pub(super) fn format_name(&self) -> &'static str {
+        self.format.name()
+    }
+
     /// Returns `true` if the format has hints.
     pub(super) fn has_hints(&self) -> bool {
         self.format == WriteFormat::Recorded
@@ -95,7 +100,7 @@ impl LineWriter {
         let moves = matches!(r.op, ReqOp::Read | ReqOp::Write);
         match self.format {
             WriteFormat::Recorded => self.recorded(r, name, out),
-            WriteFormat::Fio2 | WriteFormat::Fio3 => self.fio(r, out),
+            WriteFormat::Fio2 | WriteFormat::Fio3 => return self.fio(r, out),
             _ if !moves => return false,
             WriteFormat::Msr => msr(r, name, out),
             WriteFormat::DiskSim => {
@@ -138,10 +143,11 @@ impl LineWriter {
             decimal(r.at, 1000, 3, out);
         }
         let op = match r.op {
-            ReqOp::Read => 'R',
-            ReqOp::Write => 'W',
-            ReqOp::Discard => 'D',
-            ReqOp::Flush => 'F',
+            ReqOp::Read => "R",
+            ReqOp::Write => "W",
+            ReqOp::Discard => "D",
+            ReqOp::Flush => "F",
+            ReqOp::Command(command) => command.name(),
         };
         let whole = r.is_whole();
         let (at, len) = if whole { (r.sector.0, u64::from(r.sectors)) } else { (r.offset(), r.bytes()) };
@@ -169,9 +175,16 @@ impl LineWriter {
         out.push(b'\n');
     }
 
-    /// Writes a request to an iolog. Files are named by the number of the device, because fio
+    /// Writes a request to an iolog; returns `false` if it has no such operation. Files are named by the number of the device, because fio
     /// interprets names as paths.
-    fn fio(&mut self, r: &Request, out: &mut Vec<u8>) {
+    fn fio(&mut self, r: &Request, out: &mut Vec<u8>) -> bool {
+        let action = match r.op {
+            ReqOp::Read => "read",
+            ReqOp::Write => "write",
+            ReqOp::Discard => "trim",
+            ReqOp::Flush => "sync",
+            ReqOp::Command(_) => return false,
+        };
         let device = if self.devices { r.device } else { 0 };
         let now = r.at.0 / 1000;
         let timed = self.format == WriteFormat::Fio3;
@@ -195,13 +208,8 @@ impl LineWriter {
         }
         self.waited_us = self.waited_us.max(now);
         stamp(out);
-        let action = match r.op {
-            ReqOp::Read => "read",
-            ReqOp::Write => "write",
-            ReqOp::Discard => "trim",
-            ReqOp::Flush => "sync",
-        };
         let _ = writeln!(out, "{} {action} {} {}", file(device), r.offset(), r.bytes());
+        true
     }
 }
 

@@ -6,7 +6,7 @@ mod output;
 
 pub use line::{WRITABLE, WriteFormat};
 
-use crate::{Error, ReqOp, Request, Result};
+use crate::{DeviceCommand, Error, ReqOp, Request, Result};
 use frit_core::Hints;
 use line::LineWriter;
 use output::OutputEncoder;
@@ -95,7 +95,7 @@ impl Writer {
     /// Writes requests. `names` are the device names of their workload.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// The file cannot be written; a request is a command that the format does not have.
     pub fn write(&mut self, requests: &[Request], names: &[String]) -> Result<()> {
         for r in requests {
             if self.line.put(r, names, &mut self.buffer) {
@@ -104,11 +104,27 @@ impl Writer {
                 self.written.widened += u64::from(!r.is_whole() && !self.line.has_bytes());
             } else if r.op == ReqOp::Flush {
                 self.written.flushes_lost += 1;
+            } else if let ReqOp::Command(command) = r.op {
+                return Err(self.no_command(command, r));
             } else {
                 self.written.discards_lost += 1;
             }
         }
         self.drain()
+    }
+
+    /// Returns the error of a command that the format does not have. A trace without it would be
+    /// another workload, so it is not left out.
+    #[cold]
+    fn no_command(&self, command: DeviceCommand, r: &Request) -> Error {
+        let WriteSummary { requests, flushes_lost, discards_lost, .. } = self.written;
+        Error::CommandNotWritable {
+            path: self.path.clone(),
+            format: self.line.format_name(),
+            command: command.name(),
+            number: requests + flushes_lost + discards_lost + 1,
+            sector: r.sector.0,
+        }
     }
 
     /// Passes all data to the file, so that a reader can see it, for a writer that stays open for

@@ -54,7 +54,7 @@ fn row(r: &Request, device: String) -> [String; 6] {
         (Hints::SYNC, "sync"),
     ];
     let hints: Vec<&str> = names.into_iter().filter(|(h, _)| r.hints.has(*h)).map(|(_, name)| name).collect();
-    let op = format!("{:?}", r.op).to_lowercase();
+    let op = r.op.name().to_owned();
     let at = format!("{}.{:09}", r.at.0 / 1_000_000_000, r.at.0 % 1_000_000_000);
     let (sector, sectors) = if r.is_whole() {
         (r.sector.0.to_string(), r.sectors.to_string())

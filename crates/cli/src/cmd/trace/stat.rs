@@ -103,6 +103,10 @@ fn sizes(s: &Scan) -> Table {
     if s.flushes > 0 {
         t.add_row(["flushes".to_owned(), s.flushes.to_string(), share(s.flushes)]);
     }
+    for c in &s.commands {
+        let cells = [c.command.to_owned(), c.requests.to_string(), share(c.requests), size::format(c.bytes)];
+        t.add_row(cells);
+    }
     t.add_row(["all".to_owned(), s.requests.to_string()]);
     t.column_iter_mut().skip(1).for_each(|c| c.set_cell_alignment(CellAlignment::Right));
     t
