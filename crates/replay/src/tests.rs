@@ -2,6 +2,7 @@
 
 mod arrays;
 mod byte_requests;
+mod device_commands;
 mod disks;
 mod engines;
 mod faults;

@@ -7,7 +7,7 @@ const BEGIN: &str = "<!-- commands without a test -->\n";
 const END: &str = "<!-- end of commands -->\n";
 
 /// Commands that tests other than that of the README run as written.
-const RUN_ELSEWHERE: [&str; 8] = [
+const RUN_ELSEWHERE: [&str; 10] = [
     // tests/all/fs_sim.rs compares the output with the page.
     "fs-sim --explain create",
     // tests/all/ntl.rs runs it up to each of its requests.
@@ -20,6 +20,9 @@ const RUN_ELSEWHERE: [&str; 8] = [
     // tests/all/mqsim_model.rs.
     "mqsim examples/mqsim-ssdconfig.xml",
     "trace generate uniform,count=1000,read=0.7,size=8K,align=8K,span=64M --to mqsim",
+    // tests/all/trace_commands.rs.
+    "run ssc-small examples/cache-commands.csv --verify",
+    "run zns-small,zns.recovery=scan examples/zone-commands.csv --open --verify",
     // tests/all/trace.rs.
     "trace stat gen:varmail,count=100k",
 ];

@@ -40,6 +40,7 @@ mod slc_model;
 mod stacks;
 mod streams_model;
 mod trace;
+mod trace_commands;
 mod volumes;
 mod wear;
 mod zns_model;

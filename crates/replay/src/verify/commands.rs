@@ -70,3 +70,61 @@ impl Verifier {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: usize = 8 * SECTOR;
+
+    /// A verifier that knows two dirty versions of block 0, and the contents of both.
+    fn two_versions() -> (Verifier, Vec<u8>, Vec<u8>) {
+        let mut v = Verifier::new(1, 64, true);
+        let mut write = |data: &mut Vec<u8>| {
+            v.generate(Sector(0), data);
+            v.written(Sector(0), BLOCK, false);
+        };
+        let (mut old, mut new) = (vec![0; BLOCK], vec![0; BLOCK]);
+        write(&mut old);
+        write(&mut new);
+        (v, old, new)
+    }
+
+    fn mismatches(v: &mut Verifier, hit: bool, data: &[u8]) -> u64 {
+        let before = v.outcome.mismatches;
+        v.read_or_miss(Sector(0), hit, data);
+        v.outcome.mismatches - before
+    }
+
+    #[test]
+    fn a_dirty_block_is_present_and_new() {
+        let (mut v, old, new) = two_versions();
+        assert_eq!(mismatches(&mut v, true, &new), 0);
+        assert_eq!(mismatches(&mut v, true, &old), 8);
+        assert_eq!(mismatches(&mut v, false, &new), 8);
+        assert_eq!(mismatches(&mut v, true, &[0; BLOCK]), 8);
+        assert!(v.outcome.first.iter().any(|m| m.found == "a miss (lost)"), "{:?}", v.outcome.first);
+    }
+
+    #[test]
+    fn a_clean_block_is_new_or_absent() {
+        let (mut v, old, new) = two_versions();
+        v.cleaned(Sector(0), 8);
+        assert_eq!(mismatches(&mut v, true, &new), 0);
+        assert_eq!(mismatches(&mut v, false, &new), 0);
+        assert_eq!(mismatches(&mut v, true, &old), 8);
+        // A write makes it dirty again.
+        let mut data = vec![0; BLOCK];
+        v.generate(Sector(0), &mut data);
+        v.written(Sector(0), BLOCK, false);
+        assert_eq!(mismatches(&mut v, false, &data), 8);
+    }
+
+    #[test]
+    fn a_removed_block_has_no_contents() {
+        let (mut v, _, new) = two_versions();
+        v.removed(Sector(0), 8);
+        assert_eq!(mismatches(&mut v, false, &new), 0);
+        assert_eq!(mismatches(&mut v, true, &new), 8);
+    }
+}
