@@ -315,6 +315,79 @@ fn composers_pass_no_command_on() {
     }
 }
 
+/// Commands of media by operation.
+fn of_media(r: &Report, op: &str) -> u64 {
+    r.counts.iter().filter(|c| c.op == op).map(|c| c.count.commands).sum()
+}
+
+fn metric(r: &Report, name: &str) -> f64 {
+    let mut all = r.layers.iter().flat_map(|l| &l.metrics).filter(|m| m.name == name);
+    all.next().unwrap_or_else(|| panic!("no metric {name}")).value
+}
+
+/// The column "media" of the table in `docs/reference/interfaces.md`: reads, programs and erases that a
+/// command adds to those of the commands before it.
+#[test]
+fn media_receive_what_the_table_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let cached = "0,write-dirty,0,16,\n";
+    let zone = "0,zone-append,0,8,\n";
+    for (name, before, line, expected) in [
+        ("ssc-small", "", "1,write-dirty,0,16,\n", [0, 2, 0]),
+        ("ssc-small", "", "1,write-clean,0,16,\n", [0, 2, 0]),
+        ("ssc-small", cached, "1,read-or-miss,0,32,\n", [2, 0, 0]),
+        ("ssc-small", cached, "1,clean,0,16,\n", [0, 0, 0]),
+        ("ssc-small", cached, "1,exists,0,64,\n", [0, 0, 0]),
+        ("ssc-small", cached, "1,evict,0,16,\n", [0, 0, 0]),
+        ("zns-small", "", "1,zone-append,0,64,\n", [0, 2, 0]),
+        ("zns-small", "", "1,zone-open,0,2048,\n", [0, 0, 0]),
+        ("zns-small", zone, "1,zone-close,0,2048,\n", [0, 1, 0]),
+        ("zns-small", zone, "1,zone-finish,0,2048,\n", [0, 1, 0]),
+        ("zns-small", "0,zone-append,0,64,\n", "1,zone-reset,0,2048,\n", [0, 0, 2]),
+    ] {
+        let count = |lines: &str| {
+            // A read of a place that was never written, later, gives the device time for its erases.
+            let path = trace(&dir, &format!("{lines}100000,R,40960,8,\n"));
+            let mode = LoopMode::Open { speed: 1.0, depth: None };
+            let options = RunOptions { mode, ..RunOptions::default() };
+            let r = run(&builtin(name, &[]), path.to_str().unwrap(), &options);
+            ["nand-read", "nand-program", "nand-erase"].map(|op| of_media(&r, op))
+        };
+        let (with, without) = (count(&format!("{before}{line}")), count(before));
+        let added: Vec<u64> = with.iter().zip(without).map(|(a, b)| a - b).collect();
+        assert_eq!(added, expected, "{before}{line}");
+    }
+    // With durability at the acknowledgement, the record of an eviction is written at once.
+    let sync = builtin("ssc-small", &["ssc.durability=synchronous"]);
+    let programs = |lines: &str| {
+        of_media(&run(&sync, trace(&dir, lines).to_str().unwrap(), &RunOptions::default()), "nand-program")
+    };
+    assert!(programs("0,write-dirty,0,16,\n1,evict,0,16,\n") > programs(cached));
+}
+
+/// The column "composer": requests of sectors reach the device as the commands that they correspond to.
+#[test]
+fn requests_reach_a_device_below_a_composer_as_its_commands() {
+    let dir = tempfile::tempdir().unwrap();
+    let nand = "[media.nand]\nprofile = \"slc-k9-2016\"\nchannels = 1\nchips_per_channel = 1\nblocks_per_plane = 64\n";
+    let over = |device: &str| {
+        parse(&format!(
+            "[top]\nkind = \"delay\"\ndevice = \"device\"\n{nand}[device]\nnand = \"nand\"\n{device}"
+        ))
+    };
+    let lines = "0,W,0,16,\n1,D,0,8,\n2,F,0,0,\n";
+    let path = trace(&dir, lines);
+    let r = run(&over("kind = \"ssc\"\n"), path.to_str().unwrap(), &RunOptions::default());
+    // Blocks of 2 KiB: four were written, and two evicted.
+    assert_eq!((metric(&r, "ssc_dirty"), metric(&r, "ssc_evicted")), (2.0, 2.0));
+    let zns = over("kind = \"zns\"\nrecovery = \"scan\"\n");
+    let path = trace(&dir, "0,W,0,16,\n1,D,0,16,\n2,W,0,8,\n3,F,0,0,\n");
+    let r = run(&zns, path.to_str().unwrap(), &RunOptions::default());
+    assert_eq!(metric(&r, "resets"), 1.0);
+    let e = error(&zns, &trace(&dir, "0,W,0,8,\n1,zone-append,0,8,\n"));
+    assert!(e.contains("request 2 ") && e.contains("zone-append") && e.contains("stack: zns"), "{e}");
+}
+
 #[test]
 fn a_command_has_whole_blocks_or_zones() {
     let dir = tempfile::tempdir().unwrap();
