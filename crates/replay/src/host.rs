@@ -379,7 +379,7 @@ mod tests {
     #[test]
     fn a_class_has_one_operation() {
         let all = CLASSES.into_iter().chain(DeviceCommand::all().iter().map(|&c| ReqOp::Command(c)));
-        let classes: Vec<u8> = all.map(|op| class(op)).collect();
+        let classes: Vec<u8> = all.map(class).collect();
         assert_eq!(classes, (0..15).collect::<Vec<u8>>());
         assert!(classes.iter().all(|&c| operation(c).map(class) == Some(c)));
         assert_eq!(operation(15), None);

@@ -276,7 +276,8 @@ impl Verifier {
             Expected::Unwritten => is_zero(data),
             Expected::Discarded(v) => is_zero(data) || self.is_lost_discard(sector, v, data),
         };
-        if !good && !(self.droppable.contains(&sector) && is_zero(data)) {
+        let good = good || self.droppable.contains(&sector) && is_zero(data);
+        if !good {
             self.mismatch(sector, expected, data);
         }
     }
