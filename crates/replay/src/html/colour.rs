@@ -13,6 +13,9 @@ pub(super) fn class(name: &str) -> Colour {
         "write" => "verm",
         "discard" => "purple",
         "flush" => "green",
+        "read-or-miss" => "sky",
+        "write-dirty" | "zone-append" => "orange",
+        "write-clean" => "yellow",
         _ => "ink",
     }
 }
