@@ -163,6 +163,8 @@ fn ftl(p: &mut Parameters, g: &Geometry, out: &mut String) -> Result<()> {
     }
     put!(out, "gc = \"{}\"", if policy == "FIFO" { "fifo" } else { "greedy" });
     put!(out, "gc_low_blocks = {low}\ngc_high_blocks = {}", low + 1);
+    put!(out, "# MQSim copies a victim as a whole, and requests of the host precede its commands.");
+    put!(out, "gc_pacing = \"all-at-once\"");
     put!(out, "copyback = {}", p.flag("Use_Copyback_for_GC", false)?);
     let (dynamic, fixed) =
         (p.flag("Dynamic_Wearleveling_Enabled", true)?, p.flag("Static_Wearleveling_Enabled", true)?);
@@ -256,7 +258,7 @@ fn reason(name: &str, g: &Geometry) -> String {
         }
         "CMT_Sharing_Mode" => "all flows share the table",
         "Preemptible_GC_Enabled" | "GC_Hard_Threshold" => {
-            "writes pay for garbage collection below gc_low_blocks"
+            "requests precede garbage collection, which begins at gc_low_blocks"
         }
         "CMD_Suspension_Support" | "Suspend_Erase_Time" | "Suspend_Program_Time" | "Suspend_Write_Time" => {
             "MQSim's scheduler never suspends (TSU_OutofOrder.cpp); media.nand.suspend does"
