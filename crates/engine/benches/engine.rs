@@ -26,6 +26,7 @@ fn hardware() -> Hardware {
         t_erase: Nanos(1_500_000),
         t_command: CommandCycles::all(Nanos::ZERO),
         t_plane: CommandCycles::all(Nanos::ZERO),
+        t_cache_busy: None,
         bus_ps_per_byte: 6_445,
     };
     let mut hw = Hardware::new();

@@ -51,6 +51,10 @@ pub struct NandTiming {
     /// Time of the bus for the cycles of each further plane of a multi-plane command.
     #[serde(default)]
     pub t_plane: CommandCycles,
+    /// tCBSY: time from the start of the cells of a program until the data of the next page of the block can
+    /// be transferred, if the device has cache programs (ONFI 5.1, section 5.19: page cache program).
+    #[serde(default)]
+    pub t_cache_busy: Option<Nanos>,
 }
 
 /// Time of the bus for command and address cycles, by operation.
@@ -302,6 +306,16 @@ impl TimingModel {
     pub fn suspend(&self) -> Option<NandSuspend> {
         match self {
             TimingModel::NandCells(both) => both.1.suspend,
+            _ => None,
+        }
+    }
+
+    /// Returns tCBSY, if the device has cache programs.
+    #[must_use]
+    pub fn cache_busy(&self) -> Option<Nanos> {
+        match self {
+            TimingModel::Nand(timing) => timing.t_cache_busy,
+            TimingModel::NandCells(both) => both.0.t_cache_busy,
             _ => None,
         }
     }

@@ -1,5 +1,6 @@
 //! Discrete-event engine: queues, a scheduler and exact channel arbitration in virtual time.
 
+mod cache_program;
 mod channels;
 mod chips;
 mod disk;
@@ -145,6 +146,9 @@ impl<P: Scheduler> Event<P> {
                 let accepts = self.queues.accepts_read(unit);
                 let read = accepts.then(|| self.scheduler.pick_read(&self.queues, unit)).flatten();
                 self.queues.suspend_or_resume(unit, read);
+            } else if self.queues.can_load(unit) {
+                let picked = self.scheduler.pick_cached(&self.queues, unit);
+                self.queues.load(unit, picked);
             } else if let Some(id) = self.scheduler.pick(&self.queues, unit) {
                 self.queues.start(unit, id);
             }
@@ -162,6 +166,7 @@ impl<P: Scheduler> Event<P> {
                 self.queues.end_chip_phase(id);
             }
             PendingEvent::Phase(id) => self.end_phase(id),
+            PendingEvent::CacheFree(id) => self.queues.free_cache(id),
             PendingEvent::Operation(unit, event) => {
                 if let Some(id) = self.queues.operation_of(unit, event) {
                     self.end_phase(id);

@@ -1,6 +1,7 @@
 //! State of the event engine: commands and their dependencies, the queue of each unit, channels,
 //! events.
 
+use super::cache_program::CacheRegister;
 use super::channels::{ChannelRequest, Channels};
 use super::chips::ChipControllers;
 use super::disk_queue::{DiskJobState, DiskQueue, NO_DISK, disk_queues};
@@ -57,6 +58,8 @@ pub(super) enum Stage {
     Suspends,
     /// The command has the unit: transfer in, operation of the cells, transfer out.
     In,
+    /// The data are in the register of a cache program, while the cells work for another one.
+    Loaded,
     Array,
     Out,
     /// The device is done; the host is not notified yet.
@@ -118,6 +121,8 @@ pub(super) struct UnitQueue {
     pub(super) disk: u8,
     /// The unit is in the list of units to examine.
     listed: bool,
+    /// The register for cache programs.
+    pub(super) cache: Option<CacheRegister>,
     /// Pages that are programmed by one command.
     pub(super) program_pages: u32,
     /// A fence takes no time: see [`TimingModel::has_free_fence`].
@@ -131,6 +136,8 @@ pub(super) enum PendingEvent {
     Phase(CmdId),
     /// The cells end a command that reads can suspend, unless the event is void.
     Operation(UnitId, u32),
+    /// The register of a unit is free for the next cache program, if this one is still executed.
+    CacheFree(CmdId),
     /// A timer of the scheduler expires.
     Timer(u32),
     /// A gate opens.
@@ -329,6 +336,7 @@ impl Queues {
             device: hardware.device_of(u) as u8,
             disk: disk_of[hardware.device_of(u)],
             listed: false,
+            cache: hardware.devices()[hardware.device_of(u)].model.cache_busy().map(CacheRegister::new),
             program_pages: hardware.devices()[hardware.device_of(u)].nand.map_or(1, |l| l.program_pages),
             free_fence: hardware.devices()[hardware.device_of(u)].model.has_free_fence(),
         };
@@ -593,7 +601,8 @@ impl Queues {
         }
     }
 
-    fn start_cells(&mut self, id: CmdId) {
+    pub(super) fn start_cells(&mut self, id: CmdId) {
+        self.begin_cache(id);
         let node = &mut self.nodes[id.0 as usize];
         node.stage = Stage::Array;
         let end = self.now + node.phases.array;
@@ -610,7 +619,9 @@ impl Queues {
         match node.stage {
             Stage::In => {
                 self.release_channel(id.0);
-                self.start_cells(id);
+                if !self.waits_in_cache(id) {
+                    self.start_cells(id);
+                }
             }
             Stage::Suspends => self.begin_phases(id),
             Stage::Array if phases.bus_out > Nanos::ZERO => {
@@ -630,6 +641,9 @@ impl Queues {
                 let unit = &mut self.units[cmd.unit.idx()];
                 unit.running = NONE;
                 if !self.suspensions.is_empty() && self.end_read(cmd.unit) {
+                    return Stage::Finished;
+                }
+                if self.take_from_cache(cmd.unit) {
                     return Stage::Finished;
                 }
                 let unit = &mut self.units[cmd.unit.idx()];
@@ -689,10 +703,11 @@ impl Queues {
         self.nodes[id as usize].next = NONE;
     }
 
-    /// Lists a unit that may have a command to start: it is free, or its operation can be suspended.
+    /// Lists a unit that may have a command to start: it is free, its operation can be suspended, or a cache
+    /// program can be loaded.
     pub(super) fn list_free_unit(&mut self, unit: UnitId) {
         let u = &self.units[unit.idx()];
-        if !u.listed && (u.running == NONE || self.has_operation(unit)) {
+        if !u.listed && (u.running == NONE || self.has_operation(unit) || self.can_load(unit)) {
             self.units[unit.idx()].listed = true;
             self.free_units.push_back(unit);
         }

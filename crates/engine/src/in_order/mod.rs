@@ -154,7 +154,7 @@ impl InOrder {
             }
             let Some(&QueuedCommand { cmd, tok, ready }) = unit.queue.front() else { return };
             let Some(ready) = ready.or_else(|| self.tokens.ready_at(tok)) else { return };
-            let begin = ready.max(unit.free);
+            let begin = ready.max(unit.free_for(&cmd));
             let phases = self.models[usize::from(unit.device)].phases(&cmd, begin);
             (unit.ready, unit.start) = (ready, begin);
             if phases.bus_in + phases.bus_out > Nanos::ZERO {
@@ -249,7 +249,7 @@ impl InOrder {
         let unit = &mut self.units[id.idx()];
         let Some(&QueuedCommand { cmd, tok, .. }) = unit.queue.front() else { return };
         unit.queue.pop_front();
-        unit.free = at;
+        unit.note_end(&cmd, at);
         unit.stage = Stage::Idle;
         self.usage.count_command(&cmd, unit.ready, unit.start, at);
         if let Some(recorded) = &mut self.recorded {
@@ -370,9 +370,10 @@ fn transfer(unit: &mut Unit, channels: &mut [Nanos], asked: Nanos) -> (Nanos, Na
     let free = &mut channels[usize::from(unit.channel)];
     let at = asked.max(*free);
     *free = at + unit.transfer;
-    // The service starts with the first grant; the wait for the bus counts as waiting time.
-    unit.start = select_unpredictable(unit.stage == Stage::In, at, unit.start);
-    (at, *free + unit.then)
+    // The service starts with the first grant; the wait for the bus counts as waiting time. So does the time of
+    // a cache program in which the cells work for the one before.
+    unit.start = select_unpredictable(unit.stage == Stage::In, at.max(unit.free), unit.start);
+    (at, (*free).max(unit.free) + unit.then)
 }
 
 impl Sink for InOrder {

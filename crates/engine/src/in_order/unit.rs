@@ -1,7 +1,7 @@
 //! A unit of the in-order engine: its queue, and the command that it executes.
 
 use super::tokens::Tok;
-use frit_core::{Cmd, Nanos, UnitId};
+use frit_core::{Cmd, Nanos, Op, UnitId};
 use frit_media::{Hardware, Phases, TimingModel};
 use std::collections::VecDeque;
 
@@ -46,6 +46,12 @@ pub(super) struct Unit {
     pub(super) then: Nanos,
     /// Length of the transfer after the next one; zero if there is none.
     pub(super) second_transfer: Nanos,
+    /// tCBSY, if the device has cache programs.
+    pub(super) cache_busy: Option<Nanos>,
+    /// Block of the last command, if that was a program; and the time from which a transfer to its next page
+    /// can begin.
+    pub(super) cached_block: Option<u32>,
+    pub(super) register_free: Nanos,
     pub(super) channel: u16,
     pub(super) device: u8,
     pub(super) stage: Stage,
@@ -71,6 +77,9 @@ impl Unit {
             transfer: Nanos::ZERO,
             then: Nanos::ZERO,
             second_transfer: Nanos::ZERO,
+            cache_busy: hardware.devices()[device].model.cache_busy(),
+            cached_block: None,
+            register_free: Nanos::ZERO,
             channel: hardware.channel_of(id) as u16,
             device: device as u8,
             stage: Stage::Idle,
@@ -78,6 +87,23 @@ impl Unit {
             free_fence: hardware.devices()[device].model.has_free_fence(),
             die,
             planned_commands: if hardware.devices()[device].model.suspend().is_some() { 2 } else { 1 },
+        }
+    }
+
+    /// Time from which a command can begin: a cache program before the cells have ended the one before.
+    #[inline]
+    pub(super) fn free_for(&self, cmd: &Cmd) -> Nanos {
+        let cached = self.cached_block == Some(cmd.hazard) && cmd.op == Op::NandProgram;
+        if cached { self.register_free } else { self.free }
+    }
+
+    /// Notes the last command of the unit, whose cells have ended or will end at `end`.
+    #[inline]
+    pub(super) fn note_end(&mut self, cmd: &Cmd, end: Nanos) {
+        self.free = end;
+        if let Some(busy) = self.cache_busy {
+            self.cached_block = (cmd.op == Op::NandProgram).then_some(cmd.hazard);
+            self.register_free = end - self.then + busy;
         }
     }
 

@@ -19,6 +19,10 @@ impl Scheduler for Fifo {
         queues.oldest(unit).filter(|&id| queues.may_suspend(id))
     }
 
+    fn pick_cached(&mut self, queues: &Queues, unit: UnitId) -> Option<CmdId> {
+        queues.oldest(unit)
+    }
+
     fn params(&mut self) -> &mut dyn Params {
         self
     }

@@ -55,6 +55,12 @@ pub trait Scheduler: Send {
         queues.sent(unit).next().map(|w| w.id).filter(|&id| queues.may_suspend(id))
     }
 
+    /// Returns the program whose data a unit takes while it programs another page of the block, or another
+    /// command for none. By default, the first command sent.
+    fn pick_cached(&mut self, queues: &Queues, unit: UnitId) -> Option<CmdId> {
+        queues.sent(unit).next().map(|w| w.id)
+    }
+
     /// Handles a command that the device has finished. By default the host is notified at once.
     fn finished(&mut self, queues: &mut Queues, id: CmdId) {
         queues.complete(id);

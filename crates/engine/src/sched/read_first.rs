@@ -66,6 +66,15 @@ impl Scheduler for ReadFirst {
         sent.find(|w| queues.may_suspend(w.id)).map(|w| w.id)
     }
 
+    /// A read that waits has the unit after the current program.
+    fn pick_cached(&mut self, queues: &Queues, unit: UnitId) -> Option<CmdId> {
+        let sent = queues.sent(unit).take(self.window as usize);
+        let mut free = sent.filter(|w| !queues.blocked(w.id));
+        let first = free.next()?;
+        let reads = first.cmd.op.is_read() || free.any(|w| w.cmd.op.is_read());
+        (!reads).then_some(first.id)
+    }
+
     fn params(&mut self) -> &mut dyn Params {
         self
     }

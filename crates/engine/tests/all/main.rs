@@ -4,6 +4,7 @@
 
 mod agree;
 mod by_hand;
+mod cache_programs;
 mod cells;
 mod cells_model;
 mod chips;

@@ -31,6 +31,14 @@ impl PageLatency {
         }
     }
 
+    /// Returns the latencies, LSB first.
+    pub(super) fn times(&self) -> Vec<Picos> {
+        match self {
+            PageLatency::One(t) => vec![*t],
+            PageLatency::ByType(times) => times.clone(),
+        }
+    }
+
     /// Returns the latency of each type of page.
     fn by_type(&self, key: &str, kind: CellKind) -> Result<Vec<Nanos>> {
         let times = match self {

@@ -184,6 +184,9 @@ medium_config! {
     [Nand] t_plane_program: Picos;
     /// The same of a multi-plane erase.
     [Nand] t_plane_erase: Picos;
+    /// tCBSY: time from the start of the cells of a program until the data of the next page of its block can
+    /// be transferred: a cache program (default: no cache programs).
+    [Nand] t_cache_busy: Picos;
     /// Transfer time of one byte on the channel; for PCM, in addition to its latencies (default 0).
     [Nand Pcm] bus_per_byte: Picos;
     /// Bytes per chip.

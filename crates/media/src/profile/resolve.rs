@@ -1,6 +1,6 @@
 //! Resolution of the keys of a medium into a complete, checked device configuration.
 
-use super::{ByteSize, CurvePoints, KEYS, MediumConfig, Picos, Profile};
+use super::{ByteSize, CurvePoints, KEYS, MediumConfig, PageLatency, Picos, Profile};
 use crate::disk::{Drive, DriveModel, SolidStateDrive, WriteBack};
 use crate::object::DEFAULT_OBJECT_BYTES;
 use crate::pcm::PcmGeometry;
@@ -183,12 +183,26 @@ impl MediumConfig {
             bus_ps_per_byte: bus.0,
             t_command: self.command_cycles(),
             t_plane: self.plane_cycles(),
+            t_cache_busy: self.t_cache_busy.map(Picos::nanos),
         };
         let cells = self.nand_cells(geometry.pages_per_block)?;
         if geometry.plane_ops == PlaneOps::Multi && cells.as_ref().is_some_and(|c| c.suspend.is_some()) {
             let why =
                 "cannot be \"multi\" if reads suspend other operations; use \"independent\" or \"single\"";
             return Err(Error::param("plane_ops", "multi", why));
+        }
+        if let Some(busy) = self.t_cache_busy {
+            let suspends = cells.as_ref().is_some_and(|c| c.suspend.is_some());
+            let shortest = self.t_prog.iter().flat_map(PageLatency::times).chain(self.t_prog_slc).min();
+            let why = match geometry.plane_ops {
+                _ if shortest.is_some_and(|t| busy.0 >= t.0) => "has to be shorter than `t_prog`",
+                PlaneOps::Multi => "cannot be combined with `plane_ops = \"multi\"`; use \"independent\"",
+                _ if suspends => "cannot be combined with `suspend`; remove one of them",
+                _ => "",
+            };
+            if !why.is_empty() {
+                return Err(Error::param("t_cache_busy", busy, why));
+            }
         }
         Ok(NandConfig { name: name.into(), geometry, timing, cells, slc, endurance, faults, serial: 0 })
     }

@@ -136,6 +136,7 @@ fn nand(case: &TheoryCase) -> NandConfig {
             bus_ps_per_byte: 0,
             t_command: CommandCycles::all(free),
             t_plane: CommandCycles::all(free),
+            t_cache_busy: None,
         },
         cells: None,
         slc: None,

@@ -27,6 +27,7 @@ const TIMING: NandTiming = NandTiming {
     t_erase: Nanos(T_ERASE),
     t_command: CommandCycles::all(Nanos::ZERO),
     t_plane: CommandCycles::all(Nanos::ZERO),
+    t_cache_busy: None,
     bus_ps_per_byte: 6_445,
 };
 
@@ -89,6 +90,14 @@ pub fn nand_with_planes(dies: u16, planes: u16) -> Hardware {
     hw.add(Device { name: "nand".into(), kind: MediumKind::Nand, model, unit_channel, nand }).unwrap();
     hw
 }
+
+/// NAND with cache programs: tCBSY is 3 µs.
+pub fn nand_caching(channels: &[u16]) -> Hardware {
+    let timing = NandTiming { t_cache_busy: Some(Nanos(CACHE_BUSY)), ..TIMING };
+    device(MediumKind::Nand, TimingModel::Nand(timing), channels)
+}
+
+pub const CACHE_BUSY: u64 = 3_000;
 
 /// Chips on one channel, with multi-plane commands. Blocks have 8 pages. `cycles` are those of a command
 /// and of each further plane.

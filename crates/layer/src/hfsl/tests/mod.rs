@@ -48,6 +48,7 @@ pub(crate) fn nand_config(geometry: NandGeometry, faults: NandFaults) -> NandCon
         t_erase: Nanos(1_500_000),
         t_command: CommandCycles::all(Nanos::ZERO),
         t_plane: CommandCycles::all(Nanos::ZERO),
+        t_cache_busy: None,
         bus_ps_per_byte: 6_445,
     };
     NandConfig {

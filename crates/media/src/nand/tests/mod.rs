@@ -35,6 +35,7 @@ fn config() -> NandConfig {
             t_erase: frit_core::Nanos(30),
             t_command: Default::default(),
             t_plane: Default::default(),
+            t_cache_busy: None,
             bus_ps_per_byte: 1000,
         },
         cells: None,
