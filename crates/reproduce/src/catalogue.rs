@@ -43,7 +43,7 @@ const EXPERIMENTS: &[(&str, &str)] = files!(
     "nameless.t4",
     "ftl.mapping",
     "ftl.slc",
-    "ftl.slc.dynamic",
+    "ftl.slc-dynamic",
     "ftl.pacing",
     "ftl.suspend",
     "ftl.streams",
