@@ -29,10 +29,25 @@ fn the_example_of_a_cache_prints_the_table_of_the_page() {
 
 #[test]
 fn the_example_of_zones_is_verified() {
-    let args = ["run", "zns-small,zns.recovery=scan", "examples/zone-commands.csv", "--open", "--verify"];
+    let args = ["run", "zns-small", "examples/zone-commands.csv", "--open", "--verify"];
     let (ok, out, err) = frit(&args);
     assert!(ok && out.contains("0 mismatches"), "{out}{err}");
     assert!(out.contains(" zone-append         5  204 KiB"), "{out}");
+}
+
+/// Zones without recovery are stated at a halt, so a reset is not undone.
+#[test]
+fn a_halt_keeps_resets_of_zones_without_recovery() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, requests) in [
+        ("writes.csv", "0,W,2048,128,\n1000,D,2048,2048,\n2000,W,2048,16,\n3000,F,0,0,\n"),
+        ("appends.csv", "0,zone-append,0,128,\n1000,zone-reset,0,0,\n2000,zone-append,0,128,\n3000,F,0,0,\n"),
+    ] {
+        let path = dir.path().join(name);
+        std::fs::write(&path, format!("time_us,op,sector,sectors,flags\n{requests}")).unwrap();
+        let (ok, out, err) = frit(&["run", "zns-small", path.to_str().unwrap(), "--verify"]);
+        assert!(ok && out.contains("0 mismatches"), "{name}: {out}{err}");
+    }
 }
 
 #[test]

@@ -111,13 +111,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
         let usable = Flash::<(), N>::nominal_pages_per_unit(&g, config.spare_needs());
         let meta_count = if config.scans() { meta.count() } else { 0 };
         let log_blocks = Self::log_blocks_of(&config, &g, usable, pages, meta_count)?;
-        let sizes = MappingSizes {
-            pages,
-            pages_per_block: g.pages_per_block,
-            log_blocks,
-            cmt_entries: config.cmt_entries,
-            entries_per_page: entries_per_page(g.page_bytes),
-        };
+        let sizes = Self::mapping_sizes(&config, &g, pages, log_blocks);
         let total = pages + translation_pages + meta_count + log_blocks * g.pages_per_block;
         let fair = total.div_ceil(g.units());
         let most = usable.saturating_sub(g.pages_per_block).max(fair);
@@ -167,6 +161,16 @@ impl<T: Token, N: Store> Ftl<T, N> {
         };
         ftl.apply_config();
         Ok(ftl)
+    }
+
+    fn mapping_sizes(config: &FtlConfig, g: &NandGeometry, pages: u32, log_blocks: u32) -> MappingSizes {
+        MappingSizes {
+            pages,
+            pages_per_block: g.pages_per_block,
+            log_blocks,
+            cmt_entries: config.cmt_entries,
+            entries_per_page: entries_per_page(g.page_bytes),
+        }
     }
 
     /// Configuration of the NAND side.

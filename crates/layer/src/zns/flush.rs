@@ -23,9 +23,13 @@ impl<T: Token, N: Store> Zns<T, N> {
                 self.save_partial(sink, zone)?;
             }
         }
-        if self.config.scans() {
+        // Without recovery, only a halt states the zones: those of all changes since the start.
+        if self.config.scans() || halted {
             let stated = |zone: &u32| self.records[to_usize(*zone)] != self.zones[to_usize(*zone)].record();
-            let zones: Vec<u32> = changed.into_iter().filter(stated).collect();
+            let zones: Vec<u32> = match self.config.scans() {
+                true => changed.into_iter().filter(stated).collect(),
+                false => (0..self.sizes.zones).filter(stated).collect(),
+            };
             // A flush after a halt, without a write in between, leaves the halt clean.
             self.halted |= halted;
             let after = if is_planted(ZnsBug::TableBeforeData) { sink.start() } else { self.programmed };
