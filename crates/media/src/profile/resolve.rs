@@ -5,8 +5,8 @@ use crate::disk::{Drive, DriveModel, SolidStateDrive, WriteBack};
 use crate::object::DEFAULT_OBJECT_BYTES;
 use crate::pcm::PcmGeometry;
 use crate::{
-    CommandCycles, DiskConfig, DramConfig, DramTiming, LatencyCurve, NandConfig, NandFaults, NandGeometry,
-    NandTiming, ObjectConfig, ObjectTiming, PcmConfig, PcmTiming, PlaneOps, SlcArea, SlcMode,
+    CommandCycles, DiskConfig, DramConfig, DramTiming, LatencyCurve, NandCells, NandConfig, NandFaults,
+    NandGeometry, NandTiming, ObjectConfig, ObjectTiming, PcmConfig, PcmTiming, PlaneOps, SlcArea, SlcMode,
 };
 use frit_core::{Error, MediumKind, Nanos, Result, SECTOR_BYTES, size};
 use std::path::Path;
@@ -191,20 +191,22 @@ impl MediumConfig {
                 "cannot be \"multi\" if reads suspend other operations; use \"independent\" or \"single\"";
             return Err(Error::param("plane_ops", "multi", why));
         }
-        if let Some(busy) = self.t_cache_busy {
-            let suspends = cells.as_ref().is_some_and(|c| c.suspend.is_some());
-            let shortest = self.t_prog.iter().flat_map(PageLatency::times).chain(self.t_prog_slc).min();
-            let why = match geometry.plane_ops {
-                _ if shortest.is_some_and(|t| busy.0 >= t.0) => "has to be shorter than `t_prog`",
-                PlaneOps::Multi => "cannot be combined with `plane_ops = \"multi\"`; use \"independent\"",
-                _ if suspends => "cannot be combined with `suspend`; remove one of them",
-                _ => "",
-            };
-            if !why.is_empty() {
-                return Err(Error::param("t_cache_busy", busy, why));
-            }
-        }
+        self.check_cache_programs(&geometry, cells.as_ref())?;
         Ok(NandConfig { name: name.into(), geometry, timing, cells, slc, endurance, faults, serial: 0 })
+    }
+
+    /// Checks that cache programs are possible.
+    fn check_cache_programs(&self, geometry: &NandGeometry, cells: Option<&NandCells>) -> Result<()> {
+        let Some(busy) = self.t_cache_busy else { return Ok(()) };
+        let suspends = cells.is_some_and(|c| c.suspend.is_some());
+        let shortest = self.t_prog.iter().flat_map(PageLatency::times).chain(self.t_prog_slc).min();
+        let why = match geometry.plane_ops {
+            _ if shortest.is_some_and(|t| busy.0 >= t.0) => "has to be shorter than `t_prog`",
+            PlaneOps::Multi => "cannot be combined with `plane_ops = \"multi\"`; use \"independent\"",
+            _ if suspends => "cannot be combined with `suspend`; remove one of them",
+            _ => return Ok(()),
+        };
+        Err(Error::param("t_cache_busy", busy, why))
     }
 
     /// Returns the cycles of a command of one plane.

@@ -256,6 +256,11 @@ fn errors_name_key_value_and_remedy() {
         ("profile = 'slc-k9-2016'\nchannels = 0", ["channels = 0", "1 to"]),
         ("profile = 'slc-k9-2016'\nblocks_per_plane = 16000000", ["blocks_per_plane", "4294967294"]),
         ("profile = 'slc-k9-2016'\nt_read = '0 us'", ["t_read = 0 ps", "at least 1 ns"]),
+        ("profile = 'slc-k9-2016'\nt_cache_busy = '9 ms'", ["t_cache_busy = 9 ms", "shorter than `t_prog`"]),
+        (
+            "profile = 'slc-k9-2016'\nt_cache_busy = '3 us'\nplane_ops = 'multi'",
+            ["t_cache_busy", "independent"],
+        ),
         ("profile = 'slc-k9-2016'\nendurance = 0", ["endurance = 0", "erases"]),
         ("profile = 'slc-k9-2016'\nerase_fail = 1.0", ["erase_fail = 1", "fraction"]),
         ("profile = 'slc-k9-2016'\nwrite_unit = 16", ["write_unit = 16 B", "not a key of a nand medium"]),
