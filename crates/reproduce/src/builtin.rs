@@ -29,6 +29,7 @@ const COMPARISONS: &[(&str, &str)] = files!(
     "comparisons/zns-open",
     "comparisons/openssd-caches",
     "comparisons/ssc-memory",
+    "comparisons/disk-caches",
     "comparisons/nameless",
 );
 

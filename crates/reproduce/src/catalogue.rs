@@ -50,6 +50,7 @@ const EXPERIMENTS: &[(&str, &str)] = files!(
     "zns.open",
     "ssc",
     "ssc.memory",
+    "caches",
     "wa.greedy",
     "wa.fifo",
     "wa.ftl",

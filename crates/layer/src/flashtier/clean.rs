@@ -1,4 +1,4 @@
-//! Writeback of dirty blocks in the order of their addresses, and flushes.
+//! Writeback of dirty blocks, and flushes.
 
 use super::layer::Flashtier;
 use crate::planted::FlashtierBug;
@@ -51,7 +51,8 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     /// Writes the next dirty blocks to the disk, flushes it, and makes them clean. Returns the token of
     /// the flush, or `None` if no dirty block can be written.
     pub(super) fn clean_batch(&mut self, sink: &mut S) -> Result<Option<S::Tok>> {
-        let batch = self.next_batch();
+        let (count, set_aside) = (self.config.clean_batch, &self.set_aside);
+        let batch = self.dirty.next_batch(count, |block| set_aside.contains(&block));
         self.ssc.prefetch(&batch);
         let mut runs: Vec<CleanRun<S::Tok>> = Vec::new();
         let per_hazard = (HAZARD_BYTES / u64::from(self.page)).max(1) as u32;
@@ -97,16 +98,6 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
             }
         }
         Ok(Some(flushed))
-    }
-
-    /// The next dirty blocks in the order of their addresses, from the hand on.
-    fn next_batch(&mut self) -> Vec<u32> {
-        let count = to_usize(self.config.clean_batch);
-        let around = self.dirty.range(self.hand..).chain(self.dirty.range(..self.hand));
-        let mut batch: Vec<u32> = around.filter(|b| !self.set_aside.contains(b)).take(count).collect();
-        self.hand = batch.last().map_or(0, |b| b + 1);
-        batch.sort_unstable();
-        batch
     }
 
     /// Reads a dirty block for the disk. A damaged one is set aside.

@@ -1,5 +1,6 @@
 //! Configuration of the cache manager.
 
+use super::dirty::CleanOrder;
 use crate::ssc::SscConfig;
 use frit_core::{ParamTable, Result, size};
 use serde::Deserialize;
@@ -32,6 +33,9 @@ frit_core::parameters! {
             unused |c| c.mode == FlashtierMode::WriteThrough => "no block is dirty";
         "clean_batch" clean_batch: u32 as Number = 256, live, unit "blocks", within 1..=65536,
             "dirty blocks that are written to the disk together, in the order of their addresses",
+            unused |c| c.mode == FlashtierMode::WriteThrough => "no block is dirty";
+        "clean_order" clean_order: CleanOrder as Keyword = CleanOrder::Address, fixed,
+            "choice of these blocks: by address, or as a policy of the layer `cache` chooses victims",
             unused |c| c.mode == FlashtierMode::WriteThrough => "no block is dirty";
         #[serde(deserialize_with = "size::deserialize")]
         "bypass_bytes" bypass_bytes: u64 as Size = 0, live, unit "bytes",

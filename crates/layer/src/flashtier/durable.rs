@@ -22,7 +22,6 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
         self.ready = recovered.ready;
         (self.unflushed, self.flushed) = (None, S::Tok::default());
         self.tunnel = SerialLink::default();
-        self.hand = 0;
         self.set_aside.clear();
         self.health = crate::health::Health::default();
         let recovery = recovered.recovery;
@@ -64,14 +63,13 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
     }
 
     fn find_dirty(&mut self) {
-        let mut dirty = std::mem::take(&mut self.dirty);
+        let dirty = &mut self.dirty;
         dirty.clear();
         self.ssc.exists(0..self.blocks, &mut |block, state| {
             if state == BlockState::Dirty {
                 dirty.insert(block);
             }
         });
-        self.dirty = dirty;
     }
 }
 

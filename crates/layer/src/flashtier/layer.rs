@@ -1,6 +1,7 @@
 //! The layer [`Flashtier`]: its state, and its block interface.
 
 use super::config::FlashtierConfig;
+use super::dirty::DirtyBlocks;
 use super::view::FlashtierStats;
 use crate::cache::streams::Streams;
 use crate::health::Health;
@@ -12,7 +13,6 @@ use frit_core::{
     BlockDevice, BlockLayer, BlockingMedium, CacheDevice, Error, Hints, Info, PREFETCH_REQUESTS, Params,
     Progress, ReadTarget, Result, SECTOR_BYTES, Sector, Sink, StackView, WriteData,
 };
-use roaring::RoaringBitmap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -26,11 +26,9 @@ pub struct Flashtier<S: Sink, C, D: ?Sized> {
     /// Whole blocks of the disk.
     pub(super) blocks: u32,
     /// Blocks that are dirty in the cache.
-    pub(super) dirty: RoaringBitmap,
+    pub(super) dirty: DirtyBlocks,
     /// Dirty blocks that are damaged. They are not written to the disk.
     pub(super) set_aside: BTreeSet<u32>,
-    /// Block at which the next cleaning begins.
-    pub(super) hand: u32,
     pub(super) streams: Streams,
     /// Completion of the writes that the disk has acknowledged but not flushed.
     pub(super) unflushed: Option<S::Tok>,
@@ -69,9 +67,8 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
             block: vec![0; if ssc.holds_bytes() { to_usize(page) } else { 0 }],
             page,
             blocks,
-            dirty: RoaringBitmap::new(),
+            dirty: DirtyBlocks::new(config.clean_order, blocks, ssc.blocks())?,
             set_aside: BTreeSet::new(),
-            hand: 0,
             unflushed: None,
             flushed: S::Tok::default(),
             tunnel: SerialLink::default(),
@@ -116,12 +113,6 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> Flashtier<S, C, D> 
         bounded_u32(byte / u64::from(self.page))
     }
 
-    /// DRAM of the set of dirty blocks, in bytes.
-    fn dirty_bytes(&self) -> u64 {
-        let s = self.dirty.statistics();
-        s.n_bytes_array_containers + s.n_bytes_bitset_containers + s.n_bytes_run_containers
-    }
-
     /// Begins an access that may change the disk.
     pub(super) fn begin_use(&mut self, sink: &mut S) -> Result<()> {
         self.health.writable()?;
@@ -142,7 +133,7 @@ impl<S: Sink, C: CacheDevice<S>, D: BlockDevice<S> + ?Sized> BlockLayer<S> for F
             name: "flashtier",
             sectors: self.bytes() / SECTOR_BYTES,
             page_bytes: self.page,
-            dram_bytes: self.ssc.dram_bytes() + self.dirty_bytes(),
+            dram_bytes: self.ssc.dram_bytes() + self.dirty.dram_bytes(),
             durable_map_bytes: 0,
         }
     }

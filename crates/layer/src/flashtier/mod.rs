@@ -14,12 +14,14 @@
 //! | `layer` | state of the layer, and its block interface |
 //! | `read`, `write`, `discard` | reads; writes; discards |
 //! | `tunnel` | misses as a pattern in the data |
+//! | `dirty` | dirty blocks, and the order in which they are cleaned |
 //! | `clean` | writeback of dirty blocks, and flushes of the disk |
 //! | `durable` | durability interface, recovery |
 //! | `precondition`, `view` | preconditioned volumes; metrics and residence |
 
 mod clean;
 mod config;
+mod dirty;
 mod discard;
 mod durable;
 mod layer;
@@ -33,4 +35,5 @@ mod view;
 mod write;
 
 pub use config::{FlashtierConfig, FlashtierMode};
+pub use dirty::CleanOrder;
 pub use layer::Flashtier;
