@@ -55,7 +55,7 @@ impl Queues {
     pub(super) fn load(&mut self, unit: UnitId, picked: Option<CmdId>) {
         let Some(id) = picked else { return };
         let running = self.units[unit.idx()].running;
-        let (now, node) = (self.now, &self.nodes[id.0 as usize]);
+        let node = &self.nodes[id.0 as usize];
         let follows = node.stage == Stage::Sent
             && node.cmd.op == Op::NandProgram
             && node.cmd.hazard == self.nodes[running as usize].cmd.hazard
@@ -64,13 +64,10 @@ impl Queues {
             return;
         }
         self.unlink(id.0);
-        let u = &mut self.units[unit.idx()];
-        if let Some(cache) = &mut u.cache {
+        if let Some(cache) = &mut self.units[unit.idx()].cache {
             cache.next = id.0;
         }
-        let node = &mut self.nodes[id.0 as usize];
-        node.phases = self.models[usize::from(u.device)].phases(&node.cmd, now);
-        node.start = now;
+        self.start_at(id.0, self.now);
         self.begin_phases(id);
     }
 

@@ -297,10 +297,12 @@ impl Queues {
     /// Links the commands of a group, and computes their phases.
     fn link_group(&mut self, group: &[u32]) {
         for (i, &id) in group.iter().enumerate() {
+            self.start_at(id, self.now);
             let node = &mut self.nodes[id as usize];
-            let model = &mut self.models[usize::from(self.units[node.cmd.unit.idx()].device)];
-            let alone = model.phases(&node.cmd, self.now);
-            node.phases = if i == 0 { alone } else { model.further_plane(&node.cmd, alone) };
+            if i > 0 {
+                let model = &self.models[usize::from(self.units[node.cmd.unit.idx()].device)];
+                node.phases = model.further_plane(&node.cmd, node.phases);
+            }
             node.sent_next = group.get(i + 1).copied().unwrap_or(NONE);
         }
     }
@@ -392,10 +394,9 @@ impl Queues {
     /// Lets the read of the page register follow its read, before other pages of the channel.
     fn follow_in_chip(&mut self, id: u32, at: UnitPlace) {
         let now = self.now;
+        self.start_at(id, now);
         let node = &mut self.nodes[id as usize];
-        let model = &mut self.models[usize::from(self.units[node.cmd.unit.idx()].device)];
-        node.phases = model.phases(&node.cmd, now);
-        (node.ready, node.start) = (now, now);
+        node.ready = now;
         // The other reads are counted in the queue of their unit.
         self.units[node.cmd.unit.idx()].queued += 1;
         let Some(chips) = &mut self.chips else { return };

@@ -581,13 +581,17 @@ impl Queues {
             id = other.id;
         }
         self.unlink(id.0);
-        let now = self.now;
-        let u = &mut self.units[unit.idx()];
-        u.running = id.0;
-        let node = &mut self.nodes[id.0 as usize];
-        node.phases = self.models[usize::from(u.device)].phases(&node.cmd, now);
-        node.start = now;
+        self.units[unit.idx()].running = id.0;
+        self.start_at(id.0, self.now);
         self.begin_phases(id);
+    }
+
+    /// Notes the start of a command, and computes its phases.
+    pub(super) fn start_at(&mut self, id: u32, begin: Nanos) {
+        let node = &mut self.nodes[id as usize];
+        let device = self.units[node.cmd.unit.idx()].device;
+        node.phases = self.models[usize::from(device)].phases(&node.cmd, begin);
+        node.start = begin;
     }
 
     /// Begins the first phase of a command that has its unit.
@@ -668,11 +672,10 @@ impl Queues {
             return false;
         }
         let now = self.now;
+        self.start_at(id, now);
         let node = &mut self.nodes[id as usize];
-        let unit = &mut self.units[node.cmd.unit.idx()];
-        unit.running = id;
-        node.phases = self.models[usize::from(unit.device)].phases(&node.cmd, now);
-        (node.ready, node.start) = (now, now);
+        node.ready = now;
+        self.units[node.cmd.unit.idx()].running = id;
         self.begin_phases(CmdId(id));
         true
     }

@@ -160,18 +160,14 @@ impl Queues {
     /// Starts a read in a suspension; the unit is ready for it at `begin`.
     fn start_read(&mut self, unit: UnitId, id: CmdId, begin: Nanos) {
         self.unlink(id.0);
-        let u = &mut self.units[unit.idx()];
-        u.running = id.0;
-        let device = usize::from(u.device);
+        self.units[unit.idx()].running = id.0;
         if let Some(s) = self.suspension_mut(unit) {
             s.reads += 1;
             s.read_from = begin;
         }
-        let node = &mut self.nodes[id.0 as usize];
-        node.phases = self.models[device].phases(&node.cmd, begin);
-        node.start = begin;
+        self.start_at(id.0, begin);
         if begin > self.now {
-            node.stage = Stage::Suspends;
+            self.nodes[id.0 as usize].stage = Stage::Suspends;
             self.at(begin, PendingEvent::Phase(id));
         } else {
             self.begin_phases(id);
