@@ -17,6 +17,7 @@ pub mod leveling;
 pub mod pacing;
 mod placed;
 mod precondition;
+mod reads;
 mod slc_cache;
 mod space;
 mod unit_order;

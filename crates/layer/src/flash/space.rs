@@ -11,7 +11,7 @@ use crate::health::Health;
 use crate::planted::FlashBug;
 use frit_core::convert::{count_u32, low_u16, to_u64, to_usize};
 use frit_core::planted::is_planted;
-use frit_core::{BlockId, Cause, Error, Lpn, Nanos, Ppn, ReadTarget, Result, Sink};
+use frit_core::{BlockId, Cause, Error, Lpn, Nanos, Ppn, Result, Sink};
 use frit_media::memory::table32;
 use frit_media::{ExpectedPage, NandArray, Spare, Store, prefetch_value};
 use std::collections::VecDeque;
@@ -552,85 +552,6 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Returns `true` if a unit is below its share of the valid pages.
     pub(crate) fn has_room(&self, unit: u32) -> bool {
         self.units[to_usize(unit)].valid_pages < self.share
-    }
-
-    /// Reads part of a valid page, whose version must match `tag`.
-    #[inline]
-    pub(crate) fn read<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        ppn: Ppn,
-        offset: u32,
-        into: ReadTarget<'_>,
-        tag: u16,
-        cause: Cause,
-    ) -> Result<T> {
-        let expect = self.expected(ppn, || tag);
-        let after = sink.start();
-        self.nand.read_expected(sink, ppn, offset, into, expect, cause, after)
-    }
-
-    /// Reads valid pages of one program unit with one command; their bytes are taken with
-    /// [`Flash::copy_out`]. The command waits for `after`.
-    #[inline]
-    pub(crate) fn read_unit<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        ppn: Ppn,
-        pages: u32,
-        cause: Cause,
-        after: T,
-    ) -> Result<T> {
-        let start = sink.start();
-        let after = sink.join(start, after);
-        self.nand.read_unit(sink, ppn, pages, cause, after)
-    }
-
-    /// Reads a valid page whose version must match `tag`, for a merge. The command transfers `bytes`.
-    pub(crate) fn read_part<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        ppn: Ppn,
-        bytes: u32,
-        into: ReadTarget<'_>,
-        tag: u16,
-    ) -> Result<T> {
-        let after = sink.start();
-        let read = self.nand.read_part(sink, ppn, bytes, Cause::Merge, after)?;
-        self.copy_out(ppn, 0, into, tag)?;
-        Ok(read)
-    }
-
-    /// Reads part of a valid page for the host; the bytes are taken with [`Flash::copy_out`].
-    pub(crate) fn read_host_part<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        ppn: Ppn,
-        bytes: u32,
-        after: T,
-    ) -> Result<T> {
-        let start = sink.start();
-        let after = sink.join(start, after);
-        self.nand.read_part(sink, ppn, bytes, Cause::Host, after)
-    }
-
-    /// Reads a program unit with two transfers: first `pages` pages, then the rest.
-    pub(crate) fn read_unit_in_parts<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        ppn: Ppn,
-        pages: u32,
-        causes: (Cause, Cause),
-    ) -> Result<(T, T)> {
-        let after = sink.start();
-        self.nand.read_unit_in_parts(sink, ppn, pages, causes, after)
-    }
-
-    /// Copies bytes of a valid page out, whose version must match `tag`.
-    #[inline]
-    pub(crate) fn copy_out(&mut self, ppn: Ppn, offset: u32, into: ReadTarget<'_>, tag: u16) -> Result<()> {
-        let expect = self.expected(ppn, || tag);
-        self.nand.copy_out(ppn, offset, into, expect)
     }
 
     /// Unit for a page in turn: the given one modulo the number of units, or the next one below its

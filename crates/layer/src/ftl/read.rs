@@ -98,7 +98,7 @@ impl<T: Token, N: Store> Ftl<T, N> {
         run.clear();
         let first = unit_start(ppn, self.unit_pages);
         if self.config.partial_transfers && self.unit_pages == 1 {
-            let read = self.flash.read_host_part(sink, ppn, self.read_bytes, self.translated)?;
+            let read = self.flash.read_part(sink, ppn, self.read_bytes, Cause::Host, self.translated)?;
             sink.ack(read);
             return Ok(());
         }

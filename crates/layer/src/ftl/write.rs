@@ -101,7 +101,11 @@ impl<T: Token, N: Store> Ftl<T, N> {
         };
         let read = match self.config.partial_transfers {
             // The part that is not written.
-            true => self.flash.read_part(sink, ppn, page_bytes - span.len, into, entry.tag()),
+            true => {
+                let rest = page_bytes - span.len;
+                let read = self.flash.read_part(sink, ppn, rest, Cause::Merge, T::default());
+                read.and_then(|read| self.flash.copy_out(ppn, 0, into, entry.tag()).map(|()| read))
+            }
             false => self.flash.read(sink, ppn, 0, into, entry.tag(), Cause::Merge),
         };
         match read {
