@@ -1,9 +1,11 @@
 //! Parts that the tests of several layers share.
 
+mod failing_store;
 mod recording_sink;
 pub(crate) mod shadow;
 mod timed_sink;
 
+pub(crate) use failing_store::{FailingAccess, FailingStore};
 use frit_media::{NandGeometry, PlaneOps, SlcArea};
 pub(crate) use recording_sink::RecordingSink;
 pub(crate) use timed_sink::{CommandClock, TimedSink};

@@ -2,46 +2,13 @@
 
 use super::*;
 use crate::numbers::Lbn;
-use frit_core::{Error, Result};
+use crate::testing::{FailingAccess, FailingStore};
+use frit_core::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A disk whose accesses fail while `fails` is set.
-#[derive(Debug)]
-struct Failing {
-    store: MemoryStore,
-    fails: Arc<AtomicBool>,
-}
-
-impl Failing {
-    fn up(&self) -> Result<()> {
-        if self.fails.load(Ordering::Relaxed) {
-            let source = std::io::Error::other("the disk is gone");
-            return Err(Error::Io { what: "disk".into(), source });
-        }
-        Ok(())
-    }
-}
-
-impl Store for Failing {
-    const STORES_BYTES: bool = true;
-    fn len(&self) -> u64 {
-        self.store.len()
-    }
-    fn is_blank(&self) -> bool {
-        self.store.is_blank()
-    }
-    fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
-        self.up()?;
-        self.store.read(at, into)
-    }
-    fn write(&mut self, at: u64, data: &[u8]) -> Result<()> {
-        self.up()?;
-        self.store.write(at, data)
-    }
-    fn sync(&mut self) -> Result<()> {
-        self.up()
-    }
+fn gone() -> Error {
+    Error::Io { what: "disk".into(), source: std::io::Error::other("the disk is gone") }
 }
 
 #[test]
@@ -51,13 +18,14 @@ fn a_disk_that_fails_loses_nothing_and_is_taken_up_again() {
         let (pcm, store) = stores();
         let mut hw = Hardware::new();
         let pcm = Pcm::new(pcm_config(96), pcm, &mut hw).unwrap();
-        let disk = Disk::new(disk_config(), Failing { store, fails: fails.clone() }, &mut hw).unwrap();
+        let store = FailingStore { store, fails: fails.clone(), access: FailingAccess::Any, error: gone };
+        let disk = Disk::new(disk_config(), store, &mut hw).unwrap();
         let mut layer = Cache::new(named(policy), pcm, Box::new(disk), None).unwrap();
         let block = |n: u8| vec![n; 4096];
-        let write = |layer: &mut Cache<UntimedSink, MemoryStore, Disk<Failing>>, lbn: u64, n: u8| {
+        let write = |layer: &mut Cache<UntimedSink, MemoryStore, Disk<FailingStore>>, lbn: u64, n: u8| {
             layer.write(&mut UntimedSink::new(), Sector(lbn * 8), WriteData::Bytes(&block(n)), Hints::NONE)
         };
-        let read = |layer: &mut Cache<UntimedSink, MemoryStore, Disk<Failing>>, lbn: u64| {
+        let read = |layer: &mut Cache<UntimedSink, MemoryStore, Disk<FailingStore>>, lbn: u64| {
             let mut back = vec![0; 4096];
             layer
                 .read(&mut UntimedSink::new(), Sector(lbn * 8), ReadTarget::Bytes(&mut back), Hints::NONE)

@@ -1,35 +1,13 @@
 //! Failed flushes of the SSD.
 
 use super::*;
+use crate::testing::{FailingAccess, FailingStore};
 use frit_core::{Error, Result};
-use frit_media::Store;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A memory store whose syncs fail on request.
-#[derive(Debug)]
-struct FailingStore(MemoryStore, Arc<AtomicBool>);
-
-impl Store for FailingStore {
-    const STORES_BYTES: bool = true;
-    fn len(&self) -> u64 {
-        self.0.len()
-    }
-    fn is_blank(&self) -> bool {
-        self.0.is_blank()
-    }
-    fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
-        self.0.read(at, into)
-    }
-    fn write(&mut self, at: u64, data: &[u8]) -> Result<()> {
-        self.0.write(at, data)
-    }
-    fn sync(&mut self) -> Result<()> {
-        if self.1.load(Ordering::Relaxed) {
-            return Err(Error::Medium { what: "the sync failed".into() });
-        }
-        Ok(())
-    }
+fn failed_sync() -> Error {
+    Error::Medium { what: "the sync failed".into() }
 }
 
 type FailingLayer<'a> = Flashcache<UntimedSink, Disk<FailingStore>, Disk<&'a mut MemoryStore>>;
@@ -38,7 +16,8 @@ type FailingLayer<'a> = Flashcache<UntimedSink, Disk<FailingStore>, Disk<&'a mut
 fn reopened(disk: &mut MemoryStore) -> (FailingLayer<'_>, Arc<AtomicBool>) {
     let mut hw = Hardware::new();
     let fails = Arc::new(AtomicBool::new(false));
-    let store = FailingStore(stores().0, fails.clone());
+    let (store, access) = (stores().0, FailingAccess::Sync);
+    let store = FailingStore { store, fails: fails.clone(), access, error: failed_sync };
     let ssd = Disk::new(device("ssd", SSD_BYTES), store, &mut hw).unwrap();
     let disk = Disk::new(device("disk", DISK_BYTES), disk, &mut hw).unwrap();
     let mut layer = Flashcache::new(small(), Box::new(ssd), Box::new(disk), true).unwrap();

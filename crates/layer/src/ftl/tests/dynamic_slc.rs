@@ -1,6 +1,8 @@
 //! The dynamic write cache with one bit a cell: bytes against the shadow model, sizes by hand.
 
-use super::slc::{CACHED, programs, write_pages};
+use super::slc::{
+    CACHED, keeps_bytes_with_faults, keeps_mapping_units, keeps_pages, programs, run_cached, write_pages,
+};
 use super::*;
 use crate::flash::SlcFull;
 use crate::ftl::SlcMode;
@@ -12,41 +14,26 @@ fn dynamic(mapping_unit: u64, merge_buffer: u32, slc_full: SlcFull) -> FtlConfig
     FtlConfig { slc_cache: 10.0 / 18.0, slc_full, slc_mode, ..config(mapping_unit, merge_buffer) }
 }
 
-fn run_dynamic(config: FtlConfig, actions: &[Action], faults: NandFaults) {
-    run_on(CACHED, 8 << 20, config, actions, faults);
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
     fn a_dynamic_cache_keeps_every_byte(actions in actions(1200, 60, 200)) {
-        run_dynamic(dynamic(0, 0, SlcFull::Direct), &actions, NandFaults::default());
-        run_dynamic(dynamic(0, 3, SlcFull::Fold), &actions, NandFaults::default());
+        keeps_pages(dynamic, &actions);
     }
 
     #[test]
     fn a_dynamic_cache_of_mapping_units_keeps_every_byte(actions in actions(1200, 60, 200)) {
-        run_dynamic(dynamic(1024, 2, SlcFull::Fold), &actions, NandFaults::default());
-        let copied = FtlConfig { copyback: true, ..dynamic(1024, 0, SlcFull::Direct) };
-        run_dynamic(copied, &actions, NandFaults::default());
-        let held = FtlConfig { erase_after_flush: true, ..dynamic(2048, 1, SlcFull::Fold) };
-        run_dynamic(held, &actions, NandFaults::default());
+        keeps_mapping_units(dynamic, SlcFull::Direct, &actions);
         let paced = FtlConfig { gc_pacing: "token".into(), ..dynamic(1024, 1, SlcFull::Direct) };
-        run_dynamic(paced, &actions, NandFaults::default());
-        let kept = FtlConfig { slc_idle_fold: false, ..dynamic(1024, 1, SlcFull::Direct) };
-        run_dynamic(kept, &actions, NandFaults::default());
+        run_cached(paced, &actions, NandFaults::default());
     }
 
     #[test]
     fn failing_programs_and_erases_of_a_dynamic_cache_lose_nothing(
         actions in actions(1200, 60, 200), seed in any::<u64>()
     ) {
-        let faults = NandFaults { program_fail: 0.004, erase_fail: 0.004, seed, ..NandFaults::default() };
-        for full in [SlcFull::Direct, SlcFull::Fold] {
-            let config = FtlConfig { over_provisioning: 1.0, ..dynamic(1024, 2, full) };
-            run_dynamic(config, &actions, faults);
-        }
+        keeps_bytes_with_faults(dynamic, &actions, seed);
     }
 }
 

@@ -22,8 +22,36 @@ fn open<St: Store>(config: FtlConfig, store: St, faults: NandFaults) -> Ftl<(), 
     on_geometry(CACHED, config, store, faults)
 }
 
-fn run_cached(config: FtlConfig, actions: &[Action], faults: NandFaults) {
+/// Returns the configuration of a cache, from the mapping unit, the merge buffer and the rule of a full cache.
+pub(super) type CacheConfig = fn(u64, u32, SlcFull) -> FtlConfig;
+
+pub(super) fn run_cached(config: FtlConfig, actions: &[Action], faults: NandFaults) {
     run_on(CACHED, 8 << 20, config, actions, faults);
+}
+
+pub(super) fn keeps_pages(cache: CacheConfig, actions: &[Action]) {
+    run_cached(cache(0, 0, SlcFull::Direct), actions, NandFaults::default());
+    run_cached(cache(0, 3, SlcFull::Fold), actions, NandFaults::default());
+}
+
+/// `copied` is the rule of a full cache with copybacks.
+pub(super) fn keeps_mapping_units(cache: CacheConfig, copied: SlcFull, actions: &[Action]) {
+    for config in [
+        cache(1024, 2, SlcFull::Fold),
+        FtlConfig { copyback: true, ..cache(1024, 0, copied) },
+        FtlConfig { erase_after_flush: true, ..cache(2048, 1, SlcFull::Fold) },
+        FtlConfig { slc_idle_fold: false, ..cache(1024, 1, SlcFull::Direct) },
+    ] {
+        run_cached(config, actions, NandFaults::default());
+    }
+}
+
+pub(super) fn keeps_bytes_with_faults(cache: CacheConfig, actions: &[Action], seed: u64) {
+    let faults = NandFaults { program_fail: 0.004, erase_fail: 0.004, seed, ..NandFaults::default() };
+    for full in [SlcFull::Direct, SlcFull::Fold] {
+        let config = FtlConfig { over_provisioning: 1.0, ..cache(1024, 2, full) };
+        run_cached(config, actions, faults);
+    }
 }
 
 proptest! {
@@ -31,30 +59,19 @@ proptest! {
 
     #[test]
     fn a_cache_keeps_every_byte(actions in actions(1200, 60, 200)) {
-        run_cached(cached(0, 0, SlcFull::Direct), &actions, NandFaults::default());
-        run_cached(cached(0, 3, SlcFull::Fold), &actions, NandFaults::default());
+        keeps_pages(cached, &actions);
     }
 
     #[test]
     fn a_cache_of_mapping_units_keeps_every_byte(actions in actions(1200, 60, 200)) {
-        run_cached(cached(1024, 2, SlcFull::Fold), &actions, NandFaults::default());
-        let copied = FtlConfig { copyback: true, ..cached(1024, 0, SlcFull::Fold) };
-        run_cached(copied, &actions, NandFaults::default());
-        let held = FtlConfig { erase_after_flush: true, ..cached(2048, 1, SlcFull::Fold) };
-        run_cached(held, &actions, NandFaults::default());
-        let kept = FtlConfig { slc_idle_fold: false, ..cached(1024, 1, SlcFull::Direct) };
-        run_cached(kept, &actions, NandFaults::default());
+        keeps_mapping_units(cached, SlcFull::Fold, &actions);
     }
 
     #[test]
     fn failing_programs_and_erases_of_a_cache_lose_nothing(
         actions in actions(1200, 60, 200), seed in any::<u64>()
     ) {
-        let faults = NandFaults { program_fail: 0.004, erase_fail: 0.004, seed, ..NandFaults::default() };
-        for full in [SlcFull::Direct, SlcFull::Fold] {
-            let config = FtlConfig { over_provisioning: 1.0, ..cached(1024, 2, full) };
-            run_cached(config, &actions, faults);
-        }
+        keeps_bytes_with_faults(cached, &actions, seed);
     }
 }
 
