@@ -122,6 +122,22 @@ fn requests_take_the_times_of_mqsim_on_other_parts() {
     }
 }
 
+/// Drives that are drawn at random.
+#[test]
+fn other_drives_take_the_times_of_mqsim() {
+    if !has_python() {
+        return;
+    }
+    let out = Command::new("python3")
+        .current_dir(root())
+        .env("FRIT", env!("CARGO_BIN_EXE_frit"))
+        .args(["-B", "scripts/mqsim_drives.py", "--count", "12", "--seed", "3"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&out.stdout);
+    assert!(out.status.success() && said.contains(" 0 with requests that differ"), "{said}");
+}
+
 #[test]
 fn every_parameter_is_a_key_or_a_comment() {
     let dir = tempfile::tempdir().unwrap();
