@@ -64,6 +64,11 @@ fn planes_join_from_anywhere_in_the_queue() {
     // Host and background fill a command together.
     let background = Cmd { cause: Cause::Gc, ..program(1, 0) };
     take(&hw, &[background, program(0, 0)], &[both, both]);
+    let background = Cmd { cause: Cause::Gc, ..read(1, 0) };
+    take(&hw, &[background, read(0, 0)], &[READ + BUS, READ]);
+    // Blocks in different modes execute no command together.
+    let one_bit = Cmd { addr: Cmd::ONE_BIT, ..program(1, 0) };
+    take(&hw, &[program(0, 0), one_bit], &[PROGRAM, 2 * PROGRAM]);
 }
 
 #[test]

@@ -70,6 +70,9 @@ fn commands_to_other_pages_or_of_other_operations_are_alone() {
     // Page 11 of the device is page 3 of the second block.
     let reads = [at_page(read(0, 0), 3), at_page(read(1, 1), 11)];
     assert_eq!(ends(&mut InOrder::new(&hw), &singles(&reads)), [75_500, 88_699]);
+    // Blocks in different modes execute no command together.
+    let modes = [program(0, 0), at_page(program(1, 0), Cmd::ONE_BIT)];
+    assert_eq!(ends(&mut InOrder::new(&hw), &singles(&modes)), [PROGRAM, 2 * PROGRAM]);
     let mixed = [read(0, 0), program(1, 0), read(2, 0)];
     // Both reads are one command; the program follows when their pages have left.
     assert_eq!(ends(&mut InOrder::new(&hw), &singles(&mixed)), [75_500, 88_699 + 213_200, 88_699]);

@@ -239,6 +239,27 @@ fn preconditioned_volumes_read_as_zeros_and_can_be_written() {
     }
 }
 
+/// The pages of a full volume lie where writes in order would have put them.
+#[test]
+fn preconditioned_volumes_have_the_order_of_units() {
+    const SHAPE: NandGeometry = NandGeometry { channels: 2, chips_per_channel: 2, ..TWO_UNITS };
+    for how in [Precondition::Fill, Precondition::Steady { seed: 3 }] {
+        for (unit_order, units) in
+            [(crate::flash::UnitOrder::Cwdp, [0, 1, 2, 3]), (crate::flash::UnitOrder::Wcdp, [0, 2, 1, 3])]
+        {
+            let config = FtlConfig { unit_order, ..config(0, 0) };
+            let store = MemoryStore::new(8 << 20);
+            let mut layer = on_geometry(SHAPE, config, store, NandFaults::default());
+            layer.precondition(how).unwrap();
+            for lpn in 0..layer.pages {
+                let ppn = layer.map.get(Lpn(lpn)).ppn().unwrap();
+                let unit = SHAPE.unit_of_block(SHAPE.block_of(ppn));
+                assert_eq!(unit, units[lpn as usize % 4], "{how:?} {unit_order:?}: page {lpn}");
+            }
+        }
+    }
+}
+
 #[test]
 fn impossible_sizes_are_refused_by_key() {
     let refused = |config: FtlConfig| {
