@@ -221,9 +221,9 @@ impl Cause {
 /// One command to one unit of a medium. It is `Copy` and has at most 24 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Cmd {
-    /// Address. NAND: the physical page (erase: the first page of the block), and [`Cmd::ONE_BIT`]. PCM, DRAM and disks:
-    /// the byte address. Object stores: the byte address in the store that holds the objects, or the
-    /// name.
+    /// Address. NAND: the physical page (erase: the first page of the block), and [`Cmd::ONE_BIT`].
+    /// PCM, DRAM and disks: the byte address. Object stores: the byte address in the store that holds the
+    /// objects, or the name.
     pub addr: u64,
     /// Payload in bytes (0 for an erase or a fence).
     pub len: u32,

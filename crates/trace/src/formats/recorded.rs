@@ -1,8 +1,8 @@
 //! frit's own CSV for recorded traces: `time_us,op,sector,sectors,flags`, with that line as the
 //! header.
 //!
-//! op: R read, W write, D discard, F flush, or the name of a command of a device. flags: M metadata or journal, S synchronous, F forced
-//! unit access, P preflush, B bytes. A preflush becomes a flush request before the write. With B,
+//! op: R read, W write, D discard, F flush, or the name of a command of a device. flags: M metadata or
+//! journal, S synchronous, F forced unit access, P preflush, B bytes. A preflush becomes a flush request before the write. With B,
 //! address and length of a read or write are in bytes instead of sectors. A sixth column `device`
 //! is read if the header has it. Times may have decimals.
 

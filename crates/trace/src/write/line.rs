@@ -175,8 +175,8 @@ impl LineWriter {
         out.push(b'\n');
     }
 
-    /// Writes a request to an iolog; returns `false` if it has no such operation. Files are named by the number of the device, because fio
-    /// interprets names as paths.
+    /// Writes a request to an iolog; returns `false` if it has no such operation. Files are named by the
+    /// number of the device, because fio interprets names as paths.
     fn fio(&mut self, r: &Request, out: &mut Vec<u8>) -> bool {
         let action = match r.op {
             ReqOp::Read => "read",
