@@ -16,7 +16,7 @@ pub(super) enum BlockUse {
     Sealed,
     /// Without data. It is erased once the log states so.
     Emptied,
-    /// It holds a part of a checkpoint.
+    /// It holds parts of checkpoints.
     Checkpoint,
     /// Out of use.
     Bad,
@@ -51,6 +51,8 @@ pub(super) struct OpenBlock {
 pub(super) struct Unit {
     pub(super) free: Vec<u32>,
     pub(super) open: Option<OpenBlock>,
+    /// Block to which parts of checkpoints are appended.
+    pub(super) checkpoint: Option<u32>,
     /// Blocks without data, each with the sequence number of the change that states so.
     pub(super) emptied: Vec<(u32, u64)>,
 }
@@ -67,6 +69,10 @@ pub(super) struct Sizes {
     copies: u32,
     /// Program units before the end of an erase block that copies of log pages of other units take.
     foreign_units: u32,
+    /// Blocks of a unit that hold a checkpoint. It can begin and end in the middle of one.
+    pub(super) checkpoint_held: u32,
+    /// Blocks of a unit that a further checkpoint takes.
+    checkpoint_new: u32,
     /// Free blocks of a unit that only evictions and checkpoints may use.
     pub(super) reserve: usize,
     /// Free blocks of a unit from which blocks are evicted.
@@ -100,18 +106,19 @@ impl Sizes {
         // Every page of the NAND could hold a block.
         let parts =
             u64::from(g.pages()).div_ceil(super::records::CheckpointPart::capacity(unit_bytes) as u64);
-        let blocks = (parts * u64::from(copies)).div_ceil(u64::from(block_units));
-        let checkpoint = blocks.div_ceil(u64::from(g.units())) as u32;
-        let least = 2 * checkpoint + COPY_RESERVE + DATA_BLOCKS_MIN;
+        let unit_parts = (parts.div_ceil(u64::from(g.units())) * u64::from(copies)) as u32;
+        let checkpoint_new = unit_parts.div_ceil(block_units);
+        let checkpoint_held = (unit_parts - 1).div_ceil(block_units) + 1;
+        let both = checkpoint_held + checkpoint_new;
+        let least = both + COPY_RESERVE + DATA_BLOCKS_MIN;
         if g.blocks_per_unit() < least {
-            let why = format!(
-                "a NAND unit needs at least {least} blocks: {checkpoint} for each of two checkpoints"
-            );
+            let why =
+                format!("a NAND unit needs at least {least} blocks: {both} of them for two checkpoints");
             return Err(("blocks_per_plane", g.blocks_per_plane, why));
         }
-        let reserved = to_usize(COPY_RESERVE + checkpoint);
+        let reserved = to_usize(COPY_RESERVE + checkpoint_new);
         let share = (f64::from(g.blocks_per_unit()) * reserve) as usize;
-        let most = to_usize(g.blocks_per_unit() - checkpoint - DATA_BLOCKS_MIN);
+        let most = to_usize(g.blocks_per_unit() - checkpoint_held - DATA_BLOCKS_MIN);
         // A copy lies in another unit, if there is one.
         let log_units = if g.units() == 1 { copies } else { 1 };
         Ok(Sizes {
@@ -120,6 +127,8 @@ impl Sizes {
             data_units: block_units - log_units,
             copies,
             foreign_units: copies - log_units,
+            checkpoint_held,
+            checkpoint_new,
             reserve: reserved,
             low: share.clamp(reserved + 1, most.max(reserved + 1)),
         })
@@ -148,7 +157,12 @@ impl Sizes {
     /// Blocks of a unit that hold no data in the steady state: those that are kept erased, the
     /// checkpoint, and the open one.
     pub(super) fn without_data(&self) -> u32 {
-        count_u32(self.low) + count_u32(self.reserve) - COPY_RESERVE + 1
+        count_u32(self.low) + self.checkpoint_held + 1
+    }
+
+    /// Blocks of a unit for two checkpoints and the copies of an eviction.
+    fn reserved(&self) -> u32 {
+        self.checkpoint_held + self.checkpoint_new + COPY_RESERVE
     }
 
     /// Returns `true` if the eviction of a block with so many dirty pages gains space. Its copies and a
@@ -161,15 +175,13 @@ impl Sizes {
     /// its sealed blocks may be full of them.
     pub(super) fn dirty_limit(&self, usable: u32) -> u64 {
         // The two checkpoints, the reserve of copies, the open block and an emptied one hold no data.
-        let checkpoint = count_u32(self.reserve) - COPY_RESERVE;
-        let sealed = usable.saturating_sub(2 * checkpoint + COPY_RESERVE + 2);
+        let sealed = usable.saturating_sub(self.reserved() + 2);
         u64::from(sealed) * u64::from(self.data_units - 1 - self.copies) * u64::from(self.unit_pages)
     }
 
     /// Returns `true` if a unit with so many usable blocks can still be written.
     pub(super) fn suffices(&self, usable: u32) -> bool {
-        let checkpoint = count_u32(self.reserve) - COPY_RESERVE;
-        usable >= 2 * checkpoint + COPY_RESERVE + DATA_BLOCKS_MIN
+        usable >= self.reserved() + DATA_BLOCKS_MIN
     }
 }
 

@@ -1,7 +1,11 @@
 //! Checkpoints: the whole map, in blocks of their own.
 //!
-//! A checkpoint makes the log pages before it superfluous, so that their blocks can be erased. The
-//! blocks of the checkpoint before are erased once the new one is durable.
+//! A checkpoint makes the log pages before it superfluous, so that their blocks can be erased. Checkpoints
+//! are appended to one open block of each unit. A block of them is erased when it is full, and once a
+//! checkpoint without parts in it is durable. The prototype has a fixed area for them (section 3.3.2).
+//!
+//! After a crash, the blocks of the last checkpoint are not continued: the program that the crash
+//! interrupted can be in them.
 //!
 //! With `metadata_copies = 2`, the second copies of all parts are written, to other NAND units, once the
 //! first ones are done: a crash interrupts at most one copy of a part. With media in files, all data that a
@@ -27,18 +31,20 @@ pub(super) struct Checkpoint {
     pub(super) next_log: u64,
     /// Number of its entries.
     pub(super) entries: u64,
-    /// Its blocks.
-    pub(super) blocks: Vec<u32>,
+    /// Blocks of checkpoints that are not erased yet.
+    pub(super) blocks: Vec<CheckpointBlock>,
     /// Sequence number of its first part.
     pub(super) first_seq: u64,
     /// `true` if it states a halt.
     pub(super) halted: bool,
 }
 
-/// Blocks that a checkpoint being written fills, one for each unit.
-struct CheckpointBlocks {
-    all: Vec<u32>,
-    open: Vec<Option<u32>>,
+/// Block with parts of checkpoints.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CheckpointBlock {
+    pub(super) block: u32,
+    /// Number of the newest checkpoint with a part in it.
+    pub(super) newest: u64,
 }
 
 impl<T: Token, N: Store> Ssc<T, N> {
@@ -78,7 +84,6 @@ impl<T: Token, N: Store> Ssc<T, N> {
             .collect();
         let first_seq = self.seq + 1;
         self.seq += parts.len() as u64;
-        let mut blocks = CheckpointBlocks { all: Vec::new(), open: vec![None; self.units.len()] };
         let after = self.log_after(sink);
         let mut done = after;
         for copy in 0..self.config.metadata_copies {
@@ -86,32 +91,44 @@ impl<T: Token, N: Store> Ssc<T, N> {
             for (part, seq) in parts.iter().zip(first_seq..) {
                 let spare = Spare { lpn: MetaKind::Checkpoint.lpn(copy), seq: seq << 1 };
                 let unit = self.unit_for_part(part, copy);
-                let written = self.write_part(sink, part, spare, unit, &mut blocks, start)?;
+                let written = self.write_part(sink, part, spare, unit, start)?;
                 done = sink.join(done, written);
             }
             self.sync_files()?;
         }
-        let old = std::mem::replace(
-            &mut self.checkpoint,
-            Checkpoint {
-                number,
-                next_log,
-                entries: entries.len() as u64,
-                blocks: blocks.all,
-                first_seq,
-                halted,
-            },
-        );
+        let blocks = std::mem::take(&mut self.checkpoint.blocks);
+        let entries = entries.len() as u64;
+        self.checkpoint = Checkpoint { number, next_log, entries, blocks, first_seq, halted };
         self.log.pending.clear();
         (self.log.through, self.log.records) = (through, 0);
         let start = sink.start();
         self.log.written = done;
         self.stats.checkpoints += 1;
         self.stats.checkpoint_pages += parts.len() as u64 * u64::from(self.config.metadata_copies);
-        for block in old.blocks {
-            self.erase(sink, block, if is_planted(SscBug::OldCheckpointErased) { start } else { done })?;
-        }
+        self.erase_old_checkpoints(sink, if is_planted(SscBug::OldCheckpointErased) { start } else { done })?;
         self.erase_emptied(sink)
+    }
+
+    /// Erases the blocks that have no part of the newest checkpoint and take no further parts.
+    fn erase_old_checkpoints<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> Result<()> {
+        let newest = self.checkpoint.number;
+        let mut kept = Vec::with_capacity(self.checkpoint.blocks.len());
+        for row in std::mem::take(&mut self.checkpoint.blocks) {
+            if row.newest == newest || self.open_checkpoint_block(self.unit_of(row.block)) == Some(row.block)
+            {
+                kept.push(row);
+            } else {
+                self.erase(sink, row.block, after)?;
+            }
+        }
+        self.checkpoint.blocks = kept;
+        Ok(())
+    }
+
+    /// Block of a unit to which parts of checkpoints are appended, if it has space.
+    fn open_checkpoint_block(&self, unit: u32) -> Option<u32> {
+        let pages = self.nand.geometry().pages_per_block;
+        self.units[to_usize(unit)].checkpoint.filter(|&block| self.nand.next_page(BlockId(block)) < pages)
     }
 
     /// Unit for a copy of a part. The copies of all parts are on the units in turn, and those of one part
@@ -129,7 +146,6 @@ impl<T: Token, N: Store> Ssc<T, N> {
         part: &CheckpointPart,
         spare: Spare,
         unit: u32,
-        blocks: &mut CheckpointBlocks,
         after: T,
     ) -> Result<T> {
         let mut bytes = std::mem::take(&mut self.scratch);
@@ -140,7 +156,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
         let data =
             if N::STORES_BYTES { WriteData::Bytes(&bytes) } else { WriteData::Len(self.sizes.unit_bytes()) };
         let written = loop {
-            let block = match self.checkpoint_block(sink, unit, blocks) {
+            let block = match self.checkpoint_block(sink, unit, part.number) {
                 Ok(block) => block,
                 Err(e) => break Err(e),
             };
@@ -149,9 +165,10 @@ impl<T: Token, N: Store> Ssc<T, N> {
             match self.nand.program_unit(sink, first, data, &spares, Transfer::Pages, Cause::Meta, after) {
                 Err(Error::ProgramFailed { .. }) => {
                     self.stats.program_retries += 1;
-                    // It holds parts of this checkpoint, and is retired with them.
+                    // It holds parts of checkpoints, and is retired with them.
                     self.blocks[to_usize(block)].retiring = true;
-                    blocks.open[to_usize(self.unit_of(block))] = None;
+                    let unit = self.unit_of(block);
+                    self.units[to_usize(unit)].checkpoint = None;
                 }
                 done => break done,
             }
@@ -160,29 +177,24 @@ impl<T: Token, N: Store> Ssc<T, N> {
         written
     }
 
-    /// Block for a part of a checkpoint: on its unit, or another one if that has no block left.
-    fn checkpoint_block<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        home: u32,
-        blocks: &mut CheckpointBlocks,
-    ) -> Result<u32> {
+    /// Block for a part of checkpoint `number`: on its unit, or another one if that has no block left.
+    fn checkpoint_block<S: Sink<Tok = T>>(&mut self, sink: &mut S, home: u32, number: u64) -> Result<u32> {
         let n = count_u32(self.units.len());
-        let pages = self.nand.geometry().pages_per_block;
         for unit in (home..n).chain(0..home) {
-            if let Some(block) = blocks.open[to_usize(unit)]
-                && self.nand.next_page(BlockId(block)) < pages
-            {
-                return Ok(block);
+            if let Some(open) = self.open_checkpoint_block(unit) {
+                if let Some(row) = self.checkpoint.blocks.iter_mut().find(|row| row.block == open) {
+                    row.newest = number;
+                }
+                return Ok(open);
             }
-            let taken = match self.take_free(sink, unit) {
+            let block = match self.take_free(sink, unit) {
                 Err(Error::NoSpace { .. }) => continue,
                 taken => taken?,
             };
-            self.blocks[to_usize(taken)].state = BlockUse::Checkpoint;
-            blocks.open[to_usize(unit)] = Some(taken);
-            blocks.all.push(taken);
-            return Ok(taken);
+            self.blocks[to_usize(block)].state = BlockUse::Checkpoint;
+            self.units[to_usize(unit)].checkpoint = Some(block);
+            self.checkpoint.blocks.push(CheckpointBlock { block, newest: number });
+            return Ok(block);
         }
         let why = "no block is left for a checkpoint: too many went bad".to_owned();
         self.health.refuse(why.clone());

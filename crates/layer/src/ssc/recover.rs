@@ -11,7 +11,7 @@
 //! such data is never missing, but damaged.
 
 use super::blocks::{BlockUse, OpenBlock};
-use super::checkpoint::Checkpoint;
+use super::checkpoint::{Checkpoint, CheckpointBlock};
 use super::layer::Ssc;
 use super::map::{BlockMap, Entry};
 use super::records::Change;
@@ -214,6 +214,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     fn checkpoint_of(&self, scan: &Scan, source: &Source) -> Checkpoint {
         let found = scan.checkpoints.get(&source.checkpoint);
         let blocks = found.into_iter().flat_map(|found| found.blocks.iter().copied());
+        let blocks = blocks.filter(|&b| self.blocks[to_usize(b)].state != BlockUse::Bad);
         let number = scan.checkpoints.keys().next_back().copied().unwrap_or(0);
         Checkpoint {
             // Parts of an interrupted one must not complete a later one.
@@ -222,7 +223,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
             first_seq: self.seq + 1,
             halted: false,
             entries: u64::from(self.map.len()),
-            blocks: blocks.filter(|&b| self.blocks[to_usize(b)].state != BlockUse::Bad).collect(),
+            blocks: blocks.map(|block| CheckpointBlock { block, newest: source.checkpoint }).collect(),
         }
     }
 
@@ -236,7 +237,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
     ) -> Result<()> {
         let g = *self.nand.geometry();
         let last = self.sizes.log_at();
-        let held: BTreeSet<u32> = self.checkpoint.blocks.iter().copied().collect();
+        let held: BTreeSet<u32> = self.checkpoint.blocks.iter().map(|row| row.block).collect();
         for unit in 0..count_u32(self.units.len()) {
             self.units[to_usize(unit)].free.clear();
             let mut partial: Option<OpenBlock> = None;

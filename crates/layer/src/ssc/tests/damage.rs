@@ -3,7 +3,7 @@
 use super::super::records::MetaKind;
 use super::*;
 use crate::ssc_block::{SscBlock, SscBlockConfig};
-use frit_core::{BlockId, BlockLayer, Durable, Hints, Sector};
+use frit_core::{BlockLayer, Durable, Hints, Sector};
 use frit_media::PageState;
 
 /// Pages whose spare areas name a number, oldest first.

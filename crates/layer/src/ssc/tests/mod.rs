@@ -6,8 +6,8 @@ use super::map::BlockMap;
 use super::{Ssc, SscConfig, SscDurability, SscFlush};
 use crate::hfsl::tests::nand_config;
 use frit_core::{
-    BlockState, CacheDevice, CacheRead, Cause, CheckScope, CrashKind, Error, Ppn, ReadTarget, Recovery,
-    UntimedSink, WriteData, split_mix,
+    BlockId, BlockState, CacheDevice, CacheRead, Cause, CheckScope, CrashKind, Error, Ppn, ReadTarget,
+    Recovery, UntimedSink, WriteData, split_mix,
 };
 use frit_media::{Hardware, MemoryStore, Nand, NandFaults, NandGeometry, NoStore, PlaneOps, Store};
 use proptest::prelude::*;
@@ -126,16 +126,29 @@ impl<N: Store> Ssc<(), N> {
         assert_eq!((all_dirty, buffered), (self.dirty, self.buffer.len()));
         let owned = (0..g.pages()).filter(|&p| self.block_at(Ppn(p)).is_some()).count();
         assert_eq!(owned, valid.iter().map(|&v| usize::from(v)).sum::<usize>());
-        let mut free = 0;
+        let held: Vec<u32> = self.checkpoint.blocks.iter().map(|row| row.block).collect();
+        let (mut free, mut checkpoint) = (0, 0);
         for (b, row) in self.blocks.iter().enumerate() {
             assert_eq!((row.valid, row.dirty), (valid[b], dirty[b]), "block {b} {row:?}");
             match row.state {
                 BlockUse::Free => free += 1,
-                BlockUse::Emptied | BlockUse::Checkpoint => assert_eq!(row.valid, 0),
+                BlockUse::Emptied => assert_eq!(row.valid, 0),
+                BlockUse::Checkpoint => {
+                    assert_eq!(row.valid, 0);
+                    assert!(held.contains(&(b as u32)));
+                    checkpoint += 1;
+                }
                 _ => {}
             }
         }
         assert_eq!(free, self.units.iter().map(|u| u.free.len()).sum::<usize>());
+        assert_eq!(checkpoint, held.len());
+        for (unit, row) in (0..).zip(&self.units) {
+            assert!(row.checkpoint.is_none_or(|block| held.contains(&block)));
+            let of_unit = held.iter().filter(|&&block| self.unit_of(block) == unit).count();
+            let failed = self.stats.program_retries as usize;
+            assert!(of_unit <= self.sizes.checkpoint_held as usize + failed, "{of_unit} of unit {unit}");
+        }
     }
 }
 
@@ -423,6 +436,38 @@ fn a_long_run_evicts_silently_and_copies_dirty_blocks_only() {
             let s = device.stats;
             assert!(s.victims > 100 && s.evicted_silently > 0, "{s:?}");
             assert_eq!(s.copied == 0, share == 0, "{s:?}");
+        }
+    }
+}
+
+/// Checkpoints fill their blocks: 8 parts for each erase of a block of 8 pages, with one part each or more.
+#[test]
+fn a_block_of_checkpoints_is_erased_when_it_is_full() {
+    for (mapping_unit, written) in [(0, 10), (0, 100), (512, 400)] {
+        for metadata_copies in [1, 2] {
+            let config = SscConfig { metadata_copies, ..config(mapping_unit, SscDurability::Deferred) };
+            let mut device = device(config, NandFaults::default());
+            let sink = &mut UntimedSink::new();
+            for n in 0..written {
+                put(&mut device, n, &[n], false).unwrap();
+            }
+            let erases = |device: &Device| -> u64 {
+                (0..device.nand.geometry().blocks()).map(|b| u64::from(device.nand.erases(BlockId(b)))).sum()
+            };
+            let (before, erased) = (device.stats, erases(&device));
+            for n in 0..500 {
+                // The eviction is a change, and takes no page.
+                device.evict(sink, n % written..n % written + 1, ()).unwrap();
+                device.flush(sink, ()).unwrap();
+                device.audit();
+            }
+            assert_eq!(device.stats.victims, before.victims);
+            let parts = device.stats.checkpoint_pages - before.checkpoint_pages;
+            let erased = erases(&device) - erased;
+            assert!(
+                erased * 8 <= parts + 16 && parts <= erased * 8 + 48,
+                "{erased} erases for {parts} parts"
+            );
         }
     }
 }
