@@ -139,8 +139,10 @@ pub enum SscBug {
     LogBeforeData,
     /// A log page does not wait for the disk to have what it states to be clean.
     LogBeforeDisk,
-    /// The blocks of a checkpoint are erased before the next one is durable.
+    /// The blocks of old checkpoints are erased before the next one is durable.
     OldCheckpointErased,
+    /// A full block of checkpoints is erased although it has parts of the newest one.
+    NewestCheckpointErased,
     /// The second copy of a page of metadata does not wait for the first one.
     CopiesTogether,
 

@@ -88,7 +88,7 @@ fn run(config: &FlashtierConfig, actions: &[Action]) {
 }
 
 fn config(mode: FlashtierMode, durability: SscDurability) -> FlashtierConfig {
-    let ssc = SscConfig { durability, ..SscConfig::default() };
+    let ssc = SscConfig { durability, flush: SscFlush::Checkpoint, ..SscConfig::default() };
     FlashtierConfig { mode, clean_batch: 16, ssc, ..FlashtierConfig::default() }
 }
 

@@ -28,11 +28,11 @@ pub enum SscDurability {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum SscFlush {
-    /// A checkpoint of the whole map (the OpenSSD prototype).
+    /// A page of the log of map changes (the design of FlashTier).
     #[default]
-    Checkpoint,
-    /// A page of the log of map changes.
     Log,
+    /// A checkpoint of the whole map (the OpenSSD prototype).
+    Checkpoint,
 }
 
 /// Map from blocks to pages.
@@ -63,8 +63,8 @@ frit_core::parameters! {
         "merge_buffer" merge_buffer: u32 as Number = 2, fixed, unit "NAND pages", within 1..=65536,
             "buffer in DRAM in which writes wait until they fill a NAND page",
             unused |c| c.durability == SscDurability::Synchronous => "a synchronous write does not wait";
-        "flush" flush: SscFlush as Keyword = SscFlush::Checkpoint, fixed,
-            "metadata that a flush writes";
+        "flush" flush: SscFlush as Keyword = SscFlush::Log, fixed,
+            "metadata that a flush writes: the changes of the map, or the whole map as in the prototype";
         /// FlashTier: two thirds.
         "checkpoint_log" checkpoint_log: f64 as Number = 0.67, fixed, unit "share of a checkpoint", within 0.01..=100.0,
             "size of the log from which a checkpoint is written";

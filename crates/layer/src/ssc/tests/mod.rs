@@ -44,7 +44,7 @@ fn address(n: u32) -> u32 {
 }
 
 fn config(mapping_unit: u64, durability: SscDurability) -> SscConfig {
-    SscConfig { mapping_unit, durability, ..SscConfig::default() }
+    SscConfig { mapping_unit, durability, flush: SscFlush::Checkpoint, ..SscConfig::default() }
 }
 
 fn geometry(config: &SscConfig) -> NandGeometry {
