@@ -69,7 +69,7 @@ pub(super) struct Sizes {
     copies: u32,
     /// Program units before the end of an erase block that copies of log pages of other units take.
     foreign_units: u32,
-    /// Blocks of a unit that hold a checkpoint. It can begin and end in the middle of one.
+    /// Blocks of a unit that hold a checkpoint.
     pub(super) checkpoint_held: u32,
     /// Blocks of a unit that a further checkpoint takes.
     checkpoint_new: u32,
@@ -88,6 +88,13 @@ const DATA_BLOCKS_MIN: u32 = 4;
 /// Fewest program units of an erase block, beside a log page in all its copies: an eviction must gain
 /// more than they take.
 const BLOCK_UNITS_MIN: u32 = 3;
+
+/// Returns `true` if the parts of a checkpoint on a unit may begin in one block and end in another. Parts
+/// that take at most half a block are kept in one: the end of a block can stay unused, but no further block
+/// has to be reserved, which would be much of a small unit.
+pub(super) fn straddles(parts: u32, block_units: u32) -> bool {
+    2 * parts > block_units
+}
 
 impl Sizes {
     /// Sizes for a geometry; an error text names the first thing that is too small.
@@ -108,7 +115,10 @@ impl Sizes {
             u64::from(g.pages()).div_ceil(super::records::CheckpointPart::capacity(unit_bytes) as u64);
         let unit_parts = (parts.div_ceil(u64::from(g.units())) * u64::from(copies)) as u32;
         let checkpoint_new = unit_parts.div_ceil(block_units);
-        let checkpoint_held = (unit_parts - 1).div_ceil(block_units) + 1;
+        let checkpoint_held = match straddles(unit_parts, block_units) {
+            true => (unit_parts - 1).div_ceil(block_units) + 1,
+            false => 1,
+        };
         let both = checkpoint_held + checkpoint_new;
         let least = both + COPY_RESERVE + DATA_BLOCKS_MIN;
         if g.blocks_per_unit() < least {

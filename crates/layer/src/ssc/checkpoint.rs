@@ -11,7 +11,7 @@
 //! first ones are done: a crash interrupts at most one copy of a part. With media in files, all data that a
 //! checkpoint names is synced before, and so is each copy before the next one.
 
-use super::blocks::BlockUse;
+use super::blocks::{BlockUse, straddles};
 use super::layer::Ssc;
 use super::map::BlockMap;
 use super::records::{CheckpointPart, MetaKind};
@@ -84,6 +84,7 @@ impl<T: Token, N: Store> Ssc<T, N> {
             .collect();
         let first_seq = self.seq + 1;
         self.seq += parts.len() as u64;
+        self.close_short_blocks(count_u32(parts.len()));
         let after = self.log_after(sink);
         let mut done = after;
         for copy in 0..self.config.metadata_copies {
@@ -129,6 +130,20 @@ impl<T: Token, N: Store> Ssc<T, N> {
     fn open_checkpoint_block(&self, unit: u32) -> Option<u32> {
         let pages = self.nand.geometry().pages_per_block;
         self.units[to_usize(unit)].checkpoint.filter(|&block| self.nand.next_page(BlockId(block)) < pages)
+    }
+
+    /// Closes the open blocks without space for the parts of a checkpoint, if these must not straddle
+    /// blocks.
+    fn close_short_blocks(&mut self, parts: u32) {
+        let of_unit = parts.div_ceil(count_u32(self.units.len())) * self.config.metadata_copies;
+        let block_units = self.nand.geometry().pages_per_block / self.sizes.unit_pages;
+        if straddles(of_unit, block_units) {
+            return;
+        }
+        for unit in &mut self.units {
+            let left = |block| block_units - self.nand.next_page(BlockId(block)) / self.sizes.unit_pages;
+            unit.checkpoint = unit.checkpoint.filter(|&block| left(block) >= of_unit);
+        }
     }
 
     /// Unit for a copy of a part. The copies of all parts are on the units in turn, and those of one part

@@ -180,8 +180,9 @@ impl TreeText {
                 let nand = self.nand(16);
                 let durability = self.one(&["deferred", "synchronous"]);
                 let mode = self.one(&["write-back", "write-through"]);
-                let _ =
-                    writeln!(lines, "nand = \"{nand}\"\ndurability = \"{durability}\"\nmode = \"{mode}\"");
+                let flush = self.one(&["log", "checkpoint"]);
+                let _ = writeln!(lines, "nand = \"{nand}\"\ndurability = \"{durability}\"");
+                let _ = writeln!(lines, "mode = \"{mode}\"\nflush = \"{flush}\"");
             }
             "flashcache" => {
                 let ssd = self.flash_alone("ftl");
