@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::model::{Model, Settings};
 use crate::parameters::Point;
 use crate::sample::Sample;
-use crate::score::loss;
+use crate::score::Loss;
 use std::collections::HashMap;
 
 /// Number of blocks of consecutive requests whose means are compared. About 20 is usual for batch means
@@ -24,6 +24,7 @@ pub(crate) struct Evaluation {
 pub(crate) struct Evaluator<'a> {
     pub(crate) model: &'a Model,
     sample: &'a Sample,
+    loss: Loss,
     known: HashMap<Settings, Evaluation>,
     /// Replays so far, and the limit.
     pub(crate) done: u64,
@@ -38,7 +39,18 @@ impl<'a> Evaluator<'a> {
         limit: u64,
         watch: &'a mut dyn FnMut(u64),
     ) -> Evaluator<'a> {
-        Evaluator { model, sample, known: HashMap::new(), done: 0, limit, watch }
+        Evaluator { model, sample, loss: Loss::Symmetric, known: HashMap::new(), done: 0, limit, watch }
+    }
+
+    /// Returns the loss that is minimized.
+    pub(crate) fn loss(&self) -> Loss {
+        self.loss
+    }
+
+    /// Changes the loss. Earlier evaluations are forgotten.
+    pub(crate) fn set_loss(&mut self, loss: Loss) {
+        self.loss = loss;
+        self.known.clear();
     }
 
     /// Sets the limit of replays.
@@ -78,7 +90,7 @@ impl<'a> Evaluator<'a> {
 
     fn replay(&mut self, settings: Settings) -> Result<(Vec<u64>, Evaluation)> {
         let times = self.model.service_times(&settings, self.sample, self.sample.fitted)?;
-        let evaluation = blocks(&times, self.measured());
+        let evaluation = blocks(self.loss, &times, self.measured());
         self.known.insert(settings, evaluation);
         self.done += 1;
         (self.watch)(self.done);
@@ -87,12 +99,12 @@ impl<'a> Evaluator<'a> {
 }
 
 /// Returns the losses of modelled times by block.
-fn blocks(times: &[u64], measured: &[u64]) -> Evaluation {
+fn blocks(loss: Loss, times: &[u64], measured: &[u64]) -> Evaluation {
     let n = times.len().max(1);
     let (mut sums, mut counts) = ([0.0; BLOCKS], [0u32; BLOCKS]);
     for (i, (modelled, measured)) in times.iter().zip(measured).enumerate() {
         let block = i * BLOCKS / n;
-        sums[block] += loss(*modelled, *measured);
+        sums[block] += loss.of(*modelled, *measured);
         counts[block] += 1;
     }
     let total: f64 = sums.iter().sum();
@@ -106,13 +118,14 @@ fn blocks(times: &[u64], measured: &[u64]) -> Evaluation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::score::loss;
 
     #[test]
     fn blocks_are_consecutive_and_cover_all_requests() {
         let measured = vec![10_000; 205];
         let mut times = measured.clone();
         times[204] = 20_000;
-        let e = blocks(&times, &measured);
+        let e = blocks(Loss::Symmetric, &times, &measured);
         assert!(e.blocks[..BLOCKS - 1].iter().all(|b| *b == 0.0) && e.blocks[BLOCKS - 1] > 0.0);
         assert!((e.loss - loss(20_000, 10_000) / 205.0).abs() < 1e-12);
     }

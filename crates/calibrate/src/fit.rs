@@ -1,5 +1,6 @@
 //! The steps of a calibration: search, intervals, values of the profile that are kept, scores.
 
+use crate::delays::Delays;
 use crate::error::{Error, Result};
 use crate::evaluate::{Evaluation, Evaluator};
 use crate::identify::{Interval, Verdict, examine, is_worse};
@@ -7,7 +8,7 @@ use crate::model::{Model, Settings};
 use crate::newton::refine;
 use crate::parameters::{COUNT, Parameter, Point, Unit};
 use crate::sample::Sample;
-use crate::score::{PartScores, Predictions, QuantileRow, SizeRow, constant, quantile_us};
+use crate::score::{Loss, PartScores, Predictions, QuantileRow, SizeRow, constant, quantile_us};
 use crate::search::{Effort, Found, never, search};
 use frit_trace::{ReqOp, WorkloadIdentity};
 use serde::Serialize;
@@ -81,6 +82,8 @@ pub struct Calibration {
     pub overlapping: f64,
     /// Requests of the trace that are left out.
     pub left_out: u64,
+    /// Signs of delays that the model does not have; then the values are those of the fastest requests.
+    pub delays: Option<Delays>,
     /// Replays of the fitted part.
     pub evaluations: u64,
     /// The parameters.
@@ -118,8 +121,16 @@ impl Calibration {
         // A part of the replays is left for the values that are kept and the last search.
         let first = limit - limit / 8;
         let mut evaluator = Evaluator::new(model, sample, first, watch);
-        let best = global_search(&mut evaluator, sample, free, first)?.ok_or_else(too_few)?;
-        let (best, mut intervals) = intervals(&mut evaluator, best, free, first)?;
+        let mut fits = global_search(&mut evaluator, sample, free, first)?.ok_or_else(too_few)?;
+        let delays = fits.delays;
+        if delays.is_some() {
+            evaluator.set_loss(Loss::Delays);
+            fits = global_search(&mut evaluator, sample, free, first)?.ok_or_else(too_few)?;
+        }
+        let (best, mut intervals) = intervals(&mut evaluator, fits.best, free, first)?;
+        if delays.is_some() {
+            extend(&mut intervals, &fits, &best, free);
+        }
         evaluator.set_limit(limit);
         let (last, kept) = keep(&mut evaluator, best, free, &intervals)?;
         // The last fit is not significantly worse than the best one, so its values are not excluded.
@@ -143,6 +154,7 @@ impl Calibration {
             queue_depth: sample.depth,
             overlapping: sample.overlapping,
             left_out: sample.left_out,
+            delays: delays.map(|d| d.beside(model, sample, &settings)).transpose()?,
             evaluations,
             parameters,
             fitted_part: predictions.scores(0..sample.fitted),
@@ -186,30 +198,74 @@ fn starts(model: &Model, sample: &Sample, free: &[Parameter]) -> Vec<Point> {
     points
 }
 
+/// Fits of a search.
+struct Fits {
+    /// The fit with the least loss.
+    best: Found,
+    /// All fits.
+    all: Vec<Found>,
+    /// Signs of delays that the model does not have, by which the search ended early.
+    delays: Option<Delays>,
+}
+
 /// Refines all starts, and searches from the best ones.
 fn global_search(
     evaluator: &mut Evaluator<'_>,
     sample: &Sample,
     free: &[Parameter],
     limit: u64,
-) -> Result<Option<Found>> {
-    evaluator.set_limit(limit / 4);
+) -> Result<Option<Fits>> {
+    evaluator.set_limit((evaluator.done + limit / 4).min(limit));
     let mut found = Vec::new();
     for start in starts(evaluator.model, sample, free) {
         found.extend(refine(evaluator, &start, free, START_STEPS, never)?);
     }
     found.sort_by(|a, b| a.evaluation.loss.total_cmp(&b.evaluation.loss));
+    if evaluator.loss() == Loss::Delays {
+        second_without_its_cache(&mut found);
+    }
     evaluator.set_limit(limit);
     let fine = Effort { step: 0.5, least_step: 1.0 / 64.0, evaluations: limit / 12 };
-    let mut best = found.first().copied();
+    let Some(first) = found.first() else { return Ok(None) };
+    let mut fits = Fits { best: *first, all: found.clone(), delays: None };
     for start in found.iter().take(CONTINUED) {
         let Some(next) = search(evaluator, &start.point, free, fine, never)? else { break };
         let next = refine(evaluator, &next.point, free, REFINEMENTS, never)?.unwrap_or(next);
-        if best.is_none_or(|b| next.evaluation.loss < b.evaluation.loss) {
-            best = Some(next);
+        fits.all.push(next);
+        if next.evaluation.loss < fits.best.evaluation.loss {
+            fits.best = next;
+        }
+        if evaluator.loss() == Loss::Symmetric {
+            let settings = evaluator.model.settings(&fits.best.point);
+            fits.delays = Delays::find(evaluator.model, sample, &settings)?;
+            if fits.delays.is_some() {
+                break;
+            }
         }
     }
-    Ok(best)
+    Ok(Some(fits))
+}
+
+/// Moves the best fit with a write cache to the second place, or that without one if the best fit has
+/// one: a program that waits in a cache and a time outside the NAND can have nearly the same loss.
+fn second_without_its_cache(found: &mut Vec<Found>) {
+    let cached = |f: &Found| f.point[Parameter::MergeBuffer.index()] > 0.0;
+    let Some(first) = found.first().map(cached) else { return };
+    if let Some(at) = found.iter().position(|f| cached(f) != first) {
+        let other = found.remove(at);
+        found.insert(1, other);
+    }
+}
+
+/// Adds the values of all fits that are not significantly worse than the best one. Delays hide the
+/// differences between fits with other lists of values, which a walk from the best one does not find.
+fn extend(intervals: &mut Intervals, fits: &Fits, best: &Found, free: &[Parameter]) {
+    for other in fits.all.iter().filter(|f| !is_worse(Loss::Delays, &f.evaluation, &best.evaluation)) {
+        for p in free {
+            let interval = &mut intervals[p.index()];
+            *interval = interval.map(|i| i.with(other.point[p.index()]));
+        }
+    }
 }
 
 /// Intervals of all parameters; `None` if a parameter was not examined.
@@ -251,6 +307,7 @@ fn keep(
 ) -> Result<(Found, [bool; COUNT])> {
     let (mut at, mut kept) = (best, [false; COUNT]);
     let mut left: Vec<Parameter> = free.to_vec();
+    let loss = evaluator.loss();
     let refit = Effort { step: 0.5, least_step: 1.0 / 64.0, evaluations: 60 };
     for p in Parameter::iter().filter(|p| free.contains(p)) {
         let i = p.index();
@@ -261,10 +318,10 @@ fn keep(
         let mut start = at.point;
         start[i] = own;
         let others: Vec<Parameter> = left.iter().copied().filter(|f| *f != p).collect();
-        let inside = |e: &Evaluation| !is_worse(e, &best.evaluation);
+        let inside = |e: &Evaluation| !is_worse(loss, e, &best.evaluation);
         let Some(refined) = refine(evaluator, &start, &others, REFINEMENTS, inside)? else { break };
         let Some(found) = search(evaluator, &refined.point, &others, refit, inside)? else { break };
-        if !is_worse(&found.evaluation, &best.evaluation) {
+        if !is_worse(loss, &found.evaluation, &best.evaluation) {
             (at, left, kept[i]) = (found, others, true);
         }
     }

@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::evaluate::{BLOCKS, Evaluation, Evaluator};
 use crate::newton::refine;
 use crate::parameters::Parameter;
+use crate::score::Loss;
 use crate::search::{Effort, Found, search};
 use serde::Serialize;
 
@@ -47,13 +48,14 @@ pub enum Verdict {
     Fixed,
 }
 
-/// Returns `true` if a value is significantly worse than another one.
-pub(crate) fn is_worse(value: &Evaluation, best: &Evaluation) -> bool {
+/// Returns `true` if a value is significantly worse than another one, and by more than the margin of the
+/// loss.
+pub(crate) fn is_worse(loss: Loss, value: &Evaluation, best: &Evaluation) -> bool {
     let n = BLOCKS as f64;
     let differences: Vec<f64> = value.blocks.iter().zip(best.blocks).map(|(a, b)| a - b).collect();
     let mean = differences.iter().sum::<f64>() / n;
     let variance = differences.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    mean > LEAST_DIFFERENCE && mean > STUDENT_T * (variance / n).sqrt()
+    mean > LEAST_DIFFERENCE.max(loss.margin() * best.loss) && mean > STUDENT_T * (variance / n).sqrt()
 }
 
 /// An interval on the scale of the search; a side without a value is open.
@@ -117,6 +119,10 @@ struct Walk<'a, 'b> {
 }
 
 impl Walk<'_, '_> {
+    fn is_worse(&self, value: &Evaluation) -> bool {
+        is_worse(self.evaluator.loss(), value, &self.best.evaluation)
+    }
+
     /// Returns the last value inside the interval in a direction, and `Some(None)` if the bound is
     /// inside. Returns `None` at the limit of evaluations.
     fn side(&mut self, direction: f64) -> Result<Option<Option<f64>>> {
@@ -131,7 +137,7 @@ impl Walk<'_, '_> {
         far[self.p.index()] = bound;
         match self.evaluator.evaluate(&far)? {
             None => return Ok(None),
-            Some(e) if !is_worse(&e, &self.best.evaluation) => return Ok(Some(None)),
+            Some(e) if !self.is_worse(&e) => return Ok(Some(None)),
             Some(_) => {}
         }
         let mut inside = *self.best;
@@ -171,9 +177,10 @@ impl Walk<'_, '_> {
         start[self.p.index()] = value;
         let Some(evaluation) = self.evaluator.evaluate(&start)? else { return Ok(None) };
         let mut found = Found { point: start, evaluation };
-        if is_worse(&evaluation, &self.best.evaluation) {
+        if self.is_worse(&evaluation) {
             let best = self.best.evaluation;
-            let inside = |e: &Evaluation| !is_worse(e, &best);
+            let loss = self.evaluator.loss();
+            let inside = |e: &Evaluation| !is_worse(loss, e, &best);
             let refined = refine(self.evaluator, &start, &self.others, REFIT_STEPS, inside)?;
             let Some(refined) = refined else { return Ok(None) };
             // Lists of values are changed by the search only.
@@ -181,7 +188,7 @@ impl Walk<'_, '_> {
                 Some(f) => found = f,
                 None => return Ok(None),
             }
-            if self.evaluator.left() == 0 && is_worse(&found.evaluation, &self.best.evaluation) {
+            if self.evaluator.left() == 0 && self.is_worse(&found.evaluation) {
                 return Ok(None);
             }
         }
@@ -189,7 +196,7 @@ impl Walk<'_, '_> {
         if found.evaluation.loss < least {
             self.better = Some(found);
         }
-        Ok(Some((found, !is_worse(&found.evaluation, &self.best.evaluation))))
+        Ok(Some((found, !self.is_worse(&found.evaluation))))
     }
 }
 
@@ -206,11 +213,14 @@ mod tests {
     #[test]
     fn a_difference_in_all_blocks_excludes_and_one_in_a_single_block_does_not() {
         let best = evaluation(|i| 0.1 + i as f64);
-        assert!(!is_worse(&best, &best));
-        assert!(is_worse(&evaluation(|i| 0.101 + i as f64 + 1e-5 * (i % 3) as f64), &best));
+        assert!(!is_worse(Loss::Symmetric, &best, &best));
+        assert!(is_worse(Loss::Symmetric, &evaluation(|i| 0.101 + i as f64 + 1e-5 * (i % 3) as f64), &best));
         // The same mean difference, in one block.
         let one = evaluation(|i| best.blocks[i] + if i == 4 { 0.02 } else { 0.0 });
-        assert!(!is_worse(&one, &best));
-        assert!(!is_worse(&best, &evaluation(|i| 0.2 + i as f64)));
+        assert!(!is_worse(Loss::Symmetric, &one, &best));
+        assert!(!is_worse(Loss::Symmetric, &best, &evaluation(|i| 0.2 + i as f64)));
+        // Delays have a margin of the loss, which is 9.6 here.
+        assert!(!is_worse(Loss::Delays, &evaluation(|i| 0.5 + i as f64), &best));
+        assert!(is_worse(Loss::Delays, &evaluation(|i| 0.7 + i as f64), &best));
     }
 }

@@ -8,6 +8,7 @@
 //!
 //! The crate has no model of its own and no random numbers. `docs/reference/calibrate.md` is the manual.
 
+mod delays;
 mod error;
 mod evaluate;
 mod fit;
@@ -21,6 +22,7 @@ mod sample;
 mod score;
 mod search;
 
+pub use delays::Delays;
 pub use error::{Error, Result};
 pub use fit::{Calibration, FitOptions, FittedParameter};
 pub use identify::Verdict;

@@ -10,7 +10,7 @@
 use crate::error::Result;
 use crate::evaluate::{Evaluation, Evaluator};
 use crate::parameters::{COUNT, Parameter, Point};
-use crate::score::{residual, weight};
+use crate::score::residual;
 use crate::search::Found;
 
 /// Change of a parameter for its derivative, in octaves.
@@ -78,6 +78,7 @@ impl System {
     fn at(evaluator: &mut Evaluator<'_>, point: &Point, free: &[Parameter]) -> Result<Option<System>> {
         let Some(base) = evaluator.times(point)? else { return Ok(None) };
         let measured = evaluator.measured();
+        let loss = evaluator.loss();
         let base: Vec<f64> = base.iter().zip(measured).map(|(t, m)| residual(*t, *m)).collect();
         let mut columns: Vec<(Parameter, Vec<f64>)> = Vec::new();
         for p in free {
@@ -94,10 +95,10 @@ impl System {
         }
         let (mut matrix, mut right) = ([[0.0; COUNT]; COUNT], [0.0; COUNT]);
         for (a, (p, x)) in columns.iter().enumerate() {
-            right[p.index()] = -x.iter().zip(&base).map(|(x, r)| weight(*r) * x * r).sum::<f64>();
+            right[p.index()] = -x.iter().zip(&base).map(|(x, r)| loss.weight(*r) * x * r).sum::<f64>();
             for (q, y) in &columns[..=a] {
                 let products = x.iter().zip(y).zip(&base);
-                let sum: f64 = products.map(|((x, y), r)| weight(*r) * x * y).sum();
+                let sum: f64 = products.map(|((x, y), r)| loss.weight(*r) * x * y).sum();
                 matrix[p.index()][q.index()] = sum;
                 matrix[q.index()][p.index()] = sum;
             }

@@ -61,8 +61,9 @@ fn errors(part: &PartScores) -> String {
 fn source(c: &Calibration) -> String {
     let hash = c.trace.sha256.as_deref().unwrap_or("unknown");
     format!(
-        "frit calibrate, fitted to {} (SHA-256 {hash}); on the {} requests held out: {}",
+        "frit calibrate, fitted to {} (SHA-256 {hash}){}; on the {} requests held out: {}",
         c.trace.name,
+        if c.delays.is_some() { ", to its fastest requests because of delays" } else { "" },
         c.held_out_part.requests,
         errors(&c.held_out_part)
     )

@@ -4,5 +4,6 @@
 
 mod bad_input;
 mod files;
+mod other_drive;
 mod recovery;
 mod synthetic;
