@@ -1,7 +1,7 @@
 //! Text of a calibration.
 
 use crate::output::{right, table, text};
-use frit_calibrate::{Calibration, FittedParameter, PartScores, Predictor, Sample, Verdict};
+use frit_calibrate::{Calibration, Delays, FittedParameter, PartScores, Predictor, Sample, Verdict};
 use frit_core::size;
 use std::fmt::Write;
 
@@ -59,7 +59,7 @@ fn head(c: &Calibration, sample: &Sample) -> String {
 }
 
 fn notes(c: &Calibration) -> String {
-    let mut out = String::new();
+    let mut out = c.delays.as_ref().map_or_else(String::new, delays);
     let any = |f: &dyn Fn(&FittedParameter) -> bool| c.parameters.iter().any(f);
     if any(&|p| p.kept) {
         out += "kept: the trace does not exclude the value of the profile, and the other values are fitted to it\n";
@@ -71,6 +71,19 @@ fn notes(c: &Calibration) -> String {
         out += "not examined: the replays did not suffice; raise --evaluations\n";
     }
     out
+}
+
+/// Describes the delays that the model does not have.
+fn delays(d: &Delays) -> String {
+    format!(
+        "delays: {:.1} % of the requests took more than 1.65 times the time of a fit to all requests, and {:.1} % were \
+         faster than it allows.\nThe drive does work that the model does not have, such as garbage collection. So the \
+         values are fitted to the\nfastest requests of each kind; {:.1} % took more than 1.65 times the time of the \
+         calibrated drive. Scores include the delays.\n",
+        d.too_slow * 100.0,
+        d.too_fast * 100.0,
+        d.delayed * 100.0
+    )
 }
 
 fn predictor(p: Predictor) -> &'static str {
