@@ -76,10 +76,10 @@ fn notes(c: &Calibration) -> String {
 /// Describes the delays that the model does not have.
 fn delays(d: &Delays) -> String {
     format!(
-        "delays: {:.1} % of the requests took more than 1.65 times the time of a fit to all requests, and {:.1} % were \
-         faster than it allows.\nThe drive does work that the model does not have, such as garbage collection. So the \
-         values are fitted to the\nfastest requests of each kind; {:.1} % took more than 1.65 times the time of the \
-         calibrated drive. Scores include the delays.\n",
+        "delays: {:.1} % of the requests took more than 1.65 times the time of a fit to all requests, and {:.1} % were\n\
+         faster than it allows. The drive does work that the model does not have, such as garbage collection. So the\n\
+         values are fitted to the fastest requests of each kind. {:.1} % took more than 1.65 times the time of the\n\
+         calibrated drive; the scores include them.\n",
         d.too_slow * 100.0,
         d.too_fast * 100.0,
         d.delayed * 100.0
